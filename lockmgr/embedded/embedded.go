@@ -1,0 +1,43 @@
+// Package embedded is a Redis inside this process (miniredis), whose keys expire
+// by the clock of time.Now: for trying things out, for tests, and in a synctest
+// bubble for tests in virtual time. It keeps nothing, and nobody outside the
+// process can reach it.
+package embedded
+
+import (
+	"context"
+	"net"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Redis is one embedded server.
+type Redis struct{ mini *miniredis.Miniredis }
+
+// Start returns a new, empty server.
+func Start() *Redis {
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	return &Redis{m}
+}
+
+// Options returns what a client of the server needs; fill in the rest.
+func (r *Redis) Options() *redis.Options {
+	return &redis.Options{
+		Addr: "embedded",
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			conn, err := r.mini.Dial()
+			if err != nil {
+				return nil, err
+			}
+			return newConn(conn), nil
+		},
+		// It would look the address up in DNS.
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+}
+
+// Close ends the server and its connections.
+func (r *Redis) Close() { r.mini.Close() }

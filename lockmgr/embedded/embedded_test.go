@@ -1,0 +1,70 @@
+package embedded
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestClientsShareItAndTimeIsVirtual(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := Start()
+		defer r.Close()
+		a, b := redis.NewClient(r.Options()), redis.NewClient(r.Options())
+		defer a.Close()
+		defer b.Close()
+		a.Set(t.Context(), "k", "v", time.Hour)
+		time.Sleep(time.Hour - time.Second)
+		if got := b.Get(t.Context(), "k").Val(); got != "v" {
+			t.Fatalf("a second before its end the key holds %q", got)
+		}
+		time.Sleep(time.Second)
+		if err := b.Get(t.Context(), "k").Err(); err != redis.Nil {
+			t.Fatalf("the key outlives its TTL: %v", err)
+		}
+	})
+}
+
+// Subscriptions are changed while messages pour in: neither side waits for the
+// other. In a bubble a wait for a timeout would show as time that passes.
+func TestPubSubDoesNotBlockItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := Start()
+		defer r.Close()
+		client := redis.NewClient(r.Options())
+		defer client.Close()
+		ps := client.Subscribe(t.Context(), "c")
+		defer ps.Close()
+		start := time.Now()
+		const n = 300
+		go func() {
+			for range n {
+				client.Publish(t.Context(), "c", "m")
+				_ = ps.Ping(t.Context())
+			}
+		}()
+		go func() {
+			for i := range n {
+				_ = ps.Subscribe(t.Context(), fmt.Sprint("other", i))
+			}
+		}()
+		for got := 0; got < n; {
+			m, err := ps.Receive(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := m.(*redis.Pong); ok {
+				got++
+			}
+		}
+		if d := time.Since(start); d != 0 {
+			t.Errorf("somebody waited %v", d)
+		}
+	})
+}

@@ -1,0 +1,3 @@
+-- KEYS[1] lock   ARGV[1] token   ARGV[2] TTL in ms
+-- returns 1 taken, 0 held by another
+return lock_take(KEYS[1], ARGV[1], ARGV[2]) and 1 or 0

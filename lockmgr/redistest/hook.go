@@ -1,0 +1,52 @@
+package redistest
+
+import (
+	"context"
+	"net"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Hook lets a test act around each command of a client: put it in with
+// client.AddHook. A nil function does nothing.
+type Hook struct {
+	// Before runs before a command is sent. An error stands for a request that
+	// never arrived.
+	Before func(ctx context.Context, cmd redis.Cmder) error
+
+	// After runs when the server has executed a command. An error stands for a
+	// reply that was lost: the caller sees it instead of the reply.
+	After func(ctx context.Context, cmd redis.Cmder) error
+}
+
+// DialHook implements redis.Hook.
+func (h Hook) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+// ProcessHook implements redis.Hook.
+func (h Hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.Before != nil {
+			if err := h.Before(ctx, cmd); err != nil {
+				cmd.SetErr(err)
+				return err
+			}
+		}
+		if err := next(ctx, cmd); err != nil {
+			return err
+		}
+		if h.After != nil {
+			if err := h.After(ctx, cmd); err != nil {
+				cmd.SetErr(err)
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (h Hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}

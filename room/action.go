@@ -1,0 +1,65 @@
+package room
+
+import "fmt"
+
+// Kind says what an Action or a Change does.
+type Kind string
+
+// The two things that can happen to a membership.
+const (
+	KindJoin  Kind = "join"
+	KindLeave Kind = "leave"
+)
+
+// anySeat is the seat of a join that takes the lowest free one.
+const anySeat = -1
+
+// Action is a join or a leave of one user through one session. Make one with
+// [Join] or [Leave]; the zero value is refused.
+type Action struct {
+	kind    Kind
+	user    string
+	session string
+	seat    int // anySeat, or the one asked for
+
+	node string // of the coordinator that runs it
+	at   int64  // when it did, in ms since 1970
+}
+
+// Join lets user into a room, on the lowest free seat, and makes session the one
+// that speaks for the user. Joining again keeps the seat.
+func Join(user, session string) Action {
+	return Action{kind: KindJoin, user: user, session: session, seat: anySeat}
+}
+
+// At asks for one seat, counted from 0, instead of the lowest free one.
+func (a Action) At(seat int) Action {
+	a.seat = seat
+	return a
+}
+
+// Leave takes user out of a room, but only if session is still the one that
+// speaks for the user there.
+func Leave(user, session string) Action {
+	return Action{kind: KindLeave, user: user, session: session, seat: anySeat}
+}
+
+// check brings the user's name into its normal form, or says which field of the
+// action cannot be used.
+func (a *Action) check(rules Rules) error {
+	user, err := ParseUser(a.user)
+	if err != nil {
+		return err
+	}
+	a.user = user
+	if a.session == "" || len(a.session) > maxSession {
+		return &InvalidError{"session", fmt.Sprintf("must be 1 to %d bytes long, not %d", maxSession, len(a.session))}
+	}
+	switch {
+	case a.kind != KindJoin && a.kind != KindLeave:
+		return &InvalidError{"action", "make it with Join or Leave"}
+	case a.seat != anySeat && (a.seat < 0 || a.seat >= rules.seats()):
+		return &InvalidError{"seat", fmt.Sprintf("must be from 0 to %d, not %d", rules.seats()-1, a.seat)}
+	}
+	return nil
+}

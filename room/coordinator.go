@@ -1,0 +1,161 @@
+package room
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+)
+
+// Result is what an action came to.
+type Result struct {
+	Seat     int // taken, kept or freed
+	Snapshot     // the room right after the commit
+}
+
+// Coordinator runs actions on rooms, each under its room's lock. It is safe for
+// concurrent use.
+type Coordinator struct {
+	opts  Options
+	locks *lockmgr.Manager
+	store *store
+	feeds *feeds
+
+	life context.Context // ends when Close has no more patience
+	kill context.CancelFunc
+	busy sync.WaitGroup // goroutines that serve a room
+
+	mu     sync.Mutex
+	queues map[string]*queue // guarded by mu: rooms with actions that wait
+	closed bool              // guarded by mu
+}
+
+// New returns a Coordinator that keeps its rooms on client, and sends nothing
+// yet. It returns an [ErrInvalid] or lockmgr.ErrInvalid that names the field if
+// an argument cannot be used. The client stays the caller's to close, after
+// Close.
+//
+// For actions to end in time when Redis does not answer, the client needs
+// ContextTimeoutEnabled.
+func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
+	opts = opts.withDefaults()
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	locks, err := lockmgr.New(client, lockmgr.Options{Prefix: lockPrefix, TTL: opts.LockTTL, Poll: opts.LockPoll})
+	if err != nil {
+		return nil, err
+	}
+	c := &Coordinator{
+		opts:   opts,
+		locks:  locks,
+		store:  &store{client: client, node: opts.Node, idle: opts.Idle},
+		queues: make(map[string]*queue),
+	}
+	c.feeds = newFeeds(client, c.store, opts.Log)
+	c.life, c.kill = context.WithCancel(context.Background())
+	return c, nil
+}
+
+// Node returns the coordinator's name in what it writes.
+func (c *Coordinator) Node() string { return c.opts.Node }
+
+// Do runs an action on the room of that id and returns when it is committed or
+// has failed. Actions of one coordinator on one room run in the order of their
+// calls.
+//
+// It fails with [ErrInvalid], [ErrFull], [ErrSeatTaken], [ErrNotMember],
+// [ErrBusy], [ErrUnavailable], [ErrClosed] or the cause of ctx, and then nothing
+// was written; or with [ErrUnknown].
+func (c *Coordinator) Do(ctx context.Context, id string, a Action) (Result, error) {
+	if err := CheckID(id); err != nil {
+		return Result{}, err
+	}
+	if err := a.check(c.opts.Rules); err != nil {
+		return Result{}, err
+	}
+	now := time.Now()
+	a.node, a.at = c.opts.Node, now.UnixMilli()
+	r := &request{action: a, deadline: now.Add(c.opts.LockWait), done: make(chan outcome, 1)}
+	q, err := c.enqueue(id, r)
+	if err != nil {
+		return Result{}, err
+	}
+	select {
+	case o := <-r.done:
+		return o.result, o.err
+	case <-ctx.Done():
+	}
+	if q.abandon(r) {
+		return Result{}, fmt.Errorf("gave up waiting for room %s: %w", id, context.Cause(ctx))
+	}
+	select {
+	case o := <-r.done:
+		return o.result, o.err
+	default:
+		return Result{}, fmt.Errorf("gave up while room %s was written: %w: %w", id, ErrUnknown, context.Cause(ctx))
+	}
+}
+
+// Read returns a room as it stands, without taking its lock. It fails with
+// [ErrInvalid], [ErrUnavailable] or the cause of ctx.
+func (c *Coordinator) Read(ctx context.Context, id string) (Snapshot, error) {
+	if err := CheckID(id); err != nil {
+		return Snapshot{}, err
+	}
+	r, err := c.store.load(ctx, id)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return Snapshot{}, context.Cause(ctx)
+	case err != nil:
+		return Snapshot{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return r.Snapshot(), nil
+}
+
+// Watch calls fn for everything that is committed to the room from now on, in
+// order, until stop is called; after stop has returned fn is not called again.
+// fn must return at once and may not call Watch or stop.
+//
+// It returns when the subscription stands, so that a Read or a Do after it
+// misses nothing. It fails with [ErrInvalid], [ErrClosed] or the cause of ctx.
+func (c *Coordinator) Watch(ctx context.Context, id string, fn func(*Event)) (stop func(), err error) {
+	if err := CheckID(id); err != nil {
+		return nil, err
+	}
+	return c.feeds.watch(ctx, id, fn)
+}
+
+// Ping asks Redis whether it is there. It fails with [ErrUnavailable].
+func (c *Coordinator) Ping(ctx context.Context) error {
+	if err := c.store.client.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return nil
+}
+
+// Close takes no more actions, waits for those that run and ends the watches.
+// When ctx ends first it stops waiting for locks and returns the cause of ctx.
+// Either way no goroutine of the coordinator is left.
+func (c *Coordinator) Close(ctx context.Context) error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+
+	stop := context.AfterFunc(ctx, c.kill)
+	c.busy.Wait()
+	c.feeds.close()
+	if !stop() {
+		return context.Cause(ctx)
+	}
+	c.kill()
+	return nil
+}
+
+// newEpoch names a room that begins.
+func newEpoch() string { return uuid.NewString() }

@@ -1,0 +1,455 @@
+package room
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
+)
+
+func newCoordinator(t testing.TB, client redis.UniversalClient, opts Options) *Coordinator {
+	t.Helper()
+	c, err := New(client, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+// onBoth runs a test on miniredis and on a real redis-server. Every call of
+// client gives a client of its own.
+func onBoth(t *testing.T, test func(t *testing.T, client func() *redis.Client)) {
+	t.Run("mini", func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		test(t, func() *redis.Client { return redistest.MiniClient(t, mini) })
+	})
+	t.Run("real", func(t *testing.T) {
+		test(t, redistest.Start(t).Client)
+	})
+}
+
+func mustDo(t testing.TB, c *Coordinator, id string, a Action) Result {
+	t.Helper()
+	r, err := c.Do(t.Context(), id, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func isScript(cmd redis.Cmder, s *redis.Script) bool {
+	args := cmd.Args()
+	return cmd.Name() == "evalsha" && args[1] == s.Hash()
+}
+
+// once returns a hook function that runs do at the first command that is the
+// given script.
+func once(s *redis.Script, do func() error) func(context.Context, redis.Cmder) error {
+	done := false
+	return func(_ context.Context, cmd redis.Cmder) error {
+		if done || !isScript(cmd, s) {
+			return nil
+		}
+		done = true
+		return do()
+	}
+}
+
+func TestJoinAndLeave(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb := client()
+		c := newCoordinator(t, rdb, Options{Node: "n1"})
+		mustDo(t, c, "42", Join("李四", "s1"))
+		mustDo(t, c, "42", Join("王五", "s2"))
+		r := mustDo(t, c, "42", Join("张三", "s3"))
+		if got := describeUsers(r.Users); got != "李四@0 王五@1 张三@2" || r.Seat != 2 || r.Version != 3 || r.Epoch == "" {
+			t.Fatalf("third join: %+v", r)
+		}
+		if again := mustDo(t, c, "42", Join("张三", "s3")); again.Version != 3 || again.Seat != 2 {
+			t.Errorf("joining again: %+v", again)
+		}
+		left := mustDo(t, c, "42", Leave("王五", "s2"))
+		if got := describeUsers(left.Users); got != "李四@0 张三@2" || left.Version != 4 || left.Epoch != r.Epoch {
+			t.Fatalf("leave: %+v", left)
+		}
+		if _, err := c.Do(t.Context(), "42", Leave("王五", "s2")); !errors.Is(err, ErrNotMember) {
+			t.Errorf("leaving again: %v", err)
+		}
+		if s, err := c.Read(t.Context(), "42"); err != nil || describeUsers(s.Users) != "李四@0 张三@2" || s.Version != 4 {
+			t.Errorf("read: %+v, %v", s, err)
+		}
+
+		ctx := t.Context()
+		if n := rdb.Exists(ctx, "LockRoom:42").Val(); n != 0 {
+			t.Error("LockRoom:42 is left over")
+		}
+		users := rdb.HGetAll(ctx, "Room:42:Users").Val()
+		var at int64
+		if n, _ := fmt.Sscanf(users["张三"], `{"seat":2,"session":"s3","node":"n1","at":%d}`, &at); n != 1 || len(users) != 2 {
+			t.Errorf("Room:42:Users is %v", users)
+		}
+		meta := rdb.HGetAll(ctx, "Room:42:Meta").Val()
+		if meta["version"] != "4" || meta["epoch"] != r.Epoch || meta["by:n1"] == "" {
+			t.Errorf("Room:42:Meta is %v", meta)
+		}
+	})
+}
+
+func TestBadInputWritesNothing(t *testing.T) {
+	_, rdb := redistest.Mini(t)
+	c := newCoordinator(t, rdb, Options{Rules: Rules{Capacity: 4}})
+	for field, err := range map[string]error{
+		"room":    second(c.Do(t.Context(), "a b", Join("a", "s"))),
+		"user":    second(c.Do(t.Context(), "42", Join("a\n", "s"))),
+		"seat":    second(c.Do(t.Context(), "42", Join("a", "s").At(4))),
+		"session": second(c.Do(t.Context(), "42", Join("a", ""))),
+		"action":  second(c.Do(t.Context(), "42", Action{user: "a", session: "s"})),
+	} {
+		checkInvalid(t, err, field, field)
+	}
+	if n := rdb.DBSize(t.Context()).Val(); n != 0 {
+		t.Errorf("%d keys were written", n)
+	}
+	for field, opts := range map[string]Options{
+		"Capacity": {Rules: Rules{Capacity: -1}},
+		"LockWait": {LockWait: -1},
+		"MaxBatch": {MaxBatch: -1},
+		"Idle":     {Idle: -1},
+	} {
+		_, err := New(rdb, opts)
+		checkInvalid(t, err, field, field)
+	}
+	for _, opts := range []Options{{LockTTL: -1}, {LockPoll: -1}} {
+		if _, err := New(rdb, opts); !errors.Is(err, lockmgr.ErrInvalid) {
+			t.Errorf("%+v: %v", opts, err)
+		}
+	}
+}
+
+func second(_ Result, err error) error { return err }
+
+// Four nodes with clients of their own, one room: everybody who was told "you
+// are in" is in, each on a seat of their own, and every commit is counted.
+func TestNobodyIsLost(t *testing.T) {
+	server := redistest.Start(t)
+	const nodes, users = 4, 40
+	for _, maxBatch := range []int{1, DefaultMaxBatch} {
+		t.Run(fmt.Sprint("batch ", maxBatch), func(t *testing.T) {
+			id := fmt.Sprint("room-", maxBatch)
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			versions := map[uint64]int{}
+			for n := range nodes {
+				c := newCoordinator(t, server.Client(), Options{LockPoll: time.Millisecond, MaxBatch: maxBatch})
+				for u := range users {
+					wg.Go(func() {
+						user := fmt.Sprintf("张三-%d-%d", n, u)
+						for _, a := range []Action{Join(user, "s"), Leave(user, "s"), Join(user, "s")} {
+							r, err := c.Do(t.Context(), id, a)
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							mu.Lock()
+							versions[r.Version]++
+							mu.Unlock()
+						}
+					})
+				}
+			}
+			wg.Wait()
+			c := newCoordinator(t, server.Client(), Options{})
+			s, err := c.Read(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(s.Users) != nodes*users {
+				t.Errorf("%d users in the room, %d joined", len(s.Users), nodes*users)
+			}
+			for i, u := range s.Users {
+				if u.Seat != i {
+					t.Errorf("%s sits on %d, the lowest free seats end at %d", u.User, u.Seat, i)
+				}
+			}
+			if uint64(len(versions)) != s.Version {
+				t.Errorf("%d versions were told, the room counts %d", len(versions), s.Version)
+			}
+			if maxBatch == 1 && s.Version != 3*nodes*users {
+				t.Errorf("version %d after %d actions", s.Version, 3*nodes*users)
+			}
+		})
+	}
+}
+
+// The holder stalls past its TTL before it writes, and another node joins
+// meanwhile. The stale commit must change nothing and run again.
+func TestStaleHolderChangesNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb := client()
+		other := newCoordinator(t, client(), Options{})
+		rdb.AddHook(redistest.Hook{Before: once(commitScript, func() error {
+			rdb.Del(t.Context(), "LockRoom:42") // what the TTL does
+			mustDo(t, other, "42", Join("李四", "s2"))
+			return nil
+		})})
+		warm(t, rdb)
+		stale := newCoordinator(t, rdb, Options{})
+		r := mustDo(t, stale, "42", Join("张三", "s1"))
+		if got := describeUsers(r.Users); got != "李四@0 张三@1" || r.Version != 2 {
+			t.Fatalf("after the stall: %s at version %d", got, r.Version)
+		}
+		if n := rdb.Exists(t.Context(), "LockRoom:42").Val(); n != 0 {
+			t.Error("LockRoom:42 is left over")
+		}
+	})
+}
+
+// The same, but the other node holds the lock when the stale commit arrives: the
+// lock must stay with it.
+func TestStaleHolderLeavesTheLockAlone(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb := client()
+		release := make(chan struct{})
+		rdb.AddHook(redistest.Hook{
+			Before: once(commitScript, func() error {
+				rdb.Set(t.Context(), "LockRoom:42", "another", time.Minute)
+				return nil
+			}),
+			After: once(commitScript, func() error {
+				if got := rdb.Get(t.Context(), "LockRoom:42").Val(); got != "another" {
+					t.Errorf("the lock holds %q after a stale commit", got)
+				}
+				rdb.Del(t.Context(), "LockRoom:42")
+				close(release)
+				return nil
+			}),
+		})
+		warm(t, rdb)
+		r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", Join("张三", "s1"))
+		<-release
+		if r.Version != 1 {
+			t.Errorf("version %d", r.Version)
+		}
+	})
+}
+
+// warm loads the scripts, so that the hooks see the EVALSHA that executes.
+func warm(t *testing.T, rdb *redis.Client) {
+	t.Helper()
+	for _, s := range []*redis.Script{loadScript, commitScript} {
+		if err := s.Load(t.Context(), rdb).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The commit is written but its reply is lost, and another node commits before
+// it is sent again: it must count as written, once, at its own version.
+func TestCommitIsExactlyOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb := client()
+		other := newCoordinator(t, client(), Options{})
+		rdb.AddHook(redistest.Hook{After: once(commitScript, func() error {
+			mustDo(t, other, "42", Join("李四", "s2"))
+			return io.ErrUnexpectedEOF
+		})})
+		warm(t, rdb)
+		r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", Join("张三", "s1"))
+		if got := describeUsers(r.Users); r.Version != 1 || got != "张三@0" {
+			t.Errorf("the commit reports %s at version %d", got, r.Version)
+		}
+		if s, _ := other.Read(t.Context(), "42"); s.Version != 2 || describeUsers(s.Users) != "张三@0 李四@1" {
+			t.Errorf("the room is %+v", s)
+		}
+	})
+}
+
+// Redis answers nothing any more when the commit has been sent: after a TTL the
+// caller hears that the outcome is unknown.
+func TestUnknownOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		gone := false
+		rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if gone || isScript(cmd, commitScript) {
+				gone = true
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}})
+		c := newCoordinator(t, rdb, Options{})
+		start := time.Now()
+		_, err := c.Do(t.Context(), "42", Join("张三", "s"))
+		if !errors.Is(err, ErrUnknown) {
+			t.Fatalf("join: %v", err)
+		}
+		if took := time.Since(start); took > lockmgr.DefaultTTL {
+			t.Errorf("took %v to say so", took)
+		}
+		gone = false
+	})
+}
+
+func TestRedisIsAway(t *testing.T) {
+	server := redistest.Start(t)
+	c := newCoordinator(t, server.Client(), Options{})
+	mustDo(t, c, "42", Join("李四", "s1"))
+	server.Kill()
+	if _, err := c.Do(t.Context(), "42", Join("张三", "s2")); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("join: %v", err)
+	}
+	if _, err := c.Read(t.Context(), "42"); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("read: %v", err)
+	}
+	if _, err := c.Watch(t.Context(), "42", func(*Event) {}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("watch: %v", err)
+	}
+	if err := c.Ping(t.Context()); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("ping: %v", err)
+	}
+	server.Restart()
+	mustDo(t, c, "42", Join("张三", "s2"))
+}
+
+// Redis takes no more writes between the lock and the commit: nothing is
+// written, and the caller knows.
+func TestRedisRefusesTheWrite(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	rdb.AddHook(redistest.Hook{Before: once(commitScript, func() error {
+		return rdb.ConfigSet(t.Context(), "maxmemory", "1").Err()
+	})})
+	warm(t, rdb)
+	c := newCoordinator(t, rdb, Options{})
+	events := make(chan *Event, 9)
+	stop, err := c.Watch(t.Context(), "42", func(e *Event) { events <- e })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if _, err := c.Do(t.Context(), "42", Join("张三", "s")); !errors.Is(err, ErrUnavailable) {
+		t.Fatalf("join: %v", err)
+	}
+	rdb.ConfigSet(t.Context(), "maxmemory", "0")
+	if n := rdb.DBSize(t.Context()).Val(); n != 0 {
+		t.Errorf("%d keys were written or left over", n)
+	}
+	mustDo(t, c, "42", Join("张三", "s"))
+	if e := <-events; e.Version != 1 || len(e.Changes) != 1 {
+		t.Errorf("the first event is %+v", e)
+	}
+}
+
+func TestBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		rdb.Set(t.Context(), "LockRoom:42", "somebody", time.Hour)
+		c := newCoordinator(t, rdb, Options{LockWait: 2 * time.Second})
+		start := time.Now()
+		if _, err := c.Do(t.Context(), "42", Join("张三", "s")); !errors.Is(err, ErrBusy) {
+			t.Fatalf("join: %v", err)
+		}
+		if took := time.Since(start); took != 2*time.Second {
+			t.Errorf("waited %v", took)
+		}
+		rdb.Del(t.Context(), "LockRoom:42")
+		mustDo(t, c, "42", Join("张三", "s"))
+	})
+}
+
+// A holder that dies blocks its room for a TTL and no longer.
+func TestDeadHolderBlocksForATTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		start := time.Now()
+		locks, err := lockmgr.New(rdb, lockmgr.Options{Prefix: lockPrefix})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := locks.Acquire(t.Context(), "42"); err != nil { // and never comes back
+			t.Fatal(err)
+		}
+		mustDo(t, newCoordinator(t, rdb, Options{}), "42", Join("张三", "s"))
+		if took := time.Since(start); took > lockmgr.DefaultTTL+lockmgr.DefaultPoll {
+			t.Errorf("the room was blocked for %v", took)
+		}
+	})
+}
+
+// Nobody is in the room any more: Redis forgets it after Idle, unless it is used
+// again, and then the version goes on.
+func TestEmptyRoomsExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := newCoordinator(t, rdb, Options{})
+		first := mustDo(t, c, "42", Join("张三", "s"))
+		mustDo(t, c, "42", Leave("张三", "s"))
+		time.Sleep(DefaultIdle - time.Minute)
+		if r := mustDo(t, c, "42", Join("张三", "s")); r.Version != 3 || r.Epoch != first.Epoch {
+			t.Errorf("used again in time: %+v", r.Snapshot)
+		}
+		time.Sleep(24 * time.Hour) // in use: nothing expires
+		if s, err := c.Read(t.Context(), "42"); err != nil || s.Version != 3 || len(s.Users) != 1 {
+			t.Errorf("a day later: %+v, %v", s, err)
+		}
+		mustDo(t, c, "42", Leave("张三", "s"))
+		time.Sleep(DefaultIdle + time.Second)
+		if n := rdb.DBSize(t.Context()).Val(); n != 0 {
+			t.Errorf("%d keys are left: %v", n, rdb.Keys(t.Context(), "*").Val())
+		}
+		if r := mustDo(t, c, "42", Join("张三", "s")); r.Version != 1 || r.Epoch == first.Epoch {
+			t.Errorf("used again too late: %+v", r.Snapshot)
+		}
+	})
+}
+
+func TestClosed(t *testing.T) {
+	_, rdb := redistest.Mini(t)
+	c := newCoordinator(t, rdb, Options{})
+	mustDo(t, c, "42", Join("张三", "s"))
+	if err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Do(t.Context(), "42", Join("李四", "s")); !errors.Is(err, ErrClosed) {
+		t.Errorf("join: %v", err)
+	}
+	if _, err := c.Watch(t.Context(), "42", func(*Event) {}); !errors.Is(err, ErrClosed) {
+		t.Errorf("watch: %v", err)
+	}
+}
+
+// Close waits for what was accepted; with its patience at an end it stops the
+// waiting for locks, and what waited has not happened.
+func TestCloseDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := newCoordinator(t, rdb, Options{})
+		rdb.Set(t.Context(), "LockRoom:42", "somebody", 2*time.Second)
+		rdb.Set(t.Context(), "LockRoom:43", "somebody", time.Hour)
+		errs := map[string]chan error{"42": make(chan error, 1), "43": make(chan error, 1)}
+		for id, ch := range errs {
+			go func() { ch <- second(c.Do(t.Context(), id, Join("张三", "s"))) }()
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("close: %v", err)
+		}
+		if err := <-errs["42"]; err != nil {
+			t.Errorf("the join that could be done: %v", err)
+		}
+		if err := <-errs["43"]; !errors.Is(err, ErrClosed) {
+			t.Errorf("the join that could not: %v", err)
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package room
+
+import "sync"
+
+// maxHeld is how many events a feed holds back while it reads a snapshot. With
+// more it drops them and reads another one.
+const maxHeld = 1024
+
+// feed is one room's events on this node, in order and without gaps, for all who
+// watch the room here.
+type feed struct {
+	id      string
+	ready   chan struct{} // closed when the subscription stands, or err is set
+	err     error         // written before ready is closed: there is no subscription
+	barrier uint64        // guarded by feeds.mu: the ping that follows the subscription
+
+	mu      sync.Mutex
+	watches map[*watch]struct{} // guarded by mu
+	known   bool                // guarded by mu: epoch and version say where the feed stands
+	epoch   string              // guarded by mu
+	version uint64              // guarded by mu
+	syncing bool                // guarded by mu: a snapshot is wanted, events are held back
+	held    []*Event            // guarded by mu
+}
+
+type watch struct{ fn func(*Event) }
+
+func newFeed(id string) *feed {
+	return &feed{id: id, ready: make(chan struct{}), watches: make(map[*watch]struct{})}
+}
+
+func (f *feed) isReady() bool {
+	select {
+	case <-f.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// receive takes an event from Redis and reports whether something is missing
+// before it, so that a snapshot has to be read.
+func (f *feed) receive(e *Event) (gap bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.receiveLocked(e)
+}
+
+func (f *feed) receiveLocked(e *Event) (gap bool) {
+	switch {
+	case f.syncing:
+		if len(f.held) == maxHeld {
+			f.held = nil // the snapshot, or the gap after it, makes up for them
+		}
+		f.held = append(f.held, e)
+		return false
+	case f.known && e.Epoch == f.epoch && e.Version <= f.version:
+		return false // told already
+	case f.known && (e.Epoch != f.epoch || e.From != f.version):
+		f.syncing = true
+		f.held = append(f.held, e)
+		return true
+	}
+	f.known, f.epoch, f.version = true, e.Epoch, e.Version
+	f.tellLocked(e)
+	return false
+}
+
+// interrupt says that events may have been missed from here on, and reports
+// whether anybody has to be brought up to date.
+func (f *feed) interrupt() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.watches) == 0 || f.syncing {
+		return false
+	}
+	f.syncing = true
+	return true
+}
+
+// resume tells a snapshot and then the events that came while it was read. It
+// reports whether they leave yet another gap.
+func (f *feed) resume(s Snapshot) (gap bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	held := f.held
+	f.syncing, f.held = false, nil
+	f.known, f.epoch, f.version = true, s.Epoch, s.Version
+	f.tellLocked(&Event{Room: f.id, Epoch: s.Epoch, Version: s.Version, Snapshot: &s})
+	for _, e := range held {
+		gap = f.receiveLocked(e) || gap
+	}
+	return gap
+}
+
+func (f *feed) tellLocked(e *Event) {
+	for w := range f.watches {
+		w.fn(e)
+	}
+}
+
+func (f *feed) add(w *watch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.watches[w] = struct{}{}
+}
+
+// remove takes a watch away and reports whether it was the last one.
+func (f *feed) remove(w *watch) (empty bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.watches, w)
+	return len(f.watches) == 0
+}

@@ -1,0 +1,57 @@
+package room
+
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Limits of names.
+const (
+	MaxIDLength   = 64 // characters of a room's id
+	MaxUserLength = 64 // characters (code points) of a user's name in NFC
+
+	maxSession = 64
+	// No name of MaxUserLength code points is longer than this in any
+	// normal form we accept as input; it bounds the work of normalizing.
+	maxUserBytes = 16 * MaxUserLength
+)
+
+// CheckID returns an [InvalidError] unless id is 1 to 64 of A-Z a-z 0-9 . _ -.
+func CheckID(id string) error {
+	if len(id) < 1 || len(id) > MaxIDLength {
+		return &InvalidError{"room", fmt.Sprintf("must be 1 to %d characters long, not %d", MaxIDLength, len(id))}
+	}
+	for i := range len(id) {
+		switch c := id[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return &InvalidError{"room", fmt.Sprintf("may hold only A-Z a-z 0-9 . _ -, not %q", c)}
+		}
+	}
+	return nil
+}
+
+// ParseUser returns name in Unicode's normal form C, so that the same name typed
+// on two keyboards is the same user. It returns an [InvalidError] unless that is
+// valid UTF-8 of 1 to 64 characters (code points) without control characters.
+func ParseUser(name string) (string, error) {
+	switch {
+	case !utf8.ValidString(name):
+		return "", &InvalidError{"user", "is not valid UTF-8"}
+	case len(name) > maxUserBytes:
+		return "", &InvalidError{"user", fmt.Sprintf("must be 1 to %d characters long", MaxUserLength)}
+	}
+	name = norm.NFC.String(name)
+	if n := utf8.RuneCountInString(name); n < 1 || n > MaxUserLength {
+		return "", &InvalidError{"user", fmt.Sprintf("must be 1 to %d characters long, not %d", MaxUserLength, n)}
+	}
+	for _, r := range name {
+		if unicode.IsControl(r) {
+			return "", &InvalidError{"user", fmt.Sprintf("may not hold the control character %U", r)}
+		}
+	}
+	return name, nil
+}

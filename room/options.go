@@ -1,0 +1,88 @@
+package room
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"roomd/lockmgr"
+)
+
+// Defaults of [Options].
+const (
+	DefaultLockWait = 10 * time.Second
+	DefaultMaxBatch = 256
+	DefaultIdle     = time.Hour
+)
+
+// Options say how a [Coordinator] works. The zero value is ready to use.
+type Options struct {
+	// Node names this coordinator in what it writes. It must be unlike any
+	// other's, also those of earlier lives. Empty means a random one.
+	Node string
+
+	// Rules are what the rooms allow.
+	Rules Rules
+
+	// LockTTL is how long a crashed holder can block a room. Zero means
+	// lockmgr.DefaultTTL.
+	LockTTL time.Duration
+
+	// LockPoll is the pause between two attempts at a held lock. Zero means
+	// lockmgr.DefaultPoll.
+	LockPoll time.Duration
+
+	// LockWait is how long an action waits for its room's lock before it fails
+	// with ErrBusy. Zero means DefaultLockWait.
+	LockWait time.Duration
+
+	// MaxBatch is how many actions may share one hold. Zero means
+	// DefaultMaxBatch; 1 takes the lock for each action anew.
+	MaxBatch int
+
+	// Idle is how long Redis keeps the version of a room that everybody has
+	// left. Zero means DefaultIdle.
+	Idle time.Duration
+
+	// Log takes what an operator should know. The zero value is silent.
+	Log zerolog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Node == "" {
+		o.Node = uuid.NewString()
+	}
+	if o.LockTTL == 0 {
+		o.LockTTL = lockmgr.DefaultTTL
+	}
+	if o.LockPoll == 0 {
+		o.LockPoll = lockmgr.DefaultPoll
+	}
+	if o.LockWait == 0 {
+		o.LockWait = DefaultLockWait
+	}
+	if o.MaxBatch == 0 {
+		o.MaxBatch = DefaultMaxBatch
+	}
+	if o.Idle == 0 {
+		o.Idle = DefaultIdle
+	}
+	return o
+}
+
+// validate leaves LockTTL and LockPoll to lockmgr, which knows their rules.
+func (o Options) validate() error {
+	switch {
+	case o.Rules.Capacity < 0 || o.Rules.Capacity > MaxSeats:
+		return &InvalidError{"Capacity", fmt.Sprintf("must be from 0 (no limit of its own) to %d, not %d", MaxSeats, o.Rules.Capacity)}
+	case o.LockWait < 0:
+		return &InvalidError{"LockWait", fmt.Sprintf("must be more than zero, not %v", o.LockWait)}
+	case o.MaxBatch < 0:
+		return &InvalidError{"MaxBatch", fmt.Sprintf("must be more than zero, not %d", o.MaxBatch)}
+	case o.Idle < time.Millisecond:
+		return &InvalidError{"Idle", fmt.Sprintf("must be at least 1ms, not %v", o.Idle)}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package room
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+)
+
+// answers starts actions one after the other on a room whose lock somebody else
+// holds, so that they wait together, then lets them run and returns what came of
+// each.
+func answers(t *testing.T, rdb *redis.Client, c *Coordinator, ctx []context.Context, actions ...Action) ([]Result, []error) {
+	t.Helper()
+	rdb.Set(t.Context(), "LockRoom:42", "somebody", 0)
+	results, errs := make([]Result, len(actions)), make([]error, len(actions))
+	done := make(chan struct{})
+	for i, a := range actions {
+		go func() {
+			results[i], errs[i] = c.Do(ctx[i], "42", a)
+			done <- struct{}{}
+		}()
+		synctest.Wait() // it is in the queue
+	}
+	rdb.Del(t.Context(), "LockRoom:42")
+	for range actions {
+		<-done
+	}
+	return results, errs
+}
+
+func contexts(t *testing.T, n int) []context.Context {
+	all := make([]context.Context, n)
+	for i := range all {
+		all[i] = t.Context()
+	}
+	return all
+}
+
+func TestABatchSharesOneHold(t *testing.T) {
+	for _, tt := range []struct {
+		maxBatch int
+		versions []uint64
+	}{
+		{DefaultMaxBatch, []uint64{1, 1, 0, 1, 0}},
+		{2, []uint64{1, 1, 0, 2, 0}},
+		{1, []uint64{1, 2, 0, 3, 0}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			_, rdb := redistest.Mini(t)
+			c := newCoordinator(t, rdb, Options{MaxBatch: tt.maxBatch, Rules: Rules{Capacity: 3}})
+			results, errs := answers(t, rdb, c, contexts(t, 5),
+				Join("a", "s"), Join("b", "s"), Leave("nobody", "s"), Join("c", "s"), Join("d", "s"))
+			for i, want := range []error{nil, nil, ErrNotMember, nil, ErrFull} { // a bad action fails alone
+				if !errors.Is(errs[i], want) || results[i].Version != tt.versions[i] {
+					t.Errorf("max %d, action %d: version %d, %v; want %d, %v",
+						tt.maxBatch, i, results[i].Version, errs[i], tt.versions[i], want)
+				}
+			}
+			for seat, i := range []int{0, 1, 3} { // seats in order of arrival
+				if results[i].Seat != seat {
+					t.Errorf("max %d, action %d got seat %d, want %d", tt.maxBatch, i, results[i].Seat, seat)
+				}
+			}
+		})
+	}
+}
+
+// What a user does twice is two commits, so that each answer shows its effect.
+func TestABatchHoldsAUserOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := newCoordinator(t, rdb, Options{})
+		results, errs := answers(t, rdb, c, contexts(t, 4), Join("a", "s"), Join("b", "s"), Leave("a", "s"), Join("c", "s"))
+		for i, want := range []string{"a@0 b@1", "a@0 b@1", "c@0 b@1", "c@0 b@1"} {
+			if got := describeUsers(results[i].Users); got != want || errs[i] != nil {
+				t.Errorf("action %d sees %q, %v; want %q", i, got, errs[i], want)
+			}
+		}
+	})
+}
+
+// A caller that gives up before its action runs has not done it.
+func TestGivingUpInTimeHasNoEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := newCoordinator(t, rdb, Options{})
+		ctx := contexts(t, 3)
+		impatient, cancel := context.WithCancelCause(t.Context())
+		reason := errors.New("window closed")
+		ctx[1] = impatient
+		time.AfterFunc(0, func() { cancel(reason) })
+		results, errs := answers(t, rdb, c, ctx, Join("a", "s"), Join("b", "s"), Join("c", "s"))
+		if !errors.Is(errs[1], reason) || errors.Is(errs[1], ErrUnknown) {
+			t.Errorf("the impatient caller hears %v", errs[1])
+		}
+		if got := describeUsers(results[2].Users); got != "a@0 c@1" {
+			t.Errorf("the room holds %q", got)
+		}
+	})
+}
+
+// When the only one who waits gives up, the node stops asking for the lock, and
+// the next one finds everything in order.
+func TestNobodyWaitsAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := newCoordinator(t, rdb, Options{})
+		rdb.Set(t.Context(), "LockRoom:42", "somebody", time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Do(ctx, "42", Join("a", "s")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("join: %v", err)
+		}
+		synctest.Wait()
+		c.mu.Lock()
+		left := len(c.queues)
+		c.mu.Unlock()
+		if left != 0 {
+			t.Errorf("%d queues are left", left)
+		}
+		rdb.Del(t.Context(), "LockRoom:42")
+		if r := mustDo(t, c, "42", Join("b", "s")); fmt.Sprint(r.Users) != "[{b 0}]" {
+			t.Errorf("the room holds %v", r.Users)
+		}
+	})
+}
+
+// A caller that gives up while its action is written is told that it does not
+// know, and at once.
+func TestGivingUpTooLateIsUnknown(t *testing.T) {
+	_, rdb := redistest.Mini(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	release := make(chan struct{})
+	rdb.AddHook(redistest.Hook{Before: once(commitScript, func() error {
+		cancel()
+		<-release
+		return nil
+	})})
+	warm(t, rdb)
+	c := newCoordinator(t, rdb, Options{})
+	if _, err := c.Do(ctx, "42", Join("a", "s")); !errors.Is(err, ErrUnknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("join: %v", err)
+	}
+	close(release)
+}

@@ -1,0 +1,168 @@
+package room
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// step is an action on a room and what must come of it.
+type step struct {
+	do   Action
+	seat int
+	err  error
+}
+
+func TestRules(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		capacity int
+		steps    []step
+		users    string
+		changes  string
+	}{
+		{"lowest free seat", 0, []step{
+			{Join("李四", "s1"), 0, nil}, {Join("王五", "s2"), 1, nil}, {Join("张三", "s3"), 2, nil},
+			{Leave("王五", "s2"), 1, nil}, {Join("赵六", "s4"), 1, nil},
+		}, "李四@0 赵六@1 张三@2", "+李四@0 +王五@1 +张三@2 -王五@1 +赵六@1"},
+		{"the seat asked for", 4, []step{
+			{Join("a", "s").At(2), 2, nil}, {Join("b", "s").At(2), 0, ErrSeatTaken}, {Join("b", "s").At(0), 0, nil},
+			{Join("c", "s"), 1, nil}, {Join("d", "s"), 3, nil},
+		}, "b@0 c@1 a@2 d@3", "+a@2 +b@0 +c@1 +d@3"},
+		{"capacity", 2, []step{
+			{Join("a", "s"), 0, nil}, {Join("b", "s"), 1, nil}, {Join("c", "s"), 0, ErrFull}, {Join("c", "s").At(0), 0, ErrFull},
+			{Join("b", "s"), 1, nil}, {Leave("a", "s"), 0, nil}, {Join("c", "s"), 0, nil},
+		}, "c@0 b@1", "+a@0 +b@1 -a@0 +c@0"},
+		{"joining again keeps the seat", 0, []step{
+			{Join("a", "s").At(3), 3, nil}, {Join("a", "s"), 3, nil}, {Join("a", "s").At(1), 3, nil}, {Join("a", "new"), 3, nil},
+			{Leave("a", "s"), 0, ErrNotMember}, {Leave("a", "new"), 3, nil},
+		}, "", "+a@3 -a@3"},
+		{"leaving what one is not in", 0, []step{{Leave("a", "s"), 0, ErrNotMember}}, "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := NewRoom("42", "e", 7, map[string]Member{})
+			for i, s := range tt.steps {
+				seat, err := r.Apply(s.do, Rules{tt.capacity})
+				if seat != s.seat || !errors.Is(err, s.err) {
+					t.Fatalf("step %d: seat %d, %v; want %d, %v", i, seat, err, s.seat, s.err)
+				}
+			}
+			if got := describeUsers(r.Users()); got != tt.users {
+				t.Errorf("users are %q, want %q", got, tt.users)
+			}
+			if got := describeChanges(r.Delta().Changes); got != tt.changes {
+				t.Errorf("changes are %q, want %q", got, tt.changes)
+			}
+		})
+	}
+}
+
+func describeUsers(users []Occupant) string {
+	var parts []string
+	for _, u := range users {
+		parts = append(parts, fmt.Sprintf("%s@%d", u.User, u.Seat))
+	}
+	return strings.Join(parts, " ")
+}
+
+func describeChanges(changes []Change) string {
+	var parts []string
+	for _, c := range changes {
+		sign := "+"
+		if c.Type == KindLeave {
+			sign = "-"
+		}
+		parts = append(parts, fmt.Sprintf("%s%s@%d", sign, c.User, c.Seat))
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestTakeOverTellsTheOldSession(t *testing.T) {
+	r := NewRoom("42", "e", 1, map[string]Member{"a": {Seat: 5, Session: "old", Node: "n1", At: 99}})
+	if seat, err := r.Apply(Join("a", "new"), Rules{}); seat != 5 || err != nil {
+		t.Fatalf("seat %d, %v", seat, err)
+	}
+	d := r.Delta()
+	if !slices.Equal(d.Replaced, []Replaced{{"a", "old"}}) || len(d.Changes) != 0 || !slices.Equal(d.Touched, []string{"a"}) {
+		t.Errorf("delta is %+v", d)
+	}
+	if m, _ := r.Member("a"); m.Session != "new" || m.At != 99 {
+		t.Errorf("member is %+v", m)
+	}
+}
+
+// Random actions: seats stay unique and below the capacity, the room and its
+// changes tell the same story, and a refused action changes nothing.
+func TestRulesHoldForAnyActions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rules := Rules{rapid.IntRange(0, 5).Draw(t, "capacity")}
+		r := NewRoom("42", "e", 0, map[string]Member{})
+		for range rapid.IntRange(1, 60).Draw(t, "actions") {
+			user := fmt.Sprint("u", rapid.IntRange(0, 7).Draw(t, "user"))
+			session := rapid.SampledFrom([]string{"s1", "s2"}).Draw(t, "session")
+			a := Join(user, session)
+			switch rapid.IntRange(0, 2).Draw(t, "what") {
+			case 1:
+				a = a.At(rapid.IntRange(0, rules.seats()-1).Draw(t, "seat") % 8)
+			case 2:
+				a = Leave(user, session)
+			}
+			before, changes := describeUsers(r.Users()), len(r.Delta().Changes)
+			seat, err := r.Apply(a, rules)
+			if err != nil {
+				if after := describeUsers(r.Users()); after != before || len(r.Delta().Changes) != changes {
+					t.Fatalf("%v changed %q to %q", err, before, after)
+				}
+				continue
+			}
+			m, in := r.Member(user)
+			if in != (a.kind == KindJoin) || in && (m.Seat != seat || m.Session != session) {
+				t.Fatalf("after %+v on seat %d the member is %+v, %v", a, seat, m, in)
+			}
+			users := r.Users()
+			if len(users) > rules.seats() {
+				t.Fatalf("%d members, capacity %d", len(users), rules.Capacity)
+			}
+			for i := range users {
+				if i > 0 && users[i].Seat == users[i-1].Seat {
+					t.Fatalf("two users on one seat: %v", users)
+				}
+			}
+		}
+		replay := map[string]int{}
+		for _, c := range r.Delta().Changes {
+			if c.Type == KindJoin {
+				replay[c.User] = c.Seat
+			} else {
+				delete(replay, c.User)
+			}
+		}
+		if len(replay) != len(r.Users()) {
+			t.Fatalf("changes lead to %v, the room holds %v", replay, r.Users())
+		}
+		for _, u := range r.Users() {
+			if seat, ok := replay[u.User]; !ok || seat != u.Seat {
+				t.Fatalf("changes lead to %v, the room holds %v", replay, r.Users())
+			}
+		}
+	})
+}
+
+func TestLowestFreeSeatIsExact(t *testing.T) {
+	var s seatSet
+	for want := range 200 {
+		if got := s.lowestFree(); got != want {
+			t.Fatalf("lowest free is %d, want %d", got, want)
+		}
+		s.take(want)
+	}
+	s.free(130)
+	s.free(64)
+	if got := s.lowestFree(); got != 64 {
+		t.Fatalf("lowest free is %d, want 64", got)
+	}
+}

@@ -1,0 +1,215 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"roomd/transport/protocol"
+)
+
+func TestRequests(t *testing.T) {
+	got := make(chan protocol.Request, 1)
+	c := dialScript(t, Options{}, func(s *server) {
+		for req, ok := s.next(); ok; req, ok = s.next() {
+			got <- req
+			s.send(`{"id":%d,"room":"42","epoch":"e","version":18,"seat":2,"count":1,"users":[{"user":"张三","seat":2}]}`, req.ID)
+		}
+	})
+	seat := 2
+	tests := []struct {
+		name string
+		call func() (*protocol.Reply, error)
+		want protocol.Request
+	}{
+		{"join", func() (*protocol.Reply, error) { return c.Join(t.Context(), "42") },
+			protocol.Request{ID: 1, Action: "join", Room: "42"}},
+		{"join a seat", func() (*protocol.Reply, error) { return c.JoinSeat(t.Context(), "42", 2) },
+			protocol.Request{ID: 2, Action: "join", Room: "42", Seat: &seat}},
+		{"leave", func() (*protocol.Reply, error) { return c.Leave(t.Context(), "42") },
+			protocol.Request{ID: 3, Action: "leave", Room: "42"}},
+		{"users", func() (*protocol.Reply, error) { return c.Users(t.Context(), "42") },
+			protocol.Request{ID: 4, Action: "users", Room: "42"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			reply, err := tt.call()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if req := <-got; !reflect.DeepEqual(req, tt.want) {
+				t.Errorf("the server got %+v, want %+v", req, tt.want)
+			}
+			want := &protocol.Reply{ID: &tt.want.ID, Room: "42", Epoch: "e", Version: 18, Seat: &seat,
+				Count: 1, Users: []protocol.Seated{{User: "张三", Seat: 2}}}
+			if !reflect.DeepEqual(reply, want) {
+				t.Errorf("got %+v, want %+v", reply, want)
+			}
+		})
+	}
+}
+
+func TestRefusedAction(t *testing.T) {
+	c := dialScript(t, Options{}, func(s *server) {
+		req, _ := s.next()
+		s.send(`{"id":%d,"error":{"code":"room_full","message":"room 42 is full","retry":true}}`, req.ID)
+		echo(s)
+	})
+	reply, err := c.Join(t.Context(), "42")
+	var refused *protocol.Error
+	if !errors.As(err, &refused) || *refused != *protocol.NewError("room_full", "room 42 is full") {
+		t.Errorf("got %v, want room_full", err)
+	}
+	if reply != nil || !errors.Is(err, protocol.ErrRoomFull) || errors.Is(err, ErrClosed) {
+		t.Errorf("got %+v, %v", reply, err)
+	}
+	if _, err := c.Join(t.Context(), "43"); err != nil {
+		t.Errorf("the next request: %v", err)
+	}
+}
+
+func TestConcurrentRequests(t *testing.T) {
+	const total = 50
+	c := dialScript(t, Options{}, func(s *server) {
+		var reqs []protocol.Request
+		for range total {
+			req, _ := s.next()
+			reqs = append(reqs, req)
+		}
+		// Last come, first served: only the ids say whose reply is whose.
+		for i := len(reqs) - 1; i >= 0; i-- {
+			s.send(`{"id":%d,"room":%q}`, reqs[i].ID, reqs[i].Room)
+		}
+		s.drain()
+	})
+	var calls sync.WaitGroup
+	for i := range total {
+		calls.Go(func() {
+			room := fmt.Sprint("room-", i)
+			reply, err := c.Users(t.Context(), room)
+			if err != nil || reply.Room != room {
+				t.Errorf("asked for %s, got %+v, %v", room, reply, err)
+			}
+		})
+	}
+	calls.Wait()
+}
+
+func TestCallbacksSeeTheServersOrder(t *testing.T) {
+	var seen []string // written by the reading goroutine only, read after Close
+	connected := make(chan *Client, 1)
+	c := dialScript(t, Options{
+		OnReply: func(r *protocol.Reply) {
+			seen = append(seen, fmt.Sprint("reply ", r.Version))
+			if r.Version == 5 && !waitsFor(<-connected, *r.ID) {
+				t.Error("the call got its reply before OnReply")
+			}
+		},
+		OnEvent: func(e *protocol.Event) { seen = append(seen, fmt.Sprint(e.Event, " ", e.Version)) },
+	}, func(s *server) {
+		s.send(`{"event":"changes","room":"42","version":1}`)
+		req, _ := s.next()
+		s.send(`{"event":"changes","room":"42","version":2}`)
+		s.send(`{"id":99,"version":3}`)
+		s.send(`{"error":{"code":"bad_request"},"version":4}`)
+		s.send(`{"id":%d,"version":5}`, req.ID)
+		s.send(`{"id":%d,"version":6}`, req.ID)
+		s.send(`{"event":"snapshot","room":"42","version":7}`)
+		s.send(`{"event":"later","room":"42","version":8}`)
+		s.drain()
+	})
+	connected <- c
+	reply, err := c.Join(t.Context(), "42")
+	if err != nil || reply.Version != 5 {
+		t.Errorf("got %+v, %v, want the first reply with the id", reply, err)
+	}
+	c.Close() // reads everything that was sent before the server's close frame
+	want := []string{"changes 1", "changes 2", "reply 3", "reply 4", "reply 5", "reply 6", "snapshot 7", "later 8"}
+	if !reflect.DeepEqual(seen, want) {
+		t.Errorf("got  %q\nwant %q", seen, want)
+	}
+}
+
+func waitsFor(c *Client, id int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waiting[id] != nil
+}
+
+func TestSecondReplyDoesNotBlock(t *testing.T) {
+	c := &Client{waiting: make(map[int64]chan<- *protocol.Reply)}
+	var req protocol.Request
+	answer := make(chan *protocol.Reply, 1)
+	if err := c.enroll(&req, answer); err != nil {
+		t.Fatal(err)
+	}
+	first, second := &protocol.Reply{ID: &req.ID}, &protocol.Reply{ID: &req.ID}
+	c.deliver(first)
+	c.deliver(second) // before the call has looked at the first
+	if got := <-answer; got != first {
+		t.Error("the second reply took the first one's place")
+	}
+}
+
+func TestContextEndsFirst(t *testing.T) {
+	late := make(chan *protocol.Reply, 2)
+	arrived, answer := make(chan struct{}), make(chan struct{})
+	c := dialScript(t, Options{OnReply: func(r *protocol.Reply) { late <- r }}, func(s *server) {
+		req, _ := s.next()
+		close(arrived)
+		<-answer
+		s.send(`{"id":%d,"room":"late"}`, req.ID)
+		echo(s)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-arrived
+		cancel()
+	}()
+	reply, err := c.Join(ctx, "42")
+	if reply != nil || !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "not sent") {
+		t.Errorf("got %+v, %v, want Canceled with unknown outcome", reply, err)
+	}
+	if waitsFor(c, 1) {
+		t.Error("the request is still waited for")
+	}
+	close(answer)
+	if reply, err := c.Users(t.Context(), "43"); err != nil || reply.Room != "43" {
+		t.Errorf("the next request got %+v, %v", reply, err)
+	}
+	if r := <-late; r.Room != "late" {
+		t.Errorf("OnReply got %+v first, want the late reply", r)
+	}
+}
+
+func TestNotSent(t *testing.T) {
+	c := dialScript(t, Options{}, func(s *server) {
+		if req, ok := s.next(); ok {
+			s.t.Errorf("the server got %+v", req)
+		}
+	})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	tests := []struct {
+		name string
+		ctx  context.Context
+		room string
+		want string
+	}{
+		{"ended context", ended, "42", `client: join of room "42": not sent: context canceled`},
+		{"bad UTF-8", t.Context(), "\xff", `client: join of room "\xff": not sent: room: not valid UTF-8`},
+		{"too long", t.Context(), strings.Repeat("x", protocol.MaxFrame),
+			"not sent: room: makes a frame of 16418 bytes, the limit is 16384"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := c.Join(tt.ctx, tt.room); err == nil || !strings.HasSuffix(err.Error(), tt.want) {
+				t.Errorf("got  %v\nwant %s", err, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/transport/protocol"
+)
+
+// Dial connects to the server at address, such as "ws://127.0.0.1:8080/ws". Ending ctx stops the
+// attempt, and means nothing to the connection once Dial has returned. Whoever dials must Close.
+//
+// Bad options and a bad address are refused before anything is sent. If the server refuses, the
+// error holds its [protocol.Error], for [errors.As] and [errors.Is] to find, and its HTTP status
+// in the text.
+func Dial(ctx context.Context, address string, opts Options) (*Client, error) {
+	u, err := parseURL(address, opts.User)
+	if err == nil {
+		err = opts.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	conn, err := dial(ctx, u, &opts)
+	if err != nil {
+		// The query is left out of the text: it may hold a token.
+		return nil, fmt.Errorf("client: dialing %s://%s%s: %w", u.Scheme, u.Host, u.Path, err)
+	}
+	return start(conn, opts), nil
+}
+
+func dial(ctx context.Context, u *url.URL, opts *Options) (*websocket.Conn, error) {
+	// gorilla looks at ctx only until TCP is connected, so a cancelled ctx closes what it has dialed.
+	release := func() bool { return true }
+	dialer := websocket.Dialer{
+		Proxy:            http.ProxyFromEnvironment,
+		HandshakeTimeout: opts.HandshakeTimeout,
+		Subprotocols:     []string{protocol.Subprotocol},
+		NetDialContext: func(dialCtx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(dialCtx, network, addr)
+			if err == nil {
+				release = context.AfterFunc(ctx, func() { _ = conn.Close() })
+			}
+			return conn, err
+		},
+	}
+	conn, resp, err := dialer.DialContext(ctx, u.String(), opts.Header)
+	if !release() {
+		if err == nil {
+			_ = conn.Close()
+		}
+		return nil, ctx.Err()
+	}
+	if err != nil && expired(ctx) {
+		return nil, context.DeadlineExceeded
+	}
+	if err != nil {
+		return nil, refusal(resp, err)
+	}
+	if err := checkHandshake(conn, resp); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// expired reports whether ctx's deadline has passed, also in the moment when the socket, which has
+// the same deadline, knows it and ctx does not yet.
+func expired(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && !time.Now().Before(deadline)
+}
+
+// refusal makes an error of the answer to a handshake that failed; resp is nil if there was none.
+func refusal(resp *http.Response, err error) error {
+	if resp == nil || !errors.Is(err, websocket.ErrBadHandshake) {
+		return err
+	}
+	body, readErr := io.ReadAll(resp.Body)
+	if readErr == nil {
+		if frame, decodeErr := protocol.DecodeFrame(body); decodeErr == nil {
+			if reply, ok := frame.(*protocol.Reply); ok && reply.Error != nil {
+				return fmt.Errorf("HTTP %s: %w", resp.Status, reply.Error)
+			}
+		}
+	}
+	return fmt.Errorf("HTTP %s: %w", resp.Status, err)
+}
+
+func checkHandshake(conn *websocket.Conn, resp *http.Response) error {
+	if got := conn.Subprotocol(); got != protocol.Subprotocol {
+		return fmt.Errorf("the server does not speak %s (its subprotocol: %q)", protocol.Subprotocol, got)
+	}
+	// Compression was not offered, and would let a small frame grow past any limit.
+	if resp.Header.Get("Sec-WebSocket-Extensions") != "" {
+		return errors.New("the server uses a WebSocket extension that was not offered")
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package client
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/transport/protocol"
+)
+
+func TestDialChecksFirst(t *testing.T) {
+	var touched bool
+	address := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { touched = true }))
+	tests := []struct {
+		name, address string
+		opts          Options
+		want          string
+	}{
+		{"no address", "", Options{}, `client: URL: the scheme must be ws or wss, not ""`},
+		{"http", "http://" + address[5:], Options{}, `client: URL: the scheme must be ws or wss, not "http"`},
+		{"no host", "ws:///ws", Options{}, "client: URL: the host is missing"},
+		{"password", "ws://a:b@" + address[5:], Options{}, "client: URL: must not hold a user name or password"},
+		{"not a URL", "ws://host:port/?token=secret", Options{}, `client: URL: invalid port ":port" after host`},
+		{"bad query", address + "?token=secret;%zz", Options{}, "client: URL: the query is malformed"},
+		{"bad user", address, Options{User: "\xff"}, "client: option User: not valid UTF-8"},
+		{"handshake header", address, Options{Header: http.Header{"sec-websocket-protocol": {"x"}}},
+			"client: option Header: Sec-Websocket-Protocol belongs to the handshake and cannot be set"},
+		{"handshake timeout", address, Options{HandshakeTimeout: -1}, "client: option HandshakeTimeout: -1ns is negative"},
+		{"write timeout", address, Options{WriteTimeout: -1}, "client: option WriteTimeout: -1ns is negative"},
+		{"read timeout", address, Options{ReadTimeout: -1}, "client: option ReadTimeout: -1ns is negative"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Dial(t.Context(), tt.address, tt.opts)
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("got  %v\nwant %s", err, tt.want)
+			}
+		})
+	}
+	if touched {
+		t.Error("the server was asked")
+	}
+}
+
+func TestDialSendsWhoAndWhat(t *testing.T) {
+	tests := []struct {
+		name, path string
+		opts       Options
+		user       []string
+		other      string
+	}{
+		{"nobody", "/ws?a=1", Options{}, nil, "1"},
+		{"user", "/ws", Options{User: "张三 &=?#"}, []string{"张三 &=?#"}, ""},
+		{"user beside a query", "/ws?a=%26", Options{User: "x"}, []string{"x"}, "&"},
+		{"user in place of another", "/ws?user=y&a=1", Options{User: "x"}, []string{"x"}, "1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			requests := make(chan *http.Request, 1)
+			address := serve(t, handler(t, func(s *server) {
+				requests <- s.http
+				s.drain()
+			}))
+			tt.opts.Header = http.Header{"Authorization": {"Bearer t"}}
+			c, err := Dial(t.Context(), address+tt.path, tt.opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			r := <-requests
+			q := r.URL.Query()
+			if strings.Join(q["user"], "|") != strings.Join(tt.user, "|") || q.Get("a") != tt.other || r.URL.Path != "/ws" {
+				t.Errorf("asked for %s", r.URL)
+			}
+			for name, want := range map[string]string{
+				"Authorization":            "Bearer t",
+				"Sec-Websocket-Protocol":   "roomd.v1",
+				"Sec-Websocket-Extensions": "",
+			} {
+				if got := r.Header.Get(name); got != want {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestDialRefused(t *testing.T) {
+	tests := []struct {
+		name   string
+		status int
+		body   string
+		is     error
+		want   string // the end of the text
+	}{
+		{"with an error", 401, `{"error":{"code":"unauthorized","message":"the token has expired","retry":false}}`,
+			protocol.ErrUnauthorized, "HTTP 401 Unauthorized: unauthorized: the token has expired"},
+		{"draining", 503, string(protocol.AppendReply(nil, &protocol.Reply{Error: protocol.NewError("unavailable", "draining")})),
+			protocol.ErrUnavailable, "HTTP 503 Service Unavailable: unavailable: draining"},
+		{"not ours", 404, "404 page not found\n", websocket.ErrBadHandshake, "HTTP 404 Not Found: websocket: bad handshake"},
+		{"JSON, but not ours", 502, `{"error":null}`, websocket.ErrBadHandshake,
+			"HTTP 502 Bad Gateway: websocket: bad handshake"},
+		{"OK is not enough", 200, ``, websocket.ErrBadHandshake, "HTTP 200 OK: websocket: bad handshake"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			address := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(tt.status)
+				_, _ = io.WriteString(w, tt.body)
+			}))
+			_, err := Dial(t.Context(), address+"/ws?token=secret", Options{})
+			if err == nil {
+				t.Fatal("connected")
+			}
+			if !errors.Is(err, tt.is) || !strings.HasSuffix(err.Error(), "/ws: "+tt.want) {
+				t.Errorf("got  %v\nwant … %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestDialWrongServer(t *testing.T) {
+	tests := []struct {
+		name     string
+		upgrader websocket.Upgrader
+		header   http.Header
+		want     string
+	}{
+		{"no subprotocol", websocket.Upgrader{}, nil, `the server does not speak roomd.v1 (its subprotocol: "")`},
+		{"another subprotocol", websocket.Upgrader{}, http.Header{"Sec-Websocket-Protocol": {"chat"}},
+			`the server does not speak roomd.v1 (its subprotocol: "chat")`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			address := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				conn, err := tt.upgrader.Upgrade(w, r, tt.header)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer conn.Close()
+				if _, _, err := conn.ReadMessage(); err == nil {
+					t.Error("the client sent a frame")
+				}
+			}))
+			_, err := Dial(t.Context(), address, Options{})
+			if err == nil || !strings.HasSuffix(err.Error(), tt.want) {
+				t.Errorf("got  %v\nwant … %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// A server that compresses unasked could get around the read limit.
+func TestDialUnofferedExtension(t *testing.T) {
+	address := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+		h := w.Header()
+		h.Set("Upgrade", "websocket")
+		h.Set("Connection", "Upgrade")
+		h.Set("Sec-WebSocket-Accept", base64.StdEncoding.EncodeToString(sum[:]))
+		h.Set("Sec-WebSocket-Protocol", "roomd.v1")
+		h.Set("Sec-WebSocket-Extensions",
+			"permessage-deflate; server_no_context_takeover; client_no_context_takeover")
+		w.WriteHeader(http.StatusSwitchingProtocols)
+	}))
+	const want = "the server uses a WebSocket extension that was not offered"
+	_, err := Dial(t.Context(), address, Options{})
+	if err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got  %v\nwant … %s", err, want)
+	}
+}
+
+// unanswered listens, but never answers. asked gets a value for each handshake begun.
+func unanswered(t *testing.T) (address string, asked <-chan struct{}) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, ended := make(chan struct{}, 10), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			// Only now has the client certainly finished connecting.
+			if _, err := conn.Read(make([]byte, 1)); err == nil {
+				begun <- struct{}{}
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		<-ended
+	})
+	return "ws://" + listener.Addr().String(), begun
+}
+
+func TestDialEndsWithItsContext(t *testing.T) {
+	address, asked := unanswered(t)
+	t.Run("cancelled in the handshake", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-asked
+			cancel()
+		}()
+		if _, err := Dial(ctx, address, Options{HandshakeTimeout: time.Hour}); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want Canceled", err)
+		}
+	})
+	t.Run("cancelled before", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := Dial(ctx, address, Options{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want Canceled", err)
+		}
+	})
+	t.Run("deadline", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if _, err := Dial(ctx, address, Options{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want DeadlineExceeded", err)
+		}
+	})
+	t.Run("handshake timeout", func(t *testing.T) {
+		_, err := Dial(t.Context(), address, Options{HandshakeTimeout: 20 * time.Millisecond})
+		var timeout net.Error
+		if !errors.As(err, &timeout) || !timeout.Timeout() {
+			t.Errorf("got %v, want a timeout", err)
+		}
+	})
+}
+
+func TestDialContextMeansNothingLater(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c, err := Dial(ctx, serve(t, handler(t, echo)), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	cancel()
+	if _, err := c.Join(t.Context(), "42"); err != nil {
+		t.Error(err)
+	}
+}

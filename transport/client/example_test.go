@@ -1,0 +1,40 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"roomd/transport/client"
+	"roomd/transport/protocol"
+)
+
+func ExampleDial() {
+	ctx := context.Background()
+	c, err := client.Dial(ctx, "ws://127.0.0.1:8080/ws", client.Options{
+		User: "张三",
+		OnEvent: func(e *protocol.Event) {
+			for _, change := range e.Changes {
+				fmt.Println(change.User, change.Type, "seat", change.Seat)
+			}
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	reply, err := c.Join(ctx, "42")
+	switch {
+	case errors.Is(err, protocol.ErrRoomFull):
+		fmt.Println("try another room")
+		return
+	case errors.Is(err, client.ErrClosed):
+		fmt.Println("connect again, then ask for the users")
+		return
+	case err != nil:
+		log.Fatal(err)
+	}
+	fmt.Println("seat", *reply.Seat, "beside", reply.Users)
+}

@@ -1,0 +1,109 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"roomd/transport/protocol"
+)
+
+// ReadLimit is the largest frame read from a server, in bytes: the list of a room with about a
+// million members. A longer one ends the connection.
+const ReadLimit = 64 << 20
+
+// Options say who connects and who hears what the server says. The zero value works against a
+// server that needs no user name in the URL.
+type Options struct {
+	// User is sent as ?user= in the URL, for servers that believe it. Default: not sent.
+	User string
+	// Header is added to the request of the handshake, for instance "Authorization: Bearer …".
+	// Default: none.
+	Header http.Header
+
+	// OnReply is called for every reply, also for one that nobody waits for any more, before the
+	// call that waits for it returns. Default: not called.
+	//
+	// OnReply and OnEvent are called one at a time, in the order in which the server sent, from
+	// the goroutine that reads the connection. So they must return soon, must not call methods
+	// that wait (Join, JoinSeat, Leave, Users, Close), and must not change what they are given.
+	OnReply func(*protocol.Reply)
+	// OnEvent is called for every event, as described at OnReply. Default: events are dropped.
+	OnEvent func(*protocol.Event)
+
+	// HandshakeTimeout bounds connecting, the WebSocket handshake included. Default: 10 s.
+	HandshakeTimeout time.Duration
+	// WriteTimeout bounds the sending of one frame. When it runs out, the connection ends.
+	// Default: 10 s.
+	WriteTimeout time.Duration
+	// ReadTimeout is how long the server may be silent, pings included, before it is taken for
+	// dead and the connection ends. It must be longer than the server's time between pings.
+	// Default: 90 s.
+	ReadTimeout time.Duration
+}
+
+// check returns what is wrong with the options, naming the field, or sets the defaults.
+func (o *Options) check() error {
+	if !utf8.ValidString(o.User) {
+		return errors.New("option User: not valid UTF-8")
+	}
+	for name := range o.Header {
+		switch key := textproto.CanonicalMIMEHeaderKey(name); {
+		case key == "Upgrade", key == "Connection", strings.HasPrefix(key, "Sec-Websocket-"):
+			return fmt.Errorf("option Header: %s belongs to the handshake and cannot be set", key)
+		}
+	}
+	for _, timeout := range []struct {
+		name  string
+		value *time.Duration
+		unset time.Duration
+	}{
+		{"HandshakeTimeout", &o.HandshakeTimeout, 10 * time.Second},
+		{"WriteTimeout", &o.WriteTimeout, 10 * time.Second},
+		{"ReadTimeout", &o.ReadTimeout, 90 * time.Second},
+	} {
+		if *timeout.value < 0 {
+			return fmt.Errorf("option %s: %v is negative", timeout.name, *timeout.value)
+		}
+		if *timeout.value == 0 {
+			*timeout.value = timeout.unset
+		}
+	}
+	return nil
+}
+
+// parseURL reads the address of a server and adds the user to its query. Its errors leave out the
+// address, which may hold a token.
+func parseURL(address, user string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		var parse *url.Error
+		if errors.As(err, &parse) {
+			err = parse.Err
+		}
+		return nil, fmt.Errorf("URL: %w", err)
+	}
+	if u.Scheme != "ws" && u.Scheme != "wss" {
+		return nil, fmt.Errorf("URL: the scheme must be ws or wss, not %q", u.Scheme)
+	}
+	if u.Host == "" {
+		return nil, errors.New("URL: the host is missing")
+	}
+	if u.User != nil {
+		return nil, errors.New("URL: must not hold a user name or password")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, errors.New("URL: the query is malformed")
+	}
+	if user != "" {
+		query.Set("user", user)
+		u.RawQuery = query.Encode()
+	}
+	return u, nil
+}

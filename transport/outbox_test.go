@@ -1,0 +1,170 @@
+package transport
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"roomd/room"
+	"roomd/transport/protocol"
+)
+
+func change(version uint64) *room.Event {
+	return &room.Event{Room: "42", Epoch: "e", Version: version, From: version - 1,
+		Changes: []room.Change{{Type: room.KindJoin, User: fmt.Sprint("u", version), Seat: int(version)}}}
+}
+
+func snapshot(epoch string, version uint64) *room.Event {
+	return &room.Event{Room: "42", Epoch: epoch, Version: version, Snapshot: &room.Snapshot{Epoch: epoch, Version: version}}
+}
+
+func listReply(version uint64) *protocol.Reply {
+	return &protocol.Reply{ID: new(int64), Room: "42", Epoch: "e", Version: version, Users: []protocol.Seated{}}
+}
+
+func leaveReply(version uint64) *protocol.Reply {
+	return &protocol.Reply{ID: new(int64), Room: "43", Epoch: "e", Version: version}
+}
+
+// written describes what the writer would send now.
+func written(o *outbox) string {
+	var parts []string
+	for {
+		reply, events, _ := o.next()
+		switch {
+		case reply != nil:
+			f, _ := protocol.DecodeFrame(reply)
+			parts = append(parts, fmt.Sprint("reply ", f.(*protocol.Reply).Version))
+		case events != nil:
+			var versions []string
+			for _, e := range events {
+				sign := ""
+				if e.Snapshot != nil {
+					sign = "="
+				}
+				versions = append(versions, fmt.Sprint(sign, e.Version))
+			}
+			parts = append(parts, "events "+strings.Join(versions, "+"))
+		default:
+			return strings.Join(parts, ", ")
+		}
+	}
+}
+
+func TestRepliesAndEventsFormOneSequence(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		run  func(o *outbox)
+		want string
+	}{
+		{"a join: events behind its reply only, after it", func(o *outbox) {
+			o.open("42")
+			for v := uint64(1); v <= 4; v++ {
+				o.event(change(v))
+			}
+			o.replySnapshot(listReply(3))
+			o.event(change(5))
+		}, "reply 3, events 4+5"},
+		{"a slow client: events are merged where the first one stands", func(o *outbox) {
+			o.open("42")
+			o.replySnapshot(listReply(3))
+			o.event(change(4))
+			o.reply(leaveReply(99))
+			o.event(change(5))
+		}, "reply 3, events 4+5, reply 99"},
+		{"users: what is queued and in the list is dropped", func(o *outbox) {
+			o.open("42")
+			o.replySnapshot(listReply(3))
+			o.event(change(4))
+			o.hold("42")
+			o.event(change(5))
+			o.event(change(6))
+			o.replySnapshot(listReply(5))
+		}, "reply 3, reply 5, events 6"},
+		{"a refused request: held events go on", func(o *outbox) {
+			o.open("42")
+			o.replySnapshot(listReply(3))
+			o.hold("42")
+			o.event(change(4))
+			o.reply(leaveReply(99))
+			o.release("42")
+			o.event(change(5))
+		}, "reply 3, reply 99, events 4+5"},
+		{"nothing twice, nothing old", func(o *outbox) {
+			o.open("42")
+			o.replySnapshot(listReply(3))
+			o.event(change(3))
+			o.event(change(4))
+			o.event(change(4))
+			o.event(snapshot("e", 4))
+		}, "reply 3, events 4"},
+		{"a snapshot stands for what is pending", func(o *outbox) {
+			o.open("42")
+			o.replySnapshot(listReply(3))
+			o.event(change(4))
+			o.event(snapshot("e", 9))
+			o.event(change(10))
+			o.event(snapshot("new", 1))
+		}, "reply 3, events =1"},
+		{"after a leave nothing comes", func(o *outbox) {
+			o.open("42")
+			o.replySnapshot(listReply(3))
+			o.event(change(4))
+			o.close("42")
+			o.reply(leaveReply(5))
+			o.event(change(6))
+		}, "reply 3, reply 5"},
+	} {
+		o := newOutbox()
+		tt.run(o)
+		if got := written(o); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// While a request about the room runs, what the writer reaches stays pending.
+func TestHeldEventsAreNotWritten(t *testing.T) {
+	o := newOutbox()
+	o.open("42")
+	o.replySnapshot(listReply(3))
+	o.event(change(4))
+	o.hold("42")
+	if got := written(o); got != "reply 3" {
+		t.Errorf("held: %s", got)
+	}
+	o.release("42")
+	if got := written(o); got != "events 4" {
+		t.Errorf("released: %s", got)
+	}
+}
+
+func TestTooSlow(t *testing.T) {
+	o := newOutbox()
+	o.open("42")
+	o.replySnapshot(listReply(0))
+	v := uint64(1)
+	for ; o.event(change(v)); v++ {
+		if v > maxPending {
+			t.Fatal("events are queued without end")
+		}
+	}
+	if v < maxPending/4 {
+		t.Errorf("too slow after %d events", v)
+	}
+	written(o)
+	if !o.event(change(v + 1)) {
+		t.Error("still too slow after everything was written")
+	}
+}
+
+func TestMergedFrame(t *testing.T) {
+	got := string(merged([]*room.Event{change(4), change(5)}))
+	want := `{"event":"changes","room":"42","epoch":"e","version":5,"from":3,"changes":[{"type":"join","user":"u4","seat":4},{"type":"join","user":"u5","seat":5}]}`
+	if got != want {
+		t.Errorf("merged to %s", got)
+	}
+	if e := change(7); prepared(e) != prepared(e) {
+		t.Error("an event is encoded twice")
+	}
+}

@@ -1,0 +1,149 @@
+package protocol
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// DecodeError says why a frame is no request, with the request's id if it could be read.
+type DecodeError struct {
+	// ID is nil if the frame has no usable id before the point where its JSON breaks, or has more
+	// than one "id": a reply must not name a request that the client may not have meant.
+	ID *int64
+	// Err is never nil; its code is CodeBadRequest or CodeUnknownAction.
+	Err *Error
+}
+
+// Error returns the text of e.Err.
+func (e *DecodeError) Error() string { return e.Err.Error() }
+
+// Unwrap returns e.Err.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// Reply returns the frame that tells the client.
+func (e *DecodeError) Reply() *Reply { return &Reply{ID: e.ID, Error: e.Err} }
+
+// DecodeRequest reads one frame from a client. The error is nil or says what is wrong with the
+// shape of the frame; it has a concrete type, so compare it with nil before storing it in an error
+// variable. The request keeps no part of frame. The length of a frame is for the reader of the
+// socket to limit, to [MaxFrame].
+//
+// Of several faults, the first of these is told: broken JSON; a known field with a wrong value or
+// given twice; an unknown action; an unknown field; a missing field; a seat where none belongs.
+// So a request of a later protocol, whose action brings fields of its own, gets unknown_action.
+func DecodeRequest(frame []byte) (Request, *DecodeError) {
+	d := decoders.Get().(*decoder)
+	defer d.release()
+	d.src = *bytes.NewBuffer(frame)
+	d.json.Reset(&d.src, lenient)
+
+	err := d.readObject()
+	if err == nil {
+		err = d.check()
+	}
+	if err == nil {
+		return d.req, nil
+	}
+	failed := &DecodeError{Err: err}
+	if id := d.req.ID; d.idValid {
+		failed.ID = &id
+	}
+	return Request{}, failed
+}
+
+// Reading must go on after a repeated name or a bad string, because the id may come later. So both
+// are let through here and refused in readMember and text.
+var lenient = json.JoinOptions(
+	jsontext.AllowDuplicateNames(true),
+	jsontext.AllowInvalidUTF8(true),
+)
+
+// decoders saves allocating a JSON decoder per frame.
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+// decoder reads one frame. What is wrong with a member is kept rather than returned at once, so
+// that all members get read.
+type decoder struct {
+	src     bytes.Buffer
+	json    jsontext.Decoder
+	scratch []byte // the last unquoted string
+	findings
+}
+
+// findings are what has been read of a frame so far.
+type findings struct {
+	req     Request
+	seen    [len(fieldNames)]bool // by field
+	idValid bool
+
+	// The first fault of each kind, nil if none.
+	badMember, badAction, badName *Error
+}
+
+func (d *decoder) release() {
+	// Nothing of the frame may stay reachable from the pool.
+	d.src = bytes.Buffer{}
+	d.json.Reset(&d.src)
+	d.findings = findings{}
+	decoders.Put(d)
+}
+
+// readObject reads the whole frame and fails only where the JSON itself is broken.
+func (d *decoder) readObject() *Error {
+	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
+		return NewError(CodeBadRequest, "the frame must be one JSON object, not %s", kindName(kind))
+	}
+	if _, err := d.json.ReadToken(); err != nil {
+		return d.syntaxError(err)
+	}
+	for d.json.PeekKind() != jsontext.KindEndObject {
+		if err := d.readMember(); err != nil {
+			return d.syntaxError(err)
+		}
+	}
+	if _, err := d.json.ReadToken(); err != nil {
+		return d.syntaxError(err)
+	}
+	end := d.json.InputOffset()
+	if _, err := d.json.ReadToken(); err != io.EOF {
+		return NewError(CodeBadRequest,
+			"a frame holds one JSON object, but more follows after byte %d", end)
+	}
+	return nil
+}
+
+func (d *decoder) syntaxError(err error) *Error {
+	var syntax *jsontext.SyntacticError
+	switch {
+	case err == io.EOF:
+		return NewError(CodeBadRequest, "the frame is empty: it must be one JSON object")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return NewError(CodeBadRequest, "not valid JSON: the frame ends in the middle of the object")
+	case errors.As(err, &syntax):
+		return NewError(CodeBadRequest, "not valid JSON from byte %d on", syntax.ByteOffset)
+	}
+	return NewError(CodeBadRequest, "not valid JSON")
+}
+
+// check looks at the request as a whole, after every member was read.
+func (d *decoder) check() *Error {
+	for _, err := range [...]*Error{d.badMember, d.badAction, d.badName} {
+		if err != nil {
+			return err
+		}
+	}
+	for f, seen := range d.seen {
+		if !seen && field(f) != fieldSeat {
+			return NewError(CodeBadRequest, "%s: required", fieldNames[f])
+		}
+	}
+	if d.req.Seat != nil && d.req.Action != ActionJoin {
+		return NewError(CodeBadRequest, "seat: only goes with join")
+	}
+	return nil
+}

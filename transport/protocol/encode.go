@@ -1,0 +1,103 @@
+package protocol
+
+import "strconv"
+
+// AppendReply appends r to dst as one JSON object and returns the longer slice. A refusal is
+// written as its id, if it has one, and its error. Bytes that are not UTF-8 are written as U+FFFD.
+func AppendReply(dst []byte, r *Reply) []byte {
+	dst = append(dst, '{')
+	if r.ID != nil {
+		dst = append(dst, `"id":`...)
+		dst = strconv.AppendInt(dst, *r.ID, 10)
+		dst = append(dst, ',')
+	}
+	if r.Error != nil {
+		dst = append(dst, `"error":`...)
+		dst = appendError(dst, r.Error)
+		return append(dst, '}')
+	}
+	dst = append(dst, `"room":`...)
+	dst = appendRoom(dst, r.Room, r.Epoch, r.Version)
+	if r.Seat != nil {
+		dst = append(dst, `,"seat":`...)
+		dst = strconv.AppendInt(dst, int64(*r.Seat), 10)
+	}
+	dst = append(dst, `,"count":`...)
+	dst = strconv.AppendInt(dst, int64(r.Count), 10)
+	if r.Users != nil {
+		dst = append(dst, `,"users":`...)
+		dst = appendUsers(dst, r.Users)
+	}
+	return append(dst, '}')
+}
+
+// AppendEvent appends e to dst as one JSON object and returns the longer slice. A snapshot has
+// count and users, any other event from and changes. Bytes that are not UTF-8 are written as
+// U+FFFD.
+func AppendEvent(dst []byte, e *Event) []byte {
+	dst = append(dst, `{"event":`...)
+	dst = appendString(dst, e.Event)
+	dst = append(dst, `,"room":`...)
+	dst = appendRoom(dst, e.Room, e.Epoch, e.Version)
+	if e.Event == EventSnapshot {
+		dst = append(dst, `,"count":`...)
+		dst = strconv.AppendInt(dst, int64(e.Count), 10)
+		dst = append(dst, `,"users":`...)
+		dst = appendUsers(dst, e.Users)
+		return append(dst, '}')
+	}
+	dst = append(dst, `,"from":`...)
+	dst = strconv.AppendUint(dst, e.From, 10)
+	dst = append(dst, `,"changes":[`...)
+	for i := range e.Changes {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		c := &e.Changes[i]
+		dst = append(dst, `{"type":`...)
+		dst = appendString(dst, c.Type)
+		dst = append(dst, ',')
+		dst = appendSeat(dst, c.User, c.Seat)
+	}
+	return append(dst, `]}`...)
+}
+
+// appendRoom writes the room's id and where its history stands.
+func appendRoom(dst []byte, room, epoch string, version uint64) []byte {
+	dst = appendString(dst, room)
+	dst = append(dst, `,"epoch":`...)
+	dst = appendString(dst, epoch)
+	dst = append(dst, `,"version":`...)
+	return strconv.AppendUint(dst, version, 10)
+}
+
+func appendUsers(dst []byte, users []Seated) []byte {
+	dst = append(dst, '[')
+	for i := range users {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, '{')
+		dst = appendSeat(dst, users[i].User, users[i].Seat)
+	}
+	return append(dst, ']')
+}
+
+// appendSeat writes the end of an object: a user and a seat, and the closing brace.
+func appendSeat(dst []byte, user string, seat int) []byte {
+	dst = append(dst, `"user":`...)
+	dst = appendString(dst, user)
+	dst = append(dst, `,"seat":`...)
+	dst = strconv.AppendInt(dst, int64(seat), 10)
+	return append(dst, '}')
+}
+
+func appendError(dst []byte, e *Error) []byte {
+	dst = append(dst, `{"code":`...)
+	dst = appendString(dst, e.Code)
+	dst = append(dst, `,"message":`...)
+	dst = appendString(dst, e.Message)
+	dst = append(dst, `,"retry":`...)
+	dst = strconv.AppendBool(dst, e.Retry)
+	return append(dst, '}')
+}

@@ -1,0 +1,54 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+func TestRetryable(t *testing.T) {
+	tests := []struct {
+		err   *Error
+		code  string
+		retry bool
+	}{
+		{ErrBadRequest, "bad_request", false},
+		{ErrUnknownAction, "unknown_action", false},
+		{ErrUnauthorized, "unauthorized", false},
+		{ErrRoomFull, "room_full", false},
+		{ErrSeatTaken, "seat_taken", false},
+		{ErrDuplicateUser, "duplicate_user", false},
+		{ErrNotMember, "not_member", false},
+		{ErrRateLimited, "rate_limited", true},
+		{ErrBusy, "busy", true},
+		{ErrUnavailable, "unavailable", true},
+		{ErrUnknown, "unknown", false},
+		{ErrInternal, "internal", false},
+		{NewError("of a later version", ""), "of a later version", false},
+	}
+	for _, tt := range tests {
+		if tt.err.Code != tt.code || tt.err.Retry != tt.retry || Retryable(tt.code) != tt.retry {
+			t.Errorf("%s: got %+v, Retryable %t, want %t", tt.code, *tt.err, Retryable(tt.code), tt.retry)
+		}
+	}
+}
+
+func TestErrorIsByCode(t *testing.T) {
+	full := NewError(CodeRoomFull, "room %s is full: %d of %d seats taken", "42", 4, 4)
+	wrapped := fmt.Errorf("joining: %w", full)
+	if !errors.Is(wrapped, ErrRoomFull) || errors.Is(wrapped, ErrSeatTaken) {
+		t.Error("errors.Is does not go by code")
+	}
+	if errors.Is(full, (*Error)(nil)) || errors.Is(full, errors.New("room_full")) {
+		t.Error("errors.Is matches what is no Error")
+	}
+	if got, want := full.Error(), "room_full: room 42 is full: 4 of 4 seats taken"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := ErrBusy.Error(); got != "busy" {
+		t.Errorf("got %q, want the code alone", got)
+	}
+	if got := NewError(CodeInternal, "a%sb", "\xff").Message; got != "a\uFFFDb" {
+		t.Errorf("got %q, want the bad byte replaced", got)
+	}
+}

@@ -1,0 +1,126 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Kinds of an [Event].
+const (
+	EventChanges  = "changes"  // what was committed since version From
+	EventSnapshot = "snapshot" // the whole list, in place of changes that are not told one by one
+)
+
+// Kinds of a [Change].
+const (
+	ChangeJoin  = "join"
+	ChangeLeave = "leave"
+)
+
+// Frame is what a server sends: a [*Reply] or an [*Event].
+type Frame interface{ frame() }
+
+func (*Reply) frame() {}
+func (*Event) frame() {}
+
+// Reply answers one request. With Error set it is a refusal, and only ID and Error count.
+// It is written by [AppendReply] and read by [DecodeFrame]; it has no JSON form of its own.
+type Reply struct {
+	// ID is the request's. Nil only in a refusal of a frame whose id could not be read.
+	ID *int64
+	// Room is the room's id.
+	Room string
+	// Epoch is the life of the room that Version counts in: versions of two epochs say nothing
+	// about each other.
+	Epoch string
+	// Version is the room's after the action, counting its commits from 1.
+	Version uint64
+	// Seat is the joined user's seat, counted from 0; nil in answers to other actions.
+	Seat *int
+	// Count is the number of members after the action.
+	Count int
+	// Users are the members, for join and users. Nil leaves the list out, as the answer to a
+	// leave does; the list of an empty room must be empty but not nil.
+	Users []Seated
+	// Error is nil if the action was done.
+	Error *Error
+}
+
+// Event tells of a room that has changed. It is written by [AppendEvent] and read by
+// [DecodeFrame]; it has no JSON form of its own.
+type Event struct {
+	// Event is one of the Event constants. A newer server may send others: ignore those.
+	Event string
+	// Room is the room's id.
+	Room string
+	// Epoch is the life of the room that Version and From count in.
+	Epoch string
+	// Version is the room's after what the event tells.
+	Version uint64
+	// From is the version that Changes build on. A client that stands at another one, or in
+	// another epoch, has missed something and asks for users. Unused in a snapshot.
+	From uint64
+	// Changes are in the order they were made. Unused in a snapshot.
+	Changes []Change
+	// Count is the number of members. Only in a snapshot.
+	Count int
+	// Users are the members. Only in a snapshot, where nil means none.
+	Users []Seated
+}
+
+// Change is one thing that was done to a room.
+type Change struct {
+	// Type is one of the Change constants.
+	Type string `json:"type"`
+	User string `json:"user"`
+	// Seat is the one taken or given back, counted from 0.
+	Seat int `json:"seat"`
+}
+
+// Seated is a user in a seat, counted from 0.
+type Seated struct {
+	User string `json:"user"`
+	Seat int    `json:"seat"`
+}
+
+// received has the members of both kinds of server frame.
+type received struct {
+	ID      *int64   `json:"id"`
+	Error   *Error   `json:"error"`
+	Event   *string  `json:"event"`
+	Room    string   `json:"room"`
+	Epoch   string   `json:"epoch"`
+	Version uint64   `json:"version"`
+	From    uint64   `json:"from"`
+	Seat    *int     `json:"seat"`
+	Count   int      `json:"count"`
+	Changes []Change `json:"changes"`
+	Users   []Seated `json:"users"`
+}
+
+var errNoFrame = errors.New("protocol: server frame has no id, no event and no error")
+
+// DecodeFrame reads one frame from a server. Fields it does not know are passed over, and those
+// that are missing stay zero. The error tells what broke; a server that keeps to the protocol
+// never causes one. The frame keeps no part of data.
+func DecodeFrame(data []byte) (Frame, error) {
+	var r received
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("protocol: server frame: %w", err)
+	}
+	switch {
+	case r.Event != nil:
+		return &Event{
+			Event: *r.Event, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
+			From: r.From, Changes: r.Changes, Count: r.Count, Users: r.Users,
+		}, nil
+	case r.ID != nil || r.Error != nil:
+		return &Reply{
+			ID: r.ID, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
+			Seat: r.Seat, Count: r.Count, Users: r.Users, Error: r.Error,
+		}, nil
+	}
+	return nil, errNoFrame
+}

@@ -1,0 +1,160 @@
+package protocol
+
+import (
+	"reflect"
+	"testing"
+)
+
+// Golden frames, each also read back by DecodeFrame.
+func TestFrameShapes(t *testing.T) {
+	tests := []struct {
+		name  string
+		frame Frame
+		want  string
+	}{
+		{"join",
+			&Reply{ID: ptr(int64(1)), Room: "42", Epoch: "e1", Version: 18, Seat: ptr(2), Count: 3,
+				Users: []Seated{{"李四", 0}, {"王五", 1}, {"张三", 2}}},
+			`{"id":1,"room":"42","epoch":"e1","version":18,"seat":2,"count":3,` +
+				`"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":2}]}`},
+		{"join in seat 0",
+			&Reply{ID: ptr(int64(0)), Room: "42", Epoch: "e1", Version: 1, Seat: ptr(0), Count: 1,
+				Users: []Seated{{"🃏<&>\u2028", 0}}},
+			`{"id":0,"room":"42","epoch":"e1","version":1,"seat":0,"count":1,` +
+				`"users":[{"user":"🃏<&>` + "\u2028" + `","seat":0}]}`},
+		{"leave", &Reply{ID: ptr(int64(2)), Room: "42", Epoch: "e1", Version: 19, Count: 2},
+			`{"id":2,"room":"42","epoch":"e1","version":19,"count":2}`},
+		{"last one leaves", &Reply{ID: ptr(int64(2)), Room: "42", Epoch: "e1", Version: 19},
+			`{"id":2,"room":"42","epoch":"e1","version":19,"count":0}`},
+		{"users", &Reply{ID: ptr(int64(3)), Room: "42", Epoch: "e1", Version: 18446744073709551615, Count: 1,
+			Users: []Seated{{"a\"\\\n", 7}}},
+			`{"id":3,"room":"42","epoch":"e1","version":18446744073709551615,"count":1,` +
+				`"users":[{"user":"a\"\\\n","seat":7}]}`},
+		{"users of an empty room", &Reply{ID: ptr(int64(3)), Room: "42", Users: []Seated{}},
+			`{"id":3,"room":"42","epoch":"","version":0,"count":0,"users":[]}`},
+		{"refusal",
+			&Reply{ID: ptr(int64(5)), Error: &Error{Code: "room_full", Message: "room 42 is full: 4 of 4 seats taken"}},
+			`{"id":5,"error":{"code":"room_full","message":"room 42 is full: 4 of 4 seats taken","retry":false}}`},
+		{"refusal without an id", &Reply{Error: NewError(CodeBusy, "房间忙")},
+			`{"error":{"code":"busy","message":"房间忙","retry":true}}`},
+		{"changes",
+			&Event{Event: EventChanges, Room: "42", Epoch: "e1", Version: 20, From: 18,
+				Changes: []Change{{"join", "赵六", 0}, {"leave", "李四", 3}}},
+			`{"event":"changes","room":"42","epoch":"e1","version":20,"from":18,` +
+				`"changes":[{"type":"join","user":"赵六","seat":0},{"type":"leave","user":"李四","seat":3}]}`},
+		{"changes that cancel out",
+			&Event{Event: EventChanges, Room: "42", Epoch: "e1", Version: 2, Changes: []Change{}},
+			`{"event":"changes","room":"42","epoch":"e1","version":2,"from":0,"changes":[]}`},
+		{"snapshot",
+			&Event{Event: EventSnapshot, Room: "42", Epoch: "e1", Version: 20, Count: 1, Users: []Seated{{"赵六", 0}}},
+			`{"event":"snapshot","room":"42","epoch":"e1","version":20,"count":1,"users":[{"user":"赵六","seat":0}]}`},
+		{"snapshot of an empty room",
+			&Event{Event: EventSnapshot, Room: "42", Epoch: "e1", Version: 20, Users: []Seated{}},
+			`{"event":"snapshot","room":"42","epoch":"e1","version":20,"count":0,"users":[]}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := encode("before ", tt.frame)
+			if want := "before " + tt.want; got != want {
+				t.Fatalf("got  %s\nwant %s", got, want)
+			}
+			back, err := DecodeFrame([]byte(tt.want))
+			if err != nil || !reflect.DeepEqual(back, tt.frame) {
+				t.Errorf("read back as %+v, %v, want %+v", back, err, tt.frame)
+			}
+		})
+	}
+}
+
+func encode(before string, f Frame) string {
+	switch f := f.(type) {
+	case *Reply:
+		return string(AppendReply([]byte(before), f))
+	case *Event:
+		return string(AppendEvent([]byte(before), f))
+	}
+	panic("no such frame")
+}
+
+// What a caller leaves out or gets wrong must still go out as valid JSON.
+func TestEncodeIsAlwaysJSON(t *testing.T) {
+	tests := []struct {
+		name  string
+		frame Frame
+		want  string
+	}{
+		{"nil users of a snapshot", &Event{Event: EventSnapshot},
+			`{"event":"snapshot","room":"","epoch":"","version":0,"count":0,"users":[]}`},
+		{"nil changes", &Event{Event: EventChanges},
+			`{"event":"changes","room":"","epoch":"","version":0,"from":0,"changes":[]}`},
+		{"bad UTF-8", &Reply{Error: &Error{Code: "a\xff", Message: "b\xfe"}},
+			"{\"error\":{\"code\":\"a\uFFFD\",\"message\":\"b\uFFFD\",\"retry\":false}}"},
+		{"a refusal carries no result", &Reply{Room: "42", Seat: ptr(1), Users: []Seated{}, Error: &Error{}},
+			`{"error":{"code":"","message":"","retry":false}}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := encode("", tt.frame); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestDecodeFrame(t *testing.T) {
+	tests := []struct {
+		name, data string
+		want       Frame // nil: an error
+	}{
+		{"unknown fields are passed over", `{"id":1,"room":"42","later":{"x":[1]},"count":2}`,
+			&Reply{ID: ptr(int64(1)), Room: "42", Count: 2}},
+		{"also inside", `{"event":"changes","changes":[{"type":"join","user":"a","seat":1,"at":5}]}`,
+			&Event{Event: "changes", Changes: []Change{{"join", "a", 1}}}},
+		{"unknown kind of event", `{"event":"closing","in":5}`, &Event{Event: "closing"}},
+		{"an event with an id is an event", `{"id":1,"event":"changes"}`, &Event{Event: "changes"}},
+		{"unknown error code", `{"id":1,"error":{"code":"later","message":"m","retry":true}}`,
+			&Reply{ID: ptr(int64(1)), Error: &Error{Code: "later", Message: "m", Retry: true}}},
+		{"neither", `{"room":"42"}`, nil},
+		{"not an object", `[]`, nil},
+		{"null", `null`, nil},
+		{"empty", ``, nil},
+		{"trailing data", `{"id":1}{"id":2}`, nil},
+		{"wrong type", `{"id":"1"}`, nil},
+		{"negative version", `{"id":1,"version":-1}`, nil},
+		{"given twice", `{"id":1,"version":1,"version":2}`, nil},
+		{"not UTF-8", "{\"id\":1,\"room\":\"\xff\"}", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := DecodeFrame([]byte(tt.data))
+			if (err != nil) != (tt.want == nil) {
+				t.Fatalf("got %+v, %v", got, err)
+			}
+			if err == nil && !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestAppendRequest(t *testing.T) {
+	tests := []struct {
+		req  Request
+		want string
+	}{
+		{Request{ID: 1, Action: ActionJoin, Room: "42"}, `{"id":1,"action":"join","room":"42"}`},
+		{Request{ID: 2, Action: ActionJoin, Room: "4\"2", Seat: ptr(0)},
+			`{"id":2,"action":"join","room":"4\"2","seat":0}`},
+		{Request{ID: MaxID, Action: ActionLeave, Room: "张<三>"},
+			`{"id":9007199254740991,"action":"leave","room":"张<三>"}`},
+	}
+	for _, tt := range tests {
+		got := AppendRequest([]byte("x"), &tt.req)
+		if string(got) != "x"+tt.want {
+			t.Errorf("got  %s\nwant x%s", got, tt.want)
+		}
+		if back, err := DecodeRequest(got[1:]); err != nil || !reflect.DeepEqual(back, tt.req) {
+			t.Errorf("read back as %+v, %v, want %+v", back, err, tt.req)
+		}
+	}
+}

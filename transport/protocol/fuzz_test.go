@@ -1,0 +1,69 @@
+package protocol
+
+import (
+	"reflect"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+)
+
+// strictRequest is what the JSON library makes of a frame when told to be strict. It knows less
+// than DecodeRequest (nothing of required fields, ranges or actions), so it must take whatever
+// DecodeRequest takes, and see the same in it.
+type strictRequest struct {
+	ID     *int64  `json:"id"`
+	Action *string `json:"action"`
+	Room   *string `json:"room"`
+	Seat   *int    `json:"seat"`
+}
+
+func FuzzDecodeRequest(f *testing.F) {
+	for _, seed := range []string{
+		`{"id":1,"action":"join","room":"42","seat":2}`,
+		`{"id":2,"action":"leave","room":"张三🃏"}`,
+		` {"room":"\ud83c\udccf","action":"users","\u0069d":9007199254740991} `,
+		`{"id":1,"id":2,"action":"join","room":"42"}`,
+		`{"ID":1,"action":"join","room":"42","x":[{"a":null}]}`,
+		`{"id":01}`, `{"id":1.0,"seat":null,"room":"\ud800"}`, `{"id":1}{`, `[]`, ``,
+		"{\"room\xff\":\"\xfe\"}",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		req, err := DecodeRequest(frame)
+		if err != nil {
+			checkRefusal(t, err)
+			return
+		}
+		var strict strictRequest
+		if err := json.Unmarshal(frame, &strict, json.RejectUnknownMembers(true)); err != nil {
+			t.Fatalf("accepted what a strict reader refuses: %v", err)
+		}
+		seen := Request{ID: *strict.ID, Action: *strict.Action, Room: *strict.Room, Seat: strict.Seat}
+		if !reflect.DeepEqual(seen, req) {
+			t.Fatalf("read %+v, a strict reader %+v", req, seen)
+		}
+		again, err := DecodeRequest(AppendRequest(nil, &req))
+		if err != nil || !reflect.DeepEqual(again, req) {
+			t.Fatalf("wrote %+v, read %+v, %v", req, again, err)
+		}
+	})
+}
+
+func checkRefusal(t *testing.T, err *DecodeError) {
+	t.Helper()
+	if err.Err.Code != CodeBadRequest && err.Err.Code != CodeUnknownAction {
+		t.Errorf("code %q", err.Err.Code)
+	}
+	if err.Err.Message == "" || !utf8.ValidString(err.Err.Message) || len(err.Err.Message) > 512 {
+		t.Errorf("message %q", err.Err.Message)
+	}
+	if err.ID != nil && (*err.ID < 0 || *err.ID > MaxID) {
+		t.Errorf("id %d", *err.ID)
+	}
+	sent, decodeErr := DecodeFrame(AppendReply(nil, err.Reply()))
+	if decodeErr != nil || !reflect.DeepEqual(sent, Frame(err.Reply())) {
+		t.Errorf("a client reads %+v, %v", sent, decodeErr)
+	}
+}

@@ -1,0 +1,163 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/room"
+	"roomd/transport/protocol"
+)
+
+// Rooms is what a server needs of a *room.Coordinator.
+type Rooms interface {
+	Do(ctx context.Context, id string, a room.Action) (room.Result, error)
+	Read(ctx context.Context, id string) (room.Snapshot, error)
+	Watch(ctx context.Context, id string, fn func(*room.Event)) (stop func(), err error)
+	Ping(ctx context.Context) error
+}
+
+// readyTimeout bounds the question of /readyz to Redis.
+const readyTimeout = 2 * time.Second
+
+// Server answers game clients. It is safe for concurrent use.
+type Server struct {
+	rooms    Rooms
+	opts     Options
+	upgrader websocket.Upgrader
+
+	life context.Context // of connections and their actions
+	kill context.CancelFunc
+	wg   sync.WaitGroup // connections
+
+	mu       sync.Mutex
+	conns    map[*conn]struct{} // guarded by mu
+	draining bool               // guarded by mu
+}
+
+// New returns a server of rooms. It returns an error that names the field if an
+// option cannot be used.
+func New(rooms Rooms, opts Options) (*Server, error) {
+	if rooms == nil {
+		return nil, errors.New("transport: rooms is nil")
+	}
+	opts = opts.withDefaults()
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	s := &Server{rooms: rooms, opts: opts, conns: make(map[*conn]struct{})}
+	s.life, s.kill = context.WithCancel(context.Background())
+	s.upgrader = websocket.Upgrader{
+		HandshakeTimeout: opts.HandshakeTimeout,
+		ReadBufferSize:   1024,
+		WriteBufferSize:  1024,
+		WriteBufferPool:  &sync.Pool{},
+		Subprotocols:     []string{protocol.Subprotocol},
+		CheckOrigin:      s.checkOrigin,
+		Error: func(w http.ResponseWriter, _ *http.Request, status int, reason error) {
+			code := protocol.CodeBadRequest
+			if status == http.StatusForbidden {
+				code = protocol.CodeUnauthorized
+			}
+			refuse(w, status, protocol.NewError(code, "%v", reason))
+		},
+	}
+	return s, nil
+}
+
+// Handler returns the HTTP side: GET /ws, /healthz and /readyz.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /ws", s.accept)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok") })
+	mux.HandleFunc("GET /readyz", s.ready)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, http.StatusNotFound, protocol.NewError(protocol.CodeBadRequest, "%s %s: there is nothing here; game clients connect to /ws", r.Method, r.URL.Path))
+	})
+	return mux
+}
+
+// ready says whether new clients should be sent to this node.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	if s.isDraining() {
+		refuse(w, http.StatusServiceUnavailable, errDraining)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	defer cancel()
+	if err := s.rooms.Ping(ctx); err != nil {
+		s.opts.Log.Warn().Err(err).Msg("not ready: Redis does not answer")
+		refuse(w, http.StatusServiceUnavailable, protocol.NewError(protocol.CodeUnavailable, "Redis does not answer"))
+		return
+	}
+	writeText(w, "ok")
+}
+
+// Connections returns how many WebSockets are open.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+// Shutdown refuses new connections, lets every open one finish the request that
+// it is running and read the reply, and closes it with 1012. Its users keep
+// their seats. When ctx ends first, the connections that are left are cut off
+// and the cause of ctx is returned.
+//
+// To drain with net/http, call Shutdown of both; the order does not matter.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.draining = true
+	for c := range s.conns {
+		c.end(protocol.CloseRestart, "the node restarts")
+	}
+	s.mu.Unlock()
+
+	stop := context.AfterFunc(ctx, func() {
+		s.kill()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for c := range s.conns {
+			c.abort()
+		}
+	})
+	s.wg.Wait()
+	s.kill()
+	if !stop() {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func (s *Server) isDraining() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draining
+}
+
+// admit reserves a place for a connection, or says why there is none.
+func (s *Server) admit(c *conn) *protocol.Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.draining:
+		return errDraining
+	case len(s.conns) >= s.opts.MaxConnections:
+		return protocol.NewError(protocol.CodeUnavailable, "this node has %d connections, its limit", len(s.conns))
+	}
+	s.conns[c] = struct{}{}
+	s.wg.Add(1)
+	return nil
+}
+
+func (s *Server) dismiss(c *conn) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+	s.wg.Done()
+}

@@ -1,0 +1,109 @@
+package transport
+
+import (
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/room"
+	"roomd/transport/protocol"
+)
+
+// write is the connection's only writer. It ends when the outbox is finished and
+// empty, after a close frame if there is a reason to send one, or when the client
+// cannot be written to.
+func (c *conn) write() {
+	ping := time.NewTicker(c.server.opts.PingInterval)
+	defer ping.Stop()
+	timeout := c.server.opts.WriteTimeout
+	var last time.Time // when all has to be written, once nothing more will come
+	for {
+		reply, events, finished := c.out.next()
+		if finished && last.IsZero() {
+			last = time.Now().Add(timeout)
+		}
+		deadline := last
+		if !finished {
+			deadline = time.Now().Add(timeout)
+		}
+		var err error
+		switch {
+		case reply != nil:
+			_ = c.ws.SetWriteDeadline(deadline)
+			err = c.ws.WriteMessage(websocket.TextMessage, reply)
+		case events != nil:
+			_ = c.ws.SetWriteDeadline(deadline)
+			err = c.writeEvents(events)
+		case finished:
+			if code, text, _ := c.closeReason(); code != 0 {
+				_ = c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, text), deadline)
+			}
+			return
+		default:
+			select {
+			case <-c.out.wake:
+			case <-ping.C:
+				err = c.ws.WriteControl(websocket.PingMessage, nil, deadline)
+			}
+		}
+		if err != nil {
+			c.end(0, "") // wakes the reader
+			c.out.finish()
+			return
+		}
+	}
+}
+
+// writeEvents writes the events of one room, those that follow each other in one
+// frame.
+func (c *conn) writeEvents(events []*room.Event) error {
+	for len(events) > 0 {
+		n := 1
+		for n < len(events) && follows(events[n], events[n-1]) {
+			n++
+		}
+		var err error
+		if n == 1 {
+			err = c.ws.WritePreparedMessage(prepared(events[0]))
+		} else {
+			err = c.ws.WriteMessage(websocket.TextMessage, merged(events[:n]))
+		}
+		if err != nil {
+			return err
+		}
+		events = events[n:]
+	}
+	return nil
+}
+
+func follows(e, before *room.Event) bool {
+	return e.Snapshot == nil && before.Snapshot == nil && e.Epoch == before.Epoch && e.From == before.Version
+}
+
+// prepared returns the frame of an event, encoded once for all who get it.
+func prepared(e *room.Event) *websocket.PreparedMessage {
+	return e.Shared(func() any {
+		frame := merged([]*room.Event{e})
+		if e.Snapshot != nil {
+			frame = protocol.AppendEvent(nil, &protocol.Event{
+				Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version,
+				Count: len(e.Snapshot.Users), Users: seated(e.Snapshot.Users),
+			})
+		}
+		// Its only error is that of an unknown message type.
+		m, _ := websocket.NewPreparedMessage(websocket.TextMessage, frame)
+		return m
+	}).(*websocket.PreparedMessage)
+}
+
+// merged returns one frame for events that follow each other.
+func merged(events []*room.Event) []byte {
+	first, last := events[0], events[len(events)-1]
+	frame := protocol.Event{Event: protocol.EventChanges, Room: first.Room, Epoch: first.Epoch, Version: last.Version, From: first.From}
+	for _, e := range events {
+		for _, change := range e.Changes {
+			frame.Changes = append(frame.Changes, protocol.Change{Type: string(change.Type), User: change.User, Seat: change.Seat})
+		}
+	}
+	return protocol.AppendEvent(nil, &frame)
+}

@@ -106,7 +106,7 @@ func checkListen(listen string, insecure bool) error {
 	if insecure || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("listen: %s can be reached from other machines, and without authentication every client is believed to be whom it says; listen on 127.0.0.1, or allow it with insecure", listen)
+	return fmt.Errorf("listen: %s can be reached from other machines, and without authentication every client is believed to be whom it says; listen on 127.0.0.1, or allow it with --insecure", listen)
 }
 
 // Addr returns the host:port that the node listens on.

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// config is what flags and environment say. Kong makes the flags, their ROOMD_…
+// variables and the help of it.
+type config struct {
+	Listen      string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where game clients connect (default ${default})."`
+	Insecure    bool     `help:"Listen where other machines can reach it. Without authentication every client is believed to be whom it says."`
+	AllowOrigin []string `placeholder:"ORIGIN" help:"Web origin whose pages may connect besides this server's own, such as https://game.example. Repeat it, or * for all."`
+
+	Redis string `default:"embedded" placeholder:"URL" help:"redis://[:password@]host:port[/db], rediss://… for TLS, or embedded: inside this process, keeping nothing, for trying it out (default ${default})."`
+
+	LockTTL  time.Duration `default:"3s" placeholder:"3s" help:"How long a crashed holder can block a room."`
+	LockPoll time.Duration `default:"5ms" placeholder:"5ms" help:"Pause between two attempts at a held lock."`
+	LockWait time.Duration `default:"10s" placeholder:"10s" help:"How long an action waits for its room before it is refused as busy."`
+	MaxBatch int           `default:"256" placeholder:"256" help:"How many actions may share one hold of the lock. 1 takes it for each anew."`
+	Capacity int           `default:"0" placeholder:"0" help:"How many members a room may have. 0 sets no limit of its own (65536 seats)."`
+
+	LogLevel  string `default:"info" enum:"trace,debug,info,warn,error" placeholder:"info" help:"One of ${enum}."`
+	LogFormat string `default:"console" enum:"console,json" placeholder:"console" help:"One of ${enum}."`
+}
+
+const description = `Coordinates who is in which game room when many clients act at once.
+
+Game clients connect by WebSocket to ws://HOST:PORT/ws?user=NAME and send
+  {"id":1,"action":"join","room":"42"}
+Run any number of nodes on one Redis; they act as one.
+
+Every flag is also an environment variable: --lock-ttl is ROOMD_LOCK_TTL.`
+
+// options tell kong what the struct tags cannot.
+func options() []kong.Option {
+	return []kong.Option{
+		kong.Name("roomd"),
+		kong.Description(description),
+		kong.DefaultEnvars("ROOMD"),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+	}
+}
+
+// Validate is called by kong. What the packages behind check themselves is left
+// to them; but there a zero means the default, and here it would be a mistake.
+func (c *config) Validate() error {
+	for _, f := range []struct {
+		flag  string
+		value time.Duration
+	}{{"lock-ttl", c.LockTTL}, {"lock-poll", c.LockPoll}, {"lock-wait", c.LockWait}} {
+		if f.value <= 0 {
+			return fmt.Errorf("--%s is %v, it must be more than zero", f.flag, f.value)
+		}
+	}
+	if c.MaxBatch < 1 {
+		return fmt.Errorf("--max-batch is %d, it must be at least 1", c.MaxBatch)
+	}
+	if c.Capacity < 0 {
+		return fmt.Errorf("--capacity is %d, it must not be negative", c.Capacity)
+	}
+	return nil
+}

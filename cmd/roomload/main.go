@@ -1,0 +1,63 @@
+// Command roomload sends players at roomd nodes and proves that the rooms' lists
+// are right. It ends with 0 only when they are.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+)
+
+const description = `Sends players at roomd nodes and proves that the rooms' lists are right.
+
+It ends with 0 only when the verdict is "consistent", with 1 otherwise.`
+
+// cli is the command line. Each command has a Run method.
+type cli struct {
+	Run runCmd `cmd:"" help:"Players join and leave at random over real WebSockets; afterwards every list is checked."`
+}
+
+// errInconsistent ends the program with 1 after its report has said why.
+var errInconsistent = errors.New("the lists are not right")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "roomload:", err)
+		os.Exit(1)
+	}
+}
+
+// streams is where commands write to.
+type streams struct{ stdout, stderr io.Writer }
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	redis.SetLogger(&logging.VoidLogger{}) // what it says, callers hear as errors
+	var c cli
+	parser, err := kong.New(&c,
+		kong.Name("roomload"),
+		kong.Description(description),
+		kong.DefaultEnvars("ROOMLOAD"),
+		kong.Writers(stdout, stderr),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(streams{stdout, stderr}),
+	)
+	if err != nil {
+		return err
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		return err
+	}
+	return command.Run()
+}

@@ -1,0 +1,244 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"roomd/loadtest/history"
+	"roomd/transport/client"
+	"roomd/transport/protocol"
+)
+
+const (
+	// maxRooms is how many rooms a player is in at most at once.
+	maxRooms = 2
+
+	// requestTimeout is far above what a node needs to say busy.
+	requestTimeout = 30 * time.Second
+
+	redialPause = 50 * time.Millisecond
+)
+
+// player is one user. While it plays it keeps one connection, and makes a new
+// one when that breaks.
+type player struct {
+	name    string // in normal form
+	typed   string
+	where   string // the node's name in descriptions
+	url     string
+	rooms   []string
+	ledger  *history.Ledger
+	tally   *tally
+	random  *rand.Rand
+	latency *hdrhistogram.Histogram // of acknowledged actions, in µs
+	members []string                // rooms it is in, as far as it knows
+	conn    *client.Client
+
+	mu      sync.Mutex
+	views   map[string]*history.View // guarded by mu
+	running *request                 // guarded by mu: what has been sent and not answered
+}
+
+// request is one that is under way.
+type request struct{ action, room string }
+
+func newPlayer(i int, url, where string, rooms []string, ledger *history.Ledger, t *tally) *player {
+	typed, normal := name(i)
+	return &player{
+		name: normal, typed: typed, where: where, url: url, rooms: rooms, ledger: ledger, tally: t,
+		random:  rand.New(rand.NewPCG(uint64(i), uint64(len(rooms)))),
+		latency: hdrhistogram.New(1, int64(requestTimeout/time.Microsecond), 3),
+		views:   make(map[string]*history.View),
+	}
+}
+
+// connect makes the player's connection.
+func (p *player) connect(ctx context.Context) error {
+	c, err := client.Dial(ctx, p.url, client.Options{User: p.typed, OnReply: p.reply, OnEvent: p.event})
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.where, err)
+	}
+	p.conn = c
+	return nil
+}
+
+// play joins and leaves until ctx ends. A request that has been sent is always
+// seen through.
+func (p *player) play(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case <-p.conn.Done():
+			if !p.reconnect(ctx) {
+				return
+			}
+		default:
+		}
+		p.step()
+	}
+}
+
+// step sends one request.
+func (p *player) step() {
+	r := &request{protocol.ActionJoin, p.rooms[p.random.IntN(len(p.rooms))]}
+	switch {
+	case slices.Contains(p.members, r.room):
+		r.action = protocol.ActionLeave
+		if p.random.IntN(10) == 0 {
+			r.action = protocol.ActionUsers
+		}
+	case len(p.members) == maxRooms:
+		r = &request{protocol.ActionLeave, p.members[p.random.IntN(maxRooms)]}
+	}
+	p.mu.Lock()
+	p.running = r
+	p.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	defer cancel()
+	start := time.Now()
+	var err error
+	switch r.action {
+	case protocol.ActionJoin:
+		if p.random.IntN(10) == 0 {
+			_, err = p.conn.JoinSeat(ctx, r.room, p.random.IntN(20))
+		} else {
+			_, err = p.conn.Join(ctx, r.room)
+		}
+	case protocol.ActionLeave:
+		_, err = p.conn.Leave(ctx, r.room)
+	case protocol.ActionUsers:
+		_, err = p.conn.Users(ctx, r.room)
+	}
+	if err == nil && r.action != protocol.ActionUsers {
+		_ = p.latency.RecordValue(max(1, time.Since(start).Microseconds()))
+	}
+	p.done(r, err)
+}
+
+// done counts what became of a request, and what the player now believes.
+func (p *player) done(r *request, err error) {
+	var refused *protocol.Error
+	switch {
+	case err == nil && r.action == protocol.ActionJoin:
+		p.tally.joins.Add(1)
+		p.members = append(p.members, r.room)
+	case err == nil && r.action == protocol.ActionLeave:
+		p.tally.leaves.Add(1)
+		p.members = slices.DeleteFunc(p.members, func(id string) bool { return id == r.room })
+	case err == nil:
+		p.tally.reads.Add(1)
+	case errors.As(err, &refused) && (refused.Is(protocol.ErrRoomFull) || refused.Is(protocol.ErrSeatTaken) || refused.Is(protocol.ErrBadRequest)):
+		p.tally.refused.Add(1)
+	case errors.As(err, &refused) && refused.Is(protocol.ErrUnknown):
+		p.tally.unknown.Add(1)
+	case errors.As(err, &refused):
+		p.tally.fail(fmt.Errorf("%s %s: %w", r.action, r.room, err))
+	default: // no reply: the connection broke, or the server was silent for too long
+		p.tally.unknown.Add(1)
+		p.tally.fail(fmt.Errorf("%s %s: %w", r.action, r.room, err))
+		p.conn.Close()
+	}
+}
+
+// reconnect makes up for a connection that broke. It reports whether it could
+// before ctx ended. The player joins its rooms anew: it may or may not still be
+// in them.
+func (p *player) reconnect(ctx context.Context) bool {
+	p.cut()
+	p.members = nil
+	for ctx.Err() == nil {
+		err := p.connect(ctx)
+		if err == nil {
+			return true
+		}
+		p.tally.fail(err)
+		select {
+		case <-time.After(redialPause):
+		case <-ctx.Done():
+		}
+	}
+	return false
+}
+
+// cut ends the views of a connection that is gone.
+func (p *player) cut() {
+	p.conn.Close() // waits for its reader: no reply or event comes after this
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.running; r != nil && r.action != protocol.ActionUsers {
+		p.viewLocked(r.room).Unknown(r.action)
+	}
+	p.running = nil
+	for _, v := range p.views {
+		v.Cut()
+	}
+	clear(p.views)
+}
+
+func (p *player) viewLocked(id string) *history.View {
+	v := p.views[id]
+	if v == nil {
+		v = p.ledger.View(id, p.name, p.name+" on "+p.where)
+		p.views[id] = v
+	}
+	return v
+}
+
+// reply is called by the connection's reader for each reply, in order with
+// events.
+func (p *player) reply(r *protocol.Reply) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	run := p.running
+	p.running = nil
+	if run == nil {
+		p.tally.fail(fmt.Errorf("a reply that nobody asked for: %+v", *r))
+		return
+	}
+	v := p.viewLocked(run.room)
+	list := history.List{Epoch: r.Epoch, Version: r.Version, Count: r.Count, Users: toMembers(r.Users)}
+	switch {
+	case r.Error != nil:
+		if r.Error.Is(protocol.ErrUnknown) && run.action != protocol.ActionUsers {
+			v.Unknown(run.action)
+		}
+	case run.action == protocol.ActionJoin:
+		v.Joined(*r.Seat, list)
+	case run.action == protocol.ActionLeave:
+		v.Left(r.Epoch, r.Version, r.Count)
+	default: // of a room that the player is in: later events build on it
+		v.Snapshot(list)
+	}
+}
+
+// event is called by the connection's reader for each event.
+func (p *player) event(e *protocol.Event) {
+	p.tally.events.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v := p.viewLocked(e.Room)
+	if e.Event == protocol.EventSnapshot {
+		v.Snapshot(history.List{Epoch: e.Epoch, Version: e.Version, Count: e.Count, Users: toMembers(e.Users)})
+		return
+	}
+	changes := make([]history.Change, len(e.Changes))
+	for i, c := range e.Changes {
+		changes[i] = history.Change{Type: c.Type, User: c.User, Seat: c.Seat}
+	}
+	v.Changed(history.Event{Epoch: e.Epoch, Version: e.Version, From: e.From, Changes: changes})
+}
+
+func toMembers(users []protocol.Seated) []history.Member {
+	list := make([]history.Member, len(users))
+	for i, u := range users {
+		list[i] = history.Member{User: u.User, Seat: u.Seat}
+	}
+	return list
+}

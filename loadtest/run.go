@@ -1,0 +1,152 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/google/uuid"
+
+	"roomd/loadtest/history"
+	"roomd/room/redisurl"
+)
+
+const (
+	progressInterval = 250 * time.Millisecond
+	dialsAtOnce      = 32
+)
+
+// ErrNothingDone says that no action succeeded, so that nothing was proved.
+var ErrNothingDone = errors.New("no action succeeded, so nothing is proved")
+
+// Run lets players play for cfg.Duration, or until ctx ends, and returns what
+// came of it. The report's verdict says whether the lists were right; an error
+// says that the run could not be made, and names the field if that is why.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	db, err := redisurl.Open(cfg.Redis)
+	if err != nil && cfg.readsStore() {
+		return nil, err
+	}
+	if db != nil {
+		defer db.Close()
+	}
+	fleet, err := startFleet(ctx, cfg, db)
+	if err != nil {
+		return nil, err
+	}
+	defer fleet.stop()
+
+	g := newGame(cfg, fleet)
+	defer g.leave()
+	if err := g.connect(ctx); err != nil {
+		return nil, err
+	}
+	elapsed := g.play(ctx)
+	if g.tally.actions() == 0 {
+		return nil, errors.Join(ErrNothingDone, g.tally.firstError())
+	}
+	// The proof is worth its time also when the run was cut short.
+	if err := g.prove(context.WithoutCancel(ctx), db); err != nil {
+		return nil, err
+	}
+	return g.report(elapsed), nil
+}
+
+// game is one run: its rooms, its players and what they were told.
+type game struct {
+	cfg     Config
+	fleet   *fleet
+	rooms   []string
+	ledger  *history.Ledger
+	tally   *tally
+	players []*player
+	samples []Sample
+}
+
+func newGame(cfg Config, f *fleet) *game {
+	g := &game{cfg: cfg, fleet: f, ledger: history.NewLedger(history.Options{Capacity: cfg.Capacity}), tally: newTally()}
+	run := uuid.NewString()[:8] // rooms of this run only: they are fresh
+	for i := range cfg.Rooms {
+		g.rooms = append(g.rooms, fmt.Sprintf("load-%s-%d", run, i+1))
+	}
+	for i := range cfg.Clients {
+		n := i % len(f.urls)
+		g.players = append(g.players, newPlayer(i, f.urls[n], fmt.Sprintf("node-%d", n+1), g.rooms, g.ledger, g.tally))
+	}
+	return g
+}
+
+// connect makes all players' connections, or fails with the first error.
+func (g *game) connect(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	turn := make(chan struct{}, dialsAtOnce)
+	var wg sync.WaitGroup
+	for _, p := range g.players {
+		turn <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turn }()
+			if err := p.connect(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return fmt.Errorf("connect: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// play lets the players play and returns for how long.
+func (g *game) play(ctx context.Context) time.Duration {
+	ctx, cancel := context.WithTimeout(ctx, g.cfg.Duration)
+	defer cancel()
+	start := time.Now()
+	var wg sync.WaitGroup
+	for _, p := range g.players {
+		wg.Go(func() { p.play(ctx) })
+	}
+	ticker := time.NewTicker(progressInterval)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+		}
+		now := Progress{time.Since(start), g.tally.actions(), g.ledger.Violations().Total()}
+		g.samples = append(g.samples, Sample{Seconds: now.Elapsed.Seconds(), Actions: now.Actions})
+		if g.cfg.Progress != nil {
+			g.cfg.Progress(now)
+		}
+	}
+	elapsed := time.Since(start)
+	wg.Wait()
+	return elapsed
+}
+
+// leave ends all connections; the servers then take the players out.
+func (g *game) leave() {
+	var wg sync.WaitGroup
+	for _, p := range g.players {
+		if p.conn != nil {
+			wg.Go(p.conn.Close)
+		}
+	}
+	wg.Wait()
+}
+
+// latency merges what the players measured.
+func (g *game) latency() *hdrhistogram.Histogram {
+	all := hdrhistogram.New(1, int64(requestTimeout/time.Microsecond), 3)
+	for _, p := range g.players {
+		all.Merge(p.latency)
+	}
+	return all
+}

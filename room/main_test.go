@@ -1,9 +1,15 @@
 package room
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(holderEnv); addr != "" {
+		beHolder(addr)
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -164,7 +164,8 @@ func TestMergedFrame(t *testing.T) {
 	if got != want {
 		t.Errorf("merged to %s", got)
 	}
-	if e := change(7); prepared(e) != prepared(e) {
+	e := change(7)
+	if first := prepared(e); prepared(e) != first {
 		t.Error("an event is encoded twice")
 	}
 }

@@ -14,7 +14,7 @@ type config struct {
 	Insecure    bool     `help:"Listen where other machines can reach it. Without authentication every client is believed to be whom it says."`
 	AllowOrigin []string `placeholder:"ORIGIN" help:"Web origin whose pages may connect besides this server's own, such as https://game.example. Repeat it, or * for all."`
 
-	Redis string `default:"embedded" placeholder:"URL" help:"redis://[:password@]host:port[/db], rediss://… for TLS, or embedded: inside this process, keeping nothing, for trying it out (default ${default})."`
+	Redis string `default:"embedded" placeholder:"URL" help:"redis://[:password@]host:port[/db], rediss://… for TLS, unix:///path/to/socket, or embedded: inside this process, keeping nothing, for trying it out (default ${default})."`
 
 	LockTTL  time.Duration `default:"3s" placeholder:"3s" help:"How long a crashed holder can block a room."`
 	LockPoll time.Duration `default:"5ms" placeholder:"5ms" help:"Pause between two attempts at a held lock."`

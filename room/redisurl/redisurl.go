@@ -1,5 +1,5 @@
-// Package redisurl opens the Redis that one string names: a redis:// or
-// rediss:// URL, or "embedded".
+// Package redisurl opens the Redis that one string names: a redis://, rediss:// or
+// unix:// URL, or "embedded".
 package redisurl
 
 import (
@@ -43,8 +43,8 @@ func Open(rawURL string) (*DB, error) {
 		return &DB{server: server, opts: tuned(server.Options())}, nil
 	}
 	scheme, _, ok := strings.Cut(rawURL, "://")
-	if !ok || scheme != "redis" && scheme != "rediss" {
-		return nil, fmt.Errorf("redis: %q is neither %q nor a redis:// or rediss:// URL", redact(rawURL), Embedded)
+	if !ok || scheme != "redis" && scheme != "rediss" && scheme != "unix" {
+		return nil, fmt.Errorf("redis: %q is neither %q nor a redis://, rediss:// or unix:// URL", redact(rawURL), Embedded)
 	}
 	opts, err := redis.ParseURL(rawURL)
 	if err != nil {

@@ -56,7 +56,7 @@ func TestRequests(t *testing.T) {
 func TestRefusedAction(t *testing.T) {
 	c := dialScript(t, Options{}, func(s *server) {
 		req, _ := s.next()
-		s.send(`{"id":%d,"error":{"code":"room_full","message":"room 42 is full","retry":true}}`, req.ID)
+		s.send(`{"id":%d,"error":{"code":"room_full","message":"room 42 is full","retry":false}}`, req.ID)
 		echo(s)
 	})
 	reply, err := c.Join(t.Context(), "42")

@@ -1,0 +1,63 @@
+// Package cmd_test holds the structure of the repository.
+package cmd_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Imports run one way: a folder may import those behind it.
+var order = []string{"cmd", "loadtest", "transport", "room", "lockmgr"}
+
+func TestImportsRunOneWay(t *testing.T) {
+	seen := map[string]int{}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		path = strings.TrimPrefix(filepath.ToSlash(path), "../")
+		folder, _, _ := strings.Cut(path, "/")
+		seen[folder]++
+		for _, spec := range file.Imports {
+			imported, _ := strconv.Unquote(spec.Path.Value)
+			inner, ours := strings.CutPrefix(imported, "roomd/")
+			if !ours {
+				continue
+			}
+			target, _, _ := strings.Cut(inner, "/")
+			if slices.Index(order, folder) > slices.Index(order, target) {
+				t.Errorf("%s imports %s, against %s", path, imported, strings.Join(order, " → "))
+			}
+			if strings.HasPrefix(path, "loadtest/history/") && inner != "loadtest/history" {
+				t.Errorf("%s imports %s: the checkers import none of ours", path, imported)
+			}
+			if target == "cmd" {
+				t.Errorf("%s imports %s: commands are not for importing", path, imported)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder := range seen {
+		if !slices.Contains(order, folder) {
+			t.Errorf("folder %s has no place in %v", folder, order)
+		}
+	}
+	for _, folder := range order {
+		if seen[folder] == 0 {
+			t.Errorf("no Go files in %s: does the test look in the right place?", folder)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"go.uber.org/goleak"
+
+	"roomd/loadtest"
+	"roomd/lockmgr/redistest"
+	"roomd/transport/client"
+	"roomd/transport/node"
+)
+
+// asRoomd makes the test binary behave as roomd itself.
+const asRoomd = "ROOMD_TEST_AS_ROOMD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asRoomd) != "" {
+		main()
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func parse(t *testing.T, args ...string) (config, error) {
+	t.Helper()
+	var cfg config
+	parser, err := kong.New(&cfg, options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = parser.Parse(args)
+	return cfg, err
+}
+
+func TestRun(t *testing.T) {
+	cfg, err := parse(t, "--listen", "127.0.0.1:0", "--log-format", "json", "--capacity", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var log bytes.Buffer
+	ready, done := make(chan *node.Node, 1), make(chan error, 1)
+	go func() { done <- run(ctx, cfg, &log, func(n *node.Node) { ready <- n }) }()
+	n := <-ready
+	c, err := client.Dial(t.Context(), n.URL(), client.Options{User: "张三"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if r, err := c.Join(t.Context(), "42"); err != nil || r.Count != 1 {
+		t.Errorf("join: %+v, %v", r, err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(log.String(), "\n")
+	var line map[string]string
+	if err := json.Unmarshal([]byte(first), &line); err != nil {
+		t.Fatalf("the log begins with %q: %v", first, err)
+	}
+	if m := line["message"]; !strings.Contains(m, n.URL()) || !strings.Contains(m, "keeps nothing") {
+		t.Errorf("the first line does not tell where to connect and what is kept: %s", m)
+	}
+}
+
+func TestBadFlags(t *testing.T) {
+	for flag, args := range map[string][]string{
+		"--lock-ttl":   {"--lock-ttl", "0s"},
+		"--lock-poll":  {"--lock-poll", "-1ms"},
+		"--lock-wait":  {"--lock-wait", "0s"},
+		"--max-batch":  {"--max-batch", "0"},
+		"--capacity":   {"--capacity", "-1"},
+		"--log-level":  {"--log-level", "loud"},
+		"--log-format": {"--log-format", "xml"},
+		"--nonsense":   {"--nonsense"},
+	} {
+		if _, err := parse(t, args...); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	for want, args := range map[string][]string{
+		"Poll":     {"--lock-ttl", "1ms"}, // the poll is longer then
+		"Capacity": {"--capacity", "70000"},
+		"listen":   {"--listen", "0.0.0.0:0"},
+		"redis":    {"--redis", "http://x"},
+	} {
+		cfg, err := parse(t, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := run(t.Context(), cfg, &bytes.Buffer{}, func(*node.Node) {}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("ROOMD_LOCK_TTL", "7s")
+	t.Setenv("ROOMD_ALLOW_ORIGIN", "https://a.example,https://b.example")
+	cfg, err := parse(t)
+	if err != nil || cfg.LockTTL != 7*time.Second || len(cfg.AllowOrigin) != 2 || cfg.MaxBatch != 256 || cfg.Redis != "embedded" {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+}
+
+// process is a roomd of its own.
+type process struct {
+	t    *testing.T
+	args []string
+	cmd  *exec.Cmd
+}
+
+// start returns when the process accepts clients.
+func (p *process) start() {
+	p.t.Helper()
+	p.cmd = exec.Command(os.Args[0], append(p.args, "--log-format", "json")...)
+	p.cmd.Env = append(os.Environ(), asRoomd+"=1")
+	out, err := p.cmd.StderrPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "ready: connect to") {
+			go func() {
+				for lines.Scan() {
+				}
+			}()
+			return
+		}
+		p.t.Log(lines.Text())
+	}
+	p.t.Fatal("roomd ended instead of getting ready")
+}
+
+func (p *process) stop(how os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(how); err != nil {
+		p.t.Error(err)
+	}
+	if err := p.cmd.Wait(); how == syscall.SIGTERM && err != nil {
+		p.t.Errorf("roomd ended with %v", err)
+	}
+}
+
+// Two nodes serve players; one of them is told to stop in the middle of it, and
+// started again. Whatever it had acknowledged is in the lists.
+func TestRestartsUnderLoadLoseNothing(t *testing.T) {
+	for _, how := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		t.Run(fmt.Sprint(how), func(t *testing.T) {
+			server := redistest.Start(t)
+			var nodes []*process
+			var targets []string
+			for range 2 {
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				addr := l.Addr().String()
+				l.Close()
+				p := &process{t: t, args: []string{"--listen", addr, "--redis", server.URL()}}
+				p.start()
+				nodes, targets = append(nodes, p), append(targets, "ws://"+addr+"/ws")
+			}
+			restarts := 0
+			r, err := loadtest.Run(t.Context(), loadtest.Config{
+				Targets: targets, Redis: server.URL(), Clients: 40, Rooms: 2, Duration: 4 * time.Second,
+				Progress: func(p loadtest.Progress) {
+					if p.Actions > 200*int64(restarts+1) && restarts < 2 {
+						restarts++
+						nodes[0].stop(how)
+						nodes[0].start()
+					}
+				},
+			})
+			for _, p := range nodes {
+				p.stop(syscall.SIGTERM)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if restarts != 2 {
+				t.Errorf("%d restarts in %d actions", restarts, r.Actions)
+			}
+			if !r.Consistent() {
+				t.Errorf("%+v", *r)
+			}
+			t.Logf("%d actions, %d unknown, %d errors, %d restarts", r.Actions, r.Unknown, r.Errors, restarts)
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package node
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"roomd/room"
+	"roomd/room/redisurl"
+	"roomd/transport"
+	"roomd/transport/client"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, url string) *redisurl.DB {
+	t.Helper()
+	db, err := redisurl.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	return db
+}
+
+func TestTwoNodesOneRoom(t *testing.T) {
+	db := open(t, redisurl.Embedded)
+	var clients []*client.Client
+	for _, user := range []string{"李四", "张三"} {
+		n, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", Redis: db})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Shutdown(context.Background())
+		c, err := client.Dial(t.Context(), n.URL(), client.Options{User: user})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		clients = append(clients, c)
+	}
+	for seat, c := range clients {
+		r, err := c.Join(t.Context(), "42")
+		if err != nil || *r.Seat != seat || r.Count != seat+1 {
+			t.Errorf("join: %+v, %v", r, err)
+		}
+	}
+}
+
+func TestWhatANodeDoesNotStartWith(t *testing.T) {
+	db := open(t, redisurl.Embedded)
+	running, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", Redis: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Shutdown(context.Background())
+	for names, cfg := range map[string]Config{
+		"other machines":  {Listen: "0.0.0.0:0", Redis: db},
+		"other  machines": {Listen: ":0", Redis: db},
+		"host:port":       {Listen: "127.0.0.1", Redis: db},
+		"Redis is nil":    {Listen: "127.0.0.1:0"},
+		"127.0.0.1:1":     {Listen: "127.0.0.1:0", Redis: open(t, "redis://127.0.0.1:1")},
+		"address already": {Listen: running.Addr(), Redis: db},
+		"Capacity":        {Listen: "127.0.0.1:0", Redis: db, Room: room.Options{Rules: room.Rules{Capacity: -1}}},
+		"MaxConnections":  {Listen: "127.0.0.1:0", Redis: db, Serve: transport.Options{MaxConnections: -1}},
+	} {
+		n, err := Start(t.Context(), cfg)
+		if err == nil {
+			_ = n.Shutdown(context.Background())
+		}
+		if want := strings.ReplaceAll(names, "  ", " "); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", names, err)
+		}
+	}
+	insecure, err := Start(t.Context(), Config{Listen: "0.0.0.0:0", Insecure: true, Redis: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = insecure.Shutdown(t.Context())
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -229,6 +230,9 @@ func TestStaleHolderLeavesTheLockAlone(t *testing.T) {
 				if got := rdb.Get(t.Context(), "LockRoom:42").Val(); got != "another" {
 					t.Errorf("the lock holds %q after a stale commit", got)
 				}
+				if n := rdb.DBSize(t.Context()).Val(); n != 1 {
+					t.Errorf("a stale commit wrote: %v", rdb.Keys(t.Context(), "*").Val())
+				}
 				rdb.Del(t.Context(), "LockRoom:42")
 				close(release)
 				return nil
@@ -239,6 +243,25 @@ func TestStaleHolderLeavesTheLockAlone(t *testing.T) {
 		<-release
 		if r.Version != 1 {
 			t.Errorf("version %d", r.Version)
+		}
+	})
+}
+
+// The room moved on although the lock is still the writer's (Redis lost its last
+// writes): the commit builds on what is not there any more, and must not write.
+func TestACommitOnAnotherVersionChangesNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		mustDo(t, newCoordinator(t, client(), Options{}), "42", Join("李四", "s2"))
+		for i, field := range []string{"version", "epoch"} {
+			rdb := client()
+			rdb.AddHook(redistest.Hook{Before: once(commitScript, func() error {
+				return rdb.HSet(t.Context(), "Room:42:Meta", field, 7).Err()
+			})})
+			warm(t, rdb)
+			r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", Join(fmt.Sprint("user", i), "s1"))
+			if want := uint64(8 + i); r.Version != want || field == "epoch" && r.Epoch != "7" {
+				t.Errorf("another %s: the commit went to version %d of epoch %s", field, r.Version, r.Epoch)
+			}
 		}
 	})
 }
@@ -346,6 +369,19 @@ func TestRedisRefusesTheWrite(t *testing.T) {
 	mustDo(t, c, "42", Join("张三", "s"))
 	if e := <-events; e.Version != 1 || len(e.Changes) != 1 {
 		t.Errorf("the first event is %+v", e)
+	}
+}
+
+// The room cannot be read: the lock is given back at once.
+func TestUnreadableRoom(t *testing.T) {
+	_, rdb := redistest.Mini(t)
+	c := newCoordinator(t, rdb, Options{})
+	rdb.HSet(t.Context(), "Room:42:Users", "张三", `{"seat":`)
+	if _, err := c.Do(t.Context(), "42", Join("李四", "s")); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "张三") {
+		t.Errorf("join: %v", err)
+	}
+	if n := rdb.Exists(t.Context(), "LockRoom:42").Val(); n != 0 {
+		t.Error("LockRoom:42 is left over")
 	}
 }
 

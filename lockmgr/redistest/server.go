@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
@@ -132,6 +133,10 @@ func (s *Server) Pause() { _ = s.cmd.Process.Signal(syscall.SIGSTOP) }
 
 // Resume ends a Pause.
 func (s *Server) Resume() { _ = s.cmd.Process.Signal(syscall.SIGCONT) }
+
+func init() {
+	redis.SetLogger(&logging.VoidLogger{}) // tests end connections on purpose
+}
 
 func newClient(tb testing.TB, opts *redis.Options) *redis.Client {
 	opts.ContextTimeoutEnabled = true

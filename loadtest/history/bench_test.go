@@ -1,0 +1,66 @@
+package history
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+)
+
+// One event as one connection sees it: the first of a room's connections to tell
+// of a version makes the ledger keep it, the others have it compared.
+func BenchmarkChanged(b *testing.B) {
+	for _, connections := range []int{1, 20} {
+		b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) {
+			l := NewLedger(Options{})
+			views := make([]*View, connections)
+			for i := range views {
+				views[i] = l.View("r", "a", "a")
+				views[i].Joined(0, List{"e", 1, 1, []Member{{"a", 0}}})
+			}
+			join, leave := []Change{{Join, "b", 1}}, []Change{{Leave, "b", 1}}
+			version := uint64(1)
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				if n%connections == 0 {
+					version++
+				}
+				changes := join
+				if version%2 == 1 {
+					changes = leave
+				}
+				views[n%connections].Changed(Event{"e", version, version - 1, changes})
+			}
+			if l.Violations().Total() != 0 {
+				b.Fatal(l.Violations().Descriptions())
+			}
+		})
+	}
+}
+
+// BenchmarkCheck replays a room of ten thousand versions and tells what a version
+// costs in memory.
+func BenchmarkCheck(b *testing.B) {
+	const versions = 10_000
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	l := NewLedger(Options{})
+	a, c := l.View("r", "a", "a"), l.View("r", "b", "b")
+	a.Joined(0, List{"e", 1, 1, []Member{{"a", 0}}})
+	for v := uint64(2); v < versions; v += 2 {
+		c.Joined(1, List{"e", v, 2, []Member{{"a", 0}, {"b", 1}}})
+		a.Changed(Event{"e", v, v - 1, []Change{{Join, "b", 1}}})
+		c.Left("e", v+1, 1)
+		a.Changed(Event{"e", v + 1, v, []Change{{Leave, "b", 1}}})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	final := map[string]RoomState{"r": {"e", versions - 1, []Member{{"a", 0}}}}
+	for b.Loop() {
+		l.Check(final)
+	}
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/versions, "B/version")
+	if l.Violations().Total() != 0 {
+		b.Fatal(l.Violations().Descriptions())
+	}
+}

@@ -1,0 +1,179 @@
+package history
+
+import (
+	"slices"
+	"unique"
+)
+
+// epochLog is what was told of a room in one epoch, by version.
+type epochLog struct {
+	name  string
+	start uint64   // the version the run began with
+	users []Member // at start
+	top   int      // highest seat that was told of
+
+	// pages hold 64 versions each, by version/64. A server gone wrong may tell of
+	// any version, so they are in a map.
+	pages map[uint64]*page
+	acks  []storedAck
+	spans map[span]changes // of events over several versions
+}
+
+const pageSize = 64
+
+type page struct {
+	versions [pageSize]witness
+	changes  []storedChange // of those of versions that have a commit
+}
+
+// What a witness has.
+const (
+	hasCommit = 1 << iota // the changes of the commit, from an event
+	hasPrint              // sum and count, from a list or a view
+	hasCount              // count
+	disputed              // two sources disagree: already reported
+)
+
+// witness is what is known of one version.
+type witness struct {
+	sum   uint64
+	count int32
+	by    observer // who told sum and count first
+	first uint32   // the commit's changes in the page: from first on
+	n     uint32   // how many
+	told  observer // who told the commit first
+	has   uint8
+}
+
+func (w *witness) print() fingerprint { return fingerprint{w.sum, int(w.count)} }
+
+// storedChange is a Change in less memory.
+type storedChange struct {
+	user unique.Handle[string]
+	seat int32 // 0 in a leave
+	join bool
+}
+
+// span is the versions after from, up to and with to.
+type span struct{ from, to uint64 }
+
+type changes []storedChange
+
+func newEpochLog(name string) *epochLog {
+	return &epochLog{name: name, pages: make(map[uint64]*page), spans: make(map[span]changes)}
+}
+
+// at returns the witness of the version, a new one if there is none.
+func (e *epochLog) at(version uint64) *witness {
+	p := e.pages[version/pageSize]
+	if p == nil {
+		p = new(page)
+		e.pages[version/pageSize] = p
+	}
+	return &p.versions[version%pageSize]
+}
+
+// look returns the witness of the version, an empty one if there is none.
+func (e *epochLog) look(version uint64) witness {
+	if p := e.pages[version/pageSize]; p != nil {
+		return p.versions[version%pageSize]
+	}
+	return witness{}
+}
+
+func (e *epochLog) store(version uint64, c []Change, o observer) {
+	w, p := e.at(version), e.pages[version/pageSize]
+	w.first, w.n = uint32(len(p.changes)), uint32(len(c))
+	w.has |= hasCommit
+	w.told = o
+	for i := range c {
+		p.changes = append(p.changes, compact(c[i]))
+	}
+}
+
+// stored returns the changes of a version that has a commit.
+func (e *epochLog) stored(version uint64) changes {
+	w := e.look(version)
+	return changes(e.pages[version/pageSize].changes[w.first : w.first+w.n])
+}
+
+// addSpan keeps what an event over several versions tells, unless each of them
+// is known. It returns false if the event contradicts what is known.
+func (e *epochLog) addSpan(ev Event) bool {
+	known := true
+	var all changes
+	for v := ev.From + 1; v <= ev.Version && known; v++ {
+		if known = e.look(v).has&hasCommit != 0; known {
+			all = append(all, e.stored(v)...)
+		}
+	}
+	if known {
+		return all.equal(ev.Changes)
+	}
+	s := span{ev.From, ev.Version}
+	if c, known := e.spans[s]; known {
+		return c.equal(ev.Changes)
+	}
+	c := make(changes, len(ev.Changes))
+	for i := range ev.Changes {
+		c[i] = compact(ev.Changes[i])
+	}
+	e.spans[s] = c
+	return true
+}
+
+// interesting returns the versions above start that something is known of, or
+// that a known commit builds on, in order.
+func (e *epochLog) interesting() (versions []uint64) {
+	for number, p := range e.pages {
+		for i := range p.versions {
+			v := number*pageSize + uint64(i)
+			if p.versions[i].has != 0 {
+				versions = append(versions, v)
+			}
+			if p.versions[i].has&hasCommit != 0 {
+				versions = append(versions, v-1)
+			}
+		}
+	}
+	for _, a := range e.acks {
+		versions = append(versions, a.version)
+	}
+	for s := range e.spans {
+		versions = append(versions, s.from, s.to)
+	}
+	slices.Sort(versions)
+	versions = slices.Compact(versions)
+	after, _ := slices.BinarySearch(versions, e.start+1)
+	return versions[after:]
+}
+
+func compact(c Change) storedChange {
+	s := storedChange{user: unique.Make(c.User), join: c.Type == Join}
+	if s.join {
+		s.seat = int32(c.Seat)
+	}
+	return s
+}
+
+func (s storedChange) change() Change {
+	c := Change{Type: Leave, User: s.user.Value()}
+	if s.join {
+		c.Type, c.Seat = Join, int(s.seat)
+	}
+	return c
+}
+
+// equal compares without allocating: every member of a room reports each event.
+func (c changes) equal(told []Change) bool {
+	if len(c) != len(told) {
+		return false
+	}
+	for i := range c {
+		if c[i].join != (told[i].Type == Join) || c[i].user.Value() != told[i].User ||
+			c[i].join && int(c[i].seat) != told[i].Seat {
+			return false
+		}
+	}
+	return true
+}

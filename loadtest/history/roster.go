@@ -1,0 +1,108 @@
+package history
+
+import "fmt"
+
+// roster is a room's list as a client or the replay believes it to be.
+type roster struct {
+	seats map[string]int // user to seat
+	owner map[int]string // seat to the user who was there first
+	print fingerprint    // of seats
+	top   int            // highest seat there ever was
+}
+
+// fault is what a roster finds wrong with a change or a list.
+type fault struct {
+	kind    Kind
+	subject string
+	lasting bool // stays wrong at later versions, see place
+	text    string
+}
+
+// blurs says whether nobody can know the list that the server has after it.
+func (f fault) blurs() bool { return f.kind != SeatClash && f.kind != Oversold }
+
+func newRoster() roster {
+	return roster{seats: make(map[string]int), owner: make(map[int]string)}
+}
+
+// set replaces the roster by the users and says what is wrong with them as a list.
+func (r *roster) set(users []Member, capacity int) (faults []fault) {
+	clear(r.seats)
+	clear(r.owner)
+	r.print = fingerprint{}
+	for _, m := range users {
+		if _, there := r.seats[m.User]; there {
+			faults = append(faults, fault{Duplicate, m.User, true, m.User + " stands in the list twice"})
+			continue
+		}
+		if f, wrong := r.clash(m.User, m.Seat); wrong {
+			faults = append(faults, f)
+		}
+		r.put(m.User, m.Seat)
+	}
+	if capacity > 0 && len(users) > capacity {
+		faults = append(faults, oversold(len(users), capacity))
+	}
+	return faults
+}
+
+// apply does what a committed change says and returns what cannot be right about
+// it. It allocates nothing if all is well.
+func (r *roster) apply(c Change, capacity int) (faults []fault) {
+	seat, there := r.seats[c.User]
+	switch {
+	case c.Type == Leave && !there:
+		return []fault{{Phantom, c.User, false, c.User + " left without being there"}}
+	case c.Type == Leave:
+		r.drop(c.User)
+		return nil
+	case c.Type != Join:
+		return []fault{{Diverged, c.User, false, fmt.Sprintf("%s did %q, which is no change", c.User, c.Type)}}
+	case there:
+		faults = append(faults, fault{Duplicate, c.User, false,
+			fmt.Sprintf("%s joined on seat %d while on seat %d already", c.User, c.Seat, seat)})
+		r.drop(c.User)
+	}
+	if f, wrong := r.clash(c.User, c.Seat); wrong {
+		faults = append(faults, f)
+	}
+	r.put(c.User, c.Seat)
+	if capacity > 0 && len(r.seats) > capacity {
+		faults = append(faults, oversold(len(r.seats), capacity))
+	}
+	return faults
+}
+
+// put seats a user who is not there.
+func (r *roster) put(user string, seat int) {
+	r.seats[user] = seat
+	if _, taken := r.owner[seat]; !taken {
+		r.owner[seat] = user
+	}
+	r.print = r.print.with(user, seat)
+	r.top = max(r.top, seat)
+}
+
+// drop removes a user who is there.
+func (r *roster) drop(user string) {
+	seat := r.seats[user]
+	delete(r.seats, user)
+	if r.owner[seat] == user {
+		delete(r.owner, seat)
+	}
+	r.print = r.print.without(user, seat)
+}
+
+func (r *roster) clash(user string, seat int) (fault, bool) {
+	other, taken := r.owner[seat]
+	if !taken || other == user {
+		return fault{}, false
+	}
+	first, second := min(user, other), max(user, other)
+	return fault{SeatClash, fmt.Sprintf("%d %s %s", seat, first, second), true,
+		fmt.Sprintf("%s and %s are both on seat %d", first, second, seat)}, true
+}
+
+func oversold(count, capacity int) fault {
+	return fault{Oversold, fmt.Sprint(count), true, fmt.Sprintf("%d users in a room for %d", count, capacity)}
+}

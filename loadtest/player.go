@@ -73,14 +73,22 @@ func (p *player) connect(ctx context.Context) error {
 // seen through.
 func (p *player) play(ctx context.Context) {
 	for ctx.Err() == nil {
-		select {
-		case <-p.conn.Done():
-			if !p.reconnect(ctx) {
-				return
-			}
-		default:
+		if p.isCut() && !p.reconnect(ctx) {
+			return
 		}
 		p.step()
+	}
+	if p.isCut() {
+		p.cut()
+	}
+}
+
+func (p *player) isCut() bool {
+	select {
+	case <-p.conn.Done():
+		return true
+	default:
+		return false
 	}
 }
 
@@ -152,7 +160,6 @@ func (p *player) done(r *request, err error) {
 // in them.
 func (p *player) reconnect(ctx context.Context) bool {
 	p.cut()
-	p.members = nil
 	for ctx.Err() == nil {
 		err := p.connect(ctx)
 		if err == nil {
@@ -170,6 +177,7 @@ func (p *player) reconnect(ctx context.Context) bool {
 // cut ends the views of a connection that is gone.
 func (p *player) cut() {
 	p.conn.Close() // waits for its reader: no reply or event comes after this
+	p.members = nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r := p.running; r != nil && r.action != protocol.ActionUsers {

@@ -105,7 +105,10 @@ func (p *replay) checkAcks(acks []storedAck, done changes, span, lenient bool) {
 		user := a.user.Value()
 		at := slices.IndexFunc(done, func(c storedChange) bool { return c.user == a.user && c.join == a.join })
 		seat, there := p.roster.seats[user]
+		first := slices.IndexFunc(done, func(c storedChange) bool { return c.user == a.user })
 		switch {
+		case span && a.join && first >= 0 && !done[first].join:
+			// Was there when the span began, on a seat that nobody can tell now.
 		case at >= 0 && a.join && !slices.Contains(done, storedChange{a.user, a.seat, true}):
 			p.found(Diverged, a.version, user, "%s's join was acknowledged on seat %d and committed on seat %d", user, a.seat, done[at].seat)
 			p.settled[user] = true
@@ -121,8 +124,6 @@ func (p *replay) checkAcks(acks []storedAck, done changes, span, lenient bool) {
 		case there:
 			p.found(Diverged, a.version, user, "%s's join was acknowledged on seat %d, but %s held seat %d", user, a.seat, user, seat)
 			p.settled[user] = true
-		case span && slices.Contains(done, storedChange{user: a.user}):
-			// Was there when the span began.
 		case lenient && p.pool.can(user, Join, a.version):
 			// Joined unseen before, and this was one more join.
 			p.arrive(user, int(a.seat), a.version)

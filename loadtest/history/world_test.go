@@ -61,6 +61,15 @@ func (w *world) listed(user string, version uint64, list string) {
 
 func (w *world) unknown(user, action string) { w.view(user).Unknown(action) }
 
+// twelveUnknownJoins returns the list that they make if all are committed.
+func (w *world) twelveUnknownJoins() (list string) {
+	for i, user := range strings.Split("abcdefghijkl", "") {
+		w.l.Unknown("r", user, Join, 0)
+		list += fmt.Sprintf(" %s%d", user, 10*i)
+	}
+	return list
+}
+
 // cut ends the connection of the user; what follows is on a new one.
 func (w *world) cut(user string) {
 	w.view(user).Cut()

@@ -30,6 +30,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
+	defer locks.Close()
 	lock, err := locks.Acquire(ctx, "invoice-7")
 	if err != nil {
 		fmt.Println(err)
@@ -51,16 +52,19 @@ func ExampleLua() {
 	ctx := context.Background()
 
 	write := redis.NewScript(lockmgr.Lua + `
-		if not lock_holds(KEYS[1], ARGV[1]) then return 'refused' end
-		redis.call('SET', KEYS[2], ARGV[2])
-		lock_give(KEYS[1], ARGV[1])
+		local lock = lock_at(1, ARGV[1], ARGV[2])
+		if not lock_holds(lock, ARGV[3]) then return 'refused' end
+		redis.call('SET', KEYS[4], ARGV[4])
+		lock_give(lock, ARGV[3])
 		return 'written'`)
 
 	locks, _ := lockmgr.New(client, lockmgr.Options{})
+	defer locks.Close()
 	lock, _ := locks.Acquire(ctx, "score")
 	for range 2 { // the second time the lock has been given back
-		fmt.Println(write.Run(ctx, client, []string{locks.Key("score"), "score"}, lock.Token(), 21).Val())
+		fmt.Println(write.Run(ctx, client, append(locks.Keys("score"), "score"), append(locks.Args(), lock.Token(), 21)...).Val())
 	}
+	lock.Given()
 	// Output:
 	// written
 	// refused

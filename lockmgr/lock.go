@@ -2,7 +2,9 @@ package lockmgr
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -12,10 +14,24 @@ type Lock struct {
 	m     *Manager
 	name  string
 	token string
+	fence int64
+	since time.Time // when the request was sent that brought it
 
 	mu       sync.Mutex
-	deadline time.Time // guarded by mu
-	released bool      // guarded by mu
+	deadline time.Time          // guarded by mu
+	over     error              // guarded by mu: ErrReleased, or how it was lost
+	done     chan struct{}      // guarded by mu: nil until somebody asks for it
+	expiry   *time.Timer        // guarded by mu: runs if done is not nil
+	keeper   *time.Timer        // guarded by mu: the watchdog's next extension, nil if it is off
+	silent   bool               // guarded by mu: the watchdog's last extension was not answered
+	cancel   context.CancelFunc // guarded by mu: of the extension that runs
+	idle     sync.Cond          // on mu: no extension runs
+}
+
+func newLock(m *Manager, name, token string, g *grant) *Lock {
+	l := &Lock{m: m, name: name, token: token, fence: g.fence, since: g.since, deadline: g.since.Add(m.opts.TTL)}
+	l.idle.L = &l.mu
+	return l
 }
 
 // Name returns the name that was acquired.
@@ -23,6 +39,12 @@ func (l *Lock) Name() string { return l.name }
 
 // Token returns the value that the key holds during this hold and never again.
 func (l *Lock) Token() string { return l.token }
+
+// Fence returns a number larger than that of any earlier hold of this lock. A
+// store that remembers the largest it has seen, and refuses smaller ones, is safe
+// from holders whose time is over. It is the server's time in microseconds, or
+// one more than the last hold's.
+func (l *Lock) Fence() int64 { return l.fence }
 
 // Deadline returns the moment up to which the hold can be trusted, unless it is
 // extended. It carries a monotonic reading.
@@ -32,47 +54,216 @@ func (l *Lock) Deadline() time.Time {
 	return l.deadline
 }
 
-// Extend starts the TTL anew. It returns [ErrLost] if the lock is not ours any
-// more, and the client's error if Redis did not answer; the old deadline stands
-// in both cases.
+// Done returns a channel that is closed when the hold is over: it was lost, or
+// released. [Lock.Err] says which.
+func (l *Lock) Done() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done == nil {
+		over := l.errLocked()
+		l.done = make(chan struct{})
+		if over != nil {
+			close(l.done)
+		} else {
+			l.watchDeadlineLocked()
+		}
+	}
+	return l.done
+}
+
+// Err returns nil while the hold can be trusted; [ErrReleased] after its release;
+// and an [ErrLost] ([ErrExpired], [ErrStolen] or [ErrUnreachable]) when it was lost.
+func (l *Lock) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.errLocked()
+}
+
+func (l *Lock) errLocked() error {
+	if l.over == nil && !time.Now().Before(l.deadline) {
+		if l.silent {
+			l.loseLocked(ErrUnreachable)
+		} else {
+			l.loseLocked(ErrExpired)
+		}
+	}
+	return l.over
+}
+
+// watchDeadlineLocked has done closed when the deadline passes. An extension
+// moves it.
+func (l *Lock) watchDeadlineLocked() {
+	l.expiry = time.AfterFunc(time.Until(l.deadline), func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.errLocked() == nil {
+			l.expiry.Reset(time.Until(l.deadline))
+		}
+	})
+}
+
+// endLocked ends the hold, once.
+func (l *Lock) endLocked(why error) bool {
+	if l.over != nil {
+		return false
+	}
+	l.over = why
+	if l.done != nil {
+		close(l.done)
+	}
+	for _, t := range []*time.Timer{l.expiry, l.keeper} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	return true
+}
+
+func (l *Lock) loseLocked(cause error) {
+	if l.endLocked(cause) && l.m.opts.Observer.Lost != nil {
+		l.m.opts.Observer.Lost(l.name, cause)
+	}
+}
+
+// Extend starts the TTL anew. It returns an [ErrLost] if the lock is not ours any
+// more, [ErrReleased] after a release, and the client's error if Redis did not
+// answer; the old deadline stands then, and Extend may be called again.
 func (l *Lock) Extend(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.released {
-		return fmt.Errorf("lockmgr: extend %q after its release: %w", l.name, ErrLost)
-	}
-	sent := time.Now()
-	extended, err := extendScript.Run(ctx, l.m.client, []string{l.m.Key(l.name)}, l.token, l.m.opts.TTL.Milliseconds()).Int()
-	if err != nil {
-		return fmt.Errorf("lockmgr: extend %q: %w", l.name, err)
-	}
-	if extended == 0 {
-		return fmt.Errorf("lockmgr: extend %q: %w", l.name, ErrLost)
-	}
-	l.deadline = sent.Add(l.m.opts.TTL)
-	return nil
+	return l.extendLocked(ctx)
 }
 
-// Release gives the lock back. Calling it again after it succeeded does nothing.
+// extendLocked lets go of the mutex while it waits for Redis.
+func (l *Lock) extendLocked(ctx context.Context) error {
+	for l.over == nil && l.cancel != nil {
+		l.idle.Wait()
+	}
+	if err := l.errLocked(); err != nil {
+		return fmt.Errorf("lockmgr: extend %q: %w", l.name, err)
+	}
+	ctx, l.cancel = context.WithCancel(ctx)
+	l.mu.Unlock()
+	sent := time.Now()
+	answer, err := extendScript.Run(ctx, l.m.client, l.m.Keys(l.name), l.m.args(l.token, l.m.opts.TTL.Milliseconds())...).Int()
+	l.mu.Lock()
+	l.cancel()
+	l.cancel = nil
+	l.idle.Broadcast()
+	switch {
+	case l.over != nil:
+		return fmt.Errorf("lockmgr: extend %q: %w", l.name, l.over)
+	case err != nil:
+		return fmt.Errorf("lockmgr: extend %q: %w", l.name, err)
+	case answer == 1:
+		l.deadline = sent.Add(l.m.opts.TTL)
+		return nil
+	case l.errLocked() == nil:
+		l.loseLocked(ErrStolen)
+	}
+	return fmt.Errorf("lockmgr: extend %q: %w", l.name, l.over)
+}
+
+// Release gives the lock back: to who has waited longest, or to nobody. It ends
+// the watchdog, and an extension that runs, and waits for them. Calling it again
+// after it succeeded does nothing.
 //
-// It returns [ErrLost] if the lock turned out to be somebody else's or to have
-// expired, and the client's error if Redis did not answer; the lock then goes
-// away at the latest with its TTL, and Release may be called again. A key that
-// is gone before its deadline counts as released: the likely reason is an
-// earlier release whose reply was lost.
+// It returns an [ErrLost] if the hold was lost before, and the client's error if
+// Redis did not answer; the lock then goes away at the latest with its TTL, and
+// Release may be called again. A key that is not ours any more before the
+// deadline counts as released: the likely reason is an earlier release that was
+// carried out and whose reply was lost.
 func (l *Lock) Release(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.released {
+	if l.cancel != nil {
+		l.cancel()
+	}
+	if l.keeper != nil {
+		l.keeper.Stop()
+		l.keeper = nil
+	}
+	for l.cancel != nil {
+		l.idle.Wait()
+	}
+	if errors.Is(l.over, ErrReleased) {
 		return nil
 	}
-	answer, err := releaseScript.Run(ctx, l.m.client, []string{l.m.Key(l.name)}, l.token).Int()
-	if err != nil {
+	given, err := l.m.release(ctx, l.name, l.token)
+	switch {
+	case err != nil:
 		return fmt.Errorf("lockmgr: release %q: %w", l.name, err)
+	case !given:
+		if lost := l.errLocked(); lost != nil {
+			return fmt.Errorf("lockmgr: release %q: %w", l.name, lost)
+		}
 	}
-	l.released = true
-	if answer < 0 || answer == 0 && time.Now().After(l.deadline) {
-		return fmt.Errorf("lockmgr: release %q: %w", l.name, ErrLost)
-	}
+	l.releasedLocked()
 	return nil
+}
+
+// Given says that a script of the caller's has given the lock back together with
+// what it wrote, so that there is nothing left to release.
+func (l *Lock) Given() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.releasedLocked()
+}
+
+func (l *Lock) releasedLocked() {
+	if l.endLocked(ErrReleased) && l.m.opts.Observer.Released != nil {
+		l.m.opts.Observer.Released(l.name, time.Since(l.since))
+	}
+	l.over = ErrReleased
+}
+
+// WriteRefused says that a store has refused what was written under this hold,
+// because the token or the fence was not the newest any more: the hold is lost.
+func (l *Lock) WriteRefused() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.m.opts.Observer.StaleWrite != nil {
+		l.m.opts.Observer.StaleWrite(l.name)
+	}
+	if l.errLocked() == nil {
+		l.loseLocked(ErrStolen)
+	}
+}
+
+// release gives a token's lock back, to the next waiter of this process if nobody
+// elsewhere has waited longer. It reports whether the token had held it.
+func (m *Manager) release(ctx context.Context, name, token string) (given bool, err error) {
+	heir, heirToken := m.heir(name), ""
+	if heir != nil {
+		heirToken = heir.token
+	}
+	sent := time.Now()
+	reply, err := releaseScript.Run(ctx, m.client, m.Keys(name), m.args(token, heirToken, m.opts.TTL.Milliseconds())...).Slice()
+	if err != nil {
+		// The heir may have been given the lock. If it is there, it finds out by
+		// asking; if not, nobody else would.
+		if heir != nil && m.hasGivenUp(heir) {
+			m.leave(ctx, name, heirToken)
+		}
+		return false, err
+	}
+	if len(reply) == 2 {
+		text, _ := reply[1].(string)
+		fence, err := parseFence(text)
+		if err != nil {
+			return true, err
+		}
+		if !m.pass(heir, &grant{fence, sent}) {
+			m.leave(ctx, name, heirToken)
+		}
+	}
+	return reply[0] == int64(1), nil
+}
+
+func parseFence(text string) (int64, error) {
+	fence, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("lockmgr: fence %q from Redis: %w", text, err)
+	}
+	return fence, nil
 }

@@ -3,129 +3,175 @@ package lockmgr
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/pubsub"
 )
 
-// cleanupTimeout bounds the clean-up after an acquire that gave up. The context
-// that ended can no longer be used for it.
-const cleanupTimeout = time.Second
+const (
+	// cleanupTimeout bounds the clean-up after an acquire that gave up. The
+	// context that ended can no longer be used for it.
+	cleanupTimeout = time.Second
+
+	// keepQueue is how long Redis keeps a queue that nobody asks about.
+	keepQueue = time.Minute
+)
 
 // Manager takes locks on one Redis. It is safe for concurrent use.
 type Manager struct {
-	client redis.UniversalClient
-	opts   Options
+	client  redis.UniversalClient
+	opts    Options
+	cluster bool
+	hub     *pubsub.Hub
+
+	life context.Context
+	end  context.CancelFunc
+
+	mu    sync.Mutex
+	lines map[string]*line // guarded by mu: locks that this process waits for
 }
 
-// New returns a Manager that keeps its locks on client. It sends nothing.
+// New returns a Manager that keeps its locks on client. It sends nothing, and
+// starts goroutines only when a lock has to be waited for; [Manager.Close] ends
+// them.
 //
 // For calls to end with their contexts the client needs ContextTimeoutEnabled;
 // without it go-redis waits for its own ReadTimeout first.
 //
-// New returns an error that names the field if client is nil or opts cannot be
-// used.
+// New returns an [ErrInvalid] that names the field if client is nil or opts
+// cannot be used.
 func New(client redis.UniversalClient, opts Options) (*Manager, error) {
 	if client == nil {
 		return nil, fmt.Errorf("lockmgr: client is nil: %w", ErrInvalid)
 	}
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {
-		return nil, fmt.Errorf("%w: %w", err, ErrInvalid)
+		return nil, err
 	}
-	return &Manager{client: client, opts: opts}, nil
+	m := &Manager{
+		client:  client,
+		opts:    opts,
+		cluster: isCluster(client),
+		hub:     pubsub.New(client, nil), // a wake-up that is lost costs one poll
+		lines:   make(map[string]*line),
+	}
+	m.life, m.end = context.WithCancel(context.Background())
+	return m, nil
 }
-
-// Key returns the key under which the lock of that name is kept.
-func (m *Manager) Key(name string) string { return m.opts.Prefix + name }
 
 // TTL returns how long a hold lasts.
 func (m *Manager) TTL() time.Duration { return m.opts.TTL }
 
-// Acquire takes the lock of that name, and waits while somebody else holds it,
-// asking again every Options.Poll.
+// Close ends all waiting with [ErrClosed] and waits for the Manager's goroutines.
+// Locks that are held stay held; release them before, or let them expire. The
+// client stays the caller's to close.
+func (m *Manager) Close() {
+	m.end()
+	m.mu.Lock()
+	for _, l := range m.lines {
+		l.forgetLocked()
+	}
+	m.mu.Unlock()
+	m.hub.Close()
+}
+
+// Acquire takes the lock of that name. While somebody else holds it, it waits its
+// turn: first come, first served between the processes that wait, and within
+// this one.
 //
-// It returns the cause of ctx (wrapped with [ErrHeld] if the lock was seen held)
-// when ctx ends first, [ErrInvalid] for a bad name, and the client's error if
-// Redis cannot be asked. Whenever it returns an error the lock is not held.
+// It returns the cause of ctx, together with [ErrHeld], when ctx ends first;
+// [ErrBusy] at once if too many wait or the deadline of ctx cannot be met;
+// [ErrInvalid] for a bad name; [ErrClosed]; and the client's error if Redis cannot
+// be asked. Whenever it returns an error the lock is not held, and nothing waits
+// for it.
 func (m *Manager) Acquire(ctx context.Context, name string) (*Lock, error) {
-	if err := checkName(name); err != nil {
+	if err := m.checkName(name); err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	w, err := m.join(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("lockmgr: acquire %q: %w", name, err)
+	}
+	g, err := m.wait(ctx, w)
+	if err != nil {
+		return nil, fmt.Errorf("lockmgr: acquire %q: %w", name, err)
+	}
+	if m.opts.Observer.Acquired != nil {
+		m.opts.Observer.Acquired(name, time.Since(start))
+	}
+	return newLock(m, name, w.token, g), nil
+}
+
+// TryAcquire takes the lock of that name if it is free and nobody waits for it,
+// and returns [ErrHeld] if not. Its other errors are those of [Manager.Acquire].
+func (m *Manager) TryAcquire(ctx context.Context, name string) (*Lock, error) {
+	if err := m.checkName(name); err != nil {
 		return nil, err
 	}
 	token := newToken(name)
-	var pause *time.Timer
-	for {
-		lock, err := m.try(ctx, name, token)
-		if lock != nil || err != nil {
-			return lock, err
-		}
-		if pause == nil {
-			pause = time.NewTimer(m.opts.Poll)
-			defer pause.Stop()
-		} else {
-			pause.Reset(m.opts.Poll)
-		}
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("lockmgr: acquire %q: %w: %w", name, ErrHeld, context.Cause(ctx))
-		}
-	}
-}
-
-// TryAcquire takes the lock of that name if it is free and returns [ErrHeld] if
-// it is not. Its other errors are those of [Manager.Acquire].
-func (m *Manager) TryAcquire(ctx context.Context, name string) (*Lock, error) {
-	if err := checkName(name); err != nil {
-		return nil, err
-	}
-	lock, err := m.try(ctx, name, newToken(name))
-	if err == nil && lock == nil {
+	g, _, err := m.ask(ctx, name, token, 0)
+	switch {
+	case err != nil:
+		m.leave(ctx, name, token)
+		return nil, fmt.Errorf("lockmgr: acquire %q: %w", name, err)
+	case g == nil:
 		return nil, fmt.Errorf("lockmgr: acquire %q: %w", name, ErrHeld)
 	}
-	return lock, err
+	if m.opts.Observer.Acquired != nil {
+		m.opts.Observer.Acquired(name, 0)
+	}
+	return newLock(m, name, token, g), nil
 }
 
-// try asks once for the lock. Neither a lock nor an error means that somebody
-// else holds it.
-func (m *Manager) try(ctx context.Context, name, token string) (*Lock, error) {
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("lockmgr: acquire %q: %w", name, context.Cause(ctx))
+// grant is a hold that begins.
+type grant struct {
+	fence int64
+	since time.Time // when the request was sent that brought it
+}
+
+// ask asks Redis once for the lock. If somebody else has it, the token waits in
+// the queue (unless keep is zero), behind as many as ahead says. On an error the
+// request may have been carried out although its reply did not come: see leave.
+func (m *Manager) ask(ctx context.Context, name, token string, keep time.Duration) (g *grant, ahead int, err error) {
+	if err := m.ended(ctx); err != nil {
+		return nil, 0, err
 	}
 	sent := time.Now()
-	taken, err := acquireScript.Run(ctx, m.client, []string{m.Key(name)}, token, m.opts.TTL.Milliseconds()).Int()
+	reply, err := acquireScript.Run(ctx, m.client, m.Keys(name),
+		m.args(token, m.opts.TTL.Milliseconds(), keep.Milliseconds())...).Slice()
 	if err != nil {
-		// The request may have arrived although its reply did not.
-		m.giveBack(ctx, name, token)
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
+		if ended := m.ended(ctx); ended != nil {
+			err = ended
 		}
-		return nil, fmt.Errorf("lockmgr: acquire %q: %w", name, err)
+		return nil, 0, err
 	}
-	if taken == 0 {
-		return nil, nil
+	if text, ok := reply[0].(string); ok {
+		fence, err := parseFence(text)
+		return &grant{fence, sent}, 0, err
 	}
-	return &Lock{m: m, name: name, token: token, deadline: sent.Add(m.opts.TTL)}, nil
+	n, _ := reply[1].(int64)
+	return nil, int(n), nil
 }
 
-// giveBack removes what an acquire of unknown outcome may have left. If Redis
-// cannot be reached, the TTL does it.
-func (m *Manager) giveBack(ctx context.Context, name, token string) {
+// leave takes a token out of the queue, and gives back what it may have been
+// given. If Redis cannot be reached, the claim or the TTL does it.
+func (m *Manager) leave(ctx context.Context, name, token string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	_ = releaseScript.Run(ctx, m.client, []string{m.Key(name)}, token).Err()
+	_ = leaveScript.Run(ctx, m.client, m.Keys(name), m.args(token)...).Err()
 }
 
-// newToken returns a value that no other hold has or will have.
-func newToken(name string) string { return name + ":" + uuid.NewString() }
-
-func checkName(name string) error {
-	switch {
-	case name == "":
-		return fmt.Errorf("lockmgr: name is empty: %w", ErrInvalid)
-	case len(name) > MaxName:
-		return fmt.Errorf("lockmgr: name is %d bytes long, at most %d are allowed: %w", len(name), MaxName, ErrInvalid)
+// ended returns why a caller need not wait any more, or nil.
+func (m *Manager) ended(ctx context.Context) error {
+	if m.life.Err() != nil {
+		return ErrClosed
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return nil
 }

@@ -2,14 +2,17 @@ package lockmgr
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
 // Defaults of [Options].
 const (
-	DefaultPrefix = "Lock:"
-	DefaultTTL    = 3 * time.Second
-	DefaultPoll   = 5 * time.Millisecond
+	DefaultPrefix     = "Lock:"
+	DefaultTTL        = 3 * time.Second
+	DefaultPoll       = 5 * time.Millisecond
+	DefaultClaim      = 250 * time.Millisecond
+	DefaultMaxWaiters = 10_000
 )
 
 // MaxName is the longest name of a lock, in bytes.
@@ -17,8 +20,8 @@ const MaxName = 512
 
 // Options say how locks are kept. The zero value is ready to use.
 type Options struct {
-	// Prefix and the lock's name make the key in Redis. Empty means
-	// [DefaultPrefix].
+	// Prefix and the lock's name make the key in Redis. It may hold no braces.
+	// Empty means [DefaultPrefix].
 	Prefix string
 
 	// TTL is how long a hold lasts unless it is extended or released: after
@@ -26,9 +29,38 @@ type Options struct {
 	// means [DefaultTTL].
 	TTL time.Duration
 
-	// Poll is the pause between two attempts of a waiting Acquire. Zero means
-	// [DefaultPoll]; it may not be longer than TTL.
+	// Poll is how often a waiting process asks again, in case a wake-up was
+	// lost. Zero means [DefaultPoll]; it may not be longer than TTL.
 	Poll time.Duration
+
+	// Claim is how long a released lock is kept for the waiter whose turn it is,
+	// and so what a waiter that has died costs the others. It must be longer
+	// than a round trip and Poll. Whole milliseconds. Zero means [DefaultClaim],
+	// or TTL if that is shorter.
+	Claim time.Duration
+
+	// MaxWaiters is how many calls of one Manager may wait for one lock. Zero
+	// means [DefaultMaxWaiters].
+	MaxWaiters int
+
+	// Observer is told what happens. The zero value costs nothing.
+	Observer Observer
+}
+
+// Observer is told what happens to locks, for metrics. Its functions must return
+// at once; each may be nil, and then costs nothing.
+type Observer struct {
+	// Acquired: the caller has the lock after it had waited so long.
+	Acquired func(name string, waited time.Duration)
+	// Released: the hold ended by a release after so long.
+	Released func(name string, held time.Duration)
+	// Queued: an Acquire has to wait, behind so many of this process and so
+	// many processes.
+	Queued func(name string, local, processes int)
+	// Lost: a hold ended without a release. The cause is an [ErrLost].
+	Lost func(name string, cause error)
+	// StaleWrite: a store refused what a holder wrote after its hold was over.
+	StaleWrite func(name string)
 }
 
 func (o Options) withDefaults() Options {
@@ -41,19 +73,38 @@ func (o Options) withDefaults() Options {
 	if o.Poll == 0 {
 		o.Poll = DefaultPoll
 	}
+	if o.Claim == 0 {
+		o.Claim = min(DefaultClaim, o.TTL)
+	}
+	if o.MaxWaiters == 0 {
+		o.MaxWaiters = DefaultMaxWaiters
+	}
 	return o
 }
 
 func (o Options) validate() error {
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{{"TTL", o.TTL}, {"Claim", o.Claim}} {
+		switch {
+		case d.value < time.Millisecond:
+			return fmt.Errorf("lockmgr: %s is %v, it must be at least 1ms: %w", d.field, d.value, ErrInvalid)
+		case d.value%time.Millisecond != 0:
+			return fmt.Errorf("lockmgr: %s is %v, Redis counts in whole milliseconds: %w", d.field, d.value, ErrInvalid)
+		}
+	}
 	switch {
-	case o.TTL < time.Millisecond:
-		return fmt.Errorf("lockmgr: TTL is %v, it must be at least 1ms", o.TTL)
-	case o.TTL%time.Millisecond != 0:
-		return fmt.Errorf("lockmgr: TTL is %v, Redis counts in whole milliseconds", o.TTL)
+	case strings.ContainsAny(o.Prefix, "{}"):
+		return fmt.Errorf("lockmgr: Prefix %q holds a brace, which would break the hash tag of the keys: %w", o.Prefix, ErrInvalid)
 	case o.Poll < 0:
-		return fmt.Errorf("lockmgr: Poll is %v, it must be more than zero", o.Poll)
+		return fmt.Errorf("lockmgr: Poll is %v, it must be more than zero: %w", o.Poll, ErrInvalid)
 	case o.Poll > o.TTL:
-		return fmt.Errorf("lockmgr: Poll is %v, it must not be longer than the TTL (%v)", o.Poll, o.TTL)
+		return fmt.Errorf("lockmgr: Poll is %v, it must not be longer than the TTL (%v): %w", o.Poll, o.TTL, ErrInvalid)
+	case o.Claim > o.TTL:
+		return fmt.Errorf("lockmgr: Claim is %v, it must not be longer than the TTL (%v): %w", o.Claim, o.TTL, ErrInvalid)
+	case o.MaxWaiters < 0:
+		return fmt.Errorf("lockmgr: MaxWaiters is %d, it must be more than zero: %w", o.MaxWaiters, ErrInvalid)
 	}
 	return nil
 }

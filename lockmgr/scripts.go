@@ -6,17 +6,25 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Lua defines the functions that take, check, extend and give back a lock
-// (lock_take, lock_holds, lock_extend, lock_give; see lua/lock.lua). Put it in
-// front of a script of your own to check the token in the same step as a write:
+// Lua defines the functions by which scripts take, check, extend and give back a
+// lock; see lua/lock.lua. Put it in front of a script of your own to check the
+// token in the same step as a write, with [Manager.Keys] and [Manager.Args]:
 //
 //	guarded := redis.NewScript(lockmgr.Lua + `
-//	  if not lock_holds(KEYS[1], ARGV[1]) then return 0 end
-//	  redis.call('SET', KEYS[2], ARGV[2])
-//	  lock_give(KEYS[1], ARGV[1])
+//	  local lock = lock_at(1, ARGV[1], ARGV[2])
+//	  if not lock_holds(lock, ARGV[3]) then return 0 end
+//	  redis.call('SET', KEYS[4], ARGV[4])
+//	  lock_give(lock, ARGV[3])
 //	  return 1`)
 //
-// On Redis Cluster the lock's key and the guarded keys must share a hash tag.
+//	keys := append(locks.Keys(name), "score")
+//	args := append(locks.Args(), lock.Token(), 21)
+//
+// A script that gives the lock back this way ends the hold: call [Lock.Given]
+// instead of Release. One that finds the token gone calls [Lock.WriteRefused].
+//
+// On Redis Cluster the lock's keys and the guarded keys must share a hash tag:
+// [Manager.Keys] puts {name} into the lock's.
 //
 //go:embed lua/lock.lua
 var Lua string
@@ -28,10 +36,13 @@ var (
 	extendLua string
 	//go:embed lua/release.lua
 	releaseLua string
+	//go:embed lua/leave.lua
+	leaveLua string
 )
 
 var (
 	acquireScript = redis.NewScript(Lua + acquireLua)
 	extendScript  = redis.NewScript(Lua + extendLua)
 	releaseScript = redis.NewScript(Lua + releaseLua)
+	leaveScript   = redis.NewScript(Lua + leaveLua)
 )

@@ -54,7 +54,7 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	c := &Coordinator{
 		opts:   opts,
 		locks:  locks,
-		store:  &store{client: client, node: opts.Node, idle: opts.Idle},
+		store:  &store{client: client, locks: locks, node: opts.Node, idle: opts.Idle},
 		queues: make(map[string]*queue),
 	}
 	c.feeds = newFeeds(client, c.store, opts.Log)
@@ -149,6 +149,7 @@ func (c *Coordinator) Close(ctx context.Context) error {
 
 	stop := context.AfterFunc(ctx, c.kill)
 	c.busy.Wait()
+	c.locks.Close()
 	c.feeds.close()
 	if !stop() {
 		return context.Cause(ctx)

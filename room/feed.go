@@ -1,6 +1,10 @@
 package room
 
-import "sync"
+import (
+	"sync"
+
+	"roomd/lockmgr/pubsub"
+)
 
 // maxHeld is how many events a feed holds back while it reads a snapshot. With
 // more it drops them and reads another one.
@@ -9,10 +13,8 @@ const maxHeld = 1024
 // feed is one room's events on this node, in order and without gaps, for all who
 // watch the room here.
 type feed struct {
-	id      string
-	ready   chan struct{} // closed when the subscription stands, or err is set
-	err     error         // written before ready is closed: there is no subscription
-	barrier uint64        // guarded by feeds.mu: the ping that follows the subscription
+	id  string
+	sub *pubsub.Subscription
 
 	mu      sync.Mutex
 	watches map[*watch]struct{} // guarded by mu
@@ -26,13 +28,14 @@ type feed struct {
 type watch struct{ fn func(*Event) }
 
 func newFeed(id string) *feed {
-	return &feed{id: id, ready: make(chan struct{}), watches: make(map[*watch]struct{})}
+	return &feed{id: id, watches: make(map[*watch]struct{})}
 }
 
-func (f *feed) isReady() bool {
+// failed reports whether the feed could not be subscribed.
+func (f *feed) failed() bool {
 	select {
-	case <-f.ready:
-		return true
+	case <-f.sub.Ready():
+		return f.sub.Err() != nil
 	default:
 		return false
 	}

@@ -64,6 +64,7 @@ func (c *Coordinator) hold(q *queue, lock *lockmgr.Lock) {
 	switch {
 	case errors.Is(err, errLost), errors.Is(err, errStale):
 		c.opts.Log.Warn().Str("room", q.id).Err(err).Msg("a stale commit was refused; its actions run again under a new hold")
+		lock.WriteRefused()
 		c.release(lock)
 		q.putBack(batch)
 		return
@@ -85,7 +86,7 @@ func (c *Coordinator) hold(q *queue, lock *lockmgr.Lock) {
 // was written, until a TTL has passed: by then no copy of it can be carried out
 // any more. It fails with errLost, errStale, ErrUnavailable or ErrUnknown.
 func (c *Coordinator) commit(ctx context.Context, room *Room, lock *lockmgr.Lock) error {
-	commit, err := c.store.prepare(room, lock.Token())
+	commit, err := c.store.prepare(room, lock)
 	if err != nil {
 		c.release(lock)
 		return c.unavailable(room.ID, err)
@@ -117,7 +118,10 @@ func settled(err error) bool {
 }
 
 func (c *Coordinator) outcome(id string, lock *lockmgr.Lock, err error) error {
-	if errors.Is(err, errRefused) {
+	switch {
+	case err == nil:
+		lock.Given()
+	case errors.Is(err, errRefused):
 		c.release(lock)
 		return c.unavailable(id, err)
 	}

@@ -39,6 +39,7 @@ func eventsKey(id string) string {
 // store reads rooms from Redis and commits what was done to them.
 type store struct {
 	client redis.UniversalClient
+	locks  *lockmgr.Manager
 	node   string
 	idle   time.Duration // how long the keys of an empty room stay
 }
@@ -103,9 +104,9 @@ type commit struct {
 	args []any
 }
 
-// prepare turns what was done to a room into a commit under the given token, and
+// prepare turns what was done to a room into a commit of the given hold, and
 // counts the room's version.
-func (s *store) prepare(r *Room, token string) (*commit, error) {
+func (s *store) prepare(r *Room, lock *lockmgr.Lock) (*commit, error) {
 	d := r.Delta()
 	event := wireEvent{Epoch: r.Epoch, Version: r.Version + 1, Changes: d.Changes, Replaced: d.Replaced}
 	payload, err := json.Marshal(&event)
@@ -125,11 +126,11 @@ func (s *store) prepare(r *Room, token string) (*commit, error) {
 		}
 		sets = append(sets, user, text)
 	}
-	args := []any{token, s.node, r.Epoch, r.Version, s.idle.Milliseconds(), eventsKey(r.ID), payload, len(sets) / 2}
+	args := []any{lock.Token(), lock.Fence(), s.node, r.Epoch, r.Version, s.idle.Milliseconds(), eventsKey(r.ID), payload, len(sets) / 2}
 	r.Version++
 	return &commit{
-		keys: []string{lockPrefix + r.ID, usersKey(r.ID), metaKey(r.ID)},
-		args: slices.Concat(args, sets, removes),
+		keys: append(s.locks.Keys(r.ID), usersKey(r.ID), metaKey(r.ID)),
+		args: slices.Concat(s.locks.Args(), args, sets, removes),
 	}, nil
 }
 

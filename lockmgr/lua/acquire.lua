@@ -1,3 +1,14 @@
--- KEYS[1] lock   ARGV[1] token   ARGV[2] TTL in ms
--- returns 1 taken, 0 held by another
-return lock_take(KEYS[1], ARGV[1], ARGV[2]) and 1 or 0
+-- Takes the lock, or waits for it.
+-- KEYS[1..3] lock   ARGV[1] publish   ARGV[2] claim
+-- ARGV[3] token   ARGV[4] TTL in ms   ARGV[5] ms to keep the queue, or 0 not to wait
+-- returns {fence}         taken
+--         {false, ahead}  held by another, and that many wait ahead of the caller
+local lock = lock_at(1, ARGV[1], ARGV[2])
+local fence = lock_take(lock, ARGV[3], ARGV[4])
+if fence then
+  return {fence}
+end
+if ARGV[5] == '0' then
+  return {false, 0}
+end
+return {false, lock_queue(lock, ARGV[3], tonumber(ARGV[5]))}

@@ -2,34 +2,135 @@
 -- stand in front of each script of this package, and of any other script that
 -- guards a store with a lock (lockmgr.Lua).
 --
--- key    the lock's key        token  the caller's token, unlike any other
--- ttl    in milliseconds
+-- A lock is three keys, which share a hash tag on Redis Cluster, and a channel:
+--   key         string, PX    the holder's token; or, after a release, that of the
+--                             waiter whose turn it is, for a short claim
+--   key:Queue   sorted set    tokens that wait, by order of arrival
+--   key:Fence   string, PX    the last fence
+--   key:Wake    pub/sub       the token whose turn it is
+--
+-- token  the caller's, unlike any other     ttl  of a hold, in ms
 
--- Is the lock held under this token? The whole token is compared.
-local function lock_holds(key, token)
-  return redis.call('GET', key) == token
+-- Names the lock whose keys begin at KEYS[at]. publish is the command that reaches
+-- the channel (PUBLISH, or SPUBLISH on Cluster), claim is in ms.
+local function lock_at(at, publish, claim)
+  return {key = KEYS[at], queue = KEYS[at + 1], fence = KEYS[at + 2], publish = publish, claim = claim}
 end
 
--- Takes a free lock. A caller that holds it already (its first request's reply
--- was lost, and the client sent it again) has succeeded, and its TTL starts
--- anew, since its deadline is measured from the request that was answered.
-local function lock_take(key, token, ttl)
-  if redis.call('SET', key, token, 'NX', 'PX', ttl) then
-    return true
+-- Is the lock held under this token? The whole token is compared.
+local function lock_holds(lock, token)
+  return redis.call('GET', lock.key) == token
+end
+
+-- The server's time in microseconds. Arrival and fences go by it, never by a
+-- client's clock.
+local function lock_now()
+  local t = redis.call('TIME')
+  return t[1] * 1000000 + t[2]
+end
+
+-- A number larger than that of any earlier hold: the server's time, or one more
+-- than the last. The last is kept for ten minutes, against a clock that steps
+-- back; after that time alone is enough, and no key stays for ever.
+local function lock_next_fence(lock)
+  local fence, last = lock_now(), tonumber(redis.call('GET', lock.fence) or 0)
+  if fence <= last then
+    fence = last + 1
   end
-  if lock_holds(key, token) then
-    redis.call('PEXPIRE', key, ttl)
-    return true
+  local text = string.format('%.0f', fence)
+  redis.call('SET', lock.fence, text, 'PX', 600000)
+  return text
+end
+
+-- Gives a lock that nobody holds to who has waited longest, for a claim: a waiter
+-- that has died meanwhile costs no more than that. Returns whether anybody waits.
+local function lock_offer(lock)
+  local head = redis.call('ZPOPMIN', lock.queue)[1]
+  if not head then
+    return false
   end
-  return false
+  redis.call('SET', lock.key, head, 'PX', lock.claim)
+  redis.call(lock.publish, lock.key .. ':Wake', head)
+  return true
+end
+
+-- Takes a lock that is free, if nobody has waited longer, and returns the hold's
+-- fence, or false. A caller that has it already (it is its turn, or its first
+-- request's reply was lost and the client sent it again) has succeeded, and its
+-- TTL starts anew, since its deadline is measured from the request that was
+-- answered.
+local function lock_take(lock, token, ttl)
+  local holder = redis.call('GET', lock.key)
+  if holder == token then
+    redis.call('PEXPIRE', lock.key, ttl)
+    redis.call('ZREM', lock.queue, token)
+    return lock_next_fence(lock)
+  end
+  if holder then
+    return false
+  end
+  local head = redis.call('ZRANGE', lock.queue, 0, 0)[1]
+  if head and head ~= token then
+    lock_offer(lock)
+    return false
+  end
+  redis.call('SET', lock.key, token, 'PX', ttl)
+  if head then
+    redis.call('ZREM', lock.queue, token)
+  end
+  return lock_next_fence(lock)
+end
+
+-- Lets a token wait, once, behind all others, and returns how many are ahead of
+-- it. The queue goes away when nobody has asked for it for keep ms.
+local function lock_queue(lock, token, keep)
+  local rank = redis.call('ZRANK', lock.queue, token)
+  if rank then
+    if redis.call('PTTL', lock.queue) < keep / 2 then
+      redis.call('PEXPIRE', lock.queue, keep)
+    end
+    return rank
+  end
+  local score, last = lock_now(), redis.call('ZREVRANGE', lock.queue, 0, 0, 'WITHSCORES')[2]
+  if last and score <= tonumber(last) then
+    score = tonumber(last) + 1 -- a clock that stepped back lets nobody pass
+  end
+  redis.call('ZADD', lock.queue, string.format('%.0f', score), token)
+  redis.call('PEXPIRE', lock.queue, keep)
+  return redis.call('ZCARD', lock.queue) - 1
 end
 
 -- Starts the TTL anew, for its holder only.
-local function lock_extend(key, token, ttl)
-  return lock_holds(key, token) and redis.call('PEXPIRE', key, ttl) == 1
+local function lock_extend(lock, token, ttl)
+  return lock_holds(lock, token) and redis.call('PEXPIRE', lock.key, ttl) == 1
 end
 
--- Gives the lock back, for its holder only.
-local function lock_give(key, token)
-  return lock_holds(key, token) and redis.call('DEL', key) == 1
+-- Gives the lock back, for its holder only: to who has waited longest, or to
+-- nobody.
+local function lock_give(lock, token)
+  if not lock_holds(lock, token) then
+    return false
+  end
+  if not lock_offer(lock) then
+    redis.call('DEL', lock.key)
+  end
+  return true
+end
+
+-- Gives the lock back to one waiter that is known to be alive, if nobody has
+-- waited longer: it holds for a whole ttl at once. Returns its fence, or false.
+local function lock_pass(lock, token, heir, ttl)
+  local head = redis.call('ZRANGE', lock.queue, 0, 0)[1]
+  if not lock_holds(lock, token) or head and head ~= heir then
+    return false
+  end
+  redis.call('ZREM', lock.queue, heir)
+  redis.call('SET', lock.key, heir, 'PX', ttl)
+  return lock_next_fence(lock)
+end
+
+-- Waits no more, and gives back what may have been given meanwhile.
+local function lock_leave(lock, token)
+  redis.call('ZREM', lock.queue, token)
+  return lock_give(lock, token)
 end

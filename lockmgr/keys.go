@@ -1,0 +1,71 @@
+package lockmgr
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// newToken returns a value that no other hold has or will have.
+func newToken(name string) string { return name + ":" + uuid.NewString() }
+
+// checkName keeps out what cannot be a key, before anything is sent.
+func (m *Manager) checkName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("lockmgr: name is empty: %w", ErrInvalid)
+	case len(name) > MaxName:
+		return fmt.Errorf("lockmgr: name is %d bytes long, at most %d are allowed: %w", len(name), MaxName, ErrInvalid)
+	case m.cluster && strings.ContainsAny(name, "{}") && !hasHashTag(name):
+		return fmt.Errorf("lockmgr: name %q holds braces that are no hash tag: %w", name, ErrInvalid)
+	}
+	return nil
+}
+
+// hasHashTag reports whether Redis Cluster hashes only a part of the name, as the
+// Cluster specification has it: what stands between the first { and the first }
+// behind it, if that is not empty.
+func hasHashTag(name string) bool {
+	_, rest, open := strings.Cut(name, "{")
+	tag, _, closed := strings.Cut(rest, "}")
+	return open && closed && tag != ""
+}
+
+// Key returns the key that holds the token of that lock's holder: Prefix + name.
+// On Redis Cluster the name is put into braces, unless it has a hash tag of its
+// own, so that all keys of a lock share a slot.
+func (m *Manager) Key(name string) string {
+	if m.cluster && !hasHashTag(name) {
+		return m.opts.Prefix + "{" + name + "}"
+	}
+	return m.opts.Prefix + name
+}
+
+// Keys returns the keys of that lock for a script that is built on [Lua]. There
+// they come first.
+func (m *Manager) Keys(name string) []string {
+	key := m.Key(name)
+	return []string{key, key + ":Queue", key + ":Fence"}
+}
+
+// Args returns the first arguments of a script that is built on [Lua]: those of
+// lock_at.
+func (m *Manager) Args() []any {
+	publish := "PUBLISH"
+	if m.cluster {
+		publish = "SPUBLISH"
+	}
+	return []any{publish, m.opts.Claim.Milliseconds()}
+}
+
+func (m *Manager) args(more ...any) []any { return append(m.Args(), more...) }
+
+// wakeChannel is where the token is told whose turn it is.
+func (m *Manager) wakeChannel(name string) string { return m.Key(name) + ":Wake" }
+
+func isCluster(client redis.UniversalClient) bool {
+	_, ok := client.(*redis.ClusterClient)
+	return ok
+}

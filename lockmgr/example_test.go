@@ -62,7 +62,7 @@ func ExampleLua() {
 	defer locks.Close()
 	lock, _ := locks.Acquire(ctx, "score")
 	for range 2 { // the second time the lock has been given back
-		fmt.Println(write.Run(ctx, client, append(locks.Keys("score"), "score"), append(locks.Args(), lock.Token(), 21)...).Val())
+		fmt.Println(locks.Run(ctx, write, "score", []string{"score"}, lock.Token(), 21).Val())
 	}
 	lock.Given()
 	// Output:

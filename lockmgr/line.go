@@ -40,6 +40,8 @@ type waiter struct {
 	wake  chan struct{} // says that the lock is for this token now
 	given chan *grant   // takes a hold that this process passes on
 	gone  bool          // guarded by Manager.mu: it gave up
+	known bool          // guarded by Manager.mu: Redis may know its token
+	next  bool          // written before first is closed: it follows a holder of this process
 }
 
 // join puts a waiter at the end of its line, or says that there is no use in it.
@@ -96,6 +98,7 @@ func (m *Manager) part(w *waiter, granted bool) {
 		return
 	}
 	if at == 0 {
+		l.waiters[0].next = granted
 		close(l.waiters[0].first)
 	}
 }
@@ -167,11 +170,13 @@ func (m *Manager) listen(l *line) {
 	}})
 }
 
-// heir returns who waits in this process for a lock that is to be given back.
+// heir returns who waits in this process for a lock that is to be given back, and
+// so has its token told to Redis. It returns nil if nobody does.
 func (m *Manager) heir(name string) *waiter {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l := m.lines[name]; l != nil && len(l.waiters) > 0 {
+		l.waiters[0].known = true
 		return l.waiters[0]
 	}
 	return nil
@@ -192,17 +197,38 @@ func (m *Manager) pass(w *waiter, g *grant) bool {
 	return true
 }
 
-// giveUp has a waiter found gone by who might pass a hold on to it.
-func (m *Manager) giveUp(w *waiter) {
+// giveUp has a waiter found gone by who might pass a hold on to it, and reports
+// whether Redis may know it.
+func (m *Manager) giveUp(w *waiter) (known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w.gone = true
+	return w.known
+}
+
+// makeKnown notes that Redis is going to be told a waiter's token.
+func (m *Manager) makeKnown(w *waiter) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w.known = true
 }
 
 func (m *Manager) hasGivenUp(w *waiter) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return w.gone
+}
+
+// pause waits for d, or returns why ctx ended before.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func signal(ch chan struct{}) {

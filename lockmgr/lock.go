@@ -145,7 +145,9 @@ func (l *Lock) extendLocked(ctx context.Context) error {
 	ctx, l.cancel = context.WithCancel(ctx)
 	l.mu.Unlock()
 	sent := time.Now()
-	answer, err := extendScript.Run(ctx, l.m.client, l.m.Keys(l.name), l.m.args(l.token, l.m.opts.TTL.Milliseconds())...).Int()
+	// One key only: while the lock's slot moves within a Cluster, scripts of
+	// several keys are refused, and a hold has to live through that.
+	answer, err := l.m.run(ctx, extendScript, l.m.Keys(l.name)[:1], []any{l.token, l.m.opts.TTL.Milliseconds()}).Int()
 	l.mu.Lock()
 	l.cancel()
 	l.cancel = nil
@@ -238,32 +240,41 @@ func (m *Manager) release(ctx context.Context, name, token string) (given bool, 
 		heirToken = heir.token
 	}
 	sent := time.Now()
-	reply, err := releaseScript.Run(ctx, m.client, m.Keys(name), m.args(token, heirToken, m.opts.TTL.Milliseconds())...).Slice()
-	if err != nil {
-		// The heir may have been given the lock. If it is there, it finds out by
-		// asking; if not, nobody else would.
-		if heir != nil && m.hasGivenUp(heir) {
-			m.leave(ctx, name, heirToken)
-		}
-		return false, err
+	reply, err := m.Run(ctx, releaseScript, name, nil,
+		token, heirToken, m.opts.TTL.Milliseconds(), keepQueue.Milliseconds()).Slice()
+	if heir != nil {
+		m.settle(ctx, heir, reply, sent)
 	}
-	if len(reply) == 2 {
-		text, _ := reply[1].(string)
-		fence, err := parseFence(text)
-		if err != nil {
-			return true, err
-		}
-		if !m.pass(heir, &grant{fence, sent}) {
-			m.leave(ctx, name, heirToken)
-		}
+	if err != nil {
+		return false, err
 	}
 	return reply[0] == int64(1), nil
 }
 
-func parseFence(text string) (int64, error) {
+// settle tells the heir of a release what became of it. If it has gone, nobody
+// else would give back what it may have been given.
+func (m *Manager) settle(ctx context.Context, heir *waiter, reply []any, sent time.Time) {
+	var g *grant
+	if len(reply) == 2 {
+		if fence, err := parseFence(reply[1]); err == nil {
+			g = &grant{fence, sent}
+		}
+	}
+	switch {
+	case g != nil && m.pass(heir, g):
+	case m.hasGivenUp(heir):
+		m.leave(ctx, heir.line.name, heir.token)
+	case len(reply) == 1:
+		m.listen(heir.line) // it waits in the queue now
+	}
+}
+
+// parseFence reads a fence as scripts return it.
+func parseFence(reply any) (int64, error) {
+	text, _ := reply.(string)
 	fence, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("lockmgr: fence %q from Redis: %w", text, err)
+		return 0, fmt.Errorf("lockmgr: fence %v from Redis: %w", reply, err)
 	}
 	return fence, nil
 }

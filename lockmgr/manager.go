@@ -141,8 +141,7 @@ func (m *Manager) ask(ctx context.Context, name, token string, keep time.Duratio
 		return nil, 0, err
 	}
 	sent := time.Now()
-	reply, err := acquireScript.Run(ctx, m.client, m.Keys(name),
-		m.args(token, m.opts.TTL.Milliseconds(), keep.Milliseconds())...).Slice()
+	reply, err := m.Run(ctx, acquireScript, name, nil, token, m.opts.TTL.Milliseconds(), keep.Milliseconds()).Slice()
 	if err != nil {
 		if ended := m.ended(ctx); ended != nil {
 			err = ended
@@ -162,7 +161,7 @@ func (m *Manager) ask(ctx context.Context, name, token string, keep time.Duratio
 func (m *Manager) leave(ctx context.Context, name, token string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	_ = leaveScript.Run(ctx, m.client, m.Keys(name), m.args(token)...).Err()
+	_ = m.Run(ctx, leaveScript, name, nil, token).Err()
 }
 
 // ended returns why a caller need not wait any more, or nil.

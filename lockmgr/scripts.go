@@ -8,7 +8,7 @@ import (
 
 // Lua defines the functions by which scripts take, check, extend and give back a
 // lock; see lua/lock.lua. Put it in front of a script of your own to check the
-// token in the same step as a write, with [Manager.Keys] and [Manager.Args]:
+// token in the same step as a write, and run it with [Manager.Run]:
 //
 //	guarded := redis.NewScript(lockmgr.Lua + `
 //	  local lock = lock_at(1, ARGV[1], ARGV[2])
@@ -17,8 +17,7 @@ import (
 //	  lock_give(lock, ARGV[3])
 //	  return 1`)
 //
-//	keys := append(locks.Keys(name), "score")
-//	args := append(locks.Args(), lock.Token(), 21)
+//	locks.Run(ctx, guarded, name, []string{"score"}, lock.Token(), 21)
 //
 // A script that gives the lock back this way ends the hold: call [Lock.Given]
 // instead of Release. One that finds the token gone calls [Lock.WriteRefused].

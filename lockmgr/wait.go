@@ -10,12 +10,10 @@ import (
 // wait waits until the lock is the waiter's, and takes it out of its line in any
 // case.
 func (m *Manager) wait(ctx context.Context, w *waiter) (g *grant, err error) {
-	asked := false
 	defer func() {
-		if err != nil && asked {
-			// First out of sight of who might pass a hold on, then out of the
-			// queue: whoever finds the waiter gone gives back what it was given.
-			m.giveUp(w)
+		// First out of sight of who might pass a hold on, then out of the queue:
+		// whoever finds the waiter gone gives back what it was given.
+		if err != nil && m.giveUp(w) {
 			m.leave(ctx, w.line.name, w.token)
 		}
 		m.part(w, err == nil)
@@ -27,16 +25,22 @@ func (m *Manager) wait(ctx context.Context, w *waiter) (g *grant, err error) {
 	case <-m.life.Done():
 		return nil, ErrClosed
 	}
-	for {
-		again := asked
-		asked = true
+	if w.next {
+		// This process holds the lock and will most likely pass it on. If that
+		// takes longer than a poll, the waiter takes its place in the queue.
+		if g, err := m.sleep(ctx, w); g != nil || err != nil {
+			return g, err
+		}
+	}
+	for asked := false; ; asked = true {
+		m.makeKnown(w)
 		g, ahead, err := m.ask(ctx, w.line.name, w.token, keepQueue)
 		switch {
-		case err != nil && again && ctx.Err() != nil:
+		case err != nil && asked && ctx.Err() != nil:
 			return nil, fmt.Errorf("%w: %w", ErrHeld, err)
 		case g != nil || err != nil:
 			return g, err
-		case !again:
+		case !asked:
 			m.queued(w.line, ahead)
 		}
 		if g, err = m.sleep(ctx, w); g != nil || err != nil {

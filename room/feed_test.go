@@ -73,16 +73,16 @@ func TestWatchersOnAllNodesAreToldInOrder(t *testing.T) {
 // The last watcher goes and a new one comes: it misses nothing from the moment
 // its Watch returned.
 func TestWatchAgain(t *testing.T) {
-	onBoth(t, func(t *testing.T, client func() *redis.Client) {
-		a, b := newCoordinator(t, client(), Options{}), newCoordinator(t, client(), Options{})
-		for i := range 50 {
-			f, stop := follow(t, a, "42")
-			mustDo(t, b, "42", Join("张三", "s"))
-			f.expect(t, fmt.Sprintf("%d<%d +张三@0", 2*i+1, 2*i))
-			stop()
-			mustDo(t, b, "42", Leave("张三", "s"))
-		}
-	})
+	// The real one only: with miniredis, what was committed before may still come.
+	server := redistest.Start(t)
+	a, b := newCoordinator(t, server.Client(), Options{}), newCoordinator(t, server.Client(), Options{})
+	for i := range 50 {
+		f, stop := follow(t, a, "42")
+		mustDo(t, b, "42", Join("张三", "s"))
+		f.expect(t, fmt.Sprintf("%d<%d +张三@0", 2*i+1, 2*i))
+		stop()
+		mustDo(t, b, "42", Leave("张三", "s"))
+	}
 }
 
 // The pub/sub connection breaks and commits happen meanwhile: a snapshot makes

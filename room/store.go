@@ -100,6 +100,7 @@ var (
 
 // commit is one write of one hold: ready to be sent, again if need be.
 type commit struct {
+	id   string
 	keys []string
 	args []any
 }
@@ -129,15 +130,16 @@ func (s *store) prepare(r *Room, lock *lockmgr.Lock) (*commit, error) {
 	args := []any{lock.Token(), lock.Fence(), s.node, r.Epoch, r.Version, s.idle.Milliseconds(), eventsKey(r.ID), payload, len(sets) / 2}
 	r.Version++
 	return &commit{
-		keys: append(s.locks.Keys(r.ID), usersKey(r.ID), metaKey(r.ID)),
-		args: slices.Concat(s.locks.Args(), args, sets, removes),
+		id:   r.ID,
+		keys: []string{usersKey(r.ID), metaKey(r.ID)},
+		args: slices.Concat(args, sets, removes),
 	}, nil
 }
 
 // send sends a commit. It returns nil when it is written, also if an earlier
 // sending had done it.
 func (s *store) send(ctx context.Context, c *commit) error {
-	answer, err := commitScript.Run(ctx, s.client, c.keys, c.args...).StringSlice()
+	answer, err := s.locks.Run(ctx, commitScript, c.id, c.keys, c.args...).StringSlice()
 	if err != nil {
 		return err
 	}

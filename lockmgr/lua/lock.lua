@@ -29,17 +29,17 @@ local function lock_now()
   return t[1] * 1000000 + t[2]
 end
 
--- A number larger than that of any earlier hold: the server's time, or one more
--- than the last. The last is kept for ten minutes, against a clock that steps
--- back; after that time alone is enough, and no key stays for ever.
+-- A number larger than that of any earlier hold: one more than the last, or the
+-- server's time where that is not known. It is kept for ten minutes, so that a
+-- clock that steps back does no harm; and since no lock is taken once a
+-- microsecond, time is ahead of all that were given out when the key has gone.
 local function lock_next_fence(lock)
-  local fence, last = lock_now(), tonumber(redis.call('GET', lock.fence) or 0)
-  if fence <= last then
-    fence = last + 1
+  local fence = redis.call('INCR', lock.fence)
+  if fence == 1 then
+    fence = lock_now()
+    redis.call('SET', lock.fence, string.format('%.0f', fence), 'PX', 600000)
   end
-  local text = string.format('%.0f', fence)
-  redis.call('SET', lock.fence, text, 'PX', 600000)
-  return text
+  return string.format('%.0f', fence)
 end
 
 -- Gives a lock that nobody holds to who has waited longest, for a claim: a waiter
@@ -60,21 +60,18 @@ end
 -- TTL starts anew, since its deadline is measured from the request that was
 -- answered.
 local function lock_take(lock, token, ttl)
-  local holder = redis.call('GET', lock.key)
-  if holder == token then
-    redis.call('PEXPIRE', lock.key, ttl)
-    redis.call('ZREM', lock.queue, token)
-    return lock_next_fence(lock)
-  end
-  if holder then
-    return false
-  end
   local head = redis.call('ZRANGE', lock.queue, 0, 0)[1]
-  if head and head ~= token then
-    lock_offer(lock)
-    return false
+  local taken = (not head or head == token) and redis.call('SET', lock.key, token, 'NX', 'PX', ttl)
+  if not taken then
+    local holder = redis.call('GET', lock.key)
+    if not holder then
+      lock_offer(lock)
+    end
+    if holder ~= token then
+      return false
+    end
+    redis.call('PEXPIRE', lock.key, ttl)
   end
-  redis.call('SET', lock.key, token, 'PX', ttl)
   if head then
     redis.call('ZREM', lock.queue, token)
   end
@@ -118,14 +115,19 @@ local function lock_give(lock, token)
 end
 
 -- Gives the lock back to one waiter that is known to be alive, if nobody has
--- waited longer: it holds for a whole ttl at once. Returns its fence, or false.
-local function lock_pass(lock, token, heir, ttl)
+-- waited longer: it holds for a whole ttl at once, and its fence is returned.
+-- Otherwise that waiter waits, as by lock_queue. For the holder only.
+local function lock_pass(lock, heir, ttl, keep)
   local head = redis.call('ZRANGE', lock.queue, 0, 0)[1]
-  if not lock_holds(lock, token) or head and head ~= heir then
+  if head and head ~= heir then
+    lock_offer(lock)
+    lock_queue(lock, heir, keep)
     return false
   end
-  redis.call('ZREM', lock.queue, heir)
   redis.call('SET', lock.key, heir, 'PX', ttl)
+  if head then
+    redis.call('ZREM', lock.queue, heir)
+  end
   return lock_next_fence(lock)
 end
 

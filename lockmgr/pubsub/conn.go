@@ -25,7 +25,8 @@ type conn struct {
 	// guarded by hub.mu
 	channels map[string][]*Subscription
 	outbox   []command
-	pings    uint64 // the ping that follows all of outbox
+	pings    uint64          // the ping that follows all of outbox
+	unsure   []*Subscription // those whose ping has not been answered, in order
 }
 
 // command is a SUBSCRIBE, or an UNSUBSCRIBE.
@@ -46,6 +47,7 @@ func (c *conn) addLocked(s *Subscription) {
 		c.outbox = append(c.outbox, command{channel: s.channel})
 	}
 	s.barrier = c.pingLocked()
+	c.unsure = append(c.unsure, s)
 }
 
 func (c *conn) removeLocked(s *Subscription) {
@@ -202,19 +204,19 @@ func (c *conn) pong(payload string) {
 	}
 	var again []*Subscription
 	c.hub.mu.Lock()
-	for _, list := range c.channels {
-		for _, s := range list {
-			if s.barrier == 0 || s.barrier > answered {
-				continue
-			}
-			s.barrier = 0
-			if s.stoodLocked() {
-				again = append(again, s)
-			} else {
-				close(s.ready)
-			}
+	n := 0
+	for ; n < len(c.unsure) && c.unsure[n].barrier <= answered; n++ {
+		s := c.unsure[n]
+		s.barrier = 0
+		switch {
+		case s.closed:
+		case s.stoodLocked():
+			again = append(again, s)
+		default:
+			close(s.ready)
 		}
 	}
+	c.unsure = slices.Delete(c.unsure, 0, n)
 	c.hub.mu.Unlock()
 	for _, s := range again {
 		if s.handler.Interrupted != nil {

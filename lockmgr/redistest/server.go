@@ -1,5 +1,7 @@
 // Package redistest gives tests a Redis: a real redis-server of their own in a
-// temporary folder, or an in-process miniredis whose clock may be virtual.
+// temporary folder, a Cluster or a Sentinel of them, or an in-process miniredis
+// whose clock may be virtual. A Proxy in front of a server, and a Hook in a
+// client, make requests and replies go missing.
 package redistest
 
 import (
@@ -21,11 +23,12 @@ import (
 
 // Server is a redis-server process that ends with the test that started it.
 type Server struct {
-	tb   testing.TB
-	dir  string
-	port int
-	args []string
-	cmd  *exec.Cmd
+	tb    testing.TB
+	dir   string
+	port  int
+	args  []string
+	ready string // what it logs when it accepts connections
+	cmd   *exec.Cmd
 }
 
 // Start runs a redis-server on a free loopback port, without persistence unless
@@ -35,11 +38,19 @@ type Server struct {
 // and fails instead when CI is set in the environment.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
+	return start(tb, func(s *Server) { s.configure(args...) })
+}
+
+// start runs a server that configure has given its arguments, with the port it
+// has just been given. More than one attempt may be needed.
+func start(tb testing.TB, configure func(*Server)) *Server {
+	tb.Helper()
 	needBinary(tb, "redis-server")
-	s := &Server{tb: tb, dir: tb.TempDir(), args: args}
+	s := &Server{tb: tb, dir: tb.TempDir()}
 	const attempts = 5 // somebody else may take the port between our look and redis-server's
 	for range attempts {
 		s.port = freePort(tb)
+		configure(s)
 		if s.launch() {
 			tb.Cleanup(s.Kill)
 			return s
@@ -47,6 +58,15 @@ func Start(tb testing.TB, args ...string) *Server {
 	}
 	tb.Fatalf("redis-server did not start in %d attempts", attempts)
 	return nil
+}
+
+// configure makes s an ordinary server.
+func (s *Server) configure(args ...string) {
+	s.ready = "Ready to accept connections"
+	s.args = append([]string{
+		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
+		"--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", "",
+	}, args...)
 }
 
 func needBinary(tb testing.TB, name string) {
@@ -72,11 +92,7 @@ func freePort(tb testing.TB) int {
 
 // launch starts the process and waits until it says that it accepts connections.
 func (s *Server) launch() bool {
-	args := append([]string{
-		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
-		"--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", "",
-	}, s.args...)
-	s.cmd = exec.Command("redis-server", args...)
+	s.cmd = exec.Command("redis-server", s.args...)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		s.tb.Fatal(err)
@@ -87,7 +103,7 @@ func (s *Server) launch() bool {
 	ready := false
 	lines := bufio.NewScanner(out)
 	for !ready && lines.Scan() {
-		ready = strings.Contains(lines.Text(), "Ready to accept connections")
+		ready = strings.Contains(lines.Text(), s.ready)
 	}
 	if !ready {
 		_ = s.cmd.Wait()

@@ -1,0 +1,227 @@
+package lockmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+)
+
+// guardedWrite appends to a log if the lock is the writer's.
+var guardedWrite = redis.NewScript(Lua + `
+	local lock = lock_at(1, ARGV[1], ARGV[2])
+	if not lock_holds(lock, ARGV[3]) then return 0 end
+	redis.call('RPUSH', KEYS[4], ARGV[4] .. ' ' .. ARGV[3])
+	return 1`)
+
+// model watches many holders of one lock in virtual time and says what may not
+// be: two that trust their hold at once, somebody who passed a live waiter, or a
+// stale holder who wrote.
+type model struct {
+	t    *testing.T
+	seed uint64
+
+	mu      sync.Mutex
+	random  *rand.Rand           // guarded by mu
+	waiting map[string]time.Time // guarded by mu: since when live tokens are in the queue
+	spans   []span               // guarded by mu
+	counts  map[string]int       // guarded by mu: what happened, to see that it did
+}
+
+// span is the time in which a holder trusted its hold.
+type span struct {
+	from, to time.Time
+	token    string
+}
+
+func (m *model) chance(percent float64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.random.Float64() < percent/100
+}
+
+func (m *model) duration(max time.Duration) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Duration(m.random.Int64N(int64(max)))
+}
+
+func (m *model) count(what string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts[what]++
+}
+
+// hook follows tokens through the queue by what Redis answers, and loses some
+// requests and replies.
+func (m *model) hook() redistest.Hook {
+	fault := errors.New("connection reset")
+	return redistest.Hook{
+		Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, leaveScript) {
+				m.mu.Lock()
+				delete(m.waiting, argOf(cmd, 2)) // its caller has given up
+				m.mu.Unlock()
+			}
+			if m.chance(0.3) {
+				m.count("request lost")
+				return fault
+			}
+			return nil
+		},
+		After: func(_ context.Context, cmd redis.Cmder) error {
+			var reply []any
+			if script, ok := cmd.(*redis.Cmd); ok {
+				reply, _ = script.Slice()
+			}
+			switch {
+			case isScript(cmd, acquireScript) && len(reply) == 1:
+				m.granted(argOf(cmd, 2))
+			case isScript(cmd, acquireScript) && argOf(cmd, 4) != "0":
+				m.queued(argOf(cmd, 2))
+			case isScript(cmd, releaseScript) && len(reply) == 2:
+				m.granted(argOf(cmd, 3))
+				m.count("passed within the process")
+			case isScript(cmd, releaseScript) && argOf(cmd, 3) != "" && reply[0] == int64(1):
+				m.queued(argOf(cmd, 3)) // the heir
+			}
+			if m.chance(0.3) {
+				m.count("reply lost")
+				return fault
+			}
+			return nil
+		},
+	}
+}
+
+// argOf returns the i-th ARGV of a script whose keys are a lock's.
+func argOf(cmd redis.Cmder, i int) string { return fmt.Sprint(cmd.Args()[3+3+i]) }
+
+func (m *model) queued(token string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.waiting[token]; !ok {
+		m.waiting[token] = time.Now()
+	}
+}
+
+func (m *model) granted(token string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	since, ok := m.waiting[token]
+	if !ok {
+		since = time.Now()
+	}
+	delete(m.waiting, token)
+	for other, earlier := range m.waiting {
+		if earlier.Before(since) {
+			m.t.Errorf("seed %d: %s, in the queue since %v, passed %s, since %v", m.seed, token, since, other, earlier)
+		}
+	}
+}
+
+func (m *model) held(token string, from, to time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.spans {
+		if from.Before(s.to) && s.from.Before(to) {
+			m.t.Errorf("seed %d: %s held from %v to %v, and %s from %v to %v", m.seed, token, from, to, s.token, s.from, s.to)
+		}
+	}
+	m.spans = append(m.spans, span{from, to, token})
+}
+
+// work takes the lock again and again, and treats it in all the ways that happen
+// in life.
+func (m *model) work(locks *Manager, until time.Time) {
+	for time.Now().Before(until) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond+m.duration(4*time.Second))
+		lock, err := locks.Acquire(ctx, "a")
+		cancel()
+		if err != nil {
+			m.count("gave up")
+			time.Sleep(m.duration(20 * time.Millisecond))
+			continue
+		}
+		from := time.Now()
+		pause := m.duration(30 * time.Millisecond)
+		if m.chance(3) {
+			m.count("stalled")
+			pause = DefaultTTL/2 + m.duration(2*DefaultTTL)
+		}
+		time.Sleep(pause)
+		written, err := locks.Run(context.Background(), guardedWrite, "a", []string{"log"}, lock.Token(), lock.Fence()).Int()
+		if err == nil && written == 0 {
+			m.count("stale write refused")
+		}
+		to := time.Now()
+		if lock.Deadline().Before(to) {
+			to = lock.Deadline()
+		}
+		if m.chance(2) {
+			m.count("crashed")
+			m.held(lock.Token(), from, lock.Deadline())
+			continue
+		}
+		m.held(lock.Token(), from, to)
+		_ = lock.Release(context.Background())
+		if m.chance(50) {
+			time.Sleep(m.duration(40 * time.Millisecond))
+		}
+	}
+}
+
+func TestModel(t *testing.T) {
+	totals := map[string]int{}
+	for seed := range uint64(5) {
+		synctest.Test(t, func(t *testing.T) {
+			m := &model{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 7)), waiting: map[string]time.Time{}, counts: map[string]int{}}
+			managers, clients := nodes(t, 4, Options{Poll: 20 * time.Millisecond})
+			plain := clients[3]
+			until := time.Now().Add(20 * time.Second)
+			var wg sync.WaitGroup
+			for i := range 3 {
+				clients[i].AddHook(m.hook())
+				for range 3 {
+					wg.Go(func() { m.work(managers[i], until) })
+				}
+			}
+			wg.Wait()
+
+			lastFence, lastToken, writes := int64(0), "", 0
+			for _, line := range plain.LRange(t.Context(), "log", 0, -1).Val() {
+				var fence int64
+				var token string
+				if _, err := fmt.Sscan(line, &fence, &token); err != nil {
+					t.Fatal(err)
+				}
+				if fence <= lastFence || token == lastToken {
+					t.Errorf("seed %d: %s wrote under fence %d after %s under %d", seed, token, fence, lastToken, lastFence)
+				}
+				lastFence, lastToken = fence, token
+				writes++
+			}
+			plain.Del(t.Context(), "log")
+			time.Sleep(2 * keepQueue)
+			checkClean(t, plain)
+			m.counts["written"] = writes
+			for what, n := range m.counts {
+				totals[what] += n
+			}
+		})
+	}
+	t.Log(totals)
+	for _, what := range []string{"written", "gave up", "stalled", "crashed", "stale write refused", "request lost", "reply lost", "passed within the process"} {
+		if totals[what] == 0 {
+			t.Errorf("in all runs it never happened: %s", what)
+		}
+	}
+}

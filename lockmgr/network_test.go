@@ -1,0 +1,340 @@
+package lockmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+)
+
+// operations are all that a caller does with a lock, each with what has to be true
+// when it has returned nil.
+var operations = []struct {
+	name   string
+	script *redis.Script
+	do     func(ctx context.Context, m *Manager, lock *Lock) (*Lock, error)
+}{
+	{"acquire", acquireScript, func(ctx context.Context, m *Manager, _ *Lock) (*Lock, error) { return m.Acquire(ctx, "a") }},
+	{"try", acquireScript, func(ctx context.Context, m *Manager, _ *Lock) (*Lock, error) { return m.TryAcquire(ctx, "a") }},
+	{"extend", extendScript, func(ctx context.Context, _ *Manager, lock *Lock) (*Lock, error) { return lock, lock.Extend(ctx) }},
+	{"release", releaseScript, func(ctx context.Context, _ *Manager, lock *Lock) (*Lock, error) { return nil, lock.Release(ctx) }},
+}
+
+// A proxy loses the request or the reply of each command of each operation, with a
+// client that sends it again by itself and with one that does not. No caller is
+// locked out by its own lock, none is left behind, and nobody's is taken.
+func TestLostRequestsAndReplies(t *testing.T) {
+	server := redistest.Start(t)
+	for _, retries := range []int{-1, 3} {
+		for _, op := range operations {
+			for _, action := range []redistest.Action{redistest.DropRequest, redistest.DropReply, redistest.HoldReply} {
+				t.Run(fmt.Sprintf("%s, action %d, retries %d", op.name, action, retries), func(t *testing.T) {
+					plain := server.Client()
+					plain.FlushAll(t.Context())
+					proxy := redistest.StartProxy(t, server.Addr())
+					client := redis.NewClient(&redis.Options{
+						Addr: proxy.Addr(), MaxRetries: retries, ContextTimeoutEnabled: true, ReadTimeout: 200 * time.Millisecond, DialerRetries: 1,
+					})
+					defer client.Close()
+					m := newManager(t, client, Options{TTL: time.Minute})
+					for _, o := range operations {
+						if err := o.script.Load(t.Context(), plain).Err(); err != nil {
+							t.Fatal(err)
+						}
+					}
+					var lock *Lock
+					if op.script != acquireScript {
+						lock = mustAcquire(t, m, "a")
+					}
+					var lost atomic.Int32
+					proxy.OnRequest(func(args []string) redistest.Action {
+						if len(args) > 1 && args[1] == op.script.Hash() && lost.CompareAndSwap(0, 1) {
+							return action
+						}
+						return redistest.Pass
+					})
+					lock2, err := op.do(t.Context(), m, lock)
+					if lost.Load() != 1 {
+						t.Fatal("nothing was lost")
+					}
+					if retries > 0 && err != nil {
+						t.Fatalf("the client sent it again, and: %v", err)
+					}
+					if err != nil { // the caller tries again, and succeeds
+						if lock2, err = op.do(t.Context(), m, lock); err != nil {
+							t.Fatalf("again: %v", err)
+						}
+					}
+					holder := plain.Get(t.Context(), "Lock:a").Val()
+					if op.name == "release" {
+						if holder != "" {
+							t.Errorf("after the release the lock holds %q", holder)
+						}
+					} else {
+						if holder != lock2.Token() {
+							t.Errorf("the lock holds %q, the caller %q", holder, lock2.Token())
+						}
+						mustRelease(t, lock2)
+					}
+					// Whoever comes next gets it at once.
+					next, err := m.TryAcquire(t.Context(), "a")
+					if err != nil {
+						t.Fatalf("the next one: %v", err)
+					}
+					if lock != nil {
+						_ = lock.Release(t.Context()) // a second release takes nothing away
+					}
+					if got := plain.Get(t.Context(), "Lock:a").Val(); got != next.Token() {
+						t.Errorf("the next one's lock holds %q", got)
+					}
+					mustRelease(t, next)
+					checkClean(t, plain)
+				})
+			}
+		}
+	}
+}
+
+// Redis is slow, or answers nothing at all: every call ends with its context.
+func TestCallsEndWithTheirContext(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server.Addr())
+	client := proxy.Client()
+	m := newManager(t, client, Options{TTL: time.Minute})
+	lock := mustAcquire(t, m, "a")
+	waiting := make(chan error, 1)
+	impatient, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	go func() { waiting <- second(m.Acquire(impatient, "a")) }()
+	for client.ZCard(t.Context(), "Lock:a:Queue").Val() == 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("it never waited")
+		}
+	}
+	proxy.Pause()
+	call := func(name string, do func(ctx context.Context) error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := do(ctx); err == nil {
+			t.Errorf("%s succeeded without Redis", name)
+		}
+	}
+	call("acquire", func(ctx context.Context) error { return second(m.Acquire(ctx, "b")) })
+	call("try", func(ctx context.Context) error { return second(m.TryAcquire(ctx, "b")) })
+	call("extend", lock.Extend)
+	call("release", lock.Release)
+	call("do", func(ctx context.Context) error {
+		return m.Do(ctx, "b", func(context.Context) error { t.Error("fn ran"); return nil })
+	})
+	giveUp()
+	if err := <-waiting; !errors.Is(err, context.Canceled) {
+		t.Errorf("the waiter: %v", err)
+	}
+	proxy.Resume()
+	mustRelease(t, lock)
+	mustRelease(t, mustAcquire(t, m, "a"))
+}
+
+// Many callers share a pool of one connection.
+func TestAFullPool(t *testing.T) {
+	server := redistest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), PoolSize: 1, ContextTimeoutEnabled: true})
+	defer client.Close()
+	m := newManager(t, client, Options{})
+	var wg sync.WaitGroup
+	for i := range 40 {
+		wg.Go(func() {
+			for range 5 {
+				lock, err := m.Acquire(t.Context(), fmt.Sprint(i%4))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := lock.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	checkClean(t, client)
+}
+
+// The server restarts empty during a hold: the holder hears of it, and the lock
+// works on.
+func TestServerRestart(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client()
+	m := newManager(t, client, Options{})
+	lock := mustAcquire(t, m, "a")
+	server.Restart()
+	if err := lock.Extend(t.Context()); !errors.Is(err, ErrStolen) {
+		t.Errorf("extend after a restart: %v", err)
+	}
+	next := mustAcquire(t, m, "a")
+	if next.Fence() <= lock.Fence() {
+		t.Errorf("fence %d after %d", next.Fence(), lock.Fence())
+	}
+	if err := lock.Release(t.Context()); !errors.Is(err, ErrLost) {
+		t.Errorf("release of the lost lock: %v", err)
+	}
+	mustRelease(t, next)
+}
+
+// contend has managers on clients of their own take the same locks in turn, while
+// meanwhile happens.
+func contend(t *testing.T, client func() redis.UniversalClient, name string, meanwhile func()) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	inside, holds, last := 0, 0, int64(0)
+	enough := make(chan struct{})
+	for range 3 {
+		m := newManager(t, client(), Options{})
+		for range 2 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					lock, err := m.Acquire(ctx, name)
+					if err != nil {
+						continue // Redis moves or fails over: try again
+					}
+					mu.Lock()
+					if inside++; inside > 1 && lock.Err() == nil {
+						t.Error("two hold the lock at once")
+					}
+					if lock.Fence() <= last {
+						t.Errorf("fence %d after %d", lock.Fence(), last)
+					}
+					last = lock.Fence()
+					mu.Unlock()
+					mu.Lock()
+					inside--
+					if holds++; holds == 200 {
+						close(enough)
+					}
+					mu.Unlock()
+					_ = lock.Release(context.WithoutCancel(ctx))
+				}
+			})
+		}
+	}
+	meanwhile()
+	mu.Lock()
+	holds = 0
+	mu.Unlock()
+	select {
+	case <-enough:
+	case <-t.Context().Done():
+	}
+	stop()
+	wg.Wait()
+}
+
+func TestCluster(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	client := cluster.Client()
+	t.Run("keys share a slot", func(t *testing.T) {
+		m := newManager(t, client, Options{})
+		for _, name := range []string{"a", "{user:1}:cart", "x{y}", "张三"} {
+			slots := map[int64]bool{}
+			for _, key := range append(m.Keys(name), m.wakeChannel(name)) {
+				slots[client.ClusterKeySlot(t.Context(), key).Val()] = true
+			}
+			if len(slots) != 1 {
+				t.Errorf("%q lies in %d slots", name, len(slots))
+			}
+			mustRelease(t, mustAcquire(t, m, name))
+		}
+		for _, name := range []string{"{", "}a{", "{}a", "a}b"} {
+			if _, err := m.Acquire(t.Context(), name); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "brace") {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+	})
+	t.Run("woken by a sharded channel", func(t *testing.T) {
+		a, b := newManager(t, cluster.Client(), Options{Poll: time.Second}), newManager(t, cluster.Client(), Options{Poll: time.Second})
+		// The waiters poll so rarely that a hundred handoffs by polling would take
+		// longer than this test may.
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		for _, m := range []*Manager{a, b} {
+			wg.Go(func() {
+				for range 100 {
+					lock, err := m.Acquire(ctx, "wake")
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_ = lock.Release(ctx)
+				}
+			})
+		}
+		wg.Wait()
+	})
+	t.Run("a slot moves", func(t *testing.T) {
+		m := newManager(t, client, Options{})
+		lock := mustAcquire(t, m, "moving")
+		cluster.BeginMove(m.Key("moving"))
+		// Its keys are here, and those that do not exist would be there: whoever
+		// wants the lock has to try again, and whoever has it keeps it.
+		next := make(chan *Lock)
+		go func() { next <- mustAcquire(t, newManager(t, cluster.Client(), Options{}), "moving") }()
+		if err := lock.Extend(t.Context()); err != nil {
+			t.Errorf("extend when its slot begins to move: %v", err)
+		}
+		cluster.MoveKeys(m.Key("moving"))
+		if err := lock.Extend(t.Context()); err != nil {
+			t.Errorf("extend while its slot moves: %v", err)
+		}
+		cluster.FinishMove(m.Key("moving"))
+		if err := lock.Extend(t.Context()); err != nil { // MOVED
+			t.Errorf("extend after its slot has moved: %v", err)
+		}
+		mustRelease(t, lock)
+		mustRelease(t, <-next)
+		contend(t, func() redis.UniversalClient { return cluster.Client() }, "moving", func() { cluster.Move(m.Key("moving")) })
+	})
+}
+
+// The primary fails over to its replica during a hold and under contention. The
+// lock was replicated, so it lives on there.
+func TestSentinelFailover(t *testing.T) {
+	sentinel := redistest.StartSentinel(t)
+	client := sentinel.Client()
+	m := newManager(t, client, Options{TTL: 20 * time.Second})
+	lock := mustAcquire(t, m, "a")
+	if n := client.Wait(t.Context(), 1, 5*time.Second).Val(); n != 1 {
+		t.Fatalf("%d replicas have the lock", n)
+	}
+	sentinel.Failover()
+	extend(t, lock)
+	if _, err := m.TryAcquire(t.Context(), "a"); !errors.Is(err, ErrHeld) {
+		t.Errorf("after the failover somebody else got it: %v", err)
+	}
+	mustRelease(t, lock)
+	contend(t, func() redis.UniversalClient { return sentinel.Client() }, "b", sentinel.KillPrimary)
+}
+
+// extend extends as a caller would: again, while there is time.
+func extend(t *testing.T, lock *Lock) {
+	t.Helper()
+	for {
+		err := lock.Extend(t.Context())
+		if err == nil {
+			return
+		}
+		if errors.Is(err, ErrLost) {
+			t.Fatalf("lost by a failover: %v", err)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package pubsub
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"roomd/lockmgr/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// ear is a subscriber that keeps what it hears.
+type ear struct {
+	*Subscription
+	heard  chan string
+	breaks chan struct{}
+}
+
+func listen(t *testing.T, h *Hub, channel string) *ear {
+	t.Helper()
+	e := &ear{heard: make(chan string, 1000), breaks: make(chan struct{}, 10)}
+	e.Subscription = h.Subscribe(channel, Handler{
+		Message:     func(payload string) { e.heard <- payload },
+		Interrupted: func() { e.breaks <- struct{}{} },
+	})
+	<-e.Ready()
+	if err := e.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func newHub(t *testing.T, client redis.UniversalClient) *Hub {
+	h := New(client, nil)
+	t.Cleanup(h.Close)
+	return h
+}
+
+func (e *ear) expect(t *testing.T, want string) {
+	t.Helper()
+	if got := <-e.heard; got != want {
+		t.Fatalf("heard %q, want %q", got, want)
+	}
+}
+
+func onBoth(t *testing.T, test func(t *testing.T, client *redis.Client)) {
+	t.Run("mini", func(t *testing.T) {
+		_, client := redistest.Mini(t)
+		test(t, client)
+	})
+	t.Run("real", func(t *testing.T) { test(t, redistest.Start(t).Client()) })
+}
+
+func TestManySubscribersOfManyChannels(t *testing.T) {
+	onBoth(t, func(t *testing.T, client *redis.Client) {
+		h := newHub(t, client)
+		var ears []*ear
+		for i := range 100 {
+			ears = append(ears, listen(t, h, fmt.Sprint("channel ", i/2)))
+		}
+		for i := range 50 {
+			client.Publish(t.Context(), fmt.Sprint("channel ", i), i)
+		}
+		for i, e := range ears {
+			e.expect(t, fmt.Sprint(i/2))
+		}
+		ears[0].Close()
+		ears[0].Close()
+		client.Publish(t.Context(), "channel 0", "again")
+		ears[1].expect(t, "again")
+		if len(ears[0].heard) > 0 {
+			t.Error("heard something after Close")
+		}
+	})
+}
+
+// The last subscriber goes and a new one comes: it hears all that is published
+// after Ready, and nothing from before.
+func TestSubscribeAgain(t *testing.T) {
+	// The real one only: miniredis delivers messages and answers pings on ways of
+	// their own, so what was published before may come after.
+	client := redistest.Start(t).Client()
+	h := newHub(t, client)
+	for i := range 200 {
+		e := listen(t, h, "c")
+		client.Publish(t.Context(), "c", i)
+		e.expect(t, fmt.Sprint(i))
+		e.Close()
+		client.Publish(t.Context(), "c", "between")
+	}
+}
+
+func TestABreakIsTold(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client()
+	h := newHub(t, client)
+	a, b := listen(t, h, "a"), listen(t, h, "b")
+	for range 3 {
+		client.ClientKillByFilter(t.Context(), "TYPE", "pubsub")
+		<-a.breaks
+		<-b.breaks
+		client.Publish(t.Context(), "a", "to a")
+		a.expect(t, "to a")
+	}
+	server.Restart()
+	<-a.breaks
+	client.Publish(t.Context(), "a", "after the restart")
+	a.expect(t, "after the restart")
+}
+
+// A connection that says nothing any more is given up.
+func TestASilentConnection(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server.Addr())
+	h := newHub(t, proxy.Client())
+	e := listen(t, h, "c")
+	proxy.Pause()
+	go func() {
+		<-t.Context().Done()
+		proxy.Resume()
+	}()
+	lost := make(chan struct{})
+	go func() { // resumes when the hub has noticed: its next attempt succeeds
+		defer close(lost)
+		for {
+			h.mu.Lock()
+			n := len(h.conns)
+			h.mu.Unlock()
+			if n == 0 || t.Context().Err() != nil {
+				proxy.Resume()
+				return
+			}
+		}
+	}()
+	<-e.breaks
+	<-lost
+	server.Client().Publish(t.Context(), "c", "m")
+	e.expect(t, "m")
+}
+
+func TestWithoutRedis(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client()
+	server.Kill()
+	told := make(chan error, 100)
+	h := New(client, func(err error) { told <- err })
+	defer h.Close()
+	s := h.Subscribe("c", Handler{})
+	<-s.Ready()
+	if s.Err() == nil || <-told == nil {
+		t.Errorf("nobody was told: %v", s.Err())
+	}
+	server.Restart()
+	listen(t, h, "c")
+}
+
+func TestClose(t *testing.T) {
+	_, client := redistest.Mini(t)
+	h := New(client, nil)
+	e := listen(t, h, "c")
+	h.Close()
+	h.Close()
+	e.Close()
+	s := h.Subscribe("c", Handler{})
+	<-s.Ready()
+	if !errors.Is(s.Err(), ErrClosed) {
+		t.Errorf("subscribed to a closed hub: %v", s.Err())
+	}
+}
+
+// A slot moves to another master: its channels move with it.
+func TestChannelsMoveWithTheirSlot(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	client := cluster.Client()
+	h := newHub(t, cluster.Client())
+	moving, staying := listen(t, h, "{moving}"), listen(t, h, "{staying}")
+	cluster.Move("{moving}")
+	<-moving.breaks
+	client.SPublish(t.Context(), "{moving}", "there")
+	moving.expect(t, "there")
+	client.SPublish(t.Context(), "{staying}", "here")
+	staying.expect(t, "here")
+}

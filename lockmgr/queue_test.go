@@ -1,0 +1,511 @@
+package lockmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+)
+
+// nodes are managers with clients of their own, on one Redis in virtual time.
+func nodes(t *testing.T, n int, opts Options) ([]*Manager, []*redis.Client) {
+	t.Helper()
+	server, _ := redistest.Mini(t)
+	var managers []*Manager
+	var clients []*redis.Client
+	for range n {
+		c := redistest.MiniClient(t, server)
+		managers, clients = append(managers, newManager(t, c, opts)), append(clients, c)
+	}
+	return managers, clients
+}
+
+func mustAcquire(t testing.TB, m *Manager, name string) *Lock {
+	t.Helper()
+	lock, err := m.Acquire(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+func mustRelease(t testing.TB, lock *Lock) {
+	t.Helper()
+	if err := lock.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// order notes who gets a lock after whom.
+type order struct {
+	mu  sync.Mutex
+	who []string
+}
+
+func (o *order) note(who string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.who = append(o.who, who)
+}
+
+// Ten processes wait one after the other. They get the lock in that order, and
+// without anybody polling: not a moment passes.
+func TestFirstComeFirstServedAcrossNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 10
+		managers, clients := nodes(t, n+1, Options{})
+		holder := mustAcquire(t, managers[n], "a")
+		var got order
+		var want []string
+		var wg sync.WaitGroup
+		for i, m := range managers[:n] {
+			who := fmt.Sprint("node ", i)
+			want = append(want, who)
+			wg.Go(func() {
+				lock, err := m.Acquire(t.Context(), "a")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got.note(who)
+				mustRelease(t, lock)
+			})
+			synctest.Wait() // it waits in Redis
+		}
+		time.Sleep(100*time.Millisecond + time.Millisecond) // between two polls
+		start := time.Now()
+		mustRelease(t, holder)
+		wg.Wait()
+		if !slices.Equal(got.who, want) {
+			t.Errorf("the order was %v", got.who)
+		}
+		if d := time.Since(start); d != 0 {
+			t.Errorf("the handoffs took %v: somebody had to poll", d)
+		}
+		checkClean(t, clients[0])
+	})
+}
+
+// In one process, waiters stand in line, and one of them asks for all.
+func TestOnePollerPerProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 2, Options{})
+		asked := 0
+		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if strings.HasPrefix(cmd.Name(), "eval") {
+				asked++
+			}
+			return nil
+		}})
+		holder := mustAcquire(t, managers[1], "a")
+		var got order
+		var want []string
+		var wg sync.WaitGroup
+		for i := range 20 {
+			who := fmt.Sprint(i)
+			want = append(want, who)
+			wg.Go(func() {
+				lock, err := managers[0].Acquire(t.Context(), "a")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got.note(who)
+				mustRelease(t, lock)
+			})
+			synctest.Wait()
+		}
+		time.Sleep(time.Second)
+		if limit := int(time.Second/DefaultPoll) + 5; asked > limit {
+			t.Errorf("20 waiters asked %d times in a second, one would ask %d times", asked, limit)
+		}
+		if n := clients[0].ZCard(t.Context(), "Lock:a:Queue").Val(); n != 1 {
+			t.Errorf("%d tokens wait in Redis for one process", n)
+		}
+		asked = 0
+		mustRelease(t, holder)
+		wg.Wait()
+		if !slices.Equal(got.who, want) {
+			t.Errorf("the order was %v", got.who)
+		}
+		if asked > 2*20+2 {
+			t.Errorf("20 holds took %d scripts", asked)
+		}
+	})
+}
+
+// Nobody hears the wake-up: it costs one poll.
+func TestALostWakeUpCostsOnePoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, _ := nodes(t, 2, Options{})
+		managers[0].hub.Close()
+		holder := mustAcquire(t, managers[1], "a")
+		got := make(chan *Lock)
+		go func() { got <- mustAcquire(t, managers[0], "a") }()
+		synctest.Wait()
+		time.Sleep(time.Millisecond)
+		start := time.Now()
+		mustRelease(t, holder)
+		mustRelease(t, <-got)
+		if d := time.Since(start); d > DefaultPoll {
+			t.Errorf("took %v", d)
+		}
+	})
+}
+
+// Three processes died while they waited. Each costs one claim.
+func TestADeadWaiterCostsOneClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 2, Options{})
+		holder := mustAcquire(t, managers[1], "a")
+		const dead = 3
+		for i := range dead {
+			if _, ahead, err := managers[1].ask(t.Context(), "a", fmt.Sprint("dead-", i), keepQueue); err != nil || ahead != i {
+				t.Fatalf("%d ahead, %v", ahead, err)
+			}
+		}
+		got := make(chan *Lock)
+		go func() { got <- mustAcquire(t, managers[0], "a") }()
+		synctest.Wait()
+		start := time.Now()
+		mustRelease(t, holder)
+		mustRelease(t, <-got)
+		if d := time.Since(start); d < dead*DefaultClaim || d > dead*(DefaultClaim+DefaultPoll) {
+			t.Errorf("%d dead waiters cost %v", dead, d)
+		}
+		checkClean(t, clients[0])
+	})
+}
+
+func TestNobodyPassesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 3, Options{})
+		holder := mustAcquire(t, managers[0], "a")
+		if _, _, err := managers[1].ask(t.Context(), "a", "waiting", keepQueue); err != nil {
+			t.Fatal(err)
+		}
+		clients[0].Del(t.Context(), "Lock:a") // it expired
+		if _, err := managers[2].TryAcquire(t.Context(), "a"); !errors.Is(err, ErrHeld) {
+			t.Errorf("passed the queue: %v", err)
+		}
+		if got := clients[0].Get(t.Context(), "Lock:a").Val(); got != "waiting" {
+			t.Errorf("the lock was offered to %q", got)
+		}
+		if g, _, err := managers[1].ask(t.Context(), "a", "waiting", keepQueue); g == nil || err != nil {
+			t.Errorf("whose turn it was did not get it: %v", err)
+		}
+		managers[1].leave(t.Context(), "a", "waiting")
+		_ = holder.Release(t.Context())
+		checkClean(t, clients[0])
+	})
+}
+
+// Who gives up leaves no entry, and the next one in line goes on.
+func TestGivingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 2, Options{})
+		holder := mustAcquire(t, managers[1], "a")
+		reason := errors.New("closed the window")
+		errs := make(chan error, 3)
+		var cancels []context.CancelCauseFunc
+		for range 3 {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancels = append(cancels, cancel)
+			go func() { errs <- second(managers[0].Acquire(ctx, "a")) }()
+			synctest.Wait()
+		}
+		for _, i := range []int{1, 0, 2} { // in the middle, at the head, the last
+			cancels[i](reason)
+			if err := <-errs; !errors.Is(err, reason) || !errors.Is(err, ErrHeld) {
+				t.Errorf("waiter %d: %v", i, err)
+			}
+			synctest.Wait()
+			want := int64(1)
+			if i == 2 {
+				want = 0
+			}
+			if n := clients[0].ZCard(t.Context(), "Lock:a:Queue").Val(); n != want {
+				t.Errorf("after waiter %d gave up %d tokens wait, want %d", i, n, want)
+			}
+		}
+		mustRelease(t, holder)
+		checkClean(t, clients[0])
+	})
+}
+
+func second(_ *Lock, err error) error { return err }
+
+// The heir gives up while the lock is on its way to it within the process: it
+// must go on to who is next.
+func TestAnHeirThatGaveUp(t *testing.T) {
+	for _, replyLost := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			managers, clients := nodes(t, 1, Options{})
+			m := managers[0]
+			holder := mustAcquire(t, m, "a")
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			gaveUp := make(chan error)
+			go func() { gaveUp <- second(m.Acquire(ctx, "a")) }()
+			synctest.Wait()
+			next := make(chan *Lock)
+			go func() { next <- mustAcquire(t, m, "a") }()
+			synctest.Wait()
+			done := false
+			clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+				if !done && isScript(cmd, releaseScript) {
+					done = true
+					cancel()
+					<-gaveUp
+					if replyLost {
+						return errors.New("reply lost")
+					}
+				}
+				return nil
+			}})
+			err := holder.Release(t.Context())
+			if replyLost == (err == nil) {
+				t.Errorf("release: %v", err)
+			}
+			start := time.Now()
+			mustRelease(t, <-next)
+			if d := time.Since(start); d > DefaultPoll {
+				t.Errorf("the next one waited %v", d)
+			}
+			checkClean(t, clients[0])
+		})
+	}
+}
+
+func isScript(cmd redis.Cmder, s *redis.Script) bool {
+	switch cmd.Name() {
+	case "evalsha":
+		return cmd.Args()[1] == s.Hash()
+	case "eval":
+		return redis.NewScript(cmd.Args()[1].(string)).Hash() == s.Hash()
+	}
+	return false
+}
+
+// A reply was lost on the way to the heir; the lock is the heir's all the same.
+func TestReleaseAgainAfterAHandoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 1, Options{})
+		holder := mustAcquire(t, managers[0], "a")
+		got := make(chan *Lock)
+		go func() { got <- mustAcquire(t, managers[0], "a") }()
+		synctest.Wait()
+		lost := false
+		clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+			if !lost && isScript(cmd, releaseScript) {
+				lost = true
+				return errors.New("reply lost")
+			}
+			return nil
+		}})
+		if err := holder.Release(t.Context()); err == nil {
+			t.Fatal("the reply was not lost")
+		}
+		heir := <-got
+		if err := holder.Release(t.Context()); err != nil {
+			t.Errorf("release again: %v", err)
+		}
+		if token := clients[0].Get(t.Context(), "Lock:a").Val(); token != heir.Token() {
+			t.Errorf("releasing twice took the lock from the heir: it holds %q", token)
+		}
+		mustRelease(t, heir)
+		checkClean(t, clients[0])
+	})
+}
+
+func TestTooManyWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, _ := nodes(t, 1, Options{MaxWaiters: 2})
+		m := managers[0]
+		holder := mustAcquire(t, m, "a")
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() { mustRelease(t, mustAcquire(t, m, "a")) })
+			synctest.Wait()
+		}
+		if _, err := m.Acquire(t.Context(), "a"); !errors.Is(err, ErrBusy) {
+			t.Errorf("a third waiter: %v", err)
+		}
+		mustRelease(t, holder)
+		wg.Wait()
+	})
+}
+
+// Every hold takes 100 ms and ten are ahead: who has only 200 ms is told at once.
+func TestADeadlineThatCannotBeMet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, _ := nodes(t, 1, Options{})
+		m := managers[0]
+		var wg sync.WaitGroup
+		for range 30 {
+			wg.Go(func() {
+				lock := mustAcquire(t, m, "a")
+				time.Sleep(100 * time.Millisecond)
+				mustRelease(t, lock)
+			})
+		}
+		time.Sleep(1950 * time.Millisecond)
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if _, err := m.Acquire(ctx, "a"); !errors.Is(err, ErrBusy) || time.Since(start) > 0 {
+			t.Errorf("hopeless: %v after %v", err, time.Since(start))
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		lock, err := m.Acquire(ctx, "a")
+		if err != nil {
+			t.Fatalf("in time: %v", err)
+		}
+		mustRelease(t, lock)
+		wg.Wait()
+	})
+}
+
+// The queue lasts as long as somebody waits in it, and order with it.
+func TestALongWaitKeepsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 3, Options{Poll: 500 * time.Millisecond})
+		holder := mustAcquire(t, managers[2], "a")
+		holder.KeepAlive()
+		var got order
+		var wg sync.WaitGroup
+		for i, m := range managers[:2] {
+			wg.Go(func() {
+				lock := mustAcquire(t, m, "a")
+				got.note(fmt.Sprint(i))
+				mustRelease(t, lock)
+			})
+			synctest.Wait()
+		}
+		before := clients[0].ZRangeWithScores(t.Context(), "Lock:a:Queue", 0, -1).Val()
+		time.Sleep(10 * keepQueue)
+		if after := clients[0].ZRangeWithScores(t.Context(), "Lock:a:Queue", 0, -1).Val(); !slices.Equal(before, after) {
+			t.Errorf("the queue was %v and is %v", before, after)
+		}
+		mustRelease(t, holder)
+		wg.Wait()
+		if !slices.Equal(got.who, []string{"0", "1"}) {
+			t.Errorf("the order was %v", got.who)
+		}
+	})
+}
+
+// Nobody can pass by a clock that steps back, and fences do not fall with it.
+func TestAClockThatStepsBack(t *testing.T) {
+	onBoth(t, func(t *testing.T, client *redis.Client) {
+		m := newManager(t, client, Options{})
+		first := mustAcquire(t, m, "a")
+		ahead := float64(time.Now().Add(time.Hour).UnixMicro())
+		client.ZAdd(t.Context(), "Lock:a:Queue", redis.Z{Score: ahead, Member: "came first"})
+		if _, n, err := m.ask(t.Context(), "a", "came second", keepQueue); err != nil || n != 1 {
+			t.Errorf("%d ahead, %v", n, err)
+		}
+		if order := client.ZRange(t.Context(), "Lock:a:Queue", 0, -1).Val(); !slices.Equal(order, []string{"came first", "came second"}) {
+			t.Errorf("the queue is %v", order)
+		}
+		client.Del(t.Context(), "Lock:a:Queue")
+		mustRelease(t, first)
+
+		future := first.Fence() + int64(time.Hour/time.Microsecond)
+		client.Set(t.Context(), "Lock:a:Fence", future, time.Minute)
+		next := mustAcquire(t, m, "a")
+		if next.Fence() != future+1 {
+			t.Errorf("fence %d after %d", next.Fence(), future)
+		}
+		mustRelease(t, next)
+	})
+}
+
+// Fences grow from hold to hold, also when nothing is left in Redis between two.
+func TestFencesGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 2, Options{})
+		last := int64(0)
+		for i := range 40 {
+			lock := mustAcquire(t, managers[i%2], "a")
+			if lock.Fence() <= last {
+				t.Fatalf("fence %d after %d", lock.Fence(), last)
+			}
+			last = lock.Fence()
+			mustRelease(t, lock)
+			if i%10 == 9 {
+				time.Sleep(time.Hour)
+				if keys := clients[0].Keys(t.Context(), "*").Val(); len(keys) > 0 {
+					t.Errorf("after an idle hour %v are left", keys)
+				}
+			}
+		}
+	})
+}
+
+func TestCloseEndsTheWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 2, Options{})
+		holder := mustAcquire(t, managers[1], "a")
+		errs := make(chan error, 2)
+		for range 2 {
+			go func() { errs <- second(managers[0].Acquire(t.Context(), "a")) }()
+		}
+		synctest.Wait()
+		managers[0].Close()
+		for range 2 {
+			if err := <-errs; !errors.Is(err, ErrClosed) {
+				t.Errorf("waiter: %v", err)
+			}
+		}
+		if _, err := managers[0].Acquire(t.Context(), "a"); !errors.Is(err, ErrClosed) {
+			t.Errorf("acquire after close: %v", err)
+		}
+		mustRelease(t, holder)
+		checkClean(t, clients[1])
+	})
+}
+
+// A waiter gives up before it has asked Redis for anything, while a release has
+// chosen it as heir already.
+func TestAnHeirThatNeverAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 1, Options{})
+		m := managers[0]
+		holder := mustAcquire(t, m, "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		w, err := m.join(ctx, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.next = true // it follows a holder of this process, and has not asked yet
+		gaveUp := make(chan error, 1)
+		released := false
+		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if !released && isScript(cmd, releaseScript) {
+				released = true
+				cancel() // after the heir was chosen, before Redis hears of it
+				<-gaveUp
+			}
+			return nil
+		}})
+		go func() {
+			_, err := m.wait(ctx, w)
+			gaveUp <- err
+		}()
+		synctest.Wait()
+		mustRelease(t, holder)
+		checkClean(t, clients[0])
+	})
+}

@@ -1,0 +1,129 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestClusterSlots(t *testing.T) {
+	t.Parallel()
+	c := StartCluster(t)
+	client := c.Client()
+	owners := make(map[string]int)
+	for i := range 50 {
+		key := fmt.Sprintf("key:%d", i)
+		if err := client.Set(t.Context(), key, i, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := client.Get(t.Context(), key).Int(); n != i || err != nil {
+			t.Fatalf("%s is %d, %v", key, n, err)
+		}
+		if n := c.Owner(key).Client().Exists(t.Context(), key).Val(); n != 1 {
+			t.Fatalf("%s is not where its owner is", key)
+		}
+		owners[c.Owner(key).Addr()]++
+	}
+	if len(owners) != len(c.Addrs()) {
+		t.Fatalf("50 keys went to %v", owners)
+	}
+
+	c.Node(0).Kill()
+	c.Node(0).Restart()
+	c.WaitReady()
+	if err := client.Set(t.Context(), "key:0", 1, 0).Err(); err != nil {
+		t.Fatalf("after a restart: %v", err)
+	}
+}
+
+func TestClusterMove(t *testing.T) {
+	t.Parallel()
+	c := StartCluster(t)
+	client, seen := redirects(t, c)
+	const here, there = "{room}:here", "{room}:there"
+	set := func(key string) {
+		t.Helper()
+		if err := client.Set(t.Context(), key, "v", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(here)
+	from := c.Owner(here)
+	seen(t)
+	// One that learns nothing on the way: a client that met ASK may look around.
+	other, otherSaw := redirects(t, c)
+	if err := other.Get(t.Context(), here).Err(); err != nil {
+		t.Fatal(err)
+	}
+
+	c.BeginMove(here)
+	set(here)
+	seen(t)
+	set(there)
+	seen(t, "ASK")
+	if c.Owner(here) != from {
+		t.Fatal("the owner changed before the move was finished")
+	}
+
+	c.MoveKeys(here)
+	if v, err := client.Get(t.Context(), here).Result(); v != "v" || err != nil {
+		t.Fatalf("got %q, %v", v, err)
+	}
+	seen(t, "ASK")
+
+	c.FinishMove(here)
+	otherSaw(t)
+	if v, err := other.Get(t.Context(), there).Result(); v != "v" || err != nil {
+		t.Fatalf("got %q, %v", v, err)
+	}
+	otherSaw(t, "MOVED")
+	if c.Owner(here) == from {
+		t.Fatal("the owner is the same after the move")
+	}
+
+	c.Move(here)
+	if v, err := client.Get(t.Context(), here).Result(); v != "v" || err != nil {
+		t.Fatalf("after one more move: got %q, %v", v, err)
+	}
+}
+
+// redirects returns a client and a function that fails the test unless the client
+// has met just these redirections since its last call.
+func redirects(t *testing.T, c *Cluster) (*redis.ClusterClient, func(t *testing.T, want ...string)) {
+	r := &redirectHook{}
+	client := c.Client()
+	client.OnNewNode(func(node *redis.Client) { node.AddHook(r) })
+	return client, func(t *testing.T, want ...string) {
+		t.Helper()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !slices.Equal(r.met, want) {
+			t.Fatalf("the client met %q, want %q", r.met, want)
+		}
+		r.met = nil
+	}
+}
+
+type redirectHook struct {
+	Hook
+	mu  sync.Mutex
+	met []string // guarded by mu
+}
+
+func (r *redirectHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if err != nil {
+			code, _, _ := strings.Cut(err.Error(), " ")
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.met = append(r.met, code)
+		}
+		return err
+	}
+}

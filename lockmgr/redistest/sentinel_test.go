@@ -1,0 +1,81 @@
+package redistest
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// writes fails the test unless client reaches the primary, and all that was written
+// through it before is still there.
+func writes(t *testing.T, s *Sentinel, client *redis.Client, want int64) {
+	t.Helper()
+	// The client hears of a new primary a little later than we do, and may try the
+	// old one until then: that it gets there in the end is what counts.
+	var n int64
+	for tries := 0; ; tries++ {
+		var err error
+		if n, err = client.Incr(t.Context(), "n").Result(); err == nil {
+			break
+		}
+		if tries == 100 {
+			t.Fatal(err)
+		}
+	}
+	if n != want {
+		t.Fatalf("n is %d, want %d", n, want)
+	}
+	if got, err := s.Primary().Client().Get(t.Context(), "n").Int64(); got != want || err != nil {
+		t.Fatalf("the primary has n = %d, %v", got, err)
+	}
+}
+
+func TestSentinelFailover(t *testing.T) {
+	t.Parallel()
+	s := StartSentinel(t)
+	client := s.Client()
+	writes(t, s, client, 1)
+
+	primary, replica := s.Primary(), s.Replica()
+	s.Failover()
+	if s.Primary() != replica || s.Replica() != primary {
+		t.Fatal("the two did not change their roles")
+	}
+	writes(t, s, client, 2)
+
+	s.Failover()
+	if s.Primary() != primary {
+		t.Fatal("the two did not change back")
+	}
+	writes(t, s, client, 3)
+}
+
+func TestSentinelKillPrimary(t *testing.T) {
+	t.Parallel()
+	s := StartSentinel(t)
+	client := s.Client()
+	writes(t, s, client, 1)
+	// A kill may take what the replica has not got yet: wait for it on the same
+	// connection, where one write more is what is waited for.
+	conn := client.Conn()
+	defer conn.Close()
+	if err := conn.Incr(t.Context(), "n").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := conn.Wait(t.Context(), 1, patience).Val(); got != 1 {
+		t.Fatalf("%d replicas have the write", got)
+	}
+
+	old, replica := s.Primary(), s.Replica()
+	s.KillPrimary()
+	if s.Primary() != replica {
+		t.Fatal("the replica did not take over")
+	}
+	writes(t, s, client, 3)
+
+	old.Restart()
+	s.WaitReady()
+	if got, err := old.Client().Get(t.Context(), "n").Int(); got != 3 || err != nil {
+		t.Fatalf("the old primary has n = %d, %v", got, err)
+	}
+}

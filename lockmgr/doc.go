@@ -70,5 +70,6 @@
 //
 // None as long as no lock has to be waited for. From then on four, for the pub/sub
 // connection of the wake-ups (see package pubsub), until [Manager.Close]. A
-// watchdog has a goroutine only while it extends.
+// watchdog has a goroutine only while it extends, and the clean-up after an
+// Acquire that gave up while it lasts.
 package lockmgr

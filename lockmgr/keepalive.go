@@ -15,7 +15,7 @@ func (l *Lock) KeepAlive() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.keeper == nil && l.errLocked() == nil {
-		l.keeper = time.AfterFunc(l.m.opts.TTL/3, l.keep)
+		l.keeper = time.AfterFunc(l.ttl/3, l.keep)
 	}
 }
 
@@ -33,9 +33,9 @@ func (l *Lock) keep() {
 	if l.keeper == nil || l.errLocked() != nil {
 		return
 	}
-	next := l.m.opts.TTL / 3
+	next := l.ttl / 3
 	if err != nil { // not answered: try again while there is time
-		next = min(l.m.opts.TTL/10, time.Until(l.deadline))
+		next = min(l.ttl/10, time.Until(l.deadline))
 	}
 	l.keeper.Reset(next)
 }

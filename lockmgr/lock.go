@@ -16,6 +16,7 @@ type Lock struct {
 	token string
 	fence int64
 	since time.Time // when the request was sent that brought it
+	ttl   time.Duration
 
 	mu       sync.Mutex
 	deadline time.Time          // guarded by mu
@@ -29,7 +30,7 @@ type Lock struct {
 }
 
 func newLock(m *Manager, name, token string, g *grant) *Lock {
-	l := &Lock{m: m, name: name, token: token, fence: g.fence, since: g.since, deadline: g.since.Add(m.opts.TTL)}
+	l := &Lock{m: m, name: name, token: token, fence: g.fence, since: g.since, ttl: g.ttl, deadline: g.since.Add(g.ttl)}
 	l.idle.L = &l.mu
 	return l
 }
@@ -147,7 +148,7 @@ func (l *Lock) extendLocked(ctx context.Context) error {
 	sent := time.Now()
 	// One key only: while the lock's slot moves within a Cluster, scripts of
 	// several keys are refused, and a hold has to live through that.
-	answer, err := l.m.run(ctx, extendScript, l.m.Keys(l.name)[:1], []any{l.token, l.m.opts.TTL.Milliseconds()}).Int()
+	answer, err := l.m.run(ctx, extendScript, l.m.Keys(l.name)[:1], []any{l.token, l.ttl.Milliseconds()}, nil).Int()
 	l.mu.Lock()
 	l.cancel()
 	l.cancel = nil
@@ -158,7 +159,7 @@ func (l *Lock) extendLocked(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("lockmgr: extend %q: %w", l.name, err)
 	case answer == 1:
-		l.deadline = sent.Add(l.m.opts.TTL)
+		l.deadline = sent.Add(l.ttl)
 		return nil
 	case l.errLocked() == nil:
 		l.loseLocked(ErrStolen)
@@ -243,7 +244,7 @@ func (m *Manager) release(ctx context.Context, name, token string) (given bool, 
 	reply, err := m.Run(ctx, releaseScript, name, nil,
 		token, heirToken, m.opts.TTL.Milliseconds(), keepQueue.Milliseconds()).Slice()
 	if heir != nil {
-		m.settle(ctx, heir, reply, sent)
+		m.settle(heir, reply, sent)
 	}
 	if err != nil {
 		return false, err
@@ -253,17 +254,17 @@ func (m *Manager) release(ctx context.Context, name, token string) (given bool, 
 
 // settle tells the heir of a release what became of it. If it has gone, nobody
 // else would give back what it may have been given.
-func (m *Manager) settle(ctx context.Context, heir *waiter, reply []any, sent time.Time) {
+func (m *Manager) settle(heir *waiter, reply []any, sent time.Time) {
 	var g *grant
 	if len(reply) == 2 {
 		if fence, err := parseFence(reply[1]); err == nil {
-			g = &grant{fence, sent}
+			g = &grant{fence, sent, m.opts.TTL}
 		}
 	}
 	switch {
 	case g != nil && m.pass(heir, g):
 	case m.hasGivenUp(heir):
-		m.leave(ctx, heir.line.name, heir.token)
+		m.leave(heir.line.name, heir.token)
 	case len(reply) == 1:
 		m.listen(heir.line) // it waits in the queue now
 	}

@@ -3,6 +3,7 @@ package lockmgr
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,15 +61,15 @@ func TestDoneAfterRelease(t *testing.T) {
 // The watchdog keeps a hold for an hour, notices when the lock is somebody
 // else's, when Redis is away, and ends with the release.
 func TestWatchdog(t *testing.T) {
-	setUp := func(t *testing.T) (*Lock, *redis.Client, *int, *bool) {
+	setUp := func(t *testing.T) (*Lock, *redis.Client, *atomic.Int32, *atomic.Bool) {
 		managers, clients := nodes(t, 1, Options{})
-		extended, away := new(int), new(bool)
+		extended, away := new(atomic.Int32), new(atomic.Bool)
 		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if *away {
+			if away.Load() {
 				return errors.New("no route to host")
 			}
 			if isScript(cmd, extendScript) {
-				*extended++
+				extended.Add(1)
 			}
 			return nil
 		}})
@@ -84,14 +85,14 @@ func TestWatchdog(t *testing.T) {
 			if err := lock.Err(); err != nil || client.Get(t.Context(), "Lock:a").Val() != lock.Token() {
 				t.Errorf("after an hour: %v", err)
 			}
-			if n := *extended; n < 3500 || n > 3700 {
+			if n := extended.Load(); n < 3500 || n > 3700 {
 				t.Errorf("%d extensions in an hour", n)
 			}
 			mustRelease(t, lock)
-			*extended = 0
+			extended.Store(0)
 			time.Sleep(time.Hour)
-			if *extended > 0 {
-				t.Errorf("%d extensions after the release", *extended)
+			if n := extended.Load(); n > 0 {
+				t.Errorf("%d extensions after the release", n)
 			}
 			checkClean(t, client)
 		})
@@ -110,21 +111,21 @@ func TestWatchdog(t *testing.T) {
 	t.Run("unreachable", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			lock, _, _, away := setUp(t)
-			*away = true
+			away.Store(true)
 			start := time.Now()
 			<-lock.Done()
 			if d := time.Since(start); !errors.Is(lock.Err(), ErrUnreachable) || d != DefaultTTL {
 				t.Errorf("noticed %v after %v", lock.Err(), d)
 			}
-			*away = false
+			away.Store(false)
 		})
 	})
 	t.Run("back in time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			lock, _, _, away := setUp(t)
-			*away = true
+			away.Store(true)
 			time.Sleep(2 * time.Second)
-			*away = false
+			away.Store(false)
 			time.Sleep(time.Minute)
 			if err := lock.Err(); err != nil {
 				t.Errorf("a short break: %v", err)

@@ -16,6 +16,10 @@ const (
 	// context that ended can no longer be used for it.
 	cleanupTimeout = time.Second
 
+	// cleanupPatience is how long a caller waits for its clean-up: long enough
+	// for a Redis that answers, and no burden to a caller when it does not.
+	cleanupPatience = 50 * time.Millisecond
+
 	// keepQueue is how long Redis keeps a queue that nobody asks about.
 	keepQueue = time.Minute
 )
@@ -32,6 +36,7 @@ type Manager struct {
 
 	mu    sync.Mutex
 	lines map[string]*line // guarded by mu: locks that this process waits for
+	wg    sync.WaitGroup   // clean-ups; guarded by mu as long as life has not ended
 }
 
 // New returns a Manager that keeps its locks on client. It sends nothing, and
@@ -69,13 +74,14 @@ func (m *Manager) TTL() time.Duration { return m.opts.TTL }
 // Locks that are held stay held; release them before, or let them expire. The
 // client stays the caller's to close.
 func (m *Manager) Close() {
-	m.end()
 	m.mu.Lock()
+	m.end()
 	for _, l := range m.lines {
 		l.forgetLocked()
 	}
 	m.mu.Unlock()
 	m.hub.Close()
+	m.wg.Wait()
 }
 
 // Acquire takes the lock of that name. While somebody else holds it, it waits its
@@ -116,7 +122,7 @@ func (m *Manager) TryAcquire(ctx context.Context, name string) (*Lock, error) {
 	g, _, err := m.ask(ctx, name, token, 0)
 	switch {
 	case err != nil:
-		m.leave(ctx, name, token)
+		m.leave(name, token)
 		return nil, fmt.Errorf("lockmgr: acquire %q: %w", name, err)
 	case g == nil:
 		return nil, fmt.Errorf("lockmgr: acquire %q: %w", name, ErrHeld)
@@ -131,6 +137,7 @@ func (m *Manager) TryAcquire(ctx context.Context, name string) (*Lock, error) {
 type grant struct {
 	fence int64
 	since time.Time // when the request was sent that brought it
+	ttl   time.Duration
 }
 
 // ask asks Redis once for the lock. If somebody else has it, the token waits in
@@ -141,7 +148,9 @@ func (m *Manager) ask(ctx context.Context, name, token string, keep time.Duratio
 		return nil, 0, err
 	}
 	sent := time.Now()
-	reply, err := m.Run(ctx, acquireScript, name, nil, token, m.opts.TTL.Milliseconds(), keep.Milliseconds()).Slice()
+	reply, err := m.run(ctx, acquireScript, m.Keys(name), []any{token, m.opts.TTL.Milliseconds(), keep.Milliseconds()}, func() {
+		m.clean(name, token) // the caller has cleaned up, but perhaps too early
+	}).Slice()
 	if err != nil {
 		if ended := m.ended(ctx); ended != nil {
 			err = ended
@@ -150,18 +159,37 @@ func (m *Manager) ask(ctx context.Context, name, token string, keep time.Duratio
 	}
 	if text, ok := reply[0].(string); ok {
 		fence, err := parseFence(text)
-		return &grant{fence, sent}, 0, err
+		return &grant{fence, sent, m.opts.TTL}, 0, err
 	}
 	n, _ := reply[1].(int64)
 	return nil, int(n), nil
 }
 
 // leave takes a token out of the queue, and gives back what it may have been
-// given. If Redis cannot be reached, the claim or the TTL does it.
-func (m *Manager) leave(ctx context.Context, name, token string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+// given. If Redis does not answer at once, it goes on without the caller for a
+// while; if not at all, the claim or the TTL does it.
+func (m *Manager) leave(name, token string) {
+	done := make(chan struct{})
+	if !m.background(func() {
+		defer close(done)
+		m.clean(name, token)
+	}) {
+		m.clean(name, token)
+		return
+	}
+	patience := time.NewTimer(cleanupPatience)
+	defer patience.Stop()
+	select {
+	case <-done:
+	case <-patience.C:
+	}
+}
+
+func (m *Manager) clean(name, token string) {
+	// Not a caller's context: that one has ended.
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
-	_ = m.Run(ctx, leaveScript, name, nil, token).Err()
+	_ = leaveScript.Run(ctx, m.client, m.Keys(name), m.args(token)...).Err()
 }
 
 // ended returns why a caller need not wait any more, or nil.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,7 +85,7 @@ func TestOnlyTheWholeTokenCounts(t *testing.T) {
 		}
 		for _, other := range []string{lock.Token() + "bar", lock.Token()[:len(lock.Token())-1], "foo:", ""} {
 			client.Set(ctx, m.Key("foo"), other, time.Minute)
-			lock := newLock(m, "foo", lock.Token(), &grant{since: time.Now()})
+			lock := newLock(m, "foo", lock.Token(), &grant{since: time.Now(), ttl: DefaultTTL})
 			if err := lock.Extend(ctx); !errors.Is(err, ErrStolen) {
 				t.Errorf("extend while the key holds %q: %v", other, err)
 			}
@@ -200,9 +201,9 @@ func TestCancelledAcquireLeavesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancelCause(t.Context())
-			polls := 0
+			var polls atomic.Int32
 			client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-				if polls++; polls == 3 {
+				if polls.Add(1) == 3 {
 					cancel(reason)
 				}
 				return nil

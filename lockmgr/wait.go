@@ -14,7 +14,7 @@ func (m *Manager) wait(ctx context.Context, w *waiter) (g *grant, err error) {
 		// First out of sight of who might pass a hold on, then out of the queue:
 		// whoever finds the waiter gone gives back what it was given.
 		if err != nil && m.giveUp(w) {
-			m.leave(ctx, w.line.name, w.token)
+			m.leave(w.line.name, w.token)
 		}
 		m.part(w, err == nil)
 	}()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,12 +67,11 @@ func isScript(cmd redis.Cmder, s *redis.Script) bool {
 // once returns a hook function that runs do at the first command that is the
 // given script.
 func once(s *redis.Script, do func() error) func(context.Context, redis.Cmder) error {
-	done := false
+	var done atomic.Bool
 	return func(_ context.Context, cmd redis.Cmder) error {
-		if done || !isScript(cmd, s) {
+		if !isScript(cmd, s) || !done.CompareAndSwap(false, true) {
 			return nil
 		}
-		done = true
 		return do()
 	}
 }
@@ -312,10 +312,10 @@ func TestCommitIsExactlyOnce(t *testing.T) {
 func TestUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
-		gone := false
+		var gone atomic.Bool
 		rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if gone || isScript(cmd, commitScript) {
-				gone = true
+			if gone.Load() || isScript(cmd, commitScript) {
+				gone.Store(true)
 				return io.ErrUnexpectedEOF
 			}
 			return nil
@@ -329,7 +329,7 @@ func TestUnknownOutcome(t *testing.T) {
 		if took := time.Since(start); took > lockmgr.DefaultTTL {
 			t.Errorf("took %v to say so", took)
 		}
-		gone = false
+		gone.Store(false)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -148,7 +147,7 @@ func (l *Lock) extendLocked(ctx context.Context) error {
 	sent := time.Now()
 	// One key only: while the lock's slot moves within a Cluster, scripts of
 	// several keys are refused, and a hold has to live through that.
-	answer, err := l.m.run(ctx, extendScript, l.m.Keys(l.name)[:1], []any{l.token, l.ttl.Milliseconds()}, nil).Int()
+	answer, err := l.m.runUntil(ctx, extendScript, l.m.Keys(l.name)[:1], []any{l.token, l.ttl.Milliseconds()}, nil).Int()
 	l.mu.Lock()
 	l.cancel()
 	l.cancel = nil
@@ -257,7 +256,7 @@ func (m *Manager) release(ctx context.Context, name, token string) (given bool, 
 func (m *Manager) settle(heir *waiter, reply []any, sent time.Time) {
 	var g *grant
 	if len(reply) == 2 {
-		if fence, err := parseFence(reply[1]); err == nil {
+		if fence, ok := reply[1].(int64); ok {
 			g = &grant{fence, sent, m.opts.TTL}
 		}
 	}
@@ -268,14 +267,4 @@ func (m *Manager) settle(heir *waiter, reply []any, sent time.Time) {
 	case len(reply) == 1:
 		m.listen(heir.line) // it waits in the queue now
 	}
-}
-
-// parseFence reads a fence as scripts return it.
-func parseFence(reply any) (int64, error) {
-	text, _ := reply.(string)
-	fence, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("lockmgr: fence %v from Redis: %w", reply, err)
-	}
-	return fence, nil
 }

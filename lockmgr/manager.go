@@ -144,22 +144,35 @@ type grant struct {
 // the queue (unless keep is zero), behind as many as ahead says. On an error the
 // request may have been carried out although its reply did not come: see leave.
 func (m *Manager) ask(ctx context.Context, name, token string, keep time.Duration) (g *grant, ahead int, err error) {
+	return m.asked(ctx, func(args []any) *redis.Cmd {
+		return m.run(ctx, acquireScript, m.Keys(name), args)
+	}, token, keep)
+}
+
+// askAgain is ask for a token that waits already: it ends as soon as ctx is
+// cancelled.
+func (m *Manager) askAgain(ctx context.Context, name, token string) (g *grant, ahead int, err error) {
+	return m.asked(ctx, func(args []any) *redis.Cmd {
+		return m.runUntil(ctx, acquireScript, m.Keys(name), args, func() {
+			m.clean(name, token) // the caller has cleaned up, but perhaps too early
+		})
+	}, token, keepQueue)
+}
+
+func (m *Manager) asked(ctx context.Context, run func(args []any) *redis.Cmd, token string, keep time.Duration) (g *grant, ahead int, err error) {
 	if err := m.ended(ctx); err != nil {
 		return nil, 0, err
 	}
 	sent := time.Now()
-	reply, err := m.run(ctx, acquireScript, m.Keys(name), []any{token, m.opts.TTL.Milliseconds(), keep.Milliseconds()}, func() {
-		m.clean(name, token) // the caller has cleaned up, but perhaps too early
-	}).Slice()
+	reply, err := run([]any{token, m.opts.TTL.Milliseconds(), keep.Milliseconds()}).Slice()
 	if err != nil {
 		if ended := m.ended(ctx); ended != nil {
 			err = ended
 		}
 		return nil, 0, err
 	}
-	if text, ok := reply[0].(string); ok {
-		fence, err := parseFence(text)
-		return &grant{fence, sent, m.opts.TTL}, 0, err
+	if fence, ok := reply[0].(int64); ok {
+		return &grant{fence, sent, m.opts.TTL}, 0, nil
 	}
 	n, _ := reply[1].(int64)
 	return nil, int(n), nil

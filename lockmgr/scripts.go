@@ -29,10 +29,14 @@ import (
 var Lua string
 
 var (
+	//go:embed lua/acquire_quiet.lua
+	acquireQuietLua string
 	//go:embed lua/acquire.lua
 	acquireLua string
 	//go:embed lua/extend.lua
 	extendLua string
+	//go:embed lua/release_quiet.lua
+	releaseQuietLua string
 	//go:embed lua/release.lua
 	releaseLua string
 	//go:embed lua/leave.lua
@@ -40,8 +44,8 @@ var (
 )
 
 var (
-	acquireScript = redis.NewScript(Lua + acquireLua)
+	acquireScript = redis.NewScript(acquireQuietLua + Lua + acquireLua)
 	extendScript  = redis.NewScript(Lua + extendLua)
-	releaseScript = redis.NewScript(Lua + releaseLua)
+	releaseScript = redis.NewScript(releaseQuietLua + Lua + releaseLua)
 	leaveScript   = redis.NewScript(Lua + leaveLua)
 )

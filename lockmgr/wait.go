@@ -32,18 +32,21 @@ func (m *Manager) wait(ctx context.Context, w *waiter) (g *grant, err error) {
 			return g, err
 		}
 	}
-	for asked := false; ; asked = true {
-		m.makeKnown(w)
-		g, ahead, err := m.ask(ctx, w.line.name, w.token, keepQueue)
-		switch {
-		case err != nil && asked && ctx.Err() != nil:
-			return nil, fmt.Errorf("%w: %w", ErrHeld, err)
-		case g != nil || err != nil:
+	m.makeKnown(w)
+	g, ahead, err := m.ask(ctx, w.line.name, w.token, keepQueue)
+	if g != nil || err != nil {
+		return g, err
+	}
+	m.queued(w.line, ahead)
+	for {
+		if g, err := m.sleep(ctx, w); g != nil || err != nil {
 			return g, err
-		case !asked:
-			m.queued(w.line, ahead)
 		}
-		if g, err = m.sleep(ctx, w); g != nil || err != nil {
+		g, _, err := m.askAgain(ctx, w.line.name, w.token)
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", ErrHeld, err)
+		}
+		if g != nil || err != nil {
 			return g, err
 		}
 	}

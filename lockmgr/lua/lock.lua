@@ -35,11 +35,11 @@ end
 -- microsecond, time is ahead of all that were given out when the key has gone.
 local function lock_next_fence(lock)
   local fence = redis.call('INCR', lock.fence)
-  if fence == 1 then
+  if fence < 1000000 then -- there was none
     fence = lock_now()
     redis.call('SET', lock.fence, string.format('%.0f', fence), 'PX', 600000)
   end
-  return string.format('%.0f', fence)
+  return fence
 end
 
 -- Gives a lock that nobody holds to who has waited longest, for a claim: a waiter

@@ -4,11 +4,12 @@
 -- returns {fence}         taken
 --         {false, ahead}  held by another, and that many wait ahead of the caller
 local lock = lock_at(1, ARGV[1], ARGV[2])
-local fence = lock_take(lock, ARGV[3], ARGV[4])
+fence = lock_take(lock, ARGV[3], ARGV[4])
 if fence then
   return {fence}
 end
 if ARGV[5] == '0' then
   return {false, 0}
 end
-return {false, lock_queue(lock, ARGV[3], tonumber(ARGV[5]))}
+lock_queue(lock, ARGV[3], tonumber(ARGV[5]))
+return {false, redis.call('ZRANK', lock.queue, ARGV[3])}

@@ -60,33 +60,34 @@ end
 -- TTL starts anew, since its deadline is measured from the request that was
 -- answered.
 local function lock_take(lock, token, ttl)
-  local head = redis.call('ZRANGE', lock.queue, 0, 0)[1]
-  local taken = (not head or head == token) and redis.call('SET', lock.key, token, 'NX', 'PX', ttl)
-  if not taken then
-    local holder = redis.call('GET', lock.key)
-    if not holder then
-      lock_offer(lock)
-    end
-    if holder ~= token then
-      return false
-    end
+  local holder = redis.call('GET', lock.key)
+  if holder == token then
     redis.call('PEXPIRE', lock.key, ttl)
+    return lock_next_fence(lock)
   end
+  if holder then
+    return false
+  end
+  local head = redis.call('ZRANGE', lock.queue, 0, 0)[1]
+  if head and head ~= token then
+    lock_offer(lock)
+    return false
+  end
+  redis.call('SET', lock.key, token, 'PX', ttl)
   if head then
     redis.call('ZREM', lock.queue, token)
   end
   return lock_next_fence(lock)
 end
 
--- Lets a token wait, once, behind all others, and returns how many are ahead of
--- it. The queue goes away when nobody has asked for it for keep ms.
+-- Lets a token wait, once, behind all others. The queue goes away when nobody has
+-- asked for it for keep ms.
 local function lock_queue(lock, token, keep)
-  local rank = redis.call('ZRANK', lock.queue, token)
-  if rank then
+  if redis.call('ZSCORE', lock.queue, token) then
     if redis.call('PTTL', lock.queue) < keep / 2 then
       redis.call('PEXPIRE', lock.queue, keep)
     end
-    return rank
+    return
   end
   local score, last = lock_now(), redis.call('ZREVRANGE', lock.queue, 0, 0, 'WITHSCORES')[2]
   if last and score <= tonumber(last) then
@@ -94,7 +95,6 @@ local function lock_queue(lock, token, keep)
   end
   redis.call('ZADD', lock.queue, string.format('%.0f', score), token)
   redis.call('PEXPIRE', lock.queue, keep)
-  return redis.call('ZCARD', lock.queue) - 1
 end
 
 -- Starts the TTL anew, for its holder only.

@@ -1,0 +1,340 @@
+package lockmgr_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
+)
+
+// manager returns a Manager that ends with the test.
+func manager(t testing.TB, client redis.UniversalClient, opts lockmgr.Options) *lockmgr.Manager {
+	t.Helper()
+	m, err := lockmgr.New(client, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+// hold takes a lock for the test.
+func hold(t testing.TB, m *lockmgr.Manager, name string) *lockmgr.Lock {
+	t.Helper()
+	lock, err := m.TryAcquire(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+// nothingLeft expects no keys but the last fences, which expire.
+func nothingLeft(t testing.TB, client redis.UniversalClient) {
+	t.Helper()
+	for _, key := range client.Keys(t.Context(), "*").Val() {
+		if ttl := client.PTTL(t.Context(), key).Val(); !strings.HasSuffix(key, ":Fence") || ttl <= 0 {
+			t.Errorf("%s is left over (TTL %v)", key, ttl)
+		}
+	}
+}
+
+func namesOf(locks *lockmgr.Locks) (names []string) {
+	for lock := range locks.Each() {
+		names = append(names, lock.Name())
+	}
+	return names
+}
+
+// Everybody wants several of the same locks, named in any order.
+func TestAcquireAllNeverDeadlocks(t *testing.T) {
+	server := redistest.Start(t)
+	const managers, callers, rounds = 3, 4, 15
+	names := []string{"a", "b", "c", "d"}
+	held := map[string]*atomic.Int32{}
+	for _, name := range names {
+		held[name] = new(atomic.Int32)
+	}
+	var wg sync.WaitGroup
+	for range managers {
+		m := manager(t, server.Client(), lockmgr.Options{TTL: 30 * time.Second})
+		for range callers {
+			wg.Go(func() {
+				for range rounds {
+					want := slices.Clone(names)
+					rand.Shuffle(len(want), func(i, j int) { want[i], want[j] = want[j], want[i] })
+					want = want[:2+rand.IntN(3)]
+					locks, err := m.AcquireAll(t.Context(), want...)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for _, name := range want {
+						if n := held[name].Add(1); n != 1 {
+							t.Errorf("%s is held by %d", name, n)
+						}
+					}
+					for _, name := range want {
+						held[name].Add(-1)
+					}
+					if err := locks.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	nothingLeft(t, server.Client())
+}
+
+func TestAcquireAllAtOnce(t *testing.T) {
+	_, client := redistest.Mini(t)
+	m := manager(t, client, lockmgr.Options{})
+	for range 2 {
+		var commands atomic.Int32
+		client.AddHook(redistest.Hook{After: func(context.Context, redis.Cmder) error { commands.Add(1); return nil }})
+		before := time.Now()
+		locks, err := m.AcquireAll(t.Context(), "c", "a", "b", "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := commands.Load(); n > 2 { // the first time the script has to be brought
+			t.Errorf("%d requests for locks that were free", n)
+		}
+		if got := namesOf(locks); !slices.Equal(got, []string{"a", "b", "c"}) {
+			t.Errorf("order is %v", got)
+		}
+		if d := locks.Deadline(); d.Before(before.Add(lockmgr.DefaultTTL)) || d.After(time.Now().Add(lockmgr.DefaultTTL)) {
+			t.Errorf("deadline %v does not lie a TTL after the request", d)
+		}
+		for lock := range locks.Each() {
+			if got := client.Get(t.Context(), m.Key(lock.Name())).Val(); got != lock.Token() {
+				t.Errorf("%s holds %q, the token is %q", lock.Name(), got, lock.Token())
+			}
+			if ttl := client.PTTL(t.Context(), m.Key(lock.Name())).Val(); ttl <= 0 {
+				t.Errorf("%s has TTL %v", lock.Name(), ttl)
+			}
+			if locks.Lock(lock.Name()) != lock {
+				t.Errorf("Lock(%q) is another", lock.Name())
+			}
+		}
+		if locks.Lock("d") != nil {
+			t.Error("there is a lock that was not asked for")
+		}
+		done := locks.Done()
+		for range 2 {
+			if err := locks.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		<-done
+		if err := locks.Err(); !errors.Is(err, lockmgr.ErrReleased) {
+			t.Errorf("after the release: %v", err)
+		}
+		nothingLeft(t, client)
+	}
+}
+
+func TestAcquireAllFencesGrow(t *testing.T) {
+	_, client := redistest.Mini(t)
+	m := manager(t, client, lockmgr.Options{})
+	last := map[string]int64{}
+	for _, names := range [][]string{{"a", "b"}, {"b", "c"}, {"a"}, {"c", "b", "a"}} {
+		locks, err := m.AcquireAll(t.Context(), names...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for lock := range locks.Each() {
+			if lock.Fence() <= last[lock.Name()] {
+				t.Errorf("fence of %s is %d after %d", lock.Name(), lock.Fence(), last[lock.Name()])
+			}
+			last[lock.Name()] = lock.Fence()
+		}
+		if err := locks.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAcquireAllOrNone(t *testing.T) {
+	reason := errors.New("the player closed the window")
+	for _, held := range []string{"a", "b", "c"} {
+		synctest.Test(t, func(t *testing.T) {
+			_, client := redistest.Mini(t)
+			m := manager(t, client, lockmgr.Options{TTL: time.Minute})
+			holder := hold(t, m, held)
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, reason)
+			defer cancel()
+			if _, err := m.AcquireAll(ctx, "a", "b", "c"); !errors.Is(err, reason) || !errors.Is(err, lockmgr.ErrHeld) {
+				t.Errorf("while %s is held: %v", held, err)
+			}
+			if err := holder.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			nothingLeft(t, client)
+			if _, err := m.AcquireAll(ctx, "a", "b"); !errors.Is(err, reason) {
+				t.Errorf("with a context that has ended: %v", err)
+			}
+		})
+	}
+}
+
+// What the client reports as lost was executed: nothing may stay behind.
+func TestAcquireAllLostReplies(t *testing.T) {
+	for lost := 1; lost <= 4; lost++ { // which acquiring request; from the 2nd on, one lock is held at first
+		synctest.Test(t, func(t *testing.T) {
+			r, client := redistest.Mini(t)
+			m := manager(t, client, lockmgr.Options{TTL: time.Minute})
+			if locks, err := m.AcquireAll(t.Context(), "a", "b"); err != nil || locks.Release(t.Context()) != nil {
+				t.Fatal("warm-up failed")
+			}
+			if lost > 1 {
+				other := hold(t, manager(t, redistest.MiniClient(t, r), lockmgr.Options{}), "a")
+				time.AfterFunc(3*lockmgr.DefaultPoll/2, func() { _ = other.Release(t.Context()) })
+			}
+			requests := 0
+			client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+				if !strings.HasPrefix(cmd.Name(), "eval") {
+					return nil
+				}
+				if requests++; requests == lost {
+					return io.ErrUnexpectedEOF
+				}
+				return nil
+			}})
+			if _, err := m.AcquireAll(t.Context(), "a", "b", "c"); !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("reply %d was lost: %v", lost, err)
+			}
+			time.Sleep(time.Second) // the other holder has gone
+			nothingLeft(t, client)
+		})
+	}
+}
+
+// A lock that is free for a moment belongs to who has waited for it.
+func TestAcquireAllDoesNotOvertake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, client := redistest.Mini(t)
+		first := manager(t, redistest.MiniClient(t, r), lockmgr.Options{Poll: 100 * time.Millisecond})
+		m := manager(t, client, lockmgr.Options{Poll: time.Millisecond})
+		hold(t, first, "b")
+		var order []string
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			lock, err := first.Acquire(t.Context(), "b")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			order = append(order, "waiter")
+			time.Sleep(time.Second)
+			_ = lock.Release(t.Context())
+		})
+		time.Sleep(10 * time.Millisecond)
+		client.Del(t.Context(), m.Key("b")) // as if it had expired: nobody is woken
+		locks, err := m.AcquireAll(t.Context(), "a", "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		order = append(order, "all")
+		wg.Wait()
+		if !slices.Equal(order, []string{"waiter", "all"}) {
+			t.Errorf("order is %v", order)
+		}
+		_ = locks.Release(t.Context())
+		nothingLeft(t, client)
+	})
+}
+
+func TestAcquireAllBadInput(t *testing.T) {
+	_, client := redistest.Mini(t)
+	sent := 0
+	client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error { sent++; return nil }})
+	m := manager(t, client, lockmgr.Options{})
+	for _, tt := range []struct {
+		names []string
+		says  string
+	}{
+		{nil, "names is empty"},
+		{[]string{"a", ""}, "names[1]"},
+		{[]string{strings.Repeat("x", lockmgr.MaxName+1), "a"}, "names[0]"},
+	} {
+		if _, err := m.AcquireAll(t.Context(), tt.names...); !errors.Is(err, lockmgr.ErrInvalid) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%q: %v, want an error that says %s", tt.names, err, tt.says)
+		}
+	}
+	m.Close()
+	for _, names := range [][]string{{"a"}, {"a", "b"}} {
+		if _, err := m.AcquireAll(t.Context(), names...); !errors.Is(err, lockmgr.ErrClosed) {
+			t.Errorf("of a closed manager: %v", err)
+		}
+	}
+	if sent != 0 {
+		t.Errorf("%d commands were sent", sent)
+	}
+}
+
+// On Cluster one request takes locks of one slot only, and two names may be one.
+func TestAcquireAllOnCluster(t *testing.T) {
+	client := redistest.StartCluster(t).Client()
+	m := manager(t, client, lockmgr.Options{TTL: 30 * time.Second})
+	var commands atomic.Int32
+	client.AddHook(redistest.Hook{After: func(context.Context, redis.Cmder) error { commands.Add(1); return nil }})
+	for _, tt := range []struct {
+		names, taken []string
+		requests     int32 // once the scripts are known
+	}{
+		{[]string{"c", "b", "a"}, []string{"a", "b", "c"}, 3},
+		{[]string{"y{t}", "x{t}"}, []string{"x{t}", "y{t}"}, 1},
+		{[]string{"a", "{a}"}, []string{"a"}, 1},
+	} {
+		for _, known := range []bool{false, true} {
+			commands.Store(0)
+			locks, err := m.AcquireAll(t.Context(), tt.names...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := commands.Load(); known && n != tt.requests {
+				t.Errorf("%v took %d requests, want %d", tt.names, n, tt.requests)
+			}
+			if got := namesOf(locks); !slices.Equal(got, tt.taken) {
+				t.Errorf("%v took %v, want %v", tt.names, got, tt.taken)
+			}
+			if locks.Lock(tt.names[1]) == nil {
+				t.Errorf("no lock %q", tt.names[1])
+			}
+			if err := locks.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	first, err := m.AcquireAll(t.Context(), "a", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := m.AcquireAll(ctx, "b", "c", "0"); !errors.Is(err, lockmgr.ErrHeld) {
+		t.Errorf("while b is held: %v", err)
+	}
+	for _, name := range []string{"c", "0"} {
+		if n := client.Exists(t.Context(), m.Key(name)).Val(); n != 0 {
+			t.Errorf("%s is left over", name)
+		}
+	}
+	if err := first.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

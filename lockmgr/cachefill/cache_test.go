@@ -1,0 +1,280 @@
+package cachefill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
+)
+
+// newNode returns the cache of one process, closed with the test.
+func newNode(t testing.TB, client redis.UniversalClient, opts Options) *Cache {
+	t.Helper()
+	locks, err := lockmgr.New(client, lockmgr.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(locks.Close)
+	c, err := New(locks, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// nodes returns the caches of several processes, and one more client.
+func nodes(t testing.TB, n int, opts Options) ([]*Cache, *redis.Client) {
+	t.Helper()
+	r, client := redistest.Mini(t)
+	all := make([]*Cache, n)
+	for i := range all {
+		all[i] = newNode(t, redistest.MiniClient(t, r), opts)
+	}
+	return all, client
+}
+
+// loader counts its calls and takes a while.
+func loader(calls *atomic.Int32, takes time.Duration) Loader {
+	return func(context.Context) ([]byte, error) {
+		n := calls.Add(1)
+		time.Sleep(takes)
+		return fmt.Appendf(nil, "value %d", n), nil
+	}
+}
+
+func mustNotLoad(context.Context) ([]byte, error) { panic("must not be called") }
+
+func want(t testing.TB, c *Cache, load Loader, value string) {
+	t.Helper()
+	got, err := c.Get(t.Context(), "k", load)
+	if err != nil || string(got) != value {
+		t.Errorf("%q, %v; want %q", got, err, value)
+	}
+}
+
+// everythingExpires expects that all keys have a TTL.
+func everythingExpires(t testing.TB, client redis.UniversalClient) {
+	t.Helper()
+	for _, key := range client.Keys(t.Context(), "*").Val() {
+		if ttl := client.PTTL(t.Context(), key).Val(); ttl <= 0 {
+			t.Errorf("%s has TTL %v", key, ttl)
+		}
+	}
+}
+
+// free expects that nobody loads, or waits for the lock.
+func free(t testing.TB, c *Cache, client redis.UniversalClient) {
+	t.Helper()
+	e, err := c.entry("k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := client.Exists(t.Context(), c.locks.Keys(e.lock)[:2]...).Val(); n != 0 {
+		t.Error("the lock is left over")
+	}
+	everythingExpires(t, client)
+}
+
+// Whatever the moment at which callers ask, one of all nodes' loads.
+func TestOneLoadForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, client := nodes(t, 5, Options{})
+		var calls atomic.Int32
+		for round := 1; round <= 3; round++ { // the later ones at an entry that has expired
+			var wg sync.WaitGroup
+			for _, c := range all {
+				for i := range 20 {
+					wg.Go(func() {
+						time.Sleep(time.Duration(i%5) * 150 * time.Millisecond)
+						want(t, c, loader(&calls, 500*time.Millisecond), fmt.Sprintf("value %d", round))
+					})
+				}
+			}
+			wg.Wait()
+			if n := calls.Load(); n != int32(round) {
+				t.Fatalf("%d loads in %d rounds", n, round)
+			}
+			free(t, all[0], client)
+			time.Sleep(DefaultFresh)
+		}
+		time.Sleep(10 * time.Minute) // the last fence goes after that
+		if keys := client.Keys(t.Context(), "*").Val(); len(keys) != 0 {
+			t.Errorf("left over: %v", keys)
+		}
+	})
+}
+
+// The same on real servers: the loader waits until all other nodes wait for it.
+func testOneLoad(t *testing.T, clients []redis.UniversalClient) {
+	var calls atomic.Int32
+	var others sync.WaitGroup
+	others.Add(len(clients) - 1)
+	load := func(context.Context) ([]byte, error) {
+		calls.Add(1)
+		others.Wait()
+		return []byte("value"), nil
+	}
+	var wg sync.WaitGroup
+	for _, client := range clients {
+		looked := sync.OnceFunc(others.Done)
+		client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+			if cmd.Name() == "get" { // only who waits for another asks so
+				looked()
+			}
+			return nil
+		}})
+		c := newNode(t, client, Options{Poll: 10 * time.Millisecond, Load: time.Minute, Wait: time.Minute})
+		for range 25 {
+			wg.Go(func() { want(t, c, load, "value") })
+		}
+	}
+	wg.Wait()
+	if n := calls.Load(); n != 1 {
+		t.Errorf("%d loads", n)
+	}
+}
+
+func TestOneLoadOnRedis(t *testing.T) {
+	server := redistest.Start(t)
+	testOneLoad(t, []redis.UniversalClient{server.Client(), server.Client(), server.Client(), server.Client()})
+	everythingExpires(t, server.Client())
+}
+
+func TestOneLoadOnCluster(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	testOneLoad(t, []redis.UniversalClient{cluster.Client(), cluster.Client(), cluster.Client()})
+	c := newNode(t, cluster.Client(), Options{})
+	for _, key := range []string{"{k}", "k}", "{"} {
+		if _, err := c.Get(t.Context(), key, loader(new(atomic.Int32), 0)); !errors.Is(err, ErrInvalid) {
+			t.Errorf("key %q: %v", key, err)
+		}
+	}
+}
+
+// Somebody loads between the moment when we find no value and the lock.
+func TestLoadedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, client := redistest.Mini(t)
+		late := redistest.MiniClient(t, r)
+		c, other := newNode(t, late, Options{}), newNode(t, client, Options{})
+		var meanwhile func()
+		late.AddHook(redistest.Hook{After: func(context.Context, redis.Cmder) error {
+			if meanwhile != nil { // the first request was the look
+				do := meanwhile
+				meanwhile = nil
+				do()
+			}
+			return nil
+		}})
+		broken := errors.New("the database is on fire")
+		meanwhile = func() {
+			_, err := other.Get(t.Context(), "k", func(context.Context) ([]byte, error) { return nil, broken })
+			if !errors.Is(err, broken) {
+				t.Error(err)
+			}
+		}
+		if _, err := c.Get(t.Context(), "k", mustNotLoad); !errors.Is(err, ErrLoadFailed) {
+			t.Errorf("after a load that failed meanwhile: %v", err)
+		}
+		time.Sleep(time.Millisecond)
+		meanwhile = func() { want(t, other, loader(new(atomic.Int32), 0), "value 1") }
+		want(t, c, mustNotLoad, "value 1")
+		free(t, c, client)
+	})
+}
+
+func TestFreshThenStaleThenGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, client := nodes(t, 3, Options{Fresh: time.Minute, Stale: time.Minute})
+		var calls atomic.Int32
+		load := loader(&calls, time.Second)
+		want(t, all[0], load, "value 1")
+		atOnce := func(value string) {
+			t.Helper()
+			start := time.Now()
+			var wg sync.WaitGroup
+			for _, c := range all {
+				for range 10 {
+					wg.Go(func() { want(t, c, load, value) })
+				}
+			}
+			wg.Wait()
+			if took := time.Since(start); took != 0 {
+				t.Errorf("took %v", took)
+			}
+		}
+		time.Sleep(time.Minute - time.Millisecond)
+		atOnce("value 1")
+		if n := calls.Load(); n != 1 {
+			t.Errorf("%d loads of a fresh value", n)
+		}
+		time.Sleep(time.Millisecond)
+		for range 5 { // while one caller refreshes it
+			atOnce("value 1")
+			time.Sleep(199 * time.Millisecond)
+		}
+		time.Sleep(15 * time.Millisecond)
+		atOnce("value 2")
+		time.Sleep(2*time.Minute - 20*time.Millisecond)
+		atOnce("value 2") // stale for the last time
+		time.Sleep(2 * time.Second)
+		atOnce("value 3")
+		time.Sleep(2 * time.Minute) // nothing is left to serve
+		start := time.Now()
+		want(t, all[1], load, "value 4")
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("took %v", took)
+		}
+		if n := calls.Load(); n != 4 {
+			t.Errorf("%d loads, want 4", n)
+		}
+		free(t, all[0], client)
+	})
+}
+
+// A refresh that takes longer than others wait for it is no failure: they have the
+// old value.
+func TestSlowRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, client := redistest.Mini(t)
+		opts := Options{Fresh: time.Minute, Stale: time.Hour, Load: time.Minute, Failed: func(_ string, err error) {
+			t.Errorf("told %v", err)
+		}}
+		first, second := newNode(t, client, opts), redistest.MiniClient(t, r)
+		var looks atomic.Int32
+		second.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+			if cmd.Name() == "get" {
+				looks.Add(1)
+			}
+			return nil
+		}})
+		c := newNode(t, second, opts)
+		var calls atomic.Int32
+		load := loader(&calls, 10*time.Second)
+		want(t, c, load, "value 1")
+		time.Sleep(time.Minute)
+		want(t, first, load, "value 1")
+		for range 90 { // 9 s
+			want(t, c, load, "value 1")
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := looks.Load(); n > 91 {
+			t.Errorf("%d looks at who loads: more than one caller waits", n)
+		}
+		time.Sleep(10 * time.Second)
+		want(t, c, load, "value 2")
+		if n := calls.Load(); n != 2 {
+			t.Errorf("%d loads", n)
+		}
+	})
+}

@@ -1,0 +1,205 @@
+package cachefill
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
+)
+
+func TestLoadErrorReachesAll(t *testing.T) {
+	broken := errors.New("the database is on fire")
+	synctest.Test(t, func(t *testing.T) {
+		all, client := nodes(t, 4, Options{})
+		var calls, here, elsewhere atomic.Int32
+		load := func(context.Context) ([]byte, error) {
+			calls.Add(1)
+			time.Sleep(time.Second)
+			return []byte("half a value"), broken
+		}
+		for round := 1; round <= 2; round++ { // who comes later tries again
+			var wg sync.WaitGroup
+			start := time.Now()
+			for i, c := range all {
+				for j := range 10 {
+					wg.Go(func() {
+						time.Sleep(time.Duration(i*10+j) * time.Millisecond)
+						_, err := c.Get(t.Context(), "k", load)
+						switch {
+						case errors.Is(err, broken):
+							here.Add(1)
+						case errors.Is(err, ErrLoadFailed) && errors.Is(err, ErrNotFilled) && strings.Contains(err.Error(), broken.Error()):
+							elsewhere.Add(1)
+						default:
+							t.Errorf("unexpected: %v", err)
+						}
+					})
+				}
+			}
+			wg.Wait()
+			if took := time.Since(start); took > time.Second+2*lockmgr.DefaultVanishPoll {
+				t.Errorf("the error took %v", took)
+			}
+			if n := calls.Load(); n != int32(round) {
+				t.Errorf("%d loads in %d rounds", n, round)
+			}
+			free(t, all[0], client)
+			if n := client.Exists(t.Context(), "Cache:k").Val(); n != 0 {
+				t.Error("a failed load has stored something")
+			}
+		}
+		if here.Load() != 20 || elsewhere.Load() != 60 {
+			t.Errorf("%d got the error in its process, %d elsewhere", here.Load(), elsewhere.Load())
+		}
+		want(t, all[2], loader(new(atomic.Int32), 0), "value 1")
+		if n := client.Exists(t.Context(), "Lock:Cache:k:Fill:Failure").Val(); n != 0 {
+			t.Error("the failure is still known")
+		}
+	})
+}
+
+// While the loads of a stale value fail it is served on, and not every call tries.
+func TestFailedRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told atomic.Int32
+		all, _ := nodes(t, 2, Options{Fresh: time.Minute, Stale: time.Hour, Failed: func(key string, err error) {
+			if key != "k" || !strings.Contains(err.Error(), "on fire") {
+				t.Errorf("told %q, %v", key, err)
+			}
+			told.Add(1)
+		}})
+		want(t, all[0], loader(new(atomic.Int32), 0), "value 1")
+		time.Sleep(time.Minute)
+		var calls atomic.Int32
+		for range 1000 { // 10 s
+			for _, c := range all {
+				want(t, c, func(context.Context) ([]byte, error) {
+					calls.Add(1)
+					return nil, errors.New("the database is on fire")
+				}, "value 1")
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n := calls.Load(); n < 9 || n > 11 {
+			t.Errorf("%d loads in 10s, with a backoff of %v", n, DefaultBackoff)
+		}
+		if told.Load() < calls.Load() {
+			t.Errorf("told of %d failures of %d", told.Load(), calls.Load())
+		}
+	})
+}
+
+func TestLoaderPanics(t *testing.T) {
+	broken := errors.New("index out of range")
+	for name, tt := range map[string]struct {
+		load  Loader
+		check func(*PanicError) bool
+	}{
+		"panic":  {func(context.Context) ([]byte, error) { panic("oh no") }, func(p *PanicError) bool { return p.Value == "oh no" }},
+		"error":  {func(context.Context) ([]byte, error) { panic(broken) }, func(p *PanicError) bool { return errors.Is(p, broken) }},
+		"goexit": {func(context.Context) ([]byte, error) { runtime.Goexit(); return nil, nil }, func(p *PanicError) bool { return p.Value == nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all, client := nodes(t, 2, Options{})
+				var wg sync.WaitGroup
+				for range 3 {
+					wg.Go(func() {
+						_, err := all[0].Get(t.Context(), "k", func(ctx context.Context) ([]byte, error) {
+							time.Sleep(time.Second)
+							return tt.load(ctx)
+						})
+						var p *PanicError
+						if !errors.As(err, &p) || !tt.check(p) || len(p.Stack) == 0 {
+							t.Errorf("in its process: %v", err)
+						}
+					})
+				}
+				time.Sleep(time.Millisecond)
+				_, err := all[1].Get(t.Context(), "k", mustNotLoad)
+				if !errors.Is(err, ErrLoadFailed) {
+					t.Errorf("elsewhere: %v", err)
+				}
+				wg.Wait()
+				free(t, all[0], client)
+				want(t, all[1], loader(new(atomic.Int32), 0), "value 1")
+			})
+		})
+	}
+}
+
+func TestTimeouts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, client := nodes(t, 2, Options{Load: 20 * time.Second})
+		var wg sync.WaitGroup
+		wg.Go(func() { // a load takes its time, with its lock kept
+			start := time.Now()
+			_, err := all[0].Get(t.Context(), "k", func(ctx context.Context) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
+			if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 20*time.Second {
+				t.Errorf("%v after %v", err, time.Since(start))
+			}
+		})
+		time.Sleep(time.Second)
+		start := time.Now()
+		_, err := all[1].Get(t.Context(), "k", loader(new(atomic.Int32), 0))
+		if !errors.Is(err, ErrTimeout) || time.Since(start) != lockmgr.DefaultVanishWait {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		time.Sleep(13 * time.Second) // waits for the end of it, and hears of it
+		if _, err = all[1].Get(t.Context(), "k", mustNotLoad); !errors.Is(err, ErrLoadFailed) || !strings.Contains(err.Error(), "longer than 20s") {
+			t.Errorf("after the load ran out of time: %v", err)
+		}
+		wg.Wait()
+		free(t, all[0], client)
+	})
+}
+
+// Its holder died: the entry is locked for a TTL, and nobody knows of a failure.
+func TestLoaderDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, client := nodes(t, 1, Options{})
+		e, _ := all[0].entry("k")
+		client.Set(t.Context(), all[0].locks.Key(e.lock), "a dead node's", lockmgr.DefaultVanishTTL)
+		// A failure from before we asked is not ours.
+		client.HSet(t.Context(), e.failure, "at", time.Now().Add(-time.Second).UnixMicro(), "message", "old")
+		client.PExpire(t.Context(), e.failure, time.Minute)
+		if _, err := all[0].Get(t.Context(), "k", mustNotLoad); !errors.Is(err, ErrNotFilled) || errors.Is(err, ErrLoadFailed) {
+			t.Errorf("%v", err)
+		}
+		want(t, all[0], loader(new(atomic.Int32), 0), "value 1")
+	})
+}
+
+// Redis is away: no value, no hidden load; and a value that was loaded is not lost.
+func TestRedisIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := redistest.Mini(t)
+		gone := errors.New("no route to host")
+		var away atomic.Bool
+		client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error {
+			if away.Load() {
+				return gone
+			}
+			return nil
+		}})
+		var told error
+		c := newNode(t, client, Options{Failed: func(_ string, err error) { told = err }})
+		want(t, c, func(context.Context) ([]byte, error) { away.Store(true); return []byte("v"), nil }, "v")
+		if !errors.Is(told, gone) {
+			t.Errorf("told %v", told)
+		}
+		if _, err := c.Get(t.Context(), "k", mustNotLoad); !errors.Is(err, gone) {
+			t.Errorf("%v", err)
+		}
+	})
+}

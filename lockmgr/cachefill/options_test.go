@@ -1,0 +1,88 @@
+package cachefill
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/embedded"
+	"roomd/lockmgr/redistest"
+)
+
+// Entries whose names look like another's other keys are entries of their own.
+func TestKeysDoNotMix(t *testing.T) {
+	_, client := redistest.Mini(t)
+	c := newNode(t, client, Options{})
+	keys := []string{"k", "k:Fill", "k:Fill:Failure", "k:Fill:Fence", "k:Fill:Queue", "k:Fence", "k:Queue", "{k}", "{", "", "\xff\x00"}
+	for range 2 {
+		for _, key := range keys {
+			value, err := c.Get(t.Context(), key, func(context.Context) ([]byte, error) { return []byte(key), nil })
+			if key == "" {
+				if !errors.Is(err, ErrInvalid) {
+					t.Errorf("empty key: %v", err)
+				}
+			} else if err != nil || string(value) != key {
+				t.Errorf("%q: %q, %v", key, value, err)
+			}
+		}
+	}
+	if value, err := c.Get(t.Context(), "empty", func(context.Context) ([]byte, error) { return nil, nil }); err != nil || len(value) != 0 {
+		t.Errorf("%q, %v", value, err)
+	}
+	if value, err := c.Get(t.Context(), "empty", mustNotLoad); err != nil || len(value) != 0 {
+		t.Errorf("an empty value is a value: %q, %v", value, err)
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	r := embedded.Start()
+	t.Cleanup(r.Close)
+	client := redistest.MiniClient(t, r)
+	locks, err := lockmgr.New(client, lockmgr.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	sent := 0
+	client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error { sent++; return nil }})
+	for _, tt := range []struct {
+		locks *lockmgr.Manager
+		opts  Options
+		says  string
+	}{
+		{nil, Options{}, "locks"},
+		{locks, Options{Prefix: "a{b}"}, "Prefix"},
+		{locks, Options{Prefix: strings.Repeat("x", 129)}, "Prefix"},
+		{locks, Options{Fresh: -1}, "Fresh"},
+		{locks, Options{Fresh: time.Microsecond}, "Fresh"},
+		{locks, Options{Stale: -1}, "Stale"},
+		{locks, Options{Stale: 1500 * time.Microsecond}, "Stale"},
+		{locks, Options{Wait: -1}, "Wait"},
+		{locks, Options{Load: -1}, "Load"},
+		{locks, Options{Backoff: -1}, "Backoff"},
+		{locks, Options{Poll: time.Second}, "Backoff"},
+		{locks, Options{LockTTL: -1}, "LockTTL"},
+		{locks, Options{Poll: -1}, "Poll"},
+	} {
+		if _, err := New(tt.locks, tt.opts); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("New(%+v): %v, want an error that names %s", tt.opts, err, tt.says)
+		}
+	}
+	c := newNode(t, client, Options{})
+	for _, key := range []string{"", strings.Repeat("x", MaxKey+1)} {
+		if _, err := c.Get(t.Context(), key, mustNotLoad); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "key") {
+			t.Errorf("Get: %v", err)
+		}
+	}
+	if _, err := c.Get(t.Context(), "k", nil); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "load") {
+		t.Errorf("Get: %v", err)
+	}
+	if sent != 0 {
+		t.Errorf("%d commands were sent", sent)
+	}
+}

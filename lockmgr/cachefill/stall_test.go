@@ -1,0 +1,126 @@
+package cachefill
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
+)
+
+// A loader that wakes up after its lock has gone to another changes nothing.
+func TestStalledLoaderIsRefused(t *testing.T) {
+	for _, newer := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			r, client := redistest.Mini(t)
+			var told atomic.Int32
+			refused := 0
+			locks, err := lockmgr.New(redistest.MiniClient(t, r), lockmgr.Options{Observer: lockmgr.Observer{
+				StaleWrite: func(string) { refused++ },
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer locks.Close()
+			stalled, err := New(locks, Options{Load: time.Hour, Failed: func(_ string, err error) {
+				if !errors.Is(err, lockmgr.ErrLost) {
+					t.Errorf("told %v", err)
+				}
+				told.Add(1)
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stalled.Close()
+			other := newNode(t, client, Options{})
+			e, _ := stalled.entry("k")
+			expected := "old"
+			got, err := stalled.Get(t.Context(), "k", func(context.Context) ([]byte, error) {
+				client.Del(t.Context(), stalled.locks.Key(e.lock)) // its time is over, and it does not know yet
+				if newer {
+					want(t, other, loader(new(atomic.Int32), 0), "value 1")
+					expected = "value 1"
+				}
+				return []byte("old"), nil
+			})
+			if err != nil || string(got) != expected {
+				t.Errorf("%q, %v; want %q", got, err, expected)
+			}
+			if told.Load() != 1 || refused != 1 {
+				t.Errorf("told %d times, and the observer %d times", told.Load(), refused)
+			}
+			if got := client.HGet(t.Context(), "Cache:k", "value").Val(); newer && got != "value 1" || !newer && got != "" {
+				t.Errorf("the entry holds %q", got)
+			}
+		})
+	}
+}
+
+// A loader that loses its lock is told, and its callers do not wait for it.
+func TestLoaderLosesItsLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, client := redistest.Mini(t)
+		cut := redistest.MiniClient(t, r)
+		c := newNode(t, cut, Options{Wait: time.Minute})
+		var away atomic.Bool
+		cut.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error {
+			if away.Load() {
+				return errors.New("no route to host")
+			}
+			return nil
+		}})
+		release := make(chan struct{})
+		start := time.Now()
+		_, err := c.Get(t.Context(), "k", func(ctx context.Context) ([]byte, error) {
+			away.Store(true)
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), lockmgr.ErrUnreachable) {
+				t.Errorf("cancelled by %v", context.Cause(ctx))
+			}
+			<-release
+			return []byte("too late"), nil
+		})
+		if !errors.Is(err, lockmgr.ErrUnreachable) || time.Since(start) > lockmgr.DefaultVanishTTL {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		want(t, newNode(t, client, Options{}), loader(new(atomic.Int32), 0), "value 1")
+		away.Store(false)
+		close(release)
+		c.Close()
+		if got := client.HGet(t.Context(), "Cache:k", "value").Val(); got != "value 1" {
+			t.Errorf("the entry holds %q", got)
+		}
+	})
+}
+
+// A store whose reply was lost and that the client sends again has succeeded.
+func TestStoreSentTwice(t *testing.T) {
+	_, client := redistest.Mini(t)
+	c := newNode(t, client, Options{})
+	e, _ := c.entry("k")
+	_, lock, err := c.locks.AcquireOrVanish(t.Context(), e.lock, lockmgr.VanishOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if stored, err := c.store(t.Context(), e, lock, []byte("v")); !stored || err != nil {
+			t.Errorf("%v, %v", stored, err)
+		}
+	}
+	client.HSet(t.Context(), e.value, "value", "newer", "by", "another")
+	if stored, err := c.store(t.Context(), e, lock, []byte("v")); stored || err != nil {
+		t.Errorf("over a newer value: %v, %v", stored, err)
+	}
+	if told, err := c.fail(t.Context(), e, lock, errors.New("no")); told || err != nil {
+		t.Errorf("failure without the lock: %v, %v", told, err)
+	}
+	if got := client.HGet(t.Context(), e.value, "value").Val(); got != "newer" {
+		t.Errorf("the entry holds %q", got)
+	}
+}

@@ -1,0 +1,145 @@
+package lockmgr_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
+)
+
+// What is held already stays held for as long as the rest takes, and no longer
+// than its TTL after that.
+func TestAcquireAllKeepsWhatItHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, client := redistest.Mini(t)
+		m := manager(t, client, lockmgr.Options{Poll: 100 * time.Millisecond})
+		other := manager(t, redistest.MiniClient(t, r), lockmgr.Options{})
+		last := hold(t, other, "c")
+		last.KeepAlive()
+		time.AfterFunc(time.Minute+time.Second/2, func() { _ = last.Release(t.Context()) })
+		time.AfterFunc(59*time.Second, func() {
+			for _, name := range []string{"a", "b"} {
+				if _, err := other.TryAcquire(t.Context(), name); !errors.Is(err, lockmgr.ErrHeld) {
+					t.Errorf("%s while c is waited for: %v", name, err)
+				}
+			}
+		})
+		locks, err := m.AcquireAll(t.Context(), "a", "b", "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := time.Until(locks.Deadline())
+		if left < lockmgr.DefaultTTL/2 || left > lockmgr.DefaultTTL {
+			t.Errorf("%v are left", left)
+		}
+		if err := locks.Err(); err != nil {
+			t.Error(err)
+		}
+		got := time.Now()
+		<-locks.Done()
+		if after := time.Since(got); after != left {
+			t.Errorf("over after %v, the deadline was in %v", after, left)
+		}
+		if err := locks.Err(); !errors.Is(err, lockmgr.ErrExpired) {
+			t.Errorf("after the deadline: %v", err)
+		}
+		_ = locks.Release(t.Context())
+
+		locks, err = m.AcquireAll(t.Context(), "a", "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		locks.KeepAlive()
+		time.Sleep(time.Minute)
+		if err := locks.Release(t.Context()); err != nil {
+			t.Errorf("after a minute of KeepAlive: %v", err)
+		}
+	})
+}
+
+func TestAcquireAllLosesOneWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := redistest.Mini(t)
+		m := manager(t, client, lockmgr.Options{Poll: 100 * time.Millisecond})
+		last := hold(t, m, "c")
+		last.KeepAlive()
+		time.AfterFunc(5*time.Second, func() { client.Set(t.Context(), m.Key("b"), "thief", time.Minute) })
+		start := time.Now()
+		_, err := m.AcquireAll(t.Context(), "a", "b", "c")
+		if !errors.Is(err, lockmgr.ErrStolen) || !strings.Contains(err.Error(), `"b"`) {
+			t.Errorf("b was stolen: %v", err)
+		}
+		if after := time.Since(start); after > 5*time.Second+lockmgr.DefaultTTL/3 {
+			t.Errorf("noticed after %v", after)
+		}
+		if got := client.Del(t.Context(), m.Key("b")).Val(); got != 1 {
+			t.Error("the thief's lock is gone")
+		}
+		if err := last.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		nothingLeft(t, client)
+	})
+}
+
+// One hold that is lost is told, and keeps none of the others.
+func TestLocksReleaseAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := redistest.Mini(t)
+		m := manager(t, client, lockmgr.Options{})
+		locks, err := m.AcquireAll(t.Context(), "a", "b", "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := locks.Done()
+		locks.KeepAlive()
+		client.Del(t.Context(), m.Key("b"))
+		<-done
+		for range 2 {
+			if err := locks.Err(); !errors.Is(err, lockmgr.ErrStolen) || !strings.Contains(err.Error(), `"b"`) {
+				t.Errorf("b was deleted: %v", err)
+			}
+			if err := locks.Release(t.Context()); !errors.Is(err, lockmgr.ErrStolen) {
+				t.Errorf("release: %v", err)
+			}
+		}
+		nothingLeft(t, client)
+	})
+}
+
+// The last one taken goes first, and a loss that nobody has looked at is not
+// forgotten.
+func TestLocksReleaseInReverse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := redistest.Mini(t)
+		var order []string
+		m := manager(t, client, lockmgr.Options{Observer: lockmgr.Observer{
+			Released: func(name string, _ time.Duration) { order = append(order, name) },
+		}})
+		locks, err := m.AcquireAll(t.Context(), "a", "b", "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lockmgr.DefaultTTL / 2)
+		for _, name := range []string{"a", "c"} {
+			if err := locks.Lock(name).Extend(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(lockmgr.DefaultTTL / 2)
+		if err := locks.Release(t.Context()); !errors.Is(err, lockmgr.ErrExpired) || !strings.Contains(err.Error(), `"b"`) {
+			t.Errorf("release: %v", err)
+		}
+		if err := locks.Err(); !errors.Is(err, lockmgr.ErrExpired) || !strings.Contains(err.Error(), `"b"`) {
+			t.Errorf("b has expired: %v", err)
+		}
+		if !slices.Equal(order, []string{"c", "a"}) {
+			t.Errorf("released in the order %v", order)
+		}
+	})
+}

@@ -2,11 +2,15 @@ package lockmgr
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 )
+
+// suffixes make the keys and the channel that stand beside a lock's own key.
+var suffixes = []string{":Queue", ":Fence", ":Wake"}
 
 // newToken returns a value that no other hold has or will have.
 func newToken(name string) string { return name + ":" + uuid.NewString() }
@@ -18,6 +22,8 @@ func (m *Manager) checkName(name string) error {
 		return fmt.Errorf("lockmgr: name is empty: %w", ErrInvalid)
 	case len(name) > MaxName:
 		return fmt.Errorf("lockmgr: name is %d bytes long, at most %d are allowed: %w", len(name), MaxName, ErrInvalid)
+	case slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(name, s) }):
+		return fmt.Errorf("lockmgr: name %q ends like a key of another lock (%s): %w", name, strings.Join(suffixes, " "), ErrInvalid)
 	case m.cluster && strings.ContainsAny(name, "{}") && !hasHashTag(name):
 		return fmt.Errorf("lockmgr: name %q holds braces that are no hash tag: %w", name, ErrInvalid)
 	}
@@ -53,14 +59,17 @@ func (m *Manager) Keys(name string) []string {
 // Args returns the first arguments of a script that is built on [Lua]: those of
 // lock_at.
 func (m *Manager) Args() []any {
+	return m.args()
+}
+
+func (m *Manager) args(more ...any) []any {
 	publish := "PUBLISH"
 	if m.cluster {
 		publish = "SPUBLISH"
 	}
-	return []any{publish, m.opts.Claim.Milliseconds()}
+	all := make([]any, 0, 2+len(more))
+	return append(append(all, publish, m.opts.Claim.Milliseconds()), more...)
 }
-
-func (m *Manager) args(more ...any) []any { return append(m.Args(), more...) }
 
 // wakeChannel is where the token is told whose turn it is.
 func (m *Manager) wakeChannel(name string) string { return m.Key(name) + ":Wake" }

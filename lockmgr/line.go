@@ -36,7 +36,7 @@ type line struct {
 type waiter struct {
 	line  *line
 	token string
-	first chan struct{} // closed when it is its turn to ask Redis
+	first chan struct{} // closed when it is its turn to ask Redis; nil if it is from the start
 	wake  chan struct{} // says that the lock is for this token now
 	given chan *grant   // takes a hold that this process passes on
 	gone  bool          // guarded by Manager.mu: it gave up
@@ -72,11 +72,11 @@ func (m *Manager) join(ctx context.Context, name string) (*waiter, error) {
 				ErrBusy, ahead, l.pace.Round(time.Microsecond), time.Until(deadline).Round(time.Microsecond))
 		}
 	}
-	w := &waiter{line: l, token: newToken(name), first: make(chan struct{}), wake: make(chan struct{}, 1), given: make(chan *grant, 1)}
-	l.waiters = append(l.waiters, w)
-	if ahead == 0 {
-		close(w.first)
+	w := &waiter{line: l, token: newToken(name), wake: make(chan struct{}, 1), given: make(chan *grant, 1)}
+	if ahead > 0 {
+		w.first = make(chan struct{})
 	}
+	l.waiters = append(l.waiters, w)
 	return w, nil
 }
 

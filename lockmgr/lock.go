@@ -24,8 +24,9 @@ type Lock struct {
 	expiry   *time.Timer        // guarded by mu: runs if done is not nil
 	keeper   *time.Timer        // guarded by mu: the watchdog's next extension, nil if it is off
 	silent   bool               // guarded by mu: the watchdog's last extension was not answered
+	giving   bool               // guarded by mu: a release runs
 	cancel   context.CancelFunc // guarded by mu: of the extension that runs
-	idle     sync.Cond          // on mu: no extension runs
+	idle     sync.Cond          // on mu: an extension or a release has ended
 }
 
 func newLock(m *Manager, name, token string, g *grant) *Lock {
@@ -142,6 +143,9 @@ func (l *Lock) extendLocked(ctx context.Context) error {
 	if err := l.errLocked(); err != nil {
 		return fmt.Errorf("lockmgr: extend %q: %w", l.name, err)
 	}
+	if l.giving {
+		return fmt.Errorf("lockmgr: extend %q: %w", l.name, ErrReleased)
+	}
 	ctx, l.cancel = context.WithCancel(ctx)
 	l.mu.Unlock()
 	sent := time.Now()
@@ -185,13 +189,18 @@ func (l *Lock) Release(ctx context.Context) error {
 		l.keeper.Stop()
 		l.keeper = nil
 	}
-	for l.cancel != nil {
+	for l.cancel != nil || l.giving {
 		l.idle.Wait()
 	}
 	if errors.Is(l.over, ErrReleased) {
 		return nil
 	}
+	l.giving = true
+	l.mu.Unlock() // Err and Done answer while Redis is asked
 	given, err := l.m.release(ctx, l.name, l.token)
+	l.mu.Lock()
+	l.giving = false
+	l.idle.Broadcast()
 	switch {
 	case err != nil:
 		return fmt.Errorf("lockmgr: release %q: %w", l.name, err)

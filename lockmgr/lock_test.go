@@ -243,3 +243,32 @@ func TestObserver(t *testing.T) {
 		}
 	})
 }
+
+// While Redis is asked for a release, the lock answers, and is not extended.
+func TestALockAnswersDuringItsRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 1, Options{})
+		goOn := make(chan struct{})
+		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, releaseScript) {
+				<-goOn
+			}
+			return nil
+		}})
+		lock := mustAcquire(t, managers[0], "a")
+		released := make(chan error)
+		go func() { released <- lock.Release(t.Context()) }()
+		synctest.Wait()
+		if err := lock.Err(); err != nil {
+			t.Errorf("meanwhile: %v", err)
+		}
+		if err := lock.Extend(t.Context()); !errors.Is(err, ErrReleased) {
+			t.Errorf("extend meanwhile: %v", err)
+		}
+		close(goOn)
+		if err := <-released; err != nil {
+			t.Errorf("release: %v", err)
+		}
+		checkClean(t, clients[0])
+	})
+}

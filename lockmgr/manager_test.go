@@ -361,7 +361,7 @@ func TestBadInput(t *testing.T) {
 		}
 	}
 	m := newManager(t, client, Options{})
-	for _, name := range []string{"", strings.Repeat("x", MaxName+1)} {
+	for _, name := range []string{"", strings.Repeat("x", MaxName+1), "a:Queue", "a:Fence", "a:Wake"} {
 		if _, err := m.Acquire(t.Context(), name); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "name") {
 			t.Errorf("Acquire: %v", err)
 		}

@@ -18,12 +18,14 @@ func (m *Manager) wait(ctx context.Context, w *waiter) (g *grant, err error) {
 		}
 		m.part(w, err == nil)
 	}()
-	select {
-	case <-w.first:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", ErrHeld, context.Cause(ctx))
-	case <-m.life.Done():
-		return nil, ErrClosed
+	if w.first != nil {
+		select {
+		case <-w.first:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", ErrHeld, context.Cause(ctx))
+		case <-m.life.Done():
+			return nil, ErrClosed
+		}
 	}
 	if w.next {
 		// This process holds the lock and will most likely pass it on. If that

@@ -245,48 +245,6 @@ func TestGivingUp(t *testing.T) {
 
 func second(_ *Lock, err error) error { return err }
 
-// The heir gives up while the lock is on its way to it within the process: it
-// must go on to who is next.
-func TestAnHeirThatGaveUp(t *testing.T) {
-	for _, replyLost := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			managers, clients := nodes(t, 1, Options{})
-			m := managers[0]
-			holder := mustAcquire(t, m, "a")
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			gaveUp := make(chan error)
-			go func() { gaveUp <- second(m.Acquire(ctx, "a")) }()
-			synctest.Wait()
-			next := make(chan *Lock)
-			go func() { next <- mustAcquire(t, m, "a") }()
-			synctest.Wait()
-			done := false
-			clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-				if !done && isScript(cmd, releaseScript) {
-					done = true
-					cancel()
-					<-gaveUp
-					if replyLost {
-						return errors.New("reply lost")
-					}
-				}
-				return nil
-			}})
-			err := holder.Release(t.Context())
-			if replyLost == (err == nil) {
-				t.Errorf("release: %v", err)
-			}
-			start := time.Now()
-			mustRelease(t, <-next)
-			if d := time.Since(start); d > DefaultPoll {
-				t.Errorf("the next one waited %v", d)
-			}
-			checkClean(t, clients[0])
-		})
-	}
-}
-
 func isScript(cmd redis.Cmder, s *redis.Script) bool {
 	switch cmd.Name() {
 	case "evalsha":
@@ -295,37 +253,6 @@ func isScript(cmd redis.Cmder, s *redis.Script) bool {
 		return redis.NewScript(cmd.Args()[1].(string)).Hash() == s.Hash()
 	}
 	return false
-}
-
-// A reply was lost on the way to the heir; the lock is the heir's all the same.
-func TestReleaseAgainAfterAHandoff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 1, Options{})
-		holder := mustAcquire(t, managers[0], "a")
-		got := make(chan *Lock)
-		go func() { got <- mustAcquire(t, managers[0], "a") }()
-		synctest.Wait()
-		lost := false
-		clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-			if !lost && isScript(cmd, releaseScript) {
-				lost = true
-				return errors.New("reply lost")
-			}
-			return nil
-		}})
-		if err := holder.Release(t.Context()); err == nil {
-			t.Fatal("the reply was not lost")
-		}
-		heir := <-got
-		if err := holder.Release(t.Context()); err != nil {
-			t.Errorf("release again: %v", err)
-		}
-		if token := clients[0].Get(t.Context(), "Lock:a").Val(); token != heir.Token() {
-			t.Errorf("releasing twice took the lock from the heir: it holds %q", token)
-		}
-		mustRelease(t, heir)
-		checkClean(t, clients[0])
-	})
 }
 
 func TestTooManyWait(t *testing.T) {
@@ -406,54 +333,6 @@ func TestALongWaitKeepsItsPlace(t *testing.T) {
 	})
 }
 
-// Nobody can pass by a clock that steps back, and fences do not fall with it.
-func TestAClockThatStepsBack(t *testing.T) {
-	onBoth(t, func(t *testing.T, client *redis.Client) {
-		m := newManager(t, client, Options{})
-		first := mustAcquire(t, m, "a")
-		ahead := float64(time.Now().Add(time.Hour).UnixMicro())
-		client.ZAdd(t.Context(), "Lock:a:Queue", redis.Z{Score: ahead, Member: "came first"})
-		if _, n, err := m.ask(t.Context(), "a", "came second", keepQueue); err != nil || n != 1 {
-			t.Errorf("%d ahead, %v", n, err)
-		}
-		if order := client.ZRange(t.Context(), "Lock:a:Queue", 0, -1).Val(); !slices.Equal(order, []string{"came first", "came second"}) {
-			t.Errorf("the queue is %v", order)
-		}
-		client.Del(t.Context(), "Lock:a:Queue")
-		mustRelease(t, first)
-
-		future := first.Fence() + int64(time.Hour/time.Microsecond)
-		client.Set(t.Context(), "Lock:a:Fence", future, time.Minute)
-		next := mustAcquire(t, m, "a")
-		if next.Fence() != future+1 {
-			t.Errorf("fence %d after %d", next.Fence(), future)
-		}
-		mustRelease(t, next)
-	})
-}
-
-// Fences grow from hold to hold, also when nothing is left in Redis between two.
-func TestFencesGrow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 2, Options{})
-		last := int64(0)
-		for i := range 40 {
-			lock := mustAcquire(t, managers[i%2], "a")
-			if lock.Fence() <= last {
-				t.Fatalf("fence %d after %d", lock.Fence(), last)
-			}
-			last = lock.Fence()
-			mustRelease(t, lock)
-			if i%10 == 9 {
-				time.Sleep(time.Hour)
-				if keys := clients[0].Keys(t.Context(), "*").Val(); len(keys) > 0 {
-					t.Errorf("after an idle hour %v are left", keys)
-				}
-			}
-		}
-	})
-}
-
 func TestCloseEndsTheWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 2, Options{})
@@ -474,39 +353,5 @@ func TestCloseEndsTheWaiting(t *testing.T) {
 		}
 		mustRelease(t, holder)
 		checkClean(t, clients[1])
-	})
-}
-
-// A waiter gives up before it has asked Redis for anything, while a release has
-// chosen it as heir already.
-func TestAnHeirThatNeverAsked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 1, Options{})
-		m := managers[0]
-		holder := mustAcquire(t, m, "a")
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		w, err := m.join(ctx, "a")
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.next = true // it follows a holder of this process, and has not asked yet
-		gaveUp := make(chan error, 1)
-		released := false
-		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if !released && isScript(cmd, releaseScript) {
-				released = true
-				cancel() // after the heir was chosen, before Redis hears of it
-				<-gaveUp
-			}
-			return nil
-		}})
-		go func() {
-			_, err := m.wait(ctx, w)
-			gaveUp <- err
-		}()
-		synctest.Wait()
-		mustRelease(t, holder)
-		checkClean(t, clients[0])
 	})
 }

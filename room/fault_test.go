@@ -1,0 +1,212 @@
+package room
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
+)
+
+// The holder stalls past its TTL before it writes, and another node joins
+// meanwhile. The stale commit must change nothing and run again.
+func TestStaleHolderChangesNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb := client()
+		other := newCoordinator(t, client(), Options{})
+		rdb.AddHook(redistest.Hook{Before: once(commitScript, func() error {
+			rdb.Del(t.Context(), "LockRoom:42") // what the TTL does
+			mustDo(t, other, "42", Join("李四", "s2"))
+			return nil
+		})})
+		warm(t, rdb)
+		stale := newCoordinator(t, rdb, Options{})
+		r := mustDo(t, stale, "42", Join("张三", "s1"))
+		if got := describeUsers(r.Users); got != "李四@0 张三@1" || r.Version != 2 {
+			t.Fatalf("after the stall: %s at version %d", got, r.Version)
+		}
+		if n := rdb.Exists(t.Context(), "LockRoom:42").Val(); n != 0 {
+			t.Error("LockRoom:42 is left over")
+		}
+	})
+}
+
+// The same, but the other node holds the lock when the stale commit arrives: the
+// lock must stay with it.
+func TestStaleHolderLeavesTheLockAlone(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb := client()
+		release := make(chan struct{})
+		rdb.AddHook(redistest.Hook{
+			Before: once(commitScript, func() error {
+				rdb.Set(t.Context(), "LockRoom:42", "another", time.Minute)
+				return nil
+			}),
+			After: once(commitScript, func() error {
+				if got := rdb.Get(t.Context(), "LockRoom:42").Val(); got != "another" {
+					t.Errorf("the lock holds %q after a stale commit", got)
+				}
+				if got := keysOf(t, rdb); !slices.Equal(got, []string{"LockRoom:42"}) {
+					t.Errorf("a stale commit wrote: %v", got)
+				}
+				rdb.Del(t.Context(), "LockRoom:42")
+				close(release)
+				return nil
+			}),
+		})
+		warm(t, rdb)
+		r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", Join("张三", "s1"))
+		<-release
+		if r.Version != 1 {
+			t.Errorf("version %d", r.Version)
+		}
+	})
+}
+
+// The room moved on although the lock is still the writer's (Redis lost its last
+// writes): the commit builds on what is not there any more, and must not write.
+func TestACommitOnAnotherVersionChangesNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		mustDo(t, newCoordinator(t, client(), Options{}), "42", Join("李四", "s2"))
+		for i, field := range []string{"version", "epoch"} {
+			rdb := client()
+			rdb.AddHook(redistest.Hook{Before: once(commitScript, func() error {
+				return rdb.HSet(t.Context(), "Room:42:Meta", field, 7).Err()
+			})})
+			warm(t, rdb)
+			r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", Join(fmt.Sprint("user", i), "s1"))
+			if want := uint64(8 + i); r.Version != want || field == "epoch" && r.Epoch != "7" {
+				t.Errorf("another %s: the commit went to version %d of epoch %s", field, r.Version, r.Epoch)
+			}
+		}
+	})
+}
+
+// warm loads the scripts, so that the hooks see the EVALSHA that executes.
+func warm(t *testing.T, rdb *redis.Client) {
+	t.Helper()
+	for _, s := range []*redis.Script{loadScript, commitScript} {
+		if err := s.Load(t.Context(), rdb).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The commit is written but its reply is lost, and another node commits before
+// it is sent again: it must count as written, once, at its own version.
+func TestCommitIsExactlyOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb := client()
+		other := newCoordinator(t, client(), Options{})
+		rdb.AddHook(redistest.Hook{After: once(commitScript, func() error {
+			mustDo(t, other, "42", Join("李四", "s2"))
+			return io.ErrUnexpectedEOF
+		})})
+		warm(t, rdb)
+		r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", Join("张三", "s1"))
+		if got := describeUsers(r.Users); r.Version != 1 || got != "张三@0" {
+			t.Errorf("the commit reports %s at version %d", got, r.Version)
+		}
+		if s, _ := other.Read(t.Context(), "42"); s.Version != 2 || describeUsers(s.Users) != "张三@0 李四@1" {
+			t.Errorf("the room is %+v", s)
+		}
+	})
+}
+
+// Redis answers nothing any more when the commit has been sent: after a TTL the
+// caller hears that the outcome is unknown.
+func TestUnknownOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		var gone atomic.Bool
+		rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if gone.Load() || isScript(cmd, commitScript) {
+				gone.Store(true)
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}})
+		c := newCoordinator(t, rdb, Options{})
+		start := time.Now()
+		_, err := c.Do(t.Context(), "42", Join("张三", "s"))
+		if !errors.Is(err, ErrUnknown) {
+			t.Fatalf("join: %v", err)
+		}
+		if took := time.Since(start); took > lockmgr.DefaultTTL {
+			t.Errorf("took %v to say so", took)
+		}
+		gone.Store(false)
+	})
+}
+
+func TestRedisIsAway(t *testing.T) {
+	server := redistest.Start(t)
+	c := newCoordinator(t, server.Client(), Options{})
+	mustDo(t, c, "42", Join("李四", "s1"))
+	server.Kill()
+	if _, err := c.Do(t.Context(), "42", Join("张三", "s2")); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("join: %v", err)
+	}
+	if _, err := c.Read(t.Context(), "42"); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("read: %v", err)
+	}
+	if _, err := c.Watch(t.Context(), "42", func(*Event) {}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("watch: %v", err)
+	}
+	if err := c.Ping(t.Context()); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("ping: %v", err)
+	}
+	server.Restart()
+	mustDo(t, c, "42", Join("张三", "s2"))
+}
+
+// Redis takes no more writes between the lock and the commit: nothing is
+// written, and the caller knows.
+func TestRedisRefusesTheWrite(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	rdb.AddHook(redistest.Hook{Before: once(commitScript, func() error {
+		return rdb.ConfigSet(t.Context(), "maxmemory", "1").Err()
+	})})
+	warm(t, rdb)
+	c := newCoordinator(t, rdb, Options{})
+	events := make(chan *Event, 9)
+	stop, err := c.Watch(t.Context(), "42", func(e *Event) { events <- e })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if _, err := c.Do(t.Context(), "42", Join("张三", "s")); !errors.Is(err, ErrUnavailable) {
+		t.Fatalf("join: %v", err)
+	}
+	rdb.ConfigSet(t.Context(), "maxmemory", "0")
+	if got := keysOf(t, rdb); len(got) > 0 {
+		t.Errorf("%v were written or left over", got)
+	}
+	mustDo(t, c, "42", Join("张三", "s"))
+	if e := <-events; e.Version != 1 || len(e.Changes) != 1 {
+		t.Errorf("the first event is %+v", e)
+	}
+}
+
+// The room cannot be read: the lock is given back at once.
+func TestUnreadableRoom(t *testing.T) {
+	_, rdb := redistest.Mini(t)
+	c := newCoordinator(t, rdb, Options{})
+	rdb.HSet(t.Context(), "Room:42:Users", "张三", `{"seat":`)
+	if _, err := c.Do(t.Context(), "42", Join("李四", "s")); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "张三") {
+		t.Errorf("join: %v", err)
+	}
+	if n := rdb.Exists(t.Context(), "LockRoom:42").Val(); n != 0 {
+		t.Error("LockRoom:42 is left over")
+	}
+}

@@ -1,0 +1,101 @@
+package transport
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/transport/protocol"
+)
+
+func TestRefusedConnections(t *testing.T) {
+	s := startServer(t, room.Rules{}, Options{MaxConnections: 2, AllowOrigins: []string{"https://game.example"}})
+	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
+	with := func(name, value string) http.Header {
+		h := upgrade.Clone()
+		h.Set(name, value)
+		return h
+	}
+	for _, tt := range []struct {
+		path   string
+		header http.Header
+		status int
+		code   string
+		names  string
+	}{
+		{"/ws", upgrade, 400, "bad_request", "user"},
+		{"/ws?user=", upgrade, 400, "bad_request", "user"},
+		{"/ws?user=a&user=b", upgrade, 400, "bad_request", "user"},
+		{"/ws?user=%ff", upgrade, 400, "bad_request", "user"},
+		{"/ws?user=a%0a", upgrade, 400, "bad_request", "user"},
+		{"/ws?user=" + strings.Repeat("x", 65), upgrade, 400, "bad_request", "user"},
+		{"/ws?user=a;b", upgrade, 400, "bad_request", "query"},
+		{"/ws?user=a", nil, 400, "bad_request", "websocket"},
+		{"/ws?user=a", with("Sec-Websocket-Protocol", "other.v7"), 400, "bad_request", "roomd.v1"},
+		{"/ws?user=a", with("Origin", "https://evil.example"), 403, "unauthorized", "origin"},
+		{"/nothing", nil, 404, "bad_request", "/ws"},
+	} {
+		req, _ := http.NewRequest("GET", "http://"+s.addr+tt.path, nil)
+		req.Header = tt.header.Clone()
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		var got struct{ Error protocol.Error }
+		if err := json.Unmarshal(body, &got); err != nil || res.StatusCode != tt.status || got.Error.Code != tt.code || !strings.Contains(got.Error.Message, tt.names) {
+			t.Errorf("%s: %d %s, want %d %s naming %s", tt.path, res.StatusCode, body, tt.status, tt.code, tt.names)
+		}
+	}
+	for _, origin := range []string{"https://game.example", "http://" + s.addr} {
+		ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.addr+"/ws?user=a", http.Header{"Origin": {origin}})
+		if err != nil {
+			t.Fatalf("origin %s: %v", origin, err)
+		}
+		defer ws.Close()
+	}
+	if _, res, err := websocket.DefaultDialer.Dial("ws://"+s.addr+"/ws?user=b", nil); err == nil || res.StatusCode != 503 {
+		t.Errorf("a connection over the limit: %v", err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestHealth(t *testing.T) {
+	server := redistest.Start(t)
+	rooms, err := room.New(server.Client(), room.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, rooms, rooms, Options{})
+	status := func(path string) int {
+		res, err := http.Get("http://" + s.addr + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res.StatusCode
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+	if h, r := status("/healthz"), status("/readyz"); h != 200 || r != 200 {
+		t.Errorf("healthy: %d, %d", h, r)
+	}
+	server.Kill()
+	if h, r := status("/healthz"), status("/readyz"); h != 200 || r != 503 {
+		t.Errorf("without Redis: %d, %d", h, r)
+	}
+	server.Restart()
+	if r := status("/readyz"); r != 200 {
+		t.Errorf("Redis is back: %d", r)
+	}
+	_ = s.Shutdown(t.Context())
+	if r := status("/readyz"); r != 503 {
+		t.Errorf("draining: %d", r)
+	}
+}

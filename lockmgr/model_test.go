@@ -32,6 +32,7 @@ type model struct {
 	mu      sync.Mutex
 	random  *rand.Rand           // guarded by mu
 	waiting map[string]time.Time // guarded by mu: since when live tokens are in the queue
+	had     map[string]bool      // guarded by mu: tokens that got the lock
 	spans   []span               // guarded by mu
 	counts  map[string]int       // guarded by mu: what happened, to see that it did
 }
@@ -116,6 +117,10 @@ func (m *model) queued(token string) {
 func (m *model) granted(token string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.had[token] { // passed on to it, and then found so by its own asking
+		return
+	}
+	m.had[token] = true
 	since, ok := m.waiting[token]
 	if !ok {
 		since = time.Now()
@@ -183,7 +188,7 @@ func TestModel(t *testing.T) {
 	totals := map[string]int{}
 	for seed := range uint64(5) {
 		synctest.Test(t, func(t *testing.T) {
-			m := &model{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 7)), waiting: map[string]time.Time{}, counts: map[string]int{}}
+			m := &model{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 7)), waiting: map[string]time.Time{}, had: map[string]bool{}, counts: map[string]int{}}
 			managers, clients := nodes(t, 4, Options{Poll: 20 * time.Millisecond})
 			plain := clients[3]
 			until := time.Now().Add(20 * time.Second)

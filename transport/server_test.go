@@ -213,7 +213,7 @@ func TestSessions(t *testing.T) {
 }
 
 func TestPingAndSilence(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{PingInterval: 200 * time.Millisecond})
+	s := startServer(t, room.Rules{}, Options{PingInterval: 500 * time.Millisecond})
 	alive, watcher := s.connect(t, "alive"), s.connect(t, "watcher")
 	watcher.say(`{"id":1,"action":"join","room":"42"}`)
 	watcher.hear(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"watcher","seat":0}]}`)

@@ -182,9 +182,9 @@ func TestRestartsUnderLoadLoseNothing(t *testing.T) {
 			}
 			restarts := 0
 			r, err := loadtest.Run(t.Context(), loadtest.Config{
-				Targets: targets, Redis: server.URL(), Clients: 40, Rooms: 2, Duration: 4 * time.Second,
+				Targets: targets, Redis: server.URL(), Clients: 40, Rooms: 2, Duration: 8 * time.Second,
 				Progress: func(p loadtest.Progress) {
-					if p.Actions > 200*int64(restarts+1) && restarts < 2 {
+					if p.Actions > 60*int64(restarts+1) && restarts < 2 {
 						restarts++
 						nodes[0].stop(how)
 						nodes[0].start()

@@ -116,28 +116,11 @@ func TestABreakIsTold(t *testing.T) {
 func TestASilentConnection(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
-	h := newHub(t, proxy.Client())
+	h := New(proxy.Client(), func(error) { proxy.Resume() }) // its next attempt succeeds
+	t.Cleanup(h.Close)
 	e := listen(t, h, "c")
 	proxy.Pause()
-	go func() {
-		<-t.Context().Done()
-		proxy.Resume()
-	}()
-	lost := make(chan struct{})
-	go func() { // resumes when the hub has noticed: its next attempt succeeds
-		defer close(lost)
-		for {
-			h.mu.Lock()
-			n := len(h.conns)
-			h.mu.Unlock()
-			if n == 0 || t.Context().Err() != nil {
-				proxy.Resume()
-				return
-			}
-		}
-	}()
 	<-e.breaks
-	<-lost
 	server.Client().Publish(t.Context(), "c", "m")
 	e.expect(t, "m")
 }

@@ -68,7 +68,7 @@
 //
 // # Goroutines
 //
-// None as long as no lock has to be waited for. From then on four, for the pub/sub
+// None as long as no lock has to be waited for. From then on three, for the pub/sub
 // connection of the wake-ups (see package pubsub), until [Manager.Close]. A
 // watchdog has a goroutine only while it extends, and the clean-up after an
 // Acquire that gave up while it lasts.

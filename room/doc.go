@@ -42,6 +42,7 @@
 //
 // # Goroutines
 //
-// One for each room in which actions wait, and from the first Watch on three for
-// all events of the node. [Coordinator.Close] returns when they have ended.
+// One for each room in which actions wait, and from the first Watch on four for
+// all events of the node; lockmgr has three more once a lock had to be waited for.
+// [Coordinator.Close] returns when they have ended.
 package room

@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -65,13 +64,6 @@ func (m *Manager) oneSlot(names []string) bool {
 	}
 	first := hashTag(m.Key(names[0]))
 	return !slices.ContainsFunc(names, func(name string) bool { return hashTag(m.Key(name)) != first })
-}
-
-// hashTag returns what Redis Cluster hashes of a key that has a hash tag.
-func hashTag(key string) string {
-	_, rest, _ := strings.Cut(key, "{")
-	tag, _, _ := strings.Cut(rest, "}")
-	return tag
 }
 
 // takeAll takes all locks at once, or none and returns nil.

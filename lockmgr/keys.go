@@ -24,26 +24,29 @@ func (m *Manager) checkName(name string) error {
 		return fmt.Errorf("lockmgr: name is %d bytes long, at most %d are allowed: %w", len(name), MaxName, ErrInvalid)
 	case slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(name, s) }):
 		return fmt.Errorf("lockmgr: name %q ends like a key of another lock (%s): %w", name, strings.Join(suffixes, " "), ErrInvalid)
-	case m.cluster && strings.ContainsAny(name, "{}") && !hasHashTag(name):
+	case m.cluster && strings.ContainsAny(name, "{}") && hashTag(name) == "":
 		return fmt.Errorf("lockmgr: name %q holds braces that are no hash tag: %w", name, ErrInvalid)
 	}
 	return nil
 }
 
-// hasHashTag reports whether Redis Cluster hashes only a part of the name, as the
-// Cluster specification has it: what stands between the first { and the first }
-// behind it, if that is not empty.
-func hasHashTag(name string) bool {
-	_, rest, open := strings.Cut(name, "{")
+// hashTag returns what alone Redis Cluster hashes of a key, as its specification
+// has it: what stands between the first { and the first } behind it. Empty means
+// that there is no such part, and that the whole key counts.
+func hashTag(key string) string {
+	_, rest, _ := strings.Cut(key, "{")
 	tag, _, closed := strings.Cut(rest, "}")
-	return open && closed && tag != ""
+	if !closed {
+		return ""
+	}
+	return tag
 }
 
 // Key returns the key that holds the token of that lock's holder: Prefix + name.
 // On Redis Cluster the name is put into braces, unless it has a hash tag of its
 // own, so that all keys of a lock share a slot.
 func (m *Manager) Key(name string) string {
-	if m.cluster && !hasHashTag(name) {
+	if m.cluster && hashTag(name) == "" {
 		return m.opts.Prefix + "{" + name + "}"
 	}
 	return m.opts.Prefix + name
@@ -56,12 +59,8 @@ func (m *Manager) Keys(name string) []string {
 	return []string{key, key + ":Queue", key + ":Fence"}
 }
 
-// Args returns the first arguments of a script that is built on [Lua]: those of
-// lock_at.
-func (m *Manager) Args() []any {
-	return m.args()
-}
-
+// args puts the arguments of lock_at, which every script that is built on Lua
+// begins with, before the others.
 func (m *Manager) args(more ...any) []any {
 	publish := "PUBLISH"
 	if m.cluster {

@@ -72,10 +72,11 @@ func (fs *feeds) watch(ctx context.Context, id string, fn func(*Event)) (stop fu
 		return stop, nil
 	}
 	stop()
-	if f.failed() && fs.life.Err() == nil {
-		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
-	} else if fs.life.Err() != nil {
+	switch {
+	case fs.life.Err() != nil:
 		err = ErrClosed
+	case f.failed():
+		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return nil, fmt.Errorf("watch room %s: %w", id, err)
 }

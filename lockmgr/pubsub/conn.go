@@ -183,11 +183,7 @@ func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
 func (c *conn) standing(channel string) []*Subscription {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
-	list := c.channels[channel]
-	if !slices.ContainsFunc(list, func(s *Subscription) bool { return s.barrier != 0 }) {
-		return slices.Clone(list)
-	}
-	return slices.DeleteFunc(slices.Clone(list), func(s *Subscription) bool { return s.barrier != 0 })
+	return slices.DeleteFunc(slices.Clone(c.channels[channel]), func(s *Subscription) bool { return s.barrier != 0 })
 }
 
 func (c *conn) subscribed(channel string) bool {

@@ -74,7 +74,7 @@ func (m *Manager) takeAll(ctx context.Context, names []string) (*Locks, error) {
 	var keys, tokens []string
 	args := []any{m.opts.TTL.Milliseconds()}
 	for _, name := range names {
-		token := newToken(name)
+		token := m.newToken(name)
 		keys, tokens, args = append(keys, m.Keys(name)...), append(tokens, token), append(args, token)
 	}
 	sent := time.Now()
@@ -94,7 +94,7 @@ func (m *Manager) takeAll(ctx context.Context, names []string) (*Locks, error) {
 		if m.opts.Observer.Acquired != nil {
 			m.opts.Observer.Acquired(name, time.Since(sent))
 		}
-		all.list = append(all.list, newLock(m, name, tokens[i], &grant{fences[i], sent, m.opts.TTL}))
+		all.list = append(all.list, newLock(m, name, tokens[i], m.opts.TTL, &grant{fences[i], sent, m.opts.TTL}))
 	}
 	return all, nil
 }
@@ -135,17 +135,12 @@ func (m *Manager) acquireEach(ctx context.Context, names []string) (_ *Locks, er
 		}
 	}
 	for _, lock := range all.list {
-		lock.keepNoMore()
+		lock.StopKeepAlive()
+		if time.Until(lock.Deadline()) < lock.ttl/2 { // handed over just now
+			if err := lock.Extend(ctx); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return all, nil
-}
-
-// keepNoMore ends the watchdog; an extension that runs may still succeed.
-func (l *Lock) keepNoMore() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.keeper != nil {
-		l.keeper.Stop()
-		l.keeper = nil
-	}
 }

@@ -31,6 +31,10 @@
 //     reply was lost) and has the effect of being sent once. A holder is never
 //     locked out by its own lock, no lock is left behind, none is released twice.
 //   - An Acquire that gives up leaves neither a lock nor a place in the queue.
+//   - Whoever is handed the lock by another process learns it from the wake-up, and
+//     goes to work without asking Redis: a hold that was waited for costs one
+//     request. For when the claim began it trusts the server's clock, as seen in
+//     an earlier reply, so that a wake-up that comes late is not taken for a hold.
 //   - [Lock.Deadline] is the moment up to which the hold can be trusted. It is
 //     measured on the local monotonic clock from before the request was sent, so
 //     it lies before the expiry in Redis. When it passes, or the lock turns out to
@@ -51,7 +55,8 @@
 //     it until one deadline passes. A store that checks tokens in the same Redis
 //     is not hurt by that; one that checks fences is not either.
 //   - The key expires by the clock of Redis. A clock that jumps forward there
-//     ends holds early. Fences survive a clock that steps back, unless it does so
+//     ends holds early, and may have a hold that was just handed over overrated by
+//     as long as its wake-up was under way. Fences survive a clock that steps back, unless it does so
 //     by more than ten minutes while the lock is idle.
 //   - A network that delivers a request late, after its caller has given up and
 //     cleaned up, can leave the lock taken for one TTL.

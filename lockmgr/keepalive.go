@@ -14,12 +14,41 @@ import (
 func (l *Lock) KeepAlive() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.keeper == nil && l.errLocked() == nil {
+	if l.errLocked() != nil {
+		return
+	}
+	l.alive = true
+	if l.keeper == nil {
 		l.keeper = time.AfterFunc(l.ttl/3, l.keep)
 	}
 }
 
-// keep is the watchdog's turn.
+// StopKeepAlive ends the watchdog, and waits for an extension that runs. The hold
+// then ends by its deadline. Call it before a script of your own gives the lock
+// back: an extension that came behind that would find the lock gone, and report it
+// as [ErrStolen].
+func (l *Lock) StopKeepAlive() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopLocked()
+	for l.cancel != nil {
+		l.idle.Wait()
+	}
+}
+
+// stopLocked has no extension start any more, and cuts off one that runs.
+func (l *Lock) stopLocked() {
+	if l.cancel != nil {
+		l.cancel()
+	}
+	if l.keeper != nil {
+		l.keeper.Stop()
+		l.keeper = nil
+	}
+	l.alive = false
+}
+
+// keep extends the hold: the watchdog's turn, or the one time after a hand-over.
 func (l *Lock) keep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,11 +62,12 @@ func (l *Lock) keep() {
 	if l.keeper == nil || l.errLocked() != nil {
 		return
 	}
-	next := l.ttl / 3
-	if err != nil { // not answered: try again while there is time
-		next = min(l.ttl/10, time.Until(l.deadline))
+	switch {
+	case err != nil: // not answered: try again while there is time
+		l.keeper.Reset(min(l.ttl/10, max(time.Until(l.deadline)/2, l.m.opts.Poll)))
+	case l.alive:
+		l.keeper.Reset(l.ttl / 3)
 	}
-	l.keeper.Reset(next)
 }
 
 // Context returns a copy of ctx that is cancelled when the hold is over, with what

@@ -1,6 +1,7 @@
 package lockmgr
 
 import (
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,11 +10,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// suffixes make the keys and the channel that stand beside a lock's own key.
-var suffixes = []string{":Queue", ":Fence", ":Wake"}
+// suffixes make the keys that stand beside a lock's own.
+var suffixes = []string{":Queue", ":Fence"}
 
-// newToken returns a value that no other hold has or will have.
-func newToken(name string) string { return name + ":" + uuid.NewString() }
+// newToken returns a value that no other hold has or will have: the name and a
+// random UUID, except that the UUID's first 8 digits are the Manager's, so that its
+// process alone is woken when it is this token's turn.
+func (m *Manager) newToken(name string) string {
+	id := uuid.New()
+	copy(id[:], m.node[:])
+	return name + ":" + id.String()
+}
 
 // checkName keeps out what cannot be a key, before anything is sent.
 func (m *Manager) checkName(name string) error {
@@ -59,19 +66,10 @@ func (m *Manager) Keys(name string) []string {
 	return []string{key, key + ":Queue", key + ":Fence"}
 }
 
-// args puts the arguments of lock_at, which every script that is built on Lua
-// begins with, before the others.
-func (m *Manager) args(more ...any) []any {
-	publish := "PUBLISH"
-	if m.cluster {
-		publish = "SPUBLISH"
-	}
-	all := make([]any, 0, 2+len(more))
-	return append(append(all, publish, m.opts.Claim.Milliseconds()), more...)
+// wakeChannel is where this process is told that it is the turn of a token of its.
+func (m *Manager) wakeChannel(name string) string {
+	return m.Key(name) + ":Wake:" + hex.EncodeToString(m.node[:])
 }
-
-// wakeChannel is where the token is told whose turn it is.
-func (m *Manager) wakeChannel(name string) string { return m.Key(name) + ":Wake" }
 
 func isCluster(client redis.UniversalClient) bool {
 	_, ok := client.(*redis.ClusterClient)

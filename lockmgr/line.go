@@ -37,8 +37,8 @@ type waiter struct {
 	line  *line
 	token string
 	first chan struct{} // closed when it is its turn to ask Redis; nil if it is from the start
-	wake  chan struct{} // says that the lock is for this token now
-	given chan *grant   // takes a hold that this process passes on
+	given chan *grant   // takes a hold; nil says that it is worth asking
+	clock moment        // guarded by Manager.mu: what is known of the server's clock
 	gone  bool          // guarded by Manager.mu: it gave up
 	known bool          // guarded by Manager.mu: Redis may know its token
 	next  bool          // written before first is closed: it follows a holder of this process
@@ -72,7 +72,7 @@ func (m *Manager) join(ctx context.Context, name string) (*waiter, error) {
 				ErrBusy, ahead, l.pace.Round(time.Microsecond), time.Until(deadline).Round(time.Microsecond))
 		}
 	}
-	w := &waiter{line: l, token: newToken(name), wake: make(chan struct{}, 1), given: make(chan *grant, 1)}
+	w := &waiter{line: l, token: m.newToken(name), given: make(chan *grant, 1)}
 	if ahead > 0 {
 		w.first = make(chan struct{})
 	}
@@ -158,16 +158,36 @@ func (m *Manager) listen(l *line) {
 	if l.wakes != nil || m.life.Err() != nil {
 		return
 	}
-	l.wakes = m.hub.Subscribe(m.wakeChannel(l.name), pubsub.Handler{Message: func(token string) {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		for _, w := range l.waiters {
-			if w.token == token {
-				signal(w.wake)
-				return
-			}
+	l.wakes = m.hub.Subscribe(m.wakeChannel(l.name), pubsub.Handler{Message: func(payload string) {
+		if o, ok := parseOffer(payload); ok {
+			m.woken(l, o)
 		}
 	}})
+}
+
+// woken tells a waiter that a lock was kept for its token. It has it then, for the
+// claim, as far as that can be told from the server's clock.
+func (m *Manager) woken(l *line, o offer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, w := range l.waiters {
+		if w.token != o.token {
+			continue
+		}
+		var g *grant
+		if since, known := w.clock.local(o.at); known && time.Since(since) < m.opts.Claim {
+			g = &grant{o.fence, since, m.opts.Claim}
+		}
+		w.takeLocked(g)
+		return
+	}
+}
+
+// learn notes what an answer says of the server's clock.
+func (m *Manager) learn(w *waiter, seen moment) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w.clock = w.clock.better(seen)
 }
 
 // heir returns who waits in this process for a lock that is to be given back, and
@@ -190,11 +210,17 @@ func (m *Manager) pass(w *waiter, g *grant) bool {
 	if w.gone {
 		return false
 	}
+	w.takeLocked(g)
+	return true
+}
+
+// takeLocked gives a hold to a waiter. One that does not see it will find out by
+// asking.
+func (w *waiter) takeLocked(g *grant) {
 	select {
 	case w.given <- g:
 	default:
 	}
-	return true
 }
 
 // giveUp has a waiter found gone by who might pass a hold on to it, and reports
@@ -228,12 +254,5 @@ func pause(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	}
-}
-
-func signal(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
 	}
 }

@@ -22,16 +22,22 @@ type Lock struct {
 	over     error              // guarded by mu: ErrReleased, or how it was lost
 	done     chan struct{}      // guarded by mu: nil until somebody asks for it
 	expiry   *time.Timer        // guarded by mu: runs if done is not nil
-	keeper   *time.Timer        // guarded by mu: the watchdog's next extension, nil if it is off
+	keeper   *time.Timer        // guarded by mu: the next extension, nil if there is to be none
+	alive    bool               // guarded by mu: the watchdog is on
 	silent   bool               // guarded by mu: the watchdog's last extension was not answered
 	giving   bool               // guarded by mu: a release runs
 	cancel   context.CancelFunc // guarded by mu: of the extension that runs
 	idle     sync.Cond          // on mu: an extension or a release has ended
 }
 
-func newLock(m *Manager, name, token string, g *grant) *Lock {
-	l := &Lock{m: m, name: name, token: token, fence: g.fence, since: g.since, ttl: g.ttl, deadline: g.since.Add(g.ttl)}
+func newLock(m *Manager, name, token string, ttl time.Duration, g *grant) *Lock {
+	l := &Lock{m: m, name: name, token: token, fence: g.fence, since: g.since, ttl: ttl, deadline: g.since.Add(g.lasts)}
 	l.idle.L = &l.mu
+	if g.lasts < ttl {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.keeper = time.AfterFunc(time.Until(l.deadline)/2, l.keep)
+	}
 	return l
 }
 
@@ -49,6 +55,10 @@ func (l *Lock) Fence() int64 { return l.fence }
 
 // Deadline returns the moment up to which the hold can be trusted, unless it is
 // extended. It carries a monotonic reading.
+//
+// A hold that another process handed over begins with the claim (Options.Claim),
+// so that nobody has to ask Redis before going to work. When half of that is over
+// it is extended, once, to the TTL that any hold has.
 func (l *Lock) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,6 +173,10 @@ func (l *Lock) extendLocked(ctx context.Context) error {
 		return fmt.Errorf("lockmgr: extend %q: %w", l.name, err)
 	case answer == 1:
 		l.deadline = sent.Add(l.ttl)
+		if !l.alive && l.keeper != nil { // it was for the claim, which is over
+			l.keeper.Stop()
+			l.keeper = nil
+		}
 		return nil
 	case l.errLocked() == nil:
 		l.loseLocked(ErrStolen)
@@ -182,13 +196,7 @@ func (l *Lock) extendLocked(ctx context.Context) error {
 func (l *Lock) Release(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cancel != nil {
-		l.cancel()
-	}
-	if l.keeper != nil {
-		l.keeper.Stop()
-		l.keeper = nil
-	}
+	l.stopLocked()
 	for l.cancel != nil || l.giving {
 		l.idle.Wait()
 	}
@@ -214,7 +222,8 @@ func (l *Lock) Release(ctx context.Context) error {
 }
 
 // Given says that a script of the caller's has given the lock back together with
-// what it wrote, so that there is nothing left to release.
+// what it wrote, so that there is nothing left to release. Call [Lock.StopKeepAlive]
+// before the script is sent.
 func (l *Lock) Given() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -264,7 +273,7 @@ func (m *Manager) release(ctx context.Context, name, token string) (given bool, 
 // else would give back what it may have been given.
 func (m *Manager) settle(heir *waiter, reply []any, sent time.Time) {
 	var g *grant
-	if len(reply) == 2 {
+	if len(reply) > 1 {
 		if fence, ok := reply[1].(int64); ok {
 			g = &grant{fence, sent, m.opts.TTL}
 		}
@@ -273,7 +282,9 @@ func (m *Manager) settle(heir *waiter, reply []any, sent time.Time) {
 	case g != nil && m.pass(heir, g):
 	case m.hasGivenUp(heir):
 		m.leave(heir.line.name, heir.token)
-	case len(reply) == 1:
-		m.listen(heir.line) // it waits in the queue now
+	case len(reply) == 3: // it waits in the queue now
+		now, _ := reply[2].(int64)
+		m.learn(heir, moment{sent, now})
+		m.listen(heir.line)
 	}
 }

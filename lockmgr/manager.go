@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr/pubsub"
@@ -29,7 +30,11 @@ type Manager struct {
 	client  redis.UniversalClient
 	opts    Options
 	cluster bool
+	node    [4]byte              // begins the UUID of every token
+	pipe    *redis.AutoPipeliner // nil unless requests share round trips
+	lockAt  []any                // what every script that is built on Lua has first: the arguments of lock_at
 	hub     *pubsub.Hub
+	ownHub  bool
 
 	life context.Context
 	end  context.CancelFunc
@@ -60,8 +65,25 @@ func New(client redis.UniversalClient, opts Options) (*Manager, error) {
 		client:  client,
 		opts:    opts,
 		cluster: isCluster(client),
-		hub:     pubsub.New(client, nil), // a wake-up that is lost costs one poll
+		hub:     opts.Hub,
 		lines:   make(map[string]*line),
+	}
+	id := uuid.New()
+	copy(m.node[:], id[:])
+	if opts.Pipelined {
+		pipe, err := client.AsyncAutoPipelineWithOptions(pipelining())
+		if err != nil {
+			return nil, fmt.Errorf("lockmgr: %w", err)
+		}
+		m.pipe = pipe
+	}
+	publish := "PUBLISH"
+	if m.cluster {
+		publish = "SPUBLISH"
+	}
+	m.lockAt = []any{publish, opts.Claim.Milliseconds()}
+	if m.hub == nil {
+		m.hub, m.ownHub = pubsub.New(client, nil), true // a wake-up that is lost costs one poll
 	}
 	m.life, m.end = context.WithCancel(context.Background())
 	return m, nil
@@ -80,7 +102,9 @@ func (m *Manager) Close() {
 		l.forgetLocked()
 	}
 	m.mu.Unlock()
-	m.hub.Close()
+	if m.ownHub {
+		m.hub.Close()
+	}
 	m.wg.Wait()
 }
 
@@ -109,7 +133,7 @@ func (m *Manager) Acquire(ctx context.Context, name string) (*Lock, error) {
 	if m.opts.Observer.Acquired != nil {
 		m.opts.Observer.Acquired(name, time.Since(start))
 	}
-	return newLock(m, name, w.token, g), nil
+	return newLock(m, name, w.token, m.opts.TTL, g), nil
 }
 
 // TryAcquire takes the lock of that name if it is free and nobody waits for it,
@@ -118,7 +142,7 @@ func (m *Manager) TryAcquire(ctx context.Context, name string) (*Lock, error) {
 	if err := m.checkName(name); err != nil {
 		return nil, err
 	}
-	token := newToken(name)
+	token := m.newToken(name)
 	g, _, err := m.ask(ctx, name, token, 0)
 	switch {
 	case err != nil:
@@ -130,38 +154,36 @@ func (m *Manager) TryAcquire(ctx context.Context, name string) (*Lock, error) {
 	if m.opts.Observer.Acquired != nil {
 		m.opts.Observer.Acquired(name, 0)
 	}
-	return newLock(m, name, token, g), nil
+	return newLock(m, name, token, m.opts.TTL, g), nil
 }
 
 // grant is a hold that begins.
 type grant struct {
 	fence int64
-	since time.Time // when the request was sent that brought it
-	ttl   time.Duration
+	since time.Time     // not after Redis gave it
+	lasts time.Duration // from since
 }
 
 // ask asks Redis once for the lock. If somebody else has it, the token waits in
 // the queue (unless keep is zero), behind as many as ahead says. On an error the
 // request may have been carried out although its reply did not come: see leave.
 func (m *Manager) ask(ctx context.Context, name, token string, keep time.Duration) (g *grant, ahead int, err error) {
-	return m.asked(ctx, func(args []any) *redis.Cmd {
+	a, err := m.asked(ctx, func(args []any) *redis.Cmd {
 		return m.run(ctx, acquireScript, m.Keys(name), args)
 	}, token, keep)
+	return a.grant, a.ahead, err
 }
 
-// askAgain is ask for a token that waits already: it ends as soon as ctx is
-// cancelled.
-func (m *Manager) askAgain(ctx context.Context, name, token string) (g *grant, ahead int, err error) {
-	return m.asked(ctx, func(args []any) *redis.Cmd {
-		return m.runUntil(ctx, acquireScript, m.Keys(name), args, func() {
-			m.clean(name, token) // the caller has cleaned up, but perhaps too early
-		})
-	}, token, keepQueue)
+// answer is what Redis said to a token that asked for a lock.
+type answer struct {
+	grant *grant // nil if it has to wait
+	ahead int    // behind so many
+	moment
 }
 
-func (m *Manager) asked(ctx context.Context, run func(args []any) *redis.Cmd, token string, keep time.Duration) (g *grant, ahead int, err error) {
+func (m *Manager) asked(ctx context.Context, run func(args []any) *redis.Cmd, token string, keep time.Duration) (answer, error) {
 	if err := m.ended(ctx); err != nil {
-		return nil, 0, err
+		return answer{}, err
 	}
 	sent := time.Now()
 	reply, err := run([]any{token, m.opts.TTL.Milliseconds(), keep.Milliseconds()}).Slice()
@@ -169,13 +191,14 @@ func (m *Manager) asked(ctx context.Context, run func(args []any) *redis.Cmd, to
 		if ended := m.ended(ctx); ended != nil {
 			err = ended
 		}
-		return nil, 0, err
+		return answer{}, err
 	}
 	if fence, ok := reply[0].(int64); ok {
-		return &grant{fence, sent, m.opts.TTL}, 0, nil
+		return answer{grant: &grant{fence, sent, m.opts.TTL}}, nil
 	}
-	n, _ := reply[1].(int64)
-	return nil, int(n), nil
+	ahead, _ := reply[1].(int64)
+	now, _ := reply[2].(int64)
+	return answer{ahead: int(ahead), moment: moment{sent, now}}, nil
 }
 
 // leave takes a token out of the queue, and gives back what it may have been
@@ -202,7 +225,7 @@ func (m *Manager) clean(name, token string) {
 	// Not a caller's context: that one has ended.
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
-	_ = leaveScript.Run(ctx, m.client, m.Keys(name), m.args(token)...).Err()
+	_ = m.eval(ctx, leaveScript, m.Keys(name), []any{token}).Err()
 }
 
 // ended returns why a caller need not wait any more, or nil.

@@ -85,7 +85,7 @@ func TestOnlyTheWholeTokenCounts(t *testing.T) {
 		}
 		for _, other := range []string{lock.Token() + "bar", lock.Token()[:len(lock.Token())-1], "foo:", ""} {
 			client.Set(ctx, m.Key("foo"), other, time.Minute)
-			lock := newLock(m, "foo", lock.Token(), &grant{since: time.Now(), ttl: DefaultTTL})
+			lock := newLock(m, "foo", lock.Token(), DefaultTTL, &grant{since: time.Now(), lasts: DefaultTTL})
 			if err := lock.Extend(ctx); !errors.Is(err, ErrStolen) {
 				t.Errorf("extend while the key holds %q: %v", other, err)
 			}
@@ -361,7 +361,7 @@ func TestBadInput(t *testing.T) {
 		}
 	}
 	m := newManager(t, client, Options{})
-	for _, name := range []string{"", strings.Repeat("x", MaxName+1), "a:Queue", "a:Fence", "a:Wake"} {
+	for _, name := range []string{"", strings.Repeat("x", MaxName+1), "a:Queue", "a:Fence"} {
 		if _, err := m.Acquire(t.Context(), name); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "name") {
 			t.Errorf("Acquire: %v", err)
 		}

@@ -88,7 +88,7 @@ func (m *model) hook() redistest.Hook {
 				m.granted(argOf(cmd, 2))
 			case isScript(cmd, acquireScript) && argOf(cmd, 4) != "0":
 				m.queued(argOf(cmd, 2))
-			case isScript(cmd, releaseScript) && len(reply) == 2:
+			case isScript(cmd, releaseScript) && len(reply) > 1 && reply[1] != nil:
 				m.granted(argOf(cmd, 3))
 				m.count("passed within the process")
 			case isScript(cmd, releaseScript) && argOf(cmd, 3) != "" && reply[0] == int64(1):
@@ -156,6 +156,7 @@ func (m *model) work(locks *Manager, until time.Time) {
 			time.Sleep(m.duration(20 * time.Millisecond))
 			continue
 		}
+		m.granted(lock.Token()) // known already, unless a wake-up brought it
 		from := time.Now()
 		pause := m.duration(30 * time.Millisecond)
 		if m.chance(3) {

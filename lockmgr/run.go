@@ -19,12 +19,51 @@ func (m *Manager) Run(ctx context.Context, script *redis.Script, name string, ke
 // run is Run with all keys.
 func (m *Manager) run(ctx context.Context, script *redis.Script, keys []string, args []any) *redis.Cmd {
 	for {
-		reply := script.Run(ctx, m.client, keys, m.args(args...)...)
+		reply := m.eval(ctx, script, keys, args)
 		if !redis.IsTryAgainError(reply.Err()) || pause(ctx, m.opts.Poll) != nil {
 			return reply
 		}
 	}
 }
+
+// eval sends a script once: by its hash, and as a whole only to a server that does
+// not know it.
+func (m *Manager) eval(ctx context.Context, script *redis.Script, keys []string, args []any) *redis.Cmd {
+	all := make([]any, 0, 3+len(keys)+len(m.lockAt)+len(args))
+	all = append(all, "evalsha", script.Hash(), len(keys))
+	for _, key := range keys {
+		all = append(all, key)
+	}
+	all = append(append(all, m.lockAt...), args...)
+	cmd := redis.NewCmd(ctx, all...)
+	cmd.SetFirstKeyPos(3)
+	if m.pipe == nil {
+		_ = m.client.Process(ctx, cmd)
+	} else if err := m.pipe.Submit(ctx, cmd).WaitContext(ctx); err != nil && ctx.Err() != nil {
+		return failed(ctx) // the pipeline may still be writing to cmd
+	}
+	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		return script.Eval(ctx, m.client, keys, all[3+len(keys):]...)
+	}
+	return cmd
+}
+
+// failed returns a command that ended with its context.
+func failed(ctx context.Context) *redis.Cmd {
+	cmd := redis.NewCmd(ctx)
+	cmd.SetErr(context.Cause(ctx))
+	return cmd
+}
+
+// pipelining says how requests share round trips: as soon as one can be sent it is,
+// and those that come meanwhile go together. They are of different callers, each
+// of whom waits for its reply, so their order does not matter.
+func pipelining() *redis.AutoPipelineOptions {
+	return &redis.AutoPipelineOptions{MaxConcurrentBatches: maxConcurrentBatches, Unordered: true}
+}
+
+// maxConcurrentBatches is how many pipelines of one client may be under way.
+const maxConcurrentBatches = 8
 
 // runUntil is run that returns as soon as ctx is cancelled. go-redis alone sees
 // deadlines, but waits for a reply although its context was cancelled. It costs a
@@ -33,6 +72,9 @@ func (m *Manager) run(ctx context.Context, script *redis.Script, keys []string, 
 // The script may then still be carried out. late, if not nil, is called when its
 // reply comes, in a goroutine that Close waits for.
 func (m *Manager) runUntil(ctx context.Context, script *redis.Script, keys []string, args []any, late func()) *redis.Cmd {
+	if m.pipe != nil && late == nil {
+		return m.run(ctx, script, keys, args)
+	}
 	replies := make(chan *redis.Cmd, 1)
 	if !m.background(func() { replies <- m.run(ctx, script, keys, args) }) {
 		return m.run(ctx, script, keys, args)
@@ -48,9 +90,7 @@ func (m *Manager) runUntil(ctx context.Context, script *redis.Script, keys []str
 			late()
 		})
 	}
-	cut := redis.NewCmd(ctx)
-	cut.SetErr(context.Cause(ctx))
-	return cut
+	return failed(ctx)
 }
 
 // background runs f in a goroutine that Close waits for. Once the Manager is

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // wait waits until the lock is the waiter's, and takes it out of its line in any
@@ -35,22 +37,31 @@ func (m *Manager) wait(ctx context.Context, w *waiter) (g *grant, err error) {
 		}
 	}
 	m.makeKnown(w)
-	g, ahead, err := m.ask(ctx, w.line.name, w.token, keepQueue)
-	if g != nil || err != nil {
-		return g, err
+	keys := m.Keys(w.line.name)
+	a, err := m.asked(ctx, func(args []any) *redis.Cmd {
+		return m.run(ctx, acquireScript, keys, args)
+	}, w.token, keepQueue)
+	if a.grant != nil || err != nil {
+		return a.grant, err
 	}
-	m.queued(w.line, ahead)
+	m.learn(w, a.moment)
+	m.queued(w.line, a.ahead)
 	for {
 		if g, err := m.sleep(ctx, w); g != nil || err != nil {
 			return g, err
 		}
-		g, _, err := m.askAgain(ctx, w.line.name, w.token)
+		a, err := m.asked(ctx, func(args []any) *redis.Cmd {
+			return m.runUntil(ctx, acquireScript, keys, args, func() {
+				m.clean(w.line.name, w.token) // the caller has cleaned up, but perhaps too early
+			})
+		}, w.token, keepQueue)
 		if err != nil && ctx.Err() != nil {
 			err = fmt.Errorf("%w: %w", ErrHeld, err)
 		}
-		if g != nil || err != nil {
-			return g, err
+		if a.grant != nil || err != nil {
+			return a.grant, err
 		}
+		m.learn(w, a.moment)
 	}
 }
 
@@ -67,15 +78,13 @@ func (m *Manager) queued(l *line, processes int) {
 }
 
 // sleep waits until there is reason to ask again. A hold that this process passes
-// on needs no asking.
+// on, or that a wake-up brings, needs no asking.
 func (m *Manager) sleep(ctx context.Context, w *waiter) (*grant, error) {
 	poll := time.NewTimer(m.opts.Poll)
 	defer poll.Stop()
 	select {
 	case g := <-w.given:
 		return g, nil
-	case <-w.wake:
-		return nil, nil
 	case <-poll.C:
 		return nil, nil
 	case <-ctx.Done():

@@ -3,7 +3,9 @@ package main
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
+	"time"
 )
 
 // TestMain makes the test binary a process of a measurement if it was started as
@@ -54,4 +56,42 @@ func BenchmarkUncontended(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkPaired lets lockmgr and redislock take turns, one hold each, so that
+// whatever else the machine does meets both alike. Medians are compared.
+func BenchmarkPaired(b *testing.B) {
+	s := startRedis(b)
+	names := []string{"lockmgr", "redislock"}
+	var f faults
+	opened := make([]locks, len(names))
+	for i, name := range names {
+		chosen, err := choose(contenders, name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if opened[i], err = chosen[0].open(target{s.url, 1}, &f); err != nil {
+			b.Fatal(err)
+		}
+		defer opened[i].Close()
+	}
+	took := make([][]time.Duration, len(names))
+	for b.Loop() {
+		for i, l := range opened {
+			start := time.Now()
+			release, err := l.Acquire(b.Context(), "bench:"+names[i])
+			if err != nil {
+				b.Fatal(err)
+			}
+			release()
+			took[i] = append(took[i], time.Since(start))
+		}
+	}
+	medians := make([]float64, len(names))
+	for i, name := range names {
+		slices.Sort(took[i])
+		medians[i] = float64(took[i][len(took[i])/2])
+		b.ReportMetric(medians[i]/1000, name+"-µs")
+	}
+	b.ReportMetric(medians[1]/medians[0], "times-as-fast")
 }

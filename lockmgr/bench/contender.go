@@ -34,6 +34,7 @@ func (c contender) String() string { return c.name }
 // contenders begins with what the others are compared with.
 var contenders = []contender{
 	{reference, openLockmgr},
+	{"lockmgr+ap", openPipelined},
 	{"redislock", openRedislock},
 	{"redsync", openRedsync},
 	{"rueidislock", openRueidislock},

@@ -15,12 +15,18 @@ type managed struct {
 	faults  *faults
 }
 
-func openLockmgr(t target, f *faults) (locks, error) {
+func openLockmgr(t target, f *faults) (locks, error) { return openManaged(t, f, false) }
+
+// openPipelined lets holds of different locks share round trips, as rueidis does by
+// itself.
+func openPipelined(t target, f *faults) (locks, error) { return openManaged(t, f, true) }
+
+func openManaged(t target, f *faults, pipelined bool) (locks, error) {
 	client, err := t.client()
 	if err != nil {
 		return nil, err
 	}
-	manager, err := lockmgr.New(client, lockmgr.Options{TTL: holdTTL, Poll: retryDelay})
+	manager, err := lockmgr.New(client, lockmgr.Options{TTL: holdTTL, Poll: retryDelay, Pipelined: pipelined})
 	if err != nil {
 		_ = client.Close()
 		return nil, err

@@ -60,6 +60,7 @@ func (c *Cache) loadUnder(ctx context.Context, lock *lockmgr.Lock, e entry, load
 	if err != nil {
 		return c.settle(cleanup, lock, e, err)
 	}
+	lock.StopKeepAlive() // what follows gives the lock back
 	stored, err := c.store(cleanup, e, lock, value)
 	switch {
 	case err != nil:
@@ -87,6 +88,7 @@ func (c *Cache) settle(ctx context.Context, lock *lockmgr.Lock, e entry, failure
 		}
 		return nil, failure
 	}
+	lock.StopKeepAlive() // what follows gives the lock back
 	if told, err := c.fail(ctx, e, lock, failure); err == nil && told {
 		lock.Given()
 	}

@@ -7,7 +7,9 @@
 --                             waiter whose turn it is, for a short claim
 --   key:Queue   sorted set    tokens that wait, by order of arrival
 --   key:Fence   string, PX    the last fence
---   key:Wake    pub/sub       the token whose turn it is
+--   key:Wake:<process>   pub/sub   "<fence> <time in us> <token>": it is the turn of
+--                             a token of that process. A token ends in a UUID, whose
+--                             first 8 digits name the process
 --
 -- token  the caller's, unlike any other     ttl  of a hold, in ms
 
@@ -23,10 +25,14 @@ local function lock_holds(lock, token)
 end
 
 -- The server's time in microseconds. Arrival and fences go by it, never by a
--- client's clock.
+-- client's clock. It stands still while a script runs.
+local lock_time
 local function lock_now()
-  local t = redis.call('TIME')
-  return t[1] * 1000000 + t[2]
+  if not lock_time then
+    local t = redis.call('TIME')
+    lock_time = t[1] * 1000000 + t[2]
+  end
+  return lock_time
 end
 
 -- A number larger than that of any earlier hold: one more than the last, or the
@@ -43,14 +49,15 @@ local function lock_next_fence(lock)
 end
 
 -- Gives a lock that nobody holds to who has waited longest, for a claim: a waiter
--- that has died meanwhile costs no more than that. Returns whether anybody waits.
+-- that has died meanwhile costs no more than that. It learns its fence and when the
+-- claim began, and so can go to work without asking. Returns whether anybody waits.
 local function lock_offer(lock)
   local head = redis.call('ZPOPMIN', lock.queue)[1]
   if not head then
     return false
   end
   redis.call('SET', lock.key, head, 'PX', lock.claim)
-  redis.call(lock.publish, lock.key .. ':Wake', head)
+  redis.call(lock.publish, lock.key .. ':Wake:' .. string.sub(head, -36, -29), string.format('%.0f %.0f %s', lock_next_fence(lock), lock_now(), head))
   return true
 end
 

@@ -3,7 +3,9 @@
 -- ARGV[4] token of that waiter, or empty   ARGV[5] TTL in ms
 -- ARGV[6] ms to keep the queue
 -- returns {1, fence}  given to that waiter
---         {1}         given to another, and that waiter waits; or to nobody
+--         {1, false, now}  given to another, and that waiter waits; now is the
+--                          server's time in us
+--         {1}         given to another or to nobody, if no waiter was named
 --         {0}         nobody holds it
 --         {-1}        held by another
 local lock = lock_at(1, ARGV[1], ARGV[2])
@@ -12,6 +14,6 @@ if ARGV[4] == '' then
     return {1}
   end
 elseif lock_holds(lock, ARGV[3]) then
-  return {1, lock_pass(lock, ARGV[4], ARGV[5], tonumber(ARGV[6])) or nil}
+  return {1, lock_pass(lock, ARGV[4], ARGV[5], tonumber(ARGV[6])), lock_now()}
 end
 return {redis.call('EXISTS', lock.key) == 1 and -1 or 0}

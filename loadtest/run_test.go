@@ -72,19 +72,20 @@ func (u *unlocked) Do(ctx context.Context, id string, a room.Action) (room.Resul
 	}
 	r := room.NewRoom(id, s.Epoch, s.Version, members)
 	seat, err := r.Apply(a, room.Rules{})
-	if err != nil || len(r.Delta().Touched) == 0 {
+	if err != nil || !r.Changed() {
 		return room.Result{Seat: seat, Snapshot: r.Snapshot()}, err
 	}
-	r.Version++
+	changes := r.Changes()
+	r.Commit(s.Epoch)
 	_, err = u.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
 		tx.Del(ctx, "Room:"+id+":Users")
-		for _, o := range r.Users() {
+		for _, o := range r.Snapshot().Users() {
 			m, _ := r.Member(o.User)
 			text, _ := json.Marshal(m)
 			tx.HSet(ctx, "Room:"+id+":Users", o.User, text)
 		}
 		tx.HSet(ctx, "Room:"+id+":Meta", "epoch", r.Epoch, "version", r.Version)
-		event, _ := json.Marshal(map[string]any{"epoch": r.Epoch, "version": r.Version, "changes": r.Delta().Changes})
+		event, _ := json.Marshal(map[string]any{"epoch": r.Epoch, "version": r.Version, "changes": changes})
 		tx.Publish(ctx, "Room:"+id+":Events", event)
 		return nil
 	})

@@ -37,15 +37,23 @@ func (m *Manager) eval(ctx context.Context, script *redis.Script, keys []string,
 	all = append(append(all, m.lockAt...), args...)
 	cmd := redis.NewCmd(ctx, all...)
 	cmd.SetFirstKeyPos(3)
-	if m.pipe == nil {
-		_ = m.client.Process(ctx, cmd)
-	} else if err := m.pipe.Submit(ctx, cmd).WaitContext(ctx); err != nil && ctx.Err() != nil {
+	err := m.process(ctx, cmd)
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return failed(ctx) // the pipeline may still be writing to cmd
-	}
-	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+	case redis.HasErrorPrefix(err, "NOSCRIPT"):
 		return script.Eval(ctx, m.client, keys, all[3+len(keys):]...)
 	}
 	return cmd
+}
+
+// process sends a command, together with others if the Manager is Pipelined. When
+// ctx ended cmd must not be looked at.
+func (m *Manager) process(ctx context.Context, cmd redis.Cmder) error {
+	if m.pipe == nil {
+		return m.client.Process(ctx, cmd)
+	}
+	return m.pipe.Submit(ctx, cmd).WaitContext(ctx)
 }
 
 // failed returns a command that ended with its context.

@@ -1,15 +1,18 @@
 package room
 
 import (
+	"container/list"
 	"context"
+	"crypto/rand"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr"
+	"roomd/lockmgr/pubsub"
 )
 
 // Result is what an action came to.
@@ -28,11 +31,16 @@ type Coordinator struct {
 
 	life context.Context // ends when Close has no more patience
 	kill context.CancelFunc
-	busy sync.WaitGroup // goroutines that serve a room
+	busy sync.WaitGroup // goroutines that work at a room
 
-	mu     sync.Mutex
-	queues map[string]*queue // guarded by mu: rooms with actions that wait
-	closed bool              // guarded by mu
+	requests sync.Pool // of *request whose outcome was received
+
+	mu      sync.Mutex
+	desks   map[string]*desk // guarded by mu: rooms that are worked at, or were of late
+	resting list.List        // guarded by mu: of desks, those that rest, longest first
+	copies  int              // guarded by mu: what they count for
+	sweeper *time.Timer      // guarded by mu: closes desks; nil if none rests
+	closed  bool             // guarded by mu
 }
 
 // New returns a Coordinator that keeps its rooms on client, and sends nothing
@@ -47,17 +55,24 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	locks, err := lockmgr.New(client, lockmgr.Options{Prefix: lockPrefix, TTL: opts.LockTTL, Poll: opts.LockPoll})
+	// Events and wake-ups come on one connection, in the order of commits: when it
+	// is this node's turn, its copy of the room has followed what went before.
+	hub := pubsub.New(client, func(err error) {
+		opts.Log.Warn().Err(err).Msg("events: connection to Redis lost, making a new one")
+	})
+	locks, err := lockmgr.New(client, lockmgr.Options{Prefix: lockPrefix, TTL: opts.LockTTL, Poll: opts.LockPoll, Pipelined: true, Hub: hub})
 	if err != nil {
 		return nil, err
 	}
+	_, cluster := client.(*redis.ClusterClient)
 	c := &Coordinator{
-		opts:   opts,
-		locks:  locks,
-		store:  &store{client: client, locks: locks, node: opts.Node, idle: opts.Idle},
-		queues: make(map[string]*queue),
+		opts:  opts,
+		locks: locks,
+		store: &store{client: client, cluster: cluster, node: opts.Node, by: "by:" + opts.Node, ttl: opts.LockTTL, idle: opts.Idle},
+		desks: make(map[string]*desk),
 	}
-	c.feeds = newFeeds(client, c.store, opts.Log)
+	c.requests.New = newRequest
+	c.feeds = newFeeds(hub, c.store, opts.Log)
 	c.life, c.kill = context.WithCancel(context.Background())
 	return c, nil
 }
@@ -81,17 +96,19 @@ func (c *Coordinator) Do(ctx context.Context, id string, a Action) (Result, erro
 	}
 	now := time.Now()
 	a.node, a.at = c.opts.Node, now.UnixMilli()
-	r := &request{action: a, deadline: now.Add(c.opts.LockWait), done: make(chan outcome, 1)}
-	q, err := c.enqueue(id, r)
+	r := c.requests.Get().(*request)
+	r.action, r.deadline, r.gone, r.taken = a, now.Add(c.opts.LockWait), false, false
+	d, err := c.enqueue(id, r)
 	if err != nil {
 		return Result{}, err
 	}
 	select {
 	case o := <-r.done:
+		c.requests.Put(r)
 		return o.result, o.err
 	case <-ctx.Done():
 	}
-	if q.abandon(r) {
+	if d.abandon(r) {
 		return Result{}, fmt.Errorf("gave up waiting for room %s: %w", id, context.Cause(ctx))
 	}
 	select {
@@ -100,6 +117,34 @@ func (c *Coordinator) Do(ctx context.Context, id string, a Action) (Result, erro
 	default:
 		return Result{}, fmt.Errorf("gave up while room %s was written: %w: %w", id, ErrUnknown, context.Cause(ctx))
 	}
+}
+
+// enqueue puts a request at the end of its room's queue, and sees to it that
+// somebody works there.
+func (c *Coordinator) enqueue(id string, r *request) (*desk, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrClosed
+	}
+	d, open := c.desks[id]
+	if !open {
+		ticket, err := c.locks.Ticket(id)
+		if err != nil {
+			return nil, err
+		}
+		d = &desk{queue: queue{id: id}, keys: c.store.keysOf(id), ticket: ticket}
+		c.desks[id] = d
+	}
+	d.push(r)
+	switch {
+	case d.rest != nil:
+		c.resumeLocked(d)
+		c.busy.Go(func() { c.serve(d) })
+	case !open:
+		c.busy.Go(func() { c.serve(d) })
+	}
+	return d, nil
 }
 
 // Read returns a room as it stands, without taking its lock. It fails with
@@ -149,6 +194,7 @@ func (c *Coordinator) Close(ctx context.Context) error {
 
 	stop := context.AfterFunc(ctx, c.kill)
 	c.busy.Wait()
+	c.closeDesks()
 	c.locks.Close()
 	c.feeds.close()
 	if !stop() {
@@ -158,5 +204,6 @@ func (c *Coordinator) Close(ctx context.Context) error {
 	return nil
 }
 
-// newEpoch names a room that begins.
-func newEpoch() string { return uuid.NewString() }
+// newName returns a random name for a node or an epoch. It is short, because it
+// stands in every member and every event.
+func newName() string { return strings.ToLower(rand.Text()[:16]) } // 80 bits

@@ -82,20 +82,20 @@ func TestJoinAndLeave(t *testing.T) {
 		mustDo(t, c, "42", Join("李四", "s1"))
 		mustDo(t, c, "42", Join("王五", "s2"))
 		r := mustDo(t, c, "42", Join("张三", "s3"))
-		if got := describeUsers(r.Users); got != "李四@0 王五@1 张三@2" || r.Seat != 2 || r.Version != 3 || r.Epoch == "" {
+		if got := describeUsers(r.Users()); got != "李四@0 王五@1 张三@2" || r.Seat != 2 || r.Version != 3 || r.Epoch == "" {
 			t.Fatalf("third join: %+v", r)
 		}
 		if again := mustDo(t, c, "42", Join("张三", "s3")); again.Version != 3 || again.Seat != 2 {
 			t.Errorf("joining again: %+v", again)
 		}
 		left := mustDo(t, c, "42", Leave("王五", "s2"))
-		if got := describeUsers(left.Users); got != "李四@0 张三@2" || left.Version != 4 || left.Epoch != r.Epoch {
+		if got := describeUsers(left.Users()); got != "李四@0 张三@2" || left.Version != 4 || left.Epoch != r.Epoch {
 			t.Fatalf("leave: %+v", left)
 		}
 		if _, err := c.Do(t.Context(), "42", Leave("王五", "s2")); !errors.Is(err, ErrNotMember) {
 			t.Errorf("leaving again: %v", err)
 		}
-		if s, err := c.Read(t.Context(), "42"); err != nil || describeUsers(s.Users) != "李四@0 张三@2" || s.Version != 4 {
+		if s, err := c.Read(t.Context(), "42"); err != nil || describeUsers(s.Users()) != "李四@0 张三@2" || s.Version != 4 {
 			t.Errorf("read: %+v, %v", s, err)
 		}
 
@@ -183,10 +183,10 @@ func TestNobodyIsLost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(s.Users) != nodes*users {
-				t.Errorf("%d users in the room, %d joined", len(s.Users), nodes*users)
+			if len(s.Users()) != nodes*users {
+				t.Errorf("%d users in the room, %d joined", len(s.Users()), nodes*users)
 			}
-			for i, u := range s.Users {
+			for i, u := range s.Users() {
 				if u.Seat != i {
 					t.Errorf("%s sits on %d, the lowest free seats end at %d", u.User, u.Seat, i)
 				}
@@ -250,7 +250,7 @@ func TestEmptyRoomsExpire(t *testing.T) {
 			t.Errorf("used again in time: %+v", r.Snapshot)
 		}
 		time.Sleep(24 * time.Hour) // in use: nothing expires
-		if s, err := c.Read(t.Context(), "42"); err != nil || s.Version != 3 || len(s.Users) != 1 {
+		if s, err := c.Read(t.Context(), "42"); err != nil || s.Version != 3 || len(s.Users()) != 1 {
 			t.Errorf("a day later: %+v, %v", s, err)
 		}
 		mustDo(t, c, "42", Leave("张三", "s"))

@@ -11,12 +11,31 @@
 // # How an action is run
 //
 // It waits in its room's queue on this node. As long as a queue is not empty, one
-// goroutine serves it: it takes the room's lock (LockRoom:<id>, package lockmgr),
-// reads the room, applies what waits by the rules (type [Room], which is pure),
-// and commits. The commit is one script that checks that the lock still holds the
-// writer's token, writes, counts the version, publishes the event and gives the
-// lock back. One hold serves all that waits, up to Options.MaxBatch, in the order
-// of arrival and at most one action of each user.
+// goroutine works there, hold after hold. One hold serves all that waits, up to
+// Options.MaxBatch, in the order of arrival and at most one action of each user.
+//
+// A hold is two requests: one takes the room's lock (LockRoom:<id>, by the rules of
+// package lockmgr), and the commit checks that the lock still holds the writer's
+// token and that the room is at the version that the node knows, writes what has
+// changed, counts the version, publishes the event and gives the lock back, all in
+// one script. In between the actions are applied by the rules (type [Room], which
+// is pure) to the node's copy of the room. A node that has no copy gets the room
+// with the lock; one whose copy turns out to be old gets it with the refusal.
+//
+// While several nodes fight over a room, a hold is one request: the lock is handed
+// from node to node, the wake-up and the events come on one connection in the order
+// of commits, and so a node that is woken has an up-to-date copy and commits at
+// once. The commit also puts the node's next token into the line if more waits. So
+// does it on a single busy node, which then passes the lock to itself.
+//
+// Options.ElideLock saves the first of the two requests where nobody else is. It
+// pays for lone actions; rooms in which several players act at the same moment are
+// faster without, because their actions gather while the lock is taken.
+//
+// What a hold costs does not grow with the room: the commit sends what differs, and
+// a snapshot shares all but the seats that changed with the one before (copy on
+// write). Copies of quiet rooms go after a minute, or earlier if there are many
+// (Options.MaxCopies). Requests of different rooms share round trips.
 //
 // # What it promises
 //
@@ -38,7 +57,9 @@
 //     acknowledged, and Redis that comes back empty has lost all of them. Watchers
 //     notice (a new epoch, or a version that went back).
 //   - A member whose node died stays in the list.
-//   - Redis Cluster: the keys of a room do not share a slot yet.
+//   - Fairness between nodes is that of lockmgr, with one exception: where a lock
+//     expires under a dead holder, a node that has met nobody in the room of late
+//     may pass those who wait, once.
 //
 // # Goroutines
 //

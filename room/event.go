@@ -18,6 +18,7 @@ type Event struct {
 	// Snapshot, if not nil, stands for everything before: forget what was known.
 	Snapshot *Snapshot
 
+	wire   *wireEvent // nil for a snapshot
 	once   sync.Once
 	shared any
 }
@@ -27,12 +28,4 @@ type Event struct {
 func (e *Event) Shared(make func() any) any {
 	e.once.Do(func() { e.shared = make() })
 	return e.shared
-}
-
-// wireEvent is an Event as it travels on the channel Room:<id>:Events.
-type wireEvent struct {
-	Epoch    string     `json:"epoch"`
-	Version  uint64     `json:"version"`
-	Changes  []Change   `json:"changes,omitempty"`
-	Replaced []Replaced `json:"replaced,omitempty"`
 }

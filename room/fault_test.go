@@ -32,7 +32,7 @@ func TestStaleHolderChangesNothing(t *testing.T) {
 		warm(t, rdb)
 		stale := newCoordinator(t, rdb, Options{})
 		r := mustDo(t, stale, "42", Join("张三", "s1"))
-		if got := describeUsers(r.Users); got != "李四@0 张三@1" || r.Version != 2 {
+		if got := describeUsers(r.Users()); got != "李四@0 张三@1" || r.Version != 2 {
 			t.Fatalf("after the stall: %s at version %d", got, r.Version)
 		}
 		if n := rdb.Exists(t.Context(), "LockRoom:42").Val(); n != 0 {
@@ -95,7 +95,7 @@ func TestACommitOnAnotherVersionChangesNothing(t *testing.T) {
 // warm loads the scripts, so that the hooks see the EVALSHA that executes.
 func warm(t *testing.T, rdb *redis.Client) {
 	t.Helper()
-	for _, s := range []*redis.Script{loadScript, commitScript} {
+	for _, s := range []*redis.Script{loadScript, takeScript, commitScript} {
 		if err := s.Load(t.Context(), rdb).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -114,10 +114,10 @@ func TestCommitIsExactlyOnce(t *testing.T) {
 		})})
 		warm(t, rdb)
 		r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", Join("张三", "s1"))
-		if got := describeUsers(r.Users); r.Version != 1 || got != "张三@0" {
+		if got := describeUsers(r.Users()); r.Version != 1 || got != "张三@0" {
 			t.Errorf("the commit reports %s at version %d", got, r.Version)
 		}
-		if s, _ := other.Read(t.Context(), "42"); s.Version != 2 || describeUsers(s.Users) != "张三@0 李四@1" {
+		if s, _ := other.Read(t.Context(), "42"); s.Version != 2 || describeUsers(s.Users()) != "张三@0 李四@1" {
 			t.Errorf("the room is %+v", s)
 		}
 	})
@@ -128,9 +128,9 @@ func TestCommitIsExactlyOnce(t *testing.T) {
 func TestUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
-		var gone atomic.Bool
+		var gone, back atomic.Bool
 		rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if gone.Load() || isScript(cmd, commitScript) {
+			if !back.Load() && (gone.Load() || isScript(cmd, commitScript)) {
 				gone.Store(true)
 				return io.ErrUnexpectedEOF
 			}
@@ -145,7 +145,10 @@ func TestUnknownOutcome(t *testing.T) {
 		if took := time.Since(start); took > lockmgr.DefaultTTL {
 			t.Errorf("took %v to say so", took)
 		}
-		gone.Store(false)
+		back.Store(true)
+		if r := mustDo(t, c, "42", Join("李四", "s")); describeUsers(r.Users()) != "李四@0" {
+			t.Errorf("afterwards the room holds %s", describeUsers(r.Users()))
+		}
 	})
 }
 
@@ -167,7 +170,15 @@ func TestRedisIsAway(t *testing.T) {
 		t.Errorf("ping: %v", err)
 	}
 	server.Restart()
-	mustDo(t, c, "42", Join("张三", "s2"))
+	for { // the client looks once a second whether the server is back
+		_, err := c.Do(t.Context(), "42", Join("张三", "s2"))
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ErrUnavailable) {
+			t.Fatal(err)
+		}
+	}
 }
 
 // Redis takes no more writes between the lock and the commit: nothing is
@@ -192,7 +203,9 @@ func TestRedisRefusesTheWrite(t *testing.T) {
 	if got := keysOf(t, rdb); len(got) > 0 {
 		t.Errorf("%v were written or left over", got)
 	}
-	mustDo(t, c, "42", Join("张三", "s"))
+	if r := mustDo(t, c, "42", Join("李四", "s")); describeUsers(r.Users()) != "李四@0" {
+		t.Errorf("what was refused is written with the next commit: %s", describeUsers(r.Users()))
+	}
 	if e := <-events; e.Version != 1 || len(e.Changes) != 1 {
 		t.Errorf("the first event is %+v", e)
 	}

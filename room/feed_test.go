@@ -33,7 +33,7 @@ func (f *follower) expect(t *testing.T, want string) *Event {
 	}
 	got := fmt.Sprintf("%d<%d %s", e.Version, e.From, describeChanges(e.Changes))
 	if e.Snapshot != nil {
-		got = fmt.Sprintf("%d= %s", e.Version, describeUsers(e.Snapshot.Users))
+		got = fmt.Sprintf("%d= %s", e.Version, describeUsers(e.Snapshot.Users()))
 	}
 	if got != want {
 		t.Fatalf("told %q, want %q", got, want)

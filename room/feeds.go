@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
 	"roomd/lockmgr/pubsub"
@@ -36,11 +34,8 @@ type feeds struct {
 	read    chan struct{}    // says that there are some
 }
 
-func newFeeds(client redis.UniversalClient, store *store, log zerolog.Logger) *feeds {
-	fs := &feeds{store: store, log: log, rooms: make(map[string]*feed), read: make(chan struct{}, 1)}
-	fs.hub = pubsub.New(client, func(err error) {
-		log.Warn().Err(err).Msg("events: connection to Redis lost, making a new one")
-	})
+func newFeeds(hub *pubsub.Hub, store *store, log zerolog.Logger) *feeds {
+	fs := &feeds{hub: hub, store: store, log: log, rooms: make(map[string]*feed), read: make(chan struct{}, 1)}
 	fs.life, fs.end = context.WithCancel(context.Background())
 	return fs
 }
@@ -81,6 +76,17 @@ func (fs *feeds) watch(ctx context.Context, id string, fn func(*Event)) (stop fu
 	return nil, fmt.Errorf("watch room %s: %w", id, err)
 }
 
+// follow is watch for somebody who does not mind what is missing before the
+// subscription stands. After the feeds are closed it does nothing.
+func (fs *feeds) follow(id string, fn func(*Event)) (stop func()) {
+	w := &watch{fn: fn}
+	f, err := fs.open(id, w)
+	if err != nil {
+		return func() {}
+	}
+	return sync.OnceFunc(func() { fs.leave(f, w) })
+}
+
 // open adds a watch to the feed of a room, and subscribes if it is the first.
 func (fs *feeds) open(id string, w *watch) (*feed, error) {
 	fs.mu.Lock()
@@ -95,7 +101,7 @@ func (fs *feeds) open(id string, w *watch) (*feed, error) {
 	f := fs.rooms[id]
 	if f == nil || f.failed() {
 		f = newFeed(id)
-		f.sub = fs.hub.Subscribe(eventsKey(id), pubsub.Handler{
+		f.sub = fs.hub.Subscribe(fs.store.keysOf(id).events, pubsub.Handler{
 			Message:     func(payload string) { fs.message(f, payload) },
 			Interrupted: func() { fs.sawGap(f, f.interrupt()) },
 		})
@@ -119,15 +125,13 @@ func (fs *feeds) leave(f *feed, w *watch) {
 }
 
 func (fs *feeds) message(f *feed, payload string) {
-	var w wireEvent
-	if err := json.Unmarshal([]byte(payload), &w); err != nil {
+	e, err := parseEvent(f.id, payload)
+	if err != nil {
 		fs.log.Error().Str("room", f.id).Err(err).Msg("events: cannot be read, taking a snapshot instead")
 		fs.sawGap(f, f.interrupt())
 		return
 	}
-	fs.sawGap(f, f.receive(&Event{
-		Room: f.id, Epoch: w.Epoch, Version: w.Version, From: w.Version - 1, Changes: w.Changes, Replaced: w.Replaced,
-	}))
+	fs.sawGap(f, f.receive(e))
 }
 
 // sawGap has a snapshot read for a feed that misses something.

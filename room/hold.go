@@ -5,79 +5,196 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"roomd/lockmgr"
 )
 
-// serve runs what waits for a room, hold after hold, until nothing does.
-func (c *Coordinator) serve(q *queue) {
+// serve works at a room, hold after hold, until nothing waits for it.
+func (c *Coordinator) serve(d *desk) {
 	for {
-		ctx, ok := c.wait(q)
-		if !ok {
-			return
-		}
-		lock, err := c.locks.Acquire(ctx, q.id)
 		switch {
-		case err == nil:
-			c.hold(q, lock)
-		case c.life.Err() != nil:
-			q.fail(ErrClosed, false)
-		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
-			q.fail(&refusal{ErrBusy, fmt.Sprintf("room %s is busy: its lock could not be had within %v", q.id, c.opts.LockWait)}, true)
-		case ctx.Err() != nil:
-			// All who waited had given up; somebody may have come since.
+		case c.done(d):
+			return
+		case d.empty(): // all who waited gave up
+			c.giveUp(d)
+		case d.turn:
+			c.hold(d, modeHeld)
+		case c.opts.ElideLock && d.alone && d.copy != nil && !d.inLine:
+			c.hold(d, modeElided)
 		default:
-			q.fail(c.unavailable(q.id, err), false)
+			c.ask(d)
 		}
 	}
 }
 
-// hold runs one batch under the lock: read, apply, commit. Every request and
-// every reply fits into the hold, because their context ends with it.
-func (c *Coordinator) hold(q *queue, lock *lockmgr.Lock) {
-	batch := q.take(c.opts.MaxBatch)
-	if len(batch) == 0 { // all who waited gave up just now
-		c.release(lock)
-		return
+// done lets the desk rest if there is nothing to do, and nothing to give back.
+func (c *Coordinator) done(d *desk) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d.inLine || !d.empty() {
+		return false
 	}
-	ctx, cancel := context.WithDeadline(c.life, lock.Deadline())
-	defer cancel()
+	c.settleLocked(d)
+	return true
+}
 
-	room, err := c.store.load(ctx, q.id)
-	if err != nil {
-		c.release(lock)
-		failAll(batch, c.unavailable(q.id, err))
+// giveUp leaves the line for the lock.
+func (c *Coordinator) giveUp(d *desk) {
+	d.turn, d.inLine = false, false
+	d.ticket.Leave()
+}
+
+// ask asks for the lock, and waits while another has it, until it is ours or there
+// is a reason to look at the queue again.
+func (c *Coordinator) ask(d *desk) {
+	ctx, end := d.patience(c.life)
+	defer end()
+	d.catchUp()
+	d.inLine = true
+	yours, room, err := c.take(ctx, d)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		c.late(d)
+		c.giveUp(d) // the request may have been carried out
+	case err != nil:
+		c.giveUp(d)
+		d.fail(c.unavailable(d.id, err), false)
+	case yours:
+		d.turn = true
+		if room != nil {
+			d.copy = room
+		}
+		d.alone = true
+	default:
+		d.alone = false
+		c.follow(d)
+		d.ticket.Listen()
+		c.wait(ctx, d)
+	}
+}
+
+// take asks for the lock: with one plain command where nobody was met of late.
+func (c *Coordinator) take(ctx context.Context, d *desk) (yours bool, room *Room, err error) {
+	if d.alone && d.copy != nil {
+		if yours, err = d.ticket.Try(ctx); yours || err != nil {
+			return yours, nil, err
+		}
+		d.alone = false
+	}
+	return c.store.take(ctx, d.ticket, d.id, d.keys, d.copy != nil)
+}
+
+// wait waits until it is our turn, or time to ask again.
+func (c *Coordinator) wait(ctx context.Context, d *desk) {
+	poll := time.NewTimer(c.opts.LockPoll)
+	defer poll.Stop()
+	select {
+	case <-d.ticket.Woken():
+		d.turn = true
+	case <-poll.C:
+	case <-ctx.Done():
+		c.late(d)
+	}
+}
+
+// late fails those who have waited for too long, or all when the coordinator is
+// closed.
+func (c *Coordinator) late(d *desk) {
+	if c.life.Err() != nil {
+		d.fail(ErrClosed, false)
 		return
 	}
-	if room.Epoch == "" {
-		room.Epoch = newEpoch()
+	d.fail(&refusal{ErrBusy, fmt.Sprintf("room %s is busy: its lock could not be had within %v", d.id, c.opts.LockWait)}, true)
+}
+
+// hold runs one batch under the lock: apply, commit. With modeElided the lock is
+// not held, and the commit is refused unless nobody else holds it or waits.
+func (c *Coordinator) hold(d *desk, mode string) {
+	d.catchUp()
+	if d.copy == nil {
+		d.turn = false // ask again: the answer has the room
+		return
 	}
-	outcomes := make([]outcome, len(batch))
-	for i, r := range batch {
-		outcomes[i].result.Seat, outcomes[i].err = room.Apply(r.action, c.opts.Rules)
+	batch, more := d.take(c.opts.MaxBatch)
+	if len(batch) == 0 {
+		c.giveUp(d)
+		return
 	}
-	if len(room.Delta().Touched) > 0 {
-		err = c.commit(ctx, room, lock)
-	} else {
-		c.release(lock)
+	d.turn, d.inLine = false, false
+	token, heir := d.ticket.Token(), ""
+	next := d.ticket.Renew()
+	if more && mode == modeHeld {
+		heir = next // keeps our place in the line, or the lock if nobody waits there
 	}
+	outcomes, passed, err := c.run(d, batch, token, heir, mode)
 	switch {
-	case errors.Is(err, errLost), errors.Is(err, errStale):
-		c.opts.Log.Warn().Str("room", q.id).Err(err).Msg("a stale commit was refused; its actions run again under a new hold")
-		lock.WriteRefused()
-		c.release(lock)
-		q.putBack(batch)
+	case errors.Is(err, errLost) && mode == modeElided:
+		d.alone = false
+		d.putBack(batch)
+		return
+	case errors.Is(err, errLost):
+		c.opts.Log.Warn().Str("room", d.id).Msg("a stale commit was refused; its actions run again under a new hold")
+		d.putBack(batch)
 		return
 	case err != nil:
-		failAll(batch, err)
+		d.inLine = heir != "" // if it was written after all
+		for _, r := range batch {
+			r.fail(err)
+		}
 		return
 	}
-	snapshot := room.Snapshot()
+	d.turn, d.inLine = passed, heir != ""
 	for i, r := range batch {
-		if outcomes[i].err == nil {
-			outcomes[i].result.Snapshot = snapshot
-		}
 		r.done <- outcomes[i]
+	}
+	if d.inLine && !passed {
+		c.queued(d)
+	}
+}
+
+// queued waits for the turn of a token that a commit has put into the line.
+func (c *Coordinator) queued(d *desk) {
+	c.follow(d)
+	d.ticket.Listen()
+	ctx, end := d.patience(c.life)
+	defer end()
+	c.wait(ctx, d)
+}
+
+// run applies a batch to the copy and commits it under token. If the room turns out
+// to be at another version it does so again; the lock is ours as long as that
+// happens. It fails with errLost, ErrUnavailable or ErrUnknown.
+func (c *Coordinator) run(d *desk, batch []*request, token, heir, mode string) (outcomes []outcome, passed bool, err error) {
+	outcomes = make([]outcome, len(batch))
+	for {
+		for i, r := range batch {
+			outcomes[i] = outcome{}
+			outcomes[i].result.Seat, outcomes[i].err = d.copy.Apply(r.action, c.opts.Rules)
+		}
+		var room *Room
+		commit := c.store.prepare(d.copy, d.keys, token, heir, mode)
+		passed, room, err = c.commit(d, commit)
+		switch {
+		case errors.Is(err, errStale):
+			c.follow(d) // somebody else has written to it
+			d.copy = room
+			if mode == modeElided {
+				return nil, false, errLost // better to wait in line than to race
+			}
+			continue
+		case errors.Is(err, errLost), errors.Is(err, ErrUnavailable):
+			d.copy.Revert()
+			return nil, false, err
+		case err != nil:
+			d.copy = nil
+			return nil, false, err
+		}
+		d.copy.Commit(commit.epoch)
+		snapshot := d.copy.Snapshot()
+		for i := range outcomes {
+			if outcomes[i].err == nil {
+				outcomes[i].result.Snapshot = snapshot
+			}
+		}
+		return outcomes, passed, nil
 	}
 }
 
@@ -85,17 +202,23 @@ func (c *Coordinator) hold(q *queue, lock *lockmgr.Lock) {
 // the reply stays away it sends the same commit again, which settles whether it
 // was written, until a TTL has passed: by then no copy of it can be carried out
 // any more. It fails with errLost, errStale, ErrUnavailable or ErrUnknown.
-func (c *Coordinator) commit(ctx context.Context, room *Room, lock *lockmgr.Lock) error {
-	commit, err := c.store.prepare(room, lock)
-	if err != nil {
-		c.release(lock)
-		return c.unavailable(room.ID, err)
+func (c *Coordinator) commit(d *desk, commit *commit) (passed bool, room *Room, err error) {
+	ctx, cancel := context.WithTimeout(c.life, c.opts.LockTTL)
+	defer cancel()
+	passed, room, err = c.store.send(ctx, d.ticket, commit)
+	if !settled(err) {
+		c.opts.Log.Warn().Str("room", d.id).Err(err).Msg("no reply to a commit; sending it again to learn its outcome")
+		passed, room, err = c.resend(d, commit, err)
 	}
-	err = c.store.send(ctx, commit)
-	if settled(err) {
-		return c.outcome(room.ID, lock, err)
+	if errors.Is(err, errRefused) {
+		d.ticket.Return(commit.token())
+		err = c.unavailable(d.id, err)
 	}
-	c.opts.Log.Warn().Str("room", room.ID).Err(err).Msg("no reply to a commit; sending it again to learn its outcome")
+	return passed, room, err
+}
+
+func (c *Coordinator) resend(d *desk, commit *commit, why error) (passed bool, room *Room, err error) {
+	commit.void()
 	ctx, cancel := context.WithTimeout(c.life, c.opts.LockTTL)
 	defer cancel()
 	pause := time.NewTicker(max(c.opts.LockPoll, 10*time.Millisecond))
@@ -103,12 +226,20 @@ func (c *Coordinator) commit(ctx context.Context, room *Room, lock *lockmgr.Lock
 	for {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("room %s: %w: %w", room.ID, ErrUnknown, err)
+			d.ticket.Return(commit.token())
+			return false, nil, fmt.Errorf("room %s: %w: %w", d.id, ErrUnknown, why)
 		case <-pause.C:
 		}
-		if err = c.store.send(ctx, commit); settled(err) {
-			return c.outcome(room.ID, lock, err)
+		passed, room, err = c.store.send(ctx, d.ticket, commit)
+		switch {
+		case errors.Is(err, errStale):
+			// A token that may be on its way twice is not used for anything else.
+			d.ticket.Return(commit.token())
+			return false, nil, errLost
+		case settled(err):
+			return passed, room, err
 		}
+		why = err
 	}
 }
 
@@ -117,34 +248,7 @@ func settled(err error) bool {
 	return err == nil || errors.Is(err, errLost) || errors.Is(err, errStale) || errors.Is(err, errRefused)
 }
 
-func (c *Coordinator) outcome(id string, lock *lockmgr.Lock, err error) error {
-	switch {
-	case err == nil:
-		lock.Given()
-	case errors.Is(err, errRefused):
-		c.release(lock)
-		return c.unavailable(id, err)
-	}
-	return err
-}
-
-// release gives a lock back that no commit gives back. If that fails, the TTL
-// does it.
-func (c *Coordinator) release(lock *lockmgr.Lock) {
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(c.life), lock.Deadline())
-	defer cancel()
-	if err := lock.Release(ctx); err != nil {
-		c.opts.Log.Debug().Str("room", lock.Name()).Err(err).Msg("lock not released")
-	}
-}
-
 // unavailable wraps what Redis, or the way there, failed with.
 func (c *Coordinator) unavailable(id string, err error) error {
 	return fmt.Errorf("room %s: %w: %w", id, ErrUnavailable, err)
-}
-
-func failAll(batch []*request, err error) {
-	for _, r := range batch {
-		r.fail(err)
-	}
 }

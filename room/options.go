@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
 	"roomd/lockmgr"
@@ -12,9 +11,10 @@ import (
 
 // Defaults of [Options].
 const (
-	DefaultLockWait = 10 * time.Second
-	DefaultMaxBatch = 256
-	DefaultIdle     = time.Hour
+	DefaultLockWait  = 10 * time.Second
+	DefaultMaxBatch  = 256
+	DefaultMaxCopies = 1 << 18
+	DefaultIdle      = time.Hour
 )
 
 // Options say how a [Coordinator] works. The zero value is ready to use.
@@ -42,6 +42,18 @@ type Options struct {
 	// DefaultMaxBatch; 1 takes the lock for each action anew.
 	MaxBatch int
 
+	// ElideLock lets a node whose copy of a room is current write in one step
+	// while the lock is free and nobody waits for it, without setting it first:
+	// the script itself is the hold (lock elision). It saves one of two round
+	// trips. A node that meets another in a room waits in line as usual.
+	ElideLock bool
+
+	// MaxCopies is how many members the copies of rooms that are quiet at the
+	// moment may have in all. A room without a copy is read again when it is
+	// used. A copy goes anyway when its room has been quiet for a minute. Zero
+	// means DefaultMaxCopies.
+	MaxCopies int
+
 	// Idle is how long Redis keeps the version of a room that everybody has
 	// left. Zero means DefaultIdle.
 	Idle time.Duration
@@ -52,7 +64,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	if o.Node == "" {
-		o.Node = uuid.NewString()
+		o.Node = newName()
 	}
 	if o.LockTTL == 0 {
 		o.LockTTL = lockmgr.DefaultTTL
@@ -65,6 +77,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxBatch == 0 {
 		o.MaxBatch = DefaultMaxBatch
+	}
+	if o.MaxCopies == 0 {
+		o.MaxCopies = DefaultMaxCopies
 	}
 	if o.Idle == 0 {
 		o.Idle = DefaultIdle
@@ -81,6 +96,8 @@ func (o Options) validate() error {
 		return &InvalidError{"LockWait", fmt.Sprintf("must be more than zero, not %v", o.LockWait)}
 	case o.MaxBatch < 0:
 		return &InvalidError{"MaxBatch", fmt.Sprintf("must be more than zero, not %d", o.MaxBatch)}
+	case o.MaxCopies < 0:
+		return &InvalidError{"MaxCopies", fmt.Sprintf("must be more than zero, not %d", o.MaxCopies)}
 	case o.Idle < time.Millisecond:
 		return &InvalidError{"Idle", fmt.Sprintf("must be at least 1ms, not %v", o.Idle)}
 	}

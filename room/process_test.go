@@ -66,7 +66,7 @@ func TestAKilledHolder(t *testing.T) {
 		t.Fatalf("LockRoom:42 holds %q for %v", dead, ttl)
 	}
 	r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", Join("李四", "s"))
-	if got := describeUsers(r.Users); got != "李四@0" || r.Version != 1 {
+	if got := describeUsers(r.Users()); got != "李四@0" || r.Version != 1 {
 		t.Errorf("the room holds %q at version %d", got, r.Version)
 	}
 	if n := rdb.Exists(t.Context(), "LockRoom:42").Val(); n != 0 {

@@ -21,35 +21,25 @@ type outcome struct {
 	err    error
 }
 
+func newRequest() any { return &request{done: make(chan outcome, 1)} }
+
 func (r *request) fail(err error) { r.done <- outcome{err: err} }
 
-// queue is what waits for one room on this node, in order of arrival. A
-// goroutine serves it as long as there is something, and takes it away then.
+// queue is what waits for one room on this node, in order of arrival.
 type queue struct {
 	id string
 
 	mu      sync.Mutex
 	waiting []*request         // guarded by mu
-	stop    context.CancelFunc // guarded by mu: ends the wait for the lock
+	stop    context.CancelFunc // guarded by mu: ends the wait for the lock, nil if nobody waits for it
+	users   map[string]bool    // guarded by mu: those of the batch that take looks at
 }
 
-// enqueue puts a request at the end of its room's queue.
-func (c *Coordinator) enqueue(id string, r *request) (*queue, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil, ErrClosed
-	}
-	q := c.queues[id]
-	if q == nil {
-		q = &queue{id: id}
-		c.queues[id] = q
-		c.busy.Go(func() { c.serve(q) })
-	}
+// push puts a request at the end.
+func (q *queue) push(r *request) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.waiting = append(q.waiting, r)
-	q.mu.Unlock()
-	return q, nil
 }
 
 // abandon takes back a request whose caller gave up, and reports whether it was
@@ -69,44 +59,61 @@ func (q *queue) abandon(r *request) bool {
 	return true
 }
 
-// wait returns a context for waiting for the lock on behalf of all that wait, or
-// false when nobody does; the queue is then gone.
-func (c *Coordinator) wait(q *queue) (context.Context, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// patience returns a context for waiting for the lock on behalf of all that wait:
+// it ends when the first of them has waited for too long, or when all gave up.
+func (q *queue) patience(life context.Context) (context.Context, context.CancelFunc) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.stop != nil {
-		q.stop()
+	deadline := time.Now()
+	if len(q.waiting) > 0 {
+		deadline = q.waiting[0].deadline
 	}
-	if len(q.waiting) == 0 {
-		delete(c.queues, q.id)
-		return nil, false
-	}
-	ctx, cancel := context.WithDeadline(c.life, q.waiting[0].deadline)
+	ctx, cancel := context.WithDeadline(life, deadline)
 	q.stop = cancel
-	return ctx, true
+	return ctx, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.stop = nil
+		cancel()
+	}
+}
+
+func (q *queue) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting) == 0
 }
 
 // take removes the next batch from the queue: the first actions, at most max,
 // and at most one of each user, so that every answer can show the room after the
-// whole batch and still contain what the action did.
-func (q *queue) take(max int) []*request {
+// whole batch and still contain what the action did. more says that others wait
+// behind it.
+func (q *queue) take(max int) (batch []*request, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	users := make(map[string]struct{}, min(max, len(q.waiting)))
 	n := 0
-	for ; n < len(q.waiting) && n < max; n++ {
-		user := q.waiting[n].action.user
-		if _, again := users[user]; again {
-			break
+	if max > 1 && len(q.waiting) > 1 {
+		if q.users == nil {
+			q.users = make(map[string]bool)
 		}
-		users[user] = struct{}{}
-		q.waiting[n].taken = true
+		clear(q.users)
+		for n < len(q.waiting) && n < max && !q.users[q.waiting[n].action.user] {
+			q.users[q.waiting[n].action.user] = true
+			n++
+		}
+	} else {
+		n = min(1, len(q.waiting))
 	}
-	batch := slices.Clone(q.waiting[:n])
+	for _, r := range q.waiting[:n] {
+		r.taken = true
+	}
+	if n == len(q.waiting) {
+		batch, q.waiting = q.waiting, nil
+		return batch, false
+	}
+	batch = slices.Clone(q.waiting[:n])
 	q.waiting = slices.Delete(q.waiting, 0, n)
-	return batch
+	return batch, true
 }
 
 // putBack lets a batch wait again, ahead of all others, without those whose

@@ -48,39 +48,70 @@ type Occupant struct {
 	Seat int
 }
 
-// Snapshot is a room at one version. Its slice is shared: do not change it.
+// Snapshot is a room at one version. It costs little, and does not change. The zero
+// value is a room that nobody has ever joined.
 type Snapshot struct {
 	Epoch   string // empty for a room that nobody has ever joined
 	Version uint64
-	Users   []Occupant // by seat
+	view    *view
 }
 
-// Room is the pure state of one room: no I/O, no clock, no locks. Its zero value
-// is not usable; see [NewRoom].
+// Count returns how many members there are.
+func (s Snapshot) Count() int {
+	if s.view == nil {
+		return 0
+	}
+	return s.view.count
+}
+
+// Users returns who is in the room, by seat. The slice is shared: do not change it.
+func (s Snapshot) Users() []Occupant {
+	if s.view == nil {
+		return nil
+	}
+	return s.view.occupants()
+}
+
+// Shared returns what the first call's make returned: something that is made of
+// the snapshot once, for all who are shown it, such as its encoding.
+func (s Snapshot) Shared(make func() any) any {
+	if s.view == nil {
+		return make()
+	}
+	s.view.memo.Do(func() { s.view.shared = make() })
+	return s.view.shared
+}
+
+// Room is the pure state of one room: no I/O, no clock, no locks. Actions are
+// applied to it one after the other; then either all of them stand (Commit), or
+// none (Revert). Its zero value is not usable; see [NewRoom].
 type Room struct {
 	ID      string
-	Epoch   string
+	Epoch   string // empty as long as nobody has ever joined
 	Version uint64
 
 	members map[string]Member
-	seats   seatSet
-	delta   Delta
+	seats   seating
+	size    int          // members at the last Commit or Revert
+	changes []wireChange // since the last Commit or Revert
+	before  []former     // by which Revert undoes them, in order
 }
 
-// Delta is what the actions applied to a Room have changed in it.
-type Delta struct {
-	Touched  []string // users whose membership differs, each once, in order
-	Changes  []Change
-	Replaced []Replaced
+// former is a user's place before a change.
+type former struct {
+	user   string
+	member Member
+	was    bool
 }
 
 // NewRoom returns a room with the given members, at the given epoch and version.
 // It takes the map over.
 func NewRoom(id, epoch string, version uint64, members map[string]Member) *Room {
 	r := &Room{ID: id, Epoch: epoch, Version: version, members: members}
-	for _, m := range members {
-		r.seats.take(m.Seat)
+	for user, m := range members {
+		r.seats.take(m.Seat, user)
 	}
+	r.size = len(members)
 	return r
 }
 
@@ -102,9 +133,7 @@ func (r *Room) Apply(a Action, rules Rules) (seat int, err error) {
 func (r *Room) join(a Action, rules Rules) (int, error) {
 	if m, ok := r.members[a.user]; ok {
 		if m.Session != a.session {
-			r.delta.Replaced = append(r.delta.Replaced, Replaced{a.user, m.Session})
-			m.Session, m.Node = a.session, a.node
-			r.set(a.user, m)
+			r.change(a.node, wireChange{Type: kindReplace, User: a.user, Seat: m.Seat, Session: a.session, Old: m.Session})
 		}
 		return m.Seat, nil
 	}
@@ -118,9 +147,7 @@ func (r *Room) join(a Action, rules Rules) (int, error) {
 	case r.seats.has(seat):
 		return 0, &refusal{ErrSeatTaken, fmt.Sprintf("seat %d of room %s is taken", seat, r.ID)}
 	}
-	r.seats.take(seat)
-	r.set(a.user, Member{Seat: seat, Session: a.session, Node: a.node, At: a.at})
-	r.delta.Changes = append(r.delta.Changes, Change{KindJoin, a.user, seat})
+	r.change(a.node, wireChange{Type: KindJoin, User: a.user, Seat: seat, Session: a.session, At: a.at})
 	return seat, nil
 }
 
@@ -132,36 +159,98 @@ func (r *Room) leave(a Action) (int, error) {
 	case m.Session != a.session:
 		return 0, &refusal{ErrNotMember, fmt.Sprintf("%s is in room %s with another session", a.user, r.ID)}
 	}
-	delete(r.members, a.user)
-	r.seats.free(m.Seat)
-	r.touch(a.user)
-	r.delta.Changes = append(r.delta.Changes, Change{KindLeave, a.user, m.Seat})
+	r.change(a.node, wireChange{Type: KindLeave, User: a.user, Seat: m.Seat})
 	return m.Seat, nil
 }
 
-func (r *Room) set(user string, m Member) {
+// change carries out a change, and remembers it.
+func (r *Room) change(node string, c wireChange) {
+	m, was := r.members[c.User]
+	r.changes, r.before = append(r.changes, c), append(r.before, former{c.User, m, was})
+	r.carryOut(node, c)
+}
+
+func (r *Room) carryOut(node string, c wireChange) {
+	switch m := r.members[c.User]; c.Type {
+	case KindJoin:
+		r.put(c.User, Member{Seat: c.Seat, Session: c.Session, Node: node, At: c.At})
+	case KindLeave:
+		r.remove(c.User)
+	case kindReplace:
+		m.Session, m.Node = c.Session, node
+		r.members[c.User] = m
+	}
+}
+
+func (r *Room) put(user string, m Member) {
+	r.remove(user)
 	r.members[user] = m
-	r.touch(user)
+	r.seats.take(m.Seat, user)
 }
 
-func (r *Room) touch(user string) {
-	if !slices.Contains(r.delta.Touched, user) {
-		r.delta.Touched = append(r.delta.Touched, user)
+func (r *Room) remove(user string) {
+	if m, ok := r.members[user]; ok {
+		delete(r.members, user)
+		r.seats.free(m.Seat)
 	}
 }
 
-// Delta returns what has changed since the room was made.
-func (r *Room) Delta() Delta { return r.delta }
+// Changed reports whether the actions applied so far have changed anything.
+func (r *Room) Changed() bool { return len(r.changes) > 0 }
 
-// Users returns who is in the room, by seat.
-func (r *Room) Users() []Occupant {
-	users := make([]Occupant, 0, len(r.members))
-	for user, m := range r.members {
-		users = append(users, Occupant{user, m.Seat})
+// Changes returns what players are told of the actions applied so far.
+func (r *Room) Changes() []Change {
+	var list []Change
+	for _, c := range r.changes {
+		if c.Type != kindReplace {
+			list = append(list, Change{c.Type, c.User, c.Seat})
+		}
 	}
-	slices.SortFunc(users, func(a, b Occupant) int { return a.Seat - b.Seat })
-	return users
+	return list
+}
+
+// Commit lets what was applied stand, as the next version of that epoch.
+func (r *Room) Commit(epoch string) {
+	if r.Changed() {
+		r.Epoch = epoch
+		r.Version++
+	}
+	r.settle()
+}
+
+// Revert makes the room what it was at the last Commit.
+func (r *Room) Revert() {
+	for _, f := range slices.Backward(r.before) {
+		r.remove(f.user)
+		if f.was {
+			r.put(f.user, f.member)
+		}
+	}
+	r.settle()
+}
+
+func (r *Room) settle() {
+	r.changes, r.before, r.size = r.changes[:0], r.before[:0], len(r.members)
+}
+
+// follow brings the room from the version before an event to the event's. It
+// reports whether it stands there, or did already; if not, something is missing.
+func (r *Room) follow(e *Event) bool {
+	switch {
+	case e.Epoch != r.Epoch:
+		return false
+	case e.Version <= r.Version:
+		return true
+	case e.From != r.Version || e.wire == nil:
+		return false
+	}
+	for _, c := range e.wire.Changes {
+		r.carryOut(e.wire.Node, c)
+	}
+	r.Version = e.Version
+	r.settle()
+	return true
 }
 
 // Snapshot returns the room as it is now.
-func (r *Room) Snapshot() Snapshot { return Snapshot{r.Epoch, r.Version, r.Users()} }
+func (r *Room) Snapshot() Snapshot { return Snapshot{r.Epoch, r.Version, r.seats.view()} }

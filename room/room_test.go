@@ -51,10 +51,10 @@ func TestRules(t *testing.T) {
 					t.Fatalf("step %d: seat %d, %v; want %d, %v", i, seat, err, s.seat, s.err)
 				}
 			}
-			if got := describeUsers(r.Users()); got != tt.users {
+			if got := describeUsers(r.Snapshot().Users()); got != tt.users {
 				t.Errorf("users are %q, want %q", got, tt.users)
 			}
-			if got := describeChanges(r.Delta().Changes); got != tt.changes {
+			if got := describeChanges(r.Changes()); got != tt.changes {
 				t.Errorf("changes are %q, want %q", got, tt.changes)
 			}
 		})
@@ -86,9 +86,8 @@ func TestTakeOverTellsTheOldSession(t *testing.T) {
 	if seat, err := r.Apply(Join("a", "new"), Rules{}); seat != 5 || err != nil {
 		t.Fatalf("seat %d, %v", seat, err)
 	}
-	d := r.Delta()
-	if !slices.Equal(d.Replaced, []Replaced{{"a", "old"}}) || len(d.Changes) != 0 || !slices.Equal(d.Touched, []string{"a"}) {
-		t.Errorf("delta is %+v", d)
+	if !slices.Equal(r.changes, []wireChange{{Type: kindReplace, User: "a", Seat: 5, Session: "new", Old: "old"}}) || len(r.Changes()) != 0 {
+		t.Errorf("changes are %+v", r.changes)
 	}
 	if m, _ := r.Member("a"); m.Session != "new" || m.At != 99 {
 		t.Errorf("member is %+v", m)
@@ -111,10 +110,10 @@ func TestRulesHoldForAnyActions(t *testing.T) {
 			case 2:
 				a = Leave(user, session)
 			}
-			before, changes := describeUsers(r.Users()), len(r.Delta().Changes)
+			before, changes := describeUsers(r.Snapshot().Users()), len(r.Changes())
 			seat, err := r.Apply(a, rules)
 			if err != nil {
-				if after := describeUsers(r.Users()); after != before || len(r.Delta().Changes) != changes {
+				if after := describeUsers(r.Snapshot().Users()); after != before || len(r.Changes()) != changes {
 					t.Fatalf("%v changed %q to %q", err, before, after)
 				}
 				continue
@@ -123,7 +122,7 @@ func TestRulesHoldForAnyActions(t *testing.T) {
 			if in != (a.kind == KindJoin) || in && (m.Seat != seat || m.Session != session) {
 				t.Fatalf("after %+v on seat %d the member is %+v, %v", a, seat, m, in)
 			}
-			users := r.Users()
+			users := r.Snapshot().Users()
 			if len(users) > rules.seats() {
 				t.Fatalf("%d members, capacity %d", len(users), rules.Capacity)
 			}
@@ -134,31 +133,31 @@ func TestRulesHoldForAnyActions(t *testing.T) {
 			}
 		}
 		replay := map[string]int{}
-		for _, c := range r.Delta().Changes {
+		for _, c := range r.Changes() {
 			if c.Type == KindJoin {
 				replay[c.User] = c.Seat
 			} else {
 				delete(replay, c.User)
 			}
 		}
-		if len(replay) != len(r.Users()) {
-			t.Fatalf("changes lead to %v, the room holds %v", replay, r.Users())
+		if len(replay) != len(r.Snapshot().Users()) {
+			t.Fatalf("changes lead to %v, the room holds %v", replay, r.Snapshot().Users())
 		}
-		for _, u := range r.Users() {
+		for _, u := range r.Snapshot().Users() {
 			if seat, ok := replay[u.User]; !ok || seat != u.Seat {
-				t.Fatalf("changes lead to %v, the room holds %v", replay, r.Users())
+				t.Fatalf("changes lead to %v, the room holds %v", replay, r.Snapshot().Users())
 			}
 		}
 	})
 }
 
 func TestLowestFreeSeatIsExact(t *testing.T) {
-	var s seatSet
+	var s seating
 	for want := range 200 {
 		if got := s.lowestFree(); got != want {
 			t.Fatalf("lowest free is %d, want %d", got, want)
 		}
-		s.take(want)
+		s.take(want, "u")
 	}
 	s.free(130)
 	s.free(64)

@@ -1,30 +1,102 @@
 package room
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+	"sync"
+)
 
-// seatSet is the set of taken seats, a bit each. The zero value is empty.
-type seatSet []uint64
+// chunkSeats is how many seats are copied when one of them changes hands.
+const chunkSeats = 16
 
-func (s seatSet) has(seat int) bool {
-	return seat/64 < len(s) && s[seat/64]&(1<<(seat%64)) != 0
+// chunk is who sits on some seats in a row; "" is nobody.
+type chunk [chunkSeats]string
+
+// seating is who sits where. Views of it stay as they are while it goes on: a
+// chunk that a view has is copied before it is changed (copy on write). The zero
+// value is empty.
+type seating struct {
+	taken  []uint64 // a bit for each seat
+	chunks []*chunk
+	shared []bool // chunks that a view has
+	count  int
+	last   *view // of the seating as it is; nil if there is none
 }
 
-func (s *seatSet) take(seat int) {
-	for seat/64 >= len(*s) {
-		*s = append(*s, 0)
+func (s *seating) has(seat int) bool {
+	return seat/64 < len(s.taken) && s.taken[seat/64]&(1<<(seat%64)) != 0
+}
+
+func (s *seating) take(seat int, user string) {
+	for seat/64 >= len(s.taken) {
+		s.taken = append(s.taken, 0)
 	}
-	(*s)[seat/64] |= 1 << (seat % 64)
+	s.taken[seat/64] |= 1 << (seat % 64)
+	s.count++
+	s.own(seat / chunkSeats)[seat%chunkSeats] = user
 }
 
-func (s seatSet) free(seat int) {
-	s[seat/64] &^= 1 << (seat % 64)
+func (s *seating) free(seat int) {
+	s.taken[seat/64] &^= 1 << (seat % 64)
+	s.count--
+	s.own(seat / chunkSeats)[seat%chunkSeats] = ""
 }
 
-func (s seatSet) lowestFree() int {
-	for i, word := range s {
+// own returns a chunk to be changed.
+func (s *seating) own(i int) *chunk {
+	s.last = nil
+	for i >= len(s.chunks) {
+		s.chunks, s.shared = append(s.chunks, new(chunk)), append(s.shared, false)
+	}
+	if s.shared[i] {
+		c := *s.chunks[i]
+		s.chunks[i], s.shared[i] = &c, false
+	}
+	return s.chunks[i]
+}
+
+func (s *seating) lowestFree() int {
+	for i, word := range s.taken {
 		if word != ^uint64(0) {
 			return i*64 + bits.TrailingZeros64(^word)
 		}
 	}
-	return len(s) * 64
+	return len(s.taken) * 64
+}
+
+// view returns who sits where now.
+func (s *seating) view() *view {
+	if s.last == nil {
+		for i := range s.shared {
+			s.shared[i] = true
+		}
+		s.last = &view{chunks: slices.Clone(s.chunks), count: s.count}
+	}
+	return s.last
+}
+
+// view is who sat where at one version. It does not change.
+type view struct {
+	chunks []*chunk
+	count  int
+
+	list  sync.Once
+	users []Occupant // written once, by list
+
+	memo   sync.Once
+	shared any // written once, by memo
+}
+
+func (v *view) occupants() []Occupant {
+	v.list.Do(func() {
+		v.users = make([]Occupant, 0, v.count)
+		for i, c := range v.chunks {
+			for j, user := range c {
+				if user != "" {
+					v.users = append(v.users, Occupant{user, i*chunkSeats + j})
+				}
+			}
+		}
+	})
+	return v.users
 }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr"
@@ -18,80 +17,130 @@ import (
 var (
 	//go:embed lua/load.lua
 	loadLua string
+	//go:embed lua/take_quiet.lua
+	takeQuietLua string
+	//go:embed lua/take.lua
+	takeLua string
+	//go:embed lua/commit_write.lua
+	commitWriteLua string
 	//go:embed lua/commit.lua
 	commitLua string
 )
 
+// A hold is two scripts and three answers: queued, yours (take) and done (commit). They
+// are not one script, because a commit whose reply is lost is sent again and may
+// arrive twice: it must never wait for the lock, so that once it has been told that
+// the lock is not its own, no copy of it can ever write.
 var (
 	loadScript   = redis.NewScript(loadLua)
-	commitScript = redis.NewScript(lockmgr.Lua + commitLua)
+	takeScript   = redis.NewScript(takeQuietLua + lockmgr.Lua + takeLua)
+	commitScript = redis.NewScript(commitWriteLua + lockmgr.Lua + commitLua)
 )
 
-// lockPrefix and a room's id make the key of its lock.
-const lockPrefix = "LockRoom:"
+const (
+	// lockPrefix and a room's id make the key of its lock.
+	lockPrefix = "LockRoom:"
 
-func usersKey(id string) string { return "Room:" + id + ":Users" }
-func metaKey(id string) string  { return "Room:" + id + ":Meta" }
-func eventsKey(id string) string {
-	return "Room:" + id + ":Events"
+	// keepQueue is how long Redis keeps a queue that nobody asks about, in ms.
+	keepQueue = 60_000
+)
+
+// keys are a room's keys and its channel in Redis. On Redis Cluster they share a
+// slot with the room's lock.
+type keys struct {
+	users, meta, events string
+	both                []string // users and meta
+}
+
+func (s *store) keysOf(id string) keys {
+	if s.cluster {
+		id = "{" + id + "}"
+	}
+	k := keys{users: "Room:" + id + ":Users", meta: "Room:" + id + ":Meta", events: "Room:" + id + ":Events"}
+	k.both = []string{k.users, k.meta}
+	return k
 }
 
 // store reads rooms from Redis and commits what was done to them.
 type store struct {
-	client redis.UniversalClient
-	locks  *lockmgr.Manager
-	node   string
-	idle   time.Duration // how long the keys of an empty room stay
+	client  redis.UniversalClient
+	cluster bool
+	node    string
+	by      string        // the field of Meta that remembers the node's last commit
+	ttl     time.Duration // of the lock
+	idle    time.Duration // how long the keys of an empty room stay
 }
 
-// load reads a room in one step.
+// load reads a room in one step, without its lock.
 func (s *store) load(ctx context.Context, id string) (*Room, error) {
-	reply, err := loadScript.Run(ctx, s.client, []string{usersKey(id), metaKey(id)}).Slice()
+	reply, err := loadScript.Run(ctx, s.client, s.keysOf(id).both).Slice()
 	if err != nil {
 		return nil, fmt.Errorf("read room %s: %w", id, err)
 	}
-	room, err := parseRoom(id, reply)
-	if err != nil {
-		return nil, fmt.Errorf("read room %s: %w", id, err)
-	}
-	return room, nil
+	return s.parseRoom(id, reply)
 }
 
-func parseRoom(id string, reply []any) (*Room, error) {
-	if len(reply) != 2 {
-		return nil, fmt.Errorf("%d parts instead of 2", len(reply))
+// parseRoom reads epoch, version and members as scripts return them.
+func (s *store) parseRoom(id string, reply []any) (*Room, error) {
+	if len(reply) != 3 {
+		return nil, fmt.Errorf("read room %s: %d parts instead of 3", id, len(reply))
 	}
-	meta, _ := reply[0].([]any)
-	flat, _ := reply[1].([]any)
-	if len(meta) != 2 || len(flat)%2 != 0 {
-		return nil, errors.New("parts of the wrong length")
-	}
-	epoch, _ := meta[0].(string)
+	epoch, _ := reply[0].(string)
 	var version uint64
-	if text, ok := meta[1].(string); ok {
+	if text, ok := reply[1].(string); ok {
 		var err error
 		if version, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return nil, fmt.Errorf("field version of %s: %w", metaKey(id), err)
+			return nil, fmt.Errorf("read room %s: field version of %s: %w", id, s.keysOf(id).meta, err)
 		}
 	}
+	flat, _ := reply[2].([]any)
 	members := make(map[string]Member, len(flat)/2)
 	for pair := range slices.Chunk(flat, 2) {
 		user, _ := pair[0].(string)
-		text, _ := pair[1].(string)
-		var m Member
-		if err := json.Unmarshal([]byte(text), &m); err != nil {
-			return nil, fmt.Errorf("field %q of %s: %w", user, usersKey(id), err)
-		}
-		if m.Seat < 0 || m.Seat >= MaxSeats {
-			return nil, fmt.Errorf("field %q of %s: seat %d", user, usersKey(id), m.Seat)
+		text, _ := pair[len(pair)-1].(string)
+		m, err := parseMember(text)
+		if err != nil {
+			return nil, fmt.Errorf("read room %s: field %q of %s: %w", id, user, s.keysOf(id).users, err)
 		}
 		members[user] = m
 	}
 	return NewRoom(id, epoch, version, members), nil
 }
 
-// What a commit can come to. Only committed has written anything, and any other
-// error leaves the outcome open; sending the same commit again then settles it.
+// take asks for a room's lock. If it is ours now, room is the room, or nil if the
+// caller has a copy already.
+func (s *store) take(ctx context.Context, t *lockmgr.Ticket, id string, k keys, copied bool) (yours bool, room *Room, err error) {
+	have := 0
+	if copied {
+		have = 1
+	}
+	reply, err := t.Run(ctx, takeScript, k.both, t.Token(), s.ttl.Milliseconds(), keepQueue, have).Slice()
+	if err != nil {
+		return false, nil, err
+	}
+	switch {
+	case reply[0] == "queued":
+		return false, nil, nil
+	case reply[0] == "yours" && len(reply) == 1:
+		return true, nil, nil
+	case reply[0] == "yours":
+		room, err = s.parseRoom(id, reply[1:])
+		return true, room, err
+	}
+	return false, nil, fmt.Errorf("take answered %q", reply[0])
+}
+
+// standing returns epoch and version in the form in which Redis holds them.
+func standing(r *Room) (epoch, version string) {
+	if r == nil || r.Epoch == "" {
+		return "", ""
+	}
+	return r.Epoch, strconv.FormatUint(r.Version, 10)
+}
+
+// What a commit can come to besides done. Only done has written anything, and any
+// other error leaves the outcome open; sending the same commit again then settles
+// it.
 var (
 	errLost    = errors.New("the lock is not the writer's any more")
 	errStale   = errors.New("the room is at another version")
@@ -100,58 +149,100 @@ var (
 
 // commit is one write of one hold: ready to be sent, again if need be.
 type commit struct {
-	id   string
-	keys []string
-	args []any
+	id    string
+	epoch string // the room's after it
+	keys  keys
+	args  []any
 }
 
-// prepare turns what was done to a room into a commit of the given hold, and
-// counts the room's version.
-func (s *store) prepare(r *Room, lock *lockmgr.Lock) (*commit, error) {
-	d := r.Delta()
-	event := wireEvent{Epoch: r.Epoch, Version: r.Version + 1, Changes: d.Changes, Replaced: d.Replaced}
-	payload, err := json.Marshal(&event)
-	if err != nil {
-		return nil, err
+// token returns the value that the lock has to hold.
+func (c *commit) token() string { return c.args[0].(string) }
+
+// The modes of a commit; see ARGV[16] of its script.
+const (
+	modeHeld   = ""
+	modeElided = "elide"
+	modeVoid   = "void"
+)
+
+// void makes of an elided commit one that settles it. That needs more than sending
+// it again: the lock may be free at any time later, and so a copy of the commit that
+// is still on its way could write then.
+func (c *commit) void() {
+	if at := &c.args[modeArg]; *at == modeElided {
+		*at = modeVoid
 	}
-	var sets, removes []any
-	for _, user := range d.Touched {
-		m, ok := r.Member(user)
-		if !ok {
-			removes = append(removes, user)
-			continue
-		}
-		text, err := json.Marshal(&m)
-		if err != nil {
-			return nil, err
-		}
-		sets = append(sets, user, text)
-	}
-	args := []any{lock.Token(), lock.Fence(), s.node, r.Epoch, r.Version, s.idle.Milliseconds(), eventsKey(r.ID), payload, len(sets) / 2}
-	r.Version++
-	return &commit{
-		id:   r.ID,
-		keys: []string{usersKey(r.ID), metaKey(r.ID)},
-		args: slices.Concat(args, sets, removes),
-	}, nil
 }
 
-// send sends a commit. It returns nil when it is written, also if an earlier
-// sending had done it.
-func (s *store) send(ctx context.Context, c *commit) error {
-	answer, err := s.locks.Run(ctx, commitScript, c.id, c.keys, c.args...).StringSlice()
+const modeArg = 13 // the index of the mode among a commit's arguments
+
+// prepare turns what was done to a room into a commit of the hold under token. heir
+// is the next token of this node, or empty.
+func (s *store) prepare(r *Room, k keys, token, heir, mode string) *commit {
+	epoch, version := standing(r)
+	c := &commit{id: r.ID, keys: k, epoch: epoch}
+	if epoch == "" {
+		c.epoch = newName()
+	}
+	var event []byte
+	if r.Changed() {
+		w := wireEvent{c.epoch, r.Version + 1, s.node, r.changes}
+		event = w.append(make([]byte, 0, 128+160*len(r.changes)))
+	}
+	c.args = make([]any, 0, 14+2*len(r.changes))
+	c.args = append(c.args, token, heir, s.ttl.Milliseconds(), keepQueue, s.by,
+		epoch, version, c.epoch, event, k.events, s.expiry(r), 0, r.Version+1, mode)
+	sets, at := 0, len(c.args)-3
+	for i := range r.changes {
+		user := r.changes[i].User
+		if m, ok := r.members[user]; ok {
+			c.args = append(c.args, user, m.append(make([]byte, 0, 160)))
+			sets++
+		}
+	}
+	c.args[at] = sets
+	for i := range r.changes {
+		user := r.changes[i].User
+		if _, ok := r.members[user]; !ok {
+			c.args = append(c.args, user)
+		}
+	}
+	return c
+}
+
+// expiry says what becomes of the expiry of a room's keys: it begins when the last
+// member leaves, and ends when somebody comes.
+func (s *store) expiry(r *Room) any {
+	switch empty, wasEmpty := len(r.members) == 0, r.size == 0; {
+	case empty && !wasEmpty:
+		return s.idle.Milliseconds()
+	case wasEmpty && !empty:
+		return 0
+	}
+	return ""
+}
+
+// send sends a commit. Without an error it is written, now or by an earlier
+// sending. passed says that the lock is the heir's, and room is what the room is
+// when the error is errStale.
+func (s *store) send(ctx context.Context, t *lockmgr.Ticket, c *commit) (passed bool, room *Room, err error) {
+	reply, err := t.Run(ctx, commitScript, c.keys.both, c.args...).Slice()
 	if err != nil {
-		return err
+		return false, nil, err
 	}
 	switch {
-	case answer[0] == "done":
-		return nil
-	case answer[0] == "lost":
-		return errLost
-	case answer[0] == "stale":
-		return errStale
-	case answer[0] == "refused" && len(answer) == 2:
-		return fmt.Errorf("%w: %s", errRefused, answer[1])
+	case reply[0] == "done":
+		_, passed = reply[len(reply)-1].(int64)
+		return passed, nil, nil
+	case reply[0] == "lost":
+		return false, nil, errLost
+	case reply[0] == "stale":
+		if room, err = s.parseRoom(c.id, reply[1:]); err == nil {
+			err = errStale
+		}
+		return false, room, err
+	case reply[0] == "refused" && len(reply) == 2:
+		return false, nil, fmt.Errorf("%w: %s", errRefused, reply[1])
 	}
-	return fmt.Errorf("commit answered %q", answer)
+	return false, nil, fmt.Errorf("commit answered %q", reply[0])
 }

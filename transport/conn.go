@@ -180,7 +180,7 @@ func (c *conn) join(req protocol.Request) {
 	case err == nil:
 		c.out.replySnapshot(&protocol.Reply{
 			ID: &req.ID, Room: req.Room, Epoch: result.Epoch, Version: result.Version,
-			Seat: &result.Seat, Count: len(result.Users), Users: seated(result.Users),
+			Seat: &result.Seat, Count: result.Count(), List: encoded(result.Snapshot),
 		})
 		return
 	case stop == nil:
@@ -201,7 +201,7 @@ func (c *conn) leave(req protocol.Request) {
 	c.unwatch(req.Room)
 	delete(c.joined, req.Room)
 	c.out.reply(&protocol.Reply{
-		ID: &req.ID, Room: req.Room, Epoch: result.Epoch, Version: result.Version, Count: len(result.Users),
+		ID: &req.ID, Room: req.Room, Epoch: result.Epoch, Version: result.Version, Count: result.Count(),
 	})
 }
 
@@ -212,7 +212,7 @@ func (c *conn) users(req protocol.Request) {
 		return
 	}
 	c.out.replySnapshot(&protocol.Reply{
-		ID: &req.ID, Room: req.Room, Epoch: s.Epoch, Version: s.Version, Count: len(s.Users), Users: seated(s.Users),
+		ID: &req.ID, Room: req.Room, Epoch: s.Epoch, Version: s.Version, Count: s.Count(), List: encoded(s),
 	})
 }
 
@@ -285,6 +285,11 @@ func (c *conn) leaveAll() {
 		})
 	}
 	wg.Wait()
+}
+
+// encoded returns the list of a room, encoded once for all who are shown it.
+func encoded(s room.Snapshot) []byte {
+	return s.Shared(func() any { return protocol.AppendUsers(nil, seated(s.Users())) }).([]byte)
 }
 
 func seated(users []room.Occupant) []protocol.Seated {

@@ -260,8 +260,8 @@ func TestShutdown(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if r, err := rooms.Read(t.Context(), "42"); err != nil || fmt.Sprint(r.Users) != "[{a 0} {b 1}]" {
-		t.Errorf("after the shutdown the room holds %v, %v", r.Users, err)
+	if r, err := rooms.Read(t.Context(), "42"); err != nil || fmt.Sprint(r.Users()) != "[{a 0} {b 1}]" {
+		t.Errorf("after the shutdown the room holds %v, %v", r.Users(), err)
 	}
 }
 

@@ -87,7 +87,7 @@ func prepared(e *room.Event) *websocket.PreparedMessage {
 		if e.Snapshot != nil {
 			frame = protocol.AppendEvent(nil, &protocol.Event{
 				Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version,
-				Count: len(e.Snapshot.Users), Users: seated(e.Snapshot.Users),
+				Count: e.Snapshot.Count(), Users: seated(e.Snapshot.Users()),
 			})
 		}
 		// Its only error is that of an unknown message type.

@@ -16,11 +16,12 @@ type config struct {
 
 	Redis string `default:"embedded" placeholder:"URL" help:"redis://[:password@]host:port[/db], rediss://… for TLS, unix:///path/to/socket, or embedded: inside this process, keeping nothing, for trying it out (default ${default})."`
 
-	LockTTL  time.Duration `default:"3s" placeholder:"3s" help:"How long a crashed holder can block a room."`
-	LockPoll time.Duration `default:"5ms" placeholder:"5ms" help:"Pause between two attempts at a held lock."`
-	LockWait time.Duration `default:"10s" placeholder:"10s" help:"How long an action waits for its room before it is refused as busy."`
-	MaxBatch int           `default:"256" placeholder:"256" help:"How many actions may share one hold of the lock. 1 takes it for each anew."`
-	Capacity int           `default:"0" placeholder:"0" help:"How many members a room may have. 0 sets no limit of its own (65536 seats)."`
+	LockTTL   time.Duration `default:"3s" placeholder:"3s" help:"How long a crashed holder can block a room."`
+	LockPoll  time.Duration `default:"5ms" placeholder:"5ms" help:"Pause between two attempts at a held lock."`
+	LockWait  time.Duration `default:"10s" placeholder:"10s" help:"How long an action waits for its room before it is refused as busy."`
+	MaxBatch  int           `default:"256" placeholder:"256" help:"How many actions may share one hold of the lock. 1 takes it for each anew."`
+	ElideLock bool          `default:"false" help:"Write in one round trip instead of two where the lock is free and nobody waits for it: the writing script itself is the hold."`
+	Capacity  int           `default:"0" placeholder:"0" help:"How many members a room may have. 0 sets no limit of its own (65536 seats)."`
 
 	LogLevel  string `default:"info" enum:"trace,debug,info,warn,error" placeholder:"info" help:"One of ${enum}."`
 	LogFormat string `default:"console" enum:"console,json" placeholder:"console" help:"One of ${enum}."`

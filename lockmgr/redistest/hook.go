@@ -48,5 +48,34 @@ func (h Hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 // ProcessPipelineHook implements redis.Hook.
 func (h Hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		arrive := make([]redis.Cmder, 0, len(cmds))
+		var failure error
+		for _, cmd := range cmds {
+			if h.Before != nil {
+				if err := h.Before(ctx, cmd); err != nil {
+					cmd.SetErr(err)
+					failure = err
+					continue
+				}
+			}
+			arrive = append(arrive, cmd)
+		}
+		if len(arrive) == 0 {
+			return failure
+		}
+		if err := next(ctx, arrive); err != nil {
+			failure = err
+		}
+		for _, cmd := range arrive {
+			if h.After == nil || cmd.Err() != nil {
+				continue
+			}
+			if err := h.After(ctx, cmd); err != nil {
+				cmd.SetErr(err)
+				failure = err
+			}
+		}
+		return failure
+	}
 }

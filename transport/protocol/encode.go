@@ -24,9 +24,12 @@ func AppendReply(dst []byte, r *Reply) []byte {
 	}
 	dst = append(dst, `,"count":`...)
 	dst = strconv.AppendInt(dst, int64(r.Count), 10)
-	if r.Users != nil {
+	if r.List != nil {
 		dst = append(dst, `,"users":`...)
-		dst = appendUsers(dst, r.Users)
+		dst = append(dst, r.List...)
+	} else if r.Users != nil {
+		dst = append(dst, `,"users":`...)
+		dst = AppendUsers(dst, r.Users)
 	}
 	return append(dst, '}')
 }
@@ -43,7 +46,7 @@ func AppendEvent(dst []byte, e *Event) []byte {
 		dst = append(dst, `,"count":`...)
 		dst = strconv.AppendInt(dst, int64(e.Count), 10)
 		dst = append(dst, `,"users":`...)
-		dst = appendUsers(dst, e.Users)
+		dst = AppendUsers(dst, e.Users)
 		return append(dst, '}')
 	}
 	dst = append(dst, `,"from":`...)
@@ -71,7 +74,8 @@ func appendRoom(dst []byte, room, epoch string, version uint64) []byte {
 	return strconv.AppendUint(dst, version, 10)
 }
 
-func appendUsers(dst []byte, users []Seated) []byte {
+// AppendUsers appends the list of a room as a JSON array.
+func AppendUsers(dst []byte, users []Seated) []byte {
 	dst = append(dst, '[')
 	for i := range users {
 		if i > 0 {

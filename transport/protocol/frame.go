@@ -44,6 +44,8 @@ type Reply struct {
 	// Users are the members, for join and users. Nil leaves the list out, as the answer to a
 	// leave does; the list of an empty room must be empty but not nil.
 	Users []Seated
+	// List, if not nil, is what AppendUsers made of Users, and is written instead.
+	List []byte
 	// Error is nil if the action was done.
 	Error *Error
 }

@@ -1,0 +1,12 @@
+-- Takes a room's lock and reads the room, or waits for the lock. (In front of this
+-- stands take_quiet.lua, and between them are lockmgr's functions.)
+local lock = lock_at(1, ARGV[1], ARGV[2])
+if not yours and not lock_take(lock, ARGV[3], ARGV[4]) then
+  lock_queue(lock, ARGV[3], tonumber(ARGV[5]))
+  return {'queued', redis.call('ZRANK', lock.queue, ARGV[3])}
+end
+if ARGV[6] == '1' then
+  return {'yours'}
+end
+local at = redis.call('HMGET', KEYS[5], 'epoch', 'version')
+return {'yours', at[1], at[2], redis.call('HGETALL', KEYS[4])}

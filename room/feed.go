@@ -1,6 +1,7 @@
 package room
 
 import (
+	"slices"
 	"sync"
 
 	"roomd/lockmgr/pubsub"
@@ -67,6 +68,24 @@ func (f *feed) receiveLocked(e *Event) (gap bool) {
 	f.known, f.epoch, f.version = true, e.Epoch, e.Version
 	f.tellLocked(e)
 	return false
+}
+
+// knows reports whether an event would be told twice.
+func (f *feed) knows(epoch string, version uint64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.syncing && f.known && epoch == f.epoch && version <= f.version
+}
+
+// committed takes what this node has committed, if it is the next event.
+func (f *feed) committed(w *wireEvent) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.syncing || !f.known || w.Epoch != f.epoch || w.Version != f.version+1 {
+		return
+	}
+	w.Changes = slices.Clone(w.Changes) // the room uses its own again
+	f.receiveLocked(w.toldIn(f.id))
 }
 
 // interrupt says that events may have been missed from here on, and reports

@@ -125,6 +125,9 @@ func (fs *feeds) leave(f *feed, w *watch) {
 }
 
 func (fs *feeds) message(f *feed, payload string) {
+	if epoch, version, ok := eventAt(payload); ok && f.knows(epoch, version) {
+		return
+	}
 	e, err := parseEvent(f.id, payload)
 	if err != nil {
 		fs.log.Error().Str("room", f.id).Err(err).Msg("events: cannot be read, taking a snapshot instead")
@@ -132,6 +135,17 @@ func (fs *feeds) message(f *feed, payload string) {
 		return
 	}
 	fs.sawGap(f, f.receive(e))
+}
+
+// committed tells a commit of this node to those who watch here, without the way
+// through Redis, if what went before has been told. Otherwise it comes as any event.
+func (fs *feeds) committed(id string, w *wireEvent) {
+	fs.mu.Lock()
+	f := fs.rooms[id]
+	fs.mu.Unlock()
+	if f != nil {
+		f.committed(w)
+	}
 }
 
 // sawGap has a snapshot read for a feed that misses something.

@@ -187,6 +187,9 @@ func (c *Coordinator) run(d *desk, batch []*request, token, heir, mode string) (
 			d.copy = nil
 			return nil, false, err
 		}
+		if commit.event != nil {
+			c.feeds.committed(d.id, commit.event)
+		}
 		d.copy.Commit(commit.epoch)
 		snapshot := d.copy.Snapshot()
 		for i := range outcomes {

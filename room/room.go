@@ -3,6 +3,7 @@ package room
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // MaxSeats is how many members a room without a capacity can have.
@@ -245,7 +246,9 @@ func (r *Room) follow(e *Event) bool {
 		return false
 	}
 	for _, c := range e.wire.Changes {
-		r.carryOut(e.wire.Node, c)
+		// What stays must not keep the whole payload in memory.
+		c.User, c.Session = strings.Clone(c.User), strings.Clone(c.Session)
+		r.carryOut(strings.Clone(e.wire.Node), c)
 	}
 	r.Version = e.Version
 	r.settle()

@@ -150,7 +150,8 @@ var (
 // commit is one write of one hold: ready to be sent, again if need be.
 type commit struct {
 	id    string
-	epoch string // the room's after it
+	event *wireEvent // nil if there is nothing to write
+	epoch string     // the room's after it
 	keys  keys
 	args  []any
 }
@@ -186,8 +187,8 @@ func (s *store) prepare(r *Room, k keys, token, heir, mode string) *commit {
 	}
 	var event []byte
 	if r.Changed() {
-		w := wireEvent{c.epoch, r.Version + 1, s.node, r.changes}
-		event = w.append(make([]byte, 0, 128+160*len(r.changes)))
+		c.event = &wireEvent{c.epoch, r.Version + 1, s.node, r.changes}
+		event = c.event.append(make([]byte, 0, 128+160*len(r.changes)))
 	}
 	c.args = make([]any, 0, 14+2*len(r.changes))
 	c.args = append(c.args, token, heir, s.ttl.Milliseconds(), keepQueue, s.by,

@@ -33,13 +33,22 @@ const kindReplace Kind = "replace"
 
 func parseEvent(id, payload string) (*Event, error) {
 	w := new(wireEvent)
-	if err := json.Unmarshal([]byte(payload), w); err != nil {
-		return nil, err
+	if s := (scanner{rest: payload}); !s.event(w) {
+		*w = wireEvent{}
+		if err := json.Unmarshal([]byte(payload), w); err != nil {
+			return nil, err
+		}
 	}
 	if w.Version == 0 {
 		return nil, fmt.Errorf("version is 0")
 	}
+	return w.toldIn(id), nil
+}
+
+// toldIn returns what the watchers of the room of that id are told.
+func (w *wireEvent) toldIn(id string) *Event {
 	e := &Event{Room: id, Epoch: w.Epoch, Version: w.Version, From: w.Version - 1, wire: w}
+	e.Changes = make([]Change, 0, len(w.Changes))
 	for i := range w.Changes {
 		if c := &w.Changes[i]; c.Type == kindReplace {
 			e.Replaced = append(e.Replaced, Replaced{c.User, c.Old})
@@ -47,7 +56,7 @@ func parseEvent(id, payload string) (*Event, error) {
 			e.Changes = append(e.Changes, Change{c.Type, c.User, c.Seat})
 		}
 	}
-	return e, nil
+	return e
 }
 
 // The encoders below write what json.Marshal would, without reflection: they run

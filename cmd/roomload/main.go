@@ -22,7 +22,8 @@ It ends with 0 only when the verdict is "consistent", with 1 otherwise.`
 
 // cli is the command line. Each command has a Run method.
 type cli struct {
-	Run runCmd `cmd:"" help:"Players join and leave at random over real WebSockets; afterwards every list is checked."`
+	Run   runCmd   `cmd:"" help:"Players join and leave at random over real WebSockets; afterwards every list is checked."`
+	Bench benchCmd `cmd:"" help:"Measures roomd beside the article's lock and lock-free Redis on one Redis in one run, and checks the lists of each."`
 }
 
 // errInconsistent ends the program with 1 after its report has said why.

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"roomd/loadtest/bench"
+)
+
+func TestBenchReports(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "bench.html")
+	args := []string{"bench", "--redis", "embedded", "--only", "sadd,roomd", "--workload", "members-10", "--duration", "100ms"}
+	var stdout, stderr bytes.Buffer
+	if err := run(t.Context(), append(args, "--json", "-", "--html", page), &stdout, &stderr); err != nil {
+		t.Fatal(err)
+	}
+	var r bench.Report
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || r.Workloads["members-10"]["roomd"] == nil || r.WebSocket != nil {
+		t.Errorf("standard output is not the report: %v\n%s", err, &stdout)
+	}
+	if !strings.Contains(stderr.String(), "×sadd") || !strings.Contains(stderr.String(), "[2/2]") {
+		t.Errorf("no table or no progress on standard error:\n%s", &stderr)
+	}
+	if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte("<svg")) {
+		t.Errorf("the page: %v", err)
+	}
+	stdout.Reset()
+	if err := run(t.Context(), args, &stdout, &stderr); err != nil || !strings.Contains(stdout.String(), "×sadd") {
+		t.Errorf("%v: standard output is\n%s", err, &stdout)
+	}
+}
+
+func TestWhatFailsInBench(t *testing.T) {
+	quick := []string{"--redis", "embedded", "--only", "sadd", "--workload", "members-10", "--duration", "50ms"}
+	for want, args := range map[string][]string{
+		"only":     {"--only", "nobody"},
+		"workload": {"--workload", "none"},
+		"duration": {"--duration", "0s"},
+		"redis":    {"--redis", "nonsense"},
+		"json":     append(quick[:len(quick):len(quick)], "--json", "/nonexistent/x.json"),
+		"html":     append(quick[:len(quick):len(quick)], "--html", "/nonexistent/x.html"),
+	} {
+		var stdout, stderr bytes.Buffer
+		if err := run(t.Context(), append([]string{"bench"}, args...), &stdout, &stderr); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want an error about %s", args, err, want)
+		}
+	}
+}
+
+func TestBenchHelp(t *testing.T) {
+	help := new(benchCmd).Help()
+	for _, name := range append(bench.ContenderNames(), bench.WorkloadNames()...) {
+		if !strings.Contains(help, name) {
+			t.Errorf("%s is not in the help", name)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package bench
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	articleTTL  = 3 * time.Second
+	articlePoll = 5 * time.Millisecond
+
+	// releaseTimeout bounds a release whose action was given up.
+	releaseTimeout = time.Second
+)
+
+//go:embed lua/release.lua
+var releaseLua string
+
+var releaseScript = redis.NewScript(releaseLua)
+
+// article is the published loop, step by step: SET NX EX with the room's id and a
+// UUID, a spin, GET of the list, SET of the changed one, and a compare-and-delete.
+// As published, its write does not look at the lock.
+type article struct{ rdb *redis.Client }
+
+func openArticle(ctx context.Context, t target) (node, error) {
+	a := &article{t.client()}
+	if err := releaseScript.Load(ctx, a.rdb).Err(); err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *article) join(ctx context.Context, room, user string) error {
+	return a.change(ctx, room, func(users []string) []string {
+		if slices.Contains(users, user) {
+			return users
+		}
+		return append(users, user)
+	})
+}
+
+func (a *article) leave(ctx context.Context, room, user string) error {
+	return a.change(ctx, room, func(users []string) []string {
+		return slices.DeleteFunc(users, func(u string) bool { return u == user })
+	})
+}
+
+// change runs one action under the room's lock.
+func (a *article) change(ctx context.Context, room string, fn func([]string) []string) (err error) {
+	token := room + ":" + uuid.NewString()
+	if err := a.lock(ctx, room, token); err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+		defer cancel()
+		err = errors.Join(err, releaseScript.Run(ctx, a.rdb, []string{lockKey(room)}, token).Err())
+	}()
+	users, err := articleMembers(ctx, a.rdb, room)
+	if err != nil {
+		return err
+	}
+	return a.fill(ctx, room, fn(users))
+}
+
+func (a *article) lock(ctx context.Context, room, token string) error {
+	args := redis.SetArgs{Mode: "NX", TTL: articleTTL}
+	for {
+		err := a.rdb.SetArgs(ctx, lockKey(room), token, args).Err()
+		if !errors.Is(err, redis.Nil) {
+			return err
+		}
+		if err := pause(ctx, articlePoll); err != nil {
+			return err
+		}
+	}
+}
+
+// fill writes the whole list.
+func (a *article) fill(ctx context.Context, room string, users []string) error {
+	text, err := json.Marshal(users)
+	if err != nil {
+		return err
+	}
+	return a.rdb.Set(ctx, usersKey(room), text, 0).Err()
+}
+
+func (a *article) close() { _ = a.rdb.Close() }
+
+func articleMembers(ctx context.Context, rdb *redis.Client, room string) (users []string, err error) {
+	text, err := rdb.Get(ctx, usersKey(room)).Bytes()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &users); err != nil {
+		return nil, fmt.Errorf("%s: %w", usersKey(room), err)
+	}
+	return users, nil
+}

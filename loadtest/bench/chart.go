@@ -1,0 +1,123 @@
+package bench
+
+import (
+	"bytes"
+	"html/template"
+	"math"
+	"strconv"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+	vgdraw "gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+const (
+	chartWidth  = 32 * vg.Centimeter
+	chartHeight = 12 * vg.Centimeter
+	labelTilt   = math.Pi / 12
+	groupWidth  = 2.2 * vg.Centimeter // of the bars of one workload
+)
+
+// chart shows one figure of all results on a logarithmic axis, the contenders'
+// bars side by side for each workload.
+type chart struct {
+	title, unit string
+	of          func(*Result) Figure
+}
+
+// draw returns the chart as SVG, or nothing if there is nothing to show.
+func (c chart) draw(r *Report) (template.HTML, error) {
+	loads, names := shown(r)
+	low, high := c.decades(r)
+	if len(loads) == 0 || low > high {
+		return "", nil
+	}
+	p := plot.New()
+	p.Title.Text, p.Y.Label.Text = c.title, c.unit
+	p.Add(plotter.NewGrid())
+	width := groupWidth / vg.Length(len(names))
+	for i, name := range names {
+		bars, err := plotter.NewBarChart(c.heights(r, loads, name, low), width)
+		if err != nil {
+			return "", err
+		}
+		bars.Color, bars.LineStyle.Width = plotutil.Color(i), 0
+		bars.Offset = width * (vg.Length(i) - vg.Length(len(names)-1)/2)
+		p.Add(bars)
+		p.Legend.Add(name, bars)
+	}
+	p.Legend.Top = true
+	p.NominalX(loads...)
+	p.X.Tick.Label.Rotation, p.X.Tick.Label.XAlign = labelTilt, vgdraw.XRight
+	p.X.Min, p.X.Max = -0.6, float64(len(loads))+0.3 // room for the legend
+	p.Y.Min, p.Y.Max = 0, float64(high-low)
+	p.Y.Tick.Marker = decades(low, high)
+	canvas := vgsvg.New(chartWidth, chartHeight)
+	p.Draw(vgdraw.New(canvas))
+	var svg bytes.Buffer
+	if _, err := canvas.WriteTo(&svg); err != nil {
+		return "", err
+	}
+	// The XML declaration in front has no place inside a page.
+	return template.HTML(svg.Bytes()[max(0, bytes.Index(svg.Bytes(), []byte("<svg"))):]), nil
+}
+
+// shown returns the workloads and the contenders that have results.
+func shown(r *Report) (loads, names []string) {
+	any := make(map[string]*Result)
+	for _, w := range workloads {
+		results := r.Workloads[w.name]
+		if len(results) > 0 {
+			loads = append(loads, w.name)
+		}
+		for name, result := range results {
+			any[name] = result
+		}
+	}
+	return loads, inOrder(any)
+}
+
+// decades returns the powers of ten between which the figures are; low is more
+// than high if there are none.
+func (c chart) decades(r *Report) (low, high int) {
+	low, high = math.MaxInt, math.MinInt
+	for _, results := range r.Workloads {
+		for _, result := range results {
+			if f := c.of(result); f.IsKnown() && f > 0 {
+				up := int(math.Ceil(math.Log10(float64(f))))
+				low, high = min(low, up-1), max(high, up)
+			}
+		}
+	}
+	return low, high
+}
+
+// heights returns one contender's bars above the power of ten that the axis begins
+// with. gonum's own logarithmic axis cannot have bars, as they begin at zero.
+func (c chart) heights(r *Report, loads []string, name string, low int) plotter.Values {
+	list := make(plotter.Values, len(loads))
+	for i, load := range loads {
+		if result := r.Workloads[load][name]; result != nil {
+			if f := c.of(result); f.IsKnown() && f > 0 {
+				list[i] = math.Log10(float64(f)) - float64(low)
+			}
+		}
+	}
+	return list
+}
+
+// decades returns the ticks of an axis of powers of ten.
+func decades(low, high int) plot.ConstantTicks {
+	var ticks plot.ConstantTicks
+	for power := low; power <= high; power++ {
+		label := strconv.FormatFloat(math.Pow10(power), 'f', -1, 64)
+		ticks = append(ticks, plot.Tick{Value: float64(power - low), Label: label})
+		for digit := 2; digit <= 9 && power < high; digit++ {
+			ticks = append(ticks, plot.Tick{Value: float64(power-low) + math.Log10(float64(digit))})
+		}
+	}
+	return ticks
+}

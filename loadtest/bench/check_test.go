@@ -1,0 +1,84 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestLists(t *testing.T) {
+	told := map[string]told{"in": toldIn, "in too": toldIn, "out": toldOut, "unsure": toldNothing}
+	for _, test := range []struct {
+		list string
+		want Violations
+	}{
+		{"resident,in,in too", Violations{}},
+		{"in too,in,resident", Violations{}},
+		{"resident,in,in too,unsure", Violations{}},
+		{"resident,in", Violations{Lost: 1}},
+		{"in,in too", Violations{Lost: 1}},
+		{"resident,in,in too,out", Violations{Phantom: 1}},
+		{"resident,in,in too,stranger,stranger", Violations{Phantom: 1, Duplicate: 1}},
+		{"resident,in,in too,in,in", Violations{Duplicate: 2}},
+		{"resident,in,in too,unsure,unsure", Violations{Duplicate: 1}},
+		{"out,out", Violations{Lost: 3, Phantom: 1, Duplicate: 1}},
+	} {
+		r := newRoster("42", []string{"resident"})
+		for user, last := range told {
+			r.add(user, last)
+		}
+		var got Violations
+		got.check(r, strings.Split(test.list, ","))
+		if len(got.texts) != min(got.total(), maxTexts) {
+			t.Errorf("[%s]: %d violations are told as %q", test.list, got.total(), got.texts)
+		}
+		got.texts = nil
+		if fmt.Sprint(got) != fmt.Sprint(test.want) {
+			t.Errorf("[%s]: %+v, want %+v", test.list, got, test.want)
+		}
+	}
+}
+
+func TestAnEmptyList(t *testing.T) {
+	var v Violations
+	v.check(newRoster("42", nil), nil)
+	if v.total() != 0 {
+		t.Errorf("nobody was told anything: %+v", v)
+	}
+	w := workload{members: 10}
+	v.check(newRoster("42", w.residents()), nil)
+	if v.Lost != 10 || len(v.texts) != maxTexts || !strings.Contains(v.texts[0], "42") {
+		t.Errorf("%+v", v)
+	}
+}
+
+// Clients are spread evenly, and those of one room over all nodes.
+func TestWhoActsWhere(t *testing.T) {
+	for _, w := range append(workloads, webSocketLoad) {
+		names := w.names("x-")
+		room, at := make(map[int]int), make(map[int]int)
+		nodes := make(map[int]map[int]bool)
+		for i := range w.clients {
+			r, n := w.room(i), w.node(i)
+			room[r]++
+			at[n]++
+			if nodes[r] == nil {
+				nodes[r] = make(map[int]bool)
+			}
+			nodes[r][n] = true
+		}
+		if len(names) != len(room) || len(room) != min(w.rooms, w.clients) || len(at) != w.nodes {
+			t.Errorf("%s: %d names, clients in %d rooms and on %d nodes", w.name, len(names), len(room), len(at))
+		}
+		for r, n := range room {
+			if n != max(1, w.clients/w.rooms) || len(nodes[r]) != w.nodes {
+				t.Errorf("%s: room %d has %d clients on %d nodes", w.name, r, n, len(nodes[r]))
+			}
+		}
+		for n, clients := range at {
+			if clients != w.clients/w.nodes || w.connections() > clients {
+				t.Errorf("%s: node %d has %d clients and %d connections", w.name, n, clients, w.connections())
+			}
+		}
+	}
+}

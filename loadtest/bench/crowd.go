@@ -1,0 +1,118 @@
+package bench
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	maxWarmUp = 500 * time.Millisecond
+
+	// grace is how long an action may take on after the end before it is cut off.
+	grace = 10 * time.Second
+
+	// farOff is how far behind that the contexts' deadline lies. A contender that
+	// acts otherwise when a deadline is near is not to do so here.
+	farOff = time.Minute
+
+	// retryPause keeps a client whose actions fail from failing all the time.
+	retryPause = 5 * time.Millisecond
+)
+
+// actor is a client. Its acts come one after the other.
+type actor interface {
+	act(ctx context.Context) error
+}
+
+// The phases of a measurement.
+const (
+	warmingUp = iota
+	measuring
+	over
+)
+
+// drive lets all actors act over and over, for a warm-up and for duration, and
+// returns when all of them have stopped. An error says that there was nothing to
+// measure: ctx has ended, or probe has failed.
+func drive(ctx context.Context, actors []actor, duration time.Duration, probe func(context.Context) (usage, error)) (*tally, error) {
+	warmUp := min(duration/4, maxWarmUp)
+	ctx, cancel := context.WithTimeout(ctx, warmUp+duration+grace+farOff)
+	defer cancel()
+	var phase atomic.Int32
+	var crowd sync.WaitGroup
+	each := make([]*tally, len(actors))
+	for i, a := range actors {
+		crowd.Go(func() { each[i] = loop(ctx, a, &phase) })
+	}
+	sum := newTally()
+	err := func() error {
+		defer phase.Store(over)
+		if err := pause(ctx, warmUp); err != nil {
+			return err
+		}
+		before, err := probe(ctx)
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		phase.Store(measuring)
+		if err := pause(ctx, duration); err != nil {
+			return err
+		}
+		// Both probes are asked under load, and are late by the same.
+		after, err := probe(ctx)
+		sum.took, sum.used = time.Since(began), after.since(before)
+		return err
+	}()
+	late := time.AfterFunc(grace, cancel)
+	defer late.Stop()
+	crowd.Wait()
+	for _, t := range each {
+		sum.join(t)
+	}
+	return sum, err
+}
+
+// loop is one actor's life.
+func loop(ctx context.Context, a actor, phase *atomic.Int32) *tally {
+	t := newTally()
+	actions := int64(0)
+acting:
+	for start := time.Now(); phase.Load() != over; {
+		err := a.act(ctx)
+		end := time.Now()
+		at := phase.Load()
+		switch {
+		case err != nil && ctx.Err() != nil:
+			t.cutOff++
+			t.record(end.Sub(start))
+			break acting
+		case err != nil:
+			t.fail(err)
+			_ = pause(ctx, retryPause)
+			end = time.Now()
+		case at == measuring:
+			actions++
+			t.record(end.Sub(start))
+		case at == over:
+			t.record(end.Sub(start))
+		}
+		start = end
+	}
+	t.actions = []int64{actions}
+	return t
+}
+
+// pause returns the cause of ctx if that ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,89 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// steady acts for the same time always, as one action or as an error.
+type steady struct {
+	takes time.Duration
+	err   error
+}
+
+func (s steady) act(ctx context.Context) error {
+	if err := pause(ctx, s.takes); err != nil {
+		return err
+	}
+	return s.err
+}
+
+// ticking counts its calls in place of what Redis would have used.
+func ticking() func(context.Context) (usage, error) {
+	n := 0.0
+	return func(context.Context) (usage, error) {
+		n++
+		return usage{commands: n}, nil
+	}
+}
+
+// In virtual time everything is exact: 500 ms of warm-up, then two seconds.
+func TestDrive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		actors := []actor{
+			steady{takes: 99 * time.Millisecond},
+			steady{takes: 7 * time.Second}, // still runs at the end, and is let
+			steady{takes: time.Hour},       // is cut off
+			steady{takes: 100 * time.Millisecond, err: errRefused},
+		}
+		start := time.Now()
+		got, err := drive(t.Context(), actors, 2*time.Second, ticking())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(start); d != 500*time.Millisecond+2*time.Second+grace {
+			t.Errorf("it took %v", d)
+		}
+		if got.took != 2*time.Second || got.used.commands != 1 {
+			t.Errorf("measured for %v, used %+v", got.took, got.used)
+		}
+		// Actions end at 99, 198, … ms: the 6th to the 25th within the time.
+		if got.actions[0] != 20 || got.total() != 20 || got.cutOff != 1 || got.errors == 0 || got.first != errRefused.Error() {
+			t.Errorf("%v actions, %d cut off, %d errors, the first: %s", got.actions, got.cutOff, got.errors, got.first)
+		}
+		// Those 20, the one under way at the end, the slow one and the cut one.
+		if n := got.latency.TotalCount(); n != 23 {
+			t.Errorf("%d latencies", n)
+		}
+		if l := newLatency(got.latency); math.Abs(float64(l.P50)-99) > 2 || math.Abs(float64(l.Max)-12500) > 200 {
+			t.Errorf("latency %+v", l)
+		}
+	})
+}
+
+func TestDriveIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, after := range []time.Duration{100 * time.Millisecond, 2 * time.Second} {
+			ctx, cancel := context.WithTimeout(t.Context(), after)
+			start := time.Now()
+			_, err := drive(ctx, []actor{steady{takes: time.Second}}, 10*time.Second, ticking())
+			cancel()
+			if d := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || d != after {
+				t.Errorf("stopped after %v: %v after %v", after, err, d)
+			}
+		}
+	})
+}
+
+func TestDriveWithoutItsMeter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blind := func(context.Context) (usage, error) { return usage{}, errRefused }
+		if _, err := drive(t.Context(), []actor{steady{takes: time.Second}}, time.Second, blind); !errors.Is(err, errRefused) {
+			t.Errorf("%v", err)
+		}
+	})
+}

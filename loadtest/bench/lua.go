@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"roomd/room"
+)
+
+var (
+	//go:embed lua/join.lua
+	joinLua string
+	//go:embed lua/leave.lua
+	leaveLua string
+)
+
+var (
+	joinScript  = redis.NewScript(joinLua)
+	leaveScript = redis.NewScript(leaveLua)
+)
+
+var errRoomFull = errors.New("the room is full")
+
+// lua is one script for an action, atomic and with a capacity, no lock.
+type lua struct {
+	rdb      *redis.Client
+	through  redis.Scripter // rdb, or what batches its commands
+	pipeline *redis.AutoPipeliner
+	session  string
+}
+
+func openLua(ctx context.Context, t target) (node, error) {
+	l := &lua{rdb: t.client(), session: uuid.NewString()}
+	l.through = l.rdb
+	for _, script := range []*redis.Script{joinScript, leaveScript} {
+		if err := script.Load(ctx, l.rdb).Err(); err != nil {
+			l.close()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// openLuaAutoPipeline sends the commands of all clients in up to eight pipelines
+// at a time. A client waits for each of its own, so that their order is kept.
+func openLuaAutoPipeline(ctx context.Context, t target) (node, error) {
+	n, err := openLua(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	l := n.(*lua)
+	l.pipeline, err = l.rdb.AutoPipelineWithOptions(&redis.AutoPipelineOptions{MaxConcurrentBatches: 8, Unordered: true})
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	l.through = l.pipeline
+	return l, nil
+}
+
+func (l *lua) join(ctx context.Context, id, user string) error {
+	entered, err := joinScript.Run(ctx, l.through, []string{usersKey(id)}, user, l.session, room.MaxSeats).Bool()
+	if err == nil && !entered {
+		return errRoomFull
+	}
+	return err
+}
+
+func (l *lua) leave(ctx context.Context, id, user string) error {
+	return leaveScript.Run(ctx, l.through, []string{usersKey(id)}, user).Err()
+}
+
+func (l *lua) fill(ctx context.Context, id string, users []string) error {
+	for chunk := range slices.Chunk(users, fillChunk) {
+		pairs := make([]any, 0, 2*len(chunk))
+		for _, user := range chunk {
+			pairs = append(pairs, user, l.session)
+		}
+		if err := l.rdb.HSet(ctx, usersKey(id), pairs...).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *lua) close() {
+	if l.pipeline != nil {
+		_ = l.pipeline.Close()
+	}
+	_ = l.rdb.Close()
+}
+
+func luaMembers(ctx context.Context, rdb *redis.Client, id string) ([]string, error) {
+	return rdb.HKeys(ctx, usersKey(id)).Result()
+}

@@ -1,0 +1,107 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"roomd/loadtest/redisserver"
+	"roomd/lockmgr/redistest"
+	"roomd/room/redisurl"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const short = 100 * time.Millisecond
+
+// servers are the kinds of Redis that tests run on.
+var servers = map[string]func(*testing.T) string{
+	"embedded": func(*testing.T) string { return redisurl.Embedded },
+	"real":     func(t *testing.T) string { return redistest.Start(t).URL() },
+}
+
+// newBench returns a run that is not about to print.
+func newBench(t *testing.T, url string) *bench {
+	t.Helper()
+	server, err := redisserver.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{
+		redis: server, rdb: server.NewClient(1), meter: newMeter(server), prefix: "bench-test-",
+		duration: short, out: io.Discard, log: io.Discard,
+	}
+	t.Cleanup(func() {
+		b.meter.close()
+		_ = b.rdb.Close()
+		server.Close()
+	})
+	return b
+}
+
+// mustCell measures and expects the contender to have been measurable.
+func mustCell(t *testing.T, b *bench, w workload, c contender) *Result {
+	t.Helper()
+	r, err := b.cell(t.Context(), w, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Failure != "" {
+		t.Fatalf("%s in %s: %s", c.name, w.name, r.Failure)
+	}
+	return r
+}
+
+// unlocked is the article's loop with nobody taking the lock.
+type unlocked struct{ *article }
+
+func openUnlocked(_ context.Context, t target) (node, error) {
+	return &unlocked{&article{t.client()}}, nil
+}
+
+func (u *unlocked) join(ctx context.Context, room, user string) error {
+	users, err := articleMembers(ctx, u.rdb, room)
+	if err != nil {
+		return err
+	}
+	return u.fill(ctx, room, append(users, user))
+}
+
+func (u *unlocked) leave(ctx context.Context, room, user string) error {
+	users, err := articleMembers(ctx, u.rdb, room)
+	if err != nil {
+		return err
+	}
+	var others []string
+	for _, other := range users {
+		if other != user {
+			others = append(others, other)
+		}
+	}
+	return u.fill(ctx, room, others)
+}
+
+var errRefused = errors.New("refused")
+
+// moody refuses each join after its first.
+type moody struct {
+	*sadd
+	joined chan struct{}
+}
+
+func openMoody(_ context.Context, t target) (node, error) {
+	return &moody{&sadd{t.client()}, make(chan struct{}, 1)}, nil
+}
+
+func (m *moody) join(ctx context.Context, room, user string) error {
+	select {
+	case m.joined <- struct{}{}:
+		return m.sadd.join(ctx, room, user)
+	default:
+		return errRefused
+	}
+}

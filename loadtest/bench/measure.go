@@ -1,0 +1,124 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"roomd/loadtest/redisserver"
+)
+
+const (
+	fillTimeout  = 5 * time.Minute
+	checkTimeout = time.Minute
+)
+
+// cell is one contender in one workload.
+type cell struct {
+	redis    *redisserver.Redis
+	rdb      *redis.Client // for what is not measured
+	meter    *meter
+	prefix   string // of its rooms and nodes, unlike any other's
+	who      contender
+	load     workload
+	duration time.Duration
+}
+
+// measure fills the rooms, lets the clients act, and checks the lists. A
+// contender that cannot be measured has a result that says why.
+func (c *cell) measure(ctx context.Context) *Result {
+	r, err := c.try(ctx)
+	if err != nil {
+		r = newResult(newTally(), Violations{})
+		r.Failure = err.Error()
+	}
+	return r
+}
+
+func (c *cell) try(ctx context.Context) (*Result, error) {
+	rooms := c.load.names(c.prefix)
+	nodes, closeAll, err := c.open(ctx)
+	defer closeAll()
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	if c.load.members > 0 {
+		filler := nodes[0]
+		if c.who.filler != nil {
+			if filler, err = c.who.filler(ctx, c.target("filler")); err != nil {
+				return nil, fmt.Errorf("open: %w", err)
+			}
+			// Until the end, as a node that is gone may lose its members.
+			defer filler.close()
+		}
+		if err := c.fill(ctx, filler, rooms); err != nil {
+			return nil, fmt.Errorf("fill the rooms: %w", err)
+		}
+	}
+	players := newPlayers(c.load, rooms, nodes)
+	actors := make([]actor, len(players))
+	for i, p := range players {
+		actors[i] = p
+	}
+	runtime.GC() // what was before is not this contender's
+	t, err := drive(ctx, actors, c.duration, c.meter.read)
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.check(ctx, rosters(c.load, rooms, players))
+	if err != nil {
+		return nil, fmt.Errorf("read the lists: %w", err)
+	}
+	return newResult(t, v), nil
+}
+
+// open returns the workload's nodes, and what closes those that were opened.
+func (c *cell) open(ctx context.Context) (nodes []node, closeAll func(), err error) {
+	closeAll = func() {
+		for _, n := range nodes {
+			n.close()
+		}
+	}
+	for i := range c.load.nodes {
+		n, err := c.who.open(ctx, c.target(strconv.Itoa(i)))
+		if err != nil {
+			return nodes, closeAll, err
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, closeAll, nil
+}
+
+func (c *cell) target(name string) target {
+	return target{redis: c.redis, name: c.prefix + "node-" + name, connections: c.load.connections()}
+}
+
+func (c *cell) fill(ctx context.Context, n node, rooms []string) error {
+	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
+	defer cancel()
+	residents := c.load.residents()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, room := range rooms {
+		group.Go(func() error { return n.fill(ctx, room, residents) })
+	}
+	return group.Wait()
+}
+
+// check compares every room's list with what its users were told.
+func (c *cell) check(ctx context.Context, rosters []*roster) (v Violations, err error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	for _, r := range rosters {
+		list, err := c.who.members(ctx, c.rdb, r.room)
+		if err != nil {
+			return v, err
+		}
+		v.check(r, list)
+	}
+	return v, nil
+}

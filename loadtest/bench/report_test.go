@@ -1,0 +1,149 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// made is a report of made-up figures.
+func made() *Report {
+	results := map[string]*Result{
+		articleName: {ActionsPerSec: 1000, Latency: Latency{P99: 50}, Commands: 5, Jain: 0.5, RedisCPU: Figure(math.NaN())},
+		saddName:    {ActionsPerSec: 20_000, Latency: Latency{P99: 2}, Commands: 1, Jain: 1},
+		"roomd":     {ActionsPerSec: 40_000, Latency: Latency{P99: 1}, Commands: 1.5, Jain: 1},
+	}
+	relate(results)
+	return &Report{
+		Redis: "Redis & <co>", Workloads: map[string]map[string]*Result{"hot-room": results},
+		WebSocket: &WebSocket{Result: Result{ActionsPerSec: 500}, EchoPerSec: 5000, Ratio: 0.1},
+	}
+}
+
+func TestRatios(t *testing.T) {
+	r := made().Workloads["hot-room"]["roomd"]
+	if *r.ToArticle != (Ratio{40, 0.02}) || *r.ToSadd != (Ratio{2, 0.5}) {
+		t.Errorf("to the article %+v, to sadd %+v", *r.ToArticle, *r.ToSadd)
+	}
+	alone := map[string]*Result{"roomd": {ActionsPerSec: 1}, saddName: {}}
+	relate(alone)
+	if r := alone["roomd"]; r.ToArticle != nil || r.ToSadd.ActionsPerSec.IsKnown() {
+		t.Errorf("to nobody %+v, to nothing %+v", r.ToArticle, r.ToSadd)
+	}
+}
+
+// fields returns the names in the JSON object at a path.
+func fields(t *testing.T, text []byte, path ...string) []string {
+	t.Helper()
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(text, &object); err != nil {
+		t.Fatalf("%v: %v in %s", path, err, text)
+	}
+	if len(path) > 0 {
+		return fields(t, object[path[0]], path[1:]...)
+	}
+	var names []string
+	for name := range object {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// The JSON report is a contract.
+func TestReportFields(t *testing.T) {
+	text, err := json.Marshal(made())
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures := "actions_per_s allocs_per_action commands_per_action cut_off errors jain latency_ms redis_cpu_us_per_action"
+	for path, want := range map[string]string{
+		"":                                    "cores duration_s go redis websocket workloads",
+		"workloads":                           "hot-room",
+		"workloads hot-room":                  "article roomd sadd",
+		"workloads hot-room roomd":            figures + " to_article to_sadd violations",
+		"workloads hot-room roomd latency_ms": "max p50 p99 p999",
+		"workloads hot-room roomd to_article": "actions_per_s p99",
+		"workloads hot-room roomd violations": "duplicate lost phantom",
+		"websocket": "acting actions_per_s allocs_per_action commands_per_action connections cut_off echo_allocs_per_action " +
+			"echo_latency_ms echo_per_s errors events events_per_s jain latency_ms ratio redis_cpu_us_per_action rooms violations",
+	} {
+		if got := strings.Join(fields(t, text, strings.Fields(path)...), " "); got != want {
+			t.Errorf("%q has %s\nwant %s", path, got, want)
+		}
+	}
+	var back Report
+	if err := json.Unmarshal(text, &back); err != nil || back.Workloads["hot-room"]["roomd"].ToArticle.ActionsPerSec != 40 ||
+		back.Workloads["hot-room"][articleName].RedisCPU.IsKnown() {
+		t.Errorf("%v: it is read as %+v", err, back)
+	}
+}
+
+func TestWhatIsWrongIsNamed(t *testing.T) {
+	if err := made().Err(); err != nil {
+		t.Errorf("nothing is wrong: %v", err)
+	}
+	for want, spoil := range map[string]func(*Report){
+		"hot-room, roomd: 1 lost, 0 phantom, 0 duplicate: 张三": func(r *Report) {
+			bad := r.Workloads["hot-room"]["roomd"]
+			bad.Violations, bad.Details = Violations{Lost: 1}, []string{"张三 is missing"}
+		},
+		"hot-room, sadd: 3 errors, the first: no": func(r *Report) {
+			bad := r.Workloads["hot-room"][saddName]
+			bad.Errors, bad.FirstError = 3, "no"
+		},
+		"hot-room, article: not one action": func(r *Report) { r.Workloads["hot-room"][articleName].ActionsPerSec = 0 },
+		"websocket: no node":                func(r *Report) { r.WebSocket.Failure = "no node" },
+	} {
+		r := made()
+		spoil(r)
+		if err := r.Err(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want it to say %q", err, want)
+		}
+		var tables bytes.Buffer
+		_, remark, _ := strings.Cut(want, ": ")
+		if err := r.WriteTables(&tables); err != nil || !strings.Contains(tables.String(), remark) {
+			t.Errorf("%v: the tables do not say %q:\n%s", err, remark, &tables)
+		}
+	}
+	if cut := (&Result{ActionsPerSec: 1, CutOff: 2}); len(cut.wrong()) != 0 || len(cut.remarks()) != 1 {
+		t.Errorf("cut off: %v, %v", cut.wrong(), cut.remarks())
+	}
+}
+
+func TestPage(t *testing.T) {
+	r := made()
+	r.Workloads["hot-room"]["roomd"].Failure = "<b>张三</b>"
+	var page bytes.Buffer
+	if err := r.WriteHTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	got := page.String()
+	if strings.Count(got, "<svg") != 2 || strings.Contains(got, "<b>张三") || !strings.Contains(got, "张三") || !strings.Contains(got, "hot-room") {
+		t.Errorf("the page is\n%s", got)
+	}
+	if err := new(Report).WriteHTML(io.Discard); err != nil {
+		t.Errorf("an empty report: %v", err)
+	}
+}
+
+func TestAxis(t *testing.T) {
+	c := chart{of: func(r *Result) Figure { return r.ActionsPerSec }}
+	low, high := c.decades(made())
+	if low != 2 || high != 5 { // 1,000 is a bar of its own, and not the axis
+		t.Errorf("from 10^%d to 10^%d", low, high)
+	}
+	var labels []string
+	for _, tick := range decades(-1, 1) {
+		if tick.Label != "" {
+			labels = append(labels, tick.Label)
+		}
+	}
+	if got := strings.Join(labels, " "); got != "0.1 1 10" {
+		t.Errorf("labels %s", got)
+	}
+}

@@ -1,0 +1,155 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room/redisurl"
+)
+
+// small is a workload with a bit of everything.
+var small = workload{name: "small", clients: 12, rooms: 3, nodes: 2, members: 5}
+
+func TestContendersKeepTheirLists(t *testing.T) {
+	for kind, url := range servers {
+		t.Run(kind, func(t *testing.T) {
+			b := newBench(t, url(t))
+			for _, c := range contenders {
+				r := mustCell(t, b, small, c)
+				if wrong := r.remarks(); len(wrong) > 0 {
+					t.Errorf("%s: %v", c.name, wrong)
+				}
+				if r.Commands <= 0 || r.Jain <= 0 || r.Allocs <= 0 || r.Latency.P50 <= 0 || r.Latency.Max < r.Latency.P50 {
+					t.Errorf("%s: not plausible: %+v", c.name, *r)
+				}
+				if r.RedisCPU.IsKnown() == (kind == "embedded") {
+					t.Errorf("%s: processor time is %v", c.name, float64(r.RedisCPU))
+				}
+			}
+			if n := b.rdb.DBSize(t.Context()).Val(); n != 0 {
+				t.Errorf("%d keys are left", n)
+			}
+		})
+	}
+}
+
+// A contender that writes without a lock has to be found out.
+func TestABrokenContenderLosesUsers(t *testing.T) {
+	b := newBench(t, redisurl.Embedded)
+	w := workload{name: "broken", clients: 32, rooms: 1, nodes: 2}
+	r := mustCell(t, b, w, contender{name: "unlocked", open: openUnlocked, members: articleMembers})
+	if r.Violations.Lost == 0 || len(r.Details) == 0 || len(r.wrong()) == 0 {
+		t.Errorf("without a lock: %+v", *r)
+	}
+}
+
+func TestErrorsAreCounted(t *testing.T) {
+	b := newBench(t, redisurl.Embedded)
+	w := workload{name: "moody", clients: 4, rooms: 1, nodes: 1}
+	r := mustCell(t, b, w, contender{name: "moody", open: openMoody, members: saddMembers})
+	if r.Errors == 0 || r.FirstError != errRefused.Error() || r.Violations.total() > 0 || len(r.wrong()) == 0 {
+		t.Errorf("%+v", *r)
+	}
+}
+
+func TestAContenderThatCannotBeMeasured(t *testing.T) {
+	b := newBench(t, redisurl.Embedded)
+	shut := func(context.Context, target) (node, error) { return nil, errRefused }
+	for _, c := range []contender{
+		{name: "cannot open", open: shut, members: saddMembers},
+		{name: "cannot fill", open: openSadd, filler: shut, members: saddMembers},
+		{name: "cannot be read", open: openSadd, members: articleMembers},
+	} {
+		r, err := b.cell(t.Context(), small, c)
+		if err != nil || r.Failure == "" || len(r.wrong()) != 1 {
+			t.Errorf("%s: %+v, %v", c.name, r, err)
+		}
+	}
+}
+
+func TestRun(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	if err := rdb.Set(t.Context(), "somebody's", "value", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	var out, log bytes.Buffer
+	report, err := Run(t.Context(), Config{
+		Redis: server.URL(), Duration: short, Only: []string{"roomd", "article", "sadd"},
+		Workloads: []string{"members-10", "four-nodes-16-rooms"}, Out: &out, Log: &log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Err(); err != nil {
+		t.Error(err)
+	}
+	if len(report.Workloads) != 2 || len(report.Workloads["members-10"]) != 3 || report.WebSocket != nil {
+		t.Errorf("%+v", *report)
+	}
+	r := report.Workloads["members-10"]["roomd"]
+	if r.ToArticle == nil || !r.ToArticle.P99.IsKnown() || r.ToSadd == nil || !r.ToSadd.ActionsPerSec.IsKnown() {
+		t.Errorf("ratios: %+v, %+v", r.ToArticle, r.ToSadd)
+	}
+	var tables bytes.Buffer
+	if err := report.WriteTables(&tables); err != nil || tables.String() != out.String() {
+		t.Errorf("printed on the way:\n%s\nand at the end: %v\n%s", &out, err, &tables)
+	}
+	if n := strings.Count(log.String(), "actions/s"); n != 6 {
+		t.Errorf("%d lines of progress:\n%s", n, &log)
+	}
+	if n := rdb.DBSize(t.Context()).Val(); n != 1 {
+		t.Errorf("%d keys are left, want somebody else's only", n)
+	}
+}
+
+func TestRunIsStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := newBench(t, redisurl.Embedded)
+	b.plan = plan{contenders: contenders[:1], workloads: []workload{small}}
+	if _, err := b.run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	b.plan = plan{webSocket: true}
+	if _, err := b.run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestBadConfig(t *testing.T) {
+	for field, spoil := range map[string]func(*Config){
+		"redis":    func(c *Config) { c.Redis = "nonsense" },
+		"only":     func(c *Config) { c.Only = []string{"roomd", "nobody"} },
+		"workload": func(c *Config) { c.Workloads = []string{"none"} },
+		"duration": func(c *Config) { c.Duration = 0 },
+	} {
+		c := Config{Redis: redisurl.Embedded, Duration: time.Second, Out: io.Discard, Log: io.Discard}
+		spoil(&c)
+		if _, err := Run(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+func TestPlan(t *testing.T) {
+	all, err := Config{Duration: time.Second}.plan()
+	if err != nil || len(all.workloads) != len(workloads) || !all.webSocket || all.cells() < 55 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	for _, c := range all.contenders {
+		if c.optional {
+			t.Errorf("%s takes part unasked", c.name)
+		}
+	}
+	some, err := Config{Duration: time.Second, Only: []string{"roomd", "sadd", "roomd"}, Workloads: []string{"websocket"}}.plan()
+	if err != nil || len(some.contenders) != 2 || some.contenders[0].name != "sadd" || len(some.workloads) != 0 || some.cells() != 1 {
+		t.Errorf("%+v, %v", some, err)
+	}
+}

@@ -1,0 +1,115 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+const (
+	webSocketName = "websocket"
+	turns         = 2 // of each server, one after the other
+)
+
+var webSocketLoad = workload{
+	name:    webSocketName,
+	about:   "1,000 WebSockets at 250 tables of four, where two come and go and two stay and are told; an echo server by turns",
+	clients: 1000, rooms: 250, nodes: 1,
+}
+
+// wholePath measures roomd through its WebSockets. It fails if ctx has ended.
+func (b *bench) wholePath(ctx context.Context, w workload) (*WebSocket, error) {
+	prefix := b.begin(w.name)
+	r, err := b.tryWholePath(ctx, w, prefix)
+	if cleaned := b.clean(ctx, prefix); err == nil {
+		err = cleaned
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintln(b.log, "stopped")
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		r = newWebSocket(w, newTally(), newTally(), Violations{})
+		r.Failure = err.Error()
+	}
+	fmt.Fprintf(b.log, "%s actions/s, echo %s/s\n", r.ActionsPerSec.Text("%.0f"), r.EchoPerSec.Text("%.0f"))
+	return r, nil
+}
+
+func (b *bench) tryWholePath(ctx context.Context, w workload, prefix string) (*WebSocket, error) {
+	h := &hall{load: w, meter: b.meter, rooms: w.names(prefix)}
+	defer h.close()
+	if err := h.open(ctx, b, prefix+"node"); err != nil {
+		return nil, err
+	}
+	played, called := newTally(), newTally()
+	for range turns {
+		for _, turn := range []struct {
+			sockets []*socket
+			sum     *tally
+		}{{h.callers, called}, {h.players, played}} {
+			t, err := h.turn(ctx, turn.sockets, b.duration/turns)
+			if err != nil {
+				return nil, err
+			}
+			turn.sum.extend(t)
+		}
+	}
+	if called.errors > 0 {
+		return nil, fmt.Errorf("the echo server: %d errors, the first: %s", called.errors, called.first)
+	}
+	if err := h.heard(); err != nil {
+		return nil, err
+	}
+	v, err := h.check(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the lists: %w", err)
+	}
+	return newWebSocket(w, played, called, v), nil
+}
+
+// WebSocket is how roomd did through its WebSockets: the figures of a Result, and
+// those of an echo server beside it.
+type WebSocket struct {
+	Result
+	Connections  int     `json:"connections"` // to each of the two
+	Acting       int     `json:"acting"`      // of them; the others stay and are told
+	Rooms        int     `json:"rooms"`
+	EventsPerSec Figure  `json:"events_per_s"` // frames that told clients of others' actions
+	Events       int64   `json:"events"`
+	EchoPerSec   Figure  `json:"echo_per_s"`
+	EchoLatency  Latency `json:"echo_latency_ms"`
+	EchoAllocs   Figure  `json:"echo_allocs_per_action"`
+	Ratio        Figure  `json:"ratio"` // of roomd's actions to the echo server's
+}
+
+func newWebSocket(w workload, played, called *tally, v Violations) *WebSocket {
+	return &WebSocket{
+		Result:       *newResult(played, v),
+		Connections:  w.clients,
+		Acting:       len(played.actions),
+		Rooms:        w.rooms,
+		Events:       int64(played.used.events),
+		EventsPerSec: per(played.used.events, played.took.Seconds()),
+		EchoPerSec:   Figure(called.perSecond()),
+		EchoLatency:  newLatency(called.latency),
+		EchoAllocs:   per(called.used.mallocs, float64(called.total())),
+		Ratio:        per(played.perSecond(), called.perSecond()),
+	}
+}
+
+func (s *WebSocket) writeTable(out io.Writer) error {
+	fmt.Fprintf(out, "\n%s: %s\n", webSocketName, webSocketLoad.about)
+	t := newTable(out)
+	fmt.Fprint(t, "\tactions/s\t×echo\tp50 ms\tp99 ms\tp99.9 ms\tmax ms\tevents/s\tcommands\tredis µs\tJain\tallocs\t\n")
+	e, l := s.EchoLatency, s.Latency
+	fmt.Fprintf(t, "echo\t%s\t1.00\t%s\t%s\t%s\t%s\t–\t–\t–\t–\t%s\t\n", s.EchoPerSec.Text("%.0f"),
+		e.P50.Text("%.2f"), e.P99.Text("%.2f"), e.P999.Text("%.2f"), e.Max.Text("%.1f"), s.EchoAllocs.Text("%.1f"))
+	fmt.Fprintf(t, "roomd\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.ActionsPerSec.Text("%.0f"), s.Ratio.Text("%.2f"),
+		l.P50.Text("%.2f"), l.P99.Text("%.2f"), l.P999.Text("%.2f"), l.Max.Text("%.1f"), s.EventsPerSec.Text("%.0f"),
+		s.Commands.Text("%.2f"), s.RedisCPU.Text("%.1f"), s.Jain.Text("%.2f"), s.Allocs.Text("%.1f"))
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return writeRemarks(out, "roomd", s.remarks())
+}

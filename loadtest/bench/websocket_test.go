@@ -1,0 +1,106 @@
+package bench
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/room/redisurl"
+)
+
+func TestWholePath(t *testing.T) {
+	for kind, url := range servers {
+		t.Run(kind, func(t *testing.T) {
+			b := newBench(t, url(t))
+			r, err := b.wholePath(t.Context(), workload{name: webSocketName, clients: 16, rooms: 4, nodes: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if wrong := r.remarks(); len(wrong) > 0 {
+				t.Error(wrong)
+			}
+			if r.Connections != 16 || r.Acting != 8 || r.Rooms != 4 || r.Events == 0 || r.EchoPerSec <= 0 || r.Ratio <= 0 || !r.EchoLatency.P99.IsKnown() {
+				t.Errorf("%+v", *r)
+			}
+			if n := b.rdb.DBSize(t.Context()).Val(); n != 0 {
+				t.Errorf("%d keys are left", n)
+			}
+		})
+	}
+}
+
+// A room that is too small for its clients: refusals are errors.
+func TestRefusalsOverWebSocket(t *testing.T) {
+	b := newBench(t, redisurl.Embedded)
+	h := &hall{load: workload{clients: 2, rooms: 2, nodes: 1}, meter: b.meter}
+	h.rooms = []string{"one-and-only", "one-and-only"}
+	defer h.close()
+	err := h.open(t.Context(), b, "node")
+	if err != nil {
+		t.Fatal(err) // one stays, in the room's only seat
+	}
+	err = h.players[0].act(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "room_full") || h.players[0].told != toldNothing {
+		t.Errorf("%v", err)
+	}
+	if err := h.callers[0].act(t.Context()); err != nil {
+		t.Errorf("the echo server: %v", err)
+	}
+	if err := h.heard(); err != nil {
+		t.Error(err)
+	}
+	h.players[1].close()
+	h.listening.Wait()
+	if h.heard() == nil {
+		t.Error("a player who does not listen is not missed")
+	}
+}
+
+// What the server says is told apart by how it begins, also when a frame is longer
+// than any before.
+func TestFramesAreToldApart(t *testing.T) {
+	echo, err := startEcho()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer echo.close()
+	for _, test := range []struct{ said, want string }{
+		{`{"event":"changes","room":"42"}` + "\n" + `{"id":1,"room":"42"}`, ""},
+		{`{"event":"snapshot","users":"` + strings.Repeat("张", 5000) + `"}` + "\n" + `{"id":1,"room":"42"}`, ""},
+		{`{"id":1,"error":{"code":"room_full"}}`, "refused"},
+		{`{"id":11,"room":"42"}`, errNoReply.Error()},
+		{`{"error":{"code":"bad_request"}}`, errNoReply.Error()},
+		{``, errNoReply.Error()},
+	} {
+		s, err := newSocket(0, "42", "张三")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.dial(t.Context(), echo.url()); err != nil {
+			t.Fatal(err)
+		}
+		frames := strings.Split(test.said, "\n")
+		for _, frame := range frames {
+			if err := s.conn.WriteMessage(websocket.TextMessage, []byte(frame)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err = s.act(t.Context())
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%.40s: %v, want %q", test.said, err, test.want)
+		}
+		if err == nil && int(s.events.Load()) != len(frames)-1 {
+			t.Errorf("%.40s: %d events", test.said, s.events.Load())
+		}
+		s.close()
+	}
+	s, err := newSocket(0, "42", "张三")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.dial(t.Context(), "ws://127.0.0.1:1/ws"); err == nil {
+		t.Error("a server that is not there")
+	}
+	s.close()
+}

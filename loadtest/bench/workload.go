@@ -1,0 +1,66 @@
+package bench
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// maxConnections is how many connections to Redis one node has at most.
+const maxConnections = 512
+
+// workloads are measured in this order, and the one through WebSockets after
+// them.
+var workloads = []workload{
+	{name: "hot-room", about: "128 clients, one room", clients: 128, rooms: 1, nodes: 1},
+	{name: "1000-rooms-128", about: "128 clients, 1,000 rooms", clients: 128, rooms: 1000, nodes: 1},
+	{name: "1000-rooms-2000", about: "2,000 clients, 1,000 rooms", clients: 2000, rooms: 1000, nodes: 1},
+	{name: "four-nodes-one-room", about: "four nodes, 128 clients, one room", clients: 128, rooms: 1, nodes: 4},
+	{name: "four-nodes-16-rooms", about: "four nodes, 128 clients, 16 rooms", clients: 128, rooms: 16, nodes: 4},
+	{name: "members-10", about: "64 clients, 16 rooms, 10 members in each", clients: 64, rooms: 16, nodes: 1, members: 10},
+	{name: "members-100", about: "64 clients, 16 rooms, 100 members in each", clients: 64, rooms: 16, nodes: 1, members: 100},
+	{name: "members-1000", about: "64 clients, 16 rooms, 1,000 members in each", clients: 64, rooms: 16, nodes: 1, members: 1000},
+	{name: "members-10000", about: "64 clients, 16 rooms, 10,000 members in each", clients: 64, rooms: 16, nodes: 1, members: 10_000},
+}
+
+// workload is who acts on which rooms.
+type workload struct {
+	name, about string
+	clients     int
+	rooms       int
+	nodes       int // the clients are spread over them
+	members     int // of each room, besides the clients
+}
+
+// connections returns how many each node has: one for each of its clients, so
+// that nobody waits for one, as long as that is a sensible number.
+func (w workload) connections() int {
+	return min((w.clients+w.nodes-1)/w.nodes, maxConnections)
+}
+
+// node returns the number of the node that a client acts through.
+func (w workload) node(client int) int { return client % w.nodes }
+
+// room returns the number of a client's room. The clients of one room are on all
+// nodes.
+func (w workload) room(client int) int { return client / w.nodes % w.rooms }
+
+// names returns the ids of the rooms that have a client.
+func (w workload) names(prefix string) []string {
+	list := make([]string, min(w.rooms, (w.clients+w.nodes-1)/w.nodes))
+	for i := range list {
+		list[i] = prefix + strconv.Itoa(i)
+	}
+	return list
+}
+
+// residents returns who is in each room from the beginning to the end.
+func (w workload) residents() []string {
+	list := make([]string, w.members)
+	for i := range list {
+		list[i] = fmt.Sprintf("member-%d", i)
+	}
+	return list
+}
+
+// user returns a client's name.
+func user(client int) string { return fmt.Sprintf("player-%d", client) }

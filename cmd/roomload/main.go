@@ -24,6 +24,7 @@ It ends with 0 only when the verdict is "consistent", with 1 otherwise.`
 type cli struct {
 	Run   runCmd   `cmd:"" help:"Players join and leave at random over real WebSockets; afterwards every list is checked."`
 	Bench benchCmd `cmd:"" help:"Measures roomd beside the article's lock and lock-free Redis on one Redis in one run, and checks the lists of each."`
+	Lab   labCmd   `cmd:"" help:"The published ways to use a Redis lock, and roomd, under faults, with their anomalies counted."`
 }
 
 // errInconsistent ends the program with 1 after its report has said why.

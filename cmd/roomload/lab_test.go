@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"roomd/loadtest/lab"
+)
+
+func TestLabReports(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "lab.html")
+	var stdout, stderr bytes.Buffer
+	err := run(t.Context(), []string{"lab", "--redis", "embedded", "--only", "set-nx-lua,roomd", "--faults", "pause-write,crash-lock",
+		"--seed", "7", "--json", "-", "--html", page}, &stdout, &stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r lab.Report
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || !r.AsListed() || r.Seed != 7 || len(r.Disciplines) != 2 {
+		t.Errorf("standard output is not the report: %v\n%s", err, &stdout)
+	}
+	for _, want := range []string{"pause-write    L2", "verdict  as listed"} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("no %q on standard error:\n%s", want, &stderr)
+		}
+	}
+	if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte("<svg")) {
+		t.Errorf("the page: %v", err)
+	}
+}
+
+func TestLabRefuses(t *testing.T) {
+	for want, args := range map[string][]string{
+		`only: there is no "nonsense"`:   {"lab", "--only", "nonsense"},
+		`faults: there is no "nonsense"`: {"lab", "--faults", "nonsense"},
+		"second":                         {"lab", "--second", "1m"},
+		"json":                           {"lab", "--redis", "embedded", "--only", "none", "--faults", "none", "--json", "/nonexistent/x.json"},
+	} {
+		var stdout, stderr bytes.Buffer
+		if err := run(t.Context(), args, &stdout, &stderr); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want an error about %s", args, err, want)
+		}
+	}
+}
+
+// Where there is no terminal each cell is a line; on one the matrix is redrawn.
+func TestLabProgress(t *testing.T) {
+	var out bytes.Buffer
+	show, done := newLabProgress(&out)
+	show(&lab.Report{}, &lab.Cell{Discipline: "setnx", Fault: "none", Applies: true, Done: true})
+	done()
+	if got := out.String(); got != "setnx              none           ·\n" {
+		t.Errorf("progress is %q", got)
+	}
+}

@@ -1,0 +1,112 @@
+package anomaly
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// What can be wrong.
+const (
+	Lost       = "lost"
+	Phantom    = "phantom"
+	TwoHolders = "two_holders"
+	Deleted    = "deleted"
+	Stuck      = "stuck"
+)
+
+// Finding is one anomaly.
+type Finding struct {
+	What    string        // Lost, Phantom, …
+	At      time.Duration // when it showed
+	Subject string        // the user it happened to
+	By      string        // who caused it, if that is known
+}
+
+// Findings are all anomalies of a history.
+type Findings struct {
+	All  []Finding     // in order of time
+	Both time.Duration // in which two or more held the lock
+	// Longest is how long callers waited while nobody got anywhere; that alone is
+	// no anomaly.
+	Longest time.Duration
+	Forever bool // what is stuck will stay so: the lock does not expire
+}
+
+// Find returns what is wrong in a history.
+func Find(h History) Findings {
+	var f Findings
+	f.All = append(f.All, members(h)...)
+	overlaps, both := overlaps(holds(h.Events))
+	f.All = append(f.All, overlaps...)
+	f.Both = both
+	f.All = append(f.All, deletions(h.Events)...)
+	w := longestWait(h.Events)
+	f.Longest = w.length
+	if w.gaveUp && w.length >= stuckTTLs*h.TTL {
+		f.All = append(f.All, Finding{What: Stuck, At: w.until, Subject: w.waiter})
+		f.Forever = h.Forever
+	}
+	slices.SortStableFunc(f.All, func(a, b Finding) int { return cmp.Compare(a.At, b.At) })
+	return f
+}
+
+// Counts are what a report says of a history.
+type Counts struct {
+	Lost         int     `json:"lost"`
+	Phantom      int     `json:"phantom"`
+	TwoHolders   int     `json:"two_holders"`
+	TwoHoldersMS float64 `json:"two_holders_ms"`
+	Deleted      int     `json:"deleted"` // other people's locks
+	Stuck        int     `json:"stuck"`   // 1 if the room did not come free again
+	StuckMS      float64 `json:"stuck_ms"`
+	Forever      bool    `json:"stuck_forever"`
+}
+
+// Counts counts the findings.
+func (f Findings) Counts() Counts {
+	c := Counts{TwoHoldersMS: ms(f.Both), StuckMS: ms(f.Longest), Forever: f.Forever}
+	for _, finding := range f.All {
+		*c.of(finding.What)++
+	}
+	return c
+}
+
+// Of returns how many anomalies of that kind were found.
+func (c Counts) Of(what string) int { return *c.of(what) }
+
+// Total is the number of anomalies.
+func (c Counts) Total() int { return c.Lost + c.Phantom + c.TwoHolders + c.Deleted + c.Stuck }
+
+func (c *Counts) of(what string) *int {
+	switch what {
+	case Lost:
+		return &c.Lost
+	case Phantom:
+		return &c.Phantom
+	case TwoHolders:
+		return &c.TwoHolders
+	case Deleted:
+		return &c.Deleted
+	default:
+		return &c.Stuck
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// String says in a line what happened.
+func (f Finding) String() string {
+	switch f.What {
+	case Lost:
+		return f.Subject + "'s acknowledged request is not in the list"
+	case Phantom:
+		return f.Subject + " is in the list, and was told not to be"
+	case TwoHolders:
+		return f.By + " took the lock and wrote while " + f.Subject + ", who wrote too, had it"
+	case Deleted:
+		return f.By + " deleted " + f.Subject + "'s lock"
+	default:
+		return f.Subject + " gave up, and the room was still stuck"
+	}
+}

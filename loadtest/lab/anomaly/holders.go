@@ -1,0 +1,96 @@
+package anomaly
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// hold is the time from which a caller had the lock to its last write under it.
+type hold struct {
+	caller   string
+	from, to time.Duration
+	begun    bool
+	wrote    bool
+}
+
+// holds returns all holds that wrote, in the order in which they began.
+func holds(events []Event) []hold {
+	var all []hold
+	current := make(map[string]*hold)
+	of := func(caller string) *hold {
+		if current[caller] == nil {
+			current[caller] = &hold{caller: caller}
+		}
+		return current[caller]
+	}
+	end := func(caller string) {
+		if c := of(caller); c.wrote {
+			all = append(all, *c)
+		}
+		delete(current, caller)
+	}
+	begin := func(caller string, at time.Duration) {
+		if of(caller).wrote {
+			end(caller)
+		}
+		c := of(caller)
+		c.from, c.begun = at, true
+	}
+	for _, e := range events {
+		switch e.Kind {
+		case Acquired:
+			begin(e.Caller, e.At)
+		case Locked:
+			begin(e.Owner, e.At)
+		case Read:
+			if !of(e.Caller).begun { // there is no lock
+				begin(e.Caller, e.At)
+			}
+		case Wrote, Stored:
+			if c := of(e.Caller); c.begun {
+				c.to, c.wrote = e.At, true
+			}
+		case ToldOK, ToldFailed, ToldUnknown, Crashed:
+			end(e.Caller)
+		}
+	}
+	for caller := range current {
+		end(caller)
+	}
+	slices.SortFunc(all, func(a, b hold) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.caller, b.caller)) })
+	return all
+}
+
+// overlaps returns a finding for each hold that began within another's, and the
+// time for which there was more than one. The holds come in the order in which
+// they began.
+func overlaps(holds []hold) (found []Finding, both time.Duration) {
+	var last hold             // of those that began, the one that ends last
+	var counted time.Duration // up to here
+	for i, h := range holds {
+		if i > 0 && h.from < last.to && h.caller != last.caller {
+			found = append(found, Finding{What: TwoHolders, At: h.from, Subject: last.caller, By: h.caller})
+			if to := min(h.to, last.to); to > counted {
+				both += to - max(h.from, counted)
+				counted = to
+			}
+		}
+		if i == 0 || h.to > last.to {
+			last = h
+		}
+	}
+	return found, both
+}
+
+// deletions returns a finding for each lock that was removed by somebody else's
+// command.
+func deletions(events []Event) []Finding {
+	var found []Finding
+	for _, e := range events {
+		if e.Kind == Unlocked && e.Owner != e.Caller {
+			found = append(found, Finding{What: Deleted, At: e.At, Subject: e.Owner, By: e.Caller})
+		}
+	}
+	return found
+}

@@ -1,0 +1,136 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"roomd/loadtest/lab/anomaly"
+)
+
+var (
+	// errBusy is what a player is told who could not have the lock in time.
+	errBusy = errors.New("the room is busy")
+
+	// errUnknown says that a request may have been carried out or not.
+	errUnknown = errors.New("outcome is unknown")
+)
+
+// spinPause is what the articles that spin sleep between two attempts. It is not
+// scaled.
+const spinPause = 5 * time.Millisecond
+
+// caller asks, on behalf of one player, to join or to leave.
+type caller struct {
+	x       *cell
+	process *process
+	user    string
+	leave   bool
+	ahead   int64 // published seconds by which its clock is ahead
+	value   string
+	random  *rand.Rand
+	cancel  context.CancelFunc // of its request
+
+	asked time.Time
+	sent  bool // its write; from then on an error does not say what has happened
+
+	// Guarded by x.mu.
+	plan   map[step]strike
+	held   bool // stopped at a step, until let go
+	dead   bool // crashed
+	done   bool // told, or dead
+	waited bool // found the lock taken
+	lost   bool // one of its replies was lost
+}
+
+// record adds an event of the caller to the history.
+func (c *caller) record(e anomaly.Event) {
+	e.Caller = c.user
+	c.x.history.add(e)
+}
+
+// request runs one join or leave and tells the player what came of it.
+func (c *caller) request(ctx context.Context) {
+	c.asked, c.sent = time.Now(), false
+	c.x.mu.Lock()
+	c.waited = false
+	c.x.mu.Unlock()
+	c.record(anomaly.Event{Kind: anomaly.Asked, Leave: c.leave})
+	err := c.x.d.way.ask(ctx, c)
+	c.x.mu.Lock()
+	defer c.x.mu.Unlock()
+	if c.dead {
+		return
+	}
+	// Also of those who were sent away: what they have waited is part of how long
+	// it takes.
+	_ = c.x.latency.RecordValue(time.Since(c.asked).Microseconds())
+	switch {
+	case err == nil:
+		c.x.actions++
+		c.record(anomaly.Event{Kind: anomaly.ToldOK})
+	case c.sent || errors.Is(err, errUnknown):
+		c.record(anomaly.Event{Kind: anomaly.ToldUnknown})
+	default:
+		c.record(anomaly.Event{Kind: anomaly.ToldFailed})
+	}
+}
+
+// change returns the list after the caller's join or leave.
+func (c *caller) change(users []string) []string {
+	changed := []string{}
+	for _, user := range users {
+		if user != c.user {
+			changed = append(changed, user)
+		}
+	}
+	if !c.leave {
+		changed = append(changed, c.user)
+	}
+	return changed
+}
+
+// turnedAway notes that the caller found the lock taken.
+func (c *caller) turnedAway() {
+	c.x.mu.Lock()
+	defer c.x.mu.Unlock()
+	if c.waited {
+		return
+	}
+	c.waited = true
+	c.record(anomaly.Event{Kind: anomaly.Refused})
+	c.x.changed.Broadcast()
+}
+
+// pause sleeps between two attempts. It fails with errBusy when the player has
+// lost patience, or the time is up.
+func (c *caller) pause(ctx context.Context, d time.Duration) error {
+	c.turnedAway()
+	if time.Since(c.asked) > c.x.patience {
+		return errBusy
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.x.over:
+		return errBusy
+	}
+}
+
+// seconds returns published seconds as they are in this run.
+func (c *caller) seconds(n float64) time.Duration { return c.x.seconds(n) }
+
+// millis returns published seconds as the milliseconds that Redis is told.
+func (c *caller) millis(n float64) int64 { return c.x.seconds(n).Milliseconds() }
+
+// now returns what the caller's clock shows, in whole published seconds.
+func (c *caller) now() int64 {
+	return time.Now().UnixNano()/int64(c.x.second) + c.ahead
+}
+
+func (x *cell) seconds(n float64) time.Duration { return time.Duration(n * float64(x.second)) }

@@ -1,0 +1,112 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/loadtest/lab/anomaly"
+)
+
+// list is the articles' way: the players are a JSON array in one string, which
+// is read, changed and written back under a lock; or under none.
+type list struct{ lock *lock }
+
+func (list) open(*process) error { return nil }
+func (list) close(*process)      {}
+
+func (list) fill(ctx context.Context, x *cell, users []string) error {
+	text, err := json.Marshal(users)
+	if err != nil {
+		return err
+	}
+	return x.home.rdb.Set(ctx, x.listKey, text, 0).Err()
+}
+
+func (list) members(ctx context.Context, p redis.Pipeliner, key string) func() ([]string, error) {
+	text := p.Get(ctx, key)
+	return func() ([]string, error) { return decode(text.Bytes()) }
+}
+
+// decode reads a list as GET returned it.
+func decode(text []byte, err error) (users []string, _ error) {
+	if err != nil {
+		if errors.Is(err, redis.Nil) {
+			err = nil
+		}
+		return nil, err
+	}
+	return users, json.Unmarshal(text, &users)
+}
+
+func (l list) ask(ctx context.Context, c *caller) error {
+	if l.lock == nil {
+		return readChangeWrite(ctx, c)
+	}
+	if err := l.lock.acquire(ctx, c); err != nil {
+		return err
+	}
+	c.record(anomaly.Event{Kind: anomaly.Acquired})
+	c.at(stepLocked)
+	if err := readChangeWrite(ctx, c); err != nil {
+		return err
+	}
+	c.at(stepGiving)
+	if err := l.lock.unlock(ctx, c); err != nil {
+		return err
+	}
+	c.record(anomaly.Event{Kind: anomaly.Released})
+	return nil
+}
+
+// readChangeWrite is GET, append, SET.
+func readChangeWrite(ctx context.Context, c *caller) error {
+	users, err := decode(c.process.rdb.Get(ctx, c.x.listKey).Bytes())
+	if err != nil {
+		return err
+	}
+	c.record(anomaly.Event{Kind: anomaly.Read, Users: users})
+	c.at(stepRead)
+	users = c.change(users)
+	text, err := json.Marshal(users)
+	if err != nil {
+		return err
+	}
+	c.sent = true
+	sent := time.Since(c.x.history.start)
+	if err := c.process.rdb.Set(ctx, c.x.listKey, text, 0).Err(); err != nil {
+		return err
+	}
+	c.record(anomaly.Event{At: sent, Kind: anomaly.Wrote, Users: users})
+	c.at(stepWrote)
+	return nil
+}
+
+// acquire returns when the caller has the lock.
+func (l *lock) acquire(ctx context.Context, c *caller) error {
+	for {
+		took := false
+		var err error
+		if l.wait == nil {
+			took, err = l.try(ctx, c)
+		} else {
+			// Published for a cache, where vanished means that the value is there. A
+			// player who wants in asks again.
+			var o outcome
+			o, err = l.wait(ctx, c)
+			took = o == acquired
+			if err == nil && o == timedOut {
+				err = errBusy
+			}
+		}
+		if err != nil || took {
+			return err
+		}
+		if err := c.pause(ctx, spinPause); err != nil {
+			return err
+		}
+	}
+}

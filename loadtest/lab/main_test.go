@@ -1,0 +1,14 @@
+package lab
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(&logging.VoidLogger{}) // connections end on purpose here
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,142 @@
+package lab
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// totals are a discipline's numbers over all faults.
+type totals struct {
+	lost, phantom, both, deleted int
+	bothTime                     float64 // published seconds
+	stuck                        float64 // published seconds, the longest
+	never                        bool    // it did not come free while anybody waited
+	forever                      bool    // nor would it have
+	heavy                        *Cell   // of contention
+}
+
+func (r *Row) totals() totals {
+	t := totals{heavy: r.cell(contention)}
+	for _, c := range r.Cells {
+		if !c.Done {
+			continue
+		}
+		second := float64(c.second) / float64(time.Millisecond)
+		a := c.Anomalies
+		t.lost += a.Lost
+		t.phantom += a.Phantom
+		t.both += a.TwoHolders
+		t.bothTime += a.TwoHoldersMS / second
+		t.deleted += a.Deleted
+		t.stuck = max(t.stuck, a.StuckMS/second)
+		t.never = t.never || a.Stuck > 0
+		t.forever = t.forever || a.Forever
+	}
+	return t
+}
+
+// stuckFor says for how long a room was stuck at most.
+func (t totals) stuckFor() string {
+	switch {
+	case t.forever:
+		return "for ever"
+	case t.never:
+		return fmt.Sprintf("over %.0f s", t.stuck)
+	}
+	return fmt.Sprintf("%.1f s", t.stuck)
+}
+
+// twice says how often two held the lock, and for how long together.
+func (t totals) twice() string {
+	if t.both == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d (%.2f s)", t.both, t.bothTime)
+}
+
+func (r *Row) seen() string {
+	seen := 0
+	for _, l := range r.Listed {
+		if l.Seen {
+			seen++
+		}
+	}
+	return fmt.Sprintf("%d of %d", seen, len(r.Listed))
+}
+
+// writeNumbers writes each discipline's numbers.
+func (r *Report) writeNumbers(w io.Writer) {
+	head := []string{"all faults", "lost", "phantoms", "two at once", "deleted", "stuck", "listed, seen"}
+	if slices.ContainsFunc(r.Disciplines, func(row *Row) bool { return row.cell(contention).Done }) {
+		head = append(head, "| heavy load: actions/s", "p50", "p99", "max")
+	}
+	lines := [][]string{head}
+	for _, row := range r.Disciplines {
+		n := row.totals()
+		line := []string{row.Name, fmt.Sprint(n.lost), fmt.Sprint(n.phantom), n.twice(), fmt.Sprint(n.deleted), n.stuckFor(), row.seen()}
+		if n.heavy.Done {
+			l := n.heavy.Latency
+			line = append(line, fmt.Sprintf("%.0f", n.heavy.ActionsPerSec),
+				fmt.Sprintf("%.2f ms", l.P50), fmt.Sprintf("%.1f ms", l.P99), fmt.Sprintf("%.0f ms", l.Max))
+		}
+		lines = append(lines, line)
+	}
+	fmt.Fprintln(w)
+	writeColumns(w, lines)
+	fmt.Fprintln(w, "(two at once: how often, and for how long together. stuck: the longest. Both in published seconds.)")
+}
+
+// writeCache writes what the guards of the cache did.
+func (r *Report) writeCache(w io.Writer) {
+	if len(r.Cache) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%d callers at an expired cache entry; a load takes %d s (published seconds)\n", cacheCallers, cacheLoad)
+	counted := []string{"loads", "longest wait", "stale", "errors"}
+	lines := [][]string{append(append([]string{"guard", "| no value:"}, counted...), append([]string{"| old one kept:"}, counted...)...)}
+	for _, c := range r.Cache {
+		line := []string{c.Guard}
+		for _, n := range []CacheCounts{c.Gone, c.Old} {
+			line = append(line, "", fmt.Sprint(n.Loads), fmt.Sprintf("%.1f s", n.LongestWaitMS/r.SecondMS), fmt.Sprint(n.Stale), fmt.Sprint(n.Errors))
+		}
+		lines = append(lines, line)
+	}
+	writeColumns(w, lines)
+}
+
+// writeColumns writes lines of cells: the first column to the left, all others to
+// the right.
+func writeColumns(w io.Writer, lines [][]string) {
+	var widths []int
+	for _, line := range lines {
+		for i, text := range line {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(text))
+		}
+	}
+	for _, line := range lines {
+		for i, text := range line {
+			if i == 0 {
+				text = pad(text, widths[i])
+			} else {
+				text = "  " + padLeft(text, widths[i])
+			}
+			_, _ = io.WriteString(w, text)
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+func pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
+}
+
+func padLeft(s string, width int) string {
+	return strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s))) + s
+}

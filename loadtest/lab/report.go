@@ -1,0 +1,154 @@
+package lab
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"roomd/loadtest/lab/anomaly"
+)
+
+// The verdicts.
+const (
+	AsListed  = "as listed"
+	Different = "different"
+)
+
+// Report is what came of a run. Its JSON form is a contract that scripts rely on.
+// Times are those of the run: multiplied by 1000/second_ms they are published
+// ones, except under contention, which is not scaled.
+type Report struct {
+	Redis       string        `json:"redis"`
+	Seed        uint64        `json:"seed"`
+	SecondMS    float64       `json:"second_ms"` // what a published second lasted
+	Duration    float64       `json:"duration_s"`
+	Disciplines []*Row        `json:"disciplines"`
+	Cache       []CacheResult `json:"cache,omitempty"`
+
+	Verdict     string   `json:"verdict"` // as listed, or different
+	Differences []string `json:"differences,omitempty"`
+}
+
+// Row is one discipline.
+type Row struct {
+	Name   string   `json:"name"`
+	About  string   `json:"about"`
+	Cells  []*Cell  `json:"cells"`
+	Listed []Listed `json:"listed"`
+
+	discipline *discipline
+}
+
+// Listed is an anomaly that a discipline is known for.
+type Listed struct {
+	Text    string `json:"text"`
+	Fault   string `json:"fault"`
+	Anomaly string `json:"anomaly"`
+	Forever bool   `json:"forever,omitempty"`
+	Seen    bool   `json:"seen"`
+}
+
+// Cell is a discipline under a fault.
+type Cell struct {
+	Discipline string         `json:"discipline"`
+	Fault      string         `json:"fault"`
+	Applies    bool           `json:"applies"` // the discipline has the step where the fault strikes
+	Done       bool           `json:"done"`
+	Anomalies  anomaly.Counts `json:"anomalies"`
+
+	Actions       int64   `json:"actions"` // acknowledged joins and leaves
+	ActionsPerSec float64 `json:"actions_per_s"`
+	Latency       Latency `json:"latency_ms"` // of all requests, also of those sent away
+
+	fault    *fault
+	second   time.Duration
+	history  anomaly.History
+	findings anomaly.Findings
+	curve    []hdrhistogram.Bracket // latency in µs by percentile
+}
+
+// Latency is in milliseconds.
+type Latency struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+func newReport(cfg Config, seed uint64, redis string) *Report {
+	r := &Report{
+		Redis: redis, Seed: seed, Duration: cfg.Duration.Seconds(),
+		SecondMS: float64(cfg.Second.Microseconds()) / 1000,
+	}
+	for _, d := range disciplines {
+		if !slices.Contains(cfg.Only, d.name) {
+			continue
+		}
+		row := &Row{Name: d.name, About: d.about, Listed: []Listed{}, discipline: d}
+		for _, f := range faults {
+			if slices.Contains(cfg.Faults, f.name) {
+				row.Cells = append(row.Cells, &Cell{Discipline: d.name, Fault: f.name, Applies: d.has(f.needs), fault: f})
+			}
+		}
+		for _, a := range d.listed {
+			if slices.Contains(cfg.Faults, a.fault) {
+				row.Listed = append(row.Listed, Listed{Text: a.text, Fault: a.fault, Anomaly: a.anomaly, Forever: a.forever})
+			}
+		}
+		r.Disciplines = append(r.Disciplines, row)
+	}
+	return r
+}
+
+// fill puts in what came of a cell.
+func (c *Cell) fill(x *cell, h anomaly.History, f anomaly.Findings) {
+	ms := func(us int64) float64 { return float64(us) / 1000 }
+	c.Done, c.history, c.findings, c.second = true, h, f, x.second
+	c.Anomalies = f.Counts()
+	c.Actions = x.actions
+	c.ActionsPerSec = float64(c.Actions) / x.elapsed.Seconds()
+	c.Latency = Latency{P50: ms(x.latency.ValueAtQuantile(50)), P99: ms(x.latency.ValueAtQuantile(99)), Max: ms(x.latency.Max())}
+	c.curve = x.latency.CumulativeDistribution()
+}
+
+// cell returns the row's cell under a fault.
+func (r *Row) cell(fault string) *Cell {
+	for _, c := range r.Cells {
+		if c.Fault == fault {
+			return c
+		}
+	}
+	return &Cell{}
+}
+
+// judge holds what was seen against what is listed: roomd shows no anomaly, and
+// every other discipline at least those that are listed for it.
+func (r *Report) judge() {
+	r.Differences = nil
+	for _, row := range r.Disciplines {
+		for i := range row.Listed {
+			l := &row.Listed[i]
+			a := row.cell(l.Fault).Anomalies
+			l.Seen = a.Of(l.Anomaly) > 0 && (a.Forever || !l.Forever)
+			if !l.Seen {
+				r.Differences = append(r.Differences, fmt.Sprintf("%s did not show under %s: %s", row.Name, l.Fault, l.Text))
+			}
+		}
+		if row.discipline != &roomd {
+			continue
+		}
+		for _, c := range row.Cells {
+			for _, f := range c.findings.All {
+				r.Differences = append(r.Differences, fmt.Sprintf("roomd under %s: %s", c.Fault, f))
+			}
+		}
+	}
+	r.Verdict = AsListed
+	if len(r.Differences) > 0 {
+		r.Verdict = Different
+	}
+}
+
+// AsListed reports whether the verdict is that.
+func (r *Report) AsListed() bool { return r.Verdict == AsListed }

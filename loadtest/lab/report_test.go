@@ -1,0 +1,251 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"roomd/loadtest/lab/anomaly"
+)
+
+// played is a report in which every cell was played and showed exactly what is
+// listed for it.
+func played() *Report {
+	r := newReport(Config{}.withDefaults(), 7, "a Redis")
+	for _, row := range r.Disciplines {
+		for _, c := range row.Cells {
+			c.Done, c.second = c.Applies, time.Second
+			for _, l := range row.Listed {
+				if l.Fault != c.Fault {
+					continue
+				}
+				c.findings.All = append(c.findings.All, anomaly.Finding{What: l.Anomaly, Subject: "赵六", By: "张三"})
+				c.findings.Forever = c.findings.Forever || l.Forever
+			}
+			c.Anomalies = c.findings.Counts()
+		}
+	}
+	return r
+}
+
+func TestVerdict(t *testing.T) {
+	r := played()
+	r.judge()
+	if !r.AsListed() || len(r.Differences) != 0 {
+		t.Fatalf("%s: %q", r.Verdict, r.Differences)
+	}
+	for name, c := range map[string]struct {
+		discipline, fault string
+		change            func(*Cell)
+		want              string
+	}{
+		"a listed anomaly is not seen": {"timestamp", takeoverRace, func(c *Cell) { c.Anomalies = anomaly.Counts{} },
+			"timestamp did not show under takeover: takeover race"},
+		"another anomaly does not stand in for it": {"get-compare-del", pauseChecked, func(c *Cell) { c.Anomalies = anomaly.Counts{Lost: 9} },
+			"get-compare-del did not show under pause-check: expiry between GET and DEL deletes someone else's lock"},
+		"what is stuck comes free": {"setnx", crashLocked, func(c *Cell) { c.Anomalies.Forever = false },
+			"setnx did not show under crash-lock: a crashed holder blocks for ever"},
+		"roomd fails": {"roomd", loseWrite, func(c *Cell) {
+			c.findings.All = []anomaly.Finding{{What: anomaly.Deleted, Subject: "赵六", By: "张三"}}
+		},
+			"roomd under lost-write: 张三 deleted 赵六's lock"},
+	} {
+		r := played()
+		i := slices.IndexFunc(r.Disciplines, func(row *Row) bool { return row.Name == c.discipline })
+		c.change(r.Disciplines[i].cell(c.fault))
+		r.judge()
+		if r.AsListed() || !slices.Equal(r.Differences, []string{c.want}) {
+			t.Errorf("%s: %s, %q", name, r.Verdict, r.Differences)
+		}
+	}
+}
+
+// What else a plain discipline shows is no difference.
+func TestMoreThanListedIsFine(t *testing.T) {
+	r := played()
+	r.Disciplines[1].Cells[0].Anomalies.Lost = 1
+	r.judge()
+	if !r.AsListed() {
+		t.Error(r.Differences)
+	}
+}
+
+// Only what was played is held against the list.
+func TestFaultsThatWereNotPlayedAreNotMissed(t *testing.T) {
+	cfg := Config{Only: []string{"setnx", "none"}, Faults: []string{loseWrite}}.withDefaults()
+	r := newReport(cfg, 1, "")
+	r.judge()
+	if !r.AsListed() || len(r.Disciplines) != 2 || len(r.Disciplines[0].Cells) != 1 || len(r.Disciplines[1].Listed) != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestMatrix(t *testing.T) {
+	r := newReport(Config{Only: []string{"setnx", "roomd"}, Faults: []string{noFault, pauseWrite, crashSet, crashLocked}}.withDefaults(), 1, "")
+	setnx := r.Disciplines[0]
+	setnx.Cells[0].Done = true
+	setnx.Cells[1].Done, setnx.Cells[1].Anomalies = true, anomaly.Counts{Lost: 1, Phantom: 2, TwoHolders: 3, Deleted: 4}
+	setnx.Cells[3].Done, setnx.Cells[3].Anomalies = true, anomaly.Counts{Stuck: 1, Forever: true}
+	want := []string{
+		"                      no pause crash crash",
+		"                   fault write setnx  lock",
+		"setnx                  ·  LP2D     –    S∞",
+		"roomd                              –      ",
+	}
+	var plain, color bytes.Buffer
+	if err := r.WriteMatrix(&plain, false); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Split(strings.TrimSuffix(plain.String(), "\n"), "\n"); !slices.Equal(got, want) || len(got) != r.MatrixLines() {
+		t.Errorf("the matrix is\n%s", &plain)
+	}
+	if err := r.WriteMatrix(&color, true); err != nil || !strings.Contains(color.String(), "\x1b[1;31m  LP2D\x1b[0m") {
+		t.Errorf("in color it is\n%q", &color)
+	}
+}
+
+func TestTable(t *testing.T) {
+	r := played()
+	r.Cache = []CacheResult{{Guard: "no guard", Gone: CacheCounts{Loads: 32, LongestWaitMS: 110}}}
+	heavy := r.Disciplines[11].cell(contention)
+	heavy.ActionsPerSec, heavy.Latency = 12345, Latency{P50: 1.5, P99: 20, Max: 30}
+	r.judge()
+	var table bytes.Buffer
+	if err := r.WriteTable(&table, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"a Redis; seed 7", "set-nx-lua", "12345", "1.50 ms", "20.0 ms", "30 ms", "for ever", "3 of 3", "no guard", "1.1 s", "verdict  as listed", legend} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("no %q in\n%s", want, &table)
+		}
+	}
+}
+
+// The JSON report is a contract.
+func TestReportFields(t *testing.T) {
+	text, err := json.Marshal(&Report{
+		Disciplines: []*Row{{Cells: []*Cell{{}}, Listed: []Listed{{Forever: true}}}}, Cache: []CacheResult{{}}, Differences: []string{""},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got any
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"cache", "cache.gone", "cache.gone.callers", "cache.gone.errors", "cache.gone.loads", "cache.gone.longest_wait_ms", "cache.gone.stale",
+		"cache.guard", "cache.old", "cache.old.callers", "cache.old.errors", "cache.old.loads", "cache.old.longest_wait_ms", "cache.old.stale",
+		"differences", "disciplines", "disciplines.about", "disciplines.cells", "disciplines.cells.actions", "disciplines.cells.actions_per_s",
+		"disciplines.cells.anomalies", "disciplines.cells.anomalies.deleted", "disciplines.cells.anomalies.lost",
+		"disciplines.cells.anomalies.phantom", "disciplines.cells.anomalies.stuck", "disciplines.cells.anomalies.stuck_forever",
+		"disciplines.cells.anomalies.stuck_ms", "disciplines.cells.anomalies.two_holders", "disciplines.cells.anomalies.two_holders_ms",
+		"disciplines.cells.applies", "disciplines.cells.discipline", "disciplines.cells.done", "disciplines.cells.fault",
+		"disciplines.cells.latency_ms", "disciplines.cells.latency_ms.max", "disciplines.cells.latency_ms.p50", "disciplines.cells.latency_ms.p99",
+		"disciplines.listed", "disciplines.listed.anomaly", "disciplines.listed.fault", "disciplines.listed.forever",
+		"disciplines.listed.seen", "disciplines.listed.text", "disciplines.name", "duration_s", "redis", "second_ms", "seed", "verdict",
+	}
+	if fields := fieldsOf(got, ""); !slices.Equal(fields, want) {
+		t.Errorf("the fields are %q", fields)
+	}
+}
+
+// fieldsOf returns the paths of all fields, sorted.
+func fieldsOf(v any, path string) []string {
+	var paths []string
+	switch v := v.(type) {
+	case []any:
+		for _, element := range v {
+			paths = append(paths, fieldsOf(element, path)...)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			paths = append(paths, path+name)
+			paths = append(paths, fieldsOf(v[name], path+name+".")...)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// stolen is a history in which a lock is deleted, a user lost and another back.
+var stolen = anomaly.History{
+	Initial: []string{"李四", "王五"},
+	Events: []anomaly.Event{
+		{At: 1 * time.Millisecond, Kind: anomaly.Asked, Caller: "张三"},
+		{At: 2 * time.Millisecond, Kind: anomaly.Locked, Caller: "张三", Owner: "张三"},
+		{At: 3 * time.Millisecond, Kind: anomaly.Paused, Caller: "张三"},
+		{At: 300 * time.Millisecond, Kind: anomaly.Expired, Owner: "张三"},
+		{At: 301 * time.Millisecond, Kind: anomaly.Asked, Caller: "王五", Leave: true},
+		{At: 302 * time.Millisecond, Kind: anomaly.Locked, Caller: "王五", Owner: "王五"},
+		{At: 303 * time.Millisecond, Kind: anomaly.Stored, Caller: "王五", Users: []string{"李四"}},
+		{At: 304 * time.Millisecond, Kind: anomaly.Resumed, Caller: "张三"},
+		{At: 305 * time.Millisecond, Kind: anomaly.Stored, Caller: "张三", Users: []string{"王五", "张三"}},
+		{At: 306 * time.Millisecond, Kind: anomaly.Unlocked, Caller: "张三", Owner: "王五"},
+		{At: 307 * time.Millisecond, Kind: anomaly.ToldOK, Caller: "张三"},
+		{At: 308 * time.Millisecond, Kind: anomaly.ToldOK, Caller: "王五"},
+	},
+	Final: []string{"王五", "张三"}, TTL: time.Second,
+}
+
+func TestTimelineShowsTheStolenLockAndTheLostUser(t *testing.T) {
+	tl := newTimeline(stolen)
+	var lanes []string
+	for _, l := range tl.Lanes {
+		lanes = append(lanes, l.Name)
+	}
+	if want := []string{"lock", "张三", "王五", "list"}; !slices.Equal(lanes, want) {
+		t.Errorf("the lanes are %q", lanes)
+	}
+	marks := make(map[string]mark)
+	for i, m := range tl.Marks {
+		marks[m.Glyph] = tl.Marks[i]
+		if m.X < laneStart || m.X > tl.Width || m.Y > tl.Height {
+			t.Errorf("%+v is outside", m)
+		}
+	}
+	if m := marks["✂"]; m.Class != "bad" || !strings.Contains(m.Text, "张三 deletes 王五's lock") {
+		t.Errorf("the stolen lock: %+v", m)
+	}
+	if m := marks["2"]; m.Class != "bad" || marks["1"].Class == "bad" {
+		t.Errorf("the second write: %+v", m)
+	}
+	last := tl.Lists[len(tl.Lists)-1]
+	if want := []member{{Name: "王五", BackAgain: true}, {Name: "张三"}, {Name: "李四", Lost: true}}; !slices.Equal(last.Users, want) {
+		t.Errorf("the last list: %+v", last.Users)
+	}
+	paused := slices.IndexFunc(tl.Bars, func(b bar) bool { return b.Class == classPaused })
+	if paused < 0 || paused != len(tl.Bars)-1 || tl.Bars[paused].W < moment {
+		t.Errorf("the pause: %+v", tl.Bars)
+	}
+}
+
+func TestPage(t *testing.T) {
+	r := played()
+	c := r.Disciplines[5].cell(pauseGiving)
+	c.history, c.findings = stolen, anomaly.Find(stolen)
+	c.history.Events = slices.Clone(stolen.Events)
+	c.history.Events[0].Caller = "<b>张三"
+	r.judge()
+	var out bytes.Buffer
+	if err := r.WriteHTML(&out); err != nil {
+		t.Fatal(err)
+	}
+	html := out.String()
+	for _, want := range []string{"as listed", `href="#set-nx-del-under-pause-release"`, `id="set-nx-del-under-pause-release"`, "✂", "<del", "王五 (back)", "&lt;b&gt;张三"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("no %s on the page", want)
+		}
+	}
+	if strings.Contains(html, "<b>张三") || strings.Contains(html, "http") {
+		t.Error("the page has what is not escaped, or is not self-contained")
+	}
+	if err := newReport(Config{Faults: []string{CacheGuard}}.withDefaults(), 1, "").WriteHTML(io.Discard); err != nil {
+		t.Errorf("a report of nothing: %v", err)
+	}
+}

@@ -1,0 +1,186 @@
+package lab
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/loadtest/lab/anomaly"
+	"roomd/lockmgr/redistest"
+	"roomd/room/redisurl"
+)
+
+// quick is a lab whose callers under heavy load soon stop.
+func quick(redisURL string) Config {
+	return Config{Redis: redisURL, Duration: 200 * time.Millisecond}
+}
+
+// The whole lab: every discipline shows what its article warns of, each under the
+// fault that is listed for it, and roomd shows nothing. On the embedded Redis a part
+// of it will do.
+func TestEveryDisciplineIsAsListed(t *testing.T) {
+	for name, redisURL := range map[string]func(t *testing.T) string{
+		"real":     func(t *testing.T) string { return redistest.Start(t).URL() },
+		"embedded": func(*testing.T) string { return redisurl.Embedded },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := redisURL(t)
+			cells := 0
+			cfg := quick(url)
+			if url == redisurl.Embedded {
+				cfg.Only = []string{"none", "set-nx-del", "timestamp", "timestamp-first", "roomd"}
+			}
+			cfg.Progress = func(*Report, *Cell) { cells++ }
+			r, err := Run(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.AsListed() {
+				t.Errorf("the verdict is %q:\n%s", r.Verdict, strings.Join(r.Differences, "\n"))
+			}
+			for _, row := range r.Disciplines {
+				for _, l := range row.Listed {
+					if !l.Seen {
+						t.Log(strings.Join(row.cell(l.Fault).failure().Events, "\n"))
+					}
+				}
+				if len(row.Listed) != len(row.discipline.listed) || row.Name != roomd.name && len(row.Listed) == 0 {
+					t.Errorf("%s has %d anomalies listed", row.Name, len(row.Listed))
+				}
+				for _, c := range row.Cells {
+					if c.Done {
+						cells--
+					}
+					checkStruck(t, c)
+				}
+			}
+			if cells != 0 {
+				t.Errorf("progress told of %d cells more than there are", cells)
+			}
+			checkRoomd(t, r)
+			checkCache(t, r)
+			if name == "real" {
+				checkSwept(t, url)
+			}
+		})
+	}
+}
+
+// checkStruck looks whether the fault of a cell has happened at all.
+func checkStruck(t *testing.T, c *Cell) {
+	t.Helper()
+	strike, _, _ := strings.Cut(c.Fault, "-")
+	kind := map[string]anomaly.Kind{"pause": anomaly.Paused, "crash": anomaly.Crashed, "lost": anomaly.ReplyLost, "takeover": anomaly.Crashed}[strike]
+	if c.Applies && kind != "" && !slices.ContainsFunc(c.history.Events, func(e anomaly.Event) bool {
+		return e.Kind == kind && e.Caller == victimUser
+	}) {
+		t.Errorf("%s: %s did not happen", c.Discipline, c.Fault)
+	}
+	if c.Applies != c.Done {
+		t.Errorf("%s under %s: applies %t, done %t", c.Discipline, c.Fault, c.Applies, c.Done)
+	}
+}
+
+// checkRoomd holds roomd to no anomaly under any fault, and to every fault for
+// which it has a step.
+func checkRoomd(t *testing.T, r *Report) {
+	t.Helper()
+	row := r.Disciplines[len(r.Disciplines)-1]
+	for _, c := range row.Cells {
+		if c.Anomalies.Total() != 0 {
+			t.Errorf("roomd under %s: %v", c.Fault, c.findings.All)
+		}
+		without := []string{pauseChecked, crashSet, takeoverRace, clockAhead}
+		if c.Applies == slices.Contains(without, c.Fault) {
+			t.Errorf("roomd under %s: applies %t", c.Fault, c.Applies)
+		}
+		if c.Applies && c.Actions == 0 {
+			t.Errorf("roomd did nothing under %s", c.Fault)
+		}
+	}
+}
+
+// checkCache looks at the guards that differ most.
+func checkCache(t *testing.T, r *Report) {
+	t.Helper()
+	got := make(map[string]CacheResult)
+	for _, c := range r.Cache {
+		got[c.Guard] = c
+	}
+	if c := got["no-guard"]; c.Gone.Loads != cacheCallers || c.Old.Loads != cacheCallers {
+		t.Errorf("with no guard %+v", c)
+	}
+	if c := got["set-nx-del"]; c.Gone.Loads > cacheCallers/2 || c.Gone.Errors == 0 || c.Old.Stale == 0 {
+		t.Errorf("behind a lock that does not wait %+v", c)
+	}
+	if c := got["timestamp-first"]; c.Gone.Loads < 2 || c.Gone.Errors == 0 {
+		t.Errorf("behind a lock that everybody gets in turn %+v", c)
+	}
+	if c := got["cachefill"]; c.Gone.Loads != 1 || c.Gone.Errors != 0 || c.Gone.Stale != 0 || c.Old.Loads != 1 || c.Old.Errors != 0 {
+		t.Errorf("behind cachefill %+v", c)
+	}
+	if want := len(r.Disciplines); len(r.Cache) != want { // without none and roomd, with no guard and cachefill
+		t.Errorf("%d guards, want %d", len(r.Cache), want)
+	}
+}
+
+// checkSwept looks whether a Redis that is not the lab's own is left as it was.
+func checkSwept(t *testing.T, url string) {
+	t.Helper()
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(opts)
+	defer rdb.Close()
+	if keys := rdb.Keys(t.Context(), "*").Val(); len(keys) != 0 {
+		t.Errorf("left behind: %q", keys)
+	}
+}
+
+// A discipline has the steps that it says it has: no fault is left out for one
+// that is there, and none is struck at one that is not.
+func TestStepsAreDeclared(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	for _, d := range disciplines {
+		l := &lab{cfg: Config{}.withDefaults(), redis: rdb, run: "steps", seed: 1}
+		x := newCell(l, d, faults[0], DefaultSecond)
+		if _, err := x.play(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []step{stepSet, stepLocked, stepRead, stepWrote, stepGiving, stepChecked} {
+			if x.reached[s] != slices.Contains(d.steps, s) {
+				t.Errorf("%s: step %q is reached: %t", d.name, s, x.reached[s])
+			}
+		}
+	}
+}
+
+// The same seed gives the same random values.
+func TestSeed(t *testing.T) {
+	value := func(seed uint64) uint64 {
+		l := &lab{seed: seed}
+		return newCell(l, &getCompareDel, faults[0], time.Second).callerIn(nil, victimUser, false).random.Uint64()
+	}
+	if first, again, other := value(1), value(1), value(2); first != again || first == other {
+		t.Errorf("seed 1 gives %d and %d, seed 2 gives %d", first, again, other)
+	}
+}
+
+func TestBadConfig(t *testing.T) {
+	for field, c := range map[string]Config{
+		"only":     {Only: []string{"setnx", "nonsense"}},
+		"faults":   {Faults: []string{"nonsense"}},
+		"duration": {Duration: -time.Second},
+		"second":   {Second: time.Minute},
+		"redis":    {Redis: "nonsense"},
+	} {
+		if _, err := Run(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

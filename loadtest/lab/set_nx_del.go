@@ -1,0 +1,26 @@
+package lab
+
+import (
+	"context"
+
+	"roomd/loadtest/lab/anomaly"
+)
+
+// setNXDel does the same in one command, SET NX EX 10; DEL when done.
+var setNXDel = discipline{
+	name:  "set-nx-del",
+	about: "SET NX EX 10 … DEL",
+	ttl:   10,
+	steps: lockSteps,
+	way:   list{&setNXDelLock},
+	lock:  &setNXDelLock,
+	listed: []listed{
+		{text: "DEL deletes someone else's lock after expiry", fault: pauseGiving, anomaly: anomaly.Deleted},
+	},
+}
+
+var setNXDelLock = lock{try: setNXDelTry, unlock: del}
+
+func setNXDelTry(ctx context.Context, c *caller) (bool, error) {
+	return c.process.rdb.SetNX(ctx, c.x.lockKey, 1, c.seconds(10)).Result()
+}

@@ -1,0 +1,31 @@
+package lab
+
+import (
+	"context"
+
+	"roomd/loadtest/lab/anomaly"
+)
+
+// setnx is the simplest lock: SETNX key 1, and DEL when done.
+var setnx = discipline{
+	name:  "setnx",
+	about: "SETNX key 1 … DEL",
+	ttl:   10, // it has none; the others'
+	steps: lockSteps,
+	way:   list{&setnxLock},
+	lock:  &setnxLock,
+	listed: []listed{
+		{text: "a crashed holder blocks for ever", fault: crashLocked, anomaly: anomaly.Stuck, forever: true},
+	},
+}
+
+var setnxLock = lock{try: setnxTry, unlock: del}
+
+func setnxTry(ctx context.Context, c *caller) (bool, error) {
+	return c.process.rdb.Do(ctx, "SETNX", c.x.lockKey, 1).Bool()
+}
+
+// del is how most give a lock back: whoever's it is by now.
+func del(ctx context.Context, c *caller) error {
+	return c.process.rdb.Do(ctx, "DEL", c.x.lockKey).Err()
+}

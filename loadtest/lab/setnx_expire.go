@@ -1,0 +1,33 @@
+package lab
+
+import (
+	"context"
+
+	"roomd/loadtest/lab/anomaly"
+)
+
+// setnxExpire gives the lock a time to live, with a command of its own: SETNX,
+// then EXPIRE 10, and DEL when done.
+var setnxExpire = discipline{
+	name:  "setnx-expire",
+	about: "SETNX, then EXPIRE 10 … DEL",
+	ttl:   10,
+	steps: with(stepSet),
+	way:   list{&setnxExpireLock},
+	lock:  &setnxExpireLock,
+	listed: []listed{
+		{text: "a crash between the two blocks for ever", fault: crashSet, anomaly: anomaly.Stuck, forever: true},
+		{text: "DEL deletes someone else's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
+	},
+}
+
+var setnxExpireLock = lock{try: setnxExpireTry, unlock: del}
+
+func setnxExpireTry(ctx context.Context, c *caller) (bool, error) {
+	took, err := c.process.rdb.Do(ctx, "SETNX", c.x.lockKey, 1).Bool()
+	if err != nil || !took {
+		return false, err
+	}
+	c.at(stepSet)
+	return true, c.process.rdb.Do(ctx, "PEXPIRE", c.x.lockKey, c.millis(10)).Err()
+}

@@ -1,0 +1,283 @@
+package lab
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"roomd/loadtest/lab/anomaly"
+)
+
+// timeline is a history as a picture: a lane for the lock as Redis held it, one
+// for each caller, and one for the list. The page draws it.
+type timeline struct {
+	Width, Height int
+	Lanes         []lane
+	Bars          []bar
+	Marks         []mark
+	Lists         []written
+	Cut           bool // it goes on
+}
+
+type lane struct {
+	Name string
+	Y    int
+}
+
+// bar is a time in which something was so.
+type bar struct {
+	X, Y, W, H  int
+	Class, Text string
+}
+
+func (b bar) layer() int {
+	if b.Class == classPaused {
+		return 1
+	}
+	return 0
+}
+
+// mark is a moment.
+type mark struct {
+	X, Y               int
+	Class, Glyph, Text string
+}
+
+// written is a state of the list.
+type written struct {
+	Number int
+	At     string // in ms
+	By     string
+	Users  []member
+}
+
+// member is a user in a list, or one whom the writer, who is somebody else, took
+// out or brought back.
+type member struct {
+	Name            string
+	Lost, BackAgain bool
+}
+
+// Geometry, in pixels.
+const (
+	laneHeight  = 30
+	laneStart   = 78
+	timelineTop = 16
+	moment      = 17 // at least between two events
+	decade      = 26 // more for each power of ten in ms
+	ownerWidth  = 44 // of a bar that its owner's name fits into
+	maxEvents   = 60
+)
+
+// sketch is a timeline in the making.
+type sketch struct {
+	timeline
+	events []anomaly.Event
+	at     []int          // of each event, its x
+	lanes  map[string]int // y of each caller's
+	class  map[string]string
+}
+
+func newTimeline(h anomaly.History) *timeline {
+	s := &sketch{events: h.Events, lanes: make(map[string]int), class: make(map[string]string)}
+	if len(s.events) > maxEvents {
+		s.events, s.Cut = s.events[:maxEvents], true
+	}
+	s.place()
+	s.lay()
+	s.drawLock()
+	for _, l := range s.Lanes[1 : len(s.Lanes)-1] {
+		s.drawCaller(l.Name)
+	}
+	s.drawList(h.Initial)
+	// What is hatched lies on top.
+	slices.SortStableFunc(s.Bars, func(a, b bar) int {
+		return cmp.Compare(a.layer(), b.layer())
+	})
+	return &s.timeline
+}
+
+// place gives each event its x: long times are shortened, none stands on another.
+func (s *sketch) place() {
+	x, before := laneStart+8, time.Duration(0)
+	for _, e := range s.events {
+		gap := float64(e.At-before) / float64(time.Millisecond)
+		x += moment + int(decade*math.Log10(1+max(0, gap)))
+		s.at = append(s.at, x)
+		before = e.At
+	}
+	s.Width = x + 2*moment
+}
+
+// lay makes the lanes.
+func (s *sketch) lay() {
+	y := timelineTop
+	add := func(name string) int {
+		s.Lanes = append(s.Lanes, lane{name, y + laneHeight/2})
+		y += laneHeight
+		return y - laneHeight
+	}
+	add("lock")
+	for _, e := range s.events {
+		if _, known := s.lanes[e.Caller]; e.Kind == anomaly.Asked && !known {
+			s.class[e.Caller] = fmt.Sprintf("c%d", len(s.lanes)%callerColors)
+			s.lanes[e.Caller] = add(e.Caller)
+		}
+	}
+	add("list")
+	s.Height = y + 4
+}
+
+// What the page has styles for.
+const (
+	callerColors = 6 // c0, c1, …
+	classPaused  = "paused"
+	classAsked   = "asked"
+)
+
+// span adds a bar between two events.
+func (s *sketch) span(from, to, y, height int, class, text string) {
+	s.Bars = append(s.Bars, bar{s.at[from], y + (laneHeight-height)/2, max(2, s.at[to]-s.at[from]), height, class, text})
+}
+
+func (s *sketch) note(i, y int, class, glyph, text string) {
+	s.Marks = append(s.Marks, mark{s.at[i], y + laneHeight/2 + 4, class, glyph, fmt.Sprintf("%s: %s", millis(s.events[i].At), text)})
+}
+
+// drawLock shows whose the key was, and how it stopped being that.
+func (s *sketch) drawLock() {
+	from, owner := -1, ""
+	end := func(to int) {
+		if from >= 0 {
+			s.span(from, to, timelineTop, 18, s.class[owner], owner)
+			if middle := (s.at[from] + s.at[to]) / 2; s.at[to]-s.at[from] > ownerWidth {
+				s.Marks = append(s.Marks, mark{middle, timelineTop + laneHeight/2 + 4, "owner", owner, owner})
+			}
+		}
+		from = -1
+	}
+	for i, e := range s.events {
+		switch e.Kind {
+		case anomaly.Locked:
+			end(i)
+			from, owner = i, e.Owner
+		case anomaly.Unlocked:
+			end(i)
+			if e.Caller != e.Owner {
+				s.note(i, timelineTop, "bad", "✂", e.Caller+" deletes "+e.Owner+"'s lock")
+			}
+		case anomaly.Expired:
+			end(i)
+			s.note(i, timelineTop, "", "⌛", e.Owner+"'s lock expires")
+		case anomaly.Refreshed:
+			s.note(i, timelineTop, "bad", "↻", fmt.Sprintf("%s prolongs %s's lock, %d times in a row", e.Caller, e.Owner, max(1, e.Times)))
+		}
+	}
+	end(len(s.events) - 1)
+}
+
+// glyphs of what callers do.
+var glyphs = map[anomaly.Kind]struct{ glyph, class string }{
+	anomaly.Asked: {"?", ""}, anomaly.Refused: {"…", ""}, anomaly.Acquired: {"●", ""},
+	anomaly.Read: {"R", ""}, anomaly.Wrote: {"W", ""}, anomaly.Released: {"○", ""},
+	anomaly.ToldOK: {"✓", "good"}, anomaly.ToldFailed: {"✗", "bad"}, anomaly.ToldUnknown: {"≈", ""},
+	anomaly.Crashed: {"☠", "bad"}, anomaly.ReplyLost: {"↯", "bad"},
+}
+
+// drawCaller shows how long a caller waited, was stopped and was told, and what it
+// did.
+func (s *sketch) drawCaller(caller string) {
+	y := s.lanes[caller]
+	asked, held, paused := -1, -1, -1
+	finish := func(from *int, to, height int, class, text string) {
+		if *from >= 0 {
+			s.span(*from, to, y, height, class, text)
+		}
+		*from = -1
+	}
+	for i, e := range s.events {
+		switch {
+		case e.Kind == anomaly.Locked && e.Owner == caller && held < 0:
+			held = i
+		case e.Caller != caller:
+			continue
+		}
+		switch e.Kind {
+		case anomaly.Asked:
+			asked = i
+		case anomaly.Acquired:
+			if held < 0 {
+				held = i
+			}
+		case anomaly.Paused:
+			paused = i
+		case anomaly.Resumed:
+			finish(&paused, i, 10, classPaused, caller+" is stopped")
+		case anomaly.Released, anomaly.ToldOK, anomaly.ToldFailed, anomaly.ToldUnknown, anomaly.Crashed:
+			finish(&held, i, 10, s.class[caller], caller+" has the lock, for all it knows")
+			if e.Kind != anomaly.Released {
+				finish(&paused, i, 10, classPaused, caller+" is stopped")
+				finish(&asked, i, 2, classAsked, caller+" waits to be told")
+			}
+		}
+		if g, ok := glyphs[e.Kind]; ok {
+			s.note(i, y, g.class, g.glyph, tell(e))
+		}
+	}
+	last := len(s.events) - 1
+	finish(&held, last, 10, s.class[caller], caller+" has the lock, for all it knows")
+	finish(&asked, last, 2, classAsked, caller+" waits to be told")
+}
+
+// drawList numbers the states of the list, and says who was lost by each write.
+func (s *sketch) drawList(initial []string) {
+	y := s.Lanes[len(s.Lanes)-1].Y - laneHeight/2
+	observed := slices.ContainsFunc(s.events, func(e anomaly.Event) bool { return e.Kind == anomaly.Stored })
+	before := initial
+	for i, e := range s.events {
+		if e.Kind != anomaly.Stored && (observed || e.Kind != anomaly.Wrote) {
+			continue
+		}
+		w := written{Number: len(s.Lists) + 1, At: millis(e.At), By: e.Caller}
+		class := ""
+		for _, user := range e.Users {
+			back := user != e.Caller && !slices.Contains(before, user)
+			w.Users = append(w.Users, member{Name: user, BackAgain: back})
+		}
+		for _, user := range before {
+			if user != e.Caller && !slices.Contains(e.Users, user) {
+				w.Users = append(w.Users, member{Name: user, Lost: true})
+			}
+		}
+		if slices.ContainsFunc(w.Users, func(m member) bool { return m.Lost || m.BackAgain }) {
+			class = "bad"
+		}
+		s.Lists = append(s.Lists, w)
+		s.note(i, y, class, fmt.Sprint(w.Number), e.Caller+" writes "+strings.Join(e.Users, " "))
+		before = e.Users
+	}
+}
+
+func millis(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
+
+// tell says an event in words.
+func tell(e anomaly.Event) string {
+	text := strings.TrimSpace(e.Caller + " " + string(e.Kind))
+	switch {
+	case e.Kind == anomaly.Asked && e.Leave:
+		text += " to leave"
+	case e.Kind == anomaly.Asked:
+		text += " to join"
+	case e.Kind == anomaly.Read, e.Kind == anomaly.Wrote, e.Kind == anomaly.Stored:
+		text += ": " + strings.Join(e.Users, " ")
+	case e.Owner != "":
+		text += ": " + e.Owner + "'s lock"
+	}
+	if e.Times > 1 {
+		text += fmt.Sprintf(", %d times", e.Times)
+	}
+	return text
+}

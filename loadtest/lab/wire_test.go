@@ -1,0 +1,132 @@
+package lab
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"roomd/loadtest/lab/anomaly"
+	"roomd/lockmgr/redistest"
+)
+
+// stage is a cell of a discipline on a Redis of its own, with one caller whose
+// replies may get lost.
+func stage(t *testing.T, d *discipline) (*cell, *caller) {
+	t.Helper()
+	l := &lab{cfg: Config{}.withDefaults(), redis: redistest.Start(t).Client(), run: "test", seed: 1}
+	lossy := faults[slices.IndexFunc(faults, func(f *fault) bool { return f.losesReply })]
+	x := newCell(l, d, lossy, DefaultSecond)
+	var err error
+	if x.home, err = newProcess(x, "home", nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(x.end)
+	c, err := x.caller(victimUser, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x, c
+}
+
+func kinds(x *cell) map[anomaly.Kind]int {
+	n := make(map[anomaly.Kind]int)
+	for _, e := range x.history.all() {
+		n[e.Kind]++
+	}
+	return n
+}
+
+// A reply is lost once: the command is carried out, the client waits in vain, and
+// sends it again.
+func TestWireLosesOneReply(t *testing.T) {
+	x, c := stage(t, &setnx)
+	rdb := c.process.rdb
+	c.process.wire.lose(func(e effect) bool { return e.took })
+	if took, err := rdb.SetNX(t.Context(), x.lockKey, 1, 0).Result(); took || err != nil {
+		t.Errorf("the second SETNX took: %t, %v", took, err)
+	}
+	if n := kinds(x); n[anomaly.ReplyLost] != 1 || n[anomaly.Locked] != 1 {
+		t.Errorf("recorded %v", n)
+	}
+	if err := rdb.Del(t.Context(), x.lockKey).Err(); err != nil {
+		t.Error(err)
+	}
+	if took := rdb.SetNX(t.Context(), x.lockKey, 1, 0).Val(); !took {
+		t.Error("a second reply was lost")
+	}
+}
+
+func TestWireIsCut(t *testing.T) {
+	_, c := stage(t, &roomd) // whose clients soon give up
+	if err := c.process.rdb.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	c.process.die()
+	if err := c.process.rdb.Ping(t.Context()).Err(); err == nil {
+		t.Error("a dead process still reaches Redis")
+	}
+}
+
+// Messages pass as they come, and stand still with all else.
+func TestWireCarriesPubSub(t *testing.T) {
+	x, c := stage(t, &setnx)
+	messages := c.process.rdb.Subscribe(t.Context(), "news")
+	defer messages.Close()
+	if _, err := messages.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.process.wire.turn.Lock()
+	if err := x.home.rdb.Publish(t.Context(), "news", "one").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := messages.ReceiveTimeout(t.Context(), 20*time.Millisecond); err == nil {
+		t.Errorf("%v arrived while the wire stood still", m)
+	}
+	c.process.wire.turn.Unlock()
+	if m, err := messages.ReceiveMessage(t.Context()); err != nil || m.Payload != "one" {
+		t.Errorf("%v, %v", m, err)
+	}
+}
+
+// What Redis held is recorded with who did it.
+func TestObserverSeesWhoDidWhat(t *testing.T) {
+	x, a := stage(t, &getCompareDel)
+	b, err := x.caller(joinsUser, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	do := func(c *caller, args ...any) {
+		t.Helper()
+		if err := c.process.rdb.Do(ctx, args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(a, "SET", x.lockKey, "a's", "PX", 60_000)
+	do(b, "PEXPIRE", x.lockKey, 120_000)
+	do(b, "PEXPIRE", x.lockKey, 180_000)
+	do(b, "SET", x.listKey, `["x"]`)
+	do(b, "DEL", x.lockKey)
+	do(b, "SET", x.lockKey, "b's", "PX", 30)
+	x.until(ctx, 31*time.Millisecond, func() bool { return false })
+	do(a, "SET", x.lockKey, "b's") // hands it on
+	want := []anomaly.Event{
+		{Kind: anomaly.Locked, Caller: a.user, Owner: a.user},
+		{Kind: anomaly.Refreshed, Caller: b.user, Owner: a.user, Times: 2},
+		{Kind: anomaly.Stored, Caller: b.user},
+		{Kind: anomaly.Unlocked, Caller: b.user, Owner: a.user},
+		{Kind: anomaly.Locked, Caller: b.user, Owner: b.user},
+		{Kind: anomaly.Expired, Owner: b.user},
+		{Kind: anomaly.Locked, Caller: a.user, Owner: a.user},
+	}
+	got := x.history.all()
+	if len(got) != len(want) {
+		t.Fatalf("recorded %+v", got)
+	}
+	for i, e := range got {
+		if w := want[i]; e.Kind != w.Kind || e.Caller != w.Caller || e.Owner != w.Owner || e.Times != w.Times {
+			t.Errorf("recorded %+v, want %+v", e, w)
+		}
+	}
+}

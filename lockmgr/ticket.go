@@ -64,6 +64,20 @@ func (t *Ticket) Run(ctx context.Context, script *redis.Script, keys []string, a
 	return t.m.run(ctx, script, append(t.keys[:len(t.keys):len(t.keys)], keys...), args)
 }
 
+// Command returns what Run would send, for a connection of the caller's own: the
+// script by its hash if name is "evalsha", or its text if it is "eval".
+func (t *Ticket) Command(name string, script *redis.Script, text string, keys []string, args ...any) []any {
+	what := text
+	if name == "evalsha" {
+		what = script.Hash()
+	}
+	all := []any{name, what, len(t.keys) + len(keys)}
+	for _, key := range append(t.keys[:len(t.keys):len(t.keys)], keys...) {
+		all = append(all, key)
+	}
+	return append(append(all, t.m.lockAt...), args...)
+}
+
 // Try takes the lock for Options.TTL if it is free, with one plain command, which
 // costs Redis a fraction of a script. It does not see whether anybody waits, so it
 // is for those who have met nobody of late: where a lock has just expired under a

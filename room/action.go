@@ -11,6 +11,12 @@ const (
 	KindLeave Kind = "leave"
 )
 
+// What else an action can be.
+const (
+	kindDetach Kind = "detach"
+	kindEvict  Kind = "evict"
+)
+
 // anySeat is the seat of a join that takes the lowest free one.
 const anySeat = -1
 
@@ -44,6 +50,16 @@ func Leave(user, session string) Action {
 	return Action{kind: KindLeave, user: user, session: session, seat: anySeat}
 }
 
+// Detach says that session is not there any more, but may come back. Its user keeps
+// the seat, and any session of the user may take it over, also where Rules say that
+// a live one stays. A Leave of the session still works.
+func Detach(user, session string) Action {
+	return Action{kind: kindDetach, user: user, session: session, seat: anySeat}
+}
+
+// evict takes all members of a node that has died out of a room.
+func evict(node string) Action { return Action{kind: kindEvict, node: node, seat: anySeat} }
+
 // check brings the user's name into its normal form, or says which field of the
 // action cannot be used.
 func (a *Action) check(rules Rules) error {
@@ -56,8 +72,8 @@ func (a *Action) check(rules Rules) error {
 		return &InvalidError{"session", fmt.Sprintf("must be 1 to %d bytes long, not %d", maxSession, len(a.session))}
 	}
 	switch {
-	case a.kind != KindJoin && a.kind != KindLeave:
-		return &InvalidError{"action", "make it with Join or Leave"}
+	case a.kind != KindJoin && a.kind != KindLeave && a.kind != kindDetach:
+		return &InvalidError{"action", "make it with Join, Leave or Detach"}
 	case a.seat != anySeat && (a.seat < 0 || a.seat >= rules.seats()):
 		return &InvalidError{"seat", fmt.Sprintf("must be from 0 to %d, not %d", rules.seats()-1, a.seat)}
 	}

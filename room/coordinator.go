@@ -29,18 +29,25 @@ type Coordinator struct {
 	store *store
 	feeds *feeds
 
+	lease *lease
+
+	open   context.Context // ends when Close begins
+	shut   context.CancelFunc
+	guards sync.WaitGroup // goroutines that keep the lease and look for ghosts
+
 	life context.Context // ends when Close has no more patience
 	kill context.CancelFunc
 	busy sync.WaitGroup // goroutines that work at a room
 
 	requests sync.Pool // of *request whose outcome was received
 
-	mu      sync.Mutex
-	desks   map[string]*desk // guarded by mu: rooms that are worked at, or were of late
-	resting list.List        // guarded by mu: of desks, those that rest, longest first
-	copies  int              // guarded by mu: what they count for
-	sweeper *time.Timer      // guarded by mu: closes desks; nil if none rests
-	closed  bool             // guarded by mu
+	mu       sync.Mutex
+	desks    map[string]*desk // guarded by mu: rooms that are worked at, or were of late
+	resting  list.List        // guarded by mu: of desks, those that rest, longest first
+	copies   int              // guarded by mu: what they count for
+	sweeper  *time.Timer      // guarded by mu: closes desks; nil if none rests
+	watching bool             // guarded by mu: the guards run
+	closed   bool             // guarded by mu
 }
 
 // New returns a Coordinator that keeps its rooms on client, and sends nothing
@@ -68,17 +75,23 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	c := &Coordinator{
 		opts:  opts,
 		locks: locks,
-		store: &store{client: client, cluster: cluster, node: opts.Node, by: "by:" + opts.Node, ttl: opts.LockTTL, idle: opts.Idle},
+		store: &store{client: client, cluster: cluster, acks: opts.Replicas, wait: opts.LockTTL / 6, ttl: opts.LockTTL, idle: opts.Idle},
 		desks: make(map[string]*desk),
 	}
 	c.requests.New = newRequest
 	c.feeds = newFeeds(hub, c.store, opts.Log)
+	c.lease = &lease{client: client, ttl: opts.NodeTTL, who: newIdentity(opts.Node)}
+	c.open, c.shut = context.WithCancel(context.Background())
 	c.life, c.kill = context.WithCancel(context.Background())
 	return c, nil
 }
 
-// Node returns the coordinator's name in what it writes.
-func (c *Coordinator) Node() string { return c.opts.Node }
+// Node returns the coordinator's name in what it writes. It changes when the node's
+// lease was lost.
+func (c *Coordinator) Node() string {
+	who, _ := c.lease.holder()
+	return who.node
+}
 
 // Do runs an action on the room of that id and returns when it is committed or
 // has failed. Actions of one coordinator on one room run in the order of their
@@ -94,8 +107,13 @@ func (c *Coordinator) Do(ctx context.Context, id string, a Action) (Result, erro
 	if err := a.check(c.opts.Rules); err != nil {
 		return Result{}, err
 	}
+	return c.run(ctx, id, a)
+}
+
+// run runs an action that is in order.
+func (c *Coordinator) run(ctx context.Context, id string, a Action) (Result, error) {
 	now := time.Now()
-	a.node, a.at = c.opts.Node, now.UnixMilli()
+	a.at = now.UnixMilli()
 	r := c.requests.Get().(*request)
 	r.action, r.deadline, r.gone, r.taken = a, now.Add(c.opts.LockWait), false, false
 	d, err := c.enqueue(id, r)
@@ -184,7 +202,9 @@ func (c *Coordinator) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close takes no more actions, waits for those that run and ends the watches.
+// Close takes no more actions, waits for those that run and ends the watches. The
+// node's members keep their seats for Options.Grace; then other nodes remove those
+// whose sessions have not come back elsewhere.
 // When ctx ends first it stops waiting for locks and returns the cause of ctx.
 // Either way no goroutine of the coordinator is left.
 func (c *Coordinator) Close(ctx context.Context) error {
@@ -193,8 +213,13 @@ func (c *Coordinator) Close(ctx context.Context) error {
 	c.mu.Unlock()
 
 	stop := context.AfterFunc(ctx, c.kill)
+	c.shut()
+	c.guards.Wait()
 	c.busy.Wait()
 	c.closeDesks()
+	if err := c.lease.end(ctx); err != nil {
+		c.opts.Log.Warn().Err(err).Msg("the node's lease could not be given back; it expires")
+	}
 	c.locks.Close()
 	c.feeds.close()
 	if !stop() {

@@ -26,6 +26,7 @@ type counting struct{ takes, reads, commits atomic.Int32 }
 func (n *counting) hook() redistest.Hook {
 	return redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
 		switch args := cmd.Args(); {
+		case cmd.Name() == "set" && args[1] != "LockRoom:42":
 		case cmd.Name() == "set", isScript(cmd, takeScript):
 			n.takes.Add(1)
 			if cmd.Name() != "set" && fmt.Sprint(args[len(args)-1]) == "0" {
@@ -252,7 +253,7 @@ func TestVoidedCommit(t *testing.T) {
 		if _, err := r.Apply(Join("a", "s"), Rules{}); err != nil {
 			t.Fatal(err)
 		}
-		first := c.store.prepare(r, c.store.keysOf("42"), ticket.Token(), "", modeElided)
+		first := c.store.prepare(r, c.store.keysOf("42"), newIdentity("n"), ticket.Token(), "", modeElided)
 		settling := *first
 		settling.args = slices.Clone(first.args)
 		settling.void()

@@ -19,10 +19,13 @@ type desk struct {
 	ticket *lockmgr.Ticket
 
 	// Of the goroutine that works here.
-	copy   *Room // nil: not known
-	turn   bool  // the lock holds the ticket's token, as far as we know
-	inLine bool  // the token waits in Redis, or holds the lock: it has to be given up
-	alone  bool  // nobody else was met at the last hold
+	copy   *Room     // nil: not known
+	turn   bool      // the lock holds the ticket's token, as far as we know
+	inLine bool      // the token waits in Redis, or holds the lock: it has to be given up
+	alone  bool      // nobody else was met at the last hold
+	listed *identity // the name under which Redis knows that we may have members here; nil: none
+
+	retired bool // nothing is left to do here, unless something comes
 
 	// While other nodes write to the room too, their events keep the copy as it
 	// should be.
@@ -50,7 +53,7 @@ func (c *Coordinator) settleLocked(d *desk) {
 	d.rest = c.resting.PushBack(d)
 	c.copies += d.size
 	for c.copies > c.opts.MaxCopies && c.resting.Len() > 0 {
-		c.closeLocked(c.resting.Front().Value.(*desk))
+		c.retireLocked(c.resting.Front().Value.(*desk))
 	}
 	if c.sweeper == nil && c.resting.Len() > 0 && !c.closed {
 		c.sweeper = time.AfterFunc(copyIdle, c.sweep)
@@ -64,9 +67,8 @@ func (c *Coordinator) resumeLocked(d *desk) {
 	d.rest = nil
 }
 
-// closeLocked ends a desk that rests.
+// closeLocked ends a desk at which nobody works.
 func (c *Coordinator) closeLocked(d *desk) {
-	c.resumeLocked(d)
 	delete(c.desks, d.id)
 	d.ticket.Close()
 	if d.unfollow != nil {
@@ -87,8 +89,21 @@ func (c *Coordinator) sweep() {
 			}
 			return
 		}
-		c.closeLocked(d)
+		c.retireLocked(d)
 	}
+}
+
+// retireLocked ends a desk that rests, after a last piece of work there.
+func (c *Coordinator) retireLocked(d *desk) {
+	c.resumeLocked(d)
+	if c.closed {
+		return // Close ends it
+	}
+	c.busy.Go(func() {
+		c.retire(d)
+		d.retired = true
+		c.serve(d)
+	})
 }
 
 // closeDesks closes all desks. Nobody works at one any more.
@@ -98,8 +113,8 @@ func (c *Coordinator) closeDesks() {
 	if c.sweeper != nil {
 		c.sweeper.Stop()
 	}
-	for c.resting.Len() > 0 {
-		c.closeLocked(c.resting.Front().Value.(*desk))
+	for _, d := range c.desks {
+		c.closeLocked(d)
 	}
 }
 

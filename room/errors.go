@@ -19,6 +19,10 @@ var (
 	// the user there. Nothing was written.
 	ErrNotMember = errors.New("not a member")
 
+	// ErrDuplicate: another live session speaks for the user in the room, and
+	// Rules.Duplicate says that it stays. Nothing was written.
+	ErrDuplicate = errors.New("user is in the room with another session")
+
 	// ErrBusy: the room's lock could not be had within Options.LockWait.
 	// Nothing was written.
 	ErrBusy = errors.New("room is busy")

@@ -18,6 +18,10 @@ type Event struct {
 	// Snapshot, if not nil, stands for everything before: forget what was known.
 	Snapshot *Snapshot
 
+	// Rejoin says that this node has a new name: every session that is live here
+	// has to join its rooms again, which keeps their seats.
+	Rejoin bool
+
 	wire   *wireEvent // nil for a snapshot
 	once   sync.Once
 	shared any

@@ -23,6 +23,7 @@ type feed struct {
 	epoch   string              // guarded by mu
 	version uint64              // guarded by mu
 	syncing bool                // guarded by mu: a snapshot is wanted, events are held back
+	rejoin  bool                // guarded by mu: the next snapshot says that sessions have to join again
 	held    []*Event            // guarded by mu
 }
 
@@ -100,6 +101,14 @@ func (f *feed) interrupt() bool {
 	return true
 }
 
+// renewed is interrupt for a node that has a new name.
+func (f *feed) renewed() bool {
+	f.mu.Lock()
+	f.rejoin = true
+	f.mu.Unlock()
+	return f.interrupt()
+}
+
 // resume tells a snapshot and then the events that came while it was read. It
 // reports whether they leave yet another gap.
 func (f *feed) resume(s Snapshot) (gap bool) {
@@ -108,7 +117,8 @@ func (f *feed) resume(s Snapshot) (gap bool) {
 	held := f.held
 	f.syncing, f.held = false, nil
 	f.known, f.epoch, f.version = true, s.Epoch, s.Version
-	f.tellLocked(&Event{Room: f.id, Epoch: s.Epoch, Version: s.Version, Snapshot: &s})
+	f.tellLocked(&Event{Room: f.id, Epoch: s.Epoch, Version: s.Version, Snapshot: &s, Rejoin: f.rejoin})
+	f.rejoin = false
 	for _, e := range held {
 		gap = f.receiveLocked(e) || gap
 	}

@@ -3,6 +3,8 @@ package room
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -145,6 +147,16 @@ func (fs *feeds) committed(id string, w *wireEvent) {
 	fs.mu.Unlock()
 	if f != nil {
 		f.committed(w)
+	}
+}
+
+// rejoin has everybody who watches told to join again.
+func (fs *feeds) rejoin() {
+	fs.mu.Lock()
+	rooms := slices.Collect(maps.Values(fs.rooms))
+	fs.mu.Unlock()
+	for _, f := range rooms {
+		fs.sawGap(f, f.renewed())
 	}
 }
 

@@ -15,6 +15,7 @@ func (c *Coordinator) serve(d *desk) {
 			return
 		case d.empty(): // all who waited gave up
 			c.giveUp(d)
+		case !c.known(d):
 		case d.turn:
 			c.hold(d, modeHeld)
 		case c.opts.ElideLock && d.alone && d.copy != nil && !d.inLine:
@@ -32,8 +33,40 @@ func (c *Coordinator) done(d *desk) bool {
 	if d.inLine || !d.empty() {
 		return false
 	}
-	c.settleLocked(d)
+	if d.retired {
+		c.closeLocked(d)
+	} else {
+		c.settleLocked(d)
+	}
 	return true
+}
+
+// known sees to it that the node may write to the room under its name: its lease is
+// valid, and it is noted that it may have members there. Otherwise it fails those
+// who wait.
+func (c *Coordinator) known(d *desk) bool {
+	who, valid := c.lease.holder()
+	if valid && d.listed == who {
+		return true
+	}
+	ctx, end := d.patience(c.life)
+	defer end()
+	err := c.Start(ctx)
+	if err == nil {
+		who, _ = c.lease.holder()
+		err = c.list(ctx, d, who)
+	}
+	switch {
+	case err == nil:
+		return true
+	case ctx.Err() != nil:
+		c.late(d)
+	case errors.Is(err, ErrClosed):
+		d.fail(ErrClosed, false)
+	default:
+		d.fail(c.unavailable(d.id, err), false)
+	}
+	return false
 }
 
 // giveUp leaves the line for the lock.
@@ -113,18 +146,19 @@ func (c *Coordinator) hold(d *desk, mode string) {
 		d.turn = false // ask again: the answer has the room
 		return
 	}
+	who := d.listed
 	batch, more := d.take(c.opts.MaxBatch)
 	if len(batch) == 0 {
 		c.giveUp(d)
 		return
 	}
-	d.turn, d.inLine = false, false
+	d.turn, d.inLine, d.retired = false, false, false
 	token, heir := d.ticket.Token(), ""
 	next := d.ticket.Renew()
 	if more && mode == modeHeld {
 		heir = next // keeps our place in the line, or the lock if nobody waits there
 	}
-	outcomes, passed, err := c.run(d, batch, token, heir, mode)
+	outcomes, passed, err := c.apply(d, batch, who, token, heir, mode)
 	switch {
 	case errors.Is(err, errLost) && mode == modeElided:
 		d.alone = false
@@ -159,18 +193,22 @@ func (c *Coordinator) queued(d *desk) {
 	c.wait(ctx, d)
 }
 
-// run applies a batch to the copy and commits it under token. If the room turns out
+// apply applies a batch to the copy and commits it under token. If the room turns out
 // to be at another version it does so again; the lock is ours as long as that
 // happens. It fails with errLost, ErrUnavailable or ErrUnknown.
-func (c *Coordinator) run(d *desk, batch []*request, token, heir, mode string) (outcomes []outcome, passed bool, err error) {
+func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, heir, mode string) (outcomes []outcome, passed bool, err error) {
 	outcomes = make([]outcome, len(batch))
 	for {
 		for i, r := range batch {
 			outcomes[i] = outcome{}
-			outcomes[i].result.Seat, outcomes[i].err = d.copy.Apply(r.action, c.opts.Rules)
+			a := r.action
+			if a.kind != kindEvict {
+				a.node = who.node
+			}
+			outcomes[i].result.Seat, outcomes[i].err = d.copy.Apply(a, c.opts.Rules)
 		}
 		var room *Room
-		commit := c.store.prepare(d.copy, d.keys, token, heir, mode)
+		commit := c.store.prepare(d.copy, d.keys, who, token, heir, mode)
 		passed, room, err = c.commit(d, commit)
 		switch {
 		case errors.Is(err, errStale):

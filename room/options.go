@@ -13,6 +13,8 @@ import (
 const (
 	DefaultLockWait  = 10 * time.Second
 	DefaultMaxBatch  = 256
+	DefaultNodeTTL   = 5 * time.Second
+	DefaultGrace     = 10 * time.Second
 	DefaultMaxCopies = 1 << 18
 	DefaultIdle      = time.Hour
 )
@@ -37,6 +39,20 @@ type Options struct {
 	// LockWait is how long an action waits for its room's lock before it fails
 	// with ErrBusy. Zero means DefaultLockWait.
 	LockWait time.Duration
+
+	// NodeTTL is how long a node that has stopped is taken to be alive. It must
+	// not be shorter than LockTTL. Zero means DefaultNodeTTL.
+	NodeTTL time.Duration
+
+	// Grace is how long the members of a node that has died, or was closed, keep
+	// their seats after that, so that their clients can come back to another
+	// node. Zero means DefaultGrace, a negative value none.
+	Grace time.Duration
+
+	// Replicas is how many replicas of Redis must have a commit before it is
+	// acknowledged. Zero does not wait for any. While too few have it, the commit
+	// is looked after for a LockTTL; then its actions fail with ErrUnknown.
+	Replicas int
 
 	// MaxBatch is how many actions may share one hold. Zero means
 	// DefaultMaxBatch; 1 takes the lock for each action anew.
@@ -75,6 +91,13 @@ func (o Options) withDefaults() Options {
 	if o.LockWait == 0 {
 		o.LockWait = DefaultLockWait
 	}
+	if o.NodeTTL == 0 {
+		o.NodeTTL = max(DefaultNodeTTL, o.LockTTL)
+	}
+	if o.Grace == 0 {
+		o.Grace = DefaultGrace
+	}
+	o.Grace = max(o.Grace, 0)
 	if o.MaxBatch == 0 {
 		o.MaxBatch = DefaultMaxBatch
 	}
@@ -94,6 +117,11 @@ func (o Options) validate() error {
 		return &InvalidError{"Capacity", fmt.Sprintf("must be from 0 (no limit of its own) to %d, not %d", MaxSeats, o.Rules.Capacity)}
 	case o.LockWait < 0:
 		return &InvalidError{"LockWait", fmt.Sprintf("must be more than zero, not %v", o.LockWait)}
+	case o.NodeTTL < o.LockTTL:
+		// A holder that stalls for longer than NodeTTL must have lost its lock, too.
+		return &InvalidError{"NodeTTL", fmt.Sprintf("must not be shorter than LockTTL (%v), is %v", o.LockTTL, o.NodeTTL)}
+	case o.Replicas < 0:
+		return &InvalidError{"Replicas", fmt.Sprintf("must not be negative, is %d", o.Replicas)}
 	case o.MaxBatch < 0:
 		return &InvalidError{"MaxBatch", fmt.Sprintf("must be more than zero, not %d", o.MaxBatch)}
 	case o.MaxCopies < 0:

@@ -13,7 +13,23 @@ const MaxSeats = 1 << 16
 type Rules struct {
 	// Capacity is how many members a room may have. Zero means [MaxSeats].
 	Capacity int
+
+	// Duplicate says which session of a user stays when a second one joins.
+	Duplicate Duplicate
 }
+
+// Duplicate says which session of a user stays in a room.
+type Duplicate int
+
+const (
+	// Replace lets a newer session take the seat over.
+	Replace Duplicate = iota
+	// Reject refuses it with ErrDuplicate, unless the older one is detached.
+	Reject
+)
+
+// detached marks the session of a member who may come back.
+const detached = "~"
 
 func (r Rules) seats() int {
 	if r.Capacity == 0 {
@@ -125,15 +141,24 @@ func (r *Room) Member(user string) (Member, bool) {
 // Apply runs one action by the rules and returns the seat it was about. On an
 // error ([ErrFull], [ErrSeatTaken], [ErrNotMember]) the room is as it was.
 func (r *Room) Apply(a Action, rules Rules) (seat int, err error) {
-	if a.kind == KindLeave {
+	switch a.kind {
+	case KindLeave:
 		return r.leave(a)
+	case kindDetach:
+		return r.detach(a)
+	case kindEvict:
+		return r.evict(a), nil
 	}
 	return r.join(a, rules)
 }
 
 func (r *Room) join(a Action, rules Rules) (int, error) {
 	if m, ok := r.members[a.user]; ok {
-		if m.Session != a.session {
+		live := !strings.HasPrefix(m.Session, detached) && m.Session != a.session
+		if live && rules.Duplicate == Reject {
+			return 0, &refusal{ErrDuplicate, fmt.Sprintf("%s is in room %s with another session", a.user, r.ID)}
+		}
+		if m.Session != a.session || m.Node != a.node {
 			r.change(a.node, wireChange{Type: kindReplace, User: a.user, Seat: m.Seat, Session: a.session, Old: m.Session})
 		}
 		return m.Seat, nil
@@ -157,11 +182,35 @@ func (r *Room) leave(a Action) (int, error) {
 	switch {
 	case !ok:
 		return 0, &refusal{ErrNotMember, fmt.Sprintf("%s is not in room %s", a.user, r.ID)}
-	case m.Session != a.session:
+	case m.Session != a.session && m.Session != detached+a.session:
 		return 0, &refusal{ErrNotMember, fmt.Sprintf("%s is in room %s with another session", a.user, r.ID)}
 	}
 	r.change(a.node, wireChange{Type: KindLeave, User: a.user, Seat: m.Seat})
 	return m.Seat, nil
+}
+
+func (r *Room) detach(a Action) (int, error) {
+	m, ok := r.members[a.user]
+	switch {
+	case !ok:
+		return 0, &refusal{ErrNotMember, fmt.Sprintf("%s is not in room %s", a.user, r.ID)}
+	case m.Session == a.session:
+		r.change(m.Node, wireChange{Type: kindReplace, User: a.user, Seat: m.Seat, Session: detached + a.session, Old: a.session})
+	case m.Session != detached+a.session:
+		return 0, &refusal{ErrNotMember, fmt.Sprintf("%s is in room %s with another session", a.user, r.ID)}
+	}
+	return m.Seat, nil
+}
+
+// evict returns how many members have left.
+func (r *Room) evict(a Action) (n int) {
+	for _, o := range r.Snapshot().Users() {
+		if m := r.members[o.User]; m.Node == a.node {
+			r.change(a.node, wireChange{Type: KindLeave, User: o.User, Seat: m.Seat})
+			n++
+		}
+	}
+	return n
 }
 
 // change carries out a change, and remembers it.

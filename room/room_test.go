@@ -46,7 +46,7 @@ func TestRules(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := NewRoom("42", "e", 7, map[string]Member{})
 			for i, s := range tt.steps {
-				seat, err := r.Apply(s.do, Rules{tt.capacity})
+				seat, err := r.Apply(s.do, Rules{Capacity: tt.capacity})
 				if seat != s.seat || !errors.Is(err, s.err) {
 					t.Fatalf("step %d: seat %d, %v; want %d, %v", i, seat, err, s.seat, s.err)
 				}
@@ -98,7 +98,7 @@ func TestTakeOverTellsTheOldSession(t *testing.T) {
 // changes tell the same story, and a refused action changes nothing.
 func TestRulesHoldForAnyActions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rules := Rules{rapid.IntRange(0, 5).Draw(t, "capacity")}
+		rules := Rules{Capacity: rapid.IntRange(0, 5).Draw(t, "capacity")}
 		r := NewRoom("42", "e", 0, map[string]Member{})
 		for range rapid.IntRange(1, 60).Draw(t, "actions") {
 			user := fmt.Sprint("u", rapid.IntRange(0, 7).Draw(t, "user"))

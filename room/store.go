@@ -34,7 +34,9 @@ var (
 var (
 	loadScript   = redis.NewScript(loadLua)
 	takeScript   = redis.NewScript(takeQuietLua + lockmgr.Lua + takeLua)
-	commitScript = redis.NewScript(commitWriteLua + lockmgr.Lua + commitLua)
+	commitScript = redis.NewScript(commitLuaWhole)
+
+	commitLuaWhole = commitWriteLua + lockmgr.Lua + commitLua
 )
 
 const (
@@ -65,8 +67,8 @@ func (s *store) keysOf(id string) keys {
 type store struct {
 	client  redis.UniversalClient
 	cluster bool
-	node    string
-	by      string        // the field of Meta that remembers the node's last commit
+	acks    int           // replicas that must have a commit
+	wait    time.Duration // how long to wait for them
 	ttl     time.Duration // of the lock
 	idle    time.Duration // how long the keys of an empty room stay
 }
@@ -145,6 +147,7 @@ var (
 	errLost    = errors.New("the lock is not the writer's any more")
 	errStale   = errors.New("the room is at another version")
 	errRefused = errors.New("redis refused the write")
+	errUnacked = errors.New("too few replicas have the write") // so far
 )
 
 // commit is one write of one hold: ready to be sent, again if need be.
@@ -179,7 +182,7 @@ const modeArg = 13 // the index of the mode among a commit's arguments
 
 // prepare turns what was done to a room into a commit of the hold under token. heir
 // is the next token of this node, or empty.
-func (s *store) prepare(r *Room, k keys, token, heir, mode string) *commit {
+func (s *store) prepare(r *Room, k keys, who *identity, token, heir, mode string) *commit {
 	epoch, version := standing(r)
 	c := &commit{id: r.ID, keys: k, epoch: epoch}
 	if epoch == "" {
@@ -187,11 +190,11 @@ func (s *store) prepare(r *Room, k keys, token, heir, mode string) *commit {
 	}
 	var event []byte
 	if r.Changed() {
-		c.event = &wireEvent{c.epoch, r.Version + 1, s.node, r.changes}
+		c.event = &wireEvent{c.epoch, r.Version + 1, who.node, r.changes}
 		event = c.event.append(make([]byte, 0, 128+160*len(r.changes)))
 	}
 	c.args = make([]any, 0, 14+2*len(r.changes))
-	c.args = append(c.args, token, heir, s.ttl.Milliseconds(), keepQueue, s.by,
+	c.args = append(c.args, token, heir, s.ttl.Milliseconds(), keepQueue, who.by,
 		epoch, version, c.epoch, event, k.events, s.expiry(r), 0, r.Version+1, mode)
 	sets, at := 0, len(c.args)-3
 	for i := range r.changes {
@@ -227,7 +230,13 @@ func (s *store) expiry(r *Room) any {
 // sending. passed says that the lock is the heir's, and room is what the room is
 // when the error is errStale.
 func (s *store) send(ctx context.Context, t *lockmgr.Ticket, c *commit) (passed bool, room *Room, err error) {
-	reply, err := t.Run(ctx, commitScript, c.keys.both, c.args...).Slice()
+	var cmd *redis.Cmd
+	if s.acks == 0 {
+		cmd = t.Run(ctx, commitScript, c.keys.both, c.args...)
+	} else if cmd, err = s.sendAcked(ctx, t, c); err != nil {
+		return false, nil, err
+	}
+	reply, err := cmd.Slice()
 	if err != nil {
 		return false, nil, err
 	}

@@ -3,6 +3,7 @@ package room
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -51,7 +52,9 @@ func (w *wireEvent) toldIn(id string) *Event {
 	e.Changes = make([]Change, 0, len(w.Changes))
 	for i := range w.Changes {
 		if c := &w.Changes[i]; c.Type == kindReplace {
-			e.Replaced = append(e.Replaced, Replaced{c.User, c.Old})
+			if old := strings.TrimPrefix(c.Old, detached); old != strings.TrimPrefix(c.Session, detached) {
+				e.Replaced = append(e.Replaced, Replaced{c.User, old})
+			}
 		} else {
 			e.Changes = append(e.Changes, Change{c.Type, c.User, c.Seat})
 		}

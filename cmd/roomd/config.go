@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"roomd/room"
 )
 
 // config is what flags and environment say. Kong makes the flags, their ROOMD_…
@@ -22,6 +24,11 @@ type config struct {
 	MaxBatch  int           `default:"256" placeholder:"256" help:"How many actions may share one hold of the lock. 1 takes it for each anew."`
 	ElideLock bool          `default:"false" help:"Write in one round trip instead of two where the lock is free and nobody waits for it: the writing script itself is the hold."`
 	Capacity  int           `default:"0" placeholder:"0" help:"How many members a room may have. 0 sets no limit of its own (65536 seats)."`
+
+	Duplicate string        `default:"replace" enum:"replace,reject" placeholder:"replace" help:"What happens when a user joins a room with a second connection: replace closes the first one (4001), reject refuses the second."`
+	Grace     time.Duration `default:"10s" placeholder:"10s" help:"How long the user of a lost connection, or of a node that has gone, keeps the seats. 0 frees them at once."`
+	NodeTTL   time.Duration `default:"5s" placeholder:"5s" help:"How long a node that has stopped is taken to be alive. Not shorter than --lock-ttl."`
+	Replicas  int           `default:"0" placeholder:"0" help:"How many replicas of Redis must have an action before it is acknowledged."`
 
 	LogLevel  string `default:"info" enum:"trace,debug,info,warn,error" placeholder:"info" help:"One of ${enum}."`
 	LogFormat string `default:"console" enum:"console,json" placeholder:"console" help:"One of ${enum}."`
@@ -51,7 +58,7 @@ func (c *config) Validate() error {
 	for _, f := range []struct {
 		flag  string
 		value time.Duration
-	}{{"lock-ttl", c.LockTTL}, {"lock-poll", c.LockPoll}, {"lock-wait", c.LockWait}} {
+	}{{"lock-ttl", c.LockTTL}, {"lock-poll", c.LockPoll}, {"lock-wait", c.LockWait}, {"node-ttl", c.NodeTTL}} {
 		if f.value <= 0 {
 			return fmt.Errorf("--%s is %v, it must be more than zero", f.flag, f.value)
 		}
@@ -59,8 +66,44 @@ func (c *config) Validate() error {
 	if c.MaxBatch < 1 {
 		return fmt.Errorf("--max-batch is %d, it must be at least 1", c.MaxBatch)
 	}
+	if c.NodeTTL < c.LockTTL {
+		return fmt.Errorf("--node-ttl is %v, it must not be shorter than --lock-ttl (%v)", c.NodeTTL, c.LockTTL)
+	}
+	if c.Grace < 0 {
+		return fmt.Errorf("--grace is %v, it must not be negative", c.Grace)
+	}
+	if c.Replicas < 0 {
+		return fmt.Errorf("--replicas is %d, it must not be negative", c.Replicas)
+	}
 	if c.Capacity < 0 {
 		return fmt.Errorf("--capacity is %d, it must not be negative", c.Capacity)
 	}
 	return nil
+}
+
+// rooms returns what the coordinator is told.
+func (c *config) rooms() room.Options {
+	opts := room.Options{
+		Rules:     room.Rules{Capacity: c.Capacity},
+		LockTTL:   c.LockTTL,
+		LockPoll:  c.LockPoll,
+		LockWait:  c.LockWait,
+		MaxBatch:  c.MaxBatch,
+		ElideLock: c.ElideLock,
+		NodeTTL:   c.NodeTTL,
+		Grace:     c.grace(),
+		Replicas:  c.Replicas,
+	}
+	if c.Duplicate == "reject" {
+		opts.Rules.Duplicate = room.Reject
+	}
+	return opts
+}
+
+// grace returns the grace as options have it, where zero is the default.
+func (c *config) grace() time.Duration {
+	if c.Grace == 0 {
+		return -1
+	}
+	return c.Grace
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
-	"roomd/room"
 	"roomd/room/redisurl"
 	"roomd/transport"
 	"roomd/transport/node"
@@ -51,16 +50,9 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 		Listen:   cfg.Listen,
 		Insecure: cfg.Insecure,
 		Redis:    db,
-		Room: room.Options{
-			Rules:     room.Rules{Capacity: cfg.Capacity},
-			LockTTL:   cfg.LockTTL,
-			LockPoll:  cfg.LockPoll,
-			LockWait:  cfg.LockWait,
-			MaxBatch:  cfg.MaxBatch,
-			ElideLock: cfg.ElideLock,
-		},
-		Serve: transport.Options{AllowOrigins: cfg.AllowOrigin},
-		Log:   log,
+		Room:     cfg.rooms(),
+		Serve:    transport.Options{AllowOrigins: cfg.AllowOrigin},
+		Log:      log,
 	})
 	if err != nil {
 		return err

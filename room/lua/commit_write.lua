@@ -38,6 +38,7 @@ if ARGV[16] ~= '' or redis.call('GET', KEYS[1]) ~= ARGV[3] then
   -- been given back, so it has to be asked whether this same commit came before.
   local before, void = redis.call('HGET', KEYS[5], ARGV[7]), 'void:' .. ARGV[3]
   if before == ARGV[3] then
+    redis.call('HSET', KEYS[5], ARGV[7], before) -- for a WAIT: it counts from the connection's last write
     return {'done', false}
   end
   if ARGV[16] == 'void' then

@@ -82,6 +82,9 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if err := n.rooms.Ping(hello); err != nil {
 		return nil, fmt.Errorf("%s does not answer: %w", cfg.Redis, err)
 	}
+	if err := n.rooms.Start(hello); err != nil {
+		return nil, err
+	}
 	if n.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,313 @@
+package room
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+)
+
+// die stops a coordinator as a crash would: nobody prolongs its lease any more, and
+// nothing is given back.
+func die(c *Coordinator) {
+	c.shut()
+	c.guards.Wait()
+	c.lease.mu.Lock()
+	c.lease.until = time.Time{} // as if it had never had one, for the Close of the test
+	c.lease.mu.Unlock()
+}
+
+// noGhosts checks that Redis holds nothing of nodes but those that live.
+func noGhosts(t *testing.T, rdb *redis.Client, live ...*Coordinator) {
+	t.Helper()
+	alive := make(map[string]bool)
+	for _, c := range live {
+		alive[c.Node()] = true
+	}
+	for _, key := range rdb.Keys(t.Context(), "Node:*").Val() {
+		if node := strings.Split(key, ":")[1]; !alive[node] {
+			t.Errorf("%s is left", key)
+		}
+	}
+	for _, node := range rdb.ZRange(t.Context(), nodesKey, 0, -1).Val() {
+		if !alive[node] {
+			t.Errorf("%s is still known", node)
+		}
+	}
+	for _, key := range rdb.Keys(t.Context(), "Room:*:Meta").Val() {
+		for field := range rdb.HGetAll(t.Context(), key).Val() {
+			if node, by := strings.CutPrefix(field, "by:"); by && !alive[node] {
+				t.Errorf("%s remembers %s", key, node)
+			}
+		}
+	}
+}
+
+// A node dies. Its members keep their seats for the grace; then they leave, once,
+// although all the others notice at the same time, and in each room as one version.
+func TestADeadNodesMembersLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		dead := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "dead"})
+		var live []*Coordinator
+		for i := range 3 {
+			c := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: fmt.Sprint("live", i)})
+			if err := c.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			live = append(live, c)
+		}
+		for i := range 10 {
+			id := fmt.Sprint("room", i)
+			mustDo(t, dead, id, Join("a", "s"))
+			mustDo(t, dead, id, Join("b", "s"))
+			mustDo(t, live[0], id, Join("c", "s"))
+		}
+		mustDo(t, live[1], "room3", Join("a", "came back")) // within the grace
+		var events []*Event
+		stop, err := live[2].Watch(t.Context(), "room0", func(e *Event) { events = append(events, e) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		die(dead)
+		time.Sleep(DefaultGrace)
+		if s, _ := live[0].Read(t.Context(), "room0"); s.Version != 3 || s.Count() != 3 {
+			t.Errorf("within the grace: %s", describeUsers(s.Users()))
+		}
+		time.Sleep(2 * DefaultNodeTTL)
+		for i := range 10 {
+			want, version := "c@2", uint64(4)
+			if i == 3 {
+				want, version = "a@0 c@2", 5
+			}
+			if s, _ := live[0].Read(t.Context(), fmt.Sprint("room", i)); describeUsers(s.Users()) != want || s.Version != version {
+				t.Errorf("room%d: %s at version %d", i, describeUsers(s.Users()), s.Version)
+			}
+		}
+		if len(events) != 1 || describeChanges(events[0].Changes) != "-a@0 -b@1" {
+			t.Errorf("%d events, the first: %+v", len(events), events)
+		}
+		noGhosts(t, rdb, live...)
+	})
+}
+
+// Who removes the members of a dead node dies over it: another one goes on.
+func TestTheRemoverDiesHalfway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		dead := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "dead"})
+		for i := range 10 {
+			mustDo(t, dead, fmt.Sprint("room", i), Join("a", "s"))
+		}
+		die(dead)
+		failing := redistest.MiniClient(t, mini)
+		var commits atomic.Int32
+		failing.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, commitScript) {
+				commits.Add(1)
+			}
+			if commits.Load() > 4 {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}})
+		warm(t, failing)
+		first := newCoordinator(t, failing, Options{Node: "first"})
+		if err := first.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
+		left := 0
+		for i := range 10 {
+			s, _ := dead.Read(t.Context(), fmt.Sprint("room", i))
+			left += s.Count()
+		}
+		if left == 0 || left == 10 {
+			t.Fatalf("%d are left", left)
+		}
+		die(first)
+		second := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "second"})
+		if err := second.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
+		for i := range 10 {
+			if s, _ := second.Read(t.Context(), fmt.Sprint("room", i)); s.Count() != 0 || s.Version != 2 {
+				t.Errorf("room%d: %d members at version %d", i, s.Count(), s.Version)
+			}
+		}
+		noGhosts(t, rdb, second)
+	})
+}
+
+// A node that was stalled until it was taken for dead writes nothing under its old
+// name: it takes a new one, and has its sessions join again.
+func TestAStalledNodeFindsOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		stalled := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "stalled"})
+		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "other"})
+		mustDo(t, stalled, "42", Join("a", "s"))
+		mustDo(t, other, "42", Join("b", "s"))
+		rejoin := make(chan *Event, 9)
+		stop, err := stalled.Watch(t.Context(), "42", func(e *Event) {
+			if e.Rejoin {
+				rejoin <- e
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		// Its guards stand still, as all of it would under SIGSTOP.
+		stalled.shut()
+		stalled.guards.Wait()
+		time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
+		if s, _ := other.Read(t.Context(), "42"); describeUsers(s.Users()) != "b@1" {
+			t.Fatalf("the room holds %s", describeUsers(s.Users()))
+		}
+		mustDo(t, stalled, "42", Join("c", "s").At(2))
+		if stalled.Node() == "stalled" {
+			t.Error("it kept its name")
+		}
+		if e := <-rejoin; e.Snapshot == nil {
+			t.Errorf("%+v", e)
+		}
+		mustDo(t, stalled, "42", Join("a", "s").At(0))
+		for user, text := range rdb.HGetAll(t.Context(), "Room:42:Users").Val() {
+			m, _ := parseMember(text)
+			if user != "b" && m.Node != stalled.Node() {
+				t.Errorf("%s is a member of %s", user, m.Node)
+			}
+		}
+		noGhosts(t, rdb, stalled, other)
+	})
+}
+
+// A member whose node has a new name, and that was not removed yet, is not removed
+// later either if it joins again.
+func TestJoiningAgainUnderANewName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := newCoordinator(t, rdb, Options{Node: "old"})
+		mustDo(t, c, "42", Join("a", "s"))
+		mustDo(t, c, "42", Join("b", "s"))
+		rdb.Del(t.Context(), "Node:old")
+		time.Sleep(DefaultNodeTTL) // it notices by itself
+		if c.Node() == "old" {
+			t.Fatal("it kept its name")
+		}
+		if r := mustDo(t, c, "42", Join("a", "s")); r.Seat != 0 || r.Version != 3 {
+			t.Errorf("%+v", r)
+		}
+		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
+		if s, _ := c.Read(t.Context(), "42"); describeUsers(s.Users()) != "a@0" {
+			t.Errorf("the room holds %s", describeUsers(s.Users()))
+		}
+		noGhosts(t, rdb, c)
+	})
+}
+
+// While Redis is away a node does not take its name for valid, and writes nothing.
+func TestNoLeaseNoCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := newCoordinator(t, rdb, Options{})
+		mustDo(t, c, "42", Join("a", "s"))
+		away := true
+		var mu sync.Mutex
+		rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if away && cmd.Name() == "set" && strings.HasPrefix(fmt.Sprint(cmd.Args()[1]), "Node:") {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}})
+		time.Sleep(2 * DefaultNodeTTL)
+		if _, err := c.Do(t.Context(), "42", Join("b", "s")); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("without a lease: %v", err)
+		}
+		mu.Lock()
+		away = false
+		mu.Unlock()
+		mustDo(t, c, "42", Join("b", "s"))
+	})
+}
+
+// A node that is closed gives its members the grace, and no more.
+func TestACloseBeginsTheGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		closed := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		if err := other.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustDo(t, closed, "42", Join("a", "s"))
+		mustDo(t, closed, "42", Join("b", "s"))
+		if err := closed.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustDo(t, other, "42", Join("b", "elsewhere"))
+		time.Sleep(DefaultGrace - time.Second)
+		if s, _ := other.Read(t.Context(), "42"); describeUsers(s.Users()) != "a@0 b@1" || s.Version != 3 {
+			t.Errorf("within the grace: %s at version %d", describeUsers(s.Users()), s.Version)
+		}
+		time.Sleep(1 + DefaultNodeTTL)
+		if s, _ := other.Read(t.Context(), "42"); describeUsers(s.Users()) != "b@1" {
+			t.Errorf("after the grace: %s", describeUsers(s.Users()))
+		}
+		noGhosts(t, rdb, other)
+	})
+}
+
+// However many rooms and nodes there were, Redis holds as little at the end as at
+// the start.
+func TestNothingGrows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		opts := Options{NodeTTL: time.Minute, Idle: 10 * time.Minute, MaxCopies: 20 * deskSize}
+		watcher := newCoordinator(t, rdb, opts)
+		mustDo(t, watcher, "permanent", Join("z", "s"))
+		for life := range 40 {
+			c := newCoordinator(t, redistest.MiniClient(t, mini), opts)
+			for i := range 60 {
+				id := fmt.Sprint("room", life*20+i)
+				mustDo(t, c, id, Join("a", "s"))
+				if i%3 > 0 {
+					mustDo(t, c, id, Leave("a", "s"))
+				}
+			}
+			mustDo(t, c, "permanent", Join(fmt.Sprint("guest", life), "s"))
+			if life%2 == 0 {
+				die(c)
+				_ = c.Close(t.Context())
+			} else if err := c.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Hour)
+		noGhosts(t, rdb, watcher)
+		left := rdb.Keys(t.Context(), "*").Val()
+		for _, key := range left {
+			if !strings.HasPrefix(key, "Room:permanent:") && !strings.HasPrefix(key, "Node") {
+				t.Errorf("%s is left, TTL %v", key, rdb.PTTL(t.Context(), key).Val())
+			}
+		}
+		if n := rdb.HLen(t.Context(), "Room:permanent:Meta").Val(); n > 4 {
+			t.Errorf("Room:permanent:Meta has grown to %v", rdb.HGetAll(t.Context(), "Room:permanent:Meta").Val())
+		}
+	})
+}

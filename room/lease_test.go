@@ -311,3 +311,38 @@ func TestNothingGrows(t *testing.T) {
 		}
 	})
 }
+
+// A node whose time is over in the list, but whose key is there, lives.
+func TestALivingNodeIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		mustDo(t, c, "42", Join("a", "s"))
+		rdb.ZAdd(t.Context(), nodesKey, redis.Z{Score: 1, Member: c.Node()})
+		if err := other.removeGhosts(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s, _ := c.Read(t.Context(), "42"); s.Count() != 1 {
+			t.Errorf("the room holds %d", s.Count())
+		}
+	})
+}
+
+// A node that lives long does not remember every room it was ever used for.
+func TestALongLifeLeavesNoTraces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := newCoordinator(t, rdb, Options{MaxCopies: 20 * deskSize})
+		for i := range 50 {
+			mustDo(t, c, fmt.Sprint("room", i), Join("a", "s"))
+			if i > 2 {
+				mustDo(t, c, fmt.Sprint("room", i), Leave("a", "s"))
+			}
+		}
+		time.Sleep(2 * copyIdle)
+		if rooms := rdb.SMembers(t.Context(), nodeRoomsKey(c.Node())).Val(); len(rooms) != 3 {
+			t.Errorf("it is remembered in %v", rooms)
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 
 	"roomd/room"
 	"roomd/room/redisurl"
+	"roomd/transport"
 	"roomd/transport/node"
 )
 
@@ -31,6 +32,7 @@ func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (*fleet, error
 			Listen: "127.0.0.1:0",
 			Redis:  db,
 			Room:   room.Options{Rules: room.Rules{Capacity: cfg.Capacity}},
+			Serve:  transport.Options{Grace: -1}, // no leave of a cut connection comes while the lists are compared
 			Log:    zerolog.Nop(),
 		})
 		if err != nil {

@@ -131,7 +131,7 @@ func (g *game) play(ctx context.Context) time.Duration {
 	return elapsed
 }
 
-// leave ends all connections; the servers then take the players out.
+// leave ends all connections; the servers then take the players out, own ones at once.
 func (g *game) leave() {
 	var wg sync.WaitGroup
 	for _, p := range g.players {

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"errors"
 	"io"
 	"sync"
@@ -31,19 +30,23 @@ type conn struct {
 	user    string
 	session string
 	out     *outbox
-
-	// Rooms in which this session may speak for the user, and the end of the
-	// watch of each, nil if there is none. Only the reading goroutine has them.
-	joined map[string]func()
+	gone    chan struct{} // closed when the server has dismissed it
 
 	mu      sync.Mutex
-	closing bool // guarded by mu: no further request is read
-	code    int  // guarded by mu: of the close frame, 0 for none
+	rooms   map[string]*presence // guarded by mu
+	quits   bool                 // guarded by mu: no rejoin begins any more
+	closing bool                 // guarded by mu: no further request is read
+	code    int                  // guarded by mu: of the close frame, 0 for none
 	text    string
+
+	rejoins sync.WaitGroup // grows only with mu held, and not after quits
 }
 
 func newConn(s *Server, user string) *conn {
-	return &conn{server: s, user: user, session: uuid.NewString(), out: newOutbox(), joined: make(map[string]func())}
+	return &conn{
+		server: s, user: user, session: uuid.NewString(), out: newOutbox(),
+		gone: make(chan struct{}), rooms: make(map[string]*presence),
+	}
 }
 
 // run serves the connection to its end and returns why it ended.
@@ -59,13 +62,15 @@ func (c *conn) run(ws *websocket.Conn) error {
 	c.expect()
 	reason := c.read()
 
-	c.stopWatching()
+	rooms := c.quit()
+	c.server.departures.add(c.user, c.session, rooms)
+	if c.server.opts.Duplicate == room.Reject {
+		// Before the client reads that it should come back.
+		c.server.departures.detach(c.user, c.session, rooms)
+	}
 	c.out.finish()
 	writer.Wait()
 	c.hangUp()
-	if !c.server.isDraining() {
-		c.leaveAll()
-	}
 	return reason
 }
 
@@ -133,6 +138,31 @@ func (c *conn) read() error {
 	}
 }
 
+// quit ends what the connection has to do with its rooms, and returns those in
+// which its session may still speak for the user.
+func (c *conn) quit() (rooms []string) {
+	c.mu.Lock()
+	c.quits = true
+	var stops []func()
+	for id, p := range c.rooms {
+		if p.stop != nil {
+			stops = append(stops, p.stop)
+		}
+		if p.rejoin != nil {
+			p.rejoin.cancel()
+		}
+		if p.member || p.unsure {
+			rooms = append(rooms, id)
+		}
+	}
+	c.mu.Unlock()
+	c.rejoins.Wait()
+	for _, stop := range stops {
+		stop()
+	}
+	return rooms
+}
+
 // hangUp closes the socket, and before that reads what the client may still be
 // sending: a kernel that has unread data resets the connection, and the client
 // would not see what was written last.
@@ -143,159 +173,4 @@ func (c *conn) hangUp() {
 		_, _ = io.Copy(io.Discard, io.LimitReader(raw, 1<<20))
 	}
 	_ = raw.Close()
-}
-
-// handle runs one request and queues its reply.
-func (c *conn) handle(frame []byte) {
-	req, bad := protocol.DecodeRequest(frame)
-	if bad != nil {
-		c.out.reply(bad.Reply())
-		return
-	}
-	c.out.hold(req.Room) // until its reply
-	switch req.Action {
-	case protocol.ActionJoin:
-		c.join(req)
-	case protocol.ActionLeave:
-		c.leave(req)
-	case protocol.ActionUsers:
-		c.users(req)
-	}
-}
-
-func (c *conn) join(req protocol.Request) {
-	action := room.Join(c.user, c.session)
-	if req.Seat != nil {
-		action = action.At(*req.Seat)
-	}
-	stop, before := c.joined[req.Room]
-	if stop == nil {
-		if err := c.watch(req.Room); err != nil {
-			c.refuse(req, err)
-			return
-		}
-	}
-	result, err := c.server.rooms.Do(c.server.life, req.Room, action)
-	switch {
-	case err == nil:
-		c.out.replySnapshot(&protocol.Reply{
-			ID: &req.ID, Room: req.Room, Epoch: result.Epoch, Version: result.Version,
-			Seat: &result.Seat, Count: result.Count(), List: encoded(result.Snapshot),
-		})
-		return
-	case stop == nil:
-		c.unwatch(req.Room)
-	}
-	if !before && !errors.Is(err, room.ErrUnknown) {
-		delete(c.joined, req.Room) // else the session may be a member
-	}
-	c.refuse(req, err)
-}
-
-func (c *conn) leave(req protocol.Request) {
-	result, err := c.server.rooms.Do(c.server.life, req.Room, room.Leave(c.user, c.session))
-	if err != nil {
-		c.refuse(req, err)
-		return
-	}
-	c.unwatch(req.Room)
-	delete(c.joined, req.Room)
-	c.out.reply(&protocol.Reply{
-		ID: &req.ID, Room: req.Room, Epoch: result.Epoch, Version: result.Version, Count: result.Count(),
-	})
-}
-
-func (c *conn) users(req protocol.Request) {
-	s, err := c.server.rooms.Read(c.server.life, req.Room)
-	if err != nil {
-		c.refuse(req, err)
-		return
-	}
-	c.out.replySnapshot(&protocol.Reply{
-		ID: &req.ID, Room: req.Room, Epoch: s.Epoch, Version: s.Version, Count: s.Count(), List: encoded(s),
-	})
-}
-
-func (c *conn) refuse(req protocol.Request, err error) {
-	e := toProtocol(err)
-	if e.Code == protocol.CodeInternal || e.Code == protocol.CodeUnavailable || e.Code == protocol.CodeUnknown {
-		c.server.opts.Log.Warn().Str("action", req.Action).Str("room", req.Room).Str("user", c.user).Err(err).Msg(e.Code)
-	}
-	c.out.reply(&protocol.Reply{ID: &req.ID, Error: e})
-	c.out.release(req.Room)
-}
-
-// watch has the room's events held for this connection, from before the join, so
-// that none is missing behind its reply.
-func (c *conn) watch(id string) error {
-	ctx, cancel := context.WithTimeout(c.server.life, watchTimeout)
-	defer cancel()
-	c.out.open(id)
-	stop, err := c.server.rooms.Watch(ctx, id, func(e *room.Event) { c.event(e) })
-	if err != nil {
-		c.out.close(id)
-		if errors.Is(err, context.DeadlineExceeded) {
-			return errors.Join(room.ErrUnavailable, err)
-		}
-		return err
-	}
-	c.joined[id] = stop
-	return nil
-}
-
-func (c *conn) unwatch(id string) {
-	if stop := c.joined[id]; stop != nil {
-		stop()
-		c.joined[id] = nil
-	}
-	c.out.close(id)
-}
-
-func (c *conn) stopWatching() {
-	for id := range c.joined {
-		c.unwatch(id)
-	}
-}
-
-// event takes what happened in a room that the connection watches. It is called
-// by the room's feed and does not block.
-func (c *conn) event(e *room.Event) {
-	for _, r := range e.Replaced {
-		if r.User == c.user && r.Session == c.session {
-			c.end(protocol.CloseReplaced, "replaced by a newer session")
-			return
-		}
-	}
-	if !c.out.event(e) {
-		c.end(protocol.CloseTooSlow, "events were not read fast enough")
-	}
-}
-
-// leaveAll takes the user out of the rooms in which the session still speaks.
-func (c *conn) leaveAll() {
-	ctx, cancel := context.WithTimeout(c.server.life, c.server.opts.LeaveTimeout)
-	defer cancel()
-	var wg sync.WaitGroup
-	for id := range c.joined {
-		wg.Go(func() {
-			_, err := c.server.rooms.Do(ctx, id, room.Leave(c.user, c.session))
-			if err != nil && !errors.Is(err, room.ErrNotMember) {
-				c.server.opts.Log.Warn().Str("room", id).Str("user", c.user).Err(err).Msg("a disconnected user stays in the room")
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// encoded returns the list of a room, encoded once for all who are shown it.
-func encoded(s room.Snapshot) []byte {
-	return s.Shared(func() any { return protocol.AppendUsers(nil, seated(s.Users())) }).([]byte)
-}
-
-func seated(users []room.Occupant) []protocol.Seated {
-	list := make([]protocol.Seated, len(users))
-	for i, u := range users {
-		list[i] = protocol.Seated{User: u.User, Seat: u.Seat}
-	}
-	return list
 }

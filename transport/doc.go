@@ -16,11 +16,19 @@
 //     the close code that says why.
 //   - Nothing is queued without end. A client that reads slowly gets the events of
 //     a room merged into one frame, and is cut off when that grows too long.
-//   - When a connection ends, its user leaves the rooms in which this session
-//     still spoke for the user. When the server ends it (Shutdown), the user keeps
-//     the seats, to come back to them through another node.
+//   - When a connection ends, its user keeps the seats for Options.Grace, and then
+//     leaves the rooms in which this session still speaks for the user. Who joins
+//     again before, through any node, stays; the others see nothing of it. When the
+//     server ends it (Shutdown), the seats are kept.
+//   - A connection that was told that it is in a room, and has not left it, is in
+//     the room. If it is taken out (its node was believed to be dead, or Redis has
+//     lost its data) it joins again by itself, on its old seat if that is free. If
+//     the room is full meanwhile, or another session of the user is in, the seat is
+//     lost: the client has seen that it left, and gets no more events of the room.
 //
 // # Goroutines
 //
-// Two for each connection: one reads and runs its requests, one writes.
+// Two for each connection: one reads and runs its requests, one writes. One more for
+// each room that a connection joins again, and one for each room that a user leaves
+// after the grace, until that is done. [Server.Shutdown] returns when all have ended.
 package transport

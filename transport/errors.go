@@ -16,6 +16,7 @@ var codes = []struct {
 	{room.ErrInvalid, protocol.CodeBadRequest, ""},
 	{room.ErrFull, protocol.CodeRoomFull, ""},
 	{room.ErrSeatTaken, protocol.CodeSeatTaken, ""},
+	{room.ErrDuplicate, protocol.CodeDuplicateUser, ""},
 	{room.ErrNotMember, protocol.CodeNotMember, ""},
 	{room.ErrBusy, protocol.CodeBusy, ""},
 	{room.ErrUnknown, protocol.CodeUnknown, "it may or may not have been written; ask for users"},

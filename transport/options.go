@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"roomd/room"
 )
 
 // Defaults of [Options].
@@ -14,6 +16,9 @@ const (
 	DefaultWriteTimeout     = 10 * time.Second
 	DefaultPingInterval     = 30 * time.Second
 	DefaultLeaveTimeout     = 15 * time.Second
+	DefaultGrace            = 10 * time.Second
+	DefaultDrainSpread      = 3 * time.Second
+	DefaultMaxRooms         = 64
 )
 
 // Options say how a [Server] treats its connections. The zero value is ready to
@@ -40,9 +45,29 @@ type Options struct {
 	// DefaultPingInterval.
 	PingInterval time.Duration
 
-	// LeaveTimeout bounds the leaves of a connection that has ended. Zero means
+	// MaxRooms is how many rooms a connection may be in, or watch, at once; a
+	// request for a further one gets bad_request. Zero means DefaultMaxRooms.
+	MaxRooms int
+
+	// Grace is how long a user whose connection has ended keeps the seats, to
+	// come back to them. Zero means DefaultGrace; a negative value lets the user
+	// leave at once.
+	Grace time.Duration
+
+	// LeaveTimeout bounds one attempt at the leave of a user who has not come
+	// back; it is tried again until it has an answer. Zero means
 	// DefaultLeaveTimeout.
 	LeaveTimeout time.Duration
+
+	// Duplicate is what the Rules of the rooms say. Under room.Reject the server
+	// tells the rooms at once when a connection has ended, so that the user can
+	// come back within the grace, with another session.
+	Duplicate room.Duplicate
+
+	// DrainSpread is the time over which Shutdown spreads the closing of the
+	// connections, so that not all clients connect to other nodes in the same
+	// instant. Zero means DefaultDrainSpread; a negative value closes them at once.
+	DrainSpread time.Duration
 
 	// Log takes what an operator should know. The zero value is silent.
 	Log zerolog.Logger
@@ -52,6 +77,9 @@ func (o Options) withDefaults() Options {
 	if o.MaxConnections == 0 {
 		o.MaxConnections = DefaultMaxConnections
 	}
+	if o.MaxRooms == 0 {
+		o.MaxRooms = DefaultMaxRooms
+	}
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration
@@ -60,6 +88,8 @@ func (o Options) withDefaults() Options {
 		{&o.WriteTimeout, DefaultWriteTimeout},
 		{&o.PingInterval, DefaultPingInterval},
 		{&o.LeaveTimeout, DefaultLeaveTimeout},
+		{&o.Grace, DefaultGrace},
+		{&o.DrainSpread, DefaultDrainSpread},
 	} {
 		if *d.field == 0 {
 			*d.field = d.value
@@ -69,8 +99,10 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error {
-	if o.MaxConnections < 0 {
-		return fmt.Errorf("transport: MaxConnections is %d, it must be more than zero", o.MaxConnections)
+	for name, n := range map[string]int{"MaxConnections": o.MaxConnections, "MaxRooms": o.MaxRooms} {
+		if n < 0 {
+			return fmt.Errorf("transport: %s is %d, it must be more than zero", name, n)
+		}
 	}
 	for name, d := range map[string]time.Duration{
 		"HandshakeTimeout": o.HandshakeTimeout,

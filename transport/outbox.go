@@ -41,6 +41,7 @@ type item struct {
 // stream is the events of one room on their way to one client.
 type stream struct {
 	held    bool   // a request about the room runs: its reply comes first
+	ended   bool   // no more will come
 	queued  bool   // it has its place among the items
 	epoch   string // where the client will stand after what is pending
 	version uint64
@@ -57,6 +58,9 @@ func newOutbox() *outbox {
 func (o *outbox) open(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if s := o.streams[id]; s != nil && s.ended {
+		o.releaseLocked(id, s) // what it still has comes before the reply
+	}
 	o.streams[id] = &stream{held: true}
 }
 
@@ -75,8 +79,15 @@ func (o *outbox) release(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if s := o.streams[id]; s != nil {
-		s.held = false
-		o.queueLocked(s)
+		o.releaseLocked(id, s)
+	}
+}
+
+func (o *outbox) releaseLocked(id string, s *stream) {
+	s.held = false
+	o.queueLocked(s)
+	if s.ended {
+		delete(o.streams, id)
 	}
 }
 
@@ -90,13 +101,25 @@ func (o *outbox) close(id string) {
 	}
 }
 
+// end takes no more of a room's events. Those that have come are still written.
+func (o *outbox) end(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s := o.streams[id]; s != nil {
+		s.ended = true
+		if !s.held {
+			delete(o.streams, id)
+		}
+	}
+}
+
 // event takes an event of a watched room, unless the client knows it. It reports
 // whether there was place for it.
 func (o *outbox) event(e *room.Event) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := o.streams[e.Room]
-	if s == nil || e.Epoch == s.epoch && e.Version <= s.version {
+	if s == nil || s.ended || e.Epoch == s.epoch && e.Version <= s.version {
 		return true
 	}
 	if e.Snapshot != nil {
@@ -129,7 +152,7 @@ func (o *outbox) push(r *protocol.Reply, snapshot bool) {
 	o.replies++
 	if s := o.streams[r.Room]; s != nil && snapshot {
 		o.unqueueLocked(s)
-		s.held, s.size = false, 0
+		s.size = 0
 		s.pending = slices.DeleteFunc(s.pending, func(e *room.Event) bool {
 			return e.Epoch == r.Epoch && e.Version <= r.Version
 		})
@@ -138,7 +161,7 @@ func (o *outbox) push(r *protocol.Reply, snapshot bool) {
 			s.epoch, s.version = e.Epoch, e.Version
 			s.size += 1 + len(e.Changes)
 		}
-		o.queueLocked(s)
+		o.releaseLocked(r.Room, s)
 	}
 	signal(o.wake)
 }

@@ -106,6 +106,36 @@ func TestRepliesAndEventsFormOneSequence(t *testing.T) {
 			o.event(change(10))
 			o.event(snapshot("new", 1))
 		}, "reply 3, events =1"},
+		{"the end: what has come is told, and nothing more", func(o *outbox) {
+			o.open("42")
+			o.replySnapshot(listReply(3))
+			o.event(change(4))
+			o.end("42")
+			o.event(change(5))
+			o.reply(leaveReply(9))
+		}, "reply 3, events 4, reply 9"},
+		{"the end while a request runs", func(o *outbox) {
+			o.open("42")
+			o.replySnapshot(listReply(3))
+			o.hold("42")
+			o.event(change(4))
+			o.event(change(5))
+			o.end("42")
+			o.event(change(6))
+			o.replySnapshot(listReply(4))
+			o.event(change(7))
+		}, "reply 3, reply 4, events 5"},
+		{"the end, and a new beginning while a request runs", func(o *outbox) {
+			o.open("42")
+			o.replySnapshot(listReply(3))
+			o.hold("42")
+			o.event(change(4))
+			o.end("42")
+			o.open("42")
+			o.event(change(5))
+			o.event(change(6))
+			o.replySnapshot(listReply(5))
+		}, "reply 3, events 4, reply 5, events 6"},
 		{"after a leave nothing comes", func(o *outbox) {
 			o.open("42")
 			o.replySnapshot(listReply(3))
@@ -165,7 +195,7 @@ func TestMergedFrame(t *testing.T) {
 		t.Errorf("merged to %s", got)
 	}
 	e := change(7)
-	if first := prepared(e); prepared(e) != first {
+	if first := sharedBy(e).frame(); sharedBy(e).frame() != first {
 		t.Error("an event is encoded twice")
 	}
 }

@@ -3,7 +3,9 @@ package transport
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +36,8 @@ type Server struct {
 	kill context.CancelFunc
 	wg   sync.WaitGroup // connections
 
+	departures *departures
+
 	mu       sync.Mutex
 	conns    map[*conn]struct{} // guarded by mu
 	draining bool               // guarded by mu
@@ -51,6 +55,7 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	}
 	s := &Server{rooms: rooms, opts: opts, conns: make(map[*conn]struct{})}
 	s.life, s.kill = context.WithCancel(context.Background())
+	s.departures = newDepartures(s)
 	s.upgrader = websocket.Upgrader{
 		HandshakeTimeout: opts.HandshakeTimeout,
 		ReadBufferSize:   1024,
@@ -104,19 +109,22 @@ func (s *Server) Connections() int {
 	return len(s.conns)
 }
 
-// Shutdown refuses new connections, lets every open one finish the request that
-// it is running and read the reply, and closes it with 1012. Its users keep
-// their seats. When ctx ends first, the connections that are left are cut off
-// and the cause of ctx is returned.
+// Shutdown refuses new connections, and closes the open ones with 1012, one after
+// the other over Options.DrainSpread; each finishes the request that it is running
+// and reads the reply. Until then they are served as ever. When ctx ends first, the
+// connections that are left are cut off and the cause of ctx is returned.
+//
+// The users keep their seats, also those whose connections ended before and whose
+// grace is not over: nobody is left here to end it. The other nodes do that, once
+// this one's coordinator is closed.
 //
 // To drain with net/http, call Shutdown of both; the order does not matter.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining = true
-	for c := range s.conns {
-		c.end(protocol.CloseRestart, "the node restarts")
-	}
+	conns := slices.Collect(maps.Keys(s.conns))
 	s.mu.Unlock()
+	s.departures.stop()
 
 	stop := context.AfterFunc(ctx, func() {
 		s.kill()
@@ -126,12 +134,34 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			c.abort()
 		}
 	})
+	s.drain(ctx, conns)
 	s.wg.Wait()
+	s.departures.wg.Wait()
 	s.kill()
 	if !stop() {
 		return context.Cause(ctx)
 	}
 	return nil
+}
+
+// drain has the connections closed, at even distances. It uses up no more than half
+// of the time that ctx gives, so that the last one can end its request, too.
+func (s *Server) drain(ctx context.Context, conns []*conn) {
+	spread := max(s.opts.DrainSpread, 0)
+	if deadline, ok := ctx.Deadline(); ok {
+		spread = min(spread, max(time.Until(deadline)/2, 0))
+	}
+	start := time.Now()
+	for i, c := range conns {
+		turn := time.NewTimer(time.Until(start.Add(spread * time.Duration(i) / time.Duration(len(conns)))))
+		select {
+		case <-turn.C:
+		case <-c.gone:
+		case <-ctx.Done():
+		}
+		turn.Stop()
+		c.end(protocol.CloseRestart, "the node restarts")
+	}
 }
 
 func (s *Server) isDraining() bool {
@@ -159,5 +189,6 @@ func (s *Server) dismiss(c *conn) {
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
+	close(c.gone)
 	s.wg.Done()
 }

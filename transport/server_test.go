@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -86,15 +87,19 @@ func (p *player) hear(want string) {
 	if err != nil {
 		p.t.Fatalf("instead of %s: %v", want, err)
 	}
-	var head struct{ Epoch string }
-	_ = json.Unmarshal(frame, &head)
-	got := string(frame)
-	if head.Epoch != "" {
-		got = strings.Replace(got, `"epoch":"`+head.Epoch+`",`, "", 1)
-	}
-	if got != want {
+	if got := withoutEpoch(frame); got != want {
 		p.t.Fatalf("heard\n  %s\nwant\n  %s", got, want)
 	}
+}
+
+// withoutEpoch takes out of a frame what is random.
+func withoutEpoch(frame []byte) string {
+	var head struct{ Epoch string }
+	_ = json.Unmarshal(frame, &head)
+	if head.Epoch == "" {
+		return string(frame)
+	}
+	return strings.Replace(string(frame), `"epoch":"`+head.Epoch+`",`, "", 1)
 }
 
 // hearClose expects the connection to be closed with that code.
@@ -194,10 +199,10 @@ func TestWhatEndsAConnection(t *testing.T) {
 	}
 }
 
-// A user who disconnects leaves, and a newer session of a user takes the seat
-// over, which the end of the old one does not undo.
+// Without a grace a user who disconnects leaves at once, and a newer session of a
+// user takes the seat over, which the end of the old one does not undo.
 func TestSessions(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{})
+	s := startServer(t, room.Rules{}, Options{Grace: -1})
 	watcher, old := s.connect(t, "李四"), s.connect(t, "张三")
 	watcher.say(`{"id":1,"action":"join","room":"42"}`)
 	watcher.hear(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"李四","seat":0}]}`)
@@ -213,7 +218,7 @@ func TestSessions(t *testing.T) {
 }
 
 func TestPingAndSilence(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{PingInterval: 500 * time.Millisecond})
+	s := startServer(t, room.Rules{}, Options{PingInterval: 500 * time.Millisecond, Grace: -1})
 	alive, watcher := s.connect(t, "alive"), s.connect(t, "watcher")
 	watcher.say(`{"id":1,"action":"join","room":"42"}`)
 	watcher.hear(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"watcher","seat":0}]}`)
@@ -310,6 +315,7 @@ func TestErrorsHaveTheirCodes(t *testing.T) {
 		room.ErrFull:                      protocol.CodeRoomFull,
 		room.ErrSeatTaken:                 protocol.CodeSeatTaken,
 		room.ErrNotMember:                 protocol.CodeNotMember,
+		room.ErrDuplicate:                 protocol.CodeDuplicateUser,
 		room.ErrBusy:                      protocol.CodeBusy,
 		room.ErrUnavailable:               protocol.CodeUnavailable,
 		room.ErrUnknown:                   protocol.CodeUnknown,
@@ -331,6 +337,7 @@ func TestBadOptions(t *testing.T) {
 	for name, opts := range map[string]Options{
 		"MaxConnections": {MaxConnections: -1}, "PingInterval": {PingInterval: -1}, "WriteTimeout": {WriteTimeout: -1},
 		"HandshakeTimeout": {HandshakeTimeout: -1}, "LeaveTimeout": {LeaveTimeout: -1},
+		"MaxRooms": {MaxRooms: -1},
 	} {
 		if _, err := New(s.rooms, opts); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
@@ -339,4 +346,16 @@ func TestBadOptions(t *testing.T) {
 	if _, err := New(nil, Options{}); err == nil || !strings.Contains(err.Error(), "rooms") {
 		t.Errorf("rooms: %v", err)
 	}
+}
+
+// A client that has nothing to say stays connected, by its pongs, for as long as it
+// likes; the pings may be further apart than a write may take.
+func TestAQuietClientStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		s := startInBubble(t, mini, room.Rules{}, Options{WriteTimeout: time.Second, PingInterval: 30 * time.Second})
+		v := s.connect(t, "a")
+		time.Sleep(10 * time.Minute)
+		v.quiet()
+	})
 }

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -42,8 +43,8 @@ func (c *conn) write() {
 		default:
 			select {
 			case <-c.out.wake:
-			case <-ping.C:
-				err = c.ws.WriteControl(websocket.PingMessage, nil, deadline)
+			case <-ping.C: // maybe long after deadline
+				err = c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(timeout))
 			}
 		}
 		if err != nil {
@@ -64,7 +65,7 @@ func (c *conn) writeEvents(events []*room.Event) error {
 		}
 		var err error
 		if n == 1 {
-			err = c.ws.WritePreparedMessage(prepared(events[0]))
+			err = c.ws.WritePreparedMessage(sharedBy(events[0]).frame())
 		} else {
 			err = c.ws.WriteMessage(websocket.TextMessage, merged(events[:n]))
 		}
@@ -80,20 +81,42 @@ func follows(e, before *room.Event) bool {
 	return e.Snapshot == nil && before.Snapshot == nil && e.Epoch == before.Epoch && e.From == before.Version
 }
 
-// prepared returns the frame of an event, encoded once for all who get it.
-func prepared(e *room.Event) *websocket.PreparedMessage {
+// shared is what is made of an event once for all who are told, each when it is
+// first asked for.
+type shared struct {
+	frame func() *websocket.PreparedMessage
+	users func() map[string]struct{} // of a snapshot
+}
+
+func sharedBy(e *room.Event) *shared {
 	return e.Shared(func() any {
-		frame := merged([]*room.Event{e})
-		if e.Snapshot != nil {
-			frame = protocol.AppendEvent(nil, &protocol.Event{
-				Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version,
-				Count: e.Snapshot.Count(), Users: seated(e.Snapshot.Users()),
-			})
+		return &shared{
+			frame: sync.OnceValue(func() *websocket.PreparedMessage { return prepare(e) }),
+			users: sync.OnceValue(func() map[string]struct{} { return usersOf(e) }),
 		}
-		// Its only error is that of an unknown message type.
-		m, _ := websocket.NewPreparedMessage(websocket.TextMessage, frame)
-		return m
-	}).(*websocket.PreparedMessage)
+	}).(*shared)
+}
+
+// prepare returns the frame of an event.
+func prepare(e *room.Event) *websocket.PreparedMessage {
+	frame := merged([]*room.Event{e})
+	if e.Snapshot != nil {
+		frame = protocol.AppendEvent(nil, &protocol.Event{
+			Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version,
+			Count: e.Snapshot.Count(), Users: seated(e.Snapshot.Users()),
+		})
+	}
+	// Its only error is that of an unknown message type.
+	m, _ := websocket.NewPreparedMessage(websocket.TextMessage, frame)
+	return m
+}
+
+func usersOf(e *room.Event) map[string]struct{} {
+	set := make(map[string]struct{}, e.Snapshot.Count())
+	for _, u := range e.Snapshot.Users() {
+		set[u.User] = struct{}{}
+	}
+	return set
 }
 
 // merged returns one frame for events that follow each other.

@@ -16,7 +16,7 @@ type config struct {
 	Insecure    bool     `help:"Listen where other machines can reach it. Without authentication every client is believed to be whom it says."`
 	AllowOrigin []string `placeholder:"ORIGIN" help:"Web origin whose pages may connect besides this server's own, such as https://game.example. Repeat it, or * for all."`
 
-	Redis string `default:"embedded" placeholder:"URL" help:"redis://[:password@]host:port[/db], rediss://… for TLS, unix:///path/to/socket, or embedded: inside this process, keeping nothing, for trying it out (default ${default})."`
+	Redis string `default:"embedded" placeholder:"URL" help:"redis://[:password@]host:port[/db], rediss://… for TLS, unix:///path/to/socket, redis+sentinel://host:port,…/master, redis+cluster://host:port,…, or embedded: inside this process, keeping nothing, for trying it out (default ${default})."`
 
 	LockTTL   time.Duration `default:"3s" placeholder:"3s" help:"How long a crashed holder can block a room."`
 	LockPoll  time.Duration `default:"5ms" placeholder:"5ms" help:"Pause between two attempts at a held lock."`
@@ -27,7 +27,7 @@ type config struct {
 
 	Duplicate string        `default:"replace" enum:"replace,reject" placeholder:"replace" help:"What happens when a user joins a room with a second connection: replace closes the first one (4001), reject refuses the second."`
 	Grace     time.Duration `default:"10s" placeholder:"10s" help:"How long the user of a lost connection, or of a node that has gone, keeps the seats. 0 frees them at once."`
-	NodeTTL   time.Duration `default:"5s" placeholder:"5s" help:"How long a node that has stopped is taken to be alive. Not shorter than --lock-ttl."`
+	NodeTTL   time.Duration `placeholder:"5s" help:"How long a node that has stopped is taken to be alive: 5s, or --lock-ttl if that is longer."`
 	Replicas  int           `default:"0" placeholder:"0" help:"How many replicas of Redis must have an action before it is acknowledged."`
 
 	LogLevel  string `default:"info" enum:"trace,debug,info,warn,error" placeholder:"info" help:"One of ${enum}."`
@@ -58,7 +58,7 @@ func (c *config) Validate() error {
 	for _, f := range []struct {
 		flag  string
 		value time.Duration
-	}{{"lock-ttl", c.LockTTL}, {"lock-poll", c.LockPoll}, {"lock-wait", c.LockWait}, {"node-ttl", c.NodeTTL}} {
+	}{{"lock-ttl", c.LockTTL}, {"lock-poll", c.LockPoll}, {"lock-wait", c.LockWait}} {
 		if f.value <= 0 {
 			return fmt.Errorf("--%s is %v, it must be more than zero", f.flag, f.value)
 		}
@@ -66,7 +66,7 @@ func (c *config) Validate() error {
 	if c.MaxBatch < 1 {
 		return fmt.Errorf("--max-batch is %d, it must be at least 1", c.MaxBatch)
 	}
-	if c.NodeTTL < c.LockTTL {
+	if c.NodeTTL != 0 && c.NodeTTL < c.LockTTL {
 		return fmt.Errorf("--node-ttl is %v, it must not be shorter than --lock-ttl (%v)", c.NodeTTL, c.LockTTL)
 	}
 	if c.Grace < 0 {

@@ -51,7 +51,7 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 		Insecure: cfg.Insecure,
 		Redis:    db,
 		Room:     cfg.rooms(),
-		Serve:    transport.Options{AllowOrigins: cfg.AllowOrigin},
+		Serve:    transport.Options{AllowOrigins: cfg.AllowOrigin, Grace: cfg.grace()},
 		Log:      log,
 	})
 	if err != nil {

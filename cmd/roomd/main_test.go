@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -121,6 +120,7 @@ func TestEnvironment(t *testing.T) {
 // process is a roomd of its own.
 type process struct {
 	t    *testing.T
+	addr string
 	args []string
 	cmd  *exec.Cmd
 }
@@ -169,16 +169,8 @@ func TestRestartsUnderLoadLoseNothing(t *testing.T) {
 			server := redistest.Start(t)
 			var nodes []*process
 			var targets []string
-			for range 2 {
-				l, err := net.Listen("tcp", "127.0.0.1:0")
-				if err != nil {
-					t.Fatal(err)
-				}
-				addr := l.Addr().String()
-				l.Close()
-				p := &process{t: t, args: []string{"--listen", addr, "--redis", server.URL()}}
-				p.start()
-				nodes, targets = append(nodes, p), append(targets, "ws://"+addr+"/ws")
+			for _, p := range launch(t, 2, server.URL()) {
+				nodes, targets = append(nodes, p), append(targets, "ws://"+p.addr+"/ws")
 			}
 			restarts := 0
 			r, err := loadtest.Run(t.Context(), loadtest.Config{

@@ -73,6 +73,17 @@ func (c *Client) Users(ctx context.Context, room string) (*protocol.Reply, error
 	return c.request(ctx, &protocol.Request{Action: protocol.ActionUsers, Room: room})
 }
 
+// Watch is like Users, and the room's events follow from then on, without joining it.
+func (c *Client) Watch(ctx context.Context, room string) (*protocol.Reply, error) {
+	return c.request(ctx, &protocol.Request{Action: protocol.ActionWatch, Room: room})
+}
+
+// Unwatch ends Watch, also if the user does not watch. A member goes on getting the room's events.
+// Replies and errors are as for Join; the reply has no list.
+func (c *Client) Unwatch(ctx context.Context, room string) (*protocol.Reply, error) {
+	return c.request(ctx, &protocol.Request{Action: protocol.ActionUnwatch, Room: room})
+}
+
 func (c *Client) request(ctx context.Context, req *protocol.Request) (*protocol.Reply, error) {
 	reply, err := c.roundTrip(ctx, req)
 	if err != nil {

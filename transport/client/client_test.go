@@ -34,6 +34,10 @@ func TestRequests(t *testing.T) {
 			protocol.Request{ID: 3, Action: "leave", Room: "42"}},
 		{"users", func() (*protocol.Reply, error) { return c.Users(t.Context(), "42") },
 			protocol.Request{ID: 4, Action: "users", Room: "42"}},
+		{"watch", func() (*protocol.Reply, error) { return c.Watch(t.Context(), "42") },
+			protocol.Request{ID: 5, Action: "watch", Room: "42"}},
+		{"unwatch", func() (*protocol.Reply, error) { return c.Unwatch(t.Context(), "42") },
+			protocol.Request{ID: 6, Action: "unwatch", Room: "42"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

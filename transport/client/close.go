@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"roomd/transport/protocol"
 )
 
 // ErrClosed is what every [CloseError] is: the connection has ended.
@@ -36,6 +38,18 @@ func (e *CloseError) Error() string {
 		return fmt.Sprintf("%v with code %d", ErrClosed, e.Code)
 	}
 	return fmt.Sprintf("%v with code %d: %s", ErrClosed, e.Code, e.Text)
+}
+
+// Reconnect reports whether connecting again makes sense: to another node or after a moment, since
+// the server closes many connections when it restarts. It does not when a newer session of the user
+// took over, when the user was not believed, or when the client did what no client should.
+func (e *CloseError) Reconnect() bool {
+	switch e.Code {
+	case protocol.CloseGoingAway, protocol.CloseRestart, protocol.CloseTooSlow, protocol.CloseTooMany,
+		websocket.CloseAbnormalClosure, websocket.CloseInternalServerErr:
+		return true
+	}
+	return false
 }
 
 // Unwrap returns ErrClosed, and what broke the connection if the server did not close it.

@@ -225,3 +225,16 @@ func TestCloseCodeOutlivesFailedWrite(t *testing.T) {
 		close(finish)
 	})
 }
+
+func TestWhenToReconnect(t *testing.T) {
+	for code, want := range map[int]bool{
+		protocol.CloseGoingAway: true, protocol.CloseRestart: true, protocol.CloseTooSlow: true, protocol.CloseTooMany: true,
+		websocket.CloseAbnormalClosure: true, websocket.CloseNormalClosure: false,
+		protocol.CloseReplaced: false, protocol.CloseUnauthorized: false,
+		protocol.CloseNotText: false, protocol.CloseNotUTF8: false, protocol.CloseTooBig: false,
+	} {
+		if got := (&CloseError{Code: code}).Reconnect(); got != want {
+			t.Errorf("%d: %t", code, got)
+		}
+	}
+}

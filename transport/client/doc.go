@@ -7,8 +7,9 @@
 // the connection, whichever comes first. In the last two cases nobody can say from here whether
 // the server did what was asked: ask for the users, or join again, which is no error.
 //
-// It does not connect again by itself, because what to do then is for the game to decide: the
-// close code in a [CloseError] says whether it makes sense. It keeps no copy of a room either, and
+// It does not connect again by itself, because what to do then is for the game to decide:
+// [CloseError.Reconnect] says whether it makes sense. Who joins again within the server's grace
+// keeps the seats. It keeps no copy of a room either, and
 // passes events on as they come.
 //
 // Two goroutines run for each Client, one that reads and one that writes. Both have ended when

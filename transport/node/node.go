@@ -38,7 +38,7 @@ type Config struct {
 
 	Redis *redisurl.DB
 	Room  room.Options
-	Serve transport.Options
+	Serve transport.Options // its Duplicate is taken from Room
 
 	// Log takes what an operator should know, also for Room and Serve. The zero
 	// value is silent.
@@ -65,9 +65,13 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		return nil, err
 	}
 	cfg.Room.Log, cfg.Serve.Log = cfg.Log, cfg.Log
+	cfg.Serve.Duplicate = cfg.Room.Rules.Duplicate
 	n := &Node{client: cfg.Redis.NewClient(), failed: make(chan error, 1)}
 	defer func() {
 		if err != nil {
+			if n.rooms != nil {
+				_ = n.rooms.Close(context.WithoutCancel(ctx))
+			}
 			_ = n.client.Close()
 		}
 	}()

@@ -21,6 +21,8 @@ func TestDecodeRequestAccepts(t *testing.T) {
 			Request{ID: 2, Action: "join", Room: "42", Seat: ptr(65535)}},
 		{"leave", `{"id":3,"action":"leave","room":"42"}`, Request{ID: 3, Action: "leave", Room: "42"}},
 		{"users", `{"id":4,"action":"users","room":"42"}`, Request{ID: 4, Action: "users", Room: "42"}},
+		{"watch", `{"id":5,"action":"watch","room":"42"}`, Request{ID: 5, Action: "watch", Room: "42"}},
+		{"unwatch", `{"id":6,"action":"unwatch","room":"42"}`, Request{ID: 6, Action: "unwatch", Room: "42"}},
 		{"id 0", `{"id":0,"action":"users","room":"42"}`, Request{Action: "users", Room: "42"}},
 		{"largest id", `{"id":9007199254740991,"action":"users","room":"42"}`,
 			Request{ID: 9007199254740991, Action: "users", Room: "42"}},
@@ -134,6 +136,7 @@ func TestDecodeRequestRefuses(t *testing.T) {
 		{"seat fraction", `{"id":1,"action":"join","room":"42","seat":1.5}`, 1, CodeBadRequest, seatRange + "1.5"},
 		{"seat string", `{"id":1,"action":"join","room":"42","seat":"2"}`, 1, CodeBadRequest, seatRange + "a string"},
 		{"seat with leave", `{"id":1,"action":"leave","room":"42","seat":2}`, 1, CodeBadRequest, "seat: only goes with join"},
+		{"seat with watch", `{"seat":0,"id":1,"action":"watch","room":"42"}`, 1, CodeBadRequest, "seat: only goes with join"},
 		{"seat with users", `{"seat":0,"id":1,"action":"users","room":"42"}`, 1, CodeBadRequest, "seat: only goes with join"},
 
 		// Names.

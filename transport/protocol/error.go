@@ -59,11 +59,12 @@ func NewError(code, format string, args ...any) *Error {
 
 // Retryable reports whether a request refused with that code may succeed when it is sent again
 // soon, unchanged and without anybody's doing. A full room or a taken seat is for the player to
-// decide about. CodeUnknown is not among them either: the action may have been done already, so ask
+// decide about. CodeDuplicateUser is retryable because the other session may be the user's own from
+// before the network broke, which the server has yet to notice: it does within two ping intervals. CodeUnknown is not among them either: the action may have been done already, so ask
 // for the users first. Codes this package does not know are not retryable.
 func Retryable(code string) bool {
 	switch code {
-	case CodeRateLimited, CodeBusy, CodeUnavailable:
+	case CodeRateLimited, CodeBusy, CodeUnavailable, CodeDuplicateUser:
 		return true
 	}
 	return false

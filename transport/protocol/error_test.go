@@ -17,7 +17,7 @@ func TestRetryable(t *testing.T) {
 		{ErrUnauthorized, "unauthorized", false},
 		{ErrRoomFull, "room_full", false},
 		{ErrSeatTaken, "seat_taken", false},
-		{ErrDuplicateUser, "duplicate_user", false},
+		{ErrDuplicateUser, "duplicate_user", true},
 		{ErrNotMember, "not_member", false},
 		{ErrRateLimited, "rate_limited", true},
 		{ErrBusy, "busy", true},

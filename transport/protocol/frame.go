@@ -41,8 +41,8 @@ type Reply struct {
 	Seat *int
 	// Count is the number of members after the action.
 	Count int
-	// Users are the members, for join and users. Nil leaves the list out, as the answer to a
-	// leave does; the list of an empty room must be empty but not nil.
+	// Users are the members, for join, users and watch. Nil leaves the list out, as the answers to
+	// leave and unwatch do; the list of an empty room must be empty but not nil.
 	Users []Seated
 	// List, if not nil, is what AppendUsers made of Users, and is written instead.
 	List []byte

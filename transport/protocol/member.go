@@ -109,6 +109,10 @@ func (d *decoder) readAction(value jsontext.Value) {
 		d.req.Action = ActionLeave
 	case ActionUsers:
 		d.req.Action = ActionUsers
+	case ActionWatch:
+		d.req.Action = ActionWatch
+	case ActionUnwatch:
+		d.req.Action = ActionUnwatch
 	default:
 		d.badAction = NewError(CodeUnknownAction, "unknown action %s", excerpt(string(action)))
 	}

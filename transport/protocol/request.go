@@ -11,6 +11,9 @@ const (
 	ActionJoin  = "join"  // become a member of a room, and get its events
 	ActionLeave = "leave" // stop being one
 	ActionUsers = "users" // read who is in a room, without joining
+
+	ActionWatch   = "watch"   // get a room's events without joining, from the list in the reply on
+	ActionUnwatch = "unwatch" // stop that; a member goes on getting them
 )
 
 // Bounds of a request's numbers, both inclusive.

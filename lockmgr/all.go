@@ -59,7 +59,7 @@ func (m *Manager) inOrder(names []string) []string {
 
 // oneSlot reports whether a script may touch all those locks.
 func (m *Manager) oneSlot(names []string) bool {
-	if !m.cluster {
+	if m.cluster == nil {
 		return true
 	}
 	first := hashTag(m.Key(names[0]))

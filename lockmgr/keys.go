@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 )
 
 // suffixes make the keys that stand beside a lock's own.
@@ -31,7 +30,7 @@ func (m *Manager) checkName(name string) error {
 		return fmt.Errorf("lockmgr: name is %d bytes long, at most %d are allowed: %w", len(name), MaxName, ErrInvalid)
 	case slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(name, s) }):
 		return fmt.Errorf("lockmgr: name %q ends like a key of another lock (%s): %w", name, strings.Join(suffixes, " "), ErrInvalid)
-	case m.cluster && strings.ContainsAny(name, "{}") && hashTag(name) == "":
+	case m.cluster != nil && strings.ContainsAny(name, "{}") && hashTag(name) == "":
 		return fmt.Errorf("lockmgr: name %q holds braces that are no hash tag: %w", name, ErrInvalid)
 	}
 	return nil
@@ -53,7 +52,7 @@ func hashTag(key string) string {
 // On Redis Cluster the name is put into braces, unless it has a hash tag of its
 // own, so that all keys of a lock share a slot.
 func (m *Manager) Key(name string) string {
-	if m.cluster && hashTag(name) == "" {
+	if m.cluster != nil && hashTag(name) == "" {
 		return m.opts.Prefix + "{" + name + "}"
 	}
 	return m.opts.Prefix + name
@@ -69,9 +68,4 @@ func (m *Manager) Keys(name string) []string {
 // wakeChannel is where this process is told that it is the turn of a token of its.
 func (m *Manager) wakeChannel(name string) string {
 	return m.Key(name) + ":Wake:" + hex.EncodeToString(m.node[:])
-}
-
-func isCluster(client redis.UniversalClient) bool {
-	_, ok := client.(*redis.ClusterClient)
-	return ok
 }

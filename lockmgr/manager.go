@@ -29,9 +29,9 @@ const (
 type Manager struct {
 	client  redis.UniversalClient
 	opts    Options
-	cluster bool
+	cluster *redis.ClusterClient // the client, if it is of a Redis Cluster
 	node    [4]byte              // begins the UUID of every token
-	pipe    *redis.AutoPipeliner // nil unless requests share round trips
+	pipe    *redis.AutoPipeliner // nil unless requests share round trips, to one server
 	lockAt  []any                // what every script that is built on Lua has first: the arguments of lock_at
 	hub     *pubsub.Hub
 	ownHub  bool
@@ -62,23 +62,23 @@ func New(client redis.UniversalClient, opts Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		client:  client,
-		opts:    opts,
-		cluster: isCluster(client),
-		hub:     opts.Hub,
-		lines:   make(map[string]*line),
+		client: client,
+		opts:   opts,
+		hub:    opts.Hub,
+		lines:  make(map[string]*line),
 	}
 	id := uuid.New()
 	copy(m.node[:], id[:])
-	if opts.Pipelined {
-		pipe, err := client.AsyncAutoPipelineWithOptions(pipelining())
+	m.cluster, _ = client.(*redis.ClusterClient)
+	if opts.Pipelined && m.cluster == nil {
+		pipe, err := client.AsyncAutoPipelineWithOptions(pipelining)
 		if err != nil {
 			return nil, fmt.Errorf("lockmgr: %w", err)
 		}
 		m.pipe = pipe
 	}
 	publish := "PUBLISH"
-	if m.cluster {
+	if m.cluster != nil {
 		publish = "SPUBLISH"
 	}
 	m.lockAt = []any{publish, opts.Claim.Milliseconds()}
@@ -225,7 +225,7 @@ func (m *Manager) clean(name, token string) {
 	// Not a caller's context: that one has ended.
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
-	_ = m.eval(ctx, leaveScript, m.Keys(name), []any{token}).Err()
+	_ = m.run(ctx, leaveScript, m.Keys(name), []any{token}).Err()
 }
 
 // ended returns why a caller need not wait any more, or nil.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -241,7 +242,7 @@ func contend(t *testing.T, client func() redis.UniversalClient, name string, for
 }
 
 func TestCluster(t *testing.T) {
-	cluster := redistest.StartCluster(t)
+	cluster := redistest.StartCluster(t, "--cluster-require-full-coverage", "no")
 	client := cluster.Client()
 	t.Run("keys share a slot", func(t *testing.T) {
 		m := newManager(t, client, Options{})
@@ -304,6 +305,97 @@ func TestCluster(t *testing.T) {
 		mustRelease(t, lock)
 		mustRelease(t, <-next)
 		contend(t, func() redis.UniversalClient { return cluster.Client() }, "moving", false, func() { cluster.Move(m.Key("moving")) })
+	})
+	t.Run("many slots move", func(t *testing.T) {
+		m := newManager(t, cluster.Client(), Options{Pipelined: true})
+		count := redis.NewScript(Lua + `return redis.call('INCR', KEYS[4])`)
+		var done [9]atomic.Int64
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		for i := range done {
+			name := fmt.Sprint("many-", i)
+			for range 4 {
+				wg.Go(func() {
+					for {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						if err := m.Run(t.Context(), count, name, []string{m.Key(name) + ":N"}).Err(); err != nil {
+							t.Error(err)
+							return
+						}
+						done[i].Add(1)
+					}
+				})
+			}
+		}
+		// wait waits until each of some has had more answers.
+		wait := func(names ...int) {
+			for _, i := range names {
+				for enough := done[i].Load() + 10; done[i].Load() < enough && !t.Failed(); {
+					runtime.Gosched()
+				}
+			}
+		}
+		for round := range 3 {
+			var names []int
+			for i := range done {
+				names = append(names, (round+i)%len(done))
+			}
+			wait(names...)
+			moving, staying := names[:5], names[5:]
+			// Keys are here, are there, and are in between, all in one batch.
+			for _, move := range []func(key string){cluster.BeginMove, cluster.MoveKeys, cluster.FinishMove} {
+				for _, i := range moving {
+					move(m.Key(fmt.Sprint("many-", i)))
+					wait(staying...)
+				}
+			}
+		}
+		close(stop)
+		wg.Wait()
+	})
+	t.Run("a master hangs, and the locks of others do not", func(t *testing.T) {
+		m := newManager(t, cluster.Client(), Options{Pipelined: true})
+		stuck := cluster.Owner(m.Key("stuck"))
+		var free string
+		for i := 0; free == ""; i++ {
+			if name := fmt.Sprint("free-", i); cluster.Owner(m.Key(name)) != stuck {
+				free = name
+			}
+		}
+		mustRelease(t, mustAcquire(t, m, "stuck"))
+		mustRelease(t, mustAcquire(t, m, free))
+		stuck.Pause()
+		defer cluster.WaitReady()
+		defer stuck.Resume()
+		// Those who are stuck try again and again, and would fill every pipeline there is.
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		hanging, end := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				for hanging.Err() == nil {
+					if lock, err := m.Acquire(hanging, "stuck"); err == nil {
+						_ = lock.Release(ctx)
+					}
+				}
+			})
+		}
+		for range 1000 {
+			lock, err := m.Acquire(ctx, free)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lock.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		end()
+		wg.Wait()
 	})
 }
 

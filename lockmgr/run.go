@@ -2,6 +2,7 @@ package lockmgr
 
 import (
 	"context"
+	"errors"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -10,8 +11,9 @@ import (
 // arguments come before those given, so that yours begin at KEYS[4] and ARGV[3].
 //
 // While a slot moves from one master of a Redis Cluster to another, the keys of a
-// lock may be here and there, and Redis refuses to touch them (TRYAGAIN). Run then
-// asks again until they are together, or ctx ends.
+// lock may be here and there, and Redis refuses to touch them (TRYAGAIN), or sends
+// the client to and fro until that gives up (ASK, MOVED). Run then asks again until
+// they are together, or ctx ends.
 func (m *Manager) Run(ctx context.Context, script *redis.Script, name string, keys []string, args ...any) *redis.Cmd {
 	return m.run(ctx, script, append(m.Keys(name), keys...), args)
 }
@@ -20,7 +22,8 @@ func (m *Manager) Run(ctx context.Context, script *redis.Script, name string, ke
 func (m *Manager) run(ctx context.Context, script *redis.Script, keys []string, args []any) *redis.Cmd {
 	for {
 		reply := m.eval(ctx, script, keys, args)
-		if !redis.IsTryAgainError(reply.Err()) || pause(ctx, m.opts.Poll) != nil {
+		err := reply.Err()
+		if !redis.IsTryAgainError(err) && !redirected(err) || pause(ctx, m.opts.Poll) != nil {
 			return reply
 		}
 	}
@@ -37,7 +40,7 @@ func (m *Manager) eval(ctx context.Context, script *redis.Script, keys []string,
 	all = append(append(all, m.lockAt...), args...)
 	cmd := redis.NewCmd(ctx, all...)
 	cmd.SetFirstKeyPos(3)
-	err := m.process(ctx, cmd)
+	err := m.process(ctx, keys[0], cmd)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return failed(ctx) // the pipeline may still be writing to cmd
@@ -47,13 +50,63 @@ func (m *Manager) eval(ctx context.Context, script *redis.Script, keys []string,
 	return cmd
 }
 
-// process sends a command, together with others if the Manager is Pipelined. When
-// ctx ended cmd must not be looked at.
-func (m *Manager) process(ctx context.Context, cmd redis.Cmder) error {
-	if m.pipe == nil {
+// process sends a command about key, together with others if the Manager is
+// Pipelined. When ctx ended cmd must not be looked at.
+func (m *Manager) process(ctx context.Context, key string, cmd redis.Cmder) error {
+	pipe := m.pipeTo(ctx, key)
+	if pipe == nil {
 		return m.client.Process(ctx, cmd)
 	}
-	return m.pipe.Submit(ctx, cmd).WaitContext(ctx)
+	err := pipe.Submit(ctx, cmd).WaitContext(ctx)
+	if m.cluster == nil || ctx.Err() != nil || !misdirected(err) {
+		return err
+	}
+	m.cluster.ReloadState(ctx) // its replica may be the master now; by itself the client looks once a minute
+	again := make(chan error, 1)
+	if !m.background(func() { again <- m.cluster.Process(ctx, cmd) }) {
+		return m.cluster.Process(ctx, cmd)
+	}
+	select {
+	case err = <-again:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// pipeTo returns what has requests about key share round trips with others, or nil.
+//
+// On Redis Cluster each master has one of its own, and the client of the cluster
+// takes over what did not get through there. go-redis has one for a whole cluster as
+// well, but there a master that hangs holds up the requests to all others, and while
+// slots move one request may be sent to two servers at once, whose replies then
+// race.
+func (m *Manager) pipeTo(ctx context.Context, key string) *redis.AutoPipeliner {
+	if m.cluster == nil || !m.opts.Pipelined {
+		return m.pipe
+	}
+	master, err := m.cluster.MasterForKey(ctx, key)
+	if err != nil {
+		return nil
+	}
+	pipe, err := master.AsyncAutoPipelineWithOptions(pipelining)
+	if err != nil {
+		return nil // the server has just left the cluster
+	}
+	return pipe
+}
+
+// misdirected reports whether a server did not answer, or is not the one to ask.
+func misdirected(err error) bool {
+	var reply redis.Error
+	return err != nil && !errors.As(err, &reply) || redirected(err)
+}
+
+// redirected reports whether a server of a Redis Cluster named another one.
+func redirected(err error) bool {
+	_, moved := redis.IsMovedError(err)
+	_, ask := redis.IsAskError(err)
+	return moved || ask
 }
 
 // failed returns a command that ended with its context.
@@ -66,11 +119,9 @@ func failed(ctx context.Context) *redis.Cmd {
 // pipelining says how requests share round trips: as soon as one can be sent it is,
 // and those that come meanwhile go together. They are of different callers, each
 // of whom waits for its reply, so their order does not matter.
-func pipelining() *redis.AutoPipelineOptions {
-	return &redis.AutoPipelineOptions{MaxConcurrentBatches: maxConcurrentBatches, Unordered: true}
-}
+var pipelining = &redis.AutoPipelineOptions{MaxConcurrentBatches: maxConcurrentBatches, Unordered: true}
 
-// maxConcurrentBatches is how many pipelines of one client may be under way.
+// maxConcurrentBatches is how many pipelines to one server may be under way.
 const maxConcurrentBatches = 8
 
 // runUntil is run that returns as soon as ctx is cancelled. go-redis alone sees
@@ -80,7 +131,7 @@ const maxConcurrentBatches = 8
 // The script may then still be carried out. late, if not nil, is called when its
 // reply comes, in a goroutine that Close waits for.
 func (m *Manager) runUntil(ctx context.Context, script *redis.Script, keys []string, args []any, late func()) *redis.Cmd {
-	if m.pipe != nil && late == nil {
+	if m.opts.Pipelined && late == nil {
 		return m.run(ctx, script, keys, args)
 	}
 	replies := make(chan *redis.Cmd, 1)

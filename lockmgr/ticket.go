@@ -85,7 +85,7 @@ func (t *Ticket) Command(name string, script *redis.Script, text string, keys []
 // free, or that it is ours already; a script can tell.
 func (t *Ticket) Try(ctx context.Context) (bool, error) {
 	cmd := redis.NewBoolCmd(ctx, "set", t.keys[0], t.Token(), "px", t.m.opts.TTL.Milliseconds(), "nx")
-	if err := t.m.process(ctx, cmd); err != nil {
+	if err := t.m.process(ctx, t.keys[0], cmd); err != nil {
 		return false, err
 	}
 	return cmd.Val(), nil

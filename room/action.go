@@ -15,6 +15,7 @@ const (
 const (
 	kindDetach Kind = "detach"
 	kindEvict  Kind = "evict"
+	kindRenew  Kind = "renew"
 )
 
 // anySeat is the seat of a join that takes the lowest free one.
@@ -27,6 +28,8 @@ type Action struct {
 	user    string
 	session string
 	seat    int // anySeat, or the one asked for
+
+	again bool // joins only where no other session lives
 
 	node string // of the coordinator that runs it
 	at   int64  // when it did, in ms since 1970
@@ -41,6 +44,14 @@ func Join(user, session string) Action {
 // At asks for one seat, counted from 0, instead of the lowest free one.
 func (a Action) At(seat int) Action {
 	a.seat = seat
+	return a
+}
+
+// Again makes of a join one that brings a session back which may have lost its place
+// unnoticed: if the user has come with another session meanwhile that one stays,
+// whatever the Rules say, and the join fails with [ErrDuplicate].
+func (a Action) Again() Action {
+	a.again = true
 	return a
 }
 
@@ -59,6 +70,12 @@ func Detach(user, session string) Action {
 
 // evict takes all members of a node that has died out of a room.
 func evict(node string) Action { return Action{kind: kindEvict, node: node, seat: anySeat} }
+
+// renew begins a new epoch if the room is still in this one, but at an older version:
+// a failover has lost commits, and what the lost versions were will come again.
+func renew(epoch string, version uint64) Action {
+	return Action{kind: kindRenew, session: epoch, at: int64(version), seat: anySeat}
+}
 
 // check brings the user's name into its normal form, or says which field of the
 // action cannot be used.

@@ -80,6 +80,11 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	}
 	c.requests.New = newRequest
 	c.feeds = newFeeds(hub, c.store, opts.Log)
+	c.feeds.renew = func(ctx context.Context, id, epoch string, version uint64) {
+		if _, err := c.run(ctx, id, renew(epoch, version)); err != nil && ctx.Err() == nil {
+			opts.Log.Warn().Str("room", id).Err(err).Msg("commits were lost; the room's new epoch begins with the next action")
+		}
+	}
 	c.lease = &lease{client: client, ttl: opts.NodeTTL, who: newIdentity(opts.Node)}
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.life, c.kill = context.WithCancel(context.Background())

@@ -109,6 +109,13 @@ func (f *feed) renewed() bool {
 	return f.interrupt()
 }
 
+// behind reports whether a room is an earlier one than what was told of it.
+func (f *feed) behind(r *Room) (epoch string, version uint64, behind bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.epoch, f.version, f.known && r.Epoch == f.epoch && r.Version < f.version
+}
+
 // resume tells a snapshot and then the events that came while it was read. It
 // reports whether they leave yet another gap.
 func (f *feed) resume(s Snapshot) (gap bool) {

@@ -24,6 +24,7 @@ type feeds struct {
 	hub   *pubsub.Hub
 	store *store
 	log   zerolog.Logger
+	renew func(ctx context.Context, id, epoch string, version uint64)
 
 	life context.Context
 	end  context.CancelFunc
@@ -189,6 +190,10 @@ func (fs *feeds) sync() {
 		for _, f := range behind {
 			room, err := fs.store.load(fs.life, f.id)
 			if err == nil {
+				if epoch, version, behind := f.behind(room); behind {
+					// Its event, of a new epoch, brings everybody here up to date.
+					fs.wg.Go(func() { fs.renew(fs.life, f.id, epoch, version) })
+				}
 				fs.sawGap(f, f.resume(room.Snapshot()))
 				continue
 			}

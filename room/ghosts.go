@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // lookForGhosts removes the members of nodes that have died. Any number of nodes may
@@ -73,7 +75,8 @@ func (c *Coordinator) list(ctx context.Context, d *desk, who *identity) error {
 	if d.listed == who {
 		return nil
 	}
-	if err := c.store.client.SAdd(ctx, nodeRoomsKey(who.node), d.id).Err(); err != nil {
+	rooms := nodeRoomsKey(who.node)
+	if err := c.locks.Process(ctx, rooms, redis.NewIntCmd(ctx, "sadd", rooms, d.id)); err != nil {
 		return err
 	}
 	d.listed = who
@@ -82,10 +85,11 @@ func (c *Coordinator) list(ctx context.Context, d *desk, who *identity) error {
 
 // unlist forgets a node in a room where it has no members.
 func (c *Coordinator) unlist(ctx context.Context, id string, who *identity) error {
-	if err := c.store.client.HDel(ctx, c.store.keysOf(id).meta, who.by).Err(); err != nil {
+	meta, rooms := c.store.keysOf(id).meta, nodeRoomsKey(who.node)
+	if err := c.locks.Process(ctx, meta, redis.NewIntCmd(ctx, "hdel", meta, who.by)); err != nil {
 		return err
 	}
-	return c.store.client.SRem(ctx, nodeRoomsKey(who.node), id).Err()
+	return c.locks.Process(ctx, rooms, redis.NewIntCmd(ctx, "srem", rooms, id))
 }
 
 // retire is the last thing that is done at a desk where nothing has happened for a

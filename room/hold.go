@@ -202,7 +202,7 @@ func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, hei
 		for i, r := range batch {
 			outcomes[i] = outcome{}
 			a := r.action
-			if a.kind != kindEvict {
+			if a.kind != kindEvict && a.kind != kindRenew {
 				a.node = who.node
 			}
 			outcomes[i].result.Seat, outcomes[i].err = d.copy.Apply(a, c.opts.Rules)
@@ -212,7 +212,8 @@ func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, hei
 		passed, room, err = c.commit(d, commit)
 		switch {
 		case errors.Is(err, errStale):
-			c.follow(d) // somebody else has written to it
+			c.follow(d) // somebody else has written to it, or a failover has lost something
+			room.wentBack(d.copy.Epoch, d.copy.Version)
 			d.copy = room
 			if mode == modeElided {
 				return nil, false, errLost // better to wait in line than to race

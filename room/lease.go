@@ -62,11 +62,17 @@ func (l *lease) holder() (who *identity, valid bool) {
 // refresh prolongs the lease, or begins one under a new name if it was lost. renewed
 // says that the name has changed.
 func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
+	l.mu.Lock()
+	before := l.until
+	l.mu.Unlock()
 	l.asking.Lock()
 	defer l.asking.Unlock()
 	l.mu.Lock()
-	who, first := l.who, l.until.IsZero()
+	who, first, since := l.who, l.until.IsZero(), l.until
 	l.mu.Unlock()
+	if since.After(before) {
+		return false, nil // somebody else did while we waited
+	}
 	sent := time.Now()
 	if !first {
 		kept, err := l.client.SetXX(ctx, nodeKey(who.node), "1", l.ttl).Result()

@@ -346,3 +346,58 @@ func TestALongLifeLeavesNoTraces(t *testing.T) {
 		}
 	})
 }
+
+// A failover takes the room back to an earlier version. What the lost versions were
+// comes again, so it is another epoch: by the next action, or if there is none by
+// whoever notices.
+func TestAVersionThatGoesBackIsANewEpoch(t *testing.T) {
+	for _, byAction := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			_, rdb := redistest.Mini(t)
+			c := newCoordinator(t, rdb, Options{})
+			var last *Event
+			var mu sync.Mutex
+			stop, err := c.Watch(t.Context(), "42", func(e *Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				last = e
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop()
+			first := mustDo(t, c, "42", Join("a", "s"))
+			old := rdb.HGetAll(t.Context(), "Room:42:Meta").Val()
+			mustDo(t, c, "42", Join("b", "s"))
+			mustDo(t, c, "42", Join("c", "s"))
+			rdb.HDel(t.Context(), "Room:42:Users", "b", "c")
+			rdb.HSet(t.Context(), "Room:42:Meta", old)
+			if byAction {
+				if r := mustDo(t, c, "42", Join("d", "s")); r.Epoch == first.Epoch || r.Version != 2 || describeUsers(r.Users()) != "a@0 d@1" {
+					t.Errorf("%s in epoch %s at version %d", describeUsers(r.Users()), r.Epoch, r.Version)
+				}
+			} else { // the connection for events was lost in the failover
+				c.feeds.mu.Lock()
+				f := c.feeds.rooms["42"]
+				c.feeds.mu.Unlock()
+				c.feeds.sawGap(f, f.interrupt())
+			}
+			time.Sleep(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			if last.Snapshot == nil || last.Epoch == first.Epoch || last.Version != 2 {
+				t.Errorf("by action %v: the last event is %+v", byAction, last)
+			}
+		})
+	}
+}
+
+// A session that comes back unasked does not push out a newer one.
+func TestJoinAgain(t *testing.T) {
+	r := NewRoom("42", "e", 1, map[string]Member{"a": {Seat: 0, Session: "new"}, "b": {Seat: 1, Session: detached + "old"}})
+	for user, want := range map[string]error{"a": ErrDuplicate, "b": nil, "c": nil} {
+		if _, err := r.Apply(Join(user, "mine").Again(), Rules{}); !errors.Is(err, want) {
+			t.Errorf("%s: %v", user, err)
+		}
+	}
+}

@@ -112,6 +112,7 @@ type Room struct {
 	size    int          // members at the last Commit or Revert
 	changes []wireChange // since the last Commit or Revert
 	before  []former     // by which Revert undoes them, in order
+	renewed bool         // the next Commit begins a new epoch
 }
 
 // former is a user's place before a change.
@@ -148,6 +149,9 @@ func (r *Room) Apply(a Action, rules Rules) (seat int, err error) {
 		return r.detach(a)
 	case kindEvict:
 		return r.evict(a), nil
+	case kindRenew:
+		r.wentBack(a.session, uint64(a.at))
+		return 0, nil
 	}
 	return r.join(a, rules)
 }
@@ -155,7 +159,7 @@ func (r *Room) Apply(a Action, rules Rules) (seat int, err error) {
 func (r *Room) join(a Action, rules Rules) (int, error) {
 	if m, ok := r.members[a.user]; ok {
 		live := !strings.HasPrefix(m.Session, detached) && m.Session != a.session
-		if live && rules.Duplicate == Reject {
+		if live && (rules.Duplicate == Reject || a.again) {
 			return 0, &refusal{ErrDuplicate, fmt.Sprintf("%s is in room %s with another session", a.user, r.ID)}
 		}
 		if m.Session != a.session || m.Node != a.node {
@@ -246,7 +250,15 @@ func (r *Room) remove(user string) {
 }
 
 // Changed reports whether the actions applied so far have changed anything.
-func (r *Room) Changed() bool { return len(r.changes) > 0 }
+func (r *Room) Changed() bool { return len(r.changes) > 0 || r.renewed }
+
+// wentBack has the next Commit begin a new epoch if this room is an earlier one than
+// that which was known.
+func (r *Room) wentBack(epoch string, version uint64) {
+	if r.Epoch == epoch && r.Version < version {
+		r.renewed = true
+	}
+}
 
 // Changes returns what players are told of the actions applied so far.
 func (r *Room) Changes() []Change {
@@ -280,7 +292,7 @@ func (r *Room) Revert() {
 }
 
 func (r *Room) settle() {
-	r.changes, r.before, r.size = r.changes[:0], r.before[:0], len(r.members)
+	r.changes, r.before, r.size, r.renewed = r.changes[:0], r.before[:0], len(r.members), false
 }
 
 // follow brings the room from the version before an event to the event's. It

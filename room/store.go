@@ -185,7 +185,7 @@ const modeArg = 13 // the index of the mode among a commit's arguments
 func (s *store) prepare(r *Room, k keys, who *identity, token, heir, mode string) *commit {
 	epoch, version := standing(r)
 	c := &commit{id: r.ID, keys: k, epoch: epoch}
-	if epoch == "" {
+	if epoch == "" || r.renewed {
 		c.epoch = newName()
 	}
 	var event []byte

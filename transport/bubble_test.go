@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr/embedded"
 	"roomd/lockmgr/redistest"
@@ -53,17 +54,20 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 // bubbleServer is a node in a bubble, with a coordinator of its own.
 type bubbleServer struct {
 	*Server
+	redis *redis.Client
 	rooms *room.Coordinator
 	hook  *hookedRooms
 	pipes *pipes
 }
 
 // hookedRooms lets a test see to it what becomes of an action: before, if not nil,
-// is called for each; an error from it is the action's.
+// is called for each, and an error from it is the action's; after is called when it
+// is done, and the caller does not know it yet.
 type hookedRooms struct {
 	Rooms
 	mu     sync.Mutex
 	before func(ctx context.Context, a room.Action) error // guarded by mu
+	after  func(a room.Action)                            // guarded by mu
 }
 
 func (r *hookedRooms) set(before func(ctx context.Context, a room.Action) error) {
@@ -74,19 +78,37 @@ func (r *hookedRooms) set(before func(ctx context.Context, a room.Action) error)
 
 func (r *hookedRooms) Do(ctx context.Context, id string, a room.Action) (room.Result, error) {
 	r.mu.Lock()
-	before := r.before
+	before, after := r.before, r.after
 	r.mu.Unlock()
 	if before != nil {
 		if err := before(ctx, a); err != nil {
 			return room.Result{}, err
 		}
 	}
+	if after != nil {
+		defer after(a)
+	}
 	return r.Rooms.Do(ctx, id, a)
+}
+
+// throwOutOnce has a taken out of room 42 through the other node when an action is
+// done, and everybody told.
+func (r *hookedRooms) throwOutOnce(t *testing.T, first, second *bubbleServer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.after = func(room.Action) {
+		r.mu.Lock()
+		r.after = nil
+		r.mu.Unlock()
+		throwOut(t, first, second)
+		time.Sleep(time.Second)
+	}
 }
 
 func startInBubble(t *testing.T, mini *embedded.Redis, rules room.Rules, opts Options) *bubbleServer {
 	t.Helper()
-	rooms, err := room.New(redistest.MiniClient(t, mini), room.Options{Rules: rules})
+	rdb := redistest.MiniClient(t, mini)
+	rooms, err := room.New(rdb, room.Options{Rules: rules})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +128,7 @@ func startInBubble(t *testing.T, mini *embedded.Redis, rules room.Rules, opts Op
 		_ = web.Shutdown(ctx)
 		_ = rooms.Close(ctx)
 	})
-	return &bubbleServer{s, rooms, hook, p}
+	return &bubbleServer{s, rdb, rooms, hook, p}
 }
 
 // visitor is a client in a bubble. It reads all the time, as net.Pipe has no buffer.

@@ -163,7 +163,13 @@ func TestShutdownEndsTheGrace(t *testing.T) {
 		waiting := first.connect(t, "waits in another room")
 		waiting.say(`{"id":1,"action":"join","room":"43"}`)
 		waiting.hear(`{"id":1,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"waits in another room","seat":0}]}`)
-		first.hook.set(func(context.Context, room.Action) error { return room.ErrUnavailable })
+		leave := room.Leave("waits in another room", first.session(t, "waits in another room"))
+		first.hook.set(func(_ context.Context, action room.Action) error {
+			if action == leave {
+				return room.ErrUnavailable
+			}
+			return nil
+		})
 		waiting.cut()
 		time.Sleep(5 * time.Second)
 		a.cut()

@@ -83,7 +83,7 @@ func (c *conn) heal(ctx context.Context, p *presence) {
 	for {
 		c.mu.Lock()
 		because := p.lost
-		action := room.Join(c.user, c.session)
+		action := room.Join(c.user, c.session).Again()
 		if !anySeat {
 			action = action.At(p.seat)
 		}

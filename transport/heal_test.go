@@ -3,11 +3,13 @@ package transport
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -141,7 +143,7 @@ func TestALeaveEndsTheRejoin(t *testing.T) {
 	t.Run("between two attempts", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			first, second, a, b := twoNodes(t, room.Rules{}, Options{})
-			join := room.Join("a", first.session(t, "a")).At(1)
+			join := room.Join("a", first.session(t, "a")).At(1).Again()
 			first.hook.set(func(_ context.Context, action room.Action) error {
 				if action == join {
 					return room.ErrUnavailable
@@ -164,7 +166,7 @@ func TestALeaveEndsTheRejoin(t *testing.T) {
 	})
 	t.Run("while it is written", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 			entered := make(chan struct{})
 			first.hook.set(func(ctx context.Context, action room.Action) error {
 				if action != room.Leave("a", first.session(t, "a")) {
@@ -180,7 +182,6 @@ func TestALeaveEndsTheRejoin(t *testing.T) {
 			if got := second.members(t, "42"); got != "b" {
 				t.Errorf("a has left, and in the room are %q", got)
 			}
-			b.hear(aGoes)
 		})
 	})
 }
@@ -210,6 +211,73 @@ func TestAJoinEndsTheRejoin(t *testing.T) {
 		a.quiet()
 		if n := attempts.Load() - before; n != 0 {
 			t.Errorf("%d attempts after a successful join", n)
+		}
+	})
+}
+
+// What takes a member out again before its join is known to be done is not missed.
+func TestTakenOutBeforeTheReply(t *testing.T) {
+	t.Run("of a join", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			mini, _ := redistest.Mini(t)
+			first, second := startInBubble(t, mini, room.Rules{}, Options{}), startInBubble(t, mini, room.Rules{}, Options{})
+			a := first.connect(t, "a")
+			first.hook.throwOutOnce(t, first, second)
+			a.say(joinOf42)
+			a.wait(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`, time.Minute)
+			time.Sleep(time.Minute) // it hears of both, in one frame or in two
+			if s, err := second.rooms.Read(t.Context(), "42"); err != nil || fmt.Sprint(s.Users()) != "[{a 0}]" || s.Version != 3 {
+				t.Errorf("the room holds %v at version %d, %v", s.Users(), s.Version, err)
+			}
+		})
+	})
+	t.Run("of a rejoin", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			first, second, _, b := twoNodes(t, room.Rules{}, Options{})
+			first.hook.throwOutOnce(t, first, second)
+			throwOut(t, first, second)
+			b.hear(aGoes)
+			b.hear(aReturns)
+			b.hear(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"leave","user":"a","seat":1}]}`)
+			b.wait(`{"event":"changes","room":"42","version":6,"from":5,"changes":[{"type":"join","user":"a","seat":1}]}`, time.Minute)
+		})
+	})
+}
+
+// Who asked to leave is not brought back, also if nobody can say yet whether it did.
+func TestALeaveWithUnknownOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+		first.hook.set(func(context.Context, room.Action) error { return room.ErrUnknown })
+		a.say(leaveOf42)
+		a.hear(`{"id":2,"error":{"code":"unknown","message":"it may or may not have been written; ask for users","retry":false}}`)
+		first.hook.set(nil)
+		throwOut(t, first, second) // it was written after all
+		a.hear(aGoes)
+		b.hear(aGoes)
+		time.Sleep(time.Minute)
+		b.quiet()
+	})
+}
+
+// A node that was believed dead for a moment has a new name; its sessions take it on
+// before anybody removes the members of the old one, and no client hears of that.
+func TestMembersFollowTheirNodesName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+		before := first.rooms.Node()
+		first.redis.Del(t.Context(), "Node:"+before)
+		time.Sleep(time.Minute)
+		if first.rooms.Node() == before {
+			t.Fatal("the node kept its name")
+		}
+		member := first.redis.HGet(t.Context(), "Room:42:Users", "a").Val()
+		if !strings.Contains(member, first.rooms.Node()) || second.members(t, "42") != "b a" {
+			t.Errorf("a is %s, in the room are %q", member, second.members(t, "42"))
+		}
+		for _, v := range []*visitor{a, b} {
+			v.hear(aUnseen)
+			v.quiet()
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -127,7 +128,23 @@ func (b *bench) clean(ctx context.Context, prefix string) error {
 			}
 		}
 		if cursor = next; cursor == 0 {
-			return nil
+			return b.forget(ctx, prefix)
 		}
 	}
+}
+
+// forget takes the nodes with the prefix out of the list of those that live.
+func (b *bench) forget(ctx context.Context, prefix string) error {
+	nodes, err := b.rdb.ZRange(ctx, "Nodes", 0, -1).Result()
+	if err != nil {
+		return err
+	}
+	for _, node := range nodes {
+		if strings.Contains(node, prefix) {
+			if err := b.rdb.ZRem(ctx, "Nodes", node).Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package pubsub
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -27,6 +26,7 @@ type conn struct {
 	outbox   []command
 	pings    uint64          // the ping that follows all of outbox
 	unsure   []*Subscription // those whose ping has not been answered, in order
+	leaving  map[string]int  // by channel: how many SUNSUBSCRIBEs of ours are to be confirmed
 }
 
 // command is a SUBSCRIBE, or an UNSUBSCRIBE.
@@ -36,7 +36,10 @@ type command struct {
 }
 
 func newConn(h *Hub, address string, server redis.UniversalClient) *conn {
-	return &conn{hub: h, address: address, server: server, write: make(chan struct{}, 1), channels: make(map[string][]*Subscription)}
+	return &conn{
+		hub: h, address: address, server: server, write: make(chan struct{}, 1),
+		channels: make(map[string][]*Subscription), leaving: make(map[string]int),
+	}
 }
 
 func (c *conn) addLocked(s *Subscription) {
@@ -58,6 +61,9 @@ func (c *conn) removeLocked(s *Subscription) {
 	}
 	delete(c.channels, s.channel)
 	c.outbox = append(c.outbox, command{channel: s.channel, off: true})
+	if c.hub.sharded() {
+		c.leaving[s.channel]++
+	}
 	c.pingLocked()
 }
 
@@ -142,8 +148,6 @@ func (c *conn) subscribe(ctx context.Context, ps *redis.PubSub, off bool, channe
 	}
 }
 
-var errMoved = errors.New("pubsub: a channel has moved to another server")
-
 // listen passes on what comes until the connection fails.
 func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
 	// Receive has no way of its own to end with a context.
@@ -159,6 +163,10 @@ func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
 			c.hub.mu.Unlock()
 			continue
 		}
+		if _, moved := redis.IsMovedError(err); moved {
+			c.refused(err)
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -171,8 +179,8 @@ func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
 		case *redis.Pong:
 			c.pong(m.Payload)
 		case *redis.Subscription:
-			if m.Kind == "sunsubscribe" && c.subscribed(m.Channel) {
-				return errMoved // the server says so when a slot leaves it
+			if m.Kind == "sunsubscribe" {
+				c.dropped(m.Channel)
 			}
 		}
 	}
@@ -186,10 +194,36 @@ func (c *conn) standing(channel string) []*Subscription {
 	return slices.DeleteFunc(slices.Clone(c.channels[channel]), func(s *Subscription) bool { return s.barrier != 0 })
 }
 
-func (c *conn) subscribed(channel string) bool {
+// dropped looks for another server for a channel that this one has unsubscribed by
+// itself, as it does when the channel's slot leaves it.
+func (c *conn) dropped(channel string) {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
-	return len(c.channels[channel]) > 0
+	if n := c.leaving[channel]; n > 1 {
+		c.leaving[channel] = n - 1
+		return
+	} else if n == 1 {
+		delete(c.leaving, channel)
+		return
+	}
+	subs := c.channels[channel]
+	delete(c.channels, channel)
+	c.unsure = slices.DeleteFunc(c.unsure, func(s *Subscription) bool { return slices.Contains(subs, s) })
+	c.hub.moveLocked(subs, errMoved)
+}
+
+// refused looks for other servers for all channels that do not stand yet: the slot
+// of one of them is not here, and the server does not say which.
+func (c *conn) refused(err error) {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	clear(c.leaving) // one of these may be what was refused, and not be confirmed
+	subs := slices.DeleteFunc(c.unsure, func(s *Subscription) bool { return s.closed })
+	c.unsure = nil
+	for _, s := range subs {
+		c.removeLocked(s)
+	}
+	c.hub.moveLocked(subs, err)
 }
 
 // pong says of the subscriptions sent before that ping that they stand.

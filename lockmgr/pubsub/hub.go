@@ -26,10 +26,16 @@ const (
 
 	// redial is the pause before a lost connection is made anew.
 	redial = 100 * time.Millisecond
+
+	// maxMoves is how often a new subscription is sent from one server of a Redis
+	// Cluster to another before it fails.
+	maxMoves = 20
 )
 
 // ErrClosed says that the hub was closed.
 var ErrClosed = errors.New("pubsub: hub is closed")
+
+var errMoved = errors.New("pubsub: the channel has moved to another server")
 
 // Handler is what a subscriber does. Its functions are called one at a time, in
 // the order of messages, and must return at once. They may not call the
@@ -177,14 +183,40 @@ func (h *Hub) retryLocked(subs []*Subscription, err error) {
 			again = append(again, s)
 		}
 	}
-	if len(again) == 0 || h.life.Err() != nil {
+	h.againLocked(again)
+}
+
+// moveLocked looks for the servers of subscriptions whose slots are not where they
+// were thought to be.
+func (h *Hub) moveLocked(subs []*Subscription, err error) {
+	var again []*Subscription
+	for _, s := range subs {
+		s.conn = nil
+		if s.moves++; s.moves > maxMoves && !s.stoodLocked() {
+			s.failLocked(err)
+			continue
+		}
+		again = append(again, s)
+	}
+	h.againLocked(again)
+}
+
+// againLocked gives subscriptions new connections, after a pause.
+func (h *Hub) againLocked(again []*Subscription) {
+	if h.life.Err() != nil {
+		for _, s := range again {
+			s.failLocked(ErrClosed)
+		}
+		return
+	}
+	if len(again) == 0 {
 		return
 	}
 	h.wg.Go(func() {
-		pause(h.life, redial)
 		if cluster, ok := h.client.(*redis.ClusterClient); ok {
-			cluster.ReloadState(h.life) // a slot may have moved
+			cluster.ReloadState(h.life) // which goes on meanwhile
 		}
+		pause(h.life, redial)
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.waiting = append(h.waiting, again...)
@@ -203,6 +235,7 @@ type Subscription struct {
 
 	conn    *conn  // guarded by hub.mu: nil while it has none
 	barrier uint64 // guarded by hub.mu: the ping that follows its SUBSCRIBE, 0 when it stands
+	moves   int    // guarded by hub.mu: how often its server was not the one
 	closed  bool   // guarded by hub.mu
 }
 

@@ -155,16 +155,68 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// A slot moves to another master: its channels move with it.
-func TestChannelsMoveWithTheirSlot(t *testing.T) {
+func TestCluster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	client := cluster.Client()
-	h := newHub(t, cluster.Client())
-	moving, staying := listen(t, h, "{moving}"), listen(t, h, "{staying}")
-	cluster.Move("{moving}")
-	<-moving.breaks
-	client.SPublish(t.Context(), "{moving}", "there")
-	moving.expect(t, "there")
-	client.SPublish(t.Context(), "{staying}", "here")
-	staying.expect(t, "here")
+	publish := func(channel, payload string) {
+		t.Helper()
+		if err := client.SPublish(t.Context(), channel, payload).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// neighbour returns a channel of another slot of the same master.
+	neighbour := func(channel string) string {
+		for i := 0; ; i++ {
+			if other := fmt.Sprintf("{%d}", i); cluster.Owner(other) == cluster.Owner(channel) {
+				return other
+			}
+		}
+	}
+
+	t.Run("a channel moves with its slot, and others notice nothing", func(t *testing.T) {
+		h := newHub(t, cluster.Client())
+		moving, staying := listen(t, h, "{moving}"), listen(t, h, neighbour("{moving}"))
+		for range 3 {
+			cluster.Move("{moving}")
+			<-moving.breaks
+			publish("{moving}", "there")
+			moving.expect(t, "there")
+			publish(staying.channel, "here")
+			staying.expect(t, "here")
+		}
+		if len(staying.breaks) > 0 {
+			t.Error("the other channel was interrupted")
+		}
+	})
+
+	t.Run("a slot has moved before", func(t *testing.T) {
+		h := newHub(t, cluster.Client())
+		staying := listen(t, h, neighbour("{moved}")) // now the client knows who has what
+		cluster.Move("{moved}")
+		moved := listen(t, h, "{moved}")
+		publish("{moved}", "there")
+		moved.expect(t, "there")
+		publish(staying.channel, "here")
+		staying.expect(t, "here")
+		if len(staying.breaks) > 0 {
+			t.Error("the other channel was interrupted")
+		}
+	})
+
+	t.Run("the last subscriber goes and a new one comes", func(t *testing.T) {
+		h := newHub(t, cluster.Client())
+		staying := listen(t, h, neighbour("{again}"))
+		for i := range 200 {
+			e := listen(t, h, "{again}")
+			publish("{again}", fmt.Sprint(i))
+			e.expect(t, fmt.Sprint(i))
+			e.Close()
+			publish("{again}", "between")
+		}
+		publish(staying.channel, "here")
+		staying.expect(t, "here")
+		if len(staying.breaks) > 0 {
+			t.Error("the other channel was interrupted")
+		}
+	})
 }

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -21,10 +22,12 @@ const (
 // Cluster is a Redis Cluster of three masters that ends with the test that
 // started it. Its methods are for the goroutine of the test.
 type Cluster struct {
-	tb    testing.TB
-	nodes []*Server
-	admin []*redis.Client // one for each node
-	moves map[int]move    // by slot, begun and not finished
+	tb       testing.TB
+	args     []string
+	nodes    []*Server       // the masters
+	admin    []*redis.Client // one for each of them
+	replicas int
+	moves    map[int]move // by slot, begun and not finished
 }
 
 // move takes a slot from one node to another; both are indexes.
@@ -39,14 +42,11 @@ type move struct{ from, to int }
 func StartCluster(tb testing.TB, args ...string) *Cluster {
 	tb.Helper()
 	c := &Cluster{tb: tb, moves: make(map[int]move)}
-	args = append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "2000"}, args...)
+	c.args = append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0"}, args...)
 	var buses [masters]int
 	for i := range masters {
-		node := start(tb, func(s *Server) {
-			// By default the second port is the first plus 10000, which need not be free.
-			buses[i] = freePort(tb)
-			s.configure(append(args, "--cluster-port", strconv.Itoa(buses[i]))...)
-		})
+		var node *Server
+		node, buses[i] = c.start()
 		c.nodes = append(c.nodes, node)
 		c.admin = append(c.admin, node.Client())
 	}
@@ -62,6 +62,61 @@ func StartCluster(tb testing.TB, args ...string) *Cluster {
 	return c
 }
 
+// start runs one more server, and returns it and its second port.
+func (c *Cluster) start() (node *Server, bus int) {
+	node = start(c.tb, func(s *Server) {
+		// By default the second port is the first plus 10000, which need not be free.
+		bus = freePort(c.tb)
+		s.configure(append(c.args, "--cluster-port", strconv.Itoa(bus))...)
+	})
+	return node, bus
+}
+
+// AddReplica runs a replica of one of the three nodes, and returns when it is in sync
+// and all masters would vote for it. It takes that node's place when it has been
+// gone for some 3 s. The other methods still mean the three nodes of the beginning.
+func (c *Cluster) AddReplica(i int) *Server {
+	c.tb.Helper()
+	replica, bus := c.start()
+	c.replicas++
+	admin := replica.Client()
+	id := c.id(i)
+	for j := range c.nodes {
+		c.do(j, "CLUSTER", "MEET", "127.0.0.1", replica.port, bus)
+	}
+	// Refused until it has heard of its master.
+	waitFor(c.tb, "the replica", func(ctx context.Context) error { return admin.ClusterReplicate(ctx, id).Err() })
+	waitFor(c.tb, "the replica to be in sync", func(ctx context.Context) error {
+		info, err := admin.Info(ctx, "replication").Result()
+		if err == nil && !strings.Contains(info, "master_link_status:up") {
+			err = errors.New("it is not")
+		}
+		return err
+	})
+	self, err := admin.ClusterMyID(c.tb.Context()).Result()
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	waitFor(c.tb, "the replica to be known", func(ctx context.Context) error {
+		for j, admin := range c.admin {
+			nodes, err := admin.ClusterNodes(ctx).Result()
+			if err != nil {
+				return fmt.Errorf("node %d: %w", j, err)
+			}
+			known := false
+			for line := range strings.Lines(nodes) {
+				f := strings.Fields(line) // id, address, flags, primary
+				known = known || len(f) > 3 && f[0] == self && f[2] == "slave" && f[3] == id
+			}
+			if !known {
+				return fmt.Errorf("node %d does not know it", j)
+			}
+		}
+		return nil
+	})
+	return replica
+}
+
 // WaitReady returns when every node says that the cluster is well and that it
 // knows the owner of every slot, such as after a Restart of one.
 func (c *Cluster) WaitReady() {
@@ -73,7 +128,7 @@ func (c *Cluster) WaitReady() {
 				return fmt.Errorf("node %d: %w", i, err)
 			}
 			for _, want := range []string{
-				"cluster_state:ok", "cluster_known_nodes:" + strconv.Itoa(masters),
+				"cluster_state:ok", "cluster_known_nodes:" + strconv.Itoa(masters+c.replicas),
 				"cluster_slots_ok:" + strconv.Itoa(hashSlots),
 			} {
 				if !strings.Contains(info, want+"\r\n") {
@@ -97,11 +152,12 @@ func (c *Cluster) Addrs() []string {
 // Client returns a new client of the cluster, closed with the test.
 func (c *Cluster) Client() *redis.ClusterClient {
 	client := redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs:                    c.Addrs(),
-		ContextTimeoutEnabled:    true,
-		DialTimeout:              time.Second,
-		DialerRetries:            1,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		Addrs:                      c.Addrs(),
+		ContextTimeoutEnabled:      true,
+		DialTimeout:                time.Second,
+		DialerRetries:              1,
+		ClusterStateReloadInterval: time.Second, // by default a minute passes until it sees a failover
+		MaintNotificationsConfig:   &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	c.tb.Cleanup(func() { _ = client.Close() })
 	return client

@@ -1,5 +1,12 @@
 package redistest
 
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Move takes the slot of key, with all its keys, from its owner to the next node.
 // Clients find out by MOVED. Its three parts can be had one by one, to test what
 // happens in between.
@@ -49,7 +56,8 @@ func (c *Cluster) MoveKeys(key string) {
 }
 
 // FinishMove makes every node know the new owner of a slot whose keys have been
-// moved. Clients that still ask the old one see MOVED.
+// moved, and returns when they agree on it. Clients that still ask the old one see
+// MOVED.
 func (c *Cluster) FinishMove(key string) {
 	c.tb.Helper()
 	slot, m := c.begun(key)
@@ -62,6 +70,35 @@ func (c *Cluster) FinishMove(key string) {
 		}
 	}
 	delete(c.moves, slot)
+	// An owner's epoch has to be above those of the owners before, or what one of them
+	// said earlier takes the slot away again when it comes late. The new owner makes
+	// its epoch of those it knows: let it know them before the next move.
+	waitFor(c.tb, "the cluster to agree", c.agree)
+}
+
+// agree returns nil if all nodes have the same idea of who owns what, by what epoch.
+func (c *Cluster) agree(ctx context.Context) error {
+	var first string
+	for i, admin := range c.admin {
+		said, err := admin.ClusterNodes(ctx).Result()
+		if err != nil {
+			return fmt.Errorf("node %d: %w", i, err)
+		}
+		owned := make(map[string]string)
+		for line := range strings.Lines(said) {
+			// id, address, flags, primary, ping, pong, epoch, link, slots
+			if f := strings.Fields(line); len(f) >= 8 {
+				slots := slices.DeleteFunc(f[8:], func(s string) bool { return s[0] == '[' }) // moves that have begun
+				owned[f[0]] = fmt.Sprint(f[6], slots)
+			}
+		}
+		if view := fmt.Sprint(owned); first == "" {
+			first = view
+		} else if view != first {
+			return fmt.Errorf("node %d says %s, node 0 %s", i, view, first)
+		}
+	}
+	return nil
 }
 
 func (c *Cluster) begun(key string) (slot int, m move) {

@@ -92,6 +92,37 @@ func TestClusterMove(t *testing.T) {
 	}
 }
 
+// A master dies, its replica takes over, and the master comes back as a replica.
+func TestClusterReplica(t *testing.T) {
+	t.Parallel()
+	c := StartCluster(t)
+	client := c.Client()
+	key := "key:0"
+	for i := 1; c.Owner(key) != c.Node(0); i++ {
+		key = fmt.Sprintf("key:%d", i)
+	}
+	replica := c.AddReplica(0)
+	if err := client.Set(t.Context(), key, "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for replica.Client().DBSize(t.Context()).Val() == 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("the replica did not get what its master has")
+		}
+	}
+	c.Node(0).Kill()
+	for {
+		if v, err := client.Get(t.Context(), key).Result(); err == nil {
+			if v != "v" {
+				t.Fatalf("the replica has %q", v)
+			}
+			break
+		}
+	}
+	c.Node(0).Restart()
+	c.WaitReady()
+}
+
 // redirects returns a client and a function that fails the test unless the client
 // has met just these redirections since its last call.
 func redirects(t *testing.T, c *Cluster) (*redis.ClusterClient, func(t *testing.T, want ...string)) {

@@ -1,12 +1,24 @@
-// Package redisurl opens the Redis that one string names: a redis://, rediss:// or
-// unix:// URL, redis+sentinel://host,…/master, redis+cluster://host,…, or
-// "embedded".
+// Package redisurl opens the Redis that one string names: "embedded", or a URL.
+//
+//	redis://[user:password@]host:port[/db]                                rediss:// over TLS
+//	unix://[user:password@]/path/to/redis.sock[?db=…]
+//	redis+sentinel://[user:password@]host:port[,host:port…]/MASTER[/db]   rediss+sentinel://
+//	redis+cluster://[user:password@]host:port[,host:port…]                rediss+cluster://
+//
+// Behind a ? may follow what go-redis' ParseURL, ParseFailoverURL or ParseClusterURL
+// knows (pool_size, dial_timeout, read_timeout, write_timeout, max_retries, …), except
+// what has its place in the URL already, and reading from replicas. Beside it:
+// sentinel_username and sentinel_password, as the user before the @ is one of Redis;
+// and max_redirects, which counts for a Cluster where max_retries does for the others.
+// What is special in a user or a password is escaped as in any URL (%40 for @).
+//
+// Over TLS every server has to prove that it has the address by which it is called:
+// in a Cluster and behind Sentinels that is the one they announce.
 package redisurl
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -34,72 +46,79 @@ const (
 
 // DB is a Redis that clients can be made of.
 type DB struct {
-	opts     *redis.Options // one of these three is not nil
+	opts     *redis.Options // or one of the two below
 	sentinel *redis.FailoverOptions
 	cluster  *redis.ClusterOptions
 	server   *embedded.Redis // nil unless embedded
 }
 
 // Open reads rawURL, and starts the embedded Redis if that is what it says. It
-// does not connect. A URL that cannot be used gives an error without its
-// password.
-//
-// Query parameters are those of go-redis' ParseURL (pool_size, read_timeout, …).
+// does not connect. A URL that cannot be used gives an error that says why, without
+// its passwords.
 func Open(rawURL string) (*DB, error) {
 	if rawURL == Embedded {
 		server := embedded.Start()
 		return &DB{server: server, opts: tuned(server.Options())}, nil
 	}
-	scheme, _, ok := strings.Cut(rawURL, "://")
-	switch base, topology, _ := strings.Cut(scheme, "+"); {
-	case base != "redis" && base != "rediss":
-	case topology == "sentinel":
-		opts, err := openSentinel(rawURL)
-		if err != nil {
-			return nil, fmt.Errorf("redis: %q: %s", redact(rawURL), cleaned(err, rawURL))
-		}
-		return &DB{sentinel: opts}, nil
-	case topology == "cluster":
-		opts, err := openCluster(rawURL)
-		if err != nil {
-			return nil, fmt.Errorf("redis: %q: %s", redact(rawURL), cleaned(err, rawURL))
-		}
-		return &DB{cluster: opts}, nil
-	}
-	if !ok || scheme != "redis" && scheme != "rediss" && scheme != "unix" {
-		return nil, fmt.Errorf("redis: %q is neither %q nor a redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// URL", redact(rawURL), Embedded)
-	}
-	opts, err := redis.ParseURL(rawURL)
+	db, err := open(rawURL)
 	if err != nil {
-		return nil, fmt.Errorf("redis: %q: %s", redact(rawURL), cleaned(err, rawURL))
+		return nil, fmt.Errorf("redis: %q: %w", redact(rawURL), err)
 	}
-	return &DB{opts: tuned(opts)}, nil
+	return db, nil
+}
+
+func open(rawURL string) (*DB, error) {
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	if !ok {
+		return nil, errScheme
+	}
+	if misplacedAt(rest) {
+		return nil, errAt
+	}
+	base, topology, _ := strings.Cut(scheme, "+")
+	switch scheme {
+	case "redis", "rediss", "unix":
+		o, err := redis.ParseURL(rawURL)
+		if err != nil {
+			return nil, withoutURL(err)
+		}
+		return &DB{opts: tuned(o)}, nil
+	case "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster":
+		p, err := split(base, rest)
+		if err != nil {
+			return nil, err
+		}
+		if topology == "cluster" {
+			o, err := openCluster(p)
+			return &DB{cluster: o}, err
+		}
+		o, err := openSentinel(p)
+		return &DB{sentinel: o}, err
+	}
+	return nil, errScheme
 }
 
 // tuned fills in what the URL left open.
 func tuned(o *redis.Options) *redis.Options {
 	o.ContextTimeoutEnabled = true
-	if o.DialTimeout == 0 {
-		o.DialTimeout = dialTimeout
-	}
-	if o.ReadTimeout == 0 {
-		o.ReadTimeout = ioTimeout
-	}
-	if o.WriteTimeout == 0 {
-		o.WriteTimeout = ioTimeout
-	}
-	if o.PoolSize == 0 {
-		o.PoolSize = poolSize
-	}
-	if o.MaxRetries == 0 {
-		o.MaxRetries = maxRetries
-	}
-	o.DialerRetries = 1
+	o.MaxRetries = cmp.Or(o.MaxRetries, maxRetries)
+	fill(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolSize, &o.DialerRetries)
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return o
 }
 
-// NewClient returns a new client with a connection pool of its own.
+// fill sets those of a client's options that the URL left open. They have the same
+// names in three types.
+func fill(dial, read, write *time.Duration, pool, dials *int) {
+	*dial = cmp.Or(*dial, dialTimeout)
+	*read = cmp.Or(*read, ioTimeout)
+	*write = cmp.Or(*write, ioTimeout)
+	*pool = cmp.Or(*pool, poolSize)
+	*dials = cmp.Or(*dials, 1)
+}
+
+// NewClient returns a new client with connection pools of its own: a
+// *redis.ClusterClient if the Redis is a Cluster, a *redis.Client otherwise.
 func (db *DB) NewClient() redis.UniversalClient {
 	switch {
 	case db.sentinel != nil:
@@ -122,7 +141,7 @@ func (db *DB) String() string {
 	case db.server != nil:
 		return "embedded Redis"
 	case db.sentinel != nil:
-		return fmt.Sprintf("Redis %s of the sentinels at %s", db.sentinel.MasterName, strings.Join(db.sentinel.SentinelAddrs, ", "))
+		return fmt.Sprintf("Redis of Sentinel %s at %s", db.sentinel.MasterName, strings.Join(db.sentinel.SentinelAddrs, ", "))
 	case db.cluster != nil:
 		return fmt.Sprintf("Redis Cluster at %s", strings.Join(db.cluster.Addrs, ", "))
 	}
@@ -134,32 +153,4 @@ func (db *DB) Close() {
 	if db.server != nil {
 		db.server.Close()
 	}
-}
-
-// redact returns a URL without its passwords, whatever its form.
-func redact(rawURL string) string {
-	scheme, rest, ok := strings.Cut(rawURL, "://")
-	if !ok {
-		return rawURL
-	}
-	if at := strings.LastIndex(rest, "@"); at >= 0 {
-		rest = "…@" + rest[at+1:]
-	}
-	rest, query, _ := strings.Cut(rest, "?")
-	if strings.Contains(query, "password") {
-		query = "…"
-	}
-	if query != "" {
-		rest += "?" + query
-	}
-	return scheme + "://" + rest
-}
-
-// cleaned returns what err says without a URL that url.Error quotes.
-func cleaned(err error, rawURL string) string {
-	var parse *url.Error
-	if errors.As(err, &parse) {
-		err = parse.Err
-	}
-	return strings.ReplaceAll(err.Error(), rawURL, redact(rawURL))
 }

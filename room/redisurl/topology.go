@@ -1,9 +1,12 @@
 package redisurl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,123 +14,160 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Schemes of the topologies; "rediss+…" is the same over TLS.
 const (
-	sentinelSuffix = "+sentinel"
-	clusterSuffix  = "+cluster"
+	// maxRedirects is how often a request to a Cluster is sent again in all, whatever
+	// the reason: MaxRetries does not count there. It takes one to follow a slot that
+	// has moved (MOVED), one more if that moves again (ASK), and one to get past a
+	// connection that died.
+	maxRedirects = 3
+
+	// lookAround is how often a client in use looks who has which slots. A server that
+	// redirects makes it look at once; one that has died says nothing.
+	lookAround = time.Second
 )
 
-// parts are a URL of a topology, taken to pieces by hand: net/url knows one host.
+// parts are a URL that names several servers. They are taken to pieces by hand,
+// because net/url knows only one.
 type parts struct {
-	base  string // redis or rediss
-	user  *url.Userinfo
-	hosts []string
-	path  []string
-	query url.Values
+	base      string // scheme of a single server: redis or rediss
+	user      *url.Userinfo
+	addresses []string // at least one
+	path      []string
+	query     url.Values
 }
 
-func split(rawURL, suffix string) (p parts, err error) {
-	scheme, rest, _ := strings.Cut(rawURL, "://")
-	p.base = strings.TrimSuffix(scheme, suffix)
+// split takes a URL to pieces; rest is what follows the scheme.
+func split(base, rest string) (p parts, err error) {
+	p.base = base
 	rest, query, _ := strings.Cut(rest, "?")
 	if p.query, err = url.ParseQuery(query); err != nil {
-		return p, errors.New("the query cannot be read")
+		return p, errURL
 	}
-	if at := strings.LastIndex(rest, "@"); at >= 0 {
-		u, err := url.Parse(p.base + "://" + rest[:at] + "@host")
+	addresses, path, _ := strings.Cut(rest, "/")
+	if at := strings.LastIndex(addresses, "@"); at >= 0 {
+		u, err := url.Parse("redis://" + addresses[:at] + "@host")
 		if err != nil {
-			return p, errors.New("user and password cannot be read; escape what is special in them (%40 for @)")
+			return p, errURL
 		}
-		p.user, rest = u.User, rest[at+1:]
+		p.user, addresses = u.User, addresses[at+1:]
 	}
-	hosts, path, _ := strings.Cut(rest, "/")
-	for host := range strings.SplitSeq(hosts, ",") {
-		if host == "" {
-			return p, errors.New("an address is missing: host:port, or several by comma")
+	for address := range strings.SplitSeq(addresses, ",") {
+		if err := checkAddress(address); err != nil {
+			return p, err
 		}
-		p.hosts = append(p.hosts, host)
+		p.addresses = append(p.addresses, address)
 	}
-	if path = strings.Trim(path, "/"); path != "" {
-		p.path = strings.Split(path, "/")
+	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		if name, err = url.PathUnescape(name); err != nil {
+			return p, errURL
+		}
+		if name != "" {
+			p.path = append(p.path, name)
+		}
 	}
 	return p, nil
 }
 
-// single returns the URL in the form that go-redis reads: one host, and the others
-// as parameters.
-func (p parts) single(path string) string {
-	query := p.query
-	for _, host := range p.hosts[1:] {
-		query.Add("addr", host)
+func checkAddress(address string) error {
+	if address == "" {
+		return errors.New("an address is missing: host:port, or several with commas between them")
 	}
-	u := url.URL{Scheme: p.base, User: p.user, Host: p.hosts[0], Path: path, RawQuery: query.Encode()}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		return fmt.Errorf("address %q is not host:port", address)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("address %q: port %q is not a number from 1 to 65535", address, port)
+	}
+	return nil
+}
+
+// refuse fails if there is a parameter that says what the URL says already, or that
+// would have replicas asked, which know less than what was acknowledged.
+func (p parts) refuse() error {
+	for _, name := range []string{"addr", "db", "master_name", "username", "password"} {
+		if p.query.Has(name) {
+			return fmt.Errorf("%s is not a parameter, it has a place in front of the ?", name)
+		}
+	}
+	for _, name := range []string{"read_only", "replica_only", "use_disconnected_replicas", "route_by_latency", "route_by_latency_tolerance", "route_randomly"} {
+		if p.query.Has(name) {
+			return fmt.Errorf("%s cannot be used: replicas may not know yet what was acknowledged", name)
+		}
+	}
+	return nil
+}
+
+// single returns the URL in the form that go-redis reads: without users, one address
+// in front, and the others as parameters.
+func (p parts) single() string {
+	for _, address := range p.addresses[1:] {
+		p.query.Add("addr", address)
+	}
+	u := url.URL{Scheme: p.base, Host: p.addresses[0], RawQuery: p.query.Encode()}
 	return u.String()
 }
 
-func openSentinel(rawURL string) (*redis.FailoverOptions, error) {
-	p, err := split(rawURL, sentinelSuffix)
-	if err != nil {
+func (p parts) userPassword() (user, password string) {
+	if p.user == nil {
+		return "", ""
+	}
+	password, _ = p.user.Password()
+	return p.user.Username(), password
+}
+
+func openSentinel(p parts) (*redis.FailoverOptions, error) {
+	if err := p.refuse(); err != nil {
 		return nil, err
 	}
-	if len(p.path) == 0 || len(p.path) > 2 {
-		return nil, errors.New("the master's name is missing: redis+sentinel://host:port,…/NAME or …/NAME/db")
+	if len(p.path) == 0 {
+		return nil, errors.New("the name of the master is missing; it follows the addresses, as in redis+sentinel://host:26379/mymaster")
 	}
-	// Who is named before the @ is a user of Redis, here as in the other URLs; those
-	// of the sentinels are parameters.
+	db := 0
+	if len(p.path) > 1 {
+		var err error
+		if db, err = strconv.Atoi(strings.Join(p.path[1:], "/")); err != nil || db < 0 {
+			return nil, fmt.Errorf("database %q is not a number", strings.Join(p.path[1:], "/"))
+		}
+	}
 	user, password := p.query.Get("sentinel_username"), p.query.Get("sentinel_password")
 	p.query.Del("sentinel_username")
 	p.query.Del("sentinel_password")
-	p.query.Set("master_name", p.path[0])
-	redisUser := p.user
-	p.user = nil
-	path := ""
-	if len(p.path) == 2 {
-		path = "/" + p.path[1]
-	}
-	o, err := redis.ParseFailoverURL(p.single(path))
+	o, err := redis.ParseFailoverURL(p.single())
 	if err != nil {
-		return nil, err
+		return nil, withoutURL(err)
 	}
+	o.MasterName, o.DB = p.path[0], db
 	o.SentinelUsername, o.SentinelPassword = user, password
-	if redisUser != nil {
-		o.Username = redisUser.Username()
-		o.Password, _ = redisUser.Password()
+	o.Username, o.Password = p.userPassword()
+	if o.TLSConfig != nil {
+		o.TLSConfig.ServerName = "" // each its own
 	}
 	o.ContextTimeoutEnabled = true
-	o.MaxRetries = orElse(o.MaxRetries, maxRetries)
-	o.PoolSize = orElse(o.PoolSize, poolSize)
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = orElse(o.DialTimeout, dialTimeout), orElse(o.ReadTimeout, ioTimeout), orElse(o.WriteTimeout, ioTimeout)
-	o.DialerRetries = 1
+	o.MaxRetries = cmp.Or(o.MaxRetries, maxRetries)
+	fill(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolSize, &o.DialerRetries)
 	return o, nil
 }
 
-func openCluster(rawURL string) (*redis.ClusterOptions, error) {
-	p, err := split(rawURL, clusterSuffix)
-	if err != nil {
+func openCluster(p parts) (*redis.ClusterOptions, error) {
+	if err := p.refuse(); err != nil {
 		return nil, err
 	}
 	if len(p.path) > 0 {
-		return nil, fmt.Errorf("a Redis Cluster has no databases to choose from, but the URL names %q", p.path[0])
+		return nil, fmt.Errorf("a Redis Cluster has no databases to choose from, and no name: remove %q", "/"+strings.Join(p.path, "/"))
 	}
-	o, err := redis.ParseClusterURL(p.single(""))
+	o, err := redis.ParseClusterURL(p.single())
 	if err != nil {
-		return nil, err
+		return nil, withoutURL(err)
+	}
+	o.Username, o.Password = p.userPassword()
+	if o.TLSConfig != nil {
+		o.TLSConfig.ServerName = "" // each its own
 	}
 	o.ContextTimeoutEnabled = true
-	// A cluster client follows redirects and retries by the same count. A slot that
-	// moves takes two (ASK, MOVED), a master that is gone one more.
-	o.MaxRedirects = orElse(o.MaxRedirects, 3)
-	o.PoolSize = orElse(o.PoolSize, poolSize)
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = orElse(o.DialTimeout, dialTimeout), orElse(o.ReadTimeout, ioTimeout), orElse(o.WriteTimeout, ioTimeout)
-	o.DialerRetries = 1
+	o.MaxRedirects = cmp.Or(o.MaxRedirects, maxRedirects)
+	o.ClusterStateReloadInterval = lookAround
+	fill(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolSize, &o.DialerRetries)
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return o, nil
-}
-
-// orElse returns the default for what the URL left open.
-func orElse[T int | time.Duration](value, byDefault T) T {
-	if value == 0 {
-		return byDefault
-	}
-	return value
 }

@@ -1,0 +1,172 @@
+package room
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
+)
+
+// patient are options by which nobody is taken for dead while Redis is in trouble.
+func patient(o Options) Options {
+	o.Grace = time.Hour
+	return o
+}
+
+// roomsOf returns rooms of each of the three nodes of a cluster, with numbers from the
+// given one on.
+func roomsOf(t *testing.T, cluster *redistest.Cluster, from, each int) (all []string, of map[*redistest.Server][]string) {
+	t.Helper()
+	of = make(map[*redistest.Server][]string)
+	for i := from; len(all) < each*len(cluster.Addrs()); i++ {
+		room := strconv.Itoa(i)
+		if owner := cluster.Owner(usersOf(room)); len(of[owner]) < each {
+			of[owner] = append(of[owner], room)
+			all = append(all, room)
+		}
+	}
+	return all, of
+}
+
+func usersOf(room string) string { return "Room:{" + room + "}:Users" }
+
+func TestCluster(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+
+	t.Run("keys of a room share a slot", func(t *testing.T) {
+		client := cluster.Client()
+		c := newCoordinator(t, client, Options{})
+		for _, room := range []string{"42", "-", "a.b_c-D"} {
+			k := c.store.keysOf(room)
+			slots := make(map[int64][]string)
+			for _, key := range append([]string{k.users, k.meta, k.events}, c.locks.Keys(room)...) {
+				slot, err := client.ClusterKeySlot(t.Context(), key).Result()
+				if err != nil {
+					t.Fatal(err)
+				}
+				slots[slot] = append(slots[slot], key)
+			}
+			if len(slots) != 1 {
+				t.Errorf("room %s has keys in several slots: %v", room, slots)
+			}
+		}
+		mustDo(t, c, "42", Join("张三", "s"))
+		if version := client.HGet(t.Context(), "Room:{42}:Meta", "version").Val(); version != "1" {
+			t.Errorf("the version in Room:{42}:Meta is %q", version)
+		}
+		locks, err := lockmgr.New(client, lockmgr.Options{Prefix: lockPrefix})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key := locks.Key("42"); key != "LockRoom:{42}" {
+			t.Errorf("the lock is %s", key)
+		}
+	})
+
+	t.Run("events reach other nodes", func(t *testing.T) {
+		rooms, of := roomsOf(t, cluster, 1000, 2)
+		moving := of[cluster.Node(0)][0]
+		var nodes []*Coordinator
+		for range 3 {
+			nodes = append(nodes, newCoordinator(t, cluster.Client(), Options{}))
+		}
+		mustDo(t, nodes[2], "1", Join("张三", "s")) // now its client knows who has what
+		var followers []*follower
+		for _, room := range rooms {
+			f, _ := follow(t, nodes[1], room)
+			followers = append(followers, f)
+		}
+		change := func(node *Coordinator, a Action, want string) {
+			t.Helper()
+			for i, room := range rooms {
+				mustDo(t, node, room, a)
+				followers[i].expect(t, want)
+			}
+		}
+		change(nodes[0], Join("李四", "s"), "1<0 +李四@0")
+		change(nodes[1], Join("张三", "s"), "2<1 +张三@1")
+		cluster.Move(usersOf(moving))
+		// There something may have been missed meanwhile, elsewhere not.
+		followers[slices.Index(rooms, moving)].expect(t, "2= 李四@0 张三@1")
+		change(nodes[0], Leave("李四", "s"), "3<2 -李四@0")
+		late, _ := follow(t, nodes[2], moving)
+		change(nodes[1], Leave("张三", "s"), "4<3 -张三@1")
+		late.expect(t, "4<3 -张三@1")
+	})
+
+	t.Run("slots move", func(t *testing.T) {
+		rooms, _ := roomsOf(t, cluster, 2000, 3)
+		a, b := newCoordinator(t, cluster.Client(), patient(Options{})), newCoordinator(t, cluster.Client(), patient(Options{}))
+		var mirrors []*mirror
+		for _, room := range rooms {
+			mirrors = append(mirrors, mirrorOf(t, b, room))
+		}
+		c := startCrowd(t, []*Coordinator{a, b}, rooms, 3)
+		for range 5 {
+			c.goOn(10)
+			moving, still := rooms[:5], rooms[5:]
+			// Keys are here, and there, and in between, while others go on.
+			for _, step := range []func(key string){cluster.BeginMove, cluster.MoveKeys, cluster.FinishMove} {
+				for _, room := range moving {
+					step(usersOf(room))
+				}
+				c.goOn(2, still...)
+			}
+			rooms = append(still, moving...)
+		}
+		c.goOn(10)
+		c.finish()
+		for i, room := range c.rooms {
+			s, err := a.Read(t.Context(), room)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mirrors[i].expect(s)
+		}
+	})
+}
+
+// A master dies and comes back with what it had on its disk. Meanwhile the cluster is
+// down as a whole.
+func TestClusterDown(t *testing.T) {
+	cluster := redistest.StartCluster(t, "--appendonly", "yes", "--appendfsync", "always")
+	rooms, _ := roomsOf(t, cluster, 42, 2)
+	c := startCrowd(t, []*Coordinator{
+		newCoordinator(t, cluster.Client(), patient(Options{})), newCoordinator(t, cluster.Client(), patient(Options{})),
+	}, rooms, 2)
+	c.goOn(20)
+	cluster.Node(0).Kill()
+	c.fails("CLUSTERDOWN")
+	cluster.Node(0).Restart()
+	c.goOn(20)
+	c.finish()
+}
+
+// A master dies and its replica takes over. What was acknowledged with Replicas is
+// there.
+func TestClusterFailover(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	_, of := roomsOf(t, cluster, 42, 3)
+	rooms := of[cluster.Node(0)]
+	replica := cluster.AddReplica(0).Client()
+	c := startCrowd(t, []*Coordinator{
+		newCoordinator(t, cluster.Client(), patient(Options{Replicas: 1})), newCoordinator(t, cluster.Client(), patient(Options{Replicas: 1})),
+	}, rooms, 2)
+	c.goOn(20)
+	cluster.Node(0).Kill()
+	for {
+		role, err := replica.Do(t.Context(), "ROLE").Slice()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if role[0] == "master" {
+			break
+		}
+	}
+	cluster.Node(0).Restart() // as the replica of the new master
+	c.goOn(20)
+	c.finish()
+}

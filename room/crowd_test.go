@@ -1,0 +1,313 @@
+package room
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// crowd is players who join and leave rooms as fast as they are answered, each with a
+// user of their own, and who keep in mind what they were told.
+type crowd struct {
+	t       *testing.T
+	players []*player
+	rooms   []string
+	nodes   []*Coordinator
+	stop    context.CancelFunc
+	wg      sync.WaitGroup
+
+	mu      sync.Mutex
+	forgets bool           // guarded by mu: Redis may lose what it has acknowledged
+	told    int            // guarded by mu: actions that were acknowledged
+	last    time.Time      // guarded by mu: when the last of them was
+	silence time.Duration  // guarded by mu: the longest time without one
+	failed  map[string]int // guarded by mu: how others ended
+	news    chan struct{}  // guarded by mu: closed and made anew when anything ends
+}
+
+// player is one of them. The fields below are guarded by crowd.mu.
+type player struct {
+	node       *Coordinator
+	room, user string
+
+	in, out bool // what was acknowledged last; neither: it is not known
+	told    int
+}
+
+// outcomes are how an action may end while Redis is in trouble.
+var outcomes = []error{ErrUnknown, ErrUnavailable, ErrBusy}
+
+// startCrowd sends players into every room through every node. They go on until
+// finish is called.
+func startCrowd(t *testing.T, nodes []*Coordinator, rooms []string, each int) *crowd {
+	ctx, stop := context.WithCancel(t.Context())
+	c := &crowd{
+		t: t, rooms: rooms, nodes: nodes, stop: stop,
+		last: time.Now(), failed: make(map[string]int), news: make(chan struct{}),
+	}
+	t.Cleanup(func() { stop(); c.wg.Wait() })
+	for n, node := range nodes {
+		for _, room := range rooms {
+			for i := range each {
+				p := &player{node: node, room: room, user: fmt.Sprintf("张三-%d-%d", n, i), out: true}
+				c.players = append(c.players, p)
+				c.wg.Go(func() { c.play(ctx, p) })
+			}
+		}
+	}
+	return c
+}
+
+// forgives says that Redis may lose what it has acknowledged.
+func (c *crowd) forgives() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forgets = true
+}
+
+func (c *crowd) play(ctx context.Context, p *player) {
+	for join := true; ctx.Err() == nil; join = !join {
+		a := Leave(p.user, "s")
+		if join {
+			a = Join(p.user, "s")
+		}
+		r, err := p.node.Do(c.t.Context(), p.room, a) // ends by itself
+		c.note(p, join, r, err)
+	}
+}
+
+// note keeps in mind what an action came to, and complains of what may never be.
+func (c *crowd) note(p *player, join bool, r Result, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer func() {
+		close(c.news)
+		c.news = make(chan struct{})
+	}()
+	switch i := slices.IndexFunc(outcomes, func(o error) bool { return errors.Is(err, o) }); {
+	case err == nil:
+		if has(r.Users(), p.user) != join {
+			c.t.Errorf("room %s: %s joined: %v, and was answered %s", p.room, p.user, join, describeUsers(r.Users()))
+		}
+		if !join && p.out && !c.forgets {
+			c.t.Errorf("room %s: %s left twice", p.room, p.user)
+		}
+		p.in, p.out = join, !join
+	case errors.Is(err, ErrNotMember) && !join:
+		if p.in && !c.forgets {
+			c.t.Errorf("room %s: %s was in and is lost", p.room, p.user)
+		}
+		p.in, p.out = false, true
+	case i >= 0:
+		if outcomes[i] == ErrUnknown {
+			p.in, p.out = false, false
+		}
+		c.failed[outcomes[i].Error()]++
+		c.failed[err.Error()]++
+		return
+	default:
+		c.t.Errorf("room %s: %s: %v", p.room, p.user, err)
+		return
+	}
+	p.told++
+	c.told++
+	c.silence = max(c.silence, time.Since(c.last))
+	c.last = time.Now()
+}
+
+func has(users []Occupant, user string) bool {
+	return slices.ContainsFunc(users, func(u Occupant) bool { return u.User == user })
+}
+
+// until waits until look, which is called with mu held, returns "".
+func (c *crowd) until(look func() string) {
+	c.t.Helper()
+	for {
+		c.mu.Lock()
+		missing, news := look(), c.news
+		c.mu.Unlock()
+		if missing == "" {
+			return
+		}
+		select {
+		case <-news:
+		case <-c.t.Context().Done():
+			c.t.Fatal(missing)
+		}
+	}
+}
+
+// goOn waits until every player in the given rooms, or in all if none is given, has
+// had n more actions acknowledged.
+func (c *crowd) goOn(n int, rooms ...string) {
+	c.t.Helper()
+	want := make(map[*player]int)
+	c.mu.Lock()
+	for _, p := range c.players {
+		if len(rooms) == 0 || slices.Contains(rooms, p.room) {
+			want[p] = p.told + n
+		}
+	}
+	c.mu.Unlock()
+	c.until(func() string {
+		for p, n := range want {
+			if p.told < n {
+				return fmt.Sprintf("room %s: %s is not answered any more", p.room, p.user)
+			}
+		}
+		return ""
+	})
+}
+
+// fails waits until an action has failed with that text.
+func (c *crowd) fails(text string) {
+	c.t.Helper()
+	c.until(func() string {
+		for failure := range c.failed {
+			if strings.Contains(failure, text) {
+				return ""
+			}
+		}
+		return "nothing fails with " + text
+	})
+}
+
+// quiet returns the longest time without an acknowledged action since it was called
+// last.
+func (c *crowd) quiet() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	silence := c.silence
+	c.silence = 0
+	return silence.Round(time.Millisecond)
+}
+
+// finish ends the actions and compares every room with what its players were told,
+// and what the nodes answer with what is in Redis.
+func (c *crowd) finish() {
+	c.t.Helper()
+	c.stop()
+	c.wg.Wait()
+	rooms := make(map[string]Snapshot)
+	for _, room := range c.rooms {
+		rooms[room] = c.look(room)
+	}
+	for _, p := range c.players {
+		if in := has(rooms[p.room].Users(), p.user); !c.forgets && (p.in && !in || p.out && in) {
+			c.t.Errorf("room %s: %s was told that it is in: %v, out: %v; in the list: %v", p.room, p.user, p.in, p.out, in)
+		}
+	}
+	failed := make([]string, len(outcomes))
+	for i, o := range outcomes {
+		failed[i] = fmt.Sprintf("%d %v", c.failed[o.Error()], o)
+	}
+	c.t.Logf("%d actions acknowledged, %s; at most %v without one", c.told, strings.Join(failed, ", "), c.quiet())
+}
+
+// look returns a room after one more action of each node there. They have to see the
+// same list, and to count on.
+func (c *crowd) look(room string) (s Snapshot) {
+	c.t.Helper()
+	s, err := c.nodes[0].Read(c.t.Context(), room)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for i, node := range c.nodes {
+		r := mustDo(c.t, node, room, Join(fmt.Sprint("李四-", i), "s"))
+		now, err := node.Read(c.t.Context(), room)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		told, there := describeUsers(r.Users()), describeUsers(now.Users())
+		if told != there || now.Version != s.Version+1 || r.Version != now.Version || r.Epoch != now.Epoch || s.Epoch != now.Epoch {
+			c.t.Errorf("room %s: node %d says %s at version %d, and there is %s at version %d after %d", room, i, told, r.Version, there, now.Version, s.Version)
+		}
+		seats := make(map[int]bool)
+		for _, u := range now.Users() {
+			if seats[u.Seat] {
+				c.t.Errorf("room %s: seat %d is given twice: %s", room, u.Seat, there)
+			}
+			seats[u.Seat] = true
+		}
+		s = now
+	}
+	return s
+}
+
+// mirror is the list of a room as a watcher knows it.
+type mirror struct {
+	t    *testing.T
+	news chan struct{}
+
+	mu      sync.Mutex
+	epoch   string         // guarded by mu
+	version uint64         // guarded by mu
+	users   map[string]int // guarded by mu: seats
+}
+
+// mirrorOf watches an empty room.
+func mirrorOf(t *testing.T, c *Coordinator, room string) *mirror {
+	t.Helper()
+	m := &mirror{t: t, news: make(chan struct{}, 1), users: make(map[string]int)}
+	stop, err := c.Watch(t.Context(), room, m.apply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return m
+}
+
+func (m *mirror) apply(e *Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e.Snapshot != nil {
+		m.users = seatsOf(*e.Snapshot)
+	} else if e.From != m.version || m.version > 0 && e.Epoch != m.epoch {
+		m.t.Errorf("version %d of %s was told after version %d of %s", e.Version, e.Epoch, m.version, m.epoch)
+	}
+	for _, c := range e.Changes {
+		if c.Type == KindJoin {
+			m.users[c.User] = c.Seat
+		} else {
+			delete(m.users, c.User)
+		}
+	}
+	m.epoch, m.version = e.Epoch, e.Version
+	select {
+	case m.news <- struct{}{}:
+	default:
+	}
+}
+
+func seatsOf(s Snapshot) map[string]int {
+	seats := make(map[string]int)
+	for _, u := range s.Users() {
+		seats[u.User] = u.Seat
+	}
+	return seats
+}
+
+// expect waits until the watcher knows the room as it stands.
+func (m *mirror) expect(s Snapshot) {
+	m.t.Helper()
+	for {
+		m.mu.Lock()
+		same := m.epoch == s.Epoch && m.version == s.Version && maps.Equal(m.users, seatsOf(s))
+		knows := fmt.Sprintf("%v at version %d of %s", m.users, m.version, m.epoch)
+		m.mu.Unlock()
+		if same {
+			return
+		}
+		select {
+		case <-m.news:
+		case <-m.t.Context().Done():
+			m.t.Fatalf("the watcher knows %s, and the room is %s at version %d of %s", knows, describeUsers(s.Users()), s.Version, s.Epoch)
+		}
+	}
+}

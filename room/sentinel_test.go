@@ -1,0 +1,129 @@
+package room
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+)
+
+// Primaries change under load, once in good order and once because one was killed.
+// Nobody has to do anything for the nodes to go on.
+func TestSentinelFailover(t *testing.T) {
+	sentinel := redistest.StartSentinel(t)
+	rooms := []string{"42", "43", "44"}
+	a, b := newCoordinator(t, sentinel.Client(), patient(Options{})), newCoordinator(t, sentinel.Client(), patient(Options{}))
+	c := startCrowd(t, []*Coordinator{a, b}, rooms, 3)
+	c.goOn(20)
+	c.forgives() // replication is asynchronous
+	sentinel.Failover()
+	c.goOn(10)
+	t.Logf("failover: at most %v without an acknowledged action", c.quiet())
+	old := sentinel.Primary()
+	sentinel.KillPrimary()
+	c.goOn(10)
+	t.Logf("primary killed: at most %v without an acknowledged action", c.quiet())
+	old.Restart()
+	sentinel.WaitReady()
+	c.goOn(10)
+	c.finish()
+}
+
+// What was acknowledged with Replicas survives its primary.
+func TestSentinelReplicas(t *testing.T) {
+	sentinel := redistest.StartSentinel(t)
+	opts := patient(Options{Replicas: 1})
+	a, b := newCoordinator(t, sentinel.Client(), opts), newCoordinator(t, sentinel.Client(), opts)
+	c := startCrowd(t, []*Coordinator{a, b}, []string{"42", "43", "44"}, 3)
+	c.goOn(20)
+	for range 2 {
+		old := sentinel.Primary()
+		sentinel.KillPrimary()
+		old.Restart() // as the replica of the new one
+		c.goOn(10)
+		sentinel.WaitReady()
+	}
+	c.finish()
+}
+
+// A primary that has become a replica refuses writes until it is a primary again.
+func TestDemotedPrimary(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	c := startCrowd(t, []*Coordinator{newCoordinator(t, server.Client(), patient(Options{}))}, []string{"42", "43"}, 3)
+	c.goOn(20)
+	if err := rdb.SlaveOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	c.fails("READONLY")
+	if err := rdb.SlaveOf(t.Context(), "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	c.goOn(20)
+	c.finish()
+}
+
+// refusal of a server that is not, or not yet, the one to ask.
+type serverError string
+
+func (e serverError) Error() string { return string(e) }
+func (serverError) RedisError()     {}
+
+// Whatever a server says while others take over, an action fails in one of two ways,
+// and the next one succeeds when that is over.
+func TestServersThatRefuse(t *testing.T) {
+	for _, refusal := range []serverError{
+		"READONLY You can't write against a read only replica.",
+		"LOADING Redis is loading the dataset in memory",
+		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+		"CLUSTERDOWN The cluster is down",
+		"TRYAGAIN Multiple keys request during rehashing of slot",
+		"NOREPLICAS Not enough good replicas to write.",
+		"MOVED 8000 127.0.0.1:1",
+		"ERR max number of clients reached",
+	} {
+		code, _, _ := strings.Cut(string(refusal), " ")
+		for name, from := range map[string]func(cmd redis.Cmder) bool{
+			"all":     func(redis.Cmder) bool { return true },
+			"scripts": func(cmd redis.Cmder) bool { return strings.HasPrefix(cmd.Name(), "eval") },
+			"commits": func(cmd redis.Cmder) bool { return isScript(cmd, commitScript) },
+		} {
+			t.Run(code+" to "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					_, rdb := redistest.Mini(t)
+					c := newCoordinator(t, rdb, Options{})
+					mustDo(t, c, "42", Join("李四", "s"))
+					var refusing atomic.Bool
+					rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+						if refusing.Load() && from(cmd) {
+							return refusal
+						}
+						return nil
+					}})
+					refusing.Store(true)
+					for _, room := range []string{"42", "43"} { // one it knows, and one it does not
+						if _, err := c.Do(t.Context(), room, Join("张三", "s")); !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrBusy) {
+							t.Errorf("room %s: %v", room, err)
+						}
+					}
+					refusing.Store(false)
+					time.Sleep(time.Minute) // for whatever is still under way
+					for _, room := range []string{"42", "43"} {
+						mustDo(t, c, room, Join("王五", "s"))
+						s, err := c.Read(t.Context(), room)
+						if err != nil || has(s.Users(), "张三") || !has(s.Users(), "王五") {
+							t.Errorf("room %s: %s, %v", room, describeUsers(s.Users()), err)
+						}
+					}
+				})
+			})
+		}
+	}
+}

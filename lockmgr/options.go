@@ -51,6 +51,10 @@ type Options struct {
 	// caller that is alone notices nothing. Requests end with their contexts
 	// then, even where the client lacks ContextTimeoutEnabled; a request that was
 	// given up may still be carried out.
+	//
+	// On Redis Cluster each master has a pipeline of its own. Hooks of the
+	// ClusterClient see only what had to be redirected; those that it has put into
+	// its masters' clients (OnNewNode) see everything.
 	Pipelined bool
 
 	// Hub takes the wake-ups, in order with whatever else is subscribed there.

@@ -59,18 +59,18 @@ func TestDemotedPrimary(t *testing.T) {
 	rdb := server.Client()
 	c := startCrowd(t, []*Coordinator{newCoordinator(t, server.Client(), patient(Options{}))}, []string{"42", "43"}, 3)
 	c.goOn(20)
-	if err := rdb.SlaveOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+	if err := rdb.ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
 	c.fails("READONLY")
-	if err := rdb.SlaveOf(t.Context(), "NO", "ONE").Err(); err != nil {
+	if err := rdb.ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
 	c.goOn(20)
 	c.finish()
 }
 
-// refusal of a server that is not, or not yet, the one to ask.
+// serverError is an error reply.
 type serverError string
 
 func (e serverError) Error() string { return string(e) }

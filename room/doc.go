@@ -49,6 +49,13 @@
 //   - Versions count a room's commits from 1 without gaps, within an epoch.
 //   - A watcher is told every commit in order. If some were missed, a snapshot
 //     stands for them.
+//   - A node that has died is noticed by the others when its lease is over
+//     (Options.NodeTTL); after Options.Grace its members leave, as ordinary
+//     versions, once. A node that was only stalled writes nothing under its old
+//     name: it takes a new one, and watchers are told to join again.
+//   - When a failover takes a room back to an earlier version, a new epoch begins.
+//   - With Options.Replicas a commit is acknowledged when so many replicas have it.
+//   - Nothing in Redis grows with the number of rooms or nodes that ever were.
 //   - An error other than [ErrUnknown] means that nothing was written.
 //
 // # What it does not promise
@@ -56,14 +63,15 @@
 //   - Redis replicates asynchronously: a failover may lose commits that were
 //     acknowledged, and Redis that comes back empty has lost all of them. Watchers
 //     notice (a new epoch, or a version that went back).
-//   - A member whose node died stays in the list.
 //   - Fairness between nodes is that of lockmgr, with one exception: where a lock
 //     expires under a dead holder, a node that has met nobody in the room of late
 //     may pass those who wait, once.
 //
 // # Goroutines
 //
-// One for each room in which actions wait, and from the first Watch on four for
-// all events of the node; lockmgr has three more once a lock had to be waited for.
-// [Coordinator.Close] returns when they have ended.
+// One for each room in which actions wait. From [Coordinator.Start], or the first
+// action, on two more: one keeps the node's lease, one looks for dead nodes. From the
+// first watch, or the first lock that was waited for, on four for events and
+// wake-ups; and go-redis has some for requests that share round trips, until the
+// client is closed. [Coordinator.Close] returns when the coordinator's own have ended.
 package room

@@ -6,7 +6,9 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -218,7 +220,7 @@ func TestRollingRestart(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, c := range e.Changes {
-			if c.Type == "leave" {
+			if c.Type == "leave" && strings.HasPrefix(c.User, "player") {
 				left = append(left, c.User)
 			}
 		}
@@ -255,13 +257,38 @@ func TestRollingRestart(t *testing.T) {
 	for range players {
 		<-joined
 	}
+	var actions atomic.Int64
+	for i := range 9 { // others come and go all the while
+		wg.Go(func() {
+			for at := i; ctx.Err() == nil; at++ {
+				c, err := client.Dial(ctx, "ws://"+nodes[at%3].addr+"/ws", client.Options{User: fmt.Sprint("guest", i)})
+				if err != nil {
+					continue
+				}
+				for err == nil {
+					if _, err = c.Join(ctx, "42"); err == nil {
+						_, err = c.Leave(ctx, "42")
+						actions.Add(2)
+					}
+				}
+				c.Close()
+			}
+		})
+	}
 	for _, p := range nodes {
 		p.stop(syscall.SIGTERM)
 		p.start()
 	}
-	if n := server.Client().HLen(t.Context(), "Room:42:Users").Val(); n != players {
-		t.Errorf("%d of %d are in the room", n, players)
+	seated := 0
+	for _, user := range server.Client().HKeys(t.Context(), "Room:42:Users").Val() {
+		if strings.HasPrefix(user, "player") {
+			seated++
+		}
 	}
+	if seated != players || actions.Load() < 100 {
+		t.Errorf("%d of %d are in the room after %d actions of others", seated, players, actions.Load())
+	}
+	t.Logf("3 restarts, %d actions of others meanwhile", actions.Load())
 	mu.Lock()
 	if len(left) > 0 {
 		t.Errorf("%v were seen to leave", left)

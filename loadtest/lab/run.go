@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -155,5 +156,10 @@ func (l *lab) sweep(ctx context.Context) {
 	}
 	for batch := range slices.Chunk(keys, 100) {
 		_ = l.redis.Unlink(ctx, batch...).Err()
+	}
+	for _, node := range l.redis.ZRange(ctx, "Nodes", 0, -1).Val() { // roomd's
+		if strings.Contains(node, "lab-"+l.run+"-") {
+			_ = l.redis.ZRem(ctx, "Nodes", node).Err()
+		}
 	}
 }

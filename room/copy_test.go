@@ -298,7 +298,7 @@ func TestCopyAndOriginal(t *testing.T) {
 				continue
 			}
 			if original.Changed() {
-				w := wireEvent{original.Epoch, original.Version + 1, "n", original.changes}
+				w := wireEvent{original.Epoch, original.Version + 1, "m", "n", original.changes}
 				e, err := parseEvent("42", string(w.append(nil)))
 				if err != nil || !copied.follow(e) {
 					t.Fatalf("cannot follow %s: %v", w.append(nil), err)

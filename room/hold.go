@@ -213,7 +213,7 @@ func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, hei
 		switch {
 		case errors.Is(err, errStale):
 			c.follow(d) // somebody else has written to it, or a failover has lost something
-			room.wentBack(d.copy.Epoch, d.copy.Version)
+			room.wentBack(d.copy.Epoch, d.copy.Version, d.copy.mark)
 			d.copy = room
 			if mode == modeElided {
 				return nil, false, errLost // better to wait in line than to race
@@ -229,7 +229,7 @@ func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, hei
 		if commit.event != nil {
 			c.feeds.committed(d.id, commit.event)
 		}
-		d.copy.Commit(commit.epoch)
+		d.copy.commit(commit.epoch, commit.mark)
 		snapshot := d.copy.Snapshot()
 		for i := range outcomes {
 			if outcomes[i].err == nil {
@@ -281,7 +281,9 @@ func (c *Coordinator) resend(d *desk, commit *commit, why error) (passed bool, r
 		case settled(err):
 			return passed, room, err
 		}
-		why = err
+		if ctx.Err() == nil {
+			why = err
+		}
 	}
 }
 

@@ -107,6 +107,7 @@ type Room struct {
 	Epoch   string // empty as long as nobody has ever joined
 	Version uint64
 
+	mark    string // of the commit that made it this version, unlike any other's; empty if not known
 	members map[string]Member
 	seats   seating
 	size    int          // members at the last Commit or Revert
@@ -150,7 +151,7 @@ func (r *Room) Apply(a Action, rules Rules) (seat int, err error) {
 	case kindEvict:
 		return r.evict(a), nil
 	case kindRenew:
-		r.wentBack(a.session, uint64(a.at))
+		r.wentBack(a.session, uint64(a.at), r.mark)
 		return 0, nil
 	}
 	return r.join(a, rules)
@@ -253,9 +254,9 @@ func (r *Room) remove(user string) {
 func (r *Room) Changed() bool { return len(r.changes) > 0 || r.renewed }
 
 // wentBack has the next Commit begin a new epoch if this room is an earlier one than
-// that which was known.
-func (r *Room) wentBack(epoch string, version uint64) {
-	if r.Epoch == epoch && r.Version < version {
+// that which was known, or another one of the same version.
+func (r *Room) wentBack(epoch string, version uint64, mark string) {
+	if r.Epoch == epoch && (r.Version < version || r.Version == version && r.mark != mark) {
 		r.renewed = true
 	}
 }
@@ -272,9 +273,12 @@ func (r *Room) Changes() []Change {
 }
 
 // Commit lets what was applied stand, as the next version of that epoch.
-func (r *Room) Commit(epoch string) {
+func (r *Room) Commit(epoch string) { r.commit(epoch, "") }
+
+// commit is Commit of a room that is known by a mark from then on.
+func (r *Room) commit(epoch, mark string) {
 	if r.Changed() {
-		r.Epoch = epoch
+		r.Epoch, r.mark = epoch, mark
 		r.Version++
 	}
 	r.settle()
@@ -301,6 +305,8 @@ func (r *Room) follow(e *Event) bool {
 	switch {
 	case e.Epoch != r.Epoch:
 		return false
+	case e.Version == r.Version && e.wire != nil:
+		return e.wire.Mark == r.mark // if not, a failover has lost one of the two
 	case e.Version <= r.Version:
 		return true
 	case e.From != r.Version || e.wire == nil:
@@ -311,7 +317,7 @@ func (r *Room) follow(e *Event) bool {
 		c.User, c.Session = strings.Clone(c.User), strings.Clone(c.Session)
 		r.carryOut(strings.Clone(e.wire.Node), c)
 	}
-	r.Version = e.Version
+	r.Version, r.mark = e.Version, strings.Clone(e.wire.Mark)
 	r.settle()
 	return true
 }

@@ -20,7 +20,7 @@ func eventAt(payload string) (epoch string, version uint64, ok bool) {
 
 func (s *scanner) event(w *wireEvent) bool {
 	if !(s.literal(`{"epoch":"`) && s.text(&w.Epoch) && s.literal(`,"version":`) && s.number(&w.Version) &&
-		s.literal(`,"node":"`) && s.text(&w.Node) && s.literal(`,"changes":[`)) {
+		s.literal(`,"mark":"`) && s.text(&w.Mark) && s.literal(`,"node":"`) && s.text(&w.Node) && s.literal(`,"changes":[`)) {
 		return false
 	}
 	w.Changes = make([]wireChange, 0, strings.Count(s.rest, `{"type":`))

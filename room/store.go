@@ -82,10 +82,10 @@ func (s *store) load(ctx context.Context, id string) (*Room, error) {
 	return s.parseRoom(id, reply)
 }
 
-// parseRoom reads epoch, version and members as scripts return them.
+// parseRoom reads epoch, version, mark and members as scripts return them.
 func (s *store) parseRoom(id string, reply []any) (*Room, error) {
-	if len(reply) != 3 {
-		return nil, fmt.Errorf("read room %s: %d parts instead of 3", id, len(reply))
+	if len(reply) != 4 {
+		return nil, fmt.Errorf("read room %s: %d parts instead of 4", id, len(reply))
 	}
 	epoch, _ := reply[0].(string)
 	var version uint64
@@ -95,7 +95,7 @@ func (s *store) parseRoom(id string, reply []any) (*Room, error) {
 			return nil, fmt.Errorf("read room %s: field version of %s: %w", id, s.keysOf(id).meta, err)
 		}
 	}
-	flat, _ := reply[2].([]any)
+	flat, _ := reply[3].([]any)
 	members := make(map[string]Member, len(flat)/2)
 	for pair := range slices.Chunk(flat, 2) {
 		user, _ := pair[0].(string)
@@ -106,7 +106,9 @@ func (s *store) parseRoom(id string, reply []any) (*Room, error) {
 		}
 		members[user] = m
 	}
-	return NewRoom(id, epoch, version, members), nil
+	r := NewRoom(id, epoch, version, members)
+	r.mark, _ = reply[2].(string)
+	return r, nil
 }
 
 // take asks for a room's lock. If it is ours now, room is the room, or nil if the
@@ -155,6 +157,7 @@ type commit struct {
 	id    string
 	event *wireEvent // nil if there is nothing to write
 	epoch string     // the room's after it
+	mark  string     // by which the room is known after it
 	keys  keys
 	args  []any
 }
@@ -184,19 +187,19 @@ const modeArg = 13 // the index of the mode among a commit's arguments
 // is the next token of this node, or empty.
 func (s *store) prepare(r *Room, k keys, who *identity, token, heir, mode string) *commit {
 	epoch, version := standing(r)
-	c := &commit{id: r.ID, keys: k, epoch: epoch}
+	c := &commit{id: r.ID, keys: k, epoch: epoch, mark: markOf(token)}
 	if epoch == "" || r.renewed {
 		c.epoch = newName()
 	}
 	var event []byte
 	if r.Changed() {
-		c.event = &wireEvent{c.epoch, r.Version + 1, who.node, r.changes}
+		c.event = &wireEvent{c.epoch, r.Version + 1, c.mark, who.node, r.changes}
 		event = c.event.append(make([]byte, 0, 128+160*len(r.changes)))
 	}
-	c.args = make([]any, 0, 14+2*len(r.changes))
+	c.args = make([]any, 0, 15+2*len(r.changes))
 	c.args = append(c.args, token, heir, s.ttl.Milliseconds(), keepQueue, who.by,
-		epoch, version, c.epoch, event, k.events, s.expiry(r), 0, r.Version+1, mode)
-	sets, at := 0, len(c.args)-3
+		epoch, version, c.epoch, event, k.events, s.expiry(r), 0, r.Version+1, mode, r.mark)
+	sets, at := 0, len(c.args)-4
 	for i := range r.changes {
 		user := r.changes[i].User
 		if m, ok := r.members[user]; ok {
@@ -213,6 +216,10 @@ func (s *store) prepare(r *Room, k keys, who *identity, token, heir, mode string
 	}
 	return c
 }
+
+// markOf returns the mark of the commit under a token: the end of its UUID, 48 random
+// bits. The commit's script takes the same.
+func markOf(token string) string { return token[max(0, len(token)-12):] }
 
 // expiry says what becomes of the expiry of a room's keys: it begins when the last
 // member leaves, and ends when somebody comes.

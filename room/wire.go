@@ -14,6 +14,7 @@ import (
 type wireEvent struct {
 	Epoch   string       `json:"epoch"`
 	Version uint64       `json:"version"`
+	Mark    string       `json:"mark"` // of this one commit
 	Node    string       `json:"node"` // of the sessions that changes name
 	Changes []wireChange `json:"changes"`
 }
@@ -70,6 +71,8 @@ func (w *wireEvent) append(dst []byte) []byte {
 	dst = appendString(dst, w.Epoch)
 	dst = append(dst, `,"version":`...)
 	dst = strconv.AppendUint(dst, w.Version, 10)
+	dst = append(dst, `,"mark":`...)
+	dst = appendString(dst, w.Mark)
 	dst = append(dst, `,"node":`...)
 	dst = appendString(dst, w.Node)
 	dst = append(dst, `,"changes":[`...)

@@ -13,7 +13,7 @@ import (
 func TestWireEvent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.SampledFrom([]string{"张三", "a", `"`, `\`, "}", `","seat":9`, "\u2028", "\x7f"}), rapid.String())
-		want := wireEvent{Epoch: text.Draw(t, "epoch"), Version: rapid.Uint64Range(1, 1<<40).Draw(t, "version"), Node: text.Draw(t, "node"), Changes: []wireChange{}}
+		want := wireEvent{Epoch: text.Draw(t, "epoch"), Version: rapid.Uint64Range(1, 1<<40).Draw(t, "version"), Mark: text.Draw(t, "mark"), Node: text.Draw(t, "node"), Changes: []wireChange{}}
 		for range rapid.IntRange(0, 4).Draw(t, "changes") {
 			want.Changes = append(want.Changes, wireChange{
 				Type: rapid.SampledFrom([]Kind{KindJoin, KindLeave, kindReplace}).Draw(t, "type"), User: text.Draw(t, "user"),
@@ -59,7 +59,7 @@ func TestEventInOtherWords(t *testing.T) {
 }
 
 func BenchmarkEvent(b *testing.B) {
-	w := wireEvent{"abcdefghijklmnop", 7, "abcdefghijklmnop", []wireChange{
+	w := wireEvent{"abcdefghijklmnop", 7, "abcdefghijkl", "abcdefghijklmnop", []wireChange{
 		{KindJoin, "李四", 0, "0e5f1d7e-94a5-4b0f-a0f7-0123456789ab", 1795234393978, ""},
 		{KindLeave, "王五", 1, "", 0, ""},
 	}}

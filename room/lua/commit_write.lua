@@ -6,12 +6,13 @@
 -- ARGV[3] token           ARGV[4] the same node's next token, or empty
 -- ARGV[5] TTL in ms       ARGV[6] ms to keep the queue
 -- ARGV[7] by:<node>
--- ARGV[8], ARGV[9] epoch and version that the changes build on; both may be empty
+-- ARGV[8], ARGV[9], ARGV[17] epoch, version and mark that the changes build on; all
+--          may be empty
 -- ARGV[10], ARGV[15] epoch and version that are written
 -- ARGV[11] event, or empty if there is nothing to write
 -- ARGV[12] channel
 -- ARGV[13] ms after which the keys of the room expire; 0: never; empty: as before
--- ARGV[14] how many members are set; from ARGV[17] user, member for each of them,
+-- ARGV[14] how many members are set; from ARGV[18] user, member for each of them,
 --          then the users that are removed
 -- ARGV[16] empty: the lock has to be the writer's
 --          elide: or free, and waited for by nobody: the script itself is the hold
@@ -22,7 +23,7 @@
 --                              commit came first; the lock was passed to the next token
 --         {'done', false}      the same; and the next token waits for the lock
 --         {'lost'}             nothing written: the lock is not the writer's
---         {'stale', epoch or false, version or false, {user, member, ...}}
+--         {'stale', epoch or false, version or false, mark or false, {user, member, ...}}
 --                              nothing written, the lock is still held: the room is
 --                              at another version, this one
 --         {'refused', reason}  nothing written: Redis takes no writes
@@ -51,19 +52,21 @@ if ARGV[16] ~= '' or redis.call('GET', KEYS[1]) ~= ARGV[3] then
     return {'lost'}
   end
 end
-local at = redis.call('HMGET', KEYS[5], 'epoch', 'version')
-if (at[1] or '') ~= ARGV[8] or (at[2] or '') ~= ARGV[9] then
-  return {'stale', at[1], at[2], redis.call('HGETALL', KEYS[4])}
+-- A version alone does not say what is in the room: where a failover has lost a
+-- commit, another one may have its number by now. The mark is of that one commit.
+local at = redis.call('HMGET', KEYS[5], 'epoch', 'version', 'mark')
+if (at[1] or '') ~= ARGV[8] or (at[2] or '') ~= ARGV[9] or (at[3] or '') ~= ARGV[17] then
+  return {'stale', at[1], at[2], at[3], redis.call('HGETALL', KEYS[4])}
 end
 
 if ARGV[11] ~= '' then
   -- Holds that write are counted by versions, so the version is a fence as well.
-  local written = redis.pcall('HSET', KEYS[5], 'epoch', ARGV[10], 'version', ARGV[15], 'fence', ARGV[15], ARGV[7], ARGV[3])
+  local written = redis.pcall('HSET', KEYS[5], 'epoch', ARGV[10], 'version', ARGV[15], 'fence', ARGV[15], 'mark', string.sub(ARGV[3], -12), ARGV[7], ARGV[3])
   if type(written) == 'table' then
     return {'refused', written.err}
   end
-  local removed = 17 + 2 * ARGV[14]
-  for i = 17, removed - 1, 1000 do
+  local removed = 18 + 2 * ARGV[14]
+  for i = 18, removed - 1, 1000 do
     redis.call('HSET', KEYS[4], unpack(ARGV, i, math.min(i + 999, removed - 1)))
   end
   for i = removed, #ARGV, 1000 do

@@ -6,7 +6,7 @@
 -- ARGV[6] 1 if the caller has a copy of the room: the commit will say if that is old
 --
 -- returns {'yours'}         the lock is held; the room was not read
---         {'yours', epoch or false, version or false, {user, member, ...}}
+--         {'yours', epoch or false, version or false, mark or false, {user, member, ...}}
 --                           the lock is held, and this is the room
 --         {'queued', ahead} another holds the lock; that many wait ahead
 --

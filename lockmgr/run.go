@@ -29,15 +29,21 @@ func (m *Manager) run(ctx context.Context, script *redis.Script, keys []string, 
 	}
 }
 
-// eval sends a script once: by its hash, and as a whole only to a server that does
-// not know it.
-func (m *Manager) eval(ctx context.Context, script *redis.Script, keys []string, args []any) *redis.Cmd {
+// command returns the whole of a command that runs a script: by its hash (evalsha),
+// or by its text (eval).
+func (m *Manager) command(name, what string, keys []string, args []any) []any {
 	all := make([]any, 0, 3+len(keys)+len(m.lockAt)+len(args))
-	all = append(all, "evalsha", script.Hash(), len(keys))
+	all = append(all, name, what, len(keys))
 	for _, key := range keys {
 		all = append(all, key)
 	}
-	all = append(append(all, m.lockAt...), args...)
+	return append(append(all, m.lockAt...), args...)
+}
+
+// eval sends a script once: by its hash, and as a whole only to a server that does
+// not know it.
+func (m *Manager) eval(ctx context.Context, script *redis.Script, keys []string, args []any) *redis.Cmd {
+	all := m.command("evalsha", script.Hash(), keys, args)
 	cmd := redis.NewCmd(ctx, all...)
 	cmd.SetFirstKeyPos(3)
 	err := m.process(ctx, keys[0], cmd)

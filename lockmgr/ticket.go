@@ -61,7 +61,7 @@ func (t *Ticket) Renew() string {
 
 // Run runs a script on the lock as [Manager.Run] does.
 func (t *Ticket) Run(ctx context.Context, script *redis.Script, keys []string, args ...any) *redis.Cmd {
-	return t.m.run(ctx, script, append(t.keys[:len(t.keys):len(t.keys)], keys...), args)
+	return t.m.run(ctx, script, t.withOwn(keys), args)
 }
 
 // Command returns what Run would send, for a connection of the caller's own: the
@@ -71,11 +71,12 @@ func (t *Ticket) Command(name string, script *redis.Script, text string, keys []
 	if name == "evalsha" {
 		what = script.Hash()
 	}
-	all := []any{name, what, len(t.keys) + len(keys)}
-	for _, key := range append(t.keys[:len(t.keys):len(t.keys)], keys...) {
-		all = append(all, key)
-	}
-	return append(append(all, t.m.lockAt...), args...)
+	return t.m.command(name, what, t.withOwn(keys), args)
+}
+
+// withOwn puts the lock's keys before those given.
+func (t *Ticket) withOwn(keys []string) []string {
+	return append(t.keys[:len(t.keys):len(t.keys)], keys...)
 }
 
 // Try takes the lock for Options.TTL if it is free, with one plain command, which

@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -51,16 +48,8 @@ func (c *benchCmd) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(c.JSON, std.stdout, func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		return e.Encode(report)
-	}); err != nil {
-		return fmt.Errorf("json: %w", err)
-	}
-	if err := writeFile(c.HTML, std.stdout, report.WriteHTML); err != nil {
-		return fmt.Errorf("html: %w", err)
+	if err := writeReport(report, c.JSON, c.HTML, std.stdout); err != nil {
+		return err
 	}
 	return report.Err()
 }

@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"time"
 
 	"roomd/loadtest/lab"
@@ -57,16 +54,8 @@ func (c *labCmd) Run(ctx context.Context, std streams) error {
 	if err := report.WriteTable(table, isTerminal(table)); err != nil {
 		return err
 	}
-	if err := writeFile(c.JSON, std.stdout, func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		return e.Encode(report)
-	}); err != nil {
-		return fmt.Errorf("json: %w", err)
-	}
-	if err := writeFile(c.HTML, std.stdout, report.WriteHTML); err != nil {
-		return fmt.Errorf("html: %w", err)
+	if err := writeReport(report, c.JSON, c.HTML, std.stdout); err != nil {
+		return err
 	}
 	if !report.AsListed() {
 		return errNotAsListed

@@ -54,7 +54,19 @@ func (c *runCmd) Run(ctx context.Context, std streams) error {
 	if err := report.WriteTable(table); err != nil {
 		return err
 	}
-	if err := writeFile(c.JSON, std.stdout, func(w io.Writer) error {
+	if err := writeReport(report, c.JSON, c.HTML, std.stdout); err != nil {
+		return err
+	}
+	if !report.Consistent() {
+		return errInconsistent
+	}
+	return nil
+}
+
+// writeReport writes a report as JSON and as a page, each to the file of that name;
+// see writeFile.
+func writeReport(report interface{ WriteHTML(io.Writer) error }, jsonFile, htmlFile string, stdout io.Writer) error {
+	if err := writeFile(jsonFile, stdout, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		e.SetEscapeHTML(false)
@@ -62,11 +74,8 @@ func (c *runCmd) Run(ctx context.Context, std streams) error {
 	}); err != nil {
 		return fmt.Errorf("json: %w", err)
 	}
-	if err := writeFile(c.HTML, std.stdout, report.WriteHTML); err != nil {
+	if err := writeFile(htmlFile, stdout, report.WriteHTML); err != nil {
 		return fmt.Errorf("html: %w", err)
-	}
-	if !report.Consistent() {
-		return errInconsistent
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func (m *Manager) takeAll(ctx context.Context, names []string) (*Locks, error) {
 		if m.opts.Observer.Acquired != nil {
 			m.opts.Observer.Acquired(name, time.Since(sent))
 		}
-		all.list = append(all.list, newLock(m, name, tokens[i], m.opts.TTL, &grant{fences[i], sent, m.opts.TTL}))
+		all.list = append(all.list, newLock(m, name, keys[3*i:3*i+3], tokens[i], m.opts.TTL, &grant{fences[i], sent, m.opts.TTL}))
 	}
 	return all, nil
 }

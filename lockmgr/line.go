@@ -36,12 +36,14 @@ type line struct {
 type waiter struct {
 	line  *line
 	token string
+	keys  []string
 	first chan struct{} // closed when it is its turn to ask Redis; nil if it is from the start
 	given chan *grant   // takes a hold; nil says that it is worth asking
 	clock moment        // guarded by Manager.mu: what is known of the server's clock
 	gone  bool          // guarded by Manager.mu: it gave up
 	known bool          // guarded by Manager.mu: Redis may know its token
 	next  bool          // written before first is closed: it follows a holder of this process
+	quiet bool          // the lock is probably free
 }
 
 // join puts a waiter at the end of its line, or says that there is no use in it.
@@ -72,9 +74,11 @@ func (m *Manager) join(ctx context.Context, name string) (*waiter, error) {
 				ErrBusy, ahead, l.pace.Round(time.Microsecond), time.Until(deadline).Round(time.Microsecond))
 		}
 	}
-	w := &waiter{line: l, token: m.newToken(name), given: make(chan *grant, 1)}
+	w := &waiter{line: l, token: m.newToken(name), keys: m.Keys(name), given: make(chan *grant, 1)}
 	if ahead > 0 {
 		w.first = make(chan struct{})
+	} else {
+		w.quiet = m.quietLocked(name)
 	}
 	l.waiters = append(l.waiters, w)
 	return w, nil
@@ -191,15 +195,16 @@ func (m *Manager) learn(w *waiter, seen moment) {
 }
 
 // heir returns who waits in this process for a lock that is to be given back, and
-// so has its token told to Redis. It returns nil if nobody does.
-func (m *Manager) heir(name string) *waiter {
+// so has its token told to Redis. It returns nil if nobody does, and then whether
+// anybody was met at the lock of late.
+func (m *Manager) heir(name string) (w *waiter, quiet bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l := m.lines[name]; l != nil && len(l.waiters) > 0 {
 		l.waiters[0].known = true
-		return l.waiters[0]
+		return l.waiters[0], false
 	}
-	return nil
+	return nil, m.quietLocked(name)
 }
 
 // pass hands a hold to a waiter of this process, unless it gave up meanwhile. One

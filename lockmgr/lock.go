@@ -12,6 +12,7 @@ import (
 type Lock struct {
 	m     *Manager
 	name  string
+	keys  []string
 	token string
 	fence int64
 	since time.Time // when the request was sent that brought it
@@ -30,8 +31,8 @@ type Lock struct {
 	idle     sync.Cond          // on mu: an extension or a release has ended
 }
 
-func newLock(m *Manager, name, token string, ttl time.Duration, g *grant) *Lock {
-	l := &Lock{m: m, name: name, token: token, fence: g.fence, since: g.since, ttl: ttl, deadline: g.since.Add(g.lasts)}
+func newLock(m *Manager, name string, keys []string, token string, ttl time.Duration, g *grant) *Lock {
+	l := &Lock{m: m, name: name, keys: keys, token: token, fence: g.fence, since: g.since, ttl: ttl, deadline: g.since.Add(g.lasts)}
 	l.idle.L = &l.mu
 	if g.lasts < ttl {
 		l.mu.Lock()
@@ -161,7 +162,7 @@ func (l *Lock) extendLocked(ctx context.Context) error {
 	sent := time.Now()
 	// One key only: while the lock's slot moves within a Cluster, scripts of
 	// several keys are refused, and a hold has to live through that.
-	answer, err := l.m.runUntil(ctx, extendScript, l.m.Keys(l.name)[:1], []any{l.token, l.ttl.Milliseconds()}, nil).Int()
+	answer, err := l.m.runUntil(ctx, extendScript, l.keys[:1], []any{l.token, l.ttl.Milliseconds()}, nil).Int()
 	l.mu.Lock()
 	l.cancel()
 	l.cancel = nil
@@ -205,7 +206,7 @@ func (l *Lock) Release(ctx context.Context) error {
 	}
 	l.giving = true
 	l.mu.Unlock() // Err and Done answer while Redis is asked
-	given, err := l.m.release(ctx, l.name, l.token)
+	given, err := l.m.release(ctx, l.name, l.keys, l.token)
 	l.mu.Lock()
 	l.giving = false
 	l.idle.Broadcast()
@@ -252,14 +253,19 @@ func (l *Lock) WriteRefused() {
 
 // release gives a token's lock back, to the next waiter of this process if nobody
 // elsewhere has waited longer. It reports whether the token had held it.
-func (m *Manager) release(ctx context.Context, name, token string) (given bool, err error) {
-	heir, heirToken := m.heir(name), ""
-	if heir != nil {
+func (m *Manager) release(ctx context.Context, name string, keys []string, token string) (given bool, err error) {
+	heir, quiet := m.heir(name)
+	heirToken := ""
+	switch {
+	case heir != nil:
 		heirToken = heir.token
+	case quiet:
+		if given, err := m.give(ctx, keys, token); given || err != nil {
+			return given, err
+		}
 	}
 	sent := time.Now()
-	reply, err := m.Run(ctx, releaseScript, name, nil,
-		token, heirToken, m.opts.TTL.Milliseconds(), keepQueue.Milliseconds()).Slice()
+	reply, err := m.run(ctx, releaseScript, keys, []any{token, heirToken, m.ttl, m.keep}).Slice()
 	if heir != nil {
 		m.settle(heir, reply, sent)
 	}

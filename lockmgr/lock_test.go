@@ -250,7 +250,7 @@ func TestALockAnswersDuringItsRelease(t *testing.T) {
 		managers, clients := nodes(t, 1, Options{})
 		goOn := make(chan struct{})
 		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, releaseScript) {
+			if isScript(cmd, giveScript) {
 				<-goOn
 			}
 			return nil

@@ -30,9 +30,12 @@ type Manager struct {
 	client  redis.UniversalClient
 	opts    Options
 	cluster *redis.ClusterClient // the client, if it is of a Redis Cluster
+	single  *redis.Client        // the client, if plain commands may be sent; see takePlainly
 	node    [4]byte              // begins the UUID of every token
 	pipe    *redis.AutoPipeliner // nil unless requests share round trips, to one server
 	lockAt  []any                // what every script that is built on Lua has first: the arguments of lock_at
+	ttl     any                  // of a hold, in ms
+	keep    any                  // keepQueue in ms
 	hub     *pubsub.Hub
 	ownHub  bool
 
@@ -40,8 +43,9 @@ type Manager struct {
 	end  context.CancelFunc
 
 	mu    sync.Mutex
-	lines map[string]*line // guarded by mu: locks that this process waits for
-	wg    sync.WaitGroup   // clean-ups; guarded by mu as long as life has not ended
+	lines map[string]*line    // guarded by mu: locks that this process waits for
+	quiet map[string]struct{} // guarded by mu: locks at which nobody else was met of late
+	wg    sync.WaitGroup      // clean-ups; guarded by mu as long as life has not ended
 }
 
 // New returns a Manager that keeps its locks on client. It sends nothing, and
@@ -65,11 +69,17 @@ func New(client redis.UniversalClient, opts Options) (*Manager, error) {
 		client: client,
 		opts:   opts,
 		hub:    opts.Hub,
+		ttl:    opts.TTL.Milliseconds(),
+		keep:   keepQueue.Milliseconds(),
 		lines:  make(map[string]*line),
+		quiet:  make(map[string]struct{}),
 	}
 	id := uuid.New()
 	copy(m.node[:], id[:])
 	m.cluster, _ = client.(*redis.ClusterClient)
+	if !opts.Pipelined { // there requests go out in any order
+		m.single, _ = client.(*redis.Client)
+	}
 	if opts.Pipelined && m.cluster == nil {
 		pipe, err := client.AsyncAutoPipelineWithOptions(pipelining)
 		if err != nil {
@@ -133,7 +143,7 @@ func (m *Manager) Acquire(ctx context.Context, name string) (*Lock, error) {
 	if m.opts.Observer.Acquired != nil {
 		m.opts.Observer.Acquired(name, time.Since(start))
 	}
-	return newLock(m, name, w.token, m.opts.TTL, g), nil
+	return newLock(m, name, w.keys, w.token, m.opts.TTL, g), nil
 }
 
 // TryAcquire takes the lock of that name if it is free and nobody waits for it,
@@ -142,8 +152,8 @@ func (m *Manager) TryAcquire(ctx context.Context, name string) (*Lock, error) {
 	if err := m.checkName(name); err != nil {
 		return nil, err
 	}
-	token := m.newToken(name)
-	g, _, err := m.ask(ctx, name, token, 0)
+	keys, token := m.Keys(name), m.newToken(name)
+	g, _, err := m.ask(ctx, keys, token, 0)
 	switch {
 	case err != nil:
 		m.leave(name, token)
@@ -154,7 +164,7 @@ func (m *Manager) TryAcquire(ctx context.Context, name string) (*Lock, error) {
 	if m.opts.Observer.Acquired != nil {
 		m.opts.Observer.Acquired(name, 0)
 	}
-	return newLock(m, name, token, m.opts.TTL, g), nil
+	return newLock(m, name, keys, token, m.opts.TTL, g), nil
 }
 
 // grant is a hold that begins.
@@ -167,9 +177,9 @@ type grant struct {
 // ask asks Redis once for the lock. If somebody else has it, the token waits in
 // the queue (unless keep is zero), behind as many as ahead says. On an error the
 // request may have been carried out although its reply did not come: see leave.
-func (m *Manager) ask(ctx context.Context, name, token string, keep time.Duration) (g *grant, ahead int, err error) {
+func (m *Manager) ask(ctx context.Context, keys []string, token string, keep time.Duration) (g *grant, ahead int, err error) {
 	a, err := m.asked(ctx, func(args []any) *redis.Cmd {
-		return m.run(ctx, acquireScript, m.Keys(name), args)
+		return m.run(ctx, acquireScript, keys, args)
 	}, token, keep)
 	return a.grant, a.ahead, err
 }
@@ -186,7 +196,7 @@ func (m *Manager) asked(ctx context.Context, run func(args []any) *redis.Cmd, to
 		return answer{}, err
 	}
 	sent := time.Now()
-	reply, err := run([]any{token, m.opts.TTL.Milliseconds(), keep.Milliseconds()}).Slice()
+	reply, err := run([]any{token, m.ttl, keep.Milliseconds()}).Slice()
 	if err != nil {
 		if ended := m.ended(ctx); ended != nil {
 			err = ended

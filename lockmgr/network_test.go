@@ -16,17 +16,20 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-// operations are all that a caller does with a lock, each with what has to be true
-// when it has returned nil.
+// operations are all that a caller does with a lock, by the scripts that they run.
+// Without a script it is the plain way into a quiet lock.
 var operations = []struct {
 	name   string
 	script *redis.Script
+	quiet  bool
 	do     func(ctx context.Context, m *Manager, lock *Lock) (*Lock, error)
 }{
-	{"acquire", acquireScript, func(ctx context.Context, m *Manager, _ *Lock) (*Lock, error) { return m.Acquire(ctx, "a") }},
-	{"try", acquireScript, func(ctx context.Context, m *Manager, _ *Lock) (*Lock, error) { return m.TryAcquire(ctx, "a") }},
-	{"extend", extendScript, func(ctx context.Context, _ *Manager, lock *Lock) (*Lock, error) { return lock, lock.Extend(ctx) }},
-	{"release", releaseScript, func(ctx context.Context, _ *Manager, lock *Lock) (*Lock, error) { return nil, lock.Release(ctx) }},
+	{"acquire", acquireScript, false, func(ctx context.Context, m *Manager, _ *Lock) (*Lock, error) { return m.Acquire(ctx, "a") }},
+	{"acquire a quiet one", nil, true, func(ctx context.Context, m *Manager, _ *Lock) (*Lock, error) { return m.Acquire(ctx, "a") }},
+	{"try", acquireScript, false, func(ctx context.Context, m *Manager, _ *Lock) (*Lock, error) { return m.TryAcquire(ctx, "a") }},
+	{"extend", extendScript, false, func(ctx context.Context, _ *Manager, lock *Lock) (*Lock, error) { return lock, lock.Extend(ctx) }},
+	{"release", releaseScript, false, func(ctx context.Context, _ *Manager, lock *Lock) (*Lock, error) { return nil, lock.Release(ctx) }},
+	{"release a quiet one", giveScript, true, func(ctx context.Context, _ *Manager, lock *Lock) (*Lock, error) { return nil, lock.Release(ctx) }},
 }
 
 // A proxy loses the request or the reply of each command of each operation, with a
@@ -47,17 +50,25 @@ func TestLostRequestsAndReplies(t *testing.T) {
 					defer client.Close()
 					m := newManager(t, client, Options{TTL: time.Minute})
 					for _, o := range operations {
+						if o.script == nil {
+							continue
+						}
 						if err := o.script.Load(t.Context(), plain).Err(); err != nil {
 							t.Fatal(err)
 						}
 					}
-					var lock *Lock
-					if op.script != acquireScript {
-						lock = mustAcquire(t, m, "a")
+					lock := mustAcquire(t, m, "a")
+					if !op.quiet {
+						m.met("a", true)
+					}
+					if op.script == nil || op.script == acquireScript {
+						mustRelease(t, lock)
+						lock = nil
 					}
 					var lost atomic.Int32
 					proxy.OnRequest(func(args []string) redistest.Action {
-						if len(args) > 1 && args[1] == op.script.Hash() && lost.CompareAndSwap(0, 1) {
+						plainly := op.script == nil && args[0] == "SET"
+						if (plainly || op.script != nil && len(args) > 1 && args[1] == op.script.Hash()) && lost.CompareAndSwap(0, 1) {
 							return action
 						}
 						return redistest.Pass
@@ -75,7 +86,7 @@ func TestLostRequestsAndReplies(t *testing.T) {
 						}
 					}
 					holder := plain.Get(t.Context(), "Lock:a").Val()
-					if op.name == "release" {
+					if strings.HasPrefix(op.name, "release") {
 						if holder != "" {
 							t.Errorf("after the release the lock holds %q", holder)
 						}

@@ -195,7 +195,7 @@ func TestADeadWaiterCostsOneClaim(t *testing.T) {
 		holder := mustAcquire(t, managers[1], "a")
 		const dead = 3
 		for i := range dead {
-			if _, ahead, err := managers[1].ask(t.Context(), "a", fmt.Sprint("dead-", i), keepQueue); err != nil || ahead != i {
+			if _, ahead, err := managers[1].ask(t.Context(), managers[1].Keys("a"), fmt.Sprint("dead-", i), keepQueue); err != nil || ahead != i {
 				t.Fatalf("%d ahead, %v", ahead, err)
 			}
 		}
@@ -216,7 +216,7 @@ func TestNobodyPassesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 3, Options{})
 		holder := mustAcquire(t, managers[0], "a")
-		if _, _, err := managers[1].ask(t.Context(), "a", "waiting", keepQueue); err != nil {
+		if _, _, err := managers[1].ask(t.Context(), managers[1].Keys("a"), "waiting", keepQueue); err != nil {
 			t.Fatal(err)
 		}
 		clients[0].Del(t.Context(), "Lock:a") // it expired
@@ -226,7 +226,7 @@ func TestNobodyPassesTheQueue(t *testing.T) {
 		if got := clients[0].Get(t.Context(), "Lock:a").Val(); got != "waiting" {
 			t.Errorf("the lock was offered to %q", got)
 		}
-		if g, _, err := managers[1].ask(t.Context(), "a", "waiting", keepQueue); g == nil || err != nil {
+		if g, _, err := managers[1].ask(t.Context(), managers[1].Keys("a"), "waiting", keepQueue); g == nil || err != nil {
 			t.Errorf("whose turn it was did not get it: %v", err)
 		}
 		managers[1].leave("a", "waiting")

@@ -50,7 +50,7 @@ func (m *Manager) eval(ctx context.Context, script *redis.Script, keys []string,
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return failed(ctx) // the pipeline may still be writing to cmd
-	case redis.HasErrorPrefix(err, "NOSCRIPT"):
+	case err != nil && redis.HasErrorPrefix(err, "NOSCRIPT"):
 		return script.Eval(ctx, m.client, keys, all[3+len(keys):]...)
 	}
 	return cmd

@@ -39,6 +39,8 @@ var (
 	releaseQuietLua string
 	//go:embed lua/release.lua
 	releaseLua string
+	//go:embed lua/give_quiet.lua
+	giveQuietLua string
 	//go:embed lua/leave.lua
 	leaveLua string
 )
@@ -47,5 +49,6 @@ var (
 	acquireScript = redis.NewScript(acquireQuietLua + Lua + acquireLua)
 	extendScript  = redis.NewScript(Lua + extendLua)
 	releaseScript = redis.NewScript(releaseQuietLua + Lua + releaseLua)
+	giveScript    = redis.NewScript(giveQuietLua)
 	leaveScript   = redis.NewScript(Lua + leaveLua)
 )

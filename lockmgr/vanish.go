@@ -130,8 +130,8 @@ func (m *Manager) takeOrSee(ctx context.Context, name string, ttl time.Duration)
 	if err := m.ended(ctx); err != nil {
 		return nil, "", err
 	}
-	token, sent := m.newToken(name), time.Now()
-	reply, err := m.Run(ctx, vanishScript, name, nil, token, ttl.Milliseconds()).Slice()
+	keys, token, sent := m.Keys(name), m.newToken(name), time.Now()
+	reply, err := m.run(ctx, vanishScript, keys, []any{token, ttl.Milliseconds()}).Slice()
 	if err != nil {
 		m.leave(name, token) // it may have been carried out
 		if ended := m.ended(ctx); ended != nil {
@@ -147,7 +147,7 @@ func (m *Manager) takeOrSee(ctx context.Context, name string, ttl time.Duration)
 	if m.opts.Observer.Acquired != nil {
 		m.opts.Observer.Acquired(name, time.Since(sent))
 	}
-	return newLock(m, name, token, ttl, &grant{fence, sent, ttl}), "", nil
+	return newLock(m, name, keys, token, ttl, &grant{fence, sent, ttl}), "", nil
 }
 
 // seeGone looks at the lock until that holder has it no more, or the time is over.

@@ -37,10 +37,17 @@ func (m *Manager) wait(ctx context.Context, w *waiter) (g *grant, err error) {
 		}
 	}
 	m.makeKnown(w)
-	keys := m.Keys(w.line.name)
+	if w.quiet {
+		if g, err := m.takePlainly(ctx, w.keys, w.token); g != nil || err != nil {
+			return g, err
+		}
+	}
 	a, err := m.asked(ctx, func(args []any) *redis.Cmd {
-		return m.run(ctx, acquireScript, keys, args)
+		return m.run(ctx, acquireScript, w.keys, args)
 	}, w.token, keepQueue)
+	if err == nil {
+		m.met(w.line.name, a.grant == nil)
+	}
 	if a.grant != nil || err != nil {
 		return a.grant, err
 	}
@@ -51,7 +58,7 @@ func (m *Manager) wait(ctx context.Context, w *waiter) (g *grant, err error) {
 			return g, err
 		}
 		a, err := m.asked(ctx, func(args []any) *redis.Cmd {
-			return m.runUntil(ctx, acquireScript, keys, args, func() {
+			return m.runUntil(ctx, acquireScript, w.keys, args, func() {
 				m.clean(w.line.name, w.token) // the caller has cleaned up, but perhaps too early
 			})
 		}, w.token, keepQueue)

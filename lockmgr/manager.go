@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,17 +28,18 @@ const (
 
 // Manager takes locks on one Redis. It is safe for concurrent use.
 type Manager struct {
-	client  redis.UniversalClient
-	opts    Options
-	cluster *redis.ClusterClient // the client, if it is of a Redis Cluster
-	single  *redis.Client        // the client, if plain commands may be sent; see takePlainly
-	node    [4]byte              // begins the UUID of every token
-	pipe    *redis.AutoPipeliner // nil unless requests share round trips, to one server
-	lockAt  []any                // what every script that is built on Lua has first: the arguments of lock_at
-	ttl     any                  // of a hold, in ms
-	keep    any                  // keepQueue in ms
-	hub     *pubsub.Hub
-	ownHub  bool
+	client   redis.UniversalClient
+	opts     Options
+	cluster  *redis.ClusterClient // the client, if it is of a Redis Cluster
+	single   *redis.Client        // the client, if plain commands may be sent; see takePlainly
+	node     [4]byte              // begins the UUID of every token
+	pipe     *redis.AutoPipeliner // nil unless requests share round trips, to one server
+	underway atomic.Int64         // requests of a Manager that is Pipelined
+	lockAt   []any                // what every script that is built on Lua has first: the arguments of lock_at
+	ttl      any                  // of a hold, in ms
+	keep     any                  // keepQueue in ms
+	hub      *pubsub.Hub
+	ownHub   bool
 
 	life context.Context
 	end  context.CancelFunc

@@ -2,6 +2,7 @@ package lockmgr
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -190,7 +191,17 @@ func TestPipelinedEndsWithItsContext(t *testing.T) {
 	lock := mustAcquire(t, m, "a")
 	mustRelease(t, lock)
 	proxy.Pause()
-	defer proxy.Resume()
+	other := make(chan error)
+	go func() { other <- second(m.Acquire(t.Context(), "b")) }()
+	defer func() {
+		proxy.Resume()
+		if err := <-other; err != nil {
+			t.Error(err)
+		}
+	}()
+	for m.underway.Load() == 0 { // the first one has nobody to share with
+		runtime.Gosched()
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- second(m.Acquire(ctx, "a")) }()

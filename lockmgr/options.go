@@ -47,14 +47,14 @@ type Options struct {
 
 	// Pipelined has requests that are made at the same time share round trips
 	// (go-redis' AutoPipeline): with many locks in use at once a multiple of the
-	// throughput, for a few microseconds when a handful of requests meet. A
-	// caller that is alone notices nothing. Requests end with their contexts
-	// then, even where the client lacks ContextTimeoutEnabled; a request that was
-	// given up may still be carried out.
+	// throughput, for some tens of microseconds when a handful of requests meet. A
+	// request that is made while no other is under way goes out by itself, as
+	// without this option. One that shares ends with its context at once, even
+	// where the client lacks ContextTimeoutEnabled, and may still be carried out.
 	//
 	// On Redis Cluster each master has a pipeline of its own. Hooks of the
-	// ClusterClient see only what had to be redirected; those that it has put into
-	// its masters' clients (OnNewNode) see everything.
+	// ClusterClient see only what goes out by itself or had to be redirected; those
+	// that it has put into its masters' clients (OnNewNode) see everything.
 	Pipelined bool
 
 	// Hub takes the wake-ups, in order with whatever else is subscribed there.

@@ -58,7 +58,18 @@ func (m *Manager) eval(ctx context.Context, script *redis.Script, keys []string,
 
 // process sends a command about key, together with others if the Manager is
 // Pipelined. When ctx ended cmd must not be looked at.
+//
+// While no other is under way there is nothing to share, and the caller sends it by
+// itself: handing it to the pipeline's goroutine and back takes as long as Redis does.
 func (m *Manager) process(ctx context.Context, key string, cmd redis.Cmder) error {
+	if !m.opts.Pipelined {
+		return m.client.Process(ctx, cmd)
+	}
+	alone := m.underway.Add(1) == 1
+	defer m.underway.Add(-1)
+	if alone {
+		return m.client.Process(ctx, cmd)
+	}
 	pipe := m.pipeTo(ctx, key)
 	if pipe == nil {
 		return m.client.Process(ctx, cmd)
@@ -80,7 +91,8 @@ func (m *Manager) process(ctx context.Context, key string, cmd redis.Cmder) erro
 	}
 }
 
-// pipeTo returns what has requests about key share round trips with others, or nil.
+// pipeTo returns what has requests about key share round trips with others, or nil
+// if there is no such thing at the moment.
 //
 // On Redis Cluster each master has one of its own, and the client of the cluster
 // takes over what did not get through there. go-redis has one for a whole cluster as
@@ -88,7 +100,7 @@ func (m *Manager) process(ctx context.Context, key string, cmd redis.Cmder) erro
 // slots move one request may be sent to two servers at once, whose replies then
 // race.
 func (m *Manager) pipeTo(ctx context.Context, key string) *redis.AutoPipeliner {
-	if m.cluster == nil || !m.opts.Pipelined {
+	if m.cluster == nil {
 		return m.pipe
 	}
 	master, err := m.cluster.MasterForKey(ctx, key)
@@ -137,9 +149,6 @@ const maxConcurrentBatches = 8
 // The script may then still be carried out. late, if not nil, is called when its
 // reply comes, in a goroutine that Close waits for.
 func (m *Manager) runUntil(ctx context.Context, script *redis.Script, keys []string, args []any, late func()) *redis.Cmd {
-	if m.opts.Pipelined && late == nil {
-		return m.run(ctx, script, keys, args)
-	}
 	replies := make(chan *redis.Cmd, 1)
 	if !m.background(func() { replies <- m.run(ctx, script, keys, args) }) {
 		return m.run(ctx, script, keys, args)

@@ -33,8 +33,8 @@ const (
 	over
 )
 
-// drive lets all actors act over and over, for a warm-up and for duration, and
-// returns when all of them have stopped. An error says that there was nothing to
+// drive lets all actors act over and over, for a warm-up and for duration, or until
+// one of them has acted, and returns when all of them have stopped. An error says that there was nothing to
 // measure: ctx has ended, or probe has failed.
 func drive(ctx context.Context, actors []actor, duration time.Duration, probe func(context.Context) (usage, error)) (*tally, error) {
 	warmUp := min(duration/4, maxWarmUp)
@@ -42,9 +42,11 @@ func drive(ctx context.Context, actors []actor, duration time.Duration, probe fu
 	defer cancel()
 	var phase atomic.Int32
 	var crowd sync.WaitGroup
+	acted := make(chan struct{}) // in the time that is measured
+	note := sync.OnceFunc(func() { close(acted) })
 	each := make([]*tally, len(actors))
 	for i, a := range actors {
-		crowd.Go(func() { each[i] = loop(ctx, a, &phase) })
+		crowd.Go(func() { each[i] = loop(ctx, a, &phase, note) })
 	}
 	sum := newTally()
 	err := func() error {
@@ -61,6 +63,12 @@ func drive(ctx context.Context, actors []actor, duration time.Duration, probe fu
 		if err := pause(ctx, duration); err != nil {
 			return err
 		}
+		select {
+		case <-acted:
+		case <-time.After(grace):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 		// Both probes are asked under load, and are late by the same.
 		after, err := probe(ctx)
 		sum.took, sum.used = time.Since(began), after.since(before)
@@ -75,8 +83,8 @@ func drive(ctx context.Context, actors []actor, duration time.Duration, probe fu
 	return sum, err
 }
 
-// loop is one actor's life.
-func loop(ctx context.Context, a actor, phase *atomic.Int32) *tally {
+// loop is one actor's life. It calls note when an action was measured.
+func loop(ctx context.Context, a actor, phase *atomic.Int32, note func()) *tally {
 	t := newTally()
 	actions := int64(0)
 acting:
@@ -94,7 +102,9 @@ acting:
 			_ = pause(ctx, retryPause)
 			end = time.Now()
 		case at == measuring:
-			actions++
+			if actions++; actions == 1 {
+				note()
+			}
 			t.record(end.Sub(start))
 		case at == over:
 			t.record(end.Sub(start))

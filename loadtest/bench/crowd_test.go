@@ -65,6 +65,16 @@ func TestDrive(t *testing.T) {
 	})
 }
 
+// An action that takes longer than the measurement is waited for.
+func TestDriveWaitsForAnAction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, err := drive(t.Context(), []actor{steady{takes: 3 * time.Second}}, time.Second, ticking())
+		if err != nil || got.total() != 1 || got.took != 2750*time.Millisecond {
+			t.Errorf("%d actions in %v, %v", got.total(), got.took, err)
+		}
+	})
+}
+
 func TestDriveIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, after := range []time.Duration{100 * time.Millisecond, 2 * time.Second} {

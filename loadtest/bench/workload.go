@@ -11,6 +11,7 @@ const maxConnections = 512
 // workloads are measured in this order, and the one through WebSockets after
 // them.
 var workloads = []workload{
+	{name: "lone", about: "one client, one room", clients: 1, rooms: 1, nodes: 1},
 	{name: "hot-room", about: "128 clients, one room", clients: 128, rooms: 1, nodes: 1},
 	{name: "1000-rooms-128", about: "128 clients, 1,000 rooms", clients: 128, rooms: 1000, nodes: 1},
 	{name: "1000-rooms-2000", about: "2,000 clients, 1,000 rooms", clients: 2000, rooms: 1000, nodes: 1},

@@ -1,10 +1,15 @@
 package room
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr"
 	"roomd/lockmgr/redistest"
@@ -63,6 +68,35 @@ func TestCluster(t *testing.T) {
 		}
 		if key := locks.Key("42"); key != "LockRoom:{42}" {
 			t.Errorf("the lock is %s", key)
+		}
+	})
+
+	t.Run("homes are spread over the slots", func(t *testing.T) {
+		client := cluster.Client()
+		for i, home := range homes {
+			node := home + "n1"
+			for _, key := range []string{nodeKey(node), nodeRoomsKey(node), nodeLists(true)[i]} {
+				if slot := client.ClusterKeySlot(t.Context(), key).Val(); slot/(16384/int64(len(homes))) != int64(i) {
+					t.Errorf("the slot of %s is %d", key, slot)
+				}
+			}
+		}
+	})
+
+	t.Run("a lost lease is begun at the same home", func(t *testing.T) {
+		client := cluster.Client()
+		c := newCoordinator(t, client, patient(Options{Node: "n1", LockTTL: time.Second, NodeTTL: time.Second}))
+		mustDo(t, c, "42", Join("李四", "s"))
+		home, before := homeOf(c), c.Node()
+		if before != home+"n1" || client.ZScore(t.Context(), "Nodes:"+home, before).Val() == 0 || client.SCard(t.Context(), "Node:"+before+":Rooms").Val() != 1 {
+			t.Errorf("it is %s, and Redis does not know it", before)
+		}
+		client.Del(t.Context(), nodeKey(before))
+		for c.Node() == before {
+			mustDo(t, c, "42", Join("李四", "s"))
+		}
+		if homeOf(c) != home {
+			t.Errorf("it was %s, and is %s", before, c.Node())
 		}
 	})
 
@@ -169,4 +203,86 @@ func TestClusterFailover(t *testing.T) {
 	cluster.Node(0).Restart() // as the replica of the new master
 	c.goOn(20)
 	c.finish()
+}
+
+// While the slot of a room moves Redis may refuse to read it. Who reads waits for that.
+func TestReadWhileASlotMoves(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	client := cluster.Client()
+	c := newCoordinator(t, client, Options{})
+	mustDo(t, c, "42", Join("张三", "s"))
+	mustDo(t, c, "42", Leave("张三", "s")) // one of the two keys is not there: Redis cannot know where
+	if _, err := c.Read(t.Context(), "42"); err != nil {
+		t.Fatal(err)
+	}
+	refused := make(chan struct{}, 1000)
+	client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+		if isScript(cmd, loadScript) {
+			refused <- struct{}{}
+		}
+		return nil
+	}})
+	cluster.BeginMove(usersOf("42"))
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := c.Read(short, "42"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while it moves: %v", err)
+	}
+	for len(refused) > 0 {
+		<-refused
+	}
+	read := make(chan error, 1)
+	go func() {
+		s, err := c.Read(t.Context(), "42")
+		if err == nil && s.Version != 2 {
+			err = fmt.Errorf("version %d", s.Version)
+		}
+		read <- err
+	}()
+	for range 2 { // the first attempt was refused
+		select {
+		case <-refused:
+		case err := <-read:
+			t.Fatalf("while it moves: %v", err)
+		}
+	}
+	cluster.MoveKeys(usersOf("42"))
+	cluster.FinishMove(usersOf("42"))
+	if err := <-read; err != nil {
+		t.Errorf("when it has moved: %v", err)
+	}
+}
+
+// With Replicas a node's home is where there are replicas, and nothing is written to a
+// room before they know that the node may have members there.
+func TestReplicasKnowTheRooms(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	_, of := roomsOf(t, cluster, 42, 3)
+	rooms := of[cluster.Node(0)]
+	replica := cluster.AddReplica(0)
+	c := newCoordinator(t, cluster.Client(), patient(Options{Replicas: 1}))
+	mustDo(t, c, rooms[0], Join("张三", "s"))
+	if cluster.Owner(homeOf(c)) != cluster.Node(0) {
+		t.Errorf("the home of %s has no replica", c.Node())
+	}
+	if known := replica.Client().Keys(t.Context(), "Node:*").Val(); len(known) != 2 {
+		t.Errorf("the replica knows %v", known)
+	}
+	replica.Pause()
+	if _, err := c.Do(t.Context(), rooms[1], Join("张三", "s")); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("without the replica: %v", err)
+	}
+	replica.Resume()
+	for {
+		r, err := c.Do(t.Context(), rooms[1], Join("李四", "s"))
+		if err == nil {
+			if r.Version != 1 {
+				t.Errorf("version %d", r.Version)
+			}
+			break
+		}
+		if !errors.Is(err, ErrUnavailable) {
+			t.Fatal(err)
+		}
+	}
 }

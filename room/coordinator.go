@@ -85,14 +85,14 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 			opts.Log.Warn().Str("room", id).Err(err).Msg("commits were lost; the room's new epoch begins with the next action")
 		}
 	}
-	c.lease = &lease{client: client, ttl: opts.NodeTTL, who: newIdentity(opts.Node)}
+	c.lease = newLease(c.store, opts.NodeTTL, opts.Node)
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.life, c.kill = context.WithCancel(context.Background())
 	return c, nil
 }
 
 // Node returns the coordinator's name in what it writes. It changes when the node's
-// lease was lost.
+// lease was lost. On Redis Cluster it begins with a hash tag.
 func (c *Coordinator) Node() string {
 	who, _ := c.lease.holder()
 	return who.node

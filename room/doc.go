@@ -37,6 +37,19 @@
 // write). Copies of quiet rooms go after a minute, or earlier if there are many
 // (Options.MaxCopies). Requests of different rooms share round trips.
 //
+// # On Redis Cluster
+//
+// A room's keys share a slot. A node has a home, one of sixteen hash tags that are
+// spread over the slots. Its name begins with it, and so its lease (Node:<node>), the
+// set of its rooms (Node:<node>:Rooms) and the list of the nodes there (Nodes:{<home>})
+// are on one master. If that one is away until the lease is over, or has fewer replicas
+// than Options.Replicas, the node takes a new name at a home on another master, and
+// watchers are told to join again. Actions in rooms of the other masters go on
+// meanwhile; in a room that the node has not used of late, the first one may wait for
+// the new name.
+//
+// What a failover loses of the set of rooms comes back when the lease is prolonged.
+//
 // # What it promises
 //
 //   - A join that succeeded is in the list, on a seat of its own, until a leave by
@@ -60,6 +73,10 @@
 //
 // # What it does not promise
 //
+//   - Actions in rooms of a master that is away fail. Unless Redis Cluster is told not
+//     to (cluster-require-full-coverage no), it stops as a whole when no replica takes
+//     over. The members of a node that has died stay as long as its home is away, and
+//     for good if that comes back without its data.
 //   - Redis replicates asynchronously: a failover may lose commits that were
 //     acknowledged, and Redis that comes back empty has lost all of them. Watchers
 //     notice (a new epoch, or a version that went back).
@@ -70,8 +87,9 @@
 // # Goroutines
 //
 // One for each room in which actions wait. From [Coordinator.Start], or the first
-// action, on two more: one keeps the node's lease, one looks for dead nodes. From the
-// first watch, or the first lock that was waited for, on four for events and
-// wake-ups; and go-redis has some for requests that share round trips, until the
-// client is closed. [Coordinator.Close] returns when the coordinator's own have ended.
+// action, on two more: one keeps the node's lease, one looks for dead nodes. Both have
+// others for as long as their requests take. From the first watch, or the first lock
+// that was waited for, on four for events and wake-ups; and go-redis has some for
+// requests that share round trips, until the client is closed. [Coordinator.Close]
+// returns when the coordinator's own have ended.
 package room

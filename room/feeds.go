@@ -17,6 +17,9 @@ import (
 // again.
 const rereadPause = 100 * time.Millisecond
 
+// rereadTimeout is how long one attempt may take.
+const rereadTimeout = 3 * time.Second
+
 // feeds are the feeds of all rooms that are watched on this node. Messages may be
 // missed while the connection to Redis is down, so after each break every feed
 // reads a snapshot.
@@ -175,7 +178,8 @@ func (fs *feeds) sawGap(f *feed, gap bool) {
 	}
 }
 
-// sync reads snapshots for the feeds that want one.
+// sync has snapshots read for the feeds that want one: from each server one after the
+// other, and a server that hangs holds up only its own.
 func (fs *feeds) sync() {
 	for {
 		select {
@@ -187,23 +191,37 @@ func (fs *feeds) sync() {
 		behind := fs.behind
 		fs.behind = nil
 		fs.mu.Unlock()
+		servers := make(map[string][]*feed)
 		for _, f := range behind {
-			room, err := fs.store.load(fs.life, f.id)
-			if err == nil {
-				if epoch, version, behind := f.behind(room); behind {
-					// Its event, of a new epoch, brings everybody here up to date.
-					fs.wg.Go(func() { fs.renew(fs.life, f.id, epoch, version) })
-				}
-				fs.sawGap(f, f.resume(room.Snapshot()))
-				continue
-			}
-			if fs.life.Err() != nil {
-				return
-			}
-			fs.log.Warn().Str("room", f.id).Err(err).Msg("events: snapshot not read, trying again")
-			pause(fs.life, rereadPause)
-			fs.sawGap(f, true)
+			at := masterOf(fs.life, fs.store.client, fs.store.keysOf(f.id).meta)
+			servers[at] = append(servers[at], f)
 		}
+		for _, behind := range servers {
+			fs.wg.Go(func() {
+				for _, f := range behind {
+					fs.reread(f)
+				}
+			})
+		}
+	}
+}
+
+// reread reads a snapshot for a feed, or asks for another attempt.
+func (fs *feeds) reread(f *feed) {
+	ctx, cancel := context.WithTimeout(fs.life, rereadTimeout)
+	defer cancel()
+	room, err := fs.store.load(ctx, f.id)
+	switch {
+	case err == nil:
+		if epoch, version, behind := f.behind(room); behind {
+			// Its event, of a new epoch, brings everybody here up to date.
+			fs.wg.Go(func() { fs.renew(fs.life, f.id, epoch, version) })
+		}
+		fs.sawGap(f, f.resume(room.Snapshot()))
+	case fs.life.Err() == nil:
+		fs.log.Warn().Str("room", f.id).Err(err).Msg("events: snapshot not read, trying again")
+		pause(fs.life, rereadPause)
+		fs.sawGap(f, true)
 	}
 }
 

@@ -5,36 +5,32 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/singleflight"
 )
 
 var (
-	//go:embed lua/announce.lua
-	announceLua string
-	//go:embed lua/gone.lua
-	goneLua string
+	//go:embed lua/lease.lua
+	leaseLua string
+	//go:embed lua/lease_end.lua
+	leaseEndLua string
 
-	announceScript = redis.NewScript(announceLua)
-	goneScript     = redis.NewScript(goneLua)
+	leaseScript    = redis.NewScript(leaseLua)
+	leaseEndScript = redis.NewScript(leaseEndLua)
 )
 
-// nodesKey is a sorted set of the nodes that may have members, by the time until
-// which each is to be believed. It saves looking for them among all keys.
-const nodesKey = "Nodes"
+const (
+	// maxHomes is how many other homes are tried in one attempt.
+	maxHomes = 4
 
-func nodeKey(node string) string      { return "Node:" + node }
-func nodeRoomsKey(node string) string { return "Node:" + node + ":Rooms" }
-
-// identity is a name under which a node writes.
-type identity struct {
-	node string
-	by   string // the field of a room's Meta that remembers the node's last commit
-}
-
-func newIdentity(node string) *identity { return &identity{node, "by:" + node} }
+	// listChunk is how many rooms go into Node:<node>:Rooms with one request.
+	listChunk = 1000
+)
 
 // lease keeps the node's name its own. It is a key in Redis with a TTL that the node
 // refreshes (C. Gray, D. Cheriton, "Leases: an efficient fault-tolerant mechanism for
@@ -42,74 +38,202 @@ func newIdentity(node string) *identity { return &identity{node, "by:" + node} }
 // the members of that name. So a node commits nothing under a name whose time is
 // over by its own clock, and takes a new one when the key was not there any more:
 // because it was stalled, or because Redis has lost its data.
+//
+// On Cluster it also takes a new name, at another home, if the master with the key does
+// not answer until the time is over, or does not take what the node has to write there.
+// Whoever does not join again under the new name leaves as a dead node's member.
 type lease struct {
-	client redis.UniversalClient
-	ttl    time.Duration
+	store *store
+	ttl   time.Duration
 
-	mu     sync.Mutex
-	who    *identity // guarded by mu
-	until  time.Time // guarded by mu: by our clock, from before the request was sent; zero before the first
-	asking sync.Mutex
+	// One attempt at a time, for all who wait for it: it goes on when one of them
+	// gives up.
+	attempts singleflight.Group
+	life     context.Context // of attempts
+	kill     context.CancelFunc
+
+	mu    sync.Mutex
+	who   *identity // guarded by mu
+	until time.Time // guarded by mu: by our clock, from before the request was sent; zero before the first
+	unfit *identity // guarded by mu: who, if leave was called and not heard yet
+}
+
+func newLease(store *store, ttl time.Duration, name string) *lease {
+	l := &lease{store: store, ttl: ttl}
+	if store.cluster {
+		name = homes[rand.IntN(len(homes))] + name
+	}
+	l.who = newIdentity(name)
+	l.life, l.kill = context.WithCancel(context.Background())
+	return l
 }
 
 // holder returns the node's name, and whether it may be written under.
 func (l *lease) holder() (who *identity, valid bool) {
+	who, until := l.held()
+	return who, time.Now().Before(until)
+}
+
+func (l *lease) held() (who *identity, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.who, time.Now().Before(l.until)
+	return l.who, l.until
 }
 
 // refresh prolongs the lease, or begins one under a new name if it was lost. renewed
-// says that the name has changed.
+// says that the name has changed. It runs as one of attempts.
 func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 	l.mu.Lock()
-	before := l.until
+	who, until, leave := l.who, l.until, l.unfit != nil
+	l.unfit = nil
 	l.mu.Unlock()
-	l.asking.Lock()
-	defer l.asking.Unlock()
-	l.mu.Lock()
-	who, first, since := l.who, l.until.IsZero(), l.until
-	l.mu.Unlock()
-	if since.After(before) {
-		return false, nil // somebody else did while we waited
-	}
-	sent := time.Now()
-	if !first {
-		kept, err := l.client.SetXX(ctx, nodeKey(who.node), "1", l.ttl).Result()
-		switch {
-		case err != nil && !errors.Is(err, redis.Nil):
-			return false, err
-		case kept:
-			err := l.announce(ctx, who.node, l.ttl)
-			l.set(who, sent)
-			return false, err
+	home, given := l.split(who.node)
+	if until.IsZero() {
+		if err = l.begin(ctx, who); err != nil && l.store.cluster {
+			err = l.move(ctx, home, given, err)
 		}
-		who = newIdentity(newName())
-	}
-	// Found among the nodes before it is believed: it is never alive and unknown.
-	if err := l.announce(ctx, who.node, l.ttl); err != nil {
 		return false, err
 	}
-	if err := l.client.Set(ctx, nodeKey(who.node), "1", l.ttl).Err(); err != nil {
+	name := newName()
+	kept, err := l.prolong(ctx, who, until)
+	if kept || err != nil && !leave && time.Now().Before(until) {
+		return false, err
+	}
+	if err == nil {
+		err = l.begin(ctx, newIdentity(home+name))
+	}
+	if err != nil && l.store.cluster {
+		err = l.move(ctx, home, name, err)
+	}
+	return err == nil, err
+}
+
+// leave asks for another home if the lease cannot be prolonged at once, although it is
+// not over yet. An attempt that is under way may not hear of it.
+func (l *lease) leave(who *identity) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.who == who {
+		l.unfit = who
+	}
+}
+
+// leaving reports whether leave was called and not heard yet.
+func (l *lease) leaving(who *identity) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unfit == who
+}
+
+// prolong prolongs a lease that is not over in Redis, and sees to it that the set of
+// the node's rooms is whole.
+func (l *lease) prolong(ctx context.Context, who *identity, until time.Time) (kept bool, err error) {
+	ctx, cancel := l.attempt(ctx, until)
+	defer cancel()
+	before, sent := who.rooms.size(), time.Now()
+	rooms, err := l.send(ctx, who, "prolong")
+	if err != nil || rooms < 0 {
 		return false, err
 	}
 	l.set(who, sent)
-	return !first, nil
+	if rooms >= min(before, who.rooms.size()) {
+		return true, nil
+	}
+	for chunk := range slices.Chunk(who.rooms.all(), listChunk) {
+		if err := l.store.client.SAdd(ctx, nodeRoomsKey(who.node), chunk).Err(); err != nil {
+			return true, fmt.Errorf("note the node's rooms again: %w", err)
+		}
+	}
+	return true, nil
+}
+
+func (l *lease) begin(ctx context.Context, who *identity) error {
+	ctx, cancel := l.attempt(ctx, time.Time{})
+	defer cancel()
+	sent := time.Now()
+	_, err := l.send(ctx, who, "begin")
+	if err == nil {
+		l.set(who, sent)
+	}
+	return err
+}
+
+func (l *lease) send(ctx context.Context, who *identity, verb string) (rooms int, err error) {
+	keys, args := l.keysOf(who), []any{who.node, l.ttl.Milliseconds(), verb}
+	if l.store.acksNodes() {
+		return l.store.runAcked(ctx, leaseLua, keys, args...)
+	}
+	return runScript(ctx, l.store.client, leaseScript, keys, args...).Int()
+}
+
+// move begins a lease at another home, on a master that has not just failed.
+func (l *lease) move(ctx context.Context, home, name string, why error) error {
+	failed, away := []error{why}, []string{l.masterOf(ctx, home)}
+	for _, i := range rand.Perm(len(homes)) {
+		if ctx.Err() != nil || len(failed) > maxHomes {
+			break
+		}
+		master := l.masterOf(ctx, homes[i])
+		if slices.Contains(away, master) {
+			continue
+		}
+		err := l.begin(ctx, newIdentity(homes[i]+name))
+		if err == nil {
+			return nil
+		}
+		failed, away = append(failed, err), append(away, master)
+	}
+	return errors.Join(failed...)
+}
+
+func (l *lease) masterOf(ctx context.Context, home string) string {
+	ctx, cancel := l.attempt(ctx, time.Time{})
+	defer cancel()
+	return masterOf(ctx, l.store.client, home)
+}
+
+// attempt bounds a request: it ends with the lease. A lease that is about to end gets a
+// little more, so that it is not given up for a short stall; where there is no other
+// home, a TTL.
+func (l *lease) attempt(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
+	least := l.ttl
+	if l.store.cluster {
+		least /= 3
+	}
+	return context.WithTimeout(ctx, max(least, time.Until(until)))
 }
 
 func (l *lease) set(who *identity, sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.who != who {
+		l.unfit = nil
+	}
 	l.who, l.until = who, sent.Add(l.ttl)
 }
 
-func (l *lease) announce(ctx context.Context, node string, left time.Duration) error {
-	return announceScript.Run(ctx, l.client, []string{nodesKey}, node, left.Milliseconds()).Err()
+// split returns the home and the rest of a node's name.
+func (l *lease) split(node string) (home, name string) {
+	if !l.store.cluster {
+		return "", node
+	}
+	return splitNode(node)
 }
 
-// end gives the lease back: the grace of its members begins. A node without members
-// leaves nothing behind.
+// keysOf returns the keys of a lease. On Cluster they share a slot.
+func (l *lease) keysOf(who *identity) []string {
+	list := nodesKey
+	if home, _ := l.split(who.node); home != "" {
+		list += ":" + home
+	}
+	return []string{nodeKey(who.node), nodeRoomsKey(who.node), list}
+}
+
+// end gives the lease back: the grace of its members begins. There is no attempt
+// after it.
 func (l *lease) end(ctx context.Context) error {
+	l.kill()
+	_, _, _ = l.attempts.Do("", func() (any, error) { return nil, ErrClosed }) // waits for one that is under way
 	l.mu.Lock()
 	who, first := l.who, l.until.IsZero()
 	l.until = time.Now()
@@ -117,63 +241,7 @@ func (l *lease) end(ctx context.Context) error {
 	if first {
 		return nil
 	}
-	rooms, err := l.client.SCard(ctx, nodeRoomsKey(who.node)).Result()
-	if err != nil {
-		return err
-	}
-	if err = l.client.Del(ctx, nodeKey(who.node)).Err(); err != nil {
-		return err
-	}
-	if rooms == 0 {
-		return l.client.ZRem(ctx, nodesKey, who.node).Err()
-	}
-	return l.announce(ctx, who.node, 0)
-}
-
-// Start announces the node: from now on it is known to others, and removes the
-// members of those that have died. Without it that begins with the first action.
-// It fails with [ErrUnavailable] or [ErrClosed].
-func (c *Coordinator) Start(ctx context.Context) error {
-	if _, valid := c.lease.holder(); !valid {
-		if err := c.believe(ctx); err != nil {
-			return fmt.Errorf("announce the node: %w: %w", ErrUnavailable, err)
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.watching:
-		return nil
-	case c.closed:
-		return ErrClosed
-	}
-	c.watching = true
-	c.guards.Go(c.keepLease)
-	c.guards.Go(c.lookForGhosts)
-	return nil
-}
-
-// keepLease prolongs the node's lease as long as the coordinator is open.
-func (c *Coordinator) keepLease() {
-	for pause(c.open, c.opts.NodeTTL/3); c.open.Err() == nil; pause(c.open, c.opts.NodeTTL/3) {
-		ctx, cancel := context.WithTimeout(c.open, c.opts.NodeTTL)
-		err := c.believe(ctx)
-		cancel()
-		if err != nil && c.open.Err() == nil {
-			c.opts.Log.Warn().Err(err).Msg("the node's lease could not be prolonged")
-		}
-	}
-}
-
-// believe prolongs the lease. If it was lost, everybody who is live here has to join
-// again, under the node's new name.
-func (c *Coordinator) believe(ctx context.Context) error {
-	before, _ := c.lease.holder()
-	renewed, err := c.lease.refresh(ctx)
-	if renewed {
-		now, _ := c.lease.holder()
-		c.opts.Log.Warn().Str("was", before.node).Str("node", now.node).Msg("the node's lease was lost; its sessions join again under a new name")
-		c.feeds.rejoin()
-	}
-	return err
+	ctx, cancel := l.attempt(ctx, time.Time{})
+	defer cancel()
+	return runScript(ctx, l.store.client, leaseEndScript, l.keysOf(who), who.node).Err()
 }

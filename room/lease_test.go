@@ -3,9 +3,7 @@ package room
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,140 +14,6 @@ import (
 
 	"roomd/lockmgr/redistest"
 )
-
-// die stops a coordinator as a crash would: nobody prolongs its lease any more, and
-// nothing is given back.
-func die(c *Coordinator) {
-	c.shut()
-	c.guards.Wait()
-	c.lease.mu.Lock()
-	c.lease.until = time.Time{} // as if it had never had one, for the Close of the test
-	c.lease.mu.Unlock()
-}
-
-// noGhosts checks that Redis holds nothing of nodes but those that live.
-func noGhosts(t *testing.T, rdb *redis.Client, live ...*Coordinator) {
-	t.Helper()
-	alive := make(map[string]bool)
-	for _, c := range live {
-		alive[c.Node()] = true
-	}
-	for _, key := range rdb.Keys(t.Context(), "Node:*").Val() {
-		if node := strings.Split(key, ":")[1]; !alive[node] {
-			t.Errorf("%s is left", key)
-		}
-	}
-	for _, node := range rdb.ZRange(t.Context(), nodesKey, 0, -1).Val() {
-		if !alive[node] {
-			t.Errorf("%s is still known", node)
-		}
-	}
-	for _, key := range rdb.Keys(t.Context(), "Room:*:Meta").Val() {
-		for field := range rdb.HGetAll(t.Context(), key).Val() {
-			if node, by := strings.CutPrefix(field, "by:"); by && !alive[node] {
-				t.Errorf("%s remembers %s", key, node)
-			}
-		}
-	}
-}
-
-// A node dies. Its members keep their seats for the grace; then they leave, once,
-// although all the others notice at the same time, and in each room as one version.
-func TestADeadNodesMembersLeave(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		mini, rdb := redistest.Mini(t)
-		dead := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "dead"})
-		var live []*Coordinator
-		for i := range 3 {
-			c := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: fmt.Sprint("live", i)})
-			if err := c.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			live = append(live, c)
-		}
-		for i := range 10 {
-			id := fmt.Sprint("room", i)
-			mustDo(t, dead, id, Join("a", "s"))
-			mustDo(t, dead, id, Join("b", "s"))
-			mustDo(t, live[0], id, Join("c", "s"))
-		}
-		mustDo(t, live[1], "room3", Join("a", "came back")) // within the grace
-		var events []*Event
-		stop, err := live[2].Watch(t.Context(), "room0", func(e *Event) { events = append(events, e) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer stop()
-		die(dead)
-		time.Sleep(DefaultGrace)
-		if s, _ := live[0].Read(t.Context(), "room0"); s.Version != 3 || s.Count() != 3 {
-			t.Errorf("within the grace: %s", describeUsers(s.Users()))
-		}
-		time.Sleep(2 * DefaultNodeTTL)
-		for i := range 10 {
-			want, version := "c@2", uint64(4)
-			if i == 3 {
-				want, version = "a@0 c@2", 5
-			}
-			if s, _ := live[0].Read(t.Context(), fmt.Sprint("room", i)); describeUsers(s.Users()) != want || s.Version != version {
-				t.Errorf("room%d: %s at version %d", i, describeUsers(s.Users()), s.Version)
-			}
-		}
-		if len(events) != 1 || describeChanges(events[0].Changes) != "-a@0 -b@1" {
-			t.Errorf("%d events, the first: %+v", len(events), events)
-		}
-		noGhosts(t, rdb, live...)
-	})
-}
-
-// Who removes the members of a dead node dies over it: another one goes on.
-func TestTheRemoverDiesHalfway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		mini, rdb := redistest.Mini(t)
-		dead := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "dead"})
-		for i := range 10 {
-			mustDo(t, dead, fmt.Sprint("room", i), Join("a", "s"))
-		}
-		die(dead)
-		failing := redistest.MiniClient(t, mini)
-		var commits atomic.Int32
-		failing.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, commitScript) {
-				commits.Add(1)
-			}
-			if commits.Load() > 4 {
-				return io.ErrUnexpectedEOF
-			}
-			return nil
-		}})
-		warm(t, failing)
-		first := newCoordinator(t, failing, Options{Node: "first"})
-		if err := first.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
-		left := 0
-		for i := range 10 {
-			s, _ := dead.Read(t.Context(), fmt.Sprint("room", i))
-			left += s.Count()
-		}
-		if left == 0 || left == 10 {
-			t.Fatalf("%d are left", left)
-		}
-		die(first)
-		second := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "second"})
-		if err := second.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
-		for i := range 10 {
-			if s, _ := second.Read(t.Context(), fmt.Sprint("room", i)); s.Count() != 0 || s.Version != 2 {
-				t.Errorf("room%d: %d members at version %d", i, s.Count(), s.Version)
-			}
-		}
-		noGhosts(t, rdb, second)
-	})
-}
 
 // A node that was stalled until it was taken for dead writes nothing under its old
 // name: it takes a new one, and has its sessions join again.
@@ -230,7 +94,7 @@ func TestNoLeaseNoCommit(t *testing.T) {
 		rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
 			mu.Lock()
 			defer mu.Unlock()
-			if away && cmd.Name() == "set" && strings.HasPrefix(fmt.Sprint(cmd.Args()[1]), "Node:") {
+			if away && isScript(cmd, leaseScript) {
 				return io.ErrUnexpectedEOF
 			}
 			return nil
@@ -243,6 +107,64 @@ func TestNoLeaseNoCommit(t *testing.T) {
 		away = false
 		mu.Unlock()
 		mustDo(t, c, "42", Join("b", "s"))
+	})
+}
+
+// One caller who does not wait for long does not end the attempt that all wait for.
+func TestAnAttemptOutlivesItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		var attempts atomic.Int32
+		rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, leaseScript) {
+				attempts.Add(1)
+				pause(ctx, time.Second) // Redis is slow
+			}
+			return ctx.Err()
+		}})
+		if err := leaseScript.Load(t.Context(), rdb).Err(); err != nil {
+			t.Fatal(err)
+		}
+		c := newCoordinator(t, rdb, Options{})
+		hurried, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := c.Do(hurried, "42", Join("a", "s")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who does not wait: %v", err)
+		}
+		mustDo(t, c, "42", Join("b", "s"))
+		if n := attempts.Load(); n != 1 {
+			t.Errorf("%d attempts", n)
+		}
+	})
+}
+
+// A failover loses that the node may have members in a room, and keeps the members,
+// which are on another master. The node notes it again, so they leave when it dies.
+func TestALostRoomIsNotedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		if err := other.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustDo(t, c, "42", Join("a", "s"))
+		mustDo(t, c, "43", Join("a", "s"))
+		mustDo(t, c, "44", Join("a", "s"))
+		rooms := nodeRoomsKey(c.Node())
+		rdb.SRem(t.Context(), rooms, "42", "43")
+		time.Sleep(DefaultNodeTTL)
+		if noted := rdb.SMembers(t.Context(), rooms).Val(); len(noted) != 3 {
+			t.Errorf("it is noted in %v", noted)
+		}
+		die(c)
+		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
+		for _, room := range []string{"42", "43", "44"} {
+			if s, _ := other.Read(t.Context(), room); s.Count() != 0 {
+				t.Errorf("room %s holds %s", room, describeUsers(s.Users()))
+			}
+		}
+		noGhosts(t, rdb, other)
 	})
 }
 
@@ -273,78 +195,22 @@ func TestACloseBeginsTheGrace(t *testing.T) {
 	})
 }
 
-// However many rooms and nodes there were, Redis holds as little at the end as at
-// the start.
-func TestNothingGrows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		mini, rdb := redistest.Mini(t)
-		opts := Options{NodeTTL: time.Minute, Idle: 10 * time.Minute, MaxCopies: 20 * deskSize}
-		watcher := newCoordinator(t, rdb, opts)
-		mustDo(t, watcher, "permanent", Join("z", "s"))
-		for life := range 40 {
-			c := newCoordinator(t, redistest.MiniClient(t, mini), opts)
-			for i := range 60 {
-				id := fmt.Sprint("room", life*20+i)
-				mustDo(t, c, id, Join("a", "s"))
-				if i%3 > 0 {
-					mustDo(t, c, id, Leave("a", "s"))
-				}
-			}
-			mustDo(t, c, "permanent", Join(fmt.Sprint("guest", life), "s"))
-			if life%2 == 0 {
-				die(c)
-				_ = c.Close(t.Context())
-			} else if err := c.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(time.Hour)
-		noGhosts(t, rdb, watcher)
-		left := rdb.Keys(t.Context(), "*").Val()
-		for _, key := range left {
-			if !strings.HasPrefix(key, "Room:permanent:") && !strings.HasPrefix(key, "Node") {
-				t.Errorf("%s is left, TTL %v", key, rdb.PTTL(t.Context(), key).Val())
-			}
-		}
-		if n := rdb.HLen(t.Context(), "Room:permanent:Meta").Val(); n > 5 {
-			t.Errorf("Room:permanent:Meta has grown to %v", rdb.HGetAll(t.Context(), "Room:permanent:Meta").Val())
-		}
-	})
-}
-
-// A node whose time is over in the list, but whose key is there, lives.
-func TestALivingNodeIsLeftAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		mini, rdb := redistest.Mini(t)
-		c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		mustDo(t, c, "42", Join("a", "s"))
-		rdb.ZAdd(t.Context(), nodesKey, redis.Z{Score: 1, Member: c.Node()})
-		if err := other.removeGhosts(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if s, _ := c.Read(t.Context(), "42"); s.Count() != 1 {
-			t.Errorf("the room holds %d", s.Count())
-		}
-	})
-}
-
-// A node that lives long does not remember every room it was ever used for.
-func TestALongLifeLeavesNoTraces(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{MaxCopies: 20 * deskSize})
-		for i := range 50 {
-			mustDo(t, c, fmt.Sprint("room", i), Join("a", "s"))
-			if i > 2 {
-				mustDo(t, c, fmt.Sprint("room", i), Leave("a", "s"))
-			}
-		}
-		time.Sleep(2 * copyIdle)
-		if rooms := rdb.SMembers(t.Context(), nodeRoomsKey(c.Node())).Val(); len(rooms) != 3 {
-			t.Errorf("it is remembered in %v", rooms)
-		}
-	})
+// A coordinator that is closed takes no lease any more.
+func TestNoLeaseAfterClose(t *testing.T) {
+	_, rdb := redistest.Mini(t)
+	c := newCoordinator(t, rdb, Options{})
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("start: %v", err)
+	}
+	if left := rdb.Keys(t.Context(), "Node*").Val(); len(left) > 0 {
+		t.Errorf("%v are left", left)
+	}
 }
 
 // A failover takes the room back to an earlier version. What the lost versions were

@@ -22,7 +22,8 @@ const (
 // Options say how a [Coordinator] works. The zero value is ready to use.
 type Options struct {
 	// Node names this coordinator in what it writes. It must be unlike any
-	// other's, also those of earlier lives. Empty means a random one.
+	// other's, also those of earlier lives. Empty means a random one. On Redis
+	// Cluster a hash tag is put before it.
 	Node string
 
 	// Rules are what the rooms allow.

@@ -75,7 +75,7 @@ type store struct {
 
 // load reads a room in one step, without its lock.
 func (s *store) load(ctx context.Context, id string) (*Room, error) {
-	reply, err := loadScript.Run(ctx, s.client, s.keysOf(id).both).Slice()
+	reply, err := runScript(ctx, s.client, loadScript, s.keysOf(id).both).Slice()
 	if err != nil {
 		return nil, fmt.Errorf("read room %s: %w", id, err)
 	}

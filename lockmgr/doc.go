@@ -21,8 +21,8 @@
 //   - At any moment a key holds at most one token, and only the Lock with that
 //     token can extend it or give it back. The whole token is compared, never a
 //     prefix.
-//   - First come, first served between the processes that wait, by the server's
-//     clock, and within each process. A released lock goes straight to whose turn
+//   - First come, first served between the processes that wait, by a count that
+//     Redis keeps, and within each process. A released lock goes straight to whose turn
 //     it is. Each process has one token in the queue for each lock; while it holds
 //     the lock itself, its next waiter takes its place there within a poll.
 //   - A waiter that has died costs the others one claim (250 ms), a wake-up that

@@ -132,14 +132,14 @@ func TestTicket(t *testing.T) {
 		hub := pubsub.New(client, nil)
 		defer hub.Close()
 		m := newManager(t, client, Options{Hub: hub, Pipelined: true})
-		ticket, err := m.Ticket("a")
+		ticket, err := m.Ticket("a", "log")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer ticket.Close()
 		run := func(token, heir string) int {
 			t.Helper()
-			n, err := ticket.Run(t.Context(), ticketScript, []string{"log"}, token, heir).Int()
+			n, err := ticket.Run(t.Context(), ticketScript, token, heir).Int()
 			if err != nil {
 				t.Fatal(err)
 			}

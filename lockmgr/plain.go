@@ -11,7 +11,7 @@ import (
 const maxQuiet = 1 << 12
 
 // minFence is less than any fence, and more than a count that began at zero, because
-// the last fence was not known any more: see lock_next_fence.
+// the last fence was not known any more: see lock_number.
 const minFence = 1_000_000
 
 // quietLocked reports whether nobody else was met at that lock of late.

@@ -20,8 +20,12 @@ func (m *Manager) Run(ctx context.Context, script *redis.Script, name string, ke
 
 // run is Run with all keys.
 func (m *Manager) run(ctx context.Context, script *redis.Script, keys []string, args []any) *redis.Cmd {
+	return m.runOn(ctx, script, m.onKeys(keys), args)
+}
+
+func (m *Manager) runOn(ctx context.Context, script *redis.Script, on onKeys, args []any) *redis.Cmd {
 	for {
-		reply := m.eval(ctx, script, keys, args)
+		reply := m.eval(ctx, script, on, args)
 		err := reply.Err()
 		if !redis.IsTryAgainError(err) && !redirected(err) || pause(ctx, m.opts.Poll) != nil {
 			return reply
@@ -29,29 +33,40 @@ func (m *Manager) run(ctx context.Context, script *redis.Script, keys []string, 
 	}
 }
 
+// onKeys is what the scripts on some keys have in common.
+type onKeys struct {
+	keys []string
+	sent []any // how many keys, the keys, and the arguments of lock_at
+}
+
+func (m *Manager) onKeys(keys []string) onKeys {
+	sent := make([]any, 0, 1+len(keys)+len(m.lockAt))
+	sent = append(sent, len(keys))
+	for _, key := range keys {
+		sent = append(sent, key)
+	}
+	return onKeys{keys, append(sent, m.lockAt...)}
+}
+
 // command returns the whole of a command that runs a script: by its hash (evalsha),
 // or by its text (eval).
-func (m *Manager) command(name, what string, keys []string, args []any) []any {
-	all := make([]any, 0, 3+len(keys)+len(m.lockAt)+len(args))
-	all = append(all, name, what, len(keys))
-	for _, key := range keys {
-		all = append(all, key)
-	}
-	return append(append(all, m.lockAt...), args...)
+func (on onKeys) command(name, what string, args []any) []any {
+	all := make([]any, 0, 2+len(on.sent)+len(args))
+	return append(append(append(all, name, what), on.sent...), args...)
 }
 
 // eval sends a script once: by its hash, and as a whole only to a server that does
 // not know it.
-func (m *Manager) eval(ctx context.Context, script *redis.Script, keys []string, args []any) *redis.Cmd {
-	all := m.command("evalsha", script.Hash(), keys, args)
+func (m *Manager) eval(ctx context.Context, script *redis.Script, on onKeys, args []any) *redis.Cmd {
+	all := on.command("evalsha", script.Hash(), args)
 	cmd := redis.NewCmd(ctx, all...)
 	cmd.SetFirstKeyPos(3)
-	err := m.process(ctx, keys[0], cmd)
+	err := m.process(ctx, on.keys[0], cmd)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return failed(ctx) // the pipeline may still be writing to cmd
 	case err != nil && redis.HasErrorPrefix(err, "NOSCRIPT"):
-		return script.Eval(ctx, m.client, keys, all[3+len(keys):]...)
+		return script.Eval(ctx, m.client, on.keys, all[3+len(on.keys):]...)
 	}
 	return cmd
 }

@@ -21,7 +21,8 @@ import (
 type Ticket struct {
 	m     *Manager
 	name  string
-	keys  []string
+	on    onKeys
+	lock  any // the lock's own key
 	woken chan struct{}
 
 	mu    sync.Mutex
@@ -30,12 +31,14 @@ type Ticket struct {
 }
 
 // Ticket returns a place in the line for the lock of that name, and sends nothing.
-// Close it when it is needed no more. It returns an [ErrInvalid] for a bad name.
-func (m *Manager) Ticket(name string) (*Ticket, error) {
+// The keys are those of what the lock guards. Close it when it is needed no more. It
+// returns an [ErrInvalid] for a bad name.
+func (m *Manager) Ticket(name string, keys ...string) (*Ticket, error) {
 	if err := m.checkName(name); err != nil {
 		return nil, err
 	}
-	return &Ticket{m: m, name: name, keys: m.Keys(name), woken: make(chan struct{}, 1), token: m.newToken(name)}, nil
+	on := m.onKeys(append(m.Keys(name), keys...))
+	return &Ticket{m: m, name: name, on: on, lock: on.keys[0], woken: make(chan struct{}, 1), token: m.newToken(name)}, nil
 }
 
 // Token returns the value that the lock holds during the next hold.
@@ -59,24 +62,19 @@ func (t *Ticket) Renew() string {
 	return t.token
 }
 
-// Run runs a script on the lock as [Manager.Run] does.
-func (t *Ticket) Run(ctx context.Context, script *redis.Script, keys []string, args ...any) *redis.Cmd {
-	return t.m.run(ctx, script, t.withOwn(keys), args)
+// Run runs a script on the lock and the ticket's keys as [Manager.Run] does.
+func (t *Ticket) Run(ctx context.Context, script *redis.Script, args ...any) *redis.Cmd {
+	return t.m.runOn(ctx, script, t.on, args)
 }
 
 // Command returns what Run would send, for a connection of the caller's own: the
 // script by its hash if name is "evalsha", or its text if it is "eval".
-func (t *Ticket) Command(name string, script *redis.Script, text string, keys []string, args ...any) []any {
+func (t *Ticket) Command(name string, script *redis.Script, text string, args ...any) []any {
 	what := text
 	if name == "evalsha" {
 		what = script.Hash()
 	}
-	return t.m.command(name, what, t.withOwn(keys), args)
-}
-
-// withOwn puts the lock's keys before those given.
-func (t *Ticket) withOwn(keys []string) []string {
-	return append(t.keys[:len(t.keys):len(t.keys)], keys...)
+	return t.on.command(name, what, args)
 }
 
 // Try takes the lock for Options.TTL if it is free, with one plain command, which
@@ -85,8 +83,8 @@ func (t *Ticket) withOwn(keys []string) []string {
 // dead holder it may pass who waits there, once. False means that the lock is not
 // free, or that it is ours already; a script can tell.
 func (t *Ticket) Try(ctx context.Context) (bool, error) {
-	cmd := redis.NewBoolCmd(ctx, "set", t.keys[0], t.Token(), "px", t.m.opts.TTL.Milliseconds(), "nx")
-	if err := t.m.process(ctx, t.keys[0], cmd); err != nil {
+	cmd := redis.NewBoolCmd(ctx, "set", t.lock, t.Token(), "px", t.m.ttl, "nx")
+	if err := t.m.process(ctx, t.on.keys[0], cmd); err != nil {
 		return false, err
 	}
 	return cmd.Val(), nil

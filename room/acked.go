@@ -20,7 +20,7 @@ func (s *store) sendAcked(ctx context.Context, t *lockmgr.Ticket, c *commit) (*r
 	defer conn.Close()
 	// The reply of a script that Redis does not know says that nothing was written.
 	for _, name := range []string{"evalsha", "eval"} {
-		cmd, unacked := s.acked(ctx, conn, t.Command(name, commitScript, commitLuaWhole, c.keys.both, c.args...))
+		cmd, unacked := s.acked(ctx, conn, t.Command(name, commitScript, commitLuaWhole, c.args...))
 		if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -40,6 +41,7 @@ type Coordinator struct {
 	busy sync.WaitGroup // goroutines that work at a room
 
 	requests sync.Pool // of *request whose outcome was received
+	brief    brief
 
 	mu       sync.Mutex
 	desks    map[string]*desk // guarded by mu: rooms that are worked at, or were of late
@@ -75,7 +77,7 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	c := &Coordinator{
 		opts:  opts,
 		locks: locks,
-		store: &store{client: client, cluster: cluster, acks: opts.Replicas, wait: opts.LockTTL / 6, ttl: opts.LockTTL, idle: opts.Idle},
+		store: &store{client: client, cluster: cluster, acks: opts.Replicas, wait: opts.LockTTL / 6, ttl: opts.LockTTL, ttlMS: strconv.FormatInt(opts.LockTTL.Milliseconds(), 10), idleMS: opts.Idle.Milliseconds()},
 		desks: make(map[string]*desk),
 	}
 	c.requests.New = newRequest
@@ -88,6 +90,7 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	c.lease = newLease(c.store, opts.NodeTTL, opts.Node)
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.life, c.kill = context.WithCancel(context.Background())
+	c.brief = brief{life: c.life, lasts: opts.LockTTL}
 	return c, nil
 }
 
@@ -152,11 +155,12 @@ func (c *Coordinator) enqueue(id string, r *request) (*desk, error) {
 	}
 	d, open := c.desks[id]
 	if !open {
-		ticket, err := c.locks.Ticket(id)
+		keys := c.store.keysOf(id)
+		ticket, err := c.locks.Ticket(id, keys.both...)
 		if err != nil {
 			return nil, err
 		}
-		d = &desk{queue: queue{id: id}, keys: c.store.keysOf(id), ticket: ticket}
+		d = &desk{queue: queue{id: id}, keys: keys, ticket: ticket}
 		c.desks[id] = d
 	}
 	d.push(r)

@@ -22,6 +22,7 @@ type desk struct {
 	copy   *Room     // nil: not known
 	turn   bool      // the lock holds the ticket's token, as far as we know
 	inLine bool      // the token waits in Redis, or holds the lock: it has to be given up
+	place  keptPlace // in the line, between two holds
 	alone  bool      // nobody else was met at the last hold
 	listed *identity // the name under which Redis knows that we may have members here; nil: none
 

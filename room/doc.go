@@ -16,7 +16,7 @@
 //
 // A hold is two requests: one takes the room's lock (LockRoom:<id>, by the rules of
 // package lockmgr), and the commit checks that the lock still holds the writer's
-// token and that the room is at the version that the node knows, writes what has
+// token and that the room is as the node knows it (by a mark of the last commit), writes what has
 // changed, counts the version, publishes the event and gives the lock back, all in
 // one script. In between the actions are applied by the rules (type [Room], which
 // is pure) to the node's copy of the room. A node that has no copy gets the room
@@ -25,8 +25,9 @@
 // While several nodes fight over a room, a hold is one request: the lock is handed
 // from node to node, the wake-up and the events come on one connection in the order
 // of commits, and so a node that is woken has an up-to-date copy and commits at
-// once. The commit also puts the node's next token into the line if more waits. So
-// does it on a single busy node, which then passes the lock to itself.
+// once. The commit also puts the node's next token into the line, if more waits, or if
+// by experience something will have come before its turn. A single busy node passes
+// the lock to itself.
 //
 // Options.ElideLock saves the first of the two requests where nobody else is. It
 // pays for lone actions; rooms in which several players act at the same moment are
@@ -35,7 +36,10 @@
 // What a hold costs does not grow with the room: the commit sends what differs, and
 // a snapshot shares all but the seats that changed with the one before (copy on
 // write). Copies of quiet rooms go after a minute, or earlier if there are many
-// (Options.MaxCopies). Requests of different rooms share round trips.
+// (Options.MaxCopies). Requests of different rooms share round trips: with many rooms
+// in use that is a multiple of the throughput; where a handful of requests meet, each
+// takes some tens of microseconds longer; one that is alone goes out by itself, as
+// fast as through a plain client.
 //
 // # On Redis Cluster
 //

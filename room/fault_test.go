@@ -78,10 +78,10 @@ func TestStaleHolderLeavesTheLockAlone(t *testing.T) {
 func TestACommitOnAnotherVersionChangesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		mustDo(t, newCoordinator(t, client(), Options{}), "42", Join("李四", "s2"))
-		for i, field := range []string{"version", "epoch"} {
+		for i, field := range []string{"version", "epoch", "nothing else"} {
 			rdb := client()
 			rdb.AddHook(redistest.Hook{Before: once(commitScript, func() error {
-				return rdb.HSet(t.Context(), "Room:42:Meta", field, 7).Err()
+				return rdb.HSet(t.Context(), "Room:42:Meta", field, 7, "mark", "another commit's").Err()
 			})})
 			warm(t, rdb)
 			r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", Join(fmt.Sprint("user", i), "s1"))

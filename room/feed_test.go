@@ -109,7 +109,7 @@ func TestAGapLeadsToASnapshot(t *testing.T) {
 		f, _ := follow(t, c, "42")
 		r := mustDo(t, c, "42", Join("李四", "s1"))
 		f.expect(t, "1<0 +李四@0")
-		rdb.HSet(t.Context(), "Room:42:Meta", "version", 7)
+		rdb.HSet(t.Context(), "Room:42:Meta", "version", 7, "mark", "another commit's")
 		mustDo(t, c, "42", Join("张三", "s2"))
 		f.expect(t, "8= 李四@0 张三@1")
 

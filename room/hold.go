@@ -78,11 +78,17 @@ func (c *Coordinator) giveUp(d *desk) {
 // ask asks for the lock, and waits while another has it, until it is ours or there
 // is a reason to look at the queue again.
 func (c *Coordinator) ask(d *desk) {
+	d.catchUp()
+	if !d.inLine && !d.alone {
+		d.place.asks()
+	}
+	d.inLine = true
+	if c.askPlainly(d) {
+		return
+	}
 	ctx, end := d.patience(c.life)
 	defer end()
-	d.catchUp()
-	d.inLine = true
-	yours, room, err := c.take(ctx, d)
+	yours, room, err := c.store.take(ctx, d.ticket, d.id, d.copy != nil)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		c.late(d)
@@ -104,15 +110,24 @@ func (c *Coordinator) ask(d *desk) {
 	}
 }
 
-// take asks for the lock: with one plain command where nobody was met of late.
-func (c *Coordinator) take(ctx context.Context, d *desk) (yours bool, room *Room, err error) {
-	if d.alone && d.copy != nil {
-		if yours, err = d.ticket.Try(ctx); yours || err != nil {
-			return yours, nil, err
-		}
-		d.alone = false
+// askPlainly asks for the lock with one plain command, where nobody was met of late.
+// False leaves it to the script. The request may take a TTL, so it is not for those
+// who have less time.
+func (c *Coordinator) askPlainly(d *desk) bool {
+	if !d.alone || d.copy == nil || c.opts.LockWait < c.opts.LockTTL {
+		return false
 	}
-	return c.store.take(ctx, d.ticket, d.id, d.keys, d.copy != nil)
+	yours, err := d.ticket.Try(c.brief.context())
+	switch {
+	case err == nil:
+		d.turn, d.alone = yours, yours
+		return yours
+	case c.life.Err() != nil:
+		c.late(d)
+	}
+	c.giveUp(d) // the request may have been carried out
+	d.fail(c.unavailable(d.id, err), false)
+	return true
 }
 
 // wait waits until it is our turn, or time to ask again.
@@ -122,6 +137,7 @@ func (c *Coordinator) wait(ctx context.Context, d *desk) {
 	select {
 	case <-d.ticket.Woken():
 		d.turn = true
+		d.place.turn()
 	case <-poll.C:
 	case <-ctx.Done():
 		c.late(d)
@@ -155,10 +171,14 @@ func (c *Coordinator) hold(d *desk, mode string) {
 	d.turn, d.inLine, d.retired = false, false, false
 	token, heir := d.ticket.Token(), ""
 	next := d.ticket.Renew()
-	if more && mode == modeHeld {
+	switch {
+	case mode != modeHeld:
+	case more:
 		heir = next // keeps our place in the line, or the lock if nobody waits there
+	case d.place.pays && !d.alone:
+		heir, mode = next, modeKeep
 	}
-	outcomes, passed, err := c.apply(d, batch, who, token, heir, mode)
+	outcomes, at, err := c.apply(d, batch, who, token, heir, mode)
 	switch {
 	case errors.Is(err, errLost) && mode == modeElided:
 		d.alone = false
@@ -175,12 +195,17 @@ func (c *Coordinator) hold(d *desk, mode string) {
 		}
 		return
 	}
-	d.turn, d.inLine = passed, heir != ""
+	d.turn, d.inLine = at == placeHolds, heir != "" && at != placeNone
+	d.place.leaves()
 	for i, r := range batch {
 		r.done <- outcomes[i]
 	}
-	if d.inLine && !passed {
+	switch {
+	case !d.inLine || d.turn:
+	case more:
 		c.queued(d)
+	default:
+		c.keepPlace(d)
 	}
 }
 
@@ -196,7 +221,7 @@ func (c *Coordinator) queued(d *desk) {
 // apply applies a batch to the copy and commits it under token. If the room turns out
 // to be at another version it does so again; the lock is ours as long as that
 // happens. It fails with errLost, ErrUnavailable or ErrUnknown.
-func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, heir, mode string) (outcomes []outcome, passed bool, err error) {
+func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, heir, mode string) (outcomes []outcome, next place, err error) {
 	outcomes = make([]outcome, len(batch))
 	for {
 		for i, r := range batch {
@@ -209,22 +234,22 @@ func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, hei
 		}
 		var room *Room
 		commit := c.store.prepare(d.copy, d.keys, who, token, heir, mode)
-		passed, room, err = c.commit(d, commit)
+		next, room, err = c.commit(d, commit)
 		switch {
 		case errors.Is(err, errStale):
 			c.follow(d) // somebody else has written to it, or a failover has lost something
 			room.wentBack(d.copy.Epoch, d.copy.Version, d.copy.mark)
 			d.copy = room
 			if mode == modeElided {
-				return nil, false, errLost // better to wait in line than to race
+				return nil, next, errLost // better to wait in line than to race
 			}
 			continue
 		case errors.Is(err, errLost), errors.Is(err, ErrUnavailable):
 			d.copy.Revert()
-			return nil, false, err
+			return nil, next, err
 		case err != nil:
 			d.copy = nil
-			return nil, false, err
+			return nil, next, err
 		}
 		if commit.event != nil {
 			c.feeds.committed(d.id, commit.event)
@@ -236,7 +261,7 @@ func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, hei
 				outcomes[i].result.Snapshot = snapshot
 			}
 		}
-		return outcomes, passed, nil
+		return outcomes, next, nil
 	}
 }
 
@@ -244,22 +269,20 @@ func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, hei
 // the reply stays away it sends the same commit again, which settles whether it
 // was written, until a TTL has passed: by then no copy of it can be carried out
 // any more. It fails with errLost, errStale, ErrUnavailable or ErrUnknown.
-func (c *Coordinator) commit(d *desk, commit *commit) (passed bool, room *Room, err error) {
-	ctx, cancel := context.WithTimeout(c.life, c.opts.LockTTL)
-	defer cancel()
-	passed, room, err = c.store.send(ctx, d.ticket, commit)
+func (c *Coordinator) commit(d *desk, commit *commit) (next place, room *Room, err error) {
+	next, room, err = c.store.send(c.brief.context(), d.ticket, commit)
 	if !settled(err) {
 		c.opts.Log.Warn().Str("room", d.id).Err(err).Msg("no reply to a commit; sending it again to learn its outcome")
-		passed, room, err = c.resend(d, commit, err)
+		next, room, err = c.resend(d, commit, err)
 	}
 	if errors.Is(err, errRefused) {
 		d.ticket.Return(commit.token())
 		err = c.unavailable(d.id, err)
 	}
-	return passed, room, err
+	return next, room, err
 }
 
-func (c *Coordinator) resend(d *desk, commit *commit, why error) (passed bool, room *Room, err error) {
+func (c *Coordinator) resend(d *desk, commit *commit, why error) (next place, room *Room, err error) {
 	commit.void()
 	ctx, cancel := context.WithTimeout(c.life, c.opts.LockTTL)
 	defer cancel()
@@ -269,17 +292,17 @@ func (c *Coordinator) resend(d *desk, commit *commit, why error) (passed bool, r
 		select {
 		case <-ctx.Done():
 			d.ticket.Return(commit.token())
-			return false, nil, fmt.Errorf("room %s: %w: %w", d.id, ErrUnknown, why)
+			return next, nil, fmt.Errorf("room %s: %w: %w", d.id, ErrUnknown, why)
 		case <-pause.C:
 		}
-		passed, room, err = c.store.send(ctx, d.ticket, commit)
+		next, room, err = c.store.send(ctx, d.ticket, commit)
 		switch {
 		case errors.Is(err, errStale):
 			// A token that may be on its way twice is not used for anything else.
 			d.ticket.Return(commit.token())
-			return false, nil, errLost
+			return next, nil, errLost
 		case settled(err):
-			return passed, room, err
+			return next, room, err
 		}
 		if ctx.Err() == nil {
 			why = err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"roomd/lockmgr"
 	"roomd/lockmgr/redistest"
 )
 
@@ -133,6 +134,33 @@ func TestNobodyWaitsAnyMore(t *testing.T) {
 			t.Errorf("the room holds %v", r.Users())
 		}
 	})
+}
+
+// Redis does not answer the request for the lock: the wait ends in time, however long
+// that is compared with the lock's TTL.
+func TestTheWaitEndsWithoutRedis(t *testing.T) {
+	for _, wait := range []time.Duration{100 * time.Millisecond, lockmgr.DefaultTTL} {
+		synctest.Test(t, func(t *testing.T) {
+			_, rdb := redistest.Mini(t)
+			c := newCoordinator(t, rdb, Options{LockWait: wait})
+			mustDo(t, c, "42", Join("a", "s"))
+			silent := true
+			rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+				if silent && (isScript(cmd, takeScript) || cmd.Name() == "set") {
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}
+				return nil
+			}})
+			start := time.Now()
+			_, err := c.Do(t.Context(), "42", Join("b", "s"))
+			if took := time.Since(start); err == nil || errors.Is(err, ErrUnknown) || took > wait {
+				t.Errorf("with %v: %v after %v", wait, err, took)
+			}
+			silent = false
+			mustDo(t, c, "42", Join("b", "s"))
+		})
+	}
 }
 
 // A caller that gives up while its action is written is told that it does not

@@ -114,6 +114,8 @@ type Room struct {
 	changes []wireChange // since the last Commit or Revert
 	before  []former     // by which Revert undoes them, in order
 	renewed bool         // the next Commit begins a new epoch
+
+	nodes map[string]string // names of other nodes; see nodeName
 }
 
 // former is a user's place before a change.
@@ -313,13 +315,31 @@ func (r *Room) follow(e *Event) bool {
 		return false
 	}
 	for _, c := range e.wire.Changes {
-		// What stays must not keep the whole payload in memory.
-		c.User, c.Session = strings.Clone(c.User), strings.Clone(c.Session)
-		r.carryOut(strings.Clone(e.wire.Node), c)
+		node := ""
+		if c.Type != KindLeave { // what stays must not keep the whole payload in memory
+			c.User, c.Session, node = strings.Clone(c.User), strings.Clone(c.Session), r.nodeName(e.wire.Node)
+		}
+		r.carryOut(node, c)
 	}
 	r.Version, r.mark = e.Version, strings.Clone(e.wire.Mark)
 	r.settle()
 	return true
+}
+
+// maxNodeNames bounds how many names of other nodes a room keeps.
+const maxNodeNames = 16
+
+// nodeName returns the name of another node, the same one for all of its members.
+func (r *Room) nodeName(name string) string {
+	kept, ok := r.nodes[name]
+	if !ok {
+		if len(r.nodes) == maxNodeNames || r.nodes == nil {
+			r.nodes = make(map[string]string)
+		}
+		kept = strings.Clone(name)
+		r.nodes[kept] = kept
+	}
+	return kept
 }
 
 // Snapshot returns the room as it is now.

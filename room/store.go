@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -44,7 +45,7 @@ const (
 	lockPrefix = "LockRoom:"
 
 	// keepQueue is how long Redis keeps a queue that nobody asks about, in ms.
-	keepQueue = 60_000
+	keepQueue = "60000"
 )
 
 // keys are a room's keys and its channel in Redis. On Redis Cluster they share a
@@ -52,6 +53,7 @@ const (
 type keys struct {
 	users, meta, events string
 	both                []string // users and meta
+	channel             any      // events, as an argument
 }
 
 func (s *store) keysOf(id string) keys {
@@ -59,7 +61,8 @@ func (s *store) keysOf(id string) keys {
 		id = "{" + id + "}"
 	}
 	k := keys{users: "Room:" + id + ":Users", meta: "Room:" + id + ":Meta", events: "Room:" + id + ":Events"}
-	k.both = []string{k.users, k.meta}
+
+	k.both, k.channel = []string{k.users, k.meta}, k.events
 	return k
 }
 
@@ -70,7 +73,8 @@ type store struct {
 	acks    int           // replicas that must have a commit
 	wait    time.Duration // how long to wait for them
 	ttl     time.Duration // of the lock
-	idle    time.Duration // how long the keys of an empty room stay
+	ttlMS   string        // the same in ms
+	idleMS  any           // how long the keys of an empty room stay, in ms
 }
 
 // load reads a room in one step, without its lock.
@@ -113,12 +117,12 @@ func (s *store) parseRoom(id string, reply []any) (*Room, error) {
 
 // take asks for a room's lock. If it is ours now, room is the room, or nil if the
 // caller has a copy already.
-func (s *store) take(ctx context.Context, t *lockmgr.Ticket, id string, k keys, copied bool) (yours bool, room *Room, err error) {
+func (s *store) take(ctx context.Context, t *lockmgr.Ticket, id string, copied bool) (yours bool, room *Room, err error) {
 	have := 0
 	if copied {
 		have = 1
 	}
-	reply, err := t.Run(ctx, takeScript, k.both, t.Token(), s.ttl.Milliseconds(), keepQueue, have).Slice()
+	reply, err := t.Run(ctx, takeScript, t.Token(), s.ttlMS, keepQueue, have).Slice()
 	if err != nil {
 		return false, nil, err
 	}
@@ -132,14 +136,6 @@ func (s *store) take(ctx context.Context, t *lockmgr.Ticket, id string, k keys, 
 		return true, room, err
 	}
 	return false, nil, fmt.Errorf("take answered %q", reply[0])
-}
-
-// standing returns epoch and version in the form in which Redis holds them.
-func standing(r *Room) (epoch, version string) {
-	if r == nil || r.Epoch == "" {
-		return "", ""
-	}
-	return r.Epoch, strconv.FormatUint(r.Version, 10)
 }
 
 // What a commit can come to besides done. Only done has written anything, and any
@@ -160,54 +156,72 @@ type commit struct {
 	mark  string     // by which the room is known after it
 	keys  keys
 	args  []any
+	rest  rest // what stands at args[restArg]
 }
 
 // token returns the value that the lock has to hold.
 func (c *commit) token() string { return c.args[0].(string) }
 
-// The modes of a commit; see ARGV[16] of its script.
+// The modes of a commit; see its script.
 const (
 	modeHeld   = ""
+	modeKeep   = "keep"
 	modeElided = "elide"
 	modeVoid   = "void"
 )
+
+// rest is what a commit's script seldom needs. None of it holds a space.
+type rest struct {
+	heir, ttl, keep, mode, epoch string
+}
+
+func (r rest) String() string {
+	if r.heir == "" && r.mode == modeHeld && r.epoch == "" {
+		return ""
+	}
+	return strings.Join([]string{r.heir, r.ttl, r.keep, r.mode, r.epoch}, " ")
+}
+
+const restArg = 8 // the index of the rest among a commit's arguments
 
 // void makes of an elided commit one that settles it. That needs more than sending
 // it again: the lock may be free at any time later, and so a copy of the commit that
 // is still on its way could write then.
 func (c *commit) void() {
-	if at := &c.args[modeArg]; *at == modeElided {
-		*at = modeVoid
+	if c.rest.mode == modeElided {
+		c.rest.mode = modeVoid
+		c.args[restArg] = c.rest.String()
 	}
 }
-
-const modeArg = 13 // the index of the mode among a commit's arguments
 
 // prepare turns what was done to a room into a commit of the hold under token. heir
 // is the next token of this node, or empty.
 func (s *store) prepare(r *Room, k keys, who *identity, token, heir, mode string) *commit {
-	epoch, version := standing(r)
-	c := &commit{id: r.ID, keys: k, epoch: epoch, mark: markOf(token)}
-	if epoch == "" || r.renewed {
+	c := &commit{id: r.ID, keys: k, epoch: r.Epoch, mark: markOf(token), rest: rest{heir: heir, ttl: s.ttlMS, keep: keepQueue, mode: mode}}
+	if r.Epoch == "" || r.renewed {
 		c.epoch = newName()
+		c.rest.epoch = c.epoch
 	}
+	text := make([]byte, 0, 128+256*len(r.changes)) // of all that is encoded
 	var event []byte
 	if r.Changed() {
 		c.event = &wireEvent{c.epoch, r.Version + 1, c.mark, who.node, r.changes}
-		event = c.event.append(make([]byte, 0, 128+160*len(r.changes)))
+		text = c.event.append(text)
+		event = text
 	}
-	c.args = make([]any, 0, 15+2*len(r.changes))
-	c.args = append(c.args, token, heir, s.ttl.Milliseconds(), keepQueue, who.by,
-		epoch, version, c.epoch, event, k.events, s.expiry(r), 0, r.Version+1, mode, r.mark)
-	sets, at := 0, len(c.args)-4
+	c.args = make([]any, 0, restArg+1+2*len(r.changes))
+	c.args = append(c.args, token, r.mark, who.by, r.Version+1, event, k.channel, s.expiry(r), nil, c.rest.String())
+	sets := 0
 	for i := range r.changes {
 		user := r.changes[i].User
 		if m, ok := r.members[user]; ok {
-			c.args = append(c.args, user, m.append(make([]byte, 0, 160)))
+			from := len(text)
+			text = m.append(text)
+			c.args = append(c.args, user, text[from:])
 			sets++
 		}
 	}
-	c.args[at] = sets
+	c.args[restArg-1] = sets
 	for i := range r.changes {
 		user := r.changes[i].User
 		if _, ok := r.members[user]; !ok {
@@ -217,49 +231,63 @@ func (s *store) prepare(r *Room, k keys, who *identity, token, heir, mode string
 	return c
 }
 
-// markOf returns the mark of the commit under a token: the end of its UUID, 48 random
+// markOf returns the mark of the commit under a token: the end of its UUID, 62 random
 // bits. The commit's script takes the same.
-func markOf(token string) string { return token[max(0, len(token)-12):] }
+func markOf(token string) string { return token[max(0, len(token)-17):] }
 
 // expiry says what becomes of the expiry of a room's keys: it begins when the last
 // member leaves, and ends when somebody comes.
 func (s *store) expiry(r *Room) any {
 	switch empty, wasEmpty := len(r.members) == 0, r.size == 0; {
 	case empty && !wasEmpty:
-		return s.idle.Milliseconds()
+		return s.idleMS
 	case wasEmpty && !empty:
 		return 0
 	}
 	return ""
 }
 
+// place is where a commit has left the next token.
+type place int
+
+const (
+	placeWaits place = iota // in the line, or so it may be
+	placeNone               // nowhere
+	placeHolds              // it has the lock
+)
+
 // send sends a commit. Without an error it is written, now or by an earlier
-// sending. passed says that the lock is the heir's, and room is what the room is
-// when the error is errStale.
-func (s *store) send(ctx context.Context, t *lockmgr.Ticket, c *commit) (passed bool, room *Room, err error) {
+// sending. next says what became of the heir, and room is what the room is when the
+// error is errStale.
+func (s *store) send(ctx context.Context, t *lockmgr.Ticket, c *commit) (next place, room *Room, err error) {
 	var cmd *redis.Cmd
 	if s.acks == 0 {
-		cmd = t.Run(ctx, commitScript, c.keys.both, c.args...)
+		cmd = t.Run(ctx, commitScript, c.args...)
 	} else if cmd, err = s.sendAcked(ctx, t, c); err != nil {
-		return false, nil, err
+		return next, nil, err
 	}
 	reply, err := cmd.Slice()
 	if err != nil {
-		return false, nil, err
+		return next, nil, err
 	}
 	switch {
 	case reply[0] == "done":
-		_, passed = reply[len(reply)-1].(int64)
-		return passed, nil, nil
+		switch reply[len(reply)-1] {
+		case int64(1):
+			next = placeHolds
+		case int64(0):
+			next = placeNone
+		}
+		return next, nil, nil
 	case reply[0] == "lost":
-		return false, nil, errLost
+		return next, nil, errLost
 	case reply[0] == "stale":
 		if room, err = s.parseRoom(c.id, reply[1:]); err == nil {
 			err = errStale
 		}
-		return false, room, err
+		return next, room, err
 	case reply[0] == "refused" && len(reply) == 2:
-		return false, nil, fmt.Errorf("%w: %s", errRefused, reply[1])
+		return next, nil, fmt.Errorf("%w: %s", errRefused, reply[1])
 	}
-	return false, nil, fmt.Errorf("commit answered %q", reply[0])
+	return next, nil, fmt.Errorf("commit answered %q", reply[0])
 }

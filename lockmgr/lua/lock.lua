@@ -6,7 +6,7 @@
 --   key         string, PX    the holder's token; or, after a release, that of the
 --                             waiter whose turn it is, for a short claim
 --   key:Queue   sorted set    tokens that wait, by order of arrival
---   key:Fence   string, PX    the last fence
+--   key:Fence   string, PX    the last number that was drawn; see lock_number
 --   key:Wake:<process>   pub/sub   "<fence> <time in us> <token>": it is the turn of
 --                             a token of that process. A token ends in a UUID, whose
 --                             first 8 digits name the process
@@ -24,8 +24,7 @@ local function lock_holds(lock, token)
   return redis.call('GET', lock.key) == token
 end
 
--- The server's time in microseconds. Arrival and fences go by it, never by a
--- client's clock. It stands still while a script runs.
+-- The server's time in microseconds. It stands still while a script runs.
 local lock_time
 local function lock_now()
   if not lock_time then
@@ -35,17 +34,21 @@ local function lock_now()
   return lock_time
 end
 
--- A number larger than that of any earlier hold: one more than the last, or the
--- server's time where that is not known. It is kept for ten minutes, so that a
--- clock that steps back does no harm; and since no lock is taken once a
--- microsecond, time is ahead of all that were given out when the key has gone.
-local function lock_next_fence(lock)
-  local fence = redis.call('INCR', lock.fence)
-  if fence < 1000000 then -- there was none
-    fence = lock_now()
-    redis.call('SET', lock.fence, string.format('%.0f', fence), 'PX', 600000)
+-- A number larger than any that was drawn for this lock before, once a script: the
+-- fence of the hold that begins, or the place in the queue of who comes last. So no
+-- step of a clock changes who is first. It is one more than the last one, or the
+-- server's time where that is not known. It is kept for ten minutes, so that a clock
+-- that steps back does no harm; and since no lock is taken once a microsecond, time
+-- is ahead of all that were drawn when the key has gone.
+local function lock_number(lock)
+  if not lock.number then
+    lock.number = redis.call('INCR', lock.fence)
+    if lock.number < 1000000 then -- there was none
+      lock.number = lock_now()
+      redis.call('SET', lock.fence, string.format('%.0f', lock.number), 'PX', 600000)
+    end
   end
-  return fence
+  return lock.number
 end
 
 -- Gives a lock that nobody holds to who has waited longest, for a claim: a waiter
@@ -57,7 +60,7 @@ local function lock_offer(lock)
     return false
   end
   redis.call('SET', lock.key, head, 'PX', lock.claim)
-  redis.call(lock.publish, lock.key .. ':Wake:' .. string.sub(head, -36, -29), string.format('%.0f %.0f %s', lock_next_fence(lock), lock_now(), head))
+  redis.call(lock.publish, lock.key .. ':Wake:' .. string.sub(head, -36, -29), string.format('%.0f %.0f %s', lock_number(lock), lock_now(), head))
   return true
 end
 
@@ -70,7 +73,7 @@ local function lock_take(lock, token, ttl)
   local holder = redis.call('GET', lock.key)
   if holder == token then
     redis.call('PEXPIRE', lock.key, ttl)
-    return lock_next_fence(lock)
+    return lock_number(lock)
   end
   if holder then
     return false
@@ -84,24 +87,23 @@ local function lock_take(lock, token, ttl)
   if head then
     redis.call('ZREM', lock.queue, token)
   end
-  return lock_next_fence(lock)
+  return lock_number(lock)
 end
 
--- Lets a token wait, once, behind all others. The queue goes away when nobody has
--- asked for it for keep ms.
-local function lock_queue(lock, token, keep)
-  if redis.call('ZSCORE', lock.queue, token) then
-    if redis.call('PTTL', lock.queue) < keep / 2 then
-      redis.call('PEXPIRE', lock.queue, keep)
-    end
-    return
-  end
-  local score, last = lock_now(), redis.call('ZREVRANGE', lock.queue, 0, 0, 'WITHSCORES')[2]
-  if last and score <= tonumber(last) then
-    score = tonumber(last) + 1 -- a clock that stepped back lets nobody pass
-  end
-  redis.call('ZADD', lock.queue, string.format('%.0f', score), token)
+-- Lets a token that does not wait yet do so, behind all others. The queue goes away
+-- when nobody has asked for it for keep ms.
+local function lock_line_up(lock, token, keep)
+  redis.call('ZADD', lock.queue, string.format('%.0f', lock_number(lock)), token)
   redis.call('PEXPIRE', lock.queue, keep)
+end
+
+-- Lets a token wait, once.
+local function lock_queue(lock, token, keep)
+  if not redis.call('ZSCORE', lock.queue, token) then
+    lock_line_up(lock, token, keep)
+  elseif redis.call('PTTL', lock.queue) < keep / 2 then
+    redis.call('PEXPIRE', lock.queue, keep)
+  end
 end
 
 -- Starts the TTL anew, for its holder only.
@@ -135,7 +137,7 @@ local function lock_pass(lock, heir, ttl, keep)
   if head then
     redis.call('ZREM', lock.queue, heir)
   end
-  return lock_next_fence(lock)
+  return lock_number(lock)
 end
 
 -- Waits no more, and gives back what may have been given meanwhile.

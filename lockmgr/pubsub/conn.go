@@ -19,7 +19,8 @@ type conn struct {
 	hub     *Hub
 	address string
 	server  redis.UniversalClient
-	write   chan struct{} // says that outbox or pings has changed
+	write   chan struct{}   // says that outbox or pings has changed
+	told    []*Subscription // of listen: those whom the last message was for
 
 	// guarded by hub.mu
 	channels map[string][]*Subscription
@@ -187,11 +188,12 @@ func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
 }
 
 // standing returns the subscriptions of a channel that stand; messages for
-// others belong to an earlier subscription.
+// others belong to an earlier subscription. The slice is good until the next call.
 func (c *conn) standing(channel string) []*Subscription {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(c.channels[channel]), func(s *Subscription) bool { return s.barrier != 0 })
+	c.told = slices.DeleteFunc(append(c.told[:0], c.channels[channel]...), func(s *Subscription) bool { return s.barrier != 0 })
+	return c.told
 }
 
 // dropped looks for another server for a channel that this one has unsubscribed by

@@ -1,8 +1,9 @@
--- Gives the lock back after the room was written. (commit_write.lua stands in front
--- of this, and between them are lockmgr's functions.)
+-- Gives the lock back after the room was written, to who has waited longest: somebody
+-- waits, and it is not the next token, which nobody has seen before. (commit_write.lua
+-- stands in front of this, and between them are lockmgr's functions.)
 local lock = lock_at(1, ARGV[1], ARGV[2])
-if ARGV[4] ~= '' then
-  return {'done', lock_pass(lock, ARGV[4], ARGV[5], tonumber(ARGV[6])) and 1}
+lock_offer(lock)
+if heir ~= '' then
+  lock_line_up(lock, heir, tonumber(keep))
 end
-lock_give(lock, ARGV[3])
 return {'done', false}

@@ -8,13 +8,14 @@
 -- returns {'yours'}         the lock is held; the room was not read
 --         {'yours', epoch or false, version or false, mark or false, {user, member, ...}}
 --                           the lock is held, and this is the room
---         {'queued', ahead} another holds the lock; that many wait ahead
+--         {'queued'}        another holds the lock, and the token waits
 --
 -- This half is lock_take for a lock that nobody holds or waits for, and for one that
 -- is the caller's already. It stands before the functions of the lock, because
 -- making those takes Redis as long as this whole script.
 local yours = redis.call('EXISTS', KEYS[2]) == 0 and redis.call('SET', KEYS[1], ARGV[3], 'NX', 'PX', ARGV[4])
-if not yours and redis.call('GET', KEYS[1]) == ARGV[3] then
+local holder = not yours and redis.call('GET', KEYS[1])
+if holder == ARGV[3] then
   yours = redis.call('PEXPIRE', KEYS[1], ARGV[4])
 end
 if yours and ARGV[6] == '1' then

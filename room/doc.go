@@ -16,11 +16,12 @@
 //
 // A hold is two requests: one takes the room's lock (LockRoom:<id>, by the rules of
 // package lockmgr), and the commit checks that the lock still holds the writer's
-// token and that the room is as the node knows it (by a mark of the last commit), writes what has
-// changed, counts the version, publishes the event and gives the lock back, all in
-// one script. In between the actions are applied by the rules (type [Room], which
-// is pure) to the node's copy of the room. A node that has no copy gets the room
-// with the lock; one whose copy turns out to be old gets it with the refusal.
+// token and that the room is as the node knows it (by a mark of the last commit),
+// writes what has changed, counts the version, publishes the event and gives the
+// lock back, all in one script. In between the actions are applied by the rules (type
+// [Room], which is pure) to the node's copy of the room. A node that has no copy
+// gets the room with the lock; one whose copy turns out to be old gets it with the
+// refusal.
 //
 // While several nodes fight over a room, a hold is one request: the lock is handed
 // from node to node, the wake-up and the events come on one connection in the order

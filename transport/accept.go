@@ -15,7 +15,8 @@ import (
 
 var errDraining = protocol.NewError(protocol.CodeUnavailable, "this node is shutting down, connect to another")
 
-// accept turns a request for /ws into a connection, and stays with it to its end.
+// accept turns a request for /ws into a connection. That has a goroutine of its own,
+// so that nothing is kept of the request and of what net/http reads one with.
 func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	user, err := userOf(r)
 	if err != nil {
@@ -32,16 +33,19 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, refusal)
 		return
 	}
-	defer s.dismiss(c)
 	ws, err := s.upgrader.Upgrade(w, r, nil)
 	if err != nil {
+		s.dismiss(c)
 		s.opts.Log.Debug().Str("remote", r.RemoteAddr).Err(err).Msg("connection refused")
 		return // Upgrade has answered
 	}
 	log := s.opts.Log.With().Str("remote", r.RemoteAddr).Str("user", user).Str("session", c.session).Logger()
 	log.Debug().Msg("connected")
-	reason := c.run(ws)
-	log.Debug().AnErr("reason", reason).Msg("disconnected")
+	go func() { // dismiss says that it has ended
+		defer s.dismiss(c)
+		reason := c.run(ws)
+		log.Debug().AnErr("reason", reason).Msg("disconnected")
+	}()
 }
 
 // userOf believes what ?user= says. That is for a server that nobody else can

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,7 @@ import (
 // pipes is a listener within the process, for servers in a synctest bubble: there
 // a wait for a real socket would stop the clock.
 type pipes struct {
+	wrap   func(net.Conn) net.Conn // the server's end, if not nil
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
@@ -43,6 +45,9 @@ func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
 
 func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	near, far := net.Pipe()
+	if p.wrap != nil {
+		far = p.wrap(far)
+	}
 	select {
 	case p.conns <- far:
 		return near, nil
@@ -68,6 +73,15 @@ type hookedRooms struct {
 	mu     sync.Mutex
 	before func(ctx context.Context, a room.Action) error // guarded by mu
 	after  func(a room.Action)                            // guarded by mu
+	deaf   atomic.Bool                                    // no subscription ever stands
+}
+
+func (r *hookedRooms) Watch(ctx context.Context, id string, fn func(*room.Event)) (func(), error) {
+	if r.deaf.Load() {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	return r.Rooms.Watch(ctx, id, fn)
 }
 
 func (r *hookedRooms) set(before func(ctx context.Context, a room.Action) error) {
@@ -131,7 +145,8 @@ func startInBubble(t *testing.T, mini *embedded.Redis, rules room.Rules, opts Op
 	return &bubbleServer{s, rdb, rooms, hook, p}
 }
 
-// visitor is a client in a bubble. It reads all the time, as net.Pipe has no buffer.
+// visitor is a client in a bubble. It reads all the time, also while it answers a
+// ping, as net.Pipe has no buffer.
 type visitor struct {
 	player
 	frames chan string
@@ -146,6 +161,10 @@ func (s *bubbleServer) connect(t *testing.T, user string) *visitor {
 		t.Fatal(err)
 	}
 	v := &visitor{player{t, ws}, make(chan string, 1000), make(chan error, 1)}
+	ws.SetPingHandler(func(data string) error {
+		go func() { _ = ws.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(time.Second)) }()
+		return nil
+	})
 	go func() {
 		for {
 			_, frame, err := ws.ReadMessage()

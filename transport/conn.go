@@ -2,7 +2,10 @@ package transport
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -32,35 +35,49 @@ type conn struct {
 	out     *outbox
 	gone    chan struct{} // closed when the server has dismissed it
 
+	raw     net.Conn // what ws reads from, and we write to
+	writers sync.WaitGroup
+
+	// Of who writes; the outbox says who that is.
+	frames  [][]byte
+	writeBy time.Time // the deadline that is set
+
 	mu      sync.Mutex
 	rooms   map[string]*presence // guarded by mu
 	quits   bool                 // guarded by mu: no rejoin begins any more
 	closing bool                 // guarded by mu: no further request is read
 	code    int                  // guarded by mu: of the close frame, 0 for none
 	text    string
+	readBy  time.Time   // guarded by mu: the deadline that is set
+	pings   *time.Timer // guarded by mu
 
 	rejoins sync.WaitGroup // grows only with mu held, and not after quits
 }
 
 func newConn(s *Server, user string) *conn {
-	return &conn{
-		server: s, user: user, session: uuid.NewString(), out: newOutbox(),
+	c := &conn{
+		server: s, user: user, session: uuid.NewString(),
 		gone: make(chan struct{}), rooms: make(map[string]*presence),
 	}
+	c.out = newOutbox(c.startWriter)
+	return c
 }
 
 // run serves the connection to its end and returns why it ended.
 func (c *conn) run(ws *websocket.Conn) error {
 	c.mu.Lock()
-	c.ws = ws
+	c.ws, c.raw = ws, ws.NetConn()
+	c.pings = time.AfterFunc(c.server.opts.PingInterval, c.ping)
 	c.mu.Unlock()
-	var writer sync.WaitGroup
-	writer.Go(c.write)
-
 	ws.SetReadLimit(protocol.MaxFrame)
 	ws.SetPongHandler(func(string) error { c.expect(); return nil })
+	ws.SetPingHandler(c.pong)
+	ws.SetCloseHandler(func(code int, _ string) error { c.end(code, ""); return nil })
 	c.expect()
 	reason := c.read()
+	if _, _, closing := c.closeReason(); !closing {
+		c.out.drop() // the client is gone, or gorilla has told it what it did wrong
+	}
 
 	rooms := c.quit()
 	c.server.departures.add(c.user, c.session, rooms)
@@ -68,19 +85,53 @@ func (c *conn) run(ws *websocket.Conn) error {
 		// Before the client reads that it should come back.
 		c.server.departures.detach(c.user, c.session, rooms)
 	}
-	c.out.finish()
-	writer.Wait()
+	c.finish()
 	c.hangUp()
 	return reason
 }
 
-// expect gives the client two ping intervals for its next sign of life.
+// finish writes what is left to be said. Nothing more will come.
+func (c *conn) finish() {
+	var last []byte
+	if code, text, _ := c.closeReason(); code != 0 {
+		last = controlFrame(websocket.CloseMessage, websocket.FormatCloseMessage(code, text))
+	}
+	c.out.finish(last)
+	c.mu.Lock()
+	c.pings.Stop()
+	c.mu.Unlock()
+	_ = c.raw.SetWriteDeadline(time.Now().Add(c.server.opts.WriteTimeout))
+	c.writers.Wait()
+	for c.out.left() && c.writeSome() == nil {
+	}
+}
+
+// expect gives the client two ping intervals for its next sign of life, or up to an
+// eighth of one more, so that the deadline is not moved for every frame.
 func (c *conn) expect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.closing {
-		_ = c.ws.SetReadDeadline(time.Now().Add(2 * c.server.opts.PingInterval))
+	interval := c.server.opts.PingInterval
+	if now := time.Now(); !c.closing && c.readBy.Sub(now) < 2*interval {
+		c.readBy = now.Add(2*interval + interval/8)
+		_ = c.ws.SetReadDeadline(c.readBy)
 	}
+}
+
+// ping asks the client for a sign of life, time and again.
+func (c *conn) ping() {
+	if c.out.ping(controlFrame(websocket.PingMessage, nil)) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.pings.Reset(c.server.opts.PingInterval)
+	}
+}
+
+// pong answers a ping of the client.
+func (c *conn) pong(data string) error {
+	c.out.push(controlFrame(websocket.PongMessage, []byte(data)))
+	c.flush()
+	return nil
 }
 
 // end lets the request that runs finish, sends what has been said, and then
@@ -116,26 +167,47 @@ func (c *conn) closeReason() (code int, text string, closing bool) {
 
 var errEnded = errors.New("ended by the server")
 
-// read runs the client's requests, one after the other.
-func (c *conn) read() error {
+// read runs the client's requests, one after the other. A panic ends the connection,
+// and not the node.
+func (c *conn) read() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.server.opts.Log.Error().Str("user", c.user).Str("stack", string(debug.Stack())).Msgf("panic: %v", p)
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
 	for {
 		if _, _, closing := c.closeReason(); closing {
 			return errEnded
 		}
-		kind, frame, err := c.ws.ReadMessage()
+		kind, from, err := c.ws.NextReader()
 		if err != nil {
 			return err
 		}
-		c.expect()
-		switch {
-		case kind != websocket.TextMessage:
-			c.end(protocol.CloseNotText, "only text frames are understood")
-		case !utf8.Valid(frame):
-			c.end(protocol.CloseNotUTF8, "a text frame was not UTF-8")
-		default:
-			c.handle(frame)
+		if err := c.receive(kind, from); err != nil {
+			return err
 		}
 	}
+}
+
+// receive reads one frame and does what it says.
+func (c *conn) receive(kind int, from io.Reader) error {
+	frame := getBuffer()
+	defer putBuffer(frame)
+	if _, err := frame.ReadFrom(from); err != nil {
+		return err
+	}
+	c.expect()
+	switch {
+	case kind != websocket.TextMessage:
+		c.end(protocol.CloseNotText, "only text frames are understood")
+	case !utf8.Valid(frame.Bytes()):
+		c.end(protocol.CloseNotUTF8, "a text frame was not UTF-8")
+	default:
+		c.handle(frame.Bytes())
+		c.flush()
+	}
+	return nil
 }
 
 // quit ends what the connection has to do with its rooms, and returns those in
@@ -167,10 +239,9 @@ func (c *conn) quit() (rooms []string) {
 // sending: a kernel that has unread data resets the connection, and the client
 // would not see what was written last.
 func (c *conn) hangUp() {
-	raw := c.ws.NetConn()
-	if half, ok := raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-		_ = raw.SetReadDeadline(time.Now().Add(linger))
-		_, _ = io.Copy(io.Discard, io.LimitReader(raw, 1<<20))
+	if half, ok := c.raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_ = c.raw.SetReadDeadline(time.Now().Add(linger))
+		_, _ = io.Copy(io.Discard, io.LimitReader(c.raw, 1<<20))
 	}
-	_ = raw.Close()
+	_ = c.raw.Close()
 }

@@ -28,7 +28,8 @@
 //
 // # Goroutines
 //
-// Two for each connection: one reads and runs its requests, one writes. One more for
-// each room that a connection joins again, and one for each room that a user leaves
-// after the grace, until that is done. [Server.Shutdown] returns when all have ended.
+// One for each connection, which reads, runs the requests and writes the replies. One
+// more while it is told of something else, for each room that a connection joins again,
+// and for each room that a user leaves after the grace, until that is done.
+// [Server.Shutdown] returns when all have ended.
 package transport

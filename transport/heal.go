@@ -48,8 +48,7 @@ func (c *conn) event(p *presence, e *room.Event) {
 // withoutUser reports whether the user is out of the room after e by what it tells.
 func withoutUser(e *room.Event, user string) bool {
 	if e.Snapshot != nil {
-		_, seated := sharedBy(e).users()[user]
-		return !seated
+		return !sharedBy(e).seats(user)
 	}
 	for _, change := range slices.Backward(e.Changes) {
 		if change.User == user {

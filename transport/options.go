@@ -36,13 +36,14 @@ type Options struct {
 	// DefaultHandshakeTimeout.
 	HandshakeTimeout time.Duration
 
-	// WriteTimeout is how long one frame may take to be sent before the client
-	// counts as gone. Zero means DefaultWriteTimeout.
+	// WriteTimeout is how long one frame, or some short ones, may take to be sent
+	// before the client counts as gone, or up to an eighth longer. Zero means
+	// DefaultWriteTimeout.
 	WriteTimeout time.Duration
 
 	// PingInterval is the time between two pings. A client that has sent nothing,
-	// not even a pong, for two of them counts as gone. Zero means
-	// DefaultPingInterval.
+	// not even a pong, for two of them, or up to an eighth of one longer, counts as
+	// gone. Zero means DefaultPingInterval.
 	PingInterval time.Duration
 
 	// MaxRooms is how many rooms a connection may be in, or watch, at once; a

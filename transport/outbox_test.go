@@ -1,9 +1,11 @@
 package transport
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"roomd/room"
 	"roomd/transport/protocol"
@@ -30,10 +32,10 @@ func leaveReply(version uint64) *protocol.Reply {
 func written(o *outbox) string {
 	var parts []string
 	for {
-		reply, events, _ := o.next()
+		reply, events := o.next()
 		switch {
 		case reply != nil:
-			f, _ := protocol.DecodeFrame(reply)
+			f, _ := protocol.DecodeFrame(reply[bytes.IndexByte(reply, '{'):])
 			parts = append(parts, fmt.Sprint("reply ", f.(*protocol.Reply).Version))
 		case events != nil:
 			var versions []string
@@ -145,7 +147,7 @@ func TestRepliesAndEventsFormOneSequence(t *testing.T) {
 			o.event(change(6))
 		}, "reply 3, reply 5"},
 	} {
-		o := newOutbox()
+		o := newOutbox(func() {})
 		tt.run(o)
 		if got := written(o); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
@@ -155,7 +157,7 @@ func TestRepliesAndEventsFormOneSequence(t *testing.T) {
 
 // While a request about the room runs, what the writer reaches stays pending.
 func TestHeldEventsAreNotWritten(t *testing.T) {
-	o := newOutbox()
+	o := newOutbox(func() {})
 	o.open("42")
 	o.replySnapshot(listReply(3))
 	o.event(change(4))
@@ -170,7 +172,7 @@ func TestHeldEventsAreNotWritten(t *testing.T) {
 }
 
 func TestTooSlow(t *testing.T) {
-	o := newOutbox()
+	o := newOutbox(func() {})
 	o.open("42")
 	o.replySnapshot(listReply(0))
 	v := uint64(1)
@@ -188,14 +190,84 @@ func TestTooSlow(t *testing.T) {
 	}
 }
 
+// There is one writer at a time: the one who claims it, or the one who is started for
+// what nobody else would write.
+func TestOneWriter(t *testing.T) {
+	started := 0
+	o := newOutbox(func() { started++ })
+	o.open("42")
+	o.replySnapshot(listReply(3))
+	if started != 0 || !o.claim() || o.claim() {
+		t.Fatal("a reply is for who has run the request to write")
+	}
+	o.event(change(4))
+	if written(o) == "" || started != 0 {
+		t.Errorf("%d started while somebody writes", started)
+	}
+	o.event(change(5))
+	if !o.more() || o.claim() {
+		t.Error("who writes does not see what has come")
+	}
+	written(o)
+	if o.more() || o.claim() {
+		t.Error("there is nothing to write")
+	}
+	o.event(change(6))
+	o.ping(controlFrame(9, nil))
+	if started != 1 || o.claim() {
+		t.Errorf("%d started", started)
+	}
+	o.finish([]byte("the end"))
+	if o.more() || !o.left() {
+		t.Error("what is left at the end is for another to write")
+	}
+	if o.ping(nil) || o.claim() || !o.event(change(7)) || started != 1 {
+		t.Error("something comes after the end")
+	}
+	o.drop()
+	o.finish([]byte("the end"))
+	if o.left() {
+		t.Error("something is to be written to who cannot be written to")
+	}
+}
+
+// A connection that has too much to write already waits with its next reply.
+func TestRepliesAreBounded(t *testing.T) {
+	for name, relieve := range map[string]func(o *outbox){
+		"written": func(o *outbox) { o.next() },
+		"ended":   func(o *outbox) { o.finish(nil) },
+		"broken":  func(o *outbox) { o.drop() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o := newOutbox(func() {})
+			for range maxFrames {
+				o.reply(leaveReply(1))
+			}
+			waits := true
+			go func() {
+				o.reply(leaveReply(2))
+				waits = false
+			}()
+			if synctest.Wait(); !waits {
+				t.Errorf("%s: replies are queued without end", name)
+			}
+			relieve(o)
+			if synctest.Wait(); waits {
+				t.Errorf("%s: it waits for ever", name)
+			}
+		})
+	}
+}
+
 func TestMergedFrame(t *testing.T) {
-	got := string(merged([]*room.Event{change(4), change(5)}))
+	frame := changesFrame(change(4), change(5))
+	got := string(frame[bytes.IndexByte(frame, '{'):])
 	want := `{"event":"changes","room":"42","epoch":"e","version":5,"from":3,"changes":[{"type":"join","user":"u4","seat":4},{"type":"join","user":"u5","seat":5}]}`
 	if got != want {
 		t.Errorf("merged to %s", got)
 	}
 	e := change(7)
-	if first := sharedBy(e).frame(); sharedBy(e).frame() != first {
+	if first := sharedBy(e).frame(); &sharedBy(e).frame()[0] != &first[0] {
 		t.Error("an event is encoded twice")
 	}
 }

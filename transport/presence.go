@@ -97,10 +97,8 @@ func (c *conn) enter(id string) (*presence, error) {
 
 // listen has the room's events held for the client.
 func (c *conn) listen(p *presence) error {
-	ctx, cancel := context.WithTimeout(c.server.life, watchTimeout)
-	defer cancel()
 	c.out.open(p.id)
-	stop, err := c.server.rooms.Watch(ctx, p.id, func(e *room.Event) { c.event(p, e) })
+	stop, err := c.server.rooms.Watch(c.server.watching.context(), p.id, func(e *room.Event) { c.event(p, e) })
 	if err != nil {
 		c.out.close(p.id)
 		if errors.Is(err, context.DeadlineExceeded) {

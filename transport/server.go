@@ -36,6 +36,7 @@ type Server struct {
 	kill context.CancelFunc
 	wg   sync.WaitGroup // connections
 
+	watching   *patience // bounds the wait for a room's subscription
 	departures *departures
 
 	mu       sync.Mutex
@@ -55,12 +56,12 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	}
 	s := &Server{rooms: rooms, opts: opts, conns: make(map[*conn]struct{})}
 	s.life, s.kill = context.WithCancel(context.Background())
+	s.watching = &patience{life: s.life, time: watchTimeout}
 	s.departures = newDepartures(s)
 	s.upgrader = websocket.Upgrader{
 		HandshakeTimeout: opts.HandshakeTimeout,
 		ReadBufferSize:   1024,
-		WriteBufferSize:  1024,
-		WriteBufferPool:  &sync.Pool{},
+		WriteBufferPool:  &sync.Pool{}, // nothing for each connection: it writes no messages
 		Subprotocols:     []string{protocol.Subprotocol},
 		CheckOrigin:      s.checkOrigin,
 		Error: func(w http.ResponseWriter, _ *http.Request, status int, reason error) {

@@ -26,7 +26,7 @@ type testServer struct {
 	addr  string
 }
 
-func startServer(t *testing.T, rules room.Rules, opts Options) *testServer {
+func startServer(t testing.TB, rules room.Rules, opts Options) *testServer {
 	t.Helper()
 	_, rdb := redistest.Mini(t)
 	rooms, err := room.New(rdb, room.Options{Rules: rules})
@@ -36,7 +36,7 @@ func startServer(t *testing.T, rules room.Rules, opts Options) *testServer {
 	return serve(t, rooms, rooms, opts)
 }
 
-func serve(t *testing.T, rooms Rooms, c *room.Coordinator, opts Options) *testServer {
+func serve(t testing.TB, rooms Rooms, c *room.Coordinator, opts Options) *testServer {
 	t.Helper()
 	s, err := New(rooms, opts)
 	if err != nil {

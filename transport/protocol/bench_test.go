@@ -6,6 +6,7 @@ func BenchmarkDecodeRequest(b *testing.B) {
 	frames := []struct{ name, frame string }{
 		{"join", `{"id":1,"action":"join","room":"42"}`},
 		{"seat", `{"id":1,"action":"join","room":"42","seat":2}`},
+		{"spaced", `{"id": 1, "action": "join", "room": "42"}`},
 		{"refused", `{"id":1,"action":"join","Room":"42"}`},
 	}
 	for _, f := range frames {

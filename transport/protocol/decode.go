@@ -37,6 +37,14 @@ func (e *DecodeError) Reply() *Reply { return &Reply{ID: e.ID, Error: e.Err} }
 // given twice; an unknown action; an unknown field; a missing field; a seat where none belongs.
 // So a request of a later protocol, whose action brings fields of its own, gets unknown_action.
 func DecodeRequest(frame []byte) (Request, *DecodeError) {
+	if req, ok := readPlain(frame); ok {
+		return req, nil
+	}
+	return decodeAny(frame)
+}
+
+// decodeAny is DecodeRequest for frames of any form.
+func decodeAny(frame []byte) (Request, *DecodeError) {
 	d := decoders.Get().(*decoder)
 	defer d.release()
 	d.src = *bytes.NewBuffer(frame)

@@ -217,6 +217,54 @@ func TestDecodeRequestKeepsNothing(t *testing.T) {
 	}
 }
 
+// The short way must read what the long one does, and refuse what it does: also every frame
+// that is one byte away from a plain one.
+func TestReadPlain(t *testing.T) {
+	for _, frame := range []string{
+		`{"id":0,"action":"join","room":"42"}`,
+		`{"id":9007199254740991,"action":"join","room":"a-b","seat":65535}`,
+		`{"id":10,"action":"leave","room":""}`,
+	} {
+		if _, ok := readPlain([]byte(frame)); !ok {
+			t.Errorf("not taken for plain: %s", frame)
+		}
+		for i := range len(frame) + 1 {
+			sameAsDecoder(t, frame[:i])
+			for c := range 256 {
+				sameAsDecoder(t, frame[:i]+string([]byte{byte(c)})+frame[i:])
+				if i < len(frame) {
+					sameAsDecoder(t, frame[:i]+string([]byte{byte(c)})+frame[i+1:])
+				}
+			}
+		}
+	}
+	for _, frame := range []string{
+		`{"id":1,"action":"leave","room":"42","seat":2}`,
+		`{"id":1,"action":"dance","room":"42"}`,
+		`{"id":01,"action":"join","room":"42"}`,
+		`{"id":1,"action":"join","room":"42","seat":02}`,
+		`{"id":1,"action":"join","room":"42","seat":65536}`,
+		`{"id":9007199254740992,"action":"join","room":"42"}`,
+		`{"id":1,"action":"join","room":"\u0034"}`,
+	} {
+		if req, ok := readPlain([]byte(frame)); ok {
+			t.Errorf("%s is taken for plain: %+v", frame, req)
+		}
+	}
+}
+
+func sameAsDecoder(t *testing.T, frame string) {
+	t.Helper()
+	got, ok := readPlain([]byte(frame))
+	if !ok {
+		return
+	}
+	want, err := decodeAny([]byte(frame))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%q: read %+v, the decoder %+v, %v", frame, got, want, err)
+	}
+}
+
 func TestDecodeErrorReply(t *testing.T) {
 	_, err := DecodeRequest([]byte(`{"id":7,"action":"join"}`))
 	if !errors.Is(err, ErrBadRequest) {

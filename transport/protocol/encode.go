@@ -1,6 +1,9 @@
 package protocol
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // AppendReply appends r to dst as one JSON object and returns the longer slice. A refusal is
 // written as its id, if it has one, and its error. Bytes that are not UTF-8 are written as U+FFFD.
@@ -74,9 +77,12 @@ func appendRoom(dst []byte, room, epoch string, version uint64) []byte {
 	return strconv.AppendUint(dst, version, 10)
 }
 
+// seatedSize is about how long a user and a seat are.
+const seatedSize = 40
+
 // AppendUsers appends the list of a room as a JSON array.
 func AppendUsers(dst []byte, users []Seated) []byte {
-	dst = append(dst, '[')
+	dst = append(slices.Grow(dst, 2+seatedSize*len(users)), '[')
 	for i := range users {
 		if i > 0 {
 			dst = append(dst, ',')

@@ -31,6 +31,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, frame []byte) {
+		sameAsDecoder(t, string(frame))
 		req, err := DecodeRequest(frame)
 		if err != nil {
 			checkRefusal(t, err)

@@ -102,20 +102,26 @@ func (d *decoder) readAction(value jsontext.Value) {
 	if !ok {
 		return
 	}
-	switch string(action) {
-	case ActionJoin:
-		d.req.Action = ActionJoin
-	case ActionLeave:
-		d.req.Action = ActionLeave
-	case ActionUsers:
-		d.req.Action = ActionUsers
-	case ActionWatch:
-		d.req.Action = ActionWatch
-	case ActionUnwatch:
-		d.req.Action = ActionUnwatch
-	default:
+	if d.req.Action = knownAction(action); d.req.Action == "" {
 		d.badAction = NewError(CodeUnknownAction, "unknown action %s", excerpt(string(action)))
 	}
+}
+
+// knownAction returns the Action constant that text is, or "".
+func knownAction(text []byte) string {
+	switch string(text) {
+	case ActionJoin:
+		return ActionJoin
+	case ActionLeave:
+		return ActionLeave
+	case ActionUsers:
+		return ActionUsers
+	case ActionWatch:
+		return ActionWatch
+	case ActionUnwatch:
+		return ActionUnwatch
+	}
+	return ""
 }
 
 // text returns the string that a field's value stands for, valid until the next call.

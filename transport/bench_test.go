@@ -1,0 +1,137 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/room"
+)
+
+// benchRooms answers everything with the same table of four.
+type benchRooms struct {
+	result room.Result
+
+	mu      sync.Mutex
+	watches []func(*room.Event) // guarded by mu
+}
+
+func newBenchRooms() *benchRooms {
+	members := make(map[string]room.Member)
+	for i := range 4 {
+		members[fmt.Sprint("player-", i)] = room.Member{Seat: i, Session: "s", Node: "n"}
+	}
+	return &benchRooms{result: room.Result{Seat: 3, Snapshot: room.NewRoom("42", "abcdefghijklmnop", 7, members).Snapshot()}}
+}
+
+func (r *benchRooms) Do(context.Context, string, room.Action) (room.Result, error) {
+	return r.result, nil
+}
+
+func (r *benchRooms) Read(context.Context, string) (room.Snapshot, error) {
+	return r.result.Snapshot, nil
+}
+
+func (r *benchRooms) Watch(_ context.Context, _ string, fn func(*room.Event)) (func(), error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watches = append(r.watches, fn)
+	return func() {}, nil
+}
+
+func (r *benchRooms) Ping(context.Context) error { return nil }
+
+// benchClient sends frames that were put together before, and reads frames whose
+// length it knows, so that what is measured is the server.
+type benchClient struct {
+	b    *testing.B
+	raw  net.Conn
+	read []byte
+}
+
+func (s *testServer) benchClient(b *testing.B, user string) *benchClient {
+	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.addr+"/ws?user="+user, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = ws.Close() })
+	return &benchClient{b, ws.NetConn(), make([]byte, 4096)}
+}
+
+// masked returns a client's frame.
+func masked(content string) []byte {
+	return append([]byte{final | websocket.TextMessage, 0x80 | byte(len(content)), 0, 0, 0, 0}, content...)
+}
+
+func (c *benchClient) ask(request []byte, reply int) {
+	if _, err := c.raw.Write(request); err != nil {
+		c.b.Fatal(err)
+	}
+	c.hear(reply)
+}
+
+func (c *benchClient) hear(n int) {
+	if _, err := io.ReadFull(c.raw, c.read[:n]); err != nil {
+		c.b.Fatal(err)
+	}
+}
+
+// length returns how long the reply to a request is.
+func (c *benchClient) length(request []byte) int {
+	if _, err := c.raw.Write(request); err != nil {
+		c.b.Fatal(err)
+	}
+	n, err := c.raw.Read(c.read)
+	if err != nil || !bytes.HasSuffix(c.read[:n], []byte("}")) {
+		c.b.Fatalf("%q, %v", c.read[:n], err)
+	}
+	return n
+}
+
+// BenchmarkRequest is a join and a leave over TCP, without the rooms.
+func BenchmarkRequest(b *testing.B) {
+	s := serve(b, newBenchRooms(), nil, Options{})
+	c := s.benchClient(b, "player-3")
+	join, leave := masked(joinOf42), masked(leaveOf42)
+	joined, left := c.length(join), c.length(leave)
+	b.ReportAllocs()
+	for b.Loop() {
+		c.ask(join, joined)
+		c.ask(leave, left)
+	}
+}
+
+// BenchmarkEvent is one event told to three who are in the room.
+func BenchmarkEvent(b *testing.B) {
+	rooms := newBenchRooms()
+	s := serve(b, rooms, nil, Options{})
+	var clients []*benchClient
+	for i := range 3 {
+		c := s.benchClient(b, fmt.Sprint("player-", i))
+		c.length(masked(joinOf42))
+		clients = append(clients, c)
+	}
+	event := func(version uint64) *room.Event {
+		return &room.Event{Room: "42", Epoch: "abcdefghijklmnop", Version: version, From: version - 1,
+			Changes: []room.Change{{Type: room.KindJoin, User: "player-3", Seat: 3}}}
+	}
+	version := uint64(1 << 32)
+	n := len(sharedBy(event(version)).frame())
+	b.ReportAllocs()
+	for b.Loop() {
+		version++
+		e := event(version)
+		for _, tell := range rooms.watches {
+			tell(e)
+		}
+		for _, c := range clients {
+			c.hear(n)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package transport
+
+import (
+	"sync"
+
+	"roomd/room"
+)
+
+// shared is what is made of an event once for all who are told, each when it is
+// first asked for.
+type shared struct {
+	event *room.Event
+
+	encode sync.Once
+	bytes  []byte // written once, by encode
+
+	list  sync.Once
+	users map[string]struct{} // written once, by list
+}
+
+func sharedBy(e *room.Event) *shared {
+	return e.Shared(func() any { return &shared{event: e} }).(*shared)
+}
+
+// frame returns the event's frame.
+func (s *shared) frame() []byte {
+	s.encode.Do(func() {
+		if s.event.Snapshot != nil {
+			s.bytes = snapshotFrame(s.event)
+		} else {
+			s.bytes = changesFrame(s.event)
+		}
+	})
+	return s.bytes
+}
+
+// seats reports whether the user is in the event's snapshot.
+func (s *shared) seats(user string) bool {
+	s.list.Do(func() {
+		s.users = make(map[string]struct{}, s.event.Snapshot.Count())
+		for _, u := range s.event.Snapshot.Users() {
+			s.users[u.User] = struct{}{}
+		}
+	})
+	_, seated := s.users[user]
+	return seated
+}

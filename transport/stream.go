@@ -1,0 +1,117 @@
+package transport
+
+import (
+	"slices"
+
+	"roomd/room"
+)
+
+// maxPending is how many changes of one room may wait to be written before the
+// client counts as too slow.
+const maxPending = 4096
+
+// stream is the events of one room on their way to one client.
+type stream struct {
+	held    bool   // a request about the room runs: its reply comes first
+	ended   bool   // no more will come
+	queued  bool   // it has its place among the items
+	epoch   string // where the client will stand after what is pending
+	version uint64
+	pending []*room.Event
+	size    int // changes in pending
+}
+
+// open makes a place for the events of a room, held until the reply to the
+// request that asks for them.
+func (o *outbox) open(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s := o.streams[id]; s != nil && s.ended {
+		o.releaseLocked(id, s) // what it still has comes before the reply
+	}
+	o.streams[id] = &stream{held: true}
+}
+
+// hold keeps back a room's events until the reply to a request about it, so that
+// the reply is not older than what the client has been told.
+func (o *outbox) hold(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s := o.streams[id]; s != nil {
+		s.held = true
+	}
+}
+
+// release ends a hold after a reply that says nothing about the room.
+func (o *outbox) release(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s := o.streams[id]; s != nil {
+		o.releaseLocked(id, s)
+	}
+}
+
+func (o *outbox) releaseLocked(id string, s *stream) {
+	s.held = false
+	o.queueLocked(s)
+	if s.ended {
+		delete(o.streams, id)
+	}
+}
+
+// close drops a room's events and takes no more of them.
+func (o *outbox) close(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s := o.streams[id]; s != nil {
+		delete(o.streams, id)
+		o.unqueueLocked(s)
+	}
+}
+
+// end takes no more of a room's events. Those that have come are still written.
+func (o *outbox) end(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s := o.streams[id]; s != nil {
+		s.ended = true
+		if !s.held {
+			delete(o.streams, id)
+		}
+	}
+}
+
+// event takes an event of a watched room, unless the client knows it. It reports
+// whether there was place for it.
+func (o *outbox) event(e *room.Event) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.streams[e.Room]
+	if s == nil || s.ended || e.Epoch == s.epoch && e.Version <= s.version {
+		return true
+	}
+	if e.Snapshot != nil {
+		s.pending, s.size = nil, 0 // it stands for all of them
+	}
+	s.pending = append(s.pending, e)
+	s.size += 1 + len(e.Changes)
+	s.epoch, s.version = e.Epoch, e.Version
+	o.queueLocked(s)
+	return s.size <= maxPending
+}
+
+func (o *outbox) queueLocked(s *stream) {
+	if s.held || s.queued || len(s.pending) == 0 {
+		return
+	}
+	s.queued = true
+	o.items = append(o.items, item{events: s})
+	o.startLocked()
+}
+
+func (o *outbox) unqueueLocked(s *stream) {
+	if s.queued {
+		o.items = slices.DeleteFunc(o.items, func(i item) bool { return i.events == s })
+		s.queued = false
+	}
+}

@@ -26,7 +26,8 @@
 //   - Commands that Redis ran for an action, those within scripts included, and
 //     its processor time. The embedded Redis does not tell the latter, and what
 //     it allocates counts as the clients' own.
-//   - Allocations of the whole process for an action.
+//   - Processor time and allocations of this process, which is clients and nodes, for
+//     an action.
 //
 // A contender's node has as many connections to Redis as clients, up to 512. Where
 // a workload has four nodes, each is a coordinator or a client of its own in this

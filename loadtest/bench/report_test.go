@@ -60,7 +60,7 @@ func TestReportFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	figures := "actions_per_s allocs_per_action commands_per_action cut_off errors jain latency_ms redis_cpu_us_per_action"
+	figures := "actions_per_s allocs_per_action commands_per_action cut_off errors jain latency_ms own_cpu_us_per_action redis_cpu_us_per_action"
 	for path, want := range map[string]string{
 		"":                                    "cores duration_s go redis websocket workloads",
 		"workloads":                           "hot-room",
@@ -69,8 +69,8 @@ func TestReportFields(t *testing.T) {
 		"workloads hot-room roomd latency_ms": "max p50 p99 p999",
 		"workloads hot-room roomd to_article": "actions_per_s p99",
 		"workloads hot-room roomd violations": "duplicate lost phantom",
-		"websocket": "acting actions_per_s allocs_per_action commands_per_action connections cut_off echo_allocs_per_action " +
-			"echo_latency_ms echo_per_s errors events events_per_s jain latency_ms ratio redis_cpu_us_per_action rooms violations",
+		"websocket": "acting actions_per_s allocs_per_action commands_per_action connections cut_off echo_allocs_per_action echo_cpu_us_per_action " +
+			"echo_latency_ms echo_per_s errors events events_per_s jain latency_ms own_cpu_us_per_action ratio redis_cpu_us_per_action rooms violations",
 	} {
 		if got := strings.Join(fields(t, text, strings.Fields(path)...), " "); got != want {
 			t.Errorf("%q has %s\nwant %s", path, got, want)

@@ -13,6 +13,7 @@ type Result struct {
 	Latency       Latency `json:"latency_ms"`
 	Commands      Figure  `json:"commands_per_action"`     // of Redis, those within scripts included
 	RedisCPU      Figure  `json:"redis_cpu_us_per_action"` // of redis-server, user and system
+	OwnCPU        Figure  `json:"own_cpu_us_per_action"`   // of nodes and clients, which are this process
 	Jain          Figure  `json:"jain"`                    // of the clients' numbers of actions
 	Allocs        Figure  `json:"allocs_per_action"`       // of this process
 
@@ -73,6 +74,7 @@ func newResult(t *tally, v Violations) *Result {
 		Latency:       newLatency(t.latency),
 		Commands:      per(t.used.commands, n),
 		RedisCPU:      per(t.used.micros, n),
+		OwnCPU:        per(t.used.own, n),
 		Jain:          Figure(jain(t.actions)),
 		Allocs:        per(t.used.mallocs, n),
 		Violations:    v,

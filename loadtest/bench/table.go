@@ -38,14 +38,14 @@ func newTable(out io.Writer) *tabwriter.Writer {
 func writeTable(out io.Writer, w workload, results map[string]*Result) error {
 	fmt.Fprintf(out, "\n%s: %s\n", w.name, w.about)
 	t := newTable(out)
-	fmt.Fprint(t, "\tactions/s\t×article\t×sadd\tp50 ms\tp99 ms\t×article\t×sadd\tp99.9 ms\tmax ms\tcommands\tredis µs\tJain\tallocs\t\n")
+	fmt.Fprint(t, "\tactions/s\t×article\t×sadd\tp50 ms\tp99 ms\t×article\t×sadd\tp99.9 ms\tmax ms\tcommands\tredis µs\town µs\tJain\tallocs\t\n")
 	for _, name := range inOrder(results) {
 		r := results[name]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name,
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name,
 			r.ActionsPerSec.Text("%.0f"), r.ToArticle.actions(), r.ToSadd.actions(),
 			r.Latency.P50.Text("%.2f"), r.Latency.P99.Text("%.2f"), r.ToArticle.p99(), r.ToSadd.p99(),
 			r.Latency.P999.Text("%.2f"), r.Latency.Max.Text("%.1f"),
-			r.Commands.Text("%.2f"), r.RedisCPU.Text("%.1f"), r.Jain.Text("%.2f"), r.Allocs.Text("%.1f"))
+			r.Commands.Text("%.2f"), r.RedisCPU.Text("%.1f"), r.OwnCPU.Text("%.1f"), r.Jain.Text("%.2f"), r.Allocs.Text("%.1f"))
 	}
 	if err := t.Flush(); err != nil {
 		return err

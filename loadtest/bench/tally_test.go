@@ -42,13 +42,13 @@ func TestTallies(t *testing.T) {
 		turn.join(one(1, time.Millisecond))
 		turn.join(one(2, 2*time.Millisecond, errRefused))
 		turn.join(one(3, time.Hour))
-		turn.took, turn.used = time.Second, usage{1, 2, 3, 4}
+		turn.took, turn.used = time.Second, usage{1, 2, 3, 4, 5}
 		sum.extend(turn)
 	}
 	if !slices.Equal(sum.actions, []int64{2, 4, 6}) || sum.total() != 12 || sum.perSecond() != 6 {
 		t.Errorf("%v in %v", sum.actions, sum.took)
 	}
-	if sum.used != (usage{2, 4, 6, 8}) || sum.errors != 2 || sum.first != errRefused.Error() {
+	if sum.used != (usage{2, 4, 6, 8, 10}) || sum.errors != 2 || sum.first != errRefused.Error() {
 		t.Errorf("used %v, %d errors, the first: %s", sum.used, sum.errors, sum.first)
 	}
 	l := newLatency(sum.latency)

@@ -17,16 +17,17 @@ import (
 type usage struct {
 	commands float64 // that Redis ran, those within scripts included
 	micros   float64 // of processor time that Redis took, user and system
+	own      float64 // the same of this process, which is nodes and clients
 	mallocs  float64 // of this process
 	events   float64 // that clients have received, where there are any
 }
 
 func (u usage) since(earlier usage) usage {
-	return usage{u.commands - earlier.commands, u.micros - earlier.micros, u.mallocs - earlier.mallocs, u.events - earlier.events}
+	return usage{u.commands - earlier.commands, u.micros - earlier.micros, u.own - earlier.own, u.mallocs - earlier.mallocs, u.events - earlier.events}
 }
 
 func (u usage) plus(other usage) usage {
-	return usage{u.commands + other.commands, u.micros + other.micros, u.mallocs + other.mallocs, u.events + other.events}
+	return usage{u.commands + other.commands, u.micros + other.micros, u.own + other.own, u.mallocs + other.mallocs, u.events + other.events}
 }
 
 // meter asks Redis and this process what they have used. Its question to Redis
@@ -58,6 +59,7 @@ func (m *meter) read(ctx context.Context) (u usage, err error) {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	u.mallocs = float64(memory.Mallocs)
+	u.own = ownMicros()
 	return u, nil
 }
 

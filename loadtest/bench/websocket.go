@@ -80,6 +80,7 @@ type WebSocket struct {
 	EchoPerSec   Figure  `json:"echo_per_s"`
 	EchoLatency  Latency `json:"echo_latency_ms"`
 	EchoAllocs   Figure  `json:"echo_allocs_per_action"`
+	EchoCPU      Figure  `json:"echo_cpu_us_per_action"`
 	Ratio        Figure  `json:"ratio"` // of roomd's actions to the echo server's
 }
 
@@ -94,6 +95,7 @@ func newWebSocket(w workload, played, called *tally, v Violations) *WebSocket {
 		EchoPerSec:   Figure(called.perSecond()),
 		EchoLatency:  newLatency(called.latency),
 		EchoAllocs:   per(called.used.mallocs, float64(called.total())),
+		EchoCPU:      per(called.used.own, float64(called.total())),
 		Ratio:        per(played.perSecond(), called.perSecond()),
 	}
 }
@@ -101,13 +103,13 @@ func newWebSocket(w workload, played, called *tally, v Violations) *WebSocket {
 func (s *WebSocket) writeTable(out io.Writer) error {
 	fmt.Fprintf(out, "\n%s: %s\n", webSocketName, webSocketLoad.about)
 	t := newTable(out)
-	fmt.Fprint(t, "\tactions/s\t×echo\tp50 ms\tp99 ms\tp99.9 ms\tmax ms\tevents/s\tcommands\tredis µs\tJain\tallocs\t\n")
+	fmt.Fprint(t, "\tactions/s\t×echo\tp50 ms\tp99 ms\tp99.9 ms\tmax ms\tevents/s\tcommands\tredis µs\town µs\tJain\tallocs\t\n")
 	e, l := s.EchoLatency, s.Latency
-	fmt.Fprintf(t, "echo\t%s\t1.00\t%s\t%s\t%s\t%s\t–\t–\t–\t–\t%s\t\n", s.EchoPerSec.Text("%.0f"),
-		e.P50.Text("%.2f"), e.P99.Text("%.2f"), e.P999.Text("%.2f"), e.Max.Text("%.1f"), s.EchoAllocs.Text("%.1f"))
-	fmt.Fprintf(t, "roomd\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.ActionsPerSec.Text("%.0f"), s.Ratio.Text("%.2f"),
+	fmt.Fprintf(t, "echo\t%s\t1.00\t%s\t%s\t%s\t%s\t–\t–\t–\t%s\t–\t%s\t\n", s.EchoPerSec.Text("%.0f"),
+		e.P50.Text("%.2f"), e.P99.Text("%.2f"), e.P999.Text("%.2f"), e.Max.Text("%.1f"), s.EchoCPU.Text("%.1f"), s.EchoAllocs.Text("%.1f"))
+	fmt.Fprintf(t, "roomd\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.ActionsPerSec.Text("%.0f"), s.Ratio.Text("%.2f"),
 		l.P50.Text("%.2f"), l.P99.Text("%.2f"), l.P999.Text("%.2f"), l.Max.Text("%.1f"), s.EventsPerSec.Text("%.0f"),
-		s.Commands.Text("%.2f"), s.RedisCPU.Text("%.1f"), s.Jain.Text("%.2f"), s.Allocs.Text("%.1f"))
+		s.Commands.Text("%.2f"), s.RedisCPU.Text("%.1f"), s.OwnCPU.Text("%.1f"), s.Jain.Text("%.2f"), s.Allocs.Text("%.1f"))
 	if err := t.Flush(); err != nil {
 		return err
 	}

@@ -1,0 +1,7 @@
+//go:build !unix
+
+package bench
+
+import "math"
+
+func ownMicros() float64 { return math.NaN() }

@@ -19,17 +19,22 @@ func TestAQuietLockIsTakenPlainly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 2, Options{})
 		mustRelease(t, mustAcquire(t, managers[0], "a"))
+		var mu sync.Mutex
 		var sent []string
 		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			mu.Lock()
+			defer mu.Unlock()
 			if cmd.Name() != "hello" && cmd.Name() != "client" { // a connection that is opened
 				sent = append(sent, cmd.Name())
 			}
 			return nil
 		}})
 		mustRelease(t, mustAcquire(t, managers[0], "a"))
+		mu.Lock()
 		if want := []string{"set", "incr", "exists", "evalsha"}; !slices.Equal(sent[:4], want) {
 			t.Errorf("sent %v", sent)
 		}
+		mu.Unlock()
 		other := mustAcquire(t, managers[1], "a")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -37,11 +42,15 @@ func TestAQuietLockIsTakenPlainly(t *testing.T) {
 			t.Fatal("it is held")
 		}
 		mustRelease(t, other)
+		mu.Lock()
 		sent = nil
+		mu.Unlock()
 		mustRelease(t, mustAcquire(t, managers[0], "a"))
+		mu.Lock()
 		if sent[0] != "evalsha" {
 			t.Errorf("after somebody was met: %v", sent)
 		}
+		mu.Unlock()
 		checkClean(t, clients[0])
 	})
 }

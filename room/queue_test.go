@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,9 +145,10 @@ func TestTheWaitEndsWithoutRedis(t *testing.T) {
 			_, rdb := redistest.Mini(t)
 			c := newCoordinator(t, rdb, Options{LockWait: wait})
 			mustDo(t, c, "42", Join("a", "s"))
-			silent := true
+			var silent atomic.Bool
+			silent.Store(true)
 			rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
-				if silent && (isScript(cmd, takeScript) || cmd.Name() == "set") {
+				if silent.Load() && (isScript(cmd, takeScript) || cmd.Name() == "set") {
 					<-ctx.Done()
 					return context.Cause(ctx)
 				}
@@ -157,7 +159,7 @@ func TestTheWaitEndsWithoutRedis(t *testing.T) {
 			if took := time.Since(start); err == nil || errors.Is(err, ErrUnknown) || took > wait {
 				t.Errorf("with %v: %v after %v", wait, err, took)
 			}
-			silent = false
+			silent.Store(false)
 			mustDo(t, c, "42", Join("b", "s"))
 		})
 	}

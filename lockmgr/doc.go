@@ -35,6 +35,8 @@
 //     goes to work without asking Redis: a hold that was waited for costs one
 //     request. For when the claim began it trusts the server's clock, as seen in
 //     an earlier reply, so that a wake-up that comes late is not taken for a hold.
+//   - A lock that nobody else wants costs two round trips: three plain commands to
+//     take it, and a script of three lines to give it back.
 //   - [Lock.Deadline] is the moment up to which the hold can be trusted. It is
 //     measured on the local monotonic clock from before the request was sent, so
 //     it lies before the expiry in Redis. When it passes, or the lock turns out to
@@ -56,8 +58,8 @@
 //     is not hurt by that; one that checks fences is not either.
 //   - The key expires by the clock of Redis. A clock that jumps forward there
 //     ends holds early, and may have a hold that was just handed over overrated by
-//     as long as its wake-up was under way. Fences survive a clock that steps back, unless it does so
-//     by more than ten minutes while the lock is idle.
+//     as long as its wake-up was under way. Fences survive a clock that steps back,
+//     unless it does so by more than ten minutes.
 //   - A network that delivers a request late, after its caller has given up and
 //     cleaned up, can leave the lock taken for one TTL.
 //

@@ -408,6 +408,37 @@ func TestCluster(t *testing.T) {
 		end()
 		wg.Wait()
 	})
+	t.Run("a master that does not answer is looked for elsewhere", func(t *testing.T) {
+		client := cluster.Client()
+		var looked atomic.Int32
+		client.OnNewNode(func(node *redis.Client) {
+			node.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+				if cmd.Name() == "cluster" {
+					looked.Add(1)
+				}
+				return nil
+			}})
+		})
+		m := newManager(t, client, Options{Pipelined: true})
+		mustRelease(t, mustAcquire(t, m, "stuck"))
+		stuck := cluster.Owner(m.Key("stuck"))
+		stuck.Pause()
+		defer cluster.WaitReady()
+		defer stuck.Resume()
+		before := looked.Load()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := m.Acquire(ctx, "stuck"); err == nil { // alone, and so past the pipelines
+			t.Fatal("acquired from a server that stands still")
+		}
+		patience := time.Now().Add(20 * time.Second)
+		for looked.Load() == before && time.Now().Before(patience) {
+			runtime.Gosched()
+		}
+		if looked.Load() == before {
+			t.Error("nobody looked")
+		}
+	})
 }
 
 // The primary fails over to its replica during a hold and under contention. The

@@ -77,23 +77,26 @@ func (m *Manager) eval(ctx context.Context, script *redis.Script, on onKeys, arg
 // While no other is under way there is nothing to share, and the caller sends it by
 // itself: handing it to the pipeline's goroutine and back takes as long as Redis does.
 func (m *Manager) process(ctx context.Context, key string, cmd redis.Cmder) error {
-	if !m.opts.Pipelined {
-		return m.client.Process(ctx, cmd)
+	if m.opts.Pipelined {
+		alone := m.underway.Add(1) == 1
+		defer m.underway.Add(-1)
+		if !alone {
+			if pipe := m.pipeTo(ctx, key); pipe != nil {
+				return m.share(ctx, pipe, cmd)
+			}
+		}
 	}
-	alone := m.underway.Add(1) == 1
-	defer m.underway.Add(-1)
-	if alone {
-		return m.client.Process(ctx, cmd)
-	}
-	pipe := m.pipeTo(ctx, key)
-	if pipe == nil {
-		return m.client.Process(ctx, cmd)
-	}
+	err := m.client.Process(ctx, cmd)
+	m.seekMaster(ctx, err)
+	return err
+}
+
+// share sends a command together with others.
+func (m *Manager) share(ctx context.Context, pipe *redis.AutoPipeliner, cmd redis.Cmder) error {
 	err := pipe.Submit(ctx, cmd).WaitContext(ctx)
-	if m.cluster == nil || ctx.Err() != nil || !misdirected(err) {
+	if ctx.Err() != nil || !m.seekMaster(ctx, err) {
 		return err
 	}
-	m.cluster.ReloadState(ctx) // its replica may be the master now; by itself the client looks once a minute
 	again := make(chan error, 1)
 	if !m.background(func() { again <- m.cluster.Process(ctx, cmd) }) {
 		return m.cluster.Process(ctx, cmd)
@@ -104,6 +107,17 @@ func (m *Manager) process(ctx context.Context, key string, cmd redis.Cmder) erro
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// seekMaster has the client of a Cluster look who has which slots, if a server did not
+// answer, or is not the one to ask: its replica may be the master now. By itself the
+// client looks once a minute.
+func (m *Manager) seekMaster(ctx context.Context, err error) bool {
+	if m.cluster == nil || !misdirected(err) {
+		return false
+	}
+	m.cluster.ReloadState(ctx)
+	return true
 }
 
 // pipeTo returns what has requests about key share round trips with others, or nil

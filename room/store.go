@@ -61,7 +61,6 @@ func (s *store) keysOf(id string) keys {
 		id = "{" + id + "}"
 	}
 	k := keys{users: "Room:" + id + ":Users", meta: "Room:" + id + ":Meta", events: "Room:" + id + ":Events"}
-
 	k.both, k.channel = []string{k.users, k.meta}, k.events
 	return k
 }

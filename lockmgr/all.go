@@ -3,18 +3,12 @@ package lockmgr
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
-
-//go:embed lua/all.lua
-var allLua string
-
-var allScript = redis.NewScript(Lua + allLua)
 
 // AcquireAll takes the locks of all those names, or none. A name that is given
 // twice counts once. However the names are ordered, two calls cannot wait for each
@@ -40,6 +34,10 @@ func (m *Manager) AcquireAll(ctx context.Context, names ...string) (*Locks, erro
 			return nil, fmt.Errorf("names[%d]: %w", i, err)
 		}
 	}
+	if err := m.enter(ctx); err != nil {
+		return nil, fmt.Errorf("lockmgr: acquire %q: %w", names, err)
+	}
+	defer m.calls.Done()
 	names = m.inOrder(names)
 	if len(names) > 1 && m.oneSlot(names) {
 		if all, err := m.takeAll(ctx, names); all != nil || err != nil {
@@ -68,41 +66,35 @@ func (m *Manager) oneSlot(names []string) bool {
 
 // takeAll takes all locks at once, or none and returns nil.
 func (m *Manager) takeAll(ctx context.Context, names []string) (*Locks, error) {
-	if err := m.ended(ctx); err != nil {
-		return nil, fmt.Errorf("lockmgr: acquire %q: %w", names, err)
+	slots, args := make([]slot, len(names)), []any{m.ttl}
+	var keys []string
+	for i, name := range names {
+		slots[i] = m.newSlot(name)
+		keys, args = append(keys, slots[i].on.keys...), append(args, slots[i].token)
 	}
-	var keys, tokens []string
-	args := []any{m.opts.TTL.Milliseconds()}
-	for _, name := range names {
-		token := m.newToken(name)
-		keys, tokens, args = append(keys, m.Keys(name)...), append(tokens, token), append(args, token)
+	sent, first := time.Now(), &slots[0]
+	cmd, err := first.ask(ctx, func(ctx context.Context) *redis.Cmd {
+		return m.runOn(ctx, allScript, m.onKeys(keys), args...)
+	})
+	var fences []string
+	if err == nil {
+		fences, err = cmd.StringSlice()
 	}
-	sent := time.Now()
-	fences, err := m.run(ctx, allScript, keys, args).Int64Slice()
+	if err == nil && len(fences) > 0 && time.Since(sent) >= m.opts.TTL {
+		err = errLate
+	}
 	if err != nil {
-		m.leaveAll(names, tokens) // it may have been carried out
-		if ended := m.ended(ctx); ended != nil {
-			err = ended
-		}
+		m.leave(slots...)
 		return nil, fmt.Errorf("lockmgr: acquire %q: %w", names, err)
 	}
 	if len(fences) == 0 {
 		return nil, nil
 	}
 	all := &Locks{m: m}
-	for i, name := range names {
-		if m.opts.Observer.Acquired != nil {
-			m.opts.Observer.Acquired(name, time.Since(sent))
-		}
-		all.list = append(all.list, newLock(m, name, keys[3*i:3*i+3], tokens[i], m.opts.TTL, &grant{fences[i], sent, m.opts.TTL}))
+	for i := range slots {
+		all.list = append(all.list, m.acquired(&slots[i], &grant{parseNumber(fences[i]), sent, m.opts.TTL}, m.opts.TTL, sent))
 	}
 	return all, nil
-}
-
-func (m *Manager) leaveAll(names, tokens []string) {
-	for i, name := range names {
-		m.leave(name, tokens[i])
-	}
 }
 
 // acquireEach takes one lock after the other.
@@ -110,9 +102,9 @@ func (m *Manager) acquireEach(ctx context.Context, names []string) (_ *Locks, er
 	all := &Locks{m: m}
 	defer func() {
 		if err != nil {
-			release, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+			release, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupPatience)
 			defer cancel()
-			_ = all.Release(release) // what is not given back expires
+			_ = all.Release(release) // goes on without us, and what is not given back expires
 		}
 	}()
 	waiting := ctx // ends with the first hold that is lost

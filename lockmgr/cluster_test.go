@@ -83,7 +83,7 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("many slots move", func(t *testing.T) {
 		m := newManager(t, cluster.Client(), Options{Pipelined: true})
-		count := redis.NewScript(Lua + `return redis.call('INCR', KEYS[4])`)
+		count := NewScript(`return redis.call('INCR', KEYS[4])`)
 		var done [9]atomic.Int64
 		stop := make(chan struct{})
 		var wg sync.WaitGroup

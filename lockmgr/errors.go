@@ -26,7 +26,7 @@ var (
 	// Redis was emptied or failed over, or somebody deleted the key.
 	ErrStolen = fmt.Errorf("%w: somebody else has it", ErrLost)
 
-	// ErrUnreachable: Redis did not answer any extension until the deadline.
+	// ErrUnreachable: Redis did not answer the last extension until the deadline.
 	ErrUnreachable = fmt.Errorf("%w: redis cannot be reached", ErrLost)
 
 	// ErrReleased says that the lock has been given back already.
@@ -38,4 +38,11 @@ var (
 	// ErrInvalid says that an argument cannot be used. The message names it and
 	// nothing was sent to Redis.
 	ErrInvalid = errors.New("invalid argument")
+)
+
+var (
+	errNilContext = fmt.Errorf("ctx is nil: %w", ErrInvalid)
+
+	// errLate says that the lock was ours, but not any more by the time that we heard.
+	errLate = fmt.Errorf("the reply took longer than the TTL: %w", ErrExpired)
 )

@@ -51,7 +51,7 @@ func ExampleLua() {
 	defer closeClient()
 	ctx := context.Background()
 
-	write := redis.NewScript(lockmgr.Lua + `
+	write := lockmgr.NewScript(`
 		local lock = lock_at(1, ARGV[1], ARGV[2])
 		if not lock_holds(lock, ARGV[3]) then return 'refused' end
 		redis.call('SET', KEYS[4], ARGV[4])

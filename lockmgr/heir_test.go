@@ -67,7 +67,7 @@ func TestAnHeirThatNeverAsked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.next = true // it follows a holder of this process, and has not asked yet
+		w.follows = true // it follows a holder of this process, and has not asked yet
 		gaveUp := make(chan error, 1)
 		released := false
 		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
@@ -79,6 +79,7 @@ func TestAnHeirThatNeverAsked(t *testing.T) {
 			return nil
 		}})
 		go func() {
+			defer m.calls.Done()
 			_, err := m.wait(ctx, w)
 			gaveUp <- err
 		}()

@@ -34,54 +34,73 @@ type line struct {
 
 // waiter is one Acquire that waits.
 type waiter struct {
-	line  *line
-	token string
-	keys  []string
-	first chan struct{} // closed when it is its turn to ask Redis; nil if it is from the start
-	given chan *grant   // takes a hold; nil says that it is worth asking
-	clock moment        // guarded by Manager.mu: what is known of the server's clock
-	gone  bool          // guarded by Manager.mu: it gave up
-	known bool          // guarded by Manager.mu: Redis may know its token
-	next  bool          // written before first is closed: it follows a holder of this process
-	quiet bool          // the lock is probably free
+	slot
+	line    *line
+	turn    chan struct{} // closed when it is its turn to ask Redis; nil if it is from the start
+	follows bool          // written before turn is closed: it follows a holder of this process
+	given   chan *grant   // takes a hold; nil says that it is worth asking
+
+	// Guarded by Manager.mu.
+	abandoned bool          // its caller gave up
+	known     bool          // Redis may know its token
+	place     int64         // in the queue of Redis, as far as it is known; 0 before
+	waited    time.Time     // when Redis was asked last and answered that it has to wait
+	trip      time.Duration // how long that took
 }
 
-// join puts a waiter at the end of its line, or says that there is no use in it.
+// join puts a waiter at the end of its line, or says that there is no use in it. Without
+// an error the caller is counted in calls.
 func (m *Manager) join(ctx context.Context, name string) (*waiter, error) {
-	if err := m.ended(ctx); err != nil {
+	if err := m.check(ctx, name); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.ended(ctx); err != nil {
+		return nil, err
+	}
 	l := m.lines[name]
-	if l == nil {
+	ahead := 0
+	if l != nil {
+		ahead = len(l.waiters)
+		if err := m.hopelessLocked(ctx, l); err != nil {
+			return nil, err
+		}
+		if l.idle != nil {
+			l.idle.Stop()
+			l.idle = nil
+		}
+	} else {
 		l = &line{name: name}
 		m.lines[name] = l
 	}
-	if l.idle != nil {
-		l.idle.Stop()
-		l.idle = nil
+	w := &waiter{slot: m.newSlot(name), line: l, given: make(chan *grant, 1)}
+	if ahead > 0 {
+		w.turn = make(chan struct{})
 	}
+	l.waiters = append(l.waiters, w)
+	m.calls.Add(1)
+	return w, nil
+}
+
+// hopelessLocked returns ErrBusy if too many wait already, or if the deadline of ctx
+// will most likely pass before it is the turn of one more.
+func (m *Manager) hopelessLocked(ctx context.Context, l *line) error {
 	ahead := len(l.waiters)
 	if ahead >= m.opts.MaxWaiters {
-		return nil, fmt.Errorf("%w: %d calls wait already", ErrBusy, ahead)
+		return fmt.Errorf("%w: %d calls wait already", ErrBusy, ahead)
+	}
+	deadline, ok := ctx.Deadline()
+	if !ok || ahead == 0 || l.grants < enoughGrants {
+		return nil
 	}
 	// Half of the expected time: better to let one try in vain than to turn away
 	// one that would have been in time.
-	if deadline, ok := ctx.Deadline(); ok && ahead > 0 && l.grants >= enoughGrants {
-		if expected := time.Duration(ahead) * l.pace / 2; time.Until(deadline) < expected {
-			return nil, fmt.Errorf("%w: %d are ahead and take about %v each, the deadline is in %v",
-				ErrBusy, ahead, l.pace.Round(time.Microsecond), time.Until(deadline).Round(time.Microsecond))
-		}
+	if expected := time.Duration(ahead) * l.pace / 2; time.Until(deadline) < expected {
+		return fmt.Errorf("%w: %d are ahead and take about %v each, the deadline is in %v",
+			ErrBusy, ahead, l.pace.Round(time.Microsecond), time.Until(deadline).Round(time.Microsecond))
 	}
-	w := &waiter{line: l, token: m.newToken(name), keys: m.Keys(name), given: make(chan *grant, 1)}
-	if ahead > 0 {
-		w.first = make(chan struct{})
-	} else {
-		w.quiet = m.quietLocked(name)
-	}
-	l.waiters = append(l.waiters, w)
-	return w, nil
+	return nil
 }
 
 // part takes a waiter out of its line, and lets the next one ask.
@@ -102,8 +121,8 @@ func (m *Manager) part(w *waiter, granted bool) {
 		return
 	}
 	if at == 0 {
-		l.waiters[0].next = granted
-		close(l.waiters[0].first)
+		l.waiters[0].follows = granted
+		close(l.waiters[0].turn)
 	}
 }
 
@@ -163,56 +182,69 @@ func (m *Manager) listen(l *line) {
 		return
 	}
 	l.wakes = m.hub.Subscribe(m.wakeChannel(l.name), pubsub.Handler{Message: func(payload string) {
-		if o, ok := parseOffer(payload); ok {
-			m.woken(l, o)
+		if wake, ok := parseWakeUp(payload); ok {
+			m.woken(l, wake)
 		}
 	}})
 }
 
-// woken tells a waiter that a lock was kept for its token. It has it then, for the
-// claim, as far as that can be told from the server's clock.
-func (m *Manager) woken(l *line, o offer) {
+// woken tells a waiter that the lock was kept for its token. It was given after Redis
+// last answered that the token has to wait; so the claim is counted from when that was
+// asked, by our own clock. However long the wake-up was under way, and whatever the
+// server's clock does, that is not too late.
+func (m *Manager) woken(l *line, wake wakeUp) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, w := range l.waiters {
-		if w.token != o.token {
+		if w.token != wake.token {
 			continue
 		}
 		var g *grant
-		if since, known := w.clock.local(o.at); known && time.Since(since) < m.opts.Claim {
-			g = &grant{o.fence, since, m.opts.Claim}
+		if !w.waited.IsZero() {
+			g = &grant{wake.fence, w.waited, wake.claim}
 		}
 		w.takeLocked(g)
 		return
 	}
 }
 
-// learn notes what an answer says of the server's clock.
-func (m *Manager) learn(w *waiter, seen moment) {
+// usable reports whether a waiter can go to work on what it was given. It cannot if the
+// hold is over; if it was given for a place in the queue that the waiter has lost since;
+// or if a claim leaves too little time to extend it, and to do so again.
+func (m *Manager) usable(w *waiter, g *grant) bool {
+	if g == nil {
+		return false
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	w.clock = w.clock.better(seen)
+	return g.fence > w.place && !g.over() && (g.lasts >= m.opts.TTL || g.left() > 3*w.trip)
 }
 
-// heir returns who waits in this process for a lock that is to be given back, and
-// so has its token told to Redis. It returns nil if nobody does, and then whether
-// anybody was met at the lock of late.
-func (m *Manager) heir(name string) (w *waiter, quiet bool) {
+// queuedAt notes what Redis answered to a waiter that has to wait.
+func (m *Manager) queuedAt(w *waiter, place int64, sent time.Time, took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w.place, w.waited, w.trip = place, sent, took
+}
+
+// nextWaiter returns who waits first in this process for a lock that is to be given
+// back, and marks it as known to Redis; nil if nobody does.
+func (m *Manager) nextWaiter(name string) *waiter {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l := m.lines[name]; l != nil && len(l.waiters) > 0 {
 		l.waiters[0].known = true
-		return l.waiters[0], false
+		return l.waiters[0]
 	}
-	return nil, m.quietLocked(name)
+	return nil
 }
 
-// pass hands a hold to a waiter of this process, unless it gave up meanwhile. One
-// that has found out by asking already needs it no more.
+// pass hands a hold to a waiter of this process, unless it is abandoned. One that has
+// found out by asking already needs it no more.
 func (m *Manager) pass(w *waiter, g *grant) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if w.gone {
+	if w.abandoned {
 		return false
 	}
 	w.takeLocked(g)
@@ -228,12 +260,12 @@ func (w *waiter) takeLocked(g *grant) {
 	}
 }
 
-// giveUp has a waiter found gone by who might pass a hold on to it, and reports
+// abandon marks a waiter as abandoned, so that nobody hands it the lock, and reports
 // whether Redis may know it.
-func (m *Manager) giveUp(w *waiter) (known bool) {
+func (m *Manager) abandon(w *waiter) (known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	w.gone = true
+	w.abandoned = true
 	return w.known
 }
 
@@ -244,20 +276,8 @@ func (m *Manager) makeKnown(w *waiter) {
 	w.known = true
 }
 
-func (m *Manager) hasGivenUp(w *waiter) bool {
+func (m *Manager) isAbandoned(w *waiter) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return w.gone
-}
-
-// pause waits for d, or returns why ctx ended before.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return w.abandoned
 }

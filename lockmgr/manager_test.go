@@ -37,6 +37,18 @@ func onBoth(t *testing.T, test func(t *testing.T, client *redis.Client)) {
 	})
 }
 
+// askAs asks once for the lock "a" under a token of the test's.
+func askAs(t testing.TB, m *Manager, token string, keep time.Duration) answer {
+	t.Helper()
+	s := m.newSlot("a")
+	s.token = token
+	a, err := s.acquire(t.Context(), keep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
 func TestHoldAndGiveBack(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
 		ctx := t.Context()
@@ -85,7 +97,9 @@ func TestOnlyTheWholeTokenCounts(t *testing.T) {
 		}
 		for _, other := range []string{lock.Token() + "bar", lock.Token()[:len(lock.Token())-1], "foo:", ""} {
 			client.Set(ctx, m.Key("foo"), other, time.Minute)
-			lock := newLock(m, "foo", m.Keys("foo"), lock.Token(), DefaultTTL, &grant{since: time.Now(), lasts: DefaultTTL})
+			s := m.newSlot("foo")
+			s.token = lock.Token()
+			lock := newLock(&s, DefaultTTL, &grant{since: time.Now(), lasts: DefaultTTL})
 			if err := lock.Extend(ctx); !errors.Is(err, ErrStolen) {
 				t.Errorf("extend while the key holds %q: %v", other, err)
 			}
@@ -104,19 +118,19 @@ func TestSameTokenAskingAgainHasSucceeded(t *testing.T) {
 		ctx := t.Context()
 		m := newManager(t, client, Options{TTL: time.Minute})
 		for range 2 {
-			if lock, _, err := m.ask(ctx, m.Keys("a"), "a:token", 0); err != nil || lock == nil {
-				t.Fatalf("try: %v, %v", lock, err)
+			if a := askAs(t, m, "a:token", 0); a.grant == nil {
+				t.Fatal("not taken")
 			}
 			client.PExpire(ctx, m.Key("a"), time.Second) // the second try starts the TTL anew
 		}
-		if lock, _, err := m.ask(ctx, m.Keys("a"), "a:token", 0); err != nil || lock == nil {
-			t.Fatalf("try: %v, %v", lock, err)
+		if a := askAs(t, m, "a:token", 0); a.grant == nil {
+			t.Fatal("not taken again")
 		}
 		if ttl := client.PTTL(ctx, m.Key("a")).Val(); ttl <= time.Second {
 			t.Fatalf("TTL is %v after the last try", ttl)
 		}
-		if lock, _, err := m.ask(ctx, m.Keys("a"), "a:other", 0); err != nil || lock != nil {
-			t.Fatalf("another token took a held lock: %v, %v", lock, err)
+		if a := askAs(t, m, "a:other", 0); a.grant != nil {
+			t.Fatal("another token took a held lock")
 		}
 	})
 }

@@ -16,19 +16,15 @@ import (
 )
 
 // operations are all that a caller does with a lock, by the scripts that they run.
-// Without a script it is the plain way into a quiet lock.
 var operations = []struct {
 	name   string
 	script *redis.Script
-	quiet  bool
 	do     func(ctx context.Context, m *Manager, lock *Lock) (*Lock, error)
 }{
-	{"acquire", acquireScript, false, func(ctx context.Context, m *Manager, _ *Lock) (*Lock, error) { return m.Acquire(ctx, "a") }},
-	{"acquire a quiet one", nil, true, func(ctx context.Context, m *Manager, _ *Lock) (*Lock, error) { return m.Acquire(ctx, "a") }},
-	{"try", acquireScript, false, func(ctx context.Context, m *Manager, _ *Lock) (*Lock, error) { return m.TryAcquire(ctx, "a") }},
-	{"extend", extendScript, false, func(ctx context.Context, _ *Manager, lock *Lock) (*Lock, error) { return lock, lock.Extend(ctx) }},
-	{"release", releaseScript, false, func(ctx context.Context, _ *Manager, lock *Lock) (*Lock, error) { return nil, lock.Release(ctx) }},
-	{"release a quiet one", giveScript, true, func(ctx context.Context, _ *Manager, lock *Lock) (*Lock, error) { return nil, lock.Release(ctx) }},
+	{"acquire", acquireScript, func(ctx context.Context, m *Manager, _ *Lock) (*Lock, error) { return m.Acquire(ctx, "a") }},
+	{"try", acquireScript, func(ctx context.Context, m *Manager, _ *Lock) (*Lock, error) { return m.TryAcquire(ctx, "a") }},
+	{"extend", extendScript, func(ctx context.Context, _ *Manager, lock *Lock) (*Lock, error) { return lock, lock.Extend(ctx) }},
+	{"release", releaseScript, func(ctx context.Context, _ *Manager, lock *Lock) (*Lock, error) { return nil, lock.Release(ctx) }},
 }
 
 // A proxy loses the request or the reply of each command of each operation, with a
@@ -49,25 +45,18 @@ func TestLostRequestsAndReplies(t *testing.T) {
 					defer client.Close()
 					m := newManager(t, client, Options{TTL: time.Minute})
 					for _, o := range operations {
-						if o.script == nil {
-							continue
-						}
 						if err := o.script.Load(t.Context(), plain).Err(); err != nil {
 							t.Fatal(err)
 						}
 					}
 					lock := mustAcquire(t, m, "a")
-					if !op.quiet {
-						m.met("a", true)
-					}
-					if op.script == nil || op.script == acquireScript {
+					if op.script == acquireScript {
 						mustRelease(t, lock)
 						lock = nil
 					}
 					var lost atomic.Int32
 					proxy.OnRequest(func(args []string) redistest.Action {
-						plainly := op.script == nil && args[0] == "SET"
-						if (plainly || op.script != nil && len(args) > 1 && args[1] == op.script.Hash()) && lost.CompareAndSwap(0, 1) {
+						if len(args) > 1 && args[1] == op.script.Hash() && lost.CompareAndSwap(0, 1) {
 							return action
 						}
 						return redistest.Pass

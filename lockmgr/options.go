@@ -17,6 +17,9 @@ const (
 	DefaultMaxWaiters = 10_000
 )
 
+// maxPoll leaves three polls to keep a queue alive.
+const maxPoll = keepQueue / 4
+
 // MaxName is the longest name of a lock, in bytes.
 const MaxName = 512
 
@@ -32,13 +35,16 @@ type Options struct {
 	TTL time.Duration
 
 	// Poll is how often a waiting process asks again, in case a wake-up was
-	// lost. Zero means [DefaultPoll]; it may not be longer than TTL.
+	// lost: more than zero, shorter than Claim, and at most 15 s. Zero means
+	// [DefaultPoll], or half of Claim if that is shorter.
 	Poll time.Duration
 
 	// Claim is how long a released lock is kept for the waiter whose turn it is,
-	// and so what a waiter that has died costs the others. It must be longer
-	// than a round trip and Poll. Whole milliseconds. Zero means [DefaultClaim],
-	// or TTL if that is shorter.
+	// and so what a waiter that has died costs the others. It travels with the wake-up,
+	// so processes may differ in it. If it is shorter than about three round trips, a
+	// waiter asks before it goes to work; if it is shorter than one, hand-overs fail, and
+	// the lock goes to who asks next. Whole milliseconds, at most TTL. Zero means
+	// [DefaultClaim], or twice Poll if that is longer, or TTL if that is shorter.
 	Claim time.Duration
 
 	// MaxWaiters is how many calls of one Manager may wait for one lock. Zero
@@ -49,8 +55,8 @@ type Options struct {
 	// (go-redis' AutoPipeline): with many locks in use at once a multiple of the
 	// throughput, for some tens of microseconds when a handful of requests meet. A
 	// request that is made while no other is under way goes out by itself, as
-	// without this option. One that shares ends with its context at once, even
-	// where the client lacks ContextTimeoutEnabled, and may still be carried out.
+	// without this option. Whether a release that shares was sent more than once cannot be
+	// told; see [Lock.Release].
 	//
 	// On Redis Cluster each master has a pipeline of its own. Hooks of the
 	// ClusterClient see only what goes out by itself or had to be redirected; those
@@ -88,11 +94,11 @@ func (o Options) withDefaults() Options {
 	if o.TTL == 0 {
 		o.TTL = DefaultTTL
 	}
-	if o.Poll == 0 {
-		o.Poll = DefaultPoll
-	}
 	if o.Claim == 0 {
-		o.Claim = min(DefaultClaim, o.TTL)
+		o.Claim = min(max(DefaultClaim, 2*o.Poll), o.TTL)
+	}
+	if o.Poll == 0 {
+		o.Poll = min(DefaultPoll, o.Claim/2)
 	}
 	if o.MaxWaiters == 0 {
 		o.MaxWaiters = DefaultMaxWaiters
@@ -117,8 +123,10 @@ func (o Options) validate() error {
 		return fmt.Errorf("lockmgr: Prefix %q holds a brace, which would break the hash tag of the keys: %w", o.Prefix, ErrInvalid)
 	case o.Poll < 0:
 		return fmt.Errorf("lockmgr: Poll is %v, it must be more than zero: %w", o.Poll, ErrInvalid)
-	case o.Poll > o.TTL:
-		return fmt.Errorf("lockmgr: Poll is %v, it must not be longer than the TTL (%v): %w", o.Poll, o.TTL, ErrInvalid)
+	case o.Poll > maxPoll:
+		return fmt.Errorf("lockmgr: Poll is %v, it must not be longer than %v, or Redis forgets the queue between two polls: %w", o.Poll, maxPoll, ErrInvalid)
+	case o.Poll >= o.Claim:
+		return fmt.Errorf("lockmgr: Poll is %v, it must be shorter than the Claim (%v), or a lock that is handed over is gone before its waiter asks: %w", o.Poll, o.Claim, ErrInvalid)
 	case o.Claim > o.TTL:
 		return fmt.Errorf("lockmgr: Claim is %v, it must not be longer than the TTL (%v): %w", o.Claim, o.TTL, ErrInvalid)
 	case o.MaxWaiters < 0:

@@ -195,8 +195,8 @@ func TestADeadWaiterCostsOneClaim(t *testing.T) {
 		holder := mustAcquire(t, managers[1], "a")
 		const dead = 3
 		for i := range dead {
-			if _, ahead, err := managers[1].ask(t.Context(), managers[1].Keys("a"), fmt.Sprint("dead-", i), keepQueue); err != nil || ahead != i {
-				t.Fatalf("%d ahead, %v", ahead, err)
+			if a := askAs(t, managers[1], fmt.Sprint("dead-", i), keepQueue); a.grant != nil || a.ahead != i {
+				t.Fatalf("%d ahead", a.ahead)
 			}
 		}
 		got := make(chan *Lock)
@@ -216,9 +216,7 @@ func TestNobodyPassesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 3, Options{})
 		holder := mustAcquire(t, managers[0], "a")
-		if _, _, err := managers[1].ask(t.Context(), managers[1].Keys("a"), "waiting", keepQueue); err != nil {
-			t.Fatal(err)
-		}
+		askAs(t, managers[1], "waiting", keepQueue)
 		clients[0].Del(t.Context(), "Lock:a") // it expired
 		if _, err := managers[2].TryAcquire(t.Context(), "a"); !errors.Is(err, ErrHeld) {
 			t.Errorf("passed the queue: %v", err)
@@ -226,10 +224,12 @@ func TestNobodyPassesTheQueue(t *testing.T) {
 		if got := clients[0].Get(t.Context(), "Lock:a").Val(); got != "waiting" {
 			t.Errorf("the lock was offered to %q", got)
 		}
-		if g, _, err := managers[1].ask(t.Context(), managers[1].Keys("a"), "waiting", keepQueue); g == nil || err != nil {
-			t.Errorf("whose turn it was did not get it: %v", err)
+		if a := askAs(t, managers[1], "waiting", keepQueue); a.grant == nil {
+			t.Error("whose turn it was did not get it")
 		}
-		managers[1].leave("a", "waiting")
+		waiting := managers[1].newSlot("a")
+		waiting.token = "waiting"
+		waiting.leave()
 		_ = holder.Release(t.Context())
 		checkClean(t, clients[0])
 	})

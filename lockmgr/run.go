@@ -3,11 +3,12 @@ package lockmgr
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// Run runs a script that is built on [Lua] on the lock of that name: its keys and
+// Run runs a script that was made by [NewScript] on the lock of that name: its keys and
 // arguments come before those given, so that yours begin at KEYS[4] and ARGV[3].
 //
 // While a slot moves from one master of a Redis Cluster to another, the keys of a
@@ -15,15 +16,16 @@ import (
 // the client to and fro until that gives up (ASK, MOVED). Run then asks again until
 // they are together, or ctx ends.
 func (m *Manager) Run(ctx context.Context, script *redis.Script, name string, keys []string, args ...any) *redis.Cmd {
-	return m.run(ctx, script, append(m.Keys(name), keys...), args)
+	if ctx == nil {
+		cmd := redis.NewCmd(context.Background())
+		cmd.SetErr(fmt.Errorf("lockmgr: run on %q: %w", name, errNilContext))
+		return cmd
+	}
+	return m.runOn(ctx, script, m.onKeys(append(m.Keys(name), keys...)), args...)
 }
 
-// run is Run with all keys.
-func (m *Manager) run(ctx context.Context, script *redis.Script, keys []string, args []any) *redis.Cmd {
-	return m.runOn(ctx, script, m.onKeys(keys), args)
-}
-
-func (m *Manager) runOn(ctx context.Context, script *redis.Script, on onKeys, args []any) *redis.Cmd {
+// runOn is Run with all keys.
+func (m *Manager) runOn(ctx context.Context, script *redis.Script, on onKeys, args ...any) *redis.Cmd {
 	for {
 		reply := m.eval(ctx, script, on, args)
 		err := reply.Err()
@@ -48,6 +50,18 @@ func (m *Manager) onKeys(keys []string) onKeys {
 	return onKeys{keys, append(sent, m.lockAt...)}
 }
 
+// lockKeys is how many keys a lock has.
+const lockKeys = 3
+
+// lockOnly returns the same without the keys that are not the lock's.
+func (on onKeys) lockOnly() onKeys {
+	if len(on.keys) <= lockKeys {
+		return on
+	}
+	sent := append([]any{lockKeys}, on.sent[1:1+lockKeys]...)
+	return onKeys{on.keys[:lockKeys], append(sent, on.sent[1+len(on.keys):]...)}
+}
+
 // command returns the whole of a command that runs a script: by its hash (evalsha),
 // or by its text (eval).
 func (on onKeys) command(name, what string, args []any) []any {
@@ -66,6 +80,11 @@ func (m *Manager) eval(ctx context.Context, script *redis.Script, on onKeys, arg
 	case err != nil && ctx.Err() != nil:
 		return failed(ctx) // the pipeline may still be writing to cmd
 	case err != nil && redis.HasErrorPrefix(err, "NOSCRIPT"):
+		for _, arg := range args {
+			if count, ok := arg.(*sends); ok {
+				count.sent.Store(0) // it was not carried out
+			}
+		}
 		return script.Eval(ctx, m.client, on.keys, all[3+len(on.keys):]...)
 	}
 	return cmd
@@ -80,7 +99,7 @@ func (m *Manager) process(ctx context.Context, key string, cmd redis.Cmder) erro
 	if m.opts.Pipelined {
 		alone := m.underway.Add(1) == 1
 		defer m.underway.Add(-1)
-		if !alone {
+		if !alone && ctx.Value(sendMode{}) != sendDirectly {
 			if pipe := m.pipeTo(ctx, key); pipe != nil {
 				return m.share(ctx, pipe, cmd)
 			}
@@ -91,22 +110,23 @@ func (m *Manager) process(ctx context.Context, key string, cmd redis.Cmder) erro
 	return err
 }
 
-// share sends a command together with others.
+// share sends a command together with others. The pipeline does not heed ctx, and may send
+// the command when that has ended; so a request that its caller does not wait for is
+// waited for here until the pipeline is done with it.
 func (m *Manager) share(ctx context.Context, pipe *redis.AutoPipeliner, cmd redis.Cmder) error {
-	err := pipe.Submit(ctx, cmd).WaitContext(ctx)
+	sent := pipe.Submit(ctx, cmd)
+	if ctx.Value(sendMode{}) == sendUnattended {
+		if err := sent.Wait(); !m.seekMaster(ctx, err) {
+			return err
+		}
+		return m.cluster.Process(ctx, cmd)
+	}
+	err := sent.WaitContext(ctx)
 	if ctx.Err() != nil || !m.seekMaster(ctx, err) {
 		return err
 	}
-	again := make(chan error, 1)
-	if !m.background(func() { again <- m.cluster.Process(ctx, cmd) }) {
-		return m.cluster.Process(ctx, cmd)
-	}
-	select {
-	case err = <-again:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	_, err = start(m, func() (struct{}, error) { return struct{}{}, m.cluster.Process(ctx, cmd) }).wait(ctx)
+	return err
 }
 
 // seekMaster has the client of a Cluster look who has which slots, if a server did not
@@ -170,40 +190,3 @@ var pipelining = &redis.AutoPipelineOptions{MaxConcurrentBatches: maxConcurrentB
 
 // maxConcurrentBatches is how many pipelines to one server may be under way.
 const maxConcurrentBatches = 8
-
-// runUntil is run that returns as soon as ctx is cancelled. go-redis alone sees
-// deadlines, but waits for a reply although its context was cancelled. It costs a
-// goroutine, so it is for those who wait anyway.
-//
-// The script may then still be carried out. late, if not nil, is called when its
-// reply comes, in a goroutine that Close waits for.
-func (m *Manager) runUntil(ctx context.Context, script *redis.Script, keys []string, args []any, late func()) *redis.Cmd {
-	replies := make(chan *redis.Cmd, 1)
-	if !m.background(func() { replies <- m.run(ctx, script, keys, args) }) {
-		return m.run(ctx, script, keys, args)
-	}
-	select {
-	case reply := <-replies:
-		return reply
-	case <-ctx.Done():
-	}
-	if late != nil {
-		m.background(func() {
-			<-replies
-			late()
-		})
-	}
-	return failed(ctx)
-}
-
-// background runs f in a goroutine that Close waits for. Once the Manager is
-// closed it does nothing and returns false.
-func (m *Manager) background(f func()) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.life.Err() != nil {
-		return false
-	}
-	m.wg.Go(f)
-	return true
-}

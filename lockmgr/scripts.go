@@ -2,15 +2,24 @@ package lockmgr
 
 import (
 	_ "embed"
+	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// Lua defines the functions by which scripts take, check, extend and give back a
-// lock; see lua/lock.lua. Put it in front of a script of your own to check the
-// token in the same step as a write, and run it with [Manager.Run]:
+// Lua is the text of the functions by which scripts take, check, extend and give back a
+// lock: lua/lock.lua, in which each rule of the lock stands once. See [NewScript].
 //
-//	guarded := redis.NewScript(lockmgr.Lua + `
+//go:embed lua/lock.lua
+var Lua string
+
+// NewScript returns a script that begins with those functions of [Lua] that body uses:
+// Redis makes every function anew each time a script runs. Use it to check the token in
+// the same step as a write, and run it with [Manager.Run]:
+//
+//	guarded := lockmgr.NewScript(`
 //	  local lock = lock_at(1, ARGV[1], ARGV[2])
 //	  if not lock_holds(lock, ARGV[3]) then return 0 end
 //	  redis.call('SET', KEYS[4], ARGV[4])
@@ -24,31 +33,58 @@ import (
 //
 // On Redis Cluster the lock's keys and the guarded keys must share a hash tag:
 // [Manager.Keys] puts {name} into the lock's.
-//
-//go:embed lua/lock.lua
-var Lua string
+func NewScript(body string) *redis.Script { return redis.NewScript(withRules(body)) }
+
+// rule is one function of Lua.
+type rule struct{ name, text string }
+
+var rules = parseRules(Lua)
+
+// parseRules splits the text of lock.lua into its functions, in their order, in which
+// each uses only earlier ones. A function ends with the first "end" that is not indented.
+func parseRules(text string) (all []rule) {
+	for _, m := range regexp.MustCompile(`(?ms)^local function (\w+)\(.*?^end\n`).FindAllStringSubmatch(text, -1) {
+		all = append(all, rule{m[1], m[0]})
+	}
+	return all
+}
+
+var ruleName = regexp.MustCompile(`\block_\w+`)
+
+// withRules puts the rules that body uses, and those that they use, in front of it.
+func withRules(body string) string {
+	used := ruleName.FindAllString(body, -1)
+	var front []string
+	for _, r := range slices.Backward(rules) {
+		if slices.Contains(used, r.name) {
+			used = append(used, ruleName.FindAllString(r.text, -1)...)
+			front = append(front, r.text)
+		}
+	}
+	slices.Reverse(front)
+	return strings.Join(front, "") + body
+}
 
 var (
-	//go:embed lua/acquire_quiet.lua
-	acquireQuietLua string
 	//go:embed lua/acquire.lua
 	acquireLua string
+	//go:embed lua/all.lua
+	allLua string
+	//go:embed lua/vanish.lua
+	vanishLua string
 	//go:embed lua/extend.lua
 	extendLua string
-	//go:embed lua/release_quiet.lua
-	releaseQuietLua string
 	//go:embed lua/release.lua
 	releaseLua string
-	//go:embed lua/give_quiet.lua
-	giveQuietLua string
 	//go:embed lua/leave.lua
 	leaveLua string
 )
 
 var (
-	acquireScript = redis.NewScript(acquireQuietLua + Lua + acquireLua)
-	extendScript  = redis.NewScript(Lua + extendLua)
-	releaseScript = redis.NewScript(releaseQuietLua + Lua + releaseLua)
-	giveScript    = redis.NewScript(giveQuietLua)
-	leaveScript   = redis.NewScript(Lua + leaveLua)
+	acquireScript = NewScript(acquireLua)
+	allScript     = NewScript(allLua)
+	vanishScript  = NewScript(vanishLua)
+	extendScript  = NewScript(extendLua)
+	releaseScript = NewScript(releaseLua)
+	leaveScript   = NewScript(leaveLua)
 )

@@ -20,13 +20,10 @@ import (
 // uses that. It is safe for concurrent use.
 type Ticket struct {
 	m     *Manager
-	name  string
-	on    onKeys
-	lock  any // the lock's own key
 	woken chan struct{}
 
 	mu    sync.Mutex
-	token string               // guarded by mu
+	slot  slot                 // guarded by mu
 	wakes *pubsub.Subscription // guarded by mu: nil until somebody listens
 }
 
@@ -37,15 +34,14 @@ func (m *Manager) Ticket(name string, keys ...string) (*Ticket, error) {
 	if err := m.checkName(name); err != nil {
 		return nil, err
 	}
-	on := m.onKeys(append(m.Keys(name), keys...))
-	return &Ticket{m: m, name: name, on: on, lock: on.keys[0], woken: make(chan struct{}, 1), token: m.newToken(name)}, nil
+	return &Ticket{m: m, woken: make(chan struct{}, 1), slot: m.newSlot(name, keys...)}, nil
 }
 
 // Token returns the value that the lock holds during the next hold.
 func (t *Ticket) Token() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.token
+	return t.slot.token
 }
 
 // Renew returns a new token, unlike any other, and forgets the one before. A token
@@ -54,17 +50,42 @@ func (t *Ticket) Token() string {
 func (t *Ticket) Renew() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.token = t.m.newToken(t.name)
+	return t.renewLocked()
+}
+
+func (t *Ticket) renewLocked() string {
+	t.slot.token, t.slot.asked, t.slot.doubt = t.m.newToken(t.slot.name), nil, false
 	select {
 	case <-t.woken: // it was for the token before
 	default:
 	}
-	return t.token
+	return t.slot.token
 }
 
-// Run runs a script on the lock and the ticket's keys as [Manager.Run] does.
+// Run runs a script on the lock and the ticket's keys as [Manager.Run] does. It is for
+// scripts that do not ask for the lock; see Ask.
 func (t *Ticket) Run(ctx context.Context, script *redis.Script, args ...any) *redis.Cmd {
-	return t.m.runOn(ctx, script, t.on, args)
+	return t.m.runOn(ctx, script, t.slot.on, args...)
+}
+
+// Ask runs a script by which the ticket's token may get the lock, or a place in the
+// queue. It returns the cause of ctx as soon as that ends; the script may then still be
+// carried out, and Leave comes after it.
+func (t *Ticket) Ask(ctx context.Context, script *redis.Script, args ...any) (*redis.Cmd, error) {
+	return t.ask(ctx, func(ctx context.Context) *redis.Cmd { return t.m.runOn(ctx, script, t.slot.on, args...) })
+}
+
+func (t *Ticket) ask(ctx context.Context, send func(context.Context) *redis.Cmd) (*redis.Cmd, error) {
+	t.mu.Lock()
+	s := t.slot
+	t.mu.Unlock()
+	cmd, err := s.ask(ctx, send)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.slot.token == s.token {
+		t.slot = s
+	}
+	return cmd, err
 }
 
 // Command returns what Run would send, for a connection of the caller's own: the
@@ -74,20 +95,31 @@ func (t *Ticket) Command(name string, script *redis.Script, text string, args ..
 	if name == "evalsha" {
 		what = script.Hash()
 	}
-	return t.on.command(name, what, args)
+	return t.slot.on.command(name, what, args)
 }
 
 // Try takes the lock for Options.TTL if it is free, with one plain command, which
 // costs Redis a fraction of a script. It does not see whether anybody waits, so it
 // is for those who have met nobody of late: where a lock has just expired under a
 // dead holder it may pass who waits there, once. False means that the lock is not
-// free, or that it is ours already; a script can tell.
+// free, or that it is ours already; a script can tell. It ends with ctx as Ask does.
 func (t *Ticket) Try(ctx context.Context) (bool, error) {
-	cmd := redis.NewBoolCmd(ctx, "set", t.lock, t.Token(), "px", t.m.ttl, "nx")
-	if err := t.m.process(ctx, t.on.keys[0], cmd); err != nil {
+	token := t.Token()
+	cmd, err := t.ask(ctx, func(ctx context.Context) *redis.Cmd {
+		key := t.slot.on.keys[0]
+		cmd := redis.NewCmd(ctx, "set", key, token, "px", t.m.ttl, "nx")
+		if err := t.m.process(ctx, key, cmd); err != nil && ctx.Err() != nil {
+			return failed(ctx)
+		}
+		return cmd
+	})
+	if err == redis.Nil {
+		return false, nil
+	}
+	if err != nil {
 		return false, err
 	}
-	return cmd.Val(), nil
+	return cmd.Val() == "OK", nil
 }
 
 // Listen makes sure that wake-ups arrive. It returns at once; those that are
@@ -98,9 +130,9 @@ func (t *Ticket) Listen() {
 	if t.wakes != nil {
 		return
 	}
-	t.wakes = t.m.hub.Subscribe(t.m.wakeChannel(t.name), pubsub.Handler{Message: func(payload string) {
-		if o, ok := parseOffer(payload); ok {
-			t.wake(o.token)
+	t.wakes = t.m.hub.Subscribe(t.m.wakeChannel(t.slot.name), pubsub.Handler{Message: func(payload string) {
+		if w, ok := parseWakeUp(payload); ok {
+			t.wake(w.token)
 		}
 	}})
 }
@@ -108,7 +140,7 @@ func (t *Ticket) Listen() {
 func (t *Ticket) wake(token string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if token != t.token {
+	if token != t.slot.token {
 		return
 	}
 	select {
@@ -120,17 +152,25 @@ func (t *Ticket) wake(token string) {
 // Woken says that it is the turn of [Ticket.Token]: the lock holds it, for a claim.
 func (t *Ticket) Woken() <-chan struct{} { return t.woken }
 
-// Leave gives up: it renews the token, and returns the one before.
+// Leave gives up: it renews the token, takes the one before out of the queue, and gives
+// the lock back if that holds it, after what was asked has ended. If Redis does not answer
+// soon it goes on without the caller; if not at all, the claim or the TTL does it.
 func (t *Ticket) Leave() {
-	token := t.Token()
-	t.Renew()
-	t.Return(token)
+	t.mu.Lock()
+	s := t.slot
+	t.renewLocked()
+	t.mu.Unlock()
+	s.leave()
 }
 
-// Return takes a token out of the queue, and gives the lock back if that holds the
-// token. If Redis does not answer soon it goes on without the caller; if not at
-// all, the claim or the TTL does it.
-func (t *Ticket) Return(token string) { t.m.leave(t.name, token) }
+// Return is Leave for a token that was renewed already.
+func (t *Ticket) Return(token string) {
+	t.mu.Lock()
+	s := t.slot
+	t.mu.Unlock()
+	s.token, s.asked, s.doubt = token, nil, true
+	s.leave()
+}
 
 // Close stops listening. It gives nothing back; see Leave.
 func (t *Ticket) Close() {

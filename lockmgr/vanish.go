@@ -2,18 +2,12 @@ package lockmgr
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
-
-//go:embed lua/vanish.lua
-var vanishLua string
-
-var vanishScript = redis.NewScript(Lua + vanishLua)
 
 // Defaults of [VanishOptions].
 const (
@@ -101,13 +95,14 @@ func (o Outcome) String() string {
 // the client's error if Redis cannot be asked. The outcome is then TimedOut, and
 // the lock is not held.
 func (m *Manager) AcquireOrVanish(ctx context.Context, name string, opts VanishOptions) (Outcome, *Lock, error) {
-	if err := m.checkName(name); err != nil {
-		return TimedOut, nil, err
-	}
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {
 		return TimedOut, nil, err
 	}
+	if err := m.enter(ctx, name); err != nil {
+		return TimedOut, nil, fmt.Errorf("lockmgr: acquire %q: %w", name, err)
+	}
+	defer m.calls.Done()
 	lock, holder, err := m.takeOrSee(ctx, name, opts.TTL)
 	switch {
 	case err != nil:
@@ -127,27 +122,28 @@ func (m *Manager) AcquireOrVanish(ctx context.Context, name string, opts VanishO
 
 // takeOrSee asks once for the lock, and returns who has it if it is not free.
 func (m *Manager) takeOrSee(ctx context.Context, name string, ttl time.Duration) (_ *Lock, holder string, err error) {
-	if err := m.ended(ctx); err != nil {
-		return nil, "", err
-	}
-	keys, token, sent := m.Keys(name), m.newToken(name), time.Now()
-	reply, err := m.run(ctx, vanishScript, keys, []any{token, ttl.Milliseconds()}).Slice()
+	s, sent := m.newSlot(name), time.Now()
+	cmd, err := s.ask(ctx, func(ctx context.Context) *redis.Cmd {
+		return m.runOn(ctx, vanishScript, s.on, s.token, ttl.Milliseconds())
+	})
 	if err != nil {
-		m.leave(name, token) // it may have been carried out
-		if ended := m.ended(ctx); ended != nil {
-			err = ended
-		}
+		s.leave()
 		return nil, "", err
 	}
-	fence, taken := reply[0].(int64)
-	if !taken {
+	reply, err := cmd.Slice()
+	if err != nil {
+		return nil, "", err
+	}
+	if len(reply) == 2 {
 		holder, _ = reply[1].(string)
 		return nil, holder, nil
 	}
-	if m.opts.Observer.Acquired != nil {
-		m.opts.Observer.Acquired(name, time.Since(sent))
+	g := &grant{parseNumber(reply[0]), sent, ttl}
+	if g.over() {
+		s.leave()
+		return nil, "", errLate
 	}
-	return newLock(m, name, keys, token, ttl, &grant{fence, sent, ttl}), "", nil
+	return m.acquired(&s, g, ttl, sent), "", nil
 }
 
 // seeGone looks at the lock until that holder has it no more, or the time is over.
@@ -163,9 +159,9 @@ func (m *Manager) seeGone(ctx context.Context, name, holder string, opts VanishO
 		case <-m.life.Done():
 			return false, ErrClosed
 		}
-		now, err := m.client.Get(ctx, m.Key(name)).Result()
+		now, err := m.holder(ctx, name)
 		switch {
-		case errors.Is(err, redis.Nil) || err == nil && now != holder:
+		case err == nil && now != holder:
 			return true, nil
 		case err != nil && ctx.Err() != nil:
 			return false, fmt.Errorf("%w: %w", ErrHeld, context.Cause(ctx))
@@ -178,4 +174,22 @@ func (m *Manager) seeGone(ctx context.Context, name, holder string, opts VanishO
 		}
 		look.Reset(min(opts.Poll, left))
 	}
+}
+
+// holder returns the token that has the lock, or is to have it next; empty if none does.
+func (m *Manager) holder(ctx context.Context, name string) (token string, err error) {
+	look := start(m, func() (string, error) {
+		token, err := m.client.Get(m.requests.Context(), m.Key(name)).Result()
+		if errors.Is(err, redis.Nil) {
+			return "", nil
+		}
+		return token, err
+	})
+	select {
+	case <-look.done:
+		return look.value, look.err
+	case <-ctx.Done():
+	case <-m.life.Done():
+	}
+	return "", m.ended(ctx)
 }

@@ -94,8 +94,8 @@ func (c *Coordinator) ask(d *desk) {
 		c.late(d)
 		c.giveUp(d) // the request may have been carried out
 	case err != nil:
-		c.giveUp(d)
 		d.fail(c.unavailable(d.id, err), false)
+		c.giveUp(d)
 	case yours:
 		d.turn = true
 		if room != nil {
@@ -125,8 +125,8 @@ func (c *Coordinator) askPlainly(d *desk) bool {
 	case c.life.Err() != nil:
 		c.late(d)
 	}
-	c.giveUp(d) // the request may have been carried out
 	d.fail(c.unavailable(d.id, err), false)
+	c.giveUp(d) // the request may have been carried out
 	return true
 }
 

@@ -121,7 +121,11 @@ func (s *store) take(ctx context.Context, t *lockmgr.Ticket, id string, copied b
 	if copied {
 		have = 1
 	}
-	reply, err := t.Run(ctx, takeScript, t.Token(), s.ttlMS, keepQueue, have).Slice()
+	cmd, err := t.Ask(ctx, takeScript, t.Token(), s.ttlMS, keepQueue, have)
+	if err != nil {
+		return false, nil, err
+	}
+	reply, err := cmd.Slice()
 	if err != nil {
 		return false, nil, err
 	}

@@ -5,18 +5,14 @@
 --         {}            one of them is held by another or waited for: nothing was changed
 local locks = {}
 for i = 4, #ARGV do
-  local lock = lock_at(#locks * 3 + 1, ARGV[1], ARGV[2])
-  local holder = redis.call('GET', lock.key)
-  if holder and holder ~= ARGV[i] then
+  locks[i - 3] = lock_at(3 * (i - 4) + 1, ARGV[1], ARGV[2])
+  if not lock_open(locks[i - 3], ARGV[i]) then
     return {}
   end
-  if not holder and redis.call('EXISTS', lock.queue) == 1 then
-    return {}
-  end
-  locks[#locks + 1] = lock
 end
 local fences = {}
 for i, lock in ipairs(locks) do
-  fences[i] = lock_take(lock, ARGV[i + 3], ARGV[3])
+  lock_take(lock, ARGV[i + 3], ARGV[3])
+  fences[i] = lock_number(lock)
 end
 return fences

@@ -1,17 +1,21 @@
--- The rules of the lock, as functions for every script that touches one. They
--- stand in front of each script of this package, and of any other script that
--- guards a store with a lock (lockmgr.Lua).
+-- The rules of the lock, as functions. A script that is made by lockmgr.NewScript begins
+-- with those that it uses; no rule stands anywhere else.
 --
 -- A lock is three keys, which share a hash tag on Redis Cluster, and a channel:
 --   key         string, PX    the holder's token; or, after a release, that of the
 --                             waiter whose turn it is, for a short claim
 --   key:Queue   sorted set    tokens that wait, by order of arrival
 --   key:Fence   string, PX    the last number that was drawn; see lock_number
---   key:Wake:<process>   pub/sub   "<fence> <time in us> <token>": it is the turn of
+--   key:Wake:<process>   pub/sub   "<fence> <claim in ms> <token>": it is the turn of
 --                             a token of that process. A token ends in a UUID, whose
 --                             first 8 digits name the process
 --
 -- token  the caller's, unlike any other     ttl  of a hold, in ms
+-- keep   how long a queue stays that nobody asks about, in ms
+--
+-- At maxmemory Redis refuses commands that may need memory, unless the script has
+-- written already. A lock is given back there, too: each rule that gives writes with a
+-- command first that Redis never refuses.
 
 -- Names the lock whose keys begin at KEYS[at]. publish is the command that reaches
 -- the channel (PUBLISH, or SPUBLISH on Cluster), claim is in ms.
@@ -25,85 +29,84 @@ local function lock_holds(lock, token)
 end
 
 -- The server's time in microseconds. It stands still while a script runs.
-local lock_time
 local function lock_now()
-  if not lock_time then
-    local t = redis.call('TIME')
-    lock_time = t[1] * 1000000 + t[2]
-  end
-  return lock_time
+  local t = redis.call('TIME')
+  return t[1] * 1000000 + t[2]
 end
 
--- A number larger than any that was drawn for this lock before, once a script: the
--- fence of the hold that begins, or the place in the queue of who comes last. So no
--- step of a clock changes who is first. It is one more than the last one, or the
--- server's time where that is not known. It is kept for ten minutes, so that a clock
--- that steps back does no harm; and since no lock is taken once a microsecond, time
--- is ahead of all that were drawn when the key has gone.
+-- A number larger than any that was drawn for this lock before, the same all through a
+-- script: the fence of the hold that begins, or the place in the queue of who comes
+-- last. It is the server's time in microseconds, 16 digits, as a string: so it grows
+-- also where Redis has lost the last one, or knows only an older one. Where the clock
+-- has stepped back, it is one more than the last one; that is kept for ten minutes, so a
+-- step back by more than that can only do harm when it is lost as well.
 local function lock_number(lock)
   if not lock.number then
-    lock.number = redis.call('INCR', lock.fence)
-    if lock.number < 1000000 then -- there was none
-      lock.number = lock_now()
-      redis.call('SET', lock.fence, string.format('%.0f', lock.number), 'PX', 600000)
+    local t = redis.call('TIME')
+    local number = t[1] .. string.sub('00000' .. t[2], -6)
+    local last = redis.call('SET', lock.fence, number, 'PX', '600000', 'GET')
+    if last and last >= number then
+      number = string.format('%.0f', last + 1)
+      redis.call('SET', lock.fence, number, 'PX', '600000')
     end
+    lock.number = number
   end
   return lock.number
 end
 
--- Gives a lock that nobody holds to who has waited longest, for a claim: a waiter
--- that has died meanwhile costs no more than that. It learns its fence and when the
--- claim began, and so can go to work without asking. Returns whether anybody waits.
+-- Gives a lock to who has waited longest, for a claim: a waiter that has died
+-- meanwhile costs no more than that. It is told its fence and the claim, and so can go
+-- to work without asking. One that cannot be told finds out when it asks. Returns
+-- whether anybody waits.
 local function lock_offer(lock)
   local head = redis.call('ZPOPMIN', lock.queue)[1]
   if not head then
     return false
   end
   redis.call('SET', lock.key, head, 'PX', lock.claim)
-  redis.call(lock.publish, lock.key .. ':Wake:' .. string.sub(head, -36, -29), string.format('%.0f %.0f %s', lock_number(lock), lock_now(), head))
+  redis.pcall(lock.publish, lock.key .. ':Wake:' .. string.sub(head, -36, -29), lock_number(lock) .. ' ' .. lock.claim .. ' ' .. head)
   return true
 end
 
--- Takes a lock that is free, if nobody has waited longer, and returns the hold's
--- fence, or false. A caller that has it already (it is its turn, or its first
--- request's reply was lost and the client sent it again) has succeeded, and its
--- TTL starts anew, since its deadline is measured from the request that was
--- answered.
-local function lock_take(lock, token, ttl)
+-- Is the lock free for this token to take, or its own already? Changes nothing.
+local function lock_open(lock, token)
   local holder = redis.call('GET', lock.key)
-  if holder == token then
-    redis.call('PEXPIRE', lock.key, ttl)
-    return lock_number(lock)
+  return holder == token or not holder and redis.call('EXISTS', lock.queue) == 0
+end
+
+-- Takes a lock that is free, if nobody has waited longer. A caller that has it already
+-- (it is its turn, or its first request's reply was lost and the client sent it again)
+-- has succeeded, and its TTL starts anew, since its deadline is measured from the
+-- request that was answered.
+local function lock_take(lock, token, ttl)
+  if redis.call('EXISTS', lock.queue) == 0 and redis.call('SET', lock.key, token, 'NX', 'PX', ttl) then
+    return true
   end
+  local holder = redis.call('GET', lock.key)
   if holder then
-    return false
+    return holder == token and redis.call('PEXPIRE', lock.key, ttl) == 1
   end
-  local head = redis.call('ZRANGE', lock.queue, 0, 0)[1]
-  if head and head ~= token then
+  if redis.call('ZRANGE', lock.queue, 0, 0)[1] ~= token then
     lock_offer(lock)
     return false
   end
+  redis.call('ZREM', lock.queue, token)
   redis.call('SET', lock.key, token, 'PX', ttl)
-  if head then
-    redis.call('ZREM', lock.queue, token)
-  end
-  return lock_number(lock)
+  return true
 end
 
--- Lets a token that does not wait yet do so, behind all others. The queue goes away
--- when nobody has asked for it for keep ms.
-local function lock_line_up(lock, token, keep)
-  redis.call('ZADD', lock.queue, string.format('%.0f', lock_number(lock)), token)
-  redis.call('PEXPIRE', lock.queue, keep)
-end
-
--- Lets a token wait, once.
+-- Lets a token wait behind all others, once, and returns the number of its place. A
+-- wake-up with a smaller fence was for a place that it has lost.
 local function lock_queue(lock, token, keep)
-  if not redis.call('ZSCORE', lock.queue, token) then
-    lock_line_up(lock, token, keep)
+  local place = redis.call('ZSCORE', lock.queue, token)
+  if not place then
+    place = lock_number(lock)
+    redis.call('ZADD', lock.queue, place, token)
+    redis.call('PEXPIRE', lock.queue, keep)
   elseif redis.call('PTTL', lock.queue) < keep / 2 then
     redis.call('PEXPIRE', lock.queue, keep)
   end
+  return place
 end
 
 -- Starts the TTL anew, for its holder only.
@@ -111,8 +114,7 @@ local function lock_extend(lock, token, ttl)
   return lock_holds(lock, token) and redis.call('PEXPIRE', lock.key, ttl) == 1
 end
 
--- Gives the lock back, for its holder only: to who has waited longest, or to
--- nobody.
+-- Gives the lock back, for its holder only: to who has waited longest, or to nobody.
 local function lock_give(lock, token)
   if not lock_holds(lock, token) then
     return false
@@ -123,21 +125,22 @@ local function lock_give(lock, token)
   return true
 end
 
--- Gives the lock back to one waiter that is known to be alive, if nobody has
--- waited longer: it holds for a whole ttl at once, and its fence is returned.
--- Otherwise that waiter waits, as by lock_queue. For the holder only.
+-- Gives the lock back to one waiter that is known to be alive, if nobody has waited
+-- longer: it holds for a whole ttl at once. Otherwise it waits, as by lock_queue, and
+-- the number of its place is returned besides. For the holder only.
 local function lock_pass(lock, heir, ttl, keep)
   local head = redis.call('ZRANGE', lock.queue, 0, 0)[1]
   if head and head ~= heir then
     lock_offer(lock)
-    lock_queue(lock, heir, keep)
-    return false
+    return false, lock_queue(lock, heir, keep)
   end
-  redis.call('SET', lock.key, heir, 'PX', ttl)
   if head then
     redis.call('ZREM', lock.queue, heir)
+  else
+    redis.call('DEL', lock.key)
   end
-  return lock_number(lock)
+  redis.call('SET', lock.key, heir, 'PX', ttl)
+  return true
 end
 
 -- Waits no more, and gives back what may have been given meanwhile.

@@ -3,8 +3,7 @@
 -- returns {fence}          taken
 --         {false, holder}  that token has it, or is to have it next
 local lock = lock_at(1, ARGV[1], ARGV[2])
-local fence = lock_take(lock, ARGV[3], ARGV[4])
-if fence then
-  return {fence}
+if lock_take(lock, ARGV[3], ARGV[4]) then
+  return {lock_number(lock)}
 end
 return {false, redis.call('GET', lock.key)}

@@ -4,6 +4,6 @@
 local lock = lock_at(1, ARGV[1], ARGV[2])
 lock_offer(lock)
 if heir ~= '' then
-  lock_line_up(lock, heir, tonumber(keep))
+  lock_queue(lock, heir, tonumber(keep))
 end
 return {'done', false}

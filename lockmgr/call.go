@@ -1,0 +1,82 @@
+package lockmgr
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// call is something that asks Redis, in a goroutine of its own. Who made it may stop
+// waiting; it then still runs, and may have its effect. What has to come after it waits
+// for done.
+type call[T any] struct {
+	done  chan struct{}
+	value T     // written before done is closed
+	err   error // written before done is closed
+}
+
+func newCall[T any]() *call[T] { return &call[T]{done: make(chan struct{})} }
+
+// start makes a call; see run.
+func start[T any](m *Manager, ask func() (T, error)) *call[T] {
+	c := newCall[T]()
+	c.run(m, ask)
+	return c
+}
+
+// run runs ask, once, in a goroutine that Close waits for; or in the caller's if the
+// Manager is closed.
+func (c *call[T]) run(m *Manager, ask func() (T, error)) {
+	f := func() { c.finish(ask()) }
+	if !m.spawn(f) {
+		f()
+	}
+}
+
+// finish says what the call came to.
+func (c *call[T]) finish(value T, err error) {
+	c.value, c.err = value, err
+	close(c.done)
+}
+
+// wait returns what the call came to, or the cause of ctx if that ends before.
+func (c *call[T]) wait(ctx context.Context) (T, error) {
+	select {
+	case <-c.done:
+		return c.value, c.err
+	default:
+	}
+	select {
+	case <-c.done:
+		return c.value, c.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// sends stands for an argument of a request, and counts how often the client has put it
+// on the wire: more than once means that an earlier copy may have been carried out.
+type sends struct {
+	arg  string
+	sent atomic.Int32
+}
+
+// MarshalBinary returns the argument. The client calls it each time it writes it.
+func (s *sends) MarshalBinary() ([]byte, error) {
+	s.sent.Add(1)
+	return []byte(s.arg), nil
+}
+
+// again reports whether the request was sent more than once.
+func (s *sends) again() bool { return s.sent.Load() > 1 }
+
+// waitAtMost waits for done, but no longer than d.
+func waitAtMost(done <-chan struct{}, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+}

@@ -34,9 +34,9 @@ const (
 )
 
 // prompt reports whether Redis has answered in time of late, and there is nobody with
-// whom a request could share a round trip.
+// whom a request could share a round trip. A closed Manager asks nothing directly.
 func (m *Manager) prompt() bool {
-	return time.Now().UnixNano() > m.slowUntil.Load() && m.underway.Load() == 0
+	return time.Now().UnixNano() > m.slowUntil.Load() && m.underway.Load() == 0 && m.life.Err() == nil
 }
 
 // direct sends a request in the caller's goroutine. It fails with errSlow, the cause of
@@ -51,10 +51,13 @@ func (m *Manager) direct(ctx context.Context, send func(ctx context.Context) *re
 	if answered(err) {
 		return cmd, err
 	}
-	if ended := m.ended(ctx); ended != nil {
-		return nil, ended
+	if deadline, _ := own.Deadline(); !time.Now().Before(deadline) {
+		<-own.Done() // the client looks at the clock, a context has a timer
 	}
-	if deadline, _ := own.Deadline(); time.Now().Before(deadline) {
+	switch ended := m.ended(ctx); {
+	case ended != nil:
+		return nil, ended
+	case own.Err() == nil:
 		return cmd, err
 	}
 	m.slowUntil.Store(time.Now().Add(slowFor).UnixNano())

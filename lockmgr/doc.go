@@ -30,19 +30,36 @@
 //   - Every operation may be sent twice (a client sends a command again when the
 //     reply was lost) and has the effect of being sent once. A holder is never
 //     locked out by its own lock, no lock is left behind, none is released twice.
-//   - An Acquire that gives up leaves neither a lock nor a place in the queue.
+//   - An Acquire that gives up leaves neither a lock nor a place in the queue, as long as
+//     Redis answers: its clean-up comes after the request that may still be on its way,
+//     also where that waits in a pipeline, or unread in a connection. It may go on for a
+//     moment after Acquire has returned; [Manager.Close] waits for it.
+//   - A Lock that is returned is held: a reply or a wake-up that was under way for too
+//     long is not taken for a hold.
 //   - Whoever is handed the lock by another process learns it from the wake-up, and
 //     goes to work without asking Redis: a hold that was waited for costs one
-//     request. For when the claim began it trusts the server's clock, as seen in
-//     an earlier reply, so that a wake-up that comes late is not taken for a hold.
-//   - A lock that nobody else wants costs two round trips: three plain commands to
-//     take it, and a script of three lines to give it back.
+//     request. It trusts the hold from when it last asked and was told to wait, by its
+//     own clock, for the claim that the wake-up names. So neither the server's clock nor
+//     other Options in another process lead to two holders. If that leaves less than three
+//     round trips, it asks first.
 //   - [Lock.Deadline] is the moment up to which the hold can be trusted. It is
 //     measured on the local monotonic clock from before the request was sent, so
 //     it lies before the expiry in Redis. When it passes, or the lock turns out to
-//     be somebody else's, [Lock.Done] is closed and [Lock.Err] says how.
-//   - [Lock.Fence] grows from hold to hold. No key stays for ever: the last one of
-//     an idle lock goes after ten minutes.
+//     be somebody else's, [Lock.Done] is closed and [Lock.Err] says how. Once
+//     [Lock.Release] was called the hold is over, whether or not Redis has answered.
+//   - [Lock.Fence] grows from hold to hold: it is the server's time in microseconds, so it
+//     does that also when Redis restarts from an old snapshot, when a replica takes over
+//     that is behind, and when the key is lost, as long as the clock does not step back.
+//     Where it does, the fence is one more than the last one, which Redis keeps for
+//     ten minutes after each hold. So a step back of up to ten minutes does no
+//     harm by itself, nor does a larger one while the lock is in use. Only if Redis loses
+//     that key at the same time (a restart, or a failover to a server whose clock is
+//     behind), or the lock was idle for longer than that, can fences be lower than earlier
+//     ones: by no more than the step, and until the clock has caught up.
+//   - A lock is given back, and taken by whom it was given to, also when Redis is at
+//     maxmemory. No key stays for ever: the last one of an idle lock goes after ten minutes.
+//   - Calls end with their contexts, at most a quarter of a second later when Redis does
+//     not answer, if the client has ContextTimeoutEnabled.
 //   - Works on a single Redis, Sentinel, and Cluster (each lock in one slot, also
 //     while the slot moves).
 //
@@ -50,18 +67,24 @@
 //
 //   - A holder that is stalled past its deadline does not know that somebody else
 //     holds the lock now. What it then writes must be refused by the store: check
-//     the token in the same step as the write ([Lua]), or the fence. (Martin
+//     the token in the same step as the write ([NewScript]), or the fence. (Martin
 //     Kleppmann, "How to do distributed locking", 2016.)
 //   - Redis replicates asynchronously. After a failover the new primary may not
 //     know a lock that the old one had given out a moment before, and two may hold
 //     it until one deadline passes. A store that checks tokens in the same Redis
-//     is not hurt by that; one that checks fences is not either.
+//     is not hurt by that; nor is one that checks fences, unless the new primary's
+//     clock is behind.
 //   - The key expires by the clock of Redis. A clock that jumps forward there
-//     ends holds early, and may have a hold that was just handed over overrated by
-//     as long as its wake-up was under way. Fences survive a clock that steps back,
-//     unless it does so by more than ten minutes.
-//   - A network that delivers a request late, after its caller has given up and
-//     cleaned up, can leave the lock taken for one TTL.
+//     ends holds early, and their holders do not know; a store that checks is safe.
+//   - Locks are not reentrant. Whoever holds a lock and acquires it again, also in a
+//     function that Do runs, waits for itself.
+//   - A network that delivers a request after its caller has given up and cleaned up, or
+//     a Redis that answers neither, can leave the lock taken for one TTL, or a place in the
+//     queue that costs the others one claim.
+//   - Processes may differ in their Options. Then a dead waiter costs the claim of who
+//     gave the lock to it, and a dead holder its own TTL.
+//   - A user of Redis who may not use the wake-up channels (ACL: &Lock:*) finds out by
+//     polling that it is their turn.
 //
 // # Sources
 //
@@ -75,8 +98,9 @@
 //
 // # Goroutines
 //
-// None as long as no lock has to be waited for. From then on three, for the pub/sub
-// connection of the wake-ups (see package pubsub), until [Manager.Close]. A
-// watchdog has a goroutine only while it extends, and the clean-up after an
-// Acquire that gave up while it lasts.
+// None as long as no lock has to be waited for and Redis answers. From then on three, for
+// the pub/sub connection of the wake-ups (see package pubsub), until [Manager.Close]. A
+// watchdog has goroutines only while it extends. A request has one of its own when Redis
+// is slow, or when it shares a round trip, and so has the clean-up after an Acquire that
+// gave up.
 package lockmgr

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
 )
 
 // Nobody can pass by a clock that steps back, and fences do not fall with it.
@@ -52,6 +54,88 @@ func TestFencesGrow(t *testing.T) {
 					t.Errorf("after an idle hour %v are left", keys)
 				}
 			}
+		}
+	})
+}
+
+// Redis comes back from a snapshot that is some holds old, or a replica takes over that
+// is: the fences that were drawn since are not drawn again.
+func TestFencesGrowAcrossARestart(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client()
+	m := newManager(t, client, Options{})
+	hold := func() int64 {
+		lock := mustAcquire(t, m, "a")
+		mustRelease(t, lock)
+		return lock.Fence()
+	}
+	first := hold()
+	if err := client.Save(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	last := first
+	for range 100 {
+		last = hold()
+	}
+	server.Restart()
+	if stored := client.Get(t.Context(), "Lock:a:Fence").Val(); parseNumber(stored) != first {
+		t.Fatalf("after the restart Redis has %s, want the snapshot's %d", stored, first)
+	}
+	if next := hold(); next <= last {
+		t.Errorf("fence %d after %d", next, last)
+	}
+}
+
+// However a hold begins, its fence grows, also over what Redis has lost or knows only an
+// older state of.
+func TestFencesGrowOverLoss(t *testing.T) {
+	onBoth(t, func(t *testing.T, client *redis.Client) {
+		m := newManager(t, client, Options{})
+		last := int64(0)
+		grows := func(how string, fence int64) {
+			t.Helper()
+			if fence <= last {
+				t.Errorf("%s: fence %d after %d", how, fence, last)
+			}
+			last = fence
+			if ttl := client.PTTL(t.Context(), "Lock:a:Fence").Val(); ttl <= 0 {
+				t.Errorf("%s: the last fence stays for ever", how)
+			}
+			client.Set(t.Context(), "Lock:a:Fence", last-99, 0) // an old state
+		}
+		for _, lose := range []bool{false, true} {
+			lock := mustAcquire(t, m, "a")
+			grows("acquire", lock.Fence())
+			next := make(chan *Lock, 1)
+			go func() { next <- mustAcquire(t, m, "a") }()
+			awaitLine(t, m, "a", 1)
+			mustRelease(t, lock)
+			lock = <-next
+			grows("passed on", lock.Fence())
+			mustRelease(t, lock)
+			if lose {
+				client.Del(t.Context(), "Lock:a:Fence")
+			}
+			lock, err := m.TryAcquire(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			grows("try", lock.Fence())
+			mustRelease(t, lock)
+			all, err := m.AcquireAll(t.Context(), "a", "b")
+			if err != nil {
+				t.Fatal(err)
+			}
+			grows("all", all.Lock("a").Fence())
+			if err := all.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			_, lock, err = m.AcquireOrVanish(t.Context(), "a", VanishOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			grows("or vanish", lock.Fence())
+			mustRelease(t, lock)
 		}
 	})
 }

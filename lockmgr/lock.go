@@ -136,8 +136,14 @@ func (l *Lock) endLocked(why error) bool {
 }
 
 func (l *Lock) loseLocked(cause error) {
-	if l.endLocked(cause) && l.m.opts.Observer.Lost != nil {
-		l.m.opts.Observer.Lost(l.name, cause)
+	if l.endLocked(cause) {
+		l.observeLostLocked()
+	}
+}
+
+func (l *Lock) observeLostLocked() {
+	if l.m.opts.Observer.Lost != nil {
+		l.m.opts.Observer.Lost(l.name, l.over)
 	}
 }
 

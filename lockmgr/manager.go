@@ -15,6 +15,9 @@ import (
 )
 
 const (
+	// requestTimeout bounds a request that does not end with its caller.
+	requestTimeout = 5 * time.Second
+
 	// cleanupTimeout bounds the clean-up after an acquire that gave up. The
 	// context that ended can no longer be used for it.
 	cleanupTimeout = time.Second
@@ -46,7 +49,6 @@ type Manager struct {
 	end      context.CancelFunc
 	moments  *redisconn.SharedTimeout // of requests that callers wait for themselves
 	requests *redisconn.SharedTimeout // of requests that do not end with their callers
-	abort    context.CancelFunc       // ends those that are sent again and again
 
 	calls sync.WaitGroup // those who may begin requests: Acquire and the like. It grows under mu, until life has ended
 	tasks sync.WaitGroup // goroutines that ask Redis. It grows under mu, until sealed
@@ -61,7 +63,7 @@ type Manager struct {
 // them.
 //
 // Calls end with their contexts, at most a quarter of a second later if Redis does not
-// answer. What they have begun then goes on without them, for at most a TTL. For that the
+// answer. What they have begun then goes on without them, for some seconds. For that the
 // client needs ContextTimeoutEnabled; without it a call may take as long as the client's
 // ReadTimeout.
 //
@@ -102,8 +104,7 @@ func New(client redis.UniversalClient, opts Options) (*Manager, error) {
 		m.hub, m.ownHub = pubsub.New(client, nil), true // a wake-up that is lost costs one poll
 	}
 	m.life, m.end = context.WithCancel(context.Background())
-	requests, abort := context.WithCancel(context.WithValue(context.Background(), sendMode{}, sendUnattended))
-	m.requests, m.abort = redisconn.NewSharedTimeout(requests, max(opts.TTL, cleanupTimeout)), abort
+	m.requests = redisconn.NewSharedTimeout(context.WithValue(context.Background(), sendMode{}, sendUnattended), requestTimeout)
 	m.moments = redisconn.NewSharedTimeout(context.WithValue(m.life, sendMode{}, sendDirectly), directPatience)
 	return m, nil
 }
@@ -113,8 +114,8 @@ func (m *Manager) TTL() time.Duration { return m.opts.TTL }
 
 // Close ends all waiting with [ErrClosed], and all watchdogs, and returns when the
 // Manager's goroutines have ended: what waited has left the queue by then. If Redis does
-// not answer, that takes as long as a request may: the TTL, or the client's ReadTimeout
-// if it lacks ContextTimeoutEnabled.
+// not answer, that takes as long as a request may: some seconds, or the client's
+// ReadTimeout if it lacks ContextTimeoutEnabled.
 //
 // Locks that are held stay held until their deadlines; release them before. The client
 // stays the caller's to close.
@@ -128,14 +129,11 @@ func (m *Manager) Close() {
 	if m.ownHub {
 		m.hub.Close()
 	}
-	enough := time.AfterFunc(cleanupTimeout, m.abort)
-	defer enough.Stop()
 	m.calls.Wait()
 	m.mu.Lock()
 	m.sealed = true
 	m.mu.Unlock()
 	m.tasks.Wait()
-	m.abort()
 }
 
 // enter counts a caller in calls, so that Close waits for it, or says why it may not

@@ -2,6 +2,7 @@ package lockmgr
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -11,6 +12,9 @@ import (
 // cause of ctx; the command may then still be carried out, and must not be looked
 // at.
 func (m *Manager) Process(ctx context.Context, key string, cmd redis.Cmder) error {
+	if ctx == nil {
+		return fmt.Errorf("lockmgr: %w", errNilContext)
+	}
 	if err := m.process(ctx, key, cmd); err == nil || ctx.Err() == nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -44,6 +45,24 @@ func mustRelease(t testing.TB, lock *Lock) {
 	if err := lock.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// awaitLine waits until n callers of m wait for a lock.
+func awaitLine(t testing.TB, m *Manager, name string, n int) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); runtime.Gosched() {
+		m.mu.Lock()
+		l := m.lines[name]
+		waiting := 0
+		if l != nil {
+			waiting = len(l.waiters)
+		}
+		m.mu.Unlock()
+		if waiting == n {
+			return
+		}
+	}
+	t.Fatalf("never %d waited for %s", n, name)
 }
 
 // order notes who gets a lock after whom.

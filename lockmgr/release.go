@@ -61,7 +61,7 @@ func (l *Lock) giveBack(ctx context.Context, giving *call[struct{}]) {
 			cmd, held = l.m.release(ctx, l, token)
 			return cmd
 		})
-		if !errors.Is(err, errSlow) {
+		if answered(err) || !errors.Is(err, errSlow) && ctx.Err() == nil {
 			giving.finish(l.gaveBack(held, err, token))
 			return
 		}
@@ -82,8 +82,8 @@ func (l *Lock) gaveBack(held bool, err error, token *sends) (struct{}, error) {
 		return struct{}{}, err
 	}
 	if !held && errors.Is(l.over, ErrReleased) && !l.doubt && !token.again() {
-		l.over = nil // it was over before it was released
-		l.loseLocked(ErrStolen)
+		l.over = ErrStolen // it was over before it was released
+		l.observeLostLocked()
 	}
 	l.given = true
 	l.observeReleasedLocked()

@@ -7,6 +7,7 @@ package embedded
 import (
 	"context"
 	"net"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -38,6 +39,10 @@ func (r *Redis) Options() *redis.Options {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }
+
+// SetTime sets the server's clock, which then stands still: for tests of a clock that
+// steps.
+func (r *Redis) SetTime(now time.Time) { r.mini.SetTime(now) }
 
 // Close ends the server and its connections.
 func (r *Redis) Close() { r.mini.Close() }

@@ -14,8 +14,8 @@
 -- keep   how long a queue stays that nobody asks about, in ms
 --
 -- At maxmemory Redis refuses commands that may need memory, unless the script has
--- written already. A lock is given back there, too: each rule that gives writes with a
--- command first that Redis never refuses.
+-- written already. A lock is given back there, too, and taken by whom it was given to:
+-- each rule for that begins to write with a command that Redis never refuses.
 
 -- Names the lock whose keys begin at KEYS[at]. publish is the command that reaches
 -- the channel (PUBLISH, or SPUBLISH on Cluster), claim is in ms.
@@ -79,19 +79,23 @@ end
 -- has succeeded, and its TTL starts anew, since its deadline is measured from the
 -- request that was answered.
 local function lock_take(lock, token, ttl)
-  if redis.call('EXISTS', lock.queue) == 0 and redis.call('SET', lock.key, token, 'NX', 'PX', ttl) then
+  local taken = redis.call('EXISTS', lock.queue) == 0 and redis.pcall('SET', lock.key, token, 'NX', 'PX', ttl)
+  if taken and taken.ok then
     return true
   end
   local holder = redis.call('GET', lock.key)
   if holder then
     return holder == token and redis.call('PEXPIRE', lock.key, ttl) == 1
   end
-  if redis.call('ZRANGE', lock.queue, 0, 0)[1] ~= token then
+  local head = redis.call('ZRANGE', lock.queue, 0, 0)[1]
+  if head and head ~= token then
     lock_offer(lock)
     return false
   end
-  redis.call('ZREM', lock.queue, token)
-  redis.call('SET', lock.key, token, 'PX', ttl)
+  if head then
+    redis.call('ZREM', lock.queue, token)
+  end
+  redis.call('SET', lock.key, token, 'PX', ttl) -- which raises why it was refused
   return true
 end
 

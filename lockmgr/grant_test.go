@@ -130,7 +130,7 @@ func TestAReplyLaterThanTheTTL(t *testing.T) {
 			managers, clients := nodes(t, 1, Options{})
 			late := true
 			clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-				if late && (isScript(cmd, acquireScript) || isScript(cmd, allScript) || isScript(cmd, vanishScript)) {
+				if (isScript(cmd, acquireScript) || isScript(cmd, allScript) || isScript(cmd, vanishScript)) && late {
 					late = false
 					time.Sleep(DefaultTTL)
 				}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/singleflight"
 
@@ -63,23 +64,39 @@ type Loader func(ctx context.Context) ([]byte, error)
 // all callers calls its load.
 //
 // It returns the error of load, if that was called in this process; a [PanicError]
-// if load panicked; [ErrLoadFailed] or [ErrNotFilled] if it was called in another
-// process and left no value; [ErrTimeout]; [ErrInvalid]; [ErrClosed]; the cause of
-// ctx when ctx ends first; an error that is context.DeadlineExceeded if load took
-// too long, and lockmgr.ErrLost if its lock was lost; and the client's error if
-// Redis cannot be asked.
+// if load panicked; [ErrLoadFailed] if it was called in another process and failed
+// there; [ErrTimeout]; [ErrInvalid]; [ErrClosed]; the cause of ctx when ctx ends
+// first; an error that is context.DeadlineExceeded if load took too long, and
+// lockmgr.ErrLost if its lock was lost; and the client's error if Redis cannot be
+// asked, or refuses the lock.
 func (c *Cache) Get(ctx context.Context, key string, load Loader) ([]byte, error) {
 	e, err := c.entry(key)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if load == nil {
+	case ctx == nil:
+		return nil, fmt.Errorf("cachefill: ctx is nil: %w", ErrInvalid)
+	case load == nil:
 		return nil, fmt.Errorf("cachefill: load is nil: %w", ErrInvalid)
 	}
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("cachefill: get %q: %w", key, context.Cause(ctx))
+	came := time.Now()
+	for {
+		value, err := c.join(ctx, e, load)
+		switch {
+		case err == nil:
+			return value, nil
+		case !failedBefore(err, came):
+			return nil, fmt.Errorf("cachefill: get %q: %w", key, err)
+		}
 	}
-	result := c.shared.DoChan(key, func() (any, error) {
+}
+
+// join shares one wait with all who ask for the same key in this process.
+func (c *Cache) join(ctx context.Context, e entry, load Loader) ([]byte, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	result := c.shared.DoChan(e.key, func() (any, error) {
 		if !c.begin() {
 			return nil, ErrClosed
 		}
@@ -91,7 +108,7 @@ func (c *Cache) Get(ctx context.Context, key string, load Loader) ([]byte, error
 	select {
 	case r := <-result:
 		if r.Err != nil {
-			return nil, fmt.Errorf("cachefill: get %q: %w", key, r.Err)
+			return nil, r.Err
 		}
 		value := r.Val.([]byte)
 		if r.Shared {
@@ -99,7 +116,7 @@ func (c *Cache) Get(ctx context.Context, key string, load Loader) ([]byte, error
 		}
 		return value, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("cachefill: get %q: %w", key, context.Cause(ctx))
+		return nil, context.Cause(ctx)
 	}
 }
 
@@ -127,20 +144,18 @@ func (c *Cache) get(ctx context.Context, e entry, load Loader) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, c.why(ctx, err)
-	case seen.fresh(c.opts.Stale):
-		return seen.value, nil
 	case seen.found:
-		if seen.failedAt == 0 {
-			c.refresh(ctx, e, load, seen.now)
+		if !seen.fresh && !seen.backoff {
+			c.refresh(ctx, e, load, seen)
 		}
 		return seen.value, nil
 	}
-	return c.fill(ctx, e, load, seen.now)
+	return c.fill(ctx, e, load, seen)
 }
 
 // refresh has a stale value loaded anew in the background, unless this process
-// does so already.
-func (c *Cache) refresh(ctx context.Context, e entry, load Loader, since int64) {
+// does so already, or could not do so within Options.Backoff.
+func (c *Cache) refresh(ctx context.Context, e entry, load Loader, found sight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.refreshing[e.key] || c.life.Err() != nil {
@@ -150,8 +165,9 @@ func (c *Cache) refresh(ctx context.Context, e entry, load Loader, since int64) 
 	own, cancel := c.detach(ctx)
 	c.wg.Go(func() {
 		defer cancel()
-		if _, err := c.fill(own, e, load, since); err != nil {
+		if _, err := c.fill(own, e, load, found); err != nil {
 			c.opts.Failed(e.key, err)
+			pause(own, c.opts.Backoff) // Redis may not know that it failed
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -166,4 +182,14 @@ func (c *Cache) why(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -51,6 +52,8 @@ func loader(calls *atomic.Int32, takes time.Duration) Loader {
 		return fmt.Appendf(nil, "value %d", n), nil
 	}
 }
+
+func isScript(cmd redis.Cmder) bool { return strings.HasPrefix(cmd.Name(), "eval") }
 
 func mustNotLoad(context.Context) ([]byte, error) { panic("must not be called") }
 
@@ -168,8 +171,8 @@ func TestLoadedMeanwhile(t *testing.T) {
 		late := redistest.MiniClient(t, r)
 		c, other := newNode(t, late, Options{}), newNode(t, client, Options{})
 		var meanwhile func()
-		late.AddHook(redistest.Hook{After: func(context.Context, redis.Cmder) error {
-			if meanwhile != nil { // the first request was the look
+		late.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+			if meanwhile != nil && isScript(cmd) { // the first one was the look
 				do := meanwhile
 				meanwhile = nil
 				do()

@@ -3,8 +3,8 @@ package cachefill
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,20 +16,21 @@ import (
 var (
 	//go:embed lua/look.lua
 	lookLua string
-	//go:embed lua/store.lua
-	storeLua string
-	//go:embed lua/fail.lua
-	failLua string
+	//go:embed lua/finish.lua
+	finishLua string
 )
 
 var (
-	lookScript  = redis.NewScript(lockmgr.Lua + lookLua)
-	storeScript = redis.NewScript(lockmgr.Lua + storeLua)
-	failScript  = redis.NewScript(lockmgr.Lua + failLua)
+	lookScript   = redis.NewScript(lockmgr.Lua + lookLua)
+	finishScript = redis.NewScript(lockmgr.Lua + finishLua)
 )
 
 // maxMessage is how much of an error's text other processes get to see, in bytes.
 const maxMessage = 1000
+
+// errNotKept says that the lock was given back, but that Redis did not take what
+// was to be stored.
+var errNotKept = errors.New("redis did not keep it")
 
 // entry is where a caller's key lives.
 type entry struct {
@@ -57,54 +58,82 @@ func (c *Cache) entry(key string) (entry, error) {
 	return entry{key: key, lock: lock, value: value, failure: c.locks.Key(lock) + ":Failure"}, nil
 }
 
-// sight is what was found of an entry. Times are Redis' own, in microseconds.
+// sight is what was found of an entry.
 type sight struct {
-	found    bool
-	value    []byte
-	left     time.Duration // until it expires
-	failedAt int64         // 0 if no failure is known
-	failure  string
-	now      int64
+	found bool // a value that may be returned
+	fresh bool // and that needs no loading
+	value []byte
+
+	failure  string    // the text of the last failure
+	failedBy string    // the token of the load that failed, "" if none is known
+	failedAt time.Time // by our clock, and not later than it was
+	backoff  bool      // it is too early to load again for who has a value
 }
 
-// fresh reports whether the value needs no loading.
-func (s sight) fresh(stale time.Duration) bool { return s.found && s.left > stale }
-
+// look reads an entry and judges by our own options how old it may be, whatever
+// those of the process that stored it.
 func (c *Cache) look(ctx context.Context, e entry) (sight, error) {
+	sent := time.Now()
 	reply, err := c.locks.Run(ctx, lookScript, e.lock, []string{e.value, e.failure}).Slice()
 	if err != nil {
 		return sight{}, err
 	}
 	var s sight
 	if value, ok := reply[0].(string); ok {
-		s.found, s.value = true, []byte(value)
+		age := micros(reply[1])
+		s.found = 0 <= age && age < c.opts.Fresh+c.opts.Stale
+		s.fresh = s.found && age < c.opts.Fresh
+		s.value = []byte(value)
 	}
-	left, _ := reply[1].(int64)
-	s.left = time.Duration(left) * time.Millisecond
-	if at, ok := reply[2].(string); ok {
-		if s.failedAt, err = strconv.ParseInt(at, 10, 64); err != nil {
-			return sight{}, fmt.Errorf("time of a failure: %w", err)
-		}
-		s.failure, _ = reply[3].(string)
-	}
-	now, _ := reply[4].(string)
-	if s.now, err = strconv.ParseInt(now, 10, 64); err != nil {
-		return sight{}, fmt.Errorf("time from Redis: %w", err)
+	if age := micros(reply[3]); age >= 0 {
+		s.failure, _ = reply[2].(string)
+		s.failedBy, _ = reply[4].(string)
+		s.failedAt = sent.Add(-age)
+		s.backoff = age < c.opts.Backoff
 	}
 	return s, nil
 }
 
-// store stores a value and gives the lock back, or reports false: it is not the
-// lock's holder's any more.
+func micros(reply any) time.Duration {
+	n, _ := reply.(int64)
+	return time.Duration(n) * time.Microsecond
+}
+
+// failedAfter reports whether a load has failed since an earlier look. It compares
+// whose load it was, so that no clock matters.
+func (s sight) failedAfter(earlier sight) bool {
+	return s.failedBy != "" && s.failedBy != earlier.failedBy
+}
+
+// store stores a value and gives the lock back, or reports false: the lock is not
+// its holder's any more.
 func (c *Cache) store(ctx context.Context, e entry, lock *lockmgr.Lock, value []byte) (bool, error) {
-	return c.locks.Run(ctx, storeScript, e.lock, []string{e.value, e.failure},
-		lock.Token(), value, (c.opts.Fresh + c.opts.Stale).Milliseconds()).Bool()
+	return c.finish(ctx, e, lock, []string{e.value, e.failure}, "value", value, c.opts.Fresh+c.opts.Stale)
 }
 
 // fail tells the other processes that a load has failed, and gives the lock back.
 func (c *Cache) fail(ctx context.Context, e entry, lock *lockmgr.Lock, failure error) (bool, error) {
 	message := failure.Error()
 	message = strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
-	return c.locks.Run(ctx, failScript, e.lock, []string{e.failure},
-		lock.Token(), message, c.opts.Backoff.Milliseconds()).Bool()
+	return c.finish(ctx, e, lock, []string{e.failure}, "message", message, c.opts.Backoff)
+}
+
+// finish leaves in Redis what came of a load, and gives the lock back. It reports
+// false if the lock is not its holder's any more. After an errNotKept the hold is
+// over as after success.
+func (c *Cache) finish(ctx context.Context, e entry, lock *lockmgr.Lock, keys []string, field string, content any, keep time.Duration) (bool, error) {
+	lock.StopKeepAlive()
+	reply, err := c.locks.Run(ctx, finishScript, e.lock, keys, lock.Token(), field, content, keep.Milliseconds()).Slice()
+	if err != nil {
+		return false, err
+	}
+	if reply[0] != int64(1) {
+		lock.WriteRefused()
+		return false, nil
+	}
+	lock.Given()
+	if len(reply) > 1 && reply[1] != nil {
+		return true, fmt.Errorf("%w: %v", errNotKept, reply[1])
+	}
+	return true, nil
 }

@@ -9,13 +9,9 @@ var (
 	// ErrTimeout says that somebody else was still loading after Options.Wait.
 	ErrTimeout = errors.New("still being loaded by another")
 
-	// ErrNotFilled says that somebody else was loading, and is gone without a
-	// value: it died, or Redis could not keep what it stored.
-	ErrNotFilled = errors.New("whoever loaded it is gone without a value")
-
-	// ErrLoadFailed is an ErrNotFilled of which more is known: a load in another
-	// process failed while this one waited for it. The message holds its error's.
-	ErrLoadFailed = fmt.Errorf("%w: its load failed", ErrNotFilled)
+	// ErrLoadFailed says that a load in another process failed while this one
+	// waited for it. The message holds its error's.
+	ErrLoadFailed = errors.New("its load failed in another process")
 
 	// ErrClosed says that the Cache is closed.
 	ErrClosed = errors.New("cache is closed")

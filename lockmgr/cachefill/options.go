@@ -15,25 +15,34 @@ const (
 	DefaultBackoff = time.Second
 )
 
+// minLockTTL leaves the watchdog time for its three attempts.
+const minLockTTL = 100 * time.Millisecond
+
 // MaxKey is the longest key, in bytes. Hash what may be longer.
 const MaxKey = 256
 
 // Options say how entries are kept and loaded. The zero value is ready to use. All
-// processes that share a cache must use the same.
+// durations are whole milliseconds.
+//
+// All processes that share a cache must use the same Prefix, and lock managers with
+// the same prefix. The rest may differ, as it does while a new version is rolled
+// out: each process judges by its own options how old a value may be. A value goes
+// when Fresh and Stale of the process that stored it are over.
 type Options struct {
 	// Prefix and a caller's key make the key in Redis. It may hold no braces, and
 	// at most 128 bytes. Empty means [DefaultPrefix].
 	Prefix string
 
-	// Fresh is how long a value is returned without a thought. Zero means
-	// [DefaultFresh].
+	// Fresh is how long a value is returned without a thought. Together with
+	// Stale it must be longer than Poll: who waits has to find the value before it
+	// goes. Zero means [DefaultFresh].
 	Fresh time.Duration
 
 	// Stale is how long after Fresh the old value is still returned while one
 	// caller loads a new one. Zero means not at all: all wait for the new one.
 	Stale time.Duration
 
-	// Wait is how long to wait for somebody else's load. Zero means
+	// Wait is how long to wait for the loads of others. Zero means
 	// [lockmgr.DefaultVanishWait].
 	Wait time.Duration
 
@@ -46,8 +55,9 @@ type Options struct {
 	// be longer than Poll. Zero means [DefaultBackoff].
 	Backoff time.Duration
 
-	// LockTTL is how long an entry stays locked by a loader that has died. Zero
-	// means [lockmgr.DefaultVanishTTL].
+	// LockTTL is how long an entry stays locked by a loader that has died. A
+	// loader that lives extends its lock whenever a third of that has passed. At
+	// least 100ms. Zero means [lockmgr.DefaultVanishTTL].
 	LockTTL time.Duration
 
 	// Poll is how often to look whether somebody else's load has ended. Zero
@@ -98,7 +108,7 @@ func (o Options) validate() error {
 		{"Wait", o.Wait, time.Millisecond},
 		{"Load", o.Load, time.Millisecond},
 		{"Backoff", o.Backoff, time.Millisecond},
-		{"LockTTL", o.LockTTL, time.Millisecond},
+		{"LockTTL", o.LockTTL, minLockTTL},
 		{"Poll", o.Poll, time.Millisecond},
 	} {
 		switch {
@@ -109,6 +119,8 @@ func (o Options) validate() error {
 		}
 	}
 	switch {
+	case o.Fresh+o.Stale <= o.Poll:
+		return fmt.Errorf("cachefill: Fresh and Stale are %v together, they must be longer than Poll (%v): %w", o.Fresh+o.Stale, o.Poll, ErrInvalid)
 	case o.Backoff <= o.Poll:
 		return fmt.Errorf("cachefill: Backoff is %v, it must be longer than Poll (%v): %w", o.Backoff, o.Poll, ErrInvalid)
 	case strings.ContainsAny(o.Prefix, "{}"):

@@ -66,7 +66,9 @@ func TestBadInput(t *testing.T) {
 		{locks, Options{Load: -1}, "Load"},
 		{locks, Options{Backoff: -1}, "Backoff"},
 		{locks, Options{Poll: time.Second}, "Backoff"},
+		{locks, Options{Fresh: 60 * time.Millisecond, Stale: 40 * time.Millisecond}, "Fresh"},
 		{locks, Options{LockTTL: -1}, "LockTTL"},
+		{locks, Options{LockTTL: 99 * time.Millisecond}, "LockTTL"},
 		{locks, Options{Poll: -1}, "Poll"},
 	} {
 		if _, err := New(tt.locks, tt.opts); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tt.says) {
@@ -78,6 +80,10 @@ func TestBadInput(t *testing.T) {
 		if _, err := c.Get(t.Context(), key, mustNotLoad); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "key") {
 			t.Errorf("Get: %v", err)
 		}
+	}
+	var none context.Context
+	if _, err := c.Get(none, "k", mustNotLoad); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "ctx is nil") {
+		t.Errorf("Get: %v", err)
 	}
 	if _, err := c.Get(t.Context(), "k", nil); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "load") {
 		t.Errorf("Get: %v", err)

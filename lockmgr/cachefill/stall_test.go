@@ -99,28 +99,34 @@ func TestLoaderLosesItsLock(t *testing.T) {
 	})
 }
 
-// A store whose reply was lost and that the client sends again has succeeded.
-func TestStoreSentTwice(t *testing.T) {
+// What ends a load may be sent twice: the client sends it again when its reply was
+// lost. Once the lock is another's it changes nothing.
+func TestFinishSentTwice(t *testing.T) {
 	_, client := redistest.Mini(t)
 	c := newNode(t, client, Options{})
 	e, _ := c.entry("k")
-	_, lock, err := c.locks.AcquireOrVanish(t.Context(), e.lock, lockmgr.VanishOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if stored, err := c.store(t.Context(), e, lock, []byte("v")); !stored || err != nil {
-			t.Errorf("%v, %v", stored, err)
+	for _, tt := range []struct {
+		name, key, field string
+		finish           func(*lockmgr.Lock) (bool, error)
+	}{
+		{"store", e.value, "value", func(lock *lockmgr.Lock) (bool, error) { return c.store(t.Context(), e, lock, []byte("ours")) }},
+		{"fail", e.failure, "message", func(lock *lockmgr.Lock) (bool, error) { return c.fail(t.Context(), e, lock, errors.New("ours")) }},
+	} {
+		_, lock, err := c.locks.AcquireOrVanish(t.Context(), e.lock, lockmgr.VanishOptions{})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	client.HSet(t.Context(), e.value, "value", "newer", "by", "another")
-	if stored, err := c.store(t.Context(), e, lock, []byte("v")); stored || err != nil {
-		t.Errorf("over a newer value: %v, %v", stored, err)
-	}
-	if told, err := c.fail(t.Context(), e, lock, errors.New("no")); told || err != nil {
-		t.Errorf("failure without the lock: %v, %v", told, err)
-	}
-	if got := client.HGet(t.Context(), e.value, "value").Val(); got != "newer" {
-		t.Errorf("the entry holds %q", got)
+		for range 2 {
+			if done, err := tt.finish(lock); !done || err != nil {
+				t.Errorf("%s: %v, %v", tt.name, done, err)
+			}
+		}
+		client.HSet(t.Context(), tt.key, tt.field, "newer", "by", "another")
+		if done, err := tt.finish(lock); done || err != nil {
+			t.Errorf("%s over a newer one: %v, %v", tt.name, done, err)
+		}
+		if got := client.HGet(t.Context(), tt.key, tt.field).Val(); got != "newer" {
+			t.Errorf("%s: %q is left", tt.name, got)
+		}
 	}
 }

@@ -1,10 +1,12 @@
 -- Reads an entry.
 -- KEYS[1..3] lock   KEYS[4] entry   KEYS[5] failure
--- returns {value or false, ms it has left, time of the last failure or false,
---          what that failure was or false, the time now}
--- Times are the server's, in microseconds.
-local failure = redis.call('HMGET', KEYS[5], 'at', 'message')
-return {
-  redis.call('HGET', KEYS[4], 'value'), redis.call('PTTL', KEYS[4]),
-  failure[1], failure[2], string.format('%.0f', lock_now()),
-}
+-- returns {value or false, its age, text of the last failure or false, its age,
+--          the token of the load that failed or false}
+-- Ages are in microseconds by the server's clock, and below zero if there is nothing
+-- or that clock has stepped back.
+local function age(at)
+  return at and lock_now() - at or -1
+end
+local entry = redis.call('HMGET', KEYS[4], 'value', 'at')
+local failure = redis.call('HMGET', KEYS[5], 'message', 'at', 'by')
+return {entry[1], age(entry[2]), failure[1], age(failure[2]), failure[3]}

@@ -1,0 +1,173 @@
+package cachefill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
+)
+
+// Whoever is told that a load failed came before that: in the process that loaded,
+// before the load function returned, and in the others, before Redis knew of it.
+func TestNobodyIsToldAnEarlierFailure(t *testing.T) {
+	number := regexp.MustCompile(`load (\d+) failed`)
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			r, _ := redistest.Mini(t)
+			var mu sync.Mutex
+			var ends []time.Time             // guarded by mu: of loads
+			known := make(map[int]time.Time) // guarded by mu: to Redis
+			of := func(what any) int {
+				n := -1
+				if found := number.FindStringSubmatch(fmt.Sprint(what)); found != nil {
+					fmt.Sscan(found[1], &n)
+				}
+				return n
+			}
+			var all []*Cache
+			for range 3 {
+				client := redistest.MiniClient(t, r)
+				delay := time.Duration(1+random.IntN(40)) * time.Millisecond
+				client.AddHook(redistest.Hook{
+					Before: func(context.Context, redis.Cmder) error { time.Sleep(delay / 2); return nil },
+					After: func(_ context.Context, cmd redis.Cmder) error {
+						mu.Lock()
+						known[of(cmd.Args())] = time.Now()
+						mu.Unlock()
+						time.Sleep(delay / 2)
+						return nil
+					},
+				})
+				all = append(all, newNode(t, client, Options{}))
+			}
+			load := func(context.Context) ([]byte, error) {
+				time.Sleep(50 * time.Millisecond)
+				mu.Lock()
+				defer mu.Unlock()
+				ends = append(ends, time.Now())
+				return nil, fmt.Errorf("load %d failed", len(ends)-1)
+			}
+			var wg sync.WaitGroup
+			var told atomic.Int32
+			for i := range 300 {
+				after := time.Duration(random.IntN(3000)) * time.Millisecond
+				wg.Go(func() {
+					time.Sleep(after)
+					came := time.Now()
+					_, err := all[i%3].Get(t.Context(), "k", load)
+					n := of(err)
+					if n < 0 {
+						t.Errorf("seed %d: %v", seed, err)
+						return
+					}
+					told.Add(1)
+					mu.Lock()
+					defer mu.Unlock()
+					over := ends[n]
+					if errors.Is(err, ErrLoadFailed) {
+						over = known[n]
+					}
+					if over.Before(came) {
+						t.Errorf("seed %d: came %v after the end of the load it was told of: %v", seed, came.Sub(over), err)
+					}
+				})
+			}
+			wg.Wait()
+			if n := len(ends); n > 40 || told.Load() != 300 {
+				t.Errorf("seed %d: %d loads, %d were told", seed, n, told.Load())
+			}
+		})
+	}
+}
+
+// Between two failures somebody has the lock without loading: it was on its way to
+// the lock when the first load failed. Whoever waits for it then loads.
+func TestAfterAHoldWithoutALoad(t *testing.T) {
+	broken := errors.New("the database is on fire")
+	synctest.Test(t, func(t *testing.T) {
+		r, client := redistest.Mini(t)
+		slow := redistest.MiniClient(t, r)
+		second, first, third := newNode(t, slow, Options{}), newNode(t, client, Options{}), newNode(t, redistest.MiniClient(t, r), Options{})
+		requests := 0
+		slow.AddHook(redistest.Hook{After: func(ctx context.Context, cmd redis.Cmder) error {
+			if !isScript(cmd) {
+				return nil
+			}
+			switch requests++; requests {
+			case 1: // it has looked, and the first load fails
+				if _, err := first.Get(ctx, "k", func(context.Context) ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
+					t.Error(err)
+				}
+			case 2: // it has the lock
+				time.Sleep(DefaultBackoff / 2)
+			}
+			return nil
+		}})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := second.Get(t.Context(), "k", mustNotLoad); !errors.Is(err, ErrLoadFailed) {
+				t.Errorf("who came before the failure: %v", err)
+			}
+		})
+		time.Sleep(time.Millisecond)
+		want(t, third, loader(new(atomic.Int32), 0), "value 1")
+		wg.Wait()
+		free(t, third, client)
+	})
+}
+
+// A load that was broken off says nothing of the value: the next one loads.
+func TestLoaderIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, _ := nodes(t, 2, Options{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := all[0].Get(t.Context(), "k", func(ctx context.Context) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
+			if !errors.Is(err, ErrClosed) {
+				t.Error(err)
+			}
+		})
+		time.Sleep(time.Millisecond)
+		time.AfterFunc(time.Second, all[0].Close)
+		want(t, all[1], loader(new(atomic.Int32), 0), "value 1")
+		wg.Wait()
+	})
+}
+
+// The load function uses locks and caches of its own. That one of those was lost or
+// closed is a failed load like any other.
+func TestLoaderFailsWithAnErrorOfOurs(t *testing.T) {
+	for _, inner := range []error{lockmgr.ErrLost, lockmgr.ErrClosed, ErrClosed, ErrTimeout, context.Canceled} {
+		synctest.Test(t, func(t *testing.T) {
+			all, client := nodes(t, 2, Options{})
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				_, err := all[0].Get(t.Context(), "k", func(context.Context) ([]byte, error) {
+					time.Sleep(time.Second)
+					return nil, fmt.Errorf("the seller's account: %w", inner)
+				})
+				if !errors.Is(err, inner) {
+					t.Errorf("%v: in its process: %v", inner, err)
+				}
+			})
+			time.Sleep(time.Millisecond)
+			if _, err := all[1].Get(t.Context(), "k", mustNotLoad); !errors.Is(err, ErrLoadFailed) {
+				t.Errorf("%v: elsewhere: %v", inner, err)
+			}
+			wg.Wait()
+			free(t, all[0], client)
+		})
+	}
+}

@@ -99,6 +99,36 @@ func TestFailedRefresh(t *testing.T) {
 	})
 }
 
+// So it is where Redis cannot be told that they failed.
+func TestRefreshThatRedisRefuses(t *testing.T) {
+	full := errors.New("OOM command not allowed")
+	synctest.Test(t, func(t *testing.T) {
+		_, client := redistest.Mini(t)
+		told := 0
+		c := newNode(t, client, Options{Fresh: time.Minute, Stale: time.Hour, Failed: func(_ string, err error) {
+			if !errors.Is(err, full) {
+				t.Errorf("told %v", err)
+			}
+			told++
+		}})
+		want(t, c, loader(new(atomic.Int32), 0), "value 1")
+		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd) && cmd.Args()[2] == 3 { // it is about the lock alone
+				return full
+			}
+			return nil
+		}})
+		time.Sleep(time.Minute)
+		for range 1000 { // 10 s
+			want(t, c, mustNotLoad, "value 1")
+			time.Sleep(10 * time.Millisecond)
+		}
+		if told < 9 || told > 11 {
+			t.Errorf("%d attempts in 10s, with a backoff of %v", told, DefaultBackoff)
+		}
+	})
+}
+
 func TestLoaderPanics(t *testing.T) {
 	broken := errors.New("index out of range")
 	for name, tt := range map[string]struct {

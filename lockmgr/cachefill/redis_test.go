@@ -1,0 +1,195 @@
+package cachefill
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
+)
+
+// told is an Options.Failed that keeps what it is told.
+func told(t *testing.T) (func(string, error), func() error) {
+	errs := make(chan error, 100)
+	return func(_ string, err error) { errs <- err }, func() error {
+		t.Helper()
+		select {
+		case err := <-errs:
+			return err
+		case <-time.After(10 * time.Second):
+			t.Fatal("waited 10s for Options.Failed to be called")
+			return nil
+		}
+	}
+}
+
+// Redis takes no more data, or no data of this user: whoever has loaded gets the
+// value, and whoever failed its own error. The lock is given back in the same step.
+func TestRedisKeepsNothing(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	limited := func(rules ...string) func() redis.UniversalClient {
+		return func() redis.UniversalClient {
+			name := "u" + strings.Join(rules, "")
+			if err := admin.ACLSetUser(t.Context(), name, append([]string{"on", "nopass", "~*", "&*", "+@all"}, rules...)...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: name, Password: "-"})
+			t.Cleanup(func() { _ = client.Close() })
+			return client
+		}
+	}
+	full := func(on bool) {
+		limit := "0"
+		if on {
+			limit = "1"
+		}
+		if err := admin.ConfigSet(t.Context(), "maxmemory", limit).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tt := range map[string]struct {
+		client func() redis.UniversalClient
+		full   bool
+		says   string
+	}{
+		"maxmemory":    {limited(), true, "OOM"},
+		"without hset": {limited("-hset"), false, "can't run this command"},
+		// Without a TTL it would stay for ever. Nor can the watchdog extend the lock.
+		"without pexpire": {limited("-pexpire"), false, "can't run this command"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			admin.FlushAll(t.Context())
+			failed, why := told(t)
+			c := newNode(t, tt.client(), Options{Failed: failed})
+			load := func(result string, err error) Loader {
+				return func(context.Context) ([]byte, error) {
+					full(tt.full)
+					return []byte(result), err
+				}
+			}
+			for range 2 {
+				want(t, c, load("value", nil), "value")
+				if err := why(); !errors.Is(err, errNotKept) || !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("told %v", err)
+				}
+				full(false)
+				free(t, c, admin)
+			}
+			broken := errors.New("the database is on fire")
+			for range 2 {
+				if _, err := c.Get(t.Context(), "k", load("", broken)); !errors.Is(err, broken) {
+					t.Error(err)
+				}
+				full(false)
+				free(t, c, admin)
+			}
+		})
+	}
+}
+
+// The user may not do the rest either: Get says so, and loads nothing.
+func TestRedisRefusesTheLock(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	for _, tt := range []struct {
+		rules []string
+		says  string
+	}{
+		{[]string{"~Lock:*", "+@all"}, "NOPERM"},
+		{[]string{"~Cache:*", "+@all"}, "NOPERM"},
+		{[]string{"~*", "+@all", "-evalsha"}, "NOPERM"},
+		{[]string{"~*", "+@all", "-hmget"}, "can't run this command"},
+		{[]string{"~*", "+@all", "-set"}, "can't run this command"},
+		{[]string{"~*", "+@read", "+@scripting"}, "can't run this command"},
+	} {
+		if err := admin.ACLSetUser(t.Context(), "half", append([]string{"reset", "on", "nopass"}, tt.rules...)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "half", Password: "-"})
+		t.Cleanup(func() { _ = client.Close() })
+		_, err := newNode(t, client, Options{}).Get(t.Context(), "k", mustNotLoad)
+		if err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%v: %v", tt.rules, err)
+		}
+		if keys := admin.Keys(t.Context(), "*").Val(); len(keys) != 0 {
+			t.Errorf("%v: left over: %v", tt.rules, keys)
+		}
+	}
+	if err := admin.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newNode(t, admin, Options{}).Get(t.Context(), "k", mustNotLoad); err == nil || !strings.Contains(err.Error(), "OOM") {
+		t.Errorf("at maxmemory: %v", err)
+	}
+}
+
+// Redis forgets the lock in the middle of a load, and somebody else loads: that
+// value is kept and returned to all, or each returns its own.
+func TestRedisIsEmptiedDuringALoad(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	for name, forget := range map[string]func(){
+		"flushed": func() { admin.FlushAll(t.Context()) },
+		"restarted from a snapshot of before": func() {
+			server.Restart()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			admin.FlushAll(t.Context())
+			admin.Save(t.Context())
+			failed, why := told(t)
+			c, other := newNode(t, server.Client(), Options{Failed: failed}), newNode(t, server.Client(), Options{})
+			want(t, c, func(context.Context) ([]byte, error) {
+				forget()
+				want(t, other, func(context.Context) ([]byte, error) { return []byte("newer"), nil }, "newer")
+				return []byte("older"), nil
+			}, "newer")
+			if err := why(); !errors.Is(err, lockmgr.ErrLost) {
+				t.Errorf("told %v", err)
+			}
+			want(t, c, mustNotLoad, "newer")
+			free(t, c, admin)
+		})
+	}
+}
+
+// A snapshot brings back the lock of a load that has ended, and an old failure. The
+// lock expires and the first who waits for it loads; the failure is told to nobody.
+func TestRedisComesBackWithASnapshot(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	opts := Options{LockTTL: 500 * time.Millisecond, Poll: 10 * time.Millisecond, Backoff: time.Minute}
+	c := newNode(t, server.Client(), opts)
+	all := []*Cache{newNode(t, server.Client(), opts), newNode(t, server.Client(), opts)}
+	broken := errors.New("the database is on fire")
+	if _, err := c.Get(t.Context(), "k", func(context.Context) ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	want(t, c, func(context.Context) ([]byte, error) {
+		if err := admin.Save(t.Context()).Err(); err != nil { // with the failure, and the lock
+			t.Error(err)
+		}
+		return []byte("forgotten"), nil
+	}, "forgotten")
+	server.Restart()
+	var calls atomic.Int32
+	var wg sync.WaitGroup
+	for range 20 {
+		for _, c := range all {
+			wg.Go(func() { want(t, c, loader(&calls, 0), "value 1") })
+		}
+	}
+	wg.Wait()
+	if n := calls.Load(); n != 1 {
+		t.Errorf("%d loads", n)
+	}
+	free(t, c, admin)
+}

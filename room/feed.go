@@ -33,16 +33,6 @@ func newFeed(id string) *feed {
 	return &feed{id: id, watches: make(map[*watch]struct{})}
 }
 
-// failed reports whether the feed could not be subscribed.
-func (f *feed) failed() bool {
-	select {
-	case <-f.sub.Ready():
-		return f.sub.Err() != nil
-	default:
-		return false
-	}
-}
-
 // receive takes an event from Redis and reports whether something is missing
 // before it, so that a snapshot has to be read.
 func (f *feed) receive(e *Event) (gap bool) {

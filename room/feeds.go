@@ -61,29 +61,22 @@ func (fs *feeds) watch(ctx context.Context, id string, fn func(*Event)) (stop fu
 		return nil, err
 	}
 	stop = sync.OnceFunc(func() { fs.leave(f, w) })
-	select {
-	case <-f.sub.Ready():
-		err = f.sub.Err()
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	case <-fs.life.Done():
-		err = ErrClosed
-	}
-	if err == nil {
+	if err = f.sub.Wait(ctx); err == nil {
 		return stop, nil
 	}
 	stop()
 	switch {
 	case fs.life.Err() != nil:
 		err = ErrClosed
-	case f.failed():
+	case ctx.Err() == nil:
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return nil, fmt.Errorf("watch room %s: %w", id, err)
 }
 
 // follow is watch for somebody who does not mind what is missing before the
-// subscription stands. After the feeds are closed it does nothing.
+// subscription stands, and whom a snapshot brings up to date if that takes more than
+// one attempt. After the feeds are closed it does nothing.
 func (fs *feeds) follow(id string, fn func(*Event)) (stop func()) {
 	w := &watch{fn: fn}
 	f, err := fs.open(id, w)
@@ -105,7 +98,7 @@ func (fs *feeds) open(id string, w *watch) (*feed, error) {
 		fs.wg.Go(fs.sync)
 	}
 	f := fs.rooms[id]
-	if f == nil || f.failed() {
+	if f == nil {
 		f = newFeed(id)
 		f.sub = fs.hub.Subscribe(fs.store.keysOf(id).events, pubsub.Handler{
 			Message:     func(payload string) { fs.message(f, payload) },

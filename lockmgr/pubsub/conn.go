@@ -2,7 +2,6 @@ package pubsub
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -13,19 +12,22 @@ import (
 //
 // That a subscription stands is known by a PING sent behind it on the same
 // connection: the confirmation of a SUBSCRIBE could be that of an earlier one to
-// the same channel. Commands are sent by a goroutine of their own, so that no
-// mutex is held while one is written.
+// the same channel. Subscriptions that are made together share a command and a PING;
+// if one of them is refused the server does not say which, and each is sent again by
+// itself. Commands are sent by a goroutine of their own, so that no mutex is held
+// while one is written.
 type conn struct {
 	hub     *Hub
 	address string
 	server  redis.UniversalClient
 	write   chan struct{}   // says that outbox or pings has changed
 	told    []*Subscription // of listen: those whom the last message was for
+	refusal error           // of listen: of a command since the last answer to a ping
 
 	// guarded by hub.mu
 	channels map[string][]*Subscription
 	outbox   []command
-	pings    uint64          // the ping that follows all of outbox
+	pings    uint64          // the last one that was asked for
 	unsure   []*Subscription // those whose ping has not been answered, in order
 	leaving  map[string]int  // by channel: how many SUNSUBSCRIBEs of ours are to be confirmed
 }
@@ -34,6 +36,8 @@ type conn struct {
 type command struct {
 	channel string
 	off     bool
+	alone   bool   // it is sent by itself
+	ping    uint64 // is sent behind it, or behind a later one that is sent with it
 }
 
 func newConn(h *Hub, address string, server redis.UniversalClient) *conn {
@@ -43,38 +47,6 @@ func newConn(h *Hub, address string, server redis.UniversalClient) *conn {
 	}
 }
 
-func (c *conn) addLocked(s *Subscription) {
-	s.conn = c
-	others := c.channels[s.channel]
-	c.channels[s.channel] = append(others, s)
-	if len(others) == 0 {
-		c.outbox = append(c.outbox, command{channel: s.channel})
-	}
-	s.barrier = c.pingLocked()
-	c.unsure = append(c.unsure, s)
-}
-
-func (c *conn) removeLocked(s *Subscription) {
-	left := slices.DeleteFunc(c.channels[s.channel], func(other *Subscription) bool { return other == s })
-	if len(left) > 0 {
-		c.channels[s.channel] = left
-		return
-	}
-	delete(c.channels, s.channel)
-	c.outbox = append(c.outbox, command{channel: s.channel, off: true})
-	if c.hub.sharded() {
-		c.leaving[s.channel]++
-	}
-	c.pingLocked()
-}
-
-// pingLocked has a ping sent behind all commands, and returns its number.
-func (c *conn) pingLocked() uint64 {
-	c.pings++
-	signal(c.write)
-	return c.pings
-}
-
 // run uses the connection until it is lost, and then lets its subscriptions look
 // for another.
 func (c *conn) run() {
@@ -82,71 +54,119 @@ func (c *conn) run() {
 	ps := c.server.Subscribe(h.life)
 	err := ps.Ping(h.life) // dials
 	if err == nil {
-		ctx, cancel := context.WithCancel(h.life)
-		var writer sync.WaitGroup
-		writer.Go(func() { c.send(ctx, ps) })
-		err = c.listen(ctx, ps)
-		cancel()
-		_ = ps.Close()
-		writer.Wait()
+		err = c.use(ps)
 	}
 	_ = ps.Close()
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	delete(h.conns, c.address)
 	var subs []*Subscription
 	for _, list := range c.channels {
 		subs = append(subs, list...)
 	}
-	if h.life.Err() != nil {
-		err = ErrClosed
-	} else {
-		h.lost(err)
-	}
-	h.retryLocked(subs, err)
+	h.mu.Unlock()
+	h.failed(subs, err)
 }
 
-// send is the connection's writer. If it fails, the reader notices.
-func (c *conn) send(ctx context.Context, ps *redis.PubSub) {
+// use writes and reads until one of them fails.
+func (c *conn) use(ps *redis.PubSub) error {
+	ctx, cancel := context.WithCancel(c.hub.life)
+	var unsent error
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		if unsent = c.send(ctx, ps); unsent != nil {
+			_ = ps.Close() // go-redis has connected again, and nobody would notice
+		}
+	})
+	err := c.listen(ctx, ps)
+	cancel()
+	_ = ps.Close()
+	writer.Wait()
+	if unsent != nil {
+		return unsent
+	}
+	return err
+}
+
+// send is the connection's writer. It returns nil if ctx ends.
+func (c *conn) send(ctx context.Context, ps *redis.PubSub) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-c.write:
 		}
 		c.hub.mu.Lock()
-		commands, ping := c.outbox, c.pings
+		commands, last := c.outbox, c.pings
 		c.outbox = nil
 		c.hub.mu.Unlock()
-		for len(commands) > 0 {
-			off, n := commands[0].off, 0
-			var channels []string
-			for ; n < len(commands) && commands[n].off == off; n++ {
-				channels = append(channels, commands[n].channel)
-			}
-			commands = commands[n:]
-			c.subscribe(ctx, ps, off, channels)
+		err := c.flush(ctx, ps, commands, last)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
 		}
-		_ = ps.Ping(ctx, strconv.FormatUint(ping, 10))
 	}
 }
 
-func (c *conn) subscribe(ctx context.Context, ps *redis.PubSub, off bool, channels []string) {
-	if !c.hub.sharded() {
-		if off {
-			_ = ps.Unsubscribe(ctx, channels...)
-		} else {
-			_ = ps.Subscribe(ctx, channels...)
+// flush sends commands, with a ping behind each, and the last ping if that is
+// another one.
+func (c *conn) flush(ctx context.Context, ps *redis.PubSub, commands []command, last uint64) error {
+	sent := uint64(0)
+	for len(commands) > 0 {
+		n := together(commands)
+		sent = commands[n-1].ping
+		if err := c.subscribe(ctx, ps, commands[:n]); err != nil {
+			return err
 		}
-		return
+		if err := ping(ctx, ps, sent); err != nil {
+			return err
+		}
+		commands = commands[n:]
+	}
+	if sent < last {
+		return ping(ctx, ps, last)
+	}
+	return nil
+}
+
+func ping(ctx context.Context, ps *redis.PubSub, number uint64) error {
+	return ps.Ping(ctx, strconv.FormatUint(number, 10))
+}
+
+// together returns how many of the next commands may be sent as one.
+func together(commands []command) int {
+	n := 1
+	for n < len(commands) && commands[n].off == commands[0].off && !commands[n].alone && !commands[0].alone {
+		n++
+	}
+	return n
+}
+
+// subscribe sends commands of one kind.
+func (c *conn) subscribe(ctx context.Context, ps *redis.PubSub, commands []command) error {
+	send := ps.Subscribe
+	switch off, sharded := commands[0].off, c.hub.sharded(); {
+	case off && sharded:
+		send = ps.SUnsubscribe
+	case sharded:
+		send = ps.SSubscribe
+	case off:
+		send = ps.Unsubscribe
+	}
+	var channels []string
+	for _, command := range commands {
+		channels = append(channels, command.channel)
+	}
+	if !c.hub.sharded() {
+		return send(ctx, channels...)
 	}
 	for _, channel := range channels { // of one slot at a time
-		if off {
-			_ = ps.SUnsubscribe(ctx, channel)
-		} else {
-			_ = ps.SSubscribe(ctx, channel)
+		if err := send(ctx, channel); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // listen passes on what comes until the connection fails.
@@ -164,11 +184,14 @@ func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
 			c.hub.mu.Unlock()
 			continue
 		}
-		if _, moved := redis.IsMovedError(err); moved {
-			c.refused(err)
+		switch {
+		case err == nil:
+		case c.isRefusal(err):
+			c.refusal = err
 			continue
-		}
-		if err != nil {
+		case isTimeout(err) && c.refusal != nil: // that may have been of the ping
+			return c.refusal
+		default:
 			return err
 		}
 		silent = false
@@ -187,74 +210,13 @@ func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
 	}
 }
 
-// standing returns the subscriptions of a channel that stand; messages for
-// others belong to an earlier subscription. The slice is good until the next call.
-func (c *conn) standing(channel string) []*Subscription {
-	c.hub.mu.Lock()
-	defer c.hub.mu.Unlock()
-	c.told = slices.DeleteFunc(append(c.told[:0], c.channels[channel]...), func(s *Subscription) bool { return s.barrier != 0 })
-	return c.told
-}
-
-// dropped looks for another server for a channel that this one has unsubscribed by
-// itself, as it does when the channel's slot leaves it.
-func (c *conn) dropped(channel string) {
-	c.hub.mu.Lock()
-	defer c.hub.mu.Unlock()
-	if n := c.leaving[channel]; n > 1 {
-		c.leaving[channel] = n - 1
-		return
-	} else if n == 1 {
-		delete(c.leaving, channel)
-		return
+// isRefusal reports whether err is a server's answer to one command, and not the end
+// of the connection.
+func (c *conn) isRefusal(err error) bool {
+	if to, moved := redis.IsMovedError(err); moved {
+		return to != c.address // of its own address go-redis thinks that it has changed
 	}
-	subs := c.channels[channel]
-	delete(c.channels, channel)
-	c.unsure = slices.DeleteFunc(c.unsure, func(s *Subscription) bool { return slices.Contains(subs, s) })
-	c.hub.moveLocked(subs, errMoved)
-}
-
-// refused looks for other servers for all channels that do not stand yet: the slot
-// of one of them is not here, and the server does not say which.
-func (c *conn) refused(err error) {
-	c.hub.mu.Lock()
-	defer c.hub.mu.Unlock()
-	clear(c.leaving) // one of these may be what was refused, and not be confirmed
-	subs := slices.DeleteFunc(c.unsure, func(s *Subscription) bool { return s.closed })
-	c.unsure = nil
-	for _, s := range subs {
-		c.removeLocked(s)
-	}
-	c.hub.moveLocked(subs, err)
-}
-
-// pong says of the subscriptions sent before that ping that they stand.
-func (c *conn) pong(payload string) {
-	answered, err := strconv.ParseUint(payload, 10, 64)
-	if err != nil {
-		return
-	}
-	var again []*Subscription
-	c.hub.mu.Lock()
-	n := 0
-	for ; n < len(c.unsure) && c.unsure[n].barrier <= answered; n++ {
-		s := c.unsure[n]
-		s.barrier = 0
-		switch {
-		case s.closed:
-		case s.stoodLocked():
-			again = append(again, s)
-		default:
-			close(s.ready)
-		}
-	}
-	c.unsure = slices.Delete(c.unsure, 0, n)
-	c.hub.mu.Unlock()
-	for _, s := range again {
-		if s.handler.Interrupted != nil {
-			s.handler.Interrupted()
-		}
-	}
+	return redis.IsPermissionError(err) || redis.IsClusterDownError(err)
 }
 
 func isTimeout(err error) bool {

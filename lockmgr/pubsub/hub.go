@@ -6,13 +6,21 @@
 // Start with [New] and [Hub.Subscribe]. The hub's goroutines start with the first
 // subscription and end with [Hub.Close].
 //
+// A hub never gives up: a subscription that does not stand, from the start or
+// because its connection was lost, is tried again until it is closed. Whoever wants
+// to hear at once that Redis is away asks with [Subscription.Wait].
+//
 // Redis delivers a message at most once: whatever was published while a
-// connection was down is lost. [Handler.Interrupted] says so.
+// subscription did not stand is lost. [Handler.Interrupted] says so.
+//
+// A channel that the user may not subscribe to (NOPERM) disturbs no other: it is
+// tried by itself, with pauses that grow to some seconds. The user needs PING too.
 package pubsub
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,13 +35,17 @@ const (
 	// redial is the pause before a lost connection is made anew.
 	redial = 100 * time.Millisecond
 
-	// maxMoves is how often a new subscription is sent from one server of a Redis
-	// Cluster to another before it fails.
+	// maxRedial is the longest pause between two attempts at a channel that the
+	// user may not subscribe to.
+	maxRedial = 5 * time.Second
+
+	// maxMoves is how often a subscription is sent from one server of a Redis
+	// Cluster to another before that counts as a failure.
 	maxMoves = 20
 )
 
-// ErrClosed says that the hub was closed.
-var ErrClosed = errors.New("pubsub: hub is closed")
+// ErrClosed says that the subscription or its hub was closed.
+var ErrClosed = errors.New("pubsub: closed")
 
 var errMoved = errors.New("pubsub: the channel has moved to another server")
 
@@ -44,8 +56,10 @@ type Handler struct {
 	// Message takes what was published.
 	Message func(payload string)
 
-	// Interrupted, if not nil, says that the subscription stands again after a
-	// break in which messages may have been missed.
+	// Interrupted, if not nil, says that the subscription stands after a time in
+	// which messages may have been missed: after a break, and after an attempt
+	// that failed, also if it has never stood before. It comes before the first
+	// message. Where the first attempt succeeds there is nothing to say.
 	Interrupted func()
 }
 
@@ -66,7 +80,8 @@ type Hub struct {
 }
 
 // New returns a Hub on client. It connects with the first subscription. lost, if
-// not nil, is told each time a connection is lost or cannot be made.
+// not nil, is told each time a connection is lost or cannot be made, and when Redis
+// begins to refuse a channel.
 func New(client redis.UniversalClient, lost func(error)) *Hub {
 	if lost == nil {
 		lost = func(error) {}
@@ -76,14 +91,13 @@ func New(client redis.UniversalClient, lost func(error)) *Hub {
 	return h
 }
 
-// Subscribe subscribes to a channel and returns at once; [Subscription.Ready]
-// says when it stands.
+// Subscribe subscribes to a channel and returns at once. The hub tries until the
+// subscription stands, and again whenever it does not any more.
 func (h *Hub) Subscribe(channel string, handler Handler) *Subscription {
-	s := &Subscription{hub: h, channel: channel, handler: handler, ready: make(chan struct{})}
+	s := &Subscription{hub: h, channel: channel, handler: handler, attempt: newAttempt()}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.life.Err() != nil {
-		s.failLocked(ErrClosed)
 		return s
 	}
 	if !h.started {
@@ -95,17 +109,13 @@ func (h *Hub) Subscribe(channel string, handler Handler) *Subscription {
 	return s
 }
 
-// Close ends all subscriptions and waits for the hub's goroutines.
+// Close ends all subscriptions and waits for the hub's goroutines: at most for as
+// long as the client's timeouts, if one of them is just connecting.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.end()
 	h.mu.Unlock()
 	h.wg.Wait()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, s := range h.waiting {
-		s.failLocked(ErrClosed)
-	}
 }
 
 // route gives subscriptions their connections.
@@ -120,26 +130,24 @@ func (h *Hub) route() {
 		waiting := h.waiting
 		h.waiting = nil
 		h.mu.Unlock()
-		for _, s := range waiting {
-			h.assign(s)
+		for i, s := range waiting {
+			if err := h.assign(s); err != nil { // the others would wait for the same
+				h.failed(waiting[i:], err)
+				break
+			}
 		}
 	}
 }
 
-func (h *Hub) assign(s *Subscription) {
+func (h *Hub) assign(s *Subscription) error {
 	address, server, err := h.serverOf(s.channel)
+	if err != nil {
+		return err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case s.closed:
-		return
-	case h.life.Err() != nil:
-		s.failLocked(ErrClosed)
-		return
-	case err != nil:
-		h.lost(err)
-		h.retryLocked([]*Subscription{s}, err)
-		return
+	if s.closed || h.life.Err() != nil {
+		return nil
 	}
 	c := h.conns[address]
 	if c == nil {
@@ -148,6 +156,7 @@ func (h *Hub) assign(s *Subscription) {
 		h.wg.Go(c.run)
 	}
 	c.addLocked(s)
+	return nil
 }
 
 // serverOf returns where a channel lives: its shard's master on Redis Cluster.
@@ -168,115 +177,53 @@ func (h *Hub) sharded() bool {
 	return ok
 }
 
-// retryLocked looks for new connections for subscriptions that lost theirs.
-// Those that nobody could rely on yet fail instead, so that their subscribers
-// hear at once that Redis is away.
-func (h *Hub) retryLocked(subs []*Subscription, err error) {
-	var again []*Subscription
-	for _, s := range subs {
-		s.conn = nil
-		switch {
-		case s.closed:
-		case !s.stoodLocked():
-			s.failLocked(err)
-		default:
-			again = append(again, s)
-		}
-	}
-	h.againLocked(again)
-}
-
-// moveLocked looks for the servers of subscriptions whose slots are not where they
-// were thought to be.
-func (h *Hub) moveLocked(subs []*Subscription, err error) {
-	var again []*Subscription
-	for _, s := range subs {
-		s.conn = nil
-		if s.moves++; s.moves > maxMoves && !s.stoodLocked() {
-			s.failLocked(err)
-			continue
-		}
-		again = append(again, s)
-	}
-	h.againLocked(again)
-}
-
-// againLocked gives subscriptions new connections, after a pause.
-func (h *Hub) againLocked(again []*Subscription) {
+// failed tells everybody that subscriptions have no connection, and tries again.
+func (h *Hub) failed(subs []*Subscription, err error) {
 	if h.life.Err() != nil {
-		for _, s := range again {
-			s.failLocked(ErrClosed)
-		}
 		return
 	}
-	if len(again) == 0 {
+	h.lost(err)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range subs {
+		s.failLocked(err)
+	}
+	h.retryLocked(subs, redial)
+}
+
+// refusedLocked tries a subscription again that its server has refused, or ended,
+// and reports whether that is news. That another server has its slot is no failure,
+// unless it goes on for long.
+func (h *Hub) refusedLocked(s *Subscription, err error) (news bool) {
+	s.refusals++
+	after := redial
+	if redis.IsPermissionError(err) {
+		news = s.refusals == 1
+		after = min(redial<<min(s.refusals, 10), maxRedial)
+		s.failLocked(err)
+	} else if s.stoodLocked() || s.refusals%maxMoves == 0 {
+		s.failLocked(err)
+	}
+	h.retryLocked([]*Subscription{s}, after)
+	return news
+}
+
+// retryLocked gives subscriptions new connections, after a pause.
+func (h *Hub) retryLocked(subs []*Subscription, after time.Duration) {
+	subs = slices.DeleteFunc(subs, func(s *Subscription) bool { s.conn = nil; return s.closed })
+	if len(subs) == 0 || h.life.Err() != nil {
 		return
 	}
 	h.wg.Go(func() {
 		if cluster, ok := h.client.(*redis.ClusterClient); ok {
 			cluster.ReloadState(h.life) // which goes on meanwhile
 		}
-		pause(h.life, redial)
+		pause(h.life, after)
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.waiting = append(h.waiting, again...)
+		h.waiting = append(h.waiting, subs...)
 		signal(h.wake)
 	})
-}
-
-// Subscription is one subscriber of one channel. Two of the same channel are
-// independent of each other.
-type Subscription struct {
-	hub     *Hub
-	channel string
-	handler Handler
-	ready   chan struct{} // closed when it stands for the first time, or err is set
-	err     error         // written before ready is closed
-
-	conn    *conn  // guarded by hub.mu: nil while it has none
-	barrier uint64 // guarded by hub.mu: the ping that follows its SUBSCRIBE, 0 when it stands
-	moves   int    // guarded by hub.mu: how often its server was not the one
-	closed  bool   // guarded by hub.mu
-}
-
-// Ready is closed when the subscription stands: whatever is published from then
-// on arrives. It is closed as well when that failed; see Err.
-func (s *Subscription) Ready() <-chan struct{} { return s.ready }
-
-// Err returns, once Ready is closed, why the subscription does not stand, or nil.
-func (s *Subscription) Err() error { return s.err }
-
-// Close ends the subscription. Its handler is not called after Close has
-// returned, unless a call is running.
-func (s *Subscription) Close() {
-	h := s.hub
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if s.closed {
-		return
-	}
-	s.closed = true
-	if s.conn != nil {
-		s.conn.removeLocked(s)
-	}
-}
-
-// stoodLocked reports whether the subscription has ever stood.
-func (s *Subscription) stoodLocked() bool {
-	select {
-	case <-s.ready:
-		return true
-	default:
-		return false
-	}
-}
-
-func (s *Subscription) failLocked(err error) {
-	s.closed = true
-	if !s.stoodLocked() {
-		s.err = err
-		close(s.ready)
-	}
 }
 
 func signal(ch chan struct{}) {

@@ -1,9 +1,11 @@
 package pubsub
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
@@ -13,6 +15,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// patience is how long a test waits for what ought to come.
+const patience = 12 * time.Second
+
 // ear is a subscriber that keeps what it hears.
 type ear struct {
 	*Subscription
@@ -20,18 +25,35 @@ type ear struct {
 	breaks chan struct{}
 }
 
-func listen(t *testing.T, h *Hub, channel string) *ear {
-	t.Helper()
+func subscribe(h *Hub, channel string) *ear {
 	e := &ear{heard: make(chan string, 1000), breaks: make(chan struct{}, 10)}
 	e.Subscription = h.Subscribe(channel, Handler{
 		Message:     func(payload string) { e.heard <- payload },
 		Interrupted: func() { e.breaks <- struct{}{} },
 	})
-	<-e.Ready()
-	if err := e.Err(); err != nil {
-		t.Fatal(err)
+	return e
+}
+
+// listen subscribes, and returns when the subscription stands.
+func listen(t *testing.T, h *Hub, channel string) *ear {
+	t.Helper()
+	e := subscribe(h, channel)
+	if err := e.outcome(t); err != nil {
+		t.Fatalf("subscribe to %q: %v", channel, err)
 	}
 	return e
+}
+
+// outcome returns what Wait does.
+func (e *ear) outcome(t *testing.T) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := e.Wait(ctx)
+	if ctx.Err() != nil {
+		t.Fatalf("waited %v for %q to stand, or to fail", patience, e.channel)
+	}
+	return err
 }
 
 func newHub(t *testing.T, client redis.UniversalClient) *Hub {
@@ -42,8 +64,23 @@ func newHub(t *testing.T, client redis.UniversalClient) *Hub {
 
 func (e *ear) expect(t *testing.T, want string) {
 	t.Helper()
-	if got := <-e.heard; got != want {
-		t.Fatalf("heard %q, want %q", got, want)
+	select {
+	case got := <-e.heard:
+		if got != want {
+			t.Fatalf("heard %q, want %q", got, want)
+		}
+	case <-time.After(patience):
+		t.Fatalf("waited %v to hear %q", patience, want)
+	}
+}
+
+// broken expects that a break is told.
+func (e *ear) broken(t *testing.T) {
+	t.Helper()
+	select {
+	case <-e.breaks:
+	case <-time.After(patience):
+		t.Fatalf("waited %v for %q to stand again", patience, e.channel)
 	}
 }
 
@@ -101,13 +138,13 @@ func TestABreakIsTold(t *testing.T) {
 	a, b := listen(t, h, "a"), listen(t, h, "b")
 	for range 3 {
 		client.ClientKillByFilter(t.Context(), "TYPE", "pubsub")
-		<-a.breaks
-		<-b.breaks
+		a.broken(t)
+		b.broken(t)
 		client.Publish(t.Context(), "a", "to a")
 		a.expect(t, "to a")
 	}
 	server.Restart()
-	<-a.breaks
+	a.broken(t)
 	client.Publish(t.Context(), "a", "after the restart")
 	a.expect(t, "after the restart")
 }
@@ -120,7 +157,7 @@ func TestASilentConnection(t *testing.T) {
 	t.Cleanup(h.Close)
 	e := listen(t, h, "c")
 	proxy.Pause()
-	<-e.breaks
+	e.broken(t)
 	server.Client().Publish(t.Context(), "c", "m")
 	e.expect(t, "m")
 }
@@ -129,16 +166,17 @@ func TestWithoutRedis(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client()
 	server.Kill()
-	told := make(chan error, 100)
+	told := make(chan error, 1000)
 	h := New(client, func(err error) { told <- err })
 	defer h.Close()
-	s := h.Subscribe("c", Handler{})
-	<-s.Ready()
-	if s.Err() == nil || <-told == nil {
-		t.Errorf("nobody was told: %v", s.Err())
+	e := subscribe(h, "c")
+	if err := e.outcome(t); err == nil || <-told == nil {
+		t.Errorf("nobody was told: %v", err)
 	}
 	server.Restart()
-	listen(t, h, "c")
+	e.broken(t)
+	client.Publish(t.Context(), "c", "m")
+	e.expect(t, "m")
 }
 
 func TestClose(t *testing.T) {
@@ -149,10 +187,10 @@ func TestClose(t *testing.T) {
 	h.Close()
 	e.Close()
 	s := h.Subscribe("c", Handler{})
-	<-s.Ready()
-	if !errors.Is(s.Err(), ErrClosed) {
-		t.Errorf("subscribed to a closed hub: %v", s.Err())
+	if err := s.Wait(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("subscribed to a closed hub: %v", err)
 	}
+	s.Close()
 }
 
 func TestCluster(t *testing.T) {
@@ -178,7 +216,7 @@ func TestCluster(t *testing.T) {
 		moving, staying := listen(t, h, "{moving}"), listen(t, h, neighbour("{moving}"))
 		for range 3 {
 			cluster.Move("{moving}")
-			<-moving.breaks
+			moving.broken(t)
 			publish("{moving}", "there")
 			moving.expect(t, "there")
 			publish(staying.channel, "here")

@@ -1,0 +1,263 @@
+package pubsub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+)
+
+// Redis is away when the first subscription is made. Who asks hears of it, and the
+// subscription comes to life by itself: what was missed before is said.
+func TestTheFirstAttemptsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, client := startFake(t)
+		f.set(true, nil)
+		lost := 0
+		h := New(client, func(error) { lost++ })
+		defer h.Close()
+		e := subscribe(h, "c")
+		start := time.Now()
+		for range 3 {
+			if err := e.outcome(t); err == nil || !strings.Contains(err.Error(), "nobody listens") {
+				t.Fatalf("waited for a server that is down: %v", err)
+			}
+		}
+		if took := time.Since(start); took > 3*redial {
+			t.Errorf("heard of it after %v", took)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if want := int(time.Minute / redial); f.dials > want+10 || lost != f.dials {
+			t.Errorf("%d dials in a minute, told of %d", f.dials, lost)
+		}
+		f.set(false, nil)
+		if err := e.outcome(t); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(e.breaks) != 1 {
+			t.Errorf("told of %d breaks", len(e.breaks))
+		}
+		second := subscribe(h, "d")
+		if err := second.outcome(t); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(second.breaks) != 0 || len(e.breaks) != 1 {
+			t.Error("told of a break where there was none")
+		}
+		if f.dials > int(time.Minute/redial)+10 {
+			t.Errorf("%d dials", f.dials)
+		}
+	})
+}
+
+// A channel that the user may not subscribe to does no harm to the others, and
+// little to Redis.
+func TestARefusedChannel(t *testing.T) {
+	refuse := func(args []string) (string, bool) {
+		return "-NOPERM this user has no permissions to access one of the channels used as arguments\r\n",
+			args[0] == "subscribe" && slices.Contains(args, "secret")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f, client := startFake(t)
+		f.set(false, refuse)
+		var told []error
+		h := New(client, func(err error) { told = append(told, err) })
+		defer h.Close()
+		before := listen(t, h, "before")
+		secret := subscribe(h, "secret")
+		var others []*ear
+		for i := range 50 {
+			others = append(others, subscribe(h, fmt.Sprint("c", i)))
+		}
+		for range 3 {
+			if err := secret.outcome(t); !redis.IsPermissionError(err) || !strings.Contains(err.Error(), "secret") {
+				t.Errorf("refused: %v", err)
+			}
+		}
+		for _, e := range others {
+			if err := e.outcome(t); err != nil {
+				t.Error(err)
+			}
+		}
+		requests := f.requests
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := f.requests - requests; n > 80 { // attempts, with a ping each, and pings when it is silent
+			t.Errorf("%d requests in a minute", n)
+		}
+		if len(told) != 1 || f.dials != 1 {
+			t.Errorf("told %v, %d dials", told, f.dials)
+		}
+		f.set(false, nil)
+		if err := secret.outcome(t); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if len(secret.breaks) != 1 {
+			t.Errorf("told of %d breaks", len(secret.breaks))
+		}
+		for _, e := range append(others, before) {
+			if len(e.breaks) > 0 {
+				t.Errorf("%s was interrupted", e.channel)
+			}
+		}
+		f.set(false, refuse)
+		again := subscribe(h, "secret") // beside one that stands
+		if err := again.outcome(t); !redis.IsPermissionError(err) || secret.outcome(t) != nil {
+			t.Errorf("a second one was refused: %v", err)
+		}
+		again.Close()
+		if err := again.outcome(t); !errors.Is(err, ErrClosed) {
+			t.Errorf("closed while it is refused: %v", err)
+		}
+	})
+}
+
+// The server accepts connections and goes silent, sooner or later.
+func TestAServerThatDoesNotAnswer(t *testing.T) {
+	for name, mute := range map[string]func([]string) (string, bool){
+		"never":           func([]string) (string, bool) { return "", true },
+		"not a subscribe": func(args []string) (string, bool) { return "", args[0] == "subscribe" || args[0] == "ping" },
+		"not a ping":      func(args []string) (string, bool) { return "", args[0] == "ping" },
+		"it may not ping": func(args []string) (string, bool) { return "-NOPERM no ping\r\n", args[0] == "ping" },
+		"it is loading":   func(args []string) (string, bool) { return "-LOADING\r\n", args[0] == "ping" },
+		"too many":        func([]string) (string, bool) { return "-ERR max number of clients reached\r\n", true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, client := startFake(t)
+				f.set(false, mute)
+				h := New(client, nil)
+				defer h.Close()
+				e := subscribe(h, "c")
+				if err := e.outcome(t); err == nil {
+					t.Error("it stands on a server that does not answer")
+				}
+				time.Sleep(time.Minute)
+				f.mu.Lock()
+				if f.dials > 2*int(time.Minute/redial) {
+					t.Errorf("%d dials in a minute", f.dials)
+				}
+				f.answer = nil
+				f.mu.Unlock()
+				e.broken(t)
+				if err := e.outcome(t); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// What Wait returns when it is not about Redis.
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, client := startFake(t)
+		f.set(false, func([]string) (string, bool) { return "", true })
+		h := New(client, nil)
+		defer h.Close()
+		reason := errors.New("the player closed the window")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, reason)
+		defer cancel()
+		closed, open := subscribe(h, "c"), subscribe(h, "d")
+		if err := open.Wait(ctx); err != reason {
+			t.Errorf("cancelled: %v", err)
+		}
+		time.AfterFunc(time.Millisecond, closed.Close)
+		if err := closed.outcome(t); !errors.Is(err, ErrClosed) {
+			t.Errorf("closed: %v", err)
+		}
+		time.AfterFunc(time.Millisecond, h.Close)
+		if err := open.outcome(t); !errors.Is(err, ErrClosed) {
+			t.Errorf("the hub was closed: %v", err)
+		}
+	})
+}
+
+// The same with a server: a user with rights to some channels, and none left for
+// one more client.
+func TestRedisRefuses(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	do := func(args ...any) {
+		t.Helper()
+		if err := admin.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do("ACL", "SETUSER", "half", "on", "nopass", "+@all", "resetchannels", "&ours*")
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "half", Password: "-"})
+	t.Cleanup(func() { _ = client.Close() })
+	h := newHub(t, client)
+	first, theirs, second := subscribe(h, "ours 1"), subscribe(h, "theirs"), subscribe(h, "ours 2")
+	if err := theirs.outcome(t); !redis.IsPermissionError(err) {
+		t.Errorf("without the right: %v", err)
+	}
+	for _, e := range []*ear{first, second} {
+		if err := e.outcome(t); err != nil {
+			t.Error(err)
+		}
+		do("PUBLISH", e.channel, "m")
+		e.expect(t, "m")
+	}
+	do("ACL", "SETUSER", "half", "&theirs")
+	theirs.broken(t)
+	do("PUBLISH", "theirs", "m")
+	theirs.expect(t, "m")
+	if len(first.breaks)+len(second.breaks) > 0 {
+		t.Error("the others were interrupted")
+	}
+	h.Close()
+
+	do("CONFIG", "SET", "maxclients", 1)
+	h = newHub(t, server.Client())
+	late := subscribe(h, "c")
+	if err := late.outcome(t); err == nil {
+		t.Error("one client too many")
+	}
+	do("CONFIG", "SET", "maxclients", 100)
+	late.broken(t)
+	do("PUBLISH", "c", "m")
+	late.expect(t, "m")
+}
+
+// The connection is lost while a handler runs, and it is the writer who notices. No
+// break goes unnoticed for that.
+func TestTheWriterNoticesABreak(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	h := newHub(t, server.Client())
+	entered, leave := make(chan struct{}), make(chan struct{})
+	breaks := make(chan struct{}, 10)
+	busy := &ear{Subscription: h.Subscribe("busy", Handler{
+		Message:     func(string) { close(entered); <-leave },
+		Interrupted: func() { breaks <- struct{}{} },
+	}), breaks: breaks}
+	if err := busy.outcome(t); err != nil {
+		t.Fatal(err)
+	}
+	admin.Publish(t.Context(), "busy", "m")
+	<-entered
+	admin.ClientKillByFilter(t.Context(), "TYPE", "pubsub")
+	end := time.Now().Add(patience)
+	for admin.PubSubNumSub(t.Context(), "busy").Val()["busy"] != 0 && time.Now().Before(end) {
+	}
+	connections := func() string { return admin.InfoMap(t.Context(), "stats").Item("Stats", "total_connections_received") }
+	// Writes fail from the second on; go-redis then connects again by itself.
+	for before := connections(); connections() == before && time.Now().Before(end); {
+		subscribe(h, "another").Close()
+	}
+	close(leave)
+	busy.broken(t)
+}

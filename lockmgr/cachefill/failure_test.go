@@ -104,12 +104,12 @@ func TestRefreshThatRedisRefuses(t *testing.T) {
 	full := errors.New("OOM command not allowed")
 	synctest.Test(t, func(t *testing.T) {
 		_, client := redistest.Mini(t)
-		told := 0
+		var told atomic.Int32
 		c := newNode(t, client, Options{Fresh: time.Minute, Stale: time.Hour, Failed: func(_ string, err error) {
 			if !errors.Is(err, full) {
 				t.Errorf("told %v", err)
 			}
-			told++
+			told.Add(1)
 		}})
 		want(t, c, loader(new(atomic.Int32), 0), "value 1")
 		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
@@ -123,8 +123,8 @@ func TestRefreshThatRedisRefuses(t *testing.T) {
 			want(t, c, mustNotLoad, "value 1")
 			time.Sleep(10 * time.Millisecond)
 		}
-		if told < 9 || told > 11 {
-			t.Errorf("%d attempts in 10s, with a backoff of %v", told, DefaultBackoff)
+		if n := told.Load(); n < 9 || n > 11 {
+			t.Errorf("%d attempts in 10s, with a backoff of %v", n, DefaultBackoff)
 		}
 	})
 }

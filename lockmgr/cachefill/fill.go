@@ -72,12 +72,11 @@ func (c *Cache) loadUnder(ctx context.Context, lock *lockmgr.Lock, e entry, load
 	case seen.failedAfter(found):
 		return nil, seen.loadFailed()
 	}
-	value, err := c.call(ctx, lock, load)
-	over := time.Now()
+	value, failure := c.call(ctx, lock, load)
 	cleanup, cancel := context.WithTimeout(after, c.opts.LockTTL)
 	defer cancel()
-	if err != nil {
-		return c.failed(cleanup, lock, e, &loadFailure{err, over})
+	if failure != nil {
+		return c.failed(cleanup, lock, e, failure)
 	}
 	stored, err := c.store(cleanup, e, lock, value)
 	switch {
@@ -121,7 +120,7 @@ func (s sight) loadFailed() error {
 
 // call calls load, in a goroutine of its own: one that panics does no harm, and one
 // that does not heed its context is left behind.
-func (c *Cache) call(ctx context.Context, lock *lockmgr.Lock, load Loader) ([]byte, error) {
+func (c *Cache) call(ctx context.Context, lock *lockmgr.Lock, load Loader) ([]byte, *loadFailure) {
 	held, cancel := lock.Context(ctx)
 	defer cancel()
 	limited, stop := context.WithTimeoutCause(held, c.opts.Load,
@@ -130,6 +129,7 @@ func (c *Cache) call(ctx context.Context, lock *lockmgr.Lock, load Loader) ([]by
 	type result struct {
 		value []byte
 		err   error
+		at    time.Time
 	}
 	done := make(chan result, 1)
 	c.wg.Go(func() { // counted, too: its caller is, so the count is not zero
@@ -139,6 +139,7 @@ func (c *Cache) call(ctx context.Context, lock *lockmgr.Lock, load Loader) ([]by
 			if !returned {
 				r.err = &PanicError{Value: recover(), Stack: debug.Stack()}
 			}
+			r.at = time.Now()
 			done <- r
 		}()
 		r.value, r.err = load(limited)
@@ -146,11 +147,14 @@ func (c *Cache) call(ctx context.Context, lock *lockmgr.Lock, load Loader) ([]by
 	})
 	select {
 	case r := <-done:
-		if r.err != nil && limited.Err() != nil {
-			return nil, fmt.Errorf("%w (%w)", context.Cause(limited), r.err)
+		switch {
+		case r.err == nil:
+			return r.value, nil
+		case limited.Err() != nil:
+			r.err = fmt.Errorf("%w (%w)", context.Cause(limited), r.err)
 		}
-		return r.value, r.err
+		return nil, &loadFailure{r.err, r.at}
 	case <-limited.Done():
-		return nil, context.Cause(limited)
+		return nil, &loadFailure{context.Cause(limited), time.Now()}
 	}
 }

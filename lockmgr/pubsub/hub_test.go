@@ -257,4 +257,31 @@ func TestCluster(t *testing.T) {
 			t.Error("the other channel was interrupted")
 		}
 	})
+
+	t.Run("nobody has the slot for a while", func(t *testing.T) {
+		h := newHub(t, cluster.Client())
+		slot, err := client.ClusterKeySlot(t.Context(), "{orphan}").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner, err := client.MasterForKey(t.Context(), "{orphan}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
+			return node.Do(ctx, "CLUSTER", "DELSLOTS", slot).Err()
+		}); err != nil {
+			t.Fatal(err)
+		}
+		orphan := subscribe(h, "{orphan}")
+		if err := orphan.outcome(t); !redis.IsClusterDownError(err) {
+			t.Errorf("subscribed to a slot that nobody has: %v", err)
+		}
+		if err := owner.Do(t.Context(), "CLUSTER", "ADDSLOTS", slot).Err(); err != nil {
+			t.Fatal(err)
+		}
+		orphan.broken(t)
+		publish("{orphan}", "here")
+		orphan.expect(t, "here")
+	})
 }

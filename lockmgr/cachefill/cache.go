@@ -80,15 +80,14 @@ func (c *Cache) Get(ctx context.Context, key string, load Loader) ([]byte, error
 		return nil, fmt.Errorf("cachefill: load is nil: %w", ErrInvalid)
 	}
 	came := time.Now()
-	for {
-		value, err := c.join(ctx, e, load)
-		switch {
-		case err == nil:
-			return value, nil
-		case !failedBefore(err, came):
-			return nil, fmt.Errorf("cachefill: get %q: %w", key, err)
-		}
+	value, err := c.join(ctx, e, load)
+	if failedBefore(err, came) { // it was a wait that had begun before; the next one has not
+		value, err = c.join(ctx, e, load)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("cachefill: get %q: %w", key, err)
+	}
+	return value, nil
 }
 
 // join shares one wait with all who ask for the same key in this process.

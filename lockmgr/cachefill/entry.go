@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"roomd/lockmgr"
 )
 
@@ -21,8 +19,8 @@ var (
 )
 
 var (
-	lookScript   = redis.NewScript(lockmgr.Lua + lookLua)
-	finishScript = redis.NewScript(lockmgr.Lua + finishLua)
+	lookScript   = lockmgr.NewScript(lookLua)
+	finishScript = lockmgr.NewScript(finishLua)
 )
 
 // maxMessage is how much of an error's text other processes get to see, in bytes.

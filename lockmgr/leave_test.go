@@ -240,3 +240,30 @@ func TestHandOverWithoutChannels(t *testing.T) {
 		t.Error("the waiter did not get the lock")
 	}
 }
+
+// The first SUBSCRIBE is lost: the wake-ups come from when the next one succeeds.
+func TestWakeUpsAfterAFailedSubscribe(t *testing.T) {
+	server := redistest.Start(t)
+	plain := server.Client()
+	proxy := redistest.StartProxy(t, server.Addr())
+	proxy.OnRequest(redistest.Once("SUBSCRIBE", redistest.DropRequest))
+	holder := mustAcquire(t, newManager(t, plain, Options{TTL: time.Minute}), "a")
+	m := newManager(t, proxy.Client(), Options{TTL: time.Minute, Poll: 10 * time.Second})
+	got := make(chan *Lock, 1)
+	go func() { got <- mustAcquire(t, m, "a") }()
+	awaitQueue(t, plain, "a", 1)
+	channel := m.wakeChannel("a")
+	for end := time.Now().Add(5 * time.Second); plain.PubSubNumSub(t.Context(), channel).Val()[channel] == 0; {
+		if time.Now().After(end) {
+			t.Fatal("nobody has subscribed to the wake-ups")
+		}
+	}
+	mustRelease(t, holder)
+	select {
+	case lock := <-got:
+		mustRelease(t, lock)
+	case <-time.After(5 * time.Second):
+		t.Error("no wake-up has come")
+		proxy.Cut()
+	}
+}

@@ -181,11 +181,23 @@ func (m *Manager) listen(l *line) {
 	if l.wakes != nil || m.life.Err() != nil {
 		return
 	}
-	l.wakes = m.hub.Subscribe(m.wakeChannel(l.name), pubsub.Handler{Message: func(payload string) {
-		if wake, ok := parseWakeUp(payload); ok {
-			m.woken(l, wake)
-		}
-	}})
+	l.wakes = m.hub.Subscribe(m.wakeChannel(l.name), pubsub.Handler{
+		Message: func(payload string) {
+			if wake, ok := parseWakeUp(payload); ok {
+				m.woken(l, wake)
+			}
+		},
+		Interrupted: func() { m.askAgain(l) },
+	})
+}
+
+// askAgain has the first waiter of a line ask at once: wake-ups may have been missed.
+func (m *Manager) askAgain(l *line) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(l.waiters) > 0 {
+		l.waiters[0].takeLocked(nil)
+	}
 }
 
 // woken tells a waiter that the lock was kept for its token. It was given after Redis

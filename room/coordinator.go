@@ -25,10 +25,11 @@ type Result struct {
 // Coordinator runs actions on rooms, each under its room's lock. It is safe for
 // concurrent use.
 type Coordinator struct {
-	opts  Options
-	locks *lockmgr.Manager
-	store *store
-	feeds *feeds
+	opts     Options
+	locks    *lockmgr.Manager
+	store    *store
+	feeds    *feeds
+	troubles *troubles
 
 	lease *lease
 
@@ -66,25 +67,25 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	}
 	// Events and wake-ups come on one connection, in the order of commits: when it
 	// is this node's turn, its copy of the room has followed what went before.
-	hub := pubsub.New(client, func(err error) {
-		opts.Log.Warn().Err(err).Msg("events: connection to Redis lost, making a new one")
-	})
+	troubles := newTroubles(opts)
+	hub := pubsub.New(client, func(err error) { troubles.events.Happened(err) })
 	locks, err := lockmgr.New(client, lockmgr.Options{Prefix: lockPrefix, TTL: opts.LockTTL, Poll: opts.LockPoll, Pipelined: true, Hub: hub})
 	if err != nil {
 		return nil, err
 	}
 	_, cluster := client.(*redis.ClusterClient)
 	c := &Coordinator{
-		opts:  opts,
-		locks: locks,
-		store: &store{client: client, cluster: cluster, acks: opts.Replicas, wait: opts.LockTTL / 6, ttl: opts.LockTTL, ttlMS: strconv.FormatInt(opts.LockTTL.Milliseconds(), 10), idleMS: opts.Idle.Milliseconds()},
-		desks: make(map[string]*desk),
+		opts:     opts,
+		locks:    locks,
+		troubles: troubles,
+		store:    &store{client: client, cluster: cluster, acks: opts.Replicas, wait: opts.LockTTL / 6, ttl: opts.LockTTL, ttlMS: strconv.FormatInt(opts.LockTTL.Milliseconds(), 10), idleMS: opts.Idle.Milliseconds()},
+		desks:    make(map[string]*desk),
 	}
 	c.requests.New = newRequest
-	c.feeds = newFeeds(hub, c.store, opts.Log)
+	c.feeds = newFeeds(hub, c.store, troubles)
 	c.feeds.renew = func(ctx context.Context, id, epoch string, version uint64) {
 		if _, err := c.run(ctx, id, renew(epoch, version)); err != nil && ctx.Err() == nil {
-			opts.Log.Warn().Str("room", id).Err(err).Msg("commits were lost; the room's new epoch begins with the next action")
+			troubles.epochs.Happened(err, "room", id)
 		}
 	}
 	c.lease = newLease(c.store, opts.NodeTTL, opts.Node)
@@ -231,6 +232,7 @@ func (c *Coordinator) Close(ctx context.Context) error {
 	}
 	c.locks.Close()
 	c.feeds.close()
+	c.troubles.close()
 	if !stop() {
 		return context.Cause(ctx)
 	}

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"roomd/lockmgr/pubsub"
 )
 
@@ -24,10 +22,10 @@ const rereadTimeout = 3 * time.Second
 // missed while the connection to Redis is down, so after each break every feed
 // reads a snapshot.
 type feeds struct {
-	hub   *pubsub.Hub
-	store *store
-	log   zerolog.Logger
-	renew func(ctx context.Context, id, epoch string, version uint64)
+	hub      *pubsub.Hub
+	store    *store
+	troubles *troubles
+	renew    func(ctx context.Context, id, epoch string, version uint64)
 
 	life context.Context
 	end  context.CancelFunc
@@ -40,8 +38,8 @@ type feeds struct {
 	read    chan struct{}    // says that there are some
 }
 
-func newFeeds(hub *pubsub.Hub, store *store, log zerolog.Logger) *feeds {
-	fs := &feeds{hub: hub, store: store, log: log, rooms: make(map[string]*feed), read: make(chan struct{}, 1)}
+func newFeeds(hub *pubsub.Hub, store *store, troubles *troubles) *feeds {
+	fs := &feeds{hub: hub, store: store, troubles: troubles, rooms: make(map[string]*feed), read: make(chan struct{}, 1)}
 	fs.life, fs.end = context.WithCancel(context.Background())
 	return fs
 }
@@ -129,7 +127,7 @@ func (fs *feeds) message(f *feed, payload string) {
 	}
 	e, err := parseEvent(f.id, payload)
 	if err != nil {
-		fs.log.Error().Str("room", f.id).Err(err).Msg("events: cannot be read, taking a snapshot instead")
+		fs.troubles.garbage.Happened(err, "room", f.id)
 		fs.sawGap(f, f.interrupt())
 		return
 	}
@@ -212,7 +210,7 @@ func (fs *feeds) reread(f *feed) {
 		}
 		fs.sawGap(f, f.resume(room.Snapshot()))
 	case fs.life.Err() == nil:
-		fs.log.Warn().Str("room", f.id).Err(err).Msg("events: snapshot not read, trying again")
+		fs.troubles.snapshots.Happened(err, "room", f.id)
 		pause(fs.life, rereadPause)
 		fs.sawGap(f, true)
 	}

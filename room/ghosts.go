@@ -32,7 +32,7 @@ const maxEvictions = 128
 func (c *Coordinator) lookForGhosts() {
 	for ; c.open.Err() == nil; pause(c.open, c.opts.NodeTTL/2) {
 		if err := c.removeGhosts(c.open); err != nil && c.open.Err() == nil {
-			c.opts.Log.Warn().Err(err).Msg("members of dead nodes could not be removed, trying again")
+			c.troubles.ghosts.Happened(err)
 		}
 	}
 }

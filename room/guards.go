@@ -36,7 +36,7 @@ func (c *Coordinator) Start(ctx context.Context) error {
 func (c *Coordinator) keepLease() {
 	for pause(c.open, c.opts.NodeTTL/3); c.open.Err() == nil; pause(c.open, c.opts.NodeTTL/3) {
 		if err := c.believe(c.open); err != nil && c.open.Err() == nil {
-			c.opts.Log.Warn().Err(err).Msg("the node's lease could not be prolonged")
+			c.troubles.lease.Happened(err)
 		}
 	}
 }

@@ -185,7 +185,7 @@ func (c *Coordinator) hold(d *desk, mode string) {
 		d.putBack(batch)
 		return
 	case errors.Is(err, errLost):
-		c.opts.Log.Warn().Str("room", d.id).Msg("a stale commit was refused; its actions run again under a new hold")
+		c.troubles.stale.Happened(nil, "room", d.id)
 		d.putBack(batch)
 		return
 	case err != nil:
@@ -272,7 +272,7 @@ func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, hei
 func (c *Coordinator) commit(d *desk, commit *commit) (next place, room *Room, err error) {
 	next, room, err = c.store.send(c.brief.context(), d.ticket, commit)
 	if !settled(err) {
-		c.opts.Log.Warn().Str("room", d.id).Err(err).Msg("no reply to a commit; sending it again to learn its outcome")
+		c.troubles.replies.Happened(err, "room", d.id)
 		next, room, err = c.resend(d, commit, err)
 	}
 	if errors.Is(err, errRefused) {

@@ -1,0 +1,44 @@
+package room
+
+import (
+	"github.com/rs/zerolog"
+
+	"roomd/room/episode"
+)
+
+// troubles are what an outage of Redis, or a client, can make happen any number of
+// times. Each is logged when it begins and when it is over.
+type troubles struct {
+	events    *episode.Log // the connection that events come on is lost
+	snapshots *episode.Log // one that a feed needs cannot be read
+	garbage   *episode.Log // an event cannot be read
+	replies   *episode.Log // a commit gets no reply
+	stale     *episode.Log // a commit is refused because its hold is over
+	epochs    *episode.Log // a room that lost commits cannot begin a new epoch at once
+	lease     *episode.Log // the node's lease cannot be prolonged
+	ghosts    *episode.Log // members of dead nodes cannot be removed
+}
+
+func newTroubles(opts Options) *troubles {
+	quiet := max(episode.Quiet, 3*opts.NodeTTL) // longer than what a guard does takes, and its pause
+	warn := func(message string) *episode.Log {
+		return episode.New(opts.Log, zerolog.WarnLevel, message, quiet)
+	}
+	return &troubles{
+		events:    warn("events: connection to Redis lost, making a new one"),
+		snapshots: warn("events: snapshot not read, trying again"),
+		garbage:   episode.New(opts.Log, zerolog.ErrorLevel, "events: cannot be read, taking a snapshot instead", quiet),
+		replies:   warn("no reply to a commit; sending it again to learn its outcome"),
+		stale:     warn("a stale commit was refused; its actions run again under a new hold"),
+		epochs:    warn("commits were lost; the room's new epoch begins with the next action"),
+		lease:     warn("the node's lease could not be prolonged"),
+		ghosts:    warn("members of dead nodes could not be removed, trying again"),
+	}
+}
+
+// close ends what has not been over for long enough. Nothing may happen after it.
+func (t *troubles) close() {
+	for _, l := range []*episode.Log{t.events, t.snapshots, t.garbage, t.replies, t.stale, t.epochs, t.lease, t.ghosts} {
+		l.Close()
+	}
+}

@@ -73,7 +73,14 @@ type hookedRooms struct {
 	mu     sync.Mutex
 	before func(ctx context.Context, a room.Action) error // guarded by mu
 	after  func(a room.Action)                            // guarded by mu
-	deaf   atomic.Bool                                    // no subscription ever stands
+	deaf   atomic.Bool                                    // no subscription ever stands, and no ping is answered
+}
+
+func (r *hookedRooms) Ping(ctx context.Context) error {
+	if r.deaf.Load() {
+		return room.ErrUnavailable
+	}
+	return r.Rooms.Ping(ctx)
 }
 
 func (r *hookedRooms) Watch(ctx context.Context, id string, fn func(*room.Event)) (func(), error) {

@@ -172,8 +172,8 @@ var errEnded = errors.New("ended by the server")
 func (c *conn) read() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.server.opts.Log.Error().Str("user", c.user).Str("stack", string(debug.Stack())).Msgf("panic: %v", p)
 			err = fmt.Errorf("panic: %v", p)
+			c.server.troubles.panics.Happened(err, "user", c.user, "stack", string(debug.Stack()))
 		}
 	}()
 	for {

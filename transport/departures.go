@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"roomd/room"
 )
 
@@ -16,11 +14,11 @@ import (
 // speaks for the user, so who comes back in time, here or through another node,
 // stays. It is tried until it has an answer.
 type departures struct {
-	rooms   Rooms
-	grace   time.Duration   // less than zero for none
-	timeout time.Duration   // of one attempt
-	life    context.Context // of attempts
-	log     zerolog.Logger
+	rooms    Rooms
+	troubles *troubles
+	grace    time.Duration   // less than zero for none
+	timeout  time.Duration   // of one attempt
+	life     context.Context // of attempts
 
 	open context.Context // until stop: of everything that waits
 	shut context.CancelFunc
@@ -39,7 +37,7 @@ type departure struct {
 
 func newDepartures(s *Server) *departures {
 	d := &departures{
-		rooms: s.rooms, grace: s.opts.Grace, timeout: s.opts.LeaveTimeout, life: s.life, log: s.opts.Log,
+		rooms: s.rooms, grace: s.opts.Grace, timeout: s.opts.LeaveTimeout, life: s.life, troubles: s.troubles,
 		pending: make(map[*departure]struct{}),
 	}
 	d.open, d.shut = context.WithCancel(context.Background())
@@ -78,7 +76,7 @@ func (d *departures) leaveLocked(gone *departure) {
 	for _, id := range gone.rooms {
 		d.wg.Go(func() {
 			if err := d.insist(d.open, id, room.Leave(gone.user, gone.session), func() {}); err != nil {
-				d.log.Warn().Str("room", id).Str("user", gone.user).Err(err).Msg("a disconnected user stays in the room")
+				d.troubles.stays.Happened(err, "room", id, "user", gone.user)
 			}
 		})
 	}
@@ -97,7 +95,7 @@ func (d *departures) detach(user, session string, rooms []string) {
 			ctx, cancel := context.WithTimeout(d.open, max(d.grace, 0))
 			defer cancel()
 			if err := d.insist(ctx, id, room.Detach(user, session), tried); err != nil {
-				d.log.Warn().Str("room", id).Str("user", user).Err(err).Msg("a disconnected user cannot come back before the seat is free")
+				d.troubles.attached.Happened(err, "room", id, "user", user)
 			}
 		})
 	}

@@ -129,7 +129,7 @@ func (c *conn) back(p *presence, result room.Result, because *room.Event) bool {
 // lose takes that the place is gone for good: the room is full now, or another
 // session of the user has it.
 func (c *conn) lose(p *presence, why error) {
-	c.server.opts.Log.Info().Str("room", p.id).Str("user", c.user).AnErr("reason", why).Msg("a member has lost the seat")
+	c.server.troubles.seats.Happened(why, "room", p.id, "user", c.user)
 	c.mu.Lock()
 	p.left()
 	c.mu.Unlock()

@@ -138,8 +138,8 @@ func (c *conn) unwatch(req protocol.Request) {
 
 func (c *conn) refuse(req protocol.Request, err error) {
 	e := toProtocol(err)
-	if e.Code == protocol.CodeInternal || e.Code == protocol.CodeUnavailable || e.Code == protocol.CodeUnknown {
-		c.server.opts.Log.Warn().Str("action", req.Action).Str("room", req.Room).Str("user", c.user).Err(err).Msg(e.Code)
+	if trouble := c.server.troubles.refused[e.Code]; trouble != nil {
+		trouble.Happened(err, "action", req.Action, "room", req.Room, "user", c.user)
 	}
 	c.out.reply(&protocol.Reply{ID: &req.ID, Error: e})
 	c.out.release(req.Room)

@@ -36,6 +36,7 @@ type Server struct {
 	kill context.CancelFunc
 	wg   sync.WaitGroup // connections
 
+	troubles   *troubles
 	watching   *patience // bounds the wait for a room's subscription
 	departures *departures
 
@@ -54,7 +55,7 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{rooms: rooms, opts: opts, conns: make(map[*conn]struct{})}
+	s := &Server{rooms: rooms, opts: opts, troubles: newTroubles(opts.Log), conns: make(map[*conn]struct{})}
 	s.life, s.kill = context.WithCancel(context.Background())
 	s.watching = &patience{life: s.life, time: watchTimeout}
 	s.departures = newDepartures(s)
@@ -96,7 +97,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
 	if err := s.rooms.Ping(ctx); err != nil {
-		s.opts.Log.Warn().Err(err).Msg("not ready: Redis does not answer")
+		s.troubles.notReady.Happened(err)
 		refuse(w, http.StatusServiceUnavailable, protocol.NewError(protocol.CodeUnavailable, "Redis does not answer"))
 		return
 	}
@@ -139,6 +140,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.wg.Wait()
 	s.departures.wg.Wait()
 	s.kill()
+	s.troubles.close()
 	if !stop() {
 		return context.Cause(ctx)
 	}

@@ -216,7 +216,8 @@ func (c *Coordinator) Ping(ctx context.Context) error {
 // node's members keep their seats for Options.Grace; then other nodes remove those
 // whose sessions have not come back elsewhere.
 // When ctx ends first it stops waiting for locks and returns the cause of ctx.
-// Either way no goroutine of the coordinator is left.
+// Either way it gives the node's lease back, for which it may need Options.NodeTTL, and
+// no goroutine of the coordinator is left.
 func (c *Coordinator) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
@@ -227,7 +228,7 @@ func (c *Coordinator) Close(ctx context.Context) error {
 	c.guards.Wait()
 	c.busy.Wait()
 	c.closeDesks()
-	if err := c.lease.end(ctx); err != nil {
+	if err := c.lease.end(context.WithoutCancel(ctx)); err != nil { // it has bounds of its own
 		c.opts.Log.Warn().Err(err).Msg("the node's lease could not be given back; it expires")
 	}
 	c.locks.Close()

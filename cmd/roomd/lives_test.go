@@ -23,22 +23,29 @@ func launch(t *testing.T, n int, redisURL string, flags ...string) []*process {
 	t.Helper()
 	var nodes []*process
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr := l.Addr().String()
-		l.Close()
-		p := &process{t: t, addr: addr, args: append([]string{"--listen", addr, "--redis", redisURL}, flags...)}
+		p := prepare(t, redisURL, flags...)
 		p.start()
-		t.Cleanup(func() {
-			_ = p.cmd.Process.Signal(syscall.SIGCONT)
-			_ = p.cmd.Process.Signal(syscall.SIGKILL)
-			_ = p.cmd.Wait()
-		})
 		nodes = append(nodes, p)
 	}
 	return nodes
+}
+
+// prepare returns a process that ends with the test, at the latest.
+func prepare(t *testing.T, redisURL string, flags ...string) *process {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	p := &process{t: t, addr: addr, args: append([]string{"--listen", addr, "--redis", redisURL}, flags...)}
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Signal(syscall.SIGCONT)
+		_ = p.cmd.Process.Signal(syscall.SIGKILL)
+		_ = p.cmd.Wait()
+	})
+	return p
 }
 
 // player is connected to a node.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -122,13 +123,15 @@ type process struct {
 	t    *testing.T
 	addr string
 	args []string
+	run  []string // what runs it, if not nil: a command that ends with exec "$@"
 	cmd  *exec.Cmd
 }
 
 // start returns when the process accepts clients.
 func (p *process) start() {
 	p.t.Helper()
-	p.cmd = exec.Command(os.Args[0], append(p.args, "--log-format", "json")...)
+	line := slices.Concat(p.run, []string{os.Args[0]}, p.args, []string{"--log-format", "json"})
+	p.cmd = exec.Command(line[0], line[1:]...)
 	p.cmd.Env = append(os.Environ(), asRoomd+"=1")
 	out, err := p.cmd.StderrPipe()
 	if err != nil {

@@ -3,10 +3,10 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	stdlog "log"
 	"net"
 	"net/http"
 	"time"
@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"roomd/room"
+	"roomd/room/episode"
 	"roomd/room/redisurl"
 	"roomd/transport"
 )
@@ -23,9 +24,8 @@ const (
 	// startTimeout bounds the first question to Redis.
 	startTimeout = 5 * time.Second
 
-	headerTimeout = 10 * time.Second
-	idleTimeout   = 2 * time.Minute
-	maxHeader     = 16 << 10
+	// hangUpTimeout is for the HTTP requests that run when a node is drained.
+	hangUpTimeout = time.Second
 )
 
 // Config says what a node is made of.
@@ -38,7 +38,7 @@ type Config struct {
 
 	Redis *redisurl.DB
 	Room  room.Options
-	Serve transport.Options // its Duplicate is taken from Room
+	Serve transport.Options // its Duplicate is taken from Room, and the limit on open files can lower its MaxConnections
 
 	// Log takes what an operator should know, also for Room and Serve. The zero
 	// value is silent.
@@ -51,6 +51,8 @@ type Node struct {
 	rooms    *room.Coordinator
 	server   *transport.Server
 	http     *http.Server
+	surplus  *episode.Log // connections that are closed because there are too many
+	errors   *episode.Log // what net/http reports
 	listener net.Listener
 	failed   chan error
 }
@@ -66,6 +68,12 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	}
 	cfg.Room.Log, cfg.Serve.Log = cfg.Log, cfg.Log
 	cfg.Serve.Duplicate = cfg.Room.Rules.Duplicate
+	wanted := cmp.Or(cfg.Serve.MaxConnections, transport.DefaultMaxConnections)
+	most, err := limitsFor(wanted, maxFiles())
+	if err != nil {
+		return nil, err
+	}
+	cfg.Serve.MaxConnections = most.clients
 	n := &Node{client: cfg.Redis.NewClient(), failed: make(chan error, 1)}
 	defer func() {
 		if err != nil {
@@ -92,14 +100,11 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if n.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
 		return nil, err
 	}
-	n.http = &http.Server{
-		Handler:           n.server.Handler(),
-		ReadHeaderTimeout: headerTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          stdlog.New(cfg.Log.With().Str("level", "warn").Logger(), "", 0),
+	if most.clients < wanted {
+		cfg.Log.Warn().Int("clients", most.clients).Int("wanted", wanted).Int("files", maxFiles()).
+			Msg("fewer game clients can connect than they should: the process may not have more files open (ulimit -n)")
 	}
-	go func() { n.failed <- n.http.Serve(n.listener) }() // ends with Shutdown
+	n.serve(cfg.Log, most.total)
 	return n, nil
 }
 
@@ -133,16 +138,21 @@ func (n *Node) Failed() <-chan error { return n.failed }
 
 // Shutdown drains the node: no new clients, every request that runs is finished
 // and answered, then each connection is closed with 1012 and its user keeps the
-// seats. When ctx ends first, what is left is cut off and the cause of ctx is
-// returned. Nothing of the node runs on afterwards.
+// seats. What has not become a WebSocket by then is cut off. When ctx ends first, so
+// is the rest, and the cause of ctx is returned. In any case the node gives its lease
+// back, if Redis can be reached, and nothing of it runs on afterwards.
 func (n *Node) Shutdown(ctx context.Context) error {
 	err := n.server.Shutdown(ctx)
-	if shut := n.http.Shutdown(ctx); shut != nil {
+	answering, cancel := context.WithTimeout(ctx, hangUpTimeout)
+	defer cancel()
+	if n.http.Shutdown(answering) != nil {
 		_ = n.http.Close()
 	}
 	if closed := n.rooms.Close(ctx); err == nil {
 		err = closed
 	}
 	_ = n.client.Close()
+	n.surplus.Close()
+	n.errors.Close()
 	return err
 }

@@ -139,6 +139,12 @@ func startInBubble(t *testing.T, mini *embedded.Redis, rules room.Rules, opts Op
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = rooms.Close(context.Background()) })
+	return &bubbleServer{s, rdb, rooms, hook, servePipes(t, s)}
+}
+
+// servePipes serves clients in a bubble until the test ends.
+func servePipes(t *testing.T, s *Server) *pipes {
 	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 	web := &http.Server{Handler: s.Handler()}
 	go func() { _ = web.Serve(p) }()
@@ -147,9 +153,8 @@ func startInBubble(t *testing.T, mini *embedded.Redis, rules room.Rules, opts Op
 		defer cancel()
 		_ = s.Shutdown(ctx)
 		_ = web.Shutdown(ctx)
-		_ = rooms.Close(ctx)
 	})
-	return &bubbleServer{s, rdb, rooms, hook, p}
+	return p
 }
 
 // visitor is a client in a bubble. It reads all the time, also while it answers a

@@ -24,6 +24,10 @@ const (
 	// linger is how long a closed connection is read on, so that what was
 	// written last arrives before the kernel resets it.
 	linger = time.Second
+
+	// closeTimeout is how long a client that the server closes may take to read what is
+	// being written, and then what is left to be said.
+	closeTimeout = 5 * time.Second
 )
 
 // conn is one WebSocket of one user: a session.
@@ -59,7 +63,7 @@ func newConn(s *Server, user string) *conn {
 		server: s, user: user, session: uuid.NewString(),
 		gone: make(chan struct{}), rooms: make(map[string]*presence),
 	}
-	c.out = newOutbox(c.startWriter)
+	c.out = newOutbox(c.startWriter, s.opts.MaxQueue)
 	return c
 }
 
@@ -76,6 +80,7 @@ func (c *conn) run(ws *websocket.Conn) error {
 	c.expect()
 	reason := c.read()
 	if _, _, closing := c.closeReason(); !closing {
+		c.end(0, "")
 		c.out.drop() // the client is gone, or gorilla has told it what it did wrong
 	}
 
@@ -100,8 +105,8 @@ func (c *conn) finish() {
 	c.mu.Lock()
 	c.pings.Stop()
 	c.mu.Unlock()
-	_ = c.raw.SetWriteDeadline(time.Now().Add(c.server.opts.WriteTimeout))
 	c.writers.Wait()
+	c.hurry()
 	for c.out.left() && c.writeSome() == nil {
 	}
 }
@@ -129,6 +134,7 @@ func (c *conn) ping() {
 
 // pong answers a ping of the client.
 func (c *conn) pong(data string) error {
+	c.out.await()
 	c.out.push(controlFrame(websocket.PongMessage, []byte(data)))
 	c.flush()
 	return nil
@@ -143,9 +149,16 @@ func (c *conn) end(code int, text string) {
 		return
 	}
 	c.closing, c.code, c.text = true, code, text
+	c.out.finish(nil)
 	if c.ws != nil {
+		c.hurry()
 		_ = c.ws.SetReadDeadline(time.Now()) // wakes the reader
 	}
+}
+
+// hurry gives the client closeTimeout to read what is written.
+func (c *conn) hurry() {
+	_ = c.raw.SetWriteDeadline(time.Now().Add(min(closeTimeout, c.server.opts.WriteTimeout)))
 }
 
 // abort cuts the connection off.
@@ -177,6 +190,7 @@ func (c *conn) read() (err error) {
 		}
 	}()
 	for {
+		c.out.await()
 		if _, _, closing := c.closeReason(); closing {
 			return errEnded
 		}

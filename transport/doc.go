@@ -14,8 +14,11 @@
 //   - A frame that cannot be understood gets an error and changes nothing; the
 //     connection stays. What breaks the WebSocket protocol itself ends it, with
 //     the close code that says why.
-//   - Nothing is queued without end. A client that reads slowly gets the events of
-//     a room merged into one frame, and is cut off when that grows too long.
+//   - Nothing is queued without end, and bounds are in bytes (Options.MaxQueue). A
+//     client that reads slowly gets the events of a room merged into one frame, and is
+//     cut off when they grow too long; while too much of its replies is not written
+//     yet, its next request waits. One that reads nothing for Options.WriteTimeout is
+//     cut off. A reply, or a snapshot, that is longer than the bound is written alone.
 //   - When a connection ends, its user keeps the seats for Options.Grace, and then
 //     leaves the rooms in which this session still speaks for the user. Who joins
 //     again before, through any node, stays; the others see nothing of it. When the

@@ -56,6 +56,19 @@ func replyFrame(r *protocol.Reply) []byte {
 	return seal(protocol.AppendReply(newFrame(replySize+len(r.List)), r))
 }
 
+// changesSize returns how many bytes the frame of an event takes, about; none if it is
+// a snapshot.
+func changesSize(e *room.Event) int {
+	if e.Snapshot != nil {
+		return 0
+	}
+	size := eventSize
+	for _, change := range e.Changes {
+		size += changeSize + len(change.User)
+	}
+	return size
+}
+
 func snapshotFrame(e *room.Event) []byte {
 	return seal(protocol.AppendEvent(newFrame(eventSize), &protocol.Event{
 		Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version,

@@ -19,6 +19,7 @@ const (
 	DefaultGrace            = 10 * time.Second
 	DefaultDrainSpread      = 3 * time.Second
 	DefaultMaxRooms         = 64
+	DefaultMaxQueue         = 256 << 10
 )
 
 // Options say how a [Server] treats its connections. The zero value is ready to
@@ -49,6 +50,11 @@ type Options struct {
 	// MaxRooms is how many rooms a connection may be in, or watch, at once; a
 	// request for a further one gets bad_request. Zero means DefaultMaxRooms.
 	MaxRooms int
+
+	// MaxQueue is how many bytes of replies a connection may have queued, until its
+	// further requests wait; and how many bytes of changes in its rooms, until it is
+	// closed as too slow. A single reply may be longer. Zero means DefaultMaxQueue.
+	MaxQueue int
 
 	// Grace is how long a user whose connection has ended keeps the seats, to
 	// come back to them. Zero means DefaultGrace; a negative value lets the user
@@ -81,6 +87,9 @@ func (o Options) withDefaults() Options {
 	if o.MaxRooms == 0 {
 		o.MaxRooms = DefaultMaxRooms
 	}
+	if o.MaxQueue == 0 {
+		o.MaxQueue = DefaultMaxQueue
+	}
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration
@@ -100,7 +109,7 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error {
-	for name, n := range map[string]int{"MaxConnections": o.MaxConnections, "MaxRooms": o.MaxRooms} {
+	for name, n := range map[string]int{"MaxConnections": o.MaxConnections, "MaxRooms": o.MaxRooms, "MaxQueue": o.MaxQueue} {
 		if n < 0 {
 			return fmt.Errorf("transport: %s is %d, it must be more than zero", name, n)
 		}

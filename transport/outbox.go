@@ -8,20 +8,21 @@ import (
 	"roomd/transport/protocol"
 )
 
-// maxFrames is how many replies may wait to be written before the connection's
-// requests do.
-const maxFrames = 64
+// itemSize is what an item takes beside its bytes, about.
+const itemSize = 64
 
 // outbox is what a connection has yet to write: replies and, for each room that
 // it watches, one place for the events that have come meanwhile, in the order in
 // which the client has to see them.
 type outbox struct {
 	start func()        // starts a writer, and does not block
-	space chan struct{} // says that frames have been taken to be written
+	max   int           // bytes of frames before requests wait, and of changes before the client is too slow
+	space chan struct{} // says that something was written
 
 	mu       sync.Mutex
 	items    []item             // guarded by mu
-	frames   int                // guarded by mu: items that are frames
+	waiting  load               // guarded by mu: to be written
+	taken    load               // guarded by mu: being written
 	streams  map[string]*stream // guarded by mu: rooms that are watched
 	writing  bool               // guarded by mu: somebody writes, until more says no
 	finished bool               // guarded by mu: nothing more will come
@@ -35,8 +36,12 @@ type item struct {
 	events *stream
 }
 
-func newOutbox(start func()) *outbox {
-	return &outbox{start: start, space: make(chan struct{}, 1), streams: make(map[string]*stream)}
+// load is how many bytes an outbox keeps. Snapshots do not count: of each room there is
+// one at most, and everybody who waits for it shares it.
+type load struct{ frames, changes int }
+
+func newOutbox(start func(), max int) *outbox {
+	return &outbox{start: start, max: max, space: make(chan struct{}, 1), streams: make(map[string]*stream)}
 }
 
 // ping queues a frame that nobody has asked for, and reports whether there can be
@@ -47,14 +52,24 @@ func (o *outbox) ping(frame []byte) bool {
 	if o.finished {
 		return false
 	}
-	o.frames++
-	o.items = append(o.items, item{frame: frame})
+	o.pushLocked(frame)
 	o.startLocked()
 	return true
 }
 
-// reply queues a reply, and waits while too much is queued already. Who calls it
-// flushes then.
+// await waits while too many bytes of frames are queued, or are being written. A frame
+// may be longer than all that may be queued: it is the only one then.
+func (o *outbox) await() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.waiting.frames+o.taken.frames >= o.max && !o.finished {
+		o.mu.Unlock()
+		<-o.space
+		o.mu.Lock()
+	}
+}
+
+// reply queues a reply. Who calls it has waited for space before, and flushes then.
 func (o *outbox) reply(r *protocol.Reply) { o.push(replyFrame(r)) }
 
 // push is reply for any frame.
@@ -76,26 +91,19 @@ func (o *outbox) replySnapshot(r *protocol.Reply) {
 		return
 	}
 	o.unqueueLocked(s)
-	s.size = 0
-	s.pending = slices.DeleteFunc(s.pending, func(e *room.Event) bool {
-		return e.Epoch == r.Epoch && e.Version <= r.Version
-	})
+	pending := s.pending
+	o.emptyLocked(s)
 	s.epoch, s.version = r.Epoch, r.Version
-	for _, e := range s.pending {
-		s.epoch, s.version = e.Epoch, e.Version
-		s.size += 1 + len(e.Changes)
+	for _, e := range pending {
+		if e.Epoch != r.Epoch || e.Version > r.Version {
+			o.appendLocked(s, e)
+		}
 	}
 	o.releaseLocked(r.Room, s)
 }
 
-// pushLocked unlocks while it waits.
 func (o *outbox) pushLocked(frame []byte) {
-	for o.frames >= maxFrames && !o.finished {
-		o.mu.Unlock()
-		<-o.space
-		o.mu.Lock()
-	}
-	o.frames++
+	o.waiting.frames += itemSize + cap(frame)
 	o.items = append(o.items, item{frame: frame})
 }
 
@@ -139,8 +147,9 @@ func (o *outbox) next() (frame []byte, events []*room.Event) {
 		i := o.items[0]
 		o.items = slices.Delete(o.items, 0, 1)
 		if i.events == nil {
-			o.frames--
-			signal(o.space)
+			size := itemSize + cap(i.frame)
+			o.waiting.frames -= size
+			o.taken.frames += size
 			return i.frame, nil
 		}
 		i.events.queued = false
@@ -148,10 +157,19 @@ func (o *outbox) next() (frame []byte, events []*room.Event) {
 			continue // its pending events wait for the reply
 		}
 		events = i.events.pending
-		i.events.pending, i.events.size = nil, 0
+		o.taken.changes += i.events.size
+		o.emptyLocked(i.events)
 		return nil, events
 	}
 	return nil, nil
+}
+
+// written says that nothing is kept any more of what next has returned.
+func (o *outbox) written() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.taken = load{}
+	signal(o.space)
 }
 
 // finish says that nothing more will come after last, which is nil for no frame. No
@@ -161,8 +179,7 @@ func (o *outbox) finish(last []byte) {
 	defer o.mu.Unlock()
 	o.finished = true
 	if last != nil && !o.dropped {
-		o.frames++
-		o.items = append(o.items, item{frame: last})
+		o.pushLocked(last)
 	}
 	signal(o.space)
 }
@@ -178,7 +195,7 @@ func (o *outbox) left() bool {
 func (o *outbox) drop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.finished, o.dropped, o.items = true, true, nil
+	o.finished, o.dropped, o.items, o.waiting.frames = true, true, nil, 0
 	signal(o.space)
 }
 

@@ -147,7 +147,7 @@ func TestRepliesAndEventsFormOneSequence(t *testing.T) {
 			o.event(change(6))
 		}, "reply 3, reply 5"},
 	} {
-		o := newOutbox(func() {})
+		o := newOutbox(func() {}, DefaultMaxQueue)
 		tt.run(o)
 		if got := written(o); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
@@ -157,7 +157,7 @@ func TestRepliesAndEventsFormOneSequence(t *testing.T) {
 
 // While a request about the room runs, what the writer reaches stays pending.
 func TestHeldEventsAreNotWritten(t *testing.T) {
-	o := newOutbox(func() {})
+	o := newOutbox(func() {}, DefaultMaxQueue)
 	o.open("42")
 	o.replySnapshot(listReply(3))
 	o.event(change(4))
@@ -171,22 +171,71 @@ func TestHeldEventsAreNotWritten(t *testing.T) {
 	}
 }
 
+// held returns how many bytes the outbox says it keeps.
+func held(o *outbox) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.waiting.frames + o.taken.frames + o.waiting.changes + o.taken.changes
+}
+
+// The changes of all rooms count together, until they are written. A list that is
+// written, or a snapshot, which all share, makes nobody too slow.
 func TestTooSlow(t *testing.T) {
-	o := newOutbox(func() {})
-	o.open("42")
-	o.replySnapshot(listReply(0))
+	const rooms, most = 3, 64 << 10
+	o := newOutbox(func() {}, most)
+	tell := func(v uint64) bool {
+		e := change(v)
+		e.Room = fmt.Sprint(v % rooms)
+		return o.event(e)
+	}
+	for i := range rooms {
+		o.open(fmt.Sprint(i))
+		o.release(fmt.Sprint(i))
+	}
+	o.push(make([]byte, 2*most))
 	v := uint64(1)
-	for ; o.event(change(v)); v++ {
-		if v > maxPending {
+	for ; tell(v); v++ {
+		if v > most {
 			t.Fatal("events are queued without end")
 		}
 	}
-	if v < maxPending/4 {
-		t.Errorf("too slow after %d events", v)
+	if least := uint64(most / 200); v < least {
+		t.Errorf("too slow after %d events, not %d", v, least)
 	}
-	written(o)
-	if !o.event(change(v + 1)) {
-		t.Error("still too slow after everything was written")
+	for range 100 {
+		v++
+		tell(v)
+	}
+	if n := held(o); n > 3*most+10*itemSize {
+		t.Errorf("%d bytes are kept", n)
+	}
+
+	o = newOutbox(func() {}, most)
+	o.open("42")
+	o.release("42")
+	for v = 1; o.event(change(v)) && v < most/400; v++ {
+	}
+	if frame, events := o.next(); frame != nil || len(events) == 0 {
+		t.Fatal("no events to write")
+	}
+	before := held(o)
+	for ; o.event(change(v)); v++ { // counts beside what is being written
+	}
+	if before == 0 || held(o) != before {
+		t.Errorf("%d bytes are kept while %d are written", held(o), before)
+	}
+	o.written()
+	if n := held(o); n != 0 {
+		t.Errorf("%d bytes are kept when all is written", n)
+	}
+
+	o = newOutbox(func() {}, most)
+	o.open("42")
+	o.release("42")
+	big := snapshot("e", 1)
+	big.Shared(func() any { return &shared{event: big, bytes: make([]byte, 10*most)} })
+	if !o.event(big) || !o.event(change(2)) {
+		t.Error("a snapshot makes a client too slow")
 	}
 }
 
@@ -194,7 +243,7 @@ func TestTooSlow(t *testing.T) {
 // what nobody else would write.
 func TestOneWriter(t *testing.T) {
 	started := 0
-	o := newOutbox(func() { started++ })
+	o := newOutbox(func() { started++ }, DefaultMaxQueue)
 	o.open("42")
 	o.replySnapshot(listReply(3))
 	if started != 0 || !o.claim() || o.claim() {
@@ -231,31 +280,44 @@ func TestOneWriter(t *testing.T) {
 	}
 }
 
-// A connection that has too much to write already waits with its next reply.
+// A connection whose client has not read enough of its replies waits with its next
+// request. A reply that is longer than all that may wait is let through alone.
 func TestRepliesAreBounded(t *testing.T) {
 	for name, relieve := range map[string]func(o *outbox){
-		"written": func(o *outbox) { o.next() },
+		"written": func(o *outbox) { o.next(); o.written() },
 		"ended":   func(o *outbox) { o.finish(nil) },
 		"broken":  func(o *outbox) { o.drop() },
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			o := newOutbox(func() {})
-			for range maxFrames {
-				o.reply(leaveReply(1))
-			}
-			waits := true
-			go func() {
-				o.reply(leaveReply(2))
-				waits = false
-			}()
-			if synctest.Wait(); !waits {
-				t.Errorf("%s: replies are queued without end", name)
-			}
-			relieve(o)
-			if synctest.Wait(); waits {
-				t.Errorf("%s: it waits for ever", name)
-			}
-		})
+		for _, size := range []int{10, 1000, 100_000} {
+			synctest.Test(t, func(t *testing.T) {
+				const most = 10_000
+				o := newOutbox(func() {}, most)
+				sent := 0
+				waits := false
+				go func() {
+					for range most/size + 1000/size + 50 {
+						waits = true
+						o.await()
+						waits = false
+						o.push(make([]byte, size))
+						sent++
+					}
+				}()
+				if synctest.Wait(); !waits || sent == 0 || held(o) > most+size+itemSize {
+					t.Fatalf("%d frames of %d bytes are queued: %d bytes are kept", sent, size, held(o))
+				}
+				before := sent
+				o.next()
+				if synctest.Wait(); sent != before {
+					t.Errorf("%s: what is being written does not count", name)
+				}
+				relieve(o)
+				if synctest.Wait(); sent == before {
+					t.Errorf("%s: it waits for ever", name)
+				}
+				o.finish(nil)
+			})
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 // first asked for.
 type shared struct {
 	event *room.Event
+	size  int // bytes of its changes, about
 
 	encode sync.Once
 	bytes  []byte // written once, by encode
@@ -19,7 +20,7 @@ type shared struct {
 }
 
 func sharedBy(e *room.Event) *shared {
-	return e.Shared(func() any { return &shared{event: e} }).(*shared)
+	return e.Shared(func() any { return &shared{event: e, size: changesSize(e)} }).(*shared)
 }
 
 // frame returns the event's frame.

@@ -6,10 +6,6 @@ import (
 	"roomd/room"
 )
 
-// maxPending is how many changes of one room may wait to be written before the
-// client counts as too slow.
-const maxPending = 4096
-
 // stream is the events of one room on their way to one client.
 type stream struct {
 	held    bool   // a request about the room runs: its reply comes first
@@ -18,7 +14,7 @@ type stream struct {
 	epoch   string // where the client will stand after what is pending
 	version uint64
 	pending []*room.Event
-	size    int // changes in pending
+	size    int // bytes of the changes in pending
 }
 
 // open makes a place for the events of a room, held until the reply to the
@@ -66,6 +62,7 @@ func (o *outbox) close(id string) {
 	if s := o.streams[id]; s != nil {
 		delete(o.streams, id)
 		o.unqueueLocked(s)
+		o.emptyLocked(s)
 	}
 }
 
@@ -82,7 +79,7 @@ func (o *outbox) end(id string) {
 }
 
 // event takes an event of a watched room, unless the client knows it. It reports
-// whether there was place for it.
+// whether the client reads fast enough; if not, no more is kept of the room.
 func (o *outbox) event(e *room.Event) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,13 +88,29 @@ func (o *outbox) event(e *room.Event) bool {
 		return true
 	}
 	if e.Snapshot != nil {
-		s.pending, s.size = nil, 0 // it stands for all of them
+		o.emptyLocked(s) // it stands for all of them
 	}
-	s.pending = append(s.pending, e)
-	s.size += 1 + len(e.Changes)
-	s.epoch, s.version = e.Epoch, e.Version
+	o.appendLocked(s, e)
+	if o.waiting.changes+o.taken.changes > o.max {
+		o.unqueueLocked(s)
+		o.emptyLocked(s)
+		s.ended = true
+		return false
+	}
 	o.queueLocked(s)
-	return s.size <= maxPending
+	return true
+}
+
+func (o *outbox) appendLocked(s *stream, e *room.Event) {
+	s.pending = append(s.pending, e)
+	s.epoch, s.version = e.Epoch, e.Version
+	s.size += sharedBy(e).size
+	o.waiting.changes += sharedBy(e).size
+}
+
+func (o *outbox) emptyLocked(s *stream) {
+	o.waiting.changes -= s.size
+	s.pending, s.size = nil, 0
 }
 
 func (o *outbox) queueLocked(s *stream) {

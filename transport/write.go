@@ -37,7 +37,11 @@ func (c *conn) send() (more bool) {
 	now, timeout := time.Now(), c.server.opts.WriteTimeout
 	if c.writeBy.Sub(now) < timeout {
 		c.writeBy = now.Add(timeout + timeout/8)
-		_ = c.raw.SetWriteDeadline(c.writeBy)
+		c.mu.Lock()
+		if !c.closing { // end has set one
+			_ = c.raw.SetWriteDeadline(c.writeBy)
+		}
+		c.mu.Unlock()
 	}
 	if err := c.writeSome(); err != nil {
 		c.end(0, "") // wakes the reader
@@ -64,20 +68,32 @@ func (c *conn) writeSome() error {
 		}
 	}
 	c.frames = frames
+	defer c.out.written()
 	defer clear(frames)
-	switch len(frames) {
-	case 0:
-		return nil
-	case 1:
+	return c.writeFrames(frames)
+}
+
+// writeFrames writes short frames together, and a long one without copying it.
+func (c *conn) writeFrames(frames [][]byte) error {
+	if len(frames) == 1 {
 		_, err := c.raw.Write(frames[0])
 		return err
 	}
-	all := getBuffer()
-	defer putBuffer(all)
+	short := getBuffer()
+	defer putBuffer(short)
 	for _, f := range frames {
-		all.Write(f)
+		if len(f) < enough {
+			short.Write(f)
+			continue
+		}
+		if _, err := short.WriteTo(c.raw); err != nil {
+			return err
+		}
+		if _, err := c.raw.Write(f); err != nil {
+			return err
+		}
 	}
-	_, err := c.raw.Write(all.Bytes())
+	_, err := short.WriteTo(c.raw)
 	return err
 }
 

@@ -40,15 +40,19 @@ func TestFrameHeaders(t *testing.T) {
 	}
 }
 
-// tables answers reads with a room that has as many members as its id says.
+// tables answers reads with a room that has as many members as its id says; with an s
+// behind that, after as many seconds.
 type tables struct{ Rooms }
 
 func (tables) Read(_ context.Context, id string) (room.Snapshot, error) {
 	if id == "panic" {
 		panic("on purpose")
 	}
-	n := 0
-	fmt.Sscan(id, &n)
+	n, unit := 0, ""
+	fmt.Sscanf(id, "%d%s", &n, &unit)
+	if unit == "s" {
+		time.Sleep(time.Duration(n) * time.Second)
+	}
 	members := make(map[string]room.Member)
 	for seat := range n {
 		members[fmt.Sprint("player-", seat)] = room.Member{Seat: seat}

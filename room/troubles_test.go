@@ -61,7 +61,7 @@ func TestAnOutageIsAFewLines(t *testing.T) {
 		client := redis.NewClient(opts)
 		defer client.Close()
 		var log bytes.Buffer
-		c, err := New(client, Options{Log: zerolog.New(&log)})
+		c, err := New(client, Options{Log: zerolog.New(zerolog.SyncWriter(&log))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,6 +92,7 @@ func TestAnOutageIsAFewLines(t *testing.T) {
 		way.set(false)
 		time.Sleep(time.Minute)
 		mustDo(t, c, "room-1", Join("李四", "s"))
+		synctest.Wait()
 		var lines []string
 		over := 0
 		for line := range strings.Lines(log.String()) {

@@ -22,7 +22,7 @@ func TestClientsDoNotFillTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, _ := redistest.Mini(t)
 		var log bytes.Buffer
-		s := startInBubble(t, mini, room.Rules{}, Options{Grace: time.Second, Log: zerolog.New(&log).Level(zerolog.InfoLevel)})
+		s := startInBubble(t, mini, room.Rules{}, Options{Grace: time.Second, Log: zerolog.New(zerolog.SyncWriter(&log)).Level(zerolog.InfoLevel)})
 		a := s.connect(t, "a")
 		a.say(joinOf42)
 		a.hear(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
@@ -43,6 +43,7 @@ func TestClientsDoNotFillTheLog(t *testing.T) {
 		}
 		s.hook.set(nil)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		var got []string
 		for line := range strings.Lines(log.String()) {
 			_, message, _ := strings.Cut(line, `"message":`)

@@ -41,7 +41,7 @@ var (
 
 // InvalidError names the input field that cannot be used. It is an [ErrInvalid].
 type InvalidError struct {
-	Field   string // room, user, session, seat or action
+	Field   string // room, user, session, seat or action, or the name of an option
 	Problem string
 }
 

@@ -111,7 +111,7 @@ func (o Options) withDefaults() Options {
 func (o Options) validate() error {
 	for name, n := range map[string]int{"MaxConnections": o.MaxConnections, "MaxRooms": o.MaxRooms, "MaxQueue": o.MaxQueue} {
 		if n < 0 {
-			return fmt.Errorf("transport: %s is %d, it must be more than zero", name, n)
+			return &room.InvalidError{Field: name, Problem: fmt.Sprintf("must be more than zero, not %d", n)}
 		}
 	}
 	for name, d := range map[string]time.Duration{
@@ -121,7 +121,7 @@ func (o Options) validate() error {
 		"LeaveTimeout":     o.LeaveTimeout,
 	} {
 		if d < 0 {
-			return fmt.Errorf("transport: %s is %v, it must be more than zero", name, d)
+			return &room.InvalidError{Field: name, Problem: fmt.Sprintf("must be more than zero, not %v", d)}
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"roomd/room"
+	"roomd/transport"
 )
 
 // config is what flags and environment say. Kong makes the flags, their ROOMD_…
@@ -30,6 +31,9 @@ type config struct {
 	NodeTTL   time.Duration `placeholder:"5s" help:"How long a node that has stopped is taken to be alive: 5s, or --lock-ttl if that is longer."`
 	Replicas  int           `default:"0" placeholder:"0" help:"How many replicas of Redis must have an action before it is acknowledged."`
 
+	MaxConnections int  `default:"50000" placeholder:"50000" help:"How many game clients may be connected; further ones get HTTP 503. Fewer if the process may not have as many files open (ulimit -n)."`
+	MaxQueue       size `default:"256KiB" placeholder:"256KiB" help:"How many bytes may wait for a client that reads slowly: of replies, until its next request waits, and of changes in its rooms, until it is closed (4008). A single reply may be longer."`
+
 	LogLevel  string `default:"info" enum:"trace,debug,info,warn,error" placeholder:"info" help:"One of ${enum}."`
 	LogFormat string `default:"console" enum:"console,json" placeholder:"console" help:"One of ${enum}."`
 }
@@ -40,7 +44,10 @@ Game clients connect by WebSocket to ws://HOST:PORT/ws?user=NAME and send
   {"id":1,"action":"join","room":"42"}
 Run any number of nodes on one Redis; they act as one.
 
-Every flag is also an environment variable: --lock-ttl is ROOMD_LOCK_TTL.`
+Every flag is also an environment variable: --lock-ttl is ROOMD_LOCK_TTL.
+
+It ends with 0 after SIGTERM or SIGINT, with 1 if something failed, and with 2 if it was
+started wrongly.`
 
 // options tell kong what the struct tags cannot.
 func options() []kong.Option {
@@ -75,6 +82,12 @@ func (c *config) Validate() error {
 	if c.Replicas < 0 {
 		return fmt.Errorf("--replicas is %d, it must not be negative", c.Replicas)
 	}
+	if c.MaxConnections < 1 {
+		return fmt.Errorf("--max-connections is %d, it must be at least 1", c.MaxConnections)
+	}
+	if c.MaxQueue < 1 {
+		return fmt.Errorf("--max-queue is %d, it must be at least 1", c.MaxQueue)
+	}
 	if c.Capacity < 0 {
 		return fmt.Errorf("--capacity is %d, it must not be negative", c.Capacity)
 	}
@@ -98,6 +111,16 @@ func (c *config) rooms() room.Options {
 		opts.Rules.Duplicate = room.Reject
 	}
 	return opts
+}
+
+// clients returns what the server of clients is told.
+func (c *config) clients() transport.Options {
+	return transport.Options{
+		AllowOrigins:   c.AllowOrigin,
+		Grace:          c.grace(),
+		MaxConnections: c.MaxConnections,
+		MaxQueue:       int(c.MaxQueue),
+	}
 }
 
 // grace returns the grace as options have it, where zero is the default.

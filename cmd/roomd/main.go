@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,8 +17,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
+	"roomd/lockmgr"
+	"roomd/room"
 	"roomd/room/redisurl"
-	"roomd/transport"
 	"roomd/transport/node"
 )
 
@@ -25,15 +27,48 @@ import (
 const drainTimeout = 15 * time.Second
 
 func main() {
-	var cfg config
-	kong.Parse(&cfg, options()...)
+	os.Exit(command(os.Args[1:], os.Stderr))
+}
+
+// command is roomd, and returns its exit code.
+func command(args []string, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	if err := run(ctx, cfg, os.Stderr, func(*node.Node) {}); err != nil {
-		fmt.Fprintln(os.Stderr, "roomd:", err)
-		os.Exit(1)
+	var cfg config
+	parser, err := kong.New(&cfg, options()...)
+	if err == nil {
+		_, err = parser.Parse(args)
 	}
+	if err == nil {
+		err = run(ctx, cfg, stderr, func(*node.Node) {})
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "roomd:", err)
+	}
+	return exitCode(err)
+}
+
+// What roomd ends with.
+const (
+	exitFailed   = 1
+	exitWrongUse = 2
+)
+
+// useError says that a flag has a value that cannot be used.
+type useError struct{ error }
+
+func (e useError) Unwrap() error { return e.error }
+
+func exitCode(err error) int {
+	var parse *kong.ParseError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &parse), errors.As(err, new(useError)), errors.Is(err, room.ErrInvalid), errors.Is(err, lockmgr.ErrInvalid):
+		return exitWrongUse
+	}
+	return exitFailed
 }
 
 // run serves until ctx ends, and then drains. ready is called when the node
@@ -43,7 +78,7 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 	redis.SetLogger(redisLog{log})
 	db, err := redisurl.Open(cfg.Redis)
 	if err != nil {
-		return err
+		return useError{err}
 	}
 	defer db.Close()
 	n, err := node.Start(ctx, node.Config{
@@ -51,7 +86,7 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 		Insecure: cfg.Insecure,
 		Redis:    db,
 		Room:     cfg.rooms(),
-		Serve:    transport.Options{AllowOrigins: cfg.AllowOrigin, Grace: cfg.grace()},
+		Serve:    cfg.clients(),
 		Log:      log,
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -68,13 +69,17 @@ func TestRun(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	first, _, _ := strings.Cut(log.String(), "\n")
-	var line map[string]string
-	if err := json.Unmarshal([]byte(first), &line); err != nil {
-		t.Fatalf("the log begins with %q: %v", first, err)
+	var line struct{ Message string }
+	for text := range strings.Lines(log.String()) {
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatalf("the log has %q: %v", text, err)
+		}
+		if strings.HasPrefix(line.Message, "ready: ") {
+			break
+		}
 	}
-	if m := line["message"]; !strings.Contains(m, n.URL()) || !strings.Contains(m, "keeps nothing") {
-		t.Errorf("the first line does not tell where to connect and what is kept: %s", m)
+	if m := line.Message; !strings.Contains(m, n.URL()) || !strings.Contains(m, "keeps nothing") {
+		t.Errorf("the log does not tell where to connect and what is kept: %s", m)
 	}
 }
 
@@ -88,6 +93,10 @@ func TestBadFlags(t *testing.T) {
 		"--log-level":  {"--log-level", "loud"},
 		"--log-format": {"--log-format", "xml"},
 		"--nonsense":   {"--nonsense"},
+		"--max-queue":  {"--max-queue", "0"},
+		"--max-conn":   {"--max-connections", "-1"},
+		"256KiB":       {"--max-queue", "much"},
+		"1MiB":         {"--max-queue", "9999999999GiB"},
 	} {
 		if _, err := parse(t, args...); err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("%v: %v", args, err)
@@ -105,6 +114,37 @@ func TestBadFlags(t *testing.T) {
 		}
 		if err := run(t.Context(), cfg, &bytes.Buffer{}, func(*node.Node) {}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// 2 is for who has started roomd wrongly, 1 for what may be otherwise next time.
+func TestExitCodes(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for code, all := range map[int][]string{
+		exitWrongUse: {
+			"--nonsense", "serve", "--lock-ttl 0s", "--lock-ttl 1ms", "--max-queue much", "--capacity 70000",
+			"--redis http://x", "--listen 127.0.0.1", "--listen 0.0.0.0:0",
+		},
+		exitFailed: {"--redis redis://127.0.0.1:1", "--listen " + taken.Addr().String()},
+	} {
+		for _, args := range all {
+			var stderr bytes.Buffer
+			if got := command(strings.Fields(args), &stderr); got != code || !strings.Contains(stderr.String(), "roomd: ") {
+				t.Errorf("%s: exit code %d, want %d:\n%s", args, got, code, &stderr)
+			}
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]int{"1": 1, "65536": 65536, "7B": 7, "256KiB": 256 << 10, "3 MiB": 3 << 20, "1GiB": 1 << 30} {
+		if cfg, err := parse(t, "--max-queue", text); err != nil || cfg.clients().MaxQueue != want {
+			t.Errorf("%s: %d, %v", text, cfg.clients().MaxQueue, err)
 		}
 	}
 }

@@ -18,7 +18,8 @@ import (
 
 const description = `Sends players at roomd nodes and proves that the rooms' lists are right.
 
-It ends with 0 only when the verdict is "consistent", with 1 otherwise.`
+It ends with 0 only when the verdict is "consistent", with 2 if it was started wrongly, with 1
+otherwise.`
 
 // cli is the command line. Each command has a Run method.
 type cli struct {
@@ -36,8 +37,17 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "roomload:", err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
+}
+
+// exitCode returns 2 if the command line could not be understood, and otherwise 1.
+func exitCode(err error) int {
+	var parse *kong.ParseError
+	if errors.As(err, &parse) {
+		return 2
+	}
+	return 1
 }
 
 // streams is where commands write to.

@@ -55,8 +55,16 @@ func TestWhatFails(t *testing.T) {
 		"expected":  {},
 	} {
 		var stdout, stderr bytes.Buffer
-		if err := run(t.Context(), args, &stdout, &stderr); err == nil || !strings.Contains(err.Error(), want) {
+		err := run(t.Context(), args, &stdout, &stderr)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want an error about %s", args, err, want)
+		}
+		code := 1
+		if want == "--nothing" || want == "expected" {
+			code = 2
+		}
+		if got := exitCode(err); got != code {
+			t.Errorf("%v: exit code %d, want %d", args, got, code)
 		}
 	}
 }

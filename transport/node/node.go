@@ -101,8 +101,8 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		return nil, err
 	}
 	if most.clients < wanted {
-		cfg.Log.Warn().Int("clients", most.clients).Int("wanted", wanted).Int("files", maxFiles()).
-			Msg("fewer game clients can connect than they should: the process may not have more files open (ulimit -n)")
+		cfg.Log.Info().Int("clients", most.clients).Int("instead", wanted).Int("files", maxFiles()).
+			Msg("the limit on open files (ulimit -n) allows fewer game clients")
 	}
 	n.serve(cfg.Log, most.total)
 	return n, nil
@@ -112,13 +112,13 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 func checkListen(listen string, insecure bool) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
-		return fmt.Errorf("listen: %q is not host:port: %w", listen, err)
+		return &room.InvalidError{Field: "listen", Problem: fmt.Sprintf("is not host:port: %v", err)}
 	}
 	ip := net.ParseIP(host)
 	if insecure || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("listen: %s can be reached from other machines, and without authentication every client is believed to be whom it says; listen on 127.0.0.1, or allow it with --insecure", listen)
+	return &room.InvalidError{Field: "listen", Problem: fmt.Sprintf("%s can be reached from other machines, and without authentication every client is believed to be whom it says; listen on 127.0.0.1, or allow it with --insecure", listen)}
 }
 
 // Addr returns the host:port that the node listens on.

@@ -2,6 +2,7 @@ package room
 
 import (
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -17,6 +18,12 @@ const (
 	// No name of MaxUserLength code points is longer than this in any
 	// normal form we accept as input; it bounds the work of normalizing.
 	maxUserBytes = 16 * MaxUserLength
+
+	// maxMarks is how many combining marks text in Unicode's Stream-Safe Text Format
+	// (UAX #15) has in a row. Package norm breaks longer rows with a joiner, which
+	// would make another name of it.
+	maxMarks = 30
+	joiner   = "\u034f" // combining grapheme joiner
 )
 
 // CheckID returns an [InvalidError] unless id is 1 to 64 of A-Z a-z 0-9 . _ -.
@@ -36,7 +43,8 @@ func CheckID(id string) error {
 
 // ParseUser returns name in Unicode's normal form C, so that the same name typed
 // on two keyboards is the same user. It returns an [InvalidError] unless that is
-// valid UTF-8 of 1 to 64 characters (code points) without control characters.
+// valid UTF-8 of 1 to 64 characters (code points) without control characters, and with
+// no more than 30 combining marks in a row.
 func ParseUser(name string) (string, error) {
 	switch {
 	case !utf8.ValidString(name):
@@ -44,7 +52,11 @@ func ParseUser(name string) (string, error) {
 	case len(name) > maxUserBytes:
 		return "", &InvalidError{"user", fmt.Sprintf("must be 1 to %d characters long", MaxUserLength)}
 	}
+	typed := name
 	name = norm.NFC.String(name)
+	if strings.Count(name, joiner) != strings.Count(typed, joiner) {
+		return "", &InvalidError{"user", fmt.Sprintf("may not hold more than %d combining marks in a row", maxMarks)}
+	}
 	if n := utf8.RuneCountInString(name); n < 1 || n > MaxUserLength {
 		return "", &InvalidError{"user", fmt.Sprintf("must be 1 to %d characters long, not %d", MaxUserLength, n)}
 	}

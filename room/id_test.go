@@ -2,8 +2,13 @@ package room
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+	"pgregory.net/rapid"
 )
 
 func TestRoomIDs(t *testing.T) {
@@ -25,9 +30,23 @@ func TestUserNames(t *testing.T) {
 		strings.Repeat("张", 64):       strings.Repeat("张", 64),
 		strings.Repeat("e\u0301", 64): strings.Repeat("\u00e9", 64),
 		"a b":                         "a b",
+		"a\u034f\u0301":               "a\u034f\u0301", // a joiner of the user's own
+
+		// The most marks, as they are, and combined with what they follow.
+		"e" + strings.Repeat("\u0301", 30):       "\u00e9" + strings.Repeat("\u0301", 29),
+		"x" + strings.Repeat("\u0301", 30) + "y": "x" + strings.Repeat("\u0301", 30) + "y",
+		strings.Repeat("\u0301", 30):             strings.Repeat("\u0301", 30),
 	} {
 		if got, err := ParseUser(name); got != want || err != nil {
 			t.Errorf("%q became %q, %v", name, got, err)
+		}
+	}
+	for _, name := range []string{
+		"x" + strings.Repeat("\u0301", 31), strings.Repeat("\u0301", 31), "x" + strings.Repeat("\u0323\u0301", 16) + "y",
+	} {
+		_, err := ParseUser(name)
+		if checkInvalid(t, err, "user", name); err != nil && !strings.Contains(err.Error(), "combining marks") {
+			t.Errorf("%q: %v", name, err)
 		}
 	}
 	for _, name := range []string{"", strings.Repeat("张", 65), "a\tb", "a\x00", "\x7f", "\u0085", "\xff", "a\xc3", strings.Repeat("\u0301", 2000)} {
@@ -57,4 +76,49 @@ func checkInvalid(t *testing.T, err error, field, input string) {
 	if !errors.As(err, &invalid) || invalid.Field != field || !errors.Is(err, ErrInvalid) || !strings.HasPrefix(err.Error(), field) {
 		t.Errorf("%q: %v, want an error that names %s", input, err, field)
 	}
+}
+
+// A name that is accepted is exactly the one in normal form C: it means the same as what
+// was typed, has the length that was counted, and stays as it is.
+func TestNamesAreKept(t *testing.T) {
+	alphabet := []rune("aeEx张가각\u1100\u1161\u11a8\u0301\u0300\u0323\u0308\u0344\u034f\u0345\u3099か\u1e69\u212b\U0001d15e\u0f73🀄")
+	rapid.Check(t, func(t *rapid.T) {
+		runes := rapid.SliceOfN(rapid.SampledFrom(alphabet), 0, 80)
+		marks := strings.Repeat("\u0301", rapid.IntRange(0, 40).Draw(t, "marks"))
+		typed := string(runes.Draw(t, "before")) + marks + string(runes.Draw(t, "after"))
+		name, err := ParseUser(typed)
+		if err != nil {
+			return
+		}
+		if n := utf8.RuneCountInString(name); n > MaxUserLength {
+			t.Errorf("%q has %d characters", name, n)
+		}
+		if got, want := decomposed(name), decomposed(typed); got != want {
+			t.Errorf("%+q became %+q", typed, name)
+		}
+		if again, err := ParseUser(name); again != name || err != nil {
+			t.Errorf("%+q became %+q, %v", name, again, err)
+		}
+	})
+}
+
+// decomposed is normal form D without norm's idea of a stream.
+func decomposed(s string) string {
+	var out []rune
+	for _, r := range s {
+		out = append(out, []rune(norm.NFD.String(string(r)))...)
+	}
+	class := func(r rune) uint8 { return norm.NFD.PropertiesString(string(r)).CCC() }
+	for start := 0; start < len(out); {
+		end := start + 1
+		for ; end < len(out) && class(out[end]) != 0; end++ {
+		}
+		first := start
+		if class(out[start]) == 0 {
+			first++
+		}
+		slices.SortStableFunc(out[first:end], func(a, b rune) int { return int(class(a)) - int(class(b)) })
+		start = end
+	}
+	return string(out)
 }

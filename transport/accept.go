@@ -25,7 +25,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	}
 	if offered := websocket.Subprotocols(r); len(offered) > 0 && !slices.Contains(offered, protocol.Subprotocol) {
 		refuse(w, http.StatusBadRequest, protocol.NewError(protocol.CodeBadRequest,
-			"Sec-WebSocket-Protocol offers %q, this server speaks %s", offered, protocol.Subprotocol))
+			"this server speaks %s, Sec-WebSocket-Protocol offers %q", protocol.Subprotocol, offered))
 		return
 	}
 	c := newConn(s, user)
@@ -73,6 +73,19 @@ func (s *Server) checkOrigin(r *http.Request) bool {
 	}
 	u, err := url.Parse(origin)
 	return err == nil && strings.EqualFold(u.Host, r.Host)
+}
+
+// only has requests with other methods refused.
+func only(handle http.HandlerFunc, methods ...string) http.HandlerFunc {
+	allow := strings.Join(methods, ", ")
+	return func(w http.ResponseWriter, r *http.Request) {
+		if slices.Contains(methods, r.Method) {
+			handle(w, r)
+			return
+		}
+		w.Header().Set("Allow", allow)
+		refuse(w, http.StatusMethodNotAllowed, protocol.NewError(protocol.CodeBadRequest, "%s is asked for by %s, not %s", r.URL.Path, allow, r.Method))
+	}
 }
 
 // refuse answers a request that does not become a connection.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -40,6 +41,8 @@ func TestRefusedConnections(t *testing.T) {
 		{"/ws?user=a", with("Sec-Websocket-Protocol", "other.v7"), 400, "bad_request", "roomd.v1"},
 		{"/ws?user=a", with("Origin", "https://evil.example"), 403, "unauthorized", "origin"},
 		{"/nothing", nil, 404, "bad_request", "/ws"},
+		{"/" + strings.Repeat("x", 4000), nil, 404, "bad_request", "/ws"},
+		{"/ws?user=a", with("Sec-Websocket-Protocol", strings.Repeat("x", 4000)), 400, "bad_request", "roomd.v1"},
 	} {
 		req, _ := http.NewRequest("GET", "http://"+s.addr+tt.path, nil)
 		req.Header = tt.header.Clone()
@@ -49,6 +52,9 @@ func TestRefusedConnections(t *testing.T) {
 		}
 		body, _ := io.ReadAll(res.Body)
 		res.Body.Close()
+		if len(body) > 700 {
+			t.Errorf("%.20s: %d bytes are answered", tt.path, len(body))
+		}
 		var got struct{ Error protocol.Error }
 		if err := json.Unmarshal(body, &got); err != nil || res.StatusCode != tt.status || got.Error.Code != tt.code || !strings.Contains(got.Error.Message, tt.names) {
 			t.Errorf("%s: %d %s, want %d %s naming %s", tt.path, res.StatusCode, body, tt.status, tt.code, tt.names)
@@ -65,6 +71,33 @@ func TestRefusedConnections(t *testing.T) {
 		t.Errorf("a connection over the limit: %v", err)
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// Another method gets to know which one is right.
+func TestMethods(t *testing.T) {
+	s := serve(t, tables{}, nil, Options{})
+	for target, want := range map[string]struct {
+		status int
+		allow  string
+	}{
+		"POST /ws":        {405, "GET"},
+		"HEAD /ws":        {405, "GET"},
+		"PUT /ws?user=a":  {405, "GET"},
+		"POST /healthz":   {405, "GET, HEAD"},
+		"DELETE /readyz":  {405, "GET, HEAD"},
+		"HEAD /healthz":   {200, ""},
+		"POST /elsewhere": {404, ""},
+	} {
+		method, path, _ := strings.Cut(target, " ")
+		answer := httptest.NewRecorder()
+		s.Handler().ServeHTTP(answer, httptest.NewRequest(method, path, nil))
+		if answer.Code != want.status || answer.Header().Get("Allow") != want.allow {
+			t.Errorf("%s: %d, Allow: %s", target, answer.Code, answer.Header().Get("Allow"))
+		}
+		if want.status == 405 && !strings.Contains(answer.Body.String(), "bad_request") {
+			t.Errorf("%s: %s", target, answer.Body)
+		}
+	}
 }
 
 func TestHealth(t *testing.T) {

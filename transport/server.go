@@ -79,11 +79,11 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 // Handler returns the HTTP side: GET /ws, /healthz and /readyz.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /ws", s.accept)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok") })
-	mux.HandleFunc("GET /readyz", s.ready)
+	mux.HandleFunc("/ws", only(s.accept, http.MethodGet))
+	mux.HandleFunc("/healthz", only(func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok") }, http.MethodGet, http.MethodHead))
+	mux.HandleFunc("/readyz", only(s.ready, http.MethodGet, http.MethodHead))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, protocol.NewError(protocol.CodeBadRequest, "%s %s: there is nothing here; game clients connect to /ws", r.Method, r.URL.Path))
+		refuse(w, http.StatusNotFound, protocol.NewError(protocol.CodeBadRequest, "game clients connect to /ws; there is nothing at %s", r.URL.Path))
 	})
 	return mux
 }

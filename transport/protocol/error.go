@@ -3,6 +3,7 @@ package protocol
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Codes of an [Error]. Programs decide by the code; the message is for people.
@@ -50,10 +51,21 @@ type Error struct {
 	Retry bool `json:"retry"`
 }
 
+// maxMessage is how many bytes long a message may be: it can repeat what a client has sent.
+const maxMessage = 512
+
 // NewError returns an error with that code, a message made as by [fmt.Sprintf], and Retry as
-// [Retryable] has it. Bytes of the message that are not UTF-8 become U+FFFD.
+// [Retryable] has it. Bytes of the message that are not UTF-8 become U+FFFD. What goes beyond 512
+// bytes is left out.
 func NewError(code, format string, args ...any) *Error {
 	message := strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")
+	if len(message) > maxMessage {
+		end := maxMessage - len("…")
+		for !utf8.RuneStart(message[end]) {
+			end--
+		}
+		message = message[:end] + "…"
+	}
 	return &Error{Code: code, Message: message, Retry: Retryable(code)}
 }
 

@@ -3,6 +3,7 @@ package protocol
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -50,5 +51,20 @@ func TestErrorIsByCode(t *testing.T) {
 	}
 	if got := NewError(CodeInternal, "a%sb", "\xff").Message; got != "a\uFFFDb" {
 		t.Errorf("got %q, want the bad byte replaced", got)
+	}
+}
+
+// What a client has sent comes back shortened.
+func TestMessagesAreShort(t *testing.T) {
+	for pad := range 4 {
+		message := NewError(CodeBadRequest, "%s", strings.Repeat("x", pad)+strings.Repeat("张", 10_000)).Message
+		if len(message) > maxMessage || len(message) < maxMessage-4 || !strings.HasSuffix(message, "张…") {
+			t.Errorf("%d bytes: %s", len(message), message)
+		}
+	}
+	for _, n := range []int{maxMessage - 1, maxMessage} {
+		if message := NewError(CodeBadRequest, "%s", strings.Repeat("x", n)).Message; len(message) != n {
+			t.Errorf("%d bytes became %d", n, len(message))
+		}
 	}
 }

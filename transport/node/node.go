@@ -92,7 +92,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	hello, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := n.rooms.Ping(hello); err != nil {
-		return nil, fmt.Errorf("%s does not answer: %w", cfg.Redis, err)
+		return nil, fmt.Errorf("%s does not answer: %w", cfg.Redis, cfg.Redis.Explain(ctx, err))
 	}
 	if err := n.rooms.Start(hello); err != nil {
 		return nil, err

@@ -1,0 +1,72 @@
+package redisurl
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// probeTimeout bounds what Explain asks of one server.
+const probeTimeout = time.Second
+
+// Explain returns why a Redis that has just failed with err cannot be used, if it can
+// find out more than err says: that it speaks TLS and the URL does not say so, or the
+// other way round. The client only sees that nothing comes, or that the server hangs up.
+func (db *DB) Explain(ctx context.Context, err error) error {
+	addresses, secure := db.servers()
+	for _, address := range addresses {
+		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
+		switch {
+		case secure && speaksPlain(ctx, address):
+			return fmt.Errorf("%s does not speak TLS: its URL begins with redis, not rediss (%w)", address, err)
+		case !secure && speaksTLS(ctx, address):
+			return fmt.Errorf("%s speaks TLS: its URL begins with rediss, not redis (%w)", address, err)
+		}
+	}
+	return err
+}
+
+// servers returns the TCP addresses that the URL names, and whether it names TLS.
+func (db *DB) servers() (addresses []string, secure bool) {
+	switch {
+	case db.sentinel != nil:
+		return db.sentinel.SentinelAddrs, db.sentinel.TLSConfig != nil
+	case db.cluster != nil:
+		return db.cluster.Addrs, db.cluster.TLSConfig != nil
+	case db.server == nil && db.opts.Network != "unix":
+		return []string{db.opts.Addr}, db.opts.TLSConfig != nil
+	}
+	return nil, false
+}
+
+// speaksPlain reports whether the server answers a PING, be it with an error.
+func speaksPlain(ctx context.Context, address string) bool {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	deadline, _ := ctx.Deadline()
+	_ = c.SetDeadline(deadline)
+	var answer [1]byte
+	if _, err = io.WriteString(c, "PING\r\n"); err == nil {
+		_, err = io.ReadFull(c, answer[:])
+	}
+	return err == nil && (answer[0] == '+' || answer[0] == '-')
+}
+
+// speaksTLS reports whether the server answers a TLS handshake, be it with an alert.
+func speaksTLS(ctx context.Context, address string) bool {
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // nothing is sent over it
+	c, err := dialer.DialContext(ctx, "tcp", address)
+	if err == nil {
+		_ = c.Close()
+	}
+	var alert tls.AlertError
+	return err == nil || errors.As(err, &alert)
+}

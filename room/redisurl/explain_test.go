@@ -1,0 +1,86 @@
+package redisurl
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"math/big"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"roomd/lockmgr/redistest"
+)
+
+// listenTLS returns the address of a server that shakes hands and then hangs up.
+func listenTLS(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert}, PrivateKey: key}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				_ = c.(*tls.Conn).Handshake()
+				_ = c.Close()
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); wg.Wait() })
+	return l.Addr().String()
+}
+
+// TLS on one side only is called by its name.
+func TestExplainTLS(t *testing.T) {
+	plain := strings.TrimPrefix(redistest.Start(t).URL(), "redis://")
+	locked := strings.TrimPrefix(redistest.Start(t, "--requirepass", "secret").URL(), "redis://")
+	secure := listenTLS(t)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := closed.Addr().String()
+	closed.Close()
+	why := errors.New("nothing comes")
+	for url, want := range map[string]string{
+		"rediss://" + plain:                        plain + " does not speak TLS",
+		"rediss://" + locked:                       locked + " does not speak TLS",
+		"rediss+cluster://" + nobody + "," + plain: plain + " does not speak TLS",
+		"rediss+sentinel://" + plain + "/m":        plain + " does not speak TLS",
+		"redis://" + secure:                        secure + " speaks TLS",
+		"redis+cluster://" + nobody + "," + secure: secure + " speaks TLS",
+		"redis+sentinel://" + secure + "/m":        secure + " speaks TLS",
+		"redis://" + plain:                         "",
+		"rediss://" + secure:                       "",
+		"redis://" + nobody:                        "",
+		"rediss://" + nobody:                       "",
+		"unix:///nowhere":                          "",
+		Embedded:                                   "",
+	} {
+		db := mustOpen(t, url)
+		got := db.Explain(t.Context(), why)
+		if !errors.Is(got, why) || want == "" && got != why || !strings.Contains(got.Error(), want) {
+			t.Errorf("%s: %v, want %q", url, got, want)
+		}
+		db.Close()
+	}
+}

@@ -55,7 +55,7 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{rooms: rooms, opts: opts, troubles: newTroubles(opts.Log), conns: make(map[*conn]struct{})}
+	s := &Server{rooms: newSharedReads(rooms), opts: opts, troubles: newTroubles(opts.Log), conns: make(map[*conn]struct{})}
 	s.life, s.kill = context.WithCancel(context.Background())
 	s.watching = &patience{life: s.life, time: watchTimeout}
 	s.departures = newDepartures(s)

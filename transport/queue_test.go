@@ -108,14 +108,16 @@ func TestDrainWaitsForNobodyWhoDoesNotRead(t *testing.T) {
 func TestALongRequestIsAnsweredAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := tablesInBubble(t, Options{})
-		a := s.connect(t, "a")
+		a := s.dozer(t, "a")
 		a.say(`{"id":1,"action":"users","room":"9s"}`)
 		synctest.Wait()
-		if err := s.Shutdown(context.Background()); err != nil {
+		done := make(chan error, 1)
+		go func() { done <- s.Shutdown(context.Background()) }()
+		a.hear(`{"id":1,"room":"9s","version":1,"count":9,"users":` + nine + `}`)
+		a.hearClose(protocol.CloseRestart)
+		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		a.hear(`{"id":1,"room":"9s","version":1,"count":9,"users":` + nine + `}`)
-		a.ended(protocol.CloseRestart)
 	})
 }
 

@@ -152,7 +152,7 @@ func TestCloseEndsWatchdogs(t *testing.T) {
 		lock.KeepAlive() // does not begin again
 		select {
 		case <-lock.Done():
-		case <-time.After(DefaultTTL):
+		case <-time.After(DefaultTTL + time.Second):
 			t.Fatal("the hold is extended after Close")
 		}
 		if err := lock.Err(); !errors.Is(err, ErrExpired) {

@@ -33,33 +33,54 @@ const (
 	sendUnattended = "unattended" // they go on when their callers have given up
 )
 
-// prompt reports whether Redis has answered in time of late, and there is nobody with
-// whom a request could share a round trip. A closed Manager asks nothing directly.
-func (m *Manager) prompt() bool {
-	return time.Now().UnixNano() > m.slowUntil.Load() && m.underway.Load() == 0 && m.life.Err() == nil
+// pending is a request that shares a round trip, and that its caller may leave behind: a
+// pipeline sends it all the same. It is the value of the context's sendMode.
+type pending struct {
+	sent redis.AutoFuture
+	cmd  redis.Cmder // nil unless it was left behind
 }
 
+// prompt reports whether Redis has answered in time of late. A closed Manager asks
+// nothing directly.
+func (m *Manager) prompt() bool {
+	return time.Now().UnixNano() > m.slowUntil.Load() && m.life.Err() == nil
+}
+
+// alone reports whether there is nobody with whom a request could share a round trip.
+func (m *Manager) alone() bool { return m.underway.Load() == 0 }
+
 // direct sends a request in the caller's goroutine. It fails with errSlow, the cause of
-// ctx, ErrClosed, or the client's error.
-func (m *Manager) direct(ctx context.Context, send func(ctx context.Context) *redis.Cmd) (*redis.Cmd, error) {
-	own := m.moments.Context()
+// ctx, ErrClosed, or the client's error. left is not nil if the request may still be in a
+// pipeline.
+func (m *Manager) direct(ctx context.Context, send func(ctx context.Context) *redis.Cmd) (_ *redis.Cmd, left *pending, _ error) {
+	own, near := m.moments.Context(), false
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < directPatience {
-		own = context.WithValue(ctx, sendMode{}, sendDirectly)
+		own, near = ctx, true
+	}
+	share := &pending{}
+	switch {
+	case !m.alone():
+		own = context.WithValue(own, sendMode{}, share)
+	case near:
+		own = context.WithValue(own, sendMode{}, sendDirectly)
 	}
 	cmd := send(own)
 	err := cmd.Err()
 	if answered(err) {
-		return cmd, err
+		return cmd, nil, err
+	}
+	if share.cmd != nil {
+		left = share
 	}
 	if deadline, _ := own.Deadline(); !time.Now().Before(deadline) {
 		<-own.Done() // the client looks at the clock, a context has a timer
 	}
 	switch ended := m.ended(ctx); {
 	case ended != nil:
-		return nil, ended
+		return nil, left, ended
 	case own.Err() == nil:
-		return cmd, err
+		return cmd, left, err
 	}
 	m.slowUntil.Store(time.Now().Add(slowFor).UnixNano())
-	return nil, errSlow
+	return nil, left, errSlow
 }

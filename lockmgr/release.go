@@ -55,9 +55,9 @@ func (l *Lock) Release(ctx context.Context) error {
 // that. It returns before that if ctx has ended, or Redis is slow.
 func (l *Lock) giveBack(ctx context.Context, giving *call[struct{}]) {
 	token := &sends{arg: l.token} // of both attempts
-	if ctx.Err() == nil && l.m.prompt() {
+	if ctx.Err() == nil && l.m.prompt() && l.m.alone() {
 		var held bool
-		_, err := l.m.direct(ctx, func(ctx context.Context) (cmd *redis.Cmd) {
+		_, _, err := l.m.direct(ctx, func(ctx context.Context) (cmd *redis.Cmd) {
 			cmd, held = l.m.release(ctx, l, token)
 			return cmd
 		})

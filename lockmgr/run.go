@@ -99,9 +99,9 @@ func (m *Manager) process(ctx context.Context, key string, cmd redis.Cmder) erro
 	if m.opts.Pipelined {
 		alone := m.underway.Add(1) == 1
 		defer m.underway.Add(-1)
-		if !alone && ctx.Value(sendMode{}) != sendDirectly {
+		if mode := ctx.Value(sendMode{}); !alone && mode != sendDirectly {
 			if pipe := m.pipeTo(ctx, key); pipe != nil {
-				return m.share(ctx, pipe, cmd)
+				return m.share(ctx, pipe, cmd, mode)
 			}
 		}
 	}
@@ -112,16 +112,20 @@ func (m *Manager) process(ctx context.Context, key string, cmd redis.Cmder) erro
 
 // share sends a command together with others. The pipeline does not heed ctx, and may send
 // the command when that has ended; so a request that its caller does not wait for is
-// waited for here until the pipeline is done with it.
-func (m *Manager) share(ctx context.Context, pipe *redis.AutoPipeliner, cmd redis.Cmder) error {
+// waited for here until the pipeline is done with it, and one that is left behind is
+// noted.
+func (m *Manager) share(ctx context.Context, pipe *redis.AutoPipeliner, cmd redis.Cmder, mode any) error {
 	sent := pipe.Submit(ctx, cmd)
-	if ctx.Value(sendMode{}) == sendUnattended {
+	if mode == sendUnattended {
 		if err := sent.Wait(); !m.seekMaster(ctx, err) {
 			return err
 		}
 		return m.cluster.Process(ctx, cmd)
 	}
 	err := sent.WaitContext(ctx)
+	if share, ok := mode.(*pending); ok && ctx.Err() != nil {
+		share.sent, share.cmd = sent, cmd
+	}
 	if ctx.Err() != nil || !m.seekMaster(ctx, err) {
 		return err
 	}

@@ -34,17 +34,24 @@ func (s *slot) ask(ctx context.Context, send func(ctx context.Context) *redis.Cm
 		return nil, err
 	}
 	if s.m.prompt() {
-		cmd, err := s.m.direct(ctx, send)
+		cmd, left, err := s.m.direct(ctx, send)
+		s.doubt = s.doubt || !answered(err)
+		if left != nil {
+			s.asked = start(s.m, func() (*redis.Cmd, error) {
+				cmd, _ := left.cmd.(*redis.Cmd)
+				return cmd, left.sent.Wait()
+			})
+		}
 		if !errors.Is(err, errSlow) {
-			s.doubt = s.doubt || !answered(err)
 			return cmd, err
 		}
-		s.doubt = true
 	}
-	s.asked = start(s.m, func() (*redis.Cmd, error) {
-		cmd := send(s.m.requests.Context())
-		return cmd, cmd.Err()
-	})
+	if s.asked == nil {
+		s.asked = start(s.m, func() (*redis.Cmd, error) {
+			cmd := send(s.m.requests.Context())
+			return cmd, cmd.Err()
+		})
+	}
 	select {
 	case <-s.asked.done:
 		cmd, err := s.asked.value, s.asked.err

@@ -43,6 +43,7 @@ type player struct {
 
 	mu      sync.Mutex
 	views   map[string]*history.View // guarded by mu
+	lost    []string                 // guarded by mu: rooms that it is not in any more, as it was told
 	running *request                 // guarded by mu: what has been sent and not answered
 }
 
@@ -94,6 +95,10 @@ func (p *player) isCut() bool {
 
 // step sends one request.
 func (p *player) step() {
+	p.mu.Lock()
+	p.members = slices.DeleteFunc(p.members, func(id string) bool { return slices.Contains(p.lost, id) })
+	p.lost = nil
+	p.mu.Unlock()
 	r := &request{protocol.ActionJoin, p.rooms[p.random.IntN(len(p.rooms))]}
 	switch {
 	case slices.Contains(p.members, r.room):
@@ -183,7 +188,7 @@ func (p *player) cut() {
 	if r := p.running; r != nil && r.action != protocol.ActionUsers {
 		p.viewLocked(r.room).Unknown(r.action)
 	}
-	p.running = nil
+	p.running, p.lost = nil, nil
 	for _, v := range p.views {
 		v.Cut()
 	}
@@ -218,6 +223,7 @@ func (p *player) reply(r *protocol.Reply) {
 			v.Unknown(run.action)
 		}
 	case run.action == protocol.ActionJoin:
+		p.lost = slices.DeleteFunc(p.lost, func(id string) bool { return id == run.room })
 		v.Joined(*r.Seat, list)
 	case run.action == protocol.ActionLeave:
 		v.Left(r.Epoch, r.Version, r.Count)
@@ -232,6 +238,11 @@ func (p *player) event(e *protocol.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v := p.viewLocked(e.Room)
+	if e.Event == protocol.EventLost {
+		v.Lost()
+		p.lost = append(p.lost, e.Room)
+		return
+	}
 	if e.Event == protocol.EventSnapshot {
 		v.Snapshot(history.List{Epoch: e.Epoch, Version: e.Version, Count: e.Count, Users: toMembers(e.Users)})
 		return

@@ -14,6 +14,7 @@ const (
 // What else an action can be.
 const (
 	kindDetach Kind = "detach"
+	kindKeep   Kind = "keep"
 	kindEvict  Kind = "evict"
 	kindRenew  Kind = "renew"
 )
@@ -21,15 +22,16 @@ const (
 // anySeat is the seat of a join that takes the lowest free one.
 const anySeat = -1
 
-// Action is a join or a leave of one user through one session. Make one with
-// [Join] or [Leave]; the zero value is refused.
+// Action is what one user does in a room through one session. Make one with [Join],
+// [Leave], [Keep] or [Detach]; the zero value is refused.
 type Action struct {
 	kind    Kind
 	user    string
 	session string
 	seat    int // anySeat, or the one asked for
 
-	again bool // joins only where no other session lives
+	again bool   // joins only where the user has no other session
+	dead  string // a node whose sessions do not live any more; empty: none is known
 
 	node string // of the coordinator that runs it
 	at   int64  // when it did, in ms since 1970
@@ -47,12 +49,19 @@ func (a Action) At(seat int) Action {
 	return a
 }
 
-// Again makes of a join one that brings a session back which may have lost its place
-// unnoticed: if the user has come with another session meanwhile that one stays,
-// whatever the Rules say, and the join fails with [ErrDuplicate].
+// Again makes of a join one that brings a session back which has lost its place: if the
+// user has come with another session meanwhile that one stays, whatever the Rules say,
+// and the join fails with [ErrDuplicate].
 func (a Action) Again() Action {
 	a.again = true
 	return a
+}
+
+// Keep has a session that still speaks for user take on the name that its node has now.
+// It fails with [ErrDuplicate] if another session speaks for user, and with
+// [ErrNotMember] if user is not in the room; it brings nobody back.
+func Keep(user, session string) Action {
+	return Action{kind: kindKeep, user: user, session: session, seat: anySeat}
 }
 
 // Leave takes user out of a room, but only if session is still the one that
@@ -89,8 +98,8 @@ func (a *Action) check(rules Rules) error {
 		return &InvalidError{"session", fmt.Sprintf("must be 1 to %d bytes long, not %d", maxSession, len(a.session))}
 	}
 	switch {
-	case a.kind != KindJoin && a.kind != KindLeave && a.kind != kindDetach:
-		return &InvalidError{"action", "make it with Join, Leave or Detach"}
+	case a.kind != KindJoin && a.kind != KindLeave && a.kind != kindDetach && a.kind != kindKeep:
+		return &InvalidError{"action", "make it with Join, Leave, Keep or Detach"}
 	case a.seat != anySeat && (a.seat < 0 || a.seat >= rules.seats()):
 		return &InvalidError{"seat", fmt.Sprintf("must be from 0 to %d, not %d", rules.seats()-1, a.seat)}
 	}

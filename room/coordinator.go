@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,8 +19,9 @@ import (
 
 // Result is what an action came to.
 type Result struct {
-	Seat     int // taken, kept or freed
-	Snapshot     // the room right after the commit
+	Seat     int    // taken, kept or freed
+	Node     string // the name under which this node did it
+	Snapshot        // the room right after the commit, also one that refused the action
 }
 
 // Coordinator runs actions on rooms, each under its room's lock. It is safe for
@@ -89,6 +91,7 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 		}
 	}
 	c.lease = newLease(c.store, opts.NodeTTL, opts.Node)
+	c.feeds.alive = func() []string { return c.lease.names.kept(opts.Grace) }
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.life, c.kill = context.WithCancel(context.Background())
 	c.brief = brief{life: c.life, lasts: opts.LockTTL}
@@ -106,7 +109,7 @@ func (c *Coordinator) Node() string {
 // has failed. Actions of one coordinator on one room run in the order of their
 // calls.
 //
-// It fails with [ErrInvalid], [ErrFull], [ErrSeatTaken], [ErrNotMember],
+// It fails with [ErrInvalid], [ErrFull], [ErrSeatTaken], [ErrNotMember], [ErrDuplicate],
 // [ErrBusy], [ErrUnavailable], [ErrClosed] or the cause of ctx, and then nothing
 // was written; or with [ErrUnknown].
 func (c *Coordinator) Do(ctx context.Context, id string, a Action) (Result, error) {
@@ -116,7 +119,22 @@ func (c *Coordinator) Do(ctx context.Context, id string, a Action) (Result, erro
 	if err := a.check(c.opts.Rules); err != nil {
 		return Result{}, err
 	}
-	return c.run(ctx, id, a)
+	for {
+		result, err := c.run(ctx, id, a)
+		var stays *duplicate
+		if !errors.As(err, &stays) || a.kind != KindJoin || a.again || stays.node == a.dead || !c.isDead(ctx, stays.node) {
+			return result, err
+		}
+		a.dead = stays.node
+	}
+}
+
+// isDead reports whether a node's lease is over. If nobody can say, it is not.
+func (c *Coordinator) isDead(ctx context.Context, node string) bool {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.LockTTL)
+	defer cancel()
+	alive, err := c.store.client.Exists(ctx, nodeKey(node)).Result()
+	return err == nil && alive == 0
 }
 
 // run runs an action that is in order.

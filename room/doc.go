@@ -49,7 +49,7 @@
 // set of its rooms (Node:<node>:Rooms) and the list of the nodes there (Nodes:{<home>})
 // are on one master. If that one is away until the lease is over, or has fewer replicas
 // than Options.Replicas, the node takes a new name at a home on another master, and
-// watchers are told to join again. Actions in rooms of the other masters go on
+// watchers are told to take it on. Actions in rooms of the other masters go on
 // meanwhile; in a room that the node has not used of late, the first one may wait for
 // the new name.
 //
@@ -70,7 +70,12 @@
 //   - A node that has died is noticed by the others when its lease is over
 //     (Options.NodeTTL); after Options.Grace its members leave, as ordinary
 //     versions, once. A node that was only stalled writes nothing under its old
-//     name: it takes a new one, and watchers are told to join again.
+//     name: it takes a new one, and watchers are told to take it on ([Keep]).
+//   - What a session has missed, it can tell from the next event or snapshot
+//     ([Standing]): whether it still speaks for its user, was replaced by a newer
+//     session, or has lost its place without that.
+//   - Where Rules say that the older session stays, it does as long as its node is
+//     believed to be alive.
 //   - When a failover takes a room back to an earlier version, a new epoch begins.
 //   - With Options.Replicas a commit is acknowledged when so many replicas have it.
 //   - Nothing in Redis grows with the number of rooms or nodes that ever were.
@@ -85,6 +90,11 @@
 //   - Redis replicates asynchronously: a failover may lose commits that were
 //     acknowledged, and Redis that comes back empty has lost all of them. Watchers
 //     notice (a new epoch, or a version that went back).
+//   - A node that was cut off for longer than Options.NodeTTL and Options.Grace, and
+//     missed the events of that time, cannot tell a member who was removed from one who
+//     was replaced and then left. It takes both for removed, so a leave through another
+//     node may be undone. The nodes of one Redis must have the same Options.Grace:
+//     with less, one removes members of whom another believes that they cannot be.
 //   - Fairness between nodes is that of lockmgr, with one exception: where a lock
 //     expires under a dead holder, a node that has met nobody in the room of late
 //     may pass those who wait, once.

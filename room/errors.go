@@ -50,6 +50,12 @@ func (e *InvalidError) Error() string { return e.Field + " " + e.Problem }
 // Is makes errors.Is(err, ErrInvalid) true.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
+// duplicate is an ErrDuplicate that names the node of the session that stays.
+type duplicate struct {
+	refusal
+	node string
+}
+
 // refusal is a sentinel with a text of its own, one that can be shown to players.
 type refusal struct {
 	reason error

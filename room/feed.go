@@ -23,7 +23,6 @@ type feed struct {
 	epoch   string              // guarded by mu
 	version uint64              // guarded by mu
 	syncing bool                // guarded by mu: a snapshot is wanted, events are held back
-	rejoin  bool                // guarded by mu: the next snapshot says that sessions have to join again
 	held    []*Event            // guarded by mu
 }
 
@@ -91,12 +90,11 @@ func (f *feed) interrupt() bool {
 	return true
 }
 
-// renewed is interrupt for a node that has a new name.
-func (f *feed) renewed() bool {
+// renewed tells that the node has a new name.
+func (f *feed) renewed() {
 	f.mu.Lock()
-	f.rejoin = true
-	f.mu.Unlock()
-	return f.interrupt()
+	defer f.mu.Unlock()
+	f.tellLocked(&Event{Room: f.id, Epoch: f.epoch, Version: f.version, From: f.version, Rejoin: true})
 }
 
 // behind reports whether a room is an earlier one than what was told of it.
@@ -106,16 +104,20 @@ func (f *feed) behind(r *Room) (epoch string, version uint64, behind bool) {
 	return f.epoch, f.version, f.known && r.Epoch == f.epoch && r.Version < f.version
 }
 
-// resume tells a snapshot and then the events that came while it was read. It
-// reports whether they leave yet another gap.
-func (f *feed) resume(s Snapshot) (gap bool) {
+// resume tells a room as it was read, and then the events that came meanwhile. Those
+// for which the snapshot stands come with it: they show who was replaced. alive are the
+// names of this node whose members nobody has removed. It reports whether the events
+// leave yet another gap.
+func (f *feed) resume(r *Room, alive []string) (gap bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	held := f.held
+	held, s := f.held, r.Snapshot()
 	f.syncing, f.held = false, nil
 	f.known, f.epoch, f.version = true, s.Epoch, s.Version
-	f.tellLocked(&Event{Room: f.id, Epoch: s.Epoch, Version: s.Version, Snapshot: &s, Rejoin: f.rejoin})
-	f.rejoin = false
+	f.tellLocked(&Event{
+		Room: f.id, Epoch: s.Epoch, Version: s.Version, Snapshot: &s,
+		members: r.members, alive: alive, missed: held,
+	})
 	for _, e := range held {
 		gap = f.receiveLocked(e) || gap
 	}

@@ -59,8 +59,8 @@ func TestWatchersOnAllNodesAreToldInOrder(t *testing.T) {
 		stop()
 		mustDo(t, a, "42", Join("张三", "s3"))
 		e := onB.expect(t, "4<3 ")
-		if fmt.Sprint(e.Replaced) != "[{张三 s2}]" {
-			t.Errorf("replaced: %v", e.Replaced)
+		if fate, _ := (Standing{User: "张三", Session: "s2", Epoch: e.Epoch, Version: 2}).After(e); fate != Replaced {
+			t.Errorf("s2: %v", fate)
 		}
 		mustDo(t, a, "43", Join("王五", "s1"))
 		other.expect(t, "1<0 +王五@0")
@@ -136,4 +136,39 @@ func TestANewEpochLeadsToASnapshot(t *testing.T) {
 			t.Errorf("the epoch is %q, it was %q", e.Epoch, first.Epoch)
 		}
 	})
+}
+
+// Events that come while a snapshot is read are not told if it stands for them; but they
+// show who was replaced, and that counts.
+func TestHeldEventsShowWhoWasReplaced(t *testing.T) {
+	f := newFeed("42")
+	var told []*Event
+	f.add(&watch{fn: func(e *Event) { told = append(told, e) }})
+	f.receive(changesAt("e", 1, wireChange{Type: KindJoin, User: "a", Session: "s"}))
+	f.interrupt()
+	f.receive(changesAt("e", 3, wireChange{Type: kindReplace, User: "a", Session: "new", Old: "s"}))
+	f.receive(changesAt("e", 4, wireChange{Type: KindLeave, User: "a"}))
+	f.receive(changesAt("e", 5, wireChange{Type: KindJoin, User: "b", Session: "s"}))
+	f.resume(NewRoom("42", "e", 4, map[string]Member{}), nil)
+	if len(told) != 3 || told[1].Snapshot == nil || told[2].Version != 5 {
+		t.Fatalf("told %+v", told)
+	}
+	for user, want := range map[string]Fate{"a": Replaced, "c": Removed} {
+		if fate, _ := (Standing{User: user, Session: "s", Node: "n", Epoch: "e", Version: 1}).After(told[1]); fate != want {
+			t.Errorf("%s: %v, want %v", user, fate, want)
+		}
+	}
+}
+
+// A node's new name is told at once, also while a snapshot is read, and asks for none.
+func TestANewNameIsToldAtOnce(t *testing.T) {
+	f := newFeed("42")
+	var told []*Event
+	f.add(&watch{fn: func(e *Event) { told = append(told, e) }})
+	f.receive(changesAt("e", 7))
+	f.interrupt()
+	f.renewed()
+	if e := told[len(told)-1]; !e.Rejoin || e.Version != 7 || e.From != 7 || e.Snapshot != nil || len(e.Changes) != 0 {
+		t.Errorf("told %+v", e)
+	}
 }

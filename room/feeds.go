@@ -26,6 +26,7 @@ type feeds struct {
 	store    *store
 	troubles *troubles
 	renew    func(ctx context.Context, id, epoch string, version uint64)
+	alive    func() []string // names of this node whose members nobody has removed until now
 
 	life context.Context
 	end  context.CancelFunc
@@ -145,13 +146,13 @@ func (fs *feeds) committed(id string, w *wireEvent) {
 	}
 }
 
-// rejoin has everybody who watches told to join again.
+// rejoin has everybody who watches told that the node has a new name.
 func (fs *feeds) rejoin() {
 	fs.mu.Lock()
 	rooms := slices.Collect(maps.Values(fs.rooms))
 	fs.mu.Unlock()
 	for _, f := range rooms {
-		fs.sawGap(f, f.renewed())
+		f.renewed()
 	}
 }
 
@@ -208,7 +209,7 @@ func (fs *feeds) reread(f *feed) {
 			// Its event, of a new epoch, brings everybody here up to date.
 			fs.wg.Go(func() { fs.renew(fs.life, f.id, epoch, version) })
 		}
-		fs.sawGap(f, f.resume(room.Snapshot()))
+		fs.sawGap(f, f.resume(room, fs.alive()))
 	case fs.life.Err() == nil:
 		fs.troubles.snapshots.Happened(err, "room", f.id)
 		pause(fs.life, rereadPause)

@@ -94,8 +94,8 @@ func (c *Coordinator) ask(d *desk) {
 		c.late(d)
 		c.giveUp(d) // the request may have been carried out
 	case err != nil:
-		d.fail(c.unavailable(d.id, err), false)
 		c.giveUp(d)
+		d.fail(c.unavailable(d.id, err), false)
 	case yours:
 		d.turn = true
 		if room != nil {
@@ -230,6 +230,7 @@ func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, hei
 			if a.kind != kindEvict && a.kind != kindRenew {
 				a.node = who.node
 			}
+			outcomes[i].result.Node = who.node
 			outcomes[i].result.Seat, outcomes[i].err = d.copy.Apply(a, c.opts.Rules)
 		}
 		var room *Room
@@ -257,9 +258,7 @@ func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, hei
 		d.copy.commit(commit.epoch, commit.mark)
 		snapshot := d.copy.Snapshot()
 		for i := range outcomes {
-			if outcomes[i].err == nil {
-				outcomes[i].result.Snapshot = snapshot
-			}
+			outcomes[i].result.Snapshot = snapshot
 		}
 		return outcomes, next, nil
 	}

@@ -56,6 +56,8 @@ type lease struct {
 	who   *identity // guarded by mu
 	until time.Time // guarded by mu: by our clock, from before the request was sent; zero before the first
 	unfit *identity // guarded by mu: who, if leave was called and not heard yet
+
+	names names
 }
 
 func newLease(store *store, ttl time.Duration, name string) *lease {
@@ -98,6 +100,9 @@ func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 	kept, err := l.prolong(ctx, who, until)
 	if kept || err != nil && !leave && time.Now().Before(until) {
 		return false, err
+	}
+	if err == nil && time.Now().Before(until) {
+		l.names.forget(who.node) // Redis has lost it
 	}
 	if err == nil {
 		err = l.begin(ctx, newIdentity(home+name))
@@ -210,6 +215,7 @@ func (l *lease) set(who *identity, sent time.Time) {
 		l.unfit = nil
 	}
 	l.who, l.until = who, sent.Add(l.ttl)
+	l.names.believed(who.node, l.until)
 }
 
 // split returns the home and the rest of a node's name.

@@ -47,7 +47,8 @@ type Options struct {
 
 	// Grace is how long the members of a node that has died, or was closed, keep
 	// their seats after that, so that their clients can come back to another
-	// node. Zero means DefaultGrace, a negative value none.
+	// node. Zero means DefaultGrace, a negative value none. It must be the same for
+	// all that share rooms.
 	Grace time.Duration
 
 	// Replicas is how many replicas of Redis must have a commit before it is

@@ -50,9 +50,9 @@ func TestABatchSharesOneHold(t *testing.T) {
 		maxBatch int
 		versions []uint64
 	}{
-		{DefaultMaxBatch, []uint64{1, 1, 0, 1, 0}},
-		{2, []uint64{1, 1, 0, 2, 0}},
-		{1, []uint64{1, 2, 0, 3, 0}},
+		{DefaultMaxBatch, []uint64{1, 1, 1, 1, 1}},
+		{2, []uint64{1, 1, 2, 2, 2}},
+		{1, []uint64{1, 2, 2, 3, 3}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			_, rdb := redistest.Mini(t)

@@ -24,7 +24,8 @@ type Duplicate int
 const (
 	// Replace lets a newer session take the seat over.
 	Replace Duplicate = iota
-	// Reject refuses it with ErrDuplicate, unless the older one is detached.
+	// Reject refuses it with ErrDuplicate, unless the older one is detached, or the
+	// lease of its node is over.
 	Reject
 )
 
@@ -51,12 +52,6 @@ type Change struct {
 	Type Kind   `json:"type"`
 	User string `json:"user"`
 	Seat int    `json:"seat"` // taken by a join, freed by a leave
-}
-
-// Replaced tells a session that a newer one speaks for its user now.
-type Replaced struct {
-	User    string `json:"user"`
-	Session string `json:"session"` // the old one
 }
 
 // Occupant is a user on a seat.
@@ -143,11 +138,14 @@ func (r *Room) Member(user string) (Member, bool) {
 }
 
 // Apply runs one action by the rules and returns the seat it was about. On an
-// error ([ErrFull], [ErrSeatTaken], [ErrNotMember]) the room is as it was.
+// error ([ErrFull], [ErrSeatTaken], [ErrNotMember], [ErrDuplicate]) the room is as it
+// was.
 func (r *Room) Apply(a Action, rules Rules) (seat int, err error) {
 	switch a.kind {
 	case KindLeave:
 		return r.leave(a)
+	case kindKeep:
+		return r.keep(a)
 	case kindDetach:
 		return r.detach(a)
 	case kindEvict:
@@ -161,9 +159,8 @@ func (r *Room) Apply(a Action, rules Rules) (seat int, err error) {
 
 func (r *Room) join(a Action, rules Rules) (int, error) {
 	if m, ok := r.members[a.user]; ok {
-		live := !strings.HasPrefix(m.Session, detached) && m.Session != a.session
-		if live && (rules.Duplicate == Reject || a.again) {
-			return 0, &refusal{ErrDuplicate, fmt.Sprintf("%s is in room %s with another session", a.user, r.ID)}
+		if !r.yields(m, a, rules) {
+			return 0, r.duplicate(a.user, m)
 		}
 		if m.Session != a.session || m.Node != a.node {
 			r.change(a.node, wireChange{Type: kindReplace, User: a.user, Seat: m.Seat, Session: a.session, Old: m.Session})
@@ -182,6 +179,36 @@ func (r *Room) join(a Action, rules Rules) (int, error) {
 	}
 	r.change(a.node, wireChange{Type: KindJoin, User: a.user, Seat: seat, Session: a.session, At: a.at})
 	return seat, nil
+}
+
+// yields reports whether a member's session gives way to that of a join.
+func (r *Room) yields(m Member, a Action, rules Rules) bool {
+	switch {
+	case strings.TrimPrefix(m.Session, detached) == a.session:
+		return true
+	case a.again:
+		return false // it is newer, whether it lives or may come back
+	case rules.Duplicate == Replace, strings.HasPrefix(m.Session, detached):
+		return true
+	}
+	return a.dead != "" && m.Node == a.dead
+}
+
+func (r *Room) duplicate(user string, m Member) error {
+	return &duplicate{refusal{ErrDuplicate, fmt.Sprintf("%s is in room %s with another session", user, r.ID)}, m.Node}
+}
+
+func (r *Room) keep(a Action) (int, error) {
+	m, ok := r.members[a.user]
+	switch {
+	case !ok:
+		return 0, &refusal{ErrNotMember, fmt.Sprintf("%s is not in room %s", a.user, r.ID)}
+	case strings.TrimPrefix(m.Session, detached) != a.session:
+		return 0, r.duplicate(a.user, m)
+	case m.Session != a.session || m.Node != a.node:
+		r.change(a.node, wireChange{Type: kindReplace, User: a.user, Seat: m.Seat, Session: a.session, Old: m.Session})
+	}
+	return m.Seat, nil
 }
 
 func (r *Room) leave(a Action) (int, error) {

@@ -3,7 +3,6 @@ package room
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -52,11 +51,7 @@ func (w *wireEvent) toldIn(id string) *Event {
 	e := &Event{Room: id, Epoch: w.Epoch, Version: w.Version, From: w.Version - 1, wire: w}
 	e.Changes = make([]Change, 0, len(w.Changes))
 	for i := range w.Changes {
-		if c := &w.Changes[i]; c.Type == kindReplace {
-			if old := strings.TrimPrefix(c.Old, detached); old != strings.TrimPrefix(c.Session, detached) {
-				e.Replaced = append(e.Replaced, Replaced{c.User, old})
-			}
-		} else {
+		if c := &w.Changes[i]; c.Type != kindReplace {
 			e.Changes = append(e.Changes, Change{c.Type, c.User, c.Seat})
 		}
 	}

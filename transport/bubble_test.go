@@ -62,6 +62,7 @@ type bubbleServer struct {
 	redis *redis.Client
 	rooms *room.Coordinator
 	hook  *hookedRooms
+	ear   *ear
 	pipes *pipes
 }
 
@@ -128,7 +129,9 @@ func (r *hookedRooms) throwOutOnce(t *testing.T, first, second *bubbleServer) {
 
 func startInBubble(t *testing.T, mini *embedded.Redis, rules room.Rules, opts Options) *bubbleServer {
 	t.Helper()
-	rdb := redistest.MiniClient(t, mini)
+	rdb, ear := redistest.MiniClient(t, mini), newEar()
+	rdb.AddHook(ear)
+	t.Cleanup(ear.free)
 	rooms, err := room.New(rdb, room.Options{Rules: rules})
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +143,7 @@ func startInBubble(t *testing.T, mini *embedded.Redis, rules room.Rules, opts Op
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = rooms.Close(context.Background()) })
-	return &bubbleServer{s, rdb, rooms, hook, servePipes(t, s)}
+	return &bubbleServer{s, rdb, rooms, hook, ear, servePipes(t, s)}
 }
 
 // servePipes serves clients in a bubble until the test ends.

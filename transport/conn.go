@@ -48,14 +48,14 @@ type conn struct {
 
 	mu      sync.Mutex
 	rooms   map[string]*presence // guarded by mu
-	quits   bool                 // guarded by mu: no rejoin begins any more
+	quits   bool                 // guarded by mu: no heal begins any more
 	closing bool                 // guarded by mu: no further request is read
 	code    int                  // guarded by mu: of the close frame, 0 for none
 	text    string
 	readBy  time.Time   // guarded by mu: the deadline that is set
 	pings   *time.Timer // guarded by mu
 
-	rejoins sync.WaitGroup // grows only with mu held, and not after quits
+	heals sync.WaitGroup // grows only with mu held, and not after quits
 }
 
 func newConn(s *Server, user string) *conn {
@@ -145,6 +145,10 @@ func (c *conn) pong(data string) error {
 func (c *conn) end(code int, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.endLocked(code, text)
+}
+
+func (c *conn) endLocked(code int, text string) {
 	if c.closing {
 		return
 	}
@@ -234,15 +238,15 @@ func (c *conn) quit() (rooms []string) {
 		if p.stop != nil {
 			stops = append(stops, p.stop)
 		}
-		if p.rejoin != nil {
-			p.rejoin.cancel()
+		if p.heal != nil {
+			p.heal.cancel()
 		}
 		if p.member || p.unsure {
 			rooms = append(rooms, id)
 		}
 	}
 	c.mu.Unlock()
-	c.rejoins.Wait()
+	c.heals.Wait()
 	for _, stop := range stops {
 		stop()
 	}

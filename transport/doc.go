@@ -26,8 +26,12 @@
 //   - A connection that was told that it is in a room, and has not left it, is in
 //     the room. If it is taken out (its node was believed to be dead, or Redis has
 //     lost its data) it joins again by itself, on its old seat if that is free. If
-//     the room is full meanwhile, or another session of the user is in, the seat is
-//     lost: the client has seen that it left, and gets no more events of the room.
+//     the room is full meanwhile the seat is lost: the client gets the event lost, and
+//     no more events of the room, unless it watches it.
+//   - If a newer session of its user has taken the place, the connection is closed with
+//     4001, also when the node hears of it late, or only sees by a snapshot that it must
+//     have been so (the user has left since). Versions decide which session is newer.
+//     What a client reads has no gap up to the close.
 //
 // # Goroutines
 //

@@ -76,6 +76,10 @@ func snapshotFrame(e *room.Event) []byte {
 	}))
 }
 
+func lostFrame(id, reason string) []byte {
+	return seal(protocol.AppendEvent(newFrame(eventSize), &protocol.Event{Event: protocol.EventLost, Room: id, Reason: reason}))
+}
+
 // changesFrame returns one frame for events that follow each other.
 func changesFrame(events ...*room.Event) []byte {
 	first, last := events[0], events[len(events)-1]

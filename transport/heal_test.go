@@ -104,8 +104,7 @@ func TestARejoinTakesAnotherSeat(t *testing.T) {
 	})
 }
 
-// Whose place is gone for good has heard of it, hears no more of the room, and can
-// join anew.
+// Whose place is gone for good is told so, hears no more of the room, and can join anew.
 func TestALostSeat(t *testing.T) {
 	for _, watches := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -125,7 +124,7 @@ func TestALostSeat(t *testing.T) {
 			c.hear(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"c","seat":1}]}`)
 			a.hear(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"join","user":"c","seat":1}]}`)
 			down.Store(false)
-			time.Sleep(lastPause + time.Second)
+			a.wait(`{"event":"lost","room":"42","reason":"room_full"}`, lastPause)
 			b.say(leaveOf42)
 			if watches {
 				a.hear(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"leave","user":"b","seat":0}]}`)

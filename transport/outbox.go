@@ -91,11 +91,16 @@ func (o *outbox) replySnapshot(r *protocol.Reply) {
 		return
 	}
 	o.unqueueLocked(s)
+	if r.Seat != nil {
+		s.lost = nil // it has one again
+	}
 	pending := s.pending
 	o.emptyLocked(s)
 	s.epoch, s.version = r.Epoch, r.Version
+	// A new epoch begins with a snapshot: changes without one are of an earlier epoch.
+	begins := len(pending) > 0 && pending[0].Snapshot != nil
 	for _, e := range pending {
-		if e.Epoch != r.Epoch || e.Version > r.Version {
+		if e.Epoch == r.Epoch && e.Version > r.Version || e.Epoch != r.Epoch && begins {
 			o.appendLocked(s, e)
 		}
 	}
@@ -159,7 +164,14 @@ func (o *outbox) next() (frame []byte, events []*room.Event) {
 		events = i.events.pending
 		o.taken.changes += i.events.size
 		o.emptyLocked(i.events)
-		return nil, events
+		if lost := i.events.lost; lost != nil {
+			i.events.lost = nil
+			o.waiting.frames += itemSize + cap(lost)
+			o.items = slices.Insert(o.items, 0, item{frame: lost})
+		}
+		if events != nil {
+			return nil, events
+		}
 	}
 	return nil, nil
 }

@@ -108,6 +108,15 @@ func TestRepliesAndEventsFormOneSequence(t *testing.T) {
 			o.event(change(10))
 			o.event(snapshot("new", 1))
 		}, "reply 3, events =1"},
+		{"a reply of a new epoch: changes of the earlier one are dropped", func(o *outbox) {
+			o.open("42")
+			o.replySnapshot(listReply(3))
+			o.hold("42")
+			o.event(change(4))
+			anew := listReply(1)
+			anew.Epoch = "new"
+			o.replySnapshot(anew)
+		}, "reply 3, reply 1"},
 		{"the end: what has come is told, and nothing more", func(o *outbox) {
 			o.open("42")
 			o.replySnapshot(listReply(3))
@@ -331,5 +340,45 @@ func TestMergedFrame(t *testing.T) {
 	e := change(7)
 	if first := sharedBy(e).frame(); &sharedBy(e).frame()[0] != &first[0] {
 		t.Error("an event is encoded twice")
+	}
+}
+
+// That a seat is lost is told behind the events that have come, and not at all if the
+// client has a seat again by then.
+func TestALostSeatIsToldLast(t *testing.T) {
+	frames := func(o *outbox) (list []string) {
+		for {
+			frame, events := o.next()
+			switch {
+			case frame != nil:
+				list = append(list, string(frame[bytes.IndexByte(frame, '{'):]))
+			case events != nil:
+				list = append(list, fmt.Sprint("events to ", events[len(events)-1].Version))
+			default:
+				return list
+			}
+		}
+	}
+	const lost = `{"event":"lost","room":"42","reason":"room_full"}`
+	o := newOutbox(func() {}, DefaultMaxQueue)
+	o.open("42")
+	o.replySnapshot(listReply(1))
+	frames(o)
+	o.event(change(2))
+	o.lost("42", protocol.CodeRoomFull)
+	o.end("42")
+	if got := frames(o); len(got) != 2 || got[0] != "events to 2" || got[1] != lost {
+		t.Errorf("told %q", got)
+	}
+	o.open("42")
+	o.replySnapshot(listReply(3))
+	frames(o)
+	o.hold("42")
+	o.lost("42", protocol.CodeRoomFull)
+	again := listReply(4)
+	again.Seat = new(int)
+	o.replySnapshot(again)
+	if got := frames(o); len(got) != 1 || strings.Contains(got[0], "lost") {
+		t.Errorf("who has joined again was told %q", got)
 	}
 }

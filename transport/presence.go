@@ -18,40 +18,44 @@ type presence struct {
 	unsure   bool // a join or a leave may or may not have been written
 	watching bool // the client asked for the room's events
 
-	// Of the last join: the seat, and the room after it.
-	seat    int
-	epoch   string
-	version uint64
+	seat int           // of the last join
+	at   room.Standing // what is known of the session's place
 
-	asking bool        // a request of the client runs that may change all this
-	lost   *room.Event // that says that the session is not in the room (any more); nil if none does
-	rejoin *rejoin     // nil if none runs
+	asking bool          // a request of the client runs that may change all this
+	trying bool          // an action of the server's own does
+	told   []*room.Event // what came meanwhile, to be weighed when it has ended
+
+	need need
+	heal *heal // nil if none runs
 }
+
+// need is what a presence wants of the room, without having been asked for it.
+type need int
+
+const (
+	nothing  need = iota
+	confirm       // to know whether the session still speaks for its user
+	comeBack      // the place again, which was lost to none of the user's sessions
+	withdraw      // to leave again: it was brought back after a newer session had come and left
+)
 
 // over reports whether the connection has nothing to do with the room.
 func (p *presence) over() bool { return !p.member && !p.unsure && !p.watching }
 
-// joined takes what a join has come to.
+// joined records that the session is in the room, as the client asked, and what the
+// join has come to.
 func (p *presence) joined(r room.Result) {
-	p.member, p.unsure = true, false
-	p.seat, p.epoch, p.version = r.Seat, r.Epoch, r.Version
-	if p.lost != nil && p.knows(p.lost) {
-		p.lost = nil
-	}
+	p.member, p.unsure, p.need = true, false, nothing
+	p.at.Out = false
+	p.seat, p.at = r.Seat, p.at.Joined(r)
 }
 
-// left takes that the session is not in the room.
-func (p *presence) left() { p.member, p.unsure, p.lost = false, false, nil }
+// left records that the session is not in the room.
+func (p *presence) left() { p.member, p.unsure, p.need = false, false, nothing }
 
-// knows reports whether what e tells was before the last join. A snapshot can be
-// new and of an older version: a failover takes versions back.
-func (p *presence) knows(e *room.Event) bool {
-	return e.Snapshot == nil && e.Epoch == p.epoch && e.Version <= p.version
-}
-
-// begin gives a request of the client the only word about a room: a rejoin that
-// runs ends, and no other begins before settle. It returns nil if the connection
-// has nothing to do with the room.
+// begin gives a request of the client exclusive control of the presence: an action of
+// the server's own that runs for it ends, and no other begins before settle. It returns
+// nil if the connection has nothing to do with the room.
 func (c *conn) begin(id string) *presence {
 	c.mu.Lock()
 	p := c.rooms[id]
@@ -60,7 +64,7 @@ func (c *conn) begin(id string) *presence {
 		return nil
 	}
 	p.asking = true
-	running := p.rejoin
+	running := p.heal
 	c.mu.Unlock()
 	if running == nil {
 		return p
@@ -69,7 +73,7 @@ func (c *conn) begin(id string) *presence {
 	<-running.done
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.rooms[id] // the rejoin may have ended it
+	return c.rooms[id] // heal may have ended it
 }
 
 // enter is begin for a request that needs the room's events, from before it is
@@ -82,11 +86,11 @@ func (c *conn) enter(id string) (*presence, error) {
 			c.mu.Unlock()
 			return nil, &room.InvalidError{Field: "room", Problem: fmt.Sprintf("is one too many: a connection can be in, or watch, %d rooms", limit)}
 		}
-		p = &presence{id: id, asking: true}
+		p = &presence{id: id, asking: true, at: room.Standing{User: c.user, Session: c.session}}
 		c.rooms[id] = p
 		c.mu.Unlock()
 	}
-	if p.stop == nil { // only a rejoin and this goroutine write it
+	if p.stop == nil { // only heal and this goroutine write it
 		if err := c.listen(p); err != nil {
 			c.settle(p)
 			return nil, err
@@ -112,8 +116,7 @@ func (c *conn) listen(p *presence) error {
 	return nil
 }
 
-// settle ends what begin or enter began. The room's events end if the client has
-// no business with it any more.
+// settle ends what begin or enter began, and weighs what was told meanwhile.
 func (c *conn) settle(p *presence) {
 	if p == nil {
 		return
@@ -121,7 +124,8 @@ func (c *conn) settle(p *presence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p.asking = false
-	if p.over() {
+	c.weighAllLocked(p)
+	if p.over() && p.stop == nil {
 		delete(c.rooms, p.id)
 		return
 	}

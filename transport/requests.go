@@ -51,10 +51,17 @@ func (c *conn) join(req protocol.Request) {
 	case errors.Is(err, room.ErrFull), errors.Is(err, room.ErrDuplicate):
 		p.left() // if it was in, it has lost the seat
 	}
+	lost := before && !p.member
 	c.mu.Unlock()
 	if err != nil {
+		if lost {
+			c.out.lost(p.id, toProtocol(err).Code)
+		}
 		c.silence(p, before)
 		c.refuse(req, err)
+		if lost && errors.Is(err, room.ErrDuplicate) {
+			c.end(protocol.CloseReplaced, "replaced by a newer session")
+		}
 		return
 	}
 	reply := listed(req, result.Snapshot)
@@ -73,7 +80,7 @@ func (c *conn) leave(req protocol.Request) {
 			p.left()
 		case errors.Is(err, room.ErrUnknown):
 			// It asked to leave: it is not brought back if it did.
-			p.member, p.unsure, p.lost = false, true, nil
+			p.member, p.unsure, p.need = false, true, nothing
 		}
 		over := p.over()
 		c.mu.Unlock()

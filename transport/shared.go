@@ -14,9 +14,6 @@ type shared struct {
 
 	encode sync.Once
 	bytes  []byte // written once, by encode
-
-	list  sync.Once
-	users map[string]struct{} // written once, by list
 }
 
 func sharedBy(e *room.Event) *shared {
@@ -33,16 +30,4 @@ func (s *shared) frame() []byte {
 		}
 	})
 	return s.bytes
-}
-
-// seats reports whether the user is in the event's snapshot.
-func (s *shared) seats(user string) bool {
-	s.list.Do(func() {
-		s.users = make(map[string]struct{}, s.event.Snapshot.Count())
-		for _, u := range s.event.Snapshot.Users() {
-			s.users[u.User] = struct{}{}
-		}
-	})
-	_, seated := s.users[user]
-	return seated
 }

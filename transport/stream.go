@@ -14,7 +14,8 @@ type stream struct {
 	epoch   string // where the client will stand after what is pending
 	version uint64
 	pending []*room.Event
-	size    int // bytes of the changes in pending
+	size    int    // bytes of the changes in pending
+	lost    []byte // the frame that follows them, and says that the client's seat is lost; nil if it is not
 }
 
 // open makes a place for the events of a room, held until the reply to the
@@ -78,6 +79,17 @@ func (o *outbox) end(id string) {
 	}
 }
 
+// lost tells the client, behind what has come, that its session has no seat in the room
+// any more.
+func (o *outbox) lost(id, reason string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s := o.streams[id]; s != nil {
+		s.lost = lostFrame(id, reason)
+		o.queueLocked(s)
+	}
+}
+
 // event takes an event of a watched room, unless the client knows it. It reports
 // whether the client reads fast enough; if not, no more is kept of the room.
 func (o *outbox) event(e *room.Event) bool {
@@ -114,7 +126,7 @@ func (o *outbox) emptyLocked(s *stream) {
 }
 
 func (o *outbox) queueLocked(s *stream) {
-	if s.held || s.queued || len(s.pending) == 0 {
+	if s.held || s.queued || len(s.pending) == 0 && s.lost == nil {
 		return
 	}
 	s.queued = true

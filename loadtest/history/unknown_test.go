@@ -47,6 +47,23 @@ func TestUnknownOutcomesAreTolerated(t *testing.T) {
 			w.join("b", 3, 0, "b0")
 			w.check(3, "b0")
 		}},
+		{"a seat is lost, and the event of it was seen", Options{Capacity: 2}, func(w *world) {
+			w.join("a", 1, 0, "a0")
+			w.join("b", 2, 1, "a0 b1")
+			w.event("a", 2, "+b1")
+			w.event("a", 3, "-a")
+			w.event("b", 3, "-a")
+			w.join("c", 4, 0, "c0 b1")
+			w.event("b", 4, "+c0")
+			w.view("a").Lost()
+			w.check(4, "c0 b1")
+		}},
+		{"a seat is lost unseen, and the user joins again", Options{Capacity: 1}, func(w *world) {
+			w.join("a", 1, 0, "a0")
+			w.view("a").Lost()
+			w.join("a", 3, 0, "a0")
+			w.check(3, "a0")
+		}},
 		{"connections are cut and the members stay", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
 			w.join("b", 2, 1, "a0 b1")

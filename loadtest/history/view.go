@@ -141,6 +141,16 @@ func (v *View) Unknown(action string) {
 	}
 }
 
+// Lost takes that the server says of the connection that it has no seat in the room any
+// more: the user was taken out, and no event of the room may follow until it is joined or
+// watched again.
+func (v *View) Lost() {
+	if v.member {
+		v.Unknown(Leave) // the client may not have been told its version
+	}
+	v.synced, v.member = false, false
+}
+
 // Cut ends the view because its connection is gone. If the user was in the room
 // then, the server may take it out later on its own account: an unknown leave. A
 // request under way needs its own [View.Unknown], before.

@@ -38,12 +38,18 @@ func AppendReply(dst []byte, r *Reply) []byte {
 }
 
 // AppendEvent appends e to dst as one JSON object and returns the longer slice. A snapshot has
-// count and users, any other event from and changes. Bytes that are not UTF-8 are written as
-// U+FFFD.
+// count and users, a lost seat its reason, any other event from and changes. Bytes that are not
+// UTF-8 are written as U+FFFD.
 func AppendEvent(dst []byte, e *Event) []byte {
 	dst = append(dst, `{"event":`...)
 	dst = appendString(dst, e.Event)
 	dst = append(dst, `,"room":`...)
+	if e.Event == EventLost {
+		dst = appendString(dst, e.Room)
+		dst = append(dst, `,"reason":`...)
+		dst = appendString(dst, e.Reason)
+		return append(dst, '}')
+	}
 	dst = appendRoom(dst, e.Room, e.Epoch, e.Version)
 	if e.Event == EventSnapshot {
 		dst = append(dst, `,"count":`...)

@@ -11,6 +11,7 @@ import (
 const (
 	EventChanges  = "changes"  // what was committed since version From
 	EventSnapshot = "snapshot" // the whole list, in place of changes that are not told one by one
+	EventLost     = "lost"     // the session that is told has no seat in the room any more
 )
 
 // Kinds of a [Change].
@@ -70,6 +71,10 @@ type Event struct {
 	Count int
 	// Users are the members. Only in a snapshot, where nil means none.
 	Users []Seated
+	// Reason is the code of why a seat is lost. Only in EventLost, which has no epoch or version:
+	// it follows the events that the session was told as a member, and ends them, unless it also
+	// watches the room.
+	Reason string
 }
 
 // Change is one thing that was done to a room.
@@ -100,6 +105,7 @@ type received struct {
 	Count   int      `json:"count"`
 	Changes []Change `json:"changes"`
 	Users   []Seated `json:"users"`
+	Reason  string   `json:"reason"`
 }
 
 var errNoFrame = errors.New("protocol: server frame has no id, no event and no error")
@@ -116,7 +122,7 @@ func DecodeFrame(data []byte) (Frame, error) {
 	case r.Event != nil:
 		return &Event{
 			Event: *r.Event, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			From: r.From, Changes: r.Changes, Count: r.Count, Users: r.Users,
+			From: r.From, Changes: r.Changes, Count: r.Count, Users: r.Users, Reason: r.Reason,
 		}, nil
 	case r.ID != nil || r.Error != nil:
 		return &Reply{

@@ -51,6 +51,8 @@ func TestFrameShapes(t *testing.T) {
 		{"snapshot of an empty room",
 			&Event{Event: EventSnapshot, Room: "42", Epoch: "e1", Version: 20, Users: []Seated{}},
 			`{"event":"snapshot","room":"42","epoch":"e1","version":20,"count":0,"users":[]}`},
+		{"a lost seat", &Event{Event: EventLost, Room: "42", Reason: CodeRoomFull},
+			`{"event":"lost","room":"42","reason":"room_full"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

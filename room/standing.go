@@ -1,0 +1,160 @@
+package room
+
+import "strings"
+
+// Standing is what a session knows of its place in a room: the last version at which it
+// is known to have spoken for its user, or, if Out, to have lost the place to no other
+// session.
+type Standing struct {
+	User, Session string
+	Node          string // the node's name under which the session joined
+	Epoch         string
+	Version       uint64
+	Out           bool
+
+	// outSince, of a session that was brought back at Version, is the last version at
+	// which it was known to be out; 0 for any other.
+	outSince uint64
+}
+
+// Fate is what became of a session's place.
+type Fate int
+
+const (
+	// Unchanged: nothing newer is known.
+	Unchanged Fate = iota
+	// Speaks: the session speaks for its user.
+	Speaks
+	// Replaced: a newer session of the user speaks for it, or did until it left.
+	Replaced
+	// Removed: the session has lost its place, and no other one of the user's took it:
+	// its node was taken for dead, or Redis has lost the room.
+	Removed
+	// Doubtful: what was told is older than what the session knows, and different.
+	Doubtful
+)
+
+// Joined returns the standing of a session after a join that came to r.
+func (s Standing) Joined(r Result) Standing {
+	next := Standing{User: s.User, Session: s.Session, Node: r.Node, Epoch: r.Epoch, Version: r.Version}
+	if s.Out && s.Epoch == r.Epoch {
+		next.outSince = s.Version
+	}
+	return next
+}
+
+// Missing returns what became of a session whose user was not in the room when r refused
+// an action, and what it knows then. Unchanged leaves it to the events up to r.
+func (s Standing) Missing(r Result) (Fate, Standing) {
+	if s.Epoch == r.Epoch && s.Version <= r.Version {
+		return Unchanged, s
+	}
+	return Removed, s.out(r.Epoch, r.Version)
+}
+
+// Overtook reports whether e is older than the join that brought the session back. If it
+// says Replaced all the same, a newer session had come and left in between.
+func (s Standing) Overtook(e *Event) bool {
+	return s.outSince > 0 && e.Epoch == s.Epoch && e.Version <= s.Version
+}
+
+func (s Standing) out(epoch string, version uint64) Standing {
+	return Standing{User: s.User, Session: s.Session, Node: s.Node, Epoch: epoch, Version: version, Out: true}
+}
+
+// After returns what became of the session by what e tells, and what it knows then.
+//
+// In one epoch nobody leaves a room but by a commit: a leave of the session itself, of
+// which its connection knows; a leave of a newer session, which has replaced this one
+// before; or the removal of the members of a node that was taken for dead. Events show
+// which of them it was. A snapshot that stands for missed events does not, but members
+// of a node are not removed before its lease and the grace are over: until then a user
+// who is missing was replaced, and has left. A new epoch says that the room was lost.
+//
+// Only where the node was cut off for longer than that, and missed what happened
+// meanwhile, it cannot tell; then the session counts as Removed.
+func (s Standing) After(e *Event) (Fate, Standing) {
+	var fate Fate
+	switch {
+	case e.Snapshot != nil:
+		fate = s.inSnapshot(e)
+	case e.wire != nil:
+		fate = s.inChanges(e)
+	}
+	switch fate {
+	case Speaks:
+		s = Standing{User: s.User, Session: s.Session, Node: s.Node, Epoch: e.Epoch, Version: e.Version}
+		if m, ok := e.members[s.User]; ok {
+			s.Node = m.Node
+		} else if e.wire != nil {
+			s.Node = e.wire.Node
+		}
+	case Removed:
+		s = s.out(e.Epoch, e.Version)
+	}
+	return fate, s
+}
+
+func (s Standing) inSnapshot(e *Event) Fate {
+	m, in := e.members[s.User]
+	mine := in && s.is(m.Session)
+	switch {
+	case e.Epoch == s.Epoch && e.Version < s.Version:
+		if mine || s.Out {
+			return Unchanged
+		}
+		return Doubtful
+	case mine:
+		return Speaks
+	case in:
+		return Replaced
+	case e.Epoch != s.Epoch || s.Out:
+		return Removed
+	case e.keeps(s.Node) || s.replacedBefore(e):
+		return Replaced
+	}
+	return Removed
+}
+
+// replacedBefore reports whether one of the events for which the snapshot stands has
+// another session of the user.
+func (s Standing) replacedBefore(e *Event) bool {
+	for _, missed := range e.missed {
+		if s.inChanges(missed) == Replaced {
+			return true
+		}
+	}
+	return false
+}
+
+func (s Standing) inChanges(e *Event) Fate {
+	known := e.Epoch == s.Epoch && e.Version <= s.Version
+	switch {
+	case known && (s.outSince == 0 || e.Version <= s.outSince):
+		return Unchanged
+	case e.Epoch != s.Epoch && e.Version > 1:
+		return Unchanged // late, of an earlier epoch: a later one begins with a snapshot
+	}
+	fate := Unchanged
+	if e.Epoch != s.Epoch {
+		fate = Removed // the room begins anew, with these alone
+	}
+	for i := range e.wire.Changes {
+		switch c := &e.wire.Changes[i]; {
+		case c.User != s.User:
+		case c.Type != KindLeave && s.is(c.Session):
+			fate = Speaks
+		case c.Type != KindLeave:
+			fate = Replaced
+		case fate != Replaced:
+			fate = Removed
+		}
+	}
+	if known && fate != Replaced {
+		return Unchanged
+	}
+	return fate
+}
+
+// is reports whether a member's session is this one, detached or not.
+func (s Standing) is(session string) bool { return strings.TrimPrefix(session, detached) == s.Session }

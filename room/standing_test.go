@@ -1,0 +1,169 @@
+package room
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/lockmgr/redistest"
+)
+
+// changesAt is the event of a version at which that was done.
+func changesAt(epoch string, version uint64, changes ...wireChange) *Event {
+	return (&wireEvent{Epoch: epoch, Version: version, Node: "writer", Changes: changes}).toldIn("42")
+}
+
+// listAt is the snapshot of a version. The members of nodes but those in alive may have
+// been removed as a dead node's.
+func listAt(epoch string, version uint64, members map[string]Member, alive ...string) *Event {
+	r := NewRoom("42", epoch, version, members)
+	s := r.Snapshot()
+	return &Event{Room: "42", Epoch: epoch, Version: version, Snapshot: &s, members: members, alive: alive}
+}
+
+func TestStanding(t *testing.T) {
+	joins := func(session string) wireChange { return wireChange{Type: KindJoin, User: "a", Session: session} }
+	replaces := func(old, session string) wireChange {
+		return wireChange{Type: kindReplace, User: "a", Session: session, Old: old}
+	}
+	leaves := wireChange{Type: KindLeave, User: "a"}
+	other := wireChange{Type: KindJoin, User: "b", Session: "x"}
+	seats := func(session string) map[string]Member { return map[string]Member{"a": {Session: session, Node: "n2"}} }
+	missing := func(e *Event, missed ...*Event) *Event {
+		e.missed = missed
+		return e
+	}
+	in := Standing{User: "a", Session: "s", Node: "n1", Epoch: "e", Version: 5}
+	out := in
+	out.Out = true
+	back := out.Joined(Result{Node: "n1", Snapshot: Snapshot{Epoch: "e", Version: 9}})
+	for _, tt := range []struct {
+		name string
+		at   Standing
+		told *Event
+		want Fate
+	}{
+		// Events.
+		{"of another user", in, changesAt("e", 6, other), Unchanged},
+		{"a take-over", in, changesAt("e", 6, replaces("s", "new")), Replaced},
+		{"a take-over from another node's session", in, changesAt("e", 6, replaces("x", "new")), Replaced},
+		{"a take-over before the own join", in, changesAt("e", 4, replaces("s", "new")), Unchanged},
+		{"the own join", in, changesAt("e", 5, joins("s")), Unchanged},
+		{"of an earlier epoch", in, changesAt("old", 900, replaces("s", "new")), Unchanged},
+		{"the own session, again", in, changesAt("e", 6, replaces("s", "s")), Speaks},
+		{"the own session is detached", in, changesAt("e", 6, replaces("s", "~s")), Speaks},
+		{"taken over by one that is detached", in, changesAt("e", 6, replaces("x", "~new")), Replaced},
+		{"removed", in, changesAt("e", 6, leaves), Removed},
+		{"removed, and back in the same commit", in, changesAt("e", 6, leaves, joins("s")), Speaks},
+		{"removed, and the user came with another session", in, changesAt("e", 6, leaves, joins("new")), Replaced},
+		{"a take-over, and a leave, in one commit", in, changesAt("e", 6, replaces("s", "new"), leaves), Replaced},
+		{"a room that began anew, with others", in, changesAt("new", 1, other), Removed},
+		{"a room that began anew, with this session", in, changesAt("new", 1, joins("s")), Speaks},
+		{"a room that began anew, with another session", in, changesAt("new", 1, joins("new")), Replaced},
+
+		// Events, once the place is lost.
+		{"out: another session comes", out, changesAt("e", 6, joins("new")), Replaced},
+		{"out: it is back", out, changesAt("e", 6, joins("s")), Speaks},
+		{"brought back: another session had come", back, changesAt("e", 7, joins("new")), Replaced},
+		{"brought back: and left", back, changesAt("e", 8, leaves), Unchanged},
+		{"brought back: what was known before", back, changesAt("e", 4, replaces("s", "new")), Unchanged},
+		{"brought back: the own join", back, changesAt("e", 9, joins("s")), Unchanged},
+		{"brought back: a take-over later", back, changesAt("e", 10, replaces("s", "new")), Replaced},
+
+		// Snapshots of the same epoch.
+		{"still there", in, listAt("e", 9, seats("s"), "n1"), Speaks},
+		{"there with another session", in, listAt("e", 9, seats("new"), "n1"), Replaced},
+		{"there with another session, detached", in, listAt("e", 9, seats("~new"), "n1"), Replaced},
+		{"missing, and nobody was removed", in, listAt("e", 9, nil, "n1"), Replaced},
+		{"missing, and the node may have been removed", in, listAt("e", 9, nil, "n2"), Removed},
+		{"missing, and a take-over was heard of", in, missing(listAt("e", 9, nil), changesAt("e", 7, replaces("s", "new"))), Replaced},
+		{"missing, and a take-over from before was heard of", in, missing(listAt("e", 9, nil), changesAt("e", 4, replaces("s", "new"))), Removed},
+		{"out, and still missing", out, listAt("e", 9, nil, "n1"), Removed},
+		{"out, and there with another session", out, listAt("e", 9, seats("new"), "n1"), Replaced},
+
+		// An older one than the own join, and other epochs.
+		{"older, and there", in, listAt("e", 4, seats("s")), Unchanged},
+		{"older, and missing", in, listAt("e", 4, nil, "n1"), Doubtful},
+		{"older, and there with another session", in, listAt("e", 4, seats("x"), "n1"), Doubtful},
+		{"older, once the place is lost", out, listAt("e", 4, nil, "n1"), Unchanged},
+		{"lost with the room", in, listAt("", 0, nil, "n1"), Removed},
+		{"missing in a new epoch", in, listAt("new", 3, nil, "n1"), Removed},
+		{"there in a new epoch", in, listAt("new", 3, seats("s"), "n1"), Speaks},
+		{"there in a new epoch with another session", in, listAt("new", 3, seats("new"), "n1"), Replaced},
+
+		{"a new name", in, &Event{Rejoin: true, Epoch: "e", Version: 5}, Unchanged},
+	} {
+		fate, after := tt.at.After(tt.told)
+		if fate != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, fate, tt.want)
+		}
+		if moved := fate == Speaks || fate == Removed; moved && (after.Epoch != tt.told.Epoch || after.Version != tt.told.Version || after.Out != (fate == Removed)) || !moved && after != tt.at {
+			t.Errorf("%s: then it knows %+v", tt.name, after)
+		}
+	}
+}
+
+// A session is kept only where it still speaks for its user.
+func TestKeep(t *testing.T) {
+	r := NewRoom("42", "e", 1, map[string]Member{
+		"a": {Seat: 3, Session: "s", Node: "old name"}, "b": {Seat: 1, Session: "new"}, "c": {Seat: 2, Session: detached + "s"},
+	})
+	for user, want := range map[string]struct {
+		seat int
+		err  error
+	}{"a": {3, nil}, "b": {0, ErrDuplicate}, "c": {2, nil}, "d": {0, ErrNotMember}} {
+		a := Keep(user, "s")
+		a.node = "new name"
+		seat, err := r.Apply(a, Rules{})
+		if seat != want.seat || !errors.Is(err, want.err) {
+			t.Errorf("%s: seat %d, %v", user, seat, err)
+		}
+		if m, _ := r.Member(user); err == nil && (m.Session != "s" || m.Node != "new name") {
+			t.Errorf("%s is %+v", user, m)
+		}
+	}
+	if got := describeUsers(r.Snapshot().Users()); got != "b@1 c@2 a@3" || len(r.Changes()) != 0 {
+		t.Errorf("the room holds %s, players are told %v", got, r.Changes())
+	}
+}
+
+// Nobody is removed from a room under a name before its lease is over for the grace; when
+// Redis has lost the lease before its time, nobody can say.
+func TestNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := newCoordinator(t, rdb, Options{Node: "first", NodeTTL: 5 * time.Second, Grace: 10 * time.Second})
+		if err := c.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		kept := func(want ...string) {
+			t.Helper()
+			got := slices.Sorted(slices.Values(c.lease.names.kept(c.opts.Grace)))
+			if slices.Sort(want); !slices.Equal(got, want) {
+				t.Errorf("kept are %v, want %v", got, want)
+			}
+		}
+		time.Sleep(time.Hour)
+		kept("first")
+		c.shut() // it stands still
+		c.guards.Wait()
+		time.Sleep(5 * time.Second)
+		mustDo(t, c, "42", Join("a", "s"))
+		second := c.Node()
+		kept("first", second)
+		time.Sleep(10 * time.Second)
+		kept(second)
+		mustDo(t, c, "43", Join("a", "s"))
+		third := c.Node()
+		rdb.Del(t.Context(), nodeKey(third))
+		if err := c.believe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if fourth := c.Node(); third == second || fourth == third {
+			t.Fatalf("the names are %s, %s, %s", second, third, fourth)
+		}
+		kept(second, c.Node())
+	})
+}

@@ -102,7 +102,7 @@ func (c *conn) enter(id string) (*presence, error) {
 // listen has the room's events held for the client.
 func (c *conn) listen(p *presence) error {
 	c.out.open(p.id)
-	stop, err := c.server.rooms.Watch(c.server.watching.context(), p.id, func(e *room.Event) { c.event(p, e) })
+	stop, err := c.server.rooms.Watch(c.server.watching.Context(), p.id, func(e *room.Event) { c.event(p, e) })
 	if err != nil {
 		c.out.close(p.id)
 		if errors.Is(err, context.DeadlineExceeded) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redisconn"
 	"roomd/room"
 	"roomd/transport/protocol"
 )
@@ -37,7 +38,7 @@ type Server struct {
 	wg   sync.WaitGroup // connections
 
 	troubles   *troubles
-	watching   *patience // bounds the wait for a room's subscription
+	watching   *redisconn.SharedTimeout // bounds the wait for a room's subscription
 	departures *departures
 
 	mu       sync.Mutex
@@ -57,7 +58,7 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	}
 	s := &Server{rooms: newSharedReads(rooms), opts: opts, troubles: newTroubles(opts.Log), conns: make(map[*conn]struct{})}
 	s.life, s.kill = context.WithCancel(context.Background())
-	s.watching = &patience{life: s.life, time: watchTimeout}
+	s.watching = redisconn.NewSharedTimeout(s.life, watchTimeout)
 	s.departures = newDepartures(s)
 	s.upgrader = websocket.Upgrader{
 		HandshakeTimeout: opts.HandshakeTimeout,

@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -240,39 +239,9 @@ func TestNoSubscription(t *testing.T) {
 		time.Sleep(watchTimeout*7/8 - time.Millisecond)
 		a.quiet()
 		a.wait(refused, watchTimeout/8+10*time.Millisecond)
-		b.wait(refused, 10*time.Millisecond) // not less than watchTimeout
+		b.wait(refused, 10*time.Millisecond)
 		s.hook.deaf.Store(false)
 		a.say(joinOf42)
 		a.hear(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
-	})
-}
-
-func TestPatience(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		life, end := context.WithCancel(t.Context())
-		p := &patience{life: life, time: 8 * time.Second}
-		first := p.context()
-		time.Sleep(time.Second)
-		if p.context() != first {
-			t.Error("not shared")
-		}
-		time.Sleep(time.Nanosecond)
-		second := p.context()
-		if second == first {
-			t.Error("shared for too long")
-		}
-		time.Sleep(8*time.Second - 2*time.Nanosecond)
-		if first.Err() != nil {
-			t.Error("ended early")
-		}
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		if !errors.Is(context.Cause(first), context.DeadlineExceeded) || second.Err() != nil {
-			t.Errorf("%v, %v", context.Cause(first), second.Err())
-		}
-		end()
-		if second.Err() == nil {
-			t.Error("goes on after the server's end")
-		}
 	})
 }

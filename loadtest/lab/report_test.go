@@ -142,7 +142,7 @@ func TestReportFields(t *testing.T) {
 		"cache", "cache.gone", "cache.gone.callers", "cache.gone.errors", "cache.gone.loads", "cache.gone.longest_wait_ms", "cache.gone.stale",
 		"cache.guard", "cache.old", "cache.old.callers", "cache.old.errors", "cache.old.loads", "cache.old.longest_wait_ms", "cache.old.stale",
 		"differences", "disciplines", "disciplines.about", "disciplines.cells", "disciplines.cells.actions", "disciplines.cells.actions_per_s",
-		"disciplines.cells.anomalies", "disciplines.cells.anomalies.deleted", "disciplines.cells.anomalies.lost",
+		"disciplines.cells.anomalies", "disciplines.cells.anomalies.deleted", "disciplines.cells.anomalies.duplicate", "disciplines.cells.anomalies.lost",
 		"disciplines.cells.anomalies.phantom", "disciplines.cells.anomalies.stuck", "disciplines.cells.anomalies.stuck_forever",
 		"disciplines.cells.anomalies.stuck_ms", "disciplines.cells.anomalies.two_holders", "disciplines.cells.anomalies.two_holders_ms",
 		"disciplines.cells.applies", "disciplines.cells.discipline", "disciplines.cells.done", "disciplines.cells.fault",

@@ -10,6 +10,7 @@ import (
 const (
 	Lost       = "lost"
 	Phantom    = "phantom"
+	Duplicate  = "duplicate"
 	TwoHolders = "two_holders"
 	Deleted    = "deleted"
 	Stuck      = "stuck"
@@ -43,7 +44,7 @@ func Find(h History) Findings {
 	f.All = append(f.All, deletions(h.Events)...)
 	w := longestWait(h.Events)
 	f.Longest = w.length
-	if w.gaveUp && w.length >= stuckTTLs*h.TTL {
+	if w.gaveUp && (w.length >= stuckTTLs*h.TTL || h.Forever) {
 		f.All = append(f.All, Finding{What: Stuck, At: w.until, Subject: w.waiter})
 		f.Forever = h.Forever
 	}
@@ -55,6 +56,7 @@ func Find(h History) Findings {
 type Counts struct {
 	Lost         int     `json:"lost"`
 	Phantom      int     `json:"phantom"`
+	Duplicate    int     `json:"duplicate"` // users who stand in the list more than once
 	TwoHolders   int     `json:"two_holders"`
 	TwoHoldersMS float64 `json:"two_holders_ms"`
 	Deleted      int     `json:"deleted"` // other people's locks
@@ -76,7 +78,9 @@ func (f Findings) Counts() Counts {
 func (c Counts) Of(what string) int { return *c.of(what) }
 
 // Total is the number of anomalies.
-func (c Counts) Total() int { return c.Lost + c.Phantom + c.TwoHolders + c.Deleted + c.Stuck }
+func (c Counts) Total() int {
+	return c.Lost + c.Phantom + c.Duplicate + c.TwoHolders + c.Deleted + c.Stuck
+}
 
 func (c *Counts) of(what string) *int {
 	switch what {
@@ -84,6 +88,8 @@ func (c *Counts) of(what string) *int {
 		return &c.Lost
 	case Phantom:
 		return &c.Phantom
+	case Duplicate:
+		return &c.Duplicate
 	case TwoHolders:
 		return &c.TwoHolders
 	case Deleted:
@@ -102,6 +108,8 @@ func (f Finding) String() string {
 		return f.Subject + "'s acknowledged request is not in the list"
 	case Phantom:
 		return f.Subject + " is in the list, and was told not to be"
+	case Duplicate:
+		return f.Subject + " stands in the list more than once"
 	case TwoHolders:
 		return f.By + " took the lock and wrote while " + f.Subject + ", who wrote too, had it"
 	case Deleted:

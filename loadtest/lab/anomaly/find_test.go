@@ -97,6 +97,15 @@ var histories = []struct {
 	{name: "or out", initial: "x", events: story("x leave", "x crash")},
 	{name: "so may who was not told in the end", events: story("a join", "a got"), final: "a"},
 
+	{name: "twice in the end", initial: "x", events: story("x join", "x ok"), final: "x x", want: Counts{Duplicate: 1}},
+	{name: "three times is once too often", initial: "x", final: "x x x", want: Counts{Duplicate: 1}},
+	{name: "twice, until the next request", initial: "x", events: story("x leave", "x reads x x", "x ok"), want: Counts{Duplicate: 1}},
+	{name: "twice, then and in the end", initial: "x", events: story("x join", "x reads x x", "x ok"), final: "x x", want: Counts{Duplicate: 1}},
+	{name: "twice, gone, and twice again", initial: "x", final: "x x",
+		events: story("x leave", "x reads x x", "x ok", "x join", "x reads", "x ok"), want: Counts{Duplicate: 2}},
+	{name: "a phantom joins again", initial: "x", events: story("x leave", "x ok", "x join", "x reads x", "x ok"), final: "x x",
+		want: Counts{Phantom: 1, Duplicate: 1}},
+
 	{name: "two write under one lock", initial: "a b", final: "a b",
 		events: story("a got", "b got", "b writes a b", "a writes a b"), want: Counts{TwoHolders: 1}},
 	{name: "one after the other", initial: "a b", final: "a b",
@@ -123,7 +132,9 @@ var histories = []struct {
 
 	{name: "stuck", events: story("0ms a join", "200ms a failed"), want: Counts{Stuck: 1}},
 	{name: "stuck for ever", events: story("0ms a join", "200ms a failed"), forever: true, want: Counts{Stuck: 1, Forever: true}},
-	{name: "not yet", events: story("0ms a join", "199ms a failed"), forever: true},
+	{name: "not yet", events: story("0ms a join", "199ms a failed")},
+	{name: "but nobody will ever free it", events: story("0ms a join", "199ms a failed"), forever: true, want: Counts{Stuck: 1, Forever: true}},
+	{name: "somebody gets in after all", events: story("0ms a join", "199ms a got", "a ok"), final: "a", forever: true},
 	{name: "somebody got in", events: story("0ms a join", "0ms b join", "150ms b got", "300ms a failed", "b failed")},
 	{name: "and in the end", events: story("0ms a join", "300ms a got", "a ok"), final: "a"},
 	{name: "the last to give up counts", events: story("0ms a join", "10ms b join", "205ms a failed", "210ms b failed"), want: Counts{Stuck: 1}},
@@ -163,7 +174,7 @@ func TestTimes(t *testing.T) {
 }
 
 func TestFindingsSayWhoAndWhen(t *testing.T) {
-	f := Find(History{Initial: []string{"a", "b"}, Final: []string{"b", "c"}, TTL: time.Millisecond, Events: story(
+	f := Find(History{Initial: []string{"a", "b"}, Final: []string{"b", "c", "c"}, TTL: time.Millisecond, Events: story(
 		"1ms a locks", "2ms b got", "3ms b unlocks a", "4ms b writes", "5ms a stores", "6ms c join", "20ms c failed")})
 	var got []string
 	for _, finding := range f.All {
@@ -174,6 +185,7 @@ func TestFindingsSayWhoAndWhen(t *testing.T) {
 		"3ms b deleted a's lock",
 		"20ms a's acknowledged request is not in the list",
 		"20ms c is in the list, and was told not to be",
+		"20ms c stands in the list more than once",
 		"20ms c gave up, and the room was still stuck",
 	}
 	if !slices.Equal(got, want) {

@@ -3,6 +3,7 @@ package anomaly
 import (
 	"maps"
 	"slices"
+	"time"
 )
 
 // belief is what a user must be able to rely on.
@@ -18,54 +19,72 @@ const (
 // read the list for their next request, and with the list in the end. Each wrong
 // outcome is found once.
 func members(h History) []Finding {
-	var found []Finding
-	believed := make(map[string]belief)
-	asked := make(map[string]Event)  // and not told yet
-	known := func(users ...string) { // to be looked for in the end
-		for _, user := range users {
-			believed[user] = max(believed[user], out)
-		}
-	}
+	w := witness{believed: make(map[string]belief), twice: make(map[string]bool)}
+	asked := make(map[string]Event) // and not told yet
 	for _, user := range h.Initial {
-		believed[user] = in
+		w.believed[user] = in
 	}
 	for _, e := range h.Events {
 		switch e.Kind {
 		case Asked:
 			asked[e.Caller] = e
-			known(e.Caller)
+			w.hear(e.Caller)
 		case Read:
-			if f, wrong := compare(e.Caller, believed[e.Caller], e.Users); wrong {
-				f.At = e.At
-				found = append(found, f)
-				believed[e.Caller] = f.seen()
-			}
+			w.look(e.Caller, e.Users, e.At)
 		case ToldOK:
-			believed[e.Caller] = in
+			w.believed[e.Caller] = in
 			if asked[e.Caller].Leave {
-				believed[e.Caller] = out
+				w.believed[e.Caller] = out
 			}
 			delete(asked, e.Caller)
 		case ToldFailed:
 			delete(asked, e.Caller)
 		case ToldUnknown, Crashed:
-			believed[e.Caller] = open
+			w.believed[e.Caller] = open
 			delete(asked, e.Caller)
 		}
 	}
 	for user := range asked { // the history ends before they were told
-		believed[user] = open
+		w.believed[user] = open
 	}
-	known(h.Final...)
-	for _, user := range slices.Sorted(maps.Keys(believed)) {
-		if f, wrong := compare(user, believed[user], h.Final); wrong {
-			if n := len(h.Events); n > 0 {
-				f.At = h.Events[n-1].At
-			}
-			found = append(found, f)
-		}
+	w.hear(h.Final...)
+	var end time.Duration
+	if n := len(h.Events); n > 0 {
+		end = h.Events[n-1].At
 	}
-	return found
+	for _, user := range slices.Sorted(maps.Keys(w.believed)) {
+		w.look(user, h.Final, end)
+	}
+	return w.found
+}
+
+// witness remembers what users believe, and finds where a list says otherwise.
+type witness struct {
+	found    []Finding
+	believed map[string]belief
+	twice    map[string]bool // was found in a list more than once, and has not left
+}
+
+// hear makes users known, who are looked for in the end.
+func (w *witness) hear(users ...string) {
+	for _, user := range users {
+		w.believed[user] = max(w.believed[user], out)
+	}
+}
+
+// look compares what a user believes with a list.
+func (w *witness) look(user string, list []string, at time.Duration) {
+	if f, wrong := compare(user, w.believed[user], list); wrong {
+		f.At = at
+		w.found = append(w.found, f)
+		w.believed[user] = f.seen()
+	}
+	first := slices.Index(list, user)
+	twice := first >= 0 && slices.Contains(list[first+1:], user)
+	if twice && !w.twice[user] {
+		w.found = append(w.found, Finding{What: Duplicate, At: at, Subject: user})
+	}
+	w.twice[user] = twice
 }
 
 // compare holds what a user believes against a list.

@@ -6,21 +6,24 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
-// The cache, in published seconds and numbers.
+// The cache, in published seconds and numbers. A load is over well before the
+// shortest TTL is.
 const (
 	cacheCallers = 20
 	cacheFresh   = 180 // how long a value is kept
-	cacheLoad    = 1   // what a load takes
+	cacheLoad    = 0.5 // what a load takes
 )
 
-// CacheResult is what one guard did when an entry had expired and many callers
-// came at once.
+// CacheResult is what one guard did when an entry had expired and callers came.
 type CacheResult struct {
 	Guard string      `json:"guard"`
-	Gone  CacheCounts `json:"gone"` // there was no value at all
-	Old   CacheCounts `json:"old"`  // the old value was still there beside it
+	Gone  CacheCounts `json:"gone"` // many at once, and there was no value at all
+	Old   CacheCounts `json:"old"`  // many at once, and the old value was still there beside it
+	Slow  SlowCounts  `json:"slow"` // three, and a load outlasts the lock's TTL
 }
 
 // CacheCounts counts what the callers of an expired entry got.
@@ -32,13 +35,23 @@ type CacheCounts struct {
 	Errors        int     `json:"errors"`
 }
 
+// SlowCounts counts, besides, what a load that outlasts the lock's TTL does.
+type SlowCounts struct {
+	CacheCounts
+	AtOnce int64 `json:"at_once"` // most loads at a time
+	Freed  int   `json:"freed"`   // locks that were deleted by another's command
+}
+
 // entry is one expired entry and its callers.
 type entry struct {
-	x     *cell // for its processes; nobody strikes here
-	value string
-	old   string
-	keeps bool // the old value
-	loads atomic.Int64
+	x       *cell // for its processes; nobody strikes here
+	value   string
+	old     string
+	keeps   bool          // the old value
+	takes   time.Duration // a load
+	loads   atomic.Int64
+	loading atomic.Int64 // now
+	atOnce  atomic.Int64 // most of them
 }
 
 // guard is what stands between the callers of an entry and the database.
@@ -51,6 +64,12 @@ type guard interface {
 	get(ctx context.Context, e *entry, c *caller) (string, error)
 }
 
+// contender is a guard, and the discipline that it was made of.
+type contender struct {
+	d     *discipline
+	guard guard
+}
+
 // What an entry holds.
 const (
 	oldValue = "old"
@@ -59,48 +78,58 @@ const (
 
 // playCache lets callers come at an expired entry behind every guard.
 func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
-	type contender struct {
-		d     *discipline
-		guard guard
-	}
 	all := []contender{{&discipline{name: "no-guard", ttl: 2, way: list{}}, unguarded{}}}
 	for _, row := range l.report.Disciplines {
 		if row.discipline.lock != nil {
 			all = append(all, contender{row.discipline, locked{row.discipline.lock}})
 		}
 	}
-	all = append(all, contender{&discipline{name: "cachefill", ttl: 2, way: list{}}, newFilled()})
-	var results []CacheResult
-	for _, c := range all {
-		r := CacheResult{Guard: c.d.name}
-		for _, situation := range []struct {
-			keeps  bool
-			counts *CacheCounts
-		}{{false, &r.Gone}, {true, &r.Old}} {
-			var err error
-			if *situation.counts, err = l.playEntry(ctx, c.d, c.guard, situation.keeps); err != nil {
-				return nil, fmt.Errorf("cache behind %s: %w", r.Guard, err)
-			}
-		}
-		results = append(results, r)
+	all = append(all, contender{&discipline{name: "cachefill", ttl: fillTTL, way: list{}}, newFilled()})
+	results := make([]CacheResult, len(all))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(l.cellsAtOnce())
+	for i, c := range all {
+		group.Go(func() (err error) {
+			results[i], err = l.playGuard(ctx, c)
+			return err
+		})
 	}
-	return results, nil
+	return results, group.Wait()
+}
+
+func (l *lab) playGuard(ctx context.Context, c contender) (CacheResult, error) {
+	r := CacheResult{Guard: c.d.name}
+	var err error
+	if r.Gone, err = l.playEntry(ctx, c, false); err == nil {
+		if r.Old, err = l.playEntry(ctx, c, true); err == nil {
+			r.Slow, err = l.playSlow(ctx, c)
+		}
+	}
+	if err != nil {
+		return r, fmt.Errorf("cache behind %s: %w", r.Guard, err)
+	}
+	return r, nil
+}
+
+func newEntry(x *cell, load float64) *entry {
+	return &entry{x: x, value: "Cache:" + x.id, old: "Cache:" + x.id + ":Old", takes: x.seconds(load)}
 }
 
 // playEntry lets callers of several processes come at an expired entry at once.
-func (l *lab) playEntry(ctx context.Context, d *discipline, g guard, keeps bool) (CacheCounts, error) {
+func (l *lab) playEntry(ctx context.Context, who contender, keeps bool) (CacheCounts, error) {
 	if ctx.Err() != nil {
 		return CacheCounts{}, context.Cause(ctx)
 	}
-	x := newCell(l, d, faults[0], l.cfg.Second)
-	e := &entry{x: x, value: "Cache:" + x.id, old: "Cache:" + x.id + ":Old", keeps: keeps}
+	x := newCell(l, who.d, faults[0], l.cfg.Second)
+	e := newEntry(x, cacheLoad)
+	e.keeps = keeps
 	for i := range manyProcesses {
 		p, err := newProcess(x, fmt.Sprint(i+1), nil)
 		if err != nil {
 			return CacheCounts{}, err
 		}
 		defer p.stop()
-		done, err := g.open(e, p)
+		done, err := who.guard.open(e, p)
 		if err != nil {
 			return CacheCounts{}, err
 		}
@@ -108,29 +137,42 @@ func (l *lab) playEntry(ctx context.Context, d *discipline, g guard, keeps bool)
 		x.processes = append(x.processes, p)
 	}
 	if keeps {
-		if err := g.leaveOld(ctx, e); err != nil {
+		if err := who.guard.leaveOld(ctx, e); err != nil {
 			return CacheCounts{}, err
 		}
 	}
-	counts := e.ask(ctx, g)
-	e.settle(ctx, g)
-	counts.Loads = e.loads.Load()
-	return counts, nil
+	var visits []visit
+	for i := range cacheCallers {
+		visits = append(visits, visit{c: x.callerIn(x.processes[i%manyProcesses], fmt.Sprintf("caller-%02d", i+1), false)})
+	}
+	return e.ask(ctx, who.guard, visits), nil
 }
 
-// ask lets all callers ask at once and counts what they get.
-func (e *entry) ask(ctx context.Context, g guard) CacheCounts {
-	counts := CacheCounts{Callers: cacheCallers}
+// visit is a caller that comes at an entry.
+type visit struct {
+	c     *caller
+	after time.Duration // the first
+}
+
+// ask lets all callers ask, who are connected already, and counts what they get. It
+// returns when the new value is there.
+func (e *entry) ask(ctx context.Context, g guard, visits []visit) CacheCounts {
+	counts := CacheCounts{Callers: len(visits)}
 	var mu sync.Mutex
-	var all sync.WaitGroup
+	var ready, all sync.WaitGroup
 	begin := make(chan struct{})
-	for i := range cacheCallers {
-		c := e.x.callerIn(e.x.processes[i%manyProcesses], fmt.Sprintf("caller-%02d", i+1), false)
+	for _, v := range visits {
+		ready.Add(1)
 		all.Go(func() {
+			_ = v.c.process.rdb.Ping(ctx).Err() // if it fails, so does the next
+			ready.Done()
 			<-begin
-			c.asked = time.Now()
-			value, err := g.get(ctx, e, c)
-			waited := time.Since(c.asked)
+			if v.after > 0 && sleep(ctx, v.after) != nil {
+				return
+			}
+			v.c.asked = time.Now()
+			value, err := g.get(ctx, e, v.c)
+			waited := time.Since(v.c.asked)
 			mu.Lock()
 			defer mu.Unlock()
 			counts.LongestWaitMS = max(counts.LongestWaitMS, float64(waited.Microseconds())/1000)
@@ -142,8 +184,11 @@ func (e *entry) ask(ctx context.Context, g guard) CacheCounts {
 			}
 		})
 	}
+	ready.Wait()
 	close(begin)
 	all.Wait()
+	e.settle(ctx, g)
+	counts.Loads = e.loads.Load()
 	return counts
 }
 
@@ -152,16 +197,10 @@ func (e *entry) settle(ctx context.Context, g guard) {
 	c := e.x.callerIn(e.x.processes[0], "the last one", false)
 	ctx, cancel := context.WithTimeout(ctx, e.x.patience)
 	defer cancel()
-	tick := time.NewTicker(spinPause)
-	defer tick.Stop()
 	for {
 		c.asked = time.Now()
-		if value, _ := g.get(ctx, e, c); value == newValue || ctx.Err() != nil {
+		if value, _ := g.get(ctx, e, c); value == newValue || sleep(ctx, spinPause) != nil {
 			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
 		}
 	}
 }
@@ -169,12 +208,10 @@ func (e *entry) settle(ctx context.Context, g guard) {
 // load asks the database.
 func (e *entry) load(ctx context.Context) (string, error) {
 	e.loads.Add(1)
-	took := time.NewTimer(e.x.seconds(cacheLoad))
-	defer took.Stop()
-	select {
-	case <-took.C:
-		return newValue, nil
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
+	now := e.loading.Add(1)
+	defer e.loading.Add(-1)
+	for most := e.atOnce.Load(); now > most && !e.atOnce.CompareAndSwap(most, now); {
+		most = e.atOnce.Load()
 	}
+	return newValue, sleep(ctx, e.takes)
 }

@@ -22,7 +22,7 @@ func (unguarded) open(*entry, *process) (func(), error) { return func() {}, nil 
 func (unguarded) leaveOld(ctx context.Context, e *entry) error { return e.keepOld(ctx) }
 
 func (unguarded) get(ctx context.Context, e *entry, c *caller) (string, error) {
-	if value, err := c.process.rdb.Get(ctx, e.value).Result(); !errors.Is(err, redis.Nil) {
+	if value, err := c.get(ctx, e.value); !errors.Is(err, redis.Nil) {
 		return value, err
 	}
 	return e.rebuild(ctx, c)
@@ -34,7 +34,7 @@ func (e *entry) rebuild(ctx context.Context, c *caller) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return value, c.process.rdb.Set(ctx, e.value, value, c.seconds(cacheFresh)).Err()
+	return value, c.do(ctx, "SET", e.value, value, "EX", seconds(cacheFresh)).Err()
 }
 
 // keepOld leaves a copy of the old value beside the entry.
@@ -42,10 +42,14 @@ func (e *entry) keepOld(ctx context.Context) error {
 	return e.x.processes[0].rdb.Set(ctx, e.old, oldValue, e.x.seconds(cacheFresh)).Err()
 }
 
+// errTimedOut is what a caller is told who has waited for the lock in vain.
+var errTimedOut = errors.New("the lock did not come free")
+
 // locked is a lock of the articles in front of the database: who has it loads and
 // stores, without looking again. With a lock that does not wait, the others use the
 // old value; with one that does, they wait. After the outcome "vanished" the value
-// is read, and should be there.
+// is read, and should be there. The outcome "timed out" is an error, but where the
+// caller may look once more.
 type locked struct{ lock *lock }
 
 func (locked) open(*entry, *process) (func(), error) { return func() {}, nil }
@@ -53,18 +57,31 @@ func (locked) open(*entry, *process) (func(), error) { return func() {}, nil }
 func (locked) leaveOld(ctx context.Context, e *entry) error { return e.keepOld(ctx) }
 
 func (l locked) get(ctx context.Context, e *entry, c *caller) (string, error) {
-	if value, err := c.process.rdb.Get(ctx, e.value).Result(); !errors.Is(err, redis.Nil) {
+	if value, err := c.get(ctx, e.value); !errors.Is(err, redis.Nil) {
 		return value, err
 	}
-	got, err := l.acquire(ctx, c)
+	if l.lock.wait == nil {
+		if took, err := l.lock.try(ctx, c); err != nil {
+			return "", err
+		} else if !took {
+			return c.read(ctx, e.old)
+		}
+		return l.rebuild(ctx, e, c)
+	}
+	got, err := l.lock.wait(ctx, c)
 	switch {
 	case err != nil:
 		return "", err
-	case got == vanished:
+	case got == vanished, got == timedOut && l.lock.looksAfterTimeout:
 		return c.read(ctx, e.value)
 	case got == timedOut:
-		return c.read(ctx, e.old)
+		return "", errTimedOut
 	}
+	return l.rebuild(ctx, e, c)
+}
+
+// rebuild loads and stores the value, and gives the lock back.
+func (l locked) rebuild(ctx context.Context, e *entry, c *caller) (string, error) {
 	value, err := e.rebuild(ctx, c)
 	if err != nil {
 		return "", err
@@ -72,24 +89,8 @@ func (l locked) get(ctx context.Context, e *entry, c *caller) (string, error) {
 	return value, l.lock.unlock(ctx, c)
 }
 
-// acquire asks once if nothing is published about waiting.
-func (l locked) acquire(ctx context.Context, c *caller) (outcome, error) {
-	if l.lock.wait != nil {
-		got, err := l.lock.wait(ctx, c)
-		if errors.Is(err, errBusy) {
-			return timedOut, nil
-		}
-		return got, err
-	}
-	took, err := l.lock.try(ctx, c)
-	if took {
-		return acquired, err
-	}
-	return timedOut, err
-}
-
 func (c *caller) read(ctx context.Context, key string) (string, error) {
-	value, err := c.process.rdb.Get(ctx, key).Result()
+	value, err := c.get(ctx, key)
 	if errors.Is(err, redis.Nil) {
 		return "", errNoValue
 	}
@@ -100,6 +101,9 @@ func (c *caller) read(ctx context.Context, key string) (string, error) {
 type filled struct{ caches map[*process]*cachefill.Cache }
 
 func newFilled() filled { return filled{make(map[*process]*cachefill.Cache)} }
+
+// fillTTL is the TTL of its lock, in published seconds.
+const fillTTL = timestampTTL
 
 // cacheKey is the entry's key in the cache.
 const cacheKey = "lobby"
@@ -117,7 +121,7 @@ func openCache(e *entry, p *process, fresh time.Duration) (*cachefill.Cache, fun
 	}
 	opts := cachefill.Options{
 		Prefix: e.value + ":", Fresh: fresh,
-		LockTTL: e.x.seconds(2), Wait: e.x.seconds(5), Poll: e.x.seconds(0.1),
+		LockTTL: e.x.seconds(fillTTL), Wait: e.x.seconds(timestampMax), Poll: e.x.seconds(timestampPause),
 	}
 	if e.keeps {
 		opts.Stale = e.x.seconds(cacheFresh)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"roomd/loadtest/lab/anomaly"
@@ -77,16 +78,17 @@ func (c *caller) request(ctx context.Context) {
 	}
 }
 
-// change returns the list after the caller's join or leave.
+// change returns the list after the caller's join or leave. As published, a join
+// appends without a look at who is there.
 func (c *caller) change(users []string) []string {
+	if !c.leave {
+		return append(users, c.user)
+	}
 	changed := []string{}
 	for _, user := range users {
 		if user != c.user {
 			changed = append(changed, user)
 		}
-	}
-	if !c.leave {
-		changed = append(changed, c.user)
 	}
 	return changed
 }
@@ -122,15 +124,34 @@ func (c *caller) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// sleep returns after d, or with an error when the context ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // seconds returns published seconds as they are in this run.
 func (c *caller) seconds(n float64) time.Duration { return c.x.seconds(n) }
-
-// millis returns published seconds as the milliseconds that Redis is told.
-func (c *caller) millis(n float64) int64 { return c.x.seconds(n).Milliseconds() }
 
 // now returns what the caller's clock shows, in whole published seconds.
 func (c *caller) now() int64 {
 	return time.Now().UnixNano()/int64(c.x.second) + c.ahead
+}
+
+// nowMillis returns what the caller's clock shows, in published milliseconds.
+func (c *caller) nowMillis() int64 {
+	return time.Now().UnixNano()/int64(c.x.second/1000) + 1000*c.ahead
+}
+
+// number draws a random number from low to high.
+func (c *caller) number(low, high int) string {
+	return strconv.Itoa(low + c.random.IntN(high-low+1))
 }
 
 func (x *cell) seconds(n float64) time.Duration { return time.Duration(n * float64(x.second)) }

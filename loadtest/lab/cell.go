@@ -33,6 +33,7 @@ type cell struct {
 	f        *fault
 	id       string // of the room
 	lockKey  string
+	hashKey  string // of which the lock is a field, for the discipline where it is one
 	listKey  string
 	second   time.Duration // what a published one lasts
 	patience time.Duration
@@ -50,7 +51,7 @@ type cell struct {
 	latency *hdrhistogram.Histogram // guarded by mu; in µs, of all who were told
 	actions int64                   // guarded by mu; that succeeded
 	reached map[step]bool           // guarded by mu; by anybody
-	struck  bool                    // guarded by mu; the fault has happened
+	struck  bool                    // guarded by mu; the fault has happened, to the victim
 	failure error                   // guarded by mu; for which the history says nothing
 }
 
@@ -62,7 +63,7 @@ func newCell(l *lab, d *discipline, f *fault, second time.Duration) *cell {
 		latency: hdrhistogram.New(1, int64(time.Hour/time.Microsecond), 3),
 		reached: make(map[step]bool),
 	}
-	x.lockKey, x.listKey = "LockRoom:"+x.id, "Room:"+x.id+":Users"
+	x.lockKey, x.hashKey, x.listKey = "LockRoom:"+x.id, "Locks:"+x.id, "Room:"+x.id+":Users"
 	x.patience = x.seconds(patience)
 	x.changed = sync.NewCond(&x.mu)
 	x.observer = &observer{x: x, spoken: make(map[string]string)}

@@ -118,6 +118,6 @@ func (c Config) validate() error {
 	return nil
 }
 
-// minSecond keeps the shortest TTL, 2 s, well above what a scheduler takes, and
+// minSecond keeps the shortest TTL, 1 s, well above what a scheduler takes, and
 // what an observer needs.
-const minSecond = 50 * time.Millisecond
+const minSecond = 100 * time.Millisecond

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/redis/go-redis/v9"
+
+	"roomd/loadtest/lab/anomaly"
 )
 
 // discipline is one way to keep players' joins and leaves apart.
@@ -15,6 +17,10 @@ type discipline struct {
 	steps []step  // at which the driver can strike
 	way   way
 	lock  *lock // nil if it has none that could guard something else
+
+	inHash bool // the lock is a field of a hash
+	counts bool // the lock's value is a count of those who asked
+
 	// listed is what its article warns of, or what is known to go wrong with it.
 	listed []listed
 }
@@ -52,6 +58,10 @@ type lock struct {
 	wait func(ctx context.Context, c *caller) (outcome, error)
 
 	unlock func(ctx context.Context, c *caller) error
+
+	// looksAfterTimeout says that a cache's caller that was told timedOut reads the
+	// value before it gives up.
+	looksAfterTimeout bool
 }
 
 // outcome is what a lock that waits by itself tells its caller: the numbers are
@@ -67,7 +77,24 @@ const (
 // disciplines are in the order in which the articles arrive at them.
 var disciplines = []*discipline{
 	&none, &setnx, &setnxExpire, &multiExpire, &luaSetnx, &setNXDel, &getCompareDel,
-	&timestamp, &timestampFirst, &timestampRelease, &setNXLua, &roomd,
+	&setRandLua, &incr, &hsetnx, &setGet,
+	&timestamp, &timestampFirst, &timestampRelease, &timestampPlain, &setNXLua, &roomd,
+}
+
+// seenIn reports whether anomalies are what is listed.
+func (l listed) seenIn(a anomaly.Counts) bool {
+	return a.Of(l.anomaly) > 0 && (a.Forever || !l.forever)
+}
+
+// shows reports whether anomalies under a fault are at least those that are listed.
+func (d *discipline) shows(fault string, a anomaly.Counts) bool {
+	return !slices.ContainsFunc(d.listed, func(l listed) bool { return l.fault == fault && !l.seenIn(a) })
+}
+
+// taken reports whether a lock that changes its value so is taken. A count starts
+// anew then; losers only count on.
+func (d *discipline) taken(before, after string) bool {
+	return before != after && (!d.counts || after == "1")
 }
 
 // has reports whether the discipline has all these steps.

@@ -7,20 +7,23 @@
 // # Disciplines
 //
 // Each stands in a file of its own, to be read beside its article: by the
-// published steps, sent with go-redis, and no better. The eleven plain ones work on
-// the article's list, a JSON array in one string that is read, appended to and set;
-// the twelfth is package room, not a copy of it. What the articles leave open is the
-// same for all: a player whose lock is held asks again every 5 ms, for at most three
-// TTLs of ten seconds. Where timestamp, which was published for a cache, finds that the holder has
-// vanished, the player asks again.
+// published steps, and no better: the same commands in the same order with the same
+// values, times and pauses, as a test holds them against what Redis sees. The plain
+// ones work on the article's list, a JSON array in one string that is read, appended
+// to and set, without a look at who is in it; the last is package room, not a copy of
+// it. What the articles leave open is the same for all: a player whose lock is held
+// asks again every 5 ms, for at most three TTLs of ten seconds. What else the lab had
+// to choose, the discipline's comment says.
 //
 // # Times
 //
 // A published second lasts Config.Second, so that locks of ten seconds expire while
 // one watches: all TTLs, waits and clocks shrink by this one factor, and nothing
 // else does. So that Redis can be told such times, EX, EXPIRE, SETEX and TTL are sent
-// as PX, PEXPIRE, PSETEX and PTTL. Pauses between two attempts of 5 ms stay as they
-// are. Under heavy load nothing has to expire, and nothing is scaled.
+// as PX, PEXPIRE, PSETEX and PTTL, whose answer is rounded as TTL's is. Pauses between
+// two attempts that are published in milliseconds stay as they are. Under heavy load
+// nothing has to expire, and nothing is scaled: then, and where a second lasts one,
+// Redis sees the commands as they were published.
 //
 // # Faults
 //
@@ -33,13 +36,17 @@
 // Where taking and reading, or writing and releasing, is one script, the fault that
 // lies between them strikes at its reply.
 //
+// Two columns are about bad luck, which is made to happen: two callers draw the same
+// random number, one in 100,000; and a lock goes between two commands of a waiter, as
+// it does now and then under heavy load.
+//
 // While one caller is in trouble two others come: one joins and, as soon as it has
 // read the list, stands before its write until the trouble is over; another leaves.
 // So a lock that was stolen is seen to be.
 //
 // All clients have go-redis' defaults, which send a command again when its reply
 // stays away, after five seconds. Where one is lost, that is five published seconds,
-// or half the TTL if that is less, so that it is noticed while the lock still lives.
+// or less, so that it comes again when half the TTL is over and the lock still lives.
 //
 // # What is counted
 //
@@ -55,5 +62,10 @@
 // Many callers of several processes come at an expired entry at once: without a
 // guard, behind each of the locks, and behind lockmgr/cachefill; once with no value
 // at all, and once with the old value kept. A plain lock that is not published with a
-// wait is asked once, and who does not get it uses the old value.
+// wait is asked once, and who does not get it uses the old value. Each outcome of
+// timestamp means what it does to its article's caller: 1, it loads; 2, it reads the
+// value, which should be there; 0 is an error.
+//
+// Then three come one after the other, when a load outlasts the lock's TTL: so that
+// two load at once, and the first may free the second's lock.
 package lab

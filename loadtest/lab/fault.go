@@ -1,6 +1,9 @@
 package lab
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // fault is what happens to a caller, at a named step: a column of the matrix.
 type fault struct {
@@ -18,6 +21,7 @@ type fault struct {
 // The names of the faults.
 const (
 	noFault      = "none"
+	pauseSet     = "pause-setnx"
 	pauseWrite   = "pause-write"
 	pauseGiving  = "pause-release"
 	pauseChecked = "pause-check"
@@ -28,6 +32,8 @@ const (
 	loseLock     = "lost-lock"
 	loseWrite    = "lost-write"
 	loseRelease  = "lost-release"
+	sameToken    = "same-token"
+	justGone     = "just-gone"
 	takeoverRace = "takeover"
 	clockAhead   = "clock"
 	contention   = "contention"
@@ -36,6 +42,8 @@ const (
 // faults are in the order of their columns.
 var faults = []*fault{
 	{name: noFault, head: [2]string{"no", "fault"}, about: "three callers, and nothing happens", play: playAll},
+	{name: pauseSet, head: [2]string{"pause", "setnx"}, about: "the holder is stopped between SETNX and EXPIRE until another has the lock, or has given up",
+		needs: []step{stepSet}, play: playPauseSet},
 	{name: pauseWrite, head: [2]string{"pause", "write"}, about: "the holder is stopped past the TTL between read and write",
 		needs: []step{stepRead}, play: playPause(stepRead)},
 	{name: pauseGiving, head: [2]string{"pause", "free"}, about: "the holder is stopped past the TTL between write and release",
@@ -55,7 +63,11 @@ var faults = []*fault{
 	{name: loseWrite, head: [2]string{"lost", "write"}, about: "the reply of the write is lost",
 		needs: []step{stepWrote}, losesReply: true, play: playLoss(func(e effect) bool { return e.stored })},
 	{name: loseRelease, head: [2]string{"lost", "free"}, about: "the reply of the release is lost",
-		needs: []step{stepGiving}, losesReply: true, play: playLoss(func(e effect) bool { return e.gave })},
+		needs: []step{stepGave}, losesReply: true, play: playLoss(func(e effect) bool { return e.gave })},
+	{name: sameToken, head: [2]string{"same", "token"}, about: "two callers draw the same random number, and the holder is stopped past the TTL between write and release",
+		needs: []step{stepDrawn}, play: playSameToken},
+	{name: justGone, head: [2]string{"just", "gone"}, about: "the lock goes between a waiter's SETNX and its GET, and a third takes it; nothing fails",
+		needs: []step{stepTried, stepExpired}, play: playJustGone},
 	{name: takeoverRace, head: [2]string{"take", "over"}, about: "two callers find the time of a dead holder past, and take over one after the other",
 		needs: []step{stepSet, stepExpired}, play: playTakeover},
 	{name: clockAhead, head: [2]string{"clock", "ahead"}, about: "a caller's clock is ahead by more than the TTL",
@@ -103,6 +115,20 @@ func playPause(s step) func(context.Context, *cell) error {
 	}
 }
 
+// playPauseSet stops the victim between SETNX and EXPIRE until the next has got
+// past it or has given up. As long as the pause lasts, the lock has no expiry.
+func playPauseSet(ctx context.Context, x *cell) error {
+	t, err := newTrio(x)
+	if err != nil {
+		return err
+	}
+	t.victim.plan[stepSet] = hold
+	x.start(ctx, t.victim)
+	x.until(ctx, x.patience, t.victim.stopped)
+	x.othersWithin(ctx, 2*x.patience, t)
+	return nil
+}
+
 // playLoss loses the reply to the victim's request that has such an effect.
 func playLoss(what func(effect) bool) func(context.Context, *cell) error {
 	return func(ctx context.Context, x *cell) error {
@@ -133,17 +159,26 @@ func playCrash(s step) func(context.Context, *cell) error {
 	}
 }
 
-// pauseTTLs is for how many TTLs a victim is stopped if nobody gets past it.
-const pauseTTLs = 1.5
+// For how many TTLs a victim is stopped if nobody gets past it, and for how many
+// published seconds at least.
+const (
+	pauseTTLs    = 1.5
+	pauseSeconds = 5
+)
 
 // others lets the other two come while the victim is in trouble: one gets as far
 // as it can and stands before its write, so that it holds the lock if there is
 // one to be had; the victim goes on; the third comes; and then the first of them
 // writes what it has made of what it read.
 func (x *cell) others(ctx context.Context, t trio) {
+	x.othersWithin(ctx, x.seconds(max(pauseTTLs*x.d.ttl, pauseSeconds)), t)
+}
+
+// othersWithin is others, with a victim that is stopped for d if nobody gets past it.
+func (x *cell) othersWithin(ctx context.Context, d time.Duration, t trio) {
 	t.joins.plan[stepRead] = hold
 	x.start(ctx, t.joins)
-	x.until(ctx, x.seconds(pauseTTLs*x.d.ttl), t.joins.stopped)
+	x.until(ctx, d, t.joins.stopped)
 	x.letGo(t.victim)
 	x.until(ctx, x.patience, t.victim.settled)
 	x.start(ctx, t.leaves)

@@ -2,16 +2,16 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"strconv"
-
-	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/lab/anomaly"
 )
 
 // getCompareDel writes a random value with SET NX EX 10. To give the lock back it
 // GETs the value, compares it in the client, and DELs if it is its own.
+//
+// The lab's choices: the ttl, a variable there, is 10; who asks again draws a new
+// value, because an attempt is a call.
 var getCompareDel = discipline{
 	name:  "get-compare-del",
 	about: "SET NX EX 10 with a random value … GET, compare, DEL",
@@ -28,16 +28,13 @@ var getCompareDelLock = lock{try: getCompareDelTry, unlock: getCompareDelUnlock}
 
 func getCompareDelTry(ctx context.Context, c *caller) (bool, error) {
 	c.value = strconv.FormatUint(c.random.Uint64(), 10)
-	return c.process.rdb.SetNX(ctx, c.x.lockKey, c.value, c.seconds(10)).Result()
+	return c.took(ctx, "SET", c.x.lockKey, c.value, "NX", "EX", seconds(10))
 }
 
 func getCompareDelUnlock(ctx context.Context, c *caller) error {
-	held, err := c.process.rdb.Get(ctx, c.x.lockKey).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
+	held, _, err := c.look(ctx)
+	if err != nil || held != c.value {
 		return err
-	}
-	if held != c.value {
-		return nil
 	}
 	c.at(stepChecked)
 	return del(ctx, c)

@@ -28,18 +28,18 @@ func (list) fill(ctx context.Context, x *cell, users []string) error {
 
 func (list) members(ctx context.Context, p redis.Pipeliner, key string) func() ([]string, error) {
 	text := p.Get(ctx, key)
-	return func() ([]string, error) { return decode(text.Bytes()) }
+	return func() ([]string, error) { return decode(text.Result()) }
 }
 
 // decode reads a list as GET returned it.
-func decode(text []byte, err error) (users []string, _ error) {
+func decode(text string, err error) (users []string, _ error) {
 	if err != nil {
 		if errors.Is(err, redis.Nil) {
 			err = nil
 		}
 		return nil, err
 	}
-	return users, json.Unmarshal(text, &users)
+	return users, json.Unmarshal([]byte(text), &users)
 }
 
 func (l list) ask(ctx context.Context, c *caller) error {
@@ -64,7 +64,7 @@ func (l list) ask(ctx context.Context, c *caller) error {
 
 // readChangeWrite is GET, append, SET.
 func readChangeWrite(ctx context.Context, c *caller) error {
-	users, err := decode(c.process.rdb.Get(ctx, c.x.listKey).Bytes())
+	users, err := decode(c.get(ctx, c.x.listKey))
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func readChangeWrite(ctx context.Context, c *caller) error {
 	}
 	c.sent = true
 	sent := time.Since(c.x.history.start)
-	if err := c.process.rdb.Set(ctx, c.x.listKey, text, 0).Err(); err != nil {
+	if err := c.do(ctx, "SET", c.x.listKey, text).Err(); err != nil {
 		return err
 	}
 	c.record(anomaly.Event{At: sent, Kind: anomaly.Wrote, Users: users})

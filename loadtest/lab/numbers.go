@@ -11,12 +11,12 @@ import (
 
 // totals are a discipline's numbers over all faults.
 type totals struct {
-	lost, phantom, both, deleted int
-	bothTime                     float64 // published seconds
-	stuck                        float64 // published seconds, the longest
-	never                        bool    // it did not come free while anybody waited
-	forever                      bool    // nor would it have
-	heavy                        *Cell   // of contention
+	lost, phantom, twice, both, deleted int
+	bothTime                            float64 // published seconds
+	stuck                               float64 // published seconds, the longest
+	never                               bool    // it did not come free while anybody waited
+	forever                             bool    // nor would it have
+	heavy                               *Cell   // of contention
 }
 
 func (r *Row) totals() totals {
@@ -29,6 +29,7 @@ func (r *Row) totals() totals {
 		a := c.Anomalies
 		t.lost += a.Lost
 		t.phantom += a.Phantom
+		t.twice += a.Duplicate
 		t.both += a.TwoHolders
 		t.bothTime += a.TwoHoldersMS / second
 		t.deleted += a.Deleted
@@ -50,8 +51,8 @@ func (t totals) stuckFor() string {
 	return fmt.Sprintf("%.1f s", t.stuck)
 }
 
-// twice says how often two held the lock, and for how long together.
-func (t totals) twice() string {
+// atOnce says how often two held the lock, and for how long together.
+func (t totals) atOnce() string {
 	if t.both == 0 {
 		return "0"
 	}
@@ -70,14 +71,14 @@ func (r *Row) seen() string {
 
 // writeNumbers writes each discipline's numbers.
 func (r *Report) writeNumbers(w io.Writer) {
-	head := []string{"all faults", "lost", "phantoms", "two at once", "deleted", "stuck", "listed, seen"}
+	head := []string{"all faults", "lost", "phantoms", "twice in", "two at once", "deleted", "stuck", "listed, seen"}
 	if slices.ContainsFunc(r.Disciplines, func(row *Row) bool { return row.cell(contention).Done }) {
 		head = append(head, "| heavy load: actions/s", "p50", "p99", "max")
 	}
 	lines := [][]string{head}
 	for _, row := range r.Disciplines {
 		n := row.totals()
-		line := []string{row.Name, fmt.Sprint(n.lost), fmt.Sprint(n.phantom), n.twice(), fmt.Sprint(n.deleted), n.stuckFor(), row.seen()}
+		line := []string{row.Name, fmt.Sprint(n.lost), fmt.Sprint(n.phantom), fmt.Sprint(n.twice), n.atOnce(), fmt.Sprint(n.deleted), n.stuckFor(), row.seen()}
 		if n.heavy.Done {
 			l := n.heavy.Latency
 			line = append(line, fmt.Sprintf("%.0f", n.heavy.ActionsPerSec),
@@ -95,14 +96,17 @@ func (r *Report) writeCache(w io.Writer) {
 	if len(r.Cache) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%d callers at an expired cache entry; a load takes %d s (published seconds)\n", cacheCallers, cacheLoad)
+	fmt.Fprintf(w, "\n%d callers at an expired cache entry; a load takes %.1f s (published seconds); and %d, one after the other, when it takes %.1f TTLs\n",
+		cacheCallers, cacheLoad, len(slowVisits), slowLoad)
 	counted := []string{"loads", "longest wait", "stale", "errors"}
 	lines := [][]string{append(append([]string{"guard", "| no value:"}, counted...), append([]string{"| old one kept:"}, counted...)...)}
+	lines[0] = append(lines[0], "| slow load:", "loads", "at once", "others' locks freed", "errors")
 	for _, c := range r.Cache {
 		line := []string{c.Guard}
 		for _, n := range []CacheCounts{c.Gone, c.Old} {
 			line = append(line, "", fmt.Sprint(n.Loads), fmt.Sprintf("%.1f s", n.LongestWaitMS/r.SecondMS), fmt.Sprint(n.Stale), fmt.Sprint(n.Errors))
 		}
+		line = append(line, "", fmt.Sprint(c.Slow.Loads), fmt.Sprint(c.Slow.AtOnce), fmt.Sprint(c.Slow.Freed), fmt.Sprint(c.Slow.Errors))
 		lines = append(lines, line)
 	}
 	writeColumns(w, lines)

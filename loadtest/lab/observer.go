@@ -96,15 +96,18 @@ func (o *observer) compare(user string, after sight) effect {
 		e.stored = true
 		o.record(anomaly.Event{Caller: user, Kind: anomaly.Stored, Users: after.users})
 	}
-	switch {
-	case !after.held && !before.held:
-	case !after.held && before.expires > 0 && time.Since(o.x.history.start) > before.expires:
-		// The command was held up on its way for so long that the lock may have
-		// expired before it came.
+	// The command may have been held up on its way for so long that the lock has
+	// expired before it came. If then it has more time than before, it is a new one.
+	late := before.held && before.expires > 0 && time.Since(o.x.history.start) > before.expires
+	again := late && (after.expires == 0 || after.expires > before.gone+refreshed)
+	if late && (again || !after.held) {
 		o.expire(before.gone)
+	}
+	switch {
+	case !after.held && (!before.held || late):
 	case !after.held:
 		o.record(anomaly.Event{Caller: user, Kind: anomaly.Unlocked, Owner: before.owner})
-	case !before.held || before.value != after.value:
+	case !before.held || again || o.x.d.taken(before.value, after.value):
 		// Whose value it is: of the only one who ever sent it, which need not be
 		// the one whose command has set it. Where all send the same, of the latter.
 		if after.owner = o.spoken[after.value]; after.owner == "" {
@@ -169,7 +172,11 @@ func (o *observer) look(ctx context.Context) (sight, error) {
 	var users func() ([]string, error)
 	asked := time.Since(o.x.history.start)
 	_, err := o.x.home.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		value, left = p.Get(ctx, o.x.lockKey), p.PTTL(ctx, o.x.lockKey)
+		if o.x.d.inHash {
+			value, left = p.HGet(ctx, o.x.hashKey, o.x.lockKey), p.PTTL(ctx, o.x.hashKey)
+		} else {
+			value, left = p.Get(ctx, o.x.lockKey), p.PTTL(ctx, o.x.lockKey)
+		}
 		users = o.x.d.way.members(ctx, p, o.x.listKey)
 		return nil
 	})

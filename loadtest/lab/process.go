@@ -25,6 +25,9 @@ func newProcess(x *cell, name string, c *caller) (*process, error) {
 	p := &process{x: x, name: x.id + "-" + name}
 	opts := x.client()
 	if c != nil {
+		if x.f.losesReply {
+			opts.ReadTimeout = x.noticesAfter()
+		}
 		var err error
 		if p.wire, err = newWire(x, c); err != nil {
 			return nil, err
@@ -39,10 +42,16 @@ func newProcess(x *cell, name string, c *caller) (*process, error) {
 	return p, nil
 }
 
+// noticesAfter is for how long callers wait for a reply where one gets lost: five
+// published seconds, or so long that what is sent again, after go-redis' own pause,
+// comes when half the TTL is over.
+func (x *cell) noticesAfter() time.Duration {
+	const backoff = 16 * time.Millisecond // at most, before the first retry
+	return min(x.seconds(5), x.seconds(x.d.ttl/2)-backoff)
+}
+
 // client returns what a client of the cell's Redis needs. All have go-redis'
-// defaults; roomd's are as its command has them. But where a reply gets lost, they
-// wait for it five published seconds, or half the TTL if that is less: so what is
-// sent again comes while the lock still lives.
+// defaults; roomd's are as its command has them.
 func (x *cell) client() *redis.Options {
 	model := x.lab.redis.Options()
 	opts := &redis.Options{
@@ -53,9 +62,6 @@ func (x *cell) client() *redis.Options {
 	if x.d == &roomd {
 		opts.ContextTimeoutEnabled, opts.MaxRetries, opts.DialerRetries = true, 1, 1
 		opts.ReadTimeout, opts.DialTimeout = time.Second, 2*time.Second
-	}
-	if x.f.losesReply {
-		opts.ReadTimeout = x.seconds(min(5, x.d.ttl/2))
 	}
 	return opts
 }

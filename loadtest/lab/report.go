@@ -48,6 +48,8 @@ type Listed struct {
 	Anomaly string `json:"anomaly"`
 	Forever bool   `json:"forever,omitempty"`
 	Seen    bool   `json:"seen"`
+
+	listed listed
 }
 
 // Cell is a discipline under a fault.
@@ -93,7 +95,7 @@ func newReport(cfg Config, seed uint64, redis string) *Report {
 		}
 		for _, a := range d.listed {
 			if slices.Contains(cfg.Faults, a.fault) {
-				row.Listed = append(row.Listed, Listed{Text: a.text, Fault: a.fault, Anomaly: a.anomaly, Forever: a.forever})
+				row.Listed = append(row.Listed, Listed{Text: a.text, Fault: a.fault, Anomaly: a.anomaly, Forever: a.forever, listed: a})
 			}
 		}
 		r.Disciplines = append(r.Disciplines, row)
@@ -129,8 +131,7 @@ func (r *Report) judge() {
 	for _, row := range r.Disciplines {
 		for i := range row.Listed {
 			l := &row.Listed[i]
-			a := row.cell(l.Fault).Anomalies
-			l.Seen = a.Of(l.Anomaly) > 0 && (a.Forever || !l.Forever)
+			l.Seen = l.listed.seenIn(row.cell(l.Fault).Anomalies)
 			if !l.Seen {
 				r.Differences = append(r.Differences, fmt.Sprintf("%s did not show under %s: %s", row.Name, l.Fault, l.Text))
 			}

@@ -33,6 +33,10 @@ func played() *Report {
 	return r
 }
 
+func (r *Report) row(discipline string) *Row {
+	return r.Disciplines[slices.IndexFunc(r.Disciplines, func(row *Row) bool { return row.Name == discipline })]
+}
+
 func TestVerdict(t *testing.T) {
 	r := played()
 	r.judge()
@@ -56,8 +60,7 @@ func TestVerdict(t *testing.T) {
 			"roomd under lost-write: 张三 deleted 赵六's lock"},
 	} {
 		r := played()
-		i := slices.IndexFunc(r.Disciplines, func(row *Row) bool { return row.Name == c.discipline })
-		c.change(r.Disciplines[i].cell(c.fault))
+		c.change(r.row(c.discipline).cell(c.fault))
 		r.judge()
 		if r.AsListed() || !slices.Equal(r.Differences, []string{c.want}) {
 			t.Errorf("%s: %s, %q", name, r.Verdict, r.Differences)
@@ -112,14 +115,14 @@ func TestMatrix(t *testing.T) {
 func TestTable(t *testing.T) {
 	r := played()
 	r.Cache = []CacheResult{{Guard: "no guard", Gone: CacheCounts{Loads: 32, LongestWaitMS: 110}}}
-	heavy := r.Disciplines[11].cell(contention)
+	heavy := r.row(setNXLua.name).cell(contention)
 	heavy.ActionsPerSec, heavy.Latency = 12345, Latency{P50: 1.5, P99: 20, Max: 30}
 	r.judge()
 	var table bytes.Buffer
 	if err := r.WriteTable(&table, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"a Redis; seed 7", "set-nx-lua", "12345", "1.50 ms", "20.0 ms", "30 ms", "for ever", "3 of 3", "no guard", "1.1 s", "verdict  as listed", legend} {
+	for _, want := range []string{"a Redis; seed 7", "set-nx-lua", "12345", "1.50 ms", "20.0 ms", "30 ms", "for ever", "3 of 3", "no guard", "1.1 s", "1.6 TTLs", "verdict  as listed", legend} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in\n%s", want, &table)
 		}
@@ -141,6 +144,8 @@ func TestReportFields(t *testing.T) {
 	want := []string{
 		"cache", "cache.gone", "cache.gone.callers", "cache.gone.errors", "cache.gone.loads", "cache.gone.longest_wait_ms", "cache.gone.stale",
 		"cache.guard", "cache.old", "cache.old.callers", "cache.old.errors", "cache.old.loads", "cache.old.longest_wait_ms", "cache.old.stale",
+		"cache.slow", "cache.slow.at_once", "cache.slow.callers", "cache.slow.errors", "cache.slow.freed", "cache.slow.loads",
+		"cache.slow.longest_wait_ms", "cache.slow.stale",
 		"differences", "disciplines", "disciplines.about", "disciplines.cells", "disciplines.cells.actions", "disciplines.cells.actions_per_s",
 		"disciplines.cells.anomalies", "disciplines.cells.anomalies.deleted", "disciplines.cells.anomalies.duplicate", "disciplines.cells.anomalies.lost",
 		"disciplines.cells.anomalies.phantom", "disciplines.cells.anomalies.stuck", "disciplines.cells.anomalies.stuck_forever",
@@ -173,7 +178,8 @@ func fieldsOf(v any, path string) []string {
 	return paths
 }
 
-// stolen is a history in which a lock is deleted, a user lost and another back.
+// stolen is a history in which a lock is deleted, a user lost, another back and one
+// in the list twice.
 var stolen = anomaly.History{
 	Initial: []string{"李四", "王五"},
 	Events: []anomaly.Event{
@@ -185,12 +191,12 @@ var stolen = anomaly.History{
 		{At: 302 * time.Millisecond, Kind: anomaly.Locked, Caller: "王五", Owner: "王五"},
 		{At: 303 * time.Millisecond, Kind: anomaly.Stored, Caller: "王五", Users: []string{"李四"}},
 		{At: 304 * time.Millisecond, Kind: anomaly.Resumed, Caller: "张三"},
-		{At: 305 * time.Millisecond, Kind: anomaly.Stored, Caller: "张三", Users: []string{"王五", "张三"}},
+		{At: 305 * time.Millisecond, Kind: anomaly.Stored, Caller: "张三", Users: []string{"王五", "张三", "张三"}},
 		{At: 306 * time.Millisecond, Kind: anomaly.Unlocked, Caller: "张三", Owner: "王五"},
 		{At: 307 * time.Millisecond, Kind: anomaly.ToldOK, Caller: "张三"},
 		{At: 308 * time.Millisecond, Kind: anomaly.ToldOK, Caller: "王五"},
 	},
-	Final: []string{"王五", "张三"}, TTL: time.Second,
+	Final: []string{"王五", "张三", "张三"}, TTL: time.Second,
 }
 
 func TestTimelineShowsTheStolenLockAndTheLostUser(t *testing.T) {
@@ -216,7 +222,7 @@ func TestTimelineShowsTheStolenLockAndTheLostUser(t *testing.T) {
 		t.Errorf("the second write: %+v", m)
 	}
 	last := tl.Lists[len(tl.Lists)-1]
-	if want := []member{{Name: "王五", BackAgain: true}, {Name: "张三"}, {Name: "李四", Lost: true}}; !slices.Equal(last.Users, want) {
+	if want := []member{{Name: "王五", BackAgain: true}, {Name: "张三"}, {Name: "张三", Twice: true}, {Name: "李四", Lost: true}}; !slices.Equal(last.Users, want) {
 		t.Errorf("the last list: %+v", last.Users)
 	}
 	paused := slices.IndexFunc(tl.Bars, func(b bar) bool { return b.Class == classPaused })
@@ -227,7 +233,7 @@ func TestTimelineShowsTheStolenLockAndTheLostUser(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	r := played()
-	c := r.Disciplines[5].cell(pauseGiving)
+	c := r.row(setNXDel.name).cell(pauseGiving)
 	c.history, c.findings = stolen, anomaly.Find(stolen)
 	c.history.Events = slices.Clone(stolen.Events)
 	c.history.Events[0].Caller = "<b>张三"
@@ -237,7 +243,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	html := out.String()
-	for _, want := range []string{"as listed", `href="#set-nx-del-under-pause-release"`, `id="set-nx-del-under-pause-release"`, "✂", "<del", "王五 (back)", "&lt;b&gt;张三"} {
+	for _, want := range []string{"as listed", `href="#set-nx-del-under-pause-release"`, `id="set-nx-del-under-pause-release"`, "✂", "<del", "王五 (back)", "张三 (twice)", "张三 stands in the list more than once", "&lt;b&gt;张三"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("no %s on the page", want)
 		}

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ func TestEveryDisciplineIsAsListed(t *testing.T) {
 			cells := 0
 			cfg := quick(url)
 			if url == redisurl.Embedded {
-				cfg.Only = []string{"none", "set-nx-del", "timestamp", "timestamp-first", "roomd"}
+				cfg.Only = []string{"none", "set-nx-del", "set-rand-lua", "timestamp", "timestamp-first", "timestamp-release", "roomd"}
 			}
 			cfg.Progress = func(*Report, *Cell) { cells++ }
 			r, err := Run(t.Context(), cfg)
@@ -62,7 +63,7 @@ func TestEveryDisciplineIsAsListed(t *testing.T) {
 				t.Errorf("progress told of %d cells more than there are", cells)
 			}
 			checkRoomd(t, r)
-			checkCache(t, r)
+			checkCache(t, r, cfg)
 			if name == "real" {
 				checkSwept(t, url)
 			}
@@ -74,7 +75,10 @@ func TestEveryDisciplineIsAsListed(t *testing.T) {
 func checkStruck(t *testing.T, c *Cell) {
 	t.Helper()
 	strike, _, _ := strings.Cut(c.Fault, "-")
-	kind := map[string]anomaly.Kind{"pause": anomaly.Paused, "crash": anomaly.Crashed, "lost": anomaly.ReplyLost, "takeover": anomaly.Crashed}[strike]
+	kind := map[string]anomaly.Kind{
+		"pause": anomaly.Paused, "same": anomaly.Paused, "just": anomaly.Paused,
+		"crash": anomaly.Crashed, "takeover": anomaly.Crashed, "lost": anomaly.ReplyLost,
+	}[strike]
 	if c.Applies && kind != "" && !slices.ContainsFunc(c.history.Events, func(e anomaly.Event) bool {
 		return e.Kind == kind && e.Caller == victimUser
 	}) {
@@ -94,7 +98,7 @@ func checkRoomd(t *testing.T, r *Report) {
 		if c.Anomalies.Total() != 0 {
 			t.Errorf("roomd under %s: %v", c.Fault, c.findings.All)
 		}
-		without := []string{pauseChecked, crashSet, takeoverRace, clockAhead}
+		without := []string{pauseSet, pauseChecked, crashSet, sameToken, justGone, takeoverRace, clockAhead}
 		if c.Applies == slices.Contains(without, c.Fault) {
 			t.Errorf("roomd under %s: applies %t", c.Fault, c.Applies)
 		}
@@ -104,28 +108,74 @@ func checkRoomd(t *testing.T, r *Report) {
 	}
 }
 
-// checkCache looks at the guards that differ most.
-func checkCache(t *testing.T, r *Report) {
+// checkCache looks at the guards that differ most. What they do is a matter of
+// time, so on a busy machine they have more than one try.
+func checkCache(t *testing.T, r *Report, cfg Config) {
 	t.Helper()
-	got := make(map[string]CacheResult)
-	for _, c := range r.Cache {
-		got[c.Guard] = c
-	}
-	if c := got["no-guard"]; c.Gone.Loads != cacheCallers || c.Old.Loads != cacheCallers {
-		t.Errorf("with no guard %+v", c)
-	}
-	if c := got["set-nx-del"]; c.Gone.Loads > cacheCallers/2 || c.Gone.Errors == 0 || c.Old.Stale == 0 {
-		t.Errorf("behind a lock that does not wait %+v", c)
-	}
-	if c := got["timestamp-first"]; c.Gone.Loads < 2 || c.Gone.Errors == 0 {
-		t.Errorf("behind a lock that everybody gets in turn %+v", c)
-	}
-	if c := got["cachefill"]; c.Gone.Loads != 1 || c.Gone.Errors != 0 || c.Gone.Stale != 0 || c.Old.Loads != 1 || c.Old.Errors != 0 {
-		t.Errorf("behind cachefill %+v", c)
-	}
 	if want := len(r.Disciplines); len(r.Cache) != want { // without none and roomd, with no guard and cachefill
 		t.Errorf("%d guards, want %d", len(r.Cache), want)
 	}
+	for again := range 3 {
+		var wrong []string
+		cfg.Only = nil
+		for _, c := range r.Cache {
+			if !cacheIsRight(c) {
+				wrong = append(wrong, fmt.Sprintf("%+v", c))
+				cfg.Only = append(cfg.Only, c.Guard)
+			}
+		}
+		if len(wrong) == 0 {
+			return
+		}
+		if again == 2 {
+			t.Error(strings.Join(wrong, "\n"))
+			return
+		}
+		cfg.Faults, cfg.Progress = []string{CacheGuard}, nil
+		cfg.Only = slices.DeleteFunc(append(cfg.Only, "none"), func(guard string) bool { // both are always there
+			return guard == "no-guard" || guard == "cachefill"
+		})
+		var err error
+		if r, err = Run(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func cacheIsRight(c CacheResult) bool {
+	ok := true
+	switch c.Guard {
+	case "no-guard":
+		ok = c.Gone.Loads == cacheCallers && c.Old.Loads == cacheCallers
+	case "set-nx-del": // does not wait
+		ok = c.Gone.Loads <= cacheCallers/2 && c.Gone.Errors > 0 && c.Old.Stale > 0
+	case "timestamp": // those who wait read what the holder has left
+		ok = c.Gone.Loads <= cacheCallers/2 && c.Gone.Errors == 0
+	case "timestamp-first": // everybody gets it in turn
+		ok = c.Gone.Loads > 1 && c.Gone.Errors == 0
+	case "cachefill":
+		ok = c.Gone.Loads == 1 && c.Gone.Errors == 0 && c.Gone.Stale == 0 && c.Old.Loads == 1 && c.Old.Errors == 0
+	}
+	slow, known := slowLoads[c.Guard]
+	return ok && (!known || threeVisits{c.Slow.Loads, c.Slow.AtOnce, c.Slow.Freed, c.Slow.Errors} == slow)
+}
+
+// threeVisits is what three callers do to each other when a load outlasts the TTL.
+type threeVisits struct {
+	loads, atOnce int64
+	freed, errors int
+}
+
+var slowLoads = map[string]threeVisits{
+	"no-guard":        {3, 3, 0, 0},
+	"setnx":           {1, 1, 0, 2}, // does not expire
+	"multi-expire":    {1, 1, 0, 2}, // the second has prolonged it
+	"set-nx-del":      {2, 2, 1, 1}, // the first frees the third's
+	"get-compare-del": {2, 2, 0, 1},
+	"timestamp":       {2, 2, 1, 1}, // the second finds it gone, and no value
+	"set-nx-lua":      {3, 2, 0, 0}, // the second takes it, then the third
+	"timestamp-plain": {1, 1, 0, 2}, // does not expire; now its time is past
+	"cachefill":       {1, 1, 0, 0},
 }
 
 // checkSwept looks whether a Redis that is not the lab's own is left as it was.
@@ -152,7 +202,7 @@ func TestStepsAreDeclared(t *testing.T) {
 		if _, err := x.play(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range []step{stepSet, stepLocked, stepRead, stepWrote, stepGiving, stepChecked} {
+		for _, s := range []step{stepDrawn, stepSet, stepLocked, stepRead, stepWrote, stepGiving, stepGave, stepChecked} {
 			if x.reached[s] != slices.Contains(d.steps, s) {
 				t.Errorf("%s: step %q is reached: %t", d.name, s, x.reached[s])
 			}

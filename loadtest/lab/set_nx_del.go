@@ -22,5 +22,5 @@ var setNXDel = discipline{
 var setNXDelLock = lock{try: setNXDelTry, unlock: del}
 
 func setNXDelTry(ctx context.Context, c *caller) (bool, error) {
-	return c.process.rdb.SetNX(ctx, c.x.lockKey, 1, c.seconds(10)).Result()
+	return c.took(ctx, "SET", c.x.lockKey, 1, "NX", "EX", seconds(10))
 }

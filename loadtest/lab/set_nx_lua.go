@@ -4,8 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-
-	"github.com/redis/go-redis/v9"
+	"time"
 
 	"roomd/loadtest/lab/anomaly"
 )
@@ -13,12 +12,12 @@ import (
 //go:embed lua/compare_del.lua
 var compareDelLua string
 
-var compareDelScript = redis.NewScript(compareDelLua)
-
 // setNXLua is the card game's: SET NX EX 3 with the room's id and a unique id as
 // value, a spin with sleeps of 5 ms, and a script that deletes the lock if the
 // value is the caller's. The lock is right. But nothing stops who has had it
 // from writing after its time.
+//
+// The lab's choice: the endless loop ends when the player has lost patience.
 var setNXLua = discipline{
 	name:  "set-nx-lua",
 	about: "SET NX EX 3 with room id + unique id, spin 5 ms … Lua: DEL if the value is mine",
@@ -31,12 +30,12 @@ var setNXLua = discipline{
 	},
 }
 
-var setNXLuaLock = lock{wait: setNXLuaWait, unlock: setNXLuaUnlock}
+var setNXLuaLock = lock{wait: setNXLuaWait, unlock: compareDel}
 
 func setNXLuaWait(ctx context.Context, c *caller) (outcome, error) {
-	c.value = fmt.Sprintf("%s%016x", c.x.id, c.random.Uint64())
+	c.value = c.x.id + uniqid()
 	for {
-		took, err := c.process.rdb.SetNX(ctx, c.x.lockKey, c.value, c.seconds(3)).Result()
+		took, err := c.took(ctx, "SET", c.x.lockKey, c.value, "NX", "EX", seconds(3))
 		if err != nil || took {
 			return acquired, err
 		}
@@ -46,6 +45,13 @@ func setNXLuaWait(ctx context.Context, c *caller) (outcome, error) {
 	}
 }
 
-func setNXLuaUnlock(ctx context.Context, c *caller) error {
-	return compareDelScript.Run(ctx, c.process.rdb, []string{c.x.lockKey}, c.value).Err()
+// compareDel gives the lock back by a script, if it holds the caller's value.
+func compareDel(ctx context.Context, c *caller) error {
+	return c.do(ctx, "EVAL", compareDelLua, 1, c.x.lockKey, c.value).Err()
+}
+
+// uniqid is PHP's: the time in microseconds, in 13 hexadecimal digits.
+func uniqid() string {
+	now := time.Now()
+	return fmt.Sprintf("%08x%05x", now.Unix(), now.Nanosecond()/1000)
 }

@@ -6,7 +6,9 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// setnx is the simplest lock: SETNX key 1, and DEL when done.
+// setnx is the simplest lock: SETNX key value, and DEL when done.
+//
+// The lab's choice: the value is 1.
 var setnx = discipline{
 	name:  "setnx",
 	about: "SETNX key 1 … DEL",
@@ -22,10 +24,10 @@ var setnx = discipline{
 var setnxLock = lock{try: setnxTry, unlock: del}
 
 func setnxTry(ctx context.Context, c *caller) (bool, error) {
-	return c.process.rdb.Do(ctx, "SETNX", c.x.lockKey, 1).Bool()
+	return c.do(ctx, "SETNX", c.x.lockKey, 1).Bool()
 }
 
 // del is how most give a lock back: whoever's it is by now.
 func del(ctx context.Context, c *caller) error {
-	return c.process.rdb.Do(ctx, "DEL", c.x.lockKey).Err()
+	return c.do(ctx, "DEL", c.x.lockKey).Err()
 }

@@ -17,6 +17,7 @@ var setnxExpire = discipline{
 	lock:  &setnxExpireLock,
 	listed: []listed{
 		{text: "a crash between the two blocks for ever", fault: crashSet, anomaly: anomaly.Stuck, forever: true},
+		{text: "a long pause between the two blocks as long as it lasts", fault: pauseSet, anomaly: anomaly.Stuck},
 		{text: "DEL deletes someone else's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
 	},
 }
@@ -24,10 +25,10 @@ var setnxExpire = discipline{
 var setnxExpireLock = lock{try: setnxExpireTry, unlock: del}
 
 func setnxExpireTry(ctx context.Context, c *caller) (bool, error) {
-	took, err := c.process.rdb.Do(ctx, "SETNX", c.x.lockKey, 1).Bool()
+	took, err := c.do(ctx, "SETNX", c.x.lockKey, 1).Bool()
 	if err != nil || !took {
 		return false, err
 	}
 	c.at(stepSet)
-	return true, c.process.rdb.Do(ctx, "PEXPIRE", c.x.lockKey, c.millis(10)).Err()
+	return true, c.do(ctx, "EXPIRE", c.x.lockKey, seconds(10)).Err()
 }

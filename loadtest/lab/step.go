@@ -10,17 +10,20 @@ import (
 type step string
 
 const (
+	stepDrawn   step = "drawn"   // the caller has drawn a number that another may draw
 	stepSet     step = "set"     // SETNX has set the lock, EXPIRE has not been sent
+	stepTried   step = "tried"   // SETNX has not set the lock, GET has not been sent
 	stepLocked  step = "locked"  // the caller has the lock
 	stepRead    step = "read"    // it has read the list, and is about to write it
 	stepWrote   step = "wrote"   // it has written the list
 	stepGiving  step = "giving"  // it is about to give the lock back
+	stepGave    step = "gave"    // its release has freed the lock
 	stepChecked step = "checked" // it has found that it may delete the lock, and is about to
 	stepExpired step = "expired" // it has found the holder's time past, and is about to take over
 )
 
 // lockSteps are those of every discipline with a lock.
-var lockSteps = []step{stepLocked, stepRead, stepWrote, stepGiving}
+var lockSteps = []step{stepLocked, stepRead, stepWrote, stepGiving, stepGave}
 
 // with returns the steps of a lock that has more of them.
 func with(more ...step) []step { return append(more, lockSteps...) }
@@ -54,7 +57,7 @@ func (c *caller) reach(s step) bool {
 		x.crashLocked(c)
 	case hold:
 		delete(c.plan, s)
-		x.struck = true
+		x.struck = x.struck || c.user == victimUser
 		c.held = true
 		x.changed.Broadcast()
 		c.record(anomaly.Event{Kind: anomaly.Paused})

@@ -19,6 +19,7 @@ const (
 var letters = []struct{ what, letter string }{
 	{anomaly.Lost, "L"},
 	{anomaly.Phantom, "P"},
+	{anomaly.Duplicate, "T"},
 	{anomaly.TwoHolders, "2"},
 	{anomaly.Deleted, "D"},
 	{anomaly.Stuck, "S"},
@@ -28,14 +29,16 @@ var letters = []struct{ what, letter string }{
 const legend = `
 · nothing wrong                          – the discipline has no such step
 L an acknowledged join or leave is lost  P a phantom: in the list, and told not to be
-2 two hold the lock at once, and write   D someone else's lock is deleted
-S the room is stuck until all who wait have given up; S∞ for ever
+T a user stands in the list twice        2 two hold the lock at once, and write
+D someone else's lock is deleted         S the room is stuck until all who wait have given up; S∞ for ever
 
-pause  the holder is stopped past the TTL: before its write, before it frees the lock, between
-       the check and the DEL of that
+pause  the holder is stopped past the TTL: between SETNX and EXPIRE, before its write, before it
+       frees the lock, between the check and the DEL of that
 crash  the holder dies: between SETNX and EXPIRE, with the lock, after its read, after its write
 lost   a reply is lost, and the client sends the command again: the one that took the lock, the
        write, the one that freed the lock
+same token   two draw the same random number, and the first is stopped before it frees the lock
+just gone    nothing fails, but a lock is freed between a waiter's SETNX and its GET
 take over    two find a dead holder's time past      clock ahead  a caller's clock, by more than the TTL
 heavy load   many callers, and nothing else happens
 `

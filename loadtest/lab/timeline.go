@@ -54,11 +54,11 @@ type written struct {
 	Users  []member
 }
 
-// member is a user in a list, or one whom the writer, who is somebody else, took
-// out or brought back.
+// member is a user in a list, also one who stands in it already; or one whom the
+// writer, who is somebody else, took out or brought back.
 type member struct {
-	Name            string
-	Lost, BackAgain bool
+	Name                   string
+	Lost, BackAgain, Twice bool
 }
 
 // Geometry, in pixels.
@@ -243,16 +243,16 @@ func (s *sketch) drawList(initial []string) {
 		}
 		w := written{Number: len(s.Lists) + 1, At: millis(e.At), By: e.Caller}
 		class := ""
-		for _, user := range e.Users {
+		for i, user := range e.Users {
 			back := user != e.Caller && !slices.Contains(before, user)
-			w.Users = append(w.Users, member{Name: user, BackAgain: back})
+			w.Users = append(w.Users, member{Name: user, BackAgain: back, Twice: slices.Contains(e.Users[:i], user)})
 		}
 		for _, user := range before {
 			if user != e.Caller && !slices.Contains(e.Users, user) {
 				w.Users = append(w.Users, member{Name: user, Lost: true})
 			}
 		}
-		if slices.ContainsFunc(w.Users, func(m member) bool { return m.Lost || m.BackAgain }) {
+		if slices.ContainsFunc(w.Users, func(m member) bool { return m.Lost || m.BackAgain || m.Twice }) {
 			class = "bad"
 		}
 		s.Lists = append(s.Lists, w)

@@ -2,26 +2,26 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/lab/anomaly"
 )
 
 // timestamp keeps in the lock until when its holder may have it, by the holder's
-// clock: "<seconds>:<random>". SETNX, then EXPIRE 2. Who finds it held looks every
-// 0.1 s, for at most 5 s: if it is gone, that is an outcome of its own; if its
-// time is past, it is overwritten with SETEX, and a second GET compares who has
-// overwritten it last. To give it back: DEL if its TTL is not 0.
+// clock: "<seconds>:<number>". Who asks GETs it every 0.1 s, for at most 5 s: if it
+// is not there, at first SETNX and EXPIRE 2, but later that is an outcome of its
+// own; if its time is past, it is overwritten with SETEX, and a second GET tells who
+// has overwritten it last. To give it back: DEL if its TTL is not 0, which it is
+// with less than half a second left. All clocks show whole seconds.
+//
+// It was published for a cache, where the outcome 2 means that the value is there.
+// The lab's choice: a player who wants into the room asks again, with a new call.
 var timestamp = discipline{
 	name:  "timestamp",
-	about: "SETNX <expiry>:<random>, EXPIRE 2; past its time SETEX, GET, compare … TTL, DEL",
-	ttl:   2,
+	about: "GET, SETNX <end>:<number>, EXPIRE 2; past its time SETEX, GET, compare … TTL, DEL",
+	ttl:   timestampTTL,
 	steps: with(stepSet, stepChecked, stepExpired),
 	way:   list{&timestampLock},
 	lock:  &timestampLock,
@@ -36,70 +36,78 @@ var timestampLock = lock{wait: timestampWait, unlock: timestampUnlock}
 
 // The published numbers, in seconds.
 const (
-	timestampTTL  = 2
-	timestampMax  = 5
-	timestampPoll = 0.1
+	timestampTTL   = 2
+	timestampMax   = 5
+	timestampPause = 0.1
 )
 
 func timestampWait(ctx context.Context, c *caller) (outcome, error) {
-	if took, err := timestampSet(ctx, c); err != nil || took {
-		return acquired, err
-	}
-	for end := time.Now().Add(c.seconds(timestampMax)); time.Now().Before(end); {
-		held, err := c.process.rdb.Get(ctx, c.x.lockKey).Result()
+	number := timestampNumber(c)
+	begun := c.now()
+	for first := true; c.now()-begun < timestampMax; first = false {
+		held, there, err := c.look(ctx)
+		took := false
 		switch {
-		case errors.Is(err, redis.Nil):
-			return vanished, nil
 		case err != nil:
 			return timedOut, err
+		case there && timestampPast(c, held):
+			took, err = timestampTakeOver(ctx, c, number)
+		case there: // and alive
+		case first:
+			took, err = timestampSet(ctx, c, number)
+		default:
+			return vanished, nil
 		}
-		if took, err := timestampTakeOver(ctx, c, held); err != nil || took {
+		if err != nil || took {
 			return acquired, err
 		}
-		if err := c.pause(ctx, c.seconds(timestampPoll)); err != nil {
+		if err := c.pause(ctx, c.seconds(timestampPause)); err != nil {
 			return timedOut, err
 		}
 	}
 	return timedOut, nil
 }
 
+// timestampNumber draws what tells one caller's value from another's.
+func timestampNumber(c *caller) string { return c.number(1_000_000, 9_999_999) }
+
+func timestampValue(c *caller, number string) string {
+	return fmt.Sprintf("%d:%s", c.now()+timestampTTL, number)
+}
+
 // timestampSet is SETNX, then EXPIRE.
-func timestampSet(ctx context.Context, c *caller) (bool, error) {
-	c.value = timestampValue(c)
-	took, err := c.process.rdb.Do(ctx, "SETNX", c.x.lockKey, c.value).Bool()
+func timestampSet(ctx context.Context, c *caller, number string) (bool, error) {
+	took, err := c.do(ctx, "SETNX", c.x.lockKey, timestampValue(c, number)).Bool()
 	if err != nil || !took {
 		return false, err
 	}
 	c.at(stepSet)
-	return true, c.process.rdb.Do(ctx, "PEXPIRE", c.x.lockKey, c.millis(timestampTTL)).Err()
+	return true, c.do(ctx, "EXPIRE", c.x.lockKey, seconds(timestampTTL)).Err()
 }
 
-// timestampTakeOver takes the lock from a holder whose time is past: SETEX, and a
-// second GET. Two who do so one after the other both find their own value.
-func timestampTakeOver(ctx context.Context, c *caller, held string) (bool, error) {
+// timestampPast reports whether the time in a value is before now. In nothing it
+// is 0.
+func timestampPast(c *caller, held string) bool {
 	until, _, _ := strings.Cut(held, ":")
-	if end, err := strconv.ParseInt(until, 10, 64); err == nil && end >= c.now() {
-		return false, nil
-	}
-	c.at(stepExpired)
-	c.value = timestampValue(c)
-	if err := c.process.rdb.Do(ctx, "PSETEX", c.x.lockKey, c.millis(timestampTTL), c.value).Err(); err != nil {
-		return false, err
-	}
-	now, err := c.process.rdb.Get(ctx, c.x.lockKey).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return false, err
-	}
-	return now == c.value, nil
+	end, _ := strconv.ParseInt(until, 10, 64)
+	return end < c.now()
 }
 
-func timestampValue(c *caller) string {
-	return fmt.Sprintf("%d:%d", c.now()+timestampTTL, c.random.Uint32())
+// timestampTakeOver takes a lock whose time is past: SETEX, and a second GET. Two
+// who do so one after the other both find their own value.
+func timestampTakeOver(ctx context.Context, c *caller, number string) (bool, error) {
+	c.at(stepExpired)
+	value := timestampValue(c, number)
+	if err := c.do(ctx, "SETEX", c.x.lockKey, seconds(timestampTTL), value).Err(); err != nil {
+		return false, err
+	}
+	now, _, err := c.look(ctx)
+	return now == value, err
 }
 
 // timestampUnlock deletes a lock that has any time left, whoever's it is.
 func timestampUnlock(ctx context.Context, c *caller) error {
-	left, err := c.process.rdb.Do(ctx, "PTTL", c.x.lockKey).Int64()
+	left, err := c.secondsLeft(ctx)
 	if err != nil || left == 0 {
 		return err
 	}

@@ -2,48 +2,51 @@ package lab
 
 import (
 	"context"
-	"errors"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/lab/anomaly"
 )
 
-// timestampFirst is timestamp, but each turn tries SETNX first. So a caller who
-// waits gets the lock when it goes away, and there are only two outcomes.
+// timestampFirst is timestamp, but each turn makes a value and tries SETNX first.
+// So a caller who waits gets the lock when it goes away, and there are only the
+// outcomes 1 and 0. Only then it GETs, and a lock that has gone in between counts
+// as one whose time was 0: it is overwritten with SETEX, although by then somebody
+// else may have set it.
+//
+// The lab's choices: each value has a random number of its own, also the one that
+// takes over; on outcome 0 the cache's caller does look whether the value is there.
 var timestampFirst = discipline{
 	name:  "timestamp-first",
-	about: "the same, each turn with SETNX first … TTL, DEL",
-	ttl:   2,
-	steps: with(stepSet, stepChecked, stepExpired),
+	about: "the same, each turn with SETNX first, and SETEX also if it has just gone … TTL, DEL",
+	ttl:   timestampTTL,
+	steps: with(stepSet, stepTried, stepChecked, stepExpired),
 	way:   list{&timestampFirstLock},
 	lock:  &timestampFirstLock,
 	listed: []listed{
 		{text: "takeover race", fault: takeoverRace, anomaly: anomaly.TwoHolders},
 		{text: "unlock deletes anyone's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
 		{text: "client clocks", fault: clockAhead, anomaly: anomaly.TwoHolders},
+		{text: "two holders without any fault", fault: justGone, anomaly: anomaly.TwoHolders},
 	},
 }
 
-var timestampFirstLock = lock{wait: timestampFirstWait, unlock: timestampUnlock}
+var timestampFirstLock = lock{wait: timestampFirstWait, unlock: timestampUnlock, looksAfterTimeout: true}
 
 func timestampFirstWait(ctx context.Context, c *caller) (outcome, error) {
-	for end := time.Now().Add(c.seconds(timestampMax)); time.Now().Before(end); {
-		if took, err := timestampSet(ctx, c); err != nil || took {
+	for begun := c.now(); c.now()-begun < timestampMax; {
+		if took, err := timestampSet(ctx, c, timestampNumber(c)); err != nil || took {
 			return acquired, err
 		}
-		held, err := c.process.rdb.Get(ctx, c.x.lockKey).Result()
-		switch {
-		case errors.Is(err, redis.Nil): // gone since; the next turn sets it
-		case err != nil:
+		c.at(stepTried)
+		held, _, err := c.look(ctx) // nothing, if it has just gone
+		if err != nil {
 			return timedOut, err
-		default:
-			if took, err := timestampTakeOver(ctx, c, held); err != nil || took {
+		}
+		if timestampPast(c, held) {
+			if took, err := timestampTakeOver(ctx, c, timestampNumber(c)); err != nil || took {
 				return acquired, err
 			}
 		}
-		if err := c.pause(ctx, c.seconds(timestampPoll)); err != nil {
+		if err := c.pause(ctx, c.seconds(timestampPause)); err != nil {
 			return timedOut, err
 		}
 	}

@@ -2,44 +2,54 @@ package lab
 
 import (
 	"context"
-	"errors"
+	_ "embed"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/lab/anomaly"
 )
 
-// timestampRelease is SET NX PX with the time of its expiry as value. Its release
-// deletes the lock if that time is not after now plus the TTL: which is so for
-// every lock that was ever set, anybody's.
+//go:embed lua/del_if_not_after.lua
+var delIfNotAfterLua string
+
+// timestampRelease is SET NX PX 1000 with the time of its end as value, again
+// every millisecond, for ever. Its release is a script that deletes the lock if its
+// time is not after the releaser's now + 1000, as the releaser computed it for the
+// call: which is so for every lock that was set before, anybody's.
+//
+// The lab's choices: each attempt computes the value anew; the endless loop ends
+// when the player has lost patience.
 var timestampRelease = discipline{
 	name:  "timestamp-release",
-	about: "SET NX PX with a time as value … GET, DEL if it is not after now + TTL",
-	ttl:   3,
-	steps: with(stepChecked),
+	about: "SET NX PX 1000 with the time of its end, spin 1 ms … Lua: DEL if that is not after now + 1000",
+	ttl:   timestampReleaseMS / 1000,
+	steps: lockSteps,
 	way:   list{&timestampReleaseLock},
 	lock:  &timestampReleaseLock,
 	listed: []listed{
-		{text: "the comparison is always true: deletes anyone's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
+		{text: "deletes any lock that was set before its clock was read", fault: pauseGiving, anomaly: anomaly.Deleted},
 	},
 }
 
-var timestampReleaseLock = lock{try: timestampReleaseTry, unlock: timestampReleaseUnlock}
+var timestampReleaseLock = lock{wait: timestampReleaseWait, unlock: timestampReleaseUnlock}
 
-func timestampReleaseTry(ctx context.Context, c *caller) (bool, error) {
-	ttl := c.seconds(3)
-	return c.process.rdb.SetNX(ctx, c.x.lockKey, time.Now().Add(ttl).UnixMilli(), ttl).Result()
+// The published numbers.
+const (
+	timestampReleaseMS    = 1000
+	timestampReleasePause = time.Millisecond // like spinPause it is not scaled
+)
+
+func timestampReleaseWait(ctx context.Context, c *caller) (outcome, error) {
+	for {
+		took, err := c.took(ctx, "SET", c.x.lockKey, c.nowMillis()+timestampReleaseMS, "NX", "PX", milliseconds(timestampReleaseMS))
+		if err != nil || took {
+			return acquired, err
+		}
+		if err := c.pause(ctx, timestampReleasePause); err != nil {
+			return timedOut, err
+		}
+	}
 }
 
 func timestampReleaseUnlock(ctx context.Context, c *caller) error {
-	stored, err := c.process.rdb.Get(ctx, c.x.lockKey).Int64()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return err
-	}
-	if stored > time.Now().Add(c.seconds(3)).UnixMilli() {
-		return nil
-	}
-	c.at(stepChecked)
-	return del(ctx, c)
+	return c.do(ctx, "EVAL", delIfNotAfterLua, 1, c.x.lockKey, c.nowMillis()+timestampReleaseMS).Err()
 }

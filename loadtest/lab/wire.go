@@ -169,6 +169,9 @@ func (w *wire) exchange(args []string, raw string, server io.Writer, replies *bu
 		}
 		return "", false, false
 	}
+	if did.gave {
+		w.caller.reach(stepGave)
+	}
 	if follows && !strings.HasPrefix(reply, "-") && !w.follow(did) {
 		return "", false, false
 	}

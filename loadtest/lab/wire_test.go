@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,5 +129,74 @@ func TestObserverSeesWhoDidWhat(t *testing.T) {
 		if w := want[i]; e.Kind != w.Kind || e.Caller != w.Caller || e.Owner != w.Owner || e.Times != w.Times {
 			t.Errorf("recorded %+v, want %+v", e, w)
 		}
+	}
+}
+
+func events(x *cell) (kinds []string) {
+	for _, e := range x.history.all() {
+		kinds = append(kinds, strings.TrimSpace(e.Caller+" "+string(e.Kind)+" "+e.Owner))
+	}
+	return kinds
+}
+
+// Losers count on, and have nothing; who finds nothing there has the lock.
+func TestObserverCounts(t *testing.T) {
+	x, a := stage(t, &incr)
+	b, err := x.caller(joinsUser, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		c       *caller
+		command string
+	}{{a, "INCR"}, {b, "INCR"}, {b, "INCR"}, {a, "DEL"}, {b, "INCR"}} {
+		if err := step.c.process.rdb.Do(t.Context(), step.command, x.lockKey).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{a.user + " locked " + a.user, a.user + " unlocked " + a.user, b.user + " locked " + b.user}
+	if got := events(x); !slices.Equal(got, want) {
+		t.Errorf("recorded %q, want %q", got, want)
+	}
+}
+
+// A lock that is a field of a hash is seen, too.
+func TestObserverLooksIntoTheHash(t *testing.T) {
+	x, a := stage(t, &hsetnx)
+	if took, err := hsetnxTry(t.Context(), a); !took || err != nil {
+		t.Fatal(took, err)
+	}
+	if err := hsetnxUnlock(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := events(x), []string{a.user + " locked " + a.user, a.user + " unlocked " + a.user}; !slices.Equal(got, want) {
+		t.Errorf("recorded %q, want %q", got, want)
+	}
+}
+
+// A command that is held up until the lock has expired takes it, also where each
+// holder sets the same value.
+func TestObserverNoticesALateTaking(t *testing.T) {
+	x, a := stage(t, &setNXDel)
+	ctx := t.Context()
+	if took, err := setNXDelTry(ctx, a); !took || err != nil {
+		t.Fatal(took, err)
+	}
+	o, rdb := x.observer, x.home.rdb
+	_, err := o.around(ctx, joinsUser, []string{"SET", x.lockKey, "1"}, func() error {
+		rdb.Del(ctx, x.lockKey) // as if it had expired, and that were over
+		o.now.expires, o.now.gone = 1, 2
+		return rdb.Set(ctx, x.lockKey, 1, time.Minute).Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var owners []string
+	for _, e := range x.history.all() {
+		owners = append(owners, string(e.Kind)+" "+e.Owner)
+	}
+	slices.Sort(owners)
+	if want := []string{"expired " + a.user, "locked " + a.user, "locked " + joinsUser}; !slices.Equal(owners, want) {
+		t.Errorf("recorded %q, want %q", owners, want)
 	}
 }

@@ -1,0 +1,233 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+)
+
+// bubbled is a caller of a discipline in a synctest bubble, on a Redis whose keys
+// expire by its clock.
+func bubbled(t *testing.T, d *discipline, second time.Duration) (*caller, *redis.Client) {
+	t.Helper()
+	_, rdb := redistest.Mini(t)
+	l := &lab{cfg: Config{}.withDefaults(), redis: rdb, run: "bubble", seed: 1}
+	x := newCell(l, d, faults[0], second)
+	p, err := newProcess(x, "1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.stop)
+	c := x.callerIn(p, victimUser, false)
+	c.asked = time.Now()
+	return c, rdb
+}
+
+// asks are the moments at which a caller asks for the lock.
+type asks struct {
+	mu sync.Mutex
+	at []time.Duration // guarded by mu
+}
+
+// note makes the client note when it sends a command.
+func (a *asks) note(c *caller, command string) {
+	begun := time.Now()
+	c.process.rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if strings.EqualFold(cmd.Name(), command) {
+			a.at = append(a.at, time.Since(begun))
+		}
+		return nil
+	}})
+}
+
+// Who finds the lock taken asks again when its article says; where that says
+// nothing, after 5 ms. Only what is published in seconds is scaled.
+func TestPauses(t *testing.T) {
+	for _, tt := range []struct {
+		d       *discipline
+		command string
+		pause   time.Duration
+		scales  bool
+	}{
+		{&setnx, "SETNX", 5 * time.Millisecond, false},
+		{&setNXDel, "SET", 5 * time.Millisecond, false},
+		{&incr, "INCR", 5 * time.Millisecond, false},
+		{&setNXLua, "SET", 5 * time.Millisecond, false},
+		{&timestamp, "GET", 100 * time.Millisecond, true},
+		{&timestampFirst, "SETNX", 100 * time.Millisecond, true},
+		{&timestampRelease, "SET", time.Millisecond, false},
+		{&timestampPlain, "SETNX", 5 * time.Millisecond, false},
+	} {
+		for _, second := range []time.Duration{time.Second, DefaultSecond} {
+			synctest.Test(t, func(t *testing.T) {
+				c, rdb := bubbled(t, tt.d, second)
+				held := "99999999999999:1"
+				if tt.d.counts {
+					held = "1"
+				}
+				if err := rdb.Set(t.Context(), c.x.lockKey, held, 0).Err(); err != nil {
+					t.Fatal(err)
+				}
+				want := []time.Duration{0, tt.pause, 2 * tt.pause, 3 * tt.pause}
+				if tt.scales {
+					for i := range want {
+						want[i] = want[i] * second / time.Second
+					}
+				}
+				var asked asks
+				asked.note(c, tt.command)
+				ctx, cancel := context.WithTimeout(t.Context(), want[3]+want[1]/2)
+				defer cancel()
+				if err := tt.d.lock.acquire(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%s ends with %v", tt.d.name, err)
+				}
+				if !slices.Equal(asked.at, want) {
+					t.Errorf("%s asks at %v, want %v", tt.d.name, asked.at, want)
+				}
+			})
+		}
+	}
+}
+
+// The whole-second clock differs by less than 5: from 4 to 5 s, by when in its
+// second a caller begins. Then the outcome is 0, for the cache's caller an error.
+func TestTimestampsWaitByWholeSeconds(t *testing.T) {
+	for _, d := range []*discipline{&timestamp, &timestampFirst} {
+		for begins, asksFor := range map[time.Duration]int{0: 50, 500 * time.Millisecond: 45, 950 * time.Millisecond: 41} {
+			synctest.Test(t, func(t *testing.T) { // begins with a second
+				c, rdb := bubbled(t, d, time.Second)
+				if err := rdb.Set(t.Context(), c.x.lockKey, "99999999999999:1", 0).Err(); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(begins)
+				var asked asks
+				asked.note(c, map[*discipline]string{&timestamp: "GET", &timestampFirst: "SETNX"}[d])
+				got, err := d.lock.wait(t.Context(), c)
+				if got != timedOut || err != nil || len(asked.at) != asksFor {
+					t.Errorf("%s from %v on: %v, %v, after %d times; want %d", d.name, begins, got, err, len(asked.at), asksFor)
+				}
+			})
+		}
+	}
+}
+
+func TestCacheAfterOutcomeZero(t *testing.T) {
+	for _, tt := range []struct {
+		d     *discipline
+		there bool // the value, when the wait is over
+		want  error
+	}{
+		{&timestamp, false, errTimedOut}, {&timestamp, true, errTimedOut},
+		{&timestampFirst, false, errNoValue}, {&timestampFirst, true, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, rdb := bubbled(t, tt.d, time.Second)
+			if err := rdb.Set(t.Context(), c.x.lockKey, "99999999999999:1", 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			e := newEntry(c.x, 0)
+			if tt.there {
+				time.AfterFunc(3*time.Second, func() { rdb.Set(t.Context(), e.value, newValue, 0) })
+			}
+			if _, err := (locked{tt.d.lock}).get(t.Context(), e, c); !errors.Is(err, tt.want) {
+				t.Errorf("%s, with the value there %t: %v, want %v", tt.d.name, tt.there, err, tt.want)
+			}
+			synctest.Wait()
+		})
+	}
+}
+
+// TTL rounds to the nearest second; also where it is told in milliseconds.
+func TestSecondsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, rdb := bubbled(t, &timestamp, DefaultSecond)
+		left := func() int64 {
+			t.Helper()
+			n, err := c.secondsLeft(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		if n := left(); n != -2 {
+			t.Errorf("a missing lock has %d s left", n)
+		}
+		for ms, want := range map[int]int64{200: 2, 150: 2, 149: 1, 50: 1, 49: 0, 1: 0} {
+			rdb.Set(t.Context(), c.x.lockKey, "x", time.Duration(ms)*time.Millisecond)
+			if n := left(); n != want {
+				t.Errorf("with %d ms of a second of %v, %d s are left, want %d", ms, DefaultSecond, n, want)
+			}
+		}
+		rdb.Set(t.Context(), c.x.lockKey, "x", 0)
+		if n := left(); n != -1 {
+			t.Errorf("a lock without an expiry has %d s left", n)
+		}
+	})
+}
+
+// The numbers are drawn from the published ranges, ends included.
+func TestNumbers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := bubbled(t, &setRandLua, time.Second)
+		seen := make(map[string]bool)
+		for range 1000 {
+			seen[c.number(7, 9)] = true
+		}
+		if len(seen) != 3 || !seen["7"] || !seen["9"] {
+			t.Errorf("from 7 to 9: %v", seen)
+		}
+	})
+}
+
+// A time is past when it is before now, in whole seconds.
+func TestTimeIsPastWhenBeforeNow(t *testing.T) {
+	for _, d := range []*discipline{&timestamp, &timestampFirst} {
+		synctest.Test(t, func(t *testing.T) { // begins with a second
+			c, rdb := bubbled(t, d, time.Second)
+			if err := rdb.Set(t.Context(), c.x.lockKey, fmt.Sprintf("%d:1", time.Now().Unix()), 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := d.lock.wait(t.Context(), c)
+			if took := time.Since(c.asked); got != acquired || err != nil || took != time.Second {
+				t.Errorf("%s: %v, %v, after %v; want the lock after a second", d.name, got, err, took)
+			}
+		})
+	}
+}
+
+// The scripts that compare times, at the millisecond where they differ.
+func TestScriptsCompareTimes(t *testing.T) {
+	for _, tt := range []struct {
+		d    *discipline
+		ms   int64 // of the lock, after now
+		gone bool
+	}{
+		{&timestampRelease, 1000, true}, {&timestampRelease, 1001, false},
+		{&timestampPlain, -1, true}, {&timestampPlain, 0, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, rdb := bubbled(t, tt.d, time.Second)
+			if err := rdb.Set(t.Context(), c.x.lockKey, time.Now().UnixMilli()+tt.ms, 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if err := tt.d.lock.unlock(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			if left := rdb.Exists(t.Context(), c.x.lockKey).Val(); (left == 0) != tt.gone {
+				t.Errorf("%s: a lock of %d ms after now: gone %t", tt.d.name, tt.ms, left == 0)
+			}
+		})
+	}
+}

@@ -1,0 +1,38 @@
+package lab
+
+import (
+	"context"
+	"strconv"
+
+	"roomd/loadtest/lab/anomaly"
+)
+
+// setGet is for stores that have no SETNX, as memcache was: set without a
+// condition, get, and who finds its own value has the lock. Only who sets between
+// another's set and get is noticed; two that do so one after the other both hold it.
+//
+// The lab's choices: the value is a random number, drawn for each attempt; there
+// is no expiry, as nobody is ever kept out; DEL when done.
+var setGet = discipline{
+	name:  "set-get",
+	about: "SET a random value, GET, mine if it is still there … DEL",
+	ttl:   10, // it has none; the others'
+	steps: lockSteps,
+	way:   list{&setGetLock},
+	lock:  &setGetLock,
+	listed: []listed{
+		{text: "two that set one after the other both hold it", fault: contention, anomaly: anomaly.TwoHolders},
+		{text: "a holder keeps nobody out", fault: pauseWrite, anomaly: anomaly.TwoHolders},
+	},
+}
+
+var setGetLock = lock{try: setGetTry, unlock: del}
+
+func setGetTry(ctx context.Context, c *caller) (bool, error) {
+	c.value = strconv.FormatUint(c.random.Uint64(), 10)
+	if err := c.do(ctx, "SET", c.x.lockKey, c.value).Err(); err != nil {
+		return false, err
+	}
+	held, _, err := c.look(ctx)
+	return held == c.value, err
+}

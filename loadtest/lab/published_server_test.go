@@ -47,33 +47,6 @@ func TestEveryDisciplineSendsWhatIsPublished(t *testing.T) {
 	}
 }
 
-// inMilliseconds returns the published commands with their times as Redis has to be
-// told them where a second is scaled.
-func inMilliseconds(commands string, second time.Duration) string {
-	words := strings.Fields(commands)
-	scale := func(i int, unit time.Duration) {
-		n, _ := strconv.ParseInt(words[i], 10, 64)
-		words[i] = fmt.Sprint(n * int64(unit) / int64(time.Millisecond))
-	}
-	for i, word := range words {
-		switch word {
-		case "EX":
-			words[i] = "PX"
-			scale(i+1, second)
-		case "PX":
-			scale(i+1, second/1000)
-		case "EXPIRE", "SETEX":
-			words[i] = "P" + word
-			scale(i+2, second)
-		case "TTL":
-			words[i] = "PTTL"
-		case "{lua_setnx}":
-			scale(i+4, second)
-		}
-	}
-	return strings.Join(words, " ")
-}
-
 // walk lets one caller join, and returns what the server saw of it.
 func (p path) walk(t *testing.T, server *redistest.Server, second time.Duration) string {
 	t.Helper()

@@ -1,5 +1,12 @@
 package lab
 
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
 // path is one way through a discipline: 张三 joins a room with 李四 and 王五 in it.
 type path struct {
 	discipline, name string
@@ -185,4 +192,31 @@ var published = []path{
 		before: map[int]string{1: "SET lock later", 3: "DEL lock"}, want: "GET value · GET lock · GET lock · GET value"},
 	{discipline: "timestamp-first", name: "cache, outcome 1", cache: true,
 		want: "GET value · SETNX lock end:a · EXPIRE lock 2 · SET value new EX 180 · TTL lock · DEL lock"},
+}
+
+// inMilliseconds returns the published commands with their times as Redis has to be
+// told them where a second is scaled.
+func inMilliseconds(commands string, second time.Duration) string {
+	words := strings.Fields(commands)
+	scale := func(i int, unit time.Duration) {
+		n, _ := strconv.ParseInt(words[i], 10, 64)
+		words[i] = fmt.Sprint(n * int64(unit) / int64(time.Millisecond))
+	}
+	for i, word := range words {
+		switch word {
+		case "EX":
+			words[i] = "PX"
+			scale(i+1, second)
+		case "PX":
+			scale(i+1, second/1000)
+		case "EXPIRE", "SETEX":
+			words[i] = "P" + word
+			scale(i+2, second)
+		case "TTL":
+			words[i] = "PTTL"
+		case "{lua_setnx}":
+			scale(i+4, second)
+		}
+	}
+	return strings.Join(words, " ")
 }

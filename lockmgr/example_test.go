@@ -46,7 +46,7 @@ func Example() {
 
 // A write that checks the token in the same step: a holder that was stalled past
 // its TTL changes nothing.
-func ExampleLua() {
+func ExampleNewScript() {
 	client, closeClient := exampleClient()
 	defer closeClient()
 	ctx := context.Background()

@@ -9,15 +9,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Lua is the text of the functions by which scripts take, check, extend and give back a
-// lock: lua/lock.lua, in which each rule of the lock stands once. See [NewScript].
+// lockLua is the text of the functions by which scripts take, check, extend and give back
+// a lock. Each rule of the lock stands there, once.
 //
 //go:embed lua/lock.lua
-var Lua string
+var lockLua string
 
-// NewScript returns a script that begins with those functions of [Lua] that body uses:
-// Redis makes every function anew each time a script runs. Use it to check the token in
-// the same step as a write, and run it with [Manager.Run]:
+// NewScript returns a script that begins with those functions of lua/lock.lua that body
+// uses: Redis makes every function anew each time a script runs. Use it to check the token
+// in the same step as a write, and run it with [Manager.Run]:
 //
 //	guarded := lockmgr.NewScript(`
 //	  local lock = lock_at(1, ARGV[1], ARGV[2])
@@ -33,12 +33,12 @@ var Lua string
 //
 // On Redis Cluster the lock's keys and the guarded keys must share a hash tag:
 // [Manager.Keys] puts {name} into the lock's.
-func NewScript(body string) *redis.Script { return redis.NewScript(withRules(body)) }
+func NewScript(body string) *redis.Script { return redis.NewScript(WithRules(body)) }
 
-// rule is one function of Lua.
+// rule is one function of lock.lua.
 type rule struct{ name, text string }
 
-var rules = parseRules(Lua)
+var rules = parseRules(lockLua)
 
 // parseRules splits the text of lock.lua into its functions, in their order, in which
 // each uses only earlier ones. A function ends with the first "end" that is not indented.
@@ -51,8 +51,9 @@ func parseRules(text string) (all []rule) {
 
 var ruleName = regexp.MustCompile(`\block_\w+`)
 
-// withRules puts the rules that body uses, and those that they use, in front of it.
-func withRules(body string) string {
+// WithRules returns the text of a script of [NewScript], for a caller that sends it on a
+// connection of its own.
+func WithRules(body string) string {
 	used := ruleName.FindAllString(body, -1)
 	var front []string
 	for _, r := range slices.Backward(rules) {

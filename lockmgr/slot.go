@@ -38,8 +38,12 @@ func (s *slot) ask(ctx context.Context, send func(ctx context.Context) *redis.Cm
 		s.doubt = s.doubt || !answered(err)
 		if left != nil {
 			s.asked = start(s.m, func() (*redis.Cmd, error) {
-				cmd, _ := left.cmd.(*redis.Cmd)
-				return cmd, left.sent.Wait()
+				if err := left.sent.Wait(); err == nil || !answered(err) {
+					cmd, _ := left.cmd.(*redis.Cmd)
+					return cmd, err
+				}
+				cmd := send(s.m.requests.Context()) // Redis did not know the script, or is not the one to ask
+				return cmd, cmd.Err()
 			})
 		}
 		if !errors.Is(err, errSlow) {

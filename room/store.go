@@ -34,10 +34,10 @@ var (
 // the lock is not its own, no copy of it can ever write.
 var (
 	loadScript   = redis.NewScript(loadLua)
-	takeScript   = redis.NewScript(takeQuietLua + lockmgr.Lua + takeLua)
+	takeScript   = redis.NewScript(takeQuietLua + lockmgr.WithRules(takeLua))
 	commitScript = redis.NewScript(commitLuaWhole)
 
-	commitLuaWhole = commitWriteLua + lockmgr.Lua + commitLua
+	commitLuaWhole = commitWriteLua + lockmgr.WithRules(commitLua)
 )
 
 const (

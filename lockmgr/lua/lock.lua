@@ -118,20 +118,28 @@ local function lock_extend(lock, token, ttl)
   return lock_holds(lock, token) and redis.call('PEXPIRE', lock.key, ttl) == 1
 end
 
--- Gives the lock back, for its holder only: to who has waited longest, or to nobody.
+-- Gives the lock to who has waited longest, or to nobody, and returns whether anybody
+-- waited. For a script that knows that the caller is the holder.
+local function lock_free(lock)
+  local waited = lock_offer(lock)
+  if not waited then
+    redis.call('DEL', lock.key)
+  end
+  return waited
+end
+
+-- Gives the lock back, for its holder only. Returns whether the token held it.
 local function lock_give(lock, token)
   if not lock_holds(lock, token) then
     return false
   end
-  if not lock_offer(lock) then
-    redis.call('DEL', lock.key)
-  end
+  lock_free(lock)
   return true
 end
 
--- Gives the lock back to one waiter that is known to be alive, if nobody has waited
--- longer: it holds for a whole ttl at once. Otherwise it waits, as by lock_queue, and
--- the number of its place is returned besides. For the holder only.
+-- Gives the lock to one waiter that is known to be alive, if nobody has waited longer:
+-- it holds for a whole ttl at once. Otherwise it waits, as by lock_queue, and the number
+-- of its place is returned besides. For a script that knows that the caller is the holder.
 local function lock_pass(lock, heir, ttl, keep)
   local head = redis.call('ZRANGE', lock.queue, 0, 0)[1]
   if head and head ~= heir then
@@ -140,10 +148,11 @@ local function lock_pass(lock, heir, ttl, keep)
   end
   if head then
     redis.call('ZREM', lock.queue, heir)
-  else
-    redis.call('DEL', lock.key)
   end
-  redis.call('SET', lock.key, heir, 'PX', ttl)
+  if redis.pcall('SET', lock.key, heir, 'PX', ttl).err then
+    redis.call('DEL', lock.key)
+    redis.call('SET', lock.key, heir, 'PX', ttl)
+  end
   return true
 end
 

@@ -1,0 +1,35 @@
+package lockmgr
+
+import (
+	"strings"
+	"testing"
+)
+
+// A script has the rules that it uses, each once, each behind those that it uses itself.
+func TestScriptsHaveTheRulesTheyUse(t *testing.T) {
+	if len(rules) < 10 {
+		t.Fatalf("%d rules were found in lock.lua", len(rules))
+	}
+	defined := func(text, name string) int { return strings.Count(text, "local function "+name+"(") }
+	for _, r := range rules {
+		text := WithRules(r.name + "()")
+		for _, other := range rules {
+			uses := strings.Contains(text, other.name+"(")
+			if n := defined(text, other.name); uses && n != 1 || !uses && n != 0 {
+				t.Errorf("%s: %s stands there %d times", r.name, other.name, n)
+			}
+		}
+		before, own, _ := strings.Cut(text, "local function "+r.name+"(")
+		for _, used := range ruleName.FindAllString(own, -1) {
+			if used != r.name && defined(before, used) == 0 {
+				t.Errorf("%s uses %s, which does not stand before it", r.name, used)
+			}
+		}
+	}
+	if text := WithRules("return 1"); text != "return 1" {
+		t.Errorf("a script without rules became %q", text)
+	}
+	if got := len(strings.Split(strings.TrimSpace(lockLua), "\nend\n")); got != len(rules) {
+		t.Errorf("lock.lua has %d functions, %d were found", got, len(rules))
+	}
+}

@@ -84,7 +84,7 @@ func (u *unlocked) Do(ctx context.Context, id string, a room.Action) (room.Resul
 			text, _ := json.Marshal(m)
 			tx.HSet(ctx, "Room:"+id+":Users", o.User, text)
 		}
-		tx.HSet(ctx, "Room:"+id+":Meta", "epoch", r.Epoch, "version", r.Version)
+		tx.HSet(ctx, "Room:"+id+":Meta", "epoch", r.Epoch, "version", r.Version, "members", r.Snapshot().Count())
 		event, _ := json.Marshal(map[string]any{"epoch": r.Epoch, "version": r.Version, "changes": changes})
 		tx.Publish(ctx, "Room:"+id+":Events", event)
 		return nil

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// brief gives out contexts for requests that are to end within the TTL of a lock.
+// brief gives out contexts for requests that are to end within a given time.
 // Requests that are made at about the same time share one: with its timer and its
 // channel a context costs as much as the rest of a request.
 type brief struct {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
 
 	"roomd/lockmgr"
 	"roomd/lockmgr/redistest"
@@ -40,6 +41,24 @@ func usersOf(room string) string { return "Room:{" + room + "}:Users" }
 
 func TestCluster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
+
+	t.Run("all that is needed is allowed", func(t *testing.T) {
+		var log lines
+		c := newCoordinator(t, cluster.Client(), Options{Log: zerolog.New(&log)})
+		if err := c.Check(soon(t)); err != nil || log.count("") > 1 {
+			t.Errorf("%v, %s", err, log.all.String())
+		}
+		for _, addr := range cluster.Addrs() {
+			client := redis.NewClient(&redis.Options{Addr: addr})
+			defer client.Close()
+			if err := client.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.Check(soon(t)); err != nil || log.count("allkeys-lru") != 1 {
+			t.Errorf("%v, %s", err, log.all.String())
+		}
+	})
 
 	t.Run("keys of a room share a slot", func(t *testing.T) {
 		client := cluster.Client()
@@ -191,15 +210,13 @@ func TestClusterFailover(t *testing.T) {
 	}, rooms, 2)
 	c.goOn(20)
 	cluster.Node(0).Kill()
-	for {
+	awaitUntil(t, longPatience, func() string {
 		role, err := replica.Do(t.Context(), "ROLE").Slice()
-		if err != nil {
-			t.Fatal(err)
+		if err == nil && role[0] == "master" {
+			return ""
 		}
-		if role[0] == "master" {
-			break
-		}
-	}
+		return fmt.Sprintf("the replica has not taken over: %v, %v", role, err)
+	})
 	cluster.Node(0).Restart() // as the replica of the new master
 	c.goOn(20)
 	c.finish()
@@ -248,7 +265,7 @@ func TestReadWhileASlotMoves(t *testing.T) {
 	}
 	cluster.MoveKeys(usersOf("42"))
 	cluster.FinishMove(usersOf("42"))
-	if err := <-read; err != nil {
+	if err := await(t, read, "the room"); err != nil {
 		t.Errorf("when it has moved: %v", err)
 	}
 }
@@ -273,16 +290,16 @@ func TestReplicasKnowTheRooms(t *testing.T) {
 		t.Errorf("without the replica: %v", err)
 	}
 	replica.Resume()
-	for {
+	awaitUntil(t, longPatience, func() string {
 		r, err := c.Do(t.Context(), rooms[1], Join("李四", "s"))
-		if err == nil {
-			if r.Version != 1 {
-				t.Errorf("version %d", r.Version)
-			}
-			break
-		}
-		if !errors.Is(err, ErrUnavailable) {
+		switch {
+		case errors.Is(err, ErrUnavailable):
+			return err.Error()
+		case err != nil:
 			t.Fatal(err)
+		case r.Version != 1:
+			t.Errorf("version %d", r.Version)
 		}
-	}
+		return ""
+	})
 }

@@ -37,7 +37,8 @@ type Coordinator struct {
 
 	open   context.Context // ends when Close begins
 	shut   context.CancelFunc
-	guards sync.WaitGroup // goroutines that keep the lease and look for ghosts
+	guards sync.WaitGroup // goroutines that keep the lease, look for ghosts and tidy up
+	vigils []*vigil       // of the one that looks for ghosts
 
 	life context.Context // ends when Close has no more patience
 	kill context.CancelFunc
@@ -80,7 +81,7 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 		opts:     opts,
 		locks:    locks,
 		troubles: troubles,
-		store:    &store{client: client, cluster: cluster, acks: opts.Replicas, wait: opts.LockTTL / 6, ttl: opts.LockTTL, ttlMS: strconv.FormatInt(opts.LockTTL.Milliseconds(), 10), idleMS: opts.Idle.Milliseconds()},
+		store:    &store{client: client, cluster: cluster, acks: opts.Replicas, wait: opts.LockTTL / 6, ttl: opts.LockTTL, ttlMS: strconv.FormatInt(opts.LockTTL.Milliseconds(), 10), idleMS: strconv.FormatInt(opts.Idle.Milliseconds(), 10)},
 		desks:    make(map[string]*desk),
 	}
 	c.requests.New = newRequest
@@ -90,11 +91,14 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 			troubles.epochs.Happened(err, "room", id)
 		}
 	}
-	c.lease = newLease(c.store, opts.NodeTTL, opts.Node)
+	c.lease = newLease(c.store, opts)
+	for _, list := range nodeLists(cluster) {
+		c.vigils = append(c.vigils, &vigil{list: list, seen: make(map[string]sighting)})
+	}
 	c.feeds.alive = func() []string { return c.lease.names.kept(opts.Grace) }
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.life, c.kill = context.WithCancel(context.Background())
-	c.brief = brief{life: c.life, lasts: opts.LockTTL}
+	c.brief = brief{life: c.life, lasts: opts.LockTTL / 2} // then there is time to ask what came of it
 	return c, nil
 }
 
@@ -174,13 +178,10 @@ func (c *Coordinator) enqueue(id string, r *request) (*desk, error) {
 	}
 	d, open := c.desks[id]
 	if !open {
-		keys := c.store.keysOf(id)
-		ticket, err := c.locks.Ticket(id, keys.both...)
-		if err != nil {
+		var err error
+		if d, err = c.deskLocked(id); err != nil {
 			return nil, err
 		}
-		d = &desk{queue: queue{id: id}, keys: keys, ticket: ticket}
-		c.desks[id] = d
 	}
 	d.push(r)
 	switch {
@@ -193,13 +194,30 @@ func (c *Coordinator) enqueue(id string, r *request) (*desk, error) {
 	return d, nil
 }
 
-// Read returns a room as it stands, without taking its lock. It fails with
-// [ErrInvalid], [ErrUnavailable] or the cause of ctx.
+// deskLocked opens a desk for a room that has none.
+func (c *Coordinator) deskLocked(id string) (*desk, error) {
+	keys := c.store.keysOf(id)
+	ticket, err := c.locks.Ticket(id, keys.both...)
+	if err != nil {
+		return nil, err
+	}
+	d := &desk{queue: queue{id: id}, keys: keys, ticket: ticket}
+	c.desks[id] = d
+	return d, nil
+}
+
+// Read returns a room as it stands, without taking its lock, unless it has to put the
+// room right first. It fails with [ErrInvalid], [ErrUnavailable] or the cause of ctx.
 func (c *Coordinator) Read(ctx context.Context, id string) (Snapshot, error) {
 	if err := CheckID(id); err != nil {
 		return Snapshot{}, err
 	}
 	r, err := c.store.load(ctx, id)
+	if err == nil && r.renewed { // not whole: what is left of it is a new epoch
+		if _, err = c.run(ctx, id, renew(r.Epoch, r.Version)); err == nil {
+			r, err = c.store.load(ctx, id)
+		}
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return Snapshot{}, context.Cause(ctx)
@@ -233,9 +251,9 @@ func (c *Coordinator) Ping(ctx context.Context) error {
 // Close takes no more actions, waits for those that run and ends the watches. The
 // node's members keep their seats for Options.Grace; then other nodes remove those
 // whose sessions have not come back elsewhere.
-// When ctx ends first it stops waiting for locks and returns the cause of ctx.
-// Either way it gives the node's lease back, for which it may need Options.NodeTTL, and
-// no goroutine of the coordinator is left.
+// When ctx ends first it stops waiting for locks and returns the cause of ctx; the
+// lease it gives back all the same, for which it takes a second at most.
+// Either way no goroutine of the coordinator is left.
 func (c *Coordinator) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true

@@ -24,7 +24,13 @@ func newCoordinator(t testing.TB, client redis.UniversalClient, opts Options) *C
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := c.Close(ctx); err != nil {
+			t.Errorf("a coordinator does not come to an end: %v", err)
+		}
+	})
 	return c
 }
 
@@ -42,9 +48,11 @@ func onBoth(t *testing.T, test func(t *testing.T, client func() *redis.Client)) 
 
 func mustDo(t testing.TB, c *Coordinator, id string, a Action) Result {
 	t.Helper()
-	r, err := c.Do(t.Context(), id, a)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r, err := c.Do(ctx, id, a)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s of %s: %v", a.kind, a.user, err)
 	}
 	return r
 }
@@ -299,10 +307,10 @@ func TestCloseDrains(t *testing.T) {
 		if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("close: %v", err)
 		}
-		if err := <-errs["42"]; err != nil {
+		if err := await(t, errs["42"], "the join that could be done"); err != nil {
 			t.Errorf("the join that could be done: %v", err)
 		}
-		if err := <-errs["43"]; !errors.Is(err, ErrClosed) {
+		if err := await(t, errs["43"], "the join that could not"); !errors.Is(err, ErrClosed) {
 			t.Errorf("the join that could not: %v", err)
 		}
 	})

@@ -174,7 +174,7 @@ func TestLostReplyOfACommitWithAnHeir(t *testing.T) {
 		if r := mustDo(t, c, "42", Join("a", "s")); r.Version != 1 {
 			t.Errorf("the first is version %d", r.Version)
 		}
-		if r := <-second; r.Version != 2 || describeUsers(r.Users()) != "a@0 b@1" {
+		if r := await(t, second, "the second join"); r.Version != 2 || describeUsers(r.Users()) != "a@0 b@1" {
 			t.Errorf("%s at version %d", describeUsers(r.Users()), r.Version)
 		}
 		if err := c.Close(t.Context()); err != nil {

@@ -127,7 +127,7 @@ func has(users []Occupant, user string) bool {
 // until waits until look, which is called with mu held, returns "".
 func (c *crowd) until(look func() string) {
 	c.t.Helper()
-	for {
+	for end := time.After(longPatience); ; {
 		c.mu.Lock()
 		missing, news := look(), c.news
 		c.mu.Unlock()
@@ -136,8 +136,8 @@ func (c *crowd) until(look func() string) {
 		}
 		select {
 		case <-news:
-		case <-c.t.Context().Done():
-			c.t.Fatal(missing)
+		case <-end:
+			c.t.Fatalf("after %v: %s", longPatience, missing)
 		}
 	}
 }

@@ -20,6 +20,7 @@ type desk struct {
 
 	// Of the goroutine that works here.
 	copy   *Room     // nil: not known
+	acked  string    // the mark of the last commit that enough replicas are known to have
 	turn   bool      // the lock holds the ticket's token, as far as we know
 	inLine bool      // the token waits in Redis, or holds the lock: it has to be given up
 	place  keptPlace // in the line, between two holds
@@ -101,8 +102,7 @@ func (c *Coordinator) retireLocked(d *desk) {
 		return // Close ends it
 	}
 	c.busy.Go(func() {
-		c.retire(d)
-		d.retired = true
+		_ = c.retire(d) // tidy tries again
 		c.serve(d)
 	})
 }

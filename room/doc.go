@@ -23,6 +23,13 @@
 // gets the room with the lock; one whose copy turns out to be old gets it with the
 // refusal.
 //
+// Room:<id>:Users is a hash, user to member as JSON, and not the list in a string that
+// the articles have: so a commit writes only who has changed. Room:<id>:Meta counts
+// the members. Who finds another number of them begins a new epoch with those who are
+// there: Redis has evicted a key, or somebody has changed one by hand. Where one of the
+// two keys holds something that roomd has not written, every action fails with
+// [ErrUnavailable] and an error that names it.
+//
 // While several nodes fight over a room, a hold is one request: the lock is handed
 // from node to node, the wake-up and the events come on one connection in the order
 // of commits, and so a node that is woken has an up-to-date copy and commits at
@@ -55,6 +62,19 @@
 //
 // What a failover loses of the set of rooms comes back when the lease is prolonged.
 //
+// # Leases
+//
+// The others see by their own clocks whether a node prolongs its lease, for as long as
+// its own NodeTTL says, and its members keep their seats for its own Grace from then on:
+// steps of Redis' clock cost nobody a seat, nor do settings that differ. (A node that has
+// never seen the other's lease goes by its own Grace.) A node that finds an earlier
+// lease of its own in Redis, which was restarted from an old copy of its data, takes a
+// new name, as if the lease were lost: then members that only the copy knows leave.
+//
+// Each node compares what it has noted of itself in Redis with the rooms, ten of them a
+// second, for as long as it lives. So what is true no more goes, also if others made it
+// so or Redis was away, and a quiet room of which Redis has lost something is put right.
+//
 // # What it promises
 //
 //   - A join that succeeded is in the list, on a seat of its own, until a leave by
@@ -77,7 +97,13 @@
 //   - Where Rules say that the older session stays, it does as long as its node is
 //     believed to be alive.
 //   - When a failover takes a room back to an earlier version, a new epoch begins.
-//   - With Options.Replicas a commit is acknowledged when so many replicas have it.
+//   - With Options.Replicas a commit is acknowledged when so many replicas have it. An
+//     action that finds done what it asks for is, too: if the replicas are not known to
+//     have the room as it is, that becomes a version of its own. An action that is
+//     refused, a Read and an event promise nothing, and wait for no replica.
+//   - Every action is answered within Options.LockWait and a LockTTL.
+//   - Without memory Redis takes no joins, but leaves; locks are given back, and leases
+//     prolonged.
 //   - Nothing in Redis grows with the number of rooms or nodes that ever were.
 //   - An error other than [ErrUnknown] means that nothing was written.
 //
@@ -90,11 +116,12 @@
 //   - Redis replicates asynchronously: a failover may lose commits that were
 //     acknowledged, and Redis that comes back empty has lost all of them. Watchers
 //     notice (a new epoch, or a version that went back).
+//   - Redis has to keep what it has: its maxmemory-policy must be noeviction, and its
+//     ACL must allow all that [Coordinator.Check] tries.
 //   - A node that was cut off for longer than Options.NodeTTL and Options.Grace, and
 //     missed the events of that time, cannot tell a member who was removed from one who
 //     was replaced and then left. It takes both for removed, so a leave through another
-//     node may be undone. The nodes of one Redis must have the same Options.Grace:
-//     with less, one removes members of whom another believes that they cannot be.
+//     node may be undone.
 //   - Fairness between nodes is that of lockmgr, with one exception: where a lock
 //     expires under a dead holder, a node that has met nobody in the room of late
 //     may pass those who wait, once.
@@ -102,8 +129,9 @@
 // # Goroutines
 //
 // One for each room in which actions wait. From [Coordinator.Start], or the first
-// action, on two more: one keeps the node's lease, one looks for dead nodes. Both have
-// others for as long as their requests take. From the first watch, or the first lock
+// action, on three more: one keeps the node's lease, one looks for dead nodes, one
+// compares what is noted with the rooms. They have others for as long as their requests
+// take. From the first watch, or the first lock
 // that was waited for, on four for events and wake-ups; and go-redis has some for
 // requests that share round trips, until the client is closed. [Coordinator.Close]
 // returns when the coordinator's own have ended.

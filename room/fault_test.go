@@ -66,7 +66,7 @@ func TestStaleHolderLeavesTheLockAlone(t *testing.T) {
 		})
 		warm(t, rdb)
 		r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", Join("张三", "s1"))
-		<-release
+		await(t, release, "the stale commit")
 		if r.Version != 1 {
 			t.Errorf("version %d", r.Version)
 		}
@@ -170,15 +170,16 @@ func TestRedisIsAway(t *testing.T) {
 		t.Errorf("ping: %v", err)
 	}
 	server.Restart()
-	for { // the client looks once a second whether the server is back
+	awaitUntil(t, patience, func() string { // the client looks once a second whether the server is back
 		_, err := c.Do(t.Context(), "42", Join("张三", "s2"))
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, ErrUnavailable) {
+		switch {
+		case errors.Is(err, ErrUnavailable):
+			return err.Error()
+		case err != nil:
 			t.Fatal(err)
 		}
-	}
+		return ""
+	})
 }
 
 // Redis takes no more writes between the lock and the commit: nothing is
@@ -206,7 +207,7 @@ func TestRedisRefusesTheWrite(t *testing.T) {
 	if r := mustDo(t, c, "42", Join("李四", "s")); describeUsers(r.Users()) != "李四@0" {
 		t.Errorf("what was refused is written with the next commit: %s", describeUsers(r.Users()))
 	}
-	if e := <-events; e.Version != 1 || len(e.Changes) != 1 {
+	if e := await(t, events, "an event"); e.Version != 1 || len(e.Changes) != 1 {
 		t.Errorf("the first event is %+v", e)
 	}
 }
@@ -222,4 +223,115 @@ func TestUnreadableRoom(t *testing.T) {
 	if n := rdb.Exists(t.Context(), "LockRoom:42").Val(); n != 0 {
 		t.Error("LockRoom:42 is left over")
 	}
+}
+
+// Redis has no memory left, and evicts nothing. What needs some is refused, and nothing
+// of it is written; who leaves does so, locks are given back, and the node keeps its
+// lease.
+func TestOutOfMemory(t *testing.T) {
+	for _, elide := range []bool{false, true} {
+		server := redistest.Start(t, "--maxmemory-policy", "noeviction")
+		rdb := server.Client()
+		opts := Options{LockTTL: time.Second, NodeTTL: time.Second, ElideLock: elide}
+		c, other := newCoordinator(t, server.Client(), opts), newCoordinator(t, server.Client(), opts)
+		for i, node := range []*Coordinator{c, other} {
+			for j := range 3 {
+				mustDo(t, node, "42", Join(fmt.Sprint("user", i, j), "s"))
+			}
+		}
+		if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+			t.Fatal(err)
+		}
+		before := c.Node()
+		until := rdb.ZScore(t.Context(), nodesKey, before).Val()
+		for i, node := range []*Coordinator{c, other} {
+			if _, err := node.Do(t.Context(), "42", Join("late", "s")); !errors.Is(err, ErrUnavailable) {
+				t.Errorf("elide %v: join: %v", elide, err)
+			}
+			for j := range 2 {
+				mustDo(t, node, "42", Leave(fmt.Sprint("user", i, j), "s"))
+			}
+			if _, err := node.Do(t.Context(), "new", Join("late", "s")); !errors.Is(err, ErrUnavailable) {
+				t.Errorf("elide %v: join of a new room: %v", elide, err)
+			}
+		}
+		if s, err := c.Read(t.Context(), "42"); err != nil || describeUsers(s.Users()) != "user0 2@2 user1 2@5" {
+			t.Errorf("elide %v: the room holds %s, %v", elide, describeUsers(s.Users()), err)
+		}
+		if left := rdb.Keys(t.Context(), "LockRoom:*").Val(); slices.ContainsFunc(left, func(key string) bool { return !strings.HasSuffix(key, ":Fence") }) {
+			t.Errorf("elide %v: %v are left", elide, left)
+		}
+		awaitUntil(t, patience, func() string {
+			switch {
+			case rdb.Exists(t.Context(), nodeKey(before)).Val() == 0:
+				t.Fatalf("elide %v: the lease is over", elide)
+			case rdb.ZScore(t.Context(), nodesKey, before).Val() == until:
+				return "the lease is not prolonged"
+			}
+			return ""
+		})
+		rdb.ConfigSet(t.Context(), "maxmemory", "0")
+		mustDo(t, c, "42", Join("late", "s"))
+	}
+}
+
+// A node's first SUBSCRIBE fails. It follows the room all the same, soon.
+func TestTheFirstSubscribeFails(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server.Addr())
+	var failed atomic.Int32
+	first := redistest.Once("SUBSCRIBE", redistest.DropRequest)
+	proxy.OnRequest(func(args []string) redistest.Action {
+		action := first(args)
+		if action != redistest.Pass {
+			failed.Add(1)
+		}
+		return action
+	})
+	c, other := newCoordinator(t, proxy.Client(), Options{}), newCoordinator(t, server.Client(), Options{})
+	mustDo(t, c, "42", Join("a", "s"))
+	for i := 0; failed.Load() == 0; i++ {
+		mustDo(t, other, "42", Join(fmt.Sprint("b", i), "s"))
+		mustDo(t, c, "42", Join(fmt.Sprint("c", i), "s"))
+	}
+	i := 0
+	awaitUntil(t, patience, func() string {
+		i++
+		mustDo(t, other, "42", Join(fmt.Sprint("d", i), "s"))
+		r := mustDo(t, c, "42", Join(fmt.Sprint("e", i), "s"))
+		c.mu.Lock()
+		d := c.desks["42"]
+		c.mu.Unlock()
+		mustDo(t, other, "42", Leave(fmt.Sprint("d", i), "s"))
+		d.events.mu.Lock()
+		defer d.events.mu.Unlock()
+		if n := len(d.events.events); n > 0 && d.events.events[n-1].Version >= r.Version {
+			return ""
+		}
+		return "it does not follow the room"
+	})
+}
+
+// Replies come late, also later than a lock lasts and an action waits. Nobody is lost,
+// and nobody is told what is not so.
+func TestRepliesThatComeLate(t *testing.T) {
+	server := redistest.Start(t)
+	opts := patient(Options{LockTTL: 300 * time.Millisecond, LockWait: 500 * time.Millisecond})
+	var nodes []*Coordinator
+	var punctual atomic.Bool
+	for range 2 {
+		proxy := redistest.StartProxy(t, server.Addr())
+		var n atomic.Int64
+		proxy.OnReply(func(args []string) {
+			if i := n.Add(1); i%20 == 0 && !punctual.Load() {
+				pause(t.Context(), time.Duration(i%7)*100*time.Millisecond)
+			}
+		})
+		nodes = append(nodes, newCoordinator(t, proxy.Client(), opts))
+	}
+	c := startCrowd(t, nodes, []string{"42", "43"}, 3)
+	c.goOn(40)
+	punctual.Store(true)
+	c.goOn(10)
+	c.finish()
 }

@@ -97,11 +97,12 @@ func (f *feed) renewed() {
 	f.tellLocked(&Event{Room: f.id, Epoch: f.epoch, Version: f.version, From: f.version, Rejoin: true})
 }
 
-// behind reports whether a room is an earlier one than what was told of it.
+// behind reports whether a room is an earlier one than what was told of it, or not
+// whole, so that a new epoch has to begin.
 func (f *feed) behind(r *Room) (epoch string, version uint64, behind bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.epoch, f.version, f.known && r.Epoch == f.epoch && r.Version < f.version
+	return f.epoch, f.version, f.known && r.Epoch == f.epoch && r.Version < f.version || r.renewed
 }
 
 // resume tells a room as it was read, and then the events that came meanwhile. Those

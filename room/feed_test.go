@@ -25,12 +25,7 @@ func follow(t *testing.T, c *Coordinator, id string) (*follower, func()) {
 
 func (f *follower) expect(t *testing.T, want string) *Event {
 	t.Helper()
-	var e *Event
-	select {
-	case e = <-f.events:
-	case <-t.Context().Done():
-		t.Fatal("no event")
-	}
+	e := await(t, f.events, want)
 	got := fmt.Sprintf("%d<%d %s", e.Version, e.From, describeChanges(e.Changes))
 	if e.Snapshot != nil {
 		got = fmt.Sprintf("%d= %s", e.Version, describeUsers(e.Snapshot.Users()))

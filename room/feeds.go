@@ -2,6 +2,7 @@ package room
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,9 @@ import (
 // rereadPause is the pause before a snapshot that could not be read is tried
 // again.
 const rereadPause = 100 * time.Millisecond
+
+// foreignPause is the same where the room's keys hold something that is not roomd's.
+const foreignPause = 5 * time.Second
 
 // rereadTimeout is how long one attempt may take.
 const rereadTimeout = 3 * time.Second
@@ -74,8 +78,8 @@ func (fs *feeds) watch(ctx context.Context, id string, fn func(*Event)) (stop fu
 }
 
 // follow is watch for somebody who does not mind what is missing before the
-// subscription stands, and whom a snapshot brings up to date if that takes more than
-// one attempt. After the feeds are closed it does nothing.
+// subscription stands, nor whether it ever does; if that takes more than one attempt, a
+// snapshot follows. After the feeds are closed it does nothing.
 func (fs *feeds) follow(id string, fn func(*Event)) (stop func()) {
 	w := &watch{fn: fn}
 	f, err := fs.open(id, w)
@@ -210,11 +214,24 @@ func (fs *feeds) reread(f *feed) {
 			fs.wg.Go(func() { fs.renew(fs.life, f.id, epoch, version) })
 		}
 		fs.sawGap(f, f.resume(room, fs.alive()))
+	case errors.Is(err, errForeign): // only an operator can help; the other feeds do not wait for that
+		fs.troubles.snapshots.Happened(err, "room", f.id)
+		fs.wg.Go(func() {
+			pause(fs.life, foreignPause)
+			fs.sawGap(f, fs.has(f))
+		})
 	case fs.life.Err() == nil:
 		fs.troubles.snapshots.Happened(err, "room", f.id)
 		pause(fs.life, rereadPause)
 		fs.sawGap(f, true)
 	}
+}
+
+// has reports whether anybody still watches by a feed.
+func (fs *feeds) has(f *feed) bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.rooms[f.id] == f
 }
 
 // pause waits for d or until ctx ends.

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,64 +15,137 @@ import (
 )
 
 var (
-	//go:embed lua/gone.lua
-	goneLua string
-	//go:embed lua/lease_list.lua
-	leaseListLua string
+	//go:embed lua/lease_over.lua
+	leaseOverLua string
 
-	goneScript = redis.NewScript(goneLua)
+	leaseOverScript = redis.NewScript(leaseOverLua)
 )
 
 // maxEvictions is how many rooms a dead node's members are removed from at a time:
 // rooms that hang must not hold up the others.
 const maxEvictions = 128
 
+// vigil is what this node has seen of the leases in one list. It goes by this node's own
+// clock, so that members keep their grace however Redis' clock is set, and also when all
+// nodes were away for longer.
+type vigil struct {
+	list string
+	seen map[string]sighting // by node
+}
+
+// sighting is a lease as it was seen for the first time.
+type sighting struct {
+	lease string // empty: there was none
+	since time.Time
+	ttl   time.Duration // how long it may go unchanged
+	grace time.Duration // of the node's members after that
+}
+
+// look takes what a node's lease is now, and returns when its members are to go if that
+// does not change.
+func (v *vigil) look(node, lease string, now time.Time, opts Options) time.Time {
+	s, known := v.seen[node]
+	if !known || s.lease != lease {
+		if !known {
+			s.grace = opts.Grace
+		}
+		s.lease, s.since, s.ttl = lease, now, 0
+		var beat, ttl, grace int64
+		switch n, _ := fmt.Sscan(lease, &beat, &ttl, &grace); {
+		case n == 3:
+			s.ttl, s.grace = time.Duration(ttl)*time.Millisecond, time.Duration(grace)*time.Millisecond
+		case lease != "":
+			s.ttl = opts.NodeTTL
+		}
+		v.seen[node] = s
+	}
+	return s.since.Add(s.ttl + s.grace)
+}
+
 // lookForGhosts removes the members of nodes that have died. Any number of nodes may
 // do so at once, and any of them may die over it: a member is removed by an action
 // like any other, under the room's lock, and only if it is still there.
 func (c *Coordinator) lookForGhosts() {
-	for ; c.open.Err() == nil; pause(c.open, c.opts.NodeTTL/2) {
-		if err := c.removeGhosts(c.open); err != nil && c.open.Err() == nil {
+	for c.open.Err() == nil {
+		next, err := c.removeGhosts(c.open)
+		if err != nil && c.open.Err() == nil {
 			c.troubles.ghosts.Happened(err)
 		}
+		pause(c.open, time.Until(next))
 	}
 }
 
-func (c *Coordinator) removeGhosts(ctx context.Context) error {
-	lists := nodeLists(c.store.cluster)
-	failed := make([]error, len(lists))
+// removeGhosts looks once, and returns when to look again.
+func (c *Coordinator) removeGhosts(ctx context.Context) (next time.Time, err error) {
+	due, failed := make([]time.Time, len(c.vigils)), make([]error, len(c.vigils))
 	var wg sync.WaitGroup
-	for i, list := range lists {
-		wg.Go(func() { failed[i] = c.removeListed(ctx, list) })
+	for i, v := range c.vigils {
+		wg.Go(func() { due[i], failed[i] = c.removeListed(ctx, v) })
 	}
 	wg.Wait()
-	return errors.Join(failed...)
-}
-
-// removeListed removes the members of the dead nodes in one list.
-func (c *Coordinator) removeListed(ctx context.Context, list string) error {
-	asking, cancel := context.WithTimeout(ctx, c.opts.NodeTTL)
-	defer cancel()
-	nodes, err := goneScript.Run(asking, c.store.client, []string{list}, c.opts.Grace.Milliseconds()).StringSlice()
-	if err != nil {
-		return fmt.Errorf("%s: %w", list, err)
-	}
-	var failed []error
-	for _, node := range nodes {
-		if err := c.removeNode(ctx, list, node); err != nil {
-			failed = append(failed, fmt.Errorf("node %s: %w", node, err))
+	next = time.Now().Add(c.opts.NodeTTL / 2)
+	for _, t := range due {
+		if !t.IsZero() && t.Before(next) {
+			next = t
 		}
 	}
-	return errors.Join(failed...)
+	return next, errors.Join(failed...)
 }
 
-// removeNode removes the members of a node, and then what is known of it, if that has
-// succeeded in all rooms.
-func (c *Coordinator) removeNode(ctx context.Context, list, node string) error {
+// removeListed removes the members of the dead nodes in one list. It returns when the
+// next ones are due, if that is known.
+func (c *Coordinator) removeListed(ctx context.Context, v *vigil) (next time.Time, err error) {
+	leases, err := c.leasesOf(ctx, v.list)
+	if err != nil {
+		return next, fmt.Errorf("%s: %w", v.list, err)
+	}
+	maps.DeleteFunc(v.seen, func(node string, _ sighting) bool { _, listed := leases[node]; return !listed })
+	now := time.Now()
+	var failed []error
+	for node, lease := range leases {
+		due := v.look(node, lease, now, c.opts)
+		switch {
+		case !due.After(now):
+			if err := c.removeNode(ctx, v.list, node, lease); err != nil {
+				failed = append(failed, fmt.Errorf("node %s: %w", node, err))
+			}
+		case next.IsZero() || due.Before(next):
+			next = due
+		}
+	}
+	return next, errors.Join(failed...)
+}
+
+// leasesOf returns the nodes in a list, each with its lease, empty if there is none.
+func (c *Coordinator) leasesOf(ctx context.Context, list string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.NodeTTL)
+	defer cancel()
+	nodes, err := c.store.client.ZRange(ctx, list, 0, -1).Result()
+	if err != nil || len(nodes) == 0 {
+		return nil, err
+	}
+	keys := make([]string, len(nodes))
+	for i, node := range nodes {
+		keys[i] = nodeKey(node)
+	}
+	values, err := c.store.client.MGet(ctx, keys...).Result()
+	if err != nil {
+		return nil, err
+	}
+	leases := make(map[string]string, len(nodes))
+	for i, node := range nodes {
+		leases[node], _ = values[i].(string)
+	}
+	return leases, nil
+}
+
+// removeNode removes the members of a node that has not prolonged its lease, and then
+// what is known of it, if that has succeeded in all rooms.
+func (c *Coordinator) removeNode(ctx context.Context, list, node, lease string) error {
 	rdb := c.store.client
 	asking, cancel := context.WithTimeout(ctx, c.opts.NodeTTL)
 	defer cancel()
-	if alive, err := rdb.Exists(asking, nodeKey(node)).Result(); err != nil || alive > 0 {
+	if over, err := leaseOverScript.Run(asking, rdb, []string{nodeKey(node)}, lease).Int(); err != nil || over == 0 {
 		return err
 	}
 	rooms, err := rdb.SMembers(asking, nodeRoomsKey(node)).Result()
@@ -106,105 +180,34 @@ func (c *Coordinator) removeNode(ctx context.Context, list, node string) error {
 	return nil
 }
 
-// removeFrom removes the members of a node from a room, and what is known of it there.
+// removeFrom removes the members of a node from a room, and what is known of it there. A
+// room where it has none is not worked at: that would leave traces of this node.
 func (c *Coordinator) removeFrom(ctx context.Context, id string, who *identity) (members int, err error) {
-	if members, err = c.evict(ctx, id, who.node); err != nil {
-		return 0, err
+	seen, err := c.forget(ctx, id, who)
+	if err == nil && seen.member {
+		if members, err = c.evict(ctx, id, who.node); err == nil {
+			seen, err = c.forget(ctx, id, who)
+		}
+	}
+	switch {
+	case err != nil:
+		return members, err
+	case seen.member:
+		return members, errors.New("members have come meanwhile")
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.opts.LockTTL)
 	defer cancel()
-	return members, c.unlist(ctx, id, who)
+	return members, c.lease.note(ctx, who, "remove", id)
+}
+
+func (c *Coordinator) forget(ctx context.Context, id string, who *identity) (traces, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.LockTTL)
+	defer cancel()
+	return c.store.forget(ctx, id, who)
 }
 
 // evict returns how many members of the node this call has removed.
 func (c *Coordinator) evict(ctx context.Context, id, node string) (n int, err error) {
-	if CheckID(id) != nil {
-		return 0, nil // not a room of ours
-	}
 	r, err := c.run(ctx, id, evict(node))
 	return r.Seat, err
-}
-
-// list notes, before a room is written to, that this node may have members there. On
-// Cluster that may be on a master that is away, or has too few replicas; then the node
-// does not wait until its lease is over, and notes it at its next home.
-func (c *Coordinator) list(ctx context.Context, d *desk, who *identity) error {
-	for d.listed != who {
-		err := c.addRoom(ctx, who, d.id)
-		if err == nil {
-			d.listed = who
-			return nil
-		}
-		if !c.store.cluster || ctx.Err() != nil {
-			return err
-		}
-		c.lease.leave(who)
-		for c.lease.leaving(who) {
-			if err := c.believe(ctx); ctx.Err() != nil || errors.Is(err, ErrClosed) {
-				return err
-			}
-		}
-		next, valid := c.lease.holder()
-		if next == who || !valid {
-			return err
-		}
-		who = next
-	}
-	return nil
-}
-
-// addRoom puts a room into the set of those that the node may have members in.
-func (c *Coordinator) addRoom(ctx context.Context, who *identity, id string) error {
-	defer who.rooms.add(id) // also if it failed: it may have been carried out
-	if c.store.cluster {
-		_, until := c.lease.held()
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, until)
-		defer cancel()
-	}
-	rooms := nodeRoomsKey(who.node)
-	if c.store.acksNodes() {
-		_, err := c.store.runAcked(ctx, leaseListLua, []string{rooms}, id)
-		return err
-	}
-	return c.locks.Process(ctx, rooms, redis.NewIntCmd(ctx, "sadd", rooms, id))
-}
-
-// unlist forgets a node in a room where it has no members.
-func (c *Coordinator) unlist(ctx context.Context, id string, who *identity) error {
-	meta, rooms := c.store.keysOf(id).meta, nodeRoomsKey(who.node)
-	if err := c.locks.Process(ctx, meta, redis.NewIntCmd(ctx, "hdel", meta, who.by)); err != nil {
-		return err
-	}
-	listed := who.rooms.remove(id) // or it would be put in again
-	err := c.locks.Process(ctx, rooms, redis.NewIntCmd(ctx, "srem", rooms, id))
-	if err != nil && listed {
-		who.rooms.add(id) // it may still be there
-	}
-	return err
-}
-
-// retire is the last thing that is done at a desk where nothing has happened for a
-// while: what the node left in Redis there goes, unless it still has members.
-func (c *Coordinator) retire(d *desk) {
-	who := d.listed
-	if who == nil {
-		if who, _ = c.lease.holder(); !who.rooms.has(d.id) {
-			return
-		}
-	}
-	ctx, cancel := context.WithTimeout(c.life, c.opts.LockTTL)
-	defer cancel()
-	r, err := c.store.load(ctx, d.id) // the copy may not have heard of what others did
-	if err != nil {
-		return
-	}
-	for _, m := range r.members {
-		if m.Node == who.node {
-			return
-		}
-	}
-	if c.unlist(ctx, d.id, who) == nil {
-		d.listed = nil
-	}
 }

@@ -29,6 +29,7 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	c.watching = true
 	c.guards.Go(c.keepLease)
 	c.guards.Go(c.lookForGhosts)
+	c.guards.Go(c.tidy)
 	return nil
 }
 

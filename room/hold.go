@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // serve works at a room, hold after hold, until nothing waits for it.
@@ -13,6 +15,8 @@ func (c *Coordinator) serve(d *desk) {
 		switch {
 		case c.done(d):
 			return
+		case d.overdue():
+			c.late(d)
 		case d.empty(): // all who waited gave up
 			c.giveUp(d)
 		case !c.known(d):
@@ -111,8 +115,8 @@ func (c *Coordinator) ask(d *desk) {
 }
 
 // askPlainly asks for the lock with one plain command, where nobody was met of late.
-// False leaves it to the script. The request may take a TTL, so it is not for those
-// who have less time.
+// False leaves it to the script. The request may take half a TTL, so it is not for
+// those who have less time.
 func (c *Coordinator) askPlainly(d *desk) bool {
 	if !d.alone || d.copy == nil || c.opts.LockWait < c.opts.LockTTL {
 		return false
@@ -122,6 +126,8 @@ func (c *Coordinator) askPlainly(d *desk) bool {
 	case err == nil:
 		d.turn, d.alone = yours, yours
 		return yours
+	case redis.HasErrorPrefix(err, "OOM"):
+		return false
 	case c.life.Err() != nil:
 		c.late(d)
 	}
@@ -218,12 +224,16 @@ func (c *Coordinator) queued(d *desk) {
 	c.wait(ctx, d)
 }
 
+// maxStale is how often a room can turn out to be another one under its lock. Once is
+// usual, and a second time takes that Redis loses something at that moment.
+const maxStale = 10
+
 // apply applies a batch to the copy and commits it under token. If the room turns out
 // to be at another version it does so again; the lock is ours as long as that
 // happens. It fails with errLost, ErrUnavailable or ErrUnknown.
 func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, heir, mode string) (outcomes []outcome, next place, err error) {
 	outcomes = make([]outcome, len(batch))
-	for {
+	for stale := 0; ; stale++ {
 		for i, r := range batch {
 			outcomes[i] = outcome{}
 			a := r.action
@@ -232,11 +242,16 @@ func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, hei
 			}
 			outcomes[i].result.Node = who.node
 			outcomes[i].result.Seat, outcomes[i].err = d.copy.Apply(a, c.opts.Rules)
+			d.confirm(a, outcomes[i].err, c.opts.Replicas)
 		}
 		var room *Room
 		commit := c.store.prepare(d.copy, d.keys, who, token, heir, mode)
 		next, room, err = c.commit(d, commit)
 		switch {
+		case errors.Is(err, errStale) && stale == maxStale:
+			d.copy = nil
+			d.ticket.Return(token)
+			return nil, next, c.unavailable(d.id, err)
 		case errors.Is(err, errStale):
 			c.follow(d) // somebody else has written to it, or a failover has lost something
 			room.wentBack(d.copy.Epoch, d.copy.Version, d.copy.mark)
@@ -253,7 +268,14 @@ func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, hei
 			return nil, next, err
 		}
 		if commit.event != nil {
+			d.acked = commit.mark
+			if commit.unheard != "" {
+				c.troubles.unheard.Happened(errors.New(commit.unheard), "room", d.id)
+			}
 			c.feeds.committed(d.id, commit.event)
+		}
+		if d.copy.renewed {
+			c.troubles.partial.Happened(nil, "room", d.id)
 		}
 		d.copy.commit(commit.epoch, commit.mark)
 		snapshot := d.copy.Snapshot()
@@ -264,15 +286,26 @@ func (c *Coordinator) apply(d *desk, batch []*request, who *identity, token, hei
 	}
 }
 
+// confirm sees to it that an action which has changed nothing is acknowledged no sooner
+// than what it found. To be refused promises nothing. But who has joined, heard that the
+// outcome is unknown, and joins again, is told: you are in. If the replicas are not known
+// to have that, the room gets a version that they have to have.
+func (d *desk) confirm(a Action, refused error, replicas int) {
+	if replicas > 0 && refused == nil && a.user != "" && d.copy.mark != d.acked {
+		d.copy.confirm = true
+	}
+}
+
 // commit writes what was done to the room, and gives the lock back with it. When
 // the reply stays away it sends the same commit again, which settles whether it
 // was written, until a TTL has passed: by then no copy of it can be carried out
 // any more. It fails with errLost, errStale, ErrUnavailable or ErrUnknown.
 func (c *Coordinator) commit(d *desk, commit *commit) (next place, room *Room, err error) {
+	end := time.Now().Add(c.opts.LockTTL)
 	next, room, err = c.store.send(c.brief.context(), d.ticket, commit)
 	if !settled(err) {
 		c.troubles.replies.Happened(err, "room", d.id)
-		next, room, err = c.resend(d, commit, err)
+		next, room, err = c.resend(d, commit, end, err)
 	}
 	if errors.Is(err, errRefused) {
 		d.ticket.Return(commit.token())
@@ -281,18 +314,26 @@ func (c *Coordinator) commit(d *desk, commit *commit) (next place, room *Room, e
 	return next, room, err
 }
 
-func (c *Coordinator) resend(d *desk, commit *commit, why error) (next place, room *Room, err error) {
+func (c *Coordinator) resend(d *desk, commit *commit, end time.Time, why error) (next place, room *Room, err error) {
 	commit.void()
-	ctx, cancel := context.WithTimeout(c.life, c.opts.LockTTL)
+	ctx, cancel := context.WithDeadline(c.life, end)
 	defer cancel()
 	pause := time.NewTicker(max(c.opts.LockPoll, 10*time.Millisecond))
 	defer pause.Stop()
+	var shut <-chan struct{}
+	if errors.Is(why, errUnacked) { // it is written; who is closed does not wait for replicas
+		shut = c.open.Done()
+	}
 	for {
 		select {
+		case <-shut:
+			cancel()
 		case <-ctx.Done():
+		case <-pause.C:
+		}
+		if ctx.Err() != nil {
 			d.ticket.Return(commit.token())
 			return next, nil, fmt.Errorf("room %s: %w: %w", d.id, ErrUnknown, why)
-		case <-pause.C:
 		}
 		next, room, err = c.store.send(ctx, d.ticket, commit)
 		switch {

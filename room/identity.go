@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // identity is a name under which a node writes.
@@ -11,6 +12,9 @@ type identity struct {
 	node  string
 	by    string // the field of a room's Meta that remembers the node's last commit
 	rooms roomSet
+
+	beat atomic.Int64 // of the last request about the lease or the rooms; see lua/lease.lua
+	sure int64        // of the lease's attempts: the beat that Redis has had
 }
 
 func newIdentity(node string) *identity { return &identity{node: node, by: "by:" + node} }
@@ -23,22 +27,21 @@ type roomSet struct {
 	ids map[string]struct{} // guarded by mu
 }
 
-func (s *roomSet) add(id string) {
+func (s *roomSet) add(ids ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ids == nil {
 		s.ids = make(map[string]struct{})
 	}
-	s.ids[id] = struct{}{}
+	for _, id := range ids {
+		s.ids[id] = struct{}{}
+	}
 }
 
-// remove reports whether the room was there.
-func (s *roomSet) remove(id string) bool {
+func (s *roomSet) remove(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, there := s.ids[id]
 	delete(s.ids, id)
-	return there
 }
 
 func (s *roomSet) has(id string) bool {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -17,16 +18,22 @@ import (
 var (
 	//go:embed lua/lease.lua
 	leaseLua string
+	//go:embed lua/lease_rooms.lua
+	leaseRoomsLua string
 	//go:embed lua/lease_end.lua
 	leaseEndLua string
 
-	leaseScript    = redis.NewScript(leaseLua)
-	leaseEndScript = redis.NewScript(leaseEndLua)
+	leaseScript      = redis.NewScript(leaseLua)
+	leaseRoomsScript = redis.NewScript(leaseRoomsLua)
+	leaseEndScript   = redis.NewScript(leaseEndLua)
 )
 
 const (
 	// maxHomes is how many other homes are tried in one attempt.
 	maxHomes = 4
+
+	// endTimeout is how long giving the lease back may take.
+	endTimeout = time.Second
 
 	// listChunk is how many rooms go into Node:<node>:Rooms with one request.
 	listChunk = 1000
@@ -37,7 +44,9 @@ const (
 // distributed file cache consistency", 1989). When it is gone, other nodes remove
 // the members of that name. So a node commits nothing under a name whose time is
 // over by its own clock, and takes a new one when the key was not there any more:
-// because it was stalled, or because Redis has lost its data.
+// because it was stalled, or because Redis has lost its data. It does so as well when the
+// key is an earlier one: Redis was restarted from an old copy of its data, in which there
+// are members who have left since.
 //
 // On Cluster it also takes a new name, at another home, if the master with the key does
 // not answer until the time is over, or does not take what the node has to write there.
@@ -45,6 +54,7 @@ const (
 type lease struct {
 	store *store
 	ttl   time.Duration
+	grace time.Duration
 
 	// One attempt at a time, for all who wait for it: it goes on when one of them
 	// gives up.
@@ -60,8 +70,8 @@ type lease struct {
 	names names
 }
 
-func newLease(store *store, ttl time.Duration, name string) *lease {
-	l := &lease{store: store, ttl: ttl}
+func newLease(store *store, opts Options) *lease {
+	l, name := &lease{store: store, ttl: opts.NodeTTL, grace: opts.Grace}, opts.Node
 	if store.cluster {
 		name = homes[rand.IntN(len(homes))] + name
 	}
@@ -136,7 +146,7 @@ func (l *lease) prolong(ctx context.Context, who *identity, until time.Time) (ke
 	ctx, cancel := l.attempt(ctx, until)
 	defer cancel()
 	before, sent := who.rooms.size(), time.Now()
-	rooms, err := l.send(ctx, who, "prolong")
+	rooms, err := l.send(ctx, who, who.sure)
 	if err != nil || rooms < 0 {
 		return false, err
 	}
@@ -145,30 +155,75 @@ func (l *lease) prolong(ctx context.Context, who *identity, until time.Time) (ke
 		return true, nil
 	}
 	for chunk := range slices.Chunk(who.rooms.all(), listChunk) {
-		if err := l.store.client.SAdd(ctx, nodeRoomsKey(who.node), chunk).Err(); err != nil {
+		if err := l.note(ctx, who, "add", chunk...); err != nil {
 			return true, fmt.Errorf("note the node's rooms again: %w", err)
 		}
 	}
 	return true, nil
 }
 
+// errLeaseOver: the node's lease is over in Redis.
+var errLeaseOver = errors.New("the node's lease is over")
+
+// note notes in Redis that the node may have members in some rooms ("add"), or that it
+// has none there ("remove"). If it fails it may have been carried out; but it is not once
+// a later one has been.
+func (l *lease) note(ctx context.Context, who *identity, verb string, ids ...string) error {
+	if verb == "add" {
+		who.rooms.add(ids...) // also if it fails
+	}
+	keys, args := l.keysOf(who)[:2], make([]any, 2, 2+len(ids))
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	for {
+		beat := who.beat.Load()
+		args[0], args[1] = verb, beat
+		done, err := 0, error(nil)
+		if l.store.acksNodes() {
+			done, err = l.store.runAcked(ctx, leaseRoomsLua, keys, args...)
+		} else {
+			done, err = runScript(ctx, l.store.client, leaseRoomsScript, keys, args...).Int()
+		}
+		switch {
+		case err != nil:
+			who.beat.Add(1) // what comes after this must not be undone by it
+			return err
+		case done == 1:
+			return nil
+		case who.beat.Load() == beat:
+			return errLeaseOver
+		}
+	}
+}
+
 func (l *lease) begin(ctx context.Context, who *identity) error {
 	ctx, cancel := l.attempt(ctx, time.Time{})
 	defer cancel()
 	sent := time.Now()
-	_, err := l.send(ctx, who, "begin")
+	_, err := l.send(ctx, who, 0)
 	if err == nil {
 		l.set(who, sent)
 	}
 	return err
 }
 
-func (l *lease) send(ctx context.Context, who *identity, verb string) (rooms int, err error) {
-	keys, args := l.keysOf(who), []any{who.node, l.ttl.Milliseconds(), verb}
-	if l.store.acksNodes() {
-		return l.store.runAcked(ctx, leaseLua, keys, args...)
+// send begins a lease, or prolongs the one that Redis has had with a beat.
+func (l *lease) send(ctx context.Context, who *identity, had int64) (rooms int, err error) {
+	beat, prolong := who.beat.Add(1), ""
+	if had > 0 {
+		prolong = strconv.FormatInt(had, 10)
 	}
-	return runScript(ctx, l.store.client, leaseScript, keys, args...).Int()
+	keys, args := l.keysOf(who), []any{who.node, l.ttl.Milliseconds(), l.grace.Milliseconds(), beat, prolong}
+	if l.store.acksNodes() {
+		rooms, err = l.store.runAcked(ctx, leaseLua, keys, args...)
+	} else {
+		rooms, err = runScript(ctx, l.store.client, leaseScript, keys, args...).Int()
+	}
+	if err == nil && rooms >= 0 {
+		who.sure = beat
+	}
+	return rooms, err
 }
 
 // move begins a lease at another home, on a master that has not just failed.
@@ -235,8 +290,8 @@ func (l *lease) keysOf(who *identity) []string {
 	return []string{nodeKey(who.node), nodeRoomsKey(who.node), list}
 }
 
-// end gives the lease back: the grace of its members begins. There is no attempt
-// after it.
+// end gives the lease back, also if ctx has ended: the grace of its members begins.
+// There is no attempt after it.
 func (l *lease) end(ctx context.Context) error {
 	l.kill()
 	_, _, _ = l.attempts.Do("", func() (any, error) { return nil, ErrClosed }) // waits for one that is under way
@@ -247,7 +302,7 @@ func (l *lease) end(ctx context.Context) error {
 	if first {
 		return nil
 	}
-	ctx, cancel := l.attempt(ctx, time.Time{})
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	return runScript(ctx, l.store.client, leaseEndScript, l.keysOf(who), who.node).Err()
 }

@@ -45,7 +45,7 @@ func TestAStalledNodeFindsOut(t *testing.T) {
 		if stalled.Node() == "stalled" {
 			t.Error("it kept its name")
 		}
-		<-rejoin
+		await(t, rejoin, "being told to join again")
 		mustDo(t, stalled, "42", Join("a", "s").At(0))
 		for user, text := range rdb.HGetAll(t.Context(), "Room:42:Users").Val() {
 			m, _ := parseMember(text)
@@ -220,10 +220,14 @@ func TestAVersionThatGoesBackIsANewEpoch(t *testing.T) {
 			_, rdb := redistest.Mini(t)
 			c := newCoordinator(t, rdb, Options{})
 			var last *Event
+			var told int
 			var mu sync.Mutex
 			stop, err := c.Watch(t.Context(), "42", func(e *Event) {
 				mu.Lock()
 				defer mu.Unlock()
+				if told++; told > 1000 { // virtual time stands still meanwhile: nothing else would end it
+					panic("a watcher is told without end")
+				}
 				last = e
 			})
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"sync"
 	"testing"
+	"time"
 )
 
 // mirror is the list of a room as a watcher knows it.
@@ -63,7 +64,7 @@ func seatsOf(s Snapshot) map[string]int {
 // expect waits until the watcher knows the room as it stands.
 func (m *mirror) expect(s Snapshot) {
 	m.t.Helper()
-	for {
+	for end := time.After(patience); ; {
 		m.mu.Lock()
 		same := m.epoch == s.Epoch && m.version == s.Version && maps.Equal(m.users, seatsOf(s))
 		knows := fmt.Sprintf("%v at version %d of %s", m.users, m.version, m.epoch)
@@ -73,7 +74,7 @@ func (m *mirror) expect(s Snapshot) {
 		}
 		select {
 		case <-m.news:
-		case <-m.t.Context().Done():
+		case <-end:
 			m.t.Fatalf("the watcher knows %s, and the room is %s at version %d of %s", knows, describeUsers(s.Users()), s.Version, s.Epoch)
 		}
 	}

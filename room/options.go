@@ -38,22 +38,24 @@ type Options struct {
 	LockPoll time.Duration
 
 	// LockWait is how long an action waits for its room's lock before it fails
-	// with ErrBusy. Zero means DefaultLockWait.
+	// with ErrBusy. Zero means DefaultLockWait. Every action is answered within
+	// LockWait and a LockTTL.
 	LockWait time.Duration
 
-	// NodeTTL is how long a node that has stopped is taken to be alive. It must
-	// not be shorter than LockTTL. Zero means DefaultNodeTTL.
+	// NodeTTL is how long this node is taken to be alive after it has stopped. It
+	// must not be shorter than LockTTL. Zero means DefaultNodeTTL.
 	NodeTTL time.Duration
 
-	// Grace is how long the members of a node that has died, or was closed, keep
-	// their seats after that, so that their clients can come back to another
-	// node. Zero means DefaultGrace, a negative value none. It must be the same for
-	// all that share rooms.
+	// Grace is how long the members of this node keep their seats after others have
+	// seen that it has died, or was closed, so that their clients can come back to
+	// another node. Zero means DefaultGrace, a negative value none.
 	Grace time.Duration
 
 	// Replicas is how many replicas of Redis must have a commit before it is
 	// acknowledged. Zero does not wait for any. While too few have it, the commit
-	// is looked after for a LockTTL; then its actions fail with ErrUnknown.
+	// is looked after for a LockTTL; then its actions fail with ErrUnknown. What is
+	// refused writes nothing, and is answered at once. An action that finds done what
+	// it asks for (a repeated join) succeeds only if so many replicas have that.
 	Replicas int
 
 	// MaxBatch is how many actions may share one hold. Zero means

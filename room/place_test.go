@@ -110,7 +110,7 @@ func TestLeavingTheLine(t *testing.T) {
 				want = 0
 				c.shut()
 			}
-			<-done
+			await(t, done, "its end")
 			if took := time.Since(start); took != want || d.turn || d.place.pays {
 				t.Errorf("closed %v: after %v, turn %v, pays %v", closed, took, d.turn, d.place.pays)
 			}

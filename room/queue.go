@@ -78,6 +78,14 @@ func (q *queue) patience(life context.Context) (context.Context, context.CancelF
 	}
 }
 
+// overdue reports whether somebody has waited for too long. Those who wait longest
+// stand first.
+func (q *queue) overdue() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting) > 0 && !time.Now().Before(q.waiting[0].deadline)
+}
+
 func (q *queue) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -32,7 +32,7 @@ func answers(t *testing.T, rdb *redis.Client, c *Coordinator, ctx []context.Cont
 	}
 	rdb.Del(t.Context(), "LockRoom:42")
 	for range actions {
-		<-done
+		await(t, done, "the end of every action")
 	}
 	return results, errs
 }
@@ -182,4 +182,39 @@ func TestGivingUpTooLateIsUnknown(t *testing.T) {
 		t.Errorf("join: %v", err)
 	}
 	close(release)
+}
+
+// Redis answers no commit. Whatever waits is answered when it has waited for the lock
+// for long enough, at the latest a TTL later, however many holds there are before it.
+func TestEveryActionIsAnsweredInTime(t *testing.T) {
+	for _, elide := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			_, rdb := redistest.Mini(t)
+			opts := Options{LockWait: time.Second, MaxBatch: 1, ElideLock: elide}
+			c := newCoordinator(t, rdb, opts)
+			mustDo(t, c, "42", Join("a", "s"))
+			var silent atomic.Bool
+			silent.Store(true)
+			rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+				if silent.Load() && isScript(cmd, commitScript) {
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}
+				return nil
+			}})
+			start, answered := time.Now(), make(chan error, 10)
+			for i := range cap(answered) {
+				go func() { answered <- second(c.Do(t.Context(), "42", Join(fmt.Sprint("b", i), "s"))) }()
+				synctest.Wait()
+			}
+			for range cap(answered) {
+				err := await(t, answered, "an answer")
+				if took := time.Since(start); took > opts.LockWait+lockmgr.DefaultTTL || !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrBusy) {
+					t.Errorf("elide %v: %v after %v", elide, err, took)
+				}
+			}
+			silent.Store(false)
+			mustDo(t, c, "42", Join("c", "s"))
+		})
+	}
 }

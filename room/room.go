@@ -109,6 +109,7 @@ type Room struct {
 	changes []wireChange // since the last Commit or Revert
 	before  []former     // by which Revert undoes them, in order
 	renewed bool         // the next Commit begins a new epoch
+	confirm bool         // the next Commit counts a version although nothing has changed
 
 	nodes map[string]string // names of other nodes; see nodeName
 }
@@ -279,8 +280,8 @@ func (r *Room) remove(user string) {
 	}
 }
 
-// Changed reports whether the actions applied so far have changed anything.
-func (r *Room) Changed() bool { return len(r.changes) > 0 || r.renewed }
+// Changed reports whether there is something to commit.
+func (r *Room) Changed() bool { return len(r.changes) > 0 || r.renewed || r.confirm }
 
 // wentBack has the next Commit begin a new epoch if this room is an earlier one than
 // that which was known, or another one of the same version.
@@ -325,7 +326,8 @@ func (r *Room) Revert() {
 }
 
 func (r *Room) settle() {
-	r.changes, r.before, r.size, r.renewed = r.changes[:0], r.before[:0], len(r.members), false
+	r.changes, r.before, r.size = r.changes[:0], r.before[:0], len(r.members)
+	r.renewed, r.confirm = false, false
 }
 
 // follow brings the room from the version before an event to the event's. It

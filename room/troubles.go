@@ -17,6 +17,9 @@ type troubles struct {
 	epochs    *episode.Log // a room that lost commits cannot begin a new epoch at once
 	lease     *episode.Log // the node's lease cannot be prolonged
 	ghosts    *episode.Log // members of dead nodes cannot be removed
+	partial   *episode.Log // Redis has lost some of a room
+	unheard   *episode.Log // Redis takes a commit, but not its event
+	tidy      *episode.Log // a room cannot be compared with what is noted of it
 }
 
 func newTroubles(opts Options) *troubles {
@@ -33,12 +36,15 @@ func newTroubles(opts Options) *troubles {
 		epochs:    warn("commits were lost; the room's new epoch begins with the next action"),
 		lease:     warn("the node's lease could not be prolonged"),
 		ghosts:    warn("members of dead nodes could not be removed, trying again"),
+		partial:   warn("Redis has lost some of a room; a new epoch begins with what is there"),
+		unheard:   episode.New(opts.Log, zerolog.ErrorLevel, "Redis takes commits, but not their events: other nodes hear nothing of what happens here", quiet),
+		tidy:      episode.New(opts.Log, zerolog.WarnLevel, "a room could not be compared with what is noted of this node, trying again", quiet+tidyRound),
 	}
 }
 
 // close ends what has not been over for long enough. Nothing may happen after it.
 func (t *troubles) close() {
-	for _, l := range []*episode.Log{t.events, t.snapshots, t.garbage, t.replies, t.stale, t.epochs, t.lease, t.ghosts} {
+	for _, l := range []*episode.Log{t.events, t.snapshots, t.garbage, t.replies, t.stale, t.epochs, t.lease, t.ghosts, t.partial, t.unheard, t.tidy} {
 		l.Close()
 	}
 }

@@ -6,4 +6,4 @@ lock_offer(lock)
 if heir ~= '' then
   lock_queue(lock, heir, tonumber(keep))
 end
-return {'done', false}
+return {'done', false, unheard}

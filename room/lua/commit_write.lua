@@ -9,10 +9,10 @@
 -- ARGV[6] version that is written
 -- ARGV[7] event, or empty if there is nothing to write
 -- ARGV[8] channel
--- ARGV[9] ms after which the keys of the room expire; 0: never; empty: as before
--- ARGV[10] how many members are set; from ARGV[12] user, member for each of them,
+-- ARGV[9], ARGV[10] how many members that room has, and how many it has afterwards
+-- ARGV[11] how many members are set; from ARGV[13] user, member for each of them,
 --          then the users that are removed
--- ARGV[11] empty, or what is seldom needed, in one with spaces between, since a few
+-- ARGV[12] empty, or what is seldom needed, in one with spaces between, since a few
 --          arguments take Redis as long as a command:
 --            heir   the same node's next token
 --            ttl    of a hold, in ms
@@ -25,22 +25,25 @@
 --                   void: write nothing, and see to it that no copy of this commit
 --                          does that is still on its way
 --            epoch  that begins
+--            idle   ms that Redis keeps the room, if it is empty now
 --
 -- returns {'done', 1}          written (or nothing was to be), now or when this same
 --                              commit came first; the lock was passed to the next token
 --         {'done', false}      the same; and the next token waits for the lock
 --         {'done', 0}          the same; and the lock is free
+--         {'done', ..., error} the same; but Redis did not take the event
 --         {'lost'}             nothing written: the lock is not the writer's
---         {'stale', epoch or false, version or false, mark or false, {user, member, ...}}
+--         {'stale', epoch or false, version or false, mark or false, members or false, {user, member, ...}}
 --                              nothing written, the lock is still held: the room is
---                              at another version, this one
+--                              at another version, or not whole; this is what it is
 --         {'refused', reason}  nothing written: Redis takes no writes
 --
--- A script does not roll back: everything is checked first, the first write is
--- the one that Redis may refuse, and the event goes out last.
-local heir, ttl, keep, mode, epoch, elided = '', nil, nil, '', '', false
-if ARGV[11] ~= '' then
-  heir, ttl, keep, mode, epoch = string.match(ARGV[11], '^(%S*) (%S*) (%S*) (%S*) (%S*)$')
+-- A script does not roll back: everything is checked first (types by the first
+-- commands), the first write is the one that Redis may refuse, and the event goes out
+-- last. Should that fail, the commit is done all the same.
+local heir, ttl, keep, mode, epoch, idle, elided, unheard = '', nil, nil, '', '', nil, false, nil
+if ARGV[12] ~= '' then
+  heir, ttl, keep, mode, epoch, idle = string.match(ARGV[12], '^(%S*) (%S*) (%S*) (%S*) (%S*) (%S*)$')
 end
 if redis.call('GET', KEYS[1]) ~= ARGV[3] then
   elided = mode == 'elide' and redis.call('EXISTS', KEYS[1], KEYS[2]) == 0
@@ -62,40 +65,51 @@ if redis.call('GET', KEYS[1]) ~= ARGV[3] then
   end
 end
 -- A version does not say what is in the room: where a failover has lost a commit,
--- another one may have its number by now. The mark is of that one commit.
-if (redis.call('HGET', KEYS[5], 'mark') or '') ~= ARGV[4] then
-  local at = redis.call('HMGET', KEYS[5], 'epoch', 'version', 'mark')
-  return {'stale', at[1], at[2], at[3], redis.call('HGETALL', KEYS[4])}
+-- another one may have its number by now. The mark is of that one commit. Nor does the
+-- mark say that its members are there: Redis may have evicted one key of the two, or
+-- somebody removed some. So they are counted.
+local there = redis.call('HLEN', KEYS[4])
+if (redis.call('HGET', KEYS[5], 'mark') or '') ~= ARGV[4] or there ~= tonumber(ARGV[9]) then
+  local at = redis.call('HMGET', KEYS[5], 'epoch', 'version', 'mark', 'members')
+  return {'stale', at[1], at[2], at[3], at[4], redis.call('HGETALL', KEYS[4])}
 end
 
 if ARGV[7] ~= '' then
-  -- Holds that write are counted by versions, so the version is a fence as well.
-  local mark, written = string.sub(ARGV[3], -17), nil
-  if epoch == '' then
-    written = redis.pcall('HSET', KEYS[5], 'version', ARGV[6], 'fence', ARGV[6], 'mark', mark, ARGV[5], ARGV[3])
+  local mark, removed, written = string.sub(ARGV[3], -17), 13 + 2 * ARGV[11], nil
+  -- Without memory Redis refuses HSET, but not after another write: so a commit that
+  -- only removes begins with that, and leaves go through.
+  if removed == 13 and #ARGV > 12 then
+    written = redis.pcall('HDEL', KEYS[4], ARGV[13])
+    removed = 14
+  end
+  if type(written) == 'table' then
+    return {'refused', written.err}
+  elseif epoch == '' then
+    written = redis.pcall('HSET', KEYS[5], 'version', ARGV[6], 'members', ARGV[10], 'mark', mark, ARGV[5], ARGV[3])
   else
-    written = redis.pcall('HSET', KEYS[5], 'version', ARGV[6], 'fence', ARGV[6], 'mark', mark, ARGV[5], ARGV[3], 'epoch', epoch)
+    written = redis.pcall('HSET', KEYS[5], 'version', ARGV[6], 'members', ARGV[10], 'mark', mark, ARGV[5], ARGV[3], 'epoch', epoch)
   end
   if type(written) == 'table' then
     return {'refused', written.err}
   end
-  local removed = 12 + 2 * ARGV[10]
-  for i = 12, removed - 1, 1000 do
-    redis.call('HSET', KEYS[4], unpack(ARGV, i, math.min(i + 999, removed - 1)))
+  local set = 12 + 2 * ARGV[11]
+  for i = 13, set, 1000 do
+    redis.call('HSET', KEYS[4], unpack(ARGV, i, math.min(i + 999, set)))
   end
   for i = removed, #ARGV, 1000 do
     redis.call('HDEL', KEYS[4], unpack(ARGV, i, math.min(i + 999, #ARGV)))
   end
-  if ARGV[9] == '0' then
+  if ARGV[10] == '0' then
+    redis.call('PEXPIRE', KEYS[5], idle)
+  elseif there == 0 then
     redis.call('PERSIST', KEYS[5])
-  elseif ARGV[9] ~= '' then
-    redis.call('PEXPIRE', KEYS[5], ARGV[9])
   end
-  redis.call(ARGV[1], ARGV[8], ARGV[7])
+  local told = redis.pcall(ARGV[1], ARGV[8], ARGV[7])
+  unheard = type(told) == 'table' and told.err or nil
 end
 
 if elided then
-  return {'done', false}
+  return {'done', false, unheard}
 end
 -- What follows is lock_give and lock_pass for a lock that no other node waits for.
 -- It stands before the functions of the lock, because making those takes Redis as
@@ -103,8 +117,8 @@ end
 if redis.call('EXISTS', KEYS[2]) == 0 then
   if heir == '' or mode == 'keep' then
     redis.call('DEL', KEYS[1])
-    return {'done', 0}
+    return {'done', 0, unheard}
   end
   redis.call('SET', KEYS[1], heir, 'PX', ttl)
-  return {'done', 1}
+  return {'done', 1, unheard}
 end

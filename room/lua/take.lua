@@ -8,5 +8,5 @@ end
 if ARGV[6] == '1' then
   return {'yours'}
 end
-local at = redis.call('HMGET', KEYS[5], 'epoch', 'version', 'mark')
-return {'yours', at[1], at[2], at[3], redis.call('HGETALL', KEYS[4])}
+local at = redis.call('HMGET', KEYS[5], 'epoch', 'version', 'mark', 'members')
+return {'yours', at[1], at[2], at[3], at[4], redis.call('HGETALL', KEYS[4])}

@@ -58,7 +58,8 @@ type Node struct {
 }
 
 // Start starts a node. It returns an error that names the field if cfg cannot be
-// used, and an error if the port is taken or Redis does not answer.
+// used, and an error if the port is taken, or Redis does not answer or does not allow
+// what a node needs.
 func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if cfg.Redis == nil {
 		return nil, errors.New("node: Redis is nil")
@@ -93,6 +94,9 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	defer cancel()
 	if err := n.rooms.Ping(hello); err != nil {
 		return nil, fmt.Errorf("%s does not answer: %w", cfg.Redis, cfg.Redis.Explain(ctx, err))
+	}
+	if err := n.rooms.Check(hello); err != nil {
+		return nil, err
 	}
 	if err := n.rooms.Start(hello); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 
 	"roomd/lockmgr"
 	"roomd/lockmgr/pubsub"
+	"roomd/lockmgr/redisconn"
 )
 
 // Result is what an action came to.
@@ -44,8 +45,8 @@ type Coordinator struct {
 	kill context.CancelFunc
 	busy sync.WaitGroup // goroutines that work at a room
 
-	requests sync.Pool // of *request whose outcome was received
-	brief    brief
+	requests sync.Pool                // of *request whose outcome was received
+	timeout  *redisconn.SharedTimeout // of requests that are to end within the TTL of a lock
 
 	mu       sync.Mutex
 	desks    map[string]*desk // guarded by mu: rooms that are worked at, or were of late
@@ -98,7 +99,7 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	c.feeds.alive = func() []string { return c.lease.names.kept(opts.Grace) }
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.life, c.kill = context.WithCancel(context.Background())
-	c.brief = brief{life: c.life, lasts: opts.LockTTL / 2} // then there is time to ask what came of it
+	c.timeout = redisconn.NewSharedTimeout(c.life, opts.LockTTL/2) // then there is time to ask what came of it
 	return c, nil
 }
 

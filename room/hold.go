@@ -121,7 +121,7 @@ func (c *Coordinator) askPlainly(d *desk) bool {
 	if !d.alone || d.copy == nil || c.opts.LockWait < c.opts.LockTTL {
 		return false
 	}
-	yours, err := d.ticket.Try(c.brief.context())
+	yours, err := d.ticket.Try(c.timeout.Context())
 	switch {
 	case err == nil:
 		d.turn, d.alone = yours, yours
@@ -302,7 +302,7 @@ func (d *desk) confirm(a Action, refused error, replicas int) {
 // any more. It fails with errLost, errStale, ErrUnavailable or ErrUnknown.
 func (c *Coordinator) commit(d *desk, commit *commit) (next place, room *Room, err error) {
 	end := time.Now().Add(c.opts.LockTTL)
-	next, room, err = c.store.send(c.brief.context(), d.ticket, commit)
+	next, room, err = c.store.send(c.timeout.Context(), d.ticket, commit)
 	if !settled(err) {
 		c.troubles.replies.Happened(err, "room", d.id)
 		next, room, err = c.resend(d, commit, end, err)

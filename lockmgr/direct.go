@@ -17,9 +17,32 @@ const (
 	// directPatience is how long a caller waits itself, about.
 	directPatience = 250 * time.Millisecond
 
-	// slowFor is how long Redis then counts as slow.
+	// slowAnswer is how long Redis may not answer before it counts as slow, also to a
+	// caller who has less patience.
+	slowAnswer = 50 * time.Millisecond
+
+	// slowFor is how long it then does.
 	slowFor = time.Second
 )
+
+// errNoAnswer says that Redis did not answer within requestTimeout. It is no deadline of
+// the caller's.
+var errNoAnswer = errors.New("redis did not answer")
+
+// unattended sends a request that goes on when its caller has given up.
+func (m *Manager) unattended(send func(ctx context.Context) *redis.Cmd) (*redis.Cmd, error) {
+	ctx := m.requests.Context()
+	cmd := send(ctx)
+	return cmd, noAnswer(ctx, cmd.Err())
+}
+
+// noAnswer returns errNoAnswer for a request that failed because ctx, its own, has ended.
+func noAnswer(ctx context.Context, err error) error {
+	if deadline, _ := ctx.Deadline(); !answered(err) && !time.Now().Before(deadline) {
+		return errNoAnswer
+	}
+	return err
+}
 
 // errSlow says that Redis did not answer within directPatience. The request may have been
 // carried out.
@@ -64,10 +87,14 @@ func (m *Manager) direct(ctx context.Context, send func(ctx context.Context) *re
 	case near:
 		own = context.WithValue(own, sendMode{}, sendDirectly)
 	}
+	sent := time.Now()
 	cmd := send(own)
 	err := cmd.Err()
 	if answered(err) {
 		return cmd, nil, err
+	}
+	if time.Since(sent) > slowAnswer {
+		m.slowUntil.Store(time.Now().Add(slowFor).UnixNano())
 	}
 	if share.cmd != nil {
 		left = share
@@ -81,6 +108,5 @@ func (m *Manager) direct(ctx context.Context, send func(ctx context.Context) *re
 	case own.Err() == nil:
 		return cmd, left, err
 	}
-	m.slowUntil.Store(time.Now().Add(slowFor).UnixNano())
 	return nil, left, errSlow
 }

@@ -54,8 +54,8 @@
 //     ten minutes after each hold. So a step back of up to ten minutes does no
 //     harm by itself, nor does a larger one while the lock is in use. Only if Redis loses
 //     that key at the same time (a restart, or a failover to a server whose clock is
-//     behind), or the lock was idle for longer than that, can fences be lower than earlier
-//     ones: by no more than the step, and until the clock has caught up.
+//     behind), or the lock was idle for longer than that by Redis' clock, can fences be
+//     lower than earlier ones: by no more than the step, and until the clock has caught up.
 //   - A lock is given back, and taken by whom it was given to, also when Redis is at
 //     maxmemory. No key stays for ever: the last one of an idle lock goes after ten minutes.
 //   - Calls end with their contexts, at most a quarter of a second later when Redis does
@@ -75,7 +75,10 @@
 //     is not hurt by that; nor is one that checks fences, unless the new primary's
 //     clock is behind.
 //   - The key expires by the clock of Redis. A clock that jumps forward there
-//     ends holds early, and their holders do not know; a store that checks is safe.
+//     ends holds early, and their holders do not know; a store that checks is safe. One
+//     that steps back keeps the lock of a dead holder for longer, by as much.
+//   - Redis must not evict keys (maxmemory-policy noeviction): where it evicts the key of
+//     a hold, two may hold the lock, as after a failover.
 //   - Locks are not reentrant. Whoever holds a lock and acquires it again, also in a
 //     function that Do runs, waits for itself.
 //   - A network that delivers a request after its caller has given up and cleaned up, or
@@ -98,7 +101,8 @@
 //
 // # Goroutines
 //
-// None as long as no lock has to be waited for and Redis answers. From then on three, for
+// None as long as no lock has to be waited for and Redis answers; with Options.Pipelined,
+// those of the client's pipeline, which end with the client. From then on three, for
 // the pub/sub connection of the wake-ups (see package pubsub), until [Manager.Close]. A
 // watchdog has goroutines only while it extends. A request has one of its own when Redis
 // is slow, or when it shares a round trip, and so has the clean-up after an Acquire that

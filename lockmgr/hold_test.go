@@ -222,3 +222,69 @@ func TestNilContexts(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The hold was lost, and Redis does not answer the release either: Do says that it was.
+func TestDoTellsALostLockWithoutRedis(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 1, Options{})
+		var away atomic.Bool
+		clients[0].AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+			if away.Load() {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}})
+		err := managers[0].Do(t.Context(), "a", func(ctx context.Context) error {
+			away.Store(true)
+			<-ctx.Done()
+			return nil
+		})
+		if !errors.Is(err, ErrUnreachable) {
+			t.Errorf("Do returned %v", err)
+		}
+		away.Store(false)
+	})
+}
+
+// However a hold ends, its Observer is told once.
+func TestEveryHoldEndsOnceForTheObserver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := redistest.Mini(t)
+		var released, lost atomic.Int32
+		m := newManager(t, client, Options{Observer: Observer{
+			Released: func(string, time.Duration) { released.Add(1) },
+			Lost:     func(string, error) { lost.Add(1) },
+		}})
+		var away atomic.Bool
+		client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error {
+			if away.Load() {
+				return errors.New("no route to host")
+			}
+			return nil
+		}})
+		for name, end := range map[string]func(lock *Lock){
+			"released":  func(lock *Lock) { mustRelease(t, lock); mustRelease(t, lock) },
+			"no answer": func(lock *Lock) { away.Store(true); _ = lock.Release(t.Context()) },
+			"no answer at first": func(lock *Lock) {
+				away.Store(true)
+				_ = lock.Release(t.Context())
+				away.Store(false)
+				mustRelease(t, lock)
+			},
+			"stolen":  func(lock *Lock) { client.Del(t.Context(), "Lock:a"); _ = lock.Release(t.Context()) },
+			"expired": func(lock *Lock) { time.Sleep(DefaultTTL); _ = lock.Err(); _ = lock.Release(t.Context()) },
+			"refused": func(lock *Lock) { lock.WriteRefused(); _ = lock.Release(t.Context()) },
+			"given":   func(lock *Lock) { lock.Given(); mustRelease(t, lock) },
+		} {
+			released.Store(0)
+			lost.Store(0)
+			end(mustAcquire(t, m, "a"))
+			away.Store(false)
+			if r, l := released.Load(), lost.Load(); r+l != 1 {
+				t.Errorf("%s: %d released, %d lost", name, r, l)
+			}
+			client.Del(t.Context(), "Lock:a")
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -133,6 +134,39 @@ func TestCallsEndWithoutRedis(t *testing.T) {
 	}
 	server.Resume()
 	<-closed
+}
+
+// Redis is stopped while callers with little patience come and go, through a pipeline,
+// too: what they leave behind has an end, and so has Close.
+func TestWhatIsLeftBehindEnds(t *testing.T) {
+	for _, pipelined := range []bool{false, true} {
+		server := redistest.Start(t)
+		client := server.Client()
+		m := newManager(t, client, Options{Pipelined: pipelined})
+		mustRelease(t, mustAcquire(t, m, "warm"))
+		server.Pause()
+		var callers sync.WaitGroup
+		for i := range 50 {
+			callers.Go(func() {
+				for range 20 {
+					ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
+					_, _ = m.TryAcquire(ctx, fmt.Sprint(i))
+					cancel()
+				}
+			})
+		}
+		callers.Wait()
+		closed := make(chan struct{})
+		go func() { m.Close(); close(closed) }()
+		select {
+		case <-closed:
+		case <-time.After(15 * time.Second):
+			t.Errorf("pipelined %v: Close has not ended after 15s; %d goroutines run", pipelined, runtime.NumGoroutine())
+			server.Resume()
+			<-closed
+		}
+		server.Resume()
+	}
 }
 
 // Giving a lock back needs no memory: at maxmemory it goes to the next waiter, of this

@@ -29,6 +29,7 @@ type Lock struct {
 	giving    *call[struct{}]    // guarded by mu: the release that runs, nil if none does
 	given     bool               // guarded by mu: Redis does not know the token any more
 	doubt     bool               // guarded by mu: an earlier release may have been carried out
+	observed  bool               // guarded by mu: the Observer was told how it has ended
 	idle      sync.Cond          // on mu: an extension has ended
 }
 
@@ -137,13 +138,7 @@ func (l *Lock) endLocked(why error) bool {
 
 func (l *Lock) loseLocked(cause error) {
 	if l.endLocked(cause) {
-		l.observeLostLocked()
-	}
-}
-
-func (l *Lock) observeLostLocked() {
-	if l.m.opts.Observer.Lost != nil {
-		l.m.opts.Observer.Lost(l.name, l.over)
+		l.observeEndLocked()
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 const (
 	// requestTimeout bounds a request that does not end with its caller.
-	requestTimeout = 5 * time.Second
+	requestTimeout = 3 * time.Second
 
 	// cleanupTimeout bounds the clean-up after an acquire that gave up. The
 	// context that ended can no longer be used for it.

@@ -76,7 +76,8 @@ type Options struct {
 type Observer struct {
 	// Acquired: the caller has the lock after it had waited so long.
 	Acquired func(name string, waited time.Duration)
-	// Released: the hold ended by a release after so long.
+	// Released: the hold ended by a release after so long. Each hold that was Acquired
+	// ends with one Released or one Lost.
 	Released func(name string, held time.Duration)
 	// Queued: an Acquire has to wait, behind so many of this process and so
 	// many processes.

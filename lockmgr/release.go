@@ -17,8 +17,8 @@ import (
 // called again; the lock then goes away at the latest with its TTL. After it has
 // succeeded, calling it again does nothing.
 //
-// It returns an [ErrLost] if the hold was lost before, even if Redis still had the lock,
-// and [ErrInvalid] if ctx is nil. A lock that is gone before its deadline was stolen,
+// It returns an [ErrLost] if the hold was lost before, even if Redis still had the lock or
+// does not answer, and [ErrInvalid] if ctx is nil. A lock that is gone before its deadline was stolen,
 // unless this release or one before it was sent more than once: then it was most likely
 // carried out, and its reply lost.
 func (l *Lock) Release(ctx context.Context) error {
@@ -43,11 +43,12 @@ func (l *Lock) Release(ctx context.Context) error {
 	} else {
 		l.mu.Unlock()
 	}
-	if _, err := giving.wait(ctx); err != nil {
-		return fmt.Errorf("lockmgr: release %q: %w", l.name, err)
-	}
+	_, err := giving.wait(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err != nil {
+		return errors.Join(fmt.Errorf("lockmgr: release %q: %w", l.name, err), l.lostLocked())
+	}
 	return l.lostLocked()
 }
 
@@ -67,8 +68,12 @@ func (l *Lock) giveBack(ctx context.Context, giving *call[struct{}]) {
 		}
 	}
 	giving.run(l.m, func() (struct{}, error) {
-		cmd, held := l.m.release(l.m.requests.Context(), l, token)
-		return l.gaveBack(held, cmd.Err(), token)
+		var held bool
+		_, err := l.m.unattended(func(ctx context.Context) (cmd *redis.Cmd) {
+			cmd, held = l.m.release(ctx, l, token)
+			return cmd
+		})
+		return l.gaveBack(held, err, token)
 	})
 }
 
@@ -79,14 +84,14 @@ func (l *Lock) gaveBack(held bool, err error, token *sends) (struct{}, error) {
 	l.giving = nil
 	if err != nil {
 		l.doubt = l.doubt || !answered(err)
+		l.observeEndLocked()
 		return struct{}{}, err
 	}
 	if !held && errors.Is(l.over, ErrReleased) && !l.doubt && !token.again() {
 		l.over = ErrStolen // it was over before it was released
-		l.observeLostLocked()
 	}
 	l.given = true
-	l.observeReleasedLocked()
+	l.observeEndLocked()
 	return struct{}{}, nil
 }
 
@@ -107,12 +112,20 @@ func (l *Lock) Given() {
 	l.stopLocked()
 	l.endLocked(ErrReleased)
 	l.over, l.given = ErrReleased, true // the script has found the token there, whatever our clock said
-	l.observeReleasedLocked()
+	l.observeEndLocked()
 }
 
-func (l *Lock) observeReleasedLocked() {
-	if l.over == ErrReleased && l.m.opts.Observer.Released != nil {
-		l.m.opts.Observer.Released(l.name, time.Since(l.since))
+// observeEndLocked tells the Observer, once, how the hold has ended.
+func (l *Lock) observeEndLocked() {
+	if l.observed {
+		return
+	}
+	l.observed = true
+	switch o := l.m.opts.Observer; {
+	case l.over == ErrReleased && o.Released != nil:
+		o.Released(l.name, time.Since(l.since))
+	case l.over != ErrReleased && o.Lost != nil:
+		o.Lost(l.name, l.over)
 	}
 }
 

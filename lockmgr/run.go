@@ -29,8 +29,11 @@ func (m *Manager) runOn(ctx context.Context, script *redis.Script, on onKeys, ar
 	for {
 		reply := m.eval(ctx, script, on, args)
 		err := reply.Err()
-		if !redis.IsTryAgainError(err) && !redirected(err) || pause(ctx, m.opts.Poll) != nil {
+		if !redis.IsTryAgainError(err) && !redirected(err) {
 			return reply
+		}
+		if pause(ctx, m.opts.Poll) != nil {
+			return failed(ctx)
 		}
 	}
 }
@@ -99,7 +102,9 @@ func (m *Manager) process(ctx context.Context, key string, cmd redis.Cmder) erro
 	if m.opts.Pipelined {
 		alone := m.underway.Add(1) == 1
 		defer m.underway.Add(-1)
-		if mode := ctx.Value(sendMode{}); !alone && mode != sendDirectly {
+		// What Redis does not answer must not pile up in a pipeline, which has no end.
+		mode := ctx.Value(sendMode{})
+		if !alone && mode != sendDirectly && (mode != sendUnattended || m.prompt()) {
 			if pipe := m.pipeTo(ctx, key); pipe != nil {
 				return m.share(ctx, pipe, cmd, mode)
 			}
@@ -111,17 +116,9 @@ func (m *Manager) process(ctx context.Context, key string, cmd redis.Cmder) erro
 }
 
 // share sends a command together with others. The pipeline does not heed ctx, and may send
-// the command when that has ended; so a request that its caller does not wait for is
-// waited for here until the pipeline is done with it, and one that is left behind is
-// noted.
+// the command when that has ended; so one that is left behind is noted.
 func (m *Manager) share(ctx context.Context, pipe *redis.AutoPipeliner, cmd redis.Cmder, mode any) error {
 	sent := pipe.Submit(ctx, cmd)
-	if mode == sendUnattended {
-		if err := sent.Wait(); !m.seekMaster(ctx, err) {
-			return err
-		}
-		return m.cluster.Process(ctx, cmd)
-	}
 	err := sent.WaitContext(ctx)
 	if share, ok := mode.(*pending); ok && ctx.Err() != nil {
 		share.sent, share.cmd = sent, cmd

@@ -38,12 +38,12 @@ func (s *slot) ask(ctx context.Context, send func(ctx context.Context) *redis.Cm
 		s.doubt = s.doubt || !answered(err)
 		if left != nil {
 			s.asked = start(s.m, func() (*redis.Cmd, error) {
-				if err := left.sent.Wait(); err == nil || !answered(err) {
+				own := s.m.requests.Context()
+				if err := left.sent.WaitContext(own); err == nil || !answered(err) {
 					cmd, _ := left.cmd.(*redis.Cmd)
-					return cmd, err
+					return cmd, noAnswer(own, err)
 				}
-				cmd := send(s.m.requests.Context()) // Redis did not know the script, or is not the one to ask
-				return cmd, cmd.Err()
+				return s.m.unattended(send) // Redis did not know the script, or is not the one to ask
 			})
 		}
 		if !errors.Is(err, errSlow) {
@@ -51,10 +51,7 @@ func (s *slot) ask(ctx context.Context, send func(ctx context.Context) *redis.Cm
 		}
 	}
 	if s.asked == nil {
-		s.asked = start(s.m, func() (*redis.Cmd, error) {
-			cmd := send(s.m.requests.Context())
-			return cmd, cmd.Err()
-		})
+		s.asked = start(s.m, func() (*redis.Cmd, error) { return s.m.unattended(send) })
 	}
 	select {
 	case <-s.asked.done:

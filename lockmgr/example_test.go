@@ -52,10 +52,9 @@ func ExampleNewScript() {
 	ctx := context.Background()
 
 	write := lockmgr.NewScript(`
-		local lock = lock_at(1, ARGV[1], ARGV[2])
-		if not lock_holds(lock, ARGV[3]) then return 'refused' end
+		if not lock_holds(1, ARGV[3]) then return 'refused' end
 		redis.call('SET', KEYS[4], ARGV[4])
-		lock_give(lock, ARGV[3])
+		lock_give(1, ARGV[3])
 		return 'written'`)
 
 	locks, _ := lockmgr.New(client, lockmgr.Options{})

@@ -20,7 +20,7 @@ func (g *grant) left() time.Duration { return g.lasts - time.Since(g.since) }
 // wake-up, was under way for too long.
 func (g *grant) over() bool { return g.left() <= 0 }
 
-// wakeUp says whose turn it is, as lock_offer publishes it: "<fence> <ms> <token>".
+// wakeUp says whose turn it is, as line.offer publishes it: "<fence> <ms> <token>".
 type wakeUp struct {
 	fence int64
 	claim time.Duration // for which whoever gave the lock keeps it for the token
@@ -41,7 +41,7 @@ func parseWakeUp(payload string) (w wakeUp, ok bool) {
 	return wakeUp{fenceNumber, time.Duration(ms) * time.Millisecond, token}, true
 }
 
-// parseNumber reads what lock_number or lock_queue returned; 0 if that is no number.
+// parseNumber reads what lock_number or line.queue returned; 0 if that is no number.
 func parseNumber(reply any) int64 {
 	text, _ := reply.(string)
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {

@@ -30,7 +30,7 @@ func TestAnHeirThatGaveUp(t *testing.T) {
 			synctest.Wait()
 			done := false
 			clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-				if isScript(cmd, releaseScript) && !done {
+				if isScript(cmd, passScript) && !done {
 					done = true
 					cancel()
 					<-gaveUp
@@ -71,7 +71,7 @@ func TestAnHeirThatNeverAsked(t *testing.T) {
 		gaveUp := make(chan error, 1)
 		released := false
 		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, releaseScript) && !released {
+			if isScript(cmd, passScript) && !released {
 				released = true
 				cancel() // after the heir was chosen, before Redis hears of it
 				<-gaveUp
@@ -99,7 +99,7 @@ func TestReleaseAgainAfterAHandoff(t *testing.T) {
 		synctest.Wait()
 		lost := false
 		clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, releaseScript) && !lost {
+			if isScript(cmd, passScript) && !lost {
 				lost = true
 				return errors.New("reply lost")
 			}

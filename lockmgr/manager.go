@@ -39,7 +39,7 @@ type Manager struct {
 	pipe      *redis.AutoPipeliner // nil unless requests share round trips, to one server
 	underway  atomic.Int64         // requests of a Manager that is Pipelined
 	slowUntil atomic.Int64         // in ns since 1970: Redis did not answer at once
-	lockAt    []any                // what every script that uses the lock's rules has first: the arguments of lock_at
+	first     []any                // what ARGV begins with in every script that uses the lock's rules: publish, claim
 	ttl       any                  // of a hold, in ms
 	keep      any                  // keepQueue in ms
 	hub       *pubsub.Hub
@@ -99,7 +99,7 @@ func New(client redis.UniversalClient, opts Options) (*Manager, error) {
 	if m.cluster != nil {
 		publish = "SPUBLISH"
 	}
-	m.lockAt = []any{publish, opts.Claim.Milliseconds()}
+	m.first = []any{publish, opts.Claim.Milliseconds()}
 	if m.hub == nil {
 		m.hub, m.ownHub = pubsub.New(client, nil), true // a wake-up that is lost costs one poll
 	}

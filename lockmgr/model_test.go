@@ -17,8 +17,7 @@ import (
 
 // guardedWrite appends to a log if the lock is the writer's.
 var guardedWrite = NewScript(`
-	local lock = lock_at(1, ARGV[1], ARGV[2])
-	if not lock_holds(lock, ARGV[3]) then return 0 end
+	if not lock_holds(1, ARGV[3]) then return 0 end
 	redis.call('RPUSH', KEYS[4], ARGV[4] .. ' ' .. ARGV[3])
 	return 1`)
 
@@ -89,10 +88,10 @@ func (m *model) hook() redistest.Hook {
 				m.granted(argOf(cmd, 2))
 			case isScript(cmd, acquireScript) && argOf(cmd, 4) != "0":
 				m.queued(argOf(cmd, 2))
-			case isScript(cmd, releaseScript) && len(reply) > 1 && reply[1] != nil:
+			case isScript(cmd, passScript) && len(reply) > 1 && reply[1] != nil:
 				m.granted(argOf(cmd, 3))
 				m.count("passed within the process")
-			case isScript(cmd, releaseScript) && argOf(cmd, 3) != "" && reply[0] == int64(1):
+			case isScript(cmd, passScript) && reply[0] == int64(1):
 				m.queued(argOf(cmd, 3)) // the heir
 			}
 			if m.chance(0.3) {

@@ -145,14 +145,14 @@ func (l *Lock) WriteRefused() {
 // release gives a hold's lock back, to the next waiter of this process if nobody
 // elsewhere has waited longer. It reports whether the token had held it.
 func (m *Manager) release(ctx context.Context, l *Lock, token *sends) (cmd *redis.Cmd, held bool) {
-	next, nextToken := m.nextWaiter(l.name), ""
-	if next != nil {
-		nextToken = next.token
-	}
-	sent := time.Now()
-	cmd = m.runOn(ctx, releaseScript, l.on.lockOnly(), token, nextToken, m.ttl, m.keep)
-	reply, _ := cmd.Slice()
-	if next != nil {
+	next, sent := m.nextWaiter(l.name), time.Now()
+	var reply []any
+	if next == nil {
+		cmd = m.runOn(ctx, releaseScript, l.on.lockOnly(), token)
+		reply, _ = cmd.Slice()
+	} else {
+		cmd = m.runOn(ctx, passScript, l.on.lockOnly(), token, next.token, m.ttl, m.keep)
+		reply, _ = cmd.Slice()
 		m.handOver(next, reply, sent)
 	}
 	return cmd, len(reply) > 0 && reply[0] == int64(1)

@@ -41,16 +41,16 @@ func (m *Manager) runOn(ctx context.Context, script *redis.Script, on onKeys, ar
 // onKeys is what the scripts on some keys have in common.
 type onKeys struct {
 	keys []string
-	sent []any // how many keys, the keys, and the arguments of lock_at
+	sent []any // how many keys, the keys, and what ARGV begins with
 }
 
 func (m *Manager) onKeys(keys []string) onKeys {
-	sent := make([]any, 0, 1+len(keys)+len(m.lockAt))
+	sent := make([]any, 0, 1+len(keys)+len(m.first))
 	sent = append(sent, len(keys))
 	for _, key := range keys {
 		sent = append(sent, key)
 	}
-	return onKeys{keys, append(sent, m.lockAt...)}
+	return onKeys{keys, append(sent, m.first...)}
 }
 
 // lockKeys is how many keys a lock has.

@@ -20,10 +20,9 @@ var lockLua string
 // in the same step as a write, and run it with [Manager.Run]:
 //
 //	guarded := lockmgr.NewScript(`
-//	  local lock = lock_at(1, ARGV[1], ARGV[2])
-//	  if not lock_holds(lock, ARGV[3]) then return 0 end
+//	  if not lock_holds(1, ARGV[3]) then return 0 end
 //	  redis.call('SET', KEYS[4], ARGV[4])
-//	  lock_give(lock, ARGV[3])
+//	  lock_give(1, ARGV[3])
 //	  return 1`)
 //
 //	locks.Run(ctx, guarded, name, []string{"score"}, lock.Token(), 21)
@@ -77,6 +76,8 @@ var (
 	extendLua string
 	//go:embed lua/release.lua
 	releaseLua string
+	//go:embed lua/pass.lua
+	passLua string
 	//go:embed lua/leave.lua
 	leaveLua string
 )
@@ -87,5 +88,6 @@ var (
 	vanishScript  = NewScript(vanishLua)
 	extendScript  = NewScript(extendLua)
 	releaseScript = NewScript(releaseLua)
+	passScript    = NewScript(passLua)
 	leaveScript   = NewScript(leaveLua)
 )

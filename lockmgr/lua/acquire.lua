@@ -4,12 +4,11 @@
 -- returns {fence}                taken
 --         {false, place, ahead}  held by another; the token waits at that place, behind
 --                                so many
-local lock = lock_at(1, ARGV[1], ARGV[2])
-if lock_take(lock, ARGV[3], ARGV[4]) then
-  return {lock_number(lock)}
+if lock_take(1, ARGV[3], ARGV[4]) then
+  return {lock_number(1)}
 end
 if ARGV[5] == '0' then
   return {false, '0', 0}
 end
-local place = lock_queue(lock, ARGV[3], tonumber(ARGV[5]))
-return {false, place, redis.call('ZRANK', lock.queue, ARGV[3])}
+local place = lock_line(1).queue(ARGV[3], tonumber(ARGV[5]))
+return {false, place, redis.call('ZRANK', KEYS[2], ARGV[3])}

@@ -1,8 +1,7 @@
 -- Takes a room's lock and reads the room, or waits for the lock. (In front of this
 -- stands take_quiet.lua, and between them are lockmgr's functions.)
-local lock = lock_at(1, ARGV[1], ARGV[2])
-if not yours and (holder or not lock_take(lock, ARGV[3], ARGV[4])) then
-  lock_queue(lock, ARGV[3], tonumber(ARGV[5]))
+if not yours and (holder or not lock_take(1, ARGV[3], ARGV[4])) then
+  lock_line(1).queue(ARGV[3], tonumber(ARGV[5]))
   return {'queued'}
 end
 if ARGV[6] == '1' then

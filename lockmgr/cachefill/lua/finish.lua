@@ -7,8 +7,7 @@
 -- returns {1}       left there, by this request or when it was sent before
 --         {1, why}  not left there, and why; the lock is given back
 --         {0}       refused: the lock is not this token's any more
-local lock = lock_at(1, ARGV[1], ARGV[2])
-if not lock_holds(lock, ARGV[3]) then
+if not lock_holds(1, ARGV[3]) then
   return {redis.call('HGET', KEYS[4], 'by') == ARGV[3] and 1 or 0}
 end
 local reply = redis.pcall('HSET', KEYS[4], ARGV[4], ARGV[5], 'by', ARGV[3], 'at', string.format('%.0f', lock_now()))
@@ -22,5 +21,5 @@ if not refused then
     redis.pcall('DEL', KEYS[5])
   end
 end
-lock_give(lock, ARGV[3])
+lock_give(1, ARGV[3])
 return {1, refused}

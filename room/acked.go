@@ -24,6 +24,9 @@ func (s *store) sendAcked(ctx context.Context, t *lockmgr.Ticket, c *commit) (*r
 		if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
 			continue
 		}
+		if redis.HasErrorPrefix(cmd.Err(), "WRONGTYPE") {
+			return cmd, nil // nothing was written, and send says what is there
+		}
 		if cmd.Err() != nil {
 			return nil, cmd.Err()
 		}

@@ -45,8 +45,9 @@ type Coordinator struct {
 	kill context.CancelFunc
 	busy sync.WaitGroup // goroutines that work at a room
 
-	requests sync.Pool                // of *request whose outcome was received
-	timeout  *redisconn.SharedTimeout // of requests that are to end within the TTL of a lock
+	requests  sync.Pool                       // of *request whose outcome was received
+	answerFor func(room, session string) bool // nil: nobody is asked
+	timeout   *redisconn.SharedTimeout        // of requests that are to end within the TTL of a lock
 
 	mu       sync.Mutex
 	desks    map[string]*desk // guarded by mu: rooms that are worked at, or were of late
@@ -97,6 +98,7 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 		c.vigils = append(c.vigils, &vigil{list: list, seen: make(map[string]sighting)})
 	}
 	c.feeds.alive = func() []string { return c.lease.names.kept(opts.Grace) }
+	c.feeds.forgot = c.forgot
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.life, c.kill = context.WithCancel(context.Background())
 	c.timeout = redisconn.NewSharedTimeout(c.life, opts.LockTTL/2) // then there is time to ask what came of it
@@ -213,6 +215,7 @@ func (c *Coordinator) Read(ctx context.Context, id string) (Snapshot, error) {
 	if err := CheckID(id); err != nil {
 		return Snapshot{}, err
 	}
+	told := c.feeds.at(id)
 	r, err := c.store.load(ctx, id)
 	if err == nil && r.renewed { // not whole: what is left of it is a new epoch
 		if _, err = c.run(ctx, id, renew(r.Epoch, r.Version)); err == nil {
@@ -225,6 +228,7 @@ func (c *Coordinator) Read(ctx context.Context, id string) (Snapshot, error) {
 	case err != nil:
 		return Snapshot{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
+	c.feeds.compare(id, told, roomState{epoch: r.Epoch, version: r.Version})
 	return r.Snapshot(), nil
 }
 

@@ -69,7 +69,9 @@
 // steps of Redis' clock cost nobody a seat, nor do settings that differ. (A node that has
 // never seen the other's lease goes by its own Grace.) A node that finds an earlier
 // lease of its own in Redis, which was restarted from an old copy of its data, takes a
-// new name, as if the lease were lost: then members that only the copy knows leave.
+// new name, as if the lease were lost: then members that only the copy knows leave. If the
+// copy is younger than that, they leave for whom no session answers
+// ([Coordinator.AnswerFor]).
 //
 // Each node compares what it has noted of itself in Redis with the rooms, ten of them a
 // second, for as long as it lives. So what is true no more goes, also if others made it
@@ -118,8 +120,8 @@
 //     notice (a new epoch, or a version that went back).
 //   - Redis has to keep what it has: its maxmemory-policy must be noeviction, and its
 //     ACL must allow all that [Coordinator.Check] tries.
-//   - A node that was cut off for longer than Options.NodeTTL and Options.Grace, and
-//     missed the events of that time, cannot tell a member who was removed from one who
+//   - A node that was cut off for longer than two thirds of Options.NodeTTL and
+//     Options.Grace, and missed the events of that time, cannot tell a member who was removed from one who
 //     was replaced and then left. It takes both for removed, so a leave through another
 //     node may be undone.
 //   - Fairness between nodes is that of lockmgr, with one exception: where a lock

@@ -37,6 +37,12 @@ type Event struct {
 	shared any
 }
 
+// SeatOf returns the user's seat by what a snapshot tells.
+func (e *Event) SeatOf(user string) (seat int, seated bool) {
+	m, seated := e.members[user]
+	return m.Seat, seated
+}
+
 // Shared returns what the first call's make returned: something that is made of
 // the event once, for all who watch, such as its encoding.
 func (e *Event) Shared(make func() any) any {

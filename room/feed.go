@@ -1,6 +1,7 @@
 package room
 
 import (
+	"math"
 	"slices"
 	"sync"
 
@@ -22,6 +23,7 @@ type feed struct {
 	known   bool                // guarded by mu: epoch and version say where the feed stands
 	epoch   string              // guarded by mu
 	version uint64              // guarded by mu
+	mark    string              // guarded by mu: of that version's commit
 	syncing bool                // guarded by mu: a snapshot is wanted, events are held back
 	held    []*Event            // guarded by mu
 }
@@ -48,6 +50,9 @@ func (f *feed) receiveLocked(e *Event) (gap bool) {
 		}
 		f.held = append(f.held, e)
 		return false
+	case f.known && e.Epoch == f.epoch && e.Version == f.version && f.otherLocked(e.wire.Mark):
+		f.syncing = true // a commit that Redis has lost had its number
+		return true
 	case f.known && e.Epoch == f.epoch && e.Version <= f.version:
 		return false // told already
 	case f.known && (e.Epoch != f.epoch || e.From != f.version):
@@ -55,17 +60,20 @@ func (f *feed) receiveLocked(e *Event) (gap bool) {
 		f.held = append(f.held, e)
 		return true
 	}
-	f.known, f.epoch, f.version = true, e.Epoch, e.Version
+	f.known, f.epoch, f.version, f.mark = true, e.Epoch, e.Version, e.wire.Mark
 	f.tellLocked(e)
 	return false
 }
 
 // knows reports whether an event would be told twice.
-func (f *feed) knows(epoch string, version uint64) bool {
+func (f *feed) knows(epoch string, version uint64, mark string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !f.syncing && f.known && epoch == f.epoch && version <= f.version
+	return !f.syncing && f.known && epoch == f.epoch && (version < f.version || version == f.version && !f.otherLocked(mark))
 }
+
+// otherLocked reports whether a commit of the version that was told is another one.
+func (f *feed) otherLocked(mark string) bool { return f.mark != "" && mark != "" && mark != f.mark }
 
 // committed takes what this node has committed, if it is the next event.
 func (f *feed) committed(w *wireEvent) {
@@ -102,7 +110,19 @@ func (f *feed) renewed() {
 func (f *feed) behind(r *Room) (epoch string, version uint64, behind bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.known && r.Epoch == f.epoch && r.Version == f.version && f.otherLocked(r.mark) {
+		return f.epoch, math.MaxInt64, true // whatever version it has by then
+	}
 	return f.epoch, f.version, f.known && r.Epoch == f.epoch && r.Version < f.version || r.renewed
+}
+
+// forgot reports whether a room is an earlier one than what was told of it, or has begun
+// anew since: commits were lost.
+func (f *feed) forgot(r *Room) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.known && f.version > 0 &&
+		(r.Epoch != f.epoch || r.Version < f.version || r.Version == f.version && f.otherLocked(r.mark))
 }
 
 // resume tells a room as it was read, and then the events that came meanwhile. Those
@@ -114,7 +134,7 @@ func (f *feed) resume(r *Room, alive []string) (gap bool) {
 	defer f.mu.Unlock()
 	held, s := f.held, r.Snapshot()
 	f.syncing, f.held = false, nil
-	f.known, f.epoch, f.version = true, s.Epoch, s.Version
+	f.known, f.epoch, f.version, f.mark = true, s.Epoch, s.Version, r.mark
 	f.tellLocked(&Event{
 		Room: f.id, Epoch: s.Epoch, Version: s.Version, Snapshot: &s,
 		members: r.members, alive: alive, missed: held,

@@ -31,6 +31,7 @@ type feeds struct {
 	troubles *troubles
 	renew    func(ctx context.Context, id, epoch string, version uint64)
 	alive    func() []string // names of this node whose members nobody has removed until now
+	forgot   func(ctx context.Context, r *Room)
 
 	life context.Context
 	end  context.CancelFunc
@@ -64,8 +65,10 @@ func (fs *feeds) watch(ctx context.Context, id string, fn func(*Event)) (stop fu
 		return nil, err
 	}
 	stop = sync.OnceFunc(func() { fs.leave(f, w) })
-	if err = f.sub.Wait(ctx); err == nil {
-		return stop, nil
+	for range 2 { // a connection that has just broken is made anew
+		if err = f.sub.Wait(ctx); err == nil {
+			return stop, nil
+		}
 	}
 	stop()
 	switch {
@@ -127,7 +130,7 @@ func (fs *feeds) leave(f *feed, w *watch) {
 }
 
 func (fs *feeds) message(f *feed, payload string) {
-	if epoch, version, ok := eventAt(payload); ok && f.knows(epoch, version) {
+	if epoch, version, mark, ok := eventAt(payload); ok && f.knows(epoch, version, mark) {
 		return
 	}
 	e, err := parseEvent(f.id, payload)
@@ -209,6 +212,9 @@ func (fs *feeds) reread(f *feed) {
 	room, err := fs.store.load(ctx, f.id)
 	switch {
 	case err == nil:
+		if f.forgot(room) {
+			fs.wg.Go(func() { fs.forgot(fs.life, room) })
+		}
 		if epoch, version, behind := f.behind(room); behind {
 			// Its event, of a new epoch, brings everybody here up to date.
 			fs.wg.Go(func() { fs.renew(fs.life, f.id, epoch, version) })

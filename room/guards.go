@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Start announces the node: from now on it is known to others, and removes the
@@ -42,6 +43,32 @@ func (c *Coordinator) keepLease() {
 	}
 }
 
+// AnswerFor has fn say whether a session of this node's is still to be in a room. It has
+// to be called before the first action, and fn must return at once and may not call the
+// Coordinator. Without it nobody is asked.
+//
+// It is for rooms of which Redis has an old copy again: in that are members who have left
+// since. Nobody else would remove those under the name of a node that lives.
+func (c *Coordinator) AnswerFor(fn func(room, session string) bool) { c.answerFor = fn }
+
+// forgot removes from a room of which Redis has an old copy those members of this node for
+// whom no session answers any more.
+func (c *Coordinator) forgot(ctx context.Context, r *Room) {
+	if c.answerFor == nil {
+		return
+	}
+	who, _ := c.lease.holder()
+	for user, m := range r.members {
+		session := strings.TrimPrefix(m.Session, detached)
+		if m.Node != who.node || c.answerFor(r.ID, session) {
+			continue
+		}
+		if _, err := c.run(ctx, r.ID, Leave(user, session)); err != nil && !errors.Is(err, ErrNotMember) && ctx.Err() == nil {
+			c.troubles.epochs.Happened(err, "room", r.ID) // tidy's next visit is another attempt
+		}
+	}
+}
+
 // believe prolongs the lease. If it was lost, everybody who is live here has to join
 // again, under the node's new name. When ctx ends the attempt goes on without the
 // caller.
@@ -54,7 +81,7 @@ func (c *Coordinator) believe(ctx context.Context) error {
 		renewed, err := c.lease.refresh(c.lease.life)
 		if renewed {
 			now, _ := c.lease.holder()
-			c.opts.Log.Warn().Str("was", before.node).Str("node", now.node).Msg("the node's lease was lost; its sessions join again under a new name")
+			c.troubles.renamed.Happened(nil, "was", before.node, "node", now.node)
 			c.feeds.rejoin()
 		}
 		return nil, err

@@ -66,6 +66,7 @@ type lease struct {
 	who   *identity // guarded by mu
 	until time.Time // guarded by mu: by our clock, from before the request was sent; zero before the first
 	unfit *identity // guarded by mu: who, if leave was called and not heard yet
+	began time.Time // guarded by mu: when who was begun
 
 	names names
 }
@@ -96,7 +97,7 @@ func (l *lease) held() (who *identity, until time.Time) {
 // says that the name has changed. It runs as one of attempts.
 func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 	l.mu.Lock()
-	who, until, leave := l.who, l.until, l.unfit != nil
+	who, until, leave, began := l.who, l.until, l.unfit != nil, l.began
 	l.unfit = nil
 	l.mu.Unlock()
 	home, given := l.split(who.node)
@@ -113,6 +114,9 @@ func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 	}
 	if err == nil && time.Now().Before(until) {
 		l.names.forget(who.node) // Redis has lost it
+	}
+	if time.Since(began) < l.ttl/3 { // Redis loses them as fast as they are made
+		pause(ctx, l.ttl/30)
 	}
 	if err == nil {
 		err = l.begin(ctx, newIdentity(home+name))
@@ -268,6 +272,9 @@ func (l *lease) set(who *identity, sent time.Time) {
 	defer l.mu.Unlock()
 	if l.who != who {
 		l.unfit = nil
+	}
+	if l.who != who || l.until.IsZero() {
+		l.began = sent
 	}
 	l.who, l.until = who, sent.Add(l.ttl)
 	l.names.believed(who.node, l.until)

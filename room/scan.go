@@ -11,11 +11,12 @@ import (
 // shares the payload's memory.
 type scanner struct{ rest string }
 
-// eventAt returns the epoch and version of an event without reading the rest.
-func eventAt(payload string) (epoch string, version uint64, ok bool) {
+// eventAt returns the epoch, version and mark of an event without reading the rest.
+func eventAt(payload string) (epoch string, version uint64, mark string, ok bool) {
 	s := scanner{rest: payload}
-	ok = s.literal(`{"epoch":"`) && s.text(&epoch) && s.literal(`,"version":`) && s.number(&version)
-	return epoch, version, ok
+	ok = s.literal(`{"epoch":"`) && s.text(&epoch) && s.literal(`,"version":`) && s.number(&version) &&
+		s.literal(`,"mark":"`) && s.text(&mark)
+	return epoch, version, mark, ok
 }
 
 func (s *scanner) event(w *wireEvent) bool {

@@ -27,12 +27,26 @@ func (c *Coordinator) tidy() {
 			if pause(c.open, tidyPause); c.open.Err() != nil {
 				return
 			}
-			if err := c.visit(id); err != nil {
+			if err := errors.Join(c.visit(id), c.askWhoAnswers(id)); err != nil {
 				c.troubles.tidy.Happened(err, "room", id)
 			}
 		}
 		pause(c.open, time.Until(next))
 	}
+}
+
+// askWhoAnswers removes members of this node for whom no session answers.
+func (c *Coordinator) askWhoAnswers(id string) error {
+	if c.answerFor == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(c.open, rereadTimeout)
+	defer cancel()
+	r, err := c.store.load(ctx, id)
+	if err == nil {
+		c.forgot(c.open, r)
+	}
+	return err
 }
 
 // visit compares one room with what is noted of it.

@@ -16,6 +16,7 @@ type troubles struct {
 	stale     *episode.Log // a commit is refused because its hold is over
 	epochs    *episode.Log // a room that lost commits cannot begin a new epoch at once
 	lease     *episode.Log // the node's lease cannot be prolonged
+	renamed   *episode.Log // Redis has lost the node's lease, or what was committed under it
 	ghosts    *episode.Log // members of dead nodes cannot be removed
 	partial   *episode.Log // Redis has lost some of a room
 	unheard   *episode.Log // Redis takes a commit, but not its event
@@ -35,6 +36,7 @@ func newTroubles(opts Options) *troubles {
 		stale:     warn("a stale commit was refused; its actions run again under a new hold"),
 		epochs:    warn("commits were lost; the room's new epoch begins with the next action"),
 		lease:     warn("the node's lease could not be prolonged"),
+		renamed:   warn("the node's lease, or commits under it, were lost; its sessions join again under a new name"),
 		ghosts:    warn("members of dead nodes could not be removed, trying again"),
 		partial:   warn("Redis has lost some of a room; a new epoch begins with what is there"),
 		unheard:   episode.New(opts.Log, zerolog.ErrorLevel, "Redis takes commits, but not their events: other nodes hear nothing of what happens here", quiet),
@@ -44,7 +46,7 @@ func newTroubles(opts Options) *troubles {
 
 // close ends what has not been over for long enough. Nothing may happen after it.
 func (t *troubles) close() {
-	for _, l := range []*episode.Log{t.events, t.snapshots, t.garbage, t.replies, t.stale, t.epochs, t.lease, t.ghosts, t.partial, t.unheard, t.tidy} {
+	for _, l := range []*episode.Log{t.events, t.snapshots, t.garbage, t.replies, t.stale, t.epochs, t.lease, t.renamed, t.ghosts, t.partial, t.unheard, t.tidy} {
 		l.Close()
 	}
 }

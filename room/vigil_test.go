@@ -216,3 +216,32 @@ func TestRestartFromASnapshot(t *testing.T) {
 		return ""
 	})
 }
+
+// Redis comes back with a copy of its data that is younger than the lease's last beat: a
+// member is in it who has left since, under a name that is alive. No session answers for
+// that member, who leaves again.
+func TestALeaveThatRedisForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		c.AnswerFor(func(room, session string) bool { return room == "42" && session == "of a" })
+		watches := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		mustDo(t, c, "42", Join("a", "of a"))
+		mustDo(t, c, "42", Join("b", "of b"))
+		f, _ := follow(t, c, "42")
+		mustDo(t, c, "42", Join("x", "of x"))
+		f.expect(t, "3<2 +x@2")
+		mustDo(t, c, "42", Leave("x", "of x"))
+		f.expect(t, "4<3 -x@2")
+		users, meta := rdb.HGetAll(t.Context(), "Room:42:Users").Val(), rdb.HGetAll(t.Context(), "Room:42:Meta").Val()
+		mustDo(t, c, "42", Leave("b", "of b"))
+		f.expect(t, "5<4 -b@1")
+		rdb.HSet(t.Context(), "Room:42:Users", users)
+		rdb.HSet(t.Context(), "Room:42:Meta", meta)
+		mustDo(t, watches, "42", Join("e", "s")) // its version is that of the leave
+		time.Sleep(time.Second)
+		if s, _ := watches.Read(t.Context(), "42"); describeUsers(s.Users()) != "a@0 e@2" {
+			t.Errorf("the room holds %s", describeUsers(s.Users()))
+		}
+	})
+}

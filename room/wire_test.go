@@ -30,7 +30,7 @@ func TestWireEvent(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(*e.wire, want) {
 			t.Fatalf("%s\nread as %+v, %v", ours, e, err)
 		}
-		if epoch, version, ok := eventAt(string(ours)); ok && (epoch != want.Epoch || version != want.Version) {
+		if epoch, version, mark, ok := eventAt(string(ours)); ok && (epoch != want.Epoch || version != want.Version || mark != want.Mark) {
 			t.Fatalf("%s is at %q %d", ours, epoch, version)
 		}
 		m := Member{Seat: 1, Session: want.Node, Node: want.Epoch, At: 5}

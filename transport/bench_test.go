@@ -47,6 +47,8 @@ func (r *benchRooms) Watch(_ context.Context, _ string, fn func(*room.Event)) (f
 
 func (r *benchRooms) Ping(context.Context) error { return nil }
 
+func (r *benchRooms) AnswerFor(func(room, session string) bool) {}
+
 // benchClient sends frames that were put together before, and reads frames whose
 // length it knows, so that what is measured is the server.
 type benchClient struct {

@@ -254,7 +254,7 @@ func (s *bubbleServer) session(t *testing.T, user string) string {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c := range s.conns {
+	for _, c := range s.conns {
 		if c.user == user {
 			return c.session
 		}

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,6 +66,18 @@ func (d *departures) add(user, session string, rooms []string) {
 		defer d.mu.Unlock()
 		d.leaveLocked(gone)
 	})
+}
+
+// claim reports whether a session has its grace in a room.
+func (d *departures) claim(room, session string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for gone := range d.pending {
+		if gone.session == session && slices.Contains(gone.rooms, room) {
+			return true
+		}
+	}
+	return false
 }
 
 // leaveLocked lets a session leave its rooms, unless stop has come first.

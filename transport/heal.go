@@ -74,6 +74,9 @@ func (c *conn) weighLocked(p *presence, e *room.Event) bool {
 		return false
 	case fate == room.Speaks:
 		p.need = nothing
+		if seat, seated := e.SeatOf(c.user); seated {
+			p.seat = seat // an old copy of Redis' data may have another one
+		}
 	case fate == room.Removed && p.member:
 		p.need = comeBack
 	case (fate == room.Doubtful || e.Rejoin) && p.member:

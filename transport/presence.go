@@ -42,6 +42,14 @@ const (
 // over reports whether the connection has nothing to do with the room.
 func (p *presence) over() bool { return !p.member && !p.unsure && !p.watching }
 
+// claims reports whether the connection is in a room, or may be soon, or has ended.
+func (c *conn) claims(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.rooms[id]
+	return c.quits || p != nil && (p.member || p.unsure || p.asking || p.heal != nil)
+}
+
 // joined records that the session is in the room, as the client asked, and what the
 // join has come to.
 func (p *presence) joined(r room.Result) {

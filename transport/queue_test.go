@@ -50,7 +50,7 @@ func TestWhoDoesNotReadCostsLittle(t *testing.T) {
 			time.Sleep(time.Second + time.Second/2)
 			s.mu.Lock()
 			total, conns := 0, len(s.conns)
-			for c := range s.conns {
+			for _, c := range s.conns {
 				total += held(c.out)
 			}
 			s.mu.Unlock()

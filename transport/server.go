@@ -22,6 +22,7 @@ type Rooms interface {
 	Read(ctx context.Context, id string) (room.Snapshot, error)
 	Watch(ctx context.Context, id string, fn func(*room.Event)) (stop func(), err error)
 	Ping(ctx context.Context) error
+	AnswerFor(fn func(room, session string) bool)
 }
 
 // readyTimeout bounds the question of /readyz to Redis.
@@ -42,8 +43,8 @@ type Server struct {
 	departures *departures
 
 	mu       sync.Mutex
-	conns    map[*conn]struct{} // guarded by mu
-	draining bool               // guarded by mu
+	conns    map[string]*conn // guarded by mu: by session
+	draining bool             // guarded by mu
 }
 
 // New returns a server of rooms. It returns an error that names the field if an
@@ -56,10 +57,11 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{rooms: newSharedReads(rooms), opts: opts, troubles: newTroubles(opts.Log), conns: make(map[*conn]struct{})}
+	s := &Server{rooms: newSharedReads(rooms), opts: opts, troubles: newTroubles(opts.Log), conns: make(map[string]*conn)}
 	s.life, s.kill = context.WithCancel(context.Background())
 	s.watching = redisconn.NewSharedTimeout(s.life, watchTimeout)
 	s.departures = newDepartures(s)
+	rooms.AnswerFor(s.answersFor)
 	s.upgrader = websocket.Upgrader{
 		HandshakeTimeout: opts.HandshakeTimeout,
 		ReadBufferSize:   1024,
@@ -125,7 +127,7 @@ func (s *Server) Connections() int {
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining = true
-	conns := slices.Collect(maps.Keys(s.conns))
+	conns := slices.Collect(maps.Values(s.conns))
 	s.mu.Unlock()
 	s.departures.stop()
 
@@ -133,7 +135,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.kill()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		for c := range s.conns {
+		for _, c := range s.conns {
 			c.abort()
 		}
 	})
@@ -146,6 +148,15 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	return nil
+}
+
+// answersFor reports whether a session is still to be in a room: its connection is, or has
+// ended and has its grace, or the node drains, and so keeps all seats.
+func (s *Server) answersFor(room, session string) bool {
+	s.mu.Lock()
+	c, draining := s.conns[session], s.draining
+	s.mu.Unlock()
+	return draining || c != nil && c.claims(room) || s.departures.claim(room, session)
 }
 
 // drain has the connections closed, at even distances. It uses up no more than half
@@ -184,14 +195,14 @@ func (s *Server) admit(c *conn) *protocol.Error {
 	case len(s.conns) >= s.opts.MaxConnections:
 		return protocol.NewError(protocol.CodeUnavailable, "this node has %d connections, its limit", len(s.conns))
 	}
-	s.conns[c] = struct{}{}
+	s.conns[c.session] = c
 	s.wg.Add(1)
 	return nil
 }
 
 func (s *Server) dismiss(c *conn) {
 	s.mu.Lock()
-	delete(s.conns, c)
+	delete(s.conns, c.session)
 	s.mu.Unlock()
 	close(c.gone)
 	s.wg.Done()

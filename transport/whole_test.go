@@ -19,9 +19,8 @@ func TestARoomThatIsNotWhole(t *testing.T) {
 				first.redis.Del(t.Context(), lost...)
 				want := "a b"
 				if busy {
-					if _, err := second.rooms.Do(t.Context(), "42", room.Join("c", "c")); err != nil {
-						t.Fatal(err)
-					}
+					c := second.connect(t, "c")
+					c.say(joinOf42)
 					want = "a b c"
 				}
 				time.Sleep(5 * time.Minute)
@@ -46,4 +45,36 @@ func TestARoomThatIsNotWhole(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Redis has an old copy of a room again, with a member who has left since: who left stays
+// away, who is connected stays in, and who has its grace keeps the seat.
+func TestALeaveThatRedisForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, b := twoNodes(t, room.Rules{}, Options{Grace: time.Hour})
+		gone := first.connect(t, "gone")
+		gone.say(joinOf42)
+		time.Sleep(time.Second)
+		gone.cut()
+		time.Sleep(time.Second)
+		users := first.redis.HGetAll(t.Context(), "Room:42:Users").Val()
+		meta := first.redis.HGetAll(t.Context(), "Room:42:Meta").Val()
+		b.say(`{"id":2,"action":"leave","room":"42"}`)
+		time.Sleep(time.Second)
+		first.redis.HSet(t.Context(), "Room:42:Users", users)
+		first.redis.HSet(t.Context(), "Room:42:Meta", meta)
+		a.say(`{"id":2,"action":"users","room":"42"}`) // who asks finds out
+		time.Sleep(5 * time.Minute)                    // where nobody of a node is in the room, that looks from time to time
+		s, err := second.rooms.Read(t.Context(), "42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := make(map[string]bool)
+		for _, o := range s.Users() {
+			names[o.User] = true
+		}
+		if !names["a"] || names["b"] || !names["gone"] {
+			t.Errorf("in the room are %v", s.Users())
+		}
+	})
 }

@@ -27,6 +27,7 @@ func manager(t testing.TB, client redis.UniversalClient, opts lockmgr.Options) *
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
+	redistest.EndInTime(t, "closing the Manager", m.Close)
 	return m
 }
 
@@ -139,7 +140,7 @@ func TestAcquireAllAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		<-done
+		redistest.Receive(t, done, "the holds to end")
 		if err := locks.Err(); !errors.Is(err, lockmgr.ErrReleased) {
 			t.Errorf("after the release: %v", err)
 		}

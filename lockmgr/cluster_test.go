@@ -41,7 +41,7 @@ func TestCluster(t *testing.T) {
 		a, b := newManager(t, cluster.Client(), Options{Poll: time.Second}), newManager(t, cluster.Client(), Options{Poll: time.Second})
 		// The waiters poll so rarely that a hundred handoffs by polling would take
 		// longer than this test may.
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		var wg sync.WaitGroup
 		for _, m := range []*Manager{a, b} {
@@ -78,7 +78,7 @@ func TestCluster(t *testing.T) {
 			t.Errorf("extend after its slot has moved: %v", err)
 		}
 		mustRelease(t, lock)
-		mustRelease(t, <-next)
+		mustRelease(t, redistest.Receive(t, next, "the waiter to get the lock"))
 		contend(t, func() redis.UniversalClient { return cluster.Client() }, "moving", false, func() { cluster.Move(m.Key("moving")) })
 	})
 	t.Run("many slots move", func(t *testing.T) {

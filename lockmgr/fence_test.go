@@ -110,7 +110,7 @@ func TestFencesGrowOverLoss(t *testing.T) {
 			go func() { next <- mustAcquire(t, m, "a") }()
 			awaitLine(t, m, "a", 1)
 			mustRelease(t, lock)
-			lock = <-next
+			lock = redistest.Receive(t, next, "the waiter to get the lock")
 			grows("passed on", lock.Fence())
 			mustRelease(t, lock)
 			if lose {

@@ -25,7 +25,7 @@ func handedOver(t *testing.T, from, to *Manager, meanwhile func()) (lock *Lock, 
 	polled := time.Now()
 	meanwhile()
 	_ = first.Release(t.Context()) // its lock is gone if the clock went on
-	return <-got, polled
+	return redistest.Receive(t, got, "the waiter to get the lock"), polled
 }
 
 // The server's clock steps while somebody waits: what the waiter is handed is trusted for
@@ -195,7 +195,7 @@ func TestSlowRoundTrips(t *testing.T) {
 			}()
 		}
 		for range 6 {
-			if err := <-errs; err != nil {
+			if err := redistest.Receive(t, errs, "a Do"); err != nil {
 				t.Errorf("with a round trip of %v and a claim of %v: %v", 2*oneWay, DefaultClaim, err)
 			}
 		}

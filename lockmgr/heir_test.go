@@ -45,7 +45,7 @@ func TestAnHeirThatGaveUp(t *testing.T) {
 				t.Errorf("release: %v", err)
 			}
 			start := time.Now()
-			mustRelease(t, <-next)
+			mustRelease(t, redistest.Receive(t, next, "the waiter to get the lock"))
 			if d := time.Since(start); d > DefaultPoll {
 				t.Errorf("the next one waited %v", d)
 			}
@@ -108,7 +108,7 @@ func TestReleaseAgainAfterAHandoff(t *testing.T) {
 		if err := holder.Release(t.Context()); err == nil {
 			t.Fatal("the reply was not lost")
 		}
-		heir := <-got
+		heir := redistest.Receive(t, got, "the heir to get the lock")
 		if err := holder.Release(t.Context()); err != nil {
 			t.Errorf("release again: %v", err)
 		}

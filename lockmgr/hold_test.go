@@ -134,7 +134,7 @@ func TestABlackHoleIsUnreachable(t *testing.T) {
 		}})
 		lock := mustAcquire(t, managers[0], "a")
 		lock.KeepAlive()
-		<-lock.Done()
+		redistest.Receive(t, lock.Done(), "the hold to end")
 		if err := lock.Err(); !errors.Is(err, ErrUnreachable) {
 			t.Errorf("over because of %v", err)
 		}

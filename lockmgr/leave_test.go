@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -48,6 +49,76 @@ func TestGivingUpAtAnyMoment(t *testing.T) {
 			checkClean(t, server.Client())
 		})
 	}
+}
+
+// A caller gives up while its request is under way: the clean-up comes after that.
+func TestTheCleanUpWaitsForTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 1, Options{TTL: time.Minute})
+		if err := acquireScript.Load(t.Context(), clients[0]).Err(); err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		clients[0].AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+			if !isScript(cmd, acquireScript) {
+				return nil
+			}
+			if asked++; asked == 1 { // the caller finds Redis slow
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			time.Sleep(2 * time.Second)
+			return nil
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if err := second(managers[0].Acquire(ctx, "a")); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		managers[0].Close()
+		if asked != 2 {
+			t.Errorf("asked %d times", asked)
+		}
+		checkClean(t, clients[0])
+	})
+}
+
+// A request that had no answer lies unread in its connection until the clean-up has been
+// answered, and is carried out then.
+func TestTheCleanUpComesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 2, Options{TTL: time.Minute})
+		var unread []any
+		clients[0].AddHook(redistest.Hook{
+			Before: func(_ context.Context, cmd redis.Cmder) error {
+				if isScript(cmd, acquireScript) {
+					unread = cmd.Args()
+					return errors.New("connection reset by peer")
+				}
+				return nil
+			},
+			After: func(ctx context.Context, cmd redis.Cmder) error {
+				if isScript(cmd, leaveScript) && unread != nil {
+					if err := clients[1].Do(ctx, unread...).Err(); err != nil {
+						t.Error(err)
+					}
+					unread = nil
+				}
+				return nil
+			},
+		})
+		if err := acquireScript.Load(t.Context(), clients[1]).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if lock, err := managers[0].Acquire(t.Context(), "a"); err == nil {
+			t.Fatalf("it has %s", lock.Token())
+		}
+		managers[0].Close()
+		if unread != nil {
+			t.Error("nothing was cleaned up")
+		}
+		checkClean(t, clients[1])
+	})
 }
 
 // Redis stands still while callers give up: their requests lie unread in their
@@ -133,7 +204,7 @@ func TestCallsEndWithoutRedis(t *testing.T) {
 		t.Errorf("after Close: %v", err)
 	}
 	server.Resume()
-	<-closed
+	redistest.Receive(t, closed, "Close")
 }
 
 // Redis is stopped while callers with little patience come and go, through a pipeline,

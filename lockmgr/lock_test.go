@@ -22,7 +22,7 @@ func TestDoneWhenTheDeadlinePasses(t *testing.T) {
 		if err := lock.Err(); err != nil {
 			t.Errorf("while it is held: %v", err)
 		}
-		<-lock.Done()
+		redistest.Receive(t, lock.Done(), "the hold to end")
 		if d := time.Since(start); d != 2*time.Second+DefaultTTL {
 			t.Errorf("over after %v", d)
 		}
@@ -32,7 +32,7 @@ func TestDoneWhenTheDeadlinePasses(t *testing.T) {
 		if err := lock.Release(t.Context()); !errors.Is(err, ErrExpired) {
 			t.Errorf("release: %v", err)
 		}
-		<-mustAcquireDone(t, managers[0])
+		redistest.Receive(t, mustAcquireDone(t, managers[0]), "the hold to end")
 	})
 }
 
@@ -50,11 +50,11 @@ func TestDoneAfterRelease(t *testing.T) {
 		lock := mustAcquire(t, managers[0], "a")
 		done := lock.Done()
 		mustRelease(t, lock)
-		<-done
+		redistest.Receive(t, done, "the hold to end")
 		if err := lock.Err(); err != ErrReleased {
 			t.Errorf("after the release: %v", err)
 		}
-		<-lock.Done()
+		redistest.Receive(t, lock.Done(), "the hold to end")
 	})
 }
 
@@ -102,7 +102,7 @@ func TestWatchdog(t *testing.T) {
 			lock, client, _, _ := setUp(t)
 			client.Set(t.Context(), "Lock:a", "somebody", time.Hour)
 			start := time.Now()
-			<-lock.Done()
+			redistest.Receive(t, lock.Done(), "the hold to end")
 			if d := time.Since(start); !errors.Is(lock.Err(), ErrStolen) || d > DefaultTTL/3 {
 				t.Errorf("noticed %v after %v", lock.Err(), d)
 			}
@@ -113,7 +113,7 @@ func TestWatchdog(t *testing.T) {
 			lock, _, _, away := setUp(t)
 			away.Store(true)
 			start := time.Now()
-			<-lock.Done()
+			redistest.Receive(t, lock.Done(), "the hold to end")
 			if d := time.Since(start); !errors.Is(lock.Err(), ErrUnreachable) || d != DefaultTTL {
 				t.Errorf("noticed %v after %v", lock.Err(), d)
 			}
@@ -154,7 +154,7 @@ func TestReleaseEndsAHangingExtension(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond) // the first extension hangs
 		start := time.Now()
 		mustRelease(t, lock)
-		<-ended
+		redistest.Receive(t, ended, "fn to end")
 		if d := time.Since(start); d != 0 {
 			t.Errorf("the release took %v", d)
 		}
@@ -262,7 +262,7 @@ func TestALockAnswersDuringItsRelease(t *testing.T) {
 			t.Errorf("extend meanwhile: %v", err)
 		}
 		close(goOn)
-		if err := <-released; err != nil {
+		if err := redistest.Receive(t, released, "Release"); err != nil {
 			t.Errorf("release: %v", err)
 		}
 		checkClean(t, clients[0])

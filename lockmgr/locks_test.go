@@ -41,7 +41,7 @@ func TestAcquireAllKeepsWhatItHas(t *testing.T) {
 			t.Error(err)
 		}
 		got := time.Now()
-		<-locks.Done()
+		redistest.Receive(t, locks.Done(), "the holds to end")
 		if after := time.Since(got); after != left {
 			t.Errorf("over after %v, the deadline was in %v", after, left)
 		}
@@ -99,7 +99,7 @@ func TestLocksReleaseAllTheSame(t *testing.T) {
 		done := locks.Done()
 		locks.KeepAlive()
 		client.Del(t.Context(), m.Key("b"))
-		<-done
+		redistest.Receive(t, done, "the holds to end")
 		for range 2 {
 			if err := locks.Err(); !errors.Is(err, lockmgr.ErrStolen) || !strings.Contains(err.Error(), `"b"`) {
 				t.Errorf("b was deleted: %v", err)

@@ -23,6 +23,7 @@ func newManager(t testing.TB, client redis.UniversalClient, opts Options) *Manag
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
+	redistest.EndInTime(t, "closing the Manager", m.Close)
 	return m
 }
 

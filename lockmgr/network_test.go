@@ -61,7 +61,9 @@ func TestLostRequestsAndReplies(t *testing.T) {
 						}
 						return redistest.Pass
 					})
-					lock2, err := op.do(t.Context(), m, lock)
+					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+					defer cancel()
+					lock2, err := op.do(ctx, m, lock)
 					if lost.Load() != 1 {
 						t.Fatal("nothing was lost")
 					}
@@ -69,7 +71,7 @@ func TestLostRequestsAndReplies(t *testing.T) {
 						t.Fatalf("the client sent it again, and: %v", err)
 					}
 					if err != nil { // the caller tries again, and succeeds
-						if lock2, err = op.do(t.Context(), m, lock); err != nil {
+						if lock2, err = op.do(ctx, m, lock); err != nil {
 							t.Fatalf("again: %v", err)
 						}
 					}
@@ -114,11 +116,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	impatient, giveUp := context.WithCancel(t.Context())
 	defer giveUp()
 	go func() { waiting <- second(m.Acquire(impatient, "a")) }()
-	for client.ZCard(t.Context(), "Lock:a:Queue").Val() == 0 {
-		if t.Context().Err() != nil {
-			t.Fatal("it never waited")
-		}
-	}
+	awaitQueue(t, client, "a", 1)
 	proxy.Pause()
 	call := func(name string, do func(ctx context.Context) error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -135,7 +133,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 		return m.Do(ctx, "b", func(context.Context) error { t.Error("fn ran"); return nil })
 	})
 	giveUp()
-	if err := <-waiting; !errors.Is(err, context.Canceled) {
+	if err := redistest.Receive(t, waiting, "the waiter to give up"); !errors.Is(err, context.Canceled) {
 		t.Errorf("the waiter: %v", err)
 	}
 	proxy.Resume()
@@ -234,7 +232,8 @@ func contend(t *testing.T, client func() redis.UniversalClient, name string, for
 	mu.Unlock()
 	select {
 	case <-enough:
-	case <-t.Context().Done():
+	case <-time.After(20 * time.Second):
+		t.Error("waited 20s for 200 holds after it")
 	}
 	stop()
 	wg.Wait()

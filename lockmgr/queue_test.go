@@ -200,7 +200,7 @@ func TestALostWakeUpCostsOnePoll(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		start := time.Now()
 		mustRelease(t, holder)
-		mustRelease(t, <-got)
+		mustRelease(t, redistest.Receive(t, got, "the waiter to get the lock"))
 		if d := time.Since(start); d > DefaultPoll {
 			t.Errorf("took %v", d)
 		}
@@ -223,10 +223,22 @@ func TestADeadWaiterCostsOneClaim(t *testing.T) {
 		synctest.Wait()
 		start := time.Now()
 		mustRelease(t, holder)
-		mustRelease(t, <-got)
+		mustRelease(t, redistest.Receive(t, got, "the waiter to get the lock"))
 		if d := time.Since(start); d < dead*DefaultClaim || d > dead*(DefaultClaim+DefaultPoll) {
 			t.Errorf("%d dead waiters cost %v", dead, d)
 		}
+		checkClean(t, clients[0])
+	})
+}
+
+// Processes that have asked once and died leave no queue behind, also if nobody comes
+// who would notice.
+func TestAQueueOfTheDeadGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 1, Options{})
+		mustAcquire(t, managers[0], "a")
+		askAs(t, managers[0], "dead", keepQueue)
+		time.Sleep(keepQueue + time.Second)
 		checkClean(t, clients[0])
 	})
 }
@@ -270,7 +282,7 @@ func TestGivingUp(t *testing.T) {
 		}
 		for _, i := range []int{1, 0, 2} { // in the middle, at the head, the last
 			cancels[i](reason)
-			if err := <-errs; !errors.Is(err, reason) || !errors.Is(err, ErrHeld) {
+			if err := redistest.Receive(t, errs, "an Acquire to end"); !errors.Is(err, reason) || !errors.Is(err, ErrHeld) {
 				t.Errorf("waiter %d: %v", i, err)
 			}
 			synctest.Wait()
@@ -388,7 +400,7 @@ func TestCloseEndsTheWaiting(t *testing.T) {
 		synctest.Wait()
 		managers[0].Close()
 		for range 2 {
-			if err := <-errs; !errors.Is(err, ErrClosed) {
+			if err := redistest.Receive(t, errs, "an Acquire to end"); !errors.Is(err, ErrClosed) {
 				t.Errorf("waiter: %v", err)
 			}
 		}

@@ -56,7 +56,7 @@ func TestHandedOver(t *testing.T) {
 		before, waited := asked.Load(), time.Millisecond
 		time.Sleep(waited) // far from a poll
 		mustRelease(t, first)
-		second := <-got
+		second := redistest.Receive(t, got, "the waiter to get the lock")
 		if asked.Load() != before {
 			t.Error("it asked again")
 		}

@@ -122,6 +122,7 @@ func (r *hookedRooms) throwOutOnce(t *testing.T, first, second *bubbleServer) {
 		r.mu.Lock()
 		r.after = nil
 		r.mu.Unlock()
+		time.Sleep(time.Millisecond) // the action's event is told by itself
 		throwOut(t, first, second)
 		time.Sleep(time.Second)
 	}

@@ -82,7 +82,13 @@ func TestRejoinsAndRequestsAtOnce(t *testing.T) {
 					}
 					v.say(fmt.Sprintf(`{"id":%d,"action":%q,"room":"42"}`, n, action))
 					for {
-						frame := <-v.frames
+						var frame string
+						select {
+						case frame = <-v.frames:
+						case <-time.After(5 * time.Second):
+							t.Errorf("%s: no answer within 5s to request %d of %s", action, n, user)
+							return
+						}
 						if !strings.HasPrefix(frame, `{"id":`) {
 							continue
 						}

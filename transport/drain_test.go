@@ -59,12 +59,12 @@ func TestDrainIsSpread(t *testing.T) {
 				if answer.Code != http.StatusServiceUnavailable {
 					t.Errorf("readyz: %d", answer.Code)
 				}
-				if err := <-done; err != nil {
+				if err := redistest.Receive(t, done, "Shutdown"); err != nil {
 					t.Fatal(err)
 				}
 				var got []int
 				for range 5 {
-					got = append(got, <-closed)
+					got = append(got, redistest.Receive(t, closed, "a connection to be closed"))
 				}
 				if !slices.Equal(got, tt.want) {
 					t.Errorf("closed after %v ms, want %v", got, tt.want)
@@ -93,7 +93,7 @@ func TestDrainEndsWithTheLast(t *testing.T) {
 		for _, v := range all {
 			v.cut()
 		}
-		if err := <-done; err != nil || time.Since(start) > time.Second {
+		if err := redistest.Receive(t, done, "Shutdown"); err != nil || time.Since(start) > time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})

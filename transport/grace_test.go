@@ -155,6 +155,25 @@ func TestTheLeaveIsTriedAgain(t *testing.T) {
 	}
 }
 
+// An attempt at a leave that does not end is broken off, and made again.
+func TestALeaveThatHangsIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, _, a, b := twoNodes(t, room.Rules{}, Options{Grace: -1, LeaveTimeout: 3 * time.Second})
+		var hung atomic.Bool
+		first.hook.set(func(ctx context.Context, _ room.Action) error {
+			if !hung.CompareAndSwap(false, true) {
+				return nil
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		a.cut()
+		time.Sleep(3*time.Second - time.Millisecond)
+		b.quiet()
+		b.wait(aGoes, time.Millisecond+lastPause)
+	})
+}
+
 // Shutdown waits for no grace, and lets nobody leave whose grace is not over; it
 // does not wait for a better time to try a leave again either.
 func TestShutdownEndsTheGrace(t *testing.T) {
@@ -189,6 +208,34 @@ func TestShutdownEndsTheGrace(t *testing.T) {
 	})
 }
 
+// Nobody whose grace ends while a node drains leaves, nor who goes meanwhile.
+func TestNoGraceEndsDuringADrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, b := twoNodes(t, room.Rules{}, Options{Grace: time.Second, DrainSpread: time.Minute})
+		first.connect(t, "stays") // two of them: the drain lasts, whatever its order
+		first.connect(t, "stays, too")
+		goes := first.connect(t, "goes")
+		goes.say(joinOf42)
+		goes.hear(`{"id":1,"room":"42","version":3,"seat":2,"count":3,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"goes","seat":2}]}`)
+		b.hear(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"join","user":"goes","seat":2}]}`)
+		a.cut()
+		start, done := time.Now(), make(chan error, 1)
+		go func() { done <- first.Shutdown(context.Background()) }()
+		time.Sleep(time.Millisecond)
+		goes.cut()
+		if err := redistest.Receive(t, done, "Shutdown"); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took < 10*time.Second {
+			t.Fatalf("the drain was over in %v", took)
+		}
+		b.quiet()
+		if got := second.members(t, "42"); got != "b a goes" {
+			t.Errorf("in the room are %q", got)
+		}
+	})
+}
+
 // Under Reject a user has one session; the seat of one whose connection has ended,
 // or was ended by a restart, is free for the user's next.
 func TestReject(t *testing.T) {
@@ -206,7 +253,7 @@ func TestReject(t *testing.T) {
 		go func() { done <- first.Shutdown(context.Background()) }()
 		b.hear(aUnseen)
 		a.ended(protocol.CloseRestart)
-		if err := <-done; err != nil {
+		if err := redistest.Receive(t, done, "Shutdown"); err != nil {
 			t.Fatal(err)
 		}
 		other.say(joinOf42)

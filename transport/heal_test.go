@@ -175,7 +175,7 @@ func TestALeaveEndsTheRejoin(t *testing.T) {
 				return nil
 			})
 			throwOut(t, first, second)
-			<-entered
+			redistest.Receive(t, entered, "the rejoin")
 			a.say(leaveOf42)
 			time.Sleep(time.Minute)
 			if got := second.members(t, "42"); got != "b" {

@@ -2,11 +2,13 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -69,6 +71,7 @@ func TestAListLongerThanTheQueue(t *testing.T) {
 		for i := range 3 {
 			a.say(fmt.Sprintf(`{"id":%d,"action":"users","room":"5000"}`, i))
 		}
+		_ = a.ws.SetReadDeadline(time.Now().Add(patienceOfTests))
 		for i := range 3 {
 			_, frame, err := a.ws.ReadMessage()
 			if err != nil {
@@ -104,6 +107,21 @@ func TestDrainWaitsForNobodyWhoDoesNotRead(t *testing.T) {
 	})
 }
 
+// A shutdown whose time is over cuts off who does not read.
+func TestShutdownCutsOffWhoDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := tablesInBubble(t, Options{})
+		s.dozer(t, "a").say(`{"id":1,"action":"users","room":"2000"}`)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
 // Whose request runs longer than a closed connection has time gets the reply all the same.
 func TestALongRequestIsAnsweredAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -115,7 +133,7 @@ func TestALongRequestIsAnsweredAtTheEnd(t *testing.T) {
 		go func() { done <- s.Shutdown(context.Background()) }()
 		a.hear(`{"id":1,"room":"9s","version":1,"count":9,"users":` + nine + `}`)
 		a.hearClose(protocol.CloseRestart)
-		if err := <-done; err != nil {
+		if err := redistest.Receive(t, done, "Shutdown"); err != nil {
 			t.Fatal(err)
 		}
 	})

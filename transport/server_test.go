@@ -44,14 +44,21 @@ func serve(t testing.TB, rooms Rooms, c *room.Coordinator, opts Options) *testSe
 	}
 	web := httptest.NewServer(s.Handler())
 	t.Cleanup(func() {
-		_ = s.Shutdown(context.Background())
+		ctx, cancel := context.WithTimeout(context.Background(), patienceOfTests)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
 		web.Close()
 		if c != nil {
-			_ = c.Close(context.Background())
+			_ = c.Close(ctx)
 		}
 	})
 	return &testServer{s, c, strings.TrimPrefix(web.URL, "http://")}
 }
+
+// patienceOfTests bounds what a test waits for without saying how long that may take.
+const patienceOfTests = 10 * time.Second
 
 // player is a bare WebSocket, to see every byte.
 type player struct {
@@ -61,7 +68,7 @@ type player struct {
 
 func (s *testServer) connect(t *testing.T, user string) *player {
 	t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{protocol.Subprotocol}}
+	dialer := websocket.Dialer{Subprotocols: []string{protocol.Subprotocol}, HandshakeTimeout: patienceOfTests}
 	ws, _, err := dialer.Dial("ws://"+s.addr+"/ws?user="+url.QueryEscape(user), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -75,6 +82,7 @@ func (s *testServer) connect(t *testing.T, user string) *player {
 
 func (p *player) say(frame string) {
 	p.t.Helper()
+	_ = p.ws.SetWriteDeadline(time.Now().Add(patienceOfTests))
 	if err := p.ws.WriteMessage(websocket.TextMessage, []byte(frame)); err != nil {
 		p.t.Fatal(err)
 	}
@@ -83,6 +91,7 @@ func (p *player) say(frame string) {
 // hear expects a frame that equals want once its epoch is taken out.
 func (p *player) hear(want string) {
 	p.t.Helper()
+	_ = p.ws.SetReadDeadline(time.Now().Add(patienceOfTests))
 	_, frame, err := p.ws.ReadMessage()
 	if err != nil {
 		p.t.Fatalf("instead of %s: %v", want, err)
@@ -105,6 +114,7 @@ func withoutEpoch(frame []byte) string {
 // hearClose expects the connection to be closed with that code.
 func (p *player) hearClose(code int) {
 	p.t.Helper()
+	_ = p.ws.SetReadDeadline(time.Now().Add(patienceOfTests))
 	for {
 		_, _, err := p.ws.ReadMessage()
 		var closed *websocket.CloseError
@@ -115,7 +125,7 @@ func (p *player) hearClose(code int) {
 			return
 		}
 		if err != nil {
-			p.t.Fatal(err)
+			p.t.Fatalf("instead of a close with %d: %v", code, err)
 		}
 	}
 }
@@ -231,7 +241,7 @@ func TestPingAndSilence(t *testing.T) {
 	go func() { _, _, _ = alive.ws.ReadMessage() }()
 	watcher.hear(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"leave","user":"silent","seat":1}]}`)
 	for range 3 {
-		<-pings
+		redistest.Receive(t, pings, "a ping")
 	}
 }
 
@@ -248,12 +258,12 @@ func TestShutdown(t *testing.T) {
 	a, b := s.connect(t, "a"), s.connect(t, "b")
 	a.say(`{"id":1,"action":"join","room":"42"}`)
 	a.hear(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
-	<-entered
+	redistest.Receive(t, entered, "an action to begin")
 
 	rdb.Set(t.Context(), "LockRoom:42", "somebody", 0)
 	b.say(`{"id":1,"action":"join","room":"42"}`)
-	<-entered
-	done := make(chan error)
+	redistest.Receive(t, entered, "an action to begin")
+	done := make(chan error, 1)
 	go func() { done <- s.Shutdown(context.Background()) }()
 	a.hearClose(protocol.CloseRestart)
 	if _, res, err := websocket.DefaultDialer.Dial("ws://"+s.addr+"/ws?user=c", nil); err == nil || res.StatusCode != 503 {
@@ -262,7 +272,7 @@ func TestShutdown(t *testing.T) {
 	rdb.Del(t.Context(), "LockRoom:42")
 	b.hear(`{"id":1,"room":"42","version":2,"seat":1,"count":2,"users":[{"user":"a","seat":0},{"user":"b","seat":1}]}`)
 	b.hearClose(protocol.CloseRestart)
-	if err := <-done; err != nil {
+	if err := redistest.Receive(t, done, "Shutdown"); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := rooms.Read(t.Context(), "42"); err != nil || fmt.Sprint(r.Users()) != "[{a 0} {b 1}]" {
@@ -288,7 +298,7 @@ func TestShutdownInAHurry(t *testing.T) {
 	s2 := serve(t, stuck, nil, Options{})
 	p := s2.connect(t, "a")
 	p.say(`{"id":1,"action":"users","room":"42"}`)
-	<-stuck.entered
+	redistest.Receive(t, stuck.entered, "a read to begin")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	cancel(enough)

@@ -5,13 +5,13 @@ package redisserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"roomd/lockmgr/redistest/launch"
 	"roomd/room/redisurl"
 )
 
@@ -22,8 +22,8 @@ const helloTimeout = 5 * time.Second
 type Redis struct {
 	url     string
 	db      *redisurl.DB
-	process *process // nil unless it is one of our own
-	version string   // empty if it does not say
+	process *launch.Server // nil unless it is one of our own
+	version string         // empty if it does not say
 }
 
 // Open returns the Redis of that URL, in the syntax of package redisurl. For an
@@ -36,11 +36,11 @@ func Open(ctx context.Context, url string) (*Redis, error) {
 	r := &Redis{url: url}
 	if url == "" {
 		r.url = redisurl.Embedded
-		if binary, err := exec.LookPath("redis-server"); err == nil {
-			if r.process, err = launch(ctx, binary); err != nil {
+		if _, err := exec.LookPath("redis-server"); err == nil {
+			if r.process, err = launch.Start(ctx, launch.Plain()); err != nil {
 				return nil, err
 			}
-			r.url = r.process.url
+			r.url = r.process.URL()
 		}
 	}
 	var err error
@@ -112,10 +112,6 @@ func (r *Redis) Close() {
 		r.db.Close()
 	}
 	if r.process != nil {
-		r.process.stop()
+		_ = r.process.Close()
 	}
 }
-
-// errNotReady says that redis-server ended instead of accepting connections, as
-// it does when somebody else has taken its port.
-var errNotReady = errors.New("redis-server ended at once")

@@ -1,8 +1,8 @@
 package redisserver
 
 import (
-	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -78,7 +78,7 @@ func TestStartedForTheRun(t *testing.T) {
 	if !r.Own() || r.DB().IsEmbedded() || !strings.Contains(r.String(), "started for this run") || count(t, r) != 0 {
 		t.Errorf("%q, our own: %t", r, r.Own())
 	}
-	dir := r.process.dir
+	dir := r.process.Dir()
 	r.Close()
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("its folder is left: %v", err)
@@ -105,14 +105,19 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// A process that ends at once, or that says nothing, is not taken for a server.
+// A redis-server that is installed but does not start is an error, with what it said;
+// it is not replaced by the embedded one.
 func TestAServerThatDoesNotStart(t *testing.T) {
-	if _, err := tryLaunch(t.Context(), "false"); err == nil {
-		t.Error("no error of one that ends at once")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "redis-server"), []byte("#!/bin/sh\necho out of order\n"), 0o700); err != nil {
+		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := launch(ctx, "yes"); err == nil {
-		t.Error("no error of one that is never ready")
+	t.Setenv("PATH", dir)
+	r, err := Open(t.Context(), "")
+	if err == nil {
+		r.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "out of order") {
+		t.Errorf("%v", err)
 	}
 }

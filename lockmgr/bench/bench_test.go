@@ -45,7 +45,7 @@ func BenchmarkUncontended(b *testing.B) {
 			defer l.Close()
 			b.ReportAllocs()
 			for b.Loop() {
-				release, err := l.Acquire(b.Context(), "bench:"+who.name)
+				release, err := acquire(b.Context(), l, "bench:"+who.name)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -80,9 +80,9 @@ func BenchmarkPaired(b *testing.B) {
 	for b.Loop() {
 		for i, l := range opened {
 			start := time.Now()
-			release, err := l.Acquire(b.Context(), "bench:"+names[i])
+			release, err := acquire(b.Context(), l, "bench:"+names[i])
 			if err != nil {
-				b.Fatal(err)
+				b.Fatalf("%s: %v", names[i], err)
 			}
 			release()
 			took[i] = append(took[i], time.Since(start))

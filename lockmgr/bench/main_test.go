@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -95,6 +96,31 @@ func TestMarksFindTwoHolders(t *testing.T) {
 	if n, first := f.read(); n > 0 {
 		t.Errorf("%d errors, the first: %s", n, first)
 	}
+}
+
+// deaf is a lock whose waiters never hear that it is theirs.
+type deaf struct{ free }
+
+func (deaf) Acquire(ctx context.Context, _ string) (func(), error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A wake-up that never comes is a fault long before the measurement ends.
+func TestAnAcquireThatNeverEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f faults
+		c := &crew{locks: deaf{}, names: []string{"x"}, owners: make([]atomic.Int64, 1), faults: &f}
+		began := time.Now()
+		got := c.work(2, 5*patience/2)
+		n, first := f.read()
+		if n != 4 || !strings.Contains(first, patience.String()) || got.CutOff != 2 || got.Hung != 0 {
+			t.Errorf("%d faults, the first %q; %+v", n, first, got)
+		}
+		if took := time.Since(began); took > 3*patience {
+			t.Errorf("it took %v", took)
+		}
+	})
 }
 
 func TestRun(t *testing.T) {

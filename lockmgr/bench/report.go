@@ -29,7 +29,7 @@ func newReport(s *server, duration time.Duration) *report {
 		Go:       runtime.Version(),
 		CPUs:     runtime.NumCPU(),
 		Redis:    s.version,
-		Own:      s.stop != nil,
+		Own:      s.process != nil,
 		Duration: duration.String(),
 	}
 }

@@ -63,7 +63,7 @@ func (c *crew) loop(ctx context.Context, id int64, stop time.Time) tally {
 	holds := int64(0)
 	for began := time.Now(); began.Before(stop); {
 		at := rand.IntN(len(c.names))
-		release, err := c.locks.Acquire(ctx, c.names[at])
+		release, err := acquire(ctx, c.locks, c.names[at])
 		got := time.Now()
 		if ctx.Err() != nil || !got.Before(stop) {
 			if err == nil {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"roomd/lockmgr/redistest/launch"
 )
 
 const (
@@ -55,7 +57,7 @@ func StartCluster(tb testing.TB, args ...string) *Cluster {
 		c.do(i, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
 		c.do(i, "CLUSTER", "ADDSLOTSRANGE", i*hashSlots/masters, (i+1)*hashSlots/masters-1)
 		for j := range i {
-			c.do(i, "CLUSTER", "MEET", "127.0.0.1", c.nodes[j].port, buses[j])
+			c.do(i, "CLUSTER", "MEET", "127.0.0.1", c.nodes[j].port(), buses[j])
 		}
 	}
 	c.WaitReady()
@@ -64,11 +66,16 @@ func StartCluster(tb testing.TB, args ...string) *Cluster {
 
 // start runs one more server, and returns it and its second port.
 func (c *Cluster) start() (node *Server, bus int) {
-	node = start(c.tb, func(s *Server) {
+	c.tb.Helper()
+	plain := launch.Plain()
+	node = start(c.tb, launch.Command{Ready: plain.Ready, Args: func(s *launch.Server) (args []string, err error) {
 		// By default the second port is the first plus 10000, which need not be free.
-		bus = freePort(c.tb)
-		s.configure(append(c.args, "--cluster-port", strconv.Itoa(bus))...)
-	})
+		if bus, err = launch.FreePort(); err != nil {
+			return nil, err
+		}
+		args, err = plain.Args(s)
+		return append(append(args, c.args...), "--cluster-port", strconv.Itoa(bus)), err
+	}})
 	return node, bus
 }
 
@@ -82,7 +89,7 @@ func (c *Cluster) AddReplica(i int) *Server {
 	admin := replica.Client()
 	id := c.id(i)
 	for j := range c.nodes {
-		c.do(j, "CLUSTER", "MEET", "127.0.0.1", replica.port, bus)
+		c.do(j, "CLUSTER", "MEET", "127.0.0.1", replica.port(), bus)
 	}
 	// Refused until it has heard of its master.
 	waitFor(c.tb, "the replica", func(ctx context.Context) error { return admin.ClusterReplicate(ctx, id).Err() })
@@ -197,7 +204,7 @@ func (c *Cluster) owner(slot int) int {
 	for _, shard := range shards {
 		for _, r := range shard.Slots {
 			if r.Start <= int64(slot) && int64(slot) <= r.End {
-				return slices.IndexFunc(c.nodes, func(s *Server) bool { return int64(s.port) == shard.Nodes[0].Port })
+				return slices.IndexFunc(c.nodes, func(s *Server) bool { return int64(s.port()) == shard.Nodes[0].Port })
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func (c *Cluster) MoveKeys(key string) {
 		if len(keys) == 0 {
 			return
 		}
-		migrate := []any{"MIGRATE", "127.0.0.1", c.nodes[m.to].port, "", 0, patience.Milliseconds(), "KEYS"}
+		migrate := []any{"MIGRATE", "127.0.0.1", c.nodes[m.to].port(), "", 0, patience.Milliseconds(), "KEYS"}
 		for _, k := range keys {
 			migrate = append(migrate, k)
 		}

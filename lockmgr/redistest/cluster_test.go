@@ -105,20 +105,21 @@ func TestClusterReplica(t *testing.T) {
 	if err := client.Set(t.Context(), key, "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	for replica.Client().DBSize(t.Context()).Val() == 0 {
-		if t.Context().Err() != nil {
-			t.Fatal("the replica did not get what its master has")
+	copied := replica.Client()
+	waitFor(t, "the replica to have what its master has", func(ctx context.Context) error {
+		if n, err := copied.DBSize(ctx).Result(); n != 1 {
+			return fmt.Errorf("it has %d keys (%v)", n, err)
 		}
-	}
+		return nil
+	})
 	c.Node(0).Kill()
-	for {
-		if v, err := client.Get(t.Context(), key).Result(); err == nil {
-			if v != "v" {
-				t.Fatalf("the replica has %q", v)
-			}
-			break
+	waitFor(t, "the replica to take over", func(ctx context.Context) error {
+		v, err := client.Get(ctx, key).Result()
+		if err == nil && v != "v" {
+			t.Fatalf("the replica has %q", v)
 		}
-	}
+		return err
+	})
 	c.Node(0).Restart()
 	c.WaitReady()
 }

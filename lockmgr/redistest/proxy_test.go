@@ -120,14 +120,14 @@ func TestProxyHoldsReply(t *testing.T) {
 	failed := make(chan error, 1)
 	c := once(p, 50*time.Millisecond)
 	go func() { failed <- c.Set(ctx, "k", "v", 0).Err() }()
-	if key := <-executed; key != "k" {
+	if key := Receive(t, executed, "the server to execute a command"); key != "k" {
 		t.Fatalf("executed %q", key)
 	}
 	if v := s.Client().Get(t.Context(), "k").Val(); v != "v" {
 		t.Fatalf("the server has %q", v)
 	}
 	var timeout net.Error
-	if err := <-failed; !errors.As(err, &timeout) || !timeout.Timeout() {
+	if err := Receive(t, failed, "a command to fail"); !errors.As(err, &timeout) || !timeout.Timeout() {
 		t.Fatalf("the client got %v, want a timeout", err)
 	}
 	if v, err := c.Get(t.Context(), "k").Result(); v != "v" || err != nil {
@@ -165,7 +165,7 @@ func TestProxyInsidePipeline(t *testing.T) {
 				t.Fatalf("the reply before was %q", before.Val())
 			}
 			for _, want := range test.executed {
-				if key := <-executed; key != want {
+				if key := Receive(t, executed, "the server to execute a command"); key != want {
 					t.Fatalf("executed %q, want %q", key, want)
 				}
 			}
@@ -241,7 +241,7 @@ func TestProxyPause(t *testing.T) {
 	p.Pause() // no more than one
 	done := make(chan error, 1)
 	go func() { done <- c.Set(t.Context(), "k", "v", 0).Err() }()
-	<-arrived
+	Receive(t, arrived, "a request")
 	if n := s.Client().Exists(t.Context(), "k").Val(); n != 0 {
 		t.Fatal("a request went through a paused proxy")
 	}
@@ -252,7 +252,7 @@ func TestProxyPause(t *testing.T) {
 	}
 	p.Resume()
 	p.Resume()
-	if err := <-done; err != nil {
+	if err := Receive(t, done, "a command"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest/launch"
 )
 
 const (
@@ -42,7 +44,7 @@ func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	// happens. Without one it would wait 5 s and its first second of writes be late.
 	args = append([]string{"--repl-diskless-sync", "no", "--rdb-del-sync-files", "yes"}, args...)
 	primary := Start(tb, args...)
-	replica := Start(tb, append(args, "--replicaof", "127.0.0.1", strconv.Itoa(primary.port))...)
+	replica := Start(tb, append(args, "--replicaof", "127.0.0.1", strconv.Itoa(primary.port()))...)
 	s.servers = []*Server{primary, replica}
 	for _, server := range s.servers {
 		s.admin[server] = server.Client()
@@ -50,7 +52,7 @@ func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	// A sentinel asks for replicas when it starts and then every 10 s: be there.
 	waitFor(tb, "the replica", func(ctx context.Context) error { return s.inSync(ctx, replica, primary) })
 	for range sentinels {
-		sentinel := start(tb, func(server *Server) { server.watch(primary) })
+		sentinel := start(tb, watch(primary))
 		s.sentinels = append(s.sentinels, sentinel)
 		s.admin[sentinel] = sentinel.Client()
 	}
@@ -67,19 +69,16 @@ func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	return s
 }
 
-// watch makes s a sentinel of primary. It keeps what it learns in its
-// configuration file.
-func (s *Server) watch(primary *Server) {
-	path := filepath.Join(s.dir, "sentinel.conf")
-	conf := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %q\nlogfile \"\"\n", s.port, s.dir) +
-		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d %d\n", masterName, primary.port, quorum) +
-		fmt.Sprintf("sentinel down-after-milliseconds %s 1000\n", masterName) +
-		fmt.Sprintf("sentinel failover-timeout %s 3000\n", masterName)
-	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
-		s.tb.Fatal(err)
-	}
-	s.ready = "Sentinel ID is"
-	s.args = []string{path, "--sentinel"}
+// watch is a sentinel of primary. It keeps what it learns in its configuration file.
+func watch(primary *Server) launch.Command {
+	return launch.Command{Ready: "Sentinel ID is", Args: func(s *launch.Server) ([]string, error) {
+		path := filepath.Join(s.Dir(), "sentinel.conf")
+		conf := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %q\nlogfile \"\"\n", s.Port(), s.Dir()) +
+			fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d %d\n", masterName, primary.port(), quorum) +
+			fmt.Sprintf("sentinel down-after-milliseconds %s 1000\n", masterName) +
+			fmt.Sprintf("sentinel failover-timeout %s 3000\n", masterName)
+		return []string{path, "--sentinel"}, os.WriteFile(path, []byte(conf), 0o600)
+	}}
 }
 
 // tune sets times (in ms) that sentinels have no option for in their configuration.

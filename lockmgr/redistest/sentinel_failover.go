@@ -113,7 +113,7 @@ func (s *Sentinel) inSync(ctx context.Context, replica, primary *Server) error {
 	}
 	want, _ := strconv.Atoi(there["master_repl_offset"])
 	has, _ := strconv.Atoi(here["slave_repl_offset"])
-	if here["master_port"] != strconv.Itoa(primary.port) || here["master_link_status"] != "up" || has < want {
+	if here["master_port"] != strconv.Itoa(primary.port()) || here["master_link_status"] != "up" || has < want {
 		return fmt.Errorf("%s follows %s, link %s, at %d of %d",
 			replica.Addr(), here["master_port"], here["master_link_status"], has, want)
 	}

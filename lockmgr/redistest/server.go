@@ -5,13 +5,9 @@
 package redistest
 
 import (
-	"bufio"
-	"fmt"
-	"net"
+	"context"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -19,16 +15,15 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"roomd/lockmgr/redistest/launch"
 )
 
-// Server is a redis-server process that ends with the test that started it.
+// Server is a redis-server process that ends with the test that started it, and with
+// the test binary as package launch says.
 type Server struct {
-	tb    testing.TB
-	dir   string
-	port  int
-	args  []string
-	ready string // what it logs when it accepts connections
-	cmd   *exec.Cmd
+	tb      testing.TB
+	process *launch.Server
 }
 
 // Start runs a redis-server on a free loopback port, without persistence unless
@@ -38,35 +33,22 @@ type Server struct {
 // and fails instead when CI is set in the environment.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	return start(tb, func(s *Server) { s.configure(args...) })
+	return start(tb, launch.Plain(args...))
 }
 
-// start runs a server that configure has given its arguments, with the port it
-// has just been given. More than one attempt may be needed.
-func start(tb testing.TB, configure func(*Server)) *Server {
+func start(tb testing.TB, command launch.Command) *Server {
 	tb.Helper()
 	needBinary(tb, "redis-server")
-	s := &Server{tb: tb, dir: tb.TempDir()}
-	const attempts = 5 // somebody else may take the port between our look and redis-server's
-	for range attempts {
-		s.port = freePort(tb)
-		configure(s)
-		if s.launch() {
-			tb.Cleanup(s.Kill)
-			return s
-		}
+	process, err := launch.Start(tb.Context(), command)
+	if err != nil {
+		tb.Fatal(err)
 	}
-	tb.Fatalf("redis-server did not start in %d attempts", attempts)
-	return nil
-}
-
-// configure makes s an ordinary server.
-func (s *Server) configure(args ...string) {
-	s.ready = "Ready to accept connections"
-	s.args = append([]string{
-		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
-		"--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", "",
-	}, args...)
+	tb.Cleanup(func() {
+		if err := process.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return &Server{tb, process}
 }
 
 func needBinary(tb testing.TB, name string) {
@@ -80,47 +62,13 @@ func needBinary(tb testing.TB, name string) {
 	tb.Skipf("%s is not installed: this test needs the real one", name)
 }
 
-func freePort(tb testing.TB) int {
-	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-// launch starts the process and waits until it says that it accepts connections.
-func (s *Server) launch() bool {
-	s.cmd = exec.Command("redis-server", s.args...)
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		s.tb.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		s.tb.Fatal(err)
-	}
-	ready := false
-	lines := bufio.NewScanner(out)
-	for !ready && lines.Scan() {
-		ready = strings.Contains(lines.Text(), s.ready)
-	}
-	if !ready {
-		_ = s.cmd.Wait()
-		return false
-	}
-	go func() { // keeps the pipe empty; ends with the process
-		for lines.Scan() {
-		}
-	}()
-	return true
-}
-
 // Addr returns host:port.
-func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
+func (s *Server) Addr() string { return s.process.Addr() }
 
 // URL returns the server's address as a redis:// URL.
-func (s *Server) URL() string { return "redis://" + s.Addr() }
+func (s *Server) URL() string { return s.process.URL() }
+
+func (s *Server) port() int { return s.process.Port() }
 
 // Client returns a new client of the server, closed with the test.
 func (s *Server) Client() *redis.Client {
@@ -128,27 +76,21 @@ func (s *Server) Client() *redis.Client {
 }
 
 // Kill ends the process at once (SIGKILL) and waits until it is gone.
-func (s *Server) Kill() {
-	if s.cmd.ProcessState == nil {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
-	}
-}
+func (s *Server) Kill() { s.process.Kill() }
 
 // Restart starts a killed server again on its old port and folder.
 func (s *Server) Restart() {
 	s.tb.Helper()
-	s.Kill()
-	if !s.launch() {
-		s.tb.Fatalf("redis-server did not start again on %s", s.Addr())
+	if err := s.process.Restart(context.Background()); err != nil {
+		s.tb.Fatalf("%s: %v", s.Addr(), err)
 	}
 }
 
 // Pause stops the process where it stands (SIGSTOP); Resume lets it go on.
-func (s *Server) Pause() { _ = s.cmd.Process.Signal(syscall.SIGSTOP) }
+func (s *Server) Pause() { _ = s.process.Signal(syscall.SIGSTOP) }
 
 // Resume ends a Pause.
-func (s *Server) Resume() { _ = s.cmd.Process.Signal(syscall.SIGCONT) }
+func (s *Server) Resume() { _ = s.process.Signal(syscall.SIGCONT) }
 
 func init() {
 	redis.SetLogger(&logging.VoidLogger{}) // tests end connections on purpose

@@ -1,0 +1,142 @@
+package launch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"roomd/lockmgr/redistest/launch"
+)
+
+// The server of a process that is killed ends, also one that stands still; and the next
+// launch removes its folder, but not that of a server that runs.
+func TestTheServerEndsWithItsLauncher(t *testing.T) {
+	needServer(t)
+	for _, how := range []string{"running", "paused"} {
+		t.Run(how, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir())
+			launcher, pid, addr, dir := startLauncher(t, how)
+			if err := launcher.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = launcher.Wait()
+			waitFor(t, "the server of a killed process to end", func() bool {
+				// Z: it has ended, and nobody has asked how. Its threads may end a little later.
+				state := stateOf(t, fmt.Sprint(pid))
+				return (state == "" || state == "Z") && !listens(addr)
+			})
+
+			running := start(t)
+			long := time.Now().Add(-time.Hour)
+			for _, dir := range []string{dir, running.Dir()} {
+				if err := os.Chtimes(dir, long, long); err != nil {
+					t.Fatal(err)
+				}
+			}
+			start(t)
+			if _, err := os.Stat(dir); !os.IsNotExist(err) {
+				t.Errorf("the folder of a killed process is left: %v", err)
+			}
+			if _, err := os.Stat(running.Dir()); err != nil {
+				t.Errorf("the folder of a server that runs: %v", err)
+			}
+		})
+	}
+}
+
+// startLauncher runs this binary as a process that launches a server.
+func startLauncher(t *testing.T, how string) (launcher *exec.Cmd, pid int, addr, dir string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	launcher = exec.CommandContext(ctx, os.Args[0])
+	launcher.Env = append(os.Environ(), asLauncher+"="+how)
+	stdin, err := launcher.StdinPipe() // it ends with us
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stdin.Close() })
+	stdout, err := launcher.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := launcher.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fscan(stdout, &pid, &addr, &dir); err != nil {
+		t.Fatalf("waited for a process to launch a server: %v", err)
+	}
+	return launcher, pid, addr, dir
+}
+
+// stateOf returns the letter that Linux has for the state of a process, or of a thread
+// of ours ("self/task/<id>"); empty if there is none.
+func stateOf(t *testing.T, id string) string {
+	t.Helper()
+	stat, err := os.ReadFile("/proc/" + id + "/stat")
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH) {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	state, _, _ := strings.Cut(rest, " ")
+	return state
+}
+
+// waitFor polls until is returns true.
+func waitFor(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	late := time.After(patience)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("waited %v for %s", patience, what)
+		}
+	}
+}
+
+// The death signal comes with the end of the thread that started the server, which is
+// not the caller's.
+func TestTheServerOutlivesTheThreadOfItsCaller(t *testing.T) {
+	needServer(t)
+	launched := make(chan *launch.Server, 1)
+	thread := onThread(func() {
+		s, err := launch.Start(t.Context(), launch.Plain())
+		if err != nil {
+			t.Error(err)
+		}
+		launched <- s
+	})
+	s := <-launched
+	if s == nil {
+		return
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	waitFor(t, "a thread to end", func() bool { return stateOf(t, fmt.Sprint("self/task/", thread)) == "" })
+	answers(t, s.Addr())
+}
+
+// onThread runs f in a thread that ends then, and returns what that was called.
+func onThread(f func()) (thread int) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		if thread = syscall.Gettid(); thread == os.Getpid() {
+			thread = onThread(f) // the first thread does not end
+			return
+		}
+		f()
+	}()
+	<-done
+	return thread
+}

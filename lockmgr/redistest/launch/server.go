@@ -1,0 +1,179 @@
+// Package launch runs redis-server processes for tests and commands. On Linux a
+// server ends with the process that launched it, also when that one is killed with
+// SIGKILL, and the folder that it leaves behind is removed by the next launch. Elsewhere
+// a server ends with Close only: one whose launcher was killed has to be ended by hand.
+//
+// Each server that runs has two goroutines, which end with it.
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"time"
+)
+
+const (
+	attempts    = 5 // somebody else may take the port between our look and redis-server's
+	patience    = 30 * time.Second
+	drain       = time.Second // for what a child of the server keeps the output open
+	folderNames = "redis-launch-"
+)
+
+// Command says what to run.
+type Command struct {
+	// Args returns the command line of a server, which has been given its port and its
+	// folder. It is asked once per attempt to start.
+	Args func(s *Server) ([]string, error)
+
+	// Ready is part of the line that the server logs when it accepts connections.
+	Ready string
+}
+
+// Plain is a redis-server without persistence, unless args (in the form of its command
+// line) say otherwise.
+func Plain(args ...string) Command {
+	return Command{Ready: "Ready to accept connections", Args: func(s *Server) ([]string, error) {
+		return append([]string{
+			"--port", strconv.Itoa(s.Port()), "--bind", "127.0.0.1", "--dir", s.Dir(),
+			"--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", "",
+		}, args...), nil
+	}}
+}
+
+// Server is a redis-server of our own. Its methods are for one goroutine at a time.
+type Server struct {
+	port   int
+	folder *folder
+	ready  string
+	args   []string
+
+	// Of the process that was started last.
+	process *os.Process
+	gone    chan struct{} // closed when it has ended and has been waited for
+}
+
+// Start runs a redis-server from the PATH on a free loopback port, in a temporary
+// folder, and returns when it accepts connections.
+//
+// It fails with the last lines that the server logged if that ends instead, or is not
+// ready when ctx ends or after 30 s.
+func Start(ctx context.Context, command Command) (s *Server, err error) {
+	for range attempts {
+		s, err = try(ctx, command)
+		if !errors.Is(err, errEnded) || ctx.Err() != nil {
+			break
+		}
+	}
+	return s, err
+}
+
+func try(ctx context.Context, command Command) (*Server, error) {
+	port, err := FreePort()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := newFolder(os.TempDir())
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{port: port, folder: folder, ready: command.Ready}
+	if s.args, err = command.Args(s); err == nil {
+		err = s.launch(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, folder.remove())
+	}
+	return s, nil
+}
+
+// FreePort returns a loopback port that nobody listens at.
+func FreePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+var errEnded = errors.New("redis-server ended instead of becoming ready")
+
+// launch starts the process and returns when it has said that it is ready: another one
+// may answer at its port.
+func (s *Server) launch(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.Command("redis-server", s.args...)
+	said := newOutput(s.ready)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, said, drain
+	endWithUs(cmd)
+	started, gone := make(chan error), make(chan struct{})
+	go func() {
+		// What ends the server with us is sent when the thread ends that has started it,
+		// not only with the whole process (golang/go#27505): keep it until then.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(gone)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	s.process, s.gone = cmd.Process, gone
+	select {
+	case <-said.ready:
+		return nil
+	case <-gone:
+		return fmt.Errorf("%w; its last lines:\n%s", errEnded, said)
+	case <-ctx.Done():
+		s.Kill()
+		return fmt.Errorf("redis-server is not ready: %w; its last lines:\n%s", context.Cause(ctx), said)
+	}
+}
+
+// Addr returns host:port.
+func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
+
+// URL returns the server's address as a redis:// URL.
+func (s *Server) URL() string { return "redis://" + s.Addr() }
+
+// Port returns the port that the server listens at.
+func (s *Server) Port() int { return s.port }
+
+// Dir returns the folder of the server, which goes with Close.
+func (s *Server) Dir() string { return s.folder.path }
+
+// Pid returns the number of the process that was started last.
+func (s *Server) Pid() int { return s.process.Pid }
+
+// Signal sends the process a signal.
+func (s *Server) Signal(sig os.Signal) error { return s.process.Signal(sig) }
+
+// Kill ends the process at once (SIGKILL) and returns when it is gone.
+func (s *Server) Kill() {
+	_ = s.process.Kill()
+	<-s.gone
+}
+
+// Restart starts the server again with its old port and folder, after a Kill if it
+// runs. It fails as Start does.
+func (s *Server) Restart(ctx context.Context) error {
+	s.Kill()
+	return s.launch(ctx)
+}
+
+// Close kills the server and removes its folder.
+func (s *Server) Close() error {
+	s.Kill()
+	return s.folder.remove()
+}

@@ -1,0 +1,155 @@
+//go:build unix
+
+package launch_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"roomd/lockmgr/redistest/launch"
+)
+
+// patience bounds each wait of a test.
+const patience = 20 * time.Second
+
+func start(t *testing.T) *launch.Server {
+	t.Helper()
+	needServer(t)
+	s, err := launch.Start(t.Context(), launch.Plain())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func needServer(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+// connect opens a connection, whose reads end when the server at its other end does.
+func connect(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", addr, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// answers fails the test unless the server answers.
+func answers(t *testing.T, addr string) {
+	t.Helper()
+	conn := connect(t, addr)
+	if _, err := fmt.Fprint(conn, "PING\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := bufio.NewReader(conn).ReadString('\n'); said != "+PONG\r\n" {
+		t.Fatalf("it answers %q, %v", said, err)
+	}
+}
+
+// listens reports whether anybody does at addr.
+func listens(addr string) bool {
+	conn, err := net.DialTimeout("tcp", addr, patience)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err == nil
+}
+
+func TestLife(t *testing.T) {
+	s := start(t)
+	answers(t, s.Addr())
+	s.Kill()
+	if listens(s.Addr()) {
+		t.Error("it listens after Kill")
+	}
+	if err := s.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	answers(t, s.Addr())
+	dir := s.Dir()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("its folder is left: %v", err)
+	}
+}
+
+// fake puts a script in the place of redis-server.
+func fake(t *testing.T, script string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "redis-server"), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+func TestAServerThatEndsAtOnce(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	fake(t, "echo first; echo last >&2; exit 1")
+	_, err := launch.Start(t.Context(), launch.Plain())
+	if err == nil || !strings.Contains(err.Error(), "first\nlast") {
+		t.Errorf("%v", err)
+	}
+	noFolders(t)
+}
+
+// A server that says nothing of being ready is waited for as long as ctx says, at most.
+func TestAServerThatIsNeverReady(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip(err)
+	}
+	fake(t, "echo loading; exec cat "+pipe)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	opened := make(chan *os.File, 1)
+	go func() {
+		end, _ := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the reader, who has said so much
+		cancel()
+		opened <- end
+	}()
+	_, err := launch.Start(ctx, launch.Plain())
+	if err == nil || !strings.Contains(err.Error(), "not ready: context canceled") || !strings.Contains(err.Error(), "loading") {
+		t.Errorf("%v", err)
+	}
+	select {
+	case end := <-opened:
+		_ = end.Close()
+	case <-time.After(patience):
+		t.Errorf("waited %v for the script to open its pipe", patience)
+	}
+	noFolders(t)
+}
+
+func noFolders(t *testing.T) {
+	t.Helper()
+	left, err := os.ReadDir(os.TempDir())
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

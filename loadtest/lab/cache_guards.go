@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -109,18 +108,18 @@ const fillTTL = timestampTTL
 const cacheKey = "lobby"
 
 func (f filled) open(e *entry, p *process) (func(), error) {
-	cache, done, err := openCache(e, p, e.x.seconds(cacheFresh))
+	cache, done, err := openCache(e, p)
 	f.caches[p] = cache
 	return done, err
 }
 
-func openCache(e *entry, p *process, fresh time.Duration) (*cachefill.Cache, func(), error) {
+func openCache(e *entry, p *process) (*cachefill.Cache, func(), error) {
 	locks, err := lockmgr.New(p.rdb, lockmgr.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
 	opts := cachefill.Options{
-		Prefix: e.value + ":", Fresh: fresh,
+		Prefix: e.value + ":", Fresh: e.x.seconds(cacheFresh),
 		LockTTL: e.x.seconds(fillTTL), Wait: e.x.seconds(timestampMax), Poll: e.x.seconds(timestampPause),
 	}
 	if e.keeps {
@@ -134,17 +133,18 @@ func openCache(e *entry, p *process, fresh time.Duration) (*cachefill.Cache, fun
 	return cache, func() { cache.Close(); locks.Close() }, nil
 }
 
-// leaveOld stores a value that is fresh for a moment only.
+// leaveOld stores a value, and sets back the time at which that was done.
 func (f filled) leaveOld(ctx context.Context, e *entry) error {
-	const moment = time.Millisecond
-	cache, done, err := openCache(e, e.x.processes[0], moment)
+	p := e.x.processes[0]
+	cache, done, err := openCache(e, p)
 	if err != nil {
 		return err
 	}
 	defer done()
-	_, err = cache.Get(ctx, cacheKey, func(context.Context) ([]byte, error) { return []byte(oldValue), nil })
-	<-time.After(2 * moment)
-	return err
+	if _, err = cache.Get(ctx, cacheKey, func(context.Context) ([]byte, error) { return []byte(oldValue), nil }); err != nil {
+		return err
+	}
+	return p.rdb.HIncrBy(ctx, e.value+":"+cacheKey, "at", -e.x.seconds(cacheFresh).Microseconds()).Err()
 }
 
 func (f filled) get(ctx context.Context, e *entry, c *caller) (string, error) {

@@ -1,12 +1,11 @@
 package lockmgr
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"context"
 
 	"github.com/redis/go-redis/v9"
 
@@ -73,6 +72,32 @@ func TestHandedOver(t *testing.T) {
 		time.Sleep(DefaultTTL)
 		if second.Err() == nil {
 			t.Error("it was extended more than once")
+		}
+	})
+}
+
+// A process that waits for a lock no more stays subscribed to its wake-ups for a while,
+// and then knows nothing of it.
+func TestALockThatIsQuietIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, _ := nodes(t, 2, Options{})
+		held := mustAcquire(t, managers[0], "a")
+		got := make(chan *Lock, 1)
+		go func() { got <- mustAcquire(t, managers[1], "a") }()
+		synctest.Wait()
+		mustRelease(t, held)
+		mustRelease(t, redistest.Receive(t, got, "the waiter to get the lock"))
+		known := func() int {
+			managers[1].mu.Lock()
+			defer managers[1].mu.Unlock()
+			return len(managers[1].lines)
+		}
+		if n := known(); n != 1 {
+			t.Errorf("it knows %d locks at once", n)
+		}
+		time.Sleep(linger + time.Second)
+		if n := known(); n != 0 {
+			t.Errorf("it knows %d locks in the end", n)
 		}
 	})
 }

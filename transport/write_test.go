@@ -43,6 +43,8 @@ func TestFrameHeaders(t *testing.T) {
 // behind that, after as many seconds.
 type tables struct{ Rooms }
 
+func (tables) AnswerFor(func(room, session string) bool) {}
+
 func (tables) Read(_ context.Context, id string) (room.Snapshot, error) {
 	if id == "panic" {
 		panic("on purpose")
@@ -212,7 +214,7 @@ func TestWhoDoesNotRead(t *testing.T) {
 			time.Sleep(quiet)
 			s.joins(t, "b", "42")
 			start := time.Now()
-			for s.members(t, "42") != "b" {
+			for strings.HasPrefix(s.members(t, "42"), "a") {
 				if time.Since(start) > time.Minute {
 					t.Fatal("it is still in the room")
 				}

@@ -21,7 +21,7 @@ import (
 type fake struct {
 	mu       sync.Mutex
 	dials    int                                         // guarded by mu
-	requests int                                         // guarded by mu
+	requests int                                         // guarded by mu; see counts
 	down     bool                                        // guarded by mu
 	answer   func(args []string) (reply string, ok bool) // guarded by mu; nil, or not ok: as usual
 }
@@ -124,4 +124,11 @@ func array(texts ...string) string {
 		s += fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
 	}
 	return s
+}
+
+// counts returns how many connections and requests there were.
+func (f *fake) counts() (dials, requests int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.dials, f.requests
 }

@@ -23,7 +23,7 @@ type Ticket struct {
 	woken chan struct{}
 
 	mu    sync.Mutex
-	slot  slot                 // guarded by mu
+	slot  slot                 // token, asked and doubt are guarded by mu; the others do not change
 	wakes *pubsub.Subscription // guarded by mu: nil until somebody listens
 }
 
@@ -83,7 +83,7 @@ func (t *Ticket) ask(ctx context.Context, send func(context.Context) *redis.Cmd)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.slot.token == s.token {
-		t.slot = s
+		t.slot.asked, t.slot.doubt = s.asked, s.doubt
 	}
 	return cmd, err
 }

@@ -14,7 +14,7 @@ type Lock struct {
 	on    onKeys
 	token string
 	fence int64
-	since time.Time // when the request was sent that brought it, or one before it
+	began time.Time // when the caller got it
 	ttl   time.Duration
 
 	mu        sync.Mutex
@@ -34,7 +34,7 @@ type Lock struct {
 }
 
 func newLock(s *slot, ttl time.Duration, g *grant) *Lock {
-	l := &Lock{m: s.m, name: s.name, on: s.on, token: s.token, fence: g.fence, since: g.since, ttl: ttl, deadline: g.since.Add(g.lasts)}
+	l := &Lock{m: s.m, name: s.name, on: s.on, token: s.token, fence: g.fence, began: time.Now(), ttl: ttl, deadline: g.since.Add(g.lasts)}
 	l.idle.L = &l.mu
 	if g.lasts < ttl {
 		l.mu.Lock()

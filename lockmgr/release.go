@@ -123,7 +123,7 @@ func (l *Lock) observeEndLocked() {
 	l.observed = true
 	switch o := l.m.opts.Observer; {
 	case l.over == ErrReleased && o.Released != nil:
-		o.Released(l.name, time.Since(l.since))
+		o.Released(l.name, time.Since(l.began))
 	case l.over != ErrReleased && o.Lost != nil:
 		o.Lost(l.name, l.over)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,10 +176,9 @@ func TestVanishGivesUp(t *testing.T) {
 		if outcome, _, err := m.AcquireOrVanish(ctx, "a", lockmgr.VanishOptions{}); outcome != lockmgr.TimedOut || !errors.Is(err, reason) || !errors.Is(err, lockmgr.ErrHeld) {
 			t.Errorf("cancelled: %v, %v", outcome, err)
 		}
-		lost := true
+		var lost atomic.Bool
 		client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-			if lost && strings.HasPrefix(cmd.Name(), "eval") || cmd.Name() == "get" {
-				lost = false
+			if cmd.Name() == "get" || strings.HasPrefix(cmd.Name(), "eval") && lost.CompareAndSwap(false, true) {
 				return io.ErrUnexpectedEOF
 			}
 			return nil

@@ -52,7 +52,13 @@ end
 
 -- The rules of the queue.
 local function lock_line(at)
-  local key, queue, line = KEYS[at], KEYS[at + 1], {}
+  local key, queue, line, drawn = KEYS[at], KEYS[at + 1], {}, nil
+
+  -- Who is offered the lock and who comes last may have the same number.
+  local function number()
+    drawn = drawn or lock_number(at)
+    return drawn
+  end
 
   -- Gives the lock to who has waited longest, for a claim: a waiter that has died
   -- meanwhile costs no more than that. It is told its fence and the claim, and so can go
@@ -64,7 +70,7 @@ local function lock_line(at)
       return false
     end
     redis.call('SET', key, head, 'PX', ARGV[2])
-    redis.pcall(ARGV[1], key .. ':Wake:' .. string.sub(head, -36, -29), lock_number(at) .. ' ' .. ARGV[2] .. ' ' .. head)
+    redis.pcall(ARGV[1], key .. ':Wake:' .. string.sub(head, -36, -29), number() .. ' ' .. ARGV[2] .. ' ' .. head)
     return true
   end
 
@@ -73,7 +79,7 @@ local function lock_line(at)
   function line.queue(token, keep)
     local place = redis.call('ZSCORE', queue, token)
     if not place then
-      place = lock_number(at)
+      place = number()
       redis.call('ZADD', queue, place, token)
       redis.call('PEXPIRE', queue, keep)
     elseif redis.call('PTTL', queue) < keep / 2 then

@@ -55,6 +55,18 @@ func (c *call[T]) wait(ctx context.Context) (T, error) {
 	}
 }
 
+// waitOpen is wait that ends with ErrClosed, too, as soon as the Manager is closed.
+func (c *call[T]) waitOpen(ctx context.Context, m *Manager) (T, error) {
+	select {
+	case <-c.done:
+		return c.value, c.err
+	case <-ctx.Done():
+	case <-m.life.Done():
+	}
+	var none T
+	return none, m.ended(ctx)
+}
+
 // sends stands for an argument of a request, and counts how often the client has put it
 // on the wire: more than once means that an earlier copy may have been carried out.
 type sends struct {

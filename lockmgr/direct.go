@@ -80,9 +80,10 @@ func (m *Manager) direct(ctx context.Context, send func(ctx context.Context) *re
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < directPatience {
 		own, near = ctx, true
 	}
-	share := &pending{}
+	var share *pending
 	switch {
 	case !m.alone():
+		share = &pending{}
 		own = context.WithValue(own, sendMode{}, share)
 	case near:
 		own = context.WithValue(own, sendMode{}, sendDirectly)
@@ -96,7 +97,7 @@ func (m *Manager) direct(ctx context.Context, send func(ctx context.Context) *re
 	if time.Since(sent) > slowAnswer {
 		m.slowUntil.Store(time.Now().Add(slowFor).UnixNano())
 	}
-	if share.cmd != nil {
+	if share != nil && share.cmd != nil {
 		left = share
 	}
 	if deadline, _ := own.Deadline(); !time.Now().Before(deadline) {

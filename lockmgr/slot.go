@@ -53,16 +53,14 @@ func (s *slot) ask(ctx context.Context, send func(ctx context.Context) *redis.Cm
 	if s.asked == nil {
 		s.asked = start(s.m, func() (*redis.Cmd, error) { return s.m.unattended(send) })
 	}
+	cmd, err := s.asked.waitOpen(ctx, s.m)
 	select {
 	case <-s.asked.done:
-		cmd, err := s.asked.value, s.asked.err
-		s.doubt = s.doubt || !answered(err)
+		s.doubt = s.doubt || !answered(s.asked.err)
 		s.asked = nil
-		return cmd, err
-	case <-ctx.Done():
-	case <-s.m.life.Done():
+	default: // it goes on without us; leave waits for it
 	}
-	return nil, s.m.ended(ctx)
+	return cmd, err
 }
 
 // leave takes the token out of the queue, and gives back what it may have been given,

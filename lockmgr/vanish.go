@@ -178,18 +178,11 @@ func (m *Manager) seeGone(ctx context.Context, name, holder string, opts VanishO
 
 // holder returns the token that has the lock, or is to have it next; empty if none does.
 func (m *Manager) holder(ctx context.Context, name string) (token string, err error) {
-	look := start(m, func() (string, error) {
+	return start(m, func() (string, error) {
 		token, err := m.client.Get(m.requests.Context(), m.Key(name)).Result()
 		if errors.Is(err, redis.Nil) {
 			return "", nil
 		}
 		return token, err
-	})
-	select {
-	case <-look.done:
-		return look.value, look.err
-	case <-ctx.Done():
-	case <-m.life.Done():
-	}
-	return "", m.ended(ctx)
+	}).waitOpen(ctx, m)
 }

@@ -36,9 +36,9 @@ func needServer(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		if os.Getenv("CI") != "" {
-			t.Fatal(err)
+			t.Fatalf("redis-server is not installed; in CI it has to be: %v", err)
 		}
-		t.Skip(err)
+		t.Skipf("redis-server is not installed: this test needs the real one: %v", err)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestAServerThatIsNeverReady(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Skip(err)
+		t.Skipf("this file system has no pipes, by which the fake server is held up: %v", err)
 	}
 	fake(t, "echo loading; exec cat "+pipe)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"time"
 
-	"roomd/room/redisurl"
+	"roomd/lockmgr/redisconn/redisurl"
 )
 
 // Config says what to run. Its zero value is refused; see the fields.

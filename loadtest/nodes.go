@@ -7,8 +7,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
-	"roomd/room/redisurl"
 	"roomd/transport"
 	"roomd/transport/node"
 )

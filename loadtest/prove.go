@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/history"
-	"roomd/room/redisurl"
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/transport/client"
 )
 

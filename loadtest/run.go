@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomd/loadtest/history"
-	"roomd/room/redisurl"
+	"roomd/lockmgr/redisconn/redisurl"
 )
 
 const (

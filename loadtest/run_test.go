@@ -15,9 +15,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/redisurl"
 	"roomd/transport"
 )
 

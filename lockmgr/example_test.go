@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr"
-	"roomd/lockmgr/embedded"
+	"roomd/lockmgr/redisconn/embedded"
 )
 
 // exampleClient stands for your own redis.NewClient.

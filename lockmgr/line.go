@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"roomd/lockmgr/pubsub"
+	"roomd/lockmgr/redisconn/pubsub"
 )
 
 // linger is how long a process stays subscribed to the wake-ups of a lock that it

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
-	"roomd/lockmgr/pubsub"
 	"roomd/lockmgr/redisconn"
+	"roomd/lockmgr/redisconn/pubsub"
 )
 
 const (

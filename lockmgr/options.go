@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"roomd/lockmgr/pubsub"
+	"roomd/lockmgr/redisconn/pubsub"
 )
 
 // Defaults of [Options].

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"roomd/lockmgr/pubsub"
+	"roomd/lockmgr/redisconn/pubsub"
 )
 
 // Ticket is one process's place in the line for a lock, for those who take the

@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr"
-	"roomd/lockmgr/pubsub"
 	"roomd/lockmgr/redisconn"
+	"roomd/lockmgr/redisconn/pubsub"
 )
 
 // Result is what an action came to.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"roomd/lockmgr/embedded"
+	"roomd/lockmgr/redisconn/embedded"
 	"roomd/room"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"roomd/lockmgr/pubsub"
+	"roomd/lockmgr/redisconn/pubsub"
 )
 
 // maxHeld is how many events a feed holds back while it reads a snapshot. With

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"roomd/lockmgr/pubsub"
+	"roomd/lockmgr/redisconn/pubsub"
 )
 
 // rereadPause is the pause before a snapshot that could not be read is tried

@@ -16,7 +16,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/redis/go-redis/v9"
 
-	"roomd/lockmgr/embedded"
+	"roomd/lockmgr/redisconn/embedded"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/protocol"

@@ -18,8 +18,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"roomd/lockmgr"
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
-	"roomd/room/redisurl"
 	"roomd/transport/node"
 )
 

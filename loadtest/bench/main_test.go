@@ -10,8 +10,8 @@ import (
 	"go.uber.org/goleak"
 
 	"roomd/loadtest/redisserver"
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
-	"roomd/room/redisurl"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

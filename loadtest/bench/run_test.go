@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
-	"roomd/room/redisurl"
 )
 
 // small is a workload with a bit of everything.

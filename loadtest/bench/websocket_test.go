@@ -6,7 +6,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"roomd/room/redisurl"
+	"roomd/lockmgr/redisconn/redisurl"
 )
 
 func TestWholePath(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/lab/anomaly"
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
-	"roomd/room/redisurl"
 )
 
 // quick is a lab whose callers under heavy load soon stop.

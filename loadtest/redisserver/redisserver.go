@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest/launch"
-	"roomd/room/redisurl"
 )
 
 // helloTimeout bounds the first question to Redis.

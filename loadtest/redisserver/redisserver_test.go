@@ -8,8 +8,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
-	"roomd/room/redisurl"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -11,7 +11,7 @@ import (
 
 	"roomd/lockmgr"
 	"roomd/lockmgr/cachefill"
-	"roomd/lockmgr/embedded"
+	"roomd/lockmgr/redisconn/embedded"
 )
 
 // open stands for your own client, lock manager and cache.

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr"
-	"roomd/lockmgr/embedded"
+	"roomd/lockmgr/redisconn/embedded"
 	"roomd/lockmgr/redistest"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"roomd/lockmgr/embedded"
+	"roomd/lockmgr/redisconn/embedded"
 )
 
 // Mini returns an in-process Redis and a client of it, both closed with the

@@ -15,10 +15,10 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/rs/zerolog"
 
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/episode"
-	"roomd/room/redisurl"
 	"roomd/transport"
 	"roomd/transport/client"
 	"roomd/transport/protocol"

@@ -14,9 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
 	"roomd/room/episode"
-	"roomd/room/redisurl"
 	"roomd/transport"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
-	"roomd/room/redisurl"
 	"roomd/transport"
 	"roomd/transport/client"
 )

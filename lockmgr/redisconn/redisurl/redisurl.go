@@ -25,7 +25,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"roomd/lockmgr/embedded"
+	"roomd/lockmgr/redisconn/embedded"
 )
 
 // Embedded names a Redis inside this process. It keeps nothing when the process

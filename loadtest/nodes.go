@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
 	"roomd/transport"
@@ -33,7 +31,6 @@ func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (*fleet, error
 			Redis:  db,
 			Room:   room.Options{Rules: room.Rules{Capacity: cfg.Capacity}},
 			Serve:  transport.Options{Grace: -1}, // no leave of a cut connection comes while the lists are compared
-			Log:    zerolog.Nop(),
 		})
 		if err != nil {
 			f.stop()

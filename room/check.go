@@ -31,8 +31,8 @@ func (c *Coordinator) Check(ctx context.Context) error {
 	}
 	for _, policy := range c.evictionPolicies(ctx) {
 		if policy != "noeviction" {
-			c.opts.Log.Warn().Str("maxmemory-policy", policy).
-				Msg("Redis evicts keys when its memory is full: members lose their seats, and locks their holders. Set its maxmemory-policy to noeviction")
+			c.opts.Log.Warn("Redis evicts keys when its memory is full: members lose their seats, and locks their holders. Set its maxmemory-policy to noeviction",
+				"maxmemory-policy", policy)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -95,7 +96,7 @@ func TestCheckWithoutRedis(t *testing.T) {
 func TestCheckEviction(t *testing.T) {
 	for policy, warnings := range map[string]int{"noeviction": 0, "allkeys-lru": 1, "volatile-ttl": 1} {
 		var log lines
-		c := newCoordinator(t, redistest.Start(t, "--maxmemory-policy", policy).Client(), Options{Log: zerolog.New(&log)})
+		c := newCoordinator(t, redistest.Start(t, "--maxmemory-policy", policy).Client(), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
 		if err := c.Check(soon(t)); err != nil {
 			t.Error(err)
 		}
@@ -110,7 +111,7 @@ func TestCheckEviction(t *testing.T) {
 func TestEventsThatRedisRefuses(t *testing.T) {
 	server := redistest.Start(t)
 	var log lines
-	c := newCoordinator(t, asUser(t, server, enough), Options{Log: zerolog.New(&log).Level(zerolog.InfoLevel)})
+	c := newCoordinator(t, asUser(t, server, enough), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log).Level(zerolog.InfoLevel)))})
 	mustDo(t, c, "42", Join("a", "s"))
 	if err := server.Client().Do(t.Context(), "ACL", "SETUSER", "roomd", "resetchannels").Err(); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"testing"
@@ -44,7 +45,7 @@ func TestCluster(t *testing.T) {
 
 	t.Run("all that is needed is allowed", func(t *testing.T) {
 		var log lines
-		c := newCoordinator(t, cluster.Client(), Options{Log: zerolog.New(&log)})
+		c := newCoordinator(t, cluster.Client(), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
 		if err := c.Check(soon(t)); err != nil || log.count("") > 1 {
 			t.Errorf("%v, %s", err, log.all.String())
 		}

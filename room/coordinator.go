@@ -270,7 +270,7 @@ func (c *Coordinator) Close(ctx context.Context) error {
 	c.busy.Wait()
 	c.closeDesks()
 	if err := c.lease.end(context.WithoutCancel(ctx)); err != nil { // it has bounds of its own
-		c.opts.Log.Warn().Err(err).Msg("the node's lease could not be given back; it expires")
+		c.opts.Log.Warn("the node's lease could not be given back; it expires", "error", err)
 	}
 	c.locks.Close()
 	c.feeds.close()

@@ -175,8 +175,8 @@ func (c *Coordinator) removeNode(ctx context.Context, list, node, lease string) 
 	if err := rdb.ZRem(forgetting, list, node).Err(); err != nil {
 		return err
 	}
-	c.opts.Log.Info().Str("node", node).Int("rooms", len(rooms)).Int64("members", members.Load()).
-		Dur("took", time.Since(start)).Msg("a node has died; its members were removed")
+	c.opts.Log.Info("a node has died; its members were removed",
+		"node", node, "rooms", len(rooms), "members", members.Load(), "took", time.Since(start))
 	return nil
 }
 

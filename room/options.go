@@ -2,9 +2,8 @@ package room
 
 import (
 	"fmt"
+	"log/slog"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"roomd/lockmgr"
 )
@@ -78,8 +77,8 @@ type Options struct {
 	// left. Zero means DefaultIdle.
 	Idle time.Duration
 
-	// Log takes what an operator should know. The zero value is silent.
-	Log zerolog.Logger
+	// Log takes what an operator should know. Nil is silent.
+	Log *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
@@ -110,6 +109,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Idle == 0 {
 		o.Idle = DefaultIdle
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return o
 }

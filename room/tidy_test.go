@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -80,7 +81,7 @@ func TestWhatIsNotedGoesLater(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		client := redistest.MiniClient(t, mini)
 		var log lines
-		c := newCoordinator(t, client, Options{Log: zerolog.New(&log).Level(zerolog.InfoLevel)})
+		c := newCoordinator(t, client, Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log).Level(zerolog.InfoLevel)))})
 		for i := range 300 {
 			mustDo(t, c, fmt.Sprint("room", i), Join("a", "s"))
 			mustDo(t, c, fmt.Sprint("room", i), Leave("a", "s"))

@@ -1,7 +1,7 @@
 package room
 
 import (
-	"github.com/rs/zerolog"
+	"log/slog"
 
 	"roomd/room/episode"
 )
@@ -26,12 +26,12 @@ type troubles struct {
 func newTroubles(opts Options) *troubles {
 	quiet := max(episode.Quiet, 3*opts.NodeTTL) // longer than what a guard does takes, and its pause
 	warn := func(message string) *episode.Log {
-		return episode.New(opts.Log, zerolog.WarnLevel, message, quiet)
+		return episode.New(opts.Log, slog.LevelWarn, message, quiet)
 	}
 	return &troubles{
 		events:    warn("events: connection to Redis lost, making a new one"),
 		snapshots: warn("events: snapshot not read, trying again"),
-		garbage:   episode.New(opts.Log, zerolog.ErrorLevel, "events: cannot be read, taking a snapshot instead", quiet),
+		garbage:   episode.New(opts.Log, slog.LevelError, "events: cannot be read, taking a snapshot instead", quiet),
 		replies:   warn("no reply to a commit; sending it again to learn its outcome"),
 		stale:     warn("a stale commit was refused; its actions run again under a new hold"),
 		epochs:    warn("commits were lost; the room's new epoch begins with the next action"),
@@ -39,8 +39,8 @@ func newTroubles(opts Options) *troubles {
 		renamed:   warn("the node's lease, or commits under it, were lost; its sessions join again under a new name"),
 		ghosts:    warn("members of dead nodes could not be removed, trying again"),
 		partial:   warn("Redis has lost some of a room; a new epoch begins with what is there"),
-		unheard:   episode.New(opts.Log, zerolog.ErrorLevel, "Redis takes commits, but not their events: other nodes hear nothing of what happens here", quiet),
-		tidy:      episode.New(opts.Log, zerolog.WarnLevel, "a room could not be compared with what is noted of this node, trying again", quiet+tidyRound),
+		unheard:   episode.New(opts.Log, slog.LevelError, "Redis takes commits, but not their events: other nodes hear nothing of what happens here", quiet),
+		tidy:      episode.New(opts.Log, slog.LevelWarn, "a room could not be compared with what is noted of this node, trying again", quiet+tidyRound),
 	}
 }
 

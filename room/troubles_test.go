@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -61,7 +62,7 @@ func TestAnOutageIsAFewLines(t *testing.T) {
 		client := redis.NewClient(opts)
 		defer client.Close()
 		var log bytes.Buffer
-		c, err := New(client, Options{Log: zerolog.New(zerolog.SyncWriter(&log))})
+		c, err := New(client, Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(zerolog.SyncWriter(&log))))})
 		if err != nil {
 			t.Fatal(err)
 		}

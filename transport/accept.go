@@ -36,15 +36,14 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	ws, err := s.upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		s.dismiss(c)
-		s.opts.Log.Debug().Str("remote", r.RemoteAddr).Err(err).Msg("connection refused")
+		s.opts.Log.Debug("connection refused", "remote", r.RemoteAddr, "error", err)
 		return // Upgrade has answered
 	}
-	log := s.opts.Log.With().Str("remote", r.RemoteAddr).Str("user", user).Str("session", c.session).Logger()
-	log.Debug().Msg("connected")
+	s.opts.Log.Debug("connected", "remote", r.RemoteAddr, "user", user, "session", c.session)
 	go func() { // dismiss says that it has ended
 		defer s.dismiss(c)
 		reason := c.run(ws)
-		log.Debug().AnErr("reason", reason).Msg("disconnected")
+		s.opts.Log.Debug("disconnected", "user", user, "session", c.session, "reason", reason)
 	}()
 }
 

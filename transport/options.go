@@ -2,9 +2,8 @@ package transport
 
 import (
 	"fmt"
+	"log/slog"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"roomd/room"
 )
@@ -76,11 +75,14 @@ type Options struct {
 	// instant. Zero means DefaultDrainSpread; a negative value closes them at once.
 	DrainSpread time.Duration
 
-	// Log takes what an operator should know. The zero value is silent.
-	Log zerolog.Logger
+	// Log takes what an operator should know. Nil is silent.
+	Log *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	if o.MaxConnections == 0 {
 		o.MaxConnections = DefaultMaxConnections
 	}

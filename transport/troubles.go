@@ -1,9 +1,8 @@
 package transport
 
 import (
+	"log/slog"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"roomd/room/episode"
 	"roomd/transport/protocol"
@@ -23,21 +22,21 @@ type troubles struct {
 	attached *episode.Log // disconnected users who are not known to have gone
 }
 
-func newTroubles(log zerolog.Logger) *troubles {
-	of := func(level zerolog.Level, message string) *episode.Log {
+func newTroubles(log *slog.Logger) *troubles {
+	of := func(level slog.Level, message string) *episode.Log {
 		return episode.New(log, level, message, episode.Quiet)
 	}
 	return &troubles{
 		refused: map[string]*episode.Log{
-			protocol.CodeUnavailable: of(zerolog.WarnLevel, "requests are refused: unavailable"),
-			protocol.CodeUnknown:     of(zerolog.WarnLevel, "requests have an unknown outcome"),
-			protocol.CodeInternal:    of(zerolog.ErrorLevel, "requests fail: internal"),
+			protocol.CodeUnavailable: of(slog.LevelWarn, "requests are refused: unavailable"),
+			protocol.CodeUnknown:     of(slog.LevelWarn, "requests have an unknown outcome"),
+			protocol.CodeInternal:    of(slog.LevelError, "requests fail: internal"),
 		},
-		panics:   of(zerolog.ErrorLevel, "panic"),
-		notReady: episode.New(log, zerolog.WarnLevel, "not ready: Redis does not answer", probeQuiet),
-		seats:    of(zerolog.InfoLevel, "a member has lost the seat"),
-		stays:    of(zerolog.WarnLevel, "a disconnected user stays in the room"),
-		attached: of(zerolog.WarnLevel, "a disconnected user cannot come back before the seat is free"),
+		panics:   of(slog.LevelError, "panic"),
+		notReady: episode.New(log, slog.LevelWarn, "not ready: Redis does not answer", probeQuiet),
+		seats:    of(slog.LevelInfo, "a member has lost the seat"),
+		stays:    of(slog.LevelWarn, "a disconnected user stays in the room"),
+		attached: of(slog.LevelWarn, "a disconnected user cannot come back before the seat is free"),
 	}
 }
 

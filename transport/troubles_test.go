@@ -3,6 +3,7 @@ package transport
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,7 +23,7 @@ func TestClientsDoNotFillTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, _ := redistest.Mini(t)
 		var log bytes.Buffer
-		s := startInBubble(t, mini, room.Rules{}, Options{Grace: time.Second, Log: zerolog.New(zerolog.SyncWriter(&log)).Level(zerolog.InfoLevel)})
+		s := startInBubble(t, mini, room.Rules{}, Options{Grace: time.Second, Log: slog.New(zerolog.NewSlogHandler(zerolog.New(zerolog.SyncWriter(&log)).Level(zerolog.InfoLevel)))})
 		a := s.connect(t, "a")
 		a.say(joinOf42)
 		a.hear(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)

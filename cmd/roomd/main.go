@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -96,25 +97,25 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 	if db.IsEmbedded() {
 		kept = "the embedded Redis, which keeps nothing and serves this node only"
 	}
-	log.Info().Str("node", n.Name()).Msgf("ready: connect to %s?user=NAME; rooms are kept in %s", n.URL(), kept)
+	log.Info(fmt.Sprintf("ready: connect to %s?user=NAME; rooms are kept in %s", n.URL(), kept), "node", n.Name())
 	ready(n)
 
 	select {
 	case <-ctx.Done():
 	case err := <-n.Failed():
-		log.Error().Err(err).Msg("stopped listening")
+		log.Error("stopped listening", "error", err)
 	}
-	log.Info().Int("connections", n.Connections()).Msg("draining: requests are finished, clients told to reconnect, seats kept")
+	log.Info("draining: requests are finished, clients told to reconnect, seats kept", "connections", n.Connections())
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	if err := n.Shutdown(patience); err != nil {
 		return fmt.Errorf("drain: %w", err)
 	}
-	log.Info().Msg("stopped")
+	log.Info("stopped")
 	return nil
 }
 
-func newLog(cfg config, w io.Writer) zerolog.Logger {
+func newLog(cfg config, w io.Writer) *slog.Logger {
 	level, err := zerolog.ParseLevel(cfg.LogLevel)
 	if err != nil {
 		level = zerolog.InfoLevel
@@ -124,12 +125,14 @@ func newLog(cfg config, w io.Writer) zerolog.Logger {
 		plain := !isFile || !isatty.IsTerminal(file.Fd())
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: plain}
 	}
-	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+	return slog.New(zerolog.NewSlogHandler(zerolog.New(w).Level(level)))
 }
 
 // redisLog takes what go-redis has to say, which callers hear as errors as well.
-type redisLog struct{ log zerolog.Logger }
+type redisLog struct{ log *slog.Logger }
 
 func (l redisLog) Printf(_ context.Context, format string, args ...any) {
-	l.log.Debug().Msgf(format, args...)
+	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+		l.log.Debug(fmt.Sprintf(format, args...))
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
 	"roomd/room"
@@ -51,7 +50,6 @@ func (h *hall) open(ctx context.Context, b *bench, name string) (err error) {
 		Room:   room.Options{Node: name, Rules: room.Rules{Capacity: h.load.clients / h.load.rooms}},
 		// Sockets answer no pings while it is not their turn.
 		Serve: transport.Options{PingInterval: max(transport.DefaultPingInterval, 2*b.duration+time.Minute)},
-		Log:   zerolog.Nop(),
 	})
 	if err != nil {
 		return fmt.Errorf("start a node: %w", err)

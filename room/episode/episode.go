@@ -4,10 +4,10 @@
 package episode
 
 import (
+	"context"
+	"log/slog"
 	"sync"
 	"time"
-
-	"github.com/rs/zerolog"
 )
 
 // Quiet is how long one kind of trouble usually has to stay away to be over.
@@ -17,8 +17,8 @@ const Quiet = 10 * time.Second
 // is over when it has not happened again for a while. A Log is safe for concurrent use
 // and runs no goroutine.
 type Log struct {
-	log     zerolog.Logger
-	level   zerolog.Level
+	log     *slog.Logger
+	level   slog.Level
 	message string
 	quiet   time.Duration
 
@@ -32,7 +32,7 @@ type Log struct {
 
 // New returns a Log of the trouble that message names. Its lines have that level, and
 // an episode is over when the trouble has stayed away for quiet.
-func New(log zerolog.Logger, level zerolog.Level, message string, quiet time.Duration) *Log {
+func New(log *slog.Logger, level slog.Level, message string, quiet time.Duration) *Log {
 	return &Log{log: log, level: level, message: message, quiet: quiet}
 }
 
@@ -42,17 +42,23 @@ func New(log zerolog.Logger, level zerolog.Level, message string, quiet time.Dur
 func (l *Log) Happened(err error, pairs ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	level, now := zerolog.DebugLevel, time.Now()
+	level, now := slog.LevelDebug, time.Now()
 	if l.times == 0 {
 		level, l.began = l.level, now
 		l.check = time.AfterFunc(l.quiet, l.look)
 	}
 	l.times, l.latest, l.err = l.times+1, now, err
-	line := l.log.WithLevel(level)
-	for i := 0; line.Enabled() && i+1 < len(pairs); i += 2 {
-		line.Str(pairs[i], pairs[i+1])
+	if !l.log.Enabled(context.Background(), level) {
+		return
 	}
-	line.AnErr("error", err).Msg(l.message)
+	attrs := make([]slog.Attr, 0, 1+len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		attrs = append(attrs, slog.String(pairs[i], pairs[i+1]))
+	}
+	if err != nil {
+		attrs = append(attrs, slog.Any("error", err))
+	}
+	l.log.LogAttrs(context.Background(), level, l.message, attrs...)
 }
 
 // look ends the episode, or looks again when it may be over.
@@ -81,6 +87,10 @@ func (l *Log) Close() {
 }
 
 func (l *Log) endLocked() {
-	l.log.WithLevel(l.level).Int("times", l.times).Dur("lasted", l.latest.Sub(l.began)).AnErr("latest", l.err).Msg("over: " + l.message)
+	attrs := []slog.Attr{slog.Int("times", l.times), slog.Duration("lasted", l.latest.Sub(l.began))}
+	if l.err != nil {
+		attrs = append(attrs, slog.Any("latest", l.err))
+	}
+	l.log.LogAttrs(context.Background(), l.level, "over: "+l.message, attrs...)
 	l.times, l.err = 0, nil
 }

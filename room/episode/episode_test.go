@@ -3,13 +3,13 @@ package episode
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 )
 
@@ -26,6 +26,16 @@ func (b *buffer) Write(line []byte) (int, error) {
 	defer b.mu.Unlock()
 	b.text += string(line)
 	return len(line), nil
+}
+
+// logger returns a logger to the buffer, without times.
+func (b *buffer) logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(b, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
 }
 
 // expect compares what was logged since the last time.
@@ -45,9 +55,9 @@ var errAway = errors.New("away")
 func TestTwoLinesForAnEpisode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer
-		l := New(zerolog.New(&log).Level(zerolog.InfoLevel), zerolog.WarnLevel, "refused", 10*time.Second)
+		l := New(log.logger(slog.LevelInfo), slog.LevelWarn, "refused", 10*time.Second)
 		l.Happened(errAway, "room", "42", "user", "张三")
-		log.expect(t, `{"level":"warn","room":"42","user":"张三","error":"away","message":"refused"}`)
+		log.expect(t, `{"level":"WARN","msg":"refused","room":"42","user":"张三","error":"away"}`)
 		for i := range 200_000 {
 			if i%1000 == 0 {
 				time.Sleep(9 * time.Second) // never quiet for long enough
@@ -57,15 +67,15 @@ func TestTwoLinesForAnEpisode(t *testing.T) {
 		time.Sleep(10*time.Second - time.Nanosecond)
 		log.expect(t)
 		time.Sleep(time.Nanosecond)
-		log.expect(t, `{"level":"warn","times":200001,"lasted":1800000,"latest":"away 199999","message":"over: refused"}`)
+		log.expect(t, `{"level":"WARN","msg":"over: refused","times":200001,"lasted":1800000000000,"latest":"away 199999"}`)
 		time.Sleep(time.Hour)
 		log.expect(t)
 
 		l.Happened(nil) // another one
-		log.expect(t, `{"level":"warn","message":"refused"}`)
+		log.expect(t, `{"level":"WARN","msg":"refused"}`)
 		time.Sleep(time.Second)
 		l.Close()
-		log.expect(t, `{"level":"warn","times":1,"lasted":0,"message":"over: refused"}`)
+		log.expect(t, `{"level":"WARN","msg":"over: refused","times":1,"lasted":0}`)
 		l.Close()
 		time.Sleep(time.Hour)
 		log.expect(t)
@@ -76,12 +86,12 @@ func TestTwoLinesForAnEpisode(t *testing.T) {
 func TestEachAtLevelDebug(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer
-		l := New(zerolog.New(&log), zerolog.ErrorLevel, "refused", time.Second)
+		l := New(log.logger(slog.LevelDebug), slog.LevelError, "refused", time.Second)
 		l.Happened(errAway, "room", "42")
 		l.Happened(errAway, "room", "43")
 		log.expect(t,
-			`{"level":"error","room":"42","error":"away","message":"refused"}`,
-			`{"level":"debug","room":"43","error":"away","message":"refused"}`)
+			`{"level":"ERROR","msg":"refused","room":"42","error":"away"}`,
+			`{"level":"DEBUG","msg":"refused","room":"43","error":"away"}`)
 		l.Close()
 	})
 }
@@ -90,15 +100,15 @@ func TestEachAtLevelDebug(t *testing.T) {
 func TestCloseAndBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer
-		l := New(zerolog.New(&log).Level(zerolog.InfoLevel), zerolog.WarnLevel, "refused", 10*time.Second)
+		l := New(log.logger(slog.LevelInfo), slog.LevelWarn, "refused", 10*time.Second)
 		l.Happened(errAway)
 		time.Sleep(9 * time.Second)
 		l.Close()
 		l.Happened(errAway)
 		log.expect(t,
-			`{"level":"warn","error":"away","message":"refused"}`,
-			`{"level":"warn","times":1,"lasted":0,"latest":"away","message":"over: refused"}`,
-			`{"level":"warn","error":"away","message":"refused"}`)
+			`{"level":"WARN","msg":"refused","error":"away"}`,
+			`{"level":"WARN","msg":"over: refused","times":1,"lasted":0,"latest":"away"}`,
+			`{"level":"WARN","msg":"refused","error":"away"}`)
 		time.Sleep(9 * time.Second)
 		log.expect(t)
 		l.Close()

@@ -3,12 +3,11 @@ package node
 import (
 	"errors"
 	stdlog "log"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"roomd/room/episode"
 )
@@ -23,9 +22,9 @@ const (
 )
 
 // serve begins to accept connections, no more than most at a time.
-func (n *Node) serve(log zerolog.Logger, most int) {
-	n.surplus = episode.New(log, zerolog.WarnLevel, "connections that are not WebSockets are closed to make room", episode.Quiet)
-	n.errors = episode.New(log, zerolog.WarnLevel, "HTTP", episode.Quiet)
+func (n *Node) serve(log *slog.Logger, most int) {
+	n.surplus = episode.New(log, slog.LevelWarn, "connections that are not WebSockets are closed to make room", episode.Quiet)
+	n.errors = episode.New(log, slog.LevelWarn, "HTTP", episode.Quiet)
 	door := &gate{TCPListener: n.listener.(*net.TCPListener), max: most, evicted: n.surplus}
 	n.http = newHTTP(n.server.Handler(), n.errors)
 	n.http.ConnState = door.changed

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-	"github.com/rs/zerolog"
 
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
@@ -192,7 +192,7 @@ func TestSlowRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := make(pipes)
-		web := newHTTP(server.Handler(), episode.New(zerolog.Nop(), zerolog.WarnLevel, "HTTP", episode.Quiet))
+		web := newHTTP(server.Handler(), episode.New(slog.New(slog.DiscardHandler), slog.LevelWarn, "HTTP", episode.Quiet))
 		go func() { _ = web.Serve(p) }()
 		dial := func(context.Context, string, string) (net.Conn, error) {
 			near, far := net.Pipe()

@@ -7,12 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/rs/zerolog"
 
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
@@ -40,9 +40,8 @@ type Config struct {
 	Room  room.Options
 	Serve transport.Options // its Duplicate is taken from Room, and the limit on open files can lower its MaxConnections
 
-	// Log takes what an operator should know, also for Room and Serve. The zero
-	// value is silent.
-	Log zerolog.Logger
+	// Log takes what an operator should know, also for Room and Serve. Nil is silent.
+	Log *slog.Logger
 }
 
 // Node is a running node.
@@ -66,6 +65,9 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	}
 	if err := checkListen(cfg.Listen, cfg.Insecure); err != nil {
 		return nil, err
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg.Room.Log, cfg.Serve.Log = cfg.Log, cfg.Log
 	cfg.Serve.Duplicate = cfg.Room.Rules.Duplicate
@@ -105,8 +107,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		return nil, err
 	}
 	if most.clients < wanted {
-		cfg.Log.Info().Int("clients", most.clients).Int("instead", wanted).Int("files", maxFiles()).
-			Msg("the limit on open files (ulimit -n) allows fewer game clients")
+		cfg.Log.Info("the limit on open files (ulimit -n) allows fewer game clients", "clients", most.clients, "instead", wanted, "files", maxFiles())
 	}
 	n.serve(cfg.Log, most.total)
 	return n, nil

@@ -8,40 +8,42 @@ import (
 	"roomd/lockmgr/redisconn/redisurl"
 )
 
-// Config says what to run. Its zero value is refused; see the fields.
+// Config says what to run. The zero value is invalid; see the fields.
 type Config struct {
-	// Targets are the ws:// or wss:// URLs of nodes that run already. None: Run
+	// Targets are the ws:// or wss:// URLs of running nodes. If there are none, Run
 	// starts Nodes of its own.
 	Targets []string
 
 	// Nodes is how many nodes Run starts. Ignored with Targets.
 	Nodes int
 
-	// Redis is where the nodes that Run starts keep the rooms, and where the
-	// lists are read at the end; see redisurl. With Targets it may be empty or
-	// redisurl.Embedded, and then only the nodes are asked.
+	// Redis is the URL of the Redis where the nodes keep the rooms, and where Run reads
+	// the lists at the end; see redisurl. With Targets it may be empty or
+	// redisurl.Embedded. Then Run asks the nodes only.
 	Redis string
 
-	Clients  int           // players, a connection each
-	Rooms    int           // rooms they share, fresh ones
-	Capacity int           // of each room, 0 for none; of the Targets, if given
-	Duration time.Duration // how long they play
+	Clients  int           // players, with one connection each
+	Rooms    int           // new rooms, which all players share
+	Capacity int           // of each room, as set on the Targets if given; 0 means no limit
+	Duration time.Duration // how long the players play
 
 	// Progress, if not nil, is called about four times a second.
 	Progress func(Progress)
 }
 
-// Progress is where a run stands.
+// Progress is the state of a run.
 type Progress struct {
 	Elapsed    time.Duration
 	Actions    int64 // acknowledged joins and leaves so far
 	Violations int
 }
 
-func (c Config) validate() error {
+// Validate returns an error if a value cannot be used. The error begins with the name of
+// the field, in small letters, and its value.
+func (c Config) Validate() error {
 	for _, target := range c.Targets {
 		if u, err := url.Parse(target); err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
-			return fmt.Errorf("target: %q is not a ws:// or wss:// URL", target)
+			return fmt.Errorf("target is %q, it must be a ws:// or wss:// URL", target)
 		}
 	}
 	for _, f := range []struct {
@@ -52,16 +54,20 @@ func (c Config) validate() error {
 			continue
 		}
 		if f.value < f.min {
-			return fmt.Errorf("%s: %d, it must be at least %d", f.name, f.value, f.min)
+			return fmt.Errorf("%s is %d, it must be at least %d", f.name, f.value, f.min)
 		}
 	}
 	if c.Duration <= 0 {
-		return fmt.Errorf("duration: %v, it must be more than zero", c.Duration)
+		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
 	}
-	return nil
+	if !c.readsStore() || c.Redis == redisurl.Embedded {
+		return nil
+	}
+	_, err := redisurl.Open(c.Redis)
+	return err
 }
 
-// readsStore reports whether the lists can be read from Redis at the end.
+// readsStore reports whether Run can read the lists from Redis at the end.
 func (c Config) readsStore() bool {
 	return len(c.Targets) == 0 || c.Redis != "" && c.Redis != redisurl.Embedded
 }

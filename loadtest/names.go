@@ -10,19 +10,18 @@ import (
 	"roomd/room"
 )
 
-// name returns the i-th player's name as it is typed, and in the normal form in
-// which the server tells it. Among them are the names that break what was only
-// tried with ASCII.
+// name returns the i-th player's name as the player types it, and in the server's normal
+// form. Some of the names break code that was only tried with ASCII.
 func name(i int) (typed, normal string) {
 	switch i % 6 {
 	case 0:
 		typed = fmt.Sprintf("张三-%d", i)
 	case 1:
 		typed = fmt.Sprintf("🀄👩‍👩‍👧 %d", i)
-	case 2: // exactly as long as allowed
+	case 2: // the longest that is allowed
 		typed = fmt.Sprint(i)
 		typed += strings.Repeat("张", room.MaxUserLength-utf8.RuneCountInString(typed))
-	case 3: // the accent as a character of its own, to be brought to NFC
+	case 3: // NFC merges the accent into its letter
 		typed = fmt.Sprintf("Jose\u0301 %d", i)
 	case 4:
 		typed = fmt.Sprintf(`"<%d>&\'{}:* %%`, i)

@@ -7,19 +7,20 @@ import (
 
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
+	"roomd/room/coordinator"
 	"roomd/transport"
 	"roomd/transport/node"
 )
 
 const stopTimeout = 15 * time.Second
 
-// fleet is the nodes that the players connect to.
+// fleet is the nodes to which the players connect.
 type fleet struct {
 	urls []string
 	own  []*node.Node
 }
 
-// startFleet starts the nodes that cfg asks for, or names those that run already.
+// startFleet starts the nodes that cfg asks for, unless cfg names running ones.
 func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (*fleet, error) {
 	f := &fleet{urls: cfg.Targets}
 	if len(cfg.Targets) > 0 {
@@ -29,8 +30,8 @@ func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (*fleet, error
 		n, err := node.Start(ctx, node.Config{
 			Listen: "127.0.0.1:0",
 			Redis:  db,
-			Room:   room.Options{Rules: room.Rules{Capacity: cfg.Capacity}},
-			Serve:  transport.Options{Grace: -1}, // no leave of a cut connection comes while the lists are compared
+			Room:   coordinator.Options{Rules: room.Rules{Seating: room.Capacity(cfg.Capacity)}},
+			Serve:  transport.Options{Grace: -1}, // no late leave of a broken connection changes the lists at the end
 		})
 		if err != nil {
 			f.stop()

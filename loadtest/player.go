@@ -17,17 +17,16 @@ import (
 )
 
 const (
-	// maxRooms is how many rooms a player is in at most at once.
+	// maxRooms is how many rooms a player is in at once, at most.
 	maxRooms = 2
 
-	// requestTimeout is far above what a node needs to say busy.
+	// requestTimeout is far longer than a node needs to answer busy.
 	requestTimeout = 30 * time.Second
 
 	redialPause = 50 * time.Millisecond
 )
 
-// player is one user. While it plays it keeps one connection, and makes a new
-// one when that breaks.
+// player is one user with one connection, which it replaces when it breaks.
 type player struct {
 	name    string // in normal form
 	typed   string
@@ -38,16 +37,16 @@ type player struct {
 	tally   *tally
 	random  *rand.Rand
 	latency *hdrhistogram.Histogram // of acknowledged actions, in µs
-	members []string                // rooms it is in, as far as it knows
+	members []string                // rooms that it believes to be in
 	conn    *client.Client
 
 	mu      sync.Mutex
-	views   map[string]*history.View // guarded by mu
-	lost    []string                 // guarded by mu: rooms that it is not in any more, as it was told
-	running *request                 // guarded by mu: what has been sent and not answered
+	views   map[string]*history.View // guarded by mu; by room
+	lost    []string                 // guarded by mu; rooms of which a lost event came
+	running *request                 // guarded by mu; sent and not answered
 }
 
-// request is one that is under way.
+// request is a request under way.
 type request struct{ action, room string }
 
 func newPlayer(i int, url, where string, rooms []string, ledger *history.Ledger, t *tally) *player {
@@ -70,8 +69,8 @@ func (p *player) connect(ctx context.Context) error {
 	return nil
 }
 
-// play joins and leaves until ctx ends. A request that has been sent is always
-// seen through.
+// play joins and leaves until ctx ends. It waits for the reply to a request that it has
+// sent.
 func (p *player) play(ctx context.Context) {
 	for ctx.Err() == nil {
 		if p.isCut() && !p.reconnect(ctx) {
@@ -80,10 +79,11 @@ func (p *player) play(ctx context.Context) {
 		p.step()
 	}
 	if p.isCut() {
-		p.cut()
+		p.disconnect()
 	}
 }
 
+// isCut reports whether the connection is gone.
 func (p *player) isCut() bool {
 	select {
 	case <-p.conn.Done():
@@ -135,7 +135,7 @@ func (p *player) step() {
 	p.done(r, err)
 }
 
-// done counts what became of a request, and what the player now believes.
+// done counts the outcome of a request and updates the rooms of the player.
 func (p *player) done(r *request, err error) {
 	var refused *protocol.Error
 	switch {
@@ -153,18 +153,17 @@ func (p *player) done(r *request, err error) {
 		p.tally.unknown.Add(1)
 	case errors.As(err, &refused):
 		p.tally.fail(fmt.Errorf("%s %s: %w", r.action, r.room, err))
-	default: // no reply: the connection broke, or the server was silent for too long
+	default: // no reply: the connection broke, or the server was too slow
 		p.tally.unknown.Add(1)
 		p.tally.fail(fmt.Errorf("%s %s: %w", r.action, r.room, err))
 		p.conn.Close()
 	}
 }
 
-// reconnect makes up for a connection that broke. It reports whether it could
-// before ctx ended. The player joins its rooms anew: it may or may not still be
-// in them.
+// reconnect replaces a broken connection. It returns false if ctx ended before. The
+// player may or may not still be in its rooms, and joins them again.
 func (p *player) reconnect(ctx context.Context) bool {
-	p.cut()
+	p.disconnect()
 	for ctx.Err() == nil {
 		err := p.connect(ctx)
 		if err == nil {
@@ -179,9 +178,9 @@ func (p *player) reconnect(ctx context.Context) bool {
 	return false
 }
 
-// cut ends the views of a connection that is gone.
-func (p *player) cut() {
-	p.conn.Close() // waits for its reader: no reply or event comes after this
+// disconnect ends a broken connection and its views.
+func (p *player) disconnect() {
+	p.conn.Close() // and its reader: no reply or event comes after this
 	p.members = nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -204,15 +203,15 @@ func (p *player) viewLocked(id string) *history.View {
 	return v
 }
 
-// reply is called by the connection's reader for each reply, in order with
-// events.
+// reply handles a reply. The connection's reader calls reply and event in order of
+// arrival.
 func (p *player) reply(r *protocol.Reply) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	run := p.running
 	p.running = nil
 	if run == nil {
-		p.tally.fail(fmt.Errorf("a reply that nobody asked for: %+v", *r))
+		p.tally.fail(fmt.Errorf("a reply without a request: %+v", *r))
 		return
 	}
 	v := p.viewLocked(run.room)
@@ -227,12 +226,12 @@ func (p *player) reply(r *protocol.Reply) {
 		v.Joined(*r.Seat, list)
 	case run.action == protocol.ActionLeave:
 		v.Left(r.Epoch, r.Version, r.Count)
-	default: // of a room that the player is in: later events build on it
+	default: // the player is in the room, so later events build on the list
 		v.Snapshot(list)
 	}
 }
 
-// event is called by the connection's reader for each event.
+// event handles an event.
 func (p *player) event(e *protocol.Event) {
 	p.tally.events.Add(1)
 	p.mu.Lock()

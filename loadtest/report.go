@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
+	"strings"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"roomd/loadtest/history"
 )
 
-// Report is what came of a run. Its JSON form is a contract that scripts rely on.
+// Report is the outcome of a run. Its JSON form is a contract that scripts rely on.
 type Report struct {
 	Nodes    int `json:"nodes"`
 	Clients  int `json:"clients"`
@@ -23,8 +25,8 @@ type Report struct {
 	Reads   int64 `json:"reads"`
 	Refused int64 `json:"refused"` // full rooms and taken seats
 	Unknown int64 `json:"unknown"` // may or may not have happened
-	Errors  int   `json:"errors"`  // ended in a way that no player caused
-	Events  int64 `json:"events"`  // frames that told players of others' actions
+	Errors  int   `json:"errors"`  // failed for no fault of a player
+	Events  int64 `json:"events"`  // frames about other players' actions
 
 	Duration      float64 `json:"duration_s"`
 	ActionsPerSec float64 `json:"actions_per_s"`
@@ -36,8 +38,8 @@ type Report struct {
 	Details    []string `json:"details,omitempty"`     // the first violations, in words
 	ErrorTexts []string `json:"error_texts,omitempty"` // the first errors, and how often
 
-	Samples []Sample `json:"-"` // over time, for the plot
-	Curve   []Point  `json:"-"` // latency by percentile, for the plot
+	samples []sample               // over time, for the plot
+	curve   []hdrhistogram.Bracket // latency in µs by percentile, for the plot
 }
 
 // Latency is in milliseconds.
@@ -49,16 +51,13 @@ type Latency struct {
 	Max  float64 `json:"max"`
 }
 
-// Sample is how many actions had been acknowledged at a moment.
-type Sample struct {
-	Seconds float64
-	Actions int64
+// sample is how many actions had been acknowledged at a moment.
+type sample struct {
+	seconds float64
+	actions int64
 }
 
-// Point says which share of the actions, in percent, took at most that long.
-type Point struct{ Percent, Milliseconds float64 }
-
-// Consistent reports whether the lists were right.
+// Consistent reports whether all lists were right.
 func (r *Report) Consistent() bool { return r.Verdict == history.Counts{}.Verdict() }
 
 func (g *game) report(elapsed time.Duration) *Report {
@@ -74,10 +73,8 @@ func (g *game) report(elapsed time.Duration) *Report {
 		Violations:    v.Counts(),
 		Verdict:       v.Verdict(),
 		Details:       v.Descriptions(),
-		Samples:       g.samples,
-	}
-	for _, b := range h.CumulativeDistribution() {
-		r.Curve = append(r.Curve, Point{b.Quantile, float64(b.ValueAt) / 1000})
+		samples:       g.samples,
+		curve:         h.CumulativeDistribution(),
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -91,33 +88,31 @@ func (g *game) report(elapsed time.Duration) *Report {
 
 // WriteTable writes the report for people.
 func (r *Report) WriteTable(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-12s"+format+"\n", append([]any{name}, args...)...)
+	}
 	capacity := ""
 	if r.Capacity > 0 {
 		capacity = fmt.Sprintf(" of %d seats", r.Capacity)
 	}
-	fmt.Fprintf(t, "setup\t%d clients, %d rooms%s, %d nodes, %.1f s\n", r.Clients, r.Rooms, capacity, r.Nodes, r.Duration)
-	fmt.Fprintf(t, "actions\t%d  (%.0f/s; %d joins, %d leaves)\n", r.Actions, r.ActionsPerSec, r.Joins, r.Leaves)
-	fmt.Fprintf(t, "besides\t%d reads, %d refused, %d unknown, %d errors, %d events told\n", r.Reads, r.Refused, r.Unknown, r.Errors, r.Events)
+	line("setup", "%d clients, %d rooms%s, %d nodes, %.1f s", r.Clients, r.Rooms, capacity, r.Nodes, r.Duration)
+	line("actions", "%d  (%.0f/s; %d joins, %d leaves)", r.Actions, r.ActionsPerSec, r.Joins, r.Leaves)
+	line("besides", "%d reads, %d refused, %d unknown, %d errors, %d events received", r.Reads, r.Refused, r.Unknown, r.Errors, r.Events)
 	l := r.Latency
-	fmt.Fprintf(t, "latency\tp50 %.2f ms, p90 %.2f ms, p99 %.2f ms, p99.9 %.2f ms, max %.2f ms\n", l.P50, l.P90, l.P99, l.P999, l.Max)
+	line("latency", "p50 %.2f ms, p90 %.2f ms, p99 %.2f ms, p99.9 %.2f ms, max %.2f ms", l.P50, l.P90, l.P99, l.P999, l.Max)
 	v := r.Violations
-	fmt.Fprintf(t, "violations\tlost %d, phantom %d, duplicate %d, oversold %d, seat clash %d, version gap %d, diverged %d\n",
+	line("violations", "lost %d, phantom %d, duplicate %d, oversold %d, seat clash %d, version gap %d, diverged %d",
 		v.Lost, v.Phantom, v.Duplicate, v.Oversold, v.SeatClash, v.VersionGap, v.Diverged)
-	fmt.Fprintf(t, "verdict\t%s\n", r.Verdict)
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	line("verdict", "%s", r.Verdict)
 	for _, list := range []struct {
 		title string
 		lines []string
 	}{{"errors", r.ErrorTexts}, {"violations", r.Details}} {
 		if len(list.lines) > 0 {
-			fmt.Fprintf(w, "\n%s:\n", list.title)
-		}
-		for _, line := range list.lines {
-			fmt.Fprintf(w, "  %s\n", line)
+			fmt.Fprintf(&b, "\n%s:\n  %s\n", list.title, strings.Join(list.lines, "\n  "))
 		}
 	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
 }

@@ -19,14 +19,14 @@ const (
 	dialsAtOnce      = 32
 )
 
-// ErrNothingDone says that no action succeeded, so that nothing was proved.
-var ErrNothingDone = errors.New("no action succeeded, so nothing is proved")
+// ErrNothingDone says that no action succeeded, so that the run proves nothing.
+var ErrNothingDone = errors.New("no action succeeded, so the run proves nothing")
 
-// Run lets players play for cfg.Duration, or until ctx ends, and returns what
-// came of it. The report's verdict says whether the lists were right; an error
-// says that the run could not be made, and names the field if that is why.
+// Run lets players play for cfg.Duration, or until ctx ends, and returns the outcome. The
+// report's verdict says whether the lists were right. An error says that the run was not
+// possible; see Config.Validate and ErrNothingDone.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	if err := cfg.validate(); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	db, err := redisurl.Open(cfg.Redis)
@@ -43,7 +43,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	defer fleet.stop()
 
 	g := newGame(cfg, fleet)
-	defer g.leave()
+	defer g.disconnect()
 	if err := g.connect(ctx); err != nil {
 		return nil, err
 	}
@@ -51,14 +51,14 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if g.tally.actions() == 0 {
 		return nil, errors.Join(ErrNothingDone, g.tally.firstError())
 	}
-	// The proof is worth its time also when the run was cut short.
-	if err := g.prove(context.WithoutCancel(ctx), db); err != nil {
+	// A run that was stopped is checked, too.
+	if err := g.verify(context.WithoutCancel(ctx), db); err != nil {
 		return nil, err
 	}
 	return g.report(elapsed), nil
 }
 
-// game is one run: its rooms, its players and what they were told.
+// game is one run: its rooms, its players and their history.
 type game struct {
 	cfg     Config
 	fleet   *fleet
@@ -66,12 +66,12 @@ type game struct {
 	ledger  *history.Ledger
 	tally   *tally
 	players []*player
-	samples []Sample
+	samples []sample
 }
 
 func newGame(cfg Config, f *fleet) *game {
 	g := &game{cfg: cfg, fleet: f, ledger: history.NewLedger(history.Options{Capacity: cfg.Capacity}), tally: newTally()}
-	run := uuid.NewString()[:8] // rooms of this run only: they are fresh
+	run := uuid.NewString()[:8] // makes the rooms new
 	for i := range cfg.Rooms {
 		g.rooms = append(g.rooms, fmt.Sprintf("load-%s-%d", run, i+1))
 	}
@@ -82,7 +82,7 @@ func newGame(cfg Config, f *fleet) *game {
 	return g
 }
 
-// connect makes all players' connections, or fails with the first error.
+// connect makes all players' connections, or returns the first error.
 func (g *game) connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -104,7 +104,7 @@ func (g *game) connect(ctx context.Context) error {
 	return nil
 }
 
-// play lets the players play and returns for how long.
+// play lets the players play and returns how long that took.
 func (g *game) play(ctx context.Context) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, g.cfg.Duration)
 	defer cancel()
@@ -121,7 +121,7 @@ func (g *game) play(ctx context.Context) time.Duration {
 		case <-ctx.Done():
 		}
 		now := Progress{time.Since(start), g.tally.actions(), g.ledger.Violations().Total()}
-		g.samples = append(g.samples, Sample{Seconds: now.Elapsed.Seconds(), Actions: now.Actions})
+		g.samples = append(g.samples, sample{now.Elapsed.Seconds(), now.Actions})
 		if g.cfg.Progress != nil {
 			g.cfg.Progress(now)
 		}
@@ -131,8 +131,8 @@ func (g *game) play(ctx context.Context) time.Duration {
 	return elapsed
 }
 
-// leave ends all connections; the servers then take the players out, own ones at once.
-func (g *game) leave() {
+// disconnect ends all connections. The servers then remove the players, own ones at once.
+func (g *game) disconnect() {
 	var wg sync.WaitGroup
 	for _, p := range g.players {
 		if p.conn != nil {
@@ -142,7 +142,7 @@ func (g *game) leave() {
 	wg.Wait()
 }
 
-// latency merges what the players measured.
+// latency merges the players' measurements.
 func (g *game) latency() *hdrhistogram.Histogram {
 	all := hdrhistogram.New(1, int64(requestTimeout/time.Microsecond), 3)
 	for _, p := range g.players {

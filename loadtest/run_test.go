@@ -12,12 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator"
 	"roomd/transport"
 )
 
@@ -47,10 +49,10 @@ func TestRunIsConsistent(t *testing.T) {
 	}
 }
 
-// unlocked is a coordinator whose lock is switched off: the same rules, and the
-// article's read-modify-write of the whole list, with nothing around it.
+// unlocked is a coordinator without a lock: the same rules, and the article's
+// read-modify-write of the whole list.
 type unlocked struct {
-	*room.Coordinator
+	*coordinator.Coordinator
 	rdb *redis.Client
 }
 
@@ -70,13 +72,13 @@ func (u *unlocked) Do(ctx context.Context, id string, a room.Action) (room.Resul
 		}
 		members[user] = m
 	}
-	r := room.NewRoom(id, s.Epoch, s.Version, members)
-	seat, err := r.Apply(a, room.Rules{})
+	r := room.NewRoom(id, room.Position{Epoch: s.Epoch, Version: s.Version}, members)
+	seat, err := r.Apply(a, room.Rules{}, room.Origin{})
 	if err != nil || !r.Changed() {
 		return room.Result{Seat: seat, Snapshot: r.Snapshot()}, err
 	}
-	changes := r.Changes()
-	r.Commit(s.Epoch)
+	changes := r.Pending(s.Epoch, "", "").Event(id).Changes
+	r.Commit(s.Epoch, "")
 	_, err = u.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
 		tx.Del(ctx, "Room:"+id+":Users")
 		for _, o := range r.Snapshot().Users() {
@@ -92,14 +94,13 @@ func (u *unlocked) Do(ctx context.Context, id string, a room.Action) (room.Resul
 	return room.Result{Seat: seat, Snapshot: r.Snapshot()}, err
 }
 
-// The same load and the same checkers, but nobody takes a lock: they must see
-// that players are lost.
+// Without the lock the same checkers must see under the same load that players are lost.
 func TestWithoutTheLockPlayersAreLost(t *testing.T) {
 	server := redistest.Start(t)
 	var targets []string
 	for range 2 {
 		rdb := server.Client()
-		rooms, err := room.New(rdb, room.Options{})
+		rooms, err := coordinator.New(rdb, coordinator.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,10 +129,10 @@ func TestWithoutTheLockPlayersAreLost(t *testing.T) {
 	}
 }
 
-// A node that never does anything proves nothing.
+// A run against a node that never does anything proves nothing.
 func TestNothingDoneIsAnError(t *testing.T) {
 	_, rdb := redistest.Mini(t)
-	rooms, err := room.New(rdb, room.Options{})
+	rooms, err := coordinator.New(rdb, coordinator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +222,7 @@ func TestReportFields(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	r := &Report{Verdict: "inconsistent", Details: []string{"<b>张三</b> is missing"},
-		Samples: []Sample{{1, 10}, {2, 30}}, Curve: []Point{{0, 1}, {50, 2}, {99, 5}, {100, 9}}}
+		samples: []sample{{1, 10}, {2, 30}}, curve: []hdrhistogram.Bracket{{Quantile: 0, ValueAt: 1}, {Quantile: 99, ValueAt: 5}, {Quantile: 100, ValueAt: 9}}}
 	var page bytes.Buffer
 	if err := r.WriteHTML(&page); err != nil {
 		t.Fatal(err)

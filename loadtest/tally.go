@@ -6,13 +6,13 @@ import (
 	"sync/atomic"
 )
 
-// tally counts what became of all requests while the players play.
+// tally counts the outcomes of all requests.
 type tally struct {
 	joins, leaves, reads, refused, unknown, events atomic.Int64
 
 	mu     sync.Mutex
 	errors int            // guarded by mu
-	texts  map[string]int // guarded by mu: how often, for the first few texts
+	texts  map[string]int // guarded by mu; how often each of the first few texts came
 }
 
 const maxTexts = 20
@@ -21,8 +21,7 @@ func newTally() *tally { return &tally{texts: make(map[string]int)} }
 
 func (t *tally) actions() int64 { return t.joins.Load() + t.leaves.Load() }
 
-// fail counts a request or a connection that ended in a way that no player
-// caused.
+// fail counts a request or a connection that failed for no fault of a player.
 func (t *tally) fail(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

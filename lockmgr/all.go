@@ -1,10 +1,8 @@
 package lockmgr
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -30,16 +28,16 @@ func (m *Manager) AcquireAll(ctx context.Context, names ...string) (*Locks, erro
 		return nil, fmt.Errorf("lockmgr: names is empty: %w", ErrInvalid)
 	}
 	for i, name := range names {
-		if err := m.checkName(name); err != nil {
+		if err := m.names.check(name); err != nil {
 			return nil, fmt.Errorf("names[%d]: %w", i, err)
 		}
 	}
 	if err := m.enter(ctx); err != nil {
 		return nil, fmt.Errorf("lockmgr: acquire %q: %w", names, err)
 	}
-	defer m.calls.Done()
-	names = m.inOrder(names)
-	if len(names) > 1 && m.oneSlot(names) {
+	defer m.life.calls.Done()
+	names = m.names.inOrder(names)
+	if len(names) > 1 && m.names.oneSlot(names) {
 		if all, err := m.takeAll(ctx, names); all != nil || err != nil {
 			return all, err
 		}
@@ -47,34 +45,18 @@ func (m *Manager) AcquireAll(ctx context.Context, names ...string) (*Locks, erro
 	return m.acquireEach(ctx, names)
 }
 
-// inOrder sorts names by their keys, each key once: on Redis Cluster two names may
-// mean one.
-func (m *Manager) inOrder(names []string) []string {
-	names = slices.Clone(names)
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(m.Key(a), m.Key(b)) })
-	return slices.CompactFunc(names, func(a, b string) bool { return m.Key(a) == m.Key(b) })
-}
-
-// oneSlot reports whether a script may touch all those locks.
-func (m *Manager) oneSlot(names []string) bool {
-	if m.cluster == nil {
-		return true
-	}
-	first := hashTag(m.Key(names[0]))
-	return !slices.ContainsFunc(names, func(name string) bool { return hashTag(m.Key(name)) != first })
-}
-
 // takeAll takes all locks at once, or none and returns nil.
 func (m *Manager) takeAll(ctx context.Context, names []string) (*Locks, error) {
-	slots, args := make([]slot, len(names)), []any{m.ttl}
-	var keys []string
+	slots, leavers := make([]Slot, len(names)), make([]leaver, len(names))
+	args, keys := []any{m.opts.TTL.Milliseconds()}, []string(nil)
 	for i, name := range names {
-		slots[i] = m.newSlot(name)
+		slots[i].init(m, name)
+		leavers[i] = slots[i].leaver(slots[i].token)
 		keys, args = append(keys, slots[i].on.keys...), append(args, slots[i].token)
 	}
 	sent, first := time.Now(), &slots[0]
 	cmd, err := first.ask(ctx, func(ctx context.Context) *redis.Cmd {
-		return m.runOn(ctx, allScript, m.onKeys(keys), args...)
+		return m.sender.run(ctx, allScript, m.names.scriptKeys(keys), args...)
 	})
 	var fences []string
 	if err == nil {
@@ -84,7 +66,7 @@ func (m *Manager) takeAll(ctx context.Context, names []string) (*Locks, error) {
 		err = errLate
 	}
 	if err != nil {
-		m.leave(slots...)
+		leave(m, first.asked, first.inDoubt, leavers...)
 		return nil, fmt.Errorf("lockmgr: acquire %q: %w", names, err)
 	}
 	if len(fences) == 0 {
@@ -92,7 +74,7 @@ func (m *Manager) takeAll(ctx context.Context, names []string) (*Locks, error) {
 	}
 	all := &Locks{m: m}
 	for i := range slots {
-		all.list = append(all.list, m.acquired(&slots[i], &grant{parseNumber(fences[i]), sent, m.opts.TTL}, m.opts.TTL, sent))
+		all.list = append(all.list, newLock(&slots[i], m.opts.TTL, &grant{parseNumber(fences[i]), sent, m.opts.TTL}, sent))
 	}
 	return all, nil
 }
@@ -102,7 +84,7 @@ func (m *Manager) acquireEach(ctx context.Context, names []string) (_ *Locks, er
 	all := &Locks{m: m}
 	defer func() {
 		if err != nil {
-			release, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupPatience)
+			release, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupWait)
 			defer cancel()
 			_ = all.Release(release) // goes on without us, and what is not given back expires
 		}

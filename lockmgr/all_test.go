@@ -41,7 +41,7 @@ func hold(t testing.TB, m *lockmgr.Manager, name string) *lockmgr.Lock {
 	return lock
 }
 
-// nothingLeft expects no keys but the last fences, which expire.
+// nothingLeft expects no keys but the last fences, which have a TTL.
 func nothingLeft(t testing.TB, client redis.UniversalClient) {
 	t.Helper()
 	for _, key := range client.Keys(t.Context(), "*").Val() {
@@ -192,7 +192,7 @@ func TestAcquireAllOrNone(t *testing.T) {
 	}
 }
 
-// What the client reports as lost was executed: nothing may stay behind.
+// Redis has executed the request whose reply is lost: nothing may be left behind.
 func TestAcquireAllLostReplies(t *testing.T) {
 	for lost := 1; lost <= 4; lost++ { // which acquiring request; from the 2nd on, one lock is held at first
 		synctest.Test(t, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestAcquireAllLostReplies(t *testing.T) {
 	}
 }
 
-// A lock that is free for a moment belongs to who has waited for it.
+// A lock that is free for a moment goes to the waiter in the queue.
 func TestAcquireAllDoesNotOvertake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, client := redistest.Mini(t)

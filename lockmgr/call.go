@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// call is something that asks Redis, in a goroutine of its own. Who made it may stop
-// waiting; it then still runs, and may have its effect. What has to come after it waits
-// for done.
+// call asks Redis in a goroutine of its own. Who made it may stop waiting; it then still
+// runs, and may have its effect. What has to come after it waits for done.
 type call[T any] struct {
 	done  chan struct{}
 	value T     // written before done is closed
@@ -18,28 +17,28 @@ type call[T any] struct {
 func newCall[T any]() *call[T] { return &call[T]{done: make(chan struct{})} }
 
 // start makes a call; see run.
-func start[T any](m *Manager, ask func() (T, error)) *call[T] {
+func start[T any](life *lifetime, ask func() (T, error)) *call[T] {
 	c := newCall[T]()
-	c.run(m, ask)
+	c.run(life, ask)
 	return c
 }
 
 // run runs ask, once, in a goroutine that Close waits for; or in the caller's if the
 // Manager is closed.
-func (c *call[T]) run(m *Manager, ask func() (T, error)) {
+func (c *call[T]) run(life *lifetime, ask func() (T, error)) {
 	f := func() { c.finish(ask()) }
-	if !m.spawn(f) {
+	if !life.spawn(f) {
 		f()
 	}
 }
 
-// finish says what the call came to.
+// finish records the call's result.
 func (c *call[T]) finish(value T, err error) {
 	c.value, c.err = value, err
 	close(c.done)
 }
 
-// wait returns what the call came to, or the cause of ctx if that ends before.
+// wait returns the call's result, or the cause of ctx if that ends before.
 func (c *call[T]) wait(ctx context.Context) (T, error) {
 	select {
 	case <-c.done:
@@ -55,20 +54,27 @@ func (c *call[T]) wait(ctx context.Context) (T, error) {
 	}
 }
 
-// waitOpen is wait that ends with ErrClosed, too, as soon as the Manager is closed.
-func (c *call[T]) waitOpen(ctx context.Context, m *Manager) (T, error) {
+// waitOpen is wait that also ends, with ErrClosed, when the Manager is closed.
+func (c *call[T]) waitOpen(ctx context.Context, life *lifetime) (T, error) {
 	select {
 	case <-c.done:
 		return c.value, c.err
 	case <-ctx.Done():
-	case <-m.life.Done():
+	case <-life.ctx.Done():
 	}
 	var none T
-	return none, m.ended(ctx)
+	return none, life.ended(ctx)
 }
 
-// sends stands for an argument of a request, and counts how often the client has put it
-// on the wire: more than once means that an earlier copy may have been carried out.
+// waitAtMost waits for the call, but no longer than d.
+func (c *call[T]) waitAtMost(d time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	_, _ = c.wait(ctx)
+}
+
+// sends is an argument of a request that counts how often the client has put it on the
+// wire: more than once means that an earlier copy may have been carried out.
 type sends struct {
 	arg  string
 	sent atomic.Int32
@@ -82,13 +88,3 @@ func (s *sends) MarshalBinary() ([]byte, error) {
 
 // again reports whether the request was sent more than once.
 func (s *sends) again() bool { return s.sent.Load() > 1 }
-
-// waitAtMost waits for done, but no longer than d.
-func waitAtMost(done <-chan struct{}, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
-	}
-}

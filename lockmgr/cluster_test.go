@@ -23,7 +23,7 @@ func TestCluster(t *testing.T) {
 		m := newManager(t, client, Options{})
 		for _, name := range []string{"a", "{user:1}:cart", "x{y}", "张三"} {
 			slots := map[int64]bool{}
-			for _, key := range append(m.Keys(name), m.wakeChannel(name)) {
+			for _, key := range append(m.Keys(name), m.names.wakeChannel(name)) {
 				slots[client.ClusterKeySlot(t.Context(), key).Val()] = true
 			}
 			if len(slots) != 1 {
@@ -195,8 +195,8 @@ func TestCluster(t *testing.T) {
 		if _, err := m.Acquire(ctx, "stuck"); err == nil { // alone, and so past the pipelines
 			t.Fatal("acquired from a server that stands still")
 		}
-		patience := time.Now().Add(20 * time.Second)
-		for looked.Load() == before && time.Now().Before(patience) {
+		end := time.Now().Add(20 * time.Second)
+		for looked.Load() == before && time.Now().Before(end) {
 			runtime.Gosched()
 		}
 		if looked.Load() == before {

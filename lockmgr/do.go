@@ -7,7 +7,7 @@ import (
 )
 
 // Context returns a copy of ctx that is cancelled when the hold is over, with what
-// [Lock.Err] says as context.Cause. Call cancel when it is needed no more.
+// [Lock.Err] says as context.Cause. Call cancel when you need it no more.
 func (l *Lock) Context(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	ctx, cancelCause := context.WithCancelCause(ctx)
 	done := l.Done()
@@ -23,16 +23,15 @@ func (l *Lock) Context(ctx context.Context) (_ context.Context, cancel context.C
 	return ctx, func() { cancelCause(context.Canceled); <-stop }
 }
 
-// Do runs fn under the lock of that name. The hold is extended while fn runs. When
-// it is lost all the same, fn's context is cancelled, with an [ErrLost] that says
-// how as its cause; fn should then stop. Locks are not reentrant: a Do or an Acquire of
-// the same name within fn waits for fn itself.
+// Do runs fn under the lock of that name, and gives fn the hold, for its fence and token.
+// The hold is extended while fn runs. When it is lost all the same, fn's context is
+// cancelled, with an [ErrLost] that says how as its cause; fn should then stop. Locks are
+// not reentrant: a Do or an Acquire of the same name within fn waits for fn itself.
 //
-// Do returns what fn returned, joined with an ErrLost if the hold did not last
-// until the end; or an error of [Manager.Acquire], and then fn was not called. A hold of
-// which Redis does not say at the end that it lasted, because it does not answer, counts
-// as one that did until its deadline.
-func (m *Manager) Do(ctx context.Context, name string, fn func(ctx context.Context) error) error {
+// Do returns what fn returned, joined with an ErrLost if the hold did not last until the
+// end; or an error of [Manager.Acquire], and then fn was not called. If Redis does not
+// answer the release, Do goes by the deadline: a hold that was not over by then lasted.
+func (m *Manager) Do(ctx context.Context, name string, fn func(ctx context.Context, lock *Lock) error) error {
 	if fn == nil {
 		return fmt.Errorf("lockmgr: do %q: fn is nil: %w", name, ErrInvalid)
 	}
@@ -44,17 +43,17 @@ func (m *Manager) Do(ctx context.Context, name string, fn func(ctx context.Conte
 }
 
 // do runs fn during a hold, and ends it.
-func (l *Lock) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+func (l *Lock) do(ctx context.Context, fn func(ctx context.Context, lock *Lock) error) (err error) {
 	l.KeepAlive()
 	held, cancel := l.Context(ctx)
 	defer func() {
 		release, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer stop()
-		// A release that is not answered is no fault of fn's: the TTL does it.
+		// If Redis does not answer the release, the TTL ends the hold: no fault of fn's.
 		if lost := l.Release(release); errors.Is(lost, ErrLost) {
 			err = errors.Join(err, lost)
 		}
 		cancel()
 	}()
-	return fn(held)
+	return fn(held, l)
 }

@@ -32,25 +32,25 @@ func ExampleManager_AcquireAll() {
 	// released: true
 }
 
-// The first node does the work; the others see it done, or lose patience.
-func ExampleManager_AcquireOrVanish() {
+// The first node does the work; the others see it done, or time out.
+func ExampleManager_AcquireOrWait() {
 	client, closeClient := exampleClient()
 	defer closeClient()
 	ctx := context.Background()
 
 	locks, _ := lockmgr.New(client, lockmgr.Options{})
 	defer locks.Close()
-	outcome, lock, _ := locks.AcquireOrVanish(ctx, "report", lockmgr.VanishOptions{})
+	outcome, lock, _ := locks.AcquireOrWait(ctx, "report", lockmgr.WaitOptions{})
 	fmt.Println("first:", outcome)
 
-	outcome, _, _ = locks.AcquireOrVanish(ctx, "report", lockmgr.VanishOptions{Wait: 10 * time.Millisecond})
+	outcome, _, _ = locks.AcquireOrWait(ctx, "report", lockmgr.WaitOptions{Wait: 10 * time.Millisecond})
 	fmt.Println("in a hurry:", outcome)
 
 	time.AfterFunc(200*time.Millisecond, func() { lock.Release(ctx) }) // the work is done
-	outcome, _, _ = locks.AcquireOrVanish(ctx, "report", lockmgr.VanishOptions{})
+	outcome, _, _ = locks.AcquireOrWait(ctx, "report", lockmgr.WaitOptions{})
 	fmt.Println("patient:", outcome)
 	// Output:
 	// first: acquired
 	// in a hurry: timed out
-	// patient: vanished
+	// patient: ended
 }

@@ -54,7 +54,7 @@ func ExampleNewScript() {
 	write := lockmgr.NewScript(`
 		if not lock_holds(1, ARGV[3]) then return 'refused' end
 		redis.call('SET', KEYS[4], ARGV[4])
-		lock_give(1, ARGV[3])
+		lock_give(1)
 		return 'written'`)
 
 	locks, _ := lockmgr.New(client, lockmgr.Options{})

@@ -11,7 +11,7 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-// Nobody can pass by a clock that steps back, and fences do not fall with it.
+// When the clock steps back nobody overtakes the queue, and fences still grow.
 func TestAClockThatStepsBack(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
 		m := newManager(t, client, Options{})
@@ -19,8 +19,8 @@ func TestAClockThatStepsBack(t *testing.T) {
 		future := first.Fence() + int64(time.Hour/time.Microsecond)
 		client.Set(t.Context(), "Lock:a:Fence", future, time.Minute) // drawn before the step
 		for i, token := range []string{"came first", "came second"} {
-			if a := askAs(t, m, token, keepQueue); a.ahead != i {
-				t.Errorf("%s: %d ahead", token, a.ahead)
+			if _, ahead := askAs(t, m, token); ahead != int64(i) {
+				t.Errorf("%s: %d ahead", token, ahead)
 			}
 		}
 		if order := client.ZRange(t.Context(), "Lock:a:Queue", 0, -1).Val(); !slices.Equal(order, []string{"came first", "came second"}) {
@@ -36,7 +36,7 @@ func TestAClockThatStepsBack(t *testing.T) {
 	})
 }
 
-// Fences grow from hold to hold, also when nothing is left in Redis between two.
+// Fences grow from hold to hold, even if Redis has lost everything between two.
 func TestFencesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 2, Options{})
@@ -58,8 +58,8 @@ func TestFencesGrow(t *testing.T) {
 	})
 }
 
-// Redis comes back from a snapshot that is some holds old, or a replica takes over that
-// is: the fences that were drawn since are not drawn again.
+// Redis restarts from a snapshot that is some holds old, or a replica takes over that is some
+// holds behind: no fence is drawn twice.
 func TestFencesGrowAcrossARestart(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client()
@@ -86,8 +86,8 @@ func TestFencesGrowAcrossARestart(t *testing.T) {
 	}
 }
 
-// However a hold begins, its fence grows, also over what Redis has lost or knows only an
-// older state of.
+// However a hold begins, its fence is larger than the last one, even if Redis has lost the
+// last number or knows only an older one.
 func TestFencesGrowOverLoss(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
 		m := newManager(t, client, Options{})
@@ -130,11 +130,11 @@ func TestFencesGrowOverLoss(t *testing.T) {
 			if err := all.Release(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			_, lock, err = m.AcquireOrVanish(t.Context(), "a", VanishOptions{})
+			_, lock, err = m.AcquireOrWait(t.Context(), "a", WaitOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			grows("or vanish", lock.Fence())
+			grows("or wait", lock.Fence())
 			mustRelease(t, lock)
 		}
 	})

@@ -6,14 +6,14 @@ import (
 )
 
 // KeepAlive starts the watchdog: from now on the hold is extended whenever a third
-// of its TTL has passed, until it is released or lost. For holds that are shorter
-// than the TTL it is not needed. It ends with [Manager.Close], too.
+// of its TTL has passed, until it is released or lost, or [Manager.Close] is called. Holds
+// that are shorter than the TTL need no watchdog.
 //
-// A watchdog keeps a lock for a caller that hangs, too. Give the work a deadline.
+// A watchdog also keeps the lock for a caller that hangs. Give the work a deadline.
 func (l *Lock) KeepAlive() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.errLocked() != nil || l.m.life.Err() != nil {
+	if l.span.errLocked() != nil || l.m.life.ctx.Err() != nil {
 		return
 	}
 	l.alive = true
@@ -24,8 +24,7 @@ func (l *Lock) KeepAlive() {
 
 // StopKeepAlive ends the watchdog, and waits for an extension that runs. The hold
 // then ends by its deadline. Call it before a script of your own gives the lock
-// back: an extension that came behind that would find the lock gone, and report it
-// as [ErrStolen].
+// back: a later extension would find the lock gone, and report it as [ErrStolen].
 func (l *Lock) StopKeepAlive() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,7 +34,7 @@ func (l *Lock) StopKeepAlive() {
 	}
 }
 
-// stopLocked has no extension start any more, and cuts off one that runs.
+// stopLocked ends the watchdog, and cuts off an extension that runs.
 func (l *Lock) stopLocked() {
 	if l.extending != nil {
 		l.extending()
@@ -51,19 +50,18 @@ func (l *Lock) stopLocked() {
 func (l *Lock) keep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.keeper == nil || l.errLocked() != nil || l.m.life.Err() != nil {
+	if l.keeper == nil || l.span.errLocked() != nil || l.m.life.ctx.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), l.deadline)
+	ctx, cancel := context.WithDeadline(context.Background(), l.span.deadline)
 	defer cancel()
 	err := l.extendLocked(ctx)
-	l.silent = err != nil
-	if l.keeper == nil || l.errLocked() != nil {
+	if l.keeper == nil || l.span.errLocked() != nil {
 		return
 	}
 	switch {
 	case err != nil: // not answered: try again while there is time
-		l.keeper.Reset(min(l.ttl/10, max(time.Until(l.deadline)/2, l.m.opts.Poll)))
+		l.keeper.Reset(min(l.ttl/10, max(time.Until(l.span.deadline)/2, l.m.opts.Poll)))
 	case l.alive:
 		l.keeper.Reset(l.ttl / 3)
 	}

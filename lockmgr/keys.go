@@ -1,6 +1,7 @@
 package lockmgr
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -12,17 +13,38 @@ import (
 // suffixes make the keys that stand beside a lock's own.
 var suffixes = []string{":Queue", ":Fence"}
 
+// lockKeys is how many keys a lock has.
+const lockKeys = 3
+
+// names makes keys, channels and tokens of the names of locks.
+type names struct {
+	prefix  string
+	cluster bool
+	process [4]byte // begins the UUID of every token
+	first   []any   // what ARGV begins with in every script that uses the lock's rules: publish, claim
+}
+
+func newNames(opts Options, cluster bool) names {
+	n := names{prefix: opts.Prefix, cluster: cluster, first: []any{"PUBLISH", opts.Claim.Milliseconds()}}
+	if cluster {
+		n.first[0] = "SPUBLISH"
+	}
+	id := uuid.New()
+	copy(n.process[:], id[:])
+	return n
+}
+
 // newToken returns a value that no other hold has or will have: the name and a
 // random UUID, except that the UUID's first 8 digits are the Manager's, so that its
-// process alone is woken when it is this token's turn.
-func (m *Manager) newToken(name string) string {
+// process alone is woken when the token has the lock.
+func (n *names) newToken(name string) string {
 	id := uuid.New()
-	copy(id[:], m.node[:])
+	copy(id[:], n.process[:])
 	return name + ":" + id.String()
 }
 
-// checkName keeps out what cannot be a key, before anything is sent.
-func (m *Manager) checkName(name string) error {
+// check refuses a name that cannot be part of a key, before anything is sent.
+func (n *names) check(name string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("lockmgr: name is empty: %w", ErrInvalid)
@@ -30,13 +52,13 @@ func (m *Manager) checkName(name string) error {
 		return fmt.Errorf("lockmgr: name is %d bytes long, at most %d are allowed: %w", len(name), MaxName, ErrInvalid)
 	case slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(name, s) }):
 		return fmt.Errorf("lockmgr: name %q ends like a key of another lock (%s): %w", name, strings.Join(suffixes, " "), ErrInvalid)
-	case m.cluster != nil && strings.ContainsAny(name, "{}") && hashTag(name) == "":
+	case n.cluster && strings.ContainsAny(name, "{}") && hashTag(name) == "":
 		return fmt.Errorf("lockmgr: name %q holds braces that are no hash tag: %w", name, ErrInvalid)
 	}
 	return nil
 }
 
-// hashTag returns what alone Redis Cluster hashes of a key, as its specification
+// hashTag returns the part of a key that Redis Cluster hashes, as its specification
 // has it: what stands between the first { and the first } behind it. Empty means
 // that there is no such part, and that the whole key counts.
 func hashTag(key string) string {
@@ -48,24 +70,66 @@ func hashTag(key string) string {
 	return tag
 }
 
-// Key returns the key that holds the token of that lock's holder: Prefix + name.
-// On Redis Cluster the name is put into braces, unless it has a hash tag of its
-// own, so that all keys of a lock share a slot.
-func (m *Manager) Key(name string) string {
-	if m.cluster != nil && hashTag(name) == "" {
-		return m.opts.Prefix + "{" + name + "}"
+func (n *names) key(name string) string {
+	if n.cluster && hashTag(name) == "" {
+		return n.prefix + "{" + name + "}"
 	}
-	return m.opts.Prefix + name
+	return n.prefix + name
 }
 
-// Keys returns the keys of that lock for a script that is built on [Lua]. There
-// they come first.
-func (m *Manager) Keys(name string) []string {
-	key := m.Key(name)
+func (n *names) keys(name string) []string {
+	key := n.key(name)
 	return []string{key, key + ":Queue", key + ":Fence"}
 }
 
-// wakeChannel is where this process is told that it is the turn of a token of its.
-func (m *Manager) wakeChannel(name string) string {
-	return m.Key(name) + ":Wake:" + hex.EncodeToString(m.node[:])
+// wakeChannel is where this process is told that a token of its own has the lock.
+func (n *names) wakeChannel(name string) string {
+	return n.key(name) + ":Wake:" + hex.EncodeToString(n.process[:])
+}
+
+// inOrder sorts names by their keys, and drops a name whose key came before: on Redis
+// Cluster two names may mean one key.
+func (n *names) inOrder(list []string) []string {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(n.key(a), n.key(b)) })
+	return slices.CompactFunc(list, func(a, b string) bool { return n.key(a) == n.key(b) })
+}
+
+// oneSlot reports whether one script may touch all those locks.
+func (n *names) oneSlot(list []string) bool {
+	if !n.cluster {
+		return true
+	}
+	first := hashTag(n.key(list[0]))
+	return !slices.ContainsFunc(list, func(name string) bool { return hashTag(n.key(name)) != first })
+}
+
+// scriptKeys are the keys of a script, and the part of its command that they determine.
+type scriptKeys struct {
+	keys []string
+	sent []any // how many keys, the keys, and what ARGV begins with
+}
+
+func (n *names) scriptKeys(keys []string) scriptKeys {
+	sent := make([]any, 0, 1+len(keys)+len(n.first))
+	sent = append(sent, len(keys))
+	for _, key := range keys {
+		sent = append(sent, key)
+	}
+	return scriptKeys{keys, append(sent, n.first...)}
+}
+
+// only returns the same for the first count keys.
+func (k scriptKeys) only(count int) scriptKeys {
+	if len(k.keys) <= count {
+		return k
+	}
+	sent := append([]any{count}, k.sent[1:1+count]...)
+	return scriptKeys{k.keys[:count], append(sent, k.sent[1+len(k.keys):]...)}
+}
+
+// command returns the command that runs a script by its hash.
+func (k scriptKeys) command(hash string, args []any) []any {
+	all := make([]any, 0, 2+len(k.sent)+len(args))
+	return append(append(append(all, "evalsha", hash), k.sent...), args...)
 }

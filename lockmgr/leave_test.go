@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,8 +17,8 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-// Callers give up at any moment, by their deadlines or because they are cancelled. When
-// their Manager is closed, neither a lock nor a place in a queue is left.
+// Callers give up at any moment, by deadline or cancellation. When their Manager is closed,
+// neither a lock nor a place in a queue is left.
 func TestGivingUpAtAnyMoment(t *testing.T) {
 	server := redistest.Start(t)
 	for _, pipelined := range []bool{false, true} {
@@ -29,12 +29,12 @@ func TestGivingUpAtAnyMoment(t *testing.T) {
 			for range 64 {
 				callers.Go(func() {
 					for range 30 {
-						patience := time.Duration(rand.IntN(int(5 * time.Millisecond)))
+						limit := time.Duration(rand.IntN(int(5 * time.Millisecond)))
 						ctx, cancel := context.WithCancel(t.Context())
 						if rand.IntN(2) == 0 {
-							ctx, cancel = context.WithTimeout(t.Context(), patience)
+							ctx, cancel = context.WithTimeout(t.Context(), limit)
 						} else {
-							time.AfterFunc(patience, cancel)
+							time.AfterFunc(limit, cancel)
 						}
 						name := fmt.Sprint(rand.IntN(8))
 						if lock, err := m.Acquire(ctx, name); err == nil {
@@ -83,8 +83,8 @@ func TestTheCleanUpWaitsForTheRequest(t *testing.T) {
 	})
 }
 
-// A request that had no answer lies unread in its connection until the clean-up has been
-// answered, and is carried out then.
+// A request without an answer waits unread in its connection. Redis carries it out only after
+// it has answered the clean-up.
 func TestTheCleanUpComesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 2, Options{TTL: time.Minute})
@@ -121,8 +121,8 @@ func TestTheCleanUpComesAgain(t *testing.T) {
 	})
 }
 
-// Redis stands still while callers give up: their requests lie unread in their
-// connections, beside those that clean up after them.
+// Redis is stopped while callers give up: their requests wait unread in connections, together
+// with those that clean up after them.
 func TestGivingUpWhileRedisStandsStill(t *testing.T) {
 	server := redistest.Start(t)
 	plain := server.Client()
@@ -148,227 +148,122 @@ func TestGivingUpWhileRedisStandsStill(t *testing.T) {
 	}
 }
 
-// soon fails the test if do takes longer than a call may without Redis, by far.
-func soon(t *testing.T, what string, do func() error) (err error) {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- do() }()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(4 * time.Second):
-		t.Fatalf("%s has not ended after 4s", what)
-		return nil
-	}
-}
+func TestCancelledAcquireLeavesNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, client *redis.Client) {
+		m := newManager(t, client, Options{TTL: time.Minute})
+		reason := errors.New("the player closed the window")
 
-// Redis is stopped: calls end with their contexts, and with the Manager.
-func TestCallsEndWithoutRedis(t *testing.T) {
-	server := redistest.Start(t)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true, ReadTimeout: time.Minute})
-	defer client.Close()
-	m := newManager(t, client, Options{TTL: time.Minute})
-	mustRelease(t, mustAcquire(t, m, "warm"))
-	server.Pause()
-	defer server.Resume()
-	names := make([]string, 1000)
-	for i := range names {
-		names[i] = fmt.Sprint(i)
-	}
-	_ = soon(t, "AcquireAll with a deadline of 100ms", func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		_, err := m.AcquireAll(ctx, names...)
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("AcquireAll: %v", err)
-		}
-		return nil
-	})
-	reason := errors.New("closed the window")
-	for range 2 { // while Redis is not known to be slow, and then
-		err := soon(t, "a cancelled Acquire", func() error {
+		t.Run("before", func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			time.AfterFunc(20*time.Millisecond, func() { cancel(reason) })
-			return second(m.Acquire(ctx, "a"))
+			cancel(reason)
+			if _, err := m.Acquire(ctx, "a"); !errors.Is(err, reason) {
+				t.Fatalf("acquire: %v", err)
+			}
 		})
-		if !errors.Is(err, reason) {
-			t.Errorf("a cancelled Acquire: %v", err)
-		}
-	}
-	waiting := make(chan error, 1)
-	go func() { waiting <- second(m.Acquire(t.Context(), "a")) }()
-	awaitLine(t, m, "a", 1)
-	closed := make(chan struct{})
-	go func() { m.Close(); close(closed) }()
-	if err := soon(t, "an Acquire of a closed Manager", func() error { return <-waiting }); !errors.Is(err, ErrClosed) {
-		t.Errorf("after Close: %v", err)
-	}
-	server.Resume()
-	redistest.Receive(t, closed, "Close")
+		t.Run("while the request is executed", func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			done := false
+			client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+				if !done && strings.HasPrefix(cmd.Name(), "eval") {
+					done = true
+					cancel(reason)
+					return context.Canceled
+				}
+				return nil
+			}})
+			if _, err := m.Acquire(ctx, "a"); !errors.Is(err, reason) {
+				t.Fatalf("acquire: %v", err)
+			}
+		})
+		t.Run("while it waits", func(t *testing.T) {
+			holder, err := m.Acquire(t.Context(), "b")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			var polls atomic.Int32
+			client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+				if isScript(cmd, acquireScript) && polls.Add(1) == 3 {
+					cancel(reason)
+				}
+				return nil
+			}})
+			if _, err := m.Acquire(ctx, "b"); !errors.Is(err, reason) || !errors.Is(err, ErrHeld) {
+				t.Fatalf("acquire: %v", err)
+			}
+			if got := client.Get(t.Context(), m.Key("b")).Val(); got != holder.Token() {
+				t.Fatalf("the lock holds %q instead of its holder's token", got)
+			}
+			if err := holder.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
+		checkClean(t, client)
+	})
 }
 
-// Redis is stopped while callers with little patience come and go, through a pipeline,
-// too: what they leave behind has an end, and so has Close.
-func TestWhatIsLeftBehindEnds(t *testing.T) {
-	for _, pipelined := range []bool{false, true} {
-		server := redistest.Start(t)
-		client := server.Client()
-		m := newManager(t, client, Options{Pipelined: pipelined})
-		mustRelease(t, mustAcquire(t, m, "warm"))
-		server.Pause()
-		var callers sync.WaitGroup
-		for i := range 50 {
-			callers.Go(func() {
-				for range 20 {
-					ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
-					_, _ = m.TryAcquire(ctx, fmt.Sprint(i))
-					cancel()
-				}
-			})
+// A waiter that gives up leaves no place in the queue, and the one behind it goes on.
+func TestGivingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 2, Options{})
+		holder := mustAcquire(t, managers[1], "a")
+		reason := errors.New("closed the window")
+		errs := make(chan error, 3)
+		var cancels []context.CancelCauseFunc
+		for range 3 {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancels = append(cancels, cancel)
+			go func() { errs <- second(managers[0].Acquire(ctx, "a")) }()
+			synctest.Wait()
 		}
-		callers.Wait()
-		closed := make(chan struct{})
-		go func() { m.Close(); close(closed) }()
-		select {
-		case <-closed:
-		case <-time.After(15 * time.Second):
-			t.Errorf("pipelined %v: Close has not ended after 15s; %d goroutines run", pipelined, runtime.NumGoroutine())
-			server.Resume()
-			<-closed
-		}
-		server.Resume()
-	}
-}
-
-// Giving a lock back needs no memory: at maxmemory it goes to the next waiter, of this
-// process or of another, or to nobody.
-func TestReleaseAtMaxmemory(t *testing.T) {
-	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
-	plain := server.Client()
-	here, elsewhere := newManager(t, server.Client(), Options{TTL: time.Minute}), newManager(t, server.Client(), Options{TTL: time.Minute})
-	for _, waiters := range [][]*Manager{{}, {here}, {elsewhere}, {elsewhere, here}, {here, elsewhere}} {
-		lock := mustAcquire(t, here, "a")
-		var got []chan *Lock
-		for i, m := range waiters {
-			next := make(chan *Lock, 1)
-			got = append(got, next)
-			go func() {
-				lock, err := m.Acquire(t.Context(), "a")
-				if err != nil {
-					t.Error(err)
-				}
-				next <- lock
-			}()
-			awaitQueue(t, plain, "a", int64(i+1))
-		}
-		plain.ConfigSet(t.Context(), "maxmemory", "1")
-		if err := second(here.TryAcquire(t.Context(), "b")); err == nil || !strings.Contains(err.Error(), "OOM") {
-			t.Fatalf("Redis takes writes: %v", err)
-		}
-		if err := lock.Release(t.Context()); err != nil {
-			t.Errorf("release: %v", err)
-		}
-		if len(waiters) == 0 && plain.Exists(t.Context(), "Lock:a").Val() != 0 {
-			t.Error("the lock stays")
-		}
-		for i, next := range got {
-			select {
-			case lock := <-next:
-				if lock == nil {
-					return
-				}
-				if err := lock.Release(t.Context()); err != nil {
-					t.Errorf("release by waiter %d: %v", i, err)
-				}
-			case <-time.After(5 * time.Second):
-				t.Fatalf("waiter %d of %d was not given the lock", i, len(waiters))
+		for _, i := range []int{1, 0, 2} { // in the middle, at the head, the last
+			cancels[i](reason)
+			if err := redistest.Receive(t, errs, "an Acquire to end"); !errors.Is(err, reason) || !errors.Is(err, ErrHeld) {
+				t.Errorf("waiter %d: %v", i, err)
+			}
+			synctest.Wait()
+			want := int64(1)
+			if i == 2 {
+				want = 0
+			}
+			if n := clients[0].ZCard(t.Context(), "Lock:a:Queue").Val(); n != want {
+				t.Errorf("after waiter %d gave up %d tokens wait, want %d", i, n, want)
 			}
 		}
-		plain.ConfigSet(t.Context(), "maxmemory", "0")
-		checkClean(t, plain)
-	}
+		mustRelease(t, holder)
+		checkClean(t, clients[0])
+	})
 }
 
-// awaitQueue waits until n tokens wait in Redis.
-func awaitQueue(t *testing.T, client *redis.Client, name string, n int64) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
-		if client.ZCard(t.Context(), "Lock:"+name+":Queue").Val() >= n {
-			return
+// A caller gives up while its request waits in a pipeline: the clean-up comes after that.
+func TestTheCleanUpWaitsForThePipeline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 2, Options{TTL: time.Minute, Pipelined: true})
+		m := managers[0]
+		for _, name := range []string{"a", "b"} { // so that Redis knows the scripts
+			mustRelease(t, mustAcquire(t, m, name))
 		}
-	}
-	t.Fatalf("never %d waited for %s", n, name)
-}
-
-// Whoever closes the Manager and then the client leaves nothing behind.
-func TestCloseManagerThenClient(t *testing.T) {
-	server := redistest.Start(t)
-	plain := server.Client()
-	holder := mustAcquire(t, newManager(t, plain, Options{TTL: time.Minute}), "a")
-	for range 50 {
-		client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
-		m := newManager(t, client, Options{})
-		var waiting sync.WaitGroup
-		for range 4 {
-			waiting.Go(func() { _, _ = m.Acquire(t.Context(), "a") })
+		late := time.Now().Add(2 * time.Second)
+		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, acquireScript) {
+				time.Sleep(time.Until(late))
+			}
+			return nil
+		}})
+		ended := make(chan error, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for _, name := range []string{"b", "a"} { // the second one shares its round trip
+			go func() { ended <- second(m.Acquire(ctx, name)) }()
+			synctest.Wait()
 		}
-		awaitQueue(t, plain, "a", 1)
+		cancel()
+		for range 2 {
+			if err := redistest.Receive(t, ended, "an Acquire"); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
 		m.Close()
-		_ = client.Close()
-		waiting.Wait()
-		if left := plain.ZRange(t.Context(), "Lock:a:Queue", 0, -1).Val(); len(left) > 0 {
-			t.Fatalf("%v are left in the queue", left)
-		}
-	}
-	mustRelease(t, holder)
-}
-
-// A user who may not publish hands locks over all the same; who waits finds out by asking.
-func TestHandOverWithoutChannels(t *testing.T) {
-	server := redistest.Start(t)
-	plain := server.Client()
-	if err := plain.Do(t.Context(), "ACL", "SETUSER", "game", "on", ">secret", "~*", "+@all", "resetchannels").Err(); err != nil {
-		t.Fatal(err)
-	}
-	user := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "game", Password: "secret"})
-	defer user.Close()
-	m, other := newManager(t, user, Options{}), newManager(t, user, Options{})
-	lock := mustAcquire(t, m, "a")
-	got := make(chan *Lock, 1)
-	go func() { got <- mustAcquire(t, other, "a") }()
-	awaitQueue(t, plain, "a", 1)
-	mustRelease(t, lock)
-	select {
-	case lock := <-got:
-		mustRelease(t, lock)
-	case <-time.After(5 * time.Second):
-		t.Error("the waiter did not get the lock")
-	}
-}
-
-// The first SUBSCRIBE is lost: the wake-ups come from when the next one succeeds.
-func TestWakeUpsAfterAFailedSubscribe(t *testing.T) {
-	server := redistest.Start(t)
-	plain := server.Client()
-	proxy := redistest.StartProxy(t, server.Addr())
-	proxy.OnRequest(redistest.Once("SUBSCRIBE", redistest.DropRequest))
-	holder := mustAcquire(t, newManager(t, plain, Options{TTL: time.Minute}), "a")
-	m := newManager(t, proxy.Client(), Options{TTL: time.Minute, Poll: 10 * time.Second})
-	got := make(chan *Lock, 1)
-	go func() { got <- mustAcquire(t, m, "a") }()
-	awaitQueue(t, plain, "a", 1)
-	channel := m.wakeChannel("a")
-	for end := time.Now().Add(5 * time.Second); plain.PubSubNumSub(t.Context(), channel).Val()[channel] == 0; {
-		if time.Now().After(end) {
-			t.Fatal("nobody has subscribed to the wake-ups")
-		}
-	}
-	mustRelease(t, holder)
-	select {
-	case lock := <-got:
-		mustRelease(t, lock)
-	case <-time.After(5 * time.Second):
-		t.Error("no wake-up has come")
-		proxy.Cut()
-	}
+		checkClean(t, clients[1])
+	})
 }

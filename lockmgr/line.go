@@ -4,94 +4,72 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
-
-	"roomd/lockmgr/redisconn/pubsub"
 )
 
-// linger is how long a process stays subscribed to the wake-ups of a lock that it
-// does not wait for any more.
-const linger = 10 * time.Second
-
-// enoughGrants is how many times a line has to have moved before its pace is
-// believed.
+// enoughGrants is how many times a line has to have moved before its pace is believed.
 const enoughGrants = 8
 
-// line is who waits for one lock in this process, in order of arrival. The first
-// one asks Redis for all; only its token waits there. All of it is guarded by
-// Manager.mu.
+// lines are the lines of all locks for which this process waits.
+type lines struct {
+	max int // waiters in one line
+
+	mu     sync.Mutex
+	byName map[string]*line // guarded by mu
+}
+
+// line is who waits for one lock in this process, in order of arrival. The first waiter
+// asks Redis for all; only its token waits there. All of it is guarded by lines.mu.
 type line struct {
-	name    string
 	waiters []*waiter
 
-	wakes *pubsub.Subscription // nil until somebody had to wait
-	idle  *time.Timer          // runs while nobody waits
-
 	pace   time.Duration // average time between two grants while some wait
-	last   time.Time     // of the latest grant
+	latest time.Time     // grant
 	grants int
 }
 
 // waiter is one Acquire that waits.
 type waiter struct {
-	slot
-	line    *line
-	turn    chan struct{} // closed when it is its turn to ask Redis; nil if it is from the start
-	follows bool          // written before turn is closed: it follows a holder of this process
-	given   chan *grant   // takes a hold; nil says that it is worth asking
+	Slot
+	first    chan struct{} // closed when it is the first of its line; nil if it is from the start
+	follows  bool          // written before first is closed: this process holds the lock
+	observed bool          // the Observer knows that it has to wait
 
-	// Guarded by Manager.mu.
-	abandoned bool          // its caller gave up
-	known     bool          // Redis may know its token
-	place     int64         // in the queue of Redis, as far as it is known; 0 before
-	waited    time.Time     // when Redis was asked last and answered that it has to wait
-	trip      time.Duration // how long that took
+	abandoned bool // guarded by lines.mu: its caller gave up
+	inRedis   bool // guarded by lines.mu: Redis may know its token
 }
 
-// join puts a waiter at the end of its line, or says that there is no use in it. Without
-// an error the caller is counted in calls.
-func (m *Manager) join(ctx context.Context, name string) (*waiter, error) {
-	if err := m.check(ctx, name); err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.ended(ctx); err != nil {
-		return nil, err
-	}
-	l := m.lines[name]
-	ahead := 0
-	if l != nil {
-		ahead = len(l.waiters)
-		if err := m.hopelessLocked(ctx, l); err != nil {
-			return nil, err
+func (ls *lines) init(max int) { ls.max, ls.byName = max, make(map[string]*line) }
+
+// join puts a waiter at the end of the line for its lock, or returns ErrBusy.
+func (ls *lines) join(ctx context.Context, w *waiter) error {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	l := ls.byName[w.name]
+	switch {
+	case l == nil:
+		l = new(line)
+		ls.byName[w.name] = l
+	default:
+		if err := l.refuse(ctx, ls.max); err != nil {
+			return err
 		}
-		if l.idle != nil {
-			l.idle.Stop()
-			l.idle = nil
-		}
-	} else {
-		l = &line{name: name}
-		m.lines[name] = l
-	}
-	w := &waiter{slot: m.newSlot(name), line: l, given: make(chan *grant, 1)}
-	if ahead > 0 {
-		w.turn = make(chan struct{})
+		w.first = make(chan struct{})
 	}
 	l.waiters = append(l.waiters, w)
-	m.calls.Add(1)
-	return w, nil
+	return nil
 }
 
-// hopelessLocked returns ErrBusy if too many wait already, or if the deadline of ctx
-// will most likely pass before it is the turn of one more.
-func (m *Manager) hopelessLocked(ctx context.Context, l *line) error {
+// refuse returns ErrBusy if too many wait already, or if the deadline of ctx will most
+// likely pass before one more would get the lock.
+func (l *line) refuse(ctx context.Context, max int) error {
 	ahead := len(l.waiters)
-	if ahead >= m.opts.MaxWaiters {
+	if ahead >= max {
 		return fmt.Errorf("%w: %d calls wait already", ErrBusy, ahead)
 	}
 	deadline, ok := ctx.Deadline()
-	if !ok || ahead == 0 || l.grants < enoughGrants {
+	if !ok || l.grants < enoughGrants {
 		return nil
 	}
 	// Half of the expected time: better to let one try in vain than to turn away
@@ -103,193 +81,90 @@ func (m *Manager) hopelessLocked(ctx context.Context, l *line) error {
 	return nil
 }
 
-// part takes a waiter out of its line, and lets the next one ask.
-func (m *Manager) part(w *waiter, granted bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l := w.line
+// part takes a waiter out of its line, and makes the one behind it the first.
+func (ls *lines) part(w *waiter, granted bool) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	l := ls.byName[w.name]
 	at := slices.Index(l.waiters, w)
-	if at < 0 {
-		return
-	}
 	l.waiters = slices.Delete(l.waiters, at, at+1)
-	if granted {
-		l.movedLocked()
-	}
 	if len(l.waiters) == 0 {
-		m.restLocked(l)
+		delete(ls.byName, w.name)
 		return
+	}
+	if granted {
+		l.measure()
 	}
 	if at == 0 {
 		l.waiters[0].follows = granted
-		close(l.waiters[0].turn)
+		close(l.waiters[0].first)
 	}
 }
 
-// movedLocked notes how fast the line moves.
-func (l *line) movedLocked() {
+// measure records how fast the line moves.
+func (l *line) measure() {
 	now := time.Now()
-	if !l.last.IsZero() && len(l.waiters) > 0 {
-		took := now.Sub(l.last)
+	if !l.latest.IsZero() {
+		took := now.Sub(l.latest)
 		if l.grants == 0 {
 			l.pace = took
 		}
 		l.pace += (took - l.pace) / 8
 		l.grants++
 	}
-	l.last = now
+	l.latest = now
 }
 
-// restLocked forgets a line that nobody waits in: at once if it never had to
-// subscribe, otherwise when it has been quiet for a while.
-func (m *Manager) restLocked(l *line) {
-	l.last, l.grants = time.Time{}, 0
-	if l.wakes == nil {
-		m.forgetLocked(l)
-		return
+// behind returns how many wait in the line for a lock besides the first.
+func (ls *lines) behind(name string) int {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return len(ls.byName[name].waiters) - 1
+}
+
+// next returns the first waiter for a lock that this process is about to give back, and
+// records that Redis may know its token; nil if nobody waits.
+func (ls *lines) next(name string) *waiter {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	l := ls.byName[name]
+	if l == nil {
+		return nil
 	}
-	l.idle = time.AfterFunc(linger, func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if len(l.waiters) == 0 {
-			m.forgetLocked(l)
-		}
-	})
+	l.waiters[0].inRedis = true
+	return l.waiters[0]
 }
 
-func (m *Manager) forgetLocked(l *line) {
-	if m.lines[l.name] == l {
-		delete(m.lines, l.name)
-	}
-	l.forgetLocked()
-}
-
-func (l *line) forgetLocked() {
-	if l.idle != nil {
-		l.idle.Stop()
-	}
-	if l.wakes != nil {
-		l.wakes.Close()
-		l.wakes = nil
-	}
-}
-
-// listen subscribes to the wake-ups of a line's lock.
-func (m *Manager) listen(l *line) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if l.wakes != nil || m.life.Err() != nil {
-		return
-	}
-	l.wakes = m.hub.Subscribe(m.wakeChannel(l.name), pubsub.Handler{
-		Message: func(payload string) {
-			if wake, ok := parseWakeUp(payload); ok {
-				m.woken(l, wake)
-			}
-		},
-		Interrupted: func() { m.askAgain(l) },
-	})
-}
-
-// askAgain has the first waiter of a line ask at once: wake-ups may have been missed.
-func (m *Manager) askAgain(l *line) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(l.waiters) > 0 {
-		l.waiters[0].takeLocked(nil)
-	}
-}
-
-// woken tells a waiter that the lock was kept for its token. It was given after Redis
-// last answered that the token has to wait; so the claim is counted from when that was
-// asked, by our own clock. However long the wake-up was under way, and whatever the
-// server's clock does, that is not too late.
-func (m *Manager) woken(l *line, wake wakeUp) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, w := range l.waiters {
-		if w.token != wake.token {
-			continue
-		}
-		var g *grant
-		if !w.waited.IsZero() {
-			g = &grant{wake.fence, w.waited, wake.claim}
-		}
-		w.takeLocked(g)
-		return
-	}
-}
-
-// usable reports whether a waiter can go to work on what it was given. It cannot if the
-// hold is over; if it was given for a place in the queue that the waiter has lost since;
-// or if a claim leaves too little time to extend it, and to do so again.
-func (m *Manager) usable(w *waiter, g *grant) bool {
-	if g == nil {
-		return false
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return g.fence > w.place && !g.over() && (g.lasts >= m.opts.TTL || g.left() > 3*w.trip)
-}
-
-// queuedAt notes what Redis answered to a waiter that has to wait.
-func (m *Manager) queuedAt(w *waiter, place int64, sent time.Time, took time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	w.place, w.waited, w.trip = place, sent, took
-}
-
-// nextWaiter returns who waits first in this process for a lock that is to be given
-// back, and marks it as known to Redis; nil if nobody does.
-func (m *Manager) nextWaiter(name string) *waiter {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if l := m.lines[name]; l != nil && len(l.waiters) > 0 {
-		l.waiters[0].known = true
-		return l.waiters[0]
-	}
-	return nil
-}
-
-// pass hands a hold to a waiter of this process, unless it is abandoned. One that has
-// found out by asking already needs it no more.
-func (m *Manager) pass(w *waiter, g *grant) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// pass gives a hold to a waiter, unless it is abandoned.
+func (ls *lines) pass(w *waiter, g *grant) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
 	if w.abandoned {
 		return false
 	}
-	w.takeLocked(g)
+	w.give(g)
 	return true
 }
 
-// takeLocked gives a hold to a waiter. One that does not see it will find out by
-// asking.
-func (w *waiter) takeLocked(g *grant) {
-	select {
-	case w.given <- g:
-	default:
-	}
-}
-
-// abandon marks a waiter as abandoned, so that nobody hands it the lock, and reports
-// whether Redis may know it.
-func (m *Manager) abandon(w *waiter) (known bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// abandon marks w as abandoned, so that nobody hands it the lock, and reports whether
+// Redis may know its token.
+func (ls *lines) abandon(w *waiter) (inRedis bool) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
 	w.abandoned = true
-	return w.known
+	return w.inRedis
 }
 
-// makeKnown notes that Redis is going to be told a waiter's token.
-func (m *Manager) makeKnown(w *waiter) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	w.known = true
-}
-
-func (m *Manager) isAbandoned(w *waiter) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// isAbandoned reports whether the caller of w gave up.
+func (ls *lines) isAbandoned(w *waiter) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
 	return w.abandoned
+}
+
+// enterRedis records that Redis is going to be told the token of w.
+func (ls *lines) enterRedis(w *waiter) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	w.inRedis = true
 }

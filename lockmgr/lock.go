@@ -11,35 +11,37 @@ import (
 type Lock struct {
 	m     *Manager
 	name  string
-	on    onKeys
+	on    scriptKeys
 	token string
 	fence int64
 	began time.Time // when the caller got it
 	ttl   time.Duration
 
 	mu        sync.Mutex
-	deadline  time.Time          // guarded by mu
-	over      error              // guarded by mu: ErrReleased, or how it was lost
-	done      chan struct{}      // guarded by mu: nil until somebody asks for it
-	expiry    *time.Timer        // guarded by mu: runs if done is not nil
+	span      lifespan           // guarded by mu
 	keeper    *time.Timer        // guarded by mu: the next extension, nil if there is to be none
 	alive     bool               // guarded by mu: the watchdog is on
-	silent    bool               // guarded by mu: the last extension was not answered
 	extending context.CancelFunc // guarded by mu: ends the extension that runs, nil if none does
-	giving    *call[struct{}]    // guarded by mu: the release that runs, nil if none does
-	given     bool               // guarded by mu: Redis does not know the token any more
-	doubt     bool               // guarded by mu: an earlier release may have been carried out
-	observed  bool               // guarded by mu: the Observer was told how it has ended
+	releasing *call[struct{}]    // guarded by mu: the release that runs, nil if none does
+	returned  bool               // guarded by mu: Redis does not know the token any more
+	inDoubt   bool               // guarded by mu: an earlier release may have been carried out
+	observed  bool               // guarded by mu: the Observer was told how the hold ended
 	idle      sync.Cond          // on mu: an extension has ended
 }
 
-func newLock(s *slot, ttl time.Duration, g *grant) *Lock {
-	l := &Lock{m: s.m, name: s.name, on: s.on, token: s.token, fence: g.fence, began: time.Now(), ttl: ttl, deadline: g.since.Add(g.lasts)}
+// newLock returns the Lock of a hold that has begun, for a caller that asked at start.
+func newLock(s *Slot, ttl time.Duration, g *grant, start time.Time) *Lock {
+	now := time.Now()
+	l := &Lock{m: s.m, name: s.name, on: s.on, token: s.token, fence: g.fence, began: now, ttl: ttl}
+	l.span.mu, l.span.deadline, l.span.lost = &l.mu, g.since.Add(g.lasts), l.wasLostLocked
 	l.idle.L = &l.mu
 	if g.lasts < ttl {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.keeper = time.AfterFunc(time.Until(l.deadline)/2, l.keep)
+		l.keeper = time.AfterFunc(time.Until(l.span.deadline)/2, l.keep)
+	}
+	if acquired := s.m.opts.Observer.Acquired; acquired != nil {
+		acquired(l.name, now.Sub(start))
 	}
 	return l
 }
@@ -67,7 +69,7 @@ func (l *Lock) Fence() int64 { return l.fence }
 func (l *Lock) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.deadline
+	return l.span.deadline
 }
 
 // Done returns a channel that is closed when the hold is over: it was lost, or
@@ -75,16 +77,7 @@ func (l *Lock) Deadline() time.Time {
 func (l *Lock) Done() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.done == nil {
-		over := l.errLocked()
-		l.done = make(chan struct{})
-		if over != nil {
-			close(l.done)
-		} else {
-			l.watchDeadlineLocked()
-		}
-	}
-	return l.done
+	return l.span.doneLocked()
 }
 
 // Err returns nil while the hold can be trusted; [ErrReleased] once Release was called,
@@ -93,56 +86,10 @@ func (l *Lock) Done() <-chan struct{} {
 func (l *Lock) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.errLocked()
+	return l.span.errLocked()
 }
 
-func (l *Lock) errLocked() error {
-	if l.over == nil && !time.Now().Before(l.deadline) {
-		if l.silent || l.extending != nil {
-			l.loseLocked(ErrUnreachable)
-		} else {
-			l.loseLocked(ErrExpired)
-		}
-	}
-	return l.over
-}
-
-// watchDeadlineLocked has done closed when the deadline passes. An extension
-// moves it.
-func (l *Lock) watchDeadlineLocked() {
-	l.expiry = time.AfterFunc(time.Until(l.deadline), func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.errLocked() == nil {
-			l.expiry.Reset(time.Until(l.deadline))
-		}
-	})
-}
-
-// endLocked ends the hold, once.
-func (l *Lock) endLocked(why error) bool {
-	if l.over != nil {
-		return false
-	}
-	l.over = why
-	if l.done != nil {
-		close(l.done)
-	}
-	for _, t := range []*time.Timer{l.expiry, l.keeper} {
-		if t != nil {
-			t.Stop()
-		}
-	}
-	return true
-}
-
-func (l *Lock) loseLocked(cause error) {
-	if l.endLocked(cause) {
-		l.observeEndLocked()
-	}
-}
-
-// Extend starts the TTL anew. It returns an [ErrLost] if the lock is not ours any
+// Extend starts the TTL anew. It returns an [ErrLost] if the lock is not the caller's any
 // more, [ErrReleased] after a release, [ErrInvalid] if ctx is nil, and the client's error
 // if Redis did not answer; the old deadline stands then, and Extend may be called again.
 func (l *Lock) Extend(ctx context.Context) error {
@@ -156,34 +103,35 @@ func (l *Lock) Extend(ctx context.Context) error {
 
 // extendLocked lets go of the mutex while it waits for Redis.
 func (l *Lock) extendLocked(ctx context.Context) error {
-	for l.over == nil && l.extending != nil {
+	for l.span.over == nil && l.extending != nil {
 		l.idle.Wait()
 	}
-	if err := l.errLocked(); err != nil {
+	if err := l.span.errLocked(); err != nil {
 		return fmt.Errorf("lockmgr: extend %q: %w", l.name, err)
 	}
 	ctx, l.extending = context.WithCancel(ctx)
+	l.span.unanswered = true
 	l.mu.Unlock()
 	sent := time.Now()
-	extended, err := start(l.m, func() (bool, error) {
+	extended, err := start(l.m.life, func() (bool, error) {
 		// One key only: while the lock's slot moves within a Cluster, scripts of
 		// several keys are refused, and a hold has to live through that.
-		return l.m.runOn(ctx, extendScript, l.m.onKeys(l.on.keys[:1]), l.token, l.ttl.Milliseconds()).Bool()
+		return l.m.sender.run(ctx, extendScript, l.on.only(1), l.token, l.ttl.Milliseconds()).Bool()
 	}).wait(ctx)
 	l.mu.Lock()
 	l.extending()
 	l.extending = nil
 	l.idle.Broadcast()
-	switch {
-	case l.over != nil:
-		return fmt.Errorf("lockmgr: extend %q: %w", l.name, l.over)
-	case err != nil:
-		return fmt.Errorf("lockmgr: extend %q: %w", l.name, err)
-	case !extended:
-		l.loseLocked(ErrStolen)
-		return fmt.Errorf("lockmgr: extend %q: %w", l.name, l.over)
+	if err == nil && !extended {
+		l.span.loseLocked(ErrStolen)
 	}
-	l.deadline = sent.Add(l.ttl)
+	if l.span.over != nil {
+		err = l.span.over
+	}
+	if err != nil {
+		return fmt.Errorf("lockmgr: extend %q: %w", l.name, err)
+	}
+	l.span.deadline, l.span.unanswered = sent.Add(l.ttl), false
 	if !l.alive && l.keeper != nil { // it was for the claim, which is over
 		l.keeper.Stop()
 		l.keeper = nil

@@ -28,7 +28,7 @@ func (s *Locks) Each() iter.Seq[*Lock] { return slices.Values(s.list) }
 // Lock returns the lock of that name, or nil if it is not among them.
 func (s *Locks) Lock(name string) *Lock {
 	for _, lock := range s.list {
-		if s.m.Key(lock.name) == s.m.Key(name) {
+		if s.m.names.key(lock.name) == s.m.names.key(name) {
 			return lock
 		}
 	}

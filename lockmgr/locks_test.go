@@ -12,8 +12,8 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-// What is held already stays held for as long as the rest takes, and no longer
-// than its TTL after that.
+// AcquireAll keeps the locks that it has while it waits for the others. After that they last
+// for one TTL.
 func TestAcquireAllKeepsWhatItHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, client := redistest.Mini(t)
@@ -87,7 +87,7 @@ func TestAcquireAllLosesOneWhileWaiting(t *testing.T) {
 	})
 }
 
-// One hold that is lost is told, and keeps none of the others.
+// Release reports a hold that was lost, and still gives back the others.
 func TestLocksReleaseAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := redistest.Mini(t)
@@ -112,8 +112,7 @@ func TestLocksReleaseAllTheSame(t *testing.T) {
 	})
 }
 
-// The last one taken goes first, and a loss that nobody has looked at is not
-// forgotten.
+// Release begins with the lock taken last, and reports a loss that nobody has noticed before.
 func TestLocksReleaseInReverse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := redistest.Mini(t)

@@ -21,9 +21,8 @@ var guardedWrite = NewScript(`
 	redis.call('RPUSH', KEYS[4], ARGV[4] .. ' ' .. ARGV[3])
 	return 1`)
 
-// model watches many holders of one lock in virtual time and says what may not
-// be: two that trust their hold at once, somebody who passed a live waiter, or a
-// stale holder who wrote.
+// model watches many holders of one lock in virtual time, and reports two that trust their
+// holds at once, a caller that overtook a live waiter, and a stale holder that could write.
 type model struct {
 	t    *testing.T
 	seed uint64
@@ -37,7 +36,7 @@ type model struct {
 	counts  map[string]int       // guarded by mu: what happened, to see that it did
 }
 
-// span is the time in which a holder trusted its hold.
+// span is the time during which a holder trusted its hold.
 type span struct {
 	from, to time.Time
 	token    string
@@ -61,8 +60,8 @@ func (m *model) count(what string) {
 	m.counts[what]++
 }
 
-// hook follows tokens through the queue by what Redis answers, and loses some
-// requests and replies.
+// hook follows tokens through the queue by the replies of Redis, and loses some requests and
+// replies.
 func (m *model) hook() redistest.Hook {
 	fault := errors.New("connection reset")
 	return redistest.Hook{
@@ -84,15 +83,15 @@ func (m *model) hook() redistest.Hook {
 				reply, _ = script.Slice()
 			}
 			switch {
-			case isScript(cmd, acquireScript) && len(reply) == 1:
+			case (isScript(cmd, acquireScript) || isScript(cmd, tryScript)) && len(reply) == 1:
 				m.granted(argOf(cmd, 2))
-			case isScript(cmd, acquireScript) && argOf(cmd, 4) != "0":
+			case isScript(cmd, acquireScript):
 				m.queued(argOf(cmd, 2))
 			case isScript(cmd, passScript) && len(reply) > 1 && reply[1] != nil:
 				m.granted(argOf(cmd, 3))
 				m.count("passed within the process")
 			case isScript(cmd, passScript) && reply[0] == int64(1):
-				m.queued(argOf(cmd, 3)) // the heir
+				m.queued(argOf(cmd, 3)) // the next waiter
 			}
 			if m.chance(0.3) {
 				m.count("reply lost")
@@ -144,8 +143,7 @@ func (m *model) held(token string, from, to time.Time) {
 	m.spans = append(m.spans, span{from, to, token})
 }
 
-// work takes the lock again and again, and treats it in all the ways that happen
-// in life.
+// work takes the lock again and again, and does all that callers do with it.
 func (m *model) work(locks *Manager, until time.Time) {
 	for time.Now().Before(until) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond+m.duration(4*time.Second))

@@ -15,21 +15,21 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-// operations are all that a caller does with a lock, by the scripts that they run.
+// operations are all operations on a lock, with the scripts that they run.
 var operations = []struct {
 	name   string
 	script *redis.Script
 	do     func(ctx context.Context, m *Manager, lock *Lock) (*Lock, error)
 }{
 	{"acquire", acquireScript, func(ctx context.Context, m *Manager, _ *Lock) (*Lock, error) { return m.Acquire(ctx, "a") }},
-	{"try", acquireScript, func(ctx context.Context, m *Manager, _ *Lock) (*Lock, error) { return m.TryAcquire(ctx, "a") }},
+	{"try", tryScript, func(ctx context.Context, m *Manager, _ *Lock) (*Lock, error) { return m.TryAcquire(ctx, "a") }},
 	{"extend", extendScript, func(ctx context.Context, _ *Manager, lock *Lock) (*Lock, error) { return lock, lock.Extend(ctx) }},
 	{"release", releaseScript, func(ctx context.Context, _ *Manager, lock *Lock) (*Lock, error) { return nil, lock.Release(ctx) }},
 }
 
-// A proxy loses the request or the reply of each command of each operation, with a
-// client that sends it again by itself and with one that does not. No caller is
-// locked out by its own lock, none is left behind, and nobody's is taken.
+// A proxy loses the request or the reply of each command of each operation, with clients that
+// retry and clients that do not. No caller is locked out by its own lock, no lock is left
+// behind, and nobody loses one.
 func TestLostRequestsAndReplies(t *testing.T) {
 	server := redistest.Start(t)
 	for _, retries := range []int{-1, 3} {
@@ -50,7 +50,7 @@ func TestLostRequestsAndReplies(t *testing.T) {
 						}
 					}
 					lock := mustAcquire(t, m, "a")
-					if op.script == acquireScript {
+					if op.script == acquireScript || op.script == tryScript {
 						mustRelease(t, lock)
 						lock = nil
 					}
@@ -130,7 +130,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	call("extend", lock.Extend)
 	call("release", lock.Release)
 	call("do", func(ctx context.Context) error {
-		return m.Do(ctx, "b", func(context.Context) error { t.Error("fn ran"); return nil })
+		return m.Do(ctx, "b", func(context.Context, *Lock) error { t.Error("fn ran"); return nil })
 	})
 	giveUp()
 	if err := redistest.Receive(t, waiting, "the waiter to give up"); !errors.Is(err, context.Canceled) {
@@ -166,8 +166,8 @@ func TestAFullPool(t *testing.T) {
 	checkClean(t, client)
 }
 
-// The server restarts empty during a hold: the holder hears of it, and the lock
-// works on.
+// The server restarts empty during a hold: the holder learns that it lost the lock, and the
+// lock works again.
 func TestServerRestart(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client()
@@ -187,9 +187,8 @@ func TestServerRestart(t *testing.T) {
 	mustRelease(t, next)
 }
 
-// contend has managers on clients of their own take the same lock in turn, while
-// meanwhile happens, and go on well after it. A Redis that forgets nothing lets
-// nobody overlap.
+// contend has managers, each with its own client, take the same lock in turn, during meanwhile
+// and for some time after it. Unless Redis forgets, no two holds overlap.
 func contend(t *testing.T, client func() redis.UniversalClient, name string, forgets bool, meanwhile func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -258,7 +257,7 @@ func TestSentinelFailover(t *testing.T) {
 	contend(t, func() redis.UniversalClient { return sentinel.Client() }, "b", true, sentinel.KillPrimary)
 }
 
-// extend extends as a caller would: again, while there is time.
+// extend extends a hold as a caller would: it tries again while there is time.
 func extend(t *testing.T, lock *Lock) {
 	t.Helper()
 	for {

@@ -17,8 +17,8 @@ const (
 	DefaultMaxWaiters = 10_000
 )
 
-// maxPoll leaves three polls to keep a queue alive.
-const maxPoll = keepQueue / 4
+// maxPoll leaves three polls to keep a queue alive, which Redis drops after a minute.
+const maxPoll = 15 * time.Second
 
 // MaxName is the longest name of a lock, in bytes.
 const MaxName = 512

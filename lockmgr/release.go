@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn"
 )
 
 // Release gives the lock back: to who has waited longest, or to nobody. The hold is over
@@ -27,23 +29,23 @@ func (l *Lock) Release(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	l.stopLocked()
-	if l.errLocked() == nil {
-		l.endLocked(ErrReleased)
+	if l.span.errLocked() == nil {
+		l.span.endLocked(ErrReleased)
 	}
-	if l.given {
+	if l.returned {
 		defer l.mu.Unlock()
 		return l.lostLocked()
 	}
-	giving := l.giving
-	if giving == nil {
-		giving = newCall[struct{}]()
-		l.giving = giving
+	releasing := l.releasing
+	if releasing == nil {
+		releasing = newCall[struct{}]()
+		l.releasing = releasing
 		l.mu.Unlock()
-		l.giveBack(ctx, giving)
+		l.giveBack(ctx, releasing)
 	} else {
 		l.mu.Unlock()
 	}
-	_, err := giving.wait(ctx)
+	_, err := releasing.wait(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
@@ -52,53 +54,84 @@ func (l *Lock) Release(ctx context.Context) error {
 	return l.lostLocked()
 }
 
-// giveBack asks Redis to take the lock back, and finishes the call with what became of
-// that. It returns before that if ctx has ended, or Redis is slow.
-func (l *Lock) giveBack(ctx context.Context, giving *call[struct{}]) {
-	token := &sends{arg: l.token} // of both attempts
-	if ctx.Err() == nil && l.m.prompt() && l.m.alone() {
-		var held bool
-		_, _, err := l.m.direct(ctx, func(ctx context.Context) (cmd *redis.Cmd) {
-			cmd, held = l.m.release(ctx, l, token)
-			return cmd
-		})
-		if answered(err) || !errors.Is(err, errSlow) && ctx.Err() == nil {
-			giving.finish(l.gaveBack(held, err, token))
+// giveBack asks Redis to take the lock back, and finishes the call with the outcome. It
+// returns before that if ctx has ended, or Redis is slow.
+func (l *Lock) giveBack(ctx context.Context, releasing *call[struct{}]) {
+	token, held, sender := &sends{arg: l.token}, false, l.m.sender // token is of both attempts
+	send := func(ctx context.Context) (cmd *redis.Cmd) {
+		cmd, held = l.send(ctx, token)
+		return cmd
+	}
+	var abandoned *pending
+	if ctx.Err() == nil && sender.isPrompt() && sender.isIdle() {
+		var err error
+		_, abandoned, err = sender.byCaller(ctx, send)
+		if redisconn.Answered(err) || !errors.Is(err, errSlow) && l.m.life.ended(ctx) == nil {
+			releasing.finish(l.gaveBack(held, err, token))
 			return
 		}
 	}
-	giving.run(l.m, func() (struct{}, error) {
-		var held bool
-		_, err := l.m.unattended(func(ctx context.Context) (cmd *redis.Cmd) {
-			cmd, held = l.m.release(ctx, l, token)
-			return cmd
-		})
+	releasing.run(l.m.life, func() (struct{}, error) {
+		if abandoned != nil {
+			_ = abandoned.wait(sender.own.Context())
+		}
+		_, err := sender.unattended(send)
 		return l.gaveBack(held, err, token)
 	})
 }
 
-// gaveBack notes how a release has ended.
+// send sends a release once: to the next waiter of this process, if nobody elsewhere has
+// waited longer. It reports whether the token had held the lock.
+func (l *Lock) send(ctx context.Context, token *sends) (cmd *redis.Cmd, held bool) {
+	m, next, sent := l.m, l.m.lines.next(l.name), time.Now()
+	var reply []any
+	if next == nil {
+		cmd = m.sender.run(ctx, releaseScript, l.on.only(lockKeys), token)
+		reply, _ = cmd.Slice()
+	} else {
+		m.wakes.addEarly(&next.Slot)
+		cmd = m.sender.run(ctx, passScript, l.on.only(lockKeys), token, next.Token(), m.opts.TTL.Milliseconds())
+		reply, _ = cmd.Slice()
+		m.handOver(next, reply, sent)
+	}
+	return cmd, len(reply) > 0 && reply[0] == int64(1)
+}
+
+// handOver tells the next waiter what a release has made of its token. If the waiter has
+// given up meanwhile, nobody else would give back what it may have been given.
+func (m *Manager) handOver(next *waiter, reply []any, sent time.Time) {
+	switch {
+	case len(reply) == 2 && m.lines.pass(next, &grant{parseNumber(reply[1]), sent, m.opts.TTL}):
+	case m.lines.isAbandoned(next):
+		next.Return(next.Token())
+	case len(reply) == 3: // it waits in the queue now
+		next.queuedAt(parseNumber(reply[2]), sent, time.Since(sent))
+		m.wakes.add(&next.Slot)
+	}
+}
+
+// gaveBack records how a release has ended.
 func (l *Lock) gaveBack(held bool, err error, token *sends) (struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.giving = nil
+	l.releasing = nil
 	if err != nil {
-		l.doubt = l.doubt || !answered(err)
+		l.inDoubt = l.inDoubt || !redisconn.Answered(err)
 		l.observeEndLocked()
 		return struct{}{}, err
 	}
-	if !held && errors.Is(l.over, ErrReleased) && !l.doubt && !token.again() {
-		l.over = ErrStolen // it was over before it was released
+	if !held && errors.Is(l.span.over, ErrReleased) && !l.inDoubt && !token.again() {
+		l.span.over = ErrStolen // it was over before it was released
 	}
-	l.given = true
+	l.returned = true
 	l.observeEndLocked()
 	return struct{}{}, nil
 }
 
 // lostLocked returns how the hold was lost, or nil if it was not.
 func (l *Lock) lostLocked() error {
-	if errors.Is(l.over, ErrLost) {
-		return fmt.Errorf("lockmgr: release %q: %w", l.name, l.over)
+	if errors.Is(l.span.over, ErrLost) {
+		return fmt.Errorf("lockmgr: release %q: %w", l.name, l.span.over)
 	}
 	return nil
 }
@@ -110,8 +143,16 @@ func (l *Lock) Given() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stopLocked()
-	l.endLocked(ErrReleased)
-	l.over, l.given = ErrReleased, true // the script has found the token there, whatever our clock said
+	l.span.endLocked(ErrReleased)
+	l.span.over, l.returned = ErrReleased, true // the script has found the token there, whatever our clock said
+	l.observeEndLocked()
+}
+
+// wasLostLocked is called when the hold was lost.
+func (l *Lock) wasLostLocked() {
+	if l.keeper != nil {
+		l.keeper.Stop()
+	}
 	l.observeEndLocked()
 }
 
@@ -122,10 +163,10 @@ func (l *Lock) observeEndLocked() {
 	}
 	l.observed = true
 	switch o := l.m.opts.Observer; {
-	case l.over == ErrReleased && o.Released != nil:
+	case l.span.over == ErrReleased && o.Released != nil:
 		o.Released(l.name, time.Since(l.began))
-	case l.over != ErrReleased && o.Lost != nil:
-		o.Lost(l.name, l.over)
+	case l.span.over != ErrReleased && o.Lost != nil:
+		o.Lost(l.name, l.span.over)
 	}
 }
 
@@ -137,41 +178,7 @@ func (l *Lock) WriteRefused() {
 	if l.m.opts.Observer.StaleWrite != nil {
 		l.m.opts.Observer.StaleWrite(l.name)
 	}
-	if l.errLocked() == nil {
-		l.loseLocked(ErrStolen)
+	if l.span.errLocked() == nil {
+		l.span.loseLocked(ErrStolen)
 	}
-}
-
-// release gives a hold's lock back, to the next waiter of this process if nobody
-// elsewhere has waited longer. It reports whether the token had held it.
-func (m *Manager) release(ctx context.Context, l *Lock, token *sends) (cmd *redis.Cmd, held bool) {
-	next, sent := m.nextWaiter(l.name), time.Now()
-	var reply []any
-	if next == nil {
-		cmd = m.runOn(ctx, releaseScript, l.on.lockOnly(), token)
-		reply, _ = cmd.Slice()
-	} else {
-		cmd = m.runOn(ctx, passScript, l.on.lockOnly(), token, next.token, m.ttl, m.keep)
-		reply, _ = cmd.Slice()
-		m.handOver(next, reply, sent)
-	}
-	return cmd, len(reply) > 0 && reply[0] == int64(1)
-}
-
-// handOver tells the next waiter what a release has made of its token. If it has given
-// up meanwhile, nobody else would give back what it may have been given.
-func (m *Manager) handOver(next *waiter, reply []any, sent time.Time) {
-	switch {
-	case len(reply) == 2 && m.pass(next, &grant{parseNumber(reply[1]), sent, m.opts.TTL}):
-	case m.isAbandoned(next):
-		m.leaveAgain(next)
-	case len(reply) == 3: // it waits in the queue now
-		m.queuedAt(next, parseNumber(reply[2]), sent, time.Since(sent))
-		m.listen(next.line)
-	}
-}
-
-// leaveAgain takes the token of a waiter that has given up out of Redis once more.
-func (m *Manager) leaveAgain(w *waiter) {
-	m.leave(slot{m: m, name: w.name, on: w.on, token: w.token, doubt: true})
 }

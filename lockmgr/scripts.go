@@ -10,7 +10,7 @@ import (
 )
 
 // lockLua is the text of the functions by which scripts take, check, extend and give back
-// a lock. Each rule of the lock stands there, once.
+// a lock: each rule of the lock, once.
 //
 //go:embed lua/lock.lua
 var lockLua string
@@ -22,7 +22,7 @@ var lockLua string
 //	guarded := lockmgr.NewScript(`
 //	  if not lock_holds(1, ARGV[3]) then return 0 end
 //	  redis.call('SET', KEYS[4], ARGV[4])
-//	  lock_give(1, ARGV[3])
+//	  lock_give(1)
 //	  return 1`)
 //
 //	locks.Run(ctx, guarded, name, []string{"score"}, lock.Token(), 21)
@@ -32,7 +32,7 @@ var lockLua string
 //
 // On Redis Cluster the lock's keys and the guarded keys must share a hash tag:
 // [Manager.Keys] puts {name} into the lock's.
-func NewScript(body string) *redis.Script { return redis.NewScript(WithRules(body)) }
+func NewScript(body string) *redis.Script { return redis.NewScript(withRules(body)) }
 
 // rule is one function of lock.lua.
 type rule struct{ name, text string }
@@ -50,9 +50,8 @@ func parseRules(text string) (all []rule) {
 
 var ruleName = regexp.MustCompile(`\block_\w+`)
 
-// WithRules returns the text of a script of [NewScript], for a caller that sends it on a
-// connection of its own.
-func WithRules(body string) string {
+// withRules returns the text of a script of [NewScript].
+func withRules(body string) string {
 	used := ruleName.FindAllString(body, -1)
 	var front []string
 	for _, r := range slices.Backward(rules) {
@@ -70,8 +69,8 @@ var (
 	acquireLua string
 	//go:embed lua/all.lua
 	allLua string
-	//go:embed lua/vanish.lua
-	vanishLua string
+	//go:embed lua/try.lua
+	tryLua string
 	//go:embed lua/extend.lua
 	extendLua string
 	//go:embed lua/release.lua
@@ -85,7 +84,7 @@ var (
 var (
 	acquireScript = NewScript(acquireLua)
 	allScript     = NewScript(allLua)
-	vanishScript  = NewScript(vanishLua)
+	tryScript     = NewScript(tryLua)
 	extendScript  = NewScript(extendLua)
 	releaseScript = NewScript(releaseLua)
 	passScript    = NewScript(passLua)

@@ -2,13 +2,16 @@ package room
 
 import "fmt"
 
-// Kind says what an Action or a Change does.
+// Kind says what an Action, a Change or an Update does.
 type Kind string
 
-// The two things that can happen to a membership.
+// What can happen to a member.
 const (
 	KindJoin  Kind = "join"
 	KindLeave Kind = "leave"
+	// KindReplace: another session, or the same one on another node, speaks for the
+	// member. It is in Updates only: players do not see it.
+	KindReplace Kind = "replace"
 )
 
 // What else an action can be.
@@ -19,8 +22,8 @@ const (
 	kindRenew  Kind = "renew"
 )
 
-// anySeat is the seat of a join that takes the lowest free one.
-const anySeat = -1
+// AnySeat is the seat of a join that does not ask for a certain one.
+const AnySeat = -1
 
 // Action is what one user does in a room through one session. Make one with [Join],
 // [Leave], [Keep] or [Detach]; the zero value is refused.
@@ -28,19 +31,19 @@ type Action struct {
 	kind    Kind
 	user    string
 	session string
-	seat    int // anySeat, or the one asked for
+	seat    int // AnySeat, or the one asked for
 
-	again bool   // joins only where the user has no other session
-	dead  string // a node whose sessions do not live any more; empty: none is known
+	again bool   // a join that yields to any other session of the user
+	dead  string // a node whose sessions are known to be dead; empty: none
 
-	node string // of the coordinator that runs it
-	at   int64  // when it did, in ms since 1970
+	node  string // whose members an evict removes
+	epoch string // that a renew ends
 }
 
 // Join lets user into a room, on the lowest free seat, and makes session the one
 // that speaks for the user. Joining again keeps the seat.
 func Join(user, session string) Action {
-	return Action{kind: KindJoin, user: user, session: session, seat: anySeat}
+	return Action{kind: KindJoin, user: user, session: session, seat: AnySeat}
 }
 
 // At asks for one seat, counted from 0, instead of the lowest free one.
@@ -49,59 +52,86 @@ func (a Action) At(seat int) Action {
 	return a
 }
 
-// Again makes of a join one that brings a session back which has lost its place: if the
-// user has come with another session meanwhile that one stays, whatever the Rules say,
+// Again turns a join into one that brings back a session which has lost its place. If the
+// user has come with another session meanwhile, that one stays, whatever the Rules say,
 // and the join fails with [ErrDuplicate].
 func (a Action) Again() Action {
 	a.again = true
 	return a
 }
 
-// Keep has a session that still speaks for user take on the name that its node has now.
-// It fails with [ErrDuplicate] if another session speaks for user, and with
-// [ErrNotMember] if user is not in the room; it brings nobody back.
+// Keep moves a session that still speaks for user to its node's present name. It fails
+// with [ErrDuplicate] if another session speaks for user, and with [ErrNotMember] if user
+// is not in the room: it brings nobody back.
 func Keep(user, session string) Action {
-	return Action{kind: kindKeep, user: user, session: session, seat: anySeat}
+	return Action{kind: kindKeep, user: user, session: session, seat: AnySeat}
 }
 
 // Leave takes user out of a room, but only if session is still the one that
 // speaks for the user there.
 func Leave(user, session string) Action {
-	return Action{kind: KindLeave, user: user, session: session, seat: anySeat}
+	return Action{kind: KindLeave, user: user, session: session, seat: AnySeat}
 }
 
-// Detach says that session is not there any more, but may come back. Its user keeps
-// the seat, and any session of the user may take it over, also where Rules say that
-// a live one stays. A Leave of the session still works.
+// Detach records that session is disconnected and may come back. Its user keeps the seat,
+// and any session of the user may take it over, also where Rules say that a live one
+// stays. A Leave of the session still works.
 func Detach(user, session string) Action {
-	return Action{kind: kindDetach, user: user, session: session, seat: anySeat}
+	return Action{kind: kindDetach, user: user, session: session, seat: AnySeat}
 }
 
-// evict takes all members of a node that has died out of a room.
-func evict(node string) Action { return Action{kind: kindEvict, node: node, seat: anySeat} }
+// Evict takes all members of a dead node out of a room. [Room.Apply] returns how many
+// they were instead of a seat. Clients cannot ask for it: [Action.Check] refuses it.
+func Evict(node string) Action { return Action{kind: kindEvict, node: node, seat: AnySeat} }
 
-// renew begins a new epoch if the room is still in this one, but at an older version:
-// a failover has lost commits, and what the lost versions were will come again.
-func renew(epoch string, version uint64) Action {
-	return Action{kind: kindRenew, session: epoch, at: int64(version), seat: anySeat}
+// Renew begins a new epoch if the room is still in this one. Commits of it were lost, and
+// their versions will come again with other content. [Action.Check] refuses it.
+func Renew(epoch string) Action { return Action{kind: kindRenew, epoch: epoch, seat: AnySeat} }
+
+// Kind returns what the action does.
+func (a Action) Kind() Kind { return a.kind }
+
+// User returns whom the action is about, "" if that is nobody in particular.
+func (a Action) User() string { return a.user }
+
+// KnowingDead returns the join for when the node is known to be dead: it may take over from
+// sessions of that node also where Rules say that the older session stays. differs says
+// whether that can change the outcome.
+func (a Action) KnowingDead(node string) (next Action, differs bool) {
+	differs = a.kind == KindJoin && !a.again && a.dead != node
+	a.dead = node
+	return a, differs
 }
 
-// check brings the user's name into its normal form, or says which field of the
-// action cannot be used.
-func (a *Action) check(rules Rules) error {
+// Check returns the action with the user's name in its normal form, or an [InvalidError]
+// that names the field which cannot be used.
+func (a Action) Check(rules Rules) (Action, error) {
 	user, err := ParseUser(a.user)
 	if err != nil {
-		return err
+		return Action{}, err
 	}
 	a.user = user
 	if a.session == "" || len(a.session) > maxSession {
-		return &InvalidError{"session", fmt.Sprintf("must be 1 to %d bytes long, not %d", maxSession, len(a.session))}
+		return Action{}, &InvalidError{"session", fmt.Sprintf("must be 1 to %d bytes long, not %d", maxSession, len(a.session))}
 	}
 	switch {
 	case a.kind != KindJoin && a.kind != KindLeave && a.kind != kindDetach && a.kind != kindKeep:
-		return &InvalidError{"action", "make it with Join, Leave, Keep or Detach"}
-	case a.seat != anySeat && (a.seat < 0 || a.seat >= rules.seats()):
-		return &InvalidError{"seat", fmt.Sprintf("must be from 0 to %d, not %d", rules.seats()-1, a.seat)}
+		return Action{}, &InvalidError{"action", "make it with Join, Leave, Keep or Detach"}
+	case a.seat != AnySeat && (a.seat < 0 || a.seat >= rules.seats()):
+		return Action{}, invalidSeat(a.seat, rules.seats())
 	}
-	return nil
+	return a, nil
+}
+
+// Origin says who runs an action, and when.
+type Origin struct {
+	Node string // under which the sessions are members
+	At   int64  // in ms since 1970, by that node's clock
+}
+
+// Result is what an action came to.
+type Result struct {
+	Seat     int    // taken, kept or freed
+	Node     string // the name under which this node did it
+	Snapshot        // the room right after the commit, also one that refused the action
 }

@@ -1,6 +1,9 @@
 package room
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // What an action, a read or a watch can fail with. Test with errors.Is; the text
 // of the returned error says more.
@@ -15,16 +18,23 @@ var (
 	// ErrSeatTaken: another user sits on the seat asked for. Nothing was written.
 	ErrSeatTaken = errors.New("seat is taken")
 
+	// ErrForbidden: the rules do not let the user do that. Nothing was written.
+	ErrForbidden = errors.New("not allowed")
+
+	// ErrSeating: Rules.Seating gave a seat that nobody can have, which is a fault in
+	// it. Nothing was written.
+	ErrSeating = errors.New("the seating rule is faulty")
+
 	// ErrNotMember: the user is not in the room, or another session speaks for
 	// the user there. Nothing was written.
 	ErrNotMember = errors.New("not a member")
 
 	// ErrDuplicate: another live session speaks for the user in the room, and
-	// Rules.Duplicate says that it stays. Nothing was written.
+	// Rules.Duplicate says that it stays. Nothing was written. A [DuplicateError]
+	// names that session's node.
 	ErrDuplicate = errors.New("user is in the room with another session")
 
-	// ErrBusy: the room's lock could not be had within Options.LockWait.
-	// Nothing was written.
+	// ErrBusy: the room's lock could not be had in time. Nothing was written.
 	ErrBusy = errors.New("room is busy")
 
 	// ErrUnavailable: Redis cannot be reached, or it refuses. Nothing was
@@ -50,13 +60,18 @@ func (e *InvalidError) Error() string { return e.Field + " " + e.Problem }
 // Is makes errors.Is(err, ErrInvalid) true.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
-// duplicate is an ErrDuplicate that names the node of the session that stays.
-type duplicate struct {
-	refusal
-	node string
+// DuplicateError is an [ErrDuplicate].
+type DuplicateError struct {
+	Node string // of the session that stays
+	text string
 }
 
-// refusal is a sentinel with a text of its own, one that can be shown to players.
+func (e *DuplicateError) Error() string { return e.text }
+
+// Unwrap returns ErrDuplicate.
+func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
+
+// refusal is a reason with a text of its own.
 type refusal struct {
 	reason error
 	text   string
@@ -64,3 +79,14 @@ type refusal struct {
 
 func (e *refusal) Error() string { return e.text }
 func (e *refusal) Unwrap() error { return e.reason }
+
+// Forbid returns an [ErrForbidden] that reads as the text, which players may be shown.
+func Forbid(format string, args ...any) error {
+	return &refusal{ErrForbidden, fmt.Sprintf(format, args...)}
+}
+
+// Refuse returns an error that is reason (by errors.Is) and reads as the text, which
+// players may be shown.
+func Refuse(reason error, format string, args ...any) error {
+	return &refusal{reason, fmt.Sprintf(format, args...)}
+}

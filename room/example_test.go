@@ -1,39 +1,78 @@
 package room_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
-	"github.com/redis/go-redis/v9"
-
-	"roomd/lockmgr/redisconn/embedded"
 	"roomd/room"
 )
 
-func Example() {
-	server := embedded.Start() // stands for your own Redis
-	defer server.Close()
-	client := redis.NewClient(server.Options())
-	defer client.Close()
-	ctx := context.Background()
+// invited lets only certain users in.
+type invited struct {
+	room.Capacity
+	users map[string]bool
+}
 
-	rooms, err := room.New(client, room.Options{Rules: room.Rules{Capacity: 3}})
-	if err != nil {
-		fmt.Println(err)
-		return
+func (i invited) Seat(in room.View, user string, asked int) (int, error) {
+	if !i.users[user] {
+		return 0, room.Forbid("%s is not invited to room %s", user, in.ID())
 	}
-	defer rooms.Close(ctx)
+	return i.Capacity.Seat(in, user, asked)
+}
 
-	for _, user := range []string{"李四", "王五", "张三"} {
-		r, err := rooms.Do(ctx, "42", room.Join(user, "session of "+user))
-		fmt.Println(user, "sits on", r.Seat, "at version", r.Version, err)
+// Only invited users may join.
+func ExampleSeating_invited() {
+	rules := room.Rules{Seating: invited{room.Capacity(4), map[string]bool{"李四": true, "王五": true}}}
+	table := room.NewRoom("42", room.Position{}, map[string]room.Member{})
+	for _, user := range []string{"李四", "张三", "王五"} {
+		seat, err := table.Apply(room.Join(user, "session"), rules, room.Origin{})
+		fmt.Println(user, seat, err, errors.Is(err, room.ErrForbidden))
 	}
-	_, err = rooms.Do(ctx, "42", room.Join("赵六", "session of 赵六"))
-	fmt.Println(err, errors.Is(err, room.ErrFull))
 	// Output:
-	// 李四 sits on 0 at version 1 <nil>
-	// 王五 sits on 1 at version 2 <nil>
-	// 张三 sits on 2 at version 3 <nil>
-	// room 42 is full: 3 of 3 seats taken true
+	// 李四 0 <nil> false
+	// 张三 0 张三 is not invited to room 42 true
+	// 王五 1 <nil> false
+}
+
+// teams seats two teams of two: red on 0 and 1, blue on 2 and 3.
+type teams struct {
+	room.Capacity
+	blue map[string]bool
+}
+
+func (t teams) Seat(in room.View, user string, asked int) (int, error) {
+	first := 0
+	if t.blue[user] {
+		first = 2
+	}
+	if asked != room.AnySeat && asked/2 != first/2 {
+		return 0, room.Forbid("seat %d is the other team's", asked)
+	}
+	for seat := first; seat < first+2 && asked == room.AnySeat; seat++ {
+		if in.UserAt(seat) == "" {
+			asked = seat
+		}
+	}
+	if asked == room.AnySeat {
+		return 0, room.Refuse(room.ErrFull, "the team of %s is full", user)
+	}
+	return t.Capacity.Seat(in, user, asked)
+}
+
+// Two teams of two play against each other.
+func ExampleSeating_teams() {
+	rules := room.Rules{Seating: teams{room.Capacity(4), map[string]bool{"王五": true, "张三": true, "周八": true}}}
+	table := room.NewRoom("42", room.Position{}, map[string]room.Member{})
+	for _, action := range []room.Action{
+		room.Join("王五", "s"), room.Join("李四", "s"), room.Join("张三", "s").At(1), room.Join("张三", "s"), room.Join("周八", "s"),
+	} {
+		seat, err := table.Apply(action, rules, room.Origin{})
+		fmt.Println(action.User(), seat, err)
+	}
+	// Output:
+	// 王五 2 <nil>
+	// 李四 0 <nil>
+	// 张三 0 seat 1 is the other team's
+	// 张三 3 <nil>
+	// 周八 0 the team of 周八 is full
 }

@@ -1,42 +1,111 @@
 package room
 
 import (
-	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
-	"time"
 
-	"roomd/lockmgr/redistest"
+	"pgregory.net/rapid"
 )
 
-// Redis is away when somebody begins to watch, and when a copy begins to be
-// followed. The first hears so; the second is brought up to date when Redis is back.
-func TestFollowComesToLifeWithRedis(t *testing.T) {
-	server := redistest.Start(t)
-	a := newCoordinator(t, server.Client(), Options{})
-	server.Kill()
-	told := make(chan *Event, 100)
-	defer a.feeds.follow("42", func(e *Event) { told <- e })()
-	for range 2 { // the second shares its feed with who follows
-		if _, err := a.Watch(t.Context(), "42", func(*Event) {}); !errors.Is(err, ErrUnavailable) {
-			t.Errorf("watch without Redis: %v", err)
+// Random actions, committed or reverted: a copy that follows the events is the
+// room, and a reverted room is what it was.
+func TestCopyAndOriginal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		original := NewRoom("42", Position{"e", 1, ""}, map[string]Member{})
+		copied := NewRoom("42", Position{"e", 1, ""}, map[string]Member{})
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		for range rapid.IntRange(1, 20).Draw(t, "batches") {
+			before, was := describeRoom(original), original.Snapshot()
+			shown := describeUsers(was.Users())
+			for _, p := range random.Perm(40)[:random.IntN(20)] {
+				user, session := fmt.Sprint("u", p), fmt.Sprint("s", random.IntN(2))
+				a := Join(user, session)
+				if random.IntN(2) == 0 {
+					a = Leave(user, session)
+				}
+				_, _ = original.Apply(a, Rules{Seating: Capacity(30)}, Origin{"n", 5})
+			}
+			if random.IntN(3) == 0 {
+				original.Revert()
+				if after := describeRoom(original); after != before {
+					t.Fatalf("reverted from\n%s to\n%s", before, after)
+				}
+				continue
+			}
+			if original.Changed() {
+				c := original.Pending(original.Epoch, "m", "n")
+				if !copied.Follow(c.Event("42")) {
+					t.Fatalf("cannot follow %+v", c)
+				}
+			}
+			original.Commit("e", "m")
+			if got, want := describeRoom(copied), describeRoom(original); got != want {
+				t.Fatalf("the copy is\n%s, the room is\n%s", got, want)
+			}
+			if describeUsers(slices.Collect(func(yield func(Occupant) bool) {
+				for i, c := range was.view.chunks {
+					for j, user := range c {
+						if user != "" && !yield(Occupant{user, i*chunkSeats + j}) {
+							return
+						}
+					}
+				}
+			})) != shown {
+				t.Fatal("a snapshot changed")
+			}
+		}
+	})
+}
+
+func describeRoom(r *Room) string {
+	var list []string
+	for user, m := range r.Members() {
+		list = append(list, fmt.Sprint(user, m))
+	}
+	slices.Sort(list)
+	s := r.Snapshot()
+	return fmt.Sprint(r.Epoch, r.Version, list, describeUsers(s.Users()), s.Count(), r.Base(), r.members.seats.lowestFree())
+}
+
+// What a copy cannot follow, it does not.
+func TestFollowNeedsEveryEvent(t *testing.T) {
+	event := func(epoch string, version uint64, mark string) *Event {
+		return (&Commit{Position: Position{epoch, version, mark}}).Event("42")
+	}
+	for _, tt := range []struct {
+		e      *Event
+		follow bool
+		at     uint64
+	}{
+		{event("e", 3, "old"), true, 5}, {event("e", 5, "m"), true, 5}, {event("e", 5, "another"), false, 5},
+		{event("e", 6, "next"), true, 6}, {event("e", 7, "next"), false, 5}, {event("f", 6, "next"), false, 5},
+		{&Event{Epoch: "e", Version: 6, From: 5, Snapshot: &Snapshot{}}, false, 5},
+		{RejoinEvent("42", Position{"e", 5, "m"}), true, 5},
+	} {
+		r := NewRoom("42", Position{"e", 5, "m"}, map[string]Member{})
+		if got := r.Follow(tt.e); got != tt.follow || r.Version != tt.at {
+			t.Errorf("%+v: %v, version %d", tt.e, got, r.Version)
 		}
 	}
-	server.Restart()
-	next := func() *Event {
-		select {
-		case e := <-told:
-			return e
-		case <-time.After(10 * time.Second):
-			t.Fatal("waited 10s for an event")
-			return nil
+}
+
+func BenchmarkApply(b *testing.B) {
+	r := NewRoom("42", Position{"e", 1, ""}, map[string]Member{})
+	for _, n := range []int{10, 10_000} {
+		for i := r.Count(); i < n; i++ {
+			_, _ = r.Apply(Join(string(rune(i)), "s"), Rules{}, Origin{})
 		}
-	}
-	if e := next(); e.Snapshot == nil {
-		t.Errorf("told %+v, want a snapshot", e)
-	}
-	b := newCoordinator(t, server.Client(), Options{})
-	mustDo(t, b, "42", Join("张三", "s"))
-	if e := next(); e.Version != 1 {
-		t.Errorf("told %+v", e)
+		r.Commit("e", "")
+		b.Run(fmt.Sprintf("members=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = r.Apply(Join("x", "s"), Rules{}, Origin{})
+				_, _ = r.Apply(Leave("x", "s"), Rules{}, Origin{})
+				r.Commit("e", "")
+				r.Snapshot()
+			}
+		})
 	}
 }

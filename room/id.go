@@ -28,15 +28,18 @@ const (
 
 // CheckID returns an [InvalidError] unless id is 1 to 64 of A-Z a-z 0-9 . _ -.
 func CheckID(id string) error {
-	if len(id) < 1 || len(id) > MaxIDLength {
-		return &InvalidError{"room", fmt.Sprintf("must be 1 to %d characters long, not %d", MaxIDLength, len(id))}
+	if !utf8.ValidString(id) {
+		return &InvalidError{"room", "is not valid UTF-8"}
 	}
-	for i := range len(id) {
-		switch c := id[i]; {
+	for _, c := range id {
+		switch {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_', c == '-':
 		default:
 			return &InvalidError{"room", fmt.Sprintf("may hold only A-Z a-z 0-9 . _ -, not %q", c)}
 		}
+	}
+	if len(id) < 1 || len(id) > MaxIDLength {
+		return &InvalidError{"room", fmt.Sprintf("must be 1 to %d characters long, not %d", MaxIDLength, len(id))}
 	}
 	return nil
 }
@@ -50,7 +53,7 @@ func ParseUser(name string) (string, error) {
 	case !utf8.ValidString(name):
 		return "", &InvalidError{"user", "is not valid UTF-8"}
 	case len(name) > maxUserBytes:
-		return "", &InvalidError{"user", fmt.Sprintf("must be 1 to %d characters long", MaxUserLength)}
+		return "", &InvalidError{"user", fmt.Sprintf("must be 1 to %d characters long, not %d", MaxUserLength, utf8.RuneCountInString(name))}
 	}
 	typed := name
 	name = norm.NFC.String(name)

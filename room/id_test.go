@@ -2,6 +2,7 @@ package room
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,23 @@ func TestRoomIDs(t *testing.T) {
 	}
 	for _, id := range []string{"", strings.Repeat("x", 65), "a b", "{42}", "a:b", "房间", "a\n", "a\x00", "*"} {
 		checkInvalid(t, CheckID(id), "room", id)
+	}
+}
+
+// An error names the character that is wrong, not a byte of it.
+func TestWhatIsWrongWithARoomID(t *testing.T) {
+	for id, want := range map[string]string{
+		"大厅":                    "not '大'",
+		"a厅":                    "not '厅'",
+		"a\xe5":                 "is not valid UTF-8",
+		"\xff":                  "is not valid UTF-8",
+		"a\n":                   `not '\n'`,
+		strings.Repeat("x", 70): "1 to 64 characters long, not 70",
+		strings.Repeat("大", 30): "not '大'", // 90 bytes
+	} {
+		if err := CheckID(id); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", id, err, want)
+		}
 	}
 }
 
@@ -57,17 +75,23 @@ func TestUserNames(t *testing.T) {
 
 func TestBadActionsNameTheField(t *testing.T) {
 	for field, a := range map[string]Action{
-		"action":  {user: "a", session: "s", seat: anySeat},
+		"action":  {user: "a", session: "s", seat: AnySeat},
 		"session": Join("a", ""),
 		"seat":    Join("a", "s").At(4),
 		"user":    Leave("", "s"),
 	} {
-		checkInvalid(t, a.check(Rules{Capacity: 4}), field, "")
+		_, err := a.Check(Rules{Seating: Capacity(4)})
+		checkInvalid(t, err, field, "")
 	}
-	a := Join("a", "s").At(-2)
-	checkInvalid(t, a.check(Rules{}), "seat", "-2")
-	a = Join("a", "s").At(MaxSeats)
-	checkInvalid(t, a.check(Rules{}), "seat", "MaxSeats")
+	for _, seat := range []int{-2, MaxSeats} {
+		_, err := Join("a", "s").At(seat).Check(Rules{})
+		checkInvalid(t, err, "seat", fmt.Sprint(seat))
+	}
+	for _, a := range []Action{Evict("n"), Renew("e")} { // clients cannot ask for them
+		if _, err := a.Check(Rules{}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%+v: %v", a, err)
+		}
+	}
 }
 
 func checkInvalid(t *testing.T, err error, field, input string) {

@@ -44,9 +44,9 @@ func TestRules(t *testing.T) {
 		{"leaving what one is not in", 0, []step{{Leave("a", "s"), 0, ErrNotMember}}, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := NewRoom("42", "e", 7, map[string]Member{})
+			r := NewRoom("42", Position{"e", 7, ""}, map[string]Member{})
 			for i, s := range tt.steps {
-				seat, err := r.Apply(s.do, Rules{Capacity: tt.capacity})
+				seat, err := r.Apply(s.do, Rules{Seating: Capacity(tt.capacity)}, Origin{})
 				if seat != s.seat || !errors.Is(err, s.err) {
 					t.Fatalf("step %d: seat %d, %v; want %d, %v", i, seat, err, s.seat, s.err)
 				}
@@ -54,12 +54,15 @@ func TestRules(t *testing.T) {
 			if got := describeUsers(r.Snapshot().Users()); got != tt.users {
 				t.Errorf("users are %q, want %q", got, tt.users)
 			}
-			if got := describeChanges(r.Changes()); got != tt.changes {
+			if got := describeChanges(changesOf(r)); got != tt.changes {
 				t.Errorf("changes are %q, want %q", got, tt.changes)
 			}
 		})
 	}
 }
+
+// changesOf returns what players will hear of the actions applied so far.
+func changesOf(r *Room) []Change { return r.Pending("e", "m", "n").Event(r.ID).Changes }
 
 func describeUsers(users []Occupant) string {
 	var parts []string
@@ -82,12 +85,12 @@ func describeChanges(changes []Change) string {
 }
 
 func TestTakeOverTellsTheOldSession(t *testing.T) {
-	r := NewRoom("42", "e", 1, map[string]Member{"a": {Seat: 5, Session: "old", Node: "n1", At: 99}})
-	if seat, err := r.Apply(Join("a", "new"), Rules{}); seat != 5 || err != nil {
+	r := NewRoom("42", Position{"e", 1, ""}, map[string]Member{"a": {Seat: 5, Session: "old", Node: "n1", At: 99}})
+	if seat, err := r.Apply(Join("a", "new"), Rules{}, Origin{}); seat != 5 || err != nil {
 		t.Fatalf("seat %d, %v", seat, err)
 	}
-	if !slices.Equal(r.changes, []wireChange{{Type: kindReplace, User: "a", Seat: 5, Session: "new", Old: "old"}}) || len(r.Changes()) != 0 {
-		t.Errorf("changes are %+v", r.changes)
+	if !slices.Equal(r.pending.updates, []Update{{Type: KindReplace, User: "a", Seat: 5, Session: "new", Old: "old"}}) || len(changesOf(r)) != 0 {
+		t.Errorf("updates are %+v", r.pending.updates)
 	}
 	if m, _ := r.Member("a"); m.Session != "new" || m.At != 99 {
 		t.Errorf("member is %+v", m)
@@ -98,8 +101,8 @@ func TestTakeOverTellsTheOldSession(t *testing.T) {
 // changes tell the same story, and a refused action changes nothing.
 func TestRulesHoldForAnyActions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rules := Rules{Capacity: rapid.IntRange(0, 5).Draw(t, "capacity")}
-		r := NewRoom("42", "e", 0, map[string]Member{})
+		rules := Rules{Seating: Capacity(rapid.IntRange(0, 5).Draw(t, "capacity"))}
+		r := NewRoom("42", Position{"e", 0, ""}, map[string]Member{})
 		for range rapid.IntRange(1, 60).Draw(t, "actions") {
 			user := fmt.Sprint("u", rapid.IntRange(0, 7).Draw(t, "user"))
 			session := rapid.SampledFrom([]string{"s1", "s2"}).Draw(t, "session")
@@ -110,10 +113,10 @@ func TestRulesHoldForAnyActions(t *testing.T) {
 			case 2:
 				a = Leave(user, session)
 			}
-			before, changes := describeUsers(r.Snapshot().Users()), len(r.Changes())
-			seat, err := r.Apply(a, rules)
+			before, changes := describeUsers(r.Snapshot().Users()), len(changesOf(r))
+			seat, err := r.Apply(a, rules, Origin{})
 			if err != nil {
-				if after := describeUsers(r.Snapshot().Users()); after != before || len(r.Changes()) != changes {
+				if after := describeUsers(r.Snapshot().Users()); after != before || len(changesOf(r)) != changes {
 					t.Fatalf("%v changed %q to %q", err, before, after)
 				}
 				continue
@@ -124,7 +127,7 @@ func TestRulesHoldForAnyActions(t *testing.T) {
 			}
 			users := r.Snapshot().Users()
 			if len(users) > rules.seats() {
-				t.Fatalf("%d members, capacity %d", len(users), rules.Capacity)
+				t.Fatalf("%d members, capacity %d", len(users), rules.seats())
 			}
 			for i := range users {
 				if i > 0 && users[i].Seat == users[i-1].Seat {
@@ -133,7 +136,7 @@ func TestRulesHoldForAnyActions(t *testing.T) {
 			}
 		}
 		replay := map[string]int{}
-		for _, c := range r.Changes() {
+		for _, c := range changesOf(r) {
 			if c.Type == KindJoin {
 				replay[c.User] = c.Seat
 			} else {
@@ -152,7 +155,7 @@ func TestRulesHoldForAnyActions(t *testing.T) {
 }
 
 func TestLowestFreeSeatIsExact(t *testing.T) {
-	var s seating
+	var s seatMap
 	for want := range 200 {
 		if got := s.lowestFree(); got != want {
 			t.Fatalf("lowest free is %d, want %d", got, want)

@@ -9,25 +9,32 @@ import (
 // chunkSeats is how many seats are copied when one of them changes hands.
 const chunkSeats = 16
 
-// chunk is who sits on some seats in a row; "" is nobody.
+// chunk is who sits on chunkSeats seats in a row; "" is nobody.
 type chunk [chunkSeats]string
 
-// seating is who sits where. Views of it stay as they are while it goes on: a
-// chunk that a view has is copied before it is changed (copy on write). The zero
-// value is empty.
-type seating struct {
+// seatMap is who sits where. Its views do not change: a chunk that a view has is copied
+// before it changes (copy on write). The zero value is empty.
+type seatMap struct {
 	taken  []uint64 // a bit for each seat
 	chunks []*chunk
 	shared []bool // chunks that a view has
 	count  int
-	last   *view // of the seating as it is; nil if there is none
+	last   *seatView // of the seatMap as it is; nil if there is none
 }
 
-func (s *seating) has(seat int) bool {
+func (s *seatMap) has(seat int) bool {
 	return seat/64 < len(s.taken) && s.taken[seat/64]&(1<<(seat%64)) != 0
 }
 
-func (s *seating) take(seat int, user string) {
+// at returns who sits on a seat, "" if nobody does.
+func (s *seatMap) at(seat int) string {
+	if seat < 0 || !s.has(seat) {
+		return ""
+	}
+	return s.chunks[seat/chunkSeats][seat%chunkSeats]
+}
+
+func (s *seatMap) take(seat int, user string) {
 	for seat/64 >= len(s.taken) {
 		s.taken = append(s.taken, 0)
 	}
@@ -36,14 +43,14 @@ func (s *seating) take(seat int, user string) {
 	s.own(seat / chunkSeats)[seat%chunkSeats] = user
 }
 
-func (s *seating) free(seat int) {
+func (s *seatMap) free(seat int) {
 	s.taken[seat/64] &^= 1 << (seat % 64)
 	s.count--
 	s.own(seat / chunkSeats)[seat%chunkSeats] = ""
 }
 
 // own returns a chunk to be changed.
-func (s *seating) own(i int) *chunk {
+func (s *seatMap) own(i int) *chunk {
 	s.last = nil
 	for i >= len(s.chunks) {
 		s.chunks, s.shared = append(s.chunks, new(chunk)), append(s.shared, false)
@@ -55,7 +62,7 @@ func (s *seating) own(i int) *chunk {
 	return s.chunks[i]
 }
 
-func (s *seating) lowestFree() int {
+func (s *seatMap) lowestFree() int {
 	for i, word := range s.taken {
 		if word != ^uint64(0) {
 			return i*64 + bits.TrailingZeros64(^word)
@@ -65,18 +72,18 @@ func (s *seating) lowestFree() int {
 }
 
 // view returns who sits where now.
-func (s *seating) view() *view {
+func (s *seatMap) view() *seatView {
 	if s.last == nil {
 		for i := range s.shared {
 			s.shared[i] = true
 		}
-		s.last = &view{chunks: slices.Clone(s.chunks), count: s.count}
+		s.last = &seatView{chunks: slices.Clone(s.chunks), count: s.count}
 	}
 	return s.last
 }
 
-// view is who sat where at one version. It does not change.
-type view struct {
+// seatView is who sat where at one version. It does not change.
+type seatView struct {
 	chunks []*chunk
 	count  int
 
@@ -87,7 +94,7 @@ type view struct {
 	shared any // written once, by memo
 }
 
-func (v *view) occupants() []Occupant {
+func (v *seatView) occupants() []Occupant {
 	v.list.Do(func() {
 		v.users = make([]Occupant, 0, v.count)
 		for i, c := range v.chunks {

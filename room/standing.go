@@ -2,9 +2,9 @@ package room
 
 import "strings"
 
-// Standing is what a session knows of its place in a room: the last version at which it
-// is known to have spoken for its user, or, if Out, to have lost the place to no other
-// session.
+// Standing is what a session knows of its place in a room: that it spoke for its user at a
+// version, or, if Out, that it had lost the place at that version and no other session of
+// the user had it. Make one with [Standing.Joined] from one with User and Session.
 type Standing struct {
 	User, Session string
 	Node          string // the node's name under which the session joined
@@ -12,8 +12,8 @@ type Standing struct {
 	Version       uint64
 	Out           bool
 
-	// outSince, of a session that was brought back at Version, is the last version at
-	// which it was known to be out; 0 for any other.
+	// outSince is the version at which the session was out before it was brought back at
+	// Version; 0 if it was not brought back.
 	outSince uint64
 }
 
@@ -27,14 +27,14 @@ const (
 	Speaks
 	// Replaced: a newer session of the user speaks for it, or did until it left.
 	Replaced
-	// Removed: the session has lost its place, and no other one of the user's took it:
-	// its node was taken for dead, or Redis has lost the room.
+	// Removed: the session has lost its place, and no other one of the user has it: its
+	// node was believed dead, or Redis has lost the room.
 	Removed
-	// Doubtful: what was told is older than what the session knows, and different.
+	// Doubtful: the event is older than what the session knows, and contradicts it.
 	Doubtful
 )
 
-// Joined returns the standing of a session after a join that came to r.
+// Joined returns the standing of a session after its join with result r.
 func (s Standing) Joined(r Result) Standing {
 	next := Standing{User: s.User, Session: s.Session, Node: r.Node, Epoch: r.Epoch, Version: r.Version}
 	if s.Out && s.Epoch == r.Epoch {
@@ -43,8 +43,8 @@ func (s Standing) Joined(r Result) Standing {
 	return next
 }
 
-// Missing returns what became of a session whose user was not in the room when r refused
-// an action, and what it knows then. Unchanged leaves it to the events up to r.
+// Missing returns what became of a session whose user was not in the room when an action
+// was refused with r, and its standing then. With Unchanged the events up to r say more.
 func (s Standing) Missing(r Result) (Fate, Standing) {
 	if s.Epoch == r.Epoch && s.Version <= r.Version {
 		return Unchanged, s
@@ -52,8 +52,8 @@ func (s Standing) Missing(r Result) (Fate, Standing) {
 	return Removed, s.out(r.Epoch, r.Version)
 }
 
-// Overtook reports whether e is older than the join that brought the session back. If it
-// says Replaced all the same, a newer session had come and left in between.
+// Overtook reports whether e is older than the join that brought the session back. If e
+// means Replaced all the same, a newer session had come and left in between.
 func (s Standing) Overtook(e *Event) bool {
 	return s.outSince > 0 && e.Epoch == s.Epoch && e.Version <= s.Version
 }
@@ -62,23 +62,23 @@ func (s Standing) out(epoch string, version uint64) Standing {
 	return Standing{User: s.User, Session: s.Session, Node: s.Node, Epoch: epoch, Version: version, Out: true}
 }
 
-// After returns what became of the session by what e tells, and what it knows then.
+// After returns what e says became of the session, and its standing then.
 //
-// In one epoch nobody leaves a room but by a commit: a leave of the session itself, of
-// which its connection knows; a leave of a newer session, which has replaced this one
-// before; or the removal of the members of a node that was taken for dead. Events show
-// which of them it was. A snapshot that stands for missed events does not, but members
-// of a node are not removed before its lease and the grace are over: until then a user
-// who is missing was replaced, and has left. A new epoch says that the room was lost.
+// Within an epoch a user leaves a room only by a commit: a leave of this session, of which
+// its connection knows; a leave of a newer session, which has replaced this one before; or
+// the removal of the members of a node that was believed dead. Events show which it was. A
+// snapshot that stands for missed events does not; but a node's members are not removed
+// before its lease and the grace are over, so until then a user who is missing was replaced
+// and has left. A new epoch means that the room was lost.
 //
-// Only where the node was cut off for longer than that, and missed what happened
-// meanwhile, it cannot tell; then the session counts as Removed.
+// If the node was cut off for longer than that and missed the events, nobody can tell; then
+// the session counts as Removed.
 func (s Standing) After(e *Event) (Fate, Standing) {
 	var fate Fate
 	switch {
 	case e.Snapshot != nil:
 		fate = s.inSnapshot(e)
-	case e.wire != nil:
+	case e.commit != nil:
 		fate = s.inChanges(e)
 	}
 	switch fate {
@@ -86,8 +86,8 @@ func (s Standing) After(e *Event) (Fate, Standing) {
 		s = Standing{User: s.User, Session: s.Session, Node: s.Node, Epoch: e.Epoch, Version: e.Version}
 		if m, ok := e.members[s.User]; ok {
 			s.Node = m.Node
-		} else if e.wire != nil {
-			s.Node = e.wire.Node
+		} else if e.commit != nil {
+			s.Node = e.commit.Node
 		}
 	case Removed:
 		s = s.out(e.Epoch, e.Version)
@@ -139,8 +139,8 @@ func (s Standing) inChanges(e *Event) Fate {
 	if e.Epoch != s.Epoch {
 		fate = Removed // the room begins anew, with these alone
 	}
-	for i := range e.wire.Changes {
-		switch c := &e.wire.Changes[i]; {
+	for i := range e.commit.Updates {
+		switch c := &e.commit.Updates[i]; {
 		case c.User != s.User:
 		case c.Type != KindLeave && s.is(c.Session):
 			fate = Speaks

@@ -2,34 +2,27 @@ package room
 
 import (
 	"errors"
-	"slices"
 	"testing"
-	"testing/synctest"
-	"time"
-
-	"roomd/lockmgr/redistest"
 )
 
 // changesAt is the event of a version at which that was done.
-func changesAt(epoch string, version uint64, changes ...wireChange) *Event {
-	return (&wireEvent{Epoch: epoch, Version: version, Node: "writer", Changes: changes}).toldIn("42")
+func changesAt(epoch string, version uint64, updates ...Update) *Event {
+	return (&Commit{Position{epoch, version, ""}, "writer", updates}).Event("42")
 }
 
 // listAt is the snapshot of a version. The members of nodes but those in alive may have
 // been removed as a dead node's.
 func listAt(epoch string, version uint64, members map[string]Member, alive ...string) *Event {
-	r := NewRoom("42", epoch, version, members)
-	s := r.Snapshot()
-	return &Event{Room: "42", Epoch: epoch, Version: version, Snapshot: &s, members: members, alive: alive}
+	return SnapshotEvent(NewRoom("42", Position{epoch, version, ""}, members), alive, nil)
 }
 
 func TestStanding(t *testing.T) {
-	joins := func(session string) wireChange { return wireChange{Type: KindJoin, User: "a", Session: session} }
-	replaces := func(old, session string) wireChange {
-		return wireChange{Type: kindReplace, User: "a", Session: session, Old: old}
+	joins := func(session string) Update { return Update{Type: KindJoin, User: "a", Session: session} }
+	replaces := func(old, session string) Update {
+		return Update{Type: KindReplace, User: "a", Session: session, Old: old}
 	}
-	leaves := wireChange{Type: KindLeave, User: "a"}
-	other := wireChange{Type: KindJoin, User: "b", Session: "x"}
+	leaves := Update{Type: KindLeave, User: "a"}
+	other := Update{Type: KindJoin, User: "b", Session: "x"}
 	seats := func(session string) map[string]Member { return map[string]Member{"a": {Session: session, Node: "n2"}} }
 	missing := func(e *Event, missed ...*Event) *Event {
 		e.missed = missed
@@ -107,16 +100,14 @@ func TestStanding(t *testing.T) {
 
 // A session is kept only where it still speaks for its user.
 func TestKeep(t *testing.T) {
-	r := NewRoom("42", "e", 1, map[string]Member{
+	r := NewRoom("42", Position{"e", 1, ""}, map[string]Member{
 		"a": {Seat: 3, Session: "s", Node: "old name"}, "b": {Seat: 1, Session: "new"}, "c": {Seat: 2, Session: detached + "s"},
 	})
 	for user, want := range map[string]struct {
 		seat int
 		err  error
 	}{"a": {3, nil}, "b": {0, ErrDuplicate}, "c": {2, nil}, "d": {0, ErrNotMember}} {
-		a := Keep(user, "s")
-		a.node = "new name"
-		seat, err := r.Apply(a, Rules{})
+		seat, err := r.Apply(Keep(user, "s"), Rules{}, Origin{Node: "new name"})
 		if seat != want.seat || !errors.Is(err, want.err) {
 			t.Errorf("%s: seat %d, %v", user, seat, err)
 		}
@@ -124,46 +115,18 @@ func TestKeep(t *testing.T) {
 			t.Errorf("%s is %+v", user, m)
 		}
 	}
-	if got := describeUsers(r.Snapshot().Users()); got != "b@1 c@2 a@3" || len(r.Changes()) != 0 {
-		t.Errorf("the room holds %s, players are told %v", got, r.Changes())
+	if got := describeUsers(r.Snapshot().Users()); got != "b@1 c@2 a@3" || len(changesOf(r)) != 0 {
+		t.Errorf("the room holds %s, players are told %v", got, changesOf(r))
 	}
 }
 
-// Nobody is removed from a room under a name before its lease is over for the grace; when
-// Redis has lost the lease before its time, nobody can say.
-func TestNames(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{Node: "first", NodeTTL: 5 * time.Second, Grace: 10 * time.Second})
-		if err := c.Start(t.Context()); err != nil {
-			t.Fatal(err)
+// A session that comes back unasked does not push out a newer one, nor one that may
+// come back.
+func TestJoinAgain(t *testing.T) {
+	r := NewRoom("42", Position{"e", 1, ""}, map[string]Member{"a": {Seat: 0, Session: "new"}, "b": {Seat: 1, Session: detached + "new"}, "d": {Seat: 2, Session: detached + "mine"}})
+	for user, want := range map[string]error{"a": ErrDuplicate, "b": ErrDuplicate, "c": nil, "d": nil} {
+		if _, err := r.Apply(Join(user, "mine").Again(), Rules{}, Origin{}); !errors.Is(err, want) {
+			t.Errorf("%s: %v", user, err)
 		}
-		kept := func(want ...string) {
-			t.Helper()
-			got := slices.Sorted(slices.Values(c.lease.names.kept(c.opts.Grace)))
-			if slices.Sort(want); !slices.Equal(got, want) {
-				t.Errorf("kept are %v, want %v", got, want)
-			}
-		}
-		time.Sleep(time.Hour)
-		kept("first")
-		c.shut() // it stands still
-		c.guards.Wait()
-		time.Sleep(5 * time.Second)
-		mustDo(t, c, "42", Join("a", "s"))
-		second := c.Node()
-		kept("first", second)
-		time.Sleep(10 * time.Second)
-		kept(second)
-		mustDo(t, c, "43", Join("a", "s"))
-		third := c.Node()
-		rdb.Del(t.Context(), nodeKey(third))
-		if err := c.believe(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if fourth := c.Node(); third == second || fourth == third {
-			t.Fatalf("the names are %s, %s, %s", second, third, fourth)
-		}
-		kept(second, c.Node())
-	})
+	}
 }

@@ -13,11 +13,13 @@ import (
 	"roomd/transport/protocol"
 )
 
-var errDraining = protocol.NewError(protocol.CodeUnavailable, "this node is shutting down, connect to another")
-
-// accept turns a request for /ws into a connection. That has a goroutine of its own,
-// so that nothing is kept of the request and of what net/http reads one with.
+// accept turns a request for /ws into a connection. The connection runs in a goroutine of its
+// own, so that the request and the buffers of net/http are freed.
 func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
+	if !s.originAllowed(r) {
+		s.refuseOrigin(w, r)
+		return
+	}
 	user, err := userOf(r)
 	if err != nil {
 		refuse(w, http.StatusBadRequest, protocol.NewError(protocol.CodeBadRequest, "%v", err))
@@ -29,26 +31,29 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := newConn(s, user)
-	if refusal := s.admit(c); refusal != nil {
+	if refusal := s.conns.add(c); refusal != nil {
+		if refusal != errDraining {
+			s.troubles.full.Happened(refusal)
+		}
 		refuse(w, http.StatusServiceUnavailable, refusal)
 		return
 	}
 	ws, err := s.upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		s.dismiss(c)
+		s.conns.remove(c)
 		s.opts.Log.Debug("connection refused", "remote", r.RemoteAddr, "error", err)
 		return // Upgrade has answered
 	}
-	s.opts.Log.Debug("connected", "remote", r.RemoteAddr, "user", user, "session", c.session)
-	go func() { // dismiss says that it has ended
-		defer s.dismiss(c)
-		reason := c.run(ws)
-		s.opts.Log.Debug("disconnected", "user", user, "session", c.session, "reason", reason)
+	s.opts.Log.Debug("connected", "remote", r.RemoteAddr, "user", user, "session", c.session.id)
+	go func() { // connections waits for it
+		defer s.conns.remove(c)
+		reason := c.serve(ws)
+		s.opts.Log.Debug("disconnected", "user", user, "session", c.session.id, "reason", reason)
 	}()
 }
 
-// userOf believes what ?user= says. That is for a server that nobody else can
-// reach; who starts one has to see to it.
+// userOf believes what ?user= says. That is safe only on a server that nobody else can reach;
+// whoever starts one has to make sure of it.
 func userOf(r *http.Request) (string, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -60,9 +65,9 @@ func userOf(r *http.Request) (string, error) {
 	return room.ParseUser(query["user"][0])
 }
 
-// checkOrigin keeps the pages of other sites from acting for whoever views them.
-// Programs that are no browser send no Origin.
-func (s *Server) checkOrigin(r *http.Request) bool {
+// originAllowed keeps pages of other sites from acting for whoever views them. Programs that
+// are not browsers send no Origin.
+func (s *Server) originAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" || slices.Contains(s.opts.AllowOrigins, "*") {
 		return true
@@ -71,30 +76,19 @@ func (s *Server) checkOrigin(r *http.Request) bool {
 		return true
 	}
 	u, err := url.Parse(origin)
-	return err == nil && strings.EqualFold(u.Host, r.Host)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// only has requests with other methods refused.
-func only(handle http.HandlerFunc, methods ...string) http.HandlerFunc {
-	allow := strings.Join(methods, ", ")
-	return func(w http.ResponseWriter, r *http.Request) {
-		if slices.Contains(methods, r.Method) {
-			handle(w, r)
-			return
-		}
-		w.Header().Set("Allow", allow)
-		refuse(w, http.StatusMethodNotAllowed, protocol.NewError(protocol.CodeBadRequest, "%s is asked for by %s, not %s", r.URL.Path, allow, r.Method))
+// maxOrigin is how many bytes of an origin are shown.
+const maxOrigin = 200
+
+// refuseOrigin says how to allow the origin, to its page and to the operator.
+func (s *Server) refuseOrigin(w http.ResponseWriter, r *http.Request) {
+	origin := r.Header.Get("Origin")
+	if len(origin) > maxOrigin {
+		origin = origin[:maxOrigin] + "…"
 	}
-}
-
-// refuse answers a request that does not become a connection.
-func refuse(w http.ResponseWriter, status int, e *protocol.Error) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(protocol.AppendReply(nil, &protocol.Reply{Error: e}), '\n'))
-}
-
-func writeText(w http.ResponseWriter, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte(text + "\n"))
+	e := protocol.NewError(protocol.CodeForbidden, "pages of the origin %q may not connect; --allow-origin allows it", origin)
+	s.troubles.origins.Happened(e)
+	refuse(w, http.StatusForbidden, e)
 }

@@ -12,6 +12,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator"
 	"roomd/transport/protocol"
 )
 
@@ -39,7 +40,9 @@ func TestRefusedConnections(t *testing.T) {
 		{"/ws?user=a;b", upgrade, 400, "bad_request", "query"},
 		{"/ws?user=a", nil, 400, "bad_request", "websocket"},
 		{"/ws?user=a", with("Sec-Websocket-Protocol", "other.v7"), 400, "bad_request", "roomd.v1"},
-		{"/ws?user=a", with("Origin", "https://evil.example"), 403, "unauthorized", "origin"},
+		{"/ws?user=a", with("Origin", "https://evil.example"), 403, "forbidden", `"https://evil.example" may not connect; --allow-origin allows it`},
+		{"/ws?user=a", with("Origin", "null"), 403, "forbidden", `"null"`},
+		{"/ws?user=a", with("Origin", "https://"+strings.Repeat("<\"", 4000)), 403, "forbidden", "--allow-origin"},
 		{"/nothing", nil, 404, "bad_request", "/ws"},
 		{"/" + strings.Repeat("x", 4000), nil, 404, "bad_request", "/ws"},
 		{"/ws?user=a", with("Sec-Websocket-Protocol", strings.Repeat("x", 4000)), 400, "bad_request", "roomd.v1"},
@@ -53,7 +56,7 @@ func TestRefusedConnections(t *testing.T) {
 		body, _ := io.ReadAll(res.Body)
 		res.Body.Close()
 		if len(body) > 700 {
-			t.Errorf("%.20s: %d bytes are answered", tt.path, len(body))
+			t.Errorf("%.20s: the response has %d bytes", tt.path, len(body))
 		}
 		var got struct{ Error protocol.Error }
 		if err := json.Unmarshal(body, &got); err != nil || res.StatusCode != tt.status || got.Error.Code != tt.code || !strings.Contains(got.Error.Message, tt.names) {
@@ -73,9 +76,9 @@ func TestRefusedConnections(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// Another method gets to know which one is right.
+// A request with another method gets 405 and the allowed ones.
 func TestMethods(t *testing.T) {
-	s := serve(t, tables{}, nil, Options{})
+	s := serve(t, sizedRooms{}, nil, Options{})
 	for target, want := range map[string]struct {
 		status int
 		allow  string
@@ -102,7 +105,7 @@ func TestMethods(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	server := redistest.Start(t)
-	rooms, err := room.New(server.Client(), room.Options{})
+	rooms, err := coordinator.New(server.Client(), coordinator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"roomd/room"
 )
 
-// benchRooms answers everything with the same table of four.
+// benchRooms answers every request with the same table of four.
 type benchRooms struct {
 	result room.Result
 
@@ -27,7 +27,7 @@ func newBenchRooms() *benchRooms {
 	for i := range 4 {
 		members[fmt.Sprint("player-", i)] = room.Member{Seat: i, Session: "s", Node: "n"}
 	}
-	return &benchRooms{result: room.Result{Seat: 3, Snapshot: room.NewRoom("42", "abcdefghijklmnop", 7, members).Snapshot()}}
+	return &benchRooms{result: room.Result{Seat: 3, Snapshot: room.NewRoom("42", room.Position{Epoch: "abcdefghijklmnop", Version: 7}, members).Snapshot()}}
 }
 
 func (r *benchRooms) Do(context.Context, string, room.Action) (room.Result, error) {
@@ -49,14 +49,16 @@ func (r *benchRooms) Ping(context.Context) error { return nil }
 
 func (r *benchRooms) AnswerFor(func(room, session string) bool) {}
 
-// benchClient sends frames that were put together before, and reads frames whose
-// length it knows, so that what is measured is the server.
+// benchClient sends encoded frames and reads frames of known length, so that the benchmark
+// measures the server.
 type benchClient struct {
 	b    *testing.B
 	raw  net.Conn
 	read []byte
 }
 
+// benchClient sends encoded frames and reads frames of known length, so that the benchmark
+// measures the server.
 func (s *testServer) benchClient(b *testing.B, user string) *benchClient {
 	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.addr+"/ws?user="+user, nil)
 	if err != nil {
@@ -71,6 +73,7 @@ func masked(content string) []byte {
 	return append([]byte{final | websocket.TextMessage, 0x80 | byte(len(content)), 0, 0, 0, 0}, content...)
 }
 
+// ask returns the reply to a request, or nil if the connection has ended.
 func (c *benchClient) ask(request []byte, reply int) {
 	if _, err := c.raw.Write(request); err != nil {
 		c.b.Fatal(err)
@@ -84,7 +87,7 @@ func (c *benchClient) hear(n int) {
 	}
 }
 
-// length returns how long the reply to a request is.
+// length sends a request and returns the length of its reply.
 func (c *benchClient) length(request []byte) int {
 	if _, err := c.raw.Write(request); err != nil {
 		c.b.Fatal(err)
@@ -96,11 +99,11 @@ func (c *benchClient) length(request []byte) int {
 	return n
 }
 
-// BenchmarkRequest is a join and a leave over TCP, without the rooms.
+// BenchmarkRequest measures a join and a leave over TCP, without the rooms.
 func BenchmarkRequest(b *testing.B) {
 	s := serve(b, newBenchRooms(), nil, Options{})
 	c := s.benchClient(b, "player-3")
-	join, leave := masked(joinOf42), masked(leaveOf42)
+	join, leave := masked(join42), masked(leave42)
 	joined, left := c.length(join), c.length(leave)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -109,14 +112,14 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// BenchmarkEvent is one event told to three who are in the room.
+// BenchmarkEvent measures an event to three members.
 func BenchmarkEvent(b *testing.B) {
 	rooms := newBenchRooms()
 	s := serve(b, rooms, nil, Options{})
 	var clients []*benchClient
 	for i := range 3 {
 		c := s.benchClient(b, fmt.Sprint("player-", i))
-		c.length(masked(joinOf42))
+		c.length(masked(join42))
 		clients = append(clients, c)
 	}
 	event := func(version uint64) *room.Event {
@@ -124,7 +127,7 @@ func BenchmarkEvent(b *testing.B) {
 			Changes: []room.Change{{Type: room.KindJoin, User: "player-3", Seat: 3}}}
 	}
 	version := uint64(1 << 32)
-	n := len(sharedBy(event(version)).frame())
+	n := len(eventFrameOf(event(version)).frame())
 	b.ReportAllocs()
 	for b.Loop() {
 		version++

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"encoding/binary"
+	"sync"
 
 	"github.com/gorilla/websocket"
 
@@ -9,25 +10,25 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Frames are put together here, and not by gorilla's connection: so several can go
-// out at once, and one that many are told is made once and costs what it holds.
-// (gorilla's prepared messages take 4 KiB, twice.)
+// Frames are encoded by hand. So one write to the socket carries several of them, where gorilla's
+// connection needs one for each; and an event to four clients takes 0.4 µs and 0.5 KB, where
+// gorilla's PreparedMessage takes 4.3 µs and 12 KB (BenchmarkEventFrame).
 
-// final says that a frame is all of its message (RFC 6455, section 5.2).
+// final says that a frame is a whole message (RFC 6455, section 5.2).
 const final = 0x80
 
-// headerRoom is what the header of a server's frame takes at most.
+// headerRoom is the longest header of a server's frame, in bytes.
 const headerRoom = 10
 
-// About how long what is in frames is, so that they need not grow.
+// About how long what frames hold is, in bytes, so that they need not grow.
 const (
 	replySize  = 160
 	eventSize  = 112
 	changeSize = 48
 )
 
-// newFrame returns the beginning of a text frame, for content of about that size to
-// be appended. It is for seal to end.
+// newFrame returns a text frame with room for its header. The caller appends the content,
+// about size bytes, and calls seal.
 func newFrame(size int) []byte { return make([]byte, headerRoom, headerRoom+size) }
 
 // seal puts the header before the content of a text frame.
@@ -47,7 +48,7 @@ func seal(frame []byte) []byte {
 	return frame
 }
 
-// controlFrame returns a frame of that kind with at most 125 bytes in it.
+// controlFrame returns a frame of that kind. The content has at most 125 bytes.
 func controlFrame(kind int, content []byte) []byte {
 	return append([]byte{final | byte(kind), byte(len(content))}, content...)
 }
@@ -56,17 +57,8 @@ func replyFrame(r *protocol.Reply) []byte {
 	return seal(protocol.AppendReply(newFrame(replySize+len(r.List)), r))
 }
 
-// changesSize returns how many bytes the frame of an event takes, about; none if it is
-// a snapshot.
-func changesSize(e *room.Event) int {
-	if e.Snapshot != nil {
-		return 0
-	}
-	size := eventSize
-	for _, change := range e.Changes {
-		size += changeSize + len(change.User)
-	}
-	return size
+func lostFrame(id, reason string) []byte {
+	return seal(protocol.AppendEvent(newFrame(eventSize), &protocol.Event{Event: protocol.EventLost, Room: id, Reason: reason}))
 }
 
 func snapshotFrame(e *room.Event) []byte {
@@ -76,19 +68,50 @@ func snapshotFrame(e *room.Event) []byte {
 	}))
 }
 
-func lostFrame(id, reason string) []byte {
-	return seal(protocol.AppendEvent(newFrame(eventSize), &protocol.Event{Event: protocol.EventLost, Room: id, Reason: reason}))
-}
-
 // changesFrame returns one frame for events that follow each other.
 func changesFrame(events ...*room.Event) []byte {
 	first, last := events[0], events[len(events)-1]
-	told := protocol.Event{Event: protocol.EventChanges, Room: first.Room, Epoch: first.Epoch, Version: last.Version, From: first.From}
-	told.Changes = make([]protocol.Change, 0, len(first.Changes))
+	merged := protocol.Event{Event: protocol.EventChanges, Room: first.Room, Epoch: first.Epoch, Version: last.Version, From: first.From}
+	merged.Changes = make([]protocol.Change, 0, len(first.Changes))
 	for _, e := range events {
 		for _, change := range e.Changes {
-			told.Changes = append(told.Changes, protocol.Change{Type: string(change.Type), User: change.User, Seat: change.Seat})
+			merged.Changes = append(merged.Changes, protocol.Change{Type: string(change.Type), User: change.User, Seat: change.Seat})
 		}
 	}
-	return seal(protocol.AppendEvent(newFrame(eventSize+changeSize*len(told.Changes)), &told))
+	return seal(protocol.AppendEvent(newFrame(eventSize+changeSize*len(merged.Changes)), &merged))
+}
+
+// eventFrame is an event's frame, encoded once for all clients that get it.
+type eventFrame struct {
+	event *room.Event
+	size  int // about how many bytes its changes take; 0 for a snapshot
+
+	encode sync.Once
+	bytes  []byte // set by encode
+}
+
+func eventFrameOf(e *room.Event) *eventFrame {
+	return e.Shared(func() any { return &eventFrame{event: e, size: changesSize(e)} }).(*eventFrame)
+}
+
+func (f *eventFrame) frame() []byte {
+	f.encode.Do(func() {
+		if f.event.Snapshot != nil {
+			f.bytes = snapshotFrame(f.event)
+		} else {
+			f.bytes = changesFrame(f.event)
+		}
+	})
+	return f.bytes
+}
+
+func changesSize(e *room.Event) int {
+	if e.Snapshot != nil {
+		return 0
+	}
+	size := eventSize
+	for _, change := range e.Changes {
+		size += changeSize + len(change.User)
+	}
+	return size
 }

@@ -14,45 +14,45 @@ import (
 )
 
 const (
-	bJoins    = `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"b","seat":0}]}`
-	aJoins    = `{"id":1,"room":"42","version":2,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`
-	aComes    = `{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"join","user":"a","seat":1}]}`
-	aIsBack   = `{"id":1,"room":"42","version":3,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`
-	aUnseen   = `{"event":"changes","room":"42","version":3,"from":2,"changes":[]}`
-	aGoes     = `{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"leave","user":"a","seat":1}]}`
-	joinOf42  = `{"id":1,"action":"join","room":"42"}`
-	leaveOf42 = `{"id":2,"action":"leave","room":"42"}`
-	usersOf42 = `{"id":3,"action":"users","room":"42"}`
+	replyBJoined   = `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"b","seat":0}]}`
+	replyAJoined   = `{"id":1,"room":"42","version":2,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`
+	eventAJoined   = `{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"join","user":"a","seat":1}]}`
+	replyARejoined = `{"id":1,"room":"42","version":3,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`
+	eventUnchanged = `{"event":"changes","room":"42","version":3,"from":2,"changes":[]}`
+	eventALeft     = `{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"leave","user":"a","seat":1}]}`
+	join42         = `{"id":1,"action":"join","room":"42"}`
+	leave42        = `{"id":2,"action":"leave","room":"42"}`
+	users42        = `{"id":3,"action":"users","room":"42"}`
 )
 
-// twoNodes returns two servers on one Redis, b in room 42 through the second, and a
-// through the first.
-func twoNodes(t *testing.T, rules room.Rules, opts Options) (first, second *bubbleServer, a, b *visitor) {
+// twoNodes returns two servers on one Redis, with a in room 42 through the first, and b through
+// the second.
+func twoNodes(t *testing.T, rules room.Rules, opts Options) (first, second *bubbleServer, a, b *bubbleClient) {
 	t.Helper()
 	mini, _ := redistest.Mini(t)
 	first, second = startInBubble(t, mini, rules, opts), startInBubble(t, mini, rules, opts)
 	b = second.connect(t, "b")
-	b.say(joinOf42)
-	b.hear(bJoins)
+	b.send(join42)
+	b.expect(replyBJoined)
 	a = first.connect(t, "a")
-	a.say(joinOf42)
-	a.hear(aJoins)
-	b.hear(aComes)
+	a.send(join42)
+	a.expect(replyAJoined)
+	b.expect(eventAJoined)
 	return first, second, a, b
 }
 
-// Who does not come back leaves when the grace is over, and not before.
+// A user who does not come back leaves when the grace is over, and not before.
 func TestGraceEnds(t *testing.T) {
-	for grace, want := range map[time.Duration]time.Duration{0: DefaultGrace, 3 * time.Second: 3 * time.Second, -1: 0} {
+	for grace, want := range map[time.Duration]time.Duration{0: defaultGrace, 3 * time.Second: 3 * time.Second, -1: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			_, _, a, b := twoNodes(t, room.Rules{}, Options{Grace: grace})
 			start := time.Now()
 			a.cut()
 			if want > 0 {
 				time.Sleep(want - 10*time.Millisecond)
-				b.quiet()
+				b.expectSilence()
 			}
-			b.wait(aGoes, time.Second)
+			b.expectWithin(eventALeft, time.Second)
 			if took := time.Since(start); took > want+10*time.Millisecond {
 				t.Errorf("grace %v: left after %v", grace, took)
 			}
@@ -60,8 +60,8 @@ func TestGraceEnds(t *testing.T) {
 	}
 }
 
-// Who comes back in time, to any node, keeps the seat, and the others hear of
-// neither a leave nor a join, also when the grace is over.
+// A user who comes back in time, to any node, keeps the seat. The others see neither a leave
+// nor a join, also when the grace is over.
 func TestComingBackWithinTheGrace(t *testing.T) {
 	for name, duplicate := range map[string]room.Duplicate{"replace": room.Replace, "reject": room.Reject} {
 		for _, elsewhere := range []bool{false, true} {
@@ -73,20 +73,20 @@ func TestComingBackWithinTheGrace(t *testing.T) {
 						at = second
 					}
 					a.cut()
-					unseen, back := aUnseen, aIsBack
+					unseen, back := eventUnchanged, replyARejoined
 					if duplicate == room.Reject {
-						b.hear(aUnseen) // it was detached
+						b.expect(eventUnchanged) // it was detached
 						unseen = `{"event":"changes","room":"42","version":4,"from":3,"changes":[]}`
 						back = `{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`
 					}
 					time.Sleep(9900 * time.Millisecond)
 					a = at.connect(t, "a")
-					a.say(joinOf42)
-					a.hear(back)
-					b.hear(unseen)
+					a.send(join42)
+					a.expect(back)
+					b.expect(unseen)
 					time.Sleep(time.Minute)
-					a.quiet()
-					b.quiet()
+					a.expectSilence()
+					b.expectSilence()
 					if got := at.members(t, "42"); got != "b a" {
 						t.Errorf("a minute later %q are in", got)
 					}
@@ -96,48 +96,48 @@ func TestComingBackWithinTheGrace(t *testing.T) {
 	}
 }
 
-// A requested leave, and being replaced, begin no grace.
-func TestNoGraceForWhoLeftOrWasReplaced(t *testing.T) {
+// A session that has left, or was replaced, has no grace.
+func TestNoGraceAfterALeaveOrATakeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, _, a, b := twoNodes(t, room.Rules{}, Options{})
 		newer := first.connect(t, "a")
-		newer.say(joinOf42)
-		newer.hear(aIsBack)
-		b.hear(aUnseen)
-		a.ended(protocol.CloseReplaced)
-		newer.say(leaveOf42)
-		newer.hear(`{"id":2,"room":"42","version":4,"count":1}`)
+		newer.send(join42)
+		newer.expect(replyARejoined)
+		b.expect(eventUnchanged)
+		a.expectClosed(protocol.CloseReplaced)
+		newer.send(leave42)
+		newer.expect(`{"id":2,"room":"42","version":4,"count":1}`)
 		newer.cut()
-		if n := len(first.departures.pending); n != 0 {
+		if n := len(first.graces.running); n != 0 {
 			t.Errorf("%d sessions are in their grace", n)
 		}
 	})
 }
 
-// A session that was replaced in one room leaves the others.
+// A session that was replaced in one room leaves its others.
 func TestReplacedInOneRoomOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, _, a, _ := twoNodes(t, room.Rules{}, Options{})
-		a.say(`{"id":2,"action":"join","room":"43"}`)
-		a.hear(`{"id":2,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		a.send(`{"id":2,"action":"join","room":"43"}`)
+		a.expect(`{"id":2,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 		newer := first.connect(t, "a")
-		newer.say(joinOf42)
-		newer.hear(aIsBack)
-		a.ended(protocol.CloseReplaced)
-		time.Sleep(DefaultGrace + time.Second)
+		newer.send(join42)
+		newer.expect(replyARejoined)
+		a.expectClosed(protocol.CloseReplaced)
+		time.Sleep(defaultGrace + time.Second)
 		if in42, in43 := first.members(t, "42"), first.members(t, "43"); in42 != "b a" || in43 != "" {
 			t.Errorf("in 42 are %q, in 43 %q", in42, in43)
 		}
 	})
 }
 
-// The leave is tried until it is done.
+// The leave at the end of a grace is tried until it is done.
 func TestTheLeaveIsTriedAgain(t *testing.T) {
 	for _, passing := range []error{room.ErrUnavailable, room.ErrBusy, room.ErrUnknown, context.DeadlineExceeded} {
 		synctest.Test(t, func(t *testing.T) {
 			first, _, a, b := twoNodes(t, room.Rules{}, Options{})
 			attempts, leave := 0, room.Leave("a", first.session(t, "a"))
-			first.hook.set(func(_ context.Context, action room.Action) error {
+			first.hook.setBefore(func(_ context.Context, action room.Action) error {
 				if action != leave {
 					t.Errorf("%+v", action)
 				}
@@ -147,7 +147,7 @@ func TestTheLeaveIsTriedAgain(t *testing.T) {
 				return nil
 			})
 			a.cut()
-			b.wait(aGoes, 10*lastPause+DefaultGrace)
+			b.expectWithin(eventALeft, 10*lastPause+defaultGrace)
 			if attempts != 10 {
 				t.Errorf("%d attempts", attempts)
 			}
@@ -155,14 +155,14 @@ func TestTheLeaveIsTriedAgain(t *testing.T) {
 	}
 }
 
-// An attempt at a leave that does not end is broken off, and made again.
+// An attempt at a leave that takes too long is cancelled, and made again.
 func TestALeaveThatHangsIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, _, a, b := twoNodes(t, room.Rules{}, Options{Grace: -1, LeaveTimeout: 3 * time.Second})
 		var hung atomic.Bool
 		var again atomic.Int64 // when
 		start := time.Now()
-		first.hook.set(func(ctx context.Context, _ room.Action) error {
+		first.hook.setBefore(func(ctx context.Context, _ room.Action) error {
 			if hung.CompareAndSwap(false, true) {
 				<-ctx.Done()
 				return context.Cause(ctx)
@@ -175,20 +175,20 @@ func TestALeaveThatHangsIsTriedAgain(t *testing.T) {
 		if after := time.Duration(again.Load()); after < 3*time.Second || after > 3*time.Second+lastPause {
 			t.Errorf("tried again after %v", after)
 		}
-		b.hear(aGoes)
+		b.expect(eventALeft)
 	})
 }
 
-// Shutdown waits for no grace, and lets nobody leave whose grace is not over; it
-// does not wait for a better time to try a leave again either.
+// Shutdown waits for no grace and for no retry of a leave. The users whose grace runs keep
+// their seats.
 func TestShutdownEndsTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		waiting := first.connect(t, "waits in another room")
-		waiting.say(`{"id":1,"action":"join","room":"43"}`)
-		waiting.hear(`{"id":1,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"waits in another room","seat":0}]}`)
+		waiting.send(`{"id":1,"action":"join","room":"43"}`)
+		waiting.expect(`{"id":1,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"waits in another room","seat":0}]}`)
 		leave := room.Leave("waits in another room", first.session(t, "waits in another room"))
-		first.hook.set(func(_ context.Context, action room.Action) error {
+		first.hook.setBefore(func(_ context.Context, action room.Action) error {
 			if action == leave {
 				return room.ErrUnavailable
 			}
@@ -206,23 +206,23 @@ func TestShutdownEndsTheGrace(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		time.Sleep(time.Minute)
-		b.quiet()
+		b.expectSilence()
 		if got := second.members(t, "42"); got != "b a" {
 			t.Errorf("in the room are %q", got)
 		}
 	})
 }
 
-// Nobody whose grace ends while a node drains leaves, nor who goes meanwhile.
+// No user leaves whose grace ends, or whose connection breaks, while the node drains.
 func TestNoGraceEndsDuringADrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{Grace: time.Second, DrainSpread: time.Minute})
-		first.connect(t, "stays") // two of them: the drain lasts, whatever its order
+		first.connect(t, "stays") // two, so that the drain lasts in any order
 		first.connect(t, "stays, too")
 		goes := first.connect(t, "goes")
-		goes.say(joinOf42)
-		goes.hear(`{"id":1,"room":"42","version":3,"seat":2,"count":3,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"goes","seat":2}]}`)
-		b.hear(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"join","user":"goes","seat":2}]}`)
+		goes.send(join42)
+		goes.expect(`{"id":1,"room":"42","version":3,"seat":2,"count":3,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"goes","seat":2}]}`)
+		b.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"join","user":"goes","seat":2}]}`)
 		a.cut()
 		start, done := time.Now(), make(chan error, 1)
 		go func() { done <- first.Shutdown(context.Background()) }()
@@ -234,46 +234,46 @@ func TestNoGraceEndsDuringADrain(t *testing.T) {
 		if took := time.Since(start); took < 10*time.Second {
 			t.Fatalf("the drain was over in %v", took)
 		}
-		b.quiet()
+		b.expectSilence()
 		if got := second.members(t, "42"); got != "b a goes" {
 			t.Errorf("in the room are %q", got)
 		}
 	})
 }
 
-// Under Reject a user has one session; the seat of one whose connection has ended,
-// or was ended by a restart, is free for the user's next.
-func TestReject(t *testing.T) {
+// Under Reject a second session of a user is refused, until the connection of the first has
+// ended.
+func TestRejectASecondSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{Duplicate: room.Reject}, Options{})
 		other := second.connect(t, "a")
-		other.say(joinOf42)
-		other.hear(`{"id":1,"error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":true}}`)
-		a.quiet()
+		other.send(join42)
+		other.expect(`{"id":1,"error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":true}}`)
+		a.expectSilence()
 		done := make(chan error, 1)
-		first.hook.set(func(context.Context, room.Action) error { // until then it must not hear that it should come back
-			a.quiet()
+		first.hook.setBefore(func(context.Context, room.Action) error { // before the detach a must not get the close frame
+			a.expectSilence()
 			return nil
 		})
 		go func() { done <- first.Shutdown(context.Background()) }()
-		b.hear(aUnseen)
-		a.ended(protocol.CloseRestart)
+		b.expect(eventUnchanged)
+		a.expectClosed(protocol.CloseRestart)
 		if err := redistest.Receive(t, done, "Shutdown"); err != nil {
 			t.Fatal(err)
 		}
-		other.say(joinOf42)
-		other.hear(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
+		other.send(join42)
+		other.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
 	})
 }
 
-// What says that a session is gone is tried until the grace is over.
+// A detach is tried until the grace is over.
 func TestTheDetachIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{Duplicate: room.Reject}, Options{Grace: time.Minute})
 		detach := room.Detach("a", first.session(t, "a"))
 		var down atomic.Bool
 		down.Store(true)
-		first.hook.set(func(_ context.Context, action room.Action) error {
+		first.hook.setBefore(func(_ context.Context, action room.Action) error {
 			if down.Load() && action == detach {
 				return room.ErrUnavailable
 			}
@@ -284,7 +284,7 @@ func TestTheDetachIsTriedAgain(t *testing.T) {
 		down.Store(false)
 		time.Sleep(lastPause)
 		other := second.connect(t, "a")
-		other.say(joinOf42)
-		other.hear(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
+		other.send(join42)
+		other.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
 	})
 }

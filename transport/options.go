@@ -3,79 +3,81 @@ package transport
 import (
 	"fmt"
 	"log/slog"
+	"net/url"
+	"strings"
 	"time"
 
 	"roomd/room"
 )
 
-// Defaults of [Options].
+// Defaults of [Options] that the callers of a server compute with.
 const (
-	DefaultMaxConnections   = 50_000
-	DefaultHandshakeTimeout = 10 * time.Second
-	DefaultWriteTimeout     = 10 * time.Second
-	DefaultPingInterval     = 30 * time.Second
-	DefaultLeaveTimeout     = 15 * time.Second
-	DefaultGrace            = 10 * time.Second
-	DefaultDrainSpread      = 3 * time.Second
-	DefaultMaxRooms         = 64
-	DefaultMaxQueue         = 256 << 10
+	DefaultMaxConnections = 50_000
+	DefaultPingInterval   = 30 * time.Second
+)
+
+const (
+	defaultHandshakeTimeout = 10 * time.Second
+	defaultWriteTimeout     = 10 * time.Second
+	defaultLeaveTimeout     = 15 * time.Second
+	defaultGrace            = 10 * time.Second
+	defaultDrainSpread      = 3 * time.Second
+	defaultMaxRooms         = 64
+	defaultMaxQueue         = 256 << 10
 )
 
 // Options say how a [Server] treats its connections. The zero value is ready to
 // use.
 type Options struct {
-	// AllowOrigins are the web origins, such as https://game.example, whose pages
-	// may connect besides the server's own. "*" allows all of them.
+	// AllowOrigins are the web origins, such as https://game.example, whose pages may
+	// connect besides the server's own. "*" allows all of them, "null" those of files and
+	// sandboxes.
 	AllowOrigins []string
 
 	// MaxConnections is how many WebSockets may be open at once; further ones
-	// get HTTP 503. Zero means DefaultMaxConnections.
+	// get HTTP 503. Zero means DefaultMaxConnections, 50,000.
 	MaxConnections int
 
-	// HandshakeTimeout bounds the WebSocket handshake. Zero means
-	// DefaultHandshakeTimeout.
+	// HandshakeTimeout bounds the WebSocket handshake. Zero means 10 s.
 	HandshakeTimeout time.Duration
 
-	// WriteTimeout is how long one frame, or some short ones, may take to be sent
-	// before the client counts as gone, or up to an eighth longer. Zero means
-	// DefaultWriteTimeout.
+	// WriteTimeout is how long the write of one frame, or of some short ones, may take
+	// before the connection ends; it may take up to an eighth longer. Zero means 10 s.
 	WriteTimeout time.Duration
 
-	// PingInterval is the time between two pings. A client that has sent nothing,
-	// not even a pong, for two of them, or up to an eighth of one longer, counts as
-	// gone. Zero means DefaultPingInterval.
+	// PingInterval is the time between two pings. The connection ends if the client sends
+	// nothing, not even a pong, for two of them, or up to an eighth of one longer. Zero
+	// means DefaultPingInterval, 30 s.
 	PingInterval time.Duration
 
 	// MaxRooms is how many rooms a connection may be in, or watch, at once; a
-	// request for a further one gets bad_request. Zero means DefaultMaxRooms.
+	// request for a further one gets bad_request. Zero means 64.
 	MaxRooms int
 
-	// MaxQueue is how many bytes of replies a connection may have queued, until its
-	// further requests wait; and how many bytes of changes in its rooms, until it is
-	// closed as too slow. A single reply may be longer. Zero means DefaultMaxQueue.
+	// MaxQueue is how many bytes may wait for a client that reads slowly: of replies, until
+	// its next request waits, and of changes in its rooms, until it is closed with 4008. A
+	// single reply may be longer. Zero means 256 KiB.
 	MaxQueue int
 
-	// Grace is how long a user whose connection has ended keeps the seats, to
-	// come back to them. Zero means DefaultGrace; a negative value lets the user
-	// leave at once.
+	// Grace is how long the user of a connection that has ended keeps the seats. Zero means
+	// 10 s; with a negative value the user leaves at once.
 	Grace time.Duration
 
-	// LeaveTimeout bounds one attempt at the leave of a user who has not come
-	// back; it is tried again until it has an answer. Zero means
-	// DefaultLeaveTimeout.
+	// LeaveTimeout bounds one attempt at the leave of a user whose grace is over. The server
+	// tries again until an attempt has an answer. Zero means 15 s.
 	LeaveTimeout time.Duration
 
-	// Duplicate is what the Rules of the rooms say. Under room.Reject the server
-	// tells the rooms at once when a connection has ended, so that the user can
-	// come back within the grace, with another session.
+	// Duplicate is that of the rooms' Rules. With room.Reject the server detaches a session
+	// from its rooms when its connection ends, so that the user can come back with another
+	// session within the grace.
 	Duplicate room.Duplicate
 
 	// DrainSpread is the time over which Shutdown spreads the closing of the
 	// connections, so that not all clients connect to other nodes in the same
-	// instant. Zero means DefaultDrainSpread; a negative value closes them at once.
+	// instant. Zero means 3 s; a negative value closes them at once.
 	DrainSpread time.Duration
 
-	// Log takes what an operator should know. Nil is silent.
+	// Log gets what an operator should know. Nil is silent.
 	Log *slog.Logger
 }
 
@@ -83,25 +85,28 @@ func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.MaxConnections == 0 {
-		o.MaxConnections = DefaultMaxConnections
-	}
-	if o.MaxRooms == 0 {
-		o.MaxRooms = DefaultMaxRooms
-	}
-	if o.MaxQueue == 0 {
-		o.MaxQueue = DefaultMaxQueue
+	for _, n := range []struct {
+		field *int
+		value int
+	}{
+		{&o.MaxConnections, DefaultMaxConnections},
+		{&o.MaxRooms, defaultMaxRooms},
+		{&o.MaxQueue, defaultMaxQueue},
+	} {
+		if *n.field == 0 {
+			*n.field = n.value
+		}
 	}
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration
 	}{
-		{&o.HandshakeTimeout, DefaultHandshakeTimeout},
-		{&o.WriteTimeout, DefaultWriteTimeout},
+		{&o.HandshakeTimeout, defaultHandshakeTimeout},
+		{&o.WriteTimeout, defaultWriteTimeout},
 		{&o.PingInterval, DefaultPingInterval},
-		{&o.LeaveTimeout, DefaultLeaveTimeout},
-		{&o.Grace, DefaultGrace},
-		{&o.DrainSpread, DefaultDrainSpread},
+		{&o.LeaveTimeout, defaultLeaveTimeout},
+		{&o.Grace, defaultGrace},
+		{&o.DrainSpread, defaultDrainSpread},
 	} {
 		if *d.field == 0 {
 			*d.field = d.value
@@ -124,6 +129,13 @@ func (o Options) validate() error {
 	} {
 		if d < 0 {
 			return &room.InvalidError{Field: name, Problem: fmt.Sprintf("must be more than zero, not %v", d)}
+		}
+	}
+	for _, origin := range o.AllowOrigins {
+		// Anything else never equals what a browser sends.
+		u, err := url.Parse(origin)
+		if origin != "*" && origin != "null" && (err != nil || u.Scheme == "" || u.Host == "" || !strings.EqualFold(u.Scheme+"://"+u.Host, origin)) {
+			return &room.InvalidError{Field: "AllowOrigins", Problem: fmt.Sprintf("must be like https://game.example, without a path, not %q", origin)}
 		}
 	}
 	return nil

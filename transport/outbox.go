@@ -5,47 +5,66 @@ import (
 	"sync"
 
 	"roomd/room"
-	"roomd/transport/protocol"
 )
 
-// itemSize is what an item takes beside its bytes, about.
+// itemSize is about what an item takes beside its bytes.
 const itemSize = 64
 
-// outbox is what a connection has yet to write: replies and, for each room that
-// it watches, one place for the events that have come meanwhile, in the order in
-// which the client has to see them.
+// outbox is what a connection has yet to write, in the order in which the client has to see
+// it: frames (replies, pings and the like), and one place for each room with unwritten events.
 type outbox struct {
-	start func()        // starts a writer, and does not block
-	max   int           // bytes of frames before requests wait, and of changes before the client is too slow
-	space chan struct{} // says that something was written
+	start   func()        // starts a writer; it does not block
+	max     int           // bytes of frames before requests wait, and of changes before the client is too slow
+	space   chan struct{} // receives when something was written
+	streams *streams
 
 	mu       sync.Mutex
-	items    []item             // guarded by mu
-	waiting  load               // guarded by mu: to be written
-	taken    load               // guarded by mu: being written
-	streams  map[string]*stream // guarded by mu: rooms that are watched
-	writing  bool               // guarded by mu: somebody writes, until more says no
-	finished bool               // guarded by mu: nothing more will come
-	dropped  bool               // guarded by mu: nothing more can be written
+	items    []item // guarded by mu
+	queued   load   // guarded by mu: in items
+	inFlight load   // guarded by mu: being written
+	writing  bool   // guarded by mu: there is a writer, until keepWriting says no
+	finished bool   // guarded by mu: nothing is queued any more
+	broken   bool   // guarded by mu: nothing can be written any more
 }
 
-// item is the frame of a reply (or a ping, or the like), or the place of a room's
-// events.
+// item is a frame, or the place of a room's events.
 type item struct {
 	frame  []byte
-	events *stream
+	stream *stream
 }
 
-// load is how many bytes an outbox keeps. Snapshots do not count: of each room there is
-// one at most, and everybody who waits for it shares it.
+// load is how many bytes an outbox keeps. Snapshots do not count: of each room there is one
+// at most, and all connections that wait for it share it.
 type load struct{ frames, changes int }
 
 func newOutbox(start func(), max int) *outbox {
-	return &outbox{start: start, max: max, space: make(chan struct{}, 1), streams: make(map[string]*stream)}
+	o := &outbox{start: start, max: max, space: make(chan struct{}, 1)}
+	o.streams = &streams{out: o, byRoom: make(map[string]*stream)}
+	return o
 }
 
-// ping queues a frame that nobody has asked for, and reports whether there can be
-// another one later.
+// waitForSpace waits while too many bytes of frames are queued or being written. A single
+// frame may be longer than the limit.
+func (o *outbox) waitForSpace() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.queued.frames+o.inFlight.frames >= o.max && !o.finished {
+		o.mu.Unlock()
+		<-o.space
+		o.mu.Lock()
+	}
+}
+
+// push queues a frame for a caller that has waited for space, and then writes what is
+// queued: it starts no writer.
+func (o *outbox) push(frame []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pushLocked(frame)
+}
+
+// ping queues a frame that answers nothing, and starts a writer for it. It reports false
+// once the outbox is finished.
 func (o *outbox) ping(frame []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -57,69 +76,36 @@ func (o *outbox) ping(frame []byte) bool {
 	return true
 }
 
-// await waits while too many bytes of frames are queued, or are being written. A frame
-// may be longer than all that may be queued: it is the only one then.
-func (o *outbox) await() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for o.waiting.frames+o.taken.frames >= o.max && !o.finished {
-		o.mu.Unlock()
-		<-o.space
-		o.mu.Lock()
-	}
-}
-
-// reply queues a reply. Who calls it has waited for space before, and flushes then.
-func (o *outbox) reply(r *protocol.Reply) { o.push(replyFrame(r)) }
-
-// push is reply for any frame.
-func (o *outbox) push(frame []byte) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.pushLocked(frame)
-}
-
-// replySnapshot is reply for one that lists a room, and ends the hold. Of the room's
-// events only those behind the reply are still to be written, after it.
-func (o *outbox) replySnapshot(r *protocol.Reply) {
-	frame := replyFrame(r)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.pushLocked(frame)
-	s := o.streams[r.Room]
-	if s == nil {
-		return
-	}
-	o.unqueueLocked(s)
-	if r.Seat != nil {
-		s.lost = nil // it has one again
-	}
-	pending := s.pending
-	o.emptyLocked(s)
-	s.epoch, s.version = r.Epoch, r.Version
-	// A new epoch begins with a snapshot: changes without one are of an earlier epoch.
-	begins := len(pending) > 0 && pending[0].Snapshot != nil
-	for _, e := range pending {
-		if e.Epoch == r.Epoch && e.Version > r.Version || e.Epoch != r.Epoch && begins {
-			o.appendLocked(s, e)
-		}
-	}
-	o.releaseLocked(r.Room, s)
-}
-
 func (o *outbox) pushLocked(frame []byte) {
-	o.waiting.frames += itemSize + cap(frame)
+	o.queued.frames += itemSize + cap(frame)
 	o.items = append(o.items, item{frame: frame})
 }
 
-// startLocked starts a writer, unless somebody writes.
+// enqueueLocked gives a stream its place, and starts a writer for it.
+func (o *outbox) enqueueLocked(s *stream) {
+	if s.held || s.queued || len(s.pending) == 0 && s.lost == nil {
+		return
+	}
+	s.queued = true
+	o.items = append(o.items, item{stream: s})
+	o.startLocked()
+}
+
+func (o *outbox) dequeueLocked(s *stream) {
+	if s.queued {
+		o.items = slices.DeleteFunc(o.items, func(i item) bool { return i.stream == s })
+		s.queued = false
+	}
+}
+
+// startLocked starts a writer, unless there is one.
 func (o *outbox) startLocked() {
 	if o.claimLocked() {
 		o.start()
 	}
 }
 
-// claim reports whether the caller has to write what is queued.
+// claim makes the caller the writer. It reports false if there is one, or nothing to write.
 func (o *outbox) claim() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -134,84 +120,89 @@ func (o *outbox) claimLocked() bool {
 	return true
 }
 
-// more reports whether who writes has to go on. Once finished, what is left is for
-// another to write.
-func (o *outbox) more() bool {
+// keepWriting reports whether the writer has to go on. Once the outbox is finished it has
+// not: the connection's goroutine writes the rest.
+func (o *outbox) keepWriting() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.writing = len(o.items) > 0 && !o.finished
 	return o.writing
 }
 
-// next returns what is to be written next: a frame, or the events of one room
-// since they were last written. Neither means that there is nothing.
+// next removes and returns what is to be written next: a frame, or the events of one room
+// that are not written yet. It returns neither if there is nothing.
 func (o *outbox) next() (frame []byte, events []*room.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for len(o.items) > 0 {
 		i := o.items[0]
 		o.items = slices.Delete(o.items, 0, 1)
-		if i.events == nil {
+		if i.stream == nil {
 			size := itemSize + cap(i.frame)
-			o.waiting.frames -= size
-			o.taken.frames += size
+			o.queued.frames -= size
+			o.inFlight.frames += size
 			return i.frame, nil
 		}
-		i.events.queued = false
-		if i.events.held {
-			continue // its pending events wait for the reply
-		}
-		events = i.events.pending
-		o.taken.changes += i.events.size
-		o.emptyLocked(i.events)
-		if lost := i.events.lost; lost != nil {
-			i.events.lost = nil
-			o.waiting.frames += itemSize + cap(lost)
-			o.items = slices.Insert(o.items, 0, item{frame: lost})
-		}
-		if events != nil {
+		if events = o.nextEventsLocked(i.stream); events != nil {
 			return nil, events
 		}
 	}
 	return nil, nil
 }
 
-// written says that nothing is kept any more of what next has returned.
+// nextEventsLocked removes and returns a stream's pending events, and queues the frame that
+// follows them. It returns none if the stream is held.
+func (o *outbox) nextEventsLocked(s *stream) []*room.Event {
+	s.queued = false
+	if s.held {
+		return nil
+	}
+	events := s.pending
+	o.inFlight.changes += s.size
+	s.clearLocked(o)
+	if lost := s.lost; lost != nil {
+		s.lost = nil
+		o.queued.frames += itemSize + cap(lost)
+		o.items = slices.Insert(o.items, 0, item{frame: lost})
+	}
+	return events
+}
+
+// written says that what next returned is written.
 func (o *outbox) written() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.taken = load{}
+	o.inFlight = load{}
 	signal(o.space)
 }
 
-// finish says that nothing more will come after last, which is nil for no frame. No
-// writer is started any more.
+// finish queues a last frame, or none if last is nil. No writer starts any more.
 func (o *outbox) finish(last []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.finished = true
-	if last != nil && !o.dropped {
+	if last != nil && !o.broken {
 		o.pushLocked(last)
 	}
 	signal(o.space)
 }
 
-// left reports whether something is to be written yet.
-func (o *outbox) left() bool {
+// discard drops all that is queued, because nothing can be written any more.
+func (o *outbox) discard() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.items) > 0
-}
-
-// drop says that nothing can be written any more.
-func (o *outbox) drop() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.finished, o.dropped, o.items, o.waiting.frames = true, true, nil, 0
+	o.finished, o.broken, o.items, o.queued.frames = true, true, nil, 0
 	signal(o.space)
 }
 
-func signal(ch chan struct{}) {
+// isEmpty reports whether nothing is to be written.
+func (o *outbox) isEmpty() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.items) == 0
+}
+
+func signal(ch chan<- struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:

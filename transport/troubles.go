@@ -11,15 +11,17 @@ import (
 // probeQuiet is longer than the pause between two probes of a load balancer.
 const probeQuiet = time.Minute
 
-// troubles are what an outage of Redis, or a client, can make happen any number of
-// times. Each is logged when it begins and when it is over.
+// troubles are what an outage of Redis, or a client, can cause any number of times. Each is
+// logged when it begins and when it is over.
 type troubles struct {
-	refused  map[string]*episode.Log // by code: requests that failed for no fault of the client
-	panics   *episode.Log
-	notReady *episode.Log
-	seats    *episode.Log // members who have lost their seats
-	stays    *episode.Log // disconnected users who stay in a room
-	attached *episode.Log // disconnected users who are not known to have gone
+	refused     map[string]*episode.Log // by code: requests that failed for no fault of the client
+	origins     *episode.Log            // pages of other origins
+	full        *episode.Log            // connections beyond the limit
+	panics      *episode.Log
+	notReady    *episode.Log
+	lostSeats   *episode.Log
+	notRemoved  *episode.Log // disconnected users who are still in a room after their grace
+	notDetached *episode.Log // disconnected users whose seats a new session cannot take over
 }
 
 func newTroubles(log *slog.Logger) *troubles {
@@ -32,20 +34,22 @@ func newTroubles(log *slog.Logger) *troubles {
 			protocol.CodeUnknown:     of(slog.LevelWarn, "requests have an unknown outcome"),
 			protocol.CodeInternal:    of(slog.LevelError, "requests fail: internal"),
 		},
-		panics:   of(slog.LevelError, "panic"),
-		notReady: episode.New(log, slog.LevelWarn, "not ready: Redis does not answer", probeQuiet),
-		seats:    of(slog.LevelInfo, "a member has lost the seat"),
-		stays:    of(slog.LevelWarn, "a disconnected user stays in the room"),
-		attached: of(slog.LevelWarn, "a disconnected user cannot come back before the seat is free"),
+		origins:     of(slog.LevelWarn, "pages of another origin are refused"),
+		full:        of(slog.LevelWarn, "connections are refused: the node is full"),
+		panics:      of(slog.LevelError, "panic"),
+		notReady:    episode.New(log, slog.LevelWarn, "not ready: Redis does not answer", probeQuiet),
+		lostSeats:   of(slog.LevelInfo, "a member has lost the seat"),
+		notRemoved:  of(slog.LevelWarn, "a disconnected user stays in the room"),
+		notDetached: of(slog.LevelWarn, "a disconnected user cannot come back before the grace is over"),
 	}
 }
 
-// close ends what has not been over for long enough. Nothing may happen after it.
+// close ends the episodes that run. Nothing may happen after it.
 func (t *troubles) close() {
 	for _, l := range t.refused {
 		l.Close()
 	}
-	for _, l := range []*episode.Log{t.panics, t.notReady, t.seats, t.stays, t.attached} {
+	for _, l := range []*episode.Log{t.origins, t.full, t.panics, t.notReady, t.lostSeats, t.notRemoved, t.notDetached} {
 		l.Close()
 	}
 }

@@ -3,6 +3,7 @@ package transport
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -11,29 +12,30 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorilla/websocket"
 	"github.com/rs/zerolog"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
-// Clients do not choose how much is logged: not by what they ask for while Redis is
-// away, nor by going away themselves, nor by asking whether the node is ready.
+// Clients cannot choose how much is logged: not by requests while Redis is away, and not by
+// asking for /readyz.
 func TestClientsDoNotFillTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, _ := redistest.Mini(t)
 		var log bytes.Buffer
 		s := startInBubble(t, mini, room.Rules{}, Options{Grace: time.Second, Log: slog.New(zerolog.NewSlogHandler(zerolog.New(zerolog.SyncWriter(&log)).Level(zerolog.InfoLevel)))})
 		a := s.connect(t, "a")
-		a.say(joinOf42)
-		a.hear(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
-		s.hook.set(func(context.Context, room.Action) error { return room.ErrUnavailable })
+		a.send(join42)
+		a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		s.hook.setBefore(func(context.Context, room.Action) error { return room.ErrUnavailable })
 		for range 500 {
-			a.say(joinOf42)
-			a.hear(`{"id":1,"error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`)
+			a.send(join42)
+			a.expect(`{"id":1,"error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`)
 			time.Sleep(100 * time.Millisecond)
 		}
-		s.hook.deaf.Store(true)
+		s.hook.unreachable.Store(true)
 		for range 50 {
 			answer := httptest.NewRecorder()
 			s.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/readyz", nil))
@@ -42,7 +44,7 @@ func TestClientsDoNotFillTheLog(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 		}
-		s.hook.set(nil)
+		s.hook.setBefore(nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		var got []string
@@ -56,6 +58,87 @@ func TestClientsDoNotFillTheLog(t *testing.T) {
 			`500"over: requests are refused: unavailable" 50"over: not ready: Redis does not answer"`
 		if strings.Join(got, " ") != want {
 			t.Errorf("logged\n%s\nwant\n%s", strings.Join(got, " "), want)
+		}
+	})
+}
+
+// A page of another origin is refused with a message that says how to allow it. However many
+// requests come, from however many origins, the log has two lines.
+func TestRefusedOriginsAreLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s, err := New(sizedRooms{}, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 100 {
+			request := httptest.NewRequest("GET", "http://game.example/ws?user=a", nil)
+			request.Header.Set("Origin", fmt.Sprintf("https://evil-%d.example\n%s", i, strings.Repeat("x", 10_000)))
+			answer := httptest.NewRecorder()
+			s.Handler().ServeHTTP(answer, request)
+			if answer.Code != http.StatusForbidden || !strings.Contains(answer.Body.String(), "--allow-origin") {
+				t.Fatalf("answered %d %s", answer.Code, answer.Body)
+			}
+		}
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if len(lines) != 2 || len(log.String()) > 2000 {
+			t.Fatalf("logged %d lines, %d bytes", len(lines), log.Len())
+		}
+		for _, part := range []string{"level=WARN", "pages of another origin are refused", `https://evil-0.example\\n`, "--allow-origin"} {
+			if !strings.Contains(lines[0], part) {
+				t.Errorf("the first line does not have %s: %s", part, lines[0])
+			}
+		}
+	})
+}
+
+// A node that is full says so in the log, once.
+func TestAFullNodeIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := startSizedRooms(t, Options{MaxConnections: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		s.connectIdle(t, "a")
+		for range 10 {
+			dialer := websocket.Dialer{NetDialContext: s.pipes.dial}
+			if _, res, err := dialer.Dial("ws://pipes/ws?user=b", nil); err == nil || res.StatusCode != http.StatusServiceUnavailable {
+				t.Fatalf("a connection beyond the limit: %v", err)
+			}
+		}
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "level=WARN") || !strings.Contains(text, "1 connections, its limit") {
+			t.Errorf("logged\n%s", text)
+		}
+	})
+}
+
+// The log says at level debug why a connection has ended.
+func TestWhyAConnectionEndedIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		var log bytes.Buffer
+		s := startInBubble(t, mini, room.Rules{}, Options{
+			WriteTimeout: time.Second,
+			Log:          slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		})
+		older, idle := s.connect(t, "a"), s.connectIdle(t, "does not read")
+		older.send(join42)
+		idle.send(join42)
+		synctest.Wait()
+		s.connect(t, "a").send(join42)
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		leaves := s.connect(t, "leaves")
+		_ = leaves.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second))
+		synctest.Wait()
+		for _, want := range []string{"closed by the server (4001): replaced by a newer session", "closed by the server (0): writing: ", "websocket: close 1000 (normal)"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("the log has no %q:\n%s", want, log.String())
+			}
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"roomd/room"
+	"roomd/room/coordinator"
 	"roomd/transport"
 )
 
@@ -14,17 +15,16 @@ import (
 // variables and the help of it.
 type config struct {
 	Listen      string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where game clients connect (default ${default})."`
-	Insecure    bool     `help:"Listen where other machines can reach it. Without authentication every client is believed to be whom it says."`
+	Insecure    bool     `help:"Listen where other machines can reach it. Without authentication a client is the user that it names."`
 	AllowOrigin []string `placeholder:"ORIGIN" help:"Web origin whose pages may connect besides this server's own, such as https://game.example. Repeat it, or * for all."`
 
 	Redis string `default:"embedded" placeholder:"URL" help:"redis://[:password@]host:port[/db], rediss://… for TLS, unix:///path/to/socket, redis+sentinel://host:port,…/master, redis+cluster://host:port,…, or embedded: inside this process, keeping nothing, for trying it out (default ${default})."`
 
-	LockTTL   time.Duration `default:"3s" placeholder:"3s" help:"How long a crashed holder can block a room."`
-	LockPoll  time.Duration `default:"5ms" placeholder:"5ms" help:"Pause between two attempts at a held lock."`
-	LockWait  time.Duration `default:"10s" placeholder:"10s" help:"How long an action waits for its room before it is refused as busy."`
-	MaxBatch  int           `default:"256" placeholder:"256" help:"How many actions may share one hold of the lock. 1 takes it for each anew."`
-	ElideLock bool          `default:"false" help:"Write in one round trip instead of two where the lock is free and nobody waits for it: the writing script itself is the hold."`
-	Capacity  int           `default:"0" placeholder:"0" help:"How many members a room may have. 0 sets no limit of its own (65536 seats)."`
+	LockTTL  time.Duration `default:"3s" placeholder:"3s" help:"How long a crashed holder can block a room."`
+	LockPoll time.Duration `default:"5ms" placeholder:"5ms" help:"Pause between two attempts at a held lock."`
+	LockWait time.Duration `default:"10s" placeholder:"10s" help:"How long an action waits for its room before it is refused as busy."`
+	MaxBatch int           `default:"256" placeholder:"256" help:"How many actions may share one hold of the lock. 1 takes it for each anew."`
+	Capacity int           `default:"0" placeholder:"0" help:"How many members a room may have. 0 sets no limit of its own (65536 seats)."`
 
 	Duplicate string        `default:"replace" enum:"replace,reject" placeholder:"replace" help:"What happens when a user joins a room with a second connection: replace closes the first one (4001), reject refuses the second."`
 	Grace     time.Duration `default:"10s" placeholder:"10s" help:"How long the user of a lost connection, or of a node that has gone, keeps the seats. 0 frees them at once."`
@@ -95,17 +95,16 @@ func (c *config) Validate() error {
 }
 
 // rooms returns what the coordinator is told.
-func (c *config) rooms() room.Options {
-	opts := room.Options{
-		Rules:     room.Rules{Capacity: c.Capacity},
-		LockTTL:   c.LockTTL,
-		LockPoll:  c.LockPoll,
-		LockWait:  c.LockWait,
-		MaxBatch:  c.MaxBatch,
-		ElideLock: c.ElideLock,
-		NodeTTL:   c.NodeTTL,
-		Grace:     c.grace(),
-		Replicas:  c.Replicas,
+func (c *config) rooms() coordinator.Options {
+	opts := coordinator.Options{
+		Rules:    room.Rules{Seating: room.Capacity(c.Capacity)},
+		LockTTL:  c.LockTTL,
+		LockPoll: c.LockPoll,
+		LockWait: c.LockWait,
+		MaxBatch: c.MaxBatch,
+		NodeTTL:  c.NodeTTL,
+		Grace:    c.grace(),
+		Replicas: c.Replicas,
 	}
 	if c.Duplicate == "reject" {
 		opts.Rules.Duplicate = room.Reject

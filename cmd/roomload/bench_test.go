@@ -34,23 +34,6 @@ func TestBenchReports(t *testing.T) {
 	}
 }
 
-func TestWhatFailsInBench(t *testing.T) {
-	quick := []string{"--redis", "embedded", "--only", "sadd", "--workload", "members-10", "--duration", "50ms"}
-	for want, args := range map[string][]string{
-		"only":     {"--only", "nobody"},
-		"workload": {"--workload", "none"},
-		"duration": {"--duration", "0s"},
-		"redis":    {"--redis", "nonsense"},
-		"json":     append(quick[:len(quick):len(quick)], "--json", "/nonexistent/x.json"),
-		"html":     append(quick[:len(quick):len(quick)], "--html", "/nonexistent/x.html"),
-	} {
-		var stdout, stderr bytes.Buffer
-		if err := run(t.Context(), append([]string{"bench"}, args...), &stdout, &stderr); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v, want an error about %s", args, err, want)
-		}
-	}
-}
-
 func TestBenchHelp(t *testing.T) {
 	help := new(benchCmd).Help()
 	for _, name := range append(bench.ContenderNames(), bench.WorkloadNames()...) {

@@ -8,18 +8,17 @@ import (
 	"roomd/loadtest/lab"
 )
 
-// errNotAsListed ends the program with 1 after its report has said why.
-var errNotAsListed = errors.New("roomd failed, or another did not fail as it is known to")
+// errNotAsListed ends the program after its report has said why.
+var errNotAsListed = errors.New("roomd failed, or another discipline did not fail as it is known to")
 
 type labCmd struct {
-	Only     []string      `placeholder:"NAME" help:"Only these disciplines."`
-	Faults   []string      `placeholder:"NAME" help:"Only these faults."`
-	Redis    string        `placeholder:"URL" help:"The Redis to use: redis://… or embedded. Without it a redis-server is started if there is one, else the embedded Redis is used."`
-	Duration time.Duration `default:"1s" help:"How long the callers of the heavy load go on, for each discipline (${default})."`
-	Second   time.Duration `default:"100ms" help:"What a published second lasts, except under heavy load (${default}); 1s scales nothing."`
-	Seed     uint64        `placeholder:"N" help:"Makes the random values of the callers. Without it a random one is taken, and printed."`
-	JSON     string        `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is standard output, and the table then goes to standard error."`
-	HTML     string        `name:"html" placeholder:"FILE" help:"Write the report as a web page, with a timeline for each failure."`
+	Only     []string      `placeholder:"NAME" help:"Disciplines, separated by commas; see above."`
+	Faults   []string      `placeholder:"NAME" help:"Faults, separated by commas; see above."`
+	Redis    string        `placeholder:"URL" help:"The Redis to use: redis://… or embedded. Without it roomload starts a redis-server if one is installed, and otherwise the embedded one."`
+	Duration time.Duration `default:"1s" help:"How long the heavy load lasts for each discipline (${default})."`
+	Second   time.Duration `default:"100ms" help:"How long a published second lasts, except under heavy load, from 100ms to 1s (${default})."`
+	Seed     uint64        `placeholder:"N" help:"Seed of the callers' random values. Without it roomload draws one, and prints it."`
+	outputFlags
 }
 
 func (c *labCmd) Help() string {
@@ -29,32 +28,44 @@ func (c *labCmd) Help() string {
   roomload lab --html lab.html
   roomload lab --only set-nx-lua,roomd --faults pause-write,crash-lock --second 1s
 
-The ways to use a Redis lock that articles publish, by their exact steps, under
-the faults that happen in life; and roomd among them. It ends with 0 if roomd
-shows no anomaly and every other discipline at least those that are known of it.
+It runs the ways to use a Redis lock that articles publish, by their exact steps, under
+the faults that happen in practice, and roomd among them. It ends with 0 only if roomd
+shows no anomaly, and every other discipline shows at least those that are known of it.
+The web page has a timeline of each failure.
 
 ` + lab.Describe()
 }
 
+func (c *labCmd) config() lab.Config {
+	return lab.Config{Redis: c.Redis, Only: c.Only, Faults: c.Faults, Duration: c.Duration, Second: c.Second, Seed: c.Seed}
+}
+
+// Validate is called by kong. For the lab zero means the default; given as a flag it is
+// a mistake.
+func (c *labCmd) Validate() error {
+	for name, value := range map[string]time.Duration{"duration": c.Duration, "second": c.Second} {
+		if value == 0 {
+			return wrongFlag(errors.New(name + " is 0s, it must be more than zero"))
+		}
+	}
+	return wrongFlag(c.config().Validate())
+}
+
 // Run is called by kong.
 func (c *labCmd) Run(ctx context.Context, std streams) error {
-	table := std.stdout
-	if c.JSON == "-" {
-		table = std.stderr
-	}
+	cfg := c.config()
 	show, done := newLabProgress(std.stderr)
-	report, err := lab.Run(ctx, lab.Config{
-		Redis: c.Redis, Only: c.Only, Faults: c.Faults,
-		Duration: c.Duration, Second: c.Second, Seed: c.Seed, Progress: show,
-	})
+	cfg.Progress = show
+	report, err := lab.Run(ctx, cfg)
 	done()
 	if err != nil {
 		return err
 	}
+	table := c.table(std)
 	if err := report.WriteTable(table, isTerminal(table)); err != nil {
 		return err
 	}
-	if err := writeReport(report, c.JSON, c.HTML, std.stdout); err != nil {
+	if err := c.write(report, std.stdout); err != nil {
 		return err
 	}
 	if !report.AsListed() {

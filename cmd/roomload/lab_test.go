@@ -33,21 +33,7 @@ func TestLabReports(t *testing.T) {
 	}
 }
 
-func TestLabRefuses(t *testing.T) {
-	for want, args := range map[string][]string{
-		`only: there is no "nonsense"`:   {"lab", "--only", "nonsense"},
-		`faults: there is no "nonsense"`: {"lab", "--faults", "nonsense"},
-		"second":                         {"lab", "--second", "1m"},
-		"json":                           {"lab", "--redis", "embedded", "--only", "none", "--faults", "none", "--json", "/nonexistent/x.json"},
-	} {
-		var stdout, stderr bytes.Buffer
-		if err := run(t.Context(), args, &stdout, &stderr); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v, want an error about %s", args, err, want)
-		}
-	}
-}
-
-// Where there is no terminal each cell is a line; on one the matrix is redrawn.
+// Without a terminal each cell is a line.
 func TestLabProgress(t *testing.T) {
 	var out bytes.Buffer
 	show, done := newLabProgress(&out)

@@ -18,17 +18,25 @@ import (
 
 const description = `Sends players at roomd nodes and proves that the rooms' lists are right.
 
-It ends with 0 only when the verdict is "consistent", with 2 if it was started wrongly, with 1
-otherwise.`
+It ends with 0 if nothing was wrong, with 1 if something was wrong or failed, and with 2 if
+it was started wrongly. Reports go to standard output, progress to standard error.
+
+Every flag is also an environment variable: --capacity is ROOMLOAD_CAPACITY.`
 
 // cli is the command line. Each command has a Run method.
 type cli struct {
-	Run   runCmd   `cmd:"" help:"Players join and leave at random over real WebSockets; afterwards every list is checked."`
-	Bench benchCmd `cmd:"" help:"Measures roomd beside the article's lock and lock-free Redis on one Redis in one run, and checks the lists of each."`
-	Lab   labCmd   `cmd:"" help:"The published ways to use a Redis lock, and roomd, under faults, with their anomalies counted."`
+	Run   runCmd   `cmd:"" help:"Players join and leave at random over real WebSockets; every reply, event and list is checked."`
+	Bench benchCmd `cmd:"" help:"Measures roomd beside the article's lock and beside Redis without a lock, and checks the lists of each."`
+	Lab   labCmd   `cmd:"" help:"Runs the published Redis locks, and roomd, under faults, and counts what goes wrong."`
 }
 
-// errInconsistent ends the program with 1 after its report has said why.
+// The exit codes besides 0.
+const (
+	exitFailed   = 1
+	exitWrongUse = 2
+)
+
+// errInconsistent ends the program after its report has said why.
 var errInconsistent = errors.New("the lists are not right")
 
 func main() {
@@ -41,20 +49,28 @@ func main() {
 	}
 }
 
-// exitCode returns 2 if the command line could not be understood, and otherwise 1.
 func exitCode(err error) int {
 	var parse *kong.ParseError
 	if errors.As(err, &parse) {
-		return 2
+		return exitWrongUse
 	}
-	return 1
+	return exitFailed
+}
+
+// wrongFlag names the flag in an error about a field of a configuration. A command's
+// Validate returns it to kong, which makes it a ParseError.
+func wrongFlag(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("--%w", err)
 }
 
 // streams is where commands write to.
 type streams struct{ stdout, stderr io.Writer }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	redis.SetLogger(&logging.VoidLogger{}) // what it says, callers hear as errors
+	redis.SetLogger(&logging.VoidLogger{}) // callers get the same as errors
 	var c cli
 	parser, err := kong.New(&c,
 		kong.Name("roomload"),

@@ -44,27 +44,66 @@ func TestTableGoesToStandardOutput(t *testing.T) {
 	}
 }
 
+// A run that fails ends with 1.
 func TestWhatFails(t *testing.T) {
+	quick := []string{"run", "--clients", "1", "--rooms", "1", "--duration", "50ms"}
 	for want, args := range map[string][]string{
-		"clients":   {"run", "--clients", "0"},
-		"duration":  {"run", "--duration", "0s"},
-		"target":    {"run", "--target", "nonsense"},
-		"connect":   {"run", "--target", "ws://127.0.0.1:1/ws"},
-		"json":      {"run", "--clients", "1", "--rooms", "1", "--duration", "50ms", "--json", "/nonexistent/x.json"},
-		"--nothing": {"run", "--nothing"},
-		"expected":  {},
+		"connect": {"run", "--target", "ws://127.0.0.1:1/ws"},
+		"json":    append(quick[:len(quick):len(quick)], "--json", "/nonexistent/x.json"),
+		"html":    append(quick[:len(quick):len(quick)], "--html", "/nonexistent/x.html"),
+		"answer":  {"lab", "--redis", "redis://127.0.0.1:1"},
 	} {
 		var stdout, stderr bytes.Buffer
 		err := run(t.Context(), args, &stdout, &stderr)
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != exitFailed {
 			t.Errorf("%v: %v, want an error about %s", args, err, want)
 		}
-		code := 1
-		if want == "--nothing" || want == "expected" {
-			code = 2
+	}
+}
+
+// Wrong use ends with 2, at once, and with one line that names the flag and its value.
+func TestWrongUse(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                                     "expected",
+		"run --nothing":                        "--nothing",
+		"run --clients 0":                      "--clients is 0",
+		"run --clients x":                      "--clients",
+		"run --rooms=-1":                       "--rooms is -1",
+		"run --nodes 0":                        "--nodes is 0",
+		"run --capacity=-1":                    "--capacity is -1",
+		"run --duration 0s":                    "--duration is 0s",
+		"run --duration=-1s":                   "--duration is -1s",
+		"run --redis nonsense":                 `--redis: "nonsense"`,
+		"run --target nonsense":                `--target is "nonsense"`,
+		"bench --duration 0s":                  "--duration is 0s",
+		"bench --only nobody":                  `--only is "nobody"`,
+		"bench --workload none":                `--workload is "none"`,
+		"bench --redis nonsense":               `--redis: "nonsense"`,
+		"bench --redis redis+cluster://host:1": "--redis is a Redis Cluster",
+		"lab --only nobody":                    `--only is "nobody"`,
+		"lab --faults none,nonsense":           `--faults is "nonsense"`,
+		"lab --duration 0s":                    "--duration is 0s",
+		"lab --duration=-1s":                   "--duration is -1s",
+		"lab --second 0s":                      "--second is 0s",
+		"lab --second 1m":                      "--second is 1m0s",
+		"lab --redis nonsense":                 `--redis: "nonsense"`,
+	} {
+		var stdout, stderr bytes.Buffer
+		err := run(t.Context(), strings.Fields(args), &stdout, &stderr)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || exitCode(err) != exitWrongUse {
+			t.Errorf("%s: %v (exit code %d), want it to say %s", args, err, exitCode(err), want)
 		}
-		if got := exitCode(err); got != code {
-			t.Errorf("%v: exit code %d, want %d", args, got, code)
-		}
+	}
+}
+
+// --nodes does not matter where nodes run already.
+func TestTargetsNeedNoNodes(t *testing.T) {
+	c := runCmd{Target: []string{"ws://127.0.0.1:1/ws"}, Redis: "nonsense", Clients: 1, Rooms: 1, Duration: 1}
+	if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), "--redis") {
+		t.Errorf("%v, want an error about --redis", err)
+	}
+	c.Redis = "embedded"
+	if err := c.Validate(); err != nil {
+		t.Error(err)
 	}
 }

@@ -4,25 +4,33 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/schollz/progressbar/v3"
 
 	"roomd/loadtest"
+	"roomd/loadtest/lab"
 )
 
-// plainInterval is the time between two lines of progress where no terminal
-// shows a bar.
+// plainInterval is the time between two lines of progress where there is no terminal for
+// a bar.
 const plainInterval = 5 * time.Second
 
-// newProgress returns what shows a run's progress on w, and what ends the show.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
+// newProgress returns a function that shows a run's progress on w, and one that ends the
+// display.
 func newProgress(w io.Writer, total time.Duration) (show func(loadtest.Progress), done func()) {
 	describe := func(p loadtest.Progress) string {
 		rate := float64(p.Actions) / max(p.Elapsed.Seconds(), 0.001)
 		return fmt.Sprintf("%d actions, %.0f/s, %d violations", p.Actions, rate, p.Violations)
 	}
-	if f, ok := w.(*os.File); !ok || !isatty.IsTerminal(f.Fd()) {
+	if !isTerminal(w) {
 		var last time.Duration
 		return func(p loadtest.Progress) {
 			if p.Elapsed-last >= plainInterval {
@@ -41,4 +49,34 @@ func newProgress(w io.Writer, total time.Duration) (show func(loadtest.Progress)
 		bar.Describe(describe(p))
 		_ = bar.Set64(min(p.Elapsed.Milliseconds(), total.Milliseconds()-1))
 	}, func() { _ = bar.Finish() }
+}
+
+// Without wrapping the terminal cuts long lines, so that the number of lines is known.
+const (
+	noWrap = "\x1b[?7l"
+	wrap   = "\x1b[?7h"
+)
+
+// newLabProgress returns a function that shows the matrix on w while it fills, and one
+// that removes it. Where there is no terminal to redraw it, each cell is a line.
+func newLabProgress(w io.Writer) (show func(*lab.Report, *lab.Cell), done func()) {
+	if !isTerminal(w) {
+		return func(_ *lab.Report, c *lab.Cell) {
+			fmt.Fprintf(w, "%-18s %-14s %s\n", c.Discipline, c.Fault, c.Marks())
+		}, func() {}
+	}
+	lines := 0
+	clear := func() {
+		if lines > 0 {
+			fmt.Fprintf(w, "\x1b[%dA\x1b[J", lines)
+		}
+	}
+	return func(r *lab.Report, _ *lab.Cell) {
+		var frame strings.Builder
+		if err := r.WriteMatrix(&frame, true); err == nil {
+			clear()
+			lines = r.MatrixLines()
+			_, _ = io.WriteString(w, noWrap+frame.String()+wrap)
+		}
+	}, clear
 }

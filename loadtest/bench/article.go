@@ -17,7 +17,7 @@ const (
 	articleTTL  = 3 * time.Second
 	articlePoll = 5 * time.Millisecond
 
-	// releaseTimeout bounds a release whose action was given up.
+	// releaseTimeout bounds the release after an action that was cut off.
 	releaseTimeout = time.Second
 )
 
@@ -26,9 +26,9 @@ var releaseLua string
 
 var releaseScript = redis.NewScript(releaseLua)
 
-// article is the published loop, step by step: SET NX EX with the room's id and a
-// UUID, a spin, GET of the list, SET of the changed one, and a compare-and-delete.
-// As published, its write does not look at the lock.
+// article is the published loop, step by step: SET NX EX with the room's id and a UUID, a
+// spin, GET of the list, SET of the changed list, and a compare-and-delete. As published,
+// its write does not check the lock.
 type article struct{ rdb *redis.Client }
 
 func openArticle(ctx context.Context, t target) (node, error) {

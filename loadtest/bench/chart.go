@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"html/template"
 	"math"
 	"strconv"
@@ -11,24 +10,24 @@ import (
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 	vgdraw "gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
+
+	"roomd/loadtest/report"
 )
 
 const (
-	chartWidth  = 32 * vg.Centimeter
-	chartHeight = 12 * vg.Centimeter
-	labelTilt   = math.Pi / 12
-	groupWidth  = 2.2 * vg.Centimeter // of the bars of one workload
+	chartWidth = 32 * vg.Centimeter
+	labelTilt  = math.Pi / 12
+	groupWidth = 2.2 * vg.Centimeter // of the bars of one workload
 )
 
-// chart shows one figure of all results on a logarithmic axis, the contenders'
-// bars side by side for each workload.
+// chart shows one figure of all results on a logarithmic axis. The contenders' bars are
+// side by side for each workload.
 type chart struct {
 	title, unit string
 	of          func(*Result) Figure
 }
 
-// draw returns the chart as SVG, or nothing if there is nothing to show.
+// draw returns the chart as SVG, or nothing if there are no figures.
 func (c chart) draw(r *Report) (template.HTML, error) {
 	loads, names := shown(r)
 	low, high := c.decades(r)
@@ -55,14 +54,7 @@ func (c chart) draw(r *Report) (template.HTML, error) {
 	p.X.Min, p.X.Max = -0.6, float64(len(loads))+0.3 // room for the legend
 	p.Y.Min, p.Y.Max = 0, float64(high-low)
 	p.Y.Tick.Marker = decades(low, high)
-	canvas := vgsvg.New(chartWidth, chartHeight)
-	p.Draw(vgdraw.New(canvas))
-	var svg bytes.Buffer
-	if _, err := canvas.WriteTo(&svg); err != nil {
-		return "", err
-	}
-	// The XML declaration in front has no place inside a page.
-	return template.HTML(svg.Bytes()[max(0, bytes.Index(svg.Bytes(), []byte("<svg"))):]), nil
+	return report.SVG(p, chartWidth, report.Height)
 }
 
 // shown returns the workloads and the contenders that have results.
@@ -80,8 +72,8 @@ func shown(r *Report) (loads, names []string) {
 	return loads, inOrder(any)
 }
 
-// decades returns the powers of ten between which the figures are; low is more
-// than high if there are none.
+// decades returns the powers of ten around the figures. low is above high if there are
+// none.
 func (c chart) decades(r *Report) (low, high int) {
 	low, high = math.MaxInt, math.MinInt
 	for _, results := range r.Workloads {
@@ -95,8 +87,8 @@ func (c chart) decades(r *Report) (low, high int) {
 	return low, high
 }
 
-// heights returns one contender's bars above the power of ten that the axis begins
-// with. gonum's own logarithmic axis cannot have bars, as they begin at zero.
+// heights returns one contender's bars above the power of ten where the axis begins.
+// gonum's own logarithmic axis cannot have bars, because they begin at zero.
 func (c chart) heights(r *Report, loads []string, name string, low int) plotter.Values {
 	list := make(plotter.Values, len(loads))
 	for i, load := range loads {

@@ -2,22 +2,22 @@ package bench
 
 import "fmt"
 
-// told is what a client was told last about its membership.
-type told int8
+// membership is where a client is, by the last reply that it got.
+type membership int8
 
 const (
-	toldOut told = iota
-	toldIn
-	toldNothing // its last action failed, and may have happened or not
+	memberOut membership = iota
+	memberIn
+	memberUnsure // the last action failed, and may have happened or not
 )
 
-// maxTexts is how many violations of a measurement are told in words.
+// maxTexts is how many violations of a measurement are described.
 const maxTexts = 5
 
-// Violations counts where rooms' lists are not what their users were told.
+// Violations counts the differences between rooms' lists and the replies of their users.
 type Violations struct {
-	Lost      int `json:"lost"`      // told that they are in, and not in the list
-	Phantom   int `json:"phantom"`   // in the list, and told that they are not or never there
+	Lost      int `json:"lost"`      // joined, and not in the list
+	Phantom   int `json:"phantom"`   // in the list, and left or never joined
 	Duplicate int `json:"duplicate"` // in the list once more
 
 	texts []string // the first of them
@@ -25,7 +25,7 @@ type Violations struct {
 
 func (v *Violations) total() int { return v.Lost + v.Phantom + v.Duplicate }
 
-// roster is who has to be in a room at the end, and who may be.
+// roster is who must be in a room at the end, and who may be.
 type roster struct {
 	room string
 	must map[string]bool
@@ -40,17 +40,17 @@ func newRoster(room string, residents []string) *roster {
 	return r
 }
 
-// add says what a user was told last.
-func (r *roster) add(user string, t told) {
-	switch t {
-	case toldIn:
+// add adds a client's user.
+func (r *roster) add(user string, m membership) {
+	switch m {
+	case memberIn:
 		r.must[user] = true
-	case toldNothing:
+	case memberUnsure:
 		r.may[user] = true
 	}
 }
 
-// check compares a room's list, in any order, with who has to be and may be in it.
+// check compares a room's list, in any order, with its roster.
 func (v *Violations) check(r *roster, list []string) {
 	seen := make(map[string]bool, len(list))
 	for _, user := range list {
@@ -60,14 +60,14 @@ func (v *Violations) check(r *roster, list []string) {
 			v.describe("%s is more than once in %s", user, r.room)
 		case !r.must[user] && !r.may[user]:
 			v.Phantom++
-			v.describe("%s is in %s and was not told so", user, r.room)
+			v.describe("%s is in %s and did not join", user, r.room)
 		}
 		seen[user] = true
 	}
 	for user := range r.must {
 		if !seen[user] {
 			v.Lost++
-			v.describe("%s was told to be in %s and is not", user, r.room)
+			v.describe("%s joined %s and is not in it", user, r.room)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func TestLists(t *testing.T) {
-	told := map[string]told{"in": toldIn, "in too": toldIn, "out": toldOut, "unsure": toldNothing}
+	last := map[string]membership{"in": memberIn, "in too": memberIn, "out": memberOut, "unsure": memberUnsure}
 	for _, test := range []struct {
 		list string
 		want Violations
@@ -24,13 +24,13 @@ func TestLists(t *testing.T) {
 		{"out,out", Violations{Lost: 3, Phantom: 1, Duplicate: 1}},
 	} {
 		r := newRoster("42", []string{"resident"})
-		for user, last := range told {
-			r.add(user, last)
+		for user, m := range last {
+			r.add(user, m)
 		}
 		var got Violations
 		got.check(r, strings.Split(test.list, ","))
 		if len(got.texts) != min(got.total(), maxTexts) {
-			t.Errorf("[%s]: %d violations are told as %q", test.list, got.total(), got.texts)
+			t.Errorf("[%s]: %d violations are described as %q", test.list, got.total(), got.texts)
 		}
 		got.texts = nil
 		if fmt.Sprint(got) != fmt.Sprint(test.want) {
@@ -43,7 +43,7 @@ func TestAnEmptyList(t *testing.T) {
 	var v Violations
 	v.check(newRoster("42", nil), nil)
 	if v.total() != 0 {
-		t.Errorf("nobody was told anything: %+v", v)
+		t.Errorf("nobody joined: %+v", v)
 	}
 	w := workload{members: 10}
 	v.check(newRoster("42", w.residents()), nil)

@@ -6,23 +6,25 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"roomd/loadtest/redisserver"
 )
 
-// Config says what to measure. Out, Log and Duration have to be given.
+// Config says what to measure. Out, Log and Duration are required.
 type Config struct {
-	// Redis is the URL of what is measured on; see redisserver.Open. Keys that
-	// are not of the run are left alone.
+	// Redis is the URL of the Redis; see redisserver.Open. The bench uses and removes
+	// only keys with names of its own.
 	Redis string
 
-	// Duration is how long each measurement takes, without its warm-up.
+	// Duration is the length of each measurement, without its warm-up.
 	Duration time.Duration
 
 	// Only and Workloads are names out of ContenderNames and WorkloadNames. None
-	// means all that are not optional, and all.
+	// means all.
 	Only, Workloads []string
 
-	Out io.Writer // takes a table as soon as its workload is through
-	Log io.Writer // takes a line about each measurement
+	Out io.Writer // gets a table as soon as its workload is done
+	Log io.Writer // gets a line about each measurement
 }
 
 // ContenderNames returns the contenders' names in their order.
@@ -41,7 +43,7 @@ func WorkloadNames() (list []string) {
 	return append(list, webSocketName)
 }
 
-// plan is what a Config comes to.
+// plan is what a Config asks for.
 type plan struct {
 	contenders []contender
 	workloads  []workload
@@ -57,18 +59,35 @@ func (p plan) cells() int {
 	return n
 }
 
-func (c Config) plan() (p plan, err error) {
+// Validate returns an error if a value cannot be used. The error begins with the name of
+// the field, in small letters, and its value.
+func (c Config) Validate() error {
 	if c.Duration <= 0 {
-		return p, fmt.Errorf("duration: %v, it must be more than zero", c.Duration)
+		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
 	}
-	if err := known("only", c.Only, ContenderNames()); err != nil {
-		return p, err
+	if err := checkNames("only", c.Only, ContenderNames()); err != nil {
+		return err
 	}
-	if err := known("workload", c.Workloads, WorkloadNames()); err != nil {
-		return p, err
+	if err := checkNames("workload", c.Workloads, WorkloadNames()); err != nil {
+		return err
 	}
+	return redisserver.Validate(c.Redis)
+}
+
+// checkNames returns an error if one of the names is not among all.
+func checkNames(field string, names, all []string) error {
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("%s is %q, it must be one of %s", field, name, strings.Join(all, ", "))
+		}
+	}
+	return nil
+}
+
+// plan returns what a valid Config asks for.
+func (c Config) plan() (p plan) {
 	for _, one := range contenders {
-		if slices.Contains(c.Only, one.name) || len(c.Only) == 0 && !one.optional {
+		if len(c.Only) == 0 || slices.Contains(c.Only, one.name) {
 			p.contenders = append(p.contenders, one)
 		}
 	}
@@ -78,15 +97,5 @@ func (c Config) plan() (p plan, err error) {
 		}
 	}
 	p.webSocket = len(c.Workloads) == 0 || slices.Contains(c.Workloads, webSocketName)
-	return p, nil
-}
-
-// known says which of the names is none of all.
-func known(field string, names, all []string) error {
-	for _, name := range names {
-		if !slices.Contains(all, name) {
-			return fmt.Errorf("%s: %q is none of %s", field, name, strings.Join(all, ", "))
-		}
-	}
-	return nil
+	return p
 }

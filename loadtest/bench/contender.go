@@ -6,41 +6,38 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/redisserver"
-	"roomd/room"
+	"roomd/room/coordinator"
 )
 
-// Those that the others are compared with.
+// The contenders to which the others are compared.
 const (
 	articleName = "article"
 	saddName    = "sadd"
 )
 
-// contenders are measured in this order. One that is optional only takes part if
-// it is asked for by name. Each setting of roomd's is a line.
+// contenders are measured in this order. Each setting of roomd is a line.
 var contenders = []contender{
 	{name: articleName, open: openArticle, members: articleMembers},
 	{name: saddName, open: openSadd, members: saddMembers},
 	{name: "lua", open: openLua, members: luaMembers},
 	{name: "lua+ap", open: openLuaAutoPipeline, members: luaMembers},
-	{name: "roomd-1", open: roomd(room.Options{MaxBatch: 1}), filler: roomd(room.Options{}), members: roomdMembers},
-	{name: "roomd-elided", optional: true, open: roomd(room.Options{ElideLock: true}), members: roomdMembers},
-	{name: "roomd", open: roomd(room.Options{}), members: roomdMembers},
+	{name: "roomd-1", open: roomd(coordinator.Options{MaxBatch: 1}), filler: roomd(coordinator.Options{}), members: roomdMembers},
+	{name: "roomd", open: roomd(coordinator.Options{}), members: roomdMembers},
 }
 
 // contender is one way to keep who is in which room.
 type contender struct {
-	name     string
-	optional bool
+	name string
 
-	// open returns a node that has sent nothing yet, or next to nothing.
+	// open returns a node, which has sent next to nothing.
 	open func(context.Context, target) (node, error)
 
-	// filler opens the node that fills the rooms before the measurement, nil if
-	// one that is measured may as well.
+	// filler opens the node that fills the rooms before the measurement. Nil means one
+	// of the measured nodes.
 	filler func(context.Context, target) (node, error)
 
-	// members reads a room's list from Redis, and not through a node, whose
-	// mistakes would then be its own alibi.
+	// members reads a room's list from Redis. It does not use a node, so that a mistake
+	// there cannot hide itself.
 	members func(ctx context.Context, rdb *redis.Client, room string) ([]string, error)
 }
 
@@ -50,22 +47,22 @@ type node interface {
 	join(ctx context.Context, room, user string) error
 	leave(ctx context.Context, room, user string) error
 
-	// fill lets the users into a room that nobody else uses yet.
+	// fill puts the users into a room that nobody else uses yet.
 	fill(ctx context.Context, room string, users []string) error
 
 	// close is called when all actions have ended.
 	close()
 }
 
-// target is what a node is given.
+// target is where a node works.
 type target struct {
 	redis       *redisserver.Redis
-	name        string // of the node, unlike any other's, with the run's prefix
+	name        string // of the node; unique, with the run's prefix
 	connections int
 }
 
 func (t target) client() *redis.Client { return t.redis.NewClient(t.connections) }
 
-// The article's keys, which every contender uses in its own rooms.
+// The article's keys. Every contender uses them in its own rooms.
 func lockKey(room string) string  { return "LockRoom:" + room }
 func usersKey(room string) string { return "Room:" + room + ":Users" }

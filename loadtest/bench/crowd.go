@@ -10,18 +10,18 @@ import (
 const (
 	maxWarmUp = 500 * time.Millisecond
 
-	// grace is how long an action may take on after the end before it is cut off.
+	// grace is how long an action may continue after the end before it is cut off.
 	grace = 10 * time.Second
 
-	// farOff is how far behind that the contexts' deadline lies. A contender that
-	// acts otherwise when a deadline is near is not to do so here.
+	// farOff is how long after that the context's deadline is, so that no contender acts
+	// differently because a deadline is near.
 	farOff = time.Minute
 
 	// retryPause keeps a client whose actions fail from failing all the time.
 	retryPause = 5 * time.Millisecond
 )
 
-// actor is a client. Its acts come one after the other.
+// actor is a client. It acts one action at a time.
 type actor interface {
 	act(ctx context.Context) error
 }
@@ -33,9 +33,9 @@ const (
 	over
 )
 
-// drive lets all actors act over and over, for a warm-up and for duration, or until
-// one of them has acted, and returns when all of them have stopped. An error says that there was nothing to
-// measure: ctx has ended, or probe has failed.
+// drive lets all actors act over and over, for a warm-up and for duration, or until one
+// of them has acted, and returns when all have stopped. An error says that there is no
+// measurement: ctx has ended, or probe has failed.
 func drive(ctx context.Context, actors []actor, duration time.Duration, probe func(context.Context) (usage, error)) (*tally, error) {
 	warmUp := min(duration/4, maxWarmUp)
 	ctx, cancel := context.WithTimeout(ctx, warmUp+duration+grace+farOff)
@@ -69,7 +69,7 @@ func drive(ctx context.Context, actors []actor, duration time.Duration, probe fu
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		// Both probes are asked under load, and are late by the same.
+		// Both probes run under load, so both are late by the same.
 		after, err := probe(ctx)
 		sum.took, sum.used = time.Since(began), after.since(before)
 		return err
@@ -83,7 +83,7 @@ func drive(ctx context.Context, actors []actor, duration time.Duration, probe fu
 	return sum, err
 }
 
-// loop is one actor's life. It calls note when an action was measured.
+// loop lets one actor act until the end. It calls note at the first measured action.
 func loop(ctx context.Context, a actor, phase *atomic.Int32, note func()) *tally {
 	t := newTally()
 	actions := int64(0)
@@ -115,7 +115,7 @@ acting:
 	return t
 }
 
-// pause returns the cause of ctx if that ends first.
+// pause returns after d, or with the cause of ctx if that ends before.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,49 +1,45 @@
-// Package bench measures roomd beside other ways to keep who is in which room, on
-// one Redis and in one run, and checks the lists of each.
+// Package bench measures roomd beside other ways to keep who is in which room, on one
+// Redis and in one run, and checks the lists of each.
 //
-// Start with [Run]. Each contender meets each workload: a crowd of clients, each a
-// user of one room, who join and leave it over and over, every client one action
-// at a time. The contenders, in their order:
+// Start with [Run]. Every contender runs every workload: clients, each the user of one
+// room, join and leave it over and over, one action at a time. The contenders, in order:
 //
-//   - article: the published steps. A lock by SET NX EX 3 that is spun for with
-//     sleeps of 5 ms, GET of the list, the user appended or removed, SET, and a
-//     release by script.
+//   - article: the published steps. A lock by SET NX EX 3 with a spin of 5 ms, GET of the
+//     list, the user appended or removed, SET, and a release by script.
 //   - sadd: one SADD or SREM, no lock.
 //   - lua: one script that checks the capacity and writes, no lock.
 //   - lua+ap: the same through go-redis' AutoPipeline.
 //   - roomd-1: roomd with one action in a hold.
-//   - roomd: roomd as it is by default.
+//   - roomd: roomd with its defaults.
 //
-// sadd and lua do less than the others: nobody is told of a change, no list has a
-// version, a stale writer is not kept out. They show what Redis has to give.
+// sadd and lua do less than the others: nobody learns of a change, no list has a version,
+// and nothing keeps a stale writer out. They show the limits of Redis.
 //
 // # What is measured
 //
-//   - Actions that ended within the measured time, after a warm-up, per second,
-//     and Jain's index of the clients' numbers of them: 1 if all had the same.
-//   - Latency of those, and of the ones that were under way at the end: a client
-//     that starves is not forgotten.
-//   - Commands that Redis ran for an action, those within scripts included, and
-//     its processor time. The embedded Redis does not tell the latter, and what
-//     it allocates counts as the clients' own.
-//   - Processor time and allocations of this process, which is clients and nodes, for
-//     an action.
+//   - Actions per second that ended within the measured time, after a warm-up, and Jain's
+//     index of the clients' shares: 1 if all had the same number.
+//   - Latency of those actions, and of the ones under way at the end, so that a client
+//     that starves counts.
+//   - Commands that Redis ran for an action, including those in scripts, and its
+//     processor time. The embedded Redis does not report the latter, and its allocations
+//     count as the clients'.
+//   - Processor time and allocations of this process, clients and nodes, for an action.
 //
-// A contender's node has as many connections to Redis as clients, up to 512. Where
-// a workload has four nodes, each is a coordinator or a client of its own in this
-// process, and has a quarter of each room's clients.
+// Each node has as many connections to Redis as clients, up to 512. Where a workload has
+// four nodes, each is a coordinator or a client of its own in this process, with a quarter
+// of each room's clients.
 //
 // # What is checked
 //
-// After each measurement every room is read from Redis. Who was told last that
-// they are in must be there (else they are lost), once (else duplicate), and
-// nobody else (phantom). A client whose last action failed may be there or not.
+// After each measurement the bench reads every room from Redis. A user whose last join
+// was acknowledged must be there (otherwise lost), once (otherwise duplicate), and nobody
+// else may be (phantom). A client whose last action failed may be there or not.
 //
 // # The whole path
 //
-// The workload websocket is roomd as clients see it: joins and leaves through 1,000
-// WebSockets at 250 tables of four, events included. At each table two players come
-// and go, and two stay and are told of it. By turns with it an echo server of a few
-// lines is sent frames of the same size by the same clients. All of this is in one
-// process.
+// The workload websocket is roomd as its clients see it: joins and leaves through 1,000
+// WebSockets at 250 tables of four, events included. At each table two players come and
+// go, and two stay and get the events. By turns with it the same clients send frames of
+// the same size to an echo server of a few lines. All of this is in one process.
 package bench

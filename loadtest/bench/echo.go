@@ -11,7 +11,7 @@ import (
 
 const echoHeaderTimeout = 10 * time.Second
 
-// echoServer is as little as a server of WebSockets can be.
+// echoServer is the smallest possible WebSocket server.
 type echoServer struct {
 	listener net.Listener
 	http     *http.Server
@@ -50,8 +50,7 @@ func (e *echoServer) serve(w http.ResponseWriter, r *http.Request) {
 
 func (e *echoServer) url() string { return "ws://" + e.listener.Addr().String() }
 
-// close returns when all connections have ended, which their clients have to see
-// to.
+// close returns when all connections have ended. Their clients must close them before.
 func (e *echoServer) close() {
 	_ = e.http.Close()
 	e.running.Wait()

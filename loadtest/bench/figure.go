@@ -10,7 +10,7 @@ import (
 // Figure is a number that may be unknown: NaN, and null in JSON.
 type Figure float64
 
-// per returns x for each of n, unknown if there are none.
+// per returns x divided by n, unknown if n is zero.
 func per(x, n float64) Figure {
 	if n == 0 {
 		return Figure(math.NaN())
@@ -18,10 +18,10 @@ func per(x, n float64) Figure {
 	return Figure(x / n)
 }
 
-// IsKnown reports whether there is a number.
+// IsKnown reports whether f is a number.
 func (f Figure) IsKnown() bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }
 
-// Text returns the number in one of fmt's formats, or a dash.
+// Text returns the number in a format of fmt, or a dash.
 func (f Figure) Text(format string) string {
 	if !f.IsKnown() {
 		return "–"
@@ -29,7 +29,7 @@ func (f Figure) Text(format string) string {
 	return fmt.Sprintf(format, float64(f))
 }
 
-// MarshalJSON writes four significant digits, which is more than a run is worth.
+// MarshalJSON writes four significant digits. A run is not more precise.
 func (f Figure) MarshalJSON() ([]byte, error) {
 	if !f.IsKnown() {
 		return []byte("null"), nil
@@ -41,7 +41,7 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 	return json.Marshal(rounded)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (f *Figure) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		*f = Figure(math.NaN())

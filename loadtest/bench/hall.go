@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"roomd/room"
+	"roomd/room/coordinator"
 	"roomd/transport"
 	"roomd/transport/client"
 	wsnode "roomd/transport/node"
@@ -18,28 +19,28 @@ import (
 
 const dialsAtOnce = 32
 
-// hall is the two servers and their clients. At each table half of the players act
-// and half stay. If all acted they would do so as one: whoever shares a hold is
-// answered at the same time and asks again at the same time, and nobody would
-// ever be there to be told of an action.
+// hall is the two servers and their clients. At each table half of the players act and
+// half stay. If all acted, they would do so in step: those who share a hold get their
+// answers at the same time and ask again at the same time, and nobody would be in the room
+// to get an event.
 type hall struct {
 	load    workload
 	meter   *meter
 	rooms   []string
 	node    *wsnode.Node
 	echo    *echoServer
-	players []*socket // at the node, first those that act
-	callers []*socket // at the echo server, the same
+	players []*socket // at the node; the first half act
+	callers []*socket // at the echo server; the first half act
 
 	listening sync.WaitGroup
 	mu        sync.Mutex
-	deaf      []error // guarded by mu: why players do not listen any more
+	deaf      []error // guarded by mu; why players stopped listening
 }
 
-// acting returns those of the sockets that act.
+// acting returns the sockets that act.
 func (h *hall) acting(sockets []*socket) []*socket { return sockets[:h.load.clients/2] }
 
-// staying returns the others.
+// staying returns the sockets that stay.
 func (h *hall) staying(sockets []*socket) []*socket { return sockets[h.load.clients/2:] }
 
 // open starts both servers and makes all connections.
@@ -47,8 +48,8 @@ func (h *hall) open(ctx context.Context, b *bench, name string) (err error) {
 	h.node, err = wsnode.Start(ctx, wsnode.Config{
 		Listen: "127.0.0.1:0",
 		Redis:  b.redis.DB(),
-		Room:   room.Options{Node: name, Rules: room.Rules{Capacity: h.load.clients / h.load.rooms}},
-		// Sockets answer no pings while it is not their turn.
+		Room:   coordinator.Options{Node: name, Rules: room.Rules{Seating: room.Capacity(h.load.clients / h.load.rooms)}},
+		// Sockets answer no pings between their turns.
 		Serve: transport.Options{PingInterval: max(transport.DefaultPingInterval, 2*b.duration+time.Minute)},
 	})
 	if err != nil {
@@ -66,7 +67,7 @@ func (h *hall) open(ctx context.Context, b *bench, name string) (err error) {
 	return h.seat(ctx)
 }
 
-// seat lets those join who stay.
+// seat lets the staying players join.
 func (h *hall) seat(ctx context.Context) error {
 	var group errgroup.Group
 	group.SetLimit(dialsAtOnce)
@@ -89,8 +90,8 @@ func (h *hall) seat(ctx context.Context) error {
 	return nil
 }
 
-// heard fails if a player who stays does not listen any more.
-func (h *hall) heard() error {
+// allHeard returns an error if a staying player has stopped listening.
+func (h *hall) allHeard() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.deaf) > 0 {
@@ -99,7 +100,7 @@ func (h *hall) heard() error {
 	return nil
 }
 
-// connect returns a socket for each client, also those that it could not connect.
+// connect returns a socket for each client, connected unless there is an error.
 func (h *hall) connect(ctx context.Context, address string) (sockets []*socket, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(dialsAtOnce)
@@ -115,7 +116,7 @@ func (h *hall) connect(ctx context.Context, address string) (sockets []*socket, 
 	return sockets, group.Wait()
 }
 
-// turn lets those act who do, for that long.
+// turn lets the acting half of the sockets act for duration.
 func (h *hall) turn(ctx context.Context, sockets []*socket, duration time.Duration) (*tally, error) {
 	deadline := time.Now().Add(maxWarmUp + duration + grace)
 	actors := make([]actor, len(h.acting(sockets)))
@@ -142,7 +143,7 @@ func (h *hall) check(ctx context.Context) (v Violations, err error) {
 		rosters[i] = newRoster(id, nil)
 	}
 	for _, s := range h.players {
-		rosters[s.room].add(s.user, s.told)
+		rosters[s.room].add(s.user, s.membership)
 	}
 	c, err := client.Dial(ctx, h.node.URL(), client.Options{User: "roomload"})
 	if err != nil {
@@ -163,8 +164,7 @@ func (h *hall) check(ctx context.Context) (v Violations, err error) {
 	return v, nil
 }
 
-// close ends the clients before their servers, which then have nobody to wait
-// for.
+// close ends the clients, and then the servers, which have nobody to wait for any more.
 func (h *hall) close() {
 	for _, s := range slices.Concat(h.players, h.callers) {
 		s.close()

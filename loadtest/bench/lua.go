@@ -26,10 +26,10 @@ var (
 
 var errRoomFull = errors.New("the room is full")
 
-// lua is one script for an action, atomic and with a capacity, no lock.
+// lua is one script for an action, atomic and with a capacity, without a lock.
 type lua struct {
 	rdb      *redis.Client
-	through  redis.Scripter // rdb, or what batches its commands
+	through  redis.Scripter // rdb, or pipeline
 	pipeline *redis.AutoPipeliner
 	session  string
 }
@@ -46,8 +46,8 @@ func openLua(ctx context.Context, t target) (node, error) {
 	return l, nil
 }
 
-// openLuaAutoPipeline sends the commands of all clients in up to eight pipelines
-// at a time. A client waits for each of its own, so that their order is kept.
+// openLuaAutoPipeline sends the commands of all clients in up to eight pipelines at a
+// time. A client waits for each of its commands, so that they stay in order.
 func openLuaAutoPipeline(ctx context.Context, t target) (node, error) {
 	n, err := openLua(ctx, t)
 	if err != nil {

@@ -24,7 +24,7 @@ var servers = map[string]func(*testing.T) string{
 	"real":     func(t *testing.T) string { return redistest.Start(t).URL() },
 }
 
-// newBench returns a run that is not about to print.
+// newBench returns a run without output.
 func newBench(t *testing.T, url string) *bench {
 	t.Helper()
 	server, err := redisserver.Open(t.Context(), url)
@@ -43,7 +43,7 @@ func newBench(t *testing.T, url string) *bench {
 	return b
 }
 
-// mustCell measures and expects the contender to have been measurable.
+// mustCell measures, and fails the test if the contender cannot be measured.
 func mustCell(t *testing.T, b *bench, w workload, c contender) *Result {
 	t.Helper()
 	r, err := b.cell(t.Context(), w, c)
@@ -56,7 +56,7 @@ func mustCell(t *testing.T, b *bench, w workload, c contender) *Result {
 	return r
 }
 
-// unlocked is the article's loop with nobody taking the lock.
+// unlocked is the article's loop without the lock.
 type unlocked struct{ *article }
 
 func openUnlocked(_ context.Context, t target) (node, error) {

@@ -21,16 +21,16 @@ const (
 // cell is one contender in one workload.
 type cell struct {
 	redis    *redisserver.Redis
-	rdb      *redis.Client // for what is not measured
+	rdb      *redis.Client // outside the measurement
 	meter    *meter
-	prefix   string // of its rooms and nodes, unlike any other's
+	prefix   string // of its rooms and nodes; unique
 	who      contender
 	load     workload
 	duration time.Duration
 }
 
-// measure fills the rooms, lets the clients act, and checks the lists. A
-// contender that cannot be measured has a result that says why.
+// measure fills the rooms, lets the clients act, and checks the lists. The result of a
+// contender that cannot be measured says why.
 func (c *cell) measure(ctx context.Context) *Result {
 	r, err := c.try(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *cell) try(ctx context.Context) (*Result, error) {
 			if filler, err = c.who.filler(ctx, c.target("filler")); err != nil {
 				return nil, fmt.Errorf("open: %w", err)
 			}
-			// Until the end, as a node that is gone may lose its members.
+			// At the end only: a node that is gone may lose its members.
 			defer filler.close()
 		}
 		if err := c.fill(ctx, filler, rooms); err != nil {
@@ -65,7 +65,7 @@ func (c *cell) try(ctx context.Context) (*Result, error) {
 	for i, p := range players {
 		actors[i] = p
 	}
-	runtime.GC() // what was before is not this contender's
+	runtime.GC() // garbage of before does not count
 	t, err := drive(ctx, actors, c.duration, c.meter.read)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (c *cell) try(ctx context.Context) (*Result, error) {
 	return newResult(t, v), nil
 }
 
-// open returns the workload's nodes, and what closes those that were opened.
+// open returns the workload's nodes, and a function that closes those that it opened.
 func (c *cell) open(ctx context.Context) (nodes []node, closeAll func(), err error) {
 	closeAll = func() {
 		for _, n := range nodes {
@@ -109,7 +109,7 @@ func (c *cell) fill(ctx context.Context, n node, rooms []string) error {
 	return group.Wait()
 }
 
-// check compares every room's list with what its users were told.
+// check compares every room's list with its roster.
 func (c *cell) check(ctx context.Context, rosters []*roster) (v Violations, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

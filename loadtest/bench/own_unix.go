@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// ownMicros returns how many microseconds of processor time this process has used, or
-// NaN if that is not known.
+// ownMicros returns the processor time of this process in microseconds, or NaN if it is
+// unknown.
 func ownMicros() float64 {
 	var used syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {

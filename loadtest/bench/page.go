@@ -1,29 +1,19 @@
 package bench
 
 import (
-	"bytes"
-	_ "embed"
-	"html/template"
 	"io"
+	"strings"
+
+	"roomd/loadtest/report"
 )
-
-//go:embed page.html
-var pageHTML string
-
-var page = template.Must(template.New("bench").Parse(pageHTML))
 
 // WriteHTML writes the report as one self-contained page: actions per second and
 // the 99th percentile of latency by workload and contender, and the tables.
 func (r *Report) WriteHTML(w io.Writer) error {
-	var tables bytes.Buffer
-	if err := r.WriteTables(&tables); err != nil {
-		return err
+	page := report.Page{Command: "bench", Verdict: "all lists right", Good: true}
+	if wrong := r.wrong(); len(wrong) > 0 {
+		page.Verdict, page.Good, page.Problems = "wrong lists or failed actions", false, wrong
 	}
-	wrong := ""
-	if err := r.Err(); err != nil {
-		wrong = err.Error()
-	}
-	var plots []template.HTML
 	for _, c := range []chart{
 		{"Actions per second (more is better)", "actions/s", func(r *Result) Figure { return r.ActionsPerSec }},
 		{"99th percentile of latency (less is better)", "ms", func(r *Result) Figure { return r.Latency.P99 }},
@@ -32,7 +22,12 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		plots = append(plots, svg)
+		page.Parts = append(page.Parts, svg)
 	}
-	return page.Execute(w, map[string]any{"Wrong": wrong, "Plots": plots, "Tables": tables.String()})
+	var tables strings.Builder
+	if err := r.WriteTables(&tables); err != nil {
+		return err
+	}
+	page.Parts = append(page.Parts, report.Text(tables.String()))
+	return page.Write(w)
 }

@@ -2,14 +2,13 @@ package bench
 
 import "context"
 
-// player is a client of a contender: one user of one room, who is in and out of it
-// by turns.
+// player is a client of a contender: one user, who joins and leaves one room by turns.
 type player struct {
-	node node
-	room int // its number
-	id   string
-	user string
-	told told
+	node       node
+	room       int // its number
+	id         string
+	user       string
+	membership membership
 }
 
 // newPlayers returns the workload's clients.
@@ -22,22 +21,22 @@ func newPlayers(w workload, rooms []string, nodes []node) []*player {
 	return list
 }
 
-// act leaves the room if the player is in for sure, and joins it otherwise: to
-// join again does no harm.
+// act leaves the room if the player is certainly in it, and otherwise joins it. Joining
+// again does no harm.
 func (p *player) act(ctx context.Context) error {
-	act, done := p.node.join, toldIn
-	if p.told == toldIn {
-		act, done = p.node.leave, toldOut
+	act, done := p.node.join, memberIn
+	if p.membership == memberIn {
+		act, done = p.node.leave, memberOut
 	}
 	if err := act(ctx, p.id, p.user); err != nil {
-		p.told = toldNothing
+		p.membership = memberUnsure
 		return err
 	}
-	p.told = done
+	p.membership = done
 	return nil
 }
 
-// rosters returns who has to be in which of the rooms.
+// rosters returns who must be, and may be, in each room.
 func rosters(w workload, rooms []string, players []*player) []*roster {
 	residents := w.residents()
 	list := make([]*roster, len(rooms))
@@ -45,7 +44,7 @@ func rosters(w workload, rooms []string, players []*player) []*roster {
 		list[i] = newRoster(room, residents)
 	}
 	for _, p := range players {
-		list[p.room].add(p.user, p.told)
+		list[p.room].add(p.user, p.membership)
 	}
 	return list
 }

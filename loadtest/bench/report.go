@@ -34,25 +34,31 @@ func newReport(r *redisserver.Redis, duration time.Duration) *Report {
 }
 
 // Err returns nil if every list was right and no action failed, and otherwise an
-// error that names where not.
+// error that names what was not.
 func (r *Report) Err() error {
-	var wrong []string
-	for _, w := range workloads {
-		for _, name := range inOrder(r.Workloads[w.name]) {
-			if problems := r.Workloads[w.name][name].wrong(); len(problems) > 0 {
-				wrong = append(wrong, fmt.Sprintf("%s, %s: %s", w.name, name, strings.Join(problems, "; ")))
-			}
-		}
-	}
-	if r.WebSocket != nil {
-		if problems := r.WebSocket.wrong(); len(problems) > 0 {
-			wrong = append(wrong, fmt.Sprintf("%s: %s", webSocketName, strings.Join(problems, "; ")))
-		}
-	}
+	wrong := r.wrong()
 	if len(wrong) == 0 {
 		return nil
 	}
 	return fmt.Errorf("wrong lists or failed actions:\n  %s", strings.Join(wrong, "\n  "))
+}
+
+// wrong returns a line for each measurement in which something was wrong.
+func (r *Report) wrong() (lines []string) {
+	add := func(where string, problems []string) {
+		if len(problems) > 0 {
+			lines = append(lines, where+": "+strings.Join(problems, "; "))
+		}
+	}
+	for _, w := range workloads {
+		for _, name := range inOrder(r.Workloads[w.name]) {
+			add(w.name+", "+name, r.Workloads[w.name][name].wrong())
+		}
+	}
+	if r.WebSocket != nil {
+		add(webSocketName, r.WebSocket.wrong())
+	}
+	return lines
 }
 
 // inOrder returns the names of those that have a result, in the contenders' order.

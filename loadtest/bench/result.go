@@ -7,13 +7,13 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Result is how one contender did in one workload.
+// Result is the outcome of one contender in one workload.
 type Result struct {
 	ActionsPerSec Figure  `json:"actions_per_s"`
 	Latency       Latency `json:"latency_ms"`
-	Commands      Figure  `json:"commands_per_action"`     // of Redis, those within scripts included
+	Commands      Figure  `json:"commands_per_action"`     // of Redis, including those in scripts
 	RedisCPU      Figure  `json:"redis_cpu_us_per_action"` // of redis-server, user and system
-	OwnCPU        Figure  `json:"own_cpu_us_per_action"`   // of nodes and clients, which are this process
+	OwnCPU        Figure  `json:"own_cpu_us_per_action"`   // of this process: nodes and clients
 	Jain          Figure  `json:"jain"`                    // of the clients' numbers of actions
 	Allocs        Figure  `json:"allocs_per_action"`       // of this process
 
@@ -21,11 +21,11 @@ type Result struct {
 	ToSadd    *Ratio `json:"to_sadd,omitempty"`
 
 	Violations Violations `json:"violations"`
-	Details    []string   `json:"details,omitempty"` // the first violations, in words
+	Details    []string   `json:"details,omitempty"` // the first violations
 	Errors     int64      `json:"errors"`            // actions that failed
 	FirstError string     `json:"first_error,omitempty"`
 	CutOff     int        `json:"cut_off"`           // actions that still ran long after the end
-	Failure    string     `json:"failure,omitempty"` // why there was nothing to measure
+	Failure    string     `json:"failure,omitempty"` // why there is no measurement
 }
 
 // Latency is in milliseconds.
@@ -43,7 +43,7 @@ func newLatency(h *hdrhistogram.Histogram) Latency {
 	return Latency{P50: ms(50), P99: ms(99), P999: ms(99.9), Max: ms(100)}
 }
 
-// Ratio is how many times another contender's figures those of a result are.
+// Ratio is a result's figures divided by another contender's.
 type Ratio struct {
 	ActionsPerSec Figure `json:"actions_per_s"` // more is better
 	P99           Figure `json:"p99"`           // less is better
@@ -59,7 +59,7 @@ func newRatio(r, to *Result) *Ratio {
 	}
 }
 
-// relate adds the ratios to the results of a workload that is through.
+// relate adds the ratios to the results of a workload.
 func relate(results map[string]*Result) {
 	for _, r := range results {
 		r.ToArticle = newRatio(r, results[articleName])
@@ -85,7 +85,7 @@ func newResult(t *tally, v Violations) *Result {
 	}
 }
 
-// wrong returns what is wrong with the result, nothing if it is sound.
+// wrong returns what is wrong with the result.
 func (r *Result) wrong() (list []string) {
 	if r.Failure != "" {
 		return []string{r.Failure}
@@ -103,7 +103,7 @@ func (r *Result) wrong() (list []string) {
 	return list
 }
 
-// remarks returns what the numbers do not say.
+// remarks returns what the figures do not show.
 func (r *Result) remarks() []string {
 	list := r.wrong()
 	if r.CutOff > 0 {

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"roomd/room"
+	"roomd/room/coordinator"
 )
 
 const (
-	// fillersAtOnce is how many users a room is filled with at a time: what one
-	// hold can take.
-	fillersAtOnce = room.DefaultMaxBatch
+	// fillersAtOnce is how many users fill a room at a time: as many as share a hold.
+	fillersAtOnce = coordinator.DefaultMaxBatch
 
 	closeTimeout = 15 * time.Second
 )
@@ -23,17 +23,17 @@ const (
 // roomdNode is one node's coordinator.
 type roomdNode struct {
 	rdb     *redis.Client
-	rooms   *room.Coordinator
+	rooms   *coordinator.Coordinator
 	session string
 }
 
-// roomd returns what opens nodes with those options.
-func roomd(opts room.Options) func(context.Context, target) (node, error) {
+// roomd returns a function that opens nodes with those options.
+func roomd(opts coordinator.Options) func(context.Context, target) (node, error) {
 	return func(_ context.Context, t target) (node, error) {
 		opts := opts
 		opts.Node = t.name
 		rdb := t.client()
-		rooms, err := room.New(rdb, opts)
+		rooms, err := coordinator.New(rdb, opts)
 		if err != nil {
 			_ = rdb.Close()
 			return nil, err
@@ -52,7 +52,7 @@ func (n *roomdNode) leave(ctx context.Context, id, user string) error {
 	return err
 }
 
-// fill joins as many at a time as share a hold.
+// fill joins the users, as many at a time as share a hold.
 func (n *roomdNode) fill(ctx context.Context, id string, users []string) error {
 	for chunk := range slices.Chunk(users, fillersAtOnce) {
 		group, ctx := errgroup.WithContext(ctx)
@@ -73,7 +73,7 @@ func (n *roomdNode) close() {
 	_ = n.rdb.Close()
 }
 
-// roomdMembers reads the users by the key of the contract.
+// roomdMembers reads the users with the key of the contract.
 func roomdMembers(ctx context.Context, rdb *redis.Client, id string) ([]string, error) {
 	return rdb.HKeys(ctx, usersKey(id)).Result()
 }

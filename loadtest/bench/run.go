@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,30 +12,23 @@ import (
 	"roomd/loadtest/redisserver"
 )
 
-const (
-	cleanTimeout = time.Minute
-	cleanChunk   = 1000 // keys that Redis looks at or takes away at a time
-)
-
 // bench is one run.
 type bench struct {
 	redis    *redisserver.Redis
-	rdb      *redis.Client // for what is not measured
+	rdb      *redis.Client // outside the measurements
 	meter    *meter
 	prefix   string // in every key of the run
 	plan     plan
 	duration time.Duration
-	done     int // measurements
+	begun    int // measurements so far
 	out, log io.Writer
 }
 
-// Run measures what cfg asks for and prints a table as soon as a workload is
-// through. The report's Err says whether all lists were right; an error of Run
-// says that the run could not be made or was stopped, and names the field of cfg
-// if that is why.
+// Run measures what cfg asks for and prints a table as soon as a workload is done.
+// Report.Err says whether all lists were right. An error of Run says that the run was
+// not possible or was stopped; see Config.Validate.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	p, err := cfg.plan()
-	if err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	server, err := redisserver.Open(ctx, cfg.Redis)
@@ -47,7 +39,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	b := &bench{
 		redis: server, rdb: server.NewClient(1), meter: newMeter(server),
 		prefix: "bench-" + uuid.NewString()[:8] + "-",
-		plan:   p, duration: cfg.Duration, out: cfg.Out, log: cfg.Log,
+		plan:   cfg.plan(), duration: cfg.Duration, out: cfg.Out, log: cfg.Log,
 	}
 	defer b.meter.close()
 	defer b.rdb.Close()
@@ -86,65 +78,28 @@ func (b *bench) run(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
-// cell measures one contender in one workload. It fails if ctx has ended.
+// cell measures one contender in one workload. It returns an error if ctx has ended.
 func (b *bench) cell(ctx context.Context, w workload, who contender) (*Result, error) {
 	c := &cell{
 		redis: b.redis, rdb: b.rdb, meter: b.meter, prefix: b.begin(w.name + ": " + who.name),
 		who: who, load: w, duration: b.duration,
 	}
 	r := c.measure(ctx)
-	err := b.clean(ctx, c.prefix)
+	err := b.redis.Remove(ctx, c.prefix)
 	if ctx.Err() != nil {
 		fmt.Fprintln(b.log, "stopped")
 		return nil, context.Cause(ctx)
 	}
 	if err != nil && r.Failure == "" {
-		r.Failure = "take the keys away: " + err.Error()
+		r.Failure = "remove the keys: " + err.Error()
 	}
 	fmt.Fprintf(b.log, "%s actions/s, p99 %s ms\n", r.ActionsPerSec.Text("%.0f"), r.Latency.P99.Text("%.2f"))
 	return r, nil
 }
 
-// begin says what is measured next and returns the prefix of its names.
+// begin logs the next measurement and returns the prefix of its names.
 func (b *bench) begin(what string) (prefix string) {
-	b.done++
-	fmt.Fprintf(b.log, "[%d/%d] %s … ", b.done, b.plan.cells(), what)
-	return fmt.Sprintf("%s%d-", b.prefix, b.done)
-}
-
-// clean takes the keys away that have the prefix in their names, also when ctx
-// has ended.
-func (b *bench) clean(ctx context.Context, prefix string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
-	defer cancel()
-	for cursor := uint64(0); ; {
-		keys, next, err := b.rdb.Scan(ctx, cursor, "*"+prefix+"*", cleanChunk).Result()
-		if err != nil {
-			return err
-		}
-		if len(keys) > 0 {
-			if err := b.rdb.Unlink(ctx, keys...).Err(); err != nil {
-				return err
-			}
-		}
-		if cursor = next; cursor == 0 {
-			return b.forget(ctx, prefix)
-		}
-	}
-}
-
-// forget takes the nodes with the prefix out of the list of those that live.
-func (b *bench) forget(ctx context.Context, prefix string) error {
-	nodes, err := b.rdb.ZRange(ctx, "Nodes", 0, -1).Result()
-	if err != nil {
-		return err
-	}
-	for _, node := range nodes {
-		if strings.Contains(node, prefix) {
-			if err := b.rdb.ZRem(ctx, "Nodes", node).Err(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	b.begun++
+	fmt.Fprintf(b.log, "[%d/%d] %s … ", b.begun, b.plan.cells(), what)
+	return fmt.Sprintf("%s%d-", b.prefix, b.begun)
 }

@@ -39,7 +39,7 @@ func TestContendersKeepTheirLists(t *testing.T) {
 	}
 }
 
-// A contender that writes without a lock has to be found out.
+// The check must find a contender that writes without a lock.
 func TestABrokenContenderLosesUsers(t *testing.T) {
 	b := newBench(t, redisurl.Embedded)
 	w := workload{name: "broken", clients: 32, rooms: 1, nodes: 2}
@@ -105,7 +105,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("%d lines of progress:\n%s", n, &log)
 	}
 	if n := rdb.DBSize(t.Context()).Val(); n != 1 {
-		t.Errorf("%d keys are left, want somebody else's only", n)
+		t.Errorf("%d keys are there, want only somebody else's", n)
 	}
 }
 
@@ -139,17 +139,15 @@ func TestBadConfig(t *testing.T) {
 }
 
 func TestPlan(t *testing.T) {
-	all, err := Config{Duration: time.Second}.plan()
-	if err != nil || len(all.workloads) != len(workloads) || !all.webSocket || all.cells() < 55 {
-		t.Errorf("%+v, %v", all, err)
+	all := Config{}.plan()
+	if len(all.workloads) != len(workloads) || !all.webSocket || all.cells() < 55 {
+		t.Errorf("%+v", all)
 	}
-	for _, c := range all.contenders {
-		if c.optional {
-			t.Errorf("%s takes part unasked", c.name)
-		}
+	if len(all.contenders) != len(contenders) {
+		t.Errorf("%d of %d contenders take part", len(all.contenders), len(contenders))
 	}
-	some, err := Config{Duration: time.Second, Only: []string{"roomd", "sadd", "roomd"}, Workloads: []string{"websocket"}}.plan()
-	if err != nil || len(some.contenders) != 2 || some.contenders[0].name != "sadd" || len(some.workloads) != 0 || some.cells() != 1 {
-		t.Errorf("%+v, %v", some, err)
+	some := Config{Only: []string{"roomd", "sadd", "roomd"}, Workloads: []string{"websocket"}}.plan()
+	if len(some.contenders) != 2 || some.contenders[0].name != "sadd" || len(some.workloads) != 0 || some.cells() != 1 {
+		t.Errorf("%+v", some)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// fillChunk is how many users one command lets in when rooms are filled.
+// fillChunk is how many users one command adds when it fills a room.
 const fillChunk = 1000
 
-// sadd is the least that Redis can be asked for: one command on a set, no lock.
+// sadd asks the least of Redis: one command on a set, without a lock.
 type sadd struct{ rdb *redis.Client }
 
 func openSadd(_ context.Context, t target) (node, error) { return &sadd{t.client()}, nil }

@@ -30,20 +30,20 @@ var (
 
 var errNoReply = errors.New("a frame that is neither the reply nor an event")
 
-// socket is one client of the whole path: one user of one room over a WebSocket.
-// It costs as little as it can, since it runs beside what it measures: its frames
-// are encoded once, and what it reads is told apart by how it begins.
+// socket is one client of the whole path: one user of one room over a WebSocket. It is as
+// cheap as possible, because it shares the machine with the server: it encodes its frames
+// once, and distinguishes those that it reads by their first bytes.
 type socket struct {
-	conn     *websocket.Conn
-	room     int // its number
-	user     string
-	requests [2]request // join, leave
-	told     told
-	frame    []byte       // the last that was read
-	events   atomic.Int64 // frames that were no reply
+	conn       *websocket.Conn
+	room       int // its number
+	user       string
+	requests   [2]request // join, leave
+	membership membership
+	frame      []byte       // the last one read
+	events     atomic.Int64 // frames other than replies
 }
 
-// request is a frame to send, and how its reply begins.
+// request is a frame to send, and the first bytes of its reply.
 type request struct {
 	frame *websocket.PreparedMessage
 	start []byte
@@ -77,17 +77,16 @@ func (s *socket) dial(ctx context.Context, address string) error {
 	return nil
 }
 
-// until bounds what is read from now on. A connection that it has cut off is of
-// no more use.
+// until sets a deadline for reading. A connection that has passed it is useless.
 func (s *socket) until(deadline time.Time) { _ = s.conn.SetReadDeadline(deadline) }
 
-// act sends a join or a leave by turns and waits for its reply.
+// act sends a join or a leave, by turns, and waits for its reply.
 func (s *socket) act(context.Context) error {
-	req, done := s.requests[0], toldIn
-	if s.told == toldIn {
-		req, done = s.requests[1], toldOut
+	req, done := s.requests[0], memberIn
+	if s.membership == memberIn {
+		req, done = s.requests[1], memberOut
 	}
-	s.told = toldNothing
+	s.membership = memberUnsure
 	if err := s.conn.WritePreparedMessage(req.frame); err != nil {
 		return err
 	}
@@ -106,12 +105,12 @@ func (s *socket) act(context.Context) error {
 		if bytes.HasPrefix(rest, errorStart) {
 			return fmt.Errorf("refused: %s", s.frame)
 		}
-		s.told = done
+		s.membership = done
 		return nil
 	}
 }
 
-// read reads one frame into s.frame, whose memory it uses again.
+// read reads one frame into s.frame, and reuses its memory.
 func (s *socket) read() error {
 	_, r, err := s.conn.NextReader()
 	if err != nil {
@@ -133,7 +132,7 @@ func (s *socket) read() error {
 	}
 }
 
-// listen reads events until the connection ends, and says why it did.
+// listen reads events until the connection ends, and returns why it ended.
 func (s *socket) listen() error {
 	for {
 		if err := s.read(); err != nil {

@@ -3,7 +3,9 @@ package bench
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"slices"
+
+	"roomd/loadtest/report"
 )
 
 // WriteTables writes the report for people, a table for each workload.
@@ -29,25 +31,19 @@ func (r *Report) writeHead(out io.Writer) error {
 	return err
 }
 
-// newTable returns a table whose columns stand right.
-func newTable(out io.Writer) *tabwriter.Writer {
-	return tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-}
-
-// writeTable writes what came of one workload, and remarks below.
+// writeTable writes the results of one workload, and remarks below.
 func writeTable(out io.Writer, w workload, results map[string]*Result) error {
 	fmt.Fprintf(out, "\n%s: %s\n", w.name, w.about)
-	t := newTable(out)
-	fmt.Fprint(t, "\tactions/s\t×article\t×sadd\tp50 ms\tp99 ms\t×article\t×sadd\tp99.9 ms\tmax ms\tcommands\tredis µs\town µs\tJain\tallocs\t\n")
+	rows := [][]string{{"", "actions/s", "×article", "×sadd", "p50 ms", "p99 ms", "×article", "×sadd", "p99.9 ms", "max ms",
+		"commands", "redis µs", "own µs", "Jain", "allocs"}}
 	for _, name := range inOrder(results) {
 		r := results[name]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name,
-			r.ActionsPerSec.Text("%.0f"), r.ToArticle.actions(), r.ToSadd.actions(),
-			r.Latency.P50.Text("%.2f"), r.Latency.P99.Text("%.2f"), r.ToArticle.p99(), r.ToSadd.p99(),
-			r.Latency.P999.Text("%.2f"), r.Latency.Max.Text("%.1f"),
-			r.Commands.Text("%.2f"), r.RedisCPU.Text("%.1f"), r.OwnCPU.Text("%.1f"), r.Jain.Text("%.2f"), r.Allocs.Text("%.1f"))
+		l := r.Latency.texts()
+		rows = append(rows, slices.Concat(
+			[]string{name, r.ActionsPerSec.Text("%.0f"), r.ToArticle.actions(), r.ToSadd.actions()},
+			l[:2], []string{r.ToArticle.p99(), r.ToSadd.p99()}, l[2:], r.costs()))
 	}
-	if err := t.Flush(); err != nil {
+	if err := report.Columns(out, rows); err != nil {
 		return err
 	}
 	for _, name := range inOrder(results) {
@@ -65,6 +61,16 @@ func writeRemarks(out io.Writer, name string, remarks []string) error {
 		}
 	}
 	return nil
+}
+
+// texts returns the 50th, 99th and 99.9th percentile and the maximum.
+func (l Latency) texts() []string {
+	return []string{l.P50.Text("%.2f"), l.P99.Text("%.2f"), l.P999.Text("%.2f"), l.Max.Text("%.1f")}
+}
+
+// costs returns what an action costs, and how even the clients' shares are.
+func (r *Result) costs() []string {
+	return []string{r.Commands.Text("%.2f"), r.RedisCPU.Text("%.1f"), r.OwnCPU.Text("%.1f"), r.Jain.Text("%.2f"), r.Allocs.Text("%.1f")}
 }
 
 func (r *Ratio) actions() string {

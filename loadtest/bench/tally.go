@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	longest = time.Minute + 30*time.Second // what takes longer counts as this long
+	longest = time.Minute + 30*time.Second // a longer latency counts as this
 
-	// digits are those of a latency that count. Two keep the histograms of 2,000
-	// clients from pushing everything else out of the processor's caches.
+	// digits are the significant ones of a latency. With two, the histograms of 2,000
+	// clients leave room for everything else in the processor's caches.
 	digits = 2
 )
 
-// tally is what one actor, or all of them, have counted.
+// tally is the counts of one actor, or of all.
 type tally struct {
 	actions []int64                 // of each actor, in the measured time
 	latency *hdrhistogram.Histogram // in µs
 	errors  int64
 	first   string // of the errors
-	cutOff  int    // actors whose last act did not end by itself
+	cutOff  int    // actors whose last action was cut off
 
 	took time.Duration // the measured time
 	used usage         // in it
@@ -31,7 +31,7 @@ func newTally() *tally {
 }
 
 func (t *tally) record(d time.Duration) {
-	_ = t.latency.RecordValue(max(1, min(d, longest).Microseconds())) // cannot be out of range
+	_ = t.latency.RecordValue(max(1, min(d, longest).Microseconds())) // never out of range
 }
 
 func (t *tally) fail(err error) {
@@ -40,13 +40,13 @@ func (t *tally) fail(err error) {
 	}
 }
 
-// join adds what other actors have counted in the same time.
+// join adds the counts of other actors in the same time.
 func (t *tally) join(other *tally) {
 	t.actions = append(t.actions, other.actions...)
 	t.count(other)
 }
 
-// extend adds what the same actors have counted in another time.
+// extend adds the counts of the same actors in another time.
 func (t *tally) extend(later *tally) {
 	if t.actions == nil {
 		t.actions = make([]int64, len(later.actions))

@@ -12,14 +12,13 @@ import (
 	"roomd/loadtest/redisserver"
 )
 
-// usage is what was used up to a moment, or between two. NaN stands for what
-// Redis does not tell.
+// usage is what was used until a moment, or between two. NaN means unknown.
 type usage struct {
-	commands float64 // that Redis ran, those within scripts included
-	micros   float64 // of processor time that Redis took, user and system
-	own      float64 // the same of this process, which is nodes and clients
+	commands float64 // that Redis ran, including those in scripts
+	micros   float64 // of Redis' processor time, user and system
+	own      float64 // of this process' processor time: nodes and clients
 	mallocs  float64 // of this process
-	events   float64 // that clients have received, where there are any
+	events   float64 // that clients received
 }
 
 func (u usage) since(earlier usage) usage {
@@ -30,8 +29,7 @@ func (u usage) plus(other usage) usage {
 	return usage{u.commands + other.commands, u.micros + other.micros, u.own + other.own, u.mallocs + other.mallocs, u.events + other.events}
 }
 
-// meter asks Redis and this process what they have used. Its question to Redis
-// counts too.
+// meter reads the usage of Redis and of this process. Its own commands count, too.
 type meter struct {
 	rdb      *redis.Client
 	embedded bool
@@ -63,7 +61,7 @@ func (m *meter) read(ctx context.Context) (u usage, err error) {
 	return u, nil
 }
 
-// field returns a number out of what Redis says about itself.
+// field returns a number from Redis' INFO.
 func (m *meter) field(ctx context.Context, section, title, name string) (float64, error) {
 	info, err := m.rdb.InfoMap(ctx, section).Result()
 	if err != nil {

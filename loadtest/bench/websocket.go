@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+
+	"roomd/loadtest/report"
 )
 
 const (
@@ -13,16 +16,16 @@ const (
 
 var webSocketLoad = workload{
 	name:    webSocketName,
-	about:   "1,000 WebSockets at 250 tables of four, where two come and go and two stay and are told; an echo server by turns",
+	about:   "1,000 WebSockets at 250 tables of four, where two come and go and two stay and get the events; by turns with an echo server",
 	clients: 1000, rooms: 250, nodes: 1,
 }
 
-// wholePath measures roomd through its WebSockets. It fails if ctx has ended.
+// wholePath measures roomd through its WebSockets. It returns an error if ctx has ended.
 func (b *bench) wholePath(ctx context.Context, w workload) (*WebSocket, error) {
 	prefix := b.begin(w.name)
 	r, err := b.tryWholePath(ctx, w, prefix)
-	if cleaned := b.clean(ctx, prefix); err == nil {
-		err = cleaned
+	if removed := b.redis.Remove(ctx, prefix); err == nil {
+		err = removed
 	}
 	if ctx.Err() != nil {
 		fmt.Fprintln(b.log, "stopped")
@@ -58,7 +61,7 @@ func (b *bench) tryWholePath(ctx context.Context, w workload, prefix string) (*W
 	if called.errors > 0 {
 		return nil, fmt.Errorf("the echo server: %d errors, the first: %s", called.errors, called.first)
 	}
-	if err := h.heard(); err != nil {
+	if err := h.allHeard(); err != nil {
 		return nil, err
 	}
 	v, err := h.check(ctx)
@@ -68,14 +71,14 @@ func (b *bench) tryWholePath(ctx context.Context, w workload, prefix string) (*W
 	return newWebSocket(w, played, called, v), nil
 }
 
-// WebSocket is how roomd did through its WebSockets: the figures of a Result, and
+// WebSocket is the outcome of roomd through its WebSockets: the figures of a Result, and
 // those of an echo server beside it.
 type WebSocket struct {
 	Result
 	Connections  int     `json:"connections"` // to each of the two
-	Acting       int     `json:"acting"`      // of them; the others stay and are told
+	Acting       int     `json:"acting"`      // of them; the others stay and get the events
 	Rooms        int     `json:"rooms"`
-	EventsPerSec Figure  `json:"events_per_s"` // frames that told clients of others' actions
+	EventsPerSec Figure  `json:"events_per_s"` // frames about other clients' actions
 	Events       int64   `json:"events"`
 	EchoPerSec   Figure  `json:"echo_per_s"`
 	EchoLatency  Latency `json:"echo_latency_ms"`
@@ -102,15 +105,14 @@ func newWebSocket(w workload, played, called *tally, v Violations) *WebSocket {
 
 func (s *WebSocket) writeTable(out io.Writer) error {
 	fmt.Fprintf(out, "\n%s: %s\n", webSocketName, webSocketLoad.about)
-	t := newTable(out)
-	fmt.Fprint(t, "\tactions/s\t×echo\tp50 ms\tp99 ms\tp99.9 ms\tmax ms\tevents/s\tcommands\tredis µs\town µs\tJain\tallocs\t\n")
-	e, l := s.EchoLatency, s.Latency
-	fmt.Fprintf(t, "echo\t%s\t1.00\t%s\t%s\t%s\t%s\t–\t–\t–\t%s\t–\t%s\t\n", s.EchoPerSec.Text("%.0f"),
-		e.P50.Text("%.2f"), e.P99.Text("%.2f"), e.P999.Text("%.2f"), e.Max.Text("%.1f"), s.EchoCPU.Text("%.1f"), s.EchoAllocs.Text("%.1f"))
-	fmt.Fprintf(t, "roomd\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.ActionsPerSec.Text("%.0f"), s.Ratio.Text("%.2f"),
-		l.P50.Text("%.2f"), l.P99.Text("%.2f"), l.P999.Text("%.2f"), l.Max.Text("%.1f"), s.EventsPerSec.Text("%.0f"),
-		s.Commands.Text("%.2f"), s.RedisCPU.Text("%.1f"), s.OwnCPU.Text("%.1f"), s.Jain.Text("%.2f"), s.Allocs.Text("%.1f"))
-	if err := t.Flush(); err != nil {
+	rows := [][]string{
+		{"", "actions/s", "×echo", "p50 ms", "p99 ms", "p99.9 ms", "max ms", "events/s", "commands", "redis µs", "own µs", "Jain", "allocs"},
+		slices.Concat([]string{"echo", s.EchoPerSec.Text("%.0f"), "1.00"}, s.EchoLatency.texts(),
+			[]string{"–", "–", "–", s.EchoCPU.Text("%.1f"), "–", s.EchoAllocs.Text("%.1f")}),
+		slices.Concat([]string{"roomd", s.ActionsPerSec.Text("%.0f"), s.Ratio.Text("%.2f")}, s.Latency.texts(),
+			[]string{s.EventsPerSec.Text("%.0f")}, s.costs()),
+	}
+	if err := report.Columns(out, rows); err != nil {
 		return err
 	}
 	return writeRemarks(out, "roomd", s.remarks())

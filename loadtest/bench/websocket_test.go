@@ -41,25 +41,25 @@ func TestRefusalsOverWebSocket(t *testing.T) {
 		t.Fatal(err) // one stays, in the room's only seat
 	}
 	err = h.players[0].act(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "room_full") || h.players[0].told != toldNothing {
+	if err == nil || !strings.Contains(err.Error(), "room_full") || h.players[0].membership != memberUnsure {
 		t.Errorf("%v", err)
 	}
 	if err := h.callers[0].act(t.Context()); err != nil {
 		t.Errorf("the echo server: %v", err)
 	}
-	if err := h.heard(); err != nil {
+	if err := h.allHeard(); err != nil {
 		t.Error(err)
 	}
 	h.players[1].close()
 	h.listening.Wait()
-	if h.heard() == nil {
-		t.Error("a player who does not listen is not missed")
+	if h.allHeard() == nil {
+		t.Error("nobody noticed that a player stopped listening")
 	}
 }
 
-// What the server says is told apart by how it begins, also when a frame is longer
-// than any before.
-func TestFramesAreToldApart(t *testing.T) {
+// A socket distinguishes frames by their first bytes, also a frame that is longer than
+// any before.
+func TestFramesAreDistinguished(t *testing.T) {
 	echo, err := startEcho()
 	if err != nil {
 		t.Fatal(err)

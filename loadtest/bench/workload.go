@@ -8,8 +8,7 @@ import (
 // maxConnections is how many connections to Redis one node has at most.
 const maxConnections = 512
 
-// workloads are measured in this order, and the one through WebSockets after
-// them.
+// workloads are measured in this order, before the one through WebSockets.
 var workloads = []workload{
 	{name: "lone", about: "one client, one room", clients: 1, rooms: 1, nodes: 1},
 	{name: "hot-room", about: "128 clients, one room", clients: 128, rooms: 1, nodes: 1},
@@ -28,12 +27,12 @@ type workload struct {
 	name, about string
 	clients     int
 	rooms       int
-	nodes       int // the clients are spread over them
+	nodes       int // over which the clients are spread
 	members     int // of each room, besides the clients
 }
 
-// connections returns how many each node has: one for each of its clients, so
-// that nobody waits for one, as long as that is a sensible number.
+// connections returns how many connections each node has: one for each of its clients, so
+// that nobody waits for one, up to maxConnections.
 func (w workload) connections() int {
 	return min((w.clients+w.nodes-1)/w.nodes, maxConnections)
 }
@@ -45,7 +44,7 @@ func (w workload) node(client int) int { return client % w.nodes }
 // nodes.
 func (w workload) room(client int) int { return client / w.nodes % w.rooms }
 
-// names returns the ids of the rooms that have a client.
+// names returns the ids of the rooms with clients.
 func (w workload) names(prefix string) []string {
 	list := make([]string, min(w.rooms, (w.clients+w.nodes-1)/w.nodes))
 	for i := range list {
@@ -54,7 +53,7 @@ func (w workload) names(prefix string) []string {
 	return list
 }
 
-// residents returns who is in each room from the beginning to the end.
+// residents returns the users who are in each room all the time.
 func (w workload) residents() []string {
 	list := make([]string, w.members)
 	for i := range list {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// One event as one connection sees it: the first of a room's connections to tell
-// of a version makes the ledger keep it, the others have it compared.
+// BenchmarkChanged feeds one event to one connection. The ledger stores the first event
+// of a version in a room, and compares the others with it.
 func BenchmarkChanged(b *testing.B) {
 	for _, connections := range []int{1, 20} {
 		b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) {
@@ -37,8 +37,8 @@ func BenchmarkChanged(b *testing.B) {
 	}
 }
 
-// BenchmarkCheck replays a room of ten thousand versions and tells what a version
-// costs in memory.
+// BenchmarkCheck replays a room of ten thousand versions and reports the memory for a
+// version.
 func BenchmarkCheck(b *testing.B) {
 	const versions = 10_000
 	var before, after runtime.MemStats

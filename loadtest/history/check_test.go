@@ -32,21 +32,21 @@ func TestAnomaliesThatTheEndShows(t *testing.T) {
 			w.join("a", 1, 0, "a0")
 			w.join("b", 2, 1, "a0 b1")
 			w.event("a", 2, "+b1")
-			w.l.Unknown("r", "b", Leave, 0)
+			w.l.room("r").addUnknown("b", Leave, 0)
 			w.check(2, "a0")
 		}, Counts{Lost: 1}},
-		{"someone is there who never joined", Options{}, func(w *world) {
+		{"a user is there who never joined", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
 			w.check(1, "a0 x1")
 		}, Counts{Phantom: 1}},
-		{"someone is in a room that nobody used", Options{}, func(w *world) {
+		{"a user is in a room that nobody used", Options{}, func(w *world) {
 			w.check(0, "x1")
 		}, Counts{Phantom: 1}},
-		{"someone has another seat", Options{}, func(w *world) {
+		{"a user has another seat", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
 			w.check(1, "a4")
 		}, Counts{Diverged: 1}},
-		{"someone has another's seat", Options{}, func(w *world) {
+		{"a user has another user's seat", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
 			w.join("b", 2, 1, "a0 b1")
 			w.event("a", 2, "+b1")
@@ -76,8 +76,7 @@ func TestAnomaliesThatTheEndShows(t *testing.T) {
 	})
 }
 
-// Two nodes read version 1 and both write version 2: the later write is all that
-// is left of it.
+// Two nodes read version 1 and both write version 2. Only the later write survives.
 func TestLostUpdate(t *testing.T) {
 	t.Run("in an empty room", func(t *testing.T) {
 		w := newWorld(t, Options{})

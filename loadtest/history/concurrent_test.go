@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Many connections feed one ledger at once, each from its own goroutine.
+// Many connections feed one ledger at once, each from a goroutine of its own.
 func TestManyConnections(t *testing.T) {
 	const rooms, watchers, versions = 3, 8, 500
 	l := NewLedger(Options{})
@@ -38,8 +38,8 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// A mistake in the server's rules must not hide in the proof, so none of its
-// packages may be imported here.
+// A mistake in the server's rules must not hide in the proof, so this package imports none
+// of the server's.
 func TestImportsTheStandardLibraryOnly(t *testing.T) {
 	p, err := build.ImportDir(".", 0)
 	if err != nil {

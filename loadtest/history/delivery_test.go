@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// deliver hands over what was sent first. What follows it may be merged with it.
+// deliver delivers the first message, perhaps merged with later ones.
 func (m *model) deliver(c *client) {
 	if len(c.queue) == 0 {
 		return
@@ -30,7 +30,7 @@ func (m *model) deliver(c *client) {
 	m.trace = append(m.trace, s)
 }
 
-// giveUp is a request that got no answer and may be served later, or was.
+// giveUp ends a request without a reply. The server may serve it later, or has done so.
 func (m *model) giveUp(c *client) {
 	if !c.waits {
 		return
@@ -66,12 +66,12 @@ func (m *model) cut(c *client) {
 	c.session, c.queue, c.events = m.sessions, nil, false
 }
 
-// withdraw drops a request that its client has given up.
+// withdraw drops a request whose client has given up.
 func (m *model) withdraw() {
 	m.pending = slices.DeleteFunc(m.pending, func(r *request) bool { return r.given || r.session != r.c.session })
 }
 
-// prove feeds what was written down to views and checks it.
+// prove feeds the trace to views and checks it.
 func (m *model) prove(trace []step, final RoomState) *Violations {
 	l := NewLedger(Options{Capacity: m.capacity})
 	l.budget = m.budget

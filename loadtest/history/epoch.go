@@ -5,15 +5,15 @@ import (
 	"unique"
 )
 
-// epochLog is what was told of a room in one epoch, by version.
+// epochLog is what clients were told about a room in one epoch, by version.
 type epochLog struct {
 	name  string
 	start uint64   // the version the run began with
 	users []Member // at start
-	top   int      // highest seat that was told of
+	top   int      // highest seat in any message
 
-	// pages hold 64 versions each, by version/64. A server gone wrong may tell of
-	// any version, so they are in a map.
+	// pages hold 64 versions each, by version/64. They are in a map, because a broken
+	// server may name any version.
 	pages map[uint64]*page
 	acks  []storedAck
 	spans map[span]changes // of events over several versions
@@ -23,7 +23,7 @@ const pageSize = 64
 
 type page struct {
 	versions [pageSize]witness
-	changes  []storedChange // of those of versions that have a commit
+	changes  []storedChange // of the versions with a commit
 }
 
 // What a witness has.
@@ -31,18 +31,18 @@ const (
 	hasCommit = 1 << iota // the changes of the commit, from an event
 	hasPrint              // sum and count, from a list or a view
 	hasCount              // count
-	disputed              // two sources disagree: already reported
+	disputed              // two sources disagree, which is reported
 )
 
-// witness is what is known of one version.
+// witness is what clients were told about one version.
 type witness struct {
-	sum   uint64
-	count int32
-	by    observer // who told sum and count first
-	first uint32   // the commit's changes in the page: from first on
-	n     uint32   // how many
-	told  observer // who told the commit first
-	has   uint8
+	sum      uint64
+	count    int32
+	listBy   observer // who got sum and count first
+	commitBy observer // who got the commit first
+	first    uint32   // index in the page of the commit's changes
+	n        uint32   // how many they are
+	has      uint8
 }
 
 func (w *witness) print() fingerprint { return fingerprint{w.sum, int(w.count)} }
@@ -54,7 +54,7 @@ type storedChange struct {
 	join bool
 }
 
-// span is the versions after from, up to and with to.
+// span is the versions after from, through to.
 type span struct{ from, to uint64 }
 
 type changes []storedChange
@@ -85,7 +85,7 @@ func (e *epochLog) store(version uint64, c []Change, o observer) {
 	w, p := e.at(version), e.pages[version/pageSize]
 	w.first, w.n = uint32(len(p.changes)), uint32(len(c))
 	w.has |= hasCommit
-	w.told = o
+	w.commitBy = o
 	for i := range c {
 		p.changes = append(p.changes, compact(c[i]))
 	}
@@ -97,21 +97,21 @@ func (e *epochLog) stored(version uint64) changes {
 	return changes(e.pages[version/pageSize].changes[w.first : w.first+w.n])
 }
 
-// addSpan keeps what an event over several versions tells, unless each of them
-// is known. It returns false if the event contradicts what is known.
+// addSpan keeps an event over several versions, unless the commit of each of them is
+// stored. It returns false if the event contradicts what is stored.
 func (e *epochLog) addSpan(ev Event) bool {
-	known := true
+	complete := true
 	var all changes
-	for v := ev.From + 1; v <= ev.Version && known; v++ {
-		if known = e.look(v).has&hasCommit != 0; known {
+	for v := ev.From + 1; v <= ev.Version && complete; v++ {
+		if complete = e.look(v).has&hasCommit != 0; complete {
 			all = append(all, e.stored(v)...)
 		}
 	}
-	if known {
+	if complete {
 		return all.equal(ev.Changes)
 	}
 	s := span{ev.From, ev.Version}
-	if c, known := e.spans[s]; known {
+	if c, ok := e.spans[s]; ok {
 		return c.equal(ev.Changes)
 	}
 	c := make(changes, len(ev.Changes))
@@ -122,8 +122,8 @@ func (e *epochLog) addSpan(ev Event) bool {
 	return true
 }
 
-// interesting returns the versions above start that something is known of, or
-// that a known commit builds on, in order.
+// interesting returns, in order, the versions above start that a message names or that
+// a stored commit builds on.
 func (e *epochLog) interesting() (versions []uint64) {
 	for number, p := range e.pages {
 		for i := range p.versions {
@@ -165,13 +165,13 @@ func (s storedChange) change() Change {
 }
 
 // equal compares without allocating: every member of a room reports each event.
-func (c changes) equal(told []Change) bool {
-	if len(c) != len(told) {
+func (c changes) equal(other []Change) bool {
+	if len(c) != len(other) {
 		return false
 	}
 	for i := range c {
-		if c[i].join != (told[i].Type == Join) || c[i].user.Value() != told[i].User ||
-			c[i].join && int(c[i].seat) != told[i].Seat {
+		if c[i].join != (other[i].Type == Join) || c[i].user.Value() != other[i].User ||
+			c[i].join && int(c[i].seat) != other[i].Seat {
 			return false
 		}
 	}

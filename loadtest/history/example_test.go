@@ -6,8 +6,8 @@ import (
 	"roomd/loadtest/history"
 )
 
-// Two players are told that they have joined, and one of them is not in the room
-// when the run is over.
+// Two players get an acknowledgement of their joins, and one of them is not in the room at
+// the end.
 func Example() {
 	ledger := history.NewLedger(history.Options{Capacity: 4})
 

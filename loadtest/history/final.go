@@ -14,52 +14,52 @@ func (p *replay) compareFinal() {
 	}
 }
 
-// compareLists reports each user whose place differs in the final list. If
-// unknown outcomes may have come unseen, it takes them for committed where they
-// explain a difference.
+// compareLists reports each user whose place differs in the final list. A lenient
+// comparison assumes that unknown requests were committed where that explains a
+// difference.
 func (p *replay) compareLists(lenient bool) {
-	v := p.final.Version
+	v, list := p.final.Version, &p.list
 	final, onSeat := newRoster(), make(map[int]int)
 	for _, f := range final.set(p.final.Users, 0) {
-		p.report(f, v)
+		p.room.fault(p.log.name, v, f)
 	}
 	for _, seat := range final.seats {
 		onSeat[seat]++
 	}
-	var did []Change
-	for _, user := range slices.Sorted(maps.Keys(p.roster.seats)) {
-		was := p.roster.seats[user]
+	var committed []Change
+	for _, user := range slices.Sorted(maps.Keys(list.roster.seats)) {
+		was := list.roster.seats[user]
 		seat, there := final.seats[user]
-		mayLeave, mayJoin := lenient && p.pool.can(user, Leave, v), lenient && p.pool.can(user, Join, v)
+		mayLeave, mayJoin := lenient && list.pool.has(user, Leave, v), lenient && list.pool.has(user, Join, v)
 		switch {
-		case there && seat == was || p.settled[user]:
+		case there && seat == was || p.reported[user]:
 		case !there && mayLeave:
-			did = append(did, Change{Leave, user, was})
+			committed = append(committed, Change{Leave, user, was})
 		case !there:
-			p.lost(p.last[user].version, Change{Join, user, was})
+			p.room.lost(p.log.name, list.last[user].version, Change{Join, user, was})
 		case mayLeave && mayJoin:
-			did = append(did, Change{Leave, user, was}, Change{Join, user, seat})
+			committed = append(committed, Change{Leave, user, was}, Change{Join, user, seat})
 		case onSeat[seat] == 1: // else the clash is reported
 			p.found(Diverged, v, user, "%s is on seat %d, by the history on seat %d", user, seat, was)
 		}
 	}
 	for _, user := range slices.Sorted(maps.Keys(final.seats)) {
 		seat := final.seats[user]
-		last, known := p.last[user]
-		switch _, there := p.roster.seats[user]; {
-		case there || p.settled[user]:
-		case lenient && p.pool.can(user, Join, v):
-			did = append(did, Change{Join, user, seat})
-		case !known:
+		last, seen := list.last[user]
+		switch _, there := list.roster.seats[user]; {
+		case there || p.reported[user]:
+		case lenient && list.pool.has(user, Join, v):
+			committed = append(committed, Change{Join, user, seat})
+		case !seen:
 			p.found(Phantom, v, user, "%s is in the room (seat %d) and never joined it", user, seat)
 		case !last.join:
-			p.lost(last.version, Change{Leave, user, seat})
-		case !p.split: // else the contradiction is reported
-			p.found(Diverged, v, user, "%s is in the room (seat %d), which the history does not lead to", user, seat)
+			p.room.lost(p.log.name, last.version, Change{Leave, user, seat})
+		case !p.split: // which is reported
+			p.found(Diverged, v, user, "%s is in the room (seat %d), but the history does not lead there", user, seat)
 		}
 	}
-	p.adopt(did, v)
+	list.adopt(committed, v)
 	if lenient {
-		p.drift, p.unsure = fingerprint{}, false
+		list.drift, list.unsure = fingerprint{}, false
 	}
 }

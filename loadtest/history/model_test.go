@@ -7,12 +7,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is a room server that makes no mistakes, or the ones it is told to, with
-// clients who join and leave at random. It writes down what they are told.
+// model is a room server without mistakes, except race's, and clients who join and leave
+// at random. It records what the clients are told.
 type model struct {
 	t        *rapid.T
 	capacity int
-	calm     bool // no connection breaks and each request is answered
+	calm     bool // no connection breaks, and every request gets its reply
 	version  uint64
 	members  map[string]membership
 	lists    map[uint64][]Member
@@ -32,19 +32,19 @@ type membership struct {
 type client struct {
 	user    string
 	session int
-	waits   bool   // for an answer
+	waits   bool   // for a reply
 	queue   []step // sent, and not delivered yet
-	events  bool   // the server sends it those of the room
+	events  bool   // the server sends it the room's events
 }
 
 type request struct {
 	c       *client
 	session int
 	action  string
-	given   bool // up by its client
+	given   bool // its client has given up
 }
 
-// step is what one client is told, or does not get to know.
+// step is a message to one client, or the end of its request or connection.
 type step struct {
 	user    string
 	session int
@@ -91,11 +91,11 @@ func (m *model) run() {
 			m.commit()
 		}
 	}
-	m.settle()
+	m.deliverAll()
 }
 
-// settle delivers all that was sent.
-func (m *model) settle() {
+// deliverAll delivers everything that was sent.
+func (m *model) deliverAll() {
 	for _, c := range m.clients {
 		for len(c.queue) > 0 {
 			m.deliver(c)
@@ -111,7 +111,7 @@ func (m *model) ask(c *client) {
 	}
 }
 
-// commit answers some of what is pending in one batch.
+// commit serves some of the pending requests in one batch.
 func (m *model) commit() {
 	n := min(len(m.pending), rapid.IntRange(1, 4).Draw(m.t, "batch"))
 	batch := slices.Clone(m.pending[:n])
@@ -151,9 +151,8 @@ func (m *model) serve(batch []*request) {
 	}
 }
 
-// race has two nodes read the same version and write the next one, a join each:
-// the lost update that the lock is there to prevent. It returns whether two
-// clients were free for it.
+// race lets two nodes read the same version and each write a join as the next one. The
+// lock prevents this lost update. race returns false if no two clients are free for it.
 func (m *model) race() bool {
 	var free []*client
 	for _, c := range m.clients {
@@ -213,7 +212,7 @@ func (m *model) answer(r *request, refused bool) {
 	}
 }
 
-// grace takes out a member whose connection is gone.
+// grace removes a member whose connection is gone.
 func (m *model) grace() {
 	for _, c := range m.clients {
 		if now, member := m.members[c.user]; member && now.session != c.session {

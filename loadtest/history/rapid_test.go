@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever a correct server does, and whatever becomes of its answers, nothing
-// is reported.
+// A correct server gives no violation, whatever it does and whatever happens to its
+// replies.
 func TestCorrectRunsAreConsistent(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -33,8 +33,8 @@ func TestCorrectRunsAreConsistent(t *testing.T) {
 	}
 }
 
-// Each mutation breaks a correct run in one way, and names the kind that must be
-// among what is found. It returns "" if the run has no place for it.
+// Each mutation breaks a correct run in one way and returns the kind of violation that the
+// check must find. It returns "" if the run has no place for it.
 var mutations = map[string]func(m *model, trace []step, final *RoomState) Kind{
 	"a member is gone in the end": func(m *model, _ []step, final *RoomState) Kind {
 		if len(final.Users) == 0 {
@@ -102,7 +102,7 @@ var mutations = map[string]func(m *model, trace []step, final *RoomState) Kind{
 	"an answer gives another seat": func(m *model, trace []step, _ *RoomState) Kind {
 		return m.edit(trace, func(i int) bool { return trace[i].what == "joined" }, func(s *step) { s.seat += 7 }, Diverged)
 	},
-	"an event joins someone else": func(m *model, trace []step, _ *RoomState) Kind {
+	"an event joins another user": func(m *model, trace []step, _ *RoomState) Kind {
 		return m.edit(trace, func(i int) bool {
 			return trace[i].what == "changed" && slices.ContainsFunc(trace[i].event.Changes, func(c Change) bool { return c.Type == Join })
 		}, func(s *step) {
@@ -140,8 +140,8 @@ func TestMutatedRunsAreInconsistent(t *testing.T) {
 	}
 }
 
-// Two nodes write the same version after a random run: the join that was written
-// over is lost.
+// Two nodes write the same version after a random run. The join that was overwritten is
+// lost.
 func TestLostUpdatesAreFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t, true)
@@ -149,7 +149,7 @@ func TestLostUpdatesAreFound(t *testing.T) {
 		if !m.race() {
 			return
 		}
-		m.settle()
+		m.deliverAll()
 		if v := m.prove(m.trace, m.final()); v.Counts().Lost != 1 || v.Counts().Phantom != 0 {
 			t.Fatalf("found %+v in\n%v\nfinal %v\n%q", v.Counts(), m.trace, m.final(), v.Descriptions())
 		}

@@ -1,113 +1,69 @@
 package history
 
-import (
-	"cmp"
-	"maps"
-	"slices"
-)
-
-// replay runs through a room's history by version. At each step it knows the
-// list exactly, or that something is missing from its knowledge.
+// replay goes through a room's history version by version, and reports what nothing
+// explains. At each version it knows the list exactly, or knows that it does not.
 type replay struct {
-	l     *Ledger
-	room  string
-	e     *epochLog
+	room  *roomLog
+	log   *evidence
 	final RoomState
 
-	versions []uint64        // of e.interesting, and the final one
-	acks     []storedAck     // by version; those replayed are cut off
-	spans    []span          // in order
-	next     map[uint64]span // the shortest of them from a version
-	pool     pool
-	budget   int // of tries that are left
-
-	version uint64
-	roster  roster
-	last    map[string]action // what each user was seen to do last
-	changed int               // how many changes were replayed
-	reached map[uint64]int    // by version, how many they were then
-	busy    map[string]bool   // users who did or may have done something unseen in this step
-	drift   fingerprint       // what the observed list has more than roster
-	exact   bool              // roster is the list for certain at version
-	unsure  bool              // drift may be the work of unknown outcomes
-	tainted bool              // a fault was reported that may show in the next print
-	split   bool              // sources contradict each other somewhere in this room
-	settled map[string]bool   // users of whom a wrong seat or place is reported
-	done    bool              // final was compared
+	version  uint64
+	list     estimate
+	exact    bool            // list is certain at version
+	split    bool            // sources contradict each other somewhere in this room
+	reached  map[uint64]int  // by version, the changes applied until then
+	reported map[string]bool // users of whom a wrong seat or place is reported
+	done     bool            // the final list was compared
 }
 
-// action is what a user did last, and when.
-type action struct {
-	join    bool
-	version uint64
-}
-
-func newReplay(l *Ledger, r *roomLog, e *epochLog, final RoomState) *replay {
+func newReplay(r *roomLog, e *epochLog, final RoomState) *replay {
 	p := &replay{
-		l: l, room: r.name, e: e, final: final,
-		acks: slices.Clone(e.acks), next: make(map[uint64]span), pool: newPool(r.unknown), budget: l.budget,
-		version: e.start, roster: newRoster(), last: make(map[string]action), exact: true, settled: make(map[string]bool), busy: make(map[string]bool),
-		reached: make(map[uint64]int),
+		room: r, log: newEvidence(e, final.Version), final: final,
+		version: e.start, exact: true, reached: make(map[uint64]int), reported: make(map[string]bool),
+		list: estimate{
+			roster: newRoster(), pool: newPool(r.unknowns), last: make(map[string]action), busy: make(map[string]bool),
+			capacity: r.ledger.options.Capacity, top: e.top, tries: r.ledger.budget,
+		},
 	}
-	slices.SortStableFunc(p.acks, func(a, b storedAck) int { return cmp.Compare(a.version, b.version) })
-	p.spans = slices.SortedFunc(maps.Keys(e.spans), func(a, b span) int {
-		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
-	})
-	for _, s := range p.spans {
-		if _, known := p.next[s.from]; !known {
-			p.next[s.from] = s
-		}
+	for _, f := range p.list.roster.set(e.users, p.list.capacity) {
+		r.fault(e.name, e.start, f)
 	}
-	for _, f := range p.roster.set(e.users, l.capacity) {
-		p.report(f, e.start)
-	}
-	for user := range p.roster.seats {
-		p.last[user] = action{true, e.start}
-	}
-	p.versions = e.interesting()
-	if at, known := slices.BinarySearch(p.versions, final.Version); !known && final.Version > e.start {
-		p.versions = slices.Insert(p.versions, at, final.Version)
+	for user := range p.list.roster.seats {
+		p.list.last[user] = action{true, e.start}
 	}
 	return p
 }
 
-// run replays all that is known of the room and compares the outcome.
+// run replays the whole log and compares the outcome with the final list.
 func (p *replay) run() {
-	highest := p.version
-	for _, v := range p.versions {
-		if p.e.look(v).has != 0 {
-			highest = max(highest, v)
-		}
-	}
-	if n := len(p.acks); n > 0 {
-		highest = max(highest, p.acks[n-1].version)
-	}
-	for _, s := range p.spans {
-		highest = max(highest, s.to)
-	}
-	if p.final.Version < highest {
+	if highest := p.log.highest(); p.final.Version < highest {
 		p.found(Lost, highest, "", "the room stands at version %d at the end", p.final.Version)
 	}
-	before := p.takeAcks(p.version)
+	before := p.log.acksThrough(p.version)
 	p.checkAcks(before, nil, false, false)
 	p.reconcile(p.version, stretch{})
 	p.compareFinal()
-	for i := 0; i < len(p.versions); {
-		if p.versions[i] <= p.version {
+	for i := 0; i < len(p.log.versions); {
+		if p.log.versions[i] <= p.version {
 			i++
 			continue
 		}
-		p.reached[p.version] = p.changed
-		if p.e.look(p.version+1).has&hasCommit != 0 {
-			p.stepCommit()
-		} else if s, known := p.next[p.version]; known {
-			p.stepSpan(s, p.e.spans[s])
-		} else if s, rest, found := p.overlapping(); found {
-			p.stepSpan(s, rest)
-		} else {
-			p.stepUnseen(p.versions[i:])
-		}
+		p.step(p.log.versions[i:])
 		p.compareFinal()
+	}
+}
+
+// step replays the next version, or as many as are only known together.
+func (p *replay) step(versions []uint64) {
+	p.reached[p.version] = p.list.changed
+	if p.log.is(p.version+1, hasCommit) {
+		p.stepCommit()
+	} else if s, ok := p.log.shortest[p.version]; ok {
+		p.stepSpan(s, p.log.spans[s])
+	} else if s, rest, found := p.overlapping(); found {
+		p.stepSpan(s, rest)
+	} else {
+		p.stepUnseen(versions)
 	}
 }
 
@@ -115,20 +71,32 @@ func (p *replay) run() {
 // happened in it.
 func (p *replay) stepCommit() {
 	v := p.version + 1
-	contested := p.e.look(v).has&disputed != 0
-	lenient := !p.exact
-	done := p.e.stored(v)
-	acks := p.takeAcks(v)
+	contested, lenient := p.log.is(v, disputed), !p.exact
+	done, acks := p.log.stored(v), p.log.acksThrough(v)
 	for _, c := range done {
 		p.apply(c.change(), v, lenient, contested)
 	}
-	p.credit(done, acks, v)
+	p.list.credit(done, acks, v)
 	if contested {
 		p.split = true
-		p.believe(acks)
+		p.list.believe(acks)
 	} else {
 		p.checkAcks(acks, done, false, lenient)
 	}
 	p.version = v
 	p.reconcile(v, stretch{lenient: lenient})
+}
+
+// apply applies one change, and reports what cannot be right about it unless sources
+// contradict each other about the version.
+func (p *replay) apply(c Change, v uint64, lenient, contested bool) {
+	for _, f := range p.list.apply(c, v, lenient) {
+		if !contested {
+			p.room.fault(p.log.name, v, f)
+		}
+	}
+}
+
+func (p *replay) found(kind Kind, version uint64, subject, format string, args ...any) {
+	p.room.found(kind, p.log.name, version, subject, format, args...)
 }

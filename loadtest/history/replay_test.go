@@ -7,7 +7,7 @@ func TestAnomaliesThatTheReplaySees(t *testing.T) {
 		{"an acknowledged join is not in the commit", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
 			w.event("a", 2, "+b1")
-			w.l.acknowledge(w.l.room("r"), "e1", ack{2, "c", 2, true})
+			w.l.room("r").acknowledge("e1", ack{2, "c", 2, true})
 			w.check(2, "a0 b1")
 		}, Counts{Lost: 1}},
 		{"an acknowledged leave is not in the commit", Options{}, func(w *world) {
@@ -28,35 +28,35 @@ func TestAnomaliesThatTheReplaySees(t *testing.T) {
 		{"a join is acknowledged and committed on two seats", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
 			w.event("a", 2, "+b1")
-			w.l.acknowledge(w.l.room("r"), "e1", ack{2, "b", 2, true})
+			w.l.room("r").acknowledge("e1", ack{2, "b", 2, true})
 			w.check(2, "a0 b1")
 		}, Counts{Diverged: 1}},
 		{"one more join is acknowledged on another seat", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
 			w.event("a", 2, "+b1")
-			w.l.acknowledge(w.l.room("r"), "e1", ack{2, "a", 5, true})
+			w.l.room("r").acknowledge("e1", ack{2, "a", 5, true})
 			w.check(2, "a0 b1")
 		}, Counts{Diverged: 1}},
 		{"an acknowledged join is not in the commit, but is in the end", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
 			w.event("a", 2, "+b1")
-			w.l.acknowledge(w.l.room("r"), "e1", ack{2, "c", 2, true})
+			w.l.room("r").acknowledge("e1", ack{2, "c", 2, true})
 			w.check(2, "a0 b1 c2")
 		}, Counts{Lost: 1}},
 		{"one more join is acknowledged on another seat, unseen", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
 			w.cut("a")
-			w.l.acknowledge(w.l.room("r"), "e1", ack{2, "b", 1, true})
-			w.l.acknowledge(w.l.room("r"), "e1", ack{3, "b", 5, true})
+			w.l.room("r").acknowledge("e1", ack{2, "b", 1, true})
+			w.l.room("r").acknowledge("e1", ack{3, "b", 5, true})
 			w.check(3, "a0 b1")
 		}, Counts{Diverged: 1}},
-		{"a version that nobody was told of", Options{}, func(w *world) {
+		{"a version that is in no message", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
 			w.leave("a", 2, 0)
 			w.join("b", 4, 0, "b0")
 			w.check(4, "b0")
 		}, Counts{VersionGap: 1}},
-		{"a version at the end that nobody was told of", Options{}, func(w *world) {
+		{"a last version that is in no message", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
 			w.check(2, "a0")
 		}, Counts{VersionGap: 1}},
@@ -77,8 +77,8 @@ func TestAnomaliesThatTheReplaySees(t *testing.T) {
 			w.join("a", 1, 0, "a0")
 			w.leave("a", 2, 0)
 			w.join("c", 4, 0, "c0")
-			w.l.Unknown("r", "c", Leave, 4)
-			w.l.Unknown("r", "b", Join, 4)
+			w.l.room("r").addUnknown("c", Leave, 4)
+			w.l.room("r").addUnknown("b", Join, 4)
 			w.check(4, "c0")
 		}, Counts{VersionGap: 1}},
 		{"an unknown join that was seen explains nothing more", Options{}, func(w *world) {
@@ -97,8 +97,8 @@ func TestAnomaliesThatTheReplaySees(t *testing.T) {
 		}, Counts{VersionGap: 1}},
 		{"an unknown leave does not make room before it was asked for", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
-			w.l.Unknown("r", "a", Leave, 2)
-			w.l.acknowledge(w.l.room("r"), "e1", ack{2, "b", 0, true})
+			w.l.room("r").addUnknown("a", Leave, 2)
+			w.l.room("r").acknowledge("e1", ack{2, "b", 0, true})
 			w.check(2, "a0 b0")
 		}, Counts{SeatClash: 1}},
 		{"a leave of who was not there, unseen", Options{}, func(w *world) {
@@ -133,7 +133,7 @@ func TestAnomaliesThatTheReplaySees(t *testing.T) {
 			w.check(4, "a0 b1 c2 d3")
 		}, Counts{Diverged: 1}},
 		{"a batch loses one of its joins", Options{}, func(w *world) {
-			w.l.acknowledge(w.l.room("r"), "e1", ack{1, "b", 1, true})
+			w.l.room("r").acknowledge("e1", ack{1, "b", 1, true})
 			w.join("a", 1, 0, "a0")
 			w.check(1, "a0")
 		}, Counts{Lost: 1}},

@@ -10,29 +10,29 @@ type roster struct {
 	top   int            // highest seat there ever was
 }
 
-// fault is what a roster finds wrong with a change or a list.
+// fault is a mistake that a roster finds in a change or a list.
 type fault struct {
 	kind    Kind
 	subject string
-	lasting bool // stays wrong at later versions, see place
+	lasting bool // it stays at later versions; see place
 	text    string
 }
 
-// blurs says whether nobody can know the list that the server has after it.
+// blurs reports whether the fault leaves the server's list unknown.
 func (f fault) blurs() bool { return f.kind != SeatClash && f.kind != Oversold }
 
 func newRoster() roster {
 	return roster{seats: make(map[string]int), owner: make(map[int]string)}
 }
 
-// set replaces the roster by the users and says what is wrong with them as a list.
+// set replaces the roster by the users and returns what is wrong with them as a list.
 func (r *roster) set(users []Member, capacity int) (faults []fault) {
 	clear(r.seats)
 	clear(r.owner)
 	r.print = fingerprint{}
 	for _, m := range users {
 		if _, there := r.seats[m.User]; there {
-			faults = append(faults, fault{Duplicate, m.User, true, m.User + " stands in the list twice"})
+			faults = append(faults, fault{Duplicate, m.User, true, m.User + " is in the list twice"})
 			continue
 		}
 		if f, wrong := r.clash(m.User, m.Seat); wrong {
@@ -46,8 +46,8 @@ func (r *roster) set(users []Member, capacity int) (faults []fault) {
 	return faults
 }
 
-// apply does what a committed change says and returns what cannot be right about
-// it. It allocates nothing if all is well.
+// apply applies a committed change and returns what cannot be right about it. It
+// allocates nothing if all is well.
 func (r *roster) apply(c Change, capacity int) (faults []fault) {
 	seat, there := r.seats[c.User]
 	switch {

@@ -6,13 +6,13 @@ const searchBudget = 1 << 23
 // maxHalf bounds the tries for each half of the users with unknown outcomes.
 const maxHalf = 1 << 16
 
-// option is one way in which a user's unknown requests may have turned out.
+// option is one possible outcome of a user's unknown requests.
 type option struct {
-	sum     uint64 // by which it changes the fingerprint's
+	sum     uint64 // that it adds to the fingerprint's
 	changes []Change
 }
 
-// half is a part of the users, each with all options; the first is no change.
+// half is a part of the users, each with all options. The first option is no change.
 type half struct {
 	users [][]option
 	size  int // ways to choose one option for each
@@ -39,14 +39,14 @@ func (h *half) sum(way int) (sum uint64) {
 	return sum
 }
 
-// search looks for those unknown outcomes that, if committed by v, lead to the
-// list that was seen, and does what they did. It meets in the middle: the sums
-// of one half of the users are looked up from the other. It does nothing if no
-// choice leads there, and says whether there were too many to try.
-func (p *replay) search(want fingerprint, v uint64) (tooMany bool) {
+// search looks for unknown requests that, if committed by v, lead to the list that was
+// seen, and adopts them. It meets in the middle: it looks the sums of one half of the
+// users up from the other half. It changes nothing if no choice leads there, and reports
+// whether there were too many to try.
+func (s *estimate) search(want fingerprint, v uint64) (tooMany bool) {
 	a, b := half{size: 1}, half{size: 1}
-	for _, user := range p.pool.users() {
-		if o := p.options(user, v); len(o) > 1 {
+	for _, user := range s.pool.users() {
+		if o := s.options(user, v); len(o) > 1 {
 			if smaller := &a; a.size <= b.size {
 				smaller.add(o)
 			} else {
@@ -57,70 +57,51 @@ func (p *replay) search(want fingerprint, v uint64) (tooMany bool) {
 			}
 		}
 	}
-	if p.budget -= a.size + b.size; p.budget < 0 {
+	if s.tries -= a.size + b.size; s.tries < 0 {
 		return true
 	}
 	sums := make(map[uint64]int, a.size)
 	for way := range a.size {
 		sums[a.sum(way)] = way
 	}
-	miss := want.sum - p.total().sum
+	miss := want.sum - s.total().sum
 	for way := range b.size {
 		if other, found := sums[miss-b.sum(way)]; found {
-			var did []Change
-			collect := func(o option) { did = append(did, o.changes...) }
+			var committed []Change
+			collect := func(o option) { committed = append(committed, o.changes...) }
 			a.choose(other, collect)
 			b.choose(way, collect)
-			p.adopt(did, v)
+			s.adopt(committed, v)
 			return false
 		}
 	}
 	return false
 }
 
-// options are the ways in which the user may have ended up at v.
-func (p *replay) options(user string, v uint64) []option {
+// options returns the places that the user may have at v.
+func (s *estimate) options(user string, v uint64) []option {
 	all := []option{{}}
-	seat, there := p.roster.seats[user]
+	seat, there := s.roster.seats[user]
 	left := option{}
 	if there {
-		if !p.pool.can(user, Leave, v) {
+		if !s.pool.has(user, Leave, v) {
 			return all
 		}
 		left = option{-placeHash(user, seat), []Change{{Leave, user, seat}}}
 		all = append(all, left)
 	}
-	if !p.pool.can(user, Join, v) {
+	if !s.pool.has(user, Join, v) {
 		return all
 	}
-	seats := max(p.e.top, p.roster.top) + p.pool.count(Join, v) + 1
-	if limit := p.l.capacity; limit > 0 {
+	seats := max(s.top, s.roster.top) + s.pool.count(Join, v) + 1
+	if limit := s.capacity; limit > 0 {
 		seats = min(seats, limit)
 	}
-	for s := range min(seats, maxHalf) {
-		if !there || s != seat {
-			moved := append(left.changes[:len(left.changes):len(left.changes)], Change{Join, user, s})
-			all = append(all, option{left.sum + placeHash(user, s), moved})
+	for free := range min(seats, maxHalf) {
+		if !there || free != seat {
+			moved := append(left.changes[:len(left.changes):len(left.changes)], Change{Join, user, free})
+			all = append(all, option{left.sum + placeHash(user, free), moved})
 		}
 	}
 	return all
-}
-
-// adopt takes unknown outcomes for committed: all leaves, then all joins, for a
-// seat may have passed from one user to another.
-func (p *replay) adopt(did []Change, v uint64) {
-	p.changed += len(did)
-	for _, c := range did {
-		p.busy[c.User] = true
-		if p.pool.take(c.User, c.Type, v); c.Type == Leave {
-			p.roster.drop(c.User)
-			p.last[c.User] = action{false, v}
-		}
-	}
-	for _, c := range did {
-		if c.Type == Join {
-			p.roster.put(c.User, c.Seat)
-			p.last[c.User] = action{true, v}
-		}
-	}
 }

@@ -148,7 +148,7 @@ func TestUnknownOutcomesAreTolerated(t *testing.T) {
 		}},
 		{"many unknown outcomes, and events that tell of all", Options{}, func(w *world) {
 			w.l.Start("r", RoomState{"e1", 1, members("y5")})
-			w.l.Unknown("r", "y", Leave, 1)
+			w.l.room("r").addUnknown("y", Leave, 1)
 			w.join("z", 3, 995, w.twelveUnknownJoins()+" z995")
 			w.event("z", 4, "-a -b -c -d -e -f -g -h -i -j -k -l")
 			w.event("z", 5, "+y6")
@@ -158,7 +158,7 @@ func TestUnknownOutcomesAreTolerated(t *testing.T) {
 		{"many unknown leaves, some committed", Options{}, func(w *world) {
 			w.l.Start("r", RoomState{"e1", 1, members("a0 b1 c2 d3 e4 f5 g6 h7 i8")})
 			for _, user := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
-				w.l.Unknown("r", user, Leave, 1)
+				w.l.room("r").addUnknown(user, Leave, 1)
 			}
 			w.join("z", 4, 0, "z0 b1 d3 f5 i8")
 			w.event("z", 5, "-b")

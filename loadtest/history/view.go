@@ -2,16 +2,15 @@ package history
 
 import "fmt"
 
-// View is one connection's picture of one room: feed it all that the server says
-// there about the room, in the order in which it comes. Make one with
-// [Ledger.View] and use it for as long as the connection lasts, through any
-// number of joins and leaves. It is for one goroutine at a time.
+// View is one connection's picture of one room. Feed it every reply and event about the
+// room, in the order of arrival. Make one with [Ledger.View] and use it for as long as
+// the connection lasts, through any number of joins and leaves. Only one goroutine may
+// use it at a time.
 //
-// What contradicts the picture is reported at once. After a version gap the
-// picture is not to be trusted: until the next reply or snapshot the view then
-// looks at version numbers only, so that one gap does not count as many faults.
+// A View reports at once what contradicts the picture. After a version gap it does not
+// trust the picture: until the next reply or snapshot it checks version numbers only, so
+// that one gap does not count as many faults.
 type View struct {
-	ledger   *Ledger
 	room     *roomLog
 	user     string
 	observer observer
@@ -19,71 +18,68 @@ type View struct {
 
 	roster  roster
 	epoch   string
-	version uint64 // the last one told in epoch; events build on it
-	floor   uint64 // of the last reply: what is asked after it is committed above
+	version uint64 // the last one in epoch; events build on it
+	floor   uint64 // version of the last reply: later requests are committed above it
 	synced  bool   // between a join reply or snapshot and a leave reply
 	member  bool   // between a join reply and a leave reply
 	blind   bool   // roster is out of date since a gap
-	tainted bool   // roster is a guess since a fault: do not spread it
-	unsure  int    // joins with an unknown outcome: they may happen yet, and events come
+	tainted bool   // roster is a guess since a fault: the log must not get it
+	unsure  int    // joins with an unknown outcome: they may still happen, and bring events
 }
 
-// Joined takes a join reply: the seat it gave and its list, which is the picture
-// that later events build on. It counts as the acknowledgement of the join.
+// Joined records a join reply: its seat, and its list, on which later events build. The
+// reply acknowledges the join.
 func (v *View) Joined(seat int, list List) {
 	if list.Epoch == v.epoch {
-		// One more join of a member commits nothing; any other is a version of its own.
+		// One more join of a member commits nothing. Any other join has its own version.
 		if list.Version < v.version || list.Version == v.version && v.version > 0 && !v.member && !v.synced && v.unsure == 0 {
 			v.report(VersionGap, list.Version, "%s's join was answered at version %d after version %d", v.user, list.Version, v.version)
 		}
 	}
-	v.ledger.acknowledge(v.room, list.Epoch, ack{version: list.Version, user: v.user, seat: seat, join: true})
+	v.room.acknowledge(list.Epoch, ack{version: list.Version, user: v.user, seat: seat, join: true})
 	sound := v.adopt(list)
 	v.member, v.floor = true, list.Version
 	switch own, there := v.roster.seats[v.user]; {
 	case !there:
-		v.ledger.found(place{Lost, v.room.name, list.Epoch, list.Version, v.user}, list.Version,
-			"%s's acknowledged join is missing from the list (seat %d)", v.user, seat)
+		v.room.lost(list.Epoch, list.Version, Change{Join, v.user, seat})
 		v.tainted = true
 	case own != seat:
-		v.ledger.found(place{Diverged, v.room.name, list.Epoch, list.Version, v.user}, list.Version,
+		v.room.found(Diverged, list.Epoch, list.Version, v.user,
 			"%s was given seat %d, and seat %d in the same reply's list", v.user, seat, own)
 		v.tainted = true
 	case sound:
-		v.ledger.observe(v.room, list.Epoch, list.Version, &v.roster, v.observer)
+		v.room.observe(list.Epoch, list.Version, &v.roster, v.observer)
 	}
 }
 
-// Snapshot takes a snapshot event, or any list that later events of this
-// connection build on, such as the answer to watch. It may skip versions, but
-// not go back.
+// Snapshot records a snapshot event, or any list on which later events of this
+// connection build, such as the answer to watch. It may skip versions, but not go back.
 func (v *View) Snapshot(list List) {
 	if list.Epoch == v.epoch && list.Version < v.version {
 		v.report(VersionGap, list.Version, "%s was sent a snapshot of version %d after version %d", v.name, list.Version, v.version)
 		return
 	}
 	if v.adopt(list) {
-		v.ledger.observe(v.room, list.Epoch, list.Version, &v.roster, v.observer)
+		v.room.observe(list.Epoch, list.Version, &v.roster, v.observer)
 	}
 }
 
-// Listed takes a users reply. It is checked, and compared with what others saw
-// at its version, but events do not build on it: it may be older or newer than
-// the picture.
+// Listed checks a users reply and compares it with what others saw at its version.
+// Events do not build on it: it may be older or newer than the picture.
 func (v *View) Listed(list List) {
 	spare := newRoster()
 	if v.check(&spare, list) {
-		v.ledger.observe(v.room, list.Epoch, list.Version, &spare, v.observer)
+		v.room.observe(list.Epoch, list.Version, &spare, v.observer)
 	}
 }
 
-// Changed takes a changes event. It keeps no part of it.
+// Changed records a changes event. It keeps no reference to e.
 func (v *View) Changed(e Event) {
 	switch {
 	case !v.synced && v.unsure > 0:
 		return
 	case !v.synced:
-		v.report(VersionGap, e.Version, "%s got an event without being told a list before", v.name)
+		v.report(VersionGap, e.Version, "%s got an event before any list", v.name)
 		return
 	case e.Epoch != v.epoch:
 		v.report(VersionGap, e.Version, "%s got an event of epoch %s while in epoch %s", v.name, e.Epoch, v.epoch)
@@ -92,39 +88,38 @@ func (v *View) Changed(e Event) {
 		v.report(VersionGap, e.Version, "%s got an event from version %d to %d at version %d", v.name, e.From, e.Version, v.version)
 		return
 	case e.From != v.version && v.unsure > 0:
-		v.blind = true // left and joined again, for all anyone knows
+		v.blind = true // the user may have left and joined again
 	case e.From != v.version:
 		v.report(VersionGap, e.Version, "%s got an event that builds on version %d at version %d", v.name, e.From, v.version)
 		v.blind = true
 	}
 	if !v.blind {
 		for _, c := range e.Changes {
-			for _, f := range v.roster.apply(c, v.ledger.capacity) {
-				v.ledger.fault(v.room.name, e.Epoch, e.Version, f)
+			for _, f := range v.roster.apply(c, v.room.ledger.options.Capacity) {
+				v.room.fault(e.Epoch, e.Version, f)
 				v.tainted = v.tainted || f.blurs()
 			}
 		}
 	}
 	v.version = e.Version
-	v.ledger.committed(v.room, e, &v.roster, !v.blind && !v.tainted, v.observer)
+	v.room.commit(e, &v.roster, !v.blind && !v.tainted, v.observer)
 }
 
-// Left takes a leave reply; it counts as the acknowledgement of the leave. No
-// event of the room may follow until it is joined or watched again.
+// Left records a leave reply, which acknowledges the leave. No event of the room may
+// follow until the connection joins or watches it again.
 func (v *View) Left(epoch string, version uint64, count int) {
 	if epoch == v.epoch {
-		// The event of the leave itself may overtake its reply.
+		// The event of the leave may overtake its reply.
 		_, there := v.roster.seats[v.user]
 		switch {
 		case version < v.version:
 			v.report(VersionGap, version, "%s's leave was answered at version %d after version %d", v.user, version, v.version)
 		case version == v.version && v.synced && !v.blind && there:
-			v.ledger.found(place{Lost, v.room.name, epoch, version, v.user}, version,
-				"%s's acknowledged leave is missing from the list", v.user)
+			v.room.lost(epoch, version, Change{Leave, v.user, 0})
 		}
 	}
-	v.ledger.acknowledge(v.room, epoch, ack{version: version, user: v.user})
-	v.ledger.count(v.room, epoch, version, count, v.observer)
+	v.room.acknowledge(epoch, ack{version: version, user: v.user})
+	v.room.observeCount(epoch, version, count, v.observer)
 	if epoch != v.epoch || version > v.version {
 		v.epoch, v.version = epoch, version
 	}
@@ -132,30 +127,29 @@ func (v *View) Left(epoch string, version uint64, count int) {
 	v.synced, v.member = false, false
 }
 
-// Unknown takes a request, Join or Leave, that may or may not be committed: its
-// reply never came, or said so.
+// Unknown records a request, Join or Leave, that may or may not be committed: its reply
+// never came, or said so.
 func (v *View) Unknown(action string) {
-	v.ledger.unknown(v.room, v.user, action, v.floor)
+	v.room.addUnknown(v.user, action, v.floor)
 	if action == Join {
 		v.unsure++
 	}
 }
 
-// Lost takes that the server says of the connection that it has no seat in the room any
-// more: the user was taken out, and no event of the room may follow until it is joined or
-// watched again.
+// Lost records the server's message that this connection has no seat in the room any
+// more. No event of the room may follow until the connection joins or watches it again.
 func (v *View) Lost() {
 	if v.member {
-		v.Unknown(Leave) // the client may not have been told its version
+		v.Unknown(Leave) // the client may not know its version
 	}
 	v.synced, v.member = false, false
 }
 
-// Cut ends the view because its connection is gone. If the user was in the room
-// then, the server may take it out later on its own account: an unknown leave. A
-// request under way needs its own [View.Unknown], before.
+// Cut ends the view because its connection is gone. If the user was in the room, the
+// server may remove the user later: an unknown leave. A request under way needs its own
+// call of [View.Unknown] before.
 func (v *View) Cut() {
-	leaves := v.unsure // each of those joins may come late, and be undone again
+	leaves := v.unsure // the server may commit each of those joins late, and undo it
 	if v.member {
 		leaves++
 	}
@@ -165,7 +159,20 @@ func (v *View) Cut() {
 	v.synced, v.member = false, false
 }
 
-// adopt makes the list the picture, and says whether that is sound.
+// State returns the room as the client must now believe it to be, with the members in
+// no order. It is the zero state while the view follows no list.
+func (v *View) State() RoomState {
+	if !v.synced {
+		return RoomState{}
+	}
+	state := RoomState{Epoch: v.epoch, Version: v.version}
+	for user, seat := range v.roster.seats {
+		state.Users = append(state.Users, Member{user, seat})
+	}
+	return state
+}
+
+// adopt makes the list the picture, and reports whether the list is sound.
 func (v *View) adopt(list List) bool {
 	sound := v.check(&v.roster, list)
 	v.epoch, v.version = list.Epoch, list.Version
@@ -174,26 +181,27 @@ func (v *View) adopt(list List) bool {
 	return sound
 }
 
-// check fills r from the list and reports what is wrong with the list in itself.
-// It returns false if r is then a guess.
+// check fills r from the list and reports what is wrong with the list in itself. It
+// returns false if r is now a guess.
 func (v *View) check(r *roster, list List) bool {
-	faults := r.set(list.Users, v.ledger.capacity)
+	faults := r.set(list.Users, v.room.ledger.options.Capacity)
 	if list.Count != len(list.Users) {
 		faults = append(faults, fault{Diverged, "count", false,
-			fmt.Sprintf("%s was told a count of %d and a list of %d", v.name, list.Count, len(list.Users))})
+			fmt.Sprintf("%s got a count of %d and a list of %d", v.name, list.Count, len(list.Users))})
 	}
-	if limit := v.ledger.capacity; limit > 0 && list.Count > limit && len(list.Users) <= limit {
+	if limit := v.room.ledger.options.Capacity; limit > 0 && list.Count > limit && len(list.Users) <= limit {
 		faults = append(faults, oversold(list.Count, limit))
 	}
 	sound := true
 	for _, f := range faults {
-		v.ledger.fault(v.room.name, list.Epoch, list.Version, f)
+		v.room.fault(list.Epoch, list.Version, f)
 		sound = sound && !f.blurs()
 	}
 	return sound
 }
 
-// report is for what went wrong on this connection, however many others share it.
+// report reports what went wrong on this connection. Another connection with the same
+// fault counts, too.
 func (v *View) report(kind Kind, version uint64, format string, args ...any) {
-	v.ledger.found(place{kind, v.room.name, v.epoch, version, v.name}, version, format, args...)
+	v.room.found(kind, v.epoch, version, v.name, format, args...)
 }

@@ -9,8 +9,7 @@ type anomaly struct {
 	want    Counts
 }
 
-// seeAnomalies plays histories that each have the one anomaly they are named
-// after, which must be counted once, and nothing else may be.
+// seeAnomalies plays histories with one anomaly each, which must count once and alone.
 func seeAnomalies(t *testing.T, tests []anomaly) {
 	t.Helper()
 	for _, tt := range tests {
@@ -73,7 +72,7 @@ func TestAnomaliesThatConnectionsSee(t *testing.T) {
 		{"a count that is not the list's", Options{}, func(w *world) {
 			w.view("a").Listed(List{"e1", 2, 1, members("b0 c1")})
 		}, Counts{Diverged: 1}},
-		{"a change that is none", Options{}, func(w *world) {
+		{"a change of an unknown type", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
 			w.view("a").Changed(Event{"e1", 2, 1, []Change{{"kick", "a", 0}}})
 		}, Counts{Diverged: 1}},

@@ -11,24 +11,24 @@ type Kind string
 
 // The kinds of violation.
 const (
-	// Lost: what was acknowledged is not in the list.
+	// Lost: an acknowledged action is not in the list.
 	Lost Kind = "lost"
-	// Phantom: someone is in the list, or leaves it, who never joined.
+	// Phantom: a user who never joined is in the list, or leaves it.
 	Phantom Kind = "phantom"
-	// Duplicate: a user joined twice, or stands in a list twice.
+	// Duplicate: a user joined twice, or is in a list twice.
 	Duplicate Kind = "duplicate"
 	// Oversold: a room has more members than its capacity.
 	Oversold Kind = "oversold"
-	// SeatClash: two users on one seat.
+	// SeatClash: two users have one seat.
 	SeatClash Kind = "seat_clash"
-	// VersionGap: a version was skipped, told twice, or explained by nobody; or
-	// a room changed its epoch though no data loss was declared.
+	// VersionGap: a version was skipped, came twice, or nothing explains it; or a room
+	// changed its epoch although no data loss was declared.
 	VersionGap Kind = "version_gap"
 	// Diverged: two sources say different things about one version.
 	Diverged Kind = "diverged"
 )
 
-// Counts are violations by kind, under the names they have in a report.
+// Counts are the numbers of violations by kind, under their names in a report.
 type Counts struct {
 	Lost       int `json:"lost"`
 	Phantom    int `json:"phantom"`
@@ -39,12 +39,12 @@ type Counts struct {
 	Diverged   int `json:"diverged"`
 }
 
-// Total is the sum of all kinds.
+// Total returns the sum of all kinds.
 func (c Counts) Total() int {
 	return c.Lost + c.Phantom + c.Duplicate + c.Oversold + c.SeatClash + c.VersionGap + c.Diverged
 }
 
-// Verdict is "consistent" when nothing was found, else "inconsistent".
+// Verdict returns "consistent" if the total is zero, and otherwise "inconsistent".
 func (c Counts) Verdict() string {
 	if c.Total() == 0 {
 		return "consistent"
@@ -71,59 +71,59 @@ func (c *Counts) of(k Kind) *int {
 	}
 }
 
-// place is where an anomaly is. An anomaly is counted once however many clients
-// see it, and again only at another place.
+// place is where a violation is. A violation counts once, however many clients see it,
+// and again only at another place.
 type place struct {
 	kind  Kind
 	room  string
 	epoch string
-	// version is 0 for what stays wrong in every version after: a clash, a room
-	// that is too full, a name that stands in the list twice.
+	// version is 0 for what stays wrong in every later version: a clash, a room that is
+	// too full, a name that is in the list twice.
 	version uint64
 	subject string // the user, seat or observer it is about
 }
 
 const (
 	maxDescriptions = 100     // kept by Violations
-	maxPlaces       = 1 << 16 // remembered; beyond them an anomaly may count twice
+	maxPlaces       = 1 << 16 // remembered; beyond them a violation may count twice
 )
 
-// Violations collects what was found. It is safe for concurrent use; its zero
-// value is empty and ready.
+// Violations collects what views and checks find. It is safe for concurrent use. The
+// zero value is empty and ready.
 type Violations struct {
 	mu           sync.Mutex
-	counts       Counts             // guarded by mu, as is all below
-	seen         map[place]struct{} // made with the first violation
-	descriptions []string
+	counts       Counts             // guarded by mu
+	seen         map[place]struct{} // guarded by mu; made with the first violation
+	descriptions []string           // guarded by mu
 }
 
-// Counts returns how many anomalies of each kind were found so far.
+// Counts returns how many violations of each kind were found so far.
 func (v *Violations) Counts() Counts {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.counts
 }
 
-// Total is how many anomalies were found so far.
+// Total returns how many violations were found so far.
 func (v *Violations) Total() int { return v.Counts().Total() }
 
-// Verdict is "consistent" while nothing was found, else "inconsistent".
+// Verdict returns "consistent" while nothing was found, and otherwise "inconsistent".
 func (v *Violations) Verdict() string { return v.Counts().Verdict() }
 
-// Descriptions returns the first hundred anomalies, one line each, in the order
-// in which they were found.
+// Descriptions returns the first hundred violations, one line each, in the order in
+// which they were found.
 func (v *Violations) Descriptions() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return append([]string(nil), v.descriptions...)
 }
 
-// report counts the anomaly at p unless it is known. The version is that of the
-// description; p's may be 0.
+// report counts the violation at p, once. The description has version, because p's may
+// be 0.
 func (v *Violations) report(p place, version uint64, format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if _, known := v.seen[p]; known {
+	if _, seen := v.seen[p]; seen {
 		return
 	}
 	if v.seen == nil {

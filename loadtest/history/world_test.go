@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// world writes histories of one room down in a few words. A list is "a0 b1":
-// user a on seat 0, user b on seat 1. Changes are "+a0 -b".
+// world makes histories of one room from few words. A list is "a0 b1": user a on seat 0,
+// user b on seat 1. Changes are "+a0 -b".
 type world struct {
 	t     *testing.T
 	l     *Ledger
@@ -19,7 +19,7 @@ func newWorld(t *testing.T, o Options) *world {
 	return &world{t, NewLedger(o), "e1", make(map[string]*View)}
 }
 
-// view is the current connection of the user.
+// view returns the view of the user's current connection.
 func (w *world) view(user string) *View {
 	if w.views[user] == nil {
 		w.views[user] = w.l.View("r", user, "conn-"+user)
@@ -40,7 +40,7 @@ func (w *world) leave(user string, version uint64, count int) {
 	w.view(user).Left(w.epoch, version, count)
 }
 
-// event gives one event to each of the users, "a b c".
+// event sends one event to each of the users, "a b c".
 func (w *world) event(users string, version uint64, changes string) {
 	w.span(users, version-1, version, changes)
 }
@@ -64,13 +64,13 @@ func (w *world) unknown(user, action string) { w.view(user).Unknown(action) }
 // twelveUnknownJoins returns the list that they make if all are committed.
 func (w *world) twelveUnknownJoins() (list string) {
 	for i, user := range strings.Split("abcdefghijkl", "") {
-		w.l.Unknown("r", user, Join, 0)
+		w.l.room("r").addUnknown(user, Join, 0)
 		list += fmt.Sprintf(" %s%d", user, 10*i)
 	}
 	return list
 }
 
-// cut ends the connection of the user; what follows is on a new one.
+// cut ends the user's connection. The next message comes on a new one.
 func (w *world) cut(user string) {
 	w.view(user).Cut()
 	delete(w.views, user)

@@ -10,61 +10,60 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// The cache, in published seconds and numbers. A load is over well before the
-// shortest TTL is.
+// The cache, in published seconds. A load ends well before the shortest TTL.
 const (
 	cacheCallers = 20
-	cacheFresh   = 180 // how long a value is kept
-	cacheLoad    = 0.5 // what a load takes
+	cacheFresh   = 180 // how long a value lives
+	cacheLoad    = 0.5 // how long a load takes
 )
 
-// CacheResult is what one guard did when an entry had expired and callers came.
+// CacheResult is how one guard handled the callers of an expired entry.
 type CacheResult struct {
 	Guard string      `json:"guard"`
-	Gone  CacheCounts `json:"gone"` // many at once, and there was no value at all
-	Old   CacheCounts `json:"old"`  // many at once, and the old value was still there beside it
-	Slow  SlowCounts  `json:"slow"` // three, and a load outlasts the lock's TTL
+	Gone  CacheCounts `json:"gone"` // many callers at once, and no value at all
+	Old   CacheCounts `json:"old"`  // many callers at once, and the old value kept
+	Slow  SlowCounts  `json:"slow"` // three callers, and a load outlasts the lock's TTL
 }
 
-// CacheCounts counts what the callers of an expired entry got.
+// CacheCounts counts the outcomes of an expired entry's callers.
 type CacheCounts struct {
 	Callers       int     `json:"callers"`
-	Loads         int64   `json:"loads"` // how often the database was asked
+	Loads         int64   `json:"loads"` // requests to the database
 	LongestWaitMS float64 `json:"longest_wait_ms"`
-	Stale         int     `json:"stale"` // were given the old value
+	Stale         int     `json:"stale"` // callers that got the old value
 	Errors        int     `json:"errors"`
 }
 
-// SlowCounts counts, besides, what a load that outlasts the lock's TTL does.
+// SlowCounts also counts the effects of a load that outlasts the lock's TTL.
 type SlowCounts struct {
 	CacheCounts
-	AtOnce int64 `json:"at_once"` // most loads at a time
-	Freed  int   `json:"freed"`   // locks that were deleted by another's command
+	AtOnce int64 `json:"at_once"` // most loads at the same time
+	Freed  int   `json:"freed"`   // locks deleted by another caller's command
 }
 
 // entry is one expired entry and its callers.
 type entry struct {
-	x       *cell // for its processes; nobody strikes here
+	x       *cell // for its processes; no fault strikes here
 	value   string
 	old     string
 	keeps   bool          // the old value
-	takes   time.Duration // a load
+	takes   time.Duration // how long a load takes
 	loads   atomic.Int64
-	loading atomic.Int64 // now
-	atOnce  atomic.Int64 // most of them
+	loading atomic.Int64 // loads that run now
+	atOnce  atomic.Int64 // most of them so far
 }
 
 // guard is what stands between the callers of an entry and the database.
 type guard interface {
-	// open readies a process, and returns what undoes it.
+	// open prepares a process, and returns the function that undoes it.
 	open(e *entry, p *process) (func(), error)
-	// leaveOld leaves an entry of which only the old value is there.
+	// leaveOld makes an entry that has only its old value.
 	leaveOld(ctx context.Context, e *entry) error
 	// get returns the entry's value for a caller, or the old one.
 	get(ctx context.Context, e *entry, c *caller) (string, error)
 }
 
-// contender is a guard, and the discipline that it was made of.
+// contender is a guard and its discipline.
 type contender struct {
 	d     *discipline
 	guard guard
@@ -76,7 +75,7 @@ const (
 	newValue = "new"
 )
 
-// playCache lets callers come at an expired entry behind every guard.
+// playCache sends callers to an expired entry behind every guard.
 func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 	all := []contender{{&discipline{name: "no-guard", ttl: 2, way: list{}}, unguarded{}}}
 	for _, row := range l.report.Disciplines {
@@ -115,7 +114,7 @@ func newEntry(x *cell, load float64) *entry {
 	return &entry{x: x, value: "Cache:" + x.id, old: "Cache:" + x.id + ":Old", takes: x.seconds(load)}
 }
 
-// playEntry lets callers of several processes come at an expired entry at once.
+// playEntry sends callers of several processes to an expired entry at once.
 func (l *lab) playEntry(ctx context.Context, who contender, keeps bool) (CacheCounts, error) {
 	if ctx.Err() != nil {
 		return CacheCounts{}, context.Cause(ctx)
@@ -148,14 +147,14 @@ func (l *lab) playEntry(ctx context.Context, who contender, keeps bool) (CacheCo
 	return e.ask(ctx, who.guard, visits), nil
 }
 
-// visit is a caller that comes at an entry.
+// visit is a caller that comes to an entry.
 type visit struct {
 	c     *caller
-	after time.Duration // the first
+	after time.Duration // since the first
 }
 
-// ask lets all callers ask, who are connected already, and counts what they get. It
-// returns when the new value is there.
+// ask connects all callers, lets them ask, and counts the outcomes. It returns when the
+// new value is there.
 func (e *entry) ask(ctx context.Context, g guard, visits []visit) CacheCounts {
 	counts := CacheCounts{Callers: len(visits)}
 	var mu sync.Mutex
@@ -167,7 +166,7 @@ func (e *entry) ask(ctx context.Context, g guard, visits []visit) CacheCounts {
 			_ = v.c.process.rdb.Ping(ctx).Err() // if it fails, so does the next
 			ready.Done()
 			<-begin
-			if v.after > 0 && sleep(ctx, v.after) != nil {
+			if v.after > 0 && sleep(ctx, v.after, nil) != nil {
 				return
 			}
 			v.c.asked = time.Now()
@@ -187,19 +186,19 @@ func (e *entry) ask(ctx context.Context, g guard, visits []visit) CacheCounts {
 	ready.Wait()
 	close(begin)
 	all.Wait()
-	e.settle(ctx, g)
+	e.awaitNew(ctx, g)
 	counts.Loads = e.loads.Load()
 	return counts
 }
 
-// settle asks until the new value is there: it may be loaded in the background.
-func (e *entry) settle(ctx context.Context, g guard) {
+// awaitNew asks until the new value is there, which may load in the background.
+func (e *entry) awaitNew(ctx context.Context, g guard) {
 	c := e.x.callerIn(e.x.processes[0], "the last one", false)
 	ctx, cancel := context.WithTimeout(ctx, e.x.patience)
 	defer cancel()
 	for {
 		c.asked = time.Now()
-		if value, _ := g.get(ctx, e, c); value == newValue || sleep(ctx, spinPause) != nil {
+		if value, _ := g.get(ctx, e, c); value == newValue || sleep(ctx, spinPause, nil) != nil {
 			return
 		}
 	}
@@ -213,5 +212,5 @@ func (e *entry) load(ctx context.Context) (string, error) {
 	for most := e.atOnce.Load(); now > most && !e.atOnce.CompareAndSwap(most, now); {
 		most = e.atOnce.Load()
 	}
-	return newValue, sleep(ctx, e.takes)
+	return newValue, sleep(ctx, e.takes, nil)
 }

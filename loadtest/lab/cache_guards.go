@@ -10,10 +10,10 @@ import (
 	"roomd/lockmgr/cachefill"
 )
 
-// errNoValue is what a caller is told who finds no value and may not load one.
+// errNoValue says that there is no value, and that the caller may not load one.
 var errNoValue = errors.New("no value")
 
-// unguarded callers all ask the database.
+// unguarded lets all callers ask the database.
 type unguarded struct{}
 
 func (unguarded) open(*entry, *process) (func(), error) { return func() {}, nil }
@@ -41,14 +41,13 @@ func (e *entry) keepOld(ctx context.Context) error {
 	return e.x.processes[0].rdb.Set(ctx, e.old, oldValue, e.x.seconds(cacheFresh)).Err()
 }
 
-// errTimedOut is what a caller is told who has waited for the lock in vain.
+// errTimedOut says that the caller has waited for the lock in vain.
 var errTimedOut = errors.New("the lock did not come free")
 
-// locked is a lock of the articles in front of the database: who has it loads and
-// stores, without looking again. With a lock that does not wait, the others use the
-// old value; with one that does, they wait. After the outcome "vanished" the value
-// is read, and should be there. The outcome "timed out" is an error, but where the
-// caller may look once more.
+// locked is a lock of the articles in front of the database. Its holder loads and stores
+// the value, without looking again. The others use the old value if the lock does not
+// wait, and otherwise wait. After vanished they read the value, which should be there.
+// timedOut is an error, unless the caller may look once more.
 type locked struct{ lock *lock }
 
 func (locked) open(*entry, *process) (func(), error) { return func() {}, nil }
@@ -79,7 +78,7 @@ func (l locked) get(ctx context.Context, e *entry, c *caller) (string, error) {
 	return l.rebuild(ctx, e, c)
 }
 
-// rebuild loads and stores the value, and gives the lock back.
+// rebuild loads and stores the value, and releases the lock.
 func (l locked) rebuild(ctx context.Context, e *entry, c *caller) (string, error) {
 	value, err := e.rebuild(ctx, c)
 	if err != nil {
@@ -88,8 +87,9 @@ func (l locked) rebuild(ctx context.Context, e *entry, c *caller) (string, error
 	return value, l.lock.unlock(ctx, c)
 }
 
-func (c *caller) read(ctx context.Context, key string) (string, error) {
-	value, err := c.get(ctx, key)
+// read returns a value that should be there.
+func (p *process) read(ctx context.Context, key string) (string, error) {
+	value, err := p.get(ctx, key)
 	if errors.Is(err, redis.Nil) {
 		return "", errNoValue
 	}
@@ -133,7 +133,7 @@ func openCache(e *entry, p *process) (*cachefill.Cache, func(), error) {
 	return cache, func() { cache.Close(); locks.Close() }, nil
 }
 
-// leaveOld stores a value, and sets back the time at which that was done.
+// leaveOld stores a value, and sets back its time.
 func (f filled) leaveOld(ctx context.Context, e *entry) error {
 	p := e.x.processes[0]
 	cache, done, err := openCache(e, p)

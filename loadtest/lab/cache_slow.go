@@ -7,18 +7,17 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// A load that outlasts the lock's TTL, and when its callers come: in TTLs. The
-// first loads; the second comes while the lock lives, the third when it has expired
-// and the first still loads.
+// A load that outlasts the lock's TTL, and the moments when its callers come, in TTLs. The
+// first loads. The second comes before the lock expires, the third after that, while the
+// first still loads.
 const slowLoad = 1.6
 
 var slowVisits = []float64{0, 0.5, 1.25}
 
-// playSlow lets callers come at an expired entry whose load outlasts the lock's
-// TTL. Each is in a process of its own, and observed: so it is known whose lock
-// each release has deleted.
+// playSlow sends callers to an expired entry whose load outlasts the lock's TTL. Each has
+// a process of its own under the observer, which sees whose lock each release deletes.
 func (l *lab) playSlow(ctx context.Context, who contender) (counts SlowCounts, err error) {
-	x := newCell(l, who.d, &fault{name: CacheGuard, play: func(ctx context.Context, x *cell) error {
+	x := newCell(l, who.d, &fault{name: cacheGuard, play: func(ctx context.Context, x *cell) error {
 		e := newEntry(x, slowLoad*x.d.ttl)
 		var visits []visit
 		for i, after := range slowVisits {

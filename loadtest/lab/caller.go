@@ -11,36 +11,36 @@ import (
 )
 
 var (
-	// errBusy is what a player is told who could not have the lock in time.
+	// errBusy says that the player did not get the lock in time.
 	errBusy = errors.New("the room is busy")
 
 	// errUnknown says that a request may have been carried out or not.
 	errUnknown = errors.New("outcome is unknown")
 )
 
-// spinPause is what the articles that spin sleep between two attempts. It is not
+// spinPause is the pause between two attempts in the articles that spin. It is not
 // scaled.
 const spinPause = 5 * time.Millisecond
 
-// caller asks, on behalf of one player, to join or to leave.
+// caller asks to join or to leave on behalf of one player.
 type caller struct {
-	x       *cell
-	process *process
-	user    string
-	leave   bool
-	ahead   int64 // published seconds by which its clock is ahead
-	value   string
-	random  *rand.Rand
-	cancel  context.CancelFunc // of its request
+	*process
+	x      *cell
+	user   string
+	leave  bool
+	ahead  int64 // published seconds by which its clock is ahead
+	value  string
+	random *rand.Rand
+	cancel context.CancelFunc // of its request
 
 	asked time.Time
-	sent  bool // its write; from then on an error does not say what has happened
+	sent  bool // its write; an error after that leaves the outcome unknown
 
 	// Guarded by x.mu.
 	plan   map[step]strike
-	held   bool // stopped at a step, until let go
+	held   bool // stopped at a step
 	dead   bool // crashed
-	done   bool // told, or dead
+	done   bool // got its answer, or died
 	waited bool // found the lock taken
 	lost   bool // one of its replies was lost
 }
@@ -51,7 +51,7 @@ func (c *caller) record(e anomaly.Event) {
 	c.x.history.add(e)
 }
 
-// request runs one join or leave and tells the player what came of it.
+// request runs one join or leave and records its outcome.
 func (c *caller) request(ctx context.Context) {
 	c.asked, c.sent = time.Now(), false
 	c.x.mu.Lock()
@@ -64,8 +64,7 @@ func (c *caller) request(ctx context.Context) {
 	if c.dead {
 		return
 	}
-	// Also of those who were sent away: what they have waited is part of how long
-	// it takes.
+	// Refused requests count: their waiting is part of the latency.
 	_ = c.x.latency.RecordValue(time.Since(c.asked).Microseconds())
 	switch {
 	case err == nil:
@@ -79,7 +78,7 @@ func (c *caller) request(ctx context.Context) {
 }
 
 // change returns the list after the caller's join or leave. As published, a join
-// appends without a look at who is there.
+// appends without checking who is there.
 func (c *caller) change(users []string) []string {
 	if !c.leave {
 		return append(users, c.user)
@@ -93,7 +92,7 @@ func (c *caller) change(users []string) []string {
 	return changed
 }
 
-// turnedAway notes that the caller found the lock taken.
+// turnedAway records that the caller found the lock taken.
 func (c *caller) turnedAway() {
 	c.x.mu.Lock()
 	defer c.x.mu.Unlock()
@@ -112,6 +111,12 @@ func (c *caller) pause(ctx context.Context, d time.Duration) error {
 	if time.Since(c.asked) > c.x.patience {
 		return errBusy
 	}
+	return sleep(ctx, d, c.x.over)
+}
+
+// sleep returns after d. It returns the cause of ctx if that ends before, and errBusy
+// if over is closed before; nil is never closed.
+func sleep(ctx context.Context, d time.Duration, over <-chan struct{}) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -119,25 +124,10 @@ func (c *caller) pause(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-c.x.over:
+	case <-over:
 		return errBusy
 	}
 }
-
-// sleep returns after d, or with an error when the context ends before.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// seconds returns published seconds as they are in this run.
-func (c *caller) seconds(n float64) time.Duration { return c.x.seconds(n) }
 
 // now returns what the caller's clock shows, in whole published seconds.
 func (c *caller) now() int64 {
@@ -153,5 +143,3 @@ func (c *caller) nowMillis() int64 {
 func (c *caller) number(low, high int) string {
 	return strconv.Itoa(low + c.random.IntN(high-low+1))
 }
-
-func (x *cell) seconds(n float64) time.Duration { return time.Duration(n * float64(x.second)) }

@@ -14,11 +14,10 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// patience is for how many published seconds a player waits: three times the
-// longest TTL.
+// patience is how many published seconds a player waits: three times the longest TTL.
 const patience = 30
 
-// The players. 李四 and 王五 are there before, 张三 meets the fault.
+// The players. 李四 and 王五 are there from the start, 张三 meets the fault.
 const (
 	victimUser = "张三"
 	joinsUser  = "赵六"
@@ -26,38 +25,38 @@ const (
 	staysUser  = "李四"
 )
 
-// cell is one discipline under one fault: a room, the callers and what they did.
+// cell is one discipline under one fault: a room, its callers and their history.
 type cell struct {
-	lab      *lab
-	d        *discipline
-	f        *fault
-	id       string // of the room
-	lockKey  string
-	hashKey  string // of which the lock is a field, for the discipline where it is one
-	listKey  string
-	second   time.Duration // what a published one lasts
+	lab     *lab
+	d       *discipline
+	f       *fault
+	id      string // of the room
+	lockKey string
+	hashKey string // of the hash that has the lock as a field, for hsetnx
+	listKey string
+	timescale
 	patience time.Duration
 	history  *recorder
 	observer *observer
 	home     *process        // of the driver itself
-	over     <-chan struct{} // closed when callers are to end
+	over     <-chan struct{} // closed when callers must end
 
 	processes []*process
 	running   sync.WaitGroup // the callers
 	elapsed   time.Duration  // while they ran
 
 	mu      sync.Mutex
-	changed *sync.Cond              // something that is guarded by mu
-	latency *hdrhistogram.Histogram // guarded by mu; in µs, of all who were told
+	changed *sync.Cond              // of what mu guards
+	latency *hdrhistogram.Histogram // guarded by mu; in µs, of all requests
 	actions int64                   // guarded by mu; that succeeded
-	reached map[step]bool           // guarded by mu; by anybody
-	struck  bool                    // guarded by mu; the fault has happened, to the victim
-	failure error                   // guarded by mu; for which the history says nothing
+	reached map[step]bool           // guarded by mu; by any caller
+	struck  bool                    // guarded by mu; the fault has happened to the victim
+	failure error                   // guarded by mu; makes the history worthless
 }
 
 func newCell(l *lab, d *discipline, f *fault, second time.Duration) *cell {
 	x := &cell{
-		lab: l, d: d, f: f, second: second,
+		lab: l, d: d, f: f, timescale: timescale{second},
 		id:      fmt.Sprintf("lab-%s-%s-%s-%d", l.run, d.name, f.name, l.cells.Add(1)),
 		history: &recorder{start: time.Now()},
 		latency: hdrhistogram.New(1, int64(time.Hour/time.Microsecond), 3),
@@ -66,11 +65,11 @@ func newCell(l *lab, d *discipline, f *fault, second time.Duration) *cell {
 	x.lockKey, x.hashKey, x.listKey = "LockRoom:"+x.id, "Locks:"+x.id, "Room:"+x.id+":Users"
 	x.patience = x.seconds(patience)
 	x.changed = sync.NewCond(&x.mu)
-	x.observer = &observer{x: x, spoken: make(map[string]string)}
+	x.observer = &observer{x: x, sentBy: make(map[string]string)}
 	return x
 }
 
-// play runs the fault's scenario, and returns what came of it.
+// play runs the fault's scenario and returns its history.
 func (x *cell) play(ctx context.Context) (anomaly.History, error) {
 	var err error
 	if x.home, err = newProcess(x, "home", nil); err != nil {
@@ -97,7 +96,7 @@ func (x *cell) play(ctx context.Context) (anomaly.History, error) {
 	}, errors.Join(err, x.failed())
 }
 
-// end lets everybody go and ends what the cell has started.
+// end ends all processes and callers of the cell.
 func (x *cell) end() {
 	var all sync.WaitGroup
 	for _, p := range append(x.processes, x.home) {
@@ -118,7 +117,7 @@ func (x *cell) caller(user string, leave bool) (*caller, error) {
 	return c, nil
 }
 
-// callerIn adds a caller in a process that is there.
+// callerIn adds a caller in a process that runs.
 func (x *cell) callerIn(p *process, user string, leave bool) *caller {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(x.d.name + x.f.name + user))
@@ -129,7 +128,7 @@ func (x *cell) callerIn(p *process, user string, leave bool) *caller {
 	}
 }
 
-// start lets a caller make its one request.
+// start begins a caller's one request.
 func (x *cell) start(ctx context.Context, c *caller) {
 	ctx, c.cancel = context.WithCancel(ctx)
 	x.running.Go(func() {
@@ -144,8 +143,7 @@ func (x *cell) start(ctx context.Context, c *caller) {
 	})
 }
 
-// until waits for a condition, which may look at what x.mu guards, but not longer
-// than d.
+// until waits for a condition, for d at most. The condition may use what x.mu guards.
 func (x *cell) until(ctx context.Context, d time.Duration, cond func() bool) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -162,7 +160,7 @@ func (x *cell) until(ctx context.Context, d time.Duration, cond func() bool) {
 	}
 }
 
-// letGo lets a caller go on, up to that step if one is given.
+// letGo lets a caller continue, up to a step if one is given.
 func (x *cell) letGo(c *caller, upTo ...step) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -174,7 +172,7 @@ func (x *cell) letGo(c *caller, upTo ...step) {
 	x.changed.Broadcast()
 }
 
-// fail says that the cell's history is worth nothing.
+// fail records why the cell's history is worthless.
 func (x *cell) fail(err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

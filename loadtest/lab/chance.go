@@ -5,15 +5,15 @@ import (
 	"math/rand/v2"
 )
 
-// sameNumbers is a source that gives everybody the same number, as the real one
-// does now and then.
+// sameNumbers is a source that gives every caller the same number, as a real one does
+// now and then.
 type sameNumbers struct{}
 
 func (sameNumbers) Uint64() uint64 { return 0x9e3779b97f4a7c15 }
 
-// playSameToken lets two callers draw the same number. The first is stopped until
-// its lock has expired and the second has taken it; then it gives back what it
-// takes for its own.
+// playSameToken lets two callers draw the same number. The first is stopped until its
+// lock has expired and the second has the lock. Then the first releases the lock, which
+// has its number.
 func playSameToken(ctx context.Context, x *cell) error {
 	t, err := newTrio(x)
 	if err != nil {
@@ -23,13 +23,12 @@ func playSameToken(ctx context.Context, x *cell) error {
 	t.victim.plan[stepGiving] = hold
 	x.start(ctx, t.victim)
 	x.until(ctx, x.patience, t.victim.stopped)
-	x.others(ctx, t)
+	t.others(ctx)
 	return nil
 }
 
-// playJustGone lets a lock be given back when a waiter's SETNX has failed and its
-// GET is on its way. The GET finds nothing; before the waiter does anything about
-// it, a third takes the lock.
+// playJustGone frees a lock between a waiter's SETNX, which fails, and its GET, which
+// finds nothing. Before the waiter acts on that, a third caller takes the lock.
 func playJustGone(ctx context.Context, x *cell) error {
 	t, err := newTrio(x)
 	if err != nil {

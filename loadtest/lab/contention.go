@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// How many callers are many, and how many processes they share.
+// The callers under heavy load, and the processes that they share.
 const (
 	manyCallers   = 32
 	manyProcesses = 4
 )
 
-// playContention lets many callers join and leave in turns. Nothing has to expire
-// for it, so it runs by the published times; and nobody looks between the commands,
-// so that the rate is that of the discipline.
+// playContention lets many callers join and leave over and over. It uses the published
+// times, because nothing has to expire, and no observer, so that the rate is that of the
+// discipline.
 func playContention(ctx context.Context, x *cell) error {
 	for i := range manyProcesses {
 		p, err := newProcess(x, fmt.Sprint(i+1), nil)
@@ -34,6 +34,6 @@ func playContention(ctx context.Context, x *cell) error {
 			}
 		})
 	}
-	x.running.Wait() // over must not end before
+	x.running.Wait() // before over ends
 	return nil
 }

@@ -12,16 +12,16 @@ import (
 // discipline is one way to keep players' joins and leaves apart.
 type discipline struct {
 	name  string
-	about string  // its steps, in a line
+	about string  // its steps in a line
 	ttl   float64 // of its lock, in published seconds
 	steps []step  // at which the driver can strike
 	way   way
-	lock  *lock // nil if it has none that could guard something else
+	lock  *lock // nil if it has no lock that could guard something else
 
 	inHash bool // the lock is a field of a hash
-	counts bool // the lock's value is a count of those who asked
+	counts bool // the lock's value counts the requests for it
 
-	// listed is what its article warns of, or what is known to go wrong with it.
+	// listed is what its article warns of, or what else is known to go wrong with it.
 	listed []listed
 }
 
@@ -30,21 +30,22 @@ type listed struct {
 	text    string
 	fault   string
 	anomaly string // of package anomaly
-	forever bool   // besides, it does not go away
+	forever bool   // the anomaly also stays for ever
 }
 
 // way is how a discipline changes a room's list.
 type way interface {
-	// open readies a process to ask.
+	// open prepares a process.
 	open(*process) error
 	// close undoes open.
 	close(*process)
 	// fill puts the first players into the room.
 	fill(ctx context.Context, x *cell, users []string) error
-	// ask lets the caller join or leave. A nil error tells its player that this
-	// has happened, an errUnknown that it may have, another that it has not.
+	// ask lets the caller join or leave. A nil error means that this has happened,
+	// errUnknown that it may have, any other that it has not.
 	ask(ctx context.Context, c *caller) error
-	// members asks who is in the list at key, and returns what reads the answer.
+	// members adds the question who is in the list at key, and returns the function
+	// that reads the answer.
 	members(ctx context.Context, p redis.Pipeliner, key string) func() ([]string, error)
 }
 
@@ -54,24 +55,23 @@ type lock struct {
 	// player's join asks again every 5 ms.
 	try func(ctx context.Context, c *caller) (bool, error)
 
-	// wait asks for the lock, and waits, by steps of its own. It stands in for try.
+	// wait asks for the lock and waits by steps of its own. It replaces try.
 	wait func(ctx context.Context, c *caller) (outcome, error)
 
 	unlock func(ctx context.Context, c *caller) error
 
-	// looksAfterTimeout says that a cache's caller that was told timedOut reads the
-	// value before it gives up.
+	// looksAfterTimeout makes a cache's caller read the value after timedOut, before
+	// it gives up.
 	looksAfterTimeout bool
 }
 
-// outcome is what a lock that waits by itself tells its caller: the numbers are
-// the published ones.
+// outcome is the result of lock.wait. The numbers are the published ones.
 type outcome int
 
 const (
 	timedOut outcome = iota
 	acquired
-	vanished // somebody else had it, and it went away
+	vanished // another caller had the lock, and it is gone
 )
 
 // disciplines are in the order in which the articles arrive at them.
@@ -81,23 +81,23 @@ var disciplines = []*discipline{
 	&timestamp, &timestampFirst, &timestampRelease, &timestampPlain, &setNXLua, &roomd,
 }
 
-// seenIn reports whether anomalies are what is listed.
+// seenIn reports whether anomalies include the listed one.
 func (l listed) seenIn(a anomaly.Counts) bool {
 	return a.Of(l.anomaly) > 0 && (a.Forever || !l.forever)
 }
 
-// shows reports whether anomalies under a fault are at least those that are listed.
+// shows reports whether anomalies under a fault include all that are listed for it.
 func (d *discipline) shows(fault string, a anomaly.Counts) bool {
 	return !slices.ContainsFunc(d.listed, func(l listed) bool { return l.fault == fault && !l.seenIn(a) })
 }
 
-// taken reports whether a lock that changes its value so is taken. A count starts
-// anew then; losers only count on.
+// taken reports whether this change of its value means that the lock was taken. A new
+// count means so; those who lose only add to it.
 func (d *discipline) taken(before, after string) bool {
 	return before != after && (!d.counts || after == "1")
 }
 
-// has reports whether the discipline has all these steps.
+// has reports whether the discipline has all the steps.
 func (d *discipline) has(steps []step) bool {
 	return !slices.ContainsFunc(steps, func(s step) bool { return !slices.Contains(d.steps, s) })
 }

@@ -1,71 +1,68 @@
-// Package lab lets the published ways to use a Redis lock, and roomd among them,
-// meet the faults that happen in life, and counts what goes wrong with each.
+// Package lab runs the published ways to use a Redis lock, and roomd among them, under
+// the faults that happen in practice, and counts what goes wrong with each.
 //
-// Start with [Run]. Its [Report] is a matrix of disciplines and faults; it can be
-// written as a table, as JSON and as a page with a timeline for each failure.
+// Start with [Run]. Its [Report] is a matrix of disciplines and faults, which can be
+// written as a table, as JSON, or as a page with a timeline of each failure.
 //
 // # Disciplines
 //
-// Each stands in a file of its own, to be read beside its article: by the
-// published steps, and no better: the same commands in the same order with the same
-// values, times and pauses, as a test holds them against what Redis sees. The plain
-// ones work on the article's list, a JSON array in one string that is read, appended
-// to and set, without a look at who is in it; the last is package room, not a copy of
-// it. What the articles leave open is the same for all: a player whose lock is held
-// asks again every 5 ms, for at most three TTLs of ten seconds. What else the lab had
-// to choose, the discipline's comment says.
+// Each discipline has a file of its own, to be read beside its article. It takes the
+// published steps and no better ones: the same commands in the same order, with the same
+// values, times and pauses. A test compares them with what a Redis server receives. The
+// plain disciplines work on the article's list, a JSON array in one string: they read,
+// append and set it without checking who is in it. The last discipline is roomd itself,
+// not a copy. What the articles leave open is the same for all: a player who finds the
+// lock taken asks again every 5 ms, for at most three TTLs of ten seconds. The comment of
+// each discipline names the lab's other choices.
 //
 // # Times
 //
 // A published second lasts Config.Second, so that locks of ten seconds expire while
-// one watches: all TTLs, waits and clocks shrink by this one factor, and nothing
-// else does. So that Redis can be told such times, EX, EXPIRE, SETEX and TTL are sent
-// as PX, PEXPIRE, PSETEX and PTTL, whose answer is rounded as TTL's is. Pauses between
-// two attempts that are published in milliseconds stay as they are. Under heavy load
-// nothing has to expire, and nothing is scaled: then, and where a second lasts one,
-// Redis sees the commands as they were published.
+// somebody watches. All TTLs, waits and clocks shrink by this factor, and nothing else
+// does. To give Redis such times, the lab sends EX, EXPIRE, SETEX and TTL as PX, PEXPIRE,
+// PSETEX and PTTL, and rounds the answer as TTL does. Pauses between two attempts that
+// are published in milliseconds are not scaled. Nor is anything under heavy load, where
+// nothing has to expire. Then, and where a second lasts a second, Redis receives the
+// commands as they were published.
 //
 // # Faults
 //
-// They are injected at named steps, never by luck. A plain discipline calls
-// caller.at between its commands, where the driver may stop or crash it; its clients
-// reach Redis over a wire, a TCP proxy that can swallow a reply, once. roomd has no
-// such calls: the wire finds its steps by what its requests do to the lock and the
-// list, stands still with all its connections for a pause, and cuts them for a crash.
-// A stopped roomd thus loses nothing that it has sent: its late commit arrives.
-// Where taking and reading, or writing and releasing, is one script, the fault that
-// lies between them strikes at its reply.
+// Faults strike at named steps, never by luck. A plain discipline calls caller.at between
+// its commands, where the driver may stop or crash it. Its clients reach Redis over a
+// wire, a TCP proxy that can swallow one reply. roomd has no such calls: the wire finds
+// its steps by the effect of its requests on the lock and the list, holds all its
+// connections for a pause, and cuts them for a crash. So a stopped roomd loses nothing
+// that it has sent: its late commit arrives. Where taking and reading, or writing and
+// releasing, is one script, a fault between them strikes at the script's reply.
 //
-// Two columns are about bad luck, which is made to happen: two callers draw the same
-// random number, one in 100,000; and a lock goes between two commands of a waiter, as
-// it does now and then under heavy load.
+// Two columns are about bad luck, which the lab brings about: two callers draw the same
+// random number, one in 100,000; and a lock is freed between two commands of a waiter, as
+// happens now and then under heavy load.
 //
-// While one caller is in trouble two others come: one joins and, as soon as it has
-// read the list, stands before its write until the trouble is over; another leaves.
-// So a lock that was stolen is seen to be.
+// While one caller is in trouble two others come. One joins, reads the list, and stops
+// before its write until the trouble is over; the other leaves. So a stolen lock shows.
 //
-// All clients have go-redis' defaults, which send a command again when its reply
-// stays away, after five seconds. Where one is lost, that is five published seconds,
-// or less, so that it comes again when half the TTL is over and the lock still lives.
+// All clients have go-redis' defaults, which send a command again when its reply is
+// missing for five seconds. Where a reply is lost, that is five published seconds, or
+// less, so that the command comes again when half the TTL is over and the lock exists.
 //
 // # What is counted
 //
-// Package anomaly counts, from the history alone: what callers were told, and what
-// Redis held. For the latter all commands of a cell pass through one observer, one
-// at a time, which looks at the lock and the list after each: who held the lock is
-// known for certain, and not reckoned from clocks. Under heavy load
-// nobody looks, so that rates are those of the discipline; what Redis held in the
-// end counts there, too.
+// Package anomaly counts from the history alone: the callers' replies, and the contents
+// of Redis. All commands of a cell pass one at a time through one observer, which reads
+// the lock and the list after each. So it is certain who held the lock, without any
+// clock. Under heavy load there is no observer, so that rates are those of the
+// discipline; the contents of Redis at the end count there, too.
 //
 // # The cache guard
 //
-// Many callers of several processes come at an expired entry at once: without a
-// guard, behind each of the locks, and behind lockmgr/cachefill; once with no value
-// at all, and once with the old value kept. A plain lock that is not published with a
-// wait is asked once, and who does not get it uses the old value. Each outcome of
-// timestamp means what it does to its article's caller: 1, it loads; 2, it reads the
-// value, which should be there; 0 is an error.
+// Many callers of several processes come at once to an expired entry: without a guard,
+// behind each of the locks, and behind lockmgr/cachefill; once without any value, and
+// once with the old value kept. A plain lock without a published wait is tried once, and
+// a caller that does not get it uses the old value. Each outcome of timestamp means what
+// it means to its article's caller: 1, load; 2, read the value, which should be there; 0,
+// an error.
 //
-// Then three come one after the other, when a load outlasts the lock's TTL: so that
-// two load at once, and the first may free the second's lock.
+// Then three callers come one after the other, and a load takes longer than the lock's
+// TTL. So two load at once, and the first may free the second's lock.
 package lab

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// fault is what happens to a caller, at a named step: a column of the matrix.
+// fault is what happens to a caller at a named step. It is a column of the matrix.
 type fault struct {
 	name  string
 	head  [2]string // over its column
 	about string
-	needs []step // without which the fault cannot happen
-	// losesReply says that clients are to notice soon that a reply stays away.
+	needs []step // steps that the fault needs
+	// losesReply makes clients notice soon that a reply is missing.
 	losesReply bool
-	// play runs the callers of a cell, and strikes. It returns when all that it
-	// started has been let go.
+	// play runs the callers of a cell, and strikes. It returns when no caller is
+	// stopped any more.
 	play func(ctx context.Context, x *cell) error
 }
 
@@ -41,8 +41,8 @@ const (
 
 // faults are in the order of their columns.
 var faults = []*fault{
-	{name: noFault, head: [2]string{"no", "fault"}, about: "three callers, and nothing happens", play: playAll},
-	{name: pauseSet, head: [2]string{"pause", "setnx"}, about: "the holder is stopped between SETNX and EXPIRE until another has the lock, or has given up",
+	{name: noFault, head: [2]string{"no", "fault"}, about: "three callers, and no fault", play: playAll},
+	{name: pauseSet, head: [2]string{"pause", "setnx"}, about: "the holder is stopped between SETNX and EXPIRE until another caller has the lock or has given up",
 		needs: []step{stepSet}, play: playPauseSet},
 	{name: pauseWrite, head: [2]string{"pause", "write"}, about: "the holder is stopped past the TTL between read and write",
 		needs: []step{stepRead}, play: playPause(stepRead)},
@@ -66,20 +66,23 @@ var faults = []*fault{
 		needs: []step{stepGave}, losesReply: true, play: playLoss(func(e effect) bool { return e.gave })},
 	{name: sameToken, head: [2]string{"same", "token"}, about: "two callers draw the same random number, and the holder is stopped past the TTL between write and release",
 		needs: []step{stepDrawn}, play: playSameToken},
-	{name: justGone, head: [2]string{"just", "gone"}, about: "the lock goes between a waiter's SETNX and its GET, and a third takes it; nothing fails",
+	{name: justGone, head: [2]string{"just", "gone"}, about: "nothing fails; a lock is freed between a waiter's SETNX and its GET, and a third caller takes it",
 		needs: []step{stepTried, stepExpired}, play: playJustGone},
-	{name: takeoverRace, head: [2]string{"take", "over"}, about: "two callers find the time of a dead holder past, and take over one after the other",
+	{name: takeoverRace, head: [2]string{"take", "over"}, about: "two callers find that a dead holder's time is over, and take its lock one after the other",
 		needs: []step{stepSet, stepExpired}, play: playTakeover},
 	{name: clockAhead, head: [2]string{"clock", "ahead"}, about: "a caller's clock is ahead by more than the TTL",
 		needs: []step{stepExpired}, play: playClock},
-	{name: contention, head: [2]string{"heavy", "load"}, about: "many callers in a few processes join and leave, and nothing else happens", play: playContention},
+	{name: contention, head: [2]string{"heavy", "load"}, about: "many callers in a few processes join and leave, without a fault", play: playContention},
 }
 
-// trio is the callers of a fault's scenario: one that meets it, one that joins
-// and one that leaves.
-type trio struct{ victim, joins, leaves *caller }
+// trio is the callers of a fault's scenario: one meets it, one joins and one leaves.
+type trio struct {
+	x                     *cell
+	victim, joins, leaves *caller
+}
 
 func newTrio(x *cell) (t trio, err error) {
+	t.x = x
 	if t.victim, err = x.caller(victimUser, false); err != nil {
 		return t, err
 	}
@@ -99,7 +102,7 @@ func playAll(ctx context.Context, x *cell) error {
 	return nil
 }
 
-// playPause stops the victim at a step until its lock has expired and the next
+// playPause stops the victim at a step until its lock has expired and the next caller
 // has read the list.
 func playPause(s step) func(context.Context, *cell) error {
 	return func(ctx context.Context, x *cell) error {
@@ -110,13 +113,13 @@ func playPause(s step) func(context.Context, *cell) error {
 		t.victim.plan[s] = hold
 		x.start(ctx, t.victim)
 		x.until(ctx, x.patience, t.victim.stopped)
-		x.others(ctx, t)
+		t.others(ctx)
 		return nil
 	}
 }
 
-// playPauseSet stops the victim between SETNX and EXPIRE until the next has got
-// past it or has given up. As long as the pause lasts, the lock has no expiry.
+// playPauseSet stops the victim between SETNX and EXPIRE until the next caller has the
+// lock or has given up. As long as the pause lasts, the lock has no expiry.
 func playPauseSet(ctx context.Context, x *cell) error {
 	t, err := newTrio(x)
 	if err != nil {
@@ -125,21 +128,21 @@ func playPauseSet(ctx context.Context, x *cell) error {
 	t.victim.plan[stepSet] = hold
 	x.start(ctx, t.victim)
 	x.until(ctx, x.patience, t.victim.stopped)
-	x.othersWithin(ctx, 2*x.patience, t)
+	t.othersWithin(ctx, 2*x.patience)
 	return nil
 }
 
-// playLoss loses the reply to the victim's request that has such an effect.
-func playLoss(what func(effect) bool) func(context.Context, *cell) error {
+// playLoss loses the reply to the victim's first request with that effect.
+func playLoss(has func(effect) bool) func(context.Context, *cell) error {
 	return func(ctx context.Context, x *cell) error {
 		t, err := newTrio(x)
 		if err != nil {
 			return err
 		}
-		t.victim.process.wire.lose(what)
+		t.victim.process.wire.lose(has)
 		x.start(ctx, t.victim)
 		x.until(ctx, x.patience, func() bool { return t.victim.lost || t.victim.done })
-		x.others(ctx, t)
+		t.others(ctx)
 		return nil
 	}
 }
@@ -159,46 +162,46 @@ func playCrash(s step) func(context.Context, *cell) error {
 	}
 }
 
-// For how many TTLs a victim is stopped if nobody gets past it, and for how many
-// published seconds at least.
+// How many TTLs, and at least how many published seconds, a victim is stopped if nobody
+// gets past it.
 const (
 	pauseTTLs    = 1.5
 	pauseSeconds = 5
 )
 
-// others lets the other two come while the victim is in trouble: one gets as far
-// as it can and stands before its write, so that it holds the lock if there is
-// one to be had; the victim goes on; the third comes; and then the first of them
-// writes what it has made of what it read.
-func (x *cell) others(ctx context.Context, t trio) {
-	x.othersWithin(ctx, x.seconds(max(pauseTTLs*x.d.ttl, pauseSeconds)), t)
+// others lets the other two come while the victim is in trouble. The first gets as far
+// as it can and stops before its write, so that it holds the lock if anybody can. Then
+// the victim continues, the third comes, and the first writes the list that it has made.
+func (t trio) others(ctx context.Context) {
+	t.othersWithin(ctx, t.x.seconds(max(pauseTTLs*t.x.d.ttl, pauseSeconds)))
 }
 
-// othersWithin is others, with a victim that is stopped for d if nobody gets past it.
-func (x *cell) othersWithin(ctx context.Context, d time.Duration, t trio) {
+// othersWithin is others, with a victim that is stopped for d at most.
+func (t trio) othersWithin(ctx context.Context, d time.Duration) {
+	x := t.x
 	t.joins.plan[stepRead] = hold
 	x.start(ctx, t.joins)
 	x.until(ctx, d, t.joins.stopped)
 	x.letGo(t.victim)
-	x.until(ctx, x.patience, t.victim.settled)
+	x.until(ctx, x.patience, t.victim.idle)
 	x.start(ctx, t.leaves)
-	x.until(ctx, x.patience, t.leaves.settled)
+	x.until(ctx, x.patience, t.leaves.idle)
 	x.letGo(t.joins)
 }
 
-// come lets callers ask one after the other, as soon as the one before has ended
-// or has to wait. So no two race, even without a lock.
+// come starts callers one after the other, each as soon as the one before has ended or
+// waits. So no two race, even without a lock.
 func (x *cell) come(ctx context.Context, callers ...*caller) {
 	for _, c := range callers {
 		x.start(ctx, c)
-		x.until(ctx, x.patience, c.settled)
+		x.until(ctx, x.patience, c.idle)
 	}
 }
 
-// stopped reports whether the driver has stopped the caller, or it has ended;
-// x.mu is held.
+// stopped reports whether the driver has stopped the caller, or the caller has ended.
+// The cell's mu is held.
 func (c *caller) stopped() bool { return c.held || c.dead || c.done }
 
-// settled reports whether the caller has ended, or found that it has to wait;
-// x.mu is held.
-func (c *caller) settled() bool { return c.waited || c.dead || c.done }
+// idle reports whether the caller has ended, or found the lock taken. The cell's mu is
+// held.
+func (c *caller) idle() bool { return c.waited || c.dead || c.done }

@@ -7,11 +7,11 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// getCompareDel writes a random value with SET NX EX 10. To give the lock back it
-// GETs the value, compares it in the client, and DELs if it is its own.
+// getCompareDel writes a random value with SET NX EX 10. To release the lock it GETs the
+// value, compares it in the client, and DELs if it is its own.
 //
-// The lab's choices: the ttl, a variable there, is 10; who asks again draws a new
-// value, because an attempt is a call.
+// The lab's choices: the ttl, a variable there, is 10; each attempt draws a new value,
+// because an attempt is a call.
 var getCompareDel = discipline{
 	name:  "get-compare-del",
 	about: "SET NX EX 10 with a random value … GET, compare, DEL",
@@ -20,7 +20,7 @@ var getCompareDel = discipline{
 	way:   list{&getCompareDelLock},
 	lock:  &getCompareDelLock,
 	listed: []listed{
-		{text: "expiry between GET and DEL deletes someone else's lock", fault: pauseChecked, anomaly: anomaly.Deleted},
+		{text: "expiry between GET and DEL deletes somebody else's lock", fault: pauseChecked, anomaly: anomaly.Deleted},
 	},
 }
 

@@ -6,14 +6,14 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// hsetnx keeps all locks in one hash, a field for each: HSETNX, and HDEL when
-// done. A field has no expiry, so the lock of who has died stays.
+// hsetnx keeps all locks in one hash, with a field for each: HSETNX, and HDEL when done.
+// A field has no expiry, so a dead holder's lock stays.
 //
 // It is published by name only. The lab's choice: the value is 1.
 var hsetnx = discipline{
 	name:   "hsetnx",
 	about:  "HSETNX locks key 1 … HDEL",
-	ttl:    10, // it has none; the others'
+	ttl:    10, // it has none; that of the others
 	steps:  lockSteps,
 	inHash: true,
 	way:    list{&hsetnxLock},

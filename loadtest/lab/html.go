@@ -2,17 +2,24 @@ package lab
 
 import (
 	_ "embed"
+	"fmt"
 	"html/template"
 	"io"
 	"strings"
+
+	"roomd/loadtest/report"
 )
 
-//go:embed lab.html
-var pageHTML string
+var (
+	//go:embed lab.html
+	bodyHTML string
+	//go:embed lab.css
+	style template.CSS
 
-var page = template.Must(template.New("lab").Parse(pageHTML))
+	bodyTemplate = template.Must(template.New("lab").Parse(bodyHTML))
+)
 
-// failure is a discipline that failed under a fault.
+// failure is a discipline that failed under a fault, for the page.
 type failure struct {
 	ID, Name, Fault, About string
 	Findings               []string
@@ -31,7 +38,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var table strings.Builder
+	var table, body strings.Builder
 	r.writeNumbers(&table)
 	r.writeCache(&table)
 	var failures []failure
@@ -44,22 +51,41 @@ func (r *Report) WriteHTML(w io.Writer) error {
 			}
 		}
 	}
-	var heads []*fault
-	if len(r.Disciplines) > 0 {
-		for _, c := range r.Disciplines[0].Cells {
-			heads = append(heads, c.fault)
-		}
+	if err := bodyTemplate.Execute(&body, map[string]any{
+		"Report": r, "Heads": r.columns(), "Rows": rows, "Legend": report.Text(legend),
+		"Table": report.Text(table.String()), "Latency": latency, "Failures": failures,
+	}); err != nil {
+		return err
 	}
-	return page.Execute(w, map[string]any{
-		"Report": r, "Good": r.AsListed(), "Heads": heads, "Rows": rows, "Legend": legend,
-		"Table": table.String(), "Latency": latency, "Failures": failures,
-	})
+	return report.Page{
+		Command: "lab", Verdict: r.Verdict, Good: r.AsListed(), Problems: r.Differences,
+		Parts: []template.HTML{template.HTML(body.String())}, Style: style,
+	}.Write(w)
 }
 
-// Head and Name are for the page.
+// columns returns the faults that were played.
+func (r *Report) columns() (list []*fault) {
+	if len(r.Disciplines) > 0 {
+		for _, c := range r.Disciplines[0].Cells {
+			list = append(list, c.fault)
+		}
+	}
+	return list
+}
+
+// plotLatency draws each discipline's latency under heavy load.
+func (r *Report) plotLatency() (template.HTML, error) {
+	var curves []report.Curve
+	for _, row := range r.Disciplines {
+		curves = append(curves, report.Curve{Name: row.Name, Values: row.cell(contention).curve})
+	}
+	return report.Latency("Latency under heavy load", "requests", curves)
+}
+
+// Head is the title of the column on the page.
 func (f *fault) Head() string { return f.head[0] + " " + f.head[1] }
 
-// About is for the page.
+// About explains the column on the page.
 func (f *fault) About() string { return f.name + ": " + f.about }
 
 func (c *Cell) id() string { return c.Discipline + "-under-" + c.Fault }
@@ -75,7 +101,7 @@ func (c *Cell) square() square {
 	return s
 }
 
-// maxFindings is how many anomalies of a cell are put into words.
+// maxFindings is how many anomalies of a cell the page describes.
 const maxFindings = 8
 
 func (c *Cell) failure() failure {
@@ -84,10 +110,10 @@ func (c *Cell) failure() failure {
 		f.Findings = append(f.Findings, millis(finding.At)+": "+finding.String())
 	}
 	if len(c.findings.All) > maxFindings {
-		f.Findings = append(f.Findings, "and so on")
+		f.Findings = append(f.Findings, fmt.Sprintf("and %d more", len(c.findings.All)-maxFindings))
 	}
 	for _, e := range c.history.Events[:min(maxEvents, len(c.history.Events))] {
-		f.Events = append(f.Events, millis(e.At)+"  "+tell(e))
+		f.Events = append(f.Events, millis(e.At)+"  "+describe(e))
 	}
 	return f
 }

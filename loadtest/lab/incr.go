@@ -6,8 +6,8 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// incr takes the lock by counting: INCR, and who gets 1 has it and gives it a time
-// to live with EXPIRE. The losers count on, which changes nothing. DEL when done.
+// incr counts: INCR, and the caller that gets 1 has the lock and sets its time to live
+// with EXPIRE. The others only add to the count. DEL when done.
 //
 // It is published by name only. The lab's choice: EXPIRE 10, as with setnx-expire.
 var incr = discipline{
@@ -21,7 +21,7 @@ var incr = discipline{
 	listed: []listed{
 		{text: "a crash before EXPIRE blocks for ever", fault: crashSet, anomaly: anomaly.Stuck, forever: true},
 		{text: "a long pause before EXPIRE blocks as long as it lasts", fault: pauseSet, anomaly: anomaly.Stuck},
-		{text: "DEL deletes someone else's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
+		{text: "DEL deletes somebody else's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
 	},
 }
 

@@ -11,8 +11,8 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// list is the articles' way: the players are a JSON array in one string, which
-// is read, changed and written back under a lock; or under none.
+// list is the articles' way: a caller reads, changes and writes back a JSON array in one
+// string, with a lock or without.
 type list struct{ lock *lock }
 
 func (list) open(*process) error { return nil }
@@ -31,7 +31,7 @@ func (list) members(ctx context.Context, p redis.Pipeliner, key string) func() (
 	return func() ([]string, error) { return decode(text.Result()) }
 }
 
-// decode reads a list as GET returned it.
+// decode decodes a reply of GET.
 func decode(text string, err error) (users []string, _ error) {
 	if err != nil {
 		if errors.Is(err, redis.Nil) {
@@ -93,8 +93,8 @@ func (l *lock) acquire(ctx context.Context, c *caller) error {
 		if l.wait == nil {
 			took, err = l.try(ctx, c)
 		} else {
-			// Published for a cache, where vanished means that the value is there. A
-			// player who wants in asks again.
+			// It was published for a cache, where vanished means that the value is
+			// there. A player asks again.
 			var o outcome
 			o, err = l.wait(ctx, c)
 			took = o == acquired

@@ -10,7 +10,8 @@ import (
 //go:embed lua/lua_setnx.lua
 var luaSetnxLua string
 
-// luaSetnx lets a script do SETNX, and EXPIRE 10 only if it took; DEL when done.
+// luaSetnx runs SETNX in a script, and EXPIRE 10 only if that set the lock. DEL when
+// done.
 //
 // The lab's choices: the ttl, a variable there, is 10; the value is 1.
 var luaSetnx = discipline{
@@ -21,7 +22,7 @@ var luaSetnx = discipline{
 	way:   list{&luaSetnxLock},
 	lock:  &luaSetnxLock,
 	listed: []listed{
-		{text: "DEL deletes someone else's lock after expiry", fault: pauseGiving, anomaly: anomaly.Deleted},
+		{text: "DEL deletes somebody else's lock after expiry", fault: pauseGiving, anomaly: anomaly.Deleted},
 	},
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // multiExpire puts SETNX and EXPIRE 10 into one transaction, so that no crash
-// comes between them. EXPIRE then also runs for those whose SETNX did not take.
+// comes between them. So EXPIRE also runs after a SETNX that failed.
 //
 // The lab's choices: the ttl, a variable there, is 10; the value is 1.
 var multiExpire = discipline{

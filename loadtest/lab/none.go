@@ -2,13 +2,13 @@ package lab
 
 import "roomd/loadtest/lab/anomaly"
 
-// none is what all begin with: GET the list, append, SET it. Who reads while
-// another is about to write reads a list that is already history. It appends
-// blindly: whose leave was overwritten so, and who joins again, stands in it twice.
+// none is where all articles begin: GET the list, append, SET it. A caller that reads
+// while another is about to write gets an outdated list. It appends blindly, so a user
+// whose leave was overwritten, and who joins again, is in the list twice.
 var none = discipline{
 	name:  "none",
 	about: "GET list, append blindly, SET list",
-	ttl:   10, // of no lock; how long a pause is
+	ttl:   10, // there is no lock; it only sets the length of a pause
 	steps: []step{stepRead, stepWrote},
 	way:   list{},
 	listed: []listed{

@@ -2,11 +2,11 @@ package lab
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"roomd/loadtest/report"
 )
 
 // totals are a discipline's numbers over all faults.
@@ -14,8 +14,8 @@ type totals struct {
 	lost, phantom, twice, both, deleted int
 	bothTime                            float64 // published seconds
 	stuck                               float64 // published seconds, the longest
-	never                               bool    // it did not come free while anybody waited
-	forever                             bool    // nor would it have
+	never                               bool    // the room did not come free while anybody waited
+	forever                             bool    // nor will it ever
 	heavy                               *Cell   // of contention
 }
 
@@ -40,7 +40,7 @@ func (r *Row) totals() totals {
 	return t
 }
 
-// stuckFor says for how long a room was stuck at most.
+// stuckFor returns the longest time that a room was stuck.
 func (t totals) stuckFor() string {
 	switch {
 	case t.forever:
@@ -51,7 +51,7 @@ func (t totals) stuckFor() string {
 	return fmt.Sprintf("%.1f s", t.stuck)
 }
 
-// atOnce says how often two held the lock, and for how long together.
+// atOnce returns how often two held the lock, and for how long in total.
 func (t totals) atOnce() string {
 	if t.both == 0 {
 		return "0"
@@ -70,7 +70,7 @@ func (r *Row) seen() string {
 }
 
 // writeNumbers writes each discipline's numbers.
-func (r *Report) writeNumbers(w io.Writer) {
+func (r *Report) writeNumbers(w *strings.Builder) {
 	head := []string{"all faults", "lost", "phantoms", "twice in", "two at once", "deleted", "stuck", "listed, seen"}
 	if slices.ContainsFunc(r.Disciplines, func(row *Row) bool { return row.cell(contention).Done }) {
 		head = append(head, "| heavy load: actions/s", "p50", "p99", "max")
@@ -87,19 +87,19 @@ func (r *Report) writeNumbers(w io.Writer) {
 		lines = append(lines, line)
 	}
 	fmt.Fprintln(w)
-	writeColumns(w, lines)
-	fmt.Fprintln(w, "(two at once: how often, and for how long together. stuck: the longest. Both in published seconds.)")
+	_ = report.Columns(w, lines)
+	fmt.Fprintln(w, "(two at once: how often, and for how long in total. stuck: the longest. Both in published seconds.)")
 }
 
-// writeCache writes what the guards of the cache did.
-func (r *Report) writeCache(w io.Writer) {
+// writeCache writes the results of the cache guards.
+func (r *Report) writeCache(w *strings.Builder) {
 	if len(r.Cache) == 0 {
 		return
 	}
 	fmt.Fprintf(w, "\n%d callers at an expired cache entry; a load takes %.1f s (published seconds); and %d, one after the other, when it takes %.1f TTLs\n",
 		cacheCallers, cacheLoad, len(slowVisits), slowLoad)
 	counted := []string{"loads", "longest wait", "stale", "errors"}
-	lines := [][]string{append(append([]string{"guard", "| no value:"}, counted...), append([]string{"| old one kept:"}, counted...)...)}
+	lines := [][]string{append(append([]string{"guard", "| no value:"}, counted...), append([]string{"| old value kept:"}, counted...)...)}
 	lines[0] = append(lines[0], "| slow load:", "loads", "at once", "others' locks freed", "errors")
 	for _, c := range r.Cache {
 		line := []string{c.Guard}
@@ -109,38 +109,5 @@ func (r *Report) writeCache(w io.Writer) {
 		line = append(line, "", fmt.Sprint(c.Slow.Loads), fmt.Sprint(c.Slow.AtOnce), fmt.Sprint(c.Slow.Freed), fmt.Sprint(c.Slow.Errors))
 		lines = append(lines, line)
 	}
-	writeColumns(w, lines)
-}
-
-// writeColumns writes lines of cells: the first column to the left, all others to
-// the right.
-func writeColumns(w io.Writer, lines [][]string) {
-	var widths []int
-	for _, line := range lines {
-		for i, text := range line {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(text))
-		}
-	}
-	for _, line := range lines {
-		for i, text := range line {
-			if i == 0 {
-				text = pad(text, widths[i])
-			} else {
-				text = "  " + padLeft(text, widths[i])
-			}
-			_, _ = io.WriteString(w, text)
-		}
-		fmt.Fprintln(w)
-	}
-}
-
-func pad(s string, width int) string {
-	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
-}
-
-func padLeft(s string, width int) string {
-	return strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s))) + s
+	_ = report.Columns(w, lines)
 }

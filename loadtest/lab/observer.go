@@ -12,36 +12,36 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// observer sees what Redis holds between any two commands of a cell's callers.
-// They reach Redis through it, one at a time, and it looks after each. So who held
-// the lock is known, and not reckoned from clocks.
+// observer reads the contents of Redis between any two commands of a cell's callers.
+// The commands pass through it one at a time, and it reads after each. So it is certain
+// who held the lock, without any clock.
 type observer struct {
 	x *cell
 
 	mu     sync.Mutex        // held while a command is carried out
-	now    sight             // guarded by mu; what Redis held after the last command
-	spoken map[string]string // guarded by mu; by which caller alone a value was sent, "" for several
+	now    sight             // guarded by mu; the contents after the last command
+	sentBy map[string]string // guarded by mu; the only caller that has sent a value, "" for several
 }
 
-// sight is what Redis holds.
+// sight is the contents of Redis.
 type sight struct {
 	held    bool
 	value   string
 	owner   string
-	expires time.Duration // in the cell's time, at the earliest; 0 for never
-	gone    time.Duration // and at the latest
+	expires time.Duration // earliest expiry, in the cell's time; 0 means never
+	gone    time.Duration // latest expiry
 	users   []string
 }
 
-// effect is what a command did for its caller.
+// effect is what a command changed for its caller.
 type effect struct {
-	took   bool // the lock is the caller's, and was not
-	gave   bool // the lock was the caller's, and is not
+	took   bool // the lock is the caller's, and was not before
+	gave   bool // the lock was the caller's, and is not any more
 	stored bool // the list has changed
 	owns   bool // the lock is the caller's now
 }
 
-// begin looks for the first time.
+// begin reads the contents for the first time.
 func (o *observer) begin(ctx context.Context) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -50,22 +50,22 @@ func (o *observer) begin(ctx context.Context) error {
 	return err
 }
 
-// owner returns whose the lock is.
+// owner returns the holder of the lock, or "".
 func (o *observer) owner() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.now.owner
 }
 
-// around carries out a command of a caller and records what it did.
+// around runs a command of a caller and records what it changed.
 func (o *observer) around(ctx context.Context, user string, args []string, carryOut func() error) (effect, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, arg := range args {
-		if by, known := o.spoken[arg]; known && by != user {
-			o.spoken[arg] = ""
+		if by, known := o.sentBy[arg]; known && by != user {
+			o.sentBy[arg] = ""
 		} else if !known {
-			o.spoken[arg] = user
+			o.sentBy[arg] = user
 		}
 	}
 	if err := o.passExpiry(ctx); err != nil {
@@ -81,14 +81,14 @@ func (o *observer) around(ctx context.Context, user string, args []string, carry
 	return o.compare(user, after), nil
 }
 
-// expire records that the lock's time was over, at the latest at that moment.
+// expire records that the lock expired at that moment, or before.
 func (o *observer) expire(at time.Duration) {
 	at = min(at, time.Since(o.x.history.start))
 	o.record(anomaly.Event{At: at, Kind: anomaly.Expired, Owner: o.now.owner})
 	o.now.held, o.now.owner = false, ""
 }
 
-// compare records what a command of user has made different.
+// compare records what a command of user changed.
 func (o *observer) compare(user string, after sight) effect {
 	before := o.now
 	var e effect
@@ -96,8 +96,8 @@ func (o *observer) compare(user string, after sight) effect {
 		e.stored = true
 		o.record(anomaly.Event{Caller: user, Kind: anomaly.Stored, Users: after.users})
 	}
-	// The command may have been held up on its way for so long that the lock has
-	// expired before it came. If then it has more time than before, it is a new one.
+	// The command may have arrived so late that the lock had expired. If the lock now
+	// has more time than before, it is a new one.
 	late := before.held && before.expires > 0 && time.Since(o.x.history.start) > before.expires
 	again := late && (after.expires == 0 || after.expires > before.gone+refreshed)
 	if late && (again || !after.held) {
@@ -108,9 +108,9 @@ func (o *observer) compare(user string, after sight) effect {
 	case !after.held:
 		o.record(anomaly.Event{Caller: user, Kind: anomaly.Unlocked, Owner: before.owner})
 	case !before.held || again || o.x.d.taken(before.value, after.value):
-		// Whose value it is: of the only one who ever sent it, which need not be
-		// the one whose command has set it. Where all send the same, of the latter.
-		if after.owner = o.spoken[after.value]; after.owner == "" {
+		// The owner is the only caller that ever sent the value, even if another's
+		// command has set it. Where all send the same value, it is the latter.
+		if after.owner = o.sentBy[after.value]; after.owner == "" {
 			after.owner = user
 		}
 		o.record(anomaly.Event{Caller: user, Kind: anomaly.Locked, Owner: after.owner})
@@ -127,19 +127,18 @@ func (o *observer) compare(user string, after sight) effect {
 	return e
 }
 
-// refreshed is by how much an expiry must move to count; less is how exactly it
-// is known.
+// refreshed is how far an expiry must move to count. Less is within the error of
+// measurement.
 const refreshed = 3 * time.Millisecond
 
 func (o *observer) record(e anomaly.Event) { o.x.history.add(e) }
 
-// tooClose is how near its expiry a lock has to be for a command to wait until it
-// is over. Otherwise it might expire between the look and the command, and nobody
-// could say who has ended it.
+// tooClose is how long before a lock's expiry commands wait for it. Otherwise the lock
+// might expire between the look and the command, and nobody could say what ended it.
 const tooClose = 20 * time.Millisecond
 
-// passExpiry lets a lock expire that is about to. Until then nothing changes but by
-// a command, and all commands come by here.
+// passExpiry waits until a lock that is about to expire has expired. Nothing else
+// changes meanwhile, because all commands pass here.
 func (o *observer) passExpiry(ctx context.Context) error {
 	for o.now.held && o.now.expires > 0 {
 		left := o.now.expires - time.Since(o.x.history.start)
@@ -165,7 +164,7 @@ func (o *observer) passExpiry(ctx context.Context) error {
 	return nil
 }
 
-// look returns what Redis holds.
+// look returns the contents of Redis.
 func (o *observer) look(ctx context.Context) (sight, error) {
 	var value *redis.StringCmd
 	var left *redis.DurationCmd

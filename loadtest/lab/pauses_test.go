@@ -33,13 +33,13 @@ func bubbled(t *testing.T, d *discipline, second time.Duration) (*caller, *redis
 	return c, rdb
 }
 
-// asks are the moments at which a caller asks for the lock.
+// asks records when a caller asks for the lock.
 type asks struct {
 	mu sync.Mutex
 	at []time.Duration // guarded by mu
 }
 
-// note makes the client note when it sends a command.
+// note records when the client sends a command.
 func (a *asks) note(c *caller, command string) {
 	begun := time.Now()
 	c.process.rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
@@ -52,8 +52,8 @@ func (a *asks) note(c *caller, command string) {
 	}})
 }
 
-// Who finds the lock taken asks again when its article says; where that says
-// nothing, after 5 ms. Only what is published in seconds is scaled.
+// A caller that finds the lock taken asks again after its article's pause, or after 5 ms
+// where the article has none. Only pauses published in seconds are scaled.
 func TestPauses(t *testing.T) {
 	for _, tt := range []struct {
 		d       *discipline
@@ -70,7 +70,7 @@ func TestPauses(t *testing.T) {
 		{&timestampRelease, "SET", time.Millisecond, false},
 		{&timestampPlain, "SETNX", 5 * time.Millisecond, false},
 	} {
-		for _, second := range []time.Duration{time.Second, DefaultSecond} {
+		for _, second := range []time.Duration{time.Second, defaultSecond} {
 			synctest.Test(t, func(t *testing.T) {
 				c, rdb := bubbled(t, tt.d, second)
 				held := "99999999999999:1"
@@ -101,8 +101,8 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// The whole-second clock differs by less than 5: from 4 to 5 s, by when in its
-// second a caller begins. Then the outcome is 0, for the cache's caller an error.
+// By its clock of whole seconds a caller waits for 4 to 5 s, depending on when in a second
+// it begins. Then the outcome is 0, an error for the cache's caller.
 func TestTimestampsWaitByWholeSeconds(t *testing.T) {
 	for _, d := range []*discipline{&timestamp, &timestampFirst} {
 		for begins, asksFor := range map[time.Duration]int{0: 50, 500 * time.Millisecond: 45, 950 * time.Millisecond: 41} {
@@ -149,10 +149,10 @@ func TestCacheAfterOutcomeZero(t *testing.T) {
 	}
 }
 
-// TTL rounds to the nearest second; also where it is told in milliseconds.
+// TTL rounds to the nearest second, also in milliseconds.
 func TestSecondsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, rdb := bubbled(t, &timestamp, DefaultSecond)
+		c, rdb := bubbled(t, &timestamp, defaultSecond)
 		left := func() int64 {
 			t.Helper()
 			n, err := c.secondsLeft(t.Context())
@@ -167,7 +167,7 @@ func TestSecondsLeft(t *testing.T) {
 		for ms, want := range map[int]int64{200: 2, 150: 2, 149: 1, 50: 1, 49: 0, 1: 0} {
 			rdb.Set(t.Context(), c.x.lockKey, "x", time.Duration(ms)*time.Millisecond)
 			if n := left(); n != want {
-				t.Errorf("with %d ms of a second of %v, %d s are left, want %d", ms, DefaultSecond, n, want)
+				t.Errorf("with %d ms of a second of %v, %d s are left, want %d", ms, defaultSecond, n, want)
 			}
 		}
 		rdb.Set(t.Context(), c.x.lockKey, "x", 0)

@@ -6,7 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"roomd/room"
+	"roomd/room/coordinator"
 )
 
 // process is one of the processes that share Redis: a client with connections of
@@ -15,18 +15,18 @@ type process struct {
 	x     *cell
 	name  string
 	rdb   *redis.Client
-	wire  *wire             // nil if it reaches Redis directly
-	rooms *room.Coordinator // nil unless the discipline is roomd
+	wire  *wire                    // nil if it reaches Redis directly
+	rooms *coordinator.Coordinator // nil unless the discipline is roomd
 }
 
-// newProcess starts a process that reaches Redis directly, or over a wire that
-// carries the requests of c.
+// newProcess starts a process that reaches Redis directly, or over a wire for the
+// requests of c if that is not nil.
 func newProcess(x *cell, name string, c *caller) (*process, error) {
 	p := &process{x: x, name: x.id + "-" + name}
-	opts := x.client()
+	opts := clientOptions(x)
 	if c != nil {
 		if x.f.losesReply {
-			opts.ReadTimeout = x.noticesAfter()
+			opts.ReadTimeout = lossTimeout(x)
 		}
 		var err error
 		if p.wire, err = newWire(x, c); err != nil {
@@ -42,17 +42,17 @@ func newProcess(x *cell, name string, c *caller) (*process, error) {
 	return p, nil
 }
 
-// noticesAfter is for how long callers wait for a reply where one gets lost: five
-// published seconds, or so long that what is sent again, after go-redis' own pause,
-// comes when half the TTL is over.
-func (x *cell) noticesAfter() time.Duration {
+// lossTimeout returns how long clients wait for a reply where one gets lost: five
+// published seconds, or less, so that the command comes again, after go-redis' own pause,
+// when half the TTL is over.
+func lossTimeout(x *cell) time.Duration {
 	const backoff = 16 * time.Millisecond // at most, before the first retry
 	return min(x.seconds(5), x.seconds(x.d.ttl/2)-backoff)
 }
 
-// client returns what a client of the cell's Redis needs. All have go-redis'
-// defaults; roomd's are as its command has them.
-func (x *cell) client() *redis.Options {
+// clientOptions returns the options of a client of the cell's Redis. All have go-redis'
+// defaults; roomd's are those of its command.
+func clientOptions(x *cell) *redis.Options {
 	model := x.lab.redis.Options()
 	opts := &redis.Options{
 		Network: model.Network, Addr: model.Addr, Dialer: model.Dialer, TLSConfig: model.TLSConfig,
@@ -73,7 +73,7 @@ func (p *process) die() {
 	}
 }
 
-// stop ends the process and waits for what it has started.
+// stop ends the process and waits for its goroutines.
 func (p *process) stop() {
 	p.die()
 	if p.rooms != nil {

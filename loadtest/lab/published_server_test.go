@@ -19,18 +19,17 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-// Each discipline sends what was published, and no more: its commands, in their
-// order, with their values and times. It does so as it is published where a second
-// lasts one, and with the same in milliseconds where it is scaled.
+// Each discipline sends exactly the published commands, in their order, with their values
+// and times: as published where a second is not scaled, and otherwise in milliseconds.
 func TestEveryDisciplineSendsWhatIsPublished(t *testing.T) {
 	server := redistest.Start(t)
 	for _, d := range disciplines {
 		if d != &roomd && !slices.ContainsFunc(published, func(p path) bool { return p.discipline == d.name }) {
-			t.Errorf("%s: nothing is said about what it sends", d.name)
+			t.Errorf("%s: no published commands", d.name)
 		}
 	}
 	for _, p := range published {
-		for _, second := range []time.Duration{time.Second, DefaultSecond} {
+		for _, second := range []time.Duration{time.Second, defaultSecond} {
 			if p.wholeSecond && second != time.Second {
 				continue
 			}
@@ -47,7 +46,7 @@ func TestEveryDisciplineSendsWhatIsPublished(t *testing.T) {
 	}
 }
 
-// walk lets one caller join, and returns what the server saw of it.
+// walk lets one caller join, and returns what the server received from it.
 func (p path) walk(t *testing.T, server *redistest.Server, second time.Duration) string {
 	t.Helper()
 	w := newWalk(t, p, server, second)
@@ -62,7 +61,7 @@ func (p path) walk(t *testing.T, server *redistest.Server, second time.Duration)
 	return w.seen(t)
 }
 
-// walk is a caller on its way, and all that happens around it.
+// walk is a caller on a path, and everybody around it.
 type walk struct {
 	c       *caller
 	rest    *redis.Client // of everybody else
@@ -105,7 +104,7 @@ func newWalk(t *testing.T, p path, server *redistest.Server, second time.Duratio
 	return w
 }
 
-// askCache has the caller ask for a value that is not there.
+// askCache lets the caller ask for a value that is not there.
 func (w *walk) askCache(ctx context.Context, c *caller) error {
 	value, err := locked{c.x.d.lock}.get(ctx, w.entry, c)
 	if err == nil && value != newValue && value != oldValue {
@@ -114,7 +113,7 @@ func (w *walk) askCache(ctx context.Context, c *caller) error {
 	return err
 }
 
-// listen begins to note all commands that the server carries out.
+// listen starts to record all commands that the server runs.
 func (w *walk) listen(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.Addr())
@@ -134,7 +133,7 @@ func (w *walk) listen(t *testing.T, server *redistest.Server) {
 	w.addr = info.Addr
 }
 
-// others has somebody else send a command.
+// others sends a command of somebody else.
 func (w *walk) others(command string) {
 	x := w.c.x
 	words := strings.Fields(command)
@@ -175,8 +174,7 @@ var (
 	quoted    = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
 
-// seen returns what the server has carried out for the caller, in the words of a
-// path.
+// seen returns the caller's commands that the server ran, in the words of a path.
 func (w *walk) seen(t *testing.T) string {
 	t.Helper()
 	if err := w.c.x.failed(); err != nil {
@@ -217,7 +215,7 @@ func (w *walk) seen(t *testing.T) string {
 		}
 		seen = append(seen, strings.Join(args, " "))
 	}
-	t.Fatalf("the server has said no more than %q: %v", seen, w.monitor.Err())
+	t.Fatalf("the server sent only %q: %v", seen, w.monitor.Err())
 	return ""
 }
 

@@ -11,8 +11,8 @@ import (
 type path struct {
 	discipline, name string
 
-	// before says what somebody else does just before a command of the caller's is
-	// carried out, by the number of that command.
+	// before has commands of somebody else, by the number of the caller's command
+	// just before which they run.
 	before map[int]string
 
 	// want is the published commands. In them stand for
@@ -27,10 +27,10 @@ type path struct {
 	//	other               any other value
 	want string
 
-	cache bool  // the caller does not join, but comes for a value that is not there
-	fails error // what the caller is told
+	cache bool  // the caller does not join, but wants a value that is not there
+	fails error // of the caller
 
-	wholeSecond bool // it is about a moment: too short where a second is scaled
+	wholeSecond bool // its times are too short where a second is scaled
 }
 
 // The parts that many have in common.
@@ -38,7 +38,7 @@ const (
 	readWrite = "GET list · SET list 李四 王五 张三"
 )
 
-// published is what the articles have their callers do, as a Redis server sees it.
+// published is the commands of the articles' callers, as a Redis server receives them.
 var published = []path{
 	{discipline: "none", name: "free", want: readWrite},
 	{discipline: "none", name: "already in", before: map[int]string{1: "SET list 张三"}, want: "GET list · SET list 张三 张三"},
@@ -194,8 +194,8 @@ var published = []path{
 		want: "GET value · SETNX lock end:a · EXPIRE lock 2 · SET value new EX 180 · TTL lock · DEL lock"},
 }
 
-// inMilliseconds returns the published commands with their times as Redis has to be
-// told them where a second is scaled.
+// inMilliseconds returns the published commands as Redis must receive them where a second
+// is scaled.
 func inMilliseconds(commands string, second time.Duration) string {
 	words := strings.Fields(commands)
 	scale := func(i int, unit time.Duration) {

@@ -17,14 +17,14 @@ type recorder struct {
 	events []anomaly.Event // guarded by mu
 }
 
-// add adds an event that happens now, or at its At if that is set.
+// add adds an event. A zero At means now.
 func (r *recorder) add(e anomaly.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e.At == 0 {
 		e.At = time.Since(r.start)
 	}
-	// A spin that prolongs a lock does so hundreds of times.
+	// A spinning caller may prolong a lock hundreds of times.
 	if n := len(r.events); n > 0 && e.Kind == anomaly.Refreshed {
 		last := &r.events[n-1]
 		if last.Kind == e.Kind && last.Caller == e.Caller && last.Owner == e.Owner {
@@ -35,7 +35,7 @@ func (r *recorder) add(e anomaly.Event) {
 	r.events = append(r.events, e)
 }
 
-// all returns what was recorded, in order of time.
+// all returns the events in order of time.
 func (r *recorder) all() []anomaly.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()

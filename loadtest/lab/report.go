@@ -12,17 +12,17 @@ import (
 
 // The verdicts.
 const (
-	AsListed  = "as listed"
-	Different = "different"
+	verdictAsListed  = "as listed"
+	verdictDifferent = "different"
 )
 
-// Report is what came of a run. Its JSON form is a contract that scripts rely on.
-// Times are those of the run: multiplied by 1000/second_ms they are published
-// ones, except under contention, which is not scaled.
+// Report is the outcome of a run. Its JSON form is a contract that scripts rely on.
+// Times are those of the run. Multiply them by 1000/second_ms for published ones, except
+// under heavy load, which is not scaled.
 type Report struct {
 	Redis       string        `json:"redis"`
 	Seed        uint64        `json:"seed"`
-	SecondMS    float64       `json:"second_ms"` // what a published second lasted
+	SecondMS    float64       `json:"second_ms"` // how long a published second lasted
 	Duration    float64       `json:"duration_s"`
 	Disciplines []*Row        `json:"disciplines"`
 	Cache       []CacheResult `json:"cache,omitempty"`
@@ -41,7 +41,7 @@ type Row struct {
 	discipline *discipline
 }
 
-// Listed is an anomaly that a discipline is known for.
+// Listed is a known anomaly of a discipline.
 type Listed struct {
 	Text    string `json:"text"`
 	Fault   string `json:"fault"`
@@ -62,7 +62,7 @@ type Cell struct {
 
 	Actions       int64   `json:"actions"` // acknowledged joins and leaves
 	ActionsPerSec float64 `json:"actions_per_s"`
-	Latency       Latency `json:"latency_ms"` // of all requests, also of those sent away
+	Latency       Latency `json:"latency_ms"` // of all requests, also refused ones
 
 	fault    *fault
 	second   time.Duration
@@ -103,7 +103,7 @@ func newReport(cfg Config, seed uint64, redis string) *Report {
 	return r
 }
 
-// fill puts in what came of a cell.
+// fill sets the outcome of a cell.
 func (c *Cell) fill(x *cell, h anomaly.History, f anomaly.Findings) {
 	ms := func(us int64) float64 { return float64(us) / 1000 }
 	c.Done, c.history, c.findings, c.second = true, h, f, x.second
@@ -114,7 +114,7 @@ func (c *Cell) fill(x *cell, h anomaly.History, f anomaly.Findings) {
 	c.curve = x.latency.CumulativeDistribution()
 }
 
-// cell returns the row's cell under a fault.
+// cell returns the row's cell under a fault, or an empty one.
 func (r *Row) cell(fault string) *Cell {
 	for _, c := range r.Cells {
 		if c.Fault == fault {
@@ -124,7 +124,7 @@ func (r *Row) cell(fault string) *Cell {
 	return &Cell{}
 }
 
-// judge holds what was seen against what is listed: roomd shows no anomaly, and
+// judge compares what was seen with what is listed: roomd must show no anomaly, and
 // every other discipline at least those that are listed for it.
 func (r *Report) judge() {
 	r.Differences = nil
@@ -145,11 +145,11 @@ func (r *Report) judge() {
 			}
 		}
 	}
-	r.Verdict = AsListed
+	r.Verdict = verdictAsListed
 	if len(r.Differences) > 0 {
-		r.Verdict = Different
+		r.Verdict = verdictDifferent
 	}
 }
 
-// AsListed reports whether the verdict is that.
-func (r *Report) AsListed() bool { return r.Verdict == AsListed }
+// AsListed reports whether the verdict is "as listed".
+func (r *Report) AsListed() bool { return r.Verdict == verdictAsListed }

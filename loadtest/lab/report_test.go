@@ -3,8 +3,10 @@ package lab
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,8 +15,7 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// played is a report in which every cell was played and showed exactly what is
-// listed for it.
+// played is a report in which every cell showed exactly what is listed for it.
 func played() *Report {
 	r := newReport(Config{}.withDefaults(), 7, "a Redis")
 	for _, row := range r.Disciplines {
@@ -51,7 +52,7 @@ func TestVerdict(t *testing.T) {
 		"a listed anomaly is not seen": {"timestamp", takeoverRace, func(c *Cell) { c.Anomalies = anomaly.Counts{} },
 			"timestamp did not show under takeover: takeover race"},
 		"another anomaly does not stand in for it": {"get-compare-del", pauseChecked, func(c *Cell) { c.Anomalies = anomaly.Counts{Lost: 9} },
-			"get-compare-del did not show under pause-check: expiry between GET and DEL deletes someone else's lock"},
+			"get-compare-del did not show under pause-check: expiry between GET and DEL deletes somebody else's lock"},
 		"what is stuck comes free": {"setnx", crashLocked, func(c *Cell) { c.Anomalies.Forever = false },
 			"setnx did not show under crash-lock: a crashed holder blocks for ever"},
 		"roomd fails": {"roomd", loseWrite, func(c *Cell) {
@@ -68,7 +69,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// What else a plain discipline shows is no difference.
+// Further anomalies of a plain discipline are no difference.
 func TestMoreThanListedIsFine(t *testing.T) {
 	r := played()
 	r.Disciplines[1].Cells[0].Anomalies.Lost = 1
@@ -78,7 +79,7 @@ func TestMoreThanListedIsFine(t *testing.T) {
 	}
 }
 
-// Only what was played is held against the list.
+// Only faults that were played count for the verdict.
 func TestFaultsThatWereNotPlayedAreNotMissed(t *testing.T) {
 	cfg := Config{Only: []string{"setnx", "none"}, Faults: []string{loseWrite}}.withDefaults()
 	r := newReport(cfg, 1, "")
@@ -178,8 +179,8 @@ func fieldsOf(v any, path string) []string {
 	return paths
 }
 
-// stolen is a history in which a lock is deleted, a user lost, another back and one
-// in the list twice.
+// stolen is a history with a deleted lock, a lost user, one who is back, and one who is in
+// the list twice.
 var stolen = anomaly.History{
 	Initial: []string{"李四", "王五"},
 	Events: []anomaly.Event{
@@ -243,15 +244,43 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	html := out.String()
-	for _, want := range []string{"as listed", `href="#set-nx-del-under-pause-release"`, `id="set-nx-del-under-pause-release"`, "✂", "<del", "王五 (back)", "张三 (twice)", "张三 stands in the list more than once", "&lt;b&gt;张三"} {
+	for _, want := range []string{"as listed", `href="#set-nx-del-under-pause-release"`, `id="set-nx-del-under-pause-release"`, "✂", "<del", "王五 (back)", "张三 (twice)", "张三 is in the list more than once", "&lt;b&gt;张三"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("no %s on the page", want)
 		}
 	}
 	if strings.Contains(html, "<b>张三") || strings.Contains(html, "http") {
-		t.Error("the page has what is not escaped, or is not self-contained")
+		t.Error("the page has text that is not escaped, or is not self-contained")
 	}
-	if err := newReport(Config{Faults: []string{CacheGuard}}.withDefaults(), 1, "").WriteHTML(io.Discard); err != nil {
+	if err := newReport(Config{Faults: []string{cacheGuard}}.withDefaults(), 1, "").WriteHTML(io.Discard); err != nil {
 		t.Errorf("a report of nothing: %v", err)
+	}
+}
+
+// The README has the legend and a row for each discipline as the table has them.
+func TestReadmeHasTheTable(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := string(text)
+	for line := range strings.Lines(legend) {
+		if !strings.Contains(readme, line) {
+			t.Errorf("the README does not have %q", line)
+		}
+	}
+	for _, d := range disciplines {
+		_, row, _ := strings.Cut(readme, fmt.Sprintf("\n    %-*s", nameWidth, d.name))
+		row, _, _ = strings.Cut(row, "\n")
+		marks := strings.Fields(row)
+		if len(marks) != len(faults) {
+			t.Errorf("%s has %d marks in the README", d.name, len(marks))
+			continue
+		}
+		for i, f := range faults {
+			if (marks[i] == markNone) == d.has(f.needs) {
+				t.Errorf("%s under %s is %s in the README", d.name, f.name, marks[i])
+			}
+		}
 	}
 }

@@ -11,27 +11,28 @@ import (
 
 	"roomd/loadtest/lab/anomaly"
 	"roomd/room"
+	"roomd/room/coordinator"
 )
 
-// roomd is the real coordinator, a node of its own for each process. What it does
-// in between cannot be stopped from here: its steps are found, and struck, on the
-// way between it and Redis (see wire).
+// roomd is the real coordinator, with a node for each process. The driver cannot stop it
+// between two steps of its own. So the wire finds and strikes its steps on the way to
+// Redis.
 var roomd = discipline{
 	name:  "roomd",
-	about: "room.Coordinator: the write is checked against the lock's token in the same script",
+	about: "roomd's lock; the script that writes also checks the lock's token",
 	ttl:   3,
 	steps: lockSteps,
-	way:   coordinator{},
+	way:   realNode{},
 }
 
-// closePatience is how long a coordinator whose Redis is gone may take to close.
+// closePatience is how long a coordinator without its Redis may take to close.
 const closePatience = 100 * time.Millisecond
 
-// coordinator is roomd's way.
-type coordinator struct{}
+// realNode is roomd's way.
+type realNode struct{}
 
-func (coordinator) open(p *process) error {
-	rooms, err := room.New(p.rdb, room.Options{
+func (realNode) open(p *process) error {
+	rooms, err := coordinator.New(p.rdb, coordinator.Options{
 		Node:     p.name,
 		LockTTL:  p.x.seconds(roomd.ttl),
 		LockWait: p.x.patience,
@@ -40,14 +41,14 @@ func (coordinator) open(p *process) error {
 	return err
 }
 
-func (coordinator) close(p *process) {
+func (realNode) close(p *process) {
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
 	_ = p.rooms.Close(ctx)
 }
 
-// fill also gives Redis the scripts that the fault then meets.
-func (coordinator) fill(ctx context.Context, x *cell, users []string) error {
+// fill also loads the scripts into Redis, before the fault.
+func (realNode) fill(ctx context.Context, x *cell, users []string) error {
 	for _, user := range users {
 		if _, err := x.home.rooms.Do(ctx, x.id, room.Join(user, session(user))); err != nil {
 			return err
@@ -56,7 +57,7 @@ func (coordinator) fill(ctx context.Context, x *cell, users []string) error {
 	return nil
 }
 
-func (coordinator) ask(ctx context.Context, c *caller) error {
+func (realNode) ask(ctx context.Context, c *caller) error {
 	action := room.Join(c.user, session(c.user))
 	if c.leave {
 		action = room.Leave(c.user, session(c.user))
@@ -65,13 +66,13 @@ func (coordinator) ask(ctx context.Context, c *caller) error {
 	switch {
 	case errors.Is(err, room.ErrUnknown):
 		return fmt.Errorf("%w: %w", errUnknown, err)
-	case errors.Is(err, room.ErrNotMember): // it looked, and did not find the player
+	case errors.Is(err, room.ErrNotMember): // roomd did not find the player in the list
 		c.record(anomaly.Event{Kind: anomaly.Read})
 	}
 	return err
 }
 
-func (coordinator) members(ctx context.Context, p redis.Pipeliner, key string) func() ([]string, error) {
+func (realNode) members(ctx context.Context, p redis.Pipeliner, key string) func() ([]string, error) {
 	keys := p.HKeys(ctx, key)
 	return func() ([]string, error) {
 		slices.Sort(keys.Val()) // a hash has no order
@@ -79,5 +80,5 @@ func (coordinator) members(ctx context.Context, p redis.Pipeliner, key string) f
 	}
 }
 
-// session names the one session of a user.
+// session returns the name of a user's only session.
 func session(user string) string { return "session of " + user }

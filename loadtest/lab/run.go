@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,8 +17,8 @@ import (
 	"roomd/loadtest/redisserver"
 )
 
-// How many cells run at a time. Mostly they wait, but for contention, which runs
-// alone. The embedded Redis takes its time for scripts.
+// How many cells run at a time. They mostly wait, except for heavy load, which runs
+// alone. The embedded Redis is slow with scripts.
 const (
 	cellsAtOnceReal     = 6
 	cellsAtOnceEmbedded = 2
@@ -35,19 +34,19 @@ type lab struct {
 	embedded bool
 	run      string // names the rooms of this run
 	seed     uint64
-	cells    atomic.Int64 // so far
+	cells    atomic.Int64 // started so far
 
-	mu     sync.Mutex // guards the report
-	report *Report
+	mu     sync.Mutex
+	report *Report // guarded by mu
 }
 
-// Run plays every discipline under every fault, and the cache guard, and returns
-// what went wrong with each. An error says that it could not be done.
+// Run plays every discipline under every fault, and the cache guard, and returns what
+// went wrong with each. An error says that the lab could not run; see Config.Validate.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	cfg = cfg.withDefaults()
 	server, err := redisserver.Open(ctx, cfg.Redis)
 	if err != nil {
 		return nil, err
@@ -60,13 +59,12 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	l.run = fmt.Sprintf("%08x", rand.Uint32())
 	l.report = newReport(cfg, l.seed, server.String())
-	if !server.Own() {
-		defer l.sweep(context.WithoutCancel(ctx))
-	}
+	// A key that stays does no harm; the report is worth more than an error about it.
+	defer func() { _ = server.Remove(ctx, "lab-"+l.run+"-") }()
 	if err := l.playMatrix(ctx); err != nil {
 		return nil, err
 	}
-	if slices.Contains(cfg.Faults, CacheGuard) {
+	if slices.Contains(cfg.Faults, cacheGuard) {
 		if l.report.Cache, err = l.playCache(ctx); err != nil {
 			return nil, err
 		}
@@ -75,8 +73,8 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	return l.report, nil
 }
 
-// playMatrix plays the cells that wait side by side, and then contention, one
-// discipline after the other.
+// playMatrix plays the cells side by side, and then those of heavy load one after the
+// other.
 func (l *lab) playMatrix(ctx context.Context) error {
 	for _, alone := range []bool{false, true} {
 		group, ctx := errgroup.WithContext(ctx)
@@ -126,13 +124,12 @@ func (l *lab) playCell(ctx context.Context, row *Row, cell *Cell) error {
 	return nil
 }
 
-// attempts is how often a cell is played if its fault does not happen, or does not
-// come to what is listed for it, because on a busy machine something else went wrong
-// before it could.
+// attempts is how often a cell is played at most. On a busy machine something else may
+// go wrong before the fault can happen, or before it can show what is listed.
 const attempts = 6
 
-// playUntilStruck plays a cell until its fault has happened, and has shown what it
-// has to; or, if it is roomd's, anything has that must not.
+// playUntilStruck plays a cell until its fault has happened and has shown what is
+// listed; or, if it is roomd's, until anything went wrong.
 func (l *lab) playUntilStruck(ctx context.Context, d *discipline, f *fault) (*cell, anomaly.History, error) {
 	second := l.cfg.Second
 	if f.name == contention {
@@ -158,23 +155,4 @@ func (l *lab) playUntilStruck(ctx context.Context, d *discipline, f *fault) (*ce
 		return nil, history, errors.New("the fault did not happen")
 	}
 	return x, history, nil
-}
-
-// sweep removes the run's keys from a Redis that is somebody else's.
-func (l *lab) sweep(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	found := l.redis.Scan(ctx, 0, "*lab-"+l.run+"-*", 1000).Iterator()
-	var keys []string
-	for found.Next(ctx) {
-		keys = append(keys, found.Val())
-	}
-	for batch := range slices.Chunk(keys, 100) {
-		_ = l.redis.Unlink(ctx, batch...).Err()
-	}
-	for _, node := range l.redis.ZRange(ctx, "Nodes", 0, -1).Val() { // roomd's
-		if strings.Contains(node, "lab-"+l.run+"-") {
-			_ = l.redis.ZRem(ctx, "Nodes", node).Err()
-		}
-	}
 }

@@ -14,14 +14,13 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-// quick is a lab whose callers under heavy load soon stop.
+// quick is a lab with a short heavy load.
 func quick(redisURL string) Config {
 	return Config{Redis: redisURL, Duration: 200 * time.Millisecond}
 }
 
-// The whole lab: every discipline shows what its article warns of, each under the
-// fault that is listed for it, and roomd shows nothing. On the embedded Redis a part
-// of it will do.
+// The whole lab: every discipline shows its listed anomalies under the listed faults, and
+// roomd shows none. On the embedded Redis a part is enough.
 func TestEveryDisciplineIsAsListed(t *testing.T) {
 	for name, redisURL := range map[string]func(t *testing.T) string{
 		"real":     func(t *testing.T) string { return redistest.Start(t).URL() },
@@ -60,7 +59,7 @@ func TestEveryDisciplineIsAsListed(t *testing.T) {
 				}
 			}
 			if cells != 0 {
-				t.Errorf("progress told of %d cells more than there are", cells)
+				t.Errorf("progress reported %d cells too many", cells)
 			}
 			checkRoomd(t, r)
 			checkCache(t, r, cfg)
@@ -71,7 +70,7 @@ func TestEveryDisciplineIsAsListed(t *testing.T) {
 	}
 }
 
-// checkStruck looks whether the fault of a cell has happened at all.
+// checkStruck checks that the fault of a cell has happened.
 func checkStruck(t *testing.T, c *Cell) {
 	t.Helper()
 	strike, _, _ := strings.Cut(c.Fault, "-")
@@ -89,8 +88,8 @@ func checkStruck(t *testing.T, c *Cell) {
 	}
 }
 
-// checkRoomd holds roomd to no anomaly under any fault, and to every fault for
-// which it has a step.
+// checkRoomd checks that roomd shows no anomaly, and meets every fault for which it has a
+// step.
 func checkRoomd(t *testing.T, r *Report) {
 	t.Helper()
 	row := r.Disciplines[len(r.Disciplines)-1]
@@ -108,8 +107,8 @@ func checkRoomd(t *testing.T, r *Report) {
 	}
 }
 
-// checkCache looks at the guards that differ most. What they do is a matter of
-// time, so on a busy machine they have more than one try.
+// checkCache checks the guards that differ most. Their counts depend on timing, so on a
+// busy machine it tries again.
 func checkCache(t *testing.T, r *Report, cfg Config) {
 	t.Helper()
 	if want := len(r.Disciplines); len(r.Cache) != want { // without none and roomd, with no guard and cachefill
@@ -131,7 +130,7 @@ func checkCache(t *testing.T, r *Report, cfg Config) {
 			t.Error(strings.Join(wrong, "\n"))
 			return
 		}
-		cfg.Faults, cfg.Progress = []string{CacheGuard}, nil
+		cfg.Faults, cfg.Progress = []string{cacheGuard}, nil
 		cfg.Only = slices.DeleteFunc(append(cfg.Only, "none"), func(guard string) bool { // both are always there
 			return guard == "no-guard" || guard == "cachefill"
 		})
@@ -160,7 +159,7 @@ func cacheIsRight(c CacheResult) bool {
 	return ok && (!known || threeVisits{c.Slow.Loads, c.Slow.AtOnce, c.Slow.Freed, c.Slow.Errors} == slow)
 }
 
-// threeVisits is what three callers do to each other when a load outlasts the TTL.
+// threeVisits is the effect of three callers on each other when a load outlasts the TTL.
 type threeVisits struct {
 	loads, atOnce int64
 	freed, errors int
@@ -178,7 +177,7 @@ var slowLoads = map[string]threeVisits{
 	"cachefill":       {1, 1, 0, 0},
 }
 
-// checkSwept looks whether a Redis that is not the lab's own is left as it was.
+// checkSwept checks that the lab leaves no keys in a Redis that is not its own.
 func checkSwept(t *testing.T, url string) {
 	t.Helper()
 	opts, err := redis.ParseURL(url)
@@ -192,13 +191,13 @@ func checkSwept(t *testing.T, url string) {
 	}
 }
 
-// A discipline has the steps that it says it has: no fault is left out for one
-// that is there, and none is struck at one that is not.
+// A discipline reaches exactly the steps that it declares, so that it meets every fault
+// that applies to it, and no other.
 func TestStepsAreDeclared(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	for _, d := range disciplines {
 		l := &lab{cfg: Config{}.withDefaults(), redis: rdb, run: "steps", seed: 1}
-		x := newCell(l, d, faults[0], DefaultSecond)
+		x := newCell(l, d, faults[0], defaultSecond)
 		if _, err := x.play(t.Context()); err != nil {
 			t.Fatal(err)
 		}

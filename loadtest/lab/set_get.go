@@ -7,16 +7,16 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// setGet is for stores that have no SETNX, as memcache was: set without a
-// condition, get, and who finds its own value has the lock. Only who sets between
-// another's set and get is noticed; two that do so one after the other both hold it.
+// setGet is for stores without SETNX, as memcache was: set without a condition, get, and
+// the caller that finds its own value has the lock. That notices only a caller that sets
+// between another's set and get. Two that do so one after the other both hold the lock.
 //
 // The lab's choices: the value is a random number, drawn for each attempt; there
-// is no expiry, as nobody is ever kept out; DEL when done.
+// is no expiry, because nobody is ever kept out; DEL when done.
 var setGet = discipline{
 	name:  "set-get",
 	about: "SET a random value, GET, mine if it is still there … DEL",
-	ttl:   10, // it has none; the others'
+	ttl:   10, // it has none; that of the others
 	steps: lockSteps,
 	way:   list{&setGetLock},
 	lock:  &setGetLock,

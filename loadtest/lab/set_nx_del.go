@@ -6,7 +6,7 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// setNXDel does the same in one command, SET NX EX 10; DEL when done.
+// setNXDel takes the lock with one command, SET NX EX 10. DEL when done.
 var setNXDel = discipline{
 	name:  "set-nx-del",
 	about: "SET NX EX 10 … DEL",
@@ -15,7 +15,7 @@ var setNXDel = discipline{
 	way:   list{&setNXDelLock},
 	lock:  &setNXDelLock,
 	listed: []listed{
-		{text: "DEL deletes someone else's lock after expiry", fault: pauseGiving, anomaly: anomaly.Deleted},
+		{text: "DEL deletes somebody else's lock after expiry", fault: pauseGiving, anomaly: anomaly.Deleted},
 	},
 }
 

@@ -12,10 +12,10 @@ import (
 //go:embed lua/compare_del.lua
 var compareDelLua string
 
-// setNXLua is the card game's: SET NX EX 3 with the room's id and a unique id as
-// value, a spin with sleeps of 5 ms, and a script that deletes the lock if the
-// value is the caller's. The lock is right. But nothing stops who has had it
-// from writing after its time.
+// setNXLua is the lock of the card game: SET NX EX 3 with the room's id and a unique id
+// as value, a spin with sleeps of 5 ms, and a script that deletes the lock if the value
+// is the caller's. The lock is right, but nothing keeps a former holder from writing
+// after its time.
 //
 // The lab's choice: the endless loop ends when the player has lost patience.
 var setNXLua = discipline{
@@ -45,7 +45,7 @@ func setNXLuaWait(ctx context.Context, c *caller) (outcome, error) {
 	}
 }
 
-// compareDel gives the lock back by a script, if it holds the caller's value.
+// compareDel releases the lock with a script if it has the caller's value.
 func compareDel(ctx context.Context, c *caller) error {
 	return c.do(ctx, "EVAL", compareDelLua, 1, c.x.lockKey, c.value).Err()
 }

@@ -6,12 +6,12 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// setRandLua is SET NX EX 10 with a token, a random number from 1 to 100,000, and
-// the script that deletes the lock if it holds the token. One stale holder in
-// 100,000 finds its token there again, in somebody else's lock. As with
-// set-nx-lua, nothing stops who has had the lock from writing after its time.
+// setRandLua is SET NX EX 10 with a token, a random number from 1 to 100,000, and the
+// script that deletes the lock if it has the token. One stale holder in 100,000 finds its
+// token in somebody else's lock. As with set-nx-lua, nothing keeps a former holder from
+// writing after its time.
 //
-// The lab's choice: who asks again draws again, because an attempt is a call.
+// The lab's choice: each attempt draws a new number, because an attempt is a call.
 var setRandLua = discipline{
 	name:  "set-rand-lua",
 	about: "SET NX EX 10 with a random number up to 100,000 … Lua: DEL if the value is mine",

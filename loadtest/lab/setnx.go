@@ -12,7 +12,7 @@ import (
 var setnx = discipline{
 	name:  "setnx",
 	about: "SETNX key 1 … DEL",
-	ttl:   10, // it has none; the others'
+	ttl:   10, // it has none; that of the others
 	steps: lockSteps,
 	way:   list{&setnxLock},
 	lock:  &setnxLock,
@@ -27,7 +27,7 @@ func setnxTry(ctx context.Context, c *caller) (bool, error) {
 	return c.do(ctx, "SETNX", c.x.lockKey, 1).Bool()
 }
 
-// del is how most give a lock back: whoever's it is by now.
+// del releases the lock as most disciplines do, whoever holds it by now.
 func del(ctx context.Context, c *caller) error {
 	return c.do(ctx, "DEL", c.x.lockKey).Err()
 }

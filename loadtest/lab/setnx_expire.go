@@ -6,8 +6,8 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// setnxExpire gives the lock a time to live, with a command of its own: SETNX,
-// then EXPIRE 10, and DEL when done.
+// setnxExpire sets the lock's time to live with a second command: SETNX, then EXPIRE 10.
+// DEL when done.
 var setnxExpire = discipline{
 	name:  "setnx-expire",
 	about: "SETNX, then EXPIRE 10 … DEL",
@@ -18,7 +18,7 @@ var setnxExpire = discipline{
 	listed: []listed{
 		{text: "a crash between the two blocks for ever", fault: crashSet, anomaly: anomaly.Stuck, forever: true},
 		{text: "a long pause between the two blocks as long as it lasts", fault: pauseSet, anomaly: anomaly.Stuck},
-		{text: "DEL deletes someone else's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
+		{text: "DEL deletes somebody else's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
 	},
 }
 

@@ -10,22 +10,22 @@ import (
 type step string
 
 const (
-	stepDrawn   step = "drawn"   // the caller has drawn a number that another may draw
+	stepDrawn   step = "drawn"   // the caller has drawn a number that another may draw, too
 	stepSet     step = "set"     // SETNX has set the lock, EXPIRE has not been sent
 	stepTried   step = "tried"   // SETNX has not set the lock, GET has not been sent
 	stepLocked  step = "locked"  // the caller has the lock
 	stepRead    step = "read"    // it has read the list, and is about to write it
 	stepWrote   step = "wrote"   // it has written the list
-	stepGiving  step = "giving"  // it is about to give the lock back
+	stepGiving  step = "giving"  // it is about to release the lock
 	stepGave    step = "gave"    // its release has freed the lock
-	stepChecked step = "checked" // it has found that it may delete the lock, and is about to
-	stepExpired step = "expired" // it has found the holder's time past, and is about to take over
+	stepChecked step = "checked" // it is about to delete the lock after checking that it may
+	stepExpired step = "expired" // it is about to take over a lock whose time is past
 )
 
-// lockSteps are those of every discipline with a lock.
+// lockSteps are the steps of every discipline with a lock.
 var lockSteps = []step{stepLocked, stepRead, stepWrote, stepGiving, stepGave}
 
-// with returns the steps of a lock that has more of them.
+// with returns lockSteps and more.
 func with(more ...step) []step { return append(more, lockSteps...) }
 
 // strike is what the driver does to a caller at a step.
@@ -33,20 +33,19 @@ type strike int
 
 const (
 	nothing strike = iota
-	hold           // until it is let go
-	crash          // none of its later steps is run
+	hold           // stop until letGo
+	crash          // run no later step
 )
 
-// at is called by a discipline between its commands. If the caller is to crash
-// here, it does not return.
+// at marks a step between a discipline's commands. It does not return if the caller
+// crashes here.
 func (c *caller) at(s step) {
 	if !c.reach(s) {
 		runtime.Goexit()
 	}
 }
 
-// reach lets the driver strike at a step, and reports whether the caller lives
-// on.
+// reach lets the driver strike at a step, and reports whether the caller survives.
 func (c *caller) reach(s step) bool {
 	x := c.x
 	x.mu.Lock()

@@ -15,7 +15,7 @@ const (
 	markOpen = " "
 )
 
-// letters stand for what was found, in this order.
+// letters are the marks of the anomalies, in this order.
 var letters = []struct{ what, letter string }{
 	{anomaly.Lost, "L"},
 	{anomaly.Phantom, "P"},
@@ -28,22 +28,22 @@ var letters = []struct{ what, letter string }{
 // legend explains the matrix.
 const legend = `
 · nothing wrong                          – the discipline has no such step
-L an acknowledged join or leave is lost  P a phantom: in the list, and told not to be
-T a user stands in the list twice        2 two hold the lock at once, and write
-D someone else's lock is deleted         S the room is stuck until all who wait have given up; S∞ for ever
+L an acknowledged join or leave is lost  P a phantom: in the list after a leave or a refused join
+T a user is in the list twice            2 two hold the lock at once, and write
+D somebody else's lock is deleted        S the room is stuck until all waiters give up; S∞ for ever
 
-pause  the holder is stopped past the TTL: between SETNX and EXPIRE, before its write, before it
-       frees the lock, between the check and the DEL of that
+pause  the holder is stopped past the TTL: between SETNX and EXPIRE, before its write, before its
+       release, and within its release between check and DEL
 crash  the holder dies: between SETNX and EXPIRE, with the lock, after its read, after its write
-lost   a reply is lost, and the client sends the command again: the one that took the lock, the
-       write, the one that freed the lock
-same token   two draw the same random number, and the first is stopped before it frees the lock
+lost   a reply is lost and the client sends the command again: taking the lock, the write, the release
+same token   two callers draw the same random number, and the first is stopped before its release
 just gone    nothing fails, but a lock is freed between a waiter's SETNX and its GET
-take over    two find a dead holder's time past      clock ahead  a caller's clock, by more than the TTL
-heavy load   many callers, and nothing else happens
+take over    two callers find a dead holder's time past
+clock ahead  a caller's clock is ahead by more than the TTL
+heavy load   many callers, and no fault
 `
 
-// Marks returns what was found in a cell, a letter for each kind.
+// Marks returns the letters of the anomalies found in a cell.
 func (c *Cell) Marks() string {
 	switch {
 	case !c.Applies:
@@ -72,23 +72,21 @@ const (
 	cellWidth = 6
 )
 
-// WriteMatrix writes who fails where, as far as it is known. With color it is for
-// a terminal. It is as many lines as MatrixLines says.
+// WriteMatrix writes which discipline fails under which fault, as far as the run got. With
+// color it is for a terminal. It writes as many lines as MatrixLines returns.
 func (r *Report) WriteMatrix(w io.Writer, color bool) error {
 	var b strings.Builder
 	for line := range 2 {
-		b.WriteString(pad("", nameWidth))
-		if len(r.Disciplines) > 0 {
-			for _, c := range r.Disciplines[0].Cells {
-				b.WriteString(padLeft(c.fault.head[line], cellWidth))
-			}
+		fmt.Fprintf(&b, "%-*s", nameWidth, "")
+		for _, f := range r.columns() {
+			fmt.Fprintf(&b, "%*s", cellWidth, f.head[line])
 		}
 		b.WriteString("\n")
 	}
 	for _, row := range r.Disciplines {
-		b.WriteString(pad(row.Name, nameWidth))
+		fmt.Fprintf(&b, "%-*s", nameWidth, row.Name)
 		for _, c := range row.Cells {
-			b.WriteString(paint(padLeft(c.Marks(), cellWidth), c, color))
+			b.WriteString(paint(fmt.Sprintf("%*s", cellWidth, c.Marks()), c, color))
 		}
 		b.WriteString("\n")
 	}
@@ -96,10 +94,10 @@ func (r *Report) WriteMatrix(w io.Writer, color bool) error {
 	return err
 }
 
-// MatrixLines is how many lines WriteMatrix writes.
+// MatrixLines returns how many lines WriteMatrix writes.
 func (r *Report) MatrixLines() int { return 2 + len(r.Disciplines) }
 
-// paint makes failures red, what is good green, and what does not apply grey.
+// paint makes failures red, good cells green, and those that do not apply grey.
 func paint(text string, c *Cell, color bool) string {
 	code := "1;31"
 	switch {
@@ -117,7 +115,7 @@ func paint(text string, c *Cell, color bool) string {
 func (r *Report) WriteTable(w io.Writer, color bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s; seed %d\n", r.Redis, r.Seed)
-	fmt.Fprintf(&b, "A published second lasts %v ms; under heavy load, which goes on for %v s, nothing is scaled.\n\n", r.SecondMS, r.Duration)
+	fmt.Fprintf(&b, "A published second lasts %v ms; heavy load lasts %v s, unscaled.\n\n", r.SecondMS, r.Duration)
 	_ = r.WriteMatrix(&b, color)
 	b.WriteString(legend)
 	r.writeNumbers(&b)

@@ -2,9 +2,9 @@ package lab
 
 import "context"
 
-// playTakeover lets a holder die without an expiry on its lock. Two others see
-// that its time is past; both overwrite the lock, and each finds its own value in
-// it, because the first has looked before the second has written.
+// playTakeover lets a holder die without an expiry on its lock. Two others find its time
+// past. Both overwrite the lock, and each finds its own value in it, because the first
+// looks before the second writes.
 func playTakeover(ctx context.Context, x *cell) error {
 	t, err := newTrio(x)
 	if err != nil {
@@ -27,9 +27,9 @@ func playTakeover(ctx context.Context, x *cell) error {
 	return nil
 }
 
-// playClock gives a caller a clock that is ahead by more than the TTL. It comes
-// while a live holder is between read and write, finds the holder's time past, and
-// takes over.
+// playClock gives a caller a clock that is ahead by more than the TTL. While a live
+// holder is between read and write, that caller finds the holder's time past, and takes
+// over.
 func playClock(ctx context.Context, x *cell) error {
 	t, err := newTrio(x)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// timeline is a history as a picture: a lane for the lock as Redis held it, one
-// for each caller, and one for the list. The page draws it.
+// timeline is a history as a picture: a lane for the lock in Redis, one for each caller,
+// and one for the list. The page draws it.
 type timeline struct {
 	Width, Height int
 	Lanes         []lane
 	Bars          []bar
 	Marks         []mark
 	Lists         []written
-	Cut           bool // it goes on
+	Cut           bool // there are more events
 }
 
 type lane struct {
@@ -27,7 +27,7 @@ type lane struct {
 	Y    int
 }
 
-// bar is a time in which something was so.
+// bar is a span of time in a lane.
 type bar struct {
 	X, Y, W, H  int
 	Class, Text string
@@ -40,7 +40,7 @@ func (b bar) layer() int {
 	return 0
 }
 
-// mark is a moment.
+// mark is a moment in a lane.
 type mark struct {
 	X, Y               int
 	Class, Glyph, Text string
@@ -54,8 +54,8 @@ type written struct {
 	Users  []member
 }
 
-// member is a user in a list, also one who stands in it already; or one whom the
-// writer, who is somebody else, took out or brought back.
+// member is a user in a list. Twice: the user is in it already. Lost, BackAgain: another
+// user's write removed the user, or brought the user back.
 type member struct {
 	Name                   string
 	Lost, BackAgain, Twice bool
@@ -66,9 +66,9 @@ const (
 	laneHeight  = 30
 	laneStart   = 78
 	timelineTop = 16
-	moment      = 17 // at least between two events
-	decade      = 26 // more for each power of ten in ms
-	ownerWidth  = 44 // of a bar that its owner's name fits into
+	moment      = 17 // between two events, at least
+	decade      = 26 // added for each power of ten in ms
+	ownerWidth  = 44 // of a bar with room for its owner's name
 	maxEvents   = 60
 )
 
@@ -93,14 +93,14 @@ func newTimeline(h anomaly.History) *timeline {
 		s.drawCaller(l.Name)
 	}
 	s.drawList(h.Initial)
-	// What is hatched lies on top.
+	// Hatched bars are on top.
 	slices.SortStableFunc(s.Bars, func(a, b bar) int {
 		return cmp.Compare(a.layer(), b.layer())
 	})
 	return &s.timeline
 }
 
-// place gives each event its x: long times are shortened, none stands on another.
+// place gives each event its x. It shortens long times and keeps events apart.
 func (s *sketch) place() {
 	x, before := laneStart+8, time.Duration(0)
 	for _, e := range s.events {
@@ -112,7 +112,7 @@ func (s *sketch) place() {
 	s.Width = x + 2*moment
 }
 
-// lay makes the lanes.
+// lay adds the lanes.
 func (s *sketch) lay() {
 	y := timelineTop
 	add := func(name string) int {
@@ -147,7 +147,7 @@ func (s *sketch) note(i, y int, class, glyph, text string) {
 	s.Marks = append(s.Marks, mark{s.at[i], y + laneHeight/2 + 4, class, glyph, fmt.Sprintf("%s: %s", millis(s.events[i].At), text)})
 }
 
-// drawLock shows whose the key was, and how it stopped being that.
+// drawLock draws who held the key, and how each hold ended.
 func (s *sketch) drawLock() {
 	from, owner := -1, ""
 	end := func(to int) {
@@ -179,7 +179,7 @@ func (s *sketch) drawLock() {
 	end(len(s.events) - 1)
 }
 
-// glyphs of what callers do.
+// glyphs are the marks of what callers do.
 var glyphs = map[anomaly.Kind]struct{ glyph, class string }{
 	anomaly.Asked: {"?", ""}, anomaly.Refused: {"…", ""}, anomaly.Acquired: {"●", ""},
 	anomaly.Read: {"R", ""}, anomaly.Wrote: {"W", ""}, anomaly.Released: {"○", ""},
@@ -187,7 +187,7 @@ var glyphs = map[anomaly.Kind]struct{ glyph, class string }{
 	anomaly.Crashed: {"☠", "bad"}, anomaly.ReplyLost: {"↯", "bad"},
 }
 
-// drawCaller shows how long a caller waited, was stopped and was told, and what it
+// drawCaller draws how long a caller waited, held the lock and was stopped, and what it
 // did.
 func (s *sketch) drawCaller(caller string) {
 	y := s.lanes[caller]
@@ -217,22 +217,22 @@ func (s *sketch) drawCaller(caller string) {
 		case anomaly.Resumed:
 			finish(&paused, i, 10, classPaused, caller+" is stopped")
 		case anomaly.Released, anomaly.ToldOK, anomaly.ToldFailed, anomaly.ToldUnknown, anomaly.Crashed:
-			finish(&held, i, 10, s.class[caller], caller+" has the lock, for all it knows")
+			finish(&held, i, 10, s.class[caller], caller+" believes that it has the lock")
 			if e.Kind != anomaly.Released {
 				finish(&paused, i, 10, classPaused, caller+" is stopped")
-				finish(&asked, i, 2, classAsked, caller+" waits to be told")
+				finish(&asked, i, 2, classAsked, caller+" waits for its answer")
 			}
 		}
 		if g, ok := glyphs[e.Kind]; ok {
-			s.note(i, y, g.class, g.glyph, tell(e))
+			s.note(i, y, g.class, g.glyph, describe(e))
 		}
 	}
 	last := len(s.events) - 1
-	finish(&held, last, 10, s.class[caller], caller+" has the lock, for all it knows")
-	finish(&asked, last, 2, classAsked, caller+" waits to be told")
+	finish(&held, last, 10, s.class[caller], caller+" believes that it has the lock")
+	finish(&asked, last, 2, classAsked, caller+" waits for its answer")
 }
 
-// drawList numbers the states of the list, and says who was lost by each write.
+// drawList numbers the states of the list, and marks who was lost by each write.
 func (s *sketch) drawList(initial []string) {
 	y := s.Lanes[len(s.Lanes)-1].Y - laneHeight/2
 	observed := slices.ContainsFunc(s.events, func(e anomaly.Event) bool { return e.Kind == anomaly.Stored })
@@ -263,8 +263,8 @@ func (s *sketch) drawList(initial []string) {
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
 
-// tell says an event in words.
-func tell(e anomaly.Event) string {
+// describe returns an event in words.
+func describe(e anomaly.Event) string {
 	text := strings.TrimSpace(e.Caller + " " + string(e.Kind))
 	switch {
 	case e.Kind == anomaly.Asked && e.Leave:

@@ -9,15 +9,15 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// timestamp keeps in the lock until when its holder may have it, by the holder's
-// clock: "<seconds>:<number>". Who asks GETs it every 0.1 s, for at most 5 s: if it
-// is not there, at first SETNX and EXPIRE 2, but later that is an outcome of its
-// own; if its time is past, it is overwritten with SETEX, and a second GET tells who
-// has overwritten it last. To give it back: DEL if its TTL is not 0, which it is
+// timestamp keeps the end of the hold in the lock, by the holder's clock:
+// "<seconds>:<number>". A caller GETs it every 0.1 s, for at most 5 s. If there is no
+// lock at the first GET, it sends SETNX and EXPIRE 2; at a later one it ends with an
+// outcome of its own. If the time is past, it overwrites the lock with SETEX, and a
+// second GET shows who overwrote it last. The release is DEL unless TTL is 0, which it is
 // with less than half a second left. All clocks show whole seconds.
 //
-// It was published for a cache, where the outcome 2 means that the value is there.
-// The lab's choice: a player who wants into the room asks again, with a new call.
+// It was published for a cache, where the outcome 2 means that the value is there. The
+// lab's choice: a player asks again, with a new call.
 var timestamp = discipline{
 	name:  "timestamp",
 	about: "GET, SETNX <end>:<number>, EXPIRE 2; past its time SETEX, GET, compare … TTL, DEL",
@@ -61,14 +61,14 @@ func timestampWait(ctx context.Context, c *caller) (outcome, error) {
 		if err != nil || took {
 			return acquired, err
 		}
-		if err := c.pause(ctx, c.seconds(timestampPause)); err != nil {
+		if err := c.pause(ctx, c.x.seconds(timestampPause)); err != nil {
 			return timedOut, err
 		}
 	}
 	return timedOut, nil
 }
 
-// timestampNumber draws what tells one caller's value from another's.
+// timestampNumber draws the number that distinguishes callers.
 func timestampNumber(c *caller) string { return c.number(1_000_000, 9_999_999) }
 
 func timestampValue(c *caller, number string) string {
@@ -85,8 +85,8 @@ func timestampSet(ctx context.Context, c *caller, number string) (bool, error) {
 	return true, c.do(ctx, "EXPIRE", c.x.lockKey, seconds(timestampTTL)).Err()
 }
 
-// timestampPast reports whether the time in a value is before now. In nothing it
-// is 0.
+// timestampPast reports whether the time in a value is before now. An empty value has
+// the time 0.
 func timestampPast(c *caller, held string) bool {
 	until, _, _ := strings.Cut(held, ":")
 	end, _ := strconv.ParseInt(until, 10, 64)
@@ -94,7 +94,7 @@ func timestampPast(c *caller, held string) bool {
 }
 
 // timestampTakeOver takes a lock whose time is past: SETEX, and a second GET. Two
-// who do so one after the other both find their own value.
+// callers that do so one after the other both find their own value.
 func timestampTakeOver(ctx context.Context, c *caller, number string) (bool, error) {
 	c.at(stepExpired)
 	value := timestampValue(c, number)
@@ -105,7 +105,7 @@ func timestampTakeOver(ctx context.Context, c *caller, number string) (bool, err
 	return now == value, err
 }
 
-// timestampUnlock deletes a lock that has any time left, whoever's it is.
+// timestampUnlock deletes a lock that has any time left, whoever holds it.
 func timestampUnlock(ctx context.Context, c *caller) error {
 	left, err := c.secondsLeft(ctx)
 	if err != nil || left == 0 {

@@ -6,14 +6,13 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// timestampFirst is timestamp, but each turn makes a value and tries SETNX first.
-// So a caller who waits gets the lock when it goes away, and there are only the
-// outcomes 1 and 0. Only then it GETs, and a lock that has gone in between counts
-// as one whose time was 0: it is overwritten with SETEX, although by then somebody
-// else may have set it.
+// timestampFirst is timestamp, but each turn makes a value and tries SETNX before its
+// GET. So a waiter gets a lock that was freed, and there are only the outcomes 1 and 0. A
+// lock that is freed before the GET counts as one with the time 0: SETEX overwrites it,
+// although somebody else may have set it by then.
 //
-// The lab's choices: each value has a random number of its own, also the one that
-// takes over; on outcome 0 the cache's caller does look whether the value is there.
+// The lab's choices: each value has a random number of its own, also after a takeover;
+// on outcome 0 the cache's caller reads the value before it gives up.
 var timestampFirst = discipline{
 	name:  "timestamp-first",
 	about: "the same, each turn with SETNX first, and SETEX also if it has just gone … TTL, DEL",
@@ -46,7 +45,7 @@ func timestampFirstWait(ctx context.Context, c *caller) (outcome, error) {
 				return acquired, err
 			}
 		}
-		if err := c.pause(ctx, c.seconds(timestampPause)); err != nil {
+		if err := c.pause(ctx, c.x.seconds(timestampPause)); err != nil {
 			return timedOut, err
 		}
 	}

@@ -10,10 +10,10 @@ import (
 //go:embed lua/del_if_past.lua
 var delIfPastLua string
 
-// timestampPlain stands beside timestamp-release in its article, as text: SETNX
-// with the time of its end as value, and no TTL; a script gives it back if that
-// time is past. So who is done sooner does not give it back, and only a release
-// frees a lock whose holder has died.
+// timestampPlain is in the text of the article of timestamp-release: SETNX with the end
+// of the hold as value, and no TTL; a script releases it if that time is past. So a
+// holder that is done sooner does not release it, and only a release frees a dead
+// holder's lock.
 //
 // The lab's choices: the timeout is the other one's, 1,000 ms; a holder releases
 // once, when it is done, and nobody who waits releases in its place.
@@ -21,7 +21,7 @@ var timestampPlain = discipline{
 	name:  "timestamp-plain",
 	about: "SETNX <time of its end> … Lua: DEL if that is past",
 	ttl:   timestampReleaseMS / 1000,
-	steps: []step{stepLocked, stepRead, stepWrote, stepGiving}, // its release need not free it
+	steps: []step{stepLocked, stepRead, stepWrote, stepGiving}, // without stepGave: its release need not free the lock
 	way:   list{&timestampPlainLock},
 	lock:  &timestampPlainLock,
 	listed: []listed{

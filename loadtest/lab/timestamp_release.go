@@ -11,10 +11,10 @@ import (
 //go:embed lua/del_if_not_after.lua
 var delIfNotAfterLua string
 
-// timestampRelease is SET NX PX 1000 with the time of its end as value, again
-// every millisecond, for ever. Its release is a script that deletes the lock if its
-// time is not after the releaser's now + 1000, as the releaser computed it for the
-// call: which is so for every lock that was set before, anybody's.
+// timestampRelease is SET NX PX 1000 with the end of the hold as value, again every
+// millisecond, for ever. Its release is a script that deletes the lock if its time is not
+// after now + 1000 by the releaser's clock. So it deletes every lock that anybody set
+// before the call.
 //
 // The lab's choices: each attempt computes the value anew; the endless loop ends
 // when the player has lost patience.

@@ -14,12 +14,10 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// wire is a TCP proxy between one process and Redis. It passes the requests of all
-// its connections one after the other through the observer, and so knows what each
-// did; it can swallow a reply, and stand still while its caller is stopped.
-//
-// Of roomd, whose steps are in no hand of ours, it finds them by what its requests
-// do.
+// wire is a TCP proxy between one process and Redis. It passes the requests of all its
+// connections one after the other through the observer, and so knows the effect of each.
+// It can swallow a reply, and holds all traffic while its caller is stopped. It finds
+// the steps of roomd, which does not call caller.at, by the effects of its requests.
 type wire struct {
 	x        *cell
 	caller   *caller
@@ -54,14 +52,14 @@ func newWire(x *cell, c *caller) (*wire, error) {
 
 func (w *wire) addr() string { return w.listener.Addr().String() }
 
-// lose swallows the next reply to a request that had such an effect.
-func (w *wire) lose(what func(effect) bool) {
+// lose makes the wire swallow the reply to the next request with that effect.
+func (w *wire) lose(has func(effect) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.loses = what
+	w.loses = has
 }
 
-// cut ends all connections, and from now on every new one at once.
+// cut closes all connections, and every new one at once.
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,14 +75,14 @@ func (w *wire) isCut() bool {
 	return w.ended
 }
 
-// close returns when nothing of the wire is left.
+// close ends the wire and waits for its goroutines.
 func (w *wire) close() {
 	w.cut()
 	_ = w.listener.Close()
 	w.wg.Wait()
 }
 
-// keep reports false if the wire has been cut.
+// keep registers a connection, and returns false if the wire was cut.
 func (w *wire) keep(conn net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,15 +132,15 @@ func (w *wire) serve(client net.Conn) {
 		if !ok {
 			return
 		}
-		// After a reply that was lost nothing more arrives on its connection.
+		// After a lost reply nothing more arrives on its connection.
 		if silent = silent || lost; !silent {
 			_, _ = io.WriteString(client, reply)
 		}
 	}
 }
 
-// exchange has a request carried out and returns the reply, and whether it is to
-// be lost. It reports false if the caller is gone.
+// exchange runs a request and returns the reply, and whether to lose it. It returns
+// false if the caller is gone.
 func (w *wire) exchange(args []string, raw string, server io.Writer, replies *bufio.Reader) (reply string, lost, ok bool) {
 	w.turn.Lock()
 	defer w.turn.Unlock()
@@ -178,8 +176,8 @@ func (w *wire) exchange(args []string, raw string, server io.Writer, replies *bu
 	return reply, w.loseOne(did), true
 }
 
-// follow finds the step that roomd's caller has reached, and reports whether the
-// driver lets it live.
+// follow finds the step that roomd's caller has reached, and reports whether the caller
+// survives it.
 func (w *wire) follow(did effect) bool {
 	switch {
 	case did.stored:
@@ -213,8 +211,8 @@ func (c *caller) loseReply() {
 	c.x.changed.Broadcast()
 }
 
-// stream carries a pub/sub connection, on which messages come at any time. They
-// stand still with all else.
+// stream carries a pub/sub connection, on which messages come at any time. It holds
+// them while the wire holds all traffic.
 func (w *wire) stream(client, server net.Conn, requests, replies io.Reader) {
 	w.wg.Go(func() {
 		defer server.Close()
@@ -224,15 +222,15 @@ func (w *wire) stream(client, server net.Conn, requests, replies io.Reader) {
 	buffer := make([]byte, 4096)
 	for {
 		n, err := replies.Read(buffer)
-		w.stand()
+		w.awaitTurn()
 		if _, werr := client.Write(buffer[:n]); err != nil || werr != nil {
 			return
 		}
 	}
 }
 
-// stand returns when the wire does not stand still.
-func (w *wire) stand() {
+// awaitTurn returns when the wire does not hold its traffic.
+func (w *wire) awaitTurn() {
 	w.turn.Lock()
 	defer w.turn.Unlock()
 }

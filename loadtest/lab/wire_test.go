@@ -17,7 +17,7 @@ func stage(t *testing.T, d *discipline) (*cell, *caller) {
 	t.Helper()
 	l := &lab{cfg: Config{}.withDefaults(), redis: redistest.Start(t).Client(), run: "test", seed: 1}
 	lossy := faults[slices.IndexFunc(faults, func(f *fault) bool { return f.losesReply })]
-	x := newCell(l, d, lossy, DefaultSecond)
+	x := newCell(l, d, lossy, defaultSecond)
 	var err error
 	if x.home, err = newProcess(x, "home", nil); err != nil {
 		t.Fatal(err)
@@ -38,8 +38,7 @@ func kinds(x *cell) map[anomaly.Kind]int {
 	return n
 }
 
-// A reply is lost once: the command is carried out, the client waits in vain, and
-// sends it again.
+// A reply is lost once: the command runs, and the client waits in vain and sends it again.
 func TestWireLosesOneReply(t *testing.T) {
 	x, c := stage(t, &setnx)
 	rdb := c.process.rdb
@@ -69,7 +68,7 @@ func TestWireIsCut(t *testing.T) {
 	}
 }
 
-// Messages pass as they come, and stand still with all else.
+// Messages pass as they come, except while the wire holds all traffic.
 func TestWireCarriesPubSub(t *testing.T) {
 	x, c := stage(t, &setnx)
 	messages := c.process.rdb.Subscribe(t.Context(), "news")
@@ -82,7 +81,7 @@ func TestWireCarriesPubSub(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m, err := messages.ReceiveTimeout(t.Context(), 20*time.Millisecond); err == nil {
-		t.Errorf("%v arrived while the wire stood still", m)
+		t.Errorf("%v arrived while the wire held all traffic", m)
 	}
 	c.process.wire.turn.Unlock()
 	if m, err := messages.ReceiveMessage(t.Context()); err != nil || m.Payload != "one" {
@@ -90,7 +89,7 @@ func TestWireCarriesPubSub(t *testing.T) {
 	}
 }
 
-// What Redis held is recorded with who did it.
+// The observer records every change in Redis and its author.
 func TestObserverSeesWhoDidWhat(t *testing.T) {
 	x, a := stage(t, &getCompareDel)
 	b, err := x.caller(joinsUser, false)
@@ -139,7 +138,7 @@ func events(x *cell) (kinds []string) {
 	return kinds
 }
 
-// Losers count on, and have nothing; who finds nothing there has the lock.
+// Callers that lose only add to the count. The one that starts a count has the lock.
 func TestObserverCounts(t *testing.T) {
 	x, a := stage(t, &incr)
 	b, err := x.caller(joinsUser, false)
@@ -160,7 +159,7 @@ func TestObserverCounts(t *testing.T) {
 	}
 }
 
-// A lock that is a field of a hash is seen, too.
+// The observer sees a lock that is a field of a hash, too.
 func TestObserverLooksIntoTheHash(t *testing.T) {
 	x, a := stage(t, &hsetnx)
 	if took, err := hsetnxTry(t.Context(), a); !took || err != nil {
@@ -174,8 +173,8 @@ func TestObserverLooksIntoTheHash(t *testing.T) {
 	}
 }
 
-// A command that is held up until the lock has expired takes it, also where each
-// holder sets the same value.
+// A command that arrives after the lock's expiry takes it, also where all holders set the
+// same value.
 func TestObserverNoticesALateTaking(t *testing.T) {
 	x, a := stage(t, &setNXDel)
 	ctx := t.Context()

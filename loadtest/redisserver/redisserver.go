@@ -1,12 +1,14 @@
-// Package redisserver gives a command a Redis to work on: the one that it was
-// told, or a redis-server of its own for as long as it runs, or, where none is
-// installed, the embedded one.
+// Package redisserver gives the bench and the lab a Redis to work on: the one at a
+// given URL, or a redis-server of their own for as long as they run, or, where none is
+// installed, the embedded one. Package launch starts servers and knows no other kind;
+// this one also names the Redis in a report and removes a run's keys from it.
 package redisserver
 
 import (
 	"context"
 	"fmt"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,15 +17,35 @@ import (
 	"roomd/lockmgr/redistest/launch"
 )
 
-// helloTimeout bounds the first question to Redis.
-const helloTimeout = 5 * time.Second
+const (
+	helloTimeout  = 5 * time.Second // for the first question to Redis
+	removeTimeout = time.Minute
+	removeChunk   = 1000 // keys that Redis looks at, or removes, at a time
+)
+
+// Validate returns an error, which begins with "redis", if Open cannot use the URL.
+func Validate(url string) error {
+	if url == "" || url == redisurl.Embedded {
+		return nil
+	}
+	db, err := redisurl.Open(url)
+	if err != nil {
+		return err
+	}
+	client := db.NewClient()
+	defer client.Close() // it never connected
+	if _, single := client.(*redis.Client); !single {
+		return fmt.Errorf("redis is a %s, it must be a single Redis or one behind Sentinels", db)
+	}
+	return nil
+}
 
 // Redis is a Redis that answered when it was opened.
 type Redis struct {
 	url     string
 	db      *redisurl.DB
-	process *launch.Server // nil unless it is one of our own
-	version string         // empty if it does not say
+	process *launch.Server // nil unless Open started it
+	version string         // empty if Redis does not say
 }
 
 // Open returns the Redis of that URL, in the syntax of package redisurl. For an
@@ -31,8 +53,11 @@ type Redis struct {
 // persistence and in a temporary folder, or the embedded Redis if there is no
 // redis-server to start.
 //
-// It fails if Redis does not answer.
+// It fails if Redis does not answer, or is a Cluster.
 func Open(ctx context.Context, url string) (*Redis, error) {
+	if err := Validate(url); err != nil {
+		return nil, err
+	}
 	r := &Redis{url: url}
 	if url == "" {
 		r.url = redisurl.Embedded
@@ -54,7 +79,7 @@ func Open(ctx context.Context, url string) (*Redis, error) {
 	return r, nil
 }
 
-// greet asks Redis whether it is there, and which it is.
+// greet checks that Redis answers, and asks for its version.
 func (r *Redis) greet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
@@ -63,35 +88,65 @@ func (r *Redis) greet(ctx context.Context) error {
 	if err := client.Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("%s does not answer: %w", r.db, err)
 	}
-	// The embedded one has no such section.
+	// The embedded Redis has no such section.
 	if info, err := client.InfoMap(ctx, "server").Result(); err == nil {
 		r.version = info["Server"]["redis_version"]
 	}
 	return nil
 }
 
-// URL returns what a command would be told to use the same Redis, which only for
-// one outside this process leads there.
-func (r *Redis) URL() string { return r.url }
-
-// DB returns the Redis as nodes take it.
+// DB returns the Redis in the form that nodes need.
 func (r *Redis) DB() *redisurl.DB { return r.db }
 
-// Own reports whether nobody else uses the Redis: it was started by Open and
-// goes with Close.
-func (r *Redis) Own() bool { return r.process != nil || r.db.IsEmbedded() }
-
-// NewClient returns a new client with a pool of that many connections, which is
-// the caller's to close.
+// NewClient returns a new client with a pool of that many connections. The caller
+// closes it.
 func (r *Redis) NewClient(connections int) *redis.Client {
 	model := r.db.NewClient().(*redis.Client)
-	defer model.Close() // it has not connected
+	defer model.Close() // it never connected
 	opts := *model.Options()
 	opts.PoolSize = connections
 	return redis.NewClient(&opts)
 }
 
-// String returns the Redis in a line for people, without a password.
+// Remove removes all keys with text in their names, and the nodes with it from the
+// list of living nodes. It does so also when ctx has ended, within a minute.
+func (r *Redis) Remove(ctx context.Context, text string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	client := r.NewClient(1)
+	defer client.Close()
+	for cursor := uint64(0); ; {
+		keys, next, err := client.Scan(ctx, cursor, "*"+text+"*", removeChunk).Result()
+		if err != nil {
+			return err
+		}
+		if len(keys) > 0 {
+			if err := client.Unlink(ctx, keys...).Err(); err != nil {
+				return err
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return removeNodes(ctx, client, text)
+		}
+	}
+}
+
+func removeNodes(ctx context.Context, client *redis.Client, text string) error {
+	nodes, err := client.ZRange(ctx, "Nodes", 0, -1).Result()
+	if err != nil {
+		return err
+	}
+	for _, node := range nodes {
+		if strings.Contains(node, text) {
+			if err := client.ZRem(ctx, "Nodes", node).Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// String describes the Redis in a line, without its password.
 func (r *Redis) String() string {
 	text := r.db.String()
 	if r.version != "" {
@@ -106,7 +161,7 @@ func (r *Redis) String() string {
 	return text
 }
 
-// Close ends what Open has started. Clients have to be closed before.
+// Close ends what Open started. Close the clients first.
 func (r *Redis) Close() {
 	if r.db != nil {
 		r.db.Close()

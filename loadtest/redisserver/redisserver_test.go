@@ -1,11 +1,14 @@
 package redisserver
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"roomd/lockmgr/redisconn/redisurl"
@@ -49,8 +52,8 @@ func TestOneThatRunsAlready(t *testing.T) {
 	server := redistest.Start(t)
 	r := mustOpen(t, server.URL())
 	fill(t, r)
-	if r.Own() || r.URL() != server.URL() || !strings.Contains(r.String(), server.Addr()+", version ") {
-		t.Errorf("%q at %s, our own: %t", r, r.URL(), r.Own())
+	if !strings.Contains(r.String(), server.Addr()+", version ") || strings.Contains(r.String(), "started for this run") {
+		t.Errorf("it is called %q", r)
 	}
 	r.Close()
 	if n := server.Client().DBSize(t.Context()).Val(); n != 1 {
@@ -64,8 +67,8 @@ func TestEmbedded(t *testing.T) {
 	if n := count(t, r); n != 1 {
 		t.Errorf("another client sees %d keys", n)
 	}
-	if !r.Own() || !r.DB().IsEmbedded() || !strings.Contains(r.String(), "embedded") {
-		t.Errorf("%q, our own: %t", r, r.Own())
+	if !r.DB().IsEmbedded() || !strings.Contains(r.String(), "embedded") {
+		t.Errorf("it is called %q", r)
 	}
 }
 
@@ -75,29 +78,54 @@ func TestStartedForTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.Own() || r.DB().IsEmbedded() || !strings.Contains(r.String(), "started for this run") || count(t, r) != 0 {
-		t.Errorf("%q, our own: %t", r, r.Own())
+	if r.DB().IsEmbedded() || !strings.Contains(r.String(), "started for this run") || count(t, r) != 0 {
+		t.Errorf("it is called %q", r)
 	}
 	dir := r.process.Dir()
 	r.Close()
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("its folder is left: %v", err)
+		t.Errorf("its folder is still there: %v", err)
 	}
-	if again, err := Open(t.Context(), r.URL()); err == nil {
+	if again, err := Open(t.Context(), r.url); err == nil {
 		again.Close()
 		t.Error("it still answers after Close")
 	}
 }
 
+// Only what belongs to one run is removed, also after the run was stopped.
+func TestRemove(t *testing.T) {
+	r := mustOpen(t, redisurl.Embedded)
+	c := r.NewClient(1)
+	defer c.Close()
+	for _, key := range []string{"Room:run-1-7:Users", "LockRoom:run-1-7", "Room:run-2-7:Users"} {
+		if err := c.Set(t.Context(), key, "v", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.ZAdd(t.Context(), "Nodes", redis.Z{Member: "run-1-node"}, redis.Z{Member: "run-2-node"}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Remove(ended, "run-1-"); err != nil {
+		t.Fatal(err)
+	}
+	keys, nodes := c.Keys(t.Context(), "*").Val(), c.ZRange(t.Context(), "Nodes", 0, -1).Val()
+	slices.Sort(keys)
+	if !slices.Equal(keys, []string{"Nodes", "Room:run-2-7:Users"}) || !slices.Equal(nodes, []string{"run-2-node"}) {
+		t.Errorf("the keys are %q, the nodes %q", keys, nodes)
+	}
+}
+
 func TestNoServerInstalled(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if r := mustOpen(t, ""); !r.DB().IsEmbedded() || !r.Own() {
+	if r := mustOpen(t, ""); !r.DB().IsEmbedded() {
 		t.Errorf("it opened %q", r)
 	}
 }
 
 func TestWhatCannotBeOpened(t *testing.T) {
-	for _, url := range []string{"nonsense", "redis://127.0.0.1:1"} {
+	for _, url := range []string{"nonsense", "redis://127.0.0.1:1", "redis+cluster://127.0.0.1:1"} {
 		if r, err := Open(t.Context(), url); err == nil {
 			r.Close()
 			t.Errorf("%s: no error", url)
@@ -105,8 +133,8 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// A redis-server that is installed but does not start is an error, with what it said;
-// it is not replaced by the embedded one.
+// Where an installed redis-server does not start, Open fails with its output, and does
+// not fall back to the embedded one.
 func TestAServerThatDoesNotStart(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "redis-server"), []byte("#!/bin/sh\necho out of order\n"), 0o700); err != nil {

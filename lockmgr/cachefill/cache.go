@@ -11,18 +11,19 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"roomd/lockmgr"
+	"roomd/lockmgr/redisconn"
 )
 
 // Cache loads and keeps entries. It is safe for concurrent use.
 type Cache struct {
-	locks   *lockmgr.Manager
-	opts    Options
-	cluster bool
-	shared  singleflight.Group // Gets of one key that wait together
+	locks  *lockmgr.Manager
+	opts   Options
+	redis  *storage
+	shared singleflight.Group // Gets of one key that wait together
 
 	life context.Context
 	end  context.CancelCauseFunc
-	wg   sync.WaitGroup // begins to grow only under mu, while life has not ended
+	wg   sync.WaitGroup // leaves zero only under mu, while life has not ended
 
 	mu         sync.Mutex
 	refreshing map[string]bool // guarded by mu: keys that this process loads in the background
@@ -41,8 +42,8 @@ func New(locks *lockmgr.Manager, opts Options) (*Cache, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	c := &Cache{locks: locks, opts: opts, refreshing: make(map[string]bool)}
-	c.cluster = strings.Contains(locks.Key("any"), "{") // only there keys get a hash tag
+	cluster := strings.Contains(locks.Key("any"), "{")
+	c := &Cache{locks: locks, opts: opts, redis: &storage{locks, opts, cluster}, refreshing: make(map[string]bool)}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	return c, nil
 }
@@ -60,8 +61,8 @@ func (c *Cache) Close() {
 // Options.Load, its lock is lost, or the Cache is closed.
 type Loader func(ctx context.Context) ([]byte, error)
 
-// Get returns the value of key. If there is none, or it is too old, exactly one of
-// all callers calls its load.
+// Get returns the value of key. If there is none, or it is too old, exactly one of all
+// callers, in all processes, calls its load.
 //
 // It returns the error of load, if that was called in this process; a [PanicError]
 // if load panicked; [ErrLoadFailed] if it was called in another process and failed
@@ -70,7 +71,7 @@ type Loader func(ctx context.Context) ([]byte, error)
 // lockmgr.ErrLost if its lock was lost; and the client's error if Redis cannot be
 // asked, or refuses the lock.
 func (c *Cache) Get(ctx context.Context, key string, load Loader) ([]byte, error) {
-	e, err := c.entry(key)
+	e, err := c.redis.entry(key)
 	switch {
 	case err != nil:
 		return nil, err
@@ -81,7 +82,7 @@ func (c *Cache) Get(ctx context.Context, key string, load Loader) ([]byte, error
 	}
 	came := time.Now()
 	value, err := c.join(ctx, e, load)
-	if failedBefore(err, came) { // it was a wait that had begun before; the next one has not
+	if failedBefore(err, came) { // the wait that it joined began earlier; the next one does not
 		value, err = c.join(ctx, e, load)
 	}
 	if err != nil {
@@ -90,7 +91,7 @@ func (c *Cache) Get(ctx context.Context, key string, load Loader) ([]byte, error
 	return value, nil
 }
 
-// join shares one wait with all who ask for the same key in this process.
+// join waits together with all other Gets of the same key in this process.
 func (c *Cache) join(ctx context.Context, e entry, load Loader) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -119,7 +120,7 @@ func (c *Cache) join(ctx context.Context, e entry, load Loader) ([]byte, error) 
 	}
 }
 
-// begin counts a goroutine that Close waits for.
+// begin counts a goroutine that Close waits for. It returns false if the Cache is closed.
 func (c *Cache) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,19 +131,19 @@ func (c *Cache) begin() bool {
 	return true
 }
 
-// detach returns a context with the values of ctx that ends with the Cache.
+// detach returns a context that has the values of ctx and ends with the Cache.
 func (c *Cache) detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })
 	return own, func() { stop(); cancel(context.Canceled) }
 }
 
-// get is what all callers of one key in this process share.
+// get is the wait that all Gets of one key in this process share.
 func (c *Cache) get(ctx context.Context, e entry, load Loader) ([]byte, error) {
-	seen, err := c.look(ctx, e)
+	seen, err := c.redis.look(ctx, e)
 	switch {
 	case err != nil:
-		return nil, c.why(ctx, err)
+		return nil, reason(ctx, err)
 	case seen.found:
 		if !seen.fresh && !seen.backoff {
 			c.refresh(ctx, e, load, seen)
@@ -152,8 +153,8 @@ func (c *Cache) get(ctx context.Context, e entry, load Loader) ([]byte, error) {
 	return c.fill(ctx, e, load, seen)
 }
 
-// refresh has a stale value loaded anew in the background, unless this process
-// does so already, or could not do so within Options.Backoff.
+// refresh loads a stale value anew in the background, unless this process does so already,
+// or failed to within the last Options.Backoff.
 func (c *Cache) refresh(ctx context.Context, e entry, load Loader, found sight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +167,7 @@ func (c *Cache) refresh(ctx context.Context, e entry, load Loader, found sight) 
 		defer cancel()
 		if _, err := c.fill(own, e, load, found); err != nil {
 			c.opts.Failed(e.key, err)
-			pause(own, c.opts.Backoff) // Redis may not know that it failed
+			_ = redisconn.Pause(own, c.opts.Backoff) // Redis may not know about the failure
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -174,21 +175,10 @@ func (c *Cache) refresh(ctx context.Context, e entry, load Loader, found sight) 
 	})
 }
 
-// why returns the reason for which ctx has ended rather than an error that only
-// follows from it.
-func (c *Cache) why(ctx context.Context, err error) error {
+// reason returns the cause of ctx if that has ended: err then only follows from it.
+func reason(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
-}
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -78,7 +78,7 @@ func everythingExpires(t testing.TB, client redis.UniversalClient) {
 // free expects that nobody loads, or waits for the lock.
 func free(t testing.TB, c *Cache, client redis.UniversalClient) {
 	t.Helper()
-	e, err := c.entry("k")
+	e, err := c.redis.entry("k")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func free(t testing.TB, c *Cache, client redis.UniversalClient) {
 	everythingExpires(t, client)
 }
 
-// Whatever the moment at which callers ask, one of all nodes' loads.
+// However callers of several nodes overlap, only one of them loads.
 func TestOneLoadForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, client := nodes(t, 5, Options{})
@@ -164,7 +164,7 @@ func TestOneLoadOnCluster(t *testing.T) {
 	}
 }
 
-// Somebody loads between the moment when we find no value and the lock.
+// Somebody else loads after this caller has found no value, before it gets the lock.
 func TestLoadedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, client := redistest.Mini(t)

@@ -14,7 +14,7 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-// stepClock does to an entry what a step of the server's clock does.
+// stepClock changes an entry as a step of the server's clock would.
 func stepClock(t *testing.T, client *redis.Client, e entry, step time.Duration) {
 	t.Helper()
 	for _, key := range []string{e.value, e.failure} {
@@ -40,7 +40,7 @@ func TestTheServersClockSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				all, client := nodes(t, 2, Options{Fresh: time.Minute, Stale: time.Minute})
-				e, _ := all[0].entry("k")
+				e, _ := all[0].redis.entry("k")
 				var calls atomic.Int32
 				want(t, all[0], loader(&calls, 0), "value 1")
 				time.Sleep(time.Second)
@@ -55,14 +55,14 @@ func TestTheServersClockSteps(t *testing.T) {
 	}
 }
 
-// A failure that the clock has put into the future is told to nobody, and holds
-// back no refresh.
+// A failure from the future, after a step of the clock, reaches nobody and delays no
+// refresh.
 func TestTheClockStepsBackAfterAFailure(t *testing.T) {
 	broken := errors.New("the database is on fire")
 	fail := func(context.Context) ([]byte, error) { return nil, broken }
 	synctest.Test(t, func(t *testing.T) {
 		all, client := nodes(t, 3, Options{Fresh: time.Minute, Stale: time.Hour})
-		e, _ := all[0].entry("k")
+		e, _ := all[0].redis.entry("k")
 		var calls atomic.Int32
 		want(t, all[0], loader(&calls, 0), "value 1")
 		time.Sleep(time.Minute)
@@ -78,7 +78,7 @@ func TestTheClockStepsBackAfterAFailure(t *testing.T) {
 		r, client := redistest.Mini(t)
 		slow := redistest.MiniClient(t, r)
 		first, second, third := newNode(t, slow, Options{}), newNode(t, client, Options{}), newNode(t, redistest.MiniClient(t, r), Options{})
-		e, _ := first.entry("k")
+		e, _ := first.redis.entry("k")
 		if _, err := second.Get(t.Context(), "k", fail); !errors.Is(err, broken) {
 			t.Fatal(err)
 		}
@@ -95,7 +95,8 @@ func TestTheClockStepsBackAfterAFailure(t *testing.T) {
 	})
 }
 
-// Nodes with other options share a cache: each gets values as old as its own allow.
+// Nodes with different options share a cache: each accepts values of the age that its own
+// options allow.
 func TestOptionsDiffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, client := redistest.Mini(t)
@@ -119,11 +120,11 @@ func TestOptionsDiffer(t *testing.T) {
 		synctest.Wait()
 		want(t, long, load, "value 4")
 	})
-	// A value that goes sooner than others look for it is loaded again, by one of
-	// them at a time, and is no error.
+	// A value that expires before the others poll is loaded again, by one of them at a
+	// time, and is no error.
 	synctest.Test(t, func(t *testing.T) {
 		r, client := redistest.Mini(t)
-		brief := newNode(t, client, Options{Fresh: 20 * time.Millisecond, Poll: 10 * time.Millisecond})
+		short := newNode(t, client, Options{Fresh: 20 * time.Millisecond, Poll: 10 * time.Millisecond})
 		var wg sync.WaitGroup
 		var now, calls atomic.Int32
 		load := func(context.Context) ([]byte, error) {
@@ -135,7 +136,7 @@ func TestOptionsDiffer(t *testing.T) {
 			time.Sleep(time.Second)
 			return []byte("value"), nil
 		}
-		wg.Go(func() { want(t, brief, load, "value") })
+		wg.Go(func() { want(t, short, load, "value") })
 		time.Sleep(time.Millisecond)
 		for range 2 {
 			c := newNode(t, redistest.MiniClient(t, r), Options{})

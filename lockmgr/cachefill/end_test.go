@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A caller that leaves disturbs nobody, not even if the load was its own.
+// A caller that gives up disturbs nobody, not even if it began the load.
 func TestCallerLeaves(t *testing.T) {
 	type tag struct{}
 	reason := errors.New("the player closed the window")

@@ -9,8 +9,8 @@ var (
 	// ErrTimeout says that somebody else was still loading after Options.Wait.
 	ErrTimeout = errors.New("still being loaded by another")
 
-	// ErrLoadFailed says that a load in another process failed while this one
-	// waited for it. The message holds its error's.
+	// ErrLoadFailed says that another process failed to load the value while this one
+	// waited for it. The message contains that of the error there.
 	ErrLoadFailed = errors.New("its load failed in another process")
 
 	// ErrClosed says that the Cache is closed.
@@ -25,7 +25,7 @@ var (
 // goroutine.
 type PanicError struct {
 	Value any    // what it panicked with, nil if it called runtime.Goexit
-	Stack []byte // where
+	Stack []byte // of the goroutine that panicked
 }
 
 func (e *PanicError) Error() string {

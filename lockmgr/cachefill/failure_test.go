@@ -47,7 +47,7 @@ func TestLoadErrorReachesAll(t *testing.T) {
 				}
 			}
 			wg.Wait()
-			if took := time.Since(start); took > time.Second+2*lockmgr.DefaultVanishPoll {
+			if took := time.Since(start); took > time.Second+2*lockmgr.DefaultWaitPoll {
 				t.Errorf("the error took %v", took)
 			}
 			if n := calls.Load(); n != int32(round) {
@@ -68,7 +68,7 @@ func TestLoadErrorReachesAll(t *testing.T) {
 	})
 }
 
-// While the loads of a stale value fail it is served on, and not every call tries.
+// While refreshing fails, callers get the stale value, and not every call tries again.
 func TestFailedRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told atomic.Int32
@@ -99,7 +99,7 @@ func TestFailedRefresh(t *testing.T) {
 	})
 }
 
-// So it is where Redis cannot be told that they failed.
+// The same holds if Redis cannot be told that they failed.
 func TestRefreshThatRedisRefuses(t *testing.T) {
 	full := errors.New("OOM command not allowed")
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestTimeouts(t *testing.T) {
 		time.Sleep(time.Second)
 		start := time.Now()
 		_, err := all[1].Get(t.Context(), "k", loader(new(atomic.Int32), 0))
-		if !errors.Is(err, ErrTimeout) || time.Since(start) != lockmgr.DefaultVanishWait {
+		if !errors.Is(err, ErrTimeout) || time.Since(start) != lockmgr.DefaultWaitTimeout {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		time.Sleep(13 * time.Second) // waits for the end of it, and hears of it
@@ -194,13 +194,13 @@ func TestTimeouts(t *testing.T) {
 	})
 }
 
-// The loader died, in the middle of a load, and the first who waits for it takes
-// over when its lock has expired. A failure from before they asked is not theirs.
+// The loader died in the middle of a load. When its lock has expired the first waiter takes
+// over. A failure from before the waiters asked does not reach them.
 func TestLoaderDies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, client := nodes(t, 3, Options{})
-		e, _ := all[0].entry("k")
-		client.Set(t.Context(), all[0].locks.Key(e.lock), "a dead node's", lockmgr.DefaultVanishTTL)
+		e, _ := all[0].redis.entry("k")
+		client.Set(t.Context(), all[0].locks.Key(e.lock), "a dead node's", lockmgr.DefaultWaitTTL)
 		client.HSet(t.Context(), e.failure, "message", "old", "by", "another dead node's", "at", time.Now().UnixMicro())
 		client.PExpire(t.Context(), e.failure, time.Minute)
 		time.Sleep(time.Millisecond)
@@ -211,7 +211,7 @@ func TestLoaderDies(t *testing.T) {
 			wg.Go(func() { want(t, c, loader(&calls, 0), "value 1") })
 		}
 		wg.Wait()
-		if took := time.Since(start); calls.Load() != 1 || took > lockmgr.DefaultVanishTTL+2*lockmgr.DefaultVanishPoll {
+		if took := time.Since(start); calls.Load() != 1 || took > lockmgr.DefaultWaitTTL+2*lockmgr.DefaultWaitPoll {
 			t.Errorf("%d loads, after %v", calls.Load(), took)
 		}
 	})

@@ -10,40 +10,40 @@ import (
 	"roomd/lockmgr"
 )
 
-// loadFailure is the error of a load, and when that load was over.
+// loadFailure is the error of a load, and when that load ended.
 type loadFailure struct {
 	err error
-	at  time.Time // not later than it was
+	at  time.Time // never later than the end
 }
 
 func (f *loadFailure) Error() string { return f.err.Error() }
 func (f *loadFailure) Unwrap() error { return f.err }
 
-// failedBefore reports whether err is that of a load that was over at that time.
+// failedBefore reports whether err is that of a load that had ended at that time.
 func failedBefore(err error, at time.Time) bool {
 	var f *loadFailure
 	return errors.As(err, &f) && f.at.Before(at)
 }
 
-// fill loads the value of an entry that has been found missing or stale; or waits
-// while somebody else does, and takes what came of it. A load that was broken off
-// leaves nothing, and then the next one is ours, or that of whoever comes first.
+// fill loads the value of an entry that is missing or stale. If somebody else loads it,
+// fill waits and returns the outcome of that load. A load that was broken off leaves none:
+// then whoever gets the lock first loads next.
 func (c *Cache) fill(ctx context.Context, e entry, load Loader, found sight) ([]byte, error) {
 	for end := time.Now().Add(c.opts.Wait); ; {
-		outcome, lock, err := c.locks.AcquireOrVanish(ctx, e.lock, lockmgr.VanishOptions{
+		outcome, lock, err := c.locks.AcquireOrWait(ctx, e.lock, lockmgr.WaitOptions{
 			TTL: c.opts.LockTTL, Wait: max(time.Until(end), time.Millisecond), Poll: c.opts.Poll,
 		})
 		if err != nil {
-			return nil, c.why(ctx, err)
+			return nil, reason(ctx, err)
 		}
 		if outcome == lockmgr.Acquired {
 			return c.loadUnder(ctx, lock, e, load, found)
 		}
-		seen, err := c.look(ctx, e)
+		seen, err := c.redis.look(ctx, e)
 		switch {
 		case err != nil:
-			return nil, c.why(ctx, err)
-		case seen.found: // if it is a stale one, that is better than none
+			return nil, reason(ctx, err)
+		case seen.found: // a stale value is better than none
 			return seen.value, nil
 		case seen.failedAfter(found):
 			return nil, seen.loadFailed()
@@ -53,20 +53,20 @@ func (c *Cache) fill(ctx context.Context, e entry, load Loader, found sight) ([]
 	}
 }
 
-// loadUnder loads and stores a value under the entry's lock, and gives it back.
+// loadUnder loads and stores a value under the entry's lock, and gives the lock back.
 func (c *Cache) loadUnder(ctx context.Context, lock *lockmgr.Lock, e entry, load Loader, found sight) ([]byte, error) {
-	after := context.WithoutCancel(ctx) // for what has to be done in any case
+	after := context.WithoutCancel(ctx) // for what must be done in any case
 	defer func() {
 		ctx, cancel := context.WithTimeout(after, c.opts.LockTTL)
 		defer cancel()
-		_ = lock.Release(ctx) // its TTL would do it, too
+		_ = lock.Release(ctx) // if it fails, the TTL ends the hold
 	}()
 	lock.KeepAlive()
-	// Somebody may have loaded between our first look and the lock.
-	seen, err := c.look(ctx, e)
+	// Somebody may have loaded between the first look and the lock.
+	seen, err := c.redis.look(ctx, e)
 	switch {
 	case err != nil:
-		return nil, c.why(ctx, err)
+		return nil, reason(ctx, err)
 	case seen.fresh:
 		return seen.value, nil
 	case seen.failedAfter(found):
@@ -78,7 +78,7 @@ func (c *Cache) loadUnder(ctx context.Context, lock *lockmgr.Lock, e entry, load
 	if failure != nil {
 		return c.failed(cleanup, lock, e, failure)
 	}
-	stored, err := c.store(cleanup, e, lock, value)
+	stored, err := c.redis.store(cleanup, e, lock, value)
 	switch {
 	case err != nil:
 		c.opts.Failed(e.key, fmt.Errorf("cachefill: store %q: %w", e.key, err))
@@ -89,25 +89,26 @@ func (c *Cache) loadUnder(ctx context.Context, lock *lockmgr.Lock, e entry, load
 	return value, nil // it was loaded, even if it cannot be kept
 }
 
-// failed makes the best of a load that failed. Only what failed by itself says
-// anything about the value: not a load that was broken off because its lock was
-// lost or the Cache is closed. That is asked of those two; an error of the load
-// function may be, or wrap, one of their kind.
+// failed ends a load that returned an error. It tells the other processes, unless the load
+// was broken off: the lock was lost, or the Cache is closed. To find that out it asks the
+// lock and the Cache, not the error: the load function's own error may wrap ErrClosed or
+// ErrLost.
 func (c *Cache) failed(ctx context.Context, lock *lockmgr.Lock, e entry, failure *loadFailure) ([]byte, error) {
 	switch {
 	case c.life.Err() != nil:
 		return nil, failure
 	case lock.Err() == nil:
-		if told, err := c.fail(ctx, e, lock, failure); told || err != nil {
+		if told, err := c.redis.fail(ctx, e, lock, failure); told || err != nil {
 			return nil, failure
 		}
 	}
 	return c.newer(ctx, e, nil, failure) // somebody else may have had the lock
 }
 
-// newer returns what another process has stored meanwhile, or else what is given.
+// newer returns the value that another process has stored meanwhile. If there is none, it
+// returns its arguments.
 func (c *Cache) newer(ctx context.Context, e entry, value []byte, err error) ([]byte, error) {
-	if seen, err := c.look(ctx, e); err == nil && seen.found {
+	if seen, err := c.redis.look(ctx, e); err == nil && seen.found {
 		return seen.value, nil
 	}
 	return value, err
@@ -118,8 +119,8 @@ func (s sight) loadFailed() error {
 	return &loadFailure{fmt.Errorf("%w: %s", ErrLoadFailed, s.failure), s.failedAt}
 }
 
-// call calls load, in a goroutine of its own: one that panics does no harm, and one
-// that does not heed its context is left behind.
+// call calls load in a goroutine of its own. So a panic ends only the load, and a load that
+// does not heed its context does not hold up the others.
 func (c *Cache) call(ctx context.Context, lock *lockmgr.Lock, load Loader) ([]byte, *loadFailure) {
 	held, cancel := lock.Context(ctx)
 	defer cancel()
@@ -132,7 +133,7 @@ func (c *Cache) call(ctx context.Context, lock *lockmgr.Lock, load Loader) ([]by
 		at    time.Time
 	}
 	done := make(chan result, 1)
-	c.wg.Go(func() { // counted, too: its caller is, so the count is not zero
+	c.wg.Go(func() { // allowed without mu: the caller is counted, so wg is not zero
 		r := result{}
 		returned := false
 		defer func() {

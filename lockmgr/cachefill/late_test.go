@@ -18,8 +18,8 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-// Whoever is told that a load failed came before that: in the process that loaded,
-// before the load function returned, and in the others, before Redis knew of it.
+// A caller gets the failure of a load only if it asked before that: in the process that
+// loaded, before the load function returned; in others, before Redis knew of the failure.
 func TestNobodyIsToldAnEarlierFailure(t *testing.T) {
 	number := regexp.MustCompile(`load (\d+) failed`)
 	for seed := range uint64(20) {
@@ -92,8 +92,8 @@ func TestNobodyIsToldAnEarlierFailure(t *testing.T) {
 	}
 }
 
-// Between two failures somebody has the lock without loading: it was on its way to
-// the lock when the first load failed. Whoever waits for it then loads.
+// Between two failures somebody holds the lock without loading, because its request was
+// under way when the first load failed. Whoever waits for that hold then loads.
 func TestAfterAHoldWithoutALoad(t *testing.T) {
 	broken := errors.New("the database is on fire")
 	synctest.Test(t, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestAfterAHoldWithoutALoad(t *testing.T) {
 	})
 }
 
-// A load that was broken off says nothing of the value: the next one loads.
+// A load that was broken off is no failure: the next caller loads.
 func TestLoaderIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, _ := nodes(t, 2, Options{})
@@ -146,8 +146,8 @@ func TestLoaderIsClosed(t *testing.T) {
 	})
 }
 
-// The load function uses locks and caches of its own. That one of those was lost or
-// closed is a failed load like any other.
+// The load function uses locks and caches of its own. If one of them was lost or closed,
+// the load has failed like any other.
 func TestLoaderFailsWithAnErrorOfOurs(t *testing.T) {
 	for _, inner := range []error{lockmgr.ErrLost, lockmgr.ErrClosed, ErrClosed, ErrTimeout, context.Canceled} {
 		synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ const (
 	DefaultBackoff = time.Second
 )
 
-// minLockTTL leaves the watchdog time for its three attempts.
+// minLockTTL leaves the watchdog enough time to try three times.
 const minLockTTL = 100 * time.Millisecond
 
 // MaxKey is the longest key, in bytes. Hash what may be longer.
@@ -26,16 +26,16 @@ const MaxKey = 256
 //
 // All processes that share a cache must use the same Prefix, and lock managers with
 // the same prefix. The rest may differ, as it does while a new version is rolled
-// out: each process judges by its own options how old a value may be. A value goes
-// when Fresh and Stale of the process that stored it are over.
+// out: how old a value may be depends on the options of the process that reads it. The
+// value expires after Fresh plus Stale of the process that stored it.
 type Options struct {
 	// Prefix and a caller's key make the key in Redis. It may hold no braces, and
 	// at most 128 bytes. Empty means [DefaultPrefix].
 	Prefix string
 
-	// Fresh is how long a value is returned without a thought. Together with
-	// Stale it must be longer than Poll: who waits has to find the value before it
-	// goes. Zero means [DefaultFresh].
+	// Fresh is how long a value is returned without loading it again. Fresh plus Stale
+	// must be longer than Poll, so that a waiter finds the value before it expires. Zero
+	// means [DefaultFresh].
 	Fresh time.Duration
 
 	// Stale is how long after Fresh the old value is still returned while one
@@ -43,30 +43,29 @@ type Options struct {
 	Stale time.Duration
 
 	// Wait is how long to wait for the loads of others. Zero means
-	// [lockmgr.DefaultVanishWait].
+	// [lockmgr.DefaultWaitTimeout].
 	Wait time.Duration
 
-	// Load is how long a load may take: its context then ends, and if it does not
-	// return its result is not waited for. Zero means the same as Wait.
+	// Load is how long a load may take. Then its context ends, and nobody waits for its
+	// result any longer. Zero means the same as Wait.
 	Load time.Duration
 
-	// Backoff is how long it is known that a load failed: other processes that
-	// wait for it are told so, and a stale value is not refreshed again. It must
-	// be longer than Poll. Zero means [DefaultBackoff].
+	// Backoff is how long Redis remembers that a load failed. Until then other processes
+	// that waited for the load get its error, and nobody refreshes a stale value. It must be
+	// longer than Poll. Zero means [DefaultBackoff].
 	Backoff time.Duration
 
 	// LockTTL is how long an entry stays locked by a loader that has died. A
 	// loader that lives extends its lock whenever a third of that has passed. At
-	// least 100ms. Zero means [lockmgr.DefaultVanishTTL].
+	// least 100ms. Zero means [lockmgr.DefaultWaitTTL].
 	LockTTL time.Duration
 
-	// Poll is how often to look whether somebody else's load has ended. Zero
-	// means [lockmgr.DefaultVanishPoll].
+	// Poll is how often a waiter asks whether the load has ended. Zero means
+	// [lockmgr.DefaultWaitPoll].
 	Poll time.Duration
 
-	// Failed is told what no caller is: that a load in the background failed, or
-	// that a value could be loaded but not stored. It must return at once. It may
-	// be nil.
+	// Failed, if not nil, is called with errors that no Get returns: a background load
+	// failed, or a value was loaded but could not be stored. It must return at once.
 	Failed func(key string, err error)
 }
 
@@ -82,10 +81,10 @@ func (o Options) withDefaults() Options {
 		value time.Duration
 	}{
 		{&o.Fresh, DefaultFresh},
-		{&o.Wait, lockmgr.DefaultVanishWait},
+		{&o.Wait, lockmgr.DefaultWaitTimeout},
 		{&o.Backoff, DefaultBackoff},
-		{&o.LockTTL, lockmgr.DefaultVanishTTL},
-		{&o.Poll, lockmgr.DefaultVanishPoll},
+		{&o.LockTTL, lockmgr.DefaultWaitTTL},
+		{&o.Poll, lockmgr.DefaultWaitPoll},
 	} {
 		if *d.field == 0 {
 			*d.field = d.value

@@ -14,7 +14,7 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-// Entries whose names look like another's other keys are entries of their own.
+// An entry whose key looks like the lock of another entry does not collide with it.
 func TestKeysDoNotMix(t *testing.T) {
 	_, client := redistest.Mini(t)
 	c := newNode(t, client, Options{})

@@ -15,7 +15,7 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-// told is an Options.Failed that keeps what it is told.
+// told is an Options.Failed that keeps the errors.
 func told(t *testing.T) (func(string, error), func() error) {
 	errs := make(chan error, 100)
 	return func(_ string, err error) { errs <- err }, func() error {
@@ -30,8 +30,8 @@ func told(t *testing.T) (func(string, error), func() error) {
 	}
 }
 
-// Redis takes no more data, or no data of this user: whoever has loaded gets the
-// value, and whoever failed its own error. The lock is given back in the same step.
+// Redis takes no more data, or none from this user: the loader still gets its value or its
+// own error, and the script that fails to store gives the lock back.
 func TestRedisKeepsNothing(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
@@ -95,7 +95,7 @@ func TestRedisKeepsNothing(t *testing.T) {
 	}
 }
 
-// The user may not do the rest either: Get says so, and loads nothing.
+// The user may not take the lock either: Get says so, and loads nothing.
 func TestRedisRefusesTheLock(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
@@ -131,8 +131,8 @@ func TestRedisRefusesTheLock(t *testing.T) {
 	}
 }
 
-// Redis forgets the lock in the middle of a load, and somebody else loads: that
-// value is kept and returned to all, or each returns its own.
+// Redis forgets the lock in the middle of a load, and somebody else loads: all return that
+// value, or each its own.
 func TestRedisIsEmptiedDuringALoad(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
@@ -161,8 +161,8 @@ func TestRedisIsEmptiedDuringALoad(t *testing.T) {
 	}
 }
 
-// A snapshot brings back the lock of a load that has ended, and an old failure. The
-// lock expires and the first who waits for it loads; the failure is told to nobody.
+// A snapshot restores the lock of a load that has ended, and an old failure. The lock
+// expires and the first waiter loads; the failure reaches nobody.
 func TestRedisComesBackWithASnapshot(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()

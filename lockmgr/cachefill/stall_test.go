@@ -14,7 +14,7 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-// A loader that wakes up after its lock has gone to another changes nothing.
+// A loader that resumes after it lost its lock changes nothing.
 func TestStalledLoaderIsRefused(t *testing.T) {
 	for _, newer := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestStalledLoaderIsRefused(t *testing.T) {
 			}
 			defer stalled.Close()
 			other := newNode(t, client, Options{})
-			e, _ := stalled.entry("k")
+			e, _ := stalled.redis.entry("k")
 			expected := "old"
 			got, err := stalled.Get(t.Context(), "k", func(context.Context) ([]byte, error) {
 				client.Del(t.Context(), stalled.locks.Key(e.lock)) // its time is over, and it does not know yet
@@ -62,7 +62,7 @@ func TestStalledLoaderIsRefused(t *testing.T) {
 	}
 }
 
-// A loader that loses its lock is told, and its callers do not wait for it.
+// The context of a loader that loses its lock ends, and its callers do not wait for it.
 func TestLoaderLosesItsLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, client := redistest.Mini(t)
@@ -86,7 +86,7 @@ func TestLoaderLosesItsLock(t *testing.T) {
 			<-release
 			return []byte("too late"), nil
 		})
-		if !errors.Is(err, lockmgr.ErrUnreachable) || time.Since(start) > lockmgr.DefaultVanishTTL {
+		if !errors.Is(err, lockmgr.ErrUnreachable) || time.Since(start) > lockmgr.DefaultWaitTTL {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		want(t, newNode(t, client, Options{}), loader(new(atomic.Int32), 0), "value 1")
@@ -99,20 +99,20 @@ func TestLoaderLosesItsLock(t *testing.T) {
 	})
 }
 
-// What ends a load may be sent twice: the client sends it again when its reply was
-// lost. Once the lock is another's it changes nothing.
+// The request that ends a load may be sent twice, as when its reply was lost. Once somebody
+// else holds the lock it changes nothing.
 func TestFinishSentTwice(t *testing.T) {
 	_, client := redistest.Mini(t)
 	c := newNode(t, client, Options{})
-	e, _ := c.entry("k")
+	e, _ := c.redis.entry("k")
 	for _, tt := range []struct {
 		name, key, field string
 		finish           func(*lockmgr.Lock) (bool, error)
 	}{
-		{"store", e.value, "value", func(lock *lockmgr.Lock) (bool, error) { return c.store(t.Context(), e, lock, []byte("ours")) }},
-		{"fail", e.failure, "message", func(lock *lockmgr.Lock) (bool, error) { return c.fail(t.Context(), e, lock, errors.New("ours")) }},
+		{"store", e.value, "value", func(lock *lockmgr.Lock) (bool, error) { return c.redis.store(t.Context(), e, lock, []byte("ours")) }},
+		{"fail", e.failure, "message", func(lock *lockmgr.Lock) (bool, error) { return c.redis.fail(t.Context(), e, lock, errors.New("ours")) }},
 	} {
-		_, lock, err := c.locks.AcquireOrVanish(t.Context(), e.lock, lockmgr.VanishOptions{})
+		_, lock, err := c.locks.AcquireOrWait(t.Context(), e.lock, lockmgr.WaitOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

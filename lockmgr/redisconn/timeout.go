@@ -1,4 +1,3 @@
-// Package redisconn holds what all parts need of Redis beyond go-redis.
 package redisconn
 
 import (
@@ -7,20 +6,20 @@ import (
 	"time"
 )
 
-// SharedTimeout gives out contexts that end after some time. Those who ask within an
-// eighth of that time share one: a timer and a channel for each request would cost as
-// much as the rest of it. It is safe for concurrent use.
+// SharedTimeout returns contexts that end after some time. Calls within an eighth of that time
+// get the same context: a timer and a channel for each request would cost as much as the rest
+// of it. A SharedTimeout is safe for concurrent use.
 type SharedTimeout struct {
 	life  context.Context
 	lasts time.Duration
 
 	mu    sync.Mutex
-	ctx   context.Context // guarded by mu: the one given out last
-	until time.Time       // guarded by mu: up to when it is given out
+	ctx   context.Context // guarded by mu: the latest one
+	until time.Time       // guarded by mu: until then calls get ctx
 }
 
-// NewSharedTimeout returns a SharedTimeout whose contexts end between seven and eight
-// eighths of lasts after they were asked for, or with life.
+// NewSharedTimeout returns a SharedTimeout. Its contexts end with life, or between seven and
+// eight eighths of lasts after the call that returned them.
 func NewSharedTimeout(life context.Context, lasts time.Duration) *SharedTimeout {
 	return &SharedTimeout{life: life, lasts: lasts}
 }
@@ -31,7 +30,7 @@ func (t *SharedTimeout) Context() context.Context {
 	defer t.mu.Unlock()
 	if now := time.Now(); t.ctx == nil || now.After(t.until) {
 		ctx, cancel := context.WithTimeout(t.life, t.lasts)
-		context.AfterFunc(ctx, cancel) // those who share it may use it to its end
+		context.AfterFunc(ctx, cancel) // not earlier: others share it
 		t.ctx, t.until = ctx, now.Add(t.lasts/8)
 	}
 	return t.ctx

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,8 +25,7 @@ const (
 type Cluster struct {
 	tb       testing.TB
 	args     []string
-	nodes    []*Server       // the masters
-	admin    []*redis.Client // one for each of them
+	nodes    nodes // the masters
 	replicas int
 	moves    map[int]move // by slot, begun and not finished
 }
@@ -36,28 +34,27 @@ type Cluster struct {
 type move struct{ from, to int }
 
 // StartCluster runs three masters, each with a third of the slots, and returns
-// when all of them know it and accept writes. args go to every redis-server; the
-// rules about a missing one are those of Start.
+// when all of them know it and accept writes. args go to every redis-server. If none is
+// installed, StartCluster does as Start does.
 //
-// It takes a little more than 2 s: a master does not accept writes any sooner
-// after its start.
+// It takes a little more than 2 s: a master accepts no writes before that.
 func StartCluster(tb testing.TB, args ...string) *Cluster {
 	tb.Helper()
-	c := &Cluster{tb: tb, moves: make(map[int]move)}
+	c := &Cluster{tb: tb, nodes: nodes{tb: tb}, moves: make(map[int]move)}
 	c.args = append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0"}, args...)
 	var buses [masters]int
 	for i := range masters {
 		var node *Server
 		node, buses[i] = c.start()
-		c.nodes = append(c.nodes, node)
-		c.admin = append(c.admin, node.Client())
+		c.nodes.servers = append(c.nodes.servers, node)
+		c.nodes.admin = append(c.nodes.admin, node.Client())
 	}
 	for i := range masters {
-		// Different epochs from the start save the nodes from settling them.
-		c.do(i, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
-		c.do(i, "CLUSTER", "ADDSLOTSRANGE", i*hashSlots/masters, (i+1)*hashSlots/masters-1)
+		// Different epochs from the start: the nodes need not agree on them first.
+		c.nodes.do(i, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
+		c.nodes.do(i, "CLUSTER", "ADDSLOTSRANGE", i*hashSlots/masters, (i+1)*hashSlots/masters-1)
 		for j := range i {
-			c.do(i, "CLUSTER", "MEET", "127.0.0.1", c.nodes[j].port(), buses[j])
+			c.nodes.do(i, "CLUSTER", "MEET", "127.0.0.1", c.nodes.servers[j].port(), buses[j])
 		}
 	}
 	c.WaitReady()
@@ -79,19 +76,19 @@ func (c *Cluster) start() (node *Server, bus int) {
 	return node, bus
 }
 
-// AddReplica runs a replica of one of the three nodes, and returns when it is in sync
-// and all masters would vote for it. It takes that node's place when it has been
-// gone for some 3 s. The other methods still mean the three nodes of the beginning.
+// AddReplica runs a replica of node i, and returns when it is in sync and all masters would
+// vote for it. It replaces node i once that has been gone for some 3 s. The other methods
+// still mean the three nodes of the beginning.
 func (c *Cluster) AddReplica(i int) *Server {
 	c.tb.Helper()
 	replica, bus := c.start()
 	c.replicas++
 	admin := replica.Client()
-	id := c.id(i)
-	for j := range c.nodes {
-		c.do(j, "CLUSTER", "MEET", "127.0.0.1", replica.port(), bus)
+	id := c.nodes.id(i)
+	for j := range c.nodes.servers {
+		c.nodes.do(j, "CLUSTER", "MEET", "127.0.0.1", replica.port(), bus)
 	}
-	// Refused until it has heard of its master.
+	// The replica refuses until it has heard of its master.
 	waitFor(c.tb, "the replica", func(ctx context.Context) error { return admin.ClusterReplicate(ctx, id).Err() })
 	waitFor(c.tb, "the replica to be in sync", func(ctx context.Context) error {
 		info, err := admin.Info(ctx, "replication").Result()
@@ -105,7 +102,7 @@ func (c *Cluster) AddReplica(i int) *Server {
 		c.tb.Fatal(err)
 	}
 	waitFor(c.tb, "the replica to be known", func(ctx context.Context) error {
-		for j, admin := range c.admin {
+		for j, admin := range c.nodes.admin {
 			nodes, err := admin.ClusterNodes(ctx).Result()
 			if err != nil {
 				return fmt.Errorf("node %d: %w", j, err)
@@ -124,33 +121,17 @@ func (c *Cluster) AddReplica(i int) *Server {
 	return replica
 }
 
-// WaitReady returns when every node says that the cluster is well and that it
-// knows the owner of every slot, such as after a Restart of one.
+// WaitReady returns when every node says that the cluster is well and that it knows the owner
+// of every slot. Call it after a Restart of a node, for example.
 func (c *Cluster) WaitReady() {
 	c.tb.Helper()
-	waitFor(c.tb, "the cluster", func(ctx context.Context) error {
-		for i, admin := range c.admin {
-			info, err := admin.ClusterInfo(ctx).Result()
-			if err != nil {
-				return fmt.Errorf("node %d: %w", i, err)
-			}
-			for _, want := range []string{
-				"cluster_state:ok", "cluster_known_nodes:" + strconv.Itoa(masters+c.replicas),
-				"cluster_slots_ok:" + strconv.Itoa(hashSlots),
-			} {
-				if !strings.Contains(info, want+"\r\n") {
-					return fmt.Errorf("node %d: not %s", i, want)
-				}
-			}
-		}
-		return nil
-	})
+	waitFor(c.tb, "the cluster", func(ctx context.Context) error { return c.nodes.ready(ctx, masters+c.replicas) })
 }
 
 // Addrs returns host:port of every node.
 func (c *Cluster) Addrs() []string {
 	var addrs []string
-	for _, node := range c.nodes {
+	for _, node := range c.nodes.servers {
 		addrs = append(addrs, node.Addr())
 	}
 	return addrs
@@ -171,69 +152,10 @@ func (c *Cluster) Client() *redis.ClusterClient {
 }
 
 // Node returns one of the three nodes, counted from 0.
-func (c *Cluster) Node(i int) *Server { return c.nodes[i] }
+func (c *Cluster) Node(i int) *Server { return c.nodes.servers[i] }
 
-// Owner returns the node that has the slot of key. During a move that is the node
-// the slot comes from.
+// Owner returns the node that has the slot of key: during a move, still the old one.
 func (c *Cluster) Owner(key string) *Server {
 	c.tb.Helper()
-	return c.nodes[c.owner(c.slot(key))]
-}
-
-// slot returns the slot of key.
-func (c *Cluster) slot(key string) int {
-	c.tb.Helper()
-	var slot int64
-	err := c.ask(func(ctx context.Context, admin *redis.Client) (err error) {
-		slot, err = admin.ClusterKeySlot(ctx, key).Result()
-		return err
-	})
-	if err != nil {
-		c.tb.Fatalf("slot of %q: %v", key, err)
-	}
-	return int(slot)
-}
-
-func (c *Cluster) owner(slot int) int {
-	c.tb.Helper()
-	var shards []redis.ClusterShard
-	err := c.ask(func(ctx context.Context, admin *redis.Client) (err error) {
-		shards, err = admin.ClusterShards(ctx).Result()
-		return err
-	})
-	for _, shard := range shards {
-		for _, r := range shard.Slots {
-			if r.Start <= int64(slot) && int64(slot) <= r.End {
-				return slices.IndexFunc(c.nodes, func(s *Server) bool { return int64(s.port()) == shard.Nodes[0].Port })
-			}
-		}
-	}
-	c.tb.Fatalf("slot %d has no owner (%v)", slot, err)
-	return 0
-}
-
-// ask runs f with the nodes' clients in turn until one answers: a test may have
-// killed any of them.
-func (c *Cluster) ask(f func(context.Context, *redis.Client) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	var err error
-	for _, admin := range c.admin {
-		if err = f(ctx, admin); err == nil {
-			return nil
-		}
-	}
-	return err
-}
-
-// do runs a command on node i, which has to succeed.
-func (c *Cluster) do(i int, args ...any) *redis.Cmd {
-	c.tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	cmd := c.admin[i].Do(ctx, args...)
-	if err := cmd.Err(); err != nil {
-		c.tb.Fatalf("node %d: %v: %v", i, args, err)
-	}
-	return cmd
+	return c.nodes.servers[c.nodes.owner(c.nodes.slot(key))]
 }

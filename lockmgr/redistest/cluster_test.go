@@ -55,7 +55,7 @@ func TestClusterMove(t *testing.T) {
 	set(here)
 	from := c.Owner(here)
 	seen(t)
-	// One that learns nothing on the way: a client that met ASK may look around.
+	// A client that has not met ASK: that may make it ask which server has which slots.
 	other, otherSaw := redirects(t, c)
 	if err := other.Get(t.Context(), here).Err(); err != nil {
 		t.Fatal(err)

@@ -7,15 +7,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Hook lets a test act around each command of a client: put it in with
-// client.AddHook. A nil function does nothing.
+// Hook calls functions of a test before and after each command of a client, to which
+// client.AddHook adds it. A nil function does nothing.
 type Hook struct {
-	// Before runs before a command is sent. An error stands for a request that
-	// never arrived.
+	// Before is called before a command is sent. If it returns an error, the command is not
+	// sent and fails with that: a request that never arrived.
 	Before func(ctx context.Context, cmd redis.Cmder) error
 
-	// After runs when the server has executed a command. An error stands for a
-	// reply that was lost: the caller sees it instead of the reply.
+	// After is called when the server has executed a command. If it returns an error, the
+	// caller gets that instead of the reply: a reply that was lost.
 	After func(ctx context.Context, cmd redis.Cmder) error
 }
 

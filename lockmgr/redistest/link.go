@@ -14,29 +14,29 @@ type link struct {
 	p      *Proxy
 	client *net.TCPConn
 	server *net.TCPConn
-	held   bool // belongs to replies: the client gets nothing any more
+	held   bool // used by replies only: the client gets nothing any more
 
 	mu         sync.Mutex
-	pending    []exchange // guarded by mu; requests without their reply yet, in order
-	subscribed bool       // guarded by mu; messages may come between replies
+	pending    []exchange // guarded by mu: requests without a complete reply, in order
+	subscribed bool       // guarded by mu: messages may come between replies
 
 	once sync.Once
 	done chan struct{} // closed by cut
 }
 
-// exchange is a request whose reply is still to come.
+// exchange is a request without a complete reply.
 type exchange struct {
 	args    []string
 	action  Action
-	replies int    // how many values are missing
-	kind    string // of each of them if it is a confirmation of pub/sub, else ""
+	replies int    // values that are missing
+	kind    string // of each of them if they are confirmations of pub/sub, else ""
 }
 
 func (l *link) run() {
 	var wg sync.WaitGroup
 	wg.Go(l.requests)
 	l.replies()
-	l.flows() // a hang-up does not get through a paused network either
+	l.p.gate.pass(l.done) // a paused network does not pass a hang-up either
 	l.cut()
 	wg.Wait()
 }
@@ -50,8 +50,8 @@ func (l *link) cut() {
 	})
 }
 
-// requests ends when the client hangs up, and tells the server so: what was
-// forwarded before is executed nonetheless.
+// requests forwards requests until the client hangs up, and then hangs up on the server, which
+// still executes what was forwarded before.
 func (l *link) requests() {
 	r := bufio.NewReader(l.client)
 	for {
@@ -60,8 +60,8 @@ func (l *link) requests() {
 			break
 		}
 		if !l.forward(args, raw) {
-			// The connection is as good as cut. Reading on gives the client an
-			// end of input where unread bytes would give it a reset.
+			// The connection is about to be cut. If bytes were left unread the client would
+			// see a reset, and not an end of input.
 			_, _ = io.Copy(io.Discard, r)
 			break
 		}
@@ -69,11 +69,11 @@ func (l *link) requests() {
 	_ = l.server.CloseWrite()
 }
 
-// forward carries out the first half of what is decided about a request. It
-// reports whether the client may go on.
+// forward decides about a request, and sends it to the server unless it is to be dropped. It
+// reports whether more requests may follow.
 func (l *link) forward(args []string, raw []byte) bool {
 	if len(args) == 0 {
-		return true // Redis does not answer it either
+		return true // Redis does not answer an empty request either
 	}
 	args[0] = strings.ToUpper(args[0])
 	action := Pass
@@ -81,7 +81,7 @@ func (l *link) forward(args []string, raw []byte) bool {
 		action = decide(args)
 	}
 	alone := l.expect(args, action)
-	if !l.flows() {
+	if !l.p.gate.pass(l.done) {
 		return false
 	}
 	if action == DropRequest {
@@ -90,12 +90,11 @@ func (l *link) forward(args []string, raw []byte) bool {
 		}
 		return false
 	}
-	_, _ = l.server.Write(raw) // should it fail, replies sees it too
+	_, _ = l.server.Write(raw) // if it fails, replies ends, too
 	return action != DropReply
 }
 
-// expect queues what comes back for a request, and reports whether nothing else
-// is under way.
+// expect adds a request to pending, and reports whether it is the only one there.
 func (l *link) expect(args []string, action Action) bool {
 	ex := exchange{args: args, action: action, replies: 1}
 	switch args[0] {
@@ -110,7 +109,7 @@ func (l *link) expect(args []string, action Action) bool {
 	return len(l.pending) == 1
 }
 
-// replies ends when the server hangs up or the connection is to be cut.
+// replies forwards replies until the server hangs up or the connection is to be cut.
 func (l *link) replies() {
 	r := bufio.NewReader(l.server)
 	for {
@@ -128,18 +127,18 @@ func (l *link) replies() {
 			}
 		}
 		l.held = l.held || ex.action == HoldReply
-		if !l.held && ex.action != DropReply && l.flows() {
-			// A client that is gone does not stop what it has asked for.
+		if !l.held && ex.action != DropReply && l.p.gate.pass(l.done) {
+			// If the client is gone, the server still executes its requests.
 			_, _ = l.client.Write(raw)
 		}
-		if complete && l.settle() {
+		if complete && l.finish() {
 			return
 		}
 	}
 }
 
-// match returns the request that a value of the server answers, and whether that
-// completes the reply. Messages that answer none give a zero exchange.
+// match returns the request that a value from the server answers, and whether its reply is
+// complete now. For a message, which answers none, it returns a zero exchange.
 func (l *link) match(raw []byte) (exchange, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,8 +160,8 @@ func (l *link) match(raw []byte) (exchange, bool) {
 	return *ex, ex.replies <= 0
 }
 
-// isMessage tells messages from replies on a connection that subscribed: RESP3
-// marks them, RESP2 only names them.
+// isMessage reports whether a value on a connection that has subscribed is a message and no
+// reply: RESP3 marks messages, RESP2 only names them.
 func isMessage(raw []byte, kind string) bool {
 	if raw[0] == '>' {
 		return true
@@ -170,25 +169,11 @@ func isMessage(raw []byte, kind string) bool {
 	return strings.HasSuffix(kind, "message") || strings.HasSuffix(kind, "subscribe")
 }
 
-// settle forgets the oldest request, and reports whether the next one is where
-// the connection is to be cut.
-func (l *link) settle() bool {
+// finish removes the oldest request, and reports whether the connection is to be cut at the
+// next one.
+func (l *link) finish() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending = l.pending[1:]
 	return len(l.pending) > 0 && l.pending[0].action == DropRequest
-}
-
-// flows waits while the proxy is paused and reports false if the connection was
-// cut instead.
-func (l *link) flows() bool {
-	l.p.mu.Lock()
-	open := l.p.open
-	l.p.mu.Unlock()
-	select {
-	case <-open:
-		return true
-	case <-l.done:
-		return false
-	}
 }

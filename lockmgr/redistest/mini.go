@@ -8,9 +8,8 @@ import (
 	"roomd/lockmgr/redisconn/embedded"
 )
 
-// Mini returns an in-process Redis and a client of it, both closed with the
-// test. Keys expire by the clock of time.Now, which in a synctest bubble is
-// virtual: an hour of TTL passes in no time.
+// Mini returns an in-process Redis and a client of it, both closed with the test. Keys expire
+// by the clock of time.Now: in a synctest bubble an hour of TTL passes in no time.
 func Mini(tb testing.TB) (*embedded.Redis, *redis.Client) {
 	tb.Helper()
 	r := embedded.Start()
@@ -18,7 +17,7 @@ func Mini(tb testing.TB) (*embedded.Redis, *redis.Client) {
 	return r, MiniClient(tb, r)
 }
 
-// MiniClient returns one more client of r, closed with the test.
+// MiniClient returns another client of r, closed with the test.
 func MiniClient(tb testing.TB, r *embedded.Redis) *redis.Client {
 	return newClient(tb, r.Options())
 }

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	patience = time.Minute           // for a state of several servers to come about
-	interval = 20 * time.Millisecond // between two looks at it
+	stateTimeout = time.Minute           // bounds the wait for a state of several servers
+	interval     = 20 * time.Millisecond // between two looks at it
 )
 
-// waitFor polls until look returns nil, and fails the test with the last error
-// and what was waited for if that takes too long.
+// waitFor polls until look returns nil. If that takes too long it fails the test, and says
+// what it waited for and the last error.
 func waitFor(tb testing.TB, what string, look func(context.Context) error) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
 	defer cancel()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -31,7 +31,7 @@ func waitFor(tb testing.TB, what string, look func(context.Context) error) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			tb.Fatalf("waited %v for %s: %v", patience, what, last)
+			tb.Fatalf("waited %v for %s: %v", stateTimeout, what, last)
 		}
 	}
 }

@@ -21,27 +21,25 @@ const (
 	// request. Replies to requests before it still arrive.
 	DropRequest
 
-	// DropReply lets the server execute the request and cuts the client's
-	// connection once the whole reply has come back to the proxy.
+	// DropReply lets the server execute the request, and cuts the client's connection when
+	// the whole reply has reached the proxy.
 	DropReply
 
-	// HoldReply lets the server execute the request and keeps the reply. The
-	// connection stays open, and the client never gets anything on it again.
+	// HoldReply lets the server execute the request, and keeps the reply. The connection
+	// stays open, but the client gets nothing on it any more.
 	HoldReply
 )
 
-// Proxy is a network between clients and one Redis server that a test can make
-// fail at a chosen request. It knows requests and replies of RESP2 and RESP3, so
-// a request is either executed or not, as the Action says, and never left to
-// chance.
+// Proxy is a network between clients and one Redis server that a test can make fail at a
+// chosen request. It reads requests and replies of RESP2 and RESP3, so the Action alone
+// decides whether the server executes a request.
 //
-// After DropRequest and DropReply nothing more of that connection reaches the
-// server, so the rest of a pipeline is not executed. Messages of pub/sub pass
-// through; the reply to (P|S)SUBSCRIBE is its last confirmation. MONITOR,
-// replication and CLIENT REPLY are not understood.
+// After DropRequest and DropReply nothing more of that connection reaches the server, so it
+// does not execute the rest of a pipeline. Messages of pub/sub pass; the reply to a
+// (P|S)SUBSCRIBE is its last confirmation. The Proxy does not understand MONITOR,
+// replication and CLIENT REPLY.
 //
-// A Proxy may be used from several goroutines. It ends with its test and cuts
-// what is still connected.
+// A Proxy is safe for concurrent use. It ends with its test and cuts all connections.
 type Proxy struct {
 	tb       testing.TB
 	target   string
@@ -49,12 +47,12 @@ type Proxy struct {
 	wg       sync.WaitGroup // the accept loop and every link
 	ctx      context.Context
 	cancel   context.CancelFunc
+	gate     gate // closed while the proxy is paused
 
 	mu        sync.Mutex
 	onRequest func([]string) Action // guarded by mu
 	onReply   func([]string)        // guarded by mu
 	links     map[*link]struct{}    // guarded by mu
-	open      chan struct{}         // guarded by mu; closed while traffic may flow
 }
 
 // StartProxy puts a proxy on a free loopback port in front of the server at
@@ -68,9 +66,8 @@ func StartProxy(tb testing.TB, target string) *Proxy {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Proxy{
 		tb: tb, target: target, listener: l, ctx: ctx, cancel: cancel,
-		links: make(map[*link]struct{}), open: make(chan struct{}),
+		links: make(map[*link]struct{}),
 	}
-	close(p.open)
 	p.wg.Go(p.accept)
 	tb.Cleanup(p.close)
 	return p
@@ -79,38 +76,33 @@ func StartProxy(tb testing.TB, target string) *Proxy {
 // Addr returns the host:port where the proxy listens.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// URL returns the proxy's address as a redis:// URL.
-func (p *Proxy) URL() string { return "redis://" + p.Addr() }
-
 // Client returns a new client through the proxy, closed with the test.
 func (p *Proxy) Client() *redis.Client {
 	return newClient(p.tb, &redis.Options{Addr: p.Addr()})
 }
 
-// OnRequest lets f decide about every request from now on, also those with which
-// a client opens its connection (HELLO, CLIENT). args[0] comes in upper case. A
-// nil f passes everything.
+// OnRequest has f decide about every request from now on, also about those that open a
+// connection (HELLO, CLIENT). args[0] is in upper case. If f is nil everything passes.
 //
-// f runs when the request has reached the proxy, on the goroutine of its
-// connection, so calls may overlap. It may block, which delays the request and
-// all after it on that connection, but has to return before the test ends.
+// f is called when the request has reached the proxy, in the goroutine of its connection, so
+// calls may overlap. While f blocks, that request and those behind it on the same connection
+// wait. f must return before the test ends.
 func (p *Proxy) OnRequest(f func(args []string) Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.onRequest = f
 }
 
-// OnReply calls f when the server has executed a request and its whole reply has
-// reached the proxy, before anything is done with that reply: also when it is
-// going to be dropped or held. The rules for f are those of OnRequest.
+// OnReply has f called when the server has executed a request and the whole reply has reached
+// the proxy, before that is passed, dropped or held. f has to do as that of OnRequest.
 func (p *Proxy) OnReply(f func(args []string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.onReply = f
 }
 
-// Once returns a function for OnRequest that acts on the first request of that
-// command, in either letter case, and lets all others pass.
+// Once returns a function for OnRequest that chooses action for the first request of that
+// command, in either letter case, and passes all others.
 func Once(command string, action Action) func(args []string) Action {
 	command = strings.ToUpper(command)
 	var once sync.Once
@@ -123,8 +115,7 @@ func Once(command string, action Action) func(args []string) Action {
 	}
 }
 
-// Cut ends all present connections, with whatever is under way on them. New ones
-// are accepted.
+// Cut ends all present connections, with all that is under way on them. It accepts new ones.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,35 +124,14 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Pause stops forwarding in both directions, like a network that loses
-// everything: connections stay, new ones are accepted, nothing arrives. What a
-// client has already received, or the server, stays received.
-func (p *Proxy) Pause() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.flowsLocked() {
-		p.open = make(chan struct{})
-	}
-}
+// Pause stops forwarding in both directions, like a network that loses everything:
+// connections stay open, new ones are accepted, and nothing arrives.
+func (p *Proxy) Pause() { p.gate.close() }
 
-// Resume ends a Pause. What was sent meanwhile now arrives, in order.
-func (p *Proxy) Resume() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.flowsLocked() {
-		close(p.open)
-	}
-}
+// Resume ends a Pause. What was sent meanwhile arrives now, in order.
+func (p *Proxy) Resume() { p.gate.open() }
 
-func (p *Proxy) flowsLocked() bool {
-	select {
-	case <-p.open:
-		return true
-	default:
-		return false
-	}
-}
-
+// hooks returns the functions of OnRequest and OnReply.
 func (p *Proxy) hooks() (func([]string) Action, func([]string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

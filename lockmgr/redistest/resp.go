@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// readRequest reads one request: an array of bulk strings, the only form that
-// client libraries use. raw is what stood on the wire.
+// readRequest reads one request: an array of bulk strings, the only form that client
+// libraries use. raw has its bytes.
 func readRequest(r *bufio.Reader) (args []string, raw []byte, err error) {
 	raw, err = readLine(r, nil)
 	if err != nil {
@@ -36,8 +36,8 @@ func readRequest(r *bufio.Reader) (args []string, raw []byte, err error) {
 	return args, raw, nil
 }
 
-// readValue appends one whole value of RESP2 or RESP3, as it stands on the wire,
-// to raw. Streamed types, which Redis does not send, give an error.
+// readValue appends the bytes of one whole value of RESP2 or RESP3 to raw. It returns an error
+// for streamed types, which Redis does not send.
 func readValue(r *bufio.Reader, raw []byte) ([]byte, error) {
 	start := len(raw)
 	raw, err := readLine(r, raw)
@@ -45,7 +45,7 @@ func readValue(r *bufio.Reader, raw []byte) ([]byte, error) {
 		return raw, err
 	}
 	head := raw[start:]
-	values := 0 // that follow and belong to this one
+	values := 0 // that follow as parts of this one
 	switch head[0] {
 	case '+', '-', ':', '_', ',', '#', '(':
 		return raw, nil
@@ -62,7 +62,7 @@ func readValue(r *bufio.Reader, raw []byte) ([]byte, error) {
 	case '%':
 		values, err = length(head)
 		values *= 2
-	case '|': // attributes stand before the value they describe
+	case '|': // attributes precede the value that they describe
 		values, err = length(head)
 		values = 2*values + 1
 	default:
@@ -94,7 +94,7 @@ func readLine(r *bufio.Reader, raw []byte) ([]byte, error) {
 	return append(raw, line...), nil
 }
 
-// length returns the number in a header line such as $5, *-1 or %2.
+// length returns the number in a header such as $5, *-1 or %2.
 func length(line []byte) (int, error) {
 	digits, _, _ := bytes.Cut(line[1:], []byte("\r\n"))
 	n, err := strconv.Atoi(string(digits))
@@ -110,8 +110,8 @@ func bulk(raw []byte) string {
 	return string(bytes.TrimSuffix(text, []byte("\r\n")))
 }
 
-// messageKind returns what a message of pub/sub calls itself ("subscribe",
-// "message", …): the first element of a push or an array. Other values give "".
+// messageKind returns the kind of a message of pub/sub ("subscribe", "message", …): the first
+// element of a push or an array. For other values it returns "".
 func messageKind(raw []byte) string {
 	if raw[0] != '>' && raw[0] != '*' {
 		return ""
@@ -125,7 +125,7 @@ func messageKind(raw []byte) string {
 	return string(text)
 }
 
-// unexpected makes of an end of input inside a value what it is.
+// unexpected returns io.ErrUnexpectedEOF for an io.EOF inside a value.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -29,7 +29,7 @@ type Sentinel struct {
 	tb        testing.TB
 	servers   []*Server
 	sentinels []*Server
-	admin     map[*Server]*redis.Client // of all five
+	admin     admins // of all five
 }
 
 // StartSentinel runs them, and returns when the replica is in sync and every
@@ -39,9 +39,9 @@ type Sentinel struct {
 // The sentinels call a primary that has not answered for a second down.
 func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	tb.Helper()
-	s := &Sentinel{tb: tb, admin: make(map[*Server]*redis.Client)}
-	// By way of a file the replica gets the data at once, and then every write as it
-	// happens. Without one it would wait 5 s and its first second of writes be late.
+	s := &Sentinel{tb: tb, admin: make(admins)}
+	// With a file the replica gets the data at once, and then every write as it happens.
+	// Without one it waits for 5 s, and gets the writes of its first second late.
 	args = append([]string{"--repl-diskless-sync", "no", "--rdb-del-sync-files", "yes"}, args...)
 	primary := Start(tb, args...)
 	replica := Start(tb, append(args, "--replicaof", "127.0.0.1", strconv.Itoa(primary.port()))...)
@@ -49,27 +49,27 @@ func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	for _, server := range s.servers {
 		s.admin[server] = server.Client()
 	}
-	// A sentinel asks for replicas when it starts and then every 10 s: be there.
-	waitFor(tb, "the replica", func(ctx context.Context) error { return s.inSync(ctx, replica, primary) })
+	// A sentinel asks for replicas when it starts and then only every 10 s.
+	waitFor(tb, "the replica", func(ctx context.Context) error { return s.admin.inSync(ctx, replica, primary) })
 	for range sentinels {
 		sentinel := start(tb, watch(primary))
 		s.sentinels = append(s.sentinels, sentinel)
 		s.admin[sentinel] = sentinel.Client()
 	}
 	s.tune("PUBLISH-PERIOD", 200, "INFO-PERIOD", 1000, "ASK-PERIOD", 200,
-		// Less than what makes a server count as down, which begins before the first one;
-		// and a replica fit to take over has told of itself in the last five.
+		// Shorter than what makes a server count as down, which is counted from before the
+		// first ping. A replica may take over only if it was heard of in the last five periods.
 		"PING-PERIOD", 400,
-		// After a stall of its own a sentinel does nothing for 30 s: half as long as we wait.
+		// After a stall of its own a sentinel does nothing for this long: 30 s by default.
 		"TILT-PERIOD", 1000)
 	s.WaitReady()
-	// They know each other. For four times this long they suffer a primary that they
-	// have not heard of: a new one needs more than a second until all have.
+	// They know each other. They tolerate an unexpected primary for four times this long: a
+	// new one needs more than a second until all sentinels have heard of it.
 	s.tune("PUBLISH-PERIOD", 750)
 	return s
 }
 
-// watch is a sentinel of primary. It keeps what it learns in its configuration file.
+// watch is a sentinel of primary. It writes what it learns to its configuration file.
 func watch(primary *Server) launch.Command {
 	return launch.Command{Ready: "Sentinel ID is", Args: func(s *launch.Server) ([]string, error) {
 		path := filepath.Join(s.Dir(), "sentinel.conf")
@@ -81,10 +81,10 @@ func watch(primary *Server) launch.Command {
 	}}
 }
 
-// tune sets times (in ms) that sentinels have no option for in their configuration.
-// Before Redis 7 there is no way at all, and everything takes longer.
+// tune sets times (in ms) that the configuration of sentinels has no option for. Before
+// Redis 7 that is not possible, and everything takes longer.
 func (s *Sentinel) tune(times ...any) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
 	defer cancel()
 	for _, sentinel := range s.sentinels {
 		_ = s.admin[sentinel].Do(ctx, append([]any{"SENTINEL", "DEBUG"}, times...)...).Err()
@@ -117,14 +117,14 @@ func (s *Sentinel) Addrs() []string {
 // MasterName returns what the sentinels call the primary.
 func (s *Sentinel) MasterName() string { return masterName }
 
-// Sentinels returns the three sentinels. One that is restarted knows what it knew
-// but has a sentinel's usual times, so that a failover it leads takes longer.
+// Sentinels returns the three sentinels. One that is restarted has a sentinel's default
+// times, so a failover that it leads takes longer.
 func (s *Sentinel) Sentinels() []*Server { return s.sentinels }
 
 // Primary returns the server that the sentinels call the primary now.
 func (s *Sentinel) Primary() *Server {
 	s.tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
 	defer cancel()
 	var errs []error
 	for _, sentinel := range s.sentinels {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -12,17 +11,16 @@ import (
 // Failover makes the replica the primary while both are alive, and returns when
 // all sentinels say so and the old primary follows the new one.
 //
-// What was written before is kept. For some 4 s after the promotion, until the
-// sentinels tell the old primary, both take writes: those that the old one gets
-// then are lost, as in every such failover.
+// Earlier writes are kept. For some 4 s after the promotion, until the sentinels tell the old
+// primary, both accept writes: those to the old one are lost, as in every such failover.
 func (s *Sentinel) Failover() {
 	s.tb.Helper()
 	old, next := s.Primary(), s.Replica()
-	waitFor(s.tb, "the replica", func(ctx context.Context) error { return s.inSync(ctx, next, old) })
+	waitFor(s.tb, "the replica", func(ctx context.Context) error { return s.admin.inSync(ctx, next, old) })
 	leader := s.sentinels[0]
 	waitFor(s.tb, "the failover", func(ctx context.Context) error {
 		if said, err := s.primary(ctx, leader); err == nil && said == old {
-			// It may give up and be asked again. While it is at work it refuses.
+			// The leader may give up, and has to be asked again. While it is at work it refuses.
 			_ = s.admin[leader].Do(ctx, "SENTINEL", "FAILOVER", masterName).Err()
 		}
 		return s.agree(ctx, next)
@@ -30,10 +28,9 @@ func (s *Sentinel) Failover() {
 	s.WaitReady()
 }
 
-// KillPrimary ends the primary at once (SIGKILL) and returns when the replica has
-// taken its place, all sentinels say so, and it accepts writes. What the replica
-// had not got is lost. The killed server may be started again with Restart, and
-// follows when WaitReady returns.
+// KillPrimary ends the primary at once (SIGKILL) and returns when the replica has taken its
+// place, all sentinels say so, and it accepts writes. What the replica had not received is
+// lost. After a Restart of the killed server, WaitReady returns when it follows.
 func (s *Sentinel) KillPrimary() {
 	s.tb.Helper()
 	old := s.Primary()
@@ -55,11 +52,11 @@ func (s *Sentinel) WaitReady() {
 			return err
 		}
 		for _, sentinel := range s.sentinels {
-			if err := s.settled(ctx, sentinel); err != nil {
+			if err := s.isCalm(ctx, sentinel); err != nil {
 				return err
 			}
 		}
-		return s.inSync(ctx, s.other(primary), primary)
+		return s.admin.inSync(ctx, s.other(primary), primary)
 	})
 }
 
@@ -78,9 +75,9 @@ func (s *Sentinel) agree(ctx context.Context, primary *Server) error {
 	return s.admin[primary].Del(ctx, "redistest:no-such-key").Err()
 }
 
-// settled returns nil if a sentinel sees all others, the primary and the replica,
-// and thinks well of both.
-func (s *Sentinel) settled(ctx context.Context, sentinel *Server) error {
+// isCalm returns nil if a sentinel sees all others, the primary and the replica, and finds
+// nothing wrong with them.
+func (s *Sentinel) isCalm(ctx context.Context, sentinel *Server) error {
 	admin := s.admin[sentinel]
 	master := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", masterName)
 	replicas := redis.NewMapStringStringSliceCmd(ctx, "SENTINEL", "REPLICAS", masterName)
@@ -98,38 +95,4 @@ func (s *Sentinel) settled(ctx context.Context, sentinel *Server) error {
 		return fmt.Errorf("%s sees replicas %v", sentinel.Addr(), r)
 	}
 	return nil
-}
-
-// inSync returns nil if replica follows primary and has all that it had when we
-// asked.
-func (s *Sentinel) inSync(ctx context.Context, replica, primary *Server) error {
-	there, err := s.replication(ctx, primary)
-	if err != nil {
-		return err
-	}
-	here, err := s.replication(ctx, replica)
-	if err != nil {
-		return err
-	}
-	want, _ := strconv.Atoi(there["master_repl_offset"])
-	has, _ := strconv.Atoi(here["slave_repl_offset"])
-	if here["master_port"] != strconv.Itoa(primary.port()) || here["master_link_status"] != "up" || has < want {
-		return fmt.Errorf("%s follows %s, link %s, at %d of %d",
-			replica.Addr(), here["master_port"], here["master_link_status"], has, want)
-	}
-	return nil
-}
-
-// replication returns that section of INFO.
-func (s *Sentinel) replication(ctx context.Context, server *Server) (map[string]string, error) {
-	info, err := s.admin[server].Info(ctx, "replication").Result()
-	if err != nil {
-		return nil, err
-	}
-	fields := make(map[string]string)
-	for line := range strings.Lines(info) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		fields[name] = value
-	}
-	return fields, nil
 }

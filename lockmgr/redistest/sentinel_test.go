@@ -10,8 +10,8 @@ import (
 // through it before is still there.
 func writes(t *testing.T, s *Sentinel, client *redis.Client, want int64) {
 	t.Helper()
-	// The client hears of a new primary a little later than we do, and may try the
-	// old one until then: that it gets there in the end is what counts.
+	// The client learns of a new primary a little later than the test, and may try the old one
+	// until then. It has to reach the new one in the end.
 	var n int64
 	for tries := 0; ; tries++ {
 		var err error
@@ -55,14 +55,14 @@ func TestSentinelKillPrimary(t *testing.T) {
 	s := StartSentinel(t)
 	client := s.Client()
 	writes(t, s, client, 1)
-	// A kill may take what the replica has not got yet: wait for it on the same
-	// connection, where one write more is what is waited for.
+	// A kill loses what the replica has not received yet. WAIT is for the writes of its own
+	// connection, so write once more there.
 	conn := client.Conn()
 	defer conn.Close()
 	if err := conn.Incr(t.Context(), "n").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if got := conn.Wait(t.Context(), 1, patience).Val(); got != 1 {
+	if got := conn.Wait(t.Context(), 1, stateTimeout).Val(); got != 1 {
 		t.Fatalf("%d replicas have the write", got)
 	}
 

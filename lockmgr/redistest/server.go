@@ -1,7 +1,3 @@
-// Package redistest gives tests a Redis: a real redis-server of their own in a
-// temporary folder, a Cluster or a Sentinel of them, or an in-process miniredis
-// whose clock may be virtual. A Proxy in front of a server, and a Hook in a
-// client, make requests and replies go missing.
 package redistest
 
 import (
@@ -19,8 +15,7 @@ import (
 	"roomd/lockmgr/redistest/launch"
 )
 
-// Server is a redis-server process that ends with the test that started it, and with
-// the test binary as package launch says.
+// Server is a redis-server process that ends with its test.
 type Server struct {
 	tb      testing.TB
 	process *launch.Server
@@ -29,8 +24,8 @@ type Server struct {
 // Start runs a redis-server on a free loopback port, without persistence unless
 // args (in the form of its command line) say otherwise.
 //
-// Where no redis-server is installed the test is skipped with a word about it,
-// and fails instead when CI is set in the environment.
+// If no redis-server is installed Start skips the test, or fails it if CI is set in the
+// environment.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	return start(tb, launch.Plain(args...))

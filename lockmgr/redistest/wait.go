@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Receive returns what comes from a channel, or nothing if that is closed, and fails the
-// test if it has to wait for more than ten seconds, or, in a synctest bubble, an hour of
-// its time. It is for the goroutine of the test.
+// Receive returns the next value of a channel, or the zero value if that is closed. It fails
+// the test after ten seconds, or, in a synctest bubble, after an hour of its time. Call it in
+// the goroutine of the test.
 func Receive[T any](tb testing.TB, from <-chan T, what string) T {
 	tb.Helper()
 	limit := begin(10*time.Second, time.Hour)
@@ -28,9 +28,9 @@ func Receive[T any](tb testing.TB, from <-chan T, what string) T {
 	}
 }
 
-// EndInTime fails a test that lasts for more than 30 s, or, in a synctest bubble, five
-// hours of its time, and calls end. What the test waits for without a limit has to
-// end then: in a bubble, what polls keeps the clock going for ever.
+// EndInTime fails a test that lasts for more than 30 s, or, in a synctest bubble, five hours of
+// its time, and calls end. That has to end all waiting without a limit: in a bubble the clock
+// goes on for ever while something polls.
 func EndInTime(tb testing.TB, what string, end func()) {
 	tb.Helper()
 	const interval = 10 * time.Second
@@ -53,15 +53,15 @@ func EndInTime(tb testing.TB, what string, end func()) {
 	tb.Cleanup(func() { close(stop); <-ended })
 }
 
-// limit is a time that has to be enough: in the world, or in a synctest bubble, where
-// hours may pass in no time.
+// limit is when a test has waited for too long: in real time, or in the time of a synctest
+// bubble, where hours may pass at once.
 type limit struct {
-	world  time.Duration // when it passes, since 1970
+	world  time.Duration // since 1970
 	bubble time.Time
 }
 
-// inVain says that a test of this binary has waited in vain. What it tests is broken, and
-// the others need not wait for long to say so, too.
+// inVain says that a test of this binary has waited in vain. Something is broken, so the other
+// tests wait for a shorter time.
 var inVain atomic.Bool
 
 func begin(world, bubble time.Duration) limit {
@@ -73,7 +73,7 @@ func begin(world, bubble time.Duration) limit {
 
 func (l limit) passed() bool { return worldTime() > l.world || time.Now().After(l.bubble) }
 
-// worldTime returns the time since 1970, also in a bubble.
+// worldTime returns the real time since 1970, also in a bubble.
 func worldTime() time.Duration {
 	var t syscall.Timeval
 	_ = syscall.Gettimeofday(&t) // cannot fail

@@ -1,6 +1,6 @@
-// Package episode keeps trouble that happens often from filling the log: however often
-// it happens, a [Log] writes one line when it begins and one when it is over. So
-// neither an outage nor a client decides how much is logged.
+// Package episode keeps trouble that happens often from filling the log: a [Log] writes one
+// line when the trouble begins and one when it is over. So neither an outage nor a client
+// decides how much is logged.
 package episode
 
 import (
@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Quiet is how long one kind of trouble usually has to stay away to be over.
+// Quiet is the usual time after which trouble that has not happened again is over.
 const Quiet = 10 * time.Second
 
-// Log logs one kind of trouble. An episode of it begins when the trouble happens, and
-// is over when it has not happened again for a while. A Log is safe for concurrent use
-// and runs no goroutine.
+// Log logs one kind of trouble. An episode begins when the trouble happens, and is over when it
+// has not happened again for a while. A Log is safe for concurrent use. Its goroutine runs for
+// a moment only, when an episode may be over.
 type Log struct {
 	log     *slog.Logger
 	level   slog.Level
@@ -26,19 +26,19 @@ type Log struct {
 	times  int         // guarded by mu: how often it has happened; 0 between episodes
 	began  time.Time   // guarded by mu
 	latest time.Time   // guarded by mu
-	err    error       // guarded by mu: why it happened last
-	check  *time.Timer // guarded by mu: looks whether the episode is over
+	err    error       // guarded by mu: of the latest time
+	check  *time.Timer // guarded by mu: ends the episode
 }
 
-// New returns a Log of the trouble that message names. Its lines have that level, and
-// an episode is over when the trouble has stayed away for quiet.
+// New returns a Log of the trouble that message names. Its lines have that level. An episode is
+// over when the trouble has not happened for quiet.
 func New(log *slog.Logger, level slog.Level, message string, quiet time.Duration) *Log {
 	return &Log{log: log, level: level, message: message, quiet: quiet}
 }
 
-// Happened records that the trouble has happened, because of err, which may be nil.
-// The line that begins an episode shows err and pairs, which are names and values by
-// turns. What happens during an episode is only logged at level debug.
+// Happened records that the trouble has happened, because of err, which may be nil. The line
+// that begins an episode has err and pairs, which are alternately names and values. During an
+// episode Happened logs at level debug.
 func (l *Log) Happened(err error, pairs ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *Log) Happened(err error, pairs ...string) {
 	l.log.LogAttrs(context.Background(), level, l.message, attrs...)
 }
 
-// look ends the episode, or looks again when it may be over.
+// look ends the episode, or runs again when the episode may be over.
 func (l *Log) look() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,8 +75,7 @@ func (l *Log) look() {
 	l.endLocked()
 }
 
-// Close ends the episode that runs, if any. Whoever has a Log closes it when nothing
-// can happen any more.
+// Close ends the present episode, if any. Call it when nothing can happen any more.
 func (l *Log) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -82,7 +82,7 @@ func TestTwoLinesForAnEpisode(t *testing.T) {
 	})
 }
 
-// Who wants to see everything sets the level to debug.
+// At level debug everything is logged.
 func TestEachAtLevelDebug(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer
@@ -96,7 +96,7 @@ func TestEachAtLevelDebug(t *testing.T) {
 	})
 }
 
-// An episode that was closed early leaves nothing behind that would end the next one.
+// The timer of an episode that was closed early does not end the next one.
 func TestCloseAndBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer

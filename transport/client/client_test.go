@@ -139,16 +139,16 @@ func TestCallbacksSeeTheServersOrder(t *testing.T) {
 }
 
 func waitsFor(c *Client, id int64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.waiting[id] != nil
+	c.link.calls.mu.Lock()
+	defer c.link.calls.mu.Unlock()
+	return c.link.calls.waiting[id] != nil
 }
 
 func TestSecondReplyDoesNotBlock(t *testing.T) {
-	c := &Client{waiting: make(map[int64]chan<- *protocol.Reply)}
+	c := newCalls()
 	var req protocol.Request
 	answer := make(chan *protocol.Reply, 1)
-	if err := c.enroll(&req, answer); err != nil {
+	if err := c.add(&req, answer); err != nil {
 		t.Fatal(err)
 	}
 	first, second := &protocol.Reply{ID: &req.ID}, &protocol.Reply{ID: &req.ID}

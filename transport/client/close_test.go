@@ -23,7 +23,7 @@ func TestConnectionEndsWhileRequestsWait(t *testing.T) {
 	}{
 		{"replaced", func(s *server) { s.close(protocol.CloseReplaced, "a newer session took over") }, 4001,
 			"a newer session took over"},
-		{"going away", func(s *server) { s.close(protocol.CloseGoingAway, "") }, 1001, ""},
+		{"going away", func(s *server) { s.close(websocket.CloseGoingAway, "") }, 1001, ""},
 		{"cut", func(s *server) { _ = s.NetConn().Close() }, 1006, "unexpected EOF"},
 		{"binary frame", func(s *server) {
 			_ = s.WriteMessage(websocket.BinaryMessage, []byte(`{"id":1}`))
@@ -216,21 +216,21 @@ func TestCloseCodeOutlivesFailedWrite(t *testing.T) {
 		finish := make(chan struct{})
 		c := inMemory(t, Options{WriteTimeout: time.Second}, func(s *server) {
 			time.Sleep(2 * time.Second) // virtual: the client's write has failed by now
-			s.close(protocol.CloseTooMany, "slow down")
+			s.close(protocol.CloseTooSlow, "slow down")
 			<-finish
 		})
 		defer c.Close()
 		_, err := c.Join(t.Context(), "42")
-		wantClosed(t, err, 4009, "slow down")
+		wantClosed(t, err, 4008, "slow down")
 		close(finish)
 	})
 }
 
 func TestWhenToReconnect(t *testing.T) {
 	for code, want := range map[int]bool{
-		protocol.CloseGoingAway: true, protocol.CloseRestart: true, protocol.CloseTooSlow: true, protocol.CloseTooMany: true,
+		websocket.CloseGoingAway: true, protocol.CloseRestart: true, protocol.CloseTooSlow: true,
 		websocket.CloseAbnormalClosure: true, websocket.CloseNormalClosure: false,
-		protocol.CloseReplaced: false, protocol.CloseUnauthorized: false,
+		protocol.CloseReplaced: false, 4999: false,
 		protocol.CloseNotText: false, protocol.CloseNotUTF8: false, protocol.CloseTooBig: false,
 	} {
 		if got := (&CloseError{Code: code}).Reconnect(); got != want {

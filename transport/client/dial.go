@@ -15,12 +15,11 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Dial connects to the server at address, such as "ws://127.0.0.1:8080/ws". Ending ctx stops the
-// attempt, and means nothing to the connection once Dial has returned. Whoever dials must Close.
+// Dial connects to the server at address, such as "ws://127.0.0.1:8080/ws". The end of ctx stops
+// the attempt, and does nothing once Dial has returned. The caller must Close the client.
 //
-// Bad options and a bad address are refused before anything is sent. If the server refuses, the
-// error holds its [protocol.Error], for [errors.As] and [errors.Is] to find, and its HTTP status
-// in the text.
+// Dial refuses bad options and a bad address before it sends anything. If the server refuses, the
+// error wraps its [protocol.Error] and has the HTTP status in its text.
 func Dial(ctx context.Context, address string, opts Options) (*Client, error) {
 	u, err := parseURL(address, opts.User)
 	if err == nil {
@@ -31,14 +30,14 @@ func Dial(ctx context.Context, address string, opts Options) (*Client, error) {
 	}
 	conn, err := dial(ctx, u, &opts)
 	if err != nil {
-		// The query is left out of the text: it may hold a token.
+		// Without the query, which may hold a token.
 		return nil, fmt.Errorf("client: dialing %s://%s%s: %w", u.Scheme, u.Host, u.Path, err)
 	}
 	return start(conn, opts), nil
 }
 
 func dial(ctx context.Context, u *url.URL, opts *Options) (*websocket.Conn, error) {
-	// gorilla looks at ctx only until TCP is connected, so a cancelled ctx closes what it has dialed.
+	// gorilla looks at ctx only until TCP is connected; after that the end of ctx closes the socket.
 	release := func() bool { return true }
 	dialer := websocket.Dialer{
 		Proxy:            http.ProxyFromEnvironment,
@@ -72,14 +71,14 @@ func dial(ctx context.Context, u *url.URL, opts *Options) (*websocket.Conn, erro
 	return conn, nil
 }
 
-// expired reports whether ctx's deadline has passed, also in the moment when the socket, which has
-// the same deadline, knows it and ctx does not yet.
+// expired reports whether ctx's deadline has passed. The socket has the same deadline, and may
+// fail a moment before ctx ends.
 func expired(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && !time.Now().Before(deadline)
 }
 
-// refusal makes an error of the answer to a handshake that failed; resp is nil if there was none.
+// refusal makes an error of the response to a failed handshake; resp is nil if there was none.
 func refusal(resp *http.Response, err error) error {
 	if resp == nil || !errors.Is(err, websocket.ErrBadHandshake) {
 		return err

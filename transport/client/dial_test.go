@@ -102,8 +102,8 @@ func TestDialRefused(t *testing.T) {
 		is     error
 		want   string // the end of the text
 	}{
-		{"with an error", 401, `{"error":{"code":"unauthorized","message":"the token has expired","retry":false}}`,
-			protocol.ErrUnauthorized, "HTTP 401 Unauthorized: unauthorized: the token has expired"},
+		{"with an error", 403, `{"error":{"code":"forbidden","message":"not this origin","retry":false}}`,
+			protocol.ErrForbidden, "HTTP 403 Forbidden: forbidden: not this origin"},
 		{"draining", 503, string(protocol.AppendReply(nil, &protocol.Reply{Error: protocol.NewError("unavailable", "draining")})),
 			protocol.ErrUnavailable, "HTTP 503 Service Unavailable: unavailable: draining"},
 		{"not ours", 404, "404 page not found\n", websocket.ErrBadHandshake, "HTTP 404 Not Found: websocket: bad handshake"},

@@ -1,17 +1,18 @@
-// Package client connects to roomd: it joins and leaves rooms, asks who is in them, and passes on
-// what happens there. Start with [Dial].
+// Package client connects to roomd: it joins and leaves rooms, lists their members, and passes on
+// their events. Start with [Dial].
 //
 // A [Client] is one WebSocket connection of one user. Requests may be made from any number of
-// goroutines at once; each waits for the reply that carries its own id. The package promises that
-// every request ends: with the server's answer, with the end of its context, or with the end of
-// the connection, whichever comes first. In the last two cases nobody can say from here whether
-// the server did what was asked: ask for the users, or join again, which is no error.
+// goroutines at once; each waits for the reply with its own id. The package promises that every
+// request ends: with the server's answer, with the end of its context, or with the end of the
+// connection. In the last two cases the client does not know whether the server did what it was
+// asked: ask for the users, or join again, which is no error.
 //
-// It does not connect again by itself, because what to do then is for the game to decide:
-// [CloseError.Reconnect] says whether it makes sense. Who joins again within the server's grace
-// keeps the seats. It keeps no copy of a room either, and
-// passes events on as they come.
+// A client does not reconnect by itself, because what to do then is for the game to decide;
+// [CloseError.Reconnect] says whether it makes sense. A user who joins again within the server's
+// grace keeps the seats. Nor does a client keep a copy of a room: it passes events on as they come.
 //
-// Two goroutines run for each Client, one that reads and one that writes. Both have ended when
-// Close returns. [Options.OnReply] and [Options.OnEvent] are called from the first.
+// A frame of the server that is longer than 64 MiB ends the connection.
+//
+// Each Client runs two goroutines, one that reads and one that writes. Both have ended when Close
+// returns. The first one calls [Options.OnReply] and [Options.OnEvent].
 package client

@@ -13,12 +13,12 @@ import (
 	"roomd/transport/protocol"
 )
 
-// ReadLimit is the largest frame read from a server, in bytes: the list of a room with about a
-// million members. A longer one ends the connection.
-const ReadLimit = 64 << 20
+// readLimit is the length of the longest frame read from a server, in bytes: the list of a room with
+// about a million members.
+const readLimit = 64 << 20
 
-// Options say who connects and who hears what the server says. The zero value works against a
-// server that needs no user name in the URL.
+// Options say who connects, and which functions get the server's frames. The zero value works with
+// a server that needs no user name in the URL.
 type Options struct {
 	// User is sent as ?user= in the URL, for servers that believe it. Default: not sent.
 	User string
@@ -26,12 +26,12 @@ type Options struct {
 	// Default: none.
 	Header http.Header
 
-	// OnReply is called for every reply, also for one that nobody waits for any more, before the
-	// call that waits for it returns. Default: not called.
+	// OnReply is called for every reply, before the request that waits for it returns, and also if
+	// none does. Default: not called.
 	//
-	// OnReply and OnEvent are called one at a time, in the order in which the server sent, from
-	// the goroutine that reads the connection. So they must return soon, must not call methods
-	// that wait (Join, Leave, Watch and so on, Close), and must not change what they are given.
+	// OnReply and OnEvent are called one at a time, in the order in which the server sent the
+	// frames, from the goroutine that reads the connection. So they must return soon, must not call
+	// methods that wait (Join, Leave, Watch and so on, Close), and must not change their argument.
 	OnReply func(*protocol.Reply)
 	// OnEvent is called for every event, as described at OnReply. Default: events are dropped.
 	OnEvent func(*protocol.Event)
@@ -41,13 +41,13 @@ type Options struct {
 	// WriteTimeout bounds the sending of one frame. When it runs out, the connection ends.
 	// Default: 10 s.
 	WriteTimeout time.Duration
-	// ReadTimeout is how long the server may be silent, pings included, before it is taken for
-	// dead and the connection ends. It must be longer than the server's time between pings.
+	// ReadTimeout is how long the server may send nothing, not even a ping, before the connection
+	// ends. It must be longer than the server's time between pings.
 	// Default: 90 s.
 	ReadTimeout time.Duration
 }
 
-// check returns what is wrong with the options, naming the field, or sets the defaults.
+// check sets the defaults, or returns an error that names a field that cannot be used.
 func (o *Options) check() error {
 	if !utf8.ValidString(o.User) {
 		return errors.New("option User: not valid UTF-8")
@@ -77,8 +77,8 @@ func (o *Options) check() error {
 	return nil
 }
 
-// parseURL reads the address of a server and adds the user to its query. Its errors leave out the
-// address, which may hold a token.
+// parseURL parses the address of a server and adds the user to its query. Its errors do not show
+// the address, which may hold a token.
 func parseURL(address, user string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// requestTimeout bounds an HTTP request with its body, and then its answer. A
-	// connection that has become a WebSocket has other bounds.
+	// requestTimeout bounds an HTTP request with its body, and then the response. It does
+	// not bind a connection that has become a WebSocket.
 	requestTimeout = 10 * time.Second
 
 	idleTimeout = 2 * time.Minute
 	maxHeader   = 16 << 10
 )
 
-// serve begins to accept connections, no more than most at a time.
-func (n *Node) serve(log *slog.Logger, most int) {
-	n.surplus = episode.New(log, slog.LevelWarn, "connections that are not WebSockets are closed to make room", episode.Quiet)
+// serve accepts connections, at most max at a time.
+func (n *Node) serve(log *slog.Logger, max int) {
+	n.evicted = episode.New(log, slog.LevelWarn, "connections that are not WebSockets are closed to make room", episode.Quiet)
 	n.errors = episode.New(log, slog.LevelWarn, "HTTP", episode.Quiet)
-	door := &gate{TCPListener: n.listener.(*net.TCPListener), max: most, evicted: n.surplus}
+	bounded := &listener{TCPListener: n.listener.(*net.TCPListener), max: max, evicted: n.evicted}
 	n.http = newHTTP(n.server.Handler(), n.errors)
-	n.http.ConnState = door.changed
-	go func() { n.failed <- n.http.Serve(door) }() // ends with Shutdown
+	n.http.ConnState = bounded.connState
+	go func() { n.failed <- n.http.Serve(bounded) }() // ends with Shutdown
 }
 
-// newHTTP returns a server that waits for nobody without end.
+// newHTTP returns a server whose every wait for a client is bounded.
 func newHTTP(handler http.Handler, log *episode.Log) *http.Server {
 	return &http.Server{
 		Handler:        handler,
@@ -39,14 +39,14 @@ func newHTTP(handler http.Handler, log *episode.Log) *http.Server {
 		WriteTimeout:   requestTimeout,
 		IdleTimeout:    idleTimeout,
 		MaxHeaderBytes: maxHeader,
-		ErrorLog:       stdlog.New(lines{log}, "", 0),
+		ErrorLog:       stdlog.New(logLines{log}, "", 0),
 	}
 }
 
-// lines takes what net/http logs.
-type lines struct{ log *episode.Log }
+// logLines turns the lines that net/http logs into an episode.
+type logLines struct{ log *episode.Log }
 
-func (l lines) Write(line []byte) (int, error) {
+func (l logLines) Write(line []byte) (int, error) {
 	l.log.Happened(errors.New(strings.TrimSpace(string(line))))
 	return len(line), nil
 }

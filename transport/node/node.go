@@ -1,5 +1,3 @@
-// Package node puts one roomd node together: a Redis client, a coordinator of
-// rooms, and a server of game clients on a TCP port.
 package node
 
 import (
@@ -10,35 +8,42 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
+	"roomd/room/coordinator"
 	"roomd/room/episode"
 	"roomd/transport"
 )
 
 const (
-	// startTimeout bounds the first question to Redis.
+	// startTimeout bounds what a node asks of Redis before it listens.
 	startTimeout = 5 * time.Second
 
-	// hangUpTimeout is for the HTTP requests that run when a node is drained.
-	hangUpTimeout = time.Second
+	// httpTimeout bounds the HTTP requests that still run when the node has been drained.
+	httpTimeout = time.Second
 )
 
 // Config says what a node is made of.
 type Config struct {
 	// Listen is the TCP address for game clients, host:port; port 0 takes a free
-	// one. Unless Insecure is set the host has to be this machine's loopback,
-	// because a client's word for who it is is believed.
+	// one. Unless Insecure is set the host must be loopback, because the server
+	// believes the name that a client gives.
 	Listen   string
 	Insecure bool
 
+	// Redis is required. The caller closes it after Shutdown.
 	Redis *redisurl.DB
-	Room  room.Options
-	Serve transport.Options // its Duplicate is taken from Room, and the limit on open files can lower its MaxConnections
+	Room  coordinator.Options
+
+	// Serve are the options of the server. Its Duplicate is taken from Room, and the limit on
+	// open files can lower its MaxConnections.
+	Serve transport.Options
 
 	// Log takes what an operator should know, also for Room and Serve. Nil is silent.
 	Log *slog.Logger
@@ -47,18 +52,18 @@ type Config struct {
 // Node is a running node.
 type Node struct {
 	client   redis.UniversalClient
-	rooms    *room.Coordinator
+	rooms    *coordinator.Coordinator
 	server   *transport.Server
 	http     *http.Server
-	surplus  *episode.Log // connections that are closed because there are too many
-	errors   *episode.Log // what net/http reports
+	evicted  *episode.Log // connections that were closed because there were too many
+	errors   *episode.Log // that net/http reports
 	listener net.Listener
 	failed   chan error
 }
 
-// Start starts a node. It returns an error that names the field if cfg cannot be
-// used, and an error if the port is taken, or Redis does not answer or does not allow
-// what a node needs.
+// Start starts a node; the end of ctx stops the attempt. It returns an error that names the
+// field if cfg cannot be used, and an error if the port is taken, Redis does not answer, or
+// Redis does not allow what a node needs.
 func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if cfg.Redis == nil {
 		return nil, errors.New("node: Redis is nil")
@@ -80,30 +85,28 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	n := &Node{client: cfg.Redis.NewClient(), failed: make(chan error, 1)}
 	defer func() {
 		if err != nil {
+			if n.listener != nil {
+				_ = n.listener.Close()
+			}
 			if n.rooms != nil {
 				_ = n.rooms.Close(context.WithoutCancel(ctx))
 			}
 			_ = n.client.Close()
 		}
 	}()
-	if n.rooms, err = room.New(n.client, cfg.Room); err != nil {
+	if n.rooms, err = coordinator.New(n.client, cfg.Room); err != nil {
 		return nil, err
 	}
 	if n.server, err = transport.New(n.rooms, cfg.Serve); err != nil {
 		return nil, err
 	}
-	hello, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if err := n.rooms.Ping(hello); err != nil {
-		return nil, fmt.Errorf("%s does not answer: %w", cfg.Redis, cfg.Redis.Explain(ctx, err))
-	}
-	if err := n.rooms.Check(hello); err != nil {
-		return nil, err
-	}
-	if err := n.rooms.Start(hello); err != nil {
-		return nil, err
-	}
 	if n.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
+		return nil, err
+	}
+	if err := n.rooms.SetAddress(knownAs(n.listener.Addr())); err != nil {
+		return nil, err
+	}
+	if err := n.startRooms(ctx, cfg.Redis); err != nil {
 		return nil, err
 	}
 	if most.clients < wanted {
@@ -113,7 +116,21 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	return n, nil
 }
 
-// checkListen keeps a node that believes its clients from being reached by others.
+// startRooms checks Redis, and announces the node there.
+func (n *Node) startRooms(ctx context.Context, db *redisurl.DB) error {
+	limited, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := n.rooms.Ping(limited); err != nil {
+		return fmt.Errorf("%s does not answer: %w", db, db.Explain(ctx, err))
+	}
+	if err := n.rooms.Check(limited); err != nil {
+		return err
+	}
+	return n.rooms.Start(limited)
+}
+
+// checkListen refuses an address that other machines can reach, because the server believes
+// its clients.
 func checkListen(listen string, insecure bool) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -123,7 +140,7 @@ func checkListen(listen string, insecure bool) error {
 	if insecure || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return &room.InvalidError{Field: "listen", Problem: fmt.Sprintf("%s can be reached from other machines, and without authentication every client is believed to be whom it says; listen on 127.0.0.1, or allow it with --insecure", listen)}
+	return &room.InvalidError{Field: "listen", Problem: fmt.Sprintf("%s can be reached from other machines, and without authentication anybody there can act as any user; listen on 127.0.0.1, or allow it with --insecure", listen)}
 }
 
 // Addr returns the host:port that the node listens on.
@@ -138,17 +155,16 @@ func (n *Node) Name() string { return n.rooms.Node() }
 // Connections returns how many game clients are connected.
 func (n *Node) Connections() int { return n.server.Connections() }
 
-// Failed receives the error with which the node stopped listening by itself.
+// Failed returns a channel that receives the error with which the node stopped listening.
 func (n *Node) Failed() <-chan error { return n.failed }
 
-// Shutdown drains the node: no new clients, every request that runs is finished
-// and answered, then each connection is closed with 1012 and its user keeps the
-// seats. What has not become a WebSocket by then is cut off. When ctx ends first, so
-// is the rest, and the cause of ctx is returned. In any case the node gives its lease
-// back, if Redis can be reached, and nothing of it runs on afterwards.
+// Shutdown drains the node: it accepts no clients, finishes and answers the requests that run,
+// and closes each connection with 1012; the users keep their seats. Then it cuts off what is
+// not a WebSocket. When ctx ends first it cuts off the rest, too, and returns the cause of ctx.
+// Either way the node gives its lease back, if Redis can be reached, and has no goroutine left.
 func (n *Node) Shutdown(ctx context.Context) error {
 	err := n.server.Shutdown(ctx)
-	answering, cancel := context.WithTimeout(ctx, hangUpTimeout)
+	answering, cancel := context.WithTimeout(ctx, httpTimeout)
 	defer cancel()
 	if n.http.Shutdown(answering) != nil {
 		_ = n.http.Close()
@@ -157,7 +173,17 @@ func (n *Node) Shutdown(ctx context.Context) error {
 		err = closed
 	}
 	_ = n.client.Close()
-	n.surplus.Close()
+	n.evicted.Close()
 	n.errors.Close()
 	return err
+}
+
+// knownAs returns the host and port by which an operator knows a node that listens on addr.
+func knownAs(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	host, err := os.Hostname()
+	if !ok || !tcp.IP.IsUnspecified() || err != nil {
+		return addr.String()
+	}
+	return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 }

@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"net"
+	"os"
 	"strings"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
+	"roomd/room/coordinator"
 	"roomd/transport"
 	"roomd/transport/client"
 )
@@ -49,7 +52,7 @@ func TestTwoNodesOneRoom(t *testing.T) {
 	}
 }
 
-func TestWhatANodeDoesNotStartWith(t *testing.T) {
+func TestStartRefuses(t *testing.T) {
 	db := open(t, redisurl.Embedded)
 	running, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", Redis: db})
 	if err != nil {
@@ -63,7 +66,7 @@ func TestWhatANodeDoesNotStartWith(t *testing.T) {
 		"Redis is nil":    {Listen: "127.0.0.1:0"},
 		"127.0.0.1:1":     {Listen: "127.0.0.1:0", Redis: open(t, "redis://127.0.0.1:1")},
 		"address already": {Listen: running.Addr(), Redis: db},
-		"Capacity":        {Listen: "127.0.0.1:0", Redis: db, Room: room.Options{Rules: room.Rules{Capacity: -1}}},
+		"Capacity":        {Listen: "127.0.0.1:0", Redis: db, Room: coordinator.Options{Rules: room.Rules{Seating: room.Capacity(-1)}}},
 		"MaxConnections":  {Listen: "127.0.0.1:0", Redis: db, Serve: transport.Options{MaxConnections: -1}},
 	} {
 		n, err := Start(t.Context(), cfg)
@@ -79,4 +82,21 @@ func TestWhatANodeDoesNotStartWith(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = insecure.Shutdown(t.Context())
+}
+
+// A node that listens everywhere is known by the name of its machine.
+func TestKnownAs(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Skip(err)
+	}
+	for addr, want := range map[string]string{"127.0.0.1:8080": "127.0.0.1:8080", "[::]:8080": host + ":8080", "0.0.0.0:80": host + ":80", "[::1]:80": "[::1]:80"} {
+		tcp, err := net.ResolveTCPAddr("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := knownAs(tcp); got != want {
+			t.Errorf("%s is known as %s, want %s", addr, got, want)
+		}
+	}
 }

@@ -1,32 +1,129 @@
 package protocol
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The benchmarks compare what is encoded and decoded by hand with the JSON library.
+
+var benchFrames = []struct{ name, frame string }{
+	{"join", `{"id":1,"action":"join","room":"42"}`},
+	{"seat", `{"id":1,"action":"join","room":"42","seat":2}`},
+	{"spaced", `{"id": 1, "action": "join", "room": "42"}`},
+	{"refused", `{"id":1,"action":"join","Room":"42"}`},
+}
 
 func BenchmarkDecodeRequest(b *testing.B) {
-	frames := []struct{ name, frame string }{
-		{"join", `{"id":1,"action":"join","room":"42"}`},
-		{"seat", `{"id":1,"action":"join","room":"42","seat":2}`},
-		{"spaced", `{"id": 1, "action": "join", "room": "42"}`},
-		{"refused", `{"id":1,"action":"join","Room":"42"}`},
-	}
-	for _, f := range frames {
-		b.Run(f.name, func(b *testing.B) {
-			frame := []byte(f.frame)
+	for _, f := range benchFrames {
+		frame := []byte(f.frame)
+		b.Run(f.name+"/hand", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				DecodeRequest(frame)
 			}
 		})
+		b.Run(f.name+"/tokens", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				decodeAny(frame)
+			}
+		})
+		b.Run(f.name+"/library", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				var r strictRequest
+				_ = json.Unmarshal(frame, &r, json.RejectUnknownMembers(true))
+			}
+		})
 	}
 }
 
+// libraryReply and libraryEvent are the frames as the library would have them.
+type libraryReply struct {
+	ID      *int64         `json:"id,omitempty"`
+	Room    string         `json:"room"`
+	Epoch   string         `json:"epoch"`
+	Version uint64         `json:"version"`
+	Seat    *int           `json:"seat,omitempty"`
+	Count   int            `json:"count"`
+	Users   jsontext.Value `json:"users,omitempty"`
+}
+
+type libraryEvent struct {
+	Event   string   `json:"event"`
+	Room    string   `json:"room"`
+	Epoch   string   `json:"epoch"`
+	Version uint64   `json:"version"`
+	From    uint64   `json:"from"`
+	Changes []Change `json:"changes"`
+}
+
+var toleratesBadUTF8 = jsontext.AllowInvalidUTF8(true)
+
+func BenchmarkAppendReply(b *testing.B) {
+	list := AppendUsers(nil, []Seated{{"李四", 0}, {"王五", 1}, {"张三", 2}})
+	r := &Reply{ID: ptr(int64(1)), Room: "42", Epoch: "abcdefghijklmnop", Version: 20, Seat: ptr(2), Count: 3, List: list}
+	b.Run("hand", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			AppendReply(make([]byte, 0, 300), r)
+		}
+	})
+	b.Run("library", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = json.Marshal(&libraryReply{r.ID, r.Room, r.Epoch, r.Version, r.Seat, r.Count, r.List}, toleratesBadUTF8)
+		}
+	})
+}
+
 func BenchmarkAppendEvent(b *testing.B) {
-	e := &Event{Event: EventChanges, Room: "42", Epoch: "5f1c9a7e", Version: 20, From: 19,
+	e := &Event{Event: EventChanges, Room: "42", Epoch: "abcdefghijklmnop", Version: 20, From: 19,
 		Changes: []Change{{ChangeJoin, "赵六", 0}}}
-	buf := make([]byte, 0, 512)
+	b.Run("hand", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			AppendEvent(make([]byte, 0, 200), e)
+		}
+	})
+	b.Run("library", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = json.Marshal(&libraryEvent{e.Event, e.Room, e.Epoch, e.Version, e.From, e.Changes}, toleratesBadUTF8)
+		}
+	})
+}
+
+func BenchmarkAppendUsers(b *testing.B) {
+	for _, n := range []int{4, 10_000} {
+		users := make([]Seated, n)
+		for i := range users {
+			users[i] = Seated{fmt.Sprint("player-", i), i}
+		}
+		b.Run(fmt.Sprint(n, "/hand"), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				AppendUsers(nil, users)
+			}
+		})
+		b.Run(fmt.Sprint(n, "/library"), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = json.Marshal(users, toleratesBadUTF8)
+			}
+		})
+	}
+}
+
+func BenchmarkAppendRequest(b *testing.B) {
+	r := &Request{ID: 1, Action: ActionJoin, Room: "42"}
 	b.ReportAllocs()
 	for b.Loop() {
-		buf = AppendEvent(buf[:0], e)
+		AppendRequest(nil, r)
 	}
 }
 

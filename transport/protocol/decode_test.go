@@ -198,8 +198,8 @@ func TestDecodeRequestNesting(t *testing.T) {
 	}
 }
 
-// A decoder is used again for the next frame: nothing of one may show in another.
-func TestDecodeRequestKeepsNothing(t *testing.T) {
+// A decoder is used again for the next frame, and remembers nothing of the last one.
+func TestDecodersRememberNothing(t *testing.T) {
 	frame := []byte(`{"id":1,"action":"join","room":"first","seat":3}`)
 	first, _ := DecodeRequest(frame)
 	for i := range frame {
@@ -217,23 +217,23 @@ func TestDecodeRequestKeepsNothing(t *testing.T) {
 	}
 }
 
-// The short way must read what the long one does, and refuse what it does: also every frame
-// that is one byte away from a plain one.
-func TestReadPlain(t *testing.T) {
+// readPlain reads a frame as decodeAny does, or refuses it. That holds for every frame that is one
+// byte away from a plain one.
+func TestReadPlainAgreesWithDecodeAny(t *testing.T) {
 	for _, frame := range []string{
 		`{"id":0,"action":"join","room":"42"}`,
 		`{"id":9007199254740991,"action":"join","room":"a-b","seat":65535}`,
 		`{"id":10,"action":"leave","room":""}`,
 	} {
 		if _, ok := readPlain([]byte(frame)); !ok {
-			t.Errorf("not taken for plain: %s", frame)
+			t.Errorf("readPlain refuses %s", frame)
 		}
 		for i := range len(frame) + 1 {
-			sameAsDecoder(t, frame[:i])
+			agreesWithDecodeAny(t, frame[:i])
 			for c := range 256 {
-				sameAsDecoder(t, frame[:i]+string([]byte{byte(c)})+frame[i:])
+				agreesWithDecodeAny(t, frame[:i]+string([]byte{byte(c)})+frame[i:])
 				if i < len(frame) {
-					sameAsDecoder(t, frame[:i]+string([]byte{byte(c)})+frame[i+1:])
+					agreesWithDecodeAny(t, frame[:i]+string([]byte{byte(c)})+frame[i+1:])
 				}
 			}
 		}
@@ -248,12 +248,12 @@ func TestReadPlain(t *testing.T) {
 		`{"id":1,"action":"join","room":"\u0034"}`,
 	} {
 		if req, ok := readPlain([]byte(frame)); ok {
-			t.Errorf("%s is taken for plain: %+v", frame, req)
+			t.Errorf("readPlain accepts %s as %+v", frame, req)
 		}
 	}
 }
 
-func sameAsDecoder(t *testing.T, frame string) {
+func agreesWithDecodeAny(t *testing.T, frame string) {
 	t.Helper()
 	got, ok := readPlain([]byte(frame))
 	if !ok {
@@ -261,7 +261,7 @@ func sameAsDecoder(t *testing.T, frame string) {
 	}
 	want, err := decodeAny([]byte(frame))
 	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%q: read %+v, the decoder %+v, %v", frame, got, want, err)
+		t.Errorf("%q: readPlain reads %+v, decodeAny %+v, %v", frame, got, want, err)
 	}
 }
 

@@ -3,10 +3,16 @@ package protocol
 import (
 	"slices"
 	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// AppendReply appends r to dst as one JSON object and returns the longer slice. A refusal is
-// written as its id, if it has one, and its error. Bytes that are not UTF-8 are written as U+FFFD.
+// The server's frames are written by hand, because one is written for each action and each event:
+// a reply takes 56 ns where the JSON library takes 920, an event 79 instead of 560, and a list of
+// 10,000 members 0.28 ms instead of 1.1 (BenchmarkAppendReply and the like).
+
+// AppendReply appends r to dst as one JSON object and returns the longer slice. Of a refusal it
+// writes the id, if there is one, and the error. Bytes that are not UTF-8 are written as U+FFFD.
 func AppendReply(dst []byte, r *Reply) []byte {
 	dst = append(dst, '{')
 	if r.ID != nil {
@@ -37,9 +43,9 @@ func AppendReply(dst []byte, r *Reply) []byte {
 	return append(dst, '}')
 }
 
-// AppendEvent appends e to dst as one JSON object and returns the longer slice. A snapshot has
-// count and users, a lost seat its reason, any other event from and changes. Bytes that are not
-// UTF-8 are written as U+FFFD.
+// AppendEvent appends e to dst as one JSON object and returns the longer slice. It writes count
+// and users of a snapshot, the reason of a lost seat, and from and changes of any other event.
+// Bytes that are not UTF-8 are written as U+FFFD.
 func AppendEvent(dst []byte, e *Event) []byte {
 	dst = append(dst, `{"event":`...)
 	dst = appendString(dst, e.Event)
@@ -74,7 +80,7 @@ func AppendEvent(dst []byte, e *Event) []byte {
 	return append(dst, `]}`...)
 }
 
-// appendRoom writes the room's id and where its history stands.
+// appendRoom writes a room's id, epoch and version.
 func appendRoom(dst []byte, room, epoch string, version uint64) []byte {
 	dst = appendString(dst, room)
 	dst = append(dst, `,"epoch":`...)
@@ -83,7 +89,7 @@ func appendRoom(dst []byte, room, epoch string, version uint64) []byte {
 	return strconv.AppendUint(dst, version, 10)
 }
 
-// seatedSize is about how long a user and a seat are.
+// seatedSize is about how many bytes a user and a seat take.
 const seatedSize = 40
 
 // AppendUsers appends the list of a room as a JSON array.
@@ -116,4 +122,11 @@ func appendError(dst []byte, e *Error) []byte {
 	dst = append(dst, `,"retry":`...)
 	dst = strconv.AppendBool(dst, e.Retry)
 	return append(dst, '}')
+}
+
+// appendString quotes s with the fewest escapes JSON allows: Chinese and emoji stay as they are.
+func appendString(dst []byte, s string) []byte {
+	// The error only says that bad UTF-8 was replaced, and the frame is valid all the same.
+	dst, _ = jsontext.AppendQuote(dst, s)
+	return dst
 }

@@ -10,30 +10,28 @@ import (
 const (
 	CodeBadRequest    = "bad_request"    // the frame or a field in it is wrong; nothing was done
 	CodeUnknownAction = "unknown_action" // this server knows no such action
-	CodeUnauthorized  = "unauthorized"   // the user is not known, or not allowed
+	CodeForbidden     = "forbidden"      // the rules of the room do not allow it, or pages of this origin may not connect
 	CodeRoomFull      = "room_full"      // every seat is taken
 	CodeSeatTaken     = "seat_taken"     // the asked-for seat is taken
 	CodeDuplicateUser = "duplicate_user" // the user is in the room by another session
 	CodeNotMember     = "not_member"     // the user is not in the room, so cannot leave it
-	CodeRateLimited   = "rate_limited"   // too many requests; nothing was done
 	CodeBusy          = "busy"           // the wait for the room's lock ran out; nothing was done
 	CodeUnavailable   = "unavailable"    // the store cannot be reached; nothing was written
 	CodeUnknown       = "unknown"        // it may or may not have been written: ask for users
 	CodeInternal      = "internal"       // a fault in the server
 )
 
-// One error per code, to compare with: errors.Is(err, protocol.ErrRoomFull) holds for every
-// [Error] with that code, whatever its message. They are for comparing only and must not be
-// changed; make an error to send with [NewError].
+// One error per code, for comparing: errors.Is(err, protocol.ErrRoomFull) is true for every
+// [Error] with that code, whatever its message. They must not be changed; [NewError] makes an
+// error to send.
 var (
 	ErrBadRequest    = NewError(CodeBadRequest, "")
 	ErrUnknownAction = NewError(CodeUnknownAction, "")
-	ErrUnauthorized  = NewError(CodeUnauthorized, "")
+	ErrForbidden     = NewError(CodeForbidden, "")
 	ErrRoomFull      = NewError(CodeRoomFull, "")
 	ErrSeatTaken     = NewError(CodeSeatTaken, "")
 	ErrDuplicateUser = NewError(CodeDuplicateUser, "")
 	ErrNotMember     = NewError(CodeNotMember, "")
-	ErrRateLimited   = NewError(CodeRateLimited, "")
 	ErrBusy          = NewError(CodeBusy, "")
 	ErrUnavailable   = NewError(CodeUnavailable, "")
 	ErrUnknown       = NewError(CodeUnknown, "")
@@ -41,22 +39,21 @@ var (
 )
 
 // Error says why a request was refused. It is the "error" object of a reply, and of the HTTP
-// answer to a connection that was not accepted. The zero value is not a valid error.
+// response to a refused connection. The zero value is not a valid error.
 type Error struct {
 	// Code is one of the Code constants, or one this package does not know if the server is newer.
 	Code string `json:"code"`
-	// Message tells a person what was wrong, naming the field or the room.
+	// Message tells a person what was wrong, and names the field or the room.
 	Message string `json:"message"`
 	// Retry says whether the same request may succeed later.
 	Retry bool `json:"retry"`
 }
 
-// maxMessage is how many bytes long a message may be: it can repeat what a client has sent.
+// maxMessage bounds a message, in bytes: it can repeat what a client has sent.
 const maxMessage = 512
 
-// NewError returns an error with that code, a message made as by [fmt.Sprintf], and Retry as
-// [Retryable] has it. Bytes of the message that are not UTF-8 become U+FFFD. What goes beyond 512
-// bytes is left out.
+// NewError returns an error with that code, a message made as by [fmt.Sprintf], and Retry set by
+// the code. Bytes of the message that are not UTF-8 become U+FFFD, and bytes beyond 512 are cut.
 func NewError(code, format string, args ...any) *Error {
 	message := strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")
 	if len(message) > maxMessage {
@@ -66,17 +63,16 @@ func NewError(code, format string, args ...any) *Error {
 		}
 		message = message[:end] + "…"
 	}
-	return &Error{Code: code, Message: message, Retry: Retryable(code)}
+	return &Error{Code: code, Message: message, Retry: retryable(code)}
 }
 
-// Retryable reports whether a request refused with that code may succeed when it is sent again
-// soon, unchanged and without anybody's doing. A full room or a taken seat is for the player to
-// decide about. CodeDuplicateUser is retryable because the other session may be the user's own from
-// before the network broke, which the server has yet to notice: it does within two ping intervals. CodeUnknown is not among them either: the action may have been done already, so ask
-// for the users first. Codes this package does not know are not retryable.
-func Retryable(code string) bool {
+// retryable reports whether a request refused with that code may succeed when it is sent again
+// soon, unchanged. CodeDuplicateUser is retryable because the other session may be the user's own
+// from before the network broke: the server notices that within two ping intervals. CodeUnknown is
+// not: the action may have been done, so a client asks for the users first.
+func retryable(code string) bool {
 	switch code {
-	case CodeRateLimited, CodeBusy, CodeUnavailable, CodeDuplicateUser:
+	case CodeBusy, CodeUnavailable, CodeDuplicateUser:
 		return true
 	}
 	return false

@@ -15,12 +15,11 @@ func TestRetryable(t *testing.T) {
 	}{
 		{ErrBadRequest, "bad_request", false},
 		{ErrUnknownAction, "unknown_action", false},
-		{ErrUnauthorized, "unauthorized", false},
+		{ErrForbidden, "forbidden", false},
 		{ErrRoomFull, "room_full", false},
 		{ErrSeatTaken, "seat_taken", false},
 		{ErrDuplicateUser, "duplicate_user", true},
 		{ErrNotMember, "not_member", false},
-		{ErrRateLimited, "rate_limited", true},
 		{ErrBusy, "busy", true},
 		{ErrUnavailable, "unavailable", true},
 		{ErrUnknown, "unknown", false},
@@ -28,8 +27,8 @@ func TestRetryable(t *testing.T) {
 		{NewError("of a later version", ""), "of a later version", false},
 	}
 	for _, tt := range tests {
-		if tt.err.Code != tt.code || tt.err.Retry != tt.retry || Retryable(tt.code) != tt.retry {
-			t.Errorf("%s: got %+v, Retryable %t, want %t", tt.code, *tt.err, Retryable(tt.code), tt.retry)
+		if tt.err.Code != tt.code || tt.err.Retry != tt.retry || retryable(tt.code) != tt.retry {
+			t.Errorf("%s: got %+v, retryable %t, want %t", tt.code, *tt.err, retryable(tt.code), tt.retry)
 		}
 	}
 }
@@ -41,7 +40,7 @@ func TestErrorIsByCode(t *testing.T) {
 		t.Error("errors.Is does not go by code")
 	}
 	if errors.Is(full, (*Error)(nil)) || errors.Is(full, errors.New("room_full")) {
-		t.Error("errors.Is matches what is no Error")
+		t.Error("errors.Is matches an error that is not an Error")
 	}
 	if got, want := full.Error(), "room_full: room 42 is full: 4 of 4 seats taken"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -54,7 +53,7 @@ func TestErrorIsByCode(t *testing.T) {
 	}
 }
 
-// What a client has sent comes back shortened.
+// A message that repeats what a client has sent is cut.
 func TestMessagesAreShort(t *testing.T) {
 	for pad := range 4 {
 		message := NewError(CodeBadRequest, "%s", strings.Repeat("x", pad)+strings.Repeat("张", 10_000)).Message

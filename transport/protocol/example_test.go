@@ -7,7 +7,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// A server decodes each frame, and answers also those that it cannot use.
+// A server decodes each frame, and answers those that it cannot use with an error.
 func ExampleDecodeRequest() {
 	for _, frame := range []string{
 		`{"id":1,"action":"join","room":"42"}`,

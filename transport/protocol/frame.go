@@ -10,8 +10,8 @@ import (
 // Kinds of an [Event].
 const (
 	EventChanges  = "changes"  // what was committed since version From
-	EventSnapshot = "snapshot" // the whole list, in place of changes that are not told one by one
-	EventLost     = "lost"     // the session that is told has no seat in the room any more
+	EventSnapshot = "snapshot" // the whole list, in place of the changes before it
+	EventLost     = "lost"     // this session has no seat in the room any more
 )
 
 // Kinds of a [Change].
@@ -27,16 +27,15 @@ func (*Reply) frame() {}
 func (*Event) frame() {}
 
 // Reply answers one request. With Error set it is a refusal, and only ID and Error count.
-// It is written by [AppendReply] and read by [DecodeFrame]; it has no JSON form of its own.
+// [AppendReply] writes it and [DecodeFrame] reads it; it has no JSON form of its own.
 type Reply struct {
-	// ID is the request's. Nil only in a refusal of a frame whose id could not be read.
+	// ID is the request's. It is nil only in the refusal of a frame whose id could not be read.
 	ID *int64
 	// Room is the room's id.
 	Room string
-	// Epoch is the life of the room that Version counts in: versions of two epochs say nothing
-	// about each other.
+	// Epoch is the room's life in which Version counts: versions of two epochs cannot be compared.
 	Epoch string
-	// Version is the room's after the action, counting its commits from 1.
+	// Version is the room's after the action. It counts the room's commits from 1.
 	Version uint64
 	// Seat is the joined user's seat, counted from 0; nil in answers to other actions.
 	Seat *int
@@ -51,19 +50,19 @@ type Reply struct {
 	Error *Error
 }
 
-// Event tells of a room that has changed. It is written by [AppendEvent] and read by
-// [DecodeFrame]; it has no JSON form of its own.
+// Event says what has changed in a room. [AppendEvent] writes it and [DecodeFrame] reads it; it
+// has no JSON form of its own.
 type Event struct {
 	// Event is one of the Event constants. A newer server may send others: ignore those.
 	Event string
 	// Room is the room's id.
 	Room string
-	// Epoch is the life of the room that Version and From count in.
+	// Epoch is the room's life in which Version and From count.
 	Epoch string
-	// Version is the room's after what the event tells.
+	// Version is the room's after the event.
 	Version uint64
-	// From is the version that Changes build on. A client that stands at another one, or in
-	// another epoch, has missed something and asks for users. Unused in a snapshot.
+	// From is the version that Changes build on. A client whose copy of the room has another
+	// version, or another epoch, has missed something and asks for users. Unused in a snapshot.
 	From uint64
 	// Changes are in the order they were made. Unused in a snapshot.
 	Changes []Change
@@ -71,9 +70,9 @@ type Event struct {
 	Count int
 	// Users are the members. Only in a snapshot, where nil means none.
 	Users []Seated
-	// Reason is the code of why a seat is lost. Only in EventLost, which has no epoch or version:
-	// it follows the events that the session was told as a member, and ends them, unless it also
-	// watches the room.
+	// Reason is an error code that says why the seat is lost. Only in EventLost, which has no epoch
+	// or version: it comes after the session's last event as a member. A session that also watches
+	// the room gets further events.
 	Reason string
 }
 
@@ -82,7 +81,7 @@ type Change struct {
 	// Type is one of the Change constants.
 	Type string `json:"type"`
 	User string `json:"user"`
-	// Seat is the one taken or given back, counted from 0.
+	// Seat is the seat taken or freed, counted from 0.
 	Seat int `json:"seat"`
 }
 
@@ -92,7 +91,7 @@ type Seated struct {
 	Seat int    `json:"seat"`
 }
 
-// received has the members of both kinds of server frame.
+// received has the fields of both kinds of server frame.
 type received struct {
 	ID      *int64   `json:"id"`
 	Error   *Error   `json:"error"`
@@ -110,9 +109,9 @@ type received struct {
 
 var errNoFrame = errors.New("protocol: server frame has no id, no event and no error")
 
-// DecodeFrame reads one frame from a server. Fields it does not know are passed over, and those
-// that are missing stay zero. The error tells what broke; a server that keeps to the protocol
-// never causes one. The frame keeps no part of data.
+// DecodeFrame reads one frame from a server. It ignores unknown fields, and leaves missing ones
+// zero. The error says what is wrong with the frame; a server that keeps to the protocol never
+// causes one. The frame keeps no part of data.
 func DecodeFrame(data []byte) (Frame, error) {
 	var r received
 	if err := json.Unmarshal(data, &r); err != nil {

@@ -19,19 +19,19 @@ const (
 // Finding is one anomaly.
 type Finding struct {
 	What    string        // Lost, Phantom, …
-	At      time.Duration // when it showed
+	At      time.Duration // when it appeared
 	Subject string        // the user it happened to
-	By      string        // who caused it, if that is known
+	By      string        // the caller that caused it, or ""
 }
 
 // Findings are all anomalies of a history.
 type Findings struct {
 	All  []Finding     // in order of time
-	Both time.Duration // in which two or more held the lock
-	// Longest is how long callers waited while nobody got anywhere; that alone is
+	Both time.Duration // how long two or more held the lock
+	// Longest is how long callers waited at most without any progress, which alone is
 	// no anomaly.
 	Longest time.Duration
-	Forever bool // what is stuck will stay so: the lock does not expire
+	Forever bool // a stuck room stays stuck, because the lock does not expire
 }
 
 // Find returns what is wrong in a history.
@@ -52,11 +52,11 @@ func Find(h History) Findings {
 	return f
 }
 
-// Counts are what a report says of a history.
+// Counts are the numbers of a report.
 type Counts struct {
 	Lost         int     `json:"lost"`
 	Phantom      int     `json:"phantom"`
-	Duplicate    int     `json:"duplicate"` // users who stand in the list more than once
+	Duplicate    int     `json:"duplicate"` // users who are in the list more than once
 	TwoHolders   int     `json:"two_holders"`
 	TwoHoldersMS float64 `json:"two_holders_ms"`
 	Deleted      int     `json:"deleted"` // other people's locks
@@ -101,17 +101,17 @@ func (c *Counts) of(what string) *int {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// String says in a line what happened.
+// String describes the finding in a line.
 func (f Finding) String() string {
 	switch f.What {
 	case Lost:
 		return f.Subject + "'s acknowledged request is not in the list"
 	case Phantom:
-		return f.Subject + " is in the list, and was told not to be"
+		return f.Subject + " is in the list after a leave or a refused join"
 	case Duplicate:
-		return f.Subject + " stands in the list more than once"
+		return f.Subject + " is in the list more than once"
 	case TwoHolders:
-		return f.By + " took the lock and wrote while " + f.Subject + ", who wrote too, had it"
+		return f.By + " took the lock and wrote while " + f.Subject + " held it and wrote"
 	case Deleted:
 		return f.By + " deleted " + f.Subject + "'s lock"
 	default:

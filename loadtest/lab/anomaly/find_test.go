@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// story tells a history in short: each event a millisecond after the one before,
-// unless a number of milliseconds stands before it.
+// story makes a history from few words. Each event is a millisecond after the one before,
+// unless it begins with a time.
 //
 //	"a join", "a leave"   asks
 //	"a got", "a reads x y", "a writes x y", "a gave"
@@ -64,7 +64,7 @@ func TestStoriesAreUnderstood(t *testing.T) {
 	}
 }
 
-// Histories with known anomalies, and what has to be found in them.
+// Histories with known anomalies, and the counts that Find must return.
 var histories = []struct {
 	name    string
 	events  []Event
@@ -79,12 +79,12 @@ var histories = []struct {
 			"x leave", "x got", "x reads x a", "x writes a", "x gave", "x ok"),
 		final: "a"},
 
-	{name: "who was told yes is not there", events: story("a join", "a ok"), want: Counts{Lost: 1}},
-	{name: "who was always there is not", initial: "x y", final: "y", want: Counts{Lost: 1}},
-	{name: "who has left is there", initial: "x", events: story("x leave", "x ok"), final: "x", want: Counts{Phantom: 1}},
-	{name: "who was told no is there", events: story("a join", "a failed"), final: "a", want: Counts{Phantom: 1}},
-	{name: "who was never heard of is there", final: "z", want: Counts{Phantom: 1}},
-	{name: "who was told no stays as before", initial: "x", events: story("x leave", "x failed"), final: "x"},
+	{name: "an acknowledged user is not there", events: story("a join", "a ok"), want: Counts{Lost: 1}},
+	{name: "a user who was always there is gone", initial: "x y", final: "y", want: Counts{Lost: 1}},
+	{name: "a user who has left is there", initial: "x", events: story("x leave", "x ok"), final: "x", want: Counts{Phantom: 1}},
+	{name: "a refused user is there", events: story("a join", "a failed"), final: "a", want: Counts{Phantom: 1}},
+	{name: "an unknown user is there", final: "z", want: Counts{Phantom: 1}},
+	{name: "a refused leave changes nothing", initial: "x", events: story("x leave", "x failed"), final: "x"},
 	{name: "lost, seen at the next request", events: story("a join", "a ok", "a leave", "a reads x", "a ok"), initial: "x", final: "x",
 		want: Counts{Lost: 1}},
 	{name: "back, seen at the next request", initial: "x", events: story("x leave", "x ok", "x join", "x reads x", "x ok"), final: "x",
@@ -95,7 +95,7 @@ var histories = []struct {
 	{name: "or out", events: story("a join", "a unknown")},
 	{name: "a crash may be in", events: story("a join", "a crash"), final: "a"},
 	{name: "or out", initial: "x", events: story("x leave", "x crash")},
-	{name: "so may who was not told in the end", events: story("a join", "a got"), final: "a"},
+	{name: "so may a user without a reply at the end", events: story("a join", "a got"), final: "a"},
 
 	{name: "twice in the end", initial: "x", events: story("x join", "x ok"), final: "x x", want: Counts{Duplicate: 1}},
 	{name: "three times is once too often", initial: "x", final: "x x x", want: Counts{Duplicate: 1}},
@@ -110,7 +110,7 @@ var histories = []struct {
 		events: story("a got", "b got", "b writes a b", "a writes a b"), want: Counts{TwoHolders: 1}},
 	{name: "one after the other", initial: "a b", final: "a b",
 		events: story("a got", "a writes a b", "b got", "b writes a b")},
-	{name: "who does not write disturbs nobody", initial: "a b", final: "a b",
+	{name: "a hold without a write harms nobody", initial: "a b", final: "a b",
 		events: story("a got", "b got", "b writes a b", "b ok", "a ok")},
 	{name: "a hold ends with its last write", initial: "a b", final: "a b",
 		events: story("a got", "a writes a b", "b got", "b writes a b", "a gave")},
@@ -138,8 +138,8 @@ var histories = []struct {
 	{name: "somebody got in", events: story("0ms a join", "0ms b join", "150ms b got", "300ms a failed", "b failed")},
 	{name: "and in the end", events: story("0ms a join", "300ms a got", "a ok"), final: "a"},
 	{name: "the last to give up counts", events: story("0ms a join", "10ms b join", "205ms a failed", "210ms b failed"), want: Counts{Stuck: 1}},
-	{name: "who is stopped does not wait", events: story("0ms a join", "0ms a pause", "300ms a resume", "a failed")},
-	{name: "who is dead does not either", events: story("0ms a join", "a crash", "500ms b join", "b ok"), final: "b"},
+	{name: "a stopped caller does not wait", events: story("0ms a join", "0ms a pause", "300ms a resume", "a failed")},
+	{name: "a dead caller does not wait", events: story("0ms a join", "a crash", "500ms b join", "b ok"), final: "b"},
 	{name: "times without anybody do not count", events: story("0ms a join", "a ok", "900ms b join", "b failed"), final: "a"},
 }
 
@@ -181,11 +181,11 @@ func TestFindingsSayWhoAndWhen(t *testing.T) {
 		got = append(got, finding.At.String()+" "+finding.String())
 	}
 	want := []string{
-		"2ms b took the lock and wrote while a, who wrote too, had it",
+		"2ms b took the lock and wrote while a held it and wrote",
 		"3ms b deleted a's lock",
 		"20ms a's acknowledged request is not in the list",
-		"20ms c is in the list, and was told not to be",
-		"20ms c stands in the list more than once",
+		"20ms c is in the list after a leave or a refused join",
+		"20ms c is in the list more than once",
 		"20ms c gave up, and the room was still stuck",
 	}
 	if !slices.Equal(got, want) {

@@ -5,15 +5,15 @@ import "time"
 // Kind says what happened in an [Event].
 type Kind string
 
-// What callers record. A time is always that which says least: a request counts
-// from when its reply was there, a write from when it was sent.
+// What callers record. The time is always the cautious one: that of the reply to a
+// request, and that of sending a write.
 const (
 	Asked       Kind = "asked"        // to join, or with Leave to leave
 	Refused     Kind = "refused"      // found the lock taken, for the first time
-	Acquired    Kind = "acquired"     // was told that it has the lock
+	Acquired    Kind = "acquired"     // got the lock, by its reply
 	Read        Kind = "read"         // the list, as in Users
 	Wrote       Kind = "wrote"        // the list, as in Users
-	Released    Kind = "released"     // gave the lock back, by its own account
+	Released    Kind = "released"     // released the lock, by its own account
 	ToldOK      Kind = "told ok"      // "you are in", or out
 	ToldFailed  Kind = "told failed"  // nothing was written
 	ToldUnknown Kind = "told unknown" // it may have been written
@@ -23,12 +23,12 @@ const (
 	ReplyLost   Kind = "reply lost" // of a command that was carried out
 )
 
-// What an observer records of Redis. Caller is whose command did it.
+// What an observer records of Redis. Caller is the sender of the command.
 const (
 	Locked    Kind = "locked"    // the key is now Owner's
 	Unlocked  Kind = "unlocked"  // the key, which was Owner's, is gone
-	Expired   Kind = "expired"   // Owner's time was over; nobody's command did it
-	Refreshed Kind = "refreshed" // Owner's time was prolonged by another
+	Expired   Kind = "expired"   // Owner's lock expired; there was no command
+	Refreshed Kind = "refreshed" // Caller prolonged Owner's lock
 	Stored    Kind = "stored"    // the list, as in Users
 )
 
@@ -48,9 +48,8 @@ type Event struct {
 type History struct {
 	Events  []Event  // in order of time
 	Initial []string // who was in the list before
-	Final   []string // who was in it in the end
+	Final   []string // who was in it at the end
 	TTL     time.Duration
-	// Forever says that in the end the lock's key was still there and would not
-	// expire.
+	// Forever says that the lock's key was still there at the end and would not expire.
 	Forever bool
 }

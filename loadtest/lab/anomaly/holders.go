@@ -62,9 +62,8 @@ func holds(events []Event) []hold {
 	return all
 }
 
-// overlaps returns a finding for each hold that began within another's, and the
-// time for which there was more than one. The holds come in the order in which
-// they began.
+// overlaps returns a finding for each hold that began within another's, and how long
+// there was more than one. The holds are in the order in which they began.
 func overlaps(holds []hold) (found []Finding, both time.Duration) {
 	var last hold             // of those that began, the one that ends last
 	var counted time.Duration // up to here
@@ -83,8 +82,7 @@ func overlaps(holds []hold) (found []Finding, both time.Duration) {
 	return found, both
 }
 
-// deletions returns a finding for each lock that was removed by somebody else's
-// command.
+// deletions returns a finding for each lock that another caller's command removed.
 func deletions(events []Event) []Finding {
 	var found []Finding
 	for _, e := range events {

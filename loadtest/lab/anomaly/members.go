@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
-// belief is what a user must be able to rely on.
+// belief is where a user must be, by the replies so far.
 type belief int
 
 const (
-	out belief = iota // was told to have left, or never to have come in
+	out belief = iota // left, or never came in
 	in
 	open // may be either
 )
 
-// members compares what users were told with what they found later, when they
-// read the list for their next request, and with the list in the end. Each wrong
-// outcome is found once.
+// members compares the replies that users got with the list that they read for their
+// next request, and with the list at the end. It finds each wrong outcome once.
 func members(h History) []Finding {
 	w := witness{believed: make(map[string]belief), twice: make(map[string]bool)}
-	asked := make(map[string]Event) // and not told yet
+	asked := make(map[string]Event) // and got no reply yet
 	for _, user := range h.Initial {
 		w.believed[user] = in
 	}
@@ -44,7 +43,7 @@ func members(h History) []Finding {
 			delete(asked, e.Caller)
 		}
 	}
-	for user := range asked { // the history ends before they were told
+	for user := range asked { // the history ends before their reply
 		w.believed[user] = open
 	}
 	w.hear(h.Final...)
@@ -65,7 +64,7 @@ type witness struct {
 	twice    map[string]bool // was found in a list more than once, and has not left
 }
 
-// hear makes users known, who are looked for in the end.
+// hear adds users to look for at the end.
 func (w *witness) hear(users ...string) {
 	for _, user := range users {
 		w.believed[user] = max(w.believed[user], out)
@@ -87,7 +86,7 @@ func (w *witness) look(user string, list []string, at time.Duration) {
 	w.twice[user] = twice
 }
 
-// compare holds what a user believes against a list.
+// compare compares what a user believes with a list.
 func compare(user string, b belief, list []string) (Finding, bool) {
 	switch there := slices.Contains(list, user); {
 	case b == in && !there:
@@ -98,7 +97,7 @@ func compare(user string, b belief, list []string) (Finding, bool) {
 	return Finding{}, false
 }
 
-// seen is what the user knows now.
+// seen returns what the user must believe after the finding.
 func (f Finding) seen() belief {
 	if f.What == Lost {
 		return out

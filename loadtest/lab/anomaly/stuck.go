@@ -2,22 +2,22 @@ package anomaly
 
 import "time"
 
-// stuckTTLs is for how many TTLs nothing may move until a room counts as stuck:
-// after one the lock of a holder that is gone has expired.
+// stuckTTLs is after how many TTLs without progress a room counts as stuck. A dead
+// holder's lock expires after one.
 const stuckTTLs = 2
 
-// wait is a time in which callers waited and nobody got anywhere.
+// wait is a time in which callers waited without any progress.
 type wait struct {
 	length time.Duration
 	until  time.Duration
-	waiter string // the one at its end
+	waiter string // at its end
 	gaveUp bool   // it ended because nobody waited any more
 }
 
 // longestWait returns the longest of these times.
 func longestWait(events []Event) wait {
 	var longest wait
-	var since time.Duration // nobody has got anywhere
+	var since time.Duration // the last progress
 	waiting := make(map[string]bool)
 	paused := make(map[string]bool) // and asking
 	look := func(e Event, gaveUp bool) {
@@ -25,7 +25,7 @@ func longestWait(events []Event) wait {
 			longest = wait{d, e.At, e.Caller, gaveUp}
 		}
 	}
-	// join counts a caller that begins to wait, or goes on to.
+	// join adds a caller that begins or continues to wait.
 	join := func(e Event) {
 		if len(waiting) == 0 {
 			since = e.At

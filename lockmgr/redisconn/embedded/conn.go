@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// conn gives an in-memory connection the send buffer that a socket has. Without
-// one, client and server can each wait for the other to read: miniredis answers
-// a command before it reads the next, and go-redis writes to a pub/sub
-// connection while its reader waits for the writer's mutex.
+// conn adds the send buffer of a socket to an in-memory connection. Without a buffer, client and
+// server may each wait for the other to read: miniredis answers a command before it reads the
+// next, and go-redis writes to a pub/sub connection while its reader waits for the writer's
+// mutex.
 type conn struct {
 	net.Conn // a net.Pipe
 
 	mu     sync.Mutex
-	buffer []byte        // guarded by mu: written and not yet sent
+	buffer []byte        // guarded by mu: not sent yet
 	closed bool          // guarded by mu
 	wake   chan struct{} // says that buffer or closed has changed
 }

@@ -1,7 +1,6 @@
-// Package embedded is a Redis inside this process (miniredis), whose keys expire
-// by the clock of time.Now: for trying things out, for tests, and in a synctest
-// bubble for tests in virtual time. It keeps nothing, and nobody outside the
-// process can reach it.
+// Package embedded is a Redis inside this process (miniredis): for trying things out and for
+// tests. Its keys expire by the clock of time.Now, which in a synctest bubble is virtual. It
+// keeps nothing on disk, and no other process can reach it. Its goroutines end with Close.
 package embedded
 
 import (
@@ -24,7 +23,7 @@ func Start() *Redis {
 	return &Redis{m}
 }
 
-// Options returns what a client of the server needs; fill in the rest.
+// Options returns the options by which a client reaches the server; set the others yourself.
 func (r *Redis) Options() *redis.Options {
 	return &redis.Options{
 		Addr: "embedded",
@@ -35,13 +34,12 @@ func (r *Redis) Options() *redis.Options {
 			}
 			return newConn(conn), nil
 		},
-		// It would look the address up in DNS.
+		// They would look the address up in DNS.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }
 
-// SetTime sets the server's clock, which then stands still: for tests of a clock that
-// steps.
+// SetTime sets the server's clock and stops it: for tests of a clock that steps.
 func (r *Redis) SetTime(now time.Time) { r.mini.SetTime(now) }
 
 // Close ends the server and its connections.

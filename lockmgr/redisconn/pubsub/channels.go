@@ -12,55 +12,45 @@ func (c *conn) addLocked(s *Subscription) {
 	c.subscribeLocked(s, false)
 }
 
-// subscribeLocked has a SUBSCRIBE sent.
+// subscribeLocked adds a SUBSCRIBE to the outbox.
 func (c *conn) subscribeLocked(s *Subscription, alone bool) {
-	s.barrier = c.pingLocked()
-	c.outbox = append(c.outbox, command{channel: s.channel, alone: alone, ping: s.barrier})
-	c.unsure = append(c.unsure, s)
+	s.unanswered = c.outbox.addLocked(command{channel: s.channel, alone: alone})
+	c.unconfirmed = append(c.unconfirmed, s)
 }
 
-// removeLocked takes a subscription away, and unsubscribes if it was the last of
-// its channel.
+// removeLocked removes a subscription, and unsubscribes if it was the last of its channel.
 func (c *conn) removeLocked(s *Subscription) {
 	if !c.forgetLocked(s) {
 		return
 	}
-	c.outbox = append(c.outbox, command{channel: s.channel, off: true, ping: c.pingLocked()})
+	c.outbox.addLocked(command{channel: s.channel, off: true})
 	if c.hub.sharded() {
 		c.leaving[s.channel]++
 	}
 }
 
-// forgetLocked takes a subscription away and reports whether it was the last of its
-// channel.
+// forgetLocked removes a subscription, and reports whether it was the last of its channel.
 func (c *conn) forgetLocked(s *Subscription) bool {
-	left := slices.DeleteFunc(c.channels[s.channel], func(other *Subscription) bool { return other == s })
-	c.channels[s.channel] = left
-	if len(left) > 0 {
+	others := slices.DeleteFunc(c.channels[s.channel], func(other *Subscription) bool { return other == s })
+	c.channels[s.channel] = others
+	if len(others) > 0 {
 		return false
 	}
 	delete(c.channels, s.channel)
 	return true
 }
 
-// pingLocked has a ping sent behind all commands, and returns its number.
-func (c *conn) pingLocked() uint64 {
-	c.pings++
-	signal(c.write)
-	return c.pings
-}
-
-// standing returns the subscriptions of a channel that stand; messages for
-// others belong to an earlier subscription. The slice is good until the next call.
-func (c *conn) standing(channel string) []*Subscription {
+// receiversOf returns the active subscriptions of a channel. What comes for the others was
+// published for an earlier subscription. The slice is valid until the next call.
+func (c *conn) receiversOf(channel string) []*Subscription {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
-	c.told = slices.DeleteFunc(append(c.told[:0], c.channels[channel]...), func(s *Subscription) bool { return s.barrier != 0 })
-	return c.told
+	c.receivers = slices.DeleteFunc(append(c.receivers[:0], c.channels[channel]...), func(s *Subscription) bool { return s.unanswered != 0 })
+	return c.receivers
 }
 
-// dropped looks for another server for a channel that this one has unsubscribed by
-// itself, as it does when the channel's slot leaves it.
+// dropped finds another server for a channel, if this one has unsubscribed from it by
+// itself: the channel's slot has moved away.
 func (c *conn) dropped(channel string) {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
@@ -73,14 +63,14 @@ func (c *conn) dropped(channel string) {
 	}
 	subs := c.channels[channel]
 	delete(c.channels, channel)
-	c.unsure = slices.DeleteFunc(c.unsure, func(s *Subscription) bool { return slices.Contains(subs, s) })
+	c.unconfirmed = slices.DeleteFunc(c.unconfirmed, func(s *Subscription) bool { return slices.Contains(subs, s) })
 	for _, s := range subs {
 		c.hub.refusedLocked(s, errMoved)
 	}
 }
 
-// pong says of the subscriptions sent with that ping that they stand, or have been
-// refused.
+// pong makes the subscriptions that were sent before that ping active, or handles their
+// refusal.
 func (c *conn) pong(payload string) {
 	answered, err := strconv.ParseUint(payload, 10, 64)
 	if err != nil {
@@ -89,30 +79,30 @@ func (c *conn) pong(payload string) {
 	refusal := c.refusal
 	c.refusal = nil
 	var missed []*Subscription
-	begins := false
+	isNews := false
 	h := c.hub
 	h.mu.Lock()
 	sent := c.answeredLocked(answered)
 	open := slices.DeleteFunc(slices.Clone(sent), func(s *Subscription) bool { return s.closed })
 	if refusal != nil {
-		clear(c.leaving) // one of these may be what was refused, and not be confirmed
+		clear(c.leaving) // perhaps one of these was refused, and will not be confirmed
 	}
 	for _, s := range open {
 		switch {
 		case refusal == nil:
-			if s.standLocked() {
+			if s.activateLocked() {
 				missed = append(missed, s)
 			}
-		case len(sent) > 1: // it may have been another
+		case len(sent) > 1: // perhaps the server refused another one
 			c.subscribeLocked(s, true)
 		default:
 			c.forgetLocked(s)
 			refusal = fmt.Errorf("pubsub: subscribe to %q: %w", s.channel, refusal)
-			begins = h.refusedLocked(s, refusal)
+			isNews = h.refusedLocked(s, refusal)
 		}
 	}
 	h.mu.Unlock()
-	if begins {
+	if isNews {
 		h.lost(refusal)
 	}
 	for _, s := range missed {
@@ -122,13 +112,14 @@ func (c *conn) pong(payload string) {
 	}
 }
 
-// answeredLocked takes those out of unsure whose ping was sent by then.
+// answeredLocked removes from unconfirmed the subscriptions that were sent before that ping,
+// and returns them.
 func (c *conn) answeredLocked(ping uint64) []*Subscription {
 	n := 0
-	for n < len(c.unsure) && c.unsure[n].barrier <= ping {
+	for n < len(c.unconfirmed) && c.unconfirmed[n].unanswered <= ping {
 		n++
 	}
-	sent := slices.Clone(c.unsure[:n])
-	c.unsure = slices.Delete(c.unsure, 0, n)
+	sent := slices.Clone(c.unconfirmed[:n])
+	c.unconfirmed = slices.Delete(c.unconfirmed, 0, n)
 	return sent
 }

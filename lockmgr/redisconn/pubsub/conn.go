@@ -2,57 +2,47 @@ package pubsub
 
 import (
 	"context"
-	"strconv"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// conn is one connection to one server, and what is subscribed there.
+// conn is one connection to one server, with its subscriptions.
 //
-// That a subscription stands is known by a PING sent behind it on the same
-// connection: the confirmation of a SUBSCRIBE could be that of an earlier one to
-// the same channel. Subscriptions that are made together share a command and a PING;
-// if one of them is refused the server does not say which, and each is sent again by
-// itself. Commands are sent by a goroutine of their own, so that no mutex is held
-// while one is written.
+// Behind each SUBSCRIBE it sends a PING on the same connection, and the subscription is
+// active when that PING is answered: a confirmation of the SUBSCRIBE itself could be that of
+// an earlier one to the same channel. Subscriptions that are made together share a command
+// and a PING. If the server refuses one of them it does not say which, so each is then sent
+// again by itself. A goroutine of its own sends commands, so that no mutex is held during a
+// write.
 type conn struct {
 	hub     *Hub
 	address string
 	server  redis.UniversalClient
-	write   chan struct{}   // says that outbox or pings has changed
-	told    []*Subscription // of listen: those whom the last message was for
-	refusal error           // of listen: of a command since the last answer to a ping
+	outbox  outbox
 
-	// guarded by hub.mu
-	channels map[string][]*Subscription
-	outbox   []command
-	pings    uint64          // the last one that was asked for
-	unsure   []*Subscription // those whose ping has not been answered, in order
-	leaving  map[string]int  // by channel: how many SUNSUBSCRIBEs of ours are to be confirmed
-}
+	// Used by listen only.
+	receivers []*Subscription // of the last message
+	refusal   error           // of a command since the last answer to a ping
 
-// command is a SUBSCRIBE, or an UNSUBSCRIBE.
-type command struct {
-	channel string
-	off     bool
-	alone   bool   // it is sent by itself
-	ping    uint64 // is sent behind it, or behind a later one that is sent with it
+	// Guarded by hub.mu.
+	channels    map[string][]*Subscription
+	unconfirmed []*Subscription // their pings have not been answered yet; in order
+	leaving     map[string]int  // by channel: our SUNSUBSCRIBEs that are not confirmed yet
 }
 
 func newConn(h *Hub, address string, server redis.UniversalClient) *conn {
 	return &conn{
-		hub: h, address: address, server: server, write: make(chan struct{}, 1),
+		hub: h, address: address, server: server, outbox: outbox{ready: make(chan struct{}, 1)},
 		channels: make(map[string][]*Subscription), leaving: make(map[string]int),
 	}
 }
 
-// run uses the connection until it is lost, and then lets its subscriptions look
-// for another.
+// run uses the connection until it is lost. Then its subscriptions get another one.
 func (c *conn) run() {
 	h := c.hub
 	ps := c.server.Subscribe(h.life)
-	err := ps.Ping(h.life) // dials
+	err := ps.Ping(h.life) // connects
 	if err == nil {
 		err = c.use(ps)
 	}
@@ -74,7 +64,7 @@ func (c *conn) use(ps *redis.PubSub) error {
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		if unsent = c.send(ctx, ps); unsent != nil {
-			_ = ps.Close() // go-redis has connected again, and nobody would notice
+			_ = ps.Close() // go-redis may have reconnected, and then listen would notice nothing
 		}
 	})
 	err := c.listen(ctx, ps)
@@ -89,17 +79,17 @@ func (c *conn) use(ps *redis.PubSub) error {
 
 // send is the connection's writer. It returns nil if ctx ends.
 func (c *conn) send(ctx context.Context, ps *redis.PubSub) error {
+	w := writer{ps, c.hub.sharded()}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-c.write:
+		case <-c.outbox.ready:
 		}
 		c.hub.mu.Lock()
-		commands, last := c.outbox, c.pings
-		c.outbox = nil
+		commands, last := c.outbox.takeLocked()
 		c.hub.mu.Unlock()
-		err := c.flush(ctx, ps, commands, last)
+		err := w.flush(ctx, commands, last)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -109,69 +99,9 @@ func (c *conn) send(ctx context.Context, ps *redis.PubSub) error {
 	}
 }
 
-// flush sends commands, with a ping behind each, and the last ping if that is
-// another one.
-func (c *conn) flush(ctx context.Context, ps *redis.PubSub, commands []command, last uint64) error {
-	sent := uint64(0)
-	for len(commands) > 0 {
-		n := together(commands)
-		sent = commands[n-1].ping
-		if err := c.subscribe(ctx, ps, commands[:n]); err != nil {
-			return err
-		}
-		if err := ping(ctx, ps, sent); err != nil {
-			return err
-		}
-		commands = commands[n:]
-	}
-	if sent < last {
-		return ping(ctx, ps, last)
-	}
-	return nil
-}
-
-func ping(ctx context.Context, ps *redis.PubSub, number uint64) error {
-	return ps.Ping(ctx, strconv.FormatUint(number, 10))
-}
-
-// together returns how many of the next commands may be sent as one.
-func together(commands []command) int {
-	n := 1
-	for n < len(commands) && commands[n].off == commands[0].off && !commands[n].alone && !commands[0].alone {
-		n++
-	}
-	return n
-}
-
-// subscribe sends commands of one kind.
-func (c *conn) subscribe(ctx context.Context, ps *redis.PubSub, commands []command) error {
-	send := ps.Subscribe
-	switch off, sharded := commands[0].off, c.hub.sharded(); {
-	case off && sharded:
-		send = ps.SUnsubscribe
-	case sharded:
-		send = ps.SSubscribe
-	case off:
-		send = ps.Unsubscribe
-	}
-	var channels []string
-	for _, command := range commands {
-		channels = append(channels, command.channel)
-	}
-	if !c.hub.sharded() {
-		return send(ctx, channels...)
-	}
-	for _, channel := range channels { // of one slot at a time
-		if err := send(ctx, channel); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// listen passes on what comes until the connection fails.
+// listen calls the handlers for what arrives, until the connection fails.
 func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
-	// Receive has no way of its own to end with a context.
+	// ReceiveTimeout does not end with its context.
 	stop := context.AfterFunc(ctx, func() { _ = ps.Close() })
 	defer stop()
 	silent := false
@@ -180,7 +110,7 @@ func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
 		if isTimeout(err) && !silent {
 			silent = true
 			c.hub.mu.Lock()
-			c.pingLocked()
+			c.outbox.pingLocked()
 			c.hub.mu.Unlock()
 			continue
 		}
@@ -189,7 +119,7 @@ func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
 		case c.isRefusal(err):
 			c.refusal = err
 			continue
-		case isTimeout(err) && c.refusal != nil: // that may have been of the ping
+		case isTimeout(err) && c.refusal != nil: // perhaps the ping itself was refused
 			return c.refusal
 		default:
 			return err
@@ -197,7 +127,7 @@ func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
 		silent = false
 		switch m := message.(type) {
 		case *redis.Message:
-			for _, s := range c.standing(m.Channel) {
+			for _, s := range c.receiversOf(m.Channel) {
 				s.handler.Message(m.Payload)
 			}
 		case *redis.Pong:
@@ -210,11 +140,11 @@ func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
 	}
 }
 
-// isRefusal reports whether err is a server's answer to one command, and not the end
-// of the connection.
+// isRefusal reports whether err is the server's answer to one command: the connection goes
+// on.
 func (c *conn) isRefusal(err error) bool {
 	if to, moved := redis.IsMovedError(err); moved {
-		return to != c.address // of its own address go-redis thinks that it has changed
+		return to != c.address // go-redis reports a server that has changed its address so, too
 	}
 	return redis.IsPermissionError(err) || redis.IsClusterDownError(err)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// fake is a server in a synctest bubble that knows nothing but subscriptions, and
-// that a test has answer otherwise.
+// fake is a server in a synctest bubble that knows nothing but subscriptions. A test can
+// change its answers.
 type fake struct {
 	mu       sync.Mutex
 	dials    int                                         // guarded by mu

@@ -1,20 +1,3 @@
-// Package pubsub keeps one pub/sub connection to Redis for any number of
-// subscriptions, knows when each of them stands, and says when messages may have
-// been missed. On Redis Cluster it uses sharded channels, with one connection for
-// each master that has some.
-//
-// Start with [New] and [Hub.Subscribe]. The hub's goroutines start with the first
-// subscription and end with [Hub.Close].
-//
-// A hub never gives up: a subscription that does not stand, from the start or
-// because its connection was lost, is tried again until it is closed. Whoever wants
-// to hear at once that Redis is away asks with [Subscription.Wait].
-//
-// Redis delivers a message at most once: whatever was published while a
-// subscription did not stand is lost. [Handler.Interrupted] says so.
-//
-// A channel that the user may not subscribe to (NOPERM) disturbs no other: it is
-// tried by itself, with pauses that grow to some seconds. The user needs PING too.
 package pubsub
 
 import (
@@ -25,11 +8,12 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn"
 )
 
 const (
-	// idlePing is how long a connection may be silent before it is asked whether
-	// it still stands.
+	// idlePing is how long a connection may be silent before a ping tests it.
 	idlePing = 3 * time.Second
 
 	// redial is the pause before a lost connection is made anew.
@@ -39,8 +23,8 @@ const (
 	// user may not subscribe to.
 	maxRedial = 5 * time.Second
 
-	// maxMoves is how often a subscription is sent from one server of a Redis
-	// Cluster to another before that counts as a failure.
+	// maxMoves is how often servers of a Redis Cluster may redirect a subscription
+	// before that counts as a failure.
 	maxMoves = 20
 )
 
@@ -49,17 +33,15 @@ var ErrClosed = errors.New("pubsub: closed")
 
 var errMoved = errors.New("pubsub: the channel has moved to another server")
 
-// Handler is what a subscriber does. Its functions are called one at a time, in
-// the order of messages, and must return at once. They may not call the
-// subscription's Close.
+// Handler has the functions of a subscriber. The hub calls them one at a time, in the order
+// of messages. They must return at once.
 type Handler struct {
-	// Message takes what was published.
+	// Message is called with each message.
 	Message func(payload string)
 
-	// Interrupted, if not nil, says that the subscription stands after a time in
-	// which messages may have been missed: after a break, and after an attempt
-	// that failed, also if it has never stood before. It comes before the first
-	// message. Where the first attempt succeeds there is nothing to say.
+	// Interrupted, if not nil, is called when the subscription is active after a time in
+	// which messages may have been missed: after a lost connection, or after an attempt that
+	// failed, even if it was the first. It is called before the next message.
 	Interrupted func()
 }
 
@@ -75,13 +57,13 @@ type Hub struct {
 	mu      sync.Mutex
 	started bool             // guarded by mu
 	conns   map[string]*conn // guarded by mu: by the address of the server, "" if there is one
-	waiting []*Subscription  // guarded by mu: those that have no connection
-	wake    chan struct{}    // says that there are some
+	waiting []*Subscription  // guarded by mu: they need a connection
+	wake    chan struct{}    // says that some are waiting
 }
 
-// New returns a Hub on client. It connects with the first subscription. lost, if
-// not nil, is told each time a connection is lost or cannot be made, and when Redis
-// begins to refuse a channel.
+// New returns a Hub on client. It connects with the first subscription. lost, if not nil, is
+// called each time a connection is lost or cannot be made, and when Redis begins to refuse a
+// channel.
 func New(client redis.UniversalClient, lost func(error)) *Hub {
 	if lost == nil {
 		lost = func(error) {}
@@ -92,7 +74,7 @@ func New(client redis.UniversalClient, lost func(error)) *Hub {
 }
 
 // Subscribe subscribes to a channel and returns at once. The hub tries until the
-// subscription stands, and again whenever it does not any more.
+// subscription is active, and again whenever it is not any more.
 func (h *Hub) Subscribe(channel string, handler Handler) *Subscription {
 	s := &Subscription{hub: h, channel: channel, handler: handler, attempt: newAttempt()}
 	h.mu.Lock()
@@ -109,8 +91,8 @@ func (h *Hub) Subscribe(channel string, handler Handler) *Subscription {
 	return s
 }
 
-// Close ends all subscriptions and waits for the hub's goroutines: at most for as
-// long as the client's timeouts, if one of them is just connecting.
+// Close ends all subscriptions and waits for the hub's goroutines: for the client's timeouts
+// at most, if one of them is connecting.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.end()
@@ -131,7 +113,7 @@ func (h *Hub) route() {
 		h.waiting = nil
 		h.mu.Unlock()
 		for i, s := range waiting {
-			if err := h.assign(s); err != nil { // the others would wait for the same
+			if err := h.assign(s); err != nil { // it would fail for the others, too
 				h.failed(waiting[i:], err)
 				break
 			}
@@ -159,7 +141,7 @@ func (h *Hub) assign(s *Subscription) error {
 	return nil
 }
 
-// serverOf returns where a channel lives: its shard's master on Redis Cluster.
+// serverOf returns the server of a channel: on Redis Cluster, the master of its slot.
 func (h *Hub) serverOf(channel string) (address string, server redis.UniversalClient, err error) {
 	cluster, ok := h.client.(*redis.ClusterClient)
 	if !ok {
@@ -177,7 +159,7 @@ func (h *Hub) sharded() bool {
 	return ok
 }
 
-// failed tells everybody that subscriptions have no connection, and tries again.
+// failed reports that subscriptions have no connection, and tries again.
 func (h *Hub) failed(subs []*Subscription, err error) {
 	if h.life.Err() != nil {
 		return
@@ -191,9 +173,9 @@ func (h *Hub) failed(subs []*Subscription, err error) {
 	h.retryLocked(subs, redial)
 }
 
-// refusedLocked tries a subscription again that its server has refused, or ended,
-// and reports whether that is news. That another server has its slot is no failure,
-// unless it goes on for long.
+// refusedLocked tries a subscription again that its server has refused or ended, and reports
+// whether that is news. A slot that has moved is no failure, unless the servers redirect the
+// subscription too often.
 func (h *Hub) refusedLocked(s *Subscription, err error) (news bool) {
 	s.refusals++
 	after := redial
@@ -201,7 +183,7 @@ func (h *Hub) refusedLocked(s *Subscription, err error) (news bool) {
 		news = s.refusals == 1
 		after = min(redial<<min(s.refusals, 10), maxRedial)
 		s.failLocked(err)
-	} else if s.stoodLocked() || s.refusals%maxMoves == 0 {
+	} else if s.wasActiveLocked() || s.refusals%maxMoves == 0 {
 		s.failLocked(err)
 	}
 	h.retryLocked([]*Subscription{s}, after)
@@ -216,9 +198,9 @@ func (h *Hub) retryLocked(subs []*Subscription, after time.Duration) {
 	}
 	h.wg.Go(func() {
 		if cluster, ok := h.client.(*redis.ClusterClient); ok {
-			cluster.ReloadState(h.life) // which goes on meanwhile
+			cluster.ReloadState(h.life) // goes on during the pause
 		}
-		pause(h.life, after)
+		_ = redisconn.Pause(h.life, after)
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.waiting = append(h.waiting, subs...)
@@ -230,15 +212,5 @@ func signal(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:
-	}
-}
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }

@@ -15,10 +15,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what ought to come.
-const patience = 12 * time.Second
+// timeout bounds each wait of a test.
+const timeout = 12 * time.Second
 
-// ear is a subscriber that keeps what it hears.
+// ear is a subscriber that keeps its messages.
 type ear struct {
 	*Subscription
 	heard  chan string
@@ -34,7 +34,7 @@ func subscribe(h *Hub, channel string) *ear {
 	return e
 }
 
-// listen subscribes, and returns when the subscription stands.
+// listen subscribes, and returns when the subscription is active.
 func listen(t *testing.T, h *Hub, channel string) *ear {
 	t.Helper()
 	e := subscribe(h, channel)
@@ -47,11 +47,11 @@ func listen(t *testing.T, h *Hub, channel string) *ear {
 // outcome returns what Wait does.
 func (e *ear) outcome(t *testing.T) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	err := e.Wait(ctx)
 	if ctx.Err() != nil {
-		t.Fatalf("waited %v for %q to stand, or to fail", patience, e.channel)
+		t.Fatalf("waited %v for %q to become active, or to fail", timeout, e.channel)
 	}
 	return err
 }
@@ -69,18 +69,18 @@ func (e *ear) expect(t *testing.T, want string) {
 		if got != want {
 			t.Fatalf("heard %q, want %q", got, want)
 		}
-	case <-time.After(patience):
-		t.Fatalf("waited %v to hear %q", patience, want)
+	case <-time.After(timeout):
+		t.Fatalf("waited %v to hear %q", timeout, want)
 	}
 }
 
-// broken expects that a break is told.
+// broken expects that Interrupted is called.
 func (e *ear) broken(t *testing.T) {
 	t.Helper()
 	select {
 	case <-e.breaks:
-	case <-time.After(patience):
-		t.Fatalf("waited %v for %q to stand again", patience, e.channel)
+	case <-time.After(timeout):
+		t.Fatalf("waited %v for %q to be active again", timeout, e.channel)
 	}
 }
 
@@ -115,11 +115,10 @@ func TestManySubscribersOfManyChannels(t *testing.T) {
 	})
 }
 
-// The last subscriber goes and a new one comes: it hears all that is published
-// after Ready, and nothing from before.
+// The last subscriber goes and a new one comes: it hears all that is published once it is
+// active, and nothing from before.
 func TestSubscribeAgain(t *testing.T) {
-	// The real one only: miniredis delivers messages and answers pings on ways of
-	// their own, so what was published before may come after.
+	// A real server only: miniredis does not keep messages and answers to pings in order.
 	client := redistest.Start(t).Client()
 	h := newHub(t, client)
 	for i := range 200 {
@@ -131,7 +130,7 @@ func TestSubscribeAgain(t *testing.T) {
 	}
 }
 
-func TestABreakIsTold(t *testing.T) {
+func TestInterruptedAfterABreak(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client()
 	h := newHub(t, client)
@@ -149,7 +148,7 @@ func TestABreakIsTold(t *testing.T) {
 	a.expect(t, "after the restart")
 }
 
-// A connection that says nothing any more is given up.
+// A connection that has gone silent is given up.
 func TestASilentConnection(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -166,12 +165,12 @@ func TestWithoutRedis(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client()
 	server.Kill()
-	told := make(chan error, 1000)
-	h := New(client, func(err error) { told <- err })
+	lost := make(chan error, 1000)
+	h := New(client, func(err error) { lost <- err })
 	defer h.Close()
 	e := subscribe(h, "c")
-	if err := e.outcome(t); err == nil || <-told == nil {
-		t.Errorf("nobody was told: %v", err)
+	if err := e.outcome(t); err == nil || <-lost == nil {
+		t.Errorf("no error of a server that is down: %v", err)
 	}
 	server.Restart()
 	e.broken(t)

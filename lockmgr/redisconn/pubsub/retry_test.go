@@ -15,8 +15,8 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-// Redis is away when the first subscription is made. Who asks hears of it, and the
-// subscription comes to life by itself: what was missed before is said.
+// Redis is away when the first subscription is made. Wait returns the error, and the
+// subscription becomes active by itself and says that messages may have been missed.
 func TestTheFirstAttemptsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, client := startFake(t)
@@ -38,7 +38,7 @@ func TestTheFirstAttemptsFail(t *testing.T) {
 		synctest.Wait()
 		dials, _ := f.counts()
 		if want := int(time.Minute / redial); dials > want+10 || lost != dials {
-			t.Errorf("%d dials in a minute, told of %d", dials, lost)
+			t.Errorf("%d dials in a minute, lost was called %d times", dials, lost)
 		}
 		f.set(false, nil)
 		if err := e.outcome(t); err != nil {
@@ -46,7 +46,7 @@ func TestTheFirstAttemptsFail(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(e.breaks) != 1 {
-			t.Errorf("told of %d breaks", len(e.breaks))
+			t.Errorf("%d calls of Interrupted", len(e.breaks))
 		}
 		second := subscribe(h, "d")
 		if err := second.outcome(t); err != nil {
@@ -54,7 +54,7 @@ func TestTheFirstAttemptsFail(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(second.breaks) != 0 || len(e.breaks) != 1 {
-			t.Error("told of a break where there was none")
+			t.Error("Interrupted without a break")
 		}
 		if dials, _ := f.counts(); dials > int(time.Minute/redial)+10 {
 			t.Errorf("%d dials", dials)
@@ -62,8 +62,8 @@ func TestTheFirstAttemptsFail(t *testing.T) {
 	})
 }
 
-// A channel that the user may not subscribe to does no harm to the others, and
-// little to Redis.
+// A channel that the user may not subscribe to does not disturb the others, and costs
+// Redis little.
 func TestARefusedChannel(t *testing.T) {
 	refuse := func(args []string) (string, bool) {
 		return "-NOPERM this user has no permissions to access one of the channels used as arguments\r\n",
@@ -72,8 +72,8 @@ func TestARefusedChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, client := startFake(t)
 		f.set(false, refuse)
-		var told []error
-		h := New(client, func(err error) { told = append(told, err) })
+		var lost []error
+		h := New(client, func(err error) { lost = append(lost, err) })
 		defer h.Close()
 		before := listen(t, h, "before")
 		secret := subscribe(h, "secret")
@@ -98,8 +98,8 @@ func TestARefusedChannel(t *testing.T) {
 		if n := now - requests; n > 80 { // attempts, with a ping each, and pings when it is silent
 			t.Errorf("%d requests in a minute", n)
 		}
-		if len(told) != 1 || dials != 1 {
-			t.Errorf("told %v, %d dials", told, dials)
+		if len(lost) != 1 || dials != 1 {
+			t.Errorf("lost was called with %v, %d dials", lost, dials)
 		}
 		f.set(false, nil)
 		if err := secret.outcome(t); err != nil {
@@ -107,7 +107,7 @@ func TestARefusedChannel(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(secret.breaks) != 1 {
-			t.Errorf("told of %d breaks", len(secret.breaks))
+			t.Errorf("%d calls of Interrupted", len(secret.breaks))
 		}
 		for _, e := range append(others, before) {
 			if len(e.breaks) > 0 {
@@ -115,7 +115,7 @@ func TestARefusedChannel(t *testing.T) {
 			}
 		}
 		f.set(false, refuse)
-		again := subscribe(h, "secret") // beside one that stands
+		again := subscribe(h, "secret") // beside one that is active
 		if err := again.outcome(t); !redis.IsPermissionError(err) || secret.outcome(t) != nil {
 			t.Errorf("a second one was refused: %v", err)
 		}
@@ -126,7 +126,7 @@ func TestARefusedChannel(t *testing.T) {
 	})
 }
 
-// The server accepts connections and goes silent, sooner or later.
+// The server accepts connections and goes silent, at once or after a while.
 func TestAServerThatDoesNotAnswer(t *testing.T) {
 	for name, mute := range map[string]func([]string) (string, bool){
 		"never":           func([]string) (string, bool) { return "", true },
@@ -144,7 +144,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 				defer h.Close()
 				e := subscribe(h, "c")
 				if err := e.outcome(t); err == nil {
-					t.Error("it stands on a server that does not answer")
+					t.Error("it is active on a server that does not answer")
 				}
 				time.Sleep(time.Minute)
 				f.mu.Lock()
@@ -162,7 +162,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// What Wait returns when it is not about Redis.
+// Wait returns the cause of its context, and ErrClosed.
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, client := startFake(t)
@@ -234,8 +234,8 @@ func TestRedisRefuses(t *testing.T) {
 	late.expect(t, "m")
 }
 
-// The connection is lost while a handler runs, and it is the writer who notices. No
-// break goes unnoticed for that.
+// The connection is lost while a handler runs, and the writer notices. The subscription is
+// still told of the break.
 func TestTheWriterNoticesABreak(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
@@ -252,11 +252,11 @@ func TestTheWriterNoticesABreak(t *testing.T) {
 	admin.Publish(t.Context(), "busy", "m")
 	<-entered
 	admin.ClientKillByFilter(t.Context(), "TYPE", "pubsub")
-	end := time.Now().Add(patience)
+	end := time.Now().Add(timeout)
 	for admin.PubSubNumSub(t.Context(), "busy").Val()["busy"] != 0 && time.Now().Before(end) {
 	}
 	connections := func() string { return admin.InfoMap(t.Context(), "stats").Item("Stats", "total_connections_received") }
-	// Writes fail from the second on; go-redis then connects again by itself.
+	// Writes fail from the second on; go-redis then reconnects by itself.
 	for before := connections(); connections() == before && time.Now().Before(end); {
 		subscribe(h, "another").Close()
 	}

@@ -10,15 +10,15 @@ type Subscription struct {
 	handler Handler
 
 	// guarded by hub.mu
-	attempt  *attempt // the one under way, or the one that succeeded
-	conn     *conn    // nil while it has none
-	barrier  uint64   // the ping that follows its SUBSCRIBE, 0 when it stands
-	refusals int      // of servers, since it stood
-	missed   bool     // messages, since it was made or stood
-	closed   bool
+	attempt    *attempt // the one under way, or the one that succeeded
+	conn       *conn    // nil while it has none
+	unanswered uint64   // the ping behind its SUBSCRIBE, 0 once that was answered
+	refusals   int      // by servers, since it was last active
+	missed     bool     // messages may have been missed since it was made or last active
+	closed     bool
 }
 
-// attempt is one try to make a subscription stand.
+// attempt is one attempt to make a subscription active.
 type attempt struct {
 	over chan struct{}
 	err  error // written before over is closed
@@ -31,11 +31,10 @@ func (a *attempt) end(err error) {
 	close(a.over)
 }
 
-// Wait waits until the subscription stands, and returns nil: whatever is published
-// from then on arrives, until the connection is lost. If the attempt that is under
-// way fails, Wait returns its error; the hub goes on trying all the same. Wait
-// returns [ErrClosed] when the subscription or the hub is closed, and the cause of
-// ctx when that ends.
+// Wait waits until the subscription is active, and returns nil: whatever is published from
+// then on arrives, until the connection is lost. If the present attempt fails, Wait returns
+// its error, and the hub tries again. Wait returns [ErrClosed] when the subscription or the
+// hub is closed, and the cause of ctx when ctx ends.
 func (s *Subscription) Wait(ctx context.Context) error {
 	if s.hub.life.Err() != nil {
 		return ErrClosed
@@ -53,8 +52,7 @@ func (s *Subscription) Wait(ctx context.Context) error {
 	}
 }
 
-// Close ends the subscription. Its handler is not called after Close has
-// returned, unless a call is running.
+// Close ends the subscription. It does not wait for a call of the handler that is running.
 func (s *Subscription) Close() {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
@@ -65,14 +63,14 @@ func (s *Subscription) Close() {
 	if s.conn != nil {
 		s.conn.removeLocked(s)
 	}
-	if s.stoodLocked() {
+	if s.wasActiveLocked() {
 		s.attempt = newAttempt()
 	}
 	s.attempt.end(ErrClosed)
 }
 
-// stoodLocked reports whether the subscription stands, or did until now.
-func (s *Subscription) stoodLocked() bool {
+// wasActiveLocked reports whether the present attempt has succeeded.
+func (s *Subscription) wasActiveLocked() bool {
 	select {
 	case <-s.attempt.over:
 		return true
@@ -81,22 +79,22 @@ func (s *Subscription) stoodLocked() bool {
 	}
 }
 
-// standLocked ends the attempt with success, and reports whether messages may have
-// been missed before.
-func (s *Subscription) standLocked() (missed bool) {
+// activateLocked ends the attempt with success, and reports whether messages may have been
+// missed before it.
+func (s *Subscription) activateLocked() (missed bool) {
 	missed = s.missed
-	s.barrier, s.refusals, s.missed = 0, 0, false
+	s.unanswered, s.refusals, s.missed = 0, 0, false
 	s.attempt.end(nil)
 	return missed
 }
 
-// failLocked begins another attempt, because the one under way has failed or the
-// subscription stands no more.
+// failLocked begins another attempt, because the present one has failed, or the subscription
+// is not active any more.
 func (s *Subscription) failLocked(err error) {
 	if s.closed {
 		return
 	}
-	if !s.stoodLocked() {
+	if !s.wasActiveLocked() {
 		s.attempt.end(err)
 	}
 	s.attempt = newAttempt()

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// probeTimeout bounds what Explain asks of one server.
+// probeTimeout bounds the time that Explain takes for one server.
 const probeTimeout = time.Second
 
-// Explain returns why a Redis that has just failed with err cannot be used, if it can
-// find out more than err says: that it speaks TLS and the URL does not say so, or the
-// other way round. The client only sees that nothing comes, or that the server hangs up.
+// Explain returns a better error for a Redis that has just failed with err, if it finds one:
+// the server speaks TLS and the URL does not say so, or the other way round. The client only
+// sees a timeout, or a server that hangs up. Otherwise Explain returns err.
 func (db *DB) Explain(ctx context.Context, err error) error {
 	addresses, secure := db.servers()
 	for _, address := range addresses {
@@ -44,7 +44,7 @@ func (db *DB) servers() (addresses []string, secure bool) {
 	return nil, false
 }
 
-// speaksPlain reports whether the server answers a PING, be it with an error.
+// speaksPlain reports whether the server answers a PING, even with an error.
 func speaksPlain(ctx context.Context, address string) bool {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -60,7 +60,7 @@ func speaksPlain(ctx context.Context, address string) bool {
 	return err == nil && (answer[0] == '+' || answer[0] == '-')
 }
 
-// speaksTLS reports whether the server answers a TLS handshake, be it with an alert.
+// speaksTLS reports whether the server answers a TLS handshake, even with an alert.
 func speaksTLS(ctx context.Context, address string) bool {
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // nothing is sent over it
 	c, err := dialer.DialContext(ctx, "tcp", address)

@@ -49,7 +49,7 @@ func listenTLS(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TLS on one side only is called by its name.
+// Explain says so if only one side speaks TLS.
 func TestExplainTLS(t *testing.T) {
 	plain := strings.TrimPrefix(redistest.Start(t).URL(), "redis://")
 	locked := strings.TrimPrefix(redistest.Start(t, "--requirepass", "secret").URL(), "redis://")

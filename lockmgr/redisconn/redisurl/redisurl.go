@@ -5,15 +5,16 @@
 //	redis+sentinel://[user:password@]host:port[,host:port…]/MASTER[/db]   rediss+sentinel://
 //	redis+cluster://[user:password@]host:port[,host:port…]                rediss+cluster://
 //
-// Behind a ? may follow what go-redis' ParseURL, ParseFailoverURL or ParseClusterURL
-// knows (pool_size, dial_timeout, read_timeout, write_timeout, max_retries, …), except
-// what has its place in the URL already, and reading from replicas. Beside it:
-// sentinel_username and sentinel_password, as the user before the @ is one of Redis;
-// and max_redirects, which counts for a Cluster where max_retries does for the others.
-// What is special in a user or a password is escaped as in any URL (%40 for @).
+// A ? may follow, with the parameters of go-redis' ParseURL, ParseFailoverURL or
+// ParseClusterURL (pool_size, dial_timeout, read_timeout, write_timeout, max_retries, …),
+// except those that have a place in the URL already, and those for reading from replicas.
+// The user before the @ is one of Redis; that of the Sentinels is given by
+// sentinel_username and sentinel_password. A Cluster has max_redirects in place of
+// max_retries. Special characters in a user or a password are escaped as in any URL (%40
+// for @).
 //
-// Over TLS every server has to prove that it has the address by which it is called:
-// in a Cluster and behind Sentinels that is the one they announce.
+// Over TLS the certificate of every server has to name the address that the client uses: in
+// a Cluster and behind Sentinels that is the address which they announce.
 package redisurl
 
 import (
@@ -28,23 +29,23 @@ import (
 	"roomd/lockmgr/redisconn/embedded"
 )
 
-// Embedded names a Redis inside this process. It keeps nothing when the process
-// ends and nobody else can reach it: for trying things out on one machine.
+// Embedded names a Redis inside this process. It ends with the process, and no other process
+// can reach it: for trying things out on one machine.
 const Embedded = "embedded"
 
-// What a hold can afford by default: its requests, each at most this long, fit
-// into the lock's TTL of 3 s. A URL may say otherwise (?read_timeout=…).
+// Defaults for what the URL leaves open. The requests of a hold, if each takes that long, fit
+// into the lock's TTL of 3 s.
 const (
 	dialTimeout = 2 * time.Second
 	ioTimeout   = time.Second
 	poolSize    = 64
 
-	// Every request of ours may be sent twice. Once more is enough to get past a
-	// connection that died; more would only hide that Redis is away.
+	// Every request may be sent twice. One retry is enough after a connection that died; more
+	// would only hide that Redis is away.
 	maxRetries = 1
 )
 
-// DB is a Redis that clients can be made of.
+// DB is a Redis that a URL names. It makes clients.
 type DB struct {
 	opts     *redis.Options // or one of the two below
 	sentinel *redis.FailoverOptions
@@ -52,9 +53,8 @@ type DB struct {
 	server   *embedded.Redis // nil unless embedded
 }
 
-// Open reads rawURL, and starts the embedded Redis if that is what it says. It
-// does not connect. A URL that cannot be used gives an error that says why, without
-// its passwords.
+// Open reads rawURL. It does not connect, but starts the embedded Redis if rawURL names that.
+// The error for a URL that cannot be used says why, and contains no password.
 func Open(rawURL string) (*DB, error) {
 	if rawURL == Embedded {
 		server := embedded.Start()
@@ -98,7 +98,7 @@ func open(rawURL string) (*DB, error) {
 	return nil, errScheme
 }
 
-// tuned fills in what the URL left open.
+// tuned sets the defaults for what the URL leaves open.
 func tuned(o *redis.Options) *redis.Options {
 	o.ContextTimeoutEnabled = true
 	o.MaxRetries = cmp.Or(o.MaxRetries, maxRetries)
@@ -107,8 +107,7 @@ func tuned(o *redis.Options) *redis.Options {
 	return o
 }
 
-// fill sets those of a client's options that the URL left open. They have the same
-// names in three types.
+// fill sets the defaults of options that three types have in common.
 func fill(dial, read, write *time.Duration, pool, dials *int) {
 	*dial = cmp.Or(*dial, dialTimeout)
 	*read = cmp.Or(*read, ioTimeout)
@@ -117,8 +116,8 @@ func fill(dial, read, write *time.Duration, pool, dials *int) {
 	*dials = cmp.Or(*dials, 1)
 }
 
-// NewClient returns a new client with connection pools of its own: a
-// *redis.ClusterClient if the Redis is a Cluster, a *redis.Client otherwise.
+// NewClient returns a new client with its own connection pools: a *redis.ClusterClient if the
+// Redis is a Cluster, a *redis.Client otherwise. The caller closes it.
 func (db *DB) NewClient() redis.UniversalClient {
 	switch {
 	case db.sentinel != nil:
@@ -135,7 +134,7 @@ func (db *DB) NewClient() redis.UniversalClient {
 // IsEmbedded reports whether the Redis lives in this process.
 func (db *DB) IsEmbedded() bool { return db.server != nil }
 
-// String returns the Redis in words for people, without a password.
+// String describes the Redis for people, without a password.
 func (db *DB) String() string {
 	switch {
 	case db.server != nil:
@@ -148,7 +147,7 @@ func (db *DB) String() string {
 	return fmt.Sprintf("Redis at %s", db.opts.Addr)
 }
 
-// Close ends the embedded Redis. Clients are closed by those who made them.
+// Close ends the embedded Redis. It closes no clients.
 func (db *DB) Close() {
 	if db.server != nil {
 		db.server.Close()

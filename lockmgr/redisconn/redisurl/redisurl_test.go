@@ -180,7 +180,7 @@ func TestClusterURL(t *testing.T) {
 	o = mustOpen(t, "rediss+cluster://:p@a:1,b:2/").cluster
 	if o.ReadTimeout != ioTimeout || o.WriteTimeout != ioTimeout || o.DialTimeout != dialTimeout || o.PoolSize != poolSize ||
 		o.MaxRedirects != maxRedirects || o.DialerRetries != 1 || !o.ContextTimeoutEnabled ||
-		o.MaintNotificationsConfig.Mode != maintnotifications.ModeDisabled || o.ClusterStateReloadInterval != lookAround {
+		o.MaintNotificationsConfig.Mode != maintnotifications.ModeDisabled || o.ClusterStateReloadInterval != reloadInterval {
 		t.Errorf("defaults: %+v", o)
 	}
 	if o.TLSConfig == nil || o.TLSConfig.ServerName != "" {

@@ -15,19 +15,17 @@ import (
 )
 
 const (
-	// maxRedirects is how often a request to a Cluster is sent again in all, whatever
-	// the reason: MaxRetries does not count there. It takes one to follow a slot that
-	// has moved (MOVED), one more if that moves again (ASK), and one to get past a
-	// connection that died.
+	// maxRedirects is how often a request to a Cluster is sent again, whatever the reason: a
+	// Cluster ignores MaxRetries. One is for a slot that has moved (MOVED), one for a slot
+	// that is moving (ASK), and one for a connection that died.
 	maxRedirects = 3
 
-	// lookAround is how often a client in use looks who has which slots. A server that
-	// redirects makes it look at once; one that has died says nothing.
-	lookAround = time.Second
+	// reloadInterval is how often a client in use asks which server has which slots. A
+	// redirect makes it ask at once, but a server that has died does not redirect.
+	reloadInterval = time.Second
 )
 
-// parts are a URL that names several servers. They are taken to pieces by hand,
-// because net/url knows only one.
+// parts are the parts of a URL that names several servers, which net/url cannot parse.
 type parts struct {
 	base      string // scheme of a single server: redis or rediss
 	user      *url.Userinfo
@@ -36,7 +34,7 @@ type parts struct {
 	query     url.Values
 }
 
-// split takes a URL to pieces; rest is what follows the scheme.
+// split parses a URL; rest is what follows the scheme.
 func split(base, rest string) (p parts, err error) {
 	p.base = base
 	rest, query, _ := strings.Cut(rest, "?")
@@ -82,24 +80,24 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// refuse fails if there is a parameter that says what the URL says already, or that
-// would have replicas asked, which know less than what was acknowledged.
+// refuse returns an error for parameters that have another place in the URL, and for those that
+// read from replicas, which may lack what was acknowledged.
 func (p parts) refuse() error {
 	for _, name := range []string{"addr", "db", "master_name", "username", "password"} {
 		if p.query.Has(name) {
-			return fmt.Errorf("%s is not a parameter, it has a place in front of the ?", name)
+			return fmt.Errorf("%s is not a parameter: it belongs in front of the ?", name)
 		}
 	}
 	for _, name := range []string{"read_only", "replica_only", "use_disconnected_replicas", "route_by_latency", "route_by_latency_tolerance", "route_randomly"} {
 		if p.query.Has(name) {
-			return fmt.Errorf("%s cannot be used: replicas may not know yet what was acknowledged", name)
+			return fmt.Errorf("%s cannot be used: replicas may lack what was acknowledged", name)
 		}
 	}
 	return nil
 }
 
-// single returns the URL in the form that go-redis reads: without users, one address
-// in front, and the others as parameters.
+// single returns the URL in the form that go-redis reads: one address, the others as
+// parameters, and no user.
 func (p parts) single() string {
 	for _, address := range p.addresses[1:] {
 		p.query.Add("addr", address)
@@ -141,7 +139,7 @@ func openSentinel(p parts) (*redis.FailoverOptions, error) {
 	o.SentinelUsername, o.SentinelPassword = user, password
 	o.Username, o.Password = p.userPassword()
 	if o.TLSConfig != nil {
-		o.TLSConfig.ServerName = "" // each its own
+		o.TLSConfig.ServerName = "" // each server has its own
 	}
 	o.ContextTimeoutEnabled = true
 	o.MaxRetries = cmp.Or(o.MaxRetries, maxRetries)
@@ -162,11 +160,11 @@ func openCluster(p parts) (*redis.ClusterOptions, error) {
 	}
 	o.Username, o.Password = p.userPassword()
 	if o.TLSConfig != nil {
-		o.TLSConfig.ServerName = "" // each its own
+		o.TLSConfig.ServerName = "" // each server has its own
 	}
 	o.ContextTimeoutEnabled = true
 	o.MaxRedirects = cmp.Or(o.MaxRedirects, maxRedirects)
-	o.ClusterStateReloadInterval = lookAround
+	o.ClusterStateReloadInterval = reloadInterval
 	fill(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolSize, &o.DialerRetries)
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return o, nil

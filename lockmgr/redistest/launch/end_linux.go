@@ -6,13 +6,13 @@ import (
 	"syscall"
 )
 
-// endWithUs has the kernel kill the process of cmd when the thread ends that starts it.
+// endWithUs has the kernel kill the process of cmd when the thread that starts it ends.
 func endWithUs(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// lock locks a file until it is closed, or this process ends however. It fails if
-// somebody else has.
+// lock locks a file until it is closed or this process ends. It fails if another process has
+// locked it.
 func lock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }

@@ -15,8 +15,8 @@ import (
 	"roomd/lockmgr/redistest/launch"
 )
 
-// The server of a process that is killed ends, also one that stands still; and the next
-// launch removes its folder, but not that of a server that runs.
+// If a process is killed its server ends, even one that is stopped, and the next launch removes
+// the folder of that server, but not of one that runs.
 func TestTheServerEndsWithItsLauncher(t *testing.T) {
 	needServer(t)
 	for _, how := range []string{"running", "paused"} {
@@ -54,7 +54,7 @@ func TestTheServerEndsWithItsLauncher(t *testing.T) {
 // startLauncher runs this binary as a process that launches a server.
 func startLauncher(t *testing.T, how string) (launcher *exec.Cmd, pid int, addr, dir string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	t.Cleanup(cancel)
 	launcher = exec.CommandContext(ctx, os.Args[0])
 	launcher.Env = append(os.Environ(), asLauncher+"="+how)
@@ -92,14 +92,14 @@ func stateOf(t *testing.T, id string) string {
 // waitFor polls until is returns true.
 func waitFor(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	late := time.After(patience)
+	late := time.After(timeout)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !is() {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("waited %v for %s", patience, what)
+			t.Fatalf("waited %v for %s", timeout, what)
 		}
 	}
 }
@@ -125,7 +125,7 @@ func TestTheServerOutlivesTheThreadOfItsCaller(t *testing.T) {
 	answers(t, s.Addr())
 }
 
-// onThread runs f in a thread that ends then, and returns what that was called.
+// onThread runs f in a thread of its own that ends with f, and returns the id of that thread.
 func onThread(f func()) (thread int) {
 	done := make(chan struct{})
 	go func() {

@@ -11,6 +11,6 @@ import (
 // endWithUs does nothing: the kernel does not end a process with another here.
 func endWithUs(*exec.Cmd) {}
 
-// lock does nothing: a server may outlive its launcher and go on using its folder, so
-// that no folder is known to be left behind.
+// lock always fails: a server may outlive its launcher here and still use its folder, so no
+// folder can be known as abandoned.
 func lock(*os.File) error { return errors.ErrUnsupported }

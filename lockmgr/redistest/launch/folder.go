@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// settling is how old a folder has to be to count as left behind: its launcher may not
-// have locked it yet.
-const settling = time.Minute
+// abandonedAfter is the age at which a folder without a lock counts as abandoned: a younger one
+// may be about to be locked.
+const abandonedAfter = time.Minute
 
-// folder is a server's. Where there are locks, it is locked as long as we live.
+// folder is the folder of a server. Where files can be locked, this process keeps a lock on it.
 type folder struct {
 	path string
 	lock *os.File
 }
 
-// newFolder makes a folder in parent, and removes those whose launchers were killed.
+// newFolder makes a folder in parent, and removes folders whose launchers were killed.
 func newFolder(parent string) (*folder, error) {
 	sweep(parent)
 	path, err := os.MkdirTemp(parent, folderNames)
@@ -42,13 +42,13 @@ func (f *folder) remove() error {
 	return err
 }
 
-// sweep removes the folders in parent whose lock it gets. It leaves what it cannot
+// sweep removes the folders in parent that nobody has locked. It ignores those that it cannot
 // remove, such as another user's.
 func sweep(parent string) {
-	found, _ := filepath.Glob(filepath.Join(parent, folderNames+"*")) // the pattern is a good one
+	found, _ := filepath.Glob(filepath.Join(parent, folderNames+"*")) // fails only for a bad pattern
 	for _, path := range found {
 		info, err := os.Lstat(path)
-		if err != nil || !info.IsDir() || time.Since(info.ModTime()) < settling {
+		if err != nil || !info.IsDir() || time.Since(info.ModTime()) < abandonedAfter {
 			continue
 		}
 		dir, err := os.Open(path)

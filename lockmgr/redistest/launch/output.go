@@ -9,15 +9,15 @@ import (
 
 const keepLines = 20
 
-// output reads what a server logs: it keeps the last lines, and notices the one by which
+// output takes the log of a server. It keeps the last lines, and finds the one that says that
 // the server is ready.
 type output struct {
 	ready chan struct{} // closed when a line contains sign
 	sign  string
 
 	mu    sync.Mutex
-	told  bool     // guarded by mu: ready is closed
-	rest  []byte   // guarded by mu: a line without its end
+	found bool     // guarded by mu: ready is closed
+	part  []byte   // guarded by mu: a line that has not ended yet
 	lines []string // guarded by mu
 }
 
@@ -26,14 +26,14 @@ func newOutput(sign string) *output { return &output{ready: make(chan struct{}),
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.rest = append(o.rest, p...)
+	o.part = append(o.part, p...)
 	for {
-		line, rest, ended := bytes.Cut(o.rest, []byte("\n"))
+		line, rest, ended := bytes.Cut(o.part, []byte("\n"))
 		if !ended {
 			return len(p), nil
 		}
 		o.lineLocked(string(line))
-		o.rest = slices.Clone(rest)
+		o.part = slices.Clone(rest)
 	}
 }
 
@@ -41,8 +41,8 @@ func (o *output) lineLocked(line string) {
 	if o.lines = append(o.lines, line); len(o.lines) > keepLines {
 		o.lines = slices.Delete(o.lines, 0, 1)
 	}
-	if !o.told && strings.Contains(line, o.sign) {
-		o.told = true
+	if !o.found && strings.Contains(line, o.sign) {
+		o.found = true
 		close(o.ready)
 	}
 }
@@ -51,5 +51,5 @@ func (o *output) lineLocked(line string) {
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return strings.Join(append(slices.Clone(o.lines), string(o.rest)), "\n")
+	return strings.Join(append(slices.Clone(o.lines), string(o.part)), "\n")
 }

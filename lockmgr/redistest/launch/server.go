@@ -1,7 +1,6 @@
-// Package launch runs redis-server processes for tests and commands. On Linux a
-// server ends with the process that launched it, also when that one is killed with
-// SIGKILL, and the folder that it leaves behind is removed by the next launch. Elsewhere
-// a server ends with Close only: one whose launcher was killed has to be ended by hand.
+// Package launch runs redis-server processes for tests and commands. On Linux a server ends
+// with the process that launched it, even if that is killed with SIGKILL, and the next launch
+// removes its folder. Elsewhere only Close ends a server.
 //
 // Each server that runs has two goroutines, which end with it.
 package launch
@@ -19,16 +18,16 @@ import (
 )
 
 const (
-	attempts    = 5 // somebody else may take the port between our look and redis-server's
-	patience    = 30 * time.Second
-	drain       = time.Second // for what a child of the server keeps the output open
+	attempts    = 5 // somebody else may take the port before redis-server does
+	readyWithin = 30 * time.Second
+	drain       = time.Second // how long a child of the server may keep its output open
 	folderNames = "redis-launch-"
 )
 
 // Command says what to run.
 type Command struct {
-	// Args returns the command line of a server, which has been given its port and its
-	// folder. It is asked once per attempt to start.
+	// Args returns the command line of a server that has its port and its folder. Each
+	// attempt to start calls it once.
 	Args func(s *Server) ([]string, error)
 
 	// Ready is part of the line that the server logs when it accepts connections.
@@ -53,16 +52,15 @@ type Server struct {
 	ready  string
 	args   []string
 
-	// Of the process that was started last.
-	process *os.Process
-	gone    chan struct{} // closed when it has ended and has been waited for
+	process *os.Process   // the one that was started last
+	gone    chan struct{} // closed when that has ended and was waited for
 }
 
 // Start runs a redis-server from the PATH on a free loopback port, in a temporary
 // folder, and returns when it accepts connections.
 //
-// It fails with the last lines that the server logged if that ends instead, or is not
-// ready when ctx ends or after 30 s.
+// If the server ends instead, or is not ready when ctx ends or after 30 s, the error has the
+// last lines that it logged.
 func Start(ctx context.Context, command Command) (s *Server, err error) {
 	for range attempts {
 		s, err = try(ctx, command)
@@ -92,7 +90,7 @@ func try(ctx context.Context, command Command) (*Server, error) {
 	return s, nil
 }
 
-// FreePort returns a loopback port that nobody listens at.
+// FreePort returns a loopback port that nobody listens on.
 func FreePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -104,10 +102,10 @@ func FreePort() (int, error) {
 
 var errEnded = errors.New("redis-server ended instead of becoming ready")
 
-// launch starts the process and returns when it has said that it is ready: another one
-// may answer at its port.
+// launch starts the process and returns when that has logged that it is ready. An answer at the
+// port would not do: it may be another server's.
 func (s *Server) launch(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	cmd := exec.Command("redis-server", s.args...)
 	said := newOutput(s.ready)
@@ -115,8 +113,8 @@ func (s *Server) launch(ctx context.Context) error {
 	endWithUs(cmd)
 	started, gone := make(chan error), make(chan struct{})
 	go func() {
-		// What ends the server with us is sent when the thread ends that has started it,
-		// not only with the whole process (golang/go#27505): keep it until then.
+		// The kernel kills the server when the thread that started it ends, not only when the
+		// whole process does (golang/go#27505). So this thread lives as long as the server.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(gone)
@@ -147,13 +145,13 @@ func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 // URL returns the server's address as a redis:// URL.
 func (s *Server) URL() string { return "redis://" + s.Addr() }
 
-// Port returns the port that the server listens at.
+// Port returns the port that the server listens on.
 func (s *Server) Port() int { return s.port }
 
-// Dir returns the folder of the server, which goes with Close.
+// Dir returns the folder of the server. Close removes it.
 func (s *Server) Dir() string { return s.folder.path }
 
-// Pid returns the number of the process that was started last.
+// Pid returns the id of the process that was started last.
 func (s *Server) Pid() int { return s.process.Pid }
 
 // Signal sends the process a signal.

@@ -18,8 +18,8 @@ import (
 	"roomd/lockmgr/redistest/launch"
 )
 
-// patience bounds each wait of a test.
-const patience = 20 * time.Second
+// timeout bounds each wait of a test.
+const timeout = 20 * time.Second
 
 func start(t *testing.T) *launch.Server {
 	t.Helper()
@@ -45,12 +45,12 @@ func needServer(t *testing.T) {
 // connect opens a connection, whose reads end when the server at its other end does.
 func connect(t *testing.T, addr string) net.Conn {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", addr, patience)
+	conn, err := net.DialTimeout("tcp", addr, timeout)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 		t.Fatal(err)
 	}
 	return conn
@@ -68,9 +68,9 @@ func answers(t *testing.T, addr string) {
 	}
 }
 
-// listens reports whether anybody does at addr.
+// listens reports whether anybody listens on addr.
 func listens(addr string) bool {
-	conn, err := net.DialTimeout("tcp", addr, patience)
+	conn, err := net.DialTimeout("tcp", addr, timeout)
 	if err == nil {
 		_ = conn.Close()
 	}
@@ -117,7 +117,7 @@ func TestAServerThatEndsAtOnce(t *testing.T) {
 	noFolders(t)
 }
 
-// A server that says nothing of being ready is waited for as long as ctx says, at most.
+// Start waits for a server that never says that it is ready only until ctx ends.
 func TestAServerThatIsNeverReady(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	pipe := filepath.Join(t.TempDir(), "pipe")
@@ -125,7 +125,7 @@ func TestAServerThatIsNeverReady(t *testing.T) {
 		t.Skipf("this file system has no pipes, by which the fake server is held up: %v", err)
 	}
 	fake(t, "echo loading; exec cat "+pipe)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	opened := make(chan *os.File, 1)
 	go func() {
@@ -140,8 +140,8 @@ func TestAServerThatIsNeverReady(t *testing.T) {
 	select {
 	case end := <-opened:
 		_ = end.Close()
-	case <-time.After(patience):
-		t.Errorf("waited %v for the script to open its pipe", patience)
+	case <-time.After(timeout):
+		t.Errorf("waited %v for the script to open its pipe", timeout)
 	}
 	noFolders(t)
 }

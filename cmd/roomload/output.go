@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+)
+
+// outputFlags say where a command writes its report.
+type outputFlags struct {
+	JSON string `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is standard output, and the table then goes to standard error."`
+	HTML string `name:"html" placeholder:"FILE" help:"Write the report as a web page."`
+}
+
+// table returns where the report for people goes.
+func (o outputFlags) table(std streams) io.Writer {
+	if o.JSON == "-" {
+		return std.stderr
+	}
+	return std.stdout
+}
+
+// write writes a report as JSON and as a page, each to its file; see writeFile.
+func (o outputFlags) write(report interface{ WriteHTML(io.Writer) error }, stdout io.Writer) error {
+	if err := writeFile(o.JSON, stdout, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(report)
+	}); err != nil {
+		return fmt.Errorf("json: %w", err)
+	}
+	if err := writeFile(o.HTML, stdout, report.WriteHTML); err != nil {
+		return fmt.Errorf("html: %w", err)
+	}
+	return nil
+}
+
+// writeFile writes to the named file, to stdout if the name is -, and not at all if it
+// is empty.
+func writeFile(name string, stdout io.Writer, write func(io.Writer) error) error {
+	switch name {
+	case "":
+		return nil
+	case "-":
+		return write(stdout)
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := write(f); err != nil {
+		_ = f.Close()
+		return err
+	}
+	return f.Close()
+}

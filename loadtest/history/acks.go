@@ -1,0 +1,88 @@
+package history
+
+import "slices"
+
+// checkAcks looks for what was acknowledged in the changes that were seen. An
+// acknowledged join need not be among them if the user was in the room anyway.
+func (p *replay) checkAcks(acks []storedAck, done changes, span, lenient bool) {
+	for _, a := range acks {
+		user := a.user.Value()
+		at := slices.IndexFunc(done, func(c storedChange) bool { return c.user == a.user && c.join == a.join })
+		first := slices.IndexFunc(done, func(c storedChange) bool { return c.user == a.user })
+		switch {
+		case span && a.join && first >= 0 && !done[first].join:
+			// The user was there when the span began, on a seat that nobody knows.
+		case at >= 0 && a.join && !slices.Contains(done, storedChange{a.user, a.seat, true}):
+			p.found(Diverged, a.version, user, "%s's join was acknowledged on seat %d and committed on seat %d", user, a.seat, done[at].seat)
+			p.reported[user] = true
+		case at >= 0:
+		case !a.join:
+			p.room.lost(p.log.name, a.version, Change{Leave, user, 0})
+			p.reported[user] = true
+		default:
+			p.checkJoin(a, user, lenient)
+		}
+	}
+}
+
+// checkJoin checks an acknowledged join that no change shows: the user was in the room,
+// or came in unseen.
+func (p *replay) checkJoin(a storedAck, user string, lenient bool) {
+	s := &p.list
+	seat, there := s.roster.seats[user]
+	mayJoin := lenient && s.pool.has(user, Join, a.version)
+	switch {
+	case there && seat == int(a.seat):
+	case there && mayJoin && s.pool.has(user, Leave, a.version):
+		s.pool.use(user, Leave, a.version)
+		s.vacate(user)
+		s.arrive(user, int(a.seat), a.version)
+	case there:
+		p.anotherSeat(a, user, seat)
+	case mayJoin: // joined unseen before, and this was one more join
+		s.arrive(user, int(a.seat), a.version)
+	default:
+		p.room.lost(p.log.name, a.version, Change{Join, user, int(a.seat)})
+		p.reported[user] = true
+	}
+}
+
+// anotherSeat reports that a member's join was acknowledged on a seat that the member
+// does not hold.
+func (p *replay) anotherSeat(a storedAck, user string, seat int) {
+	p.found(Diverged, a.version, user, "%s's join was acknowledged on seat %d, but %s held seat %d", user, a.seat, user, seat)
+	p.reported[user] = true
+}
+
+// applyAcks applies what was acknowledged at one version. Nobody knows the order within
+// a batch; leaves first is the one in which no seat is taken twice.
+func (p *replay) applyAcks(acks []storedAck, v uint64, s *stretch) {
+	contested := p.log.is(v, disputed)
+	p.split = p.split || contested
+	seats := p.list.roster.seats
+	for _, a := range acks {
+		user := a.user.Value()
+		p.list.busy[user] = true
+		if seat, there := seats[user]; !a.join {
+			p.apply(Change{Leave, user, 0}, v, true, contested)
+			if there {
+				s.left = append(s.left, Member{user, seat})
+			}
+		}
+	}
+	for _, a := range acks {
+		user := a.user.Value()
+		seat, there := seats[user]
+		switch {
+		case !a.join || there && seat == int(a.seat):
+			// One more join of a member is answered without a change.
+		case there && !p.list.pool.has(user, Leave, v):
+			if !contested {
+				p.anotherSeat(a, user, seat)
+			}
+			p.list.tainted, p.reported[user] = true, true
+		default:
+			p.apply(Change{Join, user, int(a.seat)}, v, true, contested)
+		}
+	}
+}

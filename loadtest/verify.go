@@ -1,0 +1,203 @@
+package loadtest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"roomd/loadtest/history"
+	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/transport/client"
+)
+
+const (
+	// verifyTimeout bounds the requests to Redis and the nodes at the end.
+	verifyTimeout = time.Minute
+
+	// catchUp is how long a player may wait at the end for the event of a room's last
+	// commit.
+	catchUp = 10 * time.Second
+
+	// holdTime is far longer than a hold, and shorter than any lock's TTL.
+	holdTime = 250 * time.Millisecond
+)
+
+// verify compares the history with Redis, the nodes, and what the players know. All
+// requests have their answers by now. But the server may remove a user late whose
+// connection broke, so verify reads everything again if a room has changed meanwhile. An
+// error means that it could not read the lists.
+func (g *game) verify(ctx context.Context, db *redisurl.DB) error {
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	defer cancel()
+	for {
+		final, answers, err := g.lists(ctx, db)
+		if err != nil {
+			return err
+		}
+		beliefs := g.beliefs(final)
+		after, _, err := g.lists(ctx, db)
+		if err != nil {
+			return err
+		}
+		if !sameVersions(final, after) {
+			continue
+		}
+		for n, answer := range answers {
+			for _, id := range g.rooms {
+				g.ledger.CheckNode(fmt.Sprintf("node-%d", n+1), id, answer[id], final[id])
+			}
+		}
+		for _, b := range beliefs {
+			g.ledger.CheckNode(b.player.name+" on "+b.player.where, b.room, b.state, final[b.room])
+		}
+		g.ledger.Check(final)
+		return nil
+	}
+}
+
+// lists returns the rooms as Redis has them, or without Redis as the first node has
+// them, and every node's answer.
+func (g *game) lists(ctx context.Context, db *redisurl.DB) (final map[string]history.RoomState, answers []map[string]history.RoomState, err error) {
+	if g.cfg.readsStore() {
+		if final, err = readStore(ctx, db, g.rooms); err != nil {
+			return nil, nil, fmt.Errorf("read the lists from %s: %w", db, err)
+		}
+	}
+	if answers, err = g.askNodes(ctx); err != nil {
+		return nil, nil, fmt.Errorf("read the lists from the nodes: %w", err)
+	}
+	if final == nil {
+		final = answers[0]
+	}
+	return final, answers, nil
+}
+
+func sameVersions(a, b map[string]history.RoomState) bool {
+	return maps.EqualFunc(a, b, func(x, y history.RoomState) bool { return x.Epoch == y.Epoch && x.Version == y.Version })
+}
+
+// belief is what a player knows of a room that it is in.
+type belief struct {
+	player *player
+	room   string
+	state  history.RoomState
+}
+
+// beliefs returns what all players know of their rooms.
+func (g *game) beliefs(final map[string]history.RoomState) (all []belief) {
+	deadline := time.Now().Add(catchUp)
+	for _, p := range g.players {
+		for _, id := range p.members {
+			all = append(all, belief{p, id, p.stateAt(id, final[id].Version, deadline)})
+		}
+	}
+	return all
+}
+
+// stateAt returns what the player knows of a room, when it knows the given version or
+// the deadline has passed.
+func (p *player) stateAt(id string, version uint64, deadline time.Time) history.RoomState {
+	for {
+		p.mu.Lock()
+		state := p.viewLocked(id).State()
+		p.mu.Unlock()
+		if state.Version >= version || time.Now().After(deadline) {
+			return state
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// askNodes returns every node's answer for every room.
+func (g *game) askNodes(ctx context.Context) ([]map[string]history.RoomState, error) {
+	answers := make([]map[string]history.RoomState, len(g.fleet.urls))
+	for n, url := range g.fleet.urls {
+		c, err := client.Dial(ctx, url, client.Options{User: "roomload"})
+		if err != nil {
+			return nil, err
+		}
+		answers[n] = make(map[string]history.RoomState)
+		for _, id := range g.rooms {
+			r, err := c.Users(ctx, id)
+			if err != nil {
+				c.Close()
+				return nil, err
+			}
+			answers[n][id] = history.RoomState{Epoch: r.Epoch, Version: r.Version, Users: toMembers(r.Users)}
+		}
+		c.Close()
+	}
+	return answers, nil
+}
+
+// readStore reads the rooms from Redis by the keys of the contract. It does not use the
+// server's code, so that a mistake there cannot hide itself.
+func readStore(ctx context.Context, db *redisurl.DB, rooms []string) (map[string]history.RoomState, error) {
+	rdb := db.NewClient()
+	defer rdb.Close()
+	final := make(map[string]history.RoomState)
+	_, cluster := rdb.(*redis.ClusterClient)
+	for _, id := range rooms {
+		key := id
+		if cluster {
+			key = "{" + id + "}"
+		}
+		state, err := readRoom(ctx, rdb, "Room:"+key)
+		if err != nil {
+			return nil, err
+		}
+		final[id] = state
+		if stuck(ctx, rdb, "LockRoom:"+key) {
+			return nil, fmt.Errorf("LockRoom:%s still exists after the last reply", id)
+		}
+	}
+	return final, nil
+}
+
+// readRoom reads the room whose keys have that prefix.
+func readRoom(ctx context.Context, rdb redis.UniversalClient, prefix string) (state history.RoomState, err error) {
+	var users, meta *redis.MapStringStringCmd
+	if _, err := rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		users = tx.HGetAll(ctx, prefix+":Users")
+		meta = tx.HGetAll(ctx, prefix+":Meta")
+		return nil
+	}); err != nil {
+		return state, err
+	}
+	state.Epoch = meta.Val()["epoch"]
+	if text := meta.Val()["version"]; text != "" {
+		if state.Version, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return state, fmt.Errorf("%s:Meta: %w", prefix, err)
+		}
+	}
+	for user, text := range users.Val() {
+		var member struct {
+			Seat int `json:"seat"`
+		}
+		if err := json.Unmarshal([]byte(text), &member); err != nil {
+			return state, fmt.Errorf("%s:Users, %s: %w", prefix, user, err)
+		}
+		state.Users = append(state.Users, history.Member{User: user, Seat: member.Seat})
+	}
+	return state, nil
+}
+
+// stuck reports whether a lock stays with one holder. A late leave may hold it for a
+// moment.
+func stuck(ctx context.Context, rdb redis.UniversalClient, key string) bool {
+	holder := rdb.Get(ctx, key).Val()
+	for end := time.Now().Add(holdTime); holder != ""; time.Sleep(holdTime / 50) {
+		if rdb.Get(ctx, key).Val() != holder {
+			return false
+		}
+		if time.Now().After(end) {
+			return true
+		}
+	}
+	return false
+}

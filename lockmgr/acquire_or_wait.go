@@ -1,0 +1,159 @@
+package lockmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Defaults of [WaitOptions].
+const (
+	DefaultWaitTTL     = 2 * time.Second
+	DefaultWaitTimeout = 5 * time.Second
+	DefaultWaitPoll    = 100 * time.Millisecond
+)
+
+// WaitOptions say how [Manager.AcquireOrWait] waits. The zero value is ready
+// to use.
+type WaitOptions struct {
+	// TTL is how long the hold lasts if the lock is acquired. Whole
+	// milliseconds. Zero means [DefaultWaitTTL].
+	TTL time.Duration
+
+	// Wait is how long to wait for another's hold to end. Zero means
+	// [DefaultWaitTimeout].
+	Wait time.Duration
+
+	// Poll is how often to ask whether it has ended. Zero means [DefaultWaitPoll].
+	Poll time.Duration
+}
+
+func (o WaitOptions) withDefaults() WaitOptions {
+	if o.TTL == 0 {
+		o.TTL = DefaultWaitTTL
+	}
+	if o.Wait == 0 {
+		o.Wait = DefaultWaitTimeout
+	}
+	if o.Poll == 0 {
+		o.Poll = DefaultWaitPoll
+	}
+	return o
+}
+
+func (o WaitOptions) validate() error {
+	switch {
+	case o.TTL < time.Millisecond || o.TTL%time.Millisecond != 0:
+		return fmt.Errorf("lockmgr: TTL is %v, it must be at least 1ms, in whole milliseconds: %w", o.TTL, ErrInvalid)
+	case o.Wait < 0:
+		return fmt.Errorf("lockmgr: Wait is %v, it must be more than zero: %w", o.Wait, ErrInvalid)
+	case o.Poll < 0:
+		return fmt.Errorf("lockmgr: Poll is %v, it must be more than zero: %w", o.Poll, ErrInvalid)
+	}
+	return nil
+}
+
+// Outcome says how a [Manager.AcquireOrWait] ended.
+type Outcome int
+
+const (
+	// TimedOut: another holds the lock, and still does after the wait.
+	TimedOut Outcome = iota
+	// Acquired: the lock was free, and is ours.
+	Acquired
+	// Ended: another held the lock, and that hold has ended. The lock was not
+	// taken: what it was for should be done.
+	Ended
+)
+
+func (o Outcome) String() string {
+	switch o {
+	case TimedOut:
+		return "timed out"
+	case Acquired:
+		return "acquired"
+	case Ended:
+		return "ended"
+	}
+	return fmt.Sprintf("Outcome(%d)", int(o))
+}
+
+// AcquireOrWait takes the lock of that name if it is free. If somebody else
+// holds it, or is the next to, it waits for that hold to end, and then does not
+// take the lock: for work that needs to be done once, by whoever comes first. See
+// package cachefill for a cache that is filled this way.
+//
+// The Lock is nil unless the outcome is [Acquired]. [Ended] is about the hold
+// that was found at first, even if yet another one follows it. It says nothing of
+// how that hold ended: by a release, or because its holder died.
+//
+// It returns [ErrInvalid] for a bad name, or for an option that cannot be used;
+// the cause of ctx, together with [ErrHeld], when ctx ends first; [ErrClosed]; and
+// the client's error if Redis cannot be asked. The outcome is then TimedOut, and
+// the lock is not held.
+func (m *Manager) AcquireOrWait(ctx context.Context, name string, opts WaitOptions) (Outcome, *Lock, error) {
+	opts = opts.withDefaults()
+	if err := opts.validate(); err != nil {
+		return TimedOut, nil, err
+	}
+	lock, holder, err := m.try(ctx, name, opts.TTL)
+	outcome := TimedOut
+	switch {
+	case lock != nil:
+		outcome = Acquired
+	case err == nil:
+		outcome, err = m.waitForEnd(ctx, name, holder, opts)
+	}
+	if err != nil {
+		return TimedOut, nil, fmt.Errorf("lockmgr: acquire %q: %w", name, err)
+	}
+	return outcome, lock, nil
+}
+
+// waitForEnd polls the lock until that holder does not have it any more, or the time is over.
+func (m *Manager) waitForEnd(ctx context.Context, name, holder string, opts WaitOptions) (Outcome, error) {
+	if err := m.enter(ctx, name); err != nil {
+		return TimedOut, err
+	}
+	defer m.life.calls.Done()
+	end := time.Now().Add(opts.Wait)
+	poll := time.NewTimer(min(opts.Poll, opts.Wait))
+	defer poll.Stop()
+	for {
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return TimedOut, fmt.Errorf("%w: %w", ErrHeld, context.Cause(ctx))
+		case <-m.life.ctx.Done():
+			return TimedOut, ErrClosed
+		}
+		now, err := m.holder(ctx, name)
+		switch {
+		case err == nil && now != holder:
+			return Ended, nil
+		case err != nil && ctx.Err() != nil:
+			return TimedOut, fmt.Errorf("%w: %w", ErrHeld, context.Cause(ctx))
+		case err != nil:
+			return TimedOut, err
+		}
+		left := time.Until(end)
+		if left <= 0 {
+			return TimedOut, nil
+		}
+		poll.Reset(min(opts.Poll, left))
+	}
+}
+
+// holder returns the token that has the lock, or is to have it next; empty if none does.
+func (m *Manager) holder(ctx context.Context, name string) (token string, err error) {
+	return start(m.life, func() (string, error) {
+		token, err := m.sender.client.Get(m.sender.own.Context(), m.Key(name)).Result()
+		if errors.Is(err, redis.Nil) {
+			return "", nil
+		}
+		return token, err
+	}).waitOpen(ctx, m.life)
+}

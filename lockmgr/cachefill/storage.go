@@ -1,0 +1,143 @@
+package cachefill
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"roomd/lockmgr"
+)
+
+var (
+	//go:embed lua/look.lua
+	lookLua string
+	//go:embed lua/finish.lua
+	finishLua string
+)
+
+var (
+	lookScript   = lockmgr.NewScript(lookLua)
+	finishScript = lockmgr.NewScript(finishLua)
+)
+
+// maxMessage is how much of an error's text other processes see, in bytes.
+const maxMessage = 1000
+
+// errNotKept says that the lock was given back, but that Redis refused the value or the
+// error.
+var errNotKept = errors.New("redis did not keep it")
+
+// entry says where a caller's key lives.
+type entry struct {
+	key     string // the caller's
+	lock    string // name of the loader's lock; its suffix keeps the lock's keys apart from those of entries
+	value   string // in Redis
+	failure string // in Redis
+}
+
+// storage keeps entries in Redis.
+type storage struct {
+	locks   *lockmgr.Manager
+	opts    Options
+	cluster bool // only there keys get a hash tag
+}
+
+// entry checks a key and says where it lives. It sends nothing.
+func (s *storage) entry(key string) (entry, error) {
+	switch {
+	case key == "":
+		return entry{}, fmt.Errorf("cachefill: key is empty: %w", ErrInvalid)
+	case len(key) > MaxKey:
+		return entry{}, fmt.Errorf("cachefill: key is %d bytes long, at most %d are allowed: %w", len(key), MaxKey, ErrInvalid)
+	case s.cluster && strings.ContainsAny(key, "{}"):
+		return entry{}, fmt.Errorf("cachefill: key %q holds a brace, which would break the hash tag: %w", key, ErrInvalid)
+	}
+	value := s.opts.Prefix + key
+	if s.cluster {
+		value = s.opts.Prefix + "{" + key + "}"
+	}
+	lock := value + ":Fill"
+	return entry{key: key, lock: lock, value: value, failure: s.locks.Key(lock) + ":Failure"}, nil
+}
+
+// sight is an entry as Redis had it at one moment.
+type sight struct {
+	found bool // there is a value that may be returned
+	fresh bool // the value needs no loading
+	value []byte
+
+	failure  string    // text of the last failure
+	failedBy string    // token of the load that failed, "" if no failure is stored
+	failedAt time.Time // by the local clock, never later than the failure
+	backoff  bool      // it is too early to refresh a stale value
+}
+
+// look reads an entry. How old the value may be depends on the Options of this process,
+// not on those of the process that stored it.
+func (s *storage) look(ctx context.Context, e entry) (sight, error) {
+	sent := time.Now()
+	reply, err := s.locks.Run(ctx, lookScript, e.lock, []string{e.value, e.failure}).Slice()
+	if err != nil {
+		return sight{}, err
+	}
+	var seen sight
+	if value, ok := reply[0].(string); ok {
+		age := micros(reply[1])
+		seen.found = 0 <= age && age < s.opts.Fresh+s.opts.Stale
+		seen.fresh = seen.found && age < s.opts.Fresh
+		seen.value = []byte(value)
+	}
+	if age := micros(reply[3]); age >= 0 {
+		seen.failure, _ = reply[2].(string)
+		seen.failedBy, _ = reply[4].(string)
+		seen.failedAt = sent.Add(-age)
+		seen.backoff = age < s.opts.Backoff
+	}
+	return seen, nil
+}
+
+func micros(reply any) time.Duration {
+	n, _ := reply.(int64)
+	return time.Duration(n) * time.Microsecond
+}
+
+// failedAfter reports whether a load has failed since an earlier look. It compares tokens
+// of loads, so no clock matters.
+func (s sight) failedAfter(earlier sight) bool {
+	return s.failedBy != "" && s.failedBy != earlier.failedBy
+}
+
+// store stores a value and gives the lock back. It reports false if the lock was lost.
+func (s *storage) store(ctx context.Context, e entry, lock *lockmgr.Lock, value []byte) (bool, error) {
+	return s.finish(ctx, e, lock, []string{e.value, e.failure}, "value", value, s.opts.Fresh+s.opts.Stale)
+}
+
+// fail tells the other processes that a load has failed, and gives the lock back. It
+// reports false if the lock was lost.
+func (s *storage) fail(ctx context.Context, e entry, lock *lockmgr.Lock, failure error) (bool, error) {
+	message := failure.Error()
+	message = strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
+	return s.finish(ctx, e, lock, []string{e.failure}, "message", message, s.opts.Backoff)
+}
+
+// finish stores the value or the error of a load, and gives the lock back. It reports
+// false if the lock was lost. An errNotKept ends the hold as success does.
+func (s *storage) finish(ctx context.Context, e entry, lock *lockmgr.Lock, keys []string, field string, content any, keep time.Duration) (bool, error) {
+	lock.StopKeepAlive()
+	reply, err := s.locks.Run(ctx, finishScript, e.lock, keys, lock.Token(), field, content, keep.Milliseconds()).Slice()
+	if err != nil {
+		return false, err
+	}
+	if reply[0] != int64(1) {
+		lock.WriteRefused()
+		return false, nil
+	}
+	lock.Given()
+	if len(reply) > 1 && reply[1] != nil {
+		return true, fmt.Errorf("%w: %v", errNotKept, reply[1])
+	}
+	return true, nil
+}

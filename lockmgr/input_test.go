@@ -1,0 +1,120 @@
+package lockmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+)
+
+// New refuses options that would break waiting, by their names, and derives the defaults from
+// what is given.
+func TestPollAndClaim(t *testing.T) {
+	_, client := redistest.Mini(t)
+	for _, tt := range []struct {
+		opts  Options
+		wrong string
+	}{
+		{Options{}, ""},
+		{Options{TTL: time.Millisecond}, ""},
+		{Options{TTL: 8 * time.Millisecond}, ""},
+		{Options{Poll: time.Second}, ""},
+		{Options{Poll: time.Minute, TTL: time.Hour, Claim: time.Hour}, "Poll"},
+		{Options{Poll: 16 * time.Second, TTL: time.Hour, Claim: time.Hour}, "Poll"},
+		{Options{Poll: 250 * time.Millisecond, Claim: 250 * time.Millisecond}, "Poll"},
+		{Options{Poll: 3 * time.Second}, "Poll"},
+		{Options{Poll: -1}, "Poll"},
+		{Options{Claim: 4 * time.Second}, "Claim"},
+	} {
+		m, err := New(client, tt.opts)
+		if err == nil {
+			if o := m.opts; o.Poll >= o.Claim || o.Claim > o.TTL || o.Poll <= 0 {
+				t.Errorf("%+v became Poll %v, Claim %v, TTL %v", tt.opts, o.Poll, o.Claim, o.TTL)
+			}
+			m.Close()
+		}
+		if tt.wrong == "" != (err == nil) || err != nil && !errors.Is(err, ErrInvalid) || !contains(err, tt.wrong) {
+			t.Errorf("%+v: %v", tt.opts, err)
+		}
+	}
+}
+
+func contains(err error, field string) bool {
+	return err == nil || len(fmt.Sprint(err)) > 0 && fmt.Sprint(err)[len("lockmgr: "):len("lockmgr: ")+len(field)] == field
+}
+
+// A nil context is an invalid argument.
+func TestNilContexts(t *testing.T) {
+	_, client := redistest.Mini(t)
+	m := newManager(t, client, Options{})
+	lock := mustAcquire(t, m, "a")
+	all, err := m.AcquireAll(t.Context(), "b", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var none context.Context
+	for name, call := range map[string]func() error{
+		"Acquire":       func() error { return second(m.Acquire(none, "x")) },
+		"TryAcquire":    func() error { return second(m.TryAcquire(none, "x")) },
+		"AcquireAll":    func() error { _, err := m.AcquireAll(none, "x", "y"); return err },
+		"AcquireOrWait": func() error { _, _, err := m.AcquireOrWait(none, "x", WaitOptions{}); return err },
+		"Do":            func() error { return m.Do(none, "x", func(context.Context, *Lock) error { return nil }) },
+		"Do nothing":    func() error { return m.Do(t.Context(), "x", nil) },
+		"Extend":        func() error { return lock.Extend(none) },
+		"Release":       func() error { return lock.Release(none) },
+		"Locks.Release": func() error { return all.Release(none) },
+		"Run":           func() error { return m.Run(none, extendScript, "x", nil).Err() },
+	} {
+		if err := call(); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	mustRelease(t, lock)
+	if err := all.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	_, client := redistest.Mini(t)
+	sent := 0
+	client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error { sent++; return nil }})
+	for _, tt := range []struct {
+		client redis.UniversalClient
+		opts   Options
+		names  string
+	}{
+		{nil, Options{}, "client"},
+		{client, Options{TTL: -1}, "TTL"},
+		{client, Options{TTL: time.Microsecond}, "TTL"},
+		{client, Options{TTL: 1500 * time.Microsecond}, "TTL"},
+		{client, Options{Poll: -1}, "Poll"},
+		{client, Options{Poll: time.Minute}, "Poll"},
+		{client, Options{Claim: -1}, "Claim"},
+		{client, Options{Claim: time.Minute}, "Claim"},
+		{client, Options{MaxWaiters: -1}, "MaxWaiters"},
+		{client, Options{Prefix: "a{b}"}, "Prefix"},
+	} {
+		if _, err := New(tt.client, tt.opts); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tt.names) {
+			t.Errorf("New(%v): %v, want an error that names %s", tt.opts, err, tt.names)
+		}
+	}
+	m := newManager(t, client, Options{})
+	for _, name := range []string{"", strings.Repeat("x", MaxName+1), "a:Queue", "a:Fence"} {
+		if _, err := m.Acquire(t.Context(), name); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "name") {
+			t.Errorf("Acquire: %v", err)
+		}
+		if _, err := m.TryAcquire(t.Context(), name); !errors.Is(err, ErrInvalid) {
+			t.Errorf("TryAcquire: %v", err)
+		}
+	}
+	if sent != 0 {
+		t.Errorf("%d commands were sent", sent)
+	}
+}

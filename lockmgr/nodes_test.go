@@ -1,0 +1,169 @@
+package lockmgr
+
+import (
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+)
+
+func newManager(t testing.TB, client redis.UniversalClient, opts Options) *Manager {
+	t.Helper()
+	m, err := New(client, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	redistest.EndInTime(t, "closing the Manager", m.Close)
+	return m
+}
+
+// onBoth runs a test on miniredis and on a real redis-server.
+func onBoth(t *testing.T, test func(t *testing.T, client *redis.Client)) {
+	t.Run("mini", func(t *testing.T) {
+		_, client := redistest.Mini(t)
+		test(t, client)
+	})
+	t.Run("real", func(t *testing.T) {
+		test(t, redistest.Start(t).Client())
+	})
+}
+
+// slotOf returns a slot for the lock "a" with that token.
+func slotOf(m *Manager, token string) *Slot {
+	s := new(Slot)
+	s.init(m, "a")
+	s.token = token
+	return s
+}
+
+// keepQueue is how long lock.lua keeps a queue that nobody asks about.
+const keepQueue = time.Minute
+
+// askAs asks once for the lock "a" under a token of the test's. If it is not free, the
+// token waits behind so many.
+func askAs(t testing.TB, m *Manager, token string) (held bool, ahead int64) {
+	t.Helper()
+	cmd, err := slotOf(m, token).Ask(t.Context(), acquireScript, token, m.opts.TTL.Milliseconds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := cmd.Slice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(reply) == 3 {
+		ahead = reply[2].(int64)
+	}
+	return len(reply) == 1, ahead
+}
+
+// nodes returns managers, each with its own client, on one Redis in virtual time.
+func nodes(t *testing.T, n int, opts Options) ([]*Manager, []*redis.Client) {
+	t.Helper()
+	server, _ := redistest.Mini(t)
+	var managers []*Manager
+	var clients []*redis.Client
+	for range n {
+		c := redistest.MiniClient(t, server)
+		managers, clients = append(managers, newManager(t, c, opts)), append(clients, c)
+	}
+	return managers, clients
+}
+
+func mustAcquire(t testing.TB, m *Manager, name string) *Lock {
+	t.Helper()
+	lock, err := m.Acquire(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+func mustRelease(t testing.TB, lock *Lock) {
+	t.Helper()
+	if err := lock.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitLine waits until n callers of m wait for a lock.
+func awaitLine(t testing.TB, m *Manager, name string, n int) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); runtime.Gosched() {
+		m.lines.mu.Lock()
+		waiting := 0
+		if l := m.lines.byName[name]; l != nil {
+			waiting = len(l.waiters)
+		}
+		m.lines.mu.Unlock()
+		if waiting == n {
+			return
+		}
+	}
+	t.Fatalf("never %d waited for %s", n, name)
+}
+
+// awaitQueue waits until n tokens wait in the queue of a lock.
+func awaitQueue(t *testing.T, client *redis.Client, name string, n int64) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		if client.ZCard(t.Context(), "Lock:"+name+":Queue").Val() >= n {
+			return
+		}
+	}
+	t.Fatalf("never %d waited for %s", n, name)
+}
+
+// order records who gets a lock after whom.
+type order struct {
+	mu  sync.Mutex
+	who []string
+}
+
+func (o *order) note(who string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.who = append(o.who, who)
+}
+
+func second(_ *Lock, err error) error { return err }
+
+func isScript(cmd redis.Cmder, s *redis.Script) bool {
+	switch cmd.Name() {
+	case "evalsha":
+		return cmd.Args()[1] == s.Hash()
+	case "eval":
+		return redis.NewScript(cmd.Args()[1].(string)).Hash() == s.Hash()
+	}
+	return false
+}
+
+// checkClean expects nothing in Redis but the last fences, which have a TTL.
+func checkClean(t *testing.T, client redis.UniversalClient) {
+	t.Helper()
+	for _, key := range client.Keys(t.Context(), "*").Val() {
+		if ttl := client.PTTL(t.Context(), key).Val(); !strings.HasSuffix(key, ":Fence") || ttl <= 0 {
+			t.Errorf("%s is left over (TTL %v)", key, ttl)
+		}
+	}
+}
+
+// soon fails the test if do takes far longer than a call may without Redis.
+func soon(t *testing.T, what string, do func() error) (err error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(4 * time.Second):
+		t.Fatalf("%s has not ended after 4s", what)
+		return nil
+	}
+}

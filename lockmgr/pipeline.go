@@ -1,0 +1,86 @@
+package lockmgr
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn"
+)
+
+// pipelining says how requests share round trips: each is sent as soon as possible, and
+// those that come meanwhile go together. They are of different callers, each of whom
+// waits for its reply, so their order does not matter.
+var pipelining = &redis.AutoPipelineOptions{MaxConcurrentBatches: maxConcurrentBatches, Unordered: true}
+
+// maxConcurrentBatches is how many pipelines to one server may be under way.
+const maxConcurrentBatches = 8
+
+// pending is a request that shares a round trip and that its caller may abandon: a
+// pipeline sends it all the same. It is the value of the context's sendMode.
+type pending struct {
+	wait func(ctx context.Context) error // for its end
+	cmd  redis.Cmder                     // nil unless it was abandoned
+}
+
+// process sends a command about key, together with others if the sender is pipelined.
+// When ctx has ended cmd must not be looked at.
+//
+// While no other request is under way there is nothing to share, and the caller sends its
+// own by itself: handing it to the pipeline's goroutine and back takes as long as Redis does.
+func (s *sender) process(ctx context.Context, key string, cmd redis.Cmder) error {
+	if s.pipelined {
+		alone := s.underway.Add(1) == 1
+		defer s.underway.Add(-1)
+		// What Redis does not answer must not pile up in a pipeline, which has no bound.
+		mode := ctx.Value(sendMode{})
+		if !alone && mode != sendDirectly && (mode != sendUnattended || s.isPrompt()) {
+			if pipe := s.pipeTo(ctx, key); pipe != nil {
+				return s.share(ctx, pipe, cmd, mode)
+			}
+		}
+	}
+	err := s.client.Process(ctx, cmd)
+	redisconn.SeekMaster(ctx, s.client, err)
+	return err
+}
+
+// share sends a command together with others. The pipeline does not heed ctx, and may send
+// the command after ctx has ended; so the command is noted if its caller abandons it.
+func (s *sender) share(ctx context.Context, pipe *redis.AutoPipeliner, cmd redis.Cmder, mode any) error {
+	sent := pipe.Submit(ctx, cmd)
+	wait := sent.WaitContext
+	err := wait(ctx)
+	if ctx.Err() == nil && redisconn.SeekMaster(ctx, s.client, err) {
+		again := start(s.life, func() (struct{}, error) { return struct{}{}, s.client.Process(ctx, cmd) })
+		wait = func(ctx context.Context) error { _, err := again.wait(ctx); return err }
+		err = wait(ctx)
+	}
+	if share, ok := mode.(*pending); ok && ctx.Err() != nil {
+		share.wait, share.cmd = wait, cmd
+	}
+	return err
+}
+
+// pipeTo returns the pipeline for requests about key, or nil if there is none at the
+// moment.
+//
+// On Redis Cluster each master has a pipeline of its own, and the client of the cluster
+// takes over what did not get through there. go-redis has one for a whole cluster as
+// well, but there a master that hangs holds up the requests to all others, and while
+// slots move one request may be sent to two servers at once, whose replies then race.
+func (s *sender) pipeTo(ctx context.Context, key string) *redis.AutoPipeliner {
+	cluster, ok := s.client.(*redis.ClusterClient)
+	if !ok {
+		return s.pipe
+	}
+	master, err := cluster.MasterForKey(ctx, key)
+	if err != nil {
+		return nil
+	}
+	pipe, err := master.AsyncAutoPipelineWithOptions(pipelining)
+	if err != nil {
+		return nil // the server has just left the cluster
+	}
+	return pipe
+}

@@ -1,0 +1,89 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// movingPause is how long a request waits before it asks again while a slot moves.
+const movingPause = 5 * time.Millisecond
+
+// Run runs a script on keys of one slot. While that slot moves from one master of a Redis
+// Cluster to another, Run asks again until the keys are together, or ctx ends.
+func Run(ctx context.Context, client redis.UniversalClient, script *redis.Script, keys []string, args ...any) (cmd *redis.Cmd) {
+	_ = UntilMoved(ctx, func() error {
+		cmd = script.Run(ctx, client, keys, args...)
+		SeekMaster(ctx, client, cmd.Err())
+		return cmd.Err()
+	})
+	return cmd
+}
+
+// UntilMoved sends a request, and sends it again while it fails because a slot moves: Redis
+// refuses a request whose keys are on two servers (TRYAGAIN), or redirects the client until
+// that gives up (ASK, MOVED). UntilMoved returns the error of the last attempt.
+func UntilMoved(ctx context.Context, send func() error) error {
+	for {
+		err := send()
+		if !isMoving(err) || Pause(ctx, movingPause) != nil {
+			return err
+		}
+	}
+}
+
+// SeekMaster has the client of a Cluster ask which server has which slots, if err says that a
+// server did not answer or is the wrong one: its replica may be the master now. By itself the
+// client asks once a minute. SeekMaster reports whether it has done so.
+func SeekMaster(ctx context.Context, client redis.UniversalClient, err error) bool {
+	cluster, ok := client.(*redis.ClusterClient)
+	if !ok || Answered(err) && !isMoving(err) {
+		return false
+	}
+	cluster.ReloadState(ctx)
+	return true
+}
+
+// MasterOf returns the address of the master of a Cluster that has a key. It is empty without a
+// Cluster, or if the master is unknown.
+func MasterOf(ctx context.Context, client redis.UniversalClient, key string) string {
+	cluster, ok := client.(*redis.ClusterClient)
+	if !ok {
+		return ""
+	}
+	master, err := cluster.MasterForKey(ctx, key)
+	if err != nil {
+		return ""
+	}
+	return master.Options().Addr
+}
+
+// Answered reports whether Redis has answered a request that ended with err.
+func Answered(err error) bool {
+	var reply redis.Error
+	return err == nil || errors.As(err, &reply)
+}
+
+// isMoving reports whether a request failed because its slot moves.
+func isMoving(err error) bool {
+	if err == nil {
+		return false
+	}
+	_, moved := redis.IsMovedError(err)
+	_, ask := redis.IsAskError(err)
+	return moved || ask || redis.IsTryAgainError(err)
+}
+
+// Pause waits for d. If ctx ends before, it returns the cause.
+func Pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

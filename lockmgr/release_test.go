@@ -1,0 +1,181 @@
+package lockmgr
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+)
+
+// A release needs no memory: at maxmemory the lock goes to the next waiter, of this process or
+// of another, or to nobody.
+func TestReleaseAtMaxmemory(t *testing.T) {
+	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
+	plain := server.Client()
+	here, elsewhere := newManager(t, server.Client(), Options{TTL: time.Minute}), newManager(t, server.Client(), Options{TTL: time.Minute})
+	for _, waiters := range [][]*Manager{{}, {here}, {elsewhere}, {elsewhere, here}, {here, elsewhere}} {
+		lock := mustAcquire(t, here, "a")
+		var got []chan *Lock
+		for i, m := range waiters {
+			next := make(chan *Lock, 1)
+			got = append(got, next)
+			go func() {
+				lock, err := m.Acquire(t.Context(), "a")
+				if err != nil {
+					t.Error(err)
+				}
+				next <- lock
+			}()
+			awaitQueue(t, plain, "a", int64(i+1))
+		}
+		plain.ConfigSet(t.Context(), "maxmemory", "1")
+		if err := second(here.TryAcquire(t.Context(), "b")); err == nil || !strings.Contains(err.Error(), "OOM") {
+			t.Fatalf("Redis takes writes: %v", err)
+		}
+		if err := lock.Release(t.Context()); err != nil {
+			t.Errorf("release: %v", err)
+		}
+		if len(waiters) == 0 && plain.Exists(t.Context(), "Lock:a").Val() != 0 {
+			t.Error("the lock stays")
+		}
+		for i, next := range got {
+			select {
+			case lock := <-next:
+				if lock == nil {
+					return
+				}
+				if err := lock.Release(t.Context()); err != nil {
+					t.Errorf("release by waiter %d: %v", i, err)
+				}
+			case <-time.After(5 * time.Second):
+				t.Fatalf("waiter %d of %d was not given the lock", i, len(waiters))
+			}
+		}
+		plain.ConfigSet(t.Context(), "maxmemory", "0")
+		checkClean(t, plain)
+	}
+}
+
+// After a release without a reply the hold is over: somebody else may have the lock.
+func TestAReleaseWithoutAReplyEndsTheHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 2, Options{})
+		lock := mustAcquire(t, managers[0], "a")
+		lock.KeepAlive()
+		done := lock.Done()
+		lose(clients[0], releaseScript)
+		if err := lock.Release(t.Context()); err == nil {
+			t.Fatal("the reply was not lost")
+		}
+		other := mustAcquire(t, managers[1], "a")
+		if err := lock.Err(); !errors.Is(err, ErrReleased) {
+			t.Errorf("while another holds the lock: %v", err)
+		}
+		select {
+		case <-done:
+		default:
+			t.Error("Done is open while another holds the lock")
+		}
+		if err := lock.Extend(t.Context()); !errors.Is(err, ErrReleased) {
+			t.Errorf("extend: %v", err)
+		}
+		if err := lock.Release(t.Context()); err != nil {
+			t.Errorf("release again: %v", err)
+		}
+		mustRelease(t, other)
+		checkClean(t, clients[1])
+	})
+}
+
+// Release asks Redis even if its context has ended, or ends meanwhile.
+func TestReleaseOnAnEndedContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 1, Options{})
+		reason := errors.New("shutting down")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(reason)
+		lock := mustAcquire(t, managers[0], "a")
+		if err := lock.Release(ctx); err != nil && !errors.Is(err, reason) {
+			t.Errorf("release: %v", err)
+		}
+		synctest.Wait()
+		checkClean(t, clients[0])
+	})
+}
+
+// The methods of a Lock return while its release is under way, and nothing extends it.
+func TestALockAnswersDuringItsRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 1, Options{})
+		goOn := make(chan struct{})
+		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, releaseScript) {
+				<-goOn
+			}
+			return nil
+		}})
+		lock := mustAcquire(t, managers[0], "a")
+		released := make(chan error)
+		go func() { released <- lock.Release(t.Context()) }()
+		synctest.Wait()
+		if err := lock.Err(); err != ErrReleased {
+			t.Errorf("meanwhile: %v", err)
+		}
+		if err := lock.Extend(t.Context()); !errors.Is(err, ErrReleased) {
+			t.Errorf("extend meanwhile: %v", err)
+		}
+		close(goOn)
+		if err := redistest.Receive(t, released, "Release"); err != nil {
+			t.Errorf("release: %v", err)
+		}
+		checkClean(t, clients[0])
+	})
+}
+
+// Release does not wait for an extension that hangs, and ends it.
+func TestReleaseEndsAHangingExtension(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 1, Options{})
+		ended := make(chan error, 1)
+		clients[0].AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, extendScript) {
+				<-ctx.Done()
+				ended <- ctx.Err()
+				return ctx.Err()
+			}
+			return nil
+		}})
+		lock := mustAcquire(t, managers[0], "a")
+		lock.KeepAlive()
+		time.Sleep(1500 * time.Millisecond) // the first extension hangs
+		start := time.Now()
+		mustRelease(t, lock)
+		redistest.Receive(t, ended, "fn to end")
+		if d := time.Since(start); d != 0 {
+			t.Errorf("the release took %v", d)
+		}
+		checkClean(t, clients[0])
+	})
+}
+
+// A script gives the lock to a waiter that is not in the queue, at maxmemory.
+func TestGiveAtMaxmemory(t *testing.T) {
+	client := redistest.Start(t, "--maxmemory-policy", "noeviction").Client()
+	m := newManager(t, client, Options{})
+	mustAcquire(t, m, "a")
+	give := NewScript(`return lock_give(1, ARGV[3], 60000, 60000) and 1 or 0`)
+	if err := give.Load(t.Context(), client).Err(); err != nil {
+		t.Fatal(err)
+	}
+	client.ConfigSet(t.Context(), "maxmemory", "1")
+	given, err := m.Run(t.Context(), give, "a", nil, "next").Bool()
+	if holder := client.Get(t.Context(), "Lock:a").Val(); !given || err != nil || holder != "next" {
+		t.Errorf("%v, %v, the lock holds %q", given, err, holder)
+	}
+}

@@ -1,0 +1,180 @@
+package lockmgr
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn"
+)
+
+// A caller sends its request itself where that can be: a goroutine of its own for each
+// request costs as much as Redis does. But go-redis does not see that a context was
+// cancelled while it waits for a reply. So the caller waits for a moment only. If Redis
+// does not answer within that, this request and those of the next second get goroutines,
+// and their callers end with their contexts at once.
+const (
+	// directTimeout is about how long a caller waits itself.
+	directTimeout = 250 * time.Millisecond
+
+	// slowAnswer is how long Redis may not answer before it counts as slow, also for a
+	// caller who waits for a shorter time than directTimeout.
+	slowAnswer = 50 * time.Millisecond
+
+	// slowFor is how long it then does.
+	slowFor = time.Second
+
+	// ownTimeout bounds a request that does not end with its caller.
+	ownTimeout = 3 * time.Second
+)
+
+var (
+	// errSlow says that Redis did not answer within directTimeout. The request may have
+	// been carried out.
+	errSlow = errors.New("redis is slow")
+
+	// errNoAnswer says that Redis did not answer within ownTimeout. It is no deadline of
+	// the caller's.
+	errNoAnswer = errors.New("redis did not answer")
+)
+
+// sender sends the requests of a Manager: by themselves, or several in one round trip.
+type sender struct {
+	client    redis.UniversalClient
+	life      *lifetime
+	pipelined bool
+	pipe      *redis.AutoPipeliner // nil unless requests to one server share round trips
+
+	direct *redisconn.SharedTimeout // of requests that callers wait for themselves
+	own    *redisconn.SharedTimeout // of requests that do not end with their callers
+
+	underway  atomic.Int64 // requests, if pipelined
+	slowUntil atomic.Int64 // in ns since 1970
+}
+
+func newSender(client redis.UniversalClient, pipelined bool, life *lifetime) (*sender, error) {
+	s := &sender{client: client, life: life, pipelined: pipelined}
+	s.own = redisconn.NewSharedTimeout(context.WithValue(context.Background(), sendMode{}, sendUnattended), ownTimeout)
+	s.direct = redisconn.NewSharedTimeout(context.WithValue(life.ctx, sendMode{}, sendDirectly), directTimeout)
+	var err error
+	if _, cluster := client.(*redis.ClusterClient); pipelined && !cluster {
+		s.pipe, err = client.AsyncAutoPipelineWithOptions(pipelining)
+	}
+	return s, err
+}
+
+// sendMode is the key under which a context says how its requests are sent.
+type sendMode struct{}
+
+const (
+	sendDirectly   = "directly"   // by themselves, by the caller
+	sendUnattended = "unattended" // they go on when their callers have given up
+)
+
+// run runs a script, and runs it again while the slot of its keys moves.
+func (s *sender) run(ctx context.Context, script *redis.Script, on scriptKeys, args ...any) (reply *redis.Cmd) {
+	err := redisconn.UntilMoved(ctx, func() error {
+		reply = s.eval(ctx, script, on, args)
+		return reply.Err()
+	})
+	if err != nil && ctx.Err() != nil {
+		return failed(ctx)
+	}
+	return reply
+}
+
+// eval sends a script once: by its hash, and as a whole only to a server that does
+// not know it.
+func (s *sender) eval(ctx context.Context, script *redis.Script, on scriptKeys, args []any) *redis.Cmd {
+	all := on.command(script.Hash(), args)
+	cmd := redis.NewCmd(ctx, all...)
+	cmd.SetFirstKeyPos(3)
+	err := s.process(ctx, on.keys[0], cmd)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return failed(ctx) // the pipeline may still be writing to cmd
+	case err != nil && redis.HasErrorPrefix(err, "NOSCRIPT"):
+		for _, arg := range args {
+			if count, ok := arg.(*sends); ok {
+				count.sent.Store(0) // it was not carried out
+			}
+		}
+		return script.Eval(ctx, s.client, on.keys, all[3+len(on.keys):]...)
+	}
+	return cmd
+}
+
+// unattended sends a request that goes on when its caller has given up.
+func (s *sender) unattended(send func(ctx context.Context) *redis.Cmd) (*redis.Cmd, error) {
+	ctx := s.own.Context()
+	cmd := send(ctx)
+	return cmd, noAnswer(ctx, cmd.Err())
+}
+
+// noAnswer returns errNoAnswer for a request that failed because ctx, its own, has ended.
+func noAnswer(ctx context.Context, err error) error {
+	if deadline, _ := ctx.Deadline(); !redisconn.Answered(err) && !time.Now().Before(deadline) {
+		return errNoAnswer
+	}
+	return err
+}
+
+// isPrompt reports whether Redis has answered in time of late. It is false for a closed
+// Manager, whose callers send nothing themselves.
+func (s *sender) isPrompt() bool {
+	return time.Now().UnixNano() > s.slowUntil.Load() && s.life.ctx.Err() == nil
+}
+
+// isIdle reports whether no request is under way with which another could share a round
+// trip.
+func (s *sender) isIdle() bool { return s.underway.Load() == 0 }
+
+// byCaller sends a request in the caller's goroutine. It fails with errSlow, the cause of
+// ctx, ErrClosed, or the client's error. abandoned is not nil if the request may still be
+// in a pipeline.
+func (s *sender) byCaller(ctx context.Context, send func(ctx context.Context) *redis.Cmd) (_ *redis.Cmd, abandoned *pending, _ error) {
+	own, near := s.direct.Context(), false
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < directTimeout {
+		own, near = ctx, true
+	}
+	var share *pending
+	switch {
+	case !s.isIdle():
+		share = &pending{}
+		own = context.WithValue(own, sendMode{}, share)
+	case near:
+		own = context.WithValue(own, sendMode{}, sendDirectly)
+	}
+	sent := time.Now()
+	cmd := send(own)
+	err := cmd.Err()
+	if redisconn.Answered(err) {
+		return cmd, nil, err
+	}
+	if time.Since(sent) > slowAnswer {
+		s.slowUntil.Store(time.Now().Add(slowFor).UnixNano())
+	}
+	if share != nil && share.cmd != nil {
+		abandoned = share
+	}
+	if deadline, _ := own.Deadline(); !time.Now().Before(deadline) {
+		<-own.Done() // the client looks at the clock, a context has a timer
+	}
+	switch ended := s.life.ended(ctx); {
+	case ended != nil:
+		return nil, abandoned, ended
+	case own.Err() == nil:
+		return cmd, abandoned, err
+	}
+	return nil, abandoned, errSlow
+}
+
+// failed returns a command that ended with its context.
+func failed(ctx context.Context) *redis.Cmd {
+	cmd := redis.NewCmd(ctx)
+	cmd.SetErr(context.Cause(ctx))
+	return cmd
+}

@@ -1,0 +1,260 @@
+package lockmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+)
+
+// handedOver has one Manager hold a lock while another waits, calls meanwhile, and releases
+// the lock. It returns the hold of the second Manager.
+func handedOver(t *testing.T, from, to *Manager, meanwhile func()) (lock *Lock, lastPoll time.Time) {
+	t.Helper()
+	first := mustAcquire(t, from, "a")
+	got := make(chan *Lock, 1)
+	go func() { got <- mustAcquire(t, to, "a") }()
+	synctest.Wait()
+	polled := time.Now()
+	meanwhile()
+	_ = first.Release(t.Context()) // its lock is gone if the clock went on
+	return redistest.Receive(t, got, "the waiter to get the lock"), polled
+}
+
+// The server's clock steps while somebody waits: the waiter trusts its hold for a claim since
+// it last asked, by its own clock, and no longer.
+func TestServerClockStepsDuringAWait(t *testing.T) {
+	for _, step := range []time.Duration{2 * time.Second, 9 * time.Second, -time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			server, client := redistest.Mini(t)
+			from := newManager(t, client, Options{TTL: 10 * time.Second})
+			to := newManager(t, redistest.MiniClient(t, server), Options{TTL: 10 * time.Second, Poll: 100 * time.Millisecond})
+			lock, polled := handedOver(t, from, to, func() {
+				server.SetTime(time.Now().Add(step))
+				time.Sleep(time.Millisecond)
+			})
+			if d := lock.Deadline().Sub(polled); d > DefaultClaim {
+				t.Errorf("a step of %v: the hold is trusted for %v", step, d)
+			}
+			mustRelease(t, lock)
+		})
+	}
+}
+
+// The claim of the process that releases the lock counts.
+func TestClaimsThatDiffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := redistest.Mini(t)
+		const claim = 50 * time.Millisecond
+		from := newManager(t, client, Options{Claim: claim})
+		to := newManager(t, redistest.MiniClient(t, server), Options{})
+		lock, polled := handedOver(t, from, to, func() { time.Sleep(time.Millisecond) })
+		if d := lock.Deadline().Sub(polled); d > claim {
+			t.Errorf("trusted for %v, and kept for %v", d, claim)
+		}
+		mustRelease(t, lock)
+		lock, polled = handedOver(t, to, from, func() { time.Sleep(time.Millisecond) })
+		if d := lock.Deadline().Sub(polled); d > DefaultClaim || d <= claim {
+			t.Errorf("trusted for %v, and kept for %v", d, DefaultClaim)
+		}
+		mustRelease(t, lock)
+	})
+}
+
+// The reply to a poll is late, and the wake-up that came meanwhile is too old.
+func TestALateReplyAndAWakeUpInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 2, Options{})
+		var late atomic.Bool
+		clients[1].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, acquireScript) && late.CompareAndSwap(true, false) {
+				time.Sleep(400 * time.Millisecond)
+			}
+			return nil
+		}})
+		lock, _ := handedOver(t, managers[0], managers[1], func() {
+			late.Store(true)
+			time.Sleep(DefaultPoll + time.Millisecond)
+		})
+		if err := lock.Err(); err != nil {
+			t.Errorf("the hold was over when it was returned: %v", err)
+		}
+		if holder := clients[0].Get(t.Context(), "Lock:a").Val(); holder != lock.Token() {
+			t.Errorf("the lock holds %q", holder)
+		}
+		mustRelease(t, lock)
+		checkClean(t, clients[0])
+	})
+}
+
+// The request, or the reply that brings the lock, is under way for longer than the TTL.
+func TestAReplyLaterThanTheTTL(t *testing.T) {
+	for name, acquire := range map[string]func(context.Context, *Manager) (error, error){
+		"acquire": func(ctx context.Context, m *Manager) (error, error) {
+			lock, err := m.Acquire(ctx, "a")
+			if err != nil {
+				return nil, err
+			}
+			return lock.Err(), lock.Release(ctx)
+		},
+		"try": func(ctx context.Context, m *Manager) (error, error) {
+			lock, err := m.TryAcquire(ctx, "a")
+			if err != nil {
+				return nil, err
+			}
+			return lock.Err(), lock.Release(ctx)
+		},
+		"all": func(ctx context.Context, m *Manager) (error, error) {
+			all, err := m.AcquireAll(ctx, "a", "b")
+			if err != nil {
+				return nil, err
+			}
+			return all.Err(), all.Release(ctx)
+		},
+		"or wait": func(ctx context.Context, m *Manager) (error, error) {
+			_, lock, err := m.AcquireOrWait(ctx, "a", WaitOptions{TTL: DefaultTTL})
+			if err != nil {
+				return nil, err
+			}
+			return lock.Err(), lock.Release(ctx)
+		},
+	} {
+		for _, executed := range []bool{false, true} { // when the delay begins
+			synctest.Test(t, func(t *testing.T) {
+				managers, clients := nodes(t, 1, Options{})
+				late := true
+				delay := func(_ context.Context, cmd redis.Cmder) error {
+					if (isScript(cmd, acquireScript) || isScript(cmd, allScript) || isScript(cmd, tryScript)) && late {
+						late = false
+						time.Sleep(DefaultTTL)
+					}
+					return nil
+				}
+				if executed {
+					clients[0].AddHook(redistest.Hook{After: delay})
+				} else {
+					clients[0].AddHook(redistest.Hook{Before: delay})
+				}
+				over, err := acquire(t.Context(), managers[0])
+				if over != nil {
+					t.Errorf("%s: the hold was over when it was returned: %v", name, over)
+				}
+				if err != nil && !errors.Is(err, ErrExpired) {
+					t.Errorf("%s: %v", name, err)
+				}
+				time.Sleep(cleanupTimeout)
+				checkClean(t, clients[0])
+			})
+		}
+	}
+}
+
+// If a claim lasts for no more than a few round trips, a waiter that is handed the lock asks
+// before it goes to work, and so keeps the lock.
+func TestSlowRoundTrips(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 2, Options{})
+		const oneWay = 60 * time.Millisecond
+		for _, c := range clients {
+			slow := func(context.Context, redis.Cmder) error { time.Sleep(oneWay); return nil }
+			c.AddHook(redistest.Hook{Before: slow, After: slow})
+		}
+		errs := make(chan error)
+		for i := range 6 {
+			go func() {
+				errs <- managers[i%2].Do(t.Context(), "a", func(ctx context.Context, _ *Lock) error {
+					time.Sleep(400 * time.Millisecond)
+					return context.Cause(ctx)
+				})
+			}()
+		}
+		for range 6 {
+			if err := redistest.Receive(t, errs, "a Do"); err != nil {
+				t.Errorf("with a round trip of %v and a claim of %v: %v", 2*oneWay, DefaultClaim, err)
+			}
+		}
+	})
+}
+
+// Redis does not answer. The first caller waits itself, and finds out; those of the next
+// second end with their contexts at once.
+func TestCallersOfASlowRedis(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 1, Options{})
+		clients[0].AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, tryScript) {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			return nil
+		}})
+		const after = 20 * time.Millisecond
+		for _, limit := range []time.Duration{directTimeout, after} {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(after, cancel)
+			start, name := time.Now(), fmt.Sprint(limit)
+			err := second(managers[0].TryAcquire(ctx, name))
+			if took := time.Since(start); !errors.Is(err, context.Canceled) || took > limit+cleanupWait {
+				t.Errorf("%v after %v, want at most %v", err, took, limit)
+			}
+		}
+	})
+}
+
+// at once, and not only after a poll.
+func TestAWakeUpOvertakesTheReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 2, Options{Poll: time.Second})
+		a, b := managers[0], managers[1]
+		held := mustAcquire(t, a, "a") // b subscribes
+		got := make(chan *Lock, 1)
+		go func() { got <- mustAcquire(t, b, "a") }()
+		synctest.Wait()
+		mustRelease(t, held)
+		mustRelease(t, redistest.Receive(t, got, "the first hand-over"))
+
+		held = mustAcquire(t, a, "a")
+		var once sync.Once
+		clients[1].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, acquireScript) {
+				once.Do(func() {
+					mustRelease(t, held)
+					time.Sleep(time.Millisecond)
+				})
+			}
+			return nil
+		}})
+		start := time.Now()
+		mustRelease(t, mustAcquire(t, b, "a"))
+		if took := time.Since(start); took > 10*time.Millisecond {
+			t.Errorf("it got the lock after %v", took)
+		}
+	})
+}
+
+// Redis comes back empty, on a machine whose clock is behind, while somebody waits.
+func TestAFailoverToAClockThatIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := redistest.Mini(t)
+		from, to := newManager(t, client, Options{}), newManager(t, redistest.MiniClient(t, server), Options{})
+		mustAcquire(t, from, "a")
+		got := make(chan *Lock, 1)
+		go func() { got <- mustAcquire(t, to, "a") }()
+		synctest.Wait()
+		client.FlushAll(t.Context())
+		server.SetTime(time.Now().Add(-time.Hour))
+		start := time.Now()
+		mustRelease(t, redistest.Receive(t, got, "the waiter to get the lock"))
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("it got the lock after %v", took)
+		}
+	})
+}

@@ -1,0 +1,191 @@
+package lockmgr
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"roomd/lockmgr/redisconn/pubsub"
+)
+
+// linger is how long a process stays subscribed to the wake-ups of a lock for which it
+// does not wait any more.
+const linger = 10 * time.Second
+
+// grant is a hold that begins.
+type grant struct {
+	fence int64
+	since time.Time     // not after Redis gave it; carries a monotonic reading
+	lasts time.Duration // from since
+}
+
+// remaining returns how much longer the hold can be trusted.
+func (g *grant) remaining() time.Duration { return g.lasts - time.Since(g.since) }
+
+// isOver reports whether the hold has ended before anybody had it: its reply, or its
+// wake-up, was under way for too long.
+func (g *grant) isOver() bool { return g.remaining() <= 0 }
+
+// wakeUp says which token has the lock, as lock_queue publishes it: "<fence> <ms> <token>".
+type wakeUp struct {
+	fence int64
+	claim time.Duration // for which the last holder keeps the lock for the token
+	token string
+}
+
+func parseWakeUp(payload string) (w wakeUp, ok bool) {
+	fence, rest, _ := strings.Cut(payload, " ")
+	claim, token, ok := strings.Cut(rest, " ")
+	if !ok {
+		return wakeUp{}, false
+	}
+	fenceNumber, err1 := strconv.ParseInt(fence, 10, 64)
+	ms, err2 := strconv.ParseInt(claim, 10, 32)
+	if err1 != nil || err2 != nil || ms <= 0 {
+		return wakeUp{}, false
+	}
+	return wakeUp{fenceNumber, time.Duration(ms) * time.Millisecond, token}, true
+}
+
+// parseNumber reads what lock_number or lock_queue returned; 0 if that is no number.
+func parseNumber(reply any) int64 {
+	text, _ := reply.(string)
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	place, _ := strconv.ParseFloat(text, 64) // a sorted set's score may be written so
+	return int64(place)
+}
+
+// wakeUps brings wake-ups to the slots of this process that wait.
+type wakeUps struct {
+	hub     *pubsub.Hub
+	channel func(name string) string
+
+	mu     sync.Mutex
+	locks  map[string]*listener // guarded by mu: locks that somebody waits for, or did of late
+	closed bool                 // guarded by mu
+}
+
+// hearing says whether wake-ups reach a slot.
+type hearing int
+
+const (
+	notYet hearing = iota
+	hears
+	noMore
+)
+
+// listener hears the wake-ups of one lock. All of it is guarded by wakeUps.mu.
+type listener struct {
+	name  string
+	slots []*Slot
+	sub   *pubsub.Subscription
+	idle  *time.Timer // runs while nobody waits
+}
+
+func (u *wakeUps) init(hub *pubsub.Hub, channel func(name string) string) {
+	u.hub, u.channel, u.locks = hub, channel, make(map[string]*listener)
+}
+
+// add brings the wake-ups of its lock to s from now on. It does not wait for the
+// subscription: what is published before that stands is lost.
+func (u *wakeUps) add(s *Slot) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.addLocked(s, true)
+}
+
+// addEarly is add, if the process is subscribed already. It comes before the request that may
+// put the token into the queue: the wake-up may overtake the reply.
+func (u *wakeUps) addEarly(s *Slot) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.addLocked(s, false)
+}
+
+func (u *wakeUps) addLocked(s *Slot, subscribe bool) {
+	l := u.locks[s.name]
+	if u.closed || s.hearing != notYet || l == nil && !subscribe {
+		return
+	}
+	s.hearing = hears
+	if l == nil {
+		l = &listener{name: s.name}
+		l.sub = u.hub.Subscribe(u.channel(s.name), pubsub.Handler{
+			Message:     func(payload string) { u.wake(l, payload) },
+			Interrupted: func() { u.interrupted(l) },
+		})
+		u.locks[s.name] = l
+	}
+	if l.idle != nil {
+		l.idle.Stop()
+		l.idle = nil
+	}
+	l.slots = append(l.slots, s)
+}
+
+// remove ends what add began, for good. The subscription stays for a while: a process that
+// waits for a lock often does so again soon.
+func (u *wakeUps) remove(s *Slot) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	heard, l := s.hearing == hears, u.locks[s.name]
+	s.hearing = noMore
+	if !heard || l == nil {
+		return
+	}
+	l.slots = slices.DeleteFunc(l.slots, func(other *Slot) bool { return other == s })
+	if len(l.slots) == 0 && l.idle == nil {
+		l.idle = time.AfterFunc(linger, func() { u.forget(l) })
+	}
+}
+
+// forget unsubscribes a listener without slots.
+func (u *wakeUps) forget(l *listener) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(l.slots) == 0 && u.locks[l.name] == l {
+		delete(u.locks, l.name)
+		l.sub.Close()
+	}
+}
+
+// wake tells the slot with the token of a wake-up.
+func (u *wakeUps) wake(l *listener, payload string) {
+	w, ok := parseWakeUp(payload)
+	if !ok {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, s := range l.slots {
+		if s.wake(w) {
+			return
+		}
+	}
+}
+
+// interrupted has the slots ask at once: wake-ups may have been missed.
+func (u *wakeUps) interrupted(l *listener) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, s := range l.slots {
+		s.give(nil)
+	}
+}
+
+func (u *wakeUps) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.closed = true
+	for _, l := range u.locks {
+		if l.idle != nil {
+			l.idle.Stop()
+		}
+		l.sub.Close()
+	}
+	clear(u.locks)
+}

@@ -1,0 +1,260 @@
+package lockmgr
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+)
+
+func TestParseWakeUp(t *testing.T) {
+	for payload, want := range map[string]wakeUp{
+		"1700000000000001 250 a b:c": {1700000000000001, 250 * time.Millisecond, "a b:c"},
+		"7 12":                       {},
+		"x 12 a":                     {},
+		"7 x a":                      {},
+		"7 0 a":                      {},
+		"7 1700000000000001 a":       {}, // no claim lasts so long
+		"":                           {},
+	} {
+		got, ok := parseWakeUp(payload)
+		if ok != (want != wakeUp{}) || ok && got != want {
+			t.Errorf("%q: %+v, %v", payload, got, ok)
+		}
+	}
+}
+
+// A waiter that is handed the lock goes to work without asking, for the claim. If the work
+// takes longer, the hold gets its whole TTL.
+func TestHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 2, Options{Poll: time.Second})
+		var asked atomic.Int32
+		clients[1].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, acquireScript) {
+				asked.Add(1)
+			}
+			return nil
+		}})
+		const claim = 2 * time.Second // twice the poll
+		first := mustAcquire(t, managers[0], "a")
+		got := make(chan *Lock)
+		go func() {
+			lock, err := managers[1].Acquire(t.Context(), "a")
+			if err != nil {
+				t.Error(err)
+			}
+			got <- lock
+		}()
+		synctest.Wait()
+		before, waited := asked.Load(), time.Millisecond
+		time.Sleep(waited) // far from a poll
+		mustRelease(t, first)
+		second := redistest.Receive(t, got, "the waiter to get the lock")
+		if asked.Load() != before {
+			t.Error("it asked again")
+		}
+		if second.Fence() <= first.Fence() {
+			t.Errorf("fence %d after %d", second.Fence(), first.Fence())
+		}
+		if left := time.Until(second.Deadline()); left != claim-waited {
+			t.Errorf("%v are left, want the claim since the last poll", left)
+		}
+		time.Sleep(claim - waited)
+		if left := time.Until(second.Deadline()); left != DefaultTTL-(claim-waited)/2 {
+			t.Errorf("%v are left after the claim", left)
+		}
+		time.Sleep(DefaultTTL)
+		if second.Err() == nil {
+			t.Error("it was extended more than once")
+		}
+	})
+}
+
+// A process that does not wait for a lock any more stays subscribed to its wake-ups for a
+// while, and then forgets the lock.
+func TestALockThatIsQuietIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, _ := nodes(t, 2, Options{})
+		held := mustAcquire(t, managers[0], "a")
+		got := make(chan *Lock, 1)
+		go func() { got <- mustAcquire(t, managers[1], "a") }()
+		synctest.Wait()
+		mustRelease(t, held)
+		mustRelease(t, redistest.Receive(t, got, "the waiter to get the lock"))
+		listening := func() int {
+			managers[1].wakes.mu.Lock()
+			defer managers[1].wakes.mu.Unlock()
+			return len(managers[1].wakes.locks)
+		}
+		if n := listening(); n != 1 {
+			t.Errorf("it listens for %d locks", n)
+		}
+		time.Sleep(linger + time.Second)
+		if n := listening(); n != 0 {
+			t.Errorf("it listens for %d locks in the end", n)
+		}
+	})
+}
+
+// A wake-up that nobody hears costs one poll.
+func TestALostWakeUpCostsOnePoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, _ := nodes(t, 2, Options{})
+		managers[0].wakes.hub.Close()
+		holder := mustAcquire(t, managers[1], "a")
+		got := make(chan *Lock)
+		go func() { got <- mustAcquire(t, managers[0], "a") }()
+		synctest.Wait()
+		time.Sleep(time.Millisecond)
+		start := time.Now()
+		mustRelease(t, holder)
+		mustRelease(t, redistest.Receive(t, got, "the waiter to get the lock"))
+		if d := time.Since(start); d > DefaultPoll {
+			t.Errorf("took %v", d)
+		}
+	})
+}
+
+// A user who may not publish can still hand over locks: the waiter finds out by asking.
+func TestHandOverWithoutChannels(t *testing.T) {
+	server := redistest.Start(t)
+	plain := server.Client()
+	if err := plain.Do(t.Context(), "ACL", "SETUSER", "game", "on", ">secret", "~*", "+@all", "resetchannels").Err(); err != nil {
+		t.Fatal(err)
+	}
+	user := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "game", Password: "secret"})
+	defer user.Close()
+	m, other := newManager(t, user, Options{}), newManager(t, user, Options{})
+	lock := mustAcquire(t, m, "a")
+	got := make(chan *Lock, 1)
+	go func() { got <- mustAcquire(t, other, "a") }()
+	awaitQueue(t, plain, "a", 1)
+	mustRelease(t, lock)
+	select {
+	case lock := <-got:
+		mustRelease(t, lock)
+	case <-time.After(5 * time.Second):
+		t.Error("the waiter did not get the lock")
+	}
+}
+
+// The first SUBSCRIBE is lost: wake-ups arrive once the next one succeeds.
+func TestWakeUpsAfterAFailedSubscribe(t *testing.T) {
+	server := redistest.Start(t)
+	plain := server.Client()
+	proxy := redistest.StartProxy(t, server.Addr())
+	proxy.OnRequest(redistest.Once("SUBSCRIBE", redistest.DropRequest))
+	holder := mustAcquire(t, newManager(t, plain, Options{TTL: time.Minute}), "a")
+	m := newManager(t, proxy.Client(), Options{TTL: time.Minute, Poll: 10 * time.Second})
+	got := make(chan *Lock, 1)
+	go func() { got <- mustAcquire(t, m, "a") }()
+	awaitQueue(t, plain, "a", 1)
+	channel := m.names.wakeChannel("a")
+	for end := time.Now().Add(5 * time.Second); plain.PubSubNumSub(t.Context(), channel).Val()[channel] == 0; {
+		if time.Now().After(end) {
+			t.Fatal("nobody has subscribed to the wake-ups")
+		}
+	}
+	mustRelease(t, holder)
+	select {
+	case lock := <-got:
+		mustRelease(t, lock)
+	case <-time.After(5 * time.Second):
+		t.Error("no wake-up has come")
+		proxy.Cut()
+	}
+}
+
+// A wake-up for a place in the queue that the waiter has lost since gives it nothing.
+func TestAWakeUpOfAnEarlierPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, _ := nodes(t, 1, Options{})
+		m := managers[0]
+		s := slotOf(m, "token")
+		wake := wakeUp{100, DefaultClaim, "token"}
+		s.wake(wake)
+		if g := <-s.turn; s.isUsable(g) {
+			t.Errorf("before it has asked: %+v", g)
+		}
+		s.queuedAt(99, time.Now(), 0)
+		s.wake(wake)
+		if g := <-s.turn; !s.isUsable(g) {
+			t.Errorf("its turn: %+v", g)
+		}
+		s.queuedAt(101, time.Now(), 0)
+		s.wake(wake)
+		if g := <-s.turn; s.isUsable(g) {
+			t.Errorf("an earlier turn: %+v", g)
+		}
+	})
+}
+
+// A wake-up is published before the subscription is active. The waiter asks again as soon as
+// it is.
+func TestAnInterruptedWaiterAsks(t *testing.T) {
+	server := redistest.Start(t)
+	plain := server.Client()
+	proxy := redistest.StartProxy(t, server.Addr())
+	refused, released := make(chan struct{}, 1000), make(chan struct{})
+	proxy.OnRequest(func(args []string) redistest.Action {
+		if args[0] == "SUBSCRIBE" {
+			select {
+			case <-released:
+			default:
+				refused <- struct{}{}
+				return redistest.DropRequest
+			}
+		}
+		return redistest.Pass
+	})
+	holder := mustAcquire(t, newManager(t, plain, Options{TTL: time.Minute}), "a")
+	m := newManager(t, proxy.Client(), Options{TTL: time.Minute, Poll: 14 * time.Second})
+	got := make(chan *Lock, 1)
+	go func() { got <- mustAcquire(t, m, "a") }()
+	redistest.Receive(t, refused, "a SUBSCRIBE")
+	mustRelease(t, holder)
+	close(released)
+	mustRelease(t, redistest.Receive(t, got, "the waiter to get the lock")) // in less than a poll
+}
+
+// A release puts the next waiter of its process into the queue, behind another process. That
+// waiter hears its wake-up, and goes to work without asking.
+func TestAWaiterQueuedByARelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 2, Options{Poll: time.Second})
+		asked := 0
+		first := mustAcquire(t, managers[0], "a")
+		acquire := func(m *Manager) chan *Lock {
+			got := make(chan *Lock, 1)
+			go func() { got <- mustAcquire(t, m, "a") }()
+			synctest.Wait()
+			return got
+		}
+		here, elsewhere, next := acquire(managers[0]), acquire(managers[1]), acquire(managers[0])
+		time.Sleep(time.Millisecond)
+		start := time.Now()
+		mustRelease(t, first)
+		second := redistest.Receive(t, here, "the waiter here")
+		synctest.Wait() // the next one waits for the release to pass the lock
+		mustRelease(t, second)
+		third := redistest.Receive(t, elsewhere, "the waiter elsewhere")
+		synctest.Wait()
+		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, acquireScript) {
+				asked++
+			}
+			return nil
+		}})
+		mustRelease(t, third)
+		mustRelease(t, redistest.Receive(t, next, "the next waiter here"))
+		if took := time.Since(start); took > 0 || asked > 0 {
+			t.Errorf("the hand-overs took %v, and the last waiter asked %d times", took, asked)
+		}
+	})
+}

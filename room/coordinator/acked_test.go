@@ -1,0 +1,156 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// A commit is acknowledged only when the replica has it. One that the replica does not get
+// in time is unknown, never failed.
+func TestAcknowledgedByAReplica(t *testing.T) {
+	primary := redistest.Start(t, "--repl-diskless-sync-delay", "0")
+	host, port, _ := strings.Cut(primary.Addr(), ":")
+	replica := redistest.Start(t, "--replicaof", host, port)
+	rdb := primary.Client()
+	replicated(t, rdb)
+	c := newCoordinator(t, rdb, Options{Replicas: 1, LockTTL: 2 * time.Second})
+	mustDo(t, c, "42", room.Join("a", "s"))
+	if n := replica.Client().HLen(t.Context(), "Room:42:Users").Val(); n != 1 {
+		t.Errorf("the replica knows %d members", n)
+	}
+
+	replica.Pause()
+	written := make(chan struct{})
+	stop, err := c.Watch(t.Context(), "42", func(*room.Event) { close(written) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { // in time
+		<-written
+		stop()
+		replica.Resume()
+	}()
+	if r := mustDo(t, c, "42", room.Join("b", "s")); r.Version != 2 {
+		t.Errorf("version %d", r.Version)
+	}
+	if n := replica.Client().HLen(t.Context(), "Room:42:Users").Val(); n != 2 {
+		t.Errorf("the replica knows %d members", n)
+	}
+
+	replica.Kill()
+	if _, err := c.Do(t.Context(), "42", room.Join("c", "s")); !errors.Is(err, room.ErrUnknown) {
+		t.Errorf("without a replica: %v", err)
+	}
+	if s, _ := c.Read(t.Context(), "42"); describeUsers(s.Users()) != "a@0 b@1 c@2" || s.Version != 3 {
+		t.Errorf("the room holds %s at version %d", describeUsers(s.Users()), s.Version)
+	}
+}
+
+// A script that the server does not know, on the connection that waits.
+func TestAcknowledgedAfterScriptFlush(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	c := newCoordinator(t, rdb, Options{LockTTL: time.Second, Replicas: 1})
+	flushed := false
+	rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+		if isScript(cmd, commitScript) && !flushed {
+			flushed = true
+			return rdb.ScriptFlush(ctx).Err()
+		}
+		return nil
+	}})
+	if _, err := c.Do(t.Context(), "42", room.Join("a", "s")); !errors.Is(err, room.ErrUnknown) {
+		t.Errorf("join: %v", err)
+	}
+	if s, _ := c.Read(t.Context(), "42"); s.Count() != 1 {
+		t.Errorf("the room holds %d", s.Count())
+	}
+}
+
+// Without a replica, an action that changes something is unknown after a TTL. A refused one
+// changes nothing and is answered; but nobody hears "you are in" who may be lost with the
+// server. Close does not wait for replicas, and ends the lease.
+func TestNoReplica(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	plain := newCoordinator(t, server.Client(), Options{})
+	mustDo(t, plain, "42", room.Join("a", "s"))
+	c := newCoordinator(t, rdb, Options{Replicas: 1, LockTTL: 300 * time.Millisecond, Rules: room.Rules{Seating: room.Capacity(2)}})
+	for _, test := range []struct {
+		what   string
+		action room.Action
+		want   error
+	}{
+		{"a member of whom it is not known", room.Join("a", "s"), room.ErrUnknown},
+		{"join", room.Join("b", "s"), room.ErrUnknown},
+		{"room full", room.Join("c", "s"), room.ErrFull},
+		{"not a member", room.Leave("c", "s"), room.ErrNotMember},
+		{"another session", room.Leave("b", "t"), room.ErrNotMember},
+		{"join again", room.Join("b", "s"), room.ErrUnknown},
+		{"leave", room.Leave("b", "s"), room.ErrUnknown},
+		{"leave again", room.Leave("b", "s"), room.ErrNotMember},
+	} {
+		if _, err := c.Do(soon(t), "42", test.action); !errors.Is(err, test.want) {
+			t.Fatalf("%s: %v, want %v", test.what, err, test.want)
+		}
+	}
+	last := make(chan error, 1)
+	go func() { last <- second(c.Do(t.Context(), "42", room.Join("d", "s"))) }()
+	for ctx := soon(t); ; {
+		s, err := plain.Read(ctx, "42")
+		if err != nil {
+			t.Fatalf("the last join is not written: %v", err)
+		}
+		if has(s.Users(), "d") {
+			break
+		}
+	}
+	if err := c.Close(soon(t)); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if err := await(t, last, "the last join"); !errors.Is(err, room.ErrUnknown) {
+		t.Errorf("the last join: %v", err)
+	}
+	if n := rdb.Exists(t.Context(), nodeKey(c.Node())).Val(); n != 0 {
+		t.Error("the lease is left")
+	}
+}
+
+// A repeated join is answered without a version of its own once the replicas are known
+// to have the room as it is.
+func TestJoiningAgainIsAcknowledged(t *testing.T) {
+	primary := redistest.Start(t, "--repl-diskless-sync-delay", "0")
+	host, port, _ := strings.Cut(primary.Addr(), ":")
+	replica := redistest.Start(t, "--replicaof", host, port)
+	replicated(t, primary.Client())
+	c := newCoordinator(t, primary.Client(), Options{Replicas: 1})
+	mustDo(t, newCoordinator(t, primary.Client(), Options{}), "42", room.Join("a", "s"))
+	if r := mustDo(t, c, "42", room.Join("a", "s")); r.Version != 2 { // the node is another one, too
+		t.Errorf("the first time it is version %d", r.Version)
+	}
+	replica.Kill()
+	if r := mustDo(t, c, "42", room.Join("a", "s")); r.Version != 2 {
+		t.Errorf("the second time it is version %d", r.Version)
+	}
+}
+
+// replicated waits until a server has a replica.
+func replicated(t *testing.T, rdb *redis.Client) {
+	t.Helper()
+	for ctx := soon(t); ; {
+		n, err := rdb.Do(ctx, "WAIT", 1, 1000).Int()
+		if err != nil {
+			t.Fatalf("there is no replica: %v", err)
+		}
+		if n > 0 {
+			return
+		}
+	}
+}

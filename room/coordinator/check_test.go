@@ -1,0 +1,148 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// asUser returns a client of a user with that ACL.
+func asUser(t *testing.T, server *redistest.Server, rules string) *redis.Client {
+	t.Helper()
+	admin := server.Client()
+	args := []any{"ACL", "SETUSER", "roomd", "reset", "on", ">secret"}
+	for _, rule := range strings.Fields(rules) {
+		args = append(args, rule)
+	}
+	if err := admin.Do(t.Context(), args...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	opts := *admin.Options()
+	opts.Username, opts.Password = "roomd", "secret"
+	client := redis.NewClient(&opts)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// Check finds what Redis does not allow, and the ACL that its error recommends is enough.
+func TestCheckPermissions(t *testing.T) {
+	server := redistest.Start(t)
+	for _, test := range []struct {
+		rules string
+		want  []string
+	}{
+		{enough, nil},
+		{strings.Replace(enough, "&Room:*", "", 1), []string{"PUBLISH Room:*:Events", "SUBSCRIBE Room:*:Events"}},
+		{strings.Replace(enough, "&LockRoom:*", "", 1), []string{"PUBLISH LockRoom:*:Wake:*", "SUBSCRIBE LockRoom:*:Wake:*"}},
+		{strings.Replace(enough, "~Node*", "", 1), []string{"SET Node:*", "SADD Node:*:Rooms", "ZADD Nodes"}},
+		{strings.Replace(enough, "~LockRoom:*", "", 1), []string{"SET LockRoom:*", "ZPOPMIN LockRoom:*:Queue", "SET LockRoom:*:Fence"}},
+		{enough + " -@scripting", []string{"EVAL", "EVALSHA"}},
+		{enough + " -hset", []string{"HSET Room:*:Meta", "HSET Room:*:Users"}},
+	} {
+		c := newCoordinator(t, asUser(t, server, test.rules), Options{})
+		err := c.Check(soon(t))
+		if (err != nil) != (test.want != nil) {
+			t.Errorf("%s: %v", test.rules, err)
+			continue
+		}
+		for _, missing := range test.want {
+			if !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), enough) {
+				t.Errorf("%s: it does not say %q: %v", test.rules, missing, err)
+			}
+		}
+		if test.want == nil {
+			f, _ := follow(t, c, "42")
+			mustDo(t, c, "42", room.Join("a", "s"))
+			f.expect(t, "1<0 +a@0")
+			mustDo(t, newCoordinator(t, server.Client(), Options{}), "42", room.Leave("a", "s"))
+			f.expect(t, "2<1 -a@0")
+			if err := c.Close(soon(t)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, key := range server.Client().Keys(t.Context(), "*"+checkID+"*").Val() {
+		t.Errorf("%s is left", key)
+	}
+}
+
+func TestCheckWithoutRedis(t *testing.T) {
+	server := redistest.Start(t)
+	c := newCoordinator(t, server.Client(), Options{})
+	server.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := c.Check(ctx); !errors.Is(err, room.ErrUnavailable) {
+		t.Errorf("stopped: %v", err)
+	}
+	server.Resume()
+	server.Kill()
+	if err := c.Check(soon(t)); !errors.Is(err, room.ErrUnavailable) {
+		t.Errorf("killed: %v", err)
+	}
+}
+
+// Check warns of a Redis that may evict rooms and leases.
+func TestCheckEviction(t *testing.T) {
+	for policy, warnings := range map[string]int{"noeviction": 0, "allkeys-lru": 1, "volatile-ttl": 1} {
+		var log lines
+		c := newCoordinator(t, redistest.Start(t, "--maxmemory-policy", policy).Client(), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
+		if err := c.Check(soon(t)); err != nil {
+			t.Error(err)
+		}
+		if n := log.count("noeviction"); n != warnings || warnings > 0 && log.count(policy) != 1 {
+			t.Errorf("%s: %d warnings", policy, n)
+		}
+	}
+}
+
+// A node loses the permission for channels while it serves. Commits go on and happen once,
+// and the log says once that nobody hears of them.
+func TestEventsThatRedisRefuses(t *testing.T) {
+	server := redistest.Start(t)
+	var log lines
+	c := newCoordinator(t, asUser(t, server, enough), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log).Level(zerolog.InfoLevel)))})
+	mustDo(t, c, "42", room.Join("a", "s"))
+	if err := server.Client().Do(t.Context(), "ACL", "SETUSER", "roomd", "resetchannels").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		if r := mustDo(t, c, "42", room.Join(fmt.Sprint("b", i), "s")); r.Version != uint64(i+2) {
+			t.Errorf("version %d", r.Version)
+		}
+	}
+	if r := mustDo(t, c, "42", room.Leave("a", "s")); r.Version != 7 || r.Count() != 5 {
+		t.Errorf("%d are left at version %d", r.Count(), r.Version)
+	}
+	if n := log.count("not their events"); n != 1 {
+		t.Errorf("%d lines say so", n)
+	}
+	if err := server.Client().Do(t.Context(), "ACL", "SETUSER", "roomd", "allchannels").Err(); err != nil {
+		t.Fatal(err)
+	}
+	mustDo(t, c, "42", room.Join("c", "s"))
+	if err := c.Close(soon(t)); err != nil {
+		t.Fatal(err)
+	}
+	if n := log.count("over: "); n != 1 || log.count(`"times":6`) != 1 {
+		t.Errorf("%d lines say that it is over", n)
+	}
+}
+
+func TestTheManualHasTheRule(t *testing.T) {
+	manual, err := os.ReadFile("../../cmd/roomd/OPERATING.md")
+	if err != nil || !strings.Contains(string(manual), enough) {
+		t.Errorf("OPERATING.md does not have the ACL rule %q (%v)", enough, err)
+	}
+}

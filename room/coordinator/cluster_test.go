@@ -1,0 +1,258 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// patient returns options with which no node is believed dead while Redis is in trouble.
+func patient(o Options) Options {
+	o.Grace = time.Hour
+	return o
+}
+
+// roomsOf returns rooms of each of the three nodes of a cluster, with numbers from the
+// given one on.
+func roomsOf(t *testing.T, cluster *redistest.Cluster, from, each int) (all []string, of map[*redistest.Server][]string) {
+	t.Helper()
+	of = make(map[*redistest.Server][]string)
+	for i := from; len(all) < each*len(cluster.Addrs()); i++ {
+		id := strconv.Itoa(i)
+		if owner := cluster.Owner(usersOf(id)); len(of[owner]) < each {
+			of[owner] = append(of[owner], id)
+			all = append(all, id)
+		}
+	}
+	return all, of
+}
+
+func usersOf(id string) string { return "Room:{" + id + "}:Users" }
+
+func TestCluster(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+
+	t.Run("all that is needed is allowed", func(t *testing.T) {
+		var log lines
+		c := newCoordinator(t, cluster.Client(), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
+		if err := c.Check(soon(t)); err != nil || log.count("") > 1 {
+			t.Errorf("%v, %s", err, log.all.String())
+		}
+		for _, addr := range cluster.Addrs() {
+			client := redis.NewClient(&redis.Options{Addr: addr})
+			defer client.Close()
+			if err := client.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.Check(soon(t)); err != nil || log.count("allkeys-lru") != 1 {
+			t.Errorf("%v, %s", err, log.all.String())
+		}
+	})
+
+	t.Run("keys of a room share a slot", func(t *testing.T) {
+		client := cluster.Client()
+		c := newCoordinator(t, client, Options{})
+		for _, id := range []string{"42", "-", "a.b_c-D"} {
+			k := c.store.keysOf(id)
+			slots := make(map[int64][]string)
+			for _, key := range append([]string{k.users, k.meta, k.events}, c.locks.Keys(id)...) {
+				slot, err := client.ClusterKeySlot(t.Context(), key).Result()
+				if err != nil {
+					t.Fatal(err)
+				}
+				slots[slot] = append(slots[slot], key)
+			}
+			if len(slots) != 1 {
+				t.Errorf("room %s has keys in several slots: %v", id, slots)
+			}
+		}
+		mustDo(t, c, "42", room.Join("张三", "s"))
+		if version := client.HGet(t.Context(), "Room:{42}:Meta", "version").Val(); version != "1" {
+			t.Errorf("the version in Room:{42}:Meta is %q", version)
+		}
+		locks, err := lockmgr.New(client, lockmgr.Options{Prefix: lockPrefix})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key := locks.Key("42"); key != "LockRoom:{42}" {
+			t.Errorf("the lock is %s", key)
+		}
+	})
+
+	t.Run("homes are spread over the slots", func(t *testing.T) {
+		client := cluster.Client()
+		for i, home := range homes {
+			node := home + "n1"
+			for _, key := range []string{nodeKey(node), nodeRoomsKey(node), nodeLists(true)[i]} {
+				if slot := client.ClusterKeySlot(t.Context(), key).Val(); slot/(16384/int64(len(homes))) != int64(i) {
+					t.Errorf("the slot of %s is %d", key, slot)
+				}
+			}
+		}
+	})
+
+	t.Run("a lost lease is begun at the same home", func(t *testing.T) {
+		client := cluster.Client()
+		c := newCoordinator(t, client, patient(Options{Node: "n1", LockTTL: time.Second, NodeTTL: time.Second}))
+		mustDo(t, c, "42", room.Join("李四", "s"))
+		home, before := homeOf(c), c.Node()
+		if before != home+"n1" || client.ZScore(t.Context(), "Nodes:"+home, before).Val() == 0 || client.SCard(t.Context(), "Node:"+before+":Rooms").Val() != 1 {
+			t.Errorf("it is %s, and Redis does not know it", before)
+		}
+		client.Del(t.Context(), nodeKey(before))
+		for c.Node() == before {
+			mustDo(t, c, "42", room.Join("李四", "s"))
+		}
+		if homeOf(c) != home {
+			t.Errorf("it was %s, and is %s", before, c.Node())
+		}
+	})
+
+	t.Run("events reach other nodes", func(t *testing.T) {
+		rooms, of := roomsOf(t, cluster, 1000, 2)
+		moving := of[cluster.Node(0)][0]
+		var nodes []*Coordinator
+		for range 3 {
+			nodes = append(nodes, newCoordinator(t, cluster.Client(), Options{}))
+		}
+		mustDo(t, nodes[2], "1", room.Join("张三", "s")) // now its client knows who has what
+		var followers []*follower
+		for _, id := range rooms {
+			f, _ := follow(t, nodes[1], id)
+			followers = append(followers, f)
+		}
+		change := func(node *Coordinator, a room.Action, want string) {
+			t.Helper()
+			for i, id := range rooms {
+				mustDo(t, node, id, a)
+				followers[i].expect(t, want)
+			}
+		}
+		change(nodes[0], room.Join("李四", "s"), "1<0 +李四@0")
+		change(nodes[1], room.Join("张三", "s"), "2<1 +张三@1")
+		cluster.Move(usersOf(moving))
+		// Events may have been missed in this room, and not in the others.
+		followers[slices.Index(rooms, moving)].expect(t, "2= 李四@0 张三@1")
+		change(nodes[0], room.Leave("李四", "s"), "3<2 -李四@0")
+		late, _ := follow(t, nodes[2], moving)
+		change(nodes[1], room.Leave("张三", "s"), "4<3 -张三@1")
+		late.expect(t, "4<3 -张三@1")
+	})
+
+	t.Run("slots move", func(t *testing.T) {
+		rooms, _ := roomsOf(t, cluster, 2000, 3)
+		a, b := newCoordinator(t, cluster.Client(), patient(Options{})), newCoordinator(t, cluster.Client(), patient(Options{}))
+		var mirrors []*mirror
+		for _, id := range rooms {
+			mirrors = append(mirrors, mirrorOf(t, b, id))
+		}
+		c := startCrowd(t, []*Coordinator{a, b}, rooms, 3)
+		for range 5 {
+			c.goOn(10)
+			moving, still := rooms[:5], rooms[5:]
+			// Keys are here, and there, and in between, while others go on.
+			for _, step := range []func(key string){cluster.BeginMove, cluster.MoveKeys, cluster.FinishMove} {
+				for _, id := range moving {
+					step(usersOf(id))
+				}
+				c.goOn(2, still...)
+			}
+			rooms = append(still, moving...)
+		}
+		c.goOn(10)
+		c.finish()
+		for i, id := range c.rooms {
+			s, err := a.Read(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mirrors[i].expect(s)
+		}
+	})
+}
+
+// A master dies and comes back with what it had on its disk. Meanwhile the cluster is
+// down as a whole.
+func TestClusterDown(t *testing.T) {
+	cluster := redistest.StartCluster(t, "--appendonly", "yes", "--appendfsync", "always")
+	rooms, _ := roomsOf(t, cluster, 42, 2)
+	c := startCrowd(t, []*Coordinator{
+		newCoordinator(t, cluster.Client(), patient(Options{})), newCoordinator(t, cluster.Client(), patient(Options{})),
+	}, rooms, 2)
+	c.goOn(20)
+	cluster.Node(0).Kill()
+	c.fails("CLUSTERDOWN")
+	cluster.Node(0).Restart()
+	c.goOn(20)
+	c.finish()
+}
+
+// A master dies and its replica takes over. What was acknowledged with Replicas is
+// there.
+func TestClusterFailover(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	_, of := roomsOf(t, cluster, 42, 3)
+	rooms := of[cluster.Node(0)]
+	replica := cluster.AddReplica(0).Client()
+	c := startCrowd(t, []*Coordinator{
+		newCoordinator(t, cluster.Client(), patient(Options{Replicas: 1})), newCoordinator(t, cluster.Client(), patient(Options{Replicas: 1})),
+	}, rooms, 2)
+	c.goOn(20)
+	cluster.Node(0).Kill()
+	awaitUntil(t, longPatience, func() string {
+		role, err := replica.Do(t.Context(), "ROLE").Slice()
+		if err == nil && role[0] == "master" {
+			return ""
+		}
+		return fmt.Sprintf("the replica has not taken over: %v, %v", role, err)
+	})
+	cluster.Node(0).Restart() // as the replica of the new master
+	c.goOn(20)
+	c.finish()
+}
+
+// With Replicas a node's home is on a master that has replicas, and the node writes to a
+// room only after they have the record that it may have members there.
+func TestReplicasKnowTheRooms(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	_, of := roomsOf(t, cluster, 42, 3)
+	rooms := of[cluster.Node(0)]
+	replica := cluster.AddReplica(0)
+	c := newCoordinator(t, cluster.Client(), patient(Options{Replicas: 1}))
+	mustDo(t, c, rooms[0], room.Join("张三", "s"))
+	if cluster.Owner(homeOf(c)) != cluster.Node(0) {
+		t.Errorf("the home of %s has no replica", c.Node())
+	}
+	if known := replica.Client().Keys(t.Context(), "Node:*").Val(); len(known) != 2 {
+		t.Errorf("the replica knows %v", known)
+	}
+	replica.Pause()
+	if _, err := c.Do(t.Context(), rooms[1], room.Join("张三", "s")); !errors.Is(err, room.ErrUnavailable) {
+		t.Errorf("without the replica: %v", err)
+	}
+	replica.Resume()
+	awaitUntil(t, longPatience, func() string {
+		r, err := c.Do(t.Context(), rooms[1], room.Join("李四", "s"))
+		switch {
+		case errors.Is(err, room.ErrUnavailable):
+			return err.Error()
+		case err != nil:
+			t.Fatal(err)
+		case r.Version != 1:
+			t.Errorf("version %d", r.Version)
+		}
+		return ""
+	})
+}

@@ -1,0 +1,245 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+func TestJoinAndLeave(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb := client()
+		c := newCoordinator(t, rdb, Options{Node: "n1"})
+		mustDo(t, c, "42", room.Join("李四", "s1"))
+		mustDo(t, c, "42", room.Join("王五", "s2"))
+		r := mustDo(t, c, "42", room.Join("张三", "s3"))
+		if got := describeUsers(r.Users()); got != "李四@0 王五@1 张三@2" || r.Seat != 2 || r.Version != 3 || r.Epoch == "" {
+			t.Fatalf("third join: %+v", r)
+		}
+		if again := mustDo(t, c, "42", room.Join("张三", "s3")); again.Version != 3 || again.Seat != 2 {
+			t.Errorf("joining again: %+v", again)
+		}
+		left := mustDo(t, c, "42", room.Leave("王五", "s2"))
+		if got := describeUsers(left.Users()); got != "李四@0 张三@2" || left.Version != 4 || left.Epoch != r.Epoch {
+			t.Fatalf("leave: %+v", left)
+		}
+		if _, err := c.Do(t.Context(), "42", room.Leave("王五", "s2")); !errors.Is(err, room.ErrNotMember) {
+			t.Errorf("leaving again: %v", err)
+		}
+		if s, err := c.Read(t.Context(), "42"); err != nil || describeUsers(s.Users()) != "李四@0 张三@2" || s.Version != 4 {
+			t.Errorf("read: %+v, %v", s, err)
+		}
+
+		ctx := t.Context()
+		if n := rdb.Exists(ctx, "LockRoom:42").Val(); n != 0 {
+			t.Error("LockRoom:42 is left over")
+		}
+		users := rdb.HGetAll(ctx, "Room:42:Users").Val()
+		var at int64
+		if n, _ := fmt.Sscanf(users["张三"], `{"seat":2,"session":"s3","node":"n1","at":%d}`, &at); n != 1 || len(users) != 2 {
+			t.Errorf("Room:42:Users is %v", users)
+		}
+		meta := rdb.HGetAll(ctx, "Room:42:Meta").Val()
+		if meta["version"] != "4" || meta["epoch"] != r.Epoch || meta["by:n1"] == "" {
+			t.Errorf("Room:42:Meta is %v", meta)
+		}
+	})
+}
+
+func TestBadInputWritesNothing(t *testing.T) {
+	_, rdb := redistest.Mini(t)
+	c := newCoordinator(t, rdb, Options{Rules: room.Rules{Seating: room.Capacity(4)}})
+	for field, err := range map[string]error{
+		"room":    second(c.Do(t.Context(), "a b", room.Join("a", "s"))),
+		"user":    second(c.Do(t.Context(), "42", room.Join("a\n", "s"))),
+		"seat":    second(c.Do(t.Context(), "42", room.Join("a", "s").At(4))),
+		"session": second(c.Do(t.Context(), "42", room.Join("a", ""))),
+	} {
+		checkInvalid(t, err, field, field)
+	}
+	if n := rdb.DBSize(t.Context()).Val(); n != 0 {
+		t.Errorf("%d keys were written", n)
+	}
+	for field, opts := range map[string]Options{
+		"Capacity": {Rules: room.Rules{Seating: room.Capacity(-1)}},
+		"LockWait": {LockWait: -1},
+		"MaxBatch": {MaxBatch: -1},
+		"Idle":     {Idle: -1},
+	} {
+		_, err := New(rdb, opts)
+		checkInvalid(t, err, field, field)
+	}
+	for _, opts := range []Options{{LockTTL: -1}, {LockPoll: -1}} {
+		if _, err := New(rdb, opts); !errors.Is(err, lockmgr.ErrInvalid) {
+			t.Errorf("%+v: %v", opts, err)
+		}
+	}
+}
+
+// Four nodes with clients of their own, one room: everybody who was told "you
+// are in" is in, each on a seat of their own, and every commit is counted.
+func TestNobodyIsLost(t *testing.T) {
+	server := redistest.Start(t)
+	const nodes, users = 4, 40
+	for _, maxBatch := range []int{1, DefaultMaxBatch} {
+		t.Run(fmt.Sprint("batch ", maxBatch), func(t *testing.T) {
+			id := fmt.Sprint("room-", maxBatch)
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			versions := map[uint64]int{}
+			for n := range nodes {
+				c := newCoordinator(t, server.Client(), Options{LockPoll: time.Millisecond, MaxBatch: maxBatch})
+				for u := range users {
+					wg.Go(func() {
+						user := fmt.Sprintf("张三-%d-%d", n, u)
+						for _, a := range []room.Action{room.Join(user, "s"), room.Leave(user, "s"), room.Join(user, "s")} {
+							r, err := c.Do(t.Context(), id, a)
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							mu.Lock()
+							versions[r.Version]++
+							mu.Unlock()
+						}
+					})
+				}
+			}
+			wg.Wait()
+			c := newCoordinator(t, server.Client(), Options{})
+			s, err := c.Read(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(s.Users()) != nodes*users {
+				t.Errorf("%d users in the room, %d joined", len(s.Users()), nodes*users)
+			}
+			for i, u := range s.Users() {
+				if u.Seat != i {
+					t.Errorf("%s sits on %d, the lowest free seats end at %d", u.User, u.Seat, i)
+				}
+			}
+			if uint64(len(versions)) != s.Version {
+				t.Errorf("%d versions were told, the room counts %d", len(versions), s.Version)
+			}
+			if maxBatch == 1 && s.Version != 3*nodes*users {
+				t.Errorf("version %d after %d actions", s.Version, 3*nodes*users)
+			}
+		})
+	}
+}
+
+func TestBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		rdb.Set(t.Context(), "LockRoom:42", "somebody", time.Hour)
+		c := newCoordinator(t, rdb, Options{LockWait: 2 * time.Second})
+		start := time.Now()
+		if _, err := c.Do(t.Context(), "42", room.Join("张三", "s")); !errors.Is(err, room.ErrBusy) {
+			t.Fatalf("join: %v", err)
+		}
+		if took := time.Since(start); took != 2*time.Second {
+			t.Errorf("waited %v", took)
+		}
+		rdb.Del(t.Context(), "LockRoom:42")
+		mustDo(t, c, "42", room.Join("张三", "s"))
+	})
+}
+
+// A holder that dies blocks its room for a TTL and no longer.
+func TestDeadHolderBlocksForATTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		start := time.Now()
+		locks, err := lockmgr.New(rdb, lockmgr.Options{Prefix: lockPrefix})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := locks.Acquire(t.Context(), "42"); err != nil { // and never comes back
+			t.Fatal(err)
+		}
+		mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join("张三", "s"))
+		if took := time.Since(start); took > lockmgr.DefaultTTL+lockmgr.DefaultPoll {
+			t.Errorf("the room was blocked for %v", took)
+		}
+	})
+}
+
+// Redis deletes an empty room after Idle. If it is used again before that, its version goes
+// on.
+func TestEmptyRoomsExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := newCoordinator(t, rdb, Options{NodeTTL: time.Hour})
+		first := mustDo(t, c, "42", room.Join("张三", "s"))
+		mustDo(t, c, "42", room.Leave("张三", "s"))
+		time.Sleep(DefaultIdle - time.Minute)
+		if r := mustDo(t, c, "42", room.Join("张三", "s")); r.Version != 3 || r.Epoch != first.Epoch {
+			t.Errorf("used again in time: %+v", r.Snapshot)
+		}
+		time.Sleep(24 * time.Hour) // in use: nothing expires
+		if s, err := c.Read(t.Context(), "42"); err != nil || s.Version != 3 || len(s.Users()) != 1 {
+			t.Errorf("a day later: %+v, %v", s, err)
+		}
+		mustDo(t, c, "42", room.Leave("张三", "s"))
+		time.Sleep(DefaultIdle + time.Second)
+		if left := rdb.Keys(t.Context(), "*").Val(); len(left) != 2 { // the node's own
+			t.Errorf("left over: %v", left)
+		}
+		if r := mustDo(t, c, "42", room.Join("张三", "s")); r.Version != 1 || r.Epoch == first.Epoch {
+			t.Errorf("used again too late: %+v", r.Snapshot)
+		}
+	})
+}
+
+func TestClosed(t *testing.T) {
+	_, rdb := redistest.Mini(t)
+	c := newCoordinator(t, rdb, Options{})
+	mustDo(t, c, "42", room.Join("张三", "s"))
+	if err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Do(t.Context(), "42", room.Join("李四", "s")); !errors.Is(err, room.ErrClosed) {
+		t.Errorf("join: %v", err)
+	}
+	if _, err := c.Watch(t.Context(), "42", func(*room.Event) {}); !errors.Is(err, room.ErrClosed) {
+		t.Errorf("watch: %v", err)
+	}
+}
+
+// Close waits for the actions that it has accepted. When its context ends, actions that wait
+// for a lock fail and have not happened.
+func TestCloseDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := newCoordinator(t, rdb, Options{})
+		rdb.Set(t.Context(), "LockRoom:42", "somebody", 2*time.Second)
+		rdb.Set(t.Context(), "LockRoom:43", "somebody", time.Hour)
+		errs := map[string]chan error{"42": make(chan error, 1), "43": make(chan error, 1)}
+		for id, ch := range errs {
+			go func() { ch <- second(c.Do(t.Context(), id, room.Join("张三", "s"))) }()
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("close: %v", err)
+		}
+		if err := await(t, errs["42"], "the join that could be done"); err != nil {
+			t.Errorf("the join that could be done: %v", err)
+		}
+		if err := await(t, errs["43"], "the join that could not"); !errors.Is(err, room.ErrClosed) {
+			t.Errorf("the join that could not: %v", err)
+		}
+	})
+}

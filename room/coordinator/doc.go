@@ -1,0 +1,102 @@
+// Package coordinator runs actions on rooms when many nodes act on the same rooms in one
+// Redis. The rules are those of package room.
+//
+// Start with [New]. [Coordinator.Do] runs a [room.Join] or a [room.Leave],
+// [Coordinator.Read] returns who is in a room, and [Coordinator.Watch] reports what
+// changes:
+//
+//	rooms, err := coordinator.New(client, coordinator.Options{Rules: room.Rules{Seating: room.Capacity(4)}})
+//	...
+//	result, err := rooms.Do(ctx, "42", room.Join("张三", session))
+//
+// # How an action is run
+//
+// It waits in its room's queue on this node. A worker serves the queue, hold after hold of
+// the room's lock (LockRoom:<id>, by the rules of package lockmgr). One hold serves all
+// that waits, up to Options.MaxBatch and at most one action of each user, in the order of
+// arrival.
+//
+// A hold is two requests: take gets the lock, and commit checks in one script that the lock
+// has the writer's token and that the room is as the node knows it (by the mark of the last
+// commit), writes what has changed, counts the version, publishes the event and gives the
+// lock back. In between the rules apply the actions to the node's copy of the room. A node
+// without a copy gets the room with the lock; one whose copy is old gets it with the
+// refusal. What a hold costs does not grow with the room.
+//
+// While several nodes fight over a room, a hold is one request: the lock is handed from
+// node to node, and each node's copy follows the events of the others. The commit also puts
+// the node's next token into the line if more waits, or if by experience something will.
+//
+// Room:<id>:Users is a hash, user to member as JSON, so a commit writes only who has
+// changed. Room:<id>:Meta counts the members: a node that finds another number of them
+// begins a new epoch with those who are there. If one of the two keys holds something that
+// roomd has not written, every action fails with [room.ErrUnavailable] and names the key.
+//
+// # Nodes
+//
+// A node has a lease, a key with a TTL that it prolongs. Before it writes to a room it
+// records that it may have members there. The other nodes watch its lease by their own
+// clocks: steps of Redis' clock cost nobody a seat. When a lease is over for its node's
+// Options.Grace they remove the node's members from the recorded rooms. Each node compares
+// its records with the rooms, ten of them a second, so that a quiet room of which Redis has
+// lost something is put right, too.
+//
+// A node whose lease was lost takes a new name, and its sessions take that on
+// ([room.Keep]): because it was stalled, or because Redis has lost data or was restarted
+// from an old copy. Members under the old name whose sessions do not come back are removed.
+// If the copy is younger than the lease, [Coordinator.AnswerFor] says who has left since.
+//
+// On Redis Cluster a room's keys share a slot, and so do a node's: its name begins with its
+// home, one of sixteen hash tags. If the master of that is away until the lease is over, or
+// has fewer replicas than Options.Replicas, the node moves to a home on another master.
+// Actions in rooms of the other masters go on meanwhile.
+//
+// # What it promises
+//
+//   - A join that succeeded is in the list, on a seat of its own, until a leave by
+//     the session that speaks for the user.
+//   - A holder that was stalled past the lock's TTL changes nothing: its commit is
+//     refused, and its actions run again under a new hold.
+//   - A commit happens once, however often it is sent: Redis remembers each node's last
+//     committed token.
+//   - Versions count a room's commits from 1 without gaps, within an epoch. When a failover
+//     takes a room back to an earlier version, a new epoch begins.
+//   - A watcher gets every commit in order. If some were missed, a snapshot replaces
+//     them.
+//   - The members of a node that has died are removed exactly once, after Options.NodeTTL
+//     and Options.Grace. A node that was only stalled writes nothing under its old name.
+//   - With Options.Replicas a commit is acknowledged when so many replicas have it. An
+//     action that is refused, a Read and an event promise nothing, and wait for no replica.
+//   - Every action is answered within Options.LockWait and a LockTTL.
+//   - Without memory Redis takes no joins, but leaves; locks are given back, and leases
+//     prolonged.
+//   - Nothing in Redis grows with the number of rooms or nodes that ever were.
+//   - An error other than [room.ErrUnknown] means that nothing was written.
+//
+// # What it does not promise
+//
+//   - Redis replicates asynchronously: a failover may lose commits that were
+//     acknowledged, and Redis that comes back empty has lost all of them.
+//   - Redis has to keep what it has: its maxmemory-policy must be noeviction, and its
+//     ACL must allow all that [Coordinator.Check] tries.
+//   - Actions in rooms of a master that is away fail. Redis Cluster stops as a whole when
+//     no replica takes over, unless cluster-require-full-coverage is no. The members of a
+//     node that has died stay as long as its home is away, and for good if that comes back
+//     without its data.
+//   - A node that was cut off for longer than two thirds of Options.NodeTTL and
+//     Options.Grace, and missed the events of that time, cannot tell a member who was
+//     removed from one who was replaced and then left. It takes both for removed, so a
+//     leave through another node may be undone.
+//   - Fairness between nodes is that of lockmgr, with one exception: where a lock
+//     expires under a dead holder, a node that has met nobody in the room of late
+//     may pass those who wait, once.
+//
+// # Goroutines
+//
+// One runs for each room in which actions wait. From [Coordinator.Start], or the first
+// action, on there are three more: one keeps the lease, one watches the other nodes, one
+// compares records with rooms. Their requests may run on goroutines of their own. From the
+// first watch, or the first lock that was waited for, on there are four for events and
+// wake-ups. [Coordinator.Close] returns when all of them have ended. go-redis has some for
+// requests that share round trips, until the client is closed.
+package coordinator

@@ -1,0 +1,55 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// Under Reject a session stays only as long as its node is believed to be alive: when the
+// node was killed, or closed, its lease is over, and the user's next session has the seat.
+func TestRejectSparesNoDeadSession(t *testing.T) {
+	for name, end := range map[string]struct {
+		by   func(*Coordinator)
+		dead time.Duration // until its lease is over
+	}{
+		"killed": {die, DefaultNodeTTL},
+		"closed": {func(c *Coordinator) { _ = c.Close(context.Background()) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mini, _ := redistest.Mini(t)
+				rules := room.Rules{Duplicate: room.Reject, Seating: room.Capacity(2)}
+				gone := newCoordinator(t, redistest.MiniClient(t, mini), Options{Rules: rules})
+				c := newCoordinator(t, redistest.MiniClient(t, mini), Options{Rules: rules})
+				mustDo(t, c, "42", room.Join("b", "s"))
+				first := mustDo(t, gone, "42", room.Join("a", "old"))
+				if _, err := c.Do(t.Context(), "42", room.Join("a", "new")); !errors.Is(err, room.ErrDuplicate) {
+					t.Fatalf("while its node lives: %v", err)
+				}
+				end.by(gone)
+				if end.dead > 0 {
+					if _, err := c.Do(t.Context(), "42", room.Join("a", "new")); !errors.Is(err, room.ErrDuplicate) {
+						t.Errorf("before its lease is over: %v", err)
+					}
+					time.Sleep(end.dead)
+				}
+				if _, err := c.Do(t.Context(), "42", room.Join("a", "older").Again()); !errors.Is(err, room.ErrDuplicate) {
+					t.Errorf("a session that comes back unasked: %v", err)
+				}
+				if r := mustDo(t, c, "42", room.Join("a", "new")); r.Seat != first.Seat {
+					t.Errorf("on seat %d instead of %d", r.Seat, first.Seat)
+				}
+				time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
+				if s, err := c.Read(t.Context(), "42"); err != nil || describeUsers(s.Users()) != "b@0 a@1" {
+					t.Errorf("in the end %s, %v", describeUsers(s.Users()), err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package coordinator
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// A failover loses the last commit of one node. Before that node notices, another one
+// commits the same version again. The first must not build on its copy.
+func TestTheSameVersionTwice(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	a, b := newCoordinator(t, server.Client(), Options{}), newCoordinator(t, server.Client(), Options{})
+	first := mustDo(t, a, "42", room.Join("李四", "s1"))
+	replica := make(map[string]string)
+	for _, key := range []string{"Room:42:Users", "Room:42:Meta"} {
+		replica[key] = rdb.Dump(t.Context(), key).Val()
+	}
+	mustDo(t, a, "42", room.Join("王五", "s2"))
+	for key, value := range replica {
+		if err := rdb.RestoreReplace(t.Context(), key, 0, value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustDo(t, b, "42", room.Join("张三", "s3")) // version 2 again
+	r := mustDo(t, a, "42", room.Join("赵六", "s4"))
+	if got := describeUsers(r.Users()); got != "李四@0 张三@1 赵六@2" || r.Version != 3 || r.Epoch == first.Epoch {
+		t.Errorf("the node that lost a commit says %s at version %d of epoch %s", got, r.Version, r.Epoch)
+	}
+	if s, err := b.Read(t.Context(), "42"); err != nil || describeUsers(s.Users()) != describeUsers(r.Users()) {
+		t.Errorf("the room is %s, %v", describeUsers(s.Users()), err)
+	}
+}
+
+// A failover takes the room back to an earlier version. The lost versions will come again
+// with other content, so a new epoch begins: with the next action, or when a node notices.
+func TestAVersionThatGoesBackIsANewEpoch(t *testing.T) {
+	for _, byAction := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			_, rdb := redistest.Mini(t)
+			c := newCoordinator(t, rdb, Options{})
+			var last *room.Event
+			var told int
+			var mu sync.Mutex
+			stop, err := c.Watch(t.Context(), "42", func(e *room.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				if told++; told > 1000 { // virtual time stands still meanwhile: nothing else would end it
+					panic("a watcher is told without end")
+				}
+				last = e
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop()
+			first := mustDo(t, c, "42", room.Join("a", "s"))
+			old := rdb.HGetAll(t.Context(), "Room:42:Meta").Val()
+			mustDo(t, c, "42", room.Join("b", "s"))
+			mustDo(t, c, "42", room.Join("c", "s"))
+			rdb.HDel(t.Context(), "Room:42:Users", "b", "c")
+			rdb.HSet(t.Context(), "Room:42:Meta", old)
+			if byAction {
+				if r := mustDo(t, c, "42", room.Join("d", "s")); r.Epoch == first.Epoch || r.Version != 2 || describeUsers(r.Users()) != "a@0 d@1" {
+					t.Errorf("%s in epoch %s at version %d", describeUsers(r.Users()), r.Epoch, r.Version)
+				}
+			} else { // the connection for events was lost in the failover
+				c.feeds.mu.Lock()
+				f := c.feeds.rooms["42"]
+				c.feeds.mu.Unlock()
+				c.feeds.sawGap(f, f.interrupt())
+			}
+			time.Sleep(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			if last.Snapshot == nil || last.Epoch == first.Epoch || last.Version != 2 {
+				t.Errorf("by action %v: the last event is %+v", byAction, last)
+			}
+		})
+	}
+}

@@ -1,0 +1,234 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// The holder stalls past its TTL before it writes, and another node joins
+// meanwhile. The stale commit must change nothing and run again.
+func TestStaleHolderChangesNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb := client()
+		other := newCoordinator(t, client(), Options{})
+		rdb.AddHook(redistest.Hook{Before: once(commitScript, func() error {
+			rdb.Del(t.Context(), "LockRoom:42") // what the TTL does
+			mustDo(t, other, "42", room.Join("李四", "s2"))
+			return nil
+		})})
+		warm(t, rdb)
+		stale := newCoordinator(t, rdb, Options{})
+		r := mustDo(t, stale, "42", room.Join("张三", "s1"))
+		if got := describeUsers(r.Users()); got != "李四@0 张三@1" || r.Version != 2 {
+			t.Fatalf("after the stall: %s at version %d", got, r.Version)
+		}
+		if n := rdb.Exists(t.Context(), "LockRoom:42").Val(); n != 0 {
+			t.Error("LockRoom:42 is left over")
+		}
+	})
+}
+
+// The same, but the other node holds the lock when the stale commit arrives: the
+// lock must stay with it.
+func TestStaleHolderLeavesTheLockAlone(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb := client()
+		release := make(chan struct{})
+		rdb.AddHook(redistest.Hook{
+			Before: once(commitScript, func() error {
+				rdb.Set(t.Context(), "LockRoom:42", "another", time.Minute)
+				return nil
+			}),
+			After: once(commitScript, func() error {
+				if got := rdb.Get(t.Context(), "LockRoom:42").Val(); got != "another" {
+					t.Errorf("the lock holds %q after a stale commit", got)
+				}
+				if got := keysOf(t, rdb); !slices.Equal(got, []string{"LockRoom:42"}) {
+					t.Errorf("a stale commit wrote: %v", got)
+				}
+				rdb.Del(t.Context(), "LockRoom:42")
+				close(release)
+				return nil
+			}),
+		})
+		warm(t, rdb)
+		r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join("张三", "s1"))
+		await(t, release, "the stale commit")
+		if r.Version != 1 {
+			t.Errorf("version %d", r.Version)
+		}
+	})
+}
+
+// The room moved on although the lock is still the writer's (Redis lost its last
+// writes): the commit builds on what is not there any more, and must not write.
+func TestACommitOnAnotherVersionChangesNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		mustDo(t, newCoordinator(t, client(), Options{}), "42", room.Join("李四", "s2"))
+		for i, field := range []string{"version", "epoch", "nothing else"} {
+			rdb := client()
+			rdb.AddHook(redistest.Hook{Before: once(commitScript, func() error {
+				return rdb.HSet(t.Context(), "Room:42:Meta", field, 7, "mark", "another commit's").Err()
+			})})
+			warm(t, rdb)
+			r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join(fmt.Sprint("user", i), "s1"))
+			if want := uint64(8 + i); r.Version != want || field == "epoch" && r.Epoch != "7" {
+				t.Errorf("another %s: the commit went to version %d of epoch %s", field, r.Version, r.Epoch)
+			}
+		}
+	})
+}
+
+// The commit is written but its reply is lost, and another node commits before
+// it is sent again: it must count as written, once, at its own version.
+func TestCommitIsExactlyOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb := client()
+		other := newCoordinator(t, client(), Options{})
+		rdb.AddHook(redistest.Hook{After: once(commitScript, func() error {
+			mustDo(t, other, "42", room.Join("李四", "s2"))
+			return io.ErrUnexpectedEOF
+		})})
+		warm(t, rdb)
+		r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join("张三", "s1"))
+		if got := describeUsers(r.Users()); r.Version != 1 || got != "张三@0" {
+			t.Errorf("the commit reports %s at version %d", got, r.Version)
+		}
+		if s, _ := other.Read(t.Context(), "42"); s.Version != 2 || describeUsers(s.Users()) != "张三@0 李四@1" {
+			t.Errorf("the room is %+v", s)
+		}
+	})
+}
+
+// Redis answers nothing any more when the commit has been sent: after a TTL the
+// caller hears that the outcome is unknown.
+func TestUnknownOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		var gone, back atomic.Bool
+		rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if !back.Load() && (gone.Load() || isScript(cmd, commitScript)) {
+				gone.Store(true)
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}})
+		c := newCoordinator(t, rdb, Options{})
+		start := time.Now()
+		_, err := c.Do(t.Context(), "42", room.Join("张三", "s"))
+		if !errors.Is(err, room.ErrUnknown) {
+			t.Fatalf("join: %v", err)
+		}
+		if took := time.Since(start); took > lockmgr.DefaultTTL+100*time.Millisecond {
+			t.Errorf("took %v to say so", took)
+		}
+		back.Store(true)
+		if r := mustDo(t, c, "42", room.Join("李四", "s")); describeUsers(r.Users()) != "李四@0" {
+			t.Errorf("afterwards the room holds %s", describeUsers(r.Users()))
+		}
+	})
+}
+
+func TestRedisIsAway(t *testing.T) {
+	server := redistest.Start(t)
+	c := newCoordinator(t, server.Client(), Options{})
+	mustDo(t, c, "42", room.Join("李四", "s1"))
+	server.Kill()
+	if _, err := c.Do(t.Context(), "42", room.Join("张三", "s2")); !errors.Is(err, room.ErrUnavailable) {
+		t.Errorf("join: %v", err)
+	}
+	if _, err := c.Read(t.Context(), "42"); !errors.Is(err, room.ErrUnavailable) {
+		t.Errorf("read: %v", err)
+	}
+	if _, err := c.Watch(t.Context(), "42", func(*room.Event) {}); !errors.Is(err, room.ErrUnavailable) {
+		t.Errorf("watch: %v", err)
+	}
+	if err := c.Ping(t.Context()); !errors.Is(err, room.ErrUnavailable) {
+		t.Errorf("ping: %v", err)
+	}
+	server.Restart()
+	awaitUntil(t, patience, func() string { // the client looks once a second whether the server is back
+		_, err := c.Do(t.Context(), "42", room.Join("张三", "s2"))
+		switch {
+		case errors.Is(err, room.ErrUnavailable):
+			return err.Error()
+		case err != nil:
+			t.Fatal(err)
+		}
+		return ""
+	})
+}
+
+// A node's first SUBSCRIBE fails. The node tries again and follows the room.
+func TestTheFirstSubscribeFails(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server.Addr())
+	var failed atomic.Int32
+	first := redistest.Once("SUBSCRIBE", redistest.DropRequest)
+	proxy.OnRequest(func(args []string) redistest.Action {
+		action := first(args)
+		if action != redistest.Pass {
+			failed.Add(1)
+		}
+		return action
+	})
+	c, other := newCoordinator(t, proxy.Client(), Options{}), newCoordinator(t, server.Client(), Options{})
+	mustDo(t, c, "42", room.Join("a", "s"))
+	for i := 0; failed.Load() == 0; i++ {
+		mustDo(t, other, "42", room.Join(fmt.Sprint("b", i), "s"))
+		mustDo(t, c, "42", room.Join(fmt.Sprint("c", i), "s"))
+	}
+	i := 0
+	awaitUntil(t, patience, func() string {
+		i++
+		mustDo(t, other, "42", room.Join(fmt.Sprint("d", i), "s"))
+		r := mustDo(t, c, "42", room.Join(fmt.Sprint("e", i), "s"))
+		c.workers.mu.Lock()
+		d := c.workers.byRoom["42"]
+		c.workers.mu.Unlock()
+		mustDo(t, other, "42", room.Leave(fmt.Sprint("d", i), "s"))
+		d.copy.events.mu.Lock()
+		defer d.copy.events.mu.Unlock()
+		if n := len(d.copy.events.events); n > 0 && d.copy.events.events[n-1].Version >= r.Version {
+			return ""
+		}
+		return "it does not follow the room"
+	})
+}
+
+// Replies come late, some later than a lock lasts and an action waits. Nobody is lost, and
+// every answer is true.
+func TestRepliesThatComeLate(t *testing.T) {
+	server := redistest.Start(t)
+	opts := patient(Options{LockTTL: 300 * time.Millisecond, LockWait: 500 * time.Millisecond})
+	var nodes []*Coordinator
+	var punctual atomic.Bool
+	for range 2 {
+		proxy := redistest.StartProxy(t, server.Addr())
+		var n atomic.Int64
+		proxy.OnReply(func(args []string) {
+			if i := n.Add(1); i%20 == 0 && !punctual.Load() {
+				pause(t.Context(), time.Duration(i%7)*100*time.Millisecond)
+			}
+		})
+		nodes = append(nodes, newCoordinator(t, proxy.Client(), opts))
+	}
+	c := startCrowd(t, nodes, []string{"42", "43"}, 3)
+	c.goOn(40)
+	punctual.Store(true)
+	c.goOn(10)
+	c.finish()
+}

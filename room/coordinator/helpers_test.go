@@ -1,0 +1,163 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+const (
+	// patience is how long a test waits for what it expects, and longPatience where
+	// servers have to elect a master first.
+	patience     = 15 * time.Second
+	longPatience = time.Minute
+)
+
+// soon returns a context that ends when a test has waited for long enough.
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("it has not come about within %v", patience))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// await returns what comes from a channel.
+func await[T any](t testing.TB, from <-chan T, what string) (came T) {
+	t.Helper()
+	select {
+	case came = <-from:
+	case <-time.After(patience):
+		t.Fatalf("waited %v for %s", patience, what)
+	}
+	return came
+}
+
+// awaitUntil waits until look returns "", which otherwise says what is missing.
+func awaitUntil(t testing.TB, patience time.Duration, look func() (missing string)) {
+	t.Helper()
+	for start := time.Now(); ; {
+		missing := look()
+		if missing == "" {
+			return
+		}
+		if time.Since(start) > patience {
+			t.Fatalf("after %v: %s", patience, missing)
+		}
+		pause(t.Context(), 10*time.Millisecond)
+	}
+}
+
+func describeUsers(users []room.Occupant) string {
+	list := make([]string, len(users))
+	for i, u := range users {
+		list[i] = fmt.Sprintf("%s@%d", u.User, u.Seat)
+	}
+	return strings.Join(list, " ")
+}
+
+func describeChanges(changes []room.Change) string {
+	list := make([]string, len(changes))
+	for i, c := range changes {
+		sign := "+"
+		if c.Type == room.KindLeave {
+			sign = "-"
+		}
+		list[i] = fmt.Sprintf("%s%s@%d", sign, c.User, c.Seat)
+	}
+	return strings.Join(list, " ")
+}
+
+func newCoordinator(t testing.TB, client redis.UniversalClient, opts Options) *Coordinator {
+	t.Helper()
+	c, err := New(client, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := c.Close(ctx); err != nil {
+			t.Errorf("a coordinator does not come to an end: %v", err)
+		}
+	})
+	return c
+}
+
+// onBoth runs a test on miniredis and on a real redis-server. Every call of
+// client gives a client of its own.
+func onBoth(t *testing.T, test func(t *testing.T, client func() *redis.Client)) {
+	t.Run("mini", func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		test(t, func() *redis.Client { return redistest.MiniClient(t, mini) })
+	})
+	t.Run("real", func(t *testing.T) {
+		test(t, redistest.Start(t).Client)
+	})
+}
+
+func mustDo(t testing.TB, c *Coordinator, id string, a room.Action) room.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r, err := c.Do(ctx, id, a)
+	if err != nil {
+		t.Fatalf("%s of %s: %v", a.Kind(), a.User(), err)
+	}
+	return r
+}
+
+// keysOf returns the keys of rooms in Redis, without the fences, which expire.
+func keysOf(t testing.TB, rdb *redis.Client) []string {
+	t.Helper()
+	keys := slices.DeleteFunc(rdb.Keys(t.Context(), "*").Val(), func(key string) bool {
+		return strings.HasSuffix(key, ":Fence") || strings.HasPrefix(key, "Node")
+	})
+	slices.Sort(keys)
+	return keys
+}
+
+func isScript(cmd redis.Cmder, s *redis.Script) bool {
+	args := cmd.Args()
+	return cmd.Name() == "evalsha" && args[1] == s.Hash()
+}
+
+// once returns a hook function that runs do at the first command that is the
+// given script.
+func once(s *redis.Script, do func() error) func(context.Context, redis.Cmder) error {
+	var done atomic.Bool
+	return func(_ context.Context, cmd redis.Cmder) error {
+		if !isScript(cmd, s) || !done.CompareAndSwap(false, true) {
+			return nil
+		}
+		return do()
+	}
+}
+
+func checkInvalid(t *testing.T, err error, field, input string) {
+	t.Helper()
+	var invalid *room.InvalidError
+	if !errors.As(err, &invalid) || invalid.Field != field || !errors.Is(err, room.ErrInvalid) || !strings.HasPrefix(err.Error(), field) {
+		t.Errorf("%q: %v, want an error that names %s", input, err, field)
+	}
+}
+
+func second(_ room.Result, err error) error { return err }
+
+// warm loads the scripts, so that the hooks see the EVALSHA that executes.
+func warm(t *testing.T, rdb *redis.Client) {
+	t.Helper()
+	for _, s := range []*redis.Script{loadScript, takeScript, commitScript} {
+		if err := s.Load(t.Context(), rdb).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package coordinator
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn/embedded"
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// twoNodes returns a node with a member in room 42, and one that watches the node's lease.
+func twoNodes(t *testing.T, mini *embedded.Redis, first, other Options) (c, watches *Coordinator) {
+	t.Helper()
+	c, watches = newCoordinator(t, redistest.MiniClient(t, mini), first), newCoordinator(t, redistest.MiniClient(t, mini), other)
+	if err := watches.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustDo(t, c, "42", room.Join("a", "s"))
+	time.Sleep(DefaultNodeTTL) // it was seen
+	return c, watches
+}
+
+// count returns how many members room 42 has.
+func count(t *testing.T, c *Coordinator) int {
+	t.Helper()
+	s, err := c.Read(t.Context(), "42")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Count()
+}
+
+// Redis' clock is set an hour ahead: every lease is over at once, and by the list since long.
+// The nodes notice in time, and nobody loses a seat.
+func TestAClockThatStepsForward(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		c, watches := twoNodes(t, mini, Options{Node: "was"}, Options{})
+		f, _ := follow(t, c, "42")
+		for _, node := range []string{c.Node(), watches.Node()} {
+			rdb.Del(t.Context(), nodeKey(node))
+			rdb.ZAdd(t.Context(), nodesKey, redis.Z{Score: 1, Member: node})
+		}
+		time.Sleep(DefaultNodeTTL)
+		if n := count(t, watches); n != 1 {
+			t.Fatal("the member of a node that lives was removed")
+		}
+		if e := await(t, f.events, "a new name"); !e.Rejoin || c.Node() == "was" {
+			t.Errorf("its node's name is %s, and its watchers were told %+v", c.Node(), e)
+		}
+		mustDo(t, c, "42", room.Join("a", "s"))
+		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
+		if n := count(t, watches); n != 1 {
+			t.Error("the member of a node that lives was removed later")
+		}
+		noOtherNodes(t, rdb, c, watches)
+	})
+}
+
+// Redis' clock is set an hour back, and then a node dies: its lease stays in Redis for that
+// hour. Its members are removed in time all the same.
+func TestAClockThatStepsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		c, watches := twoNodes(t, mini, Options{}, Options{})
+		die(c)
+		rdb.PExpire(t.Context(), nodeKey(c.Node()), time.Hour)
+		rdb.ZAdd(t.Context(), nodesKey, redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: c.Node()})
+		time.Sleep(DefaultGrace - time.Second)
+		if n := count(t, watches); n != 1 {
+			t.Error("the member was removed within the grace")
+		}
+		time.Sleep(2 * DefaultNodeTTL)
+		if n := count(t, watches); n != 0 {
+			t.Error("the dead node's member is still there")
+		}
+		noOtherNodes(t, rdb, watches)
+	})
+}
+
+// Nodes differ in their settings. A lease lasts as long as its node says, and its members
+// keep their seats for its grace.
+func TestSettingsThatDiffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		c, watches := twoNodes(t, mini, Options{NodeTTL: time.Minute, Grace: time.Minute}, Options{NodeTTL: 4 * time.Second, Grace: -1})
+		time.Sleep(time.Hour)
+		if n := count(t, watches); n != 1 {
+			t.Fatal("the member of a node that lives was removed")
+		}
+		die(c)
+		time.Sleep(time.Minute + 30*time.Second)
+		if n := count(t, watches); n != 1 {
+			t.Error("the member was removed within its node's grace")
+		}
+		time.Sleep(time.Minute)
+		if n := count(t, watches); n != 0 {
+			t.Error("the dead node's member is still there")
+		}
+		noOtherNodes(t, rdb, watches)
+	})
+}
+
+// All nodes were away for longer than the grace. A user who comes back to the first one that
+// starts still has the seat.
+func TestTheGraceBeginsWhenSomebodyLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		mustDo(t, c, "42", room.Join("a", "s"))
+		mustDo(t, c, "42", room.Join("b", "s"))
+		die(c)
+		time.Sleep(time.Hour)
+		next := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		if err := next.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(DefaultGrace / 2)
+		if r := mustDo(t, next, "42", room.Join("b", "back")); r.Seat != 1 || r.Count() != 2 {
+			t.Errorf("%+v", r)
+		}
+		time.Sleep(DefaultGrace)
+		if s, _ := next.Read(t.Context(), "42"); describeUsers(s.Users()) != "b@1" {
+			t.Errorf("after the grace: %s", describeUsers(s.Users()))
+		}
+		noOtherNodes(t, rdb, next)
+	})
+}
+
+// Redis was restarted from an old copy of its data, which holds a lease that is not over and
+// a member who has left since. The node takes a new name and its sessions join again; that
+// member is removed with the old name.
+func TestALeaseThatComesBackToLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		c, watches := twoNodes(t, mini, Options{Node: "was"}, Options{})
+		f, _ := follow(t, c, "42")
+		mustDo(t, c, "42", room.Join("b", "s"))
+		f.expect(t, "2<1 +b@1")
+		users, meta, lease := rdb.HGetAll(t.Context(), "Room:42:Users").Val(), rdb.HGetAll(t.Context(), "Room:42:Meta").Val(), rdb.Get(t.Context(), "Node:was").Val()
+		time.Sleep(DefaultNodeTTL)
+		mustDo(t, c, "42", room.Leave("b", "s"))
+		f.expect(t, "3<2 -b@1")
+		rdb.HSet(t.Context(), "Room:42:Users", users)
+		rdb.HSet(t.Context(), "Room:42:Meta", meta)
+		rdb.Set(t.Context(), "Node:was", lease, DefaultNodeTTL)
+		time.Sleep(DefaultNodeTTL)
+		if c.Node() == "was" {
+			t.Fatal("it kept its name")
+		}
+		if e := await(t, f.events, "a new name"); !e.Rejoin {
+			t.Errorf("its watchers were told %+v", e)
+		}
+		mustDo(t, c, "42", room.Join("a", "s").Again())
+		if e := await(t, f.events, "a snapshot"); e.Snapshot == nil || describeUsers(e.Snapshot.Users()) != "a@0 b@1" {
+			t.Errorf("its watchers were told %+v", e)
+		}
+		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
+		if s, _ := watches.Read(t.Context(), "42"); describeUsers(s.Users()) != "a@0" {
+			t.Errorf("the room holds %s", describeUsers(s.Users()))
+		}
+		noOtherNodes(t, rdb, c, watches)
+	})
+}
+
+// The same with a real server that is killed and has its last snapshot on disk. Members are
+// in again, under their node's new name; a user who has left since the snapshot is removed;
+// and no version means two things.
+func TestRestartFromASnapshot(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	opts := Options{LockTTL: 500 * time.Millisecond, NodeTTL: 3 * time.Second, Grace: time.Second}
+	c := newCoordinator(t, server.Client(), opts)
+	other := newCoordinator(t, server.Client(), opts)
+	sitDown(t, c, "42", "stays")
+	mustDo(t, c, "42", room.Join("leaves", "s"))
+	if err := other.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := rdb.Save(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	before, lease := c.Node(), rdb.Get(t.Context(), nodeKey(c.Node())).Val()
+	mustDo(t, c, "42", room.Leave("leaves", "s"))
+	sitDown(t, c, "42", "comes")
+	last := mustDo(t, c, "42", room.Join("more", "s"))
+	mustDo(t, c, "42", room.Leave("more", "s"))
+	awaitUntil(t, patience, func() string {
+		if rdb.Get(t.Context(), nodeKey(before)).Val() != lease {
+			return ""
+		}
+		return "the lease is not prolonged"
+	})
+	server.Kill()
+	server.Restart()
+	awaitUntil(t, patience, func() string {
+		s, err := other.Read(t.Context(), "42")
+		switch users := seatsOf(s); {
+		case err != nil:
+			return err.Error()
+		case c.Node() == before:
+			return "the node has its old name"
+		case len(users) != 2 || !has(s.Users(), "stays") || !has(s.Users(), "comes"):
+			return "the room holds " + describeUsers(s.Users())
+		case s.Epoch == last.Epoch:
+			return "it is the old epoch"
+		}
+		for user, text := range rdb.HGetAll(t.Context(), "Room:42:Users").Val() {
+			if m, _ := parseMember(text); m.Node != c.Node() {
+				return user + " is a member of " + m.Node
+			}
+		}
+		return ""
+	})
+}
+
+// Redis comes back with a copy of its data that is younger than the lease's last beat. It
+// holds a member who has left since, under a name that is alive. No session answers for
+// that member, who is removed.
+func TestALeaveThatRedisForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		c.AnswerFor(func(id, session string) bool { return id == "42" && session == "of a" })
+		watches := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		mustDo(t, c, "42", room.Join("a", "of a"))
+		mustDo(t, c, "42", room.Join("b", "of b"))
+		f, _ := follow(t, c, "42")
+		mustDo(t, c, "42", room.Join("x", "of x"))
+		f.expect(t, "3<2 +x@2")
+		mustDo(t, c, "42", room.Leave("x", "of x"))
+		f.expect(t, "4<3 -x@2")
+		users, meta := rdb.HGetAll(t.Context(), "Room:42:Users").Val(), rdb.HGetAll(t.Context(), "Room:42:Meta").Val()
+		mustDo(t, c, "42", room.Leave("b", "of b"))
+		f.expect(t, "5<4 -b@1")
+		rdb.HSet(t.Context(), "Room:42:Users", users)
+		rdb.HSet(t.Context(), "Room:42:Meta", meta)
+		mustDo(t, watches, "42", room.Join("e", "s")) // its version is that of the leave
+		time.Sleep(time.Second)
+		if s, _ := watches.Read(t.Context(), "42"); describeUsers(s.Users()) != "a@0 e@2" {
+			t.Errorf("the room holds %s", describeUsers(s.Users()))
+		}
+	})
+}

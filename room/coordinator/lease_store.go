@@ -1,0 +1,113 @@
+package coordinator
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"roomd/lockmgr/redisconn"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	//go:embed lua/lease.lua
+	leaseLua string
+	//go:embed lua/lease_rooms.lua
+	leaseRoomsLua string
+	//go:embed lua/lease_end.lua
+	leaseEndLua string
+
+	leaseScript      = redis.NewScript(leaseLua)
+	leaseRoomsScript = redis.NewScript(leaseRoomsLua)
+	leaseEndScript   = redis.NewScript(leaseEndLua)
+)
+
+// stoppedKept is how long Redis remembers, after the grace, that a node has stopped and
+// not died: until others have removed its members.
+const stoppedKept = time.Hour
+
+// leaseStore writes leases, and the rooms of their nodes, to Redis.
+type leaseStore struct {
+	store   *store
+	ttl     time.Duration // of a lease
+	grace   time.Duration // of the node's members
+	address string        // of the node; may be empty
+}
+
+// send begins a lease, or prolongs the one that Redis has had with a beat.
+func (s *leaseStore) send(ctx context.Context, who *identity, had int64) (rooms int, err error) {
+	beat, prolong := who.beat.Add(1), ""
+	if had > 0 {
+		prolong = strconv.FormatInt(had, 10)
+	}
+	keys, args := s.keysOf(who), []any{who.node, s.ttl.Milliseconds(), s.grace.Milliseconds(), beat, s.address, prolong}
+	if s.store.acksNodes() {
+		rooms, err = s.store.runAcked(ctx, leaseScript, keys, args...)
+	} else {
+		rooms, err = redisconn.Run(ctx, s.store.client, leaseScript, keys, args...).Int()
+	}
+	if err == nil && rooms >= 0 {
+		who.sure = beat
+	}
+	return rooms, err
+}
+
+// errLeaseOver: the node's lease is over in Redis.
+var errLeaseOver = errors.New("the node's lease is over")
+
+// note records in Redis that the node may have members in some rooms ("add"), or that it
+// has none there ("remove"). If it fails it may have been carried out; but it is not once
+// a later one has been.
+func (s *leaseStore) note(ctx context.Context, who *identity, verb string, ids ...string) error {
+	if verb == "add" {
+		who.rooms.add(ids...) // also if it fails
+	}
+	keys, args := s.keysOf(who)[:2], make([]any, 2, 2+len(ids))
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	for {
+		beat := who.beat.Load()
+		args[0], args[1] = verb, beat
+		done, err := 0, error(nil)
+		if s.store.acksNodes() {
+			done, err = s.store.runAcked(ctx, leaseRoomsScript, keys, args...)
+		} else {
+			done, err = redisconn.Run(ctx, s.store.client, leaseRoomsScript, keys, args...).Int()
+		}
+		switch {
+		case err != nil:
+			who.beat.Add(1) // what comes after this must not be undone by it
+			return err
+		case done == 1:
+			return nil
+		case who.beat.Load() == beat:
+			return errLeaseOver
+		}
+	}
+}
+
+// stopped ends a lease because the node stops.
+func (s *leaseStore) stopped(ctx context.Context, who *identity) error {
+	keys := append(s.keysOf(who), nodeStoppedKey(who.node))
+	return redisconn.Run(ctx, s.store.client, leaseEndScript, keys, who.node, s.address, (stoppedKept + s.grace).Milliseconds()).Err()
+}
+
+// split returns the home and the rest of a node's name.
+func (s *leaseStore) split(node string) (home, name string) {
+	if !s.store.cluster {
+		return "", node
+	}
+	return splitNode(node)
+}
+
+// keysOf returns the keys of a lease. On Cluster they share a slot.
+func (s *leaseStore) keysOf(who *identity) []string {
+	list := nodesKey
+	if home, _ := s.split(who.node); home != "" {
+		list += ":" + home
+	}
+	return []string{nodeKey(who.node), nodeRoomsKey(who.node), list}
+}

@@ -1,0 +1,16 @@
+-- Ends a node's lease because the node stops: the grace of its members begins. Whoever
+-- removes them finds in KEYS[4] that it did not die. A node without members leaves
+-- nothing behind.
+--
+-- KEYS[1] Node:<node>   KEYS[2] Node:<node>:Rooms   KEYS[3] Nodes, or Nodes:{<home>}
+-- KEYS[4] Node:<node>:Stopped
+-- ARGV[1] node   ARGV[2] address, or empty   ARGV[3] ms to keep KEYS[4]
+redis.call('DEL', KEYS[1])
+if redis.call('SCARD', KEYS[2]) == 0 then
+  return redis.call('ZREM', KEYS[3], ARGV[1])
+end
+local t = redis.call('TIME')
+redis.call('ZADD', KEYS[3], t[1] * 1000 + math.floor(t[2] / 1000), ARGV[1])
+-- Last, since Redis may refuse it: then the node counts as dead, and nothing else is lost.
+redis.pcall('SET', KEYS[4], ARGV[2], 'PX', ARGV[3])
+return 1

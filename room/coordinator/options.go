@@ -1,0 +1,159 @@
+package coordinator
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"roomd/lockmgr"
+	"roomd/room"
+)
+
+// Defaults of [Options].
+const (
+	DefaultLockWait  = 10 * time.Second
+	DefaultMaxBatch  = 256
+	DefaultNodeTTL   = 5 * time.Second
+	DefaultGrace     = 10 * time.Second
+	DefaultMaxCopies = 1 << 18
+	DefaultIdle      = time.Hour
+)
+
+// Options say how a [Coordinator] works. The zero value is ready to use.
+type Options struct {
+	// Node names this coordinator in what it writes. No other coordinator may have
+	// it, nor an earlier one. Empty means a random name. On Redis Cluster a hash tag
+	// is put before it.
+	Node string
+
+	// Address says where operators find this node, such as its host:port. Other nodes show
+	// it in what they log about the node. At most 255 bytes without spaces and control
+	// characters; it may be empty. [Coordinator.SetAddress] changes it.
+	Address string
+
+	// Rules are what the rooms allow.
+	Rules room.Rules
+
+	// LockTTL is how long a crashed holder can block a room. Zero means
+	// lockmgr.DefaultTTL.
+	LockTTL time.Duration
+
+	// LockPoll is the pause between two attempts at a held lock. Zero means
+	// lockmgr.DefaultPoll.
+	LockPoll time.Duration
+
+	// LockWait is how long an action waits for its room's lock before it fails
+	// with ErrBusy. Zero means DefaultLockWait. Every action is answered within
+	// LockWait and a LockTTL.
+	LockWait time.Duration
+
+	// NodeTTL is how long other nodes consider this one alive after it has died. It must
+	// not be shorter than LockTTL. Zero means DefaultNodeTTL, or LockTTL if that is longer.
+	NodeTTL time.Duration
+
+	// Grace is how long the members of this node keep their seats after others have
+	// noticed that it has died, or was closed: their clients can come back to another
+	// node. Zero means DefaultGrace, a negative value none.
+	Grace time.Duration
+
+	// Replicas is how many replicas of Redis must have a commit before it is
+	// acknowledged. Zero waits for none. If too few have it within a LockTTL, its actions
+	// fail with ErrUnknown. A refused action writes nothing, and is answered at once. A
+	// repeated join, which changes nothing, succeeds only if so many replicas have the
+	// first one.
+	Replicas int
+
+	// MaxBatch is how many actions may share one hold. Zero means
+	// DefaultMaxBatch; 1 takes the lock for each action anew.
+	MaxBatch int
+
+	// MaxCopies bounds the copies of idle rooms: how many members they have in all, and 8
+	// for each copy. A room without a copy is read when it is used again. A copy is
+	// dropped in any case when its room has been idle for a minute. Zero means
+	// DefaultMaxCopies.
+	MaxCopies int
+
+	// Idle is how long Redis keeps the epoch and version of an empty room. At least a
+	// millisecond; zero means DefaultIdle.
+	Idle time.Duration
+
+	// Log takes what an operator should know. Nil is silent.
+	Log *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Node == "" {
+		o.Node = newName()
+	}
+	if o.LockTTL == 0 {
+		o.LockTTL = lockmgr.DefaultTTL
+	}
+	if o.LockPoll == 0 {
+		o.LockPoll = lockmgr.DefaultPoll
+	}
+	if o.LockWait == 0 {
+		o.LockWait = DefaultLockWait
+	}
+	if o.NodeTTL == 0 {
+		o.NodeTTL = max(DefaultNodeTTL, o.LockTTL)
+	}
+	if o.Grace == 0 {
+		o.Grace = DefaultGrace
+	}
+	o.Grace = max(o.Grace, 0)
+	if o.MaxBatch == 0 {
+		o.MaxBatch = DefaultMaxBatch
+	}
+	if o.MaxCopies == 0 {
+		o.MaxCopies = DefaultMaxCopies
+	}
+	if o.Idle == 0 {
+		o.Idle = DefaultIdle
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// maxAddress is how many bytes long an Address may be: it is in each prolongation of the
+// lease.
+const maxAddress = 255
+
+func checkAddress(address string) error {
+	if len(address) <= maxAddress && utf8.ValidString(address) && !strings.ContainsFunc(address, notInAddress) {
+		return nil
+	}
+	return &room.InvalidError{Field: "Address", Problem: fmt.Sprintf("must have at most %d bytes of UTF-8 without spaces and control characters, not %.300q", maxAddress, address)}
+}
+
+func notInAddress(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+
+// validate leaves LockTTL and LockPoll to lockmgr, which knows their rules.
+func (o Options) validate() error {
+	if err := o.Rules.Check(); err != nil {
+		return err
+	}
+	if err := checkAddress(o.Address); err != nil {
+		return err
+	}
+	switch {
+	case o.LockWait < 0:
+		return &room.InvalidError{Field: "LockWait", Problem: fmt.Sprintf("must be more than zero, not %v", o.LockWait)}
+	case o.NodeTTL < o.LockTTL:
+		// A holder that stalls for longer than NodeTTL must have lost its lock, too.
+		return &room.InvalidError{Field: "NodeTTL", Problem: fmt.Sprintf("must not be shorter than LockTTL (%v), is %v", o.LockTTL, o.NodeTTL)}
+	case o.Replicas < 0:
+		return &room.InvalidError{Field: "Replicas", Problem: fmt.Sprintf("must not be negative, is %d", o.Replicas)}
+	case o.MaxBatch < 0:
+		return &room.InvalidError{Field: "MaxBatch", Problem: fmt.Sprintf("must be more than zero, not %d", o.MaxBatch)}
+	case o.MaxCopies < 0:
+		return &room.InvalidError{Field: "MaxCopies", Problem: fmt.Sprintf("must be more than zero, not %d", o.MaxCopies)}
+	case o.Idle < time.Millisecond:
+		return &room.InvalidError{Field: "Idle", Problem: fmt.Sprintf("must be at least 1ms, not %v", o.Idle)}
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package coordinator
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// switchboard is a connection to Redis that can be cut.
+type switchboard struct {
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	mu    sync.Mutex
+	away  bool       // guarded by mu
+	conns []net.Conn // guarded by mu
+}
+
+func (s *switchboard) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return nil, errors.New("connection refused")
+	}
+	c, err := s.dial(ctx, network, addr)
+	s.conns = append(s.conns, c)
+	return c, err
+}
+
+func (s *switchboard) set(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
+	if away {
+		for _, c := range s.conns {
+			_ = c.Close()
+		}
+		s.conns = nil
+	}
+}
+
+// Redis is away for a minute while clients do what they like: the log has two lines for each
+// kind of trouble.
+func TestAnOutageIsAFewLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		opts := mini.Options()
+		way := &switchboard{dial: opts.Dialer}
+		opts.Dialer = way.Dial
+		client := redis.NewClient(opts)
+		defer client.Close()
+		var log bytes.Buffer
+		c, err := New(client, Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(zerolog.SyncWriter(&log))))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 50 {
+			id := fmt.Sprint("room-", i)
+			mustDo(t, c, id, room.Join("张三", "s"))
+			stop, err := c.Watch(t.Context(), id, func(*room.Event) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop()
+		}
+		way.set(true)
+		var wg sync.WaitGroup
+		for i := range 50 {
+			wg.Go(func() {
+				for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+					if _, err := c.Do(t.Context(), fmt.Sprint("room-", i), room.Join("李四", "s")); err == nil {
+						t.Error("joined without Redis")
+					}
+				}
+			})
+		}
+		wg.Wait()
+		way.set(false)
+		time.Sleep(time.Minute)
+		mustDo(t, c, "room-1", room.Join("李四", "s"))
+		synctest.Wait()
+		var lines []string
+		over := 0
+		for line := range strings.Lines(log.String()) {
+			if strings.Contains(line, `"level":"debug"`) {
+				continue
+			}
+			lines = append(lines, line)
+			if strings.Contains(line, `"message":"over: `) {
+				over++
+			}
+		}
+		// Two more say that the lease was lost, and its members were removed.
+		if len(lines) > 12 || over == 0 || over != (len(lines)-2)/2 {
+			t.Errorf("%d lines, %d say that something is over:\n%.5000s", len(lines), over, strings.Join(lines, ""))
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

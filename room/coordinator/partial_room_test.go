@@ -1,0 +1,203 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// harm is what can happen to one key of a room while the other one stays.
+var harm = map[string]struct {
+	do    func(t *testing.T, rdb *redis.Client)
+	there string // who is left
+}{
+	"Users are evicted": {func(t *testing.T, rdb *redis.Client) { rdb.Del(t.Context(), "Room:42:Users") }, ""},
+	"Meta is evicted":   {func(t *testing.T, rdb *redis.Client) { rdb.Del(t.Context(), "Room:42:Meta") }, "a@0 b@1 c@2"},
+	"a field is removed by hand": {func(t *testing.T, rdb *redis.Client) {
+		rdb.HDel(t.Context(), "Room:42:Users", "b")
+	}, "a@0 c@2"},
+	"a field is put in by hand": {func(t *testing.T, rdb *redis.Client) {
+		rdb.HSet(t.Context(), "Room:42:Users", "x", `{"seat":7,"session":"x","node":"x","at":1}`)
+	}, "a@0 b@1 c@2 x@7"},
+}
+
+// Half of a room is lost. Whatever node notices first begins a new epoch with the members who
+// are there, and watchers get a snapshot.
+func TestARoomThatIsNotWhole(t *testing.T) {
+	looks := map[string]func(t *testing.T, c, other *Coordinator) room.Snapshot{
+		"by an action that changes something": func(t *testing.T, c, _ *Coordinator) room.Snapshot {
+			mustDo(t, c, "42", room.Join("y", "s").At(9))
+			return mustDo(t, c, "42", room.Leave("y", "s")).Snapshot
+		},
+		"by an action that changes nothing": func(t *testing.T, c, _ *Coordinator) room.Snapshot {
+			if _, err := c.Do(t.Context(), "42", room.Leave("nobody", "s")); !errors.Is(err, room.ErrNotMember) {
+				t.Errorf("leave: %v", err)
+			}
+			s, err := c.Read(t.Context(), "42")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		"by a node that has no copy": func(t *testing.T, _, other *Coordinator) room.Snapshot {
+			mustDo(t, other, "42", room.Join("y", "s").At(9))
+			return mustDo(t, other, "42", room.Leave("y", "s")).Snapshot
+		},
+		"by who only reads": func(t *testing.T, _, other *Coordinator) room.Snapshot {
+			s, err := other.Read(t.Context(), "42")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		"by a watcher's node, whose connection was lost": func(t *testing.T, c, other *Coordinator) room.Snapshot {
+			c.feeds.mu.Lock()
+			f := c.feeds.rooms["42"]
+			c.feeds.mu.Unlock()
+			c.feeds.sawGap(f, f.interrupt())
+			time.Sleep(time.Second)
+			r, err := other.store.load(t.Context(), "42") // puts nothing right
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.Snapshot()
+		},
+	}
+	for what, h := range harm {
+		for how, look := range looks {
+			t.Run(what+", "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					mini, rdb := redistest.Mini(t)
+					c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+					other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+					f, _ := follow(t, c, "42")
+					for i, user := range []string{"a", "b", "c"} {
+						mustDo(t, c, "42", room.Join(user, "s"))
+						f.expect(t, fmt.Sprintf("%d<%d +%s@%d", i+1, i, user, i))
+					}
+					before, err := c.Read(t.Context(), "42")
+					if err != nil {
+						t.Fatal(err)
+					}
+					h.do(t, rdb)
+					s := look(t, c, other)
+					if got := describeUsers(s.Users()); got != h.there || s.Epoch == before.Epoch {
+						t.Errorf("it holds %q in epoch %s, after epoch %s; %q are there", got, s.Epoch, before.Epoch, h.there)
+					}
+					time.Sleep(time.Second)
+					var last *room.Event
+					told := false // a snapshot of the new epoch
+					for len(f.events) > 0 {
+						last = <-f.events
+						told = told || last.Snapshot != nil && last.Epoch == s.Epoch
+					}
+					if last == nil || !told || last.Epoch != s.Epoch || last.Version != s.Version {
+						t.Errorf("the watcher was told a snapshot: %v, and last %+v; the room is at version %d of %s", told, last, s.Version, s.Epoch)
+					}
+					if r := mustDo(t, other, "42", room.Join("z", "s").At(8)); r.Epoch != s.Epoch || r.Version != s.Version+1 {
+						t.Errorf("afterwards version %d of %s, after version %d of %s", r.Version, r.Epoch, s.Version, s.Epoch)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A room's key holds something that roomd has not written: every action fails at once, names
+// the key and what to do, and changes neither the key nor the lock.
+func TestForeignKeys(t *testing.T) {
+	server := redistest.Start(t) // miniredis words its errors otherwise
+	for name, test := range map[string]struct {
+		put  func(t *testing.T, rdb *redis.Client)
+		says []string
+	}{
+		"the article's list": {func(t *testing.T, rdb *redis.Client) {
+			rdb.Set(t.Context(), "Room:42:Users", `["张三","李四"]`, 0)
+		}, []string{"Room:42:Users", "string", "张三", "rename or delete"}},
+		"a list": {func(t *testing.T, rdb *redis.Client) {
+			rdb.RPush(t.Context(), "Room:42:Users", "张三")
+		}, []string{"Room:42:Users", "a list", "rename or delete"}},
+		"another Meta": {func(t *testing.T, rdb *redis.Client) {
+			rdb.Set(t.Context(), "Room:42:Meta", "{}", 0)
+		}, []string{"Room:42:Meta", "string", "rename or delete"}},
+		"a member of another form": {func(t *testing.T, rdb *redis.Client) {
+			rdb.HSet(t.Context(), "Room:42:Users", "张三", "1")
+		}, []string{"Room:42:Users", "张三", `"1"`, "rename or delete"}},
+	} {
+		for _, known := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", the room was known: ", known), func(t *testing.T) {
+				rdb := server.Client()
+				rdb.FlushAll(t.Context())
+				c := newCoordinator(t, server.Client(), Options{})
+				if known {
+					mustDo(t, c, "42", room.Join("a", "s"))
+					rdb.Del(t.Context(), "Room:42:Users", "Room:42:Meta")
+				}
+				test.put(t, rdb)
+				before := rdb.Dump(t.Context(), "Room:42:Users").Val()
+				failed := map[string]error{}
+				for _, a := range []room.Action{room.Join("b", "s"), room.Leave("b", "s")} {
+					_, failed[string(a.Kind())] = c.Do(t.Context(), "42", a)
+				}
+				_, failed["read"] = c.Read(t.Context(), "42")
+				for what, err := range failed {
+					if !errors.Is(err, room.ErrUnavailable) || errors.Is(err, room.ErrUnknown) {
+						t.Errorf("%s: %v", what, err)
+						continue
+					}
+					for _, word := range test.says {
+						if !strings.Contains(err.Error(), word) {
+							t.Errorf("%s does not say %q: %v", what, word, err)
+						}
+					}
+				}
+				if n := rdb.Exists(t.Context(), "LockRoom:42").Val(); n != 0 {
+					t.Error("LockRoom:42 is left over")
+				}
+				if after := rdb.Dump(t.Context(), "Room:42:Users").Val(); after != before {
+					t.Error("Room:42:Users is not what it was")
+				}
+			})
+		}
+	}
+}
+
+// Watchers of a room that cannot be read do not keep Redis busy, and are brought up to
+// date when it can be.
+func TestWatchersOfAForeignRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		client := redistest.MiniClient(t, mini)
+		var loads atomic.Int32
+		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, loadScript) {
+				loads.Add(1)
+			}
+			return nil
+		}})
+		c := newCoordinator(t, client, Options{})
+		f, _ := follow(t, c, "42")
+		mustDo(t, c, "42", room.Join("a", "s"))
+		f.expect(t, "1<0 +a@0")
+		whole := rdb.HGet(t.Context(), "Room:42:Users", "a").Val()
+		rdb.HSet(t.Context(), "Room:42:Users", "a", "1")
+		rdb.Publish(t.Context(), "Room:42:Events", "{") // not readable either: a snapshot is wanted
+		time.Sleep(time.Minute)
+		if n := loads.Load(); n > 15 {
+			t.Errorf("it was read %d times in a minute", n)
+		}
+		rdb.HSet(t.Context(), "Room:42:Users", "a", whole)
+		time.Sleep(2 * foreignPause)
+		f.expect(t, "1= a@0")
+	})
+}

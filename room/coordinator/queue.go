@@ -1,0 +1,139 @@
+package coordinator
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"roomd/room"
+)
+
+// request is an action that waits for its room, or is being run.
+type request struct {
+	action   room.Action
+	at       int64        // when it was asked for, in ms since 1970
+	deadline time.Time    // when waiting for the lock becomes ErrBusy
+	done     chan outcome // takes one outcome, never blocks
+	gone     bool         // guarded by queue.mu: the caller gave up
+	taken    bool         // guarded by queue.mu: it is part of a hold
+}
+
+// outcome is what a request came to.
+type outcome struct {
+	result room.Result
+	err    error
+}
+
+func newRequest() any { return &request{done: make(chan outcome, 1)} }
+
+// set makes a request new.
+func (r *request) set(a room.Action, now time.Time, wait time.Duration) {
+	r.action, r.at, r.deadline, r.gone, r.taken = a, now.UnixMilli(), now.Add(wait), false, false
+}
+
+func (r *request) fail(err error) { r.done <- outcome{err: err} }
+
+// queue is what waits for one room on this node, in order of arrival. The zero value is
+// empty.
+type queue struct {
+	mu      sync.Mutex
+	waiting []*request         // guarded by mu
+	stop    context.CancelFunc // guarded by mu: ends the wait for the lock, nil if nobody waits for it
+	users   map[string]bool    // guarded by mu: those of the batch that take is making
+}
+
+// push puts a request at the end.
+func (q *queue) push(r *request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(q.waiting, r)
+}
+
+func (q *queue) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting) == 0
+}
+
+// abandon removes a request whose caller gave up, and reports whether it was
+// still waiting, so that it has no effect. When nobody waits any more, neither
+// does the node.
+func (q *queue) abandon(r *request) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	r.gone = true
+	if r.taken {
+		return false
+	}
+	q.waiting = slices.DeleteFunc(q.waiting, func(w *request) bool { return w == r })
+	if len(q.waiting) == 0 && q.stop != nil {
+		q.stop()
+	}
+	return true
+}
+
+// take removes the next batch from the queue: the first actions, at most max,
+// and at most one of each user, so that every answer can show the room after the
+// whole batch and still contain what the action did. more says that others wait
+// behind it.
+func (q *queue) take(max int) (batch []*request, more bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(1, len(q.waiting))
+	if max > 1 && len(q.waiting) > 1 {
+		n = q.differingLocked(max)
+	}
+	for _, r := range q.waiting[:n] {
+		r.taken = true
+	}
+	if n == len(q.waiting) {
+		batch, q.waiting = q.waiting, nil
+		return batch, false
+	}
+	batch = slices.Clone(q.waiting[:n])
+	q.waiting = slices.Delete(q.waiting, 0, n)
+	return batch, true
+}
+
+// differingLocked returns how many of the first requests are of different users, at most
+// max.
+func (q *queue) differingLocked(max int) (n int) {
+	if q.users == nil {
+		q.users = make(map[string]bool)
+	}
+	clear(q.users)
+	for n < len(q.waiting) && n < max && !q.users[q.waiting[n].action.User()] {
+		q.users[q.waiting[n].action.User()] = true
+		n++
+	}
+	return n
+}
+
+// putBack lets a batch wait again, ahead of all others, without those whose
+// callers gave up.
+func (q *queue) putBack(batch []*request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	batch = slices.DeleteFunc(batch, func(r *request) bool { return r.gone })
+	for _, r := range batch {
+		r.taken = false
+	}
+	q.waiting = append(batch, q.waiting...)
+}
+
+// fail ends the wait of all with err.
+func (q *queue) fail(err error) { q.failIf(err, func(*request) bool { return true }) }
+
+func (q *queue) failIf(err error, fails func(*request) bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = slices.DeleteFunc(q.waiting, func(r *request) bool {
+		if !fails(r) {
+			return false
+		}
+		r.taken = true
+		r.fail(err)
+		return true
+	})
+}

@@ -1,0 +1,218 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// answers starts actions one after the other on a room whose lock somebody else
+// holds, so that they wait together, then lets them run and returns what came of
+// each.
+func answers(t *testing.T, rdb *redis.Client, c *Coordinator, ctx []context.Context, actions ...room.Action) ([]room.Result, []error) {
+	t.Helper()
+	rdb.Set(t.Context(), "LockRoom:42", "somebody", 0)
+	results, errs := make([]room.Result, len(actions)), make([]error, len(actions))
+	done := make(chan struct{})
+	for i, a := range actions {
+		go func() {
+			results[i], errs[i] = c.Do(ctx[i], "42", a)
+			done <- struct{}{}
+		}()
+		synctest.Wait() // it is in the queue
+	}
+	rdb.Del(t.Context(), "LockRoom:42")
+	for range actions {
+		await(t, done, "the end of every action")
+	}
+	return results, errs
+}
+
+func contexts(t *testing.T, n int) []context.Context {
+	all := make([]context.Context, n)
+	for i := range all {
+		all[i] = t.Context()
+	}
+	return all
+}
+
+func TestABatchSharesOneHold(t *testing.T) {
+	for _, tt := range []struct {
+		maxBatch int
+		versions []uint64
+	}{
+		{DefaultMaxBatch, []uint64{1, 1, 1, 1, 1}},
+		{2, []uint64{1, 1, 2, 2, 2}},
+		{1, []uint64{1, 2, 2, 3, 3}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			_, rdb := redistest.Mini(t)
+			c := newCoordinator(t, rdb, Options{MaxBatch: tt.maxBatch, Rules: room.Rules{Seating: room.Capacity(3)}})
+			results, errs := answers(t, rdb, c, contexts(t, 5),
+				room.Join("a", "s"), room.Join("b", "s"), room.Leave("nobody", "s"), room.Join("c", "s"), room.Join("d", "s"))
+			for i, want := range []error{nil, nil, room.ErrNotMember, nil, room.ErrFull} { // a bad action fails alone
+				if !errors.Is(errs[i], want) || results[i].Version != tt.versions[i] {
+					t.Errorf("max %d, action %d: version %d, %v; want %d, %v",
+						tt.maxBatch, i, results[i].Version, errs[i], tt.versions[i], want)
+				}
+			}
+			for seat, i := range []int{0, 1, 3} { // seats in order of arrival
+				if results[i].Seat != seat {
+					t.Errorf("max %d, action %d got seat %d, want %d", tt.maxBatch, i, results[i].Seat, seat)
+				}
+			}
+		})
+	}
+}
+
+// Two actions of one user are two commits, so that each answer shows its effect.
+func TestABatchHoldsAUserOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := newCoordinator(t, rdb, Options{})
+		results, errs := answers(t, rdb, c, contexts(t, 4), room.Join("a", "s"), room.Join("b", "s"), room.Leave("a", "s"), room.Join("c", "s"))
+		for i, want := range []string{"a@0 b@1", "a@0 b@1", "c@0 b@1", "c@0 b@1"} {
+			if got := describeUsers(results[i].Users()); got != want || errs[i] != nil {
+				t.Errorf("action %d sees %q, %v; want %q", i, got, errs[i], want)
+			}
+		}
+	})
+}
+
+// An action whose caller gives up before it runs does not happen.
+func TestGivingUpInTimeHasNoEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := newCoordinator(t, rdb, Options{})
+		ctx := contexts(t, 3)
+		impatient, cancel := context.WithCancelCause(t.Context())
+		reason := errors.New("window closed")
+		ctx[1] = impatient
+		time.AfterFunc(0, func() { cancel(reason) })
+		results, errs := answers(t, rdb, c, ctx, room.Join("a", "s"), room.Join("b", "s"), room.Join("c", "s"))
+		if !errors.Is(errs[1], reason) || errors.Is(errs[1], room.ErrUnknown) {
+			t.Errorf("the impatient caller hears %v", errs[1])
+		}
+		if got := describeUsers(results[2].Users()); got != "a@0 c@1" {
+			t.Errorf("the room holds %q", got)
+		}
+	})
+}
+
+// When the only caller gives up, the node stops asking for the lock, and the next action
+// finds everything in order.
+func TestNobodyWaitsAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := newCoordinator(t, rdb, Options{})
+		rdb.Set(t.Context(), "LockRoom:42", "somebody", time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Do(ctx, "42", room.Join("a", "s")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("join: %v", err)
+		}
+		time.Sleep(time.Second) // of virtual time: the node takes its token out of the line
+		c.workers.mu.Lock()
+		all, idle := len(c.workers.byRoom), c.workers.idle.Len()
+		c.workers.mu.Unlock()
+		if all != idle {
+			t.Errorf("%d of %d workers are busy", all-idle, all)
+		}
+		if n := rdb.Exists(t.Context(), "LockRoom:42:Queue").Val(); n != 0 {
+			t.Error("the node still waits in line")
+		}
+		rdb.Del(t.Context(), "LockRoom:42")
+		if r := mustDo(t, c, "42", room.Join("b", "s")); fmt.Sprint(r.Users()) != "[{b 0}]" {
+			t.Errorf("the room holds %v", r.Users())
+		}
+	})
+}
+
+// Redis does not answer the request for the lock: the wait ends after LockWait, be that
+// shorter or longer than the lock's TTL.
+func TestTheWaitEndsWithoutRedis(t *testing.T) {
+	for _, wait := range []time.Duration{100 * time.Millisecond, lockmgr.DefaultTTL} {
+		synctest.Test(t, func(t *testing.T) {
+			_, rdb := redistest.Mini(t)
+			c := newCoordinator(t, rdb, Options{LockWait: wait})
+			mustDo(t, c, "42", room.Join("a", "s"))
+			var silent atomic.Bool
+			silent.Store(true)
+			rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+				if silent.Load() && (isScript(cmd, takeScript) || cmd.Name() == "set") {
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}
+				return nil
+			}})
+			start := time.Now()
+			_, err := c.Do(t.Context(), "42", room.Join("b", "s"))
+			if took := time.Since(start); err == nil || errors.Is(err, room.ErrUnknown) || took > wait {
+				t.Errorf("with %v: %v after %v", wait, err, took)
+			}
+			silent.Store(false)
+			mustDo(t, c, "42", room.Join("b", "s"))
+		})
+	}
+}
+
+// A caller that gives up while its action is written gets ErrUnknown at once.
+func TestGivingUpTooLateIsUnknown(t *testing.T) {
+	_, rdb := redistest.Mini(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	release := make(chan struct{})
+	rdb.AddHook(redistest.Hook{Before: once(commitScript, func() error {
+		cancel()
+		<-release
+		return nil
+	})})
+	warm(t, rdb)
+	c := newCoordinator(t, rdb, Options{})
+	if _, err := c.Do(ctx, "42", room.Join("a", "s")); !errors.Is(err, room.ErrUnknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("join: %v", err)
+	}
+	close(release)
+}
+
+// Redis answers no commit. Every action is answered within LockWait and a TTL, however many
+// holds there are before it.
+func TestEveryActionIsAnsweredInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		opts := Options{LockWait: time.Second, MaxBatch: 1}
+		c := newCoordinator(t, rdb, opts)
+		mustDo(t, c, "42", room.Join("a", "s"))
+		var silent atomic.Bool
+		silent.Store(true)
+		rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+			if silent.Load() && isScript(cmd, commitScript) {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			return nil
+		}})
+		start, answered := time.Now(), make(chan error, 10)
+		for i := range cap(answered) {
+			go func() { answered <- second(c.Do(t.Context(), "42", room.Join(fmt.Sprint("b", i), "s"))) }()
+			synctest.Wait()
+		}
+		for range cap(answered) {
+			err := await(t, answered, "an answer")
+			if took := time.Since(start); took > opts.LockWait+lockmgr.DefaultTTL || !errors.Is(err, room.ErrUnknown) && !errors.Is(err, room.ErrBusy) {
+				t.Errorf("%v after %v", err, took)
+			}
+		}
+		silent.Store(false)
+		mustDo(t, c, "42", room.Join("c", "s"))
+	})
+}

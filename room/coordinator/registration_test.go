@@ -1,0 +1,272 @@
+package coordinator
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// traceless checks that Redis has no record of a node in any room.
+func traceless(t *testing.T, rdb *redis.Client, node string) {
+	t.Helper()
+	if rooms := rdb.SMembers(t.Context(), nodeRoomsKey(node)).Val(); len(rooms) > 0 {
+		t.Errorf("%s may have members in %d rooms, such as %s", node, len(rooms), rooms[0])
+	}
+	for _, key := range rdb.Keys(t.Context(), "Room:*:Meta").Val() {
+		if rdb.HExists(t.Context(), key, "by:"+node).Val() {
+			t.Fatalf("%s remembers %s, and perhaps others do", key, node)
+		}
+	}
+}
+
+// Another node takes over a node's members after its workers have ended. The records of the
+// first are deleted, with few requests at a time; that of another room stays.
+func TestOldRecordsAreDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		client := redistest.MiniClient(t, mini)
+		c := newCoordinator(t, client, Options{})
+		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		const rooms = 300
+		for i := range rooms {
+			mustDo(t, c, fmt.Sprint("room", i), room.Join("a", "s"))
+		}
+		mustDo(t, c, "stays", room.Join("a", "s"))
+		time.Sleep(2 * copyIdle) // the workers have ended
+		for i := range rooms {
+			mustDo(t, other, fmt.Sprint("room", i), room.Join("a", "elsewhere"))
+		}
+		var requests atomic.Int32
+		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, forgetScript) || isScript(cmd, leaseRoomsScript) {
+				requests.Add(1)
+			}
+			return nil
+		}})
+		for range 120 {
+			time.Sleep(time.Second)
+			if n := requests.Swap(0); n > 50 {
+				t.Errorf("%d requests in a second", n)
+			}
+		}
+		if rooms := rdb.SMembers(t.Context(), nodeRoomsKey(c.Node())).Val(); !slices.Equal(rooms, []string{"stays"}) {
+			t.Errorf("it may have members in %d rooms: %v", len(rooms), rooms[:min(3, len(rooms))])
+		}
+		for i := range rooms {
+			if key := fmt.Sprint("Room:room", i, ":Meta"); rdb.HExists(t.Context(), key, "by:"+c.Node()).Val() {
+				t.Fatalf("%s remembers it", key)
+			}
+		}
+	})
+}
+
+// Redis cannot be reached when records are to be deleted. The log says so, and it happens
+// when Redis is back.
+func TestOldRecordsAreDeletedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		client := redistest.MiniClient(t, mini)
+		var log lines
+		c := newCoordinator(t, client, Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log).Level(zerolog.InfoLevel)))})
+		for i := range 300 {
+			mustDo(t, c, fmt.Sprint("room", i), room.Join("a", "s"))
+			mustDo(t, c, fmt.Sprint("room", i), room.Leave("a", "s"))
+		}
+		var away atomic.Bool
+		away.Store(true)
+		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if away.Load() && cmd.Name() == "evalsha" && !isScript(cmd, leaseScript) {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}})
+		time.Sleep(2 * copyIdle)
+		if n := log.count("could not be compared"); n == 0 || n > 5 {
+			t.Errorf("%d lines say so", n)
+		}
+		away.Store(false)
+		time.Sleep(2 * compareRound)
+		traceless(t, rdb, c.Node())
+	})
+}
+
+// lines is what a coordinator logs.
+type lines struct {
+	mu  sync.Mutex
+	all bytes.Buffer // guarded by mu
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(p)
+}
+
+func (l *lines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.all.String(), text)
+}
+
+// late holds back those requests of a client that run one script with a certain argument:
+// the client gets no reply, and they arrive when the test says.
+type late struct {
+	rdb  *redis.Client
+	mu   sync.Mutex
+	kept [][]any // guarded by mu
+	off  bool    // guarded by mu
+}
+
+func keepBack(client, rdb *redis.Client, script *redis.Script, word string) *late {
+	l := &late{rdb: rdb}
+	client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.off || !isScript(cmd, script) || !slices.ContainsFunc(cmd.Args(), func(a any) bool { return fmt.Sprint(a) == word }) {
+			return nil
+		}
+		l.kept = append(l.kept, slices.Clone(cmd.Args()))
+		return io.ErrUnexpectedEOF
+	}})
+	return l
+}
+
+// pass lets requests through from now on.
+func (l *late) pass() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.off = true
+}
+
+func (l *late) arrive(t *testing.T) {
+	t.Helper()
+	l.pass()
+	if len(l.kept) == 0 {
+		t.Fatal("there was no such request")
+	}
+	for _, args := range l.kept {
+		if err := l.rdb.Do(t.Context(), args...).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The request that takes a room off the node's list arrives when the room is used again.
+func TestALateRemovalLosesNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		client := redistest.MiniClient(t, mini)
+		warmAll(t, rdb)
+		c := newCoordinator(t, client, Options{})
+		mustDo(t, c, "42", room.Join("a", "s"))
+		mustDo(t, c, "42", room.Leave("a", "s"))
+		removal := keepBack(client, rdb, leaseRoomsScript, "remove")
+		time.Sleep(copyIdle + time.Second)
+		removal.pass()
+		mustDo(t, c, "42", room.Join("b", "s"))
+		removal.arrive(t)
+		if !rdb.SIsMember(t.Context(), nodeRoomsKey(c.Node()), "42").Val() {
+			t.Error("the node has a member in a room that is not on its list")
+		}
+	})
+}
+
+// The request that puts a room on the node's list arrives when the node is closed.
+func TestALateRecordLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		client := redistest.MiniClient(t, mini)
+		warmAll(t, rdb)
+		c := newCoordinator(t, client, Options{})
+		record := keepBack(client, rdb, leaseRoomsScript, "add")
+		if _, err := c.Do(t.Context(), "42", room.Join("a", "s")); err == nil {
+			t.Error("it was not recorded, and the join has succeeded")
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		record.arrive(t)
+		if left := rdb.Keys(t.Context(), "Node*").Val(); len(left) > 0 {
+			t.Errorf("%v are left", left)
+		}
+	})
+}
+
+// The request that forgets a node's last commit arrives after a later one.
+func TestALateForgetForgetsNoLaterCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		client := redistest.MiniClient(t, mini)
+		warmAll(t, rdb)
+		c := newCoordinator(t, client, Options{Node: "n"})
+		mustDo(t, c, "42", room.Join("a", "s"))
+		mustDo(t, c, "42", room.Leave("a", "s"))
+		forget := keepBack(client, rdb, forgetScript, rdb.HGet(t.Context(), "Room:42:Meta", "by:n").Val())
+		time.Sleep(copyIdle + time.Second)
+		forget.pass()
+		mustDo(t, c, "42", room.Join("b", "s"))
+		mustDo(t, c, "42", room.Leave("b", "s"))
+		last := rdb.HGet(t.Context(), "Room:42:Meta", "by:n").Val()
+		forget.arrive(t)
+		if got := rdb.HGet(t.Context(), "Room:42:Meta", "by:n").Val(); got != last || last == "" {
+			t.Errorf("the last commit is %q instead of %q", got, last)
+		}
+	})
+}
+
+// warmAll loads every script, so that hooks see what is executed.
+func warmAll(t *testing.T, rdb *redis.Client) {
+	t.Helper()
+	warm(t, rdb)
+	for _, s := range []*redis.Script{forgetScript, leaseScript, leaseRoomsScript, leaseEndScript, leaseOverScript} {
+		if err := s.Load(t.Context(), rdb).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Redis loses half of a quiet room, or all of it. The watchers hear of it although nobody
+// acts there.
+func TestAQuietRoomIsPutRight(t *testing.T) {
+	for name, keys := range map[string][]string{
+		"Users": {"Room:42:Users"}, "Meta": {"Room:42:Meta"}, "both": {"Room:42:Users", "Room:42:Meta"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mini, rdb := redistest.Mini(t)
+				c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+				f, _ := follow(t, c, "42")
+				first := mustDo(t, c, "42", room.Join("a", "s"))
+				f.expect(t, "1<0 +a@0")
+				time.Sleep(10 * time.Minute)
+				rdb.Del(t.Context(), keys...)
+				time.Sleep(2*compareRound + copyIdle)
+				if len(f.events) == 0 {
+					t.Fatal("the watcher was told nothing")
+				}
+				e := <-f.events
+				for len(f.events) > 0 {
+					e = <-f.events
+				}
+				if e.Snapshot == nil || e.Epoch == first.Epoch {
+					t.Errorf("the watcher was told %+v", e)
+				}
+			})
+		})
+	}
+}

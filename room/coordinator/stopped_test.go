@@ -1,0 +1,137 @@
+package coordinator
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// A node logs whether another one died or stopped, with its address, and nothing if it
+// stopped and nobody lost a seat.
+func TestWhatIsLoggedAboutANodeThatEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		end     func(*Coordinator)
+		members int
+		says    string
+	}{
+		"died":                  {die, 2, "a node has died; its members were removed"},
+		"stopped":               {stop, 1, "a node has stopped; its members did not come back and were removed"},
+		"stopped, all are back": {stop, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mini, rdb := redistest.Mini(t)
+				var log lines
+				other := newCoordinator(t, redistest.MiniClient(t, mini), Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+				first := newCoordinator(t, redistest.MiniClient(t, mini), Options{Address: "10.0.0.7:8080"})
+				if err := other.Start(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for _, user := range []string{"a", "b"} {
+					mustDo(t, first, "42", room.Join(user, "s"))
+				}
+				for _, user := range []string{"a", "b"}[:2-test.members] {
+					mustDo(t, other, "42", room.Join(user, "elsewhere"))
+				}
+				time.Sleep(DefaultNodeTTL)
+				test.end(first)
+				time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
+				about := log.about(first.Node())
+				if test.says == "" && len(about) > 0 || test.says != "" && (len(about) != 1 || !strings.Contains(about[0], test.says) || !strings.Contains(about[0], "address=10.0.0.7:8080")) {
+					t.Errorf("it logs %q", about)
+				}
+				noOtherNodes(t, rdb, other)
+			})
+		})
+	}
+}
+
+// Nobody saw the node's lease before it stopped.
+func TestANodeThatStoppedBeforeAnybodyLooked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		first := newCoordinator(t, redistest.MiniClient(t, mini), Options{Address: "10.0.0.7:8080"})
+		mustDo(t, first, "42", room.Join("a", "s"))
+		stop(first)
+		if n := rdb.Exists(t.Context(), nodeKey(first.Node())).Val(); n != 0 {
+			t.Error("its lease is not over")
+		}
+		time.Sleep(30 * time.Minute)
+		var log lines
+		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err := other.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(DefaultGrace + DefaultNodeTTL)
+		if about := log.about(first.Node()); len(about) != 1 || !strings.Contains(about[0], "has stopped") || !strings.Contains(about[0], "10.0.0.7:8080") {
+			t.Errorf("it logs %q", about)
+		}
+		noOtherNodes(t, rdb, other)
+	})
+}
+
+func stop(c *Coordinator) { _ = c.Close(context.Background()) }
+
+// about returns the lines that have a word.
+func (l *lines) about(word string) (about []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range bytes.Lines(l.all.Bytes()) {
+		if bytes.Contains(line, []byte(word)) {
+			about = append(about, string(line))
+		}
+	}
+	return about
+}
+
+// A node of an older version writes no address into its lease, and reads one that has it.
+func TestLeasesOfOtherVersions(t *testing.T) {
+	for lease, want := range map[string]struct {
+		ttl, grace time.Duration
+		address    string
+		ok         bool
+	}{
+		"7 5000 10000":               {5 * time.Second, 10 * time.Second, "", true},
+		"7 5000 10000 10.0.0.7:8080": {5 * time.Second, 10 * time.Second, "10.0.0.7:8080", true},
+		"7 5000 10000 a b":           {5 * time.Second, 10 * time.Second, "a b", true}, // a later version's
+		"7 5000":                     {},
+		"7 5000 x":                   {},
+		"":                           {},
+	} {
+		ttl, grace, address, ok := parseLease(lease)
+		if ttl != want.ttl || grace != want.grace || address != want.address || ok != want.ok {
+			t.Errorf("%q: %v %v %q %v", lease, ttl, grace, address, ok)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		for address, want := range map[string]string{"": "", "10.0.0.7:8080": " 10.0.0.7:8080"} {
+			c := newCoordinator(t, rdb, Options{})
+			if err := c.SetAddress(address); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := rdb.Get(t.Context(), nodeKey(c.Node())).Val(); got != "1 5000 10000"+want {
+				t.Errorf("the lease is %q", got)
+			}
+		}
+	})
+}
+
+func TestBadAddress(t *testing.T) {
+	_, rdb := redistest.Mini(t)
+	for _, address := range []string{"a b", "a\n", "a\x00", "\xff", "a\u00a0b", strings.Repeat("x", 256)} {
+		_, err := New(rdb, Options{Address: address})
+		checkInvalid(t, err, "Address", address)
+		checkInvalid(t, newCoordinator(t, rdb, Options{}).SetAddress(address), "Address", address)
+	}
+}

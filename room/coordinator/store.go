@@ -1,0 +1,146 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redisconn"
+	"roomd/room"
+)
+
+var (
+	//go:embed lua/load.lua
+	loadLua string
+	//go:embed lua/take.lua
+	takeLua string
+	//go:embed lua/commit.lua
+	commitLua string
+	//go:embed lua/forget.lua
+	forgetLua string
+)
+
+// A hold is two scripts: take and commit. They are not one, because a commit whose reply is
+// lost is sent again and may arrive twice. It never waits for the lock: once it has been
+// answered that the lock is not its own, no copy of it can ever write.
+var (
+	forgetScript = redis.NewScript(forgetLua)
+	loadScript   = redis.NewScript(loadLua)
+	takeScript   = lockmgr.NewScript(takeLua)
+	commitScript = lockmgr.NewScript(commitLua)
+)
+
+// lockPrefix and a room's id make the key of its lock.
+const lockPrefix = "LockRoom:"
+
+// keys are a room's keys and its channel in Redis. On Redis Cluster they share a
+// slot with the room's lock.
+type keys struct {
+	users, meta, events string
+	both                []string // users and meta
+	channel             any      // events, as an argument
+}
+
+func (s *store) keysOf(id string) keys {
+	if s.cluster {
+		id = "{" + id + "}"
+	}
+	k := keys{users: "Room:" + id + ":Users", meta: "Room:" + id + ":Meta", events: "Room:" + id + ":Events"}
+	k.both, k.channel = []string{k.users, k.meta}, k.events
+	return k
+}
+
+// store reads rooms from Redis and commits what was done to them.
+type store struct {
+	client  redis.UniversalClient
+	cluster bool
+	acks    int           // replicas that must have a commit
+	wait    time.Duration // how long to wait for them
+	ttlMS   string        // of the lock, in ms
+	idleMS  string        // how long the keys of an empty room stay, in ms
+}
+
+func newStore(client redis.UniversalClient, opts Options) *store {
+	_, cluster := client.(*redis.ClusterClient)
+	return &store{
+		client: client, cluster: cluster, acks: opts.Replicas, wait: opts.LockTTL / 6,
+		ttlMS: strconv.FormatInt(opts.LockTTL.Milliseconds(), 10), idleMS: strconv.FormatInt(opts.Idle.Milliseconds(), 10),
+	}
+}
+
+// load reads a room in one step, without its lock.
+func (s *store) load(ctx context.Context, id string) (*room.Room, error) {
+	reply, err := redisconn.Run(ctx, s.client, loadScript, s.keysOf(id).both).Slice()
+	if err != nil {
+		return nil, fmt.Errorf("read room %s: %w", id, s.explain(ctx, id, err))
+	}
+	return s.parseRoom(id, reply)
+}
+
+// parseRoom reads epoch, version, mark, the number of members and the members as scripts
+// return them. A room with another number of members than its last commit recorded begins
+// a new epoch: Redis has evicted a key, or somebody has changed one by hand.
+func (s *store) parseRoom(id string, reply []any) (*room.Room, error) {
+	if len(reply) != 5 {
+		return nil, fmt.Errorf("read room %s: %d parts instead of 5", id, len(reply))
+	}
+	epoch, _ := reply[0].(string)
+	var version uint64
+	if text, ok := reply[1].(string); ok {
+		var err error
+		if version, err = strconv.ParseUint(text, 10, 63); err != nil {
+			return nil, fmt.Errorf("read room %s: field version of %s: %w", id, s.keysOf(id).meta, err)
+		}
+	}
+	flat, _ := reply[4].([]any)
+	members := make(map[string]room.Member, len(flat)/2)
+	for pair := range slices.Chunk(flat, 2) {
+		user, _ := pair[0].(string)
+		text, _ := pair[len(pair)-1].(string)
+		m, err := parseMember(text)
+		if err != nil {
+			return nil, s.foreign(id, fmt.Sprintf("field %q of %s holds %s, which is no member as roomd writes it (%v)", user, s.keysOf(id).users, shown(text), err))
+		}
+		members[user] = m
+	}
+	r := room.NewRoom(id, room.Position{Epoch: epoch, Version: version}, members)
+	r.Mark, _ = reply[2].(string)
+	left, _ := reply[3].(string)
+	if strconv.Itoa(len(members)) != cmp.Or(left, "0") {
+		r.Renew()
+	}
+	return r, nil
+}
+
+// traces are what a room knows of a node.
+type traces struct {
+	member bool          // it has members there
+	at     room.Position // without a mark
+	whole  bool          // the room has as many members as its last commit recorded
+}
+
+// forget deletes by:<node> from a room, unless the node has members there.
+func (s *store) forget(ctx context.Context, id string, who *identity) (traces, error) {
+	name, seen := string(appendString([]byte(`"node":`), who.node)), ""
+	for {
+		reply, err := redisconn.Run(ctx, s.client, forgetScript, s.keysOf(id).both, name, who.by, seen).Slice()
+		if err != nil {
+			return traces{}, s.explain(ctx, id, err)
+		}
+		epoch, _ := reply[1].(string)
+		text, _ := reply[2].(string)
+		version, _ := strconv.ParseUint(text, 10, 63)
+		t := traces{member: reply[0] == "member", at: room.Position{Epoch: epoch, Version: version}, whole: reply[3] == int64(1)}
+		if t.member || reply[0] == "gone" {
+			return t, nil
+		}
+		seen, _ = reply[0].(string)
+	}
+}

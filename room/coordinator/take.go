@@ -1,0 +1,115 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/room"
+)
+
+// take waits for the room's lock on behalf of all actions in the queue, until the lock is
+// ours or the first of them has waited for too long.
+func (w *worker) take() {
+	if !w.inLine && !w.quiet {
+		w.place.missing()
+	}
+	w.inLine = true
+	ctx, end := w.queue.context(w.lifetime.life)
+	defer end()
+	asking, woken := false, false
+	err := w.slot.Acquire(ctx, func(ctx context.Context) (held bool, err error) {
+		asking = true
+		held, err = w.ask(ctx)
+		asking, woken = err != nil, !held
+		return held, err
+	})
+	switch {
+	case err == nil:
+		w.held = true
+		if woken {
+			w.place.reached()
+		}
+	case ctx.Err() != nil:
+		w.failLate()
+		if asking { // the request may have been carried out
+			w.giveUp()
+		}
+	default:
+		w.giveUp()
+		w.queue.fail(w.unavailable(err))
+	}
+}
+
+// ask asks once for the lock, and gets the room with it if there is no copy.
+//
+// Where nobody else was met of late, it tries a plain SET first, which costs Redis a
+// fraction of the script. That may take half a TTL, so it is not for those who have less
+// time.
+func (w *worker) ask(ctx context.Context) (held bool, err error) {
+	w.copy.catchUp()
+	if w.quiet && w.copy.room != nil && w.opts.LockWait >= w.opts.LockTTL {
+		held, err = w.slot.AskPlainly(w.timeout.Context())
+		if held || err != nil && !redis.HasErrorPrefix(err, "OOM") {
+			return held, err
+		}
+	}
+	held, read, err := w.store.take(ctx, w.slot, w.id, w.copy.room != nil)
+	if err != nil {
+		return false, err
+	}
+	w.quiet = held
+	if read != nil {
+		w.copy.room = read
+	}
+	if !held {
+		w.copy.follow(w.feeds, w.id)
+	}
+	return held, nil
+}
+
+// wait waits in the line until the lock is handed to us, or it is time to ask again.
+func (w *worker) wait(ctx context.Context) {
+	w.copy.follow(w.feeds, w.id)
+	held, err := w.slot.Wait(ctx)
+	switch {
+	case held:
+		w.held = true
+		w.place.reached()
+	case err != nil:
+		w.failLate()
+	}
+}
+
+// take asks for a room's lock. If it is ours now, read is the room, or nil if the
+// caller has a copy already.
+func (s *store) take(ctx context.Context, slot *lockmgr.Slot, id string, copied bool) (ours bool, read *room.Room, err error) {
+	have := 0
+	if copied {
+		have = 1
+	}
+	args := []any{slot.Token(), s.ttlMS, have}
+	cmd, err := slot.Ask(ctx, takeScript, args...)
+	if redis.HasErrorPrefix(err, "OOM") {
+		cmd, err = slot.Ask(ctx, takeScript, append(args, "full")...)
+	}
+	if err != nil {
+		return false, nil, s.explain(ctx, id, err)
+	}
+	reply, err := cmd.Slice()
+	if err != nil {
+		return false, nil, s.explain(ctx, id, err)
+	}
+	switch {
+	case reply[0] == "queued":
+		return false, nil, nil
+	case reply[0] == "yours" && len(reply) == 1:
+		return true, nil, nil
+	case reply[0] == "yours":
+		read, err = s.parseRoom(id, reply[1:])
+		return true, read, err
+	}
+	return false, nil, fmt.Errorf("take answered %q", reply[0])
+}

@@ -1,0 +1,97 @@
+package coordinator
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"roomd/room"
+)
+
+// parseCommit reads an event.
+func parseCommit(payload string) (*room.Commit, error) {
+	c := new(room.Commit)
+	if s := (scanner{rest: payload}); !s.commit(c) {
+		*c = room.Commit{}
+		if err := json.Unmarshal([]byte(payload), c); err != nil {
+			return nil, err
+		}
+	}
+	if c.Version == 0 {
+		return nil, fmt.Errorf("version is 0")
+	}
+	return c, nil
+}
+
+// The encoders below write what json.Marshal would. They run for every action: an event of
+// two changes takes 0.24 µs, and the JSON library 1.3 µs (BenchmarkEvent).
+
+func appendCommit(dst []byte, c *room.Commit) []byte {
+	dst = append(dst, `{"epoch":`...)
+	dst = appendString(dst, c.Epoch)
+	dst = append(dst, `,"version":`...)
+	dst = strconv.AppendUint(dst, c.Version, 10)
+	dst = append(dst, `,"mark":`...)
+	dst = appendString(dst, c.Mark)
+	dst = append(dst, `,"node":`...)
+	dst = appendString(dst, c.Node)
+	dst = append(dst, `,"changes":[`...)
+	for i := range c.Updates {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendUpdate(dst, &c.Updates[i])
+	}
+	return append(dst, `]}`...)
+}
+
+func appendUpdate(dst []byte, u *room.Update) []byte {
+	dst = append(dst, `{"type":"`...)
+	dst = append(dst, u.Type...)
+	dst = append(dst, `","user":`...)
+	dst = appendString(dst, u.User)
+	dst = append(dst, `,"seat":`...)
+	dst = strconv.AppendInt(dst, int64(u.Seat), 10)
+	if u.Session != "" {
+		dst = append(dst, `,"session":`...)
+		dst = appendString(dst, u.Session)
+	}
+	if u.At != 0 {
+		dst = append(dst, `,"at":`...)
+		dst = strconv.AppendInt(dst, u.At, 10)
+	}
+	if u.Old != "" {
+		dst = append(dst, `,"old":`...)
+		dst = appendString(dst, u.Old)
+	}
+	return append(dst, '}')
+}
+
+// appendMember writes a member in the form in which Redis holds it.
+func appendMember(dst []byte, m room.Member) []byte {
+	dst = append(dst, `{"seat":`...)
+	dst = strconv.AppendInt(dst, int64(m.Seat), 10)
+	dst = append(dst, `,"session":`...)
+	dst = appendString(dst, m.Session)
+	dst = append(dst, `,"node":`...)
+	dst = appendString(dst, m.Node)
+	dst = append(dst, `,"at":`...)
+	dst = strconv.AppendInt(dst, m.At, 10)
+	return append(dst, '}')
+}
+
+func parseMember(text string) (m room.Member, err error) {
+	if err = json.Unmarshal([]byte(text), &m); err == nil && (m.Seat < 0 || m.Seat >= room.MaxSeats) {
+		err = fmt.Errorf("seat %d", m.Seat)
+	}
+	return m, err
+}
+
+// appendString writes s as a JSON string. Names and ids are valid UTF-8 by the
+// time they get here; what is not becomes U+FFFD.
+func appendString(dst []byte, s string) []byte {
+	dst, _ = jsontext.AppendQuote(dst, s)
+	return dst
+}

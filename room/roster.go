@@ -1,0 +1,34 @@
+package room
+
+// roster is who is in a room, by user and by seat.
+type roster struct {
+	byUser map[string]Member
+	seats  seatMap
+}
+
+// update carries out what becomes of one user. node is that of the user's session.
+func (m *roster) update(node string, u Update) {
+	switch u.Type {
+	case KindJoin:
+		m.put(u.User, Member{Seat: u.Seat, Session: u.Session, Node: node, At: u.At})
+	case KindLeave:
+		m.remove(u.User)
+	case KindReplace:
+		member := m.byUser[u.User]
+		member.Session, member.Node = u.Session, node
+		m.byUser[u.User] = member
+	}
+}
+
+func (m *roster) put(user string, member Member) {
+	m.remove(user)
+	m.byUser[user] = member
+	m.seats.take(member.Seat, user)
+}
+
+func (m *roster) remove(user string) {
+	if member, ok := m.byUser[user]; ok {
+		delete(m.byUser, user)
+		m.seats.free(member.Seat)
+	}
+}

@@ -1,0 +1,180 @@
+package room
+
+import "fmt"
+
+// Rules are what the rooms of a coordinator allow. With the zero value MaxSeats users have
+// a seat in a room, and a newer session replaces an older one.
+type Rules struct {
+	// Seating decides who may come in, and on which seat. Nil means Capacity(0).
+	Seating Seating
+
+	// Duplicate says which session of a user stays when a second one joins.
+	Duplicate Duplicate
+}
+
+// Duplicate says which session of a user stays in a room.
+type Duplicate int
+
+const (
+	// Replace lets a newer session take the seat over.
+	Replace Duplicate = iota
+	// Reject refuses it with ErrDuplicate, unless the older one is detached, or the
+	// lease of its node is over.
+	Reject
+)
+
+// Check returns an [InvalidError] that names the rule which cannot be used.
+func (r Rules) Check() error {
+	if n := r.seats(); n < 0 || n > MaxSeats {
+		return &InvalidError{"Capacity", fmt.Sprintf("must be from 0 (no limit of its own) to %d, not %d", MaxSeats, n)}
+	}
+	return nil
+}
+
+// seats returns how many seats a room may have.
+func (r Rules) seats() int {
+	if s, ok := r.Seating.(interface{ Seats() int }); ok {
+		return s.Seats()
+	}
+	return MaxSeats
+}
+
+// seat returns the seat of a user who comes in.
+func (r Rules) seat(in *Room, user string, asked int) (seat int, err error) {
+	if r.Seating == nil {
+		seat, err = Capacity(0).Seat(View{in}, user, asked)
+	} else {
+		seat, err = r.Seating.Seat(View{in}, user, asked)
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case seat < 0 || seat >= MaxSeats:
+		return 0, fmt.Errorf("%w: room %s has no seat %d, which it gave to %s", ErrSeating, in.ID, seat, user)
+	case in.members.seats.has(seat):
+		return 0, fmt.Errorf("%w: seat %d of room %s, which it gave to %s, is taken by %s", ErrSeating, seat, in.ID, user, in.members.seats.at(seat))
+	}
+	return seat, nil
+}
+
+func invalidSeat(seat, all int) error {
+	return &InvalidError{"seat", fmt.Sprintf("must be from 0 to %d, not %d", all-1, seat)}
+}
+
+// Apply runs one action by the rules, on behalf of by, and returns the seat it was about.
+// On an error ([ErrNotMember], [ErrDuplicate], or that of Rules.Seating) the room is as it
+// was.
+func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {
+	switch a.kind {
+	case KindLeave:
+		return leave(r, a, by)
+	case kindKeep:
+		return keep(r, a, by)
+	case kindDetach:
+		return detach(r, a)
+	case kindEvict:
+		return evict(r, a.node), nil
+	case kindRenew:
+		if a.epoch == r.Epoch && a.epoch != "" {
+			r.Renew()
+		}
+		return 0, nil
+	}
+	return join(r, a, rules, by)
+}
+
+func join(r *Room, a Action, rules Rules, by Origin) (int, error) {
+	if m, ok := r.Member(a.user); ok {
+		if !yields(m, a, rules) {
+			return 0, duplicate(r, a.user, m)
+		}
+		speak(r, a, m, by)
+		return m.Seat, nil
+	}
+	seat, err := rules.seat(r, a.user, a.seat)
+	if err != nil {
+		return 0, err
+	}
+	r.update(by.Node, Update{Type: KindJoin, User: a.user, Seat: seat, Session: a.session, At: by.At})
+	return seat, nil
+}
+
+// yields reports whether a member's session gives way to that of a join.
+func yields(m Member, a Action, rules Rules) bool {
+	switch {
+	case m.SessionID() == a.session:
+		return true
+	case a.again:
+		return false // the member's session is newer, connected or not
+	case rules.Duplicate == Replace, m.Detached():
+		return true
+	}
+	return a.dead != "" && m.Node == a.dead
+}
+
+// speak makes a's session speak for a member, if it does not already.
+func speak(r *Room, a Action, m Member, by Origin) {
+	if m.Session != a.session || m.Node != by.Node {
+		r.update(by.Node, Update{Type: KindReplace, User: a.user, Seat: m.Seat, Session: a.session, Old: m.Session})
+	}
+}
+
+func keep(r *Room, a Action, by Origin) (int, error) {
+	m, ok := r.Member(a.user)
+	switch {
+	case !ok:
+		return 0, absent(r, a.user)
+	case m.SessionID() != a.session:
+		return 0, duplicate(r, a.user, m)
+	}
+	speak(r, a, m, by)
+	return m.Seat, nil
+}
+
+func leave(r *Room, a Action, by Origin) (int, error) {
+	m, ok := r.Member(a.user)
+	switch {
+	case !ok:
+		return 0, absent(r, a.user)
+	case m.SessionID() != a.session:
+		return 0, elsewhere(r, a.user)
+	}
+	r.update(by.Node, Update{Type: KindLeave, User: a.user, Seat: m.Seat})
+	return m.Seat, nil
+}
+
+func detach(r *Room, a Action) (int, error) {
+	m, ok := r.Member(a.user)
+	switch {
+	case !ok:
+		return 0, absent(r, a.user)
+	case m.Session == a.session:
+		r.update(m.Node, Update{Type: KindReplace, User: a.user, Seat: m.Seat, Session: detached + a.session, Old: a.session})
+	case m.SessionID() != a.session:
+		return 0, elsewhere(r, a.user)
+	}
+	return m.Seat, nil
+}
+
+// evict returns how many members have left.
+func evict(r *Room, node string) (n int) {
+	for _, o := range r.Snapshot().Users() {
+		if m, _ := r.Member(o.User); m.Node == node {
+			r.update(node, Update{Type: KindLeave, User: o.User, Seat: m.Seat})
+			n++
+		}
+	}
+	return n
+}
+
+func duplicate(r *Room, user string, m Member) error {
+	return &DuplicateError{m.Node, fmt.Sprintf("%s is in room %s with another session", user, r.ID)}
+}
+
+func absent(r *Room, user string) error {
+	return Refuse(ErrNotMember, "%s is not in room %s", user, r.ID)
+}
+
+func elsewhere(r *Room, user string) error {
+	return Refuse(ErrNotMember, "%s is in room %s with another session", user, r.ID)
+}

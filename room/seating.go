@@ -1,0 +1,72 @@
+package room
+
+// Seating decides who may come into a room, and on which seat. [Capacity] is one; a game's
+// own rule can wrap it.
+//
+// Seat is called for each join of a user who is not in the room, with the user's name in
+// its normal form and the seat asked for or [AnySeat]. It returns a seat that is free, or
+// an error: [Forbid] or [Refuse] make one that the player may read. A seat that is taken,
+// or not from 0 to MaxSeats-1, fails the join with [ErrSeating].
+//
+// Seat must be pure: it decides by its arguments and by what never changes, at once,
+// without locks or I/O. It runs again when a hold of the room's lock was lost, and another
+// node may decide the same join.
+//
+// A Seating may also have a method Seats() int: how many seats its rooms have. A join that
+// asks for another one then fails with [ErrInvalid] before it waits for the room.
+type Seating interface {
+	Seat(in View, user string, asked int) (seat int, err error)
+}
+
+// Capacity is the Seating of rooms that have so many seats and are open to everybody, on
+// the lowest free seat or the one asked for. Zero means [MaxSeats].
+type Capacity int
+
+// Seats returns how many seats there are.
+func (c Capacity) Seats() int {
+	if c == 0 {
+		return MaxSeats
+	}
+	return int(c)
+}
+
+// Seat returns the lowest free seat or the one asked for. It fails with [ErrFull],
+// [ErrSeatTaken] or [ErrInvalid].
+func (c Capacity) Seat(in View, _ string, asked int) (int, error) {
+	taken, all := in.Count(), c.Seats()
+	switch {
+	case taken >= all:
+		return 0, Refuse(ErrFull, "room %s is full: %d of %d seats taken", in.ID(), taken, all)
+	case asked == AnySeat:
+		return in.LowestFree(), nil
+	case asked < 0 || asked >= all:
+		return 0, invalidSeat(asked, all)
+	case in.UserAt(asked) != "":
+		return 0, Refuse(ErrSeatTaken, "seat %d of room %s is taken", asked, in.ID())
+	}
+	return asked, nil
+}
+
+// View is a room as a [Seating] may look at it. It is good until Seat returns.
+type View struct{ room *Room }
+
+// ID returns the room's id.
+func (v View) ID() string { return v.room.ID }
+
+// Count returns how many members there are.
+func (v View) Count() int { return v.room.Count() }
+
+// SeatOf returns the user's seat, and whether the user is in the room.
+func (v View) SeatOf(user string) (seat int, seated bool) {
+	m, seated := v.room.Member(user)
+	return m.Seat, seated
+}
+
+// UserAt returns who sits on a seat, "" if nobody does.
+func (v View) UserAt(seat int) string { return v.room.members.seats.at(seat) }
+
+// LowestFree returns the lowest free seat, which may be beyond the last one of a full room.
+func (v View) LowestFree() int { return v.room.members.seats.lowestFree() }
+
+// Users returns who is in the room, by seat. The slice is shared: do not change it.
+func (v View) Users() []Occupant { return v.room.Snapshot().Users() }

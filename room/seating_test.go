@@ -1,0 +1,65 @@
+package room
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+type seatingFunc func(in View, user string, asked int) (int, error)
+
+func (f seatingFunc) Seat(in View, user string, asked int) (int, error) { return f(in, user, asked) }
+
+// A rule that gives a seat which nobody can have fails the join, and the room is as it was.
+func TestAFaultySeating(t *testing.T) {
+	for _, tt := range []struct {
+		seat int
+		says string
+	}{{-1, "no seat -1"}, {MaxSeats, "no seat 65536"}, {3, "is taken by a"}} {
+		r := NewRoom("42", Position{"e", 1, "m"}, map[string]Member{"a": {Seat: 3, Session: "s"}})
+		rules := Rules{Seating: seatingFunc(func(View, string, int) (int, error) { return tt.seat, nil })}
+		_, err := r.Apply(Join("b", "s"), rules, Origin{})
+		if !errors.Is(err, ErrSeating) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("seat %d: %v", tt.seat, err)
+		}
+		if got := describeUsers(r.Snapshot().Users()); got != "a@3" || r.Changed() {
+			t.Errorf("seat %d: the room holds %s", tt.seat, got)
+		}
+	}
+}
+
+// A rule sees the room as it is, is asked only about users who come in, and its refusal
+// reaches them.
+func TestASeatingOfOnesOwn(t *testing.T) {
+	asked := ""
+	rules := Rules{Seating: seatingFunc(func(in View, user string, seat int) (int, error) {
+		asked += user
+		if s, there := in.SeatOf("a"); !there || s != 3 || in.UserAt(3) != "a" || in.UserAt(4) != "" || in.UserAt(-1) != "" || in.UserAt(1000) != "" ||
+			in.Count() != 1 || in.ID() != "42" || in.LowestFree() != 0 || describeUsers(in.Users()) != "a@3" || seat != AnySeat {
+			t.Errorf("%s sees %+v, asked for %d", user, in, seat)
+		}
+		return 0, Forbid("%s is not invited", user)
+	})}
+	r := NewRoom("42", Position{"e", 1, "m"}, map[string]Member{"a": {Seat: 3, Session: "s"}})
+	if _, err := r.Apply(Join("b", "s"), rules, Origin{}); !errors.Is(err, ErrForbidden) || err.Error() != "b is not invited" {
+		t.Errorf("join: %v", err)
+	}
+	if seat, err := r.Apply(Join("a", "new"), rules, Origin{}); seat != 3 || err != nil {
+		t.Errorf("joining again: seat %d, %v", seat, err)
+	}
+	if asked != "b" {
+		t.Errorf("asked about %q", asked)
+	}
+}
+
+func TestJoinDoesNotAllocateForTheRule(t *testing.T) {
+	for name, rules := range map[string]Rules{"none": {}, "capacity": {Seating: Capacity(1000)}} {
+		r := NewRoom("42", Position{"e", 1, "m"}, map[string]Member{})
+		if n := testing.AllocsPerRun(100, func() {
+			_, _ = r.Apply(Join("a", "s"), rules, Origin{})
+			r.Revert()
+		}); n > 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package room
+
+// Occupant is a user on a seat.
+type Occupant struct {
+	User string
+	Seat int // counted from 0
+}
+
+// Snapshot is a room at one version. It costs little, and does not change. The zero
+// value is a room that nobody has ever joined.
+type Snapshot struct {
+	Epoch   string // empty for a room that nobody has ever joined
+	Version uint64
+	view    *seatView
+}
+
+// Count returns how many members there are.
+func (s Snapshot) Count() int {
+	if s.view == nil {
+		return 0
+	}
+	return s.view.count
+}
+
+// Users returns who is in the room, by seat. The slice is shared: do not change it.
+func (s Snapshot) Users() []Occupant {
+	if s.view == nil {
+		return nil
+	}
+	return s.view.occupants()
+}
+
+// Shared returns what the first call's make returned: something that is made of
+// the snapshot once, for all who are shown it, such as its encoding.
+func (s Snapshot) Shared(make func() any) any {
+	if s.view == nil {
+		return make()
+	}
+	s.view.memo.Do(func() { s.view.shared = make() })
+	return s.view.shared
+}

@@ -1,0 +1,88 @@
+package transport
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"roomd/transport/protocol"
+)
+
+var errDraining = protocol.NewError(protocol.CodeUnavailable, "this node is shutting down, connect to another")
+
+// connections are the open connections of a server, at most max of them.
+type connections struct {
+	max int
+	wg  sync.WaitGroup // open connections
+
+	mu       sync.Mutex
+	open     map[string]*conn // guarded by mu: by session
+	draining bool             // guarded by mu
+}
+
+func newConnections(max int) *connections {
+	return &connections{max: max, open: make(map[string]*conn)}
+}
+
+// add reserves a place for a connection, or returns why there is none.
+func (cs *connections) add(c *conn) *protocol.Error {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	switch {
+	case cs.draining:
+		return errDraining
+	case len(cs.open) >= cs.max:
+		return protocol.NewError(protocol.CodeUnavailable, "this node has %d connections, its limit", len(cs.open))
+	}
+	cs.open[c.session.id] = c
+	cs.wg.Add(1)
+	return nil
+}
+
+// remove gives the place of a connection back when that has ended.
+func (cs *connections) remove(c *conn) {
+	cs.mu.Lock()
+	delete(cs.open, c.session.id)
+	cs.mu.Unlock()
+	close(c.removed)
+	cs.wg.Done()
+}
+
+// find returns a session's connection, or nil, and whether the server drains.
+func (cs *connections) find(session string) (c *conn, draining bool) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.open[session], cs.draining
+}
+
+func (cs *connections) count() int {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return len(cs.open)
+}
+
+// drain refuses further connections, and returns those that are open.
+func (cs *connections) drain() []*conn {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.draining = true
+	return slices.Collect(maps.Values(cs.open))
+}
+
+func (cs *connections) isDraining() bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.draining
+}
+
+// abort closes the sockets of all connections at once.
+func (cs *connections) abort() {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, c := range cs.open {
+		c.abort()
+	}
+}
+
+// wait returns when all connections have ended. It is called after drain.
+func (cs *connections) wait() { cs.wg.Wait() }

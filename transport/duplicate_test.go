@@ -1,0 +1,47 @@
+package transport
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/room"
+	"roomd/room/coordinator"
+)
+
+// Under Reject the seat of a user whose node was killed is free for the user's next session as
+// soon as the node's lease is over. The user keeps it.
+func TestRejectAndAKilledNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, _, b := twoNodes(t, room.Rules{Duplicate: room.Reject}, Options{})
+		first.redisNet.stop()
+		newer := second.connect(t, "a")
+		newer.send(join42)
+		newer.expect(`{"id":1,"error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":true}}`)
+		time.Sleep(coordinator.DefaultNodeTTL)
+		newer.send(join42)
+		newer.expect(replyARejoined)
+		b.expect(eventUnchanged)
+		time.Sleep(time.Minute)
+		newer.expectSilence()
+		b.expectSilence()
+		if got := second.members(t, "42"); got != "b a" {
+			t.Errorf("in the room are %q", got)
+		}
+	})
+}
+
+// Under Reject a session of a live node keeps its seat.
+func TestRejectAndANodeThatLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, second, a, _ := twoNodes(t, room.Rules{Duplicate: room.Reject}, Options{})
+		time.Sleep(time.Minute)
+		newer := second.connect(t, "a")
+		newer.send(join42)
+		newer.expect(`{"id":1,"error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":true}}`)
+		a.expectSilence()
+		if got := second.members(t, "42"); got != "b a" {
+			t.Errorf("in the room are %q", got)
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package transport
+
+import (
+	"roomd/room"
+	"roomd/transport/protocol"
+)
+
+// receive is where an event of a room enters a connection: it judges what the event says of
+// the session's own place, and passes it on to the room's stream. The room calls it for each
+// event, in order; it does not block.
+func (m *membership) receive(e *room.Event) {
+	switch s := m.session; {
+	case !m.judge(e): // the session was replaced: the event is for the newer one
+	case e.Rejoin:
+	case !s.streams.push(e):
+		s.end(protocol.CloseTooSlow, "events were not read fast enough")
+	}
+}
+
+// judge decides what an event means for the session's place: now, or, if an action runs
+// that may change it, when that has ended. It reports false if the session was replaced.
+func (m *membership) judge(e *room.Event) bool {
+	s := m.session
+	if !e.Concerns(s.user) {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.requested || m.rejoining {
+		m.deferred = append(m.deferred, e) // only the result says which of the two is newer
+		return true
+	}
+	current := m.judgeLocked(e)
+	m.startRejoinLocked()
+	return current
+}
+
+func (m *membership) judgeDeferredLocked() {
+	deferred := m.deferred
+	m.deferred = nil
+	for _, e := range deferred {
+		if !m.judgeLocked(e) {
+			return
+		}
+	}
+}
+
+// judgeLocked sets what the session needs after an event. It reports false if the session
+// was replaced.
+func (m *membership) judgeLocked(e *room.Event) bool {
+	if !m.member && !m.unsure {
+		return true
+	}
+	fate, standing := m.standing.After(e)
+	switch {
+	case m.need == needLeave && fate == room.Removed:
+		m.replacedLocked()
+		return false
+	case m.need == needLeave:
+	case fate == room.Replaced && m.member && m.standing.Overtook(e):
+		m.need = needLeave
+	case fate == room.Replaced && m.unsure:
+		m.need = needConfirm // the action whose outcome is unknown may be newer
+	case fate == room.Replaced:
+		m.replacedLocked()
+		return false
+	case fate == room.Speaks:
+		m.need = needNothing
+		if seat, seated := e.SeatOf(m.session.user); seated {
+			m.seat = seat // an old copy of Redis' data may have another one
+		}
+	case fate == room.Removed && m.member:
+		m.need = needJoin
+	case (fate == room.Doubtful || e.Rejoin) && m.member:
+		m.need = max(m.need, needConfirm)
+	}
+	m.standing = standing
+	return true
+}
+
+// replacedLocked closes the connection, because a newer session speaks for its user. The
+// client gets no further event of the room.
+func (m *membership) replacedLocked() {
+	m.removeLocked()
+	m.session.streams.end(m.room)
+	m.session.end(protocol.CloseReplaced, "replaced by a newer session")
+}

@@ -1,0 +1,129 @@
+package transport
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"roomd/room"
+)
+
+// graces are the sessions whose connections have ended, and whose users keep their seats for
+// Options.Grace. Then they leave; but a leave counts only if its session still speaks for the
+// user, so a user who has come back, here or through another node, stays.
+type graces struct {
+	retry    retrier
+	troubles *troubles
+	length   time.Duration // less than zero for none
+
+	open context.Context // until stop
+	shut context.CancelFunc
+	wg   sync.WaitGroup // actions that run, or wait to be tried again
+
+	mu      sync.Mutex
+	running map[*grace]struct{} // guarded by mu: nil once stopped
+}
+
+// grace is that of one session.
+type grace struct {
+	user, session string
+	rooms         []string
+	timer         *time.Timer
+}
+
+func newGraces(s *Server) *graces {
+	g := &graces{
+		retry:  retrier{s.rooms, s.life, s.opts.LeaveTimeout},
+		length: s.opts.Grace, troubles: s.troubles,
+		running: make(map[*grace]struct{}),
+	}
+	g.open, g.shut = context.WithCancel(context.Background())
+	return g
+}
+
+// begin begins the grace of a session. After stop it does nothing.
+func (g *graces) begin(user, session string, rooms []string) {
+	if len(rooms) == 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running == nil {
+		return
+	}
+	one := &grace{user: user, session: session, rooms: rooms}
+	g.running[one] = struct{}{}
+	if g.length < 0 {
+		g.leaveLocked(one)
+		return
+	}
+	one.timer = time.AfterFunc(g.length, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.leaveLocked(one)
+	})
+}
+
+// has reports whether a session has its grace in a room.
+func (g *graces) has(room, session string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for one := range g.running {
+		if one.session == session && slices.Contains(one.rooms, room) {
+			return true
+		}
+	}
+	return false
+}
+
+// leaveLocked ends a grace: the user leaves its rooms, unless stop came first.
+func (g *graces) leaveLocked(one *grace) {
+	if _, due := g.running[one]; !due {
+		return
+	}
+	delete(g.running, one)
+	for _, id := range one.rooms {
+		g.wg.Go(func() {
+			if err := g.retry.do(g.open, id, room.Leave(one.user, one.session), func() {}); err != nil {
+				g.troubles.notRemoved.Happened(err, "room", id, "user", one.user)
+			}
+		})
+	}
+}
+
+// detach records in the rooms that the session's connection has ended, so that the user can
+// come back with another one. It returns when that was tried once; what failed is tried again
+// until the grace is over, or stop.
+func (g *graces) detach(user, session string, rooms []string) {
+	var first sync.WaitGroup
+	for _, id := range rooms {
+		first.Add(1)
+		g.wg.Go(func() {
+			tried := sync.OnceFunc(first.Done)
+			defer tried()
+			ctx, cancel := context.WithTimeout(g.open, max(g.length, 0))
+			defer cancel()
+			if err := g.retry.do(ctx, id, room.Detach(user, session), tried); err != nil {
+				g.troubles.notDetached.Happened(err, "room", id, "user", user)
+			}
+		})
+	}
+	first.Wait()
+}
+
+// stop ends all graces. Their users do not leave.
+func (g *graces) stop() {
+	g.shut()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for one := range g.running {
+		if one.timer != nil {
+			one.timer.Stop()
+		}
+	}
+	g.running = nil
+}
+
+// wait returns when no action runs. It is called after stop.
+func (g *graces) wait() { g.wg.Wait() }

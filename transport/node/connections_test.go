@@ -1,0 +1,271 @@
+package node
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/lockmgr/redistest"
+	"roomd/room/coordinator"
+	"roomd/room/episode"
+	"roomd/transport"
+	"roomd/transport/client"
+	"roomd/transport/protocol"
+)
+
+func TestLimits(t *testing.T) {
+	for _, tt := range []struct{ wanted, files, clients, total int }{
+		{50_000, 0, 50_000, 51_024},
+		{50_000, 1 << 20, 50_000, 51_024},
+		{50_000, 20_000, 17_952, 18_976},
+		{50_000, 1024, 784, 896},
+		{50_000, 256, 112, 128},
+		{50_000, 64, 28, 32},
+		{50_000, 21, 1, 5},
+		{10, 64, 10, 14},
+		{1, 1024, 1, 5},
+	} {
+		if got, err := limitsFor(tt.wanted, tt.files); err != nil || got != (limits{tt.clients, tt.total}) {
+			t.Errorf("%d clients, %d files: %+v, %v", tt.wanted, tt.files, got, err)
+		}
+	}
+	if _, err := limitsFor(50_000, 20); err == nil || !strings.Contains(err.Error(), "ulimit") {
+		t.Errorf("no file for a client: %v", err)
+	}
+}
+
+func start(t *testing.T, cfg Config) *Node {
+	t.Helper()
+	cfg.Listen = "127.0.0.1:0"
+	n, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.Shutdown(context.Background()) })
+	return n
+}
+
+// send opens a connection, until the test ends, and writes text to it.
+func send(t *testing.T, n *Node, text string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", n.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// wantClosed waits until the node has closed the connection.
+func wantClosed(t *testing.T, c net.Conn) {
+	t.Helper()
+	var late net.Error
+	if _, err := io.Copy(io.Discard, c); errors.As(err, &late) && late.Timeout() {
+		t.Error("the connection is open")
+	}
+}
+
+// There may be 4 connections beside the one client. A further one evicts the oldest, and none
+// of them hinders the client or the probes.
+func TestConnectionsAreBounded(t *testing.T) {
+	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{MaxConnections: 1}})
+	a, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	const extra = 20
+	var held []net.Conn
+	for i := range extra {
+		held = append(held, send(t, n, []string{"", "GET /ws HTTP/1.1\r\n", "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"}[i%3]))
+	}
+	for _, c := range held[:extra-4] {
+		wantClosed(t, c)
+	}
+	if _, err := client.Dial(t.Context(), n.URL(), client.Options{User: "b"}); !errors.Is(err, protocol.ErrUnavailable) || !strings.Contains(err.Error(), "503") {
+		t.Errorf("a client beyond the limit: %v", err)
+	}
+	healthy := send(t, n, "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	if answer, _ := io.ReadAll(healthy); !strings.HasPrefix(string(answer), "HTTP/1.1 200") {
+		t.Errorf("healthz: %q", answer)
+	}
+	if r, err := a.Join(t.Context(), "42"); err != nil || r.Count != 1 {
+		t.Errorf("the connected client: %+v, %v", r, err)
+	}
+	a.Close()
+	giveUp := time.Now().Add(10 * time.Second)
+	for {
+		b, err := client.Dial(t.Context(), n.URL(), client.Options{User: "b"})
+		if err == nil {
+			b.Close()
+			return
+		}
+		if time.Now().After(giveUp) {
+			t.Fatalf("no client can connect after one has gone: %v", err)
+		}
+	}
+}
+
+// Shutdown ends without an error and gives the lease back, whatever HTTP connections do.
+func TestShutdownWaitsForNoRequest(t *testing.T) {
+	server := redistest.Start(t)
+	n := start(t, Config{Redis: open(t, server.URL())})
+	held := []net.Conn{
+		send(t, n, ""),
+		send(t, n, "GET /ws HTTP/1.1\r\n"),
+		send(t, n, "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"),
+		send(t, n, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), // kept alive
+	}
+	if _, err := bufio.NewReader(held[3]).ReadString('\n'); err != nil { // the others were accepted before it
+		t.Fatal(err)
+	}
+	if keys := server.Client().Exists(t.Context(), "Node:"+n.Name()).Val(); keys != 1 {
+		t.Fatal("the node has no lease")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := n.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	if keys := server.Client().Exists(t.Context(), "Node:"+n.Name()).Val(); keys != 0 {
+		t.Error("the lease was not given back")
+	}
+	for _, c := range held {
+		wantClosed(t, c)
+	}
+}
+
+// Shutdown gives the lease back also if it has no time for anything else.
+func TestShutdownWithoutTime(t *testing.T) {
+	server := redistest.Start(t)
+	n := start(t, Config{Redis: open(t, server.URL())})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := n.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("shut down with %v", err)
+	}
+	if keys := server.Client().Exists(t.Context(), "Node:"+n.Name()).Val(); keys != 0 {
+		t.Error("the lease was not given back")
+	}
+}
+
+// pipes is a listener without sockets, for a synctest bubble.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	c, ok := <-p
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
+
+// dial connects to the server that listens on p.
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	p <- far
+	return near, nil
+}
+
+// servePipes starts the HTTP server of a node on pipes.
+func servePipes(t *testing.T) (p pipes, stop func()) {
+	t.Helper()
+	_, rdb := redistest.Mini(t)
+	rooms, err := coordinator.New(rdb, coordinator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := transport.New(rooms, transport.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = make(pipes)
+	web := newHTTP(server.Handler(), episode.New(slog.New(slog.DiscardHandler), slog.LevelWarn, "HTTP", episode.Quiet))
+	go func() { _ = web.Serve(p) }()
+	return p, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_ = server.Shutdown(ctx)
+		close(p)
+		_ = web.Shutdown(ctx)
+		_ = rooms.Close(ctx)
+	}
+}
+
+// The server closes a connection that is slow with a request, its body or the response. A
+// WebSocket may be silent for as long as its client answers pings.
+func TestSlowRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, stop := servePipes(t)
+		dialer := websocket.Dialer{NetDialContext: p.dial}
+		ws, _, err := dialer.Dial("ws://pipes/ws?user=a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ws.Close()
+		ended := make(chan error, 1)
+		go func() { // answers pings
+			_, _, err := ws.ReadMessage()
+			ended <- err
+		}()
+		for name, write := range slowWriters {
+			c, _ := p.dial(t.Context(), "", "")
+			start := time.Now()
+			go write(c)
+			_ = c.SetReadDeadline(start.Add(time.Minute))
+			_, err := io.Copy(io.Discard, c)
+			if took := time.Since(start); err != nil || took < requestTimeout || took > requestTimeout+2*time.Second {
+				t.Errorf("%s: closed after %v, %v", name, took, err)
+			}
+			c.Close()
+		}
+		unread, _ := p.dial(t.Context(), "", "")
+		defer unread.Close()
+		fmt.Fprint(unread, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+		time.Sleep(requestTimeout + time.Second)
+		_ = unread.SetReadDeadline(time.Now().Add(time.Minute))
+		if answer, err := io.ReadAll(unread); len(answer) > 0 || err != nil {
+			t.Errorf("the connection is open although nobody reads the response: %q, %v", answer, err)
+		}
+		time.Sleep(10 * time.Minute)
+		select {
+		case err := <-ended:
+			t.Errorf("the WebSocket ended: %v", err)
+		default:
+		}
+		stop()
+		<-ended
+	})
+}
+
+var slowWriters = map[string]func(c net.Conn){
+	"nothing": func(net.Conn) {},
+	"a byte a second": func(c net.Conn) {
+		for i := 0; ; i++ {
+			if _, err := fmt.Fprintf(c, "%c", "GET /healthz HTTP/1.1\r\nHost: example\r\nX: "[min(i, 40)]); err != nil {
+				return
+			}
+			time.Sleep(time.Second)
+		}
+	},
+	"a body that never comes": func(c net.Conn) {
+		fmt.Fprint(c, "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+	},
+}

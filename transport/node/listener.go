@@ -1,0 +1,145 @@
+package node
+
+import (
+	"container/list"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+
+	"roomd/room/episode"
+)
+
+// limits are how many connections a node keeps open.
+type limits struct {
+	clients int // WebSockets; further ones get HTTP 503
+	total   int // all, with those that are not WebSockets (yet)
+}
+
+// limitsFor returns the limits of a node for that many clients, whose process may have that
+// many files open; 0 files stands for any number. Of too few files it keeps some for Redis
+// and the process itself.
+func limitsFor(clients, files int) (limits, error) {
+	l := limits{clients, clients + spareFor(clients)}
+	if files == 0 {
+		return l, nil
+	}
+	own := max(16, min(files/2, max(128, min(files/8, 1024))))
+	most := files - own
+	if l.total <= most {
+		return l, nil
+	}
+	if l = (limits{most - spareFor(most), most}); l.clients < 1 {
+		return l, fmt.Errorf("the process may have %d files open, which leaves none for clients: raise the limit (ulimit -n)", files)
+	}
+	return l, nil
+}
+
+// spareFor returns how many connections that are not WebSockets there may be beside n.
+func spareFor(n int) int { return max(4, min(n/8, 1024)) }
+
+// listener bounds how many connections are open. Beyond that, a new one evicts the oldest
+// that is not a WebSocket yet. A game client becomes one within a round trip, so connections
+// that are only held open keep nobody out.
+type listener struct {
+	*net.TCPListener
+	max     int
+	evicted *episode.Log
+
+	mu      sync.Mutex
+	open    int       // guarded by mu
+	pending list.List // guarded by mu: of *connection: those that are not WebSockets, oldest first
+}
+
+// connection is one that a listener counts.
+type connection struct {
+	*net.TCPConn
+	listener *listener
+
+	// Guarded by listener.mu.
+	place  *list.Element // in pending; nil for a WebSocket
+	closed bool
+}
+
+// Accept returns the next connection. If the process may not open another file, it evicts
+// a connection, too.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.AcceptTCP()
+		switch {
+		case err == nil:
+			if c := l.add(conn); c != nil {
+				return c, nil
+			}
+		case !errors.Is(err, syscall.EMFILE) || !l.evict(err):
+			return nil, err
+		}
+	}
+}
+
+// add counts a connection. If there is no place it closes it and returns nil.
+func (l *listener) add(conn *net.TCPConn) *connection {
+	for {
+		l.mu.Lock()
+		if l.open < l.max {
+			c := &connection{TCPConn: conn, listener: l}
+			c.place = l.pending.PushBack(c)
+			l.open++
+			l.mu.Unlock()
+			return c
+		}
+		l.mu.Unlock()
+		if !l.evict(fmt.Errorf("%d connections are open, the limit", l.max)) {
+			_ = conn.Close()
+			return nil
+		}
+	}
+}
+
+// evict closes the oldest connection that is not a WebSocket. It reports false if there is
+// none.
+func (l *listener) evict(why error) bool {
+	l.evicted.Happened(why)
+	l.mu.Lock()
+	oldest := l.pending.Front()
+	l.mu.Unlock()
+	if oldest == nil {
+		return false
+	}
+	_ = oldest.Value.(*connection).Close()
+	return true
+}
+
+// connState is called by net/http. It protects a connection that has become a WebSocket from
+// eviction.
+func (l *listener) connState(conn net.Conn, state http.ConnState) {
+	if state != http.StateHijacked {
+		return
+	}
+	c := conn.(*connection)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.removePendingLocked()
+}
+
+func (c *connection) removePendingLocked() {
+	if c.place != nil {
+		c.listener.pending.Remove(c.place)
+		c.place = nil
+	}
+}
+
+// Close closes the connection and frees its place.
+func (c *connection) Close() error {
+	err := c.TCPConn.Close()
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	c.removePendingLocked()
+	if !c.closed {
+		c.closed = true
+		c.listener.open--
+	}
+	return err
+}

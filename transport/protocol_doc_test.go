@@ -1,0 +1,152 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator"
+	"roomd/transport/protocol"
+)
+
+var docBlock = regexp.MustCompile("(?ms)^```(session|http)(?: capacity=([0-9]+))?\n(.*?)^```$")
+
+// PROTOCOL.md is true: its sessions happen as they are written, its HTTP answers are given, and
+// it has no frame outside of them. It explains every code.
+func TestProtocolDocument(t *testing.T) {
+	file, err := os.ReadFile("PROTOCOL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(file)
+	blocks := docBlock.FindAllStringSubmatch(text, -1)
+	if len(blocks) < 6 {
+		t.Errorf("only %d blocks of examples", len(blocks))
+	}
+	for i, b := range blocks {
+		kind, capacity, lines := b[1], 0, strings.Split(strings.TrimSpace(b[3]), "\n")
+		fmt.Sscan(b[2], &capacity)
+		t.Run(fmt.Sprint(kind, i), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newDocSession(t, capacity)
+				for _, line := range lines {
+					if kind == "http" {
+						s.request(line)
+					} else {
+						s.step(line)
+					}
+				}
+			})
+		})
+	}
+	if rest := docBlock.ReplaceAllString(text, ""); strings.Contains(rest, `{"`) {
+		t.Error("a frame is outside of the examples")
+	}
+	for _, code := range []string{
+		protocol.CodeBadRequest, protocol.CodeUnknownAction, protocol.CodeForbidden, protocol.CodeRoomFull, protocol.CodeSeatTaken,
+		protocol.CodeDuplicateUser, protocol.CodeNotMember, protocol.CodeBusy, protocol.CodeUnavailable, protocol.CodeUnknown, protocol.CodeInternal,
+	} {
+		want := fmt.Sprintf("| `%s` | %s |", code, map[bool]string{true: "yes", false: "no"}[protocol.NewError(code, "").Retry])
+		if !strings.Contains(text, want) {
+			t.Errorf("the table of codes has no row %s", want)
+		}
+	}
+	for _, code := range []int{protocol.CloseNotText, protocol.CloseNotUTF8, protocol.CloseTooBig, protocol.CloseRestart, protocol.CloseReplaced, protocol.CloseTooSlow} {
+		if !strings.Contains(text, fmt.Sprint(code)) {
+			t.Errorf("close code %d is missing", code)
+		}
+	}
+}
+
+// docSession runs the lines of an example. Its clients connect when they first send, and read
+// only what the example says.
+type docSession struct {
+	t             *testing.T
+	first, second *bubbleServer // the clients are on the first
+	clients       map[string]*wsClient
+	older         *wsClient // replaced by the one in clients
+}
+
+func newDocSession(t *testing.T, capacity int) *docSession {
+	mini, _ := redistest.Mini(t)
+	rules := room.Rules{Seating: room.Capacity(capacity)}
+	return &docSession{
+		t: t, first: startInBubble(t, mini, rules, Options{}), second: startInBubble(t, mini, rules, Options{}),
+		clients: make(map[string]*wsClient),
+	}
+}
+
+func (s *docSession) step(line string) {
+	s.t.Helper()
+	s.t.Log(line)
+	if strings.HasPrefix(line, "(") {
+		s.happen(strings.Trim(line, "()"))
+		return
+	}
+	part := strings.SplitN(line, " ", 3)
+	user, direction, frame := part[0], part[1], part[2]
+	if s.clients[user] == nil {
+		s.clients[user] = s.first.connectIdle(s.t, user)
+	}
+	switch direction {
+	case ">":
+		s.clients[user].send(frame)
+	case "<":
+		s.clients[user].expect(frame)
+	default:
+		s.t.Fatalf("what is %q?", line)
+	}
+	synctest.Wait()
+}
+
+// happen does what a line in brackets says.
+func (s *docSession) happen(what string) {
+	s.t.Helper()
+	switch what {
+	case "Redis loses all data":
+		s.first.redis.FlushAll(s.t.Context())
+		time.Sleep(coordinator.DefaultNodeTTL)
+	case "a failure removes 李四, and 王五 joins":
+		s.first.hook.setBefore(func(context.Context, room.Action) error { return room.ErrUnavailable }) // no rejoin
+		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Leave("李四", s.first.session(s.t, "李四"))); err != nil {
+			s.t.Fatal(err)
+		}
+		synctest.Wait()
+		s.second.joins(s.t, "王五", "42")
+		s.first.hook.setBefore(nil)
+		time.Sleep(lastPause)
+	case "李四 connects again":
+		s.older = s.clients["李四"]
+		s.clients["李四"] = s.first.connectIdle(s.t, "李四")
+	case "the older connection of 李四 is closed with 4001":
+		s.older.expectClose(protocol.CloseReplaced)
+	default:
+		s.t.Fatalf("what is %q?", what)
+	}
+	synctest.Wait()
+}
+
+var docRequest = regexp.MustCompile(`^(\w+) (\S+)(?: from (\S+))?: (\d+) (.*)$`)
+
+// request sends an HTTP request, and compares the response.
+func (s *docSession) request(line string) {
+	s.t.Helper()
+	part := docRequest.FindStringSubmatch(line)
+	if part == nil {
+		s.t.Fatalf("what is %q?", line)
+	}
+	request, answer := httptest.NewRequest(part[1], part[2], nil), httptest.NewRecorder()
+	request.Header.Set("Origin", part[3])
+	s.first.Handler().ServeHTTP(answer, request)
+	if got := fmt.Sprint(answer.Code, " ", strings.TrimSpace(answer.Body.String())); got != part[4]+" "+part[5] {
+		s.t.Errorf("%s\ngot %s", line, got)
+	}
+}

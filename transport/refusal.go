@@ -1,0 +1,58 @@
+package transport
+
+import (
+	"errors"
+	"net/http"
+
+	"roomd/room"
+	"roomd/transport/protocol"
+)
+
+// refusals say what each error of package room becomes in the protocol.
+var refusals = []struct {
+	err  error
+	code string
+	text string // in place of the error's own, which could name our Redis
+}{
+	{room.ErrInvalid, protocol.CodeBadRequest, ""},
+	{room.ErrFull, protocol.CodeRoomFull, ""},
+	{room.ErrSeatTaken, protocol.CodeSeatTaken, ""},
+	{room.ErrForbidden, protocol.CodeForbidden, ""},
+	{room.ErrDuplicate, protocol.CodeDuplicateUser, ""},
+	{room.ErrNotMember, protocol.CodeNotMember, ""},
+	{room.ErrBusy, protocol.CodeBusy, ""},
+	{room.ErrUnknown, protocol.CodeUnknown, "it may or may not have been written; ask for users"},
+	{room.ErrUnavailable, protocol.CodeUnavailable, "the room's store cannot be reached; nothing was written"},
+	{room.ErrClosed, protocol.CodeUnavailable, "this node is shutting down; nothing was written"},
+}
+
+// toProtocol turns an error of package room into the one that a client gets.
+func toProtocol(err error) *protocol.Error {
+	for _, r := range refusals {
+		if !errors.Is(err, r.err) {
+			continue
+		}
+		if r.text != "" {
+			return protocol.NewError(r.code, "%s", r.text)
+		}
+		return protocol.NewError(r.code, "%v", err)
+	}
+	return protocol.NewError(protocol.CodeInternal, "the server failed; nothing was written")
+}
+
+// refuse replies to a request with an error.
+func (s *session) refuse(req protocol.Request, err error) {
+	e := toProtocol(err)
+	if trouble := s.server.troubles.refused[e.Code]; trouble != nil {
+		trouble.Happened(err, "action", req.Action, "room", req.Room, "user", s.user)
+	}
+	s.out.push(replyFrame(&protocol.Reply{ID: &req.ID, Error: e}))
+	s.streams.release(req.Room)
+}
+
+// refuse answers a request that does not become a connection.
+func refuse(w http.ResponseWriter, status int, e *protocol.Error) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(protocol.AppendReply(nil, &protocol.Reply{Error: e}), '\n'))
+}

@@ -1,0 +1,142 @@
+package transport
+
+import (
+	"context"
+	"errors"
+
+	"roomd/room"
+)
+
+// need is what a session has to do in a room without a request of its client, the most
+// urgent last.
+type need int
+
+const (
+	needNothing need = iota
+	needConfirm      // ask whether the session still speaks for its user
+	needJoin         // join again: the place was lost, and no other session of the user has it
+	needLeave        // leave again: the rejoin came after a newer session had joined and left
+)
+
+// rejoin runs the actions that a membership needs. The client learns of them from the room's
+// events, as the other members do: there is no request to reply to.
+type rejoin struct {
+	m      *membership
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// startRejoinLocked starts a rejoin if one is needed. While a request of the client runs it
+// does not: the request may make it needless.
+func (m *membership) startRejoinLocked() {
+	s := m.session
+	if m.need == needNothing || m.requested || m.rejoin != nil || s.closed {
+		return
+	}
+	ctx, cancel := context.WithCancel(s.server.life)
+	r := &rejoin{m, cancel, make(chan struct{})}
+	m.rejoin = r
+	s.rejoins.Go(func() {
+		defer close(r.done)
+		defer cancel()
+		r.run(ctx)
+	})
+}
+
+// run runs one action after the other until nothing is needed, or ctx ends.
+func (r *rejoin) run(ctx context.Context) {
+	var pause backoff
+	anySeat := false
+	for {
+		need, action := r.next(ctx, anySeat)
+		if need == needNothing {
+			return
+		}
+		result, err := r.m.session.server.rooms.Do(ctx, r.m.room, action)
+		switch {
+		case r.record(ctx, need, result, err):
+		case errors.Is(err, room.ErrSeatTaken):
+			anySeat = true
+		case isTransient(err):
+			pause.wait(ctx)
+		default:
+			r.giveUp(err)
+			return
+		}
+	}
+}
+
+// next returns what is needed and the action for it. If that is nothing, the rejoin is over.
+func (r *rejoin) next(ctx context.Context, anySeat bool) (need, room.Action) {
+	m, s := r.m, r.m.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.need == needNothing || ctx.Err() != nil {
+		m.rejoin = nil
+		return needNothing, room.Action{}
+	}
+	m.rejoining = true
+	switch {
+	case m.need == needConfirm:
+		return m.need, room.Keep(s.user, s.id)
+	case m.need == needLeave:
+		return m.need, room.Leave(s.user, s.id)
+	case anySeat:
+		return m.need, room.Join(s.user, s.id).Again()
+	}
+	return m.need, room.Join(s.user, s.id).Again().At(m.seat)
+}
+
+// record records how an action for a need ended, and judges the events that came meanwhile.
+// It reports whether the action needs no further treatment.
+func (r *rejoin) record(ctx context.Context, need need, result room.Result, err error) (handled bool) {
+	m := r.m
+	m.session.mu.Lock()
+	defer m.session.mu.Unlock()
+	m.rejoining = false
+	if err != nil && ctx.Err() != nil {
+		return true // endRequest judges the events
+	}
+	absent := errors.Is(err, room.ErrNotMember)
+	switch {
+	case need == needLeave && (err == nil || absent):
+		m.replacedLocked()
+		return true
+	case errors.Is(err, room.ErrDuplicate):
+		m.replacedLocked()
+		return true
+	case err == nil:
+		m.need, m.seat, m.standing = needNothing, result.Seat, m.standing.Joined(result)
+	case absent && !m.member:
+		m.removeLocked()
+	case absent:
+		m.need = needNothing // an event on its way, or a snapshot, says why
+		if fate, standing := m.standing.Missing(result); fate == room.Removed {
+			m.need, m.standing = needJoin, standing
+		}
+	}
+	m.judgeDeferredLocked()
+	return err == nil || absent
+}
+
+// giveUp records that the place is lost for good, because the room is full now, and tells
+// the client.
+func (r *rejoin) giveUp(why error) {
+	if errors.Is(why, room.ErrClosed) {
+		return // the node shuts down, and closes its connections
+	}
+	m, s := r.m, r.m.session
+	s.server.troubles.lostSeats.Happened(why, "room", m.room, "user", s.user)
+	s.mu.Lock()
+	m.removeLocked()
+	s.mu.Unlock()
+	s.streams.lost(m.room, toProtocol(why).Code, m.isWatching())
+	m.unsubscribeUnlessNeeded(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.rejoin = nil
+	// beginRequest, which may wait for this goroutine, then finds no membership.
+	if m.unusedLocked() {
+		delete(s.memberships, m.room)
+	}
+}

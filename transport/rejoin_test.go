@@ -1,0 +1,284 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+const eventARejoined = `{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"join","user":"a","seat":1}]}`
+
+// removeA removes a from room 42 through the other node.
+func removeA(t *testing.T, first, second *bubbleServer) {
+	t.Helper()
+	if _, err := second.rooms.Do(t.Context(), "42", room.Leave("a", first.session(t, "a"))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refusing returns a hook by which every action fails with err while holds is true.
+func refusing(holds *atomic.Bool, err error, attempts *atomic.Int64) func(context.Context, room.Action) error {
+	return func(_ context.Context, _ room.Action) error {
+		attempts.Add(1)
+		if holds.Load() {
+			return fmt.Errorf("for now: %w", err)
+		}
+		return nil
+	}
+}
+
+// A member who is removed without having asked for it is in again, on the old seat. Everybody
+// sees both.
+func TestARemovedMemberRejoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+		removeA(t, first, second)
+		for _, v := range []*bubbleClient{a, b} {
+			v.expect(eventALeft)
+			v.expect(eventARejoined)
+			v.expectSilence()
+		}
+		a.send(leave42) // an ordinary member again
+		a.expect(`{"id":2,"room":"42","version":5,"count":1}`)
+		time.Sleep(time.Minute)
+		a.expectSilence()
+		if got := second.members(t, "42"); got != "b" {
+			t.Errorf("a has left, and in the room are %q", got)
+		}
+	})
+}
+
+// A rejoin that fails for a transient reason is tried again, after growing pauses.
+func TestARejoinIsTriedAgain(t *testing.T) {
+	for _, err := range []error{room.ErrUnavailable, room.ErrBusy, room.ErrUnknown} {
+		synctest.Test(t, func(t *testing.T) {
+			first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+			var down atomic.Bool
+			var attempts atomic.Int64
+			down.Store(true)
+			first.hook.setBefore(refusing(&down, err, &attempts))
+			removeA(t, first, second)
+			b.expect(eventALeft)
+			time.Sleep(time.Minute)
+			if n := attempts.Load(); n < 10 || n > 40 {
+				t.Errorf("%d attempts in a minute", n)
+			}
+			down.Store(false)
+			b.expectWithin(eventARejoined, lastPause)
+			a.expect(eventALeft)
+			a.expect(eventARejoined)
+		})
+	}
+}
+
+// A rejoin takes any seat if the old one is taken.
+func TestARejoinTakesAnotherSeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, b := twoNodes(t, room.Rules{Seating: room.Capacity(3)}, Options{})
+		var down atomic.Bool
+		var attempts atomic.Int64
+		down.Store(true)
+		first.hook.setBefore(refusing(&down, room.ErrUnavailable, &attempts))
+		removeA(t, first, second)
+		c := second.connect(t, "c")
+		c.send(`{"id":1,"action":"join","room":"42","seat":1}`)
+		c.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"c","seat":1}]}`)
+		down.Store(false)
+		c.expectWithin(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"join","user":"a","seat":2}]}`, lastPause)
+		removeA(t, first, second) // the server knows the new seat
+		c.expect(`{"event":"changes","room":"42","version":6,"from":5,"changes":[{"type":"leave","user":"a","seat":2}]}`)
+		c.expect(`{"event":"changes","room":"42","version":7,"from":6,"changes":[{"type":"join","user":"a","seat":2}]}`)
+		b.send(leave42)
+		c.expect(`{"event":"changes","room":"42","version":8,"from":7,"changes":[{"type":"leave","user":"b","seat":0}]}`)
+		removeA(t, first, second)
+		c.expect(`{"event":"changes","room":"42","version":9,"from":8,"changes":[{"type":"leave","user":"a","seat":2}]}`)
+		c.expect(`{"event":"changes","room":"42","version":10,"from":9,"changes":[{"type":"join","user":"a","seat":2}]}`)
+		_ = a
+	})
+}
+
+// A member who cannot rejoin gets the event lost, no more events of the room, and can join
+// anew.
+func TestALostSeat(t *testing.T) {
+	for _, watches := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			first, second, a, b := twoNodes(t, room.Rules{Seating: room.Capacity(2)}, Options{})
+			if watches {
+				a.send(`{"id":9,"action":"watch","room":"42"}`)
+				a.expect(`{"id":9,"room":"42","version":2,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
+			}
+			var down atomic.Bool
+			var attempts atomic.Int64
+			down.Store(true)
+			first.hook.setBefore(refusing(&down, room.ErrUnavailable, &attempts))
+			removeA(t, first, second)
+			a.expect(eventALeft)
+			c := second.connect(t, "c")
+			c.send(join42)
+			c.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"c","seat":1}]}`)
+			a.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"join","user":"c","seat":1}]}`)
+			down.Store(false)
+			a.expectWithin(`{"event":"lost","room":"42","reason":"room_full"}`, lastPause)
+			b.send(leave42)
+			if watches {
+				a.expect(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"leave","user":"b","seat":0}]}`)
+			}
+			time.Sleep(time.Minute)
+			a.expectSilence()
+			a.send(join42)
+			a.expect(`{"id":1,"room":"42","version":6,"seat":0,"count":2,"users":[{"user":"a","seat":0},{"user":"c","seat":1}]}`)
+		})
+	}
+}
+
+// A leave that the client asks for wins over a rejoin that waits or runs.
+func TestALeaveEndsTheRejoin(t *testing.T) {
+	t.Run("between two attempts", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+			join := room.Join("a", first.session(t, "a")).At(1).Again()
+			first.hook.setBefore(func(_ context.Context, action room.Action) error {
+				if action == join {
+					return room.ErrUnavailable
+				}
+				return nil
+			})
+			removeA(t, first, second)
+			a.expect(eventALeft)
+			time.Sleep(time.Minute)
+			a.send(leave42)
+			a.expect(`{"id":2,"error":{"code":"not_member","message":"a is not in room 42","retry":false}}`)
+			first.hook.setBefore(nil)
+			b.expect(eventALeft)
+			time.Sleep(time.Minute)
+			b.expectSilence()
+			b.send(leave42) // a gets no event of it
+			b.expect(`{"id":2,"room":"42","version":4,"count":0}`)
+			a.expectSilence()
+		})
+	})
+	t.Run("while it is written", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+			entered := make(chan struct{})
+			first.hook.setBefore(func(ctx context.Context, action room.Action) error {
+				if action != room.Leave("a", first.session(t, "a")) {
+					close(entered)
+					second.rooms.Read(ctx, "42") // takes a moment, in which the leave comes
+				}
+				return nil
+			})
+			removeA(t, first, second)
+			redistest.Receive(t, entered, "the rejoin")
+			a.send(leave42)
+			time.Sleep(time.Minute)
+			if got := second.members(t, "42"); got != "b" {
+				t.Errorf("a has left, and in the room are %q", got)
+			}
+		})
+	})
+}
+
+// A join that the client asks for replaces the rejoin.
+func TestAJoinEndsTheRejoin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		var down atomic.Bool
+		var attempts atomic.Int64
+		down.Store(true)
+		first.hook.setBefore(refusing(&down, room.ErrUnavailable, &attempts))
+		removeA(t, first, second)
+		a.expect(eventALeft)
+		a.send(join42) // refused, and the rejoin goes on
+		a.expect(`{"id":1,"error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`)
+		before := attempts.Load()
+		time.Sleep(time.Minute)
+		if attempts.Load() == before {
+			t.Error("after a refused join the rejoin was given up")
+		}
+		down.Store(false)
+		a.send(`{"id":1,"action":"join","room":"42","seat":3}`)
+		a.expect(`{"id":1,"room":"42","version":4,"seat":3,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":3}]}`)
+		before = attempts.Load()
+		time.Sleep(time.Minute)
+		a.expectSilence()
+		if n := attempts.Load() - before; n != 0 {
+			t.Errorf("%d attempts after a successful join", n)
+		}
+	})
+}
+
+// A member who is removed before its join has returned rejoins, too.
+func TestRemovedBeforeTheReply(t *testing.T) {
+	t.Run("of a join", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			mini, _ := redistest.Mini(t)
+			first, second := startInBubble(t, mini, room.Rules{}, Options{}), startInBubble(t, mini, room.Rules{}, Options{})
+			a := first.connect(t, "a")
+			first.hook.removeAOnce(t, first, second)
+			a.send(join42)
+			a.expectWithin(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`, time.Minute)
+			time.Sleep(time.Minute) // a gets both changes, in one frame or two
+			if s, err := second.rooms.Read(t.Context(), "42"); err != nil || fmt.Sprint(s.Users()) != "[{a 0}]" || s.Version != 3 {
+				t.Errorf("the room holds %v at version %d, %v", s.Users(), s.Version, err)
+			}
+		})
+	})
+	t.Run("of a rejoin", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			first, second, _, b := twoNodes(t, room.Rules{}, Options{})
+			first.hook.removeAOnce(t, first, second)
+			removeA(t, first, second)
+			b.expect(eventALeft)
+			b.expect(eventARejoined)
+			b.expect(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"leave","user":"a","seat":1}]}`)
+			b.expectWithin(`{"event":"changes","room":"42","version":6,"from":5,"changes":[{"type":"join","user":"a","seat":1}]}`, time.Minute)
+		})
+	})
+}
+
+// A session that asked to leave is not brought back, also if the outcome of the leave is
+// unknown.
+func TestALeaveWithUnknownOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+		first.hook.setBefore(func(context.Context, room.Action) error { return room.ErrUnknown })
+		a.send(leave42)
+		a.expect(`{"id":2,"error":{"code":"unknown","message":"it may or may not have been written; ask for users","retry":false}}`)
+		first.hook.setBefore(nil)
+		removeA(t, first, second) // it was written after all
+		a.expect(eventALeft)
+		b.expect(eventALeft)
+		time.Sleep(time.Minute)
+		b.expectSilence()
+	})
+}
+
+// A node that was believed dead for a moment has a new name. Its sessions adopt it before
+// another node removes the members of the old one, and no client sees that.
+func TestMembersFollowTheirNodesName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+		before := first.rooms.Node()
+		first.redis.Del(t.Context(), "Node:"+before)
+		time.Sleep(time.Minute)
+		if first.rooms.Node() == before {
+			t.Fatal("the node kept its name")
+		}
+		member := first.redis.HGet(t.Context(), "Room:42:Users", "a").Val()
+		if !strings.Contains(member, first.rooms.Node()) || second.members(t, "42") != "b a" {
+			t.Errorf("a is %s, in the room are %q", member, second.members(t, "42"))
+		}
+		for _, v := range []*bubbleClient{a, b} {
+			v.expect(eventUnchanged)
+			v.expectSilence()
+		}
+	})
+}

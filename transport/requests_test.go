@@ -1,0 +1,110 @@
+package transport
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/transport/protocol"
+)
+
+// Requests, replies and events are byte for byte as PROTOCOL.md describes them.
+func TestRequestsAndReplies(t *testing.T) {
+	s := startServer(t, room.Rules{Seating: room.Capacity(4)}, Options{})
+	li, wang, zhang := s.connect(t, "李四"), s.connect(t, "王五"), s.connect(t, "张三")
+
+	li.send(`{"id":1,"action":"join","room":"42"}`)
+	li.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"李四","seat":0}]}`)
+	wang.send(`{"id":1,"action":"join","room":"42"}`)
+	wang.expect(`{"id":1,"room":"42","version":2,"seat":1,"count":2,"users":[{"user":"李四","seat":0},{"user":"王五","seat":1}]}`)
+	li.expect(`{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"join","user":"王五","seat":1}]}`)
+	zhang.send(`{"id":7,"action":"join","room":"42","seat":3}`)
+	zhang.expect(`{"id":7,"room":"42","version":3,"seat":3,"count":3,"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
+	for _, p := range []*wsClient{li, wang} {
+		p.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"join","user":"张三","seat":3}]}`)
+	}
+	li.send(`{"id":2,"action":"leave","room":"42"}`)
+	li.expect(`{"id":2,"room":"42","version":4,"count":2}`)
+	zhang.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"李四","seat":0}]}`)
+	li.send(`{"id":3,"action":"users","room":"42"}`) // without the event of its own leave before it
+	li.expect(`{"id":3,"room":"42","version":4,"count":2,"users":[{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
+	li.send(`{"id":4,"action":"users","room":"nobody-here"}`)
+	li.expect(`{"id":4,"room":"nobody-here","epoch":"","version":0,"count":0,"users":[]}`)
+
+	for frame, want := range map[string]string{
+		`{"id":5,"action":"leave","room":"42"}`:           `{"id":5,"error":{"code":"not_member","message":"李四 is not in room 42","retry":false}}`,
+		`{"id":5,"action":"join","room":"42","seat":3}`:   `{"id":5,"error":{"code":"seat_taken","message":"seat 3 of room 42 is taken","retry":false}}`,
+		`{"id":5,"action":"join","room":"42","seat":4}`:   `{"id":5,"error":{"code":"bad_request","message":"seat must be from 0 to 3, not 4","retry":false}}`,
+		`{"id":5,"action":"join","room":"a b"}`:           `{"id":5,"error":{"code":"bad_request","message":"room may hold only A-Z a-z 0-9 . _ -, not ' '","retry":false}}`,
+		`{"id":5,"action":"users","room":""}`:             `{"id":5,"error":{"code":"bad_request","message":"room must be 1 to 64 characters long, not 0","retry":false}}`,
+		`{"id":5,"action":"leave","room":"{42}"}`:         `{"id":5,"error":{"code":"bad_request","message":"room may hold only A-Z a-z 0-9 . _ -, not '{'","retry":false}}`,
+		`{"id":5,"action":"join","room":"42","seats":1}`:  `{"id":5,"error":{"code":"bad_request",`,
+		`{"id":5,"action":"dance","room":"42"}`:           `{"id":5,"error":{"code":"unknown_action",`,
+		`{"id":5,"action":"join","room":"42","room":"1"}`: `{"id":5,"error":{"code":"bad_request",`,
+		`nonsense`: `{"error":{"code":"bad_request",`,
+	} {
+		li.send(frame)
+		_, got, err := li.ws.ReadMessage()
+		if err != nil || !strings.HasPrefix(string(got), want) {
+			t.Errorf("%s: %s, %v; want %s", frame, got, err, want)
+		}
+	}
+	li.send(`{"id":6,"action":"join","room":"42"}`) // the connection is open
+	li.expect(`{"id":6,"room":"42","version":5,"seat":0,"count":3,"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
+	li.send(`{"id":7,"action":"join","room":"42"}`) // again: like the first
+	li.expect(`{"id":7,"room":"42","version":5,"seat":0,"count":3,"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
+}
+
+func TestFullRoom(t *testing.T) {
+	s := startServer(t, room.Rules{Seating: room.Capacity(1)}, Options{})
+	a, b := s.connect(t, "a"), s.connect(t, "b")
+	a.send(`{"id":1,"action":"join","room":"42"}`)
+	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+	b.send(`{"id":1,"action":"join","room":"42"}`)
+	b.expect(`{"id":1,"error":{"code":"room_full","message":"room 42 is full: 1 of 1 seats taken","retry":false}}`)
+	a.send(`{"id":2,"action":"leave","room":"42"}`)
+	a.expect(`{"id":2,"room":"42","version":2,"count":0}`)
+	b.send(`{"id":2,"action":"users","room":"42"}`) // the refused one gets no events
+	b.expect(`{"id":2,"room":"42","version":2,"count":0,"users":[]}`)
+}
+
+func TestListsOfAnyLength(t *testing.T) {
+	s := serve(t, sizedRooms{}, nil, Options{})
+	a := s.connect(t, "a")
+	for _, n := range []int{0, 1, 3, 40, 2000, 5000} {
+		a.send(fmt.Sprintf(`{"id":1,"action":"users","room":"%d"}`, n))
+		_, frame, err := a.ws.ReadMessage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := protocol.DecodeFrame(frame)
+		if err != nil || len(reply.(*protocol.Reply).Users) != n {
+			t.Errorf("%d members: %.60s, %v", n, frame, err)
+		}
+	}
+}
+
+// A join that gets no subscription from Redis fails after watchTimeout.
+func TestAJoinWithoutSubscriptionFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		s := startInBubble(t, mini, room.Rules{}, Options{})
+		s.hook.unreachable.Store(true)
+		a, b := s.connect(t, "a"), s.connect(t, "b")
+		refused := `{"id":1,"error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`
+		a.send(join42)
+		time.Sleep(watchTimeout / 8)
+		b.send(join42)
+		time.Sleep(watchTimeout*7/8 - time.Millisecond)
+		a.expectSilence()
+		a.expectWithin(refused, watchTimeout/8+10*time.Millisecond)
+		b.expectWithin(refused, 10*time.Millisecond)
+		s.hook.unreachable.Store(false)
+		a.send(join42)
+		a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+	})
+}

@@ -1,0 +1,152 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"roomd/room"
+	"roomd/transport/protocol"
+)
+
+// session is a user for as long as one connection of theirs lasts: it runs the client's
+// requests, and knows the rooms in which the user is a member or watches.
+type session struct {
+	id, user string
+	server   *Server
+	out      *outbox
+	streams  *streams
+	end      func(code int, text string) // ends the connection
+
+	mu          sync.Mutex             // locked before those of the connection and the outbox
+	memberships map[string]*membership // guarded by mu: by room
+	closed      bool                   // guarded by mu: no rejoin starts any more
+
+	rejoins sync.WaitGroup // grows only with mu held, and not once closed
+}
+
+func newSession(s *Server, user string, out *outbox, end func(code int, text string)) *session {
+	return &session{
+		id: uuid.NewString(), user: user, server: s, out: out, streams: out.streams, end: end,
+		memberships: make(map[string]*membership),
+	}
+}
+
+// handle runs the request that a frame holds and queues its reply.
+func (s *session) handle(frame []byte) {
+	req, bad := protocol.DecodeRequest(frame)
+	if bad != nil {
+		s.out.push(replyFrame(bad.Reply()))
+		return
+	}
+	s.streams.hold(req.Room) // until the reply
+	switch req.Action {
+	case protocol.ActionJoin:
+		s.join(req)
+	case protocol.ActionLeave:
+		s.leave(req)
+	case protocol.ActionUsers:
+		s.users(req)
+	case protocol.ActionWatch:
+		s.watch(req)
+	case protocol.ActionUnwatch:
+		s.unwatch(req)
+	}
+}
+
+// do runs an action in a room, on behalf of the client.
+func (s *session) do(id string, action room.Action) (room.Result, error) {
+	return s.server.rooms.Do(s.server.life, id, action)
+}
+
+// beginRequest gives a request of the client exclusive control of the session's membership
+// in the room: a rejoin that runs is cancelled and waited for, and no other starts before
+// endRequest. It returns nil if the session is neither a member nor watches.
+func (s *session) beginRequest(id string) *membership {
+	s.mu.Lock()
+	m := s.memberships[id]
+	if m == nil {
+		s.mu.Unlock()
+		return nil
+	}
+	m.requested = true
+	running := m.rejoin
+	s.mu.Unlock()
+	if running == nil {
+		return m
+	}
+	running.cancel()
+	<-running.done
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.memberships[id] // the rejoin may have deleted it
+}
+
+// beginSubscribed is beginRequest for a join or a watch. It subscribes to the room's events
+// before the request runs, so that none is missing after its reply.
+func (s *session) beginSubscribed(id string) (*membership, error) {
+	m := s.beginRequest(id)
+	if m == nil {
+		var err error
+		if m, err = s.newMembership(id); err != nil {
+			return nil, err
+		}
+	}
+	if m.unsubscribe == nil { // only requests and rejoins write it, and no other runs now
+		if err := m.subscribe(); err != nil {
+			m.endRequest()
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (s *session) newMembership(id string) (*membership, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if limit := s.server.opts.MaxRooms; len(s.memberships) >= limit {
+		return nil, &room.InvalidError{Field: "room", Problem: fmt.Sprintf("is one too many: a connection can be in, or watch, %d rooms", limit)}
+	}
+	m := &membership{room: id, session: s, requested: true, standing: room.Standing{User: s.user, Session: s.id}}
+	s.memberships[id] = m
+	return m, nil
+}
+
+// claims reports whether the session is in a room, or may be soon. A closed one claims all
+// rooms until its graces have begun.
+func (s *session) claims(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.memberships[id]
+	return s.closed || m != nil && (m.member || m.unsure || m.requested || m.rejoin != nil)
+}
+
+// close ends the session's rejoins and subscriptions. It returns the rooms in which the
+// session may still speak for its user.
+func (s *session) close() (rooms []string) {
+	s.mu.Lock()
+	s.closed = true
+	var unsubscribe []func()
+	for id, m := range s.memberships {
+		if m.unsubscribe != nil {
+			unsubscribe = append(unsubscribe, m.unsubscribe)
+		}
+		if m.rejoin != nil {
+			m.rejoin.cancel()
+		}
+		if m.member || m.unsure {
+			rooms = append(rooms, id)
+		}
+	}
+	s.mu.Unlock()
+	s.rejoins.Wait()
+	for _, fn := range unsubscribe {
+		fn()
+	}
+	return rooms
+}
+
+// watchContext bounds the wait for a room's subscription.
+func (s *session) watchContext() context.Context { return s.server.watching.Context() }

@@ -1,0 +1,236 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator"
+	"roomd/transport/protocol"
+)
+
+// Shutdown lets the request that runs finish and be answered, refuses new connections, and
+// costs nobody a seat.
+func TestShutdown(t *testing.T) {
+	_, rdb := redistest.Mini(t)
+	rooms, err := coordinator.New(rdb, coordinator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entered := make(chan struct{}, 2)
+	s := serve(t, &announcingRooms{rooms, entered}, rooms, Options{})
+	a, b := s.connect(t, "a"), s.connect(t, "b")
+	a.send(`{"id":1,"action":"join","room":"42"}`)
+	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+	redistest.Receive(t, entered, "an action to begin")
+
+	rdb.Set(t.Context(), "LockRoom:42", "somebody", 0)
+	b.send(`{"id":1,"action":"join","room":"42"}`)
+	redistest.Receive(t, entered, "an action to begin")
+	done := make(chan error, 1)
+	go func() { done <- s.Shutdown(context.Background()) }()
+	a.expectClose(protocol.CloseRestart)
+	if _, res, err := websocket.DefaultDialer.Dial("ws://"+s.addr+"/ws?user=c", nil); err == nil || res.StatusCode != 503 {
+		t.Errorf("a new connection: %v", err)
+	}
+	rdb.Del(t.Context(), "LockRoom:42")
+	b.expect(`{"id":1,"room":"42","version":2,"seat":1,"count":2,"users":[{"user":"a","seat":0},{"user":"b","seat":1}]}`)
+	b.expectClose(protocol.CloseRestart)
+	if err := redistest.Receive(t, done, "Shutdown"); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := rooms.Read(t.Context(), "42"); err != nil || fmt.Sprint(r.Users()) != "[{a 0} {b 1}]" {
+		t.Errorf("after the shutdown the room holds %v, %v", r.Users(), err)
+	}
+}
+
+// announcingRooms sends to entered when an action begins.
+type announcingRooms struct {
+	Rooms
+	entered chan struct{}
+}
+
+func (r *announcingRooms) Do(ctx context.Context, id string, a room.Action) (room.Result, error) {
+	r.entered <- struct{}{}
+	return r.Rooms.Do(ctx, id, a)
+}
+
+// When the ctx of Shutdown ends, it cuts off the connections that are left.
+func TestShutdownIsCutShort(t *testing.T) {
+	s := startServer(t, room.Rules{}, Options{})
+	stuck := &stuckRooms{Rooms: s.rooms, entered: make(chan struct{})}
+	s2 := serve(t, stuck, nil, Options{})
+	p := s2.connect(t, "a")
+	p.send(`{"id":1,"action":"users","room":"42"}`)
+	redistest.Receive(t, stuck.entered, "a read to begin")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	cancel(enough)
+	if err := s2.Shutdown(ctx); !errors.Is(err, enough) {
+		t.Errorf("shutdown: %v", err)
+	}
+}
+
+// stuckRooms answers a read only when its context ends.
+type stuckRooms struct {
+	Rooms
+	entered chan struct{}
+}
+
+func (r *stuckRooms) Read(ctx context.Context, _ string) (room.Snapshot, error) {
+	close(r.entered)
+	<-ctx.Done()
+	return room.Snapshot{}, ctx.Err()
+}
+
+// A server that shuts down is not ready at once, and closes its connections at even intervals.
+func TestDrainIsSpread(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		spread  time.Duration
+		timeout time.Duration
+		want    []int // milliseconds
+	}{
+		{"by default", 0, time.Minute, []int{0, 600, 1200, 1800, 2400}},
+		{"as asked for", 10 * time.Second, time.Minute, []int{0, 2000, 4000, 6000, 8000}},
+		{"not at all", -1, time.Minute, []int{0, 0, 0, 0, 0}},
+		{"with little time", 0, 2 * time.Second, []int{0, 200, 400, 600, 800}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mini, _ := redistest.Mini(t)
+				s := startInBubble(t, mini, room.Rules{}, Options{DrainSpread: tt.spread})
+				closed := make(chan int, 5)
+				var start time.Time
+				for i := range 5 {
+					v := s.connect(t, fmt.Sprint("u", i))
+					v.send(join42)
+					time.Sleep(time.Second)
+					go func() {
+						if err := <-v.closed; !websocket.IsCloseError(err, protocol.CloseRestart) {
+							t.Errorf("closed with %v", err)
+						}
+						closed <- int(time.Since(start).Milliseconds())
+					}()
+				}
+				start = time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
+				defer cancel()
+				done := make(chan error, 1)
+				go func() { done <- s.Shutdown(ctx) }()
+				time.Sleep(time.Nanosecond)
+				answer := httptest.NewRecorder()
+				s.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/readyz", nil))
+				if answer.Code != http.StatusServiceUnavailable {
+					t.Errorf("readyz: %d", answer.Code)
+				}
+				if err := redistest.Receive(t, done, "Shutdown"); err != nil {
+					t.Fatal(err)
+				}
+				var got []int
+				for range 5 {
+					got = append(got, redistest.Receive(t, closed, "a connection to be closed"))
+				}
+				if !slices.Equal(got, tt.want) {
+					t.Errorf("closed after %v ms, want %v", got, tt.want)
+				}
+				if got := s.members(t, "42"); got != "u0 u1 u2 u3 u4" {
+					t.Errorf("in the room are %q", got)
+				}
+			})
+		})
+	}
+}
+
+// Shutdown does not wait for the turn of a connection that has ended.
+func TestDrainEndsWithTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		s := startInBubble(t, mini, room.Rules{}, Options{DrainSpread: time.Hour})
+		var all []*bubbleClient
+		for i := range 5 {
+			all = append(all, s.connect(t, fmt.Sprint("u", i)))
+		}
+		start := time.Now()
+		done := make(chan error, 1)
+		go func() { done <- s.Shutdown(context.Background()) }()
+		time.Sleep(time.Second)
+		for _, v := range all {
+			v.cut()
+		}
+		if err := redistest.Receive(t, done, "Shutdown"); err != nil || time.Since(start) > time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// A client that does not read delays Shutdown by a few seconds at most.
+func TestShutdownWithClientsThatDoNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startSizedRooms(t, Options{})
+		for i := range 5 {
+			p := s.connectIdle(t, fmt.Sprint("u", i))
+			go func() {
+				for p.ws.WriteMessage(1, []byte(`{"id":1,"action":"users","room":"2000"}`)) == nil {
+				}
+			}()
+		}
+		time.Sleep(time.Second)
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil || time.Since(start) > defaultDrainSpread+closeTimeout+2*lingerTimeout {
+			t.Errorf("drained in %v: %v", time.Since(start), err)
+		}
+	})
+}
+
+// When the ctx of Shutdown ends, it cuts off clients that do not read.
+func TestShutdownCutsOffClientsThatDoNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startSizedRooms(t, Options{})
+		s.connectIdle(t, "a").send(`{"id":1,"action":"users","room":"2000"}`)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// A request that runs longer than closeTimeout is answered all the same.
+func TestShutdownWaitsForALongRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startSizedRooms(t, Options{})
+		a := s.connectIdle(t, "a")
+		a.send(`{"id":1,"action":"users","room":"9s"}`)
+		synctest.Wait()
+		done := make(chan error, 1)
+		go func() { done <- s.Shutdown(context.Background()) }()
+		a.expect(`{"id":1,"room":"9s","version":1,"count":9,"users":` + listOfNine + `}`)
+		a.expectClose(protocol.CloseRestart)
+		if err := redistest.Receive(t, done, "Shutdown"); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+var listOfNine = func() string {
+	list := ""
+	for i := range 9 {
+		list += fmt.Sprintf(`,{"user":"player-%d","seat":%d}`, i, i)
+	}
+	return "[" + list[1:] + "]"
+}()

@@ -39,11 +39,11 @@ func (m *Manager) Do(ctx context.Context, name string, fn func(ctx context.Conte
 	if err != nil {
 		return err
 	}
-	return lock.do(ctx, fn)
+	return runUnder(ctx, lock, fn)
 }
 
-// do runs fn during a hold, and ends it.
-func (l *Lock) do(ctx context.Context, fn func(ctx context.Context, lock *Lock) error) (err error) {
+// runUnder runs fn during a hold, and ends it.
+func runUnder(ctx context.Context, l *Lock, fn func(ctx context.Context, lock *Lock) error) (err error) {
 	l.KeepAlive()
 	held, cancel := l.Context(ctx)
 	defer func() {

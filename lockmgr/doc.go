@@ -113,5 +113,5 @@
 // Every rule of the lock is in lua/lock.lua. acquire.go is a call that waits; line.go, who
 // waits in this process; slot.go, a token and how it asks; wait.go, how it waits; leave.go,
 // how it gives up; wakeups.go, how it hears that it has the lock; send.go and pipeline.go,
-// how requests are sent; lock.go, lifespan.go, keepalive.go and release.go, a hold.
+// how requests are sent; lock.go, lifespan.go, extend.go and release.go, a hold.
 package lockmgr

@@ -1,8 +1,6 @@
 package lockmgr
 
 import (
-	"context"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -18,15 +16,12 @@ type Lock struct {
 	ttl   time.Duration
 
 	mu        sync.Mutex
-	span      lifespan           // guarded by mu
-	keeper    *time.Timer        // guarded by mu: the next extension, nil if there is to be none
-	alive     bool               // guarded by mu: the watchdog is on
-	extending context.CancelFunc // guarded by mu: ends the extension that runs, nil if none does
-	releasing *call[struct{}]    // guarded by mu: the release that runs, nil if none does
-	returned  bool               // guarded by mu: Redis does not know the token any more
-	inDoubt   bool               // guarded by mu: an earlier release may have been carried out
-	observed  bool               // guarded by mu: the Observer was told how the hold ended
-	idle      sync.Cond          // on mu: an extension has ended
+	span      lifespan        // guarded by mu
+	extender  extender        // guarded by mu
+	releasing *call[struct{}] // guarded by mu: the release that runs, nil if none does
+	returned  bool            // guarded by mu: Redis does not know the token any more
+	inDoubt   bool            // guarded by mu: an earlier release may have been carried out
+	observed  bool            // guarded by mu: the Observer was told how the hold ended
 }
 
 // newLock returns the Lock of a hold that has begun, for a caller that asked at start.
@@ -34,11 +29,11 @@ func newLock(s *Slot, ttl time.Duration, g *grant, start time.Time) *Lock {
 	now := time.Now()
 	l := &Lock{m: s.m, name: s.name, on: s.on, token: s.token, fence: g.fence, began: now, ttl: ttl}
 	l.span.mu, l.span.deadline, l.span.lost = &l.mu, g.since.Add(g.lasts), l.wasLostLocked
-	l.idle.L = &l.mu
+	l.extender.l, l.extender.idle.L = l, &l.mu
 	if g.lasts < ttl {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.keeper = time.AfterFunc(time.Until(l.span.deadline)/2, l.keep)
+		l.extender.next = time.AfterFunc(time.Until(l.span.deadline)/2, l.extender.run)
 	}
 	if acquired := s.m.opts.Observer.Acquired; acquired != nil {
 		acquired(l.name, now.Sub(start))
@@ -87,54 +82,4 @@ func (l *Lock) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.span.errLocked()
-}
-
-// Extend starts the TTL anew. It returns an [ErrLost] if the lock is not the caller's any
-// more, [ErrReleased] after a release, [ErrInvalid] if ctx is nil, and the client's error
-// if Redis did not answer; the old deadline stands then, and Extend may be called again.
-func (l *Lock) Extend(ctx context.Context) error {
-	if ctx == nil {
-		return fmt.Errorf("lockmgr: extend %q: %w", l.name, errNilContext)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.extendLocked(ctx)
-}
-
-// extendLocked lets go of the mutex while it waits for Redis.
-func (l *Lock) extendLocked(ctx context.Context) error {
-	for l.span.over == nil && l.extending != nil {
-		l.idle.Wait()
-	}
-	if err := l.span.errLocked(); err != nil {
-		return fmt.Errorf("lockmgr: extend %q: %w", l.name, err)
-	}
-	ctx, l.extending = context.WithCancel(ctx)
-	l.span.unanswered = true
-	l.mu.Unlock()
-	sent := time.Now()
-	extended, err := start(l.m.life, func() (bool, error) {
-		// One key only: while the lock's slot moves within a Cluster, scripts of
-		// several keys are refused, and a hold has to live through that.
-		return l.m.sender.run(ctx, extendScript, l.on.only(1), l.token, l.ttl.Milliseconds()).Bool()
-	}).wait(ctx)
-	l.mu.Lock()
-	l.extending()
-	l.extending = nil
-	l.idle.Broadcast()
-	if err == nil && !extended {
-		l.span.loseLocked(ErrStolen)
-	}
-	if l.span.over != nil {
-		err = l.span.over
-	}
-	if err != nil {
-		return fmt.Errorf("lockmgr: extend %q: %w", l.name, err)
-	}
-	l.span.deadline, l.span.unanswered = sent.Add(l.ttl), false
-	if !l.alive && l.keeper != nil { // it was for the claim, which is over
-		l.keeper.Stop()
-		l.keeper = nil
-	}
-	return nil
 }

@@ -28,13 +28,13 @@ func (l *Lock) Release(ctx context.Context) error {
 		return fmt.Errorf("lockmgr: release %q: %w", l.name, errNilContext)
 	}
 	l.mu.Lock()
-	l.stopLocked()
+	l.extender.stopLocked()
 	if l.span.errLocked() == nil {
 		l.span.endLocked(ErrReleased)
 	}
 	if l.returned {
 		defer l.mu.Unlock()
-		return l.lostLocked()
+		return releaseError(l.name, l.span.over)
 	}
 	releasing := l.releasing
 	if releasing == nil {
@@ -49,9 +49,9 @@ func (l *Lock) Release(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		return errors.Join(fmt.Errorf("lockmgr: release %q: %w", l.name, err), l.lostLocked())
+		return errors.Join(fmt.Errorf("lockmgr: release %q: %w", l.name, err), releaseError(l.name, l.span.over))
 	}
-	return l.lostLocked()
+	return releaseError(l.name, l.span.over)
 }
 
 // giveBack asks Redis to take the lock back, and finishes the call with the outcome. It
@@ -59,7 +59,7 @@ func (l *Lock) Release(ctx context.Context) error {
 func (l *Lock) giveBack(ctx context.Context, releasing *call[struct{}]) {
 	token, held, sender := &sends{arg: l.token}, false, l.m.sender // token is of both attempts
 	send := func(ctx context.Context) (cmd *redis.Cmd) {
-		cmd, held = l.send(ctx, token)
+		cmd, held = sendRelease(ctx, l, token)
 		return cmd
 	}
 	var abandoned *pending
@@ -80,9 +80,9 @@ func (l *Lock) giveBack(ctx context.Context, releasing *call[struct{}]) {
 	})
 }
 
-// send sends a release once: to the next waiter of this process, if nobody elsewhere has
+// sendRelease sends a release once: to the next waiter of this process, if nobody elsewhere has
 // waited longer. It reports whether the token had held the lock.
-func (l *Lock) send(ctx context.Context, token *sends) (cmd *redis.Cmd, held bool) {
+func sendRelease(ctx context.Context, l *Lock, token *sends) (cmd *redis.Cmd, held bool) {
 	m, next, sent := l.m, l.m.lines.next(l.name), time.Now()
 	var reply []any
 	if next == nil {
@@ -128,10 +128,10 @@ func (l *Lock) gaveBack(held bool, err error, token *sends) (struct{}, error) {
 	return struct{}{}, nil
 }
 
-// lostLocked returns how the hold was lost, or nil if it was not.
-func (l *Lock) lostLocked() error {
-	if errors.Is(l.span.over, ErrLost) {
-		return fmt.Errorf("lockmgr: release %q: %w", l.name, l.span.over)
+// releaseError returns how the hold was lost that over has ended, or nil if it was not.
+func releaseError(name string, over error) error {
+	if errors.Is(over, ErrLost) {
+		return fmt.Errorf("lockmgr: release %q: %w", name, over)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (l *Lock) lostLocked() error {
 func (l *Lock) Given() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stopLocked()
+	l.extender.stopLocked()
 	l.span.endLocked(ErrReleased)
 	l.span.over, l.returned = ErrReleased, true // the script has found the token there, whatever our clock said
 	l.observeEndLocked()
@@ -150,8 +150,8 @@ func (l *Lock) Given() {
 
 // wasLostLocked is called when the hold was lost.
 func (l *Lock) wasLostLocked() {
-	if l.keeper != nil {
-		l.keeper.Stop()
+	if l.extender.next != nil {
+		l.extender.next.Stop()
 	}
 	l.observeEndLocked()
 }

@@ -21,8 +21,8 @@ var (
 	// ErrForbidden: the rules do not let the user do that. Nothing was written.
 	ErrForbidden = errors.New("not allowed")
 
-	// ErrSeating: Rules.Seating gave a seat that nobody can have, which is a fault in
-	// it. Nothing was written.
+	// ErrSeating: Rules.Seating gave a seat that nobody can have, or panicked, which is
+	// a fault in it. Nothing was written.
 	ErrSeating = errors.New("the seating rule is faulty")
 
 	// ErrNotMember: the user is not in the room, or another session speaks for

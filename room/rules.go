@@ -25,8 +25,8 @@ const (
 
 // Check returns an [InvalidError] that names the rule which cannot be used.
 func (r Rules) Check() error {
-	if n := r.seats(); n < 0 || n > MaxSeats {
-		return &InvalidError{"Capacity", fmt.Sprintf("must be from 0 (no limit of its own) to %d, not %d", MaxSeats, n)}
+	if n := r.seats(); n < 1 || n > MaxSeats {
+		return &InvalidError{"Seating", fmt.Sprintf("must have from 1 to %d seats, not %d", MaxSeats, n)}
 	}
 	return nil
 }
@@ -44,17 +44,27 @@ func (r Rules) seat(in *Room, user string, asked int) (seat int, err error) {
 	if r.Seating == nil {
 		seat, err = Capacity(0).Seat(View{in}, user, asked)
 	} else {
-		seat, err = r.Seating.Seat(View{in}, user, asked)
+		seat, err = ask(r.Seating, in, user, asked)
 	}
 	switch {
 	case err != nil:
 		return 0, err
-	case seat < 0 || seat >= MaxSeats:
+	case seat < 0 || seat >= r.seats():
 		return 0, fmt.Errorf("%w: room %s has no seat %d, which it gave to %s", ErrSeating, in.ID, seat, user)
 	case in.members.seats.has(seat):
 		return 0, fmt.Errorf("%w: seat %d of room %s, which it gave to %s, is taken by %s", ErrSeating, seat, in.ID, user, in.members.seats.at(seat))
 	}
 	return seat, nil
+}
+
+// ask calls a game's own rule. If that panics, the join fails and not the node.
+func ask(s Seating, in *Room, user string, asked int) (seat int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: it panicked when %s joined room %s: %v", ErrSeating, user, in.ID, p)
+		}
+	}()
+	return s.Seat(View{in}, user, asked)
 }
 
 func invalidSeat(seat, all int) error {

@@ -5,15 +5,16 @@ package room
 //
 // Seat is called for each join of a user who is not in the room, with the user's name in
 // its normal form and the seat asked for or [AnySeat]. It returns a seat that is free, or
-// an error: [Forbid] or [Refuse] make one that the player may read. A seat that is taken,
-// or not from 0 to MaxSeats-1, fails the join with [ErrSeating].
+// an error: [Forbid] or [Refuse] make one that the player may read. A seat that is taken
+// or does not exist, and a panic, fail the join with [ErrSeating].
 //
 // Seat must be pure: it decides by its arguments and by what never changes, at once,
-// without locks or I/O. It runs again when a hold of the room's lock was lost, and another
-// node may decide the same join.
+// without locks or I/O: the room's lock is held meanwhile. It runs again when a hold of the
+// lock was lost, and another node may decide the same join.
 //
-// A Seating may also have a method Seats() int: how many seats its rooms have. A join that
-// asks for another one then fails with [ErrInvalid] before it waits for the room.
+// A Seating may also have a method Seats() int: how many seats its rooms have, from 1 to
+// MaxSeats, which is the number without it. A join that asks for another seat then fails
+// with [ErrInvalid] before it waits for the room.
 type Seating interface {
 	Seat(in View, user string, asked int) (seat int, err error)
 }

@@ -28,6 +28,37 @@ func TestAFaultySeating(t *testing.T) {
 	}
 }
 
+// A rule that panics fails the join, and its room goes on.
+func TestASeatingThatPanics(t *testing.T) {
+	r := NewRoom("42", Position{"e", 1, "m"}, map[string]Member{"a": {Seat: 3, Session: "s"}})
+	rules := Rules{Seating: seatingFunc(func(View, string, int) (int, error) { panic("no table") })}
+	if _, err := r.Apply(Join("b", "s"), rules, Origin{}); !errors.Is(err, ErrSeating) || !strings.Contains(err.Error(), "no table") {
+		t.Errorf("join: %v", err)
+	}
+	if r.Changed() {
+		t.Error("the room has changed")
+	}
+}
+
+// A rule gives seats that its rooms have.
+func TestASeatingWithSeats(t *testing.T) {
+	for n, want := range map[int]error{-1: ErrInvalid, 0: ErrInvalid, 1: nil, MaxSeats: nil, MaxSeats + 1: ErrInvalid} {
+		if err := (Rules{Seating: tables{n, 0}}).Check(); !errors.Is(err, want) {
+			t.Errorf("%d seats: %v", n, err)
+		}
+	}
+	r := NewRoom("42", Position{}, map[string]Member{})
+	if _, err := r.Apply(Join("b", "s"), Rules{Seating: tables{2, 2}}, Origin{}); !errors.Is(err, ErrSeating) {
+		t.Errorf("seat 2 of 2: %v", err)
+	}
+}
+
+// tables are rooms of so many seats, with a rule that gives always the same one.
+type tables struct{ seats, seat int }
+
+func (t tables) Seats() int                          { return t.seats }
+func (t tables) Seat(View, string, int) (int, error) { return t.seat, nil }
+
 // A rule sees the room as it is, is asked only about users who come in, and its refusal
 // reaches them.
 func TestASeatingOfOnesOwn(t *testing.T) {

@@ -88,8 +88,8 @@ func (c *config) Validate() error {
 	if c.MaxQueue < 1 {
 		return fmt.Errorf("--max-queue is %d, it must be at least 1", c.MaxQueue)
 	}
-	if c.Capacity < 0 {
-		return fmt.Errorf("--capacity is %d, it must not be negative", c.Capacity)
+	if c.Capacity < 0 || c.Capacity > room.MaxSeats {
+		return fmt.Errorf("--capacity is %d, it must be from 0 (no limit of its own) to %d", c.Capacity, room.MaxSeats)
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ import (
 const drainTimeout = 15 * time.Second
 
 func main() {
+	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with their units
 	os.Exit(command(os.Args[1:], os.Stderr))
 }
 
@@ -61,6 +62,18 @@ type useError struct{ error }
 
 func (e useError) Unwrap() error { return e.error }
 
+// flagOf is by which flag an operator knows an option that the packages behind check.
+var flagOf = map[string]string{"AllowOrigins": "--allow-origin"}
+
+// inFlags names the flag in an error that names an option.
+func inFlags(err error) error {
+	var invalid *room.InvalidError
+	if errors.As(err, &invalid) && flagOf[invalid.Field] != "" {
+		return useError{fmt.Errorf("%s %s", flagOf[invalid.Field], invalid.Problem)}
+	}
+	return err
+}
+
 func exitCode(err error) int {
 	var parse *kong.ParseError
 	switch {
@@ -91,7 +104,7 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 		Log:      log,
 	})
 	if err != nil {
-		return err
+		return inFlags(err)
 	}
 	kept := db.String()
 	if db.IsEmbedded() {

@@ -95,6 +95,7 @@ func TestBadFlags(t *testing.T) {
 		"--nonsense":   {"--nonsense"},
 		"--max-queue":  {"--max-queue", "0"},
 		"--max-conn":   {"--max-connections", "-1"},
+		"is 70000":     {"--capacity", "70000"},
 		"256KiB":       {"--max-queue", "much"},
 		"1MiB":         {"--max-queue", "9999999999GiB"},
 	} {
@@ -103,10 +104,10 @@ func TestBadFlags(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"Poll":     {"--lock-ttl", "1ms"}, // the poll is longer then
-		"Capacity": {"--capacity", "70000"},
-		"listen":   {"--listen", "0.0.0.0:0"},
-		"redis":    {"--redis", "http://x"},
+		"Poll":           {"--lock-ttl", "1ms"}, // the poll is longer then
+		"--allow-origin": {"--allow-origin", "https://game.example/table"},
+		"listen":         {"--listen", "0.0.0.0:0"},
+		"redis":          {"--redis", "http://x"},
 	} {
 		cfg, err := parse(t, args...)
 		if err != nil {

@@ -71,7 +71,7 @@ func TestBadInputWritesNothing(t *testing.T) {
 		t.Errorf("%d keys were written", n)
 	}
 	for field, opts := range map[string]Options{
-		"Capacity": {Rules: room.Rules{Seating: room.Capacity(-1)}},
+		"Seating":  {Rules: room.Rules{Seating: room.Capacity(-1)}},
 		"LockWait": {LockWait: -1},
 		"MaxBatch": {MaxBatch: -1},
 		"Idle":     {Idle: -1},

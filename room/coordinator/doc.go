@@ -29,8 +29,8 @@
 //
 // Room:<id>:Users is a hash, user to member as JSON, so a commit writes only who has
 // changed. Room:<id>:Meta counts the members: a node that finds another number of them
-// begins a new epoch with those who are there. If one of the two keys holds something that
-// roomd has not written, every action fails with [room.ErrUnavailable] and names the key.
+// begins a new epoch with those who are there. If one of the two keys is of another type, or
+// a user's field is no member, every action fails with [room.ErrUnavailable] and names it.
 //
 // # Nodes
 //
@@ -67,7 +67,8 @@
 //     and Options.Grace. A node that was only stalled writes nothing under its old name.
 //   - With Options.Replicas a commit is acknowledged when so many replicas have it. An
 //     action that is refused, a Read and an event promise nothing, and wait for no replica.
-//   - Every action is answered within Options.LockWait and a LockTTL.
+//   - Every action is answered within Options.LockWait and a LockTTL, if the Seating
+//     answers at once.
 //   - Without memory Redis takes no joins, but leaves; locks are given back, and leases
 //     prolonged.
 //   - Nothing in Redis grows with the number of rooms or nodes that ever were.

@@ -66,7 +66,7 @@ func TestStartRefuses(t *testing.T) {
 		"Redis is nil":    {Listen: "127.0.0.1:0"},
 		"127.0.0.1:1":     {Listen: "127.0.0.1:0", Redis: open(t, "redis://127.0.0.1:1")},
 		"address already": {Listen: running.Addr(), Redis: db},
-		"Capacity":        {Listen: "127.0.0.1:0", Redis: db, Room: coordinator.Options{Rules: room.Rules{Seating: room.Capacity(-1)}}},
+		"Seating":         {Listen: "127.0.0.1:0", Redis: db, Room: coordinator.Options{Rules: room.Rules{Seating: room.Capacity(-1)}}},
 		"MaxConnections":  {Listen: "127.0.0.1:0", Redis: db, Serve: transport.Options{MaxConnections: -1}},
 	} {
 		n, err := Start(t.Context(), cfg)

@@ -105,23 +105,27 @@ func (w *waiter) wait(ctx context.Context) (g *grant, err error) {
 		}
 	}
 	lines.enterRedis(w)
-	return w.acquire(ctx, w.ask, w.isUsable)
+	if g, err = w.acquire(ctx, w.ask, false); g == nil {
+		g = w.granted
+	}
+	return g, err
 }
 
 // ask asks Redis once for the lock. If somebody else has it, the token waits in the queue.
-func (w *waiter) ask(ctx context.Context) (*grant, error) {
+func (w *waiter) ask(ctx context.Context) (held bool, err error) {
 	sent := time.Now()
 	cmd, err := w.Ask(ctx, acquireScript, w.token, w.m.opts.TTL.Milliseconds())
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	reply, err := cmd.Slice()
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	if len(reply) == 1 {
 		w.queuedAt(0, sent, 0) // the number of an earlier place may be larger, where Redis has lost it
-		return &grant{parseNumber(reply[0]), sent, w.m.opts.TTL}, nil
+		w.granted = &grant{parseNumber(reply[0]), sent, w.m.opts.TTL}
+		return !w.granted.isOver(), nil
 	}
 	w.queuedAt(parseNumber(reply[1]), sent, time.Since(sent))
 	if queued := w.m.opts.Observer.Queued; queued != nil && !w.observed {
@@ -129,5 +133,5 @@ func (w *waiter) ask(ctx context.Context) (*grant, error) {
 		ahead, _ := reply[2].(int64)
 		queued(w.name, w.m.lines.behind(w.name), int(ahead))
 	}
-	return nil, nil
+	return false, nil
 }

@@ -35,6 +35,7 @@ type waiter struct {
 	first    chan struct{} // closed when it is the first of its line; nil if it is from the start
 	follows  bool          // written before first is closed: this process holds the lock
 	observed bool          // the Observer knows that it has to wait
+	granted  *grant        // the hold for which it asked with success
 
 	abandoned bool // guarded by lines.mu: its caller gave up
 	inRedis   bool // guarded by lines.mu: Redis may know its token

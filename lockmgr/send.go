@@ -76,14 +76,18 @@ const (
 
 // run runs a script, and runs it again while the slot of its keys moves.
 func (s *sender) run(ctx context.Context, script *redis.Script, on scriptKeys, args ...any) (reply *redis.Cmd) {
-	err := redisconn.UntilMoved(ctx, func() error {
+	for {
 		reply = s.eval(ctx, script, on, args)
-		return reply.Err()
-	})
-	if err != nil && ctx.Err() != nil {
-		return failed(ctx)
+		err := reply.Err()
+		switch {
+		case err == nil:
+			return reply
+		case ctx.Err() != nil:
+			return failed(ctx)
+		case !redisconn.AwaitMove(ctx, err):
+			return reply
+		}
 	}
-	return reply
 }
 
 // eval sends a script once: by its hash, and as a whole only to a server that does

@@ -16,13 +16,7 @@ import (
 // [ErrClosed]. After an error the token may have the lock, or wait in the queue: call
 // [Slot.Leave].
 func (s *Slot) Acquire(ctx context.Context, ask func(ctx context.Context) (held bool, err error)) error {
-	_, err := s.acquire(ctx, func(ctx context.Context) (*grant, error) {
-		held, err := ask(ctx)
-		if held {
-			return new(grant), err
-		}
-		return nil, err
-	}, func(*grant) bool { return true })
+	_, err := s.acquire(ctx, ask, true)
 	return err
 }
 
@@ -34,21 +28,20 @@ func (s *Slot) Wait(ctx context.Context) (held bool, err error) {
 	return g != nil, err
 }
 
-// acquire asks for the lock, and waits, by turns, until it has a hold that is enough.
-func (s *Slot) acquire(ctx context.Context, ask func(context.Context) (*grant, error), enough func(*grant) bool) (*grant, error) {
+// acquire asks for the lock, and waits, by turns, until the token has it. If a wake-up says
+// so, or a release of this process, it returns that hold; with anyHold also one that is over.
+func (s *Slot) acquire(ctx context.Context, ask func(context.Context) (held bool, err error), anyHold bool) (*grant, error) {
 	s.m.wakes.addEarly(s)
 	for waits := false; ; waits = true {
-		g, err := ask(ctx)
+		held, err := ask(ctx)
 		switch {
 		case err != nil && waits && ctx.Err() != nil:
 			return nil, fmt.Errorf("%w: %w", ErrHeld, err)
-		case err != nil:
+		case err != nil || held:
 			return nil, err
-		case g != nil && enough(g):
-			return g, nil
 		}
 		s.m.wakes.add(s)
-		if g, err = s.sleep(ctx); err != nil || g != nil && enough(g) {
+		if g, err := s.sleep(ctx); err != nil || g != nil && (anyHold || s.isUsable(g)) {
 			return g, err
 		}
 	}

@@ -28,10 +28,16 @@ func Run(ctx context.Context, client redis.UniversalClient, script *redis.Script
 func UntilMoved(ctx context.Context, send func() error) error {
 	for {
 		err := send()
-		if !isMoving(err) || Pause(ctx, movingPause) != nil {
+		if !AwaitMove(ctx, err) {
 			return err
 		}
 	}
+}
+
+// AwaitMove reports whether a request failed with err because a slot moves, and is to be sent
+// again. It waits for a moment before it says so, and says no if ctx ends meanwhile.
+func AwaitMove(ctx context.Context, err error) bool {
+	return isSlotMoving(err) && Pause(ctx, movingPause) == nil
 }
 
 // SeekMaster has the client of a Cluster ask which server has which slots, if err says that a
@@ -39,7 +45,7 @@ func UntilMoved(ctx context.Context, send func() error) error {
 // client asks once a minute. SeekMaster reports whether it has done so.
 func SeekMaster(ctx context.Context, client redis.UniversalClient, err error) bool {
 	cluster, ok := client.(*redis.ClusterClient)
-	if !ok || Answered(err) && !isMoving(err) {
+	if !ok || Answered(err) && !isSlotMoving(err) {
 		return false
 	}
 	cluster.ReloadState(ctx)
@@ -66,8 +72,8 @@ func Answered(err error) bool {
 	return err == nil || errors.As(err, &reply)
 }
 
-// isMoving reports whether a request failed because its slot moves.
-func isMoving(err error) bool {
+// isSlotMoving reports whether a request failed because its slot moves.
+func isSlotMoving(err error) bool {
 	if err == nil {
 		return false
 	}

@@ -13,28 +13,28 @@ import (
 // take waits for the room's lock on behalf of all actions in the queue, until the lock is
 // ours or the first of them has waited for too long.
 func (w *worker) take() {
+	w.copy.catchUp()
 	if !w.inLine && !w.quiet {
 		w.place.missing()
 	}
 	w.inLine = true
+	// Where nobody else was met of late, a plain SET costs Redis a fraction of the script. It
+	// may take half a TTL, so it is not for those who have less time.
+	if w.quiet && w.copy.room != nil && w.opts.LockWait >= w.opts.LockTTL && w.takePlainly() {
+		return
+	}
 	ctx, end := w.queue.context(w.lifetime.life)
 	defer end()
-	asking, woken := false, false
-	err := w.slot.Acquire(ctx, func(ctx context.Context) (held bool, err error) {
-		asking = true
-		held, err = w.ask(ctx)
-		asking, woken = err != nil, !held
-		return held, err
-	})
+	err := w.slot.Acquire(ctx, w.ask)
 	switch {
 	case err == nil:
-		w.held = true
-		if woken {
+		if !w.held { // a wake-up said so
+			w.held = true
 			w.place.reached()
 		}
 	case ctx.Err() != nil:
 		w.failLate()
-		if asking { // the request may have been carried out
+		if w.inDoubt { // the request may have been carried out
 			w.giveUp()
 		}
 	default:
@@ -43,19 +43,27 @@ func (w *worker) take() {
 	}
 }
 
-// ask asks once for the lock, and gets the room with it if there is no copy.
-//
-// Where nobody else was met of late, it tries a plain SET first, which costs Redis a
-// fraction of the script. That may take half a TTL, so it is not for those who have less
-// time.
-func (w *worker) ask(ctx context.Context) (held bool, err error) {
-	w.copy.catchUp()
-	if w.quiet && w.copy.room != nil && w.opts.LockWait >= w.opts.LockTTL {
-		held, err = w.slot.AskPlainly(w.timeout.Context())
-		if held || err != nil && !redis.HasErrorPrefix(err, "OOM") {
-			return held, err
-		}
+// takePlainly asks for the lock with one plain command. False leaves it to the script.
+func (w *worker) takePlainly() (done bool) {
+	held, err := w.slot.AskPlainly(w.timeout.Context())
+	switch {
+	case err == nil:
+		w.held, w.quiet = held, held
+		return held
+	case redis.HasErrorPrefix(err, "OOM"):
+		return false
+	case w.lifetime.life.Err() != nil:
+		w.failLate()
 	}
+	w.giveUp() // the request may have been carried out
+	w.queue.fail(w.unavailable(err))
+	return true
+}
+
+// askForLock asks once for the lock, and gets the room with it if there is no copy.
+func (w *worker) askForLock(ctx context.Context) (held bool, err error) {
+	w.copy.catchUp()
+	defer func() { w.held, w.inDoubt = held, err != nil }()
 	held, read, err := w.store.take(ctx, w.slot, w.id, w.copy.room != nil)
 	if err != nil {
 		return false, err

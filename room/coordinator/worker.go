@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"container/list"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -23,13 +24,15 @@ type worker struct {
 
 	// Used only by the worker's goroutine.
 	copy       localCopy
-	acked      string    // the mark of the last commit that enough replicas are known to have
-	held       bool      // the lock holds the slot's token, as far as we know
-	inLine     bool      // the token waits in Redis, or holds the lock: it has to be given up
-	place      keptPlace // in the line, between two holds
-	quiet      bool      // nobody else was met at the last hold
-	registered *identity // the name under which Redis knows that we may have members here; nil: none
-	retired    bool      // nothing is left to do here, unless something comes
+	acked      string                                           // the mark of the last commit that enough replicas are known to have
+	ask        func(ctx context.Context) (held bool, err error) // askForLock
+	held       bool                                             // the lock holds the slot's token, as far as we know
+	inDoubt    bool                                             // the last request for the lock may have been carried out or not
+	inLine     bool                                             // the token waits in Redis, or holds the lock: it has to be given up
+	place      keptPlace                                        // in the line, between two holds
+	quiet      bool                                             // nobody else was met at the last hold
+	registered *identity                                        // the name under which Redis knows that we may have members here; nil: none
+	retired    bool                                             // nothing is left to do here, unless something comes
 
 	idleAt *list.Element // guarded by workers.mu: its place in workers.idle; nil while it is busy
 	size   int           // guarded by workers.mu: what it counts for while it is idle

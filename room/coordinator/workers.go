@@ -111,6 +111,7 @@ func (ws *workers) openLocked(id string) (*worker, error) {
 		return nil, err
 	}
 	w := &worker{workers: ws, id: id, keys: keys, slot: slot}
+	w.ask = w.askForLock
 	ws.byRoom[id] = w
 	return w, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
@@ -77,10 +78,13 @@ func BenchmarkPaired(b *testing.B) {
 		defer opened[i].Close()
 	}
 	took := make([][]time.Duration, len(names))
+	order := rand.Perm(len(names))
 	for b.Loop() {
-		for i, l := range opened {
+		// In another order each time: whoever follows rueidis' goroutines waits longer.
+		rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		for _, i := range order {
 			start := time.Now()
-			release, err := acquire(b.Context(), l, "bench:"+names[i])
+			release, err := acquire(b.Context(), opened[i], "bench:"+names[i])
 			if err != nil {
 				b.Fatalf("%s: %v", names[i], err)
 			}

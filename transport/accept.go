@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"roomd/room"
 	"roomd/transport/protocol"
 )
 
@@ -20,21 +18,18 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 		s.refuseOrigin(w, r)
 		return
 	}
-	user, err := userOf(r)
+	user, access, err := s.identify(r)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, protocol.NewError(protocol.CodeBadRequest, "%v", err))
+		s.refuseIdentity(w, err)
 		return
 	}
 	if offered := websocket.Subprotocols(r); len(offered) > 0 && !slices.Contains(offered, protocol.Subprotocol) {
 		refuse(w, http.StatusBadRequest, protocol.NewError(protocol.CodeBadRequest,
-			"this server speaks %s, Sec-WebSocket-Protocol offers %q", protocol.Subprotocol, offered))
+			"this server speaks %s, which Sec-WebSocket-Protocol does not offer", protocol.Subprotocol)) // what it offers may be a token
 		return
 	}
-	c := newConn(s, user)
-	if refusal := s.conns.add(c); refusal != nil {
-		if refusal != errDraining {
-			s.troubles.full.Happened(refusal)
-		}
+	c := newConn(s, user, access)
+	if refusal := s.reserve(c); refusal != nil {
 		refuse(w, http.StatusServiceUnavailable, refusal)
 		return
 	}
@@ -48,21 +43,21 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	go func() { // connections waits for it
 		defer s.conns.remove(c)
 		reason := c.serve(ws)
-		s.opts.Log.Debug("disconnected", "user", user, "session", c.session.id, "reason", reason)
+		s.opts.Log.Debug("disconnected", "user", c.session.user, "session", c.session.id, "reason", reason)
 	}()
 }
 
-// userOf believes what ?user= says. That is safe only on a server that nobody else can reach;
-// whoever starts one has to make sure of it.
-func userOf(r *http.Request) (string, error) {
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return "", fmt.Errorf("the query cannot be read: %w", err)
+// reserve gives a connection its place, or returns why there is none.
+func (s *Server) reserve(c *conn) *protocol.Error {
+	evicted, refusal := s.conns.add(c)
+	if refusal != nil && refusal != errDraining {
+		s.troubles.full.Happened(refusal)
 	}
-	if len(query["user"]) != 1 {
-		return "", fmt.Errorf("user must be given once, as in /ws?user=NAME")
+	if evicted != nil {
+		s.troubles.evicted.Happened(nil)
+		evicted.abort()
 	}
-	return room.ParseUser(query["user"][0])
+	return refusal
 }
 
 // originAllowed keeps pages of other sites from acting for whoever views them. Programs that

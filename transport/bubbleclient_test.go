@@ -27,6 +27,10 @@ func (s *bubbleServer) connect(t *testing.T, user string) *bubbleClient {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return readAlways(t, ws)
+}
+
+func readAlways(t *testing.T, ws *websocket.Conn) *bubbleClient {
 	v := &bubbleClient{wsClient{t, ws}, make(chan string, 1000), make(chan error, 1)}
 	ws.SetPingHandler(func(data string) error {
 		go func() { _ = ws.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(time.Second)) }()
@@ -73,11 +77,21 @@ func (v *bubbleClient) expect(want string) {
 // expectWithin is expect for a frame that takes longer.
 func (v *bubbleClient) expectWithin(want string, patience time.Duration) {
 	v.t.Helper()
-	select {
-	case got := <-v.frames:
+	check := func(got string) {
+		v.t.Helper()
 		if got != want {
 			v.t.Fatalf("got\n  %s\nwant\n  %s", got, want)
 		}
+	}
+	select {
+	case got := <-v.frames: // also if the connection was closed after it
+		check(got)
+		return
+	default:
+	}
+	select {
+	case got := <-v.frames:
+		check(got)
 	case err := <-v.closed:
 		v.t.Fatalf("instead of %s: %v", want, err)
 	case <-time.After(patience):

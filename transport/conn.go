@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"container/list"
 	"fmt"
 	"io"
 	"net"
@@ -31,6 +32,8 @@ type conn struct {
 	writer  *writer
 	removed chan struct{} // closed when the server has removed it from its connections
 
+	nameless *list.Element // guarded by connections.mu: of those that have shown no token; nil for others
+
 	raw net.Conn // what ws reads from and writer writes to; set with ws
 
 	mu       sync.Mutex
@@ -42,17 +45,22 @@ type conn struct {
 	pings    *time.Timer     // guarded by mu
 }
 
-func newConn(s *Server, user string) *conn {
+func newConn(s *Server, user string, access *access) *conn {
 	c := &conn{server: s, removed: make(chan struct{})}
 	c.writer = &writer{conn: c}
 	c.out = newOutbox(c.writer.start, s.opts.MaxQueue)
-	c.session = newSession(s, user, c.out, c.end)
+	c.session = newSession(s, user, access, c.out, c.end)
+	c.session.onUser = func() { s.conns.name(c) }
 	return c
 }
 
 // serve runs the connection until it ends, and returns why it ended.
 func (c *conn) serve(ws *websocket.Conn) error {
 	c.open(ws)
+	if access := c.session.access; access != nil {
+		access.start()
+		defer access.stop()
+	}
 	reason := c.read()
 	switch code, text, closing := c.closeReason(); {
 	case !closing:

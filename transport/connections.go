@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"container/list"
 	"maps"
 	"slices"
 	"sync"
@@ -17,32 +18,60 @@ type connections struct {
 
 	mu       sync.Mutex
 	open     map[string]*conn // guarded by mu: by session
+	nameless list.List        // guarded by mu: of *conn: those that have shown no token yet, oldest first
 	draining bool             // guarded by mu
 }
+
+// maxNameless returns how many of max connections may have shown no token yet.
+func maxNameless(max int) int { return min(max, 4+max/8) }
 
 func newConnections(max int) *connections {
 	return &connections{max: max, open: make(map[string]*conn)}
 }
 
-// add reserves a place for a connection, or returns why there is none.
-func (cs *connections) add(c *conn) *protocol.Error {
+// add reserves a place for a connection, or returns why there is none. It returns the connection
+// to abort for it, if any: of those that have shown no token a new one evicts the oldest, so that
+// nobody without a token can take all places.
+func (cs *connections) add(c *conn) (evicted *conn, refusal *protocol.Error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	switch {
 	case cs.draining:
-		return errDraining
+		return nil, errDraining
 	case len(cs.open) >= cs.max:
-		return protocol.NewError(protocol.CodeUnavailable, "this node has %d connections, its limit", len(cs.open))
+		return nil, protocol.NewError(protocol.CodeUnavailable, "this node has %d connections, its limit", len(cs.open))
 	}
 	cs.open[c.session.id] = c
 	cs.wg.Add(1)
-	return nil
+	if c.session.user == "" {
+		c.nameless = cs.nameless.PushBack(c)
+		if cs.nameless.Len() > maxNameless(cs.max) {
+			evicted = cs.nameless.Front().Value.(*conn)
+			cs.removeNamelessLocked(evicted)
+		}
+	}
+	return evicted, nil
+}
+
+// name protects a connection that has shown a token from eviction.
+func (cs *connections) name(c *conn) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.removeNamelessLocked(c)
+}
+
+func (cs *connections) removeNamelessLocked(c *conn) {
+	if c.nameless != nil {
+		cs.nameless.Remove(c.nameless)
+		c.nameless = nil
+	}
 }
 
 // remove gives the place of a connection back when that has ended.
 func (cs *connections) remove(c *conn) {
 	cs.mu.Lock()
 	delete(cs.open, c.session.id)
+	cs.removeNamelessLocked(c)
 	cs.mu.Unlock()
 	close(c.removed)
 	cs.wg.Done()

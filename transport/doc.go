@@ -7,12 +7,13 @@
 //
 // # A reader's way
 //
-// A request goes down through accept.go (the handshake), reader.go (a frame), session.go and
-// requests.go (what it asks for) to package room. An event comes up from there: it enters in
-// events.go, and goes on through streams.go (order and bounds), outbox.go (the queue) and
-// writer.go, which has it encoded by frame.go, to the socket. Beside these ways are
-// membership.go (what a session is in a room), rejoin.go (how it comes back after a failure)
-// and grace.go (how long it keeps its seats without a connection).
+// A request goes down through accept.go and identify.go (the handshake, and who asks for it),
+// reader.go (a frame), session.go and requests.go (what it asks for) to package room. An event
+// comes up from there: it enters in events.go, and goes on through streams.go (order and bounds),
+// outbox.go (the queue) and writer.go, which has it encoded by frame.go, to the socket. Beside
+// these ways are membership.go (what a session is in a room), rejoin.go (how it comes back after
+// a failure), grace.go (how long it keeps its seats without a connection) and access.go (what its
+// token allows).
 //
 // # What it promises
 //
@@ -40,7 +41,9 @@
 //
 // # What it does not promise
 //
-//   - There is no authentication: a client is the user that it names.
+//   - Without Options.Auth a client is the user that it names. With it, a token says who the
+//     client is, and the connection ends when the token expires; but a token can be used by
+//     whoever has it.
 //   - A client that sends the same request twice gets two replies; requests are not merged.
 //
 // # Goroutines

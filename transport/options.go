@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"roomd/room"
+	"roomd/transport/auth"
 )
 
 // Defaults of [Options] that the callers of a server compute with.
@@ -33,6 +34,10 @@ type Options struct {
 	// connect besides the server's own. "*" allows all of them, "null" those of files and
 	// sandboxes.
 	AllowOrigins []string
+
+	// Auth verifies the tokens by which clients say who they are. Nil believes the user that a
+	// client names in the URL: whoever can reach such a server can act as anybody.
+	Auth *auth.Verifier
 
 	// MaxConnections is how many WebSockets may be open at once; further ones
 	// get HTTP 503. Zero means DefaultMaxConnections, 50,000.

@@ -17,7 +17,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-var docBlock = regexp.MustCompile("(?ms)^```(session|http)(?: capacity=([0-9]+))?\n(.*?)^```$")
+var docBlock = regexp.MustCompile("(?ms)^```(session|http)(?: capacity=([0-9]+))?(?: (key))?\n(.*?)^```$")
 
 // PROTOCOL.md is true: its sessions happen as they are written, its HTTP answers are given, and
 // it has no frame outside of them. It explains every code.
@@ -32,11 +32,11 @@ func TestProtocolDocument(t *testing.T) {
 		t.Errorf("only %d blocks of examples", len(blocks))
 	}
 	for i, b := range blocks {
-		kind, capacity, lines := b[1], 0, strings.Split(strings.TrimSpace(b[3]), "\n")
+		kind, capacity, key, lines := b[1], 0, b[3] != "", strings.Split(strings.TrimSpace(b[4]), "\n")
 		fmt.Sscan(b[2], &capacity)
 		t.Run(fmt.Sprint(kind, i), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newDocSession(t, capacity)
+				s := newDocSession(t, capacity, key)
 				for _, line := range lines {
 					if kind == "http" {
 						s.request(line)
@@ -51,7 +51,7 @@ func TestProtocolDocument(t *testing.T) {
 		t.Error("a frame is outside of the examples")
 	}
 	for _, code := range []string{
-		protocol.CodeBadRequest, protocol.CodeUnknownAction, protocol.CodeForbidden, protocol.CodeRoomFull, protocol.CodeSeatTaken,
+		protocol.CodeBadRequest, protocol.CodeUnknownAction, protocol.CodeUnauthorized, protocol.CodeForbidden, protocol.CodeRoomFull, protocol.CodeSeatTaken,
 		protocol.CodeDuplicateUser, protocol.CodeNotMember, protocol.CodeBusy, protocol.CodeUnavailable, protocol.CodeUnknown, protocol.CodeInternal,
 	} {
 		want := fmt.Sprintf("| `%s` | %s |", code, map[bool]string{true: "yes", false: "no"}[protocol.NewError(code, "").Retry])
@@ -59,7 +59,7 @@ func TestProtocolDocument(t *testing.T) {
 			t.Errorf("the table of codes has no row %s", want)
 		}
 	}
-	for _, code := range []int{protocol.CloseNotText, protocol.CloseNotUTF8, protocol.CloseTooBig, protocol.CloseRestart, protocol.CloseReplaced, protocol.CloseTooSlow} {
+	for _, code := range []int{protocol.CloseNotText, protocol.CloseNotUTF8, protocol.CloseTooBig, protocol.CloseRestart, protocol.CloseReplaced, protocol.CloseUnauthorized, protocol.CloseTooSlow} {
 		if !strings.Contains(text, fmt.Sprint(code)) {
 			t.Errorf("close code %d is missing", code)
 		}
@@ -71,16 +71,31 @@ func TestProtocolDocument(t *testing.T) {
 type docSession struct {
 	t             *testing.T
 	first, second *bubbleServer // the clients are on the first
-	clients       map[string]*wsClient
-	older         *wsClient // replaced by the one in clients
+	clients       map[string]docClient
+	older         docClient // replaced by the one in clients
+	key           bool      // the servers ask for tokens
 }
 
-func newDocSession(t *testing.T, capacity int) *docSession {
+type docClient interface {
+	send(frame string)
+	expect(frame string)
+	expectClose(code int)
+}
+
+// keyClient is a docClient that answers pings while time passes.
+type keyClient struct{ *bubbleClient }
+
+func (c keyClient) expectClose(code int) { c.expectClosed(code) }
+
+func newDocSession(t *testing.T, capacity int, key bool) *docSession {
 	mini, _ := redistest.Mini(t)
-	rules := room.Rules{Seating: room.Capacity(capacity)}
+	rules, opts := room.Rules{Seating: room.Capacity(capacity)}, Options{}
+	if key {
+		opts.Auth = newVerifier(t)
+	}
 	return &docSession{
-		t: t, first: startInBubble(t, mini, rules, Options{}), second: startInBubble(t, mini, rules, Options{}),
-		clients: make(map[string]*wsClient),
+		t: t, first: startInBubble(t, mini, rules, opts), second: startInBubble(t, mini, rules, opts),
+		clients: make(map[string]docClient), key: key,
 	}
 }
 
@@ -94,17 +109,24 @@ func (s *docSession) step(line string) {
 	part := strings.SplitN(line, " ", 3)
 	user, direction, frame := part[0], part[1], part[2]
 	if s.clients[user] == nil {
-		s.clients[user] = s.first.connectIdle(s.t, user)
+		s.clients[user] = s.connect(user)
 	}
 	switch direction {
 	case ">":
-		s.clients[user].send(frame)
+		s.clients[user].send(strings.ReplaceAll(frame, "eyJ…", tokenOf(s.t, user, time.Hour, "table-*")))
 	case "<":
 		s.clients[user].expect(frame)
 	default:
 		s.t.Fatalf("what is %q?", line)
 	}
 	synctest.Wait()
+}
+
+func (s *docSession) connect(user string) docClient {
+	if s.key {
+		return keyClient{readAlways(s.t, s.first.dialWith(s.t, "").ws)}
+	}
+	return s.first.connectIdle(s.t, user)
 }
 
 // happen does what a line in brackets says.
@@ -128,13 +150,22 @@ func (s *docSession) happen(what string) {
 		s.clients["李四"] = s.first.connectIdle(s.t, "李四")
 	case "the older connection of 李四 is closed with 4001":
 		s.older.expectClose(protocol.CloseReplaced)
+	case "50 minutes later":
+		time.Sleep(50 * time.Minute)
+	case "60 minutes later the connection of 李四 is closed with 4003":
+		time.Sleep(time.Hour - time.Second)
+		s.clients["李四"].(keyClient).expectSilence()
+		time.Sleep(time.Second)
+		s.clients["李四"].expectClose(protocol.CloseUnauthorized)
+	case "the connection of 王五 is closed with 4003":
+		s.clients["王五"].expectClose(protocol.CloseUnauthorized)
 	default:
 		s.t.Fatalf("what is %q?", what)
 	}
 	synctest.Wait()
 }
 
-var docRequest = regexp.MustCompile(`^(\w+) (\S+)(?: from (\S+))?: (\d+) (.*)$`)
+var docRequest = regexp.MustCompile(`^(\w+) (\S+)(?: from (\S+))?(?: with token (\S+))?: (\d+) (.*)$`)
 
 // request sends an HTTP request, and compares the response.
 func (s *docSession) request(line string) {
@@ -145,8 +176,9 @@ func (s *docSession) request(line string) {
 	}
 	request, answer := httptest.NewRequest(part[1], part[2], nil), httptest.NewRecorder()
 	request.Header.Set("Origin", part[3])
+	request.Header.Set("Authorization", "Bearer "+strings.ReplaceAll(part[4], "eyJ…", tokenOf(s.t, "李四", time.Hour)))
 	s.first.Handler().ServeHTTP(answer, request)
-	if got := fmt.Sprint(answer.Code, " ", strings.TrimSpace(answer.Body.String())); got != part[4]+" "+part[5] {
+	if got := fmt.Sprint(answer.Code, " ", strings.TrimSpace(answer.Body.String())); got != part[5]+" "+part[6] {
 		s.t.Errorf("%s\ngot %s", line, got)
 	}
 }

@@ -26,8 +26,12 @@ var refusals = []struct {
 	{room.ErrClosed, protocol.CodeUnavailable, "this node is shutting down; nothing was written"},
 }
 
-// toProtocol turns an error of package room into the one that a client gets.
+// toProtocol turns an error of package room into the one that a client gets. An error of the
+// protocol stays as it is.
 func toProtocol(err error) *protocol.Error {
+	if e, ok := errors.AsType[*protocol.Error](err); ok {
+		return e
+	}
 	for _, r := range refusals {
 		if !errors.Is(err, r.err) {
 			continue

@@ -14,11 +14,14 @@ import (
 // session is a user for as long as one connection of theirs lasts: it runs the client's
 // requests, and knows the rooms in which the user is a member or watches.
 type session struct {
-	id, user string
-	server   *Server
-	out      *outbox
-	streams  *streams
-	end      func(code int, text string) // ends the connection
+	id      string
+	user    string // "" until the client has shown a token; then constant
+	access  *access
+	server  *Server
+	out     *outbox
+	streams *streams
+	end     func(code int, text string) // ends the connection
+	onUser  func()                      // called when the client has shown its first token
 
 	mu          sync.Mutex             // locked before those of the connection and the outbox
 	memberships map[string]*membership // guarded by mu: by room
@@ -27,9 +30,12 @@ type session struct {
 	rejoins sync.WaitGroup // grows only with mu held, and not once closed
 }
 
-func newSession(s *Server, user string, out *outbox, end func(code int, text string)) *session {
+func newSession(s *Server, user string, access *access, out *outbox, end func(code int, text string)) *session {
+	if access != nil {
+		access.end = end
+	}
 	return &session{
-		id: uuid.NewString(), user: user, server: s, out: out, streams: out.streams, end: end,
+		id: uuid.NewString(), user: user, access: access, server: s, out: out, streams: out.streams, end: end,
 		memberships: make(map[string]*membership),
 	}
 }
@@ -37,11 +43,26 @@ func newSession(s *Server, user string, out *outbox, end func(code int, text str
 // handle runs the request that a frame holds and queues its reply.
 func (s *session) handle(frame []byte) {
 	req, bad := protocol.DecodeRequest(frame)
-	if bad != nil {
+	switch {
+	case bad != nil:
 		s.out.push(replyFrame(bad.Reply()))
-		return
+	case req.Action == protocol.ActionAuth:
+		s.authenticate(req)
+	default:
+		s.run(req)
 	}
+	s.requireUser()
+}
+
+// run runs a request about a room.
+func (s *session) run(req protocol.Request) {
 	s.streams.hold(req.Room) // until the reply
+	if s.access != nil {
+		if err := s.access.permit(req, s.isInside(req.Room)); err != nil {
+			s.refuse(req, err)
+			return
+		}
+	}
 	switch req.Action {
 	case protocol.ActionJoin:
 		s.join(req)
@@ -112,6 +133,13 @@ func (s *session) newMembership(id string) (*membership, error) {
 	m := &membership{room: id, session: s, requested: true, standing: room.Standing{User: s.user, Session: s.id}}
 	s.memberships[id] = m
 	return m, nil
+}
+
+// isInside reports whether the session is a member of a room, or watches it.
+func (s *session) isInside(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.memberships[id] != nil
 }
 
 // claims reports whether the session is in a room, or may be soon. A closed one claims all

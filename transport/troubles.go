@@ -14,9 +14,10 @@ const probeQuiet = time.Minute
 // troubles are what an outage of Redis, or a client, can cause any number of times. Each is
 // logged when it begins and when it is over.
 type troubles struct {
-	refused     map[string]*episode.Log // by code: requests that failed for no fault of the client
+	refused     map[string]*episode.Log // by code: requests that failed for no fault of the client, or for a token
 	origins     *episode.Log            // pages of other origins
 	full        *episode.Log            // connections beyond the limit
+	evicted     *episode.Log            // connections that had shown no token
 	panics      *episode.Log
 	notReady    *episode.Log
 	lostSeats   *episode.Log
@@ -30,12 +31,14 @@ func newTroubles(log *slog.Logger) *troubles {
 	}
 	return &troubles{
 		refused: map[string]*episode.Log{
-			protocol.CodeUnavailable: of(slog.LevelWarn, "requests are refused: unavailable"),
-			protocol.CodeUnknown:     of(slog.LevelWarn, "requests have an unknown outcome"),
-			protocol.CodeInternal:    of(slog.LevelError, "requests fail: internal"),
+			protocol.CodeUnavailable:  of(slog.LevelWarn, "requests are refused: unavailable"),
+			protocol.CodeUnknown:      of(slog.LevelWarn, "requests have an unknown outcome"),
+			protocol.CodeInternal:     of(slog.LevelError, "requests fail: internal"),
+			protocol.CodeUnauthorized: of(slog.LevelInfo, "tokens are refused"),
 		},
 		origins:     of(slog.LevelWarn, "pages of another origin are refused"),
 		full:        of(slog.LevelWarn, "connections are refused: the node is full"),
+		evicted:     of(slog.LevelWarn, "connections that have shown no token are closed to make room"),
 		panics:      of(slog.LevelError, "panic"),
 		notReady:    episode.New(log, slog.LevelWarn, "not ready: Redis does not answer", probeQuiet),
 		lostSeats:   of(slog.LevelInfo, "a member has lost the seat"),
@@ -49,7 +52,7 @@ func (t *troubles) close() {
 	for _, l := range t.refused {
 		l.Close()
 	}
-	for _, l := range []*episode.Log{t.origins, t.full, t.panics, t.notReady, t.lostSeats, t.notRemoved, t.notDetached} {
+	for _, l := range []*episode.Log{t.origins, t.full, t.evicted, t.panics, t.notReady, t.lostSeats, t.notRemoved, t.notDetached} {
 		l.Close()
 	}
 }

@@ -11,12 +11,14 @@ import (
 	"roomd/transport"
 )
 
-// config is what flags and environment say. Kong makes the flags, their ROOMD_…
+// config is what flags and environment say of a node. Kong makes the flags, their ROOMD_…
 // variables and the help of it.
 type config struct {
 	Listen      string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where game clients connect (default ${default})."`
-	Insecure    bool     `help:"Listen where other machines can reach it. Without authentication a client is the user that it names."`
+	Insecure    bool     `help:"Without a key for tokens, listen all the same where other machines can reach it. A client is then the user that it names."`
 	AllowOrigin []string `placeholder:"ORIGIN" help:"Web origin whose pages may connect besides this server's own, such as https://game.example. Repeat it, or * for all."`
+
+	verifierFlags
 
 	Redis string `default:"embedded" placeholder:"URL" help:"redis://[:password@]host:port[/db], rediss://… for TLS, unix:///path/to/socket, redis+sentinel://host:port,…/master, redis+cluster://host:port,…, or embedded: inside this process, keeping nothing, for trying it out (default ${default})."`
 
@@ -44,6 +46,12 @@ Game clients connect by WebSocket to ws://HOST:PORT/ws?user=NAME and send
   {"id":1,"action":"join","room":"42"}
 Run any number of nodes on one Redis; they act as one.
 
+With a key (--auth-...) a token says who a client is, instead of ?user=. To try it:
+  openssl rand -hex 32 >secret
+  roomd --auth-secret-file secret
+  roomd token --auth-secret-file secret --user NAME
+  wscat -s roomd.v1 -H "Authorization: Bearer TOKEN" -c ws://HOST:PORT/ws
+
 Every flag is also an environment variable: --lock-ttl is ROOMD_LOCK_TTL.
 
 It ends with 0 after SIGTERM or SIGINT, with 1 if something failed, and with 2 if it was
@@ -56,7 +64,16 @@ func options() []kong.Option {
 		kong.Description(description),
 		kong.DefaultEnvars("ROOMD"),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.Help(printHelp),
 	}
+}
+
+// printHelp shows the flags of a node also where no command is given, because roomd runs one then.
+func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
+	if root := ctx.Model.Node; ctx.Selected() == nil {
+		root.Flags = append(root.Flags, root.DefaultCmd.Flags...)
+	}
+	return kong.DefaultHelpPrinter(options, ctx)
 }
 
 // Validate is called by kong. What the packages behind check themselves is left
@@ -87,6 +104,9 @@ func (c *config) Validate() error {
 	}
 	if c.MaxQueue < 1 {
 		return fmt.Errorf("--max-queue is %d, it must be at least 1", c.MaxQueue)
+	}
+	if _, err := c.source(); err != nil {
+		return err
 	}
 	if c.Capacity < 0 || c.Capacity > room.MaxSeats {
 		return fmt.Errorf("--capacity is %d, it must be from 0 (no limit of its own) to %d", c.Capacity, room.MaxSeats)

@@ -29,26 +29,41 @@ const drainTimeout = 15 * time.Second
 
 func main() {
 	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with their units
-	os.Exit(command(os.Args[1:], os.Stderr))
+	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// cli is the command line.
+type cli struct {
+	Serve config   `cmd:"" default:"withargs" help:"Run a node. This is what roomd does if no command is given."`
+	Token tokenCmd `cmd:"" help:"Print a token, by which a game client says who it is."`
 }
 
 // command is roomd, and returns its exit code.
-func command(args []string, stderr io.Writer) int {
+func command(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	var cfg config
-	parser, err := kong.New(&cfg, options()...)
-	if err == nil {
-		_, err = parser.Parse(args)
-	}
-	if err == nil {
-		err = run(ctx, cfg, stderr, func(*node.Node) {})
-	}
+	err := dispatch(ctx, args, stdout, stderr)
 	if err != nil {
 		fmt.Fprintln(stderr, "roomd:", err)
 	}
 	return exitCode(err)
+}
+
+func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var c cli
+	parser, err := kong.New(&c, options()...)
+	if err != nil {
+		return err
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return err
+	}
+	if parsed.Command() == "token" {
+		return c.Token.print(stdout)
+	}
+	return run(ctx, c.Serve, stderr, func(*node.Node) {})
 }
 
 // What roomd ends with.
@@ -90,17 +105,23 @@ func exitCode(err error) int {
 func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Node)) error {
 	log := newLog(cfg, stderr)
 	redis.SetLogger(redisLog{log})
+	verifier, err := cfg.verifier(log)
+	if err != nil {
+		return useError{err}
+	}
 	db, err := redisurl.Open(cfg.Redis)
 	if err != nil {
 		return useError{err}
 	}
 	defer db.Close()
+	clients := cfg.clients()
+	clients.Auth = verifier
 	n, err := node.Start(ctx, node.Config{
 		Listen:   cfg.Listen,
 		Insecure: cfg.Insecure,
 		Redis:    db,
 		Room:     cfg.rooms(),
-		Serve:    cfg.clients(),
+		Serve:    clients,
 		Log:      log,
 	})
 	if err != nil {
@@ -110,7 +131,11 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 	if db.IsEmbedded() {
 		kept = "the embedded Redis, which keeps nothing and serves this node only"
 	}
-	log.Info(fmt.Sprintf("ready: connect to %s?user=NAME; rooms are kept in %s", n.URL(), kept), "node", n.Name())
+	who := "?user=NAME"
+	if verifier != nil {
+		who = " with a token"
+	}
+	log.Info(fmt.Sprintf("ready: connect to %s%s; rooms are kept in %s", n.URL(), who, kept), "node", n.Name())
 	ready(n)
 
 	select {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -37,13 +38,13 @@ func TestMain(m *testing.M) {
 
 func parse(t *testing.T, args ...string) (config, error) {
 	t.Helper()
-	var cfg config
-	parser, err := kong.New(&cfg, options()...)
+	var c cli
+	parser, err := kong.New(&c, options()...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = parser.Parse(args)
-	return cfg, err
+	return c.Serve, err
 }
 
 func TestRun(t *testing.T) {
@@ -128,14 +129,14 @@ func TestExitCodes(t *testing.T) {
 	defer taken.Close()
 	for code, all := range map[int][]string{
 		exitWrongUse: {
-			"--nonsense", "serve", "--lock-ttl 0s", "--lock-ttl 1ms", "--max-queue much", "--capacity 70000",
+			"--nonsense", "dance", "--lock-ttl 0s", "serve --lock-ttl 0s", "--lock-ttl 1ms", "--max-queue much", "--capacity 70000",
 			"--redis http://x", "--listen 127.0.0.1", "--listen 0.0.0.0:0",
 		},
 		exitFailed: {"--redis redis://127.0.0.1:1", "--listen " + taken.Addr().String()},
 	} {
 		for _, args := range all {
 			var stderr bytes.Buffer
-			if got := command(strings.Fields(args), &stderr); got != code || !strings.Contains(stderr.String(), "roomd: ") {
+			if got := command(strings.Fields(args), io.Discard, &stderr); got != code || !strings.Contains(stderr.String(), "roomd: ") {
 				t.Errorf("%s: exit code %d, want %d:\n%s", args, got, code, &stderr)
 			}
 		}

@@ -84,6 +84,9 @@ func (l *link) roundTrip(ctx context.Context, req *protocol.Request) (*protocol.
 	if !utf8.ValidString(req.Room) {
 		return nil, errors.New("not sent: room: not valid UTF-8")
 	}
+	if !utf8.ValidString(req.Token) {
+		return nil, errors.New("not sent: token: not valid UTF-8")
+	}
 	answer := make(chan *protocol.Reply, 1)
 	if err := l.calls.add(req, answer); err != nil {
 		return nil, fmt.Errorf("not sent: %w", err)
@@ -93,8 +96,12 @@ func (l *link) roundTrip(ctx context.Context, req *protocol.Request) (*protocol.
 	frame := protocol.AppendRequest(nil, req)
 	if len(frame) > protocol.MaxFrame {
 		// The server would end the connection.
-		return nil, fmt.Errorf("not sent: room: makes a frame of %d bytes, the limit is %d",
-			len(frame), protocol.MaxFrame)
+		field := "room"
+		if req.Action == protocol.ActionAuth {
+			field = "token"
+		}
+		return nil, fmt.Errorf("not sent: %s: makes a frame of %d bytes, the limit is %d",
+			field, len(frame), protocol.MaxFrame)
 	}
 	select {
 	case l.outgoing <- frame:

@@ -60,6 +60,18 @@ func (c *Client) Unwatch(ctx context.Context, room string) (*protocol.Reply, err
 	return c.request(ctx, &protocol.Request{Action: protocol.ActionUnwatch, Room: room})
 }
 
+// Auth shows the server a newer token of the same user, which lets the connection live until that
+// one expires. It is also the first request of a client that was dialed without [Options.Token].
+// The reply has the user, and when the token expires. The error is [ErrUnauthorized] if the server
+// does not accept the token; the older one counts on. Other errors are as for Join.
+func (c *Client) Auth(ctx context.Context, token string) (*protocol.Reply, error) {
+	reply, err := c.link.roundTrip(ctx, &protocol.Request{Action: protocol.ActionAuth, Token: token})
+	if err != nil {
+		return nil, fmt.Errorf("client: auth: %w", err)
+	}
+	return reply, nil
+}
+
 func (c *Client) request(ctx context.Context, req *protocol.Request) (*protocol.Reply, error) {
 	reply, err := c.link.roundTrip(ctx, req)
 	if err != nil {

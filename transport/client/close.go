@@ -13,6 +13,10 @@ import (
 // ErrClosed says that the connection has ended. Every [CloseError] is one.
 var ErrClosed = errors.New("connection closed")
 
+// ErrUnauthorized says that the server asks for a token that it accepts: of [Dial], of a request,
+// or of the [CloseError] after the token has expired. A client may connect again with a new token.
+var ErrUnauthorized = protocol.ErrUnauthorized
+
 var errNoAnswer = errors.New("closed here, and the server did not answer")
 
 // closeWait is how long the server has to end the connection after a close frame, or after a
@@ -41,7 +45,8 @@ func (e *CloseError) Error() string {
 
 // Reconnect reports whether a client should connect again: to another node, or after a random
 // pause, because a node that restarts closes many connections at once. It should not if a newer
-// session of the user took over, or if the client sent what the protocol does not allow.
+// session of the user took over, or if the client sent what the protocol does not allow. If the
+// error is [ErrUnauthorized], it makes sense only with a new token, and Reconnect reports false.
 func (e *CloseError) Reconnect() bool {
 	switch e.Code {
 	case websocket.CloseGoingAway, protocol.CloseRestart, protocol.CloseTooSlow,
@@ -51,9 +56,13 @@ func (e *CloseError) Reconnect() bool {
 	return false
 }
 
-// Unwrap returns ErrClosed, and what broke the connection if the server did not close it.
+// Unwrap returns ErrClosed; ErrUnauthorized, if the server closed with that code; and what broke the
+// connection, if the server did not close it.
 func (e *CloseError) Unwrap() []error {
-	if e.cause == nil {
+	switch {
+	case e.Code == protocol.CloseUnauthorized:
+		return []error{ErrClosed, ErrUnauthorized}
+	case e.cause == nil:
 		return []error{ErrClosed}
 	}
 	return []error{ErrClosed, e.cause}

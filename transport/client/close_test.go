@@ -230,7 +230,7 @@ func TestWhenToReconnect(t *testing.T) {
 	for code, want := range map[int]bool{
 		websocket.CloseGoingAway: true, protocol.CloseRestart: true, protocol.CloseTooSlow: true,
 		websocket.CloseAbnormalClosure: true, websocket.CloseNormalClosure: false,
-		protocol.CloseReplaced: false, 4999: false,
+		protocol.CloseReplaced: false, protocol.CloseUnauthorized: false, 4999: false,
 		protocol.CloseNotText: false, protocol.CloseNotUTF8: false, protocol.CloseTooBig: false,
 	} {
 		if got := (&CloseError{Code: code}).Reconnect(); got != want {

@@ -19,7 +19,8 @@ import (
 // the attempt, and does nothing once Dial has returned. The caller must Close the client.
 //
 // Dial refuses bad options and a bad address before it sends anything. If the server refuses, the
-// error wraps its [protocol.Error] and has the HTTP status in its text.
+// error wraps its [protocol.Error] and has the HTTP status in its text; if it does not accept the
+// token, the error is [ErrUnauthorized].
 func Dial(ctx context.Context, address string, opts Options) (*Client, error) {
 	u, err := parseURL(address, opts.User)
 	if err == nil {
@@ -28,7 +29,11 @@ func Dial(ctx context.Context, address string, opts Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	conn, err := dial(ctx, u, &opts)
+	header, err := opts.handshakeHeader(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	conn, err := dial(ctx, u, header, &opts)
 	if err != nil {
 		// Without the query, which may hold a token.
 		return nil, fmt.Errorf("client: dialing %s://%s%s: %w", u.Scheme, u.Host, u.Path, err)
@@ -36,7 +41,7 @@ func Dial(ctx context.Context, address string, opts Options) (*Client, error) {
 	return start(conn, opts), nil
 }
 
-func dial(ctx context.Context, u *url.URL, opts *Options) (*websocket.Conn, error) {
+func dial(ctx context.Context, u *url.URL, header http.Header, opts *Options) (*websocket.Conn, error) {
 	// gorilla looks at ctx only until TCP is connected; after that the end of ctx closes the socket.
 	release := func() bool { return true }
 	dialer := websocket.Dialer{
@@ -51,7 +56,7 @@ func dial(ctx context.Context, u *url.URL, opts *Options) (*websocket.Conn, erro
 			return conn, err
 		},
 	}
-	conn, resp, err := dialer.DialContext(ctx, u.String(), opts.Header)
+	conn, resp, err := dialer.DialContext(ctx, u.String(), header)
 	if !release() {
 		if err == nil {
 			_ = conn.Close()

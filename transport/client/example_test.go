@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"roomd/transport/client"
 	"roomd/transport/protocol"
@@ -37,4 +38,29 @@ func ExampleDial() {
 		log.Fatal(err)
 	}
 	fmt.Println("seat", *reply.Seat, "beside", reply.Users)
+}
+
+// A client with a token renews it before it expires.
+func ExampleClient_Auth() {
+	ctx := context.Background()
+	login := func(context.Context) (string, error) { return "a token of the game's login", nil }
+	c, err := client.Dial(ctx, "ws://127.0.0.1:8080/ws", client.Options{Token: login})
+	if errors.Is(err, client.ErrUnauthorized) {
+		fmt.Println("log in again")
+		return
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	token, err := login(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	reply, err := c.Auth(ctx, token)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(reply.User, "may stay until", time.Unix(reply.Expires, 0))
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,8 +23,11 @@ const readLimit = 64 << 20
 type Options struct {
 	// User is sent as ?user= in the URL, for servers that believe it. Default: not sent.
 	User string
-	// Header is added to the request of the handshake, for instance "Authorization: Bearer …".
-	// Default: none.
+	// Token returns the token that says who the user is. [Dial] calls it once and sends the token in
+	// the Authorization header; its error ends the attempt. [StaticToken] is a Token that is known
+	// already. Default: no token is sent.
+	Token func(ctx context.Context) (string, error)
+	// Header is added to the request of the handshake. Default: none.
 	Header http.Header
 
 	// OnReply is called for every reply, before the request that waits for it returns, and also if
@@ -47,6 +51,31 @@ type Options struct {
 	ReadTimeout time.Duration
 }
 
+// StaticToken returns a value for [Options.Token]: the token given.
+func StaticToken(token string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return token, nil }
+}
+
+// handshakeHeader returns what the request of the handshake has besides its own headers.
+func (o *Options) handshakeHeader(ctx context.Context) (http.Header, error) {
+	if o.Token == nil {
+		return o.Header, nil
+	}
+	token, err := o.Token(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("option Token: %w", err)
+	}
+	if strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return nil, errors.New("option Token: the token has characters that no token has") // net/http would show it
+	}
+	header := o.Header.Clone()
+	if header == nil {
+		header = make(http.Header)
+	}
+	header.Set("Authorization", "Bearer "+token)
+	return header, nil
+}
+
 // check sets the defaults, or returns an error that names a field that cannot be used.
 func (o *Options) check() error {
 	if !utf8.ValidString(o.User) {
@@ -56,6 +85,8 @@ func (o *Options) check() error {
 		switch key := textproto.CanonicalMIMEHeaderKey(name); {
 		case key == "Upgrade", key == "Connection", strings.HasPrefix(key, "Sec-Websocket-"):
 			return fmt.Errorf("option Header: %s belongs to the handshake and cannot be set", key)
+		case key == "Authorization" && o.Token != nil:
+			return errors.New("option Header: Authorization is set by option Token")
 		}
 	}
 	for _, timeout := range []struct {

@@ -32,8 +32,8 @@ const (
 // Config says what a node is made of.
 type Config struct {
 	// Listen is the TCP address for game clients, host:port; port 0 takes a free
-	// one. Unless Insecure is set the host must be loopback, because the server
-	// believes the name that a client gives.
+	// one. Unless Serve.Auth or Insecure is set, the host must be loopback, because the
+	// server believes the name that a client gives.
 	Listen   string
 	Insecure bool
 
@@ -68,7 +68,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if cfg.Redis == nil {
 		return nil, errors.New("node: Redis is nil")
 	}
-	if err := checkListen(cfg.Listen, cfg.Insecure); err != nil {
+	if err := checkListen(cfg.Listen, cfg.Insecure || cfg.Serve.Auth != nil); err != nil {
 		return nil, err
 	}
 	if cfg.Log == nil {
@@ -129,18 +129,18 @@ func (n *Node) startRooms(ctx context.Context, db *redisurl.DB) error {
 	return n.rooms.Start(limited)
 }
 
-// checkListen refuses an address that other machines can reach, because the server believes
-// its clients.
-func checkListen(listen string, insecure bool) error {
+// checkListen refuses an address that other machines can reach, unless that is allowed: without
+// tokens the server believes its clients.
+func checkListen(listen string, anywhere bool) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
 		return &room.InvalidError{Field: "listen", Problem: fmt.Sprintf("is not host:port: %v", err)}
 	}
 	ip := net.ParseIP(host)
-	if insecure || host == "localhost" || ip != nil && ip.IsLoopback() {
+	if anywhere || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return &room.InvalidError{Field: "listen", Problem: fmt.Sprintf("%s can be reached from other machines, and without authentication anybody there can act as any user; listen on 127.0.0.1, or allow it with --insecure", listen)}
+	return &room.InvalidError{Field: "listen", Problem: fmt.Sprintf("%s can be reached from other machines, and without authentication anybody there can act as any user; give a key for tokens (--auth-secret-file), listen on 127.0.0.1, or allow it with --insecure", listen)}
 }
 
 // Addr returns the host:port that the node listens on.

@@ -34,7 +34,7 @@ func (e *DecodeError) Reply() *Reply { return &Reply{ID: e.ID, Error: e.Err} }
 // [MaxFrame].
 //
 // Of several faults, it reports the first of these: broken JSON; a known field with a wrong value
-// or given twice; an unknown action; an unknown field; a missing field; a seat where none belongs.
+// or given twice; an unknown action; an unknown field; a missing field; one where none belongs.
 // So a request of a later protocol, whose action brings fields of its own, gets unknown_action.
 func DecodeRequest(frame []byte) (Request, *DecodeError) {
 	if req, ok := readPlain(frame); ok {
@@ -144,12 +144,19 @@ func (d *decoder) check() *Error {
 			return err
 		}
 	}
-	for f, seen := range d.seen {
-		if !seen && field(f) != fieldSeat {
+	subject, foreign := fieldRoom, fieldToken
+	if d.req.Action == ActionAuth {
+		subject, foreign = fieldToken, fieldRoom
+	}
+	for _, f := range [...]field{fieldID, fieldAction, subject} {
+		if !d.seen[f] {
 			return NewError(CodeBadRequest, "%s: required", fieldNames[f])
 		}
 	}
-	if d.req.Seat != nil && d.req.Action != ActionJoin {
+	switch {
+	case d.seen[foreign]:
+		return NewError(CodeBadRequest, "%s: does not go with %s", fieldNames[foreign], d.req.Action)
+	case d.req.Seat != nil && d.req.Action != ActionJoin:
 		return NewError(CodeBadRequest, "seat: only goes with join")
 	}
 	return nil

@@ -32,6 +32,8 @@ func TestDecodeRequestAccepts(t *testing.T) {
 			Request{ID: 6, Action: "join", Room: "张🃏"}},
 		{"room ids are not judged here", `{"id":7,"action":"join","room":"{张三} \u0000"}`,
 			Request{ID: 7, Action: "join", Room: "{张三} \x00"}},
+		{"auth", `{"id":9,"action":"auth","token":"a.b.c"}`, Request{ID: 9, Action: "auth", Token: "a.b.c"}},
+		{"tokens are not judged here", `{"token":"","action":"auth","id":9}`, Request{ID: 9, Action: "auth"}},
 		{"nor is an empty one", `{"id":8,"action":"join","room":""}`, Request{ID: 8, Action: "join"}},
 	}
 	for _, tt := range tests {
@@ -121,8 +123,8 @@ func TestDecodeRequestRefuses(t *testing.T) {
 			`unknown action "` + strings.Repeat("a", 32) + `"`},
 		{"action with control characters", `{"id":1,"action":"a\n\u0007"}`, 1, CodeUnknownAction,
 			`unknown action "a\n\a"`},
-		{"later action with its own fields", `{"id":1,"action":"auth","token":"t"}`, 1, CodeUnknownAction,
-			`unknown action "auth"`},
+		{"later action with its own fields", `{"id":1,"action":"say","text":"t"}`, 1, CodeUnknownAction,
+			`unknown action "say"`},
 		{"no room", `{"id":1,"action":"users"}`, 1, CodeBadRequest, "room: required"},
 		{"room null", `{"id":1,"action":"users","room":null}`, 1, CodeBadRequest, "room: must be a string, not null"},
 		{"room number", `{"id":1,"action":"users","room":42}`, 1, CodeBadRequest, "room: must be a string, not a number"},
@@ -138,6 +140,17 @@ func TestDecodeRequestRefuses(t *testing.T) {
 		{"seat with leave", `{"id":1,"action":"leave","room":"42","seat":2}`, 1, CodeBadRequest, "seat: only goes with join"},
 		{"seat with watch", `{"seat":0,"id":1,"action":"watch","room":"42"}`, 1, CodeBadRequest, "seat: only goes with join"},
 		{"seat with users", `{"seat":0,"id":1,"action":"users","room":"42"}`, 1, CodeBadRequest, "seat: only goes with join"},
+
+		// Token.
+		{"no token", `{"id":1,"action":"auth"}`, 1, CodeBadRequest, "token: required"},
+		{"room for a token", `{"id":1,"action":"auth","room":"42"}`, 1, CodeBadRequest, "token: required"},
+		{"room beside a token", `{"id":1,"action":"auth","token":"t","room":"42"}`, 1, CodeBadRequest, "room: does not go with auth"},
+		{"seat beside a token", `{"id":1,"action":"auth","token":"t","seat":1}`, 1, CodeBadRequest, "seat: only goes with join"},
+		{"token with join", `{"id":1,"action":"join","room":"42","token":"t"}`, 1, CodeBadRequest, "token: does not go with join"},
+		{"token null", `{"id":1,"action":"auth","token":null}`, 1, CodeBadRequest, "token: must be a string, not null"},
+		{"token twice", `{"id":1,"action":"auth","token":"t","token":"t"}`, 1, CodeBadRequest, "token: given twice"},
+		{"Token", `{"id":1,"action":"auth","Token":"t"}`, 1, CodeBadRequest,
+			`unknown field "Token": names are in lower case, "token"`},
 
 		// Names.
 		{"unknown field", `{"id":1,"action":"join","room":"42","color":"red"}`, 1, CodeBadRequest, `unknown field "color"`},
@@ -240,6 +253,7 @@ func TestReadPlainAgreesWithDecodeAny(t *testing.T) {
 	}
 	for _, frame := range []string{
 		`{"id":1,"action":"leave","room":"42","seat":2}`,
+		`{"id":1,"action":"auth","room":"42"}`,
 		`{"id":1,"action":"dance","room":"42"}`,
 		`{"id":01,"action":"join","room":"42"}`,
 		`{"id":1,"action":"join","room":"42","seat":02}`,

@@ -19,16 +19,21 @@ package protocol
 // Subprotocol is the WebSocket subprotocol that both sides must agree on in the handshake.
 const Subprotocol = "roomd.v1"
 
+// TokenSubprotocol is the beginning of a WebSocket subprotocol that carries a token, for browsers,
+// which cannot set headers. A client offers it beside [Subprotocol]; the server never selects it.
+const TokenSubprotocol = "roomd.token."
+
 // MaxFrame is the length of the longest request that a server reads, in bytes. A longer one ends
 // the connection with [CloseTooBig].
 const MaxFrame = 16 << 10
 
 // Close codes with which a server ends a connection, and what a client should do then.
 const (
-	CloseNotText  = 1003 // a binary frame arrived: a bug in the client
-	CloseNotUTF8  = 1007 // a text frame was not UTF-8: a bug in the client
-	CloseTooBig   = 1009 // a frame was longer than MaxFrame: a bug in the client
-	CloseRestart  = 1012 // the node restarts: connect again, not all at once
-	CloseReplaced = 4001 // a newer session of the same user took over: do not connect again
-	CloseTooSlow  = 4008 // events were not read fast enough: connect again and ask for users
+	CloseNotText      = 1003 // a binary frame arrived: a bug in the client
+	CloseNotUTF8      = 1007 // a text frame was not UTF-8: a bug in the client
+	CloseTooBig       = 1009 // a frame was longer than MaxFrame: a bug in the client
+	CloseRestart      = 1012 // the node restarts: connect again, not all at once
+	CloseReplaced     = 4001 // a newer session of the same user took over: do not connect again
+	CloseUnauthorized = 4003 // the token has expired, or none came in time: connect again with a new one
+	CloseTooSlow      = 4008 // events were not read fast enough: connect again and ask for users
 )

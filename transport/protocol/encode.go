@@ -12,7 +12,7 @@ import (
 // 10,000 members 0.28 ms instead of 1.1 (BenchmarkAppendReply and the like).
 
 // AppendReply appends r to dst as one JSON object and returns the longer slice. Of a refusal it
-// writes the id, if there is one, and the error. Bytes that are not UTF-8 are written as U+FFFD.
+// writes the id, if there is one, and the error; of an answer to auth the id, User and Expires. Bytes that are not UTF-8 are written as U+FFFD.
 func AppendReply(dst []byte, r *Reply) []byte {
 	dst = append(dst, '{')
 	if r.ID != nil {
@@ -23,6 +23,13 @@ func AppendReply(dst []byte, r *Reply) []byte {
 	if r.Error != nil {
 		dst = append(dst, `"error":`...)
 		dst = appendError(dst, r.Error)
+		return append(dst, '}')
+	}
+	if r.User != "" {
+		dst = append(dst, `"user":`...)
+		dst = appendString(dst, r.User)
+		dst = append(dst, `,"expires":`...)
+		dst = strconv.AppendInt(dst, r.Expires, 10)
 		return append(dst, '}')
 	}
 	dst = append(dst, `"room":`...)

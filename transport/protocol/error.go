@@ -10,7 +10,8 @@ import (
 const (
 	CodeBadRequest    = "bad_request"    // the frame or a field in it is wrong; nothing was done
 	CodeUnknownAction = "unknown_action" // this server knows no such action
-	CodeForbidden     = "forbidden"      // the rules of the room do not allow it, or pages of this origin may not connect
+	CodeUnauthorized  = "unauthorized"   // the token is missing, or not valid
+	CodeForbidden     = "forbidden"      // the token or the rules of the room do not allow it, or pages of this origin may not connect
 	CodeRoomFull      = "room_full"      // every seat is taken
 	CodeSeatTaken     = "seat_taken"     // the asked-for seat is taken
 	CodeDuplicateUser = "duplicate_user" // the user is in the room by another session
@@ -27,6 +28,7 @@ const (
 var (
 	ErrBadRequest    = NewError(CodeBadRequest, "")
 	ErrUnknownAction = NewError(CodeUnknownAction, "")
+	ErrUnauthorized  = NewError(CodeUnauthorized, "")
 	ErrForbidden     = NewError(CodeForbidden, "")
 	ErrRoomFull      = NewError(CodeRoomFull, "")
 	ErrSeatTaken     = NewError(CodeSeatTaken, "")

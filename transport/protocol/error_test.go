@@ -15,6 +15,7 @@ func TestRetryable(t *testing.T) {
 	}{
 		{ErrBadRequest, "bad_request", false},
 		{ErrUnknownAction, "unknown_action", false},
+		{ErrUnauthorized, "unauthorized", false},
 		{ErrForbidden, "forbidden", false},
 		{ErrRoomFull, "room_full", false},
 		{ErrSeatTaken, "seat_taken", false},

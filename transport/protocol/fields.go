@@ -16,11 +16,12 @@ const (
 	fieldAction
 	fieldRoom
 	fieldSeat
+	fieldToken
 	fieldUnknown
 )
 
 // fieldNames is in the order of the field constants, fieldUnknown left out.
-var fieldNames = [...]string{"id", "action", "room", "seat"}
+var fieldNames = [...]string{"id", "action", "room", "seat", "token"}
 
 // readMember reads one name and its value. It fails only where the JSON is broken.
 func (d *decoder) readMember() error {
@@ -56,6 +57,10 @@ func (d *decoder) readMember() error {
 		if n, ok := d.number(f, value, MaxSeat); ok {
 			seat := int(n)
 			d.req.Seat = &seat
+		}
+	case fieldToken:
+		if token, ok := d.text(f, value); ok {
+			d.req.Token = string(token)
 		}
 	}
 	return nil
@@ -120,6 +125,8 @@ func knownAction(text []byte) string {
 		return ActionWatch
 	case ActionUnwatch:
 		return ActionUnwatch
+	case ActionAuth:
+		return ActionAuth
 	}
 	return ""
 }

@@ -46,6 +46,11 @@ type Reply struct {
 	Users []Seated
 	// List, if not nil, is what AppendUsers made of Users, and is written instead.
 	List []byte
+	// User is who the client is by its token. Only in answers to auth, which have no room; it is
+	// empty in others.
+	User string
+	// Expires is when the token expires, in seconds since 1970. Only in answers to auth.
+	Expires int64
 	// Error is nil if the action was done.
 	Error *Error
 }
@@ -105,6 +110,8 @@ type received struct {
 	Changes []Change `json:"changes"`
 	Users   []Seated `json:"users"`
 	Reason  string   `json:"reason"`
+	User    string   `json:"user"`
+	Expires int64    `json:"expires"`
 }
 
 var errNoFrame = errors.New("protocol: server frame has no id, no event and no error")
@@ -126,7 +133,7 @@ func DecodeFrame(data []byte) (Frame, error) {
 	case r.ID != nil || r.Error != nil:
 		return &Reply{
 			ID: r.ID, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			Seat: r.Seat, Count: r.Count, Users: r.Users, Error: r.Error,
+			Seat: r.Seat, Count: r.Count, Users: r.Users, User: r.User, Expires: r.Expires, Error: r.Error,
 		}, nil
 	}
 	return nil, errNoFrame

@@ -32,6 +32,8 @@ func TestFrameShapes(t *testing.T) {
 				`"users":[{"user":"a\"\\\n","seat":7}]}`},
 		{"users of an empty room", &Reply{ID: ptr(int64(3)), Room: "42", Users: []Seated{}},
 			`{"id":3,"room":"42","epoch":"","version":0,"count":0,"users":[]}`},
+		{"auth", &Reply{ID: ptr(int64(4)), User: "李四", Expires: 946688400},
+			`{"id":4,"user":"李四","expires":946688400}`},
 		{"refusal",
 			&Reply{ID: ptr(int64(5)), Error: &Error{Code: "room_full", Message: "room 42 is full: 4 of 4 seats taken"}},
 			`{"id":5,"error":{"code":"room_full","message":"room 42 is full: 4 of 4 seats taken","retry":false}}`},
@@ -149,6 +151,7 @@ func TestAppendRequest(t *testing.T) {
 			`{"id":2,"action":"join","room":"4\"2","seat":0}`},
 		{Request{ID: MaxID, Action: ActionLeave, Room: "张<三>"},
 			`{"id":9007199254740991,"action":"leave","room":"张<三>"}`},
+		{Request{ID: 3, Action: ActionAuth, Token: "a.b.c"}, `{"id":3,"action":"auth","token":"a.b.c"}`},
 	}
 	for _, tt := range tests {
 		got := AppendRequest([]byte("x"), &tt.req)

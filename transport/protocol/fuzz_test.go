@@ -15,6 +15,7 @@ type strictRequest struct {
 	Action *string `json:"action"`
 	Room   *string `json:"room"`
 	Seat   *int    `json:"seat"`
+	Token  *string `json:"token"`
 }
 
 func FuzzDecodeRequest(f *testing.F) {
@@ -24,6 +25,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		` {"room":"\ud83c\udccf","action":"users","\u0069d":9007199254740991} `,
 		`{"id":1,"id":2,"action":"join","room":"42"}`,
 		`{"ID":1,"action":"join","room":"42","x":[{"a":null}]}`,
+		`{"id":1,"action":"auth","token":"a.b.c"}`, `{"token":"","action":"auth","id":1,"room":"42"}`,
 		`{"id":01}`, `{"id":1.0,"seat":null,"room":"\ud800"}`, `{"id":1}{`, `[]`, ``,
 		"{\"room\xff\":\"\xfe\"}",
 	} {
@@ -40,7 +42,12 @@ func FuzzDecodeRequest(f *testing.F) {
 		if err := json.Unmarshal(frame, &strict, json.RejectUnknownMembers(true)); err != nil {
 			t.Fatalf("accepted what a strict reader refuses: %v", err)
 		}
-		seen := Request{ID: *strict.ID, Action: *strict.Action, Room: *strict.Room, Seat: strict.Seat}
+		seen := Request{ID: *strict.ID, Action: *strict.Action, Seat: strict.Seat}
+		if req.Action == ActionAuth {
+			seen.Token = *strict.Token
+		} else {
+			seen.Room = *strict.Room
+		}
 		if !reflect.DeepEqual(seen, req) {
 			t.Fatalf("read %+v, a strict reader %+v", req, seen)
 		}

@@ -1,7 +1,7 @@
 package protocol
 
 // readPlain reads a frame in the form in which [AppendRequest] writes it, as most clients do. It
-// refuses all other forms, and so all faults, which are for decodeAny. It runs for each action,
+// refuses all other forms, and so all faults, which are for decodeAny, as is auth. It runs for each action,
 // and takes 36 ns where decodeAny takes 280 and the JSON library 520 (BenchmarkDecodeRequest).
 func readPlain(frame []byte) (req Request, ok bool) {
 	p := plain{rest: frame}
@@ -18,7 +18,7 @@ func readPlain(frame []byte) (req Request, ok bool) {
 		req.Seat = &seat
 	}
 	p.skip(`}`)
-	if p.failed || len(p.rest) > 0 || req.Action == "" {
+	if p.failed || len(p.rest) > 0 || req.Action == "" || req.Action == ActionAuth {
 		return Request{}, false
 	}
 	req.Room = string(room)

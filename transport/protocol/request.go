@@ -13,6 +13,8 @@ const (
 
 	ActionWatch   = "watch"   // read who is in a room, and get its events, without joining
 	ActionUnwatch = "unwatch" // stop watching; a member goes on getting events
+
+	ActionAuth = "auth" // say with a token who the user is, or show a newer token
 )
 
 // Bounds of a request's numbers, both inclusive.
@@ -29,17 +31,30 @@ type Request struct {
 	// Action is one of the Action constants.
 	Action string `json:"action"`
 	// Room is the room's id as the client wrote it. Its length and characters are not checked, and
-	// it may be empty.
+	// it may be empty. It goes with every action but ActionAuth.
 	Room string `json:"room"`
 	// Seat is the seat that a join asks for, from 0 to MaxSeat. Nil means any free seat, and is
 	// the only value that goes with other actions.
 	Seat *int `json:"seat,omitzero"`
+	// Token goes with ActionAuth only. It is not checked here.
+	Token string `json:"token,omitzero"`
+}
+
+// authRequest is a Request with ActionAuth, which has no room.
+type authRequest struct {
+	ID     int64  `json:"id"`
+	Action string `json:"action"`
+	Token  string `json:"token"`
 }
 
 // AppendRequest appends r to dst as one JSON object and returns the longer slice. It does not
 // check r: [DecodeRequest] does. Bytes that are not UTF-8 are written as U+FFFD.
 func AppendRequest(dst []byte, r *Request) []byte {
+	var value any = r
+	if r.Action == ActionAuth {
+		value = authRequest{r.ID, r.Action, r.Token}
+	}
 	// The only possible error, bad UTF-8, is allowed.
-	frame, _ := json.Marshal(r, jsontext.AllowInvalidUTF8(true))
+	frame, _ := json.Marshal(value, jsontext.AllowInvalidUTF8(true))
 	return append(dst, frame...)
 }

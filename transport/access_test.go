@@ -1,0 +1,297 @@
+package transport
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/transport/auth"
+	"roomd/transport/protocol"
+)
+
+const testSecret = "0123456789abcdef0123456789abcdef"
+
+func newVerifier(t testing.TB) *auth.Verifier {
+	t.Helper()
+	v, err := auth.New(auth.Secret(testSecret), auth.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// tokenOf returns a token for a user, who may enter the rooms that match patterns, or all.
+func tokenOf(t testing.TB, user string, ttl time.Duration, patterns ...string) string {
+	t.Helper()
+	signer, err := auth.SecretSigner(testSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := signer.Sign(auth.Identity{User: user, Rooms: patterns, Expires: time.Now().Add(ttl)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// startWithKey starts a node in a bubble that asks for tokens.
+func startWithKey(t *testing.T, opts Options) *bubbleServer {
+	t.Helper()
+	mini, _ := redistest.Mini(t)
+	opts.Auth = newVerifier(t)
+	return startInBubble(t, mini, room.Rules{}, opts)
+}
+
+// dial connects with whatever headers and subprotocols.
+func (s *bubbleServer) dial(t *testing.T, path string, header http.Header, subprotocols ...string) (*wsClient, *http.Response, error) {
+	t.Helper()
+	dialer := websocket.Dialer{Subprotocols: append([]string{protocol.Subprotocol}, subprotocols...), NetDialContext: s.pipes.dial}
+	ws, res, err := dialer.Dial("ws://pipes"+path, header)
+	if err != nil {
+		return nil, res, err
+	}
+	t.Cleanup(func() { _ = ws.Close() })
+	return &wsClient{t, ws}, res, nil
+}
+
+// dialWith connects with a token, or without one if that is "".
+func (s *bubbleServer) dialWith(t *testing.T, token string) *wsClient {
+	t.Helper()
+	header := http.Header{}
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
+	}
+	c, _, err := s.dial(t, "/ws", header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func authFrame(token string) string { return fmt.Sprintf(`{"id":1,"action":"auth","token":%q}`, token) }
+
+// holdsPartOf reports whether a text has the header, the claims or the signature of a token, as
+// they are or decoded.
+func holdsPartOf(text, token string) bool {
+	for _, part := range strings.Split(token, ".") {
+		decoded, _ := base64.RawURLEncoding.DecodeString(part)
+		if strings.Contains(text, part) || strings.Contains(text, string(decoded)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Who shows no token can do nothing, and not stay.
+func TestConnectionsWithoutAToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startWithKey(t, Options{})
+		silent := readAlways(t, s.dialWith(t, "").ws)
+		time.Sleep(tokenTimeout - 1)
+		silent.expectSilence()
+		time.Sleep(time.Nanosecond)
+		silent.expectClosed(protocol.CloseUnauthorized)
+		good := tokenOf(t, "a", time.Hour)
+		for frame, want := range map[string]string{
+			`{"id":7,"action":"join","room":"42"}`:  `{"id":7,"error":{"code":"unauthorized",`,
+			`{"id":7,"action":"users","room":"42"}`: `{"id":7,"error":{"code":"unauthorized",`,
+			`{"id":7,"action":"leave","room":"42"}`: `{"id":7,"error":{"code":"unauthorized",`,
+			`{"id":7,"action":"dance","room":"42"}`: `{"id":7,"error":{"code":"unknown_action",`,
+			`{"id":7,"action":"auth"}`:              `{"id":7,"error":{"code":"bad_request",`,
+			`{"id":7,"action":"auth","token":""}`:   `{"id":7,"error":{"code":"unauthorized",`,
+			`nonsense`:                              `{"error":{"code":"bad_request",`,
+			authFrame(good + "x"):                   `{"id":1,"error":{"code":"unauthorized",`,
+			authFrame(tokenOf(t, "a", time.Second)): `{"id":1,"error":{"code":"unauthorized",`,
+		} {
+			c := s.dialWith(t, "")
+			time.Sleep(2 * time.Second)
+			c.send(frame)
+			_, got, err := c.ws.ReadMessage()
+			if err != nil || !strings.HasPrefix(string(got), want) || holdsPartOf(string(got), good) {
+				t.Errorf("%s: %s, %v; want %s", frame, got, err, want)
+			}
+			c.expectClose(protocol.CloseUnauthorized)
+		}
+		if members := s.members(t, "42"); members != "" {
+			t.Errorf("members: %s", members)
+		}
+		named, _, err := s.dial(t, "/ws?user=b", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named.send(authFrame(good))
+		named.expect(`{"id":1,"error":{"code":"unauthorized","message":"the token is not for the user that ?user= names","retry":false}}`)
+		named.expectClose(protocol.CloseUnauthorized)
+	})
+}
+
+// A connection ends when its token expires, and its seats are kept. A newer token of the same user
+// lets it go on.
+func TestTokensExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startWithKey(t, Options{})
+		begin := time.Now()
+		c := readAlways(t, s.dialWith(t, tokenOf(t, "a", 10*time.Minute)).ws)
+		c.send(`{"id":1,"action":"join","room":"42"}`)
+		c.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		c.send(authFrame(tokenOf(t, "b", time.Hour)))
+		c.expect(`{"id":1,"error":{"code":"unauthorized","message":"the token is for another user than this connection's","retry":false}}`)
+		c.send(authFrame("x"))
+		c.expect(`{"id":1,"error":{"code":"unauthorized","message":"the token is not a JSON Web Token","retry":false}}`)
+		time.Sleep(9 * time.Minute)
+		c.send(authFrame(tokenOf(t, "a", 10*time.Minute)))
+		c.expect(fmt.Sprintf(`{"id":1,"user":"a","expires":%d}`, begin.Add(19*time.Minute).Unix()))
+		time.Sleep(time.Until(begin.Add(19*time.Minute - 1)))
+		c.expectSilence()
+		time.Sleep(time.Nanosecond)
+		c.expectClosed(protocol.CloseUnauthorized)
+		if members := s.members(t, "42"); members != "a" {
+			t.Errorf("members after the token: %q", members)
+		}
+		again := s.dialWith(t, tokenOf(t, "a", time.Hour))
+		again.send(`{"id":1,"action":"join","room":"42"}`)
+		again.expect(`{"id":1,"room":"42","version":2,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		time.Sleep(defaultGrace + time.Second)
+		if members := s.members(t, "42"); members != "a" {
+			t.Errorf("members after the grace: %q", members)
+		}
+	})
+}
+
+// The clock can step past the end of a token before the connection's timer, which does not step.
+func TestTokenOutlivedByAStepOfTheClock(t *testing.T) {
+	ended := 0
+	a := &access{
+		granted: auth.Identity{User: "a", Expires: time.Now().Add(-time.Second)},
+		end:     func(code int, _ string) { ended = code },
+	}
+	err := a.permit(protocol.Request{Action: protocol.ActionLeave, Room: "42"}, true)
+	if e := toProtocol(err); e.Code != protocol.CodeUnauthorized || ended != protocol.CloseUnauthorized {
+		t.Errorf("%v, closed with %d", err, ended)
+	}
+}
+
+// The rooms of a token limit what its user may enter and see, but not where the user may leave.
+func TestRoomsOfAToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startWithKey(t, Options{})
+		c := s.dialWith(t, tokenOf(t, "a", time.Hour, "table-*", "lobby"))
+		const forbidden = `{"id":2,"error":{"code":"forbidden","message":"the token does not allow room 42","retry":false}}`
+		for _, action := range []string{"join", "watch", "users", "unwatch"} {
+			c.send(`{"id":2,"action":"` + action + `","room":"42"}`)
+			c.expect(forbidden)
+		}
+		c.send(`{"id":2,"action":"join","room":"a b"}`)
+		c.expect(`{"id":2,"error":{"code":"bad_request","message":"room may hold only A-Z a-z 0-9 . _ -, not ' '","retry":false}}`)
+		c.send(`{"id":2,"action":"join","room":"table-1"}`)
+		c.expect(`{"id":2,"room":"table-1","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		c.send(`{"id":2,"action":"watch","room":"lobby"}`)
+		c.expect(`{"id":2,"room":"lobby","epoch":"","version":0,"count":0,"users":[]}`)
+		c.send(authFrame(tokenOf(t, "a", time.Hour, "42")))
+		c.expect(fmt.Sprintf(`{"id":1,"user":"a","expires":%d}`, time.Now().Add(time.Hour).Unix()))
+		c.send(`{"id":2,"action":"users","room":"table-1"}`)
+		c.expect(`{"id":2,"error":{"code":"forbidden","message":"the token does not allow room table-1","retry":false}}`)
+		c.send(`{"id":2,"action":"unwatch","room":"lobby"}`)
+		c.expect(`{"id":2,"room":"lobby","epoch":"","version":0,"count":0}`)
+		c.send(`{"id":2,"action":"leave","room":"table-1"}`)
+		c.expect(`{"id":2,"room":"table-1","version":2,"count":0}`)
+		c.send(`{"id":2,"action":"users","room":"42"}`)
+		c.expect(`{"id":2,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+	})
+}
+
+// A server without a key believes ?user=, and takes no notice of tokens.
+func TestWithoutAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		s := startInBubble(t, mini, room.Rules{}, Options{})
+		c, _, err := s.dial(t, "/ws?user=a", http.Header{"Authorization": {"Bearer x"}}, "roomd.token.x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.send(authFrame("x"))
+		c.expect(`{"id":1,"error":{"code":"bad_request","message":"action auth makes no sense here: this server has no key for tokens","retry":false}}`)
+		c.send(`{"id":2,"action":"users","room":"42"}`)
+		c.expect(`{"id":2,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+	})
+}
+
+// Connections without a token take no place from those with one: the oldest of them goes.
+func TestConnectionsWithoutATokenAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startWithKey(t, Options{MaxConnections: 8})
+		first, named := s.dialWith(t, ""), s.dialWith(t, "")
+		named.send(authFrame(tokenOf(t, "a", time.Hour)))
+		named.expect(fmt.Sprintf(`{"id":1,"user":"a","expires":%d}`, time.Now().Add(time.Hour).Unix()))
+		for range 20 {
+			s.dialWith(t, "")
+			synctest.Wait()
+		}
+		if _, _, err := first.ws.ReadMessage(); err == nil || websocket.IsCloseError(err, protocol.CloseUnauthorized) {
+			t.Errorf("the oldest connection without a token: %v", err)
+		}
+		if n := s.Connections(); n != 1+maxNameless(8) {
+			t.Errorf("%d connections", n)
+		}
+		named.send(`{"id":2,"action":"users","room":"42"}`)
+		named.expect(`{"id":2,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+		s.dialWith(t, tokenOf(t, "b", time.Hour))
+	})
+}
+
+// No log line, at whatever level, has a part of a token.
+func TestTokensAreNotLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedBuffer
+		s := startWithKey(t, Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug - 4}))})
+		good, bad := tokenOf(t, "a", time.Minute), tokenOf(t, "a", time.Minute)+"x"
+		readAlways(t, s.dialWith(t, good).ws).send(`{"id":1,"action":"join","room":"42"}`)
+		for _, token := range []string{good, bad} {
+			c := s.dialWith(t, "")
+			c.send(authFrame(token))
+			c2, _, err := s.dial(t, "/ws?user=b", nil, "roomd.token."+token)
+			if err == nil {
+				c2.ws.Close()
+			}
+			_, _, _ = s.dial(t, "/ws", http.Header{"Authorization": {"Bearer " + token}})
+		}
+		time.Sleep(2 * time.Minute)
+		text := log.String()
+		for _, want := range []string{"connected", "authenticated", "tokens are refused", "over: tokens are refused", "expired"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is not in the log", want)
+			}
+		}
+		if holdsPartOf(text, good) {
+			t.Errorf("a part of the token is in the log:\n%s", text)
+		}
+	})
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

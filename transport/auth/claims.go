@@ -1,0 +1,227 @@
+package auth
+
+import (
+	"encoding/base64"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/golang-jwt/jwt/v5"
+
+	"roomd/room"
+)
+
+// reason is why a token is refused. Its text is constant, so that no part of a token gets into it.
+type reason string
+
+func (r reason) Error() string { return string(r) }
+
+const (
+	errTooLong    reason = "the token is longer than 8 KiB"
+	errMalformed  reason = "the token is not a JSON Web Token"
+	errHeader     reason = "the token's header cannot be understood"
+	errCritical   reason = "the token's header has extensions (crit)"
+	errNoKey      reason = "the token names no key that this server has"
+	errAlgorithm  reason = "the token is signed by another algorithm than the server's key is for"
+	errSignature  reason = "the token's signature is wrong"
+	errAmbiguous  reason = "the token's claims are not plain: a name is there twice or in other letter case, or the text is not UTF-8"
+	errExpires    reason = "the token's exp must be a time, in seconds since 1970"
+	errNotBefore  reason = "the token's nbf must be a time, in seconds since 1970"
+	errSubject    reason = "the token's sub must be a user name: 1 to 64 characters without control characters"
+	errRooms      reason = "the token's rooms must be a list of patterns such as table-*"
+	errRole       reason = "the token's role must be player or admin"
+	errAudience   reason = "the token is for another audience"
+	errIssuer     reason = "the token is from another issuer"
+	errExpired    reason = "the token has expired"
+	errTooEarly   reason = "the token is not valid yet"
+	errMissing    reason = "the token has no aud, or no iss, and this server requires it"
+	errNotAllowed reason = "the token is not valid"
+)
+
+// header is what counts of a token's first part.
+type header struct {
+	algorithm string
+	keyID     string
+	named     bool // there is a keyID
+}
+
+// readHeader reads the first part of a token, more strictly than the JWT library does.
+func readHeader(part string) (h header, err error) {
+	text, err := base64.RawURLEncoding.Strict().DecodeString(part)
+	if err != nil {
+		return h, errMalformed
+	}
+	members, ok := readObject(text, "alg", "kid", "crit", "typ")
+	if !ok {
+		return h, errHeader
+	}
+	if members["crit"] != nil {
+		return h, errCritical
+	}
+	if h.algorithm, ok = readString(members["alg"]); !ok {
+		return h, errHeader
+	}
+	if id := members["kid"]; id != nil {
+		if h.keyID, h.named = readString(id); !h.named {
+			return h, errHeader
+		}
+	}
+	return h, nil
+}
+
+// claims are what counts of a token's second part.
+type claims struct {
+	identity  Identity
+	notBefore *jwt.NumericDate
+	audience  jwt.ClaimStrings
+	issuer    string
+}
+
+// UnmarshalJSON is called by the JWT library, which by itself would take a name twice, and in any
+// letter case.
+func (c *claims) UnmarshalJSON(text []byte) error {
+	members, ok := readObject(text, "sub", "exp", "nbf", "aud", "iss", "rooms", "role")
+	if !ok {
+		return errAmbiguous
+	}
+	expires, ok := readTime(members["exp"])
+	if !ok {
+		return errExpires
+	}
+	c.identity.Expires = expires
+	if value := members["nbf"]; value != nil {
+		from, ok := readTime(value)
+		if !ok {
+			return errNotBefore
+		}
+		c.notBefore = &jwt.NumericDate{Time: from}
+	}
+	name, ok := readString(members["sub"])
+	if !ok {
+		return errSubject
+	}
+	var err error
+	if c.identity.User, err = room.ParseUser(name); err != nil {
+		return errSubject
+	}
+	if err := c.readPower(members); err != nil {
+		return err
+	}
+	return c.readParties(members)
+}
+
+// readPower reads what the user may do.
+func (c *claims) readPower(members map[string]jsontext.Value) error {
+	if value := members["rooms"]; value != nil {
+		patterns, ok := readList(value)
+		if !ok || slices.ContainsFunc(patterns, func(p string) bool { return !validPattern(p) }) {
+			return errRooms
+		}
+		c.identity.Rooms = patterns
+	}
+	c.identity.Role = RolePlayer
+	if value := members["role"]; value != nil {
+		role, _ := readString(value)
+		if c.identity.Role = Role(role); c.identity.Role != RolePlayer && c.identity.Role != RoleAdmin {
+			return errRole
+		}
+	}
+	return nil
+}
+
+// readParties reads by whom and for whom the token was made.
+func (c *claims) readParties(members map[string]jsontext.Value) error {
+	if value := members["iss"]; value != nil {
+		issuer, ok := readString(value)
+		if !ok {
+			return errIssuer
+		}
+		c.issuer = issuer
+	}
+	value := members["aud"]
+	if value == nil {
+		return nil
+	}
+	if one, ok := readString(value); ok {
+		c.audience = jwt.ClaimStrings{one}
+		return nil
+	}
+	all, ok := readList(value)
+	if !ok {
+		return errAudience
+	}
+	c.audience = all
+	return nil
+}
+
+// readObject returns the members of a JSON object. It refuses names that are there twice, and
+// those in names if they are in other letter case.
+func readObject(text []byte, names ...string) (map[string]jsontext.Value, bool) {
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(text, &members); err != nil || members == nil {
+		return nil, false
+	}
+	for found := range members {
+		for _, name := range names {
+			if found != name && strings.EqualFold(found, name) {
+				return nil, false
+			}
+		}
+	}
+	return members, true
+}
+
+func readString(value jsontext.Value) (string, bool) {
+	var text string
+	if value.Kind() != jsontext.KindString || json.Unmarshal(value, &text) != nil {
+		return "", false
+	}
+	return text, true
+}
+
+// readList returns a list of strings, which is not nil.
+func readList(value jsontext.Value) ([]string, bool) {
+	var elements []jsontext.Value
+	if value.Kind() != jsontext.KindBeginArray || json.Unmarshal(value, &elements) != nil {
+		return nil, false
+	}
+	list := make([]string, len(elements))
+	for i, element := range elements {
+		var ok bool
+		if list[i], ok = readString(element); !ok {
+			return nil, false
+		}
+	}
+	return list, true
+}
+
+// maxTime is the end of the year 9999, in seconds since 1970.
+const maxTime = 253402300799
+
+// readTime reads seconds since 1970, which may have decimals.
+func readTime(value jsontext.Value) (time.Time, bool) {
+	seconds, err := strconv.ParseFloat(string(value), 64) // other JSON values fail
+	if err != nil || seconds < 0 || seconds > maxTime {
+		return time.Time{}, false
+	}
+	whole, part := math.Modf(seconds)
+	return time.Unix(int64(whole), int64(part*1e9)), true
+}
+
+// These are for the JWT library, which compares them with the time and its options.
+
+func (c *claims) GetExpirationTime() (*jwt.NumericDate, error) {
+	if c.identity.Expires.IsZero() {
+		return nil, nil
+	}
+	return &jwt.NumericDate{Time: c.identity.Expires}, nil
+}
+func (c *claims) GetNotBefore() (*jwt.NumericDate, error) { return c.notBefore, nil }
+func (c *claims) GetIssuedAt() (*jwt.NumericDate, error)  { return nil, nil }
+func (c *claims) GetAudience() (jwt.ClaimStrings, error)  { return c.audience, nil }
+func (c *claims) GetIssuer() (string, error)              { return c.issuer, nil }
+func (c *claims) GetSubject() (string, error)             { return c.identity.User, nil }

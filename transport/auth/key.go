@@ -1,0 +1,122 @@
+package auth
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+// The algorithms, by their names in tokens and key sets.
+const (
+	hs256 = "HS256"
+	rs256 = "RS256"
+	es256 = "ES256"
+	eddsa = "EdDSA"
+)
+
+const (
+	// minSecret is the length of the shortest secret, in bytes: RFC 7518 requires as many as
+	// the hash has.
+	minSecret = 32
+
+	minRSABits = 2048
+)
+
+// key verifies the signatures of one algorithm.
+type key struct {
+	algorithm string
+	public    any // a secret's []byte, or a public key of package crypto
+}
+
+// keys are the keys that count at one time: one for all tokens, or a set with ids.
+type keys struct {
+	only *key            // for all tokens, whatever id they name; nil in a set
+	byID map[string]*key // nil outside of a set; "" is the key without an id
+}
+
+// find returns the key for a token that names that key id, or none; nil if there is no such key.
+func (k *keys) find(id string, named bool) *key {
+	switch {
+	case k.only != nil:
+		return k.only
+	case named:
+		return k.byID[id]
+	case len(k.byID) == 1:
+		for _, one := range k.byID {
+			return one
+		}
+	}
+	return nil
+}
+
+func checkSecret(secret []byte) error {
+	if len(secret) < minSecret {
+		return fmt.Errorf("the secret has %d bytes, but it needs at least %d: openssl rand -hex 32 makes a good one", len(secret), minSecret)
+	}
+	return nil
+}
+
+func parseSecret(text []byte) (*keys, error) {
+	if err := checkSecret(text); err != nil {
+		return nil, err
+	}
+	return &keys{only: &key{hs256, text}}, nil
+}
+
+// parsePublicKey reads a PEM block with a public key or a certificate.
+func parsePublicKey(text []byte) (*keys, error) {
+	block, rest := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("no PEM block: the file must begin with -----BEGIN PUBLIC KEY-----")
+	}
+	if next, _ := pem.Decode(rest); next != nil {
+		return nil, errors.New("more than one PEM block: several keys belong into a JWKS file")
+	}
+	var public any
+	var err error
+	switch block.Type {
+	case "PUBLIC KEY":
+		public, err = x509.ParsePKIXPublicKey(block.Bytes)
+	case "RSA PUBLIC KEY":
+		public, err = x509.ParsePKCS1PublicKey(block.Bytes)
+	case "CERTIFICATE":
+		var certificate *x509.Certificate
+		if certificate, err = x509.ParseCertificate(block.Bytes); err == nil {
+			public = certificate.PublicKey
+		}
+	default:
+		return nil, fmt.Errorf("the PEM block is a %s, but must be a PUBLIC KEY", block.Type)
+	}
+	if err != nil {
+		return nil, err
+	}
+	only, err := newKey(public)
+	if err != nil {
+		return nil, err
+	}
+	return &keys{only: only}, nil
+}
+
+// newKey returns the key for a public key of package crypto, whose type decides the algorithm.
+func newKey(public any) (*key, error) {
+	switch public := public.(type) {
+	case *rsa.PublicKey:
+		if bits := public.N.BitLen(); bits < minRSABits {
+			return nil, fmt.Errorf("the RSA key has %d bits, but needs at least %d", bits, minRSABits)
+		}
+		return &key{rs256, public}, nil
+	case *ecdsa.PublicKey:
+		if public.Curve != elliptic.P256() {
+			return nil, fmt.Errorf("the elliptic curve is %s, but must be P-256 (ES256)", public.Curve.Params().Name)
+		}
+		return &key{es256, public}, nil
+	case ed25519.PublicKey:
+		return &key{eddsa, public}, nil
+	}
+	return nil, errors.New("the key must be of RSA, of the elliptic curve P-256, or of Ed25519")
+}

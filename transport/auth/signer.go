@@ -1,0 +1,123 @@
+package auth
+
+import (
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"roomd/room"
+)
+
+// Signer makes tokens. Make one with [SecretSigner], [SecretFileSigner] or [PrivateKeySigner].
+type Signer struct {
+	method jwt.SigningMethod
+	key    any
+
+	// KeyID is the token's kid, by which a verifier with several keys finds the right one. Empty
+	// leaves it out.
+	KeyID string
+	// Audience and Issuer are the token's aud and iss. Empty leaves them out.
+	Audience, Issuer string
+}
+
+// SecretSigner returns a signer for HS256. The error says that the secret is shorter than 32 bytes.
+func SecretSigner(secret string) (*Signer, error) {
+	if err := checkSecret([]byte(secret)); err != nil {
+		return nil, err
+	}
+	return &Signer{method: jwt.SigningMethodHS256, key: []byte(secret)}, nil
+}
+
+// SecretFileSigner returns a signer for HS256, with the secret that [SecretFile] reads.
+func SecretFileSigner(path string) (*Signer, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fileError(path, err)
+	}
+	signer, err := SecretSigner(string(trimLine(text)))
+	if err != nil {
+		return nil, fileError(path, err)
+	}
+	return signer, nil
+}
+
+// PrivateKeySigner returns a signer with the private key in a PEM file, for the algorithm of which
+// the public key is.
+func PrivateKeySigner(path string) (*Signer, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fileError(path, err)
+	}
+	private, err := parsePrivateKey(text)
+	if err != nil {
+		return nil, fileError(path, err)
+	}
+	public, err := newKey(private.Public())
+	if err != nil {
+		return nil, fileError(path, err)
+	}
+	return &Signer{method: jwt.GetSigningMethod(public.algorithm), key: private}, nil
+}
+
+func parsePrivateKey(text []byte) (crypto.Signer, error) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		var private any
+		var err error
+		switch block.Type {
+		case "PRIVATE KEY":
+			private, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+		case "RSA PRIVATE KEY":
+			private, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+		case "EC PRIVATE KEY":
+			private, err = x509.ParseECPrivateKey(block.Bytes)
+		default:
+			continue // openssl writes EC PARAMETERS before the key
+		}
+		if err != nil {
+			return nil, err
+		}
+		if signer, ok := private.(crypto.Signer); ok {
+			return signer, nil
+		}
+		return nil, errors.New("the private key cannot sign")
+	}
+	return nil, errors.New("no PEM block with a PRIVATE KEY, or it is encrypted")
+}
+
+// Sign returns a token that says what identity does. It returns an error that is room.ErrInvalid,
+// and names the field, for an identity that no verifier would accept.
+func (s *Signer) Sign(identity Identity) (string, error) {
+	user, err := room.ParseUser(identity.User)
+	if err != nil {
+		return "", err
+	}
+	now := time.Now()
+	if !identity.Expires.After(now) {
+		return "", &room.InvalidError{Field: "expires", Problem: "is not in the future"}
+	}
+	said := jwt.MapClaims{"sub": user, "iat": now.Unix(), "exp": identity.Expires.Unix()}
+	if identity.Rooms != nil {
+		for _, pattern := range identity.Rooms {
+			if !validPattern(pattern) {
+				return "", &room.InvalidError{Field: "rooms", Problem: fmt.Sprintf("has %q, which is no pattern", pattern)}
+			}
+		}
+		said["rooms"] = identity.Rooms
+	}
+	for name, value := range map[string]string{"role": string(identity.Role), "aud": s.Audience, "iss": s.Issuer} {
+		if value != "" {
+			said[name] = value
+		}
+	}
+	token := jwt.NewWithClaims(s.method, said)
+	if s.KeyID != "" {
+		token.Header["kid"] = s.KeyID
+	}
+	return token.SignedString(s.key)
+}

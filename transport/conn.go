@@ -11,7 +11,6 @@ import (
 	"github.com/gorilla/websocket"
 
 	"roomd/room"
-	"roomd/transport/protocol"
 )
 
 const (
@@ -30,19 +29,18 @@ type conn struct {
 	session *session
 	out     *outbox
 	writer  *writer
+	frames  *frameReader  // set with raw
 	removed chan struct{} // closed when the server has removed it from its connections
 
 	nameless *list.Element // guarded by connections.mu: of those that have shown no token; nil for others
 
-	raw net.Conn // what ws reads from and writer writes to; set with ws
-
 	mu       sync.Mutex
-	ws       *websocket.Conn // guarded by mu: nil before the handshake; then constant
-	closing  bool            // guarded by mu: no further request is read
-	code     int             // guarded by mu: of the close frame, 0 for none
-	text     string          // guarded by mu: of the close frame
-	deadline time.Time       // guarded by mu: for the client's next sign of life
-	pings    *time.Timer     // guarded by mu
+	raw      net.Conn    // guarded by mu: nil before the handshake; then constant
+	closing  bool        // guarded by mu: no further request is read
+	code     int         // guarded by mu: of the close frame, 0 for none
+	text     string      // guarded by mu: of the close frame
+	deadline time.Time   // guarded by mu: for the client's next sign of life
+	pings    *time.Timer // guarded by mu
 }
 
 func newConn(s *Server, user string, access *access) *conn {
@@ -56,7 +54,7 @@ func newConn(s *Server, user string, access *access) *conn {
 
 // serve runs the connection until it ends, and returns why it ended.
 func (c *conn) serve(ws *websocket.Conn) error {
-	c.open(ws)
+	c.open(ws.NetConn())
 	if access := c.session.access; access != nil {
 		access.start()
 		defer access.stop()
@@ -65,7 +63,7 @@ func (c *conn) serve(ws *websocket.Conn) error {
 	switch code, text, closing := c.closeReason(); {
 	case !closing:
 		c.end(0, "")
-		c.out.discard() // the client is gone, or gorilla has sent it a close frame
+		c.out.discard() // the client is gone
 	case text != "": // end woke the reader, whose error says no more than that
 		reason = fmt.Errorf("closed by the server (%d): %s", code, text)
 	}
@@ -81,15 +79,11 @@ func (c *conn) serve(ws *websocket.Conn) error {
 	return reason
 }
 
-func (c *conn) open(ws *websocket.Conn) {
+func (c *conn) open(raw net.Conn) {
 	c.mu.Lock()
-	c.ws, c.raw = ws, ws.NetConn()
+	c.raw, c.frames = raw, newFrameReader(raw, c.control)
 	c.pings = time.AfterFunc(c.server.opts.PingInterval, c.ping)
 	c.mu.Unlock()
-	ws.SetReadLimit(protocol.MaxFrame)
-	ws.SetPongHandler(func(string) error { c.extendReadDeadline(); return nil })
-	ws.SetPingHandler(c.pong)
-	ws.SetCloseHandler(func(code int, _ string) error { c.end(code, ""); return nil })
 	c.extendReadDeadline()
 }
 
@@ -104,9 +98,9 @@ func (c *conn) end(code int, text string) {
 	}
 	c.closing, c.code, c.text = true, code, text
 	c.out.finish(nil)
-	if c.ws != nil {
+	if c.raw != nil {
 		c.limitLastWrite()
-		_ = c.ws.SetReadDeadline(time.Now()) // wakes the reader
+		_ = c.raw.SetReadDeadline(time.Now()) // wakes the reader
 	}
 }
 
@@ -115,8 +109,8 @@ func (c *conn) abort() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closing = true
-	if c.ws != nil {
-		_ = c.ws.Close()
+	if c.raw != nil {
+		_ = c.raw.Close()
 	}
 }
 

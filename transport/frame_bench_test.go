@@ -32,12 +32,17 @@ func gorillaConn(b *testing.B) *websocket.Conn {
 	near, far := net.Pipe()
 	b.Cleanup(func() { near.Close(); far.Close() })
 	go func() { _, _ = io.Copy(io.Discard, near) }()
+	return gorillaOver(b, discard{far})
+}
+
+// gorillaOver returns gorilla's server side of a connection.
+func gorillaOver(t testing.TB, conn net.Conn) *websocket.Conn {
 	r := httptest.NewRequest("GET", "/ws", nil)
 	r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
 	var upgrader websocket.Upgrader
-	ws, err := upgrader.Upgrade(hijacked{httptest.NewRecorder(), discard{far}}, r, nil)
+	ws, err := upgrader.Upgrade(hijacked{httptest.NewRecorder(), conn}, r, nil)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	return ws
 }

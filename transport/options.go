@@ -51,8 +51,9 @@ type Options struct {
 	WriteTimeout time.Duration
 
 	// PingInterval is the time between two pings. The connection ends if the client sends
-	// nothing, not even a pong, for two of them, or up to an eighth of one longer. Zero
-	// means DefaultPingInterval, 30 s.
+	// nothing, not even a pong, for two of them, or up to an eighth of one longer, or if a
+	// message that has begun does not end within that time. Zero means
+	// DefaultPingInterval, 30 s.
 	PingInterval time.Duration
 
 	// MaxRooms is how many rooms a connection may be in, or watch, at once; a

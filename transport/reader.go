@@ -1,16 +1,14 @@
 package transport
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"runtime/debug"
 	"time"
 	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
-
-	"roomd/transport/protocol"
 )
 
 var errEnded = errors.New("ended by the server")
@@ -29,33 +27,29 @@ func (c *conn) read() (err error) {
 		if _, _, closing := c.closeReason(); closing {
 			return errEnded
 		}
-		kind, from, err := c.ws.NextReader()
-		if err != nil {
-			return err
-		}
-		if err := c.receive(kind, from); err != nil {
+		if err := c.receive(); err != nil {
+			if broken, ok := errors.AsType[*closeError](err); ok {
+				c.end(broken.code, broken.text)
+			}
 			return err
 		}
 	}
 }
 
-// receive reads one frame, has the session handle it, and writes the reply.
-func (c *conn) receive(kind int, from io.Reader) error {
-	frame := getBuffer()
-	defer putBuffer(frame)
-	if _, err := frame.ReadFrom(from); err != nil {
+// receive reads one message, has the session handle it, and writes the reply.
+func (c *conn) receive() error {
+	h, err := c.frames.waitForMessage()
+	if err != nil {
+		return err
+	}
+	message := getBuffer()
+	defer putBuffer(message)
+	if err := c.frames.readText(h, message); err != nil {
 		return err
 	}
 	c.extendReadDeadline()
-	switch {
-	case kind != websocket.TextMessage:
-		c.end(protocol.CloseNotText, "only text frames are understood")
-	case !utf8.Valid(frame.Bytes()): // gorilla does not check it
-		c.end(protocol.CloseNotUTF8, "a text frame was not UTF-8")
-	default:
-		c.session.handle(frame.Bytes())
-		c.writer.flush()
-	}
+	c.session.handle(message.Bytes())
+	c.writer.flush()
 	return nil
 }
 
@@ -67,7 +61,7 @@ func (c *conn) extendReadDeadline() {
 	interval := c.server.opts.PingInterval
 	if now := time.Now(); !c.closing && c.deadline.Sub(now) < 2*interval {
 		c.deadline = now.Add(2*interval + interval/8)
-		_ = c.ws.SetReadDeadline(c.deadline)
+		_ = c.raw.SetReadDeadline(c.deadline)
 	}
 }
 
@@ -80,10 +74,47 @@ func (c *conn) ping() {
 	}
 }
 
-// pong answers a ping of the client.
-func (c *conn) pong(data string) error {
-	c.out.waitForSpace()
-	c.out.push(controlFrame(websocket.PongMessage, []byte(data)))
-	c.writer.flush()
+// control handles a control frame of the client.
+func (c *conn) control(opcode byte, content []byte) error {
+	switch opcode {
+	case websocket.CloseMessage:
+		return c.closedByClient(content)
+	case websocket.PingMessage:
+		c.out.waitForSpace()
+		c.out.push(controlFrame(websocket.PongMessage, content))
+		c.writer.flush()
+	}
+	if !c.frames.inMessage { // which the client might otherwise never end
+		c.extendReadDeadline()
+	}
 	return nil
+}
+
+// closedByClient answers a close frame with its code, and returns why the connection ends.
+func (c *conn) closedByClient(content []byte) error {
+	code, reason := websocket.CloseNoStatusReceived, []byte(nil)
+	if len(content) > 0 {
+		if len(content) < 2 {
+			return violation("a close code of one byte")
+		}
+		code, reason = int(binary.BigEndian.Uint16(content)), content[2:]
+		if !validCloseCode(code) {
+			return violation("a close code that must not be sent")
+		}
+	}
+	if !utf8.Valid(reason) {
+		return errNotUTF8
+	}
+	c.end(code, "")
+	return &websocket.CloseError{Code: code, Text: string(reason)}
+}
+
+// validCloseCode reports whether a client may send a code (RFC 6455, section 7.4, and the codes
+// that IANA has registered since).
+func validCloseCode(code int) bool {
+	switch code {
+	case 1004, websocket.CloseNoStatusReceived, websocket.CloseAbnormalClosure:
+		return false
+	}
+	return 1000 <= code && code <= 1014 || 3000 <= code && code <= 4999
 }

@@ -60,8 +60,7 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	rooms.AnswerFor(s.answersFor)
 	s.upgrader = websocket.Upgrader{
 		HandshakeTimeout: opts.HandshakeTimeout,
-		ReadBufferSize:   1024,
-		WriteBufferPool:  &sync.Pool{}, // none per connection: writer writes the messages
+		WriteBufferPool:  &sync.Pool{}, // gorilla does the handshake; frameReader and writer the rest
 		Subprotocols:     []string{protocol.Subprotocol},
 		CheckOrigin:      func(*http.Request) bool { return true }, // accept has checked it
 		Error: func(w http.ResponseWriter, _ *http.Request, status int, reason error) {

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"roomd/room"
 )
@@ -27,23 +28,25 @@ func (s *scanner) commit(c *room.Commit) bool {
 		return false
 	}
 	c.Updates = make([]room.Update, 0, strings.Count(s.rest, `{"type":`))
-	for s.literal(`{"type":"`) {
+	if s.rest == `]}` {
+		return true
+	}
+	for {
 		var u room.Update
 		if !s.update(&u) {
 			return false
 		}
 		c.Updates = append(c.Updates, u)
 		if !s.literal(`,`) {
-			break
+			return s.rest == `]}`
 		}
 	}
-	return s.rest == `]}`
 }
 
 func (s *scanner) update(u *room.Update) bool {
 	var kind string
 	var seat, at uint64
-	if !(s.text(&kind) && s.literal(`,"user":"`) && s.text(&u.User) && s.literal(`,"seat":`) && s.number(&seat)) {
+	if !(s.literal(`{"type":"`) && s.text(&kind) && s.literal(`,"user":"`) && s.text(&u.User) && s.literal(`,"seat":`) && s.number(&seat)) {
 		return false
 	}
 	if s.literal(`,"session":"`) && !s.text(&u.Session) ||
@@ -62,20 +65,31 @@ func (s *scanner) literal(want string) (ok bool) {
 	return ok
 }
 
-// text reads a string to its closing quote. It refuses one with escapes.
+// text reads a string to its closing quote. It refuses one with escapes, and what JSON forbids:
+// control characters and bad UTF-8.
 func (s *scanner) text(to *string) bool {
-	end := strings.IndexByte(s.rest, '"')
-	if end < 0 || strings.IndexByte(s.rest[:end], '\\') >= 0 {
-		return false
+	ascii := true
+	for i := 0; i < len(s.rest); i++ {
+		switch c := s.rest[i]; {
+		case c == '"':
+			*to, s.rest = s.rest[:i], s.rest[i+1:]
+			return ascii || utf8.ValidString(*to)
+		case c == '\\' || c < ' ':
+			return false
+		case c >= utf8.RuneSelf:
+			ascii = false
+		}
 	}
-	*to, s.rest = s.rest[:end], s.rest[end+1:]
-	return true
+	return false
 }
 
 func (s *scanner) number(to *uint64) bool {
 	n := 0
 	for n < len(s.rest) && s.rest[n] >= '0' && s.rest[n] <= '9' {
 		n++
+	}
+	if n > 1 && s.rest[0] == '0' {
+		return false
 	}
 	var err error
 	*to, err = strconv.ParseUint(s.rest[:n], 10, 63)

@@ -29,11 +29,14 @@ const MaxFrame = 16 << 10
 
 // Close codes with which a server ends a connection, and what a client should do then.
 const (
+	CloseBroken       = 1002 // a frame that RFC 6455 forbids: a bug in the client
 	CloseNotText      = 1003 // a binary frame arrived: a bug in the client
 	CloseNotUTF8      = 1007 // a text frame was not UTF-8: a bug in the client
-	CloseTooBig       = 1009 // a frame was longer than MaxFrame: a bug in the client
+	ClosePolicy       = 1008 // a message came in too many frames: a bug in the client
+	CloseTooBig       = 1009 // a message was longer than MaxFrame: a bug in the client
 	CloseRestart      = 1012 // the node restarts: connect again, not all at once
 	CloseReplaced     = 4001 // a newer session of the same user took over: do not connect again
 	CloseUnauthorized = 4003 // the token has expired, or none came in time: connect again with a new one
 	CloseTooSlow      = 4008 // events were not read fast enough: connect again and ask for users
+	CloseTooMany      = 4009 // too many pings, pongs or fragments: a bug in the client
 )

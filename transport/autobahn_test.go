@@ -1,0 +1,129 @@
+package transport
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/transport/protocol"
+)
+
+// Section 1: sizes. Unlike the suite's echo server, this one refuses text that is no request,
+// binary messages, and messages longer than protocol.MaxFrame.
+func TestAutobahnFraming(t *testing.T) {
+	tooBig := fmt.Sprint("close ", protocol.CloseTooBig)
+	cases := []frameCase{
+		{"1.1.1", together(text("")), "bad_request"},
+		{"1.1.2", together(text(padded(1, 125))), "1"},
+		{"1.1.3", together(text(padded(1, 126))), "1"},
+		{"1.1.4", together(text(padded(1, 127))), "1"},
+		{"1.1.5", together(text(padded(1, 128))), "1"},
+		{"1.1.6", together(text(padded(1, 65535))), tooBig},
+		{"1.1.7", together(text(padded(1, 65536))), tooBig},
+		{"1.1.8", chops(997, text(padded(1, 65536))), tooBig},
+		{"1.1 longest", together(text(padded(1, protocol.MaxFrame))), "1"},
+		{"1.1 longest, chopped", chops(997, text(padded(1, protocol.MaxFrame))), "1"},
+		{"1.1 too long by one", together(text(padded(1, protocol.MaxFrame+1))), tooBig},
+		{"1.1 too long by one in fragments", together(first(padded(1, protocol.MaxFrame)), last("x")), tooBig},
+		{"1.1 without a mask", []string{"\x81\x02{}"}, "close 1002"},
+		{"1.1 longer than a length can be", []string{"\x81\xff\xff\xff\xff\xff\xff\xff\xff\xff1234"}, "close 1002"},
+		{"1.1 as long as a length can be", []string{"\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff1234"}, tooBig},
+	}
+	for i, size := range []int{0, 125, 126, 127, 128, 65535, 65536} {
+		cases = append(cases, frameCase{fmt.Sprint("1.2.", i+1), together(binaryMessage(strings.Repeat("\xfe", size))), "close 1003"})
+	}
+	cases = append(cases, frameCase{"1.2.8", chops(997, binaryMessage(strings.Repeat("\xfe", 65536))), "close 1003"})
+	runCases(t, cases)
+}
+
+// Section 2: pings and pongs.
+func TestAutobahnPings(t *testing.T) {
+	long := strings.Repeat("\xfe", 125)
+	var ten, tenPongs []string
+	for i := range 10 {
+		ten, tenPongs = append(ten, ping(fmt.Sprint("payload-", i))), append(tenPongs, fmt.Sprint("pongpayload-", i))
+	}
+	runCases(t, []frameCase{
+		{"2.1", together(ping("")), "pong"},
+		{"2.2", together(ping("hello")), "ponghello"},
+		{"2.3", together(ping("\x00\xff\xfe\xfd\xfc\xfb\x00\xff")), "pong\x00\xff\xfe\xfd\xfc\xfb\x00\xff"},
+		{"2.4", together(ping(long)), "pong" + long},
+		{"2.5", together(ping(long + "\xfe")), "close 1002"},
+		{"2.6", octets(ping(long)), "pong" + long},
+		{"2.7", together(pong("")), ""},
+		{"2.8", together(pong("unsolicited")), ""},
+		{"2.9", together(pong("unsolicited"), ping("ping")), "pongping"},
+		{"2.10", together(ten...), strings.Join(tenPongs, " ")},
+		{"2.11", octets(ten...), strings.Join(tenPongs, " ")},
+	})
+}
+
+// Section 3: reserved bits. What came before is answered.
+func TestAutobahnReservedBits(t *testing.T) {
+	const rsv = 1 << 4
+	bad := func(bits byte) string { return rawFrame(final|bits*rsv|websocket.TextMessage, usersOf(2)) }
+	runCases(t, []frameCase{
+		{"3.1", together(bad(1)), "close 1002"},
+		{"3.2", together(text(usersOf(1)), bad(2), ping("")), "1 close 1002"},
+		{"3.3", []string{text(usersOf(1)), bad(3), ping("")}, "1 close 1002"},
+		{"3.4", octets(text(usersOf(1)), bad(4), ping("")), "1 close 1002"},
+		{"3.5", together(rawFrame(final|5*rsv|websocket.BinaryMessage, "\x00\xff")), "close 1002"},
+		{"3.6", together(rawFrame(final|6*rsv|websocket.PingMessage, "hello")), "close 1002"},
+		{"3.7", together(rawFrame(final|7*rsv|websocket.CloseMessage, "\x03\xe8")), "close 1002"},
+	})
+}
+
+// Section 4: opcodes without a meaning.
+func TestAutobahnOpcodes(t *testing.T) {
+	var cases []frameCase
+	for group, opcodes := range [][]byte{{3, 4, 5, 6, 7}, {11, 12, 13, 14, 15}} {
+		op := func(i int, content string) string { return rawFrame(final|opcodes[i-1], content) }
+		id := fmt.Sprintf("4.%d.", group+1)
+		cases = append(cases,
+			frameCase{id + "1", together(op(1, "")), "close 1002"},
+			frameCase{id + "2", together(op(2, "payload")), "close 1002"},
+			frameCase{id + "3", together(text(usersOf(1)), op(3, ""), ping("")), "1 close 1002"},
+			frameCase{id + "4", together(text(usersOf(1)), op(4, "payload"), ping("")), "1 close 1002"},
+			frameCase{id + "5", octets(text(usersOf(1)), op(5, "payload"), ping("")), "1 close 1002"},
+		)
+	}
+	runCases(t, cases)
+}
+
+// Section 5: fragments.
+func TestAutobahnFragments(t *testing.T) {
+	a, b := usersOf(1)[:15], usersOf(1)[15:]
+	pinged := []string{first(a), ping("ping"), last(b)}
+	threeTimes := func(s func(...string) []string, parts ...string) []string {
+		return s(append(append(append([]string{}, parts...), text("fragment"), first(a)), last(b))...)
+	}
+	five := []string{
+		first(usersOf(1)[:5]), more(usersOf(1)[5:9]), ping("1"), more(""), more(usersOf(1)[9:20]), ping("2"), last(usersOf(1)[20:]),
+	}
+	runCases(t, []frameCase{
+		{"5.1", together(rawFrame(websocket.PingMessage, "fragment1"), last("fragment2")), "close 1002"},
+		{"5.2", together(rawFrame(websocket.PongMessage, "fragment1"), last("fragment2")), "close 1002"},
+		{"5.3", together(first(a), last(b)), "1"},
+		{"5.4", []string{first(a), last(b)}, "1"},
+		{"5.5", octets(first(a), last(b)), "1"},
+		{"5.6", together(pinged...), "pongping 1"},
+		{"5.7", pinged, "pongping 1"},
+		{"5.8", octets(pinged...), "pongping 1"},
+		{"5.9", together(last("fragment1"), text(usersOf(1))), "close 1002"},
+		{"5.10", []string{last("fragment1"), text(usersOf(1))}, "close 1002"},
+		{"5.11", octets(last("fragment1"), text(usersOf(1))), "close 1002"},
+		{"5.12", together(more("fragment1"), text(usersOf(1))), "close 1002"},
+		{"5.13", []string{more("fragment1"), text(usersOf(1))}, "close 1002"},
+		{"5.14", octets(more("fragment1"), text(usersOf(1))), "close 1002"},
+		{"5.15", together(first(a), last(b), more("fragment3"), text("fragment4")), "1 close 1002"},
+		{"5.16", threeTimes(together, more("fragment1")), "close 1002"},
+		{"5.17", threeTimes(together, last("fragment1")), "close 1002"},
+		{"5.18", together(first(a), rawFrame(final|websocket.TextMessage, b)), "close 1002"},
+		{"5.19", together(five...), "pong1 pong2 1"},
+		{"5.20", five, "pong1 pong2 1"},
+		{"5 a close frame in two fragments", together(rawFrame(websocket.CloseMessage, "\x03"), last("\xe8")), "close 1002"},
+		{"5 a binary message after a fragment", together(first(a), binaryMessage(b)), "close 1002"},
+	})
+}

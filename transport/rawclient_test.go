@@ -1,0 +1,207 @@
+package transport
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/transport/protocol"
+)
+
+// rawClient sends frames that no library would send.
+type rawClient struct {
+	t   testing.TB
+	raw net.Conn
+	src *bufio.Reader
+}
+
+const handshake = "GET /ws?user=a HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+
+func (s *testServer) connectRaw(t testing.TB) *rawClient {
+	t.Helper()
+	raw, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return upgradeRaw(t, raw)
+}
+
+func upgradeRaw(t testing.TB, raw net.Conn) *rawClient {
+	t.Helper()
+	t.Cleanup(func() { _ = raw.Close() })
+	_ = raw.SetDeadline(time.Now().Add(testTimeout))
+	c := &rawClient{t, raw, bufio.NewReader(raw)}
+	c.write(handshake)
+	answer, err := http.ReadResponse(c.src, nil)
+	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("handshake: %+v, %v", answer, err)
+	}
+	return c
+}
+
+// write ignores errors: the server may have closed already, and says why in what it sent.
+func (c *rawClient) write(parts ...string) {
+	for _, part := range parts {
+		if _, err := io.WriteString(c.raw, part); err != nil {
+			return
+		}
+	}
+}
+
+// frame reads one frame, which the server must not mask.
+func (c *rawClient) frame() (kind int, content string, err error) {
+	var head [2]byte
+	if _, err := io.ReadFull(c.src, head[:]); err != nil {
+		return 0, "", err
+	}
+	size := uint64(head[1])
+	for code, n := range map[uint64]int{126: 2, 127: 8} {
+		if uint64(head[1]) == code {
+			long := make([]byte, 8)
+			if _, err := io.ReadFull(c.src, long[8-n:]); err != nil {
+				return 0, "", err
+			}
+			size = binary.BigEndian.Uint64(long)
+		}
+	}
+	if head[0]&0xf0 != final || size > 1<<20 {
+		return 0, "", fmt.Errorf("a frame begins with %x", head)
+	}
+	body := make([]byte, size)
+	_, err = io.ReadFull(c.src, body)
+	return int(head[0] & 0xf), string(body), err
+}
+
+// readAll reads until the server hangs up, and names the frames, separated by spaces: a reply by its
+// request's id, an error by its code, a pong with its content, a close frame with its code.
+func (c *rawClient) readAll() string {
+	c.t.Helper()
+	var names []string
+	for {
+		kind, content, err := c.frame()
+		if err == io.EOF {
+			return strings.Join(names, " ")
+		}
+		if err != nil {
+			c.t.Fatalf("after %q: %v", names, err)
+		}
+		names = append(names, frameName(kind, content))
+	}
+}
+
+func frameName(kind int, content string) string {
+	switch kind {
+	case websocket.CloseMessage:
+		if len(content) < 2 {
+			return "close" + content
+		}
+		return fmt.Sprintf("close %d", binary.BigEndian.Uint16([]byte(content)))
+	case websocket.PongMessage:
+		return "pong" + content
+	case websocket.TextMessage:
+		if frame, err := protocol.DecodeFrame([]byte(content)); err == nil {
+			if r, ok := frame.(*protocol.Reply); ok && r.Error != nil {
+				return r.Error.Code
+			} else if ok {
+				return fmt.Sprint(*r.ID)
+			}
+		}
+	}
+	return fmt.Sprintf("%d %q", kind, content)
+}
+
+// rawFrame returns a client's frame that begins with the byte first.
+func rawFrame(first byte, content string) string {
+	const mask = "\x12\x9a\x56\xff"
+	frame := []byte{first}
+	switch n := len(content); {
+	case n < 126:
+		frame = append(frame, 0x80|byte(n))
+	case n < 1<<16:
+		frame = binary.BigEndian.AppendUint16(append(frame, 0x80|126), uint16(n))
+	default:
+		frame = binary.BigEndian.AppendUint64(append(frame, 0x80|127), uint64(n))
+	}
+	frame = append(frame, mask...)
+	for i := range len(content) {
+		frame = append(frame, content[i]^mask[i%4])
+	}
+	return string(frame)
+}
+
+func text(content string) string          { return rawFrame(final|websocket.TextMessage, content) }
+func binaryMessage(content string) string { return rawFrame(final|websocket.BinaryMessage, content) }
+func ping(content string) string          { return rawFrame(final|websocket.PingMessage, content) }
+func pong(content string) string          { return rawFrame(final|websocket.PongMessage, content) }
+
+// first, more and last are the fragments of a text message.
+func first(content string) string { return rawFrame(websocket.TextMessage, content) }
+func more(content string) string  { return rawFrame(0, content) }
+func last(content string) string  { return rawFrame(final, content) }
+
+func closing(code int, reason string) string {
+	return rawFrame(final|websocket.CloseMessage, string(binary.BigEndian.AppendUint16(nil, uint16(code)))+reason)
+}
+
+// usersOf returns a request with that id.
+func usersOf(id int) string { return fmt.Sprintf(`{"id":%d,"action":"users","room":"1"}`, id) }
+
+// padded is usersOf with spaces up to size bytes.
+func padded(id, size int) string {
+	request := usersOf(id)
+	return request + strings.Repeat(" ", size-len(request))
+}
+
+// octets cuts what is sent into writes of one byte each.
+func octets(parts ...string) []string { return strings.Split(strings.Join(parts, ""), "") }
+
+// chops cuts what is sent into writes of n bytes each.
+func chops(n int, whole string) (parts []string) {
+	for len(whole) > n {
+		parts, whole = append(parts, whole[:n]), whole[n:]
+	}
+	return append(parts, whole)
+}
+
+func together(parts ...string) []string { return []string{strings.Join(parts, "")} }
+
+// frameCase is a case of the Autobahn test suite, by its number there, with requests in place of
+// echoes.
+type frameCase struct {
+	id   string
+	sent []string // one write each
+	want string   // what readAll returns
+}
+
+// runCases gives each case a connection of its own. Where the case does not end the connection,
+// it must serve one more request.
+func runCases(t *testing.T, cases []frameCase) {
+	s := serve(t, sizedRooms{}, nil, Options{})
+	seen := make(map[string]bool)
+	for _, tt := range cases {
+		if seen[tt.id] {
+			t.Errorf("two cases %s", tt.id)
+		}
+		seen[tt.id] = true
+		c := s.connectRaw(t)
+		c.write(tt.sent...)
+		want := tt.want
+		if !strings.Contains(want, "close") {
+			c.write(text(usersOf(99)), closing(websocket.CloseNormalClosure, ""))
+			want = strings.TrimSpace(want + " 99 close 1000")
+		}
+		if got := c.readAll(); got != want {
+			t.Errorf("%s: got %q, want %q", tt.id, got, want)
+		}
+		_ = c.raw.Close()
+	}
+}

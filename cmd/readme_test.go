@@ -1,0 +1,57 @@
+package cmd_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"roomd/lockmgr/redistest"
+)
+
+// Another module imports lockmgr by the commands and with the program of its README.
+func TestAnotherModuleImportsLockmgr(t *testing.T) {
+	readme, err := os.ReadFile("../lockmgr/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit := regexp.MustCompile(`(?m)^    (go mod edit .*) -replace roomd=/path/to/roomd$`).FindStringSubmatch(string(readme))
+	program := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindStringSubmatch(string(readme))
+	if edit == nil || program == nil {
+		t.Fatal("lockmgr/README.md has no go mod edit, or no program")
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	sums, err := os.ReadFile("../go.sum") // so that nothing has to be fetched
+	if err != nil {
+		t.Fatal(err)
+	}
+	main := strings.Replace(program[1], "127.0.0.1:6379", redistest.Start(t).Addr(), 1)
+	for name, content := range map[string][]byte{"go.sum": sums, "main.go": []byte(main)} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, command := range [][]string{
+		{"go", "mod", "init", "invoices"},
+		append(strings.Fields(edit[1]), "-replace", "roomd="+root),
+		{"go", "mod", "tidy"},
+		{"go", "run", "."},
+	} {
+		cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, out)
+		}
+		if command[1] == "run" && !strings.Contains(string(out), "billing, fence ") {
+			t.Errorf("the program said %s", out)
+		}
+	}
+}

@@ -158,9 +158,10 @@ func newLog(cfg config, w io.Writer) *slog.Logger {
 	if err != nil {
 		level = zerolog.InfoLevel
 	}
+	file, isFile := w.(*os.File)
+	plain := !isFile || !isatty.IsTerminal(file.Fd())
+	w = zerolog.SyncWriter(w) // connections log at the same time
 	if cfg.LogFormat == "console" {
-		file, isFile := w.(*os.File)
-		plain := !isFile || !isatty.IsTerminal(file.Fd())
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: plain}
 	}
 	return slog.New(zerolog.NewSlogHandler(zerolog.New(w).Level(level)))

@@ -82,6 +82,7 @@ func (m *membership) judgeLocked(e *room.Event) bool {
 // client gets no further event of the room.
 func (m *membership) replacedLocked() {
 	m.removeLocked()
+	m.session.replaced = true
 	m.session.streams.end(m.room)
 	m.session.end(protocol.CloseReplaced, "replaced by a newer session")
 }

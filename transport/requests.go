@@ -38,7 +38,11 @@ func (s *session) join(req protocol.Request) {
 }
 
 func (s *session) leave(req protocol.Request) {
-	m := s.beginRequest(req.Room)
+	m, err := s.beginRequest(req.Room)
+	if err != nil {
+		s.refuse(req, err)
+		return
+	}
 	if m != nil {
 		defer m.endRequest()
 	}
@@ -82,7 +86,11 @@ func (s *session) watch(req protocol.Request) {
 
 // unwatch is no error for a session that does not watch. A member's events go on.
 func (s *session) unwatch(req protocol.Request) {
-	m := s.beginRequest(req.Room)
+	m, err := s.beginRequest(req.Room)
+	if err != nil {
+		s.refuse(req, err)
+		return
+	}
 	if m != nil {
 		defer m.endRequest()
 	}

@@ -25,6 +25,7 @@ type session struct {
 
 	mu          sync.Mutex             // locked before those of the connection and the outbox
 	memberships map[string]*membership // guarded by mu: by room
+	replaced    bool                   // guarded by mu: a newer session speaks for the user; no request begins any more
 	closed      bool                   // guarded by mu: no rejoin starts any more
 
 	rejoins sync.WaitGroup // grows only with mu held, and not once closed
@@ -82,38 +83,43 @@ func (s *session) do(id string, action room.Action) (room.Result, error) {
 	return s.server.rooms.Do(s.server.life, id, action)
 }
 
+// errReplaced refuses a request that was read before the connection was closed, but after a
+// newer session had replaced this one. A join would take the place back for a client that is
+// told not to connect again.
+var errReplaced = protocol.NewError(protocol.CodeDuplicateUser, "a newer session of the user has replaced this one; nothing was written")
+
 // beginRequest gives a request of the client exclusive control of the session's membership
 // in the room: a rejoin that runs is cancelled and waited for, and no other starts before
-// endRequest. It returns nil if the session is neither a member nor watches.
-func (s *session) beginRequest(id string) *membership {
-	s.mu.Lock()
-	m := s.memberships[id]
-	if m == nil {
-		s.mu.Unlock()
-		return nil
-	}
-	m.requested = true
-	running := m.rejoin
-	s.mu.Unlock()
-	if running == nil {
-		return m
-	}
-	running.cancel()
-	<-running.done
+// endRequest. It returns nil if the session is neither a member nor watches, and errReplaced
+// if another one has replaced it.
+func (s *session) beginRequest(id string) (*membership, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.memberships[id] // the rejoin may have deleted it
+	if m := s.memberships[id]; m != nil {
+		m.requested = true
+		if running := m.rejoin; running != nil {
+			s.mu.Unlock()
+			running.cancel()
+			<-running.done
+			s.mu.Lock()
+		}
+		m.requested = !s.replaced
+	}
+	if s.replaced {
+		return nil, errReplaced
+	}
+	return s.memberships[id], nil // the rejoin may have deleted it
 }
 
 // beginSubscribed is beginRequest for a join or a watch. It subscribes to the room's events
 // before the request runs, so that none is missing after its reply.
 func (s *session) beginSubscribed(id string) (*membership, error) {
-	m := s.beginRequest(id)
-	if m == nil {
-		var err error
-		if m, err = s.newMembership(id); err != nil {
-			return nil, err
-		}
+	m, err := s.beginRequest(id)
+	if err == nil && m == nil {
+		m, err = s.newMembership(id)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if m.unsubscribe == nil { // only requests and rejoins write it, and no other runs now
 		if err := m.subscribe(); err != nil {

@@ -199,6 +199,10 @@ func (c *rivalry) play(t *testing.T, nodes []*testServer, user string, random *r
 		case f == nil:
 		case f.Error == nil:
 			c.acknowledged(r, f, action == protocol.ActionJoin)
+		case f.Error.Is(protocol.ErrDuplicateUser): // it was replaced before the request was read
+			if f := r.ask(t, action); f != nil {
+				t.Errorf("%s of %s was answered after it had been replaced: %+v", action, user, f)
+			}
 		case !f.Error.Is(protocol.ErrNotMember) && !f.Error.Is(protocol.ErrUnavailable):
 			t.Errorf("%s of %s: %v", action, user, f.Error)
 		}

@@ -2,7 +2,9 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,6 +78,46 @@ func TestAMissedTakeOver(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A session is replaced while a request of its client is already read. The request is refused:
+// its join would take the place back, and nobody would speak for the user once the connection
+// is closed with "do not connect again".
+func TestARequestBehindTheTakeOver(t *testing.T) {
+	server := startServer(t, room.Rules{}, Options{})
+	for _, action := range []string{"join", "leave", "watch", "unwatch"} {
+		t.Run(action, func(t *testing.T) {
+			user := "a-" + action
+			ended := make(chan int, 1)
+			out := newOutbox(func() {}, 1<<20)
+			older := newSession(server.Server, user, nil, out, func(code int, text string) { ended <- code })
+			older.handle([]byte(`{"id":1,"action":"join","room":"42"}`))
+			newer := server.connect(t, user)
+			newer.send(`{"id":1,"action":"join","room":"42"}`)
+			select {
+			case code := <-ended:
+				if code != protocol.CloseReplaced {
+					t.Fatalf("closed with %d", code)
+				}
+			case <-time.After(5 * time.Second):
+				t.Fatal("the older session is not closed")
+			}
+			for len(out.items) > 0 {
+				out.next()
+			}
+
+			older.handle(fmt.Appendf(nil, `{"id":2,"action":%q,"room":"42"}`, action))
+			frame, _ := out.next()
+			if !strings.Contains(string(frame), `"id":2,"error":{"code":"duplicate_user"`) {
+				t.Errorf("the reply is %s", frame)
+			}
+			_, err := server.rooms.Do(context.Background(), "42", room.Leave(user, older.id))
+			if !errors.Is(err, room.ErrNotMember) {
+				t.Errorf("the older session speaks for the user again (%v)", err)
+			}
+			older.close()
+		})
 	}
 }
 

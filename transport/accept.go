@@ -51,6 +51,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 func (s *Server) reserve(c *conn) *protocol.Error {
 	evicted, refusal := s.conns.add(c)
 	if refusal != nil && refusal != errDraining {
+		s.opts.Trace.refused(LimitConnections)
 		s.troubles.full.Happened(refusal)
 	}
 	if evicted != nil {

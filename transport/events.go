@@ -13,6 +13,7 @@ func (m *membership) receive(e *room.Event) {
 	case !m.judge(e): // the session was replaced: the event is for the newer one
 	case e.Rejoin:
 	case !s.streams.push(e):
+		s.server.opts.Trace.refused(LimitQueue)
 		s.end(protocol.CloseTooSlow, "events were not read fast enough")
 	}
 }

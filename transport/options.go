@@ -83,6 +83,9 @@ type Options struct {
 	// instant. Zero means 3 s; a negative value closes them at once.
 	DrainSpread time.Duration
 
+	// Trace is told what an operator counts. Nil tells nobody.
+	Trace *Trace
+
 	// Log gets what an operator should know. Nil is silent.
 	Log *slog.Logger
 }

@@ -24,10 +24,10 @@ type partyFlags struct {
 
 // verifierFlags say which tokens a node accepts.
 type verifierFlags struct {
-	secretFlags   `embed:"" group:"Who may connect:"`
+	secretFlags   `embed:""`
 	AuthPublicKey *string `group:"Who may connect:" placeholder:"FILE" help:"PEM file with the public key of tokens signed with RS256, ES256 (P-256) or EdDSA (Ed25519)."`
 	AuthJWKS      *string `group:"Who may connect:" name:"auth-jwks" placeholder:"FILE" help:"JSON Web Key Set with such keys, which tokens name by kid. All key files are read again when they change."`
-	partyFlags    `embed:"" group:"Who may connect:"`
+	partyFlags    `embed:""`
 }
 
 // keyFlag is a flag that names a key, and what to do with its value.
@@ -60,6 +60,11 @@ func (f *verifierFlags) source() (*keyFlag[auth.KeySource], error) {
 		keyFlag[auth.KeySource]{"--auth-public-key", f.AuthPublicKey, auth.PublicKeyFile},
 		keyFlag[auth.KeySource]{"--auth-jwks", f.AuthJWKS, auth.JWKSFile},
 	)
+}
+
+func (f *verifierFlags) validate() error {
+	_, err := f.source()
+	return err
 }
 
 // verifier returns what verifies tokens, or nil if the node has no key.

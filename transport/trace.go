@@ -1,0 +1,21 @@
+package transport
+
+// Trace holds functions that a [Server] calls when something happens that an operator counts.
+// A nil function is not called. They must not block, and are called from many goroutines.
+type Trace struct {
+	// Refused is called when a limit refuses a connection or a request, or ends a connection.
+	// The limit is one of the Limit constants.
+	Refused func(limit string)
+}
+
+// The limits that [Trace.Refused] names.
+const (
+	LimitConnections = "connections" // of the server
+	LimitQueue       = "queue"       // of a client that reads slowly
+)
+
+func (t *Trace) refused(limit string) {
+	if t != nil && t.Refused != nil {
+		t.Refused(limit)
+	}
+}

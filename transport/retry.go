@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"roomd/lockmgr/redisconn"
 	"roomd/room"
 )
 
@@ -22,14 +23,7 @@ type backoff struct{ pause time.Duration }
 // wait waits until the next attempt. It reports false if ctx has ended.
 func (b *backoff) wait(ctx context.Context) bool {
 	b.pause = min(max(2*b.pause, firstPause), lastPause)
-	t := time.NewTimer(b.pause - rand.N(b.pause/2))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return redisconn.Pause(ctx, b.pause-rand.N(b.pause/2)) == nil
 }
 
 // isTransient reports whether an action that failed with err should be tried again. A join

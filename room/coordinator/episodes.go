@@ -20,6 +20,7 @@ type episodes struct {
 	eviction     *episode.Log // members of dead nodes cannot be removed
 	partial      *episode.Log // Redis has lost some of a room
 	unheard      *episode.Log // Redis takes a commit, but not its event
+	unanswered   *episode.Log // members for whom no session answers cannot be removed
 	registration *episode.Log // a room cannot be compared with the records of this node
 }
 
@@ -40,13 +41,14 @@ func newEpisodes(opts Options) *episodes {
 		eviction:     warn("members of dead nodes could not be removed, trying again"),
 		partial:      warn("Redis has lost some of a room; a new epoch begins with what is there"),
 		unheard:      episode.New(opts.Log, slog.LevelError, "Redis takes commits, but not their events: other nodes hear nothing of what happens here", quiet),
+		unanswered:   warn("members without a session could not be removed, trying again"),
 		registration: episode.New(opts.Log, slog.LevelWarn, "a room could not be compared with the records of this node there, trying again", quiet+compareRound),
 	}
 }
 
 // close ends the episodes that run. Nothing may happen after it.
 func (t *episodes) close() {
-	for _, l := range []*episode.Log{t.events, t.snapshots, t.garbage, t.replies, t.stale, t.epochs, t.lease, t.renamed, t.eviction, t.partial, t.unheard, t.registration} {
+	for _, l := range []*episode.Log{t.events, t.snapshots, t.garbage, t.replies, t.stale, t.epochs, t.lease, t.renamed, t.eviction, t.partial, t.unheard, t.unanswered, t.registration} {
 		l.Close()
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"roomd/lockmgr/redisconn"
 	"roomd/room"
 )
 
@@ -58,7 +59,7 @@ func (e *eviction) loop() {
 		if err != nil && e.lifetime.open.Err() == nil {
 			e.episodes.eviction.Happened(err)
 		}
-		pause(e.lifetime.open, time.Until(next))
+		_ = redisconn.Pause(e.lifetime.open, time.Until(next))
 	}
 }
 
@@ -132,7 +133,7 @@ func (e *eviction) evictNode(ctx context.Context, list, node string, seen sighti
 	rdb := e.store.client
 	asking, cancel := context.WithTimeout(ctx, e.opts.NodeTTL)
 	defer cancel()
-	if over, err := leaseOverScript.Run(asking, rdb, []string{nodeKey(node)}, seen.lease).Int(); err != nil || over == 0 {
+	if over, err := redisconn.Run(asking, rdb, leaseOverScript, []string{nodeKey(node)}, seen.lease).Int(); err != nil || over == 0 {
 		return err
 	}
 	rooms, err := rdb.SMembers(asking, nodeRoomsKey(node)).Result()
@@ -197,5 +198,5 @@ func (e *eviction) evictFrom(ctx context.Context, id string, who *identity) (mem
 	case seen.member:
 		return members, errors.New("members have come meanwhile")
 	}
-	return members, e.registration.remove(ctx, who, id)
+	return members, e.registration.note(ctx, who, noteRemove, id)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr"
+	"roomd/lockmgr/redisconn"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
@@ -221,7 +222,7 @@ func TestRepliesThatComeLate(t *testing.T) {
 		var n atomic.Int64
 		proxy.OnReply(func(args []string) {
 			if i := n.Add(1); i%20 == 0 && !punctual.Load() {
-				pause(t.Context(), time.Duration(i%7)*100*time.Millisecond)
+				_ = redisconn.Pause(t.Context(), time.Duration(i%7)*100*time.Millisecond)
 			}
 		})
 		nodes = append(nodes, newCoordinator(t, proxy.Client(), opts))

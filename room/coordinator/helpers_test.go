@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"roomd/lockmgr/redisconn"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
@@ -52,7 +53,7 @@ func awaitUntil(t testing.TB, patience time.Duration, look func() (missing strin
 		if time.Since(start) > patience {
 			t.Fatalf("after %v: %s", patience, missing)
 		}
-		pause(t.Context(), 10*time.Millisecond)
+		_ = redisconn.Pause(t.Context(), 10*time.Millisecond)
 	}
 }
 

@@ -100,7 +100,7 @@ func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 		l.names.forget(who.node) // Redis has lost it
 	}
 	if time.Since(began) < l.ttl/3 { // Redis loses them as fast as they are made
-		pause(ctx, l.ttl/30)
+		_ = redisconn.Pause(ctx, l.ttl/30)
 	}
 	if err == nil {
 		err = l.begin(ctx, newIdentity(home+name))
@@ -143,7 +143,7 @@ func (l *lease) prolong(ctx context.Context, who *identity, until time.Time) (ke
 		return true, nil
 	}
 	for chunk := range slices.Chunk(who.rooms.all(), listChunk) {
-		if err := l.note(ctx, who, "add", chunk...); err != nil {
+		if err := l.note(ctx, who, noteAdd, chunk...); err != nil {
 			return true, fmt.Errorf("record the node's rooms again: %w", err)
 		}
 	}

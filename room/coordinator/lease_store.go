@@ -4,11 +4,12 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"roomd/lockmgr/redisconn"
 	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn"
 )
 
 var (
@@ -43,25 +44,35 @@ func (s *leaseStore) send(ctx context.Context, who *identity, had int64) (rooms 
 		prolong = strconv.FormatInt(had, 10)
 	}
 	keys, args := s.keysOf(who), []any{who.node, s.ttl.Milliseconds(), s.grace.Milliseconds(), beat, s.address, prolong}
-	if s.store.acksNodes() {
-		rooms, err = s.store.runAcked(ctx, leaseScript, keys, args...)
-	} else {
-		rooms, err = redisconn.Run(ctx, s.store.client, leaseScript, keys, args...).Int()
-	}
+	rooms, err = s.run(ctx, leaseScript, keys, args)
 	if err == nil && rooms >= 0 {
 		who.sure = beat
 	}
 	return rooms, err
 }
 
+// run runs a script, and waits for the replicas if they have to have its writes.
+func (s *leaseStore) run(ctx context.Context, script *redis.Script, keys []string, args []any) (int, error) {
+	if s.store.acksNodes() {
+		return s.store.runAcked(ctx, script, keys, args...)
+	}
+	return redisconn.Run(ctx, s.store.client, script, keys, args...).Int()
+}
+
 // errLeaseOver: the node's lease is over in Redis.
 var errLeaseOver = errors.New("the node's lease is over")
 
-// note records in Redis that the node may have members in some rooms ("add"), or that it
-// has none there ("remove"). If it fails it may have been carried out; but it is not once
+// The verbs of note, as lease_rooms.lua has them.
+const (
+	noteAdd    = "add"
+	noteRemove = "remove"
+)
+
+// note records in Redis that the node may have members in some rooms (noteAdd), or that it
+// has none there (noteRemove). If it fails it may have been carried out; but it is not once
 // a later one has been.
 func (s *leaseStore) note(ctx context.Context, who *identity, verb string, ids ...string) error {
-	if verb == "add" {
+	if verb == noteAdd {
 		who.rooms.add(ids...) // also if it fails
 	}
 	keys, args := s.keysOf(who)[:2], make([]any, 2, 2+len(ids))
@@ -71,12 +82,7 @@ func (s *leaseStore) note(ctx context.Context, who *identity, verb string, ids .
 	for {
 		beat := who.beat.Load()
 		args[0], args[1] = verb, beat
-		done, err := 0, error(nil)
-		if s.store.acksNodes() {
-			done, err = s.store.runAcked(ctx, leaseRoomsScript, keys, args...)
-		} else {
-			done, err = redisconn.Run(ctx, s.store.client, leaseRoomsScript, keys, args...).Int()
-		}
+		done, err := s.run(ctx, leaseRoomsScript, keys, args)
 		switch {
 		case err != nil:
 			who.beat.Add(1) // what comes after this must not be undone by it

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"roomd/lockmgr/redisconn"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
@@ -117,7 +118,7 @@ func TestAnAttemptOutlivesItsCaller(t *testing.T) {
 		rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
 			if isScript(cmd, leaseScript) {
 				attempts.Add(1)
-				pause(ctx, time.Second) // Redis is slow
+				_ = redisconn.Pause(ctx, time.Second) // Redis is slow
 			}
 			return ctx.Err()
 		}})

@@ -1,9 +1,6 @@
 package coordinator
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // lifetime says when the parts of a coordinator come to an end.
 type lifetime struct {
@@ -19,14 +16,4 @@ func newLifetime() lifetime {
 	l.open, l.shut = context.WithCancel(context.Background())
 	l.life, l.kill = context.WithCancel(context.Background())
 	return l
-}
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"roomd/lockmgr/redisconn"
 	"roomd/room"
 )
 
@@ -73,7 +74,7 @@ func (m *membership) refuse() {
 // keepLease prolongs the node's lease as long as the coordinator is open.
 func (m *membership) keepLease() {
 	every, open := m.opts.NodeTTL/3, m.lifetime.open
-	for pause(open, every); open.Err() == nil; pause(open, every) {
+	for redisconn.Pause(open, every) == nil {
 		if err := m.prolong(open); err != nil && open.Err() == nil {
 			m.episodes.lease.Happened(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"roomd/lockmgr/redisconn"
 	"roomd/room"
 )
 
@@ -41,14 +42,14 @@ func (r *registration) loop() {
 		next := time.Now().Add(compareRound)
 		who, _ := r.lease.holder()
 		for _, id := range who.rooms.all() {
-			if pause(open, comparePause); open.Err() != nil {
+			if redisconn.Pause(open, comparePause) != nil {
 				return
 			}
 			if err := errors.Join(r.visit(id), r.checkAnswers(id)); err != nil {
 				r.episodes.registration.Happened(err, "room", id)
 			}
 		}
-		pause(open, time.Until(next))
+		_ = redisconn.Pause(open, time.Until(next))
 	}
 }
 
@@ -78,7 +79,7 @@ func (r *registration) removeUnanswered(ctx context.Context, now *room.Room) {
 			continue
 		}
 		if _, err := r.run(ctx, now.ID, room.Leave(user, m.SessionID())); err != nil && !errors.Is(err, room.ErrNotMember) && ctx.Err() == nil {
-			r.episodes.epochs.Happened(err, "room", now.ID) // the next round is another attempt
+			r.episodes.unanswered.Happened(err, "room", now.ID) // the next round is another attempt
 		}
 	}
 }
@@ -90,18 +91,12 @@ func (r *registration) forget(ctx context.Context, id string, who *identity) (tr
 	return r.store.forget(ctx, id, who)
 }
 
-// remove deletes the record that a node may have members in a room.
-func (r *registration) remove(ctx context.Context, who *identity, id string) error {
+// note records that a node may have members in a room, with noteAdd, or that it has none
+// there, with noteRemove.
+func (r *registration) note(ctx context.Context, who *identity, verb, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	return r.lease.note(ctx, who, "remove", id)
-}
-
-// repeat records again that this node may have members in a room.
-func (r *registration) repeat(ctx context.Context, who *identity, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	return r.lease.note(ctx, who, "add", id)
+	return r.lease.note(ctx, who, verb, id)
 }
 
 // add records that this node may have members in a room that is new to it. On Cluster it
@@ -113,5 +108,5 @@ func (r *registration) add(ctx context.Context, who *identity, id string) error 
 		ctx, cancel = context.WithDeadline(ctx, until)
 		defer cancel()
 	}
-	return r.lease.note(ctx, who, "add", id)
+	return r.lease.note(ctx, who, noteAdd, id)
 }

@@ -175,7 +175,7 @@ func TestALateRemovalLosesNoRoom(t *testing.T) {
 		c := newCoordinator(t, client, Options{})
 		mustDo(t, c, "42", room.Join("a", "s"))
 		mustDo(t, c, "42", room.Leave("a", "s"))
-		removal := keepBack(client, rdb, leaseRoomsScript, "remove")
+		removal := keepBack(client, rdb, leaseRoomsScript, noteRemove)
 		time.Sleep(copyIdle + time.Second)
 		removal.pass()
 		mustDo(t, c, "42", room.Join("b", "s"))
@@ -193,7 +193,7 @@ func TestALateRecordLeavesNothing(t *testing.T) {
 		client := redistest.MiniClient(t, mini)
 		warmAll(t, rdb)
 		c := newCoordinator(t, client, Options{})
-		record := keepBack(client, rdb, leaseRoomsScript, "add")
+		record := keepBack(client, rdb, leaseRoomsScript, noteAdd)
 		if _, err := c.Do(t.Context(), "42", room.Join("a", "s")); err == nil {
 			t.Error("it was not recorded, and the join has succeeded")
 		}

@@ -79,12 +79,12 @@ func (fs *feeds) reread(f *feed) {
 	case errors.Is(err, errForeign): // only an operator can help; the other feeds do not wait for that
 		fs.episodes.snapshots.Happened(err, "room", f.id)
 		fs.wg.Go(func() {
-			pause(fs.life, foreignPause)
+			_ = redisconn.Pause(fs.life, foreignPause)
 			fs.sawGap(f, fs.has(f))
 		})
 	case fs.life.Err() == nil:
 		fs.episodes.snapshots.Happened(err, "room", f.id)
-		pause(fs.life, rereadPause)
+		_ = redisconn.Pause(fs.life, rereadPause)
 		fs.sawGap(f, true)
 	}
 }

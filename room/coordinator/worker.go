@@ -127,11 +127,11 @@ func (w *worker) retire() error {
 	}
 	w.feeds.compare(w.id, known, seen.at)
 	if seen.member {
-		return w.membership.registration.repeat(w.lifetime.life, who, w.id)
+		return w.membership.registration.note(w.lifetime.life, who, noteAdd, w.id)
 	}
 	w.registered = nil // also if this fails: the next action registers again
 	who.rooms.remove(w.id)
-	if err := w.membership.registration.remove(w.lifetime.life, who, w.id); err != nil {
+	if err := w.membership.registration.note(w.lifetime.life, who, noteRemove, w.id); err != nil {
 		who.rooms.add(w.id) // it may still be there
 		return err
 	}

@@ -199,7 +199,7 @@ func (ws *workers) visit(id string) error {
 		return <-compared
 	}
 	who, _ := ws.membership.lease.holder()
-	return ws.membership.registration.repeat(ws.lifetime.life, who, id)
+	return ws.membership.registration.note(ws.lifetime.life, who, noteAdd, id)
 }
 
 // refuse makes all further actions fail.

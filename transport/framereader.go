@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"fmt"
@@ -16,9 +15,6 @@ import (
 )
 
 const (
-	// readBufferSize is how many bytes are read from a socket at once. A control frame must fit.
-	readBufferSize = 1024
-
 	// maxFragments is how many frames a message may have. Browsers send one.
 	maxFragments = 128
 
@@ -43,7 +39,7 @@ func violation(text string) error { return &closeError{protocol.CloseBroken, tex
 // made everybody wait 137 ms instead of 0.06 (BenchmarkBesideAFlood); it checks no UTF-8; and it
 // writes its close frames itself, before replies that are queued.
 type frameReader struct {
-	src     *bufio.Reader
+	socket  *socket
 	control func(opcode byte, content []byte) error // handles a control frame
 	spare   *rate.Limiter
 
@@ -51,22 +47,25 @@ type frameReader struct {
 }
 
 func newFrameReader(src io.Reader, control func(opcode byte, content []byte) error) *frameReader {
-	return &frameReader{
-		src: bufio.NewReaderSize(src, readBufferSize), control: control, spare: rate.NewLimiter(spareRate, spareBurst),
-	}
+	return &frameReader{socket: newSocket(src), control: control, spare: rate.NewLimiter(spareRate, spareBurst)}
 }
 
-// waitForMessage handles control frames until a message begins, and returns its first header.
-func (r *frameReader) waitForMessage() (frameHeader, error) {
-	h, err := r.nextData()
+// next begins a frame between two messages. It handles a control frame, and reports true if the
+// frame begins a message.
+func (r *frameReader) next() (h frameHeader, message bool, err error) {
+	h, err = r.readHeader()
 	switch {
 	case err != nil:
+	case h.isControl():
+		err = r.readControl(h)
 	case h.opcode == continuation:
 		err = violation("a fragment of no message")
 	case h.opcode == websocket.BinaryMessage:
 		err = &closeError{protocol.CloseNotText, "only text frames are understood"}
+	default:
+		return h, true, nil
 	}
-	return h, err
+	return h, false, err
 }
 
 // readText appends a message that begins with h. It returns an error as soon as the message cannot
@@ -113,7 +112,7 @@ func (r *frameReader) readSome(h *frameHeader, into *bytes.Buffer) error {
 	into.Grow(int(min(h.length, bytes.MinRead))) // not for all of it, which may never come
 	free := into.AvailableBuffer()
 	free = free[:min(uint64(cap(free)), h.length)]
-	n, err := r.src.Read(free)
+	n, err := r.socket.buffer.Read(free)
 	h.mask = unmask(free[:n], h.mask)
 	h.length -= uint64(n)
 	into.Write(free[:n])
@@ -122,38 +121,36 @@ func (r *frameReader) readSome(h *frameHeader, into *bytes.Buffer) error {
 
 // nextFragment handles control frames until the next fragment of a message begins.
 func (r *frameReader) nextFragment() (frameHeader, error) {
-	h, err := r.nextData()
-	if err == nil && h.opcode != continuation {
-		err = violation("a message begins before the last one has ended")
-	}
-	if err == nil {
-		err = r.countSpare()
-	}
-	return h, err
-}
-
-// nextData handles control frames until a data frame begins.
-func (r *frameReader) nextData() (frameHeader, error) {
 	for {
 		h, err := r.readHeader()
-		if err != nil || h.opcode < websocket.CloseMessage {
+		switch {
+		case err != nil:
 			return h, err
+		case h.opcode == continuation:
+			return h, r.countSpare()
+		case !h.isControl():
+			return h, violation("a message begins before the last one has ended")
 		}
-		if h.opcode != websocket.CloseMessage {
-			if err := r.countSpare(); err != nil {
-				return h, err
-			}
-		}
-		content, err := r.src.Peek(int(h.length))
-		if err != nil {
-			return h, err
-		}
-		unmask(content, h.mask)
-		_, _ = r.src.Discard(len(content))
-		if err := r.control(h.opcode, content); err != nil {
+		if err := r.readControl(h); err != nil {
 			return h, err
 		}
 	}
+}
+
+// readControl reads and handles a control frame that begins with h.
+func (r *frameReader) readControl(h frameHeader) error {
+	if h.opcode != websocket.CloseMessage {
+		if err := r.countSpare(); err != nil {
+			return err
+		}
+	}
+	content, err := r.socket.buffer.Peek(int(h.length))
+	if err != nil {
+		return err
+	}
+	unmask(content, h.mask)
+	_, _ = r.socket.buffer.Discard(len(content))
+	return r.control(h.opcode, content)
 }
 
 // countSpare returns an error if the client has sent too many spare frames.
@@ -172,16 +169,19 @@ type frameHeader struct {
 	mask   uint32 // of the next four bytes
 }
 
+func (h *frameHeader) isControl() bool { return h.opcode >= websocket.CloseMessage }
+
 // continuation is the opcode of all fragments of a message but the first.
 const continuation = 0
 
 func (r *frameReader) readHeader() (h frameHeader, err error) {
-	start, err := r.src.Peek(2)
+	src := r.socket.buffer
+	start, err := src.Peek(2)
 	if err != nil {
 		return h, err
 	}
 	h = frameHeader{final: start[0]&final != 0, opcode: start[0] & 0xf, length: uint64(start[1] &^ 0x80)}
-	control := h.opcode >= websocket.CloseMessage
+	control := h.isControl()
 	switch {
 	case start[0]&0x70 != 0:
 		return h, violation("a reserved bit is set")
@@ -201,7 +201,7 @@ func (r *frameReader) readHeader() (h frameHeader, err error) {
 	case 127:
 		size += 8
 	}
-	whole, err := r.src.Peek(size)
+	whole, err := src.Peek(size)
 	if err != nil {
 		return h, err
 	}
@@ -215,7 +215,7 @@ func (r *frameReader) readHeader() (h frameHeader, err error) {
 		return h, violation("a length of more than 63 bits")
 	}
 	h.mask = binary.LittleEndian.Uint32(whole[size-4:])
-	_, _ = r.src.Discard(size)
+	_, _ = src.Discard(size)
 	return h, nil
 }
 

@@ -27,7 +27,11 @@ func (c *conn) read() (err error) {
 		if _, _, closing := c.closeReason(); closing {
 			return errEnded
 		}
-		if err := c.receive(); err != nil {
+		err := c.frames.socket.wait() // here, where little of the goroutine's stack is in use
+		if err == nil {
+			err = c.receive()
+		}
+		if err != nil {
 			if broken, ok := errors.AsType[*closeError](err); ok {
 				c.end(broken.code, broken.text)
 			}
@@ -36,19 +40,20 @@ func (c *conn) read() (err error) {
 	}
 }
 
-// receive reads one message, has the session handle it, and writes the reply.
+// receive reads one frame. If that begins a message it reads the whole, has the session handle
+// it, and writes the reply.
 func (c *conn) receive() error {
-	h, err := c.frames.waitForMessage()
-	if err != nil {
+	h, message, err := c.frames.next()
+	if err != nil || !message {
 		return err
 	}
-	message := getBuffer()
-	defer putBuffer(message)
-	if err := c.frames.readText(h, message); err != nil {
+	content := getBuffer()
+	defer putBuffer(content)
+	if err := c.frames.readText(h, content); err != nil {
 		return err
 	}
 	c.extendReadDeadline()
-	c.session.handle(message.Bytes())
+	c.session.handle(content.Bytes())
 	c.writer.flush()
 	return nil
 }

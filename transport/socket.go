@@ -1,0 +1,96 @@
+package transport
+
+import (
+	"bufio"
+	"io"
+	"sync"
+	"syscall"
+)
+
+// readBufferSize is how many bytes are read from a socket at once. A control frame must fit.
+const readBufferSize = 1024
+
+// readBuffers hold what has been read from sockets and not yet used.
+var readBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBufferSize) }}
+
+// socket is the reading side of a connection. It borrows a buffer when something has arrived
+// and gives it back before it waits: most connections are silent most of the time.
+type socket struct {
+	conn   io.Reader
+	raw    syscall.RawConn // nil if conn can only be read with a buffer at hand, as TLS
+	try    func(fd uintptr) bool
+	fd     uintptr // to be read without waiting, while raw calls try
+	trying bool
+	err    error         // of the last try
+	buffer *bufio.Reader // nil while the socket waits; it reads from the socket
+}
+
+func newSocket(conn io.Reader) *socket {
+	s := &socket{conn: conn, raw: rawOf(conn)}
+	s.try = s.tryRead // once, so that waiting allocates nothing
+	return s
+}
+
+// wait waits until something has arrived. Only then buffer may be used, until the next wait.
+func (s *socket) wait() error {
+	if s.buffer != nil && s.buffer.Buffered() > 0 {
+		return nil
+	}
+	if s.raw == nil {
+		if s.buffer == nil {
+			s.borrow()
+		}
+		_, err := s.buffer.Peek(1)
+		return err
+	}
+	s.giveBack()
+	if err := s.raw.Read(s.try); err != nil {
+		return err
+	}
+	return s.err
+}
+
+// tryRead reads what has arrived into a borrowed buffer. It reports false if that is nothing.
+func (s *socket) tryRead(fd uintptr) bool {
+	s.borrow()
+	s.fd, s.trying = fd, true
+	_, s.err = s.buffer.Peek(1)
+	s.trying = false
+	if s.err == syscall.EAGAIN {
+		s.giveBack()
+		return false
+	}
+	return true
+}
+
+// Read is called by the buffer.
+func (s *socket) Read(p []byte) (int, error) {
+	if !s.trying {
+		return s.conn.Read(p)
+	}
+	for {
+		switch n, err := readSocket(s.fd, p); {
+		case err == syscall.EINTR:
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, io.EOF
+		default:
+			return n, nil
+		}
+	}
+}
+
+func (s *socket) borrow() {
+	s.buffer = readBuffers.Get().(*bufio.Reader)
+	s.buffer.Reset(s)
+}
+
+// giveBack gives the buffer back, and drops what is in it.
+func (s *socket) giveBack() {
+	if s.buffer != nil {
+		s.buffer.Reset(nil)
+		readBuffers.Put(s.buffer)
+		s.buffer = nil
+	}
+}

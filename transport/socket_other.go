@@ -1,0 +1,12 @@
+//go:build !unix
+
+package transport
+
+import (
+	"io"
+	"syscall"
+)
+
+func rawOf(io.Reader) syscall.RawConn { return nil }
+
+func readSocket(uintptr, []byte) (int, error) { panic("not called without a RawConn") }

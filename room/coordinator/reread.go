@@ -3,8 +3,9 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"roomd/lockmgr/redisconn"
 	"time"
+
+	"roomd/lockmgr/redisconn"
 )
 
 const (

@@ -31,7 +31,8 @@ func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (*fleet, error
 			Listen: "127.0.0.1:0",
 			Redis:  db,
 			Room:   coordinator.Options{Rules: room.Rules{Seating: room.Capacity(cfg.Capacity)}},
-			Serve:  transport.Options{Grace: -1}, // no late leave of a broken connection changes the lists at the end
+			// No late leave of a broken connection changes the lists at the end, and players play without a pause.
+			Serve: transport.Options{Grace: -1, Rate: -1, MaxPerAddress: -1},
 		})
 		if err != nil {
 			f.stop()

@@ -24,6 +24,9 @@ const (
 	requestTimeout = 30 * time.Second
 
 	redialPause = 50 * time.Millisecond
+
+	// limitedPause is for a request over the rate of a running node.
+	limitedPause = 20 * time.Millisecond
 )
 
 // player is one user with one connection, which it replaces when it breaks.
@@ -149,6 +152,9 @@ func (p *player) done(r *request, err error) {
 		p.tally.reads.Add(1)
 	case errors.As(err, &refused) && (refused.Is(protocol.ErrRoomFull) || refused.Is(protocol.ErrSeatTaken) || refused.Is(protocol.ErrBadRequest)):
 		p.tally.refused.Add(1)
+	case errors.As(err, &refused) && refused.Is(protocol.ErrRateLimited):
+		p.tally.refused.Add(1)
+		time.Sleep(limitedPause)
 	case errors.As(err, &refused) && refused.Is(protocol.ErrUnknown):
 		p.tally.unknown.Add(1)
 	case errors.As(err, &refused):

@@ -104,7 +104,7 @@ func TestWithoutTheLockPlayersAreLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := transport.New(&unlocked{rooms, rdb}, transport.Options{})
+		s, err := transport.New(&unlocked{rooms, rdb}, transport.Options{Rate: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestNothingDoneIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = rooms.Close(t.Context())
-	s, err := transport.New(rooms, transport.Options{})
+	s, err := transport.New(rooms, transport.Options{Rate: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,18 +28,20 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 			"this server speaks %s, which Sec-WebSocket-Protocol does not offer", protocol.Subprotocol)) // what it offers may be a token
 		return
 	}
-	c := newConn(s, user, access)
-	if refusal := s.reserve(c); refusal != nil {
-		refuse(w, http.StatusServiceUnavailable, refusal)
+	address := clientAddress(r, s.opts.TrustProxy)
+	remote := remoteOf(r, address)
+	c := newConn(s, user, access, address)
+	if status, refusal := s.reserve(c); refusal != nil {
+		refuse(w, status, refusal)
 		return
 	}
 	ws, err := s.upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		s.conns.remove(c)
-		s.opts.Log.Debug("connection refused", "remote", r.RemoteAddr, "error", err)
+		s.opts.Log.Debug("connection refused", "remote", remote, "error", err)
 		return // Upgrade has answered
 	}
-	s.opts.Log.Debug("connected", "remote", r.RemoteAddr, "user", user, "session", c.session.id)
+	s.opts.Log.Debug("connected", "remote", remote, "user", user, "session", c.session.id)
 	go func() { // connections waits for it
 		defer s.conns.remove(c)
 		reason := c.serve(ws)
@@ -47,18 +49,25 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	}()
 }
 
-// reserve gives a connection its place, or returns why there is none.
-func (s *Server) reserve(c *conn) *protocol.Error {
+// reserve gives a connection its place, or returns why there is none, with the HTTP status.
+func (s *Server) reserve(c *conn) (status int, refusal *protocol.Error) {
 	evicted, refusal := s.conns.add(c)
-	if refusal != nil && refusal != errDraining {
-		s.opts.Trace.refused(LimitConnections)
-		s.troubles.full.Happened(refusal)
-	}
 	if evicted != nil {
+		s.opts.Trace.refused(LimitNameless)
 		s.troubles.evicted.Happened(nil)
 		evicted.abort()
 	}
-	return refusal
+	switch {
+	case refusal == nil, refusal == errDraining:
+	case refusal.Is(protocol.ErrRateLimited):
+		s.opts.Trace.refused(LimitAddress)
+		s.troubles.address.Happened(refusal, "address", c.network.String())
+		return http.StatusTooManyRequests, refusal
+	default:
+		s.opts.Trace.refused(LimitConnections)
+		s.troubles.full.Happened(refusal)
+	}
+	return http.StatusServiceUnavailable, refusal
 }
 
 // originAllowed keeps pages of other sites from acting for whoever views them. Programs that

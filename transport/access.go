@@ -10,15 +10,13 @@ import (
 	"roomd/transport/protocol"
 )
 
-// tokenTimeout is how long a connection without a token may wait with its auth request.
-const tokenTimeout = 10 * time.Second
-
 // access is what the token of a connection allows, and until when. A server without a key has
 // none for its connections.
 type access struct {
 	verifier *auth.Verifier
 	named    string                      // the user that ?user= names; "" for none
 	end      func(code int, text string) // ends the connection
+	onLate   func()                      // called when no token came in time
 
 	mu      sync.Mutex
 	granted auth.Identity // guarded by mu: of the newest token; zero before the first
@@ -38,12 +36,15 @@ func (a *access) verify(token string) (auth.Identity, error) {
 	return identity, nil
 }
 
-// start limits the connection's time: to that of its token, or to tokenTimeout if it has none yet.
-func (a *access) start() {
+// start limits the connection's time: to that of its token, or to timeout if it has none yet.
+func (a *access) start(timeout time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.granted.User == "" {
-		a.timer = time.AfterFunc(tokenTimeout, func() { a.end(protocol.CloseUnauthorized, "no token came in time") })
+		a.timer = time.AfterFunc(timeout, func() {
+			a.onLate()
+			a.end(protocol.CloseUnauthorized, "no token came in time")
+		})
 		return
 	}
 	a.timer = time.AfterFunc(time.Until(a.granted.Expires), a.expire)

@@ -98,7 +98,7 @@ func TestConnectionsWithoutAToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		silent := readAlways(t, s.dialWith(t, "").ws)
-		time.Sleep(tokenTimeout - 1)
+		time.Sleep(defaultAuthTimeout - 1)
 		silent.expectSilence()
 		time.Sleep(time.Nanosecond)
 		silent.expectClosed(protocol.CloseUnauthorized)

@@ -20,7 +20,7 @@ func TestAutobahnClose(t *testing.T) {
 		{"7.1.4", together(normal, text(usersOf(1))), "close 1000"},
 		{"7.1.5", together(first(usersOf(1)[:15]), normal, last(usersOf(1)[15:])), "close 1000"},
 		// The suite's echo server takes a message of 256 KiB.
-		{"7.1.6", together(text(strings.Repeat("BAsd7&jh23", 26215)), text(usersOf(1)), normal, ping("")), "close 1009"},
+		{"7.1.6", together(text(strings.Repeat("BAsd7&jh23", 26215)), text(usersOf(1)), normal, ping("")), "too_large close 1009"},
 		{"7.3.1", together(raw("")), "close"},
 		{"7.3.2", together(raw("a")), "close 1002"},
 		{"7.3.3", together(normal), "close 1000"},

@@ -13,7 +13,7 @@ import (
 // Section 1: sizes. Unlike the suite's echo server, this one refuses text that is no request,
 // binary messages, and messages longer than protocol.MaxFrame.
 func TestAutobahnFraming(t *testing.T) {
-	tooBig := fmt.Sprint("close ", protocol.CloseTooBig)
+	tooBig := fmt.Sprint("too_large close ", protocol.CloseTooBig)
 	cases := []frameCase{
 		{"1.1.1", together(text("")), "bad_request"},
 		{"1.1.2", together(text(padded(1, 125))), "1"},

@@ -101,7 +101,7 @@ func (c *benchClient) length(request []byte) int {
 
 // BenchmarkRequest measures a join and a leave over TCP, without the rooms.
 func BenchmarkRequest(b *testing.B) {
-	s := serve(b, newBenchRooms(), nil, Options{})
+	s := serve(b, newBenchRooms(), nil, Options{Rate: -1})
 	c := s.benchClient(b, "player-3")
 	join, leave := masked(join42), masked(leave42)
 	joined, left := c.length(join), c.length(leave)
@@ -115,7 +115,7 @@ func BenchmarkRequest(b *testing.B) {
 // BenchmarkEvent measures an event to three members.
 func BenchmarkEvent(b *testing.B) {
 	rooms := newBenchRooms()
-	s := serve(b, rooms, nil, Options{})
+	s := serve(b, rooms, nil, Options{Rate: -1})
 	var clients []*benchClient
 	for i := range 3 {
 		c := s.benchClient(b, fmt.Sprint("player-", i))

@@ -86,7 +86,12 @@ func startInBubble(t *testing.T, mini *embedded.Redis, rules room.Rules, opts Op
 // startSizedRooms starts a server of sizedRooms in a bubble.
 func startSizedRooms(t *testing.T, opts Options) *bubbleServer {
 	t.Helper()
-	s, err := New(sizedRooms{}, opts)
+	return serveInBubble(t, sizedRooms{}, opts)
+}
+
+func serveInBubble(t *testing.T, rooms Rooms, opts Options) *bubbleServer {
+	t.Helper()
+	s, err := New(rooms, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

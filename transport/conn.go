@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -30,6 +31,7 @@ type conn struct {
 	out     *outbox
 	writer  *writer
 	frames  *frameReader  // set with raw
+	network netip.Prefix  // of the client's address; the zero Prefix if that is not known
 	removed chan struct{} // closed when the server has removed it from its connections
 
 	nameless *list.Element // guarded by connections.mu: of those that have shown no token; nil for others
@@ -43,20 +45,27 @@ type conn struct {
 	pings    *time.Timer // guarded by mu
 }
 
-func newConn(s *Server, user string, access *access) *conn {
-	c := &conn{server: s, removed: make(chan struct{})}
+func newConn(s *Server, user string, access *access, address netip.Addr) *conn {
+	c := &conn{server: s, network: networkOf(address), removed: make(chan struct{})}
 	c.writer = &writer{conn: c}
 	c.out = newOutbox(c.writer.start, s.opts.MaxQueue)
 	c.session = newSession(s, user, access, c.out, c.end)
-	c.session.onUser = func() { s.conns.name(c) }
+	c.session.onUser = func() {
+		s.conns.name(c)
+		c.session.enter()
+	}
 	return c
 }
 
 // serve runs the connection until it ends, and returns why it ended.
 func (c *conn) serve(ws *websocket.Conn) error {
 	c.open(ws.NetConn())
+	if c.session.user != "" {
+		c.session.enter()
+	}
+	defer c.session.exit()
 	if access := c.session.access; access != nil {
-		access.start()
+		access.start(c.server.opts.AuthTimeout)
 		defer access.stop()
 	}
 	reason := c.read()
@@ -81,7 +90,7 @@ func (c *conn) serve(ws *websocket.Conn) error {
 
 func (c *conn) open(raw net.Conn) {
 	c.mu.Lock()
-	c.raw, c.frames = raw, newFrameReader(raw, c.control)
+	c.raw, c.frames = raw, newFrameReader(raw, c.server.opts.MaxFrame, c.control, c.session.throttle.spareFrame)
 	c.pings = time.AfterFunc(c.server.opts.PingInterval, c.ping)
 	c.mu.Unlock()
 	c.extendReadDeadline()

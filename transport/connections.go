@@ -3,6 +3,7 @@ package transport
 import (
 	"container/list"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -11,22 +12,25 @@ import (
 
 var errDraining = protocol.NewError(protocol.CodeUnavailable, "this node is shutting down, connect to another")
 
-// connections are the open connections of a server, at most max of them.
+// connections are the open connections of a server, at most max of them, and perAddress of one
+// address; a negative perAddress sets no limit.
 type connections struct {
-	max int
-	wg  sync.WaitGroup // open connections
+	max        int
+	perAddress int
+	wg         sync.WaitGroup // open connections
 
 	mu       sync.Mutex
-	open     map[string]*conn // guarded by mu: by session
-	nameless list.List        // guarded by mu: of *conn: those that have shown no token yet, oldest first
-	draining bool             // guarded by mu
+	open     map[string]*conn     // guarded by mu: by session
+	networks map[netip.Prefix]int // guarded by mu: how many are open, by conn.network
+	nameless list.List            // guarded by mu: of *conn: those that have shown no token yet, oldest first
+	draining bool                 // guarded by mu
 }
 
 // maxNameless returns how many of max connections may have shown no token yet.
 func maxNameless(max int) int { return min(max, 4+max/8) }
 
-func newConnections(max int) *connections {
-	return &connections{max: max, open: make(map[string]*conn)}
+func newConnections(max, perAddress int) *connections {
+	return &connections{max: max, perAddress: perAddress, open: make(map[string]*conn), networks: make(map[netip.Prefix]int)}
 }
 
 // add reserves a place for a connection, or returns why there is none. It returns the connection
@@ -38,10 +42,13 @@ func (cs *connections) add(c *conn) (evicted *conn, refusal *protocol.Error) {
 	switch {
 	case cs.draining:
 		return nil, errDraining
+	case cs.perAddress >= 0 && c.network.IsValid() && cs.networks[c.network] >= cs.perAddress:
+		return nil, protocol.NewError(protocol.CodeRateLimited, "this node has %d connections from your address, the limit", cs.perAddress)
 	case len(cs.open) >= cs.max:
 		return nil, protocol.NewError(protocol.CodeUnavailable, "this node has %d connections, its limit", len(cs.open))
 	}
 	cs.open[c.session.id] = c
+	cs.networks[c.network]++
 	cs.wg.Add(1)
 	if c.session.user == "" {
 		c.nameless = cs.nameless.PushBack(c)
@@ -71,6 +78,9 @@ func (cs *connections) removeNamelessLocked(c *conn) {
 func (cs *connections) remove(c *conn) {
 	cs.mu.Lock()
 	delete(cs.open, c.session.id)
+	if cs.networks[c.network]--; cs.networks[c.network] == 0 {
+		delete(cs.networks, c.network)
+	}
 	cs.removeNamelessLocked(c)
 	cs.mu.Unlock()
 	close(c.removed)

@@ -67,7 +67,7 @@ func flood(addr, name string) {
 func BenchmarkBesideAFlood(b *testing.B) {
 	for name, frames := range floods {
 		b.Run(name, func(b *testing.B) {
-			s := serve(b, newBenchRooms(), nil, Options{})
+			s := serve(b, newBenchRooms(), nil, Options{Rate: -1})
 			if frames.repeated != "" {
 				startFlood(b, name+"@"+s.addr)
 			}

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
-	"golang.org/x/time/rate"
 
 	"roomd/transport/protocol"
 )
@@ -17,11 +16,6 @@ import (
 const (
 	// maxFragments is how many frames a message may have. Browsers send one.
 	maxFragments = 128
-
-	// spareRate and spareBurst bound a connection's spare frames, which ask for nothing: pings,
-	// pongs and all fragments of a message but the first. They bound them per second, and at once.
-	spareRate  = 100
-	spareBurst = 256
 )
 
 // closeError says which rule the client broke, and the code of the close frame that tells it.
@@ -40,14 +34,15 @@ func violation(text string) error { return &closeError{protocol.CloseBroken, tex
 // writes its close frames itself, before replies that are queued.
 type frameReader struct {
 	socket  *socket
+	max     int                                     // bytes of a message
 	control func(opcode byte, content []byte) error // handles a control frame
-	spare   *rate.Limiter
+	spare   func() bool                             // counts a frame that asks for nothing, and reports whether it is allowed
 
 	inMessage bool // a message has begun and not ended
 }
 
-func newFrameReader(src io.Reader, control func(opcode byte, content []byte) error) *frameReader {
-	return &frameReader{socket: newSocket(src), control: control, spare: rate.NewLimiter(spareRate, spareBurst)}
+func newFrameReader(src io.Reader, max int, control func(opcode byte, content []byte) error, spare func() bool) *frameReader {
+	return &frameReader{socket: newSocket(src), max: max, control: control, spare: spare}
 }
 
 // next begins a frame between two messages. It handles a control frame, and reports true if the
@@ -75,8 +70,8 @@ func (r *frameReader) readText(h frameHeader, into *bytes.Buffer) error {
 	defer func() { r.inMessage = false }()
 	checked := 0 // bytes of whole characters
 	for frames := 1; ; frames++ {
-		if h.length > uint64(protocol.MaxFrame-into.Len()) {
-			return &closeError{protocol.CloseTooBig, "the message is too long"}
+		if h.length > uint64(r.max-into.Len()) {
+			return &closeError{protocol.CloseTooBig, fmt.Sprintf("a message of more than %d bytes", r.max)}
 		}
 		for h.length > 0 {
 			if err := r.readSome(&h, into); err != nil {
@@ -153,9 +148,9 @@ func (r *frameReader) readControl(h frameHeader) error {
 	return r.control(h.opcode, content)
 }
 
-// countSpare returns an error if the client has sent too many spare frames.
+// countSpare returns an error if the client has sent too many pings, pongs and fragments.
 func (r *frameReader) countSpare() error {
-	if !r.spare.Allow() {
+	if !r.spare() {
 		return &closeError{protocol.CloseTooMany, "too many pings, pongs or fragments"}
 	}
 	return nil

@@ -37,12 +37,12 @@ func FuzzFrameReader(f *testing.F) {
 	addFrames(f)
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		var ours [][]byte
-		r := newFrameReader(bytes.NewReader(sent), func(opcode byte, content []byte) error {
+		r := newFrameReader(bytes.NewReader(sent), protocol.MaxFrame, func(opcode byte, content []byte) error {
 			if opcode == websocket.CloseMessage {
 				return errEnded
 			}
 			return nil
-		})
+		}, func() bool { return true })
 		var end error
 		for end == nil {
 			message := new(bytes.Buffer)

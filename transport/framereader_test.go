@@ -38,7 +38,7 @@ func TestFloodsAreCutOff(t *testing.T) {
 		"fragments": first("{") + last("}"),
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := startSizedRooms(t, Options{})
+			s := startSizedRooms(t, Options{Rate: -1})
 			c := s.connectRaw(t)
 			go c.write(strings.Repeat(unit, spareBurst), text(usersOf(7)), strings.Repeat(unit, 100))
 			got := strings.TrimSpace(strings.ReplaceAll(c.readAll(), "bad_request ", ""))
@@ -154,7 +154,7 @@ func BenchmarkRead(b *testing.B) {
 	into := new(bytes.Buffer)
 	b.Run("frameReader", func(b *testing.B) {
 		b.ReportAllocs()
-		r := newFrameReader(&endless{frame: frame}, nil)
+		r := newFrameReader(&endless{frame: frame}, protocol.MaxFrame, nil, func() bool { return true })
 		for b.Loop() {
 			into.Reset()
 			if err := r.readMessage(into); err != nil {

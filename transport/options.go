@@ -3,28 +3,34 @@ package transport
 import (
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
 	"roomd/room"
 	"roomd/transport/auth"
+	"roomd/transport/protocol"
 )
 
 // Defaults of [Options] that the callers of a server compute with.
 const (
-	DefaultMaxConnections = 50_000
-	DefaultPingInterval   = 30 * time.Second
+	DefaultMaxConnections   = 50_000
+	DefaultPingInterval     = 30 * time.Second
+	DefaultHandshakeTimeout = 10 * time.Second
 )
 
 const (
-	defaultHandshakeTimeout = 10 * time.Second
-	defaultWriteTimeout     = 10 * time.Second
-	defaultLeaveTimeout     = 15 * time.Second
-	defaultGrace            = 10 * time.Second
-	defaultDrainSpread      = 3 * time.Second
-	defaultMaxRooms         = 64
-	defaultMaxQueue         = 256 << 10
+	defaultAuthTimeout   = 10 * time.Second
+	defaultWriteTimeout  = 10 * time.Second
+	defaultLeaveTimeout  = 15 * time.Second
+	defaultGrace         = 10 * time.Second
+	defaultDrainSpread   = 3 * time.Second
+	defaultMaxPerAddress = 1000
+	defaultMaxRooms      = 64
+	defaultMaxQueue      = 256 << 10
+	defaultRate          = 50
+	defaultBurst         = 100
 )
 
 // Options say how a [Server] treats its connections. The zero value is ready to
@@ -43,8 +49,33 @@ type Options struct {
 	// get HTTP 503. Zero means DefaultMaxConnections, 50,000.
 	MaxConnections int
 
-	// HandshakeTimeout bounds the WebSocket handshake. Zero means 10 s.
+	// MaxPerAddress is how many WebSockets of one address may be open at once; further ones get
+	// HTTP 429. The addresses of an IPv6 network of 64 bits count as one. Zero means 1000, a
+	// negative value sets no limit.
+	MaxPerAddress int
+
+	// TrustProxy are the networks of proxies before this server. Of a connection from there
+	// X-Forwarded-For says whose it is. Others cannot say so. (The server does not read the
+	// Forwarded header of RFC 7239.)
+	TrustProxy []netip.Prefix
+
+	// HandshakeTimeout bounds the WebSocket handshake, and in package node each HTTP request.
+	// Zero means DefaultHandshakeTimeout, 10 s.
 	HandshakeTimeout time.Duration
+
+	// AuthTimeout is how long a connection without a token may wait with its auth request.
+	// Zero means 10 s.
+	AuthTimeout time.Duration
+
+	// MaxFrame is the length of the longest request, in bytes; a longer one closes its connection
+	// with 1009. Zero means protocol.MaxFrame, 16 KiB.
+	MaxFrame int
+
+	// Rate is how many requests a second a connection may send, and so may all connections of a
+	// user on this server together; Burst is how many at once. Further ones get rate_limited,
+	// and who goes on regardless is closed with 4009. Zero means 50 and 100; a negative Rate
+	// sets no limit.
+	Rate, Burst int
 
 	// WriteTimeout is how long the write of one frame, or of some short ones, may take
 	// before the connection ends; it may take up to an eighth longer. Zero means 10 s.
@@ -99,6 +130,10 @@ func (o Options) withDefaults() Options {
 		value int
 	}{
 		{&o.MaxConnections, DefaultMaxConnections},
+		{&o.MaxPerAddress, defaultMaxPerAddress},
+		{&o.MaxFrame, protocol.MaxFrame},
+		{&o.Rate, defaultRate},
+		{&o.Burst, defaultBurst},
 		{&o.MaxRooms, defaultMaxRooms},
 		{&o.MaxQueue, defaultMaxQueue},
 	} {
@@ -110,7 +145,8 @@ func (o Options) withDefaults() Options {
 		field *time.Duration
 		value time.Duration
 	}{
-		{&o.HandshakeTimeout, defaultHandshakeTimeout},
+		{&o.HandshakeTimeout, DefaultHandshakeTimeout},
+		{&o.AuthTimeout, defaultAuthTimeout},
 		{&o.WriteTimeout, defaultWriteTimeout},
 		{&o.PingInterval, DefaultPingInterval},
 		{&o.LeaveTimeout, defaultLeaveTimeout},
@@ -125,13 +161,14 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error {
-	for name, n := range map[string]int{"MaxConnections": o.MaxConnections, "MaxRooms": o.MaxRooms, "MaxQueue": o.MaxQueue} {
+	for name, n := range map[string]int{"MaxConnections": o.MaxConnections, "MaxRooms": o.MaxRooms, "MaxQueue": o.MaxQueue, "Burst": o.Burst} {
 		if n < 0 {
 			return &room.InvalidError{Field: name, Problem: fmt.Sprintf("must be more than zero, not %d", n)}
 		}
 	}
 	for name, d := range map[string]time.Duration{
 		"HandshakeTimeout": o.HandshakeTimeout,
+		"AuthTimeout":      o.AuthTimeout,
 		"WriteTimeout":     o.WriteTimeout,
 		"PingInterval":     o.PingInterval,
 		"LeaveTimeout":     o.LeaveTimeout,
@@ -139,6 +176,9 @@ func (o Options) validate() error {
 		if d < 0 {
 			return &room.InvalidError{Field: name, Problem: fmt.Sprintf("must be more than zero, not %v", d)}
 		}
+	}
+	if err := o.validateLimits(); err != nil {
+		return err
 	}
 	for _, origin := range o.AllowOrigins {
 		// Anything else never equals what a browser sends.
@@ -148,4 +188,37 @@ func (o Options) validate() error {
 		}
 	}
 	return nil
+}
+
+// Bounds of options: a request that joins a room needs more than a hundred bytes, and each
+// connection may keep a whole frame in memory. A rate above the highest is no limit.
+const (
+	minFrame = 1 << 10
+	maxFrame = 16 << 20
+	maxRate  = 1_000_000
+)
+
+func (o Options) validateLimits() error {
+	switch {
+	case o.MaxFrame < minFrame || o.MaxFrame > maxFrame:
+		return &room.InvalidError{Field: "MaxFrame", Problem: fmt.Sprintf("must be from %d to %d bytes, not %d", minFrame, maxFrame, o.MaxFrame)}
+	case o.Rate > maxRate:
+		return &room.InvalidError{Field: "Rate", Problem: fmt.Sprintf("must be at most %d, not %d", maxRate, o.Rate)}
+	case o.Burst > maxRate:
+		return &room.InvalidError{Field: "Burst", Problem: fmt.Sprintf("must be at most %d, not %d", maxRate, o.Burst)}
+	}
+	for _, network := range o.TrustProxy {
+		if !network.IsValid() || network.Addr().Is4In6() {
+			return &room.InvalidError{Field: "TrustProxy", Problem: fmt.Sprintf("must be networks such as 10.0.0.0/8 or fd00::/8, not %v", network)}
+		}
+	}
+	return nil
+}
+
+// pace returns how often a client may ask.
+func (o Options) pace() pace {
+	if o.Rate < 0 {
+		return pace{}
+	}
+	return newPace(o.Rate, o.Burst)
 }

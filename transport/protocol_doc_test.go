@@ -17,7 +17,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-var docBlock = regexp.MustCompile("(?ms)^```(session|http)(?: capacity=([0-9]+))?(?: (key))?\n(.*?)^```$")
+var docBlock = regexp.MustCompile("(?ms)^```(session|http)(?: capacity=([0-9]+))?(?: burst=([0-9]+))?(?: (key))?\n(.*?)^```$")
 
 // PROTOCOL.md is true: its sessions happen as they are written, its HTTP answers are given, and
 // it has no frame outside of them. It explains every code.
@@ -32,11 +32,13 @@ func TestProtocolDocument(t *testing.T) {
 		t.Errorf("only %d blocks of examples", len(blocks))
 	}
 	for i, b := range blocks {
-		kind, capacity, key, lines := b[1], 0, b[3] != "", strings.Split(strings.TrimSpace(b[4]), "\n")
+		kind, key, lines := b[1], b[4] != "", strings.Split(strings.TrimSpace(b[5]), "\n")
+		var capacity, burst int
 		fmt.Sscan(b[2], &capacity)
+		fmt.Sscan(b[3], &burst)
 		t.Run(fmt.Sprint(kind, i), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newDocSession(t, capacity, key)
+				s := newDocSession(t, capacity, burst, key)
 				for _, line := range lines {
 					if kind == "http" {
 						s.request(line)
@@ -52,14 +54,14 @@ func TestProtocolDocument(t *testing.T) {
 	}
 	for _, code := range []string{
 		protocol.CodeBadRequest, protocol.CodeUnknownAction, protocol.CodeUnauthorized, protocol.CodeForbidden, protocol.CodeRoomFull, protocol.CodeSeatTaken,
-		protocol.CodeDuplicateUser, protocol.CodeNotMember, protocol.CodeBusy, protocol.CodeUnavailable, protocol.CodeUnknown, protocol.CodeInternal,
+		protocol.CodeDuplicateUser, protocol.CodeNotMember, protocol.CodeRateLimited, protocol.CodeTooLarge, protocol.CodeBusy, protocol.CodeUnavailable, protocol.CodeUnknown, protocol.CodeInternal,
 	} {
 		want := fmt.Sprintf("| `%s` | %s |", code, map[bool]string{true: "yes", false: "no"}[protocol.NewError(code, "").Retry])
 		if !strings.Contains(text, want) {
 			t.Errorf("the table of codes has no row %s", want)
 		}
 	}
-	for _, code := range []int{protocol.CloseNotText, protocol.CloseNotUTF8, protocol.CloseTooBig, protocol.CloseRestart, protocol.CloseReplaced, protocol.CloseUnauthorized, protocol.CloseTooSlow} {
+	for _, code := range []int{protocol.CloseNotText, protocol.CloseNotUTF8, protocol.CloseTooBig, protocol.CloseRestart, protocol.CloseReplaced, protocol.CloseUnauthorized, protocol.CloseTooSlow, protocol.CloseTooMany} {
 		if !strings.Contains(text, fmt.Sprint(code)) {
 			t.Errorf("close code %d is missing", code)
 		}
@@ -87,9 +89,9 @@ type keyClient struct{ *bubbleClient }
 
 func (c keyClient) expectClose(code int) { c.expectClosed(code) }
 
-func newDocSession(t *testing.T, capacity int, key bool) *docSession {
+func newDocSession(t *testing.T, capacity, burst int, key bool) *docSession {
 	mini, _ := redistest.Mini(t)
-	rules, opts := room.Rules{Seating: room.Capacity(capacity)}, Options{}
+	rules, opts := room.Rules{Seating: room.Capacity(capacity)}, Options{Burst: burst}
 	if key {
 		opts.Auth = newVerifier(t)
 	}
@@ -150,6 +152,8 @@ func (s *docSession) happen(what string) {
 		s.clients["李四"] = s.first.connectIdle(s.t, "李四")
 	case "the older connection of 李四 is closed with 4001":
 		s.older.expectClose(protocol.CloseReplaced)
+	case "20 milliseconds later":
+		time.Sleep(20 * time.Millisecond)
 	case "50 minutes later":
 		time.Sleep(50 * time.Minute)
 	case "60 minutes later the connection of 李四 is closed with 4003":

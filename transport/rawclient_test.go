@@ -185,7 +185,7 @@ type frameCase struct {
 // runCases gives each case a connection of its own. Where the case does not end the connection,
 // it must serve one more request.
 func runCases(t *testing.T, cases []frameCase) {
-	s := serve(t, sizedRooms{}, nil, Options{})
+	s := serve(t, sizedRooms{}, nil, Options{Rate: -1}) // all cases are one user's
 	seen := make(map[string]bool)
 	for _, tt := range cases {
 		if seen[tt.id] {

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
+
+	"roomd/transport/protocol"
 )
 
 var errEnded = errors.New("ended by the server")
@@ -33,10 +35,23 @@ func (c *conn) read() (err error) {
 		}
 		if err != nil {
 			if broken, ok := errors.AsType[*closeError](err); ok {
+				c.refuseFrame(broken)
 				c.end(broken.code, broken.text)
 			}
 			return err
 		}
+	}
+}
+
+// refuseFrame says which limit a frame exceeds, before the connection is closed for it.
+func (c *conn) refuseFrame(broken *closeError) {
+	switch broken.code {
+	case protocol.CloseTooBig:
+		c.server.opts.Trace.refused(LimitFrame)
+		c.out.push(replyFrame(&protocol.Reply{Error: protocol.NewError(protocol.CodeTooLarge,
+			"a request has at most %d bytes", c.server.opts.MaxFrame)}))
+	case protocol.CloseTooMany, protocol.ClosePolicy:
+		c.server.opts.Trace.refused(LimitFlood)
 	}
 }
 

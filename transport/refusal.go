@@ -47,6 +47,9 @@ func toProtocol(err error) *protocol.Error {
 // refuse replies to a request with an error.
 func (s *session) refuse(req protocol.Request, err error) {
 	e := toProtocol(err)
+	if e.Code == protocol.CodeRoomFull {
+		s.server.opts.Trace.refused(LimitMembers)
+	}
 	if trouble := s.server.troubles.refused[e.Code]; trouble != nil {
 		trouble.Happened(err, "action", req.Action, "room", req.Room, "user", s.user)
 	}
@@ -54,8 +57,30 @@ func (s *session) refuse(req protocol.Request, err error) {
 	s.streams.release(req.Room)
 }
 
+// refuseRate replies to a request over the rate, well-formed or not, and ends the connection if
+// that is too much, too.
+func (s *session) refuseRate(req protocol.Request, bad *protocol.DecodeError, refusal *protocol.Error, cutOff bool) {
+	id := &req.ID
+	if bad != nil {
+		id = bad.ID
+	}
+	s.out.push(replyFrame(&protocol.Reply{ID: id, Error: refusal}))
+	s.server.troubles.rate.Happened(refusal, "user", s.user)
+	if cutOff {
+		s.server.opts.Trace.refused(LimitFlood)
+		s.end(protocol.CloseTooMany, "too many requests")
+	}
+}
+
+// retryAfter is the pause that a refused client is asked for, in seconds. It is longer than a
+// moment, so that a crowd does not come back at once, and shorter than the grace.
+const retryAfter = "5"
+
 // refuse answers a request that does not become a connection.
 func refuse(w http.ResponseWriter, status int, e *protocol.Error) {
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(protocol.AppendReply(nil, &protocol.Reply{Error: e}), '\n'))

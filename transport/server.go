@@ -35,6 +35,9 @@ type Server struct {
 	graces   *graces
 	troubles *troubles
 	watching *redisconn.SharedTimeout // bounds the wait for a room's subscription
+	users    *users
+	pace     pace      // of a connection's requests, and of a user's
+	began    time.Time // the clock of limits counts from here
 
 	life context.Context // of connections and their actions
 	kill context.CancelFunc
@@ -52,8 +55,10 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	}
 	s := &Server{
 		rooms: newSharedReads(rooms), opts: opts, troubles: newTroubles(opts.Log),
-		conns: newConnections(opts.MaxConnections),
+		conns: newConnections(opts.MaxConnections, opts.MaxPerAddress),
+		pace:  opts.pace(), began: time.Now(),
 	}
+	s.users = newUsers(s.clock)
 	s.life, s.kill = context.WithCancel(context.Background())
 	s.watching = redisconn.NewSharedTimeout(s.life, watchTimeout)
 	s.graces = newGraces(s)
@@ -69,6 +74,9 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	}
 	return s, nil
 }
+
+// clock returns the time for limits. Nobody can set it.
+func (s *Server) clock() time.Duration { return time.Since(s.began) }
 
 // Connections returns how many WebSockets are open.
 func (s *Server) Connections() int { return s.conns.count() }

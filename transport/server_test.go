@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -39,7 +40,9 @@ func TestBadOptions(t *testing.T) {
 	for name, opts := range map[string]Options{
 		"MaxConnections": {MaxConnections: -1}, "PingInterval": {PingInterval: -1}, "WriteTimeout": {WriteTimeout: -1},
 		"HandshakeTimeout": {HandshakeTimeout: -1}, "LeaveTimeout": {LeaveTimeout: -1},
-		"MaxRooms":                      {MaxRooms: -1},
+		"MaxRooms": {MaxRooms: -1}, "AuthTimeout": {AuthTimeout: -1}, "Burst": {Burst: -1}, "Burst must": {Burst: maxRate + 1},
+		"Rate": {Rate: maxRate + 1}, "MaxFrame": {MaxFrame: -1}, "MaxFrame must": {MaxFrame: minFrame - 1}, "from 1024": {MaxFrame: maxFrame + 1},
+		"TrustProxy": {TrustProxy: []netip.Prefix{{}}}, "TrustProxy must": {TrustProxy: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}},
 		"not \"https://game.example/\"": {AllowOrigins: []string{"https://game.example/"}},
 		"not \"game.example\"":          {AllowOrigins: []string{"https://game.example", "game.example"}},
 		"not \"\"":                      {AllowOrigins: []string{""}},

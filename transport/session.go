@@ -23,6 +23,8 @@ type session struct {
 	end     func(code int, text string) // ends the connection
 	onUser  func()                      // called when the client has shown its first token
 
+	throttle throttle
+
 	mu          sync.Mutex             // locked before those of the connection and the outbox
 	memberships map[string]*membership // guarded by mu: by room
 	replaced    bool                   // guarded by mu: a newer session speaks for the user; no request begins any more
@@ -34,17 +36,31 @@ type session struct {
 func newSession(s *Server, user string, access *access, out *outbox, end func(code int, text string)) *session {
 	if access != nil {
 		access.end = end
+		access.onLate = func() { s.opts.Trace.refused(LimitAuth) }
 	}
 	return &session{
 		id: uuid.NewString(), user: user, access: access, server: s, out: out, streams: out.streams, end: end,
-		memberships: make(map[string]*membership),
+		memberships: make(map[string]*membership), throttle: throttle{server: s},
+	}
+}
+
+// enter counts the connection among those of its user, when that is known.
+func (s *session) enter() { s.throttle.user = s.server.users.enter(s.user) }
+
+// exit undoes enter, when the connection has ended.
+func (s *session) exit() {
+	if t := s.throttle.user; t != nil {
+		s.server.users.leave(s.user, t)
 	}
 }
 
 // handle runs the request that a frame holds and queues its reply.
 func (s *session) handle(frame []byte) {
 	req, bad := protocol.DecodeRequest(frame)
+	refusal, cutOff := s.throttle.request()
 	switch {
+	case refusal != nil:
+		s.refuseRate(req, bad, refusal, cutOff)
 	case bad != nil:
 		s.out.push(replyFrame(bad.Reply()))
 	case req.Action == protocol.ActionAuth:
@@ -134,6 +150,7 @@ func (s *session) newMembership(id string) (*membership, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if limit := s.server.opts.MaxRooms; len(s.memberships) >= limit {
+		s.server.opts.Trace.refused(LimitRooms)
 		return nil, &room.InvalidError{Field: "room", Problem: fmt.Sprintf("is one too many: a connection can be in, or watch, %d rooms", limit)}
 	}
 	m := &membership{room: id, session: s, requested: true, standing: room.Standing{User: s.user, Session: s.id}}

@@ -11,6 +11,15 @@ type Trace struct {
 // The limits that [Trace.Refused] names.
 const (
 	LimitConnections = "connections" // of the server
+	LimitAddress     = "address"     // connections of an address
+	LimitNameless    = "nameless"    // connections that have shown no token: the oldest is closed
+	LimitAuth        = "auth_time"   // time until the token
+	LimitRate        = "rate"        // requests of a connection
+	LimitUserRate    = "user_rate"   // requests of all connections of a user
+	LimitFlood       = "flood"       // frames that ask for nothing, or requests over the rate
+	LimitFrame       = "frame"       // length of a request
+	LimitRooms       = "rooms"       // of a connection
+	LimitMembers     = "members"     // of a room
 	LimitQueue       = "queue"       // of a client that reads slowly
 )
 

@@ -17,6 +17,8 @@ type troubles struct {
 	refused     map[string]*episode.Log // by code: requests that failed for no fault of the client, or for a token
 	origins     *episode.Log            // pages of other origins
 	full        *episode.Log            // connections beyond the limit
+	address     *episode.Log            // connections beyond the limit of their address
+	rate        *episode.Log            // requests over the rate
 	evicted     *episode.Log            // connections that had shown no token
 	panics      *episode.Log
 	notReady    *episode.Log
@@ -36,8 +38,11 @@ func newTroubles(log *slog.Logger) *troubles {
 			protocol.CodeInternal:     of(slog.LevelError, "requests fail: internal"),
 			protocol.CodeUnauthorized: of(slog.LevelInfo, "tokens are refused"),
 		},
-		origins:     of(slog.LevelWarn, "pages of another origin are refused"),
-		full:        of(slog.LevelWarn, "connections are refused: the node is full"),
+		origins: of(slog.LevelWarn, "pages of another origin are refused"),
+		full:    of(slog.LevelWarn, "connections are refused: the node is full"),
+		address: of(slog.LevelWarn, "connections are refused: too many from one address; if it is that of a proxy, "+
+			"--trust-proxy must name it, and it must send "+forwardedFor),
+		rate:        of(slog.LevelInfo, "requests are refused: too many"),
 		evicted:     of(slog.LevelWarn, "connections that have shown no token are closed to make room"),
 		panics:      of(slog.LevelError, "panic"),
 		notReady:    episode.New(log, slog.LevelWarn, "not ready: Redis does not answer", probeQuiet),
@@ -52,7 +57,7 @@ func (t *troubles) close() {
 	for _, l := range t.refused {
 		l.Close()
 	}
-	for _, l := range []*episode.Log{t.origins, t.full, t.evicted, t.panics, t.notReady, t.lostSeats, t.notRemoved, t.notDetached} {
+	for _, l := range []*episode.Log{t.origins, t.full, t.address, t.rate, t.evicted, t.panics, t.notReady, t.lostSeats, t.notRemoved, t.notDetached} {
 		l.Close()
 	}
 }

@@ -86,10 +86,10 @@ func (c *config) rooms() coordinator.Options {
 
 // clients returns what the server of clients is told.
 func (c *config) clients() transport.Options {
-	return transport.Options{
-		AllowOrigins:   c.AllowOrigin,
-		Grace:          c.grace(),
-		MaxConnections: c.MaxConnections,
-		MaxQueue:       int(c.MaxQueue),
+	opts := transport.Options{
+		AllowOrigins: c.AllowOrigin,
+		Grace:        c.grace(),
 	}
+	c.limits(&opts)
+	return opts
 }

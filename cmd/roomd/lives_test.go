@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -174,7 +175,7 @@ func TestRedisRestarts(t *testing.T) {
 	for name, flags := range map[string][]string{"empty": nil, "with AOF": {"--appendonly", "yes", "--appendfsync", "always"}} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t, flags...)
-			nodes := launch(t, 3, server.URL())
+			nodes := launch(t, 3, server.URL(), "--rate", "off") // the test asks without a pause
 			want := map[string]int{}
 			var followers [players]follower
 			var clients []*client.Client
@@ -189,6 +190,9 @@ func TestRedisRestarts(t *testing.T) {
 			var seats map[string]int
 			for len(seats) < players {
 				r, err := clients[0].Users(t.Context(), "42")
+				if errors.Is(err, client.ErrClosed) {
+					t.Fatal(err)
+				}
 				if err != nil {
 					continue // unavailable as yet
 				}
@@ -220,7 +224,7 @@ func TestRedisRestarts(t *testing.T) {
 // wherever they can: nobody loses a seat, and nobody is seen to leave.
 func TestRollingRestart(t *testing.T) {
 	server := redistest.Start(t)
-	nodes := launch(t, 3, server.URL())
+	nodes := launch(t, 3, server.URL(), "--rate", "off")
 	var mu sync.Mutex
 	var left []string
 	watch := func(e *protocol.Event) {

@@ -78,7 +78,9 @@ type useError struct{ error }
 func (e useError) Unwrap() error { return e.error }
 
 // flagOf is by which flag an operator knows an option that the packages behind check.
-var flagOf = map[string]string{"AllowOrigins": "--allow-origin"}
+var flagOf = map[string]string{
+	"AllowOrigins": "--allow-origin", "TrustProxy": "--trust-proxy", "MaxFrame": "--max-frame", "Rate": "--rate", "Burst": "--burst",
+}
 
 // inFlags names the flag in an error that names an option.
 func inFlags(err error) error {

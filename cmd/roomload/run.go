@@ -8,7 +8,7 @@ import (
 )
 
 type runCmd struct {
-	Target   []string      `placeholder:"ws://…" help:"A running node, as ws://host:port/ws. Repeat it for several. Without it roomload starts nodes for the run."`
+	Target   []string      `placeholder:"ws://…" help:"A running node, as ws://host:port/ws. Repeat it for several. With --rate off it lets players act as fast as they can; for more than 1000 clients it needs --max-per-address off. Without a target roomload starts nodes for the run."`
 	Nodes    int           `default:"1" help:"How many nodes to start (${default})."`
 	Redis    string        `default:"embedded" placeholder:"URL" help:"Where those nodes keep the rooms, and where roomload reads the lists at the end: redis://… or embedded (${default}). With --target, the Redis of those nodes, if roomload can reach it."`
 	Clients  int           `default:"200" help:"Players, with one connection each (${default})."`

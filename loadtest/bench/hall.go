@@ -50,7 +50,7 @@ func (h *hall) open(ctx context.Context, b *bench, name string) (err error) {
 		Redis:  b.redis.DB(),
 		Room:   coordinator.Options{Node: name, Rules: room.Rules{Seating: room.Capacity(h.load.clients / h.load.rooms)}},
 		// Sockets answer no pings between their turns.
-		Serve: transport.Options{PingInterval: max(transport.DefaultPingInterval, 2*b.duration+time.Minute)},
+		Serve: transport.Options{PingInterval: max(transport.DefaultPingInterval, 2*b.duration+time.Minute), Rate: -1, MaxPerAddress: -1},
 	})
 	if err != nil {
 		return fmt.Errorf("start a node: %w", err)

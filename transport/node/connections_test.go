@@ -121,6 +121,46 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
+// HandshakeTimeout bounds what comes before the WebSocket. The default is longer than the wait here.
+func TestHandshakeTimeout(t *testing.T) {
+	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{HandshakeTimeout: 50 * time.Millisecond}})
+	for _, sent := range []string{"", "GET /ws?user=a HTTP/1.1\r\n", "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"} {
+		c := send(t, n, sent)
+		_ = c.SetDeadline(time.Now().Add(transport.DefaultHandshakeTimeout / 2))
+		wantClosed(t, c)
+	}
+	a, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if _, err := a.Join(t.Context(), "42"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A client learns that its address has too many connections, and that it sends too many requests.
+func TestAClientMeetsLimits(t *testing.T) {
+	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{MaxPerAddress: 1, Rate: 1, Burst: 1}})
+	a, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if _, err := client.Dial(t.Context(), n.URL(), client.Options{User: "b"}); !errors.Is(err, protocol.ErrRateLimited) || !strings.Contains(err.Error(), "429") {
+		t.Errorf("a second connection: %v", err)
+	}
+	var refused *protocol.Error
+	for giveUp := time.Now().Add(10 * time.Second); refused == nil && time.Now().Before(giveUp); {
+		if _, err := a.Join(t.Context(), "42"); err != nil && !errors.As(err, &refused) {
+			t.Fatal(err)
+		}
+	}
+	if refused == nil || !errors.Is(refused, protocol.ErrRateLimited) || !refused.Retry {
+		t.Errorf("joins without a pause: %v", refused)
+	}
+}
+
 // Shutdown ends without an error and gives the lease back, whatever HTTP connections do.
 func TestShutdownWaitsForNoRequest(t *testing.T) {
 	server := redistest.Start(t)
@@ -197,7 +237,7 @@ func servePipes(t *testing.T) (p pipes, stop func()) {
 		t.Fatal(err)
 	}
 	p = make(pipes)
-	web := newHTTP(server.Handler(), episode.New(slog.New(slog.DiscardHandler), slog.LevelWarn, "HTTP", episode.Quiet))
+	web := newHTTP(server.Handler(), transport.DefaultHandshakeTimeout, episode.New(slog.New(slog.DiscardHandler), slog.LevelWarn, "HTTP", episode.Quiet))
 	go func() { _ = web.Serve(p) }()
 	return p, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -231,7 +271,7 @@ func TestSlowRequests(t *testing.T) {
 			go write(c)
 			_ = c.SetReadDeadline(start.Add(time.Minute))
 			_, err := io.Copy(io.Discard, c)
-			if took := time.Since(start); err != nil || took < requestTimeout || took > requestTimeout+2*time.Second {
+			if took := time.Since(start); err != nil || took < transport.DefaultHandshakeTimeout || took > transport.DefaultHandshakeTimeout+2*time.Second {
 				t.Errorf("%s: closed after %v, %v", name, took, err)
 			}
 			c.Close()
@@ -239,7 +279,7 @@ func TestSlowRequests(t *testing.T) {
 		unread, _ := p.dial(t.Context(), "", "")
 		defer unread.Close()
 		fmt.Fprint(unread, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-		time.Sleep(requestTimeout + time.Second)
+		time.Sleep(transport.DefaultHandshakeTimeout + time.Second)
 		_ = unread.SetReadDeadline(time.Now().Add(time.Minute))
 		if answer, err := io.ReadAll(unread); len(answer) > 0 || err != nil {
 			t.Errorf("the connection is open although nobody reads the response: %q, %v", answer, err)

@@ -13,30 +13,28 @@ import (
 )
 
 const (
-	// requestTimeout bounds an HTTP request with its body, and then the response. It does
-	// not bind a connection that has become a WebSocket.
-	requestTimeout = 10 * time.Second
-
 	idleTimeout = 2 * time.Minute
 	maxHeader   = 16 << 10
 )
 
-// serve accepts connections, at most max at a time.
-func (n *Node) serve(log *slog.Logger, max int) {
+// serve accepts connections, at most max at a time. The timeout is that of newHTTP.
+func (n *Node) serve(log *slog.Logger, max int, timeout time.Duration) {
 	n.evicted = episode.New(log, slog.LevelWarn, "connections that are not WebSockets are closed to make room", episode.Quiet)
 	n.errors = episode.New(log, slog.LevelWarn, "HTTP", episode.Quiet)
 	bounded := &listener{TCPListener: n.listener.(*net.TCPListener), max: max, evicted: n.evicted}
-	n.http = newHTTP(n.server.Handler(), n.errors)
+	n.http = newHTTP(n.server.Handler(), timeout, n.errors)
 	n.http.ConnState = bounded.connState
 	go func() { n.failed <- n.http.Serve(bounded) }() // ends with Shutdown
 }
 
-// newHTTP returns a server whose every wait for a client is bounded.
-func newHTTP(handler http.Handler, log *episode.Log) *http.Server {
+// newHTTP returns a server whose every wait for a client is bounded. The timeout bounds an HTTP
+// request with its body, and then the response; it does not bind a connection that has become a
+// WebSocket.
+func newHTTP(handler http.Handler, timeout time.Duration, log *episode.Log) *http.Server {
 	return &http.Server{
 		Handler:        handler,
-		ReadTimeout:    requestTimeout,
-		WriteTimeout:   requestTimeout,
+		ReadTimeout:    timeout,
+		WriteTimeout:   timeout,
 		IdleTimeout:    idleTimeout,
 		MaxHeaderBytes: maxHeader,
 		ErrorLog:       stdlog.New(logLines{log}, "", 0),

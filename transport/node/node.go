@@ -112,7 +112,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if most.clients < wanted {
 		cfg.Log.Info("the limit on open files (ulimit -n) allows fewer game clients", "clients", most.clients, "instead", wanted, "files", maxFiles())
 	}
-	n.serve(cfg.Log, most.total)
+	n.serve(cfg.Log, most.total, cmp.Or(cfg.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout))
 	return n, nil
 }
 

@@ -30,8 +30,7 @@ func (e *DecodeError) Reply() *Reply { return &Reply{ID: e.ID, Error: e.Err} }
 
 // DecodeRequest reads one frame from a client. The error is nil or says what is wrong with the
 // shape of the frame; it has a concrete type, so compare it with nil before storing it in an error
-// variable. The request keeps no part of frame. The caller limits the length of a frame, to
-// [MaxFrame].
+// variable. The request keeps no part of frame. The caller limits the length of a frame.
 //
 // Of several faults, it reports the first of these: broken JSON; a known field with a wrong value
 // or given twice; an unknown action; an unknown field; a missing field; one where none belongs.

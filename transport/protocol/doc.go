@@ -23,8 +23,8 @@ const Subprotocol = "roomd.v1"
 // which cannot set headers. A client offers it beside [Subprotocol]; the server never selects it.
 const TokenSubprotocol = "roomd.token."
 
-// MaxFrame is the length of the longest request that a server reads, in bytes. A longer one ends
-// the connection with [CloseTooBig].
+// MaxFrame is the length of the longest request that a server reads, in bytes, unless it is told
+// otherwise. A longer one ends the connection with [CloseTooBig].
 const MaxFrame = 16 << 10
 
 // Close codes with which a server ends a connection, and what a client should do then.
@@ -33,10 +33,10 @@ const (
 	CloseNotText      = 1003 // a binary frame arrived: a bug in the client
 	CloseNotUTF8      = 1007 // a text frame was not UTF-8: a bug in the client
 	ClosePolicy       = 1008 // a message came in too many frames: a bug in the client
-	CloseTooBig       = 1009 // a message was longer than MaxFrame: a bug in the client
+	CloseTooBig       = 1009 // a message was too long: a bug in the client
 	CloseRestart      = 1012 // the node restarts: connect again, not all at once
 	CloseReplaced     = 4001 // a newer session of the same user took over: do not connect again
 	CloseUnauthorized = 4003 // the token has expired, or none came in time: connect again with a new one
 	CloseTooSlow      = 4008 // events were not read fast enough: connect again and ask for users
-	CloseTooMany      = 4009 // too many pings, pongs or fragments: a bug in the client
+	CloseTooMany      = 4009 // too many requests in spite of CodeRateLimited, pings, pongs or fragments: a bug in the client
 )

@@ -16,6 +16,8 @@ const (
 	CodeSeatTaken     = "seat_taken"     // the asked-for seat is taken
 	CodeDuplicateUser = "duplicate_user" // the user is in the room by another session
 	CodeNotMember     = "not_member"     // the user is not in the room, so cannot leave it
+	CodeRateLimited   = "rate_limited"   // too many requests, or connections from this address; the message says how long to wait
+	CodeTooLarge      = "too_large"      // the frame is too long; the connection is closed
 	CodeBusy          = "busy"           // the wait for the room's lock ran out; nothing was done
 	CodeUnavailable   = "unavailable"    // the store cannot be reached; nothing was written
 	CodeUnknown       = "unknown"        // it may or may not have been written: ask for users
@@ -34,6 +36,8 @@ var (
 	ErrSeatTaken     = NewError(CodeSeatTaken, "")
 	ErrDuplicateUser = NewError(CodeDuplicateUser, "")
 	ErrNotMember     = NewError(CodeNotMember, "")
+	ErrRateLimited   = NewError(CodeRateLimited, "")
+	ErrTooLarge      = NewError(CodeTooLarge, "")
 	ErrBusy          = NewError(CodeBusy, "")
 	ErrUnavailable   = NewError(CodeUnavailable, "")
 	ErrUnknown       = NewError(CodeUnknown, "")
@@ -74,7 +78,7 @@ func NewError(code, format string, args ...any) *Error {
 // not: the action may have been done, so a client asks for the users first.
 func retryable(code string) bool {
 	switch code {
-	case CodeBusy, CodeUnavailable, CodeDuplicateUser:
+	case CodeBusy, CodeUnavailable, CodeDuplicateUser, CodeRateLimited:
 		return true
 	}
 	return false

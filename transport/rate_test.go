@@ -1,0 +1,329 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/room"
+	"roomd/transport/protocol"
+)
+
+// tracedLimits counts what limits refuse.
+type tracedLimits struct {
+	mu     sync.Mutex
+	counts map[string]int // guarded by mu
+}
+
+func (l *tracedLimits) trace() *Trace {
+	l.counts = make(map[string]int)
+	return &Trace{Refused: func(limit string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.counts[limit]++
+	}}
+}
+
+// names returns the limits that have refused something, in order.
+func (l *tracedLimits) names() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(slices.Sorted(maps.Keys(l.counts)), " ")
+}
+
+// countedRooms count what reaches the rooms.
+type countedRooms struct {
+	sizedRooms
+	reads *atomic.Int64
+}
+
+func (r countedRooms) Read(ctx context.Context, id string) (room.Snapshot, error) {
+	r.reads.Add(1)
+	return r.sizedRooms.Read(ctx, id)
+}
+
+// requests returns n requests, with the ids 1 to n.
+func requests(n int) string {
+	var all strings.Builder
+	for id := range n {
+		all.WriteString(text(usersOf(id + 1)))
+	}
+	return all.String()
+}
+
+// outcome counts the frames that a client got, by their names; all replies count as "ok".
+func outcome(names string) map[string]int {
+	counts := make(map[string]int)
+	for name := range strings.FieldsSeq(strings.ReplaceAll(names, "close ", "close")) {
+		if strings.Trim(name, "0123456789") == "" {
+			name = "ok"
+		}
+		counts[name]++
+	}
+	return counts
+}
+
+func counts(ok, limited int, rest ...string) map[string]int {
+	want := map[string]int{"ok": ok, "rate_limited": limited}
+	for _, name := range rest {
+		want[name] = 1
+	}
+	maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })
+	return want
+}
+
+func knownUsers(s *bubbleServer) int {
+	s.users.mu.Lock()
+	defer s.users.mu.Unlock()
+	return len(s.users.byName)
+}
+
+// A client may send what it has to say at once, up to the burst, in one segment.
+func TestABurstIsServed(t *testing.T) {
+	for n, want := range map[int]map[string]int{
+		64:               counts(64, 0, "close1000"),
+		defaultBurst:     counts(defaultBurst, 0, "close1000"),
+		defaultBurst + 1: counts(defaultBurst, 1, "close1000"),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var reads atomic.Int64
+			s := serveInBubble(t, countedRooms{reads: &reads}, Options{})
+			c := s.connectRaw(t)
+			go c.write(requests(n) + closing(1000, ""))
+			if got := outcome(c.readAll()); !maps.Equal(got, want) {
+				t.Errorf("%d requests: %v, want %v", n, got, want)
+			}
+			if got := reads.Load(); got > defaultBurst {
+				t.Errorf("%d requests reached the rooms", got)
+			}
+		})
+	}
+}
+
+// A client that keeps to the rate is never refused, and one that waits as it is told is served next.
+func TestTheRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startSizedRooms(t, Options{Rate: 10, Burst: 2})
+		v := s.connect(t, "a")
+		reply := func(id int) string {
+			return fmt.Sprintf(`{"id":%d,"room":"0","version":1,"count":0,"users":[]}`, id)
+		}
+		ask := func(id int) { v.send(fmt.Sprintf(`{"id":%d,"action":"users","room":"0"}`, id)) }
+		for id := range 10 * 60 {
+			ask(id)
+			v.expect(reply(id))
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Hour) // saves no more than the burst
+		for id := range 2 {
+			ask(id)
+			v.expect(reply(id))
+		}
+		time.Sleep(500 * time.Microsecond)
+		ask(7)
+		v.expect(`{"id":7,"error":{"code":"rate_limited","message":"a connection may send 10 requests a second; wait 100ms","retry":true}}`)
+		v.send("nonsense")
+		v.expect(`{"error":{"code":"rate_limited","message":"a connection may send 10 requests a second; wait 100ms","retry":true}}`)
+		time.Sleep(100 * time.Millisecond)
+		ask(8)
+		v.expect(reply(8))
+	})
+}
+
+// Nonsense counts as requests do.
+func TestNonsenseIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startSizedRooms(t, Options{})
+		c := s.connectRaw(t)
+		go c.write(strings.Repeat(text("{"), defaultBurst), text(usersOf(1)), closing(1000, ""))
+		got, want := outcome(c.readAll()), map[string]int{"bad_request": defaultBurst, "rate_limited": 1, "close1000": 1}
+		if !maps.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+// A flood over one connection is carried out up to the burst, refused, and cut off.
+func TestAFloodOfRequestsIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		var limits tracedLimits
+		s := serveInBubble(t, countedRooms{reads: &reads}, Options{Trace: limits.trace()})
+		c := s.connectRaw(t)
+		go c.write(requests(10_000))
+		got, want := outcome(c.readAll()), counts(defaultBurst, spareBurst+1, "close4009")
+		if !maps.Equal(got, want) || reads.Load() != defaultBurst {
+			t.Errorf("got %v, %d of them from the rooms; want %v", got, reads.Load(), want)
+		}
+		if got := limits.names(); got != "flood rate" {
+			t.Errorf("traced: %s", got)
+		}
+	})
+}
+
+// A client that is too fast by less than the spare frames' rate is refused and stays.
+func TestATooFastClientStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startSizedRooms(t, Options{})
+		c := s.connectRaw(t)
+		_ = c.raw.SetDeadline(time.Time{})
+		const seconds = 20
+		go func() {
+			for range seconds {
+				c.write(requests(defaultRate + spareRate))
+				time.Sleep(time.Second)
+			}
+			c.write(closing(1000, ""))
+		}()
+		got := outcome(c.readAll())
+		if ok := got["ok"]; got["close1000"] != 1 || ok < seconds*defaultRate || ok > seconds*defaultRate+defaultBurst {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// 500 connections of one user may do no more together than one alone, and another user is served.
+func TestAFloodOverManyConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const connections, each = 500, 20
+		var limits tracedLimits
+		s := startSizedRooms(t, Options{Trace: limits.trace()})
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		total := make(map[string]int)
+		for range connections {
+			c := s.connectRaw(t)
+			wg.Go(func() {
+				var writing sync.WaitGroup
+				defer writing.Wait()
+				writing.Go(func() { c.write(requests(each), closing(1000, "")) })
+				got := outcome(c.readAll())
+				mu.Lock()
+				defer mu.Unlock()
+				for name, n := range got {
+					total[name] += n
+				}
+			})
+		}
+		if n := knownUsers(s); n != 1 {
+			t.Errorf("%d users are connected", n)
+		}
+		other := s.connect(t, "another")
+		other.send(usersOf(5))
+		other.expect(`{"id":5,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
+		wg.Wait()
+		if total["ok"] != defaultBurst || total["close1000"]+total["close4009"] != connections || total["rate_limited"] > spareBurst+connections {
+			t.Errorf("got %v", total)
+		}
+		if got := limits.names(); got != "flood user_rate" {
+			t.Errorf("traced: %s", got)
+		}
+	})
+}
+
+// A user gets no new burst by connecting again, and is forgotten when nothing counts any more.
+func TestUsersAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startSizedRooms(t, Options{})
+		play := func(n int) map[string]int {
+			c := s.connectRaw(t)
+			go c.write(requests(n), closing(1000, ""))
+			defer synctest.Wait()
+			return outcome(c.readAll())
+		}
+		if got, want := play(defaultBurst), counts(defaultBurst, 0, "close1000"); !maps.Equal(got, want) {
+			t.Errorf("at first: %v", got)
+		}
+		for range 10 {
+			if got, want := play(1), counts(0, 1, "close1000"); !maps.Equal(got, want) {
+				t.Errorf("connected again: %v", got)
+			}
+		}
+		time.Sleep(time.Second)
+		if got, want := play(defaultRate+1), counts(defaultRate, 1, "close1000"); !maps.Equal(got, want) {
+			t.Errorf("a second later: %v", got)
+		}
+		for i := range 1000 {
+			s.connectRaw(t).write(closing(1000, ""))
+			if i%100 == 0 {
+				s.connect(t, fmt.Sprint("user ", i)).send(usersOf(1))
+			}
+		}
+		synctest.Wait()
+		if n := knownUsers(s); n != 11 {
+			t.Errorf("%d users are known", n)
+		}
+		for _, c := range s.conns.drain() {
+			c.end(websocket.CloseGoingAway, "")
+		}
+		time.Sleep(time.Minute)
+		if n := knownUsers(s); n != 0 {
+			t.Errorf("%d users are known after all have gone", n)
+		}
+	})
+}
+
+// Requests that are refused because of the user's other connections do not count for their own.
+func TestARefusalCostsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startSizedRooms(t, Options{Rate: 1, Burst: 2})
+		first, second := s.connect(t, "a"), s.connect(t, "a")
+		for range 2 {
+			first.send(usersOf(1))
+			first.expect(`{"id":1,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
+		}
+		time.Sleep(900 * time.Millisecond)
+		for range 5 {
+			second.send(usersOf(2))
+			second.expect(`{"id":2,"error":{"code":"rate_limited","message":"all connections of a user may send 1 requests a second; wait 100ms","retry":true}}`)
+		}
+		time.Sleep(100 * time.Millisecond)
+		second.send(usersOf(3))
+		second.expect(`{"id":3,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
+	})
+}
+
+// Each limit of requests can be switched off.
+func TestWithoutARate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startSizedRooms(t, Options{Rate: -1})
+		c := s.connectRaw(t)
+		go c.write(requests(5000), closing(1000, ""))
+		if got, want := outcome(c.readAll()), counts(5000, 0, "close1000"); !maps.Equal(got, want) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// Before a client has shown its token its own requests count, and after that the user's.
+func TestUsersWithTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startWithKey(t, Options{Rate: 1, Burst: 2})
+		token := tokenOf(t, "a", time.Hour)
+		for i, want := range []string{`"expires"`, `"expires"`, `"rate_limited","message":"all connections of a user may send 1 requests a second; wait 1s"`} {
+			c := readAlways(t, s.dialWith(t, "").ws)
+			c.send(authFrame(token)) // counts for the connection
+			synctest.Wait()
+			if got := <-c.frames; !strings.Contains(got, `"expires"`) {
+				t.Fatalf("auth: %s", got)
+			}
+			c.send(authFrame(token)) // counts for both
+			synctest.Wait()
+			if got := <-c.frames; !strings.Contains(got, want) {
+				t.Errorf("connection %d: %s, want %s", i, got, want)
+			}
+		}
+		if !protocol.NewError(protocol.CodeRateLimited, "").Retry {
+			t.Error("rate_limited is not worth a retry")
+		}
+	})
+}

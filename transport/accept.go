@@ -2,9 +2,7 @@ package transport
 
 import (
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/gorilla/websocket"
 
@@ -68,32 +66,4 @@ func (s *Server) reserve(c *conn) (status int, refusal *protocol.Error) {
 		s.troubles.full.Happened(refusal)
 	}
 	return http.StatusServiceUnavailable, refusal
-}
-
-// originAllowed keeps pages of other sites from acting for whoever views them. Programs that
-// are not browsers send no Origin.
-func (s *Server) originAllowed(r *http.Request) bool {
-	origin := r.Header.Get("Origin")
-	if origin == "" || slices.Contains(s.opts.AllowOrigins, "*") {
-		return true
-	}
-	if slices.ContainsFunc(s.opts.AllowOrigins, func(o string) bool { return strings.EqualFold(o, origin) }) {
-		return true
-	}
-	u, err := url.Parse(origin)
-	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
-}
-
-// maxOrigin is how many bytes of an origin are shown.
-const maxOrigin = 200
-
-// refuseOrigin says how to allow the origin, to its page and to the operator.
-func (s *Server) refuseOrigin(w http.ResponseWriter, r *http.Request) {
-	origin := r.Header.Get("Origin")
-	if len(origin) > maxOrigin {
-		origin = origin[:maxOrigin] + "…"
-	}
-	e := protocol.NewError(protocol.CodeForbidden, "pages of the origin %q may not connect; --allow-origin allows it", origin)
-	s.troubles.origins.Happened(e)
-	refuse(w, http.StatusForbidden, e)
 }

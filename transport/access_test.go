@@ -65,10 +65,13 @@ func (s *bubbleServer) dial(t *testing.T, path string, header http.Header, subpr
 	return &wsClient{t, ws}, res, nil
 }
 
-// dialWith connects with a token, or without one if that is "".
+// ofBrowser is what tells a browser from a program.
+var ofBrowser = http.Header{"Origin": {"http://pipes"}}
+
+// dialWith connects as a browser, with a token, or without one if that is "".
 func (s *bubbleServer) dialWith(t *testing.T, token string) *wsClient {
 	t.Helper()
-	header := http.Header{}
+	header := ofBrowser.Clone()
 	if token != "" {
 		header.Set("Authorization", "Bearer "+token)
 	}
@@ -126,7 +129,7 @@ func TestConnectionsWithoutAToken(t *testing.T) {
 		if members := s.members(t, "42"); members != "" {
 			t.Errorf("members: %s", members)
 		}
-		named, _, err := s.dial(t, "/ws?user=b", nil)
+		named, _, err := s.dial(t, "/ws?user=b", ofBrowser)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"container/list"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -113,14 +114,23 @@ func (c *conn) end(code int, text string) {
 	}
 }
 
-// abort closes the socket at once.
+// abort closes the socket at once. Under TLS it says no goodbye, for which a client that reads
+// nothing could make it wait.
 func (c *conn) abort() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closing = true
 	if c.raw != nil {
-		_ = c.raw.Close()
+		_ = socketOf(c.raw).Close()
 	}
+}
+
+// socketOf returns what is below a connection, if that is TLS.
+func socketOf(conn net.Conn) net.Conn {
+	if secure, ok := conn.(*tls.Conn); ok {
+		return secure.NetConn()
+	}
+	return conn
 }
 
 // closeReason returns the code and text that end was called with.

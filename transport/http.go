@@ -22,7 +22,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, protocol.NewError(protocol.CodeBadRequest, "game clients connect to /ws; there is nothing at %s", r.URL.Path))
 	})
-	return mux
+	return SecureHeaders(mux)
 }
 
 // ready says whether new clients should be sent to this node.

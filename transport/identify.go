@@ -26,6 +26,9 @@ func (s *Server) identify(r *http.Request) (user string, a *access, err error) {
 	a = &access{verifier: s.opts.Auth, named: named}
 	switch tokens := tokensOf(r); len(tokens) {
 	case 0:
+		if isProgram(r) {
+			return "", nil, protocol.NewError(protocol.CodeUnauthorized, "a client without an Origin, which is no browser, must send its token with the handshake: as Authorization: Bearer, or as a subprotocol")
+		}
 		return "", a, nil
 	case 1:
 		a.granted, err = a.verify(tokens[0])

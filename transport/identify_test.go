@@ -27,9 +27,9 @@ func TestWaysToSendAToken(t *testing.T) {
 			"scheme in lower case": {"/ws", http.Header{"Authorization": {"bearer  " + token}}, nil, ""},
 			"subprotocol":          {"/ws", nil, []string{"roomd.token." + token}, ""},
 			"beside a proxy's":     {"/ws", http.Header{"Authorization": {"Basic YTpi"}}, []string{"roomd.token." + token}, ""},
-			"first frame":          {"/ws", nil, nil, authFrame(token)},
+			"first frame":          {"/ws", ofBrowser, nil, authFrame(token)},
 			"the user named, too":  {"/ws?user=%E6%9D%8E%E5%9B%9B", http.Header{"Authorization": {"Bearer " + token}}, nil, ""},
-			"named, and a frame":   {"/ws?user=%E6%9D%8E%E5%9B%9B", nil, nil, authFrame(token)},
+			"named, and a frame":   {"/ws?user=%E6%9D%8E%E5%9B%9B", ofBrowser, nil, authFrame(token)},
 		} {
 			c, res, err := s.dial(t, tt.path, tt.header, tt.subprotocol...)
 			if err != nil {
@@ -105,7 +105,8 @@ func TestUnauthorizedHandshakes(t *testing.T) {
 		{"/ws?user=a&user=a", bearer(good), 400, "once"},
 		{"/ws?user=", bearer(good), 400, "user"},
 		{"/ws", offer("roomd.token." + good), 400, "speaks roomd.v1"},
-		{"/ws", offer("roomd.v2, roomd.tokn." + good), 400, "speaks roomd.v1"},
+		{"/ws", http.Header{"Origin": {"http://example.com"}, "Sec-Websocket-Protocol": {"roomd.v2, roomd.tokn." + good}}, 400, "speaks roomd.v1"},
+		{"/ws", offer("roomd.v1"), 401, "Authorization: Bearer"},
 		{"/ws", bearer(good), 400, "websocket"}, // and so was let in
 	} {
 		request, answer := httptest.NewRequest("GET", tt.path, nil), httptest.NewRecorder()

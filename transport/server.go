@@ -30,6 +30,7 @@ const watchTimeout = 5 * time.Second
 type Server struct {
 	rooms    Rooms
 	opts     Options
+	origins  *origins
 	upgrader websocket.Upgrader
 	conns    *connections
 	graces   *graces
@@ -53,8 +54,12 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
+	allowed, err := parseOrigins(opts.AllowOrigins)
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{
-		rooms: newSharedReads(rooms), opts: opts, troubles: newTroubles(opts.Log),
+		rooms: newSharedReads(rooms), opts: opts, origins: allowed, troubles: newTroubles(opts.Log),
 		conns: newConnections(opts.MaxConnections, opts.MaxPerAddress),
 		pace:  opts.pace(), began: time.Now(),
 	}

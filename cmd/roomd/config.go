@@ -21,7 +21,7 @@ type config struct {
 
 const description = `Coordinates who is in which game room when many clients act at once.
 
-Game clients connect by WebSocket to ws://HOST:PORT/ws?user=NAME and send
+Game clients connect by WebSocket to ws://HOST:PORT/ws?user=NAME (wss:// with --tls-cert) and send
   {"id":1,"action":"join","room":"42"}
 Run any number of nodes on one Redis; they act as one.
 
@@ -58,7 +58,7 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 // Validate is called by kong. What the packages behind check themselves is left to them; but
 // there a zero means the default, and here it would be a mistake.
 func (c *config) Validate() error {
-	for _, validate := range []func() error{c.verifierFlags.validate, c.redisFlags.validate, c.roomFlags.validate, c.limitFlags.validate} {
+	for _, validate := range []func() error{c.listenFlags.validate, c.verifierFlags.validate, c.redisFlags.validate, c.roomFlags.validate, c.limitFlags.validate} {
 		if err := validate(); err != nil {
 			return err
 		}

@@ -19,9 +19,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"roomd/lockmgr"
-	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
 	"roomd/transport/node"
+	"roomd/transport/reload"
 )
 
 // drainTimeout is how long requests may still run after SIGTERM.
@@ -77,6 +77,15 @@ type useError struct{ error }
 
 func (e useError) Unwrap() error { return e.error }
 
+// ofFlag makes a useError of what is wrong with the value of a flag, unless that is a file: its
+// content may be otherwise next time.
+func ofFlag(err error) error {
+	if errors.As(err, new(*reload.FileError)) {
+		return err
+	}
+	return useError{err}
+}
+
 // flagOf is by which flag an operator knows an option that the packages behind check.
 var flagOf = map[string]string{
 	"AllowOrigins": "--allow-origin", "TrustProxy": "--trust-proxy", "MaxFrame": "--max-frame", "Rate": "--rate", "Burst": "--burst",
@@ -109,11 +118,15 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 	redis.SetLogger(redisLog{log})
 	verifier, err := cfg.verifier(log)
 	if err != nil {
-		return useError{err}
+		return ofFlag(err)
 	}
-	db, err := redisurl.Open(cfg.Redis)
+	secure, err := cfg.secure(log)
 	if err != nil {
-		return useError{err}
+		return err
+	}
+	db, err := cfg.redisFlags.open()
+	if err != nil {
+		return err
 	}
 	defer db.Close()
 	clients := cfg.clients()
@@ -121,6 +134,7 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 	n, err := node.Start(ctx, node.Config{
 		Listen:   cfg.Listen,
 		Insecure: cfg.Insecure,
+		TLS:      secure,
 		Redis:    db,
 		Room:     cfg.rooms(),
 		Serve:    clients,

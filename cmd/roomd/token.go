@@ -75,7 +75,7 @@ func (c *tokenCmd) print(stdout io.Writer) error {
 	}
 	made := key.use(*key.value)
 	if made.err != nil {
-		return useError{fmt.Errorf("%s: %w", key.name, made.err)}
+		return ofFlag(fmt.Errorf("%s: %w", key.name, made.err))
 	}
 	made.signer.KeyID, made.signer.Audience, made.signer.Issuer = c.KeyID, c.AuthAudience, c.AuthIssuer
 	token, err := made.signer.Sign(auth.Identity{

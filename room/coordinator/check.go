@@ -16,8 +16,12 @@ import (
 // checkID names a room that nobody can join.
 const checkID = "~check"
 
+// keyless are commands without a key. On Cluster any server may get them, also one that is away and
+// not needed now.
+var keyless = []string{"time", "info", "wait"}
+
 // enough is an ACL that allows what a coordinator does.
-const enough = "~LockRoom:* ~Room:* ~Node* &LockRoom:* &Room:* +@read +@write +@pubsub +@scripting +@connection +time +wait +info +cluster"
+const enough = "~LockRoom:* ~Room:* ~Node* &LockRoom:* &Room:* +@read +@write +@pubsub +@scripting +@connection -@dangerous +time +info +cluster"
 
 // Check tries all that a coordinator will ask of Redis, and leaves nothing behind. It
 // returns an error that says what Redis does not allow this user, so that this is not
@@ -26,6 +30,8 @@ const enough = "~LockRoom:* ~Room:* ~Node* &LockRoom:* &Room:* +@read +@write +@
 func (c *Coordinator) Check(ctx context.Context) error {
 	missing, err := c.missing(ctx)
 	switch {
+	case isNotAllowed(err):
+		return fmt.Errorf("redis does not allow this user what a node needs: %w; what suffices is: ACL SETUSER name %s", err, enough)
 	case err != nil:
 		return fmt.Errorf("%w: %w", room.ErrUnavailable, err)
 	case len(missing) > 0:
@@ -43,6 +49,9 @@ func (c *Coordinator) Check(ctx context.Context) error {
 
 // missing returns what Redis does not allow, each as a command and a key or channel.
 func (c *Coordinator) missing(ctx context.Context) (missing []string, err error) {
+	if err := c.Ping(ctx); isNotAllowed(err) { // also where a Cluster does not show its slots
+		return nil, err
+	}
 	home := ""
 	if c.store.cluster {
 		home = homes[0]
@@ -53,8 +62,12 @@ func (c *Coordinator) missing(ctx context.Context) (missing []string, err error)
 	if c.store.cluster {
 		publish = "spublish"
 	}
+	tries := [][]any{{"time"}, {"info", "memory"}}
+	if c.store.acks > 0 {
+		tries = append(tries, []any{"wait", 0, 0})
+	}
 	cmds, _ := c.store.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, try := range [][]any{
+		for _, try := range append(tries, [][]any{
 			{"set", lock[0], "x", "px", 1}, {"get", lock[0]}, {"exists", lock[0]}, {"pexpire", lock[0], 1}, {"del", lock[0]},
 			{"zadd", lock[1], "xx", 1, "x"}, {"zrem", lock[1], "x"}, {"zrange", lock[1], 0, 0}, {"zscore", lock[1], "x"}, {"zpopmin", lock[1]}, {"pttl", lock[1]},
 			{"set", lock[2], 1, "px", 1}, {"del", lock[2]},
@@ -65,7 +78,7 @@ func (c *Coordinator) missing(ctx context.Context) (missing []string, err error)
 			{"zadd", list, "xx", 1, node}, {"zrem", list, node}, {"zrange", list, 0, 0},
 			{"eval", "return redis.call('TIME')", 1, fresh.meta}, {"evalsha", strings.Repeat("0", 40), 1, fresh.meta},
 			{publish, fresh.events, ""}, {publish, wakes, ""},
-		} {
+		}...) {
 			cmd := redis.NewCmd(ctx, try...)
 			if try[0] == "eval" || try[0] == "evalsha" {
 				cmd.SetFirstKeyPos(3)
@@ -76,19 +89,19 @@ func (c *Coordinator) missing(ctx context.Context) (missing []string, err error)
 	})
 	for _, cmd := range cmds {
 		var reply redis.Error
-		if err := cmd.Err(); err != nil && !errors.As(err, &reply) {
+		if err := cmd.Err(); err != nil && !errors.As(err, &reply) && !slices.Contains(keyless, cmd.Name()) {
 			return nil, err
 		}
-		if redis.HasErrorPrefix(cmd.Err(), "NOPERM") {
-			key := cmd.Args()[1]
-			if strings.HasPrefix(cmd.Name(), "eval") {
-				key = ""
+		if isNotAllowed(cmd.Err()) {
+			what := strings.ToUpper(cmd.Name())
+			if !slices.Contains(keyless, cmd.Name()) && !strings.HasPrefix(cmd.Name(), "eval") {
+				what += fmt.Sprint(" ", cmd.Args()[1])
 			}
-			missing = append(missing, fmt.Sprintf("%s %v", strings.ToUpper(cmd.Name()), key))
+			missing = append(missing, what)
 		}
 	}
 	for _, channel := range []string{fresh.events, wakes} {
-		if err := c.trySubscribe(ctx, channel); redis.HasErrorPrefix(err, "NOPERM") {
+		if err := c.trySubscribe(ctx, channel); isNotAllowed(err) {
 			missing = append(missing, "SUBSCRIBE "+channel)
 		}
 	}
@@ -98,6 +111,8 @@ func (c *Coordinator) missing(ctx context.Context) (missing []string, err error)
 	slices.Sort(missing)
 	return slices.Compact(missing), nil
 }
+
+func isNotAllowed(err error) bool { return redis.HasErrorPrefix(err, "NOPERM") }
 
 func (c *Coordinator) trySubscribe(ctx context.Context, channel string) error {
 	subscribe := c.store.client.Subscribe

@@ -47,10 +47,18 @@ func TestCheckPermissions(t *testing.T) {
 		{strings.Replace(enough, "&LockRoom:*", "", 1), []string{"PUBLISH LockRoom:*:Wake:*", "SUBSCRIBE LockRoom:*:Wake:*"}},
 		{strings.Replace(enough, "~Node*", "", 1), []string{"SET Node:*", "SADD Node:*:Rooms", "ZADD Nodes"}},
 		{strings.Replace(enough, "~LockRoom:*", "", 1), []string{"SET LockRoom:*", "ZPOPMIN LockRoom:*:Queue", "SET LockRoom:*:Fence"}},
+		{enough + " -time", []string{"TIME"}},
+		{enough + " -info", []string{"INFO"}},
+		{enough + " -wait", []string{"WAIT"}},
+		{enough + " -ping", []string{"'ping'"}},
 		{enough + " -@scripting", []string{"EVAL", "EVALSHA"}},
 		{enough + " -hset", []string{"HSET Room:*:Meta", "HSET Room:*:Users"}},
 	} {
-		c := newCoordinator(t, asUser(t, server, test.rules), Options{})
+		opts := Options{}
+		if strings.HasSuffix(test.rules, "-wait") {
+			opts.Replicas = 1
+		}
+		c := newCoordinator(t, asUser(t, server, test.rules), opts)
 		err := c.Check(soon(t))
 		if (err != nil) != (test.want != nil) {
 			t.Errorf("%s: %v", test.rules, err)

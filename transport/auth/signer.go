@@ -6,12 +6,12 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 
 	"roomd/room"
+	"roomd/transport/reload"
 )
 
 // Signer makes tokens. Make one with [SecretSigner], [SecretFileSigner] or [PrivateKeySigner].
@@ -36,13 +36,13 @@ func SecretSigner(secret string) (*Signer, error) {
 
 // SecretFileSigner returns a signer for HS256, with the secret that [SecretFile] reads.
 func SecretFileSigner(path string) (*Signer, error) {
-	text, err := os.ReadFile(path)
+	text, err := reload.Read(path)
 	if err != nil {
-		return nil, fileError(path, err)
+		return nil, err
 	}
 	signer, err := SecretSigner(string(trimLine(text)))
 	if err != nil {
-		return nil, fileError(path, err)
+		return nil, reload.NewFileError(path, err)
 	}
 	return signer, nil
 }
@@ -50,17 +50,17 @@ func SecretFileSigner(path string) (*Signer, error) {
 // PrivateKeySigner returns a signer with the private key in a PEM file, for the algorithm of which
 // the public key is.
 func PrivateKeySigner(path string) (*Signer, error) {
-	text, err := os.ReadFile(path)
+	text, err := reload.Read(path)
 	if err != nil {
-		return nil, fileError(path, err)
+		return nil, err
 	}
 	private, err := parsePrivateKey(text)
 	if err != nil {
-		return nil, fileError(path, err)
+		return nil, reload.NewFileError(path, err)
 	}
 	public, err := newKey(private.Public())
 	if err != nil {
-		return nil, fileError(path, err)
+		return nil, reload.NewFileError(path, err)
 	}
 	return &Signer{method: jwt.GetSigningMethod(public.algorithm), key: private}, nil
 }

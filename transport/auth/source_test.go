@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"roomd/transport/reload"
 )
 
 // A key that cannot be used is an error that says why, in one line that shows no secret.
@@ -39,7 +41,7 @@ func TestUnusableKeys(t *testing.T) {
 		{SecretFile, short, "31 bytes"},
 		{SecretFile, short + "\n", "31 bytes"},
 		{SecretFile, "", "0 bytes"},
-		{SecretFile, strings.Repeat("x", maxKeyFile+1), "1 MiB"},
+		{SecretFile, strings.Repeat("x", reload.MaxSize+1), "1 MiB"},
 		{PublicKeyFile, "", "no PEM block"},
 		{PublicKeyFile, secret, "no PEM block"},
 		{PublicKeyFile, privatePEM(k.ec), "PRIVATE KEY"},
@@ -133,7 +135,7 @@ func TestKeyFileChanges(t *testing.T) {
 		accepted("at first", nil, errAlgorithm)
 		write("{")
 		for range 3 {
-			time.Sleep(checkInterval)
+			time.Sleep(reload.Interval)
 			accepted("broken", nil, errAlgorithm)
 		}
 		logged("broken", "the old keys count", 1)
@@ -141,16 +143,16 @@ func TestKeyFileChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			time.Sleep(checkInterval)
+			time.Sleep(reload.Interval)
 			accepted("missing", nil, errAlgorithm)
 		}
 		logged("missing", "the old keys count", 2)
 		write(jwks(jwkOf(k.ed, "")))
 		accepted("changed", nil, errAlgorithm) // it was looked at in this second
-		time.Sleep(checkInterval)
+		time.Sleep(reload.Interval)
 		accepted("a second later", errAlgorithm, nil)
 		write(jwks(jwkOf(k.ed, `,"kid":"2"`), jwkOf(k.ec, `,"kid":"1"`)))
-		time.Sleep(checkInterval)
+		time.Sleep(reload.Interval)
 		accepted("two keys, and no kid", errNoKey, errNoKey)
 		logged("in the end", "its new keys count", 2)
 		logged("in the end", "ERROR", 2)

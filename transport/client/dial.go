@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +16,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Dial connects to the server at address, such as "ws://127.0.0.1:8080/ws". The end of ctx stops
+// Dial connects to the server at address, such as "wss://game.example/ws". The end of ctx stops
 // the attempt, and does nothing once Dial has returned. The caller must Close the client.
 //
 // Dial refuses bad options and a bad address before it sends anything. If the server refuses, the
@@ -48,6 +49,7 @@ func dial(ctx context.Context, u *url.URL, header http.Header, opts *Options) (*
 		Proxy:            http.ProxyFromEnvironment,
 		HandshakeTimeout: opts.HandshakeTimeout,
 		Subprotocols:     []string{protocol.Subprotocol},
+		TLSClientConfig:  tlsConfig(opts.TLS),
 		NetDialContext: func(dialCtx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(dialCtx, network, addr)
 			if err == nil {
@@ -74,6 +76,16 @@ func dial(ctx context.Context, u *url.URL, header http.Header, opts *Options) (*
 		return nil, err
 	}
 	return conn, nil
+}
+
+// tlsConfig returns a copy of given, or the defaults, that asks for HTTP/1.1: WebSocket needs it.
+func tlsConfig(given *tls.Config) *tls.Config {
+	config := given.Clone()
+	if config == nil {
+		config = new(tls.Config)
+	}
+	config.NextProtos = []string{"http/1.1"}
+	return config
 }
 
 // expired reports whether ctx's deadline has passed. The socket has the same deadline, and may

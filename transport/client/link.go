@@ -2,6 +2,7 @@ package client
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"sync"
@@ -134,6 +135,16 @@ func (l *link) hangUp(reason error) {
 		l.mu.Lock()
 		l.cut = cmp.Or(l.cut, reason)
 		l.mu.Unlock()
-		_ = l.conn.Close()
+		l.cutOff()
 	}
+}
+
+// cutOff closes the socket at once. Under TLS it says no goodbye, for which a server that reads
+// nothing could make it wait.
+func (l *link) cutOff() {
+	if secure, ok := l.conn.NetConn().(*tls.Conn); ok {
+		_ = secure.NetConn().Close()
+		return
+	}
+	_ = l.conn.Close()
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -29,6 +30,9 @@ type Options struct {
 	Token func(ctx context.Context) (string, error)
 	// Header is added to the request of the handshake. Default: none.
 	Header http.Header
+	// TLS says whom to trust at a wss:// address, and who this client is. Default: the authorities
+	// of the system, and no certificate.
+	TLS *tls.Config
 
 	// OnReply is called for every reply, before the request that waits for it returns, and also if
 	// none does. Default: not called.

@@ -3,6 +3,7 @@ package node
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -224,8 +225,9 @@ func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return near, nil
 }
 
-// servePipes starts the HTTP server of a node on pipes.
-func servePipes(t *testing.T) (p pipes, stop func()) {
+// servePipes starts the HTTP server of a node on pipes, with TLS if secure is not nil. The server
+// has its time to shut down from ctx.
+func servePipes(t *testing.T, secure *tls.Config) (p pipes, stop func(ctx context.Context)) {
 	t.Helper()
 	_, rdb := redistest.Mini(t)
 	rooms, err := coordinator.New(rdb, coordinator.Options{})
@@ -238,11 +240,15 @@ func servePipes(t *testing.T) (p pipes, stop func()) {
 	}
 	p = make(pipes)
 	web := newHTTP(server.Handler(), transport.DefaultHandshakeTimeout, episode.New(slog.New(slog.DiscardHandler), slog.LevelWarn, "HTTP", episode.Quiet))
-	go func() { _ = web.Serve(p) }()
-	return p, func() {
+	if web.TLSConfig = secure; secure == nil {
+		go func() { _ = web.Serve(p) }()
+	} else {
+		go func() { _ = web.ServeTLS(p, "", "") }()
+	}
+	return p, func(ctx context.Context) {
+		_ = server.Shutdown(ctx)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		_ = server.Shutdown(ctx)
 		close(p)
 		_ = web.Shutdown(ctx)
 		_ = rooms.Close(ctx)
@@ -253,7 +259,7 @@ func servePipes(t *testing.T) (p pipes, stop func()) {
 // WebSocket may be silent for as long as its client answers pings.
 func TestSlowRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, stop := servePipes(t)
+		p, stop := servePipes(t, nil)
 		dialer := websocket.Dialer{NetDialContext: p.dial}
 		ws, _, err := dialer.Dial("ws://pipes/ws?user=a", nil)
 		if err != nil {
@@ -290,7 +296,7 @@ func TestSlowRequests(t *testing.T) {
 			t.Errorf("the WebSocket ended: %v", err)
 		default:
 		}
-		stop()
+		stop(t.Context())
 		<-ended
 	})
 }

@@ -24,15 +24,23 @@ func (n *Node) serve(log *slog.Logger, max int, timeout time.Duration) {
 	bounded := &listener{TCPListener: n.listener.(*net.TCPListener), max: max, evicted: n.evicted}
 	n.http = newHTTP(n.server.Handler(), timeout, n.errors)
 	n.http.ConnState = bounded.connState
-	go func() { n.failed <- n.http.Serve(bounded) }() // ends with Shutdown
+	if n.tls == nil {
+		go func() { n.failed <- n.http.Serve(bounded) }() // ends with Shutdown
+		return
+	}
+	n.http.TLSConfig = n.tls
+	go func() { n.failed <- n.http.ServeTLS(bounded, "", "") }()
 }
 
-// newHTTP returns a server whose every wait for a client is bounded. The timeout bounds an HTTP
-// request with its body, and then the response; it does not bind a connection that has become a
-// WebSocket.
+// newHTTP returns a server whose every wait for a client is bounded. The timeout bounds a TLS
+// handshake, an HTTP request with its body, and then the response; it does not bind a connection
+// that has become a WebSocket.
 func newHTTP(handler http.Handler, timeout time.Duration, log *episode.Log) *http.Server {
+	http1 := new(http.Protocols)
+	http1.SetHTTP1(true) // also by TLS: WebSocket needs it
 	return &http.Server{
 		Handler:        handler,
+		Protocols:      http1,
 		ReadTimeout:    timeout,
 		WriteTimeout:   timeout,
 		IdleTimeout:    idleTimeout,

@@ -2,6 +2,7 @@ package node
 
 import (
 	"container/list"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -41,8 +42,8 @@ func limitsFor(clients, files int) (limits, error) {
 func spareFor(n int) int { return max(4, min(n/8, 1024)) }
 
 // listener bounds how many connections are open. Beyond that, a new one evicts the oldest
-// that is not a WebSocket yet. A game client becomes one within a round trip, so connections
-// that are only held open keep nobody out.
+// that is not a WebSocket yet. A game client becomes one within a few round trips, so connections
+// that are only held open, also in the middle of a TLS handshake, keep nobody out.
 type listener struct {
 	*net.TCPListener
 	max     int
@@ -117,6 +118,9 @@ func (l *listener) evict(why error) bool {
 func (l *listener) connState(conn net.Conn, state http.ConnState) {
 	if state != http.StateHijacked {
 		return
+	}
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
 	}
 	c := conn.(*connection)
 	l.mu.Lock()

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,6 +38,10 @@ type Config struct {
 	Listen   string
 	Insecure bool
 
+	// TLS has the certificate by which the node speaks TLS. Nil means that it speaks plain HTTP.
+	// See certfile.Serve.
+	TLS *tls.Config
+
 	// Redis is required. The caller closes it after Shutdown.
 	Redis *redisurl.DB
 	Room  coordinator.Options
@@ -55,6 +60,7 @@ type Node struct {
 	rooms    *coordinator.Coordinator
 	server   *transport.Server
 	http     *http.Server
+	tls      *tls.Config  // nil for plain HTTP
 	evicted  *episode.Log // connections that were closed because there were too many
 	errors   *episode.Log // that net/http reports
 	listener net.Listener
@@ -82,7 +88,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		return nil, err
 	}
 	cfg.Serve.MaxConnections = most.clients
-	n := &Node{client: cfg.Redis.NewClient(), failed: make(chan error, 1)}
+	n := &Node{client: cfg.Redis.NewClient(), tls: cfg.TLS, failed: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			if n.listener != nil {
@@ -120,7 +126,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 func (n *Node) startRooms(ctx context.Context, db *redisurl.DB) error {
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := n.rooms.Ping(limited); err != nil {
+	if err := n.rooms.Ping(limited); err != nil && !redis.HasErrorPrefix(err, "NOPERM") { // Check knows what to say then
 		return fmt.Errorf("%s does not answer: %w", db, db.Explain(ctx, err))
 	}
 	if err := n.rooms.Check(limited); err != nil {
@@ -147,7 +153,12 @@ func checkListen(listen string, anywhere bool) error {
 func (n *Node) Addr() string { return n.listener.Addr().String() }
 
 // URL returns where game clients connect.
-func (n *Node) URL() string { return "ws://" + n.Addr() + "/ws" }
+func (n *Node) URL() string {
+	if n.tls != nil {
+		return "wss://" + n.Addr() + "/ws"
+	}
+	return "ws://" + n.Addr() + "/ws"
+}
 
 // Name returns the node's name in what it writes to Redis.
 func (n *Node) Name() string { return n.rooms.Node() }

@@ -55,12 +55,22 @@ type DB struct {
 
 // Open reads rawURL. It does not connect, but starts the embedded Redis if rawURL names that.
 // The error for a URL that cannot be used says why, and contains no password.
-func Open(rawURL string) (*DB, error) {
+func Open(rawURL string) (*DB, error) { return OpenWith(rawURL, Options{}) }
+
+// OpenWith does what Open does, with what the URL does not say. The error wraps [ErrPassword],
+// [ErrSentinelPassword] or [ErrNoTLS] if the two do not go together.
+func OpenWith(rawURL string, opts Options) (*DB, error) {
 	if rawURL == Embedded {
+		if err := opts.refuseEmbedded(); err != nil {
+			return nil, err
+		}
 		server := embedded.Start()
 		return &DB{server: server, opts: tuned(server.Options())}, nil
 	}
 	db, err := open(rawURL)
+	if err == nil {
+		err = db.add(opts)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("redis: %q: %w", redact(rawURL), err)
 	}

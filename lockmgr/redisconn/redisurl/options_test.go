@@ -1,0 +1,137 @@
+package redisurl
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+	"roomd/lockmgr/redistest/certs"
+)
+
+// What the URL and the options say must go together, and no error tells a password.
+func TestContradictions(t *testing.T) {
+	password, sentinel := Options{Password: "hidden"}, Options{SentinelPassword: "hidden"}
+	roots, cert := Options{RootCAs: x509.NewCertPool()}, Options{Certificate: new(tls.Certificate)}
+	for _, tt := range []struct {
+		url  string
+		opts Options
+		want error
+	}{
+		{Embedded, password, ErrPassword},
+		{"redis://u:secret@h", password, ErrPassword},
+		{"redis://:secret@h", password, ErrPassword},
+		{"unix://u:secret@/s", password, ErrPassword},
+		{"redis+sentinel://u:secret@h:1/m", password, ErrPassword},
+		{"redis+cluster://u:secret@h:1", password, ErrPassword},
+		{Embedded, sentinel, ErrSentinelPassword},
+		{"redis://h", sentinel, ErrSentinelPassword},
+		{"redis+cluster://h:1", sentinel, ErrSentinelPassword},
+		{"redis+sentinel://h:1/m?sentinel_password=secret", sentinel, ErrSentinelPassword},
+		{Embedded, roots, ErrNoTLS},
+		{Embedded, cert, ErrNoTLS},
+		{"redis://h", roots, ErrNoTLS},
+		{"redis://u:secret@h", cert, ErrNoTLS},
+		{"unix:///s", roots, ErrNoTLS},
+		{"redis+sentinel://h:1/m", cert, ErrNoTLS},
+		{"redis+cluster://h:1", roots, ErrNoTLS},
+	} {
+		db, err := OpenWith(tt.url, tt.opts)
+		if db != nil || !errors.Is(err, tt.want) || strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %v", tt.url, err, tt.want)
+		}
+	}
+}
+
+// A client finds the password and the certificates, whatever it is a client of.
+func TestOptionsOfClients(t *testing.T) {
+	opts := Options{Password: "p", RootCAs: x509.NewCertPool(), Certificate: &tls.Certificate{Certificate: [][]byte{{1}}}}
+	right := func(user, password string, secure *tls.Config) bool {
+		return user == "u" && password == "p" && secure.RootCAs == opts.RootCAs && len(secure.Certificates) == 1 && !secure.InsecureSkipVerify
+	}
+	for _, url := range []string{"rediss://u@h:1", "rediss+sentinel://u@h:1/m", "rediss+cluster://u@h:1"} {
+		db, err := OpenWith(url, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := db.NewClient()
+		ok := false
+		switch c := client.(type) {
+		case *redis.ClusterClient:
+			ok = right(c.Options().Username, c.Options().Password, c.Options().TLSConfig)
+		case *redis.Client:
+			ok = right(c.Options().Username, c.Options().Password, c.Options().TLSConfig)
+		}
+		if !ok {
+			t.Errorf("%s: %+v", url, client)
+		}
+		client.Close()
+	}
+	if db, err := OpenWith("redis://u@h:1", Options{Password: "p"}); err != nil || db.opts.Username != "u" || db.opts.Password != "p" {
+		t.Errorf("without TLS: %v", err)
+	}
+}
+
+// TLS with an own authority and a client's certificate reaches a real server, its Sentinel, and a
+// Cluster. Without either it does not.
+func TestRealTLS(t *testing.T) {
+	authority := certs.New(t)
+	certFile, keyFile := authority.Issue("client")
+	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, single := redistest.StartTLS(t, authority)
+	sentinel := redistest.StartSentinelTLS(t, authority, single, "watchword")
+	node, cluster := redistest.StartTLS(t, authority, "--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-announce-ip", "127.0.0.1")
+	if err := node.Client().Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	full := Options{RootCAs: authority.Pool, Certificate: &cert}
+	for url, opts := range map[string]Options{
+		"rediss://" + single:                           full,
+		"rediss+sentinel://" + sentinel + "/redistest": {RootCAs: full.RootCAs, Certificate: full.Certificate, SentinelPassword: "watchword"},
+		"rediss+cluster://" + cluster:                  full,
+	} {
+		set := func(opts Options) error {
+			db, err := OpenWith(url, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			client := db.NewClient()
+			defer client.Close()
+			return client.Set(t.Context(), "k", "v", 0).Err()
+		}
+		var err error
+		for range 50 { // a Cluster needs a moment to be one
+			if err = set(opts); err == nil || !strings.Contains(err.Error(), "CLUSTERDOWN") {
+				break
+			}
+		}
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+		for what, opts := range map[string]Options{
+			"without the authority":   {Certificate: full.Certificate, SentinelPassword: opts.SentinelPassword},
+			"without a certificate":   {RootCAs: full.RootCAs, SentinelPassword: opts.SentinelPassword},
+			"with a stranger's certs": {RootCAs: certs.New(t).Pool, Certificate: full.Certificate, SentinelPassword: opts.SentinelPassword},
+		} {
+			if err := set(opts); err == nil {
+				t.Errorf("%s %s: it was written", url, what)
+			}
+		}
+	}
+	db, err := OpenWith("rediss+sentinel://"+sentinel+"/redistest", full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := db.NewClient()
+	defer client.Close()
+	if err := client.Ping(t.Context()).Err(); err == nil {
+		t.Error("a Sentinel told the primary without its password")
+	}
+}

@@ -1,0 +1,203 @@
+package certfile
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"roomd/lockmgr/redistest/certs"
+	"roomd/transport/reload"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func write(t *testing.T, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "file.pem")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// A file that cannot be used is an error in one line, which names the file that is wrong.
+func TestUnusableFiles(t *testing.T) {
+	authority := certs.New(t)
+	cert, key := authority.Issue("a")
+	otherCert, otherKey := authority.Issue("b")
+	empty, text, missing := write(t, "\n"), write(t, "hello"), filepath.Join(t.TempDir(), "missing")
+	legacy := write(t, "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nAAAA\n-----END EC PRIVATE KEY-----\n")
+	for _, tt := range []struct{ cert, key, wrong, want string }{
+		{missing, key, missing, "no such file"},
+		{cert, missing, missing, "no such file"},
+		{t.TempDir(), key, "", "is a directory"},
+		{empty, key, empty, "the file is empty"},
+		{cert, empty, empty, "the file is empty"},
+		{text, key, text, "not a PEM file"},
+		{cert, text, text, "not a PEM file"},
+		{key, cert, key, "no certificate in it, but a private key"},
+		{cert, cert, cert, "no private key in it, but a certificate"},
+		{cert, write(t, block("ENCRYPTED PRIVATE KEY")), "", "encrypted"},
+		{cert, legacy, legacy, "encrypted"},
+		{write(t, block("CERTIFICATE")), key, "", "certificate 1: x509"},
+		{write(t, read(t, cert)+block("CERTIFICATE")), key, "", "certificate 2: x509"},
+		{cert, write(t, block("PRIVATE KEY")), "", "does not go with " + cert},
+		{cert, otherKey, otherKey, "does not go with " + cert + ": private key does not match public key"},
+		{otherCert, key, key, "does not go with " + otherCert},
+		{write(t, strings.Repeat("x", reload.MaxSize+1)), key, "", "1 MiB"},
+	} {
+		_, err := Pair(tt.cert, tt.key)
+		_, serveErr := Serve(tt.cert, tt.key, slog.New(slog.DiscardHandler))
+		var of *reload.FileError
+		if !errors.As(err, &of) || tt.wrong != "" && of.Path != tt.wrong || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") || serveErr == nil || serveErr.Error() != err.Error() {
+			t.Errorf("%v; %v; want %s: %s", err, serveErr, tt.wrong, tt.want)
+		}
+	}
+	for path, want := range map[string]string{missing: "no such file", empty: "empty", text: "not a PEM file", key: "but a private key"} {
+		if _, err := Pool(path); err == nil || !strings.HasPrefix(err.Error(), path+": ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s: %s", err, path, want)
+		}
+	}
+	both := write(t, read(t, key)+read(t, cert))
+	if _, err := Pair(both, both); err != nil {
+		t.Errorf("both in one file: %v", err)
+	}
+	if pool, err := Pool(authority.File); err != nil || !pool.Equal(authority.Pool) {
+		t.Errorf("the authority: %v", err)
+	}
+}
+
+func block(kind string) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: []byte("nonsense")}))
+}
+
+// shake connects a client and a server with that configuration. It returns the name in the server's
+// certificate, and the two ends.
+func shake(t *testing.T, server *tls.Config, client *tls.Config) (name string, near, far *tls.Conn, err error) {
+	t.Helper()
+	a, b := net.Pipe()
+	near, far = tls.Client(a, client), tls.Server(b, server)
+	t.Cleanup(func() { a.Close(); b.Close() })
+	done := make(chan error, 1)
+	go func() { done <- far.Handshake() }()
+	if err = near.Handshake(); err != nil {
+		a.Close()
+	}
+	if serverErr := <-done; err == nil {
+		err = serverErr
+	}
+	if err != nil {
+		return "", nil, nil, err
+	}
+	return near.ConnectionState().PeerCertificates[0].Subject.CommonName, near, far, nil
+}
+
+// A pair that is replaced, one file after the other, serves new connections a second later. The old
+// connections go on, and the log has one line for what cannot be used.
+func TestPairIsReplaced(t *testing.T) {
+	authority := certs.New(t)
+	cert, key := authority.Issue("old")
+	newCert, newKey := authority.Issue("new")
+	strange, _ := certs.New(t).Issue("strange")
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		server, err := Serve(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := func() time.Time { return time.Unix(0, 0) }
+		client := &tls.Config{InsecureSkipVerify: true, Time: now} // the clock of the bubble is another
+		want := func(step, want string) {
+			t.Helper()
+			for range 3 {
+				time.Sleep(reload.Interval)
+				if name, _, _, err := shake(t, server, client); err != nil || name != want {
+					t.Errorf("%s: %q, %v, want %q", step, name, err, want)
+				}
+			}
+		}
+		logged := func(step, what string, times int) {
+			t.Helper()
+			if n := strings.Count(log.String(), what); n != times {
+				t.Errorf("%s: %d times %q in the log:\n%s", step, n, what, &log)
+			}
+		}
+		_, near, far, err := shake(t, server, client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copyTo(t, newCert, cert)
+		want("half replaced", "old")
+		logged("half replaced", "the old one counts", 1)
+		copyTo(t, newKey, key)
+		want("replaced", "new")
+		logged("replaced", "the new one counts", 1)
+		copyTo(t, strange, cert)
+		want("of another key", "new")
+		_ = os.Remove(cert)
+		want("missing", "new")
+		logged("in the end", "level=ERROR", 3)
+		logged("in the end", "PRIVATE", 0)
+		go func() { _, _ = far.Write([]byte("x")) }()
+		if _, err := io.ReadFull(near, make([]byte, 1)); err != nil {
+			t.Errorf("the old connection: %v", err)
+		}
+	})
+}
+
+func copyTo(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.WriteFile(to, []byte(read(t, from)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A server speaks TLS 1.2 at least, and HTTP/1.1 whatever else the client offers.
+func TestVersions(t *testing.T) {
+	authority := certs.New(t)
+	cert, key := authority.Issue("a")
+	server, err := Serve(cert, key, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, ok := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
+		client := &tls.Config{RootCAs: authority.Pool, ServerName: "localhost", MinVersion: version, MaxVersion: version, NextProtos: []string{"h2", "http/1.1"}}
+		_, near, _, err := shake(t, server, client)
+		if (err == nil) != ok || ok && near.ConnectionState().NegotiatedProtocol != "http/1.1" {
+			t.Errorf("%s: %v", tls.VersionName(version), err)
+		}
+	}
+}
+
+// A certificate that has expired, or is not valid yet, is used, and the log says so.
+func TestTimeOfACertificate(t *testing.T) {
+	authority := certs.New(t)
+	for end, want := range map[time.Duration]string{-time.Minute: "has expired", time.Hour: "", 5 * time.Hour: "not valid yet"} {
+		cert, key := authority.IssueUntil("a", time.Now().Add(end))
+		var log bytes.Buffer
+		if _, err := Serve(cert, key, slog.New(slog.NewTextHandler(&log, nil))); err != nil || !strings.Contains(log.String(), want) || (want == "") != (log.Len() == 0) {
+			t.Errorf("%v: %v, %s", end, err, &log)
+		}
+	}
+}

@@ -43,7 +43,7 @@ func TestImportsRunOneWay(t *testing.T) {
 					t.Errorf("%s imports %s: the checkers import none of ours", path, imported)
 				}
 			}
-			if target == "cmd" {
+			if target == "cmd" && folder != "cmd" {
 				t.Errorf("%s imports %s: commands are not for importing", path, imported)
 			}
 		}

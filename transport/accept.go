@@ -39,6 +39,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 		s.opts.Log.Debug("connection refused", "remote", remote, "error", err)
 		return // Upgrade has answered
 	}
+	s.opts.Trace.connected()
 	s.opts.Log.Debug("connected", "remote", remote, "user", user, "session", c.session.id)
 	go func() { // connections waits for it
 		defer s.conns.remove(c)

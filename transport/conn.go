@@ -40,6 +40,7 @@ type conn struct {
 	mu       sync.Mutex
 	raw      net.Conn    // guarded by mu: nil before the handshake; then constant
 	closing  bool        // guarded by mu: no further request is read
+	aborted  bool        // guarded by mu
 	code     int         // guarded by mu: of the close frame, 0 for none
 	text     string      // guarded by mu: of the close frame
 	deadline time.Time   // guarded by mu: for the client's next sign of life
@@ -93,6 +94,9 @@ func (c *conn) open(raw net.Conn) {
 	c.mu.Lock()
 	c.raw, c.frames = raw, newFrameReader(raw, c.server.opts.MaxFrame, c.control, c.session.throttle.spareFrame)
 	c.pings = time.AfterFunc(c.server.opts.PingInterval, c.ping)
+	if c.aborted { // before the handshake had ended
+		_ = socketOf(raw).Close()
+	}
 	c.mu.Unlock()
 	c.extendReadDeadline()
 }
@@ -107,6 +111,9 @@ func (c *conn) end(code int, text string) {
 		return
 	}
 	c.closing, c.code, c.text = true, code, text
+	if code != 0 && text != "" {
+		c.server.opts.Trace.closed(code)
+	}
 	c.out.finish(nil)
 	if c.raw != nil {
 		c.limitLastWrite()
@@ -119,7 +126,7 @@ func (c *conn) end(code int, text string) {
 func (c *conn) abort() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closing = true
+	c.closing, c.aborted = true, true
 	if c.raw != nil {
 		_ = socketOf(c.raw).Close()
 	}

@@ -94,6 +94,13 @@ func (cs *connections) find(session string) (c *conn, draining bool) {
 	return cs.open[session], cs.draining
 }
 
+// list returns the open connections, and how many of them have shown no token yet.
+func (cs *connections) list() (open []*conn, nameless int) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return slices.Collect(maps.Values(cs.open)), cs.nameless.Len()
+}
+
 func (cs *connections) count() int {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

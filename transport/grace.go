@@ -77,6 +77,12 @@ func (g *graces) has(room, session string) bool {
 	return false
 }
 
+func (g *graces) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.running)
+}
+
 // leaveLocked ends a grace: the user leaves its rooms, unless stop came first.
 func (g *graces) leaveLocked(one *grace) {
 	if _, due := g.running[one]; !due {

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,13 +28,13 @@ func (s *Server) Handler() http.Handler {
 
 // ready says whether new clients should be sent to this node.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	if s.conns.isDraining() {
-		refuse(w, http.StatusServiceUnavailable, errDraining)
-		return
-	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
-	if err := s.rooms.Ping(ctx); err != nil {
+	switch err := s.Ready(ctx); {
+	case errors.Is(err, errDraining):
+		refuse(w, http.StatusServiceUnavailable, errDraining)
+		return
+	case err != nil:
 		s.troubles.notReady.Happened(err)
 		refuse(w, http.StatusServiceUnavailable, protocol.NewError(protocol.CodeUnavailable, "Redis does not answer"))
 		return

@@ -6,6 +6,17 @@ type Trace struct {
 	// Refused is called when a limit refuses a connection or a request, or ends a connection.
 	// The limit is one of the Limit constants.
 	Refused func(limit string)
+
+	// Connected is called when a WebSocket is open.
+	Connected func()
+
+	// Closed is called when the server closes a WebSocket, with the code of its close frame.
+	// Clients that close, or vanish, do not count.
+	Closed func(code int)
+
+	// Merged is called when so many events of a room wait for a client that they go into a
+	// frame with the event before them.
+	Merged func(events int)
 }
 
 // The limits that [Trace.Refused] names.
@@ -23,8 +34,34 @@ const (
 	LimitQueue       = "queue"       // of a client that reads slowly
 )
 
+// Limits returns all limits that [Trace.Refused] can name.
+func Limits() []string {
+	return []string{
+		LimitConnections, LimitAddress, LimitNameless, LimitAuth, LimitRate, LimitUserRate,
+		LimitFlood, LimitFrame, LimitRooms, LimitMembers, LimitQueue,
+	}
+}
+
 func (t *Trace) refused(limit string) {
 	if t != nil && t.Refused != nil {
 		t.Refused(limit)
+	}
+}
+
+func (t *Trace) connected() {
+	if t != nil && t.Connected != nil {
+		t.Connected()
+	}
+}
+
+func (t *Trace) closed(code int) {
+	if t != nil && t.Closed != nil {
+		t.Closed(code)
+	}
+}
+
+func (t *Trace) merged(events int) {
+	if t != nil && t.Merged != nil && events > 0 {
+		t.Merged(events)
 	}
 }

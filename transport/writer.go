@@ -72,7 +72,9 @@ func (w *writer) writeSome() error {
 		if frame != nil {
 			frames = append(frames, frame)
 		}
+		single := len(frames)
 		frames = appendEvents(frames, events)
+		w.conn.server.opts.Trace.merged(len(events) - (len(frames) - single))
 		for _, f := range frames[first:] {
 			size += len(f)
 		}

@@ -26,6 +26,13 @@ func (l *limit) UnmarshalText(text []byte) error {
 	return nil
 }
 
+func (l limit) String() string {
+	if l < 0 {
+		return "off"
+	}
+	return strconv.Itoa(int(l))
+}
+
 // rate is a limit per second, which people write as 50 or 50/s.
 type rate limit
 

@@ -88,7 +88,8 @@ func ofFlag(err error) error {
 
 // flagOf is by which flag an operator knows an option that the packages behind check.
 var flagOf = map[string]string{
-	"AllowOrigins": "--allow-origin", "TrustProxy": "--trust-proxy", "MaxFrame": "--max-frame", "Rate": "--rate", "Burst": "--burst",
+	"AllowOrigins": "--allow-origin", "AdminListen": "--admin-listen", "TrustProxy": "--trust-proxy",
+	"MaxFrame": "--max-frame", "Rate": "--rate", "Burst": "--burst",
 }
 
 // inFlags names the flag in an error that names an option.
@@ -131,7 +132,7 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 	defer db.Close()
 	clients := cfg.clients()
 	clients.Auth = verifier
-	n, err := node.Start(ctx, node.Config{
+	parts := node.Config{
 		Listen:   cfg.Listen,
 		Insecure: cfg.Insecure,
 		TLS:      secure,
@@ -139,7 +140,9 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 		Room:     cfg.rooms(),
 		Serve:    clients,
 		Log:      log,
-	})
+	}
+	cfg.observe(&parts)
+	n, err := node.Start(ctx, parts)
 	if err != nil {
 		return inFlags(err)
 	}
@@ -152,6 +155,9 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 		who = " with a token"
 	}
 	log.Info(fmt.Sprintf("ready: connect to %s%s; rooms are kept in %s", n.URL(), who, kept), "node", n.Name())
+	if addr := n.AdminAddr(); addr != "" {
+		log.Info("operators find metrics and profiles at http://" + addr + "/")
+	}
 	ready(n)
 
 	select {

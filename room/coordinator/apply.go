@@ -40,7 +40,9 @@ func (w *worker) hold() {
 	case w.place.pays && !w.quiet:
 		h.next, h.onlyQueue = next, true
 	}
+	trace := w.traceHold(batch)
 	outcomes, at, err := w.apply(h)
+	trace.ended(err)
 	switch {
 	case errors.Is(err, errLost):
 		w.episodes.stale.Happened(nil, "room", w.id)
@@ -91,6 +93,7 @@ func (w *worker) apply(h hold) (outcomes []outcome, at nextToken, err error) {
 			w.slot.Return(h.token)
 			return nil, at, w.unavailable(err)
 		case errors.Is(err, errStale):
+			call(w.opts.Trace.Reapplied)
 			w.copy.follow(w.feeds, w.id) // somebody else has written to it, or a failover has lost something
 			if w.copy.room.Lost(now.Position) {
 				now.Renew()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -48,7 +49,7 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 		return nil, err
 	}
 	c := &Coordinator{opts: opts, lifetime: newLifetime(), locks: locks, store: newStore(client, opts), episodes: episodes}
-	c.feeds = newFeeds(hub, c.store, episodes)
+	c.feeds = newFeeds(hub, c.store, episodes, opts.Trace)
 	c.membership = newMembership(c.store, opts, c.lifetime, episodes)
 	c.workers = newWorkers(c)
 	c.feeds.alive = func() []string { return c.membership.lease.names.kept(opts.Grace) }
@@ -104,6 +105,15 @@ func (c *Coordinator) AnswerFor(fn func(room, session string) bool) {
 // Rules.Seating, [room.ErrBusy], [room.ErrUnavailable], [room.ErrClosed] or the cause of
 // ctx, and then nothing was written; or with [room.ErrUnknown].
 func (c *Coordinator) Do(ctx context.Context, id string, a room.Action) (room.Result, error) {
+	start := time.Now()
+	result, err := c.do(ctx, id, a, start)
+	if done := c.opts.Trace.Done; done != nil {
+		done(a.Kind(), err, time.Since(start))
+	}
+	return result, err
+}
+
+func (c *Coordinator) do(ctx context.Context, id string, a room.Action, now time.Time) (room.Result, error) {
 	if err := room.CheckID(id); err != nil {
 		return room.Result{}, err
 	}
@@ -112,7 +122,7 @@ func (c *Coordinator) Do(ctx context.Context, id string, a room.Action) (room.Re
 		return room.Result{}, err
 	}
 	for {
-		result, err := c.workers.run(ctx, id, a)
+		result, err := c.workers.runSince(ctx, id, a, now)
 		var stays *room.DuplicateError
 		if !errors.As(err, &stays) {
 			return result, err
@@ -121,7 +131,7 @@ func (c *Coordinator) Do(ctx context.Context, id string, a room.Action) (room.Re
 		if !differs || !c.membership.isDead(ctx, stays.Node) {
 			return result, err
 		}
-		a = again
+		a, now = again, time.Now()
 	}
 }
 

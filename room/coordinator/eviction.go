@@ -189,6 +189,9 @@ func (e *eviction) evictFrom(ctx context.Context, id string, who *identity) (mem
 		var result room.Result
 		if result, err = e.run(ctx, id, room.Evict(who.node)); err == nil {
 			members = result.Seat // of an eviction: how many were removed
+			if evicted := e.opts.Trace.Evicted; evicted != nil {
+				evicted(members)
+			}
 			seen, err = e.registration.forget(ctx, id, who)
 		}
 	}

@@ -18,6 +18,7 @@ type feeds struct {
 	hub      *pubsub.Hub
 	store    *store
 	episodes *episodes
+	trace    *Trace
 	renew    func(ctx context.Context, id, epoch string) // begins a new epoch if the room is still in this one
 	alive    func() []string                             // names of this node whose members nobody has removed until now
 	lost     func(ctx context.Context, r *room.Room)     // Redis has lost commits of r, as it is now
@@ -33,8 +34,8 @@ type feeds struct {
 	read    chan struct{}    // says that there are some
 }
 
-func newFeeds(hub *pubsub.Hub, store *store, episodes *episodes) *feeds {
-	fs := &feeds{hub: hub, store: store, episodes: episodes, rooms: make(map[string]*feed), read: make(chan struct{}, 1)}
+func newFeeds(hub *pubsub.Hub, store *store, episodes *episodes, trace *Trace) *feeds {
+	fs := &feeds{hub: hub, store: store, episodes: episodes, trace: trace, rooms: make(map[string]*feed), read: make(chan struct{}, 1)}
 	fs.life, fs.end = context.WithCancel(context.Background())
 	return fs
 }

@@ -94,6 +94,7 @@ func (m *membership) prolong(ctx context.Context) error {
 		if renewed {
 			now, _ := m.lease.holder()
 			m.episodes.renamed.Happened(nil, "was", before.node, "node", now.node)
+			call(m.opts.Trace.Renamed)
 			m.rejoin()
 		}
 		return nil, err

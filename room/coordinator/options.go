@@ -80,6 +80,9 @@ type Options struct {
 	// millisecond; zero means DefaultIdle.
 	Idle time.Duration
 
+	// Trace is told what an operator counts. Nil tells nobody.
+	Trace *Trace
+
 	// Log takes what an operator should know. Nil is silent.
 	Log *slog.Logger
 }
@@ -112,6 +115,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Idle == 0 {
 		o.Idle = DefaultIdle
+	}
+	if o.Trace == nil {
+		o.Trace = new(Trace)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

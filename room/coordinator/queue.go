@@ -50,10 +50,12 @@ func (q *queue) push(r *request) {
 	q.waiting = append(q.waiting, r)
 }
 
-func (q *queue) empty() bool {
+func (q *queue) empty() bool { return q.size() == 0 }
+
+func (q *queue) size() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.waiting) == 0
+	return len(q.waiting)
 }
 
 // abandon removes a request whose caller gave up, and reports whether it was

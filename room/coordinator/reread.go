@@ -76,6 +76,7 @@ func (fs *feeds) reread(f *feed) {
 			epoch := r.Epoch
 			fs.wg.Go(func() { fs.renew(fs.life, f.id, epoch) })
 		}
+		call(fs.trace.Resynced)
 		fs.sawGap(f, f.resume(r, fs.alive()))
 	case errors.Is(err, errForeign): // only an operator can help; the other feeds do not wait for that
 		fs.episodes.snapshots.Happened(err, "room", f.id)

@@ -33,6 +33,7 @@ type worker struct {
 	quiet      bool                                             // nobody else was met at the last hold
 	registered *identity                                        // the name under which Redis knows that we may have members here; nil: none
 	retired    bool                                             // nothing is left to do here, unless something comes
+	freed      time.Time                                        // when the last hold ended, if there is a Trace of that
 
 	idleAt *list.Element // guarded by workers.mu: its place in workers.idle; nil while it is busy
 	size   int           // guarded by workers.mu: what it counts for while it is idle

@@ -54,8 +54,13 @@ func newWorkers(c *Coordinator) *workers {
 
 // run runs an action that was checked.
 func (ws *workers) run(ctx context.Context, id string, a room.Action) (room.Result, error) {
+	return ws.runSince(ctx, id, a, time.Now())
+}
+
+// runSince is run for a caller that knows the time.
+func (ws *workers) runSince(ctx context.Context, id string, a room.Action, now time.Time) (room.Result, error) {
 	r := ws.requests.Get().(*request)
-	r.set(a, time.Now(), ws.opts.LockWait)
+	r.set(a, now, ws.opts.LockWait)
 	w, err := ws.enqueue(id, r)
 	if err != nil {
 		return room.Result{}, err

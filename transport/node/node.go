@@ -42,6 +42,19 @@ type Config struct {
 	// See certfile.Serve.
 	TLS *tls.Config
 
+	// AdminListen is the TCP address for operators, host:port; empty for none. Unless Serve.Auth
+	// is set, the host must be loopback. On loopback everybody on this machine is an operator;
+	// elsewhere an admin token makes one. It is served until the node has been drained.
+	AdminListen string
+
+	// Admin returns what operators see there besides /healthz. It is called once, when the node
+	// runs. Nil shows nothing.
+	Admin func(*Node) http.Handler
+
+	// OnClient is called with the client of Redis before the first request, to add hooks to it.
+	// Nil is not called.
+	OnClient func(redis.UniversalClient)
+
 	// Redis is required. The caller closes it after Shutdown.
 	Redis *redisurl.DB
 	Room  coordinator.Options
@@ -64,6 +77,8 @@ type Node struct {
 	evicted  *episode.Log // connections that were closed because there were too many
 	errors   *episode.Log // that net/http reports
 	listener net.Listener
+	admin    *admin // nil without
+	most     limits
 	failed   chan error
 }
 
@@ -88,9 +103,14 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		return nil, err
 	}
 	cfg.Serve.MaxConnections = most.clients
-	n := &Node{client: cfg.Redis.NewClient(), tls: cfg.TLS, failed: make(chan error, 1)}
+	n := &Node{most: most, tls: cfg.TLS, failed: make(chan error, 1)}
+	if n.admin, err = listenAdmin(cfg.AdminListen, cfg.Serve.Auth, cfg.Log); err != nil {
+		return nil, err
+	}
+	n.client = cfg.Redis.NewClient()
 	defer func() {
 		if err != nil {
+			n.admin.shutdown(ctx)
 			if n.listener != nil {
 				_ = n.listener.Close()
 			}
@@ -100,6 +120,9 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 			_ = n.client.Close()
 		}
 	}()
+	if cfg.OnClient != nil {
+		cfg.OnClient(n.client)
+	}
 	if n.rooms, err = coordinator.New(n.client, cfg.Room); err != nil {
 		return nil, err
 	}
@@ -119,6 +142,9 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		cfg.Log.Info("the limit on open files (ulimit -n) allows fewer game clients", "clients", most.clients, "instead", wanted, "files", maxFiles())
 	}
 	n.serve(cfg.Log, most.total, cmp.Or(cfg.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout))
+	if n.admin != nil {
+		n.admin.serve(cfg.adminPages(n))
+	}
 	return n, nil
 }
 
@@ -142,8 +168,7 @@ func checkListen(listen string, anywhere bool) error {
 	if err != nil {
 		return &room.InvalidError{Field: "listen", Problem: fmt.Sprintf("is not host:port: %v", err)}
 	}
-	ip := net.ParseIP(host)
-	if anywhere || host == "localhost" || ip != nil && ip.IsLoopback() {
+	if anywhere || isLoopback(host) {
 		return nil
 	}
 	return &room.InvalidError{Field: "listen", Problem: fmt.Sprintf("%s can be reached from other machines, and without authentication anybody there can act as any user; give a key for tokens (--auth-secret-file), listen on 127.0.0.1, or allow it with --insecure", listen)}
@@ -186,6 +211,9 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	_ = n.client.Close()
 	n.evicted.Close()
 	n.errors.Close()
+	showing, cancel := context.WithTimeout(context.WithoutCancel(ctx), httpTimeout)
+	defer cancel()
+	n.admin.shutdown(showing)
 	return err
 }
 

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"cmp"
+	"io"
+	"net/http"
+	"net/http/pprof"
+	"strconv"
+	"strings"
+
+	"roomd/cmd/roomd/metrics"
+	"roomd/room/coordinator"
+	"roomd/transport/node"
+)
+
+// observe adds what operators see to a node, if there is an address for them. Without one
+// nothing is counted.
+func (c *config) observe(n *node.Config) {
+	if c.AdminListen == "" {
+		return
+	}
+	m := metrics.New(c.settings())
+	n.AdminListen, n.OnClient = c.AdminListen, m.Hook
+	n.Room.Trace, n.Serve.Trace = m.Rooms(), m.Clients()
+	n.Admin = func(n *node.Node) http.Handler { return adminPages(m.Handler(n)) }
+}
+
+// adminIndex says what is on the admin address.
+const adminIndex = `/metrics       for Prometheus
+/healthz       the process runs
+/debug/pprof/  profiles, for go tool pprof
+`
+
+// adminPages are what operators see.
+func adminPages(metrics http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
+	// Without pprof's cmdline: arguments can hold secrets.
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, adminIndex) })
+	return mux
+}
+
+// settings are the flags that explain what the metrics show. No value is a secret: of Redis and
+// of the key there is only the kind.
+func (c *config) settings() map[string]string {
+	key := "none"
+	if source, err := c.source(); err == nil && source != nil {
+		key = strings.TrimPrefix(source.name, "--auth-")
+	}
+	kind, _, isURL := strings.Cut(c.Redis, "://")
+	if !isURL {
+		kind = "embedded"
+	}
+	return map[string]string{
+		"redis": kind, "replicas": strconv.Itoa(c.Replicas), "auth": key,
+		"lock_ttl": c.LockTTL.String(), "lock_poll": c.LockPoll.String(), "lock_wait": c.LockWait.String(),
+		"max_batch": strconv.Itoa(c.MaxBatch), "capacity": strconv.Itoa(c.Capacity), "duplicate": c.Duplicate,
+		"grace": c.Grace.String(), "node_ttl": cmp.Or(c.NodeTTL, max(coordinator.DefaultNodeTTL, c.LockTTL)).String(),
+		"max_connections": strconv.Itoa(c.MaxConnections), "max_queue": strconv.Itoa(int(c.MaxQueue)),
+		"max_frame": strconv.Itoa(int(c.MaxFrame)), "max_rooms": strconv.Itoa(c.MaxRooms), "max_per_address": c.MaxPerAddress.String(),
+		"rate": limit(c.Rate).String(), "burst": strconv.Itoa(c.Burst),
+	}
+}

@@ -1,0 +1,88 @@
+// Package metrics counts what a node does, for Prometheus.
+//
+// [New] makes the metrics. Give [Metrics.Rooms] to the coordinator, [Metrics.Clients] to the server,
+// and [Metrics.Hook] to the client of Redis; they count while the node works, without a lock and
+// without an allocation. What can be read is not counted: [Metrics.Handler] asks the node for it
+// when Prometheus asks.
+package metrics
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+const namespace = "roomd"
+
+// maxScrapes is how many requests for the metrics run at the same time; further ones get 503.
+const maxScrapes = 4
+
+// Metrics are those of one node.
+type Metrics struct {
+	registry *prometheus.Registry
+	actions  *actions
+	locks    *locks
+	trouble  *trouble
+	clients  *clients
+	redis    *roundTrips
+}
+
+// New returns the metrics of a node with these settings, which become the labels of
+// roomd_config_info: their names are valid as labels, and no value is a secret.
+func New(settings map[string]string) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	m.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		info("build_info", "The version of roomd, and of the Go that built it. Always 1.", build()),
+		info("config_info", "The settings of the node. Always 1.", settings),
+	)
+	m.actions = newActions(m.registry)
+	m.locks = newLocks(m.registry)
+	m.trouble = newTrouble(m.registry)
+	m.clients = newClients(m.registry)
+	m.redis = newRoundTrips(m.registry)
+	return m
+}
+
+// Handler serves the metrics of a node, which it asks for what can be read. Call it once.
+func (m *Metrics) Handler(n Node) http.Handler {
+	m.registry.MustRegister(newGauges(n))
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		MaxRequestsInFlight: maxScrapes,
+		ErrorHandling:       promhttp.ContinueOnError, // some metrics are better than none
+	})
+}
+
+// counter registers a counter and returns it.
+func counter(r prometheus.Registerer, name, help string) prometheus.Counter {
+	c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
+	r.MustRegister(c)
+	return c
+}
+
+// counters registers counters that differ in labels, and returns them.
+func counters(r prometheus.Registerer, name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	r.MustRegister(c)
+	return c
+}
+
+// histogram registers a histogram and returns it.
+func histogram(r prometheus.Registerer, name, help string, buckets []float64) prometheus.Histogram {
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets})
+	r.MustRegister(h)
+	return h
+}
+
+// histograms registers histograms that differ in one label, and returns them.
+func histograms(r prometheus.Registerer, name, help, label string, buckets []float64) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, []string{label})
+	r.MustRegister(h)
+	return h
+}
+
+// times are buckets in seconds: from a round trip to a Redis nearby to the longest wait for a lock.
+var times = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}

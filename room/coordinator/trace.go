@@ -1,0 +1,107 @@
+package coordinator
+
+import (
+	"errors"
+	"time"
+
+	"roomd/room"
+)
+
+// Trace holds functions that a [Coordinator] calls when something happens that an operator
+// counts. A nil function is not called, and costs nothing. They must return at once, may not
+// call the Coordinator, and are called from many goroutines.
+type Trace struct {
+	// Done is called when a call of Do returns err, nil for success, after so long.
+	Done func(kind room.Kind, err error, took time.Duration)
+
+	// Acquired is called when a hold of a room's lock begins. waited is how long the lock was
+	// wanted: since the first of the hold's actions came, or since the room's last hold here
+	// ended, if that was later.
+	Acquired func(waited time.Duration)
+
+	// Ended is called when a hold with so many actions has ended, after so long. lost is nil,
+	// or says that the node did not give the lock back.
+	Ended func(held time.Duration, actions int, lost error)
+
+	// Reapplied is called when a commit finds the room at another version than this node's
+	// copy. Its actions are applied again, under the same hold.
+	Reapplied func()
+
+	// Evicted is called when so many members of a dead node were removed from a room.
+	Evicted func(members int)
+
+	// Resynced is called when a room's watchers on this node get a snapshot instead of events
+	// that were missed.
+	Resynced func()
+
+	// Renamed is called when the node takes a new name, because its lease was lost.
+	Renamed func()
+}
+
+// What Trace.Ended calls a lost lock. In both cases the lock's TTL is over, or somebody has
+// deleted the lock.
+var (
+	// ErrStaleCommit: Redis refused the commit, because the lock was not the node's any more.
+	// The actions run again under a new hold.
+	ErrStaleCommit = errors.New("a stale commit was refused")
+
+	// ErrHoldUnknown: Redis did not answer the commit until the lock had expired. The actions
+	// failed with [room.ErrUnknown].
+	ErrHoldUnknown = errors.New("a hold ended without an answer")
+)
+
+// wanted returns since when a batch wants the lock.
+func (w *worker) wanted(batch []*request) time.Time {
+	first := batch[0].deadline.Add(-w.opts.LockWait)
+	if w.freed.After(first) {
+		return w.freed
+	}
+	return first
+}
+
+// holdTrace tells a Trace of one hold. The zero value tells nothing.
+type holdTrace struct {
+	w       *worker
+	began   time.Time
+	actions int
+}
+
+// traceHold says that a hold of a batch begins.
+func (w *worker) traceHold(batch []*request) holdTrace {
+	acquired := w.opts.Trace.Acquired
+	if acquired == nil && w.opts.Trace.Ended == nil {
+		return holdTrace{}
+	}
+	began := time.Now()
+	if acquired != nil {
+		acquired(began.Sub(w.wanted(batch)))
+	}
+	return holdTrace{w, began, len(batch)}
+}
+
+// ended says that the hold has ended. err is the result of apply.
+func (h holdTrace) ended(err error) {
+	if h.w == nil {
+		return
+	}
+	h.w.freed = time.Now()
+	end := h.w.opts.Trace.Ended
+	if end == nil {
+		return
+	}
+	var lost error
+	switch {
+	case errors.Is(err, errLost):
+		lost = ErrStaleCommit
+	case errors.Is(err, room.ErrUnknown):
+		lost = ErrHoldUnknown
+	}
+	end(h.w.freed.Sub(h.began), h.actions, lost)
+}
+
+// call calls a function of a Trace, if there is one.
+func call(fn func()) {
+	if fn != nil {
+		fn()
+	}
+}

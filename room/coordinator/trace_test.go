@@ -1,0 +1,207 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// traced keeps what a Trace is told.
+type traced struct {
+	mu    sync.Mutex
+	lines []string // guarded by mu
+}
+
+func (n *traced) add(format string, args ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines = append(n.lines, fmt.Sprintf(format, args...))
+}
+
+// take returns what was told since the last take.
+func (n *traced) take() string {
+	synctest.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	defer func() { n.lines = nil }()
+	return strings.Join(n.lines, ", ")
+}
+
+func (n *traced) trace() *Trace {
+	return &Trace{
+		Done: func(kind room.Kind, err error, took time.Duration) {
+			for _, known := range []error{room.ErrNotMember, room.ErrBusy, room.ErrUnknown, room.ErrInvalid} {
+				if errors.Is(err, known) {
+					err = known
+				}
+			}
+			n.add("%s %v in %v", kind, err, took)
+		},
+		Acquired: func(waited time.Duration) { n.add("waited %v", waited) },
+		Ended: func(held time.Duration, actions int, lost error) {
+			n.add("held %v for %d, lost %v", held, actions, lost)
+		},
+		Reapplied: func() { n.add("reapplied") },
+		Evicted:   func(members int) { n.add("evicted %d", members) },
+		Resynced:  func() { n.add("resynced") },
+		Renamed:   func() { n.add("renamed") },
+	}
+}
+
+// tracedPair returns a coordinator with a Trace, another node, and what is called before each
+// command of the first.
+func tracedPair(t *testing.T, opts Options) (n *traced, c, other *Coordinator, rdb *redis.Client, before *atomic.Pointer[func(redis.Cmder) error]) {
+	mini, rdb := redistest.Mini(t)
+	before = new(atomic.Pointer[func(redis.Cmder) error])
+	client := redistest.MiniClient(t, mini)
+	client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+		if do := before.Load(); do != nil {
+			return (*do)(cmd)
+		}
+		return nil
+	}})
+	n = &traced{}
+	opts.Trace = n.trace()
+	c, other = newCoordinator(t, client, opts), newCoordinator(t, rdb, Options{})
+	return n, c, other, rdb, before
+}
+
+// atCommit makes the hook do something at the next commit.
+func atCommit(do func() error) *func(redis.Cmder) error {
+	var done atomic.Bool
+	fn := func(cmd redis.Cmder) error {
+		if !isScript(cmd, commitScript) || !done.CompareAndSwap(false, true) {
+			return nil
+		}
+		return do()
+	}
+	return &fn
+}
+
+func TestTraceOfActionsAndHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, c, _, rdb, before := tracedPair(t, Options{LockWait: 2 * time.Second})
+		mustDo(t, c, "42", room.Join("a", "s"))
+		if got := n.take(); got != "waited 0s, held 0s for 1, lost <nil>, join <nil> in 0s" {
+			t.Error(got)
+		}
+		if _, err := c.Do(t.Context(), "42", room.Leave("b", "s")); err == nil {
+			t.Error("b has left")
+		}
+		if _, err := c.Do(t.Context(), "", room.Leave("b", "s")); err == nil {
+			t.Error("a room without an id")
+		}
+		if got := n.take(); got != "waited 0s, held 0s for 1, lost <nil>, leave not a member in 0s, leave invalid input in 0s" {
+			t.Error(got)
+		}
+		// Somebody holds the lock for 1 s, and a commit takes 100 ms.
+		rdb.Set(t.Context(), "LockRoom:42", "42:x", time.Second)
+		before.Store(atCommit(func() error { time.Sleep(100 * time.Millisecond); return nil }))
+		var wg sync.WaitGroup
+		for _, user := range []string{"b", "c"} {
+			wg.Go(func() { mustDo(t, c, "42", room.Join(user, "s")) })
+		}
+		synctest.Wait()
+		if s := c.Stats(); s != (Stats{Waiting: 2, Busy: 1}) {
+			t.Errorf("%+v", s)
+		}
+		wg.Wait()
+		if got := n.take(); got != "waited 1s, held 100ms for 2, lost <nil>, join <nil> in 1.1s, join <nil> in 1.1s" {
+			t.Error(got)
+		}
+		if s := c.Stats(); s != (Stats{Copies: 1}) {
+			t.Errorf("%+v", s)
+		}
+		rdb.Set(t.Context(), "LockRoom:42", "42:x", time.Minute)
+		if _, err := c.Do(t.Context(), "42", room.Leave("a", "s")); !errors.Is(err, room.ErrBusy) {
+			t.Errorf("leave: %v", err)
+		}
+		if got := n.take(); got != "leave room is busy in 2s" {
+			t.Error(got)
+		}
+	})
+}
+
+func TestTraceOfLostLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, c, _, rdb, before := tracedPair(t, Options{})
+		mustDo(t, c, "42", room.Join("a", "s"))
+		n.take()
+		before.Store(atCommit(func() error { return rdb.Del(t.Context(), "LockRoom:42").Err() }))
+		mustDo(t, c, "42", room.Leave("a", "s"))
+		if got := n.take(); got != "waited 0s, held 0s for 1, lost a stale commit was refused, waited 0s, held 0s for 1, lost <nil>, leave <nil> in 0s" {
+			t.Error(got)
+		}
+		before.Store(atCommit(func() error { return rdb.HSet(t.Context(), "Room:42:Meta", "version", 7, "mark", "of another").Err() }))
+		mustDo(t, c, "42", room.Join("a", "s"))
+		if got := n.take(); !strings.Contains(got, "reapplied, held 0s for 1, lost <nil>, join <nil> in 0s") {
+			t.Error(got)
+		}
+		away := func(redis.Cmder) error { return io.ErrUnexpectedEOF }
+		before.Store(atCommit(func() error { before.Store(&away); return io.ErrUnexpectedEOF }))
+		_, _ = c.Do(t.Context(), "42", room.Leave("a", "s"))
+		before.Store(nil)
+		if got := n.take(); !strings.Contains(got, fmt.Sprintf("held %v for 1, lost a hold ended without an answer, leave outcome is unknown", lockmgr.DefaultTTL)) {
+			t.Error(got)
+		}
+	})
+}
+
+func TestTraceOfEvictions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, c, other, rdb, _ := tracedPair(t, Options{})
+		if err := c.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i, id := range []string{"42", "42", "43"} {
+			mustDo(t, other, id, room.Join(fmt.Sprint("user", i), "s"))
+		}
+		time.Sleep(DefaultNodeTTL)
+		n.take()
+		die(other)
+		time.Sleep(2*DefaultNodeTTL + DefaultGrace)
+		got := strings.Split(n.take(), ", ")
+		got = slices.DeleteFunc(got, func(line string) bool { return !strings.HasPrefix(line, "evicted") })
+		slices.Sort(got)
+		if strings.Join(got, ", ") != "evicted 1, evicted 2" {
+			t.Error(got)
+		}
+		rdb.FlushAll(t.Context())
+		time.Sleep(DefaultNodeTTL)
+		if got := n.take(); got != "renamed" {
+			t.Error(got)
+		}
+	})
+}
+
+// An event that cannot be read is one that was missed.
+func TestTraceOfResyncs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, c, other, rdb, _ := tracedPair(t, Options{})
+		f, _ := follow(t, c, "42")
+		mustDo(t, other, "42", room.Join("a", "s"))
+		f.expect(t, "1<0 +a@0")
+		if got := n.take(); got != "" {
+			t.Error(got)
+		}
+		rdb.Publish(t.Context(), "Room:42:Events", "?")
+		f.expect(t, "1= a@0")
+		if got := n.take(); got != "resynced" {
+			t.Error(got)
+		}
+	})
+}

@@ -1,0 +1,182 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+
+	"roomd/room"
+	"roomd/room/episode"
+	"roomd/transport"
+	"roomd/transport/auth"
+)
+
+// maxAdmins is how many connections operators may have; a new one takes the place of the oldest.
+const maxAdmins = 16
+
+// admin serves operators on an address of its own. Whoever is on this machine may see it; from
+// elsewhere an admin token is needed.
+type admin struct {
+	listener net.Listener
+	http     *http.Server
+	verifier *auth.Verifier // nil: nobody has a token
+	refused  *episode.Log
+	evicted  *episode.Log
+	errors   *episode.Log
+}
+
+// listenAdmin takes the address, and serves nothing yet. It returns nil if addr is empty.
+func listenAdmin(addr string, verifier *auth.Verifier, log *slog.Logger) (*admin, error) {
+	if addr == "" {
+		return nil, nil
+	}
+	if err := checkAdminListen(addr, verifier != nil); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &admin{
+		listener: l, verifier: verifier,
+		refused: episode.New(log, slog.LevelWarn, "requests to the admin address are refused", episode.Quiet),
+		evicted: episode.New(log, slog.LevelWarn, "connections to the admin address are closed to make room", episode.Quiet),
+		errors:  episode.New(log, slog.LevelWarn, "HTTP of the admin address", episode.Quiet),
+	}, nil
+}
+
+// checkAdminListen refuses an address that other machines can reach, if nobody can have a token.
+func checkAdminListen(addr string, tokens bool) error {
+	host, _, err := net.SplitHostPort(addr)
+	switch {
+	case err != nil:
+		return &room.InvalidError{Field: "AdminListen", Problem: "is not host:port: " + err.Error()}
+	case tokens || isLoopback(host):
+		return nil
+	}
+	return &room.InvalidError{Field: "AdminListen", Problem: addr + " can be reached from other machines, where an admin token is needed: give a key for tokens (--auth-secret-file), or listen on 127.0.0.1"}
+}
+
+// AdminAddr returns the host:port for operators, or "" if there is none.
+func (n *Node) AdminAddr() string {
+	if n.admin == nil {
+		return ""
+	}
+	return n.admin.listener.Addr().String()
+}
+
+// adminPages returns what operators see on a node.
+func (c *Config) adminPages(n *Node) http.Handler {
+	if c.Admin == nil {
+		return http.NotFoundHandler()
+	}
+	return c.Admin(n)
+}
+
+// serve begins to answer. /healthz is for everybody, what handler serves for operators.
+func (a *admin) serve(handler http.Handler) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	mux.Handle("/", a.protect(handler))
+	bounded := &listener{TCPListener: a.listener.(*net.TCPListener), max: maxAdmins, evicted: a.evicted}
+	a.http = newHTTP(transport.SecureHeaders(mux), transport.DefaultHandshakeTimeout, a.errors)
+	a.http.ConnState = bounded.connState
+	go func() { _ = a.http.Serve(bounded) }() // ends with shutdown
+}
+
+// shutdown ends the requests that run when ctx ends.
+func (a *admin) shutdown(ctx context.Context) {
+	if a == nil {
+		return
+	}
+	if a.http == nil {
+		_ = a.listener.Close()
+	} else if a.http.Shutdown(ctx) != nil {
+		_ = a.http.Close()
+	}
+	a.refused.Close()
+	a.evicted.Close()
+	a.errors.Close()
+}
+
+// protect lets operators through.
+func (a *admin) protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status, why := a.check(r)
+		if why == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		a.refused.Happened(why)
+		if status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+		}
+		http.Error(w, why.Error(), status)
+	})
+}
+
+var (
+	errForeignPage = errors.New("pages of other sites may not look at this")
+	errForeignHost = errors.New("ask for this by the address or localhost, or with an admin token")
+	errNoToken     = errors.New("an admin token is needed, as Authorization: Bearer TOKEN")
+	errNoAdmin     = errors.New("the token's role is not admin")
+)
+
+// check returns why a request is refused. Nobody else can send a token that a browser does not
+// know, so who has one may come by any name. Without one a request must come from this machine, and
+// not by a name: a page could have given its own name this address (DNS rebinding), and a proxy
+// speaks for whoever has reached that.
+func (a *admin) check(r *http.Request) (status int, why error) {
+	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
+		return http.StatusForbidden, errForeignPage
+	}
+	if header := r.Header.Get("Authorization"); header != "" && a.verifier != nil {
+		scheme, token, _ := strings.Cut(header, " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return http.StatusUnauthorized, errNoToken
+		}
+		switch who, err := a.verifier.Verify(strings.TrimSpace(token)); {
+		case err != nil:
+			return http.StatusUnauthorized, err
+		case who.Role != auth.RoleAdmin:
+			return http.StatusForbidden, errNoAdmin
+		}
+		return 0, nil
+	}
+	switch {
+	case !isLocal(r) && a.verifier == nil:
+		return http.StatusForbidden, errForeignHost
+	case !isLocal(r):
+		return http.StatusUnauthorized, errNoToken
+	case !isLoopback(hostOf(r.Host)):
+		return http.StatusForbidden, errForeignHost
+	}
+	return 0, nil
+}
+
+// isLocal reports whether a request comes from this machine, and not through a proxy on it.
+func isLocal(r *http.Request) bool {
+	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
+		if r.Header.Get(header) != "" {
+			return false
+		}
+	}
+	to, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return to != nil && isLoopback(hostOf(to.String())) && isLoopback(hostOf(r.RemoteAddr))
+}
+
+// hostOf returns the host of an address, with or without a port.
+func hostOf(addr string) string {
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		return host
+	}
+	return strings.Trim(addr, "[]")
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}

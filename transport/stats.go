@@ -1,0 +1,52 @@
+package transport
+
+import "context"
+
+// Stats are what a [Server] holds at a moment.
+type Stats struct {
+	Connections int // open WebSockets
+	Nameless    int // of those: that have shown no token yet
+	Rooms       int // that have members or watchers among the connections
+	Members     int // seats of the connections' users; a user in two rooms counts twice
+	Watchers    int // watches of connections; a member who watches counts in both
+	Graces      int // ended sessions whose users keep their seats
+}
+
+// Stats counts. With 50,000 connections it takes some milliseconds, in which connections come
+// and go as usual.
+func (s *Server) Stats() Stats {
+	conns, nameless := s.conns.list()
+	stats := Stats{Connections: len(conns), Nameless: nameless, Graces: s.graces.count()}
+	rooms := make(map[string]struct{})
+	for _, c := range conns {
+		c.session.countInto(&stats, rooms)
+	}
+	stats.Rooms = len(rooms)
+	return stats
+}
+
+// countInto adds the rooms of a session.
+func (s *session) countInto(stats *Stats, rooms map[string]struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, m := range s.memberships {
+		if m.member {
+			stats.Members++
+		}
+		if m.watching {
+			stats.Watchers++
+		}
+		if m.member || m.watching {
+			rooms[id] = struct{}{}
+		}
+	}
+}
+
+// Ready reports whether new clients should come to this server: it does not drain, and Redis
+// answers. Otherwise the error says why not.
+func (s *Server) Ready(ctx context.Context) error {
+	if s.conns.isDraining() {
+		return errDraining
+	}
+	return s.rooms.Ping(ctx)
+}

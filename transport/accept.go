@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"log/slog"
 	"net/http"
 	"slices"
 
@@ -36,15 +37,15 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	ws, err := s.upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		s.conns.remove(c)
-		s.opts.Log.Debug("connection refused", "remote", remote, "error", err)
+		s.debug.write("connection refused", slog.String("remote", remote), slog.Any("error", err))
 		return // Upgrade has answered
 	}
 	s.opts.Trace.connected()
-	s.opts.Log.Debug("connected", "remote", remote, "user", user, "session", c.session.id)
+	s.debug.write("connected", slog.String("remote", remote), slog.String("user", user), slog.String("session", c.session.id))
 	go func() { // connections waits for it
 		defer s.conns.remove(c)
 		reason := c.serve(ws)
-		s.opts.Log.Debug("disconnected", "user", c.session.user, "session", c.session.id, "reason", reason)
+		s.debug.write("disconnected", slog.String("user", c.session.user), slog.String("session", c.session.id), slog.Any("reason", reason))
 	}()
 }
 

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -110,7 +111,7 @@ func (s *session) authenticate(req protocol.Request) {
 	if s.user == "" {
 		s.user = identity.User
 		s.onUser()
-		s.server.opts.Log.Debug("authenticated", "user", s.user, "session", s.id)
+		s.server.debug.write("authenticated", slog.String("user", s.user), slog.String("session", s.id))
 	}
 	s.out.push(replyFrame(&protocol.Reply{ID: &req.ID, User: identity.User, Expires: identity.Expires.Unix()}))
 }

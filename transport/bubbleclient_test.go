@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 	"net/url"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,25 +78,42 @@ func (v *bubbleClient) expect(want string) {
 // expectWithin is expect for a frame that takes longer.
 func (v *bubbleClient) expectWithin(want string, patience time.Duration) {
 	v.t.Helper()
-	check := func(got string) {
-		v.t.Helper()
-		if got != want {
-			v.t.Fatalf("got\n  %s\nwant\n  %s", got, want)
-		}
+	if got := v.next(want, patience); got != want {
+		v.t.Fatalf("got\n  %s\nwant\n  %s", got, want)
 	}
+}
+
+// next returns the next frame, which comes within patience.
+func (v *bubbleClient) next(want string, patience time.Duration) string {
+	v.t.Helper()
 	select {
 	case got := <-v.frames: // also if the connection was closed after it
-		check(got)
-		return
+		return got
 	default:
 	}
 	select {
 	case got := <-v.frames:
-		check(got)
+		return got
 	case err := <-v.closed:
 		v.t.Fatalf("instead of %s: %v", want, err)
 	case <-time.After(patience):
-		v.t.Fatalf("got no frame, want\n  %s", want)
+		v.t.Fatalf("nothing came, want %s", want)
+	}
+	return ""
+}
+
+// expectLeaveAndRejoin expects eventALeft and eventARejoined, in one frame if the second came
+// before the first was written.
+func (v *bubbleClient) expectLeaveAndRejoin() {
+	v.t.Helper()
+	both := strings.Replace(strings.TrimSuffix(eventALeft, "]}"), `"version":3`, `"version":4`, 1) +
+		"," + eventARejoined[strings.Index(eventARejoined, `{"type"`):]
+	switch got := v.next(eventALeft, 100*time.Millisecond); got {
+	case both:
+	case eventALeft:
+		v.expect(eventARejoined)
+	default:
+		v.t.Fatalf("got\n  %s\nwant\n  %s", got, eventALeft)
 	}
 }
 

@@ -50,6 +50,7 @@ func (s *session) refuse(req protocol.Request, err error) {
 	if e.Code == protocol.CodeRoomFull {
 		s.server.opts.Trace.refused(LimitMembers)
 	}
+	s.result = e.Code
 	if trouble := s.server.troubles.refused[e.Code]; trouble != nil {
 		trouble.Happened(err, "action", req.Action, "room", req.Room, "user", s.user)
 	}

@@ -41,8 +41,7 @@ func TestARemovedMemberRejoins(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		removeA(t, first, second)
 		for _, v := range []*bubbleClient{a, b} {
-			v.expect(eventALeft)
-			v.expect(eventARejoined)
+			v.expectLeaveAndRejoin()
 			v.expectSilence()
 		}
 		a.send(leave42) // an ordinary member again
@@ -72,8 +71,7 @@ func TestARejoinIsTriedAgain(t *testing.T) {
 			}
 			down.Store(false)
 			b.expectWithin(eventARejoined, lastPause)
-			a.expect(eventALeft)
-			a.expect(eventARejoined)
+			a.expectLeaveAndRejoin()
 		})
 	}
 }
@@ -236,8 +234,7 @@ func TestRemovedBeforeTheReply(t *testing.T) {
 			first, second, _, b := twoNodes(t, room.Rules{}, Options{})
 			first.hook.removeAOnce(t, first, second)
 			removeA(t, first, second)
-			b.expect(eventALeft)
-			b.expect(eventARejoined)
+			b.expectLeaveAndRejoin()
 			b.expect(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"leave","user":"a","seat":1}]}`)
 			b.expectWithin(`{"event":"changes","room":"42","version":6,"from":5,"changes":[{"type":"join","user":"a","seat":1}]}`, time.Minute)
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -35,7 +36,9 @@ type Server struct {
 	conns    *connections
 	graces   *graces
 	troubles *troubles
+	debug    *debugLog
 	watching *redisconn.SharedTimeout // bounds the wait for a room's subscription
+	retired  atomic.Bool
 	users    *users
 	pace     pace      // of a connection's requests, and of a user's
 	began    time.Time // the clock of limits counts from here
@@ -63,7 +66,7 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 		conns: newConnections(opts.MaxConnections, opts.MaxPerAddress),
 		pace:  opts.pace(), began: time.Now(),
 	}
-	s.users = newUsers(s.clock)
+	s.users, s.debug = newUsers(s.clock), newDebugLog(opts.Log, s.clock)
 	s.life, s.kill = context.WithCancel(context.Background())
 	s.watching = redisconn.NewSharedTimeout(s.life, watchTimeout)
 	s.graces = newGraces(s)
@@ -92,6 +95,10 @@ func (s *Server) answersFor(room, session string) bool {
 	c, draining := s.conns.find(session)
 	return draining || c != nil && c.session.claims(room) || s.graces.has(room, session)
 }
+
+// Retire makes /readyz fail, so that load balancers send no more clients. Everybody is served as
+// before, also who connects. Shutdown is to follow.
+func (s *Server) Retire() { s.retired.Store(true) }
 
 // Shutdown refuses new connections, and closes the open ones with 1012, one after the other
 // over Options.DrainSpread; each finishes the request that it runs, and gets the reply. Until

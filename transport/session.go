@@ -22,6 +22,7 @@ type session struct {
 	streams *streams
 	end     func(code int, text string) // ends the connection
 	onUser  func()                      // called when the client has shown its first token
+	result  string                      // used by the goroutine that runs requests: what the present one led to, for the log
 
 	throttle throttle
 
@@ -65,6 +66,8 @@ func (s *session) handle(frame []byte) {
 		s.out.push(replyFrame(bad.Reply()))
 	case req.Action == protocol.ActionAuth:
 		s.authenticate(req)
+	case s.server.debug.enabled():
+		s.runLogged(req)
 	default:
 		s.run(req)
 	}

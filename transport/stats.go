@@ -45,7 +45,7 @@ func (s *session) countInto(stats *Stats, rooms map[string]struct{}) {
 // Ready reports whether new clients should come to this server: it does not drain, and Redis
 // answers. Otherwise the error says why not.
 func (s *Server) Ready(ctx context.Context) error {
-	if s.conns.isDraining() {
+	if s.retired.Load() || s.conns.isDraining() {
 		return errDraining
 	}
 	return s.rooms.Ping(ctx)

@@ -38,10 +38,9 @@ func newTroubles(log *slog.Logger) *troubles {
 			protocol.CodeInternal:     of(slog.LevelError, "requests fail: internal"),
 			protocol.CodeUnauthorized: of(slog.LevelInfo, "tokens are refused"),
 		},
-		origins: of(slog.LevelWarn, "pages of another origin are refused"),
-		full:    of(slog.LevelWarn, "connections are refused: the node is full"),
-		address: of(slog.LevelWarn, "connections are refused: too many from one address; if it is that of a proxy, "+
-			"--trust-proxy must name it, and it must send "+forwardedFor),
+		origins:     of(slog.LevelWarn, "pages of another origin are refused"),
+		full:        of(slog.LevelWarn, "connections are refused: the node is full"),
+		address:     of(slog.LevelWarn, "connections are refused: too many from one address; --trust-proxy has to name it if it is that of a proxy"),
 		rate:        of(slog.LevelInfo, "requests are refused: too many"),
 		evicted:     of(slog.LevelWarn, "connections that have shown no token are closed to make room"),
 		panics:      of(slog.LevelError, "panic"),

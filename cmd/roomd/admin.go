@@ -62,6 +62,6 @@ func (c *config) settings() map[string]string {
 		"grace": c.Grace.String(), "node_ttl": cmp.Or(c.NodeTTL, max(coordinator.DefaultNodeTTL, c.LockTTL)).String(),
 		"max_connections": strconv.Itoa(c.MaxConnections), "max_queue": strconv.Itoa(int(c.MaxQueue)),
 		"max_frame": strconv.Itoa(int(c.MaxFrame)), "max_rooms": strconv.Itoa(c.MaxRooms), "max_per_address": c.MaxPerAddress.String(),
-		"rate": limit(c.Rate).String(), "burst": strconv.Itoa(c.Burst),
+		"rate": c.Rate.String(), "burst": strconv.Itoa(c.Burst),
 	}
 }

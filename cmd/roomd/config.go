@@ -33,7 +33,7 @@ With a key (--auth-...) a token says who a client is, instead of ?user=. To try 
 
 Every flag is also an environment variable: --lock-ttl is ROOMD_LOCK_TTL.
 
-It ends with 0 after SIGTERM or SIGINT, with 1 if something failed, and with 2 if it was
+It ends with 0 after SIGTERM, SIGINT or SIGHUP, with 1 if something failed, and with 2 if it was
 started wrongly.`
 
 // options tell kong what the struct tags cannot.
@@ -58,7 +58,10 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 // Validate is called by kong. What the packages behind check themselves is left to them; but
 // there a zero means the default, and here it would be a mistake.
 func (c *config) Validate() error {
-	for _, validate := range []func() error{c.listenFlags.validate, c.verifierFlags.validate, c.redisFlags.validate, c.roomFlags.validate, c.limitFlags.validate} {
+	for _, validate := range []func() error{
+		c.listenFlags.validate, c.verifierFlags.validate, c.redisFlags.validate, c.roomFlags.validate,
+		c.limitFlags.validate, c.operateFlags.validate,
+	} {
 		if err := validate(); err != nil {
 			return err
 		}

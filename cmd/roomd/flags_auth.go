@@ -12,7 +12,7 @@ import (
 
 // secretFlags name a key that makes tokens and verifies them.
 type secretFlags struct {
-	AuthSecret     *string `placeholder:"SECRET" help:"Key of tokens signed with HS256, at least 32 bytes. Other users of the machine see it among the arguments: better give it as ROOMD_AUTH_SECRET or in a file."`
+	AuthSecret     *string `secret:"" placeholder:"SECRET" help:"Key of tokens signed with HS256, at least 32 bytes. Other users of the machine see it among the arguments: better give it as ROOMD_AUTH_SECRET or in a file."`
 	AuthSecretFile *string `placeholder:"FILE" help:"File with that secret. A line break at its end does not count."`
 }
 

@@ -60,10 +60,10 @@ func (f *redisFlags) open() (*redisurl.DB, error) {
 		{redisurl.ErrNoTLS, firstGiven("--redis-ca", f.RedisCA, "--redis-cert")},
 	} {
 		if errors.Is(err, contradiction.err) {
-			err = fmt.Errorf("%s and --redis: %w", contradiction.flag, err)
+			return nil, useError{fmt.Errorf("%s and --redis: %w", contradiction.flag, err)}
 		}
 	}
-	return nil, useError{err}
+	return nil, useError{fmt.Errorf("--redis: %w", err)}
 }
 
 func firstGiven(one string, value *string, other string) string {

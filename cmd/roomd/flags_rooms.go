@@ -30,6 +30,8 @@ func (f *roomFlags) validate() error {
 		}
 	}
 	switch {
+	case f.LockPoll >= f.LockTTL:
+		return fmt.Errorf("--lock-poll is %v, it must be shorter than --lock-ttl (%v)", f.LockPoll, f.LockTTL)
 	case f.MaxBatch < 1:
 		return fmt.Errorf("--max-batch is %d, it must be at least 1", f.MaxBatch)
 	case f.NodeTTL != 0 && f.NodeTTL < f.LockTTL:

@@ -45,6 +45,13 @@ func (r *rate) UnmarshalText(text []byte) error {
 	return nil
 }
 
+func (r rate) String() string {
+	if r < 0 {
+		return "off"
+	}
+	return strconv.Itoa(int(r)) + "/s"
+}
+
 // network is a range of addresses as 10.0.0.0/8, or a single one.
 type network netip.Prefix
 
@@ -66,6 +73,8 @@ func (n *network) UnmarshalText(text []byte) error {
 	*n = network(prefix)
 	return nil
 }
+
+func (n network) String() string { return netip.Prefix(n).String() }
 
 // limits sets what the flags say of limits.
 func (f *limitFlags) limits(opts *transport.Options) {

@@ -9,8 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -24,9 +23,6 @@ import (
 	"roomd/transport/reload"
 )
 
-// drainTimeout is how long requests may still run after SIGTERM.
-const drainTimeout = 15 * time.Second
-
 func main() {
 	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with their units
 	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
@@ -35,14 +31,17 @@ func main() {
 // cli is the command line.
 type cli struct {
 	Serve config   `cmd:"" default:"withargs" help:"Run a node. This is what roomd does if no command is given."`
+	Check checkCmd `cmd:"" help:"Try a configuration, and say what to change."`
 	Token tokenCmd `cmd:"" help:"Print a token, by which a game client says who it is."`
+
+	Completion completionCmd    `cmd:"" help:"Print a script that completes commands and flags in a shell."`
+	Version    kong.VersionFlag `env:"-" help:"Print the version, the revision it was built from, and Go's version."`
 }
 
 // command is roomd, and returns its exit code.
 func command(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	err := dispatch(ctx, args, stdout, stderr)
 	if err != nil {
 		fmt.Fprintln(stderr, "roomd:", err)
@@ -52,7 +51,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 
 func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var c cli
-	parser, err := kong.New(&c, options()...)
+	parser, err := kong.New(&c, append(options(), kong.Writers(stdout, stderr), kong.Vars{"version": version()})...)
 	if err != nil {
 		return err
 	}
@@ -60,8 +59,13 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	if parsed.Command() == "token" {
+	switch command, _, _ := strings.Cut(parsed.Command(), " "); command {
+	case "check":
+		return c.Check.run(ctx, stdout)
+	case "token":
 		return c.Token.print(stdout)
+	case "completion":
+		return c.Completion.print(parsed.Model, stdout)
 	}
 	return run(ctx, c.Serve, stderr, func(*node.Node) {})
 }
@@ -86,21 +90,6 @@ func ofFlag(err error) error {
 	return useError{err}
 }
 
-// flagOf is by which flag an operator knows an option that the packages behind check.
-var flagOf = map[string]string{
-	"AllowOrigins": "--allow-origin", "AdminListen": "--admin-listen", "TrustProxy": "--trust-proxy",
-	"MaxFrame": "--max-frame", "Rate": "--rate", "Burst": "--burst",
-}
-
-// inFlags names the flag in an error that names an option.
-func inFlags(err error) error {
-	var invalid *room.InvalidError
-	if errors.As(err, &invalid) && flagOf[invalid.Field] != "" {
-		return useError{fmt.Errorf("%s %s", flagOf[invalid.Field], invalid.Problem)}
-	}
-	return err
-}
-
 func exitCode(err error) int {
 	var parse *kong.ParseError
 	switch {
@@ -117,41 +106,25 @@ func exitCode(err error) int {
 func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Node)) error {
 	log := newLog(cfg, stderr)
 	redis.SetLogger(redisLog{log})
-	verifier, err := cfg.verifier(log)
-	if err != nil {
-		return ofFlag(err)
-	}
-	secure, err := cfg.secure(log)
+	parts, err := nodeConfig(cfg, log)
 	if err != nil {
 		return err
 	}
-	db, err := cfg.redisFlags.open()
-	if err != nil {
-		return err
-	}
+	db := parts.Redis
 	defer db.Close()
-	clients := cfg.clients()
-	clients.Auth = verifier
-	parts := node.Config{
-		Listen:   cfg.Listen,
-		Insecure: cfg.Insecure,
-		TLS:      secure,
-		Redis:    db,
-		Room:     cfg.rooms(),
-		Serve:    clients,
-		Log:      log,
-	}
-	cfg.observe(&parts)
 	n, err := node.Start(ctx, parts)
 	if err != nil {
 		return inFlags(err)
+	}
+	if err := logSettings(log, cfg, db.String()); err != nil {
+		return errors.Join(err, n.Shutdown(ctx))
 	}
 	kept := db.String()
 	if db.IsEmbedded() {
 		kept = "the embedded Redis, which keeps nothing and serves this node only"
 	}
 	who := "?user=NAME"
-	if verifier != nil {
+	if parts.Serve.Auth != nil {
 		who = " with a token"
 	}
 	log.Info(fmt.Sprintf("ready: connect to %s%s; rooms are kept in %s", n.URL(), who, kept), "node", n.Name())
@@ -159,20 +132,19 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 		log.Info("operators find metrics and profiles at http://" + addr + "/")
 	}
 	ready(n)
+	super := newSupervisor(log)
+	super.ready(n)
+	defer super.close()
 
+	delay := cfg.DrainDelay
 	select {
 	case <-ctx.Done():
 	case err := <-n.Failed():
 		log.Error("stopped listening", "error", err)
+		delay = 0
 	}
-	log.Info("draining: requests are finished, clients told to reconnect, seats kept", "connections", n.Connections())
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
-	defer cancel()
-	if err := n.Shutdown(patience); err != nil {
-		return fmt.Errorf("drain: %w", err)
-	}
-	log.Info("stopped")
-	return nil
+	super.stopping(delay+2*drainTimeout, "draining")
+	return drain(context.WithoutCancel(ctx), delay, n, log)
 }
 
 func newLog(cfg config, w io.Writer) *slog.Logger {
@@ -184,7 +156,7 @@ func newLog(cfg config, w io.Writer) *slog.Logger {
 	plain := !isFile || !isatty.IsTerminal(file.Fd())
 	w = zerolog.SyncWriter(w) // connections log at the same time
 	if cfg.LogFormat == "console" {
-		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: plain}
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.DateTime, NoColor: plain}
 	}
 	return slog.New(zerolog.NewSlogHandler(zerolog.New(w).Level(level)))
 }

@@ -88,6 +88,7 @@ func TestBadFlags(t *testing.T) {
 	for flag, args := range map[string][]string{
 		"--lock-ttl":   {"--lock-ttl", "0s"},
 		"--lock-poll":  {"--lock-poll", "-1ms"},
+		"than --lock-": {"--lock-ttl", "1ms"}, // the poll is longer then
 		"--lock-wait":  {"--lock-wait", "0s"},
 		"--max-batch":  {"--max-batch", "0"},
 		"--capacity":   {"--capacity", "-1"},
@@ -105,7 +106,6 @@ func TestBadFlags(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"Poll":           {"--lock-ttl", "1ms"}, // the poll is longer then
 		"--allow-origin": {"--allow-origin", "https://game.example/table"},
 		"listen":         {"--listen", "0.0.0.0:0"},
 		"redis":          {"--redis", "http://x"},

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 
 	"roomd/room"
+	"roomd/room/coordinator/inspect"
 )
 
 // checkID names a room that nobody can join.
@@ -20,31 +20,69 @@ const checkID = "~check"
 // not needed now.
 var keyless = []string{"time", "info", "wait"}
 
-// enough is an ACL that allows what a coordinator does.
-const enough = "~LockRoom:* ~Room:* ~Node* &LockRoom:* &Room:* +@read +@write +@pubsub +@scripting +@connection -@dangerous +time +info +cluster"
+// MinRedis is the oldest major version of Redis that has the commands a coordinator needs.
+const MinRedis = 7
+
+// EnoughRights is an ACL that allows what a coordinator does.
+const EnoughRights = "~LockRoom:* ~Room:* ~Node* &LockRoom:* &Room:* +@read +@write +@pubsub +@scripting +@connection -@dangerous +time +info +cluster"
 
 // Check tries all that a coordinator will ask of Redis, and leaves nothing behind. It
 // returns an error that says what Redis does not allow this user, so that this is not
-// found out in the middle of a commit, or fails with [room.ErrUnavailable]. If Redis evicts
-// keys when its memory is full, Check logs a warning.
+// found out in the middle of a commit, or fails with [room.ErrUnavailable]. It logs what else
+// is wrong with a server, as far as the server says so.
 func (c *Coordinator) Check(ctx context.Context) error {
-	missing, err := c.missing(ctx)
+	missing, err := c.MissingRights(ctx)
 	switch {
 	case isNotAllowed(err):
-		return fmt.Errorf("redis does not allow this user what a node needs: %w; what suffices is: ACL SETUSER name %s", err, enough)
+		return fmt.Errorf("redis does not allow this user what a node needs: %w; what suffices is: ACL SETUSER name %s", err, EnoughRights)
 	case err != nil:
-		return fmt.Errorf("%w: %w", room.ErrUnavailable, err)
+		return err
 	case len(missing) > 0:
 		return fmt.Errorf("redis does not allow this user %s; what suffices is: ACL SETUSER name %s",
-			strings.Join(missing, ", "), enough)
+			strings.Join(missing, ", "), EnoughRights)
 	}
-	for _, policy := range c.evictionPolicies(ctx) {
-		if policy != "noeviction" {
-			c.opts.Log.Warn("Redis evicts keys when its memory is full: members lose their seats, and locks their holders. Set its maxmemory-policy to noeviction",
-				"maxmemory-policy", policy)
+	c.logServers(ctx)
+	return nil
+}
+
+// logServers logs what would go wrong later, in one line for all servers. A server that tells
+// nothing of itself is believed.
+func (c *Coordinator) logServers(ctx context.Context) {
+	servers, _ := inspect.Servers(ctx, c.store.client, false)
+	var old, readOnly, evicting, policies []string
+	for _, s := range servers {
+		if s.IsOlderThan(MinRedis) {
+			old = append(old, s.Address+" "+s.Version)
+		}
+		if s.ReadOnly {
+			readOnly = append(readOnly, s.Address)
+		}
+		if s.Evicts() {
+			evicting, policies = append(evicting, s.Address), append(policies, s.Policy)
 		}
 	}
-	return nil
+	log := c.opts.Log
+	if old != nil {
+		log.Error("Redis is too old; roomd needs 7.0 or later", "servers", old)
+	}
+	if readOnly != nil {
+		log.Error("Redis is a read-only replica: nothing can be written; --redis has to name its master", "servers", readOnly)
+	}
+	if evicting != nil {
+		slices.Sort(policies)
+		log.Warn("Redis evicts keys when its memory is full: members lose their seats, and locks their holders. Set its maxmemory-policy to noeviction",
+			"servers", evicting, "maxmemory-policy", slices.Compact(policies))
+	}
+}
+
+// MissingRights returns what Redis does not allow this user, each as a command and a key or
+// channel. It fails with [room.ErrUnavailable].
+func (c *Coordinator) MissingRights(ctx context.Context) ([]string, error) {
+	missing, err := c.missing(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", room.ErrUnavailable, err)
+	}
+	return missing, nil
 }
 
 // missing returns what Redis does not allow, each as a command and a key or channel.
@@ -123,30 +161,4 @@ func (c *Coordinator) trySubscribe(ctx context.Context, channel string) error {
 	defer ps.Close()
 	_, err := ps.Receive(ctx)
 	return err
-}
-
-// evictionPolicies returns what each server does when its memory is full, as far as it
-// says so.
-func (c *Coordinator) evictionPolicies(ctx context.Context) (policies []string) {
-	ask := func(ctx context.Context, server redis.UniversalClient) {
-		for line := range strings.Lines(server.Info(ctx, "memory").Val()) {
-			if policy, found := strings.CutPrefix(strings.TrimSpace(line), "maxmemory_policy:"); found {
-				policies = append(policies, policy)
-			}
-		}
-	}
-	cluster, ok := c.store.client.(*redis.ClusterClient)
-	if !ok {
-		ask(ctx, c.store.client)
-		return policies
-	}
-	var mu sync.Mutex
-	_ = cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
-		mu.Lock()
-		defer mu.Unlock()
-		ask(ctx, master)
-		return nil
-	})
-	slices.Sort(policies)
-	return slices.Compact(policies)
 }

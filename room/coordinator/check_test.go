@@ -42,17 +42,17 @@ func TestCheckPermissions(t *testing.T) {
 		rules string
 		want  []string
 	}{
-		{enough, nil},
-		{strings.Replace(enough, "&Room:*", "", 1), []string{"PUBLISH Room:*:Events", "SUBSCRIBE Room:*:Events"}},
-		{strings.Replace(enough, "&LockRoom:*", "", 1), []string{"PUBLISH LockRoom:*:Wake:*", "SUBSCRIBE LockRoom:*:Wake:*"}},
-		{strings.Replace(enough, "~Node*", "", 1), []string{"SET Node:*", "SADD Node:*:Rooms", "ZADD Nodes"}},
-		{strings.Replace(enough, "~LockRoom:*", "", 1), []string{"SET LockRoom:*", "ZPOPMIN LockRoom:*:Queue", "SET LockRoom:*:Fence"}},
-		{enough + " -time", []string{"TIME"}},
-		{enough + " -info", []string{"INFO"}},
-		{enough + " -wait", []string{"WAIT"}},
-		{enough + " -ping", []string{"'ping'"}},
-		{enough + " -@scripting", []string{"EVAL", "EVALSHA"}},
-		{enough + " -hset", []string{"HSET Room:*:Meta", "HSET Room:*:Users"}},
+		{EnoughRights, nil},
+		{strings.Replace(EnoughRights, "&Room:*", "", 1), []string{"PUBLISH Room:*:Events", "SUBSCRIBE Room:*:Events"}},
+		{strings.Replace(EnoughRights, "&LockRoom:*", "", 1), []string{"PUBLISH LockRoom:*:Wake:*", "SUBSCRIBE LockRoom:*:Wake:*"}},
+		{strings.Replace(EnoughRights, "~Node*", "", 1), []string{"SET Node:*", "SADD Node:*:Rooms", "ZADD Nodes"}},
+		{strings.Replace(EnoughRights, "~LockRoom:*", "", 1), []string{"SET LockRoom:*", "ZPOPMIN LockRoom:*:Queue", "SET LockRoom:*:Fence"}},
+		{EnoughRights + " -time", []string{"TIME"}},
+		{EnoughRights + " -info", []string{"INFO"}},
+		{EnoughRights + " -wait", []string{"WAIT"}},
+		{EnoughRights + " -ping", []string{"'ping'"}},
+		{EnoughRights + " -@scripting", []string{"EVAL", "EVALSHA"}},
+		{EnoughRights + " -hset", []string{"HSET Room:*:Meta", "HSET Room:*:Users"}},
 	} {
 		opts := Options{}
 		if strings.HasSuffix(test.rules, "-wait") {
@@ -65,7 +65,7 @@ func TestCheckPermissions(t *testing.T) {
 			continue
 		}
 		for _, missing := range test.want {
-			if !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), enough) {
+			if !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), EnoughRights) {
 				t.Errorf("%s: it does not say %q: %v", test.rules, missing, err)
 			}
 		}
@@ -115,12 +115,28 @@ func TestCheckEviction(t *testing.T) {
 	}
 }
 
+// Check says that it was led to a replica, which is why nothing can be written.
+func TestCheckReplica(t *testing.T) {
+	var log lines
+	replica := redistest.Start(t, "--replicaof", "127.0.0.1 1")
+	c := newCoordinator(t, replica.Client(), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
+	if err := c.Check(soon(t)); err != nil {
+		t.Error(err)
+	}
+	if n := log.count("read-only replica"); n != 1 || log.count(replica.Addr()) != 1 {
+		t.Errorf("%d lines say so", n)
+	}
+	if err := c.Start(soon(t)); !errors.Is(err, room.ErrUnavailable) || !strings.Contains(err.Error(), "READONLY") {
+		t.Errorf("started with %v", err)
+	}
+}
+
 // A node loses the permission for channels while it serves. Commits go on and happen once,
 // and the log says once that nobody hears of them.
 func TestEventsThatRedisRefuses(t *testing.T) {
 	server := redistest.Start(t)
 	var log lines
-	c := newCoordinator(t, asUser(t, server, enough), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log).Level(zerolog.InfoLevel)))})
+	c := newCoordinator(t, asUser(t, server, EnoughRights), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log).Level(zerolog.InfoLevel)))})
 	mustDo(t, c, "42", room.Join("a", "s"))
 	if err := server.Client().Do(t.Context(), "ACL", "SETUSER", "roomd", "resetchannels").Err(); err != nil {
 		t.Fatal(err)
@@ -150,7 +166,7 @@ func TestEventsThatRedisRefuses(t *testing.T) {
 
 func TestTheManualHasTheRule(t *testing.T) {
 	manual, err := os.ReadFile("../../cmd/roomd/OPERATING.md")
-	if err != nil || !strings.Contains(string(manual), enough) {
-		t.Errorf("OPERATING.md does not have the ACL rule %q (%v)", enough, err)
+	if err != nil || !strings.Contains(string(manual), EnoughRights) {
+		t.Errorf("OPERATING.md does not have the ACL rule %q (%v)", EnoughRights, err)
 	}
 }

@@ -44,8 +44,9 @@ type eviction struct {
 
 func newEviction(store *store, opts Options, lifetime lifetime, registration *registration, episodes *episodes) *eviction {
 	e := &eviction{opts: opts, lifetime: lifetime, store: store, registration: registration, episodes: episodes}
+	peers := &peers{log: opts.Log, mine: opts.shared()}
 	for _, list := range nodeLists(store.cluster) {
-		e.lists = append(e.lists, &sightings{list: list, seen: make(map[string]sighting)})
+		e.lists = append(e.lists, &sightings{list: list, seen: make(map[string]sighting), peers: peers})
 	}
 	return e
 }

@@ -56,7 +56,7 @@ type lease struct {
 }
 
 func newLease(store *store, opts Options) *lease {
-	l, name := &lease{leaseStore: leaseStore{store, opts.NodeTTL, opts.Grace, opts.Address}}, opts.Node
+	l, name := &lease{leaseStore: leaseStore{store, opts.NodeTTL, opts.Grace, opts.Address, opts.shared().inLease()}}, opts.Node
 	if store.cluster {
 		name = homes[rand.IntN(len(homes))] + name
 	}

@@ -35,6 +35,7 @@ type leaseStore struct {
 	ttl     time.Duration // of a lease
 	grace   time.Duration // of the node's members
 	address string        // of the node; may be empty
+	shared  string        // the settings that other nodes compare with theirs
 }
 
 // send begins a lease, or prolongs the one that Redis has had with a beat.
@@ -43,7 +44,7 @@ func (s *leaseStore) send(ctx context.Context, who *identity, had int64) (rooms 
 	if had > 0 {
 		prolong = strconv.FormatInt(had, 10)
 	}
-	keys, args := s.keysOf(who), []any{who.node, s.ttl.Milliseconds(), s.grace.Milliseconds(), beat, s.address, prolong}
+	keys, args := s.keysOf(who), []any{who.node, s.ttl.Milliseconds(), s.grace.Milliseconds(), beat, s.address + " " + s.shared, prolong}
 	rooms, err = s.run(ctx, leaseScript, keys, args)
 	if err == nil && rooms >= 0 {
 		who.sure = beat

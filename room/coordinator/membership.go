@@ -24,6 +24,7 @@ type membership struct {
 	registration *registration
 	eviction     *eviction
 
+	pulse pulse          // of keepLease
 	loops sync.WaitGroup // keepLease, and the loops of registration and eviction
 
 	mu      sync.Mutex
@@ -74,7 +75,10 @@ func (m *membership) refuse() {
 // keepLease prolongs the node's lease as long as the coordinator is open.
 func (m *membership) keepLease() {
 	every, open := m.opts.NodeTTL/3, m.lifetime.open
+	defer m.pulse.end()
+	m.pulse.beat()
 	for redisconn.Pause(open, every) == nil {
+		m.pulse.beat()
 		if err := m.prolong(open); err != nil && open.Err() == nil {
 			m.episodes.lease.Happened(err)
 		}

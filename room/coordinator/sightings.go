@@ -12,6 +12,8 @@ import (
 type sightings struct {
 	list string              // its key
 	seen map[string]sighting // by node
+
+	peers *peers // is told of nodes that are new
 }
 
 // sighting is a lease as it was seen for the first time.
@@ -32,9 +34,12 @@ func (v *sightings) saw(node, lease string, now time.Time, opts Options) time.Ti
 			s.grace = opts.Grace
 		}
 		s.lease, s.since, s.ttl = lease, now, 0
-		switch ttl, grace, address, ok := parseLease(lease); {
+		switch l, ok := parseLease(lease); {
 		case ok:
-			s.ttl, s.grace, s.address = ttl, grace, address
+			s.ttl, s.grace, s.address = l.settings.NodeTTL, l.settings.Grace, l.address
+			if !known {
+				v.peers.met(node, l)
+			}
 		case lease != "":
 			s.ttl = opts.NodeTTL
 		}
@@ -43,18 +48,27 @@ func (v *sightings) saw(node, lease string, now time.Time, opts Options) time.Ti
 	return s.since.Add(s.ttl + s.grace)
 }
 
-// parseLease reads "<beat> <TTL> <grace> <address>". Older versions write no address.
-func parseLease(lease string) (ttl, grace time.Duration, address string, ok bool) {
-	parts := append(strings.SplitN(lease, " ", 4), "")
-	if len(parts) < 4 {
-		return 0, 0, "", false
+// leaseContent is what a lease says of its node.
+type leaseContent struct {
+	settings NodeSettings
+	address  string // empty if the node has none
+}
+
+// parseLease reads "<beat> <TTL> <grace> <address> <settings>". Older versions write no settings,
+// or neither.
+func parseLease(lease string) (l leaseContent, ok bool) {
+	parts := append(strings.SplitN(lease, " ", 5), "", "")
+	if len(parts) < 5 {
+		return l, false
 	}
 	var ms [3]int64
 	for i := range ms {
 		var err error
 		if ms[i], err = strconv.ParseInt(parts[i], 10, 64); err != nil {
-			return 0, 0, "", false
+			return l, false
 		}
 	}
-	return time.Duration(ms[1]) * time.Millisecond, time.Duration(ms[2]) * time.Millisecond, parts[3], true
+	l.address, l.settings = parts[3], parseSettings(parts[4])
+	l.settings.NodeTTL, l.settings.Grace = time.Duration(ms[1])*time.Millisecond, time.Duration(ms[2])*time.Millisecond
+	return l, true
 }

@@ -100,19 +100,19 @@ func TestLeasesOfOtherVersions(t *testing.T) {
 	}{
 		"7 5000 10000":               {5 * time.Second, 10 * time.Second, "", true},
 		"7 5000 10000 10.0.0.7:8080": {5 * time.Second, 10 * time.Second, "10.0.0.7:8080", true},
-		"7 5000 10000 a b":           {5 * time.Second, 10 * time.Second, "a b", true}, // a later version's
+		"7 5000 10000 a b":           {5 * time.Second, 10 * time.Second, "a", true}, // a later version's
 		"7 5000":                     {},
 		"7 5000 x":                   {},
 		"":                           {},
 	} {
-		ttl, grace, address, ok := parseLease(lease)
-		if ttl != want.ttl || grace != want.grace || address != want.address || ok != want.ok {
-			t.Errorf("%q: %v %v %q %v", lease, ttl, grace, address, ok)
+		l, ok := parseLease(lease)
+		if l.settings != (NodeSettings{NodeTTL: want.ttl, Grace: want.grace}) || l.address != want.address || ok != want.ok {
+			t.Errorf("%q: %+v %v", lease, l, ok)
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
-		for address, want := range map[string]string{"": "", "10.0.0.7:8080": " 10.0.0.7:8080"} {
+		for address, want := range map[string]string{"": "  ", "10.0.0.7:8080": " 10.0.0.7:8080 "} {
 			c := newCoordinator(t, rdb, Options{})
 			if err := c.SetAddress(address); err != nil {
 				t.Fatal(err)
@@ -120,7 +120,7 @@ func TestLeasesOfOtherVersions(t *testing.T) {
 			if err := c.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got := rdb.Get(t.Context(), nodeKey(c.Node())).Val(); got != "1 5000 10000"+want {
+			if got := rdb.Get(t.Context(), nodeKey(c.Node())).Val(); got != "1 5000 10000"+want+"lock=3000,seats=65536,duplicate=0" {
 				t.Errorf("the lease is %q", got)
 			}
 		}

@@ -82,6 +82,13 @@ func (ws *workers) runSince(ctx context.Context, id string, a room.Action, now t
 	}
 }
 
+// size returns how many workers there are.
+func (ws *workers) size() int {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return len(ws.byRoom)
+}
+
 // enqueue puts a request at the end of its room's queue, and makes sure that a goroutine
 // serves it.
 func (ws *workers) enqueue(id string, r *request) (*worker, error) {

@@ -13,6 +13,9 @@ import (
 // Quiet is the usual time after which trouble that has not happened again is over.
 const Quiet = 10 * time.Second
 
+// debugPause is the least time between two lines of one episode at level debug.
+const debugPause = time.Second
+
 // Log logs one kind of trouble. An episode begins when the trouble happens, and is over when it
 // has not happened again for a while. A Log is safe for concurrent use. Its goroutine runs for
 // a moment only, when an episode may be over.
@@ -27,6 +30,8 @@ type Log struct {
 	began  time.Time   // guarded by mu
 	latest time.Time   // guarded by mu
 	err    error       // guarded by mu: of the latest time
+	wrote  time.Time   // guarded by mu: when the latest line was written
+	silent int         // guarded by mu: how often it has happened since without a line
 	check  *time.Timer // guarded by mu: ends the episode
 }
 
@@ -38,7 +43,7 @@ func New(log *slog.Logger, level slog.Level, message string, quiet time.Duration
 
 // Happened records that the trouble has happened, because of err, which may be nil. The line
 // that begins an episode has err and pairs, which are alternately names and values. During an
-// episode Happened logs at level debug.
+// episode Happened logs at level debug, at most once a second, and says how often it was silent.
 func (l *Log) Happened(err error, pairs ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,16 +53,21 @@ func (l *Log) Happened(err error, pairs ...string) {
 		l.check = time.AfterFunc(l.quiet, l.look)
 	}
 	l.times, l.latest, l.err = l.times+1, now, err
-	if !l.log.Enabled(context.Background(), level) {
+	if l.times > 1 && now.Sub(l.wrote) < debugPause || !l.log.Enabled(context.Background(), level) {
+		l.silent++
 		return
 	}
-	attrs := make([]slog.Attr, 0, 1+len(pairs)/2)
+	attrs := make([]slog.Attr, 0, 2+len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		attrs = append(attrs, slog.String(pairs[i], pairs[i+1]))
 	}
 	if err != nil {
 		attrs = append(attrs, slog.Any("error", err))
 	}
+	if l.silent > 0 {
+		attrs = append(attrs, slog.Int("left_out", l.silent))
+	}
+	l.wrote, l.silent = now, 0
 	l.log.LogAttrs(context.Background(), level, l.message, attrs...)
 }
 
@@ -91,5 +101,5 @@ func (l *Log) endLocked() {
 		attrs = append(attrs, slog.Any("latest", l.err))
 	}
 	l.log.LogAttrs(context.Background(), l.level, "over: "+l.message, attrs...)
-	l.times, l.err = 0, nil
+	l.times, l.silent, l.err = 0, 0, nil
 }

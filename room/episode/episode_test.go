@@ -82,16 +82,28 @@ func TestTwoLinesForAnEpisode(t *testing.T) {
 	})
 }
 
-// At level debug everything is logged.
-func TestEachAtLevelDebug(t *testing.T) {
+// At level debug an episode has a line a second, however often the trouble happens.
+func TestALineASecondAtLevelDebug(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer
-		l := New(log.logger(slog.LevelDebug), slog.LevelError, "refused", time.Second)
+		l := New(log.logger(slog.LevelDebug), slog.LevelError, "refused", 10*time.Second)
 		l.Happened(errAway, "room", "42")
-		l.Happened(errAway, "room", "43")
-		log.expect(t,
-			`{"level":"ERROR","msg":"refused","room":"42","error":"away"}`,
-			`{"level":"DEBUG","msg":"refused","room":"43","error":"away"}`)
+		log.expect(t, `{"level":"ERROR","msg":"refused","room":"42","error":"away"}`)
+		for range 1000 {
+			l.Happened(errAway, "room", "43")
+		}
+		log.expect(t)
+		time.Sleep(time.Second)
+		l.Happened(errAway, "room", "44")
+		log.expect(t, `{"level":"DEBUG","msg":"refused","room":"44","error":"away","left_out":1000}`)
+		time.Sleep(time.Second)
+		l.Happened(errAway, "room", "45")
+		log.expect(t, `{"level":"DEBUG","msg":"refused","room":"45","error":"away"}`)
+		l.Happened(errAway, "room", "46")
+		l.Close()
+		log.expect(t, `{"level":"ERROR","msg":"over: refused","times":1004,"lasted":2000000000,"latest":"away"}`)
+		l.Happened(nil)
+		log.expect(t, `{"level":"ERROR","msg":"refused"}`)
 		l.Close()
 	})
 }

@@ -191,8 +191,19 @@ func (n *Node) Name() string { return n.rooms.Node() }
 // Connections returns how many game clients are connected.
 func (n *Node) Connections() int { return n.server.Connections() }
 
+// Alive returns an error if the node stands still for a reason of its own, and nil also while
+// Redis does not answer. It may block instead.
+func (n *Node) Alive() error {
+	n.server.Connections()
+	return n.rooms.Alive()
+}
+
 // Failed returns a channel that receives the error with which the node stopped listening.
 func (n *Node) Failed() <-chan error { return n.failed }
+
+// Retire makes /readyz fail, so that load balancers send no more clients. Everybody is served as
+// before, also who connects. Shutdown is to follow.
+func (n *Node) Retire() { n.server.Retire() }
 
 // Shutdown drains the node: it accepts no clients, finishes and answers the requests that run,
 // and closes each connection with 1012; the users keep their seats. Then it cuts off what is

@@ -1,15 +1,14 @@
 -- Begins a node's lease, or prolongs it. In the same step the node is put among those
 -- that may have members: it is never alive and unknown.
 --
--- The lease holds "<beat> <TTL> <grace>", and after another space the node's address if
--- it has one. The beat grows: with every prolongation, so that others see by their own
--- clocks whether the node lives, however Redis' clock is set; and with every request
--- whose outcome is in doubt, so that it has no effect when it arrives late (see
--- lease_rooms.lua).
+-- The lease holds "<beat> <TTL> <grace> <address> <settings>"; the address may be empty.
+-- The beat grows: with every prolongation, so that others see by their own clocks whether
+-- the node lives, however Redis' clock is set; and with every request whose outcome is in
+-- doubt, so that it has no effect when it arrives late (see lease_rooms.lua).
 --
 -- KEYS[1] Node:<node>   KEYS[2] Node:<node>:Rooms   KEYS[3] Nodes, or Nodes:{<home>}
 -- ARGV[1] node          ARGV[2] TTL in ms           ARGV[3] grace in ms   ARGV[4] beat
--- ARGV[5] address, or empty
+-- ARGV[5] address and settings
 -- ARGV[6] empty to begin a lease; or to prolong one, the beat that Redis had last. If it
 --         has an earlier one it was restarted from an old copy of its data: then the lease
 --         is over, as if it were not there
@@ -22,10 +21,7 @@ if ARGV[6] ~= '' and (not beat or beat < tonumber(ARGV[6])) then
 end
 local t = redis.call('TIME')
 beat = math.max(beat or 0, tonumber(ARGV[4]))
-local value = string.format('%.0f %s %s', beat, ARGV[2], ARGV[3])
-if ARGV[5] ~= '' then
-  value = value .. ' ' .. ARGV[5]
-end
+local value = string.format('%.0f %s %s %s', beat, ARGV[2], ARGV[3], ARGV[5])
 -- Without memory Redis refuses SET and ZADD, but not after another write.
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 redis.call('SET', KEYS[1], value, 'PX', ARGV[2])

@@ -1,0 +1,207 @@
+// Package inspect asks the servers of a Redis how they are set up: what a coordinator depends on
+// and cannot change. It writes nothing, and needs no more rights than a coordinator.
+package inspect
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Server is what one Redis server says of itself. A field that it does not tell is zero.
+type Server struct {
+	Address string
+	Version string // such as 7.0.15
+	Mode    string // standalone, cluster or sentinel
+
+	IsReplica bool
+	ReadOnly  bool // a replica that takes no writes
+	Loading   bool // it reads its data, and answers nothing else yet
+
+	UsedMemory, MaxMemory int64 // in bytes; MaxMemory 0 is no limit
+	Policy                string
+
+	AppendOnly  bool
+	WriteFailed string // the kind of persistence that failed the last time: AOF or RDB
+
+	Replicas int // connected and in step
+
+	Config *Config // nil if this user may not read it
+
+	RoundTrip   time.Duration // the median of several
+	SlowestTrip time.Duration
+	ClockAhead  time.Duration // of its clock before ours
+	ClockError  time.Duration // how far ClockAhead may be off
+}
+
+// Config is what only CONFIG GET tells.
+type Config struct {
+	AppendSync   string // always, everysec or no
+	Save         string // when it writes a snapshot; empty for never
+	MinReplicas  int    // min-replicas-to-write
+	FullCoverage bool   // cluster-require-full-coverage
+}
+
+// Servers asks the server of a client, or all masters of a Cluster, in the order of their
+// addresses. A thorough question also reads the configuration, if that is allowed, and measures
+// clock and round trip. It fails if a server does not answer; the others are returned.
+func Servers(ctx context.Context, client redis.UniversalClient, thorough bool) ([]Server, error) {
+	var mu sync.Mutex
+	var all []Server
+	add := func(ctx context.Context, c *redis.Client) error {
+		s, err := ask(ctx, c, thorough)
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, s)
+		return err
+	}
+	var err error
+	switch c := client.(type) {
+	case *redis.ClusterClient:
+		err = c.ForEachMaster(ctx, add)
+	case *redis.Client:
+		err = add(ctx, c)
+	}
+	slices.SortFunc(all, func(a, b Server) int { return strings.Compare(a.Address, b.Address) })
+	return all, err
+}
+
+// ask asks one server.
+func ask(ctx context.Context, c *redis.Client, thorough bool) (Server, error) {
+	s := Server{Address: addressOf(ctx, c)}
+	info, err := c.Info(ctx).Result()
+	if err != nil {
+		return s, err
+	}
+	s.read(fields(info))
+	if !thorough || s.Mode == "sentinel" { // which has no CONFIG of that kind, and no TIME
+		return s, nil
+	}
+	s.Config = configOf(ctx, c)
+	return s, s.measure(ctx, c)
+}
+
+// configOf returns nil if the user may not read the configuration, as where Redis is rented.
+func configOf(ctx context.Context, c *redis.Client) *Config {
+	get := redis.NewMapStringStringCmd(ctx, "config", "get", "appendfsync", "save", "min-replicas-to-write", "cluster-require-full-coverage")
+	_ = c.Process(ctx, get)
+	values := get.Val()
+	if len(values) == 0 {
+		return nil
+	}
+	config := &Config{AppendSync: values["appendfsync"], Save: values["save"], FullCoverage: values["cluster-require-full-coverage"] == "yes"}
+	config.MinReplicas, _ = strconv.Atoi(values["min-replicas-to-write"])
+	return config
+}
+
+// addressOf returns the address of the server that a client talks to. A client of Sentinels does
+// not tell, so its server is asked where the connection ends.
+func addressOf(ctx context.Context, c *redis.Client) string {
+	if addr := c.Options().Addr; addr != "FailoverClient" {
+		return addr
+	}
+	info, _ := c.Do(ctx, "client", "info").Text()
+	for field := range strings.FieldsSeq(info) {
+		if addr, found := strings.CutPrefix(field, "laddr="); found {
+			return addr
+		}
+	}
+	return "the master"
+}
+
+// fields returns the fields of INFO.
+func fields(info string) map[string]string {
+	found := make(map[string]string)
+	for line := range strings.Lines(info) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			found[name] = value
+		}
+	}
+	return found
+}
+
+func (s *Server) read(info map[string]string) {
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(info[name], 10, 64)
+		return n
+	}
+	s.Version, s.Mode = info["redis_version"], info["redis_mode"]
+	s.IsReplica = info["role"] == "slave"
+	s.ReadOnly = s.IsReplica && info["slave_read_only"] != "0"
+	s.Loading = info["loading"] == "1"
+	s.UsedMemory, s.MaxMemory, s.Policy = number("used_memory"), number("maxmemory"), info["maxmemory_policy"]
+	s.AppendOnly = info["aof_enabled"] == "1"
+	switch {
+	case info["aof_last_write_status"] == "err":
+		s.WriteFailed = "AOF"
+	case info["rdb_last_bgsave_status"] == "err":
+		s.WriteFailed = "RDB"
+	}
+	for name, value := range info {
+		if strings.HasPrefix(name, "slave") && strings.Contains(value, "state=online") {
+			s.Replicas++
+		}
+	}
+}
+
+// trips is how often measure asks.
+const trips = 15
+
+// measure compares the clocks, and measures the round trip.
+func (s *Server) measure(ctx context.Context, c *redis.Client) error {
+	took := make([]time.Duration, trips)
+	for i := range took {
+		sent := time.Now()
+		there, err := c.Time(ctx).Result()
+		if err != nil {
+			return err
+		}
+		took[i] = time.Since(sent)
+		if i == 0 || took[i]/2 < s.ClockError {
+			s.ClockError = took[i] / 2
+			s.ClockAhead = there.Sub(sent.Add(took[i] / 2))
+		}
+	}
+	slices.Sort(took)
+	s.RoundTrip, s.SlowestTrip = took[trips/2], took[trips-1]
+	return nil
+}
+
+// IsOlderThan reports whether the server's version is known, and before major.0.
+func (s *Server) IsOlderThan(major int) bool {
+	first, _, _ := strings.Cut(s.Version, ".")
+	n, err := strconv.Atoi(first)
+	return err == nil && n < major
+}
+
+// Evicts reports whether the server may delete keys for others when its memory is full.
+func (s *Server) Evicts() bool { return s.Policy != "" && s.Policy != "noeviction" }
+
+// ClusterState is what a Cluster says of itself.
+type ClusterState struct {
+	State      string // ok or fail
+	SlotsOK    int
+	MastersAll int
+}
+
+// ClusterOf asks a Cluster for its state. It returns nil for a Redis that is none.
+func ClusterOf(ctx context.Context, client redis.UniversalClient) (*ClusterState, error) {
+	cluster, ok := client.(*redis.ClusterClient)
+	if !ok {
+		return nil, nil
+	}
+	info, err := cluster.ClusterInfo(ctx).Result()
+	if err != nil {
+		return nil, err
+	}
+	found := fields(info)
+	state := &ClusterState{State: found["cluster_state"]}
+	state.SlotsOK, _ = strconv.Atoi(found["cluster_slots_ok"])
+	state.MastersAll, _ = strconv.Atoi(found["cluster_size"])
+	return state, nil
+}

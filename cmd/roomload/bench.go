@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -13,6 +14,10 @@ type benchCmd struct {
 	Only     []string      `placeholder:"NAME" help:"Contenders, separated by commas; see above."`
 	Workload []string      `placeholder:"NAME" help:"Workloads, separated by commas; see above."`
 	Duration time.Duration `default:"2s" help:"How long each measurement takes (${default})."`
+
+	Connections int    `default:"10000" help:"How many clients connect in memory and storm (${default})."`
+	Rounds      int    `default:"3" help:"How often the players of neighbours play alone, and how often beside each attack (${default})."`
+	HeapProfile string `placeholder:"FILE" help:"Write a profile of a node's heap, for go tool pprof: from memory with all clients in their rooms, from storm when all have left."`
 	outputFlags
 }
 
@@ -21,14 +26,25 @@ func (c *benchCmd) Help() string {
 
   roomload bench
   roomload bench --redis redis://127.0.0.1:6379 --only article,roomd --workload hot-room
+  roomload bench --workload memory,storm --connections 5000
+  roomload bench --workload neighbours --duration 5s --html neighbours.html
   roomload bench --json - | jq '.workloads["hot-room"].roomd.to_article'
 
 Contenders: ` + strings.Join(bench.ContenderNames(), ", ") + `.
 
 Workloads: ` + strings.Join(bench.WorkloadNames(), ", ") + `.
+Without --workload all run, except ` + strings.Join(bench.ProcessWorkloadNames(), ", ") + `.
 
 Clients join and leave their rooms over and over. Then roomload compares every list with
 what its users were told. It ends with 0 only if every list was right and no action failed.
+
+The last three start this program again, for a node with roomd's defaults, for clients and
+for attackers:
+  memory      what a connection costs in resident memory, beside gorilla/websocket
+  storm       --connections clients connect at the same instant and join; all must get in
+              or get a clear answer, and the memory must come back when they have left
+  neighbours  what 500 players at a human pace notice of clients who attack the node
+
 Compare a figure only with others of the same run, on a Redis that nobody else uses.
 roomload uses and removes only keys with names of its own.`
 }
@@ -36,12 +52,20 @@ roomload uses and removes only keys with names of its own.`
 func (c *benchCmd) config(std streams) bench.Config {
 	return bench.Config{
 		Redis: c.Redis, Duration: c.Duration, Only: c.Only, Workloads: c.Workload,
+		Connections: c.Connections, Rounds: c.Rounds, HeapProfile: c.HeapProfile,
 		Out: c.table(std), Log: std.stderr,
 	}
 }
 
 // Validate is called by kong.
-func (c *benchCmd) Validate() error { return wrongFlag(c.config(streams{}).Validate()) }
+func (c *benchCmd) Validate() error {
+	for flag, value := range map[string]int{"connections": c.Connections, "rounds": c.Rounds} {
+		if value == 0 { // which is the default for the bench
+			return wrongFlag(errors.New(flag + " is 0, it must be at least 1"))
+		}
+	}
+	return wrongFlag(c.config(streams{}).Validate())
+}
 
 // Run is called by kong.
 func (c *benchCmd) Run(ctx context.Context, std streams) error {

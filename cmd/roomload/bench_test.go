@@ -34,6 +34,26 @@ func TestBenchReports(t *testing.T) {
 	}
 }
 
+// The program starts itself again for servers and clients.
+func TestBenchWithProcesses(t *testing.T) {
+	profile := filepath.Join(t.TempDir(), "heap")
+	args := []string{"bench", "--workload", "memory,storm", "--connections", "20", "--heap-profile", profile, "--json", "-"}
+	var stdout, stderr bytes.Buffer
+	if err := run(t.Context(), args, &stdout, &stderr); err != nil {
+		t.Fatal(err)
+	}
+	var r bench.Report
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || r.Memory == nil || r.Storm == nil || r.Storm.In != 20 || r.Neighbours != nil || len(r.Workloads) != 0 {
+		t.Errorf("standard output is not the report: %v\n%s", err, &stdout)
+	}
+	if !strings.Contains(stderr.String(), "roomd, in a room") || !strings.Contains(stderr.String(), "[4/4] storm") {
+		t.Errorf("no table or no progress on standard error:\n%s", &stderr)
+	}
+	if file, err := os.Stat(profile); err != nil || file.Size() == 0 {
+		t.Errorf("the profile: %v", err)
+	}
+}
+
 func TestBenchHelp(t *testing.T) {
 	help := new(benchCmd).Help()
 	for _, name := range append(bench.ContenderNames(), bench.WorkloadNames()...) {

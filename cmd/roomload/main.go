@@ -14,6 +14,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+
+	"roomd/loadtest/bench/crew"
 )
 
 const description = `Sends players at roomd nodes and proves that the rooms' lists are right.
@@ -40,6 +42,7 @@ const (
 var errInconsistent = errors.New("the lists are not right")
 
 func main() {
+	crew.Main() // the bench starts this program again for its servers and clients
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once

@@ -11,9 +11,13 @@ import (
 	"go.uber.org/goleak"
 
 	"roomd/loadtest"
+	"roomd/loadtest/bench/crew"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	crew.Main()
+	goleak.VerifyTestMain(m)
+}
 
 func TestRunReports(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "report.html")
@@ -76,6 +80,10 @@ func TestWrongUse(t *testing.T) {
 		"run --redis nonsense":                 `--redis: "nonsense"`,
 		"run --target nonsense":                `--target is "nonsense"`,
 		"bench --duration 0s":                  "--duration is 0s",
+		"bench --connections 0":                "--connections is 0",
+		"bench --connections=-1":               "--connections is -1",
+		"bench --rounds 0":                     "--rounds is 0",
+		"bench --rounds=-1":                    "--rounds is -1",
 		"bench --only nobody":                  `--only is "nobody"`,
 		"bench --workload none":                `--workload is "none"`,
 		"bench --redis nonsense":               `--redis: "nonsense"`,

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"roomd/loadtest/bench/crew"
 	"roomd/loadtest/redisserver"
 )
 
@@ -20,8 +21,20 @@ type Config struct {
 	Duration time.Duration
 
 	// Only and Workloads are names out of ContenderNames and WorkloadNames. None
-	// means all.
+	// means all, except the workloads that need processes of their own.
 	Only, Workloads []string
+
+	// Connections is how many clients memory and storm have. Fewer connect if the limit on open
+	// files forbids that many, and Log says so. Zero means 10,000.
+	Connections int
+
+	// Rounds is how often the players of neighbours play alone, and how often beside each attack.
+	// Each round takes Duration. Zero means 3.
+	Rounds int
+
+	// HeapProfile is a file that gets a profile of a node's heap: from memory while all clients are
+	// in their rooms, from storm when all have left. Empty means none.
+	HeapProfile string
 
 	Out io.Writer // gets a table as soon as its workload is done
 	Log io.Writer // gets a line about each measurement
@@ -40,14 +53,21 @@ func WorkloadNames() (list []string) {
 	for _, w := range workloads {
 		list = append(list, w.name)
 	}
-	return append(list, webSocketName)
+	return slices.Concat(list, []string{webSocketName}, ProcessWorkloadNames())
 }
+
+// ProcessWorkloadNames returns the names of the workloads that need processes of their own. They
+// run only if they are named.
+func ProcessWorkloadNames() []string { return []string{memoryName, stormName, neighboursName} }
 
 // plan is what a Config asks for.
 type plan struct {
 	contenders []contender
 	workloads  []workload
 	webSocket  bool
+	memory     bool
+	storm      bool
+	neighbours bool
 }
 
 // cells returns how many measurements there are.
@@ -55,6 +75,15 @@ func (p plan) cells() int {
 	n := len(p.contenders) * len(p.workloads)
 	if p.webSocket {
 		n++
+	}
+	if p.memory {
+		n += len(memoryServers)
+	}
+	if p.storm {
+		n++
+	}
+	if p.neighbours {
+		n += len(crew.Attacks())
 	}
 	return n
 }
@@ -64,6 +93,12 @@ func (p plan) cells() int {
 func (c Config) Validate() error {
 	if c.Duration <= 0 {
 		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
+	}
+	if c.Connections < 0 {
+		return fmt.Errorf("connections is %d, it must be at least 1", c.Connections)
+	}
+	if c.Rounds < 0 {
+		return fmt.Errorf("rounds is %d, it must be at least 1", c.Rounds)
 	}
 	if err := checkNames("only", c.Only, ContenderNames()); err != nil {
 		return err
@@ -97,5 +132,8 @@ func (c Config) plan() (p plan) {
 		}
 	}
 	p.webSocket = len(c.Workloads) == 0 || slices.Contains(c.Workloads, webSocketName)
+	p.memory = slices.Contains(c.Workloads, memoryName)
+	p.storm = slices.Contains(c.Workloads, stormName)
+	p.neighbours = slices.Contains(c.Workloads, neighboursName)
 	return p
 }

@@ -42,4 +42,10 @@
 // WebSockets at 250 tables of four, events included. At each table two players come and
 // go, and two stay and get the events. By turns with it the same clients send frames of
 // the same size to an echo server of a few lines. All of this is in one process.
+//
+// # A node alone
+//
+// The workloads memory, storm and neighbours measure a node with roomd's defaults, in a process of
+// its own; package crew runs that, and the clients and attackers in others. They run only if they
+// are named.
 package bench

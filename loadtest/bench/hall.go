@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"roomd/loadtest/bench/echo"
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport"
@@ -28,7 +29,7 @@ type hall struct {
 	meter   *meter
 	rooms   []string
 	node    *wsnode.Node
-	echo    *echoServer
+	echo    *echo.Server
 	players []*socket // at the node; the first half act
 	callers []*socket // at the echo server; the first half act
 
@@ -55,13 +56,13 @@ func (h *hall) open(ctx context.Context, b *bench, name string) (err error) {
 	if err != nil {
 		return fmt.Errorf("start a node: %w", err)
 	}
-	if h.echo, err = startEcho(); err != nil {
+	if h.echo, err = echo.Start(); err != nil {
 		return fmt.Errorf("start the echo server: %w", err)
 	}
 	if h.players, err = h.connect(ctx, h.node.URL()); err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	if h.callers, err = h.connect(ctx, h.echo.url()); err != nil {
+	if h.callers, err = h.connect(ctx, h.echo.URL()); err != nil {
 		return fmt.Errorf("connect to the echo server: %w", err)
 	}
 	return h.seat(ctx)
@@ -171,7 +172,7 @@ func (h *hall) close() {
 	}
 	h.listening.Wait()
 	if h.echo != nil {
-		h.echo.close()
+		h.echo.Close()
 	}
 	if h.node != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)

@@ -9,12 +9,16 @@ import (
 
 	"go.uber.org/goleak"
 
+	"roomd/loadtest/bench/crew"
 	"roomd/loadtest/redisserver"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	crew.Main(brokenKinds...)
+	goleak.VerifyTestMain(m)
+}
 
 const short = 100 * time.Millisecond
 

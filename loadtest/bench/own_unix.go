@@ -16,3 +16,13 @@ func ownMicros() float64 {
 	}
 	return float64(used.Utime.Nano()+used.Stime.Nano()) / 1000
 }
+
+// maxFiles returns how many files a process may have open, or 0 if that is not known. Go raises
+// the soft limit to the hard one when a process starts.
+func maxFiles() int {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return int(min(uint64(limit.Cur), math.MaxInt32))
+}

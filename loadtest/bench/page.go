@@ -24,6 +24,11 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		}
 		page.Parts = append(page.Parts, svg)
 	}
+	svg, err := r.Neighbours.draw()
+	if err != nil {
+		return err
+	}
+	page.Parts = append(page.Parts, svg)
 	var tables strings.Builder
 	if err := r.WriteTables(&tables); err != nil {
 		return err

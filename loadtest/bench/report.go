@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"roomd/loadtest/bench/crew"
 	"roomd/loadtest/redisserver"
 )
 
@@ -21,6 +22,11 @@ type Report struct {
 
 	// WebSocket is the figure for the whole path, nil if it was not asked for.
 	WebSocket *WebSocket `json:"websocket,omitempty"`
+
+	// These need processes of their own. Each is nil if it was not asked for.
+	Memory     *Memory     `json:"memory,omitempty"`
+	Storm      *Storm      `json:"storm,omitempty"`
+	Neighbours *Neighbours `json:"neighbours,omitempty"`
 }
 
 func newReport(r *redisserver.Redis, duration time.Duration) *Report {
@@ -57,6 +63,19 @@ func (r *Report) wrong() (lines []string) {
 	}
 	if r.WebSocket != nil {
 		add(webSocketName, r.WebSocket.wrong())
+	}
+	if r.Memory != nil {
+		for _, s := range memoryServers {
+			add(memoryName+", "+s.name, r.Memory.Servers[s.name].wrong())
+		}
+	}
+	if r.Storm != nil {
+		add(stormName, r.Storm.wrong())
+	}
+	if r.Neighbours != nil {
+		for _, name := range crew.Attacks() {
+			add(neighboursName+", "+name, r.Neighbours.Attacks[name].wrong())
+		}
 	}
 	return lines
 }

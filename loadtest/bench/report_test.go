@@ -20,7 +20,10 @@ func made() *Report {
 	relate(results)
 	return &Report{
 		Redis: "Redis & <co>", Workloads: map[string]map[string]*Result{"hot-room": results},
-		WebSocket: &WebSocket{Result: Result{ActionsPerSec: 500}, EchoPerSec: 5000, Ratio: 0.1},
+		WebSocket:  &WebSocket{Result: Result{ActionsPerSec: 500}, EchoPerSec: 5000, Ratio: 0.1},
+		Memory:     &Memory{Servers: map[string]*MemoryResult{"gorilla": {}}},
+		Storm:      &Storm{In: 1},
+		Neighbours: &Neighbours{Attacks: map[string]*Neighbour{"flood": {Actions: 1, Attack: Attack{MiB: 1}}}},
 	}
 }
 
@@ -62,13 +65,21 @@ func TestReportFields(t *testing.T) {
 	}
 	figures := "actions_per_s allocs_per_action commands_per_action cut_off errors jain latency_ms own_cpu_us_per_action redis_cpu_us_per_action"
 	for path, want := range map[string]string{
-		"":                                    "cores duration_s go redis websocket workloads",
+		"":                                    "cores duration_s go memory neighbours redis storm websocket workloads",
 		"workloads":                           "hot-room",
 		"workloads hot-room":                  "article roomd sadd",
 		"workloads hot-room roomd":            figures + " to_article to_sadd violations",
 		"workloads hot-room roomd latency_ms": "max p50 p99 p999",
 		"workloads hot-room roomd to_article": "actions_per_s p99",
 		"workloads hot-room roomd violations": "duplicate lost phantom",
+		"memory":                              "connections servers",
+		"memory servers gorilla":              "before_mib connections freed_kib_per_connection goroutines_per_connection heap_kib_per_connection resident_kib_per_connection stack_kib_per_connection",
+		"storm":                               "after back_s before connected connections failed in in_latency_ms left peak_mib processes refused",
+		"storm before":                        "freed_mib goroutines heap_mib resident_mib stack_mib",
+		"neighbours":                          "attacks players rounds",
+		"neighbours attacks flood":            "actions alone attack beside p50_ratio p99_ratio",
+		"neighbours attacks flood alone":      "late_p99_ms p50_ms p99_each_ms p99_ms",
+		"neighbours attacks flood attack":     "connections written_mib",
 		"websocket": "acting actions_per_s allocs_per_action commands_per_action connections cut_off echo_allocs_per_action echo_cpu_us_per_action " +
 			"echo_latency_ms echo_per_s errors events events_per_s jain latency_ms own_cpu_us_per_action ratio redis_cpu_us_per_action rooms violations",
 	} {
@@ -123,7 +134,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := page.String()
-	if strings.Count(got, "<svg") != 2 || strings.Contains(got, "<b>张三") || !strings.Contains(got, "张三") || !strings.Contains(got, "hot-room") {
+	if strings.Count(got, "<svg") != 3 || strings.Contains(got, "<b>张三") || !strings.Contains(got, "张三") || !strings.Contains(got, "hot-room") {
 		t.Errorf("the page is\n%s", got)
 	}
 	if err := new(Report).WriteHTML(io.Discard); err != nil {

@@ -1,9 +1,11 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,6 +24,12 @@ type bench struct {
 	duration time.Duration
 	begun    int // measurements so far
 	out, log io.Writer
+
+	rounds      int           // of neighbours
+	pace        time.Duration // between two actions of a player of neighbours
+	connections int           // of the workloads with processes of their own
+	heapProfile string        // a file; empty for none
+	patience    time.Duration // until memory must be back after a storm
 }
 
 // Run measures what cfg asks for and prints a table as soon as a workload is done.
@@ -30,6 +38,11 @@ type bench struct {
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
+	}
+	if cfg.HeapProfile != "" { // which a child writes much later
+		if err := os.WriteFile(cfg.HeapProfile, nil, 0o644); err != nil {
+			return nil, fmt.Errorf("heap-profile: %w", err)
+		}
 	}
 	server, err := redisserver.Open(ctx, cfg.Redis)
 	if err != nil {
@@ -40,6 +53,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		redis: server, rdb: server.NewClient(1), meter: newMeter(server),
 		prefix: "bench-" + uuid.NewString()[:8] + "-",
 		plan:   cfg.plan(), duration: cfg.Duration, out: cfg.Out, log: cfg.Log,
+		rounds: cmp.Or(cfg.Rounds, defaultRounds), pace: playerPace,
+		connections: cmp.Or(cfg.Connections, defaultConnections), patience: defaultPatience,
+		heapProfile: cfg.HeapProfile,
 	}
 	defer b.meter.close()
 	defer b.rdb.Close()
@@ -75,7 +91,39 @@ func (b *bench) run(ctx context.Context) (*Report, error) {
 			return nil, err
 		}
 	}
-	return report, nil
+	return report, b.runProcesses(ctx, report)
+}
+
+// runProcesses runs the workloads that need processes of their own.
+func (b *bench) runProcesses(ctx context.Context, report *Report) (err error) {
+	if b.redis.DB().IsEmbedded() && (b.plan.memory || b.plan.storm || b.plan.neighbours) {
+		fmt.Fprintln(b.log, "each node has its embedded Redis in its own process, so its figures include those of Redis")
+	}
+	if b.plan.memory {
+		if report.Memory, err = b.measureMemory(ctx); err != nil {
+			return err
+		}
+		if err := report.Memory.writeTable(b.out); err != nil {
+			return err
+		}
+	}
+	if b.plan.storm {
+		if report.Storm, err = b.measureStorm(ctx); err != nil {
+			return err
+		}
+		if err := report.Storm.writeTable(b.out); err != nil {
+			return err
+		}
+	}
+	if b.plan.neighbours {
+		if report.Neighbours, err = b.measureNeighbours(ctx, defaultPlayers); err != nil {
+			return err
+		}
+		if err := report.Neighbours.writeTable(b.out); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // cell measures one contender in one workload. It returns an error if ctx has ended.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,9 +118,11 @@ func TestRunIsStopped(t *testing.T) {
 	if _, err := b.run(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	b.plan = plan{webSocket: true}
-	if _, err := b.run(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+	for _, p := range []plan{{webSocket: true}, {memory: true}, {storm: true}, {neighbours: true}} {
+		b.plan = p
+		if _, err := b.run(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("%+v: %v", p, err)
+		}
 	}
 }
 
@@ -129,6 +132,11 @@ func TestBadConfig(t *testing.T) {
 		"only":     func(c *Config) { c.Only = []string{"roomd", "nobody"} },
 		"workload": func(c *Config) { c.Workloads = []string{"none"} },
 		"duration": func(c *Config) { c.Duration = 0 },
+
+		"connections": func(c *Config) { c.Connections = -1 },
+		"rounds":      func(c *Config) { c.Rounds = -1 },
+
+		"heap-profile": func(c *Config) { c.HeapProfile = "/nonexistent/heap" },
 	} {
 		c := Config{Redis: redisurl.Embedded, Duration: time.Second, Out: io.Discard, Log: io.Discard}
 		spoil(&c)
@@ -140,7 +148,7 @@ func TestBadConfig(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	all := Config{}.plan()
-	if len(all.workloads) != len(workloads) || !all.webSocket || all.cells() < 55 {
+	if len(all.workloads) != len(workloads) || !all.webSocket || all.memory || all.storm || all.neighbours || all.cells() < 55 {
 		t.Errorf("%+v", all)
 	}
 	if len(all.contenders) != len(contenders) {
@@ -149,5 +157,11 @@ func TestPlan(t *testing.T) {
 	some := Config{Only: []string{"roomd", "sadd", "roomd"}, Workloads: []string{"websocket"}}.plan()
 	if len(some.contenders) != 2 || some.contenders[0].name != "sadd" || len(some.workloads) != 0 || some.cells() != 1 {
 		t.Errorf("%+v", some)
+	}
+	for _, name := range ProcessWorkloadNames() {
+		p := Config{Workloads: []string{name}}.plan()
+		if len(p.workloads) != 0 || p.webSocket || p.cells() == 0 || !slices.Contains(WorkloadNames(), name) {
+			t.Errorf("%s: %+v", name, p)
+		}
 	}
 }

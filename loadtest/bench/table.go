@@ -20,10 +20,29 @@ func (r *Report) WriteTables(out io.Writer) error {
 			}
 		}
 	}
-	if r.WebSocket != nil {
-		return r.WebSocket.writeTable(out)
+	for _, part := range r.parts() {
+		if err := part.writeTable(out); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// parts returns the results of the workloads that compare no contenders, as far as there are any.
+func (r *Report) parts() (list []interface{ writeTable(io.Writer) error }) {
+	if r.WebSocket != nil {
+		list = append(list, r.WebSocket)
+	}
+	if r.Memory != nil {
+		list = append(list, r.Memory)
+	}
+	if r.Storm != nil {
+		list = append(list, r.Storm)
+	}
+	if r.Neighbours != nil {
+		list = append(list, r.Neighbours)
+	}
+	return list
 }
 
 func (r *Report) writeHead(out io.Writer) error {

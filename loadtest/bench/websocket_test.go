@@ -6,6 +6,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/loadtest/bench/echo"
 	"roomd/lockmgr/redisconn/redisurl"
 )
 
@@ -60,11 +61,11 @@ func TestRefusalsOverWebSocket(t *testing.T) {
 // A socket distinguishes frames by their first bytes, also a frame that is longer than
 // any before.
 func TestFramesAreDistinguished(t *testing.T) {
-	echo, err := startEcho()
+	server, err := echo.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer echo.close()
+	defer server.Close()
 	for _, test := range []struct{ said, want string }{
 		{`{"event":"changes","room":"42"}` + "\n" + `{"id":1,"room":"42"}`, ""},
 		{`{"event":"snapshot","users":"` + strings.Repeat("张", 5000) + `"}` + "\n" + `{"id":1,"room":"42"}`, ""},
@@ -77,7 +78,7 @@ func TestFramesAreDistinguished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.dial(t.Context(), echo.url()); err != nil {
+		if err := s.dial(t.Context(), server.URL()); err != nil {
 			t.Fatal(err)
 		}
 		frames := strings.Split(test.said, "\n")

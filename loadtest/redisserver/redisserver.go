@@ -98,6 +98,10 @@ func (r *Redis) greet(ctx context.Context) error {
 // DB returns the Redis in the form that nodes need.
 func (r *Redis) DB() *redisurl.DB { return r.db }
 
+// URL returns where another process finds the Redis: the URL that Open got, or that of the server
+// which it started. An embedded Redis is not to be found; "embedded" means a new one there.
+func (r *Redis) URL() string { return r.url }
+
 // NewClient returns a new client with a pool of that many connections. The caller
 // closes it.
 func (r *Redis) NewClient(connections int) *redis.Client {

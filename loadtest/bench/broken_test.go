@@ -1,0 +1,126 @@
+package bench
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/loadtest/bench/crew"
+)
+
+// Servers with a fault, which the bench must find.
+const (
+	dropping  = "dropping"  // cuts off each third client
+	leaking   = "leaking"   // keeps a MiB of each client
+	staring   = "staring"   // keeps two goroutines of each client
+	full      = "full"      // refuses each second client
+	stalling  = "stalling"  // stands still once more than 20 have connected, and goes on later
+	impatient = "impatient" // cuts off everybody then
+)
+
+// brokenKinds are those servers. A child of a test can be one of them.
+var brokenKinds = []crew.Kind{
+	brokenKind(dropping, func(b *broken, n int64, ws *websocket.Conn) {
+		if n%3 == 0 {
+			_ = ws.Close()
+		}
+	}),
+	brokenKind(leaking, func(b *broken, _ int64, _ *websocket.Conn) {
+		block := make([]byte, 1<<20)
+		for i := range block {
+			block[i] = 1 // so that it is resident
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.leaks = append(b.leaks, block)
+	}),
+	brokenKind(staring, func(*broken, int64, *websocket.Conn) {
+		for range 2 {
+			go func() { select {} }()
+		}
+	}),
+	brokenKind(full, nil),
+	brokenKind(stalling, func(b *broken, n int64, _ *websocket.Conn) {
+		if n > 20 {
+			b.mu.Lock()
+			time.AfterFunc(stall, b.mu.Unlock)
+		}
+	}),
+	brokenKind(impatient, func(b *broken, n int64, _ *websocket.Conn) {
+		if n > 20 {
+			b.conns.Range(func(ws, _ any) bool { _ = ws.(*websocket.Conn).Close(); return true })
+		}
+	}),
+}
+
+// stall is how long the server that stands still does so: far longer than a round.
+const stall = 3 * time.Second
+
+// brokenKind is a server that answers each request as if it were done, and does something wrong to
+// each client that connects.
+func brokenKind(name string, wrong func(b *broken, n int64, ws *websocket.Conn)) crew.Kind {
+	return crew.Kind{Name: name, Open: func(context.Context, crew.ServerConfig) (crew.Service, error) {
+		b := &broken{wrong: wrong}
+		b.http = httptest.NewServer(b)
+		return b, nil
+	}}
+}
+
+type broken struct {
+	wrong     func(*broken, int64, *websocket.Conn) // nil refuses each second client
+	http      *httptest.Server
+	all, open atomic.Int64
+
+	mu    sync.Mutex // held while it stands still
+	leaks [][]byte   // guarded by mu
+
+	conns sync.Map // of *websocket.Conn
+}
+
+// ServeHTTP serves one client.
+func (b *broken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n := b.all.Add(1)
+	if b.wrong == nil && n%2 == 0 {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(`{"error":{"code":"unavailable","message":"full","retry":true}}`))
+		return
+	}
+	ws, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer ws.Close()
+	b.conns.Store(ws, nil)
+	b.open.Add(1)
+	defer b.open.Add(-1)
+	if b.wrong != nil {
+		b.wrong(b, n, ws)
+	}
+	for {
+		_, request, err := ws.ReadMessage()
+		if err != nil {
+			return
+		}
+		b.standStill()
+		id, _, _ := strings.Cut(string(request), ",")
+		if err := ws.WriteMessage(websocket.TextMessage, []byte(id+`,"room":"any","version":1,"count":1}`)); err != nil {
+			return
+		}
+	}
+}
+
+// standStill waits for as long as the server stands still.
+func (b *broken) standStill() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+}
+
+func (b *broken) URL() string      { return strings.Replace(b.http.URL, "http", "ws", 1) }
+func (b *broken) Connections() int { return int(b.open.Load()) }
+func (b *broken) Close()           { b.http.Close() }

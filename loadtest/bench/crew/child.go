@@ -1,0 +1,65 @@
+package crew
+
+import (
+	"context"
+	"io"
+	"net/rpc"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Kind is a server that a child can be.
+type Kind struct {
+	Name string
+
+	// Open starts the server.
+	Open func(ctx context.Context, cfg ServerConfig) (Service, error)
+}
+
+// Service is a running server.
+type Service interface {
+	URL() string      // where clients connect
+	Connections() int // that are open
+	Close()
+}
+
+// Main is the whole program if this process is a child, and then does not return. Otherwise it
+// does nothing. A child can be any of our servers, and those that are given.
+func Main(more ...Kind) {
+	if os.Getenv(childEnv) == "" {
+		return
+	}
+	signal.Ignore(syscall.SIGINT) // a terminal sends it to the children, too; they end with the parent
+	out := os.Stdout
+	os.Stdout = os.Stderr // what prints there would break the conversation
+	s := rpc.NewServer()
+	for name, service := range map[string]any{
+		"Child":  new(child),
+		"Server": &serverChild{kinds: append([]Kind{nodeKind, echoKind}, more...)},
+		"Swarm":  new(swarmChild),
+		"Attack": new(attackChild),
+	} {
+		if err := s.RegisterName(name, service); err != nil {
+			panic(err)
+		}
+	}
+	s.ServeConn(pipe{untilEnd{os.Stdin}, out})
+	os.Exit(0)
+}
+
+type child struct{}
+
+// Hello says that this is a child.
+func (*child) Hello(int, *int) error { return nil }
+
+// untilEnd ends the process when the parent has gone. ServeConn alone would wait for running calls.
+type untilEnd struct{ in io.Reader }
+
+func (u untilEnd) Read(p []byte) (int, error) {
+	n, err := u.in.Read(p)
+	if err != nil {
+		os.Exit(0)
+	}
+	return n, err
+}

@@ -1,0 +1,67 @@
+// Package echo is the smallest possible WebSocket server, to compare others with.
+package echo
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+const headerTimeout = 10 * time.Second
+
+// Server sends each message back.
+type Server struct {
+	listener net.Listener
+	http     *http.Server
+	open     atomic.Int64
+	running  sync.WaitGroup // the listening goroutine, and connections
+}
+
+// Start starts a server on a free loopback port.
+func Start() (*Server, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	e := &Server{listener: listener}
+	e.http = &http.Server{Handler: http.HandlerFunc(e.serve), ReadHeaderTimeout: headerTimeout}
+	e.running.Go(func() { _ = e.http.Serve(listener) })
+	return e, nil
+}
+
+func (e *Server) serve(w http.ResponseWriter, r *http.Request) {
+	e.running.Add(1)
+	defer e.running.Done()
+	ws, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer ws.Close()
+	e.open.Add(1)
+	defer e.open.Add(-1)
+	for {
+		kind, frame, err := ws.ReadMessage()
+		if err != nil {
+			return
+		}
+		if err := ws.WriteMessage(kind, frame); err != nil {
+			return
+		}
+	}
+}
+
+// URL returns where clients connect.
+func (e *Server) URL() string { return "ws://" + e.listener.Addr().String() }
+
+// Connections returns how many clients are connected.
+func (e *Server) Connections() int { return int(e.open.Load()) }
+
+// Close returns when all connections have ended. Their clients must close them before.
+func (e *Server) Close() {
+	_ = e.http.Close()
+	e.running.Wait()
+}

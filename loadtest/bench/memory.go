@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"roomd/loadtest/bench/crew"
+	"roomd/loadtest/report"
+)
+
+const (
+	memoryName = "memory"
+	memoryGoal = 12 // KiB of a connection with a room, freed
+)
+
+// memoryServers are measured in this order, each in a process of its own.
+var memoryServers = []memoryServer{
+	{name: "gorilla", kind: crew.Echo},
+	{name: "roomd, idle", kind: crew.Node},
+	{name: "roomd, in a room", kind: crew.Node, join: true},
+}
+
+// memoryServer is a server with clients that are connected and quiet.
+type memoryServer struct {
+	name, kind string
+	join       bool // each client is in a room of ten
+}
+
+// Memory is what a connection costs in memory.
+type Memory struct {
+	Connections int                      `json:"connections"`
+	Servers     map[string]*MemoryResult `json:"servers"`
+}
+
+// MemoryResult is what one server used. The figures of a connection are the differences to before,
+// divided by their number.
+type MemoryResult struct {
+	Connections int    `json:"connections"` // that the server has
+	Before      Figure `json:"before_mib"`  // resident, freed
+	Resident    Figure `json:"resident_kib_per_connection"`
+	Freed       Figure `json:"freed_kib_per_connection"` // resident after a collection that gives memory back
+	Heap        Figure `json:"heap_kib_per_connection"`  // in use then
+	Stack       Figure `json:"stack_kib_per_connection"` // in use then
+	Goroutines  Figure `json:"goroutines_per_connection"`
+	Failure     string `json:"failure,omitempty"`
+}
+
+// measureMemory measures all servers. It returns an error if ctx has ended.
+func (b *bench) measureMemory(ctx context.Context) (*Memory, error) {
+	m := &Memory{Connections: b.afford(), Servers: make(map[string]*MemoryResult)}
+	for _, s := range memoryServers {
+		prefix := b.begin(memoryName + ": " + s.name)
+		r, err := b.tryMemory(ctx, s, prefix, m.Connections)
+		if removed := b.redis.Remove(ctx, prefix); err == nil {
+			err = removed
+		}
+		if ctx.Err() != nil {
+			fmt.Fprintln(b.log, "stopped")
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			r = newMemoryResult(crew.Memory{}, crew.Memory{}, crew.Memory{})
+			r.Failure = err.Error()
+		}
+		m.Servers[s.name] = r
+		fmt.Fprintf(b.log, "%s KiB a connection, %s freed\n", r.Resident.Text("%.1f"), r.Freed.Text("%.1f"))
+	}
+	return m, nil
+}
+
+func (b *bench) tryMemory(ctx context.Context, s memoryServer, prefix string, clients int) (*MemoryResult, error) {
+	c, err := b.openCast(ctx, s.kind, prefix, clients)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	before, err := c.warm(ctx, clients, s.join)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.connect(ctx, 0, clients, crew.ConnectConfig{Join: s.join})
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Took) < clients {
+		return nil, fmt.Errorf("%d of %d clients are in; %s", len(o.Took), clients, tell(o))
+	}
+	asIs, err := c.settle(ctx)
+	if err != nil {
+		return nil, err
+	}
+	freed, err := c.server.Memory(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	if s.join && b.heapProfile != "" {
+		if err := c.server.WriteHeapProfile(ctx, b.heapProfile); err != nil {
+			return nil, err
+		}
+	}
+	r := newMemoryResult(before, asIs, freed)
+	if freed.Connections != clients {
+		r.Failure = fmt.Sprintf("the server has %d connections of %d", freed.Connections, clients)
+	}
+	return r, nil
+}
+
+func newMemoryResult(before, asIs, freed crew.Memory) *MemoryResult {
+	n := float64(freed.Connections)
+	each := func(after, before int64) Figure {
+		if after == 0 { // not known
+			return per(0, 0)
+		}
+		return per(float64(after-before)/1024, n)
+	}
+	return &MemoryResult{
+		Connections: freed.Connections,
+		Before:      mib(before.Resident),
+		Resident:    each(asIs.Resident, before.Resident),
+		Freed:       each(freed.Resident, before.Resident),
+		Heap:        each(freed.Heap, before.Heap),
+		Stack:       each(freed.Stack, before.Stack),
+		Goroutines:  per(float64(freed.Goroutines-before.Goroutines), n),
+	}
+}
+
+// wrong returns what is wrong with the result; nil is no result.
+func (r *MemoryResult) wrong() []string {
+	if r == nil || r.Failure == "" {
+		return nil
+	}
+	return []string{r.Failure}
+}
+
+func (m *Memory) writeTable(out io.Writer) error {
+	fmt.Fprintf(out, "\n%s: %d connections, connected and quiet; KiB a connection (goal: %d freed, in a room)\n", memoryName, m.Connections, memoryGoal)
+	rows := [][]string{{"", "resident", "freed", "heap", "stacks", "goroutines", "before MiB"}}
+	for _, s := range memoryServers {
+		if r := m.Servers[s.name]; r != nil {
+			rows = append(rows, []string{s.name, r.Resident.Text("%.1f"), r.Freed.Text("%.1f"), r.Heap.Text("%.1f"), r.Stack.Text("%.1f"),
+				r.Goroutines.Text("%.2f"), r.Before.Text("%.1f")})
+		}
+	}
+	if err := report.Columns(out, rows); err != nil {
+		return err
+	}
+	for _, s := range memoryServers {
+		if err := writeRemarks(out, s.name, m.Servers[s.name].wrong()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

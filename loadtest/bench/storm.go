@@ -1,0 +1,217 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"roomd/loadtest/bench/crew"
+	"roomd/loadtest/report"
+)
+
+const (
+	stormName  = "storm"
+	stormDelay = 500 * time.Millisecond // until all processes know when to begin
+
+	calmPause = time.Second
+
+	// After the storm the server may use so much more than before. The runtime of Go keeps its
+	// descriptors of goroutines, and its tables of the memory that was in use.
+	stormFactor     = 1.2
+	stormMemory     = 16 << 20 // bytes
+	stormGoroutines = 50
+
+	// defaultPatience is how long that may take: a node keeps copies of idle rooms for a minute.
+	defaultPatience = 150 * time.Second
+)
+
+// Storm is the outcome of many clients who connect at the same instant, join, and leave later.
+type Storm struct {
+	Connections int     `json:"connections"`
+	Processes   int     `json:"processes"`
+	In          int     `json:"in"`            // clients whose join was acknowledged
+	Latency     Latency `json:"in_latency_ms"` // from the instant until then
+	Left        int     `json:"left"`          // clients whose leave was acknowledged
+
+	// Clients who got an answer other than that, by kind, and those who got none.
+	Refused map[string]int `json:"refused"`
+	Failed  map[string]int `json:"failed"`
+
+	Before    StormMemory `json:"before"`
+	Peak      Figure      `json:"peak_mib"`
+	Connected StormMemory `json:"connected"`
+	After     StormMemory `json:"after"`
+	Back      Figure      `json:"back_s"` // until memory and goroutines were back; null if they were not
+	Failure   string      `json:"failure,omitempty"`
+}
+
+// StormMemory is what the server uses at one point.
+type StormMemory struct {
+	Resident   Figure `json:"resident_mib"`
+	Freed      Figure `json:"freed_mib"` // resident after a collection that gives memory back
+	Heap       Figure `json:"heap_mib"`  // in use then
+	Stack      Figure `json:"stack_mib"` // in use then
+	Goroutines int    `json:"goroutines"`
+}
+
+func newStormMemory(asIs, freed crew.Memory) StormMemory {
+	return StormMemory{mib(asIs.Resident), mib(freed.Resident), mib(freed.Heap), mib(freed.Stack), freed.Goroutines}
+}
+
+// mib returns bytes as MiB; 0 is not known.
+func mib(bytes int64) Figure { return per(float64(bytes)/(1<<20), float64(min(1, bytes))) }
+
+// measureStorm runs the storm on a node. It returns an error if ctx has ended.
+func (b *bench) measureStorm(ctx context.Context) (*Storm, error) {
+	s := &Storm{Connections: b.afford(), Refused: make(map[string]int), Failed: make(map[string]int), Peak: mib(0), Back: mib(0)}
+	prefix := b.begin(stormName)
+	err := b.tryStorm(ctx, crew.Node, prefix, s)
+	if removed := b.redis.Remove(ctx, prefix); err == nil {
+		err = removed
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintln(b.log, "stopped")
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		s.Failure = err.Error()
+	}
+	fmt.Fprintf(b.log, "%d of %d are in, p99 %s ms\n", s.In, s.Connections, s.Latency.P99.Text("%.0f"))
+	return s, nil
+}
+
+// tryStorm runs the storm, and fills s in as far as it comes.
+func (b *bench) tryStorm(ctx context.Context, kind, prefix string, s *Storm) error {
+	c, err := b.openCast(ctx, kind, prefix, s.Connections)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	s.Processes = len(c.swarms)
+	before, err := c.warm(ctx, s.Connections, true)
+	if err != nil {
+		return err
+	}
+	s.Before = newStormMemory(before, before)
+	o, err := c.connect(ctx, 0, s.Connections, crew.ConnectConfig{Join: true, AllTogether: true, At: time.Now().Add(stormDelay)})
+	if err != nil {
+		return err
+	}
+	s.In = len(o.Took)
+	s.count(o)
+	t := newTally()
+	for _, took := range o.Took {
+		t.record(took)
+	}
+	s.Latency = newLatency(t.latency)
+	if s.Connected, s.Peak, err = c.usage(ctx); err != nil {
+		return err
+	}
+	if o, err = c.leave(ctx); err != nil {
+		return err
+	}
+	s.Left = len(o.Took)
+	s.count(o)
+	if err := s.calm(ctx, c, before, b.patience); err != nil || b.heapProfile == "" {
+		return err
+	}
+	return c.server.WriteHeapProfile(ctx, b.heapProfile)
+}
+
+// count adds the answers that were not hoped for.
+func (s *Storm) count(o crew.Outcome) {
+	for kind, n := range o.Refused {
+		s.Refused[kind] += n
+	}
+	for kind, n := range o.Failures {
+		s.Failed[kind] += n
+	}
+}
+
+// usage returns what the server uses when it is quiet, and the most that was resident so far.
+func (c *cast) usage(ctx context.Context) (m StormMemory, peak Figure, err error) {
+	asIs, err := c.settle(ctx)
+	if err != nil {
+		return m, peak, err
+	}
+	freed, err := c.server.Memory(ctx, true)
+	return newStormMemory(asIs, freed), mib(asIs.Peak), err
+}
+
+// calm waits until the server uses about as much as before, but no longer than patience.
+func (s *Storm) calm(ctx context.Context, c *cast, before crew.Memory, patience time.Duration) error {
+	start := time.Now()
+	asIs, err := c.settle(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		now, err := c.server.Memory(ctx, true)
+		if err != nil {
+			return err
+		}
+		s.After = newStormMemory(asIs, now)
+		waited := time.Since(start)
+		if isBack(before, now) {
+			s.Back = Figure(waited.Seconds())
+			return nil
+		}
+		if waited > patience {
+			return nil
+		}
+		if err := pause(ctx, calmPause); err != nil {
+			return err
+		}
+	}
+}
+
+// isBack reports whether the server uses about as much as before, and has no clients. Where the
+// system does not say what is resident, the heap counts.
+func isBack(before, now crew.Memory) bool {
+	was, is := before.Resident, now.Resident
+	if was == 0 {
+		was, is = before.Heap, now.Heap
+	}
+	return now.Connections == 0 && float64(is) <= stormFactor*float64(was)+stormMemory && now.Goroutines <= before.Goroutines+stormGoroutines
+}
+
+// wrong returns what is wrong with the storm.
+func (s *Storm) wrong() (list []string) {
+	if s.Failure != "" {
+		return []string{s.Failure}
+	}
+	if len(s.Failed) > 0 {
+		list = append(list, "without an answer: "+tell(crew.Outcome{Failures: s.Failed}))
+	}
+	if s.In == 0 {
+		list = append(list, "nobody got in")
+	}
+	if !s.Back.IsKnown() {
+		list = append(list, fmt.Sprintf("long after all have left the server still uses %s MiB (before: %s) and has %d goroutines (before: %d)",
+			s.After.Freed.Text("%.1f"), s.Before.Freed.Text("%.1f"), s.After.Goroutines, s.Before.Goroutines))
+	}
+	return list
+}
+
+func (s *Storm) writeTable(out io.Writer) error {
+	fmt.Fprintf(out, "\n%s: %d clients in %d processes connect at the same instant, join rooms of %d, and leave\n", stormName, s.Connections, s.Processes, roomSize)
+	l := s.Latency.texts()
+	fmt.Fprintf(out, "in after  %d clients: p50 %s ms, p99 %s ms, max %s ms\n", s.In, l[0], l[1], l[3])
+	if len(s.Refused) > 0 {
+		fmt.Fprintf(out, "refused   %s\n", tell(crew.Outcome{Refused: s.Refused}))
+	}
+	fmt.Fprintf(out, "left      %d clients; memory and goroutines were back after %s s\n", s.Left, s.Back.Text("%.1f"))
+	rows := [][]string{
+		{"server", "before", "peak", "all in", "after"},
+		{"resident MiB", s.Before.Resident.Text("%.1f"), s.Peak.Text("%.1f"), s.Connected.Resident.Text("%.1f"), s.After.Resident.Text("%.1f")},
+		{"freed MiB", s.Before.Freed.Text("%.1f"), "–", s.Connected.Freed.Text("%.1f"), s.After.Freed.Text("%.1f")},
+		{"of it heap", s.Before.Heap.Text("%.1f"), "–", s.Connected.Heap.Text("%.1f"), s.After.Heap.Text("%.1f")},
+		{"of it stacks", s.Before.Stack.Text("%.1f"), "–", s.Connected.Stack.Text("%.1f"), s.After.Stack.Text("%.1f")},
+		{"goroutines", fmt.Sprint(s.Before.Goroutines), "–", fmt.Sprint(s.Connected.Goroutines), fmt.Sprint(s.After.Goroutines)},
+	}
+	if err := report.Columns(out, rows); err != nil {
+		return err
+	}
+	return writeRemarks(out, "roomd", s.wrong())
+}

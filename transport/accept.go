@@ -27,6 +27,12 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 			"this server speaks %s, which Sec-WebSocket-Protocol does not offer", protocol.Subprotocol)) // what it offers may be a token
 		return
 	}
+	if wait := s.users.penalty(user); wait > 0 {
+		s.opts.Trace.refused(LimitFlood)
+		refuse(w, http.StatusTooManyRequests, protocol.NewError(protocol.CodeRateLimited,
+			"%s has sent too much that asks for nothing; wait %v", user, roundUp(wait)))
+		return
+	}
 	address := clientAddress(r, s.opts.TrustProxy)
 	remote := remoteOf(r, address)
 	c := newConn(s, user, access, address)

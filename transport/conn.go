@@ -20,6 +20,10 @@ const (
 	// arrive before the kernel resets it.
 	lingerTimeout = time.Second
 
+	// maxLinger is how many bytes of that are read: what the kernel has taken so far, and not what
+	// a client goes on sending.
+	maxLinger = 256 << 10
+
 	// closeTimeout bounds each of the last writes to a client that the server closes: the
 	// one that runs, and what is queued behind it.
 	closeTimeout = 5 * time.Second
@@ -182,7 +186,7 @@ func (c *conn) extendWriteDeadline(to time.Time) {
 func (c *conn) hangUp() {
 	if half, ok := c.raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		_ = c.raw.SetReadDeadline(time.Now().Add(lingerTimeout))
-		_, _ = io.Copy(io.Discard, io.LimitReader(c.raw, 1<<20))
+		_, _ = io.Copy(io.Discard, io.LimitReader(c.raw, maxLinger))
 	}
 	_ = c.raw.Close()
 }

@@ -116,7 +116,7 @@ func (s *bubbleServer) connectRaw(t *testing.T) *rawClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return upgradeRaw(t, raw)
+	return upgradeRaw(t, raw, "a")
 }
 
 // What arrives in parts is unmasked as if it had come at once.

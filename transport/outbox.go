@@ -49,6 +49,7 @@ func (o *outbox) waitForSpace() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.queued.frames+o.inFlight.frames >= o.max && !o.finished {
+		o.startLocked()
 		o.mu.Unlock()
 		<-o.space
 		o.mu.Lock()

@@ -200,12 +200,16 @@ func TestAFloodOverManyConnections(t *testing.T) {
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		total := make(map[string]int)
+		all := make(chan struct{}) // are connected: who comes later is refused
 		for range connections {
 			c := s.connectRaw(t)
 			wg.Go(func() {
 				var writing sync.WaitGroup
 				defer writing.Wait()
-				writing.Go(func() { c.write(requests(each), closing(1000, "")) })
+				writing.Go(func() {
+					<-all
+					c.write(requests(each), closing(1000, ""))
+				})
 				got := outcome(c.readAll())
 				mu.Lock()
 				defer mu.Unlock()
@@ -217,6 +221,7 @@ func TestAFloodOverManyConnections(t *testing.T) {
 		if n := knownUsers(s); n != 1 {
 			t.Errorf("%d users are connected", n)
 		}
+		close(all)
 		other := s.connect(t, "another")
 		other.send(usersOf(5))
 		other.expect(`{"id":5,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)

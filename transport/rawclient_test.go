@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,24 +24,33 @@ type rawClient struct {
 	src *bufio.Reader
 }
 
+// handshake is the request of user a.
 const handshake = "GET /ws?user=a HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 
+// connectRaw connects as a user whom no other connection has: they would share their limits.
 func (s *testServer) connectRaw(t testing.TB) *rawClient {
+	t.Helper()
+	return s.connectRawAs(t, fmt.Sprint("raw", rawUsers.Add(1)))
+}
+
+var rawUsers atomic.Int64
+
+func (s *testServer) connectRawAs(t testing.TB, user string) *rawClient {
 	t.Helper()
 	raw, err := net.Dial("tcp", s.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return upgradeRaw(t, raw)
+	return upgradeRaw(t, raw, user)
 }
 
-func upgradeRaw(t testing.TB, raw net.Conn) *rawClient {
+func upgradeRaw(t testing.TB, raw net.Conn, user string) *rawClient {
 	t.Helper()
 	t.Cleanup(func() { _ = raw.Close() })
 	_ = raw.SetDeadline(time.Now().Add(testTimeout))
 	c := &rawClient{t, raw, bufio.NewReader(raw)}
-	c.write(handshake)
+	c.write(strings.Replace(handshake, "user=a", "user="+user, 1))
 	answer, err := http.ReadResponse(c.src, nil)
 	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("handshake: %+v, %v", answer, err)

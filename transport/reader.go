@@ -25,6 +25,9 @@ func (c *conn) read() (err error) {
 		}
 	}()
 	for {
+		if !c.frames.socket.hasMore() {
+			c.writer.flush() // pongs
+		}
 		c.out.waitForSpace()
 		if _, _, closing := c.closeReason(); closing {
 			return errEnded
@@ -100,9 +103,12 @@ func (c *conn) control(opcode byte, content []byte) error {
 	case websocket.CloseMessage:
 		return c.closedByClient(content)
 	case websocket.PingMessage:
-		c.out.waitForSpace()
 		c.out.push(controlFrame(websocket.PongMessage, content))
-		c.writer.flush()
+		// Those of the pings that have arrived together are written together, since a system call
+		// for each would let one client keep a core busy. In a message the rest may be long in coming.
+		if c.frames.inMessage || !c.frames.socket.hasMore() {
+			c.writer.flush()
+		}
 	}
 	if !c.frames.inMessage { // which the client might otherwise never end
 		c.extendReadDeadline()

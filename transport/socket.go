@@ -33,7 +33,7 @@ func newSocket(conn io.Reader) *socket {
 
 // wait waits until something has arrived. Only then buffer may be used, until the next wait.
 func (s *socket) wait() error {
-	if s.buffer != nil && s.buffer.Buffered() > 0 {
+	if s.hasMore() {
 		return nil
 	}
 	if s.raw == nil {
@@ -49,6 +49,9 @@ func (s *socket) wait() error {
 	}
 	return s.err
 }
+
+// hasMore reports whether something has been read that is not yet used.
+func (s *socket) hasMore() bool { return s.buffer != nil && s.buffer.Buffered() > 0 }
 
 // tryRead reads what has arrived into a borrowed buffer. It reports false if that is nothing.
 func (s *socket) tryRead(fd uintptr) bool {

@@ -9,8 +9,9 @@ import (
 
 const (
 	// spareRate and spareBurst bound what the server does nothing for, because reading and refusing
-	// it costs something, too: of a connection pings, pongs and all fragments of a message but the
-	// first; of a user requests over the rate. They bound it per second, and at once.
+	// it costs something, too: pings, pongs, all fragments of a message but the first, and requests
+	// over the rate. They bound it per second, and at once, for a connection and for a user: who
+	// connects again gets no new burst.
 	spareRate  = 100
 	spareBurst = 256
 )
@@ -71,7 +72,10 @@ type throttle struct {
 }
 
 // spareFrame counts a frame that asks for nothing. It reports false if there are too many.
-func (t *throttle) spareFrame() bool { return t.spare.take(sparePace, t.server.clock()) == 0 }
+func (t *throttle) spareFrame() bool {
+	now := t.server.clock()
+	return t.spare.take(sparePace, now) == 0 && (t.user == nil || t.user.spare.take(sparePace, now) == 0)
+}
 
 // request counts a request. It returns an error if there are too many, and then reports whether the
 // client is to be cut off, because it goes on regardless.
@@ -89,7 +93,7 @@ func (t *throttle) request() (refusal *protocol.Error, cutOff bool) {
 		return nil, false
 	}
 	t.server.opts.Trace.refused(limit)
-	cutOff = t.user == nil || t.user.refusals.take(sparePace, now) > 0
+	cutOff = t.user == nil || t.user.spare.take(sparePace, now) > 0
 	whose := "a connection"
 	if limit == LimitUserRate {
 		whose = "all connections of a user"

@@ -17,7 +17,7 @@ type users struct {
 // userThrottle bounds what all connections of a user send together.
 type userThrottle struct {
 	requests bucket
-	refusals bucket // requests over the rate
+	spare    bucket // frames that ask for nothing, and requests over the rate
 
 	connections int  // guarded by users.mu
 	forgetting  bool // guarded by users.mu: a timer will look whether it can be forgotten
@@ -40,6 +40,17 @@ func (u *users) enter(name string) *userThrottle {
 	return t
 }
 
+// penalty returns how long a user who has sent too much of what the server does nothing for may
+// not connect again. Otherwise handshakes would be as good a flood as any.
+func (u *users) penalty(name string) time.Duration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if t := u.byName[name]; t != nil {
+		return max(0, t.spare.debt(u.clock())-sparePace.debt/2)
+	}
+	return 0
+}
+
 // leave is called when a connection of a user has ended.
 func (u *users) leave(name string, t *userThrottle) {
 	u.mu.Lock()
@@ -54,7 +65,7 @@ func (u *users) forgetLocked(name string, t *userThrottle) {
 		return
 	}
 	now := u.clock()
-	debt := max(t.requests.debt(now), t.refusals.debt(now))
+	debt := max(t.requests.debt(now), t.spare.debt(now))
 	if debt == 0 {
 		delete(u.byName, name)
 		return

@@ -71,6 +71,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		conn, err := l.AcceptTCP()
 		switch {
 		case err == nil:
+			_ = conn.SetReadBuffer(receiveBuffer)
 			if c := l.add(conn); c != nil {
 				return c, nil
 			}
@@ -79,6 +80,10 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 	}
 }
+
+// receiveBuffer is how many bytes the kernel keeps of what a client sends before it is read, or
+// twice as many. By itself it would let a client that floods grow that to megabytes.
+const receiveBuffer = 32 << 10
 
 // add counts a connection. If there is no place it closes it and returns nil.
 func (l *listener) add(conn *net.TCPConn) *connection {

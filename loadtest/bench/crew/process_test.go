@@ -104,7 +104,7 @@ func TestAttackersComeBack(t *testing.T) {
 		}
 		return pings(nil)(ctx, a, i)
 	}}, firstAttacker)
-	if a.connections.Load() != 3 || a.written.Load() == 0 || a.ended["closed with 4009"] != 2 {
+	if a.connections.Load() != 3 || a.written.Load() == 0 || a.ended["closed with 4009"]+a.ended["HTTP 429 rate_limited"] != 2 {
 		t.Errorf("%d connections, %d bytes, %v", a.connections.Load(), a.written.Load(), a.ended)
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -13,6 +16,7 @@ import (
 // accept turns a request for /ws into a connection. The connection runs in a goroutine of its
 // own, so that the request and the buffers of net/http are freed.
 func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
+	joinProtocols(r.Header)
 	if !s.originAllowed(r) {
 		s.refuseOrigin(w, r)
 		return
@@ -29,6 +33,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	}
 	if wait := s.users.penalty(user); wait > 0 {
 		s.opts.Trace.refused(LimitFlood)
+		w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
 		refuse(w, http.StatusTooManyRequests, protocol.NewError(protocol.CodeRateLimited,
 			"%s has sent too much that asks for nothing; wait %v", user, roundUp(wait)))
 		return
@@ -53,6 +58,14 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 		reason := c.serve(ws)
 		s.debug.write("disconnected", slog.String("user", c.session.user), slog.String("session", c.session.id), slog.Any("reason", reason))
 	}()
+}
+
+// joinProtocols makes one line of several that offer subprotocols (RFC 6455, section 11.3.4):
+// gorilla reads the first.
+func joinProtocols(h http.Header) {
+	if lines := h["Sec-Websocket-Protocol"]; len(lines) > 1 {
+		h["Sec-Websocket-Protocol"] = []string{strings.Join(lines, ", ")}
+	}
 }
 
 // reserve gives a connection its place, or returns why there is none, with the HTTP status.

@@ -9,8 +9,34 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"roomd/transport/protocol"
 )
+
+// Subprotocols may be offered in several lines, which count as one.
+func TestSubprotocolsInSeveralLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startWithKey(t, Options{})
+		alice, bob := "roomd.token."+tokenOf(t, "alice", time.Hour), "roomd.token."+tokenOf(t, "bob", time.Hour)
+		for _, tt := range []struct {
+			lines  []string
+			status int
+		}{
+			{[]string{"roomd.v1", alice}, http.StatusSwitchingProtocols},
+			{[]string{alice, "roomd.v1"}, http.StatusSwitchingProtocols},
+			{[]string{"roomd.v1, " + alice, bob}, http.StatusUnauthorized},
+		} {
+			c, answer, err := (&websocket.Dialer{NetDialContext: s.pipes.dial}).Dial("ws://pipes/ws", http.Header{"Sec-WebSocket-Protocol": tt.lines})
+			if answer == nil || answer.StatusCode != tt.status {
+				t.Errorf("%q: %+v, %v", tt.lines, answer, err)
+			}
+			if err == nil {
+				c.Close()
+			}
+		}
+	})
+}
 
 // A token comes in three ways, and says who the user is.
 func TestWaysToSendAToken(t *testing.T) {

@@ -79,7 +79,7 @@ const retryAfter = "5"
 
 // refuse answers a request that does not become a connection.
 func refuse(w http.ResponseWriter, status int, e *protocol.Error) {
-	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+	if w.Header().Get("Retry-After") == "" && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")

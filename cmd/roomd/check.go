@@ -68,6 +68,9 @@ func checkConfig(ctx context.Context, cfg config) (found findings) {
 		found.fail("flags", "", "%v", inFlags(err))
 		return found
 	}
+	if cfg.AdminListen == cfg.Listen {
+		found.fail("listen", "Give --admin-listen a port of its own", "--listen and --admin-listen are the same address")
+	}
 	found.listen(ctx, "--listen", cfg.Listen)
 	if cfg.AdminListen != "" {
 		found.listen(ctx, "--admin-listen", cfg.AdminListen)

@@ -26,6 +26,9 @@ func (f *redisFlags) validate() error {
 	if f.Replicas < 0 {
 		return fmt.Errorf("--replicas is %d, it must not be negative", f.Replicas)
 	}
+	if f.Replicas > 0 && f.Redis == redisurl.Embedded {
+		return fmt.Errorf("--replicas is %d, and the embedded Redis has no replica: give --redis, too", f.Replicas)
+	}
 	return together("--redis-cert", f.RedisCert, "--redis-key", f.RedisKey)
 }
 

@@ -113,7 +113,11 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 	db := parts.Redis
 	defer db.Close()
 	n, err := node.Start(ctx, parts)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		log.Info("stopped before it was ready")
+		return nil
+	case err != nil:
 		return inFlags(err)
 	}
 	if err := logSettings(log, cfg, db.String()); err != nil {

@@ -18,6 +18,7 @@ type episodes struct {
 	lease        *episode.Log // the node's lease cannot be prolonged
 	renamed      *episode.Log // Redis has lost the node's lease, or what was committed under it
 	eviction     *episode.Log // members of dead nodes cannot be removed
+	over         *episode.Log // an event is of an epoch that is over
 	partial      *episode.Log // Redis has lost some of a room
 	unheard      *episode.Log // Redis takes a commit, but not its event
 	unanswered   *episode.Log // members for whom no session answers cannot be removed
@@ -39,6 +40,7 @@ func newEpisodes(opts Options) *episodes {
 		lease:        warn("the node's lease could not be prolonged"),
 		renamed:      warn("the node's lease, or commits under it, were lost; its sessions join again under a new name"),
 		eviction:     warn("members of dead nodes could not be removed, trying again"),
+		over:         warn("events of an epoch that is over were ignored"),
 		partial:      warn("Redis has lost some of a room; a new epoch begins with what is there"),
 		unheard:      episode.New(opts.Log, slog.LevelError, "Redis takes commits, but not their events: other nodes hear nothing of what happens here", quiet),
 		unanswered:   warn("members without a session could not be removed, trying again"),
@@ -48,7 +50,7 @@ func newEpisodes(opts Options) *episodes {
 
 // close ends the episodes that run. Nothing may happen after it.
 func (t *episodes) close() {
-	for _, l := range []*episode.Log{t.events, t.snapshots, t.garbage, t.replies, t.stale, t.epochs, t.lease, t.renamed, t.eviction, t.partial, t.unheard, t.unanswered, t.registration} {
+	for _, l := range []*episode.Log{t.events, t.snapshots, t.garbage, t.replies, t.stale, t.epochs, t.lease, t.renamed, t.eviction, t.over, t.partial, t.unheard, t.unanswered, t.registration} {
 		l.Close()
 	}
 }

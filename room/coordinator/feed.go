@@ -35,6 +35,7 @@ type heldEvents struct {
 	events []*room.Event
 	sizes  []int
 	bytes  int // the sum of sizes
+	early  int // how many came before the snapshot was asked for
 }
 
 // add holds an event of so many bytes back, and drops those before it if they are too many.
@@ -135,10 +136,19 @@ func (f *feed) position() (at room.Position, syncing bool) {
 	return f.at, f.syncing
 }
 
+// asks records that a snapshot is asked for now.
+func (f *feed) asks() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held.early = len(f.held.events)
+}
+
 // resume publishes a room as it was read, and then the events that came meanwhile. Earlier
 // ones come with the snapshot: they show who was replaced. alive are the names of this node
-// whose members nobody has removed. It reports whether the events leave another gap.
-func (f *feed) resume(r *room.Room, alive []string) (gap bool) {
+// whose members nobody has removed. It reports whether the events leave another gap, and
+// whether some were of an epoch that is over: they came before the snapshot was asked for, and
+// that has another one. They are dropped, since no further snapshot would explain them.
+func (f *feed) resume(r *room.Room, alive []string) (gap, stale bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	held := f.held
@@ -146,9 +156,13 @@ func (f *feed) resume(r *room.Room, alive []string) (gap bool) {
 	f.known, f.at = true, r.Position
 	f.publishLocked(room.SnapshotEvent(r, alive, held.events))
 	for i, e := range held.events {
+		if i < held.early && e.Epoch != r.Epoch {
+			stale = true
+			continue
+		}
 		gap = f.receiveLocked(e, held.sizes[i]) || gap
 	}
-	return gap
+	return gap, stale
 }
 
 func (f *feed) publishLocked(e *room.Event) {

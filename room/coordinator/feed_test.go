@@ -1,7 +1,9 @@
 package coordinator
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -189,7 +191,7 @@ func TestHeldEventsAreBounded(t *testing.T) {
 				t.Fatalf("%s: it holds %d events of %d bytes back", name, len(f.held.events), f.held.bytes)
 			}
 		}
-		if !f.resume(room.NewRoom("42", room.Position{Epoch: "e", Version: 5}, map[string]room.Member{}), nil) {
+		if gap, _ := f.resume(room.NewRoom("42", room.Position{Epoch: "e", Version: 5}, map[string]room.Member{}), nil); !gap {
 			t.Fatalf("%s: no other snapshot is wanted, and told were %d events", name, len(told))
 		}
 		f.resume(room.NewRoom("42", room.Position{Epoch: "e", Version: last}, map[string]room.Member{}), nil)
@@ -197,4 +199,35 @@ func TestHeldEventsAreBounded(t *testing.T) {
 			t.Errorf("%s: the last event is of version %d", name, e.Version)
 		}
 	}
+}
+
+// An event of an epoch that is over makes a node read a snapshot, and no more than that: no
+// snapshot would ever explain it.
+func TestALateEventOfAnotherEpoch(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb, spy := client(), client()
+		var reads atomic.Int64
+		spy.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, loadScript) {
+				reads.Add(1)
+			}
+			return nil
+		}})
+		c, other := newCoordinator(t, spy, Options{}), newCoordinator(t, rdb, Options{})
+		f, _ := follow(t, c, "42")
+		mustDo(t, other, "42", room.Join("a", "s"))
+		f.expect(t, "1<0 +a@0")
+		for range 3 {
+			rdb.Publish(t.Context(), "Room:42:Events", `{"epoch":"over","version":7,"mark":"m","node":"n","changes":[{"type":"join","user":"x","seat":5}]}`)
+			f.expect(t, "1= a@0")
+		}
+		before := reads.Load()
+		for i := range 20 { // events go through the same connection as the loop's snapshots would
+			mustDo(t, other, "42", room.Join(fmt.Sprint("u", i), "s"))
+			f.expect(t, fmt.Sprintf("%d<%d +u%d@%d", i+2, i+1, i, i+1))
+		}
+		if n := reads.Load(); before > 6 || n != before {
+			t.Errorf("%d snapshots were read, and %d after the last event", before, n-before)
+		}
+	})
 }

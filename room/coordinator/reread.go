@@ -64,6 +64,7 @@ func (fs *feeds) sync() {
 func (fs *feeds) reread(f *feed) {
 	ctx, cancel := context.WithTimeout(fs.life, rereadTimeout)
 	defer cancel()
+	f.asks()
 	r, err := fs.store.load(ctx, f.id)
 	switch {
 	case err == nil:
@@ -77,7 +78,11 @@ func (fs *feeds) reread(f *feed) {
 			fs.wg.Go(func() { fs.renew(fs.life, f.id, epoch) })
 		}
 		call(fs.trace.Resynced)
-		fs.sawGap(f, f.resume(r, fs.alive()))
+		gap, stale := f.resume(r, fs.alive())
+		if stale {
+			fs.episodes.over.Happened(nil, "room", f.id)
+		}
+		fs.sawGap(f, gap)
 	case errors.Is(err, errForeign): // only an operator can help; the other feeds do not wait for that
 		fs.episodes.snapshots.Happened(err, "room", f.id)
 		fs.wg.Go(func() {

@@ -21,6 +21,7 @@ const maxAdmins = 16
 // elsewhere an admin token is needed.
 type admin struct {
 	listener net.Listener
+	loopback bool // nobody else can reach it
 	http     *http.Server
 	verifier *auth.Verifier // nil: nobody has a token
 	refused  *episode.Log
@@ -41,7 +42,7 @@ func listenAdmin(addr string, verifier *auth.Verifier, log *slog.Logger) (*admin
 		return nil, err
 	}
 	return &admin{
-		listener: l, verifier: verifier,
+		listener: l, loopback: isLoopback(hostOf(l.Addr().String())), verifier: verifier,
 		refused: episode.New(log, slog.LevelWarn, "requests to the admin address are refused", episode.Quiet),
 		evicted: episode.New(log, slog.LevelWarn, "connections to the admin address are closed to make room", episode.Quiet),
 		errors:  episode.New(log, slog.LevelWarn, "HTTP of the admin address", episode.Quiet),
@@ -126,11 +127,11 @@ var (
 )
 
 // check returns why a request is refused. Nobody else can send a token that a browser does not
-// know, so who has one may come by any name. Without one a request must come from this machine, and
-// not by a name: a page could have given its own name this address (DNS rebinding), and a proxy
-// speaks for whoever has reached that.
+// know, so who has one may come by any name. Without one a request must come to a loopback address
+// from this machine, and not by a name: a page could have given its own name this address (DNS
+// rebinding), and a proxy speaks for whoever has reached that.
 func (a *admin) check(r *http.Request) (status int, why error) {
-	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
+	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" || r.Header.Get("Origin") != "" {
 		return http.StatusForbidden, errForeignPage
 	}
 	if header := r.Header.Get("Authorization"); header != "" && a.verifier != nil {
@@ -146,10 +147,11 @@ func (a *admin) check(r *http.Request) (status int, why error) {
 		}
 		return 0, nil
 	}
+	local := a.loopback && isLocal(r)
 	switch {
-	case !isLocal(r) && a.verifier == nil:
+	case !local && a.verifier == nil:
 		return http.StatusForbidden, errForeignHost
-	case !isLocal(r):
+	case !local:
 		return http.StatusUnauthorized, errNoToken
 	case !isLoopback(hostOf(r.Host)):
 		return http.StatusForbidden, errForeignHost
@@ -159,8 +161,12 @@ func (a *admin) check(r *http.Request) (status int, why error) {
 
 // isLocal reports whether a request comes from this machine, and not through a proxy on it.
 func isLocal(r *http.Request) bool {
-	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
-		if r.Header.Get(header) != "" {
+	for header := range r.Header {
+		switch header {
+		case "Forwarded", "X-Real-Ip", "Via", "Cf-Connecting-Ip", "True-Client-Ip":
+			return false
+		}
+		if strings.HasPrefix(header, "X-Forwarded-") {
 			return false
 		}
 	}

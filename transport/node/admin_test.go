@@ -17,6 +17,7 @@ import (
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/transport"
 	"roomd/transport/auth"
 )
 
@@ -77,6 +78,20 @@ func get(t *testing.T, url string, headers ...string) (status int, body string) 
 	return resp.StatusCode, string(text)
 }
 
+// An address that others can reach asks everybody for a token, because somebody on this machine may
+// forward to it.
+func TestAnOpenAdminAddressAsksForATokenOnLoopback(t *testing.T) {
+	n := start(t, Config{Redis: open(t, redisurl.Embedded), AdminListen: "0.0.0.0:0", Admin: secrets, Serve: transport.Options{Auth: verifier(t)}})
+	_, port, _ := net.SplitHostPort(n.AdminAddr())
+	url := "http://127.0.0.1:" + port + "/metrics"
+	if status, body := get(t, url); status != 401 {
+		t.Errorf("without a token: %d %s", status, body)
+	}
+	if status, body := get(t, url, "Authorization", "Bearer "+token(t, auth.RoleAdmin)); status != 200 {
+		t.Errorf("with one: %d %s", status, body)
+	}
+}
+
 // outerAddr returns an address of this machine that is not loopback.
 func outerAddr(t *testing.T) string {
 	t.Helper()
@@ -110,6 +125,8 @@ func TestWhoIsAnOperator(t *testing.T) {
 		{"by a name that begins well", false, true, []string{"Host", "127.0.0.1.evil.example"}, 403},
 		{"by a page of another site", false, true, []string{"Sec-Fetch-Site", "cross-site"}, 403},
 		{"by a page of another port", false, true, []string{"Sec-Fetch-Site", "same-site"}, 403},
+		{"by a page whose browser says less", false, true, []string{"Origin", "https://evil.example"}, 403},
+		{"through a proxy that says less", false, true, []string{"X-Forwarded-Proto", "https"}, 403},
 		{"by the address bar", false, true, []string{"Sec-Fetch-Site", "none"}, 200},
 		{"through a proxy", false, true, []string{"X-Forwarded-For", "192.0.2.1"}, 403},
 		{"through a proxy, with a key", false, false, []string{"Forwarded", "for=192.0.2.1"}, 401},

@@ -39,13 +39,14 @@ func newHTTP(handler http.Handler, timeout time.Duration, log *episode.Log) *htt
 	http1 := new(http.Protocols)
 	http1.SetHTTP1(true) // also by TLS: WebSocket needs it
 	return &http.Server{
-		Handler:        handler,
-		Protocols:      http1,
-		ReadTimeout:    timeout,
-		WriteTimeout:   timeout,
-		IdleTimeout:    idleTimeout,
-		MaxHeaderBytes: maxHeader,
-		ErrorLog:       stdlog.New(logLines{log}, "", 0),
+		Handler:                      handler,
+		DisableGeneralOptionsHandler: true, // OPTIONS * is for the handler, too
+		Protocols:                    http1,
+		ReadTimeout:                  timeout,
+		WriteTimeout:                 timeout,
+		IdleTimeout:                  idleTimeout,
+		MaxHeaderBytes:               maxHeader,
+		ErrorLog:                     stdlog.New(logLines{log}, "", 0),
 	}
 }
 

@@ -62,6 +62,16 @@ type state struct {
 	modified time.Time
 	size     int64
 	missing  bool
+	info     os.FileInfo // nil if it is missing, or no regular file
+}
+
+// equals reports whether nothing tells two states apart, not even that the file was replaced by
+// one of the same size and time.
+func (s state) equals(other state) bool {
+	if (s.info == nil) != (other.info == nil) || s.info != nil && !os.SameFile(s.info, other.info) {
+		return false
+	}
+	return s.modified.Equal(other.modified) && s.size == other.size && s.missing == other.missing
 }
 
 // New returns the value that parse makes of the texts of the files, or a [FileError], or the error
@@ -94,7 +104,7 @@ func (v *Value[T]) Current() T {
 
 func (v *Value[T]) reloadLocked() {
 	seen := v.look()
-	if slices.Equal(seen, v.seen) && !v.unread {
+	if slices.EqualFunc(seen, v.seen, state.equals) && !v.unread {
 		return
 	}
 	v.seen = seen
@@ -122,7 +132,7 @@ func (v *Value[T]) look() []state {
 		case err != nil:
 			seen[i] = state{missing: true}
 		case info.Mode().IsRegular():
-			seen[i] = state{modified: info.ModTime(), size: info.Size()}
+			seen[i] = state{modified: info.ModTime(), size: info.Size(), info: info}
 		}
 	}
 	return seen

@@ -25,6 +25,30 @@ func pair(texts [][]byte) (string, error) {
 	return joined, nil
 }
 
+// A file of the same size and time takes the place of another, as from an archive.
+func TestTheSameSizeAndTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "key")
+		write(t, path, "old")
+		v, err := New(func(texts [][]byte) (string, error) { return string(texts[0]), nil }, func(string, error) {}, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, path+".new", "new")
+		if err := errors.Join(os.Chtimes(path+".new", before.ModTime(), before.ModTime()), os.Rename(path+".new", path)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * Interval)
+		if got := v.Current(); got != "new" {
+			t.Errorf("the value is %q", got)
+		}
+	})
+}
+
 // The files of a pair change one after the other. The old pair counts until both fit, and each
 // reason why not is reported once.
 func TestPairChanges(t *testing.T) {

@@ -85,6 +85,9 @@ func open(rawURL string) (*DB, error) {
 	if misplacedAt(rest) {
 		return nil, errAt
 	}
+	if scheme != "unix" && rest != "" && !strings.Contains(rest, "@") && !isAddresses(rest) {
+		return nil, errURL // it may be a password whose @ was forgotten
+	}
 	base, topology, _ := strings.Cut(scheme, "+")
 	switch scheme {
 	case "redis", "rediss", "unix":
@@ -153,6 +156,9 @@ func (db *DB) String() string {
 		return fmt.Sprintf("Redis of Sentinel %s at %s", db.sentinel.MasterName, strings.Join(db.sentinel.SentinelAddrs, ", "))
 	case db.cluster != nil:
 		return fmt.Sprintf("Redis Cluster at %s", strings.Join(db.cluster.Addrs, ", "))
+	}
+	if db.opts.DB != 0 {
+		return fmt.Sprintf("Redis at %s, database %d", db.opts.Addr, db.opts.DB)
 	}
 	return fmt.Sprintf("Redis at %s", db.opts.Addr)
 }

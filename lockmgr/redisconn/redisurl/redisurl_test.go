@@ -79,6 +79,13 @@ func TestBadURLs(t *testing.T) {
 		{"redis://u:123/secret@h:6379", "%2F"},
 		{"redis://u:123?secret@h:6379", "%2F"},
 
+		{"redis://:secret", "%40"},
+		{"redis://u:secret", "%40"},
+		{"redis://u:secret/0", "%40"},
+		{"redis://u:secret%40127.0.0.1:1", "%40"},
+		{"redis+sentinel://:secret/m", "%40"},
+		{"redis+cluster://a:1,u:secret", "%40"},
+
 		{"redis+cluster://", "address"},
 		{"redis+cluster://:secret@", "address"},
 		{"redis+cluster://:secret@a:1,", "address"},
@@ -135,7 +142,7 @@ func mustOpen(t *testing.T, rawURL string) *DB {
 
 func TestString(t *testing.T) {
 	for url, want := range map[string]string{
-		"redis://u:secret@a:1/2":                               "Redis at a:1",
+		"redis://u:secret@a:1/2":                               "Redis at a:1, database 2",
 		"redis+cluster://u:secret@a:1":                         "Redis Cluster at a:1",
 		"rediss+cluster://u:secret@a:1,b:2/?read_timeout=1s":   "Redis Cluster at a:1, b:2",
 		"redis+cluster://[::1]:1,[fe80::2]:2":                  "Redis Cluster at [::1]:1, [fe80::2]:2",

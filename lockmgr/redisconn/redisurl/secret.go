@@ -2,7 +2,9 @@ package redisurl
 
 import (
 	"errors"
+	"net"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -33,6 +35,9 @@ func redact(rawURL string) string {
 	if misplacedAt(rest) {
 		return scheme + "…"
 	}
+	if !strings.Contains(rest, "@") && !isAddresses(rest) {
+		return scheme + "…" // it may be a password whose @ was forgotten
+	}
 	if at := strings.LastIndex(rest, "@"); at >= 0 {
 		rest = "…@" + rest[at+1:]
 	}
@@ -40,6 +45,23 @@ func redact(rawURL string) string {
 		rest = address + "?…"
 	}
 	return scheme + rest
+}
+
+// isAddresses reports whether what follows the scheme begins with hosts, and ports that are numbers.
+func isAddresses(rest string) bool {
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	for address := range strings.SplitSeq(rest, ",") {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			host = address
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); port != "" && err != nil || strings.ContainsAny(host, ":%") && net.ParseIP(strings.Trim(host, "[]")) == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // withoutURL removes the URL that the error of a parser quotes.

@@ -74,7 +74,7 @@ func TestCheckServers(t *testing.T) {
 
 // What no server here can be brought to say.
 func TestCheckOtherServers(t *testing.T) {
-	cfg, err := parse(t, "--replicas", "1")
+	cfg, err := parse(t, "--replicas", "1", "--redis", "redis://h:1")
 	if err != nil {
 		t.Fatal(err)
 	}

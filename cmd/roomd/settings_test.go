@@ -55,7 +55,7 @@ func TestSecretsAreTagged(t *testing.T) {
 	}
 	defer db.Close()
 	var log bytes.Buffer
-	if err = logSettings(newLog(cfg, &log), cfg, db.String()); err != nil || !strings.Contains(log.String(), "--redis='Redis at 127.0.0.1:1'") || strings.Contains(log.String(), "hidden") {
+	if err = logSettings(newLog(cfg, &log), cfg, db.String()); err != nil || !strings.Contains(log.String(), "--redis='Redis at 127.0.0.1:1, database 3'") || strings.Contains(log.String(), "hidden") {
 		t.Errorf("%v\n%s", err, &log)
 	}
 }

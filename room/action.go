@@ -12,6 +12,28 @@ const (
 	// KindReplace: another session, or the same one on another node, speaks for the
 	// member. It is in Updates only: players do not see it.
 	KindReplace Kind = "replace"
+	// KindAway: the member's connection is lost, and the seat is kept for a while.
+	KindAway Kind = "away"
+	// KindBack: a session speaks again for a member who was away.
+	KindBack Kind = "back"
+)
+
+// Reason says why a member has left.
+type Reason string
+
+// The reasons of a KindLeave.
+const (
+	ReasonLeft    Reason = "left"    // the user wanted to
+	ReasonTimeout Reason = "timeout" // the user was away for longer than the grace
+	ReasonNode    Reason = "node"    // so was the user's node
+)
+
+// What can happen to a room.
+const (
+	// KindSettings: the room has other settings.
+	KindSettings Kind = "settings"
+	// kindDefaults: a room without settings got those of the Rules. It is in Updates only.
+	kindDefaults Kind = "defaults"
 )
 
 // What else an action can be.
@@ -25,16 +47,20 @@ const (
 // AnySeat is the seat of a join that does not ask for a certain one.
 const AnySeat = -1
 
-// Action is what one user does in a room through one session. Make one with [Join],
-// [Leave], [Keep] or [Detach]; the zero value is refused.
+// Action is what one user does in a room through one session, or what is done to the room.
+// Make one with [Join], [Leave], [Keep], [Detach] or [Configure]; the zero value is refused.
 type Action struct {
 	kind    Kind
 	user    string
 	session string
 	seat    int // AnySeat, or the one asked for
 
-	again bool   // a join that yields to any other session of the user
-	dead  string // a node whose sessions are known to be dead; empty: none
+	reason Reason // of a leave
+	again  bool   // a join that yields to any other session of the user
+	dead   string // a node whose sessions are known to be dead; empty: none
+
+	settings Settings
+	expect   *uint64 // the version that the room has to be at; nil: any
 
 	node  string // whose members an evict removes
 	epoch string // that a renew ends
@@ -70,10 +96,16 @@ func Keep(user, session string) Action {
 // Leave takes user out of a room, but only if session is still the one that
 // speaks for the user there.
 func Leave(user, session string) Action {
-	return Action{kind: KindLeave, user: user, session: session, seat: AnySeat}
+	return Action{kind: KindLeave, user: user, session: session, seat: AnySeat, reason: ReasonLeft}
 }
 
-// Detach records that session is disconnected and may come back. Its user keeps the seat,
+// Because gives a leave another reason than ReasonLeft.
+func (a Action) Because(reason Reason) Action {
+	a.reason = reason
+	return a
+}
+
+// Detach records that session is disconnected and may come back. Its user is away and keeps the seat,
 // and any session of the user may take it over, also where Rules say that a live one
 // stays. A Leave of the session still works.
 func Detach(user, session string) Action {
@@ -87,6 +119,12 @@ func Evict(node string) Action { return Action{kind: kindEvict, node: node, seat
 // Renew begins a new epoch if the room is still in this one. Commits of it were lost, and
 // their versions will come again with other content. [Action.Check] refuses it.
 func Renew(epoch string) Action { return Action{kind: kindRenew, epoch: epoch, seat: AnySeat} }
+
+// IfVersion makes the action fail with [ErrConflict] unless the room is at that version.
+func (a Action) IfVersion(version uint64) Action {
+	a.expect = &version
+	return a
+}
 
 // Kind returns what the action does.
 func (a Action) Kind() Kind { return a.kind }
@@ -106,6 +144,9 @@ func (a Action) KnowingDead(node string) (next Action, differs bool) {
 // Check returns the action with the user's name in its normal form, or an [InvalidError]
 // that names the field which cannot be used.
 func (a Action) Check(rules Rules) (Action, error) {
+	if a.kind == KindSettings {
+		return a, a.settings.check(rules)
+	}
 	user, err := ParseUser(a.user)
 	if err != nil {
 		return Action{}, err
@@ -116,9 +157,9 @@ func (a Action) Check(rules Rules) (Action, error) {
 	}
 	switch {
 	case a.kind != KindJoin && a.kind != KindLeave && a.kind != kindDetach && a.kind != kindKeep:
-		return Action{}, &InvalidError{"action", "make it with Join, Leave, Keep or Detach"}
-	case a.seat != AnySeat && (a.seat < 0 || a.seat >= rules.seats()):
-		return Action{}, invalidSeat(a.seat, rules.seats())
+		return Action{}, &InvalidError{"action", "make it with Join, Leave, Keep, Detach or Configure"}
+	case a.seat != AnySeat && (a.seat < 0 || a.seat >= rules.most()):
+		return Action{}, invalidSeat(a.seat, rules.most())
 	}
 	return a, nil
 }

@@ -13,6 +13,17 @@
 // it up to date with [Room.Follow]. A [Snapshot] is a room at one version and does not
 // change.
 //
+// # Settings
+//
+// A room has [Settings]: how many seats, whether anybody may come in, whether it outlives its
+// last member. The first commit takes them from the Rules; [Configure] changes them. They count
+// more than the Rules, so that nodes with other Rules agree about every room.
+//
+// # Away and back
+//
+// [Detach] records that a member's connection is lost: the member is away, and keeps the seat.
+// A join of any session of the user is [KindBack]; a leave has a [Reason].
+//
 // # Sessions
 //
 // An [Event] says what happened in a room. A [Standing] is what one session knows of its

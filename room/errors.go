@@ -21,6 +21,13 @@ var (
 	// ErrForbidden: the rules do not let the user do that. Nothing was written.
 	ErrForbidden = errors.New("not allowed")
 
+	// ErrRoomClosed: the room's settings let nobody in. Nothing was written.
+	ErrRoomClosed = errors.New("room is closed")
+
+	// ErrConflict: the room is not at the version that the action expects. Nothing was
+	// written.
+	ErrConflict = errors.New("the room has changed")
+
 	// ErrSeating: Rules.Seating gave a seat that nobody can have, or panicked, which is
 	// a fault in it. Nothing was written.
 	ErrSeating = errors.New("the seating rule is faulty")
@@ -51,7 +58,7 @@ var (
 
 // InvalidError names the input field that cannot be used. It is an [ErrInvalid].
 type InvalidError struct {
-	Field   string // room, user, session, seat or action, or the name of an option
+	Field   string // room, user, session, seat, capacity or action, or the name of an option
 	Problem string
 }
 

@@ -76,3 +76,25 @@ func ExampleSeating_teams() {
 	// 张三 3 <nil>
 	// 周八 0 the team of 周八 is full
 }
+
+// A room is made smaller, unless it has changed meanwhile, and closed.
+func ExampleConfigure() {
+	table := room.NewRoom("42", room.Position{}, map[string]room.Member{})
+	do := func(a room.Action) {
+		_, err := table.Apply(a, room.Rules{}, room.Origin{})
+		if err == nil {
+			table.Commit("epoch", "mark")
+		}
+		settings, _ := table.Settings()
+		fmt.Println("version", table.Version, settings, err)
+	}
+	do(room.Join("李四", "session"))
+	do(room.Configure(room.Settings{Capacity: 4}).IfVersion(7))
+	do(room.Configure(room.Settings{Capacity: 4, Closed: true}).IfVersion(1))
+	do(room.Join("张三", "session"))
+	// Output:
+	// version 1 {0 false false} <nil>
+	// version 1 {0 false false} room 42 is not at version 7 any more
+	// version 2 {4 true false} <nil>
+	// version 2 {4 true false} room 42 is closed
+}

@@ -75,10 +75,11 @@ func TestUserNames(t *testing.T) {
 
 func TestBadActionsNameTheField(t *testing.T) {
 	for field, a := range map[string]Action{
-		"action":  {user: "a", session: "s", seat: AnySeat},
-		"session": Join("a", ""),
-		"seat":    Join("a", "s").At(4),
-		"user":    Leave("", "s"),
+		"action":   {user: "a", session: "s", seat: AnySeat},
+		"session":  Join("a", ""),
+		"seat":     Join("a", "s").At(MaxSeats),
+		"capacity": Configure(Settings{Capacity: MaxSeats + 1}),
+		"user":     Leave("", "s"),
 	} {
 		_, err := a.Check(Rules{Seating: Capacity(4)})
 		checkInvalid(t, err, field, "")

@@ -4,11 +4,12 @@ import "slices"
 
 // pending is what was applied to a room since its last Commit or Revert.
 type pending struct {
-	updates []Update
-	before  []former // by which Revert undoes them, in order
-	base    int      // how many members there were
-	renew   bool     // the next Commit begins a new epoch
-	confirm bool     // the next Commit counts a version although nothing has changed
+	updates  []Update
+	before   []former // by which Revert undoes them, in order
+	unsettle func()   // by which Revert gives the room its settings back; nil if they are the same
+	base     int      // how many members there were
+	renew    bool     // the next Commit begins a new epoch
+	confirm  bool     // the next Commit counts a version although nothing has changed
 }
 
 // former is a user's place before an update.
@@ -20,7 +21,7 @@ type former struct {
 
 func (p *pending) clear(members int) {
 	p.updates, p.before, p.base = p.updates[:0], p.before[:0], members
-	p.renew, p.confirm = false, false
+	p.unsettle, p.renew, p.confirm = nil, false, false
 }
 
 // update carries out what becomes of one user, and remembers it. node is that of the
@@ -67,6 +68,9 @@ func (r *Room) Commit(epoch, mark string) {
 
 // Revert makes the room what it was at the last Commit.
 func (r *Room) Revert() {
+	if r.pending.unsettle != nil {
+		r.pending.unsettle()
+	}
 	for _, f := range slices.Backward(r.pending.before) {
 		r.members.remove(f.user)
 		if f.was {

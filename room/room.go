@@ -33,9 +33,11 @@ type Room struct {
 	ID string
 	Position
 
-	members roster
-	pending pending
-	names   nodeNames
+	members  roster
+	settings Settings
+	settled  bool // it has settings of its own
+	pending  pending
+	names    nodeNames
 }
 
 // NewRoom returns a room with the given members at that position. It takes the map over.
@@ -43,6 +45,7 @@ func NewRoom(id string, at Position, members map[string]Member) *Room {
 	r := &Room{ID: id, Position: at, members: roster{byUser: members}}
 	for user, m := range members {
 		r.members.seats.take(m.Seat, user)
+		r.members.seats.mark(m.Seat, m.Detached())
 	}
 	r.pending.clear(len(members))
 	return r
@@ -61,7 +64,9 @@ func (r *Room) Members() iter.Seq2[string, Member] { return maps.All(r.members.b
 func (r *Room) Count() int { return len(r.members.byUser) }
 
 // Snapshot returns the room as it is now.
-func (r *Room) Snapshot() Snapshot { return Snapshot{r.Epoch, r.Version, r.members.seats.view()} }
+func (r *Room) Snapshot() Snapshot {
+	return Snapshot{r.Epoch, r.Version, r.settings, r.members.seats.view()}
+}
 
 // Follow brings the room from the version before an event to the event's. It reports
 // whether the room is at that version or a later one now; if not, something is missing.
@@ -76,6 +81,10 @@ func (r *Room) Follow(e *Event) bool {
 		return false
 	}
 	for _, u := range e.commit.Updates {
+		if u.Settings != nil {
+			r.Restore(*u.Settings)
+			continue
+		}
 		node := ""
 		if u.Type != KindLeave { // what stays must not keep the whole payload in memory
 			u.User, u.Session, node = strings.Clone(u.User), strings.Clone(u.Session), r.names.own(e.commit.Node)

@@ -13,10 +13,12 @@ func (m *roster) update(node string, u Update) {
 		m.put(u.User, Member{Seat: u.Seat, Session: u.Session, Node: node, At: u.At})
 	case KindLeave:
 		m.remove(u.User)
-	case KindReplace:
-		member := m.byUser[u.User]
-		member.Session, member.Node = u.Session, node
-		m.byUser[u.User] = member
+	case KindReplace, KindAway, KindBack:
+		if member, ok := m.byUser[u.User]; ok {
+			member.Session, member.Node = u.Session, node
+			m.byUser[u.User] = member
+			m.seats.mark(member.Seat, member.Detached())
+		}
 	}
 }
 
@@ -24,6 +26,7 @@ func (m *roster) put(user string, member Member) {
 	m.remove(user)
 	m.byUser[user] = member
 	m.seats.take(member.Seat, user)
+	m.seats.mark(member.Seat, member.Detached())
 }
 
 func (m *roster) remove(user string) {

@@ -31,7 +31,24 @@ func (r Rules) Check() error {
 	return nil
 }
 
-// seats returns how many seats a room may have.
+// defaults returns the settings of a room that has none.
+func (r Rules) defaults() Settings {
+	if n := r.seats(); n < MaxSeats {
+		return Settings{Capacity: n}
+	}
+	return Settings{}
+}
+
+// most returns how many seats a room's settings may give it. Only a game's own Seating sets a
+// limit to that.
+func (r Rules) most() int {
+	if _, open := r.Seating.(Capacity); open {
+		return MaxSeats
+	}
+	return r.seats()
+}
+
+// seats returns how many seats a room has without settings.
 func (r Rules) seats() int {
 	if s, ok := r.Seating.(interface{ Seats() int }); ok {
 		return s.Seats()
@@ -41,15 +58,24 @@ func (r Rules) seats() int {
 
 // seat returns the seat of a user who comes in.
 func (r Rules) seat(in *Room, user string, asked int) (seat int, err error) {
-	if r.Seating == nil {
+	settings := in.settings
+	if !in.settled {
+		settings = r.defaults()
+	}
+	switch {
+	case settings.Closed:
+		return 0, Refuse(ErrRoomClosed, "room %s is closed", in.ID)
+	case r.Seating == nil:
 		seat, err = Capacity(0).Seat(View{in}, user, asked)
-	} else {
+	default:
 		seat, err = ask(r.Seating, in, user, asked)
 	}
 	switch {
 	case err != nil:
 		return 0, err
-	case seat < 0 || seat >= r.seats():
+	case seat >= settings.Seats() && seat < r.most(): // the game's own rule does not know the settings
+		return 0, full(in, settings.Seats())
+	case seat < 0 || seat >= r.most():
 		return 0, fmt.Errorf("%w: room %s has no seat %d, which it gave to %s", ErrSeating, in.ID, seat, user)
 	case in.members.seats.has(seat):
 		return 0, fmt.Errorf("%w: seat %d of room %s, which it gave to %s, is taken by %s", ErrSeating, seat, in.ID, user, in.members.seats.at(seat))
@@ -72,10 +98,24 @@ func invalidSeat(seat, all int) error {
 }
 
 // Apply runs one action by the rules, on behalf of by, and returns the seat it was about.
-// On an error ([ErrNotMember], [ErrDuplicate], or that of Rules.Seating) the room is as it
-// was.
+// On an error ([ErrNotMember], [ErrDuplicate], [ErrRoomClosed], [ErrConflict], [ErrInvalid], or
+// that of Rules.Seating) the room is as it was.
 func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {
+	before := len(r.pending.updates)
+	if a.expect != nil && (*a.expect != r.Version || before > 0) {
+		return 0, Refuse(ErrConflict, "room %s is not at version %d any more", r.ID, *a.expect)
+	}
+	seat, err = r.apply(a, rules, by)
+	if !r.settled && len(r.pending.updates) > before {
+		r.settle(kindDefaults, rules.defaults())
+	}
+	return seat, err
+}
+
+func (r *Room) apply(a Action, rules Rules, by Origin) (seat int, err error) {
 	switch a.kind {
+	case KindSettings:
+		return 0, configure(r, a)
 	case KindLeave:
 		return leave(r, a, by)
 	case kindKeep:
@@ -125,7 +165,11 @@ func yields(m Member, a Action, rules Rules) bool {
 // speak makes a's session speak for a member, if it does not already.
 func speak(r *Room, a Action, m Member, by Origin) {
 	if m.Session != a.session || m.Node != by.Node {
-		r.update(by.Node, Update{Type: KindReplace, User: a.user, Seat: m.Seat, Session: a.session, Old: m.Session})
+		kind := KindReplace
+		if m.Detached() {
+			kind = KindBack
+		}
+		r.update(by.Node, Update{Type: kind, User: a.user, Seat: m.Seat, Session: a.session, Old: m.Session})
 	}
 }
 
@@ -149,7 +193,7 @@ func leave(r *Room, a Action, by Origin) (int, error) {
 	case m.SessionID() != a.session:
 		return 0, elsewhere(r, a.user)
 	}
-	r.update(by.Node, Update{Type: KindLeave, User: a.user, Seat: m.Seat})
+	r.update(by.Node, Update{Type: KindLeave, User: a.user, Seat: m.Seat, Reason: a.reason})
 	return m.Seat, nil
 }
 
@@ -159,7 +203,7 @@ func detach(r *Room, a Action) (int, error) {
 	case !ok:
 		return 0, absent(r, a.user)
 	case m.Session == a.session:
-		r.update(m.Node, Update{Type: KindReplace, User: a.user, Seat: m.Seat, Session: detached + a.session, Old: a.session})
+		r.update(m.Node, Update{Type: KindAway, User: a.user, Seat: m.Seat, Session: detached + a.session, Old: a.session})
 	case m.SessionID() != a.session:
 		return 0, elsewhere(r, a.user)
 	}
@@ -170,7 +214,7 @@ func detach(r *Room, a Action) (int, error) {
 func evict(r *Room, node string) (n int) {
 	for _, o := range r.Snapshot().Users() {
 		if m, _ := r.Member(o.User); m.Node == node {
-			r.update(node, Update{Type: KindLeave, User: o.User, Seat: m.Seat})
+			r.update(node, Update{Type: KindLeave, User: o.User, Seat: m.Seat, Reason: ReasonNode})
 			n++
 		}
 	}

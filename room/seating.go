@@ -19,8 +19,9 @@ type Seating interface {
 	Seat(in View, user string, asked int) (seat int, err error)
 }
 
-// Capacity is the Seating of rooms that have so many seats and are open to everybody, on
-// the lowest free seat or the one asked for. Zero means [MaxSeats].
+// Capacity is the Seating of rooms that are open to everybody, on the lowest free seat or the
+// one asked for. They have so many seats, unless their [Settings] say otherwise. Zero means
+// [MaxSeats].
 type Capacity int
 
 // Seats returns how many seats there are.
@@ -34,10 +35,13 @@ func (c Capacity) Seats() int {
 // Seat returns the lowest free seat or the one asked for. It fails with [ErrFull],
 // [ErrSeatTaken] or [ErrInvalid].
 func (c Capacity) Seat(in View, _ string, asked int) (int, error) {
-	taken, all := in.Count(), c.Seats()
+	all := c.Seats()
+	if s, settled := in.room.Settings(); settled {
+		all = s.Seats()
+	}
 	switch {
-	case taken >= all:
-		return 0, Refuse(ErrFull, "room %s is full: %d of %d seats taken", in.ID(), taken, all)
+	case in.Count() >= all:
+		return 0, full(in.room, all)
 	case asked == AnySeat:
 		return in.LowestFree(), nil
 	case asked < 0 || asked >= all:
@@ -46,6 +50,10 @@ func (c Capacity) Seat(in View, _ string, asked int) (int, error) {
 		return 0, Refuse(ErrSeatTaken, "seat %d of room %s is taken", asked, in.ID())
 	}
 	return asked, nil
+}
+
+func full(r *Room, all int) error {
+	return Refuse(ErrFull, "room %s is full: %d of %d seats taken", r.ID, r.Count(), all)
 }
 
 // View is a room as a [Seating] may look at it. It is good until Seat returns.

@@ -9,8 +9,11 @@ import (
 // chunkSeats is how many seats are copied when one of them changes hands.
 const chunkSeats = 16
 
-// chunk is who sits on chunkSeats seats in a row; "" is nobody.
-type chunk [chunkSeats]string
+// chunk is who sits on chunkSeats seats in a row.
+type chunk struct {
+	users [chunkSeats]string // "" is nobody
+	away  uint16             // a bit for each seat whose user is away
+}
 
 // seatMap is who sits where. Its views do not change: a chunk that a view has is copied
 // before it changes (copy on write). The zero value is empty.
@@ -31,7 +34,7 @@ func (s *seatMap) at(seat int) string {
 	if seat < 0 || !s.has(seat) {
 		return ""
 	}
-	return s.chunks[seat/chunkSeats][seat%chunkSeats]
+	return s.chunks[seat/chunkSeats].users[seat%chunkSeats]
 }
 
 func (s *seatMap) take(seat int, user string) {
@@ -40,13 +43,24 @@ func (s *seatMap) take(seat int, user string) {
 	}
 	s.taken[seat/64] |= 1 << (seat % 64)
 	s.count++
-	s.own(seat / chunkSeats)[seat%chunkSeats] = user
+	s.own(seat / chunkSeats).users[seat%chunkSeats] = user
 }
 
 func (s *seatMap) free(seat int) {
 	s.taken[seat/64] &^= 1 << (seat % 64)
 	s.count--
-	s.own(seat / chunkSeats)[seat%chunkSeats] = ""
+	c := s.own(seat / chunkSeats)
+	c.users[seat%chunkSeats] = ""
+	c.away &^= 1 << (seat % chunkSeats)
+}
+
+// mark records whether the user on a seat is away.
+func (s *seatMap) mark(seat int, away bool) {
+	i, bit := seat/chunkSeats, uint16(1)<<(seat%chunkSeats)
+	if (s.chunks[i].away&bit != 0) == away {
+		return
+	}
+	s.own(i).away ^= bit
 }
 
 // own returns a chunk to be changed.
@@ -60,6 +74,16 @@ func (s *seatMap) own(i int) *chunk {
 		s.chunks[i], s.shared[i] = &c, false
 	}
 	return s.chunks[i]
+}
+
+// highest returns the highest seat that is taken, -1 if none is.
+func (s *seatMap) highest() int {
+	for i, word := range slices.Backward(s.taken) {
+		if word != 0 {
+			return i*64 + 63 - bits.LeadingZeros64(word)
+		}
+	}
+	return -1
 }
 
 func (s *seatMap) lowestFree() int {
@@ -98,9 +122,9 @@ func (v *seatView) occupants() []Occupant {
 	v.list.Do(func() {
 		v.users = make([]Occupant, 0, v.count)
 		for i, c := range v.chunks {
-			for j, user := range c {
+			for j, user := range c.users {
 				if user != "" {
-					v.users = append(v.users, Occupant{user, i*chunkSeats + j})
+					v.users = append(v.users, Occupant{user, i*chunkSeats + j, c.away&(1<<j) != 0})
 				}
 			}
 		}

@@ -3,7 +3,8 @@ package room
 // Occupant is a user on a seat.
 type Occupant struct {
 	User string
-	Seat int // counted from 0
+	Seat int  // counted from 0
+	Away bool // the user's connection is lost, and the seat is kept for a while
 }
 
 // Snapshot is a room at one version. It costs little, and does not change. The zero
@@ -11,7 +12,10 @@ type Occupant struct {
 type Snapshot struct {
 	Epoch   string // empty for a room that nobody has ever joined
 	Version uint64
-	view    *seatView
+
+	Settings Settings
+
+	view *seatView
 }
 
 // Count returns how many members there are.

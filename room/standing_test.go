@@ -115,8 +115,11 @@ func TestKeep(t *testing.T) {
 			t.Errorf("%s is %+v", user, m)
 		}
 	}
-	if got := describeUsers(r.Snapshot().Users()); got != "b@1 c@2 a@3" || len(changesOf(r)) != 0 {
-		t.Errorf("the room holds %s, players are told %v", got, changesOf(r))
+	if got := describeUsers(r.Snapshot().Users()); got != "b@1 c@2 a@3" {
+		t.Errorf("the room holds %s", got)
+	}
+	if told := changesOf(r); len(told) != 1 || told[0].Type != KindBack || told[0].User != "c" {
+		t.Errorf("players are told %v", told)
 	}
 }
 

@@ -164,7 +164,7 @@ func TestTokensExpire(t *testing.T) {
 		}
 		again := s.dialWith(t, tokenOf(t, "a", time.Hour))
 		again.send(`{"id":1,"action":"join","room":"42"}`)
-		again.expect(`{"id":1,"room":"42","version":2,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		again.expect(`{"id":1,"room":"42","version":3,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 		time.Sleep(defaultGrace + time.Second)
 		if members := s.members(t, "42"); members != "a" {
 			t.Errorf("members after the grace: %q", members)

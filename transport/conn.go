@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-
-	"roomd/room"
 )
 
 const (
@@ -83,11 +81,11 @@ func (c *conn) serve(ws *websocket.Conn) error {
 		reason = fmt.Errorf("closed by the server (%d): %s", code, text)
 	}
 
-	user, id, rooms := c.session.user, c.session.id, c.session.close()
-	c.server.graces.begin(user, id, rooms)
-	if c.server.opts.Duplicate == room.Reject {
-		// Before the close frame, after which the client may come back.
-		c.server.graces.detach(user, id, rooms)
+	rooms := c.session.close()
+	if code, text, _ := c.closeReason(); code == websocket.CloseNormalClosure && text == "" {
+		c.server.graces.skip(c.session.user, c.session.id, rooms) // the client has closed on purpose
+	} else {
+		c.server.graces.begin(c.session.user, c.session.id, rooms)
 	}
 	c.flushLast()
 	c.hangUp()

@@ -59,7 +59,7 @@ func TestANewerSessionTakesTheSeat(t *testing.T) {
 	watcher.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[]}`)
 	old.expectClose(protocol.CloseReplaced)
 	_ = newer.ws.Close() // without a close frame
-	watcher.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"张三","seat":1}]}`)
+	watcher.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"张三","seat":1,"reason":"timeout"}]}`)
 }
 
 func TestPingAndSilence(t *testing.T) {
@@ -74,7 +74,7 @@ func TestPingAndSilence(t *testing.T) {
 	answer := alive.ws.PingHandler()
 	alive.ws.SetPingHandler(func(data string) error { pings <- struct{}{}; return answer(data) })
 	go func() { _, _, _ = alive.ws.ReadMessage() }()
-	watcher.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"leave","user":"silent","seat":1}]}`)
+	watcher.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"leave","user":"silent","seat":1,"reason":"timeout"}]}`)
 	for range 3 {
 		redistest.Receive(t, pings, "a ping")
 	}

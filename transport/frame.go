@@ -64,7 +64,7 @@ func lostFrame(id, reason string) []byte {
 func snapshotFrame(e *room.Event) []byte {
 	return seal(protocol.AppendEvent(newFrame(eventSize), &protocol.Event{
 		Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version,
-		Count: e.Snapshot.Count(), Users: seated(e.Snapshot.Users()),
+		Count: e.Snapshot.Count(), Settings: settingsOf(e.Snapshot.Settings), Users: seated(e.Snapshot.Users()),
 	}))
 }
 
@@ -75,10 +75,26 @@ func changesFrame(events ...*room.Event) []byte {
 	merged.Changes = make([]protocol.Change, 0, len(first.Changes))
 	for _, e := range events {
 		for _, change := range e.Changes {
-			merged.Changes = append(merged.Changes, protocol.Change{Type: string(change.Type), User: change.User, Seat: change.Seat})
+			merged.Changes = append(merged.Changes, changeOf(&change))
 		}
 	}
 	return seal(protocol.AppendEvent(newFrame(eventSize+changeSize*len(merged.Changes)), &merged))
+}
+
+func changeOf(c *room.Change) protocol.Change {
+	change := protocol.Change{Type: string(c.Type), User: c.User, Seat: c.Seat, Reason: string(c.Reason)}
+	if c.Settings != nil {
+		change.Settings = new(protocol.Settings(*c.Settings))
+	}
+	return change
+}
+
+// settingsOf returns settings as clients see them: nil if all of them are zero.
+func settingsOf(s room.Settings) *protocol.Settings {
+	if s == (room.Settings{}) {
+		return nil
+	}
+	return new(protocol.Settings(s))
 }
 
 // eventFrame is an event's frame, encoded once for all clients that get it.

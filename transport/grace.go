@@ -13,9 +13,10 @@ import (
 // Options.Grace. Then they leave; but a leave counts only if its session still speaks for the
 // user, so a user who has come back, here or through another node, stays.
 type graces struct {
-	retry    retrier
-	troubles *troubles
-	length   time.Duration // less than zero for none
+	retry     retrier
+	troubles  *troubles
+	length    time.Duration // less than zero for none
+	duplicate room.Duplicate
 
 	open context.Context // until stop
 	shut context.CancelFunc
@@ -29,40 +30,60 @@ type graces struct {
 type grace struct {
 	user, session string
 	rooms         []string
+	reason        room.Reason // of the leave behind it
 	timer         *time.Timer
 }
 
 func newGraces(s *Server) *graces {
 	g := &graces{
 		retry:  retrier{s.rooms, s.life, s.opts.LeaveTimeout},
-		length: s.opts.Grace, troubles: s.troubles,
+		length: s.opts.Grace, duplicate: s.opts.Duplicate, troubles: s.troubles,
 		running: make(map[*grace]struct{}),
 	}
 	g.open, g.shut = context.WithCancel(context.Background())
 	return g
 }
 
-// begin begins the grace of a session. After stop it does nothing.
+// begin begins the grace of a session: the user is away until then. After stop nobody leaves
+// any more, and others see nothing of it: the node restarts, and its users come back elsewhere.
 func (g *graces) begin(user, session string, rooms []string) {
-	if len(rooms) == 0 {
-		return
+	draining := !g.start(&grace{user: user, session: session, rooms: rooms, reason: room.ReasonTimeout})
+	switch {
+	case g.length < 0:
+	case g.duplicate == room.Reject:
+		g.detach(user, session, rooms).Wait() // before the close frame, after which the client may come back
+	case !draining:
+		g.detach(user, session, rooms)
+	}
+}
+
+// skip has the user of a session leave at once, because the user wanted to. After stop it tries
+// that once only.
+func (g *graces) skip(user, session string, rooms []string) {
+	g.leave(&grace{user: user, session: session, rooms: rooms, reason: room.ReasonLeft})
+}
+
+// start starts a grace, or ends it at once if there is to be none. It reports false after stop.
+func (g *graces) start(one *grace) bool {
+	if len(one.rooms) == 0 {
+		return true
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.running == nil {
-		return
+		return false
 	}
-	one := &grace{user: user, session: session, rooms: rooms}
 	g.running[one] = struct{}{}
 	if g.length < 0 {
-		g.leaveLocked(one)
-		return
+		g.endLocked(one)
+		return true
 	}
 	one.timer = time.AfterFunc(g.length, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.leaveLocked(one)
+		g.endLocked(one)
 	})
+	return true
 }
 
 // has reports whether a session has its grace in a room.
@@ -83,26 +104,31 @@ func (g *graces) count() int {
 	return len(g.running)
 }
 
-// leaveLocked ends a grace: the user leaves its rooms, unless stop came first.
-func (g *graces) leaveLocked(one *grace) {
+// endLocked ends a grace: the user leaves its rooms, unless stop came first.
+func (g *graces) endLocked(one *grace) {
 	if _, due := g.running[one]; !due {
 		return
 	}
 	delete(g.running, one)
+	g.leave(one)
+}
+
+// leave has a user leave rooms. What fails is tried again, until stop.
+func (g *graces) leave(one *grace) {
 	for _, id := range one.rooms {
 		g.wg.Go(func() {
-			if err := g.retry.do(g.open, id, room.Leave(one.user, one.session), func() {}); err != nil {
+			if err := g.retry.do(g.open, id, room.Leave(one.user, one.session).Because(one.reason), func() {}); err != nil {
 				g.troubles.notRemoved.Happened(err, "room", id, "user", one.user)
 			}
 		})
 	}
 }
 
-// detach records in the rooms that the session's connection has ended, so that the user can
-// come back with another one. It returns when that was tried once; what failed is tried again
-// until the grace is over, or stop.
-func (g *graces) detach(user, session string, rooms []string) {
-	var first sync.WaitGroup
+// detach records in the rooms that the session's connection has ended: others see that the user
+// is away, and the user can come back with another session. What fails is tried again until the
+// grace is over, or stop. The group that it returns waits until all was tried once.
+func (g *graces) detach(user, session string, rooms []string) (first *sync.WaitGroup) {
+	first = new(sync.WaitGroup)
 	for _, id := range rooms {
 		first.Add(1)
 		g.wg.Go(func() {
@@ -115,7 +141,7 @@ func (g *graces) detach(user, session string, rooms []string) {
 			}
 		})
 	}
-	first.Wait()
+	return first
 }
 
 // stop ends all graces. Their users do not leave.

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,7 +20,12 @@ const (
 	eventAJoined   = `{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"join","user":"a","seat":1}]}`
 	replyARejoined = `{"id":1,"room":"42","version":3,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`
 	eventUnchanged = `{"event":"changes","room":"42","version":3,"from":2,"changes":[]}`
-	eventALeft     = `{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"leave","user":"a","seat":1}]}`
+	eventALeft     = `{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"leave","user":"a","seat":1,"reason":"left"}]}`
+	eventAGone     = `{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"leave","user":"a","seat":1,"reason":"timeout"}]}`
+	eventAAway     = `{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"away","user":"a","seat":1}]}`
+	eventATimedOut = `{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"a","seat":1,"reason":"timeout"}]}`
+	eventABack     = `{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"back","user":"a","seat":1}]}`
+	replyABack     = `{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`
 	join42         = `{"id":1,"action":"join","room":"42"}`
 	leave42        = `{"id":2,"action":"leave","room":"42"}`
 	users42        = `{"id":3,"action":"users","room":"42"}`
@@ -33,26 +39,38 @@ func twoNodes(t *testing.T, rules room.Rules, opts Options) (first, second *bubb
 	first, second = startInBubble(t, mini, rules, opts), startInBubble(t, mini, rules, opts)
 	b = second.connect(t, "b")
 	b.send(join42)
-	b.expect(replyBJoined)
+	b.expect(withSettings(rules, replyBJoined))
 	a = first.connect(t, "a")
 	a.send(join42)
-	a.expect(replyAJoined)
+	a.expect(withSettings(rules, replyAJoined))
 	b.expect(eventAJoined)
 	return first, second, a, b
 }
 
-// A user who does not come back leaves when the grace is over, and not before.
+// withSettings returns a reply with a list as a room with those rules gives it.
+func withSettings(rules room.Rules, reply string) string {
+	if n, limited := rules.Seating.(room.Capacity); limited {
+		return strings.Replace(reply, `,"users":`, fmt.Sprintf(`,"settings":{"capacity":%d},"users":`, n), 1)
+	}
+	return reply
+}
+
+// A user who does not come back is away until the grace is over, and then leaves. Without a grace
+// nobody is away.
 func TestGraceEnds(t *testing.T) {
 	for grace, want := range map[time.Duration]time.Duration{0: defaultGrace, 3 * time.Second: 3 * time.Second, -1: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			_, _, a, b := twoNodes(t, room.Rules{}, Options{Grace: grace})
 			start := time.Now()
 			a.cut()
+			left := eventAGone
 			if want > 0 {
+				b.expect(eventAAway)
 				time.Sleep(want - 10*time.Millisecond)
 				b.expectSilence()
+				left = eventATimedOut
 			}
-			b.expectWithin(eventALeft, time.Second)
+			b.expectWithin(left, time.Second)
 			if took := time.Since(start); took > want+10*time.Millisecond {
 				t.Errorf("grace %v: left after %v", grace, took)
 			}
@@ -60,8 +78,8 @@ func TestGraceEnds(t *testing.T) {
 	}
 }
 
-// A user who comes back in time, to any node, keeps the seat. The others see neither a leave
-// nor a join, also when the grace is over.
+// A user who comes back in time, to any node, keeps the seat. The others see that the user is
+// away, and back; they see neither a leave nor a join, also when the grace is over.
 func TestComingBackWithinTheGrace(t *testing.T) {
 	for name, duplicate := range map[string]room.Duplicate{"replace": room.Replace, "reject": room.Reject} {
 		for _, elsewhere := range []bool{false, true} {
@@ -73,17 +91,12 @@ func TestComingBackWithinTheGrace(t *testing.T) {
 						at = second
 					}
 					a.cut()
-					unseen, back := eventUnchanged, replyARejoined
-					if duplicate == room.Reject {
-						b.expect(eventUnchanged) // it was detached
-						unseen = `{"event":"changes","room":"42","version":4,"from":3,"changes":[]}`
-						back = `{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`
-					}
+					b.expect(eventAAway)
 					time.Sleep(9900 * time.Millisecond)
 					a = at.connect(t, "a")
 					a.send(join42)
-					a.expect(back)
-					b.expect(unseen)
+					a.expect(replyABack)
+					b.expect(eventABack)
 					time.Sleep(time.Minute)
 					a.expectSilence()
 					b.expectSilence()
@@ -136,8 +149,12 @@ func TestTheLeaveIsTriedAgain(t *testing.T) {
 	for _, passing := range []error{room.ErrUnavailable, room.ErrBusy, room.ErrUnknown, context.DeadlineExceeded} {
 		synctest.Test(t, func(t *testing.T) {
 			first, _, a, b := twoNodes(t, room.Rules{}, Options{})
-			attempts, leave := 0, room.Leave("a", first.session(t, "a"))
+			session := first.session(t, "a")
+			attempts, leave := 0, room.Leave("a", session).Because(room.ReasonTimeout)
 			first.hook.setBefore(func(_ context.Context, action room.Action) error {
+				if action == room.Detach("a", session) {
+					return nil
+				}
 				if action != leave {
 					t.Errorf("%+v", action)
 				}
@@ -147,7 +164,8 @@ func TestTheLeaveIsTriedAgain(t *testing.T) {
 				return nil
 			})
 			a.cut()
-			b.expectWithin(eventALeft, 10*lastPause+defaultGrace)
+			b.expect(eventAAway)
+			b.expectWithin(eventATimedOut, 10*lastPause+defaultGrace)
 			if attempts != 10 {
 				t.Errorf("%d attempts", attempts)
 			}
@@ -175,7 +193,7 @@ func TestALeaveThatHangsIsTriedAgain(t *testing.T) {
 		if after := time.Duration(again.Load()); after < 3*time.Second || after > 3*time.Second+lastPause {
 			t.Errorf("tried again after %v", after)
 		}
-		b.expect(eventALeft)
+		b.expect(eventAGone)
 	})
 }
 
@@ -187,7 +205,7 @@ func TestShutdownEndsTheGrace(t *testing.T) {
 		waiting := first.connect(t, "waits in another room")
 		waiting.send(`{"id":1,"action":"join","room":"43"}`)
 		waiting.expect(`{"id":1,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"waits in another room","seat":0}]}`)
-		leave := room.Leave("waits in another room", first.session(t, "waits in another room"))
+		leave := room.Leave("waits in another room", first.session(t, "waits in another room")).Because(room.ReasonTimeout)
 		first.hook.setBefore(func(_ context.Context, action room.Action) error {
 			if action == leave {
 				return room.ErrUnavailable
@@ -197,6 +215,7 @@ func TestShutdownEndsTheGrace(t *testing.T) {
 		waiting.cut()
 		time.Sleep(5 * time.Second)
 		a.cut()
+		b.expect(eventAAway)
 		time.Sleep(7 * time.Second)
 		start := time.Now()
 		if err := first.Shutdown(t.Context()); err != nil {
@@ -213,7 +232,8 @@ func TestShutdownEndsTheGrace(t *testing.T) {
 	})
 }
 
-// No user leaves whose grace ends, or whose connection breaks, while the node drains.
+// No user leaves whose grace ends, or whose connection breaks, while the node drains. Nor is the
+// second one away.
 func TestNoGraceEndsDuringADrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{Grace: time.Second, DrainSpread: time.Minute})
@@ -224,6 +244,7 @@ func TestNoGraceEndsDuringADrain(t *testing.T) {
 		goes.expect(`{"id":1,"room":"42","version":3,"seat":2,"count":3,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"goes","seat":2}]}`)
 		b.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"join","user":"goes","seat":2}]}`)
 		a.cut()
+		b.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"away","user":"a","seat":1}]}`)
 		start, done := time.Now(), make(chan error, 1)
 		go func() { done <- first.Shutdown(context.Background()) }()
 		time.Sleep(time.Millisecond)
@@ -256,7 +277,7 @@ func TestRejectASecondSession(t *testing.T) {
 			return nil
 		})
 		go func() { done <- first.Shutdown(context.Background()) }()
-		b.expect(eventUnchanged)
+		b.expect(eventAAway)
 		a.expectClosed(protocol.CloseRestart)
 		if err := redistest.Receive(t, done, "Shutdown"); err != nil {
 			t.Fatal(err)

@@ -96,17 +96,17 @@ type Options struct {
 	// single reply may be longer. Zero means 256 KiB.
 	MaxQueue int
 
-	// Grace is how long the user of a connection that has ended keeps the seats. Zero means
-	// 10 s; with a negative value the user leaves at once.
+	// Grace is how long the user of a connection that has ended keeps the seats, and is shown as
+	// away. Zero means 10 s; with a negative value the user leaves at once, as with a client
+	// that closes with 1000.
 	Grace time.Duration
 
 	// LeaveTimeout bounds one attempt at the leave of a user whose grace is over. The server
 	// tries again until an attempt has an answer. Zero means 15 s.
 	LeaveTimeout time.Duration
 
-	// Duplicate is that of the rooms' Rules. With room.Reject the server detaches a session
-	// from its rooms when its connection ends, so that the user can come back with another
-	// session within the grace.
+	// Duplicate is that of the rooms' Rules. With room.Reject a connection is closed only when
+	// its rooms know that the user is away, so that the user can come back at once.
 	Duplicate room.Duplicate
 
 	// DrainSpread is the time over which Shutdown spreads the closing of the

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator"
@@ -53,12 +55,17 @@ func TestProtocolDocument(t *testing.T) {
 		t.Error("a frame is outside of the examples")
 	}
 	for _, code := range []string{
-		protocol.CodeBadRequest, protocol.CodeUnknownAction, protocol.CodeUnauthorized, protocol.CodeForbidden, protocol.CodeRoomFull, protocol.CodeSeatTaken,
-		protocol.CodeDuplicateUser, protocol.CodeNotMember, protocol.CodeRateLimited, protocol.CodeTooLarge, protocol.CodeBusy, protocol.CodeUnavailable, protocol.CodeUnknown, protocol.CodeInternal,
+		protocol.CodeBadRequest, protocol.CodeUnknownAction, protocol.CodeUnauthorized, protocol.CodeForbidden, protocol.CodeRoomFull, protocol.CodeClosed, protocol.CodeSeatTaken,
+		protocol.CodeDuplicateUser, protocol.CodeNotMember, protocol.CodeConflict, protocol.CodeRateLimited, protocol.CodeTooLarge, protocol.CodeBusy, protocol.CodeUnavailable, protocol.CodeUnknown, protocol.CodeInternal,
 	} {
 		want := fmt.Sprintf("| `%s` | %s |", code, map[bool]string{true: "yes", false: "no"}[protocol.NewError(code, "").Retry])
 		if !strings.Contains(text, want) {
 			t.Errorf("the table of codes has no row %s", want)
+		}
+	}
+	for _, kind := range []string{protocol.ChangeJoin, protocol.ChangeLeave, protocol.ChangeAway, protocol.ChangeBack, protocol.ChangeSettings, protocol.ReasonLeft, protocol.ReasonTimeout, protocol.ReasonNode} {
+		if !strings.Contains(text, fmt.Sprintf("\n| `%s` |", kind)) {
+			t.Errorf("the tables of changes and reasons have no row of %s", kind)
 		}
 	}
 	for _, code := range []int{protocol.CloseNotText, protocol.CloseNotUTF8, protocol.CloseTooBig, protocol.CloseRestart, protocol.CloseReplaced, protocol.CloseUnauthorized, protocol.CloseTooSlow, protocol.CloseTooMany} {
@@ -152,6 +159,13 @@ func (s *docSession) happen(what string) {
 		s.clients["李四"] = s.first.connectIdle(s.t, "李四")
 	case "the older connection of 李四 is closed with 4001":
 		s.older.expectClose(protocol.CloseReplaced)
+	case "the connection of 李四 breaks":
+		_ = s.clients["李四"].(*wsClient).ws.NetConn().Close()
+		delete(s.clients, "李四")
+	case "张三 closes with 1000":
+		s.clients["张三"].(*wsClient).sendClose(websocket.CloseNormalClosure)
+	case "10 seconds later":
+		time.Sleep(defaultGrace)
 	case "20 milliseconds later":
 		time.Sleep(20 * time.Millisecond)
 	case "50 minutes later":

@@ -17,6 +17,8 @@ var refusals = []struct {
 	{room.ErrInvalid, protocol.CodeBadRequest, ""},
 	{room.ErrFull, protocol.CodeRoomFull, ""},
 	{room.ErrSeatTaken, protocol.CodeSeatTaken, ""},
+	{room.ErrRoomClosed, protocol.CodeClosed, ""},
+	{room.ErrConflict, protocol.CodeConflict, ""},
 	{room.ErrForbidden, protocol.CodeForbidden, ""},
 	{room.ErrDuplicate, protocol.CodeDuplicateUser, ""},
 	{room.ErrNotMember, protocol.CodeNotMember, ""},

@@ -87,16 +87,16 @@ func TestARejoinTakesAnotherSeat(t *testing.T) {
 		removeA(t, first, second)
 		c := second.connect(t, "c")
 		c.send(`{"id":1,"action":"join","room":"42","seat":1}`)
-		c.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"c","seat":1}]}`)
+		c.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"settings":{"capacity":3},"users":[{"user":"b","seat":0},{"user":"c","seat":1}]}`)
 		down.Store(false)
 		c.expectWithin(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"join","user":"a","seat":2}]}`, lastPause)
 		removeA(t, first, second) // the server knows the new seat
-		c.expect(`{"event":"changes","room":"42","version":6,"from":5,"changes":[{"type":"leave","user":"a","seat":2}]}`)
+		c.expect(`{"event":"changes","room":"42","version":6,"from":5,"changes":[{"type":"leave","user":"a","seat":2,"reason":"left"}]}`)
 		c.expect(`{"event":"changes","room":"42","version":7,"from":6,"changes":[{"type":"join","user":"a","seat":2}]}`)
 		b.send(leave42)
-		c.expect(`{"event":"changes","room":"42","version":8,"from":7,"changes":[{"type":"leave","user":"b","seat":0}]}`)
+		c.expect(`{"event":"changes","room":"42","version":8,"from":7,"changes":[{"type":"leave","user":"b","seat":0,"reason":"left"}]}`)
 		removeA(t, first, second)
-		c.expect(`{"event":"changes","room":"42","version":9,"from":8,"changes":[{"type":"leave","user":"a","seat":2}]}`)
+		c.expect(`{"event":"changes","room":"42","version":9,"from":8,"changes":[{"type":"leave","user":"a","seat":2,"reason":"left"}]}`)
 		c.expect(`{"event":"changes","room":"42","version":10,"from":9,"changes":[{"type":"join","user":"a","seat":2}]}`)
 		_ = a
 	})
@@ -110,7 +110,7 @@ func TestALostSeat(t *testing.T) {
 			first, second, a, b := twoNodes(t, room.Rules{Seating: room.Capacity(2)}, Options{})
 			if watches {
 				a.send(`{"id":9,"action":"watch","room":"42"}`)
-				a.expect(`{"id":9,"room":"42","version":2,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
+				a.expect(`{"id":9,"room":"42","version":2,"count":2,"settings":{"capacity":2},"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
 			}
 			var down atomic.Bool
 			var attempts atomic.Int64
@@ -120,18 +120,18 @@ func TestALostSeat(t *testing.T) {
 			a.expect(eventALeft)
 			c := second.connect(t, "c")
 			c.send(join42)
-			c.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"c","seat":1}]}`)
+			c.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"settings":{"capacity":2},"users":[{"user":"b","seat":0},{"user":"c","seat":1}]}`)
 			a.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"join","user":"c","seat":1}]}`)
 			down.Store(false)
 			a.expectWithin(`{"event":"lost","room":"42","reason":"room_full"}`, lastPause)
 			b.send(leave42)
 			if watches {
-				a.expect(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"leave","user":"b","seat":0}]}`)
+				a.expect(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"leave","user":"b","seat":0,"reason":"left"}]}`)
 			}
 			time.Sleep(time.Minute)
 			a.expectSilence()
 			a.send(join42)
-			a.expect(`{"id":1,"room":"42","version":6,"seat":0,"count":2,"users":[{"user":"a","seat":0},{"user":"c","seat":1}]}`)
+			a.expect(`{"id":1,"room":"42","version":6,"seat":0,"count":2,"settings":{"capacity":2},"users":[{"user":"a","seat":0},{"user":"c","seat":1}]}`)
 		})
 	}
 }
@@ -224,7 +224,7 @@ func TestRemovedBeforeTheReply(t *testing.T) {
 			a.send(join42)
 			a.expectWithin(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`, time.Minute)
 			time.Sleep(time.Minute) // a gets both changes, in one frame or two
-			if s, err := second.rooms.Read(t.Context(), "42"); err != nil || fmt.Sprint(s.Users()) != "[{a 0}]" || s.Version != 3 {
+			if s, err := second.rooms.Read(t.Context(), "42"); err != nil || fmt.Sprint(s.Users()) != "[{a 0 false}]" || s.Version != 3 {
 				t.Errorf("the room holds %v at version %d, %v", s.Users(), s.Version, err)
 			}
 		})
@@ -235,7 +235,7 @@ func TestRemovedBeforeTheReply(t *testing.T) {
 			first.hook.removeAOnce(t, first, second)
 			removeA(t, first, second)
 			b.expectLeaveAndRejoin()
-			b.expect(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"leave","user":"a","seat":1}]}`)
+			b.expect(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"leave","user":"a","seat":1,"reason":"left"}]}`)
 			b.expectWithin(`{"event":"changes","room":"42","version":6,"from":5,"changes":[{"type":"join","user":"a","seat":1}]}`, time.Minute)
 		})
 	})

@@ -115,6 +115,7 @@ func countReply(req protocol.Request, s room.Snapshot) *protocol.Reply {
 // listReply returns a countReply that also lists the members.
 func listReply(req protocol.Request, s room.Snapshot) *protocol.Reply {
 	reply := countReply(req, s)
+	reply.Settings = settingsOf(s.Settings)
 	// Encoded once per snapshot, however many clients get it.
 	reply.List = s.Shared(func() any { return protocol.AppendUsers(nil, seated(s.Users())) }).([]byte)
 	return reply
@@ -123,7 +124,7 @@ func listReply(req protocol.Request, s room.Snapshot) *protocol.Reply {
 func seated(users []room.Occupant) []protocol.Seated {
 	list := make([]protocol.Seated, len(users))
 	for i, u := range users {
-		list[i] = protocol.Seated{User: u.User, Seat: u.Seat}
+		list[i] = protocol.Seated{User: u.User, Seat: u.Seat, Away: u.Away}
 	}
 	return list
 }

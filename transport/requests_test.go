@@ -18,20 +18,20 @@ func TestRequestsAndReplies(t *testing.T) {
 	li, wang, zhang := s.connect(t, "李四"), s.connect(t, "王五"), s.connect(t, "张三")
 
 	li.send(`{"id":1,"action":"join","room":"42"}`)
-	li.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"李四","seat":0}]}`)
+	li.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"settings":{"capacity":4},"users":[{"user":"李四","seat":0}]}`)
 	wang.send(`{"id":1,"action":"join","room":"42"}`)
-	wang.expect(`{"id":1,"room":"42","version":2,"seat":1,"count":2,"users":[{"user":"李四","seat":0},{"user":"王五","seat":1}]}`)
+	wang.expect(`{"id":1,"room":"42","version":2,"seat":1,"count":2,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1}]}`)
 	li.expect(`{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"join","user":"王五","seat":1}]}`)
 	zhang.send(`{"id":7,"action":"join","room":"42","seat":3}`)
-	zhang.expect(`{"id":7,"room":"42","version":3,"seat":3,"count":3,"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
+	zhang.expect(`{"id":7,"room":"42","version":3,"seat":3,"count":3,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
 	for _, p := range []*wsClient{li, wang} {
 		p.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"join","user":"张三","seat":3}]}`)
 	}
 	li.send(`{"id":2,"action":"leave","room":"42"}`)
 	li.expect(`{"id":2,"room":"42","version":4,"count":2}`)
-	zhang.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"李四","seat":0}]}`)
+	zhang.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"李四","seat":0,"reason":"left"}]}`)
 	li.send(`{"id":3,"action":"users","room":"42"}`) // without the event of its own leave before it
-	li.expect(`{"id":3,"room":"42","version":4,"count":2,"users":[{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
+	li.expect(`{"id":3,"room":"42","version":4,"count":2,"settings":{"capacity":4},"users":[{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
 	li.send(`{"id":4,"action":"users","room":"nobody-here"}`)
 	li.expect(`{"id":4,"room":"nobody-here","epoch":"","version":0,"count":0,"users":[]}`)
 
@@ -54,22 +54,22 @@ func TestRequestsAndReplies(t *testing.T) {
 		}
 	}
 	li.send(`{"id":6,"action":"join","room":"42"}`) // the connection is open
-	li.expect(`{"id":6,"room":"42","version":5,"seat":0,"count":3,"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
+	li.expect(`{"id":6,"room":"42","version":5,"seat":0,"count":3,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
 	li.send(`{"id":7,"action":"join","room":"42"}`) // again: like the first
-	li.expect(`{"id":7,"room":"42","version":5,"seat":0,"count":3,"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
+	li.expect(`{"id":7,"room":"42","version":5,"seat":0,"count":3,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
 }
 
 func TestFullRoom(t *testing.T) {
 	s := startServer(t, room.Rules{Seating: room.Capacity(1)}, Options{})
 	a, b := s.connect(t, "a"), s.connect(t, "b")
 	a.send(`{"id":1,"action":"join","room":"42"}`)
-	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"settings":{"capacity":1},"users":[{"user":"a","seat":0}]}`)
 	b.send(`{"id":1,"action":"join","room":"42"}`)
 	b.expect(`{"id":1,"error":{"code":"room_full","message":"room 42 is full: 1 of 1 seats taken","retry":false}}`)
 	a.send(`{"id":2,"action":"leave","room":"42"}`)
 	a.expect(`{"id":2,"room":"42","version":2,"count":0}`)
 	b.send(`{"id":2,"action":"users","room":"42"}`) // the refused one gets no events
-	b.expect(`{"id":2,"room":"42","version":2,"count":0,"users":[]}`)
+	b.expect(`{"id":2,"room":"42","version":2,"count":0,"settings":{"capacity":1},"users":[]}`)
 }
 
 func TestListsOfAnyLength(t *testing.T) {

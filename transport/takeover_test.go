@@ -137,7 +137,7 @@ func TestCutOffUntilRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		first.redisNet.stop()
-		b.expectWithin(eventALeft, time.Minute)
+		b.expectWithin(strings.Replace(eventALeft, "left", "node", 1), time.Minute)
 		first.redisNet.resume()
 		b.expectWithin(eventARejoined, time.Minute)
 		if got := second.members(t, "42"); got != "b a" {

@@ -111,6 +111,14 @@ func withoutEpoch(frame []byte) string {
 	return strings.Replace(string(frame), `"epoch":"`+head.Epoch+`",`, "", 1)
 }
 
+// sendClose sends a close frame.
+func (p *wsClient) sendClose(code int) {
+	p.t.Helper()
+	if err := p.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(testTimeout)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // expectClose reads until the connection is closed, and expects that code.
 func (p *wsClient) expectClose(code int) {
 	p.t.Helper()

@@ -26,7 +26,7 @@ func TestWatch(t *testing.T) {
 	w.expect(`{"id":2,"error":{"code":"not_member","message":"w is not in room 42","retry":false}}`)
 	a.send(leave42)
 	a.expect(`{"id":2,"room":"42","version":2,"count":0}`)
-	w.expect(`{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"leave","user":"a","seat":0}]}`)
+	w.expect(`{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"leave","user":"a","seat":0,"reason":"left"}]}`)
 	w.send(unwatch42)
 	w.expect(`{"id":5,"room":"42","version":2,"count":0}`)
 	w.send(unwatch42)
@@ -54,13 +54,13 @@ func TestMemberAndWatcher(t *testing.T) {
 	b.send(watch42)
 	b.expect(`{"id":4,"room":"42","version":2,"count":2,"users":[{"user":"a","seat":0},{"user":"b","seat":1}]}`)
 	b.send(leave42)
-	own := `{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"leave","user":"b","seat":1}]}`
+	own := `{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"leave","user":"b","seat":1,"reason":"left"}]}`
 	b.expect(`{"id":2,"room":"42","version":3,"count":1}`)
 	b.expect(own) // the reply has no list, so no event is left out
 	a.expect(own)
 	a.send(leave42)
 	a.expect(`{"id":2,"room":"42","version":4,"count":0}`)
-	b.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"a","seat":0}]}`)
+	b.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"a","seat":0,"reason":"left"}]}`)
 }
 
 func TestMaxRooms(t *testing.T) {

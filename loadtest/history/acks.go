@@ -12,7 +12,7 @@ func (p *replay) checkAcks(acks []storedAck, done changes, span, lenient bool) {
 		switch {
 		case span && a.join && first >= 0 && !done[first].join:
 			// The user was there when the span began, on a seat that nobody knows.
-		case at >= 0 && a.join && !slices.Contains(done, storedChange{a.user, a.seat, true}):
+		case at >= 0 && a.join && !slices.Contains(done, storedChange{user: a.user, seat: a.seat, join: true}):
 			p.found(Diverged, a.version, user, "%s's join was acknowledged on seat %d and committed on seat %d", user, a.seat, done[at].seat)
 			p.reported[user] = true
 		case at >= 0:

@@ -52,6 +52,27 @@ type storedChange struct {
 	user unique.Handle[string]
 	seat int32 // 0 in a leave
 	join bool
+	kind stays // of a change that moves nobody; then join is false
+}
+
+// stays is a kind of change after which the members are the same.
+type stays uint8
+
+const (
+	moves stays = iota // a join or a leave
+	away
+	back
+	settings
+	strange
+)
+
+var kindsThatStay = map[string]stays{Join: moves, Leave: moves, Away: away, Back: back, Settings: settings}
+
+func stayOf(kind string) stays {
+	if s, ok := kindsThatStay[kind]; ok {
+		return s
+	}
+	return strange
 }
 
 // span is the versions after from, through to.
@@ -149,8 +170,8 @@ func (e *epochLog) interesting() (versions []uint64) {
 }
 
 func compact(c Change) storedChange {
-	s := storedChange{user: unique.Make(c.User), join: c.Type == Join}
-	if s.join {
+	s := storedChange{user: unique.Make(c.User), join: c.Type == Join, kind: stayOf(c.Type)}
+	if c.Type != Leave {
 		s.seat = int32(c.Seat)
 	}
 	return s
@@ -164,6 +185,14 @@ func (s storedChange) change() Change {
 	return c
 }
 
+// moves returns the joins and leaves.
+func (c changes) moves() changes {
+	if !slices.ContainsFunc(c, func(one storedChange) bool { return one.kind != moves }) {
+		return c
+	}
+	return slices.DeleteFunc(slices.Clone(c), func(one storedChange) bool { return one.kind != moves })
+}
+
 // equal compares without allocating: every member of a room reports each event.
 func (c changes) equal(other []Change) bool {
 	if len(c) != len(other) {
@@ -171,7 +200,7 @@ func (c changes) equal(other []Change) bool {
 	}
 	for i := range c {
 		if c[i].join != (other[i].Type == Join) || c[i].user.Value() != other[i].User ||
-			c[i].join && int(c[i].seat) != other[i].Seat {
+			c[i].kind != stayOf(other[i].Type) || other[i].Type != Leave && int(c[i].seat) != other[i].Seat {
 			return false
 		}
 	}

@@ -120,6 +120,15 @@ func (s *estimate) credit(done changes, acks []storedAck, v uint64) {
 	}
 }
 
+// creditAways removes from what is unknown that users were away, where it was seen.
+func (s *estimate) creditAways(done changes, v uint64) {
+	for _, c := range done {
+		if c.kind == away {
+			s.pool.use(c.user.Value(), Away, v)
+		}
+	}
+}
+
 // believe notes the acknowledgements of a version with more than one history. So nobody
 // counts as a phantom whom the other history put into the list.
 func (s *estimate) believe(acks []storedAck) {

@@ -4,11 +4,18 @@ package history
 const (
 	Join  = "join"
 	Leave = "leave"
+
+	// Away and Back concern a member, who stays one. Behind Away comes Back or Leave.
+	Away = "away"
+	Back = "back"
+
+	// Settings concerns the room: its members stay.
+	Settings = "settings"
 )
 
 // Change is the effect of one committed action.
 type Change struct {
-	Type string // Join or Leave; anything else is reported as diverged
+	Type string // one of the constants, anything else is reported as diverged
 	User string
 	Seat int // of a join, counted from 0; ignored in a leave
 }

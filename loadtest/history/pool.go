@@ -8,7 +8,7 @@ type pool map[string]*requests
 
 // requests are one user's: for each the version above which it may have been
 // committed, in order.
-type requests struct{ joins, leaves []uint64 }
+type requests struct{ joins, leaves, aways []uint64 }
 
 func newPool(unknowns []unknown) pool {
 	p := make(pool)
@@ -26,8 +26,11 @@ func newPool(unknowns []unknown) pool {
 }
 
 func (c *requests) of(action string) *[]uint64 {
-	if action == Join {
+	switch action {
+	case Join:
 		return &c.joins
+	case Away:
+		return &c.aways
 	}
 	return &c.leaves
 }
@@ -53,7 +56,7 @@ func (p pool) use(user, action string, version uint64) bool {
 	c := p[user]
 	list, n := c.of(action), c.usable(action, version)
 	*list = slices.Delete(*list, n-1, n)
-	if len(c.joins)+len(c.leaves) == 0 {
+	if len(c.joins)+len(c.leaves)+len(c.aways) == 0 {
 		delete(p, user)
 	}
 	return true
@@ -74,6 +77,7 @@ func (p pool) traceless(version uint64, members map[string]int, busy map[string]
 	for user, c := range p {
 		joins, leaves := c.usable(Join, version), c.usable(Leave, version)
 		_, member := members[user]
+		n += c.usable(Away, version)
 		switch {
 		case busy[user]:
 			n += joins + leaves
@@ -89,7 +93,7 @@ func (p pool) traceless(version uint64, members map[string]int, busy map[string]
 // size returns how many unknown requests there are.
 func (p pool) size() (n int) {
 	for _, c := range p {
-		n += len(c.joins) + len(c.leaves)
+		n += len(c.joins) + len(c.leaves) + len(c.aways)
 	}
 	return n
 }

@@ -59,7 +59,7 @@ func (p *replay) step(versions []uint64) {
 	if p.log.is(p.version+1, hasCommit) {
 		p.stepCommit()
 	} else if s, ok := p.log.shortest[p.version]; ok {
-		p.stepSpan(s, p.log.spans[s])
+		p.stepSpan(s, p.log.spans[s].moves())
 	} else if s, rest, found := p.overlapping(); found {
 		p.stepSpan(s, rest)
 	} else {
@@ -72,7 +72,9 @@ func (p *replay) step(versions []uint64) {
 func (p *replay) stepCommit() {
 	v := p.version + 1
 	contested, lenient := p.log.is(v, disputed), !p.exact
-	done, acks := p.log.stored(v), p.log.acksThrough(v)
+	all, acks := p.log.stored(v), p.log.acksThrough(v)
+	done := all.moves()
+	p.list.creditAways(all, v)
 	for _, c := range done {
 		p.apply(c.change(), v, lenient, contested)
 	}

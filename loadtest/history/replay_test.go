@@ -69,7 +69,7 @@ func TestAnomaliesThatTheReplaySees(t *testing.T) {
 		{"an unknown join leaves no trace by itself", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
 			w.unknown("b", Join)
-			w.cut("a")
+			w.unknown("a", Leave)
 			w.join("c", 3, 1, "a0 c1")
 			w.check(3, "a0 c1")
 		}, Counts{VersionGap: 1}},

@@ -18,7 +18,7 @@ type roomLog struct {
 // unknown is a request that may have been committed, at a version above after.
 type unknown struct {
 	user   string
-	action string // Join or Leave
+	action string // Join, Leave or Away
 	after  uint64
 }
 
@@ -38,7 +38,7 @@ type storedAck struct {
 	join    bool
 }
 
-// addUnknown adds a request, Join or Leave, that may have been committed at a version
+// addUnknown adds a request, Join, Leave or Away, that may have been committed at a version
 // above after: the version of the last reply that the user got before sending it. Zero
 // is always safe.
 func (r *roomLog) addUnknown(user, action string, after uint64) {

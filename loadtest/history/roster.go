@@ -8,6 +8,8 @@ type roster struct {
 	owner map[int]string // seat to the user who was there first
 	print fingerprint    // of seats
 	top   int            // highest seat there ever was
+
+	away map[string]bool // of members of whom that is known; a list does not say it
 }
 
 // fault is a mistake that a roster finds in a change or a list.
@@ -22,13 +24,14 @@ type fault struct {
 func (f fault) blurs() bool { return f.kind != SeatClash && f.kind != Oversold }
 
 func newRoster() roster {
-	return roster{seats: make(map[string]int), owner: make(map[int]string)}
+	return roster{seats: make(map[string]int), owner: make(map[int]string), away: make(map[string]bool)}
 }
 
 // set replaces the roster by the users and returns what is wrong with them as a list.
 func (r *roster) set(users []Member, capacity int) (faults []fault) {
 	clear(r.seats)
 	clear(r.owner)
+	clear(r.away)
 	r.print = fingerprint{}
 	for _, m := range users {
 		if _, there := r.seats[m.User]; there {
@@ -51,6 +54,10 @@ func (r *roster) set(users []Member, capacity int) (faults []fault) {
 func (r *roster) apply(c Change, capacity int) (faults []fault) {
 	seat, there := r.seats[c.User]
 	switch {
+	case c.Type == Settings:
+		return nil
+	case c.Type == Away || c.Type == Back:
+		return r.absent(c, there)
 	case c.Type == Leave && !there:
 		return []fault{{Phantom, c.User, false, c.User + " left without being there"}}
 	case c.Type == Leave:
@@ -67,10 +74,27 @@ func (r *roster) apply(c Change, capacity int) (faults []fault) {
 		faults = append(faults, f)
 	}
 	r.put(c.User, c.Seat)
+	r.away[c.User] = false
 	if capacity > 0 && len(r.seats) > capacity {
 		faults = append(faults, oversold(len(r.seats), capacity))
 	}
 	return faults
+}
+
+// absent applies an Away or a Back.
+func (r *roster) absent(c Change, there bool) []fault {
+	away := c.Type == Away
+	was, known := r.away[c.User]
+	switch {
+	case !there:
+		return []fault{{Phantom, c.User, false, fmt.Sprintf("%s is %s without being in the room", c.User, c.Type)}}
+	case r.seats[c.User] != c.Seat:
+		return []fault{{Diverged, c.User, false, fmt.Sprintf("%s is %s on seat %d, and sits on seat %d", c.User, c.Type, c.Seat, r.seats[c.User])}}
+	case known && was == away:
+		return []fault{{Diverged, c.User, false, fmt.Sprintf("%s is %s a second time", c.User, c.Type)}}
+	}
+	r.away[c.User] = away
+	return nil
 }
 
 // put seats a user who is not there.
@@ -87,6 +111,7 @@ func (r *roster) put(user string, seat int) {
 func (r *roster) drop(user string) {
 	seat := r.seats[user]
 	delete(r.seats, user)
+	delete(r.away, user)
 	if r.owner[seat] == user {
 		delete(r.owner, seat)
 	}

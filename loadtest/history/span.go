@@ -49,7 +49,7 @@ func (p *replay) checkWithin(s span, done changes, prints []fingerprint) {
 // of its changes must lead from the list as it is to the list seen at its end.
 func (p *replay) overlapping() (s span, rest changes, found bool) {
 	for _, s := range p.log.ordered {
-		end, all := p.log.look(s.to), p.log.spans[s]
+		end, all := p.log.look(s.to), p.log.spans[s].moves()
 		if s.from >= p.version {
 			break
 		}

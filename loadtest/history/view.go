@@ -146,7 +146,7 @@ func (v *View) Lost() {
 }
 
 // Cut ends the view because its connection is gone. If the user was in the room, the
-// server may remove the user later: an unknown leave. A request under way needs its own
+// server may show the user away, and remove the user later: an unknown leave. A request under way needs its own
 // call of [View.Unknown] before.
 func (v *View) Cut() {
 	leaves := v.unsure // the server may commit each of those joins late, and undo it
@@ -154,6 +154,7 @@ func (v *View) Cut() {
 		leaves++
 	}
 	for range leaves {
+		v.Unknown(Away) // which nobody may have seen
 		v.Unknown(Leave)
 	}
 	v.synced, v.member = false, false

@@ -7,7 +7,7 @@ import (
 )
 
 // world makes histories of one room from few words. A list is "a0 b1": user a on seat 0,
-// user b on seat 1. Changes are "+a0 -b".
+// user b on seat 1. Changes are "+a0 -b", and "?a0" for away, "!a0" for back.
 type world struct {
 	t     *testing.T
 	l     *Ledger
@@ -109,7 +109,8 @@ func parseChanges(s string) (all []Change) {
 			continue
 		}
 		m := parseMember(f[1:])
-		all = append(all, Change{Join, m.User, m.Seat})
+		kind := map[byte]string{'+': Join, '?': Away, '!': Back}[f[0]]
+		all = append(all, Change{kind, m.User, m.Seat})
 	}
 	return all
 }

@@ -80,9 +80,10 @@ func TestAcknowledgedAfterScriptFlush(t *testing.T) {
 func TestNoReplica(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client()
-	plain := newCoordinator(t, server.Client(), Options{})
+	rules := room.Rules{Seating: room.Capacity(2)}
+	plain := newCoordinator(t, server.Client(), Options{Rules: rules})
 	mustDo(t, plain, "42", room.Join("a", "s"))
-	c := newCoordinator(t, rdb, Options{Replicas: 1, LockTTL: 300 * time.Millisecond, Rules: room.Rules{Seating: room.Capacity(2)}})
+	c := newCoordinator(t, rdb, Options{Replicas: 1, LockTTL: 300 * time.Millisecond, Rules: rules})
 	for _, test := range []struct {
 		what   string
 		action room.Action

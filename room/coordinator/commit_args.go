@@ -1,6 +1,8 @@
 package coordinator
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"roomd/room"
@@ -23,13 +25,16 @@ func (c *commit) token() string { return c.args[0].(string) }
 
 // rareArgs are arguments that a commit seldom needs. Their script gets them as one, with
 // spaces between. None of them holds a space.
-type rareArgs struct{ next, ttl, epoch, idle string }
+type rareArgs struct {
+	next, ttl, epoch, idle string
+	fields                 int
+}
 
 func (r rareArgs) String() string {
 	if r == (rareArgs{}) {
 		return ""
 	}
-	return strings.Join([]string{r.next, r.ttl, r.epoch, r.idle}, " ")
+	return strings.Join([]string{r.next, r.ttl, r.epoch, r.idle, strconv.Itoa(r.fields)}, " ")
 }
 
 // setsArg is the index of how many members are set, after which come the rare arguments
@@ -50,7 +55,7 @@ func (s *store) prepare(r *room.Room, k keys, h hold) *commit {
 			c.epoch = newName()
 			rare.epoch = c.epoch
 		}
-		if r.Count() == 0 {
+		if settings, _ := r.Settings(); r.Count() == 0 && !settings.Keep {
 			rare.idle = s.idleMS
 		}
 		c.event = r.Pending(c.epoch, c.mark, h.who.node)
@@ -58,7 +63,9 @@ func (s *store) prepare(r *room.Room, k keys, h hold) *commit {
 		text = appendCommit(make([]byte, 0, 128+256*len(updates)), c.event)
 		event = text
 	}
-	c.args = make([]any, 0, setsArg+2+2*len(updates))
+	fields := metaFields(r, updates)
+	rare.fields = len(fields)
+	c.args = make([]any, 0, setsArg+2+2*len(updates)+len(fields))
 	c.args = append(c.args, h.token, r.Mark, h.who.by, r.Version+1, event, k.channel, r.Base(), r.Count(), nil, rare.String())
 	sets := 0
 	for i := range updates {
@@ -73,11 +80,21 @@ func (s *store) prepare(r *room.Room, k keys, h hold) *commit {
 	c.args[setsArg] = sets
 	for i := range updates {
 		user := updates[i].User
-		if _, ok := r.Member(user); !ok {
+		if _, ok := r.Member(user); !ok && user != "" {
 			c.args = append(c.args, user)
 		}
 	}
+	c.args = append(c.args, fields...)
 	return c
+}
+
+// metaFields returns the fields of Meta that updates of the room write, and their values.
+func metaFields(r *room.Room, updates []room.Update) []any {
+	if !slices.ContainsFunc(updates, func(u room.Update) bool { return u.Settings != nil }) {
+		return nil
+	}
+	settings, _ := r.Settings()
+	return []any{"settings", appendSettings(nil, settings)}
 }
 
 // markOf returns the mark of the commit under a token: the end of its UUID, 62 random

@@ -101,8 +101,9 @@ func (c *Coordinator) AnswerFor(fn func(room, session string) bool) {
 // has failed. Actions of one coordinator on one room run in the order of their
 // calls.
 //
-// It fails with [room.ErrInvalid], [room.ErrNotMember], [room.ErrDuplicate], an error of
-// Rules.Seating, [room.ErrBusy], [room.ErrUnavailable], [room.ErrClosed] or the cause of
+// It fails with [room.ErrInvalid], [room.ErrNotMember], [room.ErrDuplicate], [room.ErrFull] or
+// [room.ErrRoomClosed] by the room's settings, [room.ErrConflict] if the action has another
+// IfVersion, an error of Rules.Seating, [room.ErrBusy], [room.ErrUnavailable], [room.ErrClosed] or the cause of
 // ctx, and then nothing was written; or with [room.ErrUnknown].
 func (c *Coordinator) Do(ctx context.Context, id string, a room.Action) (room.Result, error) {
 	start := time.Now()

@@ -60,10 +60,11 @@ func TestBadInputWritesNothing(t *testing.T) {
 	_, rdb := redistest.Mini(t)
 	c := newCoordinator(t, rdb, Options{Rules: room.Rules{Seating: room.Capacity(4)}})
 	for field, err := range map[string]error{
-		"room":    second(c.Do(t.Context(), "a b", room.Join("a", "s"))),
-		"user":    second(c.Do(t.Context(), "42", room.Join("a\n", "s"))),
-		"seat":    second(c.Do(t.Context(), "42", room.Join("a", "s").At(4))),
-		"session": second(c.Do(t.Context(), "42", room.Join("a", ""))),
+		"room":     second(c.Do(t.Context(), "a b", room.Join("a", "s"))),
+		"user":     second(c.Do(t.Context(), "42", room.Join("a\n", "s"))),
+		"seat":     second(c.Do(t.Context(), "42", room.Join("a", "s").At(room.MaxSeats))),
+		"session":  second(c.Do(t.Context(), "42", room.Join("a", ""))),
+		"capacity": second(c.Do(t.Context(), "42", room.Configure(room.Settings{Capacity: -1}))),
 	} {
 		checkInvalid(t, err, field, field)
 	}

@@ -132,7 +132,7 @@ func TestNobodyWaitsAnyMore(t *testing.T) {
 			t.Error("the node still waits in line")
 		}
 		rdb.Del(t.Context(), "LockRoom:42")
-		if r := mustDo(t, c, "42", room.Join("b", "s")); fmt.Sprint(r.Users()) != "[{b 0}]" {
+		if r := mustDo(t, c, "42", room.Join("b", "s")); describeUsers(r.Users()) != "b@0" {
 			t.Errorf("the room holds %v", r.Users())
 		}
 	})

@@ -78,7 +78,7 @@ func (r *registration) removeUnanswered(ctx context.Context, now *room.Room) {
 		if m.Node != who.node || r.answerFor(now.ID, m.SessionID()) {
 			continue
 		}
-		if _, err := r.run(ctx, now.ID, room.Leave(user, m.SessionID())); err != nil && !errors.Is(err, room.ErrNotMember) && ctx.Err() == nil {
+		if _, err := r.run(ctx, now.ID, room.Leave(user, m.SessionID()).Because(room.ReasonTimeout)); err != nil && !errors.Is(err, room.ErrNotMember) && ctx.Err() == nil {
 			r.episodes.unanswered.Happened(err, "room", now.ID) // the next round is another attempt
 		}
 	}

@@ -44,17 +44,18 @@ func (s *scanner) commit(c *room.Commit) bool {
 }
 
 func (s *scanner) update(u *room.Update) bool {
-	var kind string
+	var kind, reason string
 	var seat, at uint64
 	if !(s.literal(`{"type":"`) && s.text(&kind) && s.literal(`,"user":"`) && s.text(&u.User) && s.literal(`,"seat":`) && s.number(&seat)) {
 		return false
 	}
 	if s.literal(`,"session":"`) && !s.text(&u.Session) ||
 		s.literal(`,"at":`) && !s.number(&at) ||
-		s.literal(`,"old":"`) && !s.text(&u.Old) {
+		s.literal(`,"old":"`) && !s.text(&u.Old) ||
+		s.literal(`,"reason":"`) && !s.text(&reason) {
 		return false
 	}
-	u.Type, u.Seat, u.At = room.Kind(kind), int(seat), int64(at)
+	u.Type, u.Seat, u.At, u.Reason = room.Kind(kind), int(seat), int64(at), room.Reason(reason)
 	return s.literal(`}`)
 }
 

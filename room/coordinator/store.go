@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr"
@@ -84,12 +85,12 @@ func (s *store) load(ctx context.Context, id string) (*room.Room, error) {
 	return s.parseRoom(id, reply)
 }
 
-// parseRoom reads epoch, version, mark, the number of members and the members as scripts
-// return them. A room with another number of members than its last commit recorded begins
+// parseRoom reads epoch, version, mark, the number of members, settings and the members as
+// scripts return them. A room with another number of members than its last commit recorded begins
 // a new epoch: Redis has evicted a key, or somebody has changed one by hand.
 func (s *store) parseRoom(id string, reply []any) (*room.Room, error) {
-	if len(reply) != 5 {
-		return nil, fmt.Errorf("read room %s: %d parts instead of 5", id, len(reply))
+	if len(reply) != 6 {
+		return nil, fmt.Errorf("read room %s: %d parts instead of 6", id, len(reply))
 	}
 	epoch, _ := reply[0].(string)
 	var version uint64
@@ -99,7 +100,7 @@ func (s *store) parseRoom(id string, reply []any) (*room.Room, error) {
 			return nil, fmt.Errorf("read room %s: field version of %s: %w", id, s.keysOf(id).meta, err)
 		}
 	}
-	flat, _ := reply[4].([]any)
+	flat, _ := reply[5].([]any)
 	members := make(map[string]room.Member, len(flat)/2)
 	for pair := range slices.Chunk(flat, 2) {
 		user, _ := pair[0].(string)
@@ -112,6 +113,13 @@ func (s *store) parseRoom(id string, reply []any) (*room.Room, error) {
 	}
 	r := room.NewRoom(id, room.Position{Epoch: epoch, Version: version}, members)
 	r.Mark, _ = reply[2].(string)
+	if text, _ := reply[4].(string); text != "" {
+		var settings room.Settings
+		if err := json.Unmarshal([]byte(text), &settings); err != nil {
+			return nil, s.foreign(id, fmt.Sprintf("field settings of %s holds %s (%v)", s.keysOf(id).meta, shown(text), err))
+		}
+		r.Restore(settings)
+	}
 	left, _ := reply[3].(string)
 	if strconv.Itoa(len(members)) != cmp.Or(left, "0") {
 		r.Renew()

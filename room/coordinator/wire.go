@@ -66,7 +66,21 @@ func appendUpdate(dst []byte, u *room.Update) []byte {
 		dst = append(dst, `,"old":`...)
 		dst = appendString(dst, u.Old)
 	}
+	if u.Reason != "" {
+		dst = append(dst, `,"reason":`...)
+		dst = appendString(dst, string(u.Reason))
+	}
+	if u.Settings != nil {
+		dst = append(dst, `,"settings":`...)
+		dst = appendSettings(dst, *u.Settings)
+	}
 	return append(dst, '}')
+}
+
+// appendSettings writes settings as Meta and events have them. They are rare.
+func appendSettings(dst []byte, s room.Settings) []byte {
+	text, _ := json.Marshal(s) // numbers and truth values
+	return append(dst, text...)
 }
 
 // appendMember writes a member in the form in which Redis holds it.

@@ -9,7 +9,7 @@
 //
 // A client does not reconnect by itself, because what to do then is for the game to decide;
 // [CloseError.Reconnect] says whether it makes sense. A user who joins again within the server's
-// grace keeps the seats. Nor does a client keep a copy of a room: it passes events on as they come.
+// grace keeps the seats; [Client.Close] gives them up. Nor does a client keep a copy of a room: it passes events on as they come.
 //
 // A frame of the server that is longer than 64 MiB ends the connection.
 //

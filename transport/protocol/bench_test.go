@@ -65,7 +65,7 @@ type libraryEvent struct {
 var toleratesBadUTF8 = jsontext.AllowInvalidUTF8(true)
 
 func BenchmarkAppendReply(b *testing.B) {
-	list := AppendUsers(nil, []Seated{{"李四", 0}, {"王五", 1}, {"张三", 2}})
+	list := AppendUsers(nil, []Seated{{User: "李四", Seat: 0}, {User: "王五", Seat: 1}, {User: "张三", Seat: 2}})
 	r := &Reply{ID: ptr(int64(1)), Room: "42", Epoch: "abcdefghijklmnop", Version: 20, Seat: ptr(2), Count: 3, List: list}
 	b.Run("hand", func(b *testing.B) {
 		b.ReportAllocs()
@@ -83,7 +83,7 @@ func BenchmarkAppendReply(b *testing.B) {
 
 func BenchmarkAppendEvent(b *testing.B) {
 	e := &Event{Event: EventChanges, Room: "42", Epoch: "abcdefghijklmnop", Version: 20, From: 19,
-		Changes: []Change{{ChangeJoin, "赵六", 0}}}
+		Changes: []Change{{Type: ChangeJoin, User: "赵六", Seat: 0}}}
 	b.Run("hand", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -102,7 +102,7 @@ func BenchmarkAppendUsers(b *testing.B) {
 	for _, n := range []int{4, 10_000} {
 		users := make([]Seated, n)
 		for i := range users {
-			users[i] = Seated{fmt.Sprint("player-", i), i}
+			users[i] = Seated{User: fmt.Sprint("player-", i), Seat: i}
 		}
 		b.Run(fmt.Sprint(n, "/hand"), func(b *testing.B) {
 			b.ReportAllocs()
@@ -129,7 +129,7 @@ func BenchmarkAppendRequest(b *testing.B) {
 
 func BenchmarkDecodeFrame(b *testing.B) {
 	data := AppendEvent(nil, &Event{Event: EventChanges, Room: "42", Epoch: "5f1c9a7e", Version: 20, From: 19,
-		Changes: []Change{{ChangeJoin, "赵六", 0}}})
+		Changes: []Change{{Type: ChangeJoin, User: "赵六", Seat: 0}}})
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := DecodeFrame(data); err != nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -40,6 +41,7 @@ func AppendReply(dst []byte, r *Reply) []byte {
 	}
 	dst = append(dst, `,"count":`...)
 	dst = strconv.AppendInt(dst, int64(r.Count), 10)
+	dst = appendSettings(dst, r.Settings)
 	if r.List != nil {
 		dst = append(dst, `,"users":`...)
 		dst = append(dst, r.List...)
@@ -67,6 +69,7 @@ func AppendEvent(dst []byte, e *Event) []byte {
 	if e.Event == EventSnapshot {
 		dst = append(dst, `,"count":`...)
 		dst = strconv.AppendInt(dst, int64(e.Count), 10)
+		dst = appendSettings(dst, e.Settings)
 		dst = append(dst, `,"users":`...)
 		dst = AppendUsers(dst, e.Users)
 		return append(dst, '}')
@@ -78,13 +81,33 @@ func AppendEvent(dst []byte, e *Event) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		c := &e.Changes[i]
-		dst = append(dst, `{"type":`...)
-		dst = appendString(dst, c.Type)
+		dst = appendChange(dst, &e.Changes[i])
+	}
+	return append(dst, `]}`...)
+}
+
+func appendChange(dst []byte, c *Change) []byte {
+	dst = append(dst, `{"type":`...)
+	dst = appendString(dst, c.Type)
+	if c.User != "" {
 		dst = append(dst, ',')
 		dst = appendSeat(dst, c.User, c.Seat)
 	}
-	return append(dst, `]}`...)
+	if c.Reason != "" {
+		dst = append(dst, `,"reason":`...)
+		dst = appendString(dst, c.Reason)
+	}
+	dst = appendSettings(dst, c.Settings)
+	return append(dst, '}')
+}
+
+// appendSettings writes the settings of a room that has some. They are few and short.
+func appendSettings(dst []byte, s *Settings) []byte {
+	if s == nil {
+		return dst
+	}
+	text, _ := json.Marshal(s) // numbers and truth values
+	return append(append(dst, `,"settings":`...), text...)
 }
 
 // appendRoom writes a room's id, epoch and version.
@@ -108,17 +131,20 @@ func AppendUsers(dst []byte, users []Seated) []byte {
 		}
 		dst = append(dst, '{')
 		dst = appendSeat(dst, users[i].User, users[i].Seat)
+		if users[i].Away {
+			dst = append(dst, `,"away":true`...)
+		}
+		dst = append(dst, '}')
 	}
 	return append(dst, ']')
 }
 
-// appendSeat writes the end of an object: a user and a seat, and the closing brace.
+// appendSeat writes a user and a seat.
 func appendSeat(dst []byte, user string, seat int) []byte {
 	dst = append(dst, `"user":`...)
 	dst = appendString(dst, user)
 	dst = append(dst, `,"seat":`...)
-	dst = strconv.AppendInt(dst, int64(seat), 10)
-	return append(dst, '}')
+	return strconv.AppendInt(dst, int64(seat), 10)
 }
 
 func appendError(dst []byte, e *Error) []byte {

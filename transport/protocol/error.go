@@ -13,6 +13,8 @@ const (
 	CodeUnauthorized  = "unauthorized"   // the token is missing, or not valid
 	CodeForbidden     = "forbidden"      // the token or the rules of the room do not allow it, or pages of this origin may not connect
 	CodeRoomFull      = "room_full"      // every seat is taken
+	CodeClosed        = "closed"         // the room lets nobody in
+	CodeConflict      = "conflict"       // the room is not at the expected version
 	CodeSeatTaken     = "seat_taken"     // the asked-for seat is taken
 	CodeDuplicateUser = "duplicate_user" // the user is in the room by another session
 	CodeNotMember     = "not_member"     // the user is not in the room, so cannot leave it
@@ -33,6 +35,8 @@ var (
 	ErrUnauthorized  = NewError(CodeUnauthorized, "")
 	ErrForbidden     = NewError(CodeForbidden, "")
 	ErrRoomFull      = NewError(CodeRoomFull, "")
+	ErrClosed        = NewError(CodeClosed, "")
+	ErrConflict      = NewError(CodeConflict, "")
 	ErrSeatTaken     = NewError(CodeSeatTaken, "")
 	ErrDuplicateUser = NewError(CodeDuplicateUser, "")
 	ErrNotMember     = NewError(CodeNotMember, "")

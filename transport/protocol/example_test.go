@@ -40,12 +40,14 @@ func ExampleDecodeFrame() {
 		case *protocol.Reply:
 			fmt.Println("reply", *f.ID, f.Error)
 		case *protocol.Event:
-			fmt.Println("room", f.Room, "is at", f.Version, f.Changes)
+			for _, c := range f.Changes {
+				fmt.Println("room", f.Room, "is at", f.Version, "by a", c.Type, "of", c.User, "on seat", c.Seat)
+			}
 		}
 	}
 	// Output:
 	// reply 1 room_full: room 42 is full
-	// room 42 is at 20 [{join 赵六 0}]
+	// room 42 is at 20 by a join of 赵六 on seat 0
 }
 
 func ExampleError_Is() {

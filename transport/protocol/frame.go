@@ -16,8 +16,18 @@ const (
 
 // Kinds of a [Change].
 const (
-	ChangeJoin  = "join"
-	ChangeLeave = "leave"
+	ChangeJoin     = "join"
+	ChangeLeave    = "leave"
+	ChangeAway     = "away"     // the member's connection is lost, and the seat is kept for a while
+	ChangeBack     = "back"     // the member has a connection again
+	ChangeSettings = "settings" // the room has other settings
+)
+
+// Why a member has left: the Reason of a ChangeLeave. A newer server may send others.
+const (
+	ReasonLeft    = "left"    // the user wanted to
+	ReasonTimeout = "timeout" // the user was away for longer than the grace
+	ReasonNode    = "node"    // so was the user's node
 )
 
 // Frame is what a server sends: a [*Reply] or an [*Event].
@@ -41,6 +51,8 @@ type Reply struct {
 	Seat *int
 	// Count is the number of members after the action.
 	Count int
+	// Settings are the room's, where Users are listed; nil if all of them are zero.
+	Settings *Settings
 	// Users are the members, for join, users and watch. Nil leaves the list out, as the answers to
 	// leave and unwatch do; the list of an empty room must be empty but not nil.
 	Users []Seated
@@ -73,6 +85,8 @@ type Event struct {
 	Changes []Change
 	// Count is the number of members. Only in a snapshot.
 	Count int
+	// Settings are the room's. Only in a snapshot; nil if all of them are zero.
+	Settings *Settings
 	// Users are the members. Only in a snapshot, where nil means none.
 	Users []Seated
 	// Reason is an error code that says why the seat is lost. Only in EventLost, which has no epoch
@@ -83,35 +97,54 @@ type Event struct {
 
 // Change is one thing that was done to a room.
 type Change struct {
-	// Type is one of the Change constants.
+	// Type is one of the Change constants. A newer server may send others: ignore those, the
+	// room has the event's version all the same.
 	Type string `json:"type"`
+	// User is whom the change is about; empty if that is the room.
 	User string `json:"user"`
-	// Seat is the seat taken or freed, counted from 0.
+	// Seat is the seat taken, freed or kept, counted from 0.
 	Seat int `json:"seat"`
+	// Reason says why a member has left.
+	Reason string `json:"reason"`
+	// Settings are the room's now. Only in ChangeSettings.
+	Settings *Settings `json:"settings"`
 }
 
 // Seated is a user in a seat, counted from 0.
 type Seated struct {
 	User string `json:"user"`
 	Seat int    `json:"seat"`
+	// Away says that the user's connection is lost, and that the seat is kept for a while.
+	Away bool `json:"away"`
+}
+
+// Settings are what is decided about a room.
+type Settings struct {
+	// Capacity is how many members the room may have; 0 is as many as there can be.
+	Capacity int `json:"capacity"`
+	// Closed rooms let nobody in; members stay.
+	Closed bool `json:"closed,omitzero"`
+	// Keep says that the room outlives its last member.
+	Keep bool `json:"keep,omitzero"`
 }
 
 // received has the fields of both kinds of server frame.
 type received struct {
-	ID      *int64   `json:"id"`
-	Error   *Error   `json:"error"`
-	Event   *string  `json:"event"`
-	Room    string   `json:"room"`
-	Epoch   string   `json:"epoch"`
-	Version uint64   `json:"version"`
-	From    uint64   `json:"from"`
-	Seat    *int     `json:"seat"`
-	Count   int      `json:"count"`
-	Changes []Change `json:"changes"`
-	Users   []Seated `json:"users"`
-	Reason  string   `json:"reason"`
-	User    string   `json:"user"`
-	Expires int64    `json:"expires"`
+	ID       *int64    `json:"id"`
+	Error    *Error    `json:"error"`
+	Event    *string   `json:"event"`
+	Room     string    `json:"room"`
+	Epoch    string    `json:"epoch"`
+	Version  uint64    `json:"version"`
+	From     uint64    `json:"from"`
+	Seat     *int      `json:"seat"`
+	Count    int       `json:"count"`
+	Settings *Settings `json:"settings"`
+	Changes  []Change  `json:"changes"`
+	Users    []Seated  `json:"users"`
+	Reason   string    `json:"reason"`
+	User     string    `json:"user"`
+	Expires  int64     `json:"expires"`
 }
 
 var errNoFrame = errors.New("protocol: server frame has no id, no event and no error")
@@ -128,12 +161,12 @@ func DecodeFrame(data []byte) (Frame, error) {
 	case r.Event != nil:
 		return &Event{
 			Event: *r.Event, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			From: r.From, Changes: r.Changes, Count: r.Count, Users: r.Users, Reason: r.Reason,
+			From: r.From, Changes: r.Changes, Count: r.Count, Settings: r.Settings, Users: r.Users, Reason: r.Reason,
 		}, nil
 	case r.ID != nil || r.Error != nil:
 		return &Reply{
 			ID: r.ID, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			Seat: r.Seat, Count: r.Count, Users: r.Users, User: r.User, Expires: r.Expires, Error: r.Error,
+			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Users: r.Users, User: r.User, Expires: r.Expires, Error: r.Error,
 		}, nil
 	}
 	return nil, errNoFrame

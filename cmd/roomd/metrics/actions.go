@@ -12,7 +12,7 @@ import (
 
 // kinds are the actions that a coordinator is asked for. Any other one is counted as otherKind.
 var kinds = []room.Kind{
-	room.KindJoin, room.KindLeave, room.Keep("", "").Kind(), room.Detach("", "").Kind(),
+	room.KindJoin, room.KindLeave, room.KindSettings, room.Keep("", "").Kind(), room.Detach("", "").Kind(),
 }
 
 const otherKind = "other"
@@ -28,10 +28,12 @@ var results = []struct {
 	{room.ErrDuplicate, "duplicate_user"},
 	{room.ErrForbidden, "forbidden"},
 	{room.ErrInvalid, "bad_request"},
+	{room.ErrRoomClosed, "closed"},
+	{room.ErrConflict, "conflict"},
 	{room.ErrBusy, "busy"},
 	{room.ErrUnknown, "unknown"}, // before what it may wrap
 	{room.ErrUnavailable, "unavailable"},
-	{room.ErrClosed, "closed"},
+	{room.ErrClosed, "cancelled"},
 	{context.Canceled, "cancelled"},
 	{context.DeadlineExceeded, "cancelled"},
 }

@@ -108,7 +108,9 @@ func TestActions(t *testing.T) {
 		{room.Leave("a", "s"), room.ErrBusy, "busy"},
 		{room.Leave("a", "s"), fmt.Errorf("x: %w: %w", room.ErrUnavailable, context.DeadlineExceeded), "unavailable"},
 		{room.Leave("a", "s"), fmt.Errorf("x: %w: %w", room.ErrUnknown, room.ErrUnavailable), "unknown"},
-		{room.Keep("a", "s"), room.ErrClosed, "closed"},
+		{room.Join("a", "s"), room.Refuse(room.ErrRoomClosed, "room 42 is closed"), "closed"},
+		{room.Configure(room.Settings{}), room.ErrConflict, "conflict"},
+		{room.Keep("a", "s"), room.ErrClosed, "cancelled"}, // the node, not the room
 		{room.Detach("a", "s"), context.Canceled, "cancelled"},
 		{room.Detach("a", "s"), errors.New("?"), "internal"},
 		{room.Evict("n"), nil, "ok"},
@@ -123,7 +125,7 @@ func TestActions(t *testing.T) {
 	expect(t, h,
 		`roomd_action_duration_seconds_bucket{kind="leave",le="0.025"} 0`,
 		`roomd_action_duration_seconds_bucket{kind="leave",le="0.05"} 4`,
-		`roomd_action_duration_seconds_count{kind="join"} 6`)
+		`roomd_action_duration_seconds_count{kind="join"} 7`)
 }
 
 func TestHoldsAndTrouble(t *testing.T) {

@@ -11,14 +11,15 @@
 -- ARGV[8] channel
 -- ARGV[9], ARGV[10] how many members that room has, and how many it has afterwards
 -- ARGV[11] how many members are set; from ARGV[13] user, member for each of them,
---          then the users that are removed
+--          then the users that are removed, then fields of Meta with their values
 -- ARGV[12] empty, or what is seldom needed, in one with spaces between, since a few
 --          arguments take Redis as long as a command:
 --            next   the same node's next token
 --            ttl    of its hold, in ms; empty if the token is only to wait where others
 --                   do, and not to have the lock at once
 --            epoch  that begins
---            idle   ms that Redis keeps the room, if it is empty now
+--            idle   ms that Redis keeps the room, if it is empty now and not to be kept
+--            fields how many arguments at the end are fields and values
 --
 -- returns {'done', 1}          written (or nothing was to be), now or when this same
 --                              commit came first; the lock was passed to the next token
@@ -26,17 +27,18 @@
 --         {'done', 0}          the same; and the next token, if any, is nowhere
 --         {'done', ..., error} the same; but Redis did not take the event
 --         {'lost'}             nothing written: the lock is not the writer's
---         {'stale', epoch or false, version or false, mark or false, members or false, {user, member, ...}}
+--         {'stale', epoch, version, mark, members, settings, {user, member, ...}}
 --                              nothing written, the lock is still held: the room is
 --                              at another version, or not whole; this is what it is
+--                              (see load.lua)
 --         {'refused', reason}  nothing written: Redis takes no writes
 --
 -- A script does not roll back: everything is checked first (types by the first
 -- commands), the first write is the one that Redis may refuse, and the event goes out
 -- last. Should that fail, the commit is done all the same.
-local next, ttl, epoch, idle, unheard = '', '', '', '', nil
+local next, ttl, epoch, idle, fields, unheard = '', '', '', '', 0, nil
 if ARGV[12] ~= '' then
-  next, ttl, epoch, idle = string.match(ARGV[12], '^(%S*) (%S*) (%S*) (%S*)$')
+  next, ttl, epoch, idle, fields = string.match(ARGV[12], '^(%S*) (%S*) (%S*) (%S*) (%d+)$')
 end
 if not lock_holds(1, ARGV[3]) then
   -- A client sends a commit again when the reply was lost. By then the lock has been
@@ -53,15 +55,15 @@ end
 -- somebody removed some. So they are counted.
 local there = redis.call('HLEN', KEYS[4])
 if (redis.call('HGET', KEYS[5], 'mark') or '') ~= ARGV[4] or there ~= tonumber(ARGV[9]) then
-  local at = redis.call('HMGET', KEYS[5], 'epoch', 'version', 'mark', 'members')
-  return {'stale', at[1], at[2], at[3], at[4], redis.call('HGETALL', KEYS[4])}
+  local at = redis.call('HMGET', KEYS[5], 'epoch', 'version', 'mark', 'members', 'settings')
+  return {'stale', at[1], at[2], at[3], at[4], at[5], redis.call('HGETALL', KEYS[4])}
 end
 
 if ARGV[7] ~= '' then
-  local mark, removed, written = string.sub(ARGV[3], -17), 13 + 2 * ARGV[11], nil
+  local mark, removed, last, written = string.sub(ARGV[3], -17), 13 + 2 * ARGV[11], #ARGV - fields, nil
   -- Without memory Redis refuses HSET, but not after another write: so a commit that
   -- only removes begins with that, and leaves go through.
-  if removed == 13 and #ARGV > 12 then
+  if removed == 13 and last > 12 then
     written = redis.pcall('HDEL', KEYS[4], ARGV[13])
     removed = 14
   end
@@ -79,10 +81,13 @@ if ARGV[7] ~= '' then
   for i = 13, set, 1000 do
     redis.call('HSET', KEYS[4], unpack(ARGV, i, math.min(i + 999, set)))
   end
-  for i = removed, #ARGV, 1000 do
-    redis.call('HDEL', KEYS[4], unpack(ARGV, i, math.min(i + 999, #ARGV)))
+  for i = removed, last, 1000 do
+    redis.call('HDEL', KEYS[4], unpack(ARGV, i, math.min(i + 999, last)))
   end
-  if ARGV[10] == '0' then
+  if last < #ARGV then
+    redis.call('HSET', KEYS[5], unpack(ARGV, last + 1))
+  end
+  if idle ~= '' then
     redis.call('PEXPIRE', KEYS[5], idle)
   elseif there == 0 then
     redis.call('PERSIST', KEYS[5])

@@ -1,0 +1,82 @@
+package history
+
+import "testing"
+
+// Away and back are versions that change no list, and concern a member; so are settings. Who was
+// cut off may be away at a version that nobody saw.
+func TestAwayAndBack(t *testing.T) {
+	both := func(w *world) {
+		w.join("a", 1, 0, "a0")
+		w.join("b", 2, 1, "a0 b1")
+		w.event("a", 2, "+b1")
+	}
+	seeAnomalies(t, []anomaly{
+		{"away, back, away and gone", Options{}, func(w *world) {
+			both(w)
+			w.cut("b")
+			w.event("a", 3, "?b1")
+			w.join("b", 4, 1, "a0 b1")
+			w.event("a", 4, "!b1")
+			w.event("a b", 5, "?a0")
+			w.event("b", 6, "-a")
+			w.check(6, "b1")
+		}, Counts{}},
+		{"all of it in one event, with a rejoin", Options{}, func(w *world) {
+			both(w)
+			w.cut("b")
+			w.span("a", 2, 5, "?b1 -b +b1")
+			w.check(5, "a0 b1")
+		}, Counts{}},
+		{"other settings", Options{}, func(w *world) {
+			both(w)
+			for _, user := range []string{"a", "b"} {
+				w.view(user).Changed(Event{"e1", 3, 2, []Change{{Type: Settings}}})
+			}
+			w.check(3, "a0 b1")
+		}, Counts{}},
+		{"away and gone while nobody looks", Options{}, func(w *world) {
+			w.join("a", 1, 0, "a0")
+			w.cut("a")
+			w.check(3, "")
+		}, Counts{}},
+		{"away while nobody looks, but nobody was cut off", Options{}, func(w *world) {
+			w.join("a", 1, 0, "a0")
+			w.check(2, "a0")
+		}, Counts{VersionGap: 1}},
+		{"away without being there", Options{}, func(w *world) {
+			both(w)
+			w.event("a b", 3, "?c2")
+			w.check(3, "a0 b1")
+		}, Counts{Phantom: 1}},
+		{"away twice", Options{}, func(w *world) {
+			both(w)
+			w.event("a", 3, "?b1")
+			w.event("a", 4, "?b1")
+			w.check(4, "a0 b1")
+		}, Counts{Diverged: 1}},
+		{"back without having been away", Options{}, func(w *world) {
+			both(w)
+			w.event("a", 3, "!b1")
+			w.check(3, "a0 b1")
+		}, Counts{Diverged: 1}},
+		{"away on another seat", Options{}, func(w *world) {
+			both(w)
+			w.event("a", 3, "?b0")
+			w.check(3, "a0 b1")
+		}, Counts{Diverged: 1}},
+		{"one is told away, and another one back", Options{}, func(w *world) {
+			both(w)
+			w.listed("b", 2, "a0 b1")
+			w.snapshot("a", 2, "a0 b1")
+			w.event("a", 3, "?b1")
+			w.event("b", 3, "!b1")
+			w.check(3, "a0 b1")
+		}, Counts{Diverged: 1}},
+		{"an acknowledged leave is only shown as away", Options{}, func(w *world) {
+			both(w)
+			w.leave("b", 3, 1)
+			w.event("a", 3, "?b1")
+			w.check(3, "a0 b1")
+		}, Counts{Diverged: 1}},
+	})
+}

@@ -1,0 +1,193 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator"
+	"roomd/transport/protocol"
+)
+
+// Over real sockets, and through two nodes: a user whose connection breaks is away, also in
+// lists, and is back by the other node, on the same seat.
+func TestAwayAndBackThroughTwoNodes(t *testing.T) {
+	mini, _ := redistest.Mini(t)
+	var nodes []*testServer
+	for range 2 {
+		rooms, err := coordinator.New(redistest.MiniClient(t, mini), coordinator.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes = append(nodes, serve(t, rooms, rooms, Options{Grace: time.Hour}))
+	}
+	b, a := nodes[1].connect(t, "b"), nodes[0].connect(t, "a")
+	b.send(join42)
+	b.expect(replyBJoined)
+	a.send(join42)
+	a.expect(replyAJoined)
+	b.expect(eventAJoined)
+	_ = a.ws.NetConn().Close()
+	b.expect(eventAAway)
+	w := nodes[0].connect(t, "w")
+	w.send(watch42)
+	w.expect(`{"id":4,"room":"42","version":3,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1,"away":true}]}`)
+	a = nodes[1].connect(t, "a")
+	a.send(join42)
+	a.expect(replyABack)
+	for _, other := range []*wsClient{b, w} {
+		other.expect(eventABack)
+	}
+}
+
+// A client that closes with 1000 leaves at once, whatever the grace is, and also from a node that
+// drains.
+func TestClosingOnPurposeLeavesAtOnce(t *testing.T) {
+	for _, grace := range []time.Duration{-1, 0, time.Hour} {
+		for _, drains := range []bool{false, true} {
+			t.Run(fmt.Sprintf("grace %v, drains %v", grace, drains), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					first, second, a, b := twoNodes(t, room.Rules{}, Options{Grace: grace})
+					if drains {
+						first.conns.drain()
+						first.graces.stop() // what Shutdown begins with, before it closes anybody
+					}
+					a.sendClose(websocket.CloseNormalClosure)
+					b.expect(eventALeft)
+					if got := second.members(t, "42"); got != "b" {
+						t.Errorf("in the room are %q", got)
+					}
+					time.Sleep(time.Minute)
+					b.expectSilence()
+				})
+			})
+		}
+	}
+}
+
+// However else a connection ends, its user is away, and leaves when the grace is over.
+func TestEveryOtherEndIsAway(t *testing.T) {
+	closing := func(code int) func(*testing.T, *bubbleServer, *wsClient) {
+		return func(_ *testing.T, _ *bubbleServer, a *wsClient) { a.sendClose(code) }
+	}
+	for name, end := range map[string]func(t *testing.T, s *bubbleServer, a *wsClient){
+		"1001":              closing(websocket.CloseGoingAway),
+		"a code of its own": closing(4100),
+		"no code":           closing(websocket.CloseNoStatusReceived),
+		"a cut":             func(_ *testing.T, _ *bubbleServer, a *wsClient) { _ = a.ws.NetConn().Close() },
+		"a frame that is not text": func(_ *testing.T, _ *bubbleServer, a *wsClient) {
+			_ = a.ws.WriteMessage(websocket.BinaryMessage, []byte("x"))
+		},
+		"silence": func(*testing.T, *bubbleServer, *wsClient) { time.Sleep(3 * time.Minute) }, // a answers no ping
+		"it does not read": func(t *testing.T, s *bubbleServer, _ *wsClient) {
+			for i := range 40 {
+				s.joins(t, fmt.Sprint("user", i), "42")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mini, _ := redistest.Mini(t)
+				first, second := startInBubble(t, mini, room.Rules{}, Options{MaxQueue: 1000}), startInBubble(t, mini, room.Rules{}, Options{})
+				a, b := first.connectIdle(t, "a"), second.connect(t, "b")
+				a.send(join42)
+				a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+				b.send(watch42)
+				synctest.Wait()
+				end(t, second, a)
+				b.expectChange(`{"type":"away","user":"a","seat":0}`, time.Minute)
+				b.expectChange(`{"type":"leave","user":"a","seat":0,"reason":"timeout"}`, defaultGrace+time.Second)
+			})
+		})
+	}
+	t.Run("the end of the token", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := startWithKey(t, Options{})
+			a, b := readAlways(t, s.dialWith(t, tokenOf(t, "a", time.Minute)).ws), readAlways(t, s.dialWith(t, tokenOf(t, "b", time.Hour)).ws)
+			a.send(join42)
+			synctest.Wait()
+			b.send(watch42)
+			b.expectChange(`{"type":"away","user":"a","seat":0}`, 2*time.Minute)
+			a.expectClosed(protocol.CloseUnauthorized)
+			b.expectChange(`{"type":"leave","user":"a","seat":0,"reason":"timeout"}`, defaultGrace+time.Second)
+		})
+	})
+}
+
+// expectChange reads frames until one has that change. None may say that a has left before.
+func (v *bubbleClient) expectChange(want string, patience time.Duration) {
+	v.t.Helper()
+	for got := ""; !strings.Contains(got, want); {
+		if got = v.next(want, patience); strings.Contains(got, `"leave","user":"a"`) && !strings.Contains(got, want) {
+			v.t.Fatalf("got\n  %s\nwant\n  %s", got, want)
+		}
+	}
+}
+
+// A second connection of a user takes over without a loss, so nobody was away. Nor does anybody
+// see the end of the first, even if that comes late.
+func TestATakeOverIsNotAway(t *testing.T) {
+	for name, cut := range map[string]bool{"of a connection that lives": false, "before its loss is written": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+				detach, taken := room.Detach("a", first.session(t, "a")), make(chan struct{})
+				release := sync.OnceFunc(func() { close(taken) })
+				defer release()
+				tried := 0
+				first.hook.setBefore(func(_ context.Context, action room.Action) error {
+					if action == detach {
+						tried++
+						<-taken
+					}
+					return nil
+				})
+				if cut {
+					a.cut()
+				}
+				newer := second.connect(t, "a")
+				newer.send(join42)
+				newer.expect(replyARejoined)
+				b.expect(eventUnchanged)
+				synctest.Wait()
+				release()
+				time.Sleep(time.Minute)
+				newer.expectSilence()
+				b.expectSilence()
+				if cut && tried != 1 {
+					t.Errorf("%d detaches", tried)
+				}
+			})
+		})
+	}
+}
+
+// Players see a room's settings, and changes of them; a closed room lets nobody in.
+func TestSettingsAreShown(t *testing.T) {
+	s := startServer(t, room.Rules{}, Options{})
+	a, b := s.connect(t, "a"), s.connect(t, "b")
+	a.send(join42)
+	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+	if _, err := s.rooms.Do(t.Context(), "42", room.Configure(room.Settings{Capacity: 3, Closed: true})); err != nil {
+		t.Fatal(err)
+	}
+	a.expect(`{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"settings","settings":{"capacity":3,"closed":true}}]}`)
+	b.send(join42)
+	b.expect(`{"id":1,"error":{"code":"closed","message":"room 42 is closed","retry":false}}`)
+	b.send(users42)
+	b.expect(`{"id":3,"room":"42","version":2,"count":1,"settings":{"capacity":3,"closed":true},"users":[{"user":"a","seat":0}]}`)
+	if _, err := s.rooms.Do(t.Context(), "42", room.Configure(room.Settings{})); err != nil {
+		t.Fatal(err)
+	}
+	a.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"settings","settings":{"capacity":0}}]}`)
+	b.send(join42)
+	b.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"a","seat":0},{"user":"b","seat":1}]}`)
+}

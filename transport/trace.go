@@ -24,6 +24,7 @@ const (
 	LimitConnections = "connections" // of the server
 	LimitAddress     = "address"     // connections of an address
 	LimitNameless    = "nameless"    // connections that have shown no token: the oldest is closed
+	LimitHandshake   = "handshake"   // time for the handshake, or any HTTP request
 	LimitAuth        = "auth_time"   // time until the token
 	LimitRate        = "rate"        // requests of a connection
 	LimitUserRate    = "user_rate"   // requests of all connections of a user
@@ -37,7 +38,7 @@ const (
 // Limits returns all limits that [Trace.Refused] can name.
 func Limits() []string {
 	return []string{
-		LimitConnections, LimitAddress, LimitNameless, LimitAuth, LimitRate, LimitUserRate,
+		LimitConnections, LimitAddress, LimitNameless, LimitHandshake, LimitAuth, LimitRate, LimitUserRate,
 		LimitFlood, LimitFrame, LimitRooms, LimitMembers, LimitQueue,
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"roomd/room/episode"
+	"roomd/transport"
 )
 
 const (
@@ -18,10 +19,13 @@ const (
 )
 
 // serve accepts connections, at most max at a time. The timeout is that of newHTTP.
-func (n *Node) serve(log *slog.Logger, max int, timeout time.Duration) {
+func (n *Node) serve(log *slog.Logger, max int, timeout time.Duration, trace *transport.Trace) {
 	n.evicted = episode.New(log, slog.LevelWarn, "connections that are not WebSockets are closed to make room", episode.Quiet)
 	n.errors = episode.New(log, slog.LevelWarn, "HTTP", episode.Quiet)
-	bounded := &listener{TCPListener: n.listener.(*net.TCPListener), max: max, evicted: n.evicted}
+	bounded := &listener{TCPListener: n.listener.(*net.TCPListener), max: max, evicted: n.evicted, timeout: timeout}
+	if trace != nil && trace.Refused != nil {
+		bounded.late = func() { trace.Refused(transport.LimitHandshake) }
+	}
 	n.http = newHTTP(n.server.Handler(), timeout, n.errors)
 	n.http.ConnState = bounded.connState
 	if n.tls == nil {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"roomd/room/episode"
 )
@@ -48,6 +50,8 @@ type listener struct {
 	*net.TCPListener
 	max     int
 	evicted *episode.Log
+	timeout time.Duration // of a request
+	late    func()        // called when a client takes longer; nil is not called
 
 	mu      sync.Mutex
 	open    int       // guarded by mu
@@ -61,7 +65,29 @@ type connection struct {
 
 	// Guarded by listener.mu.
 	place  *list.Element // in pending; nil for a WebSocket
+	since  time.Time     // when the present request began; zero between two
 	closed bool
+}
+
+// Read counts a client that takes too long. net/http also uses deadlines to end its own reads.
+func (c *connection) Read(p []byte) (int, error) {
+	n, err := c.TCPConn.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.isLate() {
+		c.listener.late()
+	}
+	return n, err
+}
+
+// isLate reports, once, whether the present request has taken longer than it may.
+func (c *connection) isLate() bool {
+	l := c.listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.late == nil || c.place == nil || c.since.IsZero() || time.Since(c.since) < l.timeout {
+		return false
+	}
+	c.since = time.Time{}
+	return true
 }
 
 // Accept returns the next connection. If the process may not open another file, it evicts
@@ -90,7 +116,7 @@ func (l *listener) add(conn *net.TCPConn) *connection {
 	for {
 		l.mu.Lock()
 		if l.open < l.max {
-			c := &connection{TCPConn: conn, listener: l}
+			c := &connection{TCPConn: conn, listener: l, since: time.Now()}
 			c.place = l.pending.PushBack(c)
 			l.open++
 			l.mu.Unlock()
@@ -119,18 +145,24 @@ func (l *listener) evict(why error) bool {
 }
 
 // connState is called by net/http. It protects a connection that has become a WebSocket from
-// eviction.
+// eviction, and records when requests begin.
 func (l *listener) connState(conn net.Conn, state http.ConnState) {
-	if state != http.StateHijacked {
-		return
-	}
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
 	}
 	c := conn.(*connection)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c.removePendingLocked()
+	switch state {
+	case http.StateHijacked:
+		c.removePendingLocked()
+	case http.StateIdle:
+		c.since = time.Time{}
+	case http.StateActive:
+		if c.since.IsZero() {
+			c.since = time.Now()
+		}
+	}
 }
 
 func (c *connection) removePendingLocked() {

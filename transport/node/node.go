@@ -141,7 +141,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if most.clients < wanted {
 		cfg.Log.Info("the limit on open files (ulimit -n) allows fewer game clients", "clients", most.clients, "instead", wanted, "files", maxFiles())
 	}
-	n.serve(cfg.Log, most.total, cmp.Or(cfg.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout))
+	n.serve(cfg.Log, most.total, cmp.Or(cfg.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout), cfg.Serve.Trace)
 	if n.admin != nil {
 		n.admin.serve(cfg.adminPages(n))
 	}

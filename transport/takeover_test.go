@@ -260,8 +260,9 @@ func TestNoEventsAfterATakeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 		entered, replaced := make(chan struct{}), make(chan struct{})
+		join := room.Join("a", first.session(t, "a"))
 		first.hook.setBefore(func(_ context.Context, action room.Action) error {
-			if action == room.Join("a", first.session(t, "a")) {
+			if action == join {
 				close(entered)
 				<-replaced
 			}

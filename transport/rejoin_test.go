@@ -166,8 +166,9 @@ func TestALeaveEndsTheRejoin(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 			entered := make(chan struct{})
+			leave := room.Leave("a", first.session(t, "a"))
 			first.hook.setBefore(func(ctx context.Context, action room.Action) error {
-				if action != room.Leave("a", first.session(t, "a")) {
+				if action != leave {
 					close(entered)
 					second.rooms.Read(ctx, "42") // takes a moment, in which the leave comes
 				}

@@ -290,8 +290,9 @@ func TestNoEventsAfterATakeOver(t *testing.T) {
 func TestAFullRoomRefusesAMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{Seating: room.Capacity(2)}, Options{})
+		join := room.Join("a", first.session(t, "a"))
 		first.hook.setBefore(func(_ context.Context, action room.Action) error {
-			if action != room.Join("a", first.session(t, "a")) {
+			if action != join {
 				return room.ErrUnavailable // the server's own attempts
 			}
 			return nil

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"strings"
 	"syscall"
 	"time"
 
@@ -68,7 +69,7 @@ func checkConfig(ctx context.Context, cfg config) (found findings) {
 		found.fail("flags", "", "%v", inFlags(err))
 		return found
 	}
-	if cfg.AdminListen == cfg.Listen {
+	if cfg.AdminListen == cfg.Listen && !strings.HasSuffix(cfg.Listen, ":0") { // any free port
 		found.fail("listen", "Give --admin-listen a port of its own", "--listen and --admin-listen are the same address")
 	}
 	found.listen(ctx, "--listen", cfg.Listen)

@@ -147,6 +147,8 @@ func TestCheckNodesAndAddress(t *testing.T) {
 	wantLine(t, lines, levelWarn, "nodes", nodes[0].addr)
 	wantLine(t, lines, levelFail, "listen", "another process listens")
 	nodes[0].stop(syscall.SIGTERM)
+	wantLine(t, check(t, 0, "--redis", server.URL(), "--admin-listen", "127.0.0.1:0"), levelOK, "listen", "--admin-listen: 127.0.0.1:0 is free")
+	wantLine(t, check(t, exitFailed, "--redis", server.URL(), "--listen", nodes[0].addr, "--admin-listen", nodes[0].addr), levelFail, "listen", "the same address")
 }
 
 // What cannot be used, or reached, is a finding as well.

@@ -110,7 +110,7 @@ func TestRulesHoldForAnyActions(t *testing.T) {
 			a := Join(user, session)
 			switch rapid.IntRange(0, 2).Draw(t, "what") {
 			case 1:
-				a = a.At(rapid.IntRange(0, rules.seats()-1).Draw(t, "seat") % 8)
+				a = a.At(rapid.IntRange(0, rules.Seats()-1).Draw(t, "seat") % 8)
 			case 2:
 				a = Leave(user, session)
 			}
@@ -127,8 +127,8 @@ func TestRulesHoldForAnyActions(t *testing.T) {
 				t.Fatalf("after %+v on seat %d the member is %+v, %v", a, seat, m, in)
 			}
 			users := r.Snapshot().Users()
-			if len(users) > rules.seats() {
-				t.Fatalf("%d members, capacity %d", len(users), rules.seats())
+			if len(users) > rules.Seats() {
+				t.Fatalf("%d members, capacity %d", len(users), rules.Seats())
 			}
 			for i := range users {
 				if i > 0 && users[i].Seat == users[i-1].Seat {

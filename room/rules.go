@@ -25,7 +25,7 @@ const (
 
 // Check returns an [InvalidError] that names the rule which cannot be used.
 func (r Rules) Check() error {
-	if n := r.seats(); n < 1 || n > MaxSeats {
+	if n := r.Seats(); n < 1 || n > MaxSeats {
 		return &InvalidError{"Seating", fmt.Sprintf("must have from 1 to %d seats, not %d", MaxSeats, n)}
 	}
 	return nil
@@ -33,7 +33,7 @@ func (r Rules) Check() error {
 
 // defaults returns the settings of a room that has none.
 func (r Rules) defaults() Settings {
-	if n := r.seats(); n < MaxSeats {
+	if n := r.Seats(); n < MaxSeats {
 		return Settings{Capacity: n}
 	}
 	return Settings{}
@@ -45,11 +45,11 @@ func (r Rules) most() int {
 	if _, open := r.Seating.(Capacity); open {
 		return MaxSeats
 	}
-	return r.seats()
+	return r.Seats()
 }
 
-// seats returns how many seats a room has without settings.
-func (r Rules) seats() int {
+// Seats returns how many seats a room has without [Settings].
+func (r Rules) Seats() int {
 	if s, ok := r.Seating.(interface{ Seats() int }); ok {
 		return s.Seats()
 	}

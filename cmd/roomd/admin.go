@@ -19,7 +19,7 @@ func (c *config) observe(n *node.Config) {
 	if c.AdminListen == "" {
 		return
 	}
-	m := metrics.New(c.settings())
+	m := metrics.New(c.labels())
 	n.AdminListen, n.OnClient = c.AdminListen, m.Hook
 	n.Room.Trace, n.Serve.Trace = m.Rooms(), m.Clients()
 	n.Admin = func(n *node.Node) http.Handler { return adminPages(m.Handler(n)) }
@@ -44,9 +44,9 @@ func adminPages(metrics http.Handler) http.Handler {
 	return mux
 }
 
-// settings are the flags that explain what the metrics show. No value is a secret: of Redis and
+// labels are the flags that explain what the metrics show. No value is a secret: of Redis and
 // of the key there is only the kind.
-func (c *config) settings() map[string]string {
+func (c *config) labels() map[string]string {
 	key := "none"
 	if source, err := c.source(); err == nil && source != nil {
 		key = strings.TrimPrefix(source.name, "--auth-")

@@ -114,7 +114,7 @@ func passwordFile(flag string, path *string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", flag, err)
 	}
-	text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
+	text = reload.TrimLine(text)
 	switch {
 	case len(text) == 0:
 		err = errors.New("the file has no password")

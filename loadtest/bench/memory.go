@@ -52,12 +52,9 @@ func (b *bench) measureMemory(ctx context.Context) (*Memory, error) {
 	for _, s := range memoryServers {
 		prefix := b.begin(memoryName + ": " + s.name)
 		r, err := b.tryMemory(ctx, s, prefix, m.Connections)
-		if removed := b.redis.Remove(ctx, prefix); err == nil {
-			err = removed
-		}
-		if ctx.Err() != nil {
-			fmt.Fprintln(b.log, "stopped")
-			return nil, context.Cause(ctx)
+		err, stopped := b.finish(ctx, prefix, err)
+		if stopped != nil {
+			return nil, stopped
 		}
 		if err != nil {
 			r = newMemoryResult(crew.Memory{}, crew.Memory{}, crew.Memory{})

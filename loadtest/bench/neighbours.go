@@ -65,12 +65,9 @@ func (b *bench) measureNeighbours(ctx context.Context, players int) (*Neighbours
 		prefix := b.begin(neighboursName + ": " + attack)
 		n := newNeighbour()
 		err := b.tryNeighbour(ctx, crew.Node, attack, prefix, players, n)
-		if removed := b.redis.Remove(ctx, prefix); err == nil {
-			err = removed
-		}
-		if ctx.Err() != nil {
-			fmt.Fprintln(b.log, "stopped")
-			return nil, context.Cause(ctx)
+		err, stopped := b.finish(ctx, prefix, err)
+		if stopped != nil {
+			return nil, stopped
 		}
 		if err != nil {
 			n.Failure = err.Error()

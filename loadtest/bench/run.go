@@ -151,3 +151,16 @@ func (b *bench) begin(what string) (prefix string) {
 	fmt.Fprintf(b.log, "[%d/%d] %s … ", b.begun, b.plan.cells(), what)
 	return fmt.Sprintf("%s%d-", b.prefix, b.begun)
 }
+
+// finish ends what begin began, and removes its keys. It returns why the measurement failed, and
+// stopped if ctx has ended.
+func (b *bench) finish(ctx context.Context, prefix string, err error) (failure, stopped error) {
+	if removed := b.redis.Remove(ctx, prefix); err == nil {
+		err = removed
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintln(b.log, "stopped")
+		return nil, context.Cause(ctx)
+	}
+	return err, nil
+}

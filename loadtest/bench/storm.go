@@ -67,12 +67,9 @@ func (b *bench) measureStorm(ctx context.Context) (*Storm, error) {
 	s := &Storm{Connections: b.afford(), Refused: make(map[string]int), Failed: make(map[string]int), Peak: mib(0), Back: mib(0)}
 	prefix := b.begin(stormName)
 	err := b.tryStorm(ctx, crew.Node, prefix, s)
-	if removed := b.redis.Remove(ctx, prefix); err == nil {
-		err = removed
-	}
-	if ctx.Err() != nil {
-		fmt.Fprintln(b.log, "stopped")
-		return nil, context.Cause(ctx)
+	err, stopped := b.finish(ctx, prefix, err)
+	if stopped != nil {
+		return nil, stopped
 	}
 	if err != nil {
 		s.Failure = err.Error()

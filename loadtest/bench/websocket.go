@@ -24,12 +24,9 @@ var webSocketLoad = workload{
 func (b *bench) wholePath(ctx context.Context, w workload) (*WebSocket, error) {
 	prefix := b.begin(w.name)
 	r, err := b.tryWholePath(ctx, w, prefix)
-	if removed := b.redis.Remove(ctx, prefix); err == nil {
-		err = removed
-	}
-	if ctx.Err() != nil {
-		fmt.Fprintln(b.log, "stopped")
-		return nil, context.Cause(ctx)
+	err, stopped := b.finish(ctx, prefix, err)
+	if stopped != nil {
+		return nil, stopped
 	}
 	if err != nil {
 		r = newWebSocket(w, newTally(), newTally(), Violations{})

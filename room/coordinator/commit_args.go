@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -90,11 +89,13 @@ func (s *store) prepare(r *room.Room, k keys, h hold) *commit {
 
 // metaFields returns the fields of Meta that updates of the room write, and their values.
 func metaFields(r *room.Room, updates []room.Update) []any {
-	if !slices.ContainsFunc(updates, func(u room.Update) bool { return u.Settings != nil }) {
-		return nil
+	for i := range updates { // by index: they are large, and seldom any is of the room
+		if updates[i].Settings != nil {
+			settings, _ := r.Settings()
+			return []any{"settings", appendSettings(nil, settings)}
+		}
 	}
-	settings, _ := r.Settings()
-	return []any{"settings", appendSettings(nil, settings)}
+	return nil
 }
 
 // markOf returns the mark of the commit under a token: the end of its UUID, 62 random

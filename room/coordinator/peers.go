@@ -24,11 +24,7 @@ type NodeSettings struct {
 
 // shared returns the settings that a coordinator with these options shares with others.
 func (o Options) shared() NodeSettings {
-	s := NodeSettings{LockTTL: o.LockTTL, NodeTTL: o.NodeTTL, Grace: o.Grace, Seats: room.MaxSeats, Duplicate: o.Rules.Duplicate, hasAll: true}
-	if sized, ok := o.Rules.Seating.(interface{ Seats() int }); ok {
-		s.Seats = sized.Seats()
-	}
-	return s
+	return NodeSettings{LockTTL: o.LockTTL, NodeTTL: o.NodeTTL, Grace: o.Grace, Seats: o.Rules.Seats(), Duplicate: o.Rules.Duplicate, hasAll: true}
 }
 
 // inLease returns what a lease says of s behind the node's address. NodeTTL and Grace stand

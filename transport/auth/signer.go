@@ -40,7 +40,7 @@ func SecretFileSigner(path string) (*Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	signer, err := SecretSigner(string(trimLine(text)))
+	signer, err := SecretSigner(string(reload.TrimLine(text)))
 	if err != nil {
 		return nil, reload.NewFileError(path, err)
 	}

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 
@@ -21,7 +20,7 @@ func Secret(secret string) KeySource { return KeySource{text: []byte(secret), pa
 // SecretFile names a file whose content is the key for HS256. A line break at its end does not
 // count.
 func SecretFile(path string) KeySource {
-	return KeySource{path: path, parse: func(text []byte) (*keys, error) { return parseSecret(trimLine(text)) }}
+	return KeySource{path: path, parse: func(text []byte) (*keys, error) { return parseSecret(reload.TrimLine(text)) }}
 }
 
 // PublicKeyFile names a PEM file with one public key or certificate. An RSA key verifies RS256, one
@@ -31,10 +30,6 @@ func PublicKeyFile(path string) KeySource { return KeySource{path: path, parse: 
 // JWKSFile names a file with a JSON Web Key Set. A token names one of the keys by its kid; it need
 // not if there is only one.
 func JWKSFile(path string) KeySource { return KeySource{path: path, parse: parseJWKS} }
-
-func trimLine(text []byte) []byte {
-	return bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
-}
 
 // keyring has the keys of a source, and reads them again when its file changes.
 type keyring struct {

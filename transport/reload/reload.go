@@ -6,6 +6,7 @@
 package reload
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -147,6 +148,11 @@ func (v *Value[T]) read() ([][]byte, error) {
 		}
 	}
 	return texts, nil
+}
+
+// TrimLine removes a line break at the end of a text, which editors write behind a secret.
+func TrimLine(text []byte) []byte {
+	return bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
 }
 
 // Read returns the content of a file, or a [FileError] if that cannot be read or is longer than

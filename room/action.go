@@ -16,6 +16,8 @@ const (
 	KindAway Kind = "away"
 	// KindBack: a session speaks again for a member who was away.
 	KindBack Kind = "back"
+	// KindMember: the member has other data, or is ready, or is not ready any more.
+	KindMember Kind = "member"
 )
 
 // Reason says why a member has left.
@@ -26,18 +28,33 @@ const (
 	ReasonLeft    Reason = "left"    // the user wanted to
 	ReasonTimeout Reason = "timeout" // the user was away for longer than the grace
 	ReasonNode    Reason = "node"    // so was the user's node
+	ReasonKicked  Reason = "kicked"  // who has authority over the room threw the user out
+	ReasonClosed  Reason = "closed"  // the room was closed
+	ReasonMoved   Reason = "moved"   // the user was taken to another room
 )
 
 // What can happen to a room.
 const (
 	// KindSettings: the room has other settings.
 	KindSettings Kind = "settings"
-	// kindDefaults: a room without settings got those of the Rules. It is in Updates only.
-	kindDefaults Kind = "defaults"
+	// KindData: the room has other data.
+	KindData Kind = "data"
+	// KindMessage: somebody said something. It changes nothing.
+	KindMessage Kind = "message"
+	// KindDefaults: a room without settings got those of the Rules. It is in Updates only.
+	KindDefaults Kind = "defaults"
+	// KindBan: a user may not come in for a while, or may again. It is in Updates only.
+	KindBan Kind = "ban"
 )
 
 // What else an action can be.
 const (
+	KindKick    Kind = "kick"
+	KindShut    Kind = "shut"
+	KindReserve Kind = "reserve"
+	KindRelease Kind = "release"
+
+	kindReady  Kind = "ready"
 	kindDetach Kind = "detach"
 	kindKeep   Kind = "keep"
 	kindEvict  Kind = "evict"
@@ -47,8 +64,10 @@ const (
 // AnySeat is the seat of a join that does not ask for a certain one.
 const AnySeat = -1
 
-// Action is what one user does in a room through one session, or what is done to the room.
-// Make one with [Join], [Leave], [Keep], [Detach] or [Configure]; the zero value is refused.
+// Action is what one user does in a room through one session, or what somebody with authority
+// over the room does. Make one with [Join], [Leave], [Ready], [SetMemberData], [SetData], [Say],
+// [Keep] or [Detach]; or with [Configure], [Kick], [Unban], [Shut], [Reserve] or [Release]. The
+// zero value is refused.
 type Action struct {
 	kind    Kind
 	user    string
@@ -59,11 +78,37 @@ type Action struct {
 	again  bool   // a join that yields to any other session of the user
 	dead   string // a node whose sessions are known to be dead; empty: none
 
-	settings Settings
-	expect   *uint64 // the version that the room has to be at; nil: any
+	more *more // what most actions do not have; nil for none
+}
 
-	node  string // whose members an evict removes
-	epoch string // that a renew ends
+// more is what few actions have. It does not change once an action has it.
+type more struct {
+	settings Settings
+	users    []string // of a group
+	data     string   // JSON, "" for none
+	message  Message
+	ready    bool
+	text     string // why somebody is kicked
+	until    int64  // of a ban, in ms since 1970
+	target   string // the room to which users are moved
+
+	expect    bool   // the action is only for a room, or data, at this version
+	version   uint64 // or unchanged since then
+	unchanged bool   // it is the data that may not have changed
+	epoch     string // the epoch that is expected, "" for any; or that a renew ends
+
+	node string // whose members an evict removes
+}
+
+// with returns the action with a part of more that edit has set.
+func (a Action) with(edit func(m *more)) Action {
+	var m more
+	if a.more != nil {
+		m = *a.more
+	}
+	edit(&m)
+	a.more = &m
+	return a
 }
 
 // Join lets user into a room, on the lowest free seat, and makes session the one
@@ -114,16 +159,27 @@ func Detach(user, session string) Action {
 
 // Evict takes all members of a dead node out of a room. [Room.Apply] returns how many
 // they were instead of a seat. Clients cannot ask for it: [Action.Check] refuses it.
-func Evict(node string) Action { return Action{kind: kindEvict, node: node, seat: AnySeat} }
+func Evict(node string) Action {
+	return Action{kind: kindEvict, seat: AnySeat}.with(func(m *more) { m.node = node })
+}
 
 // Renew begins a new epoch if the room is still in this one. Commits of it were lost, and
 // their versions will come again with other content. [Action.Check] refuses it.
-func Renew(epoch string) Action { return Action{kind: kindRenew, epoch: epoch, seat: AnySeat} }
+func Renew(epoch string) Action {
+	return Action{kind: kindRenew, seat: AnySeat}.with(func(m *more) { m.epoch = epoch })
+}
 
-// IfVersion makes the action fail with [ErrConflict] unless the room is at that version.
-func (a Action) IfVersion(version uint64) Action {
-	a.expect = &version
-	return a
+// IfVersion makes the action fail with [ErrConflict] unless the room is at that version, and in
+// that epoch if one is given.
+func (a Action) IfVersion(epoch string, version uint64) Action {
+	return a.with(func(m *more) { m.expect, m.unchanged, m.epoch, m.version = true, false, epoch, version })
+}
+
+// Unchanged makes a [SetData] or [SetMemberData] fail with [ErrConflict] if that data has changed
+// since a version, or if the room is not in that epoch any more. With "" it may be in any. It is
+// a compare-and-set: whoever has followed the room up to that version knows what is replaced.
+func (a Action) Unchanged(epoch string, version uint64) Action {
+	return a.with(func(m *more) { m.expect, m.unchanged, m.epoch, m.version = true, true, epoch, version })
 }
 
 // Kind returns what the action does.
@@ -131,6 +187,17 @@ func (a Action) Kind() Kind { return a.kind }
 
 // User returns whom the action is about, "" if that is nobody in particular.
 func (a Action) User() string { return a.user }
+
+// Alone reports whether the action may do something to several users, or to one who has not asked
+// for it. Such an action shares its commit with no other: a user's answer shows the room after the
+// commit, and so with what the user did.
+func (a Action) Alone() bool {
+	switch a.kind {
+	case KindKick, KindShut, KindReserve, KindRelease:
+		return true
+	}
+	return false
+}
 
 // KnowingDead returns the join for when the node is known to be dead: it may take over from
 // sessions of that node also where Rules say that the older session stays. differs says
@@ -144,22 +211,54 @@ func (a Action) KnowingDead(node string) (next Action, differs bool) {
 // Check returns the action with the user's name in its normal form, or an [InvalidError]
 // that names the field which cannot be used.
 func (a Action) Check(rules Rules) (Action, error) {
-	if a.kind == KindSettings {
-		return a, a.settings.check(rules)
-	}
-	user, err := ParseUser(a.user)
+	a, err := a.check(rules)
 	if err != nil {
 		return Action{}, err
 	}
-	a.user = user
-	if a.session == "" || len(a.session) > maxSession {
-		return Action{}, &InvalidError{"session", fmt.Sprintf("must be 1 to %d bytes long, not %d", maxSession, len(a.session))}
+	return a, nil
+}
+
+func (a Action) check(rules Rules) (_ Action, err error) {
+	switch a.kind {
+	case KindSettings:
+		return a, a.more.settings.check(rules)
+	case KindShut:
+		return a, nil
+	case KindReserve, KindRelease:
+		return a.checkGroup()
+	case KindKick:
+		return a.checkKick()
+	case KindJoin, KindLeave, kindDetach, kindKeep, kindReady, KindMember:
+		a, err = a.checkSession()
+	case KindData, KindMessage:
+		if a.user != "" || a.session != "" { // else it is said with authority
+			a, err = a.checkSession()
+		}
+	default:
+		return a, &InvalidError{"action", "make it with a function of package room, such as Join"}
 	}
 	switch {
-	case a.kind != KindJoin && a.kind != KindLeave && a.kind != kindDetach && a.kind != kindKeep:
-		return Action{}, &InvalidError{"action", "make it with Join, Leave, Keep, Detach or Configure"}
+	case err != nil:
+		return a, err
+	case a.kind == KindData:
+		return a.checkData(rules.Limits.roomData())
+	case a.kind == KindMember:
+		return a.checkData(rules.Limits.memberData())
+	case a.kind == KindMessage:
+		return a.checkMessage(rules.Limits.message())
 	case a.seat != AnySeat && (a.seat < 0 || a.seat >= rules.most()):
-		return Action{}, invalidSeat(a.seat, rules.most())
+		return a, invalidSeat(a.seat, rules.most())
+	}
+	return a, nil
+}
+
+// checkSession checks whose action it is.
+func (a Action) checkSession() (_ Action, err error) {
+	if a.user, err = ParseUser(a.user); err != nil {
+		return a, err
+	}
+	if a.session == "" || len(a.session) > maxSession {
+		return a, &InvalidError{"session", fmt.Sprintf("must be 1 to %d bytes long, not %d", maxSession, len(a.session))}
 	}
 	return a, nil
 }

@@ -15,17 +15,17 @@ func TestAwayAndBack(t *testing.T) {
 		changes string
 		away    bool
 	}{
-		{Join("a", "1"), "[{join a 0  <nil>}]", false},
+		{Join("a", "1"), "[{join a 0  false <nil>}]", false},
 		{Join("a", "2"), "[]", false},
-		{Detach("a", "2"), "[{away a 0  <nil>}]", true},
+		{Detach("a", "2"), "[{away a 0  false <nil>}]", true},
 		{Detach("a", "2"), "[]", true},
-		{Join("a", "3"), "[{back a 0  <nil>}]", false},
-		{Detach("a", "3"), "[{away a 0  <nil>}]", true},
-		{Keep("a", "3"), "[{back a 0  <nil>}]", false},
-		{Detach("a", "3"), "[{away a 0  <nil>}]", true},
-		{Leave("a", "3").Because(ReasonTimeout), "[{leave a 0 timeout <nil>}]", false},
-		{Join("b", "1"), "[{join b 0  <nil>}]", false},
-		{Leave("b", "1"), "[{leave b 0 left <nil>}]", false},
+		{Join("a", "3"), "[{back a 0  false <nil>}]", false},
+		{Detach("a", "3"), "[{away a 0  false <nil>}]", true},
+		{Keep("a", "3"), "[{back a 0  false <nil>}]", false},
+		{Detach("a", "3"), "[{away a 0  false <nil>}]", true},
+		{Leave("a", "3").Because(ReasonTimeout), "[{leave a 0 timeout false <nil>}]", false},
+		{Join("b", "1"), "[{join b 0  false <nil>}]", false},
+		{Leave("b", "1"), "[{leave b 0 left false <nil>}]", false},
 	} {
 		if _, err := r.Apply(step.action, Rules{}, Origin{Node: "n"}); err != nil {
 			t.Fatalf("%+v: %v", step.action, err)
@@ -58,7 +58,7 @@ func TestAwayIsUndone(t *testing.T) {
 		_, _ = r.Apply(a, Rules{}, Origin{})
 	}
 	r.Revert()
-	if got := fmt.Sprint(r.Snapshot().Users()); got != "[{a 20 false} {b 21 true}]" {
+	if got := fmt.Sprint(r.Snapshot().Users()); got != "[{a 20 false false } {b 21 true false }]" {
 		t.Errorf("the room holds %s", got)
 	}
 	if n := evict(r, ""); n != 2 || changesOf(r)[0].Reason != ReasonNode {

@@ -24,13 +24,16 @@ var (
 	// ErrRoomClosed: the room's settings let nobody in. Nothing was written.
 	ErrRoomClosed = errors.New("room is closed")
 
-	// ErrConflict: the room is not at the version that the action expects. Nothing was
-	// written.
+	// ErrBanned: the user may not come into the room for a while. Nothing was written.
+	ErrBanned = errors.New("banned from the room")
+
+	// ErrConflict: the room, or the data that the action would set, has changed since the
+	// version that the action expects. Nothing was written.
 	ErrConflict = errors.New("the room has changed")
 
-	// ErrSeating: Rules.Seating gave a seat that nobody can have, or panicked, which is
-	// a fault in it. Nothing was written.
-	ErrSeating = errors.New("the seating rule is faulty")
+	// ErrSeating: Rules.Seating gave a seat that nobody can have, or it or Rules.Starter
+	// panicked, which is a fault in it. Nothing was written.
+	ErrSeating = errors.New("the game's rule is faulty")
 
 	// ErrNotMember: the user is not in the room, or another session speaks for
 	// the user there. Nothing was written.

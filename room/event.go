@@ -77,13 +77,29 @@ func (e *Event) Shared(make func() any) any {
 	return e.shared
 }
 
+// LeaveOf returns the last leave of a user that the event has, also among those that a snapshot
+// stands for.
+func (e *Event) LeaveOf(user string) (leave Change, found bool) {
+	for _, missed := range e.missed {
+		if c, ok := missed.LeaveOf(user); ok {
+			leave, found = c, true
+		}
+	}
+	for _, c := range e.Changes {
+		if c.Type == KindLeave && c.User == user {
+			leave, found = c, true
+		}
+	}
+	return leave, found
+}
+
 // Concerns reports whether the event can say anything of the user's sessions.
 func (e *Event) Concerns(user string) bool {
 	if e.commit == nil || e.Version == 1 {
 		return true // a snapshot, a new name, or a room that begins
 	}
 	for i := range e.commit.Updates { // by index: they are large, and every watcher looks at them
-		if e.commit.Updates[i].User == user {
+		if u := &e.commit.Updates[i]; u.User == user && u.OfMember() {
 			return true
 		}
 	}

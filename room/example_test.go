@@ -86,15 +86,15 @@ func ExampleConfigure() {
 			table.Commit("epoch", "mark")
 		}
 		settings, _ := table.Settings()
-		fmt.Println("version", table.Version, settings, err)
+		fmt.Println("version", table.Version, settings.Capacity, settings.Closed, err)
 	}
 	do(room.Join("李四", "session"))
-	do(room.Configure(room.Settings{Capacity: 4}).IfVersion(7))
-	do(room.Configure(room.Settings{Capacity: 4, Closed: true}).IfVersion(1))
+	do(room.Configure(room.Settings{Capacity: 4}).IfVersion("", 7))
+	do(room.Configure(room.Settings{Capacity: 4, Closed: true}).IfVersion("", 1))
 	do(room.Join("张三", "session"))
 	// Output:
-	// version 1 {0 false false} <nil>
-	// version 1 {0 false false} room 42 is not at version 7 any more
-	// version 2 {4 true false} <nil>
-	// version 2 {4 true false} room 42 is closed
+	// version 1 0 false <nil>
+	// version 1 0 false room 42 is not at version 7 any more
+	// version 2 4 true <nil>
+	// version 2 4 true room 42 is closed
 }

@@ -47,7 +47,7 @@ func TestCopyAndOriginal(t *testing.T) {
 			if describeUsers(slices.Collect(func(yield func(Occupant) bool) {
 				for i, c := range was.view.chunks {
 					for j, user := range c.users {
-						if user != "" && !yield(Occupant{user, i*chunkSeats + j, c.away&(1<<j) != 0}) {
+						if user != "" && !yield(Occupant{User: user, Seat: i*chunkSeats + j, Away: c.away&(1<<j) != 0}) {
 							return
 						}
 					}

@@ -4,24 +4,24 @@ import "slices"
 
 // pending is what was applied to a room since its last Commit or Revert.
 type pending struct {
-	updates  []Update
-	before   []former // by which Revert undoes them, in order
-	unsettle func()   // by which Revert gives the room its settings back; nil if they are the same
-	base     int      // how many members there were
-	renew    bool     // the next Commit begins a new epoch
-	confirm  bool     // the next Commit counts a version although nothing has changed
+	updates []Update
+	before  []former // by which Revert undoes each of them
+	base    int      // how many members there were
+	renew   bool     // the next Commit begins a new epoch
+	confirm bool     // the next Commit counts a version although nothing has changed
 }
 
-// former is a user's place before an update.
+// former is what there was before an update.
 type former struct {
-	user   string
+	state  *state // of the room, if the update is of that; else nil
+	user   string // whom the update is about; empty if nobody
 	member Member
 	was    bool
 }
 
 func (p *pending) clear(members int) {
 	p.updates, p.before, p.base = p.updates[:0], p.before[:0], members
-	p.unsettle, p.renew, p.confirm = nil, false, false
+	p.renew, p.confirm = false, false
 }
 
 // update carries out what becomes of one user, and remembers it. node is that of the
@@ -29,8 +29,15 @@ func (p *pending) clear(members int) {
 func (r *Room) update(node string, u Update) {
 	m, was := r.members.byUser[u.User]
 	r.pending.updates = append(r.pending.updates, u)
-	r.pending.before = append(r.pending.before, former{u.User, m, was})
-	r.members.update(node, u)
+	r.pending.before = append(r.pending.before, former{user: u.User, member: m, was: was})
+	r.members.update(node, u, r.Version+1)
+}
+
+// updateState carries out what becomes of the room, and remembers it.
+func (r *Room) updateState(u Update) {
+	r.pending.updates = append(r.pending.updates, u)
+	r.pending.before = append(r.pending.before, former{state: r.state})
+	r.state = r.state.after(&u, r.Version+1)
 }
 
 // Changed reports whether there is something to commit.
@@ -68,14 +75,22 @@ func (r *Room) Commit(epoch, mark string) {
 
 // Revert makes the room what it was at the last Commit.
 func (r *Room) Revert() {
-	if r.pending.unsettle != nil {
-		r.pending.unsettle()
-	}
-	for _, f := range slices.Backward(r.pending.before) {
-		r.members.remove(f.user)
-		if f.was {
-			r.members.put(f.user, f.member)
+	r.undo(0)
+	r.pending.clear(r.Count())
+}
+
+// undo takes back all updates but the first n.
+func (r *Room) undo(n int) {
+	for _, f := range slices.Backward(r.pending.before[n:]) {
+		switch {
+		case f.state != nil:
+			r.state = f.state
+		case f.user != "":
+			r.members.remove(f.user)
+			if f.was {
+				r.members.put(f.user, f.member)
+			}
 		}
 	}
-	r.pending.clear(r.Count())
+	r.pending.updates, r.pending.before = r.pending.updates[:n], r.pending.before[:n]
 }

@@ -18,6 +18,9 @@ type Member struct {
 	Session string `json:"session"` // the one that speaks for the user; after a ~ if it is detached
 	Node    string `json:"node"`    // the node of that session
 	At      int64  `json:"at"`      // when it joined, in ms since 1970, by its node's clock
+
+	Ready bool   `json:"ready,omitzero"` // the user has said so
+	Data  *Value `json:"data,omitzero"`  // what the user has set; nil for none
 }
 
 // SessionID returns the session that speaks for the user, detached or not.
@@ -33,19 +36,18 @@ type Room struct {
 	ID string
 	Position
 
-	members  roster
-	settings Settings
-	settled  bool // it has settings of its own
-	pending  pending
-	names    nodeNames
+	members roster
+	state   *state // never nil, and does not change: another one takes its place
+	pending pending
+	names   nodeNames
 }
 
 // NewRoom returns a room with the given members at that position. It takes the map over.
 func NewRoom(id string, at Position, members map[string]Member) *Room {
-	r := &Room{ID: id, Position: at, members: roster{byUser: members}}
+	r := &Room{ID: id, Position: at, members: roster{byUser: members}, state: new(state)}
 	for user, m := range members {
 		r.members.seats.take(m.Seat, user)
-		r.members.seats.mark(m.Seat, m.Detached())
+		r.members.seats.show(m.Seat, m)
 	}
 	r.pending.clear(len(members))
 	return r
@@ -65,7 +67,7 @@ func (r *Room) Count() int { return len(r.members.byUser) }
 
 // Snapshot returns the room as it is now.
 func (r *Room) Snapshot() Snapshot {
-	return Snapshot{r.Epoch, r.Version, r.settings, r.members.seats.view()}
+	return Snapshot{r.Epoch, r.Version, r.state.settings, r.state.data.String(), r.members.seats.view()}
 }
 
 // Follow brings the room from the version before an event to the event's. It reports
@@ -81,15 +83,15 @@ func (r *Room) Follow(e *Event) bool {
 		return false
 	}
 	for _, u := range e.commit.Updates {
-		if u.Settings != nil {
-			r.Restore(*u.Settings)
+		if !u.OfMember() {
+			r.state = r.state.after(&u, e.Version)
 			continue
 		}
 		node := ""
 		if u.Type != KindLeave { // what stays must not keep the whole payload in memory
 			u.User, u.Session, node = strings.Clone(u.User), strings.Clone(u.Session), r.names.own(e.commit.Node)
 		}
-		r.members.update(node, u)
+		r.members.update(node, u, e.Version)
 	}
 	r.Version, r.Mark = e.Version, strings.Clone(e.commit.Mark)
 	r.pending.clear(r.Count())

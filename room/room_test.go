@@ -86,7 +86,7 @@ func describeChanges(changes []Change) string {
 
 func TestTakeOverTellsTheOldSession(t *testing.T) {
 	r := NewRoom("42", Position{"e", 1, ""}, map[string]Member{"a": {Seat: 5, Session: "old", Node: "n1", At: 99}})
-	r.Restore(Settings{})
+	r.Restore(Restored{Settings: new(Settings)})
 	if seat, err := r.Apply(Join("a", "new"), Rules{}, Origin{}); seat != 5 || err != nil {
 		t.Fatalf("seat %d, %v", seat, err)
 	}

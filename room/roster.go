@@ -6,8 +6,8 @@ type roster struct {
 	seats  seatMap
 }
 
-// update carries out what becomes of one user. node is that of the user's session.
-func (m *roster) update(node string, u Update) {
+// update carries out what becomes of one user at a version. node is that of the user's session.
+func (m *roster) update(node string, u Update, version uint64) {
 	switch u.Type {
 	case KindJoin:
 		m.put(u.User, Member{Seat: u.Seat, Session: u.Session, Node: node, At: u.At})
@@ -17,7 +17,14 @@ func (m *roster) update(node string, u Update) {
 		if member, ok := m.byUser[u.User]; ok {
 			member.Session, member.Node = u.Session, node
 			m.byUser[u.User] = member
-			m.seats.mark(member.Seat, member.Detached())
+			m.seats.show(member.Seat, member)
+		}
+	case KindMember:
+		if member, ok := m.byUser[u.User]; ok {
+			now := u.detail()
+			member.Ready, member.Data = now.Ready, member.Data.after(now.Data, version)
+			m.byUser[u.User] = member
+			m.seats.show(member.Seat, member)
 		}
 	}
 }
@@ -26,7 +33,7 @@ func (m *roster) put(user string, member Member) {
 	m.remove(user)
 	m.byUser[user] = member
 	m.seats.take(member.Seat, user)
-	m.seats.mark(member.Seat, member.Detached())
+	m.seats.show(member.Seat, member)
 }
 
 func (m *roster) remove(user string) {

@@ -10,6 +10,12 @@ type Rules struct {
 
 	// Duplicate says which session of a user stays when a second one joins.
 	Duplicate Duplicate
+
+	// Starter decides when a game begins. Nil means that no rule does.
+	Starter Starter
+
+	// Limits bound what users can set and say.
+	Limits Limits
 }
 
 // Duplicate says which session of a user stays in a room.
@@ -28,7 +34,7 @@ func (r Rules) Check() error {
 	if n := r.Seats(); n < 1 || n > MaxSeats {
 		return &InvalidError{"Seating", fmt.Sprintf("must have from 1 to %d seats, not %d", MaxSeats, n)}
 	}
-	return nil
+	return r.Limits.check()
 }
 
 // defaults returns the settings of a room that has none.
@@ -58,10 +64,7 @@ func (r Rules) Seats() int {
 
 // seat returns the seat of a user who comes in.
 func (r Rules) seat(in *Room, user string, asked int) (seat int, err error) {
-	settings := in.settings
-	if !in.settled {
-		settings = r.defaults()
-	}
+	settings := in.settingsBy(r)
 	switch {
 	case settings.Closed:
 		return 0, Refuse(ErrRoomClosed, "room %s is closed", in.ID)
@@ -98,24 +101,66 @@ func invalidSeat(seat, all int) error {
 }
 
 // Apply runs one action by the rules, on behalf of by, and returns the seat it was about.
-// On an error ([ErrNotMember], [ErrDuplicate], [ErrRoomClosed], [ErrConflict], [ErrInvalid], or
-// that of Rules.Seating) the room is as it was.
+// On an error ([ErrNotMember], [ErrDuplicate], [ErrRoomClosed], [ErrBanned], [ErrForbidden],
+// [ErrConflict], [ErrInvalid], or that of Rules.Seating) the room is as it was.
 func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {
 	before := len(r.pending.updates)
-	if a.expect != nil && (*a.expect != r.Version || before > 0) {
-		return 0, Refuse(ErrConflict, "room %s is not at version %d any more", r.ID, *a.expect)
+	if a.more != nil && !r.isExpected(a.more) {
+		return 0, Refuse(ErrConflict, "room %s is not at version %d any more", r.ID, a.more.version)
 	}
 	seat, err = r.apply(a, rules, by)
-	if !r.settled && len(r.pending.updates) > before {
-		r.settle(kindDefaults, rules.defaults())
+	if err == nil && rules.Starter != nil {
+		err = r.start(rules, before)
 	}
-	return seat, err
+	if err != nil {
+		r.undo(before)
+		return 0, err
+	}
+	if !r.state.settled && len(r.pending.updates) > before {
+		defaults := rules.defaults()
+		r.updateState(Update{Type: KindDefaults, Detail: &Detail{Settings: &defaults}})
+	}
+	return seat, nil
 }
+
+// isExpected reports whether the room is at the version that an action is for.
+func (r *Room) isExpected(m *more) bool {
+	if !m.expect || m.unchanged {
+		return true
+	}
+	return m.version == r.Version && len(r.pending.updates) == 0 && (m.epoch == "" || m.epoch == r.Epoch)
+}
+
+// settingsBy returns the room's settings, or those that it gets by the rules.
+func (r *Room) settingsBy(rules Rules) Settings {
+	if !r.state.settled {
+		return rules.defaults()
+	}
+	return r.state.settings
+}
+
+// seats returns how many seats the room has.
+func (r *Room) seats(rules Rules) int { return min(r.settingsBy(rules).Seats(), rules.most()) }
 
 func (r *Room) apply(a Action, rules Rules, by Origin) (seat int, err error) {
 	switch a.kind {
 	case KindSettings:
 		return 0, configure(r, a)
+	case KindData:
+		return 0, setData(r, a)
+	case KindMember, kindReady:
+		return setMember(r, a)
+	case KindMessage:
+		return say(r, a)
+	case KindKick:
+		return kick(r, a, by)
+	case KindShut:
+		shut(r, by)
+		return 0, nil
+	case KindReserve:
+		return 0, reserve(r, a, rules, by)
+	case KindRelease:
+		return 0, release(r, a, by)
 	case KindLeave:
 		return leave(r, a, by)
 	case kindKeep:
@@ -123,9 +168,9 @@ func (r *Room) apply(a Action, rules Rules, by Origin) (seat int, err error) {
 	case kindDetach:
 		return detach(r, a)
 	case kindEvict:
-		return evict(r, a.node), nil
+		return evict(r, a.more.node), nil
 	case kindRenew:
-		if a.epoch == r.Epoch && a.epoch != "" {
+		if a.more.epoch == r.Epoch && r.Epoch != "" {
 			r.Renew()
 		}
 		return 0, nil
@@ -140,6 +185,9 @@ func join(r *Room, a Action, rules Rules, by Origin) (int, error) {
 		}
 		speak(r, a, m, by)
 		return m.Seat, nil
+	}
+	if err := r.checkBan(a.user, by.At); err != nil {
+		return 0, err
 	}
 	seat, err := rules.seat(r, a.user, a.seat)
 	if err != nil {

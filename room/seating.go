@@ -77,5 +77,11 @@ func (v View) UserAt(seat int) string { return v.room.members.seats.at(seat) }
 // LowestFree returns the lowest free seat, which may be beyond the last one of a full room.
 func (v View) LowestFree() int { return v.room.members.seats.lowestFree() }
 
+// Settings returns the room's settings, which are zero for a room that has none yet.
+func (v View) Settings() Settings { return v.room.state.settings }
+
+// Data returns the room's data as JSON, "" for none.
+func (v View) Data() string { return v.room.state.data.String() }
+
 // Users returns who is in the room, by seat. The slice is shared: do not change it.
 func (v View) Users() []Occupant { return v.room.Snapshot().Users() }

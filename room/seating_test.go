@@ -86,7 +86,8 @@ func TestASeatingOfOnesOwn(t *testing.T) {
 func TestJoinDoesNotAllocateForTheRule(t *testing.T) {
 	for name, rules := range map[string]Rules{"none": {}, "capacity": {Seating: Capacity(1000)}} {
 		r := NewRoom("42", Position{"e", 1, "m"}, map[string]Member{})
-		r.Restore(rules.defaults())
+		defaults := rules.defaults()
+		r.Restore(Restored{Settings: &defaults})
 		if n := testing.AllocsPerRun(100, func() {
 			_, _ = r.Apply(Join("a", "s"), rules, Origin{})
 			r.Revert()

@@ -11,8 +11,19 @@ const chunkSeats = 16
 
 // chunk is who sits on chunkSeats seats in a row.
 type chunk struct {
-	users [chunkSeats]string // "" is nobody
-	away  uint16             // a bit for each seat whose user is away
+	users [chunkSeats]string  // "" is nobody
+	away  uint16              // a bit for each seat whose user is away
+	ready uint16              // a bit for each seat whose user is ready
+	data  *[chunkSeats]string // what the users have set; nil if none has. It does not change
+}
+
+// set returns the bits with one of them set or cleared.
+func set(bits uint16, seat int, on bool) uint16 {
+	bit := uint16(1) << (seat % chunkSeats)
+	if on {
+		return bits | bit
+	}
+	return bits &^ bit
 }
 
 // seatMap is who sits where. Its views do not change: a chunk that a view has is copied
@@ -49,18 +60,31 @@ func (s *seatMap) take(seat int, user string) {
 func (s *seatMap) free(seat int) {
 	s.taken[seat/64] &^= 1 << (seat % 64)
 	s.count--
-	c := s.own(seat / chunkSeats)
-	c.users[seat%chunkSeats] = ""
-	c.away &^= 1 << (seat % chunkSeats)
+	s.show(seat, Member{})
+	s.own(seat / chunkSeats).users[seat%chunkSeats] = ""
 }
 
-// mark records whether the user on a seat is away.
-func (s *seatMap) mark(seat int, away bool) {
-	i, bit := seat/chunkSeats, uint16(1)<<(seat%chunkSeats)
-	if (s.chunks[i].away&bit != 0) == away {
+// show records what others see of the user on a seat.
+func (s *seatMap) show(seat int, m Member) {
+	c := s.chunks[seat/chunkSeats]
+	away, ready := set(c.away, seat, m.Detached()), set(c.ready, seat, m.Ready)
+	if away != c.away || ready != c.ready {
+		c = s.own(seat / chunkSeats)
+		c.away, c.ready = away, ready
+	}
+	data := m.Data.String()
+	if c.data == nil && data == "" || c.data != nil && c.data[seat%chunkSeats] == data {
 		return
 	}
-	s.own(i).away ^= bit
+	var all [chunkSeats]string
+	if c.data != nil {
+		all = *c.data
+	}
+	all[seat%chunkSeats] = data
+	c = s.own(seat / chunkSeats)
+	if c.data = &all; all == [chunkSeats]string{} {
+		c.data = nil
+	}
 }
 
 // own returns a chunk to be changed.
@@ -124,7 +148,11 @@ func (v *seatView) occupants() []Occupant {
 		for i, c := range v.chunks {
 			for j, user := range c.users {
 				if user != "" {
-					v.users = append(v.users, Occupant{user, i*chunkSeats + j, c.away&(1<<j) != 0})
+					o := Occupant{User: user, Seat: i*chunkSeats + j, Away: c.away&(1<<j) != 0, Ready: c.ready&(1<<j) != 0}
+					if c.data != nil {
+						o.Data = c.data[j]
+					}
+					v.users = append(v.users, o)
 				}
 			}
 		}

@@ -114,13 +114,13 @@ func TestSettingsBesideAGamesRule(t *testing.T) {
 func TestAnExpectedVersion(t *testing.T) {
 	r := NewRoom("42", Position{"e", 7, ""}, map[string]Member{"a": {Session: "s"}})
 	wide := Configure(Settings{Capacity: 9})
-	if _, err := apply(t, r, wide.IfVersion(6), Rules{}); !errors.Is(err, ErrConflict) || r.Changed() {
+	if _, err := apply(t, r, wide.IfVersion("", 6), Rules{}); !errors.Is(err, ErrConflict) || r.Changed() {
 		t.Errorf("at version 7 with 6 expected: %v", err)
 	}
-	if _, err := apply(t, r, wide.IfVersion(7), Rules{}); err != nil {
+	if _, err := apply(t, r, wide.IfVersion("", 7), Rules{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := apply(t, r, Configure(Settings{}).IfVersion(7), Rules{}); !errors.Is(err, ErrConflict) {
+	if _, err := apply(t, r, Configure(Settings{}).IfVersion("", 7), Rules{}); !errors.Is(err, ErrConflict) {
 		t.Errorf("behind another action of the same commit: %v", err)
 	}
 }

@@ -4,7 +4,10 @@ package room
 type Occupant struct {
 	User string
 	Seat int  // counted from 0
-	Away bool // the user's connection is lost, and the seat is kept for a while
+	Away bool // the user's connection is lost, or the user has not come yet; the seat is kept for a while
+
+	Ready bool   // the user has said so
+	Data  string // what the user has set, as JSON; empty for none
 }
 
 // Snapshot is a room at one version. It costs little, and does not change. The zero
@@ -14,6 +17,7 @@ type Snapshot struct {
 	Version uint64
 
 	Settings Settings
+	Data     string // of the room, as JSON; empty for none
 
 	view *seatView
 }

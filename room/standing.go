@@ -30,6 +30,10 @@ const (
 	// Removed: the session has lost its place, and no other one of the user has it: its
 	// node was believed dead, or Redis has lost the room.
 	Removed
+	// Ended: the user is not in the room any more, and is not to be brought back: somebody with
+	// authority has removed the user, or a newer session has come and left. [Event.LeaveOf] may
+	// tell which.
+	Ended
 	// Doubtful: the event is older than what the session knows, and contradicts it.
 	Doubtful
 )
@@ -89,7 +93,7 @@ func (s Standing) After(e *Event) (Fate, Standing) {
 		} else if e.commit != nil {
 			s.Node = e.commit.Node
 		}
-	case Removed:
+	case Removed, Ended:
 		s = s.out(e.Epoch, e.Version)
 	}
 	return fate, s
@@ -110,21 +114,24 @@ func (s Standing) inSnapshot(e *Event) Fate {
 		return Replaced
 	case e.Epoch != s.Epoch || s.Out:
 		return Removed
-	case e.keeps(s.Node) || s.replacedBefore(e):
-		return Replaced
+	}
+	switch fate := s.inMissed(e); {
+	case fate == Replaced, fate == Ended:
+		return fate
+	case e.keeps(s.Node):
+		return Ended
 	}
 	return Removed
 }
 
-// replacedBefore reports whether one of the events for which the snapshot stands has
-// another session of the user.
-func (s Standing) replacedBefore(e *Event) bool {
+// inMissed returns what the events for which a snapshot stands say became of the session.
+func (s Standing) inMissed(e *Event) (fate Fate) {
 	for _, missed := range e.missed {
-		if s.inChanges(missed) == Replaced {
-			return true
+		if f := s.inChanges(missed); f != Unchanged && fate != Replaced {
+			fate = f
 		}
 	}
-	return false
+	return fate
 }
 
 func (s Standing) inChanges(e *Event) Fate {
@@ -141,13 +148,16 @@ func (s Standing) inChanges(e *Event) Fate {
 	}
 	for i := range e.commit.Updates {
 		switch c := &e.commit.Updates[i]; {
-		case c.User != s.User:
+		case c.User != s.User || !c.OfMember():
+		case c.Type == KindMember: // only the session that speaks for the user does that
 		case c.Type != KindLeave && s.is(c.Session):
 			fate = Speaks
 		case c.Type != KindLeave:
 			fate = Replaced
-		case fate != Replaced:
+		case fate != Replaced && c.Reason == ReasonNode:
 			fate = Removed
+		case fate != Replaced:
+			fate = Ended
 		}
 	}
 	if known && fate != Replaced {

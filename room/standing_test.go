@@ -21,7 +21,8 @@ func TestStanding(t *testing.T) {
 	replaces := func(old, session string) Update {
 		return Update{Type: KindReplace, User: "a", Session: session, Old: old}
 	}
-	leaves := Update{Type: KindLeave, User: "a"}
+	leaves := Update{Type: KindLeave, User: "a", Reason: ReasonNode}
+	kicked := Update{Type: KindLeave, User: "a", Reason: ReasonKicked}
 	other := Update{Type: KindJoin, User: "b", Session: "x"}
 	seats := func(session string) map[string]Member { return map[string]Member{"a": {Session: session, Node: "n2"}} }
 	missing := func(e *Event, missed ...*Event) *Event {
@@ -49,6 +50,11 @@ func TestStanding(t *testing.T) {
 		{"the own session is detached", in, changesAt("e", 6, replaces("s", "~s")), Speaks},
 		{"taken over by one that is detached", in, changesAt("e", 6, replaces("x", "~new")), Replaced},
 		{"removed", in, changesAt("e", 6, leaves), Removed},
+		{"kicked", in, changesAt("e", 6, kicked), Ended},
+		{"kicked before the own join", in, changesAt("e", 4, kicked), Unchanged},
+		{"kicked, and the user came with another session", in, changesAt("e", 6, kicked, joins("new")), Replaced},
+		{"ready", in, changesAt("e", 6, Update{Type: KindMember, User: "a"}), Unchanged},
+		{"a message", in, changesAt("e", 6, Update{Type: KindMessage, User: "a"}), Unchanged},
 		{"removed, and back in the same commit", in, changesAt("e", 6, leaves, joins("s")), Speaks},
 		{"removed, and the user came with another session", in, changesAt("e", 6, leaves, joins("new")), Replaced},
 		{"a take-over, and a leave, in one commit", in, changesAt("e", 6, replaces("s", "new"), leaves), Replaced},
@@ -69,7 +75,8 @@ func TestStanding(t *testing.T) {
 		{"still there", in, listAt("e", 9, seats("s"), "n1"), Speaks},
 		{"there with another session", in, listAt("e", 9, seats("new"), "n1"), Replaced},
 		{"there with another session, detached", in, listAt("e", 9, seats("~new"), "n1"), Replaced},
-		{"missing, and nobody was removed", in, listAt("e", 9, nil, "n1"), Replaced},
+		{"missing, and nobody was removed", in, listAt("e", 9, nil, "n1"), Ended},
+		{"missing, and was kicked, as was heard of", in, missing(listAt("e", 9, nil), changesAt("e", 7, kicked)), Ended},
 		{"missing, and the node may have been removed", in, listAt("e", 9, nil, "n2"), Removed},
 		{"missing, and a take-over was heard of", in, missing(listAt("e", 9, nil), changesAt("e", 7, replaces("s", "new"))), Replaced},
 		{"missing, and a take-over from before was heard of", in, missing(listAt("e", 9, nil), changesAt("e", 4, replaces("s", "new"))), Removed},
@@ -92,7 +99,7 @@ func TestStanding(t *testing.T) {
 		if fate != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, fate, tt.want)
 		}
-		if moved := fate == Speaks || fate == Removed; moved && (after.Epoch != tt.told.Epoch || after.Version != tt.told.Version || after.Out != (fate == Removed)) || !moved && after != tt.at {
+		if moved := fate == Speaks || fate == Removed || fate == Ended; moved && (after.Epoch != tt.told.Epoch || after.Version != tt.told.Version || after.Out == (fate == Speaks)) || !moved && after != tt.at {
 			t.Errorf("%s: then it knows %+v", tt.name, after)
 		}
 	}

@@ -102,18 +102,18 @@ func (v *bubbleClient) next(want string, patience time.Duration) string {
 	return ""
 }
 
-// expectLeaveAndRejoin expects eventALeft and eventARejoined, in one frame if the second came
+// expectLeaveAndRejoin expects eventARemoved and eventARejoined, in one frame if the second came
 // before the first was written.
 func (v *bubbleClient) expectLeaveAndRejoin() {
 	v.t.Helper()
-	both := strings.Replace(strings.TrimSuffix(eventALeft, "]}"), `"version":3`, `"version":4`, 1) +
+	both := strings.Replace(strings.TrimSuffix(eventARemoved, "]}"), `"version":3`, `"version":4`, 1) +
 		"," + eventARejoined[strings.Index(eventARejoined, `{"type"`):]
-	switch got := v.next(eventALeft, 100*time.Millisecond); got {
+	switch got := v.next(eventARemoved, 100*time.Millisecond); got {
 	case both:
-	case eventALeft:
+	case eventARemoved:
 		v.expect(eventARejoined)
 	default:
-		v.t.Fatalf("got\n  %s\nwant\n  %s", got, eventALeft)
+		v.t.Fatalf("got\n  %s\nwant\n  %s", got, eventARemoved)
 	}
 }
 

@@ -54,15 +54,15 @@ func (m *membership) judgeLocked(e *room.Event) bool {
 	}
 	fate, standing := m.standing.After(e)
 	switch {
-	case m.need == needLeave && fate == room.Removed:
+	case m.need == needLeave && (fate == room.Removed || fate == room.Ended):
 		m.replacedLocked()
 		return false
 	case m.need == needLeave:
 	case fate == room.Replaced && m.member && m.standing.Overtook(e):
 		m.need = needLeave
-	case fate == room.Replaced && m.unsure:
+	case (fate == room.Replaced || fate == room.Ended) && m.unsure:
 		m.need = needConfirm // the action whose outcome is unknown may be newer
-	case fate == room.Replaced:
+	case fate == room.Replaced, fate == room.Ended:
 		m.replacedLocked()
 		return false
 	case fate == room.Speaks:

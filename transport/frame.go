@@ -83,8 +83,8 @@ func changesFrame(events ...*room.Event) []byte {
 
 func changeOf(c *room.Change) protocol.Change {
 	change := protocol.Change{Type: string(c.Type), User: c.User, Seat: c.Seat, Reason: string(c.Reason)}
-	if c.Settings != nil {
-		change.Settings = new(protocol.Settings(*c.Settings))
+	if c.Detail != nil && c.Settings != nil {
+		change.Settings = &protocol.Settings{Capacity: c.Settings.Capacity, Closed: c.Settings.Closed, Keep: c.Settings.Keep}
 	}
 	return change
 }
@@ -94,7 +94,7 @@ func settingsOf(s room.Settings) *protocol.Settings {
 	if s == (room.Settings{}) {
 		return nil
 	}
-	return new(protocol.Settings(s))
+	return &protocol.Settings{Capacity: s.Capacity, Closed: s.Closed, Keep: s.Keep}
 }
 
 // eventFrame is an event's frame, encoded once for all clients that get it.

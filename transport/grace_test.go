@@ -21,6 +21,7 @@ const (
 	replyARejoined = `{"id":1,"room":"42","version":3,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`
 	eventUnchanged = `{"event":"changes","room":"42","version":3,"from":2,"changes":[]}`
 	eventALeft     = `{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"leave","user":"a","seat":1,"reason":"left"}]}`
+	eventARemoved  = `{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"leave","user":"a","seat":1,"reason":"node"}]}`
 	eventAGone     = `{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"leave","user":"a","seat":1,"reason":"timeout"}]}`
 	eventAAway     = `{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"away","user":"a","seat":1}]}`
 	eventATimedOut = `{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"a","seat":1,"reason":"timeout"}]}`

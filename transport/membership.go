@@ -50,7 +50,7 @@ func (m *membership) recordJoin(result room.Result, err error) (before, after bo
 		m.seat, m.standing = result.Seat, m.standing.Joined(result)
 	case errors.Is(err, room.ErrUnknown):
 		m.unsure = true
-	case errors.Is(err, room.ErrFull), errors.Is(err, room.ErrRoomClosed), errors.Is(err, room.ErrDuplicate):
+	case errors.Is(err, room.ErrFull), errors.Is(err, room.ErrRoomClosed), errors.Is(err, room.ErrBanned), errors.Is(err, room.ErrDuplicate):
 		m.removeLocked() // a member does not get these, unless the seat was lost
 	}
 	return before, m.member

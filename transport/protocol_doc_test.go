@@ -147,7 +147,7 @@ func (s *docSession) happen(what string) {
 		time.Sleep(coordinator.DefaultNodeTTL)
 	case "a failure removes 李四, and 王五 joins":
 		s.first.hook.setBefore(func(context.Context, room.Action) error { return room.ErrUnavailable }) // no rejoin
-		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Leave("李四", s.first.session(s.t, "李四"))); err != nil {
+		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Leave("李四", s.first.session(s.t, "李四")).Because(room.ReasonNode)); err != nil {
 			s.t.Fatal(err)
 		}
 		synctest.Wait()

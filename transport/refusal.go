@@ -18,6 +18,7 @@ var refusals = []struct {
 	{room.ErrFull, protocol.CodeRoomFull, ""},
 	{room.ErrSeatTaken, protocol.CodeSeatTaken, ""},
 	{room.ErrRoomClosed, protocol.CodeClosed, ""},
+	{room.ErrBanned, protocol.CodeForbidden, ""},
 	{room.ErrConflict, protocol.CodeConflict, ""},
 	{room.ErrForbidden, protocol.CodeForbidden, ""},
 	{room.ErrDuplicate, protocol.CodeDuplicateUser, ""},

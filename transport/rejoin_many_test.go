@@ -110,7 +110,7 @@ func TestRejoinsAndRequestsAtOnce(t *testing.T) {
 					case <-stop:
 						return
 					case <-time.After(time.Duration(1+i%5) * time.Millisecond):
-						_, _ = second.rooms.Do(context.Background(), "42", room.Leave(user, session))
+						_, _ = second.rooms.Do(context.Background(), "42", room.Leave(user, session).Because(room.ReasonNode))
 					}
 				}
 			}()

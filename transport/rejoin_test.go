@@ -18,7 +18,7 @@ const eventARejoined = `{"event":"changes","room":"42","version":4,"from":3,"cha
 // removeA removes a from room 42 through the other node.
 func removeA(t *testing.T, first, second *bubbleServer) {
 	t.Helper()
-	if _, err := second.rooms.Do(t.Context(), "42", room.Leave("a", first.session(t, "a"))); err != nil {
+	if _, err := second.rooms.Do(t.Context(), "42", room.Leave("a", first.session(t, "a")).Because(room.ReasonNode)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -64,7 +64,7 @@ func TestARejoinIsTriedAgain(t *testing.T) {
 			down.Store(true)
 			first.hook.setBefore(refusing(&down, err, &attempts))
 			removeA(t, first, second)
-			b.expect(eventALeft)
+			b.expect(eventARemoved)
 			time.Sleep(time.Minute)
 			if n := attempts.Load(); n < 10 || n > 40 {
 				t.Errorf("%d attempts in a minute", n)
@@ -91,12 +91,12 @@ func TestARejoinTakesAnotherSeat(t *testing.T) {
 		down.Store(false)
 		c.expectWithin(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"join","user":"a","seat":2}]}`, lastPause)
 		removeA(t, first, second) // the server knows the new seat
-		c.expect(`{"event":"changes","room":"42","version":6,"from":5,"changes":[{"type":"leave","user":"a","seat":2,"reason":"left"}]}`)
+		c.expect(`{"event":"changes","room":"42","version":6,"from":5,"changes":[{"type":"leave","user":"a","seat":2,"reason":"node"}]}`)
 		c.expect(`{"event":"changes","room":"42","version":7,"from":6,"changes":[{"type":"join","user":"a","seat":2}]}`)
 		b.send(leave42)
 		c.expect(`{"event":"changes","room":"42","version":8,"from":7,"changes":[{"type":"leave","user":"b","seat":0,"reason":"left"}]}`)
 		removeA(t, first, second)
-		c.expect(`{"event":"changes","room":"42","version":9,"from":8,"changes":[{"type":"leave","user":"a","seat":2,"reason":"left"}]}`)
+		c.expect(`{"event":"changes","room":"42","version":9,"from":8,"changes":[{"type":"leave","user":"a","seat":2,"reason":"node"}]}`)
 		c.expect(`{"event":"changes","room":"42","version":10,"from":9,"changes":[{"type":"join","user":"a","seat":2}]}`)
 		_ = a
 	})
@@ -117,7 +117,7 @@ func TestALostSeat(t *testing.T) {
 			down.Store(true)
 			first.hook.setBefore(refusing(&down, room.ErrUnavailable, &attempts))
 			removeA(t, first, second)
-			a.expect(eventALeft)
+			a.expect(eventARemoved)
 			c := second.connect(t, "c")
 			c.send(join42)
 			c.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"settings":{"capacity":2},"users":[{"user":"b","seat":0},{"user":"c","seat":1}]}`)
@@ -149,12 +149,12 @@ func TestALeaveEndsTheRejoin(t *testing.T) {
 				return nil
 			})
 			removeA(t, first, second)
-			a.expect(eventALeft)
+			a.expect(eventARemoved)
 			time.Sleep(time.Minute)
 			a.send(leave42)
 			a.expect(`{"id":2,"error":{"code":"not_member","message":"a is not in room 42","retry":false}}`)
 			first.hook.setBefore(nil)
-			b.expect(eventALeft)
+			b.expect(eventARemoved)
 			time.Sleep(time.Minute)
 			b.expectSilence()
 			b.send(leave42) // a gets no event of it
@@ -194,7 +194,7 @@ func TestAJoinEndsTheRejoin(t *testing.T) {
 		down.Store(true)
 		first.hook.setBefore(refusing(&down, room.ErrUnavailable, &attempts))
 		removeA(t, first, second)
-		a.expect(eventALeft)
+		a.expect(eventARemoved)
 		a.send(join42) // refused, and the rejoin goes on
 		a.expect(`{"id":1,"error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`)
 		before := attempts.Load()
@@ -225,7 +225,7 @@ func TestRemovedBeforeTheReply(t *testing.T) {
 			a.send(join42)
 			a.expectWithin(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`, time.Minute)
 			time.Sleep(time.Minute) // a gets both changes, in one frame or two
-			if s, err := second.rooms.Read(t.Context(), "42"); err != nil || fmt.Sprint(s.Users()) != "[{a 0 false}]" || s.Version != 3 {
+			if s, err := second.rooms.Read(t.Context(), "42"); err != nil || fmt.Sprint(s.Users()) != "[{a 0 false false }]" || s.Version != 3 {
 				t.Errorf("the room holds %v at version %d, %v", s.Users(), s.Version, err)
 			}
 		})
@@ -236,7 +236,7 @@ func TestRemovedBeforeTheReply(t *testing.T) {
 			first.hook.removeAOnce(t, first, second)
 			removeA(t, first, second)
 			b.expectLeaveAndRejoin()
-			b.expect(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"leave","user":"a","seat":1,"reason":"left"}]}`)
+			b.expect(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"leave","user":"a","seat":1,"reason":"node"}]}`)
 			b.expectWithin(`{"event":"changes","room":"42","version":6,"from":5,"changes":[{"type":"join","user":"a","seat":1}]}`, time.Minute)
 		})
 	})
@@ -252,8 +252,8 @@ func TestALeaveWithUnknownOutcome(t *testing.T) {
 		a.expect(`{"id":2,"error":{"code":"unknown","message":"it may or may not have been written; ask for users","retry":false}}`)
 		first.hook.setBefore(nil)
 		removeA(t, first, second) // it was written after all
-		a.expect(eventALeft)
-		b.expect(eventALeft)
+		a.expect(eventARemoved)
+		b.expect(eventARemoved)
 		time.Sleep(time.Minute)
 		b.expectSilence()
 	})

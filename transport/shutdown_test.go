@@ -49,7 +49,7 @@ func TestShutdown(t *testing.T) {
 	if err := redistest.Receive(t, done, "Shutdown"); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := rooms.Read(t.Context(), "42"); err != nil || fmt.Sprint(r.Users()) != "[{a 0 false} {b 1 false}]" {
+	if r, err := rooms.Read(t.Context(), "42"); err != nil || fmt.Sprint(r.Users()) != "[{a 0 false false } {b 1 false false }]" {
 		t.Errorf("after the shutdown the room holds %v, %v", r.Users(), err)
 	}
 }

@@ -137,7 +137,7 @@ func TestCutOffUntilRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		first.redisNet.stop()
-		b.expectWithin(strings.Replace(eventALeft, "left", "node", 1), time.Minute)
+		b.expectWithin(strings.Replace(eventARemoved, "left", "node", 1), time.Minute)
 		first.redisNet.resume()
 		b.expectWithin(eventARejoined, time.Minute)
 		if got := second.members(t, "42"); got != "b a" {
@@ -298,7 +298,7 @@ func TestAFullRoomRefusesAMember(t *testing.T) {
 			return nil
 		})
 		removeA(t, first, second)
-		a.expect(eventALeft)
+		a.expect(eventARemoved)
 		c := second.connect(t, "c")
 		c.send(join42)
 		a.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"join","user":"c","seat":1}]}`)

@@ -69,7 +69,7 @@ func (s *store) prepare(r *room.Room, k keys, h hold) *commit {
 	sets := 0
 	for i := range updates {
 		user := updates[i].User
-		if m, ok := r.Member(user); ok {
+		if m, ok := r.Member(user); ok && updates[i].OfMember() {
 			from := len(text)
 			text = appendMember(text, m)
 			c.args = append(c.args, user, text[from:])
@@ -79,7 +79,7 @@ func (s *store) prepare(r *room.Room, k keys, h hold) *commit {
 	c.args[setsArg] = sets
 	for i := range updates {
 		user := updates[i].User
-		if _, ok := r.Member(user); !ok && user != "" {
+		if _, ok := r.Member(user); !ok && updates[i].OfMember() {
 			c.args = append(c.args, user)
 		}
 	}
@@ -87,15 +87,43 @@ func (s *store) prepare(r *room.Room, k keys, h hold) *commit {
 	return c
 }
 
+// Fields of Meta that few rooms have.
+const (
+	fieldSettings = "settings"
+	fieldData     = "data"
+	fieldBans     = "bans"
+)
+
 // metaFields returns the fields of Meta that updates of the room write, and their values.
-func metaFields(r *room.Room, updates []room.Update) []any {
+func metaFields(r *room.Room, updates []room.Update) (fields []any) {
+	var seen [3]bool
 	for i := range updates { // by index: they are large, and seldom any is of the room
-		if updates[i].Settings != nil {
+		var part int
+		switch updates[i].Type {
+		case room.KindSettings, room.KindDefaults:
+			part = 0
+		case room.KindData:
+			part = 1
+		case room.KindBan:
+			part = 2
+		default:
+			continue
+		}
+		if seen[part] {
+			continue
+		}
+		seen[part] = true
+		switch part {
+		case 0:
 			settings, _ := r.Settings()
-			return []any{"settings", appendSettings(nil, settings)}
+			fields = append(fields, fieldSettings, rare(settings))
+		case 1:
+			fields = append(fields, fieldData, rare(r.Data()))
+		case 2:
+			fields = append(fields, fieldBans, rare(r.Bans()))
 		}
 	}
-	return nil
+	return fields
 }
 
 // markOf returns the mark of the commit under a token: the end of its UUID, 62 random

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -77,7 +78,8 @@ func (q *queue) abandon(r *request) bool {
 
 // take removes the next batch from the queue: the first actions, at most max,
 // and at most one of each user, so that every answer can show the room after the
-// whole batch and still contain what the action did. more says that others wait
+// whole batch and still contain what the action did. For the same reason an action that
+// concerns several users is a batch of its own. more says that others wait
 // behind it.
 func (q *queue) take(max int) (batch []*request, more bool) {
 	q.mu.Lock()
@@ -105,8 +107,15 @@ func (q *queue) differingLocked(max int) (n int) {
 		q.users = make(map[string]bool)
 	}
 	clear(q.users)
-	for n < len(q.waiting) && n < max && !q.users[q.waiting[n].action.User()] {
-		q.users[q.waiting[n].action.User()] = true
+	for n < len(q.waiting) && n < max {
+		action := &q.waiting[n].action
+		if action.Alone() {
+			return cmp.Or(n, 1)
+		}
+		if q.users[action.User()] {
+			break
+		}
+		q.users[action.User()] = true
 		n++
 	}
 	return n

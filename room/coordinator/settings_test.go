@@ -55,7 +55,7 @@ func TestSettingsBindEveryNode(t *testing.T) {
 		if _, err := c.Do(t.Context(), "42", room.Configure(room.Settings{Capacity: 1})); !errors.Is(err, room.ErrInvalid) {
 			t.Errorf("one seat for two members through %s: %v", name, err)
 		}
-		if _, err := c.Do(t.Context(), "42", room.Configure(room.Settings{}).IfVersion(result.Version-1)); !errors.Is(err, room.ErrConflict) {
+		if _, err := c.Do(t.Context(), "42", room.Configure(room.Settings{}).IfVersion("", result.Version-1)); !errors.Is(err, room.ErrConflict) {
 			t.Errorf("an earlier version through %s: %v", name, err)
 		}
 	}

@@ -85,12 +85,35 @@ func (s *store) load(ctx context.Context, id string) (*room.Room, error) {
 	return s.parseRoom(id, reply)
 }
 
-// parseRoom reads epoch, version, mark, the number of members, settings and the members as
-// scripts return them. A room with another number of members than its last commit recorded begins
+// restore gives a room its settings, data and bans, as scripts return them.
+func (s *store) restore(r *room.Room, fields []any) error {
+	var from room.Restored
+	some := false
+	for i, field := range []struct {
+		name string
+		to   any
+	}{{fieldSettings, &from.Settings}, {fieldData, &from.Data}, {fieldBans, &from.Bans}} {
+		text, _ := fields[i].(string)
+		if text == "" {
+			continue
+		}
+		some = true
+		if err := json.Unmarshal([]byte(text), field.to); err != nil {
+			return s.foreign(r.ID, fmt.Sprintf("field %s of %s holds %s (%v)", field.name, s.keysOf(r.ID).meta, shown(text), err))
+		}
+	}
+	if some {
+		r.Restore(from)
+	}
+	return nil
+}
+
+// parseRoom reads epoch, version, mark, the number of members, settings, data, bans and the
+// members as scripts return them. A room with another number of members than its last commit recorded begins
 // a new epoch: Redis has evicted a key, or somebody has changed one by hand.
 func (s *store) parseRoom(id string, reply []any) (*room.Room, error) {
-	if len(reply) != 6 {
-		return nil, fmt.Errorf("read room %s: %d parts instead of 6", id, len(reply))
+	if len(reply) != 8 {
+		return nil, fmt.Errorf("read room %s: %d parts instead of 8", id, len(reply))
 	}
 	epoch, _ := reply[0].(string)
 	var version uint64
@@ -100,7 +123,7 @@ func (s *store) parseRoom(id string, reply []any) (*room.Room, error) {
 			return nil, fmt.Errorf("read room %s: field version of %s: %w", id, s.keysOf(id).meta, err)
 		}
 	}
-	flat, _ := reply[5].([]any)
+	flat, _ := reply[7].([]any)
 	members := make(map[string]room.Member, len(flat)/2)
 	for pair := range slices.Chunk(flat, 2) {
 		user, _ := pair[0].(string)
@@ -113,12 +136,8 @@ func (s *store) parseRoom(id string, reply []any) (*room.Room, error) {
 	}
 	r := room.NewRoom(id, room.Position{Epoch: epoch, Version: version}, members)
 	r.Mark, _ = reply[2].(string)
-	if text, _ := reply[4].(string); text != "" {
-		var settings room.Settings
-		if err := json.Unmarshal([]byte(text), &settings); err != nil {
-			return nil, s.foreign(id, fmt.Sprintf("field settings of %s holds %s (%v)", s.keysOf(id).meta, shown(text), err))
-		}
-		r.Restore(settings)
+	if err := s.restore(r, reply[4:7]); err != nil {
+		return nil, err
 	}
 	left, _ := reply[3].(string)
 	if strconv.Itoa(len(members)) != cmp.Or(left, "0") {

@@ -70,17 +70,18 @@ func appendUpdate(dst []byte, u *room.Update) []byte {
 		dst = append(dst, `,"reason":`...)
 		dst = appendString(dst, string(u.Reason))
 	}
-	if u.Settings != nil {
-		dst = append(dst, `,"settings":`...)
-		dst = appendSettings(dst, *u.Settings)
+	if u.Detail != nil {
+		if text := rare(u.Detail); len(text) > len(`{}`) {
+			dst = append(append(dst, ','), text[1:len(text)-1]...)
+		}
 	}
 	return append(dst, '}')
 }
 
-// appendSettings writes settings as Meta and events have them. They are rare.
-func appendSettings(dst []byte, s room.Settings) []byte {
-	text, _ := json.Marshal(s) // numbers and truth values
-	return append(dst, text...)
+// rare writes what few events and rooms have: it was checked, so it can be written.
+func rare(value any) []byte {
+	text, _ := json.Marshal(value, jsontext.AllowInvalidUTF8(true))
+	return text
 }
 
 // appendMember writes a member in the form in which Redis holds it.
@@ -93,6 +94,12 @@ func appendMember(dst []byte, m room.Member) []byte {
 	dst = appendString(dst, m.Node)
 	dst = append(dst, `,"at":`...)
 	dst = strconv.AppendInt(dst, m.At, 10)
+	if m.Ready {
+		dst = append(dst, `,"ready":true`...)
+	}
+	if m.Data != nil {
+		dst = append(append(dst, `,"data":`...), rare(m.Data)...)
+	}
 	return append(dst, '}')
 }
 

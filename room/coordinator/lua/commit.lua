@@ -27,7 +27,7 @@
 --         {'done', 0}          the same; and the next token, if any, is nowhere
 --         {'done', ..., error} the same; but Redis did not take the event
 --         {'lost'}             nothing written: the lock is not the writer's
---         {'stale', epoch, version, mark, members, settings, {user, member, ...}}
+--         {'stale', epoch, version, mark, members, settings, data, bans, {user, member, ...}}
 --                              nothing written, the lock is still held: the room is
 --                              at another version, or not whole; this is what it is
 --                              (see load.lua)
@@ -55,8 +55,8 @@ end
 -- somebody removed some. So they are counted.
 local there = redis.call('HLEN', KEYS[4])
 if (redis.call('HGET', KEYS[5], 'mark') or '') ~= ARGV[4] or there ~= tonumber(ARGV[9]) then
-  local at = redis.call('HMGET', KEYS[5], 'epoch', 'version', 'mark', 'members', 'settings')
-  return {'stale', at[1], at[2], at[3], at[4], at[5], redis.call('HGETALL', KEYS[4])}
+  local at = redis.call('HMGET', KEYS[5], 'epoch', 'version', 'mark', 'members', 'settings', 'data', 'bans')
+  return {'stale', at[1], at[2], at[3], at[4], at[5], at[6], at[7], redis.call('HGETALL', KEYS[4])}
 end
 
 if ARGV[7] ~= '' then

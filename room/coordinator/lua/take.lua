@@ -8,7 +8,7 @@
 --         after another write; and without the lock nobody could leave
 --
 -- returns {'yours'}         the lock is held; the room was not read
---         {'yours', epoch, version, mark, members, settings, {user, member, ...}}
+--         {'yours', epoch, version, mark, members, settings, data, bans, {user, member, ...}}
 --                           the lock is held, and this is the room (see load.lua)
 --         {'queued'}        another holds the lock, and the token waits
 if ARGV[6] then
@@ -20,5 +20,5 @@ end
 if ARGV[5] == '1' then
   return {'yours'}
 end
-local at = redis.call('HMGET', KEYS[5], 'epoch', 'version', 'mark', 'members', 'settings')
-return {'yours', at[1], at[2], at[3], at[4], at[5], redis.call('HGETALL', KEYS[4])}
+local at = redis.call('HMGET', KEYS[5], 'epoch', 'version', 'mark', 'members', 'settings', 'data', 'bans')
+return {'yours', at[1], at[2], at[3], at[4], at[5], at[6], at[7], redis.call('HGETALL', KEYS[4])}

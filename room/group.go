@@ -1,0 +1,72 @@
+package room
+
+// Reserve seats users who have not come yet: all of them, or none. Each has a seat, and is away,
+// until a session of the user joins; a [Leave] of this session gives the seat of one of them back.
+// Who is a member already keeps the seat. It fails with [ErrFull], [ErrBanned], [ErrRoomClosed] or
+// an error of Rules.Seating.
+func Reserve(session string, users ...string) Action {
+	return Action{kind: KindReserve, session: session, seat: AnySeat}.with(func(m *more) { m.users = users })
+}
+
+// Release has users leave: all of them, or none. It fails with [ErrNotMember] if one of them is not
+// in the room.
+func Release(users ...string) Action {
+	return Action{kind: KindRelease, seat: AnySeat, reason: ReasonLeft}.with(func(m *more) { m.users = users })
+}
+
+// ReleaseTo is Release of users who are taken to another room.
+func ReleaseTo(target string, users ...string) Action {
+	return Release(users...).Because(ReasonMoved).with(func(m *more) { m.target = target })
+}
+
+func (a Action) checkGroup() (_ Action, err error) {
+	users, err := parseUsers("users", a.more.users)
+	if err != nil {
+		return a, err
+	}
+	if a.kind == KindReserve && (a.session == "" || len(a.session) > maxSession) {
+		return a, &InvalidError{"session", "must be 1 to 64 bytes long"}
+	}
+	return a.with(func(m *more) { m.users = users }), nil
+}
+
+func reserve(r *Room, a Action, rules Rules, by Origin) error {
+	seats, wanted := r.seats(rules), 0
+	for _, user := range a.more.users {
+		if _, ok := r.Member(user); !ok {
+			wanted++
+		}
+	}
+	if free := seats - r.Count(); wanted > max(free, 0) && !r.state.settings.Closed {
+		return Refuse(ErrFull, "room %s has %d of %d seats free, and not %d", r.ID, max(free, 0), seats, wanted)
+	}
+	for _, user := range a.more.users {
+		if _, ok := r.Member(user); ok {
+			continue
+		}
+		if err := r.checkBan(user, by.At); err != nil {
+			return err
+		}
+		seat, err := rules.seat(r, user, AnySeat)
+		if err != nil {
+			return err
+		}
+		r.update(by.Node, Update{Type: KindJoin, User: user, Seat: seat, Session: detached + a.session, At: by.At})
+	}
+	return nil
+}
+
+func release(r *Room, a Action, by Origin) error {
+	var detail *Detail
+	if a.more.target != "" {
+		detail = &Detail{Target: a.more.target}
+	}
+	for _, user := range a.more.users {
+		m, ok := r.Member(user)
+		if !ok {
+			return absent(r, user)
+		}
+		r.update(by.Node, Update{Type: KindLeave, User: user, Seat: m.Seat, Reason: a.reason, Detail: detail})
+	}
+	return nil
+}

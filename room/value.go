@@ -1,0 +1,99 @@
+package room
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Value is JSON that users have set, in the form in which Redis holds it. It does not change. Nil
+// is a value that was never set.
+type Value struct {
+	Version uint64         `json:"version"`        // of the room when it was set
+	JSON    jsontext.Value `json:"value,omitzero"` // nil if it was removed
+}
+
+// String returns the JSON, "" for none.
+func (v *Value) String() string {
+	if v == nil {
+		return ""
+	}
+	return string(v.JSON)
+}
+
+// after returns the value when it is set to some JSON at a version.
+func (v *Value) after(now jsontext.Value, version uint64) *Value {
+	if v == nil && now == nil || v != nil && bytes.Equal(v.JSON, now) {
+		return v
+	}
+	return &Value{version, bytes.Clone(now)}
+}
+
+// since returns the version at which the value was last set, 0 for never.
+func (v *Value) since() uint64 {
+	if v == nil {
+		return 0
+	}
+	return v.Version
+}
+
+// maxDepth is how deep arrays and objects may lie in each other.
+const maxDepth = 32
+
+// ParseData returns JSON without the spaces between its parts. Null and "" become "", which is no
+// data. It fails with an [InvalidError] of that field for what is no JSON (RFC 8259; names may not
+// be repeated), and for more than so many bytes or 32 levels.
+func ParseData(field, text string, limit int) (string, error) {
+	if len(text) > 2*limit+16 { // it may have spaces, but not at any length
+		return "", tooLong(field, len(text), limit)
+	}
+	if text == "" {
+		return "", nil
+	}
+	v := jsontext.Value(text)
+	if err := v.Compact(); err != nil || !v.IsValid() {
+		return "", &InvalidError{field, "is not valid JSON in UTF-8 whose objects have each name once"}
+	}
+	switch depth := depthOf(v); {
+	case string(v) == "null":
+		return "", nil
+	case len(v) > limit:
+		return "", tooLong(field, len(v), limit)
+	case depth > maxDepth:
+		return "", &InvalidError{field, fmt.Sprintf("must be at most %d levels deep, not %d", maxDepth, depth)}
+	}
+	return string(v), nil
+}
+
+func tooLong(field string, size, limit int) error {
+	return &InvalidError{field, fmt.Sprintf("must be at most %d bytes long, not %d", limit, size)}
+}
+
+// depthOf returns how deep arrays and objects lie in each other in valid JSON.
+func depthOf(v jsontext.Value) (deepest int) {
+	depth, quoted := 0, false
+	for i := 0; i < len(v); i++ {
+		switch c := v[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return deepest
+}
+
+// jsonOf returns text as an update has it.
+func jsonOf(text string) jsontext.Value {
+	if text == "" {
+		return nil
+	}
+	return jsontext.Value(text)
+}

@@ -82,9 +82,13 @@ func changesFrame(events ...*room.Event) []byte {
 }
 
 func changeOf(c *room.Change) protocol.Change {
-	change := protocol.Change{Type: string(c.Type), User: c.User, Seat: c.Seat, Reason: string(c.Reason)}
-	if c.Detail != nil && c.Settings != nil {
-		change.Settings = &protocol.Settings{Capacity: c.Settings.Capacity, Closed: c.Settings.Closed, Keep: c.Settings.Keep}
+	change := protocol.Change{Type: string(c.Type), User: c.User, Seat: c.Seat, Reason: string(c.Reason), Away: c.Away}
+	if d := c.Detail; d != nil {
+		change.Ready, change.Data, change.Text = d.Ready, protocol.JSON(d.Data), d.Text
+		change.To = protocol.Target{Room: d.Target, Users: d.To}
+		if d.Settings != nil {
+			change.Settings = newSettings(*d.Settings)
+		}
 	}
 	return change
 }
@@ -94,7 +98,11 @@ func settingsOf(s room.Settings) *protocol.Settings {
 	if s == (room.Settings{}) {
 		return nil
 	}
-	return &protocol.Settings{Capacity: s.Capacity, Closed: s.Closed, Keep: s.Keep}
+	return newSettings(s)
+}
+
+func newSettings(s room.Settings) *protocol.Settings {
+	return &protocol.Settings{Capacity: s.Capacity, Closed: s.Closed, Keep: s.Keep, Data: string(s.Data)}
 }
 
 // eventFrame is an event's frame, encoded once for all clients that get it.

@@ -63,7 +63,7 @@ func (s *session) handle(frame []byte) {
 	case refusal != nil:
 		s.refuseRate(req, bad, refusal, cutOff)
 	case bad != nil:
-		s.out.push(replyFrame(bad.Reply()))
+		s.out.push(replyFrame(&protocol.Reply{ID: bad.ID, Error: bad.Err}))
 	case req.Action == protocol.ActionAuth:
 		s.authenticate(req)
 	case s.server.debug.enabled():
@@ -94,6 +94,8 @@ func (s *session) run(req protocol.Request) {
 		s.watch(req)
 	case protocol.ActionUnwatch:
 		s.unwatch(req)
+	default:
+		s.refuse(req, protocol.UnknownAction(req.Action))
 	}
 }
 

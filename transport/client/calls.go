@@ -2,10 +2,8 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-	"unicode/utf8"
 
 	"roomd/transport/protocol"
 )
@@ -81,11 +79,8 @@ func (l *link) roundTrip(ctx context.Context, req *protocol.Request) (*protocol.
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("not sent: %w", err)
 	}
-	if !utf8.ValidString(req.Room) {
-		return nil, errors.New("not sent: room: not valid UTF-8")
-	}
-	if !utf8.ValidString(req.Token) {
-		return nil, errors.New("not sent: token: not valid UTF-8")
+	if err := checkText(req); err != nil {
+		return nil, fmt.Errorf("not sent: %w", err)
 	}
 	answer := make(chan *protocol.Reply, 1)
 	if err := l.calls.add(req, answer); err != nil {
@@ -96,12 +91,8 @@ func (l *link) roundTrip(ctx context.Context, req *protocol.Request) (*protocol.
 	frame := protocol.AppendRequest(nil, req)
 	if len(frame) > protocol.MaxFrame {
 		// The server would end the connection.
-		field := "room"
-		if req.Action == protocol.ActionAuth {
-			field = "token"
-		}
 		return nil, fmt.Errorf("not sent: %s: makes a frame of %d bytes, the limit is %d",
-			field, len(frame), protocol.MaxFrame)
+			longest(req), len(frame), protocol.MaxFrame)
 	}
 	select {
 	case l.outgoing <- frame:
@@ -127,11 +118,4 @@ func (l *link) roundTrip(ctx context.Context, req *protocol.Request) (*protocol.
 	default:
 		return nil, ended
 	}
-}
-
-func result(reply *protocol.Reply) (*protocol.Reply, error) {
-	if reply.Error != nil {
-		return nil, reply.Error
-	}
-	return reply, nil
 }

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -65,17 +64,13 @@ func (c *Client) Unwatch(ctx context.Context, room string) (*protocol.Reply, err
 // The reply has the user, and when the token expires. The error is [ErrUnauthorized] if the server
 // does not accept the token; the older one counts on. Other errors are as for Join.
 func (c *Client) Auth(ctx context.Context, token string) (*protocol.Reply, error) {
-	reply, err := c.link.roundTrip(ctx, &protocol.Request{Action: protocol.ActionAuth, Token: token})
-	if err != nil {
-		return nil, fmt.Errorf("client: auth: %w", err)
-	}
-	return reply, nil
+	return c.request(ctx, &protocol.Request{Action: protocol.ActionAuth, Token: token})
 }
 
 func (c *Client) request(ctx context.Context, req *protocol.Request) (*protocol.Reply, error) {
 	reply, err := c.link.roundTrip(ctx, req)
 	if err != nil {
-		return nil, fmt.Errorf("client: %s of room %q: %w", req.Action, req.Room, err)
+		return nil, failed(req, err)
 	}
 	return reply, nil
 }

@@ -39,7 +39,7 @@ type Options struct {
 	//
 	// OnReply and OnEvent are called one at a time, in the order in which the server sent the
 	// frames, from the goroutine that reads the connection. So they must return soon, must not call
-	// methods that wait (Join, Leave, Watch and so on, Close), and must not change their argument.
+	// methods that wait (Close, and all that send a request), and must not change their argument.
 	OnReply func(*protocol.Reply)
 	// OnEvent is called for every event, as described at OnReply. Default: events are dropped.
 	OnEvent func(*protocol.Event)

@@ -10,11 +10,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// DecodeError says why a frame is not a request, with the request's id if it could be read.
+// DecodeError says why a frame is not a request, with the request's id and room if they could be
+// read.
 type DecodeError struct {
 	// ID is nil if the frame has no usable id before the point where its JSON breaks, or has more
 	// than one "id": a reply must not name a request that the client may not have meant.
 	ID *int64
+	// Room is the room that the frame names, under the same conditions; empty if it names none.
+	Room string
 	// Err is never nil; its code is CodeBadRequest or CodeUnknownAction.
 	Err *Error
 }
@@ -26,17 +29,18 @@ func (e *DecodeError) Error() string { return e.Err.Error() }
 func (e *DecodeError) Unwrap() error { return e.Err }
 
 // Reply returns the frame that tells the client.
-func (e *DecodeError) Reply() *Reply { return &Reply{ID: e.ID, Error: e.Err} }
+func (e *DecodeError) Reply() *Reply { return &Reply{ID: e.ID, Room: e.Room, Error: e.Err} }
 
 // DecodeRequest reads one frame from a client. The error is nil or says what is wrong with the
 // shape of the frame; it has a concrete type, so compare it with nil before storing it in an error
 // variable. The request keeps no part of frame. The caller limits the length of a frame.
 //
-// Of several faults, it reports the first of these: broken JSON; a known field with a wrong value
-// or given twice; an unknown action; an unknown field; a missing field; one where none belongs.
-// So a request of a later protocol, whose action brings fields of its own, gets unknown_action.
-func DecodeRequest(frame []byte) (Request, *DecodeError) {
-	if req, ok := readPlain(frame); ok {
+// Of several faults, it reports the first of these: broken JSON; an id, action or room with a
+// wrong value or given twice; an unknown action; another known field of which that is true; an
+// unknown field; a missing field; one where none belongs. So a request of a later protocol, whose
+// action brings fields of its own, or other values, gets unknown_action.
+func DecodeRequest(frame []byte) (req Request, failed *DecodeError) {
+	if readPlain(frame, &req) {
 		return req, nil
 	}
 	return decodeAny(frame)
@@ -58,7 +62,7 @@ func decodeAny(frame []byte) (Request, *DecodeError) {
 	if err == nil {
 		return d.req, nil
 	}
-	failed := &DecodeError{Err: err}
+	failed := &DecodeError{Room: d.req.Room, Err: err}
 	if id := d.req.ID; d.idValid {
 		failed.ID = &id
 	}
@@ -66,7 +70,7 @@ func decodeAny(frame []byte) (Request, *DecodeError) {
 }
 
 // tolerant lets the reading go on after a repeated name or bad UTF-8, because the id may come
-// later. readMember and text refuse both.
+// later. readMember, text and readData refuse both.
 var tolerant = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 // decoders are used again: a new one for each frame would take 700 ns instead of 280, and clients
@@ -84,11 +88,12 @@ type decoder struct {
 // findings are what a decoder has read of a frame so far.
 type findings struct {
 	req     Request
-	seen    [len(fieldNames)]bool // by field
+	form    *form // of the action, nil if it is unknown
+	seen    fieldSet
 	idValid bool
 
-	// The first fault of each kind, nil if none.
-	badMember, badAction, badName *Error
+	// The first fault of each kind, nil if none: in id, action or room, and in other known fields.
+	badCommon, badAction, badOther, badName *Error
 }
 
 func (d *decoder) release() {
@@ -138,25 +143,15 @@ func (d *decoder) syntaxError(err error) *Error {
 
 // check returns the fault to report, after all members were read.
 func (d *decoder) check() *Error {
-	for _, err := range [...]*Error{d.badMember, d.badAction, d.badName} {
+	for _, err := range [...]*Error{d.badCommon, d.badAction, d.badOther, d.badName} {
 		if err != nil {
 			return err
 		}
 	}
-	subject, foreign := fieldRoom, fieldToken
-	if d.req.Action == ActionAuth {
-		subject, foreign = fieldToken, fieldRoom
-	}
-	for _, f := range [...]field{fieldID, fieldAction, subject} {
-		if !d.seen[f] {
-			return NewError(CodeBadRequest, "%s: required", fieldNames[f])
+	for _, f := range [...]field{fieldID, fieldAction} {
+		if !d.seen.has(f) {
+			return required(f)
 		}
 	}
-	switch {
-	case d.seen[foreign]:
-		return NewError(CodeBadRequest, "%s: does not go with %s", fieldNames[foreign], d.req.Action)
-	case d.req.Seat != nil && d.req.Action != ActionJoin:
-		return NewError(CodeBadRequest, "seat: only goes with join")
-	}
-	return nil
+	return d.form.check(&d.req, d.seen)
 }

@@ -8,9 +8,11 @@
 //
 // The package promises that a decoded request has one meaning: it refuses unknown fields, fields
 // given twice, names in other letter case and anything after the object, because another reader
-// could understand such a frame differently. It does not check room ids and user names: package
-// room does. A server's frame may have fields that this package does not know, so that an old
-// client works with a newer server.
+// could understand such a frame differently. Data that clients store or send is kept as they wrote
+// it, as a [JSON]; a name twice in one of its objects is refused, too. The package does not check
+// room ids, user names, nor how long and deep data and texts are: package room does. A server's
+// frame may have fields that this package does not know, so that an old client works with a newer
+// server.
 //
 // The package does no I/O and runs no goroutines. All of it is safe for concurrent use, as long as
 // nobody changes the values handed in.

@@ -14,7 +14,8 @@ const (
 	CodeForbidden     = "forbidden"      // the token or the rules of the room do not allow it, or pages of this origin may not connect
 	CodeRoomFull      = "room_full"      // every seat is taken
 	CodeClosed        = "closed"         // the room lets nobody in
-	CodeConflict      = "conflict"       // the room is not at the expected version
+	CodeBanned        = "banned"         // an admin keeps the user out of the room for now
+	CodeConflict      = "conflict"       // the room, or the data to be set, has changed since the expected version
 	CodeSeatTaken     = "seat_taken"     // the asked-for seat is taken
 	CodeDuplicateUser = "duplicate_user" // the user is in the room by another session
 	CodeNotMember     = "not_member"     // the user is not in the room, so cannot leave it
@@ -36,6 +37,7 @@ var (
 	ErrForbidden     = NewError(CodeForbidden, "")
 	ErrRoomFull      = NewError(CodeRoomFull, "")
 	ErrClosed        = NewError(CodeClosed, "")
+	ErrBanned        = NewError(CodeBanned, "")
 	ErrConflict      = NewError(CodeConflict, "")
 	ErrSeatTaken     = NewError(CodeSeatTaken, "")
 	ErrDuplicateUser = NewError(CodeDuplicateUser, "")

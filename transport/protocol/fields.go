@@ -8,21 +8,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// field is a member of a request's object.
-type field int
-
-const (
-	fieldID field = iota
-	fieldAction
-	fieldRoom
-	fieldSeat
-	fieldToken
-	fieldUnknown
-)
-
-// fieldNames is in the order of the field constants, fieldUnknown left out.
-var fieldNames = [...]string{"id", "action", "room", "seat", "token"}
-
 // readMember reads one name and its value. It fails only where the JSON is broken.
 func (d *decoder) readMember() error {
 	raw, err := d.json.ReadValue()
@@ -30,40 +15,88 @@ func (d *decoder) readMember() error {
 		return err
 	}
 	f := d.field(raw)
-	value, err := d.json.ReadValue()
-	if err != nil || f == fieldUnknown {
-		return err
+	if f != fieldUnknown && d.seen.has(f) {
+		d.twice(f)
+		f = fieldUnknown
 	}
-	if d.seen[f] {
-		d.bad(fieldNames[f] + ": given twice")
-		if f == fieldID {
-			d.idValid = false
+	switch f {
+	case fieldUnknown:
+		return d.json.SkipValue()
+	case fieldTo:
+		err = d.readTo()
+	case fieldSettings:
+		err = d.readSettings()
+	default:
+		var value jsontext.Value
+		if value, err = d.json.ReadValue(); err == nil {
+			d.readField(f, value)
 		}
-		return nil
 	}
-	d.seen[f] = true
+	d.seen |= 1 << f
+	return err
+}
+
+// readField reads the value of a field that is neither an array nor an object of ours.
+func (d *decoder) readField(f field, value jsontext.Value) {
+	var wrong string
+	switch req := &d.req; f {
+	case fieldID:
+		req.ID, wrong = number(value, 0, MaxID)
+		d.idValid = wrong == "" && d.delimited()
+	case fieldAction:
+		wrong = d.readAction(value)
+	case fieldRoom:
+		req.Room, wrong = d.text(value)
+	case fieldToken:
+		req.Token, wrong = d.text(value)
+	case fieldSeat:
+		req.Seat, wrong = optional[int](value, MaxSeat)
+	case fieldValue:
+		req.Value, wrong = truth(value)
+	case fieldUser:
+		req.User, wrong = d.text(value)
+	case fieldScope:
+		req.Scope, wrong = d.choice(value, ScopeRoom, ScopeMember)
+	case fieldText:
+		req.Text, wrong = d.text(value)
+	case fieldData:
+		req.Data, wrong = data(value)
+	case fieldBan:
+		var seconds int64
+		seconds, wrong = number(value, 1, MaxBan)
+		req.Ban = int(seconds)
+	case fieldExpect:
+		req.Expect, wrong = optional[uint64](value, MaxVersion)
+	case fieldEpoch:
+		req.Epoch, wrong = d.text(value)
+	}
+	if wrong != "" {
+		d.bad(f, wrong)
+	}
+}
+
+// twice takes back what a refusal would repeat of the field.
+func (d *decoder) twice(f field) {
+	d.bad(f, "given twice")
 	switch f {
 	case fieldID:
-		var ok bool
-		d.req.ID, ok = d.number(f, value, MaxID)
-		d.idValid = ok && d.delimited()
-	case fieldAction:
-		d.readAction(value)
+		d.idValid = false
 	case fieldRoom:
-		if room, ok := d.text(f, value); ok {
-			d.req.Room = string(room)
-		}
-	case fieldSeat:
-		if n, ok := d.number(f, value, MaxSeat); ok {
-			seat := int(n)
-			d.req.Seat = &seat
-		}
-	case fieldToken:
-		if token, ok := d.text(f, value); ok {
-			d.req.Token = string(token)
-		}
+		d.req.Room = ""
 	}
-	return nil
+}
+
+func (d *decoder) readAction(value jsontext.Value) (wrong string) {
+	action, wrong := d.textBytes(value)
+	if wrong != "" {
+		return wrong
+	}
+	if d.form = formOf(action); d.form == nil {
+		d.badAction = UnknownAction(string(action))
+		return ""
+	}
+	d.req.Action = d.form.action
+	return ""
 }
 
 // delimited reports whether the value just read ends at a comma or brace. The decoder reads 01
@@ -84,139 +117,39 @@ func (d *decoder) field(raw jsontext.Value) field {
 		}
 	}
 	if d.badName == nil {
-		d.badName = badName(string(name), ok)
+		d.badName = NewError(CodeBadRequest, "%s", badName(string(name), ok, fieldNames[:]))
 	}
 	return fieldUnknown
 }
 
-func badName(name string, valid bool) *Error {
+// badName says what is wrong with a name that is none of those known.
+func badName(name string, valid bool, known []string) string {
 	if !valid {
-		return NewError(CodeBadRequest, "a field's name is not valid UTF-8: %s", excerpt(name))
+		return "a field's name is not valid UTF-8: " + excerpt(name)
 	}
-	for _, known := range fieldNames {
-		if strings.EqualFold(name, known) {
-			return NewError(CodeBadRequest,
-				"unknown field %s: names are in lower case, %q", excerpt(name), known)
+	for _, k := range known {
+		if strings.EqualFold(name, k) {
+			return "unknown field " + excerpt(name) + ": names are in lower case, " + strconv.Quote(k)
 		}
 	}
-	return NewError(CodeBadRequest, "unknown field %s", excerpt(name))
+	return "unknown field " + excerpt(name)
 }
 
-func (d *decoder) readAction(value jsontext.Value) {
-	action, ok := d.text(fieldAction, value)
-	if !ok {
-		return
-	}
-	if d.req.Action = knownAction(action); d.req.Action == "" {
-		d.badAction = NewError(CodeUnknownAction, "unknown action %s", excerpt(string(action)))
-	}
-}
-
-// knownAction returns the Action constant that text is, or "".
-func knownAction(text []byte) string {
-	switch string(text) {
-	case ActionJoin:
-		return ActionJoin
-	case ActionLeave:
-		return ActionLeave
-	case ActionUsers:
-		return ActionUsers
-	case ActionWatch:
-		return ActionWatch
-	case ActionUnwatch:
-		return ActionUnwatch
-	case ActionAuth:
-		return ActionAuth
-	}
-	return ""
-}
-
-// text returns the string that a field's value stands for, valid until the next call.
-func (d *decoder) text(f field, value jsontext.Value) (text []byte, ok bool) {
-	if value.Kind() != jsontext.KindString {
-		d.bad(fieldNames[f] + ": must be a string, not " + kindName(value.Kind()))
-		return nil, false
-	}
-	if text, ok = d.unquote(value); !ok {
-		d.bad(fieldNames[f] + ": not valid UTF-8")
-	}
-	return text, ok
-}
-
-// unquote returns what a JSON string stands for. It reports false for bytes that are not UTF-8
-// and for half of a surrogate pair, with U+FFFD in their place.
-func (d *decoder) unquote(quoted jsontext.Value) (text []byte, ok bool) {
-	text, err := jsontext.AppendUnquote(d.scratch[:0], quoted)
-	d.scratch = text
-	return text, err == nil
-}
-
-// number reads a whole number from 0 to limit, written in digits only. It refuses 1.0 and 1e3,
-// because not every JSON reader holds them as whole numbers.
-func (d *decoder) number(f field, value jsontext.Value, limit int64) (n int64, ok bool) {
-	got := kindName(value.Kind())
-	if value.Kind() == jsontext.KindNumber {
-		if n, ok = digits(value, limit); ok {
-			return n, true
-		}
-		got = shorten(string(value))
-	}
-	d.bad(fieldNames[f] + ": must be a whole number from 0 to " +
-		strconv.FormatInt(limit, 10) + ", not " + got)
-	return 0, false
-}
-
-func digits(raw []byte, limit int64) (n int64, ok bool) {
-	for _, c := range raw {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		// limit is at most MaxID, so n cannot overflow before it is found too large.
-		if n = n*10 + int64(c-'0'); n > limit {
-			return 0, false
-		}
-	}
-	return n, true
+// UnknownAction returns the error for an action that a server does not know.
+func UnknownAction(action string) *Error {
+	return NewError(CodeUnknownAction, "unknown action %s", excerpt(action))
 }
 
 // bad keeps the first fault of a known field.
-func (d *decoder) bad(message string) {
-	if d.badMember == nil {
-		d.badMember = NewError(CodeBadRequest, "%s", message)
+func (d *decoder) bad(f field, wrong string) { d.badAt(f, fieldNames[f], wrong) }
+
+// badAt is bad for a part of the field.
+func (d *decoder) badAt(f field, place, wrong string) {
+	kept := &d.badOther
+	if f <= fieldRoom {
+		kept = &d.badCommon
 	}
-}
-
-// excerptLen is how many characters of a client's text an error message repeats.
-const excerptLen = 32
-
-// excerpt quotes the beginning of a client's text, with control characters escaped.
-func excerpt(s string) string { return strconv.Quote(shorten(s)) }
-
-func shorten(s string) string {
-	count := 0
-	for i := range s {
-		if count == excerptLen {
-			return s[:i] + "…"
-		}
-		count++
+	if *kept == nil {
+		*kept = NewError(CodeBadRequest, "%s: %s", place, wrong)
 	}
-	return s
-}
-
-func kindName(kind jsontext.Kind) string {
-	switch kind {
-	case jsontext.KindNull:
-		return "null"
-	case jsontext.KindTrue, jsontext.KindFalse:
-		return "true or false"
-	case jsontext.KindString:
-		return "a string"
-	case jsontext.KindNumber:
-		return "a number"
-	case jsontext.KindBeginObject:
-		return "an object"
-	case jsontext.KindBeginArray:
-		return "an array"
-	}
-	return "something else"
 }

@@ -14,34 +14,19 @@ const (
 	EventLost     = "lost"     // this session has no seat in the room any more
 )
 
-// Kinds of a [Change].
-const (
-	ChangeJoin     = "join"
-	ChangeLeave    = "leave"
-	ChangeAway     = "away"     // the member's connection is lost, and the seat is kept for a while
-	ChangeBack     = "back"     // the member has a connection again
-	ChangeSettings = "settings" // the room has other settings
-)
-
-// Why a member has left: the Reason of a ChangeLeave. A newer server may send others.
-const (
-	ReasonLeft    = "left"    // the user wanted to
-	ReasonTimeout = "timeout" // the user was away for longer than the grace
-	ReasonNode    = "node"    // so was the user's node
-)
-
 // Frame is what a server sends: a [*Reply] or an [*Event].
 type Frame interface{ frame() }
 
 func (*Reply) frame() {}
 func (*Event) frame() {}
 
-// Reply answers one request. With Error set it is a refusal, and only ID and Error count.
+// Reply answers one request. With Error set it is a refusal, and only ID, Room and Error count;
+// if the code is CodeConflict, Epoch, Version and Data, too, which are what there is now.
 // [AppendReply] writes it and [DecodeFrame] reads it; it has no JSON form of its own.
 type Reply struct {
 	// ID is the request's. It is nil only in the refusal of a frame whose id could not be read.
 	ID *int64
-	// Room is the room's id.
+	// Room is the room's id. In a refusal it is what the request named, and may be empty.
 	Room string
 	// Epoch is the room's life in which Version counts: versions of two epochs cannot be compared.
 	Epoch string
@@ -53,6 +38,9 @@ type Reply struct {
 	Count int
 	// Settings are the room's, where Users are listed; nil if all of them are zero.
 	Settings *Settings
+	// Data is the room's, where Users are listed; empty if there is none. In a refusal with
+	// CodeConflict it is that which the request would have replaced, also if that is a member's.
+	Data JSON
 	// Users are the members, for join, users and watch. Nil leaves the list out, as the answers to
 	// leave and unwatch do; the list of an empty room must be empty but not nil.
 	Users []Seated
@@ -87,45 +75,19 @@ type Event struct {
 	Count int
 	// Settings are the room's. Only in a snapshot; nil if all of them are zero.
 	Settings *Settings
+	// Data is the room's. Only in a snapshot; empty if there is none.
+	Data JSON
 	// Users are the members. Only in a snapshot, where nil means none.
 	Users []Seated
-	// Reason is an error code that says why the seat is lost. Only in EventLost, which has no epoch
-	// or version: it comes after the session's last event as a member. A session that also watches
-	// the room gets further events.
+	// Reason says why the seat is lost: an error code, or ReasonKicked, ReasonClosed, ReasonMoved or
+	// ReasonLeft. Only in EventLost, which has no epoch or version: it comes after the session's
+	// last event as a member. A session that also watches the room gets further events.
 	Reason string
-}
-
-// Change is one thing that was done to a room.
-type Change struct {
-	// Type is one of the Change constants. A newer server may send others: ignore those, the
-	// room has the event's version all the same.
-	Type string `json:"type"`
-	// User is whom the change is about; empty if that is the room.
-	User string `json:"user"`
-	// Seat is the seat taken, freed or kept, counted from 0.
-	Seat int `json:"seat"`
-	// Reason says why a member has left.
-	Reason string `json:"reason"`
-	// Settings are the room's now. Only in ChangeSettings.
-	Settings *Settings `json:"settings"`
-}
-
-// Seated is a user in a seat, counted from 0.
-type Seated struct {
-	User string `json:"user"`
-	Seat int    `json:"seat"`
-	// Away says that the user's connection is lost, and that the seat is kept for a while.
-	Away bool `json:"away"`
-}
-
-// Settings are what is decided about a room.
-type Settings struct {
-	// Capacity is how many members the room may have; 0 is as many as there can be.
-	Capacity int `json:"capacity"`
-	// Closed rooms let nobody in; members stay.
-	Closed bool `json:"closed,omitzero"`
-	// Keep says that the room outlives its last member.
-	Keep bool `json:"keep,omitzero"`
+	// Text says with ReasonKicked why, in words. It may be empty. Only in EventLost.
+	Text string
+	// To is, with ReasonMoved, the room in which the session is now, of which a snapshot follows.
+	// Only in EventLost.
+	To string
 }
 
 // received has the fields of both kinds of server frame.
@@ -142,7 +104,10 @@ type received struct {
 	Settings *Settings `json:"settings"`
 	Changes  []Change  `json:"changes"`
 	Users    []Seated  `json:"users"`
+	Data     JSON      `json:"data"`
 	Reason   string    `json:"reason"`
+	Text     string    `json:"text"`
+	To       Target    `json:"to"`
 	User     string    `json:"user"`
 	Expires  int64     `json:"expires"`
 }
@@ -161,12 +126,14 @@ func DecodeFrame(data []byte) (Frame, error) {
 	case r.Event != nil:
 		return &Event{
 			Event: *r.Event, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			From: r.From, Changes: r.Changes, Count: r.Count, Settings: r.Settings, Users: r.Users, Reason: r.Reason,
+			From: r.From, Changes: r.Changes, Count: r.Count, Settings: r.Settings, Data: r.Data, Users: r.Users,
+			Reason: r.Reason, Text: r.Text, To: r.To.Room,
 		}, nil
 	case r.ID != nil || r.Error != nil:
 		return &Reply{
 			ID: r.ID, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Users: r.Users, User: r.User, Expires: r.Expires, Error: r.Error,
+			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Data: r.Data, Users: r.Users,
+			User: r.User, Expires: r.Expires, Error: r.Error,
 		}, nil
 	}
 	return nil, errNoFrame

@@ -37,6 +37,12 @@ func TestFrameShapes(t *testing.T) {
 		{"refusal",
 			&Reply{ID: ptr(int64(5)), Error: &Error{Code: "room_full", Message: "room 42 is full: 4 of 4 seats taken"}},
 			`{"id":5,"error":{"code":"room_full","message":"room 42 is full: 4 of 4 seats taken","retry":false}}`},
+		{"refusal about a room", &Reply{ID: ptr(int64(5)), Room: "42", Error: &Error{Code: "banned", Message: "m"}},
+			`{"id":5,"room":"42","error":{"code":"banned","message":"m","retry":false}}`},
+		{"conflict", &Reply{ID: ptr(int64(3)), Room: "42", Epoch: "e1", Version: 19, Data: `{"round":2}`, Error: &Error{Code: "conflict", Message: "m"}},
+			`{"id":3,"room":"42","epoch":"e1","version":19,"data":{"round":2},"error":{"code":"conflict","message":"m","retry":false}}`},
+		{"conflict without data", &Reply{ID: ptr(int64(3)), Room: "42", Error: &Error{Code: "conflict", Message: "m"}},
+			`{"id":3,"room":"42","epoch":"","version":0,"error":{"code":"conflict","message":"m","retry":false}}`},
 		{"refusal without an id", &Reply{Error: NewError(CodeBusy, "房间忙")},
 			`{"error":{"code":"busy","message":"房间忙","retry":true}}`},
 		{"changes",
@@ -52,17 +58,50 @@ func TestFrameShapes(t *testing.T) {
 		{"a room with settings, and a member who is away",
 			&Reply{ID: ptr(int64(1)), Room: "42", Epoch: "e1", Version: 1, Count: 1, Settings: &Settings{Capacity: 4, Keep: true}, Users: []Seated{{User: "a", Seat: 2, Away: true}}},
 			`{"id":1,"room":"42","epoch":"e1","version":1,"count":1,"settings":{"capacity":4,"keep":true},"users":[{"user":"a","seat":2,"away":true}]}`},
+		{"a room and members with data",
+			&Reply{ID: ptr(int64(1)), Room: "42", Epoch: "e1", Version: 1, Count: 2, Settings: &Settings{Data: DataAdmins}, Data: `[1.0, {"a":null}]`,
+				Users: []Seated{{User: "a", Seat: 0, Away: true, Ready: true, Data: `"x"`}, {User: "b", Seat: 1, Data: `{"to":[]}`}}},
+			`{"id":1,"room":"42","epoch":"e1","version":1,"count":2,"settings":{"capacity":0,"data":"admins"},"data":[1.0, {"a":null}],` +
+				`"users":[{"user":"a","seat":0,"away":true,"ready":true,"data":"x"},{"user":"b","seat":1,"data":{"to":[]}}]}`},
+		{"a seat that is reserved, and a party that goes",
+			&Event{Event: EventChanges, Room: "42", Epoch: "e1", Version: 20, From: 17, Changes: []Change{
+				{Type: "join", User: "a", Seat: 0, Away: true},
+				{Type: "leave", User: "b", Seat: 1, Reason: "kicked", Text: "too \"loud\""},
+				{Type: "leave", User: "c", Seat: 2, Reason: "moved", To: Target{Room: "43"}}}},
+			`{"event":"changes","room":"42","epoch":"e1","version":20,"from":17,"changes":[` +
+				`{"type":"join","user":"a","seat":0,"away":true},` +
+				`{"type":"leave","user":"b","seat":1,"reason":"kicked","text":"too \"loud\""},` +
+				`{"type":"leave","user":"c","seat":2,"reason":"moved","to":"43"}]}`},
+		{"data and messages",
+			&Event{Event: EventChanges, Room: "42", Epoch: "e1", Version: 20, From: 12, Changes: []Change{
+				{Type: "member", User: "a", Seat: 3, Ready: true, Data: `{"hp":7}`},
+				{Type: "member", User: "a"},
+				{Type: "data", User: "a", Data: `[[]]`}, {Type: "data"},
+				{Type: "message", User: "a", Text: "hi", To: Target{Users: []string{"b", "c"}}},
+				{Type: "message", User: "a", Data: "null"}, {Type: "message", Text: "hi"}}},
+			`{"event":"changes","room":"42","epoch":"e1","version":20,"from":12,"changes":[` +
+				`{"type":"member","user":"a","seat":3,"ready":true,"data":{"hp":7}},{"type":"member","user":"a","seat":0},` +
+				`{"type":"data","user":"a","data":[[]]},{"type":"data"},` +
+				`{"type":"message","user":"a","text":"hi","to":["b","c"]},` +
+				`{"type":"message","user":"a","data":null},{"type":"message","text":"hi"}]}`},
 		{"changes that cancel out",
 			&Event{Event: EventChanges, Room: "42", Epoch: "e1", Version: 2, Changes: []Change{}},
 			`{"event":"changes","room":"42","epoch":"e1","version":2,"from":0,"changes":[]}`},
 		{"snapshot",
 			&Event{Event: EventSnapshot, Room: "42", Epoch: "e1", Version: 20, Count: 1, Settings: &Settings{Capacity: 4}, Users: []Seated{{User: "赵六", Seat: 0}}},
 			`{"event":"snapshot","room":"42","epoch":"e1","version":20,"count":1,"settings":{"capacity":4},"users":[{"user":"赵六","seat":0}]}`},
+		{"snapshot with data",
+			&Event{Event: EventSnapshot, Room: "42", Epoch: "e1", Version: 20, Data: `7`, Users: []Seated{}},
+			`{"event":"snapshot","room":"42","epoch":"e1","version":20,"count":0,"data":7,"users":[]}`},
 		{"snapshot of an empty room",
 			&Event{Event: EventSnapshot, Room: "42", Epoch: "e1", Version: 20, Users: []Seated{}},
 			`{"event":"snapshot","room":"42","epoch":"e1","version":20,"count":0,"users":[]}`},
 		{"a lost seat", &Event{Event: EventLost, Room: "42", Reason: CodeRoomFull},
 			`{"event":"lost","room":"42","reason":"room_full"}`},
+		{"a kick", &Event{Event: EventLost, Room: "42", Reason: ReasonKicked, Text: "too loud"},
+			`{"event":"lost","room":"42","reason":"kicked","text":"too loud"}`},
+		{"a move", &Event{Event: EventLost, Room: "42", Reason: ReasonMoved, To: "43"},
+			`{"event":"lost","room":"42","reason":"moved","to":"43"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,8 +140,10 @@ func TestEncodeIsAlwaysJSON(t *testing.T) {
 			`{"event":"changes","room":"","epoch":"","version":0,"from":0,"changes":[]}`},
 		{"bad UTF-8", &Reply{Error: &Error{Code: "a\xff", Message: "b\xfe"}},
 			"{\"error\":{\"code\":\"a\uFFFD\",\"message\":\"b\uFFFD\",\"retry\":false}}"},
-		{"a refusal carries no result", &Reply{Room: "42", Seat: ptr(1), Users: []Seated{}, Error: &Error{}},
-			`{"error":{"code":"","message":"","retry":false}}`},
+		{"a refusal carries no result", &Reply{Room: "42", Epoch: "e", Version: 5, Seat: ptr(1), Data: "1", Users: []Seated{}, Error: &Error{}},
+			`{"room":"42","error":{"code":"","message":"","retry":false}}`},
+		{"bad UTF-8 in a request for settings", &Event{Event: EventSnapshot, Settings: &Settings{Data: "\xff"}},
+			"{\"event\":\"snapshot\",\"room\":\"\",\"epoch\":\"\",\"version\":0,\"count\":0,\"settings\":{\"capacity\":0,\"data\":\"\uFFFD\"},\"users\":[]}"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -124,6 +165,11 @@ func TestDecodeFrame(t *testing.T) {
 			&Event{Event: "changes", Changes: []Change{{Type: "join", User: "a", Seat: 1}}}},
 		{"unknown kind of event", `{"event":"closing","in":5}`, &Event{Event: "closing"}},
 		{"an event with an id is an event", `{"id":1,"event":"changes"}`, &Event{Event: "changes"}},
+		{"a message to nobody is one to nobody", `{"event":"changes","changes":[{"type":"message","to":[]}]}`,
+			&Event{Event: "changes", Changes: []Change{{Type: "message", To: Target{Users: []string{}}}}}},
+		{"to is neither", `{"event":"changes","changes":[{"type":"message","to":{"a":1}}]}`, nil},
+		{"to holds a number", `{"event":"changes","changes":[{"type":"message","to":[1]}]}`, nil},
+		{"a name twice in data", `{"id":1,"data":{"a":1,"a":2}}`, nil},
 		{"unknown error code", `{"id":1,"error":{"code":"later","message":"m","retry":true}}`,
 			&Reply{ID: ptr(int64(1)), Error: &Error{Code: "later", Message: "m", Retry: true}}},
 		{"neither", `{"room":"42"}`, nil},
@@ -160,6 +206,16 @@ func TestAppendRequest(t *testing.T) {
 		{Request{ID: MaxID, Action: ActionLeave, Room: "张<三>"},
 			`{"id":9007199254740991,"action":"leave","room":"张<三>"}`},
 		{Request{ID: 3, Action: ActionAuth, Token: "a.b.c"}, `{"id":3,"action":"auth","token":"a.b.c"}`},
+		{Request{ID: 3, Action: ActionUsers}, `{"id":3,"action":"users","room":""}`},
+		{Request{ID: 4, Action: ActionReady, Room: "42"}, `{"id":4,"action":"ready","room":"42","value":false}`},
+		{Request{ID: 5, Action: ActionSet, Room: "42", Scope: ScopeMember, Data: `{"a": 1}`, Expect: ptr(uint64(18)), Epoch: "e"},
+			`{"id":5,"action":"set","room":"42","scope":"member","data":{"a": 1},"expect":18,"epoch":"e"}`},
+		{Request{ID: 6, Action: ActionSay, Room: "42", Text: "a<b", To: []string{"x", "y"}},
+			`{"id":6,"action":"say","room":"42","text":"a<b","to":["x","y"]}`},
+		{Request{ID: 7, Action: ActionKick, Room: "42", User: "x", Text: "t", Ban: 60},
+			`{"id":7,"action":"kick","room":"42","user":"x","text":"t","ban":60}`},
+		{Request{ID: 8, Action: ActionConfigure, Room: "42", Settings: &Settings{Capacity: 4, Data: DataAdmins}},
+			`{"id":8,"action":"configure","room":"42","settings":{"capacity":4,"data":"admins"}}`},
 	}
 	for _, tt := range tests {
 		got := AppendRequest([]byte("x"), &tt.req)
@@ -168,6 +224,23 @@ func TestAppendRequest(t *testing.T) {
 		}
 		if back, err := DecodeRequest(got[1:]); err != nil || !reflect.DeepEqual(back, tt.req) {
 			t.Errorf("read back as %+v, %v, want %+v", back, err, tt.req)
+		}
+	}
+}
+
+// What is not set is written as far as the action needs it; a request may be wrong.
+func TestAppendRequestIsAlwaysJSON(t *testing.T) {
+	for want, req := range map[string]Request{
+		`{"id":0,"action":""}`:                                    {},
+		`{"id":1,"action":"later","room":"42"}`:                   {ID: 1, Action: "later", Room: "42"},
+		`{"id":1,"action":"leave","room":"42","seat":0}`:          {ID: 1, Action: ActionLeave, Room: "42", Seat: ptr(0)},
+		`{"id":1,"action":"set","room":"","data":null}`:           {ID: 1, Action: ActionSet},
+		`{"id":1,"action":"configure","room":"","settings":null}`: {ID: 1, Action: ActionConfigure},
+		`{"id":1,"action":"say","room":"","to":[]}`:               {ID: 1, Action: ActionSay, To: []string{}},
+		"{\"id\":1,\"action\":\"\uFFFD\",\"user\":\"\uFFFD\"}":    {ID: 1, Action: "\xff", User: "\xfe"},
+	} {
+		if got := string(AppendRequest(nil, &req)); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
 }

@@ -6,16 +6,35 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // strictRequest is a request as the JSON library reads it. The library does not know required
 // fields, ranges or actions, so it must accept all that DecodeRequest accepts, and read the same.
 type strictRequest struct {
-	ID     *int64  `json:"id"`
-	Action *string `json:"action"`
-	Room   *string `json:"room"`
-	Seat   *int    `json:"seat"`
-	Token  *string `json:"token"`
+	ID       *int64         `json:"id"`
+	Action   *string        `json:"action"`
+	Room     string         `json:"room"`
+	Token    string         `json:"token"`
+	Seat     *int           `json:"seat"`
+	Value    bool           `json:"value"`
+	User     string         `json:"user"`
+	Scope    string         `json:"scope"`
+	Settings *Settings      `json:"settings"`
+	Text     string         `json:"text"`
+	Data     jsontext.Value `json:"data"`
+	To       []string       `json:"to"`
+	Ban      int            `json:"ban"`
+	Expect   *uint64        `json:"expect"`
+	Epoch    string         `json:"epoch"`
+}
+
+func (s *strictRequest) request() Request {
+	return Request{
+		ID: *s.ID, Action: *s.Action, Room: s.Room, Token: s.Token, Seat: s.Seat, Value: s.Value, User: s.User,
+		Scope: s.Scope, Settings: s.Settings, Text: s.Text, Data: JSON(s.Data), To: s.To, Ban: s.Ban,
+		Expect: s.Expect, Epoch: s.Epoch,
+	}
 }
 
 func FuzzDecodeRequest(f *testing.F) {
@@ -26,6 +45,11 @@ func FuzzDecodeRequest(f *testing.F) {
 		`{"id":1,"id":2,"action":"join","room":"42"}`,
 		`{"ID":1,"action":"join","room":"42","x":[{"a":null}]}`,
 		`{"id":1,"action":"auth","token":"a.b.c"}`, `{"token":"","action":"auth","id":1,"room":"42"}`,
+		`{"id":1,"action":"ready","room":"42","value":true}`,
+		`{"id":1,"action":"set","room":"42","scope":"member","data":{"a":[1.0,"\u0041"]},"expect":18,"epoch":"e"}`,
+		`{"id":1,"action":"say","room":"42","text":"hi","to":["a","b"]}`, `{"id":1,"action":"say","room":"42","data": null }`,
+		`{"id":1,"action":"kick","room":"42","user":"a","text":"t","ban":60}`, `{"id":1,"action":"close","room":"42"}`,
+		`{"id":1,"action":"configure","room":"42","settings":{"capacity":4,"closed":true,"keep":false,"data":"admins"},"expect":1}`,
 		`{"id":01}`, `{"id":1.0,"seat":null,"room":"\ud800"}`, `{"id":1}{`, `[]`, ``,
 		"{\"room\xff\":\"\xfe\"}",
 	} {
@@ -42,12 +66,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		if err := json.Unmarshal(frame, &strict, json.RejectUnknownMembers(true)); err != nil {
 			t.Fatalf("accepted what a strict reader refuses: %v", err)
 		}
-		seen := Request{ID: *strict.ID, Action: *strict.Action, Seat: strict.Seat}
-		if req.Action == ActionAuth {
-			seen.Token = *strict.Token
-		} else {
-			seen.Room = *strict.Room
-		}
+		seen := strict.request()
 		if !reflect.DeepEqual(seen, req) {
 			t.Fatalf("read %+v, a strict reader %+v", req, seen)
 		}
@@ -73,4 +92,33 @@ func checkRefusal(t *testing.T, err *DecodeError) {
 	if decodeErr != nil || !reflect.DeepEqual(sent, Frame(err.Reply())) {
 		t.Errorf("a client reads %+v, %v", sent, decodeErr)
 	}
+}
+
+// What a client reads and writes again, it reads as the same.
+func FuzzDecodeFrame(f *testing.F) {
+	for _, seed := range []string{
+		`{"id":1,"room":"42","epoch":"e","version":18,"seat":2,"count":1,"settings":{"capacity":4,"data":"admins"},"data":[1.0],"users":[{"user":"a","seat":2,"away":true,"ready":true,"data":{}}]}`,
+		`{"id":3,"room":"42","epoch":"e","version":19,"data":null,"error":{"code":"conflict","message":"m","retry":false}}`,
+		`{"event":"changes","room":"42","version":3,"from":1,"changes":[{"type":"leave","user":"a","reason":"moved","to":"43"},{"type":"message","text":"t","to":["a"]}]}`,
+		`{"event":"changes","changes":[{"type":"data","data":"\u0041"},{"type":"settings","settings":{"capacity":0}},{"type":"join","away":true}]}`,
+		`{"event":"snapshot","room":"42","data":1,"users":[]}`, `{"event":"lost","room":"42","reason":"kicked","text":"t","to":"43"}`,
+		`{"id":1,"user":"a","expires":5}`, `{"error":{}}`, `{"event":"lost","to":[1]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		frame, err := DecodeFrame(data)
+		if err != nil {
+			return
+		}
+		// Fields that make no sense in a frame are read, but not written.
+		written := encode("", frame)
+		again, err := DecodeFrame([]byte(written))
+		if err != nil {
+			t.Fatalf("wrote %s: %v", written, err)
+		}
+		if rewritten := encode("", again); rewritten != written {
+			t.Fatalf("wrote %s, then %s", written, rewritten)
+		}
+	})
 }

@@ -1,0 +1,97 @@
+package protocol
+
+import (
+	"errors"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Kinds of a [Change].
+const (
+	ChangeJoin     = "join"
+	ChangeLeave    = "leave"
+	ChangeAway     = "away"     // the member's connection is lost, and the seat is kept for a while
+	ChangeBack     = "back"     // the member has a connection again
+	ChangeSettings = "settings" // the room has other settings
+	ChangeMember   = "member"   // a member is ready or not, or has other data
+	ChangeData     = "data"     // the room has other data
+	ChangeMessage  = "message"  // somebody has said something; the room is as it was
+)
+
+// Why a member has left: the Reason of a ChangeLeave. A newer server may send others.
+const (
+	ReasonLeft    = "left"    // the user wanted to
+	ReasonTimeout = "timeout" // the user was away for longer than the grace
+	ReasonNode    = "node"    // so was the user's node
+	ReasonKicked  = "kicked"  // an admin did not want the user there
+	ReasonClosed  = "closed"  // an admin closed the room
+	ReasonMoved   = "moved"   // an admin moved the user to another room
+)
+
+// Change is one thing that was done to a room.
+type Change struct {
+	// Type is one of the Change constants. A newer server may send others: ignore those, the
+	// room has the event's version all the same.
+	Type string `json:"type"`
+	// User is whom the change is about, or who set the room's data or said something. It is empty
+	// if that is the room, or an admin.
+	User string `json:"user"`
+	// Seat is the seat taken, freed or kept, counted from 0. Not in ChangeData and ChangeMessage.
+	Seat int `json:"seat"`
+	// Away says of a ChangeJoin that the seat is reserved for a user without a connection.
+	Away bool `json:"away"`
+	// Ready says of a ChangeMember that the user is ready.
+	Ready bool `json:"ready"`
+	// Reason says why a member has left.
+	Reason string `json:"reason"`
+	// Text is what was said, or why the member was kicked, in words.
+	Text string `json:"text"`
+	// Data is what a ChangeMember or a ChangeData leaves as data, empty if none, or what was said.
+	Data JSON `json:"data"`
+	// To says where a member was moved, or to whom a message goes.
+	To Target `json:"to"`
+	// Settings are the room's now. Only in ChangeSettings.
+	Settings *Settings `json:"settings"`
+}
+
+// Target is where a change leads: to a room, or to users. In JSON, it is the room's id, or an array
+// of users.
+type Target struct {
+	// Room is the room that a member was moved to.
+	Room string
+	// Users are those to whom alone a message goes. Nil means all.
+	Users []string
+}
+
+// MarshalJSON returns an array if there are users.
+func (t Target) MarshalJSON() ([]byte, error) { return t.append(nil), nil }
+
+// UnmarshalJSON takes a string or an array of strings.
+func (t *Target) UnmarshalJSON(text []byte) error {
+	switch {
+	case len(text) > 0 && text[0] == '"':
+		return json.Unmarshal(text, &t.Room)
+	case len(text) > 0 && text[0] == '[':
+		return json.Unmarshal(text, &t.Users)
+	}
+	return errors.New("neither a room nor users")
+}
+
+func (t *Target) append(dst []byte) []byte {
+	if t.Users != nil {
+		return appendStrings(dst, t.Users)
+	}
+	return appendString(dst, t.Room)
+}
+
+// Seated is a user in a seat, counted from 0.
+type Seated struct {
+	User string `json:"user"`
+	Seat int    `json:"seat"`
+	// Away says that the user has no connection, and that the seat is kept for a while.
+	Away bool `json:"away"`
+	// Ready says that the user said so.
+	Ready bool `json:"ready"`
+	// Data is the user's, as a member of the room; empty if there is none.
+	Data JSON `json:"data"`
+}

@@ -1,0 +1,186 @@
+package protocol
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestRequestsOfMembersAndAdmins(t *testing.T) {
+	to := make([]string, MaxTo)
+	for i := range to {
+		to[i] = fmt.Sprint("p", i)
+	}
+	tests := []struct {
+		name, frame string // behind the id and the action
+		want        Request
+	}{
+		{"ready", `"ready","room":"42","value":true`, Request{Value: true}},
+		{"not ready", `"ready","value":false,"room":"42"`, Request{}},
+		{"set", `"set","room":"42","data":{"round":2}`, Request{Data: `{"round":2}`}},
+		{"a value stays as it was written", `"set","room":"42","data": [ 1.0, "\u0041" ,{"a":{},"b":[]}] `, Request{Data: `[ 1.0, "\u0041" ,{"a":{},"b":[]}]`}},
+		{"set nothing", `"set","room":"42","data":null`, Request{Data: "null"}},
+		{"set with all", `"set","room":"42","scope":"member","data":"x","expect":0,"epoch":"e"`,
+			Request{Scope: ScopeMember, Data: `"x"`, Expect: ptr(uint64(0)), Epoch: "e"}},
+		{"set of a room, on purpose", `"set","room":"42","scope":"room","data":1,"expect":9007199254740991`,
+			Request{Scope: ScopeRoom, Data: "1", Expect: ptr(uint64(9007199254740991))}},
+		{"say a text", `"say","room":"42","text":"你好\n"`, Request{Text: "你好\n"}},
+		{"say data", `"say","room":"42","data":null,"to":["李四"]`, Request{Data: "null", To: []string{"李四"}}},
+		{"say to many", `"say","room":"42","text":"a","to":["` + strings.Join(to, `","`) + `"]`, Request{Text: "a", To: to}},
+		{"kick", `"kick","room":"42","user":"王五"`, Request{User: "王五"}},
+		{"kick with all", `"kick","room":"42","user":"a","text":"too loud","ban":315360000`, Request{User: "a", Text: "too loud", Ban: MaxBan}},
+		{"a short ban", `"kick","ban":1,"text":"","room":"42","user":""`, Request{Ban: 1}},
+		{"close", `"close","room":"42"`, Request{}},
+		{"configure", `"configure","room":"42","settings":{"capacity":65536,"closed":true,"keep":true,"data":"admins"},"expect":7,"epoch":"e"`,
+			Request{Settings: &Settings{65536, true, true, DataAdmins}, Expect: ptr(uint64(7)), Epoch: "e"}},
+		{"configure to zero", `"configure","room":"42","settings":{ }`, Request{Settings: &Settings{}}},
+		{"zero settings may be named", `"configure","room":"42","settings":{"keep":false,"data":"","closed":false,"capacity":0}`, Request{Settings: &Settings{}}},
+		{"names may be escaped", `"configure","room":"42","settings":{"\u006beep":true}`, Request{Settings: &Settings{Keep: true}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := DecodeRequest([]byte(`{"id":1,"action":` + tt.frame + `}`))
+			if err != nil {
+				t.Fatalf("refused: %v", err)
+			}
+			tt.want.ID, tt.want.Room = 1, "42"
+			tt.want.Action, _, _ = strings.Cut(tt.frame[1:], `"`)
+			if !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("got  %+v\nwant %+v", got, tt.want)
+			}
+			back, err := DecodeRequest(AppendRequest(nil, &got))
+			if err != nil || !reflect.DeepEqual(back, got) {
+				t.Errorf("wrote %s, read back as %+v, %v", AppendRequest(nil, &got), back, err)
+			}
+		})
+	}
+}
+
+func TestRefusedFieldsOfMembersAndAdmins(t *testing.T) {
+	many := `"to":["` + strings.Repeat(`a","`, MaxTo) + `b"]`
+	tests := []struct{ frame, want string }{ // frame is what is behind the id and the room
+		// Missing and foreign.
+		{`"action":"ready"`, "value: required"},
+		{`"action":"set"`, "data: required"},
+		{`"action":"say"`, "text: required, or data"},
+		{`"action":"say","to":["a"]`, "text: required, or data"},
+		{`"action":"say","text":"a","data":1`, "data: does not go with text"},
+		{`"action":"kick"`, "user: required"},
+		{`"action":"configure"`, "settings: required"},
+		{`"action":"set","data":1,"epoch":"e"`, "epoch: only goes with expect"},
+		{`"action":"join","value":true`, "value: only goes with ready"},
+		{`"action":"join","data":1`, "data: only goes with set and say"},
+		{`"action":"set","data":1,"text":"a"`, "text: only goes with say and kick"},
+		{`"action":"set","data":1,"to":["a"]`, "to: only goes with say"},
+		{`"action":"say","text":"a","scope":"room"`, "scope: only goes with set"},
+		{`"action":"ready","value":true,"user":"a"`, "user: only goes with kick"},
+		{`"action":"say","text":"a","ban":5`, "ban: only goes with kick"},
+		{`"action":"set","data":1,"settings":{}`, "settings: only goes with configure"},
+		{`"action":"kick","user":"a","expect":1`, "expect: only goes with set and configure"},
+		{`"action":"close","epoch":"e"`, "epoch: only goes with set and configure"},
+		{`"action":"close","seat":1`, "seat: only goes with join"},
+		{`"action":"close","token":"t"`, "token: only goes with auth"},
+		{`"action":"auth","token":"t"`, "room: does not go with auth"},
+
+		// Values.
+		{`"action":"ready","value":null`, "value: must be true or false, not null"},
+		{`"action":"ready","value":1`, "value: must be true or false, not a number"},
+		{`"action":"ready","value":true,"value":true`, "value: given twice"},
+		{`"action":"set","data":{"a":[{"b":1,"\u0062":2}]}`, "data: an object in it has a name twice"},
+		{`"action":"set","data":["\ud800"]`, "data: not valid UTF-8"},
+		{"\"action\":\"set\",\"data\":{\"\xff\":1}", "data: not valid UTF-8"},
+		{`"action":"set","data":1,"data":1`, "data: given twice"},
+		{`"action":"set","data":1,"scope":"world"`, `scope: must be "room" or "member", not "world"`},
+		{`"action":"set","data":1,"scope":""`, `scope: must be "room" or "member", not ""`},
+		{`"action":"set","data":1,"scope":null`, "scope: must be a string, not null"},
+		{`"action":"set","data":1,"expect":-1`, "expect: must be a whole number from 0 to 9007199254740991, not -1"},
+		{`"action":"set","data":1,"expect":"18"`, "expect: must be a whole number from 0 to 9007199254740991, not a string"},
+		{`"action":"set","data":1,"expect":null`, "expect: must be a whole number from 0 to 9007199254740991, not null"},
+		{`"action":"set","data":1,"expect":1,"epoch":5`, "epoch: must be a string, not a number"},
+		{`"action":"say","text":5`, "text: must be a string, not a number"},
+		{`"action":"say","text":"\udc00"`, "text: not valid UTF-8"},
+		{`"action":"say","text":""`, "text: must not be empty"},
+		{`"action":"say","text":"a","to":"b"`, "to: must be an array of users, not a string"},
+		{`"action":"say","text":"a","to":null`, "to: must be an array of users, not null"},
+		{`"action":"say","text":"a","to":[]`, "to: must have 1 to 64 users, not 0"},
+		{`"action":"say","text":"a",` + many, `to: has user "a" twice`},
+		{`"action":"say","text":"a",` + different(MaxTo+1), "to: must have 1 to 64 users, not 65"},
+		{`"action":"say","text":"a",` + strings.Replace(different(MaxTo+2), `p65"`, `p0"`, 1), "to: must have 1 to 64 users, not 66"},
+		{`"action":"say","text":"a","to":["b",["c"]]`, "to[1]: must be a string, not an array"},
+		{`"action":"say","text":"a","to":["\ud800"]`, "to[0]: not valid UTF-8"},
+		{`"action":"say","text":"a","to":["b"],"to":["b"]`, "to: given twice"},
+		{`"action":"kick","user":5`, "user: must be a string, not a number"},
+		{`"action":"kick","user":"a","ban":0`, "ban: must be a whole number from 1 to 315360000, not 0"},
+		{`"action":"kick","user":"a","ban":315360001`, "ban: must be a whole number from 1 to 315360000, not 315360001"},
+		{`"action":"kick","user":"a","ban":"1h"`, "ban: must be a whole number from 1 to 315360000, not a string"},
+		{`"action":"configure","settings":null`, "settings: must be an object, not null"},
+		{`"action":"configure","settings":[{}]`, "settings: must be an object, not an array"},
+		{`"action":"configure","settings":{"capacity":"4"}`, "settings.capacity: must be a whole number from 0 to 65536, not a string"},
+		{`"action":"configure","settings":{"capacity":65537}`, "settings.capacity: must be a whole number from 0 to 65536, not 65537"},
+		{`"action":"configure","settings":{"capacity":1.0}`, "settings.capacity: must be a whole number from 0 to 65536, not 1.0"},
+		{`"action":"configure","settings":{"capacity":1,"capacity":1}`, "settings.capacity: given twice"},
+		{`"action":"configure","settings":{"closed":"yes"}`, "settings.closed: must be true or false, not a string"},
+		{`"action":"configure","settings":{"keep":null}`, "settings.keep: must be true or false, not null"},
+		{`"action":"configure","settings":{"data":"members"}`, `settings.data: must be "admins" or "", not "members"`},
+		{`"action":"configure","settings":{"color":{"a":1,"a":2}}`, `settings: unknown field "color"`},
+		{`"action":"configure","settings":{"Keep":true}`, `settings: unknown field "Keep": names are in lower case, "keep"`},
+		{"\"action\":\"configure\",\"settings\":{\"\xff\":1}", "settings: a field's name is not valid UTF-8: \"\ufffd\""},
+		{`"action":"configure","settings":{},"settings":{}`, "settings: given twice"},
+
+		// Broken inside: the rest of the frame cannot be read.
+		{`"action":"configure","settings":{"capacity":1`, "not valid JSON: the frame ends in the middle of the object"},
+		{`"action":"configure","settings":{"capacity"`, "not valid JSON: the frame ends in the middle of the object"},
+		{`"action":"say","to":["a"`, "not valid JSON: the frame ends in the middle of the object"},
+		{`"action":"say","to":`, "not valid JSON: the frame ends in the middle of the object"},
+		{`"action":"set","data":[1,}`, "not valid JSON from byte 45 on"},
+	}
+	for _, tt := range tests {
+		frame := `{"id":1,"room":"42",` + tt.frame
+		if !strings.HasPrefix(tt.want, "not valid JSON") {
+			frame += "}"
+		}
+		_, err := DecodeRequest([]byte(frame))
+		if err == nil || err.Err.Message != tt.want || err.Err.Code != CodeBadRequest || err.ID == nil || err.Room != "42" {
+			t.Errorf("%s\ngot  %+v\nwant %s", frame, err, tt.want)
+		}
+	}
+}
+
+// different returns the field of n users.
+func different(n int) string {
+	var users []string
+	for i := range n {
+		users = append(users, fmt.Sprintf(`"p%d"`, i))
+	}
+	return `"to":[` + strings.Join(users, ",") + `]`
+}
+
+// Each action refuses every field that its form does not have.
+func TestFormsAreComplete(t *testing.T) {
+	values := [...]string{`1`, ``, `"42"`, `"t"`, `0`, `true`, `"a"`, `"room"`, `{}`, `"a"`, `1`, `["a"]`, `1`, `1`, `"e"`}
+	for _, form := range forms {
+		for f := fieldRoom; f < fieldUnknown; f++ {
+			needed := form.required
+			if form.action == ActionSay && f != fieldData {
+				needed |= setOf(fieldText)
+			}
+			if f == fieldEpoch {
+				needed |= form.optional & setOf(fieldExpect)
+			}
+			frame := fmt.Sprintf(`{"id":1,"action":%q`, form.action)
+			for g := fieldRoom; g < fieldUnknown; g++ {
+				if g == f || needed.has(g) {
+					frame += fmt.Sprintf(`,%q:%s`, fieldNames[g], values[g])
+				}
+			}
+			_, err := DecodeRequest([]byte(frame + "}"))
+			if known := (form.required | form.optional).has(f); known != (err == nil) {
+				t.Errorf("%s}: got %v", frame, err)
+			}
+		}
+	}
+	if formOf("") != nil || len(fieldNames) != int(fieldUnknown) {
+		t.Error("a field or an action has no name")
+	}
+}

@@ -1,0 +1,136 @@
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Each of these functions reads a value, and says what is wrong with it, or "".
+
+// text reads a string.
+func (d *decoder) text(value jsontext.Value) (text, wrong string) {
+	unquoted, wrong := d.textBytes(value)
+	return string(unquoted), wrong
+}
+
+// textBytes is text. What it returns is valid until the next call.
+func (d *decoder) textBytes(value jsontext.Value) (text []byte, wrong string) {
+	if value.Kind() != jsontext.KindString {
+		return nil, "must be a string, not " + kindName(value.Kind())
+	}
+	text, ok := d.unquote(value)
+	if !ok {
+		return nil, "not valid UTF-8"
+	}
+	return text, ""
+}
+
+// unquote returns what a JSON string stands for, valid until the next call. It reports false for
+// bytes that are not UTF-8 and for half of a surrogate pair, with U+FFFD in their place.
+func (d *decoder) unquote(quoted jsontext.Value) (text []byte, ok bool) {
+	text, err := jsontext.AppendUnquote(d.scratch[:0], quoted)
+	d.scratch = text
+	return text, err == nil
+}
+
+// choice reads one of two strings.
+func (d *decoder) choice(value jsontext.Value, one, other string) (text, wrong string) {
+	if text, wrong = d.text(value); wrong == "" && text != one && text != other {
+		return "", fmt.Sprintf("must be %q or %q, not %s", one, other, excerpt(text))
+	}
+	return text, wrong
+}
+
+func truth(value jsontext.Value) (is bool, wrong string) {
+	switch value.Kind() {
+	case jsontext.KindTrue, jsontext.KindFalse:
+		return value.Kind() == jsontext.KindTrue, ""
+	}
+	return false, "must be true or false, not " + kindName(value.Kind())
+}
+
+// number reads a whole number from least to most, written in digits only. It refuses 1.0 and 1e3,
+// because not every JSON reader holds them as whole numbers.
+func number(value jsontext.Value, least, most int64) (n int64, wrong string) {
+	got := kindName(value.Kind())
+	if value.Kind() == jsontext.KindNumber {
+		if n, ok := digits(value, most); ok && n >= least {
+			return n, ""
+		}
+		got = shorten(string(value))
+	}
+	return 0, fmt.Sprintf("must be a whole number from %d to %d, not %s", least, most, got)
+}
+
+// optional reads a whole number from 0 to most for a field that may be nil.
+func optional[T int | uint64](value jsontext.Value, most int64) (*T, string) {
+	n, wrong := number(value, 0, most)
+	if wrong != "" {
+		return nil, wrong
+	}
+	return new(T(n)), ""
+}
+
+func digits(raw []byte, limit int64) (n int64, ok bool) {
+	for _, c := range raw {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		// limit is at most MaxID, so n cannot overflow before it is found too large.
+		if n = n*10 + int64(c-'0'); n > limit {
+			return 0, false
+		}
+	}
+	return n, true
+}
+
+// data reads any value. The decoder was tolerant of what other readers could understand in another way.
+func data(value jsontext.Value) (text JSON, wrong string) {
+	switch {
+	case value.IsValid():
+		return JSON(value), ""
+	case value.IsValid(jsontext.AllowDuplicateNames(true)):
+		return "", "an object in it has a name twice"
+	}
+	return "", "not valid UTF-8"
+}
+
+// readTo reads the users to whom a message goes. It fails only where the JSON is broken.
+func (d *decoder) readTo() error {
+	if kind := d.json.PeekKind(); kind != jsontext.KindBeginArray {
+		d.bad(fieldTo, "must be an array of users, not "+kindName(kind))
+		return d.json.SkipValue()
+	}
+	_, err := d.json.ReadToken()
+	count := 0
+	for ; err == nil && d.json.PeekKind() != jsontext.KindEndArray; count++ {
+		var value jsontext.Value
+		if value, err = d.json.ReadValue(); err == nil && count < MaxTo {
+			d.readUser(value)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if count == 0 || count > MaxTo {
+		d.bad(fieldTo, fmt.Sprintf("must have 1 to %d users, not %d", MaxTo, count))
+	}
+	_, err = d.json.ReadToken()
+	return err
+}
+
+func (d *decoder) readUser(value jsontext.Value) {
+	user, wrong := d.text(value)
+	if wrong == "" && slices.Contains(d.req.To, user) {
+		wrong = "has user " + excerpt(user) + " twice"
+		d.bad(fieldTo, wrong)
+		return
+	}
+	if wrong != "" {
+		d.badAt(fieldTo, "to["+strconv.Itoa(len(d.req.To))+"]", wrong)
+	}
+	d.req.To = append(d.req.To, user)
+}

@@ -76,7 +76,7 @@ func TestACLSufficesForALoad(t *testing.T) {
 func playWithACL(t *testing.T, server *redistest.Server, url, members string) {
 	admin := server.Client()
 	grant(t, admin, aclRule(t))
-	flags := []string{"--redis-password-file", writeFile(t, "secret\n"), "--lock-ttl", "1s", "--node-ttl", "1s", "--grace", "100ms"}
+	flags := []string{"--redis-password-file", writeFile(t, "secret\n"), "--lock-ttl", "1s", "--node-ttl", "1s", "--grace", "100ms", "--journal", "1000"}
 	nodes := launch(t, 2, url, flags...)
 	watched, gone := nodes[0].player("watcher", nil), nodes[1].player("stays away", nil)
 	if _, err := watched.Watch(t.Context(), "42"); err != nil {

@@ -58,7 +58,7 @@ func (c *config) labels() map[string]string {
 	return map[string]string{
 		"redis": kind, "replicas": strconv.Itoa(c.Replicas), "auth": key,
 		"lock_ttl": c.LockTTL.String(), "lock_poll": c.LockPoll.String(), "lock_wait": c.LockWait.String(),
-		"max_batch": strconv.Itoa(c.MaxBatch), "capacity": strconv.Itoa(c.Capacity), "duplicate": c.Duplicate,
+		"max_batch": strconv.Itoa(c.MaxBatch), "capacity": strconv.Itoa(c.Capacity), "duplicate": c.Duplicate, "journal": strconv.Itoa(c.Journal),
 		"grace": c.Grace.String(), "node_ttl": cmp.Or(c.NodeTTL, max(coordinator.DefaultNodeTTL, c.LockTTL)).String(),
 		"max_connections": strconv.Itoa(c.MaxConnections), "max_queue": strconv.Itoa(int(c.MaxQueue)),
 		"max_frame": strconv.Itoa(int(c.MaxFrame)), "max_rooms": strconv.Itoa(c.MaxRooms), "max_per_address": c.MaxPerAddress.String(),

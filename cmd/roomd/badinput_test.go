@@ -62,6 +62,7 @@ var moreBadValues = map[string][]string{
 	"lock-wait":        {"0s"},
 	"node-ttl":         {"1s"},
 	"max-batch":        {"0"},
+	"journal":          {"-1", "1000001", "x", ""},
 	"max-rooms":        {"0"},
 	"burst":            {"0", "2000000"},
 	"rate":             {"2000000"},

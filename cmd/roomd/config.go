@@ -80,6 +80,7 @@ func (c *config) rooms() coordinator.Options {
 		NodeTTL:  c.NodeTTL,
 		Grace:    c.grace(),
 		Replicas: c.Replicas,
+		Journal:  c.Journal,
 	}
 	if c.Duplicate == "reject" {
 		opts.Rules.Duplicate = room.Reject

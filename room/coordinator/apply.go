@@ -136,6 +136,9 @@ func (w *worker) committed(c *commit) {
 		if c.unheard != "" {
 			w.episodes.unheard.Happened(errors.New(c.unheard), "room", w.id)
 		}
+		if c.unlogged != "" {
+			w.episodes.unlogged.Happened(errors.New(c.unlogged), "room", w.id)
+		}
 		w.feeds.committed(w.id, c.event)
 	}
 	if w.copy.room.Renewed() {

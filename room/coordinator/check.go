@@ -104,6 +104,9 @@ func (c *Coordinator) missing(ctx context.Context) (missing []string, err error)
 	if c.store.acks > 0 {
 		tries = append(tries, []any{"wait", 0, 0})
 	}
+	if c.opts.Journal > 0 {
+		tries = append(tries, []any{"xadd", fresh.log, "nomkstream", "maxlen", "~", 1, "*", "x", "x"}, []any{"pexpire", fresh.log, 1}, []any{"persist", fresh.log}, []any{"xrange", fresh.log, "-", "-"})
+	}
 	cmds, _ := c.store.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, try := range append(tries, [][]any{
 			{"set", lock[0], "x", "px", 1}, {"get", lock[0]}, {"exists", lock[0]}, {"pexpire", lock[0], 1}, {"del", lock[0]},

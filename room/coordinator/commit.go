@@ -118,6 +118,9 @@ func (s *store) send(ctx context.Context, slot *lockmgr.Slot, c *commit) (at nex
 		if len(reply) > 2 {
 			c.unheard, _ = reply[2].(string)
 		}
+		if len(reply) > 3 {
+			c.unlogged, _ = reply[3].(string)
+		}
 		return at, nil, nil
 	case reply[0] == "lost":
 		return at, nil, errLost

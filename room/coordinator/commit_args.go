@@ -16,7 +16,8 @@ type commit struct {
 	keys  keys
 	args  []any // of the script commit.lua
 
-	unheard string // once it is written: why Redis did not take the event, if so
+	// Once it is written: why Redis did not take the event, or the entry of the journal, if so.
+	unheard, unlogged string
 }
 
 // token returns the value that the lock has to hold.
@@ -27,13 +28,18 @@ func (c *commit) token() string { return c.args[0].(string) }
 type rareArgs struct {
 	next, ttl, epoch, idle string
 	fields                 int
+	journal                string // empty without one
 }
 
 func (r rareArgs) String() string {
 	if r == (rareArgs{}) {
 		return ""
 	}
-	return strings.Join([]string{r.next, r.ttl, r.epoch, r.idle, strconv.Itoa(r.fields)}, " ")
+	args := []string{r.next, r.ttl, r.epoch, r.idle, strconv.Itoa(r.fields), r.journal}
+	if r.journal == "" {
+		args = args[:5]
+	}
+	return strings.Join(args, " ")
 }
 
 // setsArg is the index of how many members are set, after which come the rare arguments
@@ -57,6 +63,7 @@ func (s *store) prepare(r *room.Room, k keys, h hold) *commit {
 		if settings, _ := r.Settings(); r.Count() == 0 && !settings.Keep {
 			rare.idle = s.idleMS
 		}
+		rare.journal = s.journal
 		c.event = r.Pending(c.epoch, c.mark, h.who.node)
 		updates = c.event.Updates
 		text = appendCommit(make([]byte, 0, 128+256*len(updates)), c.event)

@@ -32,6 +32,13 @@
 // begins a new epoch with those who are there. If one of the two keys is of another type, or
 // a user's field is no member, every action fails with [room.ErrUnavailable] and names it.
 //
+// # The journal
+//
+// With Options.Journal the commit's script also adds the event to the stream Room:<id>:Log,
+// which keeps about so many entries, and expires with Meta. A commit that is sent again adds
+// none. [Coordinator.Journal] reads it. Where Redis does not take an entry the commit counts
+// all the same: the entry is missing.
+//
 // # Nodes
 //
 // A node has a lease, a key with a TTL that it prolongs. Before it writes to a room it

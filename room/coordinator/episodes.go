@@ -21,6 +21,7 @@ type episodes struct {
 	over         *episode.Log // an event is of an epoch that is over
 	partial      *episode.Log // Redis has lost some of a room
 	unheard      *episode.Log // Redis takes a commit, but not its event
+	unlogged     *episode.Log // Redis takes a commit, but not its entry in the journal
 	unanswered   *episode.Log // members for whom no session answers cannot be removed
 	registration *episode.Log // a room cannot be compared with the records of this node
 }
@@ -43,6 +44,7 @@ func newEpisodes(opts Options) *episodes {
 		over:         warn("events of an epoch that is over were ignored"),
 		partial:      warn("Redis has lost some of a room; a new epoch begins with what is there"),
 		unheard:      episode.New(opts.Log, slog.LevelError, "Redis takes commits, but not their events: other nodes hear nothing of what happens here", quiet),
+		unlogged:     episode.New(opts.Log, slog.LevelError, "Redis takes commits, but not their entries in the journal", quiet),
 		unanswered:   warn("members without a session could not be removed, trying again"),
 		registration: episode.New(opts.Log, slog.LevelWarn, "a room could not be compared with the records of this node there, trying again", quiet+compareRound),
 	}
@@ -50,7 +52,7 @@ func newEpisodes(opts Options) *episodes {
 
 // close ends the episodes that run. Nothing may happen after it.
 func (t *episodes) close() {
-	for _, l := range []*episode.Log{t.events, t.snapshots, t.garbage, t.replies, t.stale, t.epochs, t.lease, t.renamed, t.eviction, t.over, t.partial, t.unheard, t.unanswered, t.registration} {
+	for _, l := range []*episode.Log{t.events, t.snapshots, t.garbage, t.replies, t.stale, t.epochs, t.lease, t.renamed, t.eviction, t.over, t.partial, t.unheard, t.unlogged, t.unanswered, t.registration} {
 		l.Close()
 	}
 }

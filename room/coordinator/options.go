@@ -22,6 +22,9 @@ const (
 	DefaultIdle      = time.Hour
 )
 
+// MaxJournal is how long a journal may be.
+const MaxJournal = 1_000_000
+
 // Options say how a [Coordinator] works. The zero value is ready to use.
 type Options struct {
 	// Node names this coordinator in what it writes. No other coordinator may have
@@ -79,6 +82,11 @@ type Options struct {
 	// Idle is how long Redis keeps the epoch and version of an empty room. At least a
 	// millisecond; zero means DefaultIdle.
 	Idle time.Duration
+
+	// Journal is about how many of its last commits each room keeps in a stream, for
+	// [Coordinator.Journal] and for audits. At most MaxJournal; zero keeps none. All nodes
+	// should have the same: a commit by a node without a journal is missing in it.
+	Journal int
 
 	// Trace is told what an operator counts. Nil tells nobody.
 	Trace *Trace
@@ -158,6 +166,8 @@ func (o Options) validate() error {
 		return &room.InvalidError{Field: "MaxBatch", Problem: fmt.Sprintf("must be more than zero, not %d", o.MaxBatch)}
 	case o.MaxCopies < 0:
 		return &room.InvalidError{Field: "MaxCopies", Problem: fmt.Sprintf("must be more than zero, not %d", o.MaxCopies)}
+	case o.Journal < 0 || o.Journal > MaxJournal:
+		return &room.InvalidError{Field: "Journal", Problem: fmt.Sprintf("must be from 0 (none) to %d, not %d", MaxJournal, o.Journal)}
 	case o.Idle < time.Millisecond:
 		return &room.InvalidError{Field: "Idle", Problem: fmt.Sprintf("must be at least 1ms, not %v", o.Idle)}
 	}

@@ -18,19 +18,24 @@ type NodeSettings struct {
 	LockTTL, NodeTTL, Grace time.Duration
 	Seats                   int // of a room
 	Duplicate               room.Duplicate
+	Journal                 int // how many commits a room keeps
 
 	hasAll bool // false for a lease of an older version: only NodeTTL and Grace are known
 }
 
 // shared returns the settings that a coordinator with these options shares with others.
 func (o Options) shared() NodeSettings {
-	return NodeSettings{LockTTL: o.LockTTL, NodeTTL: o.NodeTTL, Grace: o.Grace, Seats: o.Rules.Seats(), Duplicate: o.Rules.Duplicate, hasAll: true}
+	return NodeSettings{LockTTL: o.LockTTL, NodeTTL: o.NodeTTL, Grace: o.Grace, Seats: o.Rules.Seats(), Duplicate: o.Rules.Duplicate, Journal: o.Journal, hasAll: true}
 }
 
 // inLease returns what a lease says of s behind the node's address. NodeTTL and Grace stand
 // before it.
 func (s NodeSettings) inLease() string {
-	return fmt.Sprintf("lock=%d,seats=%d,duplicate=%d", s.LockTTL.Milliseconds(), s.Seats, s.Duplicate)
+	text := fmt.Sprintf("lock=%d,seats=%d,duplicate=%d", s.LockTTL.Milliseconds(), s.Seats, s.Duplicate)
+	if s.Journal > 0 {
+		text += fmt.Sprintf(",journal=%d", s.Journal)
+	}
+	return text
 }
 
 // parseSettings reads what inLease has written. What may follow it is ignored.
@@ -39,6 +44,9 @@ func parseSettings(text string) NodeSettings {
 	s := NodeSettings{hasAll: true}
 	if _, err := fmt.Sscanf(text, "lock=%d,seats=%d,duplicate=%d", &lock, &s.Seats, &s.Duplicate); err != nil {
 		return NodeSettings{}
+	}
+	if _, journal, ok := strings.Cut(text, ",journal="); ok {
+		_, _ = fmt.Sscan(journal, &s.Journal) // 0 if it cannot be read: the log says that it differs
 	}
 	s.LockTTL = time.Duration(lock) * time.Millisecond
 	return s
@@ -57,6 +65,7 @@ func (s NodeSettings) Differences(other NodeSettings) string {
 	if s.hasAll && other.hasAll {
 		compare("lock-ttl", s.LockTTL, other.LockTTL)
 		compare("capacity", s.Seats, other.Seats)
+		compare("journal", s.Journal, other.Journal)
 		compare("duplicate", duplicateNames[s.Duplicate], duplicateNames[other.Duplicate])
 	}
 	return strings.Join(found, ", ")

@@ -33,11 +33,11 @@ func TestOtherSettingsAreLogged(t *testing.T) {
 		if n := log.count("other settings"); n != 0 {
 			t.Fatalf("%d lines about a node with the same settings", n)
 		}
-		other := Options{Address: "10.0.0.7:8080", LockTTL: 2 * time.Second, NodeTTL: 7 * time.Second, Grace: time.Minute, Rules: room.Rules{Duplicate: room.Reject}}
+		other := Options{Address: "10.0.0.7:8080", LockTTL: 2 * time.Second, NodeTTL: 7 * time.Second, Grace: time.Minute, Rules: room.Rules{Duplicate: room.Reject}, Journal: 100}
 		start(other)
 		start(other)
 		time.Sleep(time.Minute)
-		want := "node-ttl 7s instead of 5s, grace 1m0s instead of 10s, lock-ttl 2s instead of 3s, capacity 65536 instead of 4, duplicate reject instead of replace"
+		want := "node-ttl 7s instead of 5s, grace 1m0s instead of 10s, lock-ttl 2s instead of 3s, capacity 65536 instead of 4, journal 100 instead of 0, duplicate reject instead of replace"
 		if n := log.count("other settings"); n != 1 || log.count(want) != 1 || log.count("10.0.0.7:8080") != 1 {
 			t.Errorf("%d lines say so", n)
 		}

@@ -44,17 +44,22 @@ const lockPrefix = "LockRoom:"
 // keys are a room's keys and its channel in Redis. On Redis Cluster they share a
 // slot with the room's lock.
 type keys struct {
-	users, meta, events string
-	both                []string // users and meta
-	channel             any      // events, as an argument
+	users, meta, log, events string
+	both                     []string // users and meta
+	held                     []string // what the lock guards: both, and the log if there is a journal
+	channel                  any      // events, as an argument
 }
 
 func (s *store) keysOf(id string) keys {
 	if s.cluster {
 		id = "{" + id + "}"
 	}
-	k := keys{users: "Room:" + id + ":Users", meta: "Room:" + id + ":Meta", events: "Room:" + id + ":Events"}
+	k := keys{users: "Room:" + id + ":Users", meta: "Room:" + id + ":Meta", log: "Room:" + id + ":Log", events: "Room:" + id + ":Events"}
 	k.both, k.channel = []string{k.users, k.meta}, k.events
+	k.held = k.both
+	if s.journal != "" {
+		k.held = []string{k.users, k.meta, k.log}
+	}
 	return k
 }
 
@@ -66,14 +71,19 @@ type store struct {
 	wait    time.Duration // how long to wait for them
 	ttlMS   string        // of the lock, in ms
 	idleMS  string        // how long the keys of an empty room stay, in ms
+	journal string        // about how many entries a room's log keeps; empty: there is none
 }
 
 func newStore(client redis.UniversalClient, opts Options) *store {
 	_, cluster := client.(*redis.ClusterClient)
-	return &store{
+	s := &store{
 		client: client, cluster: cluster, acks: opts.Replicas, wait: opts.LockTTL / 6,
 		ttlMS: strconv.FormatInt(opts.LockTTL.Milliseconds(), 10), idleMS: strconv.FormatInt(opts.Idle.Milliseconds(), 10),
 	}
+	if opts.Journal > 0 {
+		s.journal = strconv.Itoa(opts.Journal)
+	}
+	return s
 }
 
 // load reads a room in one step, without its lock.

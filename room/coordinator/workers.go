@@ -118,7 +118,7 @@ func (ws *workers) enqueue(id string, r *request) (*worker, error) {
 // openLocked makes a worker for a room that has none.
 func (ws *workers) openLocked(id string) (*worker, error) {
 	keys := ws.store.keysOf(id)
-	slot, err := ws.locks.Slot(id, keys.both...)
+	slot, err := ws.locks.Slot(id, keys.held...)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@
 -- the lock back.
 --
 -- KEYS[1..3] the lock     KEYS[4] Room:<id>:Users   KEYS[5] Room:<id>:Meta
+-- KEYS[6] Room:<id>:Log, only with a journal
 -- ARGV[1], ARGV[2] of the lock (publish, claim)
 -- ARGV[3] token
 -- ARGV[4] mark of the room that the changes build on, empty if it has none
@@ -20,12 +21,15 @@
 --            epoch  that begins
 --            idle   ms that Redis keeps the room, if it is empty now and not to be kept
 --            fields how many arguments at the end are fields and values
+--            journal only with one: about how many entries it keeps
 --
 -- returns {'done', 1}          written (or nothing was to be), now or when this same
 --                              commit came first; the lock was passed to the next token
 --         {'done', false}      the same; and the next token waits for the lock
 --         {'done', 0}          the same; and the next token, if any, is nowhere
 --         {'done', ..., error} the same; but Redis did not take the event
+--         {'done', ..., error or false, error}  the same; but it did not take the entry
+--                              of the journal
 --         {'lost'}             nothing written: the lock is not the writer's
 --         {'stale', epoch, version, mark, members, settings, data, bans, {user, member, ...}}
 --                              nothing written, the lock is still held: the room is
@@ -34,11 +38,11 @@
 --         {'refused', reason}  nothing written: Redis takes no writes
 --
 -- A script does not roll back: everything is checked first (types by the first
--- commands), the first write is the one that Redis may refuse, and the event goes out
--- last. Should that fail, the commit is done all the same.
-local next, ttl, epoch, idle, fields, unheard = '', '', '', '', 0, nil
+-- commands), the first write is the one that Redis may refuse, and the entry of the
+-- journal and the event come last. Should those fail, the commit is done all the same.
+local next, ttl, epoch, idle, fields, journal, unheard, unlogged = '', '', '', '', 0, '', nil, nil
 if ARGV[12] ~= '' then
-  next, ttl, epoch, idle, fields = string.match(ARGV[12], '^(%S*) (%S*) (%S*) (%S*) (%d+)$')
+  next, ttl, epoch, idle, fields, journal = string.match(ARGV[12], '^(%S*) (%S*) (%S*) (%S*) (%d+) ?(%d*)$')
 end
 if not lock_holds(1, ARGV[3]) then
   -- A client sends a commit again when the reply was lost. By then the lock has been
@@ -92,9 +96,18 @@ if ARGV[7] ~= '' then
   elseif there == 0 then
     redis.call('PERSIST', KEYS[5])
   end
+  if journal ~= '' then
+    local added = redis.pcall('XADD', KEYS[6], 'MAXLEN', '~', journal, '*', 'commit', ARGV[7])
+    unlogged = type(added) == 'table' and added.err or nil
+    if idle ~= '' then
+      redis.call('PEXPIRE', KEYS[6], idle)
+    elseif there == 0 then
+      redis.call('PERSIST', KEYS[6])
+    end
+  end
   local told = redis.pcall(ARGV[1], ARGV[8], ARGV[7])
   unheard = type(told) == 'table' and told.err or nil
 end
 
 local given, place = lock_give(1, next ~= '' and next, ttl ~= '' and ttl)
-return {'done', given and 1 or not place and 0, unheard}
+return {'done', given and 1 or not place and 0, unheard or unlogged and false, unlogged}

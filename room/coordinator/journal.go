@@ -1,0 +1,95 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn"
+	"roomd/room"
+)
+
+// MaxJournalPage is how many entries [Coordinator.Journal] returns at most.
+const MaxJournalPage = 1000
+
+// journalField is the field of an entry that holds the commit, in the form of its event.
+const journalField = "commit"
+
+// JournalEntry is a commit as a room's journal has it.
+type JournalEntry struct {
+	ID            string    // places the entry in the journal
+	Time          time.Time // when it was written, by the clock of Redis
+	room.Position           // of the room after the commit
+	Node          string
+	Changes       []room.Change // as everyone may know them; empty if the commit changed nothing for them
+}
+
+// entryID is the id of a stream's entry: ms since 1970, and a number.
+var entryID = regexp.MustCompile(`^[0-9]{1,19}-[0-9]{1,19}$`)
+
+// Journal returns entries of a room's journal, oldest first: those after the one with the ID
+// after, or from the first that is left if after is empty. limit is from 1 to MaxJournalPage.
+// Nodes without Options.Journal can read it, too.
+//
+// It fails with [room.ErrInvalid], [room.ErrUnavailable] or the cause of ctx.
+func (c *Coordinator) Journal(ctx context.Context, id, after string, limit int) ([]JournalEntry, error) {
+	if err := room.CheckID(id); err != nil {
+		return nil, err
+	}
+	from := "-"
+	switch {
+	case limit < 1 || limit > MaxJournalPage:
+		return nil, &room.InvalidError{Field: "limit", Problem: fmt.Sprintf("must be from 1 to %d, not %d", MaxJournalPage, limit)}
+	case after != "" && !entryID.MatchString(after):
+		return nil, &room.InvalidError{Field: "after", Problem: fmt.Sprintf("must be the id of an entry, such as 1767225600000-0, not %.100q", after)}
+	case after != "":
+		from = "(" + after
+	}
+	messages, err := c.store.journalFrom(ctx, id, from, limit)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, fmt.Errorf("%w: read the journal of room %s: %w", room.ErrUnavailable, id, err)
+	}
+	entries := make([]JournalEntry, 0, len(messages))
+	for _, m := range messages {
+		e, err := parseEntry(id, m)
+		if err != nil {
+			return nil, fmt.Errorf("%w: entry %s in the journal of room %s: %w", room.ErrUnavailable, m.ID, id, err)
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+func (s *store) journalFrom(ctx context.Context, id, from string, limit int) (messages []redis.XMessage, err error) {
+	err = redisconn.UntilMoved(ctx, func() error {
+		messages, err = s.client.XRangeN(ctx, s.keysOf(id).log, from, "+", int64(limit)).Result()
+		redisconn.SeekMaster(ctx, s.client, err)
+		return err
+	})
+	return messages, err
+}
+
+func parseEntry(id string, m redis.XMessage) (JournalEntry, error) {
+	text, _ := m.Values[journalField].(string)
+	commit, err := parseCommit(text)
+	if err != nil {
+		return JournalEntry{}, err
+	}
+	ms, _, _ := strings.Cut(m.ID, "-")
+	at, err := strconv.ParseInt(ms, 10, 64)
+	if err != nil {
+		return JournalEntry{}, err
+	}
+	return JournalEntry{
+		ID: m.ID, Time: time.UnixMilli(at), Position: commit.Position, Node: commit.Node,
+		Changes: commit.Event(id).Changes,
+	}, nil
+}

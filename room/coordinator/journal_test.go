@@ -1,0 +1,232 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// describeJournal returns a room's journal, one version with its changes after the other.
+func describeJournal(t *testing.T, c *Coordinator, id string) string {
+	t.Helper()
+	entries, err := c.Journal(soon(t), id, "", MaxJournalPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, e := range entries {
+		list = append(list, fmt.Sprintf("%d %s", e.Version, describeChanges(e.Changes)))
+	}
+	return strings.Join(list, ", ")
+}
+
+// The journal has an entry for each commit, with what everyone may know of it. A refused
+// action leaves none.
+func TestJournal(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		began := time.Now().Add(-time.Minute)
+		c := newCoordinator(t, client(), Options{Journal: 1000, Rules: room.Rules{Seating: room.Capacity(2)}})
+		mustDo(t, c, "42", room.Join("a", "s"))
+		mustDo(t, c, "42", room.Join("b", "s"))
+		if _, err := c.Do(t.Context(), "42", room.Join("c", "s")); !errors.Is(err, room.ErrFull) {
+			t.Fatal(err)
+		}
+		mustDo(t, c, "42", room.Join("b", "s")) // confirms what is there
+		mustDo(t, c, "42", room.Leave("a", "s"))
+		if got := describeJournal(t, c, "42"); got != "1 +a@0, 2 +b@1, 3 -a@0" {
+			t.Errorf("the journal is %s", got)
+		}
+		reader := newCoordinator(t, client(), Options{})
+		first, err := reader.Journal(soon(t), "42", "", 2)
+		if err != nil || len(first) != 2 || first[0].Node != c.Node() || first[0].Time.Before(began) || first[0].Time.After(time.Now().Add(time.Minute)) {
+			t.Fatalf("the first two are %+v, %v", first, err)
+		}
+		rest, err := reader.Journal(soon(t), "42", first[1].ID, 2)
+		at, _ := reader.store.load(t.Context(), "42")
+		if err != nil || len(rest) != 1 || rest[0].Position != at.Position {
+			t.Errorf("after them %+v, %v; the room is at %+v", rest, err, at.Position)
+		}
+		if none, err := reader.Journal(soon(t), "43", "", 2); err != nil || len(none) > 0 {
+			t.Errorf("of a room that nobody has joined: %v, %v", none, err)
+		}
+		_, err = reader.Journal(soon(t), "", "", 1)
+		checkInvalid(t, err, "room", "")
+		_, err = reader.Journal(soon(t), "42", "", 0)
+		checkInvalid(t, err, "limit", "0")
+		_, err = reader.Journal(soon(t), "42", "7", 1)
+		checkInvalid(t, err, "after", "7")
+	})
+}
+
+// Without a journal a commit sends what it always has, and writes none.
+func TestWithoutAJournal(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	var sent [][]any
+	rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+		if isScript(cmd, takeScript) || isScript(cmd, commitScript) {
+			sent = append(sent, cmd.Args())
+		}
+		return nil
+	}})
+	c := newCoordinator(t, rdb, Options{MaxBatch: 1})
+	mustDo(t, c, "42", room.Join("a", "s"))
+	mustDo(t, c, "42", room.Leave("a", "s"))
+	for _, args := range sent {
+		if args[2] != 5 || slices.Contains(args, any("Room:42:Log")) {
+			t.Errorf("sent %v", args)
+		}
+	}
+	if len(sent) < 3 || rdb.Exists(t.Context(), "Room:42:Log").Val() != 0 {
+		t.Errorf("%d scripts; or there is a journal", len(sent))
+	}
+}
+
+// The journal expires with the room's Meta, and stays when somebody comes again.
+func TestJournalExpiresWithTheRoom(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb := client()
+		c := newCoordinator(t, rdb, Options{Journal: 10, Idle: time.Hour})
+		same := func(what string, expires bool) {
+			t.Helper()
+			log, meta := rdb.PExpireTime(t.Context(), "Room:42:Log").Val(), rdb.PExpireTime(t.Context(), "Room:42:Meta").Val()
+			if log != meta || (log > 0) != expires {
+				t.Errorf("%s: the journal expires at %v, Meta at %v", what, log, meta)
+			}
+		}
+		mustDo(t, c, "42", room.Join("a", "s"))
+		same("with a member", false)
+		mustDo(t, c, "42", room.Leave("a", "s"))
+		same("empty", true)
+		mustDo(t, c, "42", room.Join("b", "s"))
+		same("joined again", false)
+		mustDo(t, c, "42", room.Configure(room.Settings{Keep: true}))
+		mustDo(t, c, "42", room.Leave("b", "s"))
+		same("kept", false)
+		mustDo(t, c, "42", room.Configure(room.Settings{}))
+		same("not kept any longer", true)
+		mustDo(t, c, "42", room.Configure(room.Settings{Keep: true}))
+		same("kept again", false)
+		if got := describeJournal(t, c, "42"); !strings.HasPrefix(got, "1 +a@0, 2 -a@0, 3 +b@0") {
+			t.Errorf("the journal is %s", got)
+		}
+	})
+}
+
+// A commit whose reply was lost has one entry, however often it is sent, and a room that
+// begins a new epoch keeps the entries of the old one.
+func TestJournalOfRepeatsAndEpochs(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	lost := errors.New("the reply is lost")
+	rdb.AddHook(redistest.Hook{After: once(commitScript, func() error { return lost })})
+	warm(t, rdb)
+	c := newCoordinator(t, rdb, Options{Journal: 10})
+	mustDo(t, c, "42", room.Join("a", "s"))
+	if got := describeJournal(t, c, "42"); got != "1 +a@0" {
+		t.Errorf("after a commit that was sent twice: %s", got)
+	}
+	rdb.Del(t.Context(), "Room:42:Meta", "Room:42:Users")
+	mustDo(t, newCoordinator(t, rdb, Options{Journal: 10}), "42", room.Join("b", "s"))
+	entries, err := c.Journal(soon(t), "42", "", 10)
+	if err != nil || len(entries) != 2 || entries[0].Epoch == entries[1].Epoch || entries[1].Version != 1 {
+		t.Errorf("%+v, %v", entries, err)
+	}
+}
+
+// A journal is trimmed to about its length.
+func TestJournalIsTrimmed(t *testing.T) {
+	rdb := redistest.Start(t, "--stream-node-max-entries", "10").Client()
+	c := newCoordinator(t, rdb, Options{Journal: 20})
+	for i := range 50 {
+		mustDo(t, c, "42", room.Join("a", fmt.Sprint(i)))
+	}
+	if n := rdb.XLen(t.Context(), "Room:42:Log").Val(); n < 20 || n > 30 {
+		t.Errorf("%d entries are left of 50", n)
+	}
+}
+
+// Without memory leaves have their entries, too, and a refused join has none.
+func TestJournalWithoutMemory(t *testing.T) {
+	rdb := redistest.Start(t, "--maxmemory-policy", "noeviction").Client()
+	c := newCoordinator(t, rdb, Options{Journal: 10})
+	for _, user := range []string{"a", "b", "c"} {
+		mustDo(t, c, "42", room.Join(user, "s"))
+	}
+	rdb.ConfigSet(t.Context(), "maxmemory", "1")
+	if _, err := c.Do(t.Context(), "42", room.Join("d", "s")); !errors.Is(err, room.ErrUnavailable) {
+		t.Errorf("join: %v", err)
+	}
+	mustDo(t, c, "42", room.Leave("b", "s"))
+	mustDo(t, c, "42", room.Leave("a", "s"))
+	rdb.ConfigSet(t.Context(), "maxmemory", "0")
+	if got := describeJournal(t, c, "42"); got != "1 +a@0, 2 +b@1, 3 +c@2, 4 -b@1, 5 -a@0" {
+		t.Errorf("the journal is %s", got)
+	}
+}
+
+// Commits go on, once each, where Redis does not take their entries, and the log says so once.
+func TestJournalThatRedisRefuses(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	rdb.Set(t.Context(), "Room:42:Log", "something else", 0)
+	var log lines
+	c := newCoordinator(t, rdb, Options{Journal: 10, Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log).Level(zerolog.InfoLevel)))})
+	events, _ := follow(t, c, "42")
+	mustDo(t, c, "42", room.Join("a", "s"))
+	events.expect(t, "1<0 +a@0")
+	if r := mustDo(t, c, "42", room.Leave("a", "s")); r.Version != 2 {
+		t.Errorf("version %d", r.Version)
+	}
+	if n := log.count("not their entries in the journal"); n != 1 || log.count("WRONGTYPE") != 1 {
+		t.Errorf("%d lines say so", n)
+	}
+	if _, err := c.Journal(soon(t), "42", "", 1); !errors.Is(err, room.ErrUnavailable) || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("read: %v", err)
+	}
+}
+
+// A node with a journal needs the right to write it, and one without does not.
+func TestCheckRightsOfTheJournal(t *testing.T) {
+	server := redistest.Start(t)
+	client := asUser(t, server, EnoughRights+" -xadd -xrange")
+	if err := newCoordinator(t, client, Options{}).Check(soon(t)); err != nil {
+		t.Errorf("without a journal: %v", err)
+	}
+	err := newCoordinator(t, client, Options{Journal: 1}).Check(soon(t))
+	if err == nil || !strings.Contains(err.Error(), "XADD Room:*:Log, XRANGE Room:*:Log") {
+		t.Errorf("with one: %v", err)
+	}
+	if n := server.Client().Exists(t.Context(), "Room:"+checkID+":Log").Val(); n != 0 {
+		t.Error("Check leaves a journal")
+	}
+}
+
+// On a Cluster the journal shares the slot of its room.
+func TestJournalOnCluster(t *testing.T) {
+	client := redistest.StartCluster(t).Client()
+	c := newCoordinator(t, client, Options{Journal: 10})
+	for i := range 10 {
+		id := fmt.Sprint("room-", i)
+		mustDo(t, c, id, room.Join("a", "s"))
+		if got := describeJournal(t, c, id); got != "1 +a@0" || client.XLen(t.Context(), "Room:{"+id+"}:Log").Val() != 1 {
+			t.Errorf("%s: %s", id, got)
+		}
+	}
+}
+
+func TestInvalidJournal(t *testing.T) {
+	_, rdb := redistest.Mini(t)
+	for _, n := range []int{-1, MaxJournal + 1} {
+		_, err := New(rdb, Options{Journal: n})
+		checkInvalid(t, err, "Journal", fmt.Sprint(n))
+	}
+}

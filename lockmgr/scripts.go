@@ -32,7 +32,12 @@ var lockLua string
 //
 // On Redis Cluster the lock's keys and the guarded keys must share a hash tag:
 // [Manager.Keys] puts {name} into the lock's.
-func NewScript(body string) *redis.Script { return redis.NewScript(withRules(body)) }
+//
+// Libraries are texts with further functions, of which the script gets those that it uses. Such a
+// function begins with "local function" and ends with the first "end" that is not indented.
+func NewScript(body string, libraries ...string) *redis.Script {
+	return redis.NewScript(withRules(body, libraries...))
+}
 
 // rule is one function of lock.lua.
 type rule struct{ name, text string }
@@ -48,13 +53,17 @@ func parseRules(text string) (all []rule) {
 	return all
 }
 
-var ruleName = regexp.MustCompile(`\block_\w+`)
+var ruleName = regexp.MustCompile(`\b[a-z]+_\w+`)
 
 // withRules returns the text of a script of [NewScript].
-func withRules(body string) string {
+func withRules(body string, libraries ...string) string {
 	used := ruleName.FindAllString(body, -1)
 	var front []string
-	for _, r := range slices.Backward(rules) {
+	all := slices.Clip(rules)
+	for _, text := range libraries {
+		all = append(all, parseRules(text)...)
+	}
+	for _, r := range slices.Backward(all) {
 		if slices.Contains(used, r.name) {
 			used = append(used, ruleName.FindAllString(r.text, -1)...)
 			front = append(front, r.text)

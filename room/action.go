@@ -53,12 +53,15 @@ const (
 	KindShut    Kind = "shut"
 	KindReserve Kind = "reserve"
 	KindRelease Kind = "release"
+	KindMove    Kind = "move" // of two rooms at once; see package coordinator
 
 	kindReady  Kind = "ready"
 	kindDetach Kind = "detach"
 	kindKeep   Kind = "keep"
 	kindEvict  Kind = "evict"
 	kindRenew  Kind = "renew"
+
+	kindConfirm Kind = "confirm"
 )
 
 // AnySeat is the seat of a join that does not ask for a certain one.
@@ -168,6 +171,10 @@ func Evict(node string) Action {
 func Renew(epoch string) Action {
 	return Action{kind: kindRenew, seat: AnySeat}.with(func(m *more) { m.epoch = epoch })
 }
+
+// Confirm makes the next version without changing anything, where a commit has to be acknowledged
+// by replicas once more. [Action.Check] refuses it.
+func Confirm() Action { return Action{kind: kindConfirm, seat: AnySeat} }
 
 // IfVersion makes the action fail with [ErrConflict] unless the room is at that version, and in
 // that epoch if one is given.

@@ -70,3 +70,20 @@ func release(r *Room, a Action, by Origin) error {
 	}
 	return nil
 }
+
+// Users returns who are in the group of a [Reserve] or [Release].
+func (a Action) Users() []string { return a.more.users }
+
+// CheckMembers fails with [ErrNotMember] unless all users of a [Release] are in the room of that id.
+func (a Action) CheckMembers(id string, in Snapshot) error {
+	there := make(map[string]bool, in.Count())
+	for _, o := range in.Users() {
+		there[o.User] = true
+	}
+	for _, user := range a.more.users {
+		if !there[user] {
+			return Refuse(ErrNotMember, "%s is not in room %s", user, id)
+		}
+	}
+	return nil
+}

@@ -133,12 +133,7 @@ func (w *worker) applyOne(r *request, node string, o *outcome) {
 func (w *worker) committed(c *commit) {
 	if c.event != nil {
 		w.acked = c.mark
-		if c.unheard != "" {
-			w.episodes.unheard.Happened(errors.New(c.unheard), "room", w.id)
-		}
-		if c.unlogged != "" {
-			w.episodes.unlogged.Happened(errors.New(c.unlogged), "room", w.id)
-		}
+		w.episodes.incomplete(c)
 		w.feeds.committed(w.id, c.event)
 	}
 	if w.copy.room.Renewed() {

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"errors"
 	"log/slog"
 
 	"roomd/room/episode"
@@ -54,5 +55,15 @@ func newEpisodes(opts Options) *episodes {
 func (t *episodes) close() {
 	for _, l := range []*episode.Log{t.events, t.snapshots, t.garbage, t.replies, t.stale, t.epochs, t.lease, t.renamed, t.eviction, t.over, t.partial, t.unheard, t.unlogged, t.unanswered, t.registration} {
 		l.Close()
+	}
+}
+
+// incomplete records what Redis has not taken of a commit that is done all the same.
+func (t *episodes) incomplete(c *commit) {
+	if c.unheard != "" {
+		t.unheard.Happened(errors.New(c.unheard), "room", c.id)
+	}
+	if c.unlogged != "" {
+		t.unlogged.Happened(errors.New(c.unlogged), "room", c.id)
 	}
 }

@@ -22,8 +22,12 @@ var (
 	loadLua string
 	//go:embed lua/take.lua
 	takeLua string
+	//go:embed lua/room.lua
+	roomLua string
 	//go:embed lua/commit.lua
 	commitLua string
+	//go:embed lua/move.lua
+	moveLua string
 	//go:embed lua/forget.lua
 	forgetLua string
 )
@@ -33,9 +37,10 @@ var (
 // answered that the lock is not its own, no copy of it can ever write.
 var (
 	forgetScript = redis.NewScript(forgetLua)
-	loadScript   = redis.NewScript(loadLua)
-	takeScript   = lockmgr.NewScript(takeLua)
-	commitScript = lockmgr.NewScript(commitLua)
+	loadScript   = lockmgr.NewScript(loadLua, roomLua)
+	takeScript   = lockmgr.NewScript(takeLua, roomLua)
+	commitScript = lockmgr.NewScript(commitLua, roomLua)
+	moveScript   = lockmgr.NewScript(moveLua, roomLua)
 )
 
 // lockPrefix and a room's id make the key of its lock.

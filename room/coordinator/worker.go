@@ -116,6 +116,8 @@ func (w *worker) retire() error {
 	if w.registered != who && !who.rooms.has(w.id) {
 		return nil
 	}
+	release := w.membership.registration.records.hold(w.id)
+	defer release()
 	known := w.feeds.at(w.id)
 	seen, err := w.membership.registration.forget(w.lifetime.life, w.id, who)
 	if err != nil {

@@ -20,5 +20,4 @@ end
 if ARGV[5] == '1' then
   return {'yours'}
 end
-local at = redis.call('HMGET', KEYS[5], 'epoch', 'version', 'mark', 'members', 'settings', 'data', 'bans')
-return {'yours', at[1], at[2], at[3], at[4], at[5], at[6], at[7], redis.call('HGETALL', KEYS[4])}
+return {'yours', unpack(room_read(KEYS[4], KEYS[5]), 1, 8)}

@@ -157,6 +157,10 @@ func (p *player) done(r *request, err error) {
 		time.Sleep(limitedPause)
 	case errors.As(err, &refused) && refused.Is(protocol.ErrUnknown):
 		p.tally.unknown.Add(1)
+	case errors.As(err, &refused) && refused.Is(protocol.ErrNotMember):
+		// A failure has removed the player, and its node had not joined again: that ends the membership.
+		p.tally.refused.Add(1)
+		p.members = slices.DeleteFunc(p.members, func(id string) bool { return id == r.room })
 	case errors.As(err, &refused):
 		p.tally.fail(fmt.Errorf("%s %s: %w", r.action, r.room, err))
 	default: // no reply: the connection broke, or the server was too slow
@@ -226,6 +230,9 @@ func (p *player) reply(r *protocol.Reply) {
 	case r.Error != nil:
 		if r.Error.Is(protocol.ErrUnknown) && run.action != protocol.ActionUsers {
 			v.Unknown(run.action)
+		}
+		if r.Error.Is(protocol.ErrNotMember) {
+			v.Lost()
 		}
 	case run.action == protocol.ActionJoin:
 		p.lost = slices.DeleteFunc(p.lost, func(id string) bool { return id == run.room })

@@ -51,7 +51,7 @@ func reserve(r *Room, a Action, rules Rules, by Origin) error {
 		if err != nil {
 			return err
 		}
-		r.update(by.Node, Update{Type: KindJoin, User: user, Seat: seat, Session: detached + a.session, At: by.At})
+		r.update(by.Node, Update{Type: KindJoin, User: user, Seat: seat, Session: reserved + a.session, At: by.At})
 	}
 	return nil
 }

@@ -12,6 +12,9 @@ const MaxSeats = 1 << 16
 // detached begins the session of a member who is disconnected and may come back.
 const detached = "~"
 
+// reserved begins that of a member who has not come yet; no session begins with a +.
+const reserved = detached + "+"
+
 // Member is a user's place in a room, in the form in which Redis holds it.
 type Member struct {
 	Seat    int    `json:"seat"`    // counted from 0
@@ -23,8 +26,17 @@ type Member struct {
 	Data  *Value `json:"data,omitzero"`  // what the user has set; nil for none
 }
 
-// SessionID returns the session that speaks for the user, detached or not.
-func (m Member) SessionID() string { return strings.TrimPrefix(m.Session, detached) }
+// SessionID returns the session that speaks for the user, detached or not, or the one by which the
+// seat is reserved.
+func (m Member) SessionID() string {
+	if m.Reserved() {
+		return m.Session[len(reserved):]
+	}
+	return strings.TrimPrefix(m.Session, detached)
+}
+
+// Reserved reports whether the seat is reserved for the user, who has not come yet.
+func (m Member) Reserved() bool { return strings.HasPrefix(m.Session, reserved) }
 
 // Detached reports whether the session is disconnected and may come back.
 func (m Member) Detached() bool { return strings.HasPrefix(m.Session, detached) }

@@ -206,7 +206,7 @@ func yields(m Member, a Action, rules Rules) bool {
 	case m.SessionID() == a.session:
 		return true
 	case a.again:
-		return false // the member's session is newer, connected or not
+		return m.Reserved() // else the member's session is newer, connected or not
 	case rules.Duplicate == Replace, m.Detached():
 		return true
 	}

@@ -97,6 +97,13 @@ func (a *access) permit(req protocol.Request, inside bool) error {
 	return room.Forbid("the token does not allow room %s", req.Room)
 }
 
+// role returns what the token's user may do besides playing.
+func (a *access) role() auth.Role {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.granted.Role
+}
+
 // authenticate runs an auth request.
 func (s *session) authenticate(req protocol.Request) {
 	if s.access == nil {

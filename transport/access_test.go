@@ -107,10 +107,10 @@ func TestConnectionsWithoutAToken(t *testing.T) {
 		silent.expectClosed(protocol.CloseUnauthorized)
 		good := tokenOf(t, "a", time.Hour)
 		for frame, want := range map[string]string{
-			`{"id":7,"action":"join","room":"42"}`:  `{"id":7,"error":{"code":"unauthorized",`,
-			`{"id":7,"action":"users","room":"42"}`: `{"id":7,"error":{"code":"unauthorized",`,
-			`{"id":7,"action":"leave","room":"42"}`: `{"id":7,"error":{"code":"unauthorized",`,
-			`{"id":7,"action":"dance","room":"42"}`: `{"id":7,"error":{"code":"unknown_action",`,
+			`{"id":7,"action":"join","room":"42"}`:  `{"id":7,"room":"42","error":{"code":"unauthorized",`,
+			`{"id":7,"action":"users","room":"42"}`: `{"id":7,"room":"42","error":{"code":"unauthorized",`,
+			`{"id":7,"action":"leave","room":"42"}`: `{"id":7,"room":"42","error":{"code":"unauthorized",`,
+			`{"id":7,"action":"dance","room":"42"}`: `{"id":7,"room":"42","error":{"code":"unknown_action",`,
 			`{"id":7,"action":"auth"}`:              `{"id":7,"error":{"code":"bad_request",`,
 			`{"id":7,"action":"auth","token":""}`:   `{"id":7,"error":{"code":"unauthorized",`,
 			`nonsense`:                              `{"error":{"code":"bad_request",`,
@@ -190,13 +190,13 @@ func TestRoomsOfAToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		c := s.dialWith(t, tokenOf(t, "a", time.Hour, "table-*", "lobby"))
-		const forbidden = `{"id":2,"error":{"code":"forbidden","message":"the token does not allow room 42","retry":false}}`
+		const forbidden = `{"id":2,"room":"42","error":{"code":"forbidden","message":"the token does not allow room 42","retry":false}}`
 		for _, action := range []string{"join", "watch", "users", "unwatch"} {
 			c.send(`{"id":2,"action":"` + action + `","room":"42"}`)
 			c.expect(forbidden)
 		}
 		c.send(`{"id":2,"action":"join","room":"a b"}`)
-		c.expect(`{"id":2,"error":{"code":"bad_request","message":"room may hold only A-Z a-z 0-9 . _ -, not ' '","retry":false}}`)
+		c.expect(`{"id":2,"room":"a b","error":{"code":"bad_request","message":"room may hold only A-Z a-z 0-9 . _ -, not ' '","retry":false}}`)
 		c.send(`{"id":2,"action":"join","room":"table-1"}`)
 		c.expect(`{"id":2,"room":"table-1","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 		c.send(`{"id":2,"action":"watch","room":"lobby"}`)
@@ -204,7 +204,7 @@ func TestRoomsOfAToken(t *testing.T) {
 		c.send(authFrame(tokenOf(t, "a", time.Hour, "42")))
 		c.expect(fmt.Sprintf(`{"id":1,"user":"a","expires":%d}`, time.Now().Add(time.Hour).Unix()))
 		c.send(`{"id":2,"action":"users","room":"table-1"}`)
-		c.expect(`{"id":2,"error":{"code":"forbidden","message":"the token does not allow room table-1","retry":false}}`)
+		c.expect(`{"id":2,"room":"table-1","error":{"code":"forbidden","message":"the token does not allow room table-1","retry":false}}`)
 		c.send(`{"id":2,"action":"unwatch","room":"lobby"}`)
 		c.expect(`{"id":2,"room":"lobby","epoch":"","version":0,"count":0}`)
 		c.send(`{"id":2,"action":"leave","room":"table-1"}`)

@@ -181,7 +181,7 @@ func TestSettingsAreShown(t *testing.T) {
 	}
 	a.expect(`{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"settings","settings":{"capacity":3,"closed":true}}]}`)
 	b.send(join42)
-	b.expect(`{"id":1,"error":{"code":"closed","message":"room 42 is closed","retry":false}}`)
+	b.expect(`{"id":1,"room":"42","error":{"code":"closed","message":"room 42 is closed","retry":false}}`)
 	b.send(users42)
 	b.expect(`{"id":3,"room":"42","version":2,"count":1,"settings":{"capacity":3,"closed":true},"users":[{"user":"a","seat":0}]}`)
 	if _, err := s.rooms.Do(t.Context(), "42", room.Configure(room.Settings{})); err != nil {

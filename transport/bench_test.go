@@ -45,6 +45,10 @@ func (r *benchRooms) Watch(_ context.Context, _ string, fn func(*room.Event)) (f
 	return func() {}, nil
 }
 
+func (r *benchRooms) Move(context.Context, string, string, string, ...string) (left, joined room.Result, err error) {
+	return left, joined, room.ErrUnavailable
+}
+
 func (r *benchRooms) Ping(context.Context) error { return nil }
 
 func (r *benchRooms) AnswerFor(func(room, session string) bool) {}

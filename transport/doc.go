@@ -10,10 +10,10 @@
 // A request goes down through accept.go and identify.go (the handshake, and who asks for it),
 // reader.go (a frame), session.go and requests.go (what it asks for) to package room. An event
 // comes up from there: it enters in events.go, and goes on through streams.go (order and bounds),
-// outbox.go (the queue) and writer.go, which has it encoded by frame.go, to the socket. Beside
-// these ways are membership.go (what a session is in a room), rejoin.go (how it comes back after
-// a failure), grace.go (how long it keeps its seats without a connection) and access.go (what its
-// token allows).
+// parked.go (what a member must not see), outbox.go (the queue) and writer.go, which has it encoded
+// by frame.go and listing.go, to the socket. Beside these ways are membership.go (what a session is
+// in a room), rejoin.go (how it comes back after a failure), grace.go (how long it keeps its seats
+// without a connection) and access.go (what its token allows).
 //
 // # What it promises
 //
@@ -33,8 +33,9 @@
 //     the seats are kept.
 //   - A session that was told that it is in a room, and has not left it, is in the room. If it
 //     is removed (its node was believed to be dead, or Redis has lost its data) it joins again by
-//     itself, on its old seat if that is free. If the room is full by then, the client gets the
-//     event lost, and no more events of the room, unless it watches it.
+//     itself, on its old seat if that is free. Until then its client gets no events of the room, and
+//     then a snapshot: it is never shown the room without itself. If the room is full by then, the
+//     client gets the event lost, and no more events of the room, unless it watches it.
 //   - If a newer session of its user has joined, the connection is closed with 4001, also when
 //     this node learns of it late, or only from a snapshot. Versions decide which session is
 //     newer. What a client reads has no gap up to the close.

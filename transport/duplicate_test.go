@@ -17,7 +17,7 @@ func TestRejectAndAKilledNode(t *testing.T) {
 		first.redisNet.stop()
 		newer := second.connect(t, "a")
 		newer.send(join42)
-		newer.expect(`{"id":1,"error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":true}}`)
+		newer.expect(`{"id":1,"room":"42","error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":true}}`)
 		time.Sleep(coordinator.DefaultNodeTTL)
 		newer.send(join42)
 		newer.expect(replyARejoined)
@@ -38,7 +38,7 @@ func TestRejectAndANodeThatLives(t *testing.T) {
 		time.Sleep(time.Minute)
 		newer := second.connect(t, "a")
 		newer.send(join42)
-		newer.expect(`{"id":1,"error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":true}}`)
+		newer.expect(`{"id":1,"room":"42","error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":true}}`)
 		a.expectSilence()
 		if got := second.members(t, "42"); got != "b a" {
 			t.Errorf("in the room are %q", got)

@@ -9,31 +9,50 @@ import (
 // the session's own place, and passes it on to the room's stream. The room calls it for each
 // event, in order; it does not block.
 func (m *membership) receive(e *room.Event) {
-	switch s := m.session; {
-	case !m.judge(e): // the session was replaced: the event is for the newer one
-	case e.Rejoin:
-	case !s.streams.push(e):
-		s.server.opts.Trace.refused(LimitQueue)
-		s.end(protocol.CloseTooSlow, "events were not read fast enough")
-	}
-}
-
-// judge decides what an event means for the session's place: now, or, if an action runs
-// that may change it, when that has ended. It reports false if the session was replaced.
-func (m *membership) judge(e *room.Event) bool {
 	s := m.session
 	if !e.Concerns(s.user) {
-		return true
+		m.pass(e)
+		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m.requested || m.rejoining {
 		m.deferred = append(m.deferred, e) // only the result says which of the two is newer
-		return true
+		m.pass(e)                          // the stream is held or parked until then
+		return
 	}
-	current := m.judgeLocked(e)
+	if !m.judgeLocked(e) { // the session was replaced: the event is for the newer one
+		return
+	}
+	m.parkLocked()
+	m.pass(e)
+	m.settleLocked(nil, false)
+}
+
+// pass passes an event on to the room's stream.
+func (m *membership) pass(e *room.Event) {
+	s := m.session
+	if !e.Rejoin && !s.streams.push(e) {
+		s.server.opts.Trace.refused(LimitQueue)
+		s.end(protocol.CloseTooSlow, "events were not read fast enough")
+	}
+}
+
+// parkLocked parks the room's stream if the session may have lost its place.
+func (m *membership) parkLocked() {
+	if m.need > needEnd {
+		m.session.streams.park(m.room)
+	}
+}
+
+// settleLocked is called when events were judged: it starts a rejoin if one is needed, and else
+// lets the room's stream go on; now and anew are those of streams.resume.
+func (m *membership) settleLocked(now *listing, anew bool) {
+	if m.need == needNothing && !m.session.streams.resume(m.room, now, anew) {
+		m.need = needConfirm // its result has a later list
+	}
+	m.parkLocked()
 	m.startRejoinLocked()
-	return current
 }
 
 func (m *membership) judgeDeferredLocked() {
@@ -62,9 +81,11 @@ func (m *membership) judgeLocked(e *room.Event) bool {
 		m.need = needLeave
 	case (fate == room.Replaced || fate == room.Ended) && m.unsure:
 		m.need = needConfirm // the action whose outcome is unknown may be newer
-	case fate == room.Replaced, fate == room.Ended:
+	case fate == room.Replaced:
 		m.replacedLocked()
 		return false
+	case fate == room.Ended && m.member:
+		m.endedLocked(e)
 	case fate == room.Speaks:
 		m.need = needNothing
 		if seat, seated := e.SeatOf(m.session.user); seated {
@@ -82,8 +103,8 @@ func (m *membership) judgeLocked(e *room.Event) bool {
 // replacedLocked closes the connection, because a newer session speaks for its user. The
 // client gets no further event of the room.
 func (m *membership) replacedLocked() {
+	m.session.streams.end(m.room)
 	m.removeLocked()
 	m.session.replaced = true
-	m.session.streams.end(m.room)
 	m.session.end(protocol.CloseReplaced, "replaced by a newer session")
 }

@@ -57,24 +57,29 @@ func replyFrame(r *protocol.Reply) []byte {
 	return seal(protocol.AppendReply(newFrame(replySize+len(r.List)), r))
 }
 
-func lostFrame(id, reason string) []byte {
-	return seal(protocol.AppendEvent(newFrame(eventSize), &protocol.Event{Event: protocol.EventLost, Room: id, Reason: reason}))
+// lostEvent is why a session has no seat in a room any more.
+type lostEvent struct {
+	reason string // an error code, or that of a leave
+	text   string // in the words of who kicked the user
+	to     string // the room to which the user was moved
 }
 
-func snapshotFrame(e *room.Event) []byte {
+func (l lostEvent) frame(id string) []byte {
 	return seal(protocol.AppendEvent(newFrame(eventSize), &protocol.Event{
-		Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version,
-		Count: e.Snapshot.Count(), Settings: settingsOf(e.Snapshot.Settings), Users: seated(e.Snapshot.Users()),
+		Event: protocol.EventLost, Room: id, Reason: l.reason, Text: l.text, To: l.to,
 	}))
 }
 
-// changesFrame returns one frame for events that follow each other.
-func changesFrame(events ...*room.Event) []byte {
+// changesFrame returns one frame for events that follow each other, as a user may see them.
+func changesFrame(user string, events ...*room.Event) []byte {
 	first, last := events[0], events[len(events)-1]
 	merged := protocol.Event{Event: protocol.EventChanges, Room: first.Room, Epoch: first.Epoch, Version: last.Version, From: first.From}
 	merged.Changes = make([]protocol.Change, 0, len(first.Changes))
 	for _, e := range events {
 		for _, change := range e.Changes {
+			if !change.IsFor(user) {
+				continue // its version tells that there was something
+			}
 			merged.Changes = append(merged.Changes, changeOf(&change))
 		}
 	}
@@ -107,23 +112,43 @@ func newSettings(s room.Settings) *protocol.Settings {
 
 // eventFrame is an event's frame, encoded once for all clients that get it.
 type eventFrame struct {
-	event *room.Event
-	size  int // about how many bytes its changes take; 0 for a snapshot
+	event   *room.Event
+	size    int  // about how many bytes its changes take; 0 for a snapshot
+	private bool // a message in it is not for everybody
 
 	encode sync.Once
 	bytes  []byte // set by encode
 }
 
 func eventFrameOf(e *room.Event) *eventFrame {
-	return e.Shared(func() any { return &eventFrame{event: e, size: changesSize(e)} }).(*eventFrame)
+	return e.Shared(func() any { return newEventFrame(e) }).(*eventFrame)
 }
 
+func newEventFrame(e *room.Event) *eventFrame {
+	f := &eventFrame{event: e, size: changesSize(e)}
+	for i := range e.Changes {
+		if d := e.Changes[i].Detail; d != nil && d.To != nil {
+			f.private = true
+		}
+	}
+	return f
+}
+
+// frameFor returns the event as a user may see it.
+func (f *eventFrame) frameFor(user string) []byte {
+	if f.private {
+		return changesFrame(user, f.event)
+	}
+	return f.frame()
+}
+
+// frame returns the event as everybody may see it.
 func (f *eventFrame) frame() []byte {
 	f.encode.Do(func() {
 		if f.event.Snapshot != nil {
 			f.bytes = snapshotFrame(f.event)
 		} else {
-			f.bytes = changesFrame(f.event)
+			f.bytes = changesFrame("", f.event)
 		}
 	})
 	return f.bytes
@@ -136,6 +161,12 @@ func changesSize(e *room.Event) int {
 	size := eventSize
 	for _, change := range e.Changes {
 		size += changeSize + len(change.User)
+		if d := change.Detail; d != nil {
+			size += len(d.Text) + len(d.Data)
+			for _, user := range d.To {
+				size += len(user)
+			}
+		}
 	}
 	return size
 }

@@ -68,7 +68,7 @@ func BenchmarkEventFrame(b *testing.B) {
 		}
 		b.ReportAllocs()
 		for b.Loop() {
-			content := changesFrame(event())
+			content := changesFrame("", event())
 			message, err := websocket.NewPreparedMessage(websocket.TextMessage, content[2:])
 			if err != nil {
 				b.Fatal(err)

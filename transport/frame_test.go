@@ -30,7 +30,7 @@ func TestFrameHeaders(t *testing.T) {
 }
 
 func TestMergedFrame(t *testing.T) {
-	frame := changesFrame(change(4), change(5))
+	frame := changesFrame("", change(4), change(5))
 	got := string(frame[bytes.IndexByte(frame, '{'):])
 	want := `{"event":"changes","room":"42","epoch":"e","version":5,"from":3,"changes":[{"type":"join","user":"u4","seat":4},{"type":"join","user":"u5","seat":5}]}`
 	if got != want {

@@ -22,6 +22,7 @@ const (
 	eventUnchanged = `{"event":"changes","room":"42","version":3,"from":2,"changes":[]}`
 	eventALeft     = `{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"leave","user":"a","seat":1,"reason":"left"}]}`
 	eventARemoved  = `{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"leave","user":"a","seat":1,"reason":"node"}]}`
+	eventABackIn   = `{"event":"snapshot","room":"42","version":4,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`
 	eventAGone     = `{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"leave","user":"a","seat":1,"reason":"timeout"}]}`
 	eventAAway     = `{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"away","user":"a","seat":1}]}`
 	eventATimedOut = `{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"a","seat":1,"reason":"timeout"}]}`
@@ -270,7 +271,7 @@ func TestRejectASecondSession(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{Duplicate: room.Reject}, Options{})
 		other := second.connect(t, "a")
 		other.send(join42)
-		other.expect(`{"id":1,"error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":true}}`)
+		other.expect(`{"id":1,"room":"42","error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":true}}`)
 		a.expectSilence()
 		done := make(chan error, 1)
 		first.hook.setBefore(func(context.Context, room.Action) error { // before the detach a must not get the close frame

@@ -185,7 +185,7 @@ func TestTracedLimits(t *testing.T) {
 		a.send(`{"id":1,"action":"join","room":"1"}`)
 		synctest.Wait()
 		b.send(`{"id":1,"action":"join","room":"1"}`)
-		b.expect(`{"id":1,"error":{"code":"room_full","message":"room 1 is full: 1 of 1 seats taken","retry":false}}`)
+		b.expect(`{"id":1,"room":"1","error":{"code":"room_full","message":"room 1 is full: 1 of 1 seats taken","retry":false}}`)
 		a.send(`{"id":1,"action":"watch","room":"2"}`)
 		synctest.Wait()
 		if got := limits.names(); got != "members rooms" {

@@ -35,7 +35,21 @@ type membership struct {
 func (m *membership) unusedLocked() bool { return !m.member && !m.unsure && !m.watching }
 
 // removeLocked records that the session is not in the room.
-func (m *membership) removeLocked() { m.member, m.unsure, m.need = false, false, needNothing }
+func (m *membership) removeLocked() {
+	m.unsure, m.need = false, needNothing
+	m.setMemberLocked(false)
+}
+
+// setMemberLocked says whether the client takes the session for a member. To a member the stream
+// shows no room without it.
+func (m *membership) setMemberLocked(member bool) {
+	m.member = member
+	user := ""
+	if member {
+		user = m.session.user
+	}
+	m.session.streams.setMember(m.room, user)
+}
 
 // recordJoin records how a join of the client ended. It reports whether the session was a
 // member before, and is one after.
@@ -45,7 +59,8 @@ func (m *membership) recordJoin(result room.Result, err error) (before, after bo
 	before = m.member
 	switch {
 	case err == nil:
-		m.member, m.unsure, m.need = true, false, needNothing
+		m.unsure, m.need = false, needNothing
+		m.setMemberLocked(true)
 		m.standing.Out = false
 		m.seat, m.standing = result.Seat, m.standing.Joined(result)
 	case errors.Is(err, room.ErrUnknown):
@@ -66,7 +81,8 @@ func (m *membership) recordLeave(err error) (unused bool) {
 		m.removeLocked()
 	case errors.Is(err, room.ErrUnknown):
 		// If the leave was written, the session must not be brought back.
-		m.member, m.unsure, m.need = false, true, needNothing
+		m.unsure, m.need = true, needNothing
+		m.setMemberLocked(false)
 	}
 	return m.unusedLocked()
 }
@@ -121,8 +137,8 @@ func (m *membership) unsubscribeUnlessNeeded(sendQueued bool) {
 	}
 }
 
-// endRequest ends what beginRequest began: it judges the events that came meanwhile, and
-// starts a rejoin if one is needed.
+// endRequest ends what beginRequest began: it judges the events that came meanwhile, before the
+// client gets them, and starts a rejoin if one is needed.
 func (m *membership) endRequest() {
 	s := m.session
 	s.mu.Lock()
@@ -133,5 +149,5 @@ func (m *membership) endRequest() {
 		delete(s.memberships, m.room)
 		return
 	}
-	m.startRejoinLocked()
+	m.settleLocked(nil, false)
 }

@@ -84,7 +84,7 @@ func (o *outbox) pushLocked(frame []byte) {
 
 // enqueueLocked gives a stream its place, and starts a writer for it.
 func (o *outbox) enqueueLocked(s *stream) {
-	if s.held || s.queued || len(s.pending) == 0 && s.lost == nil {
+	if s.held || s.isParked() || s.queued || len(s.pending) == 0 {
 		return
 	}
 	s.queued = true
@@ -151,23 +151,22 @@ func (o *outbox) next() (frame []byte, events []*room.Event) {
 	return nil, nil
 }
 
-// nextEventsLocked removes and returns a stream's pending events, and queues the frame that
-// follows them. It returns none if the stream is held.
+// nextEventsLocked removes and returns a stream's pending events. It returns none if the stream
+// is held or parked.
 func (o *outbox) nextEventsLocked(s *stream) []*room.Event {
 	s.queued = false
-	if s.held {
+	if s.held || s.isParked() {
 		return nil
 	}
 	events := s.pending
+	s.sentLocked()
 	o.inFlight.changes += s.size
 	s.clearLocked(o)
-	if lost := s.lost; lost != nil {
-		s.lost = nil
-		o.queued.frames += itemSize + cap(lost)
-		o.items = slices.Insert(o.items, 0, item{frame: lost})
-	}
 	return events
 }
+
+// isFullLocked reports whether too many bytes of changes wait for the client.
+func (o *outbox) isFullLocked() bool { return o.queued.changes+o.inFlight.changes > o.max }
 
 // written says that what next returned is written.
 func (o *outbox) written() {

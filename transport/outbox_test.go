@@ -79,7 +79,7 @@ func TestOneWriter(t *testing.T) {
 	started := 0
 	o := newOutbox(func() { started++ }, defaultMaxQueue)
 	o.streams.open("42")
-	o.streams.replyList(listAt(3))
+	listed(o, listAt(3))
 	if started != 0 || !o.claim() || o.claim() {
 		t.Fatal("a reply starts no writer: the reader writes it")
 	}

@@ -130,7 +130,7 @@ func TestTheRate(t *testing.T) {
 		}
 		time.Sleep(500 * time.Microsecond)
 		ask(7)
-		v.expect(`{"id":7,"error":{"code":"rate_limited","message":"a connection may send 10 requests a second; wait 100ms","retry":true}}`)
+		v.expect(`{"id":7,"room":"0","error":{"code":"rate_limited","message":"a connection may send 10 requests a second; wait 100ms","retry":true}}`)
 		v.send("nonsense")
 		v.expect(`{"error":{"code":"rate_limited","message":"a connection may send 10 requests a second; wait 100ms","retry":true}}`)
 		time.Sleep(100 * time.Millisecond)
@@ -289,7 +289,7 @@ func TestARefusalCostsNothing(t *testing.T) {
 		time.Sleep(900 * time.Millisecond)
 		for range 5 {
 			second.send(usersOf(2))
-			second.expect(`{"id":2,"error":{"code":"rate_limited","message":"all connections of a user may send 1 requests a second; wait 100ms","retry":true}}`)
+			second.expect(`{"id":2,"room":"1","error":{"code":"rate_limited","message":"all connections of a user may send 1 requests a second; wait 100ms","retry":true}}`)
 		}
 		time.Sleep(100 * time.Millisecond)
 		second.send(usersOf(3))

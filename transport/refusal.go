@@ -18,7 +18,7 @@ var refusals = []struct {
 	{room.ErrFull, protocol.CodeRoomFull, ""},
 	{room.ErrSeatTaken, protocol.CodeSeatTaken, ""},
 	{room.ErrRoomClosed, protocol.CodeClosed, ""},
-	{room.ErrBanned, protocol.CodeForbidden, ""},
+	{room.ErrBanned, protocol.CodeBanned, ""},
 	{room.ErrConflict, protocol.CodeConflict, ""},
 	{room.ErrForbidden, protocol.CodeForbidden, ""},
 	{room.ErrDuplicate, protocol.CodeDuplicateUser, ""},
@@ -49,6 +49,11 @@ func toProtocol(err error) *protocol.Error {
 
 // refuse replies to a request with an error.
 func (s *session) refuse(req protocol.Request, err error) {
+	s.out.push(replyFrame(s.refusal(req, err)))
+}
+
+// refusal returns the reply that refuses a request, which counts from then on.
+func (s *session) refusal(req protocol.Request, err error) *protocol.Reply {
 	e := toProtocol(err)
 	if e.Code == protocol.CodeRoomFull {
 		s.server.opts.Trace.refused(LimitMembers)
@@ -57,18 +62,18 @@ func (s *session) refuse(req protocol.Request, err error) {
 	if trouble := s.server.troubles.refused[e.Code]; trouble != nil {
 		trouble.Happened(err, "action", req.Action, "room", req.Room, "user", s.user)
 	}
-	s.out.push(replyFrame(&protocol.Reply{ID: &req.ID, Error: e}))
-	s.streams.release(req.Room)
+	return &protocol.Reply{ID: &req.ID, Room: req.Room, Error: e}
 }
 
 // refuseRate replies to a request over the rate, well-formed or not, and ends the connection if
 // that is too much, too.
 func (s *session) refuseRate(req protocol.Request, bad *protocol.DecodeError, refusal *protocol.Error, cutOff bool) {
-	id := &req.ID
+	reply := &protocol.Reply{ID: &req.ID, Room: req.Room, Error: refusal}
 	if bad != nil {
-		id = bad.ID
+		reply = bad.Reply()
+		reply.Error = refusal
 	}
-	s.out.push(replyFrame(&protocol.Reply{ID: id, Error: refusal}))
+	s.out.push(replyFrame(reply))
 	s.server.troubles.rate.Happened(refusal, "user", s.user)
 	if cutOff {
 		s.server.opts.Trace.refused(LimitFlood)

@@ -13,13 +13,14 @@ type need int
 
 const (
 	needNothing need = iota
+	needEnd          // end the room's events: the place is lost for good
 	needConfirm      // ask whether the session still speaks for its user
 	needJoin         // join again: the place was lost, and no other session of the user has it
 	needLeave        // leave again: the rejoin came after a newer session had joined and left
 )
 
-// rejoin runs the actions that a membership needs. The client learns of them from the room's
-// events, as the other members do: there is no request to reply to.
+// rejoin runs the actions that a membership needs. Meanwhile the room's stream is parked; at the
+// end the client gets the room as it is then, or hears that its seat is lost.
 type rejoin struct {
 	m      *membership
 	cancel context.CancelFunc
@@ -49,12 +50,22 @@ func (r *rejoin) run(ctx context.Context) {
 	anySeat := false
 	for {
 		need, action := r.next(ctx, anySeat)
-		if need == needNothing {
+		switch need {
+		case needNothing:
+			return
+		case needEnd:
+			r.end()
 			return
 		}
 		result, err := r.m.session.server.rooms.Do(ctx, r.m.room, action)
+		if err == nil && need != needLeave {
+			err = r.m.session.ifListed(result)
+		}
+		handled, again := r.record(ctx, need, result, err)
 		switch {
-		case r.record(ctx, need, result, err):
+		case again:
+			pause.wait(ctx)
+		case handled:
 		case errors.Is(err, room.ErrSeatTaken):
 			anySeat = true
 		case isTransient(err):
@@ -75,8 +86,10 @@ func (r *rejoin) next(ctx context.Context, anySeat bool) (need, room.Action) {
 		m.rejoin = nil
 		return needNothing, room.Action{}
 	}
-	m.rejoining = true
+	m.rejoining = m.need != needEnd
 	switch {
+	case m.need == needEnd:
+		return m.need, room.Action{}
 	case m.need == needConfirm:
 		return m.need, room.Keep(s.user, s.id)
 	case m.need == needLeave:
@@ -88,23 +101,25 @@ func (r *rejoin) next(ctx context.Context, anySeat bool) (need, room.Action) {
 }
 
 // record records how an action for a need ended, and judges the events that came meanwhile.
-// It reports whether the action needs no further treatment.
-func (r *rejoin) record(ctx context.Context, need need, result room.Result, err error) (handled bool) {
+// It reports whether the action needs no further treatment, and whether events on their way have
+// to come before it is asked again what became of the place.
+func (r *rejoin) record(ctx context.Context, need need, result room.Result, err error) (handled, again bool) {
 	m := r.m
 	m.session.mu.Lock()
 	defer m.session.mu.Unlock()
 	m.rejoining = false
 	if err != nil && ctx.Err() != nil {
-		return true // endRequest judges the events
+		return true, false // endRequest judges the events
 	}
-	absent := errors.Is(err, room.ErrNotMember)
+	watches := !m.member && !m.unsure // and has no place that it could lose
+	absent := errors.Is(err, room.ErrNotMember) || watches && errors.Is(err, room.ErrDuplicate)
 	switch {
 	case need == needLeave && (err == nil || absent):
 		m.replacedLocked()
-		return true
-	case errors.Is(err, room.ErrDuplicate):
+		return true, false
+	case errors.Is(err, room.ErrDuplicate) && !watches:
 		m.replacedLocked()
-		return true
+		return true, false
 	case err == nil:
 		m.need, m.seat, m.standing = needNothing, result.Seat, m.standing.Joined(result)
 	case absent && !m.member:
@@ -116,7 +131,12 @@ func (r *rejoin) record(ctx context.Context, need need, result room.Result, err 
 		}
 	}
 	m.judgeDeferredLocked()
-	return err == nil || absent
+	if handled = err == nil || absent; !handled {
+		m.settleLocked(nil, false)
+		return false, false
+	}
+	m.settleLocked(&listing{result.Snapshot, result.Seat}, need == needJoin && err == nil)
+	return true, m.need == needConfirm
 }
 
 // giveUp records that the place is lost for good, because the room is full now, and tells
@@ -128,15 +148,35 @@ func (r *rejoin) giveUp(why error) {
 	m, s := r.m, r.m.session
 	s.server.troubles.lostSeats.Happened(why, "room", m.room, "user", s.user)
 	s.mu.Lock()
-	m.removeLocked()
+	if m.member {
+		m.loseLocked(lostEvent{reason: toProtocol(why).Code})
+	} else {
+		m.removeLocked()
+	}
 	s.mu.Unlock()
-	s.streams.lost(m.room, toProtocol(why).Code, m.isWatching())
+	r.end()
+}
+
+// end ends the room's events, unless the client watches, and the rejoin.
+func (r *rejoin) end() {
+	m, s := r.m, r.m.session
 	m.unsubscribeUnlessNeeded(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.rejoin = nil
+	if m.need == needEnd {
+		m.need = needNothing
+	}
 	// beginRequest, which may wait for this goroutine, then finds no membership.
 	if m.unusedLocked() {
 		delete(s.memberships, m.room)
+		return
 	}
+	m.settleLocked(nil, false)
+}
+
+// loseLocked records that the session is not in the room any more, and tells the client.
+func (m *membership) loseLocked(why lostEvent) {
+	m.removeLocked()
+	m.session.streams.lost(m.room, why, m.watching)
 }

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"fmt"
 
 	"roomd/room"
 	"roomd/transport/protocol"
@@ -19,6 +20,9 @@ func (s *session) join(req protocol.Request) {
 	}
 	defer m.endRequest()
 	result, err := s.do(req.Room, action)
+	if err == nil {
+		err = s.ifListed(result)
+	}
 	before, after := m.recordJoin(result, err)
 	if err == nil {
 		reply := listReply(req, result.Snapshot)
@@ -26,12 +30,12 @@ func (s *session) join(req protocol.Request) {
 		s.streams.replyList(reply)
 		return
 	}
+	s.refuse(req, err)
 	lost := before && !after
 	if lost {
-		s.streams.lost(m.room, toProtocol(err).Code, m.isWatching())
+		s.streams.lost(m.room, lostEvent{reason: toProtocol(err).Code}, m.isWatching())
 	}
 	m.unsubscribeUnlessNeeded(before)
-	s.refuse(req, err)
 	if lost && errors.Is(err, room.ErrDuplicate) {
 		s.end(protocol.CloseReplaced, "replaced by a newer session")
 	}
@@ -48,18 +52,17 @@ func (s *session) leave(req protocol.Request) {
 	}
 	result, err := s.do(req.Room, room.Leave(s.user, s.id))
 	if m != nil && m.recordLeave(err) {
-		m.unsubscribeUnlessNeeded(err != nil)
+		m.unsubscribeUnlessNeeded(false)
 	}
 	if err != nil {
 		s.refuse(req, err)
 		return
 	}
 	s.out.push(replyFrame(countReply(req, result.Snapshot)))
-	s.streams.release(req.Room) // for a session that also watches
 }
 
 func (s *session) users(req protocol.Request) {
-	snapshot, err := s.server.rooms.Read(s.server.life, req.Room)
+	snapshot, err := s.readWhole(req.Room)
 	if err != nil {
 		s.refuse(req, err)
 		return
@@ -67,7 +70,15 @@ func (s *session) users(req protocol.Request) {
 	s.streams.replyList(listReply(req, snapshot))
 }
 
+// watch reads the room first: while the session is a member and its place is in doubt, that takes
+// the rejoin which beginSubscribed would cancel.
 func (s *session) watch(req protocol.Request) {
+	if s.isMember(req.Room) {
+		if _, err := s.readWhole(req.Room); err != nil {
+			s.refuse(req, err)
+			return
+		}
+	}
 	m, err := s.beginSubscribed(req.Room)
 	if err != nil {
 		s.refuse(req, err)
@@ -75,6 +86,9 @@ func (s *session) watch(req protocol.Request) {
 	}
 	defer m.endRequest()
 	snapshot, err := s.server.rooms.Read(s.server.life, req.Room)
+	if err == nil && m.isLackedBy(snapshot) {
+		err = fmt.Errorf("%w: the session's place was lost again", room.ErrUnavailable)
+	}
 	if err != nil {
 		m.unsubscribeUnlessNeeded(false)
 		s.refuse(req, err)
@@ -104,7 +118,6 @@ func (s *session) unwatch(req protocol.Request) {
 		m.unsubscribeUnlessNeeded(false)
 	}
 	s.out.push(replyFrame(countReply(req, snapshot)))
-	s.streams.release(req.Room)
 }
 
 // countReply returns a reply with the room's version and number of members.
@@ -115,16 +128,7 @@ func countReply(req protocol.Request, s room.Snapshot) *protocol.Reply {
 // listReply returns a countReply that also lists the members.
 func listReply(req protocol.Request, s room.Snapshot) *protocol.Reply {
 	reply := countReply(req, s)
-	reply.Settings = settingsOf(s.Settings)
-	// Encoded once per snapshot, however many clients get it.
-	reply.List = s.Shared(func() any { return protocol.AppendUsers(nil, seated(s.Users())) }).([]byte)
+	reply.Settings, reply.Data = settingsOf(s.Settings), protocol.JSON(s.Data)
+	reply.List = encodedOf(s).users
 	return reply
-}
-
-func seated(users []room.Occupant) []protocol.Seated {
-	list := make([]protocol.Seated, len(users))
-	for i, u := range users {
-		list[i] = protocol.Seated{User: u.User, Seat: u.Seat, Away: u.Away}
-	}
-	return list
 }

@@ -36,14 +36,14 @@ func TestRequestsAndReplies(t *testing.T) {
 	li.expect(`{"id":4,"room":"nobody-here","epoch":"","version":0,"count":0,"users":[]}`)
 
 	for frame, want := range map[string]string{
-		`{"id":5,"action":"leave","room":"42"}`:           `{"id":5,"error":{"code":"not_member","message":"李四 is not in room 42","retry":false}}`,
-		`{"id":5,"action":"join","room":"42","seat":3}`:   `{"id":5,"error":{"code":"seat_taken","message":"seat 3 of room 42 is taken","retry":false}}`,
-		`{"id":5,"action":"join","room":"42","seat":4}`:   `{"id":5,"error":{"code":"bad_request","message":"seat must be from 0 to 3, not 4","retry":false}}`,
-		`{"id":5,"action":"join","room":"a b"}`:           `{"id":5,"error":{"code":"bad_request","message":"room may hold only A-Z a-z 0-9 . _ -, not ' '","retry":false}}`,
+		`{"id":5,"action":"leave","room":"42"}`:           `{"id":5,"room":"42","error":{"code":"not_member","message":"李四 is not in room 42","retry":false}}`,
+		`{"id":5,"action":"join","room":"42","seat":3}`:   `{"id":5,"room":"42","error":{"code":"seat_taken","message":"seat 3 of room 42 is taken","retry":false}}`,
+		`{"id":5,"action":"join","room":"42","seat":4}`:   `{"id":5,"room":"42","error":{"code":"bad_request","message":"seat must be from 0 to 3, not 4","retry":false}}`,
+		`{"id":5,"action":"join","room":"a b"}`:           `{"id":5,"room":"a b","error":{"code":"bad_request","message":"room may hold only A-Z a-z 0-9 . _ -, not ' '","retry":false}}`,
 		`{"id":5,"action":"users","room":""}`:             `{"id":5,"error":{"code":"bad_request","message":"room must be 1 to 64 characters long, not 0","retry":false}}`,
-		`{"id":5,"action":"leave","room":"{42}"}`:         `{"id":5,"error":{"code":"bad_request","message":"room may hold only A-Z a-z 0-9 . _ -, not '{'","retry":false}}`,
-		`{"id":5,"action":"join","room":"42","seats":1}`:  `{"id":5,"error":{"code":"bad_request",`,
-		`{"id":5,"action":"dance","room":"42"}`:           `{"id":5,"error":{"code":"unknown_action",`,
+		`{"id":5,"action":"leave","room":"{42}"}`:         `{"id":5,"room":"{42}","error":{"code":"bad_request","message":"room may hold only A-Z a-z 0-9 . _ -, not '{'","retry":false}}`,
+		`{"id":5,"action":"join","room":"42","seats":1}`:  `{"id":5,"room":"42","error":{"code":"bad_request",`,
+		`{"id":5,"action":"dance","room":"42"}`:           `{"id":5,"room":"42","error":{"code":"unknown_action",`,
 		`{"id":5,"action":"join","room":"42","room":"1"}`: `{"id":5,"error":{"code":"bad_request",`,
 		`nonsense`: `{"error":{"code":"bad_request",`,
 	} {
@@ -65,7 +65,7 @@ func TestFullRoom(t *testing.T) {
 	a.send(`{"id":1,"action":"join","room":"42"}`)
 	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"settings":{"capacity":1},"users":[{"user":"a","seat":0}]}`)
 	b.send(`{"id":1,"action":"join","room":"42"}`)
-	b.expect(`{"id":1,"error":{"code":"room_full","message":"room 42 is full: 1 of 1 seats taken","retry":false}}`)
+	b.expect(`{"id":1,"room":"42","error":{"code":"room_full","message":"room 42 is full: 1 of 1 seats taken","retry":false}}`)
 	a.send(`{"id":2,"action":"leave","room":"42"}`)
 	a.expect(`{"id":2,"room":"42","version":2,"count":0}`)
 	b.send(`{"id":2,"action":"users","room":"42"}`) // the refused one gets no events
@@ -95,7 +95,7 @@ func TestAJoinWithoutSubscriptionFails(t *testing.T) {
 		s := startInBubble(t, mini, room.Rules{}, Options{})
 		s.hook.unreachable.Store(true)
 		a, b := s.connect(t, "a"), s.connect(t, "b")
-		refused := `{"id":1,"error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`
+		refused := `{"id":1,"room":"42","error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`
 		a.send(join42)
 		time.Sleep(watchTimeout / 8)
 		b.send(join42)

@@ -58,12 +58,16 @@ func (s *session) exit() {
 // handle runs the request that a frame holds and queues its reply.
 func (s *session) handle(frame []byte) {
 	req, bad := protocol.DecodeRequest(frame)
-	refusal, cutOff := s.throttle.request()
+	cost := 1
+	if req.Action == protocol.ActionSay {
+		cost = sayCost
+	}
+	refusal, cutOff := s.throttle.request(cost)
 	switch {
 	case refusal != nil:
 		s.refuseRate(req, bad, refusal, cutOff)
 	case bad != nil:
-		s.out.push(replyFrame(&protocol.Reply{ID: bad.ID, Error: bad.Err}))
+		s.out.push(replyFrame(bad.Reply()))
 	case req.Action == protocol.ActionAuth:
 		s.authenticate(req)
 	case s.server.debug.enabled():
@@ -74,9 +78,15 @@ func (s *session) handle(frame []byte) {
 	s.requireUser()
 }
 
-// run runs a request about a room.
+// run runs a request about a room. The room's events are held until the reply, and until what
+// came meanwhile is judged.
 func (s *session) run(req protocol.Request) {
-	s.streams.hold(req.Room) // until the reply
+	s.streams.hold(req.Room)
+	s.dispatch(req)
+	s.streams.release(req.Room)
+}
+
+func (s *session) dispatch(req protocol.Request) {
 	if s.access != nil {
 		if err := s.access.permit(req, s.isInside(req.Room)); err != nil {
 			s.refuse(req, err)
@@ -95,7 +105,7 @@ func (s *session) run(req protocol.Request) {
 	case protocol.ActionUnwatch:
 		s.unwatch(req)
 	default:
-		s.refuse(req, protocol.UnknownAction(req.Action))
+		s.act(req)
 	}
 }
 
@@ -153,14 +163,22 @@ func (s *session) beginSubscribed(id string) (*membership, error) {
 
 func (s *session) newMembership(id string) (*membership, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if limit := s.server.opts.MaxRooms; len(s.memberships) >= limit {
+	full := len(s.memberships) >= s.server.opts.MaxRooms
+	s.mu.Unlock()
+	if limit := s.server.opts.MaxRooms; full {
 		s.server.opts.Trace.refused(LimitRooms)
 		return nil, &room.InvalidError{Field: "room", Problem: fmt.Sprintf("is one too many: a connection can be in, or watch, %d rooms", limit)}
 	}
+	return s.addMembership(id), nil
+}
+
+// addMembership adds a room to the session, for a request that runs.
+func (s *session) addMembership(id string) *membership {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	m := &membership{room: id, session: s, requested: true, standing: room.Standing{User: s.user, Session: s.id}}
 	s.memberships[id] = m
-	return m, nil
+	return m
 }
 
 // isInside reports whether the session is a member of a room, or watches it.

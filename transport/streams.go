@@ -6,7 +6,8 @@ import (
 )
 
 // streams are the events of a connection's rooms on their way to its client. They order the
-// events behind the replies, and bound how many wait.
+// events behind the replies, bound how many wait, and keep back those that show a room without
+// a session that is a member (parked.go).
 type streams struct {
 	out    *outbox
 	byRoom map[string]*stream // guarded by out.mu
@@ -15,14 +16,22 @@ type streams struct {
 // stream is the events of one room on their way to one client. Its fields are guarded by the
 // outbox's mu.
 type stream struct {
+	room    string // its id
 	held    bool   // a request about the room runs: its reply comes first
+	parked  bool   // the session may have lost its place: nothing is written until that is known
 	ended   bool   // it takes no more events
 	queued  bool   // it has a place in the outbox
 	epoch   string // of the room when the client has read what is pending
 	version uint64 // of the room when the client has read what is pending
 	pending []*room.Event
-	size    int    // bytes of the changes in pending
-	lost    []byte // the frame behind them that says that the seat is lost; nil if it is not
+	sent    struct { // what the client has, or is being sent, without what is pending
+		epoch   string
+		version uint64
+	}
+	size   int            // bytes of the changes in pending
+	member string         // the user, if the session is a member; else ""
+	lacks  bool           // one of the pending events shows the room without the member
+	missed *room.Position // the last event that was dropped while the stream was parked; nil if none was
 }
 
 // open starts a room's stream, held until the reply to the request that asks for it.
@@ -32,7 +41,7 @@ func (t *streams) open(id string) {
 	if s := t.byRoom[id]; s != nil && s.ended {
 		t.releaseLocked(id, s) // its pending events come before the reply
 	}
-	t.byRoom[id] = &stream{held: true}
+	t.byRoom[id] = &stream{room: id, held: true}
 }
 
 // hold keeps back a room's events until the reply to a request about it. Without that the
@@ -45,7 +54,7 @@ func (t *streams) hold(id string) {
 	}
 }
 
-// release ends a hold after a reply that does not list the room.
+// release ends a hold after the reply.
 func (t *streams) release(id string) {
 	t.out.mu.Lock()
 	defer t.out.mu.Unlock()
@@ -62,8 +71,8 @@ func (t *streams) releaseLocked(id string, s *stream) {
 	}
 }
 
-// replyList queues a reply that lists a room, and ends the hold. Of the room's events only
-// those behind the reply are written, after it.
+// replyList queues a reply that lists a room. Of the room's events only those behind the reply
+// are written, after it, when the hold ends.
 func (t *streams) replyList(r *protocol.Reply) {
 	frame := replyFrame(r)
 	t.out.mu.Lock()
@@ -74,20 +83,26 @@ func (t *streams) replyList(r *protocol.Reply) {
 		return
 	}
 	t.out.dequeueLocked(s)
-	if r.Seat != nil {
-		s.lost = nil // it has one again
-	}
-	pending := s.pending
+	behind := s.behind(r.Epoch, r.Version)
 	s.clearLocked(t.out)
 	s.epoch, s.version = r.Epoch, r.Version
-	// A new epoch begins with a snapshot: changes without one are of an earlier epoch.
-	begins := len(pending) > 0 && pending[0].Snapshot != nil
-	for _, e := range pending {
-		if e.Epoch == r.Epoch && e.Version > r.Version || e.Epoch != r.Epoch && begins {
-			s.appendLocked(t.out, e)
+	s.sentLocked()
+	for _, e := range behind {
+		s.appendLocked(t.out, e)
+	}
+	s.coverLocked(r.Epoch, r.Version)
+}
+
+// behind returns the pending events behind a list. A new epoch begins with a snapshot: changes
+// without one are of an earlier epoch.
+func (s *stream) behind(epoch string, version uint64) (events []*room.Event) {
+	begins := len(s.pending) > 0 && s.pending[0].Snapshot != nil
+	for _, e := range s.pending {
+		if e.Epoch == epoch && e.Version > version || e.Epoch != epoch && begins {
+			events = append(events, e)
 		}
 	}
-	t.releaseLocked(r.Room, s)
+	return events
 }
 
 // push adds an event to its room's stream, unless the client has it already. It reports
@@ -97,14 +112,23 @@ func (t *streams) push(e *room.Event) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := t.byRoom[e.Room]
-	if s == nil || s.ended || e.Epoch == s.epoch && e.Version <= s.version {
+	if s == nil || s.ended || e.Epoch == s.epoch && e.Version <= s.version || s.isLate(e) {
 		return true
 	}
 	if e.Snapshot != nil {
 		s.clearLocked(o) // the snapshot stands for all of them
+		s.missed = nil
+	}
+	if s.isSent(e.Epoch, e.Version) { // and a list of the same epoch came before
+		s.epoch, s.version = s.sent.epoch, s.sent.version
+		o.enqueueLocked(s)
+		return true
 	}
 	s.appendLocked(o, e)
-	if o.queued.changes+o.inFlight.changes > o.max {
+	if o.isFullLocked() {
+		t.dropParkedLocked()
+	}
+	if o.isFullLocked() {
 		o.dequeueLocked(s)
 		s.clearLocked(o)
 		s.ended = true
@@ -114,26 +138,24 @@ func (t *streams) push(e *room.Event) bool {
 	return true
 }
 
-// lost tells the client, after the pending events, that its session has no seat in the room
-// any more. Unless the client watches, that is the last it hears of the room.
-func (t *streams) lost(id, reason string, watching bool) {
-	t.out.mu.Lock()
-	defer t.out.mu.Unlock()
-	if s := t.byRoom[id]; s != nil {
-		s.lost, s.ended = lostFrame(id, reason), s.ended || !watching
-		t.out.enqueueLocked(s)
-	}
-}
-
-// end closes a room's stream to further events. The pending ones are still written.
+// end closes a room's stream to further events. The pending ones are still written, unless the
+// stream is parked.
 func (t *streams) end(id string) {
 	t.out.mu.Lock()
 	defer t.out.mu.Unlock()
 	if s := t.byRoom[id]; s != nil {
-		s.ended = true
-		if !s.held {
-			delete(t.byRoom, id)
-		}
+		t.endLocked(id, s)
+	}
+}
+
+func (t *streams) endLocked(id string, s *stream) {
+	s.ended = true
+	if s.isParked() {
+		t.out.dequeueLocked(s)
+		s.clearLocked(t.out)
+	}
+	if !s.held {
+		delete(t.byRoom, id)
 	}
 }
 
@@ -148,8 +170,17 @@ func (t *streams) drop(id string) {
 	}
 }
 
+// sentLocked records that the client gets what is pending now.
+func (s *stream) sentLocked() { s.sent.epoch, s.sent.version = s.epoch, s.version }
+
+// isSent reports whether the client has a version, without what is pending.
+func (s *stream) isSent(epoch string, version uint64) bool {
+	return s.sent.epoch == epoch && s.sent.version >= version
+}
+
 func (s *stream) appendLocked(o *outbox, e *room.Event) {
 	size := eventFrameOf(e).size
+	s.lacks = s.lacks || s.showsLack(e)
 	s.pending = append(s.pending, e)
 	s.epoch, s.version = e.Epoch, e.Version
 	s.size += size
@@ -158,5 +189,5 @@ func (s *stream) appendLocked(o *outbox, e *room.Event) {
 
 func (s *stream) clearLocked(o *outbox) {
 	o.queued.changes -= s.size
-	s.pending, s.size = nil, 0
+	s.pending, s.size, s.lacks = nil, 0, false
 }

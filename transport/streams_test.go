@@ -63,28 +63,28 @@ func TestRepliesAndEventsFormOneSequence(t *testing.T) {
 			for v := uint64(1); v <= 4; v++ {
 				o.streams.push(change(v))
 			}
-			o.streams.replyList(listAt(3))
+			listed(o, listAt(3))
 			o.streams.push(change(5))
 		}, "reply 3, events 4+5"},
 		{"a slow client: events are merged in the place of the first one", func(o *outbox) {
 			o.streams.open("42")
-			o.streams.replyList(listAt(3))
+			listed(o, listAt(3))
 			o.streams.push(change(4))
 			o.push(replyFrame(leaveAt(99)))
 			o.streams.push(change(5))
 		}, "reply 3, events 4+5, reply 99"},
 		{"users: what is queued and in the list is dropped", func(o *outbox) {
 			o.streams.open("42")
-			o.streams.replyList(listAt(3))
+			listed(o, listAt(3))
 			o.streams.push(change(4))
 			o.streams.hold("42")
 			o.streams.push(change(5))
 			o.streams.push(change(6))
-			o.streams.replyList(listAt(5))
+			listed(o, listAt(5))
 		}, "reply 3, reply 5, events 6"},
 		{"a refused request: held events go on", func(o *outbox) {
 			o.streams.open("42")
-			o.streams.replyList(listAt(3))
+			listed(o, listAt(3))
 			o.streams.hold("42")
 			o.streams.push(change(4))
 			o.push(replyFrame(leaveAt(99)))
@@ -93,7 +93,7 @@ func TestRepliesAndEventsFormOneSequence(t *testing.T) {
 		}, "reply 3, reply 99, events 4+5"},
 		{"nothing twice, nothing old", func(o *outbox) {
 			o.streams.open("42")
-			o.streams.replyList(listAt(3))
+			listed(o, listAt(3))
 			o.streams.push(change(3))
 			o.streams.push(change(4))
 			o.streams.push(change(4))
@@ -101,7 +101,7 @@ func TestRepliesAndEventsFormOneSequence(t *testing.T) {
 		}, "reply 3, events 4"},
 		{"a snapshot stands for what is pending", func(o *outbox) {
 			o.streams.open("42")
-			o.streams.replyList(listAt(3))
+			listed(o, listAt(3))
 			o.streams.push(change(4))
 			o.streams.push(snapshot("e", 9))
 			o.streams.push(change(10))
@@ -109,16 +109,16 @@ func TestRepliesAndEventsFormOneSequence(t *testing.T) {
 		}, "reply 3, events =1"},
 		{"a reply of a new epoch: changes of the earlier one are dropped", func(o *outbox) {
 			o.streams.open("42")
-			o.streams.replyList(listAt(3))
+			listed(o, listAt(3))
 			o.streams.hold("42")
 			o.streams.push(change(4))
 			anew := listAt(1)
 			anew.Epoch = "new"
-			o.streams.replyList(anew)
+			listed(o, anew)
 		}, "reply 3, reply 1"},
 		{"the end: what is pending is written, and nothing more", func(o *outbox) {
 			o.streams.open("42")
-			o.streams.replyList(listAt(3))
+			listed(o, listAt(3))
 			o.streams.push(change(4))
 			o.streams.end("42")
 			o.streams.push(change(5))
@@ -126,29 +126,29 @@ func TestRepliesAndEventsFormOneSequence(t *testing.T) {
 		}, "reply 3, events 4, reply 9"},
 		{"the end while a request runs", func(o *outbox) {
 			o.streams.open("42")
-			o.streams.replyList(listAt(3))
+			listed(o, listAt(3))
 			o.streams.hold("42")
 			o.streams.push(change(4))
 			o.streams.push(change(5))
 			o.streams.end("42")
 			o.streams.push(change(6))
-			o.streams.replyList(listAt(4))
+			listed(o, listAt(4))
 			o.streams.push(change(7))
 		}, "reply 3, reply 4, events 5"},
 		{"the end, and a new beginning while a request runs", func(o *outbox) {
 			o.streams.open("42")
-			o.streams.replyList(listAt(3))
+			listed(o, listAt(3))
 			o.streams.hold("42")
 			o.streams.push(change(4))
 			o.streams.end("42")
 			o.streams.open("42")
 			o.streams.push(change(5))
 			o.streams.push(change(6))
-			o.streams.replyList(listAt(5))
+			listed(o, listAt(5))
 		}, "reply 3, events 4, reply 5, events 6"},
 		{"after a leave nothing comes", func(o *outbox) {
 			o.streams.open("42")
-			o.streams.replyList(listAt(3))
+			listed(o, listAt(3))
 			o.streams.push(change(4))
 			o.streams.drop("42")
 			o.push(replyFrame(leaveAt(5)))
@@ -167,7 +167,7 @@ func TestRepliesAndEventsFormOneSequence(t *testing.T) {
 func TestHeldEventsAreNotWritten(t *testing.T) {
 	o := newOutbox(func() {}, defaultMaxQueue)
 	o.streams.open("42")
-	o.streams.replyList(listAt(3))
+	listed(o, listAt(3))
 	o.streams.push(change(4))
 	o.streams.hold("42")
 	if got := written(o); got != "reply 3" {
@@ -179,9 +179,8 @@ func TestHeldEventsAreNotWritten(t *testing.T) {
 	}
 }
 
-// The event lost comes after the room's other events, and not at all if the client has a seat
-// again by then.
-func TestALostSeatIsReportedLast(t *testing.T) {
+// Nothing of the room comes behind the event lost, unless the client watches. Then the events go on.
+func TestALostSeatIsReported(t *testing.T) {
 	frames := func(o *outbox) (list []string) {
 		for {
 			frame, events := o.next()
@@ -198,24 +197,28 @@ func TestALostSeatIsReportedLast(t *testing.T) {
 	const lost = `{"event":"lost","room":"42","reason":"room_full"}`
 	o := newOutbox(func() {}, defaultMaxQueue)
 	o.streams.open("42")
-	o.streams.replyList(listAt(1))
+	listed(o, listAt(1))
 	frames(o)
 	o.streams.push(change(2))
-	o.streams.lost("42", protocol.CodeRoomFull, false)
+	o.streams.lost("42", lostEvent{reason: protocol.CodeRoomFull}, false)
 	o.streams.push(change(3)) // before the room has stopped its events
 	o.streams.end("42")
-	if got := frames(o); len(got) != 2 || got[0] != "events to 2" || got[1] != lost {
+	if got := frames(o); len(got) != 1 || got[0] != lost {
 		t.Errorf("got %q", got)
 	}
 	o.streams.open("42")
-	o.streams.replyList(listAt(3))
+	listed(o, listAt(3))
 	frames(o)
-	o.streams.hold("42")
-	o.streams.lost("42", protocol.CodeRoomFull, true)
-	again := listAt(4)
-	again.Seat = new(int)
-	o.streams.replyList(again)
-	if got := frames(o); len(got) != 1 || strings.Contains(got[0], "lost") {
-		t.Errorf("who has joined again got %q", got)
+	o.streams.push(change(4))
+	o.streams.lost("42", lostEvent{reason: protocol.CodeRoomFull}, true)
+	o.streams.push(change(5))
+	if got := frames(o); len(got) != 2 || got[0] != lost || got[1] != "events to 5" {
+		t.Errorf("a watcher got %q", got)
 	}
+}
+
+// listed is a request that gets a reply with a list.
+func listed(o *outbox, r *protocol.Reply) {
+	o.streams.replyList(r)
+	o.streams.release(r.Room)
 }

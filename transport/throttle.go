@@ -29,6 +29,12 @@ func newPace(perSecond, burst int) pace {
 
 var sparePace = newPace(spareRate, spareBurst)
 
+// times returns the pace of what counts as much as n of these, or as all that may happen at once.
+func (p pace) times(n int) pace {
+	p.interval = min(p.interval*time.Duration(n), p.debt)
+	return p
+}
+
 // bucket counts what happens at a pace. A rate.Limiter of x/time takes 80 bytes in place of 8. And
 // it loses tokens when several connections of a user reserve and cancel at the same time, so that
 // refused requests would count.
@@ -77,10 +83,10 @@ func (t *throttle) spareFrame() bool {
 	return t.spare.take(sparePace, now) == 0 && (t.user == nil || t.user.spare.take(sparePace, now) == 0)
 }
 
-// request counts a request. It returns an error if there are too many, and then reports whether the
+// request counts a request as so many. It returns an error if there are too many, and then reports whether the
 // client is to be cut off, because it goes on regardless.
-func (t *throttle) request() (refusal *protocol.Error, cutOff bool) {
-	p, now := t.server.pace, t.server.clock()
+func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
+	p, now := t.server.pace.times(cost), t.server.clock()
 	limit := LimitRate
 	wait := t.requests.take(p, now)
 	if wait == 0 && t.user != nil {

@@ -32,7 +32,7 @@ func TestClientsDoNotFillTheLog(t *testing.T) {
 		s.hook.setBefore(func(context.Context, room.Action) error { return room.ErrUnavailable })
 		for range 500 {
 			a.send(join42)
-			a.expect(`{"id":1,"error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`)
+			a.expect(`{"id":1,"room":"42","error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`)
 			time.Sleep(100 * time.Millisecond)
 		}
 		s.hook.unreachable.Store(true)

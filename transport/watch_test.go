@@ -23,7 +23,7 @@ func TestWatch(t *testing.T) {
 	w.send(watch42) // again: like the first
 	w.expect(`{"id":4,"room":"42","version":1,"count":1,"users":[{"user":"a","seat":0}]}`)
 	w.send(leave42)
-	w.expect(`{"id":2,"error":{"code":"not_member","message":"w is not in room 42","retry":false}}`)
+	w.expect(`{"id":2,"room":"42","error":{"code":"not_member","message":"w is not in room 42","retry":false}}`)
 	a.send(leave42)
 	a.expect(`{"id":2,"room":"42","version":2,"count":0}`)
 	w.expect(`{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"leave","user":"a","seat":0,"reason":"left"}]}`)
@@ -72,14 +72,14 @@ func TestMaxRooms(t *testing.T) {
 	a.expect(`{"id":2,"room":"43","epoch":"","version":0,"count":0,"users":[]}`)
 	for _, action := range []string{"join", "watch"} {
 		a.send(`{"id":3,"action":"` + action + `","room":"44"}`)
-		a.expect(`{"id":3,"error":{"code":"bad_request","message":"room is one too many: a connection can be in, or watch, 2 rooms","retry":false}}`)
+		a.expect(`{"id":3,"room":"44","error":{"code":"bad_request","message":"room is one too many: a connection can be in, or watch, 2 rooms","retry":false}}`)
 	}
 	a.send(`{"id":4,"action":"join","room":"43"}`) // is one of the two
 	a.expect(`{"id":4,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 	a.send(`{"id":5,"action":"leave","room":"42"}`)
 	a.expect(`{"id":5,"room":"42","version":2,"count":0}`)
 	a.send(`{"id":6,"action":"join","room":"a b"}`) // a refused room does not count
-	a.expect(`{"id":6,"error":{"code":"bad_request","message":"room may hold only A-Z a-z 0-9 . _ -, not ' '","retry":false}}`)
+	a.expect(`{"id":6,"room":"a b","error":{"code":"bad_request","message":"room may hold only A-Z a-z 0-9 . _ -, not ' '","retry":false}}`)
 	a.send(`{"id":7,"action":"join","room":"44"}`)
 	a.expect(`{"id":7,"room":"44","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 }

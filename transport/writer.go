@@ -73,7 +73,9 @@ func (w *writer) writeSome() error {
 			frames = append(frames, frame)
 		}
 		single := len(frames)
-		frames = appendEvents(frames, events)
+		if len(events) > 0 {
+			frames = appendEvents(frames, w.conn.session.user, events)
+		}
 		w.conn.server.opts.Trace.merged(len(events) - (len(frames) - single))
 		for _, f := range frames[first:] {
 			size += len(f)
@@ -112,16 +114,16 @@ func (w *writer) writeFrames(frames [][]byte) error {
 
 // appendEvents appends the frames of one room's events. Changes that follow each other are
 // merged into one frame.
-func appendEvents(frames [][]byte, events []*room.Event) [][]byte {
+func appendEvents(frames [][]byte, user string, events []*room.Event) [][]byte {
 	for len(events) > 0 {
 		n := 1
 		for n < len(events) && follows(events[n], events[n-1]) {
 			n++
 		}
 		if n == 1 {
-			frames = append(frames, eventFrameOf(events[0]).frame())
+			frames = append(frames, eventFrameOf(events[0]).frameFor(user))
 		} else {
-			frames = append(frames, changesFrame(events[:n]...))
+			frames = append(frames, changesFrame(user, events[:n]...))
 		}
 		events = events[n:]
 	}

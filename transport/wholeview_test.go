@@ -1,0 +1,212 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator"
+)
+
+func (s *bubbleServer) connectOracle(t *testing.T, user string) *oracle {
+	t.Helper()
+	return connectOracle(t, user, "pipes", func() (net.Conn, error) { return s.pipes.dial(t.Context(), "", "") })
+}
+
+// waitUntil waits until look returns nil, and fails the test if that takes too long.
+func waitUntil(t *testing.T, limit time.Duration, look func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := look()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("after %v: %v", limit, err)
+		}
+	}
+}
+
+// A real Redis is emptied, again and again, under the members of three nodes, some of whom ask for
+// lists all the time. No member is ever shown a room without itself, nobody hears lost or joins
+// again, and in the end everybody has the old seat and knows it.
+func TestNobodyIsTakenForRemovedWhenRedisIsEmptied(t *testing.T) {
+	server := redistest.Start(t)
+	const users = 30
+	var nodes []*testServer
+	for range 3 {
+		rooms, err := coordinator.New(server.Client(), coordinator.Options{LockTTL: time.Second, NodeTTL: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes = append(nodes, serve(t, rooms, rooms, Options{Rate: -1}))
+	}
+	var all []*oracle
+	for i := range users {
+		o := connectOracle(t, fmt.Sprintf("u%02d", i), nodes[i%len(nodes)].addr, nil)
+		o.ask(t, "join", fmt.Sprintf(`,"seat":%d`, i))
+		if i%5 == 0 {
+			o.ask(t, "watch", "")
+		}
+		all = append(all, o)
+	}
+	allBack := func() error {
+		now, err := nodes[0].rooms.Read(t.Context(), "42")
+		if err != nil {
+			return err
+		}
+		for i, o := range all {
+			if seat, in := seatsOf(now)[o.user]; !in || seat != i {
+				return fmt.Errorf("%s is not on its seat: %v", o.user, seatsOf(now))
+			}
+			if err := o.knows(now); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	waitUntil(t, testTimeout, allBack)
+	rdb := server.Client()
+	for round := range 3 {
+		rdb.FlushAll(t.Context())
+		for i, o := range all {
+			switch {
+			case i%3 == round:
+				o.ask(t, "users", "")
+			case i%5 == round:
+				o.ask(t, "watch", "")
+			}
+		}
+		waitUntil(t, 3*testTimeout, func() error {
+			if now, err := nodes[0].rooms.Read(t.Context(), "42"); err != nil || now.Count() == 0 {
+				return errors.Join(err, errors.New("the room is empty"))
+			}
+			return allBack()
+		})
+	}
+	for _, o := range all {
+		o.report(t)
+		if o.losses > 0 || o.gone {
+			t.Errorf("%s heard lost: %v, lost the connection: %v", o.user, o.losses > 0, o.gone)
+		}
+	}
+}
+
+// Redis loses this and that, nodes are cut off, events come late, members are removed, and clients
+// ask for all kinds of things meanwhile. No member is ever shown a room without itself, and in the
+// end each client knows the room.
+func TestNoMemberSeesARoomWithoutItself(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { runFaults(t, rand.New(rand.NewPCG(seed, 1))) })
+		})
+	}
+}
+
+// faultRun is one run of random faults and requests.
+type faultRun struct {
+	t      *testing.T
+	random *rand.Rand
+	nodes  []*bubbleServer
+	all    []*oracle
+}
+
+func runFaults(t *testing.T, random *rand.Rand) {
+	mini, _ := redistest.Mini(t)
+	r := &faultRun{t: t, random: random}
+	rules := room.Rules{}
+	if random.IntN(2) == 0 {
+		rules.Seating = room.Capacity(7)
+	}
+	for range 3 {
+		r.nodes = append(r.nodes, startInBubble(t, mini, rules, Options{Rate: -1}))
+	}
+	for i := range 9 {
+		r.all = append(r.all, r.nodes[i%3].connectOracle(t, fmt.Sprintf("u%d", i)))
+	}
+	for _, o := range r.all[:6] {
+		o.ask(t, "join", "")
+	}
+	for range 60 {
+		for range random.IntN(3) {
+			r.request()
+		}
+		time.Sleep([]time.Duration{0, time.Millisecond, 30 * time.Millisecond, time.Second}[random.IntN(4)])
+		if random.IntN(4) == 0 {
+			r.fault()
+		}
+		if random.IntN(20) == 0 {
+			time.Sleep(20 * time.Second)
+		}
+	}
+	for _, n := range r.nodes {
+		n.redisNet.resume()
+	}
+	time.Sleep(5 * time.Minute)
+	synctest.Wait()
+	now, err := r.nodes[0].rooms.Read(t.Context(), "42")
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Minute)
+	gone := 0
+	for _, o := range r.all {
+		if o.gone {
+			gone++
+		}
+		if err := o.knows(now); err != nil {
+			t.Error(err)
+		}
+		o.report(t)
+	}
+	if gone > len(r.all)/2 {
+		t.Errorf("%d clients lost their connection, so there was little to see", gone)
+	}
+}
+
+func (r *faultRun) request() {
+	actions := []string{"users", "users", "watch", "unwatch", "leave", "join", "join"}
+	o := r.all[r.random.IntN(len(r.all))]
+	o.mu.Lock()
+	busy := len(o.asked) > 2
+	o.mu.Unlock()
+	if !busy {
+		o.ask(r.t, actions[r.random.IntN(len(actions))], "")
+	}
+}
+
+func (r *faultRun) fault() {
+	node := r.nodes[r.random.IntN(len(r.nodes))]
+	rdb, ctx := node.redis, r.t.Context()
+	switch r.random.IntN(6) {
+	case 0:
+		rdb.FlushAll(ctx)
+	case 1:
+		rdb.Del(ctx, "Node:"+node.rooms.Node())
+	case 2:
+		node.redisNet.cutEvents()
+	case 3:
+		node.redisNet.holdEvents()
+	case 4:
+		node.redisNet.stop()
+	case 5: // until the others remove its members
+		node.redisNet.stop()
+		time.Sleep(20 * time.Second)
+	}
+	if r.random.IntN(2) == 0 {
+		node.redisNet.resume()
+	}
+}

@@ -275,3 +275,24 @@ func TestTheClientOfAnUndoneJoin(t *testing.T) {
 		a.expect(`{"id":3,"room":"42","version":10,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
 	})
 }
+
+// A node has a new name, and cannot write to the room for a while: its members may have lost their
+// places. They see what others do when it is known that they have not, and no snapshot.
+func TestEventsWaitForTheConfirmation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		first.hook.setBefore(func(context.Context, room.Action) error { return room.ErrBusy })
+		before := first.rooms.Node()
+		first.redis.Del(t.Context(), "Node:"+before)
+		time.Sleep(5 * time.Second)
+		if first.rooms.Node() == before {
+			t.Fatal("the node kept its name")
+		}
+		second.connect(t, "c").send(join42)
+		time.Sleep(time.Second)
+		a.expectSilence()
+		first.hook.setBefore(nil)
+		a.expectWithin(`{"event":"changes","room":"42","version":4,"from":2,"changes":[{"type":"join","user":"c","seat":2}]}`, lastPause)
+		a.expectSilence()
+	})
+}

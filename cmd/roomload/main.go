@@ -30,6 +30,7 @@ type cli struct {
 	Run   runCmd   `cmd:"" help:"Players join and leave at random over real WebSockets; every reply, event and list is checked."`
 	Bench benchCmd `cmd:"" help:"Measures roomd beside the article's lock and beside Redis without a lock, and checks the lists of each."`
 	Lab   labCmd   `cmd:"" help:"Runs the published Redis locks, and roomd, under faults, and counts what goes wrong."`
+	Audit auditCmd `cmd:"" help:"Replays the journals of all rooms in a Redis, while nodes use it, and says what does not fit."`
 }
 
 // The exit codes besides 0.

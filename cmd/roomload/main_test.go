@@ -56,6 +56,7 @@ func TestWhatFails(t *testing.T) {
 		"json":    append(quick[:len(quick):len(quick)], "--json", "/nonexistent/x.json"),
 		"html":    append(quick[:len(quick):len(quick)], "--html", "/nonexistent/x.html"),
 		"answer":  {"lab", "--redis", "redis://127.0.0.1:1"},
+		"search":  {"audit", "--redis", "redis://127.0.0.1:1"},
 	} {
 		var stdout, stderr bytes.Buffer
 		err := run(t.Context(), args, &stdout, &stderr)
@@ -95,6 +96,15 @@ func TestWrongUse(t *testing.T) {
 		"lab --second 0s":                      "--second is 0s",
 		"lab --second 1m":                      "--second is 1m0s",
 		"lab --redis nonsense":                 `--redis: "nonsense"`,
+		"audit":                                "--redis",
+		"audit --redis nonsense":               `--redis: "nonsense"`,
+		"audit --redis embedded":               "--redis is embedded",
+		"audit --redis redis://h --most 0":     "--most is 0",
+		"audit --redis redis://h --most=-1":    "--most is -1",
+		"audit --redis redis://h --room=":      "--room is empty",
+		"audit --redis redis://h --room {a}":   `--room is "{a}"`,
+		"audit --redis redis://h --json=x":     "--json",
+		"audit --redis redis://h more":         "more",
 	} {
 		var stdout, stderr bytes.Buffer
 		err := run(t.Context(), strings.Fields(args), &stdout, &stderr)

@@ -186,6 +186,9 @@ func TestJournalThatRedisRefuses(t *testing.T) {
 	if r := mustDo(t, c, "42", room.Leave("a", "s")); r.Version != 2 {
 		t.Errorf("version %d", r.Version)
 	}
+	if ttl := rdb.TTL(t.Context(), "Room:42:Log").Val(); ttl != -1 {
+		t.Errorf("what is not roomd's expires in %v", ttl)
+	}
 	if n := log.count("not their entries in the journal"); n != 1 || log.count("WRONGTYPE") != 1 {
 		t.Errorf("%d lines say so", n)
 	}

@@ -96,7 +96,9 @@ local function room_write(users, meta, log, at, last, there, epoch, idle, fields
   if journal ~= '' then
     local added = redis.pcall('XADD', log, 'MAXLEN', '~', journal, '*', 'commit', ARGV[at + 4])
     unlogged = type(added) == 'table' and added.err or nil
-    if idle ~= '' then
+    if unlogged then
+      -- The key may be somebody else's.
+    elseif idle ~= '' then
       redis.call('PEXPIRE', log, idle)
     elseif there == 0 then
       redis.call('PERSIST', log)

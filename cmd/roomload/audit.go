@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"roomd/loadtest/audit"
+	"roomd/lockmgr/redisconn/redisurl"
+)
+
+// errNotClean ends the program after its report has said why.
+var errNotClean = errors.New("the journals and Redis do not agree")
+
+type auditCmd struct {
+	Redis string `required:"" placeholder:"URL" help:"The Redis of the nodes, in the same form as their --redis. In ROOMLOAD_REDIS other users of the machine do not see a password."`
+	Room  string `default:"*" placeholder:"PATTERN" help:"Rooms to audit: an id, or a pattern with * ? [a-z], in quotes (all by default)."`
+	Most  int    `default:"100" help:"How many findings to print; the others are counted (${default})."`
+	JSON  bool   `name:"json" help:"Print the report as JSON."`
+	Quiet bool   `help:"Print findings only, and no progress."`
+}
+
+func (c *auditCmd) Help() string {
+	return `Examples:
+
+  roomload audit --redis redis://127.0.0.1:6379
+  roomload audit --redis redis+cluster://a:7000,b:7000 --room 'table-*'
+  roomload audit --redis redis://127.0.0.1:6379 --json --quiet | jq '.findings[].rule'
+
+Nodes with --journal write each commit of a room to the stream Room:<id>:Log. The audit
+replays it with rules of its own, and compares the outcome with the room's members,
+settings, data and bans. It changes nothing, and nodes may go on meanwhile: the end of a
+journal and the room are read in one step.
+
+A finding names the room, the version, and two sides that do not fit together:
+
+  room 42, version 17, entry 1795317206151-0: seat taken twice
+      the entry says  "李四" joins on seat 3
+      before it       "张三" sits on seat 3, which version 12 mentions first
+
+A journal that was trimmed begins in the middle of its room; what it does not say is not
+judged. Rooms without a journal are counted and named. A version gap comes from nodes that
+were started with another --journal, or somebody has deleted entries.
+
+It only reads, and may have a user of its own in Redis (+cluster is for a Redis Cluster):
+  ACL SETUSER auditor on >secret %R~Room:* +@read +@scripting +@connection +time +cluster
+
+It ends with 0 if nothing was found, with 1 if something was, or if Redis failed, and with 2
+if it was started wrongly.`
+}
+
+func (c *auditCmd) config() audit.Config { return audit.Config{Rooms: c.Room, Most: c.Most} }
+
+// Validate is called by kong.
+func (c *auditCmd) Validate() error {
+	switch {
+	case c.Most < 1:
+		return wrongFlag(fmt.Errorf("most is %d, it must be at least 1", c.Most))
+	case c.Room == "":
+		return wrongFlag(errors.New("room is empty, it must be a pattern"))
+	case c.Redis == redisurl.Embedded:
+		return wrongFlag(errors.New("redis is embedded, which has no rooms: give the URL of the nodes' Redis"))
+	}
+	if _, err := redisurl.Open(c.Redis); err != nil {
+		return wrongFlag(err)
+	}
+	return wrongFlag(c.config().Validate())
+}
+
+// Run is called by kong.
+func (c *auditCmd) Run(ctx context.Context, std streams) error {
+	db, err := redisurl.Open(c.Redis)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	client := db.NewClient()
+	defer client.Close()
+	cfg, done := c.config(), func() {}
+	if !c.Quiet {
+		cfg.Progress, done = newAuditProgress(std.stderr)
+	}
+	report, err := audit.Run(ctx, client, cfg)
+	done()
+	if err != nil {
+		return fmt.Errorf("%s: %w", db, db.Explain(ctx, err))
+	}
+	if err := c.print(report, std); err != nil {
+		return err
+	}
+	if !report.Clean() {
+		return errNotClean
+	}
+	return nil
+}
+
+func (c *auditCmd) print(report *audit.Report, std streams) error {
+	text := std.stdout
+	if c.JSON {
+		text = std.stderr
+		e := json.NewEncoder(std.stdout)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		if err := e.Encode(report); err != nil {
+			return fmt.Errorf("json: %w", err)
+		}
+	} else if err := report.WriteFindings(text); err != nil {
+		return err
+	}
+	if c.Quiet {
+		return nil
+	}
+	return report.WriteSummary(text)
+}
+
+// newAuditProgress returns a function that shows an audit's progress on w, and one that ends the
+// display.
+func newAuditProgress(w io.Writer) (show func(audit.Progress), done func()) {
+	terminal := isTerminal(w)
+	pause := plainInterval
+	if terminal {
+		pause = 100 * time.Millisecond
+	}
+	var last time.Duration
+	show = func(p audit.Progress) {
+		if p.Elapsed-last < pause {
+			return
+		}
+		last = p.Elapsed
+		line := fmt.Sprintf("%d of %d rooms, %d commits, %.0f/s, %d findings", p.Rooms, p.AllRooms, p.Commits, float64(p.Commits)/p.Elapsed.Seconds(), p.Violations)
+		if terminal {
+			fmt.Fprintf(w, "\r\x1b[K%s", line)
+		} else {
+			fmt.Fprintln(w, line)
+		}
+	}
+	return show, func() {
+		if terminal && last > 0 {
+			fmt.Fprint(w, "\r\x1b[K")
+		}
+	}
+}

@@ -1,0 +1,10 @@
+-- Reads a page of a room's journal; if that is the last one, then with it the room, in one step.
+-- KEYS[1] Room:<id>:Log   KEYS[2] Room:<id>:Users   KEYS[3] Room:<id>:Meta
+-- ARGV[1] the id of the first entry, or -   ARGV[2] how many entries a page has
+-- It runs by EVALSHA_RO: Redis refuses it to write.
+-- returns {entries}, or {entries, members, meta, {seconds, microseconds}}
+local entries = redis.call('XRANGE', KEYS[1], ARGV[1], '+', 'COUNT', ARGV[2])
+if #entries >= tonumber(ARGV[2]) then
+  return {entries}
+end
+return {entries, redis.call('HGETALL', KEYS[2]), redis.call('HGETALL', KEYS[3]), redis.call('TIME')}

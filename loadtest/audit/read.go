@@ -1,0 +1,96 @@
+package audit
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn"
+)
+
+var (
+	//go:embed lua/read.lua
+	readLua    string
+	readScript = redis.NewScript(readLua)
+)
+
+// keysOf returns the keys of a room: its journal, its members, and Meta.
+func keysOf(client redis.UniversalClient, id string) []string {
+	if _, cluster := client.(*redis.ClusterClient); cluster {
+		id = "{" + id + "}"
+	}
+	return []string{"Room:" + id + ":Log", "Room:" + id + ":Users", "Room:" + id + ":Meta"}
+}
+
+// raw is an entry as the stream has it.
+type raw struct{ id, commit string }
+
+// page is a part of a journal, and behind its end the room.
+type page struct {
+	entries []raw
+	full    bool   // there may be more
+	end     *final // nil if it was not read
+}
+
+// readEntries reads up to n entries. The first is that with the id from, if it is still there.
+func readEntries(ctx context.Context, client redis.UniversalClient, keys []string, from string, n int) (*page, error) {
+	var messages []redis.XMessage
+	err := redisconn.UntilMoved(ctx, func() (err error) {
+		messages, err = client.XRangeN(ctx, keys[0], from, "+", int64(n)).Result()
+		redisconn.SeekMaster(ctx, client, err)
+		return err
+	})
+	p := &page{full: len(messages) >= n}
+	for _, m := range messages {
+		text, _ := m.Values["commit"].(string)
+		p.entries = append(p.entries, raw{m.ID, text})
+	}
+	return p, err
+}
+
+// readEnd does the same, and reads the room with them in one step if they are less than n. It
+// costs Redis more for each entry.
+func readEnd(ctx context.Context, client redis.UniversalClient, keys []string, from string, n int) (*page, error) {
+	var reply []any
+	err := redisconn.UntilMoved(ctx, func() (err error) {
+		reply, err = readScript.RunRO(ctx, client, keys, from, n).Slice()
+		redisconn.SeekMaster(ctx, client, err)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := &page{full: len(reply) == 1}
+	entries, _ := reply[0].([]any)
+	for _, e := range entries {
+		parts, _ := e.([]any)
+		if len(parts) != 2 {
+			return nil, fmt.Errorf("an entry of %s has %d parts", keys[0], len(parts))
+		}
+		id, _ := parts[0].(string)
+		p.entries = append(p.entries, raw{id, pairs(parts[1])["commit"]})
+	}
+	if len(reply) == 4 {
+		p.end = &final{users: pairs(reply[1]), meta: pairs(reply[2])}
+		if at, _ := reply[3].([]any); len(at) == 2 {
+			text, _ := at[0].(string)
+			seconds, _ := strconv.ParseInt(text, 10, 64)
+			p.end.now = seconds * 1000
+		}
+	}
+	return p, nil
+}
+
+// pairs makes a map of names and values by turns.
+func pairs(reply any) map[string]string {
+	flat, _ := reply.([]any)
+	m := make(map[string]string, len(flat)/2)
+	for i := 1; i < len(flat); i += 2 {
+		name, _ := flat[i-1].(string)
+		m[name], _ = flat[i].(string)
+	}
+	return m
+}

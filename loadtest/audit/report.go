@@ -1,0 +1,76 @@
+package audit
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Report is what an audit has found.
+type Report struct {
+	Pattern        string       `json:"pattern"`         // of the rooms
+	Rooms          int          `json:"rooms"`           // whose journal was replayed
+	Commits        int          `json:"commits"`         // that were replayed
+	Middle         int          `json:"middle"`          // rooms whose journal begins in the middle: it was trimmed, or switched on later
+	Epochs         int          `json:"epochs"`          // epochs that began behind another one: Redis had lost something
+	Gone           int          `json:"gone"`            // rooms that expired during the audit
+	WithoutJournal int          `json:"without_journal"` // rooms that have none
+	Unjournaled    []string     `json:"unjournaled"`     // some of them, by id
+	Violations     int          `json:"violations"`      // how many findings there were
+	Rules          map[Rule]int `json:"rules"`           // how many of each
+	Findings       []Finding    `json:"findings"`        // the first of them, by room
+	Seconds        float64      `json:"seconds"`         // the audit took
+}
+
+// Clean reports whether there is no finding.
+func (r *Report) Clean() bool { return r.Violations == 0 }
+
+// WriteFindings writes the findings for people.
+func (r *Report) WriteFindings(w io.Writer) error {
+	var b strings.Builder
+	for _, f := range r.Findings {
+		b.WriteString(f.String())
+	}
+	if more := r.Violations - len(r.Findings); more > 0 {
+		fmt.Fprintf(&b, "%d more findings are not shown\n", more)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// WriteSummary writes what was audited, and the verdict.
+func (r *Report) WriteSummary(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "journals    %d rooms, %d commits in %.1f s (%.0f/s)\n", r.Rooms, r.Commits, r.Seconds, float64(r.Commits)/max(r.Seconds, 0.001))
+	if r.Middle > 0 {
+		fmt.Fprintf(&b, "trimmed     %d of them begin in the middle: of what was before, only the outcome is known\n", r.Middle)
+	}
+	if r.Epochs > 0 {
+		fmt.Fprintf(&b, "losses      %d new epochs: Redis had lost something, and what that was is not judged\n", r.Epochs)
+	}
+	if r.Gone > 0 {
+		fmt.Fprintf(&b, "expired     %d rooms, meanwhile\n", r.Gone)
+	}
+	if r.WithoutJournal > 0 {
+		more := ""
+		if n := r.WithoutJournal - len(r.Unjournaled); n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		fmt.Fprintf(&b, "no journal  %d rooms, which were not audited: %s%s\n", r.WithoutJournal, strings.Join(r.Unjournaled, " "), more)
+	}
+	for _, rule := range slices.Sorted(maps.Keys(r.Rules)) {
+		fmt.Fprintf(&b, "finding     %s: %d\n", rule, r.Rules[rule])
+	}
+	verdict := "clean"
+	switch {
+	case !r.Clean():
+		verdict = "NOT CLEAN"
+	case r.Rooms == 0:
+		verdict = "nothing to audit: no room has a journal; start nodes with --journal"
+	}
+	fmt.Fprintf(&b, "verdict     %s\n", verdict)
+	_, err := io.WriteString(w, b.String())
+	return err
+}

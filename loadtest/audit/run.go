@@ -1,0 +1,241 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// pageEntries is how many entries are read at once, and endEntries with the room: few, since
+	// Redis serves nobody else meanwhile.
+	pageEntries = 1000
+	endEntries  = 100
+
+	// readers is how many rooms are read at the same time.
+	readers = 4
+
+	// DefaultMost is how many findings a report has.
+	DefaultMost = 100
+
+	// mostNames is how many rooms without a journal a report names.
+	mostNames = 20
+)
+
+// Config says what to audit.
+type Config struct {
+	// Rooms is a pattern of room ids, with * ? and [a-z]. Empty means all.
+	Rooms string
+
+	// Most is how many findings the report has; it counts the others. Zero means DefaultMost.
+	Most int
+
+	// Progress, if not nil, is called after each page, from several goroutines, one at a time.
+	Progress func(Progress)
+
+	page int // entries; zero means pageEntries
+}
+
+// Progress is how far an audit has come.
+type Progress struct {
+	Rooms, AllRooms int // whose journal was replayed, and that have one
+	Commits         int
+	Violations      int
+	Elapsed         time.Duration
+}
+
+// patterns are what rooms can be called, and the signs of patterns.
+var patterns = regexp.MustCompile(`^[A-Za-z0-9._*?^[\]-]{1,200}$`)
+
+// Validate returns an error that names the field which cannot be used.
+func (c Config) Validate() error {
+	switch {
+	case c.Rooms != "" && !patterns.MatchString(c.Rooms):
+		return fmt.Errorf("room is %q, it must be a pattern of A-Z a-z 0-9 . _ - with * ? [a-z]", c.Rooms)
+	case c.Most < 0:
+		return fmt.Errorf("most is %d, it must not be negative", c.Most)
+	}
+	return nil
+}
+
+// Run audits all journals. It changes nothing, and may run beside the nodes. It fails with the
+// first error of Redis, or the cause of ctx.
+func Run(ctx context.Context, client redis.UniversalClient, cfg Config) (*Report, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.Rooms, cfg.Most, cfg.page = cmp.Or(cfg.Rooms, "*"), cmp.Or(cfg.Most, DefaultMost), cmp.Or(cfg.page, pageEntries)
+	a := &auditor{client: client, cfg: cfg, began: time.Now(), report: Report{
+		Pattern: cfg.Rooms, Rules: make(map[Rule]int), Unjournaled: []string{}, Findings: []Finding{},
+	}}
+	if err := a.run(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, err
+	}
+	r := &a.report
+	r.Seconds = time.Since(a.began).Seconds()
+	slices.SortStableFunc(r.Findings, func(x, y Finding) int { return cmp.Compare(x.Room, y.Room) })
+	slices.Sort(r.Unjournaled)
+	r.Unjournaled = r.Unjournaled[:min(len(r.Unjournaled), mostNames)]
+	return r, nil
+}
+
+// auditor is one run.
+type auditor struct {
+	client redis.UniversalClient
+	cfg    Config
+	began  time.Time
+	all    int // rooms with a journal
+
+	mu     sync.Mutex
+	report Report // guarded by mu
+}
+
+func (a *auditor) run(ctx context.Context) error {
+	// Meta first: a room that is created in between then has a journal, and is not taken for one
+	// without.
+	rooms, err := search(ctx, a.client, a.cfg.Rooms, "Meta")
+	if err != nil {
+		return fmt.Errorf("search rooms: %w", err)
+	}
+	journals, err := search(ctx, a.client, a.cfg.Rooms, "Log")
+	if err != nil {
+		return fmt.Errorf("search journals: %w", err)
+	}
+	a.all = len(journals)
+	for _, id := range rooms {
+		if _, has := slices.BinarySearch(journals, id); !has {
+			a.without(id)
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(readers)
+	for _, id := range journals {
+		if ctx.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			if err := a.room(ctx, id); err != nil {
+				return fmt.Errorf("room %s: %w", id, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// room audits one room.
+func (a *auditor) room(ctx context.Context, id string) error {
+	o := newOracle(id, a.found)
+	keys, from, middle := keysOf(a.client, id), "-", false
+	for full := false; ; {
+		var p *page
+		var err error
+		if full {
+			p, err = readEntries(ctx, a.client, keys, from, a.cfg.page)
+		} else {
+			p, err = readEnd(ctx, a.client, keys, from, min(a.cfg.page, endEntries))
+		}
+		if redis.HasErrorPrefix(err, "WRONGTYPE") {
+			o.find(RuleEntry, 0, says("roomd", "keeps a stream in %s, and hashes in %s and %s", keys[0], keys[1], keys[2]), says(inRedis, "something else there"))
+			a.done(o, middle)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		entries := p.entries
+		switch {
+		case len(entries) > 0 && entries[0].id == from:
+			entries = entries[1:]
+		case from != "-": // trimmed meanwhile, further than we had come
+			o.lose()
+			o.begun, middle = false, true
+		}
+		for _, r := range entries {
+			a.replay(o, r, &middle)
+			from = r.id
+		}
+		a.progress(len(entries))
+		if p.end != nil {
+			a.end(o, p.end, middle)
+			return nil
+		}
+		full = p.full
+	}
+}
+
+// replay has the oracle replay one entry. middle is set if that is not the beginning of a room.
+func (a *auditor) replay(o *oracle, r raw, middle *bool) {
+	e, err := parseEntry(r.id, r.commit)
+	if err != nil {
+		o.at = r.id
+		o.find(RuleEntry, o.version, says(theEntry, "%s", value([]byte(r.commit))), says("this program", "cannot read it: %v", err))
+		o.at = ""
+		return
+	}
+	*middle = *middle || !o.begun && e.Version != 1
+	o.next(&e)
+}
+
+// end judges the room at its end.
+func (a *auditor) end(o *oracle, f *final, middle bool) {
+	switch {
+	case o.begun:
+		o.compare(f)
+	case len(f.meta) == 0: // the room has expired
+		a.mu.Lock()
+		a.report.Gone++
+		a.mu.Unlock()
+		return
+	default: // or the journal was deleted
+		a.without(o.room)
+		return
+	}
+	a.done(o, middle)
+}
+
+func (a *auditor) without(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.report.WithoutJournal++
+	a.report.Unjournaled = append(a.report.Unjournaled, id)
+}
+
+func (a *auditor) done(o *oracle, middle bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.report.Rooms++
+	a.report.Epochs += o.renewals
+	if middle {
+		a.report.Middle++
+	}
+}
+
+func (a *auditor) found(f Finding) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.report.Violations++
+	a.report.Rules[f.Rule]++
+	if len(a.report.Findings) < a.cfg.Most {
+		a.report.Findings = append(a.report.Findings, f)
+	}
+}
+
+func (a *auditor) progress(commits int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.report.Commits += commits
+	if a.cfg.Progress != nil {
+		a.cfg.Progress(Progress{Rooms: a.report.Rooms, AllRooms: a.all, Commits: a.report.Commits, Violations: a.report.Violations, Elapsed: time.Since(a.began)})
+	}
+}

@@ -1,0 +1,308 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A mistake in the server's rules must not hide in the proof.
+func TestImportsNothingOfTheServer(t *testing.T) {
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), f.Name(), nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range file.Imports {
+			if path, _ := strconv.Unquote(spec.Path.Value); strings.HasPrefix(path, "roomd/") && path != "roomd/lockmgr/redisconn" {
+				t.Errorf("%s imports %s", f.Name(), path)
+			}
+		}
+	}
+}
+
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func newNode(t testing.TB, client redis.UniversalClient, journal int) *coordinator.Coordinator {
+	t.Helper()
+	c, err := coordinator.New(client, coordinator.Options{Journal: journal, Rules: room.Rules{Seating: room.Capacity(6)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := c.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func do(t testing.TB, c *coordinator.Coordinator, id string, actions ...room.Action) {
+	t.Helper()
+	for _, a := range actions {
+		if _, err := c.Do(soon(t), id, a); err != nil {
+			t.Fatalf("%s of %s: %v", a.Kind(), a.User(), err)
+		}
+	}
+}
+
+func mustRun(t testing.TB, client redis.UniversalClient, cfg Config) *Report {
+	t.Helper()
+	r, err := Run(soon(t), client, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// play has players do everything that they can, on all nodes, until stop says so.
+func play(t *testing.T, nodes []*coordinator.Coordinator, rooms int, stop *atomic.Bool) (wait func()) {
+	var wg sync.WaitGroup
+	for player := range 24 {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(7, uint64(player)))
+			user := fmt.Sprint("player", player%16) // some are two connections of one user
+			for i := 0; !stop.Load(); i++ {
+				id, session := fmt.Sprint("table-", random.IntN(rooms)), fmt.Sprintf("s%d.%d", player, i/20)
+				node := nodes[random.IntN(len(nodes))]
+				action := []room.Action{
+					room.Join(user, session), room.Join(user, session), room.Leave(user, session), room.Detach(user, session),
+					room.Keep(user, session), room.Configure(room.Settings{Capacity: 4 + random.IntN(4), Closed: random.IntN(3) == 0}),
+				}[random.IntN(6)]
+				_, err := node.Do(t.Context(), id, action)
+				if errors.Is(err, room.ErrUnavailable) || errors.Is(err, room.ErrUnknown) {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	return wg.Wait
+}
+
+// Audits of three nodes under load find nothing, while the load goes on and afterwards, whether
+// journals are whole or trimmed.
+func auditUnderLoad(t *testing.T, newClient func() redis.UniversalClient, journal int) {
+	nodes := []*coordinator.Coordinator{newNode(t, newClient(), journal), newNode(t, newClient(), journal), newNode(t, newClient(), journal)}
+	var stop atomic.Bool
+	wait := play(t, nodes, 5, &stop)
+	reader := newClient()
+	last := new(Report)
+	for began := time.Now(); (last.Commits < 1500 || time.Since(began) < time.Second) && time.Since(began) < 20*time.Second; {
+		last = mustRun(t, reader, Config{page: 100})
+		if !last.Clean() {
+			_ = last.WriteFindings(t.Output())
+			t.Fatalf("under load: %d findings", last.Violations)
+		}
+		if journal < 1000 && last.Middle == 5 {
+			break
+		}
+	}
+	stop.Store(true)
+	wait()
+	if last = mustRun(t, reader, Config{}); !last.Clean() {
+		_ = last.WriteFindings(t.Output())
+		t.Errorf("afterwards: %d findings", last.Violations)
+	}
+	if last.Rooms != 5 || last.Commits < 400 || last.WithoutJournal != 0 || (last.Middle == 5) != (journal < 1000) {
+		t.Errorf("%+v", *last)
+	}
+	for _, kind := range []string{typeJoin, typeLeave, typeReplace, typeAway, typeBack, typeSettings} {
+		if !slices.ContainsFunc(reader.XRange(t.Context(), keysOf(reader, "table-1")[0], "-", "+").Val(), func(m redis.XMessage) bool {
+			text, _ := m.Values["commit"].(string)
+			return strings.Contains(text, `"type":"`+kind+`"`)
+		}) && journal >= 1000 {
+			t.Errorf("no %s in the journal: the load is too small", kind)
+		}
+	}
+	t.Logf("%+v", *last)
+}
+
+func TestRealSystem(t *testing.T) {
+	for _, journal := range []int{100, 1_000_000} {
+		t.Run(fmt.Sprint("journal ", journal), func(t *testing.T) {
+			server := redistest.Start(t)
+			auditUnderLoad(t, func() redis.UniversalClient { return server.Client() }, journal)
+		})
+	}
+}
+
+func TestRealCluster(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	auditUnderLoad(t, func() redis.UniversalClient { return cluster.Client() }, 1_000_000)
+}
+
+// What somebody does to Redis by hand is found.
+func TestDamageByHand(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	c := newNode(t, rdb, 100)
+	nth := func(key string, n int64) string { return rdb.XRangeN(t.Context(), key, "-", "+", n).Val()[n-1].ID }
+	for i, test := range []struct {
+		damage func(users, meta, log string)
+		want   []Rule
+	}{
+		{func(users, _, _ string) {
+			rdb.HSet(t.Context(), users, "x", `{"seat":5,"session":"s","node":"n","at":1}`)
+		}, []Rule{RuleCount, RuleMember}},
+		{func(users, _, _ string) { rdb.HDel(t.Context(), users, "a") }, []Rule{RuleCount, RuleMember}},
+		{func(_, meta, _ string) { rdb.HSet(t.Context(), meta, "version", "2") }, []Rule{RulePosition}},
+		{func(_, meta, _ string) { rdb.HDel(t.Context(), meta, "settings") }, []Rule{RuleSettings}},
+		{func(users, meta, _ string) { rdb.Del(t.Context(), users, meta) }, []Rule{RulePosition}},
+		{func(_, _, log string) { rdb.XDel(t.Context(), log, nth(log, 3)) }, []Rule{RuleGap}},
+		{func(_, _, log string) { rdb.XDel(t.Context(), log, nth(log, 4)) }, []Rule{RuleGap}},
+		{func(_, _, log string) {
+			rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: log, Values: []string{"commit", "{}"}})
+		}, []Rule{RuleEntry}},
+		{func(_, _, log string) {
+			rdb.Del(t.Context(), log)
+			rdb.Set(t.Context(), log, "x", 0)
+		}, []Rule{RuleEntry}},
+	} {
+		id := fmt.Sprint("table-", i)
+		do(t, c, id, room.Join("a", "s"), room.Join("b", "s"), room.Join("c", "s"), room.Leave("b", "s"))
+		if r := mustRun(t, rdb, Config{Rooms: id}); !r.Clean() || r.Commits != 4 || r.Rooms != 1 {
+			t.Fatalf("%+v", *r)
+		}
+		test.damage("Room:"+id+":Users", "Room:"+id+":Meta", "Room:"+id+":Log")
+		r := mustRun(t, rdb, Config{Rooms: id})
+		var rules []Rule
+		for _, f := range r.Findings {
+			rules = append(rules, f.Rule)
+			if f.Room != id {
+				t.Errorf("%+v", f)
+			}
+		}
+		if !slices.Equal(rules, test.want) || r.Clean() {
+			t.Errorf("damage %d: %q, want %q", i, rules, test.want)
+		}
+	}
+	r := mustRun(t, rdb, Config{Most: 2})
+	if r.Violations != 11 || len(r.Findings) != 2 {
+		t.Errorf("%d findings, %d of them shown", r.Violations, len(r.Findings))
+	}
+}
+
+// Nodes with and without a journal leave a gap. Rooms without one are counted and named, and
+// only rooms of the pattern are audited.
+func TestWithoutAJournal(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	with, without := newNode(t, rdb, 100), newNode(t, rdb, 0)
+	do(t, with, "table-1", room.Join("a", "s"))
+	do(t, without, "table-1", room.Join("b", "s"))
+	r := mustRun(t, rdb, Config{})
+	if len(r.Findings) != 1 || r.Findings[0].Rule != RuleGap || r.Findings[0].Entry != "" {
+		t.Errorf("the journal ends early: %+v", *r)
+	}
+	do(t, with, "table-1", room.Join("c", "s"))
+	if r = mustRun(t, rdb, Config{}); len(r.Findings) != 1 || r.Findings[0].Rule != RuleGap || !strings.Contains(r.Findings[0].Other.Says, "--journal") {
+		t.Errorf("the journal has a gap: %+v", *r)
+	}
+	do(t, without, "other", room.Join("a", "s"))
+	do(t, with, "table-2", room.Join("a", "s"))
+	for pattern, want := range map[string]string{"": "2 1 [other]", "table-2": "1 0 []", "o*": "0 1 [other]", "table-[0-1]": "1 0 []", "none": "0 0 []"} {
+		r := mustRun(t, rdb, Config{Rooms: pattern})
+		if got := fmt.Sprint(r.Rooms, r.WithoutJournal, r.Unjournaled); got != want {
+			t.Errorf("%s: %s, want %s", pattern, got, want)
+		}
+	}
+	var b strings.Builder
+	if err := mustRun(t, rdb, Config{}).WriteSummary(&b); err != nil || !strings.Contains(b.String(), "no journal  1 rooms, which were not audited: other\n") {
+		t.Errorf("%v:\n%s", err, &b)
+	}
+}
+
+// Where Redis has lost some of a room, a new epoch begins, and the audit says only that.
+func TestLossesAreNoFinding(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	c := newNode(t, rdb, 100)
+	do(t, c, "42", room.Join("a", "s"), room.Join("b", "s"), room.Configure(room.Settings{Capacity: 3}))
+	rdb.HDel(t.Context(), "Room:42:Users", "a")
+	do(t, c, "42", room.Join("c", "s"), room.Leave("b", "s"))
+	if r := mustRun(t, rdb, Config{}); !r.Clean() || r.Epochs != 1 || r.Commits != 5 {
+		t.Errorf("without a member: %+v", *r)
+	}
+	rdb.Del(t.Context(), "Room:42:Meta")
+	do(t, c, "42", room.Join("d", "s"))
+	rdb.Del(t.Context(), "Room:42:Meta", "Room:42:Users")
+	do(t, c, "42", room.Join("d", "s"))
+	if r := mustRun(t, rdb, Config{}); !r.Clean() || r.Epochs != 3 || r.Commits != 7 {
+		t.Errorf("without Meta, and without the room: %+v", *r)
+	}
+}
+
+// A journal that is trimmed faster than it is read is no finding.
+func TestOvertakenByTheTrimming(t *testing.T) {
+	rdb := redistest.Start(t, "--stream-node-max-entries", "1").Client()
+	c := newNode(t, rdb, 1000)
+	for i := range 30 {
+		do(t, c, "42", room.Join("a", fmt.Sprint(i)))
+	}
+	if err := readScript.Load(t.Context(), rdb).Err(); err != nil {
+		t.Fatal(err)
+	}
+	pages := 0
+	rdb.AddHook(redistest.Hook{After: func(ctx context.Context, cmd redis.Cmder) error {
+		if args := cmd.Args(); strings.HasPrefix(cmd.Name(), "evalsha") && len(args) > 1 && args[1] == readScript.Hash() {
+			if pages++; pages == 1 {
+				return rdb.XTrimMaxLen(ctx, "Room:42:Log", 5).Err()
+			}
+		}
+		return nil
+	}})
+	if r := mustRun(t, rdb, Config{page: 10}); !r.Clean() || r.Middle != 1 || r.Commits >= 30 {
+		t.Errorf("%+v", *r)
+	}
+}
+
+func TestRedisFails(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	server.Kill()
+	if _, err := Run(soon(t), rdb, Config{}); err == nil {
+		t.Error("no error without Redis")
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("enough")
+	cancel(cause)
+	if _, err := Run(ctx, rdb, Config{}); !errors.Is(err, cause) {
+		t.Errorf("when it was cancelled: %v", err)
+	}
+	for _, cfg := range []Config{{Rooms: "a b"}, {Rooms: "{a}"}, {Most: -1}} {
+		if _, err := Run(soon(t), rdb, cfg); err == nil || !strings.Contains(err.Error(), "must") {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}

@@ -84,6 +84,12 @@ func networkOf(address netip.Addr) netip.Prefix {
 	return network
 }
 
+// NetworkOf returns what counts as the address of a request's client. It is the zero Prefix if there
+// is none, as with a Unix socket.
+func (s *Server) NetworkOf(r *http.Request) netip.Prefix {
+	return networkOf(clientAddress(r, s.opts.TrustProxy))
+}
+
 // remoteOf is a client's address as logs show it.
 func remoteOf(r *http.Request, address netip.Addr) string {
 	if direct, ok := parseAddress(r.RemoteAddr); !ok || direct == address {

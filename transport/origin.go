@@ -168,6 +168,9 @@ func (s *Server) originAllowed(r *http.Request) bool {
 	return false // no browser sends two, and which one counts?
 }
 
+// AllowsOrigin reports whether a request is of no page, or of one whose origin may connect.
+func (s *Server) AllowsOrigin(r *http.Request) bool { return s.originAllowed(r) }
+
 // isProgram reports whether a request comes from something that is no browser. An Origin can be
 // forged by a program, but not be left out by a page.
 func isProgram(r *http.Request) bool { return r.Header.Get("Origin") == "" }

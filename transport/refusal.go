@@ -47,6 +47,9 @@ func toProtocol(err error) *protocol.Error {
 	return protocol.NewError(protocol.CodeInternal, "the server failed; nothing was written")
 }
 
+// ErrorOf returns what a client gets for an error of package room, or of the protocol.
+func ErrorOf(err error) *protocol.Error { return toProtocol(err) }
+
 // refuse replies to a request with an error.
 func (s *session) refuse(req protocol.Request, err error) {
 	s.out.push(replyFrame(s.refusal(req, err)))

@@ -60,6 +60,20 @@ func (s *sharedReads) Read(ctx context.Context, id string) (room.Snapshot, error
 	return r.snapshot, r.err
 }
 
+// Read reads a room as it is. Callers who want the same room at the same time, and the clients, share
+// what Redis sends, so ctx ends nobody's wait but the caller's. It fails as the Read of Rooms does,
+// and with [room.ErrClosed] after Shutdown.
+func (s *Server) Read(ctx context.Context, id string) (room.Snapshot, error) {
+	snapshot, err := s.rooms.Read(s.life, id)
+	switch {
+	case err != nil && s.life.Err() != nil:
+		return snapshot, room.ErrClosed
+	case ctx.Err() != nil:
+		return room.Snapshot{}, context.Cause(ctx)
+	}
+	return snapshot, err
+}
+
 func newRead() *read { return &read{done: make(chan struct{}), err: errReadFailed} }
 
 // run reads, and then lets the next read begin.

@@ -33,13 +33,15 @@ const (
 	LimitRooms       = "rooms"       // of a connection
 	LimitMembers     = "members"     // of a room
 	LimitQueue       = "queue"       // of a client that reads slowly
+	LimitAPI         = "api"         // requests of the HTTP API that run at once
+	LimitAPIRate     = "api_rate"    // requests of the HTTP API a second
 )
 
 // Limits returns all limits that [Trace.Refused] can name.
 func Limits() []string {
 	return []string{
 		LimitConnections, LimitAddress, LimitNameless, LimitHandshake, LimitAuth, LimitRate, LimitUserRate,
-		LimitFlood, LimitFrame, LimitRooms, LimitMembers, LimitQueue,
+		LimitFlood, LimitFrame, LimitRooms, LimitMembers, LimitQueue, LimitAPI, LimitAPIRate,
 	}
 }
 

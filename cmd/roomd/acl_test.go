@@ -127,7 +127,7 @@ func playWithACL(t *testing.T, server *redistest.Server, url, members string) {
 func TestACLHasNoRightTooMany(t *testing.T) {
 	single, cluster := redistest.Start(t), startCluster(t)
 	named := map[string]string{
-		"~LockRoom:*": "SET LockRoom:*", "~Room:*": "HSET Room:*:Meta", "~Node*": "SADD Node:*:Rooms", "&LockRoom:*": "PUBLISH LockRoom:*:Wake:*", "&Room:*": "SUBSCRIBE Room:*:Events",
+		"~LockRoom:*": "SET LockRoom:*", "~Room:*": "HSET Room:*:Meta", "~Node*": "SADD Node:*:Rooms", "~Lobby:*": "HSET Lobby:*", "&LockRoom:*": "PUBLISH LockRoom:*:Wake:*", "&Room:*": "SUBSCRIBE Room:*:Events",
 		"+@read": "HGETALL Room:*:Users", "+@write": "HSET Room:*:Users", "+@pubsub": "PUBLISH Room:*:Events", "+@scripting": "EVALSHA", "+@connection": "'ping'",
 		"+time": "TIME", "+info": "INFO", "+cluster": "'cluster|slots'",
 	}

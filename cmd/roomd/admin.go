@@ -28,6 +28,7 @@ func (c *config) observe(n *node.Config) {
 // adminIndex says what is on the admin address.
 const adminIndex = `/metrics       for Prometheus
 /healthz       the process runs
+/api/          rooms, and authority over them: /api/openapi.yaml
 /debug/pprof/  profiles, for go tool pprof
 `
 

@@ -114,7 +114,7 @@ func TestCheckOtherServers(t *testing.T) {
 // A user without CONFIG, as where Redis is rented, is told less; one without a right is told which.
 func TestCheckRights(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
-	rules := strings.Fields("~LockRoom:* ~Room:* ~Node* &LockRoom:* &Room:* +@read +@write +@pubsub +@scripting +@connection +time +wait +info +cluster")
+	rules := strings.Fields("~LockRoom:* ~Room:* ~Node* ~Lobby:* &LockRoom:* &Room:* +@read +@write +@pubsub +@scripting +@connection +time +wait +info +cluster")
 	user := func(name string, more ...string) string {
 		args := []any{"ACL", "SETUSER", name, "on", ">secret"}
 		for _, rule := range append(rules, more...) {

@@ -18,13 +18,13 @@ const checkID = "~check"
 
 // keyless are commands without a key. On Cluster any server may get them, also one that is away and
 // not needed now.
-var keyless = []string{"time", "info", "wait"}
+var keyless = []string{"time", "info", "wait", "scan"}
 
 // MinRedis is the oldest major version of Redis that has the commands a coordinator needs.
 const MinRedis = 7
 
 // EnoughRights is an ACL that allows what a coordinator does.
-const EnoughRights = "~LockRoom:* ~Room:* ~Node* &LockRoom:* &Room:* +@read +@write +@pubsub +@scripting +@connection -@dangerous +time +info +cluster"
+const EnoughRights = "~LockRoom:* ~Room:* ~Node* ~Lobby:* &LockRoom:* &Room:* +@read +@write +@pubsub +@scripting +@connection -@dangerous +time +info +cluster"
 
 // Check tries all that a coordinator will ask of Redis, and leaves nothing behind. It
 // returns an error that says what Redis does not allow this user, so that this is not
@@ -100,7 +100,8 @@ func (c *Coordinator) missing(ctx context.Context) (missing []string, err error)
 	if c.store.cluster {
 		publish = "spublish"
 	}
-	tries := [][]any{{"time"}, {"info", "memory"}}
+	lobby := lobbyPrefix + checkID
+	tries := [][]any{{"time"}, {"info", "memory"}, {"scan", 0, "match", lobby, "count", 1}}
 	if c.store.acks > 0 {
 		tries = append(tries, []any{"wait", 0, 0})
 	}
@@ -117,6 +118,7 @@ func (c *Coordinator) missing(ctx context.Context) (missing []string, err error)
 			{"set", nodeKey(node), "0 1 1", "px", 1}, {"get", nodeKey(node)}, {"mget", nodeKey(node)}, {"del", nodeKey(node)}, {"set", nodeStoppedKey(node), "", "px", 1}, {"get", nodeStoppedKey(node)}, {"del", nodeStoppedKey(node)},
 			{"sadd", nodeRoomsKey(node), "x"}, {"srem", nodeRoomsKey(node), "x"}, {"sismember", nodeRoomsKey(node), "x"}, {"smembers", nodeRoomsKey(node)}, {"scard", nodeRoomsKey(node)},
 			{"zadd", list, "xx", 1, node}, {"zrem", list, node}, {"zrange", list, 0, 0},
+			{"hset", lobby, "x", "x"}, {"hget", lobby, "x"}, {"hmget", lobby, "x"}, {"pexpire", lobby, 1}, {"del", lobby},
 			{"eval", "return redis.call('TIME')", 1, fresh.meta}, {"evalsha", strings.Repeat("0", 40), 1, fresh.meta},
 			{publish, fresh.events, ""}, {publish, wakes, ""},
 		}...) {

@@ -47,6 +47,8 @@ func TestCheckPermissions(t *testing.T) {
 		{strings.Replace(EnoughRights, "&LockRoom:*", "", 1), []string{"PUBLISH LockRoom:*:Wake:*", "SUBSCRIBE LockRoom:*:Wake:*"}},
 		{strings.Replace(EnoughRights, "~Node*", "", 1), []string{"SET Node:*", "SADD Node:*:Rooms", "ZADD Nodes"}},
 		{strings.Replace(EnoughRights, "~LockRoom:*", "", 1), []string{"SET LockRoom:*", "ZPOPMIN LockRoom:*:Queue", "SET LockRoom:*:Fence"}},
+		{strings.Replace(EnoughRights, "~Lobby:*", "", 1), []string{"HSET Lobby:*"}},
+		{EnoughRights + " -scan", []string{"SCAN"}},
 		{EnoughRights + " -time", []string{"TIME"}},
 		{EnoughRights + " -info", []string{"INFO"}},
 		{EnoughRights + " -wait", []string{"WAIT"}},

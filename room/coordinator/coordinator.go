@@ -25,6 +25,7 @@ type Coordinator struct {
 	feeds      *feeds
 	membership *membership
 	workers    *workers
+	lobby      *lobby
 	episodes   *episodes
 }
 
@@ -52,6 +53,9 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	c.feeds = newFeeds(hub, c.store, episodes, opts.Trace)
 	c.membership = newMembership(c.store, opts, c.lifetime, episodes)
 	c.workers = newWorkers(c)
+	if c.lobby, err = newLobby(locks, c.store, opts, episodes); err != nil {
+		return nil, err
+	}
 	c.feeds.alive = func() []string { return c.membership.lease.names.kept(opts.Grace) }
 	c.feeds.lost = c.membership.registration.removeUnanswered
 	c.feeds.renew = func(ctx context.Context, id, epoch string) {
@@ -198,6 +202,7 @@ func (c *Coordinator) Close(ctx context.Context) error {
 	if err := c.membership.lease.end(context.WithoutCancel(ctx)); err != nil { // it has bounds of its own
 		c.opts.Log.Warn("the node's lease could not be given back; it expires", "error", err)
 	}
+	c.lobby.cache.Close()
 	c.locks.Close()
 	c.feeds.close()
 	c.episodes.close()

@@ -106,5 +106,6 @@
 // compares records with rooms. Their requests may run on goroutines of their own. From the
 // first watch, or the first lock that was waited for, on there are four for events and
 // wake-ups. [Coordinator.Close] returns when all of them have ended. go-redis has some for
-// requests that share round trips, until the client is closed.
+// requests that share round trips, until the client is closed. While a list of all rooms is made,
+// or waited for, there are those of package cachefill.
 package coordinator

@@ -25,6 +25,7 @@ type episodes struct {
 	unlogged     *episode.Log // Redis takes a commit, but not its entry in the journal
 	unanswered   *episode.Log // members for whom no session answers cannot be removed
 	registration *episode.Log // a room cannot be compared with the records of this node
+	lobby        *episode.Log // the list of all rooms cannot be made
 }
 
 func newEpisodes(opts Options) *episodes {
@@ -48,12 +49,13 @@ func newEpisodes(opts Options) *episodes {
 		unlogged:     episode.New(opts.Log, slog.LevelError, "Redis takes commits, but not their entries in the journal", quiet),
 		unanswered:   warn("members without a session could not be removed, trying again"),
 		registration: episode.New(opts.Log, slog.LevelWarn, "a room could not be compared with the records of this node there, trying again", quiet+compareRound),
+		lobby:        warn("the list of rooms could not be made"),
 	}
 }
 
 // close ends the episodes that run. Nothing may happen after it.
 func (t *episodes) close() {
-	for _, l := range []*episode.Log{t.events, t.snapshots, t.garbage, t.replies, t.stale, t.epochs, t.lease, t.renamed, t.eviction, t.over, t.partial, t.unheard, t.unlogged, t.unanswered, t.registration} {
+	for _, l := range []*episode.Log{t.events, t.snapshots, t.garbage, t.replies, t.stale, t.epochs, t.lease, t.renamed, t.eviction, t.over, t.partial, t.unheard, t.unlogged, t.unanswered, t.registration, t.lobby} {
 		l.Close()
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"roomd/room"
 	"roomd/room/episode"
 	"roomd/transport"
+	"roomd/transport/api"
 	"roomd/transport/auth"
 )
 
@@ -77,13 +78,13 @@ func (c *Config) adminPages(n *Node) http.Handler {
 	return c.Admin(n)
 }
 
-// serve begins to answer. /healthz is for everybody, what handler serves for operators.
-func (a *admin) serve(handler http.Handler) {
+// serve begins to answer. /healthz is for everybody, what pages and the API serve for operators.
+func (a *admin) serve(pages http.Handler, rooms *api.API) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
-	mux.Handle("/", a.protect(handler))
+	mux.Handle("/", a.protect(pages, refuseText))
 	bounded := &listener{TCPListener: a.listener.(*net.TCPListener), max: maxAdmins, evicted: a.evicted}
-	a.http = newHTTP(transport.SecureHeaders(mux), transport.DefaultHandshakeTimeout, a.errors)
+	a.http = newHTTP(withAPI(a.protect(rooms.Operators(), rooms.Refuse), transport.SecureHeaders(mux)), transport.DefaultHandshakeTimeout, a.errors)
 	a.http.ConnState = bounded.connState
 	go func() { _ = a.http.Serve(bounded) }() // ends with shutdown
 }
@@ -103,8 +104,15 @@ func (a *admin) shutdown(ctx context.Context) {
 	a.errors.Close()
 }
 
-// protect lets operators through.
-func (a *admin) protect(next http.Handler) http.Handler {
+func refuseText(w http.ResponseWriter, _ *http.Request, status int, why error) {
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	http.Error(w, why.Error(), status)
+}
+
+// protect lets operators through, and others get a refusal.
+func (a *admin) protect(next http.Handler, refuse func(w http.ResponseWriter, r *http.Request, status int, why error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status, why := a.check(r)
 		if why == nil {
@@ -112,10 +120,7 @@ func (a *admin) protect(next http.Handler) http.Handler {
 			return
 		}
 		a.refused.Happened(why)
-		if status == http.StatusUnauthorized {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-		}
-		http.Error(w, why.Error(), status)
+		refuse(w, r, status, why)
 	})
 }
 

@@ -26,7 +26,7 @@ func (n *Node) serve(log *slog.Logger, max int, timeout time.Duration, trace *tr
 	if trace != nil && trace.Refused != nil {
 		bounded.late = func() { trace.Refused(transport.LimitHandshake) }
 	}
-	n.http = newHTTP(n.server.Handler(), timeout, n.errors)
+	n.http = newHTTP(withAPI(n.api.Public(), n.server.Handler()), timeout, n.errors)
 	n.http.ConnState = bounded.connState
 	if n.tls == nil {
 		go func() { n.failed <- n.http.Serve(bounded) }() // ends with Shutdown

@@ -20,6 +20,7 @@ import (
 	"roomd/room/coordinator"
 	"roomd/room/episode"
 	"roomd/transport"
+	"roomd/transport/api"
 )
 
 const (
@@ -72,6 +73,7 @@ type Node struct {
 	client   redis.UniversalClient
 	rooms    *coordinator.Coordinator
 	server   *transport.Server
+	api      *api.API
 	http     *http.Server
 	tls      *tls.Config  // nil for plain HTTP
 	evicted  *episode.Log // connections that were closed because there were too many
@@ -129,6 +131,9 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if n.server, err = transport.New(n.rooms, cfg.Serve); err != nil {
 		return nil, err
 	}
+	if n.api, err = api.New(n.rooms, n.server, cfg.apiOptions()); err != nil {
+		return nil, err
+	}
 	if n.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
 		return nil, err
 	}
@@ -143,7 +148,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	}
 	n.serve(cfg.Log, most.total, cmp.Or(cfg.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout), cfg.Serve.Trace)
 	if n.admin != nil {
-		n.admin.serve(cfg.adminPages(n))
+		n.admin.serve(cfg.adminPages(n), n.api)
 	}
 	return n, nil
 }
@@ -225,6 +230,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	showing, cancel := context.WithTimeout(context.WithoutCancel(ctx), httpTimeout)
 	defer cancel()
 	n.admin.shutdown(showing)
+	n.api.Close()
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"roomd/room/coordinator"
 	"roomd/transport"
+	"roomd/transport/api"
 )
 
 // Validate returns the error that Start would return for a field of cfg that cannot be used. It
@@ -35,7 +36,11 @@ func (cfg Config) Validate() error {
 	if err != nil {
 		return err
 	}
-	return server.Shutdown(ctx)
+	if err := server.Shutdown(ctx); err != nil {
+		return err
+	}
+	_, err = api.New(rooms, server, cfg.apiOptions())
+	return err
 }
 
 // MaxClients returns how many game clients a node takes that is to take wanted (0 for the

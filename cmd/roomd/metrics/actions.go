@@ -12,7 +12,9 @@ import (
 
 // kinds are the actions that a coordinator is asked for. Any other one is counted as otherKind.
 var kinds = []room.Kind{
-	room.KindJoin, room.KindLeave, room.KindSettings, room.Keep("", "").Kind(), room.Detach("", "").Kind(),
+	room.KindJoin, room.KindLeave, room.KindSettings, room.KindData, room.KindMember, room.Ready("", "", true).Kind(), room.KindMessage,
+	room.KindKick, room.KindShut, room.KindReserve, room.KindRelease,
+	room.Keep("", "").Kind(), room.Detach("", "").Kind(),
 }
 
 const otherKind = "other"
@@ -29,6 +31,7 @@ var results = []struct {
 	{room.ErrForbidden, "forbidden"},
 	{room.ErrInvalid, "bad_request"},
 	{room.ErrRoomClosed, "closed"},
+	{room.ErrBanned, "banned"},
 	{room.ErrConflict, "conflict"},
 	{room.ErrBusy, "busy"},
 	{room.ErrUnknown, "unknown"}, // before what it may wrap

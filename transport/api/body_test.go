@@ -1,0 +1,49 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// What is wrong with a body is said, and nothing is done.
+func TestBodiesAreReadStrictly(t *testing.T) {
+	w := newWorld(t, false, Options{})
+	put := func(body string, status int, want string, headers ...string) {
+		t.Helper()
+		r := w.do(call{method: "PUT", path: "/api/rooms/42", body: body, headers: headers, operator: true, status: status, want: []string{want}})
+		if r.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: %v", body, r.Header)
+		}
+	}
+	for body, want := range map[string]string{
+		`{"capacity":4,"size":1}`:        `"field":"size"`,
+		`{"Capacity":4}`:                 `names are in lower case, \"capacity\"`,
+		`{"capacity":4,"capacity":5}`:    `"capacity is there twice"`,
+		`{"capacity":4} {}`:              `more follows after byte 14`,
+		`{"capacity":4}x`:                `more follows`,
+		`{"capacity":4`:                  `ends too early`,
+		`{"capacity":}`:                  `from byte 12 on`,
+		`[]`:                             `one JSON object`,
+		`null`:                           `one JSON object`,
+		` `:                              `the body is empty`,
+		`{"capacity":"4"}`:               `capacity must be a whole number`,
+		`{"capacity":1.5}`:               `capacity must be a whole number`,
+		`{"capacity":null}`:              `capacity must be a whole number`,
+		`{"capacity":-1}`:                `"field":"capacity"`,
+		`{"capacity":65537}`:             `"field":"capacity"`,
+		`{"capacity":99999999999999999}`: `"field":"capacity"`,
+		`{"closed":1}`:                   `closed must be true or false`,
+		"{\"keep\xff\":true}":            `not valid JSON from byte`,
+		`{"` + strings.Repeat("é", 100) + `":1}`: strings.Repeat("é", 32) + "… is unknown",
+	} {
+		put(body, 400, want)
+	}
+	put(`{}`, 415, `"code":"unsupported_type"`, "Content-Type", "text/plain")
+	put(`{}`, 415, "application/json", "Content-Type", "application/json; charset=latin1")
+	put(`{}`, 415, "application/json", "Content-Type", "application/x-www-form-urlencoded")
+	put(strings.Repeat(" ", 64<<10)+`{}`, 413, "65536 bytes")
+	w.do(call{method: "PUT", path: "/api/rooms/42", operator: true, status: 415}) // no body, no type
+	w.do(call{method: "GET", path: "/api/rooms/42", status: http.StatusNotFound})
+	w.do(call{method: "PUT", path: "/api/rooms/42", body: strings.Repeat(" ", 64<<10-2) + `{}`, headers: []string{"Content-Type", "Application/JSON; charset=UTF-8"}, operator: true, status: 200})
+}

@@ -1,0 +1,128 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"roomd/transport/auth"
+)
+
+// operation is a request of each kind that the description has, which succeeds in the room a1 with
+// its member x.
+type operation struct {
+	method, path, body string
+	admin              bool
+}
+
+var operations = []operation{
+	{"GET", "/api/rooms", "", false},
+	{"GET", "/api/rooms/a1", "", false},
+	{"PUT", "/api/rooms/a1", `{"capacity":4,"closed":false,"keep":true,"data":"admins"}`, true},
+	{"DELETE", "/api/rooms/a1", "", true},
+	{"POST", "/api/rooms/a1/seats", `{"users":["y","z"]}`, true},
+	{"DELETE", "/api/rooms/a1/seats?user=x", "", true},
+	{"POST", "/api/rooms/a1/kick", `{"user":"x","text":"rude","ban":60}`, true},
+	{"DELETE", "/api/rooms/a1/bans/x", "", true},
+	{"PUT", "/api/rooms/a1/data", `{"round":3}`, true},
+	{"POST", "/api/rooms/a1/move", `{"users":["x"],"to":"a2"}`, true},
+	{"POST", "/api/rooms/a1/messages", `{"text":"hello"}`, true},
+	{"GET", "/api/rooms/a1/log", "", true},
+}
+
+// Each path, method and status of the description happens as it says, and no other: world.do holds
+// every request and answer against it.
+func TestEverythingDescribedHappens(t *testing.T) {
+	seen := map[string]bool{}
+	for _, op := range operations {
+		w := newWorld(t, true, Options{Rate: -1})
+		w.seen = seen
+		w.join("a1", "x")
+		w.tryRefusals(op)
+		good := call{method: op.method, path: op.path, body: op.body, token: sign(t, "root", auth.RoleAdmin, "a*"), status: 200}
+		if op.method == http.MethodPut {
+			bad := good
+			bad.status, bad.headers = 412, []string{"If-Match", "9"}
+			w.do(bad)
+		}
+		r := w.do(good)
+		if tag := r.Header.Get("ETag"); op.method == http.MethodGet && tag != "" {
+			good.status, good.headers = 304, []string{"If-None-Match", tag}
+			w.do(good)
+		}
+		for _, again := range failures[op.method+" "+op.path] {
+			again.method, again.token = op.method, good.token
+			if again.path == "" {
+				again.path = op.path
+			}
+			w.do(again)
+		}
+	}
+	w := newWorld(t, true, Options{})
+	w.seen = seen
+	w.do(call{method: "GET", path: "/api/openapi.yaml", status: 200})
+	w.do(call{method: "GET", path: "/api/openapi.yaml?x", status: 400})
+	for path, item := range description(t).Paths.Map() {
+		for method, op := range item.Operations() {
+			for status := range op.Responses.Map() {
+				if !seen[method+" "+path+" "+status] && status != "default" {
+					t.Errorf("%s %s never answers %s", method, path, status)
+				}
+			}
+		}
+	}
+	for what := range seen {
+		method, rest, _ := strings.Cut(what, " ")
+		path, status, _ := strings.Cut(rest, " ")
+		if op := description(t).Paths.Find(path).GetOperation(method); op.Responses.Value(status) == nil {
+			t.Errorf("%s is not described", what)
+		}
+	}
+}
+
+// failures are what can be wrong with some operations only, after they were done once.
+var failures = map[string][]call{
+	"GET /api/rooms/a1":                 {{path: "/api/rooms/a9", status: 404}},
+	"DELETE /api/rooms/a1":              {{path: "/api/rooms/a9", status: 404}},
+	"POST /api/rooms/a1/seats":          {{body: `{"users":["1","2","3","4"]}`, status: 409}, {body: `{"users":[]}`, status: 400}, {body: `{"users":["a","a"]}`, status: 400}},
+	"DELETE /api/rooms/a1/seats?user=x": {{status: 409}, {path: "/api/rooms/a1/seats", status: 400}},
+	"POST /api/rooms/a1/kick":           {{body: `{"user":"x"}`, status: 409}, {body: `{"user":"x","ban":0}`, status: 400}, {body: `{"text":"x"}`, status: 400}},
+	"POST /api/rooms/a1/move":           {{body: `{"users":["x"],"to":"a2"}`, status: 409}, {body: `{"users":["x"],"to":"b2"}`, status: 403}, {body: `{"users":["x"],"to":"?"}`, status: 400}},
+	"POST /api/rooms/a1/messages":       {{path: "/api/rooms/a9/messages", body: `{"text":"x"}`, status: 404}, {body: `{"data":1,"to":["y"]}`, status: 409}, {body: `{"text":"a","data":1}`, status: 400}},
+}
+
+// tryRefusals sends what every operation of its kind refuses.
+func (w *world) tryRefusals(op operation) {
+	w.t.Helper()
+	good := call{method: op.method, path: op.path, body: op.body, token: sign(w.t, "root", auth.RoleAdmin)}
+	with := func(status int, change func(c *call)) {
+		w.t.Helper()
+		c := good
+		c.status = status
+		change(&c)
+		w.do(c)
+	}
+	with(401, func(c *call) { c.token = "" })
+	with(400, func(c *call) {
+		c.path += map[bool]string{true: "&", false: "?"}[strings.Contains(c.path, "?")] + "nothing=1"
+	})
+	if op.path != "/api/rooms" {
+		with(403, func(c *call) { c.token = sign(w.t, "root", auth.RoleAdmin, "b*") })
+		with(400, func(c *call) { c.path = strings.Replace(c.path, "a1", "a%201", 1) })
+	}
+	if op.admin {
+		with(403, func(c *call) { c.token = sign(w.t, "p", auth.RolePlayer) })
+	}
+	if op.body == "" {
+		return
+	}
+	with(415, func(c *call) { c.headers = []string{"Content-Type", "text/plain"} })
+	with(413, func(c *call) { c.body = strings.Repeat(" ", defaultMaxBody) + c.body })
+	with(400, func(c *call) { c.body = "{" })
+	if !strings.HasSuffix(op.path, "/data") {
+		with(400, func(c *call) { c.body = strings.Replace(c.body, `":`, `x":`, 1) })
+	}
+	if s, err := w.rooms.Read(w.t.Context(), "a1"); err != nil || s.Version != 1 {
+		w.t.Errorf("%s %s was refused, and the room is at version %d, %v", op.method, op.path, s.Version, err)
+	}
+}

@@ -1,0 +1,17 @@
+package api
+
+import (
+	_ "embed"
+	"net/http"
+)
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// description is GET /api/openapi.yaml.
+func (q *request) description() (*answer, error) {
+	if _, err := q.query(); err != nil {
+		return nil, err
+	}
+	return &answer{status: http.StatusOK, kind: "application/yaml", cache: "public, max-age=3600", body: openAPI}, nil
+}

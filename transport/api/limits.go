@@ -1,0 +1,120 @@
+package api
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"roomd/transport"
+	"roomd/transport/protocol"
+)
+
+// gate bounds how many requests run at once, of all callers and of one address.
+type gate struct {
+	total, each int
+
+	mu      sync.Mutex
+	running int                  // guarded by mu
+	of      map[netip.Prefix]int // guarded by mu: those that run, by address
+}
+
+func newGate(total, each int) *gate {
+	return &gate{total: total, each: each, of: make(map[netip.Prefix]int)}
+}
+
+// limitError is a refusal by a limit.
+type limitError struct {
+	error
+	limit string        // of package transport
+	wait  time.Duration // zero if it is not known how long to wait
+}
+
+func (e *limitError) Unwrap() error { return e.error }
+
+// enter counts a request, until leave is called, or says why it may not run.
+func (g *gate) enter(from netip.Prefix) (leave func(), refusal error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.of[from] >= g.each:
+		return nil, &limitError{limit: transport.LimitAPI, error: protocol.NewError(protocol.CodeRateLimited, "%d requests from your address run already, the limit", g.each)}
+	case g.running >= g.total:
+		return nil, &limitError{limit: transport.LimitAPI, error: protocol.NewError(protocol.CodeUnavailable, "%d requests run already, the limit of this node", g.total)}
+	}
+	g.running++
+	g.of[from]++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.running--
+		if g.of[from]--; g.of[from] == 0 {
+			delete(g.of, from)
+		}
+	}, nil
+}
+
+// callers bound how often each caller asks.
+type callers struct {
+	rate  rate.Limit
+	burst int
+
+	mu     sync.Mutex
+	byName map[string]*rate.Limiter // guarded by mu: those whose requests still count
+	sweep  int                      // guarded by mu: how many there are when the others are forgotten
+}
+
+// minSweep is how many callers are kept before those who ask no more are looked for.
+const minSweep = 1024
+
+func newCallers(perSecond, burst int) *callers {
+	c := &callers{rate: rate.Limit(perSecond), burst: burst, byName: make(map[string]*rate.Limiter), sweep: minSweep}
+	if perSecond < 0 {
+		c.rate = rate.Inf
+	}
+	return c
+}
+
+// take counts a request, and returns 0. If there have been too many, it counts none, and returns how
+// long to wait.
+func (c *callers) take(name string) (wait time.Duration) {
+	if c.rate == rate.Inf {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	limiter := c.byName[name]
+	if limiter == nil {
+		c.forgetLocked()
+		limiter = rate.NewLimiter(c.rate, c.burst)
+		c.byName[name] = limiter
+	}
+	reserved := limiter.Reserve()
+	if wait = reserved.Delay(); wait > 0 {
+		reserved.Cancel()
+	}
+	return wait
+}
+
+// forgetLocked removes callers whose requests count no more, when there are twice as many as the
+// last time.
+func (c *callers) forgetLocked() {
+	if len(c.byName) < c.sweep {
+		return
+	}
+	for name, limiter := range c.byName {
+		if limiter.Tokens() >= float64(c.burst) {
+			delete(c.byName, name)
+		}
+	}
+	c.sweep = max(minSweep, 2*len(c.byName))
+}
+
+func tooMany(wait time.Duration) error {
+	wait = (wait + time.Millisecond - 1).Truncate(time.Millisecond)
+	return &limitError{
+		limit: transport.LimitAPIRate, wait: wait,
+		error: protocol.NewError(protocol.CodeRateLimited, "too many requests; wait %v", wait),
+	}
+}

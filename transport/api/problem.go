@@ -1,0 +1,140 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"roomd/room"
+	"roomd/transport"
+	"roomd/transport/protocol"
+)
+
+// Codes that only HTTP has.
+const (
+	codeNotFound = "not_found"          // nothing is at that path, or there is no such room
+	codeMethod   = "method_not_allowed" // the path has other methods
+	codeType     = "unsupported_type"   // the body is not of the right Content-Type
+)
+
+// problemType and a code make the type of a problem (RFC 9457).
+const problemType = "urn:roomd:problem:"
+
+// problemDocument is what a refused request gets.
+type problemDocument struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	Code   string `json:"code"`
+	Field  string `json:"field,omitzero"` // that cannot be used
+	Retry  bool   `json:"retry"`          // the same request may succeed soon
+
+	// What is there now, in the answer to an If-Match that is not met.
+	Room    string         `json:"room,omitzero"`
+	Epoch   string         `json:"epoch,omitzero"`
+	Version uint64         `json:"version,omitzero"`
+	Data    jsontext.Value `json:"data,omitzero"`
+}
+
+// kinds are the statuses and titles of the codes.
+var kinds = map[string]struct {
+	status int
+	title  string
+}{
+	protocol.CodeBadRequest:    {http.StatusBadRequest, "The request cannot be used"},
+	protocol.CodeUnauthorized:  {http.StatusUnauthorized, "A valid token is needed"},
+	protocol.CodeForbidden:     {http.StatusForbidden, "Not allowed"},
+	protocol.CodeRoomFull:      {http.StatusConflict, "The room is full"},
+	protocol.CodeBanned:        {http.StatusConflict, "The user is banned from the room"},
+	protocol.CodeClosed:        {http.StatusConflict, "The room is closed"},
+	protocol.CodeSeatTaken:     {http.StatusConflict, "The seat is taken"},
+	protocol.CodeDuplicateUser: {http.StatusConflict, "Another session of the user is in the room"},
+	protocol.CodeNotMember:     {http.StatusConflict, "Not a member"},
+	protocol.CodeConflict:      {http.StatusPreconditionFailed, "The room has changed"},
+	protocol.CodeRateLimited:   {http.StatusTooManyRequests, "Too many requests"},
+	protocol.CodeTooLarge:      {http.StatusRequestEntityTooLarge, "The body is too large"},
+	protocol.CodeBusy:          {http.StatusServiceUnavailable, "The room is busy"},
+	protocol.CodeUnavailable:   {http.StatusServiceUnavailable, "Not available"},
+	protocol.CodeUnknown:       {http.StatusGatewayTimeout, "The outcome is unknown"},
+	protocol.CodeInternal:      {http.StatusInternalServerError, "The server failed"},
+	codeNotFound:               {http.StatusNotFound, "Not found"},
+	codeMethod:                 {http.StatusMethodNotAllowed, "Method not allowed"},
+	codeType:                   {http.StatusUnsupportedMediaType, "Unsupported content type"},
+}
+
+// fail returns an error with one of these codes.
+func fail(code, format string, args ...any) error { return protocol.NewError(code, format, args...) }
+
+func notFound(format string, args ...any) error { return fail(codeNotFound, format, args...) }
+
+// badField says which part of a request cannot be used.
+func badField(field, format string, args ...any) error {
+	return &room.InvalidError{Field: field, Problem: fmt.Sprintf(format, args...)}
+}
+
+// conflictError is an If-Match that is not met, and what is there.
+type conflictError struct {
+	error
+	now room.Snapshot
+}
+
+func (e *conflictError) Unwrap() error { return e.error }
+
+// problem makes the answer to a request that failed.
+func (q *request) problem(err error) *answer {
+	e := transport.ErrorOf(err)
+	kind, known := kinds[e.Code]
+	if !known {
+		kind = kinds[protocol.CodeInternal]
+	}
+	p := problemDocument{Type: problemType + e.Code, Title: kind.title, Status: kind.status, Detail: e.Message, Code: e.Code, Retry: e.Retry}
+	if invalid, ok := errors.AsType[*room.InvalidError](err); ok {
+		p.Field = invalid.Field
+	}
+	if conflict, ok := errors.AsType[*conflictError](err); ok {
+		p.Room, p.Epoch, p.Version = q.room, conflict.now.Epoch, conflict.now.Version
+		p.Data = jsonOf(conflict.now.Data)
+	}
+	q.api.troubles.happened(q, e, err)
+	q.setRetry(kind.status, err)
+	if kind.status == http.StatusUnauthorized {
+		q.header.Set("WWW-Authenticate", "Bearer")
+	}
+	return &answer{status: kind.status, kind: "application/problem+json", body: p}
+}
+
+// Refuse answers a request to the operators' address that does not get to the API: with HTTP 401
+// where a token would help, and 403 elsewhere.
+func (a *API) Refuse(w http.ResponseWriter, r *http.Request, status int, why error) {
+	code := protocol.CodeForbidden
+	if status == http.StatusUnauthorized {
+		code = protocol.CodeUnauthorized
+	}
+	q := &request{Request: r, api: a, header: w.Header()}
+	transport.SecureHeaders(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		q.problem(fail(code, "%v", why)).write(w)
+	})).ServeHTTP(w, r)
+}
+
+// retryAfter is the pause that a refused caller is asked for.
+const retryAfter = 5 * time.Second
+
+// setRetry says when to come again.
+func (q *request) setRetry(status int, err error) {
+	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
+		return
+	}
+	wait := retryAfter
+	if limit, ok := errors.AsType[*limitError](err); ok {
+		q.api.opts.Refused(limit.limit)
+		if limit.wait > 0 {
+			wait = limit.wait
+		}
+	}
+	q.header.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
+}

@@ -1,0 +1,91 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+
+	"github.com/go-json-experiment/json"
+
+	"roomd/room"
+	"roomd/transport/auth"
+)
+
+// request is one request, and what is known of its caller.
+type request struct {
+	*http.Request
+	api      *API
+	operator bool // it came to the operators' address
+	network  netip.Prefix
+	header   http.Header // of the answer
+
+	route route
+	room  string        // that the path names
+	user  string        // that the path names
+	token auth.Identity // zero if there was none
+}
+
+// answer runs a request, unless too many run already.
+func (q *request) answer(running *gate, w http.ResponseWriter) (*answer, error) {
+	if err := q.admitOrigin(); err != nil {
+		return nil, err
+	}
+	leave, refusal := running.enter(q.network)
+	if refusal != nil {
+		return nil, refusal
+	}
+	defer leave()
+	if err := q.findRoute(); err != nil {
+		return nil, err
+	}
+	if q.Method == http.MethodOptions {
+		return q.options(), nil
+	}
+	method, err := q.route.method(q)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.admit(method); err != nil {
+		return nil, err
+	}
+	q.Body = http.MaxBytesReader(w, q.Body, int64(q.api.opts.MaxBody))
+	ctx, cancel := context.WithTimeoutCause(q.Context(), q.api.opts.Timeout,
+		room.Refuse(room.ErrBusy, "it took longer than %v; nothing was written", q.api.opts.Timeout))
+	defer cancel()
+	q.Request = q.WithContext(ctx)
+	return method.run(q)
+}
+
+// answer is what a request gets.
+type answer struct {
+	status  int
+	kind    string // Content-Type; empty means JSON
+	version string // ETag; empty for none
+	cache   string // Cache-Control; empty means no-store
+	body    any    // []byte as it is, anything else as JSON, nil for none
+}
+
+func ok(body any) (*answer, error) { return &answer{status: http.StatusOK, body: body}, nil }
+
+func (a *answer) write(w http.ResponseWriter) {
+	body, encoded := a.body.([]byte)
+	if !encoded && a.body != nil {
+		body, _ = json.Marshal(a.body) // our own types, of valid UTF-8
+		body = append(body, '\n')
+	}
+	if a.body != nil {
+		kind := a.kind
+		if kind == "" {
+			kind = "application/json"
+		}
+		w.Header().Set("Content-Type", kind)
+	}
+	if a.version != "" {
+		w.Header().Set("ETag", a.version)
+	}
+	if a.cache != "" {
+		w.Header().Set("Cache-Control", a.cache)
+	}
+	w.WriteHeader(a.status)
+	_, _ = w.Write(body)
+}

@@ -1,0 +1,97 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"roomd/room"
+)
+
+// route is what can be done at one path.
+type route map[string]method
+
+// method is what one HTTP method does at a path.
+type method struct {
+	admin bool // only who has authority over the room may
+	open  bool // also without a token, where others need one
+	run   func(q *request) (*answer, error)
+}
+
+var (
+	descriptionRoute = route{http.MethodGet: {open: true, run: (*request).description}}
+	lobbyRoute       = route{http.MethodGet: {run: (*request).lobby}}
+	roomRoute        = route{http.MethodGet: {run: (*request).readRoom}, http.MethodPut: {admin: true, run: (*request).configure}, http.MethodDelete: {admin: true, run: (*request).shut}}
+
+	// ofRoom are the paths below a room's.
+	ofRoom = map[string]route{
+		"seats":    {http.MethodPost: {admin: true, run: (*request).reserve}, http.MethodDelete: {admin: true, run: (*request).release}},
+		"kick":     {http.MethodPost: {admin: true, run: (*request).kick}},
+		"bans":     {http.MethodDelete: {admin: true, run: (*request).unban}},
+		"data":     {http.MethodPut: {admin: true, run: (*request).setData}},
+		"move":     {http.MethodPost: {admin: true, run: (*request).move}},
+		"messages": {http.MethodPost: {admin: true, run: (*request).say}},
+		"log":      {http.MethodGet: {admin: true, run: (*request).journal}},
+	}
+)
+
+// findRoute finds what the path names. It splits the path as it was sent: a user's name may have a
+// slash, which is %2F then.
+func (q *request) findRoute() error {
+	path := q.URL.EscapedPath()
+	parts := strings.Split(strings.TrimPrefix(path, "/api/"), "/")
+	for i, part := range parts {
+		var err error
+		if parts[i], err = url.PathUnescape(part); err != nil {
+			return notFound("nothing is at %s", path)
+		}
+	}
+	switch {
+	case len(parts) == 1 && parts[0] == "openapi.yaml":
+		q.route = descriptionRoute
+		return nil
+	case parts[0] != "rooms":
+	case len(parts) == 1:
+		q.route = lobbyRoute
+		return nil
+	case parts[1] == "":
+	case len(parts) == 2:
+		q.route = roomRoute
+	case len(parts) == 3 && parts[2] != "bans":
+		q.route = ofRoom[parts[2]]
+	case len(parts) == 4 && parts[2] == "bans":
+		q.route, q.user = ofRoom[parts[2]], parts[3]
+	}
+	if q.route == nil {
+		return notFound("nothing is at %s; /api/openapi.yaml says what there is", path)
+	}
+	q.room = parts[1]
+	return room.CheckID(q.room)
+}
+
+// method returns what the request's method does. HEAD is GET, whose body net/http leaves out.
+func (r route) method(q *request) (method, error) {
+	name := q.Method
+	if name == http.MethodHead {
+		name = http.MethodGet
+	}
+	if m, ok := r[name]; ok {
+		return m, nil
+	}
+	q.header.Set("Allow", r.allow())
+	return method{}, fail(codeMethod, "%s allows %s, not %.20q", q.URL.Path, r.allow(), q.Method)
+}
+
+// allow returns the methods that there are.
+func (r route) allow() string {
+	names := []string{http.MethodOptions}
+	for name := range r {
+		names = append(names, name)
+		if name == http.MethodGet {
+			names = append(names, http.MethodHead)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,91 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+
+	"roomd/room"
+)
+
+var errNoParties = notFound("this node cannot seat several users at once")
+
+// party is a room in which users have got seats together.
+type party struct {
+	position
+	Users []seated `json:"users"` // who asked, with their seats
+}
+
+// partyOf returns what a room is at, with the seats of these users.
+func partyOf(id string, s room.Snapshot, users []string) party {
+	p := party{position: at(id, s), Users: make([]seated, 0, len(users))}
+	for _, o := range s.Users() {
+		if slices.ContainsFunc(users, func(user string) bool { name, _ := room.ParseUser(user); return name == o.User }) {
+			p.Users = append(p.Users, seatedOf(o))
+		}
+	}
+	return p
+}
+
+// reserve is POST /api/rooms/{id}/seats: all of the users, or none.
+func (q *request) reserve() (*answer, error) {
+	var users []string
+	if err := q.readFields(field{name: "users", must: "a list of users", into: &users, required: true}); err != nil {
+		return nil, err
+	}
+	if _, err := q.query(); err != nil {
+		return nil, err
+	}
+	if q.api.opts.Parties == nil {
+		return nil, errNoParties
+	}
+	result, err := q.api.opts.Parties.Reserve(q.Context(), q.room, users)
+	if err != nil {
+		return nil, err
+	}
+	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version), body: partyOf(q.room, result.Snapshot, users)}, nil
+}
+
+// release is DELETE /api/rooms/{id}/seats?user=a&user=b: all of the users leave, or none.
+func (q *request) release() (*answer, error) {
+	values, err := q.query("user…")
+	if err != nil {
+		return nil, err
+	}
+	return q.run(room.Release(values["user"]...))
+}
+
+// moved is what became of the rooms of a move.
+type moved struct {
+	From position `json:"from"`
+	To   party    `json:"to"`
+}
+
+// move is POST /api/rooms/{id}/move.
+func (q *request) move() (*answer, error) {
+	var users []string
+	var to string
+	err := q.readFields(
+		field{name: "users", must: "a list of users", into: &users, required: true},
+		field{name: "to", must: "the id of a room", into: &to, required: true},
+	)
+	if err != nil {
+		return nil, err
+	}
+	if room.CheckID(to) != nil {
+		return nil, badField("to", "must be a room's id, of A-Z a-z 0-9 . _ -, not %q", excerpt(to))
+	}
+	if err := q.allow(to); err != nil {
+		return nil, err
+	}
+	if _, err := q.query(); err != nil {
+		return nil, err
+	}
+	if q.api.opts.Parties == nil {
+		return nil, errNoParties
+	}
+	left, joined, err := q.api.opts.Parties.Move(q.Context(), q.room, to, users)
+	if err != nil {
+		return nil, err
+	}
+	return ok(moved{From: at(q.room, left.Snapshot), To: partyOf(to, joined.Snapshot, users)})
+}

@@ -1,0 +1,90 @@
+package node
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/transport"
+	"roomd/transport/auth"
+	"roomd/transport/client"
+)
+
+// ask sends a request. The headers are alternately names and values.
+func ask(t *testing.T, method, url, body string, headers ...string) (status int, answer string, header http.Header) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(text), res.Header
+}
+
+// A node serves its rooms by HTTP: to everybody on the address of the clients, and with authority on
+// that of the operators, behind its check.
+func TestAPI(t *testing.T) {
+	n := start(t, Config{Redis: open(t, redisurl.Embedded), AdminListen: "127.0.0.1:0"})
+	c, err := client.Dial(t.Context(), n.URL(), client.Options{User: "李四"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Join(t.Context(), "42"); err != nil {
+		t.Fatal(err)
+	}
+	public, admin := "http://"+n.Addr()+"/api/rooms", "http://"+n.AdminAddr()+"/api/rooms"
+	for url, want := range map[string]string{public: `"room":"42","count":1`, public + "/42": `{"user":"李四","seat":0}`, admin + "/42": "李四"} {
+		if status, answer, header := ask(t, "GET", url, ""); status != 200 || !strings.Contains(answer, want) || header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d %s", url, status, answer)
+		}
+	}
+	for _, test := range []struct {
+		url     string
+		status  int
+		headers []string
+	}{
+		{public, 403, nil},
+		{admin, 200, nil},
+		{admin, 403, []string{"Origin", "https://evil.example"}},
+		{admin, 403, []string{"Sec-Fetch-Site", "same-site"}},
+		{admin, 403, []string{"X-Forwarded-For", "10.0.0.1"}},
+	} {
+		status, answer, header := ask(t, "PUT", test.url+"/42", `{"capacity":4}`, test.headers...)
+		if status != test.status || status >= 400 && (header.Get("Content-Type") != "application/problem+json" || !strings.Contains(answer, `"code":"forbidden"`)) {
+			t.Errorf("%s %v: %d %s %v", test.url, test.headers, status, answer, header)
+		}
+	}
+	if status, _, _ := ask(t, "GET", "http://"+n.Addr()+"/api", ""); status != 404 {
+		t.Errorf("/api: %d", status)
+	}
+}
+
+// Elsewhere than on loopback an operator needs a token, and one without gets a problem document.
+func TestAPIElsewhere(t *testing.T) {
+	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{Auth: verifier(t)}, AdminListen: "0.0.0.0:0"})
+	_, port, _ := strings.Cut(strings.TrimPrefix(n.AdminAddr(), "[::]"), ":")
+	url := "http://127.0.0.1:" + port + "/api/rooms/42"
+	if status, answer, header := ask(t, "PUT", url, "{}"); status != 401 || header.Get("WWW-Authenticate") != "Bearer" || !strings.Contains(answer, `"code":"unauthorized"`) {
+		t.Errorf("without a token: %d %s %v", status, answer, header)
+	}
+	for role, want := range map[auth.Role]int{auth.RolePlayer: 403, auth.RoleAdmin: 200} {
+		if status, answer, _ := ask(t, "PUT", url, "{}", "Authorization", "Bearer "+token(t, role)); status != want {
+			t.Errorf("%s: %d %s", role, status, answer)
+		}
+	}
+}

@@ -63,6 +63,7 @@ func (c *config) labels() map[string]string {
 		"grace": c.Grace.String(), "node_ttl": cmp.Or(c.NodeTTL, max(coordinator.DefaultNodeTTL, c.LockTTL)).String(),
 		"max_connections": strconv.Itoa(c.MaxConnections), "max_queue": strconv.Itoa(int(c.MaxQueue)),
 		"max_frame": strconv.Itoa(int(c.MaxFrame)), "max_rooms": strconv.Itoa(c.MaxRooms), "max_per_address": c.MaxPerAddress.String(),
+		"max_member_data": strconv.Itoa(int(c.MaxMemberData)), "max_room_data": strconv.Itoa(int(c.MaxRoomData)), "max_message": strconv.Itoa(int(c.MaxMessage)),
 		"rate": c.Rate.String(), "burst": strconv.Itoa(c.Burst),
 	}
 }

@@ -72,7 +72,9 @@ func (c *config) Validate() error {
 // rooms returns what the coordinator is told.
 func (c *config) rooms() coordinator.Options {
 	opts := coordinator.Options{
-		Rules:    room.Rules{Seating: room.Capacity(c.Capacity)},
+		Rules: room.Rules{Seating: room.Capacity(c.Capacity), Limits: room.Limits{
+			MemberData: int(c.MaxMemberData), RoomData: int(c.MaxRoomData), Message: int(c.MaxMessage),
+		}},
 		LockTTL:  c.LockTTL,
 		LockPoll: c.LockPoll,
 		LockWait: c.LockWait,

@@ -16,6 +16,9 @@ type limitFlags struct {
 	Rate             rate          `default:"50/s" placeholder:"50/s" help:"How many requests a client may send, and so may all connections of a user to this node together. Further ones get rate_limited, and who goes on regardless is closed (4009). off sets no limit."`
 	Burst            int           `default:"100" placeholder:"100" help:"How many requests they may send at once."`
 	MaxRooms         int           `default:"64" placeholder:"64" help:"In how many rooms a connection may be, as a member or watching. A request for a further one gets bad_request."`
+	MaxMemberData    size          `default:"1KiB" placeholder:"1KiB" help:"How many bytes of JSON a member may set."`
+	MaxRoomData      size          `default:"8KiB" placeholder:"8KiB" help:"How many bytes of JSON the data of a room may have."`
+	MaxMessage       size          `default:"2KiB" placeholder:"2KiB" help:"How many bytes of text or JSON a message may have. What is longer gets bad_request, as with data."`
 	MaxQueue         size          `default:"256KiB" placeholder:"256KiB" help:"How many bytes may wait for a client that reads slowly: of replies, until its next request waits, and of changes in its rooms, until it is closed (4008). A single reply may be longer."`
 }
 
@@ -25,7 +28,8 @@ func (f *limitFlags) validate() error {
 		value int
 	}{
 		{"max-connections", f.MaxConnections}, {"burst", f.Burst}, {"max-rooms", f.MaxRooms}, {"max-queue", int(f.MaxQueue)},
-		{"max-frame", int(f.MaxFrame)},
+		{"max-frame", int(f.MaxFrame)}, {"max-member-data", int(f.MaxMemberData)}, {"max-room-data", int(f.MaxRoomData)},
+		{"max-message", int(f.MaxMessage)},
 	} {
 		if n.value < 1 {
 			return fmt.Errorf("--%s is %d, it must be at least 1", n.flag, n.value)

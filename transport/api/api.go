@@ -27,15 +27,11 @@ type Server interface {
 	Read(ctx context.Context, id string) (room.Snapshot, error)
 	AllowsOrigin(r *http.Request) bool
 	NetworkOf(r *http.Request) netip.Prefix
-}
 
-// Parties seats and moves several users at once. A *transport.Server does, and runs the grace of
-// those who have not come yet.
-type Parties interface {
 	// Reserve seats all of the users in a room, or none.
-	Reserve(ctx context.Context, id string, users []string) (room.Result, error)
+	Reserve(ctx context.Context, id string, users ...string) (room.Result, error)
 	// Move takes all of the users from one room to another, or none. It returns what both are then.
-	Move(ctx context.Context, from, to string, users []string) (left, joined room.Result, err error)
+	Move(ctx context.Context, from, to string, users ...string) (left, joined room.Result, err error)
 }
 
 // Defaults of [Options].
@@ -50,9 +46,6 @@ const (
 
 // Options say how an [API] treats its callers. The zero value is ready to use.
 type Options struct {
-	// Parties seats and moves users. Nil means that the API cannot.
-	Parties Parties
-
 	// Auth verifies the tokens of callers. Nil means that nobody has a token: everybody may read,
 	// and only operators may change something.
 	Auth *auth.Verifier

@@ -143,8 +143,6 @@ func TestParties(t *testing.T) {
 	w.do(call{method: "POST", path: "/api/rooms/43/move", body: `{"users":["a","é"],"to":"44"}`, operator: true, status: 409, want: []string{`"code":"room_full"`}})
 	w.must("DELETE", "/api/rooms/43/seats?user=a&user=%C3%A9", "", `"count":0`)
 	w.must("GET", "/api/rooms/42", "", `"count":1`)
-	w.api.opts.Parties = nil
-	w.do(call{method: "POST", path: "/api/rooms/42/seats", body: `{"users":["a"]}`, operator: true, status: 404})
 }
 
 // The journal comes in pages, with what everybody may know.

@@ -74,7 +74,6 @@ func newWorld(t *testing.T, keyed bool, opts Options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.Parties = parties{nodes[1]}
 	w := &world{t: t, rooms: rooms, players: nodes[1], seen: make(map[string]bool)}
 	if w.api, err = New(rooms, server, opts); err != nil {
 		t.Fatal(err)
@@ -99,17 +98,6 @@ func newWorld(t *testing.T, keyed bool, opts Options) *world {
 		t.Fatal(err)
 	}
 	return w
-}
-
-// parties seats and moves users without the grace of a server.
-type parties struct{ rooms *coordinator.Coordinator }
-
-func (p parties) Reserve(ctx context.Context, id string, users []string) (room.Result, error) {
-	return p.rooms.Do(ctx, id, room.Reserve("party", users...))
-}
-
-func (p parties) Move(ctx context.Context, from, to string, users []string) (left, joined room.Result, err error) {
-	return p.rooms.Move(ctx, from, to, "party", users...)
 }
 
 // description returns what openapi.yaml says, which has to be valid itself.

@@ -7,8 +7,6 @@ import (
 	"roomd/room"
 )
 
-var errNoParties = notFound("this node cannot seat several users at once")
-
 // party is a room in which users have got seats together.
 type party struct {
 	position
@@ -35,10 +33,7 @@ func (q *request) reserve() (*answer, error) {
 	if _, err := q.query(); err != nil {
 		return nil, err
 	}
-	if q.api.opts.Parties == nil {
-		return nil, errNoParties
-	}
-	result, err := q.api.opts.Parties.Reserve(q.Context(), q.room, users)
+	result, err := q.api.server.Reserve(q.Context(), q.room, users...)
 	if err != nil {
 		return nil, err
 	}
@@ -80,10 +75,7 @@ func (q *request) move() (*answer, error) {
 	if _, err := q.query(); err != nil {
 		return nil, err
 	}
-	if q.api.opts.Parties == nil {
-		return nil, errNoParties
-	}
-	left, joined, err := q.api.opts.Parties.Move(q.Context(), q.room, to, users)
+	left, joined, err := q.api.server.Move(q.Context(), q.room, to, users...)
 	if err != nil {
 		return nil, err
 	}

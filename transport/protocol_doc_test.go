@@ -56,14 +56,14 @@ func TestProtocolDocument(t *testing.T) {
 	}
 	for _, code := range []string{
 		protocol.CodeBadRequest, protocol.CodeUnknownAction, protocol.CodeUnauthorized, protocol.CodeForbidden, protocol.CodeRoomFull, protocol.CodeClosed, protocol.CodeSeatTaken,
-		protocol.CodeDuplicateUser, protocol.CodeNotMember, protocol.CodeConflict, protocol.CodeRateLimited, protocol.CodeTooLarge, protocol.CodeBusy, protocol.CodeUnavailable, protocol.CodeUnknown, protocol.CodeInternal,
+		protocol.CodeDuplicateUser, protocol.CodeNotMember, protocol.CodeConflict, protocol.CodeBanned, protocol.CodeRateLimited, protocol.CodeTooLarge, protocol.CodeBusy, protocol.CodeUnavailable, protocol.CodeUnknown, protocol.CodeInternal,
 	} {
 		want := fmt.Sprintf("| `%s` | %s |", code, map[bool]string{true: "yes", false: "no"}[protocol.NewError(code, "").Retry])
 		if !strings.Contains(text, want) {
 			t.Errorf("the table of codes has no row %s", want)
 		}
 	}
-	for _, kind := range []string{protocol.ChangeJoin, protocol.ChangeLeave, protocol.ChangeAway, protocol.ChangeBack, protocol.ChangeSettings, protocol.ReasonLeft, protocol.ReasonTimeout, protocol.ReasonNode} {
+	for _, kind := range []string{protocol.ChangeJoin, protocol.ChangeLeave, protocol.ChangeAway, protocol.ChangeBack, protocol.ChangeSettings, protocol.ChangeMember, protocol.ChangeData, protocol.ChangeMessage, protocol.ReasonKicked, protocol.ReasonClosed, protocol.ReasonMoved, protocol.ReasonLeft, protocol.ReasonTimeout, protocol.ReasonNode} {
 		if !strings.Contains(text, fmt.Sprintf("\n| `%s` |", kind)) {
 			t.Errorf("the tables of changes and reasons have no row of %s", kind)
 		}
@@ -154,6 +154,13 @@ func (s *docSession) happen(what string) {
 		s.second.joins(s.t, "王五", "42")
 		s.first.hook.setBefore(nil)
 		time.Sleep(lastPause)
+	case "an admin kicks 王五, and moves 李四 to room 43":
+		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Kick("王五").Saying("too loud")); err != nil {
+			s.t.Fatal(err)
+		}
+		if _, _, err := s.second.Move(s.t.Context(), "42", "43", "李四"); err != nil {
+			s.t.Fatal(err)
+		}
 	case "李四 connects again":
 		s.older = s.clients["李四"]
 		s.clients["李四"] = s.first.connectIdle(s.t, "李四")

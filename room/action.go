@@ -232,14 +232,14 @@ func (a Action) check(rules Rules) (_ Action, err error) {
 	case KindShut:
 		return a, nil
 	case KindReserve, KindRelease:
-		return a.checkGroup()
+		return checkGroup(a)
 	case KindKick:
-		return a.checkKick()
+		return checkKick(a)
 	case KindJoin, KindLeave, kindDetach, kindKeep, kindReady, KindMember:
-		a, err = a.checkSession()
+		a, err = checkSession(a)
 	case KindData, KindMessage:
 		if a.user != "" || a.session != "" { // else it is said with authority
-			a, err = a.checkSession()
+			a, err = checkSession(a)
 		}
 	default:
 		return a, &InvalidError{"action", "make it with a function of package room, such as Join"}
@@ -248,11 +248,11 @@ func (a Action) check(rules Rules) (_ Action, err error) {
 	case err != nil:
 		return a, err
 	case a.kind == KindData:
-		return a.checkData(rules.Limits.roomData())
+		return checkData(a, rules.Limits.roomData())
 	case a.kind == KindMember:
-		return a.checkData(rules.Limits.memberData())
+		return checkData(a, rules.Limits.memberData())
 	case a.kind == KindMessage:
-		return a.checkMessage(rules.Limits.message())
+		return checkMessage(a, rules.Limits.message())
 	case a.seat != AnySeat && (a.seat < 0 || a.seat >= rules.most()):
 		return a, invalidSeat(a.seat, rules.most())
 	}
@@ -260,7 +260,7 @@ func (a Action) check(rules Rules) (_ Action, err error) {
 }
 
 // checkSession checks whose action it is.
-func (a Action) checkSession() (_ Action, err error) {
+func checkSession(a Action) (_ Action, err error) {
 	if a.user, err = ParseUser(a.user); err != nil {
 		return a, err
 	}

@@ -31,7 +31,7 @@ func Unban(user string) Action { return Kick(user).Ban(unban) }
 // Shut closes a room: everybody leaves, nobody comes in, and Redis forgets the room after a while.
 func Shut() Action { return Action{kind: KindShut, seat: AnySeat}.with(func(*more) {}) }
 
-func (a Action) checkKick() (_ Action, err error) {
+func checkKick(a Action) (_ Action, err error) {
 	if a.user, err = ParseUser(a.user); err != nil {
 		return a, err
 	}
@@ -49,14 +49,14 @@ func (a Action) checkKick() (_ Action, err error) {
 func kick(r *Room, a Action, by Origin) (seat int, err error) {
 	if until := a.more.until; until == unban {
 		if _, banned := r.state.bans[a.user]; banned {
-			r.ban(a.user, 0)
+			ban(r, a.user, 0)
 		}
 		return 0, nil
 	} else if until > 0 {
-		if err := r.tidyBans(a.user, by.At); err != nil {
+		if err := tidyBans(r, a.user, by.At); err != nil {
 			return 0, err
 		}
-		r.ban(a.user, until)
+		ban(r, a.user, until)
 	}
 	m, ok := r.Member(a.user)
 	switch {
@@ -72,18 +72,18 @@ func kick(r *Room, a Action, by Origin) (seat int, err error) {
 	return m.Seat, nil
 }
 
-func (r *Room) ban(user string, until int64) {
+func ban(r *Room, user string, until int64) {
 	r.updateState(Update{Type: KindBan, User: user, Detail: &Detail{Until: until}})
 }
 
 // tidyBans lifts the bans that are over, if there are too many for one more, of user.
-func (r *Room) tidyBans(user string, now int64) error {
+func tidyBans(r *Room, user string, now int64) error {
 	if _, banned := r.state.bans[user]; banned || len(r.state.bans) < MaxBans {
 		return nil
 	}
 	for other, until := range r.state.bans {
 		if until <= now {
-			r.ban(other, 0)
+			ban(r, other, 0)
 		}
 	}
 	if len(r.state.bans) < MaxBans {
@@ -93,7 +93,7 @@ func (r *Room) tidyBans(user string, now int64) error {
 }
 
 // checkBan fails with ErrBanned if a user may not come in.
-func (r *Room) checkBan(user string, now int64) error {
+func checkBan(r *Room, user string, now int64) error {
 	until, banned := r.state.bans[user]
 	switch {
 	case !banned || until <= now:
@@ -110,5 +110,5 @@ func shut(r *Room, by Origin) {
 	}
 	s := r.state.settings
 	s.Closed, s.Keep = true, false
-	r.configure(s)
+	settle(r, s)
 }

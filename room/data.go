@@ -20,7 +20,7 @@ func (a Action) By(user, session string) Action {
 	return a
 }
 
-func (a Action) checkData(limit int) (Action, error) {
+func checkData(a Action, limit int) (Action, error) {
 	text, err := ParseData("data", a.more.data, limit)
 	return a.with(func(m *more) { m.data = text }), err
 }
@@ -41,7 +41,7 @@ func setData(r *Room, a Action) error {
 			return Forbid("the settings of room %s let only admins set its data", r.ID)
 		}
 	}
-	if err := a.compare(r, r.state.data.since(), "the data of room "+r.ID); err != nil {
+	if err := compare(r, a, r.state.data.since(), "the data of room "+r.ID); err != nil {
 		return err
 	}
 	if r.state.data.String() != a.more.data {
@@ -60,7 +60,7 @@ func setMember(r *Room, a Action) (int, error) {
 	if a.kind == kindReady {
 		next.Ready = a.more.ready
 	} else {
-		if err := a.compare(r, m.Data.since(), "the data of "+a.user); err != nil {
+		if err := compare(r, a, m.Data.since(), "the data of "+a.user); err != nil {
 			return 0, err
 		}
 		next.Data = jsonOf(a.more.data)
@@ -73,7 +73,7 @@ func setMember(r *Room, a Action) (int, error) {
 
 // compare fails with ErrConflict if what an action would set has changed since the version that
 // the action expects.
-func (a Action) compare(r *Room, since uint64, what string) error {
+func compare(r *Room, a Action, since uint64, what string) error {
 	switch m := a.more; {
 	case !m.expect || !m.unchanged:
 	case m.epoch != "" && m.epoch != r.Epoch:

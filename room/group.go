@@ -19,7 +19,7 @@ func ReleaseTo(target string, users ...string) Action {
 	return Release(users...).Because(ReasonMoved).with(func(m *more) { m.target = target })
 }
 
-func (a Action) checkGroup() (_ Action, err error) {
+func checkGroup(a Action) (_ Action, err error) {
 	users, err := parseUsers("users", a.more.users)
 	if err != nil {
 		return a, err
@@ -31,20 +31,20 @@ func (a Action) checkGroup() (_ Action, err error) {
 }
 
 func reserve(r *Room, a Action, rules Rules, by Origin) error {
-	seats, wanted := r.seats(rules), 0
+	all, wanted := seats(r, rules), 0
 	for _, user := range a.more.users {
 		if _, ok := r.Member(user); !ok {
 			wanted++
 		}
 	}
-	if free := seats - r.Count(); wanted > max(free, 0) && !r.state.settings.Closed {
-		return Refuse(ErrFull, "room %s has %d of %d seats free, and not %d", r.ID, max(free, 0), seats, wanted)
+	if free := all - r.Count(); wanted > max(free, 0) && !r.state.settings.Closed {
+		return Refuse(ErrFull, "room %s has %d of %d seats free, and not %d", r.ID, max(free, 0), all, wanted)
 	}
 	for _, user := range a.more.users {
 		if _, ok := r.Member(user); ok {
 			continue
 		}
-		if err := r.checkBan(user, by.At); err != nil {
+		if err := checkBan(r, user, by.At); err != nil {
 			return err
 		}
 		seat, err := rules.seat(r, user, AnySeat)

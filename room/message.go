@@ -19,7 +19,7 @@ func Say(message Message) Action {
 	return Action{kind: KindMessage, seat: AnySeat}.with(func(m *more) { m.message = message })
 }
 
-func (a Action) checkMessage(limit int) (Action, error) {
+func checkMessage(a Action, limit int) (Action, error) {
 	said := a.more.message
 	switch {
 	case (said.Text == "") == (said.Data == ""):
@@ -78,11 +78,11 @@ func say(r *Room, a Action) (seat int, err error) {
 			return 0, absent(r, user)
 		}
 	}
-	r.pending.updates = append(r.pending.updates, Update{
+	r.updates = append(r.updates, Update{
 		Type: KindMessage, User: a.user, Seat: seat,
 		Detail: &Detail{Text: said.Text, Data: jsonOf(said.Data), To: said.To},
 	})
-	r.pending.before = append(r.pending.before, former{})
+	r.before = append(r.before, former{})
 	return seat, nil
 }
 

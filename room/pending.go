@@ -28,40 +28,40 @@ func (p *pending) clear(members int) {
 // user's session.
 func (r *Room) update(node string, u Update) {
 	m, was := r.members.byUser[u.User]
-	r.pending.updates = append(r.pending.updates, u)
-	r.pending.before = append(r.pending.before, former{user: u.User, member: m, was: was})
+	r.updates = append(r.updates, u)
+	r.before = append(r.before, former{user: u.User, member: m, was: was})
 	r.members.update(node, u, r.Version+1)
 }
 
 // updateState carries out what becomes of the room, and remembers it.
 func (r *Room) updateState(u Update) {
-	r.pending.updates = append(r.pending.updates, u)
-	r.pending.before = append(r.pending.before, former{state: r.state})
+	r.updates = append(r.updates, u)
+	r.before = append(r.before, former{state: r.state})
 	r.state = r.state.after(&u, r.Version+1)
 }
 
 // Changed reports whether there is something to commit.
-func (r *Room) Changed() bool {
-	return len(r.pending.updates) > 0 || r.pending.renew || r.pending.confirm
+func (p *pending) Changed() bool {
+	return len(p.updates) > 0 || p.renew || p.confirm
 }
 
 // Base returns how many members there were at the last Commit or Revert.
-func (r *Room) Base() int { return r.pending.base }
+func (p *pending) Base() int { return p.base }
 
 // Renew makes the next Commit begin a new epoch.
-func (r *Room) Renew() { r.pending.renew = true }
+func (p *pending) Renew() { p.renew = true }
 
 // Renewed reports whether Renew was called since the last Commit or Revert.
-func (r *Room) Renewed() bool { return r.pending.renew }
+func (p *pending) Renewed() bool { return p.renew }
 
 // Confirm makes the next Commit count a version, although nothing may have changed.
-func (r *Room) Confirm() { r.pending.confirm = true }
+func (p *pending) Confirm() { p.confirm = true }
 
 // Pending returns what Commit with that epoch and mark will do, on behalf of a node. Its
 // Updates are the room's own memory: the next action after Commit or Revert overwrites
 // them.
 func (r *Room) Pending(epoch, mark, node string) *Commit {
-	return &Commit{Position{epoch, r.Version + 1, mark}, node, r.pending.updates}
+	return &Commit{Position{epoch, r.Version + 1, mark}, node, r.updates}
 }
 
 // Commit keeps what was applied, as the next version of that epoch, which the mark
@@ -81,7 +81,7 @@ func (r *Room) Revert() {
 
 // undo takes back all updates but the first n.
 func (r *Room) undo(n int) {
-	for _, f := range slices.Backward(r.pending.before[n:]) {
+	for _, f := range slices.Backward(r.before[n:]) {
 		switch {
 		case f.state != nil:
 			r.state = f.state
@@ -92,5 +92,5 @@ func (r *Room) undo(n int) {
 			}
 		}
 	}
-	r.pending.updates, r.pending.before = r.pending.updates[:n], r.pending.before[:n]
+	r.updates, r.before = r.updates[:n], r.before[:n]
 }

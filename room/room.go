@@ -50,8 +50,8 @@ type Room struct {
 
 	members roster
 	state   *state // never nil, and does not change: another one takes its place
-	pending pending
-	names   nodeNames
+	pending
+	names nodeNames
 }
 
 // NewRoom returns a room with the given members at that position. It takes the map over.

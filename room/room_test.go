@@ -90,8 +90,8 @@ func TestTakeOverTellsTheOldSession(t *testing.T) {
 	if seat, err := r.Apply(Join("a", "new"), Rules{}, Origin{}); seat != 5 || err != nil {
 		t.Fatalf("seat %d, %v", seat, err)
 	}
-	if !slices.Equal(r.pending.updates, []Update{{Type: KindReplace, User: "a", Seat: 5, Session: "new", Old: "old"}}) || len(changesOf(r)) != 0 {
-		t.Errorf("updates are %+v", r.pending.updates)
+	if !slices.Equal(r.updates, []Update{{Type: KindReplace, User: "a", Seat: 5, Session: "new", Old: "old"}}) || len(changesOf(r)) != 0 {
+		t.Errorf("updates are %+v", r.updates)
 	}
 	if m, _ := r.Member("a"); m.Session != "new" || m.At != 99 {
 		t.Errorf("member is %+v", m)

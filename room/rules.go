@@ -64,7 +64,7 @@ func (r Rules) Seats() int {
 
 // seat returns the seat of a user who comes in.
 func (r Rules) seat(in *Room, user string, asked int) (seat int, err error) {
-	settings := in.settingsBy(r)
+	settings := in.state.settingsBy(r)
 	switch {
 	case settings.Closed:
 		return 0, Refuse(ErrRoomClosed, "room %s is closed", in.ID)
@@ -104,19 +104,19 @@ func invalidSeat(seat, all int) error {
 // On an error ([ErrNotMember], [ErrDuplicate], [ErrRoomClosed], [ErrBanned], [ErrForbidden],
 // [ErrConflict], [ErrInvalid], or that of Rules.Seating) the room is as it was.
 func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {
-	before := len(r.pending.updates)
-	if a.more != nil && !r.isExpected(a.more) {
+	before := len(r.updates)
+	if a.more != nil && !isExpected(r, a.more) {
 		return 0, Refuse(ErrConflict, "room %s is not at version %d any more", r.ID, a.more.version)
 	}
 	seat, err = r.apply(a, rules, by)
 	if err == nil && rules.Starter != nil {
-		err = r.start(rules, before)
+		err = start(r, rules, before)
 	}
 	if err != nil {
 		r.undo(before)
 		return 0, err
 	}
-	if !r.state.settled && len(r.pending.updates) > before {
+	if !r.state.settled && len(r.updates) > before {
 		defaults := rules.defaults()
 		r.updateState(Update{Type: KindDefaults, Detail: &Detail{Settings: &defaults}})
 	}
@@ -124,23 +124,23 @@ func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {
 }
 
 // isExpected reports whether the room is at the version that an action is for.
-func (r *Room) isExpected(m *more) bool {
+func isExpected(r *Room, m *more) bool {
 	if !m.expect || m.unchanged {
 		return true
 	}
-	return m.version == r.Version && len(r.pending.updates) == 0 && (m.epoch == "" || m.epoch == r.Epoch)
+	return m.version == r.Version && len(r.updates) == 0 && (m.epoch == "" || m.epoch == r.Epoch)
 }
 
 // settingsBy returns the room's settings, or those that it gets by the rules.
-func (r *Room) settingsBy(rules Rules) Settings {
-	if !r.state.settled {
+func (s *state) settingsBy(rules Rules) Settings {
+	if !s.settled {
 		return rules.defaults()
 	}
-	return r.state.settings
+	return s.settings
 }
 
 // seats returns how many seats the room has.
-func (r *Room) seats(rules Rules) int { return min(r.settingsBy(rules).Seats(), rules.most()) }
+func seats(r *Room, rules Rules) int { return min(r.state.settingsBy(rules).Seats(), rules.most()) }
 
 func (r *Room) apply(a Action, rules Rules, by Origin) (seat int, err error) {
 	switch a.kind {
@@ -189,7 +189,7 @@ func join(r *Room, a Action, rules Rules, by Origin) (int, error) {
 		speak(r, a, m, by)
 		return m.Seat, nil
 	}
-	if err := r.checkBan(a.user, by.At); err != nil {
+	if err := checkBan(r, a.user, by.At); err != nil {
 		return 0, err
 	}
 	seat, err := rules.seat(r, a.user, a.seat)

@@ -47,12 +47,12 @@ func configure(r *Room, a Action) error {
 	case last >= s.Seats():
 		return &InvalidError{"capacity", fmt.Sprintf("must be more than %d, on which seat %s sits, not %d", last, r.members.seats.at(last), s.Capacity)}
 	}
-	r.configure(s)
+	settle(r, s)
 	return nil
 }
 
-// configure gives the room those settings, if it has others or none.
-func (r *Room) configure(s Settings) {
+// settle gives a room those settings, if it has others or none.
+func settle(r *Room, s Settings) {
 	if !r.state.settled || r.state.settings != s {
 		r.updateState(Update{Type: KindSettings, Detail: &Detail{Settings: &s}})
 	}

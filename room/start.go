@@ -30,10 +30,10 @@ func (n AllReady) Start(in View) (data string, begins bool) {
 }
 
 // start asks the Starter after the updates of an action, which begin at first.
-func (r *Room) start(rules Rules, first int) (err error) {
+func start(r *Room, rules Rules, first int) (err error) {
 	changed := false
-	for i := first; i < len(r.pending.updates); i++ {
-		switch r.pending.updates[i].Type {
+	for i := first; i < len(r.updates); i++ {
+		switch r.updates[i].Type {
 		case KindJoin, KindLeave, KindMember:
 			changed = true
 		}

@@ -27,6 +27,10 @@ type Config struct {
 	Capacity int           // of each room, as set on the Targets if given; 0 means no limit
 	Duration time.Duration // how long the players play
 
+	// Mix is what happens besides joins and leaves, of MixNames. What an administrator does needs
+	// Redis. Empty means nothing else.
+	Mix []string
+
 	// Progress, if not nil, is called about four times a second.
 	Progress func(Progress)
 }
@@ -34,7 +38,7 @@ type Config struct {
 // Progress is the state of a run.
 type Progress struct {
 	Elapsed    time.Duration
-	Actions    int64 // acknowledged joins and leaves so far
+	Actions    int64 // acknowledged so far, without reads
 	Violations int
 }
 
@@ -59,6 +63,9 @@ func (c Config) Validate() error {
 	}
 	if c.Duration <= 0 {
 		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
+	}
+	if err := checkMix(c.Mix); err != nil {
+		return err
 	}
 	if !c.readsStore() || c.Redis == redisurl.Embedded {
 		return nil

@@ -20,6 +20,8 @@ type fleet struct {
 	own  []*node.Node
 }
 
+func (c Config) rules() room.Rules { return room.Rules{Seating: room.Capacity(c.Capacity)} }
+
 // startFleet starts the nodes that cfg asks for, unless cfg names running ones.
 func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (*fleet, error) {
 	f := &fleet{urls: cfg.Targets}
@@ -30,7 +32,7 @@ func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (*fleet, error
 		n, err := node.Start(ctx, node.Config{
 			Listen: "127.0.0.1:0",
 			Redis:  db,
-			Room:   coordinator.Options{Rules: room.Rules{Seating: room.Capacity(cfg.Capacity)}},
+			Room:   coordinator.Options{Rules: cfg.rules()},
 			// No late leave of a broken connection changes the lists at the end, and players play without a pause.
 			Serve: transport.Options{Grace: -1, Rate: -1, MaxPerAddress: -1},
 		})

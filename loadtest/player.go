@@ -42,21 +42,28 @@ type player struct {
 	latency *hdrhistogram.Histogram // of acknowledged actions, in µs
 	members []string                // rooms that it believes to be in
 	conn    *client.Client
+	number  int
+	mix     []string // of talks
+	said    int      // what was said and set, so that no two are the same
 
 	mu      sync.Mutex
 	views   map[string]*history.View // guarded by mu; by room
-	lost    []string                 // guarded by mu; rooms of which a lost event came
+	news    []news                   // guarded by mu; what is to do with members
 	running *request                 // guarded by mu; sent and not answered
 }
 
-// request is a request under way.
-type request struct{ action, room string }
+// news is that the server took the player out of a room, or into one.
+type news struct {
+	room string
+	in   bool
+}
 
-func newPlayer(i int, url, where string, rooms []string, ledger *history.Ledger, t *tally) *player {
+func newPlayer(i int, url, where string, g *game) *player {
 	typed, normal := name(i)
 	return &player{
-		name: normal, typed: typed, where: where, url: url, rooms: rooms, ledger: ledger, tally: t,
-		random:  rand.New(rand.NewPCG(uint64(i), uint64(len(rooms)))),
+		name: normal, typed: typed, where: where, url: url, rooms: g.rooms, ledger: g.ledger, tally: g.tally,
+		number: i, mix: g.cfg.of(talks),
+		random:  rand.New(rand.NewPCG(uint64(i), uint64(len(g.rooms)))),
 		latency: hdrhistogram.New(1, int64(requestTimeout/time.Microsecond), 3),
 		views:   make(map[string]*history.View),
 	}
@@ -96,22 +103,23 @@ func (p *player) isCut() bool {
 	}
 }
 
+// hear brings members up to date with what the server did to the player.
+func (p *player) hear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.news {
+		p.members = slices.DeleteFunc(p.members, func(id string) bool { return id == n.room })
+		if n.in {
+			p.members = append(p.members, n.room)
+		}
+	}
+	p.news = nil
+}
+
 // step sends one request.
 func (p *player) step() {
-	p.mu.Lock()
-	p.members = slices.DeleteFunc(p.members, func(id string) bool { return slices.Contains(p.lost, id) })
-	p.lost = nil
-	p.mu.Unlock()
-	r := &request{protocol.ActionJoin, p.rooms[p.random.IntN(len(p.rooms))]}
-	switch {
-	case slices.Contains(p.members, r.room):
-		r.action = protocol.ActionLeave
-		if p.random.IntN(10) == 0 {
-			r.action = protocol.ActionUsers
-		}
-	case len(p.members) == maxRooms:
-		r = &request{protocol.ActionLeave, p.members[p.random.IntN(maxRooms)]}
-	}
+	p.hear()
+	r := p.choose()
 	p.mu.Lock()
 	p.running = r
 	p.mu.Unlock()
@@ -119,55 +127,67 @@ func (p *player) step() {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	start := time.Now()
-	var err error
-	switch r.action {
-	case protocol.ActionJoin:
-		if p.random.IntN(10) == 0 {
-			_, err = p.conn.JoinSeat(ctx, r.room, p.random.IntN(20))
-		} else {
-			_, err = p.conn.Join(ctx, r.room)
-		}
-	case protocol.ActionLeave:
-		_, err = p.conn.Leave(ctx, r.room)
-	case protocol.ActionUsers:
-		_, err = p.conn.Users(ctx, r.room)
-	}
+	err := p.send(ctx, r)
 	if err == nil && r.action != protocol.ActionUsers {
 		_ = p.latency.RecordValue(max(1, time.Since(start).Microseconds()))
 	}
 	p.done(r, err)
 }
 
+// choose returns the next request.
+func (p *player) choose() *request {
+	id := p.rooms[p.random.IntN(len(p.rooms))]
+	switch {
+	case len(p.mix) > 0 && len(p.members) > 0 && p.random.IntN(3) == 0:
+		return p.talk(p.mix[p.random.IntN(len(p.mix))], p.members[p.random.IntN(len(p.members))])
+	case slices.Contains(p.members, id) && p.random.IntN(10) == 0:
+		return &request{protocol.ActionUsers, id, nil}
+	case slices.Contains(p.members, id):
+		return &request{protocol.ActionLeave, id, nil}
+	case len(p.members) >= maxRooms:
+		return &request{protocol.ActionLeave, p.members[p.random.IntN(len(p.members))], nil}
+	}
+	return &request{protocol.ActionJoin, id, nil}
+}
+
 // done counts the outcome of a request and updates the rooms of the player.
 func (p *player) done(r *request, err error) {
 	var refused *protocol.Error
+	count := p.tally.of[r.action]
 	switch {
-	case err == nil && r.action == protocol.ActionJoin:
-		p.tally.joins.Add(1)
-		p.members = append(p.members, r.room)
-	case err == nil && r.action == protocol.ActionLeave:
-		p.tally.leaves.Add(1)
-		p.members = slices.DeleteFunc(p.members, func(id string) bool { return id == r.room })
 	case err == nil:
-		p.tally.reads.Add(1)
-	case errors.As(err, &refused) && (refused.Is(protocol.ErrRoomFull) || refused.Is(protocol.ErrSeatTaken) || refused.Is(protocol.ErrBadRequest)):
-		p.tally.refused.Add(1)
+		count.done.Add(1)
+		if r.action == protocol.ActionJoin || r.action == protocol.ActionLeave {
+			p.members = slices.DeleteFunc(p.members, func(id string) bool { return id == r.room })
+		}
+		if r.action == protocol.ActionJoin {
+			p.members = append(p.members, r.room)
+		}
+	case errors.Is(err, protocol.ErrConflict):
+		count.conflicts.Add(1)
+	case errors.As(err, &refused) && slices.ContainsFunc(refusals, refused.Is):
+		count.refused.Add(1)
+		if r.action == protocol.ActionLeave {
+			// Who is removed, and not brought back yet, is a member no more.
+			p.members = slices.DeleteFunc(p.members, func(id string) bool { return id == r.room })
+		}
 	case errors.As(err, &refused) && refused.Is(protocol.ErrRateLimited):
-		p.tally.refused.Add(1)
+		count.refused.Add(1)
 		time.Sleep(limitedPause)
 	case errors.As(err, &refused) && refused.Is(protocol.ErrUnknown):
-		p.tally.unknown.Add(1)
-	case errors.As(err, &refused) && refused.Is(protocol.ErrNotMember):
-		// A failure has removed the player, and its node had not joined again: that ends the membership.
-		p.tally.refused.Add(1)
-		p.members = slices.DeleteFunc(p.members, func(id string) bool { return id == r.room })
+		count.unknown.Add(1)
 	case errors.As(err, &refused):
 		p.tally.fail(fmt.Errorf("%s %s: %w", r.action, r.room, err))
 	default: // no reply: the connection broke, or the server was too slow
-		p.tally.unknown.Add(1)
+		count.unknown.Add(1)
 		p.tally.fail(fmt.Errorf("%s %s: %w", r.action, r.room, err))
 		p.conn.Close()
 	}
+}
+
+// refusals are no errors: what other players and administrators do leads to them.
+var refusals = []error{
+	protocol.ErrRoomFull, protocol.ErrSeatTaken, protocol.ErrBadRequest, protocol.ErrClosed, protocol.ErrBanned, protocol.ErrNotMember,
 }
 
 // reconnect replaces a broken connection. It returns false if ctx ended before. The
@@ -194,10 +214,10 @@ func (p *player) disconnect() {
 	p.members = nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r := p.running; r != nil && r.action != protocol.ActionUsers {
-		p.viewLocked(r.room).Unknown(r.action)
+	if r := p.running; r != nil {
+		r.unknown(p.viewLocked(r.room))
 	}
-	p.running, p.lost = nil, nil
+	p.running, p.news = nil, nil
 	for _, v := range p.views {
 		v.Cut()
 	}
@@ -211,65 +231,4 @@ func (p *player) viewLocked(id string) *history.View {
 		p.views[id] = v
 	}
 	return v
-}
-
-// reply handles a reply. The connection's reader calls reply and event in order of
-// arrival.
-func (p *player) reply(r *protocol.Reply) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	run := p.running
-	p.running = nil
-	if run == nil {
-		p.tally.fail(fmt.Errorf("a reply without a request: %+v", *r))
-		return
-	}
-	v := p.viewLocked(run.room)
-	list := history.List{Epoch: r.Epoch, Version: r.Version, Count: r.Count, Users: toMembers(r.Users)}
-	switch {
-	case r.Error != nil:
-		if r.Error.Is(protocol.ErrUnknown) && run.action != protocol.ActionUsers {
-			v.Unknown(run.action)
-		}
-		if r.Error.Is(protocol.ErrNotMember) {
-			v.Lost()
-		}
-	case run.action == protocol.ActionJoin:
-		p.lost = slices.DeleteFunc(p.lost, func(id string) bool { return id == run.room })
-		v.Joined(*r.Seat, list)
-	case run.action == protocol.ActionLeave:
-		v.Left(r.Epoch, r.Version, r.Count)
-	default: // the player is in the room, so later events build on the list
-		v.Snapshot(list)
-	}
-}
-
-// event handles an event.
-func (p *player) event(e *protocol.Event) {
-	p.tally.events.Add(1)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	v := p.viewLocked(e.Room)
-	if e.Event == protocol.EventLost {
-		v.Lost()
-		p.lost = append(p.lost, e.Room)
-		return
-	}
-	if e.Event == protocol.EventSnapshot {
-		v.Snapshot(history.List{Epoch: e.Epoch, Version: e.Version, Count: e.Count, Users: toMembers(e.Users)})
-		return
-	}
-	changes := make([]history.Change, len(e.Changes))
-	for i, c := range e.Changes {
-		changes[i] = history.Change{Type: c.Type, User: c.User, Seat: c.Seat}
-	}
-	v.Changed(history.Event{Epoch: e.Epoch, Version: e.Version, From: e.From, Changes: changes})
-}
-
-func toMembers(users []protocol.Seated) []history.Member {
-	list := make([]history.Member, len(users))
-	for i, u := range users {
-		list[i] = history.Member{User: u.User, Seat: u.Seat}
-	}
-	return list
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"roomd/loadtest/history"
+	"roomd/transport/protocol"
 )
 
 // Report is the outcome of a run. Its JSON form is a contract that scripts rely on.
@@ -19,18 +20,20 @@ type Report struct {
 	Rooms    int `json:"rooms"`
 	Capacity int `json:"capacity"`
 
-	Actions int64 `json:"actions"` // acknowledged joins and leaves
+	Actions int64 `json:"actions"` // acknowledged, without reads
 	Joins   int64 `json:"joins"`
 	Leaves  int64 `json:"leaves"`
 	Reads   int64 `json:"reads"`
-	Refused int64 `json:"refused"` // full rooms and taken seats
+	Refused int64 `json:"refused"` // full rooms, taken seats, conflicts and so on
 	Unknown int64 `json:"unknown"` // may or may not have happened
 	Errors  int   `json:"errors"`  // failed for no fault of a player
 	Events  int64 `json:"events"`  // frames about other players' actions
 
+	ByAction []Outcomes `json:"by_action"` // of each kind that was tried
+
 	Duration      float64 `json:"duration_s"`
 	ActionsPerSec float64 `json:"actions_per_s"`
-	Latency       Latency `json:"latency_ms"` // of acknowledged joins and leaves
+	Latency       Latency `json:"latency_ms"` // of acknowledged actions of players
 
 	Violations history.Counts `json:"violations"`
 	Verdict    string         `json:"verdict"` // consistent, or inconsistent
@@ -40,6 +43,15 @@ type Report struct {
 
 	samples []sample               // over time, for the plot
 	curve   []hdrhistogram.Bracket // latency in µs by percentile, for the plot
+}
+
+// Outcomes are how the actions of one kind ended.
+type Outcomes struct {
+	Action    string `json:"action"`
+	Done      int64  `json:"done"`
+	Refused   int64  `json:"refused"`
+	Conflicts int64  `json:"conflicts"` // a compare-and-set that came too late
+	Unknown   int64  `json:"unknown"`
 }
 
 // Latency is in milliseconds.
@@ -65,8 +77,9 @@ func (g *game) report(elapsed time.Duration) *Report {
 	ms := func(percent float64) float64 { return float64(h.ValueAtQuantile(percent)) / 1000 }
 	r := &Report{
 		Nodes: len(g.fleet.urls), Clients: g.cfg.Clients, Rooms: g.cfg.Rooms, Capacity: g.cfg.Capacity,
-		Actions: t.actions(), Joins: t.joins.Load(), Leaves: t.leaves.Load(), Reads: t.reads.Load(),
-		Refused: t.refused.Load(), Unknown: t.unknown.Load(), Events: t.events.Load(),
+		Actions: t.actions(), Joins: t.done(protocol.ActionJoin), Leaves: t.done(protocol.ActionLeave), Reads: t.done(protocol.ActionUsers),
+		Refused: t.refused(), Unknown: t.unknown(), Events: t.events.Load(),
+		ByAction:      t.byAction(),
 		Duration:      elapsed.Seconds(),
 		ActionsPerSec: float64(t.actions()) / elapsed.Seconds(),
 		Latency:       Latency{P50: ms(50), P90: ms(90), P99: ms(99), P999: ms(99.9), Max: float64(h.Max()) / 1000},
@@ -86,6 +99,31 @@ func (g *game) report(elapsed time.Duration) *Report {
 	return r
 }
 
+// byAction returns the outcomes of all kinds of actions that were tried.
+func (t *tally) byAction() (all []Outcomes) {
+	for _, action := range counted {
+		c := t.of[action]
+		o := Outcomes{action, c.done.Load(), c.refused.Load(), c.conflicts.Load(), c.unknown.Load()}
+		if o.Done+o.Refused+o.Conflicts+o.Unknown > 0 {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// mixed writes what happened besides joins and leaves, if anything did.
+func (r *Report) mixed(b *strings.Builder) {
+	var rows []string
+	for _, o := range r.ByAction {
+		if o.Action != protocol.ActionJoin && o.Action != protocol.ActionLeave && o.Action != protocol.ActionUsers {
+			rows = append(rows, fmt.Sprintf("%-12s%-12s%8d%10d%12d%10d", "", o.Action, o.Done, o.Refused, o.Conflicts, o.Unknown))
+		}
+	}
+	if len(rows) > 0 {
+		fmt.Fprintf(b, "%-12s%-12s%8s%10s%12s%10s\n%s\n", "mix", "", "done", "refused", "conflicts", "unknown", strings.Join(rows, "\n"))
+	}
+}
+
 // WriteTable writes the report for people.
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
@@ -99,11 +137,12 @@ func (r *Report) WriteTable(w io.Writer) error {
 	line("setup", "%d clients, %d rooms%s, %d nodes, %.1f s", r.Clients, r.Rooms, capacity, r.Nodes, r.Duration)
 	line("actions", "%d  (%.0f/s; %d joins, %d leaves)", r.Actions, r.ActionsPerSec, r.Joins, r.Leaves)
 	line("besides", "%d reads, %d refused, %d unknown, %d errors, %d events received", r.Reads, r.Refused, r.Unknown, r.Errors, r.Events)
+	r.mixed(&b)
 	l := r.Latency
 	line("latency", "p50 %.2f ms, p90 %.2f ms, p99 %.2f ms, p99.9 %.2f ms, max %.2f ms", l.P50, l.P90, l.P99, l.P999, l.Max)
 	v := r.Violations
-	line("violations", "lost %d, phantom %d, duplicate %d, oversold %d, seat clash %d, version gap %d, diverged %d",
-		v.Lost, v.Phantom, v.Duplicate, v.Oversold, v.SeatClash, v.VersionGap, v.Diverged)
+	line("violations", "lost %d, phantom %d, duplicate %d, oversold %d, seat clash %d, version gap %d, diverged %d, intruder %d, torn %d, conflict %d",
+		v.Lost, v.Phantom, v.Duplicate, v.Oversold, v.SeatClash, v.VersionGap, v.Diverged, v.Intruder, v.Torn, v.Conflict)
 	line("verdict", "%s", r.Verdict)
 	for _, list := range []struct {
 		title string

@@ -47,7 +47,12 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := g.connect(ctx); err != nil {
 		return nil, err
 	}
-	elapsed := g.play(ctx)
+	admin, err := newAdmin(g, db)
+	if err != nil {
+		return nil, err
+	}
+	defer admin.close()
+	elapsed := g.play(ctx, admin)
 	if g.tally.actions() == 0 {
 		return nil, errors.Join(ErrNothingDone, g.tally.firstError())
 	}
@@ -70,17 +75,19 @@ type game struct {
 }
 
 func newGame(cfg Config, f *fleet) *game {
-	g := &game{cfg: cfg, fleet: f, ledger: history.NewLedger(history.Options{Capacity: cfg.Capacity}), tally: newTally()}
+	g := &game{cfg: cfg, fleet: f, ledger: history.NewLedger(history.Options{Capacity: cfg.Capacity, Now: milliseconds}), tally: newTally()}
 	run := uuid.NewString()[:8] // makes the rooms new
 	for i := range cfg.Rooms {
 		g.rooms = append(g.rooms, fmt.Sprintf("load-%s-%d", run, i+1))
 	}
 	for i := range cfg.Clients {
 		n := i % len(f.urls)
-		g.players = append(g.players, newPlayer(i, f.urls[n], fmt.Sprintf("node-%d", n+1), g.rooms, g.ledger, g.tally))
+		g.players = append(g.players, newPlayer(i, f.urls[n], fmt.Sprintf("node-%d", n+1), g))
 	}
 	return g
 }
+
+func milliseconds() int64 { return time.Now().UnixMilli() }
 
 // connect makes all players' connections, or returns the first error.
 func (g *game) connect(ctx context.Context) error {
@@ -105,13 +112,16 @@ func (g *game) connect(ctx context.Context) error {
 }
 
 // play lets the players play and returns how long that took.
-func (g *game) play(ctx context.Context) time.Duration {
+func (g *game) play(ctx context.Context, admin *admin) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, g.cfg.Duration)
 	defer cancel()
 	start := time.Now()
 	var wg sync.WaitGroup
 	for _, p := range g.players {
 		wg.Go(func() { p.play(ctx) })
+	}
+	if admin != nil {
+		wg.Go(func() { admin.run(ctx) })
 	}
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()

@@ -33,7 +33,7 @@ func TestRunIsConsistent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			shown := 0
 			r, err := Run(t.Context(), Config{
-				Nodes: 3, Redis: redisURL(t), Clients: 60, Rooms: 3, Capacity: 25, Duration: time.Second,
+				Nodes: 3, Redis: redisURL(t), Clients: 60, Rooms: 3, Capacity: 25, Duration: 2 * time.Second, Mix: MixNames,
 				Progress: func(Progress) { shown++ },
 			})
 			if err != nil {
@@ -42,8 +42,16 @@ func TestRunIsConsistent(t *testing.T) {
 			if !r.Consistent() || r.Errors > 0 || r.Unknown > 0 {
 				t.Errorf("%+v", *r)
 			}
-			if r.Joins == 0 || r.Leaves == 0 || r.Reads == 0 || r.Refused == 0 || r.Events == 0 || shown == 0 || r.Actions != r.Joins+r.Leaves {
+			if r.Joins == 0 || r.Leaves == 0 || r.Reads == 0 || r.Refused == 0 || r.Events == 0 || shown == 0 || r.Actions <= r.Joins+r.Leaves {
 				t.Errorf("something never happened: %+v", *r)
+			}
+			for _, o := range r.ByAction {
+				t.Logf("%+v", o)
+			}
+			for _, action := range []string{MixReady, MixData, MixSay, actionWhisper} { // of the others there are few
+				if !slices.ContainsFunc(r.ByAction, func(o Outcomes) bool { return o.Action == action && o.Done > 0 }) {
+					t.Errorf("nobody did %s: %+v", action, r.ByAction)
+				}
 			}
 		})
 	}
@@ -161,6 +169,7 @@ func TestBadConfig(t *testing.T) {
 		"duration": func(c *Config) { c.Duration = 0 },
 		"target":   func(c *Config) { c.Targets = []string{"http://x/ws"} },
 		"redis":    func(c *Config) { c.Redis = "nonsense" },
+		"mix":      func(c *Config) { c.Mix = []string{MixSay, "dance"} },
 	} {
 		c := good
 		spoil(&c)
@@ -189,6 +198,24 @@ func TestNamesAreValidAndUnlikeEachOther(t *testing.T) {
 	}
 }
 
+// What was not tried has no line.
+func TestReportOfTheMix(t *testing.T) {
+	tally := newTally()
+	tally.of[MixData].done.Add(3)
+	tally.of[MixData].conflicts.Add(2)
+	tally.of[MixKick].refused.Add(1)
+	r := &Report{ByAction: tally.byAction()}
+	want := []Outcomes{{Action: MixData, Done: 3, Conflicts: 2}, {Action: MixKick, Refused: 1}}
+	if !slices.Equal(r.ByAction, want) || tally.actions() != 3 || tally.refused() != 3 {
+		t.Errorf("got %+v, %d actions, %d refused", r.ByAction, tally.actions(), tally.refused())
+	}
+	var table bytes.Buffer
+	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "data               3         0           2         0") ||
+		strings.Contains(table.String(), MixParty) {
+		t.Errorf("%v, the table is\n%s", err, &table)
+	}
+}
+
 // The JSON report is a contract.
 func TestReportFields(t *testing.T) {
 	text, err := json.Marshal(&Report{})
@@ -206,7 +233,7 @@ func TestReportFields(t *testing.T) {
 	}
 	for field, want := range map[string][]string{
 		"latency_ms": {"max", "p50", "p90", "p99", "p999"},
-		"violations": {"diverged", "duplicate", "lost", "oversold", "phantom", "seat_clash", "version_gap"},
+		"violations": {"conflict", "diverged", "duplicate", "intruder", "lost", "oversold", "phantom", "seat_clash", "torn", "version_gap"},
 	} {
 		inner, _ := got[field].(map[string]any)
 		var names []string

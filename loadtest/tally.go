@@ -2,13 +2,29 @@ package loadtest
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
+
+	"roomd/transport/protocol"
 )
+
+// The actions that a tally counts, besides the names of MixNames.
+const (
+	actionWhisper = "whisper" // a message to some
+	actionMember  = "member"  // data of a member
+)
+
+var counted = slices.Concat([]string{protocol.ActionJoin, protocol.ActionLeave, protocol.ActionUsers},
+	[]string{MixReady, MixData, actionMember, MixSay, actionWhisper}, MixNames[3:])
+
+// counts are the outcomes of one kind of action.
+type counts struct{ done, refused, conflicts, unknown atomic.Int64 }
 
 // tally counts the outcomes of all requests.
 type tally struct {
-	joins, leaves, reads, refused, unknown, events atomic.Int64
+	of     map[string]*counts // by action; made at the start
+	events atomic.Int64
 
 	mu     sync.Mutex
 	errors int            // guarded by mu
@@ -17,9 +33,39 @@ type tally struct {
 
 const maxTexts = 20
 
-func newTally() *tally { return &tally{texts: make(map[string]int)} }
+func newTally() *tally {
+	t := &tally{of: make(map[string]*counts), texts: make(map[string]int)}
+	for _, action := range counted {
+		t.of[action] = new(counts)
+	}
+	return t
+}
 
-func (t *tally) actions() int64 { return t.joins.Load() + t.leaves.Load() }
+// actions returns how many were acknowledged, without reads.
+func (t *tally) actions() (n int64) {
+	for action, c := range t.of {
+		if action != protocol.ActionUsers {
+			n += c.done.Load()
+		}
+	}
+	return n
+}
+
+func (t *tally) done(action string) int64 { return t.of[action].done.Load() }
+
+func (t *tally) refused() (n int64) {
+	for _, c := range t.of {
+		n += c.refused.Load() + c.conflicts.Load()
+	}
+	return n
+}
+
+func (t *tally) unknown() (n int64) {
+	for _, c := range t.of {
+		n += c.unknown.Load()
+	}
+	return n
+}
 
 // fail counts a request or a connection that failed for no fault of a player.
 func (t *tally) fail(err error) {

@@ -4,11 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strconv"
 	"time"
-
-	"github.com/go-json-experiment/json"
-	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/history"
 	"roomd/lockmgr/redisconn/redisurl"
@@ -92,6 +88,7 @@ type belief struct {
 func (g *game) beliefs(final map[string]history.RoomState) (all []belief) {
 	deadline := time.Now().Add(catchUp)
 	for _, p := range g.players {
+		p.hear()
 		for _, id := range p.members {
 			all = append(all, belief{p, id, p.stateAt(id, final[id].Version, deadline)})
 		}
@@ -128,76 +125,10 @@ func (g *game) askNodes(ctx context.Context) ([]map[string]history.RoomState, er
 				c.Close()
 				return nil, err
 			}
-			answers[n][id] = history.RoomState{Epoch: r.Epoch, Version: r.Version, Users: toMembers(r.Users)}
+			answers[n][id] = history.RoomState{Epoch: r.Epoch, Version: r.Version, Users: toMembers(r.Users),
+				Data: string(r.Data), Settings: toRules(r.Version, r.Settings)}
 		}
 		c.Close()
 	}
 	return answers, nil
-}
-
-// readStore reads the rooms from Redis by the keys of the contract. It does not use the
-// server's code, so that a mistake there cannot hide itself.
-func readStore(ctx context.Context, db *redisurl.DB, rooms []string) (map[string]history.RoomState, error) {
-	rdb := db.NewClient()
-	defer rdb.Close()
-	final := make(map[string]history.RoomState)
-	_, cluster := rdb.(*redis.ClusterClient)
-	for _, id := range rooms {
-		key := id
-		if cluster {
-			key = "{" + id + "}"
-		}
-		state, err := readRoom(ctx, rdb, "Room:"+key)
-		if err != nil {
-			return nil, err
-		}
-		final[id] = state
-		if stuck(ctx, rdb, "LockRoom:"+key) {
-			return nil, fmt.Errorf("LockRoom:%s still exists after the last reply", id)
-		}
-	}
-	return final, nil
-}
-
-// readRoom reads the room whose keys have that prefix.
-func readRoom(ctx context.Context, rdb redis.UniversalClient, prefix string) (state history.RoomState, err error) {
-	var users, meta *redis.MapStringStringCmd
-	if _, err := rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
-		users = tx.HGetAll(ctx, prefix+":Users")
-		meta = tx.HGetAll(ctx, prefix+":Meta")
-		return nil
-	}); err != nil {
-		return state, err
-	}
-	state.Epoch = meta.Val()["epoch"]
-	if text := meta.Val()["version"]; text != "" {
-		if state.Version, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return state, fmt.Errorf("%s:Meta: %w", prefix, err)
-		}
-	}
-	for user, text := range users.Val() {
-		var member struct {
-			Seat int `json:"seat"`
-		}
-		if err := json.Unmarshal([]byte(text), &member); err != nil {
-			return state, fmt.Errorf("%s:Users, %s: %w", prefix, user, err)
-		}
-		state.Users = append(state.Users, history.Member{User: user, Seat: member.Seat})
-	}
-	return state, nil
-}
-
-// stuck reports whether a lock stays with one holder. A late leave may hold it for a
-// moment.
-func stuck(ctx context.Context, rdb redis.UniversalClient, key string) bool {
-	holder := rdb.Get(ctx, key).Val()
-	for end := time.Now().Add(holdTime); holder != ""; time.Sleep(holdTime / 50) {
-		if rdb.Get(ctx, key).Val() != holder {
-			return false
-		}
-		if time.Now().After(end) {
-			return true
-		}
-	}
-	return false
 }

@@ -79,6 +79,7 @@ func TestWrongUse(t *testing.T) {
 		"run --duration 0s":                    "--duration is 0s",
 		"run --duration=-1s":                   "--duration is -1s",
 		"run --redis nonsense":                 `--redis: "nonsense"`,
+		"run --mix dance":                      `--mix is "dance"`,
 		"run --target nonsense":                `--target is "nonsense"`,
 		"bench --duration 0s":                  "--duration is 0s",
 		"bench --connections 0":                "--connections is 0",

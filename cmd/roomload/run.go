@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"roomd/loadtest"
@@ -15,6 +16,7 @@ type runCmd struct {
 	Rooms    int           `default:"10" help:"Rooms, which all players share (${default})."`
 	Capacity int           `default:"0" help:"Seats of a room; 0 sets no limit (${default}). With --target, the capacity that those nodes have, to check it."`
 	Duration time.Duration `default:"10s" help:"How long the players play (${default})."`
+	Mix      []string      `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, separated by commas: ready, data, say, configure, kick, close, party, move; all or none (${default}). What an administrator does, from configure on, needs --redis, also with --target."`
 	outputFlags
 }
 
@@ -34,7 +36,19 @@ func (c *runCmd) config() loadtest.Config {
 	return loadtest.Config{
 		Targets: c.Target, Nodes: c.Nodes, Redis: c.Redis,
 		Clients: c.Clients, Rooms: c.Rooms, Capacity: c.Capacity, Duration: c.Duration,
+		Mix: c.mix(),
 	}
+}
+
+// mix returns the names that all and none stand for.
+func (c *runCmd) mix() []string {
+	switch {
+	case slices.Equal(c.Mix, []string{"all"}):
+		return loadtest.MixNames
+	case slices.Equal(c.Mix, []string{"none"}):
+		return nil
+	}
+	return c.Mix
 }
 
 // Validate is called by kong.

@@ -6,18 +6,21 @@ import "slices"
 // acknowledged join need not be among them if the user was in the room anyway.
 func (p *replay) checkAcks(acks []storedAck, done changes, span, lenient bool) {
 	for _, a := range acks {
+		if a.kind != ackMoves {
+			continue
+		}
 		user := a.user.Value()
 		at := slices.IndexFunc(done, func(c storedChange) bool { return c.user == a.user && c.join == a.join })
 		first := slices.IndexFunc(done, func(c storedChange) bool { return c.user == a.user })
 		switch {
 		case span && a.join && first >= 0 && !done[first].join:
 			// The user was there when the span began, on a seat that nobody knows.
-		case at >= 0 && a.join && !slices.Contains(done, storedChange{user: a.user, seat: a.seat, join: true}):
+		case at >= 0 && a.join && !slices.ContainsFunc(done, func(c storedChange) bool { return c.user == a.user && c.join && c.seat == a.seat }):
 			p.found(Diverged, a.version, user, "%s's join was acknowledged on seat %d and committed on seat %d", user, a.seat, done[at].seat)
 			p.reported[user] = true
 		case at >= 0:
 		case !a.join:
-			p.room.lost(p.log.name, a.version, Change{Leave, user, 0})
+			p.room.lost(p.log.name, a.version, Change{Type: Leave, User: user, Seat: 0})
 			p.reported[user] = true
 		default:
 			p.checkJoin(a, user, lenient)
@@ -42,7 +45,7 @@ func (p *replay) checkJoin(a storedAck, user string, lenient bool) {
 	case mayJoin: // joined unseen before, and this was one more join
 		s.arrive(user, int(a.seat), a.version)
 	default:
-		p.room.lost(p.log.name, a.version, Change{Join, user, int(a.seat)})
+		p.room.lost(p.log.name, a.version, Change{Type: Join, User: user, Seat: int(a.seat)})
 		p.reported[user] = true
 	}
 }
@@ -60,13 +63,14 @@ func (p *replay) applyAcks(acks []storedAck, v uint64, s *stretch) {
 	contested := p.log.is(v, disputed)
 	p.split = p.split || contested
 	seats := p.list.roster.seats
+	acks = slices.DeleteFunc(slices.Clone(acks), func(a storedAck) bool { return a.kind != ackMoves })
 	for _, a := range acks {
 		user := a.user.Value()
 		p.list.busy[user] = true
 		if seat, there := seats[user]; !a.join {
-			p.apply(Change{Leave, user, 0}, v, true, contested)
+			p.apply(Change{Type: Leave, User: user, Seat: 0}, v, true, contested)
 			if there {
-				s.left = append(s.left, Member{user, seat})
+				s.left = append(s.left, Member{User: user, Seat: seat})
 			}
 		}
 	}
@@ -82,7 +86,7 @@ func (p *replay) applyAcks(acks []storedAck, v uint64, s *stretch) {
 			}
 			p.list.tainted, p.reported[user] = true, true
 		default:
-			p.apply(Change{Join, user, int(a.seat)}, v, true, contested)
+			p.apply(Change{Type: Join, User: user, Seat: int(a.seat)}, v, true, contested)
 		}
 	}
 }

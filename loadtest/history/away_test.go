@@ -43,6 +43,19 @@ func TestAwayAndBack(t *testing.T) {
 			w.join("a", 1, 0, "a0")
 			w.check(2, "a0")
 		}, Counts{VersionGap: 1}},
+		{"a list lacks who is away", Options{}, func(w *world) {
+			both(w)
+			w.event("a", 3, "?b1")
+			w.listed("b", 3, "a0 b1")
+			w.check(3, "a0 b1?")
+		}, Counts{Diverged: 1}},
+		{"away in the list, and back", Options{}, func(w *world) {
+			both(w)
+			w.listed("b", 3, "a0? b1")
+			w.event("b", 3, "?a0")
+			w.event("b", 4, "!a0")
+			w.check(4, "a0 b1")
+		}, Counts{}},
 		{"away without being there", Options{}, func(w *world) {
 			both(w)
 			w.event("a b", 3, "?c2")
@@ -64,12 +77,10 @@ func TestAwayAndBack(t *testing.T) {
 			w.event("a", 3, "?b0")
 			w.check(3, "a0 b1")
 		}, Counts{Diverged: 1}},
-		{"one is told away, and another one back", Options{}, func(w *world) {
+		{"one is told that b is away, and another one that a is", Options{}, func(w *world) {
 			both(w)
-			w.listed("b", 2, "a0 b1")
-			w.snapshot("a", 2, "a0 b1")
 			w.event("a", 3, "?b1")
-			w.event("b", 3, "!b1")
+			w.event("b", 3, "?a0")
 			w.check(3, "a0 b1")
 		}, Counts{Diverged: 1}},
 		{"an acknowledged leave is only shown as away", Options{}, func(w *world) {

@@ -15,9 +15,9 @@ func BenchmarkChanged(b *testing.B) {
 			views := make([]*View, connections)
 			for i := range views {
 				views[i] = l.View("r", "a", "a")
-				views[i].Joined(0, List{"e", 1, 1, []Member{{"a", 0}}})
+				views[i].Joined(0, List{Epoch: "e", Version: 1, Count: 1, Users: []Member{{User: "a", Seat: 0}}})
 			}
-			join, leave := []Change{{Join, "b", 1}}, []Change{{Leave, "b", 1}}
+			join, leave := []Change{{Type: Join, User: "b", Seat: 1}}, []Change{{Type: Leave, User: "b", Seat: 1}}
 			version := uint64(1)
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
@@ -46,16 +46,16 @@ func BenchmarkCheck(b *testing.B) {
 	runtime.ReadMemStats(&before)
 	l := NewLedger(Options{})
 	a, c := l.View("r", "a", "a"), l.View("r", "b", "b")
-	a.Joined(0, List{"e", 1, 1, []Member{{"a", 0}}})
+	a.Joined(0, List{Epoch: "e", Version: 1, Count: 1, Users: []Member{{User: "a", Seat: 0}}})
 	for v := uint64(2); v < versions; v += 2 {
-		c.Joined(1, List{"e", v, 2, []Member{{"a", 0}, {"b", 1}}})
-		a.Changed(Event{"e", v, v - 1, []Change{{Join, "b", 1}}})
+		c.Joined(1, List{Epoch: "e", Version: v, Count: 2, Users: []Member{{User: "a", Seat: 0}, {User: "b", Seat: 1}}})
+		a.Changed(Event{"e", v, v - 1, []Change{{Type: Join, User: "b", Seat: 1}}})
 		c.Left("e", v+1, 1)
-		a.Changed(Event{"e", v + 1, v, []Change{{Leave, "b", 1}}})
+		a.Changed(Event{"e", v + 1, v, []Change{{Type: Leave, User: "b", Seat: 1}}})
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	final := map[string]RoomState{"r": {"e", versions - 1, []Member{{"a", 0}}}}
+	final := map[string]RoomState{"r": {Epoch: "e", Version: versions - 1, Users: []Member{{User: "a", Seat: 0}}}}
 	for b.Loop() {
 		l.Check(final)
 	}

@@ -28,6 +28,7 @@ func (l *Ledger) Check(final map[string]RoomState) {
 	for _, name := range slices.Sorted(maps.Keys(rooms)) {
 		rooms[name].check(final[name])
 	}
+	l.checkMoves(rooms, final)
 }
 
 // check replays the room and compares the outcome with final.
@@ -64,5 +65,9 @@ func (l *Ledger) CheckNode(node, room string, answer, final RoomState) {
 	case fingerprintOf(answer.Users) != fingerprintOf(final.Users):
 		r.found(Diverged, final.Epoch, final.Version, subject, "node %s has another list (%d users) than the store (%d users)",
 			node, len(answer.Users), len(final.Users))
+	default:
+		if what := contentOf(answer).differs(contentOf(final)); what != "" {
+			r.found(Diverged, final.Epoch, final.Version, subject, "node %s has other %s than the store", node, what)
+		}
 	}
 }

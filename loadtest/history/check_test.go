@@ -105,16 +105,16 @@ func TestLostUpdate(t *testing.T) {
 }
 
 func TestCheckNode(t *testing.T) {
-	final := RoomState{"e1", 3, members("a0 b1")}
+	final := RoomState{Epoch: "e1", Version: 3, Users: members("a0 b1")}
 	tests := []struct {
 		name   string
 		answer RoomState
 		want   Counts
 	}{
-		{"the same in another order", RoomState{"e1", 3, members("b1 a0")}, Counts{}},
-		{"an older version", RoomState{"e1", 2, members("b1 a0")}, Counts{Diverged: 1}},
-		{"another epoch", RoomState{"e2", 3, members("b1 a0")}, Counts{Diverged: 1}},
-		{"another list", RoomState{"e1", 3, members("b1 a2")}, Counts{Diverged: 1}},
+		{"the same in another order", RoomState{Epoch: "e1", Version: 3, Users: members("b1 a0")}, Counts{}},
+		{"an older version", RoomState{Epoch: "e1", Version: 2, Users: members("b1 a0")}, Counts{Diverged: 1}},
+		{"another epoch", RoomState{Epoch: "e2", Version: 3, Users: members("b1 a0")}, Counts{Diverged: 1}},
+		{"another list", RoomState{Epoch: "e1", Version: 3, Users: members("b1 a2")}, Counts{Diverged: 1}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

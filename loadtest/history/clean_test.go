@@ -114,7 +114,7 @@ func TestCleanHistories(t *testing.T) {
 			w.check(2, "")
 		}},
 		{"one more join within a merged event that moves the user", Options{}, func(w *world) {
-			w.l.Start("r", RoomState{"e1", 1, members("a0 b1")})
+			w.l.Start("r", RoomState{Epoch: "e1", Version: 1, Users: members("a0 b1")})
 			w.join("b", 1, 1, "a0 b1")
 			w.join("a", 2, 0, "a0 b1") // a commit that changes no list
 			w.leave("a", 3, 1)
@@ -123,7 +123,7 @@ func TestCleanHistories(t *testing.T) {
 			w.check(4, "b1 a2")
 		}},
 		{"a merged event goes on after another that changed nothing", Options{}, func(w *world) {
-			w.l.Start("r", RoomState{"e1", 2, members("a0 b1 c2")})
+			w.l.Start("r", RoomState{Epoch: "e1", Version: 2, Users: members("a0 b1 c2")})
 			w.l.room("r").addUnknown("a", Leave, 0)
 			w.l.room("r").addUnknown("a", Join, 0)
 			w.l.room("r").addUnknown("a", Leave, 0)
@@ -136,7 +136,7 @@ func TestCleanHistories(t *testing.T) {
 			w.check(6, "b1")
 		}},
 		{"a merged event goes on in the middle of another, after unseen versions", Options{}, func(w *world) {
-			w.l.Start("r", RoomState{"e1", 1, members("a0 b1")})
+			w.l.Start("r", RoomState{Epoch: "e1", Version: 1, Users: members("a0 b1")})
 			w.listed("x", 5, "b1 d0")
 			w.join("b", 1, 1, "a0 b1")
 			w.leave("a", 2, 1)
@@ -156,7 +156,7 @@ func TestCleanHistories(t *testing.T) {
 			w.check(2, "")
 		}},
 		{"a room that is not fresh", Options{}, func(w *world) {
-			w.l.Start("r", RoomState{"e1", 7, members("x0 y1")})
+			w.l.Start("r", RoomState{Epoch: "e1", Version: 7, Users: members("x0 y1")})
 			w.join("x", 7, 0, "x0 y1")
 			w.leave("y", 8, 1)
 			w.event("x", 8, "-y")

@@ -16,13 +16,13 @@ func TestManyConnections(t *testing.T) {
 	var all sync.WaitGroup
 	for r := range rooms {
 		room := fmt.Sprintf("load-%d", r)
-		final[room] = RoomState{"e", versions + 1, members("a0")}
+		final[room] = RoomState{Epoch: "e", Version: versions + 1, Users: members("a0")}
 		for w := range watchers {
 			all.Go(func() {
 				v := l.View(room, "a", fmt.Sprintf("player-%d", w))
-				v.Joined(0, List{"e", 1, 1, members("a0")})
+				v.Joined(0, List{Epoch: "e", Version: 1, Count: 1, Users: members("a0")})
 				for n := range uint64(versions) {
-					change := Change{Join, "b", 1}
+					change := Change{Type: Join, User: "b", Seat: 1}
 					if n%2 == 1 {
 						change.Type = Leave
 					}

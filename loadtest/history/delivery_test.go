@@ -21,10 +21,9 @@ func (m *model) deliver(c *client) {
 		c.queue = c.queue[1:]
 	}
 	if s.what == "changed" && rapid.IntRange(0, 9).Draw(m.t, "snapshot") == 0 {
-		users := m.lists[s.event.Version]
-		s = step{user: c.user, session: c.session, what: "snapshot", list: List{"e", s.event.Version, len(users), users}}
+		s = step{user: c.user, session: c.session, what: "snapshot", list: m.lists[s.event.Version]}
 	}
-	if s.what != "changed" && s.what != "snapshot" {
+	if s.what != "snapshot" && s.answers() {
 		c.waits = false
 	}
 	m.trace = append(m.trace, s)
@@ -39,21 +38,29 @@ func (m *model) giveUp(c *client) {
 	for _, r := range m.pending {
 		if r.c == c && !r.given && r.session == c.session {
 			r.given = true
-			m.unknown(c, r.action)
+			m.unknown(c, r.action, r.q)
 			return
 		}
 	}
-	at := slices.IndexFunc(c.queue, func(s step) bool { return s.what != "changed" })
+	at := slices.IndexFunc(c.queue, step.answers)
 	lost := c.queue[at]
-	if c.queue = slices.Delete(c.queue, at, at+1); lost.what == "joined" {
-		m.unknown(c, Join)
-	} else if lost.what == "left" {
-		m.unknown(c, Leave)
+	switch c.queue = slices.Delete(c.queue, at, at+1); lost.what {
+	case "joined":
+		m.unknown(c, Join, lost.q)
+	case "left":
+		m.unknown(c, Leave, lost.q)
+	case "done":
+		m.unknown(c, lost.q.Action, lost.q)
 	}
 }
 
-func (m *model) unknown(c *client, action string) {
-	if action != "users" {
+// answers reports whether the message is the answer to a request.
+func (s step) answers() bool { return s.what != "changed" && s.what != "lost" }
+
+func (m *model) unknown(c *client, action string, q Request) {
+	if action == q.Action {
+		m.trace = append(m.trace, step{user: c.user, session: c.session, what: "unanswered", q: q})
+	} else if action != "users" {
 		m.trace = append(m.trace, step{user: c.user, session: c.session, what: "unknown", action: action})
 	}
 }
@@ -73,16 +80,37 @@ func (m *model) withdraw() {
 
 // prove feeds the trace to views and checks it.
 func (m *model) prove(trace []step, final RoomState) *Violations {
-	l := NewLedger(Options{Capacity: m.capacity})
+	l := NewLedger(Options{})
 	l.budget = m.budget
 	views := make(map[int]*View)
 	for _, s := range trace {
 		v := views[s.session]
-		if v == nil {
+		if v == nil && s.session != 0 {
 			v = l.View("r", s.user, s.user)
 			views[s.session] = v
 		}
+		reply := Reply{s.list.Epoch, s.list.Version, s.there}
 		switch s.what {
+		case "done":
+			v.Done(s.q, reply, s.list.Count)
+		case "conflict":
+			v.Refused(s.q, reply)
+		case "unanswered":
+			v.Unanswered(s.q)
+		case "lost":
+			v.Lost(s.action, "")
+		case "admin":
+			l.Done("r", s.q, reply)
+		case "may leave":
+			for _, u := range s.q.Users {
+				l.MayLeave("r", u.User, s.list.Version)
+			}
+		case "admin conflict":
+			l.Conflict("r", s.q, reply)
+		case "admin refused":
+			l.Refused("r", s.q)
+		case "admin unanswered":
+			l.Unanswered("r", s.q, 0)
 		case "joined":
 			v.Joined(s.seat, s.list)
 		case "left":

@@ -10,6 +10,8 @@ type epochLog struct {
 	name  string
 	start uint64   // the version the run began with
 	users []Member // at start
+	data  string   // at start
+	rules *Rules   // at start
 	top   int      // highest seat in any message
 
 	// pages hold 64 versions each, by version/64. They are in a map, because a broken
@@ -17,6 +19,10 @@ type epochLog struct {
 	pages map[uint64]*page
 	acks  []storedAck
 	spans map[span]changes // of events over several versions
+
+	requests []answered
+	heard    speech
+	ruled    bool // a message told the room's settings, which may change
 }
 
 const pageSize = 64
@@ -42,6 +48,7 @@ type witness struct {
 	commitBy observer // who got the commit first
 	first    uint32   // index in the page of the commit's changes
 	n        uint32   // how many they are
+	content  content
 	has      uint8
 }
 
@@ -53,6 +60,7 @@ type storedChange struct {
 	seat int32 // 0 in a leave
 	join bool
 	kind stays // of a change that moves nobody; then join is false
+	more unique.Handle[Detail]
 }
 
 // stays is a kind of change after which the members are the same.
@@ -63,10 +71,16 @@ const (
 	away
 	back
 	settings
+	memberState
+	roomData
+	said
 	strange
 )
 
-var kindsThatStay = map[string]stays{Join: moves, Leave: moves, Away: away, Back: back, Settings: settings}
+var kindsThatStay = map[string]stays{
+	Join: moves, Leave: moves, Away: away, Back: back, Settings: settings,
+	MemberState: memberState, RoomData: roomData, Said: said,
+}
 
 func stayOf(kind string) stays {
 	if s, ok := kindsThatStay[kind]; ok {
@@ -174,7 +188,18 @@ func compact(c Change) storedChange {
 	if c.Type != Leave {
 		s.seat = int32(c.Seat)
 	}
+	if c.Detail != (Detail{}) {
+		s.more = unique.Make(c.Detail)
+	}
 	return s
+}
+
+// detail returns what only some kinds of changes have.
+func (s storedChange) detail() Detail {
+	if s.more == (unique.Handle[Detail]{}) {
+		return Detail{}
+	}
+	return s.more.Value()
 }
 
 func (s storedChange) change() Change {
@@ -200,7 +225,8 @@ func (c changes) equal(other []Change) bool {
 	}
 	for i := range c {
 		if c[i].join != (other[i].Type == Join) || c[i].user.Value() != other[i].User ||
-			c[i].kind != stayOf(other[i].Type) || other[i].Type != Leave && int(c[i].seat) != other[i].Seat {
+			c[i].kind != stayOf(other[i].Type) || other[i].Type != Leave && int(c[i].seat) != other[i].Seat ||
+			c[i].detail() != other[i].Detail {
 			return false
 		}
 	}

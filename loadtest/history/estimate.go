@@ -40,6 +40,35 @@ func (s *estimate) apply(c Change, v uint64, lenient bool) (faults []fault) {
 	return faults
 }
 
+// settle applies a change that moves nobody.
+func (s *estimate) settle(c storedChange) {
+	user := c.user.Value()
+	if _, there := s.roster.seats[user]; there && c.kind == memberState {
+		said := c.detail()
+		s.roster.become(user, state{said.Ready, said.Data})
+	}
+}
+
+// settleLast gives the members the state that they have after all of these changes, whose
+// moves are applied.
+func (s *estimate) settleLast(all changes) {
+	last := make(map[string]state)
+	for _, c := range all {
+		switch c.kind {
+		case memberState:
+			said := c.detail()
+			last[c.user.Value()] = state{said.Ready, said.Data}
+		case moves:
+			last[c.user.Value()] = state{}
+		}
+	}
+	for user, said := range last {
+		if _, there := s.roster.seats[user]; there {
+			s.roster.become(user, said)
+		}
+	}
+}
+
 // explain makes the change possible with unknown requests, if there are such, and
 // reports whether the change needs nothing more.
 func (s *estimate) explain(c Change, v uint64) bool {
@@ -81,7 +110,7 @@ func (s *estimate) vacate(user string) {
 // user already.
 func (s *estimate) arrive(user string, seat int, v uint64) {
 	total := s.total()
-	s.adopt([]Change{{Join, user, seat}}, v)
+	s.adopt([]Change{{Type: Join, User: user, Seat: seat}}, v)
 	if s.unsure {
 		s.accept(total)
 	}
@@ -175,13 +204,13 @@ func (s *estimate) undoOne(seen fingerprint, left []Member) (undone Change, foun
 	for user, seat := range s.roster.seats {
 		if now.without(user, seat) == seen {
 			s.roster.drop(user)
-			return Change{Join, user, seat}, true
+			return Change{Type: Join, User: user, Seat: seat}, true
 		}
 	}
 	for _, m := range left {
 		if _, there := s.roster.seats[m.User]; !there && now.with(m.User, m.Seat) == seen {
 			s.roster.put(m.User, m.Seat)
-			return Change{Leave, m.User, m.Seat}, true
+			return Change{Type: Leave, User: m.User, Seat: m.Seat}, true
 		}
 	}
 	return Change{}, false

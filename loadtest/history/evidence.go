@@ -22,6 +22,7 @@ func newEvidence(e *epochLog, final uint64) *evidence {
 			return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
 		}),
 	}
+	slices.SortStableFunc(e.requests, func(a, b answered) int { return cmp.Compare(a.Version, b.Version) })
 	slices.SortStableFunc(ev.pending, func(a, b storedAck) int { return cmp.Compare(a.version, b.version) })
 	for _, s := range ev.ordered {
 		if _, ok := ev.shortest[s.from]; !ok {
@@ -64,3 +65,15 @@ func (ev *evidence) highest() uint64 {
 
 // is reports whether the witness of a version has the flag.
 func (ev *evidence) is(v uint64, flag uint8) bool { return ev.look(v).has&flag != 0 }
+
+// requestsAt returns the answered requests of a version.
+func (ev *evidence) requestsAt(v uint64) []answered { return ev.requestsIn(span{v - 1, v}) }
+
+// requestsIn returns the answered requests of the versions.
+func (ev *evidence) requestsIn(s span) []answered {
+	first, _ := slices.BinarySearchFunc(ev.requests, s.from+1, compareVersion)
+	last, _ := slices.BinarySearchFunc(ev.requests, s.to+1, compareVersion)
+	return ev.requests[first:last]
+}
+
+func compareVersion(a answered, v uint64) int { return cmp.Compare(a.Version, v) }

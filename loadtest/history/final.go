@@ -12,6 +12,13 @@ func (p *replay) compareFinal() {
 		p.done = true
 		p.compareLists(!p.exact)
 	}
+	if p.version == p.final.Version && !p.stored {
+		p.stored = true
+		p.compareContent(p.version, contentOf(p.final), "the store", len(p.reported) > 0)
+		if s := p.final.Settings; s != nil && s.Capacity > 0 && len(p.final.Users) > s.Capacity {
+			p.room.fault(p.log.name, p.version, oversold(len(p.final.Users), s.Capacity))
+		}
+	}
 }
 
 // compareLists reports each user whose place differs in the final list. A lenient
@@ -34,11 +41,11 @@ func (p *replay) compareLists(lenient bool) {
 		switch {
 		case there && seat == was || p.reported[user]:
 		case !there && mayLeave:
-			committed = append(committed, Change{Leave, user, was})
+			committed = append(committed, Change{Type: Leave, User: user, Seat: was})
 		case !there:
-			p.room.lost(p.log.name, list.last[user].version, Change{Join, user, was})
+			p.room.lost(p.log.name, list.last[user].version, Change{Type: Join, User: user, Seat: was})
 		case mayLeave && mayJoin:
-			committed = append(committed, Change{Leave, user, was}, Change{Join, user, seat})
+			committed = append(committed, Change{Type: Leave, User: user, Seat: was}, Change{Type: Join, User: user, Seat: seat})
 		case onSeat[seat] == 1: // else the clash is reported
 			p.found(Diverged, v, user, "%s is on seat %d, by the history on seat %d", user, seat, was)
 		}
@@ -49,11 +56,11 @@ func (p *replay) compareLists(lenient bool) {
 		switch _, there := list.roster.seats[user]; {
 		case there || p.reported[user]:
 		case lenient && list.pool.has(user, Join, v):
-			committed = append(committed, Change{Join, user, seat})
+			committed = append(committed, Change{Type: Join, User: user, Seat: seat})
 		case !seen:
 			p.found(Phantom, v, user, "%s is in the room (seat %d) and never joined it", user, seat)
 		case !last.join:
-			p.room.lost(p.log.name, last.version, Change{Leave, user, seat})
+			p.room.lost(p.log.name, last.version, Change{Type: Leave, User: user, Seat: seat})
 		case !p.split: // which is reported
 			p.found(Diverged, v, user, "%s is in the room (seat %d), but the history does not lead there", user, seat)
 		}

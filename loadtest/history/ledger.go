@@ -8,12 +8,16 @@ import (
 // Options say what is right in a run. The zero value is for rooms without a
 // limit on a store that forgets nothing.
 type Options struct {
-	// Capacity is how many members a room may have. Zero means no limit.
+	// Capacity is how many members a room may have of which no settings were told. Zero
+	// means no limit.
 	Capacity int
 	// DataLoss declares that the store may forget rooms during the run, so that a
 	// room may get a new epoch. Such a room is not replayed, only compared with what
 	// clients saw of it. Without DataLoss a new epoch is a version gap.
 	DataLoss bool
+	// Now returns the time in ms since 1970, by the clock that ends bans. Without it no
+	// ban ends by itself.
+	Now func() int64
 }
 
 // Ledger collects what all connections of a run were told. Its methods are safe
@@ -50,6 +54,7 @@ func (l *Ledger) Start(room string, state RoomState) {
 	defer r.mu.Unlock()
 	e := newEpochLog(state.Epoch)
 	e.start, e.users = state.Version, slices.Clone(state.Users)
+	e.data, e.rules = state.Data, state.Settings
 	r.epochs = []*epochLog{e}
 }
 
@@ -80,4 +85,12 @@ func (l *Ledger) observerName(o observer) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.observers[o]
+}
+
+// now returns the time, 0 without a clock.
+func (l *Ledger) now() int64 {
+	if l.options.Now == nil {
+		return 0
+	}
+	return l.options.Now()
 }

@@ -11,6 +11,20 @@ const (
 
 	// Settings concerns the room: its members stay.
 	Settings = "settings"
+
+	// MemberState has the whole state of a member, RoomData the data of the room.
+	MemberState = "member"
+	RoomData    = "data"
+
+	// Said is a message. It changes nothing.
+	Said = "message"
+)
+
+// Why somebody left who did not ask for it. Behind each comes [View.Lost] with the same reason.
+const (
+	Kicked = "kicked"
+	Closed = "closed" // the room was closed
+	Moved  = "moved"  // into the room Target
 )
 
 // Change is the effect of one committed action.
@@ -18,20 +32,46 @@ type Change struct {
 	Type string // one of the constants, anything else is reported as diverged
 	User string
 	Seat int // of a join, counted from 0; ignored in a leave
+	Detail
+	To []string // of a message: whom else it is for; nil: everybody
+}
+
+// Detail is what only some kinds of changes have.
+type Detail struct {
+	Away     bool   // of a join: the seat is reserved, and the user has no connection yet
+	Ready    bool   // of a member
+	Reason   string // of a leave
+	Target   string // of a leave with the reason Moved: the other room
+	Text     string // of a message, or why somebody was kicked
+	Data     string // of a member, the room or a message: JSON, empty if there is none
+	Settings Rules  // of settings
+}
+
+// Rules are the settings of a room.
+type Rules struct {
+	Capacity int    // how many members there may be; 0: any number
+	Closed   bool   // nobody comes in
+	Keep     bool   // an empty room is kept
+	Data     string // who may set the room's data
 }
 
 // Member is a user on a seat, which counts from 0.
 type Member struct {
-	User string
-	Seat int
+	User  string
+	Seat  int
+	Away  bool
+	Ready bool
+	Data  string // JSON, empty if there is none
 }
 
 // List is a room's list of users, from a reply or a snapshot event.
 type List struct {
-	Epoch   string
-	Version uint64 // commits of the room in this epoch
-	Count   int    // from the message, which may contradict len(Users)
-	Users   []Member
+	Epoch    string
+	Version  uint64 // commits of the room in this epoch
+	Count    int    // from the message, which may contradict len(Users)
+	Users    []Member
+	Data     string // of the room: JSON, empty if there is none
+	Settings *Rules // nil if the message does not tell them
 }
 
 // Event is what was committed after version From, through Version. Changes may be
@@ -46,7 +86,9 @@ type Event struct {
 // RoomState is a room as a store or a node has it. The zero value is a room that
 // nobody has ever joined.
 type RoomState struct {
-	Epoch   string
-	Version uint64
-	Users   []Member
+	Epoch    string
+	Version  uint64
+	Users    []Member
+	Data     string
+	Settings *Rules // nil if they are not known
 }

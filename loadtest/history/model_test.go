@@ -11,11 +11,13 @@ import (
 // at random. It records what the clients are told.
 type model struct {
 	t        *rapid.T
-	capacity int
-	calm     bool // no connection breaks, and every request gets its reply
+	rules    Rules
+	data     string
+	dataAt   uint64 // the version at which data was set
+	calm     bool   // no connection breaks, and every request gets its reply
 	version  uint64
 	members  map[string]membership
-	lists    map[uint64][]Member
+	lists    map[uint64]List
 	clients  []*client
 	pending  []*request
 	trace    []step
@@ -27,6 +29,9 @@ type model struct {
 type membership struct {
 	seat    int
 	session int
+	state
+	away bool
+	at   uint64 // the version at which the data was set
 }
 
 type client struct {
@@ -40,24 +45,28 @@ type client struct {
 type request struct {
 	c       *client
 	session int
-	action  string
-	given   bool // its client has given up
+	action  string // Join, Leave, users or that of q
+	given   bool   // its client has given up
+	q       Request
+	there   string // the data that refused it
 }
 
 // step is a message to one client, or the end of its request or connection.
 type step struct {
 	user    string
 	session int
-	what    string // joined, left, listed, snapshot, changed, unknown, cut
-	action  string // of an unknown
-	seat    int
+	what    string // joined, left, listed, snapshot, changed, lost, unknown, cut; done, conflict, unanswered; admin, admin unanswered
+	action  string // of an unknown; why a client lost its seat
+	seat    int    // or how many changes an administrator made
 	list    List
 	event   Event
+	q       Request
+	there   string // the data that a conflict tells
 }
 
 func newModel(t *rapid.T, calm bool) *model {
-	m := &model{t: t, calm: calm, budget: searchBudget, members: make(map[string]membership), lists: map[uint64][]Member{0: nil},
-		capacity: rapid.SampledFrom([]int{0, 2, 4}).Draw(t, "capacity")}
+	m := &model{t: t, calm: calm, budget: searchBudget, members: make(map[string]membership), lists: map[uint64]List{0: {}},
+		rules: Rules{Capacity: rapid.SampledFrom([]int{0, 2, 4}).Draw(t, "capacity")}}
 	for _, user := range []string{"a", "b", "c", "d", "张三"}[:rapid.IntRange(1, 5).Draw(t, "clients")] {
 		m.sessions++
 		m.clients = append(m.clients, &client{user: user, session: m.sessions})
@@ -68,7 +77,11 @@ func newModel(t *rapid.T, calm bool) *model {
 func (m *model) run() {
 	for range rapid.IntRange(1, 60).Draw(m.t, "steps") {
 		c := rapid.SampledFrom(m.clients).Draw(m.t, "client")
-		switch what := rapid.IntRange(0, 19).Draw(m.t, "what"); {
+		switch what := rapid.IntRange(-8, 19).Draw(m.t, "what"); {
+		case what < -6:
+			m.order()
+		case what < 0:
+			m.request(c)
 		case what < 8:
 			m.ask(c)
 		case what < 12:
@@ -107,7 +120,8 @@ func (m *model) deliverAll() {
 func (m *model) ask(c *client) {
 	if !c.waits {
 		c.waits = true
-		m.pending = append(m.pending, &request{c, c.session, rapid.SampledFrom([]string{Join, Join, Leave, "users"}).Draw(m.t, "action"), false})
+		m.pending = append(m.pending, &request{c: c, session: c.session,
+			action: rapid.SampledFrom([]string{Join, Join, Leave, "users"}).Draw(m.t, "action")})
 	}
 }
 
@@ -121,34 +135,54 @@ func (m *model) commit() {
 
 func (m *model) serve(batch []*request) {
 	var done []Change
-	wrote, refused := false, make(map[*request]bool)
+	wrote, outcome := false, make(map[*request]string)
 	for _, r := range batch {
 		now, there := m.members[r.c.user]
+		speaks := there && now.session == r.session
 		switch {
 		case r.action == "users":
 		case r.action == Join && there:
 			wrote = wrote || now.session != r.session
-			m.members[r.c.user] = membership{now.seat, r.session}
-		case r.action == Join && m.capacity > 0 && len(m.members) >= m.capacity,
-			r.action == Leave && (!there || now.session != r.session):
-			refused[r] = true
+			if now.away {
+				done = append(done, Change{Type: Back, User: r.c.user, Seat: now.seat})
+			}
+			now.session, now.away = r.session, false
+			m.members[r.c.user] = now
+		case r.action == Join && (m.full(1) || m.rules.Closed), r.action == Leave && !speaks:
+			outcome[r] = "refused"
 		case r.action == Join:
 			seat := m.freeSeat()
-			m.members[r.c.user] = membership{seat, r.session}
-			done = append(done, Change{Join, r.c.user, seat})
-		default:
+			m.members[r.c.user] = membership{seat: seat, session: r.session}
+			done = append(done, Change{Type: Join, User: r.c.user, Seat: seat})
+		case r.action == Leave:
 			delete(m.members, r.c.user)
-			done = append(done, Change{Leave, r.c.user, now.seat})
+			done = append(done, Change{Type: Leave, User: r.c.user, Seat: now.seat})
+		case !speaks:
+			outcome[r] = "refused"
+		default:
+			var c []Change
+			c, outcome[r], r.there = m.act(r.q)
+			done = append(done, c...)
 		}
 	}
-	if wrote = wrote || len(done) > 0; wrote {
-		m.version++
-		m.lists[m.version] = m.list()
-		m.publish(done)
-	}
+	m.write(wrote, done)
 	for _, r := range batch {
-		m.answer(r, refused[r])
+		m.answer(r, outcome[r])
 	}
+}
+
+// write commits the changes, if there are any, or if one commits nothing that a client sees.
+func (m *model) write(wrote bool, done []Change) {
+	if !wrote && len(done) == 0 {
+		return
+	}
+	m.version++
+	m.lists[m.version] = m.list()
+	m.publish(done)
+}
+
+func (m *model) full(more int) bool {
+	return m.rules.Capacity > 0 && len(m.members)+more > m.rules.Capacity
 }
 
 // race lets two nodes read the same version and each write a join as the next one. The
@@ -160,13 +194,13 @@ func (m *model) race() bool {
 			free = append(free, c)
 		}
 	}
-	if len(free) < 2 || m.capacity > 0 && len(m.members) >= m.capacity {
+	if len(free) < 2 || m.full(1) || m.rules.Closed {
 		return false
 	}
 	read, version := maps.Clone(m.members), m.version
-	m.serve([]*request{{free[0], free[0].session, Join, false}})
+	m.serve([]*request{{c: free[0], session: free[0].session, action: Join}})
 	m.members, m.version = read, version
-	m.serve([]*request{{free[1], free[1].session, Join, false}})
+	m.serve([]*request{{c: free[1], session: free[1].session, action: Join}})
 	return true
 }
 
@@ -176,7 +210,10 @@ func (m *model) publish(done []Change) {
 		overtakes := rapid.IntRange(0, 3).Draw(m.t, "overtakes") == 0
 		if c.events && (member && now.session == c.session || overtakes) {
 			c.queue = append(c.queue, step{user: c.user, session: c.session, what: "changed",
-				event: Event{"e", m.version, m.version - 1, done}})
+				event: Event{"e", m.version, m.version - 1, heardBy(c.user, done)}})
+		}
+		if reason := m.removed(c, done); reason != "" {
+			c.queue = append(c.queue, step{user: c.user, session: c.session, what: "lost", action: reason})
 		}
 		if !member || now.session != c.session {
 			c.events = false
@@ -184,18 +221,15 @@ func (m *model) publish(done []Change) {
 	}
 }
 
-func (m *model) answer(r *request, refused bool) {
+func (m *model) answer(r *request, outcome string) {
 	c := r.c
 	if r.session != c.session {
 		return // that connection is gone
 	}
-	s := step{user: c.user, session: c.session, list: List{"e", m.version, len(m.members), m.lists[m.version]}}
-	if m.version == 0 {
-		s.list.Epoch = ""
-	}
+	s := step{user: c.user, session: c.session, list: m.lists[m.version], q: r.q, there: r.there}
 	switch now, member := m.members[c.user]; {
-	case refused:
-		s.what = "refused"
+	case outcome != "":
+		s.what = outcome
 	case r.action == "users":
 		s.what = "listed"
 	case r.action == Leave:
@@ -216,7 +250,7 @@ func (m *model) answer(r *request, refused bool) {
 func (m *model) grace() {
 	for _, c := range m.clients {
 		if now, member := m.members[c.user]; member && now.session != c.session {
-			m.serve([]*request{{c, now.session, Leave, true}})
+			m.serve([]*request{{c: c, session: now.session, action: Leave, given: true}})
 			return
 		}
 	}
@@ -234,16 +268,21 @@ func (m *model) freeSeat() int {
 	return seat
 }
 
-func (m *model) list() (users []Member) {
+// list returns the room as it is.
+func (m *model) list() List {
+	rules := m.rules
+	l := List{Epoch: "e", Version: m.version, Count: len(m.members), Data: m.data, Settings: &rules}
 	for _, user := range slices.Sorted(maps.Keys(m.members)) {
-		users = append(users, Member{user, m.members[user].seat})
+		now := m.members[user]
+		l.Users = append(l.Users, Member{user, now.seat, now.away, now.ready, now.data})
 	}
-	return users
+	return l
 }
 
 func (m *model) final() RoomState {
 	if m.version == 0 {
 		return RoomState{}
 	}
-	return RoomState{"e", m.version, m.list()}
+	l := m.list()
+	return RoomState{"e", m.version, l.Users, l.Data, l.Settings}
 }

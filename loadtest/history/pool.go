@@ -10,9 +10,9 @@ type pool map[string]*requests
 // committed, in order.
 type requests struct{ joins, leaves, aways []uint64 }
 
-func newPool(unknowns []unknown) pool {
+func newPool(unknowns ...[]unknown) pool {
 	p := make(pool)
-	for _, u := range unknowns {
+	for _, u := range slices.Concat(unknowns...) {
 		c := p[u.user]
 		if c == nil {
 			c = new(requests)

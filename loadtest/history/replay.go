@@ -14,15 +14,21 @@ type replay struct {
 	reached  map[uint64]int  // by version, the changes applied until then
 	reported map[string]bool // users of whom a wrong seat or place is reported
 	done     bool            // the final list was compared
+	stored   bool            // so was what the store has beside it
+	books    *books
 }
 
 func newReplay(r *roomLog, e *epochLog, final RoomState) *replay {
+	limit := r.ledger.options.Capacity
+	if e.ruled {
+		limit = 0 // views compare with the settings
+	}
 	p := &replay{
 		room: r, log: newEvidence(e, final.Version), final: final,
 		version: e.start, exact: true, reached: make(map[uint64]int), reported: make(map[string]bool),
 		list: estimate{
-			roster: newRoster(), pool: newPool(r.unknowns), last: make(map[string]action), busy: make(map[string]bool),
-			capacity: r.ledger.options.Capacity, top: e.top, tries: r.ledger.budget,
+			roster: newRoster(), pool: newPool(r.unknowns, e.closers(r.unanswered, r.unknowns)), last: make(map[string]action), busy: make(map[string]bool),
+			capacity: limit, top: e.top, tries: r.ledger.budget,
 		},
 	}
 	for _, f := range p.list.roster.set(e.users, p.list.capacity) {
@@ -31,6 +37,7 @@ func newReplay(r *roomLog, e *epochLog, final RoomState) *replay {
 	for user := range p.list.roster.seats {
 		p.list.last[user] = action{true, e.start}
 	}
+	p.books = newBooks(r, e)
 	return p
 }
 
@@ -51,6 +58,11 @@ func (p *replay) run() {
 		p.step(p.log.versions[i:])
 		p.compareFinal()
 	}
+	p.checkRequests()
+	p.checkAsked()
+	p.checkRemovals()
+	p.checkSpeech()
+	p.checkBans()
 }
 
 // step replays the next version, or as many as are only known together.
@@ -75,16 +87,23 @@ func (p *replay) stepCommit() {
 	all, acks := p.log.stored(v), p.log.acksThrough(v)
 	done := all.moves()
 	p.list.creditAways(all, v)
-	for _, c := range done {
-		p.apply(c.change(), v, lenient, contested)
+	for _, c := range all {
+		if c.kind == moves {
+			p.apply(c.change(), v, lenient, contested)
+		} else {
+			p.list.settle(c)
+		}
 	}
+	p.books.commit(span{p.version, v}, all, &p.list)
 	p.list.credit(done, acks, v)
 	if contested {
 		p.split = true
 		p.list.believe(acks)
 	} else {
 		p.checkAcks(acks, done, false, lenient)
+		p.checkClosed(acks, done, v)
 	}
+	p.checkGroups(seen{span{p.version, v}, all}, p.exact && !contested && !p.list.tainted)
 	p.version = v
 	p.reconcile(v, stretch{lenient: lenient})
 }

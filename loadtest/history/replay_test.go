@@ -106,7 +106,7 @@ func TestAnomaliesThatTheReplaySees(t *testing.T) {
 			w.check(1, "")
 		}, Counts{Phantom: 1}},
 		{"an acknowledged leave is not in the next list", Options{}, func(w *world) {
-			w.l.Start("r", RoomState{"e1", 1, members("a0 b1")})
+			w.l.Start("r", RoomState{Epoch: "e1", Version: 1, Users: members("a0 b1")})
 			w.leave("a", 2, 2)
 			w.join("b", 2, 1, "a0 b1")
 			w.check(2, "a0 b1")

@@ -13,6 +13,10 @@ type roomLog struct {
 	mu       sync.Mutex
 	epochs   []*epochLog // guarded by mu; in the order in which they appeared
 	unknowns []unknown   // guarded by mu
+
+	unanswered []unanswered // guarded by mu
+	refused    []Request    // guarded by mu; groups
+	ousted     []ousted     // guarded by mu
 }
 
 // unknown is a request that may have been committed, at a version above after.
@@ -36,7 +40,19 @@ type storedAck struct {
 	user    unique.Handle[string]
 	seat    int32
 	join    bool
+	kind    ackKind
+	at      int64 // when the answer came, in ms since 1970; 0 if the run has no clock
 }
+
+// ackKind is what a storedAck is of.
+type ackKind uint8
+
+const (
+	ackMoves  ackKind = iota // a join or a leave of user
+	ackStays                 // a request that moves nobody
+	ackGone                  // a request after which user is not in the room
+	ackCloses                // a request after which nobody is
+)
 
 // addUnknown adds a request, Join, Leave or Away, that may have been committed at a version
 // above after: the version of the last reply that the user got before sending it. Zero
@@ -53,32 +69,38 @@ func (r *roomLog) acknowledge(epoch string, a ack) {
 	defer r.mu.Unlock()
 	e := r.epochLocked(epoch, a.version)
 	e.top = max(e.top, a.seat)
-	e.acks = append(e.acks, storedAck{a.version, unique.Make(a.user), int32(a.seat), a.join})
+	e.acks = append(e.acks, storedAck{version: a.version, user: unique.Make(a.user), seat: int32(a.seat), join: a.join, at: r.ledger.now()})
 }
 
 // observe adds the list that o saw at the version. The log keeps its fingerprint.
-func (r *roomLog) observe(epoch string, version uint64, list *roster, o observer) {
+func (r *roomLog) observe(epoch string, version uint64, list *roster, c content, o observer) {
 	if epoch == "" && version == 0 && list.print.count == 0 {
 		return // a room that nobody has joined yet
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.observeLocked(r.epochLocked(epoch, version), version, list, o)
+	r.observeLocked(r.epochLocked(epoch, version), version, list, c, o)
 }
 
-func (r *roomLog) observeLocked(e *epochLog, version uint64, list *roster, o observer) {
+func (r *roomLog) observeLocked(e *epochLog, version uint64, list *roster, c content, o observer) {
 	w, print := e.at(version), list.print
 	e.top = max(e.top, list.top)
+	e.ruled = e.ruled || c.rules != 0
 	switch {
 	case w.has&hasPrint == 0 && w.has&hasCount != 0 && int(w.count) != print.count:
 		r.disagreeLocked(e, version, "%s got a count of %d, %s sees %d users",
 			r.ledger.observerName(w.listBy), w.count, r.ledger.observerName(o), print.count)
 	case w.has&hasPrint == 0:
 		w.has |= hasPrint | hasCount
-		w.sum, w.count, w.listBy = print.sum, int32(print.count), o
+		w.sum, w.count, w.listBy, w.content = print.sum, int32(print.count), o, c
 	case w.sum != print.sum || int(w.count) != print.count:
 		r.disagreeLocked(e, version, "%s sees %d users, %s sees %d, and the lists differ",
 			r.ledger.observerName(w.listBy), w.count, r.ledger.observerName(o), print.count)
+	default:
+		if what := w.content.differs(c); what != "" {
+			r.disagreeLocked(e, version, "%s and %s see other %s", r.ledger.observerName(w.listBy), r.ledger.observerName(o), what)
+		}
+		w.content.rules = max(w.content.rules, c.rules)
 	}
 }
 
@@ -97,11 +119,13 @@ func (r *roomLog) observeCount(epoch string, version uint64, count int, o observ
 	}
 }
 
-// commit adds an event, and the list that o has after it if that can be trusted.
-func (r *roomLog) commit(ev Event, list *roster, trusted bool, o observer) {
+// commit adds an event that v got, with the private messages in it, and the list that v has
+// after it if that can be trusted.
+func (r *roomLog) commit(ev Event, private []Change, v *View, trusted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := r.epochLocked(ev.Epoch, ev.Version)
+	e, o := r.epochLocked(ev.Epoch, ev.Version), v.observer
+	e.heard.hear(o, v.user, ev, private)
 	if ev.Version-ev.From > 1 {
 		if !e.addSpan(ev) {
 			r.disagreeLocked(e, ev.Version, "%s got other changes since version %d than others",
@@ -113,7 +137,7 @@ func (r *roomLog) commit(ev Event, list *roster, trusted bool, o observer) {
 		r.disagreeLocked(e, ev.Version, "%s got other changes than %s", r.ledger.observerName(o), r.ledger.observerName(w.commitBy))
 	}
 	if trusted {
-		r.observeLocked(e, ev.Version, list, o)
+		r.observeLocked(e, ev.Version, &v.roster, v.matter.of(&v.roster), o)
 	}
 }
 

@@ -87,7 +87,7 @@ func (s *estimate) options(user string, v uint64) []option {
 		if !s.pool.has(user, Leave, v) {
 			return all
 		}
-		left = option{-placeHash(user, seat), []Change{{Leave, user, seat}}}
+		left = option{-placeHash(user, seat), []Change{{Type: Leave, User: user, Seat: seat}}}
 		all = append(all, left)
 	}
 	if !s.pool.has(user, Join, v) {
@@ -99,7 +99,7 @@ func (s *estimate) options(user string, v uint64) []option {
 	}
 	for free := range min(seats, maxHalf) {
 		if !there || free != seat {
-			moved := append(left.changes[:len(left.changes):len(left.changes)], Change{Join, user, free})
+			moved := append(left.changes[:len(left.changes):len(left.changes)], Change{Type: Join, User: user, Seat: free})
 			all = append(all, option{left.sum + placeHash(user, free), moved})
 		}
 	}

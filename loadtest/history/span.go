@@ -2,29 +2,88 @@ package history
 
 import "slices"
 
-// stepSpan replays versions that one event covers together.
+// moment is the room after one of the changes of a span.
+type moment struct {
+	print   fingerprint
+	content content
+	moved   int // joins and leaves of the span until then
+}
+
+// stepSpan replays versions that one event covers together, of which done are the joins and
+// leaves after this version.
 func (p *replay) stepSpan(s span, done changes) {
-	lenient := !p.exact
+	lenient, all := !p.exact, p.log.spans[s]
 	acks := p.log.acksThrough(s.to)
-	prints := []fingerprint{p.list.total()}
-	for _, c := range done {
-		p.apply(c.change(), s.to, lenient, false)
-		prints = append(prints, p.list.total())
+	var moments []moment
+	if s.from == p.version {
+		moments = p.applySpan(s, all, lenient)
+	} else {
+		for _, c := range done {
+			p.apply(c.change(), s.to, lenient, false)
+		}
+		p.list.settleLast(all)
 	}
+	p.books.commit(s, all, &p.list)
 	p.list.credit(done, acks, s.to)
 	p.checkAcks(acks, done, true, lenient)
-	p.checkWithin(s, done, prints)
+	p.checkClosed(acks, done, s.to)
+	p.checkLeaves(acks)
+	p.checkGroups(seen{s, all}, false)
+	p.checkWithin(s, len(done), moments)
 	p.version = s.to
 	p.reconcile(s.to, stretch{lenient: lenient})
 }
 
-// checkWithin looks for the lists that were seen within a span among those that
-// its changes make one after the other.
-func (p *replay) checkWithin(s span, done changes, prints []fingerprint) {
-	if p.list.tainted || !p.exact {
+// applySpan applies changes, and returns the room before them and after each.
+func (p *replay) applySpan(s span, all changes, lenient bool) []moment {
+	b := p.books
+	now := moment{content: content{data: b.data.hash, rules: b.rules.hash}}
+	known := b.data.known && b.rules.known && len(b.doubt) == 0 && !b.spoilt
+	moments := make([]moment, 0, len(all)+1)
+	add := func() {
+		now.print, now.content.states = p.list.total(), p.list.roster.state
+		if !known {
+			now.content = content{}
+		}
+		moments = append(moments, now)
+	}
+	add()
+	for _, c := range all {
+		switch said := c.detail(); c.kind {
+		case moves:
+			p.apply(c.change(), s.to, lenient, false)
+			now.moved++
+		case roomData:
+			now.content.data = hashData(said.Data)
+		case settings:
+			now.content.rules = hashRules(&said.Settings)
+		default:
+			p.list.settle(c)
+		}
+		add()
+	}
+	return moments
+}
+
+// checkLeaves looks for the acknowledged leaves of a span in the single events of it.
+func (p *replay) checkLeaves(acks []storedAck) {
+	for _, a := range acks {
+		if a.kind != ackMoves || a.join || p.log.look(a.version).has&(hasCommit|disputed) != hasCommit {
+			continue
+		}
+		left := func(c storedChange) bool { return c.kind == moves && !c.join && c.user == a.user }
+		if !slices.ContainsFunc(p.log.stored(a.version), left) {
+			p.room.lost(p.log.name, a.version, Change{Type: Leave, User: a.user.Value()})
+		}
+	}
+}
+
+// checkWithin looks for what was seen within a span among what its changes make one after the
+// other.
+func (p *replay) checkWithin(s span, moved int, moments []moment) {
+	if p.list.tainted || !p.exact || moments == nil {
 		return
 	}
-	skipped := 0
 	first, _ := slices.BinarySearch(p.log.versions, p.version+1)
 	for _, v := range p.log.versions[first:] {
 		w := p.log.look(v)
@@ -34,15 +93,21 @@ func (p *replay) checkWithin(s span, done changes, prints []fingerprint) {
 		if w.has&hasPrint == 0 || w.has&disputed != 0 {
 			continue
 		}
-		at := slices.Index(prints, w.print())
+		at := slices.IndexFunc(moments, func(m moment) bool { return m.fits(&w) })
 		if at < 0 {
-			p.found(Diverged, v, "", "%s saw a list that the changes up to version %d never make", p.room.ledger.observerName(w.listBy), s.to)
+			p.found(Diverged, v, "", "%s saw what the changes up to version %d never make", p.room.ledger.observerName(w.listBy), s.to)
 			return
 		}
-		skipped += at
-		prints = prints[at:]
-		p.reached[v] = p.list.changed - len(done) + skipped
+		moments = moments[at:]
+		p.reached[v] = p.list.changed - moved + moments[0].moved
 	}
+}
+
+// fits reports whether the witness may have seen the room at that moment.
+func (m *moment) fits(w *witness) bool {
+	now := w.content
+	now.absent = 0
+	return m.print == w.print() && (m.content == content{} || m.content.differs(now) == "")
 }
 
 // overlapping finds a span that began before this version and ends after it. The rest

@@ -55,12 +55,12 @@ func TestUnknownOutcomesAreTolerated(t *testing.T) {
 			w.event("b", 3, "-a")
 			w.join("c", 4, 0, "c0 b1")
 			w.event("b", 4, "+c0")
-			w.view("a").Lost()
+			w.view("a").Lost("", "")
 			w.check(4, "c0 b1")
 		}},
 		{"a seat is lost unseen, and the user joins again", Options{Capacity: 1}, func(w *world) {
 			w.join("a", 1, 0, "a0")
-			w.view("a").Lost()
+			w.view("a").Lost("", "")
 			w.join("a", 3, 0, "a0")
 			w.check(3, "a0")
 		}},
@@ -147,7 +147,7 @@ func TestUnknownOutcomesAreTolerated(t *testing.T) {
 			w.check(5, list[3:]+" a7")
 		}},
 		{"many unknown outcomes, and events that tell of all", Options{}, func(w *world) {
-			w.l.Start("r", RoomState{"e1", 1, members("y5")})
+			w.l.Start("r", RoomState{Epoch: "e1", Version: 1, Users: members("y5")})
 			w.l.room("r").addUnknown("y", Leave, 1)
 			w.join("z", 3, 995, w.twelveUnknownJoins()+" z995")
 			w.event("z", 4, "-a -b -c -d -e -f -g -h -i -j -k -l")
@@ -156,7 +156,7 @@ func TestUnknownOutcomesAreTolerated(t *testing.T) {
 			w.check(6, "y6 z995")
 		}},
 		{"many unknown leaves, some committed", Options{}, func(w *world) {
-			w.l.Start("r", RoomState{"e1", 1, members("a0 b1 c2 d3 e4 f5 g6 h7 i8")})
+			w.l.Start("r", RoomState{Epoch: "e1", Version: 1, Users: members("a0 b1 c2 d3 e4 f5 g6 h7 i8")})
 			for _, user := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 				w.l.room("r").addUnknown(user, Leave, 1)
 			}

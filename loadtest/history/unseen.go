@@ -17,6 +17,7 @@ func (p *replay) stepUnseen(versions []uint64) {
 	pool := p.list.pool
 	s := stretch{from: p.version, unseen: true, lenient: len(pool) > 0 || !p.exact, pool: pool.size()}
 	clear(p.list.busy)
+	first := p.version
 	for _, v := range versions {
 		s.missing += v - p.version - 1
 		acks := p.log.acksThrough(v)
@@ -24,12 +25,16 @@ func (p *replay) stepUnseen(versions []uint64) {
 			s.missing++
 		}
 		p.applyAcks(acks, v, &s)
+		p.vacateClosed(acks, v)
+		p.books.arrivals(acks, v)
+		p.books.unseen(v, &p.list)
 		p.version = v
 		_, span := p.log.shortest[v]
 		if len(pool) == 0 || v == p.final.Version || span || p.log.is(v, hasPrint) || p.log.is(v+1, hasCommit) {
 			break
 		}
 	}
+	p.books.darken(span{first, p.version})
 	p.reconcile(p.version, s)
 }
 
@@ -73,6 +78,9 @@ func (p *replay) reconcile(v uint64, s stretch) {
 	list.accept(want)
 	list.tainted = false
 	p.exact = list.drift == fingerprint{}
+	if w.has&(hasPrint|disputed) == hasPrint {
+		p.compareContent(v, w.content, observer(w.listBy), quiet)
+	}
 }
 
 // explainable returns how many versions of the stretch unknown requests can explain:

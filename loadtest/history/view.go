@@ -1,6 +1,9 @@
 package history
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // View is one connection's picture of one room. Feed it every reply and event about the
 // room, in the order of arrival. Make one with [Ledger.View] and use it for as long as
@@ -17,6 +20,7 @@ type View struct {
 	name     string
 
 	roster  roster
+	matter  matter
 	epoch   string
 	version uint64 // the last one in epoch; events build on it
 	floor   uint64 // version of the last reply: later requests are committed above it
@@ -25,6 +29,9 @@ type View struct {
 	blind   bool   // roster is out of date since a gap
 	tainted bool   // roster is a guess since a fault: the log must not get it
 	unsure  int    // joins with an unknown outcome: they may still happen, and bring events
+	since   uint64 // version of the list that began the membership
+	arrives bool   // the server moves the user into this room: the next snapshot has to say so
+	removed string // why an event said that the user was removed; lost has to follow
 }
 
 // Joined records a join reply: its seat, and its list, on which later events build. The
@@ -38,17 +45,17 @@ func (v *View) Joined(seat int, list List) {
 	}
 	v.room.acknowledge(list.Epoch, ack{version: list.Version, user: v.user, seat: seat, join: true})
 	sound := v.adopt(list)
-	v.member, v.floor = true, list.Version
+	v.member, v.floor, v.since, v.arrives = true, list.Version, list.Version, false
 	switch own, there := v.roster.seats[v.user]; {
 	case !there:
-		v.room.lost(list.Epoch, list.Version, Change{Join, v.user, seat})
+		v.room.lost(list.Epoch, list.Version, Change{Type: Join, User: v.user, Seat: seat})
 		v.tainted = true
 	case own != seat:
 		v.room.found(Diverged, list.Epoch, list.Version, v.user,
 			"%s was given seat %d, and seat %d in the same reply's list", v.user, seat, own)
 		v.tainted = true
 	case sound:
-		v.room.observe(list.Epoch, list.Version, &v.roster, v.observer)
+		v.room.observe(list.Epoch, list.Version, &v.roster, v.matter.of(&v.roster), v.observer)
 	}
 }
 
@@ -59,8 +66,13 @@ func (v *View) Snapshot(list List) {
 		v.report(VersionGap, list.Version, "%s was sent a snapshot of version %d after version %d", v.name, list.Version, v.version)
 		return
 	}
-	if v.adopt(list) {
-		v.room.observe(list.Epoch, list.Version, &v.roster, v.observer)
+	v.needLost(list.Version)
+	sound := v.adopt(list)
+	if v.arrives {
+		v.arrive(list)
+	}
+	if sound {
+		v.room.observe(list.Epoch, list.Version, &v.roster, v.matter.of(&v.roster), v.observer)
 	}
 }
 
@@ -69,7 +81,8 @@ func (v *View) Snapshot(list List) {
 func (v *View) Listed(list List) {
 	spare := newRoster()
 	if v.check(&spare, list) {
-		v.room.observe(list.Epoch, list.Version, &spare, v.observer)
+		about := newMatter(list.Data, list.Settings)
+		v.room.observe(list.Epoch, list.Version, &spare, about.of(&spare), v.observer)
 	}
 }
 
@@ -93,16 +106,47 @@ func (v *View) Changed(e Event) {
 		v.report(VersionGap, e.Version, "%s got an event that builds on version %d at version %d", v.name, e.From, v.version)
 		v.blind = true
 	}
-	if !v.blind {
-		for _, c := range e.Changes {
-			for _, f := range v.roster.apply(c, v.room.ledger.options.Capacity) {
-				v.room.fault(e.Epoch, e.Version, f)
-				v.tainted = v.tainted || f.blurs()
+	v.needLost(e.Version)
+	private := v.split(&e)
+	for _, c := range e.Changes {
+		v.apply(c, e)
+	}
+	v.version = e.Version
+	v.room.commit(e, private, v, !v.blind && !v.tainted)
+}
+
+// apply applies one change to the picture, if that can be trusted.
+func (v *View) apply(c Change, e Event) {
+	if c.User == v.user && c.Type == Leave && v.member && removes(c.Reason) {
+		v.removed = c.Reason
+	}
+	if v.blind {
+		return
+	}
+	faults := append(v.matter.apply(c), v.roster.apply(c, v.matter.capacity(v.room.ledger.options.Capacity))...)
+	if c.Type == Settings {
+		faults = append(faults, v.matter.holds(&v.roster)...)
+	}
+	for _, f := range faults {
+		v.room.fault(e.Epoch, e.Version, f)
+		v.tainted = v.tainted || f.blurs()
+	}
+}
+
+// split takes the messages that are not for everybody out of the event, and returns them.
+func (v *View) split(e *Event) (private []Change) {
+	if slices.ContainsFunc(e.Changes, func(c Change) bool { return c.To != nil }) {
+		all := e.Changes
+		e.Changes = nil
+		for _, c := range all {
+			if c.Type == Said && c.To != nil {
+				private = append(private, c)
+			} else {
+				e.Changes = append(e.Changes, c)
 			}
 		}
 	}
-	v.version = e.Version
-	v.room.commit(e, &v.roster, !v.blind && !v.tainted, v.observer)
+	return private
 }
 
 // Left records a leave reply, which acknowledges the leave. No event of the room may
@@ -115,7 +159,7 @@ func (v *View) Left(epoch string, version uint64, count int) {
 		case version < v.version:
 			v.report(VersionGap, version, "%s's leave was answered at version %d after version %d", v.user, version, v.version)
 		case version == v.version && v.synced && !v.blind && there:
-			v.room.lost(epoch, version, Change{Leave, v.user, 0})
+			v.room.lost(epoch, version, Change{Type: Leave, User: v.user, Seat: 0})
 		}
 	}
 	v.room.acknowledge(epoch, ack{version: version, user: v.user})
@@ -124,7 +168,7 @@ func (v *View) Left(epoch string, version uint64, count int) {
 		v.epoch, v.version = epoch, version
 	}
 	v.floor = version
-	v.synced, v.member = false, false
+	v.synced, v.member, v.removed = false, false, ""
 }
 
 // Unknown records a request, Join or Leave, that may or may not be committed: its reply
@@ -134,15 +178,6 @@ func (v *View) Unknown(action string) {
 	if action == Join {
 		v.unsure++
 	}
-}
-
-// Lost records the server's message that this connection has no seat in the room any
-// more. No event of the room may follow until the connection joins or watches it again.
-func (v *View) Lost() {
-	if v.member {
-		v.Unknown(Leave) // the client may not know its version
-	}
-	v.synced, v.member = false, false
 }
 
 // Cut ends the view because its connection is gone. If the user was in the room, the
@@ -157,7 +192,7 @@ func (v *View) Cut() {
 		v.Unknown(Away) // which nobody may have seen
 		v.Unknown(Leave)
 	}
-	v.synced, v.member = false, false
+	v.synced, v.member, v.arrives, v.removed = false, false, false, ""
 }
 
 // State returns the room as the client must now believe it to be, with the members in
@@ -166,9 +201,10 @@ func (v *View) State() RoomState {
 	if !v.synced {
 		return RoomState{}
 	}
-	state := RoomState{Epoch: v.epoch, Version: v.version}
+	state := RoomState{Epoch: v.epoch, Version: v.version, Data: v.matter.data, Settings: v.matter.rules}
 	for user, seat := range v.roster.seats {
-		state.Users = append(state.Users, Member{user, seat})
+		said := v.roster.states[user]
+		state.Users = append(state.Users, Member{user, seat, v.roster.away[user], said.ready, said.data})
 	}
 	return state
 }
@@ -176,6 +212,10 @@ func (v *View) State() RoomState {
 // adopt makes the list the picture, and reports whether the list is sound.
 func (v *View) adopt(list List) bool {
 	sound := v.check(&v.roster, list)
+	v.matter = newMatter(list.Data, list.Settings)
+	if list.Epoch != v.epoch {
+		v.floor = 0
+	}
 	v.epoch, v.version = list.Epoch, list.Version
 	v.synced, v.blind = true, false
 	v.tainted = !sound
@@ -185,12 +225,14 @@ func (v *View) adopt(list List) bool {
 // check fills r from the list and reports what is wrong with the list in itself. It
 // returns false if r is now a guess.
 func (v *View) check(r *roster, list List) bool {
-	faults := r.set(list.Users, v.room.ledger.options.Capacity)
+	about := newMatter(list.Data, list.Settings)
+	limit := about.capacity(v.room.ledger.options.Capacity)
+	faults := append(r.set(list.Users, limit), about.holds(r)...)
 	if list.Count != len(list.Users) {
 		faults = append(faults, fault{Diverged, "count", false,
 			fmt.Sprintf("%s got a count of %d and a list of %d", v.name, list.Count, len(list.Users))})
 	}
-	if limit := v.room.ledger.options.Capacity; limit > 0 && list.Count > limit && len(list.Users) <= limit {
+	if limit > 0 && list.Count > limit && len(list.Users) <= limit {
 		faults = append(faults, oversold(list.Count, limit))
 	}
 	sound := true

@@ -67,14 +67,14 @@ func TestAnomaliesThatConnectionsSee(t *testing.T) {
 			w.listed("a", 2, "b0 c1")
 		}, Counts{Oversold: 1}},
 		{"a count above the capacity, and not the list's", Options{Capacity: 2}, func(w *world) {
-			w.view("a").Listed(List{"e1", 2, 3, members("b0 c1")})
+			w.view("a").Listed(List{Epoch: "e1", Version: 2, Count: 3, Users: members("b0 c1")})
 		}, Counts{Oversold: 1, Diverged: 1}},
 		{"a count that is not the list's", Options{}, func(w *world) {
-			w.view("a").Listed(List{"e1", 2, 1, members("b0 c1")})
+			w.view("a").Listed(List{Epoch: "e1", Version: 2, Count: 1, Users: members("b0 c1")})
 		}, Counts{Diverged: 1}},
 		{"a change of an unknown type", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
-			w.view("a").Changed(Event{"e1", 2, 1, []Change{{"kick", "a", 0}}})
+			w.view("a").Changed(Event{"e1", 2, 1, []Change{{Type: "kick", User: "a"}}})
 		}, Counts{Diverged: 1}},
 		{"an event is left out", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
@@ -169,7 +169,7 @@ func TestAnomaliesThatConnectionsSee(t *testing.T) {
 			w.listed("b", 5, "y0")
 		}, Counts{Diverged: 1}},
 		{"two counts at one version", Options{}, func(w *world) {
-			w.l.Start("r", RoomState{"e1", 1, members("a0 b1 c2")})
+			w.l.Start("r", RoomState{Epoch: "e1", Version: 1, Users: members("a0 b1 c2")})
 			w.leave("a", 2, 1)
 			w.leave("b", 2, 2)
 			w.check(2, "c2")

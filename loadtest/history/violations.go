@@ -24,6 +24,13 @@ const (
 	// VersionGap: a version was skipped, came twice, or nothing explains it; or a room
 	// changed its epoch although no data loss was declared.
 	VersionGap Kind = "version_gap"
+	// Intruder: somebody came in who must not, into a closed room or in spite of a ban.
+	Intruder Kind = "intruder"
+	// Torn: a party or a move took place in part.
+	Torn Kind = "torn"
+	// Conflict: a compare-and-set replaced what it did not expect, or was refused although
+	// what it expected was there.
+	Conflict Kind = "conflict"
 	// Diverged: two sources say different things about one version.
 	Diverged Kind = "diverged"
 )
@@ -37,11 +44,15 @@ type Counts struct {
 	SeatClash  int `json:"seat_clash"`
 	VersionGap int `json:"version_gap"`
 	Diverged   int `json:"diverged"`
+	Intruder   int `json:"intruder"`
+	Torn       int `json:"torn"`
+	Conflict   int `json:"conflict"`
 }
 
 // Total returns the sum of all kinds.
 func (c Counts) Total() int {
-	return c.Lost + c.Phantom + c.Duplicate + c.Oversold + c.SeatClash + c.VersionGap + c.Diverged
+	return c.Lost + c.Phantom + c.Duplicate + c.Oversold + c.SeatClash + c.VersionGap + c.Diverged +
+		c.Intruder + c.Torn + c.Conflict
 }
 
 // Verdict returns "consistent" if the total is zero, and otherwise "inconsistent".
@@ -66,6 +77,12 @@ func (c *Counts) of(k Kind) *int {
 		return &c.SeatClash
 	case VersionGap:
 		return &c.VersionGap
+	case Intruder:
+		return &c.Intruder
+	case Torn:
+		return &c.Torn
+	case Conflict:
+		return &c.Conflict
 	default:
 		return &c.Diverged
 	}

@@ -7,16 +7,26 @@ import (
 )
 
 // world makes histories of one room from few words. A list is "a0 b1": user a on seat 0,
-// user b on seat 1. Changes are "+a0 -b", and "?a0" for away, "!a0" for back.
+// user b on seat 1; "a0?" is away, "a0!" ready, and "a0=7" has the data 7. Changes are
+//
+//	+a0 +a0?     join, and on a reserved seat
+//	-a -a:kicked leave; -a:moved:x into room x
+//	?a0 !a0      away and back
+//	*a0! *a0=7   the state of a member
+//	#7 #a:7      the room's data, set by a
+//	%5 %5c       settings: 5 seats, and closed
+//	"a:hi "a:hi>b,c  messages
 type world struct {
 	t     *testing.T
 	l     *Ledger
 	epoch string
 	views map[string]*View
+	data  string // in lists
+	rules *Rules // in lists
 }
 
 func newWorld(t *testing.T, o Options) *world {
-	return &world{t, NewLedger(o), "e1", make(map[string]*View)}
+	return &world{t: t, l: NewLedger(o), epoch: "e1", views: make(map[string]*View)}
 }
 
 // view returns the view of the user's current connection.
@@ -29,7 +39,7 @@ func (w *world) view(user string) *View {
 
 func (w *world) list(version uint64, list string) List {
 	users := members(list)
-	return List{w.epoch, version, len(users), users}
+	return List{Epoch: w.epoch, Version: version, Count: len(users), Users: users, Data: w.data, Settings: w.rules}
 }
 
 func (w *world) join(user string, version uint64, seat int, list string) {
@@ -77,7 +87,7 @@ func (w *world) cut(user string) {
 }
 
 func (w *world) check(version uint64, list string) {
-	w.l.Check(map[string]RoomState{"r": {w.epoch, version, members(list)}})
+	w.l.Check(map[string]RoomState{"r": {Epoch: w.epoch, Version: version, Users: members(list), Data: w.data, Settings: w.rules}})
 }
 
 // expect fails the test unless exactly these were found.
@@ -95,22 +105,73 @@ func members(list string) (users []Member) {
 	return users
 }
 
-func parseMember(s string) Member {
+func parseMember(s string) (m Member) {
+	s, m.Data, _ = strings.Cut(s, "=")
+	m.Ready, m.Away = strings.HasSuffix(s, "!"), strings.HasSuffix(s, "?")
+	s = strings.TrimRight(s, "!?")
 	at := strings.IndexAny(s, "0123456789")
-	m := Member{User: s[:at]}
+	m.User = s[:at]
 	fmt.Sscan(s[at:], &m.Seat)
 	return m
 }
 
 func parseChanges(s string) (all []Change) {
 	for _, f := range strings.Fields(s) {
-		if f[0] == '-' {
-			all = append(all, Change{Leave, f[1:], 0})
-			continue
+		rest := f[1:]
+		first, then, two := strings.Cut(rest, ":")
+		var c Change
+		switch f[0] {
+		case '-':
+			c.Type, c.User = Leave, first
+			c.Reason, c.Target, _ = strings.Cut(then, ":")
+		case '#':
+			c.Type, c.User, c.Data = RoomData, first, then
+			if !two {
+				c.User, c.Data = "", first
+			}
+		case '%':
+			c.Type = Settings
+			c.Settings = *rules(rest)
+		case '"':
+			c.Type, c.User = Said, first
+			text, to, private := strings.Cut(then, ">")
+			if c.Text = text; private {
+				c.To = strings.Split(to, ",")
+			}
+		default:
+			m := parseMember(rest)
+			c = Change{Type: map[byte]string{'+': Join, '?': Away, '!': Back, '*': MemberState}[f[0]], User: m.User, Seat: m.Seat}
+			c.Away, c.Ready, c.Data = m.Away, m.Ready, m.Data
 		}
-		m := parseMember(f[1:])
-		kind := map[byte]string{'+': Join, '?': Away, '!': Back}[f[0]]
-		all = append(all, Change{kind, m.User, m.Seat})
+		all = append(all, c)
 	}
 	return all
 }
+
+// rules are "5" or, closed, "5c".
+func rules(s string) *Rules {
+	r := &Rules{Closed: strings.HasSuffix(s, "c")}
+	fmt.Sscan(strings.TrimSuffix(s, "c"), &r.Capacity)
+	return r
+}
+
+// done acknowledges a request of the user.
+func (w *world) done(user string, version uint64, count int, q Request) {
+	q.By = user
+	w.view(user).Done(q, Reply{Epoch: w.epoch, Version: version}, count)
+}
+
+// admin acknowledges a request of an administrator.
+func (w *world) admin(version uint64, q Request) {
+	w.l.Done("r", q, Reply{Epoch: w.epoch, Version: version})
+}
+
+// conflict refuses a compare-and-set of the user, with what is there.
+func (w *world) conflict(user string, version uint64, there string, q Request) {
+	q.By = user
+	w.view(user).Refused(q, Reply{w.epoch, version, there})
+}
+
+func (w *world) lost(user, reason, target string) { w.view(user).Lost(reason, target) }
+
+func at(version uint64) *uint64 { return &version }

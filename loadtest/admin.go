@@ -1,0 +1,251 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"roomd/loadtest/history"
+	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/room"
+	"roomd/room/coordinator"
+)
+
+const (
+	// adminPause is between two actions of the administrator, on average.
+	adminPause = 10 * time.Millisecond
+
+	// closedTime is how long a room stays closed.
+	closedTime = 20 * time.Millisecond
+
+	// maxBan is how long a ban lasts at most.
+	maxBan = 300 * time.Millisecond
+)
+
+// admin does what needs authority over rooms. It is a node of its own, without players.
+type admin struct {
+	*game
+	rdb    redis.UniversalClient
+	rooms  *coordinator.Coordinator
+	mix    []string
+	random *rand.Rand
+	guests map[string][]string // by room: users with reserved seats who do not come
+	number int                 // of guests
+}
+
+// newAdmin returns nil if there is nothing to do, or no Redis to do it with.
+func newAdmin(g *game, db *redisurl.DB) (*admin, error) {
+	a := &admin{game: g, mix: g.cfg.of(MixNames[len(talks):]), random: rand.New(rand.NewPCG(1, 2)), guests: make(map[string][]string)}
+	if len(a.mix) == 0 || !g.cfg.readsStore() {
+		return nil, nil
+	}
+	a.rdb = db.NewClient()
+	var err error
+	if a.rooms, err = coordinator.New(a.rdb, coordinator.Options{Rules: g.cfg.rules()}); err != nil {
+		_ = a.rdb.Close()
+		return nil, fmt.Errorf("administrator: %w", err)
+	}
+	return a, nil
+}
+
+func (a *admin) close() {
+	if a == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	_ = a.rooms.Close(ctx)
+	_ = a.rdb.Close()
+}
+
+// run acts until ctx ends.
+func (a *admin) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		// What was begun ends, so that its outcome is known.
+		a.act(context.WithoutCancel(ctx), a.mix[a.random.IntN(len(a.mix))], a.game.rooms[a.random.IntN(len(a.game.rooms))])
+		select {
+		case <-time.After(time.Duration(a.random.Int64N(int64(2 * adminPause)))):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (a *admin) act(ctx context.Context, what, id string) {
+	switch what {
+	case MixConfigure:
+		a.configure(ctx, id)
+	case MixKick:
+		a.kick(ctx, id)
+	case MixClose:
+		a.do(ctx, MixClose, id, room.Shut(), history.Request{Action: history.Close})
+		time.Sleep(closedTime)
+		a.settle(ctx, id, room.Settings{Capacity: a.cfg.Capacity}, nil)
+	case MixParty:
+		a.party(ctx, id)
+	case MixMove:
+		a.move(ctx, id)
+	}
+}
+
+// configure changes the capacity, or closes the room for a moment.
+func (a *admin) configure(ctx context.Context, id string) {
+	now, err := a.rooms.Read(ctx, id)
+	if err != nil || now.Version == 0 {
+		return
+	}
+	s := room.Settings{Capacity: max(1, now.Count()-2+a.random.IntN(a.cfg.Clients/len(a.game.rooms)+2))} // it may not fit
+	var expect *uint64
+	if a.random.IntN(2) == 0 {
+		expect = &now.Version
+	}
+	if a.random.IntN(4) > 0 {
+		a.settle(ctx, id, s, expect)
+		return
+	}
+	s.Closed, s.Keep = true, true
+	a.settle(ctx, id, s, expect)
+	time.Sleep(closedTime)
+	a.settle(ctx, id, room.Settings{Capacity: a.cfg.Capacity}, nil)
+}
+
+func (a *admin) settle(ctx context.Context, id string, s room.Settings, expect *uint64) {
+	q := history.Request{Action: history.Configure, Settings: ruled(s), Expect: expect}
+	action := room.Configure(s)
+	if expect != nil {
+		action = action.IfVersion("", *expect)
+	}
+	a.do(ctx, MixConfigure, id, action, q)
+}
+
+func ruled(s room.Settings) history.Rules {
+	return history.Rules{Capacity: s.Capacity, Closed: s.Closed, Keep: s.Keep, Data: string(s.Data)}
+}
+
+// kick throws out a member, or bans somebody for a moment.
+func (a *admin) kick(ctx context.Context, id string) {
+	user := a.players[a.random.IntN(len(a.players))].name
+	if members := a.members(ctx, id); len(members) > 0 && a.random.IntN(4) > 0 {
+		user = members[a.random.IntN(len(members))]
+	}
+	q := history.Request{Action: history.Kick, Users: []history.Member{{User: user}}, Text: "enough"}
+	action := room.Kick(user).Saying(q.Text)
+	if a.random.IntN(2) == 0 {
+		q.BannedUntil = milliseconds() + 1 + a.random.Int64N(maxBan.Milliseconds())
+		action = action.Ban(q.BannedUntil)
+	}
+	a.do(ctx, MixKick, id, action, q)
+}
+
+// party reserves seats for guests who do not come, or for players who may, or lets guests leave.
+func (a *admin) party(ctx context.Context, id string) {
+	if guests := a.guests[id]; len(guests) > 0 && a.random.IntN(2) == 0 {
+		a.guests[id] = nil
+		a.do(ctx, MixParty, id, room.Release(guests...), history.Request{Action: history.Release, Users: unseated(guests)})
+		return
+	}
+	var users []string
+	strangers := len(a.guests[id]) == 0 && a.random.IntN(2) == 0
+	for range 2 + a.random.IntN(3) {
+		if a.number++; strangers {
+			users = append(users, fmt.Sprintf("guest %d", a.number))
+		} else if user := a.players[a.random.IntN(len(a.players))].name; !slices.Contains(users, user) {
+			users = append(users, user)
+		}
+	}
+	q := history.Request{Action: history.Reserve, Users: unseated(users)}
+	if a.do(ctx, MixParty, id, room.Reserve(uuid.NewString(), users...), q) && strangers {
+		a.guests[id] = users
+	}
+}
+
+// move takes some of the members to another room.
+func (a *admin) move(ctx context.Context, from string) {
+	to := a.game.rooms[a.random.IntN(len(a.game.rooms))]
+	members := a.members(ctx, from)
+	if to == from || len(members) == 0 {
+		return
+	}
+	a.random.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
+	users := members[:min(len(members), 1+a.random.IntN(3))]
+	out := history.Request{Action: history.MoveOut, Users: unseated(users), Target: to}
+	in := history.Request{Action: history.MoveIn, Users: unseated(users), Target: from}
+	left, joined, err := a.rooms.Move(ctx, from, to, uuid.NewString(), users...)
+	a.record(MixMove, from, out, left, err)
+	a.record("", to, in, joined, err)
+}
+
+// members returns who is in a room, as far as the administrator's node knows.
+func (a *admin) members(ctx context.Context, id string) (users []string) {
+	now, err := a.rooms.Read(ctx, id)
+	if err != nil {
+		return nil
+	}
+	for _, o := range now.Users() {
+		users = append(users, o.User)
+	}
+	return users
+}
+
+func unseated(users []string) (members []history.Member) {
+	for _, user := range users {
+		members = append(members, history.Member{User: user})
+	}
+	return members
+}
+
+// do acts and records the outcome. It reports whether the action was done.
+func (a *admin) do(ctx context.Context, what, id string, action room.Action, q history.Request) bool {
+	result, err := a.rooms.Do(ctx, id, action)
+	a.record(what, id, q, result, err)
+	return err == nil
+}
+
+// record tells the ledger, and the tally unless what is empty.
+func (a *admin) record(what, id string, q history.Request, r room.Result, err error) {
+	count := a.tally.of[what]
+	if what == "" {
+		count = new(counts)
+	}
+	reply := history.Reply{Epoch: r.Epoch, Version: r.Version, Data: r.Data}
+	switch {
+	case err == nil:
+		count.done.Add(1)
+		for i := range q.Users {
+			for _, o := range r.Users() {
+				if o.User == q.Users[i].User {
+					q.Users[i].Seat = o.Seat
+				}
+			}
+		}
+		a.ledger.Done(id, q, reply)
+	case errors.Is(err, room.ErrConflict):
+		count.conflicts.Add(1)
+		a.ledger.Conflict(id, q, reply)
+	case errors.Is(err, room.ErrUnknown):
+		count.unknown.Add(1)
+		a.ledger.Unanswered(id, q, 0)
+	case refusedByRules(err):
+		count.refused.Add(1)
+		a.ledger.Refused(id, q)
+	default:
+		a.ledger.Refused(id, q)
+		if what != "" {
+			a.tally.fail(fmt.Errorf("%s %s: %w", what, id, err))
+		}
+	}
+}
+
+func refusedByRules(err error) bool {
+	for _, other := range []error{room.ErrInvalid, room.ErrFull, room.ErrRoomClosed, room.ErrBanned, room.ErrNotMember, room.ErrForbidden} {
+		if errors.Is(err, other) {
+			return true
+		}
+	}
+	return false
+}

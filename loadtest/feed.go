@@ -1,0 +1,114 @@
+package loadtest
+
+import (
+	"fmt"
+	"slices"
+
+	"roomd/loadtest/history"
+	"roomd/transport/protocol"
+)
+
+// reply handles a reply. The connection's reader calls reply and event in order of
+// arrival.
+func (p *player) reply(r *protocol.Reply) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	run := p.running
+	p.running = nil
+	if run == nil {
+		p.tally.fail(fmt.Errorf("a reply without a request: %+v", *r))
+		return
+	}
+	v := p.viewLocked(run.room)
+	list := history.List{
+		Epoch: r.Epoch, Version: r.Version, Count: r.Count, Users: toMembers(r.Users),
+		Data: string(r.Data), Settings: toRules(r.Version, r.Settings),
+	}
+	answer := history.Reply{Epoch: r.Epoch, Version: r.Version, Data: string(r.Data)}
+	switch {
+	case r.Error != nil && r.Error.Is(protocol.ErrUnknown):
+		run.unknown(v)
+	case r.Error != nil && r.Error.Is(protocol.ErrConflict):
+		v.Refused(*run.q, answer)
+	case r.Error != nil && run.action == protocol.ActionLeave && r.Error.Is(protocol.ErrNotMember):
+		v.Gone()
+	case r.Error != nil:
+	case run.q != nil:
+		v.Done(*run.q, answer, r.Count)
+	case run.action == protocol.ActionJoin:
+		p.news = slices.DeleteFunc(p.news, func(n news) bool { return n.room == run.room })
+		v.Joined(*r.Seat, list)
+	case run.action == protocol.ActionLeave:
+		v.Left(r.Epoch, r.Version, r.Count)
+	default: // the player is in the room, so later events build on the list
+		v.Snapshot(list)
+	}
+}
+
+// unknown tells the view that the request may have been committed or not.
+func (r *request) unknown(v *history.View) {
+	switch {
+	case r.q != nil:
+		v.Unanswered(*r.q)
+	case r.action != protocol.ActionUsers:
+		v.Unknown(r.action)
+	}
+}
+
+// event handles an event.
+func (p *player) event(e *protocol.Event) {
+	p.tally.events.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v := p.viewLocked(e.Room)
+	if e.Event == protocol.EventLost {
+		v.Lost(e.Reason, e.To)
+		p.news = append(p.news, news{e.Room, false})
+		if e.Reason == protocol.ReasonMoved {
+			p.viewLocked(e.To).Arrives()
+			p.news = append(p.news, news{e.To, true})
+		}
+		return
+	}
+	if e.Event == protocol.EventSnapshot {
+		v.Snapshot(history.List{
+			Epoch: e.Epoch, Version: e.Version, Count: e.Count, Users: toMembers(e.Users),
+			Data: string(e.Data), Settings: toRules(e.Version, e.Settings),
+		})
+		return
+	}
+	changes := make([]history.Change, len(e.Changes))
+	for i := range e.Changes {
+		changes[i] = toChange(&e.Changes[i])
+	}
+	v.Changed(history.Event{Epoch: e.Epoch, Version: e.Version, From: e.From, Changes: changes})
+}
+
+func toChange(c *protocol.Change) history.Change {
+	change := history.Change{Type: c.Type, User: c.User, Seat: c.Seat, To: c.To.Users, Detail: history.Detail{
+		Away: c.Away, Ready: c.Ready, Reason: c.Reason, Target: c.To.Room, Text: c.Text, Data: string(c.Data),
+	}}
+	if c.Settings != nil {
+		change.Settings = *toRules(1, c.Settings)
+	}
+	return change
+}
+
+func toMembers(users []protocol.Seated) []history.Member {
+	list := make([]history.Member, len(users))
+	for i, u := range users {
+		list[i] = history.Member{User: u.User, Seat: u.Seat, Away: u.Away, Ready: u.Ready, Data: string(u.Data)}
+	}
+	return list
+}
+
+// toRules returns the settings of a room at a version. A room that nobody has joined yet has none.
+func toRules(version uint64, s *protocol.Settings) *history.Rules {
+	switch {
+	case version == 0:
+		return nil
+	case s == nil:
+		return new(history.Rules)
+	}
+	return &history.Rules{Capacity: s.Capacity, Closed: s.Closed, Keep: s.Keep, Data: s.Data}
+}

@@ -1,0 +1,285 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+)
+
+// topic is something that has one value at a version.
+type topic struct {
+	what string // one of the actions that set it
+	user string // whose, of SetReady and SetMember
+}
+
+// books has for each topic who gave it which value at which version.
+type books struct {
+	epoch   string
+	start   uint64
+	topics  map[topic][]write
+	pending []answered       // by version: acknowledged requests above the replay's version
+	after   map[topic]uint64 // requests with an unknown outcome may have been committed above that version
+	dark    []span           // versions that nobody saw
+	data    value            // of the room, at the replay's version
+	rules   value            // the settings
+	doubt   map[string]bool  // members whose state is not known
+	spoilt  bool             // a wrong state was reported, which would show again
+}
+
+// value is the hash of a value. It is not known where it may be the work of unknown requests.
+type value struct {
+	hash  uint64
+	known bool
+}
+
+// write is a change of a topic's value, committed within the span.
+type write struct {
+	span
+	hash uint64
+	by   string
+	how  evidenceOf
+}
+
+// evidenceOf says how a write is known.
+type evidenceOf uint8
+
+const (
+	byEvent  evidenceOf = iota
+	byAnswer            // only
+	byList              // that value was there, whoever set it
+	byMove              // the member came or left, which ends its state and sets nothing
+	byJoin              // so it may have been; nobody saw it
+)
+
+func newBooks(r *roomLog, e *epochLog) *books {
+	b := &books{
+		epoch: e.name, start: e.start, topics: make(map[topic][]write), after: make(map[topic]uint64), doubt: make(map[string]bool),
+		data: value{hashData(e.data), true}, rules: value{hashRules(e.rules), e.rules != nil},
+	}
+	for _, a := range e.requests {
+		if a.conflict {
+			continue
+		}
+		b.pending = append(b.pending, a)
+		if a.Action == Close { // which has other settings behind it
+			b.lower(topic{what: Configure}, a.Version-1)
+		}
+	}
+	slices.SortStableFunc(b.pending, func(x, y answered) int { return cmp.Compare(x.Version, y.Version) })
+	for _, u := range r.unanswered {
+		switch t, _, ok := u.sets(); {
+		case ok:
+			b.lower(t, u.after)
+		case u.Action == Close:
+			b.lower(topic{what: Configure}, u.after)
+		}
+	}
+	for _, u := range slices.Concat(r.unknowns, e.closers(r.unanswered, r.unknowns)) {
+		if u.action == Join || u.action == Leave { // which begin the user's state anew
+			b.lower(topic{SetReady, u.user}, u.after)
+			b.lower(topic{SetMember, u.user}, u.after)
+		}
+	}
+	if e.rules != nil {
+		b.topics[topic{what: Configure}] = []write{{span: span{0, e.start}, hash: b.rules.hash}}
+	}
+	return b
+}
+
+// lower notes that the topic may have been set unseen above that version.
+func (b *books) lower(t topic, version uint64) {
+	if was, ok := b.after[t]; !ok || version < was {
+		b.after[t] = version
+	}
+}
+
+// sets returns which value the request sets, and the hash of the new one.
+func (q *Request) sets() (t topic, hash uint64, ok bool) {
+	switch q.Action {
+	case SetData:
+		return topic{what: SetData}, hashData(q.Data), true
+	case Configure:
+		return topic{what: Configure}, hashRules(&q.Settings), true
+	case SetMember:
+		return topic{SetMember, q.By}, hashData(q.Data), true
+	case SetReady:
+		return topic{SetReady, q.By}, hashReady(q.Ready), true
+	}
+	return topic{}, 0, false
+}
+
+func hashReady(ready bool) uint64 {
+	if ready {
+		return 1
+	}
+	return 0
+}
+
+func (b *books) write(t topic, w write) { b.topics[t] = append(b.topics[t], w) }
+
+// commit enters what an event showed.
+func (b *books) commit(s span, all changes, list *estimate) {
+	for _, c := range all {
+		user, said := c.user.Value(), c.detail()
+		switch c.kind {
+		case roomData:
+			b.data = value{hashData(said.Data), true}
+			b.write(topic{what: SetData}, write{span: s, hash: b.data.hash, by: user})
+		case settings:
+			b.rules = value{hashRules(&said.Settings), true}
+			b.write(topic{what: Configure}, write{span: s, hash: b.rules.hash, by: user})
+		case memberState, moves: // who joins or leaves has no state
+			how := byEvent
+			if c.kind == moves {
+				how, said = byMove, Detail{}
+			}
+			b.write(topic{SetReady, user}, write{span: s, hash: hashReady(said.Ready), by: user, how: how})
+			b.write(topic{SetMember, user}, write{span: s, hash: hashData(said.Data), by: user, how: how})
+			if _, there := list.roster.seats[user]; there || c.kind == moves {
+				delete(b.doubt, user)
+			} else {
+				b.doubt[user] = true // the user came unseen
+			}
+		}
+	}
+}
+
+// unseen enters what was acknowledged at a version that nobody saw.
+func (b *books) unseen(v uint64, list *estimate) {
+	for len(b.pending) > 0 && b.pending[0].Version <= v {
+		a := b.pending[0]
+		b.pending = b.pending[1:]
+		t, hash, ok := a.sets()
+		if !ok || a.Version < v {
+			continue // an event showed it
+		}
+		others := b.topics[t]
+		again := len(others) > 0 && others[len(others)-1].to == v && others[len(others)-1].hash != hash
+		b.write(t, write{span{v - 1, v}, hash, a.By, byAnswer})
+		switch a.Action {
+		case SetData:
+			b.data = value{hash, !again} // nobody knows which came last
+		case Configure:
+			b.rules = value{hash, !again}
+		default:
+			if _, there := list.roster.seats[a.By]; there {
+				said := list.roster.states[a.By]
+				if a.Action == SetReady {
+					said.ready = a.Ready
+				} else {
+					said.data = a.Data
+				}
+				list.roster.become(a.By, said)
+			} else {
+				b.doubt[a.By] = true // who came unseen
+			}
+		}
+	}
+}
+
+// arrivals enters joins and leaves that were acknowledged at a version that nobody saw.
+func (b *books) arrivals(acks []storedAck, v uint64) {
+	for _, a := range acks {
+		if a.kind == ackMoves {
+			for _, what := range []string{SetReady, SetMember} {
+				b.write(topic{what, a.user.Value()}, write{span: span{v - 1, v}, how: byJoin})
+			}
+		}
+	}
+}
+
+// darken notes that nobody saw these versions, so that unknown requests may have been
+// committed in them.
+func (b *books) darken(s span) {
+	b.dark = append(b.dark, s)
+	for t, after := range b.after {
+		if after >= s.to {
+			continue
+		}
+		switch t.what {
+		case SetData:
+			b.data.known = false
+		case Configure:
+			b.rules.known = false
+		default:
+			b.doubt[t.user] = true
+		}
+	}
+}
+
+// next returns the index of the first write of the topic that may be above v. The replay
+// goes forward, so they are in order.
+func (b *books) next(t topic, v uint64) int {
+	i, _ := slices.BinarySearchFunc(b.topics[t], v+1, func(w write, v uint64) int { return cmp.Compare(w.to, v) })
+	return i
+}
+
+// at returns the value of a topic after version v, if only one is possible.
+func (b *books) at(t topic, v uint64) value {
+	last, writes, n := write{span: span{0, b.start}, hash: b.first(t)}, b.topics[t], b.next(t, v)
+	if n < len(writes) && writes[n].from < v {
+		return value{} // within a span
+	}
+	if n > 0 {
+		last = writes[n-1]
+	}
+	several := n > 1 && last.how == byAnswer && writes[n-2].span == last.span
+	if several || last.how == byJoin || b.unsure(t, last.to, v) || t.what == Configure && last.hash == 0 {
+		return value{}
+	}
+	return value{last.hash, true}
+}
+
+// changes reports whether the write has certainly changed its topic's value. One that is known
+// from an answer only may have found it there, and the event of a member's state may be about
+// the rest of it.
+func (b *books) changes(t topic, w write) bool {
+	if w.how == byAnswer || w.how == byEvent && t.user != "" {
+		was := b.at(t, w.from)
+		return was.known && was.hash != w.hash
+	}
+	return w.how == byEvent
+}
+
+// mayChange reports whether the write is not known to leave the topic's value as it was.
+func (b *books) mayChange(t topic, w write) bool {
+	was := b.at(t, w.from)
+	return !was.known || was.hash != w.hash
+}
+
+// first returns the value at the start. That of settings may be unknown, which is 0.
+func (b *books) first(t topic) uint64 {
+	if t.what == SetReady || t.what == Configure {
+		return 0
+	}
+	return hashData("")
+}
+
+// unsure reports whether an unknown request may have set the topic after from, up to to.
+func (b *books) unsure(t topic, from, to uint64) bool {
+	after, ok := b.after[t]
+	return ok && slices.ContainsFunc(b.dark, func(d span) bool { return d.from < to && d.to > max(from, after) })
+}
+
+// compareContent compares what who saw at v beside the seats with what the history makes.
+func (p *replay) compareContent(v uint64, seen content, who string, quiet bool) {
+	b, now := p.books, content{states: p.list.roster.state, absent: seen.absent}
+	if !b.data.known {
+		b.data = value{seen.data, true}
+		b.write(topic{what: SetData}, write{span: span{v - 1, v}, hash: seen.data, how: byList})
+	}
+	if !b.rules.known && seen.rules != 0 {
+		b.rules = value{seen.rules, true}
+		b.write(topic{what: Configure}, write{span: span{v - 1, v}, hash: seen.rules, how: byList})
+	}
+	if now.data = b.data.hash; b.rules.known {
+		now.rules = b.rules.hash
+	}
+	if b.spoilt || quiet || !p.exact || len(b.doubt) > 0 {
+		now.states = seen.states
+	}
+	if what := seen.differs(now); what != "" {
+		p.found(Diverged, v, "content", "%s sees other %s than the history makes", who, what)
+		b.data, b.rules = value{seen.data, true}, value{seen.rules, seen.rules != 0}
+		b.spoilt = b.spoilt || seen.states != now.states
+	}
+}

@@ -1,0 +1,114 @@
+package history
+
+import (
+	"fmt"
+	"hash/maphash"
+)
+
+// content stands for what a list shows beside the seats. Like a fingerprint it means
+// something in this process only.
+type content struct {
+	data   uint64 // of the room
+	rules  uint64 // the settings; 0 if they are not known
+	states uint64 // of the members
+	absent uint64 // who is away
+}
+
+// differs names what two sources say differently about one version, or is empty.
+func (c content) differs(other content) string {
+	switch {
+	case c.data != other.data:
+		return "data of the room"
+	case c.rules != other.rules && c.rules != 0 && other.rules != 0:
+		return "settings"
+	case c.states != other.states:
+		return "states of members"
+	case c.absent != other.absent:
+		return "members who are away"
+	}
+	return ""
+}
+
+func hashData(data string) uint64 { return maphash.String(hashSeed, data) }
+
+// hashRules returns 0 for settings that are not known.
+func hashRules(r *Rules) uint64 {
+	if r == nil {
+		return 0
+	}
+	return maphash.Comparable(hashSeed, *r) | 1
+}
+
+// matter is what a view knows of a room beside its members.
+type matter struct {
+	data  string
+	rules *Rules // nil if no message told them
+
+	dataHash, rulesHash uint64
+}
+
+func newMatter(data string, rules *Rules) matter {
+	return matter{data, rules, hashData(data), hashRules(rules)}
+}
+
+// capacity returns how many members there may be; 0 is any number.
+func (m *matter) capacity(unless int) int {
+	if m.rules == nil {
+		return unless
+	}
+	return m.rules.Capacity
+}
+
+// apply applies one change, and returns what cannot be right about it.
+func (m *matter) apply(c Change) (faults []fault) {
+	switch c.Type {
+	case RoomData:
+		*m = newMatter(c.Data, m.rules)
+	case Settings:
+		rules := c.Settings
+		*m = newMatter(m.data, &rules)
+	case Join:
+		if m.rules == nil {
+			break
+		}
+		if m.rules.Closed {
+			faults = append(faults, fault{Intruder, c.User, false, c.User + " came in while the room was closed"})
+		}
+		if limit := m.rules.Capacity; limit > 0 && c.Seat >= limit {
+			faults = append(faults, beyond(c.User, c.Seat, limit))
+		}
+	}
+	return faults
+}
+
+// holds returns what cannot be right about these members in a room with these settings.
+func (m *matter) holds(r *roster) (faults []fault) {
+	if m.rules == nil || m.rules.Capacity == 0 {
+		return nil
+	}
+	limit := m.rules.Capacity
+	if len(r.seats) > limit {
+		faults = append(faults, oversold(len(r.seats), limit))
+	}
+	for user, seat := range r.seats {
+		if seat >= limit {
+			faults = append(faults, beyond(user, seat, limit))
+		}
+	}
+	return faults
+}
+
+func beyond(user string, seat, limit int) fault {
+	return fault{Oversold, user, false, fmt.Sprintf("%s is on seat %d of a room for %d", user, seat, limit)}
+}
+
+// of returns what stands for the room with these members.
+func (m *matter) of(r *roster) content {
+	return content{m.dataHash, m.rulesHash, r.state, r.absent}
+}
+
+func contentOf(state RoomState) content {
+	r, m := newRoster(), newMatter(state.Data, state.Settings)
+	r.set(state.Users, 0)
+	return m.of(&r)
+}

@@ -32,6 +32,13 @@
 // begins a new epoch with those who are there. If one of the two keys is of another type, or
 // a user's field is no member, every action fails with [room.ErrUnavailable] and names it.
 //
+// # Moves
+//
+// [Coordinator.Move] takes users from one room to another under the locks of both. It does not go
+// through the workers: it reads the rooms, applies the rules, and writes with one script, or on
+// Redis Cluster with one for each room. The field moved of Meta keeps the token of the last move,
+// so that one whose reply was lost is recognised. A worker then finds its copy of the room old.
+//
 // # The journal
 //
 // With Options.Journal the commit's script also adds the event to the stream Room:<id>:Log,

@@ -3,78 +3,54 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"time"
+	"fmt"
+	"sync"
 
-	"roomd/lockmgr/redisconn"
 	"roomd/room"
 )
 
-// byReservation reserves the seats in the one room, and then has the users leave the other.
-func (m *move) byReservation(ctx context.Context, session string) (left, joined room.Result, err error) {
-	// Who is not there need not be announced to the other room.
-	before, err := m.Read(ctx, m.from)
-	if err != nil {
-		return left, joined, err
-	}
-	left.Snapshot = before
-	if err := m.release.CheckMembers(m.from, before); err != nil {
-		return left, joined, err
-	}
-	joined, err = m.Do(ctx, m.to, m.reserve)
-	if err != nil {
-		if errors.Is(err, room.ErrUnknown) {
-			m.giveBack(ctx, session)
+// commitEach writes the two halves one after the other, since no script reaches the masters of both.
+// No other move of the users can come in between: it needs the locks, and when one is lost the second
+// script writes nothing. It fails as commit does; undo says whether there may be seats to give back.
+func (m *move) commitEach(to, from *half) error {
+	if to.commit.event != nil { // else all of them are members there
+		err := m.commit(to)
+		if errors.Is(err, errUnanswered) {
+			m.undo = true
+			return fmt.Errorf("reserve seats in room %s: %v", m.to, err)
 		}
-		return left, joined, err
-	}
-	// What is reserved is not to be over before the users have left.
-	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.reserved())
-	defer cancel()
-	left, err = m.Do(leaving, m.from, m.release)
-	if errors.Is(err, room.ErrUnknown) {
-		left, err = m.settle(ctx, before, err)
-	}
-	if err != nil && !errors.Is(err, room.ErrUnknown) {
-		m.giveBack(ctx, session)
-	}
-	return left, joined, err
-}
-
-// reserved returns for how long seats are surely kept that this node has just reserved.
-func (m *move) reserved() time.Duration {
-	if m.opts.Grace <= 0 {
-		return m.opts.LockWait
-	}
-	return min(m.opts.LockWait, m.opts.Grace/2)
-}
-
-// settle finds out whether the users have left, when no answer came, as soon as no copy of the
-// request can be carried out any more.
-func (m *move) settle(ctx context.Context, before room.Snapshot, unknown error) (left room.Result, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*m.opts.LockTTL)
-	defer cancel()
-	written := time.Now().Add(m.opts.LockTTL)
-	for redisconn.Pause(ctx, max(m.opts.LockPoll, 50*time.Millisecond)) == nil {
-		now, err := m.Read(ctx, m.from)
-		switch {
-		case err != nil, now.Epoch != before.Epoch:
-		case m.release.CheckMembers(m.from, now) != nil: // they have left
-			left.Snapshot = now
-			return left, nil
-		case time.Now().After(written):
-			left.Snapshot = now
-			return left, room.Refuse(room.ErrUnavailable, "the users could not leave room %s", m.from)
+		if err != nil {
+			return err
 		}
+		m.committed(to)
 	}
-	return left, unknown
+	err := m.commit(from)
+	if err == nil {
+		m.committed(from)
+		return nil
+	}
+	m.undo = to.commit.event != nil && !errors.Is(err, errUnanswered)
+	if errors.Is(err, errStale) {
+		err = errLost // from the beginning
+	}
+	return err
 }
 
-// giveBack frees the seats that are reserved. What fails is left to whoever has asked for the move,
-// and to the end of this node's lease.
-func (m *move) giveBack(ctx context.Context, session string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.opts.LockWait)
+// giveBack frees the seats that are reserved. The users are still in the room from.
+func (m *move) giveBack() error {
+	ctx, cancel := context.WithTimeout(m.lifetime.life, m.opts.LockWait)
 	defer cancel()
-	for _, user := range m.reserve.Users() {
-		_, _ = m.Do(ctx, m.to, room.Leave(user, session))
+	users := m.reserve.Users()
+	failed := make([]error, len(users))
+	var wg sync.WaitGroup
+	for i, user := range users { // at once, so that they share a hold
+		wg.Go(func() {
+			_, err := m.workers.conclude(ctx, m.to, room.Leave(user, m.session))
+			if !errors.Is(err, room.ErrNotMember) { // one who was there before, or came with a session of its own
+				failed[i] = err
+			}
+		})
 	}
+	wg.Wait()
+	return errors.Join(failed...)
 }

@@ -12,12 +12,13 @@ import (
 
 // request is an action that waits for its room, or is being run.
 type request struct {
-	action   room.Action
-	at       int64        // when it was asked for, in ms since 1970
-	deadline time.Time    // when waiting for the lock becomes ErrBusy
-	done     chan outcome // takes one outcome, never blocks
-	gone     bool         // guarded by queue.mu: the caller gave up
-	taken    bool         // guarded by queue.mu: it is part of a hold
+	action    room.Action
+	at        int64        // when it was asked for, in ms since 1970
+	deadline  time.Time    // when waiting for the lock becomes ErrBusy
+	done      chan outcome // takes one outcome, never blocks
+	concludes bool         // it belongs to what began before Close
+	gone      bool         // guarded by queue.mu: the caller gave up
+	taken     bool         // guarded by queue.mu: it is part of a hold
 }
 
 // outcome is what a request came to.
@@ -30,7 +31,7 @@ func newRequest() any { return &request{done: make(chan outcome, 1)} }
 
 // set makes a request new.
 func (r *request) set(a room.Action, now time.Time, wait time.Duration) {
-	r.action, r.at, r.deadline, r.gone, r.taken = a, now.UnixMilli(), now.Add(wait), false, false
+	r.action, r.at, r.deadline, r.concludes, r.gone, r.taken = a, now.UnixMilli(), now.Add(wait), false, false, false
 }
 
 func (r *request) fail(err error) { r.done <- outcome{err: err} }

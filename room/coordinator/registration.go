@@ -29,7 +29,7 @@ type registration struct {
 	lease    *lease
 	episodes *episodes
 	timeout  time.Duration // of a request
-	records  roomLocks     // who deletes or makes the records of a room
+	records  recordUses    // of rooms
 
 	run       func(ctx context.Context, id string, a room.Action) (room.Result, error)
 	visit     func(id string) error           // compares one room with its record

@@ -116,8 +116,11 @@ func (w *worker) retire() error {
 	if w.registered != who && !who.rooms.has(w.id) {
 		return nil
 	}
-	release := w.membership.registration.records.hold(w.id)
-	defer release()
+	end, free := w.membership.registration.records.delete(w.id)
+	if !free { // a later round compares them
+		return nil
+	}
+	defer end()
 	known := w.feeds.at(w.id)
 	seen, err := w.membership.registration.forget(w.lifetime.life, w.id, who)
 	if err != nil {

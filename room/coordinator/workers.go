@@ -61,6 +61,19 @@ func (ws *workers) run(ctx context.Context, id string, a room.Action) (room.Resu
 func (ws *workers) runSince(ctx context.Context, id string, a room.Action, now time.Time) (room.Result, error) {
 	r := ws.requests.Get().(*request)
 	r.set(a, now, ws.opts.LockWait)
+	return ws.await(ctx, id, r)
+}
+
+// conclude is run for the last part of what began, by begin, before Close.
+func (ws *workers) conclude(ctx context.Context, id string, a room.Action) (room.Result, error) {
+	r := newRequest().(*request)
+	r.set(a, time.Now(), ws.opts.LockWait)
+	r.concludes = true
+	return ws.await(ctx, id, r)
+}
+
+// await enqueues a request, and returns what it came to.
+func (ws *workers) await(ctx context.Context, id string, r *request) (room.Result, error) {
 	w, err := ws.enqueue(id, r)
 	if err != nil {
 		return room.Result{}, err
@@ -94,7 +107,7 @@ func (ws *workers) size() int {
 func (ws *workers) enqueue(id string, r *request) (*worker, error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if ws.closed {
+	if ws.closed && !r.concludes {
 		return nil, room.ErrClosed
 	}
 	w, open := ws.byRoom[id]
@@ -212,6 +225,17 @@ func (ws *workers) visit(id string) error {
 	}
 	who, _ := ws.membership.lease.holder()
 	return ws.membership.registration.note(ws.lifetime.life, who, noteAdd, id)
+}
+
+// begin makes close wait until end is called. It fails with room.ErrClosed.
+func (ws *workers) begin() (end func(), err error) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.closed {
+		return nil, room.ErrClosed
+	}
+	ws.busy.Add(1)
+	return ws.busy.Done, nil
 }
 
 // refuse makes all further actions fail.

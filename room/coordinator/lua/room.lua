@@ -5,7 +5,7 @@
 -- at            where the arguments of the commit begin in ARGV:
 --   at      token of the hold
 --   at + 1  mark of the room that the changes build on, empty if it has none
---   at + 2  by:<node>
+--   at + 2  field of Meta that keeps the token: by:<node>, or moved
 --   at + 3  version that is written
 --   at + 4  event, or empty if there is nothing to write
 --   at + 5  channel

@@ -1,0 +1,171 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// A node dies at each step of a move. Nobody is without a seat, and the seats that it has reserved
+// are free when its lease and the grace are over.
+func TestTheMoverDies(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	for name, test := range map[string]struct {
+		faults             func(*moveFaults)
+		at                 string // both rooms, when it is dead
+		comes              string // a user whose session comes to the room to then
+		fromAfter, toAfter string
+	}{
+		"before the reservation": {
+			func(f *moveFaults) { f.before = map[int32]func() error{1: f.cutOff} }, "a b; ", "", "a b", "",
+		},
+		"as it is made": {
+			func(f *moveFaults) { f.after = map[int32]func() error{1: f.cutOff} }, "a b; (a)", "", "a b", "",
+		},
+		"before the users leave": {
+			func(f *moveFaults) { f.before = map[int32]func() error{2: f.cutOff} }, "a b; (a)", "", "a b", "",
+		},
+		"when they have left": {
+			func(f *moveFaults) { f.after = map[int32]func() error{2: f.cutOff} }, "b; (a)", "a", "b", "a",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			faults := new(moveFaults)
+			l := newMoveLab(t, cluster, mortal(), faults)
+			if err := l.c.Start(soon(t)); err != nil {
+				t.Fatal(err)
+			}
+			stop := l.observe(t, "a", "b")
+			test.faults(faults)
+			faults.dies(l.c)
+			if err := l.move(t, "a"); err == nil {
+				t.Error("a dead node has moved a user")
+			}
+			if got, err := l.users(soon(t)); err != nil || got != test.at {
+				t.Errorf("when it is dead the rooms are %s, %v", got, err)
+			}
+			if test.comes != "" {
+				mustDo(t, l.other, l.to, room.Join(test.comes, "s"))
+			}
+			l.expect(t, test.fromAfter, test.toAfter)
+			awaitUntil(t, longPatience, func() string { // all of it is over
+				client := l.other.store.client
+				if n := client.Exists(t.Context(), nodeKey(l.c.Node()), nodeRoomsKey(l.c.Node())).Val(); n > 0 {
+					return "the dead node is still known"
+				}
+				return ""
+			})
+			l.expect(t, test.fromAfter, test.toAfter)
+			stop()
+		})
+	}
+}
+
+// The users cannot leave after all: their seats are given back, and the error says why.
+func TestASeatThatIsGivenBack(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	for name, test := range map[string]struct {
+		between  func(l *moveLab) error // before the users leave
+		after    func(l *moveLab) error // when they have left
+		err      error
+		from, to string
+	}{
+		"a user has left": {func(l *moveLab) error {
+			ctx := context.Background()
+			l.other.store.client.Del(ctx, "LockRoom:{"+l.from+"}") // what the TTL does
+			_, err := l.other.Do(ctx, l.from, room.Leave("b", "s"))
+			return err
+		}, nil, room.ErrNotMember, "a", ""},
+		"the lock is lost": {func(l *moveLab) error {
+			return l.other.store.client.Del(context.Background(), "LockRoom:{"+l.from+"}").Err()
+		}, nil, nil, "", "(a) (b)"},
+		"the request and the lock are lost": {func(l *moveLab) error {
+			l.other.store.client.Del(context.Background(), "LockRoom:{"+l.from+"}")
+			return io.ErrUnexpectedEOF
+		}, nil, nil, "", "(a) (b)"},
+		"a user comes by itself": {func(l *moveLab) error {
+			ctx := context.Background()
+			for _, id := range []string{l.from, l.to} {
+				l.other.store.client.Del(ctx, "LockRoom:{"+id+"}")
+			}
+			_, err := l.other.Do(ctx, l.to, room.Join("a", "own"))
+			if err == nil {
+				_, err = l.other.Do(ctx, l.from, room.Leave("a", "s"))
+			}
+			return err
+		}, nil, room.ErrNotMember, "b", "a"},
+		"the reply and the lock are lost": {nil, func(l *moveLab) error {
+			l.other.store.client.Del(context.Background(), "LockRoom:{"+l.from+"}")
+			return io.ErrUnexpectedEOF
+		}, nil, "", "(a) (b)"},
+		"the reply and every trace are lost": {nil, func(l *moveLab) error {
+			ctx := context.Background()
+			l.other.store.client.Del(ctx, "LockRoom:{"+l.from+"}")
+			l.other.store.client.HDel(ctx, "Room:{"+l.from+"}:Meta", fieldMoved)
+			return io.ErrUnexpectedEOF
+		}, nil, "", "(a) (b)"},
+		"the node is closed": {func(l *moveLab) error {
+			l.c.workers.refuse()
+			l.other.store.client.Del(context.Background(), "LockRoom:{"+l.from+"}")
+			_, err := l.other.Do(context.Background(), l.from, room.Leave("b", "s"))
+			return err
+		}, nil, room.ErrNotMember, "a", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			faults := new(moveFaults)
+			l := newMoveLab(t, cluster, patient(Options{}), faults)
+			if test.between != nil {
+				faults.before = map[int32]func() error{2: func() error { return test.between(l) }}
+			} else {
+				faults.after = map[int32]func() error{2: func() error { return test.after(l) }}
+			}
+			stop := l.observe(t, "a")
+			if err := l.move(t, "a", "b"); !errors.Is(err, test.err) || errors.Is(err, room.ErrUnknown) {
+				t.Errorf("move: %v", err)
+			}
+			stop()
+			got, err := l.users(soon(t))
+			if want := test.from + "; " + test.to; err != nil || got != want {
+				t.Errorf("the rooms are %s, not %s (%v)", got, want, err)
+			}
+		})
+	}
+}
+
+// Users are moved to and fro on a Cluster by several nodes at once. Nobody is ever without a seat, and
+// in the end each has one.
+func TestMovesAtOnceOnACluster(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	l := newMoveLab(t, cluster, Options{}, new(moveFaults))
+	stop := l.observe(t, "a", "b")
+	var play sync.WaitGroup
+	for n, c := range []*Coordinator{l.c, l.other, newCoordinator(t, cluster.Client(), Options{})} {
+		play.Go(func() {
+			r := rand.New(rand.NewPCG(2, uint64(n)))
+			for i := range 60 {
+				from, to := l.from, l.to
+				if r.IntN(2) == 0 {
+					from, to = to, from
+				}
+				users := []string{"a", "b"}[r.IntN(2):]
+				if _, _, err := c.Move(soon(t), from, to, fmt.Sprint("r", n, "-", i), users...); err != nil && !errors.Is(err, room.ErrNotMember) {
+					t.Errorf("move: %v", err)
+				}
+			}
+		})
+	}
+	play.Wait()
+	stop()
+	got, err := l.users(soon(t))
+	if err != nil || strings.Count(got, "a") != 1 || strings.Count(got, "b") != 1 {
+		t.Errorf("the rooms are %s, %v", got, err)
+	}
+}

@@ -1,0 +1,216 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// mover returns a coordinator on one Redis whose client has a hook, and another coordinator, by
+// which a and b have joined room A, and x room B.
+func mover(t *testing.T, client func() *redis.Client, opts Options, hook redistest.Hook) (c, other *Coordinator) {
+	t.Helper()
+	other = newCoordinator(t, client(), Options{})
+	mustDo(t, other, "A", room.Join("a", "s"))
+	mustDo(t, other, "A", room.Join("b", "s"))
+	mustDo(t, other, "B", room.Join("x", "s"))
+	rdb := client()
+	rdb.AddHook(hook)
+	warm(t, rdb)
+	if err := moveScript.Load(t.Context(), rdb).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return newCoordinator(t, rdb, opts), other
+}
+
+func describeBoth(t *testing.T, c *Coordinator) string {
+	t.Helper()
+	return describeRoom(t, c, "A") + "; " + describeRoom(t, c, "B")
+}
+
+// loseLocks does what the TTL does.
+func loseLocks(rdb *redis.Client) {
+	rdb.Del(context.Background(), "LockRoom:A", "LockRoom:B")
+}
+
+// The reply to a move is lost, and it is sent again: it counts once, at its own versions, also
+// if the locks are lost meanwhile and others write to both rooms, this node among them.
+func TestAMovesReplyIsLost(t *testing.T) {
+	for name, lost := range map[string]bool{"locks held": false, "locks lost": true} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, client func() *redis.Client) {
+				var c, other *Coordinator
+				rdb, want := client(), "3: b@1; 2: x@0 (a)@1"
+				c, other = mover(t, client, Options{}, redistest.Hook{After: once(moveScript, func() error {
+					if lost {
+						loseLocks(rdb)
+						mustDo(t, other, "A", room.Join("c", "s"))
+						mustDo(t, c, "A", room.Join("d", "s"))
+						mustDo(t, c, "B", room.Leave("x", "s"))
+						want = "5: c@0 b@1 d@2; 3: (a)@1"
+					}
+					return io.ErrUnexpectedEOF
+				})})
+				left, joined, err := c.Move(soon(t), "A", "B", "r", "a")
+				if err != nil || left.Version != 3 || joined.Version != 2 {
+					t.Errorf("moved to versions %d and %d, %v", left.Version, joined.Version, err)
+				}
+				if got := describeBoth(t, other); got != want {
+					t.Errorf("the rooms are %s, not %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+// The same, and meanwhile another node has moved the user back: nobody can tell any more.
+func TestAMoveWhoseReplyAndTraceAreLost(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	var other *Coordinator
+	c, other := mover(t, server.Client, Options{}, redistest.Hook{After: once(moveScript, func() error {
+		loseLocks(rdb)
+		if _, _, err := other.Move(soon(t), "B", "A", "r2", "a"); err != nil {
+			t.Error(err)
+		}
+		return io.ErrUnexpectedEOF
+	})})
+	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, room.ErrUnknown) {
+		t.Errorf("move: %v", err)
+	}
+	if got := describeBoth(t, other); got != "4: (a)@0 b@1; 3: x@0" {
+		t.Errorf("the rooms are %s", got)
+	}
+}
+
+// A request is lost, and the locks are lost before it is sent again: the room tells that nothing
+// was written, and the move runs again.
+func TestAMovesRequestIsLost(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb := client()
+		c, other := mover(t, client, Options{}, redistest.Hook{Before: once(moveScript, func() error {
+			loseLocks(rdb)
+			return io.ErrUnexpectedEOF
+		})})
+		if _, _, err := c.Move(soon(t), "A", "B", "r", "a", "b"); err != nil {
+			t.Error(err)
+		}
+		if got := describeBoth(t, other); got != "3:; 2: x@0 (a)@1 (b)@2" {
+			t.Errorf("the rooms are %s", got)
+		}
+	})
+}
+
+// The reply to a leave is lost, and this node moves another user out of the room before the leave
+// is sent again: it still counts as written, once.
+func TestAMoveLeavesTheWorkersTokenAlone(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		var c *Coordinator
+		var armed atomic.Bool
+		lose := once(commitScript, func() error {
+			if _, _, err := c.Move(soon(t), "A", "B", "r", "b"); err != nil {
+				t.Error(err)
+			}
+			return io.ErrUnexpectedEOF
+		})
+		c, other := mover(t, client, Options{}, redistest.Hook{After: func(ctx context.Context, cmd redis.Cmder) error {
+			if !armed.Load() {
+				return nil
+			}
+			return lose(ctx, cmd)
+		}})
+		armed.Store(true)
+		if r, err := c.Do(soon(t), "A", room.Leave("a", "s")); err != nil || r.Version != 3 {
+			t.Errorf("leave: version %d, %v", r.Version, err)
+		}
+		if got := describeBoth(t, other); got != "4:; 2: x@0 (b)@1" {
+			t.Errorf("the rooms are %s", got)
+		}
+	})
+}
+
+// A node stalls for longer than the TTL before the script, and others write to the rooms: the old
+// hold changes nothing, and the move runs again under a new one.
+func TestAMoveThatStalls(t *testing.T) {
+	for name, stall := range map[string]struct {
+		do   func(rdb *redis.Client, other *Coordinator)
+		want string
+		err  error
+	}{
+		"both locks lost": {func(rdb *redis.Client, other *Coordinator) {
+			loseLocks(rdb)
+			mustDo(t, other, "A", room.Join("c", "s"))
+			mustDo(t, other, "B", room.Join("y", "s"))
+		}, "4: b@1 c@2; 3: x@0 y@1 (a)@2", nil},
+		"one lock lost": {func(rdb *redis.Client, other *Coordinator) {
+			rdb.Del(context.Background(), "LockRoom:B")
+			mustDo(t, other, "B", room.Leave("x", "s"))
+		}, "3: b@1; 3: (a)@0", nil},
+		"the user leaves meanwhile": {func(rdb *redis.Client, other *Coordinator) {
+			loseLocks(rdb)
+			mustDo(t, other, "A", room.Leave("a", "s"))
+		}, "3: b@1; 1: x@0", room.ErrNotMember},
+		"a room is another one although the locks are held": {func(rdb *redis.Client, other *Coordinator) {
+			rdb.HSet(context.Background(), "Room:B:Meta", "version", 7, "mark", "another commit's")
+		}, "3: b@1; 8: x@0 (a)@1", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, client func() *redis.Client) {
+				rdb := client()
+				var other *Coordinator
+				c, other := mover(t, client, Options{}, redistest.Hook{Before: once(moveScript, func() error {
+					stall.do(rdb, other)
+					return nil
+				})})
+				if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, stall.err) {
+					t.Errorf("move: %v", err)
+				}
+				if got := describeBoth(t, other); got != stall.want {
+					t.Errorf("the rooms are %s, not %s", got, stall.want)
+				}
+				if n := rdb.Exists(t.Context(), "LockRoom:A", "LockRoom:B").Val(); n != 0 {
+					t.Errorf("%d locks are left over", n)
+				}
+			})
+		})
+	}
+}
+
+// The same, but another holds one of the locks when the script arrives: nothing is written as long
+// as that holds it.
+func TestAMoveThatStallsLeavesTheLocksAlone(t *testing.T) {
+	for _, id := range []string{"A", "B"} {
+		t.Run(id, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, client func() *redis.Client) {
+				rdb, key := client(), "LockRoom:"+id
+				var other *Coordinator
+				c, other := mover(t, client, Options{}, redistest.Hook{
+					Before: once(moveScript, func() error { return rdb.Set(context.Background(), key, "another", time.Hour).Err() }),
+					After: once(moveScript, func() error {
+						if got := rdb.Get(context.Background(), key).Val(); got != "another" {
+							t.Errorf("the lock holds %q", got)
+						}
+						if got := describeBoth(t, other); got != "2: a@0 b@1; 1: x@0" {
+							t.Errorf("the rooms are %s", got)
+						}
+						return rdb.Del(context.Background(), key).Err()
+					}),
+				})
+				if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); err != nil {
+					t.Errorf("move: %v", err)
+				}
+				if got := describeBoth(t, other); got != "3: b@1; 2: x@0 (a)@1" {
+					t.Errorf("the rooms are %s", got)
+				}
+			})
+		})
+	}
+}

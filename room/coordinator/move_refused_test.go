@@ -1,0 +1,155 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// Redis has no memory for who comes in: nobody is moved.
+func TestAMoveWithoutMemory(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	limit := func(bytes string) error { return rdb.ConfigSet(context.Background(), "maxmemory", bytes).Err() }
+	c, other := mover(t, server.Client, Options{}, redistest.Hook{Before: once(moveScript, func() error { return limit("1") })})
+	_, _, err := c.Move(soon(t), "A", "B", "r", "a")
+	if !errors.Is(err, room.ErrUnavailable) || errors.Is(err, room.ErrUnknown) {
+		t.Errorf("move: %v", err)
+	}
+	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, room.ErrUnavailable) {
+		t.Errorf("without memory for the locks: %v", err)
+	}
+	if got := describeBoth(t, other); got != "2: a@0 b@1; 1: x@0" {
+		t.Errorf("the rooms are %s", got)
+	}
+	if err := limit("0"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); err != nil {
+		t.Errorf("with memory: %v", err)
+	}
+}
+
+// Redis dies before, or with, the script.
+func TestRedisDiesDuringAMove(t *testing.T) {
+	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	c, other := mover(t, server.Client, patient(Options{LockTTL: 500 * time.Millisecond, NodeTTL: time.Minute}), redistest.Hook{Before: once(moveScript, func() error {
+		server.Kill()
+		return nil
+	})})
+	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, room.ErrUnknown) {
+		t.Errorf("killed at the script: %v", err)
+	}
+	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, room.ErrUnavailable) {
+		t.Errorf("without Redis: %v", err)
+	}
+	server.Restart()
+	awaitUntil(t, patience, func() string {
+		_, _, err := c.Move(soon(t), "A", "B", "r", "a")
+		if errors.Is(err, room.ErrUnavailable) {
+			return err.Error()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ""
+	})
+	if got := describeBoth(t, other); got != "3: b@1; 2: x@0 (a)@1" {
+		t.Errorf("the rooms are %s", got)
+	}
+}
+
+// With Options.Replicas a move is acknowledged when a replica has it.
+func TestAMoveIsAcknowledgedByAReplica(t *testing.T) {
+	server := redistest.Start(t, "--repl-diskless-sync-delay", "0")
+	c, other := mover(t, server.Client, Options{Replicas: 1, LockTTL: time.Second}, redistest.Hook{})
+	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, room.ErrUnknown) {
+		t.Errorf("without a replica: %v", err)
+	}
+	if got := describeBoth(t, other); got != "3: b@1; 2: x@0 (a)@1" {
+		t.Errorf("the rooms are %s", got)
+	}
+	replica := redistest.Start(t)
+	host, port, _ := strings.Cut(server.Addr(), ":")
+	if err := replica.Client().ReplicaOf(t.Context(), host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	replicated(t, server.Client())
+	if _, _, err := c.Move(soon(t), "A", "B", "r", "b"); err != nil {
+		t.Errorf("with a replica: %v", err)
+	}
+	if _, inB := replica.Client().HGetAll(t.Context(), "Room:B:Users").Val()["b"]; !inB {
+		t.Error("the replica does not have it")
+	}
+}
+
+// Redis has lost some of a room: the move begins a new epoch there, with those who are left.
+func TestAMoveFromARoomThatIsNotWhole(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		c, _ := mover(t, client, Options{}, redistest.Hook{})
+		before, err := c.Read(soon(t), "A")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.store.client.HDel(t.Context(), "Room:A:Users", "b")
+		c.store.client.HDel(t.Context(), "Room:B:Users", "x")
+		left, joined, err := c.Move(soon(t), "A", "B", "r", "a")
+		if err != nil || left.Epoch == before.Epoch || left.Count() != 0 || describeUsers(joined.Users()) != "a@0" {
+			t.Errorf("%+v, %+v, %v", left, joined, err)
+		}
+		if now, err := c.Read(soon(t), "A"); err != nil || now.Epoch != left.Epoch || now.Version != left.Version {
+			t.Errorf("then it is %+v, %v", now, err)
+		}
+	})
+}
+
+// The target refuses by its settings, its bans or the game's rule; who is there already keeps
+// the seat and the session.
+func TestWhatTheTargetOfAMoveSays(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		c, other := mover(t, client, Options{}, redistest.Hook{})
+		mustDo(t, other, "B", room.Join("a", "own"))
+		mustDo(t, other, "B", room.Kick("x").Ban(time.Now().Add(time.Hour).UnixMilli()))
+		mustDo(t, other, "A", room.Join("x", "s"))
+		mustDo(t, other, "A", room.Join("y", "s"))
+		before := describeBoth(t, other)
+		if _, _, err := c.Move(soon(t), "A", "B", "r", "b", "x"); !errors.Is(err, room.ErrBanned) {
+			t.Errorf("banned: %v", err)
+		}
+		rule := errors.New("no more than two of us")
+		picky := newCoordinator(t, client(), Options{Rules: room.Rules{Seating: seatingFunc(func(in room.View, user string, asked int) (int, error) {
+			if user == "y" {
+				return 0, rule
+			}
+			return room.Capacity(0).Seat(in, user, asked)
+		})}})
+		if _, _, err := picky.Move(soon(t), "A", "B", "r", "b", "y"); !errors.Is(err, rule) || errors.Is(err, room.ErrUnavailable) {
+			t.Errorf("the game's rule: %v", err)
+		}
+		if got := describeBoth(t, other); got != before {
+			t.Errorf("refused moves made %s of %s", got, before)
+		}
+		if _, joined, err := c.Move(soon(t), "A", "B", "r", "a"); err != nil || describeUsers(joined.Users()) != "a@1" {
+			t.Errorf("%+v, %v", joined, err)
+		}
+		mustDo(t, other, "B", room.Leave("a", "own"))
+		mustDo(t, other, "B", room.Configure(room.Settings{Closed: true}))
+		if _, _, err := c.Move(soon(t), "A", "B", "r", "b"); !errors.Is(err, room.ErrRoomClosed) {
+			t.Errorf("closed: %v", err)
+		}
+	})
+}
+
+// seatingFunc is a game's own rule.
+type seatingFunc func(in room.View, user string, asked int) (int, error)
+
+func (f seatingFunc) Seat(in room.View, user string, asked int) (int, error) {
+	return f(in, user, asked)
+}

@@ -95,6 +95,8 @@ type more struct {
 	until    int64  // of a ban, in ms since 1970
 	target   string // the room to which users are moved
 
+	authority bool // over the room, in spite of a user
+
 	expect    bool   // the action is only for a room, or data, at this version
 	version   uint64 // or unchanged since then
 	unchanged bool   // it is the data that may not have changed

@@ -28,7 +28,7 @@ const (
 	// Replaced: a newer session of the user speaks for it, or did until it left.
 	Replaced
 	// Removed: the session has lost its place, and no other one of the user has it: its
-	// node was believed dead, or Redis has lost the room.
+	// node was believed dead, or Redis has lost the room. Or the user's seat is reserved again.
 	Removed
 	// Ended: the user is not in the room any more, and is not to be brought back: somebody with
 	// authority has removed the user, or a newer session has come and left. [Event.LeaveOf] may
@@ -110,6 +110,8 @@ func (s Standing) inSnapshot(e *Event) Fate {
 		return Doubtful
 	case mine:
 		return Speaks
+	case in && m.Reserved(): // for whichever session joins first
+		return Removed
 	case in:
 		return Replaced
 	case e.Epoch != s.Epoch || s.Out:
@@ -152,6 +154,8 @@ func (s Standing) inChanges(e *Event) Fate {
 		case c.Type == KindMember: // only the session that speaks for the user does that
 		case c.Type != KindLeave && s.is(c.Session):
 			fate = Speaks
+		case fate != Replaced && strings.HasPrefix(c.Session, reserved): // for whichever session joins first
+			fate = Removed
 		case c.Type != KindLeave:
 			fate = Replaced
 		case fate != Replaced && c.Reason == ReasonNode:

@@ -44,6 +44,9 @@ func (s *session) actionOf(req protocol.Request) (a room.Action, err error) {
 		if req.Scope == protocol.ScopeMember {
 			a = room.SetMemberData(s.user, s.id, string(req.Data))
 		}
+		if s.isAdmin() {
+			a = a.WithAuthority()
+		}
 		if req.Expect != nil {
 			a = a.Unchanged(req.Epoch, *req.Expect)
 		}
@@ -82,11 +85,14 @@ func (s *session) requireAdmin(action string) error {
 	switch {
 	case s.access == nil:
 		return room.Forbid("%s is for admins, and a server without a key for tokens has none", action)
-	case s.access.role() != auth.RoleAdmin:
+	case !s.isAdmin():
 		return room.Forbid("%s is for admins, and the role of the token is another one", action)
 	}
 	return nil
 }
+
+// isAdmin reports whether the client's token has the role admin.
+func (s *session) isAdmin() bool { return s.access != nil && s.access.role() == auth.RoleAdmin }
 
 // doWithPlace is do for an action that needs the session's place. While the server is bringing the
 // session back, it waits for that: the client does not know that the place was lost.

@@ -19,37 +19,40 @@ func (m *membership) endedLocked(e *room.Event) {
 	m.loseLocked(why)
 	m.need = needEnd
 	if s := m.session; why.to != "" && !s.closed && !s.replaced {
-		s.rejoins.Go(func() { s.follow(why.to) })
+		ctx := s.turns.contextLocked(s.server.life)
+		s.rejoins.Go(func() { s.follow(ctx, why.to) })
 	}
 }
 
 // follow makes the session a member of the room to which its user was moved. The client gets a
 // snapshot of that room, or hears that there is no seat. The limit of rooms does not count: the
 // session has left another one.
-func (s *session) follow(id string) {
+func (s *session) follow(ctx context.Context, id string) {
 	var pause backoff
-	for {
-		m, err := s.beginRequest(id)
-		switch {
-		case err != nil: // replaced
-			return
-		case m == nil:
-			m = s.addMembership(id)
-		}
-		if m.unsubscribe == nil { // as in beginSubscribed
-			err = m.subscribe()
-		}
-		if err == nil {
-			m.bringBack()
-			s.streams.release(id)
-			m.endRequest()
-			return
-		}
-		m.endRequest()
-		if !isTransient(err) || !pause.wait(s.server.life) || s.isClosed() {
-			return
+	for s.tryFollow(id) && pause.wait(ctx) {
+	}
+}
+
+// tryFollow reports whether follow has to try again.
+func (s *session) tryFollow(id string) (again bool) {
+	s.turns.beginFollow(id)
+	defer s.turns.endFollow(id)
+	m, err := s.beginRequest(id)
+	if err != nil { // replaced
+		return false
+	}
+	if m == nil {
+		m = s.addMembership(id)
+	}
+	defer m.endRequest()
+	if m.unsubscribe == nil { // as in beginSubscribed
+		if err = m.subscribe(); err != nil {
+			return isTransient(err)
 		}
 	}
+	m.bringBack()
+	s.streams.release(id)
+	return false
 }
 
 // bringBack makes the session one that has to get its place in the room, as if it had lost it.
@@ -57,19 +60,13 @@ func (m *membership) bringBack() {
 	s := m.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m.member {
+	if m.member || s.closed {
 		return
 	}
 	m.seat = room.AnySeat // that of the reservation
 	m.setMemberLocked(true)
 	m.need = needJoin
 	m.parkLocked()
-}
-
-func (s *session) isClosed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
 }
 
 // Reserve seats users who have not come yet in a room: all of them, or none. Each keeps the seat

@@ -84,7 +84,7 @@ func (s *session) readWhole(id string) (room.Snapshot, error) {
 }
 
 // doubt returns nil if a snapshot may be shown to the client. If the session is a member and not in
-// it, doubt makes sure that a rejoin runs, and returns what is closed when that has ended. It returns
+// it, or only its seat is, doubt makes sure that a rejoin runs, and returns what is closed when that has ended. It returns
 // an error if the connection ends.
 func (s *session) doubt(id string, snapshot room.Snapshot) (running <-chan struct{}, err error) {
 	s.mu.Lock()
@@ -93,7 +93,7 @@ func (s *session) doubt(id string, snapshot room.Snapshot) (running <-chan struc
 	switch {
 	case s.replaced:
 		return nil, errReplaced
-	case m == nil || !m.member || (&listing{snapshot, m.seat}).has(s.user):
+	case m == nil || !m.member || m.need != needJoin && (&listing{snapshot, m.seat}).has(s.user):
 		return nil, nil
 	case m.need == needNothing:
 		m.need = needConfirm

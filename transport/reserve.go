@@ -38,17 +38,25 @@ func (g *graces) reserve(id string, users []string) (*reservation, error) {
 	return r, nil
 }
 
+// withoutGrace is how long a seat is reserved where there is no grace. Sessions that follow a move
+// need a moment.
+const withoutGrace = placeWait
+
 // settle says what came of the reservation. Without an error the users have the grace from now on.
 // If nothing was written there is nothing to give up; if that is not known, the users leave at once.
 func (r *reservation) settle(err error) {
 	g := r.graces
+	length := g.length
+	if length < 0 {
+		length = withoutGrace
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, one := range r.members {
 		switch {
 		case g.running == nil: // the lease of the node ends the reservation
 		case err == nil:
-			one.timer = time.AfterFunc(max(g.length, 0), func() {
+			one.timer = time.AfterFunc(length, func() {
 				g.mu.Lock()
 				defer g.mu.Unlock()
 				g.endLocked(one)

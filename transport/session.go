@@ -25,6 +25,7 @@ type session struct {
 	result  string                      // used by the goroutine that runs requests: what the present one led to, for the log
 
 	throttle throttle
+	turns    turns
 
 	mu          sync.Mutex             // locked before those of the connection and the outbox
 	memberships map[string]*membership // guarded by mu: by room
@@ -39,10 +40,12 @@ func newSession(s *Server, user string, access *access, out *outbox, end func(co
 		access.end = end
 		access.onLate = func() { s.opts.Trace.refused(LimitAuth) }
 	}
-	return &session{
+	next := &session{
 		id: uuid.NewString(), user: user, access: access, server: s, out: out, streams: out.streams, end: end,
 		memberships: make(map[string]*membership), throttle: throttle{server: s},
 	}
+	next.turns.init(&next.mu)
+	return next
 }
 
 // enter counts the connection among those of its user, when that is known.
@@ -81,6 +84,8 @@ func (s *session) handle(frame []byte) {
 // run runs a request about a room. The room's events are held until the reply, and until what
 // came meanwhile is judged.
 func (s *session) run(req protocol.Request) {
+	s.turns.beginRequest(req.Room)
+	defer s.turns.endRequest()
 	s.streams.hold(req.Room)
 	s.dispatch(req)
 	s.streams.release(req.Room)
@@ -197,25 +202,30 @@ func (s *session) claims(id string) bool {
 	return s.closed || m != nil && (m.member || m.unsure || m.requested || m.rejoin != nil)
 }
 
-// close ends the session's rejoins and subscriptions. It returns the rooms in which the
+// close ends the session's rejoins, follows and subscriptions. It returns the rooms in which the
 // session may still speak for its user.
 func (s *session) close() (rooms []string) {
 	s.mu.Lock()
 	s.closed = true
+	for _, m := range s.memberships {
+		if m.rejoin != nil {
+			m.rejoin.cancel()
+		}
+	}
+	s.turns.closeLocked()
+	s.mu.Unlock()
+	s.rejoins.Wait() // a follow may add a room until then
 	var unsubscribe []func()
+	s.mu.Lock()
 	for id, m := range s.memberships {
 		if m.unsubscribe != nil {
 			unsubscribe = append(unsubscribe, m.unsubscribe)
-		}
-		if m.rejoin != nil {
-			m.rejoin.cancel()
 		}
 		if m.member || m.unsure {
 			rooms = append(rooms, id)
 		}
 	}
 	s.mu.Unlock()
-	s.rejoins.Wait()
 	for _, fn := range unsubscribe {
 		fn()
 	}

@@ -1,0 +1,259 @@
+package transport
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/room"
+	"roomd/transport/auth"
+)
+
+// connectAs connects with a token of that role.
+func (s *bubbleServer) connectAs(t *testing.T, user string, role auth.Role) *bubbleClient {
+	t.Helper()
+	signer, err := auth.SecretSigner(testSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := signer.Sign(auth.Identity{User: user, Role: role, Expires: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readAlways(t, s.dialWith(t, token).ws)
+}
+
+// act runs an action with authority over room 42 through a node.
+func (s *bubbleServer) act(t *testing.T, a room.Action) {
+	t.Helper()
+	if _, err := s.rooms.Do(t.Context(), "42", a); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+const (
+	lostKicked = `{"event":"lost","room":"42","reason":"kicked","text":"cheats"}`
+	leftKicked = `{"type":"leave","user":"a","seat":1,"reason":"kicked","text":"cheats"}`
+)
+
+// Only admins throw users out, close rooms and configure them; who has no such token is refused, and
+// so is everybody on a server without a key.
+func TestOnlyAdminsHaveAuthority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keyed := startWithKey(t, Options{})
+		_, _, open, _ := twoNodes(t, room.Rules{}, Options{})
+		player, boss := keyed.connectAs(t, "p", auth.RolePlayer), keyed.connectAs(t, "boss", auth.RoleAdmin)
+		for action, rest := range map[string]string{"kick": `,"user":"b"`, "close": "", "configure": `,"settings":{"capacity":9}`} {
+			player.ask(`"`+action+`"`+rest, refused("forbidden", action+" is for admins, and the role of the token is another one"))
+			open.ask(`"`+action+`"`+rest, refused("forbidden", action+" is for admins, and a server without a key for tokens has none"))
+		}
+		player.ask(`"users"`, `"epoch":"","version":0,"count":0,"users":[]`)
+		open.ask(`"users"`, `"version":2,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
+		boss.ask(`"configure","settings":{"capacity":2,"keep":true}`, `"version":1,"count":0`)
+		boss.ask(`"configure","settings":{"capacity":3},"expect":0`, `"version":1,`+refused("conflict", "room 42 is not at version 0 any more"))
+		player.ask(`"join"`, `"version":2,"seat":0,"count":1,"settings":{"capacity":2,"keep":true},"users":[{"user":"p","seat":0}]`)
+		boss.ask(`"kick","user":"p","text":"`+strings.Repeat("x", 201)+`"`, refused("bad_request", "text must be at most 200 bytes long, not 201"))
+		boss.ask(`"kick","user":"q"`, refused("not_member", "q is not in room 42"))
+		boss.ask(`"kick","user":"p"`, `"version":3,"count":0`)
+		player.expect(`{"event":"lost","room":"42","reason":"kicked"}`)
+		player.expectSilence()
+	})
+}
+
+// Who is kicked, also through another node, hears lost with the words, and nothing else of the room.
+// The connection stays open, and nobody brings the user back. Others, and a watcher who is kicked,
+// see why.
+func TestAKick(t *testing.T) {
+	for _, watches := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			_, second, a, b := twoNodes(t, room.Rules{}, Options{})
+			if watches {
+				a.ask(`"watch"`, `"version":2,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
+			}
+			second.act(t, room.Kick("a").Saying("cheats"))
+			a.expect(lostKicked)
+			b.expect(eventOf(3, leftKicked))
+			if watches {
+				a.expect(eventOf(3, leftKicked))
+			}
+			b.ask(`"say","text":"hi"`, `"version":4,"count":1`)
+			if watches {
+				a.expect(eventOf(4, `{"type":"message","user":"b","text":"hi"}`))
+			}
+			time.Sleep(time.Minute)
+			a.expectSilence()
+			a.ask(`"say","text":"hi"`, refused("not_member", "a is not in room 42"))
+			a.ask(`"join"`, `"version":5,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
+		})
+	}
+}
+
+// A node that misses the kick because it is cut off from events tells the user when it has read the
+// room again, and brings nobody back.
+func TestAKickWhileEventsAreCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		first.redisNet.holdEvents()
+		second.act(t, room.Kick("a").Saying("cheats"))
+		first.redisNet.cutEvents()
+		time.Sleep(time.Second)
+		first.redisNet.resume()
+		time.Sleep(time.Minute)
+		if got := a.next("lost", time.Second); got != lostKicked && got != `{"event":"lost","room":"42","reason":"left"}` {
+			t.Error(got)
+		}
+		a.expectSilence()
+		if got := second.members(t, "42"); got != "b" {
+			t.Errorf("in the room are %q", got)
+		}
+	})
+}
+
+// A kick while the server brings a user back does not find the user, but a ban keeps the user out.
+func TestABanDuringARejoin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+		var down atomic.Bool
+		var attempts atomic.Int64
+		down.Store(true)
+		first.hook.setBefore(refusing(&down, room.ErrUnavailable, &attempts))
+		removeA(t, first, second)
+		b.expect(eventARemoved)
+		second.act(t, room.Kick("a").Ban(time.Now().Add(time.Hour).UnixMilli()))
+		down.Store(false)
+		a.expectWithin(`{"event":"lost","room":"42","reason":"banned"}`, lastPause)
+		b.expect(eventOf(4))
+		time.Sleep(time.Minute)
+		a.expectSilence()
+		if got := second.members(t, "42"); got != "b" {
+			t.Errorf("in the room are %q", got)
+		}
+	})
+}
+
+// A ban lasts as long as it says, on all nodes, or until it is lifted.
+func TestABan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startWithKey(t, Options{})
+		a, boss := s.connectAs(t, "a", ""), s.connectAs(t, "boss", auth.RoleAdmin)
+		a.ask(`"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
+		time.Sleep(time.Second)
+		boss.ask(`"kick","user":"a","ban":60`, `"version":2,"count":0`)
+		a.expect(`{"event":"lost","room":"42","reason":"kicked"}`)
+		time.Sleep(59 * time.Second)
+		a.send(join42)
+		if got := a.next("banned", time.Second); !strings.HasPrefix(got, `{"id":1,"room":"42","error":{"code":"banned","message":"a is banned from room 42 for another 1 s","retry":false}}`) {
+			t.Error(got)
+		}
+		time.Sleep(time.Second)
+		a.ask(`"join"`, `"version":3,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
+		boss.ask(`"kick","user":"a","ban":315360000`, `"version":4,"count":0`)
+		a.expect(`{"event":"lost","room":"42","reason":"kicked"}`)
+		a.send(join42)
+		a.next("banned", time.Second)
+		s.act(t, room.Unban("a"))
+		a.ask(`"join"`, `"version":6,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
+	})
+}
+
+// Who is away can be kicked, too. The grace then ends without a trace.
+func TestAKickOfWhoIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, second, a, b := twoNodes(t, room.Rules{}, Options{})
+		a.cut()
+		b.expect(eventAAway)
+		second.act(t, room.Kick("a").Saying("cheats"))
+		b.expect(eventOf(4, leftKicked))
+		time.Sleep(time.Minute)
+		b.expectSilence()
+	})
+}
+
+// A kick at the same instant as a request of the user leaves everybody with the same room: the user
+// is in it or has heard that it is not.
+func TestAKickAtTheSameInstant(t *testing.T) {
+	for _, request := range []string{`"join"`, `"leave"`, `"say","text":"hi"`, `"users"`, `"watch"`} {
+		for round := range 6 { // in whatever order the goroutines run
+			t.Run(fmt.Sprint(request, round), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					_, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+					kicked := make(chan error, 1)
+					go func() {
+						_, err := second.rooms.Do(t.Context(), "42", room.Kick("a").Saying("cheats"))
+						kicked <- err
+					}()
+					a.send(`{"id":7,"room":"42","action":` + request + `}`)
+					<-kicked
+					time.Sleep(30 * time.Second)
+					lost, left := false, false
+					for len(a.frames) > 0 {
+						switch f := <-a.frames; {
+						case f == lostKicked:
+							lost = true
+						case strings.Contains(f, `"seat":1,"count":2`), strings.HasPrefix(f, `{"id":7,"room":"42","version":4,"seat":1`):
+							lost = false // a join after the kick
+						case request == `"leave"` && strings.HasPrefix(f, `{"id":7`):
+							left = true
+						}
+					}
+					in := second.members(t, "42") == "b a"
+					if in == (lost || left) {
+						t.Errorf("a is in the room: %v, heard lost: %v, has left: %v", in, lost, left)
+					}
+				})
+			})
+		}
+	}
+}
+
+// When a room is closed everybody hears it, also who is away, and nobody comes in until it is opened.
+func TestACloseOfARoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startWithKey(t, Options{})
+		boss, a, c := s.connectAs(t, "boss", auth.RoleAdmin), s.connectAs(t, "a", ""), s.connectAs(t, "c", "")
+		boss.ask(`"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"boss","seat":0}]`)
+		a.ask(`"join"`, `"version":2,"seat":1,"count":2,"users":[{"user":"boss","seat":0},{"user":"a","seat":1}]`)
+		boss.expect(eventOf(2, `{"type":"join","user":"a","seat":1}`))
+		c.tell(`"join"`, `"version":3,"seat":2,"count":3,"users":[{"user":"boss","seat":0},{"user":"a","seat":1},{"user":"c","seat":2}]`)
+		c.cut()
+		time.Sleep(time.Second)
+		w := s.connectAs(t, "w", "")
+		w.tell(`"watch"`, `"version":4,"count":3,"users":[{"user":"boss","seat":0},{"user":"a","seat":1},{"user":"c","seat":2,"away":true}]`)
+		for len(boss.frames) > 0 {
+			<-boss.frames
+		}
+		boss.send(`{"id":7,"action":"close","room":"42"}`)
+		boss.expect(`{"event":"lost","room":"42","reason":"closed"}`)
+		boss.expect(`{"id":7,"room":"42","version":5,"count":0}`)
+		w.expect(eventOf(5, `{"type":"leave","user":"boss","seat":0,"reason":"closed"}`, `{"type":"leave","user":"a","seat":1,"reason":"closed"}`,
+			`{"type":"leave","user":"c","seat":2,"reason":"closed"}`, `{"type":"settings","settings":{"capacity":0,"closed":true}}`))
+		a.tell(`"join"`, refused("closed", "room 42 is closed"))
+		time.Sleep(time.Minute)
+		w.expectSilence()
+		boss.ask(`"close"`, `"version":5,"count":0`)
+		boss.ask(`"configure","settings":{"capacity":0}`, `"version":6,"count":0`)
+		a.tell(`"join"`, `"version":7,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
+	})
+}
+
+// A full table may get other settings, but not fewer seats than it has members, or than the seats
+// that are taken need.
+func TestSettingsOfAFullTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startWithKey(t, Options{})
+		boss, a, c := s.connectAs(t, "boss", auth.RoleAdmin), s.connectAs(t, "a", ""), s.connectAs(t, "c", "")
+		boss.ask(`"configure","settings":{"capacity":2}`, `"version":1,"count":0`)
+		a.ask(`"join"`, `"version":2,"seat":0,"count":1,"settings":{"capacity":2},"users":[{"user":"a","seat":0}]`)
+		boss.ask(`"join"`, `"version":3,"seat":1,"count":2,"settings":{"capacity":2},"users":[{"user":"a","seat":0},{"user":"boss","seat":1}]`)
+		boss.ask(`"configure","settings":{"capacity":1}`, refused("bad_request", "capacity must not be less than the 2 members, is 1"))
+		c.ask(`"join"`, refused("room_full", "room 42 is full: 2 of 2 seats taken"))
+		boss.tell(`"configure","settings":{"capacity":3},"expect":3`, `"version":4,"count":2`)
+		c.tell(`"join"`, `"version":5,"seat":2,"count":3,"settings":{"capacity":3},"users":[{"user":"a","seat":0},{"user":"boss","seat":1},{"user":"c","seat":2}]`)
+		a.tell(`"leave"`, `"version":6,"count":2`)
+		boss.tell(`"configure","settings":{"capacity":2}`, refused("bad_request", "capacity must be more than 2, on which seat c sits, not 2"))
+	})
+}

@@ -1,0 +1,307 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// eventOf returns the event of one version of room 42.
+func eventOf(version int, changes ...string) string {
+	return fmt.Sprintf(`{"event":"changes","room":"42","version":%d,"from":%d,"changes":[%s]}`, version, version-1, strings.Join(changes, ","))
+}
+
+// ask sends a request about room 42 and expects a reply. Both are without what all have.
+func (v *bubbleClient) ask(request, reply string) {
+	v.t.Helper()
+	v.askAbout("42", request, reply)
+}
+
+func (v *bubbleClient) askAbout(id, request, reply string) {
+	v.t.Helper()
+	v.send(fmt.Sprintf(`{"id":7,"room":"%s","action":%s}`, id, request))
+	v.expect(fmt.Sprintf(`{"id":7,"room":"%s",%s}`, id, reply))
+}
+
+// tell is ask for a test that does not look at events: it drops those before the reply.
+func (v *bubbleClient) tell(request, reply string) {
+	v.t.Helper()
+	v.send(`{"id":7,"room":"42","action":` + request + `}`)
+	got := ""
+	for !strings.HasPrefix(got, `{"id":7`) {
+		got = v.next("a reply", 100*time.Millisecond)
+	}
+	if want := `{"id":7,"room":"42",` + reply + `}`; got != want {
+		v.t.Fatalf("got\n  %s\nwant\n  %s", got, want)
+	}
+}
+
+// refused returns what a reply has that refuses a request for good.
+func refused(code, message string) string {
+	return fmt.Sprintf(`"error":{"code":"%s","message":%q,"retry":false}`, code, message)
+}
+
+// Members say whether they are ready, and set data of their own and of the room. Everybody sees
+// that, also in lists. What changes nothing makes no version. Null removes.
+func TestReadyAndData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, _, a, b := twoNodes(t, room.Rules{}, Options{})
+		w := first.connect(t, "w")
+		w.ask(`"watch"`, `"version":2,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
+		version := 2
+		for _, tt := range []struct{ request, change string }{
+			{`"ready","value":true`, `{"type":"member","user":"a","seat":1,"ready":true}`},
+			{`"ready","value":true`, ""},
+			{`"set","scope":"member","data":{ "deck": [1, 2.0] }`, `{"type":"member","user":"a","seat":1,"ready":true,"data":{"deck":[1,2.0]}}`},
+			{`"set","scope":"member","data":{"deck":[1,2.0]}`, ""},
+			{`"ready","value":false`, `{"type":"member","user":"a","seat":1,"data":{"deck":[1,2.0]}}`},
+			{`"set","data":"chess"`, `{"type":"data","user":"a","data":"chess"}`},
+			{`"set","scope":"room","data":"chess"`, ""},
+		} {
+			if tt.change != "" {
+				version++
+			}
+			a.ask(tt.request, fmt.Sprintf(`"version":%d,"count":2`, version))
+			if tt.change == "" {
+				continue
+			}
+			for _, v := range []*bubbleClient{a, b, w} {
+				v.expect(eventOf(version, tt.change))
+			}
+		}
+		for _, v := range []*bubbleClient{a, b, w} {
+			v.ask(`"users"`, `"version":6,"count":2,"data":"chess","users":[{"user":"b","seat":0},{"user":"a","seat":1,"data":{"deck":[1,2.0]}}]`)
+		}
+		a.ask(`"set","scope":"member","data":null`, `"version":7,"count":2`)
+		a.expect(eventOf(7, `{"type":"member","user":"a","seat":1}`))
+		a.ask(`"set","data":null`, `"version":8,"count":2`)
+		a.expect(eventOf(8, `{"type":"data","user":"a"}`))
+		a.ask(`"users"`, `"version":8,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
+		for _, request := range []string{`"ready","value":true`, `"set","data":1`, `"set","scope":"member","data":1`} {
+			w.tell(request, refused("not_member", "w is not in room 42"))
+		}
+		a.expectSilence()
+	})
+}
+
+// A set with expect replaces only what the client knows, also if the room has gone on otherwise.
+// The refusal says what there is.
+func TestCompareAndSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, _, a, b := twoNodes(t, room.Rules{}, Options{})
+		b.tell(`"set","data":1`, `"version":3,"count":2`)
+		b.tell(`"set","scope":"member","data":"of b"`, `"version":4,"count":2`)
+		a.tell(`"set","data":2,"expect":2`, `"version":4,"data":1,`+refused("conflict", "the data of room 42 has changed since version 2"))
+		a.tell(`"set","data":2,"expect":5`, `"version":4,"data":1,`+refused("conflict", "room 42 is at version 4, not yet at 5"))
+		a.tell(`"set","data":2,"expect":3,"epoch":"other"`, `"version":4,"data":1,`+refused("conflict", "room 42 has begun anew"))
+		now, err := first.rooms.Read(t.Context(), "42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.tell(`"set","data":2,"expect":3,"epoch":"`+now.Epoch+`"`, `"version":5,"count":2`)
+		a.tell(`"set","data":null,"expect":5`, `"version":6,"count":2`)
+		a.tell(`"set","data":3,"expect":5`, `"version":6,`+refused("conflict", "the data of room 42 has changed since version 5"))
+		a.tell(`"set","data":3,"expect":6`, `"version":7,"count":2`)
+		a.tell(`"set","scope":"member","data":"x","expect":0`, `"version":8,"count":2`)
+		a.tell(`"set","scope":"member","data":"y","expect":7`, `"version":8,"data":"x",`+refused("conflict", "the data of a has changed since version 7"))
+		a.tell(`"set","scope":"member","data":"y","expect":8`, `"version":9,"count":2`)
+		a.tell(`"set","data":3,"expect":2`, `"version":9,"data":3,`+refused("conflict", "the data of room 42 has changed since version 2"))
+	})
+}
+
+// Of clients that build on the same version one wins, and each knows which.
+func TestCompareAndSetAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+		all := []*bubbleClient{a, b}
+		for i, s := range []*bubbleServer{first, second, first, second} {
+			c := s.connect(t, fmt.Sprint("c", i))
+			c.send(join42)
+			synctest.Wait()
+			all = append(all, c)
+		}
+		time.Sleep(time.Second)
+		for i, v := range all {
+			for len(v.frames) > 0 {
+				<-v.frames
+			}
+			v.send(fmt.Sprintf(`{"id":7,"room":"42","action":"set","data":%d,"expect":6}`, i))
+		}
+		time.Sleep(time.Second)
+		now, err := second.rooms.Read(t.Context(), "42")
+		if err != nil || now.Version != 7 {
+			t.Fatalf("at version %d, %v", now.Version, err)
+		}
+		for i, v := range all {
+			got := ""
+			for !strings.Contains(got, `"id":7`) {
+				got = v.next("a reply", time.Second)
+			}
+			won := strings.Contains(got, `"version":7,"count":6}`)
+			if lost := strings.Contains(got, `"version":7,"data":`+now.Data+`,"error":{"code":"conflict"`); won == lost || won != (fmt.Sprint(i) == now.Data) {
+				t.Errorf("the data is %s, and %d got %s", now.Data, i, got)
+			}
+		}
+	})
+}
+
+// Data that cannot be used is refused, by the name of its field, and nothing is written.
+func TestDataThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := room.Limits{MemberData: 100, RoomData: 200}
+		_, second, a, b := twoNodes(t, room.Rules{Limits: limits}, Options{})
+		text := func(n int) string { return `"` + strings.Repeat("x", n-2) + `"` }
+		nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+		for _, tt := range []struct{ request, reply string }{
+			{`"set","data":` + text(201), refused("bad_request", "data must be at most 200 bytes long, not 201")},
+			{`"set","data":` + nested(33), refused("bad_request", "data must be at most 32 levels deep, not 33")},
+			{`"set","scope":"member","data":` + text(101), refused("bad_request", "data must be at most 100 bytes long, not 101")},
+			{`"set","scope":"member","data":` + nested(40), refused("bad_request", "data must be at most 32 levels deep, not 40")},
+		} {
+			a.ask(tt.request, tt.reply)
+		}
+		for _, request := range []string{
+			`"set"`, `"set","data":{"a":1,"a":2}`, `"set","data":1,"scope":"all"`, `"set","data":1,"epoch":"e"`, `"set","data":1,"expect":-1`,
+			`"ready"`, `"ready","value":1`, `"ready","value":true,"data":1`, `"set","data":"\ud800"`,
+		} {
+			a.send(`{"id":7,"room":"42","action":` + request + `}`)
+			if got := a.next("a refusal", time.Second); !strings.HasPrefix(got, `{"id":7,"room":"42","error":{"code":"bad_request"`) {
+				t.Errorf("%s: %s", request, got)
+			}
+		}
+		a.send(`{"id":7,"room":"42","action":"set","data":[}`)
+		if got := a.next("a refusal", time.Second); !strings.Contains(got, `"code":"bad_request","message":"not valid JSON from byte`) {
+			t.Error(got)
+		}
+		b.expectSilence()
+		a.ask(`"set","data":`+text(200), `"version":3,"count":2`)
+		a.expect(eventOf(3, `{"type":"data","user":"a","data":`+text(200)+`}`))
+		a.ask(`"set","scope":"member","data":`+nested(32), `"version":4,"count":2`)
+		if now, err := second.rooms.Read(t.Context(), "42"); err != nil || now.Data != text(200) || now.Users()[1].Data != nested(32) {
+			t.Errorf("%+v, %v", now.Users(), err)
+		}
+	})
+}
+
+// Settings may leave the room's data to admins. A member's own stays the member's.
+func TestDataOfAdmins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startWithKey(t, Options{})
+		a, admin := s.connectAs(t, "a", ""), s.connectAs(t, "boss", "admin")
+		a.ask(`"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
+		admin.ask(`"configure","settings":{"data":"admins"}`, `"version":2,"count":1`)
+		a.expect(eventOf(2, `{"type":"settings","settings":{"capacity":0,"data":"admins"}}`))
+		a.ask(`"set","data":1`, refused("forbidden", "the settings of room 42 let only admins set its data"))
+		a.ask(`"set","data":1,"expect":0`, refused("forbidden", "the settings of room 42 let only admins set its data"))
+		a.ask(`"set","scope":"member","data":1`, `"version":3,"count":1`)
+		a.expect(eventOf(3, `{"type":"member","user":"a","seat":0,"data":1}`))
+		admin.ask(`"set","data":2,"expect":1`, `"version":4,"count":1`)
+		a.expect(eventOf(4, `{"type":"data","user":"boss","data":2}`))
+		admin.ask(`"set","data":3,"expect":1`, `"version":4,"data":2,`+refused("conflict", "the data of room 42 has changed since version 1"))
+		admin.ask(`"set","scope":"member","data":2`, refused("not_member", "boss is not in room 42"))
+		a.ask(`"users"`, `"version":4,"count":1,"settings":{"capacity":0,"data":"admins"},"data":2,"users":[{"user":"a","seat":0,"data":1}]`)
+	})
+}
+
+// What a member has set outlives the session, until the member leaves. That of the room stays.
+func TestDataOutlivesSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+		a.tell(`"ready","value":true`, `"version":3,"count":2`)
+		a.tell(`"set","scope":"member","data":1`, `"version":4,"count":2`)
+		a.tell(`"set","data":2`, `"version":5,"count":2`)
+		list := func(version int) string {
+			return fmt.Sprintf(`"version":%d,"seat":1,"count":2,"data":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1,"ready":true,"data":1}]`, version)
+		}
+		newer := second.connect(t, "a")
+		newer.tell(`"join"`, list(6))
+		a = newer
+		a.cut()
+		b.tell(`"users"`, `"version":7,"count":2,"data":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1,"away":true,"ready":true,"data":1}]`)
+		a = first.connect(t, "a")
+		a.tell(`"join"`, list(8))
+		a.tell(`"set","scope":"member","data":9,"expect":4`, `"version":9,"count":2`) // it has not changed since
+		a.tell(`"leave"`, `"version":10,"count":1`)
+		a.tell(`"join"`, `"version":11,"seat":1,"count":2,"data":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
+	})
+}
+
+// A client whose session has lost its place does not know. What it asks for waits until its node
+// has brought it back.
+func TestRequestsWaitForThePlace(t *testing.T) {
+	for _, request := range []string{`"ready","value":true`, `"set","data":1`, `"set","scope":"member","data":1`, `"say","text":"hi"`} {
+		synctest.Test(t, func(t *testing.T) {
+			first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+			var down atomic.Bool
+			down.Store(true)
+			first.hook.setBefore(func(_ context.Context, action room.Action) error {
+				if down.Load() && action.Kind() == room.KindJoin {
+					return room.ErrUnavailable
+				}
+				return nil
+			})
+			removeA(t, first, second)
+			b.expect(eventARemoved)
+			a.send(`{"id":7,"room":"42","action":` + request + `}`)
+			time.Sleep(time.Second)
+			a.expectSilence()
+			down.Store(false)
+			a.expectWithin(`{"id":7,"room":"42","version":5,"count":2}`, placeWait)
+			b.expect(eventARejoined)
+			if got := b.next("an event", time.Second); !strings.HasPrefix(got, `{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"`) {
+				t.Errorf("%s: %s", request, got)
+			}
+			down.Store(true)
+			removeA(t, first, second)
+			time.Sleep(time.Second)
+			for len(a.frames) > 0 {
+				<-a.frames
+			}
+			a.send(`{"id":7,"room":"42","action":` + request + `}`)
+			a.expectWithin(`{"id":7,"room":"42","error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`, 2*placeWait)
+		})
+	}
+}
+
+// A client that does not read is cut off by the bytes of data and texts, too.
+func TestDataAndTextsCountInTheQueue(t *testing.T) {
+	for _, request := range []string{`"say","text":"%[1]s%[2]d"`, `"say","data":"%[1]s%[2]d"`, `"set","data":"%[1]s%[2]d"`, `"set","scope":"member","data":"%[1]s%[2]d"`} {
+		synctest.Test(t, func(t *testing.T) {
+			mini, _ := redistest.Mini(t)
+			s := startInBubble(t, mini, room.Rules{}, Options{MaxQueue: 10_000, Rate: -1})
+			a, b := s.connectIdle(t, "a"), s.connect(t, "b")
+			a.send(`{"id":7,"room":"42","action":"watch"}`)
+			a.expect(`{"id":7,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+			b.send(join42)
+			open := 0
+			for i := range 20 {
+				if synctest.Wait(); s.Connections() == 2 {
+					open = i
+				}
+				b.send(`{"id":7,"room":"42","action":` + fmt.Sprintf(request, strings.Repeat("x", 1000), i) + `}`)
+				time.Sleep(time.Second)
+			}
+			if open < 6 || open > 12 {
+				t.Errorf("%s: the client was cut off after %d events of 1 kB", request, open)
+			}
+			b.expectOpen()
+		})
+	}
+}
+
+// expectOpen drops what has come, and expects that the connection is open.
+func (v *bubbleClient) expectOpen() {
+	v.t.Helper()
+	synctest.Wait()
+	for len(v.frames) > 0 {
+		<-v.frames
+	}
+	v.expectSilence()
+}

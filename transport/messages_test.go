@@ -1,0 +1,179 @@
+package transport
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/room"
+	"roomd/transport/protocol"
+)
+
+// meet returns clients of room 42, of whom a, b and c are members through two nodes, and w watches.
+// The room is at version 3.
+func meet(t *testing.T, opts Options) (a, b, c, w *bubbleClient) {
+	t.Helper()
+	first, second, a, b := twoNodes(t, room.Rules{}, opts)
+	c, w = first.connect(t, "c"), second.connect(t, "w")
+	c.ask(`"join"`, `"version":3,"seat":2,"count":3,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"c","seat":2}]`)
+	w.ask(`"watch"`, `"version":3,"count":3,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"c","seat":2}]`)
+	for _, v := range []*bubbleClient{a, b} {
+		v.expect(eventOf(3, `{"type":"join","user":"c","seat":2}`))
+	}
+	return a, b, c, w
+}
+
+// Everybody in the room hears a message, also who has sent it: as an event behind the reply. What is
+// for some is heard by those and the sender; to others it is a version without changes.
+func TestMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, c, w := meet(t, Options{})
+		for i, tt := range []struct{ said, change, heard string }{
+			{`"text":"hi \"all\""`, `"text":"hi \"all\""`, "abcw"},
+			{`"data":{"x": [1]}`, `"data":{"x":[1]}`, "abcw"},
+			{`"data":null`, `"data":null`, "abcw"},
+			{`"text":"psst","to":["b"]`, `"text":"psst","to":["b"]`, "ab"},
+			{`"data":1,"to":["b","c"]`, `"data":1,"to":["b","c"]`, "abc"},
+			{`"text":"to me","to":["a"]`, `"text":"to me","to":["a"]`, "a"},
+		} {
+			a.ask(`"say",`+tt.said, fmt.Sprintf(`"version":%d,"count":3`, 4+i))
+			for name, v := range map[string]*bubbleClient{"a": a, "b": b, "c": c, "w": w} {
+				if strings.Contains(tt.heard, name) {
+					v.expect(eventOf(4+i, `{"type":"message","user":"a",`+tt.change+`}`))
+				} else {
+					v.expect(eventOf(4 + i))
+				}
+			}
+		}
+	})
+}
+
+// Messages change nothing, and stay in no list.
+func TestMessagesAreNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, _, _ := meet(t, Options{})
+		a.tell(`"say","text":"hi"`, `"version":4,"count":3`)
+		b.tell(`"users"`, `"version":4,"count":3,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"c","seat":2}]`)
+	})
+}
+
+// A frame that merges events keeps from each client what is not for it.
+func TestMergedMessages(t *testing.T) {
+	said := func(version uint64, text string, to ...string) *room.Event {
+		return &room.Event{Room: "42", Epoch: "e", Version: version, From: version - 1, Changes: []room.Change{
+			{Type: room.KindMessage, User: "a", Detail: &room.Detail{Text: text, To: to}},
+		}}
+	}
+	events := []*room.Event{said(1, "1 b", "b"), said(2, "2 all"), said(3, "3 b c", "b", "c"), said(4, "4 c", "c")}
+	for user, want := range map[string]string{"a": "1 b,2 all,3 b c,4 c", "b": "1 b,2 all,3 b c", "c": "2 all,3 b c,4 c", "w": "2 all"} {
+		for n := 1; n <= len(events); n++ { // as many at once
+			var texts []string
+			at := uint64(0)
+			for i := 0; i < len(events); i += n {
+				for _, frame := range appendEvents(nil, user, events[i:min(i+n, len(events))]) {
+					decoded, err := protocol.DecodeFrame(frame[strings.IndexByte(string(frame), '{'):])
+					e, ok := decoded.(*protocol.Event)
+					if err != nil || !ok || e.From != at {
+						t.Fatalf("at %d: %s, %v", at, frame, err)
+					}
+					at = e.Version
+					for _, c := range e.Changes {
+						texts = append(texts, c.Text)
+					}
+				}
+			}
+			if got := strings.Join(texts, ","); got != want || at != 4 {
+				t.Errorf("%s hears %s, and is at %d", user, got, at)
+			}
+		}
+	}
+}
+
+// Who is not in the room, or says nothing, too much, or to somebody who is not there, is refused, and
+// nobody hears it.
+func TestMessagesThatAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, _, w := meet(t, Options{})
+		names := func(n int) string {
+			all := make([]string, n)
+			for i := range all {
+				all[i] = fmt.Sprintf(`"u%d"`, i)
+			}
+			return "[" + strings.Join(all, ",") + "]"
+		}
+		w.ask(`"say","text":"hi"`, refused("not_member", "w is not in room 42"))
+		a.ask(`"say","text":"hi","to":["w"]`, refused("not_member", "w is not in room 42"))
+		a.ask(`"say","text":"hi","to":["b","nobody"]`, refused("not_member", "nobody is not in room 42"))
+		a.ask(`"say","text":"`+strings.Repeat("x", 2049)+`"`, refused("bad_request", "text must be at most 2048 bytes long, not 2049"))
+		a.ask(`"say","data":"`+strings.Repeat("x", 2047)+`"`, refused("bad_request", "data must be at most 2048 bytes long, not 2049"))
+		a.ask(`"say","data":`+strings.Repeat("[", 33)+strings.Repeat("]", 33), refused("bad_request", "data must be at most 32 levels deep, not 33"))
+		for _, said := range []string{
+			"", `,"text":""`, `,"text":"hi","data":1`, `,"text":"hi","to":[]`, `,"text":"hi","to":["b","b"]`, `,"text":1`,
+			`,"text":"hi","to":"b"`, `,"text":"hi","to":` + names(65), `,"text":"hi","to":[1]`,
+		} {
+			a.send(`{"id":7,"room":"42","action":"say"` + said + `}`)
+			if got := a.next("a refusal", time.Second); !strings.HasPrefix(got, `{"id":7,"room":"42","error":{"code":"bad_request"`) {
+				t.Errorf("%s: %s", said, got)
+			}
+			time.Sleep(time.Second) // the rate
+		}
+		b.expectSilence()
+		a.tell(`"say","text":"`+strings.Repeat("x", 2048)+`"`, `"version":4,"count":3`)
+	})
+}
+
+// A message counts as five requests, for a connection and for a user. Where fewer may come at once,
+// it counts as all of them.
+func TestTheRateOfMessages(t *testing.T) {
+	for burst, atOnce := range map[int]int{0: 19, 16: 3, 11: 2, 4: 1, 1: 1} { // a request comes before, where it leaves something
+		t.Run(fmt.Sprint(burst), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, second, a, b := twoNodes(t, room.Rules{}, Options{Burst: burst, Rate: 10})
+				time.Sleep(time.Minute)
+				a.send(users42)
+				limit := burst
+				if burst == 0 {
+					limit = defaultBurst
+				}
+				if limit < 6 {
+					time.Sleep(time.Minute)
+				}
+				said := 0
+				for range 40 {
+					a.send(`{"id":7,"room":"42","action":"say","text":"hi"}`)
+				}
+				time.Sleep(time.Millisecond)
+				synctest.Wait()
+				for len(a.frames) > 0 {
+					if strings.HasPrefix(<-a.frames, `{"id":7,"room":"42","version"`) {
+						said++
+					}
+				}
+				if said != atOnce {
+					t.Errorf("of 40 messages at once %d were said, want %d", said, atOnce)
+				}
+				time.Sleep(time.Minute)
+				if now, err := second.rooms.Read(t.Context(), "42"); err != nil || now.Version != uint64(2+said) {
+					t.Errorf("the room is at %d, %v", now.Version, err)
+				}
+				start, said := time.Now(), 0
+				for time.Since(start) < 10*time.Second {
+					b.send(`{"id":7,"room":"42","action":"say","text":"hi"}`)
+					time.Sleep(time.Second / 2)
+					synctest.Wait()
+				}
+				for len(b.frames) > 0 {
+					if strings.HasPrefix(<-b.frames, `{"id":7,"room":"42","version"`) {
+						said++
+					}
+				}
+				if said != 20 { // 10 a second, of which a message is 5, or fewer where fewer may come at once
+					t.Errorf("%d of 20 messages at the highest rate were said", said)
+				}
+				a.expectOpen()
+			})
+		})
+	}
+}

@@ -1,0 +1,299 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator"
+	"roomd/transport/protocol"
+)
+
+// move moves users from room 42 to T through a node.
+func (s *bubbleServer) move(t *testing.T, users ...string) {
+	t.Helper()
+	if _, _, err := s.Move(t.Context(), "42", "T", users...); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// drain drops what has come.
+func (v *bubbleClient) drain() {
+	synctest.Wait()
+	for len(v.frames) > 0 {
+		<-v.frames
+	}
+}
+
+// expectIn waits for a snapshot of room T with the user, of the session that has to be there.
+func (v *bubbleClient) expectIn(want ...string) {
+	v.t.Helper()
+	got := ""
+	for !strings.HasPrefix(got, `{"event":"snapshot","room":"T"`) {
+		got = v.next("a snapshot of T", time.Second)
+	}
+	for _, part := range want {
+		if !strings.Contains(got, part) {
+			v.t.Errorf("got %s, without %s", got, part)
+		}
+	}
+}
+
+const lostMoved = `{"event":"lost","room":"42","reason":"moved","to":"T"}`
+
+// Users who are moved hear where to, and then get a snapshot of that room with themselves in it and
+// its events, on whichever node they are. They are ordinary members there.
+func TestAMove(t *testing.T) {
+	for _, watched := range []string{"not", "before", "with a version"} {
+		t.Run("watched "+watched, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first, second, a, b := twoNodes(t, room.Rules{}, Options{MaxRooms: 2})
+				c := second.connect(t, "c")
+				c.ask(`"watch"`, `"version":2,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
+				if watched == "with a version" {
+					second.joins(t, "x", "T")
+				}
+				for _, v := range []*bubbleClient{a, b} {
+					if watched != "not" {
+						v.send(`{"id":7,"room":"T","action":"watch"}`)
+						synctest.Wait()
+					} else { // as many as a connection may be in
+						v.send(`{"id":7,"room":"other","action":"watch"}`)
+						synctest.Wait()
+					}
+					v.drain()
+				}
+				first.move(t, "a", "b")
+				left := eventOf(3, `{"type":"leave","user":"a","seat":1,"reason":"moved","to":"T"}`, `{"type":"leave","user":"b","seat":0,"reason":"moved","to":"T"}`)
+				c.expect(left)
+				for _, v := range []*bubbleClient{a, b} {
+					v.expectAmong(lostMoved)
+					v.expectIn(`"user":"a"`, `"user":"b"`)
+				}
+				time.Sleep(time.Minute)
+				a.drain()
+				b.drain()
+				now, err := second.rooms.Read(t.Context(), "T")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, o := range now.Users() {
+					if o.Away {
+						t.Errorf("%s is away", o.User)
+					}
+				}
+				a.askAbout("T", `"say","text":"hi"`, fmt.Sprintf(`"version":%d,"count":%d`, now.Version+1, now.Count()))
+				for _, v := range []*bubbleClient{a, b} {
+					v.expect(fmt.Sprintf(`{"event":"changes","room":"T","version":%d,"from":%d,"changes":[{"type":"message","user":"a","text":"hi"}]}`, now.Version+1, now.Version))
+				}
+				a.askAbout("T", `"leave"`, fmt.Sprintf(`"version":%d,"count":%d`, now.Version+2, now.Count()-1))
+				c.expectSilence()
+			})
+		})
+	}
+}
+
+// expectAmong expects a frame behind events of T that a watcher gets.
+func (v *bubbleClient) expectAmong(want string) {
+	v.t.Helper()
+	for got := ""; got != want; {
+		if got = v.next(want, time.Second); got != want && !strings.Contains(got, `"event":"changes","room":"T"`) {
+			v.t.Fatalf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// Who is a member of the other room already stays that, and its events go on.
+func TestAMoveToARoomOfTheUser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		a.askAbout("T", `"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
+		second.move(t, "a")
+		a.expect(lostMoved)
+		time.Sleep(time.Minute)
+		a.drain()
+		if got := first.members(t, "T") + "; " + second.members(t, "42"); got != "a; b" {
+			t.Errorf("in the rooms are %s", got)
+		}
+		a.askAbout("T", `"ready","value":true`, `"version":2,"count":1`)
+	})
+}
+
+// A user without a connection keeps the seat in the other room for a grace, and can come there.
+func TestAMoveOfWhoIsAway(t *testing.T) {
+	for _, comes := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+			a.cut()
+			b.expect(eventAAway)
+			time.Sleep(defaultGrace / 2)
+			second.move(t, "a")
+			time.Sleep(defaultGrace - time.Second)
+			if got := first.members(t, "T"); got != "a" {
+				t.Errorf("in T are %q", got)
+			}
+			want := ""
+			if comes {
+				first.connect(t, "a").askAbout("T", `"join"`, `"version":2,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
+				want = "a"
+			}
+			time.Sleep(time.Minute)
+			if got := first.members(t, "T"); got != want {
+				t.Errorf("a has come: %v, and in T are %q", comes, got)
+			}
+		})
+	}
+}
+
+// A move that is refused changes nothing.
+func TestAMoveThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, b := twoNodes(t, room.Rules{Seating: room.Capacity(2)}, Options{})
+		second.connect(t, "x").askAbout("T", `"join"`, `"version":1,"seat":0,"count":1,"settings":{"capacity":2},"users":[{"user":"x","seat":0}]`)
+		if _, _, err := first.Move(t.Context(), "42", "T", "a", "b"); !errors.Is(err, room.ErrFull) {
+			t.Error(err)
+		}
+		if _, _, err := first.Move(t.Context(), "42", "T", "nobody"); !errors.Is(err, room.ErrNotMember) {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		a.expectSilence()
+		b.expectSilence()
+		if n := first.graces.count(); n != 0 {
+			t.Errorf("%d graces are left", n)
+		}
+	})
+}
+
+// Users are moved at the same instant as they do something. In the end each is where the server
+// says, and knows it.
+func TestAMoveAtTheSameInstant(t *testing.T) {
+	for _, meanwhile := range []string{"42 leave", "42 join", "42 users", "T join", "T watch", "T leave", "T users", "cut", "take over", "move back"} {
+		t.Run(meanwhile, func(t *testing.T) {
+			for range 6 { // in whatever order the goroutines run
+				synctest.Test(t, func(t *testing.T) { moveMeanwhile(t, meanwhile) })
+			}
+		})
+	}
+}
+
+func moveMeanwhile(t *testing.T, meanwhile string) {
+	first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+	moved := make(chan error, 2)
+	go func() {
+		_, _, err := second.Move(t.Context(), "42", "T", "a")
+		moved <- err
+	}()
+	switch part := strings.Fields(meanwhile); {
+	case meanwhile == "cut":
+		a.cut()
+	case meanwhile == "take over":
+		first.connect(t, "a").send(join42)
+	case meanwhile == "move back":
+		go func() {
+			_, _, err := first.Move(t.Context(), "T", "42", "a")
+			moved <- err
+		}()
+	default:
+		a.send(fmt.Sprintf(`{"id":99,"room":"%s","action":"%s"}`, part[0], part[1]))
+	}
+	<-moved
+	time.Sleep(30 * time.Second)
+	knows := map[string]bool{"42": true}
+	for len(a.frames) > 0 {
+		text := <-a.frames
+		frame, err := protocol.DecodeFrame([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch f := frame.(type) {
+		case *protocol.Event:
+			switch f.Event {
+			case protocol.EventLost:
+				knows[f.Room] = false
+			case protocol.EventSnapshot:
+				knows[f.Room] = strings.Contains(text, `"user":"a"`)
+			}
+		case *protocol.Reply:
+			if f.Seat != nil {
+				knows[f.Room] = true
+			} else if strings.HasSuffix(meanwhile, "leave") {
+				knows[f.Room] = false
+			}
+		}
+	}
+	for _, id := range []string{"42", "T"} {
+		now, err := second.rooms.Read(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := false
+		for _, o := range now.Users() {
+			in = in || o.User == "a"
+			if o.Away {
+				t.Errorf("%s is away in %s for good", o.User, id)
+			}
+		}
+		if in != knows[id] && meanwhile != "cut" && meanwhile != "take over" {
+			t.Errorf("a is in %s: %v, and takes itself for a member: %v", id, in, knows[id])
+		}
+	}
+}
+
+// Over real sockets and a real Redis: a user is moved, and then thrown out, through the node on
+// which the user is not.
+func TestAMoveAndAKickThroughARealRedis(t *testing.T) {
+	server := redistest.Start(t)
+	var nodes []*testServer
+	for range 2 {
+		rooms, err := coordinator.New(server.Client(), coordinator.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes = append(nodes, serve(t, rooms, rooms, Options{Grace: time.Hour}))
+	}
+	a, w := nodes[0].connect(t, "a"), nodes[1].connect(t, "w")
+	a.send(join42)
+	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+	w.send(`{"id":4,"action":"watch","room":"T"}`)
+	w.expect(`{"id":4,"room":"T","epoch":"","version":0,"count":0,"users":[]}`)
+	if _, _, err := nodes[1].Move(t.Context(), "42", "T", "a"); err != nil {
+		t.Fatal(err)
+	}
+	a.expect(lostMoved)
+	a.expect(`{"event":"snapshot","room":"T","version":2,"count":1,"users":[{"user":"a","seat":0}]}`)
+	w.expect(`{"event":"changes","room":"T","version":1,"from":0,"changes":[{"type":"join","user":"a","seat":0,"away":true}]}`)
+	w.expect(`{"event":"changes","room":"T","version":2,"from":1,"changes":[{"type":"back","user":"a","seat":0}]}`)
+	if _, err := nodes[1].rooms.Do(t.Context(), "T", room.Kick("a").Saying("cheats")); err != nil {
+		t.Fatal(err)
+	}
+	a.expect(`{"event":"lost","room":"T","reason":"kicked","text":"cheats"}`)
+	w.expect(`{"event":"changes","room":"T","version":3,"from":2,"changes":[{"type":"leave","user":"a","seat":0,"reason":"kicked","text":"cheats"}]}`)
+	a.send(`{"id":5,"action":"leave","room":"T"}`)
+	a.expect(`{"id":5,"room":"T","error":{"code":"not_member","message":"a is not in room T","retry":false}}`)
+}
+
+// A seat that is reserved is nobody's: a session that has lost its place takes it, and is not
+// replaced by it.
+func TestAReservedSeatOfAMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		var down atomic.Bool
+		var attempts atomic.Int64
+		down.Store(true)
+		first.hook.setBefore(refusing(&down, room.ErrUnavailable, &attempts))
+		removeA(t, first, second)
+		second.reserveIn42(t, "a")
+		down.Store(false)
+		a.expectWithin(`{"event":"snapshot","room":"42","version":5,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`, lastPause)
+		time.Sleep(time.Minute)
+		a.expectSilence()
+	})
+}

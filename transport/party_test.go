@@ -1,0 +1,197 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator"
+)
+
+// reserveIn42 seats a party.
+func (s *bubbleServer) reserveIn42(t *testing.T, users ...string) {
+	t.Helper()
+	if _, err := s.Reserve(t.Context(), "42", users...); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// The seats of a party are kept for the grace. Who joins meanwhile, through any node, is back; the
+// others leave. All of them sit down, or nobody does; members keep their seats.
+func TestAParty(t *testing.T) {
+	for name, duplicate := range map[string]room.Duplicate{"replace": room.Replace, "reject": room.Reject} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first, second, a, b := twoNodes(t, room.Rules{Duplicate: duplicate, Seating: room.Capacity(4)}, Options{})
+				if _, err := first.Reserve(t.Context(), "42", "p", "q", "r"); !errors.Is(err, room.ErrFull) {
+					t.Errorf("a party of 3 for 2 seats: %v", err)
+				}
+				a.expectSilence()
+				first.reserveIn42(t, "p", "a", "q")
+				party := eventOf(3, `{"type":"join","user":"p","seat":2,"away":true}`, `{"type":"join","user":"q","seat":3,"away":true}`)
+				a.expect(party)
+				b.expect(party)
+				time.Sleep(defaultGrace - time.Second)
+				p := second.connect(t, "p")
+				p.ask(`"join"`, `"version":4,"seat":2,"count":4,"settings":{"capacity":4},"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"p","seat":2},{"user":"q","seat":3,"away":true}]`)
+				a.expect(eventOf(4, `{"type":"back","user":"p","seat":2}`))
+				a.expectWithin(eventOf(5, `{"type":"leave","user":"q","seat":3,"reason":"timeout"}`), 2*time.Second)
+				p.expect(eventOf(5, `{"type":"leave","user":"q","seat":3,"reason":"timeout"}`))
+				time.Sleep(time.Minute)
+				p.expectSilence()
+				a.expectSilence()
+			})
+		})
+	}
+}
+
+// A party with somebody who is banned, or in a closed room, does not sit down.
+func TestAPartyThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		second.act(t, room.Kick("q").Ban(room.Forever))
+		a.expect(eventOf(3))
+		if _, err := first.Reserve(t.Context(), "42", "p", "q"); !errors.Is(err, room.ErrBanned) {
+			t.Error(err)
+		}
+		for _, users := range [][]string{nil, {"p", "p"}, {"p", ""}, make([]string, 65)} {
+			if _, err := first.Reserve(t.Context(), "42", users...); !errors.Is(err, room.ErrInvalid) {
+				t.Errorf("%q: %v", users, err)
+			}
+		}
+		second.act(t, room.Configure(room.Settings{Closed: true}))
+		a.expect(eventOf(4, `{"type":"settings","settings":{"capacity":0,"closed":true}}`))
+		if _, err := first.Reserve(t.Context(), "42", "p"); !errors.Is(err, room.ErrRoomClosed) {
+			t.Error(err)
+		}
+		if n := first.graces.count(); n != 0 {
+			t.Errorf("%d graces are left", n)
+		}
+		a.expectSilence()
+	})
+}
+
+// The seats that a node has reserved are free when it has ended, and the others know that it has:
+// after a drain, and after its death. Who has joined another node by then stays.
+func TestAPartyOfANodeThatEnds(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		t.Run(fmt.Sprint("dies ", dies), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first, second, _, b := twoNodes(t, room.Rules{}, Options{})
+				first.reserveIn42(t, "p", "q")
+				p := second.connect(t, "p")
+				p.tell(`"join"`, `"version":4,"seat":2,"count":4,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"p","seat":2},{"user":"q","seat":3,"away":true}]`)
+				if dies {
+					first.redisNet.stop()
+				} else {
+					if err := first.Shutdown(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := first.Reserve(t.Context(), "42", "x"); !errors.Is(err, room.ErrClosed) {
+						t.Error(err)
+					}
+					if got := second.members(t, "42"); got != "b a p q" {
+						t.Errorf("while it restarts the members are %q", got)
+					}
+					_ = first.rooms.Close(t.Context())
+				}
+				time.Sleep(2 * time.Minute)
+				if got := second.members(t, "42"); got != "b p" {
+					t.Errorf("in the room are %q", got)
+				}
+				b.expectOpen()
+				p.expectOpen()
+			})
+		})
+	}
+}
+
+// Without a grace seats are reserved for a moment all the same.
+func TestAPartyWithoutAGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, _, _ := twoNodes(t, room.Rules{}, Options{Grace: -1})
+		first.reserveIn42(t, "p")
+		time.Sleep(withoutGrace - time.Second)
+		if got := second.members(t, "42"); got != "b a p" {
+			t.Errorf("in the room are %q", got)
+		}
+		time.Sleep(2 * time.Second)
+		if got := second.members(t, "42"); got != "b a" {
+			t.Errorf("in the room are %q", got)
+		}
+	})
+}
+
+// Eight parties of four want one of two tables of four, through two nodes and a real Redis. Two sit
+// down, each at a table of its own, and nobody of the others.
+func TestPartiesRaceForTables(t *testing.T) {
+	server := redistest.Start(t)
+	var nodes []*testServer
+	for range 2 {
+		rooms, err := coordinator.New(server.Client(), coordinator.Options{Rules: room.Rules{Seating: room.Capacity(4)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes = append(nodes, serve(t, rooms, rooms, Options{Grace: time.Hour}))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 6*testTimeout)
+	defer cancel()
+	for seed := range uint64(40) {
+		tables := []string{fmt.Sprint("x", seed), fmt.Sprint("y", seed)}
+		var race sync.WaitGroup
+		seated := make([]string, 8) // the table of each party
+		for party := range seated {
+			random := rand.New(rand.NewPCG(seed, uint64(party)))
+			race.Go(func() {
+				users := make([]string, 4)
+				for i, n := range random.Perm(4) {
+					users[i] = fmt.Sprintf("%d-%d", party, n)
+				}
+				for _, table := range random.Perm(2) {
+					_, err := nodes[random.IntN(2)].Reserve(ctx, tables[table], users...)
+					if err == nil {
+						seated[party] = tables[table]
+						return
+					}
+					if !errors.Is(err, room.ErrFull) {
+						t.Errorf("seed %d, party %d: %v", seed, party, err)
+					}
+				}
+			})
+		}
+		race.Wait()
+		for _, table := range tables {
+			now, err := nodes[0].rooms.Read(ctx, table)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parties := make(map[byte]int)
+			for _, o := range now.Users() {
+				parties[o.User[0]]++
+			}
+			said := 0
+			for party, at := range seated {
+				if at == table {
+					said++
+					if parties['0'+byte(party)] != 4 {
+						t.Errorf("seed %d: party %d was told that it sits in %s, where %v are", seed, party, table, now.Users())
+					}
+				}
+			}
+			if said != 1 || len(parties) != 1 || now.Count() != 4 || now.Version != 1 {
+				t.Errorf("seed %d: %d parties were told that they sit in %s, where %v are at version %d", seed, said, table, now.Users(), now.Version)
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}

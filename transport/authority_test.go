@@ -70,7 +70,7 @@ func TestOnlyAdminsHaveAuthority(t *testing.T) {
 func TestAKick(t *testing.T) {
 	for _, watches := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			_, second, a, b := twoNodes(t, room.Rules{}, Options{})
+			first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 			if watches {
 				a.ask(`"watch"`, `"version":2,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
 			}
@@ -86,6 +86,10 @@ func TestAKick(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			a.expectSilence()
+			c, _ := first.conns.find(first.session(t, "a"))
+			if got := c.session.isInside("42"); got != watches {
+				t.Errorf("the session has to do with the room: %v", got)
+			}
 			a.ask(`"say","text":"hi"`, refused("not_member", "a is not in room 42"))
 			a.ask(`"join"`, `"version":5,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
 		})

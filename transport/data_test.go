@@ -280,13 +280,15 @@ func TestDataAndTextsCountInTheQueue(t *testing.T) {
 			a.send(`{"id":7,"room":"42","action":"watch"}`)
 			a.expect(`{"id":7,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 			b.send(join42)
+			slow, _ := s.conns.find(s.session(t, "a"))
 			open := 0
 			for i := range 20 {
-				if synctest.Wait(); s.Connections() == 2 {
+				synctest.Wait()
+				if _, _, closing := slow.closeReason(); !closing {
 					open = i
 				}
 				b.send(`{"id":7,"room":"42","action":` + fmt.Sprintf(request, strings.Repeat("x", 1000), i) + `}`)
-				time.Sleep(time.Second)
+				time.Sleep(10 * time.Millisecond) // in all less than a write may take
 			}
 			if open < 6 || open > 12 {
 				t.Errorf("%s: the client was cut off after %d events of 1 kB", request, open)

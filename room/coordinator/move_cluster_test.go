@@ -56,7 +56,7 @@ func TestTheMoverDies(t *testing.T) {
 				mustDo(t, l.other, l.to, room.Join(test.comes, "s"))
 			}
 			l.expect(t, test.fromAfter, test.toAfter)
-			awaitUntil(t, longPatience, func() string { // all of it is over
+			awaitUntil(t, patience, func() string { // all of it is over
 				client := l.other.store.client
 				if n := client.Exists(t.Context(), nodeKey(l.c.Node()), nodeRoomsKey(l.c.Node())).Val(); n > 0 {
 					return "the dead node is still known"

@@ -103,7 +103,7 @@ func (l *moveLab) move(t *testing.T, users ...string) error {
 // expect waits for both rooms.
 func (l *moveLab) expect(t *testing.T, from, to string) {
 	t.Helper()
-	awaitUntil(t, longPatience, func() string {
+	awaitUntil(t, patience, func() string {
 		got, err := l.users(t.Context())
 		if want := from + "; " + to; err != nil || got != want {
 			return fmt.Sprintf("the rooms are %s, not %s (%v)", got, want, err)
@@ -138,7 +138,8 @@ func (l *moveLab) observe(t *testing.T, users ...string) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	observer := newCoordinator(t, l.cluster.Client(), Options{})
 	var looking sync.WaitGroup
-	looks, looked := 0, make(chan struct{})
+	looked := make(chan struct{})
+	look := sync.OnceFunc(func() { close(looked) })
 	looking.Go(func() {
 		for ctx.Err() == nil {
 			before, err := observer.store.load(ctx, l.from)
@@ -153,9 +154,7 @@ func (l *moveLab) observe(t *testing.T, users ...string) (stop func()) {
 			if err != nil || before.Position != after.Position {
 				continue
 			}
-			if looks++; looks == 1 {
-				close(looked)
-			}
+			look()
 			for _, user := range users {
 				_, inFrom := before.Member(user)
 				if _, inTo := to.Member(user); !inFrom && !inTo {
@@ -165,7 +164,7 @@ func (l *moveLab) observe(t *testing.T, users ...string) (stop func()) {
 			}
 		}
 	})
-	await(t, looked, "the first look at the rooms")
+	await(t, looked, "the observer")
 	return sync.OnceFunc(func() {
 		cancel()
 		looking.Wait()

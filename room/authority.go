@@ -104,11 +104,11 @@ func checkBan(r *Room, user string, now int64) error {
 	return Refuse(ErrBanned, "%s is banned from room %s for another %d s", user, r.ID, (until-now+999)/1000)
 }
 
-func shut(r *Room, by Origin) {
+func shut(r *Room, rules Rules, by Origin) {
 	for _, o := range r.Snapshot().Users() {
 		r.update(by.Node, Update{Type: KindLeave, User: o.User, Seat: o.Seat, Reason: ReasonClosed})
 	}
-	s := r.state.settings
+	s := r.state.settingsBy(rules)
 	s.Closed, s.Keep = true, false
 	settle(r, s)
 }

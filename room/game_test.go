@@ -159,6 +159,14 @@ func TestAuthority(t *testing.T) {
 	}
 }
 
+// A room that is closed before anybody has joined keeps the capacity of the rules, when it is open again.
+func TestAnUnusedRoomIsClosed(t *testing.T) {
+	r := play(t, Rules{Seating: Capacity(4)}, []turn{{0, Shut(), "settings 0 false"}})
+	if s, _ := r.Settings(); s != (Settings{Capacity: 4, Closed: true}) {
+		t.Errorf("it has %+v", s)
+	}
+}
+
 func TestBansHaveALimit(t *testing.T) {
 	r := NewRoom("42", Position{"e", 0, ""}, map[string]Member{})
 	ban := func(user string, until, now int64) error {

@@ -155,7 +155,7 @@ func (r *Room) apply(a Action, rules Rules, by Origin) (seat int, err error) {
 	case KindKick:
 		return kick(r, a, by)
 	case KindShut:
-		shut(r, by)
+		shut(r, rules, by)
 		return 0, nil
 	case KindReserve:
 		return 0, reserve(r, a, rules, by)

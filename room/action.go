@@ -77,9 +77,10 @@ type Action struct {
 	session string
 	seat    int // AnySeat, or the one asked for
 
-	reason Reason // of a leave
-	again  bool   // a join that yields to any other session of the user
-	dead   string // a node whose sessions are known to be dead; empty: none
+	reason  Reason // of a leave
+	again   bool   // a join that yields to any other session of the user
+	follows bool   // one that yields to any other session of the user that is connected
+	dead    string // a node whose sessions are known to be dead; empty: none
 
 	more *more // what most actions do not have; nil for none
 }
@@ -133,6 +134,14 @@ func (a Action) At(seat int) Action {
 // and the join fails with [ErrDuplicate].
 func (a Action) Again() Action {
 	a.again = true
+	return a
+}
+
+// Following turns a join into one of a session whose user was moved into the room. It takes the seat
+// over, unless the user is there with another session that is connected: then it fails with
+// [ErrDuplicate].
+func (a Action) Following() Action {
+	a.again, a.follows = true, true
 	return a
 }
 

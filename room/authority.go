@@ -110,5 +110,7 @@ func shut(r *Room, rules Rules, by Origin) {
 	}
 	s := r.state.settingsBy(rules)
 	s.Closed, s.Keep = true, false
-	settle(r, s)
+	if g, _ := r.state.gone.of(everybody); g.Version == 0 || r.state.settings != s {
+		r.updateState(Update{Type: KindSettings, Detail: &Detail{Settings: &s, Shut: true}})
+	}
 }

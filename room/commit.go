@@ -30,6 +30,7 @@ type Update struct {
 // Detail is what few updates have. It does not change once it is part of one.
 type Detail struct {
 	Settings *Settings      `json:"settings,omitzero"` // of the room, now
+	Shut     bool           `json:"shut,omitzero"`     // of settings: the room was closed for good, and everybody has left
 	Ready    bool           `json:"ready,omitzero"`    // of a member, now
 	Data     jsontext.Value `json:"data,omitzero"`     // of a member or the room, now; or of a message. Nil is none
 	Text     string         `json:"text,omitzero"`     // of a message, or why a user was kicked

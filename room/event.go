@@ -33,6 +33,7 @@ type Event struct {
 	members map[string]Member // by user
 	alive   []string          // names of this node whose members nobody has removed as a dead node's
 	missed  []*Event          // events up to the snapshot that came all the same
+	gone    *goneList
 
 	once   sync.Once
 	shared any
@@ -45,7 +46,7 @@ func SnapshotEvent(r *Room, alive []string, missed []*Event) *Event {
 	s := r.Snapshot()
 	return &Event{
 		Room: r.ID, Epoch: s.Epoch, Version: s.Version, Snapshot: &s,
-		mark: r.Mark, members: r.members.byUser, alive: alive, missed: missed,
+		mark: r.Mark, members: r.members.byUser, alive: alive, missed: missed, gone: r.state.gone,
 	}
 }
 
@@ -80,6 +81,9 @@ func (e *Event) Shared(make func() any) any {
 // LeaveOf returns the last leave of a user that the event has, also among those that a snapshot
 // stands for.
 func (e *Event) LeaveOf(user string) (leave Change, found bool) {
+	if g, ok := e.gone.of(user); ok {
+		return Change{Type: KindLeave, User: user, Reason: g.Reason, Detail: &Detail{Text: g.Text, Target: g.Target}}, true
+	}
 	for _, missed := range e.missed {
 		if c, ok := missed.LeaveOf(user); ok {
 			leave, found = c, true

@@ -159,6 +159,54 @@ func TestAuthority(t *testing.T) {
 	}
 }
 
+// Whoever has missed why a user was taken out learns it from the room, until the user comes back.
+// Who lost the place by a failure comes back also into a closed room, but not into one that was shut.
+func TestGone(t *testing.T) {
+	r := play(t, Rules{}, []turn{
+		{0, Join("a", "s"), "join a0"},
+		{0, Join("b", "s"), "join b1"},
+		{0, Join("c", "s"), "join c2"},
+		{0, Kick("a").Saying("spam"), "leave a0 kicked false  spam"},
+		{0, ReleaseTo("43", "b"), "leave b1 moved false   [] 43"},
+		{0, Join("a", "s").Again(), "a is not in room 42"},
+		{0, Configure(Settings{Closed: true}), "settings 0 false"},
+		{0, Leave("c", "s").Because(ReasonNode), "leave c2 node"},
+		{0, Join("c", "s"), "room 42 is closed"},
+		{0, Join("c", "s").Again(), "join c0"},
+		{0, Join("b", "s").Following(), "b is not in room 42"},
+	})
+	if got := fmt.Sprint(r.Gone()); got != "map[a:{4 kicked spam } b:{5 moved  43}]" {
+		t.Errorf("the room knows %s", got)
+	}
+	snapshot := SnapshotEvent(r, nil, nil)
+	for user, want := range map[string]Fate{"a": Ended, "b": Ended, "d": Removed} {
+		if fate, _ := (Standing{User: user, Session: "s", Node: "n", Epoch: "e", Version: 3}).After(snapshot); fate != want {
+			t.Errorf("%s: %v, want %v", user, fate, want)
+		}
+	}
+	if leave, ok := snapshot.LeaveOf("b"); !ok || leave.Reason != ReasonMoved || leave.Target != "43" {
+		t.Errorf("b: %+v, %v", leave, ok)
+	}
+	for _, a := range []Action{Leave("c", "s").Because(ReasonNode), Shut(), Join("c", "s").Again()} {
+		if _, err := r.Apply(a, Rules{}, Origin{}); (err != nil) != (a.Kind() == KindJoin) {
+			t.Errorf("%v: %v", a.Kind(), err)
+		}
+	}
+	_, _ = r.Apply(Configure(Settings{}), Rules{}, Origin{})
+	if _, err := r.Apply(Join("a", "s"), Rules{}, Origin{}); err != nil || len(r.Gone()) != 1 {
+		t.Errorf("%v; then the room knows %v", err, r.Gone())
+	}
+	for i := range 2 * maxGone {
+		user := fmt.Sprint("u", i)
+		_, _ = r.Apply(Join(user, "s"), Rules{}, Origin{})
+		_, _ = r.Apply(Kick(user), Rules{}, Origin{})
+		r.Commit("e", "m")
+	}
+	if _, there := r.Gone()["u0"]; there || len(r.Gone()) != maxGone {
+		t.Errorf("the room knows %d who were taken out", len(r.Gone()))
+	}
+}
+
 // A room that is closed before anybody has joined keeps the capacity of the rules, when it is open again.
 func TestAnUnusedRoomIsClosed(t *testing.T) {
 	r := play(t, Rules{Seating: Capacity(4)}, []turn{{0, Shut(), "settings 0 false"}})

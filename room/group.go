@@ -47,7 +47,7 @@ func reserve(r *Room, a Action, rules Rules, by Origin) error {
 		if err := checkBan(r, user, by.At); err != nil {
 			return err
 		}
-		seat, err := rules.seat(r, user, AnySeat)
+		seat, err := rules.seat(r, user, AnySeat, false)
 		if err != nil {
 			return err
 		}

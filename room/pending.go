@@ -7,20 +7,21 @@ type pending struct {
 	updates []Update
 	before  []former // by which Revert undoes each of them
 	base    int      // how many members there were
-	renew   bool     // the next Commit begins a new epoch
-	confirm bool     // the next Commit counts a version although nothing has changed
+	gone    *goneList
+	renew   bool // the next Commit begins a new epoch
+	confirm bool // the next Commit counts a version although nothing has changed
 }
 
 // former is what there was before an update.
 type former struct {
-	state  *state // of the room, if the update is of that; else nil
+	state  *state // of the room; nil if it stays as it is
 	user   string // whom the update is about; empty if nobody
 	member Member
 	was    bool
 }
 
-func (p *pending) clear(members int) {
-	p.updates, p.before, p.base = p.updates[:0], p.before[:0], members
+func (p *pending) clear(members int, gone *goneList) {
+	p.updates, p.before, p.base, p.gone = p.updates[:0], p.before[:0], members, gone
 	p.renew, p.confirm = false, false
 }
 
@@ -29,15 +30,16 @@ func (p *pending) clear(members int) {
 func (r *Room) update(node string, u Update) {
 	m, was := r.members.byUser[u.User]
 	r.updates = append(r.updates, u)
-	r.before = append(r.before, former{user: u.User, member: m, was: was})
+	r.before = append(r.before, former{r.state, u.User, m, was})
 	r.members.update(node, u, r.Version+1)
+	r.state = r.state.heed(&u, r.Version+1)
 }
 
 // updateState carries out what becomes of the room, and remembers it.
 func (r *Room) updateState(u Update) {
 	r.updates = append(r.updates, u)
 	r.before = append(r.before, former{state: r.state})
-	r.state = r.state.after(&u, r.Version+1)
+	r.state = r.state.heed(&u, r.Version+1)
 }
 
 // Changed reports whether there is something to commit.
@@ -70,22 +72,22 @@ func (r *Room) Commit(epoch, mark string) {
 	if r.Changed() {
 		r.Position = Position{epoch, r.Version + 1, mark}
 	}
-	r.pending.clear(r.Count())
+	r.pending.clear(r.Count(), r.state.gone)
 }
 
 // Revert makes the room what it was at the last Commit.
 func (r *Room) Revert() {
 	r.undo(0)
-	r.pending.clear(r.Count())
+	r.pending.clear(r.Count(), r.state.gone)
 }
 
 // undo takes back all updates but the first n.
 func (r *Room) undo(n int) {
 	for _, f := range slices.Backward(r.before[n:]) {
-		switch {
-		case f.state != nil:
+		if f.state != nil {
 			r.state = f.state
-		case f.user != "":
+		}
+		if f.user != "" {
 			r.members.remove(f.user)
 			if f.was {
 				r.members.put(f.user, f.member)

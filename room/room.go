@@ -61,7 +61,7 @@ func NewRoom(id string, at Position, members map[string]Member) *Room {
 		r.members.seats.take(m.Seat, user)
 		r.members.seats.show(m.Seat, m)
 	}
-	r.pending.clear(len(members))
+	r.pending.clear(len(members), nil)
 	return r
 }
 
@@ -95,8 +95,8 @@ func (r *Room) Follow(e *Event) bool {
 		return false
 	}
 	for _, u := range e.commit.Updates {
+		r.state = r.state.heed(&u, e.Version)
 		if !u.OfMember() {
-			r.state = r.state.after(&u, e.Version)
 			continue
 		}
 		node := ""
@@ -106,7 +106,7 @@ func (r *Room) Follow(e *Event) bool {
 		r.members.update(node, u, e.Version)
 	}
 	r.Version, r.Mark = e.Version, strings.Clone(e.commit.Mark)
-	r.pending.clear(r.Count())
+	r.pending.clear(r.Count(), r.state.gone)
 	return true
 }
 

@@ -63,10 +63,11 @@ func (r Rules) Seats() int {
 }
 
 // seat returns the seat of a user who comes in.
-func (r Rules) seat(in *Room, user string, asked int) (seat int, err error) {
+// back says that the user was a member before a failure, who comes back also into a closed room.
+func (r Rules) seat(in *Room, user string, asked int, back bool) (seat int, err error) {
 	settings := in.state.settingsBy(r)
 	switch {
-	case settings.Closed:
+	case settings.Closed && !back:
 		return 0, Refuse(ErrRoomClosed, "room %s is closed", in.ID)
 	case r.Seating == nil:
 		seat, err = Capacity(0).Seat(View{in}, user, asked)
@@ -192,7 +193,10 @@ func join(r *Room, a Action, rules Rules, by Origin) (int, error) {
 	if err := checkBan(r, a.user, by.At); err != nil {
 		return 0, err
 	}
-	seat, err := rules.seat(r, a.user, a.seat)
+	if _, gone := r.state.gone.of(a.user); gone && a.again {
+		return 0, absent(r, a.user) // somebody has taken the user out
+	}
+	seat, err := rules.seat(r, a.user, a.seat, a.again && !a.follows)
 	if err != nil {
 		return 0, err
 	}
@@ -205,6 +209,8 @@ func yields(m Member, a Action, rules Rules) bool {
 	switch {
 	case m.SessionID() == a.session:
 		return true
+	case a.follows:
+		return m.Detached()
 	case a.again:
 		return m.Reserved() // else the member's session is newer, connected or not
 	case rules.Duplicate == Replace, m.Detached():

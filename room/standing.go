@@ -114,7 +114,11 @@ func (s Standing) inSnapshot(e *Event) Fate {
 		return Removed
 	case in:
 		return Replaced
-	case e.Epoch != s.Epoch || s.Out:
+	}
+	if g, ok := e.gone.of(s.User); ok && (e.Epoch != s.Epoch || s.Out || g.Version > s.Version) {
+		return Ended
+	}
+	if e.Epoch != s.Epoch || s.Out {
 		return Removed
 	}
 	switch fate := s.inMissed(e); {

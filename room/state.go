@@ -11,6 +11,21 @@ type state struct {
 	settled  bool // the room has settings of its own
 	data     *Value
 	bans     map[string]int64 // by user: until when, in ms since 1970
+	gone     *goneList
+}
+
+// heed returns the state behind an update that belongs to a version, of the room or of a member.
+func (s *state) heed(u *Update, version uint64) *state {
+	gone := s.gone.after(u, version)
+	if !u.OfMember() {
+		s = s.after(u, version)
+	}
+	if gone == s.gone {
+		return s
+	}
+	next := *s
+	next.gone = gone
+	return &next
 }
 
 // after returns the state behind an update that belongs to a version. What it keeps shares no
@@ -42,6 +57,7 @@ type Restored struct {
 	Settings *Settings        // nil for none
 	Data     *Value           // nil for none
 	Bans     map[string]int64 // by user: until when, in ms since 1970
+	Gone     map[string]Gone  // by user, "" for everybody
 }
 
 // Restore gives a room that was read what came with it, and takes that over.
@@ -50,7 +66,11 @@ func (r *Room) Restore(from Restored) {
 	if from.Settings != nil {
 		next.settings, next.settled = *from.Settings, true
 	}
+	if from.Gone != nil {
+		next.gone = &goneList{from.Gone}
+	}
 	r.state = &next
+	r.pending.clear(r.Count(), r.state.gone)
 }
 
 // Data returns the room's data; nil for a room that never had any.

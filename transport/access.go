@@ -91,10 +91,20 @@ func (a *access) permit(req protocol.Request, inside bool) error {
 	case !time.Now().Before(granted.Expires): // after a step of the clock, the timer is late
 		a.expire()
 		return protocol.NewError(protocol.CodeUnauthorized, "the token has expired")
-	case req.Action == protocol.ActionLeave, req.Action == protocol.ActionUnwatch && inside, room.CheckID(req.Room) != nil, granted.Allows(req.Room):
+	case req.Action == protocol.ActionLeave, staysAllowed(req.Action) && inside, room.CheckID(req.Room) != nil, granted.Allows(req.Room):
 		return nil
 	}
 	return room.Forbid("the token does not allow room %s", req.Room)
+}
+
+// staysAllowed reports whether a session may do that in a room that it is in, whatever newer tokens
+// say of the room.
+func staysAllowed(action string) bool {
+	switch action {
+	case protocol.ActionUnwatch, protocol.ActionReady, protocol.ActionSet, protocol.ActionSay:
+		return true
+	}
+	return false
 }
 
 // role returns what the token's user may do besides playing.

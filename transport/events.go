@@ -48,8 +48,13 @@ func (m *membership) parkLocked() {
 // settleLocked is called when events were judged: it starts a rejoin if one is needed, and else
 // lets the room's stream go on; now and anew are those of streams.resume.
 func (m *membership) settleLocked(now *listing, anew bool) {
-	if m.need == needNothing && !m.session.streams.resume(m.room, now, anew) {
-		m.need = needConfirm // its result has a later list
+	m.anew = m.anew || anew
+	if m.need == needNothing {
+		if m.anew && now == nil || !m.session.streams.resume(m.room, now, m.anew) {
+			m.need = needConfirm // its result has a later list
+		} else {
+			m.anew = false
+		}
 	}
 	m.parkLocked()
 	m.startRejoinLocked()
@@ -68,7 +73,7 @@ func (m *membership) judgeDeferredLocked() {
 // judgeLocked sets what the session needs after an event. It reports false if the session
 // was replaced.
 func (m *membership) judgeLocked(e *room.Event) bool {
-	if !m.member && !m.unsure {
+	if !m.member && !m.unsure || m.following {
 		return true
 	}
 	fate, standing := m.standing.After(e)

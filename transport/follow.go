@@ -65,7 +65,7 @@ func (m *membership) bringBack() {
 	}
 	m.seat = room.AnySeat // that of the reservation
 	m.setMemberLocked(true)
-	m.need = needJoin
+	m.need, m.following = needJoin, true
 	m.parkLocked()
 }
 

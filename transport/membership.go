@@ -27,8 +27,10 @@ type membership struct {
 	rejoining bool          // an action of a rejoin runs that may change them
 	deferred  []*room.Event // came while either ran; its result says how to judge them
 
-	need   need
-	rejoin *rejoin // nil if none runs
+	following bool // the user was moved into the room, and the session is not there yet
+	anew      bool // the session was brought back, and the client has not got the room since
+	need      need
+	rejoin    *rejoin // nil if none runs
 }
 
 // unusedLocked reports whether the session has nothing to do with the room.
@@ -36,7 +38,7 @@ func (m *membership) unusedLocked() bool { return !m.member && !m.unsure && !m.w
 
 // removeLocked records that the session is not in the room.
 func (m *membership) removeLocked() {
-	m.unsure, m.need = false, needNothing
+	m.unsure, m.following, m.anew, m.need = false, false, false, needNothing
 	m.setMemberLocked(false)
 }
 
@@ -59,7 +61,7 @@ func (m *membership) recordJoin(result room.Result, err error) (before, after bo
 	before = m.member
 	switch {
 	case err == nil:
-		m.unsure, m.need = false, needNothing
+		m.unsure, m.following, m.anew, m.need = false, false, false, needNothing
 		m.setMemberLocked(true)
 		m.standing.Out = false
 		m.seat, m.standing = result.Seat, m.standing.Joined(result)

@@ -66,7 +66,7 @@ func (r *rejoin) run(ctx context.Context) {
 		case again:
 			pause.wait(ctx)
 		case handled:
-		case errors.Is(err, room.ErrSeatTaken):
+		case errors.Is(err, room.ErrSeatTaken), errors.Is(err, room.ErrInvalid) && !anySeat: // the room may have fewer seats by now
 			anySeat = true
 		case isTransient(err):
 			pause.wait(ctx)
@@ -88,6 +88,8 @@ func (r *rejoin) next(ctx context.Context, anySeat bool) (need, room.Action) {
 	}
 	m.rejoining = m.need != needEnd
 	switch {
+	case m.need == needJoin && m.following:
+		return m.need, room.Join(s.user, s.id).Following()
 	case m.need == needEnd:
 		return m.need, room.Action{}
 	case m.need == needConfirm:
@@ -117,11 +119,15 @@ func (r *rejoin) record(ctx context.Context, need need, result room.Result, err 
 	case need == needLeave && (err == nil || absent):
 		m.replacedLocked()
 		return true, false
+	case errors.Is(err, room.ErrDuplicate) && m.following:
+		return false, false
 	case errors.Is(err, room.ErrDuplicate) && !watches:
 		m.replacedLocked()
 		return true, false
 	case err == nil:
-		m.need, m.seat, m.standing = needNothing, result.Seat, m.standing.Joined(result)
+		m.need, m.seat, m.standing, m.following = needNothing, result.Seat, m.standing.Joined(result), false
+	case absent && m.following:
+		return false, false // somebody has taken the user out there, too
 	case absent && !m.member:
 		m.removeLocked()
 	case absent:

@@ -102,7 +102,7 @@ func (s *socket) act(context.Context) error {
 		if !isReply {
 			return fmt.Errorf("%w: %s", errNoReply, s.frame)
 		}
-		if bytes.HasPrefix(rest, errorStart) {
+		if bytes.Contains(rest, errorStart) {
 			return fmt.Errorf("refused: %s", s.frame)
 		}
 		s.membership = done

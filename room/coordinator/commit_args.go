@@ -99,6 +99,7 @@ const (
 	fieldSettings = "settings"
 	fieldData     = "data"
 	fieldBans     = "bans"
+	fieldGone     = "gone"
 )
 
 // metaFields returns the fields of Meta that updates of the room write, and their values.
@@ -129,6 +130,9 @@ func metaFields(r *room.Room, updates []room.Update) (fields []any) {
 		case 2:
 			fields = append(fields, fieldBans, rare(r.Bans()))
 		}
+	}
+	if r.GoneChanged() {
+		fields = append(fields, fieldGone, rare(r.Gone()))
 	}
 	return fields
 }

@@ -107,7 +107,7 @@ func (s *store) restore(r *room.Room, fields []any) error {
 	for i, field := range []struct {
 		name string
 		to   any
-	}{{fieldSettings, &from.Settings}, {fieldData, &from.Data}, {fieldBans, &from.Bans}} {
+	}{{fieldSettings, &from.Settings}, {fieldData, &from.Data}, {fieldBans, &from.Bans}, {fieldGone, &from.Gone}} {
 		text, _ := fields[i].(string)
 		if text == "" {
 			continue
@@ -123,12 +123,12 @@ func (s *store) restore(r *room.Room, fields []any) error {
 	return nil
 }
 
-// parseRoom reads epoch, version, mark, the number of members, settings, data, bans and the
+// parseRoom reads epoch, version, mark, the number of members, settings, data, bans, gone and the
 // members as scripts return them. A room with another number of members than its last commit recorded begins
 // a new epoch: Redis has evicted a key, or somebody has changed one by hand.
 func (s *store) parseRoom(id string, reply []any) (*room.Room, error) {
-	if len(reply) != 8 {
-		return nil, fmt.Errorf("read room %s: %d parts instead of 8", id, len(reply))
+	if len(reply) != 9 {
+		return nil, fmt.Errorf("read room %s: %d parts instead of 9", id, len(reply))
 	}
 	epoch, _ := reply[0].(string)
 	var version uint64
@@ -138,7 +138,7 @@ func (s *store) parseRoom(id string, reply []any) (*room.Room, error) {
 			return nil, fmt.Errorf("read room %s: field version of %s: %w", id, s.keysOf(id).meta, err)
 		}
 	}
-	flat, _ := reply[7].([]any)
+	flat, _ := reply[8].([]any)
 	members := make(map[string]room.Member, len(flat)/2)
 	for pair := range slices.Chunk(flat, 2) {
 		user, _ := pair[0].(string)
@@ -151,7 +151,7 @@ func (s *store) parseRoom(id string, reply []any) (*room.Room, error) {
 	}
 	r := room.NewRoom(id, room.Position{Epoch: epoch, Version: version}, members)
 	r.Mark, _ = reply[2].(string)
-	if err := s.restore(r, reply[4:7]); err != nil {
+	if err := s.restore(r, reply[4:8]); err != nil {
 		return nil, err
 	}
 	left, _ := reply[3].(string)

@@ -102,7 +102,7 @@ func (c *client) do(r request) error {
 	select {
 	case reply := <-c.replies:
 		rest, isReply := bytes.CutPrefix(reply, r.start)
-		if code := errorCode(reply); code != "" || bytes.HasPrefix(rest, errorStart) {
+		if code := errorCode(reply); code != "" || bytes.Contains(rest, errorStart) {
 			return &Refusal{code}
 		}
 		if !isReply {

@@ -14,7 +14,7 @@
 --         {'done', ..., error or false, error}  the same; but it did not take the entry
 --                              of the journal
 --         {'lost'}             nothing written: the lock is not the writer's
---         {'stale', epoch, version, mark, members, settings, data, bans, {user, member, ...}}
+--         {'stale', epoch, version, mark, members, settings, data, bans, gone, {user, member, ...}}
 --                              nothing written, the lock is still held: the room is
 --                              at another version, or not whole; this is what it is
 --                              (see load.lua)
@@ -33,7 +33,7 @@ if not lock_holds(1, ARGV[3]) then
 end
 local there = room_count(KEYS[4], KEYS[5], 3)
 if not there then
-  return {'stale', unpack(room_read(KEYS[4], KEYS[5]), 1, 8)}
+  return {'stale', unpack(room_read(KEYS[4], KEYS[5]), 1, 9)}
 end
 local next, ttl, epoch, idle, fields, journal = room_rare(3)
 local refused, unheard, unlogged

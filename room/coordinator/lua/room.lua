@@ -31,10 +31,10 @@ local function room_rare(at)
   return string.match(ARGV[at + 9], '^(%S*) (%S*) (%S*) (%S*) (%d+) ?(%d*)$')
 end
 
--- Returns epoch, version, mark, number of members, settings, data, bans and members of a room.
+-- Returns epoch, version, mark, number of members, settings, data, bans, gone and members of a room.
 local function room_read(users, meta)
-  local room = redis.call('HMGET', meta, 'epoch', 'version', 'mark', 'members', 'settings', 'data', 'bans')
-  room[8] = redis.call('HGETALL', users)
+  local room = redis.call('HMGET', meta, 'epoch', 'version', 'mark', 'members', 'settings', 'data', 'bans', 'gone')
+  room[9] = redis.call('HGETALL', users)
   return room
 end
 

@@ -8,7 +8,7 @@
 --         after another write; and without the lock nobody could leave
 --
 -- returns {'yours'}         the lock is held; the room was not read
---         {'yours', epoch, version, mark, members, settings, data, bans, {user, member, ...}}
+--         {'yours', epoch, version, mark, members, settings, data, bans, gone, {user, member, ...}}
 --                           the lock is held, and this is the room (see load.lua)
 --         {'queued'}        another holds the lock, and the token waits
 if ARGV[6] then
@@ -20,4 +20,4 @@ end
 if ARGV[5] == '1' then
   return {'yours'}
 end
-return {'yours', unpack(room_read(KEYS[4], KEYS[5]), 1, 8)}
+return {'yours', unpack(room_read(KEYS[4], KEYS[5]), 1, 9)}

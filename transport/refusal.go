@@ -14,6 +14,7 @@ var refusals = []struct {
 	code string
 	text string // in place of the error's own, which could name our Redis
 }{
+	{room.ErrUnknown, protocol.CodeUnknown, "it may or may not have been written; ask for users"}, // before what it may wrap
 	{room.ErrInvalid, protocol.CodeBadRequest, ""},
 	{room.ErrFull, protocol.CodeRoomFull, ""},
 	{room.ErrSeatTaken, protocol.CodeSeatTaken, ""},
@@ -24,7 +25,6 @@ var refusals = []struct {
 	{room.ErrDuplicate, protocol.CodeDuplicateUser, ""},
 	{room.ErrNotMember, protocol.CodeNotMember, ""},
 	{room.ErrBusy, protocol.CodeBusy, ""},
-	{room.ErrUnknown, protocol.CodeUnknown, "it may or may not have been written; ask for users"},
 	{room.ErrUnavailable, protocol.CodeUnavailable, "the room's store cannot be reached; nothing was written"},
 	{room.ErrClosed, protocol.CodeUnavailable, "this node is shutting down; nothing was written"},
 }

@@ -22,6 +22,7 @@ var operations = []operation{
 	{"DELETE", "/api/rooms/a1", "", true},
 	{"POST", "/api/rooms/a1/seats", `{"users":["y","z"]}`, true},
 	{"DELETE", "/api/rooms/a1/seats?user=x", "", true},
+	{"POST", "/api/rooms/a1/release", `{"users":["x"]}`, true},
 	{"POST", "/api/rooms/a1/kick", `{"user":"x","text":"rude","ban":60}`, true},
 	{"DELETE", "/api/rooms/a1/bans/x", "", true},
 	{"PUT", "/api/rooms/a1/data", `{"round":3}`, true},
@@ -86,6 +87,8 @@ var failures = map[string][]call{
 	"DELETE /api/rooms/a1":              {{path: "/api/rooms/a9", status: 404}},
 	"POST /api/rooms/a1/seats":          {{body: `{"users":["1","2","3","4"]}`, status: 409}, {body: `{"users":[]}`, status: 400}, {body: `{"users":["a","a"]}`, status: 400}},
 	"DELETE /api/rooms/a1/seats?user=x": {{status: 409}, {path: "/api/rooms/a1/seats", status: 400}},
+	"POST /api/rooms/a1/release":        {{body: `{"users":["x"]}`, status: 409}, {body: `{"users":[]}`, status: 400}},
+	"DELETE /api/rooms/a1/bans/x":       {{path: "/api/rooms/a9/bans/x", status: 404}},
 	"POST /api/rooms/a1/kick":           {{body: `{"user":"x"}`, status: 409}, {body: `{"user":"x","ban":0}`, status: 400}, {body: `{"text":"x"}`, status: 400}},
 	"POST /api/rooms/a1/move":           {{body: `{"users":["x"],"to":"a2"}`, status: 409}, {body: `{"users":["x"],"to":"b2"}`, status: 403}, {body: `{"users":["x"],"to":"?"}`, status: 400}},
 	"POST /api/rooms/a1/messages":       {{path: "/api/rooms/a9/messages", body: `{"text":"x"}`, status: 404}, {body: `{"data":1,"to":["y"]}`, status: 409}, {body: `{"text":"a","data":1}`, status: 400}},
@@ -113,6 +116,16 @@ func (w *world) tryRefusals(op operation) {
 	if op.admin {
 		with(403, func(c *call) { c.token = sign(w.t, "p", auth.RolePlayer) })
 	}
+	for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
+		if op.method != http.MethodGet && !(op.method == http.MethodPut && name == "If-Match") {
+			with(400, func(c *call) { c.headers, c.want = []string{name, `"1"`}, []string{`"field":"` + name + `"`} })
+		}
+	}
+	defer func() {
+		if s, err := w.rooms.Read(w.t.Context(), "a1"); err != nil || s.Version != 1 {
+			w.t.Errorf("%s %s was refused, and the room is at version %d, %v", op.method, op.path, s.Version, err)
+		}
+	}()
 	if op.body == "" {
 		return
 	}
@@ -121,8 +134,5 @@ func (w *world) tryRefusals(op operation) {
 	with(400, func(c *call) { c.body = "{" })
 	if !strings.HasSuffix(op.path, "/data") {
 		with(400, func(c *call) { c.body = strings.Replace(c.body, `":`, `x":`, 1) })
-	}
-	if s, err := w.rooms.Read(w.t.Context(), "a1"); err != nil || s.Version != 1 {
-		w.t.Errorf("%s %s was refused, and the room is at version %d, %v", op.method, op.path, s.Version, err)
 	}
 }

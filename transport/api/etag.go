@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,20 @@ func etag(epoch string, version uint64) string {
 type expected struct {
 	epoch   string // empty for any
 	version uint64
+}
+
+// checkConditions refuses a change under a condition that does not count for it: the caller relies
+// on it.
+func (q *request) checkConditions(m method) error {
+	if q.Method == http.MethodGet || q.Method == http.MethodHead {
+		return nil // nothing depends on it
+	}
+	for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
+		if len(q.Header[name]) > 0 && !(m.match && name == "If-Match") {
+			return badField(name, "does not count for this request; If-Match does for PUT")
+		}
+	}
+	return nil
 }
 
 // ifMatch returns what the room has to be at, or nil if that does not matter.

@@ -16,6 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
@@ -43,6 +44,7 @@ func sign(t testing.TB, user string, role auth.Role, patterns ...string) string 
 // world is an API with rooms of its own, on the two addresses of a node.
 type world struct {
 	t                 *testing.T
+	redis             redis.UniversalClient
 	rooms             *coordinator.Coordinator
 	players           *coordinator.Coordinator // another node, whose players have no connections
 	api               *API
@@ -74,7 +76,7 @@ func newWorld(t *testing.T, keyed bool, opts Options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, rooms: rooms, players: nodes[1], seen: make(map[string]bool)}
+	w := &world{t: t, redis: rdb, rooms: rooms, players: nodes[1], seen: make(map[string]bool)}
 	if w.api, err = New(rooms, server, opts); err != nil {
 		t.Fatal(err)
 	}

@@ -2,13 +2,16 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/netip"
 
 	"github.com/go-json-experiment/json"
 
 	"roomd/room"
+	"roomd/transport"
 	"roomd/transport/auth"
+	"roomd/transport/protocol"
 )
 
 // request is one request, and what is known of its caller.
@@ -48,12 +51,26 @@ func (q *request) answer(running *gate, w http.ResponseWriter) (*answer, error) 
 	if err := q.admit(method); err != nil {
 		return nil, err
 	}
+	if err := q.checkConditions(method); err != nil {
+		return nil, err
+	}
 	q.Body = http.MaxBytesReader(w, q.Body, int64(q.api.opts.MaxBody))
 	ctx, cancel := context.WithTimeoutCause(q.Context(), q.api.opts.Timeout,
 		room.Refuse(room.ErrBusy, "it took longer than %v; nothing was written", q.api.opts.Timeout))
 	defer cancel()
 	q.Request = q.WithContext(ctx)
-	return method.run(q)
+	answer, err := method.run(q)
+	return answer, ended(err)
+}
+
+// ended gives the bare end of a context, of the caller's or of a part of the work, the meaning of
+// ErrBusy. All errors but ErrUnknown say that nothing was written.
+func ended(err error) error {
+	bare := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	if bare && transport.ErrorOf(err).Code == protocol.CodeInternal {
+		return room.Refuse(room.ErrBusy, "the request ended before it was its turn; nothing was written")
+	}
+	return err
 }
 
 // answer is what a request gets.

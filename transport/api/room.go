@@ -53,9 +53,13 @@ type whole struct {
 func (q *request) read() (room.Snapshot, error) {
 	s, err := q.api.server.Read(q.Context(), q.room)
 	if err == nil && s.Epoch == "" {
-		err = notFound("nobody has joined room %s, or it was empty for so long that it is forgotten", q.room)
+		err = q.noRoom()
 	}
 	return s, err
+}
+
+func (q *request) noRoom() error {
+	return notFound("nobody has joined room %s, or it was empty for so long that it is forgotten", q.room)
 }
 
 // readRoom is GET /api/rooms/{id}.
@@ -91,6 +95,9 @@ func (q *request) run(a room.Action) (*answer, error) {
 	result, err := q.api.rooms.Do(q.Context(), q.room, a)
 	if errors.Is(err, room.ErrConflict) {
 		err = &conflictError{err, result.Snapshot}
+	}
+	if err == nil && result.Epoch == "" { // there was nothing to change
+		err = q.noRoom()
 	}
 	if err != nil {
 		return nil, err

@@ -16,20 +16,22 @@ type route map[string]method
 type method struct {
 	admin bool // only who has authority over the room may
 	open  bool // also without a token, where others need one
+	match bool // If-Match counts
 	run   func(q *request) (*answer, error)
 }
 
 var (
 	descriptionRoute = route{http.MethodGet: {open: true, run: (*request).description}}
 	lobbyRoute       = route{http.MethodGet: {run: (*request).lobby}}
-	roomRoute        = route{http.MethodGet: {run: (*request).readRoom}, http.MethodPut: {admin: true, run: (*request).configure}, http.MethodDelete: {admin: true, run: (*request).shut}}
+	roomRoute        = route{http.MethodGet: {run: (*request).readRoom}, http.MethodPut: {admin: true, match: true, run: (*request).configure}, http.MethodDelete: {admin: true, run: (*request).shut}}
 
 	// ofRoom are the paths below a room's.
 	ofRoom = map[string]route{
 		"seats":    {http.MethodPost: {admin: true, run: (*request).reserve}, http.MethodDelete: {admin: true, run: (*request).release}},
+		"release":  {http.MethodPost: {admin: true, run: (*request).releaseUsers}},
 		"kick":     {http.MethodPost: {admin: true, run: (*request).kick}},
 		"bans":     {http.MethodDelete: {admin: true, run: (*request).unban}},
-		"data":     {http.MethodPut: {admin: true, run: (*request).setData}},
+		"data":     {http.MethodPut: {admin: true, match: true, run: (*request).setData}},
 		"move":     {http.MethodPost: {admin: true, run: (*request).move}},
 		"messages": {http.MethodPost: {admin: true, run: (*request).say}},
 		"log":      {http.MethodGet: {admin: true, run: (*request).journal}},

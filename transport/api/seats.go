@@ -1,8 +1,10 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"roomd/room"
 )
@@ -26,8 +28,8 @@ func partyOf(id string, s room.Snapshot, users []string) party {
 
 // reserve is POST /api/rooms/{id}/seats: all of the users, or none.
 func (q *request) reserve() (*answer, error) {
-	var users []string
-	if err := q.readFields(field{name: "users", must: "a list of users", into: &users, required: true}); err != nil {
+	users, err := q.readUsers()
+	if err != nil {
 		return nil, err
 	}
 	if _, err := q.query(); err != nil {
@@ -46,7 +48,27 @@ func (q *request) release() (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return q.run(room.Release(values["user"]...))
+	answer, err := q.run(room.Release(values["user"]...))
+	if invalid, ok := errors.AsType[*room.InvalidError](err); ok {
+		if index, ok := strings.CutPrefix(invalid.Field, "users"); ok {
+			return nil, &room.InvalidError{Field: "user" + index, Problem: invalid.Problem}
+		}
+	}
+	return answer, err
+}
+
+// releaseUsers is POST /api/rooms/{id}/release, for more users than a path has room for.
+func (q *request) releaseUsers() (*answer, error) {
+	users, err := q.readUsers()
+	if err != nil {
+		return nil, err
+	}
+	return q.do(room.Release(users...))
+}
+
+// readUsers reads a body that is a list of users.
+func (q *request) readUsers() (users []string, err error) {
+	return users, q.readFields(field{name: "users", must: "a list of users", into: &users, required: true})
 }
 
 // moved is what became of the rooms of a move.

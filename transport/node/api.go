@@ -22,11 +22,11 @@ func (c *Config) apiOptions() api.Options {
 	return opts
 }
 
-// withAPI serves what is below /api/ by the API. It does not clean paths as an http.ServeMux does:
+// withAPI serves /api, and what is below it, by the API. It does not clean paths as an http.ServeMux does:
 // ".." is a room's id.
 func withAPI(api, others http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/api/") {
+		if r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/api/") {
 			api.ServeHTTP(w, r)
 			return
 		}

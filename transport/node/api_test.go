@@ -69,8 +69,10 @@ func TestAPI(t *testing.T) {
 			t.Errorf("%s %v: %d %s %v", test.url, test.headers, status, answer, header)
 		}
 	}
-	if status, _, _ := ask(t, "GET", "http://"+n.Addr()+"/api", ""); status != 404 {
-		t.Errorf("/api: %d", status)
+	for _, addr := range []string{n.Addr(), n.AdminAddr()} {
+		if status, answer, header := ask(t, "GET", "http://"+addr+"/api", ""); status != 404 || header.Get("Content-Type") != "application/problem+json" || !strings.Contains(answer, `"code":"not_found"`) {
+			t.Errorf("/api: %d %s", status, answer)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ var results = []struct {
 	err    error
 	result string
 }{
+	{room.ErrUnknown, "unknown"}, // before what it may wrap
 	{room.ErrNotMember, "not_member"},
 	{room.ErrFull, "room_full"},
 	{room.ErrSeatTaken, "seat_taken"},
@@ -34,7 +35,6 @@ var results = []struct {
 	{room.ErrBanned, "banned"},
 	{room.ErrConflict, "conflict"},
 	{room.ErrBusy, "busy"},
-	{room.ErrUnknown, "unknown"}, // before what it may wrap
 	{room.ErrUnavailable, "unavailable"},
 	{room.ErrClosed, "cancelled"},
 	{context.Canceled, "cancelled"},

@@ -125,13 +125,21 @@ func eventFrameOf(e *room.Event) *eventFrame {
 }
 
 func newEventFrame(e *room.Event) *eventFrame {
-	f := &eventFrame{event: e, size: changesSize(e)}
+	f := &eventFrame{event: e, size: changesSize(e, func(*room.Change) bool { return true })}
 	for i := range e.Changes {
 		if d := e.Changes[i].Detail; d != nil && d.To != nil {
 			f.private = true
 		}
 	}
 	return f
+}
+
+// sizeFor returns about how many bytes the changes take that a user may see.
+func (f *eventFrame) sizeFor(user string) int {
+	if !f.private {
+		return f.size
+	}
+	return changesSize(f.event, func(c *room.Change) bool { return c.IsFor(user) })
 }
 
 // frameFor returns the event as a user may see it.
@@ -154,12 +162,17 @@ func (f *eventFrame) frame() []byte {
 	return f.bytes
 }
 
-func changesSize(e *room.Event) int {
+// changesSize returns about how many bytes those changes take that are shown.
+func changesSize(e *room.Event, shown func(*room.Change) bool) int {
 	if e.Snapshot != nil {
 		return 0
 	}
 	size := eventSize
-	for _, change := range e.Changes {
+	for i := range e.Changes {
+		change := &e.Changes[i]
+		if !shown(change) {
+			continue
+		}
 		size += changeSize + len(change.User)
 		if d := change.Detail; d != nil {
 			size += len(d.Text) + len(d.Data)

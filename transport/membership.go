@@ -104,6 +104,7 @@ func (m *membership) setWatching(watching bool) {
 // subscribe starts the room's events. They are held until the reply to the request.
 func (m *membership) subscribe() error {
 	s := m.session
+	s.streams.of(s.user)
 	s.streams.open(m.room)
 	unsubscribe, err := s.server.rooms.Watch(s.watchContext(), m.room, m.receive)
 	if err != nil {

@@ -177,3 +177,13 @@ func TestTheRateOfMessages(t *testing.T) {
 		})
 	}
 }
+
+// What somebody may not read does not count against what waits for the connection.
+func TestTheSizeOfAPrivateMessage(t *testing.T) {
+	e := &room.Event{Changes: []room.Change{{Type: room.KindMessage, User: "a", Detail: &room.Detail{Text: strings.Repeat("x", 2000), To: []string{"b"}}}}}
+	for user, most := range map[string]int{"a": 3000, "b": 3000, "c": 200} {
+		if n := newEventFrame(e).sizeFor(user); n > most || most > 2000 && n < 2000 {
+			t.Errorf("for %s it counts as %d bytes", user, n)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 // a session that is a member (parked.go).
 type streams struct {
 	out    *outbox
+	user   string             // guarded by out.mu: whose connection it is
 	byRoom map[string]*stream // guarded by out.mu
 }
 
@@ -32,6 +33,13 @@ type stream struct {
 	member string         // the user, if the session is a member; else ""
 	lacks  bool           // one of the pending events shows the room without the member
 	missed *room.Position // the last event that was dropped while the stream was parked; nil if none was
+}
+
+// of says whose connection it is, before the first stream.
+func (t *streams) of(user string) {
+	t.out.mu.Lock()
+	defer t.out.mu.Unlock()
+	t.user = user
 }
 
 // open starts a room's stream, held until the reply to the request that asks for it.
@@ -179,7 +187,7 @@ func (s *stream) isSent(epoch string, version uint64) bool {
 }
 
 func (s *stream) appendLocked(o *outbox, e *room.Event) {
-	size := eventFrameOf(e).size
+	size := eventFrameOf(e).sizeFor(o.streams.user)
 	s.lacks = s.lacks || s.showsLack(e)
 	s.pending = append(s.pending, e)
 	s.epoch, s.version = e.Epoch, e.Version

@@ -41,7 +41,8 @@ const (
 	KindData Kind = "data"
 	// KindMessage: somebody said something. It changes nothing.
 	KindMessage Kind = "message"
-	// KindDefaults: a room without settings got those of the Rules. It is in Updates only.
+	// KindDefaults: a room without settings got those of the Rules. It is in Updates only; players
+	// see it as KindSettings.
 	KindDefaults Kind = "defaults"
 	// KindBan: a user may not come in for a while, or may again. It is in Updates only.
 	KindBan Kind = "ban"

@@ -72,7 +72,11 @@ func (c *Commit) Event(id string) *Event {
 	e.Changes = make([]Change, 0, len(c.Updates))
 	for i := range c.Updates {
 		switch u := &c.Updates[i]; u.Type {
-		case KindReplace, KindDefaults, KindBan:
+		case KindReplace, KindBan:
+		case KindDefaults:
+			if d := u.detail(); d.Settings != nil && *d.Settings != (Settings{}) {
+				e.Changes = append(e.Changes, Change{Type: KindSettings, Detail: u.Detail})
+			}
 		default:
 			away := u.Type == KindJoin && strings.HasPrefix(u.Session, detached)
 			e.Changes = append(e.Changes, Change{u.Type, u.User, u.Seat, u.Reason, away, u.Detail})

@@ -241,7 +241,7 @@ func TestParties(t *testing.T) {
 		many[i] = fmt.Sprint(i)
 	}
 	play(t, Rules{Seating: Capacity(4)}, []turn{
-		{0, Join("a", "s").At(1), "join a1"},
+		{0, Join("a", "s").At(1), "join a1, settings 0 false"},
 		{0, Reserve("r", "b", "c", "d", "e"), "room 42 has 3 of 4 seats free, and not 4"},
 		{0, Reserve("r", "b", "b"), "users names b twice"},
 		{0, Reserve("r"), "users must name 1 to 64 users, not 0"},

@@ -72,9 +72,13 @@ func describeUsers(users []Occupant) string {
 	return strings.Join(parts, " ")
 }
 
+// describeChanges returns what happened to members.
 func describeChanges(changes []Change) string {
 	var parts []string
 	for _, c := range changes {
+		if c.Type == KindSettings {
+			continue
+		}
 		sign := "+"
 		if c.Type == KindLeave {
 			sign = "-"

@@ -65,14 +65,18 @@ func describeUsers(users []room.Occupant) string {
 	return strings.Join(list, " ")
 }
 
+// describeChanges returns what happened to members.
 func describeChanges(changes []room.Change) string {
-	list := make([]string, len(changes))
-	for i, c := range changes {
+	var list []string
+	for _, c := range changes {
 		sign := "+"
-		if c.Type == room.KindLeave {
+		switch c.Type {
+		case room.KindSettings:
+			continue
+		case room.KindLeave:
 			sign = "-"
 		}
-		list[i] = fmt.Sprintf("%s%s@%d", sign, c.User, c.Seat)
+		list = append(list, fmt.Sprintf("%s%s@%d", sign, c.User, c.Seat))
 	}
 	return strings.Join(list, " ")
 }

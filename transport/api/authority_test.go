@@ -154,7 +154,7 @@ func TestJournal(t *testing.T) {
 	w.must("PUT", "/api/rooms/42", `{"capacity":9}`)
 	w.must("POST", "/api/rooms/42/move", `{"users":["b"],"to":"43"}`)
 	w.must("GET", "/api/rooms/42/log", "",
-		`"version":1`, `"changes":[{"type":"join","user":"a","seat":0}]`,
+		`"version":1`, `"changes":[{"type":"join","user":"a","seat":0}`,
 		`{"type":"leave","user":"a","seat":0,"reason":"kicked","text":"rude"}`,
 		`{"type":"message","text":"hello","to":["b"]}`,
 		`{"type":"settings","settings":{"capacity":9,"closed":false,"keep":false,"data":"members"}}`,

@@ -24,11 +24,25 @@
 // [Detach] records that a member's connection is lost: the member is away, and keeps the seat.
 // A join of any session of the user is [KindBack]; a leave has a [Reason].
 //
+// # Data, messages, readiness
+//
+// A room has data ([SetData]) and each member has some ([SetMemberData]): JSON that is set as a
+// whole, by compare-and-set if [Action.Unchanged] says so. [Ready] says that a member is ready; a
+// [Starter] may begin the game in the same commit. [Say] tells a message, which is a version like any
+// change, so that everybody hears both in one order. [Limits] bound all of them.
+//
+// # Authority
+//
+// [Kick], [Unban], [Shut], [Configure] and a SetData or Say without By are for whoever has authority
+// over the room: an action does not say who that is. [Reserve] seats a party and [Release] lets a group
+// go, all of them or none. A room remembers who was taken out, and why ([Room.Gone]), so that nobody
+// who missed it is brought back.
+//
 // # Sessions
 //
 // An [Event] says what happened in a room. A [Standing] is what one session knows of its
 // place; [Standing.After] says what an event did to it: the session still speaks for its
-// user, was replaced by a newer one, or was removed.
+// user, was replaced by a newer one, was removed by a failure, or has ended for good.
 //
 // # What it promises
 //

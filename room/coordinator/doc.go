@@ -29,7 +29,8 @@
 //
 // Room:<id>:Users is a hash, user to member as JSON, so a commit writes only who has
 // changed. Room:<id>:Meta counts the members: a node that finds another number of them
-// begins a new epoch with those who are there. If one of the two keys is of another type, or
+// begins a new epoch with those who are there. It also has the room's settings, data, bans and
+// who was taken out of it (gone), each as JSON, where there are some. If one of the two keys is of another type, or
 // a user's field is no member, every action fails with [room.ErrUnavailable] and names it.
 //
 // # Moves

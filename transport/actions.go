@@ -1,9 +1,8 @@
 package transport
 
 import (
-	"context"
+	"cmp"
 	"errors"
-	"fmt"
 	"time"
 
 	"roomd/room"
@@ -96,30 +95,12 @@ func (s *session) isAdmin() bool { return s.access != nil && s.access.role() == 
 
 // doWithPlace is do for an action that needs the session's place. While the server is bringing the
 // session back, it waits for that: the client does not know that the place was lost.
-func (s *session) doWithPlace(id string, action room.Action) (room.Result, error) {
-	ctx, cancel := context.WithTimeout(s.server.life, placeWait)
-	defer cancel()
-	var pause backoff
-	for {
-		result, err := s.do(id, action)
-		if !errors.Is(err, room.ErrNotMember) {
-			return result, err
-		}
-		running, why := s.doubt(id, result.Snapshot)
-		switch {
-		case why != nil:
-			return result, why
-		case running == nil:
-			return result, err
-		}
-		select {
-		case <-running:
-		case <-ctx.Done():
-		}
-		if !pause.wait(ctx) {
-			return result, fmt.Errorf("%w: the session has lost its place, and has it not back within %v", room.ErrUnavailable, placeWait)
-		}
-	}
+func (s *session) doWithPlace(id string, action room.Action) (result room.Result, err error) {
+	lacking := s.untilPlaced(id, func() (room.Snapshot, bool) {
+		result, err = s.do(id, action)
+		return result.Snapshot, errors.Is(err, room.ErrNotMember)
+	})
+	return result, cmp.Or(lacking, err)
 }
 
 // refuseConflict refuses a request with what is there in place of what it expected.

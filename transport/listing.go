@@ -60,32 +60,43 @@ func (s *session) isMember(id string) bool {
 // readWhole reads a room for a reply that lists it. If the session is a member and not in the list,
 // it waits until the session is brought back, and reads again. It fails with [room.ErrUnavailable]
 // if that takes too long.
-func (s *session) readWhole(id string) (room.Snapshot, error) {
+func (s *session) readWhole(id string) (snapshot room.Snapshot, err error) {
+	lacking := s.untilPlaced(id, func() (room.Snapshot, bool) {
+		snapshot, err = s.server.rooms.Read(s.server.life, id)
+		return snapshot, err == nil
+	})
+	return snapshot, cmp.Or(lacking, err)
+}
+
+// untilPlaced calls ask. While that says with a room that the session's place may be missing there,
+// and it is, untilPlaced waits until the session is brought back, and asks again. It fails with
+// [room.ErrUnavailable] if that takes too long.
+func (s *session) untilPlaced(id string, ask func() (now room.Snapshot, doubtful bool)) error {
 	ctx, cancel := context.WithTimeout(s.server.life, placeWait)
 	defer cancel()
 	var pause backoff
 	for {
-		snapshot, err := s.server.rooms.Read(s.server.life, id)
-		if err != nil {
-			return snapshot, err
+		now, doubtful := ask()
+		if !doubtful {
+			return nil
 		}
-		running, err := s.doubt(id, snapshot)
+		running, err := s.doubt(id, now)
 		if running == nil {
-			return snapshot, err
+			return err
 		}
 		select {
 		case <-running:
 		case <-ctx.Done():
 		}
 		if !pause.wait(ctx) {
-			return snapshot, fmt.Errorf("%w: the session has lost its place, and has it not back within %v", room.ErrUnavailable, placeWait)
+			return fmt.Errorf("%w: the session has lost its place, and has it not back within %v", room.ErrUnavailable, placeWait)
 		}
 	}
 }
 
 // doubt returns nil if a snapshot may be shown to the client. If the session is a member and not in
-// it, or only its seat is, doubt makes sure that a rejoin runs, and returns what is closed when that has ended. It returns
-// an error if the connection ends.
+// it, or only its seat is, doubt makes sure that a rejoin runs, and returns what is closed when that
+// has ended. It returns an error if the connection ends.
 func (s *session) doubt(id string, snapshot room.Snapshot) (running <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,6 +28,14 @@ func (p *process) status(path string) int {
 	return reply.StatusCode
 }
 
+// hangUp returns SIGHUP, or SIGTERM where the tests, and so their children, ignore that (nohup).
+func hangUp() syscall.Signal {
+	if signal.Ignored(syscall.SIGHUP) {
+		return syscall.SIGTERM
+	}
+	return syscall.SIGHUP
+}
+
 // During the drain delay /readyz fails, and old and new clients are served. A second signal ends
 // the process at once.
 func TestDrainDelay(t *testing.T) {
@@ -36,7 +45,7 @@ func TestDrainDelay(t *testing.T) {
 	if code := p.status("/readyz"); code != http.StatusOK {
 		t.Fatalf("readyz before the signal: %d", code)
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	if err := p.cmd.Process.Signal(hangUp()); err != nil {
 		t.Fatal(err)
 	}
 	for giveUp := time.Now().Add(10 * time.Second); p.status("/readyz") != http.StatusServiceUnavailable; {
@@ -71,7 +80,7 @@ func TestDrainAfterTheDelay(t *testing.T) {
 	p.start()
 	c := p.player("a", nil)
 	join(t, c, "42")
-	_ = p.cmd.Process.Signal(syscall.SIGHUP)
+	_ = p.cmd.Process.Signal(hangUp())
 	select {
 	case <-c.Done():
 	case <-time.After(20 * time.Second):

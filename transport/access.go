@@ -115,22 +115,22 @@ func (a *access) role() auth.Role {
 }
 
 // authenticate runs an auth request.
-func (s *session) authenticate(req protocol.Request) {
-	if s.access == nil {
-		s.refuse(req, &room.InvalidError{Field: "action", Problem: "auth makes no sense here: this server has no key for tokens"})
+func (r *request) authenticate() {
+	if r.access == nil {
+		r.refuse(&room.InvalidError{Field: "action", Problem: "auth makes no sense here: this server has no key for tokens"})
 		return
 	}
-	identity, err := s.access.renew(req.Token)
+	identity, err := r.access.renew(r.Token)
 	if err != nil {
-		s.refuse(req, err)
+		r.refuse(err)
 		return
 	}
-	if s.user == "" {
-		s.user = identity.User
-		s.onUser()
-		s.server.debug.write("authenticated", slog.String("user", s.user), slog.String("session", s.id))
+	if r.user == "" {
+		r.user = identity.User
+		r.onUser()
+		r.server.debug.write("authenticated", slog.String("user", r.user), slog.String("session", r.id))
 	}
-	s.out.push(replyFrame(&protocol.Reply{ID: &req.ID, User: identity.User, Expires: identity.Expires.Unix()}))
+	r.out.push(replyFrame(&protocol.Reply{ID: &r.ID, User: identity.User, Expires: identity.Expires.Unix()}))
 }
 
 // requireUser ends a connection whose first frame has not said with a valid token who its user is.

@@ -14,49 +14,49 @@ import (
 const sayCost = 5
 
 // act runs a request that is an action of the user and needs nothing else of the session.
-func (s *session) act(req protocol.Request) {
-	action, err := s.actionOf(req)
+func (r *request) act() {
+	action, err := r.actionOf()
 	if err != nil {
-		s.refuse(req, err)
+		r.refuse(err)
 		return
 	}
-	result, err := s.doWithPlace(req.Room, action)
+	result, err := r.doWithPlace(r.Room, action)
 	switch {
 	case errors.Is(err, room.ErrConflict):
-		s.refuseConflict(req, result.Snapshot, err)
+		r.refuseConflict(result.Snapshot, err)
 	case err != nil:
-		s.refuse(req, err)
+		r.refuse(err)
 	default:
-		s.out.push(replyFrame(countReply(req, result.Snapshot)))
+		r.out.push(replyFrame(countReply(&r.Request, result.Snapshot)))
 	}
 }
 
 // actionOf returns what a request asks for.
-func (s *session) actionOf(req protocol.Request) (a room.Action, err error) {
-	switch req.Action {
+func (r *request) actionOf() (a room.Action, err error) {
+	switch r.Action {
 	case protocol.ActionReady:
-		return room.Ready(s.user, s.id, req.Value), nil
+		return room.Ready(r.user, r.id, r.Value), nil
 	case protocol.ActionSay:
-		return room.Say(room.Message{Text: req.Text, Data: string(req.Data), To: req.To}).By(s.user, s.id), nil
+		return room.Say(room.Message{Text: r.Text, Data: string(r.Data), To: r.To}).By(r.user, r.id), nil
 	case protocol.ActionSet:
-		a = room.SetData(string(req.Data)).By(s.user, s.id)
-		if req.Scope == protocol.ScopeMember {
-			a = room.SetMemberData(s.user, s.id, string(req.Data))
+		a = room.SetData(string(r.Data)).By(r.user, r.id)
+		if r.Scope == protocol.ScopeMember {
+			a = room.SetMemberData(r.user, r.id, string(r.Data))
 		}
-		if s.isAdmin() {
+		if r.isAdmin() {
 			a = a.WithAuthority()
 		}
-		if req.Expect != nil {
-			a = a.Unchanged(req.Epoch, *req.Expect)
+		if r.Expect != nil {
+			a = a.Unchanged(r.Epoch, *r.Expect)
 		}
 		return a, nil
 	case protocol.ActionKick, protocol.ActionClose, protocol.ActionConfigure:
-		if err := s.requireAdmin(req.Action); err != nil {
+		if err := r.requireAdmin(r.Action); err != nil {
 			return a, err
 		}
-		return adminActionOf(req), nil
+		return adminActionOf(r.Request), nil
 	}
-	return a, protocol.UnknownAction(req.Action)
+	return a, protocol.UnknownAction(r.Action)
 }
 
 // adminActionOf returns what a request of an admin asks for.
@@ -80,18 +80,18 @@ func adminActionOf(req protocol.Request) (a room.Action) {
 }
 
 // requireAdmin returns an error unless the client's token has the role admin.
-func (s *session) requireAdmin(action string) error {
+func (r *request) requireAdmin(action string) error {
 	switch {
-	case s.access == nil:
+	case r.access == nil:
 		return room.Forbid("%s is for admins, and a server without a key for tokens has none", action)
-	case !s.isAdmin():
+	case !r.isAdmin():
 		return room.Forbid("%s is for admins, and the role of the token is another one", action)
 	}
 	return nil
 }
 
 // isAdmin reports whether the client's token has the role admin.
-func (s *session) isAdmin() bool { return s.access != nil && s.access.role() == auth.RoleAdmin }
+func (r *request) isAdmin() bool { return r.access != nil && r.access.role() == auth.RoleAdmin }
 
 // doWithPlace is do for an action that needs the session's place. While the server is bringing the
 // session back, it waits for that: the client does not know that the place was lost.
@@ -104,16 +104,16 @@ func (s *session) doWithPlace(id string, action room.Action) (result room.Result
 }
 
 // refuseConflict refuses a request with what is there in place of what it expected.
-func (s *session) refuseConflict(req protocol.Request, now room.Snapshot, err error) {
-	reply := s.refusal(req, err)
+func (r *request) refuseConflict(now room.Snapshot, err error) {
+	reply := r.refusal(err)
 	reply.Epoch, reply.Version, reply.Data = now.Epoch, now.Version, protocol.JSON(now.Data)
-	if req.Scope == protocol.ScopeMember {
+	if r.Scope == protocol.ScopeMember {
 		reply.Data = ""
 		for _, o := range now.Users() {
-			if o.User == s.user {
+			if o.User == r.user {
 				reply.Data = protocol.JSON(o.Data)
 			}
 		}
 	}
-	s.out.push(replyFrame(reply))
+	r.out.push(replyFrame(reply))
 }

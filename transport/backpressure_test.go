@@ -18,7 +18,7 @@ func TestClientsThatDoNotReadCostLittle(t *testing.T) {
 		size int // of a frame
 		ask  func(*wsClient) error
 	}{
-		"lists": {cap(replyFrame(listReply(protocol.Request{Room: "2000"}, snapshot))), func(p *wsClient) error {
+		"lists": {cap(replyFrame(listReply(&protocol.Request{Room: "2000"}, snapshot))), func(p *wsClient) error {
 			return p.ws.WriteMessage(1, fmt.Appendf(nil, `{"id":1,"action":"users","room":"%d"}`, members))
 		}},
 		"pings": {127, func(p *wsClient) error {

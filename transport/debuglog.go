@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"roomd/room"
-	"roomd/transport/protocol"
 )
 
 // maxDebugLines is how many lines a second clients can cause at level debug.
@@ -46,14 +45,14 @@ func (d *debugLog) write(message string, attrs ...slog.Attr) {
 }
 
 // runLogged runs a request about a room, and logs it with its result and duration.
-func (s *session) runLogged(req protocol.Request) {
+func (r *request) runLogged() {
 	start := time.Now()
-	s.result = "ok"
-	s.run(req)
-	id := req.Room
+	r.result = "ok"
+	r.run()
+	id := r.Room
 	if room.CheckID(id) != nil {
 		id = "(invalid)" // it can be as long as a frame
 	}
-	s.server.debug.write("request", slog.String("room", id), slog.String("user", s.user),
-		slog.String("action", req.Action), slog.String("result", s.result), slog.Duration("took", time.Since(start)))
+	r.server.debug.write("request", slog.String("room", id), slog.String("user", r.user),
+		slog.String("action", r.Action), slog.String("result", r.result), slog.Duration("took", time.Since(start)))
 }

@@ -51,36 +51,36 @@ func toProtocol(err error) *protocol.Error {
 func ErrorOf(err error) *protocol.Error { return toProtocol(err) }
 
 // refuse replies to a request with an error.
-func (s *session) refuse(req protocol.Request, err error) {
-	s.out.push(replyFrame(s.refusal(req, err)))
+func (r *request) refuse(err error) {
+	r.out.push(replyFrame(r.refusal(err)))
 }
 
 // refusal returns the reply that refuses a request, which counts from then on.
-func (s *session) refusal(req protocol.Request, err error) *protocol.Reply {
+func (r *request) refusal(err error) *protocol.Reply {
 	e := toProtocol(err)
 	if e.Code == protocol.CodeRoomFull {
-		s.server.opts.Trace.refused(LimitMembers)
+		r.server.opts.Trace.refused(LimitMembers)
 	}
-	s.result = e.Code
-	if trouble := s.server.troubles.refused[e.Code]; trouble != nil {
-		trouble.Happened(err, "action", req.Action, "room", req.Room, "user", s.user)
+	r.result = e.Code
+	if trouble := r.server.troubles.refused[e.Code]; trouble != nil {
+		trouble.Happened(err, "action", r.Action, "room", r.Room, "user", r.user)
 	}
-	return &protocol.Reply{ID: &req.ID, Room: req.Room, Error: e}
+	return &protocol.Reply{ID: &r.ID, Room: r.Room, Error: e}
 }
 
 // refuseRate replies to a request over the rate, well-formed or not, and ends the connection if
 // that is too much, too.
-func (s *session) refuseRate(req protocol.Request, bad *protocol.DecodeError, refusal *protocol.Error, cutOff bool) {
-	reply := &protocol.Reply{ID: &req.ID, Room: req.Room, Error: refusal}
+func (r *request) refuseRate(bad *protocol.DecodeError, refusal *protocol.Error, cutOff bool) {
+	reply := &protocol.Reply{ID: &r.ID, Room: r.Room, Error: refusal}
 	if bad != nil {
 		reply = bad.Reply()
 		reply.Error = refusal
 	}
-	s.out.push(replyFrame(reply))
-	s.server.troubles.rate.Happened(refusal, "user", s.user)
+	r.out.push(replyFrame(reply))
+	r.server.troubles.rate.Happened(refusal, "user", r.user)
 	if cutOff {
-		s.server.opts.Trace.refused(LimitFlood)
-		s.end(protocol.CloseTooMany, "too many requests")
+		r.server.opts.Trace.refused(LimitFlood)
+		r.end(protocol.CloseTooMany, "too many requests")
 	}
 }
 

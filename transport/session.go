@@ -58,59 +58,66 @@ func (s *session) exit() {
 	}
 }
 
+// request is one request of a session.
+type request struct {
+	*session
+	protocol.Request
+}
+
 // handle runs the request that a frame holds and queues its reply.
 func (s *session) handle(frame []byte) {
-	req, bad := protocol.DecodeRequest(frame)
+	decoded, bad := protocol.DecodeRequest(frame)
+	r := &request{s, decoded}
 	cost := 1
-	if req.Action == protocol.ActionSay {
+	if r.Action == protocol.ActionSay {
 		cost = sayCost
 	}
 	refusal, cutOff := s.throttle.request(cost)
 	switch {
 	case refusal != nil:
-		s.refuseRate(req, bad, refusal, cutOff)
+		r.refuseRate(bad, refusal, cutOff)
 	case bad != nil:
 		s.out.push(replyFrame(bad.Reply()))
-	case req.Action == protocol.ActionAuth:
-		s.authenticate(req)
+	case r.Action == protocol.ActionAuth:
+		r.authenticate()
 	case s.server.debug.enabled():
-		s.runLogged(req)
+		r.runLogged()
 	default:
-		s.run(req)
+		r.run()
 	}
 	s.requireUser()
 }
 
 // run runs a request about a room. The room's events are held until the reply, and until what
 // came meanwhile is judged.
-func (s *session) run(req protocol.Request) {
-	s.turns.beginRequest(req.Room)
-	defer s.turns.endRequest()
-	s.streams.hold(req.Room)
-	s.dispatch(req)
-	s.streams.release(req.Room)
+func (r *request) run() {
+	r.turns.beginRequest(r.Room)
+	defer r.turns.endRequest()
+	r.streams.hold(r.Room)
+	r.dispatch()
+	r.streams.release(r.Room)
 }
 
-func (s *session) dispatch(req protocol.Request) {
-	if s.access != nil {
-		if err := s.access.permit(req, s.isInside(req.Room)); err != nil {
-			s.refuse(req, err)
+func (r *request) dispatch() {
+	if r.access != nil {
+		if err := r.access.permit(r.Request, r.isInside(r.Room)); err != nil {
+			r.refuse(err)
 			return
 		}
 	}
-	switch req.Action {
+	switch r.Action {
 	case protocol.ActionJoin:
-		s.join(req)
+		r.join()
 	case protocol.ActionLeave:
-		s.leave(req)
+		r.leave()
 	case protocol.ActionUsers:
-		s.users(req)
+		r.users()
 	case protocol.ActionWatch:
-		s.watch(req)
+		r.watch()
 	case protocol.ActionUnwatch:
-		s.unwatch(req)
+		r.unwatch()
 	default:
-		s.act(req)
+		r.act()
 	}
 }
 

@@ -100,7 +100,8 @@ func TestJournalExpiresWithTheRoom(t *testing.T) {
 		same := func(what string, expires bool) {
 			t.Helper()
 			log, meta := rdb.PExpireTime(t.Context(), "Room:42:Log").Val(), rdb.PExpireTime(t.Context(), "Room:42:Meta").Val()
-			if log != meta || (log > 0) != expires {
+			// The clock of miniredis goes on while a script runs.
+			if (log-meta).Abs() > time.Second || (log > 0) != expires {
 				t.Errorf("%s: the journal expires at %v, Meta at %v", what, log, meta)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 const maxBan = 315_360_000
 
 // shut is DELETE /api/rooms/{id}: everybody leaves, and nobody comes in.
-func (q *request) shut() (*answer, error) {
+func shut(q *request) (*answer, error) {
 	if _, err := q.read(); err != nil {
 		return nil, err
 	}
@@ -18,7 +18,7 @@ func (q *request) shut() (*answer, error) {
 }
 
 // kick is POST /api/rooms/{id}/kick.
-func (q *request) kick() (*answer, error) {
+func kick(q *request) (*answer, error) {
 	var user, text string
 	var ban int
 	err := q.readFields(
@@ -42,4 +42,4 @@ func (q *request) kick() (*answer, error) {
 }
 
 // unban is DELETE /api/rooms/{id}/bans/{user}.
-func (q *request) unban() (*answer, error) { return q.do(room.Unban(q.user)) }
+func unban(q *request) (*answer, error) { return q.do(room.Unban(q.user)) }

@@ -3,7 +3,7 @@ package api
 import "roomd/room"
 
 // setData is PUT /api/rooms/{id}/data: the body is the data, and null removes them.
-func (q *request) setData() (*answer, error) {
+func setData(q *request) (*answer, error) {
 	expected, err := q.ifMatch()
 	if err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
-// description is GET /api/openapi.yaml.
-func (q *request) description() (*answer, error) {
+// describe is GET /api/openapi.yaml.
+func describe(q *request) (*answer, error) {
 	if _, err := q.query(); err != nil {
 		return nil, err
 	}

@@ -41,8 +41,8 @@ type journalPage struct {
 	Next string `json:"next,omitzero"`
 }
 
-// journal is GET /api/rooms/{id}/log.
-func (q *request) journal() (*answer, error) {
+// readJournal is GET /api/rooms/{id}/log.
+func readJournal(q *request) (*answer, error) {
 	values, err := q.query("after", "limit")
 	if err != nil {
 		return nil, err

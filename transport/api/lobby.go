@@ -37,8 +37,8 @@ type lobbyPage struct {
 	Truncated bool `json:"truncated,omitzero"`
 }
 
-// lobby is GET /api/rooms.
-func (q *request) lobby() (*answer, error) {
+// listRooms is GET /api/rooms.
+func listRooms(q *request) (*answer, error) {
 	values, err := q.query("prefix", "after", "limit", "free")
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 )
 
 // say is POST /api/rooms/{id}/messages.
-func (q *request) say() (*answer, error) {
+func say(q *request) (*answer, error) {
 	var said room.Message
 	var data jsontext.Value
 	err := q.readFields(

@@ -63,7 +63,7 @@ func (q *request) noRoom() error {
 }
 
 // readRoom is GET /api/rooms/{id}.
-func (q *request) readRoom() (*answer, error) {
+func readRoom(q *request) (*answer, error) {
 	if _, err := q.query(); err != nil {
 		return nil, err
 	}

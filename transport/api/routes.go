@@ -21,20 +21,20 @@ type method struct {
 }
 
 var (
-	descriptionRoute = route{http.MethodGet: {open: true, run: (*request).description}}
-	lobbyRoute       = route{http.MethodGet: {run: (*request).lobby}}
-	roomRoute        = route{http.MethodGet: {run: (*request).readRoom}, http.MethodPut: {admin: true, match: true, run: (*request).configure}, http.MethodDelete: {admin: true, run: (*request).shut}}
+	descriptionRoute = route{http.MethodGet: {open: true, run: describe}}
+	lobbyRoute       = route{http.MethodGet: {run: listRooms}}
+	roomRoute        = route{http.MethodGet: {run: readRoom}, http.MethodPut: {admin: true, match: true, run: configure}, http.MethodDelete: {admin: true, run: shut}}
 
 	// ofRoom are the paths below a room's.
 	ofRoom = map[string]route{
-		"seats":    {http.MethodPost: {admin: true, run: (*request).reserve}, http.MethodDelete: {admin: true, run: (*request).release}},
-		"release":  {http.MethodPost: {admin: true, run: (*request).releaseUsers}},
-		"kick":     {http.MethodPost: {admin: true, run: (*request).kick}},
-		"bans":     {http.MethodDelete: {admin: true, run: (*request).unban}},
-		"data":     {http.MethodPut: {admin: true, match: true, run: (*request).setData}},
-		"move":     {http.MethodPost: {admin: true, run: (*request).move}},
-		"messages": {http.MethodPost: {admin: true, run: (*request).say}},
-		"log":      {http.MethodGet: {admin: true, run: (*request).journal}},
+		"seats":    {http.MethodPost: {admin: true, run: reserve}, http.MethodDelete: {admin: true, run: release}},
+		"release":  {http.MethodPost: {admin: true, run: releaseUsers}},
+		"kick":     {http.MethodPost: {admin: true, run: kick}},
+		"bans":     {http.MethodDelete: {admin: true, run: unban}},
+		"data":     {http.MethodPut: {admin: true, match: true, run: setData}},
+		"move":     {http.MethodPost: {admin: true, run: move}},
+		"messages": {http.MethodPost: {admin: true, run: say}},
+		"log":      {http.MethodGet: {admin: true, run: readJournal}},
 	}
 )
 

@@ -27,7 +27,7 @@ func partyOf(id string, s room.Snapshot, users []string) party {
 }
 
 // reserve is POST /api/rooms/{id}/seats: all of the users, or none.
-func (q *request) reserve() (*answer, error) {
+func reserve(q *request) (*answer, error) {
 	users, err := q.readUsers()
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (q *request) reserve() (*answer, error) {
 }
 
 // release is DELETE /api/rooms/{id}/seats?user=a&user=b: all of the users leave, or none.
-func (q *request) release() (*answer, error) {
+func release(q *request) (*answer, error) {
 	values, err := q.query("user…")
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (q *request) release() (*answer, error) {
 }
 
 // releaseUsers is POST /api/rooms/{id}/release, for more users than a path has room for.
-func (q *request) releaseUsers() (*answer, error) {
+func releaseUsers(q *request) (*answer, error) {
 	users, err := q.readUsers()
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ type moved struct {
 }
 
 // move is POST /api/rooms/{id}/move.
-func (q *request) move() (*answer, error) {
+func move(q *request) (*answer, error) {
 	var users []string
 	var to string
 	err := q.readFields(

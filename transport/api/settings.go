@@ -23,7 +23,7 @@ func settingsOf(s room.Settings) settings {
 }
 
 // configure is PUT /api/rooms/{id}: what the body leaves out is zero.
-func (q *request) configure() (*answer, error) {
+func configure(q *request) (*answer, error) {
 	expected, err := q.ifMatch()
 	if err != nil {
 		return nil, err

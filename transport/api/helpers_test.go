@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,7 +51,9 @@ type world struct {
 	api               *API
 	public, operators *httptest.Server
 	described         routers.Router
-	seen              map[string]bool // what was answered: method, path of the description, status
+
+	mu   sync.Mutex
+	seen map[string]bool // guarded by mu: what was answered: method, path of the description, status
 }
 
 // newWorld starts an API. keyed says that it has a key for tokens.
@@ -212,6 +215,8 @@ func (w *world) holdAgainstDescription(req *http.Request, c call, r reply) {
 	if err := openapi3filter.ValidateResponse(w.t.Context(), out); err != nil {
 		w.t.Errorf("%s %s: %d %s: %v", c.method, c.path, r.StatusCode, r.body, err)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.seen[c.method+" "+route.Path+" "+strconv.Itoa(r.StatusCode)] = true
 }
 

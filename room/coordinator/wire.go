@@ -48,9 +48,9 @@ func appendCommit(dst []byte, c *room.Commit) []byte {
 }
 
 func appendUpdate(dst []byte, u *room.Update) []byte {
-	dst = append(dst, `{"type":"`...)
-	dst = append(dst, u.Type...)
-	dst = append(dst, `","user":`...)
+	dst = append(dst, `{"type":`...)
+	dst = appendString(dst, string(u.Type))
+	dst = append(dst, `,"user":`...)
 	dst = appendString(dst, u.User)
 	dst = append(dst, `,"seat":`...)
 	dst = strconv.AppendInt(dst, int64(u.Seat), 10)

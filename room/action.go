@@ -61,8 +61,6 @@ const (
 	kindKeep   Kind = "keep"
 	kindEvict  Kind = "evict"
 	kindRenew  Kind = "renew"
-
-	kindConfirm Kind = "confirm"
 )
 
 // AnySeat is the seat of a join that does not ask for a certain one.
@@ -184,10 +182,6 @@ func Renew(epoch string) Action {
 	return Action{kind: kindRenew, seat: AnySeat}.with(func(m *more) { m.epoch = epoch })
 }
 
-// Confirm makes the next version without changing anything, where a commit has to be acknowledged
-// by replicas once more. [Action.Check] refuses it.
-func Confirm() Action { return Action{kind: kindConfirm, seat: AnySeat} }
-
 // IfVersion makes the action fail with [ErrConflict] unless the room is at that version, and in
 // that epoch if one is given.
 func (a Action) IfVersion(epoch string, version uint64) Action {
@@ -276,10 +270,14 @@ func checkSession(a Action) (_ Action, err error) {
 	if a.user, err = ParseUser(a.user); err != nil {
 		return a, err
 	}
-	if a.session == "" || len(a.session) > maxSession {
-		return a, &InvalidError{"session", fmt.Sprintf("must be 1 to %d bytes long, not %d", maxSession, len(a.session))}
+	return a, checkSessionID(a.session)
+}
+
+func checkSessionID(id string) error {
+	if id == "" || len(id) > maxSession {
+		return &InvalidError{"session", fmt.Sprintf("must be 1 to %d bytes long, not %d", maxSession, len(id))}
 	}
-	return a, nil
+	return nil
 }
 
 // Origin says who runs an action, and when.

@@ -24,10 +24,10 @@ func checkGroup(a Action) (_ Action, err error) {
 	if err != nil {
 		return a, err
 	}
-	if a.kind == KindReserve && (a.session == "" || len(a.session) > maxSession) {
-		return a, &InvalidError{"session", "must be 1 to 64 bytes long"}
+	if a.kind == KindReserve {
+		err = checkSessionID(a.session)
 	}
-	return a.with(func(m *more) { m.users = users }), nil
+	return a.with(func(m *more) { m.users = users }), err
 }
 
 func reserve(r *Room, a Action, rules Rules, by Origin) error {
@@ -73,17 +73,3 @@ func release(r *Room, a Action, by Origin) error {
 
 // Users returns who are in the group of a [Reserve] or [Release].
 func (a Action) Users() []string { return a.more.users }
-
-// CheckMembers fails with [ErrNotMember] unless all users of a [Release] are in the room of that id.
-func (a Action) CheckMembers(id string, in Snapshot) error {
-	there := make(map[string]bool, in.Count())
-	for _, o := range in.Users() {
-		there[o.User] = true
-	}
-	for _, user := range a.more.users {
-		if !there[user] {
-			return Refuse(ErrNotMember, "%s is not in room %s", user, id)
-		}
-	}
-	return nil
-}

@@ -2,6 +2,7 @@ package room
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -78,23 +79,14 @@ func say(r *Room, a Action) (seat int, err error) {
 			return 0, absent(r, user)
 		}
 	}
-	r.updates = append(r.updates, Update{
+	r.updateState(Update{
 		Type: KindMessage, User: a.user, Seat: seat,
 		Detail: &Detail{Text: said.Text, Data: jsonOf(said.Data), To: said.To},
 	})
-	r.before = append(r.before, former{})
 	return seat, nil
 }
 
 // IsFor reports whether a user may read a message: everybody, or those whom it is for and who said it.
 func (c *Change) IsFor(user string) bool {
-	if c.Type != KindMessage || c.To == nil || c.User == user {
-		return true
-	}
-	for _, to := range c.To {
-		if to == user {
-			return true
-		}
-	}
-	return false
+	return c.Type != KindMessage || c.To == nil || c.User == user || slices.Contains(c.To, user)
 }

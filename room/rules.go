@@ -170,9 +170,6 @@ func (r *Room) apply(a Action, rules Rules, by Origin) (seat int, err error) {
 		return detach(r, a)
 	case kindEvict:
 		return evict(r, a.more.node), nil
-	case kindConfirm:
-		r.Confirm()
-		return 0, nil
 	case kindRenew:
 		if a.more.epoch == r.Epoch && r.Epoch != "" {
 			r.Renew()

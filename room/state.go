@@ -47,6 +47,8 @@ func (s *state) after(u *Update, version uint64) *state {
 		} else {
 			next.bans[strings.Clone(u.User)] = d.Until
 		}
+	default:
+		return s // a message changes nothing
 	}
 	return &next
 }

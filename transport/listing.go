@@ -138,7 +138,7 @@ func snapshotFrame(e *room.Event) []byte {
 	if l.frame == nil || l.of != at { // versions that differ in their settings only share a list
 		l.of, l.frame = at, seal(protocol.AppendEvent(newFrame(eventSize+len(l.users)), &protocol.Event{
 			Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version,
-			Count: e.Snapshot.Count(), Settings: settingsOf(e.Snapshot.Settings), Data: protocol.JSON(e.Snapshot.Data), Users: seated(e.Snapshot.Users()),
+			Count: e.Snapshot.Count(), Settings: settingsOf(e.Snapshot.Settings), Data: protocol.JSON(e.Snapshot.Data), List: l.users,
 		}))
 	}
 	return l.frame

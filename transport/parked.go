@@ -58,7 +58,8 @@ func (t *streams) park(id string) {
 }
 
 // resume ends park. now, if not nil, is the room as an action of the session has found it. The
-// client gets it in place of what is pending up to it, if anew says so, or if that cannot be written. resume reports false, and the stream stays parked, if only a later snapshot will do.
+// client gets it in place of what is pending up to it, if anew says so, or if that cannot be
+// written. resume reports false, and the stream stays parked, if only a later snapshot will do.
 func (t *streams) resume(id string, now *listing, anew bool) bool {
 	t.out.mu.Lock()
 	defer t.out.mu.Unlock()

@@ -83,8 +83,8 @@ func (t *throttle) spareFrame() bool {
 	return t.spare.take(sparePace, now) == 0 && (t.user == nil || t.user.spare.take(sparePace, now) == 0)
 }
 
-// request counts a request as so many. It returns an error if there are too many, and then reports whether the
-// client is to be cut off, because it goes on regardless.
+// request counts a request as so many. It returns an error if there are too many, and then reports
+// whether the client is to be cut off, because it goes on regardless.
 func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
 	p, now := t.server.pace.times(cost), t.server.clock()
 	limit := LimitRate

@@ -104,32 +104,26 @@ const (
 
 // metaFields returns the fields of Meta that updates of the room write, and their values.
 func metaFields(r *room.Room, updates []room.Update) (fields []any) {
-	var seen [3]bool
+	var settled, data, bans bool
 	for i := range updates { // by index: they are large, and seldom any is of the room
-		var part int
 		switch updates[i].Type {
 		case room.KindSettings, room.KindDefaults:
-			part = 0
+			settled = true
 		case room.KindData:
-			part = 1
+			data = true
 		case room.KindBan:
-			part = 2
-		default:
-			continue
+			bans = true
 		}
-		if seen[part] {
-			continue
-		}
-		seen[part] = true
-		switch part {
-		case 0:
-			settings, _ := r.Settings()
-			fields = append(fields, fieldSettings, rare(settings))
-		case 1:
-			fields = append(fields, fieldData, rare(r.Data()))
-		case 2:
-			fields = append(fields, fieldBans, rare(r.Bans()))
-		}
+	}
+	if settled {
+		settings, _ := r.Settings()
+		fields = append(fields, fieldSettings, rare(settings))
+	}
+	if data {
+		fields = append(fields, fieldData, rare(r.Data()))
+	}
+	if bans {
+		fields = append(fields, fieldBans, rare(r.Bans()))
 	}
 	if r.GoneChanged() {
 		fields = append(fields, fieldGone, rare(r.Gone()))

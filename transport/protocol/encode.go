@@ -42,12 +42,8 @@ func AppendReply(dst []byte, r *Reply) []byte {
 	dst = append(dst, `,"count":`...)
 	dst = strconv.AppendInt(dst, int64(r.Count), 10)
 	dst = appendState(dst, r.Settings, r.Data)
-	if r.List != nil {
-		dst = append(dst, `,"users":`...)
-		dst = append(dst, r.List...)
-	} else if r.Users != nil {
-		dst = append(dst, `,"users":`...)
-		dst = AppendUsers(dst, r.Users)
+	if r.List != nil || r.Users != nil {
+		dst = appendList(dst, r.List, r.Users)
 	}
 	return append(dst, '}')
 }
@@ -84,8 +80,7 @@ func AppendEvent(dst []byte, e *Event) []byte {
 		dst = append(dst, `,"count":`...)
 		dst = strconv.AppendInt(dst, int64(e.Count), 10)
 		dst = appendState(dst, e.Settings, e.Data)
-		dst = append(dst, `,"users":`...)
-		dst = AppendUsers(dst, e.Users)
+		dst = appendList(dst, e.List, e.Users)
 		return append(dst, '}')
 	}
 	dst = append(dst, `,"from":`...)
@@ -184,6 +179,15 @@ func appendRoom(dst []byte, room, epoch string, version uint64) []byte {
 
 // seatedSize is about how many bytes a user and a seat take.
 const seatedSize = 40
+
+// appendList writes the list of a room: as it was encoded before, or else the users.
+func appendList(dst, encoded []byte, users []Seated) []byte {
+	dst = append(dst, `,"users":`...)
+	if encoded != nil {
+		return append(dst, encoded...)
+	}
+	return AppendUsers(dst, users)
+}
 
 // AppendUsers appends the list of a room as a JSON array.
 func AppendUsers(dst []byte, users []Seated) []byte {

@@ -79,6 +79,8 @@ type Event struct {
 	Data JSON
 	// Users are the members. Only in a snapshot, where nil means none.
 	Users []Seated
+	// List, if not nil, is what AppendUsers made of Users, and is written instead.
+	List []byte
 	// Reason says why the seat is lost: an error code, or ReasonKicked, ReasonClosed, ReasonMoved or
 	// ReasonLeft. Only in EventLost, which has no epoch or version: it comes after the session's
 	// last event as a member. A session that also watches the room gets further events.

@@ -191,6 +191,10 @@ func (a Action) IfVersion(epoch string, version uint64) Action {
 // Unchanged makes a [SetData] or [SetMemberData] fail with [ErrConflict] if that data has changed
 // since a version, or if the room is not in that epoch any more. With "" it may be in any. It is
 // a compare-and-set: whoever has followed the room up to that version knows what is replaced.
+//
+// It makes a [Join] fail with a [GoneError] if somebody with authority has taken the user out of
+// the room since. Whoever was a member at that version does not undo then what it has missed. The
+// room may be in another epoch.
 func (a Action) Unchanged(epoch string, version uint64) Action {
 	return a.with(func(m *more) { m.expect, m.unchanged, m.epoch, m.version = true, true, epoch, version })
 }

@@ -1,6 +1,7 @@
 package room
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 )
@@ -15,6 +16,38 @@ type Gone struct {
 	Reason  Reason `json:"reason"`          // ReasonKicked, ReasonClosed or ReasonMoved
 	Text    string `json:"text,omitzero"`   // why the user was kicked
 	Target  string `json:"target,omitzero"` // the room to which the user was moved
+}
+
+// GoneError is an [ErrConflict]: since the version that a join expects, somebody with authority has
+// taken the user out of the room.
+type GoneError struct {
+	Gone
+	text string
+}
+
+func (e *GoneError) Error() string { return e.text }
+
+// Unwrap returns ErrConflict.
+func (e *GoneError) Unwrap() error { return ErrConflict }
+
+// checkGone fails with a GoneError if a user who is not in the room was taken out of it behind the
+// version that a join expects.
+func checkGone(r *Room, a Action) error {
+	m := a.more
+	if m == nil || !m.expect {
+		return nil
+	}
+	g, found := r.state.gone.of(a.user)
+	if !found || g.Version <= m.version && (m.epoch == "" || m.epoch == r.Epoch) {
+		return nil
+	}
+	switch g.Reason {
+	case ReasonMoved:
+		return &GoneError{g, fmt.Sprintf("%s was moved from room %s to room %s", a.user, r.ID, g.Target)}
+	case ReasonClosed:
+		return &GoneError{g, fmt.Sprintf("room %s was closed", r.ID)}
+	}
+	return &GoneError{g, fmt.Sprintf("%s was kicked from room %s", a.user, r.ID)}
 }
 
 // everybody is the user of the Gone of a room that was shut.

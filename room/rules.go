@@ -187,6 +187,9 @@ func join(r *Room, a Action, rules Rules, by Origin) (int, error) {
 		speak(r, a, m, by)
 		return m.Seat, nil
 	}
+	if err := checkGone(r, a); err != nil {
+		return 0, err
+	}
 	if err := checkBan(r, a.user, by.At); err != nil {
 		return 0, err
 	}

@@ -107,6 +107,9 @@ func (s *session) doWithPlace(id string, action room.Action) (result room.Result
 func (r *request) refuseConflict(now room.Snapshot, err error) {
 	reply := r.refusal(err)
 	reply.Epoch, reply.Version, reply.Data = now.Epoch, now.Version, protocol.JSON(now.Data)
+	if gone, is := errors.AsType[*room.GoneError](err); is {
+		reply.Data, reply.Reason, reply.Text, reply.To = "", string(gone.Reason), gone.Text, gone.Target
+	}
 	if r.Scope == protocol.ScopeMember {
 		reply.Data = ""
 		for _, o := range now.Users() {

@@ -261,3 +261,40 @@ func TestSettingsOfAFullTable(t *testing.T) {
 		boss.tell(`"configure","settings":{"capacity":2}`, refused("bad_request", "capacity must be more than 2, on which seat c sits, not 2"))
 	})
 }
+
+// Who was kicked while away, and says at which version it was a member, is told so; others who come
+// after a kick come in anew.
+func TestAKickThatWasMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, b := twoNodes(t, room.Rules{}, Options{Grace: time.Hour})
+		a.cut()
+		b.expect(eventAAway)
+		first.act(t, room.Kick("a").Saying("cheats"))
+		b.expect(eventOf(4, leftKicked))
+		a = second.connect(t, "a")
+		a.ask(`"join","seat":1,"expect":2`, `"version":4,"reason":"kicked","text":"cheats",`+refused("conflict", "a was kicked from room 42"))
+		a.ask(`"say","text":"x"`, refused("not_member", "a is not in room 42"))
+		b.ask(`"users"`, `"version":4,"count":1,"users":[{"user":"b","seat":0}]`)
+		a.expectSilence() // no events either
+		a.ask(`"join","seat":1,"expect":4`, `"version":5,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
+	})
+}
+
+// A ping is answered, but not before the token.
+func TestPing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, _, a, _ := twoNodes(t, room.Rules{}, Options{})
+		a.send(`{"id":8,"action":"ping"}`)
+		a.expect(`{"id":8}`)
+		a.send(`{"id":8,"action":"ping","room":"42"}`)
+		a.expect(`{"id":8,"room":"42","error":{"code":"bad_request","message":"room: does not go with ping","retry":false}}`)
+		keyed := startWithKey(t, Options{})
+		x := readAlways(t, keyed.dialWith(t, "").ws)
+		x.send(`{"id":1,"action":"ping"}`)
+		x.expect(`{"id":1,` + refused("unauthorized", "the first request must be auth, with a token") + `}`)
+		x.expectClosed(4003)
+		p := keyed.connectAs(t, "p", auth.RolePlayer)
+		p.send(`{"id":8,"action":"ping"}`)
+		p.expect(`{"id":8}`)
+	})
+}

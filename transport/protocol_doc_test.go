@@ -161,6 +161,10 @@ func (s *docSession) happen(what string) {
 		if _, _, err := s.second.Move(s.t.Context(), "42", "43", "李四"); err != nil {
 			s.t.Fatal(err)
 		}
+	case "an admin moves 李四 to room 43":
+		if _, _, err := s.second.Move(s.t.Context(), "42", "43", "李四"); err != nil {
+			s.t.Fatal(err)
+		}
 	case "李四 connects again":
 		s.older = s.clients["李四"]
 		s.clients["李四"] = s.first.connectIdle(s.t, "李四")

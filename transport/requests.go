@@ -8,10 +8,24 @@ import (
 	"roomd/transport/protocol"
 )
 
+// ping shows the client that the connection works, and not more than that: it asks nothing of Redis.
+func (r *request) ping() {
+	if r.access != nil {
+		if err := r.access.permit(r.Request, false); err != nil {
+			r.refuse(err)
+			return
+		}
+	}
+	r.out.push(replyFrame(&protocol.Reply{ID: &r.ID}))
+}
+
 func (r *request) join() {
 	action := room.Join(r.user, r.id)
 	if r.Seat != nil {
 		action = action.At(*r.Seat)
+	}
+	if r.Expect != nil {
+		action = action.Unchanged(r.Epoch, *r.Expect)
 	}
 	m, err := r.beginSubscribed(r.Room)
 	if err != nil {
@@ -30,7 +44,11 @@ func (r *request) join() {
 		r.streams.replyList(reply)
 		return
 	}
-	r.refuse(err)
+	if errors.Is(err, room.ErrConflict) { // a member's own event says the same, and ends the place
+		r.refuseConflict(result.Snapshot, err)
+	} else {
+		r.refuse(err)
+	}
 	lost := before && !after
 	if lost {
 		r.streams.lost(m.room, lostEvent{reason: toProtocol(err).Code}, m.isWatching())

@@ -80,6 +80,8 @@ func (s *session) handle(frame []byte) {
 		s.out.push(replyFrame(bad.Reply()))
 	case r.Action == protocol.ActionAuth:
 		r.authenticate()
+	case r.Action == protocol.ActionPing:
+		r.ping()
 	case s.server.debug.enabled():
 		r.runLogged()
 	default:

@@ -14,7 +14,7 @@ import (
 
 // AppendReply appends r to dst as one JSON object and returns the longer slice. Of a refusal it
 // writes the id and the room, if there are some, and the error, and of a conflict what there is
-// now; of an answer to auth the id, User and Expires. Data must be JSON. Other bytes that are not
+// now; of an answer to auth the id, User and Expires; of one without a room the id alone. Data must be JSON. Other bytes that are not
 // UTF-8 are written as U+FFFD.
 func AppendReply(dst []byte, r *Reply) []byte {
 	dst = append(dst, '{')
@@ -32,6 +32,10 @@ func AppendReply(dst []byte, r *Reply) []byte {
 		dst = append(dst, `,"expires":`...)
 		dst = strconv.AppendInt(dst, r.Expires, 10)
 		return append(dst, '}')
+	}
+	if r.Room == "" { // a ping's
+		dst[len(dst)-1] = '}'
+		return dst
 	}
 	dst = append(dst, `"room":`...)
 	dst = appendRoom(dst, r.Room, r.Epoch, r.Version)
@@ -55,6 +59,9 @@ func appendRefusal(dst []byte, r *Reply) []byte {
 		if r.Error.Code == CodeConflict {
 			dst = appendRoom(dst, r.Room, r.Epoch, r.Version)
 			dst = appendData(dst, r.Data)
+			if r.Reason != "" {
+				dst = appendWhy(dst, r.Reason, r.Text, r.To)
+			}
 		} else {
 			dst = appendString(dst, r.Room)
 		}
@@ -98,14 +105,20 @@ func AppendEvent(dst []byte, e *Event) []byte {
 // appendLost writes what follows the name of the room.
 func appendLost(dst []byte, e *Event) []byte {
 	dst = appendString(dst, e.Room)
-	dst = append(dst, `,"reason":`...)
-	dst = appendString(dst, e.Reason)
-	dst = appendText(dst, e.Text)
-	if e.To != "" {
-		dst = append(dst, `,"to":`...)
-		dst = appendString(dst, e.To)
-	}
+	dst = appendWhy(dst, e.Reason, e.Text, e.To)
 	return append(dst, '}')
+}
+
+// appendWhy writes why a seat is lost.
+func appendWhy(dst []byte, reason, text, to string) []byte {
+	dst = append(dst, `,"reason":`...)
+	dst = appendString(dst, reason)
+	dst = appendText(dst, text)
+	if to != "" {
+		dst = append(dst, `,"to":`...)
+		dst = appendString(dst, to)
+	}
+	return dst
 }
 
 func appendChange(dst []byte, c *Change) []byte {

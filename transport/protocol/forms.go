@@ -55,7 +55,7 @@ type form struct {
 
 // forms has a form for each action. What goes with what beyond that, checkTogether says.
 var forms = [...]form{
-	{ActionJoin, setOf(fieldRoom), setOf(fieldSeat)},
+	{ActionJoin, setOf(fieldRoom), setOf(fieldSeat, fieldExpect, fieldEpoch)},
 	{ActionLeave, setOf(fieldRoom), 0},
 	{ActionUsers, setOf(fieldRoom), 0},
 	{ActionWatch, setOf(fieldRoom), 0},
@@ -67,6 +67,7 @@ var forms = [...]form{
 	{ActionClose, setOf(fieldRoom), 0},
 	{ActionConfigure, setOf(fieldRoom, fieldSettings), setOf(fieldExpect, fieldEpoch)},
 	{ActionAuth, setOf(fieldToken), 0},
+	{ActionPing, 0, 0},
 }
 
 // formOf returns the form of an action, nil if there is no such action.

@@ -21,7 +21,8 @@ func (*Reply) frame() {}
 func (*Event) frame() {}
 
 // Reply answers one request. With Error set it is a refusal, and only ID, Room and Error count;
-// if the code is CodeConflict, Epoch, Version and Data, too, which are what there is now.
+// if the code is CodeConflict, Epoch, Version and Data, too, which are what there is now, or of a
+// join Reason, Text and To. The answer to a ping has only an ID.
 // [AppendReply] writes it and [DecodeFrame] reads it; it has no JSON form of its own.
 type Reply struct {
 	// ID is the request's. It is nil only in the refusal of a frame whose id could not be read.
@@ -51,6 +52,10 @@ type Reply struct {
 	User string
 	// Expires is when the token expires, in seconds since 1970. Only in answers to auth.
 	Expires int64
+	// Reason says in the conflict of a join why the user was taken out of the room: ReasonKicked,
+	// ReasonMoved or ReasonClosed. Text says of a kick why, in words, and To of a move whereto. They
+	// are as in an EventLost, and empty in other replies.
+	Reason, Text, To string
 	// Error is nil if the action was done.
 	Error *Error
 }
@@ -135,7 +140,7 @@ func DecodeFrame(data []byte) (Frame, error) {
 		return &Reply{
 			ID: r.ID, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
 			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Data: r.Data, Users: r.Users,
-			User: r.User, Expires: r.Expires, Error: r.Error,
+			User: r.User, Expires: r.Expires, Reason: r.Reason, Text: r.Text, To: r.To.Room, Error: r.Error,
 		}, nil
 	}
 	return nil, errNoFrame

@@ -18,6 +18,7 @@ const (
 	ActionConfigure = "configure" // replace the room's settings; for admins
 
 	ActionAuth = "auth" // say with a token who the user is, or show a newer token
+	ActionPing = "ping" // nothing, but the reply shows that the connection works
 )
 
 // Whose data a set replaces: the Scope of a [Request].
@@ -43,7 +44,7 @@ type Request struct {
 	// Action is one of the Action constants.
 	Action string
 	// Room is the room's id as the client wrote it. Its length and characters are not checked, and
-	// it may be empty. It goes with every action but ActionAuth.
+	// it may be empty. It goes with every action but ActionAuth and ActionPing.
 	Room string
 	// Token goes with ActionAuth only. It is not checked here.
 	Token string
@@ -68,8 +69,8 @@ type Request struct {
 	To []string
 	// Ban is for how long a kick keeps the user out, in seconds, at most MaxBan. 0 means not at all.
 	Ban int
-	// Expect is the version of the room that a set or a configure builds on, from 0 to MaxVersion.
-	// Nil means that there is no such condition.
+	// Expect is the version of the room that a set or a configure builds on, or at which the user
+	// of a join was a member, from 0 to MaxVersion. Nil means that there is no such condition.
 	Expect *uint64
 	// Epoch is the room's life in which Expect counts. Empty means whichever it is now.
 	Epoch string

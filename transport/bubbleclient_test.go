@@ -44,6 +44,7 @@ func readAlways(t *testing.T, ws *websocket.Conn) *bubbleClient {
 				v.closed <- err
 				return
 			}
+			checkDescribed(t, frame)
 			v.frames <- withoutEpoch(frame)
 		}
 	}()

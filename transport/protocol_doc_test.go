@@ -51,6 +51,11 @@ func TestProtocolDocument(t *testing.T) {
 			})
 		})
 	}
+	for name := range described().frames {
+		if !described().seen[name] {
+			t.Errorf("no example has the server's message %s", name)
+		}
+	}
 	if rest := docBlock.ReplaceAllString(text, ""); strings.Contains(rest, `{"`) {
 		t.Error("a frame is outside of the examples")
 	}

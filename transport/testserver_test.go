@@ -96,6 +96,7 @@ func (p *wsClient) expect(want string) {
 	if err != nil {
 		p.t.Fatalf("instead of %s: %v", want, err)
 	}
+	checkDescribed(p.t, frame)
 	if got := withoutEpoch(frame); got != want {
 		p.t.Fatalf("got\n  %s\nwant\n  %s", got, want)
 	}

@@ -1,0 +1,204 @@
+package transport
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/oasdiff/yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"roomd/transport/protocol"
+)
+
+// description is asyncapi.yaml, with what the server sends as strict as what it takes: there a client
+// ignores what it does not know, and the tests do not.
+type description struct {
+	content  map[string]any
+	requests map[string]*jsonschema.Schema // by name
+	frames   map[string]*jsonschema.Schema // that the server sends, by name
+
+	mu   sync.Mutex
+	seen map[string]bool // guarded by mu: the frames that came
+}
+
+var described = sync.OnceValue(func() *description {
+	source, err := os.ReadFile("asyncapi.yaml")
+	if err != nil {
+		panic(err)
+	}
+	source, err = yaml.YAMLToJSON(source)
+	if err != nil {
+		panic(err)
+	}
+	loaded, err := jsonschema.UnmarshalJSON(bytes.NewReader(source))
+	if err != nil {
+		panic(err)
+	}
+	d := &description{
+		content: loaded.(map[string]any), seen: map[string]bool{},
+		requests: map[string]*jsonschema.Schema{}, frames: map[string]*jsonschema.Schema{},
+	}
+	sealSchema(d.content["components"])
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft7)
+	if err := compiler.AddResource("asyncapi.json", d.content); err != nil {
+		panic(err)
+	}
+	for name, message := range d.at("components", "messages") {
+		schema := compiler.MustCompile("asyncapi.json#/components/messages/" + name + "/payload")
+		if _, isRequest := message.(map[string]any)["payload"].(map[string]any)["properties"].(map[string]any)["action"]; isRequest {
+			d.requests[name] = schema
+		} else {
+			d.frames[name] = schema
+		}
+	}
+	return d
+})
+
+func sealSchema(at any) {
+	switch at := at.(type) {
+	case map[string]any:
+		if _, open := at["additionalProperties"]; !open && at["properties"] != nil {
+			at["additionalProperties"] = false
+		}
+		for _, below := range at {
+			sealSchema(below)
+		}
+	case []any:
+		for _, below := range at {
+			sealSchema(below)
+		}
+	}
+}
+
+func (d *description) at(path ...string) map[string]any {
+	found := d.content
+	for _, name := range path {
+		found = found[name].(map[string]any)
+	}
+	return found
+}
+
+// match returns which of the messages a frame is.
+func match(messages map[string]*jsonschema.Schema, frame string) (names []string, err error) {
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(frame))
+	if err != nil {
+		return nil, err
+	}
+	for name, schema := range messages {
+		if schema.Validate(value) == nil {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// checkDescribed fails the test unless a frame of the server is exactly one of those that
+// asyncapi.yaml describes.
+func checkDescribed(t testing.TB, frame []byte) {
+	d := described()
+	names, err := match(d.frames, string(frame))
+	if err != nil || len(names) != 1 {
+		t.Errorf("asyncapi.yaml describes this frame as %q, %v:\n%s", names, err, frame)
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen[names[0]] = true
+}
+
+// A request is described exactly if the server takes it: each action with its fields, one or two of
+// which are missing, foreign or of the wrong kind.
+func TestDescribedRequests(t *testing.T) {
+	d := described()
+	values := map[string]string{
+		"room": `"42"`, "seat": `2`, "token": `"x"`, "value": `true`, "user": `"a"`, "scope": `"member"`, "settings": `{"capacity":4}`,
+		"text": `"hi"`, "data": `{"x":[1]}`, "to": `["a","b"]`, "ban": `60`, "expect": `7`, "epoch": `"e"`, "nonsense": `1`,
+	}
+	wrong := map[string]string{
+		"seat": `-1`, "value": `1`, "scope": `"all"`, "settings": `{"capacities":4}`, "text": `7`, "to": `[]`, "ban": `0`, "expect": `-1`, "room": `42`,
+	}
+	names := []string{""} // none
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	tried, taken := 0, map[string]int{}
+	for action := range d.requests {
+		needs := d.at("components", "messages", action, "payload")["required"].([]any)
+		for i, first := range names {
+			for _, second := range names[i:] {
+				for _, bad := range []bool{false, true} {
+					has := map[string]bool{}
+					for _, name := range needs {
+						has[name.(string)] = true
+					}
+					has[first] = !has[first]
+					if second != first {
+						has[second] = !has[second]
+					}
+					frame := fmt.Sprintf(`{"id":1,"action":%q`, action)
+					for _, name := range names {
+						switch {
+						case !has[name] || name == "":
+						case bad && name == first && wrong[name] != "":
+							frame += fmt.Sprintf(`,%q:%s`, name, wrong[name])
+						default:
+							frame += fmt.Sprintf(`,%q:%s`, name, values[name])
+						}
+					}
+					frame += "}"
+					_, refused := protocol.DecodeRequest([]byte(frame))
+					found, err := match(d.requests, frame)
+					if err != nil || (refused == nil) != slices.Equal(found, []string{action}) || refused != nil && len(found) > 0 {
+						t.Fatalf("%s\nthe server: %v\nasyncapi.yaml: %q, %v", frame, refused, found, err)
+					}
+					tried++
+					if refused == nil {
+						taken[action]++
+					}
+				}
+			}
+		}
+	}
+	if tried < 1000 || len(taken) != len(d.requests) {
+		t.Errorf("%d requests were tried; of these kinds some were taken: %v", tried, taken)
+	}
+}
+
+// What a request can be refused with, and what can happen in a room, is described, and each message
+// belongs to an operation.
+func TestDescriptionIsWhole(t *testing.T) {
+	d := described()
+	source, _ := json.Marshal(d.at("components", "schemas"))
+	for _, word := range []string{
+		protocol.CodeBadRequest, protocol.CodeUnknownAction, protocol.CodeUnauthorized, protocol.CodeForbidden, protocol.CodeRoomFull, protocol.CodeClosed, protocol.CodeSeatTaken,
+		protocol.CodeDuplicateUser, protocol.CodeNotMember, protocol.CodeConflict, protocol.CodeBanned, protocol.CodeRateLimited, protocol.CodeTooLarge, protocol.CodeBusy, protocol.CodeUnavailable, protocol.CodeUnknown, protocol.CodeInternal,
+		protocol.ChangeJoin, protocol.ChangeLeave, protocol.ChangeAway, protocol.ChangeBack, protocol.ChangeSettings, protocol.ChangeMember, protocol.ChangeData, protocol.ChangeMessage,
+		protocol.ReasonKicked, protocol.ReasonClosed, protocol.ReasonMoved, protocol.ReasonLeft, protocol.ReasonTimeout, protocol.ReasonNode,
+	} {
+		if !strings.Contains(string(source), fmt.Sprintf("%q", word)) {
+			t.Errorf("%q is not described", word)
+		}
+	}
+	operations, _ := json.Marshal(d.content["operations"])
+	for name := range d.at("components", "messages") {
+		if !strings.Contains(string(operations), fmt.Sprintf("#/channels/session/messages/%s\"", name)) {
+			t.Errorf("no operation has the message %s", name)
+		}
+		if d.at("channels", "session", "messages")[name] == nil {
+			t.Errorf("the channel has no message %s", name)
+		}
+	}
+	for name := range d.at("channels", "session", "messages") {
+		if d.at("components", "messages")[name] == nil {
+			t.Errorf("the message %s is nowhere", name)
+		}
+	}
+}

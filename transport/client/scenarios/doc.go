@@ -1,0 +1,27 @@
+// Package scenarios has the list of what every client of roomd has to do, and a scripted server that
+// tries it: [Run] plays the list against a client, in whatever language that is written.
+//
+// A test gives Run its client as a [Subject]. The subject carries out these commands of a program. An
+// argument that begins with {, [ or " is JSON. An answer is "ok" where nothing else is said, "error CODE"
+// with the code of the error, or JSON.
+//
+//	connect OPTIONS            as type Options; answers when connected
+//	join ROOM [{"seat":2}]     likewise watch, leave, unwatch, and: ready ROOM true|false, set ROOM DATA,
+//	                           setMember ROOM DATA, say ROOM TEXT, sayTo ROOM USER TEXT
+//	update ROOM N              adds N to the room's data, which is a number, 0 if there is none
+//	users ROOM                 answers as view, without seat
+//	close                      closes the client
+//	view ROOM                  {"epoch","version","users","settings","data","seat"}; seat only of a member,
+//	                           data only if there is some, settings without what is zero. "none": there is no such room
+//	iterate ROOM NAME          begins to iterate over the room's changes. It has begun when the answer comes
+//	next NAME                  the next change as the protocol has it, and epoch and version; of a snapshot only
+//	                           {"type","epoch","version"}. "end" if the iteration is over
+//	state                      the state, and behind a space the code of the client's error, if it has one
+//	ended ROOM                 the code of the error of the room that is, or was, there, and behind a space the
+//	                           reason if the code is lost. "no" as long as the room goes on
+//
+// Codes are the server's. The client's own are unknown, timeout, left, unwatched, lost, client_closed, replaced
+// (closed with 4001) and disconnected (closed with another code that is the client's fault).
+//
+// The server runs a goroutine for each connection, which ends with the scenario.
+package scenarios

@@ -1,0 +1,98 @@
+package page
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"roomd/transport"
+)
+
+// gameIn returns the game of the README.
+func gameIn(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?s)```js game\n(.*?)```").FindSubmatch(text)
+	if found == nil {
+		t.Fatal("README.md has no game")
+	}
+	if n := strings.Count(string(found[1]), "\n"); n > 60 {
+		t.Errorf("the game has %d lines, and should be short", n)
+	}
+	return string(found[1])
+}
+
+// install makes a folder with the game, where it finds the packages that it imports.
+func install(t *testing.T, game string) string {
+	t.Helper()
+	dir := t.TempDir()
+	modules := filepath.Join(dir, "node_modules")
+	here, err := filepath.Abs(".")
+	if err == nil {
+		err = os.Mkdir(modules, 0o755)
+	}
+	for name, path := range map[string]string{"roomd": here, "ws": filepath.Join(here, "testdata", "node_modules", "ws")} {
+		if err == nil {
+			err = os.Symlink(path, filepath.Join(modules, name))
+		}
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "game.mjs"), []byte(game), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "game.mjs")
+}
+
+// The game of the README, played by three processes at two nodes: one starts it, each rolls, and all
+// see the winner that the rolls make.
+func TestGame(t *testing.T) {
+	needNode(t)
+	script := install(t, gameIn(t))
+	db := openEmbedded(t)
+	first, _ := startNode(t, db, "127.0.0.1:0", transport.Options{})
+	second, _ := startNode(t, db, "127.0.0.1:0", transport.Options{})
+	players := []string{"ada", "bob", "eve"}
+	said := make([]string, len(players))
+	var playing sync.WaitGroup
+	for i, name := range players {
+		url := []string{first.URL(), second.URL()}[i%2]
+		playing.Go(func() { said[i] = runNode(t, script, url, "dice", name) })
+	}
+	playing.Wait()
+
+	all := strings.Join(said, "")
+	if n := strings.Count(all, "starts the game"); n != 1 {
+		t.Errorf("%d players have started the game:\n%s", n, all)
+	}
+	rolls := map[string]int{}
+	var winners []string
+	for i, name := range players {
+		for line := range strings.Lines(said[i]) {
+			var roll int
+			if n, _ := fmt.Sscanf(line, name+" rolls %d", &roll); n == 1 {
+				rolls[name] = roll
+			}
+			if winner, ok := strings.CutSuffix(line, " wins\n"); ok {
+				winners = append(winners, winner)
+			}
+		}
+	}
+	if len(winners) != 3 || len(slices.Compact(slices.Clone(winners))) != 1 || len(rolls) != 3 {
+		t.Fatalf("winners %q, rolls %v:\n%s", winners, rolls, all)
+	}
+	for name, roll := range rolls {
+		if roll > rolls[winners[0]] {
+			t.Errorf("%s rolled %d, and %s wins with %d", name, roll, winners[0], rolls[winners[0]])
+		}
+	}
+}

@@ -1,0 +1,250 @@
+/**
+ * roomd.js: the client of roomd, for browsers and for Node from version 20 on.
+ *
+ *     import { connect } from "./roomd.js"
+ *
+ *     const client = await connect("/ws", { user: "ada" })
+ *     const room = await client.join("table-7")
+ *     for await (const change of room) render(room)
+ *
+ * A client is one user. It has one connection at a time, connects again by itself, and joins its
+ * rooms again. See README.md for the model.
+ */
+
+/**
+ * What the client could not do, and why. Programs decide by `code`.
+ *
+ * The codes of the server are those of PROTOCOL.md: `room_full`, `forbidden`, `busy` and so on. The
+ * client has these of its own:
+ *
+ * - `timeout`: the request was not sent in time, so nothing was done;
+ * - `unknown`: the connection broke before the reply came. The request was done, or it was not. (The
+ *   server says `unknown` in the same sense);
+ * - `left`, `unwatched`, `lost`: why a room has ended;
+ * - `client_closed`: the program called `close`;
+ * - `replaced`: a newer session of the user took over (close code 4001);
+ * - `disconnected`: the server ended the connection over a fault of the client (`closeCode` says which).
+ */
+export class RoomdError extends Error {
+  constructor(code: string, message?: string, details?: Partial<RoomdError>)
+  code: string
+  /** Whether the same request may succeed soon, without anybody's doing. */
+  retry: boolean
+  /** With `conflict`: the data that there is now. Undefined if there is none. */
+  data?: unknown
+  /** With `conflict`: the epoch in which `version` counts. */
+  epoch?: string
+  /** With `conflict`: the version that the room has now. */
+  version?: number
+  /** With `lost`: `kicked`, `moved`, `closed`, `left`, or the error code for which the seat was lost. */
+  reason?: string
+  /** With `lost`: what the admin said, if anything. */
+  text?: string
+  /** With `lost` and the reason `moved`: the room where the user is now. Call `client.join(to)`. */
+  to?: string
+  /** With `replaced` and `disconnected`: the close code of the WebSocket. */
+  closeCode?: number
+}
+
+/** A constructor of WebSockets as browsers have it. That of the package `ws` is one. */
+export interface WebSocketConstructor {
+  new (url: string, protocols?: string | string[]): object
+}
+
+export interface ConnectOptions {
+  /** Sent as `?user=`, for servers without a key, which believe it. */
+  user?: string
+  /**
+   * The token that says who the user is, for servers with a key. A function is called for each
+   * connection, and again when about 80 % of the token's time are over. A string is not renewed.
+   */
+  token?: string | (() => string | Promise<string>)
+  /** Default: the global one. Node has one from version 22 on; before, give that of the package `ws`. */
+  WebSocket?: WebSocketConstructor
+  /** Its abort ends the attempt to connect. It does nothing once `connect` has resolved. */
+  signal?: AbortSignal
+  /** For how many ms a request waits for a connection, and how long one attempt to connect may take. Default: 10,000. */
+  timeout?: number
+  /** Before attempt n the client waits for a random time up to min(cap, base·2ⁿ). In ms. Default: 250 and 5,000. */
+  backoff?: { base?: number; cap?: number }
+  /**
+   * If nothing has come for `idle` ms, the client sends a ping. If nothing comes for another `timeout` ms,
+   * it gives the connection up. Default: 10,000 and 5,000.
+   */
+  heartbeat?: { idle?: number; timeout?: number }
+}
+
+/**
+ * Connects to a server, or to one of several that share their rooms. The first attempt goes to a random
+ * one, each further attempt to the next. An address is `ws://HOST/ws`, `wss://HOST/ws`, `http://HOST`,
+ * `https://HOST` or, in a browser, a path of the page's own server: `/ws`.
+ *
+ * The promise resolves when the client is connected. It goes on trying until then, and rejects with a
+ * {@link RoomdError} if the server refuses the client for a reason that no repetition mends, with the
+ * error of `token` if that throws, and with `signal.reason` on abort.
+ */
+export function connect(url: string | readonly string[], options?: ConnectOptions): Promise<Client>
+
+/**
+ * - `connecting`: for the first time;
+ * - `connected`;
+ * - `reconnecting`: the connection broke, and the client tries again. Requests wait;
+ * - `lost`: ended for good. `client.error` says why.
+ */
+export type State = "connecting" | "connected" | "reconnecting" | "lost"
+
+/** One user. Made by {@link connect}. It dispatches an event `state` whenever `state` has changed. */
+export class Client extends EventTarget {
+  private constructor()
+  readonly state: State
+  /** The user's name, as far as it is known: from the options, the token, or the first join. */
+  readonly user: string | undefined
+  /** Where the present connection leads, or the latest one led, without query. */
+  readonly address: string | undefined
+  /** Why the client is `lost`. Undefined until then. */
+  readonly error: RoomdError | undefined
+  /** The rooms that the client is in or watches, by id. */
+  readonly rooms: ReadonlyMap<string, Room>
+
+  /**
+   * Makes the user a member of a room, on the seat given or on any. Who is a member already keeps the seat.
+   * There is one `Room` per id: the same object comes back each time, also where the client watches it.
+   * Rejects if the server refuses: `room_full`, `seat_taken`, `closed`, `banned`, `forbidden`, …
+   */
+  join<Data = any, MemberData = any>(id: string, options?: { seat?: number; signal?: AbortSignal }): Promise<Room<Data, MemberData>>
+  /** Gets the room's changes without being a member. */
+  watch<Data = any, MemberData = any>(id: string, options?: { signal?: AbortSignal }): Promise<Room<Data, MemberData>>
+  /** The room at this moment, without joining or watching. */
+  users<Data = any, MemberData = any>(id: string): Promise<Listing<Data, MemberData>>
+
+  /** Makes a user leave, for admins. `text` says why; `ban` is for how many seconds the user cannot come in again. */
+  kick(id: string, user: string, options?: { text?: string; ban?: number }): Promise<Position>
+  /** Makes everybody leave, and lets nobody in. For admins. */
+  closeRoom(id: string): Promise<Position>
+  /** Replaces all settings of the room; what is left out is zero. With `expect` only if the room has that very version. For admins. */
+  configure(id: string, settings: Settings, options?: { expect?: Expect }): Promise<Position>
+
+  /**
+   * Leaves all rooms and ends the connection. Whatever waits rejects with `client_closed`, and iterations end.
+   * Resolves when the server has answered, or after 2 s.
+   */
+  close(): Promise<void>
+}
+
+/** A version, and the epoch in which it counts. Versions of two epochs cannot be compared. */
+export interface Position {
+  readonly epoch: string
+  readonly version: number
+}
+
+/** A version of the room's present epoch, or of another one. */
+export type Expect = number | Position
+
+/** A member of a room. */
+export interface User<MemberData = any> {
+  readonly user: string
+  readonly seat: number
+  /** True if the user has no connection at the moment. The seat is kept for a while. */
+  readonly away?: boolean
+  readonly ready?: boolean
+  readonly data?: MemberData
+}
+
+/** What is decided about a room. What is missing is zero. */
+export interface Settings {
+  /** How many seats there are; 0 is as many as there can be. */
+  readonly capacity?: number
+  /** Nobody comes in. */
+  readonly closed?: boolean
+  /** The room outlives its last member. */
+  readonly keep?: boolean
+  /** `admins`: only admins set the room's data. */
+  readonly data?: "admins" | ""
+}
+
+/** A room at one version. */
+export interface Listing<Data = any, MemberData = any> extends Position {
+  /** In the order of their seats. */
+  readonly users: readonly User<MemberData>[]
+  readonly settings: Settings
+  /** Undefined if the room has none. */
+  readonly data: Data | undefined
+}
+
+/**
+ * The client's copy of a room that it is in or watches. It is kept up to date by itself, also over
+ * reconnects, and always is what the room was at one version. All values in it are frozen: after a change there
+ * are new ones, so `===` tells whether `users`, `data` or `settings` have changed.
+ *
+ * `for await (const change of room)` gives the changes: at first one of type `snapshot`, which stands for
+ * what there is, then each change behind it exactly once and in order. The room has a change already when the
+ * program gets it, and may have later ones, too. Several iterations at once are independent. One that lags by more than 1,024 changes
+ * gets a `snapshot` in their place. An iteration ends when the room does; `error` then says why. The loop may call
+ * anything, also `leave` and `close`.
+ *
+ * Methods that ask the server for something wait for a connection, and reject with a {@link RoomdError}. What they did is
+ * in the room when they resolve. `ready` and `leave` are sent again after a reconnect if the reply is missing;
+ * `set`, `setMember`, `update` and `say` then reject with `unknown`.
+ */
+export class Room<Data = any, MemberData = any> implements Listing<Data, MemberData> {
+  private constructor()
+  readonly id: string
+  /** `""` and version 0 as long as nobody has ever joined. */
+  readonly epoch: string
+  readonly version: number
+  readonly users: readonly User<MemberData>[]
+  readonly data: Data | undefined
+  readonly settings: Settings
+  /** The client's own seat. Undefined if it is not a member. */
+  readonly seat: number | undefined
+  readonly member: boolean
+  readonly watching: boolean
+  /** Why the room has ended, which is when the client neither is in it nor watches it. Undefined until then. */
+  readonly error: RoomdError | undefined
+
+  /** The member of that name. */
+  user(name: string): User<MemberData> | undefined
+  /** Says whether the user is ready. */
+  ready(value: boolean): Promise<Position>
+  /** Replaces the data of the room; `null` removes it. With `expect` only if nobody has changed it since, else rejects with `conflict`. */
+  set(data: Data | null, options?: { expect?: Expect }): Promise<Position>
+  /** Likewise for the user's own data as a member. */
+  setMember(data: MemberData | null, options?: { expect?: Expect }): Promise<Position>
+  /**
+   * Replaces the data of the room by what `change` makes of it, such that no change of another user is lost: if
+   * somebody was faster, `change` is called again with what there is then. It returns a new value and must not
+   * alter the old one, which is frozen; undefined means stop.
+   * Resolves to the data that was written, or undefined if `change` stopped.
+   */
+  update(change: (old: Data | undefined) => Data | null | undefined | Promise<Data | null | undefined>): Promise<Data | null | undefined>
+  /** Sends a message to all in the room, or to the users in `to` alone. */
+  say(message: string | { data: unknown }, options?: { to?: readonly string[] }): Promise<Position>
+  /** Ends the membership. The room goes on if the client watches it. */
+  leave(): Promise<void>
+  /** Ends the watching. The room goes on if the client is a member. */
+  unwatch(): Promise<void>
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<Change<Data, MemberData>>
+}
+
+/** What happened. `epoch` and `version` are the room's behind it. */
+export type Change<Data = any, MemberData = any> = Position & (
+  /** The room at this version, in place of what was before: at the start, after a reconnect, or for a reader that lags. */
+  | { readonly type: "snapshot"; readonly users: readonly User<MemberData>[]; readonly settings: Settings; readonly data: Data | undefined; readonly seat: number | undefined }
+  /** This session is a member no more, although it did not leave. */
+  | { readonly type: "lost"; readonly reason: string; readonly text?: string; readonly to?: string }
+  /** The user came in. `away`: the seat is reserved, and the user has no connection yet. */
+  | { readonly type: "join"; readonly user: string; readonly seat: number; readonly away?: boolean }
+  /** The user left. `reason`: `left`, `timeout`, `node`, `kicked` (`text` says why), `closed` or `moved` (`to` says where). */
+  | { readonly type: "leave"; readonly user: string; readonly seat: number; readonly reason: string; readonly text?: string; readonly to?: string }
+  /** The user has lost the connection, or has one again. */
+  | { readonly type: "away" | "back"; readonly user: string; readonly seat: number }
+  /** The user is ready or not, or has other data. */
+  | { readonly type: "member"; readonly user: string; readonly seat: number; readonly ready?: boolean; readonly data?: MemberData }
+  /** The room has other settings. */
+  | { readonly type: "settings"; readonly settings: Settings }
+  /** The room has other data. `user` is who set it, unless that was the API. */
+  | { readonly type: "data"; readonly user?: string; readonly data?: Data }
+  /** Somebody said something. `to`: to these users alone. */
+  | { readonly type: "message"; readonly user?: string; readonly text?: string; readonly data?: any; readonly to?: readonly string[] }
+)

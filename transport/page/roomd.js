@@ -1,0 +1,982 @@
+// roomd.js: the client of roomd, for browsers and for Node from version 20 on. It needs no other file;
+// roomd.d.ts has its types, README.md the model, and PROTOCOL.md what goes over the wire.
+//
+// From the bottom up: Reader is one `for await` over a room, Mirror the copy of a room, Link one WebSocket,
+// Session the user behind all connections. Room and Client are what the program sees of Mirror and Session.
+
+const PROTOCOL = "roomd.v1"
+const MOST_LAG = 1024 // changes that a reader may be behind
+const LONGEST_FRAME = 16 * 1024 // bytes; the server closes the connection over a longer one
+const STEADY = 10_000 // ms after which a connection counts as a good one
+const CLOSE_WAIT = 2_000 // ms for the server's answer to a close
+const PROBE_WAIT = 2_000 // ms for the reason of a refusal
+const RENEWAL_FLOOR = 500 // ms between two renewals, at least
+const LONGEST_TIMER = 2 ** 31 - 1
+
+// These do no harm when they are done twice, so they are sent again if the reply is missing.
+const REPEATABLE = new Set(["join", "leave", "ready", "users", "watch", "unwatch"])
+// Close codes that say that the client is at fault, and would be again.
+const FAULTS = new Set([1002, 1003, 1007, 1008, 1009, 4009])
+
+const NOBODY = Object.freeze([])
+const NO_SETTINGS = Object.freeze({})
+
+export class RoomdError extends Error {
+  constructor(code, message = code, details = {}) {
+    super(message)
+    Object.assign(this, { retry: false }, details, { name: "RoomdError", code })
+  }
+}
+
+// refusal makes an error of a reply that has one.
+function refusal({ error, data, epoch, version, reason, text, to }) {
+  const details = { retry: error.retry === true }
+  for (const [name, value] of Object.entries({ data: freeze(data), epoch, version, reason, text, to })) {
+    if (value !== undefined) details[name] = value
+  }
+  return new RoomdError(error.code, `${error.code}: ${error.message}`, details)
+}
+
+// mendable says whether a refused join or watch may succeed when it is sent again.
+const mendable = (error) => error.retry || error.code === "unknown"
+
+// freeze makes a JSON value immutable.
+function freeze(value) {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value
+  for (const part of Object.values(value)) freeze(part)
+  return Object.freeze(value)
+}
+
+// sleep waits for ms, or until the promise resolves.
+function sleep(ms, until) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    until.then(() => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}
+
+// Failure is what the program's own parts throw when the client connects.
+class Failure extends Error {
+  constructor(cause) {
+    super("the client cannot connect", { cause })
+  }
+}
+
+/** Reader is one iteration over the changes of a room. */
+class Reader {
+  #mirror
+  #queue = []
+  #calls = [] // of next, which wait for a change
+  #lagging = false // a snapshot is due before the queue
+  #ended = false
+
+  constructor(mirror) {
+    this.#mirror = mirror
+    if (mirror.error) {
+      this.#ended = true
+      return
+    }
+    this.#queue.push(mirror.snapshot())
+    mirror.readers.add(this)
+  }
+
+  push(change) {
+    const call = this.#calls.shift()
+    if (call) {
+      call({ done: false, value: change })
+      return
+    }
+    // The snapshot shows what there is when it is read, and so covers what comes until then, except the loss of a seat.
+    if (this.#lagging && change.type !== "lost" && this.#queue.length === 0) return
+    if (this.#queue.length >= MOST_LAG) {
+      this.#queue = change.type === "lost" ? [change] : []
+      this.#lagging = true
+      return
+    }
+    this.#queue.push(change)
+  }
+
+  end() {
+    this.#ended = true
+    this.#mirror.readers.delete(this)
+    for (const call of this.#calls.splice(0)) call({ done: true, value: undefined })
+  }
+
+  next() {
+    if (this.#lagging) {
+      this.#lagging = false
+      return Promise.resolve({ done: false, value: this.#mirror.snapshot() })
+    }
+    if (this.#queue.length > 0) return Promise.resolve({ done: false, value: this.#queue.shift() })
+    if (this.#ended) return Promise.resolve({ done: true, value: undefined })
+    return new Promise((resolve) => this.#calls.push(resolve))
+  }
+
+  return(value) {
+    this.#queue = []
+    this.#lagging = false
+    this.end()
+    return Promise.resolve({ done: true, value })
+  }
+
+  [Symbol.asyncIterator]() {
+    return this
+  }
+}
+
+/** Mirror is the copy of one room. It asks nobody for anything. */
+class Mirror {
+  epoch = ""
+  version = 0
+  users = NOBODY
+  data = undefined
+  settings = NO_SETTINGS
+  seat = undefined
+  member = false
+  watching = false
+  error = undefined
+  stale = false // events are missing, and a list has been asked for
+  restoring = false // after a reconnect the room is not joined or watched again yet
+  readers = new Set()
+  #waiting = [] // for versions
+
+  constructor(id) {
+    this.id = id
+  }
+
+  snapshot() {
+    const { epoch, version, users, settings, data, seat } = this
+    return Object.freeze({ type: "snapshot", epoch, version, users, settings, data, seat })
+  }
+
+  /** replace puts a list in place of the copy. It tells the readers if that is news, or if they must know in any case. */
+  replace(list, always) {
+    const news = always || this.stale || list.epoch !== this.epoch || list.version !== this.version
+    this.stale = false
+    this.epoch = list.epoch ?? ""
+    this.version = list.version
+    if (news) {
+      this.users = freeze(list.users ?? [])
+      this.settings = freeze(list.settings ?? NO_SETTINGS)
+      this.data = freeze(list.data)
+      this.#tell([this.snapshot()])
+    }
+  }
+
+  /** change does what an event says. It returns false if events before it are missing. */
+  change({ epoch, version, from, changes = [] }) {
+    if (this.stale) return true // the list that comes has this, too
+    const begins = this.version === 0 && from === 0
+    if (from !== this.version || (epoch !== this.epoch && !begins)) {
+      this.stale = true
+      return false
+    }
+    this.epoch = epoch
+    this.version = version
+    const known = changes.filter(({ type }) => OF_USERS[type] || OF_ROOM[type])
+    const users = known.some(({ type }) => OF_USERS[type]) ? [...this.users] : this.users
+    for (const change of known) {
+      OF_USERS[change.type]?.(users, change)
+      OF_ROOM[change.type]?.(this, change)
+    }
+    this.users = freeze(users)
+    this.#tell(known.map((change) => freeze({ ...change, epoch, version })))
+    return true
+  }
+
+  /** lose ends the membership because the server says so. */
+  lose({ reason, text, to }) {
+    this.member = false
+    this.seat = undefined
+    const details = { reason, ...(text && { text }), ...(to && { to }) }
+    this.#tell([Object.freeze({ type: "lost", epoch: this.epoch, version: this.version, ...details })])
+    if (!this.watching) this.end(new RoomdError("lost", `the seat in room ${this.id} is lost: ${reason}`, details))
+  }
+
+  end(error) {
+    if (this.error) return
+    this.error = error
+    this.member = this.watching = false
+    this.seat = undefined
+    for (const reader of [...this.readers]) reader.end()
+    this.#tell([])
+  }
+
+  /** reached waits until the copy has what a reply speaks of. */
+  reached({ epoch, version }) {
+    if (this.error || (epoch === this.epoch && version <= this.version)) return Promise.resolve()
+    return new Promise((resolve) => this.#waiting.push({ epoch, version, resolve }))
+  }
+
+  #tell(changes) {
+    for (const change of changes) {
+      for (const reader of [...this.readers]) reader.push(change)
+    }
+    this.#waiting = this.#waiting.filter(({ epoch, version, resolve }) => {
+      if (!this.error && epoch === this.epoch && version > this.version) return true
+      resolve()
+      return false
+    })
+  }
+}
+
+// What changes do to the users of a room, by type.
+const OF_USERS = {
+  __proto__: null,
+  join(users, { user, seat, away }) {
+    const at = users.findIndex((other) => other.seat > seat)
+    users.splice(at < 0 ? users.length : at, 0, away ? { user, seat, away } : { user, seat })
+  },
+  leave(users, { user }) {
+    const at = users.findIndex((other) => other.user === user)
+    if (at >= 0) users.splice(at, 1)
+  },
+  away: (users, { user }) => alter(users, user, (old) => ({ ...old, away: true })),
+  back: (users, { user }) => alter(users, user, ({ away, ...rest }) => rest),
+  member(users, { user, ready, data }) {
+    const own = { ...(ready && { ready }), ...(data !== undefined && { data }) }
+    alter(users, user, ({ seat, away }) => ({ user, seat, ...(away && { away }), ...own }))
+  },
+}
+
+// What changes do to the room itself. A client ignores types that it does not know.
+const OF_ROOM = {
+  __proto__: null,
+  settings: (mirror, { settings }) => (mirror.settings = freeze(settings)),
+  data: (mirror, { data }) => (mirror.data = freeze(data)),
+  message: () => {},
+}
+
+function alter(users, name, change) {
+  const at = users.findIndex(({ user }) => user === name)
+  if (at >= 0) users[at] = change(users[at])
+}
+
+/** Link is one WebSocket, with the requests that wait for their replies, and the heartbeat. */
+class Link {
+  #socket
+  #heartbeat
+  #onEvent
+  #lastID = 0
+  #pending = new Map() // by id
+  #pinged = false
+  #heard = 0 // when the last frame came
+  #timer
+  #over = false
+  #end
+  opened
+  ended // resolves to the close event: code, reason
+
+  constructor(socket, heartbeat, onEvent) {
+    this.#socket = socket
+    this.#heartbeat = heartbeat
+    this.#onEvent = onEvent
+    this.ended = new Promise((resolve) => (this.#end = resolve))
+    this.opened = new Promise((resolve, reject) => {
+      socket.addEventListener("open", () => resolve())
+      this.ended.then(() => reject(new Error("the connection could not be made")))
+    })
+    this.opened.then(() => this.#listen(), () => {})
+    socket.addEventListener("error", () => this.drop("the connection is broken")) // a close event may follow, or none
+    socket.addEventListener("message", ({ data }) => this.#receive(data))
+    socket.addEventListener("close", ({ code, reason }) => this.#finish(code, reason))
+  }
+
+  get protocol() {
+    return this.#socket.protocol
+  }
+
+  /** send takes a request: its frame, and done for the reply. */
+  send(request) {
+    const id = ++this.#lastID
+    this.#pending.set(id, request)
+    this.#socket.send(JSON.stringify({ id, ...request.frame }))
+  }
+
+  call(frame) {
+    return new Promise((resolve, reject) => {
+      this.send({ frame, internal: true, done: (reply) => (reply.error ? reject(refusal(reply)) : resolve(reply)) })
+      this.ended.then(() => reject(new Error("the connection has ended")))
+    })
+  }
+
+  /** takeBack returns the requests without a reply, oldest first. */
+  takeBack() {
+    const requests = [...this.#pending.values()].filter(({ internal, settled }) => !internal && !settled)
+    this.#pending.clear()
+    return requests
+  }
+
+  /** leave says goodbye, by which the server frees the seats. */
+  async leave() {
+    this.#socket.close(1000)
+    const timer = setTimeout(() => this.drop("closed here"), CLOSE_WAIT)
+    await this.ended
+    clearTimeout(timer)
+  }
+
+  /** drop ends the connection at once, as a broken network would. A browser may take a minute to say that it is closed. */
+  drop(reason) {
+    if (this.#over) return
+    this.#over = true
+    if (this.#socket.terminate) this.#socket.terminate()
+    else this.#socket.close()
+    this.#finish(1006, reason)
+  }
+
+  #finish(code, reason) {
+    this.#over = true
+    clearTimeout(this.#timer)
+    this.#onEvent = undefined
+    this.#end({ code, reason })
+  }
+
+  #receive(text) {
+    if (!this.#onEvent) return // dropped
+    this.#heard = Date.now()
+    this.#pinged = false
+    let frame
+    try {
+      frame = JSON.parse(text)
+    } catch {
+      this.drop("the server sent what is not JSON")
+      return
+    }
+    if (frame.event !== undefined) {
+      this.#onEvent(frame)
+      return
+    }
+    const request = this.#pending.get(frame.id)
+    this.#pending.delete(frame.id)
+    request?.done(frame)
+  }
+
+  #listen() {
+    this.#heard = Date.now()
+    this.#timer = setTimeout(() => this.#beat(), this.#heartbeat.idle)
+  }
+
+  #beat() {
+    const left = this.#heartbeat.idle - (Date.now() - this.#heard)
+    if (this.#pinged) {
+      this.drop("the server is silent")
+    } else if (left > 0) {
+      this.#timer = setTimeout(() => this.#beat(), left)
+    } else {
+      this.send({ frame: { action: "ping" }, internal: true, done() {} })
+      this.#pinged = true
+      this.#timer = setTimeout(() => this.#beat(), this.#heartbeat.timeout)
+    }
+  }
+}
+
+/** Session is the user: it connects, connects again, and restores its rooms. */
+class Session {
+  state = "connecting"
+  error = undefined
+  user
+  address
+  rooms = new Map()
+  mirrors = new Map()
+  client
+  #addresses
+  #options
+  #link // the present one, also while it is being made
+  #waiting = [] // requests that are not sent
+  #refused = false // the last token was not accepted
+  #expires // of the token, in seconds since 1970
+  #renewal
+  #lost // resolves when the client is lost
+  #lose
+
+  constructor(url, options) {
+    const { timeout = 10_000, backoff = {}, heartbeat = {} } = options
+    this.#options = {
+      ...options,
+      WebSocket: options.WebSocket ?? globalThis.WebSocket,
+      timeout,
+      backoff: { base: backoff.base ?? 250, cap: backoff.cap ?? 5_000 },
+      heartbeat: { idle: heartbeat.idle ?? 10_000, timeout: heartbeat.timeout ?? 5_000 },
+    }
+    if (!this.#options.WebSocket) throw new TypeError("WebSocket: there is none here; give that of the package ws")
+    this.#addresses = [url].flat().map((address) => resolve(address, options.user))
+    if (this.#addresses.length === 0) throw new TypeError("url: there is none")
+    this.user = options.user
+    this.#lost = new Promise((resolve) => (this.#lose = resolve))
+    this.client = new Client(this)
+  }
+
+  /** start connects for the first time, and goes on in the background. */
+  start(signal) {
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted()
+      const abort = () => {
+        this.#fail(new RoomdError("client_closed", "the attempt to connect was aborted"))
+        reject(signal.reason)
+      }
+      signal?.addEventListener("abort", abort, { once: true })
+      const settle = (finish) => (value) => {
+        signal?.removeEventListener("abort", abort)
+        finish(value)
+      }
+      this.#run(settle(resolve), settle(reject))
+    })
+  }
+
+  async #run(connected, failed) {
+    let next = Math.floor(Math.random() * this.#addresses.length)
+    for (let n = 0; !this.error; n++) {
+      const link = await this.#try(this.#addresses[next++ % this.#addresses.length], failed)
+      if (link) {
+        const began = Date.now()
+        this.#up(link)
+        connected()
+        const { code, reason } = await link.ended
+        if (Date.now() - began >= STEADY) n = 0
+        if (this.#link === link) this.#down(link)
+        this.#judge(code, reason)
+      }
+      if (!this.error) await sleep(this.#pause(n), this.#lost)
+    }
+    failed(this.error)
+  }
+
+  /** try makes a connection. It returns undefined if that failed, which is the end if no repetition helps. */
+  async #try(address, failed) {
+    try {
+      return await this.#open(address)
+    } catch (error) {
+      this.#link = undefined
+      if (this.error) return undefined
+      if (error instanceof Failure && this.state === "connecting") {
+        failed(error.cause)
+        this.#fail(new RoomdError("client_closed", "the client could not connect"))
+      } else if (error instanceof RoomdError && this.#final(error)) {
+        this.#fail(error)
+      }
+      return undefined
+    }
+  }
+
+  /** pause says how long to wait before another attempt: anything up to a limit that doubles, so that clients spread out. */
+  #pause(n) {
+    const { base, cap } = this.#options.backoff
+    return Math.random() * Math.min(cap, base * 2 ** Math.min(n, 30))
+  }
+
+  /** open makes a connection, and shows the token. */
+  async #open(address) {
+    const { WebSocket, heartbeat, timeout } = this.#options
+    const token = await this.#token()
+    if (this.error) throw this.error
+    // A page shows it in the first frame: the handshake would not say why a token is refused.
+    const page = globalThis.location !== undefined
+    this.address = address.origin + address.pathname
+    let socket
+    try {
+      socket = new WebSocket(address.href, token === undefined || page ? [PROTOCOL] : [PROTOCOL, "roomd.token." + token])
+    } catch (error) {
+      throw new Failure(error)
+    }
+    const link = (this.#link = new Link(socket, heartbeat, (event) => this.#event(event)))
+    let late = false
+    const expired = () => {
+      late = true
+      link.drop("the handshake took too long")
+    }
+    const timer = setTimeout(expired, timeout)
+    try {
+      await link.opened
+      if (link.protocol !== PROTOCOL) throw new RoomdError("bad_request", `${this.address} does not speak ${PROTOCOL}`)
+      if (token !== undefined && page) this.#granted(await link.call({ action: "auth", token }))
+      else this.#granted(claims(token))
+      return link
+    } catch (error) {
+      link.drop("not accepted")
+      if (error instanceof RoomdError || late || this.error) throw error
+      throw (await probe(address, page ? undefined : token)) ?? error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #token() {
+    const { token, timeout } = this.#options
+    if (typeof token !== "function") return token
+    let timer
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new Error("option token: no token came in time")), timeout)
+    })
+    try {
+      return await Promise.race([token(), late])
+    } catch (error) {
+      throw error instanceof RoomdError ? error : new Failure(error)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #granted({ user, expires }) {
+    this.user = user ?? this.user
+    this.#expires = expires
+  }
+
+  #up(link) {
+    this.#refused = false
+    this.#planRenewal()
+    for (const mirror of this.mirrors.values()) {
+      mirror.restoring = true
+      mirror.stale = false
+      this.#restore(mirror, link)
+    }
+    this.#become("connected")
+    this.flush()
+  }
+
+  #down(link) {
+    this.#link = undefined
+    clearTimeout(this.#renewal)
+    for (const mirror of this.mirrors.values()) mirror.restoring = true
+    const again = []
+    for (const request of link.takeBack()) {
+      if (REPEATABLE.has(request.frame.action)) again.push(request)
+      else request.failed(new RoomdError("unknown", `${request.frame.action}: the connection broke before the reply came; it was done or it was not`))
+    }
+    for (const request of again) this.#limit(request)
+    this.#waiting.unshift(...again)
+  }
+
+  /** judge decides by a close code whether to connect again. */
+  #judge(code, reason) {
+    if (this.error) return
+    const text = `the connection was closed with ${code}${reason ? ": " + reason : ""}`
+    if (code === 4001) this.#fail(new RoomdError("replaced", text, { closeCode: code }))
+    else if (FAULTS.has(code)) this.#fail(new RoomdError("disconnected", text, { closeCode: code }))
+    else if (code === 4003) {
+      const error = new RoomdError("unauthorized", text, { closeCode: code })
+      if (this.#final(error)) this.#fail(error)
+    }
+    if (!this.error) this.#become("reconnecting")
+  }
+
+  /** final says whether a refusal stays one. A token that is refused is asked for once more. */
+  #final(error) {
+    if (error.code !== "unauthorized") return !error.retry
+    if (this.#refused || typeof this.#options.token !== "function") return true
+    this.#refused = true
+    return false
+  }
+
+  #become(state) {
+    if (this.state === state) return
+    this.state = state
+    this.client.dispatchEvent(new Event("state"))
+  }
+
+  /** fail ends everything. */
+  #fail(error) {
+    if (this.error) return
+    this.error = error
+    clearTimeout(this.#renewal)
+    const link = this.#link
+    if (link) this.#down(link)
+    link?.drop("lost")
+    for (const request of this.#waiting.splice(0)) request.failed(error)
+    for (const mirror of this.mirrors.values()) mirror.end(error)
+    this.mirrors.clear()
+    this.rooms.clear()
+    this.#lose()
+    this.#become("lost")
+  }
+
+  async close() {
+    if (this.error) return
+    const link = this.#link
+    const goodbye = this.state === "connected" ? link.leave() : undefined
+    this.#link = goodbye ? undefined : link // fail would cut it off
+    if (goodbye) this.#down(link)
+    this.#fail(new RoomdError("client_closed", "the program closed the client"))
+    await goodbye
+  }
+
+  #planRenewal() {
+    clearTimeout(this.#renewal)
+    if (typeof this.#options.token !== "function" || this.#expires === undefined) return
+    const left = this.#expires * 1000 - Date.now()
+    if (left <= 0) return
+    this.#renewal = setTimeout(() => this.#renew(this.#link), Math.min(Math.max(left * 0.8, RENEWAL_FLOOR), LONGEST_TIMER))
+  }
+
+  async #renew(link) {
+    try {
+      const token = await this.#token()
+      if (this.#link === link) this.#granted(await link.call({ action: "auth", token }))
+    } catch {
+      // The older token counts on. When that has expired the server says so.
+    }
+    if (this.#link === link && !this.error) this.#planRenewal()
+  }
+
+  /** restore joins and watches a room again. Until it is done the room's other requests wait. */
+  async #restore(mirror, link) {
+    const { id: room, epoch, version, seat } = mirror
+    if (mirror.member) {
+      const lost = await this.#insist(mirror, link, { action: "join", room, seat, expect: version, epoch }, (reply) => {
+        mirror.seat = reply.seat
+        mirror.replace(reply, true)
+      })
+      if (lost) this.#lostRoom(mirror, { ...lost, reason: lost.reason ?? lost.code })
+    }
+    if (mirror.watching && this.#link === link) {
+      const refused = await this.#insist(mirror, link, { action: "watch", room }, (reply) => mirror.replace(reply, !mirror.member))
+      if (refused) {
+        mirror.watching = false
+        if (!mirror.member) this.#lostRoom(mirror, { reason: refused.code })
+      }
+    }
+    if (this.#link !== link) return
+    mirror.restoring = false
+    this.flush()
+  }
+
+  /** insist repeats a request as long as that may help. It returns why the server refuses, or undefined. */
+  async #insist(mirror, link, frame, apply) {
+    for (let n = 0; this.#link === link && !mirror.error; n++) {
+      const reply = await new Promise((resolve) => {
+        link.ended.then(() => resolve(undefined))
+        link.send({
+          frame,
+          internal: true,
+          done: (reply) => {
+            if (!reply.error) apply(reply)
+            resolve(reply)
+          },
+        })
+      })
+      if (!reply?.error || this.#link !== link) return undefined
+      const error = refusal(reply)
+      if (!mendable(error)) return error
+      await sleep(this.#pause(n), link.ended)
+    }
+    return undefined
+  }
+
+  /** request sends a frame as soon as it can. apply gets the reply before the next frame is read. */
+  request(frame, { signal, apply } = {}) {
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted()
+      if (this.error) throw this.error
+      const size = new TextEncoder().encode(JSON.stringify(frame)).length + 24 // with the id
+      if (size > LONGEST_FRAME) throw new RoomdError("too_large", `${frame.action}: makes a frame of ${size} bytes, the limit is ${LONGEST_FRAME}`)
+      const request = { frame, signal }
+      const abort = () => request.failed(signal.reason)
+      const settle = () => {
+        request.settled = true
+        clearTimeout(request.timer)
+        signal?.removeEventListener("abort", abort)
+        this.#waiting = this.#waiting.filter((other) => other !== request)
+      }
+      request.done = (reply) => {
+        settle()
+        if (reply.error) return reject(refusal(reply))
+        resolve(apply ? apply(reply) : reply)
+      }
+      request.failed = (error) => {
+        settle()
+        reject(error)
+      }
+      signal?.addEventListener("abort", abort, { once: true })
+      this.#limit(request)
+      this.#waiting.push(request)
+      this.flush()
+    })
+  }
+
+  #limit(request) {
+    const expired = () => request.failed(new RoomdError("timeout", `${request.frame.action}: no connection in ${this.#options.timeout} ms`, { retry: true }))
+    request.timer = setTimeout(expired, this.#options.timeout)
+  }
+
+  flush() {
+    if (this.state !== "connected") return
+    this.#waiting = this.#waiting.filter((request) => {
+      if (this.mirrors.get(request.frame.room)?.restoring) return true
+      clearTimeout(request.timer)
+      this.#link.send(request)
+      return false
+    })
+  }
+
+  /** enter returns the room's mirror, which it makes if there is none. */
+  enter(id) {
+    let mirror = this.mirrors.get(id)
+    if (!mirror) {
+      mirror = new Mirror(id)
+      this.mirrors.set(id, mirror)
+      this.rooms.set(id, new Room(mirror, this))
+    }
+    return mirror
+  }
+
+  joined(reply) {
+    const mirror = this.enter(reply.room)
+    mirror.member = true
+    mirror.seat = reply.seat
+    this.user = reply.users?.find(({ seat }) => seat === reply.seat)?.user ?? this.user
+    mirror.replace(reply, false)
+    return this.rooms.get(reply.room)
+  }
+
+  watched(reply) {
+    const mirror = this.enter(reply.room)
+    mirror.watching = true
+    mirror.replace(reply, false)
+    return this.rooms.get(reply.room)
+  }
+
+  /** quit ends a membership or a watch, and the room if nothing is left. */
+  quit(mirror, code) {
+    if (code === "left") {
+      mirror.member = false
+      mirror.seat = undefined
+    } else {
+      mirror.watching = false
+    }
+    if (!mirror.member && !mirror.watching) this.#remove(mirror, () => mirror.end(new RoomdError(code, `room ${mirror.id}: ${code}`)))
+  }
+
+  #lostRoom(mirror, event) {
+    if (mirror.watching) mirror.lose(event)
+    else this.#remove(mirror, () => mirror.lose(event))
+  }
+
+  #remove(mirror, end) {
+    if (this.mirrors.get(mirror.id) === mirror) {
+      this.mirrors.delete(mirror.id)
+      this.rooms.delete(mirror.id)
+    }
+    end()
+  }
+
+  #event(event) {
+    if (this.error) return
+    const mirror = this.mirrors.get(event.room)
+    if (event.event === "snapshot") this.#snapshot(mirror, event)
+    else if (!mirror) return
+    else if (event.event === "lost") this.#lostRoom(mirror, event)
+    else if (event.event === "changes" && !mirror.change(event)) this.#resync(mirror, this.#link)
+  }
+
+  /** snapshot replaces a room. One of a room that the client is not in follows upon a move. */
+  #snapshot(mirror, event) {
+    const own = event.users?.find(({ user }) => user === this.user)
+    if (!mirror && !own) return
+    if (mirror?.stale) return
+    const target = mirror ?? this.enter(event.room)
+    if (!mirror) target.member = true
+    if (target.member) target.seat = own?.seat ?? target.seat
+    target.replace(event, true)
+  }
+
+  /** resync asks for the list of a room of which events are missing. */
+  async #resync(mirror, link) {
+    await this.#insist(mirror, link, { action: "users", room: mirror.id }, (reply) => {
+      if (mirror.stale) mirror.replace(reply, true)
+    })
+  }
+}
+
+// resolve makes the URL of a WebSocket of an address.
+function resolve(address, user) {
+  const url = new URL(address, globalThis.location?.href)
+  url.protocol = { "http:": "ws:", "https:": "wss:" }[url.protocol] ?? url.protocol
+  if (url.protocol !== "ws:" && url.protocol !== "wss:") throw new TypeError(`url: the scheme must be ws, wss, http or https, not ${url.protocol}`)
+  if (url.username || url.password) throw new TypeError("url: must not hold a user name or password")
+  if (url.pathname === "/") url.pathname = "/ws"
+  url.hash = ""
+  if (user !== undefined) url.searchParams.set("user", user)
+  return url
+}
+
+// claims reads, without verifying it, whose a token is and when it expires.
+function claims(token) {
+  try {
+    const bytes = Uint8Array.from(atob(token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0))
+    const { sub, exp } = JSON.parse(new TextDecoder().decode(bytes))
+    return { user: typeof sub === "string" ? sub : undefined, expires: typeof exp === "number" ? exp : undefined }
+  } catch {
+    return {}
+  }
+}
+
+// probe asks by plain HTTP why a handshake failed, because a WebSocket does not say. It returns undefined if that says nothing.
+async function probe(address, token) {
+  const url = new URL(address)
+  url.protocol = address.protocol === "wss:" ? "https:" : "http:"
+  try {
+    const response = await fetch(url, {
+      headers: token === undefined ? {} : { Authorization: `Bearer ${token}` },
+      redirect: "error",
+      cache: "no-store",
+      signal: AbortSignal.timeout(PROBE_WAIT),
+    })
+    const { error } = await response.json()
+    // "websocket: …" is about this request, which is no handshake: the server would take the client.
+    if (typeof error?.code !== "string" || String(error.message).startsWith("websocket: ")) return undefined
+    return refusal({ error })
+  } catch {
+    return undefined
+  }
+}
+
+// condition makes fields of a request of what the caller expects.
+function condition(expect, epoch) {
+  if (expect === undefined) return {}
+  if (typeof expect === "number") return epoch ? { expect, epoch } : { expect }
+  return { expect: expect.version, ...(expect.epoch && { epoch: expect.epoch }) }
+}
+
+const position = ({ epoch, version }) => ({ epoch, version })
+
+export class Room {
+  #mirror
+  #session
+
+  constructor(mirror, session) {
+    if (!(mirror instanceof Mirror)) throw new TypeError("a Room is made by client.join and client.watch")
+    this.#mirror = mirror
+    this.#session = session
+  }
+
+  get id() { return this.#mirror.id }
+  get epoch() { return this.#mirror.epoch }
+  get version() { return this.#mirror.version }
+  get users() { return this.#mirror.users }
+  get data() { return this.#mirror.data }
+  get settings() { return this.#mirror.settings }
+  get seat() { return this.#mirror.seat }
+  get member() { return this.#mirror.member }
+  get watching() { return this.#mirror.watching }
+  get error() { return this.#mirror.error }
+
+  user(name) {
+    return this.users.find(({ user }) => user === name)
+  }
+
+  ready(value) {
+    return this.#ask({ action: "ready", value })
+  }
+
+  set(data, { expect } = {}) {
+    return this.#ask({ action: "set", data, ...condition(expect, this.epoch) })
+  }
+
+  setMember(data, { expect } = {}) {
+    return this.#ask({ action: "set", scope: "member", data, ...condition(expect, this.epoch) })
+  }
+
+  async update(change) {
+    let { epoch, version, data } = this
+    for (;;) {
+      const next = await change(data)
+      if (next === undefined) return undefined
+      try {
+        await this.set(next, { expect: { epoch, version } })
+        return next
+      } catch (error) {
+        if (error.code !== "conflict") throw error
+        ;({ epoch, version, data } = error)
+      }
+    }
+  }
+
+  say(message, { to } = {}) {
+    return this.#ask({ action: "say", ...(typeof message === "string" ? { text: message } : { data: message.data }), ...(to && { to }) })
+  }
+
+  async leave() {
+    if (!this.member) return
+    await this.#quit("leave", "left", "not_member")
+  }
+
+  async unwatch() {
+    if (!this.watching) return
+    await this.#quit("unwatch", "unwatched")
+  }
+
+  [Symbol.asyncIterator]() {
+    return new Reader(this.#mirror)
+  }
+
+  async #ask(frame) {
+    if (this.error) throw this.error
+    const reply = await this.#session.request({ room: this.id, ...frame })
+    await this.#mirror.reached(reply)
+    return position(reply)
+  }
+
+  async #quit(action, code, harmless) {
+    const apply = () => this.#session.quit(this.#mirror, code)
+    try {
+      await this.#session.request({ action, room: this.id }, { apply })
+    } catch (error) {
+      if (error.code !== harmless) throw error
+      apply()
+    }
+  }
+}
+
+export class Client extends EventTarget {
+  #session
+
+  constructor(session) {
+    if (!(session instanceof Session)) throw new TypeError("a Client is made by connect")
+    super()
+    this.#session = session
+  }
+
+  get state() { return this.#session.state }
+  get user() { return this.#session.user }
+  get address() { return this.#session.address }
+  get error() { return this.#session.error }
+  get rooms() { return this.#session.rooms }
+
+  join(id, { seat, signal } = {}) {
+    return this.#session.request({ action: "join", room: id, seat }, { signal, apply: (reply) => this.#session.joined(reply) })
+  }
+
+  watch(id, { signal } = {}) {
+    return this.#session.request({ action: "watch", room: id }, { signal, apply: (reply) => this.#session.watched(reply) })
+  }
+
+  async users(id) {
+    const { epoch, version, users, settings = NO_SETTINGS, data } = await this.#session.request({ action: "users", room: id })
+    return freeze({ epoch, version, users, settings, data })
+  }
+
+  async kick(id, user, { text, ban } = {}) {
+    return position(await this.#session.request({ action: "kick", room: id, user, text, ban }))
+  }
+
+  async closeRoom(id) {
+    return position(await this.#session.request({ action: "close", room: id }))
+  }
+
+  async configure(id, settings, { expect } = {}) {
+    const epoch = this.rooms.get(id)?.epoch
+    return position(await this.#session.request({ action: "configure", room: id, settings, ...condition(expect, epoch) }))
+  }
+
+  close() {
+    return this.#session.close()
+  }
+}
+
+export async function connect(url, options = {}) {
+  const session = new Session(url, options)
+  await session.start(options.signal)
+  return session.client
+}

@@ -1,0 +1,134 @@
+package page
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"roomd/transport/client/scenarios"
+)
+
+// roomd.js does what every client has to do.
+func TestScenarios(t *testing.T) {
+	needNode(t)
+	scenarios.Run(t, func(t *testing.T, addresses []string) scenarios.Subject {
+		s := startSubject(t)
+		if got := s.Do(t.Context(), "new", addresses...); got != "ok" {
+			t.Fatal(got)
+		}
+		return s
+	})
+}
+
+// subject is roomd.js in a process of Node, which testdata/subject.js speaks for.
+type subject struct {
+	mu      sync.Mutex
+	in      io.Writer           // guarded by mu
+	last    int                 // guarded by mu: number of the latest command
+	waiting map[int]chan string // guarded by mu: for answers; nil when the process has ended
+}
+
+func startSubject(t *testing.T) *subject {
+	t.Helper()
+	cmd := nodeCommand(t, "testdata/subject.js")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := &subject{in: in, waiting: map[int]chan string{}}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.read(out)
+	}()
+	t.Cleanup(func() {
+		_ = in.Close()
+		<-done
+		// A client that has been closed keeps no timer, so that the process ends by itself.
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("node: %v", err)
+		}
+	})
+	return s
+}
+
+// read hands out the answers, until there are no more.
+func (s *subject) read(out io.Reader) {
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var answer struct {
+			Number int
+			Text   string
+		}
+		if err := json.Unmarshal(lines.Bytes(), &answer, json.MatchCaseInsensitiveNames(true)); err != nil {
+			fmt.Fprintf(os.Stderr, "subject.js says %s: %v\n", lines.Bytes(), err)
+			continue
+		}
+		s.mu.Lock()
+		waits := s.waiting[answer.Number]
+		delete(s.waiting, answer.Number)
+		s.mu.Unlock()
+		if waits != nil {
+			waits <- answer.Text
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, waits := range s.waiting {
+		waits <- "error the process has ended"
+	}
+	s.waiting = nil
+}
+
+func (s *subject) Do(ctx context.Context, command string, args ...string) string {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	answer, err := s.send(command, args)
+	if err != nil {
+		return "error " + err.Error()
+	}
+	select {
+	case got := <-answer:
+		return got
+	case <-ctx.Done():
+		return "error no answer to " + command
+	}
+}
+
+func (s *subject) send(command string, args []string) (<-chan string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting == nil {
+		return nil, io.ErrClosedPipe
+	}
+	s.last++
+	line := []any{s.last, command}
+	for _, arg := range args {
+		line = append(line, arg)
+	}
+	text, err := json.Marshal(line)
+	if err != nil {
+		return nil, err
+	}
+	answer := make(chan string, 1)
+	s.waiting[s.last] = answer
+	_, err = s.in.Write(append(bytes.TrimSpace(text), '\n'))
+	return answer, err
+}

@@ -1,0 +1,97 @@
+// Two users of two nodes, whose connections break, and whose node starts again: node nodes.js URL URL.
+// It writes "restart" when the first node shall start again, and reads a line when that is done.
+import assert from "node:assert/strict"
+import { createInterface } from "node:readline"
+import WebSocket from "ws"
+import { connect } from "../roomd.js"
+
+const urls = process.argv.slice(2)
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
+const options = { backoff: { base: 10, cap: 200 } }
+
+// player connects a user whose sockets can be broken, and who writes down what the changes of a room say.
+async function player(user, addresses) {
+  const sockets = []
+  class Breakable extends WebSocket {
+    constructor(...args) {
+      super(...args)
+      sockets.push(this)
+    }
+  }
+  const client = await connect(addresses, { ...options, user, WebSocket: Breakable })
+  const room = await client.join("table")
+  const types = []
+  const roster = new Map() // by what the changes say alone
+  const reading = (async () => {
+    for await (const change of room) {
+      types.push(change.type)
+      if (change.type === "snapshot") {
+        roster.clear()
+        for (const { user, seat } of change.users) roster.set(user, seat)
+      }
+      if (change.type === "join") roster.set(change.user, change.seat)
+      if (change.type === "leave") roster.delete(change.user)
+    }
+  })()
+  return { client, room, types, roster, reading, sockets, cut: () => sockets.at(-1).terminate() }
+}
+
+// until waits for something to be true of the rooms, which it looks at behind each change.
+async function until(what, ...players) {
+  for (let wait = 0; !what(); wait++) {
+    assert(wait < 3000, `never true: ${what}; ${JSON.stringify(players.map(({ types, room }) => [types, room.version, room.users]))}`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+const ada = await player("ada", urls)
+const bob = await player("bob", [urls[1]])
+const equal = () => ada.room.version === bob.room.version && ada.room.epoch === bob.room.epoch && ada.client.state === "connected"
+const sameRoster = async () => {
+  await until(equal, ada, bob)
+  assert.deepEqual(ada.room.users, bob.room.users)
+  assert.deepEqual(ada.room.users.map(({ user, seat }) => [user, seat]), [["ada", 0], ["bob", 1]])
+  await until(() => ada.roster.size === 2 && bob.roster.size === 2, ada, bob)
+}
+await sameRoster()
+
+// Both count in the room's data at once, and no count is lost.
+const count = async ({ room }) => {
+  for (let n = 0; n < 10; n++) await room.update((old = 0) => old + 1)
+}
+await Promise.all([count(ada), count(bob)])
+await until(equal, ada, bob)
+assert.equal(ada.room.data, 20)
+assert.equal(bob.room.data, 20)
+
+// A connection breaks; the seat stays, and the other one sees it.
+ada.cut()
+await until(() => bob.types.includes("back"), ada, bob)
+assert(bob.types.indexOf("away") < bob.types.indexOf("back"))
+await sameRoster()
+assert.equal(ada.sockets.length, 2)
+
+// What is asked for meanwhile is done afterwards.
+ada.cut()
+const ready = ada.room.ready(true)
+await ready
+assert.equal(ada.room.user("ada").ready, true)
+await sameRoster()
+
+// A node starts again. Its users are still where they were.
+process.stdout.write("restart\n")
+await lines.next()
+await until(() => ada.client.state === "connected", ada)
+await ada.room.say("here I am")
+await until(() => bob.types.includes("message"), ada, bob)
+await sameRoster()
+assert.equal(ada.room.seat, 0)
+
+// Who closes has left.
+await ada.client.close()
+await ada.reading
+await until(() => bob.types.includes("leave"), bob)
+assert.deepEqual(bob.room.users.map(({ user }) => user), ["bob"])
+await bob.client.close()
+process.stdout.write("ok\n")
+process.exit()

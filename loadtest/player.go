@@ -41,7 +41,7 @@ type player struct {
 	random  *rand.Rand
 	latency *hdrhistogram.Histogram // of acknowledged actions, in µs
 	members []string                // rooms that it believes to be in
-	conn    *client.Client
+	conn    *client.Conn
 	number  int
 	mix     []string // of talks
 	said    int      // what was said and set, so that no two are the same

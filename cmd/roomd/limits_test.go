@@ -23,7 +23,7 @@ func TestFewFiles(t *testing.T) {
 	p.run = []string{"sh", "-c", `ulimit -n 64; exec "$@"`, "sh"}
 	p.start()
 	url := "ws://" + p.addr + "/ws"
-	var clients []*client.Client
+	var clients []*client.Conn
 	for {
 		c, err := client.Dial(t.Context(), url, client.Options{User: fmt.Sprint("player", len(clients))})
 		if err != nil {

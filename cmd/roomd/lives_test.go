@@ -50,7 +50,7 @@ func prepare(t *testing.T, redisURL string, flags ...string) *process {
 }
 
 // player is connected to a node.
-func (p *process) player(name string, events func(*protocol.Event)) *client.Client {
+func (p *process) player(name string, events func(*protocol.Event)) *client.Conn {
 	p.t.Helper()
 	c, err := client.Dial(p.t.Context(), "ws://"+p.addr+"/ws", client.Options{User: name, OnEvent: events})
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *process) player(name string, events func(*protocol.Event)) *client.Clie
 	return c
 }
 
-func join(t *testing.T, c *client.Client, room string) *protocol.Reply {
+func join(t *testing.T, c *client.Conn, room string) *protocol.Reply {
 	t.Helper()
 	r, err := c.Join(t.Context(), room)
 	if err != nil {
@@ -178,7 +178,7 @@ func TestRedisRestarts(t *testing.T) {
 			nodes := launch(t, 3, server.URL(), "--rate", "off") // the test asks without a pause
 			want := map[string]int{}
 			var followers [players]follower
-			var clients []*client.Client
+			var clients []*client.Conn
 			for i := range players {
 				user := fmt.Sprint("player", i)
 				c := nodes[i%3].player(user, followers[i].event)

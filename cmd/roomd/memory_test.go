@@ -45,7 +45,7 @@ func TestMemoryOfPlayers(t *testing.T) {
 	}
 	nodeBefore, redisBefore := resident(t, p.cmd.Process.Pid), used()
 	var mu sync.Mutex
-	var clients []*client.Client
+	var clients []*client.Conn
 	var work errgroup.Group
 	work.SetLimit(50)
 	for i := range players {

@@ -134,7 +134,7 @@ func (s series) interesting() series {
 	return s
 }
 
-func (n observed) dial(user string) *client.Client {
+func (n observed) dial(user string) *client.Conn {
 	n.t.Helper()
 	c, err := client.Dial(n.t.Context(), n.URL(), client.Options{User: user})
 	if err != nil {

@@ -24,7 +24,7 @@ func TestAStoppedNodeLearnsWhoCameElsewhere(t *testing.T) {
 			nodes := launch(t, 2, server.URL(), "--grace", grace, "--node-ttl", "1s", "--lock-ttl", "1s")
 			var f follower
 			watcher := nodes[1].player("watcher", f.event)
-			var old []*client.Client
+			var old []*client.Conn
 
 			for i := range players {
 				user := fmt.Sprint("player", i)

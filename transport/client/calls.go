@@ -1,8 +1,6 @@
 package client
 
 import (
-	"context"
-	"fmt"
 	"sync"
 
 	"roomd/transport/protocol"
@@ -14,17 +12,23 @@ type calls struct {
 	done chan struct{} // closed when err is set
 
 	mu      sync.Mutex
-	lastID  int64                            // guarded by mu: of the newest request
-	waiting map[int64]chan<- *protocol.Reply // guarded by mu: by request id; each channel has room for its reply
-	err     *CloseError                      // guarded by mu: why the connection ended; nil while it is open
+	lastID  int64          // guarded by mu: of the newest request
+	waiting map[int64]call // guarded by mu: by request id
+	err     *CloseError    // guarded by mu: why the connection ended; nil while it is open
+}
+
+// call is what becomes of a reply.
+type call struct {
+	apply  func(*protocol.Reply)  // called first, by the reading goroutine; may be nil
+	answer chan<- *protocol.Reply // has room for the reply; nil if nobody waits any more
 }
 
 func newCalls() *calls {
-	return &calls{done: make(chan struct{}), waiting: make(map[int64]chan<- *protocol.Reply)}
+	return &calls{done: make(chan struct{}), waiting: make(map[int64]call)}
 }
 
-// add gives the request its id, under which its reply goes to answer.
-func (c *calls) add(req *protocol.Request, answer chan<- *protocol.Reply) error {
+// add gives the request its id.
+func (c *calls) add(req *protocol.Request, k call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -32,7 +36,7 @@ func (c *calls) add(req *protocol.Request, answer chan<- *protocol.Reply) error 
 	}
 	c.lastID++
 	req.ID = c.lastID
-	c.waiting[req.ID] = answer
+	c.waiting[req.ID] = k
 	return nil
 }
 
@@ -42,17 +46,36 @@ func (c *calls) remove(id int64) {
 	delete(c.waiting, id)
 }
 
-// deliver hands a reply to the request it answers, if that still waits.
+// abandon records that nobody waits for the reply any more. What the reply says is applied all the
+// same, because the server did it.
+func (c *calls) abandon(id int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, ok := c.waiting[id]
+	if k.answer = nil; ok && k.apply != nil {
+		c.waiting[id] = k
+		return
+	}
+	delete(c.waiting, id)
+}
+
+// deliver applies a reply, and hands it to the request it answers, if that still waits.
 func (c *calls) deliver(reply *protocol.Reply) {
 	if reply.ID == nil {
 		return
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if answer, ok := c.waiting[*reply.ID]; ok {
-		// The channel has room for one: a second reply with the id must not block the reading.
-		delete(c.waiting, *reply.ID)
-		answer <- reply
+	k, ok := c.waiting[*reply.ID]
+	delete(c.waiting, *reply.ID) // a second reply with the id must not block the reading
+	c.mu.Unlock()
+	if !ok {
+		return
+	}
+	if k.apply != nil {
+		k.apply(reply)
+	}
+	if k.answer != nil {
+		k.answer <- reply
 	}
 }
 
@@ -72,50 +95,4 @@ func (c *calls) cause() error {
 		return nil
 	}
 	return c.err
-}
-
-// roundTrip sends a request and waits for its reply.
-func (l *link) roundTrip(ctx context.Context, req *protocol.Request) (*protocol.Reply, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("not sent: %w", err)
-	}
-	if err := checkText(req); err != nil {
-		return nil, fmt.Errorf("not sent: %w", err)
-	}
-	answer := make(chan *protocol.Reply, 1)
-	if err := l.calls.add(req, answer); err != nil {
-		return nil, fmt.Errorf("not sent: %w", err)
-	}
-	defer l.calls.remove(req.ID)
-
-	frame := protocol.AppendRequest(nil, req)
-	if len(frame) > protocol.MaxFrame {
-		// The server would end the connection.
-		return nil, fmt.Errorf("not sent: %s: makes a frame of %d bytes, the limit is %d",
-			longest(req), len(frame), protocol.MaxFrame)
-	}
-	select {
-	case l.outgoing <- frame:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("not sent: %w", ctx.Err())
-	case <-l.calls.done:
-		return nil, fmt.Errorf("not sent: %w", l.calls.cause())
-	}
-
-	var ended error
-	select {
-	case reply := <-answer:
-		return result(reply)
-	case <-ctx.Done():
-		ended = ctx.Err()
-	case <-l.calls.done:
-		ended = l.calls.cause()
-	}
-	// An answer that has come says more than how the wait ended.
-	select {
-	case reply := <-answer:
-		return result(reply)
-	default:
-		return nil, ended
-	}
 }

@@ -2,97 +2,93 @@ package client
 
 import (
 	"context"
+	"sync"
 	"time"
-
-	"github.com/gorilla/websocket"
 
 	"roomd/transport/protocol"
 )
 
-// Client is one connection of one user, made by [Dial]. It is safe for concurrent use. Methods
-// that wait must not be called from the callbacks in [Options].
+// Client is one user who stays connected, made by [Connect]: when the connection ends, the client
+// makes another one, to any of its addresses, and brings its rooms back. It is safe for concurrent use.
 type Client struct {
-	link *link
+	cfg    Config
+	status *status
+	rooms  *rooms
+
+	ctx        context.Context // ends when Close begins
+	stop       context.CancelFunc
+	goroutines sync.WaitGroup
 }
 
-// start returns a client on conn, which belongs to it from then on.
-func start(conn *websocket.Conn, opts Options) *Client {
-	return &Client{startLink(conn, opts)}
+// Connect connects a user. It returns when the first connection is made, or fails: with what is wrong
+// with cfg; with a refusal that would be the same next time, which wraps the server's [protocol.Error]
+// or is [ErrUnauthorized]; with the error of [Config.Token]; or with ctx.Err() and why there was no
+// connection until then. The end of ctx does nothing once Connect has returned. The caller must Close
+// the client.
+func Connect(ctx context.Context, cfg Config) (*Client, error) {
+	c, err := newClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c.goroutines.Go(c.run)
+	if err := c.first(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
-// Join makes the user a member of the room, in any free seat. The reply lists the members, and the
-// room's events follow. A member who joins again keeps the seat.
-//
-// For this and the other requests: the reply is shared with OnReply and must not be changed. The
-// error holds a [*protocol.Error] if the server refused; a [*CloseError], which is [ErrClosed], if
-// the connection has ended; or ctx.Err(). After the last two the request may or may not have been
-// carried out, unless the text says that it was not sent. A reply that comes after ctx has ended
-// goes to OnReply only.
-func (c *Client) Join(ctx context.Context, room string) (*protocol.Reply, error) {
-	return c.request(ctx, &protocol.Request{Action: protocol.ActionJoin, Room: room})
+// Join makes the user a member of the room, in any free seat. A member who joins again keeps the
+// seat. While the client connects again, Join waits, until ctx ends. The error holds a
+// [*protocol.Error] if the server refused, is that of Err if the client has ended, or is ctx.Err();
+// then the user may have become a member all the same, and Room returns the room.
+func (c *Client) Join(ctx context.Context, room string) (*Room, error) {
+	return c.enter(ctx, draftJoin(room, nil))
 }
 
 // JoinSeat is like Join, but asks for one seat, counted from 0.
-func (c *Client) JoinSeat(ctx context.Context, room string, seat int) (*protocol.Reply, error) {
-	return c.request(ctx, &protocol.Request{Action: protocol.ActionJoin, Room: room, Seat: &seat})
+func (c *Client) JoinSeat(ctx context.Context, room string, seat int) (*Room, error) {
+	return c.enter(ctx, draftJoin(room, &seat))
 }
 
-// Leave ends the user's membership in the room and frees the seat. Replies and errors are as for
-// Join; the reply has no list.
-func (c *Client) Leave(ctx context.Context, room string) (*protocol.Reply, error) {
-	return c.request(ctx, &protocol.Request{Action: protocol.ActionLeave, Room: room})
+// Watch follows the room without joining it. A member may watch, too, and goes on watching after
+// the end of the membership. Errors are as for Join.
+func (c *Client) Watch(ctx context.Context, room string) (*Room, error) {
+	return c.enter(ctx, draftPlain(protocol.ActionWatch, room))
 }
 
-// Users lists the members of the room, without joining it. Replies and errors are as for Join.
+// Room returns the room of which the client is a member, or which it watches, by its id. It is nil
+// if there is none.
+func (c *Client) Room(id string) *Room { return c.rooms.get(id) }
+
+// Users lists the members of a room, without joining it. Errors are as for Join.
 func (c *Client) Users(ctx context.Context, room string) (*protocol.Reply, error) {
-	return c.request(ctx, &protocol.Request{Action: protocol.ActionUsers, Room: room})
+	return send(ctx, c, draftPlain(protocol.ActionUsers, room))
 }
 
-// Watch is like Users, and the room's events follow, without joining it.
-func (c *Client) Watch(ctx context.Context, room string) (*protocol.Reply, error) {
-	return c.request(ctx, &protocol.Request{Action: protocol.ActionWatch, Room: room})
+// Kick makes a user leave the room and tells them why, if why is not empty. A ban keeps the user
+// out for that time, also one who is not in the room; it is rounded up to seconds, and 0 means
+// that the user may come back at once. Only admins may: the error is [protocol.ErrForbidden] for
+// others. Other errors are as for [Room.Set].
+func (c *Client) Kick(ctx context.Context, room, user, why string, ban time.Duration) (*protocol.Reply, error) {
+	return send(ctx, c, draftKick(room, user, why, ban))
 }
 
-// Unwatch ends Watch; it is no error if the user does not watch. A member goes on getting the
-// room's events. Replies and errors are as for Join; the reply has no list.
-func (c *Client) Unwatch(ctx context.Context, room string) (*protocol.Reply, error) {
-	return c.request(ctx, &protocol.Request{Action: protocol.ActionUnwatch, Room: room})
+// CloseRoom makes everybody leave the room, and lets nobody in. Errors are as for Kick.
+func (c *Client) CloseRoom(ctx context.Context, room string) (*protocol.Reply, error) {
+	return send(ctx, c, draftPlain(protocol.ActionClose, room))
 }
 
-// Auth shows the server a newer token of the same user, which lets the connection live until that
-// one expires. It is also the first request of a client that was dialed without [Options.Token].
-// The reply has the user, and when the token expires. The error is [ErrUnauthorized] if the server
-// does not accept the token; the older one counts on. Other errors are as for Join.
-func (c *Client) Auth(ctx context.Context, token string) (*protocol.Reply, error) {
-	return c.request(ctx, &protocol.Request{Action: protocol.ActionAuth, Token: token})
+// Configure replaces the room's settings: what is zero in s is so from then on. With a condition
+// made by [Expect] it does so only at exactly that version; otherwise the error is a
+// [*ConflictError]. Other errors are as for Kick.
+func (c *Client) Configure(ctx context.Context, room string, s protocol.Settings, only ...Condition) (*protocol.Reply, error) {
+	return send(ctx, c, draftConfigure(room, s, only))
 }
 
-func (c *Client) request(ctx context.Context, req *protocol.Request) (*protocol.Reply, error) {
-	reply, err := c.link.roundTrip(ctx, req)
-	if err != nil {
-		return nil, failed(req, err)
-	}
-	return reply, nil
-}
-
-// Done returns a channel that is closed when the connection has ended, for whatever reason.
-func (c *Client) Done() <-chan struct{} { return c.link.calls.done }
-
-// Err returns nil as long as Done is open, and then the [*CloseError] that says why the connection
-// ended.
-func (c *Client) Err() error { return c.link.calls.cause() }
-
-// Close ends the connection: it sends a close frame, waits up to two seconds for the server's, and
-// closes the socket. It returns when the client's goroutines have ended. Until then the callbacks
-// may still be called, so they must not call Close. Requests that wait get a [*CloseError].
-// Closing again, or after the connection has ended, does nothing.
+// Close leaves all rooms and ends the client. It returns when the client's goroutines have ended.
+// Requests that wait, and the rooms, get the error of Err. Closing again does nothing.
 func (c *Client) Close() {
-	l := c.link
-	l.closeOnce.Do(func() {
-		message := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
-		// If this fails the server will not answer either, and hangUp ends the connection.
-		_ = l.conn.WriteControl(websocket.CloseMessage, message, time.Now().Add(closeWait))
-		l.hangUp(errNoAnswer)
-	})
-	l.goroutines.Wait()
+	c.stop()
+	c.goroutines.Wait()
 }

@@ -28,7 +28,7 @@ func restrict(req *protocol.Request, only []Condition) error {
 		req.Epoch, req.Expect = only[0].epoch, &only[0].version
 		return nil
 	}
-	return errors.New("not sent: expect: more than one condition")
+	return errors.New("expect: more than one condition")
 }
 
 // ConflictError says that a condition was not met, so that nothing was done, and what there is

@@ -22,7 +22,7 @@ import (
 // Dial refuses bad options and a bad address before it sends anything. If the server refuses, the
 // error wraps its [protocol.Error] and has the HTTP status in its text; if it does not accept the
 // token, the error is [ErrUnauthorized].
-func Dial(ctx context.Context, address string, opts Options) (*Client, error) {
+func Dial(ctx context.Context, address string, opts Options) (*Conn, error) {
 	u, err := parseURL(address, opts.User)
 	if err == nil {
 		err = opts.check()
@@ -104,16 +104,29 @@ func refusal(resp *http.Response, err error) error {
 	if readErr == nil {
 		if frame, decodeErr := protocol.DecodeFrame(body); decodeErr == nil {
 			if reply, ok := frame.(*protocol.Reply); ok && reply.Error != nil {
-				return fmt.Errorf("HTTP %s: %w", resp.Status, reply.Error)
+				err = reply.Error
 			}
 		}
 	}
-	return fmt.Errorf("HTTP %s: %w", resp.Status, err)
+	return &statusError{resp.StatusCode, resp.Status, err}
 }
+
+// statusError is the answer to a handshake that failed.
+type statusError struct {
+	code   int
+	status string
+	err    error
+}
+
+func (e *statusError) Error() string { return "HTTP " + e.status + ": " + e.err.Error() }
+func (e *statusError) Unwrap() error { return e.err }
+
+// errNotRoomd says that the server is another one, or speaks another version.
+var errNotRoomd = errors.New("the server does not speak " + protocol.Subprotocol)
 
 func checkHandshake(conn *websocket.Conn, resp *http.Response) error {
 	if got := conn.Subprotocol(); got != protocol.Subprotocol {
-		return fmt.Errorf("the server does not speak %s (its subprotocol: %q)", protocol.Subprotocol, got)
+		return fmt.Errorf("%w (its subprotocol: %q)", errNotRoomd, got)
 	}
 	// Compression was not offered, and would let a small frame grow past any limit.
 	if resp.Header.Get("Sec-WebSocket-Extensions") != "" {

@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -19,6 +21,8 @@ type link struct {
 	opts  Options
 	calls *calls
 
+	began      time.Time
+	heard      atomic.Int64   // when bytes of the server came last: nanoseconds since began
 	outgoing   chan []byte    // frames for the writing goroutine
 	closeOnce  sync.Once      // only the first Close sends a close frame
 	goroutines sync.WaitGroup // the two that run
@@ -28,9 +32,10 @@ type link struct {
 }
 
 func startLink(conn *websocket.Conn, opts Options) *link {
-	l := &link{conn: conn, opts: opts, calls: newCalls(), outgoing: make(chan []byte)}
+	l := &link{conn: conn, opts: opts, calls: newCalls(), began: time.Now(), outgoing: make(chan []byte)}
 	conn.SetReadLimit(readLimit)
 	conn.SetPingHandler(l.pong)
+	conn.SetPongHandler(func(string) error { return l.hear() })
 	l.goroutines.Go(l.read)
 	l.goroutines.Go(l.write)
 	return l
@@ -54,7 +59,11 @@ func (l *link) readFrame() error {
 	if err := l.extendReadDeadline(); err != nil {
 		return err
 	}
-	kind, data, err := l.conn.ReadMessage()
+	kind, from, err := l.conn.NextReader()
+	if err != nil {
+		return err
+	}
+	data, err := io.ReadAll(&heardReader{l, from})
 	if err != nil {
 		return err
 	}
@@ -83,12 +92,51 @@ func (l *link) extendReadDeadline() error {
 	return l.conn.SetReadDeadline(time.Now().Add(l.opts.ReadTimeout))
 }
 
+// hear records that the server lives.
+func (l *link) hear() error {
+	l.heard.Store(int64(time.Since(l.began)))
+	return l.extendReadDeadline()
+}
+
+// silence returns for how long nothing has come from the server.
+func (l *link) silence() time.Duration {
+	return time.Since(l.began) - time.Duration(l.heard.Load())
+}
+
+// heardReader reads a frame, which may be so long that no pong comes in between for a while.
+type heardReader struct {
+	link *link
+	from io.Reader
+}
+
+func (r *heardReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	if n > 0 {
+		r.link.heard.Store(int64(time.Since(r.link.began)))
+	}
+	return n, err
+}
+
+// ping asks the server for a sign of life.
+func (l *link) ping() {
+	// If it cannot be sent, no answer comes, and the client drops the connection.
+	_ = l.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
+}
+
+// drop closes the socket at once, so that the server keeps the user's seats.
+func (l *link) drop(reason error) {
+	l.mu.Lock()
+	l.cut = cmp.Or(l.cut, reason)
+	l.mu.Unlock()
+	l.cutOff()
+}
+
 // pong answers a ping, from within ReadMessage.
 func (l *link) pong(data string) error {
 	// If it cannot be sent the reading goes on: the next write finds out what is wrong, and a
 	// close frame may still be waiting to be read.
 	_ = l.conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(time.Second))
-	return l.extendReadDeadline()
+	return l.hear()
 }
 
 // reject tells the server why its frame ends the connection.
@@ -132,10 +180,7 @@ func (l *link) hangUp(reason error) {
 	select {
 	case <-l.calls.done:
 	case <-timer.C:
-		l.mu.Lock()
-		l.cut = cmp.Or(l.cut, reason)
-		l.mu.Unlock()
-		l.cutOff()
+		l.drop(reason)
 	}
 }
 

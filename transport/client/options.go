@@ -93,20 +93,28 @@ func (o *Options) check() error {
 			return errors.New("option Header: Authorization is set by option Token")
 		}
 	}
-	for _, timeout := range []struct {
-		name  string
-		value *time.Duration
-		unset time.Duration
-	}{
+	return setDurations([]duration{
 		{"HandshakeTimeout", &o.HandshakeTimeout, 10 * time.Second},
 		{"WriteTimeout", &o.WriteTimeout, 10 * time.Second},
 		{"ReadTimeout", &o.ReadTimeout, 90 * time.Second},
-	} {
-		if *timeout.value < 0 {
-			return fmt.Errorf("option %s: %v is negative", timeout.name, *timeout.value)
+	})
+}
+
+// duration is an option, and its default.
+type duration struct {
+	name  string
+	value *time.Duration
+	unset time.Duration
+}
+
+// setDurations sets the defaults of those that are zero, or returns an error that names a bad one.
+func setDurations(all []duration) error {
+	for _, d := range all {
+		if *d.value < 0 {
+			return fmt.Errorf("option %s: %v is negative", d.name, *d.value)
 		}
-		if *timeout.value == 0 {
-			*timeout.value = timeout.unset
+		if *d.value == 0 {
+			*d.value = d.unset
 		}
 	}
 	return nil

@@ -56,7 +56,7 @@ func serve(t *testing.T, h http.Handler) string {
 }
 
 // dialScript connects a client to a server that runs script.
-func dialScript(t *testing.T, opts Options, script func(*server)) *Client {
+func dialScript(t *testing.T, opts Options, script func(*server)) *Conn {
 	t.Helper()
 	c, err := Dial(t.Context(), serve(t, handler(t, script)), opts)
 	if err != nil {
@@ -110,7 +110,7 @@ func echo(s *server) {
 
 // inMemory connects a client to a server that runs script, without sockets, so that it can be
 // called in a synctest bubble. The connection holds no bytes: a write waits for its reader.
-func inMemory(t *testing.T, opts Options, script func(*server)) *Client {
+func inMemory(t *testing.T, opts Options, script func(*server)) *Conn {
 	t.Helper()
 	near, far := net.Pipe()
 	listener := &oneConn{conn: make(chan net.Conn, 1), closed: make(chan struct{})}

@@ -30,7 +30,7 @@ func open(t *testing.T, url string) *redisurl.DB {
 
 func TestTwoNodesOneRoom(t *testing.T) {
 	db := open(t, redisurl.Embedded)
-	var clients []*client.Client
+	var clients []*client.Conn
 	for _, user := range []string{"李四", "张三"} {
 		n, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", Redis: db})
 		if err != nil {

@@ -41,7 +41,7 @@ func ExampleDial() {
 }
 
 // A client with a token renews it before it expires.
-func ExampleClient_Auth() {
+func ExampleConn_Auth() {
 	ctx := context.Background()
 	login := func(context.Context) (string, error) { return "a token of the game's login", nil }
 	c, err := client.Dial(ctx, "ws://127.0.0.1:8080/ws", client.Options{Token: login})

@@ -105,7 +105,7 @@ func TestConcurrentRequests(t *testing.T) {
 
 func TestCallbacksSeeTheServersOrder(t *testing.T) {
 	var seen []string // written by the reading goroutine only, read after Close
-	connected := make(chan *Client, 1)
+	connected := make(chan *Conn, 1)
 	c := dialScript(t, Options{
 		OnReply: func(r *protocol.Reply) {
 			seen = append(seen, fmt.Sprint("reply ", r.Version))
@@ -138,17 +138,17 @@ func TestCallbacksSeeTheServersOrder(t *testing.T) {
 	}
 }
 
-func waitsFor(c *Client, id int64) bool {
+func waitsFor(c *Conn, id int64) bool {
 	c.link.calls.mu.Lock()
 	defer c.link.calls.mu.Unlock()
-	return c.link.calls.waiting[id] != nil
+	return c.link.calls.waiting[id].answer != nil
 }
 
 func TestSecondReplyDoesNotBlock(t *testing.T) {
 	c := newCalls()
 	var req protocol.Request
 	answer := make(chan *protocol.Reply, 1)
-	if err := c.add(&req, answer); err != nil {
+	if err := c.add(&req, call{answer: answer}); err != nil {
 		t.Fatal(err)
 	}
 	first, second := &protocol.Reply{ID: &req.ID}, &protocol.Reply{ID: &req.ID}

@@ -17,7 +17,7 @@ import (
 )
 
 // Compare and set: two players raise the pot at the same time, and neither bet is lost.
-func ExampleClient_Set() {
+func ExampleConn_Set() {
 	address, stop := serveBets()
 	defer stop()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

@@ -1,0 +1,239 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/transport/protocol"
+)
+
+func TestBackoff(t *testing.T) {
+	for _, tt := range []struct {
+		random float64
+		want   string
+	}{
+		{0, "[0s 0s 0s 0s 0s 0s 0s]"},
+		{0.5, "[125ms 250ms 500ms 1s 2s 2.5s 2.5s]"},
+	} {
+		b := backoff{base: 250 * time.Millisecond, limit: 5 * time.Second, random: func() float64 { return tt.random }}
+		var got []time.Duration
+		for range 7 {
+			got = append(got, b.next())
+		}
+		if fmt.Sprint(got) != tt.want {
+			t.Errorf("%v: %v, want %s", tt.random, got, tt.want)
+		}
+		for range 1000 {
+			if d := b.next(); d < 0 || d >= b.limit {
+				t.Fatalf("%v after %d attempts", d, b.attempts)
+			}
+		}
+		b.reset()
+		if b.next() > 125*time.Millisecond {
+			t.Error("not reset")
+		}
+	}
+	b := backoff{base: time.Second, limit: time.Second}
+	seen := map[time.Duration]bool{}
+	for range 50 {
+		seen[b.next()] = true
+	}
+	if len(seen) < 40 {
+		t.Errorf("%d different pauses of 50", len(seen))
+	}
+}
+
+// Each attempt goes to the next address, after a pause that grows, and is short again after a
+// connection that lasted.
+func TestAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCast(t, (*server).cut, nil, nil, func(s *server) {
+			s.list(s.expect("users 1"), 1)
+			s.drain()
+		}, quiet)
+		cfg := c.config()
+		cfg.Addresses = []string{"ws://one/ws", "ws://two/ws"}
+		cfg.random = func() float64 { return 0.5 }
+		client := c.connect(cfg)
+		time.Sleep(settled)
+		synctest.Wait()
+		if _, err := client.Users(t.Context(), "1"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(settled)
+		synctest.Wait()
+		client.status.now().conn.link.drop(errors.New("unplugged"))
+		time.Sleep(settled)
+		synctest.Wait()
+		var gaps []time.Duration
+		for i := 1; i < len(c.attempts().times); i++ {
+			if c.attempts().dialed[i] == c.attempts().dialed[i-1] {
+				t.Errorf("twice in a row %s", c.attempts().dialed[i])
+			}
+			gaps = append(gaps, c.attempts().times[i].Sub(c.attempts().times[i-1]))
+		}
+		if fmt.Sprint(gaps[:3]) != "[125ms 250ms 500ms]" || gaps[3] != 20*time.Second-875*time.Millisecond+125*time.Millisecond {
+			t.Errorf("pauses %v", gaps)
+		}
+	})
+}
+
+func TestStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCast(t, joined((*server).cut), func(s *server) {
+			s.list(s.expect("join 42@0!1"), 1, "a")
+			s.expect("leave 42")
+			s.close(protocol.CloseReplaced, "a newer session took over")
+		})
+		client := c.connect(c.config())
+		states := make(chan []State)
+		go func() {
+			var all []State
+			for state := range client.States(context.Background()) {
+				all = append(all, state)
+			}
+			states <- all
+		}()
+		r := client.mustJoin(t, "42")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if err := r.Leave(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+		var closed *CloseError
+		<-client.Done()
+		if !errors.As(client.Err(), &closed) || closed.Code != protocol.CloseReplaced {
+			t.Error(client.Err())
+		}
+		<-r.Done()
+		if r.Err() != client.Err() {
+			t.Error(r.Err())
+		}
+		if _, err := client.Join(t.Context(), "42"); !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "not sent") {
+			t.Error(err)
+		}
+		if got := fmt.Sprint(<-states); got != "[connected reconnecting connected lost]" {
+			t.Error(got)
+		}
+	})
+}
+
+func TestEndsForGood(t *testing.T) {
+	for code, ends := range map[int]bool{
+		1000: false, 1001: false, 1002: true, 1003: true, 1007: true, 1008: true, 1009: true, 1011: false, 1012: false,
+		4001: true, 4003: true, 4008: false, 4009: true, 4999: false,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCast(t, func(s *server) {
+				s.close(code, "")
+				s.drain()
+			}, quiet)
+			client := c.connect(c.config())
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if got := client.State() == Lost; got != ends || (client.Err() != nil) != ends {
+				t.Errorf("after %d: %v, %v", code, client.State(), client.Err())
+			}
+		})
+	}
+}
+
+func TestHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		finish := make(chan struct{})
+		c := newCast(t, joined(func(s *server) {
+			pings := 0
+			s.SetPingHandler(func(string) error {
+				if pings++; pings > 2 {
+					<-finish // reads no more
+					return errors.New("finished")
+				}
+				return s.WriteControl(10, nil, time.Now().Add(time.Second))
+			})
+			s.drain()
+		}), func(s *server) {
+			s.list(s.expect("join 42@0!1"), 1, "a")
+			quiet(s)
+		})
+		cfg := c.config()
+		cfg.random = func() float64 { return 0 }
+		client := c.connect(cfg)
+		client.mustJoin(t, "42")
+		begin := time.Now()
+		// Answers come 10 and 20 seconds later, but none to the ping after 30.
+		time.Sleep(34 * time.Second)
+		synctest.Wait()
+		if len(c.attempts().dialed) != 1 {
+			t.Error("dropped too early")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if len(c.attempts().dialed) != 2 || c.attempts().times[1].Sub(begin) != 35*time.Second {
+			t.Errorf("connected again after %v", c.attempts().times[len(c.attempts().times)-1].Sub(begin))
+		}
+		close(finish)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(c.attempts().dialed) != 2 {
+			t.Error("dropped a server that answers")
+		}
+	})
+}
+
+func TestConnectFails(t *testing.T) {
+	status := func(code int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(code)
+			_, _ = w.Write([]byte(body))
+		}
+	}
+	broken := errors.New("the login is away")
+	for _, tt := range []struct {
+		name    string
+		refusal http.HandlerFunc
+		token   error
+		is      error
+		again   bool
+	}{
+		{"bad request", status(400, `{"error":{"code":"bad_request","message":"no","retry":false}}`), nil, protocol.ErrBadRequest, false},
+		{"forbidden", status(403, `{"error":{"code":"forbidden","message":"no","retry":false}}`), nil, protocol.ErrForbidden, false},
+		{"not ours", status(404, ``), nil, nil, false},
+		{"full", status(503, `{"error":{"code":"unavailable","message":"no","retry":true}}`), nil, protocol.ErrUnavailable, true},
+		{"bad gateway", status(502, ``), nil, nil, true},
+		{"no token", nil, broken, broken, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCast(t, nil)
+				c.refusal = tt.refusal
+				cfg := c.config()
+				if tt.token != nil {
+					cfg.Token = func(context.Context) (string, error) { return "", tt.token }
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err := Connect(ctx, cfg)
+				if err == nil || errors.Is(err, context.DeadlineExceeded) != tt.again || tt.is != nil && !errors.Is(err, tt.is) || (len(c.attempts().dialed) > 1) != tt.again {
+					t.Errorf("after %d attempts: %v", len(c.attempts().dialed), err)
+				}
+			})
+		})
+	}
+	for want, cfg := range map[string]Config{
+		"client: option Addresses: at least one is required":                      {},
+		`client: option Addresses: URL: the scheme must be ws or wss, not "http"`: {Addresses: []string{"ws://a/ws", "http://b"}},
+		"client: option Idle: -1ns is negative":                                   {Addresses: []string{"ws://a/ws"}, Idle: -1},
+		"client: option Header: Authorization is set by option Token":             {Addresses: []string{"ws://a/ws"}, Token: StaticToken("t"), Header: http.Header{"Authorization": {"b"}}},
+		"client: option HandshakeTimeout: -1ns is negative":                       {Addresses: []string{"ws://a/ws"}, HandshakeTimeout: -1},
+	} {
+		if _, err := Connect(t.Context(), cfg); err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}

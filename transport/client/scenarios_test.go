@@ -1,0 +1,273 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"roomd/transport/client"
+	"roomd/transport/client/scenarios"
+	"roomd/transport/protocol"
+)
+
+// This client does what every client has to do.
+func TestScenarios(t *testing.T) {
+	scenarios.Run(t, func(t *testing.T, addresses []string) scenarios.Subject {
+		ctx, cancel := context.WithCancel(context.Background())
+		s := &subject{ctx: ctx, cancel: cancel, addresses: addresses, rooms: map[string]*client.Room{}, readers: map[string]*reader{}}
+		t.Cleanup(s.close)
+		return s
+	})
+}
+
+// subject is a program that uses a client.
+type subject struct {
+	ctx       context.Context // ends with the client
+	cancel    context.CancelFunc
+	addresses []string
+
+	mu      sync.Mutex
+	client  *client.Client          // guarded by mu
+	rooms   map[string]*client.Room // guarded by mu: also those that have ended
+	readers map[string]*reader      // guarded by mu
+}
+
+// reader is an iteration.
+type reader struct {
+	next  func() (client.Change, bool)
+	stop  func()
+	first *client.Change // what next has returned already
+}
+
+func (s *subject) close() {
+	s.cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.client != nil {
+		s.client.Close()
+	}
+	for _, r := range s.readers {
+		r.stop()
+	}
+}
+
+// room returns a room, also one that has ended.
+func (s *subject) room(id string) *client.Room {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.client.Room(id); r != nil {
+		s.rooms[id] = r
+	}
+	return s.rooms[id]
+}
+
+func (s *subject) Do(ctx context.Context, command string, args ...string) string {
+	answer, err := s.look(command, args)
+	if answer == "" && err == nil {
+		answer, err = s.ask(ctx, command, args)
+	}
+	switch {
+	case err != nil:
+		return "error " + code(err)
+	case answer == "":
+		return "ok"
+	}
+	return answer
+}
+
+// look answers what can be answered at once; otherwise the answer is empty.
+func (s *subject) look(command string, args []string) (string, error) {
+	switch command {
+	case "connect":
+		return "", s.connect(args[0])
+	case "close":
+		s.close()
+		return "ok", nil
+	case "view":
+		r := s.room(args[0])
+		if s.client.Room(args[0]) == nil {
+			return "none", nil
+		}
+		return view(r.View()), nil
+	case "iterate":
+		next, stop := iter.Pull(s.room(args[0]).Changes(context.Background()))
+		first, ok := next()
+		s.readers[args[1]] = &reader{next, stop, &first}
+		return map[bool]string{true: "ok", false: "end"}[ok], nil
+	case "next":
+		return s.readers[args[0]].read(), nil
+	case "state":
+		if err := s.client.Err(); err != nil {
+			return s.client.State().String() + " " + code(err), nil
+		}
+		return s.client.State().String(), nil
+	case "ended":
+		return ended(s.room(args[0])), nil
+	}
+	return "", nil
+}
+
+func (s *subject) connect(text string) error {
+	var o scenarios.Options
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return err
+	}
+	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	cfg := client.Config{
+		Addresses: s.addresses, User: o.User,
+		BackoffBase: ms(o.Base), BackoffCap: ms(o.Cap), Idle: ms(o.Idle), IdleTimeout: ms(o.Silence),
+	}
+	if o.Tokens != nil {
+		var mu sync.Mutex
+		cfg.Token = func(context.Context) (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			token := o.Tokens[0]
+			if len(o.Tokens) > 1 {
+				o.Tokens = o.Tokens[1:]
+			}
+			return token, nil
+		}
+	}
+	c, err := client.Connect(s.ctx, cfg)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.client = c
+	return err
+}
+
+// ask does what waits for the server.
+func (s *subject) ask(ctx context.Context, command string, args []string) (string, error) {
+	if command == "connect" {
+		return "", nil
+	}
+	id := args[0]
+	switch command {
+	case "join", "watch":
+		return "", s.enter(ctx, command, args)
+	case "users":
+		reply, err := s.client.Users(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		v := client.View{Epoch: reply.Epoch, Version: reply.Version, Users: reply.Users, Data: reply.Data}
+		if reply.Settings != nil {
+			v.Settings = *reply.Settings
+		}
+		return view(v), nil
+	}
+	r := s.room(id)
+	switch command {
+	case "leave":
+		return "", r.Leave(ctx)
+	case "unwatch":
+		return "", r.Unwatch(ctx)
+	case "ready":
+		return "", r.Ready(ctx, args[1] == "true")
+	case "set":
+		return "", r.Set(ctx, json.RawMessage(args[1]))
+	case "setMember":
+		return "", r.SetMember(ctx, json.RawMessage(args[1]))
+	case "update":
+		return "", add(ctx, r, args[1])
+	case "say", "sayTo":
+		return "", say(ctx, r, args[1:])
+	}
+	return "", errors.New("unknown command " + command)
+}
+
+func (s *subject) enter(ctx context.Context, command string, args []string) error {
+	enter := s.client.Join
+	if command == "watch" {
+		enter = s.client.Watch
+	}
+	if len(args) > 1 {
+		var wish struct{ Seat int }
+		if err := json.Unmarshal([]byte(args[1]), &wish); err != nil {
+			return err
+		}
+		enter = func(ctx context.Context, id string) (*client.Room, error) {
+			return s.client.JoinSeat(ctx, id, wish.Seat)
+		}
+	}
+	r, err := enter(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rooms[args[0]] = r
+	return nil
+}
+
+func add(ctx context.Context, r *client.Room, text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
+	return r.Update(ctx, func(old protocol.JSON) (any, error) {
+		var sum int
+		err := old.Decode(&sum)
+		return sum + n, err
+	})
+}
+
+// say sends the last of args, which is JSON, to the user before it, or to all.
+func say(ctx context.Context, r *client.Room, args []string) error {
+	var m client.Message
+	if err := json.Unmarshal([]byte(args[len(args)-1]), &m.Text); err != nil {
+		return err
+	}
+	if len(args) > 1 {
+		return r.SayTo(ctx, args[:1], m)
+	}
+	return r.Say(ctx, m)
+}
+
+// code returns the code by which the scenarios know an error.
+func code(err error) string {
+	var lost *client.LostError
+	var refused *protocol.Error
+	var closed *client.CloseError
+	switch {
+	case errors.Is(err, client.ErrUnauthorized):
+		return protocol.CodeUnauthorized
+	case errors.As(err, &lost):
+		return "lost"
+	case errors.As(err, &refused):
+		return refused.Code
+	case errors.Is(err, client.ErrLeft):
+		return "left"
+	case errors.Is(err, client.ErrUnwatched):
+		return "unwatched"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case !errors.As(err, &closed):
+		return fmt.Sprintf("%T %v", err, err)
+	}
+	switch closed.Code {
+	case 1000:
+		return "client_closed"
+	case protocol.CloseReplaced:
+		return "replaced"
+	}
+	return "disconnected"
+}
+
+func ended(r *client.Room) string {
+	var lost *client.LostError
+	switch err := r.Err(); {
+	case err == nil:
+		return "no"
+	case errors.As(err, &lost):
+		return "lost " + lost.Reason
+	default:
+		return code(err)
+	}
+}

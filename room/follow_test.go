@@ -109,3 +109,23 @@ func BenchmarkApply(b *testing.B) {
 		})
 	}
 }
+
+// What it costs to follow another room's commits of so many joins and leaves.
+func BenchmarkFollow(b *testing.B) {
+	for _, n := range []int{1, 32} {
+		b.Run(fmt.Sprintf("updates=%d", n), func(b *testing.B) {
+			r := NewRoom("42", Position{"e", 1, "m"}, map[string]Member{})
+			b.ReportAllocs()
+			for b.Loop() {
+				c := &Commit{Position: Position{"e", r.Version + 1, "m"}, Node: "n"}
+				kind := []Kind{KindJoin, KindLeave}[r.Version%2]
+				for i := range n {
+					c.Updates = append(c.Updates, Update{Type: kind, User: "someone" + string(rune('a'+i)), Seat: i, Session: "b0ec48c7-6b0e-4a55-9d6b-3a8d6b7c1d2e"})
+				}
+				if !r.Follow(&Event{Epoch: "e", Version: c.Version, From: c.Version - 1, commit: c}) {
+					b.Fatal("it does not follow")
+				}
+			}
+		})
+	}
+}

@@ -42,10 +42,13 @@ func (s *session) countInto(stats *Stats, rooms map[string]struct{}) {
 	}
 }
 
+// Draining reports whether the server is about to end: Retire or Shutdown was called.
+func (s *Server) Draining() bool { return s.retired.Load() || s.conns.isDraining() }
+
 // Ready reports whether new clients should come to this server: it does not drain, and Redis
 // answers. Otherwise the error says why not.
 func (s *Server) Ready(ctx context.Context) error {
-	if s.retired.Load() || s.conns.isDraining() {
+	if s.Draining() {
 		return errDraining
 	}
 	return s.rooms.Ping(ctx)

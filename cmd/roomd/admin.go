@@ -22,14 +22,22 @@ func (c *config) observe(n *node.Config) {
 	m := metrics.New(c.labels())
 	n.AdminListen, n.OnClient = c.AdminListen, m.Hook
 	n.Room.Trace, n.Serve.Trace = m.Rooms(), m.Clients()
+	n.AdminFiles = adminFiles
 	n.Admin = func(n *node.Node) http.Handler { return adminPages(m.Handler(n)) }
 }
 
+// adminFiles are the operators' page, which is served without a token; nil if there is none.
+var adminFiles http.Handler
+
 // adminIndex says what is on the admin address.
-const adminIndex = `/metrics       for Prometheus
-/healthz       the process runs
-/api/          rooms, and authority over them: /api/openapi.yaml
-/debug/pprof/  profiles, for go tool pprof
+const adminIndex = `<!doctype html><html lang="en"><title>roomd</title><pre>
+<a href="/admin">/admin</a>         the operators' page
+<a href="/metrics">/metrics</a>       for Prometheus
+<a href="/healthz">/healthz</a>       the process runs
+<a href="/api/nodes">/api/nodes</a>     all nodes, and what their checks have found
+<a href="/api/rooms">/api/rooms</a>     rooms, and authority over them: <a href="/api/openapi.yaml">/api/openapi.yaml</a>
+<a href="/debug/pprof/">/debug/pprof/</a>  profiles, for go tool pprof
+</pre></html>
 `
 
 // adminPages are what operators see.
@@ -41,7 +49,10 @@ func adminPages(metrics http.Handler) http.Handler {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, adminIndex) })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, adminIndex)
+	})
 	return mux
 }
 

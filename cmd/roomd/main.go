@@ -101,7 +101,7 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// run serves until ctx ends, and then drains. ready is called when the node
+// run serves until ctx ends, or an operator asks for that, and then drains. ready is called when the node
 // accepts clients.
 func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Node)) error {
 	log := newLog(cfg, stderr)
@@ -143,6 +143,8 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 	delay := cfg.DrainDelay
 	select {
 	case <-ctx.Done():
+	case <-n.DrainRequested():
+		log.Info("an operator asks this node to stop, by the API of some node")
 	case err := <-n.Failed():
 		log.Error("stopped listening", "error", err)
 		delay = 0

@@ -36,6 +36,8 @@ func nodeConfig(cfg config, log *slog.Logger) (node.Config, error) {
 		Room:     cfg.rooms(),
 		Serve:    clients,
 		Log:      log,
+		Version:  release(),
+		Settings: cfg.labels(),
 	}
 	cfg.observe(&parts)
 	return parts, nil

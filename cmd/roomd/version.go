@@ -16,6 +16,15 @@ func version() string {
 	return versionOf(info)
 }
 
+// release returns the version alone.
+func release() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(devel)"
+	}
+	return cmp.Or(info.Main.Version, "(devel)")
+}
+
 func versionOf(info *debug.BuildInfo) string {
 	set := make(map[string]string)
 	for _, s := range info.Settings {

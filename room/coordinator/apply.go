@@ -133,6 +133,7 @@ func (w *worker) applyOne(r *request, node string, o *outcome) {
 func (w *worker) committed(c *commit) {
 	if c.event != nil {
 		w.acked = c.mark
+		call(w.opts.Trace.Committed)
 		w.episodes.incomplete(c)
 		w.feeds.committed(w.id, c.event)
 	}

@@ -115,7 +115,7 @@ func (c *Coordinator) missing(ctx context.Context) (missing []string, err error)
 			{"set", lock[2], 1, "px", 1}, {"del", lock[2]},
 			{"hset", fresh.users, "x", "x"}, {"hdel", fresh.users, "x"}, {"hgetall", fresh.users}, {"hvals", fresh.users}, {"hlen", fresh.users}, {"type", fresh.users}, {"getrange", fresh.users, 0, 0},
 			{"hset", fresh.meta, "x", "x"}, {"hdel", fresh.meta, "x"}, {"hget", fresh.meta, "x"}, {"hmget", fresh.meta, "x"}, {"hexists", fresh.meta, "x"}, {"pexpire", fresh.meta, 1}, {"persist", fresh.meta},
-			{"set", nodeKey(node), "0 1 1", "px", 1}, {"get", nodeKey(node)}, {"mget", nodeKey(node)}, {"del", nodeKey(node)}, {"set", nodeStoppedKey(node), "", "px", 1}, {"get", nodeStoppedKey(node)}, {"del", nodeStoppedKey(node)},
+			{"set", nodeKey(node), "0 1 1", "px", 1}, {"get", nodeKey(node)}, {"mget", nodeKey(node)}, {"del", nodeKey(node)}, {"set", nodeInfoKey(node), "", "px", 1}, {"get", nodeInfoKey(node)}, {"pttl", nodeInfoKey(node)}, {"del", nodeInfoKey(node)}, {"set", nodeDrainKey(node), "", "px", 1}, {"get", nodeDrainKey(node)}, {"del", nodeDrainKey(node)}, {"set", nodeStoppedKey(node), "", "px", 1}, {"get", nodeStoppedKey(node)}, {"del", nodeStoppedKey(node)},
 			{"sadd", nodeRoomsKey(node), "x"}, {"srem", nodeRoomsKey(node), "x"}, {"sismember", nodeRoomsKey(node), "x"}, {"smembers", nodeRoomsKey(node)}, {"scard", nodeRoomsKey(node)},
 			{"zadd", list, "xx", 1, node}, {"zrem", list, node}, {"zrange", list, 0, 0},
 			{"hset", lobby, "x", "x"}, {"hget", lobby, "x"}, {"hmget", lobby, "x"}, {"pexpire", lobby, 1}, {"del", lobby},

@@ -13,6 +13,7 @@ import (
 	"roomd/lockmgr"
 	"roomd/lockmgr/redisconn/pubsub"
 	"roomd/room"
+	"roomd/room/coordinator/tally"
 )
 
 // Coordinator runs actions on rooms, each under its room's lock. It is safe for
@@ -27,6 +28,8 @@ type Coordinator struct {
 	workers    *workers
 	lobby      *lobby
 	episodes   *episodes
+	beacon     *beacon
+	invariants *invariants
 }
 
 // New returns a Coordinator that keeps its rooms on client, and sends nothing
@@ -43,6 +46,10 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	}
 	// Events and wake-ups come on one connection, in the order of commits: when the lock
 	// is handed to this node, its copy of the room has followed what went before.
+	counted := new(tally.Tally) // only with a Report
+	if opts.Report != nil {
+		opts.Trace = opts.Trace.counting(counted)
+	}
 	episodes := newEpisodes(opts)
 	hub := pubsub.New(client, func(err error) { episodes.events.Happened(err) })
 	locks, err := lockmgr.New(client, lockmgr.Options{Prefix: lockPrefix, TTL: opts.LockTTL, Poll: opts.LockPoll, Pipelined: true, Hub: hub})
@@ -62,6 +69,10 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 		if _, err := c.workers.run(ctx, id, room.Renew(epoch)); err != nil && ctx.Err() == nil {
 			episodes.epochs.Happened(err, "room", id)
 		}
+	}
+	c.beacon, c.invariants = newBeacon(c, counted), newInvariants(c)
+	if opts.Report != nil {
+		c.membership.more = append(c.membership.more, c.beacon.loop, c.invariants.loop)
 	}
 	c.membership.rejoin = c.feeds.rejoin
 	c.membership.eviction.run, c.membership.registration.run = c.workers.run, c.workers.run

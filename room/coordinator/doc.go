@@ -66,6 +66,17 @@
 // has fewer replicas than Options.Replicas, the node moves to a home on another master.
 // Actions in rooms of the other masters go on meanwhile.
 //
+// # What operators see
+//
+// With Options.Report a node counts (package tally), and writes what it is and does to
+// Node:<node>:Info about once a second (beacon.go). [Coordinator.Nodes] reads what all nodes have
+// written, and [Coordinator.Drain] asks one of them to stop, by Node:<node>:Drain.
+//
+// Such a node also checks the rooms that are watched on it, one after the other and without their
+// locks (invariants.go, checks.go). Its shadow of a room follows the events that the watchers get
+// (shadow.go), and is compared with the room in Redis at the same version. [Coordinator.Checks] says
+// where they differ. The checks change nothing.
+//
 // # What it promises
 //
 //   - A join that succeeded is in the list, on a seat of its own, until a leave by
@@ -111,9 +122,9 @@
 //
 // One runs for each room in which actions wait. From [Coordinator.Start], or the first
 // action, on there are three more: one keeps the lease, one watches the other nodes, one
-// compares records with rooms. Their requests may run on goroutines of their own. From the
-// first watch, or the first lock that was waited for, on there are four for events and
-// wake-ups. [Coordinator.Close] returns when all of them have ended. go-redis has some for
+// compares records with rooms. With Options.Report there are two more: one writes reports, one
+// checks rooms. Their requests may run on goroutines of their own. From the first watch, or the
+// first lock that was waited for, on there are four for events and wake-ups. [Coordinator.Close] returns when all of them have ended. go-redis has some for
 // requests that share round trips, until the client is closed. While a list of all rooms is made,
 // or waited for, there are those of package cachefill.
 package coordinator

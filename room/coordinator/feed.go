@@ -47,7 +47,10 @@ func (h *heldEvents) add(e *room.Event, size int) {
 }
 
 // watch is somebody who watches a room.
-type watch struct{ fn func(*room.Event) }
+type watch struct {
+	fn    func(*room.Event)
+	aside bool // it does not keep the feed open
+}
 
 func newFeed(id string) *feed {
 	return &feed{id: id, watches: make(map[*watch]struct{})}
@@ -177,10 +180,15 @@ func (f *feed) add(w *watch) {
 	f.watches[w] = struct{}{}
 }
 
-// remove takes a watch away and reports whether it was the last one.
+// remove takes a watch away and reports whether it was the last one that keeps the feed open.
 func (f *feed) remove(w *watch) (empty bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.watches, w)
-	return len(f.watches) == 0
+	for other := range f.watches { // at most one is aside
+		if !other.aside {
+			return false
+		}
+	}
+	return true
 }

@@ -20,6 +20,10 @@ const nodesKey = "Nodes"
 func nodeKey(node string) string      { return "Node:" + node }
 func nodeRoomsKey(node string) string { return "Node:" + node + ":Rooms" }
 
+// nodeInfoKey has what a node says of itself, and nodeDrainKey exists if it is to stop.
+func nodeInfoKey(node string) string  { return "Node:" + node + ":Info" }
+func nodeDrainKey(node string) string { return "Node:" + node + ":Drain" }
+
 // nodeStoppedKey exists for a while after a node has stopped, and not after it has died.
 func nodeStoppedKey(node string) string { return "Node:" + node + ":Stopped" }
 

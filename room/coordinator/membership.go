@@ -18,14 +18,15 @@ type membership struct {
 	lifetime lifetime
 	store    *store
 	episodes *episodes
-	rejoin   func() // tells all watchers that the node has a new name
+	more     []func() // loops that run as long as these; set before start
+	rejoin   func()   // tells all watchers that the node has a new name
 
 	lease        *lease
 	registration *registration
 	eviction     *eviction
 
 	pulse pulse          // of keepLease
-	loops sync.WaitGroup // keepLease, and the loops of registration and eviction
+	loops sync.WaitGroup // keepLease, the loops of registration and eviction, and more
 
 	mu      sync.Mutex
 	started bool // guarded by mu: the loops run
@@ -62,6 +63,9 @@ func (m *membership) start(ctx context.Context) error {
 	m.loops.Go(m.keepLease)
 	m.loops.Go(m.eviction.loop)
 	m.loops.Go(m.registration.loop)
+	for _, loop := range m.more {
+		m.loops.Go(loop)
+	}
 	return nil
 }
 

@@ -84,6 +84,7 @@ func (m *move) committed(halves ...*half) {
 			continue
 		}
 		if h.commit.event != nil {
+			call(m.opts.Trace.Committed)
 			m.episodes.incomplete(h.commit)
 			m.feeds.committed(h.room.ID, h.commit.event)
 		}

@@ -88,6 +88,12 @@ type Options struct {
 	// should have the same: a commit by a node without a journal is missing in it.
 	Journal int
 
+	// Report adds to what the node says of itself what only its owner knows. It is called about
+	// once a second, on one goroutine, from [Coordinator.Start] or the first action on. With it the
+	// node writes the report to Redis, where [Coordinator.Nodes] finds it, heeds
+	// [Coordinator.Drain], counts, and checks its rooms. Nil leaves all of that out.
+	Report func(*NodeReport)
+
 	// Trace is told what an operator counts. Nil tells nobody.
 	Trace *Trace
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -71,6 +72,16 @@ func (s NodeSettings) Differences(other NodeSettings) string {
 	return strings.Join(found, ", ")
 }
 
+// Strings returns the settings by the names that flags have, with _ for -.
+func (s NodeSettings) Strings() map[string]string {
+	all := map[string]string{"node_ttl": s.NodeTTL.String(), "grace": s.Grace.String()}
+	if s.hasAll {
+		all["lock_ttl"], all["capacity"] = s.LockTTL.String(), strconv.Itoa(s.Seats)
+		all["journal"], all["duplicate"] = strconv.Itoa(s.Journal), duplicateNames[s.Duplicate]
+	}
+	return all
+}
+
 var duplicateNames = map[room.Duplicate]string{room.Replace: "replace", room.Reject: "reject"}
 
 // peers compares the settings of other nodes with those of this one.
@@ -101,10 +112,13 @@ func (p *peers) met(node string, l leaseContent) {
 	p.log.Warn("another node has other settings", "node", node, "address", l.address, "it_has", differences)
 }
 
-// NodeInfo is a node as its lease describes it.
+// NodeInfo is a node as its lease describes it, and as it describes itself.
 type NodeInfo struct {
 	Name, Address string
 	Settings      NodeSettings
+
+	Report *NodeReport   // nil if there is none
+	Age    time.Duration // of the report
 }
 
 // Settings returns what this coordinator shares with the others.
@@ -112,6 +126,21 @@ func (c *Coordinator) Settings() NodeSettings { return c.opts.shared() }
 
 // Nodes returns the nodes that are believed to live, by name. It fails with [room.ErrUnavailable].
 func (c *Coordinator) Nodes(ctx context.Context) (nodes []NodeInfo, err error) {
+	living, err := c.livingNodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for name, l := range living {
+		nodes = append(nodes, NodeInfo{Name: name, Address: l.address, Settings: l.settings})
+	}
+	slices.SortFunc(nodes, func(a, b NodeInfo) int { return strings.Compare(a.Name, b.Name) })
+	c.addReports(ctx, nodes)
+	return nodes, nil
+}
+
+// livingNodes returns the leases of the nodes that are believed to live.
+func (c *Coordinator) livingNodes(ctx context.Context) (map[string]leaseContent, error) {
+	living := make(map[string]leaseContent)
 	for _, list := range nodeLists(c.store.cluster) {
 		leases, err := c.membership.eviction.leasesOf(ctx, list)
 		if err != nil {
@@ -119,10 +148,9 @@ func (c *Coordinator) Nodes(ctx context.Context) (nodes []NodeInfo, err error) {
 		}
 		for name, lease := range leases {
 			if l, ok := parseLease(lease); ok {
-				nodes = append(nodes, NodeInfo{name, l.address, l.settings})
+				living[name] = l
 			}
 		}
 	}
-	slices.SortFunc(nodes, func(a, b NodeInfo) int { return strings.Compare(a.Name, b.Name) })
-	return nodes, nil
+	return living, nil
 }

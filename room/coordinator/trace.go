@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"roomd/room"
+	"roomd/room/coordinator/tally"
 )
 
 // Trace holds functions that a [Coordinator] calls when something happens that an operator
@@ -22,6 +23,9 @@ type Trace struct {
 	// Ended is called when a hold with so many actions has ended, after so long. lost is nil,
 	// or says that the node did not give the lock back.
 	Ended func(held time.Duration, actions int, lost error)
+
+	// Committed is called when a commit has been written. A move commits in two rooms.
+	Committed func()
 
 	// Reapplied is called when a commit finds the room at another version than this node's
 	// copy. Its actions are applied again, under the same hold.
@@ -104,4 +108,38 @@ func call(fn func()) {
 	if fn != nil {
 		fn()
 	}
+}
+
+// counting returns a Trace that also counts.
+func (t *Trace) counting(counted *tally.Tally) *Trace {
+	both, also := *t, *t
+	both.Done = func(kind room.Kind, err error, took time.Duration) {
+		counted.Action(took, hasFailed(err))
+		if also.Done != nil {
+			also.Done(kind, err, took)
+		}
+	}
+	both.Acquired = func(waited time.Duration) {
+		counted.Waited(waited)
+		if also.Acquired != nil {
+			also.Acquired(waited)
+		}
+	}
+	both.Ended = func(held time.Duration, actions int, lost error) {
+		counted.Held(held)
+		if also.Ended != nil {
+			also.Ended(held, actions, lost)
+		}
+	}
+	both.Committed = func() {
+		counted.Committed()
+		call(also.Committed)
+	}
+	return &both
+}
+
+// hasFailed reports whether an action ended with something other than success or a refusal by the
+// rules of its room.
+func hasFailed(err error) bool {
+	return err != nil && (errors.Is(err, room.ErrBusy) || errors.Is(err, room.ErrUnavailable) || errors.Is(err, room.ErrUnknown))
 }

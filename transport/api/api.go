@@ -20,6 +20,10 @@ type Rooms interface {
 	Do(ctx context.Context, id string, a room.Action) (room.Result, error)
 	Lobby(ctx context.Context) (*coordinator.Lobby, error)
 	Journal(ctx context.Context, id, after string, limit int) ([]coordinator.JournalEntry, error)
+
+	Node() string
+	Nodes(ctx context.Context) ([]coordinator.NodeInfo, error)
+	Drain(ctx context.Context, node string) error
 }
 
 // Server is what an API needs of a *transport.Server.

@@ -63,6 +63,7 @@ func TestEverythingDescribedHappens(t *testing.T) {
 	w.seen = seen
 	w.do(call{method: "GET", path: "/api/openapi.yaml", status: 200})
 	w.do(call{method: "GET", path: "/api/openapi.yaml?x", status: 400})
+	w.tryNodes()
 	for path, item := range description(t).Paths.Map() {
 		for method, op := range item.Operations() {
 			for status := range op.Responses.Map() {

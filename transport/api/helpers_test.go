@@ -60,10 +60,13 @@ type world struct {
 func newWorld(t *testing.T, keyed bool, opts Options) *world {
 	t.Helper()
 	_, rdb := redistest.Mini(t)
+	reports := []func(*coordinator.NodeReport){func(r *coordinator.NodeReport) {
+		r.Version, r.Settings, r.Admin = "v1", map[string]string{"capacity": "4"}, "127.0.0.1:9090"
+	}, nil}
 	var nodes [2]*coordinator.Coordinator
 	var err error
 	for i := range nodes {
-		if nodes[i], err = coordinator.New(rdb, coordinator.Options{Rules: room.Rules{Seating: room.Capacity(4)}, Journal: 100}); err != nil {
+		if nodes[i], err = coordinator.New(rdb, coordinator.Options{Report: reports[i], Rules: room.Rules{Seating: room.Capacity(4)}, Journal: 100}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -39,13 +39,13 @@ type lobbyPage struct {
 
 // listRooms is GET /api/rooms.
 func listRooms(q *request) (*answer, error) {
-	values, err := q.query("prefix", "after", "limit", "free")
+	values, err := q.query("prefix", "contains", "after", "limit", "free")
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"prefix", "after"} {
+	for _, name := range []string{"prefix", "contains", "after"} {
 		if text := values.Get(name); text != "" && room.CheckID(text) != nil {
-			return nil, badField(name, "must be a room's id or its beginning, of A-Z a-z 0-9 . _ -, not %q", excerpt(text))
+			return nil, badField(name, "must be a room's id or a part of it, of A-Z a-z 0-9 . _ -, not %q", excerpt(text))
 		}
 	}
 	limit, err := number(values, "limit", defaultPage, 1, maxPage)
@@ -60,24 +60,31 @@ func listRooms(q *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := q.page(all, values.Get("prefix"), values.Get("after"), limit, free)
+	page := q.page(all, search{values.Get("prefix"), values.Get("contains"), values.Get("after"), limit, free})
 	return &answer{status: http.StatusOK, cache: lobbyAge, body: page}, nil
 }
 
-// page returns the rooms behind after that the caller may see, and that let in so many more.
-func (q *request) page(all *coordinator.Lobby, prefix, after string, limit, free int) lobbyPage {
+// search says which rooms a page has: so many behind one, with that in their ids, and so many free
+// seats.
+type search struct {
+	prefix, contains, after string
+	limit, free             int
+}
+
+// page returns the rooms that the caller may see.
+func (q *request) page(all *coordinator.Lobby, s search) lobbyPage {
 	page := lobbyPage{Rooms: []listed{}, Truncated: all.Truncated}
 	byID := func(r coordinator.Listed, id string) int { return strings.Compare(r.ID, id) }
-	first, _ := slices.BinarySearchFunc(all.Rooms, max(prefix, after), byID)
+	first, _ := slices.BinarySearchFunc(all.Rooms, max(s.prefix, s.after), byID)
 	for _, r := range all.Rooms[first:] {
-		if !strings.HasPrefix(r.ID, prefix) {
+		if !strings.HasPrefix(r.ID, s.prefix) {
 			break
 		}
-		if r.ID == after || free > 0 && (r.Closed || r.Free() < free) || q.allow(r.ID) != nil {
+		if r.ID == s.after || !strings.Contains(r.ID, s.contains) || s.free > 0 && (r.Closed || r.Free() < s.free) || q.allow(r.ID) != nil {
 			continue
 		}
-		if len(page.Rooms) == limit {
-			page.Next = page.Rooms[limit-1].Room
+		if len(page.Rooms) == s.limit {
+			page.Next = page.Rooms[s.limit-1].Room
 			break
 		}
 		page.Rooms = append(page.Rooms, listed{r.ID, r.Members, r.Capacity, r.Free(), r.Closed})

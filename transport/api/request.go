@@ -25,6 +25,7 @@ type request struct {
 	route route
 	room  string        // that the path names
 	user  string        // that the path names
+	node  string        // that the path names
 	token auth.Identity // zero if there was none
 }
 
@@ -87,7 +88,7 @@ func ok(body any) (*answer, error) { return &answer{status: http.StatusOK, body:
 func (a *answer) write(w http.ResponseWriter) {
 	body, encoded := a.body.([]byte)
 	if !encoded && a.body != nil {
-		body, _ = json.Marshal(a.body) // our own types, of valid UTF-8
+		body, _ = json.Marshal(a.body, json.Deterministic(true)) // our own types, of valid UTF-8
 		body = append(body, '\n')
 	}
 	if a.body != nil {

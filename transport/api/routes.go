@@ -23,6 +23,8 @@ type method struct {
 var (
 	descriptionRoute = route{http.MethodGet: {open: true, run: describe}}
 	lobbyRoute       = route{http.MethodGet: {run: listRooms}}
+	nodesRoute       = route{http.MethodGet: {admin: true, run: listNodes}}
+	drainRoute       = route{http.MethodPost: {admin: true, run: drainNode}}
 	roomRoute        = route{http.MethodGet: {run: readRoom}, http.MethodPut: {admin: true, match: true, run: configure}, http.MethodDelete: {admin: true, run: shut}}
 
 	// ofRoom are the paths below a room's.
@@ -52,6 +54,12 @@ func (q *request) findRoute() error {
 	switch {
 	case len(parts) == 1 && parts[0] == "openapi.yaml":
 		q.route = descriptionRoute
+		return nil
+	case parts[0] == "nodes" && q.operator && len(parts) == 1:
+		q.route = nodesRoute
+		return nil
+	case parts[0] == "nodes" && q.operator && len(parts) == 3 && parts[2] == "drain":
+		q.route, q.node = drainRoute, parts[1]
 		return nil
 	case parts[0] != "rooms":
 	case len(parts) == 1:

@@ -78,9 +78,15 @@ func (c *Config) adminPages(n *Node) http.Handler {
 	return c.Admin(n)
 }
 
-// serve begins to answer. /healthz is for everybody, what pages and the API serve for operators.
-func (a *admin) serve(pages http.Handler, rooms *api.API) {
+// serve begins to answer. /healthz is for everybody, files for everybody who could have a token, and
+// what pages and the API serve for operators.
+func (a *admin) serve(pages, files http.Handler, rooms *api.API) {
 	mux := http.NewServeMux()
+	if files != nil {
+		open := a.protectBy(a.checkReader, files, refuseText)
+		mux.Handle("GET /admin", open)
+		mux.Handle("GET /admin/", open)
+	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.Handle("/", a.protect(pages, refuseText))
 	bounded := &listener{TCPListener: a.listener.(*net.TCPListener), max: maxAdmins, evicted: a.evicted}
@@ -113,8 +119,12 @@ func refuseText(w http.ResponseWriter, _ *http.Request, status int, why error) {
 
 // protect lets operators through, and others get a refusal.
 func (a *admin) protect(next http.Handler, refuse func(w http.ResponseWriter, r *http.Request, status int, why error)) http.Handler {
+	return a.protectBy(a.check, next, refuse)
+}
+
+func (a *admin) protectBy(check func(r *http.Request) (status int, why error), next http.Handler, refuse func(w http.ResponseWriter, r *http.Request, status int, why error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		status, why := a.check(r)
+		status, why := check(r)
 		if why == nil {
 			next.ServeHTTP(w, r)
 			return
@@ -136,7 +146,7 @@ var (
 // from this machine, and not by a name: a page could have given its own name this address (DNS
 // rebinding), and a proxy speaks for whoever has reached that.
 func (a *admin) check(r *http.Request) (status int, why error) {
-	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" || r.Header.Get("Origin") != "" {
+	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" || !isOfOwnPage(r) {
 		return http.StatusForbidden, errForeignPage
 	}
 	if header := r.Header.Get("Authorization"); header != "" && a.verifier != nil {
@@ -162,6 +172,23 @@ func (a *admin) check(r *http.Request) (status int, why error) {
 		return http.StatusForbidden, errForeignHost
 	}
 	return 0, nil
+}
+
+// checkReader is check for what holds no secret. A browser that opens a page has no token to send;
+// the page asks its user for one, and sends it to the API. Where no token is needed, check says who
+// may read.
+func (a *admin) checkReader(r *http.Request) (status int, why error) {
+	status, why = a.check(r)
+	if errors.Is(why, errNoToken) {
+		return 0, nil
+	}
+	return status, why
+}
+
+// isOfOwnPage reports whether no page has sent a request, or one that came by the same host and port.
+func isOfOwnPage(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	return origin == "" || origin == "http://"+r.Host || origin == "https://"+r.Host
 }
 
 // isLocal reports whether a request comes from this machine, and not through a proxy on it.

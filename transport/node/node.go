@@ -52,6 +52,15 @@ type Config struct {
 	// runs. Nil shows nothing.
 	Admin func(*Node) http.Handler
 
+	// AdminFiles serves what is below /admin on AdminListen, also to those who have shown no token
+	// yet: it may hold no secret. Nil serves nothing there.
+	AdminFiles http.Handler
+
+	// Version and Settings are what the node says of itself to operators of all nodes. The values
+	// of the settings may be no secrets.
+	Version  string
+	Settings map[string]string
+
 	// OnClient is called with the client of Redis before the first request, to add hooks to it.
 	// Nil is not called.
 	OnClient func(redis.UniversalClient)
@@ -82,6 +91,9 @@ type Node struct {
 	admin    *admin // nil without
 	most     limits
 	failed   chan error
+
+	version  string
+	settings map[string]string
 }
 
 // Start starts a node; the end of ctx stops the attempt. It returns an error that names the
@@ -105,7 +117,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		return nil, err
 	}
 	cfg.Serve.MaxConnections = most.clients
-	n := &Node{most: most, tls: cfg.TLS, failed: make(chan error, 1)}
+	n := &Node{most: most, version: cfg.Version, settings: cfg.Settings, tls: cfg.TLS, failed: make(chan error, 1)}
 	if n.admin, err = listenAdmin(cfg.AdminListen, cfg.Serve.Auth, cfg.Log); err != nil {
 		return nil, err
 	}
@@ -125,6 +137,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if cfg.OnClient != nil {
 		cfg.OnClient(n.client)
 	}
+	cfg.Room.Report = n.report
 	if n.rooms, err = coordinator.New(n.client, cfg.Room); err != nil {
 		return nil, err
 	}
@@ -148,7 +161,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	}
 	n.serve(cfg.Log, most.total, cmp.Or(cfg.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout), cfg.Serve.Trace)
 	if n.admin != nil {
-		n.admin.serve(cfg.adminPages(n), n.api)
+		n.admin.serve(cfg.adminPages(n), cfg.AdminFiles, n.api)
 	}
 	return n, nil
 }
@@ -205,6 +218,10 @@ func (n *Node) Alive() error {
 
 // Failed returns a channel that receives the error with which the node stopped listening.
 func (n *Node) Failed() <-chan error { return n.failed }
+
+// DrainRequested returns a channel that is closed when an operator, on any node, has asked this one
+// to stop. The owner of the node does that as after SIGTERM.
+func (n *Node) DrainRequested() <-chan struct{} { return n.rooms.DrainRequested() }
 
 // Retire makes /readyz fail, so that load balancers send no more clients. Everybody is served as
 // before, also who connects. Shutdown is to follow.

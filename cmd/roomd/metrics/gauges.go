@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"roomd/room/coordinator"
 	"roomd/transport/node"
 )
 
@@ -17,12 +18,14 @@ type Node interface {
 	Stats() node.Stats
 	MaxConnections() int
 	Ready(ctx context.Context) error
+	Checks() map[coordinator.Check]coordinator.Checked
 }
 
 // gauges read a node when Prometheus asks. So nothing is counted twice.
 type gauges struct {
-	node Node
-	all  []gauge
+	node   Node
+	all    []gauge
+	checks *prometheus.Desc
 }
 
 // gauge is one of them.
@@ -33,7 +36,7 @@ type gauge struct {
 }
 
 func newGauges(n Node) *gauges {
-	g := &gauges{node: n}
+	g := &gauges{node: n, checks: prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "invariant_violations"), "Rooms of this node's clients that are not as they should be, by what was checked.", []string{"check"}, nil)}
 	g.add("connections", "Game clients that are connected.", func(s *node.Stats) int { return s.Clients.Connections })
 	g.add("connections_limit", "How many game clients may be connected.", func(*node.Stats) int { return n.MaxConnections() })
 	g.add("connections_without_token", "Connections that have shown no token yet.", func(s *node.Stats) int { return s.Clients.Nameless })
@@ -79,6 +82,7 @@ func (g *gauges) Describe(to chan<- *prometheus.Desc) {
 	for _, one := range g.all {
 		to <- one.desc
 	}
+	to <- g.checks
 }
 
 // Collect implements prometheus.Collector.
@@ -86,5 +90,8 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	stats := g.node.Stats()
 	for _, one := range g.all {
 		to <- prometheus.MustNewConstMetric(one.desc, one.kind, one.value(&stats))
+	}
+	for check, found := range g.node.Checks() {
+		to <- prometheus.MustNewConstMetric(g.checks, prometheus.GaugeValue, float64(found.Rooms), string(check))
 	}
 }

@@ -25,13 +25,17 @@ import (
 
 // still is a node that always says the same.
 type still struct {
-	stats node.Stats
-	ready error
+	stats  node.Stats
+	ready  error
+	differ int // rooms in which a seat is taken twice
 }
 
 func (s still) Stats() node.Stats           { return s.stats }
 func (s still) MaxConnections() int         { return 7 }
 func (s still) Ready(context.Context) error { return s.ready }
+func (s still) Checks() map[coordinator.Check]coordinator.Checked {
+	return map[coordinator.Check]coordinator.Checked{coordinator.CheckSeats: {Rooms: s.differ}}
+}
 
 func newHandler(n Node) (*Metrics, http.Handler) {
 	m := New(map[string]string{"lock_ttl": "3s"})
@@ -167,7 +171,7 @@ func TestClients(t *testing.T) {
 }
 
 func TestGauges(t *testing.T) {
-	_, h := newHandler(still{stats: node.Stats{
+	_, h := newHandler(still{differ: 8, stats: node.Stats{
 		Clients: transport.Stats{Connections: 1, Nameless: 2, Rooms: 3, Members: 4, Watchers: 5, Graces: 6},
 		Rooms:   coordinator.Stats{Waiting: 7, Busy: 8, Copies: 9},
 		Redis:   redis.PoolStats{TotalConns: 10, IdleConns: 11, Misses: 12, Timeouts: 13},
@@ -176,7 +180,7 @@ func TestGauges(t *testing.T) {
 		`roomd_connections 1`, `roomd_connections_without_token 2`, `roomd_rooms 3`, `roomd_members 4`, `roomd_watchers 5`, `roomd_sessions_in_grace 6`,
 		`roomd_queue_length 7`, `roomd_busy_rooms 8`, `roomd_copied_rooms 9`,
 		`roomd_redis_pool_connections 10`, `roomd_redis_pool_idle_connections 11`, `roomd_redis_pool_misses_total 12`, `roomd_redis_pool_timeouts_total 13`,
-		`roomd_connections_limit 7`, `roomd_ready 1`, `roomd_config_info{lock_ttl="3s"} 1`)
+		`roomd_connections_limit 7`, `roomd_ready 1`, `roomd_invariant_violations{check="seats"} 8`, `roomd_config_info{lock_ttl="3s"} 1`)
 	_, h = newHandler(still{ready: room.ErrUnavailable})
 	expect(t, h, `roomd_ready 0`)
 }

@@ -1,0 +1,171 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// reportOf waits for a report of a node that is as wanted.
+func (c *Coordinator) reportOf(t *testing.T, node string, good func(*NodeReport) bool) *NodeReport {
+	t.Helper()
+	var last *NodeReport
+	awaitUntil(t, patience, func() string {
+		nodes, err := c.Nodes(soon(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range nodes {
+			if last = n.Report; n.Name == node && n.Report != nil && n.Age < reportKept && good(n.Report) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("the last report is %+v", last)
+	})
+	return last
+}
+
+// A node shows all nodes what it does; one without a Report is shown by its lease.
+func TestNodesReport(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		opts := reporting(4)
+		opts.Address, opts.Report = "here:1", func(r *NodeReport) { r.Version = "v7" }
+		c, silent := newCoordinator(t, client(), opts), newCoordinator(t, client(), Options{})
+		for _, node := range []*Coordinator{c, silent} {
+			if err := node.Start(soon(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustDo(t, c, "42", room.Join("a", "s"))
+		mustDo(t, c, "42", room.Join("b", "s"))
+		if _, err := c.Do(soon(t), "42", room.Join("c", "s").At(0)); !errors.Is(err, room.ErrSeatTaken) {
+			t.Fatal(err)
+		}
+		r := silent.reportOf(t, c.Node(), func(r *NodeReport) bool { return r.Totals.Actions == 3 })
+		if r.Node != c.Node() || r.Address != "here:1" || r.Version != "v7" || r.Totals.Commits != 2 || r.Totals.Failed != 0 ||
+			r.Totals.LockHolds < 2 || r.P99.Action <= 0 || r.Load.Goroutines == 0 || r.Load.MemoryBytes == 0 || time.Since(time.UnixMilli(r.Started)) > time.Minute {
+			t.Errorf("%+v", r)
+		}
+		nodes, err := c.Nodes(soon(t))
+		if err != nil || len(nodes) != 2 {
+			t.Fatalf("%+v, %v", nodes, err)
+		}
+		for _, n := range nodes {
+			if n.Name == silent.Node() && n.Report != nil {
+				t.Errorf("a node that says nothing: %+v", n.Report)
+			}
+		}
+	})
+}
+
+// Rooms whose lock somebody else holds are in the report, with those who wait.
+func TestWaitingRoomsAreReported(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	c := newCoordinator(t, rdb, reporting(4))
+	const held = 25
+	for i := range held {
+		id := fmt.Sprint("room-", i)
+		if err := rdb.Set(t.Context(), lockPrefix+id, "somebody else's", time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			go func() { _, _ = c.Do(t.Context(), id, room.Join("a", "s")) }()
+		}
+	}
+	if err := c.Start(soon(t)); err != nil {
+		t.Fatal(err)
+	}
+	r := c.reportOf(t, c.Node(), func(r *NodeReport) bool {
+		return len(r.Waiting) == maxWaiting && r.Waiting[maxWaiting-1].MS > 500 && r.Load.Queue == 2*held
+	})
+	if !slices.IsSortedFunc(r.Waiting, func(a, b WaitingRoom) int { return int(b.MS - a.MS) }) {
+		t.Errorf("the longest wait is not first: %+v", r.Waiting)
+	}
+	for _, w := range r.Waiting {
+		if w.Actions != 2 || !strings.HasPrefix(w.Room, "room-") || w.MS > patience.Milliseconds() {
+			t.Errorf("%+v", w)
+		}
+	}
+}
+
+// Whom a drain is meant for hears of it, within two seconds, and nobody else, nor a node that takes
+// its place.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		start := func() *Coordinator {
+			c := newCoordinator(t, redistest.MiniClient(t, mini), reporting(4))
+			if err := c.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		a, b := start(), start()
+		if err := a.Drain(t.Context(), "nobody"); !errors.Is(err, ErrNoNode) {
+			t.Errorf("a node that there is not: %v", err)
+		}
+		if err := a.Drain(t.Context(), b.Node()); err != nil {
+			t.Fatal(err)
+		}
+		asked := time.Now()
+		await(t, b.DrainRequested(), "the request to stop")
+		if took := time.Since(asked); took > 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		next := start()
+		time.Sleep(5 * time.Second)
+		for name, c := range map[string]*Coordinator{"the other node": a, "the next one": next} {
+			select {
+			case <-c.DrainRequested():
+				t.Errorf("%s was asked, too", name)
+			default:
+			}
+		}
+	})
+}
+
+// While Redis does not answer, nothing but reports is missing, and nobody is asked to stop.
+func TestReportsDuringAnOutage(t *testing.T) {
+	var away atomic.Bool
+	server := redistest.Start(t)
+	rdb := server.Client()
+	rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+		if away.Load() && len(cmd.Args()) > 1 && strings.HasSuffix(fmt.Sprint(cmd.Args()[1]), ":Info") {
+			return errors.New("no way to Redis")
+		}
+		return nil
+	}})
+	c := newCoordinator(t, rdb, reporting(4))
+	mustDo(t, c, "42", room.Join("a", "s"))
+	c.reportOf(t, c.Node(), func(*NodeReport) bool { return true })
+	away.Store(true)
+	plain := server.Client()
+	awaitUntil(t, patience, func() string {
+		if plain.Exists(t.Context(), nodeInfoKey(c.Node())).Val() > 0 {
+			return "the report is still there"
+		}
+		return ""
+	})
+	mustDo(t, c, "42", room.Join("b", "s"))
+	select {
+	case <-c.DrainRequested():
+		t.Fatal("nobody has asked for a drain")
+	default:
+	}
+	away.Store(false)
+	c.reportOf(t, c.Node(), func(r *NodeReport) bool { return r.Totals.Actions == 2 })
+}

@@ -1,0 +1,66 @@
+package room
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestDifferences(t *testing.T) {
+	build := func(change func(r *Room, members map[string]Member)) *Room {
+		members := map[string]Member{
+			"a": {Seat: 0, Session: "s", Node: "n", At: 1}, "b": {Seat: 1, Session: "s", Node: "n", At: 1},
+		}
+		r := NewRoom("42", Position{"e", 5, "m"}, members)
+		r.Restore(Restored{Settings: &Settings{Capacity: 2}, Data: &Value{Version: 3, JSON: []byte(`1`)}, Bans: map[string]int64{"x": 7}})
+		if change != nil {
+			change(r, members)
+		}
+		return r
+	}
+	known := build(nil)
+	for want, change := range map[string]func(r *Room, members map[string]Member){
+		"":                                       nil,
+		`"c" is too many, on seat 2`:             func(_ *Room, m map[string]Member) { m["c"] = Member{Seat: 2} },
+		`"b" is missing on seat 1`:               func(_ *Room, m map[string]Member) { delete(m, "b") },
+		`"b" is on seat 0 instead of 1`:          func(_ *Room, m map[string]Member) { m["b"] = Member{0, "s", "n", 1, false, nil} },
+		`"b" has another session`:                func(_ *Room, m map[string]Member) { m["b"] = Member{1, "t", "n", 1, false, nil} },
+		`"a" has other data, or is ready or not`: func(_ *Room, m map[string]Member) { m["a"] = Member{0, "s", "n", 1, true, nil} },
+		`the data is "2" instead of "1"`:         func(r *Room, _ map[string]Member) { r.state.data = &Value{4, []byte(`2`)} },
+		"the settings are":                       func(r *Room, _ map[string]Member) { r.state.settings.Capacity = 3 },
+		"1 users are banned instead of 1":        func(r *Room, _ map[string]Member) { r.state.bans = map[string]int64{"x": 8} },
+		"and 1 more": func(r *Room, m map[string]Member) {
+			clear(m)
+			m["c"], r.state.data = Member{}, nil
+		},
+	} {
+		got := known.Differences(build(change))
+		if !strings.Contains(got, want) || want == "" && got != "" || want != "and 1 more" && strings.Contains(got, ";") {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestClashAndOverfull(t *testing.T) {
+	for _, tt := range []struct {
+		seats           map[string]int
+		clash, overfull string
+	}{
+		{map[string]int{"a": 0, "b": 1}, "", ""},
+		{map[string]int{"a": 1, "b": 1}, `"a" and "b" are on seat 1`, ""},
+		{map[string]int{"a": 0, "b": 1, "c": 2}, "", "3 members are on 2 seats"},
+		{map[string]int{"a": 0, "b": 2}, "", `"b" is on seat 2, and the last one is 1`},
+	} {
+		members := make(map[string]Member)
+		for user, seat := range tt.seats {
+			members[user] = Member{Seat: seat}
+		}
+		r := NewRoom("42", Position{}, members)
+		if got := r.Overfull(); got != "" {
+			t.Errorf("%v without settings: %q", tt.seats, got)
+		}
+		r.Restore(Restored{Settings: &Settings{Capacity: 2}})
+		if clash, overfull := r.Clash(), r.Overfull(); clash != tt.clash || overfull != tt.overfull {
+			t.Errorf("%v: %q, %q", tt.seats, clash, overfull)
+		}
+	}
+}

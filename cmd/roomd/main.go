@@ -112,6 +112,7 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 	}
 	db := parts.Redis
 	defer db.Close()
+	defer cfg.compare(&parts)()
 	n, err := node.Start(ctx, parts)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -132,6 +133,7 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 		who = " with a token"
 	}
 	log.Info(fmt.Sprintf("ready: connect to %s%s; rooms are kept in %s", n.URL(), who, kept), "node", n.Name())
+	log.Info("people find a table to sit down at on http" + strings.TrimSuffix(strings.TrimPrefix(n.URL(), "ws"), "ws"))
 	if addr := n.AdminAddr(); addr != "" {
 		log.Info("operators find metrics and profiles at http://" + addr + "/")
 	}

@@ -18,15 +18,16 @@ const (
 	maxHeader   = 16 << 10
 )
 
-// serve accepts connections, at most max at a time. The timeout is that of newHTTP.
-func (n *Node) serve(log *slog.Logger, max int, timeout time.Duration, trace *transport.Trace) {
+// serve accepts connections, at most max at a time. The timeout is that of newHTTP; others answers
+// what is not for the API.
+func (n *Node) serve(log *slog.Logger, max int, timeout time.Duration, trace *transport.Trace, others http.Handler) {
 	n.evicted = episode.New(log, slog.LevelWarn, "connections that are not WebSockets are closed to make room", episode.Quiet)
 	n.errors = episode.New(log, slog.LevelWarn, "HTTP", episode.Quiet)
 	bounded := &listener{TCPListener: n.listener.(*net.TCPListener), max: max, evicted: n.evicted, timeout: timeout}
 	if trace != nil && trace.Refused != nil {
 		bounded.late = func() { trace.Refused(transport.LimitHandshake) }
 	}
-	n.http = newHTTP(withAPI(n.api.Public(), n.server.Handler()), timeout, n.errors)
+	n.http = newHTTP(withAPI(n.api.Public(), others), timeout, n.errors)
 	n.http.ConnState = bounded.connState
 	if n.tls == nil {
 		go func() { n.failed <- n.http.Serve(bounded) }() // ends with Shutdown

@@ -56,10 +56,14 @@ type Config struct {
 	// yet: it may hold no secret. Nil serves nothing there.
 	AdminFiles http.Handler
 
-	// Version and Settings are what the node says of itself to operators of all nodes. The values
-	// of the settings may be no secrets.
+	// Version and Settings are what the node says of itself to operators of all nodes; the page for
+	// players shows the version, too. The values of the settings may be no secrets.
 	Version  string
 	Settings map[string]string
+
+	// Unguarded answers GET /unguarded, by which the page shows what happens without a lock. Nil
+	// serves nothing there, and the page says that it is off.
+	Unguarded http.Handler
 
 	// OnClient is called with the client of Redis before the first request, to add hooks to it.
 	// Nil is not called.
@@ -159,7 +163,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if most.clients < wanted {
 		cfg.Log.Info("the limit on open files (ulimit -n) allows fewer game clients", "clients", most.clients, "instead", wanted, "files", maxFiles())
 	}
-	n.serve(cfg.Log, most.total, cmp.Or(cfg.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout), cfg.Serve.Trace)
+	n.serve(cfg.Log, most.total, cmp.Or(cfg.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout), cfg.Serve.Trace, cfg.withPage(n.server.Handler()))
 	if n.admin != nil {
 		n.admin.serve(cfg.adminPages(n), cfg.AdminFiles, n.api)
 	}

@@ -35,10 +35,10 @@ async function until(what) {
 // A token is renewed in time, as often as it takes: the connection outlives it.
 async function renews() {
   let given = 0
-  const client = await connect(url, { backoff, WebSocket: Counted, token: () => (given++, tokenFor("ada", 2)) })
+  const client = await connect(url, { backoff, WebSocket: Counted, token: () => (given++, tokenFor("ada", 5)) })
   assert.equal(client.user, "ada")
   const before = sockets.length
-  await until(() => given >= 4)
+  await until(() => given >= 3)
   await client.join("renewed")
   assert.equal(sockets.length, before, "the connection has ended")
   await client.close()

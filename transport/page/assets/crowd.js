@@ -1,0 +1,184 @@
+// A crowd of players who want the same table in the same moment: once at roomd, once at a list
+// without a lock. Both return what the players were told, and what is true afterwards.
+
+import { connect } from "./roomd.js"
+
+const names = ["Ada", "Mei", "张三", "Omar", "Lena", "李四", "Noor", "Ivo", "王五", "Ana", "יעל", "Kofi", "Zoë", "Ravi", "Yuki", "سارة"]
+const chars = "abcdefghijkmnpqrstuvwxyz23456789"
+
+/** Letters that no other crowd has. */
+function mark() {
+  return [...crypto.getRandomValues(new Uint8Array(4))].map((byte) => chars[byte % chars.length]).join("")
+}
+
+/**
+ * Does `work` for each item, a few at a time: browsers delay a WebSocket by seconds while sixteen
+ * others are on their way.
+ */
+async function each(items, work) {
+  const waiting = [...items]
+  const lane = async () => {
+    while (waiting.length > 0) await work(waiting.shift())
+  }
+  await Promise.all(Array.from({ length: 6 }, lane))
+}
+
+function crowd(count) {
+  const own = mark()
+  return { own, users: Array.from({ length: count }, (_, i) => `${names[i % names.length]} ${own}${i + 1}`) }
+}
+
+/**
+ * Has `count` players join a room. `progress` is called with a share from 0 to 1. The players stay until
+ * `clear` of the result is called; if the crowd fails, those who came leave at once.
+ */
+export async function stampede(room, count, progress) {
+  const { own, users } = crowd(count)
+  const observer = await observe(room, `observer ${own}`)
+  const players = []
+  const clear = async () => {
+    await Promise.allSettled([observer, ...players].map((player) => player.close()))
+  }
+  try {
+    await each(users, async (user) => {
+      players.push(await connect("/ws", { user, timeout: 20_000 }))
+      progress((0.6 * players.length) / count)
+    })
+    let answered = 0
+    const start = performance.now()
+    const answers = await Promise.all(players.map(async (player) => {
+      const answer = await player.join(room).then((joined) => ({ seat: joined.seat, version: joined.version }), (error) => ({ error }))
+      progress(0.6 + (0.4 * ++answered) / count)
+      return { user: player.user, ...answer }
+    }))
+    const took = performance.now() - start
+    const told = answers.filter((answer) => !answer.error)
+    await observer.reach(Math.max(0, ...told.map(({ version }) => version)))
+    const list = await observer.users()
+    const seats = new Map(list.map((user) => [user.user, user.seat]))
+    return {
+      clear,
+      players: count,
+      told: told.length,
+      kept: told.filter(({ user }) => seats.has(user)).length,
+      lost: told.filter(({ user }) => !seats.has(user)).length,
+      twice: repeated(told.map(({ seat }) => seat)) + repeated(list.map(({ seat }) => seat)),
+      refused: answers.filter(({ error }) => error?.code === "room_full" || error?.code === "closed").length,
+      failed: answers.filter(({ error }) => error && error.code !== "room_full" && error.code !== "closed").length,
+      versions: observer.seen(),
+      gaps: observer.gaps(),
+      took,
+    }
+  } catch (error) {
+    await clear()
+    throw error
+  }
+}
+
+/** The settings of a room. One that nobody has joined gets its own when somebody does. */
+export async function settingsOf(room) {
+  if (room.version > 0) return room.settings
+  const scout = await connect("/ws", { user: `scout ${mark()}` })
+  try {
+    return (await scout.join(room.id)).settings
+  } finally {
+    await scout.close()
+  }
+}
+
+/** How many numbers are there a second time. */
+const repeated = (numbers) => numbers.length - new Set(numbers).size
+
+/**
+ * Watches a room by a plain WebSocket, reads each frame as it comes, and counts versions that are missing
+ * or come twice. It asks for nothing else meanwhile, because an answer stands for the events before it.
+ */
+async function observe(room, user) {
+  let [version, seen, gaps] = [0, 0, 0]
+  let reached = () => {}
+  const link = await raw("/ws", { user }, (event) => {
+    if (event.event !== "changes" || event.from !== version) gaps++
+    else seen += event.version - event.from
+    version = event.version
+    reached()
+  })
+  const first = await link.ask("watch", room)
+  if (first.error) throw new Error(first.error.message ?? first.error.code)
+  version = first.version
+  return {
+    close: link.close,
+    users: async () => (await link.ask("users", room)).users ?? [],
+    seen: () => seen,
+    gaps: () => gaps,
+    /** Resolves when the events have come up to a version. */
+    reach: (wanted) => new Promise((resolve, reject) => {
+      const late = setTimeout(() => reject(new Error("the events did not come in time")), 10_000)
+      reached = () => {
+        if (version < wanted) return
+        clearTimeout(late)
+        resolve()
+      }
+      reached()
+    }),
+  }
+}
+
+/** The same at a list without a lock: each player reads it, appends the name, and writes it. */
+export async function rival(capacity, count, progress) {
+  const { own, users } = crowd(count)
+  const list = `stampede-${own}`
+  const players = []
+  try {
+    await each(users, async (user) => {
+      players.push(await raw("/unguarded", { user, capacity }))
+      progress((0.6 * players.length) / count)
+    })
+    const start = performance.now()
+    const answers = await Promise.all(players.map(async (player) => ({ user: player.user, ...(await player.ask("join", list)) })))
+    const took = performance.now() - start
+    const told = answers.filter((answer) => !answer.error)
+    const after = await players[0].ask("users", list)
+    const there = new Set((after.users ?? []).map((user) => user.user))
+    return {
+      players: count,
+      told: told.length,
+      kept: told.filter(({ user }) => there.has(user)).length,
+      lost: told.filter(({ user }) => !there.has(user)).length,
+      twice: repeated(told.map(({ seat }) => seat)),
+      refused: answers.filter(({ error }) => error?.code === "room_full").length,
+      failed: answers.filter(({ error }) => error && error.code !== "room_full").length,
+      took,
+    }
+  } finally {
+    for (const player of players) player.close()
+  }
+}
+
+/** A plain WebSocket: `ask` resolves to the reply, and `heard` gets each event. */
+function raw(path, query, heard = () => {}) {
+  const url = new URL(`${path}?${new URLSearchParams(query)}`, location.href)
+  url.protocol = url.protocol.replace("http", "ws")
+  const socket = new WebSocket(url, ["roomd.v1"])
+  const waiting = new Map()
+  let last = 0
+  socket.onmessage = ({ data }) => {
+    const frame = JSON.parse(data)
+    if (frame.event) return heard(frame)
+    waiting.get(frame.id)?.(frame)
+    waiting.delete(frame.id)
+  }
+  return new Promise((resolve, reject) => {
+    socket.onclose = () => {
+      reject(new Error(`${path} cannot be reached`))
+      for (const answer of waiting.values()) answer({ error: { code: "unavailable" } })
+    }
+    socket.onopen = () => resolve({
+      user: query.user,
+      close: () => socket.close(1000),
+      ask: (action, room) => new Promise((answer) => {
+        waiting.set(++last, answer)
+        socket.send(JSON.stringify({ id: last, action, room }))
+      }),
+    })
+  })
+}

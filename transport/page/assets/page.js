@@ -1,0 +1,240 @@
+// The page: who plays, which table is open, and how the connection is.
+
+import { $, announce, attribute, show, store, text } from "./dom.js"
+import { Lobby } from "./lobby.js"
+import { ask, claimsOf, remember, remembered } from "./login.js"
+import { connect } from "./roomd.js"
+import { StampedePanel } from "./stampede.js"
+import { Table } from "./table.js"
+import { explain, explainEnd, explainLost } from "./words.js"
+
+const facts = await fetch("/page.json").then((answer) => answer.json()).catch(() => ({}))
+
+let identity // {user} or {token}
+let client // undefined until connected for the first time
+let table // the one that is shown
+let attempt // an AbortController while connecting
+let reconnects = 0
+
+const lobby = new Lobby({
+  headers: () => (identity?.token ? { Authorization: `Bearer ${identity.token}` } : {}),
+  seated: (id) => Boolean(client?.rooms.get(id)?.member),
+})
+const stampede = new StampedePanel(facts, () => table?.room)
+
+// Tables where this tab has a seat: after a reload it takes them again.
+const seated = {
+  all: () => store.get("roomd.seats") ?? {},
+  add: (id, seat) => store.set("roomd.seats", { ...seated.all(), [id]: seat }),
+  remove(id) {
+    const { [id]: _, ...others } = seated.all()
+    store.set("roomd.seats", others)
+  },
+}
+
+// A page that is left may live on in the browser, frozen, for when its user comes back. It must not
+// hold a seat meanwhile as if somebody sat there: so it ends its connection, and the seat waits for
+// the grace. When the page is shown again, the client connects by itself.
+const sockets = new Set()
+
+class PageSocket extends WebSocket {
+  constructor(...args) {
+    super(...args)
+    sockets.add(this)
+    this.addEventListener("close", () => sockets.delete(this))
+  }
+}
+
+addEventListener("pagehide", () => {
+  for (const socket of sockets) socket.close(4000, "the page was left")
+})
+
+/** Connects as the user of this tab, after asking who that is. */
+async function enter(problem) {
+  notice("")
+  identity = problem === undefined ? remembered() : null
+  if (!identity || Boolean(identity.token) !== Boolean(facts.auth)) {
+    hideViews()
+    state("idle")
+    identity = await ask(facts.auth, problem)
+    remember(identity)
+  }
+  showWho()
+  state("connecting")
+  attempt = new AbortController()
+  try {
+    client = await connect("/ws", { ...(facts.auth ? { token: freshToken } : { user: identity.user }), WebSocket: PageSocket, signal: attempt.signal })
+  } catch (error) {
+    if (attempt.signal.aborted) return enter("")
+    if (error.code === "unauthorized") return forget(explainEnd(error).text)
+    if (error.code === "bad_request" && !facts.auth) return forget(error.message)
+    state("lost")
+    return notice(explain(error), "Try again", () => enter())
+  }
+  const present = client
+  client.addEventListener("state", () => present === client && follow()) // not of one that was signed out
+  follow()
+  const missed = await sitAgain()
+  await route()
+  if (missed.includes(table?.room.id)) table.problem(explainLost({ reason: "timeout" }))
+}
+
+/** Forgets who played, and asks again. */
+function forget(problem) {
+  remember(null)
+  return enter(problem)
+}
+
+/** The token for a connection. If it is about to expire while the client is connected, a newer one is asked for. */
+async function freshToken() {
+  const claims = claimsOf(identity.token)
+  const left = claims?.exp * 1000 - Date.now()
+  const lasts = (claims?.exp - (claims?.iat ?? NaN)) * 1000 || Infinity
+  const soon = client?.state === "connected" && left < Math.max(60_000, Math.min(0.25 * lasts, 300_000))
+  if (soon) {
+    notice("Your token expires soon. Show a newer one to go on playing.")
+    identity = await ask(true)
+    remember(identity)
+    notice("")
+  }
+  return identity.token
+}
+
+/** Shows how the connection is, whenever that changes. */
+function follow() {
+  const was = $("state").dataset.state
+  state(client.state)
+  if (client.state === "reconnecting") announce("The connection is lost. Reconnecting.")
+  if (client.state === "connected" && was === "reconnecting") {
+    reconnects++
+    announce("Connected again.")
+  }
+  if (client.state !== "lost" || client.error?.code === "client_closed") return
+  const { text: why, action } = explainEnd(client.error)
+  if (client.error.code === "unauthorized") {
+    closeTable()
+    return forget(why)
+  }
+  notice(why, action, () => {
+    closeTable()
+    enter()
+  })
+}
+
+const states = { idle: "not connected", connecting: "connecting…", connected: "connected", reconnecting: "reconnecting…", lost: "not connected" }
+
+function state(name) {
+  attribute($("state"), "data-state", name)
+  text($("state-text"), states[name])
+}
+
+function notice(sentence, action, work) {
+  text($("notice-text"), sentence)
+  show($("notice"), Boolean(sentence))
+  show($("notice-action"), Boolean(action))
+  text($("notice-action"), action ?? "")
+  $("notice-action").onclick = work ?? null
+}
+
+function showWho() {
+  const name = identity.user ?? claimsOf(identity.token)?.sub ?? ""
+  text($("who-name"), name)
+  attribute($("who-name"), "title", name)
+  show($("who"), true)
+}
+
+/** Takes the seats again that this tab had, as far as the server still keeps them. Returns the tables of the others. */
+async function sitAgain() {
+  const missed = []
+  for (const [id, seat] of Object.entries(seated.all())) {
+    try {
+      const { users } = await client.users(id)
+      if (users.some((user) => user.user === client.user)) await client.join(id, { seat })
+      else missed.push(id)
+    } catch {
+      missed.push(id)
+    }
+  }
+  for (const id of missed) seated.remove(id)
+  return missed
+}
+
+const wanted = () => new URLSearchParams(location.hash.slice(1)).get("table")
+
+/** Shows what the address asks for: a table, or all of them. */
+async function route() {
+  if (!client || client.state === "lost") return
+  const id = wanted()
+  closeTable()
+  if (!id) {
+    document.title = "roomd"
+    return lobby.open()
+  }
+  lobby.close()
+  document.title = `Table ${id} · roomd`
+  try {
+    const room = await client.watch(id)
+    if (wanted() !== id || table) return
+    table = new Table(client, room, {
+      version: facts.version,
+      reconnects: () => reconnects,
+      sat: seated.add,
+      left(id, to) {
+        seated.remove(id)
+        if (to) followTo(to)
+      },
+    })
+    stampede.open()
+  } catch (error) {
+    if (wanted() === id && error.code !== "client_closed") {
+      notice(explain(error), "All tables", () => {
+        notice("")
+        location.hash = ""
+      })
+    }
+  }
+}
+
+/** Goes to the table to which an operator has moved the user, who sits there already. */
+async function followTo(id) {
+  try {
+    seated.add(id, (await client.join(id)).seat)
+  } catch {
+    // Moved on, or thrown out meanwhile: the table shows it.
+  }
+  location.hash = `table=${encodeURIComponent(id)}`
+}
+
+function closeTable() {
+  stampede.close()
+  table?.close()
+  table = undefined
+}
+
+function hideViews() {
+  closeTable()
+  lobby.close()
+}
+
+addEventListener("hashchange", () => {
+  if (client?.state === "lost") return // its notice has the way on
+  notice("")
+  route()
+})
+
+$("sign-out").onclick = async () => {
+  const before = client
+  client = undefined
+  store.set("roomd.seats", null)
+  hideViews()
+  show($("who"), false)
+  remember(null)
+  if (before) {
+    before.close()
+    enter("")
+  } else {
+    attempt?.abort()
+  }
+}
+
+enter()

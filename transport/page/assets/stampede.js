@@ -1,0 +1,122 @@
+// The panel of the stampede: starts it, shows how it goes, and compares.
+
+import { $, make, plural, show, text } from "./dom.js"
+import { rival, settingsOf, stampede } from "./crowd.js"
+
+/** The panel beside the table. `facts` are those of /page.json; `room` returns the room that is shown. */
+export class StampedePanel {
+  #facts
+  #room
+  #clear // has the crowd leave; undefined if there is none
+  #running = false
+
+  constructor(facts, room) {
+    this.#facts = facts
+    this.#room = room
+    $("crowd").oninput = () => text($("crowd-count"), $("crowd").value)
+    $("stampede-go").onclick = () => this.#run()
+    $("stampede-clear").onclick = () => this.#leave()
+    addEventListener("pagehide", () => this.#clear?.())
+  }
+
+  /** Shows the panel for another table. */
+  open() {
+    show($("stampede-result"), false)
+    this.#step("")
+    if (this.#facts.auth) {
+      $("stampede-go").disabled = $("crowd").disabled = true
+      this.#step("Off: this server asks each player for a token, and a crowd has none.")
+    }
+  }
+
+  close() {
+    this.#leave()
+  }
+
+  #step(sentence, share) {
+    text($("stampede-step"), sentence)
+    show($("stampede-progress"), share !== undefined)
+    if (share !== undefined) $("stampede-progress").value = share
+  }
+
+  async #run() {
+    if (this.#running) return
+    this.#running = true
+    const count = Number($("crowd").value)
+    const room = this.#room()
+    const { id } = room
+    $("stampede-go").disabled = $("crowd").disabled = true
+    show($("stampede-result"), false)
+    try {
+      await this.#leave()
+      const capacity = (await settingsOf(room)).capacity ?? 0
+      let without
+      if (this.#facts.stampede) {
+        this.#step(`${plural(count, "player")} at a list without a lock…`, 0)
+        without = await rival(capacity, count, (share) => this.#step(`${plural(count, "player")} at a list without a lock…`, share / 2))
+      }
+      this.#step(`${plural(count, "player")} at this table…`, 0.5)
+      const { clear, ...here } = await stampede(id, count, (share) => this.#step(`${plural(count, "player")} at this table…`, 0.5 + share / 2))
+      this.#clear = clear
+      if (this.#room()?.id !== id) return await this.#leave()
+      this.#compare(here, without, capacity)
+      this.#step("")
+      show($("stampede-clear"), true)
+    } catch (error) {
+      this.#step(`The stampede did not come to an end: ${error.message}`)
+    } finally {
+      this.#running = false
+      $("stampede-go").disabled = $("crowd").disabled = false
+    }
+  }
+
+  async #leave() {
+    const clear = this.#clear
+    this.#clear = undefined
+    show($("stampede-clear"), false, $("stampede-go"))
+    await clear?.()
+  }
+
+  #compare(here, without, capacity) {
+    const off = "–"
+    const over = (result) => (capacity > 0 ? Math.max(0, result.told - capacity) : 0)
+    const rows = [
+      ["told “you are in”", here.told, without?.told],
+      ["and are in the list", here.kept, without?.kept],
+      ["lost players", here.lost, without?.lost, true],
+      ["same seat given again", here.twice, without?.twice, true],
+      ["more players than seats", over(here), without && over(without), true],
+      ["told “it is full”", here.refused, without?.refused],
+      ["failed otherwise", here.failed, without?.failed, true],
+      ["versions seen", here.versions, off],
+      ["versions missing", here.gaps, off, true],
+      ["time", `${Math.round(here.took)} ms`, without && `${Math.round(without.took)} ms`],
+    ].filter(([name, a, b]) => name !== "failed otherwise" || a || b)
+    const cell = (value, counts) => {
+      const kind = counts && typeof value === "number" ? { class: value === 0 ? "good" : "bad" } : {}
+      return make("td", kind, value === undefined ? "off" : String(value))
+    }
+    $("compare").replaceChildren(...rows.map(([name, a, b, counts]) => make("tr", {}, make("th", { scope: "row" }, name), cell(a, counts), cell(b, counts))))
+    text($("verdict"), verdict(here, without, over))
+    show($("stampede-result"), true)
+  }
+}
+
+/** What the comparison means, in a sentence or two. */
+function verdict(here, without, over) {
+  const good = here.lost + here.twice + over(here) + here.gaps === 0
+  const own = good
+    ? `roomd kept all ${here.told} whom it told “you are in”, gave no seat twice and left out no version.`
+    : "roomd did not keep its word here. That is a defect: please report it."
+  if (!without) return `${own} The comparison with a list without a lock is off, because this server is open to other machines.`
+  if (without.lost + without.twice + over(without) === 0) {
+    return `${own} The list without a lock was lucky this time, and nothing made it so: try again, or with more players.`
+  }
+  const wrong = [
+    without.lost > 0 && `${without.lost} of ${without.told} players who were told “you are in” are not in the list`,
+    without.twice > 0 && `${without.twice} got a seat that somebody had already`,
+    over(without) > 0 && `${over(without)} more came in than there are seats`,
+  ].filter(Boolean)
+  const last = wrong.length > 1 ? ` and ${wrong.pop()}` : ""
+  return `Without a lock ${wrong.join(", ")}${last}. They read the list while another player was about to write it, and the later write wiped out the earlier one. ${own}`
+}

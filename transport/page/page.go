@@ -1,0 +1,142 @@
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"roomd/transport/protocol"
+)
+
+// assets are the page's own files. index.html is what a browser gets at /.
+//
+//go:embed assets
+var assets embed.FS
+
+// library is roomd.js, which the page uses and games may copy.
+//
+//go:embed roomd.js roomd.d.ts
+var library embed.FS
+
+// Options say what the page offers. The zero value is the page of a server without a key, and
+// without the comparison of the stampede.
+type Options struct {
+	Auth     bool   // who plays shows a token instead of choosing a name
+	Stampede bool   // GET /unguarded is served, too
+	Version  string // of the server, for who is curious; empty shows none
+}
+
+// Handler serves the page and its files.
+type Handler struct {
+	files map[string]file // by URL path
+}
+
+// file is a static answer.
+type file struct {
+	content []byte
+	kind    string // its Content-Type
+	etag    string
+}
+
+// New returns the handler of the page.
+func New(opts Options) *Handler {
+	h := &Handler{files: make(map[string]file)}
+	for _, from := range []struct {
+		files  fs.FS
+		folder string
+	}{{assets, "assets"}, {library, "."}} {
+		names, err := fs.Glob(from.files, path.Join(from.folder, "*"))
+		if err != nil {
+			panic(err) // the pattern is a constant
+		}
+		for _, name := range names {
+			content, err := fs.ReadFile(from.files, name)
+			if err == nil { // else it is a folder
+				h.add("/"+path.Base(name), content)
+			}
+		}
+	}
+	h.files["/"] = h.files["/index.html"]
+	delete(h.files, "/index.html")
+	facts, err := json.Marshal(map[string]any{"auth": opts.Auth, "stampede": opts.Stampede, "version": opts.Version})
+	if err != nil {
+		panic(err) // of values that can always be written
+	}
+	h.add("/page.json", append(facts, '\n'))
+	return h
+}
+
+// kinds are the types of our files, whatever the machine's own table says.
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".ts": "text/plain; charset=utf-8", ".json": "application/json; charset=utf-8", ".svg": "image/svg+xml",
+}
+
+func (h *Handler) add(at string, content []byte) {
+	kind, ok := kinds[path.Ext(at)]
+	if !ok {
+		kind = mime.TypeByExtension(path.Ext(at))
+	}
+	sum := sha256.Sum256(content)
+	h.files[at] = file{content, kind, `"` + hex.EncodeToString(sum[:12]) + `"`}
+}
+
+// Serves reports whether there is something at a URL path.
+func (h *Handler) Serves(at string) bool { _, ok := h.files[at]; return ok }
+
+// ServeHTTP answers GET and HEAD. A browser may keep what it gets, but asks each time whether it is
+// still the same: after an update of the server no file is older than another.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f, ok := h.files[r.URL.Path]
+	switch {
+	case !ok:
+		refuse(w, http.StatusNotFound, "there is nothing at %s", r.URL.Path)
+		return
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		refuse(w, http.StatusMethodNotAllowed, "%s allows GET, HEAD, not %s", r.URL.Path, r.Method)
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Type", f.kind)
+	header.Set("Cache-Control", "no-cache")
+	header.Set("ETag", f.etag)
+	if strings.HasPrefix(f.kind, "text/html") {
+		header.Set("Content-Security-Policy", policy(r.Host))
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
+}
+
+// policy is the Content-Security-Policy of the page: it loads its own files, and connects to its
+// own server. Older browsers do not count a WebSocket of the same host as 'self', so the host is
+// named as well.
+func policy(host string) string {
+	connect := "'self'"
+	if host != "" && !strings.ContainsFunc(host, notOfHost) {
+		connect += " ws://" + host + " wss://" + host
+	}
+	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src " + connect +
+		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}
+
+// notOfHost reports whether a character cannot be in a Host. One such as ';' would begin another
+// directive of the policy.
+func notOfHost(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("-._:[]", c)
+}
+
+// refuse answers as the other paths of the server do.
+func refuse(w http.ResponseWriter, status int, format string, args ...any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	reply := protocol.Reply{Error: protocol.NewError(protocol.CodeBadRequest, format, args...)}
+	_, _ = w.Write(append(protocol.AppendReply(nil, &reply), '\n'))
+}

@@ -239,6 +239,7 @@ func TestUpdate(t *testing.T) {
 				t.Errorf("set %+v", req)
 			}
 			s.done(req, 7)
+			s.send(`{"event":"changes","room":"42","epoch":"e","version":7,"from":1,"changes":[{"type":"data","user":"a","data":61}]}`)
 			s.drain()
 		}))
 		client := c.connect(c.config())
@@ -252,6 +253,9 @@ func TestUpdate(t *testing.T) {
 		})
 		if err != nil || fmt.Sprint(seen) != "[ 50 60]" {
 			t.Errorf("%v, %q", err, seen)
+		}
+		if v := r.View(); v.Version != 7 || v.Data != "61" {
+			t.Errorf("Update has returned, and the room shows %+v", v)
 		}
 		stop := errors.New("stop")
 		if err := r.Update(t.Context(), func(protocol.JSON) (any, error) { return nil, stop }); err != stop {

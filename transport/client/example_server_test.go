@@ -55,13 +55,14 @@ func scripted(conn *websocket.Conn, step string) bool {
 		return false
 	}
 	req, _ := protocol.DecodeRequest(frame)
-	reply := &protocol.Reply{ID: &req.ID, Room: req.Room, Epoch: "e", Version: 9}
+	reply := &protocol.Reply{ID: &req.ID, Room: req.Room, Epoch: "e"}
 	switch verb {
 	case "join":
 		reply.Seat = new(1)
 		_, _ = fmt.Sscanf(data, "seat 1 of version %d", &reply.Version)
 		reply.Users = []protocol.Seated{{User: "李四", Seat: 0}, {User: "张三", Seat: 1}}
 	case "conflict":
+		reply.Version = 9
 		reply.Data, reply.Error = protocol.JSON(data), protocol.NewError(protocol.CodeConflict, "too late")
 	}
 	return conn.WriteMessage(websocket.TextMessage, protocol.AppendReply(nil, reply)) == nil

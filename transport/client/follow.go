@@ -39,6 +39,7 @@ func (r *Room) eventLocked(e *protocol.Event) {
 	if e.Event == protocol.EventChanges && !r.synced {
 		return // a list comes, which has these changes
 	}
+	defer r.showLocked()
 	switch r.replica.apply(e) {
 	case applied:
 		for _, c := range e.Changes {
@@ -60,6 +61,7 @@ func (r *Room) eventLocked(e *protocol.Event) {
 func (r *Room) syncedLocked() {
 	r.synced = true
 	r.tellLocked(r.snapshotLocked())
+	r.showLocked()
 }
 
 // seatLocked finds the own seat in a snapshot: after a failure, or a move, it may be another.
@@ -116,5 +118,6 @@ func (r *Room) endLocked(why error) {
 	r.err = why
 	delete(r.rooms.byID, r.id)
 	close(r.done)
+	r.showLocked()
 	r.client.status.notify() // requests may wait for the room
 }

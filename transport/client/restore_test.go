@@ -92,6 +92,7 @@ func TestRequestsWaitForTheRoom(t *testing.T) {
 			}
 			s.list(s.expect("join 42@0!1"), 2, "a")
 			s.done(s.expect("set 42"), 3)
+			s.change("42", 3, `{"type":"data","user":"a","data":1}`)
 			s.drain()
 		})
 		r := c.connect(c.config()).mustJoin(t, "42")

@@ -25,6 +25,7 @@ type Room struct {
 	rewatched bool // restoring: it has the watch back
 	asking    bool // somebody asks for the list, because events were missed
 	feeds     map[*feed]struct{}
+	awaited   []*shown // versions for which requests wait
 	err       error
 }
 
@@ -79,6 +80,15 @@ func (r *Room) Leave(ctx context.Context) error {
 // does not watch. Errors are as for Set.
 func (r *Room) Unwatch(ctx context.Context) error {
 	_, err := r.send(ctx, draftPlain(protocol.ActionUnwatch, r.id))
+	return err
+}
+
+// act sends a request that changes the room, and returns when the room shows what it has done.
+func (r *Room) act(ctx context.Context, d draft) error {
+	reply, err := r.send(ctx, d)
+	if err == nil {
+		r.awaitShown(ctx, reply)
+	}
 	return err
 }
 

@@ -31,6 +31,7 @@ type subject struct {
 	ctx       context.Context // ends with the client
 	cancel    context.CancelFunc
 	addresses []string
+	wait      time.Duration // for how long a request waits
 
 	mu      sync.Mutex
 	client  *client.Client          // guarded by mu
@@ -70,6 +71,11 @@ func (s *subject) room(id string) *client.Room {
 func (s *subject) Do(ctx context.Context, command string, args ...string) string {
 	answer, err := s.look(command, args)
 	if answer == "" && err == nil {
+		if s.wait > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, s.wait)
+			defer cancel()
+		}
 		answer, err = s.ask(ctx, command, args)
 	}
 	switch {
@@ -119,6 +125,7 @@ func (s *subject) connect(text string) error {
 		return err
 	}
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	s.wait = ms(o.Wait)
 	cfg := client.Config{
 		Addresses: s.addresses, User: o.User,
 		BackoffBase: ms(o.Base), BackoffCap: ms(o.Cap), Idle: ms(o.Idle), IdleTimeout: ms(o.Silence),

@@ -327,6 +327,13 @@ class Link {
     this.#finish(1006, reason)
   }
 
+  /** suspend ends the connection such that the seats are kept. */
+  suspend() {
+    this.#over = true
+    this.#socket.close(4000, "the page was left")
+    this.#finish(1006, "the page was left")
+  }
+
   #finish(code, reason) {
     this.#over = true
     clearTimeout(this.#timer)
@@ -389,6 +396,7 @@ class Session {
   #refused = false // the last token was not accepted
   #expires // of the token, in seconds since 1970
   #renewal
+  #shown // resolves when the page is shown, where there is one
   #lost // resolves when the client is lost
   #lose
 
@@ -426,7 +434,23 @@ class Session {
     })
   }
 
+  /**
+   * A browser keeps a page that is left, to show it again, and its connection with it: nobody would see that the user
+   * is away. The connection ends when the page is left, and there is another one when it is shown again.
+   */
+  #watchPage() {
+    if (!globalThis.document) return
+    const until = new AbortController()
+    this.#lost.then(() => until.abort())
+    const { signal } = until
+    addEventListener("pagehide", () => {
+      this.#shown = new Promise((resolve) => addEventListener("pageshow", resolve, { once: true, signal }))
+      this.#link?.suspend()
+    }, { signal })
+  }
+
   async #run(connected, failed) {
+    this.#watchPage()
     let next = Math.floor(Math.random() * this.#addresses.length)
     for (let n = 0; !this.error; n++) {
       const link = await this.#try(this.#addresses[next++ % this.#addresses.length], failed)
@@ -440,6 +464,7 @@ class Session {
         this.#judge(code, reason)
       }
       if (!this.error) await sleep(this.#pause(n), this.#lost)
+      await Promise.race([this.#shown, this.#lost])
     }
     failed(this.error)
   }
@@ -624,7 +649,8 @@ class Session {
   async #restore(mirror, link) {
     const { id: room, epoch, version, seat } = mirror
     if (mirror.member) {
-      const lost = await this.#insist(mirror, link, { action: "join", room, seat, expect: version, epoch }, (reply) => {
+      const since = seat === undefined ? {} : { expect: version, epoch } // moved here, and no list has come yet
+      const lost = await this.#insist(mirror, link, { action: "join", room, seat, ...since }, (reply) => {
         mirror.seat = reply.seat
         mirror.replace(reply, true)
       })
@@ -748,6 +774,11 @@ class Session {
     if (!mirror.member && !mirror.watching) this.#remove(mirror, () => mirror.end(new RoomdError(code, `room ${mirror.id}: ${code}`)))
   }
 
+  /** moved records that the server makes the client a member of a room; its snapshot follows. */
+  #moved(id) {
+    this.enter(id).member = true
+  }
+
   #lostRoom(mirror, event) {
     if (mirror.watching) mirror.lose(event)
     else this.#remove(mirror, () => mirror.lose(event))
@@ -764,21 +795,20 @@ class Session {
   #event(event) {
     if (this.error) return
     const mirror = this.mirrors.get(event.room)
+    if (!mirror) return
     if (event.event === "snapshot") this.#snapshot(mirror, event)
-    else if (!mirror) return
-    else if (event.event === "lost") this.#lostRoom(mirror, event)
+    else if (event.event === "lost") {
+      this.#lostRoom(mirror, event)
+      if (event.to) this.#moved(event.to)
+    }
     else if (event.event === "changes" && !mirror.change(event)) this.#resync(mirror, this.#link)
   }
 
-  /** snapshot replaces a room. One of a room that the client is not in follows upon a move. */
+  /** snapshot replaces a room. After a failure, or a move, the own seat may be another. */
   #snapshot(mirror, event) {
-    const own = event.users?.find(({ user }) => user === this.user)
-    if (!mirror && !own) return
-    if (mirror?.stale) return
-    const target = mirror ?? this.enter(event.room)
-    if (!mirror) target.member = true
-    if (target.member) target.seat = own?.seat ?? target.seat
-    target.replace(event, true)
+    if (mirror.stale) return
+    if (mirror.member) mirror.seat = event.users?.find(({ user }) => user === this.user)?.seat ?? mirror.seat
+    mirror.replace(event, true)
   }
 
   /** resync asks for the list of a room of which events are missing. */

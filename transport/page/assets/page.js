@@ -32,23 +32,6 @@ const seated = {
   },
 }
 
-// A page that is left may live on in the browser, frozen, for when its user comes back. It must not
-// hold a seat meanwhile as if somebody sat there: so it ends its connection, and the seat waits for
-// the grace. When the page is shown again, the client connects by itself.
-const sockets = new Set()
-
-class PageSocket extends WebSocket {
-  constructor(...args) {
-    super(...args)
-    sockets.add(this)
-    this.addEventListener("close", () => sockets.delete(this))
-  }
-}
-
-addEventListener("pagehide", () => {
-  for (const socket of sockets) socket.close(4000, "the page was left")
-})
-
 /** Connects as the user of this tab, after asking who that is. */
 async function enter(problem) {
   notice("")
@@ -63,7 +46,7 @@ async function enter(problem) {
   state("connecting")
   attempt = new AbortController()
   try {
-    client = await connect("/ws", { ...(facts.auth ? { token: freshToken } : { user: identity.user }), WebSocket: PageSocket, signal: attempt.signal })
+    client = await connect("/ws", { ...(facts.auth ? { token: freshToken } : { user: identity.user }), signal: attempt.signal })
   } catch (error) {
     if (attempt.signal.aborted) return enter("")
     if (error.code === "unauthorized") return forget(explainEnd(error).text)

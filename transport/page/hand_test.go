@@ -1,0 +1,84 @@
+package page_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"roomd/transport"
+	"roomd/transport/client"
+)
+
+// The client by hand of PROTOCOL.md follows a room, comes back when its node has restarted, and ends
+// when a newer session of its user takes over.
+func TestClientByHand(t *testing.T) {
+	needNode(t)
+	text, err := os.ReadFile("../PROTOCOL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := regexp.MustCompile("(?s)```js\n(.*?)```").FindSubmatch(text)
+	if code == nil || strings.Count(string(code[1]), "\n") > 35 {
+		t.Fatal("PROTOCOL.md has no short client")
+	}
+	script := filepath.Join(filepath.Dir(install(t, string(code[1]))), "main.mjs")
+	if err := os.WriteFile(script, []byte(`import WebSocket from "ws"; globalThis.WebSocket = WebSocket; await import("./game.mjs")`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	db := openEmbedded(t)
+	n, stop := startNode(t, db, "127.0.0.1:0", transport.Options{})
+	other, _ := startNode(t, db, "127.0.0.1:0", transport.Options{})
+	cmd := nodeCommand(t, script, n.URL()+"?user=a", "42")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	until := func(want string) {
+		t.Helper()
+		var seen []string
+		for lines.Scan() {
+			if seen = append(seen, lines.Text()); strings.HasSuffix(lines.Text(), want) {
+				return
+			}
+		}
+		t.Fatalf("it never said %q, but %q", want, seen)
+	}
+	until("1 0:a")
+	b, err := client.Dial(t.Context(), other.URL(), client.Options{User: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if _, err := b.Join(t.Context(), "42"); err != nil {
+		t.Fatal(err)
+	}
+	until("2 0:a 1:b")
+	stop()
+	startNode(t, db, n.Addr(), transport.Options{})
+	until("0:a 1:b")
+	reply, err := b.Users(t.Context(), "42")
+	if err != nil || fmt.Sprint(reply.Users) != "[{a 0 false false } {b 1 false false }]" {
+		t.Errorf("%+v, %v", reply, err)
+	}
+	a, err := client.Dial(t.Context(), other.URL(), client.Options{User: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if _, err := a.Join(t.Context(), "42"); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}

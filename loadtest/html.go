@@ -3,21 +3,15 @@ package loadtest
 import (
 	"html/template"
 	"io"
-	"strings"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 
 	"roomd/loadtest/report"
 )
 
-// WriteHTML writes the report as one self-contained page: the table, actions per
-// second over time, and latency by percentile.
+// WriteHTML writes the report as one self-contained page: the verdict and its reasons, what was
+// played, actions per second over time, and latency by percentile.
 func (r *Report) WriteHTML(w io.Writer) error {
-	var table strings.Builder
-	if err := r.WriteTable(&table); err != nil {
-		return err
-	}
 	rate, err := r.plotRate()
 	if err != nil {
 		return err
@@ -26,9 +20,21 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	played := r.played()
+	mix := r.mixed()
+	mix.Title, mix.Subtitle = "Mix", "how the actions besides joins and leaves ended"
+	lists := &report.Facts{Rows: violations(r.Violations),
+		About: "Every reply and event was checked when it arrived. At the end each room's history was replayed and compared with Redis, with every node's answer, and with what every player knows."}
+	times := &report.Facts{Title: "Percentiles", Rows: r.Latency.facts(), About: "Of acknowledged actions of players, from the request to its reply."}
 	return report.Page{
-		Command: "run", Verdict: r.Verdict, Good: r.Consistent(),
-		Parts: []template.HTML{report.Text(table.String()), rate, latency},
+		Command: "run", Question: "Are the lists right under load?", Verdict: r.Verdict, Good: r.Consistent(), Setup: played.Rows[0].Text,
+		Sections: []report.Section{
+			{ID: "violations", Title: "Violations", About: "What would be wrong, and how often it was seen.",
+				Parts: []template.HTML{lists.HTML(), report.List(r.Details)}},
+			{ID: "actions", Title: "Actions", Parts: []template.HTML{(&report.Facts{Title: played.Title, Rows: played.Rows[1:]}).HTML(), mix.HTML(), rate}},
+			{ID: "errors", Title: "Errors", About: "Requests and connections that failed for no fault of a player.", Parts: []template.HTML{report.List(r.ErrorTexts)}},
+			{ID: "latency", Title: "Latency", Parts: []template.HTML{latency, times.HTML()}},
+		},
 	}.Write(w)
 }
 
@@ -44,12 +50,12 @@ func (r *Report) plotRate() (template.HTML, error) {
 	if len(line) == 0 {
 		return "", nil
 	}
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = "Actions per second", "seconds", "actions/s"
-	p.Y.Min = 0
-	p.Add(plotter.NewGrid())
-	if err := report.AddLine(p, 0, "", line); err != nil {
+	p := report.NewPlot("Actions per second", "seconds", "actions/s")
+	p.Subtitle = "over the time of the run; higher is better"
+	p.About = "Acknowledged actions of all clients together. The first moments are slower, as clients connect and join."
+	if err := p.Line("", line, false); err != nil {
 		return "", err
 	}
-	return report.SVG(p, report.Width, report.Height)
+	p.X.Min, p.Y.Min = 0, 0
+	return p.HTML(report.Width, report.Height)
 }

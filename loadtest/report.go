@@ -2,9 +2,7 @@ package loadtest
 
 import (
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -109,49 +107,4 @@ func (t *tally) byAction() (all []Outcomes) {
 		}
 	}
 	return all
-}
-
-// mixed writes what happened besides joins and leaves, if anything did.
-func (r *Report) mixed(b *strings.Builder) {
-	var rows []string
-	for _, o := range r.ByAction {
-		if o.Action != protocol.ActionJoin && o.Action != protocol.ActionLeave && o.Action != protocol.ActionUsers {
-			rows = append(rows, fmt.Sprintf("%-12s%-12s%8d%10d%12d%10d", "", o.Action, o.Done, o.Refused, o.Conflicts, o.Unknown))
-		}
-	}
-	if len(rows) > 0 {
-		fmt.Fprintf(b, "%-12s%-12s%8s%10s%12s%10s\n%s\n", "mix", "", "done", "refused", "conflicts", "unknown", strings.Join(rows, "\n"))
-	}
-}
-
-// WriteTable writes the report for people.
-func (r *Report) WriteTable(w io.Writer) error {
-	var b strings.Builder
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-12s"+format+"\n", append([]any{name}, args...)...)
-	}
-	capacity := ""
-	if r.Capacity > 0 {
-		capacity = fmt.Sprintf(" of %d seats", r.Capacity)
-	}
-	line("setup", "%d clients, %d rooms%s, %d nodes, %.1f s", r.Clients, r.Rooms, capacity, r.Nodes, r.Duration)
-	line("actions", "%d  (%.0f/s; %d joins, %d leaves)", r.Actions, r.ActionsPerSec, r.Joins, r.Leaves)
-	line("besides", "%d reads, %d refused, %d unknown, %d errors, %d events received", r.Reads, r.Refused, r.Unknown, r.Errors, r.Events)
-	r.mixed(&b)
-	l := r.Latency
-	line("latency", "p50 %.2f ms, p90 %.2f ms, p99 %.2f ms, p99.9 %.2f ms, max %.2f ms", l.P50, l.P90, l.P99, l.P999, l.Max)
-	v := r.Violations
-	line("violations", "lost %d, phantom %d, duplicate %d, oversold %d, seat clash %d, version gap %d, diverged %d, intruder %d, torn %d, conflict %d",
-		v.Lost, v.Phantom, v.Duplicate, v.Oversold, v.SeatClash, v.VersionGap, v.Diverged, v.Intruder, v.Torn, v.Conflict)
-	line("verdict", "%s", r.Verdict)
-	for _, list := range []struct {
-		title string
-		lines []string
-	}{{"errors", r.ErrorTexts}, {"violations", r.Details}} {
-		if len(list.lines) > 0 {
-			fmt.Fprintf(&b, "\n%s:\n  %s\n", list.title, strings.Join(list.lines, "\n  "))
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

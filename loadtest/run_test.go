@@ -16,6 +16,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"roomd/loadtest/history"
+	"roomd/loadtest/report/reporttest"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
@@ -210,7 +212,7 @@ func TestReportOfTheMix(t *testing.T) {
 		t.Errorf("got %+v, %d actions, %d refused", r.ByAction, tally.actions(), tally.refused())
 	}
 	var table bytes.Buffer
-	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "data               3         0           2         0") ||
+	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "data     3        0          2        0") ||
 		strings.Contains(table.String(), MixParty) {
 		t.Errorf("%v, the table is\n%s", err, &table)
 	}
@@ -248,14 +250,23 @@ func TestReportFields(t *testing.T) {
 }
 
 func TestPage(t *testing.T) {
-	r := &Report{Verdict: "inconsistent", Details: []string{"<b>张三</b> is missing"},
+	r := &Report{Verdict: "inconsistent", Details: []string{"<b>张三</b> is missing"}, ErrorTexts: []string{"1× <no>"},
+		Violations: history.Counts{Lost: 3}, ByAction: []Outcomes{{"kick", 5, 6, 7, 8}}, Latency: Latency{P999: 2.5},
 		samples: []sample{{1, 10}, {2, 30}}, curve: []hdrhistogram.Bracket{{Quantile: 0, ValueAt: 1}, {Quantile: 99, ValueAt: 5}, {Quantile: 100, ValueAt: 9}}}
 	var page bytes.Buffer
 	if err := r.WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
-	if got := page.String(); strings.Count(got, "<svg") != 2 || strings.Contains(got, "<b>张三") || !strings.Contains(got, "张三") {
+	got := page.String()
+	reporttest.SelfContained(t, got)
+	if strings.Count(got, "<svg") != 2 || strings.Contains(got, "<b>张三") || !strings.Contains(got, "张三") {
 		t.Errorf("the page is\n%s", got)
+	}
+	for _, row := range []string{"<tr class=\"bad\"><th scope=\"row\">lost</th><td>3</td>", "<tr class=\"good\"><th scope=\"row\">torn</th><td>0</td>",
+		"<th scope=\"row\">kick</th><td>5</td><td>6</td><td>7</td><td>8</td>", "<th scope=\"row\">p99.9</th><td>2.50 ms</td>", "1× &lt;no&gt;"} {
+		if !strings.Contains(got, row) {
+			t.Errorf("no %s in\n%s", row, got)
+		}
 	}
 	if err := (&Report{}).WriteHTML(io.Discard); err != nil {
 		t.Errorf("an empty report: %v", err)

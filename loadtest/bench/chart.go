@@ -7,7 +7,6 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 	vgdraw "gonum.org/v1/plot/vg/draw"
 
@@ -17,14 +16,15 @@ import (
 const (
 	chartWidth = 32 * vg.Centimeter
 	labelTilt  = math.Pi / 12
-	groupWidth = 2.2 * vg.Centimeter // of the bars of one workload
+	groupWidth = 0.7 * chartWidth // of the bars of all workloads
 )
 
 // chart shows one figure of all results on a logarithmic axis. The contenders' bars are
 // side by side for each workload.
 type chart struct {
-	title, unit string
-	of          func(*Result) Figure
+	title, subtitle, unit string
+
+	of func(*Result) Figure
 }
 
 // draw returns the chart as SVG, or nothing if there are no figures.
@@ -34,27 +34,21 @@ func (c chart) draw(r *Report) (template.HTML, error) {
 	if len(loads) == 0 || low > high {
 		return "", nil
 	}
-	p := plot.New()
-	p.Title.Text, p.Y.Label.Text = c.title, c.unit
-	p.Add(plotter.NewGrid())
-	width := groupWidth / vg.Length(len(names))
+	p := report.NewPlot(c.title, "", c.unit)
+	p.Subtitle, p.About = c.subtitle, "The scale is logarithmic: from one line to the next is ten times as much. A missing bar is a figure that is not known."
+	width := groupWidth / vg.Length(max(4, len(loads))*len(names))
 	for i, name := range names {
-		bars, err := plotter.NewBarChart(c.heights(r, loads, name, low), width)
-		if err != nil {
+		offset := width * (vg.Length(i) - vg.Length(len(names)-1)/2)
+		if err := p.Bars(name, c.heights(r, loads, name, low), width, offset); err != nil {
 			return "", err
 		}
-		bars.Color, bars.LineStyle.Width = plotutil.Color(i), 0
-		bars.Offset = width * (vg.Length(i) - vg.Length(len(names)-1)/2)
-		p.Add(bars)
-		p.Legend.Add(name, bars)
 	}
-	p.Legend.Top = true
 	p.NominalX(loads...)
 	p.X.Tick.Label.Rotation, p.X.Tick.Label.XAlign = labelTilt, vgdraw.XRight
-	p.X.Min, p.X.Max = -0.6, float64(len(loads))+0.3 // room for the legend
+	p.X.Min, p.X.Max = -0.6, float64(len(loads))-0.4
 	p.Y.Min, p.Y.Max = 0, float64(high-low)
 	p.Y.Tick.Marker = decades(low, high)
-	return report.SVG(p, chartWidth, report.Height)
+	return p.HTML(chartWidth, report.Height)
 }
 
 // shown returns the workloads and the contenders that have results.

@@ -9,10 +9,11 @@ import (
 	"roomd/room/coordinator"
 )
 
-// The contenders to which the others are compared.
+// Contenders that the reports name. The others are compared to the first two.
 const (
 	articleName = "article"
 	saddName    = "sadd"
+	roomdName   = "roomd" // the line that readers look for
 )
 
 // contenders are measured in this order. Each setting of roomd is a line.
@@ -22,7 +23,7 @@ var contenders = []contender{
 	{name: "lua", open: openLua, members: luaMembers},
 	{name: "lua+ap", open: openLuaAutoPipeline, members: luaMembers},
 	{name: "roomd-1", open: roomd(coordinator.Options{MaxBatch: 1}), filler: roomd(coordinator.Options{}), members: roomdMembers},
-	{name: "roomd", open: roomd(coordinator.Options{}), members: roomdMembers},
+	{name: roomdName, open: roomd(coordinator.Options{}), members: roomdMembers},
 }
 
 // contender is one way to keep who is in which room.

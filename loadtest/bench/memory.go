@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"roomd/loadtest/bench/crew"
 	"roomd/loadtest/report"
@@ -130,22 +129,22 @@ func (r *MemoryResult) wrong() []string {
 	return []string{r.Failure}
 }
 
-func (m *Memory) writeTable(out io.Writer) error {
-	fmt.Fprintf(out, "\n%s: %d connections, connected and quiet; KiB a connection (goal: %d freed, in a room)\n", memoryName, m.Connections, memoryGoal)
-	rows := [][]string{{"", "resident", "freed", "heap", "stacks", "goroutines", "before MiB"}}
+func (m *Memory) figures() *figures {
+	f := &figures{
+		name:  memoryName,
+		about: fmt.Sprintf("%d connections, connected and quiet; KiB a connection (goal: %d freed, in a room)", m.Connections, memoryGoal),
+		table: report.Table{Columns: []report.Column{
+			{Head: ""}, {Head: "resident", About: "memory that the system counts, which an operator sees"}, {Head: "freed", About: "the same after a collection that gives unused memory back"},
+			{Head: "heap", About: "in use by values of Go then"}, {Head: "stacks", About: "in use by goroutines' stacks then"},
+			{Head: "goroutines", About: "for a connection"}, {Head: "before MiB", About: "resident and freed before the clients came; the other figures are differences to before"},
+		}, About: "KiB for each connection; less is better. gorilla is a bare server of gorilla/websocket with the same clients."},
+	}
 	for _, s := range memoryServers {
 		if r := m.Servers[s.name]; r != nil {
-			rows = append(rows, []string{s.name, r.Resident.Text("%.1f"), r.Freed.Text("%.1f"), r.Heap.Text("%.1f"), r.Stack.Text("%.1f"),
-				r.Goroutines.Text("%.2f"), r.Before.Text("%.1f")})
+			f.table.Rows = append(f.table.Rows, report.Row{Strong: s.join, Cells: []string{s.name, r.Resident.Text("%.1f"), r.Freed.Text("%.1f"), r.Heap.Text("%.1f"), r.Stack.Text("%.1f"),
+				r.Goroutines.Text("%.2f"), r.Before.Text("%.1f")}})
 		}
+		f.table.Notes = append(f.table.Notes, notes(s.name, m.Servers[s.name].wrong())...)
 	}
-	if err := report.Columns(out, rows); err != nil {
-		return err
-	}
-	for _, s := range memoryServers {
-		if err := writeRemarks(out, s.name, m.Servers[s.name].wrong()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return f
 }

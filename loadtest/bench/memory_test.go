@@ -40,7 +40,7 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%d keys are left", n)
 	}
 	var table bytes.Buffer
-	if err := m.writeTable(&table); err != nil || !strings.Contains(table.String(), "roomd, in a room") {
+	if err := m.figures().writeText(&table); err != nil || !strings.Contains(table.String(), "roomd, in a room") {
 		t.Errorf("%v\n%s", err, &table)
 	}
 }
@@ -74,7 +74,7 @@ func TestFailedMemoryIsWrong(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	var table bytes.Buffer
-	if err := m.writeTable(&table); err != nil || !strings.Contains(table.String(), "no server") {
+	if err := m.figures().writeText(&table); err != nil || !strings.Contains(table.String(), "no server") {
 		t.Errorf("%v\n%s", err, &table)
 	}
 	if err := (&Report{Memory: m}).WriteHTML(io.Discard); err != nil {

@@ -3,49 +3,57 @@ package bench
 import (
 	"fmt"
 	"html/template"
-	"io"
 	"slices"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 
 	"roomd/loadtest/bench/crew"
 	"roomd/loadtest/report"
 )
 
-func (all *Neighbours) writeTable(out io.Writer) error {
-	fmt.Fprintf(out, "\n%s: %d players who act once a second, alone and beside an attack by turns, %d rounds each; ms from when an action was due, "+
-		"medians of rounds and (least–most); the goal is ×1.5\n", neighboursName, all.Players, all.Rounds)
-	rows := [][]string{{"", "p50 alone", "beside", "×alone", "p99 alone", "", "beside", "", "×alone", "late p99", "actions", "attackers'", "connections", "MiB"}}
-	for _, name := range crew.Attacks() {
-		n := all.Attacks[name]
-		if n == nil {
-			continue
-		}
-		mark := ""
-		if n.Ratio > neighbourGoal {
-			mark = "!"
-		}
-		rows = append(rows, []string{name, n.Alone.P50.Text("%.2f"), n.Beside.P50.Text("%.2f"), n.Ratio50.Text("%.2f"),
-			n.Alone.P99.Text("%.2f"), n.Alone.spread(), n.Beside.P99.Text("%.2f"), n.Beside.spread(), mark + n.Ratio.Text("%.2f"),
-			max(n.Alone.LateP99, n.Beside.LateP99).Text("%.2f"), fmt.Sprint(n.Actions), "", fmt.Sprint(n.Attack.Connections), n.Attack.MiB.Text("%.3f")})
-	}
-	if err := report.Columns(out, rows); err != nil {
-		return err
+func (all *Neighbours) figures() *figures {
+	f := &figures{
+		name: neighboursName,
+		about: fmt.Sprintf("%d players who act once a second, alone and beside an attack by turns, %d rounds each; ms from when an action was due, "+
+			"medians of rounds and (least–most); the goal is ×1.5", all.Players, all.Rounds),
+		table: report.Table{Columns: []report.Column{
+			{Head: ""},
+			{Head: "alone", Group: "p50 ms", About: "without the attack"}, {Head: "beside", Group: "p50 ms", About: "during the attack"}, {Head: "×alone", Group: "p50 ms", About: "beside divided by alone"},
+			{Head: "alone", Group: "p99 ms", About: "99 of 100 actions took at most so long, without the attack"}, {Head: "rounds", Group: "p99 ms", About: "the least and the most of the rounds"},
+			{Head: "beside", Group: "p99 ms", About: "the same during the attack"}, {Head: "rounds", Group: "p99 ms"},
+			{Head: "×alone", Group: "p99 ms", About: "beside divided by alone; ! is above the goal"},
+			{Head: "late p99", Group: "players", About: "how late the players' own process was in the worst round; near the p99, the machine is too busy to say anything"},
+			{Head: "actions", Group: "players"}, {Head: "connections", Group: "attackers", About: "that the attackers opened"}, {Head: "MiB", Group: "attackers", About: "that the attackers sent"},
+		}, About: "Latency counts from when an action was due, so a server that stands still for a second is seen by all actions of that second."},
 	}
 	for _, name := range crew.Attacks() {
 		n := all.Attacks[name]
+		if n != nil {
+			f.table.Rows = append(f.table.Rows, n.row(name))
+		}
 		remarks := n.wrong()
 		if n != nil && len(n.Attack.Ended) > 0 {
 			remarks = append(remarks, "the server ended connections of attackers: "+tell(crew.Outcome{Refused: n.Attack.Ended}))
 		}
-		if err := writeRemarks(out, name, remarks); err != nil {
-			return err
-		}
+		f.table.Notes = append(f.table.Notes, notes(name, remarks)...)
 	}
-	return nil
+	return f
+}
+
+// ratioColumn is where the ratio of a row is.
+const ratioColumn = 8
+
+func (n *Neighbour) row(name string) report.Row {
+	row := report.Row{Good: ratioColumn}
+	mark := ""
+	if n.Ratio > neighbourGoal {
+		mark, row.Good, row.Bad = "!", 0, ratioColumn
+	}
+	row.Cells = []string{name, n.Alone.P50.Text("%.2f"), n.Beside.P50.Text("%.2f"), n.Ratio50.Text("%.2f"),
+		n.Alone.P99.Text("%.2f"), n.Alone.spread(), n.Beside.P99.Text("%.2f"), n.Beside.spread(), mark + n.Ratio.Text("%.2f"),
+		max(n.Alone.LateP99, n.Beside.LateP99).Text("%.2f"), fmt.Sprint(n.Actions), fmt.Sprint(n.Attack.Connections), n.Attack.MiB.Text("%.3f")}
+	return row
 }
 
 // spread returns the least and the most of the rounds.
@@ -62,9 +70,9 @@ func (all *Neighbours) draw() (template.HTML, error) {
 	if all == nil || len(all.Attacks) == 0 {
 		return "", nil
 	}
-	p := plot.New()
-	p.Title.Text, p.Y.Label.Text, p.Y.Min = "99th percentile of players' latency beside an attack (less is better)", "ms", 0
-	p.Add(plotter.NewGrid())
+	p := report.NewPlot("99th percentile of players' latency beside an attack", "", "ms")
+	p.Subtitle = "less is better"
+	p.Y.Min = 0
 	names := crew.Attacks()
 	alone, beside := make(plotter.Values, len(names)), make(plotter.Values, len(names))
 	for i, name := range names {
@@ -72,21 +80,15 @@ func (all *Neighbours) draw() (template.HTML, error) {
 			alone[i], beside[i] = float64(n.Alone.P99), float64(n.Beside.P99)
 		}
 	}
-	const width = groupWidth / 2
+	width := groupWidth / vg.Length(2*len(names))
 	for i, bars := range []struct {
 		name   string
 		values plotter.Values
 	}{{"alone", alone}, {"beside", beside}} {
-		chart, err := plotter.NewBarChart(bars.values, width)
-		if err != nil {
+		if err := p.Bars(bars.name, bars.values, width, width*(vg.Length(i)-0.5)); err != nil {
 			return "", err
 		}
-		chart.Color, chart.LineStyle.Width = plotutil.Color(i), 0
-		chart.Offset = width * (vg.Length(i) - 0.5)
-		p.Add(chart)
-		p.Legend.Add(bars.name, chart)
 	}
-	p.Legend.Top = true
 	p.NominalX(names...)
-	return report.SVG(p, chartWidth, report.Height)
+	return p.HTML(chartWidth, report.Height)
 }

@@ -60,7 +60,7 @@ func TestAServerThatStandsStillIsSeen(t *testing.T) {
 	}
 	var table bytes.Buffer
 	all := &Neighbours{Attacks: map[string]*Neighbour{"flood": n}}
-	if err := all.writeTable(&table); err != nil || !strings.Contains(table.String(), "!"+n.Ratio.Text("%.2f")) {
+	if err := all.figures().writeText(&table); err != nil || !strings.Contains(table.String(), "!"+n.Ratio.Text("%.2f")) {
 		t.Errorf("%v\n%s", err, &table)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"roomd/loadtest/report/reporttest"
 )
 
 // made is a report of made-up figures.
@@ -134,8 +136,17 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := page.String()
-	if strings.Count(got, "<svg") != 3 || strings.Contains(got, "<b>张三") || !strings.Contains(got, "张三") || !strings.Contains(got, "hot-room") {
+	reporttest.SelfContained(t, got)
+	if strings.Count(got, `<figure class="plot">`) != 3 || strings.Contains(got, "<b>张三") {
 		t.Errorf("the page is\n%s", got)
+	}
+	for _, row := range []string{articleName, saddName, "roomd", "echo", "gorilla", "goroutines", "flood", "in after"} {
+		if !strings.Contains(got, `<th scope="row">`+row+"</th>") {
+			t.Errorf("no row of %s", row)
+		}
+	}
+	if !strings.Contains(got, "<li>roomd: &lt;b&gt;张三&lt;/b&gt;</li>") || !strings.Contains(got, "hot-room") {
+		t.Errorf("no remark in\n%s", got)
 	}
 	if err := new(Report).WriteHTML(io.Discard); err != nil {
 		t.Errorf("an empty report: %v", err)
@@ -156,5 +167,16 @@ func TestAxis(t *testing.T) {
 	}
 	if got := strings.Join(labels, " "); got != "0.1 1 10" {
 		t.Errorf("labels %s", got)
+	}
+}
+
+// The page says what each contender does.
+func TestContendersAreExplained(t *testing.T) {
+	var names []string
+	for _, m := range contenderMeanings {
+		names = append(names, m.Name)
+	}
+	if !slices.Equal(names, ContenderNames()) {
+		t.Errorf("explained: %q", names)
 	}
 }

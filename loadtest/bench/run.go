@@ -64,7 +64,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 
 func (b *bench) run(ctx context.Context) (*Report, error) {
 	report := newReport(b.redis, b.duration)
-	if err := report.writeHead(b.out); err != nil {
+	if _, err := fmt.Fprintln(b.out, report.setup()); err != nil {
 		return nil, err
 	}
 	for _, w := range b.plan.workloads {
@@ -78,7 +78,7 @@ func (b *bench) run(ctx context.Context) (*Report, error) {
 		}
 		relate(results)
 		report.Workloads[w.name] = results
-		if err := writeTable(b.out, w, results); err != nil {
+		if err := tableOf(w, results).writeText(b.out); err != nil {
 			return nil, err
 		}
 	}
@@ -87,7 +87,7 @@ func (b *bench) run(ctx context.Context) (*Report, error) {
 		if report.WebSocket, err = b.wholePath(ctx, webSocketLoad); err != nil {
 			return nil, err
 		}
-		if err := report.WebSocket.writeTable(b.out); err != nil {
+		if err := report.WebSocket.figures().writeText(b.out); err != nil {
 			return nil, err
 		}
 	}
@@ -103,7 +103,7 @@ func (b *bench) runProcesses(ctx context.Context, report *Report) (err error) {
 		if report.Memory, err = b.measureMemory(ctx); err != nil {
 			return err
 		}
-		if err := report.Memory.writeTable(b.out); err != nil {
+		if err := report.Memory.figures().writeText(b.out); err != nil {
 			return err
 		}
 	}
@@ -111,7 +111,7 @@ func (b *bench) runProcesses(ctx context.Context, report *Report) (err error) {
 		if report.Storm, err = b.measureStorm(ctx); err != nil {
 			return err
 		}
-		if err := report.Storm.writeTable(b.out); err != nil {
+		if err := report.Storm.figures().writeText(b.out); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func (b *bench) runProcesses(ctx context.Context, report *Report) (err error) {
 		if report.Neighbours, err = b.measureNeighbours(ctx, defaultPlayers); err != nil {
 			return err
 		}
-		if err := report.Neighbours.writeTable(b.out); err != nil {
+		if err := report.Neighbours.figures().writeText(b.out); err != nil {
 			return err
 		}
 	}

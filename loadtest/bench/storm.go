@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"roomd/loadtest/bench/crew"
@@ -191,24 +190,30 @@ func (s *Storm) wrong() (list []string) {
 	return list
 }
 
-func (s *Storm) writeTable(out io.Writer) error {
-	fmt.Fprintf(out, "\n%s: %d clients in %d processes connect at the same instant, join rooms of %d, and leave\n", stormName, s.Connections, s.Processes, roomSize)
+func (s *Storm) figures() *figures {
 	l := s.Latency.texts()
-	fmt.Fprintf(out, "in after  %d clients: p50 %s ms, p99 %s ms, max %s ms\n", s.In, l[0], l[1], l[3])
-	if len(s.Refused) > 0 {
-		fmt.Fprintf(out, "refused   %s\n", tell(crew.Outcome{Refused: s.Refused}))
+	f := &figures{
+		name:  stormName,
+		about: fmt.Sprintf("%d clients in %d processes connect at the same instant, join rooms of %d, and leave", s.Connections, s.Processes, roomSize),
+		facts: report.Facts{Rows: []report.Fact{{Name: "in after", Text: fmt.Sprintf("%d clients: p50 %s ms, p99 %s ms, max %s ms", s.In, l[0], l[1], l[3]),
+			About: "from the instant until a client's join was acknowledged"}}},
+		table: report.Table{Columns: []report.Column{
+			{Head: "server"}, {Head: "before", About: "before the clients came"}, {Head: "peak", About: "the most at any time"},
+			{Head: "all in", About: "when all were in their rooms, and quiet"}, {Head: "after", About: "after all had left"},
+		}, Notes: notes("roomd", s.wrong()), About: "freed is resident memory after a collection that gives unused memory back. It has to come back when the clients have left."},
 	}
-	fmt.Fprintf(out, "left      %d clients; memory and goroutines were back after %s s\n", s.Left, s.Back.Text("%.1f"))
-	rows := [][]string{
-		{"server", "before", "peak", "all in", "after"},
+	if len(s.Refused) > 0 {
+		f.facts.Rows = append(f.facts.Rows, report.Fact{Name: "refused", Text: tell(crew.Outcome{Refused: s.Refused}), About: "clients who got a clear answer other than that"})
+	}
+	f.facts.Rows = append(f.facts.Rows, report.Fact{Name: "left", Text: fmt.Sprintf("%d clients; memory and goroutines were back after %s s", s.Left, s.Back.Text("%.1f"))})
+	for _, row := range [][]string{
 		{"resident MiB", s.Before.Resident.Text("%.1f"), s.Peak.Text("%.1f"), s.Connected.Resident.Text("%.1f"), s.After.Resident.Text("%.1f")},
 		{"freed MiB", s.Before.Freed.Text("%.1f"), "–", s.Connected.Freed.Text("%.1f"), s.After.Freed.Text("%.1f")},
 		{"of it heap", s.Before.Heap.Text("%.1f"), "–", s.Connected.Heap.Text("%.1f"), s.After.Heap.Text("%.1f")},
 		{"of it stacks", s.Before.Stack.Text("%.1f"), "–", s.Connected.Stack.Text("%.1f"), s.After.Stack.Text("%.1f")},
 		{"goroutines", fmt.Sprint(s.Before.Goroutines), "–", fmt.Sprint(s.Connected.Goroutines), fmt.Sprint(s.After.Goroutines)},
+	} {
+		f.table.Rows = append(f.table.Rows, report.Row{Cells: row})
 	}
-	if err := report.Columns(out, rows); err != nil {
-		return err
-	}
-	return writeRemarks(out, "roomd", s.wrong())
+	return f
 }

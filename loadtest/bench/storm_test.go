@@ -28,7 +28,7 @@ func TestStorm(t *testing.T) {
 		t.Errorf("%d keys are left", n)
 	}
 	var table bytes.Buffer
-	if err := s.writeTable(&table); err != nil || !strings.Contains(table.String(), "in after  50 clients") {
+	if err := s.figures().writeText(&table); err != nil || !strings.Contains(table.String(), "in after  50 clients") {
 		t.Errorf("%v\n%s", err, &table)
 	}
 }

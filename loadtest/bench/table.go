@@ -8,20 +8,37 @@ import (
 	"roomd/loadtest/report"
 )
 
+// figures are a table, and what is to say before it.
+type figures struct {
+	name, about string
+	facts       report.Facts
+	table       report.Table
+}
+
+func (f *figures) writeText(out io.Writer) error {
+	if _, err := fmt.Fprintf(out, "\n%s: %s\n", f.name, f.about); err != nil {
+		return err
+	}
+	if err := f.facts.WriteText(out, 0); err != nil {
+		return err
+	}
+	return f.table.WriteText(out)
+}
+
 // WriteTables writes the report for people, a table for each workload.
 func (r *Report) WriteTables(out io.Writer) error {
-	if err := r.writeHead(out); err != nil {
+	if _, err := fmt.Fprintln(out, r.setup()); err != nil {
 		return err
 	}
 	for _, w := range workloads {
 		if results := r.Workloads[w.name]; results != nil {
-			if err := writeTable(out, w, results); err != nil {
+			if err := tableOf(w, results).writeText(out); err != nil {
 				return err
 			}
 		}
 	}
 	for _, part := range r.parts() {
-		if err := part.writeTable(out); err != nil {
+		if err := part.figures().writeText(out); err != nil {
 			return err
 		}
 	}
@@ -29,7 +46,7 @@ func (r *Report) WriteTables(out io.Writer) error {
 }
 
 // parts returns the results of the workloads that compare no contenders, as far as there are any.
-func (r *Report) parts() (list []interface{ writeTable(io.Writer) error }) {
+func (r *Report) parts() (list []interface{ figures() *figures }) {
 	if r.WebSocket != nil {
 		list = append(list, r.WebSocket)
 	}
@@ -45,41 +62,52 @@ func (r *Report) parts() (list []interface{ writeTable(io.Writer) error }) {
 	return list
 }
 
-func (r *Report) writeHead(out io.Writer) error {
-	_, err := fmt.Fprintf(out, "%s; %s; %d cores; %.3g s a measurement\n", r.Redis, r.Go, r.Cores, r.Duration)
-	return err
+// setup says on what the report was measured.
+func (r *Report) setup() string {
+	return fmt.Sprintf("%s; %s; %d cores; %.3g s a measurement", r.Redis, r.Go, r.Cores, r.Duration)
 }
 
-// writeTable writes the results of one workload, and remarks below.
-func writeTable(out io.Writer, w workload, results map[string]*Result) error {
-	fmt.Fprintf(out, "\n%s: %s\n", w.name, w.about)
-	rows := [][]string{{"", "actions/s", "×article", "×sadd", "p50 ms", "p99 ms", "×article", "×sadd", "p99.9 ms", "max ms",
-		"commands", "redis µs", "own µs", "Jain", "allocs"}}
+// resultColumns are what is known of a contender in a workload.
+var resultColumns = []report.Column{
+	{Head: ""},
+	{Head: "actions/s", About: "acknowledged joins and leaves per second, after a warm-up; more is better"},
+	{Head: "×article", About: "actions/s divided by those of article; more is better"},
+	{Head: "×sadd", About: "actions/s divided by those of sadd; more is better"},
+	{Head: "p50 ms", About: "half of the actions took at most so long; actions still under way at the end count, too"},
+	{Head: "p99 ms", About: "99 of 100 actions took at most so long; less is better"},
+	{Head: "×article", About: "p99 divided by that of article; less is better"},
+	{Head: "×sadd", About: "p99 divided by that of sadd; less is better"},
+	{Head: "p99.9 ms", About: "999 of 1,000 actions took at most so long"},
+	{Head: "max ms", About: "the longest action"},
+	{Head: "commands", About: "commands of Redis for an action, including those in scripts"},
+	{Head: "redis µs", About: "processor time of Redis for an action"},
+	{Head: "own µs", About: "processor time of nodes and clients, which are one process, for an action"},
+	{Head: "Jain", About: "fairness: 1 if all clients had the same number of actions, 1/n if one of n had all"},
+	{Head: "allocs", About: "allocations of nodes and clients for an action"},
+}
+
+// tableOf returns the results of one workload.
+func tableOf(w workload, results map[string]*Result) *figures {
+	t := report.Table{Columns: resultColumns, Plain: true}
 	for _, name := range inOrder(results) {
 		r := results[name]
 		l := r.Latency.texts()
-		rows = append(rows, slices.Concat(
+		t.Rows = append(t.Rows, report.Row{Strong: name == roomdName, Cells: slices.Concat(
 			[]string{name, r.ActionsPerSec.Text("%.0f"), r.ToArticle.actions(), r.ToSadd.actions()},
-			l[:2], []string{r.ToArticle.p99(), r.ToSadd.p99()}, l[2:], r.costs()))
-	}
-	if err := report.Columns(out, rows); err != nil {
-		return err
+			l[:2], []string{r.ToArticle.p99(), r.ToSadd.p99()}, l[2:], r.costs())})
 	}
 	for _, name := range inOrder(results) {
-		if err := writeRemarks(out, name, results[name].remarks()); err != nil {
-			return err
-		}
+		t.Notes = append(t.Notes, notes(name, results[name].remarks())...)
 	}
-	return nil
+	return &figures{name: w.name, about: w.about, table: t}
 }
 
-func writeRemarks(out io.Writer, name string, remarks []string) error {
+// notes returns remarks with the name of what they are about.
+func notes(name string, remarks []string) (list []string) {
 	for _, remark := range remarks {
-		if _, err := fmt.Fprintf(out, "  %s: %s\n", name, remark); err != nil {
-			return err
-		}
+		list = append(list, name+": "+remark)
 	}
-	return nil
+	return list
 }
 
 // texts returns the 50th, 99th and 99.9th percentile and the maximum.

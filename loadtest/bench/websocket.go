@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 
 	"roomd/loadtest/report"
@@ -100,17 +99,19 @@ func newWebSocket(w workload, played, called *tally, v Violations) *WebSocket {
 	}
 }
 
-func (s *WebSocket) writeTable(out io.Writer) error {
-	fmt.Fprintf(out, "\n%s: %s\n", webSocketName, webSocketLoad.about)
-	rows := [][]string{
-		{"", "actions/s", "×echo", "p50 ms", "p99 ms", "p99.9 ms", "max ms", "events/s", "commands", "redis µs", "own µs", "Jain", "allocs"},
-		slices.Concat([]string{"echo", s.EchoPerSec.Text("%.0f"), "1.00"}, s.EchoLatency.texts(),
-			[]string{"–", "–", "–", s.EchoCPU.Text("%.1f"), "–", s.EchoAllocs.Text("%.1f")}),
-		slices.Concat([]string{"roomd", s.ActionsPerSec.Text("%.0f"), s.Ratio.Text("%.2f")}, s.Latency.texts(),
-			[]string{s.EventsPerSec.Text("%.0f")}, s.costs()),
-	}
-	if err := report.Columns(out, rows); err != nil {
-		return err
-	}
-	return writeRemarks(out, "roomd", s.remarks())
+func (s *WebSocket) figures() *figures {
+	costs := slices.Clone(resultColumns[len(resultColumns)-5:])
+	columns := slices.Concat([]report.Column{{Head: ""}, resultColumns[1], {Head: "×echo", About: "actions/s divided by those of an echo server with the same clients"},
+		resultColumns[4], resultColumns[5], resultColumns[8], resultColumns[9], {Head: "events/s", About: "frames per second about other clients' actions"}}, costs)
+	return &figures{name: webSocketName, about: webSocketLoad.about, table: report.Table{
+		Columns: columns,
+		Rows: []report.Row{
+			{Cells: slices.Concat([]string{"echo", s.EchoPerSec.Text("%.0f"), "1.00"}, s.EchoLatency.texts(),
+				[]string{"–", "–", "–", s.EchoCPU.Text("%.1f"), "–", s.EchoAllocs.Text("%.1f")})},
+			{Strong: true, Cells: slices.Concat([]string{"roomd", s.ActionsPerSec.Text("%.0f"), s.Ratio.Text("%.2f")}, s.Latency.texts(),
+				[]string{s.EventsPerSec.Text("%.0f")}, s.costs())},
+		},
+		Notes: notes("roomd", s.remarks()),
+		About: "The whole path: handshake, frames, sessions and events through real WebSockets. The echo server shows what sockets and clients cost alone.",
+	}}
 }

@@ -75,6 +75,9 @@ const (
 	newValue = "new"
 )
 
+// cachefillGuard is the guard that this project has.
+const cachefillGuard = "cachefill"
+
 // playCache sends callers to an expired entry behind every guard.
 func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 	all := []contender{{&discipline{name: "no-guard", ttl: 2, way: list{}}, unguarded{}}}
@@ -83,7 +86,7 @@ func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 			all = append(all, contender{row.discipline, locked{row.discipline.lock}})
 		}
 	}
-	all = append(all, contender{&discipline{name: "cachefill", ttl: fillTTL, way: list{}}, newFilled()})
+	all = append(all, contender{&discipline{name: cachefillGuard, ttl: fillTTL, way: list{}}, newFilled()})
 	results := make([]CacheResult, len(all))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(l.cellsAtOnce())

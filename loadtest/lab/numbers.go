@@ -3,7 +3,6 @@ package lab
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"roomd/loadtest/report"
@@ -69,13 +68,26 @@ func (r *Row) seen() string {
 	return fmt.Sprintf("%d of %d", seen, len(r.Listed))
 }
 
-// writeNumbers writes each discipline's numbers.
-func (r *Report) writeNumbers(w *strings.Builder) {
-	head := []string{"all faults", "lost", "phantoms", "twice in", "two at once", "deleted", "stuck", "listed, seen"}
-	if slices.ContainsFunc(r.Disciplines, func(row *Row) bool { return row.cell(contention).Done }) {
-		head = append(head, "| heavy load: actions/s", "p50", "p99", "max")
+// numbers returns each discipline's numbers.
+func (r *Report) numbers() *report.Table {
+	t := &report.Table{
+		Columns: []report.Column{
+			{Head: "all faults"},
+			{Head: "lost", About: "acknowledged joins and leaves that are not in the list"},
+			{Head: "phantoms", About: "users in the list after a leave or a refused join"},
+			{Head: "twice in", About: "users who were in the list twice"},
+			{Head: "two at once", About: "how often two held the lock at once and wrote, and for how long in total"},
+			{Head: "deleted", About: "locks deleted by somebody else's command"},
+			{Head: "stuck", About: "the longest time in which nobody could get the lock"},
+			{Head: "listed, seen", About: "how many of the known anomalies of the discipline this run showed"},
+		},
+		Notes: []string{"two at once: how often, and for how long in total. stuck: the longest. Both in published seconds."},
 	}
-	lines := [][]string{head}
+	if slices.ContainsFunc(r.Disciplines, func(row *Row) bool { return row.cell(contention).Done }) {
+		t.Columns = append(t.Columns,
+			report.Column{Head: "actions/s", Group: "heavy load", About: "acknowledged joins and leaves per second"}, report.Column{Head: "p50", Group: "heavy load", About: "half of the requests took at most so long"},
+			report.Column{Head: "p99", Group: "heavy load", About: "99 of 100 requests took at most so long"}, report.Column{Head: "max", Group: "heavy load", About: "the longest request"})
+	}
 	for _, row := range r.Disciplines {
 		n := row.totals()
 		line := []string{row.Name, fmt.Sprint(n.lost), fmt.Sprint(n.phantom), fmt.Sprint(n.twice), n.atOnce(), fmt.Sprint(n.deleted), n.stuckFor(), row.seen()}
@@ -84,30 +96,33 @@ func (r *Report) writeNumbers(w *strings.Builder) {
 			line = append(line, fmt.Sprintf("%.0f", n.heavy.ActionsPerSec),
 				fmt.Sprintf("%.2f ms", l.P50), fmt.Sprintf("%.1f ms", l.P99), fmt.Sprintf("%.0f ms", l.Max))
 		}
-		lines = append(lines, line)
+		t.Rows = append(t.Rows, report.Row{Cells: line, Strong: row.discipline == &roomd})
 	}
-	fmt.Fprintln(w)
-	_ = report.Columns(w, lines)
-	fmt.Fprintln(w, "(two at once: how often, and for how long in total. stuck: the longest. Both in published seconds.)")
+	return t
 }
 
-// writeCache writes the results of the cache guards.
-func (r *Report) writeCache(w *strings.Builder) {
-	if len(r.Cache) == 0 {
-		return
+// cache returns the results of the cache guards.
+func (r *Report) cache() *report.Table {
+	t := &report.Table{
+		Title: "cache",
+		Subtitle: fmt.Sprintf("%d callers at an expired cache entry; a load takes %.1f s (published seconds); and %d, one after the other, when it takes %.1f TTLs",
+			cacheCallers, cacheLoad, len(slowVisits), slowLoad),
+		Columns: []report.Column{{Head: "guard"}},
 	}
-	fmt.Fprintf(w, "\n%d callers at an expired cache entry; a load takes %.1f s (published seconds); and %d, one after the other, when it takes %.1f TTLs\n",
-		cacheCallers, cacheLoad, len(slowVisits), slowLoad)
-	counted := []string{"loads", "longest wait", "stale", "errors"}
-	lines := [][]string{append(append([]string{"guard", "| no value:"}, counted...), append([]string{"| old value kept:"}, counted...)...)}
-	lines[0] = append(lines[0], "| slow load:", "loads", "at once", "others' locks freed", "errors")
+	for _, group := range []string{"no value", "old value kept"} {
+		t.Columns = append(t.Columns, report.Column{Head: "loads", Group: group, About: "how often the database was asked; 1 is best"}, report.Column{Head: "longest wait", Group: group, About: "until a caller had its answer"},
+			report.Column{Head: "stale", Group: group, About: "callers who got the old value"}, report.Column{Head: "errors", Group: group, About: "callers who got no value"})
+	}
+	const slow = "slow load"
+	t.Columns = append(t.Columns, report.Column{Head: "loads", Group: slow, About: "how often the database was asked, when a load outlasts the lock's TTL"}, report.Column{Head: "at once", Group: slow, About: "the most loads at the same time"},
+		report.Column{Head: "others' locks freed", Group: slow, About: "locks deleted by another caller's command"}, report.Column{Head: "errors", Group: slow, About: "callers who got no value"})
 	for _, c := range r.Cache {
 		line := []string{c.Guard}
 		for _, n := range []CacheCounts{c.Gone, c.Old} {
-			line = append(line, "", fmt.Sprint(n.Loads), fmt.Sprintf("%.1f s", n.LongestWaitMS/r.SecondMS), fmt.Sprint(n.Stale), fmt.Sprint(n.Errors))
+			line = append(line, fmt.Sprint(n.Loads), fmt.Sprintf("%.1f s", n.LongestWaitMS/r.SecondMS), fmt.Sprint(n.Stale), fmt.Sprint(n.Errors))
 		}
-		line = append(line, "", fmt.Sprint(c.Slow.Loads), fmt.Sprint(c.Slow.AtOnce), fmt.Sprint(c.Slow.Freed), fmt.Sprint(c.Slow.Errors))
-		lines = append(lines, line)
+		line = append(line, fmt.Sprint(c.Slow.Loads), fmt.Sprint(c.Slow.AtOnce), fmt.Sprint(c.Slow.Freed), fmt.Sprint(c.Slow.Errors))
+		t.Rows = append(t.Rows, report.Row{Cells: line, Strong: c.Guard == cachefillGuard})
 	}
-	_ = report.Columns(w, lines)
+	return t
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"roomd/loadtest/lab/anomaly"
+	"roomd/loadtest/report"
 )
 
 // The marks of a cell.
@@ -25,23 +26,51 @@ var letters = []struct{ what, letter string }{
 	{anomaly.Stuck, "S"},
 }
 
-// legend explains the matrix.
-const legend = `
-· nothing wrong                          – the discipline has no such step
-L an acknowledged join or leave is lost  P a phantom: in the list after a leave or a refused join
-T a user is in the list twice            2 two hold the lock at once, and write
-D somebody else's lock is deleted        S the room is stuck until all waiters give up; S∞ for ever
+// The words of the matrix. The lines of the table in a terminal break where the words do.
+var (
+	markMeanings = []report.Fact{
+		{Name: markGood, Text: "nothing wrong"},
+		{Name: markNone, Text: "the discipline has no such step"},
+		{Name: "L", Text: "an acknowledged join or leave is lost"},
+		{Name: "P", Text: "a phantom: in the list after a leave or a refused join"},
+		{Name: "T", Text: "a user is in the list twice"},
+		{Name: "2", Text: "two hold the lock at once, and write"},
+		{Name: "D", Text: "somebody else's lock is deleted"},
+		{Name: "S", Text: "the room is stuck until all waiters give up; S∞ for ever"},
+	}
+	faultMeanings = []report.Fact{
+		{Name: "pause", Text: "the holder is stopped past the TTL: between SETNX and EXPIRE, before its write, before its\n" +
+			"release, and within its release between check and DEL"},
+		{Name: "crash", Text: "the holder dies: between SETNX and EXPIRE, with the lock, after its read, after its write"},
+		{Name: "lost", Text: "a reply is lost and the client sends the command again: taking the lock, the write, the release"},
+		{Name: "same token", Text: "two callers draw the same random number, and the first is stopped before its release"},
+		{Name: "just gone", Text: "nothing fails, but a lock is freed between a waiter's SETNX and its GET"},
+		{Name: "take over", Text: "two callers find a dead holder's time past"},
+		{Name: "clock ahead", Text: "a caller's clock is ahead by more than the TTL"},
+		{Name: "heavy load", Text: "many callers, and no fault"},
+	}
+)
 
-pause  the holder is stopped past the TTL: between SETNX and EXPIRE, before its write, before its
-       release, and within its release between check and DEL
-crash  the holder dies: between SETNX and EXPIRE, with the lock, after its read, after its write
-lost   a reply is lost and the client sends the command again: taking the lock, the write, the release
-same token   two callers draw the same random number, and the first is stopped before its release
-just gone    nothing fails, but a lock is freed between a waiter's SETNX and its GET
-take over    two callers find a dead holder's time past
-clock ahead  a caller's clock is ahead by more than the TTL
-heavy load   many callers, and no fault
-`
+// legend explains the matrix in a terminal.
+var legend = func() string {
+	b := new(strings.Builder)
+	for i, m := range markMeanings {
+		if i%2 == 0 {
+			fmt.Fprintf(b, "\n%s %-39s", m.Name, m.Text)
+		} else {
+			fmt.Fprintf(b, "%s %s", m.Name, m.Text)
+		}
+	}
+	b.WriteString("\n\n")
+	for i, f := range faultMeanings {
+		width := 5
+		if i > 2 { // the names of two words
+			width = 11
+		}
+		fmt.Fprintf(b, "%-*s  %s\n", width, f.Name, strings.ReplaceAll(f.Text, "\n", "\n       "))
+	}
+	return b.String()
+}()
 
 // Marks returns the letters of the anomalies found in a cell.
 func (c *Cell) Marks() string {
@@ -118,8 +147,12 @@ func (r *Report) WriteTable(w io.Writer, color bool) error {
 	fmt.Fprintf(&b, "A published second lasts %v ms; heavy load lasts %v s, unscaled.\n\n", r.SecondMS, r.Duration)
 	_ = r.WriteMatrix(&b, color)
 	b.WriteString(legend)
-	r.writeNumbers(&b)
-	r.writeCache(&b)
+	for _, t := range []*report.Table{r.numbers(), r.cache()} {
+		if len(t.Rows) > 0 {
+			b.WriteString("\n")
+			_ = t.WriteText(&b)
+		}
+	}
 	fmt.Fprintf(&b, "\nverdict  %s\n", r.Verdict)
 	for _, d := range r.Differences {
 		fmt.Fprintf(&b, "  %s\n", d)

@@ -1,113 +1,120 @@
 package report
 
 import (
-	"bytes"
-	"fmt"
 	"html/template"
-	"math"
+	"image/color"
+	"strconv"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
-	vgdraw "gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // The usual size of a plot.
 const (
-	Width  = 26 * vg.Centimeter
+	Width  = 28 * vg.Centimeter
 	Height = 12 * vg.Centimeter
 )
 
-// SVG draws a plot for a page.
-func SVG(p *plot.Plot, width, height vg.Length) (template.HTML, error) {
-	canvas := vgsvg.New(width, height)
-	p.Draw(vgdraw.New(canvas))
-	var svg bytes.Buffer
-	if _, err := canvas.WriteTo(&svg); err != nil {
-		return "", err
-	}
-	// The XML declaration in front has no place inside a page.
-	return template.HTML(svg.Bytes()[max(0, bytes.Index(svg.Bytes(), []byte("<svg"))):]), nil
+// Plot is a figure for a page. Its legend is above it, where it hides no line.
+type Plot struct {
+	*plot.Plot
+	Title    string
+	Subtitle string // how to read it, in a few words
+	About    string // what it says; may be empty
+
+	entries []entry
 }
 
-// AddLine adds the i-th line of a plot, in a colour and a pattern of its own. A line
-// with a name is in the legend.
-func AddLine(p *plot.Plot, i int, name string, points plotter.XYs) error {
+// entry is a series of a plot, and its line in the legend.
+type entry struct {
+	Name   string // empty: not in the legend
+	Series string // the page's colour: a number below colors, or ink
+	Filled bool   // an area
+	Width  float64
+	Dashes string // as in SVG
+}
+
+// NewPlot returns an empty plot with names for its axes.
+func NewPlot(title, x, y string) *Plot {
+	p := &Plot{Plot: plot.New(), Title: title}
+	p.BackgroundColor = nil // the page's
+	p.X.Label.Text, p.Y.Label.Text = x, y
+	// The letters on the page are about as wide as these, which are used to lay the plot out.
+	for _, f := range []*font.Font{&p.X.Label.TextStyle.Font, &p.Y.Label.TextStyle.Font, &p.X.Tick.Label.Font, &p.Y.Tick.Label.Font} {
+		f.Variant = "Sans"
+	}
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = gridColor, gridColor
+	grid.Vertical.Width, grid.Horizontal.Width = 0.75, 0.75
+	p.Add(grid)
+	return p
+}
+
+// patterns tell lines of one colour apart.
+var patterns = [][]vg.Length{nil, {6, 3}, {1.5, 2.5}, {8, 2, 2, 2}}
+
+// Line adds a line in a colour and a pattern of its own. A line with a name is in the legend. A strong
+// one is the one that readers look for; it has the colour of letters.
+func (p *Plot) Line(name string, points plotter.XYs, strong bool) error {
 	line, err := plotter.NewLine(points)
 	if err != nil {
 		return err
 	}
-	line.Color, line.Dashes, line.Width = plotutil.Color(i), plotutil.Dashes(i/7), vg.Points(1.5)
-	p.Add(line)
-	if name != "" {
-		p.Legend.Add(name, line)
+	i := len(p.entries)
+	e := entry{Name: name, Series: strconv.Itoa(i % colors), Width: 1.5}
+	dashes := patterns[i/colors%len(patterns)]
+	if strong {
+		e.Series, e.Width, dashes = "ink", 3, nil
 	}
+	line.Color, line.Dashes, line.Width = marker(i), dashes, vg.Points(e.Width)
+	e.Dashes = dashText(dashes)
+	p.Add(line)
+	p.entries = append(p.entries, e)
 	return nil
 }
 
-// Curve is one line of a plot of latency.
-type Curve struct {
-	Name   string
-	Values []hdrhistogram.Bracket // in µs, by percentile; see Histogram.CumulativeDistribution
+// Bars adds a bar for each place of the X axis, moved by offset from it. Values of 0 have none.
+func (p *Plot) Bars(name string, values plotter.Values, width, offset vg.Length) error {
+	bars, err := plotter.NewBarChart(values, width)
+	if err != nil {
+		return err
+	}
+	i := len(p.entries)
+	bars.Color, bars.LineStyle.Width, bars.Offset = marker(i), 0, offset
+	p.Add(bars)
+	p.entries = append(p.entries, entry{Name: name, Series: strconv.Itoa(i % colors), Filled: true})
+	return nil
 }
 
-// mostNines ends the axis of percentiles: 99.999 %.
-const mostNines = 5
-
-// Latency draws curves of milliseconds by percentile, or nothing if they have no
-// points. The percentiles are on the axis that HdrHistogram's plots have: 0, 90, 99,
-// 99.9 at equal distances. Where there are several curves the milliseconds are on a
-// logarithmic axis.
-func Latency(title, what string, curves []Curve) (template.HTML, error) {
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, "percent of the "+what+" took at most", "ms"
-	p.Add(plotter.NewGrid())
-	lowest := 0.0
-	if len(curves) > 1 {
-		lowest = 0.01 // a logarithm has no zero
-		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	}
-	right, drawn := 1.0, false
-	for i, c := range curves {
-		points := c.points(lowest)
-		if len(points) == 0 {
-			continue
-		}
-		if err := AddLine(p, i, c.Name, points); err != nil {
-			return "", err
-		}
-		right, drawn = max(right, points[len(points)-1].X), true
-	}
-	if !drawn {
+// HTML draws the plot for a page, or nothing if nothing was added to it.
+func (p *Plot) HTML(width, height vg.Length) (template.HTML, error) {
+	if len(p.entries) == 0 {
 		return "", nil
 	}
-	p.X.Min, p.X.Max = 0, math.Ceil(right)
-	p.X.Tick.Marker = percentTicks(int(p.X.Max))
-	if len(curves) == 1 {
-		p.Y.Min = 0
+	svg, err := p.svg(width, height)
+	if err != nil {
+		return "", err
 	}
-	p.Legend.Top, p.Legend.Left = true, true
-	return SVG(p, Width, Height)
-}
-
-// points returns the curve by the number of nines of its percentiles, without the
-// maximum, which has infinitely many.
-func (c Curve) points(lowest float64) (points plotter.XYs) {
-	for _, b := range c.Values {
-		if nines := -math.Log10(1 - b.Quantile/100); nines <= mostNines {
-			points = append(points, plotter.XY{X: nines, Y: max(lowest, float64(b.ValueAt)/1000)})
+	var legend []entry
+	for _, e := range p.entries {
+		if e.Name != "" {
+			legend = append(legend, e)
 		}
 	}
-	return points
+	return part("plot", struct {
+		*Plot
+		Legend []entry
+		SVG    template.HTML
+	}{p, legend, svg}), nil
 }
 
-// percentTicks returns the ticks up to so many nines.
-func percentTicks(nines int) (ticks plot.ConstantTicks) {
-	for i, percent := range []float64{0, 90, 99, 99.9, 99.99, 99.999}[:nines+1] {
-		ticks = append(ticks, plot.Tick{Value: float64(i), Label: fmt.Sprint(percent)})
-	}
-	return ticks
-}
+// colors is how many colours page.css has for series.
+const colors = 8
+
+// Colours that stand for those of the page until svg replaces them.
+var gridColor = color.NRGBA{R: 0xfe, G: 0xdb, B: 0, A: 0xff}
+
+// marker stands for the colour of the i-th series.
+func marker(i int) color.Color { return color.NRGBA{R: 0xfe, G: 0xdc, B: uint8(i), A: 0xff} }

@@ -1,0 +1,55 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"io"
+	"unicode/utf8"
+)
+
+// Facts are lines of a name and what is to say about it, for a terminal and for a page.
+type Facts struct {
+	Title string // on the page; may be empty
+	Rows  []Fact
+	About string // what they say, for the page
+}
+
+// Fact is one of them.
+type Fact struct {
+	Name, Text string
+	About      string // what it means, for the page
+	Class      string // "good", "bad" or nothing, for the page
+}
+
+// WriteText writes a line for each fact. The names are at least width letters wide.
+func (f *Facts) WriteText(w io.Writer, width int) error {
+	for _, row := range f.Rows {
+		width = max(width, utf8.RuneCountInString(row.Name))
+	}
+	for _, row := range f.Rows {
+		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, row.Name, row.Text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HTML returns the facts for a page, or nothing if there are none.
+func (f *Facts) HTML() template.HTML {
+	if len(f.Rows) == 0 {
+		return ""
+	}
+	hasAbout := false
+	for _, row := range f.Rows {
+		hasAbout = hasAbout || row.About != ""
+	}
+	return part("facts", struct {
+		*Facts
+		Label    string
+		HasAbout bool
+	}{f, cmp.Or(f.Title, "Facts"), hasAbout})
+}
+
+// List returns lines of text for a page, or nothing if there are none.
+func List(lines []string) template.HTML { return part("list", lines) }

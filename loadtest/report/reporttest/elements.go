@@ -1,0 +1,46 @@
+// Package reporttest reads the pages of reports in tests.
+package reporttest
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+// Elements returns how many elements of each name a page has. The test fails at once if the page is not
+// well-formed: our pages are XML as well.
+func Elements(t testing.TB, page string) map[string]int {
+	t.Helper()
+	elements := make(map[string]int)
+	d := xml.NewDecoder(strings.NewReader(page))
+	d.Entity = xml.HTMLEntity
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return elements
+		}
+		if err != nil {
+			t.Fatalf("the page is not well-formed: %v\n%s", err, page)
+		}
+		if e, ok := token.(xml.StartElement); ok {
+			elements[e.Name.Local]++
+		}
+	}
+}
+
+// SelfContained fails the test if a page is not well-formed, asks other hosts for something, has a script, or
+// has a table as plain text.
+func SelfContained(t testing.TB, page string) {
+	t.Helper()
+	e := Elements(t, page)
+	for _, name := range []string{"script", "pre", "link", "img", "iframe"} {
+		if e[name] > 0 {
+			t.Errorf("the page has %d × <%s>", e[name], name)
+		}
+	}
+	if strings.Contains(page, "http:") || strings.Contains(page, "https:") || strings.Contains(page, "@import") {
+		t.Error("the page names another host")
+	}
+}

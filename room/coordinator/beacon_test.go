@@ -140,6 +140,7 @@ func TestDrain(t *testing.T) {
 
 // While Redis does not answer, nothing but reports is missing, and nobody is asked to stop.
 func TestReportsDuringAnOutage(t *testing.T) {
+	t.Parallel() // it mostly waits
 	var away atomic.Bool
 	server := redistest.Start(t)
 	rdb := server.Client()

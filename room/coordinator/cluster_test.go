@@ -186,6 +186,7 @@ func TestCluster(t *testing.T) {
 // A master dies and comes back with what it had on its disk. Meanwhile the cluster is
 // down as a whole.
 func TestClusterDown(t *testing.T) {
+	t.Parallel() // it mostly waits
 	cluster := redistest.StartCluster(t, "--appendonly", "yes", "--appendfsync", "always")
 	rooms, _ := roomsOf(t, cluster, 42, 2)
 	c := startCrowd(t, []*Coordinator{
@@ -202,6 +203,7 @@ func TestClusterDown(t *testing.T) {
 // A master dies and its replica takes over. What was acknowledged with Replicas is
 // there.
 func TestClusterFailover(t *testing.T) {
+	t.Parallel() // it mostly waits
 	cluster := redistest.StartCluster(t)
 	_, of := roomsOf(t, cluster, 42, 3)
 	rooms := of[cluster.Node(0)]
@@ -226,6 +228,7 @@ func TestClusterFailover(t *testing.T) {
 // With Replicas a node's home is on a master that has replicas, and the node writes to a
 // room only after they have the record that it may have members there.
 func TestReplicasKnowTheRooms(t *testing.T) {
+	t.Parallel() // it mostly waits
 	cluster := redistest.StartCluster(t)
 	_, of := roomsOf(t, cluster, 42, 3)
 	rooms := of[cluster.Node(0)]

@@ -48,6 +48,7 @@ func findNothing(t *testing.T, nodes []*Coordinator) (stop func()) {
 // Failovers lose commits, connections break and events come late: nodes put that right before it
 // counts as a difference.
 func TestChecksFindNothingThroughFailovers(t *testing.T) {
+	t.Parallel() // it mostly waits
 	sentinel, rooms := redistest.StartSentinel(t), []string{"42", "43", "44"}
 	var nodes []*Coordinator
 	for range 2 {
@@ -75,6 +76,7 @@ func TestChecksFindNothingThroughFailovers(t *testing.T) {
 
 // On Cluster the keys of what nodes say of themselves are on the masters of their homes.
 func TestReportsAndChecksOnCluster(t *testing.T) {
+	t.Parallel() // it mostly waits
 	cluster := redistest.StartCluster(t)
 	a, b := newCoordinator(t, cluster.Client(), reporting(4)), newCoordinator(t, cluster.Client(), reporting(4))
 	ids, _ := roomsOf(t, cluster, 1, 2)

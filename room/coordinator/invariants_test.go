@@ -72,6 +72,7 @@ func (c *Coordinator) awaitDifference(t *testing.T, check Check, id, want string
 
 // Whatever somebody does to a room by hand is found.
 func TestDeliberateDamageIsFound(t *testing.T) {
+	t.Parallel() // it mostly waits
 	rdb := redistest.Start(t).Client()
 	c := checking(t, rdb)
 	member := func(seat int) string {

@@ -17,6 +17,7 @@ import (
 // A node dies at each step of a move. Nobody is without a seat, and the seats that it has reserved
 // are free when its lease and the grace are over.
 func TestTheMoverDies(t *testing.T) {
+	t.Parallel() // it mostly waits
 	cluster := redistest.StartCluster(t)
 	for name, test := range map[string]struct {
 		faults             func(*moveFaults)

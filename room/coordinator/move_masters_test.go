@@ -17,6 +17,7 @@ import (
 // The master of one room stops, or dies, at a step of a move. Once it is back the answer is true, or
 // the caller frees what is reserved.
 func TestAMasterFailsDuringAMove(t *testing.T) {
+	t.Parallel() // it mostly waits
 	cluster := redistest.StartCluster(t, "--appendonly", "yes", "--appendfsync", "always")
 	opts := patient(Options{LockTTL: 500 * time.Millisecond, LockWait: 3 * time.Second, NodeTTL: time.Minute})
 	for name, test := range map[string]struct {

@@ -18,6 +18,7 @@ import (
 // Primaries change under load, once by a planned failover and once because one was killed.
 // The nodes go on by themselves.
 func TestSentinelFailover(t *testing.T) {
+	t.Parallel() // it mostly waits
 	sentinel := redistest.StartSentinel(t)
 	rooms := []string{"42", "43", "44"}
 	a, b := newCoordinator(t, sentinel.Client(), patient(Options{})), newCoordinator(t, sentinel.Client(), patient(Options{}))
@@ -39,6 +40,7 @@ func TestSentinelFailover(t *testing.T) {
 
 // What was acknowledged with Replicas survives its primary.
 func TestSentinelReplicas(t *testing.T) {
+	t.Parallel() // it mostly waits
 	sentinel := redistest.StartSentinel(t)
 	opts := patient(Options{Replicas: 1})
 	a, b := newCoordinator(t, sentinel.Client(), opts), newCoordinator(t, sentinel.Client(), opts)

@@ -11,6 +11,7 @@ import (
 
 // What does not last is no difference.
 func TestAMomentIsNoDifference(t *testing.T) {
+	t.Parallel() // it mostly waits
 	rdb := redistest.Start(t).Client()
 	c := checking(t, rdb)
 	watchedRoom(t, c, "42")
@@ -31,6 +32,7 @@ func TestAMomentIsNoDifference(t *testing.T) {
 
 // Nothing stays watched because it is checked, and what was found goes with the room.
 func TestARoomThatNobodyWatchesIsForgotten(t *testing.T) {
+	t.Parallel() // it mostly waits
 	rdb := redistest.Start(t).Client()
 	c := checking(t, rdb)
 	stop, err := c.Watch(soon(t), "42", func(*room.Event) {})

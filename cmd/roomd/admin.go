@@ -11,6 +11,7 @@ import (
 	"roomd/cmd/roomd/metrics"
 	"roomd/room/coordinator"
 	"roomd/transport/node"
+	"roomd/transport/page"
 )
 
 // observe adds what operators see to a node, if there is an address for them. Without one
@@ -22,12 +23,9 @@ func (c *config) observe(n *node.Config) {
 	m := metrics.New(c.labels())
 	n.AdminListen, n.OnClient = c.AdminListen, m.Hook
 	n.Room.Trace, n.Serve.Trace = m.Rooms(), m.Clients()
-	n.AdminFiles = adminFiles
+	n.AdminFiles = page.Admin()
 	n.Admin = func(n *node.Node) http.Handler { return adminPages(m.Handler(n)) }
 }
-
-// adminFiles are the operators' page, which is served without a token; nil if there is none.
-var adminFiles http.Handler
 
 // adminIndex says what is on the admin address.
 const adminIndex = `<!doctype html><html lang="en"><title>roomd</title><pre>

@@ -56,7 +56,7 @@ func TestAdminPages(t *testing.T) {
 			t.Errorf("%s: %d %.300s", path, status, body)
 		}
 	}
-	if text := log(); !strings.Contains(text, "operators find metrics and profiles at "+base) || strings.Contains(text, secret) {
+	if text := log(); !strings.Contains(text, "operators look at "+base+"/admin; metrics and profiles are at "+base) || strings.Contains(text, secret) {
 		t.Errorf("the log:\n%s", text)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // operateFlags say what an operator sees of a node.
 type operateFlags struct {
-	AdminListen string `placeholder:"HOST:PORT" help:"Where operators find /metrics (Prometheus), /debug/pprof/ and /healthz, such as 127.0.0.1:9090. On loopback all of this machine may look; elsewhere an admin token is needed, and so a key. Off unless given."`
+	AdminListen string `placeholder:"HOST:PORT" help:"Where operators find their page /admin, /metrics (Prometheus), /debug/pprof/ and /healthz, such as 127.0.0.1:9090. On loopback all of this machine may look; elsewhere an admin token is needed, and so a key. Off unless given."`
 
 	LogLevel   string        `default:"info" enum:"trace,debug,info,warn,error" placeholder:"info" help:"One of ${enum}."`
 	LogFormat  string        `default:"console" enum:"console,json" placeholder:"console" help:"One of ${enum}."`

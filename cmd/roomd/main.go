@@ -135,7 +135,7 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 	log.Info(fmt.Sprintf("ready: connect to %s%s; rooms are kept in %s", n.URL(), who, kept), "node", n.Name())
 	log.Info("people find a table to sit down at on http" + strings.TrimSuffix(strings.TrimPrefix(n.URL(), "ws"), "ws"))
 	if addr := n.AdminAddr(); addr != "" {
-		log.Info("operators find metrics and profiles at http://" + addr + "/")
+		log.Info("operators look at http://" + addr + "/admin; metrics and profiles are at http://" + addr + "/")
 	}
 	ready(n)
 	super := newSupervisor(log)

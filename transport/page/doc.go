@@ -10,5 +10,8 @@
 // stampede.js has many players want the same table at once, and rival.js does the same to a list
 // without a lock.
 //
+// Admin returns the handler of the operators' page, whose files are in admin, from admin.js on: it
+// asks the operators' API about once a second, and nodes.js, charts.js, rooms.js and room.js show what that says.
+//
 // The package runs no goroutines.
 package page

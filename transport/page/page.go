@@ -49,21 +49,8 @@ type file struct {
 // New returns the handler of the page.
 func New(opts Options) *Handler {
 	h := &Handler{files: make(map[string]file)}
-	for _, from := range []struct {
-		files  fs.FS
-		folder string
-	}{{assets, "assets"}, {library, "."}} {
-		names, err := fs.Glob(from.files, path.Join(from.folder, "*"))
-		if err != nil {
-			panic(err) // the pattern is a constant
-		}
-		for _, name := range names {
-			content, err := fs.ReadFile(from.files, name)
-			if err == nil { // else it is a folder
-				h.add("/"+path.Base(name), content)
-			}
-		}
-	}
+	h.addAll("/", assets, "assets/*")
+	h.addAll("/", library, "*")
 	h.files["/"] = h.files["/index.html"]
 	delete(h.files, "/index.html")
 	facts, err := json.Marshal(map[string]any{"auth": opts.Auth, "stampede": opts.Stampede, "version": opts.Version})
@@ -72,6 +59,20 @@ func New(opts Options) *Handler {
 	}
 	h.add("/page.json", append(facts, '\n'))
 	return h
+}
+
+// addAll adds the files that match a pattern, below a folder that ends with a slash.
+func (h *Handler) addAll(folder string, from fs.FS, pattern string) {
+	names, err := fs.Glob(from, pattern)
+	if err != nil {
+		panic(err) // the pattern is a constant
+	}
+	for _, name := range names {
+		content, err := fs.ReadFile(from, name)
+		if err == nil { // else it is a folder
+			h.add(folder+path.Base(name), content)
+		}
+	}
 }
 
 // kinds are the types of our files, whatever the machine's own table says.

@@ -77,9 +77,11 @@ func TestPolicy(t *testing.T) {
 // What the policy forbids, or other hosts would learn of, is in no file.
 func TestFilesLoadNothingFromElsewhere(t *testing.T) {
 	outside := regexp.MustCompile(`(?i)(src|href)\s*=\s*["'](https?:)?//|@import|(?-i:url\()|<style|\sstyle=|\son[a-z]+\s*=\s*["']|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function`)
-	for path, file := range New(Options{}).files {
-		if found := outside.Find(file.content); found != nil {
-			t.Errorf("%s has %q", path, found)
+	for _, h := range []*Handler{New(Options{}), Admin()} {
+		for path, file := range h.files {
+			if found := outside.Find(file.content); found != nil {
+				t.Errorf("%s has %q", path, found)
+			}
 		}
 	}
 }

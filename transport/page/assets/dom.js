@@ -41,25 +41,30 @@ export function show(element, visible, instead) {
  */
 export function patch(parent, items, { key, create, update }) {
   const known = (parent.patched ??= new Map())
-  const wanted = new Set()
+  const focused = parent.contains(document.activeElement) ? document.activeElement : undefined
+  const wanted = new Set(items.map(key))
+  for (const [id, element] of known) { // first, or all elements behind one that goes would be moved
+    if (!wanted.has(id)) remove(known, id, element)
+  }
   let next = parent.firstElementChild
   for (const item of items) {
     const id = key(item)
-    wanted.add(id)
     let element = known.get(id)
     if (!element) known.set(id, (element = create(item)))
     update(element, item)
     if (element === next) next = next.nextElementSibling
     else parent.insertBefore(element, next)
   }
-  for (const [id, element] of known) {
-    if (wanted.has(id)) continue
-    known.delete(id)
-    const focused = element.contains(document.activeElement)
-    const neighbour = element.nextElementSibling ?? element.previousElementSibling
-    element.remove()
-    if (focused) neighbour?.querySelector("a, button")?.focus({ preventScroll: true })
-  }
+  if (focused?.isConnected && focused !== document.activeElement) focused.focus({ preventScroll: true }) // it was moved
+}
+
+/** Removes an element. If it had the focus, one beside it gets that. */
+function remove(known, id, element) {
+  known.delete(id)
+  const focused = element.contains(document.activeElement)
+  const neighbour = element.nextElementSibling ?? element.previousElementSibling
+  element.remove()
+  if (focused) neighbour?.querySelector("a, button")?.focus({ preventScroll: true })
 }
 
 const news = []

@@ -164,6 +164,16 @@ func (a *admin) party(ctx context.Context, id string) {
 	}
 }
 
+// mayLeave tells the ledger who has a reserved seat, and leaves when the grace is over without
+// coming: perhaps while nobody watches.
+func (a *admin) mayLeave(id string, q history.Request, after room.Result) {
+	for _, o := range after.Users() {
+		if o.Away && slices.ContainsFunc(q.Users, func(m history.Member) bool { return m.User == o.User }) {
+			a.ledger.MayLeave(id, o.User, after.Version)
+		}
+	}
+}
+
 // move takes some of the members to another room.
 func (a *admin) move(ctx context.Context, from string) {
 	to := a.game.rooms[a.random.IntN(len(a.game.rooms))]
@@ -222,6 +232,9 @@ func (a *admin) record(what, id string, q history.Request, r room.Result, err er
 					q.Users[i].Seat = o.Seat
 				}
 			}
+		}
+		if q.Action == history.Reserve || q.Action == history.MoveIn {
+			a.mayLeave(id, q, r)
 		}
 		a.ledger.Done(id, q, reply)
 	case errors.Is(err, room.ErrConflict):

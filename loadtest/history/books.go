@@ -176,12 +176,23 @@ func (b *books) unseen(v uint64, list *estimate) {
 	}
 }
 
-// arrivals enters joins and leaves that were acknowledged at a version that nobody saw.
+// arrivals enters joins and leaves that were acknowledged at a version that nobody saw. Where the
+// room was closed, all have left.
 func (b *books) arrivals(acks []storedAck, v uint64) {
+	moved := func(user string) {
+		for _, what := range []string{SetReady, SetMember} {
+			b.write(topic{what, user}, write{span: span{v - 1, v}, how: byJoin})
+		}
+	}
 	for _, a := range acks {
-		if a.kind == ackMoves {
-			for _, what := range []string{SetReady, SetMember} {
-				b.write(topic{what, a.user.Value()}, write{span: span{v - 1, v}, how: byJoin})
+		switch a.kind {
+		case ackMoves, ackGone:
+			moved(a.user.Value())
+		case ackCloses:
+			for t := range b.topics {
+				if t.what == SetReady {
+					moved(t.user)
+				}
 			}
 		}
 	}

@@ -149,11 +149,14 @@ func (s *estimate) credit(done changes, acks []storedAck, v uint64) {
 	}
 }
 
-// creditAways removes from what is unknown that users were away, where it was seen.
+// creditAways removes from what is unknown that users were away or back, where it was seen.
 func (s *estimate) creditAways(done changes, v uint64) {
 	for _, c := range done {
-		if c.kind == away {
+		switch c.kind {
+		case away:
 			s.pool.use(c.user.Value(), Away, v)
+		case back:
+			s.pool.use(c.user.Value(), Back, v)
 		}
 	}
 }

@@ -83,10 +83,15 @@ type arrivals struct {
 
 func (a *arrivals) mayHave(user string) bool { return a != nil && (a.more || a.users[user]) }
 
+// mayHaveJoined reports whether anybody may have joined unseen.
+func (r *roomLog) mayHaveJoined() bool {
+	return slices.ContainsFunc(r.unknowns, func(u unknown) bool { return u.action == Join })
+}
+
 func (r *roomLog) arrivals(final RoomState) *arrivals {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	came := &arrivals{users: make(map[string]bool), more: len(r.epochs) > 1 || len(r.unknowns) > 0}
+	came := &arrivals{users: make(map[string]bool), more: len(r.epochs) > 1 || r.mayHaveJoined()}
 	for _, m := range final.Users {
 		came.users[m.User] = true
 	}

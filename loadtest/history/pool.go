@@ -8,7 +8,10 @@ type pool map[string]*requests
 
 // requests are one user's: for each the version above which it may have been
 // committed, in order.
-type requests struct{ joins, leaves, aways []uint64 }
+type requests struct{ joins, leaves, lapses, aways, backs []uint64 }
+
+// lapse is a Leave that only happens if its user does not come.
+const lapse = "lapse"
 
 func newPool(unknowns ...[]unknown) pool {
 	p := make(pool)
@@ -31,6 +34,10 @@ func (c *requests) of(action string) *[]uint64 {
 		return &c.joins
 	case Away:
 		return &c.aways
+	case Back:
+		return &c.backs
+	case lapse:
+		return &c.lapses
 	}
 	return &c.leaves
 }
@@ -44,6 +51,9 @@ func (p pool) has(user, action string, version uint64) bool {
 // usable returns how many requests may have been committed at version.
 func (c *requests) usable(action string, version uint64) int {
 	n, _ := slices.BinarySearch(*c.of(action), version)
+	if action == Leave {
+		n += c.usable(lapse, version)
+	}
 	return n
 }
 
@@ -54,12 +64,33 @@ func (p pool) use(user, action string, version uint64) bool {
 		return false
 	}
 	c := p[user]
+	if action == Leave && c.usable(lapse, version) > 0 {
+		action = lapse
+	}
 	list, n := c.of(action), c.usable(action, version)
 	*list = slices.Delete(*list, n-1, n)
-	if len(c.joins)+len(c.leaves)+len(c.aways) == 0 {
+	p.tidy(user)
+	return true
+}
+
+// come removes the lapses and the returns of a user who has come at version, or has a newer
+// reservation since then.
+func (p pool) come(user string, version uint64) {
+	if c := p[user]; c != nil {
+		c.lapses, c.backs = c.lapses[c.usable(lapse, version):], c.backs[c.usable(Back, version):]
+		p.tidy(user)
+	}
+}
+
+// tidy forgets a user without requests.
+func (p pool) tidy(user string) {
+	if p[user].size() == 0 {
 		delete(p, user)
 	}
-	return true
+}
+
+func (c *requests) size() int {
+	return len(c.joins) + len(c.leaves) + len(c.lapses) + len(c.aways) + len(c.backs)
 }
 
 // count returns how many unknown requests for the action may be committed by version.
@@ -77,7 +108,7 @@ func (p pool) traceless(version uint64, members map[string]int, busy map[string]
 	for user, c := range p {
 		joins, leaves := c.usable(Join, version), c.usable(Leave, version)
 		_, member := members[user]
-		n += c.usable(Away, version)
+		n += c.usable(Away, version) + c.usable(Back, version)
 		switch {
 		case busy[user]:
 			n += joins + leaves
@@ -93,7 +124,7 @@ func (p pool) traceless(version uint64, members map[string]int, busy map[string]
 // size returns how many unknown requests there are.
 func (p pool) size() (n int) {
 	for _, c := range p {
-		n += len(c.joins) + len(c.leaves) + len(c.aways)
+		n += c.size()
 	}
 	return n
 }

@@ -68,6 +68,8 @@ func (p *replay) run() {
 // step replays the next version, or as many as are only known together.
 func (p *replay) step(versions []uint64) {
 	p.reached[p.version] = p.list.changed
+	pending := p.log.pending
+	defer func() { p.arrive(pending[:len(pending)-len(p.log.pending)]) }()
 	if p.log.is(p.version+1, hasCommit) {
 		p.stepCommit()
 	} else if s, ok := p.log.shortest[p.version]; ok {
@@ -76,6 +78,15 @@ func (p *replay) step(versions []uint64) {
 		p.stepSpan(s, rest)
 	} else {
 		p.stepUnseen(versions)
+	}
+}
+
+// arrive ends what could happen only while the users of acknowledged joins had not come.
+func (p *replay) arrive(acks []storedAck) {
+	for _, a := range acks {
+		if a.kind == ackMoves && a.join {
+			p.list.pool.come(a.user.Value(), a.version)
+		}
 	}
 }
 

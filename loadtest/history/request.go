@@ -107,9 +107,9 @@ func (l *Ledger) Refused(room string, q Request) {
 }
 
 // MayLeave declares that the server may remove the user at a version above after: the user
-// has a reserved seat and does not come.
+// has a reserved seat and does not come. Once the user has come, it counts no more.
 func (l *Ledger) MayLeave(room, user string, after uint64) {
-	l.room(room).addUnknown(user, Leave, after)
+	l.room(room).addUnknown(user, lapse, after)
 }
 
 // Unanswered records a request of an administrator that may or may not be committed, above
@@ -139,6 +139,9 @@ func (r *roomLog) done(a answered) {
 				ack.seat = int32(m.Seat)
 				e.top = max(e.top, m.Seat)
 			}
+			if a.Action == MoveIn { // the server brings the user's connection after it, perhaps unseen
+				r.unknowns = append(r.unknowns, unknown{m.User, Back, a.Version})
+			}
 			e.acks = append(e.acks, ack)
 		}
 		return
@@ -163,6 +166,9 @@ func (r *roomLog) unanswer(q Request, after uint64) {
 	case Reserve, MoveIn:
 		for _, m := range q.Users {
 			r.unknowns = append(r.unknowns, unknown{m.User, Join, after}, unknown{m.User, Leave, after})
+			if q.Action == MoveIn {
+				r.unknowns = append(r.unknowns, unknown{m.User, Back, after})
+			}
 		}
 		return
 	}

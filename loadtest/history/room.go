@@ -22,7 +22,7 @@ type roomLog struct {
 // unknown is a request that may have been committed, at a version above after.
 type unknown struct {
 	user   string
-	action string // Join, Leave or Away
+	action string // Join, Leave, Away, Back or lapse
 	after  uint64
 }
 

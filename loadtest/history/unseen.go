@@ -91,7 +91,7 @@ func (s stretch) explainable(list *estimate, v uint64, seen bool) uint64 {
 	}
 	explained := s.pool - list.pool.size()
 	if !seen || list.unsure {
-		return uint64(explained + list.pool.count(Join, v) + list.pool.count(Leave, v) + list.pool.count(Away, v))
+		return uint64(explained + list.pool.count(Join, v) + list.pool.count(Leave, v) + list.pool.count(Away, v) + list.pool.count(Back, v))
 	}
 	return uint64(explained + list.pool.traceless(v, list.roster.seats, list.busy))
 }

@@ -24,6 +24,9 @@ const (
 	// reportKept is how long Redis keeps a report. What is left of that says how old it is.
 	reportKept = 10 * time.Second
 
+	// maxReport is more than any report has in bytes. What is longer is none of ours.
+	maxReport = 1 << 18
+
 	// drainKept is how long a node may take to see that it is to stop.
 	drainKept = 30 * time.Second
 )
@@ -97,7 +100,8 @@ func (c *Coordinator) Drain(ctx context.Context, node string) error {
 	return nil
 }
 
-// addReports reads what nodes say of themselves. What cannot be read is left out.
+// addReports reads what nodes say of themselves. What cannot be read, or is said of another node, is
+// left out: nobody can take the place of a node in the list by what it says.
 func (c *Coordinator) addReports(ctx context.Context, nodes []NodeInfo) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.NodeTTL)
 	defer cancel()
@@ -105,14 +109,14 @@ func (c *Coordinator) addReports(ctx context.Context, nodes []NodeInfo) {
 	_, _ = c.store.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range nodes {
 			key := nodeInfoKey(nodes[i].Name)
-			texts[i], left[i] = p.Get(ctx, key), p.PTTL(ctx, key)
+			texts[i], left[i] = p.GetRange(ctx, key, 0, maxReport), p.PTTL(ctx, key)
 		}
 		return nil
 	})
 	for i := range nodes {
 		report := new(NodeReport)
 		text, err := texts[i].Bytes()
-		if err != nil || left[i].Err() != nil || json.Unmarshal(text, report) != nil {
+		if err != nil || left[i].Err() != nil || len(text) > maxReport || json.Unmarshal(text, report) != nil || report.Node != nodes[i].Name {
 			continue
 		}
 		nodes[i].Report, nodes[i].Age = report, max(0, reportKept-left[i].Val())

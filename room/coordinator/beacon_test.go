@@ -170,3 +170,35 @@ func TestReportsDuringAnOutage(t *testing.T) {
 	away.Store(false)
 	c.reportOf(t, c.Node(), func(r *NodeReport) bool { return r.Totals.Actions == 2 })
 }
+
+// What is written under a node's name and is not its report does not stand for the node, and hides no other one.
+func TestReportsOfOthersAreLeftOut(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	opts := reporting(4)
+	opts.Report = func(r *NodeReport) { r.Version = "v7" }
+	c, victim := newCoordinator(t, rdb, opts), newCoordinator(t, rdb, Options{})
+	for _, node := range []*Coordinator{c, victim} {
+		if err := node.Start(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.reportOf(t, c.Node(), func(r *NodeReport) bool { return r.Version == "v7" })
+	mine := `{"node":"` + victim.Node() + `"`
+	for name, forged := range map[string]string{
+		"null": "null", "no name": "{}", "another node's": `{"node":"` + c.Node() + `"}`, "garbage": "\xff{",
+		"nested": mine + `,"settings":` + strings.Repeat(`{"a":`, 20000), "long": mine + `,"address":"` + strings.Repeat("a", 10<<20) + `"}`,
+	} {
+		if err := rdb.Set(t.Context(), nodeInfoKey(victim.Node()), forged, reportKept).Err(); err != nil {
+			t.Fatal(err)
+		}
+		nodes, err := c.Nodes(soon(t))
+		if err != nil || len(nodes) != 2 {
+			t.Fatalf("%s: %+v, %v", name, nodes, err)
+		}
+		for _, n := range nodes {
+			if (n.Name == victim.Node()) != (n.Report == nil) {
+				t.Errorf("%s: node %s has the report %.200s", name, n.Name, fmt.Sprintf("%+v", n.Report))
+			}
+		}
+	}
+}

@@ -93,6 +93,7 @@ func TestDeliberateDamageIsFound(t *testing.T) {
 		"other-data":         {[]any{"hset", "Meta", "data", `{"version":4,"value":2}`}, nil, CheckCopies, "the data is"},
 		"a-later-version":    {[]any{"hset", "Meta", "version", "99"}, []any{"hset", "Meta", "version", "4"}, CheckVersions, "Redis is at version 99"},
 		"an-earlier-version": {[]any{"hset", "Meta", "version", "2"}, []any{"hset", "Meta", "version", "4"}, CheckVersions, "was followed by version 2"},
+		"no-version-at-all":  {[]any{"hset", "Meta", "version", "-5"}, []any{"hset", "Meta", "version", "4"}, CheckCopies, `holds "-5"`},
 		"another-mark":       {[]any{"hset", "Meta", "mark", "x"}, nil, CheckVersions, "with other content"},
 		"another-epoch":      {[]any{"hset", "Meta", "epoch", "x"}, nil, CheckVersions, `epoch "x"`},
 		"no-member-at-all":   {[]any{"hset", "Users", "b", "garbage"}, nil, CheckCopies, "is no member as roomd writes it"},

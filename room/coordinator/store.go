@@ -135,7 +135,7 @@ func (s *store) parseRoom(id string, reply []any) (*room.Room, error) {
 	if text, ok := reply[1].(string); ok {
 		var err error
 		if version, err = strconv.ParseUint(text, 10, 63); err != nil {
-			return nil, fmt.Errorf("read room %s: field version of %s: %w", id, s.keysOf(id).meta, err)
+			return nil, s.foreign(id, fmt.Sprintf("field version of %s holds %s", s.keysOf(id).meta, shown(text)))
 		}
 	}
 	flat, _ := reply[8].([]any)

@@ -57,7 +57,7 @@ type Config struct {
 	AdminFiles http.Handler
 
 	// Version and Settings are what the node says of itself to operators of all nodes; the page for
-	// players shows the version, too. The values of the settings may be no secrets.
+	// players shows the version, too, where they need no token. The values of the settings may be no secrets.
 	Version  string
 	Settings map[string]string
 

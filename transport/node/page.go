@@ -9,7 +9,11 @@ import (
 
 // withPage serves the page, and what it compares the server with, beside others.
 func (c *Config) withPage(others http.Handler) http.Handler {
-	files := page.New(page.Options{Auth: c.Serve.Auth != nil, Stampede: c.Unguarded != nil, Version: c.Version})
+	options := page.Options{Auth: c.Serve.Auth != nil, Stampede: c.Unguarded != nil, Version: c.Version}
+	if options.Auth {
+		options.Version = "" // whoever has shown no token need not know what runs
+	}
+	files := page.New(options)
 	own := http.NewServeMux()
 	own.Handle("/", files)
 	if c.Unguarded != nil {

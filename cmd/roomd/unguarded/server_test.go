@@ -3,6 +3,7 @@ package unguarded
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -197,5 +198,21 @@ func TestForeignPages(t *testing.T) {
 	header := map[string][]string{"Origin": {"https://evil.example"}}
 	if _, answer, err := websocket.DefaultDialer.Dial(url+"?user=a&capacity=1", header); err == nil || answer.StatusCode != 403 {
 		t.Errorf("%v", err)
+	}
+}
+
+// A page of another site whose name leads to this machine does not get here, nor does who comes by a proxy.
+func TestOnlyByTheNamesOfThisMachine(t *testing.T) {
+	s, _, _ := serve(t)
+	for host, want := range map[string]int{
+		"evil.example": http.StatusForbidden, "evil.example:8080": http.StatusForbidden, "10.0.0.1:8080": http.StatusForbidden, "localhost.evil.example": http.StatusForbidden,
+		"localhost:8080": http.StatusBadRequest, "127.0.0.1": http.StatusBadRequest, "[::1]:8080": http.StatusBadRequest, // which is no WebSocket
+	} {
+		r := httptest.NewRequest("GET", "/unguarded?user=a&capacity=0", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		if s.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%s: %d, want %d", host, w.Code, want)
+		}
 	}
 }

@@ -13,14 +13,20 @@ function mark() {
 
 /**
  * Does `work` for each item, a few at a time: browsers delay a WebSocket by seconds while sixteen
- * others are on their way.
+ * others are on their way. If it fails once, no other begins, and those on their way end first: so
+ * the caller knows of all that were made.
  */
 async function each(items, work) {
   const waiting = [...items]
   const lane = async () => {
     while (waiting.length > 0) await work(waiting.shift())
   }
-  await Promise.all(Array.from({ length: 6 }, lane))
+  const ends = await Promise.allSettled(Array.from({ length: 6 }, () => lane().catch((error) => {
+    waiting.length = 0
+    throw error
+  })))
+  const failed = ends.find((end) => end.status === "rejected")
+  if (failed) throw failed.reason
 }
 
 function crowd(count) {
@@ -30,15 +36,17 @@ function crowd(count) {
 
 /**
  * Has `count` players join a room. `progress` is called with a share from 0 to 1. The players stay until
- * `clear` of the result is called; if the crowd fails, those who came leave at once.
+ * `clear` of the result is called; if the crowd fails, those who came leave at once. `begun` gets that
+ * function before anybody comes.
  */
-export async function stampede(room, count, progress) {
+export async function stampede(room, count, progress, begun) {
   const { own, users } = crowd(count)
   const observer = await observe(room, `observer ${own}`)
   const players = []
   const clear = async () => {
     await Promise.allSettled([observer, ...players].map((player) => player.close()))
   }
+  begun(clear)
   try {
     await each(users, async (user) => {
       players.push(await connect("/ws", { user, timeout: 20_000 }))
@@ -47,22 +55,27 @@ export async function stampede(room, count, progress) {
     let answered = 0
     const start = performance.now()
     const answers = await Promise.all(players.map(async (player) => {
-      const answer = await player.join(room).then((joined) => ({ seat: joined.seat, version: joined.version }), (error) => ({ error }))
+      const answer = await player.join(room).then((joined) => ({ joined, seat: joined.seat, version: joined.version }), (error) => ({ error }))
       progress(0.6 + (0.4 * ++answered) / count)
       return { user: player.user, ...answer }
     }))
     const took = performance.now() - start
     const told = answers.filter((answer) => !answer.error)
     await observer.reach(Math.max(0, ...told.map(({ version }) => version)))
-    const list = await observer.users()
-    const seats = new Map(list.map((user) => [user.user, user.seat]))
+    const { users: list, capacity } = await observer.users()
+    const there = new Set(list.map((user) => user.user))
+    const missing = new Set(told.filter(({ user }) => !there.has(user)))
+    const gone = new Set(await toldOtherwise([...missing]))
+    const staying = told.filter((answer) => !gone.has(answer))
     return {
       clear,
       players: count,
       told: told.length,
-      kept: told.filter(({ user }) => seats.has(user)).length,
-      lost: told.filter(({ user }) => !seats.has(user)).length,
-      twice: repeated(told.map(({ seat }) => seat)) + repeated(list.map(({ seat }) => seat)),
+      kept: told.length - missing.size,
+      gone: gone.size,
+      lost: missing.size - gone.size,
+      over: capacity > 0 ? Math.max(0, list.length - capacity) : 0,
+      twice: repeated(staying.map(({ seat }) => seat)) + repeated(list.map(({ seat }) => seat)),
       refused: answers.filter(({ error }) => error?.code === "room_full" || error?.code === "closed").length,
       failed: answers.filter(({ error }) => error && error.code !== "room_full" && error.code !== "closed").length,
       versions: observer.seen(),
@@ -73,6 +86,18 @@ export async function stampede(room, count, progress) {
     await clear()
     throw error
   }
+}
+
+/**
+ * Those of the players whom the server has told since that they have no seat any more: an operator sent
+ * them away, or closed the table. They are not lost. Waits a while for that, because it may be on its way.
+ */
+async function toldOtherwise(answers) {
+  const ended = ({ joined }) => joined.error?.code === "lost"
+  for (const end = performance.now() + 3000; !answers.every(ended) && performance.now() < end;) {
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  return answers.filter(ended)
 }
 
 /** The settings of a room. One that nobody has joined gets its own when somebody does. */
@@ -91,14 +116,16 @@ const repeated = (numbers) => numbers.length - new Set(numbers).size
 
 /**
  * Watches a room by a plain WebSocket, reads each frame as it comes, and counts versions that are missing
- * or come twice. It asks for nothing else meanwhile, because an answer stands for the events before it.
+ * or come twice. It asks for nothing else meanwhile, because an answer stands for the events before it. A
+ * snapshot, which a server sends after trouble with Redis, does so, too.
  */
 async function observe(room, user) {
   let [version, seen, gaps] = [0, 0, 0]
   let reached = () => {}
   const link = await raw("/ws", { user }, (event) => {
-    if (event.event !== "changes" || event.from !== version) gaps++
-    else seen += event.version - event.from
+    if (event.event === "changes" && event.from !== version) gaps++
+    else if (event.event === "changes") seen += event.version - event.from
+    else if (event.event !== "snapshot") return
     version = event.version
     reached()
   })
@@ -107,7 +134,11 @@ async function observe(room, user) {
   version = first.version
   return {
     close: link.close,
-    users: async () => (await link.ask("users", room)).users ?? [],
+    users: async () => {
+      const { error, users, settings } = await link.ask("users", room)
+      if (error) throw new Error(error.message ?? error.code)
+      return { users: users ?? [], capacity: settings?.capacity ?? 0 }
+    },
     seen: () => seen,
     gaps: () => gaps,
     /** Resolves when the events have come up to a version. */
@@ -138,12 +169,14 @@ export async function rival(capacity, count, progress) {
     const took = performance.now() - start
     const told = answers.filter((answer) => !answer.error)
     const after = await players[0].ask("users", list)
+    if (after.error) throw new Error(after.error.message ?? after.error.code)
     const there = new Set((after.users ?? []).map((user) => user.user))
     return {
       players: count,
       told: told.length,
       kept: told.filter(({ user }) => there.has(user)).length,
       lost: told.filter(({ user }) => !there.has(user)).length,
+      over: capacity > 0 ? Math.max(0, told.length - capacity) : 0,
       twice: repeated(told.map(({ seat }) => seat)),
       refused: answers.filter(({ error }) => error?.code === "room_full").length,
       failed: answers.filter(({ error }) => error && error.code !== "room_full").length,
@@ -168,17 +201,27 @@ function raw(path, query, heard = () => {}) {
     waiting.delete(frame.id)
   }
   return new Promise((resolve, reject) => {
+    // A browser with 255 WebSockets, in all tabs together, lets the next one wait for ever.
+    const late = setTimeout(() => {
+      socket.close()
+      reject(new Error("the browser or the server opens no more connections; is there a crowd in another tab?"))
+    }, 10_000)
     socket.onclose = () => {
+      clearTimeout(late)
       reject(new Error(`${path} cannot be reached`))
       for (const answer of waiting.values()) answer({ error: { code: "unavailable" } })
     }
-    socket.onopen = () => resolve({
-      user: query.user,
-      close: () => socket.close(1000),
-      ask: (action, room) => new Promise((answer) => {
-        waiting.set(++last, answer)
-        socket.send(JSON.stringify({ id: last, action, room }))
-      }),
-    })
+    socket.onopen = () => {
+      clearTimeout(late)
+      resolve({
+        user: query.user,
+        close: () => socket.close(1000),
+        ask: (action, room) => new Promise((answer) => {
+          if (socket.readyState !== WebSocket.OPEN) return answer({ error: { code: "unavailable" } })
+          waiting.set(++last, answer)
+          socket.send(JSON.stringify({ id: last, action, room }))
+        }),
+      })
+    }
   })
 }

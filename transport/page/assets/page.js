@@ -8,7 +8,18 @@ import { StampedePanel } from "./stampede.js"
 import { Table } from "./table.js"
 import { explain, explainEnd, explainLost } from "./words.js"
 
-const facts = await fetch("/page.json").then((answer) => answer.json()).catch(() => ({}))
+const facts = {}
+
+/** Asks the server what it is. It may be another one since: started again, with a key or without. */
+async function ascertain() {
+  try {
+    Object.assign(facts, await (await fetch("/page.json", { signal: AbortSignal.timeout(5000) })).json())
+  } catch {
+    // It is away: what is known counts on.
+  }
+}
+
+await ascertain()
 
 let identity // {user} or {token}
 let client // undefined until connected for the first time
@@ -49,6 +60,9 @@ async function enter(problem) {
     client = await connect("/ws", { ...(facts.auth ? { token: freshToken } : { user: identity.user }), signal: attempt.signal })
   } catch (error) {
     if (attempt.signal.aborted) return enter("")
+    const { auth } = facts
+    await ascertain()
+    if (facts.auth !== auth) return forget("")
     if (error.code === "unauthorized") return forget(explainEnd(error).text)
     if (error.code === "bad_request" && !facts.auth) return forget(error.message)
     state("lost")
@@ -59,7 +73,7 @@ async function enter(problem) {
   follow()
   const missed = await sitAgain()
   await route()
-  if (missed.includes(table?.room.id)) table.problem(explainLost({ reason: "timeout" }))
+  if (missed.has(table?.room.id)) table.problem(missed.get(table.room.id))
 }
 
 /** Forgets who played, and asks again. */
@@ -84,7 +98,7 @@ async function freshToken() {
 }
 
 /** Shows how the connection is, whenever that changes. */
-function follow() {
+async function follow() {
   const was = $("state").dataset.state
   state(client.state)
   if (client.state === "reconnecting") announce("The connection is lost. Reconnecting.")
@@ -94,9 +108,11 @@ function follow() {
   }
   if (client.state !== "lost" || client.error?.code === "client_closed") return
   const { text: why, action } = explainEnd(client.error)
-  if (client.error.code === "unauthorized") {
+  const { auth } = facts
+  await ascertain()
+  if (client.error.code === "unauthorized" || facts.auth !== auth) {
     closeTable()
-    return forget(why)
+    return forget(facts.auth ? why : "")
   }
   notice(why, action, () => {
     closeTable()
@@ -126,19 +142,19 @@ function showWho() {
   show($("who"), true)
 }
 
-/** Takes the seats again that this tab had, as far as the server still keeps them. Returns the tables of the others. */
+/** Takes the seats again that this tab had, as far as the server still keeps them. Returns why not, by table. */
 async function sitAgain() {
-  const missed = []
+  const missed = new Map()
   for (const [id, seat] of Object.entries(seated.all())) {
     try {
       const { users } = await client.users(id)
       if (users.some((user) => user.user === client.user)) await client.join(id, { seat })
-      else missed.push(id)
-    } catch {
-      missed.push(id)
+      else missed.set(id, explainLost({ reason: "timeout" }))
+    } catch (error) {
+      missed.set(id, explain(error, seat))
     }
   }
-  for (const id of missed) seated.remove(id)
+  for (const id of missed.keys()) seated.remove(id)
   return missed
 }
 

@@ -8,6 +8,7 @@ export class StampedePanel {
   #facts
   #room
   #clear // has the crowd leave; undefined if there is none
+  #leaving // the same, from the moment when the first one comes
   #running = false
 
   constructor(facts, room) {
@@ -16,15 +17,15 @@ export class StampedePanel {
     $("crowd").oninput = () => text($("crowd-count"), $("crowd").value)
     $("stampede-go").onclick = () => this.#run()
     $("stampede-clear").onclick = () => this.#leave()
-    addEventListener("pagehide", () => this.#clear?.())
+    addEventListener("pagehide", () => this.#leaving?.())
   }
 
   /** Shows the panel for another table. */
   open() {
     show($("stampede-result"), false)
     this.#step("")
+    $("stampede-go").disabled = $("crowd").disabled = this.#running || this.#facts.auth
     if (this.#facts.auth) {
-      $("stampede-go").disabled = $("crowd").disabled = true
       this.#step("Off: this server asks each player for a token, and a crowd has none.")
     }
   }
@@ -53,13 +54,13 @@ export class StampedePanel {
       let without
       if (this.#facts.stampede) {
         this.#step(`${plural(count, "player")} at a list without a lock…`, 0)
-        without = await rival(capacity, count, (share) => this.#step(`${plural(count, "player")} at a list without a lock…`, share / 2))
+        without = await rival(capacity, count, (share) => this.#step(`${plural(count, "player")} at a list without a lock…`, share / 2)).catch(() => undefined)
       }
       this.#step(`${plural(count, "player")} at this table…`, 0.5)
-      const { clear, ...here } = await stampede(id, count, (share) => this.#step(`${plural(count, "player")} at this table…`, 0.5 + share / 2))
+      const { clear, ...here } = await stampede(id, count, (share) => this.#step(`${plural(count, "player")} at this table…`, 0.5 + share / 2), (leave) => (this.#leaving = leave))
       this.#clear = clear
       if (this.#room()?.id !== id) return await this.#leave()
-      this.#compare(here, without, capacity)
+      this.#compare(here, without)
       this.#step("")
       show($("stampede-clear"), true)
     } catch (error) {
@@ -77,45 +78,46 @@ export class StampedePanel {
     await clear?.()
   }
 
-  #compare(here, without, capacity) {
+  #compare(here, without) {
     const off = "–"
-    const over = (result) => (capacity > 0 ? Math.max(0, result.told - capacity) : 0)
     const rows = [
       ["told “you are in”", here.told, without?.told],
       ["and are in the list", here.kept, without?.kept],
+      ["were sent away since", here.gone, off],
       ["lost players", here.lost, without?.lost, true],
       ["same seat given again", here.twice, without?.twice, true],
-      ["more players than seats", over(here), without && over(without), true],
+      ["more players than seats", here.over, without?.over, true],
       ["told “it is full”", here.refused, without?.refused],
       ["failed otherwise", here.failed, without?.failed, true],
       ["versions seen", here.versions, off],
       ["versions missing", here.gaps, off, true],
       ["time", `${Math.round(here.took)} ms`, without && `${Math.round(without.took)} ms`],
-    ].filter(([name, a, b]) => name !== "failed otherwise" || a || b)
+    ].filter(([name, a, b]) => name === "failed otherwise" ? a || b : name !== "were sent away since" || a)
     const cell = (value, counts) => {
       const kind = counts && typeof value === "number" ? { class: value === 0 ? "good" : "bad" } : {}
       return make("td", kind, value === undefined ? "off" : String(value))
     }
     $("compare").replaceChildren(...rows.map(([name, a, b, counts]) => make("tr", {}, make("th", { scope: "row" }, name), cell(a, counts), cell(b, counts))))
-    text($("verdict"), verdict(here, without, over))
+    text($("verdict"), verdict(here, without, this.#facts.stampede))
     show($("stampede-result"), true)
   }
 }
 
 /** What the comparison means, in a sentence or two. */
-function verdict(here, without, over) {
-  const good = here.lost + here.twice + over(here) + here.gaps === 0
+function verdict(here, without, offered) {
+  const good = here.lost + here.twice + here.over + here.gaps === 0
+  const sent = here.gone > 0 ? `, but for ${here.gone} whom an operator sent away and who know it` : ""
   const own = good
-    ? `roomd kept all ${here.told} whom it told “you are in”, gave no seat twice and left out no version.`
+    ? `roomd kept all ${here.told} whom it told “you are in”${sent}, gave no seat twice and left out no version.`
     : "roomd did not keep its word here. That is a defect: please report it."
-  if (!without) return `${own} The comparison with a list without a lock is off, because this server is open to other machines.`
-  if (without.lost + without.twice + over(without) === 0) {
+  if (!without) return `${own} The comparison with a list without a lock is off: ${offered ? "it did not come to an end, or this page does not come from your own machine" : "this server is open to other machines"}.`
+  if (without.lost + without.twice + without.over === 0) {
     return `${own} The list without a lock was lucky this time, and nothing made it so: try again, or with more players.`
   }
   const wrong = [
     without.lost > 0 && `${without.lost} of ${without.told} players who were told “you are in” are not in the list`,
     without.twice > 0 && `${without.twice} got a seat that somebody had already`,
-    over(without) > 0 && `${over(without)} more came in than there are seats`,
+    without.over > 0 && `${without.over} more came in than there are seats`,
   ].filter(Boolean)
   const last = wrong.length > 1 ? ` and ${wrong.pop()}` : ""
   return `Without a lock ${wrong.join(", ")}${last}. They read the list while another player was about to write it, and the later write wiped out the earlier one. ${own}`

@@ -65,6 +65,7 @@ func startCluster(t *testing.T) *redistest.Server {
 // The rights that the manual gives suffice for a whole load on two nodes, one of which is killed in
 // the middle, so that the other removes its members: Redis refuses nothing.
 func TestACLSufficesForALoad(t *testing.T) {
+	t.Parallel() // it mostly waits
 	single := redistest.Start(t)
 	t.Run("one Redis", func(t *testing.T) { playWithACL(t, single, "redis://roomd@"+single.Addr(), "Room:43:Users") })
 	cluster := startCluster(t)

@@ -13,6 +13,7 @@ import (
 // Every view in both themes and three sizes keeps nobody out, as far as axe can see, and is not
 // wider than the window. The pictures are for people to look at.
 func TestOperatorsPageLooks(t *testing.T) {
+	t.Parallel() // it mostly waits
 	script := axe(t)
 	b := startBrowser(t)
 	server := redistest.Start(t)

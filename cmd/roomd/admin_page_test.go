@@ -141,6 +141,7 @@ func TestOperatorsPageOfARoom(t *testing.T) {
 
 // One node's page drains the other, shows which settings differ, who is silent, and goes on when its own node is back.
 func TestOperatorsPageOfNodes(t *testing.T) {
+	t.Parallel() // it mostly waits
 	b := startBrowser(t)
 	url := redistest.Start(t).URL()
 	nodes, admins := operated(t, 2, url)
@@ -184,6 +185,7 @@ func TestOperatorsPageOfNodes(t *testing.T) {
 
 // Somebody alters Redis by hand: the tile says which room differs, until that is put right.
 func TestOperatorsPageShowsAViolation(t *testing.T) {
+	t.Parallel() // it mostly waits
 	b := startBrowser(t)
 	server := redistest.Start(t)
 	nodes, admins := operated(t, 2, server.URL())

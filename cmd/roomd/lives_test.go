@@ -125,6 +125,7 @@ func (f *follower) until(t *testing.T, start time.Time, want ...string) time.Dur
 // A node is killed: its members leave when they have not come back within the
 // grace; one that has come back elsewhere stays.
 func TestMembersOfAKilledNode(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := redistest.Start(t)
 	nodes := launch(t, 2, server.URL(), "--grace", "1s", "--node-ttl", "3s")
 	var f follower
@@ -149,6 +150,7 @@ func TestMembersOfAKilledNode(t *testing.T) {
 // A node stands still until it is taken for dead, and goes on: its players, who
 // are still connected, are back in the room.
 func TestAStoppedNodeComesBack(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := redistest.Start(t)
 	nodes := launch(t, 2, server.URL(), "--grace", "500ms", "--node-ttl", "3s")
 	var f follower
@@ -223,6 +225,7 @@ func TestRedisRestarts(t *testing.T) {
 // Three nodes are restarted one after the other while their players come back
 // wherever they can: nobody loses a seat, and nobody is seen to leave.
 func TestRollingRestart(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := redistest.Start(t)
 	nodes := launch(t, 3, server.URL(), "--rate", "off")
 	var mu sync.Mutex

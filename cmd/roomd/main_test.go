@@ -209,6 +209,7 @@ func (p *process) stop(how os.Signal) {
 // Two nodes serve players; one of them is told to stop in the middle of it, and
 // started again. Whatever it had acknowledged is in the lists.
 func TestRestartsUnderLoadLoseNothing(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, how := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(fmt.Sprint(how), func(t *testing.T) {
 			server := redistest.Start(t)

@@ -57,6 +57,7 @@ func TestPageStampede(t *testing.T) {
 
 // If a version were missing, or a player, the page would say so. Here the observer's connection is made to lie.
 func TestPageStampedeSeesWhatIsWrong(t *testing.T) {
+	t.Parallel() // it mostly waits
 	b := startBrowser(t)
 	nodes := launch(t, 1, redistest.Start(t).URL(), "--capacity", "6")
 	p := atTable(b, nodes[0], "42", "李四")
@@ -107,6 +108,7 @@ func TestPageWithTokens(t *testing.T) {
 // Before a token expires the page asks for the next one, and the connection goes on. When the last
 // one has expired the page says so, and the next one brings the player back to the seat.
 func TestPageAsksForTheNextToken(t *testing.T) {
+	t.Parallel() // it mostly waits
 	b := startBrowser(t)
 	secret, token := keyed(t)
 	nodes := launch(t, 1, redistest.Start(t).URL(), "--auth-secret-file", secret)

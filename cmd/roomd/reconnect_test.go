@@ -199,6 +199,7 @@ func settle(t *testing.T, table []*regular) {
 // other, or die, or Redis loses everything. Nobody loses the seat or misses a change, and, unless
 // Redis has forgotten it, no acknowledged count is lost.
 func TestClientsStayConnected(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const rooms, players = 6, 36
 	roll := func(how os.Signal) func(*redistest.Server, []*process) {
 		return func(_ *redistest.Server, nodes []*process) {

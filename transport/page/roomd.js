@@ -167,7 +167,7 @@ class Mirror {
   }
 
   /** change does what an event says. It returns false if events before it are missing. */
-  change({ epoch, version, from, changes = [] }) {
+  change({ epoch, version, from, changes }) {
     if (this.stale) return true // the list that comes has this, too
     const begins = this.version === 0 && from === 0
     if (from !== this.version || (epoch !== this.epoch && !begins)) {
@@ -176,7 +176,7 @@ class Mirror {
     }
     this.epoch = epoch
     this.version = version
-    const known = changes.filter(({ type }) => OF_USERS[type] || OF_ROOM[type])
+    const known = (changes ?? []).filter(({ type }) => OF_USERS[type] || OF_ROOM[type])
     const users = known.some(({ type }) => OF_USERS[type]) ? [...this.users] : this.users
     for (const change of known) {
       OF_USERS[change.type]?.(users, change)
@@ -253,6 +253,19 @@ const OF_ROOM = {
 function alter(users, name, change) {
   const at = users.findIndex(({ user }) => user === name)
   if (at >= 0) users[at] = change(users[at])
+}
+
+const isObject = (value) => typeof value === "object" && value !== null
+
+// parse reads a frame of the server. It throws where the lists of one would break the copies of the rooms.
+function parse(text) {
+  const frame = JSON.parse(text)
+  if (!isObject(frame)) throw new TypeError("not an object")
+  for (const name of ["users", "changes"]) {
+    const list = frame[name] ?? []
+    if (!Array.isArray(list) || !list.every(isObject)) throw new TypeError(`${name}: not a list of objects`)
+  }
+  return frame
 }
 
 /** Link is one WebSocket, with the requests that wait for their replies, and the heartbeat. */
@@ -347,9 +360,9 @@ class Link {
     this.#pinged = false
     let frame
     try {
-      frame = JSON.parse(text)
-    } catch {
-      this.drop("the server sent what is not JSON")
+      frame = parse(text)
+    } catch (error) {
+      this.drop(`the server sent what is no frame: ${error.message}`)
       return
     }
     if (frame.event !== undefined) {
@@ -396,9 +409,8 @@ class Session {
   #refused = false // the last token was not accepted
   #expires // of the token, in seconds since 1970
   #renewal
-  #shown // resolves when the page is shown, where there is one
-  #lost // resolves when the client is lost
-  #lose
+  #ends = new Set() // functions that the end of the client calls
+  #shown // resolves when a page that was left is shown again
 
   constructor(url, options) {
     const { timeout = 10_000, backoff = {}, heartbeat = {} } = options
@@ -413,7 +425,6 @@ class Session {
     this.#addresses = [url].flat().map((address) => resolve(address, options.user))
     if (this.#addresses.length === 0) throw new TypeError("url: there is none")
     this.user = options.user
-    this.#lost = new Promise((resolve) => (this.#lose = resolve))
     this.client = new Client(this)
   }
 
@@ -441,7 +452,7 @@ class Session {
   #watchPage() {
     if (!globalThis.document) return
     const until = new AbortController()
-    this.#lost.then(() => until.abort())
+    this.#ends.add(() => until.abort())
     const { signal } = until
     addEventListener("pagehide", () => {
       this.#shown = new Promise((resolve) => addEventListener("pageshow", resolve, { once: true, signal }))
@@ -463,8 +474,8 @@ class Session {
         if (this.#link === link) this.#down(link)
         this.#judge(code, reason)
       }
-      if (!this.error) await sleep(this.#pause(n), this.#lost)
-      await Promise.race([this.#shown, this.#lost])
+      if (!this.error) await this.#within(this.#pause(n))
+      if (!this.error && this.#shown) await this.#within(LONGEST_TIMER, this.#shown)
     }
     failed(this.error)
   }
@@ -531,17 +542,25 @@ class Session {
   async #token() {
     const { token, timeout } = this.#options
     if (typeof token !== "function") return token
-    let timer
-    const late = new Promise((_, reject) => {
-      timer = setTimeout(() => reject(new Error("option token: no token came in time")), timeout)
-    })
     try {
-      return await Promise.race([token(), late])
+      const given = await this.#within(timeout, Promise.resolve(token()).then((text) => ({ text })))
+      if (!given) throw new Error("option token: no token came in time")
+      return given.text
     } catch (error) {
       throw error instanceof RoomdError ? error : new Failure(error)
-    } finally {
-      clearTimeout(timer)
     }
+  }
+
+  /** within resolves as the promise does, or to undefined after ms or when the client is lost. It leaves no timer behind. */
+  #within(ms, ...promise) {
+    let over
+    const cut = new Promise((resolve) => (over = resolve))
+    const timer = setTimeout(over, ms)
+    this.#ends.add(over)
+    return Promise.race([cut, ...promise]).finally(() => {
+      clearTimeout(timer)
+      this.#ends.delete(over)
+    })
   }
 
   #granted({ user, expires }) {
@@ -613,7 +632,7 @@ class Session {
     for (const mirror of this.mirrors.values()) mirror.end(error)
     this.mirrors.clear()
     this.rooms.clear()
-    this.#lose()
+    for (const end of this.#ends) end()
     this.#become("lost")
   }
 
@@ -862,11 +881,13 @@ async function probe(address, token) {
   }
 }
 
-// condition makes fields of a request of what the caller expects.
+// condition makes fields of a request of what the caller expects. What is no version is refused: to leave it
+// out would make the request unconditional.
 function condition(expect, epoch) {
   if (expect === undefined) return {}
-  if (typeof expect === "number") return epoch ? { expect, epoch } : { expect }
-  return { expect: expect.version, ...(expect.epoch && { epoch: expect.epoch }) }
+  const position = typeof expect === "number" ? { version: expect, epoch } : expect
+  if (typeof position?.version !== "number") throw new RoomdError("bad_request", "expect: must be a version, or have one")
+  return { expect: position.version, ...(position.epoch && { epoch: position.epoch }) }
 }
 
 const position = ({ epoch, version }) => ({ epoch, version })
@@ -900,11 +921,11 @@ export class Room {
     return this.#ask({ action: "ready", value })
   }
 
-  set(data, { expect } = {}) {
+  async set(data, { expect } = {}) {
     return this.#ask({ action: "set", data, ...condition(expect, this.epoch) })
   }
 
-  setMember(data, { expect } = {}) {
+  async setMember(data, { expect } = {}) {
     return this.#ask({ action: "set", scope: "member", data, ...condition(expect, this.epoch) })
   }
 
@@ -923,8 +944,8 @@ export class Room {
     }
   }
 
-  say(message, { to } = {}) {
-    return this.#ask({ action: "say", ...(typeof message === "string" ? { text: message } : { data: message.data }), ...(to && { to }) })
+  async say(message, { to } = {}) {
+    return this.#ask({ action: "say", ...(typeof message === "string" ? { text: message } : { data: message?.data }), ...(to && { to }) })
   }
 
   async leave() {

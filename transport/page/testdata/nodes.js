@@ -64,6 +64,13 @@ await until(equal, ada, bob)
 assert.equal(ada.room.data, 20)
 assert.equal(bob.room.data, 20)
 
+// What is no version makes no request unconditional.
+for (const expect of [null, "3", {}, { version: "3" }, { epoch: ada.room.epoch }, NaN]) {
+  await assert.rejects(ada.room.set("lost", { expect }), { code: "bad_request" })
+  await assert.rejects(ada.room.setMember("lost", { expect }), { code: "bad_request" })
+}
+assert.equal(ada.room.data, 20)
+
 // A connection breaks; the seat stays, and the other one sees it.
 ada.cut()
 await until(() => bob.types.includes("back"), ada, bob)

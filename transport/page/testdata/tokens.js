@@ -44,6 +44,17 @@ async function renews() {
   await client.close()
 }
 
+// A token that never comes keeps no program alive.
+async function waits() {
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
+  const before = timers()
+  const abort = new AbortController()
+  const connecting = connect(url, { WebSocket: Counted, token: () => new Promise(() => {}), timeout: 60_000, signal: abort.signal })
+  abort.abort(new Error("enough"))
+  await assert.rejects(connecting, /enough/)
+  await until(() => timers() <= before)
+}
+
 // A kick that a user misses is not undone when it comes back; the user learns why.
 async function misses() {
   const admin = await connect(url, { WebSocket, token: tokenFor("boss", 60, { role: "admin" }) })
@@ -88,6 +99,7 @@ async function refused() {
 }
 
 await renews()
+await waits()
 await misses()
 await refused()
 globalThis.location = new URL(url.replace("ws:", "http:"))

@@ -8,7 +8,7 @@ import { bytes, clock, count, duration, rough } from "./format.js"
 /** Draws all nodes of a fleet. `done` is called with a sentence when a node was asked to stop. */
 export function drawNodes(fleet, done, now = Date.now()) {
   const { live } = fleet
-  const { common, unusual } = compare(live)
+  const { common, unusual } = compare(live.filter((node) => node.heard !== undefined))
   const players = live.reduce((sum, node) => sum + (node.load?.connections ?? 0), 0)
   text($("nodes-count"), `${plural(live.length, "node")}, ${plural(players, "connection")}`)
   patch($("nodes-rows"), fleet.all, {
@@ -43,7 +43,7 @@ function compare(nodes) {
 
 function createRow(node, fleet, done) {
   const drain = make("button", { type: "button", class: "small" }, "Drain…")
-  drain.setAttribute("aria-label", `Drain ${node.address}…`)
+  drain.setAttribute("aria-label", `Drain ${node.address || node.node}…`)
   drain.onclick = () => askToDrain(fleet.all.find((one) => one.node === node.node) ?? node, fleet, done)
   const number = () => make("td", { class: "number" })
   return make("tr", {},
@@ -90,7 +90,8 @@ function drawOwn(cell, own) {
 /** What to say of a node: [kind, words]. */
 function stateOf(node, now) {
   if (node.gone) return [node.draining ? "stopped" : "gone", `${node.draining ? "stopped" : "gone"} since ${clock(node.draining ? node.gone : (node.heard ?? node.gone))}`]
-  if (node.silent) return ["silent", node.heard === undefined ? "silent" : `silent since ${clock(node.heard)}, for ${duration(now - node.heard)}`]
+  if (node.heard === undefined) return ["mute", "does not report"] // of an older version, or no server
+  if (node.silent) return ["silent", `silent since ${clock(node.heard)}, for ${duration(now - node.heard)}`]
   return node.draining ? ["draining", "draining"] : ["up", "reports"]
 }
 
@@ -98,7 +99,7 @@ function askToDrain(node, fleet, done) {
   const others = fleet.live.filter((one) => one.node !== node.node && !one.draining && !one.silent)
   const players = plural(node.load?.connections ?? 0, "connection")
   confirm({
-    title: `Drain ${node.address}?`,
+    title: `Drain ${node.address || node.node}?`,
     about: [
       `Node ${node.node} stops as by SIGTERM: its ${players} are asked to come back on another node, and keep their seats. `,
       others.length ? `${plural(others.length, "node")} would be left.` : "No other node is left: nobody can play until one starts.",
@@ -107,7 +108,7 @@ function askToDrain(node, fleet, done) {
     action: "Drain the node", danger: true,
     work: async () => {
       await request("POST", `/api/nodes/${encodeURIComponent(node.node)}/drain`)
-      done(`${node.address} was asked to stop. It notices within 2 s.`)
+      done(`${node.address || node.node} was asked to stop. It notices within 2 s.`)
     },
   })
 }

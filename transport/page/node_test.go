@@ -29,6 +29,23 @@ func needNode(t *testing.T) {
 	default:
 		t.Skip(missing)
 	}
+	readScripts(t)
+}
+
+// readScripts reads what Node is going to run, so that go test sees when a cached result is out of date.
+func readScripts(t *testing.T) {
+	t.Helper()
+	for _, pattern := range []string{"*.js", "*.ts", "*.json", "testdata/*.js", "testdata/*.ts", "testdata/*.json"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if _, err := os.ReadFile(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // nodeCommand returns a command that runs a script in Node. It ends with the test, killed if need be.

@@ -101,10 +101,11 @@ func (t *streams) replyList(r *protocol.Reply) {
 	s.coverLocked(r.Epoch, r.Version)
 }
 
-// behind returns the pending events behind a list. A new epoch begins with a snapshot: changes
-// without one are of an earlier epoch.
+// behind returns the pending events behind a list. A new epoch begins with a snapshot, or at version
+// 0 where the list shows that there was no room yet. Other changes are of an earlier epoch. Should a
+// room have begun and be gone again before the list was read, a snapshot follows that says so.
 func (s *stream) behind(epoch string, version uint64) (events []*room.Event) {
-	begins := len(s.pending) > 0 && s.pending[0].Snapshot != nil
+	begins := len(s.pending) > 0 && (s.pending[0].Snapshot != nil || version == 0 && s.pending[0].From == 0)
 	for _, e := range s.pending {
 		if e.Epoch == epoch && e.Version > version || e.Epoch != epoch && begins {
 			events = append(events, e)

@@ -66,6 +66,26 @@ func TestRepliesAndEventsFormOneSequence(t *testing.T) {
 			listed(o, listAt(3))
 			o.streams.push(change(5))
 		}, "reply 3, events 4+5"},
+		{"a room began while its emptiness was read", func(o *outbox) {
+			o.streams.open("42")
+			o.streams.hold("42")
+			o.streams.push(change(1))
+			o.streams.push(change(2))
+			none := listAt(0)
+			none.Epoch = ""
+			o.streams.replyList(none)
+			o.streams.release("42")
+			o.streams.push(change(3))
+		}, "reply 0, events 1+2+3"},
+		{"what came of a room that has gone since", func(o *outbox) {
+			o.streams.open("42")
+			o.streams.hold("42")
+			o.streams.push(change(2))
+			none := listAt(0)
+			none.Epoch = ""
+			o.streams.replyList(none)
+			o.streams.release("42")
+		}, "reply 0"},
 		{"a slow client: events are merged in the place of the first one", func(o *outbox) {
 			o.streams.open("42")
 			listed(o, listAt(3))

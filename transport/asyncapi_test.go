@@ -177,12 +177,7 @@ func TestDescribedRequests(t *testing.T) {
 func TestDescriptionIsWhole(t *testing.T) {
 	d := described()
 	source, _ := json.Marshal(d.at("components", "schemas"))
-	for _, word := range []string{
-		protocol.CodeBadRequest, protocol.CodeUnknownAction, protocol.CodeUnauthorized, protocol.CodeForbidden, protocol.CodeRoomFull, protocol.CodeClosed, protocol.CodeSeatTaken,
-		protocol.CodeDuplicateUser, protocol.CodeNotMember, protocol.CodeConflict, protocol.CodeBanned, protocol.CodeRateLimited, protocol.CodeTooLarge, protocol.CodeBusy, protocol.CodeUnavailable, protocol.CodeUnknown, protocol.CodeInternal,
-		protocol.ChangeJoin, protocol.ChangeLeave, protocol.ChangeAway, protocol.ChangeBack, protocol.ChangeSettings, protocol.ChangeMember, protocol.ChangeData, protocol.ChangeMessage,
-		protocol.ReasonKicked, protocol.ReasonClosed, protocol.ReasonMoved, protocol.ReasonLeft, protocol.ReasonTimeout, protocol.ReasonNode,
-	} {
+	for _, word := range slices.Concat(allCodes, allKinds) {
 		if !strings.Contains(string(source), fmt.Sprintf("%q", word)) {
 			t.Errorf("%q is not described", word)
 		}

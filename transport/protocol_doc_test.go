@@ -19,6 +19,18 @@ import (
 	"roomd/transport/protocol"
 )
 
+// allCodes are the codes of errors, and allKinds what happens in rooms, and why.
+var (
+	allCodes = []string{
+		protocol.CodeBadRequest, protocol.CodeUnknownAction, protocol.CodeUnauthorized, protocol.CodeForbidden, protocol.CodeRoomFull, protocol.CodeClosed, protocol.CodeSeatTaken,
+		protocol.CodeDuplicateUser, protocol.CodeNotMember, protocol.CodeConflict, protocol.CodeBanned, protocol.CodeRateLimited, protocol.CodeTooLarge, protocol.CodeBusy, protocol.CodeUnavailable, protocol.CodeUnknown, protocol.CodeInternal,
+	}
+	allKinds = []string{
+		protocol.ChangeJoin, protocol.ChangeLeave, protocol.ChangeAway, protocol.ChangeBack, protocol.ChangeSettings, protocol.ChangeMember, protocol.ChangeData, protocol.ChangeMessage,
+		protocol.ReasonKicked, protocol.ReasonClosed, protocol.ReasonMoved, protocol.ReasonLeft, protocol.ReasonTimeout, protocol.ReasonNode,
+	}
+)
+
 var docBlock = regexp.MustCompile("(?ms)^```(session|http)(?: capacity=([0-9]+))?(?: burst=([0-9]+))?(?: (key))?\n(.*?)^```$")
 
 // PROTOCOL.md is true: its sessions happen as they are written, its HTTP answers are given, and
@@ -59,16 +71,13 @@ func TestProtocolDocument(t *testing.T) {
 	if rest := docBlock.ReplaceAllString(text, ""); strings.Contains(rest, `{"`) {
 		t.Error("a frame is outside of the examples")
 	}
-	for _, code := range []string{
-		protocol.CodeBadRequest, protocol.CodeUnknownAction, protocol.CodeUnauthorized, protocol.CodeForbidden, protocol.CodeRoomFull, protocol.CodeClosed, protocol.CodeSeatTaken,
-		protocol.CodeDuplicateUser, protocol.CodeNotMember, protocol.CodeConflict, protocol.CodeBanned, protocol.CodeRateLimited, protocol.CodeTooLarge, protocol.CodeBusy, protocol.CodeUnavailable, protocol.CodeUnknown, protocol.CodeInternal,
-	} {
+	for _, code := range allCodes {
 		want := fmt.Sprintf("| `%s` | %s |", code, map[bool]string{true: "yes", false: "no"}[protocol.NewError(code, "").Retry])
 		if !strings.Contains(text, want) {
 			t.Errorf("the table of codes has no row %s", want)
 		}
 	}
-	for _, kind := range []string{protocol.ChangeJoin, protocol.ChangeLeave, protocol.ChangeAway, protocol.ChangeBack, protocol.ChangeSettings, protocol.ChangeMember, protocol.ChangeData, protocol.ChangeMessage, protocol.ReasonKicked, protocol.ReasonClosed, protocol.ReasonMoved, protocol.ReasonLeft, protocol.ReasonTimeout, protocol.ReasonNode} {
+	for _, kind := range allKinds {
 		if !strings.Contains(text, fmt.Sprintf("\n| `%s` |", kind)) {
 			t.Errorf("the tables of changes and reasons have no row of %s", kind)
 		}

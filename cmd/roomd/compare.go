@@ -1,9 +1,6 @@
 package main
 
 import (
-	"net"
-	"strings"
-
 	"roomd/cmd/roomd/unguarded"
 	"roomd/transport/node"
 )
@@ -11,8 +8,7 @@ import (
 // compare lets the page of a node show what happens without a lock, and returns what ends that
 // after the node. Where other machines can come, or players have tokens, there is no such thing.
 func (c *config) compare(n *node.Config) (end func()) {
-	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil || n.Serve.Auth != nil || !isLoopback(host) {
+	if n.Serve.Auth != nil || !node.IsLoopback(c.Listen) {
 		return func() {}
 	}
 	client := n.Redis.NewClient()
@@ -22,9 +18,4 @@ func (c *config) compare(n *node.Config) (end func()) {
 		lists.Close()
 		_ = client.Close()
 	}
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }

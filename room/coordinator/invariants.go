@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -124,11 +125,7 @@ func (v *invariants) next(now time.Time) (id string, some bool) {
 func (fs *feeds) watched() []string {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	ids := make([]string, 0, len(fs.rooms))
-	for id := range fs.rooms {
-		ids = append(ids, id)
-	}
-	return ids
+	return slices.Collect(maps.Keys(fs.rooms))
 }
 
 // forgetOthers forgets the rooms that are not in the round that begins.

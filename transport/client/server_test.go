@@ -113,8 +113,8 @@ func echo(s *server) {
 func inMemory(t *testing.T, opts Options, script func(*server)) *Conn {
 	t.Helper()
 	near, far := net.Pipe()
-	listener := &oneConn{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
-	listener.conn <- far
+	listener := &pipes{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+	listener.conns <- far
 	httpServer := &http.Server{Handler: handler(t, script)}
 	served := make(chan struct{})
 	go func() {
@@ -139,26 +139,3 @@ func inMemory(t *testing.T, opts Options, script func(*server)) *Conn {
 	}
 	return start(conn, opts)
 }
-
-// oneConn is a listener with one connection.
-type oneConn struct {
-	conn   chan net.Conn
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (l *oneConn) Accept() (net.Conn, error) {
-	select {
-	case conn := <-l.conn:
-		return conn, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *oneConn) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return nil
-}
-
-func (l *oneConn) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }

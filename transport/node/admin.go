@@ -43,7 +43,7 @@ func listenAdmin(addr string, verifier *auth.Verifier, log *slog.Logger) (*admin
 		return nil, err
 	}
 	return &admin{
-		listener: l, loopback: isLoopback(hostOf(l.Addr().String())), verifier: verifier,
+		listener: l, loopback: IsLoopback(l.Addr().String()), verifier: verifier,
 		refused: episode.New(log, slog.LevelWarn, "requests to the admin address are refused", episode.Quiet),
 		evicted: episode.New(log, slog.LevelWarn, "connections to the admin address are closed to make room", episode.Quiet),
 		errors:  episode.New(log, slog.LevelWarn, "HTTP of the admin address", episode.Quiet),
@@ -168,7 +168,7 @@ func (a *admin) check(r *http.Request) (status int, why error) {
 		return http.StatusForbidden, errForeignHost
 	case !local:
 		return http.StatusUnauthorized, errNoToken
-	case !isLoopback(hostOf(r.Host)):
+	case !IsLoopback(r.Host):
 		return http.StatusForbidden, errForeignHost
 	}
 	return 0, nil
@@ -203,7 +203,7 @@ func isLocal(r *http.Request) bool {
 		}
 	}
 	to, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return to != nil && isLoopback(hostOf(to.String())) && isLoopback(hostOf(r.RemoteAddr))
+	return to != nil && IsLoopback(to.String()) && IsLoopback(r.RemoteAddr)
 }
 
 // hostOf returns the host of an address, with or without a port.
@@ -213,6 +213,11 @@ func hostOf(addr string) string {
 	}
 	return strings.Trim(addr, "[]")
 }
+
+// IsLoopback reports whether an address, with or without a port, leads to this machine by one of its
+// own names. That of an HTTP Host does not where a page of another site has a name that leads here
+// (DNS rebinding), nor for the clients of most proxies.
+func IsLoopback(addr string) bool { return isLoopback(hostOf(addr)) }
 
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)

@@ -3,10 +3,8 @@ package unguarded
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/room"
+	"roomd/transport/node"
 	"roomd/transport/protocol"
 )
 
@@ -78,20 +77,9 @@ func (s *Server) leave(ws *websocket.Conn) {
 	s.wait.Done()
 }
 
-// isLocal reports whether the client asked for this machine by an address of its own. A page of another
-// site whose name leads here (DNS rebinding), and the clients of a proxy, ask for another host.
-func isLocal(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.Trim(host, "[]")
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
-}
-
 // ServeHTTP is GET /unguarded?user=NAME&capacity=N.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !isLocal(r.Host) {
+	if !node.IsLoopback(r.Host) {
 		http.Error(w, "this is for pages of this machine only", http.StatusForbidden)
 		return
 	}

@@ -13,6 +13,7 @@ import (
 
 // Another module imports lockmgr by the commands and with the program of its README.
 func TestAnotherModuleImportsLockmgr(t *testing.T) {
+	t.Parallel()
 	readme, err := os.ReadFile("../lockmgr/README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +53,42 @@ func TestAnotherModuleImportsLockmgr(t *testing.T) {
 		}
 		if command[1] == "run" && !strings.Contains(string(out), "billing, fence ") {
 			t.Errorf("the program said %s", out)
+		}
+	}
+	fetchesNoneOfTheTools(t, dir)
+}
+
+// fetchesNoneOfTheTools fails the test if a build of the module in dir, into an empty cache of modules, downloads
+// what only roomd's tools need: the go command leaves such modules out of a build.
+func fetchesNoneOfTheTools(t *testing.T, dir string) {
+	t.Helper()
+	known, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetched := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", ".")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=-modcacherw", "GOWORK=off", "GOMODCACHE="+fetched, "GOSUMDB=off",
+		"GOPROXY=file://"+filepath.ToSlash(filepath.Join(strings.TrimSpace(string(known)), "cache", "download")))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go list -deps: %v\n%s", err, out)
+	}
+	modules, err := filepath.Glob(filepath.Join(fetched, "github.com", "*", "*@*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deeper, err := filepath.Glob(filepath.Join(fetched, "github.com", "*", "*", "*@*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(append(modules, deeper...), "\n")
+	if !strings.Contains(all, "go-redis") {
+		t.Errorf("the client is not among what was fetched: %s", all)
+	}
+	for _, tool := range []string{"redislock", "redsync", "rueidis", "hdrhistogram", "kong", "websocket"} {
+		if strings.Contains(all, tool) {
+			t.Errorf("whoever imports lockmgr fetches %s:\n%s", tool, all)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/history"
+	"roomd/loadtest/internal/tally"
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
 	"roomd/room/coordinator"
@@ -30,7 +32,8 @@ const (
 
 // admin does what needs authority over rooms. It is a node of its own, without players.
 type admin struct {
-	*game
+	game   *game
+	tally  *tally.Tally
 	rdb    redis.UniversalClient
 	rooms  *coordinator.Coordinator
 	mix    []string
@@ -40,18 +43,39 @@ type admin struct {
 }
 
 // newAdmin returns nil if there is nothing to do, or no Redis to do it with.
-func newAdmin(g *game, db *redisurl.DB) (*admin, error) {
-	a := &admin{game: g, mix: g.cfg.of(MixNames[len(talks):]), random: rand.New(rand.NewPCG(1, 2)), guests: make(map[string][]string)}
+func newAdmin(ctx context.Context, g *game, db *redisurl.DB) (*admin, error) {
+	a := &admin{game: g, mix: g.cfg.of(true), random: rand.New(rand.NewPCG(1, 2)), guests: make(map[string][]string)}
 	if len(a.mix) == 0 || !g.cfg.readsStore() {
 		return nil, nil
 	}
-	a.rdb = db.NewClient()
-	var err error
-	if a.rooms, err = coordinator.New(a.rdb, coordinator.Options{Rules: g.cfg.rules()}); err != nil {
+	a.tally, a.rdb = g.newTally(), db.NewClient()
+	if err := a.open(ctx); err != nil {
 		_ = a.rdb.Close()
 		return nil, fmt.Errorf("administrator: %w", err)
 	}
 	return a, nil
+}
+
+// open starts the administrator's node, with a journal as long as the nodes under test have: without one its commits
+// would be missing in theirs.
+func (a *admin) open(ctx context.Context) (err error) {
+	for opts := (coordinator.Options{Rules: a.game.cfg.rules()}); ; {
+		if a.rooms, err = coordinator.New(a.rdb, opts); err != nil {
+			return err
+		}
+		others, err := a.rooms.Nodes(ctx)
+		longest := opts.Journal
+		for _, n := range others {
+			longest = max(longest, n.Settings.Journal)
+		}
+		if err == nil && longest == opts.Journal {
+			return nil
+		}
+		if err = errors.Join(err, a.rooms.Close(ctx)); err != nil {
+			return err
+		}
+		opts.Journal = longest
+	}
 }
 
 func (a *admin) close() {
@@ -69,10 +93,7 @@ func (a *admin) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		// What was begun ends, so that its outcome is known.
 		a.act(context.WithoutCancel(ctx), a.mix[a.random.IntN(len(a.mix))], a.game.rooms[a.random.IntN(len(a.game.rooms))])
-		select {
-		case <-time.After(time.Duration(a.random.Int64N(int64(2 * adminPause)))):
-		case <-ctx.Done():
-		}
+		_ = pause.For(ctx, time.Duration(a.random.Int64N(int64(2*adminPause))))
 	}
 }
 
@@ -83,9 +104,9 @@ func (a *admin) act(ctx context.Context, what, id string) {
 	case MixKick:
 		a.kick(ctx, id)
 	case MixClose:
-		a.do(ctx, MixClose, id, room.Shut(), history.Request{Action: history.Close})
+		a.do(ctx, MixClose, id, room.Close{}, history.Request{Action: history.Close})
 		time.Sleep(closedTime)
-		a.settle(ctx, id, room.Settings{Capacity: a.cfg.Capacity}, nil)
+		a.settle(ctx, id, room.Settings{Capacity: a.game.cfg.Capacity}, nil)
 	case MixParty:
 		a.party(ctx, id)
 	case MixMove:
@@ -99,7 +120,7 @@ func (a *admin) configure(ctx context.Context, id string) {
 	if err != nil || now.Version == 0 {
 		return
 	}
-	s := room.Settings{Capacity: max(1, now.Count()-2+a.random.IntN(a.cfg.Clients/len(a.game.rooms)+2))} // it may not fit
+	s := room.Settings{Capacity: max(1, now.Count()-2+a.random.IntN(a.game.cfg.Clients/len(a.game.rooms)+2))} // it may not fit
 	var expect *uint64
 	if a.random.IntN(2) == 0 {
 		expect = &now.Version
@@ -111,33 +132,37 @@ func (a *admin) configure(ctx context.Context, id string) {
 	s.Closed, s.Keep = true, true
 	a.settle(ctx, id, s, expect)
 	time.Sleep(closedTime)
-	a.settle(ctx, id, room.Settings{Capacity: a.cfg.Capacity}, nil)
+	a.settle(ctx, id, room.Settings{Capacity: a.game.cfg.Capacity}, nil)
 }
 
 func (a *admin) settle(ctx context.Context, id string, s room.Settings, expect *uint64) {
 	q := history.Request{Action: history.Configure, Settings: ruled(s), Expect: expect}
-	action := room.Configure(s)
+	action := room.Configure{Settings: s}
 	if expect != nil {
-		action = action.IfVersion("", *expect)
+		action.Expect = room.ExpectVersion("", *expect)
 	}
 	a.do(ctx, MixConfigure, id, action, q)
 }
 
 func ruled(s room.Settings) history.Rules {
-	return history.Rules{Capacity: s.Capacity, Closed: s.Closed, Keep: s.Keep, Data: string(s.Data)}
+	rules := history.Rules{Capacity: s.Capacity, Closed: s.Closed, Keep: s.Keep}
+	if s.Data != room.DataMembers { // as Redis has it
+		rules.Data = s.Data.String()
+	}
+	return rules
 }
 
 // kick throws out a member, or bans somebody for a moment.
 func (a *admin) kick(ctx context.Context, id string) {
-	user := a.players[a.random.IntN(len(a.players))].name
+	user := a.game.players[a.random.IntN(len(a.game.players))].name
 	if members := a.members(ctx, id); len(members) > 0 && a.random.IntN(4) > 0 {
 		user = members[a.random.IntN(len(members))]
 	}
 	q := history.Request{Action: history.Kick, Users: []history.Member{{User: user}}, Text: "enough"}
-	action := room.Kick(user).Saying(q.Text)
+	action := room.Kick{User: user, Text: q.Text}
 	if a.random.IntN(2) == 0 {
 		q.BannedUntil = milliseconds() + 1 + a.random.Int64N(maxBan.Milliseconds())
-		action = action.Ban(q.BannedUntil)
+		action.Until = q.BannedUntil
 	}
 	a.do(ctx, MixKick, id, action, q)
 }
@@ -146,7 +171,7 @@ func (a *admin) kick(ctx context.Context, id string) {
 func (a *admin) party(ctx context.Context, id string) {
 	if guests := a.guests[id]; len(guests) > 0 && a.random.IntN(2) == 0 {
 		a.guests[id] = nil
-		a.do(ctx, MixParty, id, room.Release(guests...), history.Request{Action: history.Release, Users: unseated(guests)})
+		a.do(ctx, MixParty, id, room.Release{Users: guests}, history.Request{Action: history.Release, Users: unseated(guests)})
 		return
 	}
 	var users []string
@@ -154,12 +179,12 @@ func (a *admin) party(ctx context.Context, id string) {
 	for range 2 + a.random.IntN(3) {
 		if a.number++; strangers {
 			users = append(users, fmt.Sprintf("guest %d", a.number))
-		} else if user := a.players[a.random.IntN(len(a.players))].name; !slices.Contains(users, user) {
+		} else if user := a.game.players[a.random.IntN(len(a.game.players))].name; !slices.Contains(users, user) {
 			users = append(users, user)
 		}
 	}
 	q := history.Request{Action: history.Reserve, Users: unseated(users)}
-	if a.do(ctx, MixParty, id, room.Reserve(uuid.NewString(), users...), q) && strangers {
+	if a.do(ctx, MixParty, id, room.Reserve{Session: uuid.NewString(), Users: users}, q) && strangers {
 		a.guests[id] = users
 	}
 }
@@ -169,7 +194,7 @@ func (a *admin) party(ctx context.Context, id string) {
 func (a *admin) mayLeave(id string, q history.Request, after room.Result) {
 	for _, o := range after.Users() {
 		if o.Away && slices.ContainsFunc(q.Users, func(m history.Member) bool { return m.User == o.User }) {
-			a.ledger.MayLeave(id, o.User, after.Version)
+			a.game.ledger.MayLeave(id, o.User, after.Version)
 		}
 	}
 }
@@ -218,14 +243,15 @@ func (a *admin) do(ctx context.Context, what, id string, action room.Action, q h
 
 // record tells the ledger, and the tally unless what is empty.
 func (a *admin) record(what, id string, q history.Request, r room.Result, err error) {
-	count := a.tally.of[what]
-	if what == "" {
-		count = new(counts)
+	count := func(o tally.Outcome) {
+		if what != "" {
+			a.tally.Count(what, o)
+		}
 	}
 	reply := history.Reply{Epoch: r.Epoch, Version: r.Version, Data: r.Data}
 	switch {
 	case err == nil:
-		count.done.Add(1)
+		count(tally.Done)
 		for i := range q.Users {
 			for _, o := range r.Users() {
 				if o.User == q.Users[i].User {
@@ -236,20 +262,20 @@ func (a *admin) record(what, id string, q history.Request, r room.Result, err er
 		if q.Action == history.Reserve || q.Action == history.MoveIn {
 			a.mayLeave(id, q, r)
 		}
-		a.ledger.Done(id, q, reply)
+		a.game.ledger.Done(id, q, reply)
 	case errors.Is(err, room.ErrConflict):
-		count.conflicts.Add(1)
-		a.ledger.Conflict(id, q, reply)
+		count(tally.Conflict)
+		a.game.ledger.Conflict(id, q, reply)
 	case errors.Is(err, room.ErrUnknown):
-		count.unknown.Add(1)
-		a.ledger.Unanswered(id, q, 0)
+		count(tally.Unknown)
+		a.game.ledger.Unanswered(id, q, 0)
 	case refusedByRules(err):
-		count.refused.Add(1)
-		a.ledger.Refused(id, q)
+		count(tally.Refused)
+		a.game.ledger.Refused(id, q)
 	default:
-		a.ledger.Refused(id, q)
+		a.game.ledger.Refused(id, q)
 		if what != "" {
-			a.tally.fail(fmt.Errorf("%s %s: %w", what, id, err))
+			a.tally.Fail(fmt.Errorf("%s %s: %w", what, id, err))
 		}
 	}
 }

@@ -33,6 +33,10 @@ type Config struct {
 
 	// Progress, if not nil, is called about four times a second.
 	Progress func(Progress)
+
+	// catchUp is how long a player may wait at the end for the event of a room's last
+	// commit. Zero means 10 s.
+	catchUp time.Duration
 }
 
 // Progress is the state of a run.

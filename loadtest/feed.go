@@ -6,22 +6,35 @@ import (
 
 	"roomd/loadtest/history"
 	"roomd/transport/protocol"
+
+	"roomd/room"
 )
 
-// reply handles a reply. The connection's reader calls reply and event in order of
-// arrival.
-func (p *player) reply(r *protocol.Reply) {
+// heard handles a reply or an event. The connection's reader calls it in the order of arrival.
+func (p *player) heard(m *message) {
+	if m.reply != nil {
+		p.reply(m.reply, m.users)
+	} else {
+		p.event(m.event, m)
+	}
+}
+
+// reply handles a reply.
+func (p *player) reply(r *protocol.Reply, users []history.Member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	run := p.running
 	p.running = nil
 	if run == nil {
-		p.tally.fail(fmt.Errorf("a reply without a request: %+v", *r))
+		p.tally.Fail(fmt.Errorf("a reply without a request: %+v", *r))
 		return
+	}
+	if run.action == protocol.ActionJoin || run.action == protocol.ActionLeave { // which says more than what was heard before
+		p.news = slices.DeleteFunc(p.news, func(n news) bool { return n.room == run.room })
 	}
 	v := p.viewLocked(run.room)
 	list := history.List{
-		Epoch: r.Epoch, Version: r.Version, Count: r.Count, Users: toMembers(r.Users),
+		Epoch: r.Epoch, Version: r.Version, Count: r.Count, Users: users,
 		Data: string(r.Data), Settings: toRules(r.Version, r.Settings),
 	}
 	answer := history.Reply{Epoch: r.Epoch, Version: r.Version, Data: string(r.Data)}
@@ -36,12 +49,11 @@ func (p *player) reply(r *protocol.Reply) {
 	case run.q != nil:
 		v.Done(*run.q, answer, r.Count)
 	case run.action == protocol.ActionJoin:
-		p.news = slices.DeleteFunc(p.news, func(n news) bool { return n.room == run.room })
 		v.Joined(*r.Seat, list)
 	case run.action == protocol.ActionLeave:
 		v.Left(r.Epoch, r.Version, r.Count)
-	default: // the player is in the room, so later events build on the list
-		v.Snapshot(list)
+	default:
+		v.Read(list)
 	}
 }
 
@@ -56,8 +68,11 @@ func (r *request) unknown(v *history.View) {
 }
 
 // event handles an event.
-func (p *player) event(e *protocol.Event) {
-	p.tally.events.Add(1)
+func (p *player) event(e *protocol.Event, m *message) {
+	if e.Event == protocol.EventNode {
+		return
+	}
+	p.events.Add(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v := p.viewLocked(e.Room)
@@ -72,26 +87,41 @@ func (p *player) event(e *protocol.Event) {
 	}
 	if e.Event == protocol.EventSnapshot {
 		v.Snapshot(history.List{
-			Epoch: e.Epoch, Version: e.Version, Count: e.Count, Users: toMembers(e.Users),
+			Epoch: e.Epoch, Version: e.Version, Count: e.Count, Users: m.users,
 			Data: string(e.Data), Settings: toRules(e.Version, e.Settings),
 		})
 		return
 	}
-	changes := make([]history.Change, len(e.Changes))
-	for i := range e.Changes {
-		changes[i] = toChange(&e.Changes[i])
-	}
-	v.Changed(history.Event{Epoch: e.Epoch, Version: e.Version, From: e.From, Changes: changes})
+	v.Changed(history.Event{Epoch: e.Epoch, Version: e.Version, From: e.From, Changes: m.changes})
 }
 
 func toChange(c *protocol.Change) history.Change {
 	change := history.Change{Type: c.Type, User: c.User, Seat: c.Seat, To: c.To.Users, Detail: history.Detail{
-		Away: c.Away, Ready: c.Ready, Reason: c.Reason, Target: c.To.Room, Text: c.Text, Data: string(c.Data),
+		Away: c.Away, Reason: c.Reason, Target: c.To.Room, Text: c.Text, Data: string(c.Data),
 	}}
+	if c.Type == protocol.ChangeMember {
+		tellState(&change.Detail, c)
+	}
 	if c.Settings != nil {
 		change.Settings = *toRules(1, c.Settings)
 	}
 	return change
+}
+
+// tellState says which part of a member's state a change tells.
+func tellState(d *history.Detail, c *protocol.Change) {
+	switch {
+	case c.Data == "":
+		d.Part = history.SetReady
+	case c.Ready == nil:
+		d.Part = history.SetMember
+	}
+	if c.Ready != nil {
+		d.Ready = *c.Ready
+	}
+	if c.Data == "null" {
+		d.Data = ""
+	}
 }
 
 func toMembers(users []protocol.Seated) []history.Member {
@@ -103,12 +133,13 @@ func toMembers(users []protocol.Seated) []history.Member {
 }
 
 // toRules returns the settings of a room at a version. A room that nobody has joined yet has none.
-func toRules(version uint64, s *protocol.Settings) *history.Rules {
+func toRules(version uint64, s *room.Settings) *history.Rules {
 	switch {
 	case version == 0:
 		return nil
 	case s == nil:
-		return new(history.Rules)
+		s = new(room.Settings)
 	}
-	return &history.Rules{Capacity: s.Capacity, Closed: s.Closed, Keep: s.Keep, Data: s.Data}
+	rules := ruled(*s)
+	return &rules
 }

@@ -4,10 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"roomd/room"
+	"roomd/transport/protocol"
 )
 
-// What a run can have besides joins, leaves and reads; see Config.Mix. The first three are done
-// by players who are members, the others by an administrator.
+// What a run can have besides joins, leaves and reads; see Config.Mix.
 const (
 	MixReady     = "ready"     // members say that they are ready, or not
 	MixData      = "data"      // members set data of the room, half of them by compare-and-set, and their own
@@ -19,11 +24,51 @@ const (
 	MixMove      = "move"      // members are taken to another room
 )
 
-// MixNames are all of them.
-var MixNames = []string{MixReady, MixData, MixSay, MixConfigure, MixKick, MixClose, MixParty, MixMove}
+// The actions that are counted apart from those of their mix.
+const (
+	actionWhisper = "whisper" // a message to some
+	actionMember  = "member"  // data of a member
+)
 
-// talks are those of the players.
-var talks = MixNames[:3]
+// played is an action of a run.
+type played struct {
+	name   string // that the tally counts
+	mix    string // of which it is a part; empty if every run has it
+	action string // of the protocol; empty for what only the API can do
+}
+
+// plays are all of them, in the order of the report. What the protocol says of an action stands in its table.
+var plays = []played{
+	{protocol.ActionJoin, "", protocol.ActionJoin},
+	{protocol.ActionLeave, "", protocol.ActionLeave},
+	{protocol.ActionUsers, "", protocol.ActionUsers},
+	{MixReady, MixReady, protocol.ActionReady},
+	{MixData, MixData, protocol.ActionSet},
+	{actionMember, MixData, protocol.ActionSet},
+	{MixSay, MixSay, protocol.ActionSay},
+	{actionWhisper, MixSay, protocol.ActionSay},
+	{MixConfigure, MixConfigure, protocol.ActionConfigure},
+	{MixKick, MixKick, protocol.ActionKick},
+	{MixClose, MixClose, protocol.ActionClose},
+	{MixParty, MixParty, ""},
+	{MixMove, MixMove, ""},
+}
+
+// byAdmin reports whether only an administrator may do it.
+func (p played) byAdmin() bool { return p.action == "" || protocol.ActionNamed(p.action).Admin }
+
+// MixNames are the names that Config.Mix can have.
+var MixNames = mixes(func(played) bool { return true })
+
+// mixes returns the names of the mixes that have such an action, in order.
+func mixes(has func(played) bool) (names []string) {
+	for _, p := range plays {
+		if p.mix != "" && has(p) && !slices.Contains(names, p.mix) {
+			names = append(names, p.mix)
+		}
+	}
+	return names
+}
 
 func checkMix(names []string) error {
 	for _, name := range names {
@@ -34,12 +79,28 @@ func checkMix(names []string) error {
 	return nil
 }
 
-// of returns which of the names are in the mix, in order.
-func (c Config) of(names []string) (mixed []string) {
-	for _, name := range names {
-		if slices.Contains(c.Mix, name) {
-			mixed = append(mixed, name)
-		}
+// of returns what is in the mix for players, or for the administrator.
+func (c Config) of(admin bool) []string {
+	return mixes(func(p played) bool { return p.byAdmin() == admin && slices.Contains(c.Mix, p.mix) })
+}
+
+// name returns the i-th player's name as the player types it, and in the server's normal
+// form. Some of the names break code that was only tried with ASCII.
+func name(i int) (typed, normal string) {
+	switch i % 6 {
+	case 0:
+		typed = fmt.Sprintf("张三-%d", i)
+	case 1:
+		typed = fmt.Sprintf("🀄👩‍👩‍👧 %d", i)
+	case 2: // the longest that is allowed
+		typed = fmt.Sprint(i)
+		typed += strings.Repeat("张", room.MaxUserLength-utf8.RuneCountInString(typed))
+	case 3: // NFC merges the accent into its letter
+		typed = fmt.Sprintf("Jose\u0301 %d", i)
+	case 4:
+		typed = fmt.Sprintf(`"<%d>&\'{}:* %%`, i)
+	default:
+		typed = fmt.Sprintf("player-%d", i)
 	}
-	return mixed
+	return typed, norm.NFC.String(typed)
 }

@@ -34,7 +34,7 @@ func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (*fleet, error
 			Redis:  db,
 			Room:   coordinator.Options{Rules: cfg.rules()},
 			// No late leave of a broken connection changes the lists at the end, and players play without a pause.
-			Serve: transport.Options{Grace: -1, Rate: -1, MaxPerAddress: -1},
+			Serve: transport.Options{Grace: -1, Rate: -1, MaxPerAddress: -1, MaxNewRooms: -1},
 		})
 		if err != nil {
 			f.stop()

@@ -7,12 +7,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"roomd/loadtest/history"
-	"roomd/transport/client"
+	"roomd/loadtest/internal/tally"
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/transport/protocol"
 )
 
@@ -24,6 +24,9 @@ const (
 	requestTimeout = 30 * time.Second
 
 	redialPause = 50 * time.Millisecond
+
+	// closeWait is how long a node may take to close a connection.
+	closeWait = 5 * time.Second
 
 	// limitedPause is for a request over the rate of a running node.
 	limitedPause = 20 * time.Millisecond
@@ -37,14 +40,15 @@ type player struct {
 	url     string
 	rooms   []string
 	ledger  *history.Ledger
-	tally   *tally
+	tally   *tally.Tally // its latency is of acknowledged actions
 	random  *rand.Rand
-	latency *hdrhistogram.Histogram // of acknowledged actions, in µs
-	members []string                // rooms that it believes to be in
-	conn    *client.Conn
+	members []string // rooms that it believes to be in
+	conn    *conn
+	decoder *decoder // of all players
 	number  int
-	mix     []string // of talks
-	said    int      // what was said and set, so that no two are the same
+	mix     []string     // of talks
+	said    int          // what was said and set, so that no two are the same
+	events  atomic.Int64 // frames about other players' actions
 
 	mu      sync.Mutex
 	views   map[string]*history.View // guarded by mu; by room
@@ -61,17 +65,16 @@ type news struct {
 func newPlayer(i int, url, where string, g *game) *player {
 	typed, normal := name(i)
 	return &player{
-		name: normal, typed: typed, where: where, url: url, rooms: g.rooms, ledger: g.ledger, tally: g.tally,
-		number: i, mix: g.cfg.of(talks),
-		random:  rand.New(rand.NewPCG(uint64(i), uint64(len(g.rooms)))),
-		latency: hdrhistogram.New(1, int64(requestTimeout/time.Microsecond), 3),
-		views:   make(map[string]*history.View),
+		name: normal, typed: typed, where: where, url: url, rooms: g.rooms, decoder: &g.decoder, ledger: g.ledger, tally: g.newTally(),
+		number: i, mix: g.cfg.of(false),
+		random: rand.New(rand.NewPCG(uint64(i), uint64(len(g.rooms)))),
+		views:  make(map[string]*history.View),
 	}
 }
 
 // connect makes the player's connection.
 func (p *player) connect(ctx context.Context) error {
-	c, err := client.Dial(ctx, p.url, client.Options{User: p.typed, OnReply: p.reply, OnEvent: p.event})
+	c, err := dial(ctx, p.url, p.typed, p.decoder, p.heard)
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.where, err)
 	}
@@ -96,7 +99,7 @@ func (p *player) play(ctx context.Context) {
 // isCut reports whether the connection is gone.
 func (p *player) isCut() bool {
 	select {
-	case <-p.conn.Done():
+	case <-p.conn.done:
 		return true
 	default:
 		return false
@@ -127,9 +130,9 @@ func (p *player) step() {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	start := time.Now()
-	err := p.send(ctx, r)
+	err := p.conn.do(ctx, p.frame(r))
 	if err == nil && r.action != protocol.ActionUsers {
-		_ = p.latency.RecordValue(max(1, time.Since(start).Microseconds()))
+		p.tally.Record(time.Since(start))
 	}
 	p.done(r, err)
 }
@@ -153,10 +156,9 @@ func (p *player) choose() *request {
 // done counts the outcome of a request and updates the rooms of the player.
 func (p *player) done(r *request, err error) {
 	var refused *protocol.Error
-	count := p.tally.of[r.action]
 	switch {
 	case err == nil:
-		count.done.Add(1)
+		p.tally.Count(r.action, tally.Done)
 		if r.action == protocol.ActionJoin || r.action == protocol.ActionLeave {
 			p.members = slices.DeleteFunc(p.members, func(id string) bool { return id == r.room })
 		}
@@ -164,23 +166,23 @@ func (p *player) done(r *request, err error) {
 			p.members = append(p.members, r.room)
 		}
 	case errors.Is(err, protocol.ErrConflict):
-		count.conflicts.Add(1)
+		p.tally.Count(r.action, tally.Conflict)
 	case errors.As(err, &refused) && slices.ContainsFunc(refusals, refused.Is):
-		count.refused.Add(1)
+		p.tally.Count(r.action, tally.Refused)
 		if r.action == protocol.ActionLeave {
 			// Who is removed, and not brought back yet, is a member no more.
 			p.members = slices.DeleteFunc(p.members, func(id string) bool { return id == r.room })
 		}
 	case errors.As(err, &refused) && refused.Is(protocol.ErrRateLimited):
-		count.refused.Add(1)
+		p.tally.Count(r.action, tally.Refused)
 		time.Sleep(limitedPause)
 	case errors.As(err, &refused) && refused.Is(protocol.ErrUnknown):
-		count.unknown.Add(1)
+		p.tally.Count(r.action, tally.Unknown)
 	case errors.As(err, &refused):
-		p.tally.fail(fmt.Errorf("%s %s: %w", r.action, r.room, err))
+		p.tally.Fail(fmt.Errorf("%s %s: %w", r.action, r.room, err))
 	default: // no reply: the connection broke, or the server was too slow
-		count.unknown.Add(1)
-		p.tally.fail(fmt.Errorf("%s %s: %w", r.action, r.room, err))
+		p.tally.Count(r.action, tally.Unknown)
+		p.tally.Fail(fmt.Errorf("%s %s: %w", r.action, r.room, err))
 		p.conn.Close()
 	}
 }
@@ -199,11 +201,8 @@ func (p *player) reconnect(ctx context.Context) bool {
 		if err == nil {
 			return true
 		}
-		p.tally.fail(err)
-		select {
-		case <-time.After(redialPause):
-		case <-ctx.Done():
-		}
+		p.tally.Fail(err)
+		_ = pause.For(ctx, redialPause)
 	}
 	return false
 }

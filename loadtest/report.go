@@ -2,12 +2,15 @@ package loadtest
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"roomd/loadtest/history"
+	"roomd/loadtest/internal/tally"
+	"roomd/loadtest/report"
 	"roomd/transport/protocol"
 )
 
@@ -29,9 +32,12 @@ type Report struct {
 
 	ByAction []Outcomes `json:"by_action"` // of each kind that was tried
 
-	Duration      float64 `json:"duration_s"`
-	ActionsPerSec float64 `json:"actions_per_s"`
-	Latency       Latency `json:"latency_ms"` // of acknowledged actions of players
+	Duration      float64       `json:"duration_s"`
+	ActionsPerSec float64       `json:"actions_per_s"`
+	Latency       tally.Latency `json:"latency_ms"` // of acknowledged actions of players
+
+	OwnCPU   report.Figure `json:"own_cpu_s"`     // processor time of this process: the players, and nodes that it started
+	OwnShare report.Figure `json:"own_cpu_share"` // of the machine's processors
 
 	Violations history.Counts `json:"violations"`
 	Verdict    string         `json:"verdict"` // consistent, or inconsistent
@@ -39,26 +45,15 @@ type Report struct {
 	Details    []string `json:"details,omitempty"`     // the first violations, in words
 	ErrorTexts []string `json:"error_texts,omitempty"` // the first errors, and how often
 
-	samples []sample               // over time, for the plot
-	curve   []hdrhistogram.Bracket // latency in µs by percentile, for the plot
+	ownNodes bool                   // this process has the nodes, too
+	samples  []sample               // over time, for the plot
+	curve    []hdrhistogram.Bracket // latency in µs by percentile, for the plot
 }
 
 // Outcomes are how the actions of one kind ended.
 type Outcomes struct {
-	Action    string `json:"action"`
-	Done      int64  `json:"done"`
-	Refused   int64  `json:"refused"`
-	Conflicts int64  `json:"conflicts"` // a compare-and-set that came too late
-	Unknown   int64  `json:"unknown"`
-}
-
-// Latency is in milliseconds.
-type Latency struct {
-	P50  float64 `json:"p50"`
-	P90  float64 `json:"p90"`
-	P99  float64 `json:"p99"`
-	P999 float64 `json:"p999"`
-	Max  float64 `json:"max"`
+	Action string `json:"action"`
+	tally.Counts
 }
 
 // sample is how many actions had been acknowledged at a moment.
@@ -71,26 +66,31 @@ type sample struct {
 func (r *Report) Consistent() bool { return r.Verdict == history.Counts{}.Verdict() }
 
 func (g *game) report(elapsed time.Duration) *Report {
-	h, v, t := g.latency(), g.ledger.Violations(), g.tally
-	ms := func(percent float64) float64 { return float64(h.ValueAtQuantile(percent)) / 1000 }
+	v, t := g.ledger.Violations(), tally.Sum(g.tallies...)
+	all, acted := t.Total(), g.actions()
 	r := &Report{
 		Nodes: len(g.fleet.urls), Clients: g.cfg.Clients, Rooms: g.cfg.Rooms, Capacity: g.cfg.Capacity,
-		Actions: t.actions(), Joins: t.done(protocol.ActionJoin), Leaves: t.done(protocol.ActionLeave), Reads: t.done(protocol.ActionUsers),
-		Refused: t.refused(), Unknown: t.unknown(), Events: t.events.Load(),
-		ByAction:      t.byAction(),
+		Actions: acted, Joins: t.Of(protocol.ActionJoin).Done, Leaves: t.Of(protocol.ActionLeave).Done, Reads: t.Of(protocol.ActionUsers).Done,
+		Refused: all.Refused + all.Conflicts, Unknown: all.Unknown,
+		ByAction:      byAction(t),
 		Duration:      elapsed.Seconds(),
-		ActionsPerSec: float64(t.actions()) / elapsed.Seconds(),
-		Latency:       Latency{P50: ms(50), P90: ms(90), P99: ms(99), P999: ms(99.9), Max: float64(h.Max()) / 1000},
+		ActionsPerSec: float64(acted) / elapsed.Seconds(),
+		Latency:       t.Latency(),
+		OwnCPU:        report.Figure(g.used),
+		OwnShare:      report.Figure(g.used / elapsed.Seconds() / float64(runtime.NumCPU())),
+		ownNodes:      len(g.fleet.own) > 0,
 		Violations:    v.Counts(),
 		Verdict:       v.Verdict(),
 		Details:       v.Descriptions(),
 		samples:       g.samples,
-		curve:         h.CumulativeDistribution(),
+		curve:         t.Curve(),
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r.Errors = t.errors
-	for text, n := range t.texts {
+	for _, p := range g.players {
+		r.Events += p.events.Load()
+	}
+	errs, texts := t.Errors()
+	r.Errors = int(errs)
+	for text, n := range texts {
 		r.ErrorTexts = append(r.ErrorTexts, fmt.Sprintf("%d × %s", n, text))
 	}
 	slices.Sort(r.ErrorTexts)
@@ -98,12 +98,10 @@ func (g *game) report(elapsed time.Duration) *Report {
 }
 
 // byAction returns the outcomes of all kinds of actions that were tried.
-func (t *tally) byAction() (all []Outcomes) {
-	for _, action := range counted {
-		c := t.of[action]
-		o := Outcomes{action, c.done.Load(), c.refused.Load(), c.conflicts.Load(), c.unknown.Load()}
-		if o.Done+o.Refused+o.Conflicts+o.Unknown > 0 {
-			all = append(all, o)
+func byAction(t *tally.Tally) (all []Outcomes) {
+	for _, p := range plays {
+		if c := t.Of(p.name); c != (tally.Counts{}) {
+			all = append(all, Outcomes{p.name, c})
 		}
 	}
 	return all

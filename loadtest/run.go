@@ -1,3 +1,12 @@
+// Package loadtest sends players at roomd nodes and proves that the rooms' lists are
+// right.
+//
+// Start with [Run]. It lets players join and leave rooms at random over real WebSockets,
+// at its own nodes or at those given to it. Package history checks every reply and event
+// meanwhile. At the end Run compares that history with Redis, with every node's answer,
+// and with what every player knows.
+//
+// The checkers are in loadtest/history, and import nothing of the server.
 package loadtest
 
 import (
@@ -7,11 +16,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/uuid"
 
 	"roomd/loadtest/history"
+	"roomd/loadtest/internal/process"
+	"roomd/loadtest/internal/tally"
 	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/transport/protocol"
 )
 
 const (
@@ -47,14 +58,14 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := g.connect(ctx); err != nil {
 		return nil, err
 	}
-	admin, err := newAdmin(g, db)
+	admin, err := newAdmin(ctx, g, db)
 	if err != nil {
 		return nil, err
 	}
 	defer admin.close()
 	elapsed := g.play(ctx, admin)
-	if g.tally.actions() == 0 {
-		return nil, errors.Join(ErrNothingDone, g.tally.firstError())
+	if g.actions() == 0 {
+		return nil, errors.Join(ErrNothingDone, tally.Sum(g.tallies...).FirstError())
 	}
 	// A run that was stopped is checked, too.
 	if err := g.verify(context.WithoutCancel(ctx), db); err != nil {
@@ -69,13 +80,15 @@ type game struct {
 	fleet   *fleet
 	rooms   []string
 	ledger  *history.Ledger
-	tally   *tally
 	players []*player
+	tallies []*tally.Tally // of the players and of the administrator
 	samples []sample
+	decoder decoder
+	used    float64 // processor seconds of this process, while the players played
 }
 
 func newGame(cfg Config, f *fleet) *game {
-	g := &game{cfg: cfg, fleet: f, ledger: history.NewLedger(history.Options{Capacity: cfg.Capacity, Now: milliseconds}), tally: newTally()}
+	g := &game{cfg: cfg, fleet: f, ledger: history.NewLedger(history.Options{Capacity: cfg.Capacity, Now: milliseconds})}
 	run := uuid.NewString()[:8] // makes the rooms new
 	for i := range cfg.Rooms {
 		g.rooms = append(g.rooms, fmt.Sprintf("load-%s-%d", run, i+1))
@@ -115,7 +128,7 @@ func (g *game) connect(ctx context.Context) error {
 func (g *game) play(ctx context.Context, admin *admin) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, g.cfg.Duration)
 	defer cancel()
-	start := time.Now()
+	start, used := time.Now(), process.CPU()
 	var wg sync.WaitGroup
 	for _, p := range g.players {
 		wg.Go(func() { p.play(ctx) })
@@ -130,13 +143,14 @@ func (g *game) play(ctx context.Context, admin *admin) time.Duration {
 		case <-ticker.C:
 		case <-ctx.Done():
 		}
-		now := Progress{time.Since(start), g.tally.actions(), g.ledger.Violations().Total()}
+		now := Progress{time.Since(start), g.actions(), g.ledger.Violations().Total()}
 		g.samples = append(g.samples, sample{now.Elapsed.Seconds(), now.Actions})
 		if g.cfg.Progress != nil {
 			g.cfg.Progress(now)
 		}
 	}
 	elapsed := time.Since(start)
+	g.used = (process.CPU() - used) / 1e6
 	wg.Wait()
 	return elapsed
 }
@@ -152,11 +166,17 @@ func (g *game) disconnect() {
 	wg.Wait()
 }
 
-// latency merges the players' measurements.
-func (g *game) latency() *hdrhistogram.Histogram {
-	all := hdrhistogram.New(1, int64(requestTimeout/time.Microsecond), 3)
-	for _, p := range g.players {
-		all.Merge(p.latency)
+// newTally returns a tally that counts for the game.
+func (g *game) newTally() *tally.Tally {
+	t := new(tally.Tally)
+	g.tallies = append(g.tallies, t)
+	return t
+}
+
+// actions returns how many actions were acknowledged, without reads.
+func (g *game) actions() (n int64) {
+	for _, t := range g.tallies {
+		n += t.Total(protocol.ActionUsers).Done
 	}
-	return all
+	return n
 }

@@ -2,12 +2,14 @@ package loadtest
 
 import (
 	"fmt"
+	"html/template"
 	"io"
+	"slices"
 	"strings"
 
 	"roomd/loadtest/history"
+	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/report"
-	"roomd/transport/protocol"
 )
 
 // nameWidth is the width of the first column in a terminal.
@@ -28,7 +30,8 @@ func (r *Report) WriteTable(w io.Writer) error {
 		}
 	}
 	ends := report.Facts{Rows: []report.Fact{
-		{Name: "latency", Text: together(r.Latency.facts())},
+		{Name: "processor", Text: r.processor()},
+		{Name: "latency", Text: together(latencyFacts(r.Latency))},
 		{Name: "violations", Text: together(violations(r.Violations))},
 		{Name: "verdict", Text: r.Verdict},
 	}}
@@ -52,6 +55,21 @@ func together(facts []report.Fact) string {
 		texts[i] = f.Name + " " + f.Text
 	}
 	return strings.Join(texts, ", ")
+}
+
+// busy is the share of the machine's processors from which on the players measure themselves.
+const busy = 0.5
+
+// processor says what this process used, and whether that was what limited the rate.
+func (r *Report) processor() string {
+	who, note := "the players' process", ""
+	switch {
+	case r.ownNodes:
+		who = "players and nodes, which are one process (--target tells them apart)"
+	case r.OwnShare >= busy:
+		note = ": they are the bottleneck, and not the nodes; let them play on another machine"
+	}
+	return fmt.Sprintf("%s s, %s %% of the machine's, by %s%s", r.OwnCPU.Text("%.1f"), (100 * r.OwnShare).Text("%.0f"), who, note)
 }
 
 // played returns what was run, and how much of it there was.
@@ -79,15 +97,15 @@ func (r *Report) mixed() *report.Table {
 		About: "Half of the players' data expect a version, so that several race for one. configure, kick, close, party and move are the administrator's.",
 	}
 	for _, o := range r.ByAction {
-		if o.Action != protocol.ActionJoin && o.Action != protocol.ActionLeave && o.Action != protocol.ActionUsers {
+		if !slices.ContainsFunc(plays, func(p played) bool { return p.name == o.Action && p.mix == "" }) {
 			t.Rows = append(t.Rows, report.Row{Cells: []string{o.Action, fmt.Sprint(o.Done), fmt.Sprint(o.Refused), fmt.Sprint(o.Conflicts), fmt.Sprint(o.Unknown)}})
 		}
 	}
 	return t
 }
 
-func (l Latency) facts() []report.Fact {
-	ms := func(x float64) string { return fmt.Sprintf("%.2f ms", x) }
+func latencyFacts(l tally.Latency) []report.Fact {
+	ms := func(x report.Figure) string { return x.Text("%.2f ms") }
 	return []report.Fact{
 		{Name: "p50", Text: ms(l.P50), About: "half of the actions took at most so long"},
 		{Name: "p90", Text: ms(l.P90), About: "9 of 10"},
@@ -118,4 +136,44 @@ func violations(v history.Counts) []report.Fact {
 		}
 	}
 	return list
+}
+
+// WriteHTML writes the report as one self-contained page: the verdict and its reasons, what was
+// played, actions per second over time, and latency by percentile.
+func (r *Report) WriteHTML(w io.Writer) error {
+	rate, latency := r.rate(), report.Latency("Latency", "actions", r.curve)
+	played := r.played()
+	mix := r.mixed()
+	mix.Title, mix.Subtitle = "Mix", "how the actions besides joins and leaves ended"
+	lists := &report.Facts{Rows: violations(r.Violations),
+		About: "Every reply and event was checked when it arrived. At the end each room's history was replayed and compared with Redis, with every node's answer, and with what every player knows."}
+	times := &report.Facts{Title: "Percentiles", Rows: latencyFacts(r.Latency), About: "Of acknowledged actions of players, from the request to its reply."}
+	return report.Page{
+		Command: "run", Question: "Are the lists right under load?", Verdict: r.Verdict, Good: r.Consistent(), Setup: played.Rows[0].Text,
+		Sections: []report.Section{
+			{ID: "violations", Title: "Violations", About: "What would be wrong, and how often it was seen.",
+				Parts: []template.HTML{lists.HTML(), report.List(r.Details)}},
+			{ID: "actions", Title: "Actions", Parts: []template.HTML{(&report.Facts{Title: played.Title, Rows: append(played.Rows[1:],
+				report.Fact{Name: "processor", Text: r.processor(), About: "Processor time of the process that has the players."})}).HTML(), mix.HTML(), rate}},
+			{ID: "errors", Title: "Errors", About: "Requests and connections that failed for no fault of a player.", Parts: []template.HTML{report.List(r.ErrorTexts)}},
+			{ID: "latency", Title: "Latency", Parts: []template.HTML{latency, times.HTML()}},
+		},
+	}.Write(w)
+}
+
+// rate draws the actions per second over time.
+func (r *Report) rate() template.HTML {
+	var line []report.Point
+	before := sample{}
+	for _, s := range r.samples {
+		if d := s.seconds - before.seconds; d > 0 {
+			line = append(line, report.Point{X: s.seconds, Y: float64(s.actions-before.actions) / d})
+		}
+		before = s
+	}
+	return report.Chart{
+		Title: "Actions per second", Subtitle: "over the time of the run; higher is better",
+		About: "Acknowledged actions of all clients together. The first moments are slower, as clients connect and join.",
+		X:     report.Axis{Label: "seconds"}, Y: report.Axis{Label: "actions/s"}, Series: []report.Series{{Points: line}},
+	}.HTML()
 }

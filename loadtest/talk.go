@@ -1,11 +1,10 @@
 package loadtest
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 
 	"roomd/loadtest/history"
-	"roomd/transport/client"
 	"roomd/transport/protocol"
 )
 
@@ -55,45 +54,25 @@ func (p *player) knows(id string) history.RoomState {
 	return p.viewLocked(id).State()
 }
 
-// send sends a request, and waits for its reply.
-func (p *player) send(ctx context.Context, r *request) (err error) {
-	switch r.action {
-	case protocol.ActionJoin:
-		if p.random.IntN(10) == 0 {
-			_, err = p.conn.JoinSeat(ctx, r.room, p.random.IntN(20))
-		} else {
-			_, err = p.conn.Join(ctx, r.room)
+// frame returns the request as the protocol has it.
+func (p *player) frame(r *request) protocol.Request {
+	req := protocol.Request{Action: r.action, Room: r.room}
+	if q := r.q; q != nil {
+		req.Expect, req.Epoch = q.Expect, q.ExpectEpoch
+		switch q.Action {
+		case history.SetReady:
+			req.Action, req.Value = protocol.ActionReady, q.Ready
+		case history.SetMember, history.SetData:
+			req.Action, req.Data = protocol.ActionSet, protocol.JSON(cmp.Or(q.Data, "null"))
+			if q.Action == history.SetMember {
+				req.Scope = protocol.ScopeMember
+			}
+		case history.Say:
+			req.Action, req.Text, req.To = protocol.ActionSay, q.Text, q.To
 		}
-	case protocol.ActionLeave:
-		_, err = p.conn.Leave(ctx, r.room)
-	case protocol.ActionUsers:
-		_, err = p.conn.Users(ctx, r.room)
-	default:
-		err = p.ask(ctx, r.room, r.q)
+	} else if r.action == protocol.ActionJoin && p.random.IntN(10) == 0 {
+		seat := p.random.IntN(20)
+		req.Seat = &seat
 	}
-	return err
-}
-
-func (p *player) ask(ctx context.Context, id string, q *history.Request) (err error) {
-	var only []client.Condition
-	if q.Expect != nil {
-		only = append(only, client.Expect(q.ExpectEpoch, *q.Expect))
-	}
-	var data any
-	if q.Data != "" {
-		data = protocol.JSON(q.Data)
-	}
-	switch {
-	case q.Action == history.SetReady:
-		_, err = p.conn.Ready(ctx, id, q.Ready)
-	case q.Action == history.SetMember:
-		_, err = p.conn.SetMember(ctx, id, data, only...)
-	case q.Action == history.SetData:
-		_, err = p.conn.Set(ctx, id, data, only...)
-	case q.To != nil:
-		_, err = p.conn.SayTo(ctx, id, q.To, client.Message{Text: q.Text})
-	default:
-		_, err = p.conn.Say(ctx, id, client.Message{Text: q.Text})
-	}
-	return err
+	return req
 }

@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -15,9 +16,7 @@ const (
 	// verifyTimeout bounds the requests to Redis and the nodes at the end.
 	verifyTimeout = time.Minute
 
-	// catchUp is how long a player may wait at the end for the event of a room's last
-	// commit.
-	catchUp = 10 * time.Second
+	defaultCatchUp = 10 * time.Second
 
 	// holdTime is far longer than a hold, and shorter than any lock's TTL.
 	holdTime = 250 * time.Millisecond
@@ -86,7 +85,7 @@ type belief struct {
 
 // beliefs returns what all players know of their rooms.
 func (g *game) beliefs(final map[string]history.RoomState) (all []belief) {
-	deadline := time.Now().Add(catchUp)
+	deadline := time.Now().Add(cmp.Or(g.cfg.catchUp, defaultCatchUp))
 	for _, p := range g.players {
 		p.hear()
 		for _, id := range p.members {

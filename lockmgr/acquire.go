@@ -1,6 +1,7 @@
 package lockmgr
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -16,13 +17,49 @@ import (
 // Redis cannot be asked. Whenever it returns an error the lock is not held, and nothing
 // waits for it.
 func (m *Manager) Acquire(ctx context.Context, name string) (*Lock, error) {
-	start := time.Now()
+	return m.AcquireWith(ctx, name, AcquireOptions{})
+}
+
+// AcquireOptions say how one call differs from the Manager's Options.
+type AcquireOptions struct {
+	// Wait is how long to wait for the lock, if ctx does not end before: the error is then
+	// [ErrHeld] and context.DeadlineExceeded. Zero means as long as ctx.
+	Wait time.Duration
+
+	// TTL is that of this hold. Whole milliseconds, not shorter than Options.Claim. Zero means
+	// Options.TTL.
+	TTL time.Duration
+}
+
+func (o AcquireOptions) validate(m *Manager) error {
+	switch {
+	case o.Wait < 0:
+		return fmt.Errorf("Wait is %v, it must be more than zero: %w", o.Wait, ErrInvalid)
+	case o.TTL != 0 && o.TTL < m.opts.Claim:
+		return fmt.Errorf("TTL is %v, it must not be shorter than the Claim (%v): %w", o.TTL, m.opts.Claim, ErrInvalid)
+	case o.TTL%time.Millisecond != 0:
+		return fmt.Errorf("TTL is %v, Redis counts in whole milliseconds: %w", o.TTL, ErrInvalid)
+	}
+	return nil
+}
+
+// AcquireWith is [Manager.Acquire] with options of its own.
+func (m *Manager) AcquireWith(ctx context.Context, name string, opts AcquireOptions) (*Lock, error) {
+	if err := opts.validate(m); err != nil {
+		return nil, fmt.Errorf("lockmgr: acquire %q: %w", name, err)
+	}
 	if err := m.enter(ctx, name); err != nil {
 		return nil, fmt.Errorf("lockmgr: acquire %q: %w", name, err)
 	}
 	defer m.life.calls.Done()
 	w := new(waiter)
 	w.init(m, name)
+	w.ttl = cmp.Or(opts.TTL, m.opts.TTL)
+	if opts.Wait > 0 {
+		limited, cancel := context.WithTimeout(ctx, opts.Wait)
+		defer cancel()
+		ctx = limited
+	}
 	err := m.lines.join(ctx, w)
 	if err != nil {
 		return nil, fmt.Errorf("lockmgr: acquire %q: %w", name, err)
@@ -31,7 +68,7 @@ func (m *Manager) Acquire(ctx context.Context, name string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lockmgr: acquire %q: %w", name, err)
 	}
-	return newLock(&w.Slot, m.opts.TTL, g, start), nil
+	return newLock(&w.Slot, w.ttl, g), nil
 }
 
 // TryAcquire takes the lock of that name if it is free and nobody waits for it,
@@ -55,7 +92,7 @@ func (m *Manager) try(ctx context.Context, name string, ttl time.Duration) (_ *L
 	defer m.life.calls.Done()
 	s, sent := new(Slot), time.Now()
 	s.init(m, name)
-	cmd, err := s.Ask(ctx, tryScript, s.token, ttl.Milliseconds())
+	cmd, err := s.Ask(ctx, tryScript, ttl.Milliseconds())
 	if err != nil {
 		s.leave()
 		return nil, "", err
@@ -68,12 +105,12 @@ func (m *Manager) try(ctx context.Context, name string, ttl time.Duration) (_ *L
 		holder, _ = reply[1].(string)
 		return nil, holder, nil
 	}
-	g := &grant{parseNumber(reply[0]), sent, ttl}
+	g := &grant{s.Token(), parseNumber(reply[0]), sent, ttl}
 	if g.isOver() {
 		s.leave()
 		return nil, "", errLate
 	}
-	return newLock(s, ttl, g, sent), "", nil
+	return newLock(s, ttl, g), "", nil
 }
 
 // wait waits until the lock is the waiter's, and takes it out of its line in any case.
@@ -86,7 +123,7 @@ func (w *waiter) wait(ctx context.Context) (g *grant, err error) {
 			w.leave()
 		}
 		w.Close()
-		lines.part(w, err == nil)
+		lines.leave(w, err == nil)
 	}()
 	if w.first != nil {
 		select {
@@ -97,15 +134,15 @@ func (w *waiter) wait(ctx context.Context) (g *grant, err error) {
 			return nil, ErrClosed
 		}
 	}
-	if w.follows {
+	if w.handedOver {
 		// This process holds the lock and will most likely pass it on. If that
-		// takes longer than a poll, the waiter takes its place in the queue.
+		// takes longer than a poll, the waiter takes its position in the queue.
 		if g, err := w.sleep(ctx); err != nil || g != nil && w.isUsable(g) {
 			return g, err
 		}
 	}
 	lines.enterRedis(w)
-	if g, err = w.acquire(ctx, w.ask, false); g == nil {
+	if g, _, err = w.acquire(ctx, false, w.ask, false); g == nil {
 		g = w.granted
 	}
 	return g, err
@@ -114,7 +151,7 @@ func (w *waiter) wait(ctx context.Context) (g *grant, err error) {
 // ask asks Redis once for the lock. If somebody else has it, the token waits in the queue.
 func (w *waiter) ask(ctx context.Context) (held bool, err error) {
 	sent := time.Now()
-	cmd, err := w.Ask(ctx, acquireScript, w.token, w.m.opts.TTL.Milliseconds())
+	cmd, err := w.Ask(ctx, acquireScript, w.ttl.Milliseconds())
 	if err != nil {
 		return false, err
 	}
@@ -122,16 +159,12 @@ func (w *waiter) ask(ctx context.Context) (held bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	token := w.Token()
 	if len(reply) == 1 {
-		w.queuedAt(0, sent, 0) // the number of an earlier place may be larger, where Redis has lost it
-		w.granted = &grant{parseNumber(reply[0]), sent, w.m.opts.TTL}
+		w.queuedAt(token, 0, sent, 0) // the number of an earlier position may be larger, where Redis has lost it
+		w.granted = &grant{token, parseNumber(reply[0]), sent, w.ttl}
 		return !w.granted.isOver(), nil
 	}
-	w.queuedAt(parseNumber(reply[1]), sent, time.Since(sent))
-	if queued := w.m.opts.Observer.Queued; queued != nil && !w.observed {
-		w.observed = true
-		ahead, _ := reply[2].(int64)
-		queued(w.name, w.m.lines.behind(w.name), int(ahead))
-	}
+	w.queuedAt(token, parseNumber(reply[1]), sent, time.Since(sent))
 	return false, nil
 }

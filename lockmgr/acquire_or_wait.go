@@ -1,6 +1,7 @@
 package lockmgr
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,15 +33,9 @@ type WaitOptions struct {
 }
 
 func (o WaitOptions) withDefaults() WaitOptions {
-	if o.TTL == 0 {
-		o.TTL = DefaultWaitTTL
-	}
-	if o.Wait == 0 {
-		o.Wait = DefaultWaitTimeout
-	}
-	if o.Poll == 0 {
-		o.Poll = DefaultWaitPoll
-	}
+	o.TTL = cmp.Or(o.TTL, DefaultWaitTTL)
+	o.Wait = cmp.Or(o.Wait, DefaultWaitTimeout)
+	o.Poll = cmp.Or(o.Poll, DefaultWaitPoll)
 	return o
 }
 
@@ -70,15 +65,11 @@ const (
 )
 
 func (o Outcome) String() string {
-	switch o {
-	case TimedOut:
-		return "timed out"
-	case Acquired:
-		return "acquired"
-	case Ended:
-		return "ended"
+	names := [...]string{TimedOut: "timed out", Acquired: "acquired", Ended: "ended"}
+	if o < 0 || int(o) >= len(names) {
+		return fmt.Sprintf("Outcome(%d)", int(o))
 	}
-	return fmt.Sprintf("Outcome(%d)", int(o))
+	return names[o]
 }
 
 // AcquireOrWait takes the lock of that name if it is free. If somebody else
@@ -113,7 +104,7 @@ func (m *Manager) AcquireOrWait(ctx context.Context, name string, opts WaitOptio
 	return outcome, lock, nil
 }
 
-// waitForEnd polls the lock until that holder does not have it any more, or the time is over.
+// waitForEnd polls the lock until that hold has ended, or the time is over.
 func (m *Manager) waitForEnd(ctx context.Context, name, holder string, opts WaitOptions) (Outcome, error) {
 	if err := m.enter(ctx, name); err != nil {
 		return TimedOut, err
@@ -130,15 +121,16 @@ func (m *Manager) waitForEnd(ctx context.Context, name, holder string, opts Wait
 		case <-m.life.ctx.Done():
 			return TimedOut, ErrClosed
 		}
-		now, err := m.holder(ctx, name)
+		now, err := m.holdOf(ctx, name, holder)
 		switch {
-		case err == nil && now != holder:
-			return Ended, nil
 		case err != nil && ctx.Err() != nil:
 			return TimedOut, fmt.Errorf("%w: %w", ErrHeld, context.Cause(ctx))
 		case err != nil:
 			return TimedOut, err
+		case now == "":
+			return Ended, nil
 		}
+		holder = now
 		left := time.Until(end)
 		if left <= 0 {
 			return TimedOut, nil
@@ -147,13 +139,22 @@ func (m *Manager) waitForEnd(ctx context.Context, name, holder string, opts Wait
 	}
 }
 
-// holder returns the token that has the lock, or is to have it next; empty if none does.
-func (m *Manager) holder(ctx context.Context, name string) (token string, err error) {
+// holdOf returns the token under which the hold of holder goes on; empty if that hold has ended. The
+// token is another one where holder is buried: its caller had no answer, and has asked again. Where
+// that hold has ended as well, a later one is taken for it.
+func (m *Manager) holdOf(ctx context.Context, name, holder string) (token string, err error) {
 	return start(m.life, func() (string, error) {
-		token, err := m.sender.client.Get(m.sender.own.Context(), m.Key(name)).Result()
+		own, client := m.sender.own.Context(), m.sender.client
+		now, err := client.Get(own, m.Key(name)).Result()
+		if err == nil && now != holder {
+			var score float64
+			if score, err = client.ZScore(own, m.Keys(name)[1], holder).Result(); score < 1e18 {
+				now = ""
+			}
+		}
 		if errors.Is(err, redis.Nil) {
 			return "", nil
 		}
-		return token, err
+		return now, err
 	}).waitOpen(ctx, m.life)
 }

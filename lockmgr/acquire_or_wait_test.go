@@ -134,7 +134,7 @@ func TestAcquireOrWaitTTL(t *testing.T) {
 	}
 }
 
-// Waiters in the queue come first, and keep their places.
+// Waiters in the queue come first, and keep their positions.
 func TestAcquireOrWaitDoesNotOvertake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := redistest.Mini(t)

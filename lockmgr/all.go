@@ -2,10 +2,16 @@ package lockmgr
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn"
 )
 
 // AcquireAll takes the locks of all those names, or none. A name that is given
@@ -38,24 +44,24 @@ func (m *Manager) AcquireAll(ctx context.Context, names ...string) (*Locks, erro
 	defer m.life.calls.Done()
 	names = m.names.inOrder(names)
 	if len(names) > 1 && m.names.oneSlot(names) {
-		if all, err := m.takeAll(ctx, names); all != nil || err != nil {
+		if all, err := m.acquireTogether(ctx, names); all != nil || err != nil {
 			return all, err
 		}
 	}
 	return m.acquireEach(ctx, names)
 }
 
-// takeAll takes all locks at once, or none and returns nil.
-func (m *Manager) takeAll(ctx context.Context, names []string) (*Locks, error) {
+// acquireTogether takes all locks at once, or none and returns nil.
+func (m *Manager) acquireTogether(ctx context.Context, names []string) (*Locks, error) {
 	slots, leavers := make([]Slot, len(names)), make([]leaver, len(names))
 	args, keys := []any{m.opts.TTL.Milliseconds()}, []string(nil)
 	for i, name := range names {
 		slots[i].init(m, name)
-		leavers[i] = slots[i].leaver(slots[i].token)
-		keys, args = append(keys, slots[i].on.keys...), append(args, slots[i].token)
+		leavers[i] = slots[i].leaver()
+		keys, args = append(keys, slots[i].on.keys...), append(args, slots[i].tokens)
 	}
 	sent, first := time.Now(), &slots[0]
-	cmd, err := first.ask(ctx, func(ctx context.Context) *redis.Cmd {
+	cmd, err := first.request(ctx, func(ctx context.Context) *redis.Cmd {
 		return m.sender.run(ctx, allScript, m.names.scriptKeys(keys), args...)
 	})
 	var fences []string
@@ -65,16 +71,24 @@ func (m *Manager) takeAll(ctx context.Context, names []string) (*Locks, error) {
 	if err == nil && len(fences) > 0 && time.Since(sent) >= m.opts.TTL {
 		err = errLate
 	}
+	doubt := false
+	if redisconn.Answered(err) {
+		for i := range slots {
+			doubt = slots[i].tokens.answered() || doubt
+		}
+	}
+	if err != nil || doubt {
+		leave(m, first.asked, leavers...)
+	}
 	if err != nil {
-		leave(m, first.asked, first.inDoubt, leavers...)
 		return nil, fmt.Errorf("lockmgr: acquire %q: %w", names, err)
 	}
-	if len(fences) == 0 {
+	if len(fences) == 0 || doubt { // one after the other, so that nothing is in doubt
 		return nil, nil
 	}
 	all := &Locks{m: m}
 	for i := range slots {
-		all.list = append(all.list, newLock(&slots[i], m.opts.TTL, &grant{parseNumber(fences[i]), sent, m.opts.TTL}, sent))
+		all.list = append(all.list, newLock(&slots[i], m.opts.TTL, &grant{slots[i].Token(), parseNumber(fences[i]), sent, m.opts.TTL}))
 	}
 	return all, nil
 }
@@ -117,4 +131,72 @@ func (m *Manager) acquireEach(ctx context.Context, names []string) (_ *Locks, er
 		}
 	}
 	return all, nil
+}
+
+// Locks are several holds that began together; see [Manager.AcquireAll]. They are
+// safe for concurrent use.
+type Locks struct {
+	m    *Manager
+	list []*Lock // in the order of their keys
+
+	mu   sync.Mutex
+	over error // guarded by mu: how the first hold ended
+}
+
+// Each returns the locks in the order in which they were taken.
+func (s *Locks) Each() iter.Seq[*Lock] { return slices.Values(s.list) }
+
+// Lock returns the lock of that name, or nil if it is not among them.
+func (s *Locks) Lock(name string) *Lock {
+	for _, lock := range s.list {
+		if s.m.names.key(lock.name) == s.m.names.key(name) {
+			return lock
+		}
+	}
+	return nil
+}
+
+// Deadline returns the moment up to which all of the holds can be trusted.
+func (s *Locks) Deadline() time.Time {
+	first := s.list[0].Deadline()
+	for _, lock := range s.list[1:] {
+		if d := lock.Deadline(); d.Before(first) {
+			first = d
+		}
+	}
+	return first
+}
+
+// Err returns nil while all of the holds can be trusted; then how the first one
+// ended, as [Lock.Err] does, with its name.
+func (s *Locks) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.errLocked()
+}
+
+func (s *Locks) errLocked() error {
+	if s.over != nil {
+		return s.over
+	}
+	for _, lock := range s.list {
+		if err := lock.Err(); err != nil {
+			s.over = fmt.Errorf("%q: %w", lock.name, err)
+			break
+		}
+	}
+	return s.over
+}
+
+// Release gives all locks back, the last one taken first, as [Lock.Release] does,
+// and returns the errors joined. If one cannot be given back the others are all
+// the same. Calling it again tries those that were not given back; when there are
+// none it does nothing.
+func (s *Locks) Release(ctx context.Context) error {
+	_ = s.Err() // keeps what was lost before
+	var errs []error
+	for _, lock := range slices.Backward(s.list) {
+		errs = append(errs, lock.Release(ctx))
+	}
+	return errors.Join(errs...)
 }

@@ -17,6 +17,7 @@ import (
 
 // Redis is stopped: calls end with their contexts, and with the Manager.
 func TestCallsEndWithoutRedis(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true, ReadTimeout: time.Minute})
 	defer client.Close()
@@ -63,34 +64,43 @@ func TestCallsEndWithoutRedis(t *testing.T) {
 // Redis is stopped while callers with short deadlines come and go, also through a pipeline:
 // the requests that they abandon end, and so does Close.
 func TestAbandonedRequestsEnd(t *testing.T) {
+	t.Parallel()
 	for _, pipelined := range []bool{false, true} {
-		server := redistest.Start(t)
-		client := server.Client()
-		m := newManager(t, client, Options{Pipelined: pipelined})
-		mustRelease(t, mustAcquire(t, m, "warm"))
-		server.Pause()
-		var callers sync.WaitGroup
-		for i := range 50 {
-			callers.Go(func() {
-				for range 20 {
-					ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
-					_, _ = m.TryAcquire(ctx, fmt.Sprint(i))
-					cancel()
-				}
-			})
-		}
-		callers.Wait()
-		closed := make(chan struct{})
-		go func() { m.Close(); close(closed) }()
-		select {
-		case <-closed:
-		case <-time.After(15 * time.Second):
-			t.Errorf("pipelined %v: Close has not ended after 15s; %d goroutines run", pipelined, runtime.NumGoroutine())
-			server.Resume()
-			<-closed
-		}
-		server.Resume()
+		t.Run(fmt.Sprint("pipelined ", pipelined), func(t *testing.T) { testAbandonedRequestsEnd(t, pipelined) })
 	}
+}
+
+func testAbandonedRequestsEnd(t *testing.T, pipelined bool) {
+	t.Parallel()
+	if !pipelined {
+		redistest.Thorough(t) // a pipeline meets the same, and more
+	}
+	server := redistest.Start(t)
+	client := server.Client()
+	m := newManager(t, client, Options{Pipelined: pipelined})
+	mustRelease(t, mustAcquire(t, m, "warm"))
+	server.Pause()
+	var callers sync.WaitGroup
+	for i := range 50 {
+		callers.Go(func() {
+			for range 20 {
+				ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
+				_, _ = m.TryAcquire(ctx, fmt.Sprint(i))
+				cancel()
+			}
+		})
+	}
+	callers.Wait()
+	closed := make(chan struct{})
+	go func() { m.Close(); close(closed) }()
+	select {
+	case <-closed:
+	case <-time.After(15 * time.Second):
+		t.Errorf("Close has not ended after 15s; %d goroutines run", runtime.NumGoroutine())
+		server.Resume()
+		<-closed
+	}
+	server.Resume()
 }
 
 // Closing the Manager and then the client leaves nothing in Redis.

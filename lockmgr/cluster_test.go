@@ -17,6 +17,7 @@ import (
 )
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, "--cluster-require-full-coverage", "no")
 	client := cluster.Client()
 	t.Run("keys share a slot", func(t *testing.T) {

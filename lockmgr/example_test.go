@@ -54,7 +54,7 @@ func ExampleNewScript() {
 	write := lockmgr.NewScript(`
 		if not lock_holds(1, ARGV[3]) then return 'refused' end
 		redis.call('SET', KEYS[4], ARGV[4])
-		lock_give(1)
+		lock_release(1)
 		return 'written'`)
 
 	locks, _ := lockmgr.New(client, lockmgr.Options{})
@@ -63,7 +63,7 @@ func ExampleNewScript() {
 	for range 2 { // the second time the lock has been given back
 		fmt.Println(locks.Run(ctx, write, "score", []string{"score"}, lock.Token(), 21).Val())
 	}
-	lock.Given()
+	lock.Released()
 	// Output:
 	// written
 	// refused

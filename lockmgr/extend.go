@@ -3,19 +3,8 @@ package lockmgr
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 )
-
-// extender extends a hold: when its caller says so, by the watchdog, and once after a
-// hand-over. All of it is guarded by Lock.mu.
-type extender struct {
-	l        *Lock
-	next     *time.Timer        // the next extension, nil if there is to be none
-	watching bool               // the watchdog is on
-	running  context.CancelFunc // ends the extension that runs, nil if none does
-	idle     sync.Cond          // an extension has ended
-}
 
 // Extend starts the TTL anew. It returns an [ErrLost] if the lock is not the caller's any
 // more, [ErrReleased] after a release, [ErrInvalid] if ctx is nil, and the client's error
@@ -26,7 +15,7 @@ func (l *Lock) Extend(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.extender.extendLocked(ctx)
+	return l.extendLocked(ctx)
 }
 
 // KeepAlive starts the watchdog: from now on the hold is extended whenever a third
@@ -37,12 +26,12 @@ func (l *Lock) Extend(ctx context.Context) error {
 func (l *Lock) KeepAlive() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.span.errLocked() != nil || l.m.life.ctx.Err() != nil {
+	if l.errLocked() != nil || l.m.life.ctx.Err() != nil {
 		return
 	}
-	l.extender.watching = true
-	if l.extender.next == nil {
-		l.extender.next = time.AfterFunc(l.ttl/3, l.extender.run)
+	l.watching = true
+	if l.next == nil {
+		l.next = time.AfterFunc(l.ttl/3, l.extendInTime)
 	}
 }
 
@@ -52,23 +41,22 @@ func (l *Lock) KeepAlive() {
 func (l *Lock) StopKeepAlive() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.extender.stopLocked()
-	for l.extender.running != nil {
-		l.extender.idle.Wait()
+	l.stopExtendingLocked()
+	for l.extending != nil {
+		l.extended.Wait()
 	}
 }
 
-// extendLocked lets go of the mutex while it waits for Redis.
-func (e *extender) extendLocked(ctx context.Context) error {
-	l := e.l
-	for l.span.over == nil && e.running != nil {
-		e.idle.Wait()
+// extendLocked starts the TTL anew. It lets go of the mutex while it waits for Redis.
+func (l *Lock) extendLocked(ctx context.Context) error {
+	for l.over == nil && l.extending != nil {
+		l.extended.Wait()
 	}
-	if err := l.span.errLocked(); err != nil {
+	if err := l.errLocked(); err != nil {
 		return fmt.Errorf("lockmgr: extend %q: %w", l.name, err)
 	}
-	ctx, e.running = context.WithCancel(ctx)
-	l.span.unanswered = true
+	ctx, l.extending = context.WithCancel(ctx)
+	l.unanswered = true
 	l.mu.Unlock()
 	sent := time.Now()
 	extended, err := start(l.m.life, func() (bool, error) {
@@ -77,56 +65,55 @@ func (e *extender) extendLocked(ctx context.Context) error {
 		return l.m.sender.run(ctx, extendScript, l.on.only(1), l.token, l.ttl.Milliseconds()).Bool()
 	}).wait(ctx)
 	l.mu.Lock()
-	e.running()
-	e.running = nil
-	e.idle.Broadcast()
+	l.extending()
+	l.extending = nil
+	l.extended.Broadcast()
 	if err == nil && !extended {
-		l.span.loseLocked(ErrStolen)
+		l.stolenLocked()
 	}
-	if l.span.over != nil {
-		err = l.span.over
+	if l.over != nil {
+		err = l.over
 	}
 	if err != nil {
 		return fmt.Errorf("lockmgr: extend %q: %w", l.name, err)
 	}
-	l.span.deadline, l.span.unanswered = sent.Add(l.ttl), false
-	if !e.watching && e.next != nil { // it was for the claim, which is over
-		e.next.Stop()
-		e.next = nil
+	l.deadline, l.unanswered = sent.Add(l.ttl), false
+	if !l.watching && l.next != nil { // it was for the claim, which is over
+		l.next.Stop()
+		l.next = nil
 	}
 	return nil
 }
 
-// stopLocked ends the watchdog, and cuts off an extension that runs.
-func (e *extender) stopLocked() {
-	if e.running != nil {
-		e.running()
+// stopExtendingLocked ends the watchdog, and cuts off an extension that runs.
+func (l *Lock) stopExtendingLocked() {
+	if l.extending != nil {
+		l.extending()
 	}
-	if e.next != nil {
-		e.next.Stop()
-		e.next = nil
+	if l.next != nil {
+		l.next.Stop()
+		l.next = nil
 	}
-	e.watching = false
+	l.watching = false
 }
 
-// run extends the hold: the watchdog's turn, or the one time after a hand-over.
-func (e *extender) run() {
-	l := e.l
+// extendInTime extends the hold: the watchdog's turn, or the one time after a hand-over.
+func (l *Lock) extendInTime() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e.next == nil || l.span.errLocked() != nil || l.m.life.ctx.Err() != nil {
+	if l.next == nil || l.errLocked() != nil || l.m.life.ctx.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), l.span.deadline)
+	ctx, cancel := context.WithDeadline(context.Background(), l.deadline)
 	defer cancel()
-	err := e.extendLocked(ctx)
-	if e.next == nil || l.span.errLocked() != nil {
+	err := l.extendLocked(ctx)
+	if l.next == nil || l.errLocked() != nil {
 		return
 	}
 	switch {
 	case err != nil: // not answered: try again while there is time
-		e.next.Reset(min(l.ttl/10, max(time.Until(l.span.deadline)/2, l.m.opts.Poll)))
-	case e.watching:
-		e.next.Reset(l.ttl / 3)
+		l.next.Reset(min(l.ttl/10, max(time.Until(l.deadline)/2, l.m.opts.Poll)))
+	case l.watching:
+		l.next.Reset(l.ttl / 3)
 	}
 }

@@ -61,6 +61,7 @@ func TestFencesGrow(t *testing.T) {
 // Redis restarts from a snapshot that is some holds old, or a replica takes over that is some
 // holds behind: no fence is drawn twice.
 func TestFencesGrowAcrossARestart(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client()
 	m := newManager(t, client, Options{})

@@ -32,10 +32,9 @@ type line struct {
 // waiter is one Acquire that waits.
 type waiter struct {
 	Slot
-	first    chan struct{} // closed when it is the first of its line; nil if it is from the start
-	follows  bool          // written before first is closed: this process holds the lock
-	observed bool          // the Observer knows that it has to wait
-	granted  *grant        // the hold for which it asked with success
+	first      chan struct{} // closed when it is the first of its line; nil if it is from the start
+	handedOver bool          // written before first is closed: this process holds the lock
+	granted    *grant        // the hold for which it asked with success
 
 	abandoned bool // guarded by lines.mu: its caller gave up
 	inRedis   bool // guarded by lines.mu: Redis may know its token
@@ -82,8 +81,8 @@ func (l *line) refuse(ctx context.Context, max int) error {
 	return nil
 }
 
-// part takes a waiter out of its line, and makes the one behind it the first.
-func (ls *lines) part(w *waiter, granted bool) {
+// leave takes a waiter out of its line, and makes the one behind it the first.
+func (ls *lines) leave(w *waiter, granted bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	l := ls.byName[w.name]
@@ -97,7 +96,7 @@ func (ls *lines) part(w *waiter, granted bool) {
 		l.measure()
 	}
 	if at == 0 {
-		l.waiters[0].follows = granted
+		l.waiters[0].handedOver = granted
 		close(l.waiters[0].first)
 	}
 }
@@ -116,35 +115,18 @@ func (l *line) measure() {
 	l.latest = now
 }
 
-// behind returns how many wait in the line for a lock besides the first.
-func (ls *lines) behind(name string) int {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return len(ls.byName[name].waiters) - 1
-}
-
 // next returns the first waiter for a lock that this process is about to give back, and
-// records that Redis may know its token; nil if nobody waits.
+// records that a release names its token; nil if nobody waits.
 func (ls *lines) next(name string) *waiter {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	l := ls.byName[name]
-	if l == nil {
+	if l == nil || l.waiters[0].abandoned {
 		return nil
 	}
 	l.waiters[0].inRedis = true
+	l.waiters[0].tokens.promise(true)
 	return l.waiters[0]
-}
-
-// pass gives a hold to a waiter, unless it is abandoned.
-func (ls *lines) pass(w *waiter, g *grant) bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if w.abandoned {
-		return false
-	}
-	w.give(g)
-	return true
 }
 
 // abandon marks w as abandoned, so that nobody hands it the lock, and reports whether
@@ -154,13 +136,6 @@ func (ls *lines) abandon(w *waiter) (inRedis bool) {
 	defer ls.mu.Unlock()
 	w.abandoned = true
 	return w.inRedis
-}
-
-// isAbandoned reports whether the caller of w gave up.
-func (ls *lines) isAbandoned(w *waiter) bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return w.abandoned
 }
 
 // enterRedis records that Redis is going to be told the token of w.

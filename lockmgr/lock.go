@@ -1,6 +1,9 @@
 package lockmgr
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -12,31 +15,33 @@ type Lock struct {
 	on    scriptKeys
 	token string
 	fence int64
-	began time.Time // when the caller got it
 	ttl   time.Duration
 
-	mu        sync.Mutex
-	span      lifespan        // guarded by mu
-	extender  extender        // guarded by mu
+	mu       sync.Mutex
+	deadline time.Time     // guarded by mu: carries a monotonic reading
+	over     error         // guarded by mu: ErrReleased, or how the hold was lost; nil before
+	done     chan struct{} // guarded by mu: nil until somebody asks for it
+	expiry   *time.Timer   // guarded by mu: closes done at the deadline; nil like done
+
+	unanswered bool               // guarded by mu: Redis has not answered the last extension
+	next       *time.Timer        // guarded by mu: the next extension, nil if there is to be none
+	watching   bool               // guarded by mu: the watchdog is on
+	extending  context.CancelFunc // guarded by mu: ends the extension that runs, nil if none does
+	extended   sync.Cond          // with mu: an extension has ended
+
 	releasing *call[struct{}] // guarded by mu: the release that runs, nil if none does
 	returned  bool            // guarded by mu: Redis does not know the token any more
 	inDoubt   bool            // guarded by mu: an earlier release may have been carried out
-	observed  bool            // guarded by mu: the Observer was told how the hold ended
 }
 
-// newLock returns the Lock of a hold that has begun, for a caller that asked at start.
-func newLock(s *Slot, ttl time.Duration, g *grant, start time.Time) *Lock {
-	now := time.Now()
-	l := &Lock{m: s.m, name: s.name, on: s.on, token: s.token, fence: g.fence, began: now, ttl: ttl}
-	l.span.mu, l.span.deadline, l.span.lost = &l.mu, g.since.Add(g.lasts), l.wasLostLocked
-	l.extender.l, l.extender.idle.L = l, &l.mu
+// newLock returns the Lock of a hold that has begun.
+func newLock(s *Slot, ttl time.Duration, g *grant) *Lock {
+	l := &Lock{m: s.m, name: s.name, on: s.on, token: g.token, fence: g.fence, ttl: ttl, deadline: g.since.Add(g.lasts)}
+	l.extended.L = &l.mu
 	if g.lasts < ttl {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.extender.next = time.AfterFunc(time.Until(l.span.deadline)/2, l.extender.run)
-	}
-	if acquired := s.m.opts.Observer.Acquired; acquired != nil {
-		acquired(l.name, now.Sub(start))
+		l.next = time.AfterFunc(time.Until(l.deadline)/2, l.extendInTime)
 	}
 	return l
 }
@@ -49,10 +54,8 @@ func (l *Lock) Token() string { return l.token }
 
 // Fence returns a number larger than that of any earlier hold of this lock. A
 // store that remembers the largest it has seen, and refuses smaller ones, is safe
-// from holders whose time is over. It is the server's time in microseconds when the hold
-// began, so it grows also when Redis has lost what it knew; while the server's clock is
-// behind, after a step back, it is one more than the last hold's. See the package's
-// documentation for how far that carries.
+// from holders whose time is over. See the package's documentation for what happens
+// to it when the server's clock steps back.
 func (l *Lock) Fence() int64 { return l.fence }
 
 // Deadline returns the moment up to which the hold can be trusted, unless it is
@@ -64,7 +67,7 @@ func (l *Lock) Fence() int64 { return l.fence }
 func (l *Lock) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.span.deadline
+	return l.deadline
 }
 
 // Done returns a channel that is closed when the hold is over: it was lost, or
@@ -72,7 +75,16 @@ func (l *Lock) Deadline() time.Time {
 func (l *Lock) Done() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.span.doneLocked()
+	if l.done == nil {
+		over := l.errLocked()
+		l.done = make(chan struct{})
+		if over != nil {
+			close(l.done)
+		} else {
+			l.expiry = time.AfterFunc(time.Until(l.deadline), l.expire)
+		}
+	}
+	return l.done
 }
 
 // Err returns nil while the hold can be trusted; [ErrReleased] once Release was called,
@@ -81,5 +93,123 @@ func (l *Lock) Done() <-chan struct{} {
 func (l *Lock) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.span.errLocked()
+	return l.errLocked()
+}
+
+// Context returns a copy of ctx that is cancelled when the hold is over, with what
+// [Lock.Err] says as context.Cause. Call cancel when you need it no more.
+func (l *Lock) Context(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
+	ctx, cancelCause := context.WithCancelCause(ctx)
+	done := l.Done()
+	stop := make(chan struct{})
+	go func() { // ends with the hold, or with ctx
+		select {
+		case <-done:
+			cancelCause(l.Err())
+		case <-ctx.Done():
+		}
+		close(stop)
+	}()
+	return ctx, func() { cancelCause(context.Canceled); <-stop }
+}
+
+// errLocked returns how the hold ended, or nil.
+func (l *Lock) errLocked() error {
+	if l.over == nil && !time.Now().Before(l.deadline) {
+		if l.unanswered {
+			l.endLocked(ErrUnreachable)
+		} else {
+			l.endLocked(ErrExpired)
+		}
+	}
+	return l.over
+}
+
+// expire ends the hold if its deadline has passed, or waits for the deadline to which an extension
+// has moved it.
+func (l *Lock) expire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.errLocked() == nil {
+		l.expiry.Reset(time.Until(l.deadline))
+	}
+}
+
+// endLocked ends the hold, unless it is over.
+func (l *Lock) endLocked(why error) {
+	if l.over != nil {
+		return
+	}
+	l.over = why
+	for _, timer := range []*time.Timer{l.expiry, l.next} {
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+	if l.done != nil {
+		close(l.done)
+	}
+}
+
+// stolenLocked ends the hold because the key is gone or holds another's token, unless its deadline
+// had ended it before.
+func (l *Lock) stolenLocked() {
+	if l.errLocked() == nil {
+		l.endLocked(ErrStolen)
+	}
+}
+
+// Released says that a script of the caller's has given the lock back together with
+// what it wrote, so that there is nothing left to release. Call [Lock.StopKeepAlive]
+// before the script is sent.
+func (l *Lock) Released() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopExtendingLocked()
+	l.endLocked(ErrReleased)
+	l.over, l.returned = ErrReleased, true // the script has found the token there, whatever our clock said
+}
+
+// WriteRefused says that a store has refused what was written under this hold,
+// because the token or the fence was not the newest any more: the hold is lost.
+func (l *Lock) WriteRefused() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stolenLocked()
+}
+
+// Do runs fn under the lock of that name, and gives fn the hold, for its fence and token.
+// The hold is extended while fn runs. When it is lost all the same, fn's context is
+// cancelled, with an [ErrLost] that says how as its cause; fn should then stop. Locks are
+// not reentrant: a Do or an Acquire of the same name within fn waits for fn itself.
+//
+// Do returns what fn returned, joined with an ErrLost if the hold did not last until the
+// end; or an error of [Manager.Acquire], and then fn was not called. If Redis does not
+// answer the release, Do goes by the deadline: a hold that was not over by then lasted.
+func (m *Manager) Do(ctx context.Context, name string, fn func(ctx context.Context, lock *Lock) error) error {
+	return m.DoWith(ctx, name, AcquireOptions{}, fn)
+}
+
+// DoWith is [Manager.Do] with options of its own: AcquireOptions.Wait bounds the waiting, and ctx
+// all of it. So work that takes an hour can wait for five seconds.
+func (m *Manager) DoWith(ctx context.Context, name string, opts AcquireOptions, fn func(ctx context.Context, lock *Lock) error) (err error) {
+	if fn == nil {
+		return fmt.Errorf("lockmgr: do %q: fn is nil: %w", name, ErrInvalid)
+	}
+	lock, err := m.AcquireWith(ctx, name, opts)
+	if err != nil {
+		return err
+	}
+	lock.KeepAlive()
+	held, cancel := lock.Context(ctx)
+	defer func() {
+		release, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+		defer stop()
+		// If Redis does not answer the release, the TTL ends the hold: no fault of fn's.
+		if lost := lock.Release(release); errors.Is(lost, ErrLost) {
+			err = errors.Join(err, lost)
+		}
+		cancel()
+	}()
+	return fn(held, lock)
 }

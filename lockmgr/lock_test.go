@@ -60,6 +60,7 @@ func TestDoneAfterRelease(t *testing.T) {
 // The watchdog keeps a hold for an hour, notices when somebody else has the lock or Redis is
 // away, and ends with the release.
 func TestWatchdog(t *testing.T) {
+	t.Parallel()
 	setUp := func(t *testing.T) (*Lock, *redis.Client, *atomic.Int32, *atomic.Bool) {
 		managers, clients := nodes(t, 1, Options{})
 		extended, away := new(atomic.Int32), new(atomic.Bool)
@@ -150,6 +151,57 @@ func TestABlackHoleIsUnreachable(t *testing.T) {
 		redistest.Receive(t, lock.Done(), "the hold to end")
 		if err := lock.Err(); !errors.Is(err, ErrUnreachable) {
 			t.Errorf("over because of %v", err)
+		}
+	})
+}
+
+// After an extension the deadline lies a TTL after the request, however long the reply took.
+func TestTheDeadlineCountsFromTheExtensionsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 1, Options{})
+		lock := mustAcquire(t, managers[0], "a")
+		clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, extendScript) {
+				time.Sleep(time.Second)
+			}
+			return nil
+		}})
+		time.Sleep(time.Second)
+		sent := time.Now()
+		if err := lock.Extend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := lock.Deadline(), sent.Add(DefaultTTL); !got.Equal(want) {
+			t.Errorf("the deadline lies %v after the request", got.Sub(sent))
+		}
+		mustRelease(t, lock)
+	})
+}
+
+// Redis answers an extension or a release after the deadline, when the key has expired. Nobody
+// has stolen the lock: an extension finds that Redis did not answer in time, and a release that
+// the hold was over before that.
+func TestAnAnswerAfterTheDeadlineIsNoTheft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 1, Options{})
+		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, extendScript) || isScript(cmd, releaseScript) {
+				time.Sleep(200 * time.Millisecond)
+			}
+			return nil
+		}})
+		released := mustAcquire(t, managers[0], "a")
+		time.Sleep(DefaultTTL - 100*time.Millisecond)
+		if err := released.Release(t.Context()); err != nil {
+			t.Errorf("release: %v", err)
+		}
+		extended := mustAcquire(t, managers[0], "b")
+		time.Sleep(DefaultTTL - 100*time.Millisecond)
+		if err := extended.Extend(t.Context()); !errors.Is(err, ErrUnreachable) {
+			t.Errorf("extend: %v", err)
+		}
+		if err := extended.Err(); !errors.Is(err, ErrUnreachable) {
+			t.Errorf("the hold ended because of %v", err)
 		}
 	})
 }

@@ -1,12 +1,15 @@
 package lockmgr_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr"
 	"roomd/lockmgr/redistest"
@@ -41,7 +44,7 @@ func TestAcquireAllKeepsWhatItHas(t *testing.T) {
 			t.Error(err)
 		}
 		got := time.Now()
-		redistest.Receive(t, locks.Done(), "the holds to end")
+		redistest.Receive(t, locks.Lock("a").Done(), "the first hold to end")
 		if after := time.Since(got); after != left {
 			t.Errorf("over after %v, the deadline was in %v", after, left)
 		}
@@ -54,10 +57,12 @@ func TestAcquireAllKeepsWhatItHas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		locks.KeepAlive()
+		for lock := range locks.Each() {
+			lock.KeepAlive()
+		}
 		time.Sleep(time.Minute)
 		if err := locks.Release(t.Context()); err != nil {
-			t.Errorf("after a minute of KeepAlive: %v", err)
+			t.Errorf("after a minute of watchdogs: %v", err)
 		}
 	})
 }
@@ -96,10 +101,10 @@ func TestLocksReleaseAllTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		done := locks.Done()
-		locks.KeepAlive()
+		done := locks.Lock("b").Done()
+		locks.Lock("b").KeepAlive()
 		client.Del(t.Context(), m.Key("b"))
-		redistest.Receive(t, done, "the holds to end")
+		redistest.Receive(t, done, "the hold to end")
 		for range 2 {
 			if err := locks.Err(); !errors.Is(err, lockmgr.ErrStolen) || !strings.Contains(err.Error(), `"b"`) {
 				t.Errorf("b was deleted: %v", err)
@@ -117,9 +122,7 @@ func TestLocksReleaseInReverse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := redistest.Mini(t)
 		var order []string
-		m := manager(t, client, lockmgr.Options{Observer: lockmgr.Observer{
-			Released: func(name string, _ time.Duration) { order = append(order, name) },
-		}})
+		m := manager(t, client, lockmgr.Options{})
 		locks, err := m.AcquireAll(t.Context(), "a", "b", "c")
 		if err != nil {
 			t.Fatal(err)
@@ -131,13 +134,18 @@ func TestLocksReleaseInReverse(t *testing.T) {
 			}
 		}
 		time.Sleep(lockmgr.DefaultTTL / 2)
+		client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+			key, _ := cmd.Args()[3].(string)
+			order = append(order, strings.TrimPrefix(key, "Lock:"))
+			return nil
+		}})
 		if err := locks.Release(t.Context()); !errors.Is(err, lockmgr.ErrExpired) || !strings.Contains(err.Error(), `"b"`) {
 			t.Errorf("release: %v", err)
 		}
 		if err := locks.Err(); !errors.Is(err, lockmgr.ErrExpired) || !strings.Contains(err.Error(), `"b"`) {
 			t.Errorf("b has expired: %v", err)
 		}
-		if !slices.Equal(order, []string{"c", "a"}) {
+		if !slices.Equal(order, []string{"c", "b", "a"}) {
 			t.Errorf("released in the order %v", order)
 		}
 	})

@@ -2,8 +2,9 @@ package lockmgr
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
+	"reflect"
 
 	"github.com/redis/go-redis/v9"
 
@@ -30,11 +31,15 @@ type Manager struct {
 // client needs ContextTimeoutEnabled; without it a call may take as long as the client's
 // ReadTimeout.
 //
-// New returns an [ErrInvalid] that names the field if client is nil or opts
-// cannot be used.
+// New returns an [ErrInvalid] that names the field if client is nil or a *redis.Ring, or opts
+// cannot be used. If the server is older than Redis 7.0, and says so, the first call that asks
+// it returns an ErrInvalid.
 func New(client redis.UniversalClient, opts Options) (*Manager, error) {
-	if client == nil {
+	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("lockmgr: client is nil: %w", ErrInvalid)
+	}
+	if _, ring := client.(*redis.Ring); ring {
+		return nil, fmt.Errorf("lockmgr: client is a *redis.Ring, which has no script for keys of several servers: %w", ErrInvalid)
 	}
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {
@@ -43,7 +48,7 @@ func New(client redis.UniversalClient, opts Options) (*Manager, error) {
 	_, cluster := client.(*redis.ClusterClient)
 	m := &Manager{opts: opts, life: newLifetime(), names: newNames(opts, cluster)}
 	var err error
-	if m.sender, err = newSender(client, opts.Pipelined, m.life); err != nil {
+	if m.sender, err = newSender(client, opts, m.life); err != nil {
 		return nil, err
 	}
 	hub := opts.Hub
@@ -54,9 +59,6 @@ func New(client redis.UniversalClient, opts Options) (*Manager, error) {
 	m.wakes.init(hub, m.names.wakeChannel)
 	return m, nil
 }
-
-// TTL returns how long a hold lasts.
-func (m *Manager) TTL() time.Duration { return m.opts.TTL }
 
 // Close ends all waiting with [ErrClosed], and all watchdogs, and returns when the
 // Manager's goroutines have ended: whoever waited has left the queue by then. If Redis does
@@ -110,3 +112,45 @@ func (m *Manager) Run(ctx context.Context, script *redis.Script, name string, ke
 	}
 	return m.sender.run(ctx, script, m.names.scriptKeys(append(m.Keys(name), keys...)), args...)
 }
+
+var (
+	// ErrHeld says that the lock was not taken because somebody else holds it
+	// or has waited longer. It is worth trying again later.
+	ErrHeld = errors.New("lock is held by another")
+
+	// ErrBusy says that an Acquire did not begin to wait: too many wait already
+	// (Options.MaxWaiters), or its deadline will have passed before its turn.
+	ErrBusy = errors.New("too many wait for the lock")
+
+	// ErrLost says that the lock is not ours any more. What was done under it
+	// may have overlapped with another hold. The errors below are ErrLost too,
+	// and say how.
+	ErrLost = errors.New("lock was lost")
+
+	// ErrExpired: the deadline has passed without an extension.
+	ErrExpired = fmt.Errorf("%w: it expired", ErrLost)
+
+	// ErrStolen: the key is gone or holds another's token before the deadline.
+	// Redis was emptied or failed over, or somebody deleted the key.
+	ErrStolen = fmt.Errorf("%w: somebody else has it", ErrLost)
+
+	// ErrUnreachable: Redis did not answer the last extension until the deadline.
+	ErrUnreachable = fmt.Errorf("%w: redis cannot be reached", ErrLost)
+
+	// ErrReleased says that the lock has been given back already.
+	ErrReleased = errors.New("lock is released")
+
+	// ErrClosed says that the Manager is closed, or the Cache of package cachefill.
+	ErrClosed = errors.New("lock manager or cache is closed")
+
+	// ErrInvalid says that an argument cannot be used. The message names it and
+	// nothing was sent to Redis.
+	ErrInvalid = errors.New("invalid argument")
+)
+
+var (
+	errNilContext = fmt.Errorf("ctx is nil: %w", ErrInvalid)
+
+	// errLate says that the lock was ours, but not any more by the time that we heard.
+	errLate = fmt.Errorf("the reply took longer than the TTL: %w", ErrExpired)
+)

@@ -63,10 +63,9 @@ func TestOnlyTheWholeTokenCounts(t *testing.T) {
 		}
 		for _, other := range []string{lock.Token() + "bar", lock.Token()[:len(lock.Token())-1], "foo:", ""} {
 			client.Set(ctx, m.Key("foo"), other, time.Minute)
-			s, now := new(Slot), time.Now()
+			s := new(Slot)
 			s.init(m, "foo")
-			s.token = lock.Token()
-			lock := newLock(s, DefaultTTL, &grant{since: now, lasts: DefaultTTL}, now)
+			lock := newLock(s, DefaultTTL, &grant{token: lock.Token(), since: time.Now(), lasts: DefaultTTL})
 			if err := lock.Extend(ctx); !errors.Is(err, ErrStolen) {
 				t.Errorf("extend while the key holds %q: %v", other, err)
 			}
@@ -152,6 +151,7 @@ func TestLostReplies(t *testing.T) {
 // The TTL is over, in virtual time: the next caller gets the lock, and the old holder can
 // neither extend nor release it.
 func TestExpiry(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, client := redistest.Mini(t)
 		ctx := t.Context()
@@ -205,6 +205,7 @@ func TestExpiredAndGoneIsLost(t *testing.T) {
 // Eight managers, each with its own client, increment a number by reading and writing it: two
 // holds that overlap would lose a count.
 func TestMutualExclusion(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	const managers, rounds = 8, 40
 	var wg sync.WaitGroup

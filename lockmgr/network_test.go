@@ -107,6 +107,7 @@ func TestLostRequestsAndReplies(t *testing.T) {
 
 // Redis is slow, or answers nothing at all: every call ends with its context.
 func TestCallsEndWithTheirContext(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
 	client := proxy.Client()
@@ -143,6 +144,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 
 // Many callers share a pool of one connection.
 func TestAFullPool(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), PoolSize: 1, ContextTimeoutEnabled: true})
 	defer client.Close()
@@ -169,6 +171,7 @@ func TestAFullPool(t *testing.T) {
 // The server restarts empty during a hold: the holder learns that it lost the lock, and the
 // lock works again.
 func TestServerRestart(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client()
 	m := newManager(t, client, Options{})
@@ -241,6 +244,7 @@ func contend(t *testing.T, client func() redis.UniversalClient, name string, for
 // The primary fails over to its replica during a hold and under contention. The
 // lock was replicated, so it lives on there.
 func TestSentinelFailover(t *testing.T) {
+	t.Parallel()
 	sentinel := redistest.StartSentinel(t)
 	client := sentinel.Client()
 	m := newManager(t, client, Options{TTL: 20 * time.Second})
@@ -254,7 +258,10 @@ func TestSentinelFailover(t *testing.T) {
 		t.Errorf("after the failover somebody else got it: %v", err)
 	}
 	mustRelease(t, lock)
-	contend(t, func() redis.UniversalClient { return sentinel.Client() }, "b", true, sentinel.KillPrimary)
+	t.Run("the primary is killed", func(t *testing.T) {
+		redistest.Thorough(t)
+		contend(t, func() redis.UniversalClient { return sentinel.Client() }, "b", true, sentinel.KillPrimary)
+	})
 }
 
 // extend extends a hold as a caller would: it tries again while there is time.

@@ -1,6 +1,7 @@
 package lockmgr
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -38,7 +39,7 @@ func onBoth(t *testing.T, test func(t *testing.T, client *redis.Client)) {
 func slotOf(m *Manager, token string) *Slot {
 	s := new(Slot)
 	s.init(m, "a")
-	s.token = token
+	s.tokens.current = token
 	return s
 }
 
@@ -49,7 +50,7 @@ const keepQueue = time.Minute
 // token waits behind so many.
 func askAs(t testing.TB, m *Manager, token string) (held bool, ahead int64) {
 	t.Helper()
-	cmd, err := slotOf(m, token).Ask(t.Context(), acquireScript, token, m.opts.TTL.Milliseconds())
+	cmd, err := slotOf(m, token).Ask(t.Context(), acquireScript, m.opts.TTL.Milliseconds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +58,8 @@ func askAs(t testing.TB, m *Manager, token string) (held bool, ahead int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(reply) == 3 {
-		ahead = reply[2].(int64)
+	if len(reply) == 2 {
+		ahead = m.sender.client.ZRank(t.Context(), m.Keys("a")[1], token).Val()
 	}
 	return len(reply) == 1, ahead
 }
@@ -112,12 +113,20 @@ func awaitLine(t testing.TB, m *Manager, name string, n int) {
 // awaitQueue waits until n tokens wait in the queue of a lock.
 func awaitQueue(t *testing.T, client *redis.Client, name string, n int64) {
 	t.Helper()
+	await(t, fmt.Sprintf("%d tokens in the queue of %s", n, name), func() bool {
+		return client.ZCount(t.Context(), "Lock:"+name+":Queue", "-inf", "(1e18").Val() >= n
+	})
+}
+
+// await waits until is returns true.
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
-		if client.ZCard(t.Context(), "Lock:"+name+":Queue").Val() >= n {
+		if is() {
 			return
 		}
 	}
-	t.Fatalf("never %d waited for %s", n, name)
+	t.Fatalf("waited too long for %s", what)
 }
 
 // order records who gets a lock after whom.
@@ -144,11 +153,14 @@ func isScript(cmd redis.Cmder, s *redis.Script) bool {
 	return false
 }
 
-// checkClean expects nothing in Redis but the last fences, which have a TTL.
+// checkClean expects nothing in Redis but the last fences, and tokens that are buried, all of
+// which have a TTL.
 func checkClean(t *testing.T, client redis.UniversalClient) {
 	t.Helper()
 	for _, key := range client.Keys(t.Context(), "*").Val() {
-		if ttl := client.PTTL(t.Context(), key).Val(); !strings.HasSuffix(key, ":Fence") || ttl <= 0 {
+		goes := strings.HasSuffix(key, ":Fence") ||
+			strings.HasSuffix(key, ":Queue") && client.ZCount(t.Context(), key, "-inf", "(1e18").Val() == 0
+		if ttl := client.PTTL(t.Context(), key).Val(); !goes || ttl <= 0 {
 			t.Errorf("%s is left over (TTL %v)", key, ttl)
 		}
 	}

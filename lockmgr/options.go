@@ -1,9 +1,13 @@
 package lockmgr
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr/redisconn/pubsub"
 )
@@ -20,8 +24,8 @@ const (
 // maxPoll leaves three polls to keep a queue alive, which Redis drops after a minute.
 const maxPoll = 15 * time.Second
 
-// MaxName is the longest name of a lock, in bytes.
-const MaxName = 512
+// maxName is the longest name of a lock, in bytes.
+const maxName = 512
 
 // Options say how locks are kept. The zero value is ready to use.
 type Options struct {
@@ -34,7 +38,7 @@ type Options struct {
 	// means [DefaultTTL].
 	TTL time.Duration
 
-	// Poll is how often a waiting process asks again, in case a wake-up was
+	// Poll is how often a waiting process looks whether the lock is free, in case a wake-up was
 	// lost: more than zero, shorter than Claim, and at most 15 s. Zero means
 	// [DefaultPoll], or half of Claim if that is shorter.
 	Poll time.Duration
@@ -55,55 +59,29 @@ type Options struct {
 	// (go-redis' AutoPipeline): with many locks in use at once a multiple of the
 	// throughput, for some tens of microseconds when a handful of requests meet. A
 	// request that is made while no other is under way goes out by itself, as
-	// without this option. Whether a release that shares was sent more than once cannot be
-	// told; see [Lock.Release].
+	// without this option.
 	//
 	// On Redis Cluster each master has a pipeline of its own. Hooks of the
 	// ClusterClient see only what goes out by itself or had to be redirected; those
 	// that it has put into its masters' clients (OnNewNode) see everything.
 	Pipelined bool
 
+	// Load has the server of a key load a script that this server does not know: it was
+	// restarted, is another one than before, or was told to forget its scripts. An error of
+	// Load ends the request, which was not carried out. Nil sends such scripts as a whole.
+	Load func(ctx context.Context, key string, script *redis.Script) error
+
 	// Hub takes the wake-ups, in order with whatever else is subscribed there.
 	// It stays the caller's to close. Nil means one of the Manager's own.
 	Hub *pubsub.Hub
-
-	// Observer is told what happens. The zero value costs nothing.
-	Observer Observer
-}
-
-// Observer is told what happens to locks, for metrics. Its functions must return
-// at once; each may be nil, and then costs nothing.
-type Observer struct {
-	// Acquired: the caller has the lock after it had waited so long.
-	Acquired func(name string, waited time.Duration)
-	// Released: the hold ended by a release after so long. Each hold that was Acquired
-	// ends with one Released or one Lost.
-	Released func(name string, held time.Duration)
-	// Queued: an Acquire has to wait, behind so many of this process and so
-	// many processes.
-	Queued func(name string, local, processes int)
-	// Lost: a hold ended without a release. The cause is an [ErrLost].
-	Lost func(name string, cause error)
-	// StaleWrite: a store refused what a holder wrote after its hold was over.
-	StaleWrite func(name string)
 }
 
 func (o Options) withDefaults() Options {
-	if o.Prefix == "" {
-		o.Prefix = DefaultPrefix
-	}
-	if o.TTL == 0 {
-		o.TTL = DefaultTTL
-	}
-	if o.Claim == 0 {
-		o.Claim = min(max(DefaultClaim, 2*o.Poll), o.TTL)
-	}
-	if o.Poll == 0 {
-		o.Poll = min(DefaultPoll, o.Claim/2)
-	}
-	if o.MaxWaiters == 0 {
-		o.MaxWaiters = DefaultMaxWaiters
-	}
+	o.Prefix = cmp.Or(o.Prefix, DefaultPrefix)
+	o.TTL = cmp.Or(o.TTL, DefaultTTL)
+	o.Claim = cmp.Or(o.Claim, min(max(DefaultClaim, 2*o.Poll), o.TTL))
+	o.Poll = cmp.Or(o.Poll, min(DefaultPoll, o.Claim/2))
+	o.MaxWaiters = cmp.Or(o.MaxWaiters, DefaultMaxWaiters)
 	return o
 }
 

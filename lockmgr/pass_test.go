@@ -68,7 +68,7 @@ func TestPassToAWaiterThatNeverAsked(t *testing.T) {
 		if err := m.lines.join(ctx, w); err != nil {
 			t.Fatal(err)
 		}
-		w.follows = true // it follows a holder of this process, and has not asked yet
+		w.handedOver = true // it follows a holder of this process, and has not asked yet
 		gaveUp := make(chan error, 1)
 		released := false
 		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {

@@ -2,6 +2,9 @@ package lockmgr
 
 import (
 	"context"
+	"encoding"
+	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,7 +23,7 @@ const maxConcurrentBatches = 8
 // pipeline sends it all the same. It is the value of the context's sendMode.
 type pending struct {
 	wait func(ctx context.Context) error // for its end
-	cmd  redis.Cmder                     // nil unless it was abandoned
+	cmd  *redis.Cmd                      // nil unless it was abandoned
 }
 
 // process sends a command about key, together with others if the sender is pipelined.
@@ -28,7 +31,7 @@ type pending struct {
 //
 // While no other request is under way there is nothing to share, and the caller sends its
 // own by itself: handing it to the pipeline's goroutine and back takes as long as Redis does.
-func (s *sender) process(ctx context.Context, key string, cmd redis.Cmder) error {
+func (s *sender) process(ctx context.Context, key string, cmd *redis.Cmd) error {
 	if s.pipelined {
 		alone := s.underway.Add(1) == 1
 		defer s.underway.Add(-1)
@@ -45,13 +48,13 @@ func (s *sender) process(ctx context.Context, key string, cmd redis.Cmder) error
 	return err
 }
 
-// share sends a command together with others. The pipeline does not heed ctx, and may send
-// the command after ctx has ended; so the command is noted if its caller abandons it.
-func (s *sender) share(ctx context.Context, pipe *redis.AutoPipeliner, cmd redis.Cmder, mode any) error {
-	sent := pipe.Submit(ctx, cmd)
-	wait := sent.WaitContext
+// share sends a command together with others, and again by itself if that was not answered. The
+// pipeline does not heed ctx, and may send the command after ctx has ended; so the command is
+// noted if its caller abandons it.
+func (s *sender) share(ctx context.Context, pipe *redis.AutoPipeliner, cmd *redis.Cmd, mode any) error {
+	wait := submit(ctx, pipe, cmd)
 	err := wait(ctx)
-	if ctx.Err() == nil && redisconn.SeekMaster(ctx, s.client, err) {
+	if ctx.Err() == nil && (redisconn.SeekMaster(ctx, s.client, err) || !redisconn.Answered(err)) {
 		again := start(s.life, func() (struct{}, error) { return struct{}{}, s.client.Process(ctx, cmd) })
 		wait = func(ctx context.Context) error { _, err := again.wait(ctx); return err }
 		err = wait(ctx)
@@ -60,6 +63,34 @@ func (s *sender) share(ctx context.Context, pipe *redis.AutoPipeliner, cmd redis
 		share.wait, share.cmd = wait, cmd
 	}
 	return err
+}
+
+// submit puts a command into a pipeline, and returns how to wait for its end.
+//
+// A pipeline asks for the size of a command as if it sent it, so arguments cannot count how often
+// it does. Therefore it gets a copy of each command, to be sent once: of each, because a batch of
+// commands that may be sent again ends where one comes that may not. share sends it again.
+func submit(ctx context.Context, pipe *redis.AutoPipeliner, original *redis.Cmd) (wait func(ctx context.Context) error) {
+	args := slices.Clone(original.Args())
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case *tokens, doubts, *sends:
+			args[i], _ = arg.(encoding.BinaryMarshaler).MarshalBinary() // does not fail
+		}
+	}
+	single := redis.NewCmd(ctx, args...)
+	if strings.HasPrefix(original.Name(), "eval") {
+		single.SetFirstKeyPos(3)
+	}
+	sent := pipe.Submit(ctx, redisconn.Once{Cmder: single})
+	return func(ctx context.Context) error {
+		err := sent.WaitContext(ctx)
+		if redisconn.Answered(err) || ctx.Err() == nil { // the answer may come as ctx ends
+			original.SetVal(single.Val())
+			original.SetErr(err)
+		}
+		return err
+	}
 }
 
 // pipeTo returns the pipeline for requests about key, or nil if there is none at the

@@ -167,13 +167,13 @@ func TestGiveToTheHeadOfTheQueue(t *testing.T) {
 		m := managers[0]
 		holder := mustAcquire(t, m, "a")
 		askAs(t, m, "next")
-		give := NewScript(`lock_give(1, ARGV[3])`)
+		give := NewScript(`lock_release(1, ARGV[3])`)
 		_ = m.Run(t.Context(), give, "a", nil, "next").Err()
-		holder.Given()
+		holder.Released()
 		if got := clients[0].Get(t.Context(), "Lock:a").Val(); got != "next" {
 			t.Errorf("the lock holds %q", got)
 		}
-		if n := clients[0].ZCard(t.Context(), "Lock:a:Queue").Val(); n != 0 {
+		if n := clients[0].ZCount(t.Context(), "Lock:a:Queue", "-inf", "(1e18").Val(); n != 0 {
 			t.Errorf("%d wait", n)
 		}
 	})

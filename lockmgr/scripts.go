@@ -1,7 +1,7 @@
 package lockmgr
 
 import (
-	_ "embed"
+	"embed"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,11 +9,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// lockLua is the text of the functions by which scripts take, check, extend and give back
-// a lock: each rule of the lock, once.
+// luaFiles has lock.lua, the functions by which scripts take, check, extend and give back a lock:
+// each rule of the lock, once; and the Manager's own scripts.
 //
-//go:embed lua/lock.lua
-var lockLua string
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+// luaFile returns the text of one of the files.
+func luaFile(name string) string {
+	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // it was embedded
+	}
+	return string(text)
+}
 
 // NewScript returns a script that begins with those functions of lua/lock.lua that body
 // uses: Redis makes every function anew each time a script runs. Use it to check the token
@@ -22,16 +31,18 @@ var lockLua string
 //	guarded := lockmgr.NewScript(`
 //	  if not lock_holds(1, ARGV[3]) then return 0 end
 //	  redis.call('SET', KEYS[4], ARGV[4])
-//	  lock_give(1)
+//	  lock_release(1)
 //	  return 1`)
 //
 //	locks.Run(ctx, guarded, name, []string{"score"}, lock.Token(), 21)
 //
-// A script that gives the lock back this way ends the hold: call [Lock.Given]
+// A script that gives the lock back this way ends the hold: call [Lock.Released]
 // instead of Release. One that finds the token gone calls [Lock.WriteRefused].
 //
 // On Redis Cluster the lock's keys and the guarded keys must share a hash tag:
 // [Manager.Keys] puts {name} into the lock's.
+//
+// Where body has a line "-- lock.lua", those functions stand there, after what can do without them.
 //
 // Libraries are texts with further functions, of which the script gets those that it uses. Such a
 // function begins with "local function" and ends with the first "end" that is not indented.
@@ -39,10 +50,13 @@ func NewScript(body string, libraries ...string) *redis.Script {
 	return redis.NewScript(withRules(body, libraries...))
 }
 
+// lockPlace is where a script wants the functions of lock.lua.
+const lockPlace = "\n-- lock.lua\n"
+
 // rule is one function of lock.lua.
 type rule struct{ name, text string }
 
-var rules = parseRules(lockLua)
+var rules = parseRules(luaFile("lock"))
 
 // parseRules splits the text of lock.lua into its functions, in their order, in which
 // each uses only earlier ones. A function ends with the first "end" that is not indented.
@@ -58,44 +72,34 @@ var ruleName = regexp.MustCompile(`\b[a-z]+_\w+`)
 // withRules returns the text of a script of [NewScript].
 func withRules(body string, libraries ...string) string {
 	used := ruleName.FindAllString(body, -1)
-	var front []string
+	var front, ofLock []string
 	all := slices.Clip(rules)
 	for _, text := range libraries {
 		all = append(all, parseRules(text)...)
 	}
-	for _, r := range slices.Backward(all) {
+	later := strings.Contains(body, lockPlace)
+	for i, r := range slices.Backward(all) {
 		if slices.Contains(used, r.name) {
 			used = append(used, ruleName.FindAllString(r.text, -1)...)
-			front = append(front, r.text)
+			if later && i < len(rules) {
+				ofLock = append(ofLock, r.text)
+			} else {
+				front = append(front, r.text)
+			}
 		}
 	}
 	slices.Reverse(front)
-	return strings.Join(front, "") + body
+	slices.Reverse(ofLock)
+	return strings.Join(front, "") + strings.Replace(body, lockPlace, "\n"+strings.Join(ofLock, ""), 1)
 }
 
 var (
-	//go:embed lua/acquire.lua
-	acquireLua string
-	//go:embed lua/all.lua
-	allLua string
-	//go:embed lua/try.lua
-	tryLua string
-	//go:embed lua/extend.lua
-	extendLua string
-	//go:embed lua/release.lua
-	releaseLua string
-	//go:embed lua/pass.lua
-	passLua string
-	//go:embed lua/leave.lua
-	leaveLua string
-)
-
-var (
-	acquireScript = NewScript(acquireLua)
-	allScript     = NewScript(allLua)
-	tryScript     = NewScript(tryLua)
-	extendScript  = NewScript(extendLua)
-	releaseScript = NewScript(releaseLua)
-	passScript    = NewScript(passLua)
-	leaveScript   = NewScript(leaveLua)
+	acquireScript = NewScript(luaFile("acquire"))
+	allScript     = NewScript(luaFile("all"))
+	tryScript     = NewScript(luaFile("try"))
+	extendScript  = NewScript(luaFile("extend"))
+	releaseScript = NewScript(luaFile("release"))
+	passScript    = NewScript(luaFile("pass"))
+	leaveScript   = NewScript(luaFile("leave"))
+	inheritScript = NewScript(luaFile("inherit"))
 )

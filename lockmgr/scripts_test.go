@@ -30,14 +30,14 @@ func TestScriptsHaveTheRulesTheyUse(t *testing.T) {
 	if text := withRules("return 1"); text != "return 1" {
 		t.Errorf("a script without rules became %q", text)
 	}
-	if got := len(strings.Split(strings.TrimSpace(lockLua), "\nend\n")); got != len(rules) {
+	if got := len(strings.Split(strings.TrimSpace(luaFile("lock")), "\nend\n")); got != len(rules) {
 		t.Errorf("lock.lua has %d functions, %d were found", got, len(rules))
 	}
 }
 
 // Redis keeps a queue long enough for the slowest poll.
 func TestAQueueOutlivesPolls(t *testing.T) {
-	if !strings.Contains(lockLua, fmt.Sprintf("'PEXPIRE', queue, %d)", keepQueue.Milliseconds())) || 4*maxPoll > keepQueue {
+	if !strings.Contains(luaFile("lock"), fmt.Sprintf("'PEXPIRE', queue, %d)", keepQueue.Milliseconds())) || 4*maxPoll > keepQueue {
 		t.Errorf("lock.lua does not keep a queue for %v, or three polls of %v are longer", keepQueue, maxPoll)
 	}
 }

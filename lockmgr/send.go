@@ -3,6 +3,9 @@ package lockmgr
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -44,6 +47,7 @@ var (
 // sender sends the requests of a Manager: by themselves, or several in one round trip.
 type sender struct {
 	client    redis.UniversalClient
+	load      func(ctx context.Context, key string, script *redis.Script) error // Options.Load
 	life      *lifetime
 	pipelined bool
 	pipe      *redis.AutoPipeliner // nil unless requests to one server share round trips
@@ -55,12 +59,12 @@ type sender struct {
 	slowUntil atomic.Int64 // in ns since 1970
 }
 
-func newSender(client redis.UniversalClient, pipelined bool, life *lifetime) (*sender, error) {
-	s := &sender{client: client, life: life, pipelined: pipelined}
+func newSender(client redis.UniversalClient, opts Options, life *lifetime) (*sender, error) {
+	s := &sender{client: client, load: opts.Load, life: life, pipelined: opts.Pipelined}
 	s.own = redisconn.NewSharedTimeout(context.WithValue(context.Background(), sendMode{}, sendUnattended), ownTimeout)
 	s.direct = redisconn.NewSharedTimeout(context.WithValue(life.ctx, sendMode{}, sendDirectly), directTimeout)
 	var err error
-	if _, cluster := client.(*redis.ClusterClient); pipelined && !cluster {
+	if _, cluster := client.(*redis.ClusterClient); s.pipelined && !cluster {
 		s.pipe, err = client.AsyncAutoPipelineWithOptions(pipelining)
 	}
 	return s, err
@@ -90,25 +94,69 @@ func (s *sender) run(ctx context.Context, script *redis.Script, on scriptKeys, a
 	}
 }
 
-// eval sends a script once: by its hash, and as a whole only to a server that does
-// not know it.
+// maxLoads is how often a script is loaded for one request. Once is usual.
+const maxLoads = 10
+
+// eval sends a script once: by its hash, and to a server that does not know it as a whole, or
+// again when it is loaded.
 func (s *sender) eval(ctx context.Context, script *redis.Script, on scriptKeys, args []any) *redis.Cmd {
 	all := on.command(script.Hash(), args)
-	cmd := redis.NewCmd(ctx, all...)
-	cmd.SetFirstKeyPos(3)
-	err := s.process(ctx, on.keys[0], cmd)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return failed(ctx) // the pipeline may still be writing to cmd
-	case err != nil && redis.HasErrorPrefix(err, "NOSCRIPT"):
+	for loads := 0; ; loads++ {
+		cmd := redis.NewCmd(ctx, all...)
+		cmd.SetFirstKeyPos(3)
+		namedBy(args, cmd)
+		err := s.process(ctx, on.keys[0], cmd)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return failed(ctx) // the pipeline may still be writing to cmd
+		case err == nil || !redis.HasErrorPrefix(err, "NOSCRIPT") || loads == maxLoads:
+			return cmd
+		}
 		for _, arg := range args {
-			if count, ok := arg.(*sends); ok {
-				count.sent.Store(0) // it was not carried out
+			switch arg := arg.(type) {
+			case *sends:
+				arg.sent.Add(-1) // this copy was not carried out
+			case *tokens:
+				arg.answered()
 			}
 		}
-		return script.Eval(ctx, s.client, on.keys, all[3+len(on.keys):]...)
+		if err := s.refuseOld(ctx); err != nil {
+			cmd.SetErr(err)
+			return cmd
+		}
+		if s.load == nil {
+			return script.Eval(ctx, s.client, on.keys, all[3+len(on.keys):]...)
+		}
+		if err := s.load(ctx, on.keys[0], script); err != nil {
+			cmd.SetErr(err)
+			return cmd
+		}
 	}
-	return cmd
+}
+
+// minRedis is the oldest major version of Redis that has the commands of the scripts.
+const minRedis = 7
+
+// refuseOld returns an ErrInvalid if the server says that it is too old. It is asked before a
+// server gets a script for the first time.
+func (s *sender) refuseOld(ctx context.Context) error {
+	info, _ := s.client.Info(ctx, "server").Result() // the user may lack the right to ask
+	_, after, _ := strings.Cut(info, "redis_version:")
+	version, _, _ := strings.Cut(after, "\r\n")
+	major, _, _ := strings.Cut(version, ".")
+	if n, err := strconv.Atoi(major); err == nil && n < minRedis {
+		return fmt.Errorf("the server is Redis %s, it must be at least %d.0: %w", version, minRedis, ErrInvalid)
+	}
+	return nil
+}
+
+// namedBy tells the tokens among the arguments of a request which one names them.
+func namedBy(args []any, request redis.Cmder) {
+	for _, arg := range args {
+		if t, ok := arg.(*tokens); ok {
+			t.sentBy(request)
+		}
+	}
 }
 
 // unattended sends a request that goes on when its caller has given up.
@@ -174,6 +222,24 @@ func (s *sender) byCaller(ctx context.Context, send func(ctx context.Context) *r
 		return cmd, abandoned, err
 	}
 	return nil, abandoned, errSlow
+}
+
+// get returns what a key holds, empty if it holds nothing. It does not wait for long.
+func (s *sender) get(ctx context.Context, key string) (string, error) {
+	if !s.isPrompt() {
+		return "", errSlow
+	}
+	cmd, _, err := s.byCaller(ctx, func(ctx context.Context) *redis.Cmd {
+		cmd := redis.NewCmd(ctx, "get", key)
+		if err := s.process(ctx, key, cmd); err != nil && ctx.Err() != nil {
+			return failed(ctx)
+		}
+		return cmd
+	})
+	if err != nil {
+		return "", err
+	}
+	return cmd.Text()
 }
 
 // failed returns a command that ended with its context.

@@ -18,6 +18,9 @@ const (
 	// cleanupWait is how long a caller waits for its clean-up: long enough for a Redis
 	// that answers, and no burden to a caller when it does not.
 	cleanupWait = 50 * time.Millisecond
+
+	// maxDoubts is how often in a row a request may be sent twice before an Ask gives up.
+	maxDoubts = 10
 )
 
 // Slot is a token on its way to a lock: it asks for the lock, waits in the queue until it
@@ -25,29 +28,29 @@ const (
 //
 // A slot of your own is for a process that takes the lock, does its work and gives the lock
 // back in scripts of its own, made by [NewScript]. Such a script takes the lock with
-// lock_take and [Slot.Token], and gives it back with lock_give. Unlike an Acquire, such a
+// lock_acquire and [Slot.Token], and gives it back with lock_release. Unlike an Acquire, such a
 // slot neither waits for others of the same process, nor do they wait for it: a process
 // has one for each lock, for as long as it uses that.
 //
 // A slot is used by one goroutine at a time.
 type Slot struct {
-	m    *Manager
-	name string
-	on   scriptKeys
-	turn chan *grant // the lock is the token's; nil says only that it is worth asking
+	m      *Manager
+	name   string
+	on     scriptKeys
+	ttl    time.Duration // of its hold
+	grants chan *grant   // the lock is the token's; nil says only that it is worth asking
 
-	// The request by which the token may have got the lock, or a place in the queue, and
+	// The request by which the token may have got the lock, or a position in the queue, and
 	// that has not been seen to end; nil if there is none.
-	asked   *call[*redis.Cmd]
-	inDoubt bool // a request has ended without an answer
+	asked *call[*redis.Cmd]
 
-	hearing hearing // guarded by wakeUps.mu
+	listens listenState // guarded by wakeUps.mu
 
-	mu     sync.Mutex
-	token  string        // guarded by mu
-	place  int64         // guarded by mu: in the queue, as far as it is known; 0 before
-	waited time.Time     // guarded by mu: when Redis was asked last and answered that it has to wait
-	trip   time.Duration // guarded by mu: how long that took
+	mu       sync.Mutex
+	tokens   *tokens       // guarded by mu
+	position int64         // guarded by mu: in the queue, as far as it is known; 0 before
+	waited   time.Time     // guarded by mu: when Redis was asked last and answered that it has to wait
+	trip     time.Duration // guarded by mu: how long that took
 }
 
 // Slot returns a slot for the lock of that name, and sends nothing. The keys are those of
@@ -64,30 +67,35 @@ func (m *Manager) Slot(name string, keys ...string) (*Slot, error) {
 
 func (s *Slot) init(m *Manager, name string, keys ...string) {
 	s.m, s.name, s.on = m, name, m.names.scriptKeys(append(m.names.keys(name), keys...))
-	s.turn, s.token = make(chan *grant, 1), m.names.newToken(name)
+	s.ttl = m.opts.TTL
+	s.grants, s.tokens = make(chan *grant, 1), newTokens(&m.names, name)
 }
 
-// Token returns the value that the lock holds during the slot's next hold.
+// Token returns the slot's token: the value that the lock holds during its hold. [Slot.Ask]
+// takes another one when the outcome of a request that carried it is in doubt.
 func (s *Slot) Token() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.token
+	return s.tokens.String()
 }
 
 // Renew returns a new token, unlike any other, and forgets the one before. A token serves
-// one hold. It also serves no longer once the outcome of a request that carried it is in
-// doubt: that request may still be on its way.
+// one hold.
 func (s *Slot) Renew() string {
-	s.asked, s.inDoubt = nil, false
+	s.asked = nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.token, s.place, s.waited, s.trip = s.m.names.newToken(s.name), 0, time.Time{}, 0
+	s.tokens, s.position, s.waited, s.trip = newTokens(&s.m.names, s.name), 0, time.Time{}, 0
 	select {
-	case <-s.turn: // it was for the token before
+	case <-s.grants: // it was for the token before
 	default:
 	}
-	return s.token
+	return s.tokens.current
 }
+
+// Promised says that a script which gives the lock to the slot's token, or lets it wait, may
+// still be carried out. So Leave sees to it that the script then does not.
+func (s *Slot) Promised() { s.tokens.promise(true) }
 
 // Run runs a script on the lock and the slot's keys as [Manager.Run] does. It is for
 // scripts that do not ask for the lock; see Ask.
@@ -101,52 +109,69 @@ func (s *Slot) Command(script *redis.Script, args ...any) []any {
 	return s.on.command(script.Hash(), args)
 }
 
-// Ask runs a script by which the slot's token may get the lock, or a place in the queue.
-// It returns the cause of ctx as soon as that ends; the script may then still be carried
-// out, and Leave comes after it.
+// Ask runs a script by which the slot's token may get the lock, or a position in the queue. The
+// token comes before args, as ARGV[3]; only an Ask may send it to a script that takes the lock.
+// Each sending has a token of its own. If an earlier one was not answered, the token of the
+// last one gets what the earlier one has, the lock or its position, and Ask asks again. Token
+// then returns the last.
+//
+// Ask returns the cause of ctx as soon as that ends; the script may then still be carried
+// out. Ask again with the same script and arguments, which hears what became of it; or call Leave, which comes after
+// it, or sees to it that the script does nothing.
 func (s *Slot) Ask(ctx context.Context, script *redis.Script, args ...any) (*redis.Cmd, error) {
+	args = append([]any{s.tokens}, args...)
 	return s.ask(ctx, func(ctx context.Context) *redis.Cmd { return s.m.sender.run(ctx, script, s.on, args...) })
 }
 
-// AskPlainly takes the lock for Options.TTL if it is free, by a plain SET NX, which costs
-// Redis a sixth of a script. It does not see whether anybody waits, so it is for callers
-// that have met nobody of late: where a lock has just expired under a dead holder, it may
-// overtake those who wait, once. It draws no fence. False means that the lock is not free, or
-// is the token's already; a script can tell. It ends with ctx as Ask does.
-func (s *Slot) AskPlainly(ctx context.Context) (bool, error) {
-	key, token := s.on.keys[0], s.Token()
-	cmd, err := s.ask(ctx, func(ctx context.Context) *redis.Cmd {
-		cmd := redis.NewCmd(ctx, "set", key, token, "px", s.m.opts.TTL.Milliseconds(), "nx")
-		if err := s.m.sender.process(ctx, key, cmd); err != nil && ctx.Err() != nil {
-			return failed(ctx)
-		}
-		return cmd
-	})
-	if err == redis.Nil {
-		return false, nil
-	}
-	return err == nil && cmd.Val() == "OK", err
+// AskBy is Ask where send puts the command on the wire, on a connection of the caller's own; see Command. It
+// may be called again after AskBy has returned because ctx has ended.
+func (s *Slot) AskBy(ctx context.Context, send func(ctx context.Context, command []any) *redis.Cmd, script *redis.Script, args ...any) (*redis.Cmd, error) {
+	command := s.Command(script, append([]any{s.tokens}, args...)...)
+	return s.ask(ctx, func(ctx context.Context) *redis.Cmd { return send(ctx, command) })
 }
 
-// ask sends a request by which the token may get the lock, or a place in the queue. It
-// returns the cause of ctx, or ErrClosed, soon after ctx has ended or the Manager was
-// closed; the request may then still be carried out, and Leave comes after it.
+// InDoubt reports whether something that was asked by the slot was not answered, and may be carried out. If an Ask
+// has failed and it was not, Redis has got nothing of it.
+func (s *Slot) InDoubt() bool { return s.asked != nil || s.tokens.inDoubt() != "" }
+
+// ask sends a request by which the token may get the lock, or a position in the queue, until
+// nothing of that is in doubt any more.
 func (s *Slot) ask(ctx context.Context, send func(ctx context.Context) *redis.Cmd) (*redis.Cmd, error) {
+	for range maxDoubts {
+		cmd, err := s.request(ctx, send)
+		if !redisconn.Answered(err) || !s.tokens.answered() || err != nil && err != redis.Nil {
+			return cmd, err
+		}
+		_, err = s.request(ctx, func(ctx context.Context) *redis.Cmd {
+			return s.m.sender.run(ctx, inheritScript, s.on.only(lockKeys), s.tokens, doubts{s.tokens})
+		})
+		if err != nil {
+			return nil, err
+		}
+		s.tokens.answered()
+		s.tokens.inherited()
+	}
+	return nil, errNoAnswer
+}
+
+// request sends a request that names tokens. It returns the cause of ctx, or ErrClosed, soon
+// after ctx has ended or the Manager was closed; the request may then still be carried out, and the next call
+// waits for what became of it. So that has to be the same request, unless Leave or Renew comes before.
+func (s *Slot) request(ctx context.Context, send func(ctx context.Context) *redis.Cmd) (*redis.Cmd, error) {
 	sender, life := s.m.sender, s.m.life
 	if err := life.ended(ctx); err != nil {
 		return nil, err
 	}
-	if sender.isPrompt() {
+	if s.asked == nil && sender.isPrompt() { // else an earlier attempt at the same request goes on
 		cmd, abandoned, err := sender.byCaller(ctx, send)
-		s.inDoubt = s.inDoubt || !redisconn.Answered(err)
 		if abandoned != nil {
 			s.asked = start(life, func() (*redis.Cmd, error) {
-				own := sender.own.Context()
-				if err := abandoned.wait(own); err == nil || !redisconn.Answered(err) {
-					cmd, _ := abandoned.cmd.(*redis.Cmd)
-					return cmd, noAnswer(own, err)
+				own, cancel := context.WithTimeout(sender.own.Context(), directTimeout)
+				defer cancel()
+				if err := abandoned.wait(own); err == nil {
+					return abandoned.cmd, nil
 				}
-				return sender.unattended(send) // Redis did not know the script, or is not the one to ask
+				return sender.unattended(send) // Redis is silent, did not know the script, or is not the one to ask
 			})
 		}
 		if err != errSlow {
@@ -159,7 +184,6 @@ func (s *Slot) ask(ctx context.Context, send func(ctx context.Context) *redis.Cm
 	cmd, err := s.asked.waitOpen(ctx, life)
 	select {
 	case <-s.asked.done:
-		s.inDoubt = s.inDoubt || !redisconn.Answered(s.asked.err)
 		s.asked = nil
 	default: // it goes on without us; leave waits for it
 	}

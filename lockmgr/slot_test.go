@@ -7,13 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"roomd/lockmgr/redistest"
 )
 
 // take asks for the lock as a slot's own scripts do, and waits in the queue.
-var take = NewScript(`return lock_take(1, ARGV[3], 3000, 60000) and 1 or 0`)
+var take = NewScript(`return lock_acquire(1, ARGV[3], 3000, 60000) and 1 or 0`)
 
 func newSlot(t *testing.T, m *Manager) *Slot {
 	t.Helper()
@@ -28,7 +26,7 @@ func newSlot(t *testing.T, m *Manager) *Slot {
 // asks returns what Slot.Acquire needs to ask by take.
 func asks(s *Slot) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		cmd, err := s.Ask(ctx, take, s.Token())
+		cmd, err := s.Ask(ctx, take)
 		if err != nil {
 			return false, err
 		}
@@ -43,7 +41,13 @@ func TestSlotAcquire(t *testing.T) {
 		holder := mustAcquire(t, managers[0], "a")
 		s := newSlot(t, managers[1])
 		got := make(chan error, 1)
-		go func() { got <- s.Acquire(t.Context(), asks(s)) }()
+		go func() {
+			alone, err := s.Acquire(t.Context(), false, asks(s))
+			if alone {
+				t.Error("it has met nobody, though it waited")
+			}
+			got <- err
+		}()
 		synctest.Wait()
 		time.Sleep(time.Millisecond)
 		start := time.Now()
@@ -113,44 +117,25 @@ func TestAClosedSlotDoesNotListen(t *testing.T) {
 	}
 }
 
-// AskPlainly takes a free lock only.
-func TestAskPlainly(t *testing.T) {
+// A slot that gets the lock when it asks again, without a wake-up, has met somebody; one that finds
+// the lock free has not.
+func TestSlotAcquireSaysWhetherItMetAnybody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 2, Options{})
-		s, other := newSlot(t, managers[0]), newSlot(t, managers[1])
-		if taken, err := s.AskPlainly(t.Context()); !taken || err != nil {
-			t.Errorf("a free lock: %v, %v", taken, err)
+		managers, clients := nodes(t, 2, Options{Poll: 100 * time.Millisecond})
+		s := newSlot(t, managers[1])
+		if alone, err := s.Acquire(t.Context(), false, asks(s)); !alone || err != nil {
+			t.Errorf("a free lock: %v, %v", alone, err)
 		}
-		if taken, err := other.AskPlainly(t.Context()); taken || err != nil {
-			t.Errorf("a lock of another: %v, %v", taken, err)
+		s.Leave()
+		holder := mustAcquire(t, managers[0], "a")
+		time.AfterFunc(time.Second, func() { clients[0].Del(t.Context(), "Lock:a") }) // nobody is told
+		if alone, err := s.Acquire(t.Context(), false, asks(s)); alone || err != nil {
+			t.Errorf("a lock that was held: %v, %v", alone, err)
 		}
-		other.Leave()
-		s.Return(s.Token())
+		s.Leave()
+		if err := holder.Release(t.Context()); !errors.Is(err, ErrStolen) {
+			t.Error(err)
+		}
 		checkClean(t, clients[0])
-	})
-}
-
-// Return cleans up once more after Redis has answered: a request that carried the token may have
-// waited unread in a connection.
-func TestReturnComesAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 2, Options{TTL: time.Minute})
-		s := newSlot(t, managers[0])
-		token := s.Token()
-		late := newSlot(t, managers[1])
-		left := 0
-		clients[0].AddHook(redistest.Hook{After: func(ctx context.Context, cmd redis.Cmder) error {
-			if !isScript(cmd, leaveScript) {
-				return nil
-			}
-			if left++; left == 1 {
-				return late.Run(ctx, take, token).Err()
-			}
-			return nil
-		}})
-		s.Renew()
-		s.Return(token)
-		managers[0].Close()
-		checkClean(t, clients[1])
 	})
 }

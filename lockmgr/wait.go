@@ -4,20 +4,26 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn"
 )
 
-// Acquire asks for the lock until the token has it. ask is called at once, and again after
-// a poll (Options.Poll), in case a wake-up was lost; it reports whether the token has the
-// lock now. In between Acquire waits for the wake-up that says so.
+// Acquire asks for the lock, and waits for it in the queue until the token has it. It reports
+// whether nobody else was met: the lock was free at once. queued says that a script has put the token
+// into the queue already, so that it waits first.
 //
-// It returns nil when the token was given the lock: for the TTL if ask said so, and for a
-// claim if a wake-up did. That may be over by now, so the script that writes has to check
-// the token. Otherwise it returns the error of ask; the cause of ctx together with [ErrHeld]; or
-// [ErrClosed]. After an error the token may have the lock, or wait in the queue: call
-// [Slot.Leave].
-func (s *Slot) Acquire(ctx context.Context, ask func(ctx context.Context) (held bool, err error)) error {
-	_, err := s.acquire(ctx, ask, true)
-	return err
+// ask asks once, by [Slot.Ask] with a script of the caller's, and reports whether the token has the
+// lock now. It is called again when a poll (Options.Poll) finds the lock free, or the token's, in case a wake-up was lost.
+//
+// Without an error the token was given the lock: for the TTL if ask said so, and for a claim
+// otherwise. That may be over by now, so the script that writes has to check the token. The
+// errors are those of ask; the cause of ctx together with [ErrHeld]; and [ErrClosed]. After one
+// the token may have the lock, or wait in the queue: call [Slot.Leave].
+func (s *Slot) Acquire(ctx context.Context, queued bool, ask func(ctx context.Context) (held bool, err error)) (alone bool, err error) {
+	_, alone, err = s.acquire(ctx, queued, ask, true)
+	return alone, err
 }
 
 // Wait waits until the token that a script has put into the queue is given the lock, for
@@ -29,22 +35,46 @@ func (s *Slot) Wait(ctx context.Context) (held bool, err error) {
 }
 
 // acquire asks for the lock, and waits, by turns, until the token has it. If a wake-up says
-// so, or a release of this process, it returns that hold; with anyHold also one that is over.
-func (s *Slot) acquire(ctx context.Context, ask func(context.Context) (held bool, err error), anyHold bool) (*grant, error) {
+// so, or a release of this process, it returns that hold; with anyHold also one that is over. It
+// reports whether the first request got the lock.
+func (s *Slot) acquire(ctx context.Context, queued bool, ask func(context.Context) (held bool, err error), anyHold bool) (_ *grant, first bool, err error) {
 	s.m.wakes.addEarly(s)
-	for waits := false; ; waits = true {
-		held, err := ask(ctx)
-		switch {
-		case err != nil && waits && ctx.Err() != nil:
-			return nil, fmt.Errorf("%w: %w", ErrHeld, err)
-		case err != nil || held:
-			return nil, err
+	every := min(maxLooks, int(maxPoll/s.m.opts.Poll))
+	for polls := 0; ; polls++ {
+		asks := polls == 0 && !queued
+		if first = asks; polls > 0 {
+			taken, ours := s.look(ctx)
+			if ours && anyHold { // for a claim: the wake-up is on its way, or lost
+				return nil, false, nil
+			}
+			asks = !taken || polls%every == 0
+		}
+		if asks {
+			held, err := ask(ctx)
+			switch {
+			case err != nil && !first && ctx.Err() != nil:
+				return nil, false, fmt.Errorf("%w: %w", ErrHeld, err)
+			case err != nil || held:
+				return nil, first && held, err
+			}
 		}
 		s.m.wakes.add(s)
 		if g, err := s.sleep(ctx); err != nil || g != nil && (anyHold || s.isUsable(g)) {
-			return g, err
+			return g, false, err
 		}
 	}
+}
+
+// maxLooks is after how many polls at most a waiter asks for the lock even if another has it: Redis may have lost
+// its position, and drops a queue that nobody asks about for a minute; see maxPoll.
+const maxLooks = 20
+
+// look reports whether another holds the lock, which is what most polls find, or the token does. It costs Redis an
+// eighth of asking for the lock. Where that is not known both are false.
+func (s *Slot) look(ctx context.Context) (taken, ours bool) {
+	holder, err := s.m.sender.get(ctx, s.on.keys[0])
+	ours = err == nil && holder == s.Token()
+	return err == nil && holder != "" && !ours, ours
 }
 
 // sleep waits until there is reason to ask again, or the token is given the lock.
@@ -52,7 +82,10 @@ func (s *Slot) sleep(ctx context.Context) (*grant, error) {
 	poll := time.NewTimer(s.m.opts.Poll)
 	defer poll.Stop()
 	select {
-	case g := <-s.turn:
+	case g := <-s.grants:
+		if g != nil && g.token != s.Token() {
+			return nil, nil // an earlier one's, which is in doubt since
+		}
 		return g, nil
 	case <-poll.C:
 		return nil, nil
@@ -70,40 +103,94 @@ func (s *Slot) sleep(ctx context.Context) (*grant, error) {
 func (s *Slot) wake(w wakeUp) (ours bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.token != w.token {
+	if s.tokens.String() != w.token {
 		return false
 	}
-	s.giveLocked(&grant{w.fence, s.waited, w.claim})
+	s.grantLocked(&grant{w.token, w.fence, s.waited, w.claim})
 	return true
 }
 
-// give gives the slot a hold, or with nil a reason to ask.
-func (s *Slot) give(g *grant) {
+// grant gives the slot a hold, or with nil a reason to ask.
+func (s *Slot) grant(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.giveLocked(g)
+	s.grantLocked(g)
 }
 
-// giveLocked drops a hold if there is one already. The slot finds out by asking.
-func (s *Slot) giveLocked(g *grant) {
+// grantLocked drops a hold if there is one already. The slot finds out by asking.
+func (s *Slot) grantLocked(g *grant) {
 	select {
-	case s.turn <- g:
+	case s.grants <- g:
 	default:
 	}
 }
 
 // queuedAt records what Redis answered to a token that has to wait.
-func (s *Slot) queuedAt(place int64, sent time.Time, took time.Duration) {
+func (s *Slot) queuedAt(token string, position int64, sent time.Time, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.place, s.waited, s.trip = place, sent, took
+	if token != s.tokens.String() {
+		return
+	}
+	s.position, s.waited, s.trip = position, sent, took
 }
 
 // isUsable reports whether the slot's caller can go to work on a hold. It cannot if the
-// hold is over; if it was given for a place in the queue that the slot has lost since; or
+// hold is over; if it was given for a position in the queue that the slot has lost since; or
 // if a claim leaves too little time to extend it, and to do so again.
 func (s *Slot) isUsable(g *grant) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return g.fence > s.place && !g.isOver() && (g.lasts >= s.m.opts.TTL || g.remaining() > 3*s.trip)
+	return g.fence > s.position && !g.isOver() && (g.lasts >= s.ttl || g.remaining() > 3*s.trip)
+}
+
+// Leave gives up: it takes the token out of the queue, and gives the lock back if the token
+// holds it, after what was asked has ended. What was not answered has no effect from then on,
+// also if it arrives later. Then the slot has a new token. If Redis does not answer soon, Leave
+// goes on without the caller; if Redis does not answer at all, the claim or the TTL ends the
+// hold.
+func (s *Slot) Leave() {
+	s.leave()
+	s.Renew()
+}
+
+// Return gives the lock back that an earlier token of the slot holds.
+func (s *Slot) Return(token string) {
+	leave(s.m, nil, leaver{s.on.only(lockKeys), &tokens{current: token}})
+}
+
+// Close stops listening for wake-ups. It gives nothing back; see Leave.
+func (s *Slot) Close() { s.m.wakes.remove(s) }
+
+// leave is Leave for a slot that is not used any more.
+func (s *Slot) leave() { leave(s.m, s.asked, s.leaver()) }
+
+func (s *Slot) leaver() leaver { return leaver{s.on.only(lockKeys), s.tokens} }
+
+// leaver is who may wait for a lock or hold it, and has to end both.
+type leaver struct {
+	on     scriptKeys
+	tokens *tokens
+}
+
+// leave removes what Redis knows of leavers, after the request has ended by which it knows
+// of them. If Redis does not answer at once, leave goes on without the caller.
+func leave(m *Manager, asked *call[*redis.Cmd], leavers ...leaver) {
+	start(m.life, func() (struct{}, error) {
+		if asked != nil {
+			<-asked.done
+			if redisconn.Answered(asked.err) {
+				for _, l := range leavers {
+					l.tokens.answered()
+				}
+			}
+		}
+		// Not a caller's context: that one has ended.
+		ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+		defer cancel()
+		for _, l := range leavers {
+			_ = m.sender.run(ctx, leaveScript, l.on, l.tokens.String(), l.tokens.inDoubt()).Err()
+		}
+		return struct{}{}, nil
+	}).waitAtMost(cleanupWait)
 }

@@ -16,6 +16,7 @@ const linger = 10 * time.Second
 
 // grant is a hold that begins.
 type grant struct {
+	token string // that has the lock
 	fence int64
 	since time.Time     // not after Redis gave it; carries a monotonic reading
 	lasts time.Duration // from since
@@ -55,8 +56,8 @@ func parseNumber(reply any) int64 {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n
 	}
-	place, _ := strconv.ParseFloat(text, 64) // a sorted set's score may be written so
-	return int64(place)
+	position, _ := strconv.ParseFloat(text, 64) // a sorted set's score may be written so
+	return int64(position)
 }
 
 // wakeUps brings wake-ups to the slots of this process that wait.
@@ -69,13 +70,13 @@ type wakeUps struct {
 	closed bool                 // guarded by mu
 }
 
-// hearing says whether wake-ups reach a slot.
-type hearing int
+// listenState says whether wake-ups reach a slot.
+type listenState int
 
 const (
-	notYet hearing = iota
-	hears
-	noMore
+	notListening listenState = iota
+	listening
+	stoppedListening
 )
 
 // listener hears the wake-ups of one lock. All of it is guarded by wakeUps.mu.
@@ -108,10 +109,10 @@ func (u *wakeUps) addEarly(s *Slot) {
 
 func (u *wakeUps) addLocked(s *Slot, subscribe bool) {
 	l := u.locks[s.name]
-	if u.closed || s.hearing != notYet || l == nil && !subscribe {
+	if u.closed || s.listens != notListening || l == nil && !subscribe {
 		return
 	}
-	s.hearing = hears
+	s.listens = listening
 	if l == nil {
 		l = &listener{name: s.name}
 		l.sub = u.hub.Subscribe(u.channel(s.name), pubsub.Handler{
@@ -132,8 +133,8 @@ func (u *wakeUps) addLocked(s *Slot, subscribe bool) {
 func (u *wakeUps) remove(s *Slot) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	heard, l := s.hearing == hears, u.locks[s.name]
-	s.hearing = noMore
+	heard, l := s.listens == listening, u.locks[s.name]
+	s.listens = stoppedListening
 	if !heard || l == nil {
 		return
 	}
@@ -173,7 +174,7 @@ func (u *wakeUps) interrupted(l *listener) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, s := range l.slots {
-		s.give(nil)
+		s.grant(nil)
 	}
 }
 

@@ -102,7 +102,7 @@ func TestALockThatIsQuietIsForgotten(t *testing.T) {
 	})
 }
 
-// A wake-up that nobody hears costs one poll.
+// A wake-up that nobody listening costs one poll.
 func TestALostWakeUpCostsOnePoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, _ := nodes(t, 2, Options{})
@@ -171,7 +171,7 @@ func TestWakeUpsAfterAFailedSubscribe(t *testing.T) {
 	}
 }
 
-// A wake-up for a place in the queue that the waiter has lost since gives it nothing.
+// A wake-up for a position in the queue that the waiter has lost since gives it nothing.
 func TestAWakeUpOfAnEarlierPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, _ := nodes(t, 1, Options{})
@@ -179,17 +179,17 @@ func TestAWakeUpOfAnEarlierPlace(t *testing.T) {
 		s := slotOf(m, "token")
 		wake := wakeUp{100, DefaultClaim, "token"}
 		s.wake(wake)
-		if g := <-s.turn; s.isUsable(g) {
+		if g := <-s.grants; s.isUsable(g) {
 			t.Errorf("before it has asked: %+v", g)
 		}
-		s.queuedAt(99, time.Now(), 0)
+		s.queuedAt("token", 99, time.Now(), 0)
 		s.wake(wake)
-		if g := <-s.turn; !s.isUsable(g) {
+		if g := <-s.grants; !s.isUsable(g) {
 			t.Errorf("its turn: %+v", g)
 		}
-		s.queuedAt(101, time.Now(), 0)
+		s.queuedAt("token", 101, time.Now(), 0)
 		s.wake(wake)
-		if g := <-s.turn; s.isUsable(g) {
+		if g := <-s.grants; s.isUsable(g) {
 			t.Errorf("an earlier turn: %+v", g)
 		}
 	})
@@ -224,7 +224,7 @@ func TestAnInterruptedWaiterAsks(t *testing.T) {
 }
 
 // A release puts the next waiter of its process into the queue, behind another process. That
-// waiter hears its wake-up, and goes to work without asking.
+// waiter listening its wake-up, and goes to work without asking.
 func TestAWaiterQueuedByARelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 2, Options{Poll: time.Second})

@@ -1,6 +1,7 @@
 package room
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 )
@@ -15,19 +16,24 @@ func TestAwayAndBack(t *testing.T) {
 		changes string
 		away    bool
 	}{
-		{Join("a", "1"), "[{join a 0  false <nil>}]", false},
-		{Join("a", "2"), "[]", false},
-		{Detach("a", "2"), "[{away a 0  false <nil>}]", true},
-		{Detach("a", "2"), "[]", true},
-		{Join("a", "3"), "[{back a 0  false <nil>}]", false},
-		{Detach("a", "3"), "[{away a 0  false <nil>}]", true},
-		{Keep("a", "3"), "[{back a 0  false <nil>}]", false},
-		{Detach("a", "3"), "[{away a 0  false <nil>}]", true},
-		{Leave("a", "3").Because(ReasonTimeout), "[{leave a 0 timeout false <nil>}]", false},
-		{Join("b", "1"), "[{join b 0  false <nil>}]", false},
-		{Leave("b", "1"), "[{leave b 0 left false <nil>}]", false},
+		{Join{User: "a", Session: "1"}, "[{join a 0  false <nil>}]", false},
+		{Join{User: "a", Session: "2"}, "[]", false},
+		{Detach{User: "a", Session: "2"}, "[{away a 0  false <nil>}]", true},
+		{Detach{User: "a", Session: "2"}, "[]", true},
+		{Join{User: "a", Session: "3"}, "[{back a 0  false <nil>}]", false},
+		{Detach{User: "a", Session: "3"}, "[{away a 0  false <nil>}]", true},
+		{Keep{User: "a", Session: "3"}, "[{back a 0  false <nil>}]", false},
+		{Detach{User: "a", Session: "3"}, "[{away a 0  false <nil>}]", true},
+		{Say{User: "a", Session: "3", Text: "x", To: []string{"b"}}, "[]", true},           // nobody is back who fails
+		{Ready{User: "a", Session: "3", Value: false}, "[{back a 0  false <nil>}]", false}, // it is there after all
+		{Stray{Node: "m"}, "[]", false},
+		{Stray{Node: "n"}, "[{away a 0  false <nil>}]", true},
+		{Stray{Node: "n"}, "[]", true},
+		{Leave{User: "a", Session: "3", Reason: ReasonTimeout}, "[{leave a 0 timeout false <nil>}]", false},
+		{Join{User: "b", Session: "1"}, "[{join b 0  false <nil>}]", false},
+		{Leave{User: "b", Session: "1"}, "[{leave b 0 left false <nil>}]", false},
 	} {
-		if _, err := r.Apply(step.action, Rules{}, Origin{Node: "n"}); err != nil {
+		if _, err := r.Apply(step.action, Rules{}, Origin{Node: "n"}); (err != nil) != (KindOf(step.action) == KindMessage) {
 			t.Fatalf("%+v: %v", step.action, err)
 		}
 		if got := fmt.Sprint(changesOf(r)); got != step.changes {
@@ -51,17 +57,31 @@ func TestAwayAndBack(t *testing.T) {
 	}
 }
 
+// A session cannot keep a seat that is only reserved for its user: it has to join, and nobody else has taken it.
+func TestKeep_ReservedSeat(t *testing.T) {
+	r := NewRoom("42", Position{"e", 0, ""}, map[string]Member{})
+	if _, err := r.Apply(Reserve{Session: "party", Users: []string{"a"}}, Rules{}, Origin{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Apply(Keep{User: "a", Session: "1"}, Rules{}, Origin{}); !errors.Is(err, ErrNotMember) {
+		t.Errorf("keep: %v", err)
+	}
+	if _, err := r.Apply(Join{User: "a", Session: "1", Mode: JoinAgain}, Rules{}, Origin{}); err != nil {
+		t.Errorf("join again: %v", err)
+	}
+}
+
 // An action that is undone leaves nobody away.
 func TestAwayIsUndone(t *testing.T) {
 	r := NewRoom("42", Position{"e", 3, ""}, map[string]Member{"a": {Seat: 20, Session: "1"}, "b": {Seat: 21, Session: detached + "1"}})
-	for _, a := range []Action{Detach("a", "1"), Join("b", "2"), Leave("a", "1")} {
+	for _, a := range []Action{Detach{User: "a", Session: "1"}, Join{User: "b", Session: "2"}, Leave{User: "a", Session: "1"}} {
 		_, _ = r.Apply(a, Rules{}, Origin{})
 	}
 	r.Revert()
 	if got := fmt.Sprint(r.Snapshot().Users()); got != "[{a 20 false false } {b 21 true false }]" {
 		t.Errorf("the room holds %s", got)
 	}
-	if n := evict(r, ""); n != 2 || changesOf(r)[0].Reason != ReasonNode {
+	if n, _ := r.Apply(Evict{}, Rules{}, Origin{}); n != 2 || changesOf(r)[0].Reason != ReasonNode {
 		t.Errorf("%d members of a dead node left: %v", n, changesOf(r))
 	}
 }
@@ -72,4 +92,44 @@ func copyOf(r *Room) map[string]Member {
 		members[user] = m
 	}
 	return members
+}
+
+// Whoever says that a member is away, the member stays one of its node: there the seat is given up, or
+// the session comes back from. A session that is told keeps its node, too.
+func TestWhoIsAwayKeepsTheNode(t *testing.T) {
+	members := func() map[string]Member { return map[string]Member{"a": {Session: "1", Node: "dead"}} }
+	r, other := NewRoom("42", Position{"e", 3, ""}, members()), NewRoom("42", Position{"e", 3, ""}, members())
+	if n, err := r.Apply(Stray{Node: "dead"}, Rules{}, Origin{Node: "living"}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	e := r.Pending("e", "living").Event("42")
+	if m, _ := r.Member("a"); m.Node != "dead" || !other.Follow(e) {
+		t.Errorf("it is %+v", m)
+	}
+	if m, _ := other.Member("a"); m.Node != "dead" || !m.Detached() {
+		t.Errorf("a follower knows %+v", m)
+	}
+	if fate, s := (Standing{User: "a", Session: "1", Node: "dead", Epoch: "e", Version: 3}).After(e); fate != Speaks || s.Node != "dead" {
+		t.Errorf("its session is told %v, %+v", fate, s)
+	}
+}
+
+// A join that yields takes a seat over only from a session that is disconnected, or its own, whatever the rules say.
+func TestJoin_Yield(t *testing.T) {
+	r := NewRoom("42", Position{"e", 3, ""}, map[string]Member{"a": {Session: "1"}})
+	for _, step := range []struct {
+		action Action
+		want   error
+	}{
+		{Join{User: "a", Session: "2", Yield: true}, ErrDuplicate},
+		{Join{User: "a", Session: "1", Yield: true}, nil},
+		{Detach{User: "a", Session: "1"}, nil},
+		{Join{User: "a", Session: "2", Yield: true}, nil},
+		{Join{User: "b", Session: "2", Yield: true}, nil},
+		{Join{User: "a", Session: "3"}, nil},
+	} {
+		if _, err := r.Apply(step.action, Rules{}, Origin{}); !errors.Is(err, step.want) {
+			t.Errorf("%+v: %v, want %v", step.action, err, step.want)
+		}
+	}
 }

@@ -6,10 +6,57 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// Kind says what an Action, a Change or an Update does.
+type Kind string
+
+// What can happen to a member.
+const (
+	KindJoin  Kind = "join"
+	KindLeave Kind = "leave"
+	// KindReplace: another session, or the same one on another node, is the active one of the
+	// member. It is in Updates only: players do not see it.
+	KindReplace Kind = "replace"
+	// KindAway: the member's connection is lost, and the seat is kept for a while.
+	KindAway Kind = "away"
+	// KindBack: a session speaks again for a member who was away.
+	KindBack Kind = "back"
+	// KindMember: the member has other data, or is ready, or is not ready any more.
+	KindMember Kind = "member"
+)
+
+// Reason says why a member has left.
+type Reason string
+
+// The reasons of a KindLeave.
+const (
+	ReasonLeft    Reason = "left"    // the user wanted to
+	ReasonTimeout Reason = "timeout" // the user was away for longer than the grace
+	ReasonNode    Reason = "node"    // so was the user's node
+	ReasonKicked  Reason = "kicked"  // who has authority over the room threw the user out
+	ReasonClosed  Reason = "closed"  // the room was closed
+	ReasonMoved   Reason = "moved"   // the user was taken to another room
+)
+
+// What can happen to a room.
+const (
+	// KindSettings: the room has other settings.
+	KindSettings Kind = "settings"
+	// KindData: the room has other data.
+	KindData Kind = "data"
+	// KindMessage: somebody said something. It changes nothing.
+	KindMessage Kind = "message"
+	// KindDefaults: a room without settings got those of the Rules. It is in Updates only; players
+	// see it as KindSettings.
+	KindDefaults Kind = "defaults"
+	// KindBan: a user may not come in for a while, or may again. It is in Updates only.
+	KindBan Kind = "ban"
+)
+
 // Commit is what one commit did to a room: enough to bring a copy of the room from the
 // version before to this one. Nodes send it to each other as JSON.
 type Commit struct {
 	Position
+	Prev    string   `json:"prev"`    // the mark of the commit before, which this one builds on; empty for the first
 	Node    string   `json:"node"`    // of the sessions that Updates name
 	Updates []Update `json:"changes"` // in order
 }
@@ -31,12 +78,13 @@ type Update struct {
 type Detail struct {
 	Settings *Settings      `json:"settings,omitzero"` // of the room, now
 	Shut     bool           `json:"shut,omitzero"`     // of settings: the room was closed for good, and everybody has left
-	Ready    bool           `json:"ready,omitzero"`    // of a member, now
-	Data     jsontext.Value `json:"data,omitzero"`     // of a member or the room, now; or of a message. Nil is none
+	Ready    *bool          `json:"ready,omitzero"`    // of a member, now; nil is as before
+	Data     jsontext.Value `json:"data,omitzero"`     // of a member, now: nil is as before, null is none. Of the room, now, or of a message: nil is none
 	Text     string         `json:"text,omitzero"`     // of a message, or why a user was kicked
 	To       []string       `json:"to,omitzero"`       // the members whom a message is for; nil is everybody
 	Target   string         `json:"target,omitzero"`   // the room to which a user was moved
 	Until    int64          `json:"until,omitzero"`    // of a ban, in ms since 1970; 0 lifts it
+	Again    bool           `json:"again,omitzero"`    // of a join into a closed room: a session that had lost its place in a failure is back
 }
 
 // OfMember reports whether the update changes a member, or makes or removes one.
@@ -74,7 +122,7 @@ func (c *Commit) Event(id string) *Event {
 		switch u := &c.Updates[i]; u.Type {
 		case KindReplace, KindBan:
 		case KindDefaults:
-			if d := u.detail(); d.Settings != nil && *d.Settings != (Settings{}) {
+			if d := u.detail(); d.Settings != nil && *d.Settings != (Settings{Default: d.Settings.Default}) {
 				e.Changes = append(e.Changes, Change{Type: KindSettings, Detail: u.Detail})
 			}
 		default:

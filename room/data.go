@@ -1,103 +1,129 @@
 package room
 
-// SetData gives the room other data: JSON, or "" to remove it. As it is, it needs authority over
-// the room; [Action.By] makes it that of a member, whom the room's settings may forbid it.
-//
-// To replace only what is known, add [Action.Unchanged].
-func SetData(data string) Action {
-	return Action{kind: KindData, seat: AnySeat}.with(func(m *more) { m.data = data })
+import "github.com/go-json-experiment/json/jsontext"
+
+// SetData gives the room other data.
+type SetData struct {
+	// User is the member for whom Session speaks, whom the room's settings may forbid it. Both are empty if
+	// it is somebody with authority over the room.
+	User, Session string
+
+	Data      string // JSON, "" to remove it
+	Authority bool   // the user has authority over the room: need not be a member, and no settings forbid it
+
+	// Expect makes it fail with [ErrConflict] if the data has changed since that version, or the room is in
+	// another epoch: a compare-and-set, for whoever has followed the room up to then.
+	Expect Expect
 }
 
-// SetMemberData gives the member for whom the session speaks other data: JSON, or "" to remove it.
-// It is gone when the member leaves.
-func SetMemberData(user, session, data string) Action {
-	return Action{kind: KindMember, user: user, session: session, seat: AnySeat}.with(func(m *more) { m.data = data })
+func (SetData) kind() Kind                { return KindData }
+func (a SetData) subject() (string, bool) { return a.User, false }
+
+func (a SetData) check(rules Rules) (_ Action, err error) {
+	if a.User != "" || a.Session != "" {
+		if a.User, err = checkSession(a.User, a.Session); err != nil {
+			return nil, err
+		}
+	}
+	a.Data, err = ParseData("data", a.Data, rules.Limits.roomData())
+	return a, err
 }
 
-// By makes a [SetData] or a [Say] that of the member for whom the session speaks.
-func (a Action) By(user, session string) Action {
-	a.user, a.session = user, session
-	return a
+func (a SetData) apply(r *Room, _ Rules, by Origin) (int, error) {
+	if a.User != "" && !a.Authority {
+		if _, err := speaking(r, a.User, a.Session, by); err != nil {
+			return 0, err
+		}
+		if r.state.settings.Data != DataMembers {
+			return 0, Forbid("the settings of room %s let only admins set its data", r.ID)
+		}
+	}
+	if err := a.Expect.checkData(r, r.state.data.since(), "the data of room "+r.ID); err != nil {
+		return 0, err
+	}
+	if r.state.data.String() != a.Data {
+		r.updateState(Update{Type: KindData, User: a.User, Detail: &Detail{Data: jsonOf(a.Data)}})
+	}
+	return 0, nil
 }
 
-// WithAuthority gives back to a [SetData] of a user the authority over the room, which By has taken
-// away: the user need not be a member, and no settings forbid it.
-func (a Action) WithAuthority() Action { return a.with(func(m *more) { m.authority = true }) }
+// SetMemberData gives the member for whom the session speaks other data. It is gone when the member
+// leaves.
+type SetMemberData struct {
+	User, Session string
+	Data          string // JSON, "" to remove it
+	Expect        Expect // as in SetData
+}
 
-func checkData(a Action, limit int) (Action, error) {
-	text, err := ParseData("data", a.more.data, limit)
-	return a.with(func(m *more) { m.data = text }), err
+func (SetMemberData) kind() Kind                { return KindMember }
+func (a SetMemberData) subject() (string, bool) { return a.User, false }
+
+func (a SetMemberData) check(rules Rules) (_ Action, err error) {
+	if a.User, err = checkSession(a.User, a.Session); err != nil {
+		return nil, err
+	}
+	a.Data, err = ParseData("data", a.Data, rules.Limits.memberData())
+	return a, err
+}
+
+func (a SetMemberData) apply(r *Room, _ Rules, by Origin) (int, error) {
+	m, err := speaking(r, a.User, a.Session, by)
+	if err != nil {
+		return 0, err
+	}
+	if err := a.Expect.checkData(r, m.Data.since(), "the data of "+a.User); err != nil {
+		return 0, err
+	}
+	if a.Data == m.Data.String() {
+		return m.Seat, nil
+	}
+	data := jsonOf(a.Data)
+	if data == nil {
+		data = jsontext.Value("null")
+	}
+	r.update(m.Node, Update{Type: KindMember, User: a.User, Seat: m.Seat, Detail: &Detail{Data: data}})
+	return m.Seat, nil
 }
 
 // Ready says whether the member for whom the session speaks is ready. [Rules.Starter] may decide
 // that a game begins when all are.
-func Ready(user, session string, ready bool) Action {
-	return Action{kind: kindReady, user: user, session: session, seat: AnySeat}.with(func(m *more) { m.ready = ready })
+type Ready struct {
+	User, Session string
+	Value         bool
 }
 
-// setData carries out a SetData.
-func setData(r *Room, a Action) error {
-	if a.user != "" && !a.more.authority {
-		if _, err := speaking(r, a); err != nil {
-			return err
-		}
-		if r.state.settings.Data == DataAdmins {
-			return Forbid("the settings of room %s let only admins set its data", r.ID)
-		}
+func (Ready) kind() Kind                { return KindReady }
+func (a Ready) subject() (string, bool) { return a.User, false }
+
+func (a Ready) check(Rules) (Action, error) {
+	user, err := checkSession(a.User, a.Session)
+	if err != nil || user == a.User {
+		return nil, err
 	}
-	if err := compare(r, a, r.state.data.since(), "the data of room "+r.ID); err != nil {
-		return err
-	}
-	if r.state.data.String() != a.more.data {
-		r.updateState(Update{Type: KindData, User: a.user, Detail: &Detail{Data: jsonOf(a.more.data)}})
-	}
-	return nil
+	a.User = user
+	return a, nil
 }
 
-// setMember carries out a SetMemberData or a Ready.
-func setMember(r *Room, a Action) (int, error) {
-	m, err := speaking(r, a)
-	if err != nil {
-		return 0, err
+func (a Ready) apply(r *Room, _ Rules, by Origin) (int, error) {
+	m, err := speaking(r, a.User, a.Session, by)
+	if err == nil && a.Value != m.Ready {
+		r.update(m.Node, Update{Type: KindMember, User: a.User, Seat: m.Seat, Detail: &Detail{Ready: new(a.Value)}})
 	}
-	next := Detail{Ready: m.Ready, Data: jsonOf(m.Data.String())}
-	if a.kind == kindReady {
-		next.Ready = a.more.ready
-	} else {
-		if err := compare(r, a, m.Data.since(), "the data of "+a.user); err != nil {
-			return 0, err
-		}
-		next.Data = jsonOf(a.more.data)
-	}
-	if next.Ready != m.Ready || string(next.Data) != m.Data.String() {
-		r.update(m.Node, Update{Type: KindMember, User: a.user, Seat: m.Seat, Detail: &next})
-	}
-	return m.Seat, nil
+	return m.Seat, err
 }
 
-// compare fails with ErrConflict if what an action would set has changed since the version that
-// the action expects.
-func compare(r *Room, a Action, since uint64, what string) error {
-	switch m := a.more; {
-	case !m.expect || !m.unchanged:
-	case m.epoch != "" && m.epoch != r.Epoch:
-		return Refuse(ErrConflict, "room %s has begun anew", r.ID)
-	case since > m.version:
-		return Refuse(ErrConflict, "%s has changed since version %d", what, m.version)
-	case m.version > r.Version:
-		return Refuse(ErrConflict, "room %s is at version %d, not yet at %d", r.ID, r.Version, m.version)
-	}
-	return nil
-}
-
-// speaking returns the member for whom the session of an action speaks.
-func speaking(r *Room, a Action) (Member, error) {
-	m, ok := r.Member(a.user)
+// speaking returns the member whose active session it is. A session that was taken for lost, because its
+// node stood still, is back with what it does.
+func speaking(r *Room, user, session string, by Origin) (Member, error) {
+	m, ok := r.Member(user)
 	switch {
 	case !ok:
-		return m, absent(r, a.user)
-	case m.Session != a.session:
-		return m, elsewhere(r, a.user)
+		return m, absent(r, user)
+	case m.Reserved() || m.SessionID() != session:
+		return m, elsewhere(r, user)
+	case m.Detached():
+		speak(r, user, session, m, by)
+		m, _ = r.Member(user)
 	}
 	return m, nil
 }

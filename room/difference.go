@@ -11,17 +11,21 @@ import (
 const maxDifferences = 3
 
 // Differences says in what r, which is what somebody knows of a room, differs from the room as it is.
-// Positions do not count, nor who was taken out. It returns "" for none.
+// Positions do not count. It returns "" for none.
 func (r *Room) Differences(is *Room) string {
 	found := r.memberDifferences(is)
 	if r.state.settled != is.state.settled || r.state.settings != is.state.settings {
 		found = append(found, fmt.Sprintf("the settings are %+v instead of %+v", is.state.settings, r.state.settings))
 	}
-	if r.state.data.String() != is.state.data.String() {
-		found = append(found, fmt.Sprintf("the data is %.60q instead of %.60q", is.state.data.String(), r.state.data.String()))
+	if !r.state.data.equals(is.state.data) {
+		found = append(found, fmt.Sprintf("the data is %.60q of version %d instead of %.60q of version %d",
+			is.state.data.String(), is.state.data.since(), r.state.data.String(), r.state.data.since()))
 	}
 	if !maps.Equal(r.state.bans, is.state.bans) {
 		found = append(found, fmt.Sprintf("%d users are banned instead of %d, or for another time", len(is.state.bans), len(r.state.bans)))
+	}
+	if !maps.Equal(r.Gone(), is.Gone()) {
+		found = append(found, fmt.Sprintf("%d users were taken out instead of %d, or for another reason", len(is.Gone()), len(r.Gone())))
 	}
 	if more := len(found) - maxDifferences; more > 0 {
 		found = append(found[:maxDifferences], fmt.Sprintf("and %d more", more))
@@ -39,7 +43,7 @@ func (r *Room) memberDifferences(is *Room) (found []string) {
 			found = append(found, fmt.Sprintf("%q is on seat %d instead of %d", user, m.Seat, known.Seat))
 		case m.Session != known.Session || m.Node != known.Node || m.At != known.At:
 			found = append(found, fmt.Sprintf("%q has another session", user))
-		case m.Ready != known.Ready || m.Data.String() != known.Data.String():
+		case m.Ready != known.Ready || !m.Data.equals(known.Data):
 			found = append(found, fmt.Sprintf("%q has other data, or is ready or not", user))
 		}
 	}

@@ -11,7 +11,7 @@ func TestDifferences(t *testing.T) {
 			"a": {Seat: 0, Session: "s", Node: "n", At: 1}, "b": {Seat: 1, Session: "s", Node: "n", At: 1},
 		}
 		r := NewRoom("42", Position{"e", 5, "m"}, members)
-		r.Restore(Restored{Settings: &Settings{Capacity: 2}, Data: &Value{Version: 3, JSON: []byte(`1`)}, Bans: map[string]int64{"x": 7}})
+		r.Restore(Restored{Settings: &Settings{Capacity: 2}, Data: &Value{Version: 3, JSON: []byte(`1`)}, Bans: map[string]int64{"x": 7}, Gone: map[string]Gone{"y": {Version: 2, Reason: ReasonKicked}}})
 		if change != nil {
 			change(r, members)
 		}
@@ -25,9 +25,14 @@ func TestDifferences(t *testing.T) {
 		`"b" is on seat 0 instead of 1`:          func(_ *Room, m map[string]Member) { m["b"] = Member{0, "s", "n", 1, false, nil} },
 		`"b" has another session`:                func(_ *Room, m map[string]Member) { m["b"] = Member{1, "t", "n", 1, false, nil} },
 		`"a" has other data, or is ready or not`: func(_ *Room, m map[string]Member) { m["a"] = Member{0, "s", "n", 1, true, nil} },
-		`the data is "2" instead of "1"`:         func(r *Room, _ map[string]Member) { r.state.data = &Value{4, []byte(`2`)} },
-		"the settings are":                       func(r *Room, _ map[string]Member) { r.state.settings.Capacity = 3 },
-		"1 users are banned instead of 1":        func(r *Room, _ map[string]Member) { r.state.bans = map[string]int64{"x": 8} },
+		`the data is "2" of version 4 instead of "1" of version 3`: func(r *Room, _ map[string]Member) { r.state.data = &Value{4, []byte(`2`)} },
+		`"1" of version 4 instead of`:                              func(r *Room, _ map[string]Member) { r.state.data = &Value{4, []byte(`1`)} },
+		"1 users were taken out instead of 1": func(r *Room, _ map[string]Member) {
+			r.state.gone = &goneList{map[string]Gone{"y": {Version: 2, Reason: ReasonMoved}}}
+		},
+		"0 users were taken out instead of 1": func(r *Room, _ map[string]Member) { r.state.gone = nil },
+		"the settings are":                    func(r *Room, _ map[string]Member) { r.state.settings.Capacity = 3 },
+		"1 users are banned instead of 1":     func(r *Room, _ map[string]Member) { r.state.bans = map[string]int64{"x": 8} },
 		"and 1 more": func(r *Room, m map[string]Member) {
 			clear(m)
 			m["c"], r.state.data = Member{}, nil

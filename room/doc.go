@@ -2,7 +2,7 @@
 // seat, what joins and leaves do, what others hear of it, and what that means for a
 // session. Package coordinator runs the rules under a lock in Redis.
 //
-// Start with [Join] and [Leave], which make an [Action], and [Rules], which say what rooms
+// Start with [Join] and [Leave], each an [Action], and [Rules], which say what rooms
 // allow. A game with rules of its own implements [Seating].
 //
 // # Rooms
@@ -27,14 +27,14 @@
 // # Data, messages, readiness
 //
 // A room has data ([SetData]) and each member has some ([SetMemberData]): JSON that is set as a
-// whole, by compare-and-set if [Action.Unchanged] says so. [Ready] says that a member is ready; a
+// whole, by compare-and-set with an [Expect]. [Ready] says that a member is ready; a
 // [Starter] may begin the game in the same commit. [Say] tells a message, which is a version like any
 // change, so that everybody hears both in one order. [Limits] bound all of them.
 //
 // # Authority
 //
-// [Kick], [Unban], [Shut], [Configure] and a SetData or Say without By are for whoever has authority
-// over the room: an action does not say who that is. [Reserve] seats a party and [Release] lets a group
+// [Kick], [Unban], [Close], [Configure] and a SetData or Say without a user are for whoever has
+// authority over the room: an action does not say who that is. [Reserve] seats a party and [Release] lets a group
 // go, all of them or none. A room remembers who was taken out, and why ([Room.Gone]), so that nobody
 // who missed it is brought back.
 //

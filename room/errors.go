@@ -24,6 +24,9 @@ var (
 	// ErrRoomClosed: the room's settings let nobody in. Nothing was written.
 	ErrRoomClosed = errors.New("room is closed")
 
+	// ErrNoRoom: nobody has joined the room, and the action may not begin it. Nothing was written.
+	ErrNoRoom = errors.New("no such room")
+
 	// ErrBanned: the user may not come into the room for a while. Nothing was written.
 	ErrBanned = errors.New("banned from the room")
 
@@ -50,6 +53,10 @@ var (
 	// ErrUnavailable: Redis cannot be reached, or it refuses. Nothing was
 	// written.
 	ErrUnavailable = errors.New("redis is unavailable")
+
+	// ErrForeign: a key of the room holds something that roomd has not written; the text names it. Nothing was
+	// written, and only an operator can help. It comes with ErrUnavailable.
+	ErrForeign = errors.New("the key holds something that is not roomd's")
 
 	// ErrUnknown: Redis went away, or the caller gave up, while the action was
 	// being written. It may or may not have happened; reading the room tells.

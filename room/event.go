@@ -33,7 +33,6 @@ type Event struct {
 	members map[string]Member // by user
 	alive   []string          // names of this node whose members nobody has removed as a dead node's
 	missed  []*Event          // events up to the snapshot that came all the same
-	gone    *goneList
 
 	once   sync.Once
 	shared any
@@ -46,7 +45,7 @@ func SnapshotEvent(r *Room, alive []string, missed []*Event) *Event {
 	s := r.Snapshot()
 	return &Event{
 		Room: r.ID, Epoch: s.Epoch, Version: s.Version, Snapshot: &s,
-		mark: r.Mark, members: r.members.byUser, alive: alive, missed: missed, gone: r.state.gone,
+		mark: r.Mark, members: r.members.byUser, alive: alive, missed: missed,
 	}
 }
 
@@ -65,6 +64,19 @@ func (e *Event) Position() Position {
 	return at
 }
 
+// Follows reports whether the event's changes build on the room at that position, which is of the
+// same epoch. If only its version is that, Redis has lost the commit that somebody knows there, and
+// has another one.
+func (e *Event) Follows(at Position) bool {
+	return e.From == at.Version && !e.Forks(at)
+}
+
+// Forks reports whether the event's changes build on another commit than the one at that position,
+// although it has the same version.
+func (e *Event) Forks(at Position) bool {
+	return e.Epoch == at.Epoch && e.From == at.Version && e.commit != nil && e.commit.Prev != "" && at.Mark != "" && e.commit.Prev != at.Mark
+}
+
 // SeatOf returns the user's seat, if a snapshot has one.
 func (e *Event) SeatOf(user string) (seat int, seated bool) {
 	m, seated := e.members[user]
@@ -78,23 +90,31 @@ func (e *Event) Shared(make func() any) any {
 	return e.shared
 }
 
-// LeaveOf returns the last leave of a user that the event has, also among those that a snapshot
-// stands for.
-func (e *Event) LeaveOf(user string) (leave Change, found bool) {
-	if g, ok := e.gone.of(user); ok {
-		return Change{Type: KindLeave, User: user, Reason: g.Reason, Detail: &Detail{Text: g.Text, Target: g.Target}}, true
-	}
+// LeaveOf returns the leave that ended a session's membership: the first one of its user behind what
+// the session knows, also among the events that a snapshot stands for. Where those are not known it is
+// what the room remembers, which is the last one.
+func (e *Event) LeaveOf(s Standing) (leave Gone, found bool) {
 	for _, missed := range e.missed {
-		if c, ok := missed.LeaveOf(user); ok {
-			leave, found = c, true
+		if leave, found = missed.LeaveOf(s); found {
+			return leave, true
 		}
 	}
-	for _, c := range e.Changes {
-		if c.Type == KindLeave && c.User == user {
-			leave, found = c, true
+	if e.Snapshot != nil {
+		return e.Snapshot.Gone(s.User)
+	}
+	if e.Epoch == s.Epoch && e.Version <= s.Version {
+		return leave, false
+	}
+	for i := range e.Changes {
+		if c := &e.Changes[i]; c.Type == KindLeave && c.User == s.User {
+			leave = Gone{Version: e.Version, Reason: c.Reason}
+			if c.Detail != nil {
+				leave.Text, leave.Target = c.Text, c.Target
+			}
+			return leave, true
 		}
 	}
-	return leave, found
+	return leave, false
 }
 
 // Concerns reports whether the event can say anything of the user's sessions.
@@ -103,13 +123,46 @@ func (e *Event) Concerns(user string) bool {
 		return true // a snapshot, a new name, or a room that begins
 	}
 	for i := range e.commit.Updates { // by index: they are large, and every watcher looks at them
-		if u := &e.commit.Updates[i]; u.User == user && u.OfMember() {
+		switch u := &e.commit.Updates[i]; {
+		case u.User == user && (u.OfMember() || u.Type == KindBan),
+			u.Type == KindSettings && u.detail().Settings != nil && u.Settings.Watch != WatchAll:
 			return true
 		}
 	}
 	return false
 }
 
+// isAway reports whether the last that changes say of a user's session is that the user is away. Any
+// node may say so, and the session stays that of its own.
+func (e *Event) isAway(user string) (away bool) {
+	for i := range e.commit.Updates {
+		if u := &e.commit.Updates[i]; u.User == user && u.OfMember() && u.Type != KindMember {
+			away = u.Type == KindAway
+		}
+	}
+	return away
+}
+
 // keeps reports whether nobody had removed the members of a node as a dead node's when the
 // snapshot was read. If so, a user who is missing has left or was replaced.
 func (e *Event) keeps(node string) bool { return slices.Contains(e.alive, node) }
+
+// EndsWatch returns why a user who is no member may not watch the room any more after the event, as
+// [Snapshot.MayWatch] does, and nil if the event does not say that.
+func (e *Event) EndsWatch(user string, now int64) error {
+	if e.Snapshot != nil {
+		return e.Snapshot.MayWatch(e.Room, user, now)
+	}
+	if e.commit == nil {
+		return nil
+	}
+	for i := range e.commit.Updates {
+		switch u := &e.commit.Updates[i]; {
+		case u.Type == KindBan && u.User == user && u.detail().Until > now:
+			return (&state{bans: map[string]int64{user: u.Until}}).checkBan(e.Room, user, now)
+		case u.Type == KindSettings && u.detail().Settings != nil && u.Settings.Watch != WatchAll:
+			return onlyMembers(e.Room)
+		}
+	}
+	return nil
+}

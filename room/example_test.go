@@ -25,7 +25,7 @@ func ExampleSeating_invited() {
 	rules := room.Rules{Seating: invited{room.Capacity(4), map[string]bool{"李四": true, "王五": true}}}
 	table := room.NewRoom("42", room.Position{}, map[string]room.Member{})
 	for _, user := range []string{"李四", "张三", "王五"} {
-		seat, err := table.Apply(room.Join(user, "session"), rules, room.Origin{})
+		seat, err := table.Apply(room.Join{User: user, Session: "session"}, rules, room.Origin{})
 		fmt.Println(user, seat, err, errors.Is(err, room.ErrForbidden))
 	}
 	// Output:
@@ -63,11 +63,12 @@ func (t teams) Seat(in room.View, user string, asked int) (int, error) {
 func ExampleSeating_teams() {
 	rules := room.Rules{Seating: teams{room.Capacity(4), map[string]bool{"王五": true, "张三": true, "周八": true}}}
 	table := room.NewRoom("42", room.Position{}, map[string]room.Member{})
-	for _, action := range []room.Action{
-		room.Join("王五", "s"), room.Join("李四", "s"), room.Join("张三", "s").At(1), room.Join("张三", "s"), room.Join("周八", "s"),
+	for _, join := range []room.Join{
+		{User: "王五", Session: "s"}, {User: "李四", Session: "s"}, {User: "张三", Session: "s", Seat: room.At(1)},
+		{User: "张三", Session: "s"}, {User: "周八", Session: "s"},
 	} {
-		seat, err := table.Apply(action, rules, room.Origin{})
-		fmt.Println(action.User(), seat, err)
+		seat, err := table.Apply(join, rules, room.Origin{})
+		fmt.Println(join.User, seat, err)
 	}
 	// Output:
 	// 王五 2 <nil>
@@ -88,10 +89,10 @@ func ExampleConfigure() {
 		settings, _ := table.Settings()
 		fmt.Println("version", table.Version, settings.Capacity, settings.Closed, err)
 	}
-	do(room.Join("李四", "session"))
-	do(room.Configure(room.Settings{Capacity: 4}).IfVersion("", 7))
-	do(room.Configure(room.Settings{Capacity: 4, Closed: true}).IfVersion("", 1))
-	do(room.Join("张三", "session"))
+	do(room.Join{User: "李四", Session: "session"})
+	do(room.Configure{Settings: room.Settings{Capacity: 4}, Expect: room.ExpectVersion("", 7)})
+	do(room.Configure{Settings: room.Settings{Capacity: 4, Closed: true}, Expect: room.ExpectVersion("", 1)})
+	do(room.Join{User: "张三", Session: "session"})
 	// Output:
 	// version 1 0 false <nil>
 	// version 1 0 false room 42 is not at version 7 any more

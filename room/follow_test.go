@@ -21,9 +21,9 @@ func TestCopyAndOriginal(t *testing.T) {
 			shown := describeUsers(was.Users())
 			for _, p := range random.Perm(40)[:random.IntN(20)] {
 				user, session := fmt.Sprint("u", p), fmt.Sprint("s", random.IntN(2))
-				a := Join(user, session)
+				var a Action = Join{User: user, Session: session}
 				if random.IntN(2) == 0 {
-					a = Leave(user, session)
+					a = Leave{User: user, Session: session}
 				}
 				_, _ = original.Apply(a, Rules{Seating: Capacity(30)}, Origin{"n", 5})
 			}
@@ -35,7 +35,7 @@ func TestCopyAndOriginal(t *testing.T) {
 				continue
 			}
 			if original.Changed() {
-				c := original.Pending(original.Epoch, "m", "n")
+				c := original.Pending(original.Epoch, "n")
 				if !copied.Follow(c.Event("42")) {
 					t.Fatalf("cannot follow %+v", c)
 				}
@@ -95,14 +95,14 @@ func BenchmarkApply(b *testing.B) {
 	r := NewRoom("42", Position{"e", 1, ""}, map[string]Member{})
 	for _, n := range []int{10, 10_000} {
 		for i := r.Count(); i < n; i++ {
-			_, _ = r.Apply(Join(string(rune(i)), "s"), Rules{}, Origin{})
+			_, _ = r.Apply(Join{User: string(rune(i)), Session: "s"}, Rules{}, Origin{})
 		}
 		r.Commit("e", "")
 		b.Run(fmt.Sprintf("members=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_, _ = r.Apply(Join("x", "s"), Rules{}, Origin{})
-				_, _ = r.Apply(Leave("x", "s"), Rules{}, Origin{})
+				_, _ = r.Apply(Join{User: "x", Session: "s"}, Rules{}, Origin{})
+				_, _ = r.Apply(Leave{User: "x", Session: "s"}, Rules{}, Origin{})
 				r.Commit("e", "")
 				r.Snapshot()
 			}

@@ -1,7 +1,6 @@
 package room
 
 import (
-	"fmt"
 	"maps"
 	"strings"
 )
@@ -30,26 +29,6 @@ func (e *GoneError) Error() string { return e.text }
 // Unwrap returns ErrConflict.
 func (e *GoneError) Unwrap() error { return ErrConflict }
 
-// checkGone fails with a GoneError if a user who is not in the room was taken out of it behind the
-// version that a join expects.
-func checkGone(r *Room, a Action) error {
-	m := a.more
-	if m == nil || !m.expect {
-		return nil
-	}
-	g, found := r.state.gone.of(a.user)
-	if !found || g.Version <= m.version && (m.epoch == "" || m.epoch == r.Epoch) {
-		return nil
-	}
-	switch g.Reason {
-	case ReasonMoved:
-		return &GoneError{g, fmt.Sprintf("%s was moved from room %s to room %s", a.user, r.ID, g.Target)}
-	case ReasonClosed:
-		return &GoneError{g, fmt.Sprintf("room %s was closed", r.ID)}
-	}
-	return &GoneError{g, fmt.Sprintf("%s was kicked from room %s", a.user, r.ID)}
-}
-
 // everybody is the user of the Gone of a room that was shut.
 const everybody = ""
 
@@ -67,7 +46,8 @@ func (l *goneList) of(user string) (g Gone, found bool) {
 	return g, found
 }
 
-// with returns the list with one more, without the oldest one if there are too many.
+// with returns the list with one more, without the oldest one if there are too many: of several that
+// are as old, the first by name, so that all who follow the room agree.
 func (l *goneList) with(user string, g Gone) *goneList {
 	next := &goneList{make(map[string]Gone)}
 	if l != nil {
@@ -77,7 +57,7 @@ func (l *goneList) with(user string, g Gone) *goneList {
 	if len(next.byUser) > maxGone {
 		oldest := user
 		for other, o := range next.byUser {
-			if o.Version < next.byUser[oldest].Version {
+			if first := next.byUser[oldest].Version; o.Version < first || o.Version == first && other < oldest {
 				oldest = other
 			}
 		}

@@ -2,6 +2,9 @@ package room
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"testing"
 )
 
@@ -18,7 +21,7 @@ func TestJoinAfterWhatWasMissed(t *testing.T) {
 		}
 		return r
 	}
-	open, kicked := Configure(Settings{}), Kick("a").Saying("too loud")
+	open, kicked := Configure{Settings: Settings{}}, Kick{User: "a", Text: "too loud"}
 	tests := []struct {
 		name    string
 		room    *Room
@@ -31,16 +34,16 @@ func TestJoinAfterWhatWasMissed(t *testing.T) {
 		{"kicked, any epoch", build(kicked), "", 5, Gone{6, ReasonKicked, "too loud", ""}},
 		{"kicked in a newer epoch", build(kicked), "d", 99, Gone{6, ReasonKicked, "too loud", ""}},
 		{"kicked before that version", build(kicked), "e", 6, Gone{}},
-		{"banned, too", build(Kick("a").Ban(Forever)), "e", 5, Gone{6, ReasonKicked, "", ""}},
-		{"closed", build(Shut()), "e", 5, Gone{6, ReasonClosed, "", ""}},
-		{"closed and opened", build(Shut(), open), "e", 5, Gone{}},
-		{"moved", build(ReleaseTo("43", "a")), "e", 5, Gone{6, ReasonMoved, "", "43"}},
-		{"moved, and seated again", build(ReleaseTo("43", "a"), Reserve("r", "a")), "e", 5, Gone{}},
-		{"left", build(Leave("a", "old")), "e", 5, Gone{}},
+		{"banned, too", build(Kick{User: "a", Until: Forever}), "e", 5, Gone{6, ReasonKicked, "", ""}},
+		{"closed", build(Close{}), "e", 5, Gone{6, ReasonClosed, "", ""}},
+		{"closed and opened", build(Close{}, open), "e", 5, Gone{}},
+		{"moved", build(Release{Target: "43", Users: []string{"a"}}), "e", 5, Gone{6, ReasonMoved, "", "43"}},
+		{"moved, and seated again", build(Release{Target: "43", Users: []string{"a"}}, Reserve{Session: "r", Users: []string{"a"}}), "e", 5, Gone{}},
+		{"left", build(Leave{User: "a", Session: "old"}), "e", 5, Gone{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := tt.room.Apply(Join("a", "new").Unchanged(tt.epoch, tt.version), Rules{}, Origin{"n", 5})
+			_, err := tt.room.Apply(Join{User: "a", Session: "new", Expect: ExpectVersion(tt.epoch, tt.version)}, Rules{}, Origin{"n", 5})
 			var gone *GoneError
 			errors.As(err, &gone)
 			switch {
@@ -50,10 +53,27 @@ func TestJoinAfterWhatWasMissed(t *testing.T) {
 				t.Errorf("got %+v, %v, want %+v", gone, err, tt.want)
 			}
 			if tt.want.Reason == ReasonKicked && !tt.room.Changed() { // whoever does not ask comes in
-				if _, err := tt.room.Apply(Join("a", "new"), Rules{}, Origin{"n", 5}); err != nil && !errors.Is(err, ErrBanned) {
+				if _, err := tt.room.Apply(Join{User: "a", Session: "new"}, Rules{}, Origin{"n", 5}); err != nil && !errors.Is(err, ErrBanned) {
 					t.Errorf("without a version: %v", err)
 				}
 			}
 		})
+	}
+}
+
+// Of users who were taken out together, all who follow the room forget the same ones.
+func TestGoneIsTheSameForAll(t *testing.T) {
+	members := make(map[string]Member)
+	for i := range maxGone + 20 {
+		members[fmt.Sprintf("u%03d", i)] = Member{Seat: i, Session: "s", Node: "n"}
+	}
+	r := NewRoom("42", Position{"e", 5, ""}, members)
+	for user := range maps.Clone(members) {
+		if _, err := r.Apply(Kick{User: user}, Rules{}, Origin{"n", 5}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := slices.Sorted(maps.Keys(r.Gone())); len(got) != maxGone || got[0] != "u020" {
+		t.Errorf("%d users: %v", len(got), got)
 	}
 }

@@ -2,74 +2,81 @@ package room
 
 // Reserve seats users who have not come yet: all of them, or none. Each has a seat, and is away,
 // until a session of the user joins; a [Leave] of this session gives the seat of one of them back.
-// Who is a member already keeps the seat. It fails with [ErrFull], [ErrBanned], [ErrRoomClosed] or
-// an error of Rules.Seating.
-func Reserve(session string, users ...string) Action {
-	return Action{kind: KindReserve, session: session, seat: AnySeat}.with(func(m *more) { m.users = users })
+// Who is a member already keeps the seat; a seat that is reserved already is reserved under this session
+// from then on, so that whoever gives up the earlier reservation does not take it away. It fails with
+// [ErrFull], [ErrBanned], [ErrRoomClosed] or an error of Rules.Seating. It needs authority over the room.
+type Reserve struct {
+	Session string // one that nothing else uses
+	Users   []string
 }
 
-// Release has users leave: all of them, or none. It fails with [ErrNotMember] if one of them is not
-// in the room.
-func Release(users ...string) Action {
-	return Action{kind: KindRelease, seat: AnySeat, reason: ReasonLeft}.with(func(m *more) { m.users = users })
-}
+func (Reserve) kind() Kind              { return KindReserve }
+func (Reserve) subject() (string, bool) { return "", true }
 
-// ReleaseTo is Release of users who are taken to another room.
-func ReleaseTo(target string, users ...string) Action {
-	return Release(users...).Because(ReasonMoved).with(func(m *more) { m.target = target })
-}
-
-func checkGroup(a Action) (_ Action, err error) {
-	users, err := parseUsers("users", a.more.users)
-	if err != nil {
-		return a, err
+func (a Reserve) check(Rules) (_ Action, err error) {
+	if a.Users, err = parseUsers("users", a.Users); err != nil {
+		return nil, err
 	}
-	if a.kind == KindReserve {
-		err = checkSessionID(a.session)
-	}
-	return a.with(func(m *more) { m.users = users }), err
+	return a, checkSessionID(a.Session)
 }
 
-func reserve(r *Room, a Action, rules Rules, by Origin) error {
+func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 	all, wanted := seats(r, rules), 0
-	for _, user := range a.more.users {
+	for _, user := range a.Users {
 		if _, ok := r.Member(user); !ok {
 			wanted++
 		}
 	}
 	if free := all - r.Count(); wanted > max(free, 0) && !r.state.settings.Closed {
-		return Refuse(ErrFull, "room %s has %d of %d seats free, and not %d", r.ID, max(free, 0), all, wanted)
+		return 0, Refuse(ErrFull, "room %s has %d of %d seats free, and not %d", r.ID, max(free, 0), all, wanted)
 	}
-	for _, user := range a.more.users {
-		if _, ok := r.Member(user); ok {
+	session := reserved + a.Session
+	for _, user := range a.Users {
+		if m, ok := r.Member(user); ok {
+			if m.Reserved() && m.Session != session {
+				r.update(by.Node, Update{Type: KindReplace, User: user, Seat: m.Seat, Session: session, Old: m.Session})
+			}
 			continue
 		}
-		if err := checkBan(r, user, by.At); err != nil {
-			return err
+		if err := r.state.checkBan(r.ID, user, by.At); err != nil {
+			return 0, err
 		}
 		seat, err := rules.seat(r, user, AnySeat, false)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		r.update(by.Node, Update{Type: KindJoin, User: user, Seat: seat, Session: reserved + a.session, At: by.At})
+		r.update(by.Node, Update{Type: KindJoin, User: user, Seat: seat, Session: session, At: by.At})
 	}
-	return nil
+	return 0, nil
 }
 
-func release(r *Room, a Action, by Origin) error {
-	var detail *Detail
-	if a.more.target != "" {
-		detail = &Detail{Target: a.more.target}
+// Release has users leave: all of them, or none. It fails with [ErrNotMember] if one of them is not
+// in the room. It needs authority over the room.
+type Release struct {
+	Users  []string
+	Target string // the room to which they are moved; "" if they just leave
+}
+
+func (Release) kind() Kind              { return KindRelease }
+func (Release) subject() (string, bool) { return "", true }
+
+func (a Release) check(Rules) (_ Action, err error) {
+	a.Users, err = parseUsers("users", a.Users)
+	return a, err
+}
+
+func (a Release) apply(r *Room, _ Rules, by Origin) (int, error) {
+	u := Update{Type: KindLeave, Reason: ReasonLeft}
+	if a.Target != "" {
+		u.Reason, u.Detail = ReasonMoved, &Detail{Target: a.Target}
 	}
-	for _, user := range a.more.users {
+	for _, user := range a.Users {
 		m, ok := r.Member(user)
 		if !ok {
-			return absent(r, user)
+			return 0, absent(r, user)
 		}
-		r.update(by.Node, Update{Type: KindLeave, User: user, Seat: m.Seat, Reason: a.reason, Detail: detail})
+		u.User, u.Seat = user, m.Seat
+		r.update(by.Node, u)
 	}
-	return nil
+	return 0, nil
 }
-
-// Users returns who are in the group of a [Reserve] or [Release].
-func (a Action) Users() []string { return a.more.users }

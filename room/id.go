@@ -26,7 +26,8 @@ const (
 	joiner   = "\u034f" // combining grapheme joiner
 )
 
-// CheckID returns an [InvalidError] unless id is 1 to 64 of A-Z a-z 0-9 . _ -.
+// CheckID returns an [InvalidError] unless id is 1 to 64 of A-Z a-z 0-9 . _ -, and neither "." nor "..",
+// which the path of a URL cannot hold.
 func CheckID(id string) error {
 	if !utf8.ValidString(id) {
 		return &InvalidError{"room", "is not valid UTF-8"}
@@ -37,6 +38,9 @@ func CheckID(id string) error {
 		default:
 			return &InvalidError{"room", fmt.Sprintf("may hold only A-Z a-z 0-9 . _ -, not %q", c)}
 		}
+	}
+	if id == "." || id == ".." {
+		return &InvalidError{"room", fmt.Sprintf("may not be %q", id)}
 	}
 	if len(id) < 1 || len(id) > MaxIDLength {
 		return &InvalidError{"room", fmt.Sprintf("must be 1 to %d characters long, not %d", MaxIDLength, len(id))}

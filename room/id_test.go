@@ -13,12 +13,12 @@ import (
 )
 
 func TestRoomIDs(t *testing.T) {
-	for _, id := range []string{"42", "a", "A.b_c-9", strings.Repeat("x", 64)} {
+	for _, id := range []string{"42", "a", "A.b_c-9", "...", "a.", strings.Repeat("x", 64)} {
 		if err := CheckID(id); err != nil {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
-	for _, id := range []string{"", strings.Repeat("x", 65), "a b", "{42}", "a:b", "房间", "a\n", "a\x00", "*"} {
+	for _, id := range []string{"", strings.Repeat("x", 65), "a b", "{42}", "a:b", "房间", "a\n", "a\x00", "*", ".", ".."} {
 		checkInvalid(t, CheckID(id), "room", id)
 	}
 }
@@ -75,21 +75,21 @@ func TestUserNames(t *testing.T) {
 
 func TestBadActionsNameTheField(t *testing.T) {
 	for field, a := range map[string]Action{
-		"action":   {user: "a", session: "s", seat: AnySeat},
-		"session":  Join("a", ""),
-		"seat":     Join("a", "s").At(MaxSeats),
-		"capacity": Configure(Settings{Capacity: MaxSeats + 1}),
-		"user":     Leave("", "s"),
+		"action":   nil,
+		"session":  Join{User: "a", Session: ""},
+		"seat":     Join{User: "a", Session: "s", Seat: At(MaxSeats)},
+		"capacity": Configure{Settings: Settings{Capacity: MaxSeats + 1}},
+		"user":     Leave{User: "", Session: "s"},
 	} {
-		_, err := a.Check(Rules{Seating: Capacity(4)})
+		_, err := Check(a, Rules{Seating: Capacity(4)})
 		checkInvalid(t, err, field, "")
 	}
 	for _, seat := range []int{-2, MaxSeats} {
-		_, err := Join("a", "s").At(seat).Check(Rules{})
+		_, err := Check(Join{User: "a", Session: "s", Seat: At(seat)}, Rules{})
 		checkInvalid(t, err, "seat", fmt.Sprint(seat))
 	}
-	for _, a := range []Action{Evict("n"), Renew("e")} { // clients cannot ask for them
-		if _, err := a.Check(Rules{}); !errors.Is(err, ErrInvalid) {
+	for _, a := range []Action{Stray{Node: "n"}, Evict{Node: "n"}, Renew{Epoch: "e"}} { // clients cannot ask for them
+		if _, err := Check(a, Rules{}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%+v: %v", a, err)
 		}
 	}

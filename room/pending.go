@@ -59,11 +59,11 @@ func (p *pending) Renewed() bool { return p.renew }
 // Confirm makes the next Commit count a version, although nothing may have changed.
 func (p *pending) Confirm() { p.confirm = true }
 
-// Pending returns what Commit with that epoch and mark will do, on behalf of a node. Its
+// Pending returns what Commit with that epoch will do, on behalf of a node, but for its mark. Its
 // Updates are the room's own memory: the next action after Commit or Revert overwrites
 // them.
-func (r *Room) Pending(epoch, mark, node string) *Commit {
-	return &Commit{Position{epoch, r.Version + 1, mark}, node, r.updates}
+func (r *Room) Pending(epoch, node string) *Commit {
+	return &Commit{Position{Epoch: epoch, Version: r.Version + 1}, r.Mark, node, r.updates}
 }
 
 // Commit keeps what was applied, as the next version of that epoch, which the mark

@@ -5,7 +5,7 @@ package room
 type Position struct {
 	Epoch   string `json:"epoch"`   // begins anew when commits were lost; empty before the first join
 	Version uint64 `json:"version"` // counts the epoch's commits from 1
-	Mark    string `json:"mark"`    // of the commit that made the version, unlike any other's; empty: not known
+	Mark    string `json:"mark"`    // the id of the commit that made the version; empty: not known
 }
 
 // Order says how a position that was read later relates to one that was known before.

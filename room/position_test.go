@@ -31,12 +31,12 @@ func TestRenew(t *testing.T) {
 		renews bool
 	}{{Position{"e", 3, "m"}, true}, {Position{"e", 900, "m"}, true}, {Position{"f", 1, "m"}, false}} {
 		r := NewRoom("42", tt.at, map[string]Member{})
-		if _, err := r.Apply(Renew("e"), Rules{}, Origin{}); err != nil || r.Renewed() != tt.renews || r.Changed() != tt.renews {
+		if _, err := r.Apply(Renew{Epoch: "e"}, Rules{}, Origin{}); err != nil || r.Renewed() != tt.renews || r.Changed() != tt.renews {
 			t.Errorf("%+v: renewed %v, %v", tt.at, r.Renewed(), err)
 		}
 	}
 	r := NewRoom("42", Position{}, map[string]Member{})
-	if _, err := r.Apply(Renew(""), Rules{}, Origin{}); err != nil || r.Changed() {
+	if _, err := r.Apply(Renew{Epoch: ""}, Rules{}, Origin{}); err != nil || r.Changed() {
 		t.Errorf("a room that nobody has joined: changed %v, %v", r.Changed(), err)
 	}
 }

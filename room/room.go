@@ -79,7 +79,7 @@ func (r *Room) Count() int { return len(r.members.byUser) }
 
 // Snapshot returns the room as it is now.
 func (r *Room) Snapshot() Snapshot {
-	return Snapshot{r.Epoch, r.Version, r.state.settings, r.state.data.String(), r.members.seats.view()}
+	return Snapshot{r.Epoch, r.Version, r.state.settings, r.state.data.String(), r.members.seats.view(), r.state}
 }
 
 // Follow brings the room from the version before an event to the event's. It reports
@@ -91,7 +91,7 @@ func (r *Room) Follow(e *Event) bool {
 	case Forked, OtherEpoch:
 		return false
 	}
-	if e.From != r.Version || e.commit == nil {
+	if e.commit == nil || !e.Follows(r.Position) {
 		return false
 	}
 	for _, u := range e.commit.Updates {

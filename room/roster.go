@@ -15,14 +15,21 @@ func (m *roster) update(node string, u Update, version uint64) {
 		m.remove(u.User)
 	case KindReplace, KindAway, KindBack:
 		if member, ok := m.byUser[u.User]; ok {
-			member.Session, member.Node = u.Session, node
+			if member.Session = u.Session; u.Type != KindAway { // any node says who is away
+				member.Node = node
+			}
 			m.byUser[u.User] = member
 			m.seats.show(member.Seat, member)
 		}
 	case KindMember:
 		if member, ok := m.byUser[u.User]; ok {
 			now := u.detail()
-			member.Ready, member.Data = now.Ready, member.Data.after(now.Data, version)
+			if now.Ready != nil {
+				member.Ready = *now.Ready
+			}
+			if now.Data != nil {
+				member.Data = member.Data.after(now.Data, version)
+			}
 			m.byUser[u.User] = member
 			m.seats.show(member.Seat, member)
 		}

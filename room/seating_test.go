@@ -18,7 +18,7 @@ func TestAFaultySeating(t *testing.T) {
 	}{{-1, "no seat -1"}, {MaxSeats, "no seat 65536"}, {3, "is taken by a"}} {
 		r := NewRoom("42", Position{"e", 1, "m"}, map[string]Member{"a": {Seat: 3, Session: "s"}})
 		rules := Rules{Seating: seatingFunc(func(View, string, int) (int, error) { return tt.seat, nil })}
-		_, err := r.Apply(Join("b", "s"), rules, Origin{})
+		_, err := r.Apply(Join{User: "b", Session: "s"}, rules, Origin{})
 		if !errors.Is(err, ErrSeating) || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("seat %d: %v", tt.seat, err)
 		}
@@ -32,7 +32,7 @@ func TestAFaultySeating(t *testing.T) {
 func TestASeatingThatPanics(t *testing.T) {
 	r := NewRoom("42", Position{"e", 1, "m"}, map[string]Member{"a": {Seat: 3, Session: "s"}})
 	rules := Rules{Seating: seatingFunc(func(View, string, int) (int, error) { panic("no table") })}
-	if _, err := r.Apply(Join("b", "s"), rules, Origin{}); !errors.Is(err, ErrSeating) || !strings.Contains(err.Error(), "no table") {
+	if _, err := r.Apply(Join{User: "b", Session: "s"}, rules, Origin{}); !errors.Is(err, ErrSeating) || !strings.Contains(err.Error(), "no table") {
 		t.Errorf("join: %v", err)
 	}
 	if r.Changed() {
@@ -48,8 +48,29 @@ func TestASeatingWithSeats(t *testing.T) {
 		}
 	}
 	r := NewRoom("42", Position{}, map[string]Member{})
-	if _, err := r.Apply(Join("b", "s"), Rules{Seating: tables{2, 2}}, Origin{}); !errors.Is(err, ErrSeating) {
+	if _, err := r.Apply(Join{User: "b", Session: "s"}, Rules{Seating: tables{2, 2}}, Origin{}); !errors.Is(err, ErrSeating) {
 		t.Errorf("seat 2 of 2: %v", err)
+	}
+}
+
+// wrapped is a game's own rule around a Capacity.
+type wrapped struct{ Capacity }
+
+// The settings of a room bind a node whose own rule has fewer seats.
+func TestSeating_FewerSeatsThanTheSettings(t *testing.T) {
+	r := NewRoom("42", Position{"e", 1, "m"}, map[string]Member{})
+	rules := Rules{Seating: wrapped{2}}
+	r.Restore(Restored{Settings: &Settings{Capacity: 4}})
+	for seat, user := range []string{"a", "b", "c"} {
+		if got, err := r.Apply(Join{User: user, Session: "s"}, rules, Origin{}); err != nil || got != seat {
+			t.Errorf("%s: seat %d, %v", user, got, err)
+		}
+	}
+	if _, err := r.Apply(Reserve{Session: "party", Users: []string{"d"}}, rules, Origin{}); err != nil {
+		t.Errorf("the last seat: %v", err)
+	}
+	if _, err := r.Apply(Join{User: "e", Session: "s"}, rules, Origin{}); !errors.Is(err, ErrFull) {
+		t.Errorf("a fifth: %v", err)
 	}
 }
 
@@ -72,10 +93,10 @@ func TestASeatingOfOnesOwn(t *testing.T) {
 		return 0, Forbid("%s is not invited", user)
 	})}
 	r := NewRoom("42", Position{"e", 1, "m"}, map[string]Member{"a": {Seat: 3, Session: "s"}})
-	if _, err := r.Apply(Join("b", "s"), rules, Origin{}); !errors.Is(err, ErrForbidden) || err.Error() != "b is not invited" {
+	if _, err := r.Apply(Join{User: "b", Session: "s"}, rules, Origin{}); !errors.Is(err, ErrForbidden) || err.Error() != "b is not invited" {
 		t.Errorf("join: %v", err)
 	}
-	if seat, err := r.Apply(Join("a", "new"), rules, Origin{}); seat != 3 || err != nil {
+	if seat, err := r.Apply(Join{User: "a", Session: "new"}, rules, Origin{}); seat != 3 || err != nil {
 		t.Errorf("joining again: seat %d, %v", seat, err)
 	}
 	if asked != "b" {
@@ -89,7 +110,7 @@ func TestJoinDoesNotAllocateForTheRule(t *testing.T) {
 		defaults := rules.defaults()
 		r.Restore(Restored{Settings: &defaults})
 		if n := testing.AllocsPerRun(100, func() {
-			_, _ = r.Apply(Join("a", "s"), rules, Origin{})
+			_, _ = r.Apply(Join{User: "a", Session: "s"}, rules, Origin{})
 			r.Revert()
 		}); n > 0 {
 			t.Errorf("%s: %v allocations", name, n)

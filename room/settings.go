@@ -1,23 +1,147 @@
 package room
 
-import "fmt"
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // Settings are what is decided about one room. They live with the room, count as versions of
 // it, and bind every node, whatever its Rules are. A room gets those of the Rules with its
 // first commit, so that nodes with other Rules agree about it from then on.
+//
+// The tags are the table of the settings: their names in JSON, wherever they are written, the largest
+// number or the choices, of which the first is the zero value, and what they mean. See [SettingFields].
+// [Configure] sets all but those that are readOnly.
 type Settings struct {
-	Capacity int  `json:"capacity"`        // how many seats there are; 0 means MaxSeats
-	Closed   bool `json:"closed,omitzero"` // nobody comes in; members stay, and come back
-	Keep     bool `json:"keep,omitzero"`   // Redis keeps the room when it is empty
+	Capacity int         `json:"capacity" minimum:"0" maximum:"65536" doc:"How many seats there are; 0 is as many as there can be."`
+	Closed   bool        `json:"closed,omitzero" doc:"Nobody comes in; members stay, and come back."`
+	Keep     bool        `json:"keep,omitzero" doc:"The room is kept when it is empty."`
+	Data     DataPolicy  `json:"data,omitzero" enum:"members,admins" default:"members" doc:"Who may set the room's data."`
+	Watch    WatchPolicy `json:"watch,omitzero" enum:"all,members" default:"all" doc:"Who may watch the room and see its members. Admins may in any case."`
 
-	Data DataPolicy `json:"data,omitzero"` // who may set the room's data
+	// Default says that a player began the room, and nobody has configured it: these are the settings of
+	// the Rules. When such a room is empty it is of no use to anybody. Only Redis' form has it.
+	Default bool `json:"default,omitzero" readOnly:"true"`
 }
 
-// DataPolicy says who may set a room's data. The zero value is every member.
-type DataPolicy string
+// Adapt makes settings that were read from Redis usable for this version, where a later one or somebody by hand has
+// written what it does not know: an unknown choice becomes the last one, which is the strictest, and a number the
+// nearest. [Configure] refuses such settings.
+func (s *Settings) Adapt() {
+	for _, f := range SettingFields {
+		switch value := f.In(s).(type) {
+		case *int:
+			*value = min(max(*value, 0), f.Most)
+		case choice:
+			if !slices.Contains(f.Values, value.String()) {
+				_ = value.UnmarshalText([]byte(f.Values[len(f.Values)-1])) // it takes any
+			}
+		}
+	}
+}
 
-// DataAdmins: only who has authority over the room may set its data.
-const DataAdmins DataPolicy = "admins"
+// choice is what a field of settings with names as values points to.
+type choice interface {
+	String() string
+	UnmarshalText(name []byte) error
+}
+
+// Setting describes a field of [Settings].
+type Setting struct {
+	Name   string   // in JSON
+	Most   int      // of a number, from 0
+	Values []string // of a choice; the first is the zero value, the last the strictest
+	Doc    string
+	index  int
+}
+
+// SettingFields are the settings that [Configure] sets.
+var SettingFields = describeSettings()
+
+func describeSettings() (all []Setting) {
+	t := reflect.TypeFor[Settings]()
+	for i := range t.NumField() {
+		tag := t.Field(i).Tag
+		if tag.Get("readOnly") != "" {
+			continue
+		}
+		s := Setting{Doc: tag.Get("doc"), index: i}
+		s.Name, _, _ = strings.Cut(tag.Get("json"), ",")
+		s.Most, _ = strconv.Atoi(tag.Get("maximum"))
+		if names := tag.Get("enum"); names != "" {
+			s.Values = strings.Split(names, ",")
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// In returns a pointer to the field: *int, *bool, or that to a choice, which takes its name as text.
+func (f Setting) In(s *Settings) any {
+	return reflect.ValueOf(s).Elem().Field(f.index).Addr().Interface()
+}
+
+// DataPolicy says who may set a room's data.
+type DataPolicy int
+
+// The choices of Settings.Data.
+const (
+	DataMembers DataPolicy = iota // every member
+	DataAdmins                    // only who has authority over the room
+)
+
+// WatchPolicy says who may watch a room, and list its members.
+type WatchPolicy int
+
+// The choices of Settings.Watch.
+const (
+	WatchAll     WatchPolicy = iota // everybody but those who are banned
+	WatchMembers                    // only members
+)
+
+// choices returns the names of a setting's choices.
+func choices(setting string) []string {
+	i := slices.IndexFunc(SettingFields, func(f Setting) bool { return f.Name == setting })
+	return SettingFields[i].Values
+}
+
+func choiceName(setting string, choice int) string {
+	if names := choices(setting); choice >= 0 && choice < len(names) {
+		return names[choice]
+	}
+	return "unknown"
+}
+
+// String returns the name of the choice in JSON.
+func (p DataPolicy) String() string { return choiceName("data", int(p)) }
+
+// MarshalText returns the name.
+func (p DataPolicy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText takes a name. [Configure] refuses one that is unknown, and [Settings.Adapt] replaces it.
+func (p *DataPolicy) UnmarshalText(name []byte) error {
+	*p = DataPolicy(slices.Index(choices("data"), string(name)))
+	return nil
+}
+
+// String returns the name of the choice in JSON.
+func (p WatchPolicy) String() string { return choiceName("watch", int(p)) }
+
+// MarshalText returns the name.
+func (p WatchPolicy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText takes a name. [Configure] refuses one that is unknown, and [Settings.Adapt] replaces it.
+func (p *WatchPolicy) UnmarshalText(name []byte) error {
+	*p = WatchPolicy(slices.Index(choices("watch"), string(name)))
+	return nil
+}
+
+// Unused reports whether an empty room with these settings is of no use, and so is not listed: nobody
+// has configured it, or nobody can come in, and it is not to be kept.
+func (s Settings) Unused() bool { return s.Default || s.Closed && !s.Keep }
 
 // Seats returns how many seats there are.
 func (s Settings) Seats() int { return Capacity(s.Capacity).Seats() }
@@ -26,36 +150,44 @@ func (s Settings) check(rules Rules) error {
 	if most := rules.most(); s.Capacity < 0 || s.Capacity > most {
 		return &InvalidError{"capacity", fmt.Sprintf("must be from 0 (as many as there can be) to %d, not %d", most, s.Capacity)}
 	}
-	if s.Data != "" && s.Data != DataAdmins {
-		return &InvalidError{"data", fmt.Sprintf("must be members (or nothing) or admins, not %.20q", string(s.Data))}
+	for _, f := range SettingFields {
+		if choice, is := f.In(&s).(fmt.Stringer); is && !slices.Contains(f.Values, choice.String()) {
+			return &InvalidError{f.Name, "must be " + strings.Join(f.Values, " or ")}
+		}
 	}
 	return nil
 }
 
-// Configure replaces a room's settings. [Room.Apply] fails with [ErrInvalid] if the members
-// would not fit. Only who has authority over the room may ask for it: an action does not
-// say who that is.
-func Configure(s Settings) Action {
-	return Action{kind: KindSettings, seat: AnySeat}.with(func(m *more) { m.settings = s })
+// Configure replaces a room's settings. [Room.Apply] fails with [ErrInvalid] if the members would not fit.
+// It needs authority over the room, as all actions do that name no session: an action does not say who has it.
+type Configure struct {
+	Settings Settings // all of them: what is zero is so. Default does not count
+	Expect   Expect   // makes it fail with [ErrConflict] unless the room is at that version
 }
 
-func configure(r *Room, a Action) error {
-	s := a.more.settings
+func (Configure) kind() Kind              { return KindSettings }
+func (Configure) subject() (string, bool) { return "", false }
+
+func (a Configure) check(rules Rules) (Action, error) {
+	a.Settings.Default = false
+	return a, a.Settings.check(rules)
+}
+
+func (a Configure) apply(r *Room, _ Rules, _ Origin) (int, error) {
+	if err := a.Expect.checkRoom(r); err != nil {
+		return 0, err
+	}
+	s := a.Settings
 	switch last := r.members.seats.highest(); {
 	case r.Count() > s.Seats():
-		return &InvalidError{"capacity", fmt.Sprintf("must not be less than the %d members, is %d", r.Count(), s.Capacity)}
+		return 0, &InvalidError{"capacity", fmt.Sprintf("must not be less than the %d members, is %d", r.Count(), s.Capacity)}
 	case last >= s.Seats():
-		return &InvalidError{"capacity", fmt.Sprintf("must be more than %d, on which seat %s sits, not %d", last, r.members.seats.at(last), s.Capacity)}
+		return 0, &InvalidError{"capacity", fmt.Sprintf("must be more than %d, on which seat %s sits, not %d", last, r.members.seats.at(last), s.Capacity)}
 	}
-	settle(r, s)
-	return nil
-}
-
-// settle gives a room those settings, if it has others or none.
-func settle(r *Room, s Settings) {
 	if !r.state.settled || r.state.settings != s {
 		r.updateState(Update{Type: KindSettings, Detail: &Detail{Settings: &s}})
 	}
+	return 0, nil
 }
 
 // Settings returns the room's settings. It reports false if the room has none yet.

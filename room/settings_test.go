@@ -6,12 +6,31 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"pgregory.net/rapid"
 )
 
+// An epoch that the next commit ends is not one that an action may expect.
+func TestExpect_EpochThatEnds(t *testing.T) {
+	r := NewRoom("42", Position{"e", 3, "mark"}, map[string]Member{})
+	if _, err := r.Apply(SetData{Data: "1", Expect: ExpectVersion("e", 3)}, Rules{}, Origin{}); err != nil {
+		t.Fatal(err)
+	}
+	r.Revert()
+	r.Renew()
+	for _, a := range []Action{SetData{Data: "1", Expect: ExpectVersion("e", 3)}, Configure{Settings: Settings{Capacity: 2}, Expect: ExpectVersion("e", 3)}} {
+		if _, err := r.Apply(a, Rules{}, Origin{}); !errors.Is(err, ErrConflict) {
+			t.Errorf("%+v: %v", a, err)
+		}
+	}
+	if _, err := r.Apply(SetData{Data: "1", Expect: ExpectVersion("", 3)}, Rules{}, Origin{}); err != nil {
+		t.Errorf("without an epoch: %v", err)
+	}
+}
+
 func apply(t *testing.T, r *Room, a Action, rules Rules) (seat int, err error) {
 	t.Helper()
-	a, err = a.Check(rules)
+	a, err = Check(a, rules)
 	if err != nil {
 		return 0, err
 	}
@@ -21,7 +40,7 @@ func apply(t *testing.T, r *Room, a Action, rules Rules) (seat int, err error) {
 // follow returns the room as another node knows it, which has followed a commit.
 func follow(t *testing.T, before, after *Room) *Room {
 	t.Helper()
-	e := after.Pending(after.Epoch, "mark", "n").Event(after.ID)
+	e := after.Pending(after.Epoch, "n").Event(after.ID)
 	if !before.Follow(e) {
 		t.Fatal("the event does not follow")
 	}
@@ -33,7 +52,7 @@ func TestNodesWithOtherCapacities(t *testing.T) {
 	four, two := Rules{Seating: Capacity(4)}, Rules{Seating: Capacity(2)}
 	r := NewRoom("42", Position{"e", 0, ""}, map[string]Member{})
 	other := NewRoom("42", Position{"e", 0, ""}, map[string]Member{})
-	if _, err := apply(t, r, Join("a", "s"), two); err != nil {
+	if _, err := apply(t, r, Join{User: "a", Session: "s"}, two); err != nil {
 		t.Fatal(err)
 	}
 	other = follow(t, other, r)
@@ -41,13 +60,13 @@ func TestNodesWithOtherCapacities(t *testing.T) {
 	if s, settled := other.Settings(); !settled || s.Capacity != 2 {
 		t.Errorf("the other node knows %+v, %v", s, settled)
 	}
-	if _, err := apply(t, other, Join("b", "s"), four); err != nil {
+	if _, err := apply(t, other, Join{User: "b", Session: "s"}, four); err != nil {
 		t.Error(err)
 	}
-	if _, err := apply(t, other, Join("c", "s"), four); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "2 of 2") {
+	if _, err := apply(t, other, Join{User: "c", Session: "s"}, four); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "2 of 2") {
 		t.Errorf("a third member through the node with room for four: %v", err)
 	}
-	if _, err := apply(t, other, Join("c", "s").At(3), four); !errors.Is(err, ErrFull) {
+	if _, err := apply(t, other, Join{User: "c", Session: "s", Seat: At(3)}, four); !errors.Is(err, ErrFull) {
 		t.Errorf("a seat that the room does not have: %v", err)
 	}
 }
@@ -59,20 +78,20 @@ func TestAChangeOfSettings(t *testing.T) {
 		action Action
 		want   string // of the error
 	}{
-		{Join("a", "s"), ""},
-		{Join("b", "s").At(1), ""},
-		{Configure(Settings{Capacity: 1}), "capacity must not be less than the 2 members, is 1"},
-		{Configure(Settings{Capacity: 3}), ""},
-		{Join("c", "s").At(2), ""},
-		{Leave("a", "s"), ""},
-		{Configure(Settings{Capacity: 2}), "capacity must be more than 2, on which seat c sits, not 2"},
-		{Configure(Settings{Capacity: 3, Closed: true}), ""},
-		{Join("d", "s"), "room 42 is closed"},
-		{Join("b", "other"), ""}, // who is in comes back
-		{Configure(Settings{Capacity: -1}), "capacity must be from 0 (as many as there can be) to 65536, not -1"},
-		{Configure(Settings{Capacity: MaxSeats + 1}), "capacity must be from 0 (as many as there can be) to 65536, not 65537"},
-		{Configure(Settings{}), ""},
-		{Join("d", "s").At(1000), ""},
+		{Join{User: "a", Session: "s"}, ""},
+		{Join{User: "b", Session: "s", Seat: At(1)}, ""},
+		{Configure{Settings: Settings{Capacity: 1}}, "capacity must not be less than the 2 members, is 1"},
+		{Configure{Settings: Settings{Capacity: 3}}, ""},
+		{Join{User: "c", Session: "s", Seat: At(2)}, ""},
+		{Leave{User: "a", Session: "s"}, ""},
+		{Configure{Settings: Settings{Capacity: 2}}, "capacity must be more than 2, on which seat c sits, not 2"},
+		{Configure{Settings: Settings{Capacity: 3, Closed: true}}, ""},
+		{Join{User: "d", Session: "s"}, "room 42 is closed"},
+		{Join{User: "b", Session: "other"}, ""}, // who is in comes back
+		{Configure{Settings: Settings{Capacity: -1}}, "capacity must be from 0 (as many as there can be) to 65536, not -1"},
+		{Configure{Settings: Settings{Capacity: MaxSeats + 1}}, "capacity must be from 0 (as many as there can be) to 65536, not 65537"},
+		{Configure{Settings: Settings{}}, ""},
+		{Join{User: "d", Session: "s", Seat: At(1000)}, ""},
 	} {
 		before, version := describeUsers(r.Snapshot().Users()), r.Version
 		_, err := apply(t, r, step.action, rules)
@@ -87,7 +106,7 @@ func TestAChangeOfSettings(t *testing.T) {
 			t.Errorf("%+v: version %d after %d", step.action, r.Version, version)
 		}
 	}
-	if _, err := apply(t, r, Configure(Settings{}), rules); err != nil || r.Changed() {
+	if _, err := apply(t, r, Configure{Settings: Settings{}}, rules); err != nil || r.Changed() {
 		t.Errorf("the same settings again: %v, changed %v", err, r.Changed())
 	}
 }
@@ -96,31 +115,32 @@ func TestAChangeOfSettings(t *testing.T) {
 func TestSettingsBesideAGamesRule(t *testing.T) {
 	rules := Rules{Seating: seatingFunc(func(in View, _ string, _ int) (int, error) { return in.LowestFree(), nil })}
 	r := NewRoom("42", Position{"e", 0, ""}, map[string]Member{})
-	if _, err := apply(t, r, Configure(Settings{Capacity: 1}), rules); err != nil {
+	if _, err := apply(t, r, Configure{Settings: Settings{Capacity: 1}}, rules); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := apply(t, r, Join("a", "s"), rules); err != nil {
+	if _, err := apply(t, r, Join{User: "a", Session: "s"}, rules); err != nil {
 		t.Error(err)
 	}
-	if _, err := apply(t, r, Join("b", "s"), rules); !errors.Is(err, ErrFull) {
+	if _, err := apply(t, r, Join{User: "b", Session: "s"}, rules); !errors.Is(err, ErrFull) {
 		t.Errorf("the rule gives seat 1 of 1: %v", err)
 	}
 	limited := Rules{Seating: struct{ Capacity }{4}}
-	if _, err := apply(t, r, Configure(Settings{Capacity: 5}), limited); !errors.Is(err, ErrInvalid) {
+	if _, err := apply(t, r, Configure{Settings: Settings{Capacity: 5}}, limited); !errors.Is(err, ErrInvalid) {
 		t.Errorf("five seats in a game for four: %v", err)
 	}
 }
 
 func TestAnExpectedVersion(t *testing.T) {
 	r := NewRoom("42", Position{"e", 7, ""}, map[string]Member{"a": {Session: "s"}})
-	wide := Configure(Settings{Capacity: 9})
-	if _, err := apply(t, r, wide.IfVersion("", 6), Rules{}); !errors.Is(err, ErrConflict) || r.Changed() {
+	wide := Configure{Settings: Settings{Capacity: 9}, Expect: ExpectVersion("", 6)}
+	if _, err := apply(t, r, wide, Rules{}); !errors.Is(err, ErrConflict) || r.Changed() {
 		t.Errorf("at version 7 with 6 expected: %v", err)
 	}
-	if _, err := apply(t, r, wide.IfVersion("", 7), Rules{}); err != nil {
+	wide.Expect = ExpectVersion("", 7)
+	if _, err := apply(t, r, wide, Rules{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := apply(t, r, Configure(Settings{}).IfVersion("", 7), Rules{}); !errors.Is(err, ErrConflict) {
+	if _, err := apply(t, r, Configure{Settings: Settings{}, Expect: ExpectVersion("", 7)}, Rules{}); !errors.Is(err, ErrConflict) {
 		t.Errorf("behind another action of the same commit: %v", err)
 	}
 }
@@ -137,9 +157,9 @@ func TestFollowersKnowTheSettings(t *testing.T) {
 			user := fmt.Sprint("u", rapid.IntRange(0, 7).Draw(rt, "user"))
 			switch rapid.IntRange(0, 5).Draw(rt, "what") {
 			case 0:
-				_, _ = apply(t, r, Leave(user, "s"), rules)
+				_, _ = apply(t, r, Leave{User: user, Session: "s"}, rules)
 			case 1:
-				_, _ = apply(t, r, Configure(Settings{Capacity: rapid.IntRange(0, 6).Draw(rt, "capacity"), Closed: rapid.Bool().Draw(rt, "closed")}), rules)
+				_, _ = apply(t, r, Configure{Settings: Settings{Capacity: rapid.IntRange(0, 6).Draw(rt, "capacity"), Closed: rapid.Bool().Draw(rt, "closed")}}, rules)
 			case 2:
 				r.Revert()
 			case 3:
@@ -148,7 +168,7 @@ func TestFollowersKnowTheSettings(t *testing.T) {
 					r.Commit("e", "mark")
 				}
 			default:
-				_, _ = apply(t, r, Join(user, "s"), rules)
+				_, _ = apply(t, r, Join{User: user, Session: "s"}, rules)
 			}
 			if s, settled := r.Settings(); settled && r.Count() > s.Seats() {
 				rt.Fatalf("%d members, %+v", r.Count(), s)
@@ -159,4 +179,47 @@ func TestFollowersKnowTheSettings(t *testing.T) {
 			rt.Fatalf("%+v, the follower has %+v", r.Snapshot(), other.Snapshot())
 		}
 	})
+}
+
+// Redis and both protocols have one spelling of each setting.
+func TestSettings_JSON(t *testing.T) {
+	for text, s := range map[string]Settings{
+		`{"capacity":0}`: {},
+		`{"capacity":4,"closed":true,"keep":true,"data":"admins","watch":"members","default":true}`: {4, true, true, DataAdmins, WatchMembers, true},
+	} {
+		written, err := json.Marshal(s)
+		var read Settings
+		if err := json.Unmarshal([]byte(text), &read); err != nil || read != s {
+			t.Errorf("%s is read as %+v, %v", text, read, err)
+		}
+		if err != nil || string(written) != text {
+			t.Errorf("%+v is written as %s, %v", s, written, err)
+		}
+	}
+	var read Settings
+	if err := json.Unmarshal([]byte(`{"capacity":2,"data":"members","watch":"all"}`), &read); err != nil || read != (Settings{Capacity: 2}) {
+		t.Errorf("choices that may be left out: %+v, %v", read, err)
+	}
+}
+
+// What a newer node has decided counts as strict here, and nobody sets it.
+func TestSettings_UnknownChoice(t *testing.T) {
+	var s Settings
+	if err := json.Unmarshal([]byte(`{"capacity":0,"data":"friends","watch":"friends","more":1}`), &s); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Settings{Data: s.Data}).check(Rules{}); err == nil || err.Error() != "data must be members or admins" {
+		t.Error(err)
+	}
+	if err := (Settings{Watch: s.Watch}).check(Rules{}); err == nil || err.Error() != "watch must be all or members" {
+		t.Error(err)
+	}
+	r := NewRoom("42", Position{"e", 1, ""}, map[string]Member{"a": {Session: "s"}})
+	r.Restore(Restored{Settings: &s})
+	if _, err := apply(t, r, SetData{User: "a", Session: "s", Data: "1"}, Rules{}); !errors.Is(err, ErrForbidden) {
+		t.Error(err)
+	}
+	if err := r.Snapshot().MayWatch("42", "b", 0); !errors.Is(err, ErrForbidden) {
+		t.Error(err)
+	}
 }

@@ -1,5 +1,7 @@
 package room
 
+import "slices"
+
 // Occupant is a user on a seat.
 type Occupant struct {
 	User string
@@ -19,7 +21,8 @@ type Snapshot struct {
 	Settings Settings
 	Data     string // of the room, as JSON; empty for none
 
-	view *seatView
+	view  *seatView
+	state *state // nil for a room that nobody has ever joined
 }
 
 // Count returns how many members there are.
@@ -46,4 +49,23 @@ func (s Snapshot) Shared(make func() any) any {
 	}
 	s.view.memo.Do(func() { s.view.shared = make() })
 	return s.view.shared
+}
+
+// MayWatch fails with [ErrBanned] or [ErrForbidden] unless a user may see the room of that id at a time,
+// in ms since 1970. Members may, and "" is a user who is not known.
+func (s Snapshot) MayWatch(id, user string, now int64) error {
+	if s.state == nil {
+		return nil
+	}
+	if err := s.state.checkBan(id, user, now); err != nil {
+		return err
+	}
+	if s.Settings.Watch == WatchAll || user != "" && slices.ContainsFunc(s.Users(), func(o Occupant) bool { return o.User == user }) {
+		return nil
+	}
+	return onlyMembers(id)
+}
+
+func onlyMembers(id string) error {
+	return Forbid("the settings of room %s let only members watch it", id)
 }

@@ -90,7 +90,7 @@ func (s Standing) After(e *Event) (Fate, Standing) {
 		s = Standing{User: s.User, Session: s.Session, Node: s.Node, Epoch: e.Epoch, Version: e.Version}
 		if m, ok := e.members[s.User]; ok {
 			s.Node = m.Node
-		} else if e.commit != nil {
+		} else if e.commit != nil && !e.isAway(s.User) {
 			s.Node = e.commit.Node
 		}
 	case Removed, Ended:
@@ -115,7 +115,7 @@ func (s Standing) inSnapshot(e *Event) Fate {
 	case in:
 		return Replaced
 	}
-	if g, ok := e.gone.of(s.User); ok && (e.Epoch != s.Epoch || s.Out || g.Version > s.Version) {
+	if g, ok := e.Snapshot.Gone(s.User); ok && (e.Epoch != s.Epoch || s.Out || g.Version > s.Version) {
 		return Ended
 	}
 	if e.Epoch != s.Epoch || s.Out {
@@ -176,3 +176,11 @@ func (s Standing) inChanges(e *Event) Fate {
 
 // is reports whether a member's session is this one, detached or not.
 func (s Standing) is(session string) bool { return strings.TrimPrefix(session, detached) == s.Session }
+
+// Gone returns why a user who is not in the room was taken out of it, if the room remembers that.
+func (s Snapshot) Gone(user string) (g Gone, found bool) {
+	if s.state == nil {
+		return g, false
+	}
+	return s.state.gone.of(user)
+}

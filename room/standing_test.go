@@ -7,7 +7,7 @@ import (
 
 // changesAt is the event of a version at which that was done.
 func changesAt(epoch string, version uint64, updates ...Update) *Event {
-	return (&Commit{Position{epoch, version, ""}, "writer", updates}).Event("42")
+	return (&Commit{Position{epoch, version, ""}, "", "writer", updates}).Event("42")
 }
 
 // listAt is the snapshot of a version. The members of nodes but those in alive may have
@@ -114,7 +114,7 @@ func TestKeep(t *testing.T) {
 		seat int
 		err  error
 	}{"a": {3, nil}, "b": {0, ErrDuplicate}, "c": {2, nil}, "d": {0, ErrNotMember}} {
-		seat, err := r.Apply(Keep(user, "s"), Rules{}, Origin{Node: "new name"})
+		seat, err := r.Apply(Keep{User: user, Session: "s"}, Rules{}, Origin{Node: "new name"})
 		if seat != want.seat || !errors.Is(err, want.err) {
 			t.Errorf("%s: seat %d, %v", user, seat, err)
 		}
@@ -135,8 +135,37 @@ func TestKeep(t *testing.T) {
 func TestJoinAgain(t *testing.T) {
 	r := NewRoom("42", Position{"e", 1, ""}, map[string]Member{"a": {Seat: 0, Session: "new"}, "b": {Seat: 1, Session: detached + "new"}, "d": {Seat: 2, Session: detached + "mine"}})
 	for user, want := range map[string]error{"a": ErrDuplicate, "b": ErrDuplicate, "c": nil, "d": nil} {
-		if _, err := r.Apply(Join(user, "mine").Again(), Rules{}, Origin{}); !errors.Is(err, want) {
+		if _, err := r.Apply(Join{User: user, Session: "mine", Mode: JoinAgain}, Rules{}, Origin{}); !errors.Is(err, want) {
 			t.Errorf("%s: %v", user, err)
 		}
+	}
+}
+
+// A user who was moved is reserved again and kicked: the session that was moved hears of its move, also
+// where a snapshot stands for all of that. Where it was moved before what the session knows, it hears of the kick.
+func TestLeaveOf_FirstBehindStanding(t *testing.T) {
+	r := NewRoom("42", Position{"e", 1, ""}, map[string]Member{"a": {Seat: 0, Session: "s"}})
+	var events []*Event
+	for _, a := range []Action{Release{Users: []string{"a"}, Target: "43"}, Reserve{Session: "r", Users: []string{"a"}}, Kick{User: "a", Text: "loud"}} {
+		if _, err := r.Apply(a, Rules{}, Origin{Node: "n"}); err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, r.Pending("e", "n").Event("42"))
+		r.Commit("e", "")
+	}
+	all := SnapshotEvent(r, nil, events)
+	for known, want := range map[uint64]Gone{
+		1: {Version: 2, Reason: ReasonMoved, Target: "43"},
+		3: {Version: 4, Reason: ReasonKicked, Text: "loud"},
+	} {
+		if got, found := all.LeaveOf(Standing{User: "a", Session: "s", Epoch: "e", Version: known}); !found || got != want {
+			t.Errorf("from version %d on: %+v, %v", known, got, found)
+		}
+	}
+	if got, found := SnapshotEvent(r, nil, nil).LeaveOf(Standing{User: "a", Epoch: "e", Version: 1}); !found || got.Reason != ReasonKicked {
+		t.Errorf("of the room alone: %+v, %v", got, found)
+	}
+	if _, found := events[0].LeaveOf(Standing{User: "b", Epoch: "e", Version: 1}); found {
+		t.Error("somebody else has left")
 	}
 }

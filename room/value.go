@@ -22,8 +22,16 @@ func (v *Value) String() string {
 	return string(v.JSON)
 }
 
-// after returns the value when it is set to some JSON at a version.
+// equals reports whether both are the same JSON, set at the same version.
+func (v *Value) equals(other *Value) bool {
+	return v.String() == other.String() && v.since() == other.since()
+}
+
+// after returns the value when it is set to some JSON at a version. Nil and null remove it.
 func (v *Value) after(now jsontext.Value, version uint64) *Value {
+	if now.Kind() == jsontext.KindNull {
+		now = nil
+	}
 	if v == nil && now == nil || v != nil && bytes.Equal(v.JSON, now) {
 		return v
 	}
@@ -42,8 +50,9 @@ func (v *Value) since() uint64 {
 const maxDepth = 32
 
 // ParseData returns JSON without the spaces between its parts. Null and "" become "", which is no
-// data. It fails with an [InvalidError] of that field for what is no JSON (RFC 8259; names may not
-// be repeated), and for more than so many bytes or 32 levels.
+// data. It fails with an [InvalidError] of that field for what is no JSON that all readers understand
+// alike (I-JSON, RFC 7493: names may not be repeated, and a double has to hold each number), and for
+// more than so many bytes or 32 levels.
 func ParseData(field, text string, limit int) (string, error) {
 	if len(text) > 2*limit+16 { // it may have spaces, but not at any length
 		return "", tooLong(field, len(text), limit)
@@ -62,6 +71,9 @@ func ParseData(field, text string, limit int) (string, error) {
 		return "", tooLong(field, len(v), limit)
 	case depth > maxDepth:
 		return "", &InvalidError{field, fmt.Sprintf("must be at most %d levels deep, not %d", maxDepth, depth)}
+	}
+	if number := strangeNumber(v); number != "" {
+		return "", &InvalidError{field, fmt.Sprintf("has the number %.32s, which not every JSON reader can hold; send it as a string", number)}
 	}
 	return string(v), nil
 }

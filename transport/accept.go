@@ -17,7 +17,7 @@ import (
 // own, so that the request and the buffers of net/http are freed.
 func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	joinProtocols(r.Header)
-	if !s.originAllowed(r) {
+	if !s.AllowsOrigin(r) {
 		s.refuseOrigin(w, r)
 		return
 	}
@@ -27,14 +27,14 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if offered := websocket.Subprotocols(r); len(offered) > 0 && !slices.Contains(offered, protocol.Subprotocol) {
-		refuse(w, http.StatusBadRequest, protocol.NewError(protocol.CodeBadRequest,
+		Refuse(w, http.StatusBadRequest, protocol.NewError(protocol.CodeBadRequest,
 			"this server speaks %s, which Sec-WebSocket-Protocol does not offer", protocol.Subprotocol)) // what it offers may be a token
 		return
 	}
 	if wait := s.users.penalty(user); wait > 0 {
 		s.opts.Trace.refused(LimitFlood)
 		w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
-		refuse(w, http.StatusTooManyRequests, protocol.NewError(protocol.CodeRateLimited,
+		Refuse(w, http.StatusTooManyRequests, protocol.NewError(protocol.CodeRateLimited,
 			"%s has sent too much that asks for nothing; wait %v", user, roundUp(wait)))
 		return
 	}
@@ -42,7 +42,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	remote := remoteOf(r, address)
 	c := newConn(s, user, access, address)
 	if status, refusal := s.reserve(c); refusal != nil {
-		refuse(w, status, refusal)
+		Refuse(w, status, refusal)
 		return
 	}
 	ws, err := s.upgrader.Upgrade(w, r, nil)

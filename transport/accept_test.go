@@ -16,7 +16,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-func TestRefusedConnections(t *testing.T) {
+func TestConnect_Refused(t *testing.T) {
 	s := startServer(t, room.Rules{}, Options{MaxConnections: 2, AllowOrigins: []string{"https://game.example"}})
 	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
 	with := func(name, value string) http.Header {
@@ -77,7 +77,7 @@ func TestRefusedConnections(t *testing.T) {
 }
 
 // A request with another method gets 405 and the allowed ones.
-func TestMethods(t *testing.T) {
+func TestConnect_Methods(t *testing.T) {
 	s := serve(t, sizedRooms{}, nil, Options{})
 	for target, want := range map[string]struct {
 		status int
@@ -103,7 +103,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-func TestHealth(t *testing.T) {
+func TestHealth_Answers(t *testing.T) {
 	server := redistest.Start(t)
 	rooms, err := coordinator.New(server.Client(), coordinator.Options{})
 	if err != nil {

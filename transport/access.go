@@ -8,6 +8,7 @@ import (
 
 	"roomd/room"
 	"roomd/transport/auth"
+	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
 
@@ -78,10 +79,24 @@ func (a *access) renew(token string) (auth.Identity, error) {
 	return identity, nil
 }
 
-// permit returns an error unless the token allows a request. A user may always get out of a room;
-// inside says that the session is a member there, or watches. (For others, unwatch tells how many
-// members the room has.)
-func (a *access) permit(req protocol.Request, inside bool) error {
+// check returns an error unless the token allows an action in a room: the one place where that is asked.
+// A user may always get out of a room. A member may go on there, whatever newer tokens say. inside says that the session is a member or watches: it may unwatch, which
+// tells others how many members the room has.
+func (s *session) check(action, id string, inside, member bool) error {
+	use := auth.Enter
+	switch {
+	case action == protocol.ActionLeave, protocol.ActionNamed(action).Stays && member,
+		action == protocol.ActionUnwatch && inside, room.CheckID(id) != nil:
+		return nil // what is wrong with an id is said elsewhere
+	case action == protocol.ActionWatch, action == protocol.ActionUsers:
+		use = auth.Watch
+	}
+	granted := s.identity()
+	return granted.May(use, id, member)
+}
+
+// fresh returns an error if the client has shown no token yet, or an old one.
+func (a *access) fresh() error {
 	a.mu.Lock()
 	granted := a.granted
 	a.mu.Unlock()
@@ -91,46 +106,57 @@ func (a *access) permit(req protocol.Request, inside bool) error {
 	case !time.Now().Before(granted.Expires): // after a step of the clock, the timer is late
 		a.expire()
 		return protocol.NewError(protocol.CodeUnauthorized, "the token has expired")
-	case req.Action == protocol.ActionLeave, staysAllowed(req.Action) && inside, room.CheckID(req.Room) != nil, granted.Allows(req.Room):
+	}
+	return nil
+}
+
+// permit returns an error unless the client's token allows the request.
+func (r *request) permit() error {
+	s := r.session
+	if s.access == nil {
 		return nil
 	}
-	return room.Forbid("the token does not allow room %s", req.Room)
-}
-
-// staysAllowed reports whether a session may do that in a room that it is in, whatever newer tokens
-// say of the room.
-func staysAllowed(action string) bool {
-	switch action {
-	case protocol.ActionUnwatch, protocol.ActionReady, protocol.ActionSet, protocol.ActionSay:
-		return true
+	if err := s.access.fresh(); err != nil || r.in.Action == protocol.ActionPing {
+		return err
 	}
-	return false
+	return s.check(r.in.Action, r.in.Room, s.isInside(r.in.Room), s.isMember(r.in.Room))
 }
 
-// role returns what the token's user may do besides playing.
-func (a *access) role() auth.Role {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.granted.Role
+// allows reports whether the newest token allows an action to a session that is not in the room.
+func (s *session) allows(action, id string) bool {
+	return s.check(action, id, false, false) == nil
+}
+
+// identity returns what the newest token says; without tokens, nobody in particular.
+func (s *session) identity() auth.Identity {
+	if s.access == nil {
+		return auth.Identity{}
+	}
+	s.access.mu.Lock()
+	defer s.access.mu.Unlock()
+	return s.access.granted
 }
 
 // authenticate runs an auth request.
 func (r *request) authenticate() {
-	if r.access == nil {
+	s := r.session
+	if s.access == nil {
 		r.refuse(&room.InvalidError{Field: "action", Problem: "auth makes no sense here: this server has no key for tokens"})
 		return
 	}
-	identity, err := r.access.renew(r.Token)
+	identity, err := s.access.renew(r.in.Token)
 	if err != nil {
 		r.refuse(err)
 		return
 	}
-	if r.user == "" {
-		r.user = identity.User
-		r.onUser()
-		r.server.debug.write("authenticated", slog.String("user", r.user), slog.String("session", r.id))
+	if s.user == "" {
+		s.user = identity.User
+		s.out.SetUser(s.user)
+		s.onUser()
+		s.server.debug.write("authenticated", slog.String("user", s.user), slog.String("session", s.id))
 	}
-	r.out.push(replyFrame(&protocol.Reply{ID: &r.ID, User: identity.User, Expires: identity.Expires.Unix()}))
+	s.out.Push(frames.Reply(&protocol.Reply{ID: &r.in.ID, User: identity.User, Expires: identity.Expires.Unix()}))
+	s.judgeWatches()
 }
 
 // requireUser ends a connection whose first frame has not said with a valid token who its user is.

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"roomd/transport/internal/pending"
 )
 
 // forwardedFor is the header in which a proxy appends the address of its client.
@@ -73,21 +75,10 @@ func isTrusted(address netip.Addr, trusted []netip.Prefix) bool {
 	return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(address) })
 }
 
-// networkOf returns what counts as one address: of IPv6 the first 64 bits, because whoever has one
-// address there has all of them.
-func networkOf(address netip.Addr) netip.Prefix {
-	bits := address.BitLen()
-	if address.Is6() {
-		bits = 64
-	}
-	network, _ := address.Prefix(bits) // the zero Prefix for the zero Addr
-	return network
-}
-
 // NetworkOf returns what counts as the address of a request's client. It is the zero Prefix if there
 // is none, as with a Unix socket.
 func (s *Server) NetworkOf(r *http.Request) netip.Prefix {
-	return networkOf(clientAddress(r, s.opts.TrustProxy))
+	return pending.Network(clientAddress(r, s.opts.TrustProxy))
 }
 
 // remoteOf is a client's address as logs show it.

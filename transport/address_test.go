@@ -5,9 +5,11 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"roomd/transport/internal/pending"
 )
 
-func TestClientAddress(t *testing.T) {
+func TestAddress_OfClient(t *testing.T) {
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("192.0.2.7/32")}
 	for _, tt := range []struct {
 		about, peer string
@@ -64,7 +66,7 @@ func TestClientAddress(t *testing.T) {
 	}
 }
 
-func TestNetworkOf(t *testing.T) {
+func TestAddress_Network(t *testing.T) {
 	for address, want := range map[string]string{
 		"198.51.100.1":                 "198.51.100.1/32",
 		"::ffff:198.51.100.1":          "198.51.100.1/32",
@@ -75,7 +77,7 @@ func TestNetworkOf(t *testing.T) {
 		"something that is no address": "invalid Prefix",
 	} {
 		parsed, _ := parseAddress(address)
-		if got := networkOf(parsed).String(); got != want {
+		if got := pending.Network(parsed).String(); got != want {
 			t.Errorf("%s: got %s, want %s", address, got, want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/oasdiff/yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"roomd/room"
 	"roomd/transport/protocol"
 )
 
@@ -115,7 +117,7 @@ func checkDescribed(t testing.TB, frame []byte) {
 
 // A request is described exactly if the server takes it: each action with its fields, one or two of
 // which are missing, foreign or of the wrong kind.
-func TestDescribedRequests(t *testing.T) {
+func TestDescription_Requests(t *testing.T) {
 	d := described()
 	values := map[string]string{
 		"room": `"42"`, "seat": `2`, "token": `"x"`, "value": `true`, "user": `"a"`, "scope": `"member"`, "settings": `{"capacity":4}`,
@@ -174,12 +176,24 @@ func TestDescribedRequests(t *testing.T) {
 
 // What a request can be refused with, and what can happen in a room, is described, and each message
 // belongs to an operation.
-func TestDescriptionIsWhole(t *testing.T) {
+func TestDescription_IsWhole(t *testing.T) {
 	d := described()
-	source, _ := json.Marshal(d.at("components", "schemas"))
-	for _, word := range slices.Concat(allCodes, allKinds) {
-		if !strings.Contains(string(source), fmt.Sprintf("%q", word)) {
-			t.Errorf("%q is not described", word)
+	if n := len(protocol.Actions); n != len(d.requests) {
+		t.Errorf("%d requests are described, for %d actions", len(d.requests), n)
+	}
+	for _, part := range []struct {
+		at    []string
+		words []string
+	}{
+		{[]string{"schemas", "error"}, protocol.Codes()},
+		{[]string{"schemas", "change"}, slices.Concat(protocol.Changes(), protocol.Reasons())},
+		{[]string{"messages"}, protocol.Events()},
+	} {
+		source, _ := json.Marshal(d.at(append([]string{"components"}, part.at...)...))
+		for _, word := range part.words {
+			if !strings.Contains(string(source), fmt.Sprintf("%q", word)) {
+				t.Errorf("%v: %q is not described", part.at, word)
+			}
 		}
 	}
 	operations, _ := json.Marshal(d.content["operations"])
@@ -199,7 +213,7 @@ func TestDescriptionIsWhole(t *testing.T) {
 }
 
 // asyncapi.yaml is an AsyncAPI document, as far as the specification's own schema can tell.
-func TestDescriptionIsAsyncAPI(t *testing.T) {
+func TestDescription_IsAsyncAPI(t *testing.T) {
 	schema, err := os.ReadFile("page/testdata/node_modules/@asyncapi/specs/schemas/3.0.0-without-$id.json")
 	switch {
 	case err != nil && os.Getenv("CI") != "":
@@ -217,5 +231,62 @@ func TestDescriptionIsAsyncAPI(t *testing.T) {
 	}
 	if err := compiler.MustCompile("asyncapi.json").Validate(described().content); err != nil {
 		t.Error(err)
+	}
+}
+
+// The documents have each setting, with its range or its choices.
+func TestDescription_Settings(t *testing.T) {
+	d := described()
+	protocolText, err := os.ReadFile("PROTOCOL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	types, err := os.ReadFile("page/roomd.d.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, inTypes, _ := strings.Cut(string(types), "export interface Settings {")
+	inTypes, _, _ = strings.Cut(inTypes, "\n}")
+	_, table, _ := strings.Cut(string(protocolText), "\n| setting |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for name, properties := range map[string]map[string]any{
+		"what the server sends": d.at("components", "schemas", "settings", "properties"),
+		"configure":             d.at("components", "messages", "configure", "payload", "properties", "settings", "properties"),
+	} {
+		if len(properties) != len(room.SettingFields) {
+			t.Errorf("%s has the settings %v", name, slices.Collect(maps.Keys(properties)))
+		}
+		for _, f := range room.SettingFields {
+			described, _ := json.Marshal(properties[f.Name])
+			if name := f.Name; strings.Contains(string(described), "$ref") {
+				described, _ = json.Marshal(d.at("components", "schemas", name))
+			}
+			want := `"type":"boolean"`
+			switch {
+			case f.Values != nil:
+				choices, _ := json.Marshal(f.Values)
+				want = `"enum":` + string(choices)
+			case f.Most > 0:
+				want = fmt.Sprintf(`"maximum":%d,`, f.Most)
+			}
+			if !strings.Contains(string(described), want) {
+				t.Errorf("%s: %s is %s, want %s", name, f.Name, described, want)
+			}
+		}
+	}
+	for _, f := range room.SettingFields {
+		if !strings.Contains(table, "\n| `"+f.Name+"` |") {
+			t.Errorf("PROTOCOL.md has no setting %s", f.Name)
+		}
+		_, is, found := strings.Cut(inTypes+"\n", "\n  readonly "+f.Name+"?: ")
+		is, _, _ = strings.Cut(is, "\n")
+		if !found || f.Values != nil && is != `"`+strings.Join(f.Values, `" | "`)+`"` {
+			t.Errorf("roomd.d.ts has no setting %s, or with other choices", f.Name)
+		}
+		for _, choice := range f.Values {
+			if !strings.Contains(table, "`\""+choice+"\"`") {
+				t.Errorf("PROTOCOL.md has no choice %s of %s", choice, f.Name)
+			}
+		}
 	}
 }

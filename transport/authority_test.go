@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/auth"
 )
@@ -42,7 +43,7 @@ const (
 
 // Only admins throw users out, close rooms and configure them; who has no such token is refused, and
 // so is everybody on a server without a key.
-func TestOnlyAdminsHaveAuthority(t *testing.T) {
+func TestAuthority_OnlyAdmins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keyed := startWithKey(t, Options{})
 		_, _, open, _ := twoNodes(t, room.Rules{}, Options{})
@@ -67,14 +68,14 @@ func TestOnlyAdminsHaveAuthority(t *testing.T) {
 // Who is kicked, also through another node, hears lost with the words, and nothing else of the room.
 // The connection stays open, and nobody brings the user back. Others, and a watcher who is kicked,
 // see why.
-func TestAKick(t *testing.T) {
+func TestKick_Told(t *testing.T) {
 	for _, watches := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 			if watches {
 				a.ask(`"watch"`, `"version":2,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
 			}
-			second.act(t, room.Kick("a").Saying("cheats"))
+			second.act(t, room.Kick{User: "a", Text: "cheats"})
 			a.expect(lostKicked)
 			b.expect(eventOf(3, leftKicked))
 			if watches {
@@ -98,11 +99,11 @@ func TestAKick(t *testing.T) {
 
 // A node that misses the kick because it is cut off from events tells the user when it has read the
 // room again, and brings nobody back.
-func TestAKickWhileEventsAreCutOff(t *testing.T) {
+func TestKick_EventsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 		first.redisNet.holdEvents()
-		second.act(t, room.Kick("a").Saying("cheats"))
+		second.act(t, room.Kick{User: "a", Text: "cheats"})
 		first.redisNet.cutEvents()
 		time.Sleep(time.Second)
 		first.redisNet.resume()
@@ -118,7 +119,7 @@ func TestAKickWhileEventsAreCutOff(t *testing.T) {
 }
 
 // A kick while the server brings a user back does not find the user, but a ban keeps the user out.
-func TestABanDuringARejoin(t *testing.T) {
+func TestBan_DuringRejoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		var down atomic.Bool
@@ -127,7 +128,7 @@ func TestABanDuringARejoin(t *testing.T) {
 		first.hook.setBefore(refusing(&down, room.ErrUnavailable, &attempts))
 		removeA(t, first, second)
 		b.expect(eventARemoved)
-		second.act(t, room.Kick("a").Ban(time.Now().Add(time.Hour).UnixMilli()))
+		second.act(t, room.Kick{User: "a", Until: time.Now().Add(time.Hour).UnixMilli()})
 		down.Store(false)
 		a.expectWithin(`{"event":"lost","room":"42","reason":"banned"}`, lastPause)
 		b.expect(eventOf(4))
@@ -140,7 +141,7 @@ func TestABanDuringARejoin(t *testing.T) {
 }
 
 // A ban lasts as long as it says, on all nodes, or until it is lifted.
-func TestABan(t *testing.T) {
+func TestBan_KeepsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		a, boss := s.connectAs(t, "a", ""), s.connectAs(t, "boss", auth.RoleAdmin)
@@ -159,18 +160,18 @@ func TestABan(t *testing.T) {
 		a.expect(`{"event":"lost","room":"42","reason":"kicked"}`)
 		a.send(join42)
 		a.next("banned", time.Second)
-		s.act(t, room.Unban("a"))
+		s.act(t, room.Unban{User: "a"})
 		a.ask(`"join"`, `"version":6,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
 	})
 }
 
 // Who is away can be kicked, too. The grace then ends without a trace.
-func TestAKickOfWhoIsAway(t *testing.T) {
+func TestKick_Away(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		a.cut()
 		b.expect(eventAAway)
-		second.act(t, room.Kick("a").Saying("cheats"))
+		second.act(t, room.Kick{User: "a", Text: "cheats"})
 		b.expect(eventOf(4, leftKicked))
 		time.Sleep(time.Minute)
 		b.expectSilence()
@@ -179,15 +180,19 @@ func TestAKickOfWhoIsAway(t *testing.T) {
 
 // A kick at the same instant as a request of the user leaves everybody with the same room: the user
 // is in it or has heard that it is not.
-func TestAKickAtTheSameInstant(t *testing.T) {
+func TestKick_AtTheSameInstant(t *testing.T) {
+	t.Parallel()
 	for _, request := range []string{`"join"`, `"leave"`, `"say","text":"hi"`, `"users"`, `"watch"`} {
 		for round := range 6 { // in whatever order the goroutines run
 			t.Run(fmt.Sprint(request, round), func(t *testing.T) {
+				if round > 1 {
+					redistest.Thorough(t)
+				}
 				synctest.Test(t, func(t *testing.T) {
 					_, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 					kicked := make(chan error, 1)
 					go func() {
-						_, err := second.rooms.Do(t.Context(), "42", room.Kick("a").Saying("cheats"))
+						_, err := second.rooms.Do(t.Context(), "42", room.Kick{User: "a", Text: "cheats"})
 						kicked <- err
 					}()
 					a.send(`{"id":7,"room":"42","action":` + request + `}`)
@@ -215,7 +220,7 @@ func TestAKickAtTheSameInstant(t *testing.T) {
 }
 
 // When a room is closed everybody hears it, also who is away, and nobody comes in until it is opened.
-func TestACloseOfARoom(t *testing.T) {
+func TestClose_TellsMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		boss, a, c := s.connectAs(t, "boss", auth.RoleAdmin), s.connectAs(t, "a", ""), s.connectAs(t, "c", "")
@@ -246,7 +251,7 @@ func TestACloseOfARoom(t *testing.T) {
 
 // A full table may get other settings, but not fewer seats than it has members, or than the seats
 // that are taken need.
-func TestSettingsOfAFullTable(t *testing.T) {
+func TestSettings_FullTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		boss, a, c := s.connectAs(t, "boss", auth.RoleAdmin), s.connectAs(t, "a", ""), s.connectAs(t, "c", "")
@@ -264,12 +269,12 @@ func TestSettingsOfAFullTable(t *testing.T) {
 
 // Who was kicked while away, and says at which version it was a member, is told so; others who come
 // after a kick come in anew.
-func TestAKickThatWasMissed(t *testing.T) {
+func TestKick_Missed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{Grace: time.Hour})
 		a.cut()
 		b.expect(eventAAway)
-		first.act(t, room.Kick("a").Saying("cheats"))
+		first.act(t, room.Kick{User: "a", Text: "cheats"})
 		b.expect(eventOf(4, leftKicked))
 		a = second.connect(t, "a")
 		a.ask(`"join","seat":1,"expect":2`, `"version":4,"reason":"kicked","text":"cheats",`+refused("conflict", "a was kicked from room 42"))
@@ -281,7 +286,7 @@ func TestAKickThatWasMissed(t *testing.T) {
 }
 
 // A ping is answered, but not before the token.
-func TestPing(t *testing.T) {
+func TestPing_Answered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, a, _ := twoNodes(t, room.Rules{}, Options{})
 		a.send(`{"id":8,"action":"ping"}`)

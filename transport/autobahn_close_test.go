@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
+
+	"roomd/transport/internal/frames"
 )
 
 // Section 7: the closing handshake. The server answers with the client's code.
-func TestAutobahnClose(t *testing.T) {
-	raw := func(content string) string { return rawFrame(final|websocket.CloseMessage, content) }
+func TestAutobahn_Close(t *testing.T) {
+	raw := func(content string) string { return rawFrame(frames.Final|websocket.CloseMessage, content) }
 	normal := closing(1000, "")
 	cases := []frameCase{
 		{"7.1.1", together(text(usersOf(1)), normal), "1 close 1000"},

@@ -7,12 +7,13 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
 
 // Section 1: sizes. Unlike the suite's echo server, this one refuses text that is no request,
 // binary messages, and messages longer than protocol.MaxFrame.
-func TestAutobahnFraming(t *testing.T) {
+func TestAutobahn_Framing(t *testing.T) {
 	tooBig := fmt.Sprint("too_large close ", protocol.CloseTooBig)
 	cases := []frameCase{
 		{"1.1.1", together(text("")), "bad_request"},
@@ -39,7 +40,7 @@ func TestAutobahnFraming(t *testing.T) {
 }
 
 // Section 2: pings and pongs.
-func TestAutobahnPings(t *testing.T) {
+func TestAutobahn_Pings(t *testing.T) {
 	long := strings.Repeat("\xfe", 125)
 	var ten, tenPongs []string
 	for i := range 10 {
@@ -61,25 +62,25 @@ func TestAutobahnPings(t *testing.T) {
 }
 
 // Section 3: reserved bits. What came before is answered.
-func TestAutobahnReservedBits(t *testing.T) {
+func TestAutobahn_ReservedBits(t *testing.T) {
 	const rsv = 1 << 4
-	bad := func(bits byte) string { return rawFrame(final|bits*rsv|websocket.TextMessage, usersOf(2)) }
+	bad := func(bits byte) string { return rawFrame(frames.Final|bits*rsv|websocket.TextMessage, usersOf(2)) }
 	runCases(t, []frameCase{
 		{"3.1", together(bad(1)), "close 1002"},
 		{"3.2", together(text(usersOf(1)), bad(2), ping("")), "1 close 1002"},
 		{"3.3", []string{text(usersOf(1)), bad(3), ping("")}, "1 close 1002"},
 		{"3.4", octets(text(usersOf(1)), bad(4), ping("")), "1 close 1002"},
-		{"3.5", together(rawFrame(final|5*rsv|websocket.BinaryMessage, "\x00\xff")), "close 1002"},
-		{"3.6", together(rawFrame(final|6*rsv|websocket.PingMessage, "hello")), "close 1002"},
-		{"3.7", together(rawFrame(final|7*rsv|websocket.CloseMessage, "\x03\xe8")), "close 1002"},
+		{"3.5", together(rawFrame(frames.Final|5*rsv|websocket.BinaryMessage, "\x00\xff")), "close 1002"},
+		{"3.6", together(rawFrame(frames.Final|6*rsv|websocket.PingMessage, "hello")), "close 1002"},
+		{"3.7", together(rawFrame(frames.Final|7*rsv|websocket.CloseMessage, "\x03\xe8")), "close 1002"},
 	})
 }
 
 // Section 4: opcodes without a meaning.
-func TestAutobahnOpcodes(t *testing.T) {
+func TestAutobahn_Opcodes(t *testing.T) {
 	var cases []frameCase
 	for group, opcodes := range [][]byte{{3, 4, 5, 6, 7}, {11, 12, 13, 14, 15}} {
-		op := func(i int, content string) string { return rawFrame(final|opcodes[i-1], content) }
+		op := func(i int, content string) string { return rawFrame(frames.Final|opcodes[i-1], content) }
 		id := fmt.Sprintf("4.%d.", group+1)
 		cases = append(cases,
 			frameCase{id + "1", together(op(1, "")), "close 1002"},
@@ -93,7 +94,7 @@ func TestAutobahnOpcodes(t *testing.T) {
 }
 
 // Section 5: fragments.
-func TestAutobahnFragments(t *testing.T) {
+func TestAutobahn_Fragments(t *testing.T) {
 	a, b := usersOf(1)[:15], usersOf(1)[15:]
 	pinged := []string{first(a), ping("ping"), last(b)}
 	threeTimes := func(s func(...string) []string, parts ...string) []string {
@@ -120,7 +121,7 @@ func TestAutobahnFragments(t *testing.T) {
 		{"5.15", together(first(a), last(b), more("fragment3"), text("fragment4")), "1 close 1002"},
 		{"5.16", threeTimes(together, more("fragment1")), "close 1002"},
 		{"5.17", threeTimes(together, last("fragment1")), "close 1002"},
-		{"5.18", together(first(a), rawFrame(final|websocket.TextMessage, b)), "close 1002"},
+		{"5.18", together(first(a), rawFrame(frames.Final|websocket.TextMessage, b)), "close 1002"},
 		{"5.19", together(five...), "pong1 pong2 1"},
 		{"5.20", five, "pong1 pong2 1"},
 		{"5 a close frame in two fragments", together(rawFrame(websocket.CloseMessage, "\x03"), last("\xe8")), "close 1002"},

@@ -13,7 +13,7 @@ const (
 )
 
 // Section 6: UTF-8. Text that is valid gets an error reply, because it is no request.
-func TestAutobahnUTF8(t *testing.T) {
+func TestAutobahn_UTF8(t *testing.T) {
 	const valid = "Hello-µ@ßöäüàá-UTF-8!!"
 	const surrogate = greek + "\xed\xa0\x80" + "edited"
 	whole := greek + highest + "edited"

@@ -19,7 +19,7 @@ import (
 
 // Over real sockets, and through two nodes: a user whose connection breaks is away, also in
 // lists, and is back by the other node, on the same seat.
-func TestAwayAndBackThroughTwoNodes(t *testing.T) {
+func TestAway_TwoNodes(t *testing.T) {
 	mini, _ := redistest.Mini(t)
 	var nodes []*testServer
 	for range 2 {
@@ -50,7 +50,7 @@ func TestAwayAndBackThroughTwoNodes(t *testing.T) {
 
 // A client that closes with 1000 leaves at once, whatever the grace is, and also from a node that
 // drains.
-func TestClosingOnPurposeLeavesAtOnce(t *testing.T) {
+func TestAway_ClosedOnPurpose(t *testing.T) {
 	for _, grace := range []time.Duration{-1, 0, time.Hour} {
 		for _, drains := range []bool{false, true} {
 			t.Run(fmt.Sprintf("grace %v, drains %v", grace, drains), func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestClosingOnPurposeLeavesAtOnce(t *testing.T) {
 }
 
 // However else a connection ends, its user is away, and leaves when the grace is over.
-func TestEveryOtherEndIsAway(t *testing.T) {
+func TestAway_EveryOtherEnd(t *testing.T) {
 	closing := func(code int) func(*testing.T, *bubbleServer, *wsClient) {
 		return func(_ *testing.T, _ *bubbleServer, a *wsClient) { a.sendClose(code) }
 	}
@@ -134,12 +134,12 @@ func (v *bubbleClient) expectChange(want string, patience time.Duration) {
 
 // A second connection of a user takes over without a loss, so nobody was away. Nor does anybody
 // see the end of the first, even if that comes late.
-func TestATakeOverIsNotAway(t *testing.T) {
+func TestAway_TakeOver(t *testing.T) {
 	for name, cut := range map[string]bool{"of a connection that lives": false, "before its loss is written": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				first, second, a, b := twoNodes(t, room.Rules{}, Options{})
-				detach, taken := room.Detach("a", first.session(t, "a")), make(chan struct{})
+				detach, taken := room.Detach{User: "a", Session: first.session(t, "a")}, make(chan struct{})
 				release := sync.OnceFunc(func() { close(taken) })
 				defer release()
 				tried := 0
@@ -171,12 +171,12 @@ func TestATakeOverIsNotAway(t *testing.T) {
 }
 
 // Players see a room's settings, and changes of them; a closed room lets nobody in.
-func TestSettingsAreShown(t *testing.T) {
+func TestSettings_Shown(t *testing.T) {
 	s := startServer(t, room.Rules{}, Options{})
 	a, b := s.connect(t, "a"), s.connect(t, "b")
 	a.send(join42)
 	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
-	if _, err := s.rooms.Do(t.Context(), "42", room.Configure(room.Settings{Capacity: 3, Closed: true})); err != nil {
+	if _, err := s.rooms.Do(t.Context(), "42", room.Configure{Settings: room.Settings{Capacity: 3, Closed: true}}); err != nil {
 		t.Fatal(err)
 	}
 	a.expect(`{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"settings","settings":{"capacity":3,"closed":true}}]}`)
@@ -184,7 +184,7 @@ func TestSettingsAreShown(t *testing.T) {
 	b.expect(`{"id":1,"room":"42","error":{"code":"closed","message":"room 42 is closed","retry":false}}`)
 	b.send(users42)
 	b.expect(`{"id":3,"room":"42","version":2,"count":1,"settings":{"capacity":3,"closed":true},"users":[{"user":"a","seat":0}]}`)
-	if _, err := s.rooms.Do(t.Context(), "42", room.Configure(room.Settings{})); err != nil {
+	if _, err := s.rooms.Do(t.Context(), "42", room.Configure{Settings: room.Settings{}}); err != nil {
 		t.Fatal(err)
 	}
 	a.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"settings","settings":{"capacity":0}}]}`)

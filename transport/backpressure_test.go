@@ -6,19 +6,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
 
 // 40 clients ask for a long list, or send pings, again and again, and read nothing. For each of
 // them the server keeps no more than MaxQueue and one frame.
-func TestClientsThatDoNotReadCostLittle(t *testing.T) {
+func TestQueue_ClientsThatDoNotRead(t *testing.T) {
 	const members = 2000
 	snapshot, _ := sizedRooms{}.Read(t.Context(), fmt.Sprint(members))
 	for name, tt := range map[string]struct {
 		size int // of a frame
 		ask  func(*wsClient) error
 	}{
-		"lists": {cap(replyFrame(listReply(&protocol.Request{Room: "2000"}, snapshot))), func(p *wsClient) error {
+		"lists": {cap(frames.Reply(&protocol.Reply{ID: new(int64), Room: "2000", List: frames.List(snapshot)})), func(p *wsClient) error {
 			return p.ws.WriteMessage(1, fmt.Appendf(nil, `{"id":1,"action":"users","room":"%d"}`, members))
 		}},
 		"pings": {127, func(p *wsClient) error {
@@ -40,10 +41,10 @@ func TestClientsThatDoNotReadCostLittle(t *testing.T) {
 			s.conns.mu.Lock()
 			total, conns := 0, len(s.conns.open)
 			for _, c := range s.conns.open {
-				total += held(c.out)
+				total += c.out.Kept()
 			}
 			s.conns.mu.Unlock()
-			if conns != clients || total < clients*most || total > clients*(most+tt.size+10*itemSize) {
+			if conns != clients || total < clients*most || total > clients*(most+tt.size+10*64) {
 				t.Errorf("%s: %d bytes are kept for %d clients, a frame has %d", name, total, conns, tt.size)
 			}
 		})
@@ -51,7 +52,7 @@ func TestClientsThatDoNotReadCostLittle(t *testing.T) {
 }
 
 // A client that reads gets a list of any length.
-func TestAListLongerThanTheQueue(t *testing.T) {
+func TestQueue_LongList(t *testing.T) {
 	s := serve(t, sizedRooms{}, nil, Options{MaxQueue: 1})
 	a := s.connect(t, "a")
 	for range 3 {

@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"roomd/room"
+	"roomd/transport/internal/frames"
 )
 
 // benchRooms answers every request with the same table of four.
@@ -74,7 +75,7 @@ func (s *testServer) benchClient(b *testing.B, user string) *benchClient {
 
 // masked returns a client's frame.
 func masked(content string) []byte {
-	return append([]byte{final | websocket.TextMessage, 0x80 | byte(len(content)), 0, 0, 0, 0}, content...)
+	return append([]byte{frames.Final | websocket.TextMessage, 0x80 | byte(len(content)), 0, 0, 0, 0}, content...)
 }
 
 // ask returns the reply to a request, or nil if the connection has ended.
@@ -131,7 +132,7 @@ func BenchmarkEvent(b *testing.B) {
 			Changes: []room.Change{{Type: room.KindJoin, User: "player-3", Seat: 3}}}
 	}
 	version := uint64(1 << 32)
-	n := len(eventFrameOf(event(version)).frame())
+	n := len(frames.Of(event(version)).For(""))
 	b.ReportAllocs()
 	for b.Loop() {
 		version++

@@ -205,7 +205,7 @@ func (s *bubbleServer) members(t *testing.T, id string) string {
 // joins lets a user join a room without a connection.
 func (s *bubbleServer) joins(t *testing.T, user, id string) {
 	t.Helper()
-	if _, err := s.rooms.Do(t.Context(), id, room.Join(user, "session of "+user)); err != nil {
+	if _, err := s.rooms.Do(t.Context(), id, room.Join{User: user, Session: "session of " + user}); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()

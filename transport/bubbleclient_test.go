@@ -1,9 +1,11 @@
 package transport
 
 import (
+	"bytes"
 	"errors"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,8 +19,9 @@ import (
 // because net.Pipe has no buffer.
 type bubbleClient struct {
 	wsClient
-	frames chan string
-	closed chan error
+	frames   chan string
+	closed   chan error
+	degraded atomic.Bool // whether the last event of the node said that it is degraded
 }
 
 func (s *bubbleServer) connect(t *testing.T, user string) *bubbleClient {
@@ -32,7 +35,7 @@ func (s *bubbleServer) connect(t *testing.T, user string) *bubbleClient {
 }
 
 func readAlways(t *testing.T, ws *websocket.Conn) *bubbleClient {
-	v := &bubbleClient{wsClient{t, ws}, make(chan string, 1000), make(chan error, 1)}
+	v := &bubbleClient{wsClient: wsClient{t, ws}, frames: make(chan string, 1000), closed: make(chan error, 1)}
 	ws.SetPingHandler(func(data string) error {
 		go func() { _ = ws.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(time.Second)) }()
 		return nil
@@ -45,6 +48,10 @@ func readAlways(t *testing.T, ws *websocket.Conn) *bubbleClient {
 				return
 			}
 			checkDescribed(t, frame)
+			if bytes.HasPrefix(frame, []byte(`{"event":"node"`)) { // whether Redis answers is another matter
+				v.degraded.Store(bytes.Contains(frame, []byte("true")))
+				continue
+			}
 			v.frames <- withoutEpoch(frame)
 		}
 	}()

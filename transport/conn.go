@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"container/list"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -11,6 +10,10 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"roomd/transport/internal/frames"
+	"roomd/transport/internal/outbox"
+	"roomd/transport/internal/pending"
 )
 
 const (
@@ -31,29 +34,31 @@ const (
 type conn struct {
 	server  *Server
 	session *session
-	out     *outbox
+	out     *outbox.Outbox
 	writer  *writer
 	frames  *frameReader  // set with raw
 	network netip.Prefix  // of the client's address; the zero Prefix if that is not known
 	removed chan struct{} // closed when the server has removed it from its connections
 
-	nameless *list.Element // guarded by connections.mu: of those that have shown no token; nil for others
+	nameless *pending.Entry[*conn] // guarded by connections.mu: of those that have shown no token; nil for others
+	evicted  bool                  // guarded by connections.mu: aborted to make room
 
-	mu       sync.Mutex
-	raw      net.Conn    // guarded by mu: nil before the handshake; then constant
-	closing  bool        // guarded by mu: no further request is read
-	aborted  bool        // guarded by mu
-	code     int         // guarded by mu: of the close frame, 0 for none
-	text     string      // guarded by mu: of the close frame
-	deadline time.Time   // guarded by mu: for the client's next sign of life
-	pings    *time.Timer // guarded by mu
+	alive liveness
+
+	mu      sync.Mutex
+	raw     net.Conn // guarded by mu: nil before the handshake; then constant
+	closing bool     // guarded by mu: no further request is read
+	aborted bool     // guarded by mu
+	code    int      // guarded by mu: of the close frame, 0 for none
+	text    string   // guarded by mu: of the close frame
 }
 
 func newConn(s *Server, user string, access *access, address netip.Addr) *conn {
-	c := &conn{server: s, network: networkOf(address), removed: make(chan struct{})}
+	c := &conn{server: s, network: pending.Network(address), removed: make(chan struct{})}
 	c.writer = &writer{conn: c}
-	c.out = newOutbox(c.writer.start, s.opts.MaxQueue)
+	c.out = outbox.New(c.writer.start, s.opts.MaxQueue)
 	c.session = newSession(s, user, access, c.out, c.end)
+	c.session.isOver = c.isOver
 	c.session.onUser = func() {
 		s.conns.name(c)
 		c.session.enter()
@@ -76,7 +81,7 @@ func (c *conn) serve(ws *websocket.Conn) error {
 	switch code, text, closing := c.closeReason(); {
 	case !closing:
 		c.end(0, "")
-		c.out.discard() // the client is gone
+		c.out.Discard() // the client is gone
 	case text != "": // end woke the reader, whose error says no more than that
 		reason = fmt.Errorf("closed by the server (%d): %s", code, text)
 	}
@@ -95,12 +100,24 @@ func (c *conn) serve(ws *websocket.Conn) error {
 func (c *conn) open(raw net.Conn) {
 	c.mu.Lock()
 	c.raw, c.frames = raw, newFrameReader(raw, c.server.opts.MaxFrame, c.control, c.session.throttle.spareFrame)
-	c.pings = time.AfterFunc(c.server.opts.PingInterval, c.ping)
 	if c.aborted { // before the handshake had ended
 		_ = socketOf(raw).Close()
 	}
 	c.mu.Unlock()
-	c.extendReadDeadline()
+	c.hear()
+	c.server.heartbeats.add(c)
+	c.server.health.add(c)
+}
+
+// isOver reports whether the client has closed the connection behind the frames that are still to be read, as far as
+// that has arrived. The goroutine that reads may ask.
+func (c *conn) isOver() bool { return c.frames.socket.isOver(rawOf(socketOf(c.raw))) }
+
+// isOpen reports whether the handshake has ended.
+func (c *conn) isOpen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.raw != nil
 }
 
 // end closes the connection once the request that runs has ended and what is queued is
@@ -116,7 +133,7 @@ func (c *conn) end(code int, text string) {
 	if code != 0 && text != "" {
 		c.server.opts.Trace.closed(code)
 	}
-	c.out.finish(nil)
+	c.out.Finish(nil)
 	if c.raw != nil {
 		c.limitLastWrite()
 		_ = c.raw.SetReadDeadline(time.Now()) // wakes the reader
@@ -153,15 +170,14 @@ func (c *conn) closeReason() (code int, text string, closing bool) {
 func (c *conn) flushLast() {
 	var last []byte
 	if code, text, _ := c.closeReason(); code != 0 {
-		last = controlFrame(websocket.CloseMessage, websocket.FormatCloseMessage(code, text))
+		last = frames.Control(websocket.CloseMessage, websocket.FormatCloseMessage(code, text))
 	}
-	c.out.finish(last)
-	c.mu.Lock()
-	c.pings.Stop()
-	c.mu.Unlock()
+	c.out.Finish(last)
+	c.server.heartbeats.remove()
+	c.server.health.remove()
 	c.writer.wait()
 	c.limitLastWrite()
-	for !c.out.isEmpty() && c.writer.writeSome() == nil {
+	for !c.out.IsEmpty() && c.writer.writeSome() == nil {
 	}
 }
 

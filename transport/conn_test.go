@@ -13,7 +13,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-func TestWhatEndsAConnection(t *testing.T) {
+func TestConnection_Ends(t *testing.T) {
 	s := startServer(t, room.Rules{}, Options{})
 	for name, tt := range map[string]struct {
 		kind int
@@ -33,7 +33,7 @@ func TestWhatEndsAConnection(t *testing.T) {
 }
 
 // A panic ends the connection that caused it, and no other.
-func TestAPanicEndsOneConnection(t *testing.T) {
+func TestConnection_Panic(t *testing.T) {
 	s := serve(t, sizedRooms{}, nil, Options{})
 	a, b := s.connect(t, "a"), s.connect(t, "b")
 	a.send(`{"id":1,"action":"users","room":"panic"}`)
@@ -46,7 +46,7 @@ func TestAPanicEndsOneConnection(t *testing.T) {
 
 // Without a grace a user who disconnects leaves at once. A newer session of the user takes the
 // seat over, and the end of the older one changes nothing.
-func TestANewerSessionTakesTheSeat(t *testing.T) {
+func TestTakeOver_NewerSession(t *testing.T) {
 	s := startServer(t, room.Rules{}, Options{Grace: -1})
 	watcher, old := s.connect(t, "李四"), s.connect(t, "张三")
 	watcher.send(`{"id":1,"action":"join","room":"42"}`)
@@ -62,7 +62,7 @@ func TestANewerSessionTakesTheSeat(t *testing.T) {
 	watcher.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"张三","seat":1,"reason":"timeout"}]}`)
 }
 
-func TestPingAndSilence(t *testing.T) {
+func TestHeartbeat_Silence(t *testing.T) {
 	s := startServer(t, room.Rules{}, Options{PingInterval: 500 * time.Millisecond, Grace: -1})
 	alive, watcher := s.connect(t, "alive"), s.connect(t, "watcher")
 	watcher.send(`{"id":1,"action":"join","room":"42"}`)
@@ -82,7 +82,7 @@ func TestPingAndSilence(t *testing.T) {
 
 // A silent client stays connected as long as it answers pings, also if these are further apart
 // than a write may take.
-func TestAQuietClientStays(t *testing.T) {
+func TestHeartbeat_QuietClientStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, _ := redistest.Mini(t)
 		s := startInBubble(t, mini, room.Rules{}, Options{WriteTimeout: time.Second, PingInterval: 30 * time.Second})
@@ -93,7 +93,7 @@ func TestAQuietClientStays(t *testing.T) {
 }
 
 // The server answers pings and close frames.
-func TestPingsAndCloseFramesAreAnswered(t *testing.T) {
+func TestConnection_ControlFrames(t *testing.T) {
 	s := startServer(t, room.Rules{}, Options{})
 	for _, code := range []int{websocket.CloseNormalClosure, websocket.CloseNoStatusReceived} {
 		a := s.connect(t, "a")

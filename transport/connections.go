@@ -1,12 +1,12 @@
 package transport
 
 import (
-	"container/list"
 	"maps"
 	"net/netip"
 	"slices"
 	"sync"
 
+	"roomd/transport/internal/pending"
 	"roomd/transport/protocol"
 )
 
@@ -22,7 +22,8 @@ type connections struct {
 	mu       sync.Mutex
 	open     map[string]*conn     // guarded by mu: by session
 	networks map[netip.Prefix]int // guarded by mu: how many are open, by conn.network
-	nameless list.List            // guarded by mu: of *conn: those that have shown no token yet, oldest first
+	nameless pending.Set[*conn]   // guarded by mu: those that have shown no token yet
+	leaving  int                  // guarded by mu: evicted, and still in open
 	draining bool                 // guarded by mu
 }
 
@@ -34,8 +35,9 @@ func newConnections(max, perAddress int) *connections {
 }
 
 // add reserves a place for a connection, or returns why there is none. It returns the connection
-// to abort for it, if any: of those that have shown no token a new one evicts the oldest, so that
-// nobody without a token can take all places.
+// to abort for it, if any: where places are few, those that have shown no token make room, as
+// [pending.Set] says whose. So nobody without a token takes all places, and no address those that
+// are for logging in.
 func (cs *connections) add(c *conn) (evicted *conn, refusal *protocol.Error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -44,19 +46,26 @@ func (cs *connections) add(c *conn) (evicted *conn, refusal *protocol.Error) {
 		return nil, errDraining
 	case cs.perAddress >= 0 && c.network.IsValid() && cs.networks[c.network] >= cs.perAddress:
 		return nil, protocol.NewError(protocol.CodeRateLimited, "this node has %d connections from your address, the limit", cs.perAddress)
-	case len(cs.open) >= cs.max:
-		return nil, protocol.NewError(protocol.CodeUnavailable, "this node has %d connections, its limit", len(cs.open))
+	}
+	if c.session.user == "" {
+		c.nameless = cs.nameless.Add(c.network, c)
+	}
+	full := len(cs.open)-cs.leaving >= cs.max
+	if full || cs.nameless.Len() > maxNameless(cs.max) {
+		evicted, _ = cs.nameless.Next()
+	}
+	if full && (evicted == nil || evicted == c) {
+		cs.removeNamelessLocked(c)
+		return nil, protocol.NewError(protocol.CodeUnavailable, "this node has %d connections, its limit", cs.max)
+	}
+	if evicted != nil {
+		cs.removeNamelessLocked(evicted)
+		evicted.evicted = true
+		cs.leaving++
 	}
 	cs.open[c.session.id] = c
 	cs.networks[c.network]++
 	cs.wg.Add(1)
-	if c.session.user == "" {
-		c.nameless = cs.nameless.PushBack(c)
-		if cs.nameless.Len() > maxNameless(cs.max) {
-			evicted = cs.nameless.Front().Value.(*conn)
-			cs.removeNamelessLocked(evicted)
-		}
-	}
 	return evicted, nil
 }
 
@@ -82,6 +91,9 @@ func (cs *connections) remove(c *conn) {
 		delete(cs.networks, c.network)
 	}
 	cs.removeNamelessLocked(c)
+	if c.evicted {
+		cs.leaving--
+	}
 	cs.mu.Unlock()
 	close(c.removed)
 	cs.wg.Done()

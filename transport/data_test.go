@@ -50,7 +50,7 @@ func refused(code, message string) string {
 
 // Members say whether they are ready, and set data of their own and of the room. Everybody sees
 // that, also in lists. What changes nothing makes no version. Null removes.
-func TestReadyAndData(t *testing.T) {
+func TestData_AndReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, _, a, b := twoNodes(t, room.Rules{}, Options{})
 		w := first.connect(t, "w")
@@ -59,9 +59,9 @@ func TestReadyAndData(t *testing.T) {
 		for _, tt := range []struct{ request, change string }{
 			{`"ready","value":true`, `{"type":"member","user":"a","seat":1,"ready":true}`},
 			{`"ready","value":true`, ""},
-			{`"set","scope":"member","data":{ "deck": [1, 2.0] }`, `{"type":"member","user":"a","seat":1,"ready":true,"data":{"deck":[1,2.0]}}`},
+			{`"set","scope":"member","data":{ "deck": [1, 2.0] }`, `{"type":"member","user":"a","seat":1,"data":{"deck":[1,2.0]}}`},
 			{`"set","scope":"member","data":{"deck":[1,2.0]}`, ""},
-			{`"ready","value":false`, `{"type":"member","user":"a","seat":1,"data":{"deck":[1,2.0]}}`},
+			{`"ready","value":false`, `{"type":"member","user":"a","seat":1,"ready":false}`},
 			{`"set","data":"chess"`, `{"type":"data","user":"a","data":"chess"}`},
 			{`"set","scope":"room","data":"chess"`, ""},
 		} {
@@ -80,7 +80,7 @@ func TestReadyAndData(t *testing.T) {
 			v.ask(`"users"`, `"version":6,"count":2,"data":"chess","users":[{"user":"b","seat":0},{"user":"a","seat":1,"data":{"deck":[1,2.0]}}]`)
 		}
 		a.ask(`"set","scope":"member","data":null`, `"version":7,"count":2`)
-		a.expect(eventOf(7, `{"type":"member","user":"a","seat":1}`))
+		a.expect(eventOf(7, `{"type":"member","user":"a","seat":1,"data":null}`))
 		a.ask(`"set","data":null`, `"version":8,"count":2`)
 		a.expect(eventOf(8, `{"type":"data","user":"a"}`))
 		a.ask(`"users"`, `"version":8,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
@@ -93,7 +93,7 @@ func TestReadyAndData(t *testing.T) {
 
 // A set with expect replaces only what the client knows, also if the room has gone on otherwise.
 // The refusal says what there is.
-func TestCompareAndSet(t *testing.T) {
+func TestData_CompareAndSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, _, a, b := twoNodes(t, room.Rules{}, Options{})
 		b.tell(`"set","data":1`, `"version":3,"count":2`)
@@ -117,7 +117,7 @@ func TestCompareAndSet(t *testing.T) {
 }
 
 // Of clients that build on the same version one wins, and each knows which.
-func TestCompareAndSetAtOnce(t *testing.T) {
+func TestData_CompareAndSetAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		all := []*bubbleClient{a, b}
@@ -153,7 +153,7 @@ func TestCompareAndSetAtOnce(t *testing.T) {
 }
 
 // Data that cannot be used is refused, by the name of its field, and nothing is written.
-func TestDataThatIsRefused(t *testing.T) {
+func TestData_Refused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := room.Limits{MemberData: 100, RoomData: 200}
 		_, second, a, b := twoNodes(t, room.Rules{Limits: limits}, Options{})
@@ -163,6 +163,10 @@ func TestDataThatIsRefused(t *testing.T) {
 			{`"set","data":` + text(201), refused("bad_request", "data must be at most 200 bytes long, not 201")},
 			{`"set","data":` + nested(33), refused("bad_request", "data must be at most 32 levels deep, not 33")},
 			{`"set","scope":"member","data":` + text(101), refused("bad_request", "data must be at most 100 bytes long, not 101")},
+			{`"set","data":{"a":[1e999999]}`, refused("bad_request", "data has the number 1e999999, which not every JSON reader can hold; send it as a string")},
+			{`"set","scope":"member","data":-9007199254740993`, refused("bad_request", "data has the number -9007199254740993, which not every JSON reader can hold; send it as a string")},
+			{`"say","data":1e999999`, refused("bad_request", "data has the number 1e999999, which not every JSON reader can hold; send it as a string")},
+			{`"set","data":1,"expect":0,"epoch":""`, refused("bad_request", "epoch: must not be empty; without it, any epoch will do")},
 			{`"set","scope":"member","data":` + nested(40), refused("bad_request", "data must be at most 32 levels deep, not 40")},
 		} {
 			a.ask(tt.request, tt.reply)
@@ -191,7 +195,7 @@ func TestDataThatIsRefused(t *testing.T) {
 }
 
 // Settings may leave the room's data to admins. A member's own stays the member's.
-func TestDataOfAdmins(t *testing.T) {
+func TestData_OfAdmins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		a, admin := s.connectAs(t, "a", ""), s.connectAs(t, "boss", "admin")
@@ -211,7 +215,7 @@ func TestDataOfAdmins(t *testing.T) {
 }
 
 // What a member has set outlives the session, until the member leaves. That of the room stays.
-func TestDataOutlivesSessions(t *testing.T) {
+func TestData_OutlivesSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		a.tell(`"ready","value":true`, `"version":3,"count":2`)
@@ -235,14 +239,14 @@ func TestDataOutlivesSessions(t *testing.T) {
 
 // A client whose session has lost its place does not know. What it asks for waits until its node
 // has brought it back.
-func TestRequestsWaitForThePlace(t *testing.T) {
+func TestRequest_DuringRejoin(t *testing.T) {
 	for _, request := range []string{`"ready","value":true`, `"set","data":1`, `"set","scope":"member","data":1`, `"say","text":"hi"`} {
 		synctest.Test(t, func(t *testing.T) {
 			first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 			var down atomic.Bool
 			down.Store(true)
 			first.hook.setBefore(func(_ context.Context, action room.Action) error {
-				if down.Load() && action.Kind() == room.KindJoin {
+				if down.Load() && room.KindOf(action) == room.KindJoin {
 					return room.ErrUnavailable
 				}
 				return nil
@@ -253,7 +257,8 @@ func TestRequestsWaitForThePlace(t *testing.T) {
 			time.Sleep(time.Second)
 			a.expectSilence()
 			down.Store(false)
-			a.expectWithin(`{"id":7,"room":"42","version":5,"count":2}`, placeWait)
+			a.expectWithin(eventABackIn, seatWait)
+			a.expect(`{"id":7,"room":"42","version":5,"count":2}`)
 			b.expect(eventARejoined)
 			if got := b.next("an event", time.Second); !strings.HasPrefix(got, `{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"`) {
 				t.Errorf("%s: %s", request, got)
@@ -265,13 +270,14 @@ func TestRequestsWaitForThePlace(t *testing.T) {
 				<-a.frames
 			}
 			a.send(`{"id":7,"room":"42","action":` + request + `}`)
-			a.expectWithin(`{"id":7,"room":"42","error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`, 2*placeWait)
+			a.expectWithin(`{"id":7,"room":"42","error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`, 2*seatWait)
 		})
 	}
 }
 
-// A client that does not read is cut off by the bytes of data and texts, too.
-func TestDataAndTextsCountInTheQueue(t *testing.T) {
+// Data and texts count by their bytes: of 20 events of 1 kB a client that does not read for a while
+// gets those that fit its queue, and a snapshot in place of the others.
+func TestQueue_DataAndTexts(t *testing.T) {
 	for _, request := range []string{`"say","text":"%[1]s%[2]d"`, `"say","data":"%[1]s%[2]d"`, `"set","data":"%[1]s%[2]d"`, `"set","scope":"member","data":"%[1]s%[2]d"`} {
 		synctest.Test(t, func(t *testing.T) {
 			mini, _ := redistest.Mini(t)
@@ -281,17 +287,23 @@ func TestDataAndTextsCountInTheQueue(t *testing.T) {
 			a.expect(`{"id":7,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 			b.send(join42)
 			slow, _ := s.conns.find(s.session(t, "a"))
-			open := 0
+			kept := 0
 			for i := range 20 {
-				synctest.Wait()
-				if _, _, closing := slow.closeReason(); !closing {
-					open = i
-				}
 				b.send(`{"id":7,"room":"42","action":` + fmt.Sprintf(request, strings.Repeat("x", 1000), i) + `}`)
 				time.Sleep(10 * time.Millisecond) // in all less than a write may take
+				kept = max(kept, slow.out.Kept())
 			}
-			if open < 6 || open > 12 {
-				t.Errorf("%s: the client was cut off after %d events of 1 kB", request, open)
+			if kept < 6_000 || kept > 10_500 {
+				t.Errorf("%s: %d bytes were kept for the client", request, kept)
+			}
+			reading := readAlways(t, a.ws)
+			synctest.Wait()
+			events, last := len(reading.frames), ""
+			for len(reading.frames) > 0 {
+				last = <-reading.frames
+			}
+			if events < 2 || !strings.HasPrefix(last, `{"event":"snapshot","room":"42","version":21`) {
+				t.Errorf("%s: %d events, the last one %.100s", request, events, last)
 			}
 			b.expectOpen()
 		})

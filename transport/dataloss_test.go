@@ -10,7 +10,8 @@ import (
 
 // Redis loses one key of a room, or both. The connected users are still members, or are again,
 // on seats of their own, whether or not somebody joins meanwhile.
-func TestRedisLosesAKey(t *testing.T) {
+func TestDataLoss_OneKey(t *testing.T) {
+	t.Parallel()
 	for _, lost := range [][]string{{"Room:42:Users"}, {"Room:42:Meta"}, {"Room:42:Users", "Room:42:Meta"}} {
 		for _, busy := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
@@ -49,7 +50,7 @@ func TestRedisLosesAKey(t *testing.T) {
 
 // Redis has an old copy of a room again, with a member who has left since. That member stays
 // away, connected users stay in, and a user in the grace keeps the seat.
-func TestRedisForgetsALeave(t *testing.T) {
+func TestDataLoss_Leave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{Grace: time.Hour})
 		gone := first.connect(t, "gone")

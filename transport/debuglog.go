@@ -47,12 +47,12 @@ func (d *debugLog) write(message string, attrs ...slog.Attr) {
 // runLogged runs a request about a room, and logs it with its result and duration.
 func (r *request) runLogged() {
 	start := time.Now()
-	r.result = "ok"
+	r.session.outcome = "ok"
 	r.run()
-	id := r.Room
+	id := r.in.Room
 	if room.CheckID(id) != nil {
 		id = "(invalid)" // it can be as long as a frame
 	}
-	r.server.debug.write("request", slog.String("room", id), slog.String("user", r.user),
-		slog.String("action", r.Action), slog.String("result", r.result), slog.Duration("took", time.Since(start)))
+	r.session.server.debug.write("request", slog.String("room", id), slog.String("user", r.session.user),
+		slog.String("action", r.in.Action), slog.String("result", r.session.outcome), slog.Duration("took", time.Since(start)))
 }

@@ -18,7 +18,7 @@ func withLog(log *bytes.Buffer, level slog.Level) Options {
 }
 
 // The log says at level debug who did what, with its result and duration, and at level info nothing of it.
-func TestRequestsAreLogged(t *testing.T) {
+func TestDebugLog_Requests(t *testing.T) {
 	for level, want := range map[slog.Level][]string{
 		slog.LevelInfo: nil,
 		slog.LevelDebug: {
@@ -49,7 +49,7 @@ func TestRequestsAreLogged(t *testing.T) {
 }
 
 // Clients do not decide how much is logged, at level debug neither.
-func TestLinesAtLevelDebugAreBounded(t *testing.T) {
+func TestDebugLog_Bounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		d := newDebugLog(withLog(&log, slog.LevelDebug).Log, stopwatch())

@@ -9,10 +9,11 @@
 //
 // A request goes down through accept.go and identify.go (the handshake, and who asks for it),
 // reader.go (a frame), session.go and requests.go (what it asks for) to package room. An event
-// comes up from there: it enters in events.go, and goes on through streams.go (order and bounds),
-// parked.go (what a member must not see), outbox.go (the queue) and writer.go, which has it encoded
-// by frame.go and listing.go, to the socket. Beside these ways are membership.go (what a session is
-// in a room), rejoin.go (how it comes back after a failure), grace.go (how long it keeps its seats
+// comes up from there: it enters in presence.go, which is a session in one room, and goes on through
+// internal/outbox (the queue that orders and bounds events and replies) and writer.go, which has it
+// encoded by internal/frames, to the socket. What an event or a reply makes of a session is one
+// table, in internal/membership. Beside these ways are recovery.go (how a session comes back after a
+// failure, or follows a move), waiting.go (what waits for that), grace.go (how long it keeps its seats
 // without a connection) and access.go (what its token allows).
 //
 // # What it promises
@@ -23,10 +24,11 @@
 //   - A frame that cannot be understood gets an error and changes nothing; the connection
 //     stays open. A breach of the WebSocket protocol ends it, with the close code that says why.
 //   - All queues are bounded, in bytes (Options.MaxQueue). A client that reads slowly gets the
-//     events of a room merged into one frame, and is cut off when too many changes wait; while
-//     too many bytes of replies wait, its next request does, too. A client that reads nothing
-//     for Options.WriteTimeout is cut off. A reply or a snapshot that is longer than the bound
-//     is written alone.
+//     events of a room merged into one frame, and a snapshot in place of changes that are too
+//     many, of which one event may be; while too many bytes of replies wait, its next request
+//     does, too. Who reads is never closed for what others do. A client that reads nothing
+//     for Options.WriteTimeout is closed with 4008. A reply or a snapshot that is longer than
+//     the bound is written alone.
 //   - When a connection ends, its user keeps the seats for Options.Grace, and then leaves the
 //     rooms in which this session still speaks for the user. A user who joins again before,
 //     through any node, stays; the others see nothing of it. When Shutdown ends the connection,
@@ -50,6 +52,8 @@
 // # Goroutines
 //
 // Each connection has one, which reads, runs the requests and writes the replies. It has
-// another while events are written, one for each room that it joins again, and one for each
-// room that its user leaves after the grace. [Server.Shutdown] returns when all have ended.
+// another while events are written, one for each room that it joins again or reads because it has
+// missed events, and one for each room that its user leaves after the grace. While there
+// are connections, one goroutine looks after their heartbeats, and one whether Redis answers.
+// [Server.Shutdown] returns when all have ended.
 package transport

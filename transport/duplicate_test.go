@@ -11,7 +11,7 @@ import (
 
 // Under Reject the seat of a user whose node was killed is free for the user's next session as
 // soon as the node's lease is over. The user keeps it.
-func TestRejectAndAKilledNode(t *testing.T) {
+func TestReject_KilledNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, _, b := twoNodes(t, room.Rules{Duplicate: room.Reject}, Options{})
 		first.redisNet.stop()
@@ -32,7 +32,7 @@ func TestRejectAndAKilledNode(t *testing.T) {
 }
 
 // Under Reject a session of a live node keeps its seat.
-func TestRejectAndANodeThatLives(t *testing.T) {
+func TestReject_NodeLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, second, a, _ := twoNodes(t, room.Rules{Duplicate: room.Reject}, Options{})
 		time.Sleep(time.Minute)

@@ -24,9 +24,9 @@ var floods = map[string]struct{ once, repeated string }{
 // floodVariable holds, for the process that floods, its frames' name in floods and the server's address.
 const floodVariable = "ROOMD_TEST_FLOOD"
 
-// TestFloodProcess is no test, but the process of twenty clients that send frames without a pause,
+// TestFlood_Process is no test, but the process of twenty clients that send frames without a pause,
 // and connect again when the server cuts them off. It runs until its standard input ends.
-func TestFloodProcess(t *testing.T) {
+func TestFlood_Process(t *testing.T) {
 	name, addr, ok := strings.Cut(os.Getenv(floodVariable), "@")
 	if !ok {
 		t.Skip("not started by BenchmarkBesideAFlood")
@@ -89,7 +89,7 @@ func BenchmarkBesideAFlood(b *testing.B) {
 }
 
 func startFlood(b *testing.B, flood string) {
-	process := exec.Command(os.Args[0], "-test.run=^TestFloodProcess$")
+	process := exec.Command(os.Args[0], "-test.run=^TestFlood_Process$")
 	process.Env = append(os.Environ(), floodVariable+"="+flood)
 	input, err := process.StdinPipe()
 	if err == nil {

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,7 +12,14 @@ import (
 	"github.com/gorilla/websocket"
 
 	"roomd/room"
+	"roomd/transport/internal/frames"
 )
+
+// changeTo is an event.
+func changeTo(version uint64) *room.Event {
+	return &room.Event{Room: "42", Epoch: "e", Version: version, From: version - 1,
+		Changes: []room.Change{{Type: room.KindJoin, User: fmt.Sprint("u", version), Seat: int(version)}}}
+}
 
 // discard is a connection that drops what is written to it.
 type discard struct{ net.Conn }
@@ -51,13 +59,13 @@ func gorillaOver(t testing.TB, conn net.Conn) *websocket.Conn {
 // PreparedMessage.
 func BenchmarkEventFrame(b *testing.B) {
 	const clients = 4
-	event := func() *room.Event { return change(7) }
+	event := func() *room.Event { return changeTo(7) }
 	b.Run("hand", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			e := event()
 			for range clients {
-				_, _ = discard{}.Write(eventFrameOf(e).frame())
+				_, _ = discard{}.Write(frames.Of(e).For(""))
 			}
 		}
 	})
@@ -68,7 +76,7 @@ func BenchmarkEventFrame(b *testing.B) {
 		}
 		b.ReportAllocs()
 		for b.Loop() {
-			content := changesFrame("", event())
+			content := frames.Changes("", event())
 			message, err := websocket.NewPreparedMessage(websocket.TextMessage, content[2:])
 			if err != nil {
 				b.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
 
@@ -175,7 +176,7 @@ func (r *frameReader) readHeader() (h frameHeader, err error) {
 	if err != nil {
 		return h, err
 	}
-	h = frameHeader{final: start[0]&final != 0, opcode: start[0] & 0xf, length: uint64(start[1] &^ 0x80)}
+	h = frameHeader{final: start[0]&frames.Final != 0, opcode: start[0] & 0xf, length: uint64(start[1] &^ 0x80)}
 	control := h.isControl()
 	switch {
 	case start[0]&0x70 != 0:
@@ -212,6 +213,26 @@ func (r *frameReader) readHeader() (h frameHeader, err error) {
 	h.mask = binary.LittleEndian.Uint32(whole[size-4:])
 	_, _ = src.Discard(size)
 	return h, nil
+}
+
+// hasClose reports whether there is a close frame among whole frames, which may have the beginning of another behind them.
+func hasClose(content []byte) bool {
+	for len(content) >= 2 && content[0]&0xf != websocket.CloseMessage {
+		length, size := uint64(content[1]&^0x80), 6
+		switch {
+		case length == 126 && len(content) >= 4:
+			length, size = uint64(binary.BigEndian.Uint16(content[2:])), 8
+		case length == 127 && len(content) >= 10:
+			length, size = binary.BigEndian.Uint64(content[2:]), 14
+		case length >= 126:
+			return false
+		}
+		if length > uint64(len(content)) || size+int(length) > len(content) {
+			return false
+		}
+		content = content[size+int(length):]
+	}
+	return len(content) >= 2
 }
 
 // unmask returns the mask for what follows content.

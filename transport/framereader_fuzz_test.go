@@ -14,6 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"roomd/room"
+	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
 
@@ -21,7 +22,7 @@ func addFrames(f *testing.F) {
 	for _, seed := range []string{
 		text(usersOf(1)) + closing(1000, "bye"),
 		first(usersOf(1)[:9]) + ping("a") + more(usersOf(1)[9:11]) + last(usersOf(1)[11:]) + text("{}"),
-		text(strings.Repeat(" ", 200)) + pong("") + rawFrame(final|websocket.CloseMessage, "a"),
+		text(strings.Repeat(" ", 200)) + pong("") + rawFrame(frames.Final|websocket.CloseMessage, "a"),
 		text(strings.Repeat("x", protocol.MaxFrame)) + text("é")[:7],
 		first(greek) + more(highest),
 		fragments(maxFragments + 1),

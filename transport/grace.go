@@ -78,12 +78,17 @@ func (g *graces) start(one *grace) bool {
 		g.endLocked(one)
 		return true
 	}
-	one.timer = time.AfterFunc(g.length, func() {
+	g.armLocked(one, g.length)
+	return true
+}
+
+// armLocked ends a grace after a time.
+func (g *graces) armLocked(one *grace, length time.Duration) {
+	one.timer = time.AfterFunc(length, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.endLocked(one)
 	})
-	return true
 }
 
 // has reports whether a session has its grace in a room.
@@ -117,7 +122,7 @@ func (g *graces) endLocked(one *grace) {
 func (g *graces) leave(one *grace) {
 	for _, id := range one.rooms {
 		g.wg.Go(func() {
-			if err := g.retry.do(g.open, id, room.Leave(one.user, one.session).Because(one.reason), func() {}); err != nil {
+			if err := g.retry.do(g.open, id, room.Leave{User: one.user, Session: one.session, Reason: one.reason}, func() {}); err != nil {
 				g.troubles.notRemoved.Happened(err, "room", id, "user", one.user)
 			}
 		})
@@ -136,7 +141,7 @@ func (g *graces) detach(user, session string, rooms []string) (first *sync.WaitG
 			defer tried()
 			ctx, cancel := context.WithTimeout(g.open, max(g.length, 0))
 			defer cancel()
-			if err := g.retry.do(ctx, id, room.Detach(user, session), tried); err != nil {
+			if err := g.retry.do(ctx, id, room.Detach{User: user, Session: session}, tried); err != nil {
 				g.troubles.notDetached.Happened(err, "room", id, "user", user)
 			}
 		})

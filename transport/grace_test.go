@@ -59,7 +59,7 @@ func withSettings(rules room.Rules, reply string) string {
 
 // A user who does not come back is away until the grace is over, and then leaves. Without a grace
 // nobody is away.
-func TestGraceEnds(t *testing.T) {
+func TestGrace_Ends(t *testing.T) {
 	for grace, want := range map[time.Duration]time.Duration{0: defaultGrace, 3 * time.Second: 3 * time.Second, -1: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			_, _, a, b := twoNodes(t, room.Rules{}, Options{Grace: grace})
@@ -82,7 +82,7 @@ func TestGraceEnds(t *testing.T) {
 
 // A user who comes back in time, to any node, keeps the seat. The others see that the user is
 // away, and back; they see neither a leave nor a join, also when the grace is over.
-func TestComingBackWithinTheGrace(t *testing.T) {
+func TestGrace_ComingBack(t *testing.T) {
 	for name, duplicate := range map[string]room.Duplicate{"replace": room.Replace, "reject": room.Reject} {
 		for _, elsewhere := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", elsewhere ", elsewhere), func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestComingBackWithinTheGrace(t *testing.T) {
 }
 
 // A session that has left, or was replaced, has no grace.
-func TestNoGraceAfterALeaveOrATakeOver(t *testing.T) {
+func TestGrace_LeaveOrTakeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, _, a, b := twoNodes(t, room.Rules{}, Options{})
 		newer := first.connect(t, "a")
@@ -130,7 +130,7 @@ func TestNoGraceAfterALeaveOrATakeOver(t *testing.T) {
 }
 
 // A session that was replaced in one room leaves its others.
-func TestReplacedInOneRoomOnly(t *testing.T) {
+func TestTakeOver_OneRoomOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, _, a, _ := twoNodes(t, room.Rules{}, Options{})
 		a.send(`{"id":2,"action":"join","room":"43"}`)
@@ -147,14 +147,14 @@ func TestReplacedInOneRoomOnly(t *testing.T) {
 }
 
 // The leave at the end of a grace is tried until it is done.
-func TestTheLeaveIsTriedAgain(t *testing.T) {
+func TestGrace_LeaveTriedAgain(t *testing.T) {
 	for _, passing := range []error{room.ErrUnavailable, room.ErrBusy, room.ErrUnknown, context.DeadlineExceeded} {
 		synctest.Test(t, func(t *testing.T) {
 			first, _, a, b := twoNodes(t, room.Rules{}, Options{})
 			session := first.session(t, "a")
-			attempts, leave := 0, room.Leave("a", session).Because(room.ReasonTimeout)
+			attempts, leave := 0, room.Leave{User: "a", Session: session, Reason: room.ReasonTimeout}
 			first.hook.setBefore(func(_ context.Context, action room.Action) error {
-				if action == room.Detach("a", session) {
+				if action == (room.Detach{User: "a", Session: session}) {
 					return nil
 				}
 				if action != leave {
@@ -176,7 +176,7 @@ func TestTheLeaveIsTriedAgain(t *testing.T) {
 }
 
 // An attempt at a leave that takes too long is cancelled, and made again.
-func TestALeaveThatHangsIsTriedAgain(t *testing.T) {
+func TestGrace_LeaveHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, _, a, b := twoNodes(t, room.Rules{}, Options{Grace: -1, LeaveTimeout: 3 * time.Second})
 		var hung atomic.Bool
@@ -201,13 +201,13 @@ func TestALeaveThatHangsIsTriedAgain(t *testing.T) {
 
 // Shutdown waits for no grace and for no retry of a leave. The users whose grace runs keep
 // their seats.
-func TestShutdownEndsTheGrace(t *testing.T) {
+func TestGrace_Shutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		waiting := first.connect(t, "waits in another room")
 		waiting.send(`{"id":1,"action":"join","room":"43"}`)
 		waiting.expect(`{"id":1,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"waits in another room","seat":0}]}`)
-		leave := room.Leave("waits in another room", first.session(t, "waits in another room")).Because(room.ReasonTimeout)
+		leave := room.Leave{User: "waits in another room", Session: first.session(t, "waits in another room"), Reason: room.ReasonTimeout}
 		first.hook.setBefore(func(_ context.Context, action room.Action) error {
 			if action == leave {
 				return room.ErrUnavailable
@@ -236,7 +236,7 @@ func TestShutdownEndsTheGrace(t *testing.T) {
 
 // No user leaves whose grace ends, or whose connection breaks, while the node drains. Nor is the
 // second one away.
-func TestNoGraceEndsDuringADrain(t *testing.T) {
+func TestGrace_Drain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{Grace: time.Second, DrainSpread: time.Minute})
 		first.connect(t, "stays") // two, so that the drain lasts in any order
@@ -266,7 +266,7 @@ func TestNoGraceEndsDuringADrain(t *testing.T) {
 
 // Under Reject a second session of a user is refused, until the connection of the first has
 // ended.
-func TestRejectASecondSession(t *testing.T) {
+func TestReject_SecondSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{Duplicate: room.Reject}, Options{})
 		other := second.connect(t, "a")
@@ -290,10 +290,10 @@ func TestRejectASecondSession(t *testing.T) {
 }
 
 // A detach is tried until the grace is over.
-func TestTheDetachIsTriedAgain(t *testing.T) {
+func TestGrace_DetachTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{Duplicate: room.Reject}, Options{Grace: time.Minute})
-		detach := room.Detach("a", first.session(t, "a"))
+		detach := room.Detach{User: "a", Session: first.session(t, "a")}
 		var down atomic.Bool
 		down.Store(true)
 		first.hook.setBefore(func(_ context.Context, action room.Action) error {

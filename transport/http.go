@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"net/http"
 	"slices"
@@ -21,7 +22,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("/healthz", only(func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok") }, http.MethodGet, http.MethodHead))
 	mux.HandleFunc("/readyz", only(s.ready, http.MethodGet, http.MethodHead))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, protocol.NewError(protocol.CodeBadRequest, "game clients connect to /ws; there is nothing at %s", r.URL.Path))
+		Refuse(w, http.StatusNotFound, protocol.NewError(protocol.CodeBadRequest, "game clients connect to /ws; there is nothing at %s", r.URL.Path))
 	})
 	return SecureHeaders(mux)
 }
@@ -32,11 +33,11 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	switch err := s.Ready(ctx); {
 	case errors.Is(err, errDraining):
-		refuse(w, http.StatusServiceUnavailable, errDraining)
+		Refuse(w, http.StatusServiceUnavailable, errDraining)
 		return
 	case err != nil:
 		s.troubles.notReady.Happened(err)
-		refuse(w, http.StatusServiceUnavailable, protocol.NewError(protocol.CodeUnavailable, "Redis does not answer"))
+		Refuse(w, http.StatusServiceUnavailable, protocol.NewError(protocol.CodeUnavailable, "Redis does not answer"))
 		return
 	}
 	writeText(w, "ok")
@@ -51,7 +52,7 @@ func only(handle http.HandlerFunc, methods ...string) http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Allow", allow)
-		refuse(w, http.StatusMethodNotAllowed, protocol.NewError(protocol.CodeBadRequest, "%s allows %s, not %s", r.URL.Path, allow, r.Method))
+		Refuse(w, http.StatusMethodNotAllowed, protocol.NewError(protocol.CodeBadRequest, "%s allows %s, not %s", r.URL.Path, allow, r.Method))
 	}
 }
 
@@ -59,3 +60,34 @@ func writeText(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = w.Write([]byte(text + "\n"))
 }
+
+const (
+	// sealed is the Content-Security-Policy of what is no page: it loads nothing, and no page
+	// shows it in a frame. A page that needs more sets its own in place of it.
+	sealed = "default-src 'none'; frame-ancestors 'none'"
+
+	// alwaysTLS makes browsers come by https for a year. It binds this host name only.
+	alwaysTLS = "max-age=31536000"
+)
+
+// SecureHeaders gives every response of next the headers that keep browsers from misusing it. They
+// are set before next runs, so that a page can widen its Content-Security-Policy, and let its files
+// be cached. The answer that makes a WebSocket has none of them: it has no content.
+func SecureHeaders(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Content-Security-Policy", sealed)
+		h.Set("Referrer-Policy", "no-referrer") // ?user= is in our URLs
+		h.Set("Cache-Control", "no-store")      // what is true now, of this node
+		if r.TLS != nil {
+			h.Set("Strict-Transport-Security", alwaysTLS)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Documents are what clients in any language are written by: PROTOCOL.md and asyncapi.yaml.
+//
+//go:embed PROTOCOL.md asyncapi.yaml
+var Documents embed.FS

@@ -10,6 +10,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"roomd/room"
+	"roomd/transport/auth"
 	"roomd/transport/protocol"
 )
 
@@ -26,7 +27,7 @@ func (s *Server) identify(r *http.Request) (user string, a *access, err error) {
 	a = &access{verifier: s.opts.Auth, named: named}
 	switch tokens := tokensOf(r); len(tokens) {
 	case 0:
-		if isProgram(r) {
+		if r.Header.Get("Origin") == "" { // a program can forge one, but a page cannot leave it out
 			return "", nil, protocol.NewError(protocol.CodeUnauthorized, "a client without an Origin, which is no browser, must send its token with the handshake: as Authorization: Bearer, or as a subprotocol")
 		}
 		return "", a, nil
@@ -55,14 +56,9 @@ func userOf(r *http.Request, required bool) (string, error) {
 	}
 }
 
-// tokensOf returns the tokens in the headers of a request. Credentials of other kinds are for
-// whatever stands before this server.
+// tokensOf returns the tokens in the headers of a request.
 func tokensOf(r *http.Request) (tokens []string) {
-	for _, credentials := range r.Header["Authorization"] {
-		if scheme, token, _ := strings.Cut(credentials, " "); strings.EqualFold(scheme, "Bearer") {
-			tokens = append(tokens, strings.TrimSpace(token))
-		}
-	}
+	tokens = auth.Bearers(r.Header)
 	for _, offered := range websocket.Subprotocols(r) {
 		if token, is := strings.CutPrefix(offered, protocol.TokenSubprotocol); is {
 			tokens = append(tokens, token)
@@ -73,12 +69,12 @@ func tokensOf(r *http.Request) (tokens []string) {
 
 // refuseIdentity answers a request that does not say who the client is as it should.
 func (s *Server) refuseIdentity(w http.ResponseWriter, err error) {
-	e := toProtocol(err)
+	e := ErrorOf(err)
 	if e.Code != protocol.CodeUnauthorized {
-		refuse(w, http.StatusBadRequest, e)
+		Refuse(w, http.StatusBadRequest, e)
 		return
 	}
 	s.troubles.refused[e.Code].Happened(e)
 	w.Header().Set("WWW-Authenticate", "Bearer")
-	refuse(w, http.StatusUnauthorized, e)
+	Refuse(w, http.StatusUnauthorized, e)
 }

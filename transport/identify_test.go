@@ -15,7 +15,7 @@ import (
 )
 
 // Subprotocols may be offered in several lines, which count as one.
-func TestSubprotocolsInSeveralLines(t *testing.T) {
+func TestHandshake_Subprotocols(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		alice, bob := "roomd.token."+tokenOf(t, "alice", time.Hour), "roomd.token."+tokenOf(t, "bob", time.Hour)
@@ -39,7 +39,7 @@ func TestSubprotocolsInSeveralLines(t *testing.T) {
 }
 
 // A token comes in three ways, and says who the user is.
-func TestWaysToSendAToken(t *testing.T) {
+func TestHandshake_WaysToSendToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		token := tokenOf(t, "李四", time.Hour)
@@ -80,7 +80,7 @@ func TestWaysToSendAToken(t *testing.T) {
 
 // A browser offers the token as a subprotocol. It ends the connection if the server selects none
 // that was offered, or if the answer names the token.
-func TestHandshakeOfABrowser(t *testing.T) {
+func TestHandshake_Browser(t *testing.T) {
 	s := serve(t, sizedRooms{}, nil, Options{Auth: newVerifier(t), AllowOrigins: []string{"https://game.example"}})
 	token := tokenOf(t, "a", time.Hour)
 	for _, offered := range []string{"roomd.v1, roomd.token." + token, "roomd.token." + token + ", roomd.v1"} {
@@ -102,7 +102,7 @@ func TestHandshakeOfABrowser(t *testing.T) {
 }
 
 // What does not say who the client is gets 401 and the error object, which has no part of the token.
-func TestUnauthorizedHandshakes(t *testing.T) {
+func TestHandshake_Unauthorized(t *testing.T) {
 	s := serve(t, sizedRooms{}, nil, Options{Auth: newVerifier(t)})
 	good, other := tokenOf(t, "a", time.Hour), tokenOf(t, "b", time.Hour)
 	bearer := func(tokens ...string) http.Header {

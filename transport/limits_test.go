@@ -84,7 +84,7 @@ func (s *testServer) onlyConn(t *testing.T) *conn {
 	return nil
 }
 
-func TestConnectionsOfAnAddress(t *testing.T) {
+func TestLimits_Address(t *testing.T) {
 	var limits tracedLimits
 	var log lockedBuffer
 	s := serve(t, sizedRooms{}, nil, Options{MaxPerAddress: 2, Trace: limits.trace(), Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -106,7 +106,7 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 	s.refuses(t, "127.0.0.1", "")
 }
 
-func TestConnectionsThroughAProxy(t *testing.T) {
+func TestLimits_Proxy(t *testing.T) {
 	s := serve(t, sizedRooms{}, nil, Options{MaxPerAddress: 1, TrustProxy: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
 	s.admits(t, "127.0.0.1", "198.51.100.1")
 	s.refuses(t, "127.0.0.1", "198.51.100.1")
@@ -122,7 +122,7 @@ func TestConnectionsThroughAProxy(t *testing.T) {
 }
 
 // No place is lost, however a connection ends, and the map of addresses shrinks.
-func TestAddressesAreForgotten(t *testing.T) {
+func TestLimits_AddressesForgotten(t *testing.T) {
 	s := serve(t, sizedRooms{}, nil, Options{MaxPerAddress: 20, TrustProxy: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	var wg sync.WaitGroup
 	for i := range 20 {
@@ -159,7 +159,7 @@ func TestAddressesAreForgotten(t *testing.T) {
 }
 
 // A request may be exactly as long as the limit.
-func TestMaxFrame(t *testing.T) {
+func TestLimits_Frame(t *testing.T) {
 	var limits tracedLimits
 	s := serve(t, sizedRooms{}, nil, Options{MaxFrame: 2000, Trace: limits.trace()})
 	for size, want := range map[int]string{2000: "1 close 1000", 2001: "too_large close 1009"} {
@@ -176,7 +176,7 @@ func TestMaxFrame(t *testing.T) {
 }
 
 // Other limits are traced, too.
-func TestTracedLimits(t *testing.T) {
+func TestLimits_Traced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, _ := redistest.Mini(t)
 		var limits tracedLimits
@@ -194,7 +194,7 @@ func TestTracedLimits(t *testing.T) {
 	})
 }
 
-func TestAuthTimeout(t *testing.T) {
+func TestLimits_AuthTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var limits tracedLimits
 		s := startWithKey(t, Options{AuthTimeout: time.Second, Trace: limits.trace()})

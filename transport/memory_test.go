@@ -18,7 +18,7 @@ import (
 // goroutine, which is small because it waits where little of it is in use, and no buffer is kept
 // for what may arrive. With a stack of twice the size it is more than 12 KiB. The figure includes
 // the client's end of the connection. (The race detector needs larger stacks.)
-func TestMemoryOfAConnection(t *testing.T) {
+func TestMemory_Connection(t *testing.T) {
 	const n, most = 400, 12 << 10
 	server := startServer(t, room.Rules{}, Options{})
 	connect := func(i int) net.Conn {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"roomd/room"
+	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
 
@@ -27,7 +28,7 @@ func meet(t *testing.T, opts Options) (a, b, c, w *bubbleClient) {
 
 // Everybody in the room hears a message, also who has sent it: as an event behind the reply. What is
 // for some is heard by those and the sender; to others it is a version without changes.
-func TestMessages(t *testing.T) {
+func TestSay_Messages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, c, w := meet(t, Options{})
 		for i, tt := range []struct{ said, change, heard string }{
@@ -51,7 +52,7 @@ func TestMessages(t *testing.T) {
 }
 
 // Messages change nothing, and stay in no list.
-func TestMessagesAreNotKept(t *testing.T) {
+func TestSay_NotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, _, _ := meet(t, Options{})
 		a.tell(`"say","text":"hi"`, `"version":4,"count":3`)
@@ -60,7 +61,7 @@ func TestMessagesAreNotKept(t *testing.T) {
 }
 
 // A frame that merges events keeps from each client what is not for it.
-func TestMergedMessages(t *testing.T) {
+func TestSay_Merged(t *testing.T) {
 	said := func(version uint64, text string, to ...string) *room.Event {
 		return &room.Event{Room: "42", Epoch: "e", Version: version, From: version - 1, Changes: []room.Change{
 			{Type: room.KindMessage, User: "a", Detail: &room.Detail{Text: text, To: to}},
@@ -72,7 +73,7 @@ func TestMergedMessages(t *testing.T) {
 			var texts []string
 			at := uint64(0)
 			for i := 0; i < len(events); i += n {
-				for _, frame := range appendEvents(nil, user, events[i:min(i+n, len(events))]) {
+				for _, frame := range frames.Append(nil, user, events[i:min(i+n, len(events))]) {
 					decoded, err := protocol.DecodeFrame(frame[strings.IndexByte(string(frame), '{'):])
 					e, ok := decoded.(*protocol.Event)
 					if err != nil || !ok || e.From != at {
@@ -93,7 +94,7 @@ func TestMergedMessages(t *testing.T) {
 
 // Who is not in the room, or says nothing, too much, or to somebody who is not there, is refused, and
 // nobody hears it.
-func TestMessagesThatAreRefused(t *testing.T) {
+func TestSay_Refused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, _, w := meet(t, Options{})
 		names := func(n int) string {
@@ -126,7 +127,8 @@ func TestMessagesThatAreRefused(t *testing.T) {
 
 // A message counts as five requests, for a connection and for a user. Where fewer may come at once,
 // it counts as all of them.
-func TestTheRateOfMessages(t *testing.T) {
+func TestSay_Rate(t *testing.T) {
+	t.Parallel()
 	for burst, atOnce := range map[int]int{0: 19, 16: 3, 11: 2, 4: 1, 1: 1} { // a request comes before, where it leaves something
 		t.Run(fmt.Sprint(burst), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -179,10 +181,10 @@ func TestTheRateOfMessages(t *testing.T) {
 }
 
 // What somebody may not read does not count against what waits for the connection.
-func TestTheSizeOfAPrivateMessage(t *testing.T) {
+func TestSay_PrivateSize(t *testing.T) {
 	e := &room.Event{Changes: []room.Change{{Type: room.KindMessage, User: "a", Detail: &room.Detail{Text: strings.Repeat("x", 2000), To: []string{"b"}}}}}
 	for user, most := range map[string]int{"a": 3000, "b": 3000, "c": 200} {
-		if n := newEventFrame(e).sizeFor(user); n > most || most > 2000 && n < 2000 {
+		if n := frames.Of(e).SizeFor(user); n > most || most > 2000 && n < 2000 {
 			t.Errorf("for %s it counts as %d bytes", user, n)
 		}
 	}

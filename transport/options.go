@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -14,7 +15,7 @@ import (
 // Defaults of [Options] that the callers of a server compute with.
 const (
 	DefaultMaxConnections   = 50_000
-	DefaultPingInterval     = 30 * time.Second
+	DefaultPingInterval     = 5 * time.Second
 	DefaultHandshakeTimeout = 10 * time.Second
 )
 
@@ -26,6 +27,7 @@ const (
 	defaultDrainSpread   = 3 * time.Second
 	defaultMaxPerAddress = 1000
 	defaultMaxRooms      = 64
+	defaultMaxNewRooms   = 64
 	defaultMaxQueue      = 256 << 10
 	defaultRate          = 50
 	defaultBurst         = 100
@@ -37,7 +39,8 @@ type Options struct {
 	// AllowOrigins are the web origins, such as https://game.example, whose pages may
 	// connect besides the server's own. https://*.game.example allows all subdomains of any
 	// depth, with the same scheme and port, but not game.example itself. "*" allows all
-	// origins, "null" those of files and sandboxes.
+	// origins, "null" those of files and sandboxes. Their hosts are also names of the server: see
+	// [Server.AllowsHost].
 	AllowOrigins []string
 
 	// Auth verifies the tokens by which clients say who they are. Nil believes the user that a
@@ -77,23 +80,28 @@ type Options struct {
 	// sets no limit.
 	Rate, Burst int
 
-	// WriteTimeout is how long the write of one frame, or of some short ones, may take
-	// before the connection ends; it may take up to an eighth longer. Zero means 10 s.
+	// WriteTimeout is how long a client may read nothing of what is being written, before the
+	// connection is closed with 4008; it may take up to an eighth longer. Zero means 10 s.
 	WriteTimeout time.Duration
 
-	// PingInterval is the time between two pings. The connection ends if the client sends
-	// nothing, not even a pong, for two of them, or up to an eighth of one longer, or if a
-	// message that has begun does not end within that time. Zero means
-	// DefaultPingInterval, 30 s.
+	// PingInterval is how long a client may be silent before it is asked for a sign of life. The
+	// connection ends if the client sends nothing, not even a pong, for two of them, or up to an
+	// eighth of one longer, and has read what comes before the ping (on Linux), or if a message that has begun does not end within that time. Zero means
+	// DefaultPingInterval, 5 s.
 	PingInterval time.Duration
 
 	// MaxRooms is how many rooms a connection may be in, or watch, at once; a
 	// request for a further one gets bad_request. Zero means 64.
 	MaxRooms int
 
+	// MaxNewRooms is how many rooms a user may begin in a minute, by joining them on this server; then
+	// a join into a room that there is not gets rate_limited. Zero means 64, a negative value sets no
+	// limit.
+	MaxNewRooms int
+
 	// MaxQueue is how many bytes may wait for a client that reads slowly: of replies, until
-	// its next request waits, and of changes in its rooms, until it is closed with 4008. A
-	// single reply may be longer. Zero means 256 KiB.
+	// its next request waits, and of changes in its rooms, until a snapshot takes their place. A
+	// single reply, or a snapshot, may be longer. Zero means 256 KiB.
 	MaxQueue int
 
 	// Grace is how long the user of a connection that has ended keeps the seats, and is shown as
@@ -125,38 +133,14 @@ func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	for _, n := range []struct {
-		field *int
-		value int
-	}{
-		{&o.MaxConnections, DefaultMaxConnections},
-		{&o.MaxPerAddress, defaultMaxPerAddress},
-		{&o.MaxFrame, protocol.MaxFrame},
-		{&o.Rate, defaultRate},
-		{&o.Burst, defaultBurst},
-		{&o.MaxRooms, defaultMaxRooms},
-		{&o.MaxQueue, defaultMaxQueue},
-	} {
-		if *n.field == 0 {
-			*n.field = n.value
-		}
-	}
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&o.HandshakeTimeout, DefaultHandshakeTimeout},
-		{&o.AuthTimeout, defaultAuthTimeout},
-		{&o.WriteTimeout, defaultWriteTimeout},
-		{&o.PingInterval, DefaultPingInterval},
-		{&o.LeaveTimeout, defaultLeaveTimeout},
-		{&o.Grace, defaultGrace},
-		{&o.DrainSpread, defaultDrainSpread},
-	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	o.MaxConnections, o.MaxPerAddress = cmp.Or(o.MaxConnections, DefaultMaxConnections), cmp.Or(o.MaxPerAddress, defaultMaxPerAddress)
+	o.MaxRooms, o.MaxNewRooms = cmp.Or(o.MaxRooms, defaultMaxRooms), cmp.Or(o.MaxNewRooms, defaultMaxNewRooms)
+	o.MaxFrame, o.MaxQueue = cmp.Or(o.MaxFrame, protocol.MaxFrame), cmp.Or(o.MaxQueue, defaultMaxQueue)
+	o.Rate, o.Burst = cmp.Or(o.Rate, defaultRate), cmp.Or(o.Burst, defaultBurst)
+	o.HandshakeTimeout, o.AuthTimeout = cmp.Or(o.HandshakeTimeout, DefaultHandshakeTimeout), cmp.Or(o.AuthTimeout, defaultAuthTimeout)
+	o.WriteTimeout, o.LeaveTimeout = cmp.Or(o.WriteTimeout, defaultWriteTimeout), cmp.Or(o.LeaveTimeout, defaultLeaveTimeout)
+	o.PingInterval, o.Grace = cmp.Or(o.PingInterval, DefaultPingInterval), cmp.Or(o.Grace, defaultGrace)
+	o.DrainSpread = cmp.Or(o.DrainSpread, defaultDrainSpread)
 	return o
 }
 
@@ -211,4 +195,12 @@ func (o Options) pace() pace {
 		return pace{}
 	}
 	return newPace(o.Rate, o.Burst)
+}
+
+// newRoomsPace returns how often a user may begin a room.
+func (o Options) newRoomsPace() pace {
+	if o.MaxNewRooms < 0 {
+		return pace{}
+	}
+	return pace{time.Minute / time.Duration(o.MaxNewRooms), time.Minute}
 }

@@ -132,6 +132,9 @@ func (o *oracle) replyLocked(r *protocol.Reply) {
 }
 
 func (o *oracle) eventLocked(e *protocol.Event) {
+	if e.Event == protocol.EventNode {
+		return
+	}
 	if !o.member && !o.unsure && !o.watches {
 		o.wrongLocked("an event of a room in which it is not")
 	}

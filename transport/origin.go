@@ -145,6 +145,23 @@ func (os *origins) allow(text string) bool {
 	return false
 }
 
+// allowHost reports whether a host, with or without a port, is that of an Origin whose pages may
+// connect.
+func (os *origins) allowHost(text string) bool {
+	host, _, ok := splitHost(strings.ToLower(text))
+	for o := range os.exact {
+		if ok && o.host == host {
+			return true
+		}
+	}
+	for o := range os.below {
+		if ok && strings.HasSuffix(host, "."+o.host) {
+			return true
+		}
+	}
+	return os.all
+}
+
 // isOwn reports whether an Origin is the one of the server, by the Host of a request. What a server
 // without TLS is asked may have come to a proxy by https, so there http and https both count.
 func isOwn(text string, r *http.Request) bool {
@@ -156,9 +173,9 @@ func isOwn(text string, r *http.Request) bool {
 	return ok && own == o
 }
 
-// originAllowed keeps pages of other sites from acting for whoever views them. Programs that
-// are not browsers send no Origin.
-func (s *Server) originAllowed(r *http.Request) bool {
+// AllowsOrigin reports whether a request is of no page, or of one whose origin may connect. It keeps pages of other
+// sites from acting for whoever views them. Programs that are not browsers send no Origin.
+func (s *Server) AllowsOrigin(r *http.Request) bool {
 	switch sent := r.Header["Origin"]; len(sent) {
 	case 0:
 		return true
@@ -168,23 +185,12 @@ func (s *Server) originAllowed(r *http.Request) bool {
 	return false // no browser sends two, and which one counts?
 }
 
-// AllowsOrigin reports whether a request is of no page, or of one whose origin may connect.
-func (s *Server) AllowsOrigin(r *http.Request) bool { return s.originAllowed(r) }
-
-// isProgram reports whether a request comes from something that is no browser. An Origin can be
-// forged by a program, but not be left out by a page.
-func isProgram(r *http.Request) bool { return r.Header.Get("Origin") == "" }
-
-// maxOrigin is how many bytes of an origin are shown.
-const maxOrigin = 200
+// AllowsHost reports whether Options.AllowOrigins names a host, which may have a port.
+func (s *Server) AllowsHost(host string) bool { return s.origins.allowHost(host) }
 
 // refuseOrigin says how to allow the origin, to its page and to the operator.
 func (s *Server) refuseOrigin(w http.ResponseWriter, r *http.Request) {
-	origin := strings.Join(r.Header["Origin"], ", ")
-	if len(origin) > maxOrigin {
-		origin = origin[:maxOrigin] + "…"
-	}
-	e := protocol.NewError(protocol.CodeForbidden, "pages of the origin %q may not connect; --allow-origin allows it", origin)
+	e := protocol.NewError(protocol.CodeForbidden, "pages of the origin %.200q may not connect; --allow-origin allows it", strings.Join(r.Header["Origin"], ", "))
 	s.troubles.origins.Happened(e)
-	refuse(w, http.StatusForbidden, e)
+	Refuse(w, http.StatusForbidden, e)
 }

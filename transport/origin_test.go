@@ -14,7 +14,7 @@ import (
 )
 
 // What is the server's own origin depends on the Host that the client asked for, and on TLS.
-func TestOwnOrigin(t *testing.T) {
+func TestOrigin_Own(t *testing.T) {
 	for _, tt := range []struct {
 		origin, host string
 		plain, tls   bool
@@ -62,7 +62,7 @@ func TestOwnOrigin(t *testing.T) {
 	}
 }
 
-func TestAllowedOrigins(t *testing.T) {
+func TestOrigin_Allowed(t *testing.T) {
 	for _, tt := range []struct{ allowed, yes, no string }{
 		{"https://game.example", "https://game.example https://GAME.example https://game.example:443",
 			"http://game.example https://game.example:8443 https://www.game.example https://game.example. https://xgame.example null *"},
@@ -94,7 +94,7 @@ func TestAllowedOrigins(t *testing.T) {
 	}
 }
 
-func TestBadOrigins(t *testing.T) {
+func TestOrigin_Bad(t *testing.T) {
 	for _, bad := range []string{
 		"", "game.example", "*.game.example", "https://*", "https://*.", "https://*game.example", "https://a.*.example", "https://*.*.example",
 		"https://game.*", "https://game.example:*", "*://game.example", "https://*.game.example/", "https://game.example/table",
@@ -110,7 +110,7 @@ func TestBadOrigins(t *testing.T) {
 }
 
 // Two Origin headers are refused, even where all origins are allowed.
-func TestTwoOrigins(t *testing.T) {
+func TestOrigin_Two(t *testing.T) {
 	s := serve(t, sizedRooms{}, nil, Options{AllowOrigins: []string{"*"}})
 	request, answer := httptest.NewRequest("GET", "/ws?user=a", nil), httptest.NewRecorder()
 	request.Header["Origin"] = []string{"https://a.example", "https://b.example"}
@@ -122,7 +122,7 @@ func TestTwoOrigins(t *testing.T) {
 
 // With a key, a program must send its token with the handshake, and a browser need not. Without a
 // key nobody does.
-func TestNoOriginOnlyWithAToken(t *testing.T) {
+func TestOrigin_NoneNeedsToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		for _, header := range []http.Header{nil, {"Origin": {""}}, {"Authorization": {"Basic YTpi"}}} {

@@ -26,7 +26,7 @@ func (s *bubbleServer) reserveIn42(t *testing.T, users ...string) {
 
 // The seats of a party are kept for the grace. Who joins meanwhile, through any node, is back; the
 // others leave. All of them sit down, or nobody does; members keep their seats.
-func TestAParty(t *testing.T) {
+func TestParty_Seated(t *testing.T) {
 	for name, duplicate := range map[string]room.Duplicate{"replace": room.Replace, "reject": room.Reject} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -53,11 +53,36 @@ func TestAParty(t *testing.T) {
 	}
 }
 
+// Who seats a party again, through whichever node, as a proxy does that repeats a request, prolongs what
+// is reserved. The others see nothing of it.
+func TestParty_SeatedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{Seating: room.Capacity(4)}, Options{})
+		first.reserveIn42(t, "p", "q")
+		a.expect(eventOf(3, `{"type":"join","user":"p","seat":2,"away":true}`, `{"type":"join","user":"q","seat":3,"away":true}`))
+		for i, s := range []*bubbleServer{second, first} {
+			time.Sleep(defaultGrace - time.Second)
+			s.reserveIn42(t, "q", "p")
+			a.expect(eventOf(4 + i))
+		}
+		time.Sleep(defaultGrace - time.Second)
+		p := second.connect(t, "p")
+		p.ask(`"join"`, `"version":6,"seat":2,"count":4,"settings":{"capacity":4},"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"p","seat":2},{"user":"q","seat":3,"away":true}]`)
+		a.expect(eventOf(6, `{"type":"back","user":"p","seat":2}`))
+		a.expectWithin(eventOf(7, `{"type":"leave","user":"q","seat":3,"reason":"timeout"}`), 2*time.Second)
+		p.expect(eventOf(7, `{"type":"leave","user":"q","seat":3,"reason":"timeout"}`))
+		first.reserveIn42(t, "p") // who has come keeps the seat, and no reservation is left that could end it
+		time.Sleep(time.Minute)
+		p.expectSilence()
+		a.expectSilence()
+	})
+}
+
 // A party with somebody who is banned, or in a closed room, does not sit down.
-func TestAPartyThatIsRefused(t *testing.T) {
+func TestParty_Refused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-		second.act(t, room.Kick("q").Ban(room.Forever))
+		second.act(t, room.Kick{User: "q", Until: room.Forever})
 		a.expect(eventOf(3))
 		if _, err := first.Reserve(t.Context(), "42", "p", "q"); !errors.Is(err, room.ErrBanned) {
 			t.Error(err)
@@ -67,7 +92,7 @@ func TestAPartyThatIsRefused(t *testing.T) {
 				t.Errorf("%q: %v", users, err)
 			}
 		}
-		second.act(t, room.Configure(room.Settings{Closed: true}))
+		second.act(t, room.Configure{Settings: room.Settings{Closed: true}})
 		a.expect(eventOf(4, `{"type":"settings","settings":{"capacity":0,"closed":true}}`))
 		if _, err := first.Reserve(t.Context(), "42", "p"); !errors.Is(err, room.ErrRoomClosed) {
 			t.Error(err)
@@ -81,7 +106,7 @@ func TestAPartyThatIsRefused(t *testing.T) {
 
 // The seats that a node has reserved are free when it has ended, and the others know that it has:
 // after a drain, and after its death. Who has joined another node by then stays.
-func TestAPartyOfANodeThatEnds(t *testing.T) {
+func TestParty_NodeEnds(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		t.Run(fmt.Sprint("dies ", dies), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -115,11 +140,11 @@ func TestAPartyOfANodeThatEnds(t *testing.T) {
 }
 
 // Without a grace seats are reserved for a moment all the same.
-func TestAPartyWithoutAGrace(t *testing.T) {
+func TestParty_NoGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, _, _ := twoNodes(t, room.Rules{}, Options{Grace: -1})
 		first.reserveIn42(t, "p")
-		time.Sleep(withoutGrace - time.Second)
+		time.Sleep(minReservation - time.Second)
 		if got := second.members(t, "42"); got != "b a p" {
 			t.Errorf("in the room are %q", got)
 		}
@@ -132,7 +157,8 @@ func TestAPartyWithoutAGrace(t *testing.T) {
 
 // Eight parties of four want one of two tables of four, through two nodes and a real Redis. Two sit
 // down, each at a table of its own, and nobody of the others.
-func TestPartiesRaceForTables(t *testing.T) {
+func TestParty_RaceForTables(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	var nodes []*testServer
 	for range 2 {

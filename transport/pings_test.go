@@ -12,7 +12,7 @@ import (
 
 // The pongs of pings that arrive together are written together, also with the smallest queue, and
 // each ping has one.
-func TestManyPings(t *testing.T) {
+func TestPings_Many(t *testing.T) {
 	for _, queue := range []int{1, 0} {
 		s := startServer(t, room.Rules{}, Options{MaxQueue: queue})
 		c := s.connectRaw(t)
@@ -33,7 +33,7 @@ func TestManyPings(t *testing.T) {
 
 // A user who has sent more than half of the pings at once that a user may send gets no further
 // connection for a while, and other users are not affected.
-func TestPingsOfAUser(t *testing.T) {
+func TestPings_OfUser(t *testing.T) {
 	s := startServer(t, room.Rules{}, Options{})
 	first, second := s.connectRawAs(t, "a"), s.connectRawAs(t, "a")
 	first.write(strings.Repeat(ping(""), spareBurst-20), closing(1000, ""))

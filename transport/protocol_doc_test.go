@@ -19,23 +19,11 @@ import (
 	"roomd/transport/protocol"
 )
 
-// allCodes are the codes of errors, and allKinds what happens in rooms, and why.
-var (
-	allCodes = []string{
-		protocol.CodeBadRequest, protocol.CodeUnknownAction, protocol.CodeUnauthorized, protocol.CodeForbidden, protocol.CodeRoomFull, protocol.CodeClosed, protocol.CodeSeatTaken,
-		protocol.CodeDuplicateUser, protocol.CodeNotMember, protocol.CodeConflict, protocol.CodeBanned, protocol.CodeRateLimited, protocol.CodeTooLarge, protocol.CodeBusy, protocol.CodeUnavailable, protocol.CodeUnknown, protocol.CodeInternal,
-	}
-	allKinds = []string{
-		protocol.ChangeJoin, protocol.ChangeLeave, protocol.ChangeAway, protocol.ChangeBack, protocol.ChangeSettings, protocol.ChangeMember, protocol.ChangeData, protocol.ChangeMessage,
-		protocol.ReasonKicked, protocol.ReasonClosed, protocol.ReasonMoved, protocol.ReasonLeft, protocol.ReasonTimeout, protocol.ReasonNode,
-	}
-)
-
 var docBlock = regexp.MustCompile("(?ms)^```(session|http)(?: capacity=([0-9]+))?(?: burst=([0-9]+))?(?: (key))?\n(.*?)^```$")
 
 // PROTOCOL.md is true: its sessions happen as they are written, its HTTP answers are given, and
 // it has no frame outside of them. It explains every code.
-func TestProtocolDocument(t *testing.T) {
+func TestDocument_Examples(t *testing.T) {
 	file, err := os.ReadFile("PROTOCOL.md")
 	if err != nil {
 		t.Fatal(err)
@@ -71,22 +59,45 @@ func TestProtocolDocument(t *testing.T) {
 	if rest := docBlock.ReplaceAllString(text, ""); strings.Contains(rest, `{"`) {
 		t.Error("a frame is outside of the examples")
 	}
-	for _, code := range allCodes {
+	for _, code := range protocol.Codes() {
 		want := fmt.Sprintf("| `%s` | %s |", code, map[bool]string{true: "yes", false: "no"}[protocol.NewError(code, "").Retry])
 		if !strings.Contains(text, want) {
 			t.Errorf("the table of codes has no row %s", want)
 		}
 	}
-	for _, kind := range allKinds {
-		if !strings.Contains(text, fmt.Sprintf("\n| `%s` |", kind)) {
-			t.Errorf("the tables of changes and reasons have no row of %s", kind)
+	for head, words := range map[string][]string{
+		"| action | what it does | reply |": actionNames(),
+		"| change | what happened | has |":  protocol.Changes(),
+		"| `reason` of a `leave` | |":       protocol.Reasons(),
+	} {
+		rows := tableBelow(text, head)
+		for _, word := range words {
+			if !strings.Contains(rows, fmt.Sprintf("\n| `%s` |", word)) {
+				t.Errorf("the table %s has no row of %s", head, word)
+			}
+		}
+		if n := strings.Count(rows, "\n| `"); n != len(words) {
+			t.Errorf("the table %s has %d rows, for %d words", head, n, len(words))
 		}
 	}
-	for _, code := range []int{protocol.CloseNotText, protocol.CloseNotUTF8, protocol.CloseTooBig, protocol.CloseRestart, protocol.CloseReplaced, protocol.CloseUnauthorized, protocol.CloseTooSlow, protocol.CloseTooMany} {
-		if !strings.Contains(text, fmt.Sprint(code)) {
-			t.Errorf("close code %d is missing", code)
+	for _, event := range protocol.Events() {
+		if !strings.Contains(text, fmt.Sprintf("\n- `%s` ", event)) {
+			t.Errorf("the events lack %s", event)
 		}
 	}
+	rows := tableBelow(text, "| close code | why | what to do |")
+	for _, code := range append(protocol.CloseCodes(), websocket.CloseNormalClosure, websocket.CloseGoingAway, websocket.CloseAbnormalClosure, websocket.CloseInternalServerErr) {
+		if !regexp.MustCompile(fmt.Sprintf(`(?m)^\| [^|]*\b%d\b`, code)).MatchString(rows) {
+			t.Errorf("the table of close codes lacks %d", code)
+		}
+	}
+}
+
+// tableBelow returns the rows of the table that has that head.
+func tableBelow(text, head string) string {
+	_, rows, _ := strings.Cut(text, "\n"+head)
+	rows, _, _ = strings.Cut(rows, "\n\n")
+	return rows
 }
 
 // docSession runs the lines of an example. Its clients connect when they first send, and read
@@ -161,7 +172,7 @@ func (s *docSession) happen(what string) {
 		time.Sleep(coordinator.DefaultNodeTTL)
 	case "a failure removes 李四, and 王五 joins":
 		s.first.hook.setBefore(func(context.Context, room.Action) error { return room.ErrUnavailable }) // no rejoin
-		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Leave("李四", s.first.session(s.t, "李四")).Because(room.ReasonNode)); err != nil {
+		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Leave{User: "李四", Session: s.first.session(s.t, "李四"), Reason: room.ReasonNode}); err != nil {
 			s.t.Fatal(err)
 		}
 		synctest.Wait()
@@ -169,10 +180,14 @@ func (s *docSession) happen(what string) {
 		s.first.hook.setBefore(nil)
 		time.Sleep(lastPause)
 	case "an admin kicks 王五, and moves 李四 to room 43":
-		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Kick("王五").Saying("too loud")); err != nil {
+		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Kick{User: "王五", Text: "too loud"}); err != nil {
 			s.t.Fatal(err)
 		}
 		if _, _, err := s.second.Move(s.t.Context(), "42", "43", "李四"); err != nil {
+			s.t.Fatal(err)
+		}
+	case "an admin bans 张三, who watches, for a minute":
+		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Kick{User: "张三", Until: time.Now().Add(time.Minute).UnixMilli()}); err != nil {
 			s.t.Fatal(err)
 		}
 	case "an admin moves 李四 to room 43":
@@ -189,6 +204,12 @@ func (s *docSession) happen(what string) {
 		delete(s.clients, "李四")
 	case "张三 closes with 1000":
 		s.clients["张三"].(*wsClient).sendClose(websocket.CloseNormalClosure)
+	case "the node cannot reach Redis":
+		s.first.hook.unreachable.Store(true)
+		time.Sleep(2 * healthInterval)
+	case "Redis is back":
+		s.first.hook.unreachable.Store(false)
+		time.Sleep(2 * healthInterval)
 	case "10 seconds later":
 		time.Sleep(defaultGrace)
 	case "20 milliseconds later":

@@ -88,7 +88,7 @@ func knownUsers(s *bubbleServer) int {
 }
 
 // A client may send what it has to say at once, up to the burst, in one segment.
-func TestABurstIsServed(t *testing.T) {
+func TestRate_Burst(t *testing.T) {
 	for n, want := range map[int]map[string]int{
 		64:               counts(64, 0, "close1000"),
 		defaultBurst:     counts(defaultBurst, 0, "close1000"),
@@ -110,7 +110,7 @@ func TestABurstIsServed(t *testing.T) {
 }
 
 // A client that keeps to the rate is never refused, and one that waits as it is told is served next.
-func TestTheRate(t *testing.T) {
+func TestRate_Limits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startSizedRooms(t, Options{Rate: 10, Burst: 2})
 		v := s.connect(t, "a")
@@ -140,7 +140,7 @@ func TestTheRate(t *testing.T) {
 }
 
 // Nonsense counts as requests do.
-func TestNonsenseIsCounted(t *testing.T) {
+func TestRate_Nonsense(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startSizedRooms(t, Options{})
 		c := s.connectRaw(t)
@@ -153,7 +153,7 @@ func TestNonsenseIsCounted(t *testing.T) {
 }
 
 // A flood over one connection is carried out up to the burst, refused, and cut off.
-func TestAFloodOfRequestsIsCutOff(t *testing.T) {
+func TestRate_FloodCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int64
 		var limits tracedLimits
@@ -171,7 +171,7 @@ func TestAFloodOfRequestsIsCutOff(t *testing.T) {
 }
 
 // A client that is too fast by less than the spare frames' rate is refused and stays.
-func TestATooFastClientStays(t *testing.T) {
+func TestRate_TooFastClientStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startSizedRooms(t, Options{})
 		c := s.connectRaw(t)
@@ -192,7 +192,7 @@ func TestATooFastClientStays(t *testing.T) {
 }
 
 // 500 connections of one user may do no more together than one alone, and another user is served.
-func TestAFloodOverManyConnections(t *testing.T) {
+func TestRate_ManyConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const connections, each = 500, 20
 		var limits tracedLimits
@@ -236,7 +236,7 @@ func TestAFloodOverManyConnections(t *testing.T) {
 }
 
 // A user gets no new burst by connecting again, and is forgotten when nothing counts any more.
-func TestUsersAreForgotten(t *testing.T) {
+func TestRate_UsersForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startSizedRooms(t, Options{})
 		play := func(n int) map[string]int {
@@ -278,7 +278,7 @@ func TestUsersAreForgotten(t *testing.T) {
 }
 
 // Requests that are refused because of the user's other connections do not count for their own.
-func TestARefusalCostsNothing(t *testing.T) {
+func TestRate_RefusalCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startSizedRooms(t, Options{Rate: 1, Burst: 2})
 		first, second := s.connect(t, "a"), s.connect(t, "a")
@@ -298,7 +298,7 @@ func TestARefusalCostsNothing(t *testing.T) {
 }
 
 // Each limit of requests can be switched off.
-func TestWithoutARate(t *testing.T) {
+func TestRate_Off(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startSizedRooms(t, Options{Rate: -1})
 		c := s.connectRaw(t)
@@ -310,7 +310,7 @@ func TestWithoutARate(t *testing.T) {
 }
 
 // Before a client has shown its token its own requests count, and after that the user's.
-func TestUsersWithTokens(t *testing.T) {
+func TestRate_UsersWithTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{Rate: 1, Burst: 2})
 		token := tokenOf(t, "a", time.Hour)

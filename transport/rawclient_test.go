@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
 
@@ -83,7 +84,7 @@ func (c *rawClient) frame() (kind int, content string, err error) {
 			size = binary.BigEndian.Uint64(long)
 		}
 	}
-	if head[0]&0xf0 != final || size > 1<<20 {
+	if head[0]&0xf0 != frames.Final || size > 1<<20 {
 		return 0, "", fmt.Errorf("a frame begins with %x", head)
 	}
 	body := make([]byte, size)
@@ -148,18 +149,20 @@ func rawFrame(first byte, content string) string {
 	return string(frame)
 }
 
-func text(content string) string          { return rawFrame(final|websocket.TextMessage, content) }
-func binaryMessage(content string) string { return rawFrame(final|websocket.BinaryMessage, content) }
-func ping(content string) string          { return rawFrame(final|websocket.PingMessage, content) }
-func pong(content string) string          { return rawFrame(final|websocket.PongMessage, content) }
+func text(content string) string { return rawFrame(frames.Final|websocket.TextMessage, content) }
+func binaryMessage(content string) string {
+	return rawFrame(frames.Final|websocket.BinaryMessage, content)
+}
+func ping(content string) string { return rawFrame(frames.Final|websocket.PingMessage, content) }
+func pong(content string) string { return rawFrame(frames.Final|websocket.PongMessage, content) }
 
 // first, more and last are the fragments of a text message.
 func first(content string) string { return rawFrame(websocket.TextMessage, content) }
 func more(content string) string  { return rawFrame(0, content) }
-func last(content string) string  { return rawFrame(final, content) }
+func last(content string) string  { return rawFrame(frames.Final, content) }
 
 func closing(code int, reason string) string {
-	return rawFrame(final|websocket.CloseMessage, string(binary.BigEndian.AppendUint16(nil, uint16(code)))+reason)
+	return rawFrame(frames.Final|websocket.CloseMessage, string(binary.BigEndian.AppendUint16(nil, uint16(code)))+reason)
 }
 
 // usersOf returns a request with that id.

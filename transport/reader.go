@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"time"
 	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
 
+	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
 
@@ -28,9 +28,13 @@ func (c *conn) read() (err error) {
 		if !c.frames.socket.hasMore() {
 			c.writer.flush() // pongs
 		}
-		c.out.waitForSpace()
+		c.out.WaitForSpace()
 		if _, _, closing := c.closeReason(); closing {
 			return errEnded
+		}
+		if c.alive.busy.Load() {
+			c.hear()
+			c.alive.busy.Store(false)
 		}
 		err := c.frames.socket.wait() // here, where little of the goroutine's stack is in use
 		if err == nil {
@@ -51,7 +55,7 @@ func (c *conn) refuseFrame(broken *closeError) {
 	switch broken.code {
 	case protocol.CloseTooBig:
 		c.server.opts.Trace.refused(LimitFrame)
-		c.out.push(replyFrame(&protocol.Reply{Error: protocol.NewError(protocol.CodeTooLarge,
+		c.out.Push(frames.Reply(&protocol.Reply{Error: protocol.NewError(protocol.CodeTooLarge,
 			"a request has at most %d bytes", c.server.opts.MaxFrame)}))
 	case protocol.CloseTooMany, protocol.ClosePolicy:
 		c.server.opts.Trace.refused(LimitFlood)
@@ -70,31 +74,10 @@ func (c *conn) receive() error {
 	if err := c.frames.readText(h, content); err != nil {
 		return err
 	}
-	c.extendReadDeadline()
+	c.alive.busy.Store(true)
 	c.session.handle(content.Bytes())
 	c.writer.flush()
 	return nil
-}
-
-// extendReadDeadline gives the client two ping intervals for its next sign of life, or up to
-// an eighth of one more, so that not every frame moves the deadline.
-func (c *conn) extendReadDeadline() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	interval := c.server.opts.PingInterval
-	if now := time.Now(); !c.closing && c.deadline.Sub(now) < 2*interval {
-		c.deadline = now.Add(2*interval + interval/8)
-		_ = c.raw.SetReadDeadline(c.deadline)
-	}
-}
-
-// ping asks the client for a sign of life, once per ping interval.
-func (c *conn) ping() {
-	if c.out.ping(controlFrame(websocket.PingMessage, nil)) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.pings.Reset(c.server.opts.PingInterval)
-	}
 }
 
 // control handles a control frame of the client.
@@ -103,7 +86,7 @@ func (c *conn) control(opcode byte, content []byte) error {
 	case websocket.CloseMessage:
 		return c.closedByClient(content)
 	case websocket.PingMessage:
-		c.out.push(controlFrame(websocket.PongMessage, content))
+		c.out.Push(frames.Control(websocket.PongMessage, content))
 		// Those of the pings that have arrived together are written together, since a system call
 		// for each would let one client keep a core busy. In a message the rest may be long in coming.
 		if c.frames.inMessage || !c.frames.socket.hasMore() {
@@ -111,7 +94,7 @@ func (c *conn) control(opcode byte, content []byte) error {
 		}
 	}
 	if !c.frames.inMessage { // which the client might otherwise never end
-		c.extendReadDeadline()
+		c.hear()
 	}
 	return nil
 }

@@ -71,6 +71,18 @@ func (n *redisNet) cutEvents() {
 	}
 }
 
+// loseEvents breaks the connection for events, and drops those that are held.
+func (n *redisNet) loseEvents() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c := range n.conns {
+		if c.events {
+			c.toNode = nil
+			_ = c.raw.Close()
+		}
+	}
+}
+
 // holdEvents delays the events until resume.
 func (n *redisNet) holdEvents() {
 	n.mu.Lock()

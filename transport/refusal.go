@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"roomd/room"
+	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
 
@@ -25,13 +26,14 @@ var refusals = []struct {
 	{room.ErrDuplicate, protocol.CodeDuplicateUser, ""},
 	{room.ErrNotMember, protocol.CodeNotMember, ""},
 	{room.ErrBusy, protocol.CodeBusy, ""},
+	{room.ErrForeign, protocol.CodeInternal, "what Redis has of the room is not roomd's: the node's log names the key; nothing was written"}, // before ErrUnavailable
 	{room.ErrUnavailable, protocol.CodeUnavailable, "the room's store cannot be reached; nothing was written"},
 	{room.ErrClosed, protocol.CodeUnavailable, "this node is shutting down; nothing was written"},
 }
 
-// toProtocol turns an error of package room into the one that a client gets. An error of the
+// ErrorOf turns an error of package room into the one that a client gets. An error of the
 // protocol stays as it is.
-func toProtocol(err error) *protocol.Error {
+func ErrorOf(err error) *protocol.Error {
 	if e, ok := errors.AsType[*protocol.Error](err); ok {
 		return e
 	}
@@ -47,40 +49,37 @@ func toProtocol(err error) *protocol.Error {
 	return protocol.NewError(protocol.CodeInternal, "the server failed; nothing was written")
 }
 
-// ErrorOf returns what a client gets for an error of package room, or of the protocol.
-func ErrorOf(err error) *protocol.Error { return toProtocol(err) }
-
 // refuse replies to a request with an error.
 func (r *request) refuse(err error) {
-	r.out.push(replyFrame(r.refusal(err)))
+	r.push("", 0, r.refusal(err))
 }
 
 // refusal returns the reply that refuses a request, which counts from then on.
 func (r *request) refusal(err error) *protocol.Reply {
-	e := toProtocol(err)
+	e := ErrorOf(err)
 	if e.Code == protocol.CodeRoomFull {
-		r.server.opts.Trace.refused(LimitMembers)
+		r.session.server.opts.Trace.refused(LimitMembers)
 	}
-	r.result = e.Code
-	if trouble := r.server.troubles.refused[e.Code]; trouble != nil {
-		trouble.Happened(err, "action", r.Action, "room", r.Room, "user", r.user)
+	r.session.outcome = e.Code
+	if trouble := r.session.server.troubles.refused[e.Code]; trouble != nil {
+		trouble.Happened(err, "action", r.in.Action, "room", r.in.Room, "user", r.session.user)
 	}
-	return &protocol.Reply{ID: &r.ID, Room: r.Room, Error: e}
+	return &protocol.Reply{ID: &r.in.ID, Room: r.in.Room, Error: e}
 }
 
 // refuseRate replies to a request over the rate, well-formed or not, and ends the connection if
 // that is too much, too.
 func (r *request) refuseRate(bad *protocol.DecodeError, refusal *protocol.Error, cutOff bool) {
-	reply := &protocol.Reply{ID: &r.ID, Room: r.Room, Error: refusal}
+	reply := &protocol.Reply{ID: &r.in.ID, Room: r.in.Room, Error: refusal}
 	if bad != nil {
 		reply = bad.Reply()
 		reply.Error = refusal
 	}
-	r.out.push(replyFrame(reply))
-	r.server.troubles.rate.Happened(refusal, "user", r.user)
+	r.session.out.Push(frames.Reply(reply))
+	r.session.server.troubles.rate.Happened(refusal, "user", r.session.user)
 	if cutOff {
-		r.server.opts.Trace.refused(LimitFlood)
-		r.end(protocol.CloseTooMany, "too many requests")
+		r.session.server.opts.Trace.refused(LimitFlood)
+		r.session.end(protocol.CloseTooMany, "too many requests")
 	}
 }
 
@@ -88,8 +87,9 @@ func (r *request) refuseRate(bad *protocol.DecodeError, refusal *protocol.Error,
 // moment, so that a crowd does not come back at once, and shorter than the grace.
 const retryAfter = "5"
 
-// refuse answers a request that does not become a connection.
-func refuse(w http.ResponseWriter, status int, e *protocol.Error) {
+// Refuse answers an HTTP request with an error: one that does not become a connection, and what is
+// beside /ws.
+func Refuse(w http.ResponseWriter, status int, e *protocol.Error) {
 	if w.Header().Get("Retry-After") == "" && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
 		w.Header().Set("Retry-After", retryAfter)
 	}

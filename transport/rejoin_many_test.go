@@ -16,7 +16,7 @@ import (
 
 // When Redis comes back empty, all sessions of all nodes are in their old seats again, and
 // every client knows what Redis holds.
-func TestEverybodyIsBackAfterRedisForgotAll(t *testing.T) {
+func TestRejoin_Everybody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		var nodes []*bubbleServer
@@ -76,7 +76,8 @@ func (v *bubbleClient) nextReply() string {
 
 // Users join and leave a room by turns while they are removed from it all the time. In the end
 // each is where its last acknowledged request says.
-func TestRejoinsAndRequestsAtOnce(t *testing.T) {
+func TestRejoin_RequestsAtOnce(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		mini, _ := redistest.Mini(t)
 		first, second := startInBubble(t, mini, room.Rules{}, Options{}), startInBubble(t, mini, room.Rules{}, Options{})
@@ -110,7 +111,7 @@ func TestRejoinsAndRequestsAtOnce(t *testing.T) {
 					case <-stop:
 						return
 					case <-time.After(time.Duration(1+i%5) * time.Millisecond):
-						_, _ = second.rooms.Do(context.Background(), "42", room.Leave(user, session).Because(room.ReasonNode))
+						_, _ = second.rooms.Do(context.Background(), "42", room.Leave{User: user, Session: session, Reason: room.ReasonNode})
 					}
 				}
 			}()

@@ -18,7 +18,7 @@ const eventARejoined = `{"event":"changes","room":"42","version":4,"from":3,"cha
 // removeA removes a from room 42 through the other node.
 func removeA(t *testing.T, first, second *bubbleServer) {
 	t.Helper()
-	if _, err := second.rooms.Do(t.Context(), "42", room.Leave("a", first.session(t, "a")).Because(room.ReasonNode)); err != nil {
+	if _, err := second.rooms.Do(t.Context(), "42", room.Leave{User: "a", Session: first.session(t, "a"), Reason: room.ReasonNode}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -36,7 +36,7 @@ func refusing(holds *atomic.Bool, err error, attempts *atomic.Int64) func(contex
 
 // A member who is removed without having asked for it is in again, on the old seat. The others see
 // both. The member itself gets the room as it is then.
-func TestARemovedMemberRejoins(t *testing.T) {
+func TestRejoin_RemovedMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		removeA(t, first, second)
@@ -56,7 +56,7 @@ func TestARemovedMemberRejoins(t *testing.T) {
 }
 
 // A rejoin that fails for a transient reason is tried again, after growing pauses.
-func TestARejoinIsTriedAgain(t *testing.T) {
+func TestRejoin_TriedAgain(t *testing.T) {
 	for _, err := range []error{room.ErrUnavailable, room.ErrBusy, room.ErrUnknown} {
 		synctest.Test(t, func(t *testing.T) {
 			first, second, a, b := twoNodes(t, room.Rules{}, Options{})
@@ -79,7 +79,7 @@ func TestARejoinIsTriedAgain(t *testing.T) {
 }
 
 // A rejoin takes any seat if the old one is taken.
-func TestARejoinTakesAnotherSeat(t *testing.T) {
+func TestRejoin_AnotherSeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{Seating: room.Capacity(3)}, Options{})
 		var down atomic.Bool
@@ -106,7 +106,7 @@ func TestARejoinTakesAnotherSeat(t *testing.T) {
 
 // A member who cannot rejoin gets the event lost, no more events of the room, and can join
 // anew.
-func TestALostSeat(t *testing.T) {
+func TestRejoin_LostSeat(t *testing.T) {
 	for _, watches := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			first, second, a, b := twoNodes(t, room.Rules{Seating: room.Capacity(2)}, Options{})
@@ -141,11 +141,11 @@ func TestALostSeat(t *testing.T) {
 }
 
 // A leave that the client asks for wins over a rejoin that waits or runs.
-func TestALeaveEndsTheRejoin(t *testing.T) {
+func TestRejoin_EndedByLeave(t *testing.T) {
 	t.Run("between two attempts", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			first, second, a, b := twoNodes(t, room.Rules{}, Options{})
-			join := room.Join("a", first.session(t, "a")).At(1).Again()
+			join := room.Join{User: "a", Session: first.session(t, "a"), Seat: room.At(1), Mode: room.JoinAgain}
 			first.hook.setBefore(func(_ context.Context, action room.Action) error {
 				if action == join {
 					return room.ErrUnavailable
@@ -170,7 +170,7 @@ func TestALeaveEndsTheRejoin(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 			entered := make(chan struct{})
-			leave := room.Leave("a", first.session(t, "a"))
+			leave := room.Leave{User: "a", Session: first.session(t, "a")}
 			first.hook.setBefore(func(ctx context.Context, action room.Action) error {
 				if action != leave {
 					close(entered)
@@ -190,7 +190,7 @@ func TestALeaveEndsTheRejoin(t *testing.T) {
 }
 
 // A join that the client asks for replaces the rejoin.
-func TestAJoinEndsTheRejoin(t *testing.T) {
+func TestRejoin_EndedByJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 		var down atomic.Bool
@@ -220,7 +220,7 @@ func TestAJoinEndsTheRejoin(t *testing.T) {
 }
 
 // A member who is removed before its join has returned rejoins, too.
-func TestRemovedBeforeTheReply(t *testing.T) {
+func TestRejoin_RemovedBeforeReply(t *testing.T) {
 	t.Run("of a join", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			mini, _ := redistest.Mini(t)
@@ -249,7 +249,7 @@ func TestRemovedBeforeTheReply(t *testing.T) {
 
 // A session that asked to leave is not brought back, also if the outcome of the leave is
 // unknown.
-func TestALeaveWithUnknownOutcome(t *testing.T) {
+func TestLeave_UnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		first.hook.setBefore(func(context.Context, room.Action) error { return room.ErrUnknown })
@@ -266,7 +266,7 @@ func TestALeaveWithUnknownOutcome(t *testing.T) {
 
 // A node that was believed dead for a moment has a new name. Its sessions adopt it before
 // another node removes the members of the old one, and no client sees that.
-func TestMembersFollowTheirNodesName(t *testing.T) {
+func TestRejoin_NodeRenamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		before := first.rooms.Node()

@@ -1,152 +1,185 @@
 package transport
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"time"
 
 	"roomd/room"
+	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
 
 // ping shows the client that the connection works, and not more than that: it asks nothing of Redis.
 func (r *request) ping() {
-	if r.access != nil {
-		if err := r.access.permit(r.Request, false); err != nil {
-			r.refuse(err)
-			return
-		}
+	if err := r.permit(); err != nil {
+		r.refuse(err)
+		return
 	}
-	r.out.push(replyFrame(&protocol.Reply{ID: &r.ID}))
+	r.session.out.Push(frames.Reply(&protocol.Reply{ID: &r.in.ID}))
 }
 
 func (r *request) join() {
-	action := room.Join(r.user, r.id)
-	if r.Seat != nil {
-		action = action.At(*r.Seat)
+	s := r.session
+	action := room.Join{User: s.user, Session: s.id, Expect: r.expect()}
+	if r.in.Seat != nil {
+		action.Seat = room.At(*r.in.Seat)
 	}
-	if r.Expect != nil {
-		action = action.Unchanged(r.Epoch, *r.Expect)
-	}
-	m, err := r.beginSubscribed(r.Room)
+	p, err := r.beginSubscribed()
 	if err != nil {
 		r.refuse(err)
 		return
 	}
-	defer m.endRequest()
-	result, err := r.do(r.Room, action)
+	defer p.end()
+	action.Yield = s.isOver() // or it would replace the session with which the user has come back since
+	result, err := r.doJoin(action)
 	if err == nil {
-		err = r.ifListed(result)
+		err = s.ifListed(result)
 	}
-	before, after := m.recordJoin(result, err)
+	before := p.status().IsMember()
+	s.mu.Lock()
+	lost := p.membership.JoinReply(result, err)
+	if lost != nil {
+		p.loseLocked(lost, nil, true)
+	}
+	s.mu.Unlock()
 	if err == nil {
-		reply := listReply(&r.Request, result.Snapshot)
-		reply.Seat = &result.Seat
-		r.streams.replyList(reply)
+		r.replyList(result.Snapshot, &result.Seat)
 		return
 	}
-	if errors.Is(err, room.ErrConflict) { // a member's own event says the same, and ends the place
+	if errors.Is(err, room.ErrConflict) {
 		r.refuseConflict(result.Snapshot, err)
 	} else {
 		r.refuse(err)
 	}
-	lost := before && !after
-	if lost {
-		r.streams.lost(m.room, lostEvent{reason: toProtocol(err).Code}, m.isWatching())
-	}
-	m.unsubscribeUnlessNeeded(before)
-	if lost && errors.Is(err, room.ErrDuplicate) {
-		r.end(protocol.CloseReplaced, "replaced by a newer session")
+	p.endEvents(before)
+	if lost != nil && errors.Is(err, room.ErrDuplicate) && !action.Yield {
+		s.end(protocol.CloseReplaced, replacedText)
 	}
 }
 
-func (r *request) leave() {
-	m, err := r.beginRequest(r.Room)
-	if err != nil {
-		r.refuse(err)
-		return
+// doJoin runs a join, which begins a room only if the user has not begun too many of late.
+func (r *request) doJoin(action room.Join) (room.Result, error) {
+	s := r.session
+	wait := s.throttle.newRoom()
+	if wait > 0 {
+		action.Existing = true
 	}
-	if m != nil {
-		defer m.endRequest()
+	member := s.isMember(r.in.Room)
+	result, err := s.do(r.in.Room, action)
+	begun := err == nil && result.Version == 1 && !member || errors.Is(err, room.ErrUnknown)
+	switch {
+	case errors.Is(err, room.ErrNoRoom):
+		err = s.throttle.tooManyRooms(wait)
+	case wait == 0 && !begun:
+		s.throttle.noNewRoom()
 	}
-	result, err := r.do(r.Room, room.Leave(r.user, r.id))
-	if m != nil && m.recordLeave(err) {
-		m.unsubscribeUnlessNeeded(false)
-	}
-	if err != nil {
-		r.refuse(err)
-		return
-	}
-	r.out.push(replyFrame(countReply(&r.Request, result.Snapshot)))
+	return result, err
 }
 
 func (r *request) users() {
-	snapshot, err := r.readWhole(r.Room)
+	now, err := r.session.readWhole(r.in.Room)
+	if err == nil {
+		err = r.mayWatch(now)
+	}
 	if err != nil {
 		r.refuse(err)
 		return
 	}
-	r.streams.replyList(listReply(&r.Request, snapshot))
+	r.replyList(now, nil)
 }
 
-// watch reads the room first: while the session is a member and its place is in doubt, that takes
-// the rejoin which beginSubscribed would cancel.
+// watch begins anew if a member loses its place meanwhile: then it is brought back, or hears why not.
 func (r *request) watch() {
-	if r.isMember(r.Room) {
-		if _, err := r.readWhole(r.Room); err != nil {
+	for began := time.Now(); r.tryWatch(time.Since(began) < seatWait); {
+	}
+}
+
+// tryWatch reads the room first: while the session is a member and its place is in doubt, that takes
+// the recovery which beginSubscribed would cancel.
+func (r *request) tryWatch(patient bool) (again bool) {
+	s, id := r.session, r.in.Room
+	if s.isMember(id) {
+		if _, err := s.readWhole(id); err != nil {
 			r.refuse(err)
-			return
+			return false
 		}
 	}
-	m, err := r.beginSubscribed(r.Room)
+	p, err := r.beginSubscribed()
 	if err != nil {
 		r.refuse(err)
-		return
+		return false
 	}
-	defer m.endRequest()
-	snapshot, err := r.server.rooms.Read(r.server.life, r.Room)
-	if err == nil && m.isLackedBy(snapshot) {
+	defer p.end()
+	now, err := s.server.rooms.Read(s.server.life, id)
+	if err == nil && p.status().IsMember() && !isListed(now, room.AnySeat, s.user) {
+		if patient {
+			return true
+		}
 		err = fmt.Errorf("%w: the session's place was lost again", room.ErrUnavailable)
 	}
-	if err != nil {
-		m.unsubscribeUnlessNeeded(false)
-		r.refuse(err)
-		return
+	if err == nil {
+		err = r.mayWatch(now)
 	}
-	m.setWatching(true)
-	r.streams.replyList(listReply(&r.Request, snapshot))
+	if err != nil {
+		p.endEvents(false)
+		r.refuse(err)
+		return false
+	}
+	p.beginWatch(now)
+	r.replyList(now, nil)
+	return false
 }
 
 // unwatch is no error for a session that does not watch. A member's events go on.
 func (r *request) unwatch() {
-	m, err := r.beginRequest(r.Room)
+	s := r.session
+	p, err := s.begin(r.in.Room)
 	if err != nil {
 		r.refuse(err)
 		return
 	}
-	if m != nil {
-		defer m.endRequest()
-	}
-	snapshot, err := r.server.rooms.Read(r.server.life, r.Room)
+	defer p.end()
+	now, err := s.server.rooms.Read(s.server.life, r.in.Room)
 	if err != nil {
 		r.refuse(err)
 		return
 	}
-	if m != nil {
-		m.setWatching(false)
-		m.unsubscribeUnlessNeeded(false)
+	p.unwatch()
+	p.endEvents(false)
+	r.replyCount(now)
+}
+
+// replyCount queues a reply about the room at a version.
+func (r *request) replyCount(now room.Snapshot) {
+	r.push(now.Epoch, now.Version, r.countReply(now))
+}
+
+// push queues a reply in its place among the room's events.
+func (r *request) push(epoch string, version uint64, reply *protocol.Reply) {
+	frame := frames.Reply(reply)
+	queue, deferred := r.waiting()
+	if queue = cmp.Or(queue, r.held); queue != nil {
+		queue.Reply(epoch, version, frame, deferred)
+	} else {
+		r.session.out.Push(frame)
 	}
-	r.out.push(replyFrame(countReply(&r.Request, snapshot)))
+}
+
+// replyList queues a reply that lists the room. Of the room's events only those behind it follow.
+func (r *request) replyList(now room.Snapshot, seat *int) {
+	reply := r.countReply(now)
+	reply.Seat, reply.Settings, reply.Data, reply.List = seat, frames.Settings(now.Settings), protocol.JSON(now.Data), frames.List(now)
+	frame := frames.Reply(reply)
+	if queue := cmp.Or(r.queue(), r.held); queue != nil {
+		queue.ReplyList(now.Epoch, now.Version, frame)
+	} else {
+		r.session.out.Push(frame)
+	}
 }
 
 // countReply returns a reply with the room's version and number of members.
-func countReply(req *protocol.Request, s room.Snapshot) *protocol.Reply {
-	return &protocol.Reply{ID: &req.ID, Room: req.Room, Epoch: s.Epoch, Version: s.Version, Count: s.Count()}
-}
-
-// listReply returns a countReply that also lists the members.
-func listReply(req *protocol.Request, s room.Snapshot) *protocol.Reply {
-	reply := countReply(req, s)
-	reply.Settings, reply.Data = settingsOf(s.Settings), protocol.JSON(s.Data)
-	reply.List = encodedOf(s).users
-	return reply
+func (r *request) countReply(now room.Snapshot) *protocol.Reply {
+	return &protocol.Reply{ID: &r.in.ID, Room: r.in.Room, Epoch: now.Epoch, Version: now.Version, Count: now.Count()}
 }

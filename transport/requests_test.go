@@ -13,7 +13,7 @@ import (
 )
 
 // Requests, replies and events are byte for byte as PROTOCOL.md describes them.
-func TestRequestsAndReplies(t *testing.T) {
+func TestRequest_Replies(t *testing.T) {
 	s := startServer(t, room.Rules{Seating: room.Capacity(4)}, Options{})
 	li, wang, zhang := s.connect(t, "李四"), s.connect(t, "王五"), s.connect(t, "张三")
 
@@ -59,7 +59,7 @@ func TestRequestsAndReplies(t *testing.T) {
 	li.expect(`{"id":7,"room":"42","version":5,"seat":0,"count":3,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
 }
 
-func TestFullRoom(t *testing.T) {
+func TestJoin_FullRoom(t *testing.T) {
 	s := startServer(t, room.Rules{Seating: room.Capacity(1)}, Options{})
 	a, b := s.connect(t, "a"), s.connect(t, "b")
 	a.send(`{"id":1,"action":"join","room":"42"}`)
@@ -72,7 +72,7 @@ func TestFullRoom(t *testing.T) {
 	b.expect(`{"id":2,"room":"42","version":2,"count":0,"settings":{"capacity":1},"users":[]}`)
 }
 
-func TestListsOfAnyLength(t *testing.T) {
+func TestList_AnyLength(t *testing.T) {
 	s := serve(t, sizedRooms{}, nil, Options{})
 	a := s.connect(t, "a")
 	for _, n := range []int{0, 1, 3, 40, 2000, 5000} {
@@ -89,7 +89,7 @@ func TestListsOfAnyLength(t *testing.T) {
 }
 
 // A join that gets no subscription from Redis fails after watchTimeout.
-func TestAJoinWithoutSubscriptionFails(t *testing.T) {
+func TestJoin_WithoutSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, _ := redistest.Mini(t)
 		s := startInBubble(t, mini, room.Rules{}, Options{})

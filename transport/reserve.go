@@ -1,8 +1,8 @@
 package transport
 
 import (
+	"context"
 	"errors"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -38,33 +38,54 @@ func (g *graces) reserve(id string, users []string) (*reservation, error) {
 	return r, nil
 }
 
-// withoutGrace is how long a seat is reserved where there is no grace. Sessions that follow a move
+// minReservation is how long a seat is reserved where there is no grace. Sessions that follow a move
 // need a moment.
-const withoutGrace = placeWait
+const minReservation = seatWait
 
-// settle says what came of the reservation. Without an error the users have the grace from now on.
-// If nothing was written there is nothing to give up; if that is not known, the users leave at once.
+// settle says what came of the reservation. Without an error the users have the grace from now on, also
+// those whose seats were reserved before; so they have if it is not known: their sessions may be on
+// their way. If nothing was written there is nothing to give up.
 func (r *reservation) settle(err error) {
 	g := r.graces
 	length := g.length
 	if length < 0 {
-		length = withoutGrace
+		length = minReservation
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, one := range r.members {
 		switch {
 		case g.running == nil: // the lease of the node ends the reservation
-		case err == nil:
-			one.timer = time.AfterFunc(length, func() {
-				g.mu.Lock()
-				defer g.mu.Unlock()
-				g.endLocked(one)
-			})
-		case errors.Is(err, room.ErrUnknown):
-			g.endLocked(one)
+		case err == nil, errors.Is(err, room.ErrUnknown):
+			g.armLocked(one, length)
 		default:
 			delete(g.running, one)
 		}
 	}
+}
+
+// Reserve seats users who have not come yet in a room: all of them, or none. Each keeps the seat
+// for Options.Grace, and is shown as away, until a session of the user joins. It fails with the
+// errors of [Rooms].Do.
+func (s *Server) Reserve(ctx context.Context, id string, users ...string) (room.Result, error) {
+	held, err := s.graces.reserve(id, users)
+	if err != nil {
+		return room.Result{}, err
+	}
+	result, err := s.rooms.Do(ctx, id, room.Reserve{Session: held.session, Users: users})
+	held.settle(err)
+	return result, err
+}
+
+// Move takes users from one room to another: all of them, or none. Their sessions join the other
+// room by themselves; who has none there keeps the seat for Options.Grace. It fails with the errors
+// of [Rooms].Move.
+func (s *Server) Move(ctx context.Context, from, to string, users ...string) (left, joined room.Result, err error) {
+	held, err := s.graces.reserve(to, users)
+	if err != nil {
+		return left, joined, err
+	}
+	left, joined, err = s.rooms.Move(ctx, from, to, held.session, users...)
+	held.settle(err)
+	return left, joined, err
 }

@@ -3,11 +3,11 @@ package transport
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
-	"roomd/lockmgr/redisconn"
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
+	"roomd/transport/internal/membership"
 )
 
 const (
@@ -15,22 +15,10 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// backoff is the pauses between attempts at an action that no client asked for. Each is
-// twice as long as the one before, up to lastPause, and shortened at random by up to a half:
-// after an outage of Redis not all sessions come in the same instant.
-type backoff struct{ pause time.Duration }
-
-// wait waits until the next attempt. It reports false if ctx has ended.
-func (b *backoff) wait(ctx context.Context) bool {
-	b.pause = min(max(2*b.pause, firstPause), lastPause)
-	return redisconn.Pause(ctx, b.pause-rand.N(b.pause/2)) == nil
-}
-
-// isTransient reports whether an action that failed with err should be tried again. A join
-// or a leave may be, also if it was done: the second time changes nothing.
-func isTransient(err error) bool {
-	return errors.Is(err, room.ErrUnavailable) || errors.Is(err, room.ErrBusy) || errors.Is(err, room.ErrUnknown) ||
-		errors.Is(err, context.DeadlineExceeded)
+// newBackoff returns the pauses between attempts at an action that no client asked for: after an outage of
+// Redis not all sessions come in the same instant.
+func newBackoff() pause.Backoff {
+	return pause.Backoff{First: firstPause, Max: lastPause, Jitter: .5}
 }
 
 // retrier runs actions until they have an answer.
@@ -44,7 +32,7 @@ type retrier struct {
 // broken off. It calls tried after each attempt. That the user is not a member is no error:
 // the user came back with another session, or has left.
 func (r *retrier) do(ctx context.Context, id string, action room.Action, tried func()) error {
-	var pause backoff
+	backoff := newBackoff()
 	for {
 		attempt, cancel := context.WithTimeout(r.life, r.timeout)
 		_, err := r.rooms.Do(attempt, id, action)
@@ -53,7 +41,7 @@ func (r *retrier) do(ctx context.Context, id string, action room.Action, tried f
 		switch {
 		case errors.Is(err, room.ErrNotMember):
 			return nil
-		case !isTransient(err), !pause.wait(ctx):
+		case !membership.IsTransient(err), backoff.Wait(ctx) != nil:
 			return err
 		}
 	}

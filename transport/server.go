@@ -30,19 +30,22 @@ const watchTimeout = 5 * time.Second
 
 // Server answers game clients. It is safe for concurrent use.
 type Server struct {
-	rooms    Rooms
-	opts     Options
-	origins  *origins
-	upgrader websocket.Upgrader
-	conns    *connections
-	graces   *graces
-	troubles *troubles
-	debug    *debugLog
-	watching *redisconn.SharedTimeout // bounds the wait for a room's subscription
-	retired  atomic.Bool
-	users    *users
-	pace     pace      // of a connection's requests, and of a user's
-	began    time.Time // the clock of limits counts from here
+	rooms      *sharedReads
+	opts       Options
+	origins    *origins
+	upgrader   websocket.Upgrader
+	conns      *connections
+	heartbeats *heartbeats
+	health     *health
+	graces     *graces
+	troubles   *troubles
+	debug      *debugLog
+	watching   *redisconn.SharedTimeout // bounds the wait for a room's subscription
+	retired    atomic.Bool
+	users      *users
+	pace       pace      // of a connection's requests, and of a user's
+	newRooms   pace      // of rooms that a user begins
+	began      time.Time // the clock of limits counts from here
 
 	life context.Context // of connections and their actions
 	kill context.CancelFunc
@@ -65,8 +68,10 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	s := &Server{
 		rooms: newSharedReads(rooms), opts: opts, origins: allowed, troubles: newTroubles(opts.Log),
 		conns: newConnections(opts.MaxConnections, opts.MaxPerAddress),
-		pace:  opts.pace(), began: time.Now(),
+		pace:  opts.pace(), newRooms: opts.newRoomsPace(), began: time.Now(),
 	}
+	s.heartbeats = newHeartbeats(opts.PingInterval, s.clock)
+	s.health = &health{server: s}
 	s.users, s.debug = newUsers(s.clock), newDebugLog(opts.Log, s.clock)
 	s.life, s.kill = context.WithCancel(context.Background())
 	s.watching = redisconn.NewSharedTimeout(s.life, watchTimeout)
@@ -78,7 +83,7 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 		Subprotocols:     []string{protocol.Subprotocol},
 		CheckOrigin:      func(*http.Request) bool { return true }, // accept has checked it
 		Error: func(w http.ResponseWriter, _ *http.Request, status int, reason error) {
-			refuse(w, status, protocol.NewError(protocol.CodeBadRequest, "%v", reason))
+			Refuse(w, status, protocol.NewError(protocol.CodeBadRequest, "%v", reason))
 		},
 	}
 	return s, nil
@@ -120,9 +125,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	})
 	s.closeSpread(ctx, conns)
 	s.conns.wait()
+	s.heartbeats.wait()
+	s.health.wait()
 	s.graces.wait()
 	s.kill()
-	s.troubles.close()
+	s.troubles.logs.Close()
 	if !stop() {
 		return context.Cause(ctx)
 	}

@@ -11,7 +11,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-func TestErrorsHaveTheirCodes(t *testing.T) {
+func TestError_Codes(t *testing.T) {
 	for err, code := range map[error]string{
 		&room.InvalidError{Field: "user"}: protocol.CodeBadRequest,
 		room.ErrFull:                      protocol.CodeRoomFull,
@@ -25,7 +25,7 @@ func TestErrorsHaveTheirCodes(t *testing.T) {
 		room.ErrClosed:                    protocol.CodeUnavailable,
 		errors.New("dial 10.0.0.1"):       protocol.CodeInternal,
 	} {
-		got := toProtocol(fmt.Errorf("wrapped: %w", err))
+		got := ErrorOf(fmt.Errorf("wrapped: %w", err))
 		if got.Code != code {
 			t.Errorf("%v became %v, want %s", err, got, code)
 		}
@@ -35,7 +35,7 @@ func TestErrorsHaveTheirCodes(t *testing.T) {
 	}
 }
 
-func TestBadOptions(t *testing.T) {
+func TestOptions_Bad(t *testing.T) {
 	s := startServer(t, room.Rules{}, Options{})
 	for name, opts := range map[string]Options{
 		"MaxConnections": {MaxConnections: -1}, "PingInterval": {PingInterval: -1}, "WriteTimeout": {WriteTimeout: -1},

@@ -8,6 +8,9 @@ import (
 	"github.com/google/uuid"
 
 	"roomd/room"
+	"roomd/transport/internal/frames"
+	"roomd/transport/internal/membership"
+	"roomd/transport/internal/outbox"
 	"roomd/transport/protocol"
 )
 
@@ -18,34 +21,37 @@ type session struct {
 	user    string // "" until the client has shown a token; then constant
 	access  *access
 	server  *Server
-	out     *outbox
-	streams *streams
+	out     *outbox.Outbox
 	end     func(code int, text string) // ends the connection
 	onUser  func()                      // called when the client has shown its first token
-	result  string                      // used by the goroutine that runs requests: what the present one led to, for the log
+	isOver  func() bool                 // reports whether the client has closed the connection behind the request that runs
+	outcome string                      // used by the goroutine that runs requests: what the present one led to, for the log
 
 	throttle throttle
-	turns    turns
 
-	mu          sync.Mutex             // locked before those of the connection and the outbox
-	memberships map[string]*membership // guarded by mu: by room
-	replaced    bool                   // guarded by mu: a newer session speaks for the user; no request begins any more
-	closed      bool                   // guarded by mu: no rejoin starts any more
+	mu        sync.Mutex           // locked before those of the connection and the outbox
+	presences map[string]*presence // guarded by mu: by room
+	serving   string               // guarded by mu: the room of the request that runs; "" if none does
+	toFollow  []string             // guarded by mu: the rooms to which the user was moved out of that room meanwhile
+	left      []string             // guarded by mu: the last rooms that the client has left; see take
+	replaced  bool                 // guarded by mu: a newer session speaks for the user; no request begins any more
+	closed    bool                 // guarded by mu: no recovery starts any more
+	ctx       context.Context      // guarded by mu: of refills, ends with the session; nil before the first
+	cancel    context.CancelFunc   // guarded by mu
 
-	rejoins sync.WaitGroup // grows only with mu held, and not once closed
+	background sync.WaitGroup // recoveries and refills; it grows only with mu held, and not once closed
 }
 
-func newSession(s *Server, user string, access *access, out *outbox, end func(code int, text string)) *session {
+func newSession(s *Server, user string, access *access, out *outbox.Outbox, end func(code int, text string)) *session {
 	if access != nil {
 		access.end = end
 		access.onLate = func() { s.opts.Trace.refused(LimitAuth) }
 	}
-	next := &session{
-		id: uuid.NewString(), user: user, access: access, server: s, out: out, streams: out.streams, end: end,
-		memberships: make(map[string]*membership), throttle: throttle{server: s},
+	out.SetUser(user)
+	return &session{
+		id: uuid.NewString(), user: user, access: access, server: s, out: out, end: end, isOver: func() bool { return false },
+		presences: make(map[string]*presence), throttle: throttle{server: s},
 	}
-	next.turns.init(&next.mu)
-	return next
 }
 
 // enter counts the connection among those of its user, when that is known.
@@ -60,27 +66,28 @@ func (s *session) exit() {
 
 // request is one request of a session.
 type request struct {
-	*session
-	protocol.Request
+	session *session
+	in      protocol.Request
+	held    *outbox.Room // the events of its room, if there were some when it began
 }
 
 // handle runs the request that a frame holds and queues its reply.
 func (s *session) handle(frame []byte) {
 	decoded, bad := protocol.DecodeRequest(frame)
-	r := &request{s, decoded}
+	r := &request{session: s, in: decoded}
 	cost := 1
-	if r.Action == protocol.ActionSay {
-		cost = sayCost
+	if action := protocol.ActionNamed(decoded.Action); action != nil {
+		cost = action.Cost
 	}
 	refusal, cutOff := s.throttle.request(cost)
 	switch {
 	case refusal != nil:
 		r.refuseRate(bad, refusal, cutOff)
 	case bad != nil:
-		s.out.push(replyFrame(bad.Reply()))
-	case r.Action == protocol.ActionAuth:
+		s.out.Push(frames.Reply(bad.Reply()))
+	case decoded.Action == protocol.ActionAuth:
 		r.authenticate()
-	case r.Action == protocol.ActionPing:
+	case decoded.Action == protocol.ActionPing:
 		r.ping()
 	case s.server.debug.enabled():
 		r.runLogged()
@@ -93,21 +100,58 @@ func (s *session) handle(frame []byte) {
 // run runs a request about a room. The room's events are held until the reply, and until what
 // came meanwhile is judged.
 func (r *request) run() {
-	r.turns.beginRequest(r.Room)
-	defer r.turns.endRequest()
-	r.streams.hold(r.Room)
+	if r.held = r.queue(); r.held != nil {
+		r.held.Hold()
+	}
+	s := r.session
+	s.mu.Lock()
+	s.serving = r.in.Room
+	s.mu.Unlock()
 	r.dispatch()
-	r.streams.release(r.Room)
+	if now := r.queue(); now != nil && now != r.held {
+		now.Release()
+	}
+	r.release()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	follow := s.toFollow
+	s.serving, s.toFollow = "", nil
+	for _, id := range follow {
+		s.followLocked(id)
+	}
+}
+
+// release lets the events go on that were held when the request began.
+func (r *request) release() {
+	if r.held != nil {
+		r.held.Release()
+	}
+}
+
+// queue returns that of the events of the request's room, or nil.
+func (r *request) queue() *outbox.Room {
+	queue, _ := r.waiting()
+	return queue
+}
+
+// waiting returns the queue, and the events whose meaning for the session is not judged yet.
+func (r *request) waiting() (queue *outbox.Room, deferred []*room.Event) {
+	s := r.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.presences[r.in.Room]
+	if p == nil {
+		return nil, nil
+	}
+	return p.queue, p.deferred
 }
 
 func (r *request) dispatch() {
-	if r.access != nil {
-		if err := r.access.permit(r.Request, r.isInside(r.Room)); err != nil {
-			r.refuse(err)
-			return
-		}
+	if err := r.permit(); err != nil {
+		r.refuse(err)
+		return
 	}
-	switch r.Action {
+	switch r.in.Action {
 	case protocol.ActionJoin:
 		r.join()
 	case protocol.ActionLeave:
@@ -133,73 +177,50 @@ func (s *session) do(id string, action room.Action) (room.Result, error) {
 // told not to connect again.
 var errReplaced = protocol.NewError(protocol.CodeDuplicateUser, "a newer session of the user has replaced this one; nothing was written")
 
-// beginRequest gives a request of the client exclusive control of the session's membership
-// in the room: a rejoin that runs is cancelled and waited for, and no other starts before
-// endRequest. It returns nil if the session is neither a member nor watches, and errReplaced
-// if another one has replaced it.
-func (s *session) beginRequest(id string) (*membership, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if m := s.memberships[id]; m != nil {
-		m.requested = true
-		if running := m.rejoin; running != nil {
-			s.mu.Unlock()
-			running.cancel()
-			<-running.done
-			s.mu.Lock()
-		}
-		m.requested = !s.replaced
-	}
-	if s.replaced {
-		return nil, errReplaced
-	}
-	return s.memberships[id], nil // the rejoin may have deleted it
-}
-
-// beginSubscribed is beginRequest for a join or a watch. It subscribes to the room's events
+// beginSubscribed is begin for a join or a watch. It subscribes to the room's events
 // before the request runs, so that none is missing after its reply.
-func (s *session) beginSubscribed(id string) (*membership, error) {
-	m, err := s.beginRequest(id)
-	if err == nil && m == nil {
-		m, err = s.newMembership(id)
+func (r *request) beginSubscribed() (*presence, error) {
+	s, id := r.session, r.in.Room
+	if err := s.admit(id); err != nil {
+		return nil, err
 	}
+	p, err := s.begin(id)
 	if err != nil {
 		return nil, err
 	}
-	if m.unsubscribe == nil { // only requests and rejoins write it, and no other runs now
-		if err := m.subscribe(); err != nil {
-			m.endRequest()
+	s.mu.Lock()
+	idle := p.hasIdleEvents()
+	s.mu.Unlock()
+	if idle { // the client has heard that it lost the place, and its queue has ended
+		p.endEvents(true)
+	}
+	if p.unsubscribe == nil { // only requests and recoveries write it, and no other runs now
+		r.release() // what is left of an earlier time
+		if err := p.subscribe(); err != nil {
+			p.end()
 			return nil, err
 		}
 	}
-	return m, nil
+	return p, nil
 }
 
-func (s *session) newMembership(id string) (*membership, error) {
-	s.mu.Lock()
-	full := len(s.memberships) >= s.server.opts.MaxRooms
-	s.mu.Unlock()
-	if limit := s.server.opts.MaxRooms; full {
-		s.server.opts.Trace.refused(LimitRooms)
-		return nil, &room.InvalidError{Field: "room", Problem: fmt.Sprintf("is one too many: a connection can be in, or watch, %d rooms", limit)}
-	}
-	return s.addMembership(id), nil
-}
-
-// addMembership adds a room to the session, for a request that runs.
-func (s *session) addMembership(id string) *membership {
+// admit returns an error if a room would be one too many for the connection.
+func (s *session) admit(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := &membership{room: id, session: s, requested: true, standing: room.Standing{User: s.user, Session: s.id}}
-	s.memberships[id] = m
-	return m
+	limit := s.server.opts.MaxRooms
+	if s.replaced || s.presences[id] != nil || len(s.presences) < limit {
+		return nil
+	}
+	s.server.opts.Trace.refused(LimitRooms)
+	return &room.InvalidError{Field: "room", Problem: fmt.Sprintf("is one too many: a connection can be in, or watch, %d rooms", limit)}
 }
 
 // isInside reports whether the session is a member of a room, or watches it.
 func (s *session) isInside(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.memberships[id] != nil
+	return s.presences[id] != nil
 }
 
 // claims reports whether the session is in a room, or may be soon. A closed one claims all
@@ -207,30 +228,37 @@ func (s *session) isInside(id string) bool {
 func (s *session) claims(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.memberships[id]
-	return s.closed || m != nil && (m.member || m.unsure || m.requested || m.rejoin != nil)
+	p := s.presences[id]
+	return s.closed || p != nil && (p.mayBeMember() || p.busy > 0 || p.recovery != nil)
 }
 
-// close ends the session's rejoins, follows and subscriptions. It returns the rooms in which the
+// mayBeMember reports whether the session may speak for its user in the room.
+func (p *presence) mayBeMember() bool {
+	return p.membership.Status.IsMember() || p.membership.Status == membership.Unknown
+}
+
+// close ends the session's recoveries, refills and subscriptions. It returns the rooms in which the
 // session may still speak for its user.
 func (s *session) close() (rooms []string) {
 	s.mu.Lock()
 	s.closed = true
-	for _, m := range s.memberships {
-		if m.rejoin != nil {
-			m.rejoin.cancel()
+	for _, p := range s.presences {
+		if p.recovery != nil {
+			p.recovery.cancel()
 		}
 	}
-	s.turns.closeLocked()
+	if s.cancel != nil {
+		s.cancel()
+	}
 	s.mu.Unlock()
-	s.rejoins.Wait() // a follow may add a room until then
+	s.background.Wait()
 	var unsubscribe []func()
 	s.mu.Lock()
-	for id, m := range s.memberships {
-		if m.unsubscribe != nil {
-			unsubscribe = append(unsubscribe, m.unsubscribe)
+	for id, p := range s.presences {
+		if p.unsubscribe != nil {
+			unsubscribe = append(unsubscribe, p.unsubscribe)
 		}
-		if m.member || m.unsure {
+		if p.mayBeMember() {
 			rooms = append(rooms, id)
 		}
 	}
@@ -240,6 +268,3 @@ func (s *session) close() (rooms []string) {
 	}
 	return rooms
 }
-
-// watchContext bounds the wait for a room's subscription.
-func (s *session) watchContext() context.Context { return s.server.watching.Context() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"roomd/room"
 )
@@ -14,9 +15,13 @@ import (
 type sharedReads struct {
 	Rooms
 
-	mu    sync.Mutex
-	reads map[string]*roomReads // guarded by mu: rooms that are being read
+	mu     sync.Mutex
+	reads  map[string]*roomReads    // guarded by mu: rooms that are being read
+	recent map[string]room.Snapshot // guarded by mu: by room, what readSince has read within recentTime
 }
+
+// recentTime is how long what was read for clients that have missed something is kept for others.
+const recentTime = time.Second
 
 // roomReads are the read of a room that runs, and the one that follows it; next is nil if
 // nobody waits for it.
@@ -31,7 +36,7 @@ type read struct {
 var errReadFailed = errors.New("the shared read has failed")
 
 func newSharedReads(rooms Rooms) *sharedReads {
-	return &sharedReads{Rooms: rooms, reads: make(map[string]*roomReads)}
+	return &sharedReads{Rooms: rooms, reads: make(map[string]*roomReads), recent: make(map[string]room.Snapshot)}
 }
 
 // Read reads a room. A shared read ends with the ctx of its first caller.
@@ -58,6 +63,52 @@ func (s *sharedReads) Read(ctx context.Context, id string) (room.Snapshot, error
 	}
 	<-r.done
 	return r.snapshot, r.err
+}
+
+// readSince reads a room for somebody who has missed events up to a position. A read that shows them
+// is shared, also one that runs, or has ended lately: however many clients miss something of a room,
+// it is read once. A shared read ends with the ctx of its first caller.
+func (s *sharedReads) readSince(ctx context.Context, id string, missed room.Position) (room.Snapshot, error) {
+	s.mu.Lock()
+	recent := s.recent[id]
+	var running *read
+	if pair := s.reads[id]; pair != nil {
+		running = pair.running
+	}
+	s.mu.Unlock()
+	if shows(recent, missed) {
+		return recent, nil
+	}
+	if running != nil {
+		<-running.done
+		if running.err == nil && shows(running.snapshot, missed) {
+			return running.snapshot, nil
+		}
+	}
+	snapshot, err := s.Read(ctx, id)
+	if err == nil {
+		s.keep(id, snapshot)
+	}
+	return snapshot, err
+}
+
+// shows reports whether a room is at a position or later.
+func shows(s room.Snapshot, at room.Position) bool {
+	return s.Epoch == at.Epoch && s.Version >= at.Version
+}
+
+// keep keeps what was read for a while.
+func (s *sharedReads) keep(id string, snapshot room.Snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, kept := s.recent[id]; !kept {
+		time.AfterFunc(recentTime, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.recent, id)
+		})
+	}
+	s.recent[id] = snapshot
 }
 
 // Read reads a room as it is. Callers who want the same room at the same time, and the clients, share

@@ -34,7 +34,7 @@ func (r *slowRooms) Read(_ context.Context, id string) (room.Snapshot, error) {
 
 // There is one read at a time, however many callers there are, and no caller gets one that
 // began before its call.
-func TestReadsAreShared(t *testing.T) {
+func TestSharedRead_Once(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowRooms{}
 		shared := newSharedReads(slow)
@@ -61,7 +61,7 @@ func TestReadsAreShared(t *testing.T) {
 }
 
 // A shared read that panics ends for all its callers.
-func TestASharedReadPanics(t *testing.T) {
+func TestSharedRead_Panic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := newSharedReads(&slowRooms{})
 		var wg sync.WaitGroup

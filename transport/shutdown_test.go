@@ -21,7 +21,8 @@ import (
 
 // Shutdown lets the request that runs finish and be answered, refuses new connections, and
 // costs nobody a seat.
-func TestShutdown(t *testing.T) {
+func TestShutdown_Drains(t *testing.T) {
+	t.Parallel()
 	_, rdb := redistest.Mini(t)
 	rooms, err := coordinator.New(rdb, coordinator.Options{})
 	if err != nil {
@@ -66,7 +67,7 @@ func (r *announcingRooms) Do(ctx context.Context, id string, a room.Action) (roo
 }
 
 // When the ctx of Shutdown ends, it cuts off the connections that are left.
-func TestShutdownIsCutShort(t *testing.T) {
+func TestShutdown_CutShort(t *testing.T) {
 	s := startServer(t, room.Rules{}, Options{})
 	stuck := &stuckRooms{Rooms: s.rooms, entered: make(chan struct{})}
 	s2 := serve(t, stuck, nil, Options{})
@@ -94,7 +95,7 @@ func (r *stuckRooms) Read(ctx context.Context, _ string) (room.Snapshot, error) 
 }
 
 // A server that shuts down is not ready at once, and closes its connections at even intervals.
-func TestDrainIsSpread(t *testing.T) {
+func TestDrain_Spread(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		spread  time.Duration
@@ -153,7 +154,7 @@ func TestDrainIsSpread(t *testing.T) {
 }
 
 // Shutdown does not wait for the turn of a connection that has ended.
-func TestDrainEndsWithTheLast(t *testing.T) {
+func TestDrain_EndsWithTheLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, _ := redistest.Mini(t)
 		s := startInBubble(t, mini, room.Rules{}, Options{DrainSpread: time.Hour})
@@ -175,7 +176,7 @@ func TestDrainEndsWithTheLast(t *testing.T) {
 }
 
 // A client that does not read delays Shutdown by a few seconds at most.
-func TestShutdownWithClientsThatDoNotRead(t *testing.T) {
+func TestShutdown_ClientsThatDoNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startSizedRooms(t, Options{})
 		for i := range 5 {
@@ -196,7 +197,7 @@ func TestShutdownWithClientsThatDoNotRead(t *testing.T) {
 }
 
 // When the ctx of Shutdown ends, it cuts off clients that do not read.
-func TestShutdownCutsOffClientsThatDoNotRead(t *testing.T) {
+func TestShutdown_CutsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startSizedRooms(t, Options{})
 		s.connectIdle(t, "a").send(`{"id":1,"action":"users","room":"2000"}`)
@@ -211,7 +212,7 @@ func TestShutdownCutsOffClientsThatDoNotRead(t *testing.T) {
 }
 
 // A request that runs longer than closeTimeout is answered all the same.
-func TestShutdownWaitsForALongRequest(t *testing.T) {
+func TestShutdown_LongRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startSizedRooms(t, Options{})
 		a := s.connectIdle(t, "a")

@@ -53,6 +53,26 @@ func (s *socket) wait() error {
 // hasMore reports whether something has been read that is not yet used.
 func (s *socket) hasMore() bool { return s.buffer != nil && s.buffer.Buffered() > 0 }
 
+// maxPeek is how many unread bytes isOver looks through.
+const maxPeek = 4 << 10
+
+// isOver reports whether what has arrived and is not yet used ends with the end of the connection, or has a close frame
+// in its first maxPeek bytes; under TLS, in those that are read. below is the socket itself.
+func (s *socket) isOver(below syscall.RawConn) bool {
+	arrived, ended := unread(below, maxPeek)
+	if ended {
+		return true
+	}
+	var read []byte
+	if s.buffer != nil {
+		read, _ = s.buffer.Peek(s.buffer.Buffered())
+	}
+	if s.raw == nil { // what has arrived is not in clear
+		arrived = nil
+	}
+	return hasClose(append(read[:len(read):len(read)], arrived...))
+}
+
 // tryRead reads what has arrived into a borrowed buffer. It reports false if that is nothing.
 func (s *socket) tryRead(fd uintptr) bool {
 	s.borrow()

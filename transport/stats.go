@@ -10,6 +10,8 @@ type Stats struct {
 	Members     int // seats of the connections' users; a user in two rooms counts twice
 	Watchers    int // watches of connections; a member who watches counts in both
 	Graces      int // ended sessions whose users keep their seats
+	Queued      int // bytes that wait for the connections' clients, without snapshots
+	MostQueued  int // of those: for one connection
 }
 
 // Stats counts. With 50,000 connections it takes some milliseconds, in which connections come
@@ -20,6 +22,8 @@ func (s *Server) Stats() Stats {
 	rooms := make(map[string]struct{})
 	for _, c := range conns {
 		c.session.countInto(&stats, rooms)
+		kept := c.out.Kept()
+		stats.Queued, stats.MostQueued = stats.Queued+kept, max(stats.MostQueued, kept)
 	}
 	stats.Rooms = len(rooms)
 	return stats
@@ -29,14 +33,14 @@ func (s *Server) Stats() Stats {
 func (s *session) countInto(stats *Stats, rooms map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id, m := range s.memberships {
-		if m.member {
+	for id, p := range s.presences {
+		if p.membership.Status.IsMember() {
 			stats.Members++
 		}
-		if m.watching {
+		if p.watch.on {
 			stats.Watchers++
 		}
-		if m.member || m.watching {
+		if p.needsEvents() {
 			rooms[id] = struct{}{}
 		}
 	}

@@ -253,7 +253,8 @@ func (c *rivalry) checkRival(r *rivalSession, s room.Snapshot, seats map[string]
 // the connections for events break again and again. In the end every acknowledged leave stands;
 // the session that was acknowledged last speaks for its user and is open; every other one was
 // closed with 4001; and every list is what Redis holds.
-func TestTakeOversAtRandom(t *testing.T) {
+func TestTakeOver_AtRandom(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	var nodes []*testServer
 	for range 2 {

@@ -11,6 +11,7 @@ import (
 
 	"roomd/room"
 	"roomd/room/coordinator"
+	"roomd/transport/internal/outbox"
 	"roomd/transport/protocol"
 )
 
@@ -22,7 +23,8 @@ const (
 // While a node misses events, users take their seats over through another one, and some of them
 // leave. From the snapshot the node learns who was replaced: it closes those connections, and
 // an acknowledged leave stays.
-func TestAMissedTakeOver(t *testing.T) {
+func TestTakeOver_Missed(t *testing.T) {
+	t.Parallel()
 	const breaks, cutOff = "the connection for events breaks", "the node is cut off for longer than its lease"
 	for _, leaves := range []bool{false, true} {
 		for name, miss := range map[string]func(first *bubbleServer, meanwhile func()){
@@ -90,13 +92,14 @@ func TestAMissedTakeOver(t *testing.T) {
 // A session is replaced while a request of its client is already read. The request is refused:
 // its join would take the place back, and nobody would speak for the user once the connection
 // is closed with "do not connect again".
-func TestARequestBehindTheTakeOver(t *testing.T) {
+func TestTakeOver_RequestBehind(t *testing.T) {
 	server := startServer(t, room.Rules{}, Options{})
+	server.rooms.AnswerFor(func(string, string) bool { return true }) // the older sessions here have no connection
 	for _, action := range []string{"join", "leave", "users", "watch", "unwatch"} {
 		t.Run(action, func(t *testing.T) {
 			user := "a-" + action
 			ended := make(chan int, 1)
-			out := newOutbox(func() {}, 1<<20)
+			out := outbox.New(func() {}, 1<<20)
 			older := newSession(server.Server, user, nil, out, func(code int, text string) { ended <- code })
 			older.handle([]byte(`{"id":1,"action":"join","room":"42"}`))
 			newer := server.connect(t, user)
@@ -109,16 +112,16 @@ func TestARequestBehindTheTakeOver(t *testing.T) {
 			case <-time.After(5 * time.Second):
 				t.Fatal("the older session is not closed")
 			}
-			for len(out.items) > 0 {
-				out.next()
+			for !out.IsEmpty() {
+				out.Next()
 			}
 
 			older.handle(fmt.Appendf(nil, `{"id":2,"action":%q,"room":"42"}`, action))
-			frame, _ := out.next()
+			frame, _ := out.Next()
 			if !strings.Contains(string(frame), `"id":2,"room":"42","error":{"code":"duplicate_user"`) {
 				t.Errorf("the reply is %s", frame)
 			}
-			_, err := server.rooms.Do(context.Background(), "42", room.Leave(user, older.id))
+			_, err := server.rooms.Do(context.Background(), "42", room.Leave{User: user, Session: older.id})
 			if !errors.Is(err, room.ErrNotMember) {
 				t.Errorf("the older session speaks for the user again (%v)", err)
 			}
@@ -134,18 +137,19 @@ func fromVersion(v *bubbleClient, version uint64) *bubbleClient {
 	for len(v.frames) > 0 {
 		frames <- <-v.frames
 	}
-	return &bubbleClient{v.wsClient, frames, v.closed}
+	return &bubbleClient{wsClient: v.wsClient, frames: frames, closed: v.closed}
 }
 
-// A node is cut off, and its members are removed as a dead node's. They rejoin, since no other
+// A node is cut off, and its members are away and then removed as a dead node's. They rejoin, since no other
 // session took their seats.
-func TestCutOffUntilRemoved(t *testing.T) {
+func TestTakeOver_CutOffUntilRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		first.redisNet.stop()
-		b.expectWithin(strings.Replace(eventARemoved, "left", "node", 1), time.Minute)
+		b.expectWithin(eventOf(3, `{"type":"away","user":"a","seat":1}`), 8*time.Second)
+		b.expectWithin(eventOf(4, `{"type":"leave","user":"a","seat":1,"reason":"node"}`), time.Minute)
 		first.redisNet.resume()
-		b.expectWithin(eventARejoined, time.Minute)
+		b.expectWithin(eventOf(5, `{"type":"join","user":"a","seat":1}`), time.Minute)
 		if got := second.members(t, "42"); got != "b a" {
 			t.Errorf("in the room are %q", got)
 		}
@@ -157,9 +161,25 @@ func TestCutOffUntilRemoved(t *testing.T) {
 	})
 }
 
+// A node stands still for longer than its lease, but not until its members are removed. They are away,
+// and back when it goes on.
+func TestTakeOver_CutOffUntilAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, _, a, b := twoNodes(t, room.Rules{}, Options{})
+		first.redisNet.stop()
+		b.expectWithin(eventOf(3, `{"type":"away","user":"a","seat":1}`), 8*time.Second)
+		first.redisNet.resume()
+		b.expectWithin(eventOf(4, `{"type":"back","user":"a","seat":1}`), 5*time.Second)
+		time.Sleep(time.Minute)
+		b.expectSilence()
+		a.tell(`"ready","value":true`, `"version":5,"count":2`)
+		b.expect(eventOf(5, `{"type":"member","user":"a","seat":1,"ready":true}`))
+	})
+}
+
 // A member is removed and comes back through another node, and the first node gets the events
 // late. It closes the connection.
-func TestRemovedAndReplaced(t *testing.T) {
+func TestTakeOver_RemovedBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 		first.redisNet.holdEvents()
@@ -180,7 +200,7 @@ func TestRemovedAndReplaced(t *testing.T) {
 
 // Of two sessions of a user the one that joined last stays, however late it learns that it had
 // been replaced before.
-func TestAnOlderTakeOverDoesNotCount(t *testing.T) {
+func TestTakeOver_Older(t *testing.T) {
 	check := func(t *testing.T, older, newer *bubbleClient, at *bubbleServer) {
 		t.Helper()
 		older.expectWithin(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`, time.Second)
@@ -197,7 +217,7 @@ func TestAnOlderTakeOverDoesNotCount(t *testing.T) {
 	t.Run("on one node", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			first, _, a, _ := twoNodes(t, room.Rules{}, Options{})
-			again, entered, replaced := room.Join("a", first.session(t, "a")), make(chan struct{}), make(chan struct{})
+			again, entered, replaced := room.Join{User: "a", Session: first.session(t, "a")}, make(chan struct{}), make(chan struct{})
 			newer := first.connect(t, "a")
 			first.hook.setBefore(func(_ context.Context, action room.Action) error {
 				if action == again {
@@ -232,7 +252,7 @@ func TestAnOlderTakeOverDoesNotCount(t *testing.T) {
 
 // A member rejoins after the user had joined and left through another node, of which this one
 // did not know yet. The member leaves again.
-func TestARejoinThatCameTooLate(t *testing.T) {
+func TestTakeOver_LateRejoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 		entered, goOn := make(chan struct{}), make(chan struct{})
@@ -262,11 +282,11 @@ func TestARejoinThatCameTooLate(t *testing.T) {
 }
 
 // A client gets no event behind the take-over of its seat, so what it reads has no gap.
-func TestNoEventsAfterATakeOver(t *testing.T) {
+func TestTakeOver_NoEventsAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 		entered, replaced := make(chan struct{}), make(chan struct{})
-		join := room.Join("a", first.session(t, "a"))
+		join := room.Join{User: "a", Session: first.session(t, "a")}
 		first.hook.setBefore(func(_ context.Context, action room.Action) error {
 			if action == join {
 				close(entered)
@@ -293,10 +313,10 @@ func TestNoEventsAfterATakeOver(t *testing.T) {
 
 // A removed member who joins again, and is refused because the room is full now, gets the event
 // lost, and then nothing more of the room.
-func TestAFullRoomRefusesAMember(t *testing.T) {
+func TestTakeOver_FullRoomRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{Seating: room.Capacity(2)}, Options{})
-		join := room.Join("a", first.session(t, "a"))
+		join := room.Join{User: "a", Session: first.session(t, "a")}
 		first.hook.setBefore(func(_ context.Context, action room.Action) error {
 			if action != join {
 				return room.ErrUnavailable // the server's own attempts
@@ -309,8 +329,8 @@ func TestAFullRoomRefusesAMember(t *testing.T) {
 		time.Sleep(time.Second)
 		a.expectSilence()
 		a.send(join42)
-		a.expect(`{"id":1,"room":"42","error":{"code":"room_full","message":"room 42 is full: 2 of 2 seats taken","retry":false}}`)
 		a.expect(eventALost)
+		a.expect(`{"id":1,"room":"42","error":{"code":"room_full","message":"room 42 is full: 2 of 2 seats taken","retry":false}}`)
 		c.send(leave42)
 		time.Sleep(time.Minute)
 		a.expectSilence()
@@ -319,7 +339,7 @@ func TestAFullRoomRefusesAMember(t *testing.T) {
 
 // Redis forgets everything, and no connection breaks. Each node finds out when it renews its
 // lease, and its users are back on their seats.
-func TestRedisForgetsEverything(t *testing.T) {
+func TestDataLoss_Everything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, _, _ := twoNodes(t, room.Rules{}, Options{})
 		first.redis.FlushAll(t.Context())

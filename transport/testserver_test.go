@@ -145,6 +145,8 @@ type sizedRooms struct{ Rooms }
 
 func (sizedRooms) AnswerFor(func(room, session string) bool) {}
 
+func (sizedRooms) Ping(context.Context) error { return nil }
+
 func (sizedRooms) Read(_ context.Context, id string) (room.Snapshot, error) {
 	if id == "panic" {
 		panic("on purpose")

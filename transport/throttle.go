@@ -108,6 +108,29 @@ func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
 		whose, t.server.opts.Rate, roundUp(wait)), cutOff
 }
 
+// newRoom counts a room that the user may begin with a join. If there have been too many, it counts none,
+// and returns how long to wait.
+func (t *throttle) newRoom() (wait time.Duration) {
+	if t.user == nil {
+		return 0
+	}
+	return t.user.newRooms.take(t.server.newRooms, t.server.clock())
+}
+
+// noNewRoom undoes newRoom: the join has begun none.
+func (t *throttle) noNewRoom() {
+	if t.user != nil {
+		t.user.newRooms.giveBack(t.server.newRooms)
+	}
+}
+
+// tooManyRooms refuses a join that would have begun a room.
+func (t *throttle) tooManyRooms(wait time.Duration) error {
+	t.server.opts.Trace.refused(LimitNewRooms)
+	return protocol.NewError(protocol.CodeRateLimited, "there is no such room, and a user may begin %d rooms a minute; wait %v",
+		t.server.opts.MaxNewRooms, roundUp(wait))
+}
+
 // roundUp returns d in whole milliseconds, so that a client that waits so long is never early.
 func roundUp(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestBucket(t *testing.T) {
+func TestBucket_Takes(t *testing.T) {
 	const ms = time.Millisecond
 	var b bucket
 	p := newPace(50, 3) // one in 20 ms
@@ -47,7 +47,7 @@ func TestBucket(t *testing.T) {
 
 // In no span of time more happens than the burst and what the rate allows, and who waits as told is
 // not refused again.
-func TestBucketKeepsThePace(t *testing.T) {
+func TestBucket_KeepsThePace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perSecond, burst := rapid.IntRange(1, 2000).Draw(t, "rate"), rapid.IntRange(1, 50).Draw(t, "burst")
 		var b bucket
@@ -80,7 +80,7 @@ func TestBucketKeepsThePace(t *testing.T) {
 }
 
 // All connections of a user take from one bucket at the same time.
-func TestBucketAtOnce(t *testing.T) {
+func TestBucket_AtOnce(t *testing.T) {
 	const burst = 2_000_000
 	var b bucket
 	p := newPace(1, burst)

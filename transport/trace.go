@@ -3,7 +3,8 @@ package transport
 // Trace holds functions that a [Server] calls when something happens that an operator counts.
 // A nil function is not called. They must not block, and are called from many goroutines.
 type Trace struct {
-	// Refused is called when a limit refuses a connection or a request, or ends a connection.
+	// Refused is called when a limit refuses a connection or a request, or ends a connection, and
+	// with LimitQueue when changes are dropped, for which a snapshot will stand.
 	// The limit is one of the Limit constants.
 	Refused func(limit string)
 
@@ -23,7 +24,7 @@ type Trace struct {
 const (
 	LimitConnections = "connections" // of the server
 	LimitAddress     = "address"     // connections of an address
-	LimitNameless    = "nameless"    // connections that have shown no token: the oldest is closed
+	LimitNameless    = "nameless"    // connections that have shown no token: one of the address with most is closed
 	LimitHandshake   = "handshake"   // time for the handshake, or any HTTP request
 	LimitAuth        = "auth_time"   // time until the token
 	LimitRate        = "rate"        // requests of a connection
@@ -31,6 +32,7 @@ const (
 	LimitFlood       = "flood"       // frames that ask for nothing, or requests over the rate
 	LimitFrame       = "frame"       // length of a request
 	LimitRooms       = "rooms"       // of a connection
+	LimitNewRooms    = "new_rooms"   // that a user begins
 	LimitMembers     = "members"     // of a room
 	LimitQueue       = "queue"       // of a client that reads slowly
 	LimitAPI         = "api"         // requests of the HTTP API that run at once
@@ -41,7 +43,7 @@ const (
 func Limits() []string {
 	return []string{
 		LimitConnections, LimitAddress, LimitNameless, LimitHandshake, LimitAuth, LimitRate, LimitUserRate,
-		LimitFlood, LimitFrame, LimitRooms, LimitMembers, LimitQueue, LimitAPI, LimitAPIRate,
+		LimitFlood, LimitFrame, LimitRooms, LimitNewRooms, LimitMembers, LimitQueue, LimitAPI, LimitAPIRate,
 	}
 }
 

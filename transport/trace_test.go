@@ -40,7 +40,7 @@ func (n *counters) String() string {
 
 // Events that wait for a client are merged; one that reads nothing is closed; what a client
 // does itself is no close of the server's.
-func TestTraceOfClients(t *testing.T) {
+func TestTrace_Clients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, _ := redistest.Mini(t)
 		var n counters
@@ -60,6 +60,10 @@ func TestTraceOfClients(t *testing.T) {
 		for i := range 20 {
 			s.joins(t, fmt.Sprint("d", i), "42")
 		}
+		if got := n.String(); got != "connected 1, merged 3, too slow 0, replaced 0, otherwise 0, refused 1" {
+			t.Error(got)
+		}
+		time.Sleep(2 * defaultWriteTimeout)
 		if got := n.String(); got != "connected 1, merged 3, too slow 1, replaced 0, otherwise 0, refused 1" {
 			t.Error(got)
 		}
@@ -82,7 +86,7 @@ func TestTraceOfClients(t *testing.T) {
 	})
 }
 
-func TestStats(t *testing.T) {
+func TestStats_OfServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, _ := redistest.Mini(t)
 		s := startInBubble(t, mini, room.Rules{}, Options{Grace: time.Minute})

@@ -18,6 +18,7 @@ type users struct {
 type userThrottle struct {
 	requests bucket
 	spare    bucket // frames that ask for nothing, and requests over the rate
+	newRooms bucket // rooms that the user has begun
 
 	connections int  // guarded by users.mu
 	forgetting  bool // guarded by users.mu: a timer will look whether it can be forgotten
@@ -65,7 +66,7 @@ func (u *users) forgetLocked(name string, t *userThrottle) {
 		return
 	}
 	now := u.clock()
-	debt := max(t.requests.debt(now), t.spare.debt(now))
+	debt := max(t.requests.debt(now), t.spare.debt(now), t.newRooms.debt(now))
 	if debt == 0 {
 		delete(u.byName, name)
 		return

@@ -12,7 +12,7 @@ const (
 )
 
 // A watcher gets the events behind the list in its reply, and is not a member.
-func TestWatch(t *testing.T) {
+func TestWatch_Events(t *testing.T) {
 	s := startServer(t, room.Rules{}, Options{})
 	a, w := s.connect(t, "a"), s.connect(t, "w")
 	w.send(watch42)
@@ -39,7 +39,7 @@ func TestWatch(t *testing.T) {
 
 // A member who unwatches gets events as a member, and a watcher who leaves gets events as a
 // watcher.
-func TestMemberAndWatcher(t *testing.T) {
+func TestWatch_Member(t *testing.T) {
 	s := startServer(t, room.Rules{}, Options{})
 	a, b := s.connect(t, "a"), s.connect(t, "b")
 	a.send(join42)
@@ -63,7 +63,7 @@ func TestMemberAndWatcher(t *testing.T) {
 	b.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"a","seat":0,"reason":"left"}]}`)
 }
 
-func TestMaxRooms(t *testing.T) {
+func TestWatch_MaxRooms(t *testing.T) {
 	s := startServer(t, room.Rules{}, Options{MaxRooms: 2})
 	a := s.connect(t, "a")
 	a.send(join42)

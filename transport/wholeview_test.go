@@ -43,7 +43,8 @@ func waitUntil(t *testing.T, limit time.Duration, look func() error) {
 // A real Redis is emptied, again and again, under the members of three nodes, some of whom ask for
 // lists all the time. No member is ever shown a room without itself, nobody hears lost or joins
 // again, and in the end everybody has the old seat and knows it.
-func TestNobodyIsTakenForRemovedWhenRedisIsEmptied(t *testing.T) {
+func TestWholeView_RedisIsEmptied(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	const users = 30
 	var nodes []*testServer
@@ -108,9 +109,13 @@ func TestNobodyIsTakenForRemovedWhenRedisIsEmptied(t *testing.T) {
 // Redis loses this and that, nodes are cut off, events come late, members are removed, and clients
 // ask for all kinds of things meanwhile. No member is ever shown a room without itself, and in the
 // end each client knows the room.
-func TestNoMemberSeesARoomWithoutItself(t *testing.T) {
+func TestWholeView_NoRoomWithoutItself(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			if seed > 3 {
+				redistest.Thorough(t)
+			}
 			synctest.Test(t, func(t *testing.T) { runFaults(t, rand.New(rand.NewPCG(seed, 1))) })
 		})
 	}

@@ -2,16 +2,24 @@ package transport
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"roomd/room"
+	"roomd/transport/internal/frames"
+	"roomd/transport/protocol"
 )
 
 // batchSize is how many bytes are written at once, if that many wait. The last frame may go
 // beyond it.
 const batchSize = 16 << 10
+
+// chunkSize is how much of a long frame has to be written within Options.WriteTimeout. Who reads
+// slowly gets the whole frame all the same.
+const chunkSize = 4 * batchSize
 
 // writer writes a connection's outbox to its socket. No goroutine waits for something to
 // write: the reader writes the reply to its request (flush), and the outbox starts a writer
@@ -19,16 +27,18 @@ const batchSize = 16 << 10
 type writer struct {
 	conn    *conn
 	running sync.WaitGroup
+	sent    atomic.Int64 // bytes that the kernel has been given
 
 	// Used only by the current writer; the outbox decides who that is.
 	frames   [][]byte
 	deadline time.Time // that is set on the socket
+	rest     []byte    // of the write that has failed
 }
 
 // flush writes what is queued, unless there is a writer. It leaves what comes meanwhile to
 // another goroutine, since the reader has to go back to its client.
 func (w *writer) flush() {
-	if w.conn.out.claim() && w.send() {
+	if w.conn.out.Claim() && w.send() {
 		w.start()
 	}
 }
@@ -47,52 +57,51 @@ func (w *writer) wait() { w.running.Wait() }
 // send writes some of what is queued, and reports whether to go on. If the write fails, the
 // connection ends.
 func (w *writer) send() (more bool) {
-	// Moving the deadline costs as much as encoding a frame, so not every write does it.
-	now, timeout := time.Now(), w.conn.server.opts.WriteTimeout
-	if w.deadline.Sub(now) < timeout {
-		w.deadline = now.Add(timeout + timeout/8)
-		w.conn.extendWriteDeadline(w.deadline)
-	}
-	if err := w.writeSome(); err != nil {
+	err := w.writeSome()
+	switch _, _, closing := w.conn.closeReason(); {
+	case err == nil:
+	case errors.Is(err, os.ErrDeadlineExceeded) && !closing:
+		w.conn.end(protocol.CloseTooSlow, "nothing was read for "+w.conn.server.opts.WriteTimeout.String())
+		w.conn.out.Stall(w.rest)
+	default:
 		w.conn.end(0, fmt.Sprintf("writing: %v", err))
-		w.conn.out.discard()
+		w.conn.out.Discard()
 	}
-	return w.conn.out.keepWriting()
+	return w.conn.out.KeepWriting()
 }
 
 // writeSome writes about batchSize of what is queued.
 func (w *writer) writeSome() error {
-	out, frames := w.conn.out, w.frames[:0]
+	out, batch := w.conn.out, w.frames[:0]
 	for size := 0; size < batchSize; {
-		frame, events := out.next()
+		frame, events := out.Next()
 		if frame == nil && events == nil {
 			break
 		}
-		first := len(frames)
+		first := len(batch)
 		if frame != nil {
-			frames = append(frames, frame)
+			batch = append(batch, frame)
+		} else {
+			batch = frames.Append(batch, w.conn.session.user, events)
+			w.conn.server.opts.Trace.merged(len(events) - (len(batch) - first))
 		}
-		single := len(frames)
-		if len(events) > 0 {
-			frames = appendEvents(frames, w.conn.session.user, events)
-		}
-		w.conn.server.opts.Trace.merged(len(events) - (len(frames) - single))
-		for _, f := range frames[first:] {
+		for _, f := range batch[first:] {
 			size += len(f)
 		}
 	}
-	w.frames = frames
-	defer out.written()
-	defer clear(frames)
-	return w.writeFrames(frames)
+	w.frames = batch
+	for _, queue := range out.TakeStale() {
+		w.conn.session.refill(queue)
+	}
+	defer out.Written()
+	defer clear(batch)
+	return w.writeFrames(batch)
 }
 
 // writeFrames writes short frames with one system call, and a long one without copying it.
 func (w *writer) writeFrames(frames [][]byte) error {
-	raw := w.conn.raw
 	if len(frames) == 1 {
-		_, err := raw.Write(frames[0])
-		return err
+		return w.write(frames[0])
 	}
 	short := getBuffer()
 	defer putBuffer(short)
@@ -101,37 +110,51 @@ func (w *writer) writeFrames(frames [][]byte) error {
 			short.Write(f)
 			continue
 		}
-		if _, err := short.WriteTo(raw); err != nil {
+		if err := w.writeShort(short); err != nil {
 			return err
 		}
-		if _, err := raw.Write(f); err != nil {
+		if err := w.write(f); err != nil {
 			return err
 		}
 	}
-	_, err := short.WriteTo(raw)
+	return w.writeShort(short)
+}
+
+// writeShort empties a buffer of short frames.
+func (w *writer) writeShort(short *bytes.Buffer) error {
+	err := w.write(short.Bytes())
+	w.rest = bytes.Clone(w.rest) // the buffer is used again
+	short.Reset()
 	return err
 }
 
-// appendEvents appends the frames of one room's events. Changes that follow each other are
-// merged into one frame.
-func appendEvents(frames [][]byte, user string, events []*room.Event) [][]byte {
-	for len(events) > 0 {
-		n := 1
-		for n < len(events) && follows(events[n], events[n-1]) {
-			n++
+// write writes some whole frames. It fails with os.ErrDeadlineExceeded if the client reads nothing
+// for the time of Options.WriteTimeout. Then rest is what is not written of the frames.
+func (w *writer) write(p []byte) (err error) {
+	for n := 0; len(p) > 0; p = p[n:] {
+		began := w.extendDeadline()
+		if n, err = w.conn.raw.Write(p[:min(len(p), chunkSize)]); n > 0 && time.Since(began) > waited {
+			w.conn.hear()
 		}
-		if n == 1 {
-			frames = append(frames, eventFrameOf(events[0]).frameFor(user))
-		} else {
-			frames = append(frames, changesFrame(user, events[:n]...))
+		w.sent.Add(int64(n))
+		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded)) {
+			w.rest = p[n:]
+			return err
 		}
-		events = events[n:]
 	}
-	return frames
+	w.rest = nil
+	return nil
 }
 
-func follows(e, before *room.Event) bool {
-	return e.Snapshot == nil && before.Snapshot == nil && e.Epoch == before.Epoch && e.From == before.Version
+// extendDeadline gives the client WriteTimeout, or up to an eighth more: moving the deadline costs
+// as much as encoding a frame, so not every write does it. It returns the time.
+func (w *writer) extendDeadline() time.Time {
+	now, timeout := time.Now(), w.conn.server.opts.WriteTimeout
+	if w.deadline.Sub(now) < timeout {
+		w.deadline = now.Add(timeout + timeout/8)
+		w.conn.extendWriteDeadline(w.deadline)
+	}
+	return now
 }
 
 // maxReused is how large a buffer may have grown to be used again.

@@ -24,7 +24,7 @@ func (c countingConn) Write(p []byte) (int, error) {
 }
 
 // What was queued during a write is written together.
-func TestFramesAreWrittenTogether(t *testing.T) {
+func TestWriter_FramesTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, _ := redistest.Mini(t)
 		s := startInBubble(t, mini, room.Rules{}, Options{})
@@ -55,7 +55,7 @@ func TestFramesAreWrittenTogether(t *testing.T) {
 }
 
 // Events that the client does not read do not delay its requests.
-func TestEventsDoNotDelayRequests(t *testing.T) {
+func TestWriter_EventsDoNotDelayRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, _ := redistest.Mini(t)
 		s := startInBubble(t, mini, room.Rules{}, Options{})
@@ -75,7 +75,7 @@ func TestEventsDoNotDelayRequests(t *testing.T) {
 }
 
 // A client that does not read is cut off after WriteTimeout, or up to an eighth later.
-func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
+func TestWriter_ClientThatDoesNotRead(t *testing.T) {
 	for _, quiet := range []time.Duration{0, time.Second, 2 * time.Second, 20 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			mini, _ := redistest.Mini(t)

@@ -10,17 +10,19 @@ import (
 
 	"roomd/loadtest/audit"
 	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/transport/roomd/fileflags"
 )
 
 // errNotClean ends the program after its report has said why.
 var errNotClean = errors.New("the journals and Redis do not agree")
 
 type auditCmd struct {
-	Redis string `required:"" placeholder:"URL" help:"The Redis of the nodes, in the same form as their --redis. In ROOMLOAD_REDIS other users of the machine do not see a password."`
-	Room  string `default:"*" placeholder:"PATTERN" help:"Rooms to audit: an id, or a pattern with * ? [a-z], in quotes (all by default)."`
-	Most  int    `default:"100" help:"How many findings to print; the others are counted (${default})."`
-	JSON  bool   `name:"json" help:"Print the report as JSON."`
-	Quiet bool   `help:"Print findings only, and no progress."`
+	Redis string          `required:"" placeholder:"URL" help:"The Redis of the nodes, in the same form as their --redis. In ROOMLOAD_REDIS, or with --redis-password-file, other users of the machine do not see a password."`
+	Files fileflags.Redis `embed:""`
+	Room  string          `default:"*" placeholder:"PATTERN" help:"Rooms to audit: an id, or a pattern with * ? [a-z], in quotes (all by default)."`
+	Most  int             `default:"100" help:"How many findings to print; the others are counted (${default})."`
+	JSON  bool            `name:"json" help:"Print the report as JSON."`
+	Quiet bool            `help:"Print findings only, and no progress."`
 }
 
 func (c *auditCmd) Help() string {
@@ -28,12 +30,14 @@ func (c *auditCmd) Help() string {
 
   roomload audit --redis redis://127.0.0.1:6379
   roomload audit --redis redis+cluster://a:7000,b:7000 --room 'table-*'
+  roomload audit --redis rediss://auditor@h:6379 --redis-password-file password --redis-ca ca.pem
   roomload audit --redis redis://127.0.0.1:6379 --json --quiet | jq '.findings[].rule'
 
 Nodes with --journal write each commit of a room to the stream Room:<id>:Log. The audit
 replays it with rules of its own, and compares the outcome with the room's members,
-settings, data and bans. It changes nothing, and nodes may go on meanwhile: the end of a
-journal and the room are read in one step.
+settings, data, bans, removed users and expiry. Each entry names the one before by a hash, so
+an entry that somebody changed is found, too. It changes nothing, and nodes may go on
+meanwhile: the end of a journal and the room are read in one step.
 
 A finding names the room, the version, and two sides that do not fit together:
 
@@ -46,7 +50,7 @@ judged. Rooms without a journal are counted and named. A version gap comes from 
 were started with another --journal, or somebody has deleted entries.
 
 It only reads, and may have a user of its own in Redis (+cluster is for a Redis Cluster):
-  ACL SETUSER auditor on >secret %R~Room:* +@read +@scripting +@connection +time +cluster
+  ACL SETUSER auditor on >secret %R~Room:* +@read +@scripting +@connection +cluster
 
 It ends with 0 if nothing was found, with 1 if something was, or if Redis failed, and with 2
 if it was started wrongly.`
@@ -64,15 +68,22 @@ func (c *auditCmd) Validate() error {
 	case c.Redis == redisurl.Embedded:
 		return wrongFlag(errors.New("redis is embedded, which has no rooms: give the URL of the nodes' Redis"))
 	}
-	if _, err := redisurl.Open(c.Redis); err != nil {
-		return wrongFlag(err)
+	if err := c.Files.Check(); err != nil {
+		return err
+	}
+	db, err := c.Files.Open(c.Redis)
+	switch {
+	case errors.As(err, new(fileflags.UseError)):
+		return err
+	case err == nil: // else Run says what is wrong with a file
+		db.Close()
 	}
 	return wrongFlag(c.config().Validate())
 }
 
 // Run is called by kong.
 func (c *auditCmd) Run(ctx context.Context, std streams) error {
-	db, err := redisurl.Open(c.Redis)
+	db, err := c.Files.Open(c.Redis)
 	if err != nil {
 		return err
 	}

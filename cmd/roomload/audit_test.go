@@ -2,8 +2,13 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,15 +17,26 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
+// entry returns an entry by hand, with the mark that its text makes.
+func entry(version int, prev, changes string) (text, mark string) {
+	const blank = "0000000000000000"
+	text = fmt.Sprintf(`{"epoch":"e","version":%d,"mark":"%s","prev":"%s","node":"n","changes":[%s]}`, version, blank, prev, changes)
+	sum := sha256.Sum256([]byte(text))
+	mark = base64.RawURLEncoding.EncodeToString(sum[:12])
+	return strings.Replace(text, blank, mark, 1), mark
+}
+
 // A journal by hand: two commits of room 42.
 func TestAuditReports(t *testing.T) {
+	first, m1 := entry(1, "", `{"type":"join","user":"张三","seat":0,"session":"s","at":7},{"type":"defaults","user":"","seat":0,"settings":{"capacity":4}}`)
+	second, m2 := entry(2, m1, `{"type":"join","user":"李四","seat":1,"session":"s","at":8}`)
 	server := redistest.Start(t)
 	rdb := server.Client()
 	for _, args := range [][]any{
-		{"XADD", "Room:42:Log", "*", "commit", `{"epoch":"e","version":1,"mark":"m1","node":"n","changes":[{"type":"join","user":"张三","seat":0,"session":"s","at":7},{"type":"defaults","user":"","seat":0,"settings":{"capacity":4}}]}`},
-		{"XADD", "Room:42:Log", "*", "commit", `{"epoch":"e","version":2,"mark":"m2","node":"n","changes":[{"type":"join","user":"李四","seat":1,"session":"s","at":8}]}`},
+		{"XADD", "Room:42:Log", "*", "commit", first},
+		{"XADD", "Room:42:Log", "*", "commit", second},
 		{"HSET", "Room:42:Users", "张三", `{"seat":0,"session":"s","node":"n","at":7}`, "李四", `{"seat":1,"session":"s","node":"n","at":8}`},
-		{"HSET", "Room:42:Meta", "epoch", "e", "version", 2, "mark", "m2", "members", 2, "settings", `{"capacity":4}`},
+		{"HSET", "Room:42:Meta", "epoch", "e", "version", 2, "mark", m2, "members", 2, "settings", `{"capacity":4}`},
 		{"HSET", "Room:43:Meta", "epoch", "e", "version", 2},
 	} {
 		if err := rdb.Do(t.Context(), args...).Err(); err != nil {
@@ -44,6 +60,15 @@ func TestAuditReports(t *testing.T) {
 	var as, errs bytes.Buffer
 	if err := run(t.Context(), []string{"audit"}, &as, &errs); err != nil || !strings.Contains(as.String(), "verdict     clean") {
 		t.Errorf("as the user of the help: %v\n%s", err, &as)
+	}
+	t.Setenv("ROOMLOAD_REDIS", "")
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	as.Reset()
+	if err := run(t.Context(), []string{"audit", "--redis", "redis://auditor@" + server.Addr(), "--redis-password-file", password}, &as, &errs); err != nil || !strings.Contains(as.String(), "verdict     clean") {
+		t.Errorf("with a password file: %v\n%s", err, &as)
 	}
 	stdout, stderr, err := start()
 	if err != nil || stderr != "" || !strings.Contains(stdout, "journals    1 rooms, 2 commits") || !strings.Contains(stdout, "not audited: 43\nverdict     clean\n") {

@@ -28,15 +28,22 @@ func (c *benchCmd) Help() string {
   roomload bench --redis redis://127.0.0.1:6379 --only article,roomd --workload hot-room
   roomload bench --workload memory,storm --connections 5000
   roomload bench --workload neighbours --duration 5s --html neighbours.html
+  roomload bench --workload network --only article,roomd
+  roomload bench --workload locks --only lockmgr,redislock
   roomload bench --json - | jq '.workloads["hot-room"].roomd.to_article'
 
 Contenders: ` + strings.Join(bench.ContenderNames(), ", ") + `.
 
 Workloads: ` + strings.Join(bench.WorkloadNames(), ", ") + `.
-Without --workload all run, except ` + strings.Join(bench.ProcessWorkloadNames(), ", ") + `.
+Without --workload all run, except ` + strings.Join(bench.NamedWorkloads(), ", ") + `.
 
 Clients join and leave their rooms over and over. Then roomload compares every list with
 what its users were told. It ends with 0 only if every list was right and no action failed.
+
+network stands for all workloads with 0.25 ms each way between nodes and Redis.
+
+locks stands for all workloads of locks: clients take a lock and give it back. They need a
+redis-server. Each hold checks that nobody else has the lock.
 
 The last three start this program again, for a node with roomd's defaults, for clients and
 for attackers:

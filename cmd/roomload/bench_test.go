@@ -9,9 +9,11 @@ import (
 	"testing"
 
 	"roomd/loadtest/bench"
+	"roomd/lockmgr/redistest"
 )
 
-func TestBenchReports(t *testing.T) {
+func TestBench_Reports(t *testing.T) {
+	t.Parallel()
 	page := filepath.Join(t.TempDir(), "bench.html")
 	args := []string{"bench", "--redis", "embedded", "--only", "sadd,roomd", "--workload", "members-10", "--duration", "100ms"}
 	var stdout, stderr bytes.Buffer
@@ -25,7 +27,7 @@ func TestBenchReports(t *testing.T) {
 	if !strings.Contains(stderr.String(), "×sadd") || !strings.Contains(stderr.String(), "[2/2]") {
 		t.Errorf("no table or no progress on standard error:\n%s", &stderr)
 	}
-	if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte("<svg")) {
+	if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte(`class="chart"`)) {
 		t.Errorf("the page: %v", err)
 	}
 	stdout.Reset()
@@ -35,7 +37,8 @@ func TestBenchReports(t *testing.T) {
 }
 
 // The program starts itself again for servers and clients.
-func TestBenchWithProcesses(t *testing.T) {
+func TestBench_Processes(t *testing.T) {
+	redistest.Thorough(t)
 	profile := filepath.Join(t.TempDir(), "heap")
 	args := []string{"bench", "--workload", "memory,storm", "--connections", "20", "--heap-profile", profile, "--json", "-"}
 	var stdout, stderr bytes.Buffer
@@ -54,7 +57,7 @@ func TestBenchWithProcesses(t *testing.T) {
 	}
 }
 
-func TestBenchHelp(t *testing.T) {
+func TestBench_Help(t *testing.T) {
 	help := new(benchCmd).Help()
 	for _, name := range append(bench.ContenderNames(), bench.WorkloadNames()...) {
 		if !strings.Contains(help, name) {

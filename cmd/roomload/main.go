@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
-	"roomd/loadtest/bench/crew"
+	"roomd/loadtest/bench/worker"
 )
 
 const description = `Sends players at roomd nodes and proves that the rooms' lists are right.
@@ -27,10 +27,11 @@ Every flag is also an environment variable: --capacity is ROOMLOAD_CAPACITY.`
 
 // cli is the command line. Each command has a Run method.
 type cli struct {
-	Run   runCmd   `cmd:"" help:"Players join and leave at random over real WebSockets; every reply, event and list is checked."`
-	Bench benchCmd `cmd:"" help:"Measures roomd beside the article's lock and beside Redis without a lock, and checks the lists of each."`
-	Lab   labCmd   `cmd:"" help:"Runs the published Redis locks, and roomd, under faults, and counts what goes wrong."`
-	Audit auditCmd `cmd:"" help:"Replays the journals of all rooms in a Redis, while nodes use it, and says what does not fit."`
+	Run     runCmd     `cmd:"" help:"Players join and leave at random over real WebSockets; every reply, event and list is checked."`
+	Bench   benchCmd   `cmd:"" help:"Measures roomd beside the article's lock and beside Redis without a lock, and checks the lists of each."`
+	Compare compareCmd `cmd:"" help:"Measures two revisions of roomd by turns, and prints how much faster the second is."`
+	Lab     labCmd     `cmd:"" help:"Runs the published Redis locks, and roomd, under faults, and counts what goes wrong."`
+	Audit   auditCmd   `cmd:"" help:"Replays the journals of all rooms in a Redis, while nodes use it, and says what does not fit."`
 }
 
 // The exit codes besides 0.
@@ -43,7 +44,7 @@ const (
 var errInconsistent = errors.New("the lists are not right")
 
 func main() {
-	crew.Main() // the bench starts this program again for its servers and clients
+	worker.Main() // the bench starts this program again for its servers and clients
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once

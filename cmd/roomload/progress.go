@@ -62,7 +62,7 @@ const (
 func newLabProgress(w io.Writer) (show func(*lab.Report, *lab.Cell), done func()) {
 	if !isTerminal(w) {
 		return func(_ *lab.Report, c *lab.Cell) {
-			fmt.Fprintf(w, "%-18s %-14s %s\n", c.Discipline, c.Fault, c.Marks())
+			fmt.Fprintf(w, "%-21s %-14s %s\n", c.Discipline, c.Fault, c.Marks())
 		}, func() {}
 	}
 	lines := 0

@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"roomd/loadtest/internal/model"
 )
 
 // entry is one commit of a journal.
@@ -16,8 +18,11 @@ type entry struct {
 	Epoch   string   `json:"epoch"`
 	Version uint64   `json:"version"`
 	Mark    string   `json:"mark"`
+	Prev    string   `json:"prev"`
 	Node    string   `json:"node"`
 	Changes []change `json:"changes"`
+
+	sum string // the mark that its text makes
 }
 
 // change is what became of one user, or of the room.
@@ -29,9 +34,14 @@ type change struct {
 	Old      string         `json:"old"`
 	At       int64          `json:"at"`
 	Settings jsontext.Value `json:"settings"`
-	Ready    bool           `json:"ready"`
-	Data     jsontext.Value `json:"data"`
+	Ready    *bool          `json:"ready"` // of a member: nil if it is as before
+	Data     jsontext.Value `json:"data"`  // of a member: nil if it is as before, null for none
 	Until    int64          `json:"until"`
+	Reason   string         `json:"reason"`
+	Text     string         `json:"text"`
+	Target   string         `json:"target"`
+	Shut     bool           `json:"shut"`
+	Again    bool           `json:"again"`
 }
 
 // The types of changes.
@@ -51,7 +61,8 @@ const (
 
 func parseEntry(id, text string) (entry, error) {
 	e := entry{id: id}
-	switch err := json.Unmarshal([]byte(text), &e); {
+	raw := []byte(text)
+	switch err := json.Unmarshal(raw, &e); {
 	case err != nil:
 		return e, err
 	case e.Version == 0:
@@ -59,19 +70,16 @@ func parseEntry(id, text string) (entry, error) {
 	case e.Epoch == "" || e.Mark == "":
 		return e, errors.New("it has no epoch, or no mark")
 	}
+	e.sum = markOf(raw)
 	return e, nil
 }
 
 // settings are what the oracle has to know of a room's settings.
 type settings struct {
-	text   jsontext.Value // as they are compared
-	seats  int
-	closed bool
-	keep   bool
+	model.Settings                // with a capacity also where the room has none
+	text           jsontext.Value // as they are compared
+	keep           bool
 }
-
-// maxSeats is how many seats a room without a capacity has.
-const maxSeats = 1 << 16
 
 func parseSettings(text []byte) (settings, error) {
 	var s struct {
@@ -82,13 +90,13 @@ func parseSettings(text []byte) (settings, error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return settings{}, err
 	}
-	if s.Capacity < 0 || s.Capacity > maxSeats {
+	if s.Capacity < 0 || s.Capacity > model.MaxSeats {
 		return settings{}, fmt.Errorf("capacity %d", s.Capacity)
 	}
 	if s.Capacity == 0 {
-		s.Capacity = maxSeats
+		s.Capacity = model.MaxSeats
 	}
-	return settings{normal(text), s.Capacity, s.Closed, s.Keep}, nil
+	return settings{model.Settings{Capacity: s.Capacity, Closed: s.Closed}, normal(text), s.Keep}, nil
 }
 
 // normal returns JSON in the form in which it is compared: without spaces, names in order. JSON

@@ -12,7 +12,7 @@ import (
 type final struct {
 	users map[string]string // user → member as JSON
 	meta  map[string]string
-	now   int64 // by the clock of Redis, in ms since 1970
+	ttls  []int64 // of the journal, users and meta, in ms; -1 for a key that stays, -2 for none
 }
 
 // compare judges the room by what the journal makes.
@@ -34,13 +34,15 @@ func (o *oracle) compare(f *final) {
 	}
 	for _, user := range slices.Sorted(maps.Keys(o.members)) {
 		if _, ok := f.users[user]; !ok {
-			o.find(RuleMember, o.version, says(theJournal, "%s", sitting(user, o.members[user].seat, o.members[user].since)),
+			o.find(RuleMember, o.version, says(theJournal, "%s", o.sitting(user)),
 				says(inRedis, "no %s in the room", quoted(user)))
 		}
 	}
 	o.compareSettings(f.meta["settings"])
 	o.compareData(f.meta["data"])
-	o.compareBans(f.meta["bans"], f.now)
+	o.compareBans(f.meta["bans"])
+	o.compareRemovals(f.meta["gone"])
+	o.compareExpiry(f)
 }
 
 // isAt judges the position. It reports whether the rest can be compared.
@@ -81,15 +83,15 @@ func (o *oracle) compareMember(user, text string) {
 		o.find(RuleMember, o.version, says(theJournal, format, args...), there)
 	}
 	switch {
-	case m.seat != r.Seat:
-		differs("%s", sitting(user, m.seat, m.since))
+	case o.seats.Of[user] != r.Seat:
+		differs("%s", o.sitting(user))
 	case m.session != "" && m.session != r.Session:
 		differs("session %s speaks for %s", quoted(m.session), quoted(user))
 	case m.node != "" && m.node != r.Node && m.orNode != r.Node && m.orNode != anyNode:
 		differs("the session of %s is on node %s", quoted(user), quoted(m.node))
 	case m.at != 0 && m.at != r.At:
 		differs("%s joined at %d", quoted(user), m.at)
-	case m.data.known && m.ready != r.Ready:
+	case m.readyKnown && m.ready != r.Ready:
 		differs("ready of %s is %v", quoted(user), m.ready)
 	default:
 		if problem := m.data.differs(r.Data); problem != "" {
@@ -108,7 +110,7 @@ func (d *dataState) differs(there *datum) string {
 	case !d.known:
 	case got != d.value:
 		return "data " + value([]byte(d.value))
-	case got != "" && (there.Version < d.since || there.Version > d.last):
+	case there.Version < d.since || there.Version > d.last:
 		return "data that was set from version " + strconv.FormatUint(d.since, 10) + " to " + strconv.FormatUint(d.last, 10)
 	}
 	return ""
@@ -137,11 +139,11 @@ func (o *oracle) compareSettings(text string) {
 // from the beginning.
 func (o *oracle) judgeEarly(s *settings, there Side) {
 	o.settings = s
-	o.rush = rush{over: o.early.more - s.seats, version: o.early.moreAt}
-	if o.early.joins != 0 && s.closed {
+	o.rush = rush{over: s.Over(o.early.more), version: o.early.moreAt}
+	if o.early.joins != 0 && s.Closed {
 		o.find(RuleClosed, o.early.joins, says(theJournal, "a join at version %d", o.early.joins), there)
 	}
-	if o.early.seat >= s.seats {
+	if o.early.seat >= 0 && s.Beyond(o.early.seat) {
 		o.find(RuleCapacity, o.early.seatAt, says(theJournal, "a join on seat %d at version %d", o.early.seat, o.early.seatAt), there)
 	}
 }
@@ -160,11 +162,7 @@ func (o *oracle) compareData(text string) {
 	}
 }
 
-// banLeeway is by how much the clocks of nodes and Redis may differ, in ms, where a ban is over
-// for one and not for the other: a node may forget a ban that is over.
-const banLeeway = 60_000
-
-func (o *oracle) compareBans(text string, now int64) {
+func (o *oracle) compareBans(text string) {
 	there := says(inRedis, "bans %s", value([]byte(text)))
 	bans := make(map[string]int64)
 	if text != "" {
@@ -175,7 +173,7 @@ func (o *oracle) compareBans(text string, now int64) {
 	}
 	for _, user := range slices.Sorted(maps.Keys(o.bans)) {
 		until := o.bans[user]
-		if got, ok := bans[user]; got != until && (ok || until > now+banLeeway) {
+		if bans[user] != until {
 			o.find(RuleBans, o.version, says(theJournal, "the ban of %s is until %d (0: none)", quoted(user), until), there)
 		}
 	}
@@ -187,6 +185,23 @@ func (o *oracle) compareBans(text string, now int64) {
 			o.find(RuleBans, o.version, says(theJournal, "%s was never banned", quoted(user)), there)
 		} else if join, came := o.came[user]; came { // the ban is as old as the journal
 			o.checkBan(user, join, bans[user])
+		}
+	}
+}
+
+// keyNames are the room's keys, in the order of final.ttls.
+var keyNames = []string{"Log", "Users", "Meta"}
+
+// compareExpiry judges whether Redis keeps the room: with members, or if the settings say so, no key
+// expires; else each does.
+func (o *oracle) compareExpiry(f *final) {
+	stays := len(f.users) > 0 || o.settings != nil && o.settings.keep
+	for i, ttl := range f.ttls {
+		switch {
+		case stays && ttl >= 0:
+			o.find(RuleExpiry, o.version, says(theJournal, "a room that stays"), says(inRedis, "%s, which expires in %d ms", keyNames[i], ttl))
+		case !stays && ttl == -1:
+			o.find(RuleExpiry, o.version, says(theJournal, "an empty room that is not kept"), says(inRedis, "%s, which does not expire", keyNames[i]))
 		}
 	}
 }

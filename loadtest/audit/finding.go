@@ -13,6 +13,8 @@ type Rule string
 // The rules.
 const (
 	RuleEntry    Rule = "entry cannot be read"
+	RuleChanged  Rule = "entry was changed"
+	RuleChain    Rule = "chain broken"
 	RuleGap      Rule = "versions are missing"
 	RuleTwice    Rule = "version came twice"
 	RuleEpoch    Rule = "epoch out of place"
@@ -30,6 +32,8 @@ const (
 	RuleMember   Rule = "member differs"
 	RuleData     Rule = "data differs"
 	RuleBans     Rule = "bans differ"
+	RuleGone     Rule = "removed users differ"
+	RuleExpiry   Rule = "expiry differs"
 )
 
 // Finding is something that does not fit. One and Other are its two sides.

@@ -1,38 +1,49 @@
 package audit
 
-import "strings"
+import (
+	"strings"
+
+	"roomd/loadtest/internal/model"
+)
 
 // join replays that a user came in.
 func (o *oracle) join(e *entry, c *change) {
 	says1 := says(theEntry, "%s joins on seat %d", quoted(c.User), c.Seat)
-	if m := o.members[c.User]; m != nil {
-		o.find(RuleJoin, e.Version, says1, says(before, "%s", sitting(c.User, m.seat, m.since)))
-		o.remove(c.User)
+	for _, b := range o.seats.Join(c.User, c.Seat) {
+		if b.Rule == model.AlreadyIn {
+			o.find(RuleJoin, e.Version, says1, says(before, "%s", o.sitting(c.User)))
+			o.remove(c.User)
+		} else {
+			o.find(RuleSeat, e.Version, says1, says(before, "%s", o.sitting(b.Other)))
+		}
 	}
-	if other, taken := o.seats[c.Seat]; taken {
-		o.find(RuleSeat, e.Version, says1, says(before, "%s", sitting(other, c.Seat, o.members[other].since)))
-	}
-	if c.Seat < 0 || c.Seat >= maxSeats {
-		o.find(RuleCapacity, e.Version, says1, says("the rules", "seats are from 0 to %d", maxSeats-1))
+	if (model.Settings{}).Beyond(c.Seat) {
+		o.find(RuleCapacity, e.Version, says1, says("the rules", "seats are from 0 to %d", model.MaxSeats-1))
 	}
 	o.checkBan(c.User, sighting{e.Version, c.At}, o.bans[c.User])
-	m := &member{seat: c.Seat, since: e.Version, session: c.Session, node: e.Node, at: c.At, data: dataState{known: true}}
-	o.put(c.User, m)
+	m := &member{since: e.Version, session: c.Session, node: e.Node, at: c.At, readyKnown: true, data: dataState{known: true}}
+	o.put(c.User, c.Seat, m)
 	o.more++
+	o.admit(e, c, says1)
+	delete(o.gone, c.User)
+	delete(o.removals, c.User)
 	if !o.complete {
-		delete(o.gone, c.User)
 		o.taken[c.Seat] = e.Version
 		if _, known := o.came[c.User]; !known {
 			o.came[c.User] = sighting{e.Version, c.At}
 		}
 	}
-	o.admit(e, c, says1)
 }
 
 // admit judges a join by the settings, if they are known.
 func (o *oracle) admit(e *entry, c *change, says1 Side) {
+	if c.Again {
+		o.bringBack(e, c, says1)
+	}
 	if o.settings == nil {
-		o.early.joins = e.Version
+		if !c.Again {
+			o.early.joins = e.Version
+		}
 		if o.more > o.early.more {
 			o.early.more, o.early.moreAt = o.more, e.Version
 		}
@@ -41,13 +52,15 @@ func (o *oracle) admit(e *entry, c *change, says1 Side) {
 		}
 		return
 	}
-	if o.settings.closed {
-		o.find(RuleClosed, e.Version, says1, says(before, "settings %s", value(o.settings.text)))
+	for _, b := range o.settings.Join(c.Seat) {
+		switch {
+		case b.Rule == model.NoSuchSeat:
+			o.find(RuleCapacity, e.Version, says1, says(before, "the room has %d seats", o.settings.Capacity))
+		case !c.Again:
+			o.find(RuleClosed, e.Version, says1, says(before, "settings %s", value(o.settings.text)))
+		}
 	}
-	if c.Seat >= o.settings.seats {
-		o.find(RuleCapacity, e.Version, says1, says(before, "the room has %d seats", o.settings.seats))
-	}
-	if over := o.more - o.settings.seats; over > o.rush.over {
+	if over := o.settings.Over(o.more); over > o.rush.over {
 		o.rush.over, o.rush.version = over, e.Version
 	}
 	o.checkRush()
@@ -56,20 +69,39 @@ func (o *oracle) admit(e *entry, c *change, says1 Side) {
 // checkBan reports a join before the user's ban is over. Ban and join are of the same clock,
 // that of a node, or of two which are in step.
 func (o *oracle) checkBan(user string, join sighting, until int64) {
-	if join.at < until {
+	if model.Banned(join.at, until) {
 		o.find(RuleBanned, join.version, says(theJournal, "%s joins at %d", quoted(user), join.at), says("the ban", "lasts until %d", until))
 	}
 }
 
+// bringBack judges a join that brings back a session which had lost its place in a failure, since a
+// closed room lets it in: the user must have been in the room, and nobody may have taken the user out.
+// Who was never seen there was in a room that Redis has lost with its journal.
+func (o *oracle) bringBack(e *entry, c *change, says1 Side) {
+	removed, by := o.removals[c.User]
+	if !by {
+		removed, by = o.removals[everybody]
+	}
+	switch {
+	case by:
+		o.find(RuleClosed, e.Version, says1, says(before, "%s was taken out at version %d: %s", quoted(c.User), removed.Version, quoted(removed.Reason)))
+	case o.complete && !o.gone[c.User] && !o.anew:
+		o.anew = true
+		o.renewals++
+	}
+}
+
 // leave replays that a user left.
-func (o *oracle) leave(c *change) {
+func (o *oracle) leave(e *entry, c *change) {
 	if o.present(c) == nil {
 		return
 	}
 	o.remove(c.User)
 	o.more--
-	if !o.complete {
-		o.gone[c.User] = true
+	o.gone[c.User] = true
+	switch c.Reason {
+	case reasonKicked, reasonMoved:
+		o.takeOut(c.User, removal{e.Version, c.Reason, c.Text, c.Target})
 	}
 }
 
@@ -86,8 +118,8 @@ func (o *oracle) speak(e *entry, c *change) {
 		fits = fits && !wasAway && c.Session == "~"+c.Old
 	case typeBack:
 		fits = fits && wasAway && !isAway
-	case typeReplace:
-		fits = fits && !wasAway && !isAway
+	case typeReplace: // of one who is there, or of one reservation by another
+		fits = fits && (!wasAway && !isAway || isReserved(c.Old) && isReserved(c.Session))
 	}
 	if !fits || m.session != "" && c.Old != m.session {
 		o.find(RuleSession, e.Version, says(theEntry, "%s of %s from session %s to %s", c.Type, quoted(c.User), quoted(c.Old), quoted(c.Session)),
@@ -103,54 +135,52 @@ func (o *oracle) speak(e *entry, c *change) {
 	m.node = e.Node
 }
 
+// isReserved reports whether a session is none yet, but keeps a seat for one.
+func isReserved(session string) bool { return strings.HasPrefix(session, "~+") }
+
 // anyNode stands for a node that is not known.
 const anyNode = "*"
 
 // present returns the member that a change is about. If the change is the first to mention the
 // user, the member was in from the beginning.
 func (o *oracle) present(c *change) *member {
-	m := o.members[c.User]
+	b, wrong := o.seats.Change(c.User, c.Seat)
+	says1 := func() Side { return says(theEntry, "%s of %s on seat %d", c.Type, quoted(c.User), c.Seat) }
 	switch {
-	case m == nil && (o.complete || o.gone[c.User]):
-		o.find(RuleAbsent, o.version, says(theEntry, "%s of %s on seat %d", c.Type, quoted(c.User), c.Seat),
-			says(before, "%s is not in the room", quoted(c.User)))
+	case wrong && b.Rule == model.NotIn && (o.complete || o.gone[c.User]):
+		o.find(RuleAbsent, o.version, says1(), says(before, "%s is not in the room", quoted(c.User)))
 		return nil
-	case m == nil:
-		m = o.infer(c.User, c.Seat)
-	case m.seat != c.Seat:
-		o.find(RuleMoved, o.version, says(theEntry, "%s of %s on seat %d", c.Type, quoted(c.User), c.Seat),
-			says(before, "%s", sitting(c.User, m.seat, m.since)))
+	case wrong && b.Rule == model.NotIn:
+		return o.infer(c.User, c.Seat)
+	case wrong:
+		o.find(RuleMoved, o.version, says1(), says(before, "%s", o.sitting(c.User)))
 	}
-	return m
+	return o.members[c.User]
 }
 
 // infer concludes that a user who is mentioned for the first time was a member from the
 // beginning, on that seat.
 func (o *oracle) infer(user string, seat int) *member {
 	here := says(theJournal, "%s was on seat %d when it began, as version %d shows", quoted(user), seat, o.version)
-	if other, taken := o.seats[seat]; taken {
-		o.find(RuleSeat, o.version, here, says(theJournal, "%s", sitting(other, seat, o.members[other].since)))
+	if other, taken := o.seats.At[seat]; taken {
+		o.find(RuleSeat, o.version, here, says(theJournal, "%s", o.sitting(other)))
 	} else if version, taken := o.taken[seat]; taken {
 		o.find(RuleSeat, version, here, says(theJournal, "another user had seat %d, as version %d shows", seat, version))
 	}
 	o.taken[seat] = o.version
-	m := &member{seat: seat, since: o.version}
-	o.put(user, m)
+	m := &member{since: o.version}
+	o.put(user, seat, m)
 	o.began++
 	o.checkRush()
 	return m
 }
 
-func (o *oracle) put(user string, m *member) {
+func (o *oracle) put(user string, seat int, m *member) {
 	o.members[user] = m
-	o.seats[m.seat] = user
+	o.seats.Put(user, seat)
 }
 
 func (o *oracle) remove(user string) {
-	if m := o.members[user]; m != nil {
-		delete(o.members, user)
-		if o.seats[m.seat] == user {
-			delete(o.seats, m.seat)
-		}
-	}
+	delete(o.members, user)
+	o.seats.Drop(user)
 }

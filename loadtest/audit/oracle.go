@@ -1,6 +1,10 @@
 package audit
 
-import "fmt"
+import (
+	"fmt"
+
+	"roomd/loadtest/internal/model"
+)
 
 // oracle replays the journal of one room by rules of its own.
 type oracle struct {
@@ -13,7 +17,9 @@ type oracle struct {
 	begun    bool            // an entry was read
 	epochs   map[string]bool // that are over
 	renewals int             // how many epochs began behind another one
-	at       string          // the entry that is read; empty at the end
+	lost     uint64          // how many commits were not there any more when they began
+	marks    knownMarks
+	at       string // the entry that is read; empty at the end
 
 	state
 }
@@ -26,10 +32,12 @@ func newOracle(room string, report func(Finding)) *oracle {
 type state struct {
 	// complete says that the room had nothing when it began: who was not mentioned is not in it.
 	complete bool
+	anew     bool   // although before that there had been another room, which was lost
+	since    uint64 // the first version of which it is known what it did
 
 	members map[string]*member
-	seats   map[int]string  // who sits there, as far as it is known
-	gone    map[string]bool // who is known not to be in, unless complete
+	seats   model.Seats     // of the members, as far as it is known
+	gone    map[string]bool // who is known to have left
 
 	// Unless complete: who is mentioned first with a seat had it from the beginning.
 	began int                 // how many such members there are
@@ -44,6 +52,9 @@ type state struct {
 
 	data dataState
 	bans map[string]int64 // until when, in ms since 1970; 0 if it is known that there is none
+
+	removals map[string]removal // by user
+	reopened bool               // nobody is removed by the room's having been closed before
 }
 
 // sighting is when somebody joined.
@@ -70,22 +81,23 @@ type early struct {
 
 func newState(complete bool) state {
 	return state{
-		complete: complete, members: make(map[string]*member), seats: make(map[int]string), gone: make(map[string]bool),
-		taken: make(map[int]uint64), came: make(map[string]sighting), bans: make(map[string]int64),
+		complete: complete, members: make(map[string]*member), seats: model.NewSeats(), gone: make(map[string]bool),
+		taken: make(map[int]uint64), came: make(map[string]sighting), bans: make(map[string]int64), removals: make(map[string]removal),
 		early: early{seat: -1}, data: dataState{known: complete},
 	}
 }
 
 // member is what is known of a member.
 type member struct {
-	seat    int
 	since   uint64 // the version that mentioned the member first
 	session string // empty: not known
 	node    string // the same
 	orNode  string // another node that may be recorded instead; empty: none
 	at      int64  // 0: not known
-	ready   bool   // valid if data.known
+	ready   bool   // valid if readyKnown
 	data    dataState
+
+	readyKnown bool
 }
 
 // dataState is the data of a member or a room, and the versions between which it was set.
@@ -117,10 +129,15 @@ func (o *oracle) lose() { o.state = newState(false) }
 func (o *oracle) next(e *entry) {
 	o.at = e.id
 	defer func() { o.at = "" }()
+	o.checkText(e)
 	if !o.follows(e) {
 		return
 	}
 	o.begun, o.epoch, o.version, o.mark = true, e.Epoch, e.Version, e.Mark
+	o.marks.put(e.Version, e.Mark)
+	if o.since == 0 {
+		o.since = e.Version
+	}
 	adopted := o.adoptDefaults(e)
 	for i := range e.Changes {
 		if i != adopted {
@@ -136,15 +153,12 @@ func (o *oracle) follows(e *entry) bool {
 		if e.Version == 1 {
 			o.state = newState(true)
 		}
+		o.checkPrev(e, "", false)
 	case e.Epoch != o.epoch:
-		if o.epochs[e.Epoch] || e.Version != 1 && e.Version != o.version+1 {
-			o.find(RuleEpoch, e.Version, says(theEntry, "epoch %s, version %d", quoted(e.Epoch), e.Version),
-				says(before, "epoch %s, version %d; a new epoch begins at 1, or goes on after a loss", quoted(o.epoch), o.version))
-		}
-		o.epochs[o.epoch] = true
-		o.renewals++
+		o.renew(e)
 		o.lose()
 	case e.Version == o.version+1:
+		o.checkPrev(e, o.mark, true)
 	case e.Version <= o.version:
 		o.find(RuleTwice, e.Version, says(theEntry, "version %d, mark %s", e.Version, quoted(e.Mark)),
 			says(before, "version %d, mark %s", o.version, quoted(o.mark)))
@@ -176,13 +190,17 @@ func (o *oracle) apply(e *entry, c *change) {
 	case typeJoin:
 		o.join(e, c)
 	case typeLeave:
-		o.leave(c)
+		o.leave(e, c)
 	case typeReplace, typeAway, typeBack:
 		o.speak(e, c)
 	case typeMember:
 		if m := o.present(c); m != nil {
-			m.ready = c.Ready
-			m.data.set(string(normal(c.Data)), e.Version)
+			if c.Ready != nil {
+				m.ready, m.readyKnown = *c.Ready, true
+			}
+			if c.Data != nil {
+				m.data.set(string(normal(c.Data)), e.Version)
+			}
 		}
 	case typeDefaults:
 		if o.settings != nil {
@@ -192,8 +210,9 @@ func (o *oracle) apply(e *entry, c *change) {
 		o.configure(e, c)
 	case typeSettings:
 		o.configure(e, c)
-	case typeData:
-		o.data.set(string(normal(c.Data)), e.Version)
+		o.reopen(e, c)
+	case typeData: // it is there only if the data changed
+		o.data = dataState{true, string(normal(c.Data)), e.Version, e.Version}
 	case typeBan:
 		o.bans[c.User] = c.Until
 	case typeMessage:
@@ -209,11 +228,11 @@ func (o *oracle) configure(e *entry, c *change) {
 		return
 	}
 	o.settings = &s
-	o.rush = rush{over: o.more - s.seats, version: e.Version}
+	o.rush = rush{over: s.Over(o.more), version: e.Version}
 	o.checkRush()
-	for seat, user := range o.seats {
-		if seat >= s.seats {
-			o.find(RuleCapacity, e.Version, says(theEntry, "%d seats", s.seats), says(before, "%s sits on seat %d", quoted(user), seat))
+	for seat, user := range o.seats.At {
+		if s.Beyond(seat) {
+			o.find(RuleCapacity, e.Version, says(theEntry, "%d seats", s.Capacity), says(before, "%s sits on seat %d", quoted(user), seat))
 			return
 		}
 	}
@@ -223,11 +242,12 @@ func (o *oracle) configure(e *entry, c *change) {
 func (o *oracle) checkRush() {
 	if n := o.rush.over + o.began; n > 0 && !o.rush.told && o.settings != nil {
 		o.rush.told = true
-		o.find(RuleCapacity, o.rush.version, says(theJournal, "%d members at version %d", n+o.settings.seats, o.rush.version),
-			says("the settings", "%d seats", o.settings.seats))
+		o.find(RuleCapacity, o.rush.version, says(theJournal, "%d members at version %d", n+o.settings.Capacity, o.rush.version),
+			says("the settings", "%d seats", o.settings.Capacity))
 	}
 }
 
-func sitting(user string, seat int, since uint64) string {
-	return fmt.Sprintf("%s sits on seat %d, which version %d mentions first", quoted(user), seat, since)
+// sitting says where a member sits.
+func (o *oracle) sitting(user string) string {
+	return fmt.Sprintf("%s sits on seat %d, which version %d mentions first", quoted(user), o.seats.Of[user], o.members[user].since)
 }

@@ -39,7 +39,7 @@ func text(findings []Finding) string {
 }
 
 // A valid history gives no finding, wherever it was trimmed.
-func TestValidHistoriesGiveNoFinding(t *testing.T) {
+func TestOracle_ValidHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		w.play(t)
@@ -53,7 +53,7 @@ func TestValidHistoriesGiveNoFinding(t *testing.T) {
 
 // An entry that is dropped, doubled or swapped with the next is found, if it is not the first of
 // what is left: the journal might have been trimmed.
-func TestDamagedJournalsAreFound(t *testing.T) {
+func TestOracle_DamagedJournals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		w.play(t)
@@ -135,7 +135,7 @@ func user(name, old, replacement string) func(*world, *final) {
 }
 
 // Each rule finds what it is for.
-func TestEachRule(t *testing.T) {
+func TestOracle_EachRule(t *testing.T) {
 	w := scene()
 	if found := judge(t, w.commits, w.final()); len(found) > 0 || strings.Join(w.users(), " ") != "a b c" {
 		t.Fatalf("of %v\n%s", w.users(), text(found))
@@ -153,9 +153,12 @@ func TestEachRule(t *testing.T) {
 		"the last entry dropped": {func(w *world, _ *final) { w.commits = w.commits[:13] }, RuleGap, 14},
 		"an unknown type":        {extra(13, object{"type": "explode"}), RuleEntry, 13},
 		"another epoch":          {entry(7, "epoch", "other"), RuleEpoch, 8},
-		"an epoch at 5": {func(w *world, _ *final) {
+		"an epoch at 20": {func(w *world, _ *final) {
+			edit(w, 14, func(e object, _ []any) { e["epoch"], e["version"] = "other", 20 })
+		}, RuleEpoch, 20},
+		"an epoch at 5 that builds on 13": {func(w *world, _ *final) {
 			edit(w, 14, func(e object, _ []any) { e["epoch"], e["version"] = "other", 5 })
-		}, RuleEpoch, 5},
+		}, RuleChain, 5},
 		"a member joins":               {extra(5, object{"type": typeJoin, "user": "a", "seat": 3, "session": "s"}), RuleJoin, 5},
 		"a join on a seat that is had": {field(8, "seat", 1), RuleSeat, 8},
 		"a join behind the last seat":  {field(10, "seat", 5), RuleCapacity, 10},
@@ -222,7 +225,7 @@ func TestEachRule(t *testing.T) {
 }
 
 // A journal that begins in the middle has to fit one beginning.
-func TestTrimmedJournalsFitABeginning(t *testing.T) {
+func TestOracle_TrimmedJournals(t *testing.T) {
 	for name, test := range map[string]struct {
 		from   int // the first version that is left
 		damage func(*world, *final)
@@ -266,7 +269,7 @@ func TestTrimmedJournalsFitABeginning(t *testing.T) {
 
 // Behind a gap, and in a new epoch, nothing is known of what was before, so that one fault is
 // one finding.
-func TestOneFaultIsOneFinding(t *testing.T) {
+func TestOracle_OneFaultOneFinding(t *testing.T) {
 	w := scene()
 	f := w.final()
 	w.commits = slices.Delete(w.commits, 3, 10)
@@ -274,22 +277,24 @@ func TestOneFaultIsOneFinding(t *testing.T) {
 		t.Errorf("a gap:\n%s", text(found))
 	}
 	w = scene()
-	w.epoch = "e2"
+	w.begin("e2", 14)
 	delete(w.members, "b") // lost
 	w.commit("n1", w.leave("c", "left")...)
 	if found := judge(t, w.commits, w.final()); len(found) != 0 {
 		t.Errorf("a new epoch after a loss:\n%s", text(found))
 	}
-	w.epoch, w.version = "e3", 0
+	w.begin("e3", 0)
+	w.gone, w.data, w.bans = map[string]removal{}, nil, map[string]int64{}
+	delete(w.members, "a")
+	w.settings = nil
 	w.commit("n1", w.join("c", "n1", 2, false)...)
-	w.settings = object{"capacity": 3}
 	if found := judge(t, w.commits, w.final()); len(found) != 0 {
 		t.Errorf("a new epoch from 1:\n%s", text(found))
 	}
 }
 
 // What the journal holds cannot write to a terminal.
-func TestFindingsAreSafeToShow(t *testing.T) {
+func TestOracle_FindingsAreSafeToShow(t *testing.T) {
 	f := Finding{One: says(theEntry, "%s", quoted("\x1b[31m"+strings.Repeat("长", 300))), Other: says(inRedis, "%s", value([]byte("\x1b\"\n")))}
 	if s := f.String(); strings.ContainsAny(s, "\x1b") || strings.Count(s, "\n") != 3 || len(s) > 2000 {
 		t.Errorf("%q", s)

@@ -4,7 +4,10 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"strconv"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -75,10 +78,10 @@ func readEnd(ctx context.Context, client redis.UniversalClient, keys []string, f
 	}
 	if len(reply) == 4 {
 		p.end = &final{users: pairs(reply[1]), meta: pairs(reply[2])}
-		if at, _ := reply[3].([]any); len(at) == 2 {
-			text, _ := at[0].(string)
-			seconds, _ := strconv.ParseInt(text, 10, 64)
-			p.end.now = seconds * 1000
+		ttls, _ := reply[3].([]any)
+		for _, ttl := range ttls {
+			ms, _ := ttl.(int64)
+			p.end.ttls = append(p.end.ttls, ms)
 		}
 	}
 	return p, nil
@@ -93,4 +96,41 @@ func pairs(reply any) map[string]string {
 		m[name], _ = flat[i].(string)
 	}
 	return m
+}
+
+// scanCount is how many keys a server looks at for one answer.
+const scanCount = 1000
+
+// search returns the ids of rooms that have a key of that kind ("Log" or "Meta"), sorted. On a
+// Cluster it asks each master.
+func search(ctx context.Context, client redis.UniversalClient, pattern, kind string) ([]string, error) {
+	open, end := "Room:", ":"+kind
+	cluster, isCluster := client.(*redis.ClusterClient)
+	if isCluster {
+		open, end = "Room:{", "}:"+kind
+	}
+	var mu sync.Mutex
+	found := make(map[string]bool) // guarded by mu: SCAN may return a key twice
+	scan := func(ctx context.Context, server redis.Cmdable) error {
+		for cursor, first := uint64(0), true; first || cursor != 0; first = false {
+			var keys []string
+			var err error
+			if keys, cursor, err = server.Scan(ctx, cursor, open+pattern+end, scanCount).Result(); err != nil {
+				return err
+			}
+			mu.Lock()
+			for _, key := range keys {
+				found[strings.TrimSuffix(strings.TrimPrefix(key, open), end)] = true
+			}
+			mu.Unlock()
+		}
+		return nil
+	}
+	var err error
+	if isCluster {
+		err = cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return scan(ctx, master) })
+	} else {
+		err = scan(ctx, client)
+	}
+	return slices.Sorted(maps.Keys(found)), err
 }

@@ -15,6 +15,7 @@ type Report struct {
 	Commits        int          `json:"commits"`         // that were replayed
 	Middle         int          `json:"middle"`          // rooms whose journal begins in the middle: it was trimmed, or switched on later
 	Epochs         int          `json:"epochs"`          // epochs that began behind another one: Redis had lost something
+	Lost           uint64       `json:"lost"`            // commits in journals that were not in the room any more when these began
 	Gone           int          `json:"gone"`            // rooms that expired during the audit
 	WithoutJournal int          `json:"without_journal"` // rooms that have none
 	Unjournaled    []string     `json:"unjournaled"`     // some of them, by id
@@ -48,7 +49,7 @@ func (r *Report) WriteSummary(w io.Writer) error {
 		fmt.Fprintf(&b, "trimmed     %d of them begin in the middle: of what was before, only the outcome is known\n", r.Middle)
 	}
 	if r.Epochs > 0 {
-		fmt.Fprintf(&b, "losses      %d new epochs: Redis had lost something, and what that was is not judged\n", r.Epochs)
+		fmt.Fprintf(&b, "losses      %d new epochs: Redis had lost something, %d commits of which journals know\n", r.Epochs, r.Lost)
 	}
 	if r.Gone > 0 {
 		fmt.Fprintf(&b, "expired     %d rooms, meanwhile\n", r.Gone)

@@ -27,7 +27,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A mistake in the server's rules must not hide in the proof.
-func TestImportsNothingOfTheServer(t *testing.T) {
+func TestAudit_ImportsNothingOfTheServer(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestImportsNothingOfTheServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, spec := range file.Imports {
-			if path, _ := strconv.Unquote(spec.Path.Value); strings.HasPrefix(path, "roomd/") && path != "roomd/lockmgr/redisconn" {
+			if path, _ := strconv.Unquote(spec.Path.Value); strings.HasPrefix(path, "roomd/") && path != "roomd/lockmgr/redisconn" && path != "roomd/loadtest/internal/model" {
 				t.Errorf("%s imports %s", f.Name(), path)
 			}
 		}
@@ -55,8 +55,13 @@ func soon(t testing.TB) context.Context {
 }
 
 func newNode(t testing.TB, client redis.UniversalClient, journal int) *coordinator.Coordinator {
+	return newNodeWith(t, client, coordinator.Options{Journal: journal})
+}
+
+func newNodeWith(t testing.TB, client redis.UniversalClient, opts coordinator.Options) *coordinator.Coordinator {
 	t.Helper()
-	c, err := coordinator.New(client, coordinator.Options{Journal: journal, Rules: room.Rules{Seating: room.Capacity(6)}})
+	opts.Rules = room.Rules{Seating: room.Capacity(6)}
+	c, err := coordinator.New(client, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +79,7 @@ func do(t testing.TB, c *coordinator.Coordinator, id string, actions ...room.Act
 	t.Helper()
 	for _, a := range actions {
 		if _, err := c.Do(soon(t), id, a); err != nil {
-			t.Fatalf("%s of %s: %v", a.Kind(), a.User(), err)
+			t.Fatalf("%s %+v: %v", room.KindOf(a), a, err)
 		}
 	}
 }
@@ -88,8 +93,9 @@ func mustRun(t testing.TB, client redis.UniversalClient, cfg Config) *Report {
 	return r
 }
 
-// play has players do everything that they can, on all nodes, until stop says so.
-func play(t *testing.T, nodes []*coordinator.Coordinator, rooms int, stop *atomic.Bool) (wait func()) {
+// play has players do everything that they can, on all nodes, until stop says so. failing says that Redis
+// may be away.
+func play(t *testing.T, nodes []*coordinator.Coordinator, rooms int, failing bool, stop *atomic.Bool) (wait func()) {
 	var wg sync.WaitGroup
 	for player := range 24 {
 		wg.Go(func() {
@@ -98,12 +104,14 @@ func play(t *testing.T, nodes []*coordinator.Coordinator, rooms int, stop *atomi
 			for i := 0; !stop.Load(); i++ {
 				id, session := fmt.Sprint("table-", random.IntN(rooms)), fmt.Sprintf("s%d.%d", player, i/20)
 				node := nodes[random.IntN(len(nodes))]
-				action := []room.Action{
-					room.Join(user, session), room.Join(user, session), room.Leave(user, session), room.Detach(user, session),
-					room.Keep(user, session), room.Configure(room.Settings{Capacity: 4 + random.IntN(4), Closed: random.IntN(3) == 0}),
-				}[random.IntN(6)]
-				_, err := node.Do(t.Context(), id, action)
-				if errors.Is(err, room.ErrUnavailable) || errors.Is(err, room.ErrUnknown) {
+				if failing { // else all wait for the node that fails
+					node = nodes[player%len(nodes)]
+				}
+				_, err := node.Do(t.Context(), id, anything(random, user, session))
+				if i%20 == 19 && err == nil {
+					_, _, err = node.Move(t.Context(), id, fmt.Sprint("table-", random.IntN(rooms)), "move"+session, user)
+				}
+				if !failing && (errors.Is(err, room.ErrUnavailable) || errors.Is(err, room.ErrUnknown)) {
 					t.Error(err)
 					return
 				}
@@ -113,12 +121,29 @@ func play(t *testing.T, nodes []*coordinator.Coordinator, rooms int, stop *atomi
 	return wg.Wait
 }
 
+// anything returns something that can be done for a user, or in spite of one.
+func anything(random *rand.Rand, user, session string) room.Action {
+	data := fmt.Sprintf(`{"x":%d}`, random.IntN(3))
+	all := []room.Action{
+		room.Join{User: user, Session: session}, room.Join{User: user, Session: session}, room.Join{User: user, Session: session}, room.Join{User: user, Session: session, Mode: room.JoinAgain},
+		room.Leave{User: user, Session: session}, room.Leave{User: user, Session: session, Reason: room.ReasonTimeout}, room.Detach{User: user, Session: session}, room.Keep{User: user, Session: session},
+		room.Configure{Settings: room.Settings{Capacity: 4 + random.IntN(4), Closed: random.IntN(3) == 0, Keep: random.IntN(3) == 0}},
+		room.Ready{User: user, Session: session, Value: random.IntN(2) == 0}, room.SetMemberData{User: user, Session: session, Data: data}, room.SetData{Data: data}, room.SetData{Data: ""},
+		room.Say{User: user, Session: session, Text: "hi"}, room.Reserve{Session: "party" + session, Users: []string{user}}, room.Release{Users: []string{user}},
+	}
+	if random.IntN(10) == 0 {
+		now := time.Now().UnixMilli()
+		all = []room.Action{room.Close{}, room.Unban{User: user}, room.Kick{User: user, Text: "enough"}, room.Kick{User: user, Until: now + int64(random.IntN(100))}, room.Release{Users: []string{user}}}
+	}
+	return all[random.IntN(len(all))]
+}
+
 // Audits of three nodes under load find nothing, while the load goes on and afterwards, whether
 // journals are whole or trimmed.
 func auditUnderLoad(t *testing.T, newClient func() redis.UniversalClient, journal int) {
 	nodes := []*coordinator.Coordinator{newNode(t, newClient(), journal), newNode(t, newClient(), journal), newNode(t, newClient(), journal)}
 	var stop atomic.Bool
-	wait := play(t, nodes, 5, &stop)
+	wait := play(t, nodes, 5, false, &stop)
 	reader := newClient()
 	last := new(Report)
 	for began := time.Now(); (last.Commits < 1500 || time.Since(began) < time.Second) && time.Since(began) < 20*time.Second; {
@@ -140,33 +165,50 @@ func auditUnderLoad(t *testing.T, newClient func() redis.UniversalClient, journa
 	if last.Rooms != 5 || last.Commits < 400 || last.WithoutJournal != 0 || (last.Middle == 5) != (journal < 1000) {
 		t.Errorf("%+v", *last)
 	}
-	for _, kind := range []string{typeJoin, typeLeave, typeReplace, typeAway, typeBack, typeSettings} {
-		if !slices.ContainsFunc(reader.XRange(t.Context(), keysOf(reader, "table-1")[0], "-", "+").Val(), func(m redis.XMessage) bool {
-			text, _ := m.Values["commit"].(string)
-			return strings.Contains(text, `"type":"`+kind+`"`)
-		}) && journal >= 1000 {
-			t.Errorf("no %s in the journal: the load is too small", kind)
-		}
+	if journal >= 1000 {
+		expectKinds(t, reader, typeJoin, typeLeave, typeReplace, typeAway, typeBack, typeSettings, typeMember, typeData, typeMessage, typeBan)
 	}
 	t.Logf("%+v", *last)
 }
 
-func TestRealSystem(t *testing.T) {
+// expectKinds wants a change of each kind in the five journals together: in one of them alone, one that is
+// seldom may be missing.
+func expectKinds(t *testing.T, reader redis.UniversalClient, kinds ...string) {
+	t.Helper()
+	var journals strings.Builder
+	for table := range 5 {
+		for _, entry := range reader.XRange(t.Context(), keysOf(reader, fmt.Sprint("table-", table))[0], "-", "+").Val() {
+			text, _ := entry.Values["commit"].(string)
+			journals.WriteString(text)
+		}
+	}
+	for _, kind := range kinds {
+		if !strings.Contains(journals.String(), `"type":"`+kind+`"`) {
+			t.Errorf("no %s in the journals: the load is too small", kind)
+		}
+	}
+}
+
+func TestAudit_RealSystem(t *testing.T) {
 	for _, journal := range []int{100, 1_000_000} {
 		t.Run(fmt.Sprint("journal ", journal), func(t *testing.T) {
+			if journal > 100 {
+				redistest.Thorough(t)
+			}
 			server := redistest.Start(t)
 			auditUnderLoad(t, func() redis.UniversalClient { return server.Client() }, journal)
 		})
 	}
 }
 
-func TestRealCluster(t *testing.T) {
+func TestAudit_Cluster(t *testing.T) {
+	redistest.Thorough(t)
 	cluster := redistest.StartCluster(t)
 	auditUnderLoad(t, func() redis.UniversalClient { return cluster.Client() }, 1_000_000)
 }
 
 // What somebody does to Redis by hand is found.
-func TestDamageByHand(t *testing.T) {
+func TestAudit_DamageByHand(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	c := newNode(t, rdb, 100)
 	nth := func(key string, n int64) string { return rdb.XRangeN(t.Context(), key, "-", "+", n).Val()[n-1].ID }
@@ -192,7 +234,7 @@ func TestDamageByHand(t *testing.T) {
 		}, []Rule{RuleEntry}},
 	} {
 		id := fmt.Sprint("table-", i)
-		do(t, c, id, room.Join("a", "s"), room.Join("b", "s"), room.Join("c", "s"), room.Leave("b", "s"))
+		do(t, c, id, room.Join{User: "a", Session: "s"}, room.Join{User: "b", Session: "s"}, room.Join{User: "c", Session: "s"}, room.Leave{User: "b", Session: "s"})
 		if r := mustRun(t, rdb, Config{Rooms: id}); !r.Clean() || r.Commits != 4 || r.Rooms != 1 {
 			t.Fatalf("%+v", *r)
 		}
@@ -217,21 +259,21 @@ func TestDamageByHand(t *testing.T) {
 
 // Nodes with and without a journal leave a gap. Rooms without one are counted and named, and
 // only rooms of the pattern are audited.
-func TestWithoutAJournal(t *testing.T) {
+func TestAudit_NoJournal(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	with, without := newNode(t, rdb, 100), newNode(t, rdb, 0)
-	do(t, with, "table-1", room.Join("a", "s"))
-	do(t, without, "table-1", room.Join("b", "s"))
+	do(t, with, "table-1", room.Join{User: "a", Session: "s"})
+	do(t, without, "table-1", room.Join{User: "b", Session: "s"})
 	r := mustRun(t, rdb, Config{})
 	if len(r.Findings) != 1 || r.Findings[0].Rule != RuleGap || r.Findings[0].Entry != "" {
 		t.Errorf("the journal ends early: %+v", *r)
 	}
-	do(t, with, "table-1", room.Join("c", "s"))
+	do(t, with, "table-1", room.Join{User: "c", Session: "s"})
 	if r = mustRun(t, rdb, Config{}); len(r.Findings) != 1 || r.Findings[0].Rule != RuleGap || !strings.Contains(r.Findings[0].Other.Says, "--journal") {
 		t.Errorf("the journal has a gap: %+v", *r)
 	}
-	do(t, without, "other", room.Join("a", "s"))
-	do(t, with, "table-2", room.Join("a", "s"))
+	do(t, without, "other", room.Join{User: "a", Session: "s"})
+	do(t, with, "table-2", room.Join{User: "a", Session: "s"})
 	for pattern, want := range map[string]string{"": "2 1 [other]", "table-2": "1 0 []", "o*": "0 1 [other]", "table-[0-1]": "1 0 []", "none": "0 0 []"} {
 		r := mustRun(t, rdb, Config{Rooms: pattern})
 		if got := fmt.Sprint(r.Rooms, r.WithoutJournal, r.Unjournaled); got != want {
@@ -245,30 +287,30 @@ func TestWithoutAJournal(t *testing.T) {
 }
 
 // Where Redis has lost some of a room, a new epoch begins, and the audit says only that.
-func TestLossesAreNoFinding(t *testing.T) {
+func TestAudit_LossesAreNoFinding(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	c := newNode(t, rdb, 100)
-	do(t, c, "42", room.Join("a", "s"), room.Join("b", "s"), room.Configure(room.Settings{Capacity: 3}))
+	do(t, c, "42", room.Join{User: "a", Session: "s"}, room.Join{User: "b", Session: "s"}, room.Configure{Settings: room.Settings{Capacity: 3}})
 	rdb.HDel(t.Context(), "Room:42:Users", "a")
-	do(t, c, "42", room.Join("c", "s"), room.Leave("b", "s"))
+	do(t, c, "42", room.Join{User: "c", Session: "s"}, room.Leave{User: "b", Session: "s"})
 	if r := mustRun(t, rdb, Config{}); !r.Clean() || r.Epochs != 1 || r.Commits != 5 {
 		t.Errorf("without a member: %+v", *r)
 	}
 	rdb.Del(t.Context(), "Room:42:Meta")
-	do(t, c, "42", room.Join("d", "s"))
+	do(t, c, "42", room.Join{User: "d", Session: "s"})
 	rdb.Del(t.Context(), "Room:42:Meta", "Room:42:Users")
-	do(t, c, "42", room.Join("d", "s"))
+	do(t, c, "42", room.Join{User: "d", Session: "s"})
 	if r := mustRun(t, rdb, Config{}); !r.Clean() || r.Epochs != 3 || r.Commits != 7 {
 		t.Errorf("without Meta, and without the room: %+v", *r)
 	}
 }
 
 // A journal that is trimmed faster than it is read is no finding.
-func TestOvertakenByTheTrimming(t *testing.T) {
+func TestAudit_OvertakenByTrimming(t *testing.T) {
 	rdb := redistest.Start(t, "--stream-node-max-entries", "1").Client()
 	c := newNode(t, rdb, 1000)
 	for i := range 30 {
-		do(t, c, "42", room.Join("a", fmt.Sprint(i)))
+		do(t, c, "42", room.Join{User: "a", Session: fmt.Sprint(i)})
 	}
 	if err := readScript.Load(t.Context(), rdb).Err(); err != nil {
 		t.Fatal(err)
@@ -287,7 +329,7 @@ func TestOvertakenByTheTrimming(t *testing.T) {
 	}
 }
 
-func TestRedisFails(t *testing.T) {
+func TestAudit_RedisFails(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client()
 	server.Kill()

@@ -1,13 +1,13 @@
 package audit
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"pgregory.net/rapid"
 )
 
 // world makes valid histories of a room, and what Redis then has.
@@ -20,13 +20,18 @@ type world struct {
 	settings map[string]any // nil: none
 	data     *datum
 	bans     map[string]int64
+	gone     map[string]removal
+	been     map[string]bool // who was ever in
 	sessions int
 
 	commits []string // the entries
 }
 
+// maxSeats is how many seats a room without a capacity has.
+const maxSeats = 1 << 16
+
 func newWorld() *world {
-	return &world{epoch: "e1", now: 1_000_000, members: map[string]*record{}, bans: map[string]int64{}}
+	return &world{epoch: "e1", now: 1_000_000, members: map[string]*record{}, bans: map[string]int64{}, gone: map[string]removal{}, been: map[string]bool{}}
 }
 
 type object = map[string]any
@@ -42,11 +47,38 @@ func encode(v any) string {
 // commit writes an entry.
 func (w *world) commit(node string, changes ...object) {
 	w.version++
-	w.mark = fmt.Sprint("mark", w.version)
 	if changes == nil {
 		changes = []object{}
 	}
-	w.commits = append(w.commits, encode(object{"epoch": w.epoch, "version": w.version, "mark": w.mark, "node": node, "changes": changes}))
+	var text string
+	text, w.mark = marked(object{"epoch": w.epoch, "version": w.version, "prev": w.mark, "node": node, "changes": changes})
+	w.commits = append(w.commits, text)
+}
+
+// marked returns an entry with the mark that it makes.
+func marked(e object) (text, mark string) {
+	const blank = "0000000000000000"
+	e["mark"] = blank
+	text = encode(e)
+	sum := sha256.Sum256([]byte(text))
+	mark = base64.RawURLEncoding.EncodeToString(sum[:12])
+	return strings.Replace(text, `"mark":"`+blank, `"mark":"`+mark, 1), mark
+}
+
+// begin has a new epoch begin behind a version of the room, 0 for none.
+func (w *world) begin(epoch string, version uint64) {
+	w.epoch, w.version, w.mark = epoch, version, ""
+	if version > 0 {
+		w.mark = markIn(w.commits[version-1])
+	}
+}
+
+func markIn(entry string) string {
+	var e struct{ Mark string }
+	if err := json.Unmarshal([]byte(entry), &e); err != nil {
+		panic(err)
+	}
+	return e.Mark
 }
 
 func (w *world) session() string {
@@ -86,10 +118,27 @@ func (w *world) join(user, node string, seat int, away bool) []object {
 		session = "~" + session
 	}
 	w.members[user] = &record{Seat: seat, Session: session, Node: node, At: w.now}
+	delete(w.gone, user)
+	w.been[user] = true
 	changes := []object{{"type": typeJoin, "user": user, "seat": seat, "session": session, "at": w.now}}
 	if w.settings == nil {
 		w.settings = object{"capacity": standard}
 		changes = append(changes, object{"type": typeDefaults, "user": "", "seat": 0, "settings": w.settings})
+	}
+	return changes
+}
+
+// rejoin returns the changes of a join by which a user comes back into a closed room after a failure.
+func (w *world) rejoin(user, node string, seat int) []object {
+	_, removed := w.gone[user]
+	if _, shut := w.gone[everybody]; shut || removed || w.settings["closed"] != true || !w.been[user] {
+		return nil
+	}
+	w.settings["closed"] = false
+	changes := w.join(user, node, seat, false)
+	w.settings["closed"] = true
+	if changes != nil {
+		changes[0]["again"] = true
 	}
 	return changes
 }
@@ -100,7 +149,28 @@ func (w *world) leave(user, reason string) []object {
 		return nil
 	}
 	delete(w.members, user)
-	return []object{{"type": typeLeave, "user": user, "seat": m.Seat, "reason": reason}}
+	change := object{"type": typeLeave, "user": user, "seat": m.Seat, "reason": reason}
+	why := removal{Version: w.version + 1, Reason: reason}
+	switch reason {
+	case reasonKicked:
+		why.Text, change["text"] = "enough", "enough"
+	case reasonMoved:
+		why.Target, change["target"] = "43", "43"
+	default:
+		return []object{change}
+	}
+	w.gone[user] = why
+	return []object{change}
+}
+
+// shut returns the changes of closing the room for good.
+func (w *world) shut() (changes []object) {
+	for _, user := range w.users() {
+		changes = append(changes, w.leave(user, reasonClosed)...)
+	}
+	w.settings = object{"capacity": w.capacity(), "closed": true}
+	w.gone[everybody] = removal{Version: w.version + 1, Reason: reasonClosed}
+	return append(changes, object{"type": typeSettings, "user": "", "seat": 0, "settings": w.settings, "shut": true})
 }
 
 // speak returns the changes by which the member goes away or comes back, or another session
@@ -126,25 +196,26 @@ func (w *world) member(user string, ready bool, data string) []object {
 		return nil
 	}
 	change := object{"type": typeMember, "user": user, "seat": m.Seat}
-	if m.Ready = ready; ready {
-		change["ready"] = true
+	if m.Ready != ready {
+		m.Ready, change["ready"] = ready, ready
 	}
-	if data == "" {
-		m.Data = nil
-	} else if m.Data == nil || string(m.Data.Value) != data {
-		m.Data = &datum{w.version + 1, []byte(data)}
-	}
-	if m.Data != nil {
-		change["data"] = json.RawMessage(data)
+	switch {
+	case data == "" && m.Data != nil && m.Data.Value != nil:
+		m.Data, change["data"] = &datum{Version: w.version + 1}, json.RawMessage("null")
+	case data != "" && (m.Data == nil || string(m.Data.Value) != data):
+		m.Data, change["data"] = &datum{w.version + 1, []byte(data)}, json.RawMessage(data)
 	}
 	return []object{change}
 }
 
 func (w *world) setData(data string) []object {
 	change := object{"type": typeData, "user": "", "seat": 0}
-	w.data = nil
+	if w.data == nil && data == "" || w.data != nil && string(w.data.Value) == data {
+		return nil
+	}
+	w.data = &datum{Version: w.version + 1}
 	if data != "" {
-		w.data = &datum{w.version + 1, []byte(data)}
+		w.data.Value = []byte(data)
 		change["data"] = json.RawMessage(data)
 	}
 	return []object{change}
@@ -161,6 +232,9 @@ func (w *world) configure(s object) []object {
 		}
 	}
 	w.settings = s
+	if s["closed"] != true {
+		delete(w.gone, everybody)
+	}
 	return []object{{"type": typeSettings, "user": "", "seat": 0, "settings": s}}
 }
 
@@ -173,7 +247,7 @@ func (w *world) ban(user string, until int64) []object {
 
 // final returns what Redis has.
 func (w *world) final() *final {
-	f := &final{users: map[string]string{}, now: w.now, meta: map[string]string{
+	f := &final{users: map[string]string{}, ttls: []int64{-1, -1, -1}, meta: map[string]string{
 		"epoch": w.epoch, "version": fmt.Sprint(w.version), "mark": w.mark, "members": fmt.Sprint(len(w.members)),
 	}}
 	for user, m := range w.members {
@@ -182,7 +256,7 @@ func (w *world) final() *final {
 			o["ready"] = true
 		}
 		if m.Data != nil {
-			o["data"] = object{"version": m.Data.Version, "value": json.RawMessage(m.Data.Value)}
+			o["data"] = m.Data.stored()
 		}
 		f.users[user] = encode(o)
 	}
@@ -190,7 +264,13 @@ func (w *world) final() *final {
 		f.meta["settings"] = encode(w.settings)
 	}
 	if w.data != nil {
-		f.meta["data"] = encode(object{"version": w.data.Version, "value": json.RawMessage(w.data.Value)})
+		f.meta["data"] = encode(w.data.stored())
+	}
+	if len(w.gone) > 0 {
+		f.meta["gone"] = encode(w.gone)
+	}
+	if len(w.members) == 0 && w.settings["keep"] != true {
+		f.ttls = []int64{1000, -2, 1000}
 	}
 	if len(w.bans) > 0 {
 		f.meta["bans"] = encode(w.bans)
@@ -198,48 +278,12 @@ func (w *world) final() *final {
 	return f
 }
 
-// play makes a random history.
-func (w *world) play(t *rapid.T) {
-	user := rapid.SampledFrom([]string{"张三", "李四", "王五", "赵六", "a\"b"})
-	node := rapid.SampledFrom([]string{"n1", "n2"})
-	data := rapid.SampledFrom([]string{"", `{"b":1,"a":[2]}`, `7`, `"x"`})
-	for range rapid.IntRange(1, 40).Draw(t, "commits") {
-		by := node.Draw(t, "node")
-		w.now += rapid.Int64Range(0, 50).Draw(t, "ms")
-		var changes []object
-		for range rapid.IntRange(0, 3).Draw(t, "changes") {
-			u := user.Draw(t, "user")
-			var more []object
-			switch rapid.IntRange(0, 12).Draw(t, "what") {
-			case 0, 1, 2, 3:
-				more = w.join(u, by, rapid.IntRange(0, 5).Draw(t, "seat"), rapid.Bool().Draw(t, "reserved"))
-			case 4, 5:
-				more = w.leave(u, "left")
-			case 6:
-				more = w.speak(u, by, typeAway)
-			case 7:
-				more = w.speak(u, by, typeBack)
-			case 8:
-				more = w.speak(u, by, typeReplace)
-			case 9:
-				more = w.member(u, rapid.Bool().Draw(t, "ready"), data.Draw(t, "data"))
-			case 10:
-				more = w.setData(data.Draw(t, "room data"))
-			case 11:
-				s := object{"capacity": rapid.SampledFrom([]int{0, 2, 3, 5}).Draw(t, "capacity")}
-				for _, flag := range []string{"closed", "keep"} {
-					if rapid.Bool().Draw(t, flag) {
-						s[flag] = true
-					}
-				}
-				more = w.configure(s)
-			case 12:
-				more = w.ban(u, rapid.SampledFrom([]int64{0, w.now + 100, 253402300799000}).Draw(t, "until"))
-			}
-			changes = append(changes, more...)
-		}
-		w.commit(by, changes...)
+// stored returns data as Redis has it.
+func (d *datum) stored() object {
+	if d.Value == nil {
+		return object{"version": d.Version}
 	}
+	return object{"version": d.Version, "value": json.RawMessage(d.Value)}
 }
 
 // users returns who is in.

@@ -11,6 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn/pause"
 )
 
 const (
@@ -26,9 +28,14 @@ var releaseLua string
 
 var releaseScript = redis.NewScript(releaseLua)
 
-// article is the published loop, step by step: SET NX EX with the room's id and a UUID, a
-// spin, GET of the list, SET of the changed list, and a compare-and-delete. As published,
-// its write does not check the lock.
+// article is the published lock of the card game. The article's: SET NX EX 3 with the
+// room's id and a unique id, drawn once; a spin of 5 ms; GET of the list, SET of the changed
+// list, whose write does not check the lock; a compare-and-delete in Lua.
+//
+// Ours: the list is JSON, because the article's client does not say how it stores one; the
+// unique id is a UUID, because PHP's uniqid is the time, and two callers get the same; a
+// join looks who is in the list, where the article's appends blindly; there is a leave;
+// EVALSHA in the place of EVAL. Package lab plays the article to the letter.
 type article struct{ rdb *redis.Client }
 
 func openArticle(ctx context.Context, t target) (node, error) {
@@ -80,7 +87,7 @@ func (a *article) lock(ctx context.Context, room, token string) error {
 		if !errors.Is(err, redis.Nil) {
 			return err
 		}
-		if err := pause(ctx, articlePoll); err != nil {
+		if err := pause.For(ctx, articlePoll); err != nil {
 			return err
 		}
 	}

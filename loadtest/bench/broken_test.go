@@ -11,7 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"roomd/loadtest/bench/crew"
+	"roomd/loadtest/bench/worker"
 )
 
 // Servers with a fault, which the bench must find.
@@ -25,7 +25,7 @@ const (
 )
 
 // brokenKinds are those servers. A child of a test can be one of them.
-var brokenKinds = []crew.Kind{
+var brokenKinds = []worker.Kind{
 	brokenKind(dropping, func(b *broken, n int64, ws *websocket.Conn) {
 		if n%3 == 0 {
 			_ = ws.Close()
@@ -64,8 +64,8 @@ const stall = 3 * time.Second
 
 // brokenKind is a server that answers each request as if it were done, and does something wrong to
 // each client that connects.
-func brokenKind(name string, wrong func(b *broken, n int64, ws *websocket.Conn)) crew.Kind {
-	return crew.Kind{Name: name, Open: func(context.Context, crew.ServerConfig) (crew.Service, error) {
+func brokenKind(name string, wrong func(b *broken, n int64, ws *websocket.Conn)) worker.Kind {
+	return worker.Kind{Name: name, Open: func(context.Context, worker.ServerConfig) (worker.Service, error) {
 		b := &broken{wrong: wrong}
 		b.http = httptest.NewServer(b)
 		return b, nil

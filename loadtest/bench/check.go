@@ -1,6 +1,9 @@
 package bench
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // membership is where a client is, by the last reply that it got.
 type membership int8
@@ -20,10 +23,15 @@ type Violations struct {
 	Phantom   int `json:"phantom"`   // in the list, and left or never joined
 	Duplicate int `json:"duplicate"` // in the list once more
 
+	Shared int `json:"shared,omitempty"` // holds of a lock that somebody else held, too
+
 	texts []string // the first of them
 }
 
-func (v *Violations) total() int { return v.Lost + v.Phantom + v.Duplicate }
+func (v *Violations) total() int { return v.Lost + v.Phantom + v.Duplicate + v.Shared }
+
+// add adds those of another pass.
+func (v *Violations) add(more Violations) { v.Shared += more.Shared }
 
 // roster is who must be in a room at the end, and who may be.
 type roster struct {
@@ -76,4 +84,51 @@ func (v *Violations) describe(format string, args ...any) {
 	if len(v.texts) < maxTexts {
 		v.texts = append(v.texts, fmt.Sprintf(format, args...))
 	}
+}
+
+// player is a client of a contender: one user, who joins and leaves one room by turns.
+type player struct {
+	node       node
+	room       int // its number
+	id         string
+	user       string
+	membership membership
+}
+
+// newPlayers returns the workload's clients.
+func newPlayers(w workload, rooms []string, nodes []node) []*player {
+	list := make([]*player, w.clients)
+	for i := range list {
+		at := w.room(i)
+		list[i] = &player{node: nodes[w.node(i)], room: at, id: rooms[at], user: user(i)}
+	}
+	return list
+}
+
+// act leaves the room if the player is certainly in it, and otherwise joins it. Joining
+// again does no harm.
+func (p *player) act(ctx context.Context) error {
+	act, done := p.node.join, memberIn
+	if p.membership == memberIn {
+		act, done = p.node.leave, memberOut
+	}
+	if err := act(ctx, p.id, p.user); err != nil {
+		p.membership = memberUnsure
+		return err
+	}
+	p.membership = done
+	return nil
+}
+
+// rosters returns who must be, and may be, in each room.
+func rosters(w workload, rooms []string, players []*player) []*roster {
+	residents := w.residents()
+	list := make([]*roster, len(rooms))
+	for i, room := range rooms {
+		list[i] = newRoster(room, residents)
+	}
+	for _, p := range players {
+		list[p.room].add(p.user, p.membership)
+	}
+	return list
 }

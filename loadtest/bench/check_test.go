@@ -39,7 +39,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-func TestAnEmptyList(t *testing.T) {
+func TestLists_Empty(t *testing.T) {
 	var v Violations
 	v.check(newRoster("42", nil), nil)
 	if v.total() != 0 {
@@ -53,7 +53,7 @@ func TestAnEmptyList(t *testing.T) {
 }
 
 // Clients are spread evenly, and those of one room over all nodes.
-func TestWhoActsWhere(t *testing.T) {
+func TestWorkload_WhoActsWhere(t *testing.T) {
 	for _, w := range append(workloads, webSocketLoad) {
 		names := w.names("x-")
 		room, at := make(map[int]int), make(map[int]int)
@@ -66,6 +66,12 @@ func TestWhoActsWhere(t *testing.T) {
 				nodes[r] = make(map[int]bool)
 			}
 			nodes[r][n] = true
+		}
+		if w.locks { // each client takes any of them
+			if len(names) != w.rooms || len(at) != w.nodes {
+				t.Errorf("%s: %d names, clients on %d nodes", w.name, len(names), len(at))
+			}
+			continue
 		}
 		if len(names) != len(room) || len(room) != min(w.rooms, w.clients) || len(at) != w.nodes {
 			t.Errorf("%s: %d names, clients in %d rooms and on %d nodes", w.name, len(names), len(room), len(at))

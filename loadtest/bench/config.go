@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"roomd/loadtest/bench/crew"
 	"roomd/loadtest/redisserver"
 )
 
@@ -21,7 +20,7 @@ type Config struct {
 	Duration time.Duration
 
 	// Only and Workloads are names out of ContenderNames and WorkloadNames. None
-	// means all, except the workloads that need processes of their own.
+	// means all, except those of NamedWorkloads.
 	Only, Workloads []string
 
 	// Connections is how many clients memory and storm have. Fewer connect if the limit on open
@@ -40,6 +39,12 @@ type Config struct {
 	Log io.Writer // gets a line about each measurement
 }
 
+// Names of groups of workloads.
+const (
+	locksName   = "locks"
+	networkName = "network"
+)
+
 // ContenderNames returns the contenders' names in their order.
 func ContenderNames() (list []string) {
 	for _, c := range contenders {
@@ -51,39 +56,51 @@ func ContenderNames() (list []string) {
 // WorkloadNames returns the workloads' names in their order.
 func WorkloadNames() (list []string) {
 	for _, w := range workloads {
-		list = append(list, w.name)
+		if w.group() == "" {
+			list = append(list, w.name)
+		}
 	}
-	return slices.Concat(list, []string{webSocketName}, ProcessWorkloadNames())
+	return slices.Concat(list, []string{webSocketName}, NamedWorkloads())
 }
 
-// ProcessWorkloadNames returns the names of the workloads that need processes of their own. They
-// run only if they are named.
-func ProcessWorkloadNames() []string { return []string{memoryName, stormName, neighboursName} }
+// NamedWorkloads returns the names of the workloads that run only if they are named: the groups with their
+// workloads, and those that need processes of their own.
+func NamedWorkloads() (list []string) {
+	for _, group := range groups {
+		list = append(list, group)
+		for _, w := range workloads {
+			if w.group() == group {
+				list = append(list, w.name)
+			}
+		}
+	}
+	return append(list, memoryName, stormName, neighboursName)
+}
 
 // plan is what a Config asks for.
 type plan struct {
 	contenders []contender
 	workloads  []workload
-	webSocket  bool
-	memory     bool
-	storm      bool
-	neighbours bool
+	special    []special
+}
+
+// of returns the contenders that compete in a workload.
+func (p plan) of(w workload) (list []contender) {
+	for _, c := range p.contenders {
+		if (c.locker != nil) == w.locks {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // cells returns how many measurements there are.
-func (p plan) cells() int {
-	n := len(p.contenders) * len(p.workloads)
-	if p.webSocket {
-		n++
+func (p plan) cells() (n int) {
+	for _, w := range p.workloads {
+		n += len(p.of(w))
 	}
-	if p.memory {
-		n += len(memoryServers)
-	}
-	if p.storm {
-		n++
-	}
-	if p.neighbours {
-		n += len(crew.Attacks())
+	for _, s := range p.special {
+		n += s.cells
 	}
 	return n
 }
@@ -126,14 +143,20 @@ func (c Config) plan() (p plan) {
 			p.contenders = append(p.contenders, one)
 		}
 	}
-	for _, one := range workloads {
-		if len(c.Workloads) == 0 || slices.Contains(c.Workloads, one.name) {
-			p.workloads = append(p.workloads, one)
+	for _, w := range workloads {
+		if c.asksFor(w.name, w.group() != "") || slices.Contains(c.Workloads, w.group()) {
+			p.workloads = append(p.workloads, w)
 		}
 	}
-	p.webSocket = len(c.Workloads) == 0 || slices.Contains(c.Workloads, webSocketName)
-	p.memory = slices.Contains(c.Workloads, memoryName)
-	p.storm = slices.Contains(c.Workloads, stormName)
-	p.neighbours = slices.Contains(c.Workloads, neighboursName)
+	for _, s := range specials {
+		if c.asksFor(s.name, s.processes) {
+			p.special = append(p.special, s)
+		}
+	}
 	return p
+}
+
+// asksFor reports whether a workload takes part, which runs by itself unless it must be named.
+func (c Config) asksFor(name string, mustBeNamed bool) bool {
+	return len(c.Workloads) == 0 && !mustBeNamed || slices.Contains(c.Workloads, name)
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -9,26 +10,35 @@ import (
 	"roomd/room/coordinator"
 )
 
-// Contenders that the reports name. The others are compared to the first two.
+// Contenders that the others are compared with, and the line that readers look for.
 const (
 	articleName = "article"
 	saddName    = "sadd"
-	roomdName   = "roomd" // the line that readers look for
+	roomdName   = "roomd"
+	lockmgrName = "lockmgr"
 )
 
-// contenders are measured in this order. Each setting of roomd is a line.
+// contenders are measured in this order. Those with a locker compete in the workloads of locks, the others
+// in those of rooms.
 var contenders = []contender{
-	{name: articleName, open: openArticle, members: articleMembers},
-	{name: saddName, open: openSadd, members: saddMembers},
-	{name: "lua", open: openLua, members: luaMembers},
-	{name: "lua+ap", open: openLuaAutoPipeline, members: luaMembers},
-	{name: "roomd-1", open: roomd(coordinator.Options{MaxBatch: 1}), filler: roomd(coordinator.Options{}), members: roomdMembers},
-	{name: roomdName, open: roomd(coordinator.Options{}), members: roomdMembers},
+	{name: articleName, open: openArticle, members: articleMembers,
+		about: "the published lock: SET NX EX 3 with a spin of 5 ms, GET, change, SET, release by script; that the list is JSON and nobody is in it twice are our choices"},
+	{name: saddName, open: openSadd, members: saddMembers,
+		about: "one SADD or SREM, no lock: nobody learns of a change, no list has a version, nothing keeps a stale writer out"},
+	{name: "lua", open: openLua, members: luaMembers, about: "one script that checks the capacity and writes, no lock"},
+	{name: "lua+ap", open: openLuaAutoPipeline, members: luaMembers, about: "the same through go-redis' AutoPipeline"},
+	{name: "roomd-1", open: roomd(coordinator.Options{MaxBatch: 1}), filler: roomd(coordinator.Options{}), members: roomdMembers, about: "roomd with one action in a hold"},
+	{name: roomdName, open: roomd(coordinator.Options{}), members: roomdMembers, about: "roomd with its defaults"},
+	{name: lockmgrName, locker: lockmgrLocker(false), about: "roomd's lock: waiters queue in Redis and are woken"},
+	{name: "lockmgr+ap", locker: lockmgrLocker(true), about: "the same; requests for different locks share round trips"},
+	{name: "redislock", locker: openRedislock, about: "bsm/redislock: waiters ask again at even intervals"},
+	{name: "redsync", locker: openRedsync, about: "redsync with a single Redis: the same, and a waiter makes sure after each refusal that it left nothing behind"},
+	{name: "rueidislock", locker: openRueidislock, about: "rueidislock: waiters hear of a release by client tracking"},
 }
 
-// contender is one way to keep who is in which room.
+// contender is one way to keep who is in which room, or one way to take locks.
 type contender struct {
-	name string
+	name, about string
 
 	// open returns a node, which has sent next to nothing.
 	open func(context.Context, target) (node, error)
@@ -40,6 +50,9 @@ type contender struct {
 	// members reads a room's list from Redis. It does not use a node, so that a mistake
 	// there cannot hide itself.
 	members func(ctx context.Context, rdb *redis.Client, room string) ([]string, error)
+
+	// locker opens the lock of one node. Nil means a contender for rooms.
+	locker func(target) (locker, error)
 }
 
 // node is a contender as one server would use it. It is safe for concurrent use.
@@ -55,14 +68,33 @@ type node interface {
 	close()
 }
 
+// locker is a contender for locks as one server would use it. It is safe for concurrent use.
+type locker interface {
+	// acquire takes the lock. The hold does not end with ctx.
+	acquire(ctx context.Context, key string) (release func() error, err error)
+
+	// close is called when all locks are released.
+	close()
+}
+
 // target is where a node works.
 type target struct {
 	redis       *redisserver.Redis
 	name        string // of the node; unique, with the run's prefix
 	connections int
+	delay       time.Duration // between the node and Redis, each way; see slow
 }
 
-func (t target) client() *redis.Client { return t.redis.NewClient(t.connections) }
+func (t target) client() *redis.Client {
+	client := t.redis.NewClient(t.connections)
+	if t.delay == 0 {
+		return client
+	}
+	defer client.Close() // it never connected
+	opts := *client.Options()
+	opts.Dialer = slow(opts.Dialer, t.delay)
+	return redis.NewClient(&opts)
+}
 
 // The article's keys. Every contender uses them in its own rooms.
 func lockKey(room string) string  { return "LockRoom:" + room }

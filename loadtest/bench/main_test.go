@@ -4,19 +4,21 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
-	"roomd/loadtest/bench/crew"
+	"roomd/loadtest/bench/worker"
 	"roomd/loadtest/redisserver"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
 )
 
 func TestMain(m *testing.M) {
-	crew.Main(brokenKinds...)
+	worker.Main(brokenKinds...)
+	redistest.MostlyWaiting()
 	goleak.VerifyTestMain(m)
 }
 
@@ -91,21 +93,19 @@ func (u *unlocked) leave(ctx context.Context, room, user string) error {
 
 var errRefused = errors.New("refused")
 
-// moody refuses each join after its first.
+// moody refuses each second join.
 type moody struct {
 	*sadd
-	joined chan struct{}
+	joins *atomic.Int64
 }
 
 func openMoody(_ context.Context, t target) (node, error) {
-	return &moody{&sadd{t.client()}, make(chan struct{}, 1)}, nil
+	return &moody{&sadd{t.client()}, new(atomic.Int64)}, nil
 }
 
 func (m *moody) join(ctx context.Context, room, user string) error {
-	select {
-	case m.joined <- struct{}{}:
-		return m.sadd.join(ctx, room, user)
-	default:
+	if m.joins.Add(1)%2 == 0 {
 		return errRefused
 	}
+	return m.sadd.join(ctx, room, user)
 }

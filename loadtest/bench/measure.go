@@ -23,29 +23,34 @@ type cell struct {
 	redis    *redisserver.Redis
 	rdb      *redis.Client // outside the measurement
 	meter    *meter
-	prefix   string // of its rooms and nodes; unique
+	prefix   string // of its rooms, locks and nodes; unique
 	who      contender
 	load     workload
 	duration time.Duration
 }
 
-// measure fills the rooms, lets the clients act, and checks the lists. The result of a
-// contender that cannot be measured says why.
+// measure lets the clients act, and checks what came of it. The result of a contender that cannot be
+// measured says why.
 func (c *cell) measure(ctx context.Context) *Result {
-	r, err := c.try(ctx)
+	try := c.tryRooms
+	if c.load.locks {
+		try = c.tryLocks
+	}
+	r, err := try(ctx)
 	if err != nil {
-		r = newResult(newTally(), Violations{})
+		r = newResult(&measurement{}, Violations{})
 		r.Failure = err.Error()
 	}
 	return r
 }
 
-func (c *cell) try(ctx context.Context) (*Result, error) {
+// tryRooms fills the rooms, lets the clients act, and checks the lists.
+func (c *cell) tryRooms(ctx context.Context) (*Result, error) {
 	rooms := c.load.names(c.prefix)
-	nodes, closeAll, err := c.open(ctx)
+	nodes, closeAll, err := openAll(c, func(t target) (node, error) { return c.who.open(ctx, t) })
 	defer closeAll()
 	if err != nil {
-		return nil, fmt.Errorf("open: %w", err)
+		return nil, err
 	}
 	if c.load.members > 0 {
 		filler := nodes[0]
@@ -61,12 +66,8 @@ func (c *cell) try(ctx context.Context) (*Result, error) {
 		}
 	}
 	players := newPlayers(c.load, rooms, nodes)
-	actors := make([]actor, len(players))
-	for i, p := range players {
-		actors[i] = p
-	}
 	runtime.GC() // garbage of before does not count
-	t, err := drive(ctx, actors, c.duration, c.meter.read)
+	m, err := drive(ctx, players, c.duration, c.meter.read)
 	if err != nil {
 		return nil, err
 	}
@@ -74,20 +75,20 @@ func (c *cell) try(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the lists: %w", err)
 	}
-	return newResult(t, v), nil
+	return newResult(m, v), nil
 }
 
-// open returns the workload's nodes, and a function that closes those that it opened.
-func (c *cell) open(ctx context.Context) (nodes []node, closeAll func(), err error) {
+// openAll opens the workload's nodes, and returns a function that closes those that it opened.
+func openAll[N interface{ close() }](c *cell, open func(target) (N, error)) (nodes []N, closeAll func(), err error) {
 	closeAll = func() {
 		for _, n := range nodes {
 			n.close()
 		}
 	}
 	for i := range c.load.nodes {
-		n, err := c.who.open(ctx, c.target(strconv.Itoa(i)))
+		n, err := open(c.target(strconv.Itoa(i)))
 		if err != nil {
-			return nodes, closeAll, err
+			return nodes, closeAll, fmt.Errorf("open: %w", err)
 		}
 		nodes = append(nodes, n)
 	}
@@ -95,7 +96,7 @@ func (c *cell) open(ctx context.Context) (nodes []node, closeAll func(), err err
 }
 
 func (c *cell) target(name string) target {
-	return target{redis: c.redis, name: c.prefix + "node-" + name, connections: c.load.connections()}
+	return target{redis: c.redis, name: c.prefix + "node-" + name, connections: c.load.connections(), delay: c.load.delay}
 }
 
 func (c *cell) fill(ctx context.Context, n node, rooms []string) error {

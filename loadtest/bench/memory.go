@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"roomd/loadtest/bench/crew"
+	"roomd/loadtest/bench/worker"
 	"roomd/loadtest/report"
 )
 
@@ -15,9 +15,9 @@ const (
 
 // memoryServers are measured in this order, each in a process of its own.
 var memoryServers = []memoryServer{
-	{name: "gorilla", kind: crew.Echo},
-	{name: "roomd, idle", kind: crew.Node},
-	{name: "roomd, in a room", kind: crew.Node, join: true},
+	{name: "gorilla", kind: worker.Echo},
+	{name: "roomd, idle", kind: worker.Node},
+	{name: "roomd, in a room", kind: worker.Node, join: true},
 }
 
 // memoryServer is a server with clients that are connected and quiet.
@@ -35,14 +35,14 @@ type Memory struct {
 // MemoryResult is what one server used. The figures of a connection are the differences to before,
 // divided by their number.
 type MemoryResult struct {
-	Connections int    `json:"connections"` // that the server has
-	Before      Figure `json:"before_mib"`  // resident, freed
-	Resident    Figure `json:"resident_kib_per_connection"`
-	Freed       Figure `json:"freed_kib_per_connection"` // resident after a collection that gives memory back
-	Heap        Figure `json:"heap_kib_per_connection"`  // in use then
-	Stack       Figure `json:"stack_kib_per_connection"` // in use then
-	Goroutines  Figure `json:"goroutines_per_connection"`
-	Failure     string `json:"failure,omitempty"`
+	Connections int           `json:"connections"` // that the server has
+	Before      report.Figure `json:"before_mib"`  // resident, freed
+	Resident    report.Figure `json:"resident_kib_per_connection"`
+	Freed       report.Figure `json:"freed_kib_per_connection"` // resident after a collection that gives memory back
+	Heap        report.Figure `json:"heap_kib_per_connection"`  // in use then
+	Stack       report.Figure `json:"stack_kib_per_connection"` // in use then
+	Goroutines  report.Figure `json:"goroutines_per_connection"`
+	Failure     string        `json:"failure,omitempty"`
 }
 
 // measureMemory measures all servers. It returns an error if ctx has ended.
@@ -56,7 +56,7 @@ func (b *bench) measureMemory(ctx context.Context) (*Memory, error) {
 			return nil, stopped
 		}
 		if err != nil {
-			r = newMemoryResult(crew.Memory{}, crew.Memory{}, crew.Memory{})
+			r = newMemoryResult(worker.Memory{}, worker.Memory{}, worker.Memory{})
 			r.Failure = err.Error()
 		}
 		m.Servers[s.name] = r
@@ -66,32 +66,32 @@ func (b *bench) measureMemory(ctx context.Context) (*Memory, error) {
 }
 
 func (b *bench) tryMemory(ctx context.Context, s memoryServer, prefix string, clients int) (*MemoryResult, error) {
-	c, err := b.openCast(ctx, s.kind, prefix, clients)
+	p, err := b.openProcesses(ctx, s.kind, prefix, clients)
 	if err != nil {
 		return nil, err
 	}
-	defer c.close()
-	before, err := c.warm(ctx, clients, s.join)
+	defer p.close()
+	before, err := p.warm(ctx, clients, s.join)
 	if err != nil {
 		return nil, err
 	}
-	o, err := c.connect(ctx, 0, clients, crew.ConnectConfig{Join: s.join})
+	o, err := p.connect(ctx, 0, clients, worker.ConnectConfig{Join: s.join})
 	if err != nil {
 		return nil, err
 	}
-	if len(o.Took) < clients {
-		return nil, fmt.Errorf("%d of %d clients are in; %s", len(o.Took), clients, tell(o))
+	if worker.Done(o) < clients {
+		return nil, fmt.Errorf("%d of %d clients are in; %s", worker.Done(o), clients, tell(o))
 	}
-	asIs, err := c.settle(ctx)
+	asIs, err := p.settle(ctx)
 	if err != nil {
 		return nil, err
 	}
-	freed, err := c.server.Memory(ctx, true)
+	freed, err := p.server.Memory(ctx, true)
 	if err != nil {
 		return nil, err
 	}
 	if s.join && b.heapProfile != "" {
-		if err := c.server.WriteHeapProfile(ctx, b.heapProfile); err != nil {
+		if err := p.server.WriteHeapProfile(ctx, b.heapProfile); err != nil {
 			return nil, err
 		}
 	}
@@ -102,13 +102,13 @@ func (b *bench) tryMemory(ctx context.Context, s memoryServer, prefix string, cl
 	return r, nil
 }
 
-func newMemoryResult(before, asIs, freed crew.Memory) *MemoryResult {
+func newMemoryResult(before, asIs, freed worker.Memory) *MemoryResult {
 	n := float64(freed.Connections)
-	each := func(after, before int64) Figure {
+	each := func(after, before int64) report.Figure {
 		if after == 0 { // not known
-			return per(0, 0)
+			return report.Per(0, 0)
 		}
-		return per(float64(after-before)/1024, n)
+		return report.Per(float64(after-before)/1024, n)
 	}
 	return &MemoryResult{
 		Connections: freed.Connections,
@@ -117,7 +117,7 @@ func newMemoryResult(before, asIs, freed crew.Memory) *MemoryResult {
 		Freed:       each(freed.Resident, before.Resident),
 		Heap:        each(freed.Heap, before.Heap),
 		Stack:       each(freed.Stack, before.Stack),
-		Goroutines:  per(float64(freed.Goroutines-before.Goroutines), n),
+		Goroutines:  report.Per(float64(freed.Goroutines-before.Goroutines), n),
 	}
 }
 
@@ -127,6 +127,13 @@ func (r *MemoryResult) wrong() []string {
 		return nil
 	}
 	return []string{r.Failure}
+}
+
+func (m *Memory) problems() (lines []string) {
+	for _, s := range memoryServers {
+		lines = append(lines, problem(memoryName+", "+s.name, m.Servers[s.name].wrong())...)
+	}
+	return lines
 }
 
 func (m *Memory) figures() *figures {

@@ -9,11 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"roomd/loadtest/bench/crew"
+	"roomd/loadtest/bench/worker"
+	"roomd/loadtest/internal/process"
 	"roomd/lockmgr/redistest"
 )
 
 func TestMemory(t *testing.T) {
+	t.Parallel()            // it mostly waits
 	const connections = 400 // with fewer, what a node keeps by itself outweighs them at times
 	b := newBench(t, redistest.Start(t).URL())
 	b.connections, b.heapProfile = connections, filepath.Join(t.TempDir(), "heap")
@@ -46,7 +48,8 @@ func TestMemory(t *testing.T) {
 }
 
 // Clients that are not there would make the others look dear.
-func TestMemoryOfAServerThatDropsClients(t *testing.T) {
+func TestMemory_ServerThatDropsClients(t *testing.T) {
+	t.Parallel() // it mostly waits
 	b := newBench(t, redistest.Start(t).URL())
 	b.connections = 50
 	if r, err := b.tryMemory(t.Context(), memoryServer{kind: dropping, join: true}, "x", 50); err == nil || !strings.Contains(err.Error(), "33 of 50 clients are in") {
@@ -55,7 +58,8 @@ func TestMemoryOfAServerThatDropsClients(t *testing.T) {
 }
 
 // The figures are those of a server that keeps a MiB of each client.
-func TestMemoryOfAServerThatLeaks(t *testing.T) {
+func TestMemory_ServerThatLeaks(t *testing.T) {
+	t.Parallel() // it mostly waits
 	b := newBench(t, redistest.Start(t).URL())
 	r, err := b.tryMemory(t.Context(), memoryServer{kind: leaking}, "x", 50)
 	if err != nil {
@@ -66,8 +70,8 @@ func TestMemoryOfAServerThatLeaks(t *testing.T) {
 	}
 }
 
-func TestFailedMemoryIsWrong(t *testing.T) {
-	r := newMemoryResult(crew.Memory{}, crew.Memory{}, crew.Memory{})
+func TestMemory_Failed(t *testing.T) {
+	r := newMemoryResult(worker.Memory{}, worker.Memory{}, worker.Memory{})
 	r.Failure = "no server"
 	m := &Memory{Servers: map[string]*MemoryResult{"gorilla": r}}
 	if err := (&Report{Memory: m}).Err(); err == nil || !strings.Contains(err.Error(), "memory, gorilla: no server") {
@@ -96,7 +100,7 @@ func TestAffordable(t *testing.T) {
 	}
 	var log bytes.Buffer
 	b := &bench{connections: 1 << 30, log: &log}
-	if n := b.afford(); maxFiles() > 0 && (n >= 1<<30 || !strings.Contains(log.String(), fmt.Sprint(n))) {
+	if n := b.afford(); process.MaxFiles() > 0 && (n >= 1<<30 || !strings.Contains(log.String(), fmt.Sprint(n))) {
 		t.Errorf("%d: %s", n, &log)
 	}
 }

@@ -3,19 +3,10 @@ package bench
 import (
 	"html/template"
 	"io"
+	"slices"
 
 	"roomd/loadtest/report"
 )
-
-// contenderMeanings explain the contenders on the page.
-var contenderMeanings = []report.Fact{
-	{Name: articleName, Text: "the published lock: SET NX EX 3 with a spin of 5 ms, GET, change, SET a JSON list, release by script"},
-	{Name: saddName, Text: "one SADD or SREM, no lock: nobody learns of a change, no list has a version, nothing keeps a stale writer out"},
-	{Name: "lua", Text: "one script that checks the capacity and writes, no lock"},
-	{Name: "lua+ap", Text: "the same through go-redis' AutoPipeline"},
-	{Name: "roomd-1", Text: "roomd with one action in a hold"},
-	{Name: roomdName, Text: "roomd with its defaults"},
-}
 
 // WriteHTML writes the report as one self-contained page: actions per second and
 // the 99th percentile of latency by workload and contender, and the tables.
@@ -27,12 +18,13 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	if wrong := r.wrong(); len(wrong) > 0 {
 		page.Verdict, page.Good, page.Problems = "wrong lists or failed actions", false, wrong
 	}
-	charts, err := r.charts()
-	if err != nil {
-		return err
-	}
+	charts := r.charts()
 	if len(charts) > 0 {
-		charts = append(charts, report.Meanings("What the contenders do", contenderMeanings))
+		var meanings []report.Fact
+		for _, c := range contenders {
+			meanings = append(meanings, report.Fact{Name: c.name, Text: c.about})
+		}
+		charts = append(charts, report.Meanings("What the contenders do", meanings))
 	}
 	var tables []template.HTML
 	for _, w := range workloads {
@@ -41,7 +33,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		}
 	}
 	if len(tables) > 0 {
-		tables = append([]template.HTML{(&report.Table{Columns: resultColumns}).Meanings()}, tables...)
+		tables = append([]template.HTML{(&report.Table{Columns: workloads[0].columns()}).Meanings()}, tables...)
 	}
 	page.Sections = []report.Section{
 		{ID: "compared", Title: "Contenders compared", Parts: charts,
@@ -52,38 +44,61 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		f := part.figures()
 		parts := []template.HTML{f.html()}
 		if part == r.Neighbours {
-			svg, err := r.Neighbours.draw()
-			if err != nil {
-				return err
-			}
-			parts = append([]template.HTML{svg}, parts...)
+			parts = append([]template.HTML{r.Neighbours.chart()}, parts...)
 		}
-		page.Sections = append(page.Sections, report.Section{ID: f.name, Title: titles[f.name], Parts: parts})
+		page.Sections = append(page.Sections, report.Section{ID: f.name, Title: titleOf(f.name), Parts: parts})
 	}
 	return page.Write(w)
 }
 
-// titles are the headings of the workloads that compare no contenders.
-var titles = map[string]string{
-	webSocketName: "The whole path: WebSockets", memoryName: "What a connection costs",
-	stormName: "All connect at once", neighboursName: "What players notice of attackers",
+// titleOf returns the heading of a workload that compares no contenders.
+func titleOf(name string) string {
+	return specials[slices.IndexFunc(specials, func(s special) bool { return s.name == name })].title
 }
 
-// charts returns the charts that compare the contenders.
-func (r *Report) charts() (list []template.HTML, err error) {
-	for _, c := range []chart{
-		{"Actions per second", "by workload; more is better", "actions/s", func(r *Result) Figure { return r.ActionsPerSec }},
-		{"99th percentile of latency", "by workload; less is better", "ms", func(r *Result) Figure { return r.Latency.P99 }},
-	} {
-		svg, err := c.draw(r)
-		if err != nil {
-			return nil, err
+// charts returns the charts that compare the contenders, those for rooms and those for locks.
+func (r *Report) charts() (list []template.HTML) {
+	for _, locks := range []bool{false, true} {
+		rate := "Actions per second"
+		if locks {
+			rate = "Holds per second"
 		}
-		if svg != "" {
-			list = append(list, svg)
+		list = append(list,
+			r.chart(rate, "by workload; more is better", locks, func(r *Result) report.Figure { return r.ActionsPerSec }),
+			r.chart("99th percentile of latency, ms", "by workload; less is better", locks, func(r *Result) report.Figure { return r.Latency.P99 }))
+	}
+	return slices.DeleteFunc(list, func(part template.HTML) bool { return part == "" })
+}
+
+// chart shows one figure of all results on a logarithmic axis. The contenders' bars are side by side for each
+// workload.
+func (r *Report) chart(title, subtitle string, locks bool, of func(*Result) report.Figure) template.HTML {
+	c := report.Chart{
+		Title: title, Subtitle: subtitle,
+		About: "The scale is logarithmic. A missing bar is a figure that is not known.",
+		Y:     report.Axis{Log: true},
+	}
+	series := make(map[string]*report.Series)
+	for _, w := range workloads {
+		if w.locks != locks || len(r.Workloads[w.name]) == 0 {
+			continue
+		}
+		for name, result := range r.Workloads[w.name] {
+			if series[name] == nil {
+				series[name] = &report.Series{Name: name, Strong: name == roomdName}
+			}
+			if f := of(result); f.IsKnown() && f > 0 {
+				series[name].Points = append(series[name].Points, report.Point{X: float64(len(c.X.Categories)), Y: float64(f)})
+			}
+		}
+		c.X.Categories = append(c.X.Categories, w.name)
+	}
+	for _, contender := range contenders {
+		if s := series[contender.name]; s != nil {
+			c.Series = append(c.Series, *s)
 		}
 	}
-	return list, nil
+	return c.HTML()
 }
 
 // html returns the figures for a page.

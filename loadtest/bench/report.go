@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"roomd/loadtest/bench/crew"
 	"roomd/loadtest/redisserver"
 )
 
@@ -51,33 +50,40 @@ func (r *Report) Err() error {
 
 // wrong returns a line for each measurement in which something was wrong.
 func (r *Report) wrong() (lines []string) {
-	add := func(where string, problems []string) {
-		if len(problems) > 0 {
-			lines = append(lines, where+": "+strings.Join(problems, "; "))
-		}
-	}
 	for _, w := range workloads {
 		for _, name := range inOrder(r.Workloads[w.name]) {
-			add(w.name+", "+name, r.Workloads[w.name][name].wrong())
+			lines = append(lines, problem(w.name+", "+name, r.Workloads[w.name][name].wrong())...)
 		}
 	}
-	if r.WebSocket != nil {
-		add(webSocketName, r.WebSocket.wrong())
-	}
-	if r.Memory != nil {
-		for _, s := range memoryServers {
-			add(memoryName+", "+s.name, r.Memory.Servers[s.name].wrong())
-		}
-	}
-	if r.Storm != nil {
-		add(stormName, r.Storm.wrong())
-	}
-	if r.Neighbours != nil {
-		for _, name := range crew.Attacks() {
-			add(neighboursName+", "+name, r.Neighbours.Attacks[name].wrong())
-		}
+	for _, p := range r.parts() {
+		lines = append(lines, p.problems()...)
 	}
 	return lines
+}
+
+// problem returns a line about what was wrong somewhere, or none.
+func problem(where string, wrong []string) []string {
+	if len(wrong) == 0 {
+		return nil
+	}
+	return []string{where + ": " + strings.Join(wrong, "; ")}
+}
+
+// parts returns the results of the workloads that compare no contenders, as far as there are any.
+func (r *Report) parts() (list []part) {
+	if r.WebSocket != nil {
+		list = append(list, r.WebSocket)
+	}
+	if r.Memory != nil {
+		list = append(list, r.Memory)
+	}
+	if r.Storm != nil {
+		list = append(list, r.Storm)
+	}
+	if r.Neighbours != nil {
+		list = append(list, r.Neighbours)
+	}
+	return list
 }
 
 // inOrder returns the names of those that have a result, in the contenders' order.

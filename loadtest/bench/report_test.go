@@ -9,15 +9,17 @@ import (
 	"strings"
 	"testing"
 
+	"roomd/loadtest/internal/tally"
+	"roomd/loadtest/report"
 	"roomd/loadtest/report/reporttest"
 )
 
 // made is a report of made-up figures.
 func made() *Report {
 	results := map[string]*Result{
-		articleName: {ActionsPerSec: 1000, Latency: Latency{P99: 50}, Commands: 5, Jain: 0.5, RedisCPU: Figure(math.NaN())},
-		saddName:    {ActionsPerSec: 20_000, Latency: Latency{P99: 2}, Commands: 1, Jain: 1},
-		"roomd":     {ActionsPerSec: 40_000, Latency: Latency{P99: 1}, Commands: 1.5, Jain: 1},
+		articleName: {ActionsPerSec: 1000, Latency: tally.Latency{P99: 50}, Commands: 5, Jain: 0.5, RedisCPU: report.Figure(math.NaN())},
+		saddName:    {ActionsPerSec: 20_000, Latency: tally.Latency{P99: 2}, Commands: 1, Jain: 1},
+		"roomd":     {ActionsPerSec: 40_000, Latency: tally.Latency{P99: 1}, Commands: 1.5, Jain: 1},
 	}
 	relate(results)
 	return &Report{
@@ -29,7 +31,7 @@ func made() *Report {
 	}
 }
 
-func TestRatios(t *testing.T) {
+func TestReport_Ratios(t *testing.T) {
 	r := made().Workloads["hot-room"]["roomd"]
 	if *r.ToArticle != (Ratio{40, 0.02}) || *r.ToSadd != (Ratio{2, 0.5}) {
 		t.Errorf("to the article %+v, to sadd %+v", *r.ToArticle, *r.ToSadd)
@@ -60,18 +62,18 @@ func fields(t *testing.T, text []byte, path ...string) []string {
 }
 
 // The JSON report is a contract.
-func TestReportFields(t *testing.T) {
+func TestReport_Fields(t *testing.T) {
 	text, err := json.Marshal(made())
 	if err != nil {
 		t.Fatal(err)
 	}
-	figures := "actions_per_s allocs_per_action commands_per_action cut_off errors jain latency_ms own_cpu_us_per_action redis_cpu_us_per_action"
+	figures := "actions_per_s allocs_per_action commands_per_action cut_off errors jain latency_ms own_cpu_us_per_action reads_per_action redis_cpu_us_per_action starved"
 	for path, want := range map[string]string{
 		"":                                    "cores duration_s go memory neighbours redis storm websocket workloads",
 		"workloads":                           "hot-room",
 		"workloads hot-room":                  "article roomd sadd",
 		"workloads hot-room roomd":            figures + " to_article to_sadd violations",
-		"workloads hot-room roomd latency_ms": "max p50 p99 p999",
+		"workloads hot-room roomd latency_ms": "max p50 p90 p99 p999",
 		"workloads hot-room roomd to_article": "actions_per_s p99",
 		"workloads hot-room roomd violations": "duplicate lost phantom",
 		"memory":                              "connections servers",
@@ -83,7 +85,7 @@ func TestReportFields(t *testing.T) {
 		"neighbours attacks flood alone":      "late_p99_ms p50_ms p99_each_ms p99_ms",
 		"neighbours attacks flood attack":     "connections written_mib",
 		"websocket": "acting actions_per_s allocs_per_action commands_per_action connections cut_off echo_allocs_per_action echo_cpu_us_per_action " +
-			"echo_latency_ms echo_per_s errors events events_per_s jain latency_ms own_cpu_us_per_action ratio redis_cpu_us_per_action rooms violations",
+			"echo_latency_ms echo_per_s errors events events_per_s jain latency_ms own_cpu_us_per_action ratio reads_per_action redis_cpu_us_per_action rooms starved violations",
 	} {
 		if got := strings.Join(fields(t, text, strings.Fields(path)...), " "); got != want {
 			t.Errorf("%q has %s\nwant %s", path, got, want)
@@ -96,7 +98,7 @@ func TestReportFields(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsNamed(t *testing.T) {
+func TestReport_WhatIsWrong(t *testing.T) {
 	if err := made().Err(); err != nil {
 		t.Errorf("nothing is wrong: %v", err)
 	}
@@ -119,7 +121,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		}
 		var tables bytes.Buffer
 		_, remark, _ := strings.Cut(want, ": ")
-		if err := r.WriteTables(&tables); err != nil || !strings.Contains(tables.String(), remark) {
+		if err := writeTables(r, &tables); err != nil || !strings.Contains(tables.String(), remark) {
 			t.Errorf("%v: the tables do not say %q:\n%s", err, remark, &tables)
 		}
 	}
@@ -128,7 +130,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 	}
 }
 
-func TestPage(t *testing.T) {
+func TestReport_Page(t *testing.T) {
 	r := made()
 	r.Workloads["hot-room"]["roomd"].Failure = "<b>张三</b>"
 	var page bytes.Buffer
@@ -153,30 +155,31 @@ func TestPage(t *testing.T) {
 	}
 }
 
-func TestAxis(t *testing.T) {
-	c := chart{of: func(r *Result) Figure { return r.ActionsPerSec }}
-	low, high := c.decades(made())
-	if low != 2 || high != 5 { // 1,000 is a bar of its own, and not the axis
-		t.Errorf("from 10^%d to 10^%d", low, high)
-	}
-	var labels []string
-	for _, tick := range decades(-1, 1) {
-		if tick.Label != "" {
-			labels = append(labels, tick.Label)
+// The page says what each contender does.
+func TestContenders_AreExplained(t *testing.T) {
+	for _, c := range contenders {
+		if c.about == "" {
+			t.Error(c.name)
 		}
-	}
-	if got := strings.Join(labels, " "); got != "0.1 1 10" {
-		t.Errorf("labels %s", got)
 	}
 }
 
-// The page says what each contender does.
-func TestContendersAreExplained(t *testing.T) {
-	var names []string
-	for _, m := range contenderMeanings {
-		names = append(names, m.Name)
+// writeTables writes what Run prints on the way.
+func writeTables(r *Report, out io.Writer) error {
+	if _, err := io.WriteString(out, r.setup()+"\n"); err != nil {
+		return err
 	}
-	if !slices.Equal(names, ContenderNames()) {
-		t.Errorf("explained: %q", names)
+	for _, w := range workloads {
+		if results := r.Workloads[w.name]; results != nil {
+			if err := tableOf(w, results).writeText(out); err != nil {
+				return err
+			}
+		}
 	}
+	for _, part := range r.parts() {
+		if err := part.figures().writeText(out); err != nil {
+			return err
+		}
+	}
+	return nil
 }

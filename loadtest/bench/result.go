@@ -4,49 +4,38 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
+	"roomd/loadtest/internal/tally"
+	"roomd/loadtest/report"
 )
 
 // Result is the outcome of one contender in one workload.
 type Result struct {
-	ActionsPerSec Figure  `json:"actions_per_s"`
-	Latency       Latency `json:"latency_ms"`
-	Commands      Figure  `json:"commands_per_action"`     // of Redis, including those in scripts
-	RedisCPU      Figure  `json:"redis_cpu_us_per_action"` // of redis-server, user and system
-	OwnCPU        Figure  `json:"own_cpu_us_per_action"`   // of this process: nodes and clients
-	Jain          Figure  `json:"jain"`                    // of the clients' numbers of actions
-	Allocs        Figure  `json:"allocs_per_action"`       // of this process
+	ActionsPerSec report.Figure `json:"actions_per_s"`
+	Latency       tally.Latency `json:"latency_ms"`
+	Commands      report.Figure `json:"commands_per_action"`     // of Redis, including those in scripts
+	Reads         report.Figure `json:"reads_per_action"`        // of Redis from sockets, about the round trips
+	RedisCPU      report.Figure `json:"redis_cpu_us_per_action"` // of redis-server, user and system
+	OwnCPU        report.Figure `json:"own_cpu_us_per_action"`   // of this process: nodes and clients
+	Jain          report.Figure `json:"jain"`                    // of the clients' numbers of actions
+	Allocs        report.Figure `json:"allocs_per_action"`       // of this process
 
 	ToArticle *Ratio `json:"to_article,omitempty"`
 	ToSadd    *Ratio `json:"to_sadd,omitempty"`
+	ToLockmgr *Ratio `json:"to_lockmgr,omitempty"`
 
 	Violations Violations `json:"violations"`
 	Details    []string   `json:"details,omitempty"` // the first violations
 	Errors     int64      `json:"errors"`            // actions that failed
 	FirstError string     `json:"first_error,omitempty"`
 	CutOff     int        `json:"cut_off"`           // actions that still ran long after the end
+	Starved    int        `json:"starved"`           // clients without one action
 	Failure    string     `json:"failure,omitempty"` // why there is no measurement
-}
-
-// Latency is in milliseconds.
-type Latency struct {
-	P50  Figure `json:"p50"`
-	P99  Figure `json:"p99"`
-	P999 Figure `json:"p999"`
-	Max  Figure `json:"max"`
-}
-
-func newLatency(h *hdrhistogram.Histogram) Latency {
-	ms := func(percentile float64) Figure {
-		return per(float64(h.ValueAtPercentile(percentile))/1000, min(1, float64(h.TotalCount())))
-	}
-	return Latency{P50: ms(50), P99: ms(99), P999: ms(99.9), Max: ms(100)}
 }
 
 // Ratio is a result's figures divided by another contender's.
 type Ratio struct {
-	ActionsPerSec Figure `json:"actions_per_s"` // more is better
-	P99           Figure `json:"p99"`           // less is better
+	ActionsPerSec report.Figure `json:"actions_per_s"` // more is better
+	P99           report.Figure `json:"p99"`           // less is better
 }
 
 func newRatio(r, to *Result) *Ratio {
@@ -54,8 +43,8 @@ func newRatio(r, to *Result) *Ratio {
 		return nil
 	}
 	return &Ratio{
-		per(float64(r.ActionsPerSec), float64(to.ActionsPerSec)),
-		per(float64(r.Latency.P99), float64(to.Latency.P99)),
+		report.Per(float64(r.ActionsPerSec), float64(to.ActionsPerSec)),
+		report.Per(float64(r.Latency.P99), float64(to.Latency.P99)),
 	}
 }
 
@@ -64,24 +53,44 @@ func relate(results map[string]*Result) {
 	for _, r := range results {
 		r.ToArticle = newRatio(r, results[articleName])
 		r.ToSadd = newRatio(r, results[saddName])
+		r.ToLockmgr = newRatio(r, results[lockmgrName])
 	}
 }
 
-func newResult(t *tally, v Violations) *Result {
-	n := float64(t.total())
+// to returns the ratio to a contender.
+func (r *Result) to(name string) *Ratio {
+	return map[string]*Ratio{articleName: r.ToArticle, saddName: r.ToSadd, lockmgrName: r.ToLockmgr}[name]
+}
+
+func newResult(m *measurement, v Violations) *Result {
+	sum, each := tally.Sum(m.actors...), m.actions()
+	n := float64(sum.Of(actions).Done)
+	errs, _ := sum.Errors()
+	first := ""
+	if err := sum.FirstError(); err != nil {
+		first = err.Error()
+	}
+	starved := 0
+	for _, n := range each {
+		if n == 0 {
+			starved++
+		}
+	}
 	return &Result{
-		ActionsPerSec: Figure(t.perSecond()),
-		Latency:       newLatency(t.latency),
-		Commands:      per(t.used.commands, n),
-		RedisCPU:      per(t.used.micros, n),
-		OwnCPU:        per(t.used.own, n),
-		Jain:          Figure(jain(t.actions)),
-		Allocs:        per(t.used.mallocs, n),
+		ActionsPerSec: m.perSecond(),
+		Latency:       sum.Latency(),
+		Commands:      report.Per(m.used.commands, n),
+		Reads:         report.Per(m.used.reads, n),
+		RedisCPU:      report.Per(m.used.micros, n),
+		OwnCPU:        report.Per(m.used.own, n),
+		Jain:          report.Figure(tally.Jain(each)),
+		Allocs:        report.Per(m.used.mallocs, n),
 		Violations:    v,
 		Details:       v.texts,
-		Errors:        t.errors,
-		FirstError:    t.first,
-		CutOff:        t.cutOff,
+		Errors:        errs,
+		FirstError:    first,
+		CutOff:        int(sum.Of(actions).Unknown),
+		Starved:       starved,
 	}
 }
 
@@ -90,7 +99,10 @@ func (r *Result) wrong() (list []string) {
 	if r.Failure != "" {
 		return []string{r.Failure}
 	}
-	if v := r.Violations; v.total() > 0 {
+	if r.Violations.Shared > 0 {
+		list = append(list, fmt.Sprintf("mutual exclusion was violated: %d holds were not alone", r.Violations.Shared))
+	}
+	if v := r.Violations; v.total() > v.Shared {
 		list = append(list, fmt.Sprintf("%d lost, %d phantom, %d duplicate: %s",
 			v.Lost, v.Phantom, v.Duplicate, strings.Join(r.Details, "; ")))
 	}
@@ -108,6 +120,9 @@ func (r *Result) remarks() []string {
 	list := r.wrong()
 	if r.CutOff > 0 {
 		list = append(list, fmt.Sprintf("%d actions still ran %v after the end and were cut off", r.CutOff, grace))
+	}
+	if r.Starved > 0 && r.ActionsPerSec > 0 {
+		list = append(list, fmt.Sprintf("%d clients had not one action", r.Starved))
 	}
 	return list
 }

@@ -43,12 +43,12 @@ func roomd(opts coordinator.Options) func(context.Context, target) (node, error)
 }
 
 func (n *roomdNode) join(ctx context.Context, id, user string) error {
-	_, err := n.rooms.Do(ctx, id, room.Join(user, n.session))
+	_, err := n.rooms.Do(ctx, id, room.Join{User: user, Session: n.session})
 	return err
 }
 
 func (n *roomdNode) leave(ctx context.Context, id, user string) error {
-	_, err := n.rooms.Do(ctx, id, room.Leave(user, n.session))
+	_, err := n.rooms.Do(ctx, id, room.Leave{User: user, Session: n.session})
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"roomd/loadtest/bench/worker"
 	"roomd/loadtest/redisserver"
 )
 
@@ -69,7 +70,7 @@ func (b *bench) run(ctx context.Context) (*Report, error) {
 	}
 	for _, w := range b.plan.workloads {
 		results := make(map[string]*Result)
-		for _, c := range b.plan.contenders {
+		for _, c := range b.plan.of(w) {
 			r, err := b.cell(ctx, w, c)
 			if err != nil {
 				return nil, err
@@ -82,48 +83,55 @@ func (b *bench) run(ctx context.Context) (*Report, error) {
 			return nil, err
 		}
 	}
-	if b.plan.webSocket {
-		var err error
-		if report.WebSocket, err = b.wholePath(ctx, webSocketLoad); err != nil {
+	for _, s := range b.plan.special {
+		if s.processes && b.redis.DB().IsEmbedded() {
+			fmt.Fprintln(b.log, "each node has its embedded Redis in its own process, so its figures include those of Redis")
+		}
+		p, err := s.measure(ctx, b, report)
+		if err != nil {
 			return nil, err
 		}
-		if err := report.WebSocket.figures().writeText(b.out); err != nil {
+		if err := p.figures().writeText(b.out); err != nil {
 			return nil, err
 		}
 	}
-	return report, b.runProcesses(ctx, report)
+	return report, nil
 }
 
-// runProcesses runs the workloads that need processes of their own.
-func (b *bench) runProcesses(ctx context.Context, report *Report) (err error) {
-	if b.redis.DB().IsEmbedded() && (b.plan.memory || b.plan.storm || b.plan.neighbours) {
-		fmt.Fprintln(b.log, "each node has its embedded Redis in its own process, so its figures include those of Redis")
-	}
-	if b.plan.memory {
-		if report.Memory, err = b.measureMemory(ctx); err != nil {
-			return err
-		}
-		if err := report.Memory.figures().writeText(b.out); err != nil {
-			return err
-		}
-	}
-	if b.plan.storm {
-		if report.Storm, err = b.measureStorm(ctx); err != nil {
-			return err
-		}
-		if err := report.Storm.figures().writeText(b.out); err != nil {
-			return err
-		}
-	}
-	if b.plan.neighbours {
-		if report.Neighbours, err = b.measureNeighbours(ctx, defaultPlayers); err != nil {
-			return err
-		}
-		if err := report.Neighbours.figures().writeText(b.out); err != nil {
-			return err
-		}
-	}
-	return nil
+// special is a workload that compares no contenders.
+type special struct {
+	name, title string
+	cells       int  // measurements
+	processes   bool // it needs processes of its own, and runs only if it is named
+
+	// measure sets its part of the report, and returns it. An error says that ctx has ended.
+	measure func(context.Context, *bench, *Report) (part, error)
+}
+
+// part is what a special workload reports.
+type part interface {
+	figures() *figures
+	problems() []string // lines
+}
+
+// specials are measured in this order.
+var specials = []special{
+	{webSocketName, "The whole path: WebSockets", 1, false, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
+		r.WebSocket, err = b.measureWebSocket(ctx, webSocketLoad)
+		return r.WebSocket, err
+	}},
+	{memoryName, "What a connection costs", len(memoryServers), true, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
+		r.Memory, err = b.measureMemory(ctx)
+		return r.Memory, err
+	}},
+	{stormName, "All connect at once", 1, true, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
+		r.Storm, err = b.measureStorm(ctx)
+		return r.Storm, err
+	}},
+	{neighboursName, "What players notice of attackers", len(worker.Attacks()), true, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
+		r.Neighbours, err = b.measureNeighbours(ctx, defaultPlayers)
+		return r.Neighbours, err
+	}},
 }
 
 // cell measures one contender in one workload. It returns an error if ctx has ended.
@@ -133,13 +141,12 @@ func (b *bench) cell(ctx context.Context, w workload, who contender) (*Result, e
 		who: who, load: w, duration: b.duration,
 	}
 	r := c.measure(ctx)
-	err := b.redis.Remove(ctx, c.prefix)
-	if ctx.Err() != nil {
-		fmt.Fprintln(b.log, "stopped")
-		return nil, context.Cause(ctx)
+	failure, stopped := b.finish(ctx, c.prefix, nil)
+	if stopped != nil {
+		return nil, stopped
 	}
-	if err != nil && r.Failure == "" {
-		r.Failure = "remove the keys: " + err.Error()
+	if failure != nil && r.Failure == "" {
+		r.Failure = "remove the keys: " + failure.Error()
 	}
 	fmt.Fprintf(b.log, "%s actions/s, p99 %s ms\n", r.ActionsPerSec.Text("%.0f"), r.Latency.P99.Text("%.2f"))
 	return r, nil

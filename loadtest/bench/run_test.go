@@ -17,13 +17,13 @@ import (
 // small is a workload with a bit of everything.
 var small = workload{name: "small", clients: 12, rooms: 3, nodes: 2, members: 5}
 
-func TestContendersKeepTheirLists(t *testing.T) {
+func TestContenders_KeepTheirLists(t *testing.T) {
 	for kind, url := range servers {
 		t.Run(kind, func(t *testing.T) {
 			b := newBench(t, url(t))
-			for _, c := range contenders {
+			for _, c := range (Config{}).plan().of(small) {
 				r := mustCell(t, b, small, c)
-				if wrong := r.remarks(); len(wrong) > 0 {
+				if wrong := r.wrong(); len(wrong) > 0 {
 					t.Errorf("%s: %v", c.name, wrong)
 				}
 				if r.Commands <= 0 || r.Jain <= 0 || r.Allocs <= 0 || r.Latency.P50 <= 0 || r.Latency.Max < r.Latency.P50 {
@@ -41,7 +41,7 @@ func TestContendersKeepTheirLists(t *testing.T) {
 }
 
 // The check must find a contender that writes without a lock.
-func TestABrokenContenderLosesUsers(t *testing.T) {
+func TestCell_BrokenContender(t *testing.T) {
 	b := newBench(t, redisurl.Embedded)
 	w := workload{name: "broken", clients: 32, rooms: 1, nodes: 2}
 	r := mustCell(t, b, w, contender{name: "unlocked", open: openUnlocked, members: articleMembers})
@@ -50,7 +50,7 @@ func TestABrokenContenderLosesUsers(t *testing.T) {
 	}
 }
 
-func TestErrorsAreCounted(t *testing.T) {
+func TestCell_Errors(t *testing.T) {
 	b := newBench(t, redisurl.Embedded)
 	w := workload{name: "moody", clients: 4, rooms: 1, nodes: 1}
 	r := mustCell(t, b, w, contender{name: "moody", open: openMoody, members: saddMembers})
@@ -59,7 +59,7 @@ func TestErrorsAreCounted(t *testing.T) {
 	}
 }
 
-func TestAContenderThatCannotBeMeasured(t *testing.T) {
+func TestCell_CannotBeMeasured(t *testing.T) {
 	b := newBench(t, redisurl.Embedded)
 	shut := func(context.Context, target) (node, error) { return nil, errRefused }
 	for _, c := range []contender{
@@ -99,7 +99,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("ratios: %+v, %+v", r.ToArticle, r.ToSadd)
 	}
 	var tables bytes.Buffer
-	if err := report.WriteTables(&tables); err != nil || tables.String() != out.String() {
+	if err := writeTables(report, &tables); err != nil || tables.String() != out.String() {
 		t.Errorf("printed on the way:\n%s\nand at the end: %v\n%s", &out, err, &tables)
 	}
 	if n := strings.Count(log.String(), "actions/s"); n != 6 {
@@ -110,7 +110,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestRunIsStopped(t *testing.T) {
+func TestRun_Stopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	b := newBench(t, redisurl.Embedded)
@@ -118,15 +118,15 @@ func TestRunIsStopped(t *testing.T) {
 	if _, err := b.run(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	for _, p := range []plan{{webSocket: true}, {memory: true}, {storm: true}, {neighbours: true}} {
-		b.plan = p
+	for _, s := range specials {
+		b.plan = plan{special: []special{s}}
 		if _, err := b.run(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("%+v: %v", p, err)
+			t.Errorf("%s: %v", s.name, err)
 		}
 	}
 }
 
-func TestBadConfig(t *testing.T) {
+func TestConfig_Bad(t *testing.T) {
 	for field, spoil := range map[string]func(*Config){
 		"redis":    func(c *Config) { c.Redis = "nonsense" },
 		"only":     func(c *Config) { c.Only = []string{"roomd", "nobody"} },
@@ -148,20 +148,21 @@ func TestBadConfig(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	all := Config{}.plan()
-	if len(all.workloads) != len(workloads) || !all.webSocket || all.memory || all.storm || all.neighbours || all.cells() < 55 {
+	if len(all.contenders) != len(contenders) || len(all.workloads) == 0 || len(all.special) != 1 || all.special[0].name != webSocketName || all.cells() < 55 {
 		t.Errorf("%+v", all)
-	}
-	if len(all.contenders) != len(contenders) {
-		t.Errorf("%d of %d contenders take part", len(all.contenders), len(contenders))
 	}
 	some := Config{Only: []string{"roomd", "sadd", "roomd"}, Workloads: []string{"websocket"}}.plan()
 	if len(some.contenders) != 2 || some.contenders[0].name != "sadd" || len(some.workloads) != 0 || some.cells() != 1 {
 		t.Errorf("%+v", some)
 	}
-	for _, name := range ProcessWorkloadNames() {
+	for _, name := range NamedWorkloads() {
 		p := Config{Workloads: []string{name}}.plan()
-		if len(p.workloads) != 0 || p.webSocket || p.cells() == 0 || !slices.Contains(WorkloadNames(), name) {
+		if p.cells() == 0 || slices.ContainsFunc(all.workloads, func(w workload) bool { return w.name == name }) || !slices.Contains(WorkloadNames(), name) {
 			t.Errorf("%s: %+v", name, p)
 		}
+	}
+	locks := Config{Workloads: []string{"locks"}, Only: []string{"lockmgr", "redsync", "roomd"}}.plan()
+	if len(locks.workloads) != 4 || locks.cells() != 8 {
+		t.Errorf("%+v", locks)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"roomd/lockmgr/redisconn/redisurl"
 )
 
-func TestWholePath(t *testing.T) {
+func TestWebSocket(t *testing.T) {
 	for kind, url := range servers {
 		t.Run(kind, func(t *testing.T) {
 			b := newBench(t, url(t))
-			r, err := b.wholePath(t.Context(), workload{name: webSocketName, clients: 16, rooms: 4, nodes: 1})
+			r, err := b.measureWebSocket(t.Context(), workload{name: webSocketName, clients: 16, rooms: 4, nodes: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -32,9 +32,9 @@ func TestWholePath(t *testing.T) {
 }
 
 // A room that is too small for its clients: refusals are errors.
-func TestRefusalsOverWebSocket(t *testing.T) {
+func TestWebSocket_Refusals(t *testing.T) {
 	b := newBench(t, redisurl.Embedded)
-	h := &hall{load: workload{clients: 2, rooms: 2, nodes: 1}, meter: b.meter}
+	h := &tables{load: workload{clients: 2, rooms: 2, nodes: 1}, meter: b.meter}
 	h.rooms = []string{"one-and-only", "one-and-only"}
 	defer h.close()
 	err := h.open(t.Context(), b, "node")
@@ -60,7 +60,7 @@ func TestRefusalsOverWebSocket(t *testing.T) {
 
 // A socket distinguishes frames by their first bytes, also a frame that is longer than
 // any before.
-func TestFramesAreDistinguished(t *testing.T) {
+func TestSocket_Frames(t *testing.T) {
 	server, err := echo.Start()
 	if err != nil {
 		t.Fatal(err)

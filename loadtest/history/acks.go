@@ -1,6 +1,10 @@
 package history
 
-import "slices"
+import (
+	"slices"
+
+	"roomd/loadtest/internal/model"
+)
 
 // checkAcks looks for what was acknowledged in the changes that were seen. An
 // acknowledged join need not be among them if the user was in the room anyway.
@@ -32,7 +36,7 @@ func (p *replay) checkAcks(acks []storedAck, done changes, span, lenient bool) {
 // or came in unseen.
 func (p *replay) checkJoin(a storedAck, user string, lenient bool) {
 	s := &p.list
-	seat, there := s.roster.seats[user]
+	seat, there := s.roster.Of[user]
 	mayJoin := lenient && s.pool.has(user, Join, a.version)
 	switch {
 	case there && seat == int(a.seat):
@@ -62,7 +66,7 @@ func (p *replay) anotherSeat(a storedAck, user string, seat int) {
 func (p *replay) applyAcks(acks []storedAck, v uint64, s *stretch) {
 	contested := p.log.is(v, disputed)
 	p.split = p.split || contested
-	seats := p.list.roster.seats
+	seats := p.list.roster.Of
 	acks = slices.DeleteFunc(slices.Clone(acks), func(a storedAck) bool { return a.kind != ackMoves })
 	for _, a := range acks {
 		user := a.user.Value()
@@ -89,4 +93,67 @@ func (p *replay) applyAcks(acks []storedAck, v uint64, s *stretch) {
 			p.apply(Change{Type: Join, User: user, Seat: int(a.seat)}, v, true, contested)
 		}
 	}
+}
+
+// checkAsked looks for who asked for each value that an event shows: one who was refused
+// must not have set it.
+func (p *replay) checkAsked() {
+	for _, s := range p.log.commits() {
+		for _, c := range s.changes {
+			user := c.user.Value()
+			switch {
+			case c.kind == roomData && !p.asked(s.span, func(q *Request) bool {
+				return q.Action == SetData && q.By == user && q.Data == c.detail().Data
+			}):
+				p.found(Phantom, s.to, user, "%q set the data of the room, and nobody asked for that", user)
+			case c.kind == memberState && !p.asked(s.span, func(q *Request) bool { return q.By == user && q.makes(c.detail()) }):
+				p.found(Phantom, s.to, user, "%s has another state, and did not ask for it", user)
+			}
+		}
+	}
+}
+
+// makes reports whether the request may have made that state of its user.
+func (q *Request) makes(now Detail) bool {
+	return q.Action == SetReady && q.Ready == now.Ready || q.Action == SetMember && q.Data == now.Data
+}
+
+// asked reports whether such a request was acknowledged in the span, or may have been
+// committed in it.
+func (p *replay) asked(s span, is func(*Request) bool) bool {
+	return slices.ContainsFunc(p.log.requestsIn(s), func(a answered) bool { return !a.conflict && is(&a.Request) }) ||
+		slices.ContainsFunc(p.room.unanswered, func(u unanswered) bool { return u.after < s.to && is(&u.Request) })
+}
+
+// checkBans looks for joins that were acknowledged in spite of a ban. A join may be
+// answered later than it was committed, but not before, so a join that was answered before
+// the ban ended was committed under it.
+func (p *replay) checkBans() {
+	for _, ban := range p.log.requests {
+		if ban.Action != Kick || ban.BannedUntil == 0 || ban.conflict {
+			continue
+		}
+		for _, m := range ban.Users {
+			lifted := p.lifted(m.User, ban.Version)
+			for _, a := range p.log.acks {
+				if a.kind == ackMoves && a.join && a.version > ban.Version && a.version < lifted && model.Banned(a.at, ban.BannedUntil) && a.user.Value() == m.User {
+					p.found(Intruder, a.version, m.User, "%s came in, and was banned at version %d", m.User, ban.Version)
+				}
+			}
+		}
+	}
+}
+
+// lifted returns the version at which a ban after v may have been lifted.
+func (p *replay) lifted(user string, v uint64) uint64 {
+	first := ^uint64(0)
+	for _, a := range p.log.requests {
+		if a.Action == Unban && a.has(user) && a.Version >= v {
+			first = min(first, a.Version)
+		}
+	}
+	if slices.ContainsFunc(p.room.unanswered, func(u unanswered) bool { return u.Action == Unban && u.has(user) }) {
+		return v
+	}
+	return first
 }

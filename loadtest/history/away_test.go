@@ -4,7 +4,7 @@ import "testing"
 
 // Away and back are versions that change no list, and concern a member; so are settings. Who was
 // cut off may be away at a version that nobody saw.
-func TestAwayAndBack(t *testing.T) {
+func TestAway_AndBack(t *testing.T) {
 	both := func(w *world) {
 		w.join("a", 1, 0, "a0")
 		w.join("b", 2, 1, "a0 b1")

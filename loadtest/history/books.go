@@ -132,9 +132,13 @@ func (b *books) commit(s span, all changes, list *estimate) {
 			if c.kind == moves {
 				how, said = byMove, Detail{}
 			}
-			b.write(topic{SetReady, user}, write{span: s, hash: hashReady(said.Ready), by: user, how: how})
-			b.write(topic{SetMember, user}, write{span: s, hash: hashData(said.Data), by: user, how: how})
-			if _, there := list.roster.seats[user]; there || c.kind == moves {
+			if said.Part != SetMember {
+				b.write(topic{SetReady, user}, write{span: s, hash: hashReady(said.Ready), by: user, how: how})
+			}
+			if said.Part != SetReady {
+				b.write(topic{SetMember, user}, write{span: s, hash: hashData(said.Data), by: user, how: how})
+			}
+			if _, there := list.roster.Of[user]; there || c.kind == moves {
 				delete(b.doubt, user)
 			} else {
 				b.doubt[user] = true // the user came unseen
@@ -161,7 +165,7 @@ func (b *books) unseen(v uint64, list *estimate) {
 		case Configure:
 			b.rules = value{hash, !again}
 		default:
-			if _, there := list.roster.seats[a.By]; there {
+			if _, there := list.roster.Of[a.By]; there {
 				said := list.roster.states[a.By]
 				if a.Action == SetReady {
 					said.ready = a.Ready

@@ -2,7 +2,7 @@ package history
 
 import "testing"
 
-func TestAnomaliesThatTheEndShows(t *testing.T) {
+func TestCheck_AnomaliesThatTheEndShows(t *testing.T) {
 	seeAnomalies(t, []anomaly{
 		{"an acknowledged join is gone", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")
@@ -77,7 +77,7 @@ func TestAnomaliesThatTheEndShows(t *testing.T) {
 }
 
 // Two nodes read version 1 and both write version 2. Only the later write survives.
-func TestLostUpdate(t *testing.T) {
+func TestCheck_LostUpdate(t *testing.T) {
 	t.Run("in an empty room", func(t *testing.T) {
 		w := newWorld(t, Options{})
 		w.join("a", 1, 0, "a0")
@@ -104,7 +104,7 @@ func TestLostUpdate(t *testing.T) {
 	})
 }
 
-func TestCheckNode(t *testing.T) {
+func TestCheck_Node(t *testing.T) {
 	final := RoomState{Epoch: "e1", Version: 3, Users: members("a0 b1")}
 	tests := []struct {
 		name   string

@@ -23,7 +23,7 @@ func seeNothing(t *testing.T, tests []clean) {
 	}
 }
 
-func TestCleanHistories(t *testing.T) {
+func TestCheck_CleanHistories(t *testing.T) {
 	seeNothing(t, []clean{
 		{"a room that nobody used", Options{}, func(w *world) {
 			w.epoch = ""

@@ -12,7 +12,7 @@ func (p *replay) checkClosed(acks []storedAck, done changes, v uint64) {
 		if a.kind < ackGone || a.version != v || !p.exact || p.list.tainted {
 			continue
 		}
-		for _, user := range slices.Sorted(maps.Keys(p.list.roster.seats)) {
+		for _, user := range slices.Sorted(maps.Keys(p.list.roster.Of)) {
 			came := slices.ContainsFunc(done, func(c storedChange) bool { return c.join && c.user.Value() == user })
 			switch {
 			case came:
@@ -31,7 +31,7 @@ func (p *replay) vacateClosed(acks []storedAck, v uint64) {
 	for _, a := range acks {
 		if user := a.user.Value(); a.kind == ackGone {
 			p.list.busy[user] = true
-			if _, there := p.list.roster.seats[user]; there {
+			if _, there := p.list.roster.Of[user]; there {
 				p.apply(Change{Type: Leave, User: user}, v, true, false)
 			}
 		}
@@ -42,7 +42,7 @@ func (p *replay) vacateClosed(acks []storedAck, v uint64) {
 	for user := range p.list.pool {
 		p.list.busy[user] = true // whoever came in unseen left again
 	}
-	for _, user := range slices.Sorted(maps.Keys(p.list.roster.seats)) {
+	for _, user := range slices.Sorted(maps.Keys(p.list.roster.Of)) {
 		came := slices.ContainsFunc(acks, func(a storedAck) bool { return a.kind == ackMoves && a.join && a.user.Value() == user })
 		if !came {
 			p.apply(Change{Type: Leave, User: user}, v, true, false)

@@ -3,6 +3,8 @@ package history
 import (
 	"fmt"
 	"hash/maphash"
+
+	"roomd/loadtest/internal/model"
 )
 
 // content stands for what a list shows beside the seats. Like a fingerprint it means
@@ -68,17 +70,23 @@ func (m *matter) apply(c Change) (faults []fault) {
 		rules := c.Settings
 		*m = newMatter(m.data, &rules)
 	case Join:
-		if m.rules == nil {
-			break
-		}
-		if m.rules.Closed {
-			faults = append(faults, fault{Intruder, c.User, false, c.User + " came in while the room was closed"})
-		}
-		if limit := m.rules.Capacity; limit > 0 && c.Seat >= limit {
-			faults = append(faults, beyond(c.User, c.Seat, limit))
+		for _, b := range m.limits().Join(c.Seat) {
+			if b.Rule == model.Closed {
+				faults = append(faults, fault{Intruder, c.User, false, c.User + " came in while the room was closed"})
+			} else {
+				faults = append(faults, beyond(c.User, c.Seat, m.limits().Capacity))
+			}
 		}
 	}
 	return faults
+}
+
+// limits returns what the settings say about who comes in.
+func (m *matter) limits() model.Settings {
+	if m.rules == nil {
+		return model.Settings{}
+	}
+	return model.Settings{Capacity: m.rules.Capacity, Closed: m.rules.Closed}
 }
 
 // holds returns what cannot be right about these members in a room with these settings.
@@ -86,13 +94,10 @@ func (m *matter) holds(r *roster) (faults []fault) {
 	if m.rules == nil || m.rules.Capacity == 0 {
 		return nil
 	}
-	limit := m.rules.Capacity
-	if len(r.seats) > limit {
-		faults = append(faults, oversold(len(r.seats), limit))
-	}
-	for user, seat := range r.seats {
-		if seat >= limit {
-			faults = append(faults, beyond(user, seat, limit))
+	faults = overCapacity(len(r.Of), m.rules.Capacity)
+	for user, seat := range r.Of {
+		if m.limits().Beyond(seat) {
+			faults = append(faults, beyond(user, seat, m.rules.Capacity))
 		}
 	}
 	return faults
@@ -111,4 +116,40 @@ func contentOf(state RoomState) content {
 	r, m := newRoster(), newMatter(state.Data, state.Settings)
 	r.set(state.Users, 0)
 	return m.of(&r)
+}
+
+// fingerprint stands for a list of users without regard to their order. Two
+// lists with the same one are taken to be equal: by chance that goes wrong once
+// in 2^64 comparisons. It means something in this process only.
+type fingerprint struct {
+	sum   uint64 // of placeHash over all members, modulo 2^64
+	count int
+}
+
+var hashSeed = maphash.MakeSeed()
+
+// placeHash is a member's part of the sum, so that a join or a leave costs one
+// addition however long the list is.
+func placeHash(user string, seat int) uint64 {
+	h := maphash.String(hashSeed, user) + uint64(seat)*0x9e3779b97f4a7c15
+	// A sum needs each of its parts to look random: neighbouring seats must not
+	// cancel each other out. This is the finalizer of splitmix64.
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
+}
+
+func (f fingerprint) with(user string, seat int) fingerprint {
+	return fingerprint{f.sum + placeHash(user, seat), f.count + 1}
+}
+
+func (f fingerprint) without(user string, seat int) fingerprint {
+	return fingerprint{f.sum - placeHash(user, seat), f.count - 1}
+}
+
+func fingerprintOf(users []Member) (f fingerprint) {
+	for _, m := range users {
+		f = f.with(m.User, m.Seat)
+	}
+	return f
 }

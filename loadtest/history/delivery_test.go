@@ -7,7 +7,7 @@ import (
 )
 
 // deliver delivers the first message, perhaps merged with later ones.
-func (m *model) deliver(c *client) {
+func (m *simulation) deliver(c *client) {
 	if len(c.queue) == 0 {
 		return
 	}
@@ -30,7 +30,7 @@ func (m *model) deliver(c *client) {
 }
 
 // giveUp ends a request without a reply. The server may serve it later, or has done so.
-func (m *model) giveUp(c *client) {
+func (m *simulation) giveUp(c *client) {
 	if !c.waits {
 		return
 	}
@@ -57,7 +57,7 @@ func (m *model) giveUp(c *client) {
 // answers reports whether the message is the answer to a request.
 func (s step) answers() bool { return s.what != "changed" && s.what != "lost" }
 
-func (m *model) unknown(c *client, action string, q Request) {
+func (m *simulation) unknown(c *client, action string, q Request) {
 	if action == q.Action {
 		m.trace = append(m.trace, step{user: c.user, session: c.session, what: "unanswered", q: q})
 	} else if action != "users" {
@@ -66,7 +66,7 @@ func (m *model) unknown(c *client, action string, q Request) {
 }
 
 // cut breaks the connection; the client comes back on a new one.
-func (m *model) cut(c *client) {
+func (m *simulation) cut(c *client) {
 	m.giveUp(c)
 	m.trace = append(m.trace, step{user: c.user, session: c.session, what: "cut"})
 	m.sessions++
@@ -74,12 +74,12 @@ func (m *model) cut(c *client) {
 }
 
 // withdraw drops a request whose client has given up.
-func (m *model) withdraw() {
+func (m *simulation) withdraw() {
 	m.pending = slices.DeleteFunc(m.pending, func(r *request) bool { return r.given || r.session != r.c.session })
 }
 
 // prove feeds the trace to views and checks it.
-func (m *model) prove(trace []step, final RoomState) *Violations {
+func (m *simulation) prove(trace []step, final RoomState) *Violations {
 	l := NewLedger(Options{})
 	l.budget = m.budget
 	views := make(map[int]*View)

@@ -43,9 +43,9 @@ func (s *estimate) apply(c Change, v uint64, lenient bool) (faults []fault) {
 // settle applies a change that moves nobody.
 func (s *estimate) settle(c storedChange) {
 	user := c.user.Value()
-	if _, there := s.roster.seats[user]; there && c.kind == memberState {
+	if _, there := s.roster.Of[user]; there && c.kind == memberState {
 		said := c.detail()
-		s.roster.become(user, state{said.Ready, said.Data})
+		s.roster.become(user, s.roster.states[user].after(&said))
 	}
 }
 
@@ -56,14 +56,18 @@ func (s *estimate) settleLast(all changes) {
 	for _, c := range all {
 		switch c.kind {
 		case memberState:
-			said := c.detail()
-			last[c.user.Value()] = state{said.Ready, said.Data}
+			said, user := c.detail(), c.user.Value()
+			was, known := last[user]
+			if !known {
+				was = s.roster.states[user]
+			}
+			last[user] = was.after(&said)
 		case moves:
 			last[c.user.Value()] = state{}
 		}
 	}
 	for user, said := range last {
-		if _, there := s.roster.seats[user]; there {
+		if _, there := s.roster.Of[user]; there {
 			s.roster.become(user, said)
 		}
 	}
@@ -73,7 +77,7 @@ func (s *estimate) settleLast(all changes) {
 // reports whether the change needs nothing more.
 func (s *estimate) explain(c Change, v uint64) bool {
 	s.busy[c.User] = true
-	_, there := s.roster.seats[c.User]
+	_, there := s.roster.Of[c.User]
 	if c.Type == Leave {
 		if there || !s.pool.use(c.User, Join, v) {
 			return false
@@ -87,7 +91,7 @@ func (s *estimate) explain(c Change, v uint64) bool {
 	if there && s.pool.use(c.User, Leave, v) {
 		s.vacate(c.User)
 	}
-	if other, taken := s.roster.owner[c.Seat]; taken && other != c.User && s.pool.use(other, Leave, v) {
+	if other, taken := s.roster.At[c.Seat]; taken && other != c.User && s.pool.use(other, Leave, v) {
 		s.vacate(other)
 		s.last[other] = action{false, v}
 	}
@@ -193,7 +197,7 @@ func (s *estimate) leadsTo(rest changes, end fingerprint) bool {
 		}
 		seat, ok := moved[user]
 		if !ok {
-			seat = s.roster.seats[user]
+			seat = s.roster.Of[user]
 		}
 		now = now.without(user, seat)
 	}
@@ -204,14 +208,14 @@ func (s *estimate) leadsTo(rest changes, end fingerprint) bool {
 // it and returns it: the join of anybody in the room, or the leave of one in left.
 func (s *estimate) undoOne(seen fingerprint, left []Member) (undone Change, found bool) {
 	now := s.total()
-	for user, seat := range s.roster.seats {
+	for user, seat := range s.roster.Of {
 		if now.without(user, seat) == seen {
 			s.roster.drop(user)
 			return Change{Type: Join, User: user, Seat: seat}, true
 		}
 	}
 	for _, m := range left {
-		if _, there := s.roster.seats[m.User]; !there && now.with(m.User, m.Seat) == seen {
+		if _, there := s.roster.Of[m.User]; !there && now.with(m.User, m.Seat) == seen {
 			s.roster.put(m.User, m.Seat)
 			return Change{Type: Leave, User: m.User, Seat: m.Seat}, true
 		}

@@ -6,7 +6,7 @@ func set(data string, expect *uint64) Request {
 	return Request{Action: SetData, Data: data, Expect: expect}
 }
 
-func TestRoomData(t *testing.T) {
+func TestData_Expected(t *testing.T) {
 	two := func(w *world) {
 		w.join("a", 1, 0, "a0")
 		w.join("b", 2, 1, "a0 b1")
@@ -100,7 +100,7 @@ func TestRoomData(t *testing.T) {
 	})
 }
 
-func TestCompareAndSet(t *testing.T) {
+func TestData_CompareAndSet(t *testing.T) {
 	race := func(w *world) { // data is of version 3 then
 		w.join("a", 1, 0, "a0")
 		w.join("b", 2, 1, "a0 b1")

@@ -15,8 +15,10 @@ func (p *replay) compareFinal() {
 	if p.version == p.final.Version && !p.stored {
 		p.stored = true
 		p.compareContent(p.version, contentOf(p.final), "the store", len(p.reported) > 0)
-		if s := p.final.Settings; s != nil && s.Capacity > 0 && len(p.final.Users) > s.Capacity {
-			p.room.fault(p.log.name, p.version, oversold(len(p.final.Users), s.Capacity))
+		if s := p.final.Settings; s != nil {
+			for _, f := range overCapacity(len(p.final.Users), s.Capacity) {
+				p.room.fault(p.log.name, p.version, f)
+			}
 		}
 	}
 }
@@ -30,13 +32,13 @@ func (p *replay) compareLists(lenient bool) {
 	for _, f := range final.set(p.final.Users, 0) {
 		p.room.fault(p.log.name, v, f)
 	}
-	for _, seat := range final.seats {
+	for _, seat := range final.Of {
 		onSeat[seat]++
 	}
 	var committed []Change
-	for _, user := range slices.Sorted(maps.Keys(list.roster.seats)) {
-		was := list.roster.seats[user]
-		seat, there := final.seats[user]
+	for _, user := range slices.Sorted(maps.Keys(list.roster.Of)) {
+		was := list.roster.Of[user]
+		seat, there := final.Of[user]
 		mayLeave, mayJoin := lenient && list.pool.has(user, Leave, v), lenient && list.pool.has(user, Join, v)
 		switch {
 		case there && seat == was || p.reported[user]:
@@ -50,10 +52,10 @@ func (p *replay) compareLists(lenient bool) {
 			p.found(Diverged, v, user, "%s is on seat %d, by the history on seat %d", user, seat, was)
 		}
 	}
-	for _, user := range slices.Sorted(maps.Keys(final.seats)) {
-		seat := final.seats[user]
+	for _, user := range slices.Sorted(maps.Keys(final.Of)) {
+		seat := final.Of[user]
 		last, seen := list.last[user]
-		switch _, there := list.roster.seats[user]; {
+		switch _, there := list.roster.Of[user]; {
 		case there || p.reported[user]:
 		case lenient && list.pool.has(user, Join, v):
 			committed = append(committed, Change{Type: Join, User: user, Seat: seat})

@@ -50,7 +50,7 @@ func (p *replay) checkGroup(user string, s seen, certain bool, actions []string,
 // before keeps the seat.
 func (p *replay) isWhole(q *Request) bool {
 	return !slices.ContainsFunc(q.Users, func(m Member) bool {
-		_, there := p.list.roster.seats[m.User]
+		_, there := p.list.roster.Of[m.User]
 		return there == (q.Action == MoveOut)
 	})
 }

@@ -4,7 +4,7 @@ import "testing"
 
 func group(action, list string) Request { return Request{Action: action, Users: members(list)} }
 
-func TestParties(t *testing.T) {
+func TestGroups_Parties(t *testing.T) {
 	one := func(w *world) { w.join("a", 1, 0, "a0") }
 	party := group(Reserve, "b1 c2")
 	seeAnomalies(t, []anomaly{
@@ -100,7 +100,7 @@ func TestParties(t *testing.T) {
 	})
 }
 
-func TestMoves(t *testing.T) {
+func TestGroups_Moves(t *testing.T) {
 	out := Request{Action: MoveOut, Users: members("b0 c0"), Target: "r2"}
 	in := Request{Action: MoveIn, Users: members("b0 c1"), Target: "r"}
 	other := func(w *world, version uint64, list string) *View {

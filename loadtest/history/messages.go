@@ -39,6 +39,7 @@ type Change struct {
 // Detail is what only some kinds of changes have.
 type Detail struct {
 	Away     bool   // of a join: the seat is reserved, and the user has no connection yet
+	Part     string // of a member: SetReady or SetMember, if only that is told and the other stays; empty: both are
 	Ready    bool   // of a member
 	Reason   string // of a leave
 	Target   string // of a leave with the reason Moved: the other room

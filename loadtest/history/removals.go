@@ -1,6 +1,8 @@
 package history
 
-import "slices"
+import (
+	"slices"
+)
 
 // checkRemovals looks for who removed each user who did not leave by its own wish, and
 // compares what the user was told.
@@ -57,13 +59,19 @@ func (o *ousted) matches(r seenRemoval) bool {
 	return r.to > o.after && r.reason == o.reason && r.target == o.target
 }
 
-// firstLeave returns why the membership ended of which a user was told that it did, if that
-// was not by the user's own wish, and was seen.
+// firstLeave returns why the membership ended of which a user was told that it did. It returns "" if
+// that was by the user's own wish, or came at a version that nobody saw: the leave that was seen first
+// may then be of a later membership.
 func (p *replay) firstLeave(commits []seen, o ousted) string {
+	known := o.after
 	for _, s := range commits {
-		if s.to <= o.after || s.to != s.from+1 {
+		if s.to <= o.after {
 			continue
 		}
+		if s.from != known || s.to != s.from+1 {
+			return ""
+		}
+		known = s.to
 		if at := slices.IndexFunc(s.changes, func(c storedChange) bool { return c.kind == moves && !c.join && c.user.Value() == o.user }); at >= 0 {
 			if reason := s.changes[at].detail().Reason; removes(reason) {
 				return reason
@@ -131,4 +139,68 @@ func (p *replay) checkReasons(s seen) {
 			}
 		}
 	}
+}
+
+// ousted is a user who was told that it had lost its seat.
+type ousted struct {
+	user   string
+	reason string
+	target string
+	epoch  string
+	after  uint64 // it was removed above this version
+	late   bool   // it was moved into the room, and removed before it knew the room
+}
+
+// removes reports whether somebody with that reason left who did not ask for it.
+func removes(reason string) bool { return reason == Kicked || reason == Closed || reason == Moved }
+
+// Lost records the server's message that this connection has no seat in the room any
+// more, and why: Kicked, Closed, Moved into the room target, or an error. No event of the
+// room may follow until the connection joins or watches it again.
+func (v *View) Lost(reason, target string) {
+	switch {
+	case removes(reason):
+		v.room.oust(ousted{v.user, reason, target, v.epoch, v.since, v.arrives})
+	case v.member:
+		v.room.oust(ousted{v.user, reason, target, v.epoch, v.since, v.arrives})
+		v.Unknown(Leave) // the client may not know its version
+	}
+	v.synced, v.member, v.arrives, v.removed = false, false, false, ""
+}
+
+// Gone records that a leave was refused because the user is not in the room, which ends the
+// membership, too. Lost may follow.
+func (v *View) Gone() {
+	if v.member {
+		v.Unknown(Leave)
+	}
+	v.synced, v.member = false, false
+}
+
+// Arrives records that the server said that it moves the user into this room: by the
+// message of another room that the user had lost it. A snapshot with the user has to follow.
+func (v *View) Arrives() { v.arrives = true }
+
+// arrive makes the user a member by the snapshot that follows a move.
+func (v *View) arrive(list List) {
+	v.arrives = false
+	if seat, there := v.roster.Of[v.user]; there {
+		v.member, v.since = true, list.Version
+	} else {
+		v.room.lost(list.Epoch, list.Version, Change{Type: Join, User: v.user, Seat: seat})
+	}
+}
+
+// needLost reports that the server removed the user and goes on without saying so.
+func (v *View) needLost(version uint64) {
+	if v.removed != "" {
+		v.report(Diverged, version, "%s was %s, and goes on without having lost the room", v.user, v.removed)
+		v.removed = ""
+	}
+}
+
+func (r *roomLog) oust(o ousted) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ousted = append(r.ousted, o)
 }

@@ -13,7 +13,7 @@ func three(w *world) {
 
 func kick(user string) Request { return Request{Action: Kick, Users: members(user + "0")} }
 
-func TestRemovals(t *testing.T) {
+func TestRemovals_EachKind(t *testing.T) {
 	seeAnomalies(t, []anomaly{
 		{"a kick", Options{}, func(w *world) {
 			three(w)
@@ -98,6 +98,20 @@ func TestRemovals(t *testing.T) {
 			w.lost("b", Closed, "")
 			w.check(4, "a0 c2")
 		}, Counts{Diverged: 1}},
+		{"one is told what nobody else saw, and finds the room closed when it is back", Options{}, func(w *world) {
+			three(w)
+			w.admin(4, kick("b"))
+			w.lost("b", Kicked, "")
+			w.join("b", 5, 1, "a0 b1 c2")
+			w.snapshot("a", 5, "a0 b1 c2")
+			w.snapshot("c", 5, "a0 b1 c2")
+			w.admin(6, Request{Action: Close})
+			w.event("a b c", 6, "-a:closed -b:closed -c:closed")
+			for _, user := range []string{"a", "b", "c"} {
+				w.lost(user, Closed, "")
+			}
+			w.check(6, "")
+		}, Counts{}},
 		{"one is told an error instead", Options{}, func(w *world) {
 			three(w)
 			w.admin(4, kick("b"))
@@ -131,7 +145,7 @@ func TestRemovals(t *testing.T) {
 	})
 }
 
-func TestClosing(t *testing.T) {
+func TestRemovals_Close(t *testing.T) {
 	shut := Request{Action: Close}
 	seeAnomalies(t, []anomaly{
 		{"everybody leaves", Options{}, func(w *world) {
@@ -179,7 +193,7 @@ func TestClosing(t *testing.T) {
 	})
 }
 
-func TestBans(t *testing.T) {
+func TestRemovals_Bans(t *testing.T) {
 	ban := func(until int64) Request {
 		return Request{Action: Kick, Users: members("b0"), BannedUntil: until}
 	}

@@ -34,7 +34,7 @@ func newReplay(r *roomLog, e *epochLog, final RoomState) *replay {
 	for _, f := range p.list.roster.set(e.users, p.list.capacity) {
 		r.fault(e.name, e.start, f)
 	}
-	for user := range p.list.roster.seats {
+	for user := range p.list.roster.Of {
 		p.list.last[user] = action{true, e.start}
 	}
 	p.books = newBooks(r, e)

@@ -2,7 +2,7 @@ package history
 
 import "testing"
 
-func TestAnomaliesThatTheReplaySees(t *testing.T) {
+func TestReplay_Anomalies(t *testing.T) {
 	seeAnomalies(t, []anomaly{
 		{"an acknowledged join is not in the commit", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")

@@ -1,13 +1,16 @@
 package history
 
-import "fmt"
+import (
+	"fmt"
+
+	"roomd/loadtest/internal/model"
+)
 
 // roster is a room's list as a client or the replay believes it to be.
 type roster struct {
-	seats map[string]int // user to seat
-	owner map[int]string // seat to the user who was there first
-	print fingerprint    // of seats
-	top   int            // highest seat there ever was
+	model.Seats
+	print fingerprint // of the seats
+	top   int         // highest seat there ever was
 
 	away   map[string]bool  // of members of whom that is known
 	absent uint64           // sum over the members who are away
@@ -33,45 +36,37 @@ type fault struct {
 func (f fault) blurs() bool { return f.kind != SeatClash && f.kind != Oversold }
 
 func newRoster() roster {
-	return roster{seats: make(map[string]int), owner: make(map[int]string), away: make(map[string]bool), states: make(map[string]state)}
+	return roster{Seats: model.NewSeats(), away: make(map[string]bool), states: make(map[string]state)}
 }
 
 // set replaces the roster by the users and returns what is wrong with them as a list.
 func (r *roster) set(users []Member, capacity int) (faults []fault) {
-	clear(r.seats)
-	clear(r.owner)
+	r.Clear()
 	clear(r.away)
 	clear(r.states)
 	r.print, r.absent, r.state = fingerprint{}, 0, 0
 	for _, m := range users {
-		if _, there := r.seats[m.User]; there {
+		if _, there := r.Of[m.User]; there {
 			faults = append(faults, fault{Duplicate, m.User, true, m.User + " is in the list twice"})
 			continue
 		}
-		if f, wrong := r.clash(m.User, m.Seat); wrong {
-			faults = append(faults, f)
-		}
+		faults = append(faults, r.joins(m.User, m.Seat)...)
 		r.put(m.User, m.Seat)
 		r.turn(m.User, m.Away)
 		r.become(m.User, state{m.Ready, m.Data})
 	}
-	if capacity > 0 && len(users) > capacity {
-		faults = append(faults, oversold(len(users), capacity))
-	}
-	return faults
+	return append(faults, overCapacity(len(users), capacity)...)
 }
 
 // apply applies a committed change and returns what cannot be right about it. It
 // allocates nothing if all is well.
 func (r *roster) apply(c Change, capacity int) (faults []fault) {
-	seat, there := r.seats[c.User]
+	_, there := r.Of[c.User]
 	switch {
 	case c.Type == Settings || c.Type == RoomData || c.Type == Said:
 		return nil
-	case c.Type == Away || c.Type == Back:
-		return r.comeOrGo(c, there)
-	case c.Type == MemberState:
-		return r.declare(c, there)
+	case c.Type == Away || c.Type == Back || c.Type == MemberState:
+		return r.concerns(c)
 	case c.Type == Leave && !there:
 		return []fault{{Phantom, c.User, false, c.User + " left without being there"}}
 	case c.Type == Leave:
@@ -79,47 +74,62 @@ func (r *roster) apply(c Change, capacity int) (faults []fault) {
 		return nil
 	case c.Type != Join:
 		return []fault{{Diverged, c.User, false, fmt.Sprintf("%s did %q, which is no change", c.User, c.Type)}}
-	case there:
-		faults = append(faults, fault{Duplicate, c.User, false,
-			fmt.Sprintf("%s joined on seat %d while on seat %d already", c.User, c.Seat, seat)})
-		r.drop(c.User)
 	}
-	if f, wrong := r.clash(c.User, c.Seat); wrong {
-		faults = append(faults, f)
+	faults = r.joins(c.User, c.Seat)
+	if there {
+		r.drop(c.User)
 	}
 	r.put(c.User, c.Seat)
 	r.turn(c.User, c.Away)
-	if capacity > 0 && len(r.seats) > capacity {
-		faults = append(faults, oversold(len(r.seats), capacity))
+	return append(faults, overCapacity(len(r.Of), capacity)...)
+}
+
+// joins returns what is wrong about a user who comes in on a seat.
+func (r *roster) joins(user string, seat int) (faults []fault) {
+	for _, b := range r.Join(user, seat) {
+		if b.Rule == model.AlreadyIn {
+			faults = append(faults, fault{Duplicate, user, false, fmt.Sprintf("%s joined on seat %d while on seat %d already", user, seat, b.Seat)})
+			continue
+		}
+		first, second := min(user, b.Other), max(user, b.Other)
+		faults = append(faults, fault{SeatClash, fmt.Sprintf("%d %s %s", seat, first, second), true,
+			fmt.Sprintf("%s and %s are both on seat %d", first, second, seat)})
 	}
 	return faults
 }
 
-// comeOrGo applies an Away or a Back.
-func (r *roster) comeOrGo(c Change, there bool) []fault {
+// concerns applies an Away, a Back or a MemberState.
+func (r *roster) concerns(c Change) []fault {
+	what := "is " + c.Type
+	if c.Type == MemberState {
+		what = "has a state"
+	}
+	if b, wrong := r.Change(c.User, c.Seat); wrong && b.Rule == model.NotIn {
+		return []fault{{Phantom, c.User, false, fmt.Sprintf("%s %s without being in the room", c.User, what)}}
+	} else if wrong {
+		return []fault{{Diverged, c.User, false, fmt.Sprintf("%s %s on seat %d, and sits on seat %d", c.User, what, c.Seat, b.Seat)}}
+	}
+	if c.Type == MemberState {
+		r.become(c.User, r.states[c.User].after(&c.Detail))
+		return nil
+	}
 	away := c.Type == Away
-	was, known := r.away[c.User]
-	switch {
-	case !there:
-		return []fault{{Phantom, c.User, false, fmt.Sprintf("%s is %s without being in the room", c.User, c.Type)}}
-	case r.seats[c.User] != c.Seat:
-		return []fault{{Diverged, c.User, false, fmt.Sprintf("%s is %s on seat %d, and sits on seat %d", c.User, c.Type, c.Seat, r.seats[c.User])}}
-	case known && was == away:
-		return []fault{{Diverged, c.User, false, fmt.Sprintf("%s is %s a second time", c.User, c.Type)}}
+	if was, known := r.away[c.User]; known && was == away {
+		return []fault{{Diverged, c.User, false, fmt.Sprintf("%s %s a second time", c.User, what)}}
 	}
 	r.turn(c.User, away)
 	return nil
 }
 
-// declare applies a MemberState.
-func (r *roster) declare(c Change, there bool) []fault {
-	if seat := r.seats[c.User]; !there {
-		return []fault{{Phantom, c.User, false, c.User + " has a state without being in the room"}}
-	} else if seat != c.Seat {
-		return []fault{{Diverged, c.User, false, fmt.Sprintf("%s has a state on seat %d, and sits on seat %d", c.User, c.Seat, seat)}}
+// after returns the state when a MemberState has said something of it.
+func (s state) after(said *Detail) state {
+	if said.Part != SetMember {
+		s.ready = said.Ready
 	}
-	r.become(c.User, state{c.Ready, c.Data})
-	return nil
+	if said.Part != SetReady {
+		s.data = said.Data
+	}
+	return s
 }
 
 // turn notes whether a member is away.
@@ -156,37 +166,25 @@ func (s state) hash(user string) uint64 {
 
 // put seats a user who is not there.
 func (r *roster) put(user string, seat int) {
-	r.seats[user] = seat
-	if _, taken := r.owner[seat]; !taken {
-		r.owner[seat] = user
-	}
+	r.Put(user, seat)
 	r.print = r.print.with(user, seat)
 	r.top = max(r.top, seat)
 }
 
 // drop removes a user who is there.
 func (r *roster) drop(user string) {
-	seat := r.seats[user]
 	r.turn(user, false)
 	r.become(user, state{})
-	delete(r.seats, user)
 	delete(r.away, user)
-	if r.owner[seat] == user {
-		delete(r.owner, seat)
+	if seat, there := r.Drop(user); there {
+		r.print = r.print.without(user, seat)
 	}
-	r.print = r.print.without(user, seat)
 }
 
-func (r *roster) clash(user string, seat int) (fault, bool) {
-	other, taken := r.owner[seat]
-	if !taken || other == user {
-		return fault{}, false
+// overCapacity returns that there are too many members, if there are.
+func overCapacity(count, capacity int) []fault {
+	if (model.Settings{Capacity: capacity}).Over(count) <= 0 {
+		return nil
 	}
-	first, second := min(user, other), max(user, other)
-	return fault{SeatClash, fmt.Sprintf("%d %s %s", seat, first, second), true,
-		fmt.Sprintf("%s and %s are both on seat %d", first, second, seat)}, true
-}
-
-func oversold(count, capacity int) fault {
-	return fault{Oversold, fmt.Sprint(count), true, fmt.Sprintf("%d users in a room for %d", count, capacity)}
+	return []fault{{Oversold, fmt.Sprint(count), true, fmt.Sprintf("%d users in a room for %d", count, capacity)}}
 }

@@ -81,7 +81,7 @@ func (s *estimate) search(want fingerprint, v uint64) (tooMany bool) {
 // options returns the places that the user may have at v.
 func (s *estimate) options(user string, v uint64) []option {
 	all := []option{{}}
-	seat, there := s.roster.seats[user]
+	seat, there := s.roster.Of[user]
 	left := option{}
 	if there {
 		if !s.pool.has(user, Leave, v) {

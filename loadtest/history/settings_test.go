@@ -4,7 +4,7 @@ import "testing"
 
 func configure(s string) Request { return Request{Action: Configure, Settings: *rules(s)} }
 
-func TestSettings(t *testing.T) {
+func TestSettings_Followed(t *testing.T) {
 	two := func(w *world) { // seats
 		w.rules = rules("2")
 		w.join("a", 1, 0, "a0")

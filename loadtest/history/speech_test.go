@@ -2,7 +2,7 @@ package history
 
 import "testing"
 
-func TestMessages(t *testing.T) {
+func TestSpeech_Messages(t *testing.T) {
 	two := func(w *world) {
 		three(w)
 	}

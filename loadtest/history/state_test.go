@@ -2,7 +2,7 @@ package history
 
 import "testing"
 
-func TestMemberStates(t *testing.T) {
+func TestState_Members(t *testing.T) {
 	two := func(w *world) {
 		w.join("a", 1, 0, "a0")
 		w.join("b", 2, 1, "a0 b1")

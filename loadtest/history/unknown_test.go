@@ -3,7 +3,7 @@ package history
 import "testing"
 
 // Requests with an unknown outcome may or may not have been committed.
-func TestUnknownOutcomesAreTolerated(t *testing.T) {
+func TestUnknown_Tolerated(t *testing.T) {
 	seeNothing(t, []clean{
 		{"an unknown join that an event shows", Options{}, func(w *world) {
 			w.join("a", 1, 0, "a0")

@@ -93,5 +93,5 @@ func (s stretch) explainable(list *estimate, v uint64, seen bool) uint64 {
 	if !seen || list.unsure {
 		return uint64(explained + list.pool.count(Join, v) + list.pool.count(Leave, v) + list.pool.count(Away, v) + list.pool.count(Back, v))
 	}
-	return uint64(explained + list.pool.traceless(v, list.roster.seats, list.busy))
+	return uint64(explained + list.pool.traceless(v, list.roster.Of, list.busy))
 }

@@ -46,7 +46,7 @@ func (v *View) Joined(seat int, list List) {
 	v.room.acknowledge(list.Epoch, ack{version: list.Version, user: v.user, seat: seat, join: true})
 	sound := v.adopt(list)
 	v.member, v.floor, v.since, v.arrives = true, list.Version, list.Version, false
-	switch own, there := v.roster.seats[v.user]; {
+	switch own, there := v.roster.Of[v.user]; {
 	case !there:
 		v.room.lost(list.Epoch, list.Version, Change{Type: Join, User: v.user, Seat: seat})
 		v.tainted = true
@@ -73,6 +73,16 @@ func (v *View) Snapshot(list List) {
 	}
 	if sound {
 		v.room.observe(list.Epoch, list.Version, &v.roster, v.matter.of(&v.roster), v.observer)
+	}
+}
+
+// Read records a users reply. Later events build on it if the user is in the room; if the user was taken out while it
+// was under way, none follow.
+func (v *View) Read(list List) {
+	if v.synced || v.arrives {
+		v.Snapshot(list)
+	} else {
+		v.Listed(list)
 	}
 }
 
@@ -154,7 +164,7 @@ func (v *View) split(e *Event) (private []Change) {
 func (v *View) Left(epoch string, version uint64, count int) {
 	if epoch == v.epoch {
 		// The event of the leave may overtake its reply.
-		_, there := v.roster.seats[v.user]
+		_, there := v.roster.Of[v.user]
 		switch {
 		case version < v.version:
 			v.report(VersionGap, version, "%s's leave was answered at version %d after version %d", v.user, version, v.version)
@@ -202,7 +212,7 @@ func (v *View) State() RoomState {
 		return RoomState{}
 	}
 	state := RoomState{Epoch: v.epoch, Version: v.version, Data: v.matter.data, Settings: v.matter.rules}
-	for user, seat := range v.roster.seats {
+	for user, seat := range v.roster.Of {
 		said := v.roster.states[user]
 		state.Users = append(state.Users, Member{user, seat, v.roster.away[user], said.ready, said.data})
 	}
@@ -232,8 +242,8 @@ func (v *View) check(r *roster, list List) bool {
 		faults = append(faults, fault{Diverged, "count", false,
 			fmt.Sprintf("%s got a count of %d and a list of %d", v.name, list.Count, len(list.Users))})
 	}
-	if limit > 0 && list.Count > limit && len(list.Users) <= limit {
-		faults = append(faults, oversold(list.Count, limit))
+	if len(list.Users) <= limit {
+		faults = append(faults, overCapacity(list.Count, limit)...)
 	}
 	sound := true
 	for _, f := range faults {

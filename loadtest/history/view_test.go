@@ -21,7 +21,7 @@ func seeAnomalies(t *testing.T, tests []anomaly) {
 	}
 }
 
-func TestAnomaliesThatConnectionsSee(t *testing.T) {
+func TestView_Anomalies(t *testing.T) {
 	seeAnomalies(t, []anomaly{
 		// What one connection sees.
 		{"the reply's list lacks who joined", Options{}, func(w *world) {
@@ -201,7 +201,7 @@ func TestAnomaliesThatConnectionsSee(t *testing.T) {
 	})
 }
 
-func TestState(t *testing.T) {
+func TestView_State(t *testing.T) {
 	w := newWorld(t, Options{})
 	v := w.view("a")
 	if got := v.State(); got.Version != 0 || got.Users != nil {

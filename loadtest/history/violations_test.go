@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestCountsHaveTheFieldsOfAReport(t *testing.T) {
+func TestViolations_FieldsOfReport(t *testing.T) {
 	got, err := json.Marshal(Counts{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
 	if err != nil {
 		t.Fatal(err)
@@ -19,7 +19,7 @@ func TestCountsHaveTheFieldsOfAReport(t *testing.T) {
 	}
 }
 
-func TestEachKindIsCountedUnderItsName(t *testing.T) {
+func TestViolations_EachKindCounted(t *testing.T) {
 	for _, kind := range []Kind{Lost, Phantom, Duplicate, Oversold, SeatClash, VersionGap, Diverged, Intruder, Torn, Conflict} {
 		var v Violations
 		v.report(place{kind: kind}, 1, "x")
@@ -33,7 +33,7 @@ func TestEachKindIsCountedUnderItsName(t *testing.T) {
 	}
 }
 
-func TestViolationsAreBoundedAndCountedOnce(t *testing.T) {
+func TestViolations_BoundedAndCountedOnce(t *testing.T) {
 	var v Violations
 	var all sync.WaitGroup
 	for range 4 {
@@ -49,7 +49,7 @@ func TestViolationsAreBoundedAndCountedOnce(t *testing.T) {
 	}
 }
 
-func TestDescriptionsAreReadable(t *testing.T) {
+func TestViolations_Descriptions(t *testing.T) {
 	l := NewLedger(Options{})
 	l.View("load-1", "张三", "player-1").Joined(2, List{Epoch: "e", Version: 18, Count: 1, Users: []Member{{User: "李四", Seat: 0}}})
 	const want = "room load-1 version 18: 张三's acknowledged join is missing from the list (seat 2) [lost]"

@@ -24,16 +24,23 @@ func (unguarded) get(ctx context.Context, e *entry, c *caller) (string, error) {
 	if value, err := c.get(ctx, e.value); !errors.Is(err, redis.Nil) {
 		return value, err
 	}
-	return e.rebuild(ctx, c)
+	return e.rebuild(ctx, c, false)
 }
 
-// rebuild loads the value and stores it.
-func (e *entry) rebuild(ctx context.Context, c *caller) (string, error) {
-	value, err := e.load(ctx)
+// rebuild loads the value and stores it. It stores also that there is none, if it keeps
+// empty results.
+func (e *entry) rebuild(ctx context.Context, c *caller, keepsEmpty bool) (string, error) {
+	value, err := e.load(ctx, c)
 	if err != nil {
 		return "", err
 	}
-	return value, c.do(ctx, "SET", e.value, value, "EX", seconds(cacheFresh)).Err()
+	if value == "" {
+		if !keepsEmpty {
+			return "", nil
+		}
+		value = emptyCode
+	}
+	return value, c.do(ctx, "SETEX", e.value, seconds(cacheFresh), value).Err()
 }
 
 // keepOld leaves a copy of the old value beside the entry.
@@ -45,8 +52,8 @@ func (e *entry) keepOld(ctx context.Context) error {
 var errTimedOut = errors.New("the lock did not come free")
 
 // locked is a lock of the articles in front of the database. Its holder loads and stores
-// the value, without looking again. The others use the old value if the lock does not
-// wait, and otherwise wait. After vanished they read the value, which should be there.
+// the value, without looking again. The others use the old value if there is one and the
+// lock does not wait, and otherwise wait. After vanished they read the value, which should be there.
 // timedOut is an error, unless the caller may look once more.
 type locked struct{ lock *lock }
 
@@ -61,8 +68,10 @@ func (l locked) get(ctx context.Context, e *entry, c *caller) (string, error) {
 	if l.lock.wait == nil {
 		if took, err := l.lock.try(ctx, c); err != nil {
 			return "", err
-		} else if !took {
+		} else if !took && e.keeps {
 			return c.read(ctx, e.old)
+		} else if !took {
+			return e.await(ctx, c)
 		}
 		return l.rebuild(ctx, e, c)
 	}
@@ -80,11 +89,23 @@ func (l locked) get(ctx context.Context, e *entry, c *caller) (string, error) {
 
 // rebuild loads and stores the value, and releases the lock.
 func (l locked) rebuild(ctx context.Context, e *entry, c *caller) (string, error) {
-	value, err := e.rebuild(ctx, c)
+	value, err := e.rebuild(ctx, c, l.lock.keepsEmpty)
 	if err != nil {
 		return "", err
 	}
 	return value, l.lock.unlock(ctx, c)
+}
+
+// await reads until somebody else has stored the value.
+func (e *entry) await(ctx context.Context, c *caller) (string, error) {
+	for {
+		if err := c.pause(ctx, spinPause); err != nil {
+			return "", err
+		}
+		if value, err := c.read(ctx, e.value); !errors.Is(err, errNoValue) {
+			return value, err
+		}
+	}
 }
 
 // read returns a value that should be there.
@@ -149,7 +170,7 @@ func (f filled) leaveOld(ctx context.Context, e *entry) error {
 
 func (f filled) get(ctx context.Context, e *entry, c *caller) (string, error) {
 	value, err := f.caches[c.process].Get(ctx, cacheKey, func(ctx context.Context) ([]byte, error) {
-		value, err := e.load(ctx)
+		value, err := e.load(ctx, c)
 		return []byte(value), err
 	})
 	return string(value), err

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"time"
 
+	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/lab/anomaly"
 )
 
@@ -25,13 +27,14 @@ const spinPause = 5 * time.Millisecond
 // caller asks to join or to leave on behalf of one player.
 type caller struct {
 	*process
-	x      *cell
-	user   string
-	leave  bool
-	ahead  int64 // published seconds by which its clock is ahead
-	value  string
-	random *rand.Rand
-	cancel context.CancelFunc // of its request
+	x       *cell
+	user    string
+	leave   bool
+	ahead   int64 // published seconds by which its clock is ahead
+	value   string
+	random  *rand.Rand
+	drawsAt time.Time          // when uniqid is called; zero means now
+	cancel  context.CancelFunc // of its request
 
 	asked time.Time
 	sent  bool // its write; an error after that leaves the outcome unknown
@@ -51,6 +54,9 @@ func (c *caller) record(e anomaly.Event) {
 	c.x.history.add(e)
 }
 
+// action is what a join or a leave counts as.
+const action = "action"
+
 // request runs one join or leave and records its outcome.
 func (c *caller) request(ctx context.Context) {
 	c.asked, c.sent = time.Now(), false
@@ -58,21 +64,23 @@ func (c *caller) request(ctx context.Context) {
 	c.waited = false
 	c.x.mu.Unlock()
 	c.record(anomaly.Event{Kind: anomaly.Asked, Leave: c.leave})
-	err := c.x.d.way.ask(ctx, c)
+	err := c.x.way.ask(ctx, c)
 	c.x.mu.Lock()
 	defer c.x.mu.Unlock()
 	if c.dead {
 		return
 	}
 	// Refused requests count: their waiting is part of the latency.
-	_ = c.x.latency.RecordValue(time.Since(c.asked).Microseconds())
+	c.x.tally.Record(time.Since(c.asked))
 	switch {
 	case err == nil:
-		c.x.actions++
+		c.x.tally.Count(action, tally.Done)
 		c.record(anomaly.Event{Kind: anomaly.ToldOK})
 	case c.sent || errors.Is(err, errUnknown):
+		c.x.tally.Count(action, tally.Unknown)
 		c.record(anomaly.Event{Kind: anomaly.ToldUnknown})
 	default:
+		c.x.tally.Count(action, tally.Refused)
 		c.record(anomaly.Event{Kind: anomaly.ToldFailed})
 	}
 }
@@ -142,4 +150,90 @@ func (c *caller) nowMillis() int64 {
 // number draws a random number from low to high.
 func (c *caller) number(low, high int) string {
 	return strconv.Itoa(low + c.random.IntN(high-low+1))
+}
+
+// step is a place in a discipline where the driver can stop or crash a caller.
+type step string
+
+const (
+	stepDrawn     step = "drawn"     // the caller has drawn a value that another may draw, too
+	stepSet       step = "set"       // SETNX has set the lock, EXPIRE has not been sent
+	stepTried     step = "tried"     // SETNX has not set the lock, GET has not been sent
+	stepLocked    step = "locked"    // the caller has the lock
+	stepRead      step = "read"      // it has read the list, and is about to write it
+	stepWrote     step = "wrote"     // it has written the list
+	stepGiving    step = "giving"    // it is about to release the lock
+	stepGave      step = "gave"      // its release has freed the lock
+	stepLooking   step = "looking"   // it is about to ask how many seconds its lock has left
+	stepChecked   step = "checked"   // it is about to delete the lock after checking that it may
+	stepExpired   step = "expired"   // it is about to overwrite a lock whose time is past, or that has just gone
+	stepOverwrote step = "overwrote" // it has done so, and is about to look whether it has the lock
+)
+
+// lockSteps are the steps of every discipline with a lock.
+var lockSteps = []step{stepLocked, stepRead, stepWrote, stepGiving, stepGave}
+
+// keptSteps are lockSteps of those whose release need not free the lock.
+var keptSteps = lockSteps[:4]
+
+// with returns lockSteps and more.
+func with(more ...step) []step { return append(more, lockSteps...) }
+
+// strike is what the driver does to a caller at a step.
+type strike int
+
+const (
+	nothing strike = iota
+	hold           // stop until letGo
+	crash          // run no later step
+)
+
+// at marks a step between a discipline's commands. It does not return if the caller
+// crashes here.
+func (c *caller) at(s step) {
+	if !c.reach(s) {
+		runtime.Goexit()
+	}
+}
+
+// reach lets the driver strike at a step, and reports whether the caller survives.
+func (c *caller) reach(s step) bool {
+	x := c.x
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.reached[s] = true
+	switch c.plan[s] {
+	case crash:
+		x.crashLocked(c)
+	case hold:
+		delete(c.plan, s)
+		x.struck = x.struck || c.user == victimUser
+		c.held = true
+		x.changed.Broadcast()
+		c.record(anomaly.Event{Kind: anomaly.Paused})
+		for c.held && !c.dead {
+			x.changed.Wait()
+		}
+		c.record(anomaly.Event{Kind: anomaly.Resumed})
+	}
+	return !c.dead
+}
+
+// die ends a caller whose own code fails.
+func (c *caller) die() {
+	c.x.mu.Lock()
+	c.x.crashLocked(c)
+	c.x.mu.Unlock()
+	runtime.Goexit()
+}
+
+// crashLocked ends a caller and its process at once.
+func (x *cell) crashLocked(c *caller) {
+	c.record(anomaly.Event{Kind: anomaly.Crashed})
+	c.dead, x.struck = true, x.struck || c.user == victimUser
+	c.process.die()
+	if c.cancel != nil {
+		c.cancel()
+	}
+	x.changed.Broadcast()
 }

@@ -9,8 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
+	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/lab/anomaly"
 )
 
@@ -30,6 +29,7 @@ type cell struct {
 	lab     *lab
 	d       *discipline
 	f       *fault
+	way     way
 	id      string // of the room
 	lockKey string
 	hashKey string // of the hash that has the lock as a field, for hsetnx
@@ -44,22 +44,21 @@ type cell struct {
 	processes []*process
 	running   sync.WaitGroup // the callers
 	elapsed   time.Duration  // while they ran
+	tally     *tally.Tally   // of all requests
 
 	mu      sync.Mutex
-	changed *sync.Cond              // of what mu guards
-	latency *hdrhistogram.Histogram // guarded by mu; in µs, of all requests
-	actions int64                   // guarded by mu; that succeeded
-	reached map[step]bool           // guarded by mu; by any caller
-	struck  bool                    // guarded by mu; the fault has happened to the victim
-	failure error                   // guarded by mu; makes the history worthless
+	changed *sync.Cond    // of what mu guards
+	reached map[step]bool // guarded by mu; by any caller
+	struck  bool          // guarded by mu; the fault has happened to the victim
+	failure error         // guarded by mu; makes the history worthless
 }
 
 func newCell(l *lab, d *discipline, f *fault, second time.Duration) *cell {
 	x := &cell{
-		lab: l, d: d, f: f, timescale: timescale{second},
+		lab: l, d: d, f: f, way: d.way(), timescale: timescale{second},
 		id:      fmt.Sprintf("lab-%s-%s-%s-%d", l.run, d.name, f.name, l.cells.Add(1)),
 		history: &recorder{start: time.Now()},
-		latency: hdrhistogram.New(1, int64(time.Hour/time.Microsecond), 3),
+		tally:   new(tally.Tally),
 		reached: make(map[step]bool),
 	}
 	x.lockKey, x.hashKey, x.listKey = "LockRoom:"+x.id, "Locks:"+x.id, "Room:"+x.id+":Users"
@@ -76,8 +75,8 @@ func (x *cell) play(ctx context.Context) (anomaly.History, error) {
 		return anomaly.History{}, err
 	}
 	defer x.end()
-	initial := []string{staysUser, leavesUser}
-	if err := x.d.way.fill(ctx, x, initial); err != nil {
+	initial := x.d.initial()
+	if err := x.way.fill(ctx, x, initial); err != nil {
 		return anomaly.History{}, err
 	}
 	if err := x.observer.begin(ctx); err != nil {

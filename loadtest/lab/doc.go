@@ -6,14 +6,19 @@
 //
 // # Disciplines
 //
-// Each discipline has a file of its own, to be read beside its article. It takes the
-// published steps and no better ones: the same commands in the same order, with the same
-// values, times and pauses. A test compares them with what a Redis server receives. The
-// plain disciplines work on the article's list, a JSON array in one string: they read,
-// append and set it without checking who is in it. The last discipline is roomd itself,
-// not a copy. What the articles leave open is the same for all: a player who finds the
-// lock taken asks again every 5 ms, for at most three TTLs of ten seconds. The comment of
-// each discipline names the lab's other choices.
+// Each discipline is a row of the table in disciplines.go. It takes the published steps
+// and no better ones: the same commands in the same order, with the same values, times and
+// pauses, and random values drawn where the article draws them. testdata/published.txt has
+// what a Redis server received from the articles' own code; a test compares them with
+// that. Where the published code does not do what it means, there is a row for each: as
+// printed, as meant, and as it runs with one client or the other. The plain disciplines
+// work on the article's list in one string: they read, append and set it without checking
+// who is in it. The last discipline is roomd itself, not a copy.
+//
+// What the articles leave open is the same for all, and the lab's choice: the list is a
+// JSON array; a leave is a join the other way round; a player who finds the lock taken
+// asks again every 5 ms where the article's caller gives up, for at most three TTLs of
+// ten seconds. The comment of each discipline names the others.
 //
 // # Times
 //
@@ -36,8 +41,13 @@
 // releasing, is one script, a fault between them strikes at the script's reply.
 //
 // Two columns are about bad luck, which the lab brings about: two callers draw the same
-// random number, one in 100,000; and a lock is freed between two commands of a waiter, as
-// happens now and then under heavy load.
+// value, a random number or the microsecond that PHP's uniqid is; and a lock is freed
+// between two commands of a waiter, as happens now and then under heavy load. How likely
+// the former is, the lab computes, and simulates with the seed. A failover sets the lock's
+// keys back to what they were before the holder came.
+//
+// On a busy machine more can go wrong than the fault alone brings about. quiet.txt has the
+// marks of a quiet one; the report puts others into parentheses, except for roomd's.
 //
 // While one caller is in trouble two others come. One joins, reads the list, and stops
 // before its write until the trouble is over; the other leaves. So a stolen lock shows.
@@ -59,10 +69,14 @@
 // Many callers of several processes come at once to an expired entry: without a guard,
 // behind each of the locks, and behind lockmgr/cachefill; once without any value, and
 // once with the old value kept. A plain lock without a published wait is tried once, and
-// a caller that does not get it uses the old value. Each outcome of timestamp means what
+// a caller that does not get it uses the old value, or reads until the new one is there.
+// Each outcome of timestamp means what
 // it means to its article's caller: 1, load; 2, read the value, which should be there; 0,
 // an error.
 //
 // Then three callers come one after the other, and a load takes longer than the lock's
-// TTL. So two load at once, and the first may free the second's lock.
+// TTL. So two load at once, and the first may free the second's lock. A loader dies, and
+// others keep coming until the value is new, or give up: it is never updated again. And
+// three callers ask for what the database does not have; the article of timestamp stores
+// that with a code of its own.
 package lab

@@ -7,8 +7,7 @@ import (
 
 // fault is what happens to a caller at a named step. It is a column of the matrix.
 type fault struct {
-	name  string
-	head  [2]string // over its column
+	name  string // two words, which stand over its column
 	about string
 	needs []step // steps that the fault needs
 	// losesReply makes clients notice soon that a reply is missing.
@@ -20,7 +19,7 @@ type fault struct {
 
 // The names of the faults.
 const (
-	noFault      = "none"
+	noFault      = "no-fault"
 	pauseSet     = "pause-setnx"
 	pauseWrite   = "pause-write"
 	pauseGiving  = "pause-release"
@@ -32,47 +31,53 @@ const (
 	loseLock     = "lost-lock"
 	loseWrite    = "lost-write"
 	loseRelease  = "lost-release"
+	lateRelease  = "late-release"
 	sameToken    = "same-token"
 	justGone     = "just-gone"
-	takeoverRace = "takeover"
-	clockAhead   = "clock"
-	contention   = "contention"
+	takeOver     = "take-over"
+	clockAhead   = "clock-ahead"
+	failOver     = "fail-over"
+	heavyLoad    = "heavy-load"
 )
 
 // faults are in the order of their columns.
 var faults = []*fault{
-	{name: noFault, head: [2]string{"no", "fault"}, about: "three callers, and no fault", play: playAll},
-	{name: pauseSet, head: [2]string{"pause", "setnx"}, about: "the holder is stopped between SETNX and EXPIRE until another caller has the lock or has given up",
+	{name: noFault, about: "three callers, and no fault", play: playAll},
+	{name: pauseSet, about: "the holder is stopped between SETNX and EXPIRE until another caller has the lock or has given up",
 		needs: []step{stepSet}, play: playPauseSet},
-	{name: pauseWrite, head: [2]string{"pause", "write"}, about: "the holder is stopped past the TTL between read and write",
+	{name: pauseWrite, about: "the holder is stopped past the TTL between read and write",
 		needs: []step{stepRead}, play: playPause(stepRead)},
-	{name: pauseGiving, head: [2]string{"pause", "free"}, about: "the holder is stopped past the TTL between write and release",
+	{name: pauseGiving, about: "the holder is stopped past the TTL between write and release",
 		needs: []step{stepGiving}, play: playPause(stepGiving)},
-	{name: pauseChecked, head: [2]string{"pause", "check"}, about: "the holder is stopped past the TTL in its release, between the check and the DEL",
+	{name: pauseChecked, about: "the holder is stopped past the TTL in its release, between the check and the DEL",
 		needs: []step{stepChecked}, play: playPause(stepChecked)},
-	{name: crashSet, head: [2]string{"crash", "setnx"}, about: "the holder dies between SETNX and EXPIRE",
+	{name: crashSet, about: "the holder dies between SETNX and EXPIRE",
 		needs: []step{stepSet}, play: playCrash(stepSet)},
-	{name: crashLocked, head: [2]string{"crash", "lock"}, about: "the holder dies as soon as it has the lock",
+	{name: crashLocked, about: "the holder dies as soon as it has the lock",
 		needs: []step{stepLocked}, play: playCrash(stepLocked)},
-	{name: crashRead, head: [2]string{"crash", "read"}, about: "the holder dies between read and write",
+	{name: crashRead, about: "the holder dies between read and write",
 		needs: []step{stepRead}, play: playCrash(stepRead)},
-	{name: crashWrote, head: [2]string{"crash", "write"}, about: "the holder dies between write and release",
+	{name: crashWrote, about: "the holder dies between write and release",
 		needs: []step{stepWrote}, play: playCrash(stepWrote)},
-	{name: loseLock, head: [2]string{"lost", "lock"}, about: "the reply of the command that took the lock is lost",
+	{name: loseLock, about: "the reply of the command that took the lock is lost",
 		needs: []step{stepLocked}, losesReply: true, play: playLoss(func(e effect) bool { return e.took })},
-	{name: loseWrite, head: [2]string{"lost", "write"}, about: "the reply of the write is lost",
+	{name: loseWrite, about: "the reply of the write is lost",
 		needs: []step{stepWrote}, losesReply: true, play: playLoss(func(e effect) bool { return e.stored })},
-	{name: loseRelease, head: [2]string{"lost", "free"}, about: "the reply of the release is lost",
+	{name: loseRelease, about: "the reply of the release is lost",
 		needs: []step{stepGave}, losesReply: true, play: playLoss(func(e effect) bool { return e.gave })},
-	{name: sameToken, head: [2]string{"same", "token"}, about: "two callers draw the same random number, and the holder is stopped past the TTL between write and release",
+	{name: lateRelease, about: "the holder releases when its lock has less than half a second left",
+		needs: []step{stepLooking}, play: playLate},
+	{name: sameToken, about: "two callers draw the same value: a random number, or uniqid in the same microsecond",
 		needs: []step{stepDrawn}, play: playSameToken},
-	{name: justGone, head: [2]string{"just", "gone"}, about: "nothing fails; a lock is freed between a waiter's SETNX and its GET, and a third caller takes it",
+	{name: justGone, about: "nothing fails; a lock is freed between a waiter's SETNX and its GET, and a third caller takes it",
 		needs: []step{stepTried, stepExpired}, play: playJustGone},
-	{name: takeoverRace, head: [2]string{"take", "over"}, about: "two callers find that a dead holder's time is over, and take its lock one after the other",
-		needs: []step{stepSet, stepExpired}, play: playTakeover},
-	{name: clockAhead, head: [2]string{"clock", "ahead"}, about: "a caller's clock is ahead by more than the TTL",
+	{name: takeOver, about: "two callers find that a dead holder's time is over, and take its lock one after the other",
+		needs: []step{stepExpired}, play: playTakeover},
+	{name: clockAhead, about: "a caller's clock is ahead by more than the TTL",
 		needs: []step{stepExpired}, play: playClock},
-	{name: contention, head: [2]string{"heavy", "load"}, about: "many callers in a few processes join and leave, without a fault", play: playContention},
+	{name: failOver, about: "Redis fails over while the holder is between read and write, and the lock, which was not replicated, is gone",
+		needs: []step{stepLocked}, play: playFailover},
+	{name: heavyLoad, about: "many callers in a few processes join and leave, without a fault", play: playContention},
 }
 
 // trio is the callers of a fault's scenario: one meets it, one joins and one leaves.
@@ -205,3 +210,44 @@ func (c *caller) stopped() bool { return c.held || c.dead || c.done }
 // idle reports whether the caller has ended, or found the lock taken. The cell's mu is
 // held.
 func (c *caller) idle() bool { return c.waited || c.dead || c.done }
+
+// lateBy is how many published seconds the lock has left at a late release. Redis says 0
+// below half a second.
+const lateBy = 0.4
+
+// playLate stops the victim in its release until its lock has little time left.
+func playLate(ctx context.Context, x *cell) error {
+	t, err := newTrio(x)
+	if err != nil {
+		return err
+	}
+	t.victim.plan[stepLooking] = hold
+	x.start(ctx, t.victim)
+	x.until(ctx, x.patience, t.victim.stopped)
+	x.until(ctx, x.observer.timeLeft()-x.seconds(lateBy), func() bool { return t.victim.done })
+	x.letGo(t.victim)
+	x.until(ctx, x.patience, func() bool { return t.victim.done })
+	x.come(ctx, t.joins, t.leaves)
+	return nil
+}
+
+// playFailover stops the victim between read and write, and takes its lock out of Redis,
+// as a failover to a replica does that has not heard of it.
+func playFailover(ctx context.Context, x *cell) error {
+	t, err := newTrio(x)
+	if err != nil {
+		return err
+	}
+	before, err := x.observer.fences(ctx)
+	if err != nil {
+		return err
+	}
+	t.victim.plan[stepRead] = hold
+	x.start(ctx, t.victim)
+	x.until(ctx, x.patience, t.victim.stopped)
+	if err := x.observer.failOver(ctx, before); err != nil {
+		return err
+	}
+	t.others(ctx)
+	return nil
+}

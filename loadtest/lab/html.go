@@ -31,13 +31,9 @@ type failure struct {
 type square struct{ Marks, Class, Link, Title string }
 
 // WriteHTML writes the report as one self-contained page: the matrix, the numbers,
-// latency, and for each failure a timeline of who held the lock and what was
+// and for each failure a timeline of who held the lock and what was
 // written.
 func (r *Report) WriteHTML(w io.Writer) error {
-	latency, err := r.plotLatency()
-	if err != nil {
-		return err
-	}
 	var failures []failure
 	rows := make(map[string][]square)
 	for _, row := range r.Disciplines {
@@ -70,9 +66,10 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		Sections: []report.Section{
 			{ID: "matrix", Title: "Which lock fails under which fault", About: "A row is a way to lock, a column a fault. Follow a red cell to what happened there.",
 				Parts: []template.HTML{matrix, report.Meanings("What the letters mean", markMeanings), report.Meanings("What the faults are", faultMeanings)}},
-			{ID: "numbers", Title: "Numbers", Parts: []template.HTML{numbers.HTML(), latency}},
-			{ID: "cache", Title: "Cache guards", About: "Many callers come at once to an expired entry of a cache, behind each lock.", Parts: []template.HTML{r.cache().HTML()}},
-			{ID: "known", Title: "Known anomalies", About: "What is known of each discipline, and whether this run showed it.", Parts: []template.HTML{r.known().HTML()}},
+			{ID: "steps", Title: "Articles and steps", About: choices, Parts: []template.HTML{r.published().HTML()}},
+			{ID: "numbers", Title: "Numbers", Parts: []template.HTML{numbers.HTML()}},
+			{ID: "cache", Title: "Cache guards", About: "Many callers come at once to an expired entry of a cache, behind each lock.", Parts: []template.HTML{r.cache().HTML(), r.cacheFaults().HTML()}},
+			{ID: "draws", Title: "Same values", About: "Locks told from others by a value that is drawn.", Parts: []template.HTML{r.drawn().HTML()}},
 			{ID: "failures", Title: "Failures", About: timelineAbout, Parts: []template.HTML{stories}},
 		},
 		Style: style,
@@ -82,26 +79,14 @@ func (r *Report) WriteHTML(w io.Writer) error {
 // timelineAbout explains the timelines.
 const timelineAbout = "Each lane is a caller, from its request (?) to its answer: ✓ yes, ✗ no, ≈ unknown, ☠ dead. " +
 	"… found the lock taken, ● got it, R read, W wrote, ○ released it, ↯ a reply was lost; hatched while it was stopped. " +
-	"The lock's lane shows Redis: ⌛ expired, ✂ deleted by another, ↻ prolonged by another. The numbers in the last lane are the " +
-	"lists below it. Long times are drawn shorter than they were."
+	"The lock's lane shows Redis: ⌛ expired, ⚡ lost in a failover, ✂ deleted by another, ↻ prolonged by another. The numbers in the last lane are the " +
+	"lists below it. Times are in the lock's seconds. Long ones are drawn shorter than they were."
 
-// known returns what is listed for each discipline.
-func (r *Report) known() *report.Table {
-	t := &report.Table{Subtitle: "what must be seen for the verdict as listed", Columns: []report.Column{
-		{Head: "discipline"}, {Head: "steps", Words: true}, {Head: "anomaly", Words: true}, {Head: "under", Words: true}, {Head: "seen"},
-	}}
-	const seen = 4
+// published returns each discipline's article and steps.
+func (r *Report) published() *report.Table {
+	t := &report.Table{Columns: []report.Column{{Head: "discipline"}, {Head: "article", Words: true}, {Head: "steps", Words: true}}}
 	for _, row := range r.Disciplines {
-		if len(row.Listed) == 0 {
-			t.Rows = append(t.Rows, report.Row{Cells: []string{row.Name, row.About, "nothing", "", ""}, Strong: row.discipline == &roomd})
-		}
-		for _, l := range row.Listed {
-			line := report.Row{Cells: []string{row.Name, row.About, l.Text, l.Fault, "yes"}, Good: seen}
-			if !l.Seen {
-				line.Cells[seen], line.Good, line.Bad = "no", 0, seen
-			}
-			t.Rows = append(t.Rows, line)
-		}
+		t.Rows = append(t.Rows, report.Row{Cells: []string{row.Name, row.Article, row.About}, Strong: row.discipline == &roomd})
 	}
 	return t
 }
@@ -116,17 +101,8 @@ func (r *Report) columns() (list []*fault) {
 	return list
 }
 
-// plotLatency draws each discipline's latency under heavy load.
-func (r *Report) plotLatency() (template.HTML, error) {
-	var curves []report.Curve
-	for _, row := range r.Disciplines {
-		curves = append(curves, report.Curve{Name: row.Name, Values: row.cell(contention).curve, Strong: row.discipline == &roomd})
-	}
-	return report.Latency("Latency under heavy load", "requests", curves)
-}
-
 // Head is the title of the column on the page.
-func (f *fault) Head() string { return f.head[0] + " " + f.head[1] }
+func (f *fault) Head() string { return f.words()[0] + " " + f.words()[1] }
 
 // About explains the column on the page.
 func (f *fault) About() string { return f.name + ": " + f.about }
@@ -135,28 +111,41 @@ func (c *Cell) id() string { return c.Discipline + "-under-" + c.Fault }
 
 func (c *Cell) square() square {
 	s := square{Marks: c.Marks(), Class: "good", Title: c.Discipline + ", " + c.fault.about}
+
 	switch {
 	case !c.Applies || !c.Done:
 		s.Class = "none"
+	case strings.HasPrefix(s.Marks, "("):
+		s.Class, s.Link = "chance", "#"+c.id()
 	case c.Anomalies.Total() > 0:
 		s.Class, s.Link = "bad", "#"+c.id()
 	}
 	return s
 }
 
+// Number returns which of the articles the discipline is from.
+func (r *Row) Number() string {
+	number, _, ok := strings.Cut(r.Article, ":")
+	if !ok {
+		return markNone
+	}
+	return number
+}
+
 // maxFindings is how many anomalies of a cell the page describes.
 const maxFindings = 8
 
 func (c *Cell) failure() failure {
-	f := failure{ID: c.id(), Name: c.Discipline, Fault: c.Fault, About: c.fault.about, Timeline: newTimeline(c.history)}
+	f := failure{ID: c.id(), Name: c.Discipline, Fault: c.Fault, About: c.fault.about, Timeline: newTimeline(c.history, c.second)}
+	scale := timescale{c.second}
 	for _, finding := range c.findings.All[:min(maxFindings, len(c.findings.All))] {
-		f.Findings = append(f.Findings, millis(finding.At)+": "+finding.String())
+		f.Findings = append(f.Findings, scale.published(finding.At)+": "+finding.String())
 	}
 	if len(c.findings.All) > maxFindings {
 		f.Findings = append(f.Findings, fmt.Sprintf("and %d more", len(c.findings.All)-maxFindings))
 	}
 	for _, e := range c.history.Events[:min(maxEvents, len(c.history.Events))] {
-		f.Events = append(f.Events, millis(e.At)+"  "+describe(e))
+		f.Events = append(f.Events, scale.published(e.At)+"  "+describe(e))
 	}
 	return f
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -57,6 +58,57 @@ func (o *observer) owner() string {
 	return o.now.owner
 }
 
+// timeLeft returns how long the lock lives on at least; zero if it does not expire.
+func (o *observer) timeLeft() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return max(0, o.now.expires-time.Since(o.x.history.start))
+}
+
+// fences returns the strings that belong to the lock, such as roomd's last fence.
+func (o *observer) fences(ctx context.Context) (map[string]string, error) {
+	keys, err := o.lockKeys(ctx)
+	before := make(map[string]string)
+	for _, key := range keys {
+		if value, err := o.x.home.rdb.Get(ctx, key).Result(); err == nil {
+			before[key] = value
+		}
+	}
+	return before, err
+}
+
+func (o *observer) lockKeys(ctx context.Context) ([]string, error) {
+	return o.x.home.rdb.Keys(ctx, o.x.lockKey+"*").Result()
+}
+
+// failOver sets all keys of the lock back to what they were before, as if the replica
+// that is the master now had not heard of the last writes.
+func (o *observer) failOver(ctx context.Context, before map[string]string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	keys, err := o.lockKeys(ctx)
+	if err != nil {
+		return err
+	}
+	rdb := o.x.home.rdb
+	if o.x.d.inHash {
+		err = rdb.HDel(ctx, o.x.hashKey, o.x.lockKey).Err()
+	}
+	for _, key := range keys {
+		if value, known := before[key]; known {
+			err = errors.Join(err, rdb.Set(ctx, key, value, redis.KeepTTL).Err())
+		} else {
+			err = errors.Join(err, rdb.Del(ctx, key).Err())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	o.record(anomaly.Event{Kind: anomaly.Forgotten, Owner: o.now.owner})
+	o.now, err = o.look(ctx)
+	return err
+}
+
 // around runs a command of a caller and records what it changed.
 func (o *observer) around(ctx context.Context, user string, args []string, carryOut func() error) (effect, error) {
 	o.mu.Lock()
@@ -92,7 +144,7 @@ func (o *observer) expire(at time.Duration) {
 func (o *observer) compare(user string, after sight) effect {
 	before := o.now
 	var e effect
-	if !slices.Equal(before.users, after.users) {
+	if !slices.Equal(before.users, after.users) || (before.users == nil) != (after.users == nil) {
 		e.stored = true
 		o.record(anomaly.Event{Caller: user, Kind: anomaly.Stored, Users: after.users})
 	}
@@ -176,7 +228,7 @@ func (o *observer) look(ctx context.Context) (sight, error) {
 		} else {
 			value, left = p.Get(ctx, o.x.lockKey), p.PTTL(ctx, o.x.lockKey)
 		}
-		users = o.x.d.way.members(ctx, p, o.x.listKey)
+		users = o.x.way.members(ctx, p, o.x.listKey)
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -189,4 +241,39 @@ func (o *observer) look(ctx context.Context) (sight, error) {
 	}
 	s.users, err = users()
 	return s, err
+}
+
+// recorder keeps the history of a cell.
+type recorder struct {
+	start time.Time
+
+	mu     sync.Mutex
+	events []anomaly.Event // guarded by mu
+}
+
+// add adds an event. A zero At means now.
+func (r *recorder) add(e anomaly.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.At == 0 {
+		e.At = time.Since(r.start)
+	}
+	// A spinning caller may prolong a lock hundreds of times.
+	if n := len(r.events); n > 0 && e.Kind == anomaly.Refreshed {
+		last := &r.events[n-1]
+		if last.Kind == e.Kind && last.Caller == e.Caller && last.Owner == e.Owner {
+			last.Times = max(last.Times, 1) + 1
+			return
+		}
+	}
+	r.events = append(r.events, e)
+}
+
+// all returns the events in order of time.
+func (r *recorder) all() []anomaly.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events := slices.Clone(r.events)
+	slices.SortStableFunc(events, func(a, b anomaly.Event) int { return cmp.Compare(a.At, b.At) })
+	return events
 }

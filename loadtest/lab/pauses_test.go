@@ -55,46 +55,40 @@ func (a *asks) note(c *caller, command string) {
 // A caller that finds the lock taken asks again after its article's pause, or after 5 ms
 // where the article has none. Only pauses published in seconds are scaled.
 func TestPauses(t *testing.T) {
-	for _, tt := range []struct {
-		d       *discipline
-		command string
-		pause   time.Duration
-		scales  bool
-	}{
-		{&setnx, "SETNX", 5 * time.Millisecond, false},
-		{&setNXDel, "SET", 5 * time.Millisecond, false},
-		{&incr, "INCR", 5 * time.Millisecond, false},
-		{&setNXLua, "SET", 5 * time.Millisecond, false},
-		{&timestamp, "GET", 100 * time.Millisecond, true},
-		{&timestampFirst, "SETNX", 100 * time.Millisecond, true},
-		{&timestampRelease, "SET", time.Millisecond, false},
-		{&timestampPlain, "SETNX", 5 * time.Millisecond, false},
-	} {
+	paths, pauses := readPublished(t)
+	for _, d := range disciplines {
+		pause := pauses[d.name]
+		if pause == 0 || d.inHash { // hsetnx asks as setnx does
+			continue
+		}
+		first := paths[slices.IndexFunc(paths, func(p path) bool { return p.discipline == d.name })]
+		command, _, _ := strings.Cut(first.want, " ")
+		scales := d.has(stepLooking)
 		for _, second := range []time.Duration{time.Second, defaultSecond} {
 			synctest.Test(t, func(t *testing.T) {
-				c, rdb := bubbled(t, tt.d, second)
+				c, rdb := bubbled(t, d, second)
 				held := "99999999999999:1"
-				if tt.d.counts {
+				if d.counts {
 					held = "1"
 				}
 				if err := rdb.Set(t.Context(), c.x.lockKey, held, 0).Err(); err != nil {
 					t.Fatal(err)
 				}
-				want := []time.Duration{0, tt.pause, 2 * tt.pause, 3 * tt.pause}
-				if tt.scales {
+				want := []time.Duration{0, pause, 2 * pause, 3 * pause}
+				if scales {
 					for i := range want {
 						want[i] = want[i] * second / time.Second
 					}
 				}
 				var asked asks
-				asked.note(c, tt.command)
+				asked.note(c, command)
 				ctx, cancel := context.WithTimeout(t.Context(), want[3]+want[1]/2)
 				defer cancel()
-				if err := tt.d.lock.acquire(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("%s ends with %v", tt.d.name, err)
+				if err := d.lock.acquire(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%s ends with %v", d.name, err)
 				}
 				if !slices.Equal(asked.at, want) {
-					t.Errorf("%s asks at %v, want %v", tt.d.name, asked.at, want)
+					t.Errorf("%s asks at %v, want %v", d.name, asked.at, want)
 				}
 			})
 		}
@@ -103,8 +97,8 @@ func TestPauses(t *testing.T) {
 
 // By its clock of whole seconds a caller waits for 4 to 5 s, depending on when in a second
 // it begins. Then the outcome is 0, an error for the cache's caller.
-func TestTimestampsWaitByWholeSeconds(t *testing.T) {
-	for _, d := range []*discipline{&timestamp, &timestampFirst} {
+func TestTimestamp_WaitsByWholeSeconds(t *testing.T) {
+	for _, d := range []*discipline{named("timestamp"), named("timestamp-first")} {
 		for begins, asksFor := range map[time.Duration]int{0: 50, 500 * time.Millisecond: 45, 950 * time.Millisecond: 41} {
 			synctest.Test(t, func(t *testing.T) { // begins with a second
 				c, rdb := bubbled(t, d, time.Second)
@@ -113,7 +107,7 @@ func TestTimestampsWaitByWholeSeconds(t *testing.T) {
 				}
 				time.Sleep(begins)
 				var asked asks
-				asked.note(c, map[*discipline]string{&timestamp: "GET", &timestampFirst: "SETNX"}[d])
+				asked.note(c, map[*discipline]string{named("timestamp"): "GET", named("timestamp-first"): "SETNX"}[d])
 				got, err := d.lock.wait(t.Context(), c)
 				if got != timedOut || err != nil || len(asked.at) != asksFor {
 					t.Errorf("%s from %v on: %v, %v, after %d times; want %d", d.name, begins, got, err, len(asked.at), asksFor)
@@ -123,14 +117,14 @@ func TestTimestampsWaitByWholeSeconds(t *testing.T) {
 	}
 }
 
-func TestCacheAfterOutcomeZero(t *testing.T) {
+func TestTimestamp_CacheAfterOutcomeZero(t *testing.T) {
 	for _, tt := range []struct {
 		d     *discipline
 		there bool // the value, when the wait is over
 		want  error
 	}{
-		{&timestamp, false, errTimedOut}, {&timestamp, true, errTimedOut},
-		{&timestampFirst, false, errNoValue}, {&timestampFirst, true, nil},
+		{named("timestamp"), false, errTimedOut}, {named("timestamp"), true, errTimedOut},
+		{named("timestamp-first"), false, errNoValue}, {named("timestamp-first"), true, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, rdb := bubbled(t, tt.d, time.Second)
@@ -152,7 +146,7 @@ func TestCacheAfterOutcomeZero(t *testing.T) {
 // TTL rounds to the nearest second, also in milliseconds.
 func TestSecondsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, rdb := bubbled(t, &timestamp, defaultSecond)
+		c, rdb := bubbled(t, named("timestamp"), defaultSecond)
 		left := func() int64 {
 			t.Helper()
 			n, err := c.secondsLeft(t.Context())
@@ -180,7 +174,7 @@ func TestSecondsLeft(t *testing.T) {
 // The numbers are drawn from the published ranges, ends included.
 func TestNumbers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := bubbled(t, &setRandLua, time.Second)
+		c, _ := bubbled(t, named("set-rand-lua"), time.Second)
 		seen := make(map[string]bool)
 		for range 1000 {
 			seen[c.number(7, 9)] = true
@@ -192,8 +186,8 @@ func TestNumbers(t *testing.T) {
 }
 
 // A time is past when it is before now, in whole seconds.
-func TestTimeIsPastWhenBeforeNow(t *testing.T) {
-	for _, d := range []*discipline{&timestamp, &timestampFirst} {
+func TestTimestamp_TimeIsPast(t *testing.T) {
+	for _, d := range []*discipline{named("timestamp"), named("timestamp-first")} {
 		synctest.Test(t, func(t *testing.T) { // begins with a second
 			c, rdb := bubbled(t, d, time.Second)
 			if err := rdb.Set(t.Context(), c.x.lockKey, fmt.Sprintf("%d:1", time.Now().Unix()), 0).Err(); err != nil {
@@ -208,14 +202,14 @@ func TestTimeIsPastWhenBeforeNow(t *testing.T) {
 }
 
 // The scripts that compare times, at the millisecond where they differ.
-func TestScriptsCompareTimes(t *testing.T) {
+func TestTimestamp_ScriptsCompareTimes(t *testing.T) {
 	for _, tt := range []struct {
 		d    *discipline
 		ms   int64 // of the lock, after now
 		gone bool
 	}{
-		{&timestampRelease, 1000, true}, {&timestampRelease, 1001, false},
-		{&timestampPlain, -1, true}, {&timestampPlain, 0, false},
+		{named("timestamp-release"), 1000, true}, {named("timestamp-release"), 1001, false},
+		{named("timestamp-plain"), -1, true}, {named("timestamp-plain"), 0, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, rdb := bubbled(t, tt.d, time.Second)

@@ -32,10 +32,10 @@ func newProcess(x *cell, name string, c *caller) (*process, error) {
 		if p.wire, err = newWire(x, c); err != nil {
 			return nil, err
 		}
-		opts.Network, opts.Addr, opts.Dialer, opts.TLSConfig = "tcp", p.wire.addr(), nil, nil
+		opts.Network, opts.Addr, opts.Dialer, opts.TLSConfig = "tcp", p.wire.proxy.Addr(), nil, nil
 	}
 	p.rdb = redis.NewClient(opts)
-	if err := x.d.way.open(p); err != nil {
+	if err := x.way.open(p); err != nil {
 		p.stop()
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (p *process) die() {
 func (p *process) stop() {
 	p.die()
 	if p.rooms != nil {
-		p.x.d.way.close(p)
+		p.x.way.close(p)
 	}
 	_ = p.rdb.Close()
 	if p.wire != nil {

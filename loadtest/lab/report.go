@@ -5,8 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
+	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/lab/anomaly"
 )
 
@@ -26,6 +25,7 @@ type Report struct {
 	Duration    float64       `json:"duration_s"`
 	Disciplines []*Row        `json:"disciplines"`
 	Cache       []CacheResult `json:"cache,omitempty"`
+	Draws       []Draw        `json:"draws"` // of values that should differ
 
 	Verdict     string   `json:"verdict"` // as listed, or different
 	Differences []string `json:"differences,omitempty"`
@@ -33,10 +33,12 @@ type Report struct {
 
 // Row is one discipline.
 type Row struct {
-	Name   string   `json:"name"`
-	About  string   `json:"about"`
-	Cells  []*Cell  `json:"cells"`
-	Listed []Listed `json:"listed"`
+	Name string `json:"name"`
+	// Article is which of the five it is from.
+	Article string   `json:"article"`
+	About   string   `json:"about"`
+	Cells   []*Cell  `json:"cells"`
+	Listed  []Listed `json:"listed"`
 
 	discipline *discipline
 }
@@ -59,23 +61,19 @@ type Cell struct {
 	Applies    bool           `json:"applies"` // the discipline has the step where the fault strikes
 	Done       bool           `json:"done"`
 	Anomalies  anomaly.Counts `json:"anomalies"`
+	// ByChance are the anomalies that a quiet machine does not show. Nobody excuses
+	// those of roomd.
+	ByChance []string `json:"by_chance,omitempty"`
 
-	Actions       int64   `json:"actions"` // acknowledged joins and leaves
-	ActionsPerSec float64 `json:"actions_per_s"`
-	Latency       Latency `json:"latency_ms"` // of all requests, also refused ones
+	Actions       int64         `json:"actions"` // acknowledged joins and leaves
+	ActionsPerSec float64       `json:"actions_per_s"`
+	Latency       tally.Latency `json:"latency_ms"` // of all requests, also refused ones
 
 	fault    *fault
+	row      *Row
 	second   time.Duration
 	history  anomaly.History
 	findings anomaly.Findings
-	curve    []hdrhistogram.Bracket // latency in µs by percentile
-}
-
-// Latency is in milliseconds.
-type Latency struct {
-	P50 float64 `json:"p50"`
-	P99 float64 `json:"p99"`
-	Max float64 `json:"max"`
 }
 
 func newReport(cfg Config, seed uint64, redis string) *Report {
@@ -87,10 +85,10 @@ func newReport(cfg Config, seed uint64, redis string) *Report {
 		if !slices.Contains(cfg.Only, d.name) {
 			continue
 		}
-		row := &Row{Name: d.name, About: d.about, Listed: []Listed{}, discipline: d}
+		row := &Row{Name: d.name, Article: d.article, About: d.about, Listed: []Listed{}, discipline: d}
 		for _, f := range faults {
 			if slices.Contains(cfg.Faults, f.name) {
-				row.Cells = append(row.Cells, &Cell{Discipline: d.name, Fault: f.name, Applies: d.has(f.needs), fault: f})
+				row.Cells = append(row.Cells, &Cell{Discipline: d.name, Fault: f.name, Applies: d.has(f.needs...), fault: f, row: row})
 			}
 		}
 		for _, a := range d.listed {
@@ -105,13 +103,20 @@ func newReport(cfg Config, seed uint64, redis string) *Report {
 
 // fill sets the outcome of a cell.
 func (c *Cell) fill(x *cell, h anomaly.History, f anomaly.Findings) {
-	ms := func(us int64) float64 { return float64(us) / 1000 }
 	c.Done, c.history, c.findings, c.second = true, h, f, x.second
 	c.Anomalies = f.Counts()
-	c.Actions = x.actions
+	c.ByChance = c.byChance()
+	c.Actions = x.tally.Of(action).Done
 	c.ActionsPerSec = float64(c.Actions) / x.elapsed.Seconds()
-	c.Latency = Latency{P50: ms(x.latency.ValueAtQuantile(50)), P99: ms(x.latency.ValueAtQuantile(99)), Max: ms(x.latency.Max())}
-	c.curve = x.latency.CumulativeDistribution()
+	c.Latency = x.tally.Latency()
+}
+
+// ttl returns that of the lock, in the time of the cell.
+func (c *Cell) ttl() time.Duration {
+	if c.row == nil {
+		return 0
+	}
+	return time.Duration(c.row.discipline.ttl * float64(c.second))
 }
 
 // cell returns the row's cell under a fault, or an empty one.
@@ -131,7 +136,7 @@ func (r *Report) judge() {
 	for _, row := range r.Disciplines {
 		for i := range row.Listed {
 			l := &row.Listed[i]
-			l.Seen = l.listed.seenIn(row.cell(l.Fault).Anomalies)
+			l.Seen = l.listed.seenIn(row.cell(l.Fault).Anomalies, row.cell(l.Fault).ttl())
 			if !l.Seen {
 				r.Differences = append(r.Differences, fmt.Sprintf("%s did not show under %s: %s", row.Name, l.Fault, l.Text))
 			}

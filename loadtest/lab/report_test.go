@@ -3,15 +3,14 @@ package lab
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/lab/anomaly"
 	"roomd/loadtest/report/reporttest"
 )
@@ -24,6 +23,10 @@ func played() *Report {
 			c.Done, c.second = c.Applies, time.Second
 			for _, l := range row.Listed {
 				if l.Fault != c.Fault {
+					continue
+				}
+				if l.Anomaly == waited {
+					c.findings.Longest = c.ttl()
 					continue
 				}
 				c.findings.All = append(c.findings.All, anomaly.Finding{What: l.Anomaly, Subject: "赵六", By: "张三"})
@@ -50,12 +53,14 @@ func TestVerdict(t *testing.T) {
 		change            func(*Cell)
 		want              string
 	}{
-		"a listed anomaly is not seen": {"timestamp", takeoverRace, func(c *Cell) { c.Anomalies = anomaly.Counts{} },
-			"timestamp did not show under takeover: takeover race"},
+		"a listed anomaly is not seen": {"timestamp", takeOver, func(c *Cell) { c.Anomalies = anomaly.Counts{} },
+			"timestamp did not show under take-over: takeover race"},
 		"another anomaly does not stand in for it": {"get-compare-del", pauseChecked, func(c *Cell) { c.Anomalies = anomaly.Counts{Lost: 9} },
 			"get-compare-del did not show under pause-check: expiry between GET and DEL deletes somebody else's lock"},
 		"what is stuck comes free": {"setnx", crashLocked, func(c *Cell) { c.Anomalies.Forever = false },
 			"setnx did not show under crash-lock: a crashed holder blocks for ever"},
+		"a wait is shorter than the TTL": {"set-nx-lua-json", noFault, func(c *Cell) { c.Anomalies.StuckMS = 2000 },
+			"set-nx-lua-json did not show under no-fault: the next join waits for all of that"},
 		"roomd fails": {"roomd", loseWrite, func(c *Cell) {
 			c.findings.All = []anomaly.Finding{{What: anomaly.Deleted, Subject: "赵六", By: "张三"}}
 		},
@@ -71,7 +76,7 @@ func TestVerdict(t *testing.T) {
 }
 
 // Further anomalies of a plain discipline are no difference.
-func TestMoreThanListedIsFine(t *testing.T) {
+func TestVerdict_MoreThanListed(t *testing.T) {
 	r := played()
 	r.Disciplines[1].Cells[0].Anomalies.Lost = 1
 	r.judge()
@@ -81,7 +86,7 @@ func TestMoreThanListedIsFine(t *testing.T) {
 }
 
 // Only faults that were played count for the verdict.
-func TestFaultsThatWereNotPlayedAreNotMissed(t *testing.T) {
+func TestVerdict_FaultsNotPlayed(t *testing.T) {
 	cfg := Config{Only: []string{"setnx", "none"}, Faults: []string{loseWrite}}.withDefaults()
 	r := newReport(cfg, 1, "")
 	r.judge()
@@ -95,12 +100,16 @@ func TestMatrix(t *testing.T) {
 	setnx := r.Disciplines[0]
 	setnx.Cells[0].Done = true
 	setnx.Cells[1].Done, setnx.Cells[1].Anomalies = true, anomaly.Counts{Lost: 1, Phantom: 2, TwoHolders: 3, Deleted: 4}
+	setnx.Cells[1].ByChance = setnx.Cells[1].byChance()
+	found := r.Disciplines[1].Cells[0]
+	found.Done, found.Anomalies = true, anomaly.Counts{TwoHolders: 1}
+	found.ByChance = found.byChance()
 	setnx.Cells[3].Done, setnx.Cells[3].Anomalies = true, anomaly.Counts{Stuck: 1, Forever: true}
 	want := []string{
-		"                      no pause crash crash",
-		"                   fault write setnx  lock",
-		"setnx                  ·  LP2D     –    S∞",
-		"roomd                              –      ",
+		"                         no  pause crash crash",
+		"                      fault  write setnx  lock",
+		"setnx                     · (LP2D)     –    S∞",
+		"roomd                     2            –      ",
 	}
 	var plain, color bytes.Buffer
 	if err := r.WriteMatrix(&plain, false); err != nil {
@@ -109,22 +118,24 @@ func TestMatrix(t *testing.T) {
 	if got := strings.Split(strings.TrimSuffix(plain.String(), "\n"), "\n"); !slices.Equal(got, want) || len(got) != r.MatrixLines() {
 		t.Errorf("the matrix is\n%s", &plain)
 	}
-	if err := r.WriteMatrix(&color, true); err != nil || !strings.Contains(color.String(), "\x1b[1;31m  LP2D\x1b[0m") {
+	if err := r.WriteMatrix(&color, true); err != nil || !strings.Contains(color.String(), "\x1b[1;31m (LP2D)\x1b[0m") {
 		t.Errorf("in color it is\n%q", &color)
 	}
 }
 
 func TestTable(t *testing.T) {
+	t.Parallel()
 	r := played()
-	r.Cache = []CacheResult{{Guard: "no guard", Gone: CacheCounts{Loads: 32, LongestWaitMS: 110}}}
-	heavy := r.row(setNXLua.name).cell(contention)
-	heavy.ActionsPerSec, heavy.Latency = 12345, Latency{P50: 1.5, P99: 20, Max: 30}
+	r.Cache = []CacheResult{{Guard: "no guard", Gone: CacheCounts{Loads: 32, LongestWaitMS: 110}, Dead: DeadCounts{Never: true}}}
+	r.Draws = newDraws(7)
+	heavy := r.row("set-nx-lua").cell(heavyLoad)
+	heavy.ActionsPerSec, heavy.Latency = 12345, tally.Latency{P50: 1.5, P99: 20, Max: 30}
 	r.judge()
 	var table bytes.Buffer
 	if err := r.WriteTable(&table, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"a Redis; seed 7", "set-nx-lua", "12345", "1.50 ms", "20.0 ms", "30 ms", "for ever", "3 of 3", "no guard", "1.1 s", "1.6 TTLs", "verdict  as listed", legend} {
+	for _, want := range []string{"a Redis; seed 7", "set-nx-lua", "12345", "1.50 ms", "20.0 ms", "30 ms", "for ever", "3 of 3", "no guard", "1.1 s", "1.6 TTLs", "never", "5.4 %", "5: lock() for a cache", "SETEX and GET in the place", "dirty read", "verdict  as listed", legend} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in\n%s", want, &table)
 		}
@@ -132,9 +143,10 @@ func TestTable(t *testing.T) {
 }
 
 // The JSON report is a contract.
-func TestReportFields(t *testing.T) {
+func TestReport_Fields(t *testing.T) {
 	text, err := json.Marshal(&Report{
-		Disciplines: []*Row{{Cells: []*Cell{{}}, Listed: []Listed{{Forever: true}}}}, Cache: []CacheResult{{}}, Differences: []string{""},
+		Disciplines: []*Row{{Cells: []*Cell{{ByChance: []string{""}}}, Listed: []Listed{{Forever: true}}}}, Cache: []CacheResult{{EmptyLoads: new(int64)}},
+		Draws: []Draw{{}}, Differences: []string{""},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -144,18 +156,21 @@ func TestReportFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"cache", "cache.gone", "cache.gone.callers", "cache.gone.errors", "cache.gone.loads", "cache.gone.longest_wait_ms", "cache.gone.stale",
-		"cache.guard", "cache.old", "cache.old.callers", "cache.old.errors", "cache.old.loads", "cache.old.longest_wait_ms", "cache.old.stale",
-		"cache.slow", "cache.slow.at_once", "cache.slow.callers", "cache.slow.errors", "cache.slow.freed", "cache.slow.loads",
-		"cache.slow.longest_wait_ms", "cache.slow.stale",
-		"differences", "disciplines", "disciplines.about", "disciplines.cells", "disciplines.cells.actions", "disciplines.cells.actions_per_s",
-		"disciplines.cells.anomalies", "disciplines.cells.anomalies.deleted", "disciplines.cells.anomalies.duplicate", "disciplines.cells.anomalies.lost",
+		"cache", "cache.dead", "cache.dead.loads", "cache.dead.never", "cache.dead.updated_ms", "cache.empty_loads", "cache.gone",
+		"cache.gone.callers", "cache.gone.errors", "cache.gone.loads", "cache.gone.longest_wait_ms", "cache.gone.stale", "cache.guard",
+		"cache.old", "cache.old.callers", "cache.old.errors", "cache.old.loads", "cache.old.longest_wait_ms", "cache.old.stale", "cache.slow",
+		"cache.slow.at_once", "cache.slow.callers", "cache.slow.errors", "cache.slow.freed", "cache.slow.loads", "cache.slow.longest_wait_ms",
+		"cache.slow.stale", "differences", "disciplines", "disciplines.about", "disciplines.article", "disciplines.cells",
+		"disciplines.cells.actions", "disciplines.cells.actions_per_s", "disciplines.cells.anomalies", "disciplines.cells.anomalies.deleted",
+		"disciplines.cells.anomalies.duplicate", "disciplines.cells.anomalies.kept", "disciplines.cells.anomalies.lost",
 		"disciplines.cells.anomalies.phantom", "disciplines.cells.anomalies.stuck", "disciplines.cells.anomalies.stuck_forever",
 		"disciplines.cells.anomalies.stuck_ms", "disciplines.cells.anomalies.two_holders", "disciplines.cells.anomalies.two_holders_ms",
-		"disciplines.cells.applies", "disciplines.cells.discipline", "disciplines.cells.done", "disciplines.cells.fault",
-		"disciplines.cells.latency_ms", "disciplines.cells.latency_ms.max", "disciplines.cells.latency_ms.p50", "disciplines.cells.latency_ms.p99",
-		"disciplines.listed", "disciplines.listed.anomaly", "disciplines.listed.fault", "disciplines.listed.forever",
-		"disciplines.listed.seen", "disciplines.listed.text", "disciplines.name", "duration_s", "redis", "second_ms", "seed", "verdict",
+		"disciplines.cells.applies", "disciplines.cells.by_chance", "disciplines.cells.discipline", "disciplines.cells.done",
+		"disciplines.cells.fault", "disciplines.cells.latency_ms", "disciplines.cells.latency_ms.max", "disciplines.cells.latency_ms.p50", "disciplines.cells.latency_ms.p90",
+		"disciplines.cells.latency_ms.p99", "disciplines.cells.latency_ms.p999", "disciplines.listed", "disciplines.listed.anomaly", "disciplines.listed.fault",
+		"disciplines.listed.forever", "disciplines.listed.seen", "disciplines.listed.text", "disciplines.name", "draws", "draws.about",
+		"draws.callers", "draws.computed", "draws.discipline", "draws.simulated", "draws.values", "duration_s", "redis", "second_ms", "seed",
+		"verdict",
 	}
 	if fields := fieldsOf(got, ""); !slices.Equal(fields, want) {
 		t.Errorf("the fields are %q", fields)
@@ -201,8 +216,8 @@ var stolen = anomaly.History{
 	Final: []string{"王五", "张三", "张三"}, TTL: time.Second,
 }
 
-func TestTimelineShowsTheStolenLockAndTheLostUser(t *testing.T) {
-	tl := newTimeline(stolen)
+func TestTimeline_StolenLock(t *testing.T) {
+	tl := newTimeline(stolen, 100*time.Millisecond)
 	var lanes []string
 	for _, l := range tl.Lanes {
 		lanes = append(lanes, l.Name)
@@ -227,6 +242,9 @@ func TestTimelineShowsTheStolenLockAndTheLostUser(t *testing.T) {
 	if want := []member{{Name: "王五", BackAgain: true}, {Name: "张三"}, {Name: "张三", Twice: true}, {Name: "李四", Lost: true}}; !slices.Equal(last.Users, want) {
 		t.Errorf("the last list: %+v", last.Users)
 	}
+	if last.At != "3.050 s" {
+		t.Errorf("305 ms are %s, where a second lasts 100 ms", last.At)
+	}
 	paused := slices.IndexFunc(tl.Bars, func(b bar) bool { return b.Class == classPaused })
 	if paused < 0 || paused != len(tl.Bars)-1 || tl.Bars[paused].W < moment {
 		t.Errorf("the pause: %+v", tl.Bars)
@@ -236,7 +254,7 @@ func TestTimelineShowsTheStolenLockAndTheLostUser(t *testing.T) {
 func TestPage(t *testing.T) {
 	r := played()
 	r.Cache = []CacheResult{{Guard: "<guard>"}}
-	c := r.row(setNXDel.name).cell(pauseGiving)
+	c := r.row("set-nx-del").cell(pauseGiving)
 	c.history, c.findings = stolen, anomaly.Find(stolen)
 	c.history.Events = slices.Clone(stolen.Events)
 	c.history.Events[0].Caller = "<b>张三"
@@ -253,39 +271,11 @@ func TestPage(t *testing.T) {
 	}
 	reporttest.SelfContained(t, html)
 	for _, d := range disciplines {
-		if n := strings.Count(html, `>`+d.name+"</th>"); n < 3 { // in the matrix, the counts, and what is known
+		if n := strings.Count(html, `>`+d.name+"</th>"); n < 3 { // in the matrix, the steps, and the counts
 			t.Errorf("%d rows of %s", n, d.name)
 		}
 	}
 	if err := newReport(Config{Faults: []string{cacheGuard}}.withDefaults(), 1, "").WriteHTML(io.Discard); err != nil {
 		t.Errorf("a report of nothing: %v", err)
-	}
-}
-
-// The README has the legend and a row for each discipline as the table has them.
-func TestReadmeHasTheTable(t *testing.T) {
-	text, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	readme := string(text)
-	for line := range strings.Lines(legend) {
-		if !strings.Contains(readme, line) {
-			t.Errorf("the README does not have %q", line)
-		}
-	}
-	for _, d := range disciplines {
-		_, row, _ := strings.Cut(readme, fmt.Sprintf("\n    %-*s", nameWidth, d.name))
-		row, _, _ = strings.Cut(row, "\n")
-		marks := strings.Fields(row)
-		if len(marks) != len(faults) {
-			t.Errorf("%s has %d marks in the README", d.name, len(marks))
-			continue
-		}
-		for i, f := range faults {
-			if (marks[i] == markNone) == d.has(f.needs) {
-				t.Errorf("%s under %s is %s in the README", d.name, f.name, marks[i])
-			}
-		}
 	}
 }

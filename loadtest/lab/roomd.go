@@ -14,17 +14,6 @@ import (
 	"roomd/room/coordinator"
 )
 
-// roomd is the real coordinator, with a node for each process. The driver cannot stop it
-// between two steps of its own. So the wire finds and strikes its steps on the way to
-// Redis.
-var roomd = discipline{
-	name:  "roomd",
-	about: "roomd's lock; the script that writes also checks the lock's token",
-	ttl:   3,
-	steps: lockSteps,
-	way:   realNode{},
-}
-
 // closePatience is how long a coordinator without its Redis may take to close.
 const closePatience = 100 * time.Millisecond
 
@@ -50,7 +39,7 @@ func (realNode) close(p *process) {
 // fill also loads the scripts into Redis, before the fault.
 func (realNode) fill(ctx context.Context, x *cell, users []string) error {
 	for _, user := range users {
-		if _, err := x.home.rooms.Do(ctx, x.id, room.Join(user, session(user))); err != nil {
+		if _, err := x.home.rooms.Do(ctx, x.id, room.Join{User: user, Session: session(user)}); err != nil {
 			return err
 		}
 	}
@@ -58,9 +47,9 @@ func (realNode) fill(ctx context.Context, x *cell, users []string) error {
 }
 
 func (realNode) ask(ctx context.Context, c *caller) error {
-	action := room.Join(c.user, session(c.user))
+	var action room.Action = room.Join{User: c.user, Session: session(c.user)}
 	if c.leave {
-		action = room.Leave(c.user, session(c.user))
+		action = room.Leave{User: c.user, Session: session(c.user)}
 	}
 	_, err := c.process.rooms.Do(ctx, c.x.id, action)
 	switch {

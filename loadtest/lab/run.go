@@ -20,7 +20,7 @@ import (
 // How many cells run at a time. They mostly wait, except for heavy load, which runs
 // alone. The embedded Redis is slow with scripts.
 const (
-	cellsAtOnceReal     = 6
+	cellsAtOnceReal     = 9
 	cellsAtOnceEmbedded = 2
 )
 
@@ -69,6 +69,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			return nil, err
 		}
 	}
+	l.report.Draws = newDraws(l.seed)
 	l.report.judge()
 	return l.report, nil
 }
@@ -84,7 +85,7 @@ func (l *lab) playMatrix(ctx context.Context) error {
 		}
 		for _, row := range l.report.Disciplines {
 			for _, cell := range row.Cells {
-				if cell.Applies && (cell.Fault == contention) == alone {
+				if cell.Applies && (cell.Fault == heavyLoad) == alone {
 					group.Go(func() error { return l.playCell(ctx, row, cell) })
 				}
 			}
@@ -132,7 +133,7 @@ const attempts = 6
 // listed; or, if it is roomd's, until anything went wrong.
 func (l *lab) playUntilStruck(ctx context.Context, d *discipline, f *fault) (*cell, anomaly.History, error) {
 	second := l.cfg.Second
-	if f.name == contention {
+	if f.name == heavyLoad {
 		second = time.Second
 	}
 	var struck bool
@@ -147,7 +148,7 @@ func (l *lab) playUntilStruck(ctx context.Context, d *discipline, f *fault) (*ce
 		}
 		found := anomaly.Find(history)
 		struck = len(f.needs) == 0 || x.wasStruck()
-		if struck && d.shows(f.name, found.Counts()) || d == &roomd && len(found.All) > 0 {
+		if struck && d.shows(f.name, found.Counts(), history.TTL) || d == &roomd && len(found.All) > 0 {
 			return x, history, nil
 		}
 	}

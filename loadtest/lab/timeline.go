@@ -49,7 +49,7 @@ type mark struct {
 // written is a state of the list.
 type written struct {
 	Number int
-	At     string // in ms
+	At     string // in published seconds
 	By     string
 	Users  []member
 }
@@ -75,14 +75,15 @@ const (
 // sketch is a timeline in the making.
 type sketch struct {
 	timeline
+	timescale
 	events []anomaly.Event
 	at     []int          // of each event, its x
 	lanes  map[string]int // y of each caller's
 	class  map[string]string
 }
 
-func newTimeline(h anomaly.History) *timeline {
-	s := &sketch{events: h.Events, lanes: make(map[string]int), class: make(map[string]string)}
+func newTimeline(h anomaly.History, second time.Duration) *timeline {
+	s := &sketch{timescale: timescale{second}, events: h.Events, lanes: make(map[string]int), class: make(map[string]string)}
 	if len(s.events) > maxEvents {
 		s.events, s.Cut = s.events[:maxEvents], true
 	}
@@ -144,7 +145,7 @@ func (s *sketch) span(from, to, y, height int, class, text string) {
 }
 
 func (s *sketch) note(i, y int, class, glyph, text string) {
-	s.Marks = append(s.Marks, mark{s.at[i], y + laneHeight/2 + 4, class, glyph, fmt.Sprintf("%s: %s", millis(s.events[i].At), text)})
+	s.Marks = append(s.Marks, mark{s.at[i], y + laneHeight/2 + 4, class, glyph, fmt.Sprintf("%s: %s", s.published(s.events[i].At), text)})
 }
 
 // drawLock draws who held the key, and how each hold ended.
@@ -172,6 +173,9 @@ func (s *sketch) drawLock() {
 		case anomaly.Expired:
 			end(i)
 			s.note(i, timelineTop, "", "⌛", e.Owner+"'s lock expires")
+		case anomaly.Forgotten:
+			end(i)
+			s.note(i, timelineTop, "bad", "⚡", "Redis fails over, and "+e.Owner+"'s lock is gone")
 		case anomaly.Refreshed:
 			s.note(i, timelineTop, "bad", "↻", fmt.Sprintf("%s prolongs %s's lock, %d times in a row", e.Caller, e.Owner, max(1, e.Times)))
 		}
@@ -241,7 +245,7 @@ func (s *sketch) drawList(initial []string) {
 		if e.Kind != anomaly.Stored && (observed || e.Kind != anomaly.Wrote) {
 			continue
 		}
-		w := written{Number: len(s.Lists) + 1, At: millis(e.At), By: e.Caller}
+		w := written{Number: len(s.Lists) + 1, At: s.published(e.At), By: e.Caller}
 		class := ""
 		for i, user := range e.Users {
 			back := user != e.Caller && !slices.Contains(before, user)
@@ -256,12 +260,15 @@ func (s *sketch) drawList(initial []string) {
 			class = "bad"
 		}
 		s.Lists = append(s.Lists, w)
-		s.note(i, y, class, fmt.Sprint(w.Number), e.Caller+" writes "+strings.Join(e.Users, " "))
+		s.note(i, y, class, fmt.Sprint(w.Number), e.Caller+" writes "+cmp.Or(strings.Join(e.Users, " "), "no list"))
 		before = e.Users
 	}
 }
 
-func millis(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
+// published returns a time in published seconds, which are the lock's.
+func (t timescale) published(d time.Duration) string {
+	return fmt.Sprintf("%.3f s", float64(d)/float64(t.second))
+}
 
 // describe returns an event in words.
 func describe(e anomaly.Event) string {

@@ -1,56 +1,40 @@
 package lab
 
 import (
-	"bufio"
 	"context"
-	"io"
 	"net"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/alicebob/miniredis/v2/proto"
-
 	"roomd/loadtest/lab/anomaly"
+	"roomd/lockmgr/redistest/proxy"
 )
 
-// wire is a TCP proxy between one process and Redis. It passes the requests of all its
+// wire is a proxy between one process and Redis. It passes the requests of all its
 // connections one after the other through the observer, and so knows the effect of each.
 // It can swallow a reply, and holds all traffic while its caller is stopped. It finds
 // the steps of roomd, which does not call caller.at, by the effects of its requests.
 type wire struct {
-	x        *cell
-	caller   *caller
-	listener net.Listener
-	wg       sync.WaitGroup // the accept loop and every connection
+	x      *cell
+	caller *caller
+	proxy  *proxy.Proxy
 
 	turn sync.Mutex // held from a request to its reply
 
 	mu    sync.Mutex
-	ended bool                  // guarded by mu
-	conns map[net.Conn]struct{} // guarded by mu; on both sides
-	loses func(effect) bool     // guarded by mu; the reply to swallow, once
+	ended bool              // guarded by mu
+	loses func(effect) bool // guarded by mu; the reply to swallow, once
 }
 
 func newWire(x *cell, c *caller) (*wire, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	w := &wire{x: x, caller: c, listener: l, conns: make(map[net.Conn]struct{})}
-	w.wg.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			w.wg.Go(func() { w.serve(client) })
-		}
-	})
-	return w, nil
+	w := &wire{x: x, caller: c}
+	model := x.lab.redis.Options()
+	dial := func(ctx context.Context) (net.Conn, error) { return model.Dialer(ctx, model.Network, model.Addr) }
+	var err error
+	w.proxy, err = proxy.Start(dial, w.exchange, w.awaitTurn)
+	return w, err
 }
-
-func (w *wire) addr() string { return w.listener.Addr().String() }
 
 // lose makes the wire swallow the reply to the next request with that effect.
 func (w *wire) lose(has func(effect) bool) {
@@ -59,14 +43,12 @@ func (w *wire) lose(has func(effect) bool) {
 	w.loses = has
 }
 
-// cut closes all connections, and every new one at once.
+// cut closes all connections, and every new one at its first request.
 func (w *wire) cut() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.ended = true
-	for conn := range w.conns {
-		_ = conn.Close()
-	}
+	w.mu.Unlock()
+	w.proxy.Cut()
 }
 
 func (w *wire) isCut() bool {
@@ -78,102 +60,51 @@ func (w *wire) isCut() bool {
 // close ends the wire and waits for its goroutines.
 func (w *wire) close() {
 	w.cut()
-	_ = w.listener.Close()
-	w.wg.Wait()
+	w.proxy.Close()
 }
 
-// keep registers a connection, and returns false if the wire was cut.
-func (w *wire) keep(conn net.Conn) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.conns[conn] = struct{}{}
-	return !w.ended
-}
-
-func (w *wire) forget(conn net.Conn) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.conns, conn)
-	_ = conn.Close()
-}
-
-// serve carries requests and replies until either side hangs up.
-func (w *wire) serve(client net.Conn) {
-	defer w.forget(client)
-	if !w.keep(client) {
-		return
-	}
-	model := w.x.lab.redis.Options()
-	server, err := model.Dialer(context.Background(), model.Network, model.Addr)
-	if err != nil {
-		return
-	}
-	defer w.forget(server)
-	if !w.keep(server) {
-		return
-	}
-	requests, replies := bufio.NewReader(client), bufio.NewReader(server)
-	for silent := false; ; {
-		raw, err := proto.Read(requests)
-		if err != nil {
-			return
-		}
-		args, err := proto.ReadStrings(raw)
-		if err != nil || len(args) == 0 {
-			return
-		}
-		args[0] = strings.ToUpper(args[0])
-		if strings.HasSuffix(args[0], "SUBSCRIBE") {
-			_, _ = io.WriteString(server, raw)
-			w.stream(client, server, requests, replies)
-			return
-		}
-		reply, lost, ok := w.exchange(args, raw, server, replies)
-		if !ok {
-			return
-		}
-		// After a lost reply nothing more arrives on its connection.
-		if silent = silent || lost; !silent {
-			_, _ = io.WriteString(client, reply)
-		}
-	}
-}
-
-// exchange runs a request and returns the reply, and whether to lose it. It returns
-// false if the caller is gone.
-func (w *wire) exchange(args []string, raw string, server io.Writer, replies *bufio.Reader) (reply string, lost, ok bool) {
-	w.turn.Lock()
-	defer w.turn.Unlock()
-	carryOut := func() error {
-		_, err := io.WriteString(server, raw)
-		if err == nil {
-			reply, err = proto.Read(replies)
-		}
-		return err
+// exchange runs a request, and says what becomes of its reply. It cuts the connection if the caller is gone.
+func (w *wire) exchange(args []string, carryOut func() ([]byte, error)) proxy.Action {
+	if w.isCut() {
+		return proxy.Cut
 	}
 	x := w.x
 	onLock := slices.Contains(args, x.lockKey)
+	if strings.HasSuffix(args[0], "SUBSCRIBE") {
+		_, _ = carryOut() // the proxy knows its error
+		return proxy.Pass
+	}
+	w.turn.Lock()
+	defer w.turn.Unlock()
 	if !onLock && args[0] != "EXEC" && !slices.Contains(args, x.listKey) {
-		return reply, false, carryOut() == nil
+		_, _ = carryOut()
+		return proxy.Pass
 	}
 	follows := onLock && x.d == &roomd
 	if follows && x.observer.owner() == w.caller.user && !w.caller.reach(stepRead) {
-		return "", false, false
+		return proxy.Cut
 	}
-	did, err := x.observer.around(context.Background(), w.caller.user, args, carryOut)
+	var reply []byte
+	did, err := x.observer.around(context.Background(), w.caller.user, args, func() (err error) {
+		reply, err = carryOut()
+		return err
+	})
 	if err != nil {
 		if !w.isCut() {
 			x.fail(err)
 		}
-		return "", false, false
+		return proxy.Cut
 	}
 	if did.gave {
 		w.caller.reach(stepGave)
 	}
-	if follows && !strings.HasPrefix(reply, "-") && !w.follow(did) {
-		return "", false, false
+	if follows && reply[0] != '-' && !w.follow(did) {
+		return proxy.Cut
 	}
-	return reply, w.loseOne(did), true
+	if w.loseOne(did) {
+		return proxy.Silence
+	}
+	return proxy.Pass
 }
 
 // follow finds the step that roomd's caller has reached, and reports whether the caller
@@ -209,24 +140,6 @@ func (c *caller) loseReply() {
 	defer c.x.mu.Unlock()
 	c.lost, c.x.struck = true, true
 	c.x.changed.Broadcast()
-}
-
-// stream carries a pub/sub connection, on which messages come at any time. It holds
-// them while the wire holds all traffic.
-func (w *wire) stream(client, server net.Conn, requests, replies io.Reader) {
-	w.wg.Go(func() {
-		defer server.Close()
-		_, _ = io.Copy(server, requests)
-	})
-	defer client.Close()
-	buffer := make([]byte, 4096)
-	for {
-		n, err := replies.Read(buffer)
-		w.awaitTurn()
-		if _, werr := client.Write(buffer[:n]); err != nil || werr != nil {
-			return
-		}
-	}
 }
 
 // awaitTurn returns when the wire does not hold its traffic.

@@ -39,8 +39,9 @@ func kinds(x *cell) map[anomaly.Kind]int {
 }
 
 // A reply is lost once: the command runs, and the client waits in vain and sends it again.
-func TestWireLosesOneReply(t *testing.T) {
-	x, c := stage(t, &setnx)
+func TestWire_LosesOneReply(t *testing.T) {
+	t.Parallel()
+	x, c := stage(t, named("setnx"))
 	rdb := c.process.rdb
 	c.process.wire.lose(func(e effect) bool { return e.took })
 	if took, err := rdb.SetNX(t.Context(), x.lockKey, 1, 0).Result(); took || err != nil {
@@ -57,7 +58,7 @@ func TestWireLosesOneReply(t *testing.T) {
 	}
 }
 
-func TestWireIsCut(t *testing.T) {
+func TestWire_Cut(t *testing.T) {
 	_, c := stage(t, &roomd) // whose clients soon give up
 	if err := c.process.rdb.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
@@ -69,8 +70,8 @@ func TestWireIsCut(t *testing.T) {
 }
 
 // Messages pass as they come, except while the wire holds all traffic.
-func TestWireCarriesPubSub(t *testing.T) {
-	x, c := stage(t, &setnx)
+func TestWire_PubSub(t *testing.T) {
+	x, c := stage(t, named("setnx"))
 	messages := c.process.rdb.Subscribe(t.Context(), "news")
 	defer messages.Close()
 	if _, err := messages.Receive(t.Context()); err != nil {
@@ -90,8 +91,8 @@ func TestWireCarriesPubSub(t *testing.T) {
 }
 
 // The observer records every change in Redis and its author.
-func TestObserverSeesWhoDidWhat(t *testing.T) {
-	x, a := stage(t, &getCompareDel)
+func TestObserver_WhoDidWhat(t *testing.T) {
+	x, a := stage(t, named("get-compare-del"))
 	b, err := x.caller(joinsUser, false)
 	if err != nil {
 		t.Fatal(err)
@@ -139,8 +140,8 @@ func events(x *cell) (kinds []string) {
 }
 
 // Callers that lose only add to the count. The one that starts a count has the lock.
-func TestObserverCounts(t *testing.T) {
-	x, a := stage(t, &incr)
+func TestObserver_Counts(t *testing.T) {
+	x, a := stage(t, named("incr"))
 	b, err := x.caller(joinsUser, false)
 	if err != nil {
 		t.Fatal(err)
@@ -160,12 +161,12 @@ func TestObserverCounts(t *testing.T) {
 }
 
 // The observer sees a lock that is a field of a hash, too.
-func TestObserverLooksIntoTheHash(t *testing.T) {
-	x, a := stage(t, &hsetnx)
-	if took, err := hsetnxTry(t.Context(), a); !took || err != nil {
+func TestObserver_Hash(t *testing.T) {
+	x, a := stage(t, named("hsetnx"))
+	if took, err := x.d.lock.try(t.Context(), a); !took || err != nil {
 		t.Fatal(took, err)
 	}
-	if err := hsetnxUnlock(t.Context(), a); err != nil {
+	if err := x.d.lock.unlock(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := events(x), []string{a.user + " locked " + a.user, a.user + " unlocked " + a.user}; !slices.Equal(got, want) {
@@ -175,10 +176,10 @@ func TestObserverLooksIntoTheHash(t *testing.T) {
 
 // A command that arrives after the lock's expiry takes it, also where all holders set the
 // same value.
-func TestObserverNoticesALateTaking(t *testing.T) {
-	x, a := stage(t, &setNXDel)
+func TestObserver_LateTaking(t *testing.T) {
+	x, a := stage(t, named("set-nx-del"))
 	ctx := t.Context()
-	if took, err := setNXDelTry(ctx, a); !took || err != nil {
+	if took, err := x.d.lock.try(ctx, a); !took || err != nil {
 		t.Fatal(took, err)
 	}
 	o, rdb := x.observer, x.home.rdb

@@ -48,7 +48,7 @@ func fill(t *testing.T, r *Redis) {
 	}
 }
 
-func TestOneThatRunsAlready(t *testing.T) {
+func TestOpen_RunsAlready(t *testing.T) {
 	server := redistest.Start(t)
 	r := mustOpen(t, server.URL())
 	fill(t, r)
@@ -61,7 +61,7 @@ func TestOneThatRunsAlready(t *testing.T) {
 	}
 }
 
-func TestEmbedded(t *testing.T) {
+func TestOpen_Embedded(t *testing.T) {
 	r := mustOpen(t, redisurl.Embedded)
 	fill(t, r)
 	if n := count(t, r); n != 1 {
@@ -72,7 +72,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-func TestStartedForTheRun(t *testing.T) {
+func TestOpen_StartedForTheRun(t *testing.T) {
 	redistest.Start(t) // skips or fails where there is none to start
 	r, err := Open(t.Context(), "")
 	if err != nil {
@@ -117,14 +117,14 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-func TestNoServerInstalled(t *testing.T) {
+func TestOpen_NoServerInstalled(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if r := mustOpen(t, ""); !r.DB().IsEmbedded() {
 		t.Errorf("it opened %q", r)
 	}
 }
 
-func TestWhatCannotBeOpened(t *testing.T) {
+func TestOpen_CannotBeOpened(t *testing.T) {
 	for _, url := range []string{"nonsense", "redis://127.0.0.1:1", "redis+cluster://127.0.0.1:1"} {
 		if r, err := Open(t.Context(), url); err == nil {
 			r.Close()
@@ -135,7 +135,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 
 // Where an installed redis-server does not start, Open fails with its output, and does
 // not fall back to the embedded one.
-func TestAServerThatDoesNotStart(t *testing.T) {
+func TestOpen_ServerDoesNotStart(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "redis-server"), []byte("#!/bin/sh\necho out of order\n"), 0o700); err != nil {
 		t.Fatal(err)

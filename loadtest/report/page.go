@@ -1,3 +1,10 @@
+// Package report draws the reports of the load test, the bench and the lab: one page, one style, one
+// kind of chart and of table.
+//
+// [Page] is a self-contained web page. [Table] and [Facts] are rows for both
+// readers: WriteText writes them for a terminal, HTML for the page. [Chart] is a figure in the
+// colours of the page, in light and dark, which package uplot draws in the browser. The package does not know what was
+// measured.
 package report
 
 import (
@@ -5,6 +12,8 @@ import (
 	"html/template"
 	"io"
 	"strings"
+
+	"roomd/transport/page/uplot"
 )
 
 var (
@@ -19,7 +28,7 @@ var (
 	partTemplates = template.Must(template.New("parts").Parse(partsHTML))
 )
 
-// Page is a self-contained web page. The zero value is an empty page.
+// Page is a self-contained web page: it opens offline, and its charts are drawn by the library inside it. The zero value is an empty page.
 type Page struct {
 	Command  string       // of roomload
 	Question string       // that the command answers
@@ -39,19 +48,24 @@ type Section struct {
 	Parts []template.HTML // below each other; an empty one is left out
 }
 
-// Write writes the page. It returns the error of w.
+// Write writes the page, which is XML as well. It returns the error of w.
 func (p Page) Write(w io.Writer) error {
 	var sections []Section
+	hasCharts := false
 	for _, s := range p.Sections {
-		if strings.TrimSpace(string(join(s.Parts))) != "" {
+		all := string(join(s.Parts))
+		if strings.TrimSpace(all) != "" {
 			sections = append(sections, s)
 		}
+		hasCharts = hasCharts || strings.Contains(all, `<div class="chart"`)
 	}
 	p.Sections = sections
 	return pageTemplate.Execute(w, struct {
 		Page
-		Common template.CSS
-	}{p, pageCSS})
+		Common, ChartStyle template.CSS
+		HasCharts          bool
+		Script             template.JS
+	}{p, pageCSS, template.CSS(uplot.Style), hasCharts, template.JS("//<![CDATA[\n" + uplot.Script + "\n" + chartJS + "//]]>")})
 }
 
 func join(parts []template.HTML) (all template.HTML) {

@@ -1,14 +1,13 @@
 package report
 
 import (
-	"fmt"
+	"encoding/json"
 	"html/template"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-	"gonum.org/v1/plot/plotter"
 
 	"roomd/loadtest/report/reporttest"
 )
@@ -91,32 +90,46 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// The letters and the colours of a plot are those of the page, in either theme.
-func TestPlotFollowsThePage(t *testing.T) {
-	p := NewPlot("a & b", "x", "y")
-	for i := range colors + 1 {
-		if err := p.Line(fmt.Sprintf("line <%d>", i), plotter.XYs{{X: 0, Y: float64(i)}, {X: 1, Y: 2}}, i == 1); err != nil {
-			t.Fatal(err)
-		}
+// chartData is what a page's script gets of a chart.
+type chartData struct {
+	At     []float64
+	Series []struct {
+		Name   string
+		Values []*float64
 	}
-	if err := p.Bars("bars", plotter.Values{1, 2}, 5, 0); err != nil {
-		t.Fatal(err)
+}
+
+// dataOf returns the data of a chart.
+func dataOf(t *testing.T, html template.HTML) (d chartData) {
+	t.Helper()
+	_, text, _ := strings.Cut(string(html), `<script type="application/json">`)
+	text, _, _ = strings.Cut(text, "</script>")
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
+		t.Fatalf("%v in %s", err, html)
 	}
-	html, err := p.HTML(Width, Height)
-	if err != nil {
-		t.Fatal(err)
+	return d
+}
+
+// Series with points at different places share one axis, and bars stand side by side.
+func TestChart(t *testing.T) {
+	lines := Chart{Title: "a & b", Series: []Series{
+		{Name: "line </script> <1>", Points: []Point{{0, 1}, {2, 3}}}, {Name: "none"}, {Name: "two", Points: []Point{{1, 5}}},
+	}}
+	html := lines.HTML()
+	if e := reporttest.Elements(t, string(html)); e["script"] != 1 || !strings.Contains(string(html), `aria-label="a &amp; b"`) {
+		t.Errorf("%v\n%s", e, html)
 	}
-	e := reporttest.Elements(t, string(html))
-	if e["text"] == 0 || e["title"] < colors+2 {
-		t.Errorf("%v", e)
+	d := dataOf(t, html)
+	if !slices.Equal(d.At, []float64{0, 1, 2}) || len(d.Series) != 2 || d.Series[0].Name != "line </script> <1>" ||
+		d.Series[0].Values[1] != nil || *d.Series[0].Values[2] != 3 || *d.Series[1].Values[1] != 5 {
+		t.Errorf("%+v", d)
 	}
-	for _, want := range []string{`aria-label="a &amp; b"`, "var(--ink)", "var(--grid)", "var(--s0)", "var(--s7)", "<title>line &lt;8&gt;</title>", "line &lt;3&gt;", `stroke-dasharray="6 3"`, `class="fill1"`} {
-		if !strings.Contains(string(html), want) {
-			t.Errorf("no %s in the plot", want)
-		}
+	bars := Chart{X: Axis{Categories: []string{"x", "y"}}, Series: []Series{{Name: "a", Points: []Point{{0, 1}, {1, 2}}}, {Name: "b", Points: []Point{{1, 3}}}}}
+	if d := dataOf(t, bars.HTML()); !slices.Equal(d.At, []float64{0, 3, 4}) || *d.Series[1].Values[2] != 3 {
+		t.Errorf("%+v", d)
 	}
-	if found := regexp.MustCompile(`font-family|#[0-9A-Fa-f]{6}|http`).FindString(string(html)); found != "" {
-		t.Errorf("the plot has a %s of its own:\n%s", found, html)
+	if html := (Chart{Series: []Series{{Name: "none"}}}).HTML(); html != "" {
+		t.Errorf("a chart without points: %s", html)
 	}
 }
 
@@ -139,20 +152,11 @@ func TestLatency(t *testing.T) {
 	for us := range int64(1000) {
 		_ = h.RecordValue(us)
 	}
-	values := h.CumulativeDistribution()
-	for name, curves := range map[string][]Curve{
-		"one":  {{Values: values}},
-		"many": {{Name: "fast", Values: values}, {Name: "absent"}, {Name: "slow", Values: values, Strong: true}},
-	} {
-		svg, err := Latency("Latency", "actions", curves)
-		if err != nil || !strings.Contains(string(svg), "<svg") || !strings.Contains(string(svg), "99.9") {
-			t.Errorf("%s: %v, %.80s", name, err, svg)
-		}
-		if strings.Contains(string(svg), ">slow<") != (name == "many") || strings.Contains(string(svg), ">absent<") {
-			t.Errorf("%s: the legend is wrong", name)
-		}
+	html := Latency("Latency", "actions", h.CumulativeDistribution())
+	if d := dataOf(t, html); !strings.Contains(string(html), `"text":"99.9"`) || len(d.Series) != 1 || len(d.Series[0].Values) == 0 {
+		t.Errorf("%.80s", html)
 	}
-	if svg, err := Latency("Latency", "actions", []Curve{{Name: "nothing"}}); svg != "" || err != nil {
-		t.Errorf("without points: %v, %.80s", err, svg)
+	if html := Latency("Latency", "actions", nil); html != "" {
+		t.Errorf("without points: %.80s", html)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"roomd/lockmgr"
-	"roomd/lockmgr/redisconn"
+	"roomd/lockmgr/redisconn/pause"
 )
 
 // Cache loads and keeps entries. It is safe for concurrent use.
@@ -32,11 +32,11 @@ type Cache struct {
 // New returns a Cache that keeps its entries in the Redis of locks, which must be
 // closed after the Cache. It sends nothing.
 //
-// New returns an [ErrInvalid] that names the argument if locks is nil or opts
+// New returns an [lockmgr.ErrInvalid] that names the argument if locks is nil or opts
 // cannot be used.
 func New(locks *lockmgr.Manager, opts Options) (*Cache, error) {
 	if locks == nil {
-		return nil, fmt.Errorf("cachefill: locks is nil: %w", ErrInvalid)
+		return nil, fmt.Errorf("cachefill: locks is nil: %w", lockmgr.ErrInvalid)
 	}
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {
@@ -48,17 +48,24 @@ func New(locks *lockmgr.Manager, opts Options) (*Cache, error) {
 	return c, nil
 }
 
-// Close cancels all loads and all waiting, with [ErrClosed], and waits for them.
+// Close cancels all loads and all waiting, with [lockmgr.ErrClosed], and waits for them.
 func (c *Cache) Close() {
 	c.mu.Lock()
-	c.end(ErrClosed)
+	c.end(lockmgr.ErrClosed)
 	c.mu.Unlock()
 	c.wg.Wait()
 }
 
+// loading is the key under which the context of a load says which entry that is.
+type loading struct {
+	cache *Cache
+	key   string
+}
+
 // Loader makes the value of an entry. Its context carries the values of the call
 // that began the load, but ends for other reasons: the load takes longer than
-// Options.Load, its lock is lost, or the Cache is closed.
+// Options.Load, its lock is lost, or the Cache is closed. A Get of the same entry with that
+// context fails, since it would wait for itself.
 type Loader func(ctx context.Context) ([]byte, error)
 
 // Get returns the value of key. If there is none, or it is too old, exactly one of all
@@ -66,7 +73,7 @@ type Loader func(ctx context.Context) ([]byte, error)
 //
 // It returns the error of load, if that was called in this process; a [PanicError]
 // if load panicked; [ErrLoadFailed] if it was called in another process and failed
-// there; [ErrTimeout]; [ErrInvalid]; [ErrClosed]; the cause of ctx when ctx ends
+// there; [ErrTimeout]; [lockmgr.ErrInvalid]; [lockmgr.ErrClosed]; the cause of ctx when ctx ends
 // first; an error that is context.DeadlineExceeded if load took too long, and
 // lockmgr.ErrLost if its lock was lost; and the client's error if Redis cannot be
 // asked, or refuses the lock.
@@ -76,9 +83,11 @@ func (c *Cache) Get(ctx context.Context, key string, load Loader) ([]byte, error
 	case err != nil:
 		return nil, err
 	case ctx == nil:
-		return nil, fmt.Errorf("cachefill: ctx is nil: %w", ErrInvalid)
+		return nil, fmt.Errorf("cachefill: ctx is nil: %w", lockmgr.ErrInvalid)
 	case load == nil:
-		return nil, fmt.Errorf("cachefill: load is nil: %w", ErrInvalid)
+		return nil, fmt.Errorf("cachefill: load is nil: %w", lockmgr.ErrInvalid)
+	case ctx.Value(loading{c, e.key}) != nil:
+		return nil, fmt.Errorf("cachefill: get %q: its own load waits for it: %w", key, lockmgr.ErrInvalid)
 	}
 	came := time.Now()
 	value, err := c.join(ctx, e, load)
@@ -98,7 +107,7 @@ func (c *Cache) join(ctx context.Context, e entry, load Loader) ([]byte, error) 
 	}
 	result := c.shared.DoChan(e.key, func() (any, error) {
 		if !c.begin() {
-			return nil, ErrClosed
+			return nil, lockmgr.ErrClosed
 		}
 		defer c.wg.Done()
 		own, cancel := c.detach(ctx)
@@ -167,7 +176,7 @@ func (c *Cache) refresh(ctx context.Context, e entry, load Loader, found sight) 
 		defer cancel()
 		if _, err := c.fill(own, e, load, found); err != nil {
 			c.opts.Failed(e.key, err)
-			_ = redisconn.Pause(own, c.opts.Backoff) // Redis may not know about the failure
+			_ = pause.For(own, c.opts.Backoff) // Redis may not know about the failure
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()

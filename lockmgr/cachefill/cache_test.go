@@ -154,11 +154,12 @@ func TestOneLoadOnRedis(t *testing.T) {
 }
 
 func TestOneLoadOnCluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	testOneLoad(t, []redis.UniversalClient{cluster.Client(), cluster.Client(), cluster.Client()})
 	c := newNode(t, cluster.Client(), Options{})
 	for _, key := range []string{"{k}", "k}", "{"} {
-		if _, err := c.Get(t.Context(), key, loader(new(atomic.Int32), 0)); !errors.Is(err, ErrInvalid) {
+		if _, err := c.Get(t.Context(), key, loader(new(atomic.Int32), 0)); !errors.Is(err, lockmgr.ErrInvalid) {
 			t.Errorf("key %q: %v", key, err)
 		}
 	}
@@ -278,6 +279,23 @@ func TestSlowRefresh(t *testing.T) {
 		want(t, c, load, "value 2")
 		if n := calls.Load(); n != 2 {
 			t.Errorf("%d loads", n)
+		}
+	})
+}
+
+// A load that asks for its own entry, also through the load of another, would wait for itself.
+func TestALoadThatWaitsForItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, _ := nodes(t, 2, Options{})
+		c := all[0]
+		get := func(key string, then Loader) Loader {
+			return func(ctx context.Context) ([]byte, error) { return c.Get(ctx, key, then) }
+		}
+		if _, err := c.Get(t.Context(), "k", get("k", mustNotLoad)); !errors.Is(err, lockmgr.ErrInvalid) {
+			t.Errorf("its own entry: %v", err)
+		}
+		if _, err := c.Get(t.Context(), "a", get("b", get("a", mustNotLoad))); !errors.Is(err, lockmgr.ErrInvalid) {
+			t.Errorf("by way of another: %v", err)
 		}
 	})
 }

@@ -22,23 +22,21 @@
 //
 //   - As long as locks hold, one load of a key runs at a time, and a load that
 //     succeeds serves all who wait for it, in every process.
-//   - One script checks the loader's lock and stores the value: a loader that was stalled
-//     past the end of its hold does not overwrite a newer value.
+//   - A loader that was stalled past the end of its hold overwrites no newer value: one script
+//     checks its lock and stores the value.
 //   - A load that fails stores no value. All who wait for it get its error: the error
 //     itself in the process that loaded, an [ErrLoadFailed] with its text in others. Later
 //     callers load again: in the process that loaded, once the load function has returned;
-//     in others, once Redis knows of the failure. Any error of the load function counts,
-//     whatever it wraps.
+//     in others, once Redis knows of the failure.
 //   - A load that was broken off (its process died or closed the Cache, or its lock
 //     was lost) is no failure to others: one of those who wait loads instead.
-//   - In one process all calls for one key share one wait and its outcome, also if that is
-//     [ErrTimeout] or an error of Redis. A caller whose context ends stops waiting; the
-//     others do not notice, and the load goes on.
-//   - Every request may be carried out twice, or late. The result of a load that arrives
+//   - In one process all calls for one key share one wait and its outcome. A caller whose
+//     context ends stops waiting; the others do not notice, and the load goes on.
+//   - Every request may be carried out twice, or late: the result of a load that arrives
 //     after its lock was lost changes nothing.
-//   - A load gives its lock back even if Redis refuses both value and error, because it is
-//     at its maxmemory or the user may not write there. The caller still gets the value,
-//     Options.Failed is told, and those who wait load for themselves, one process at a time.
+//   - A load gives its lock back even if Redis refuses both value and error (maxmemory, ACL).
+//     The caller still gets the value, Options.Failed is told, and those who wait load for
+//     themselves, one process at a time.
 //   - Every key in Redis expires.
 //
 // # What it does not promise
@@ -46,21 +44,20 @@
 //   - A lock may be lost: in a failover, when Redis is emptied or restarted, or where
 //     it evicts keys. Then two loads may run at a time, and Redis keeps the value of the one
 //     that has the lock. If a snapshot restores the lock of a load that has ended, callers
-//     wait for it as for a loader that died: for at most Options.LockTTL.
-//   - If there is no value, and Redis refuses the lock (by its ACL, or at its maxmemory), Get
-//     returns an error: nobody loads without a lock.
+//     wait for it for at most Options.LockTTL.
+//   - Where Redis refuses the lock itself and there is no value, or cannot be reached, Get
+//     returns an error: nobody loads without a lock, and nothing is kept in the process.
 //   - Ages are by the server's clock. When it steps forward, values and locks expire
-//     sooner. When it steps back, a value from the future is loaded again; other values
-//     appear younger by the step once the clock reaches their time again, and the lock of a
-//     loader that died stays longer by the step. No clock decides who gets which failure,
-//     except for callers who join a wait within the last poll before its end.
+//     sooner; when it steps back, they live longer by the step, and a value from the future is
+//     loaded again. No clock decides who gets which failure, except for callers who join a wait
+//     within the last poll before its end.
 //   - There is no way to tell the cache that a value has changed. Choose Fresh by what an
 //     old value may cost.
-//   - Nothing is kept in the process: when Redis cannot be reached, Get fails.
 //
 // # Keys
 //
-// On Redis Cluster <key> is written {<key>}, so that an entry lives in one slot.
+// A key has at most 256 bytes: hash what may be longer. On Redis Cluster <key> is written
+// {<key>}, so that an entry lives in one slot.
 //
 //	Cache:<key>                    hash    value; by = the token under which it was stored; at = when
 //	Lock:Cache:<key>:Fill          the loader's lock
@@ -68,12 +65,11 @@
 //
 // "Cache:" is Options.Prefix and "Lock:" that of the lock manager. Times are the
 // server's, in microseconds. A user of Redis needs both prefixes, and the commands
-// of the lock with HSET, HGET, HMGET and TIME.
+// of the lock, which lockmgr/README.md lists, with HSET, HGET and HMGET.
 //
 // # Goroutines
 //
-// Each shared wait, each background load and each call of a load function has a goroutine
-// of its own; after a background load that failed it ends only after Options.Backoff.
-// [Cache.Close] cancels their contexts and waits for them, also for a load function that
-// does not heed its context.
+// Each shared wait, each background load and each call of a load function has one; after a
+// background load that failed it ends only after Options.Backoff. [Cache.Close] cancels their
+// contexts and waits for them, also for a load function that does not heed its context.
 package cachefill

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"roomd/lockmgr"
 )
 
 // A caller that gives up disturbs nobody, not even if it began the load.
@@ -71,7 +73,7 @@ func TestCloseEndsAll(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, c := range all { // one loads, one waits
 			wg.Go(func() {
-				if _, err := c.Get(t.Context(), "k", load); !errors.Is(err, ErrClosed) {
+				if _, err := c.Get(t.Context(), "k", load); !errors.Is(err, lockmgr.ErrClosed) {
 					t.Errorf("while it was closed: %v", err)
 				}
 			})
@@ -87,7 +89,7 @@ func TestCloseEndsAll(t *testing.T) {
 		if n := client.Exists(t.Context(), "Lock:Cache:k:Fill:Failure").Val(); n != 0 {
 			t.Error("that a node was closed counts as a failed load")
 		}
-		if _, err := all[0].Get(t.Context(), "k", load); !errors.Is(err, ErrClosed) {
+		if _, err := all[0].Get(t.Context(), "k", load); !errors.Is(err, lockmgr.ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}
 		c := newNode(t, client, Options{Fresh: time.Second, Stale: time.Hour}) // one that refreshes

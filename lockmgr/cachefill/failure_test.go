@@ -70,6 +70,7 @@ func TestLoadErrorReachesAll(t *testing.T) {
 
 // While refreshing fails, callers get the stale value, and not every call tries again.
 func TestFailedRefresh(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var told atomic.Int32
 		all, _ := nodes(t, 2, Options{Fresh: time.Minute, Stale: time.Hour, Failed: func(key string, err error) {

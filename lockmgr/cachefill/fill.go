@@ -10,6 +10,35 @@ import (
 	"roomd/lockmgr"
 )
 
+var (
+	// ErrTimeout says that somebody else was still loading after Options.Wait.
+	ErrTimeout = errors.New("still being loaded by another")
+
+	// ErrLoadFailed says that another process failed to load the value while this one
+	// waited for it. The message contains that of the error there.
+	ErrLoadFailed = errors.New("its load failed in another process")
+)
+
+// PanicError says that the load function did not return: it panicked, or ended its
+// goroutine.
+type PanicError struct {
+	Value any    // what it panicked with, nil if it called runtime.Goexit
+	Stack []byte // of the goroutine that panicked
+}
+
+func (e *PanicError) Error() string {
+	if e.Value == nil {
+		return "the load function ended its goroutine"
+	}
+	return fmt.Sprintf("the load function panicked: %v", e.Value)
+}
+
+// Unwrap returns the value of the panic if it was an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
 // loadFailure is the error of a load, and when that load ended.
 type loadFailure struct {
 	err error
@@ -72,7 +101,7 @@ func (c *Cache) loadUnder(ctx context.Context, lock *lockmgr.Lock, e entry, load
 	case seen.failedAfter(found):
 		return nil, seen.loadFailed()
 	}
-	value, failure := c.call(ctx, lock, load)
+	value, failure := c.call(context.WithValue(ctx, loading{c, e.key}, true), lock, load)
 	cleanup, cancel := context.WithTimeout(after, c.opts.LockTTL)
 	defer cancel()
 	if failure != nil {
@@ -91,7 +120,7 @@ func (c *Cache) loadUnder(ctx context.Context, lock *lockmgr.Lock, e entry, load
 
 // failed ends a load that returned an error. It tells the other processes, unless the load
 // was broken off: the lock was lost, or the Cache is closed. To find that out it asks the
-// lock and the Cache, not the error: the load function's own error may wrap ErrClosed or
+// lock and the Cache, not the error: the load function's own error may wrap lockmgr.ErrClosed or
 // ErrLost.
 func (c *Cache) failed(ctx context.Context, lock *lockmgr.Lock, e entry, failure *loadFailure) ([]byte, error) {
 	switch {

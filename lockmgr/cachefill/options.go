@@ -1,6 +1,7 @@
 package cachefill
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -18,8 +19,8 @@ const (
 // minLockTTL leaves the watchdog enough time to try three times.
 const minLockTTL = 100 * time.Millisecond
 
-// MaxKey is the longest key, in bytes. Hash what may be longer.
-const MaxKey = 256
+// maxKey is the longest key, in bytes: hash what may be longer.
+const maxKey = 256
 
 // Options say how entries are kept and loaded. The zero value is ready to use. All
 // durations are whole milliseconds.
@@ -57,7 +58,9 @@ type Options struct {
 
 	// LockTTL is how long an entry stays locked by a loader that has died. A
 	// loader that lives extends its lock whenever a third of that has passed. At
-	// least 100ms. Zero means [lockmgr.DefaultWaitTTL].
+	// least 100ms. A loader whose process stands still for two thirds of it, as on a machine
+	// that is short of processor time, may lose its lock, and another loads at the same time:
+	// the value of the one that has the lock is kept. So use a second or more. Zero means [lockmgr.DefaultWaitTTL].
 	LockTTL time.Duration
 
 	// Poll is how often a waiter asks whether the load has ended. Zero means
@@ -70,29 +73,16 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Prefix == "" {
-		o.Prefix = DefaultPrefix
-	}
 	if o.Failed == nil {
 		o.Failed = func(string, error) {}
 	}
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&o.Fresh, DefaultFresh},
-		{&o.Wait, lockmgr.DefaultWaitTimeout},
-		{&o.Backoff, DefaultBackoff},
-		{&o.LockTTL, lockmgr.DefaultWaitTTL},
-		{&o.Poll, lockmgr.DefaultWaitPoll},
-	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	if o.Load == 0 {
-		o.Load = o.Wait
-	}
+	o.Prefix = cmp.Or(o.Prefix, DefaultPrefix)
+	o.Fresh = cmp.Or(o.Fresh, DefaultFresh)
+	o.Wait = cmp.Or(o.Wait, lockmgr.DefaultWaitTimeout)
+	o.Load = cmp.Or(o.Load, o.Wait)
+	o.Backoff = cmp.Or(o.Backoff, DefaultBackoff)
+	o.LockTTL = cmp.Or(o.LockTTL, lockmgr.DefaultWaitTTL)
+	o.Poll = cmp.Or(o.Poll, lockmgr.DefaultWaitPoll)
 	return o
 }
 
@@ -112,20 +102,20 @@ func (o Options) validate() error {
 	} {
 		switch {
 		case d.value < d.least:
-			return fmt.Errorf("cachefill: %s is %v, it must be at least %v: %w", d.field, d.value, d.least, ErrInvalid)
+			return fmt.Errorf("cachefill: %s is %v, it must be at least %v: %w", d.field, d.value, d.least, lockmgr.ErrInvalid)
 		case d.value%time.Millisecond != 0:
-			return fmt.Errorf("cachefill: %s is %v, Redis counts in whole milliseconds: %w", d.field, d.value, ErrInvalid)
+			return fmt.Errorf("cachefill: %s is %v, Redis counts in whole milliseconds: %w", d.field, d.value, lockmgr.ErrInvalid)
 		}
 	}
 	switch {
 	case o.Fresh+o.Stale <= o.Poll:
-		return fmt.Errorf("cachefill: Fresh and Stale are %v together, they must be longer than Poll (%v): %w", o.Fresh+o.Stale, o.Poll, ErrInvalid)
+		return fmt.Errorf("cachefill: Fresh and Stale are %v together, they must be longer than Poll (%v): %w", o.Fresh+o.Stale, o.Poll, lockmgr.ErrInvalid)
 	case o.Backoff <= o.Poll:
-		return fmt.Errorf("cachefill: Backoff is %v, it must be longer than Poll (%v): %w", o.Backoff, o.Poll, ErrInvalid)
+		return fmt.Errorf("cachefill: Backoff is %v, it must be longer than Poll (%v): %w", o.Backoff, o.Poll, lockmgr.ErrInvalid)
 	case strings.ContainsAny(o.Prefix, "{}"):
-		return fmt.Errorf("cachefill: Prefix %q holds a brace, which would break the hash tag of the keys: %w", o.Prefix, ErrInvalid)
+		return fmt.Errorf("cachefill: Prefix %q holds a brace, which would break the hash tag of the keys: %w", o.Prefix, lockmgr.ErrInvalid)
 	case len(o.Prefix) > 128:
-		return fmt.Errorf("cachefill: Prefix is %d bytes long, at most 128 are allowed: %w", len(o.Prefix), ErrInvalid)
+		return fmt.Errorf("cachefill: Prefix is %d bytes long, at most 128 are allowed: %w", len(o.Prefix), lockmgr.ErrInvalid)
 	}
 	return nil
 }

@@ -164,6 +164,7 @@ func TestRedisIsEmptiedDuringALoad(t *testing.T) {
 // A snapshot restores the lock of a load that has ended, and an old failure. The lock
 // expires and the first waiter loads; the failure reaches nobody.
 func TestRedisComesBackWithASnapshot(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	admin := server.Client()
 	opts := Options{LockTTL: 500 * time.Millisecond, Poll: 10 * time.Millisecond, Backoff: time.Minute}

@@ -49,11 +49,11 @@ type storage struct {
 func (s *storage) entry(key string) (entry, error) {
 	switch {
 	case key == "":
-		return entry{}, fmt.Errorf("cachefill: key is empty: %w", ErrInvalid)
-	case len(key) > MaxKey:
-		return entry{}, fmt.Errorf("cachefill: key is %d bytes long, at most %d are allowed: %w", len(key), MaxKey, ErrInvalid)
+		return entry{}, fmt.Errorf("cachefill: key is empty: %w", lockmgr.ErrInvalid)
+	case len(key) > maxKey:
+		return entry{}, fmt.Errorf("cachefill: key is %d bytes long, at most %d are allowed: %w", len(key), maxKey, lockmgr.ErrInvalid)
 	case s.cluster && strings.ContainsAny(key, "{}"):
-		return entry{}, fmt.Errorf("cachefill: key %q holds a brace, which would break the hash tag: %w", key, ErrInvalid)
+		return entry{}, fmt.Errorf("cachefill: key %q holds a brace, which would break the hash tag: %w", key, lockmgr.ErrInvalid)
 	}
 	value := s.opts.Prefix + key
 	if s.cluster {
@@ -135,7 +135,7 @@ func (s *storage) finish(ctx context.Context, e entry, lock *lockmgr.Lock, keys 
 		lock.WriteRefused()
 		return false, nil
 	}
-	lock.Given()
+	lock.Released()
 	if len(reply) > 1 && reply[1] != nil {
 		return true, fmt.Errorf("%w: %v", errNotKept, reply[1])
 	}

@@ -10,7 +10,7 @@ for i = 4, #ARGV do
 end
 local fences = {}
 for i = 4, #ARGV do
-  lock_take(3 * (i - 4) + 1, ARGV[i], ARGV[3])
+  lock_acquire(3 * (i - 4) + 1, ARGV[i], ARGV[3])
   fences[i - 3] = lock_number(3 * (i - 4) + 1)
 end
 return fences

@@ -6,7 +6,8 @@
 -- A lock is three keys, which share a hash tag on Redis Cluster, and a channel:
 --   key         string, PX    the holder's token; after a release, that of the next
 --                             waiter, for a short claim
---   key:Queue   sorted set    the tokens that wait, by order of arrival
+--   key:Queue   sorted set    the tokens that wait, by order of arrival; behind all of them
+--                             those that are buried, see lock_bury
 --   key:Fence   string, PX    the last number drawn; see lock_number
 --   key:Wake:<process>   pub/sub   "<fence> <claim in ms> <token>" tells a waiter of that
 --                             process that it has the lock. A token ends in a UUID, whose
@@ -27,7 +28,7 @@ local function lock_holds(at, token)
 end
 
 -- Draws a number larger than any drawn for this lock before: the fence of a hold that
--- begins, or the place of the last token in the queue. It is the server's time in
+-- begins, or the position of the last token in the queue. It is the server's time in
 -- microseconds, 16 digits, as a string. So it also grows where Redis has lost the last
 -- number, or knows only an older one. Where the clock has stepped back, it is one more than
 -- the last number, which Redis keeps for ten minutes: a step back by more than that does
@@ -43,49 +44,60 @@ local function lock_number(at)
   return number
 end
 
--- Offers the lock to who has waited longest, if offer is true, and then lets token, if
--- there is one, wait behind all others, once. Returns the number of its place.
+-- Returns who has waited longest, or false.
+local function lock_head(queue)
+  local first = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
+  return first[1] and first[2] + 0 < 1e18 and first[1]
+end
+
+-- Offers the lock to head, who has waited longest, if there is one, and then lets token, if
+-- there is one, wait behind all others, once. Returns the number of its position. A token that
+-- is buried does not wait.
 --
 -- The offer holds for a claim: a waiter that has died meanwhile costs no more than that. A
 -- wake-up tells the waiter its fence and the claim, so it can go to work without asking. If
 -- the wake-up is lost, the waiter finds out when it asks. A wake-up with a smaller fence
--- than a waiter's place was for a place that the waiter has lost.
+-- than a waiter's position was for a position that the waiter has lost.
 --
--- Redis keeps a queue that nobody asks about for a minute.
-local function lock_queue(at, offer, token)
+-- Redis keeps a queue that nobody asks about for a minute, or as long as tokens that are buried.
+local function lock_queue(at, head, token)
   local key, queue, number = KEYS[at], KEYS[at + 1], nil
-  local head = offer and redis.call('ZPOPMIN', queue)[1]
   if head then
+    redis.call('ZREM', queue, head)
     number = lock_number(at)
     redis.call('SET', key, head, 'PX', ARGV[2])
     redis.pcall(ARGV[1], key .. ':Wake:' .. string.sub(head, -36, -29), number .. ' ' .. ARGV[2] .. ' ' .. head)
   end
-  local place = token and redis.call('ZSCORE', queue, token)
   if not token or token == head then
     return
-  elseif not place then
-    place = number or lock_number(at)
-    redis.call('ZADD', queue, place, token)
-    redis.call('PEXPIRE', queue, 60000)
-  elseif redis.call('PTTL', queue) < 30000 then
+  end
+  local position = redis.call('ZSCORE', queue, token)
+  if position and position + 0 >= 1e18 then
+    return
+  elseif not position then
+    position = number or lock_number(at)
+    redis.call('ZADD', queue, position, token)
+  end
+  if redis.call('PTTL', queue) < 30000 then
     redis.call('PEXPIRE', queue, 60000)
   end
-  return place
+  return position
 end
 
 -- Is the lock free for this token to take, or its own already? Changes nothing.
 local function lock_open(at, token)
-  local holder = redis.call('GET', KEYS[at])
-  return holder == token or not holder and redis.call('EXISTS', KEYS[at + 1]) == 0
+  local holder, queue = redis.call('GET', KEYS[at]), KEYS[at + 1]
+  return holder == token or not holder and (redis.call('EXISTS', queue) == 0 or
+    not lock_head(queue) and not redis.call('ZSCORE', queue, token))
 end
 
--- Takes a lock that is free, if nobody has waited longer. Otherwise it returns false; and
--- if wait is true, the token waits, and the number of its place is returned besides.
+-- Takes a lock that is free, if nobody has waited longer and the token is not buried.
+-- Otherwise it returns false; and if wait is true, the token waits, and the number of its
+-- position is returned besides.
 --
--- A caller that has the lock already has succeeded: it was handed the lock, or the client
--- sent its request twice because the first reply was lost. Its TTL starts anew, since it
--- measures its deadline from the request that was answered.
-local function lock_take(at, token, ttl, wait)
+-- A caller that has the lock already has succeeded: it was handed the lock. Its TTL starts
+-- anew, since it measures its deadline from the request that was answered.
+local function lock_acquire(at, token, ttl, wait)
   local key, queue = KEYS[at], KEYS[at + 1]
   local taken = redis.call('EXISTS', queue) == 0 and redis.pcall('SET', key, token, 'NX', 'PX', ttl)
   if taken and taken.ok then
@@ -96,15 +108,17 @@ local function lock_take(at, token, ttl, wait)
     redis.call('PEXPIRE', key, ttl)
     return true
   end
-  local head = not holder and redis.call('ZRANGE', queue, 0, 0)[1]
+  local head = not holder and lock_head(queue)
   if not holder and (not head or head == token) then
     if head then
       redis.call('ZREM', queue, token)
+    elseif redis.call('ZSCORE', queue, token) then -- buried, since nobody waits
+      return false
     end
     redis.call('SET', key, token, 'PX', ttl) -- raises the reason if Redis refuses it
     return true
   end
-  return false, lock_queue(at, not holder, wait and token)
+  return false, lock_queue(at, head, wait and token)
 end
 
 -- Starts the TTL anew, for its holder only.
@@ -118,14 +132,18 @@ end
 -- If the caller knows a waiter that is alive, it names that one as next. With a ttl, next
 -- has the lock at once, for all of that, unless others have waited longer. Where next does
 -- not get the lock and others wait, next waits behind them. Returns whether next has the
--- lock, or else the number of its place, if it waits.
-local function lock_give(at, next, ttl)
+-- lock, or else the number of its position, if it waits. A next that is buried gets nothing.
+local function lock_release(at, next, ttl)
   local key, queue = KEYS[at], KEYS[at + 1]
   if redis.call('EXISTS', queue) == 1 then
-    if not ttl or redis.call('ZRANGE', queue, 0, 0)[1] ~= next then
-      return false, lock_queue(at, true, next)
+    local head = lock_head(queue)
+    if head and not (ttl and head == next) then
+      return false, lock_queue(at, head, next)
+    elseif head then
+      redis.call('ZREM', queue, next)
+    elseif next and redis.call('ZSCORE', queue, next) then -- buried, since nobody waits
+      ttl = nil
     end
-    redis.call('ZREM', queue, next)
   end
   if not ttl then
     redis.call('DEL', key)
@@ -145,6 +163,33 @@ local function lock_leave(at, token)
   if not lock_holds(at, token) then
     return false
   end
-  lock_give(at)
+  lock_release(at)
   return true
+end
+
+-- Buries a token: it takes it out of the queue, and from now on the token neither gets the
+-- lock nor a position. A request that carries it may still be on its way, and nobody waits for
+-- that request any more. If the token holds the lock it still does: see lock_leave.
+--
+-- The queue keeps it for ten minutes, behind all that wait: by its score, which is 1e18 more
+-- than the server's time in microseconds.
+local function lock_bury(at, token)
+  local queue, now = KEYS[at + 1], redis.call('TIME')[1] * 1e6
+  redis.call('ZREM', queue, token)
+  redis.call('ZREMRANGEBYSCORE', queue, '1e18', string.format('%.0f', 1e18 + now - 6e8))
+  redis.call('ZADD', queue, string.format('%.0f', 1e18 + now), token)
+  redis.call('PEXPIRE', queue, 600000)
+end
+
+-- Buries a token, and lets heir have what the token had: the lock, or its position.
+local function lock_inherit(at, heir, token)
+  local key, queue = KEYS[at], KEYS[at + 1]
+  local position = redis.call('ZSCORE', queue, token)
+  lock_bury(at, token)
+  if lock_holds(at, token) then
+    redis.call('ZREM', queue, heir)
+    redis.call('SET', key, heir, 'KEEPTTL')
+  elseif position and position + 0 < 1e18 and not lock_holds(at, heir) then
+    redis.call('ZADD', queue, 'LT', position, heir)
+  end
 end

@@ -4,5 +4,5 @@
 if not lock_holds(1, ARGV[3]) then
   return {0}
 end
-lock_give(1)
+lock_release(1)
 return {1}

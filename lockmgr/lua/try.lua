@@ -2,7 +2,7 @@
 -- KEYS[1..3] lock   ARGV[1] publish   ARGV[2] claim   ARGV[3] token   ARGV[4] TTL in ms
 -- returns {fence}          taken
 --         {false, holder}  that token has it, or is to have it next
-if lock_take(1, ARGV[3], ARGV[4]) then
+if lock_acquire(1, ARGV[3], ARGV[4]) then
   return {lock_number(1)}
 end
 return {false, redis.call('GET', KEYS[1])}

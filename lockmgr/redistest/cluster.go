@@ -25,7 +25,8 @@ const (
 type Cluster struct {
 	tb       testing.TB
 	args     []string
-	nodes    nodes // the masters
+	servers  []*Server       // the masters
+	admin    []*redis.Client // one for each of them
 	replicas int
 	moves    map[int]move // by slot, begun and not finished
 }
@@ -40,21 +41,21 @@ type move struct{ from, to int }
 // It takes a little more than 2 s: a master accepts no writes before that.
 func StartCluster(tb testing.TB, args ...string) *Cluster {
 	tb.Helper()
-	c := &Cluster{tb: tb, nodes: nodes{tb: tb}, moves: make(map[int]move)}
+	c := &Cluster{tb: tb, moves: make(map[int]move)}
 	c.args = append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0"}, args...)
 	var buses [masters]int
 	for i := range masters {
 		var node *Server
 		node, buses[i] = c.start()
-		c.nodes.servers = append(c.nodes.servers, node)
-		c.nodes.admin = append(c.nodes.admin, node.Client())
+		c.servers = append(c.servers, node)
+		c.admin = append(c.admin, node.Client())
 	}
 	for i := range masters {
 		// Different epochs from the start: the nodes need not agree on them first.
-		c.nodes.do(i, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
-		c.nodes.do(i, "CLUSTER", "ADDSLOTSRANGE", i*hashSlots/masters, (i+1)*hashSlots/masters-1)
+		c.do(i, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
+		c.do(i, "CLUSTER", "ADDSLOTSRANGE", i*hashSlots/masters, (i+1)*hashSlots/masters-1)
 		for j := range i {
-			c.nodes.do(i, "CLUSTER", "MEET", "127.0.0.1", c.nodes.servers[j].port(), buses[j])
+			c.do(i, "CLUSTER", "MEET", "127.0.0.1", c.servers[j].port(), buses[j])
 		}
 	}
 	c.WaitReady()
@@ -84,9 +85,9 @@ func (c *Cluster) AddReplica(i int) *Server {
 	replica, bus := c.start()
 	c.replicas++
 	admin := replica.Client()
-	id := c.nodes.id(i)
-	for j := range c.nodes.servers {
-		c.nodes.do(j, "CLUSTER", "MEET", "127.0.0.1", replica.port(), bus)
+	id := c.id(i)
+	for j := range c.servers {
+		c.do(j, "CLUSTER", "MEET", "127.0.0.1", replica.port(), bus)
 	}
 	// The replica refuses until it has heard of its master.
 	waitFor(c.tb, "the replica", func(ctx context.Context) error { return admin.ClusterReplicate(ctx, id).Err() })
@@ -102,7 +103,7 @@ func (c *Cluster) AddReplica(i int) *Server {
 		c.tb.Fatal(err)
 	}
 	waitFor(c.tb, "the replica to be known", func(ctx context.Context) error {
-		for j, admin := range c.nodes.admin {
+		for j, admin := range c.admin {
 			nodes, err := admin.ClusterNodes(ctx).Result()
 			if err != nil {
 				return fmt.Errorf("node %d: %w", j, err)
@@ -125,13 +126,13 @@ func (c *Cluster) AddReplica(i int) *Server {
 // of every slot. Call it after a Restart of a node, for example.
 func (c *Cluster) WaitReady() {
 	c.tb.Helper()
-	waitFor(c.tb, "the cluster", func(ctx context.Context) error { return c.nodes.ready(ctx, masters+c.replicas) })
+	waitFor(c.tb, "the cluster", func(ctx context.Context) error { return c.ready(ctx, masters+c.replicas) })
 }
 
 // Addrs returns host:port of every node.
 func (c *Cluster) Addrs() []string {
 	var addrs []string
-	for _, node := range c.nodes.servers {
+	for _, node := range c.servers {
 		addrs = append(addrs, node.Addr())
 	}
 	return addrs
@@ -152,10 +153,26 @@ func (c *Cluster) Client() *redis.ClusterClient {
 }
 
 // Node returns one of the three nodes, counted from 0.
-func (c *Cluster) Node(i int) *Server { return c.nodes.servers[i] }
+func (c *Cluster) Node(i int) *Server { return c.servers[i] }
 
 // Owner returns the node that has the slot of key: during a move, still the old one.
 func (c *Cluster) Owner(key string) *Server {
 	c.tb.Helper()
-	return c.nodes.servers[c.nodes.owner(c.nodes.slot(key))]
+	return c.servers[c.owner(c.slot(key))]
+}
+
+// StartClusterOfOne starts a Cluster of one server, which has all slots.
+func StartClusterOfOne(tb testing.TB) *Server {
+	tb.Helper()
+	server := Start(tb, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1")
+	admin := server.Client()
+	if err := admin.Do(tb.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err(); err != nil {
+		tb.Fatal(err)
+	}
+	for patience := time.Now().Add(10 * time.Second); !strings.Contains(admin.ClusterInfo(tb.Context()).Val(), "cluster_state:ok"); {
+		if time.Now().After(patience) {
+			tb.Fatal("the Cluster does not get ready")
+		}
+	}
+	return server
 }

@@ -15,14 +15,14 @@ func (c *Cluster) Move(key string) {
 // both kinds.
 func (c *Cluster) BeginMove(key string) {
 	c.tb.Helper()
-	slot := c.nodes.slot(key)
+	slot := c.slot(key)
 	if _, begun := c.moves[slot]; begun {
 		c.tb.Fatalf("the slot of %q is being moved already", key)
 	}
-	m := move{from: c.nodes.owner(slot)}
-	m.to = (m.from + 1) % len(c.nodes.servers)
-	c.nodes.do(m.to, "CLUSTER", "SETSLOT", slot, "IMPORTING", c.nodes.id(m.from))
-	c.nodes.do(m.from, "CLUSTER", "SETSLOT", slot, "MIGRATING", c.nodes.id(m.to))
+	m := move{from: c.owner(slot)}
+	m.to = (m.from + 1) % len(c.servers)
+	c.do(m.to, "CLUSTER", "SETSLOT", slot, "IMPORTING", c.id(m.from))
+	c.do(m.from, "CLUSTER", "SETSLOT", slot, "MIGRATING", c.id(m.to))
 	c.moves[slot] = m
 }
 
@@ -33,18 +33,18 @@ func (c *Cluster) MoveKeys(key string) {
 	slot, m := c.begun(key)
 	const atOnce = 100
 	for {
-		keys, err := c.nodes.do(m.from, "CLUSTER", "GETKEYSINSLOT", slot, atOnce).StringSlice()
+		keys, err := c.do(m.from, "CLUSTER", "GETKEYSINSLOT", slot, atOnce).StringSlice()
 		if err != nil {
 			c.tb.Fatal(err)
 		}
 		if len(keys) == 0 {
 			return
 		}
-		migrate := []any{"MIGRATE", "127.0.0.1", c.nodes.servers[m.to].port(), "", 0, stateTimeout.Milliseconds(), "KEYS"}
+		migrate := []any{"MIGRATE", "127.0.0.1", c.servers[m.to].port(), "", 0, stateTimeout.Milliseconds(), "KEYS"}
 		for _, k := range keys {
 			migrate = append(migrate, k)
 		}
-		c.nodes.do(m.from, migrate...)
+		c.do(m.from, migrate...)
 	}
 }
 
@@ -53,25 +53,25 @@ func (c *Cluster) MoveKeys(key string) {
 func (c *Cluster) FinishMove(key string) {
 	c.tb.Helper()
 	slot, m := c.begun(key)
-	id := c.nodes.id(m.to)
+	id := c.id(m.to)
 	// The new owner first: as long as it does not know, it sends clients back.
-	c.nodes.do(m.to, "CLUSTER", "SETSLOT", slot, "NODE", id)
-	for i := range c.nodes.servers {
+	c.do(m.to, "CLUSTER", "SETSLOT", slot, "NODE", id)
+	for i := range c.servers {
 		if i != m.to {
-			c.nodes.do(i, "CLUSTER", "SETSLOT", slot, "NODE", id)
+			c.do(i, "CLUSTER", "SETSLOT", slot, "NODE", id)
 		}
 	}
 	delete(c.moves, slot)
 	// A new owner needs a larger epoch than all owners before it, or a late message of one of
 	// them takes the slot away again. It derives its epoch from those that it knows. So all
 	// nodes have to know all epochs before the next move.
-	waitFor(c.tb, "the cluster to agree", c.nodes.agree)
+	waitFor(c.tb, "the cluster to agree", c.agree)
 }
 
 // begun returns the move of the slot of key, which has begun.
 func (c *Cluster) begun(key string) (slot int, m move) {
 	c.tb.Helper()
-	slot = c.nodes.slot(key)
+	slot = c.slot(key)
 	m, ok := c.moves[slot]
 	if !ok {
 		c.tb.Fatalf("the move of the slot of %q has not begun", key)

@@ -6,22 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// nodes are the masters of a Cluster, and what they know. Nodes are named by their index.
-type nodes struct {
-	tb      testing.TB
-	servers []*Server
-	admin   []*redis.Client // one for each of them
-}
-
 // ready returns nil if every node says that the cluster is well, knows that many nodes, and
 // knows the owner of every slot.
-func (n *nodes) ready(ctx context.Context, known int) error {
-	for i, admin := range n.admin {
+func (c *Cluster) ready(ctx context.Context, known int) error {
+	for i, admin := range c.admin {
 		info, err := admin.ClusterInfo(ctx).Result()
 		if err != nil {
 			return fmt.Errorf("node %d: %w", i, err)
@@ -39,45 +31,45 @@ func (n *nodes) ready(ctx context.Context, known int) error {
 }
 
 // slot returns the slot of key.
-func (n *nodes) slot(key string) int {
-	n.tb.Helper()
+func (c *Cluster) slot(key string) int {
+	c.tb.Helper()
 	var slot int64
-	err := n.ask(func(ctx context.Context, admin *redis.Client) (err error) {
+	err := c.ask(func(ctx context.Context, admin *redis.Client) (err error) {
 		slot, err = admin.ClusterKeySlot(ctx, key).Result()
 		return err
 	})
 	if err != nil {
-		n.tb.Fatalf("slot of %q: %v", key, err)
+		c.tb.Fatalf("slot of %q: %v", key, err)
 	}
 	return int(slot)
 }
 
 // owner returns the index of the node that has a slot.
-func (n *nodes) owner(slot int) int {
-	n.tb.Helper()
+func (c *Cluster) owner(slot int) int {
+	c.tb.Helper()
 	var shards []redis.ClusterShard
-	err := n.ask(func(ctx context.Context, admin *redis.Client) (err error) {
+	err := c.ask(func(ctx context.Context, admin *redis.Client) (err error) {
 		shards, err = admin.ClusterShards(ctx).Result()
 		return err
 	})
 	for _, shard := range shards {
 		for _, r := range shard.Slots {
 			if r.Start <= int64(slot) && int64(slot) <= r.End {
-				return slices.IndexFunc(n.servers, func(s *Server) bool { return int64(s.port()) == shard.Nodes[0].Port })
+				return slices.IndexFunc(c.servers, func(s *Server) bool { return int64(s.port()) == shard.Nodes[0].Port })
 			}
 		}
 	}
-	n.tb.Fatalf("slot %d has no owner (%v)", slot, err)
+	c.tb.Fatalf("slot %d has no owner (%v)", slot, err)
 	return 0
 }
 
 // ask calls f with the client of one node after the other until it succeeds: a test may have
 // killed some of them.
-func (n *nodes) ask(f func(context.Context, *redis.Client) error) error {
+func (c *Cluster) ask(f func(context.Context, *redis.Client) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
 	defer cancel()
 	var err error
-	for _, admin := range n.admin {
+	for _, admin := range c.admin {
 		if err = f(ctx, admin); err == nil {
 			return nil
 		}
@@ -86,31 +78,31 @@ func (n *nodes) ask(f func(context.Context, *redis.Client) error) error {
 }
 
 // do runs a command on node i, and fails the test if it fails.
-func (n *nodes) do(i int, args ...any) *redis.Cmd {
-	n.tb.Helper()
+func (c *Cluster) do(i int, args ...any) *redis.Cmd {
+	c.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
 	defer cancel()
-	cmd := n.admin[i].Do(ctx, args...)
+	cmd := c.admin[i].Do(ctx, args...)
 	if err := cmd.Err(); err != nil {
-		n.tb.Fatalf("node %d: %v: %v", i, args, err)
+		c.tb.Fatalf("node %d: %v: %v", i, args, err)
 	}
 	return cmd
 }
 
 // id returns the cluster's name of node i.
-func (n *nodes) id(i int) string {
-	n.tb.Helper()
-	id, err := n.do(i, "CLUSTER", "MYID").Text()
+func (c *Cluster) id(i int) string {
+	c.tb.Helper()
+	id, err := c.do(i, "CLUSTER", "MYID").Text()
 	if err != nil {
-		n.tb.Fatal(err)
+		c.tb.Fatal(err)
 	}
 	return id
 }
 
 // agree returns nil if all nodes have the same view of who owns which slots, and by which epoch.
-func (n *nodes) agree(ctx context.Context) error {
+func (c *Cluster) agree(ctx context.Context) error {
 	var first string
-	for i, admin := range n.admin {
+	for i, admin := range c.admin {
 		view, err := admin.ClusterNodes(ctx).Result()
 		if err != nil {
 			return fmt.Errorf("node %d: %w", i, err)

@@ -92,7 +92,8 @@ func TestClusterMove(t *testing.T) {
 	}
 }
 
-// A master dies, its replica takes over, and the master comes back as a replica.
+// A replica has what its master has. The master dies, its replica takes over, and the master comes back
+// as a replica.
 func TestClusterReplica(t *testing.T) {
 	t.Parallel()
 	c := StartCluster(t)
@@ -112,6 +113,7 @@ func TestClusterReplica(t *testing.T) {
 		}
 		return nil
 	})
+	Thorough(t)
 	c.Node(0).Kill()
 	waitFor(t, "the replica to take over", func(ctx context.Context) error {
 		v, err := client.Get(ctx, key).Result()

@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"net"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -27,55 +28,45 @@ func (h Hook) DialHook(next redis.DialHook) redis.DialHook {
 // ProcessHook implements redis.Hook.
 func (h Hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if h.Before != nil {
-			if err := h.Before(ctx, cmd); err != nil {
-				cmd.SetErr(err)
-				return err
+		return h.run(ctx, []redis.Cmder{cmd}, func(ctx context.Context, _ []redis.Cmder) error {
+			err := next(ctx, cmd)
+			if err != nil {
+				cmd.SetErr(err) // as the client does later
 			}
-		}
-		if err := next(ctx, cmd); err != nil {
 			return err
-		}
-		if h.After != nil {
-			if err := h.After(ctx, cmd); err != nil {
-				cmd.SetErr(err)
-				return err
-			}
-		}
-		return nil
+		})
 	}
 }
 
 // ProcessPipelineHook implements redis.Hook.
 func (h Hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		arrive := make([]redis.Cmder, 0, len(cmds))
-		var failure error
-		for _, cmd := range cmds {
-			if h.Before != nil {
-				if err := h.Before(ctx, cmd); err != nil {
-					cmd.SetErr(err)
-					failure = err
-					continue
-				}
-			}
-			arrive = append(arrive, cmd)
+	return func(ctx context.Context, cmds []redis.Cmder) error { return h.run(ctx, cmds, next) }
+}
+
+// run calls Before, sends what is to arrive, and calls After.
+func (h Hook) run(ctx context.Context, cmds []redis.Cmder, next redis.ProcessPipelineHook) (failure error) {
+	call := func(f func(context.Context, redis.Cmder) error, cmd redis.Cmder) bool {
+		if f == nil {
+			return true
 		}
-		if len(arrive) == 0 {
-			return failure
-		}
-		if err := next(ctx, arrive); err != nil {
+		err := f(ctx, cmd)
+		if err != nil {
+			cmd.SetErr(err)
 			failure = err
 		}
-		for _, cmd := range arrive {
-			if h.After == nil || cmd.Err() != nil {
-				continue
-			}
-			if err := h.After(ctx, cmd); err != nil {
-				cmd.SetErr(err)
-				failure = err
-			}
-		}
+		return err == nil
+	}
+	arrive := slices.DeleteFunc(slices.Clone(cmds), func(cmd redis.Cmder) bool { return !call(h.Before, cmd) })
+	if len(arrive) == 0 {
 		return failure
 	}
+	if err := next(ctx, arrive); err != nil {
+		failure = err
+	}
+	for _, cmd := range arrive {
+		if cmd.Err() == nil {
+			call(h.After, cmd)
+		}
+	}
+	return failure
 }

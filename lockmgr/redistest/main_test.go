@@ -7,6 +7,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	MostlyWaiting()
 	goleak.VerifyTestMain(m,
 		// A client whose server was killed tries to reach it every second, and so sees up
 		// to a second late that it has been closed.

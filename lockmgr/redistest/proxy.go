@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest/proxy"
 )
 
 // Action says what a Proxy does with one request.
@@ -31,50 +33,56 @@ const (
 )
 
 // Proxy is a network between clients and one Redis server that a test can make fail at a
-// chosen request. It reads requests and replies of RESP2 and RESP3, so the Action alone
-// decides whether the server executes a request.
-//
-// After DropRequest and DropReply nothing more of that connection reaches the server, so it
-// does not execute the rest of a pipeline. Messages of pub/sub pass; the reply to a
-// (P|S)SUBSCRIBE is its last confirmation. The Proxy does not understand MONITOR,
-// replication and CLIENT REPLY.
-//
-// A Proxy is safe for concurrent use. It ends with its test and cuts all connections.
+// chosen request: package proxy, for tests. It ends with its test and cuts all connections.
 type Proxy struct {
-	tb       testing.TB
-	target   string
-	listener *net.TCPListener
-	wg       sync.WaitGroup // the accept loop and every link
-	ctx      context.Context
-	cancel   context.CancelFunc
-	gate     gate // closed while the proxy is paused
+	*proxy.Proxy
+	tb testing.TB
 
 	mu        sync.Mutex
 	onRequest func([]string) Action // guarded by mu
 	onReply   func([]string)        // guarded by mu
-	links     map[*link]struct{}    // guarded by mu
 }
 
 // StartProxy puts a proxy on a free loopback port in front of the server at
 // target (host:port). Until OnRequest is called everything passes.
 func StartProxy(tb testing.TB, target string) *Proxy {
 	tb.Helper()
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
+	p := &Proxy{tb: tb}
+	dial := func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", target) }
+	var err error
+	if p.Proxy, err = proxy.Start(dial, p.exchange, nil); err != nil {
 		tb.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &Proxy{
-		tb: tb, target: target, listener: l, ctx: ctx, cancel: cancel,
-		links: make(map[*link]struct{}),
-	}
-	p.wg.Go(p.accept)
-	tb.Cleanup(p.close)
+	tb.Cleanup(p.Close)
 	return p
 }
 
-// Addr returns the host:port where the proxy listens.
-func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+// exchange does with a request what the functions of OnRequest and OnReply say.
+func (p *Proxy) exchange(args []string, carryOut func() ([]byte, error)) proxy.Action {
+	decide, _ := p.hooks()
+	action := Pass
+	if decide != nil {
+		action = decide(args)
+	}
+	if action == DropRequest {
+		return proxy.Cut
+	}
+	reply, err := carryOut()
+	if err != nil {
+		return proxy.Cut
+	}
+	if _, executed := p.hooks(); executed != nil && reply != nil {
+		executed(args)
+	}
+	return map[Action]proxy.Action{Pass: proxy.Pass, DropReply: proxy.Cut, HoldReply: proxy.Silence}[action]
+}
+
+// hooks returns the functions of OnRequest and OnReply.
+func (p *Proxy) hooks() (func([]string) Action, func([]string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.onRequest, p.onReply
+}
 
 // Client returns a new client through the proxy, closed with the test.
 func (p *Proxy) Client() *redis.Client {
@@ -87,6 +95,8 @@ func (p *Proxy) Client() *redis.Client {
 // f is called when the request has reached the proxy, in the goroutine of its connection, so
 // calls may overlap. While f blocks, that request and those behind it on the same connection
 // wait. f must return before the test ends.
+//
+// A (P|S)SUBSCRIBE is the last request of its connection that f sees; OnReply does not see it.
 func (p *Proxy) OnRequest(f func(args []string) Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,78 +125,56 @@ func Once(command string, action Action) func(args []string) Action {
 	}
 }
 
-// Cut ends all present connections, with all that is under way on them. It accepts new ones.
-func (p *Proxy) Cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for l := range p.links {
-		l.cut()
-	}
+// Late is a request that a Proxy holds back: the network has it, and neither end knows when
+// it will arrive. The client may send it again meanwhile, and close the connection.
+type Late struct {
+	tb        testing.TB
+	held      chan struct{} // closed when the request has reached the proxy
+	goOn      func()
+	delivered chan struct{} // closed when the server has executed it
 }
 
-// Pause stops forwarding in both directions, like a network that loses everything:
-// connections stay open, new ones are accepted, and nothing arrives.
-func (p *Proxy) Pause() { p.gate.close() }
-
-// Resume ends a Pause. What was sent meanwhile arrives now, in order.
-func (p *Proxy) Resume() { p.gate.open() }
-
-// hooks returns the functions of OnRequest and OnReply.
-func (p *Proxy) hooks() (func([]string) Action, func([]string)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.onRequest, p.onReply
-}
-
-// accept ends when the listener is closed.
-func (p *Proxy) accept() {
-	for {
-		client, err := p.listener.AcceptTCP()
-		if err != nil {
-			return
+// HoldBack holds back the first request that match chooses. It replaces the functions of
+// OnRequest and OnReply. The request arrives with [Late.Deliver], or when the test ends.
+func (p *Proxy) HoldBack(match func(args []string) bool) *Late {
+	var mu sync.Mutex
+	var first *string // guarded by mu: of its arguments
+	goOn := make(chan struct{})
+	l := &Late{p.tb, make(chan struct{}), sync.OnceFunc(func() { close(goOn) }), make(chan struct{})}
+	p.tb.Cleanup(l.goOn)
+	p.OnReply(func(args []string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if first == &args[0] {
+			close(l.delivered)
 		}
-		p.wg.Go(func() { p.serve(client) })
-	}
+	})
+	p.OnRequest(func(args []string) Action {
+		mu.Lock()
+		chosen := first == nil && match(args)
+		if chosen {
+			first = &args[0]
+		}
+		mu.Unlock()
+		if chosen {
+			close(l.held)
+			<-goOn
+		}
+		return Pass
+	})
+	return l
 }
 
-// serve connects client to the server and returns when both connections ended.
-func (p *Proxy) serve(client *net.TCPConn) {
-	defer client.Close()
-	var d net.Dialer
-	server, err := d.DialContext(p.ctx, "tcp", p.target)
-	if err != nil {
-		return // the client sees a server that hangs up
-	}
-	defer server.Close()
-	l := &link{p: p, client: client, server: server.(*net.TCPConn), done: make(chan struct{})}
-	if p.add(l) {
-		l.run()
-		p.remove(l)
-	}
+// Await waits until the request has reached the proxy.
+func (l *Late) Await() {
+	l.tb.Helper()
+	Receive(l.tb, l.held, "the request that is to be late")
 }
 
-// add reports false when the proxy has been closed.
-func (p *Proxy) add(l *link) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ctx.Err() != nil {
-		return false
-	}
-	p.links[l] = struct{}{}
-	return true
-}
-
-func (p *Proxy) remove(l *link) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.links, l)
-}
-
-func (p *Proxy) close() {
-	_ = p.listener.Close()
-	p.mu.Lock()
-	p.cancel() // with mu held: no link is added after this
-	p.mu.Unlock()
-	p.Cut()
-	p.wg.Wait()
+// Deliver lets the request arrive, and waits until the server has executed it.
+func (l *Late) Deliver() {
+	l.tb.Helper()
+	l.Await()
+	l.goOn()
+	Receive(l.tb, l.delivered, "the late request to be executed")
 }

@@ -7,7 +7,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +31,7 @@ type Sentinel struct {
 	tb        testing.TB
 	servers   []*Server
 	sentinels []*Server
-	admin     admins // of all five
+	admin     map[*Server]*redis.Client // of all five
 }
 
 // StartSentinel runs them, and returns when the replica is in sync and every
@@ -39,7 +41,7 @@ type Sentinel struct {
 // The sentinels call a primary that has not answered for a second down.
 func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	tb.Helper()
-	s := &Sentinel{tb: tb, admin: make(admins)}
+	s := &Sentinel{tb: tb, admin: make(map[*Server]*redis.Client)}
 	// With a file the replica gets the data at once, and then every write as it happens.
 	// Without one it waits for 5 s, and gets the writes of its first second late.
 	args = append([]string{"--repl-diskless-sync", "no", "--rdb-del-sync-files", "yes"}, args...)
@@ -50,9 +52,9 @@ func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 		s.admin[server] = server.Client()
 	}
 	// A sentinel asks for replicas when it starts and then only every 10 s.
-	waitFor(tb, "the replica", func(ctx context.Context) error { return s.admin.inSync(ctx, replica, primary) })
+	waitFor(tb, "the replica", func(ctx context.Context) error { return s.inSync(ctx, replica, primary) })
 	for range sentinels {
-		sentinel := start(tb, watch(primary))
+		sentinel := start(tb, watch("127.0.0.1", strconv.Itoa(primary.port()), quorum))
 		s.sentinels = append(s.sentinels, sentinel)
 		s.admin[sentinel] = sentinel.Client()
 	}
@@ -69,15 +71,20 @@ func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	return s
 }
 
-// watch is a sentinel of primary. It writes what it learns to its configuration file.
-func watch(primary *Server) launch.Command {
+// watch is a sentinel of the primary at host and port, with more lines of configuration. It writes what
+// it learns to its configuration file.
+func watch(host, port string, quorum int, more ...string) launch.Command {
 	return launch.Command{Ready: "Sentinel ID is", Args: func(s *launch.Server) ([]string, error) {
 		path := filepath.Join(s.Dir(), "sentinel.conf")
-		conf := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %q\nlogfile \"\"\n", s.Port(), s.Dir()) +
-			fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d %d\n", masterName, primary.port(), quorum) +
-			fmt.Sprintf("sentinel down-after-milliseconds %s 1000\n", masterName) +
-			fmt.Sprintf("sentinel failover-timeout %s 3000\n", masterName)
-		return []string{path, "--sentinel"}, os.WriteFile(path, []byte(conf), 0o600)
+		lines := append([]string{
+			fmt.Sprintf("port %d", s.Port()), "bind 127.0.0.1", fmt.Sprintf("dir %q", s.Dir()), `logfile ""`,
+			fmt.Sprintf("sentinel monitor %s %s %s %d", masterName, host, port, quorum),
+			"sentinel down-after-milliseconds " + masterName + " 1000", "sentinel failover-timeout " + masterName + " 3000",
+		}, more...)
+		if slices.ContainsFunc(more, func(line string) bool { return strings.HasPrefix(line, "tls-") }) {
+			lines[0] = fmt.Sprintf("port 0\ntls-port %d", s.Port())
+		}
+		return []string{path, "--sentinel"}, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600)
 	}}
 }
 

@@ -16,7 +16,7 @@ import (
 func (s *Sentinel) Failover() {
 	s.tb.Helper()
 	old, next := s.Primary(), s.Replica()
-	waitFor(s.tb, "the replica", func(ctx context.Context) error { return s.admin.inSync(ctx, next, old) })
+	waitFor(s.tb, "the replica", func(ctx context.Context) error { return s.inSync(ctx, next, old) })
 	leader := s.sentinels[0]
 	waitFor(s.tb, "the failover", func(ctx context.Context) error {
 		if said, err := s.primary(ctx, leader); err == nil && said == old {
@@ -56,7 +56,7 @@ func (s *Sentinel) WaitReady() {
 				return err
 			}
 		}
-		return s.admin.inSync(ctx, s.other(primary), primary)
+		return s.inSync(ctx, s.other(primary), primary)
 	})
 }
 
@@ -93,6 +93,27 @@ func (s *Sentinel) isCalm(ctx context.Context, sentinel *Server) error {
 	}
 	if len(r) != 1 || r[0]["flags"] != "slave" || r[0]["master-link-status"] != "ok" {
 		return fmt.Errorf("%s sees replicas %v", sentinel.Addr(), r)
+	}
+	return nil
+}
+
+// inSync returns nil if replica follows primary and has all that primary had when it was
+// asked.
+func (s *Sentinel) inSync(ctx context.Context, replica, primary *Server) error {
+	there, err := s.admin[primary].InfoMap(ctx, "replication").Result()
+	if err != nil {
+		return err
+	}
+	here, err := s.admin[replica].InfoMap(ctx, "replication").Result()
+	if err != nil {
+		return err
+	}
+	from, to := there["Replication"], here["Replication"]
+	want, _ := strconv.Atoi(from["master_repl_offset"])
+	has, _ := strconv.Atoi(to["slave_repl_offset"])
+	if to["master_port"] != strconv.Itoa(primary.port()) || to["master_link_status"] != "up" || has < want {
+		return fmt.Errorf("%s follows %s, link %s, at %d of %d",
+			replica.Addr(), to["master_port"], to["master_link_status"], has, want)
 	}
 	return nil
 }

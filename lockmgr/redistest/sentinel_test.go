@@ -31,6 +31,7 @@ func writes(t *testing.T, s *Sentinel, client *redis.Client, want int64) {
 }
 
 func TestSentinelFailover(t *testing.T) {
+	Thorough(t) // lockmgr's tests always have one
 	t.Parallel()
 	s := StartSentinel(t)
 	client := s.Client()
@@ -51,6 +52,7 @@ func TestSentinelFailover(t *testing.T) {
 }
 
 func TestSentinelKillPrimary(t *testing.T) {
+	Thorough(t)
 	t.Parallel()
 	s := StartSentinel(t)
 	client := s.Client()

@@ -1,9 +1,13 @@
+// Package redistest gives tests a Redis: real redis-servers of their own ([Start],
+// [StartCluster], [StartSentinel]), or an in-process one with a virtual clock ([Mini]). A
+// [Proxy] in front of a server and a [Hook] in a client make requests and replies go missing.
+//
+// Everything ends with the test that started it. Servers also end with the test binary, as
+// package launch says. Each server and each connection through a Proxy has two goroutines.
 package redistest
 
 import (
 	"context"
-	"os"
-	"os/exec"
 	"syscall"
 	"testing"
 	"time"
@@ -12,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"roomd/lockmgr/redisconn/embedded"
 	"roomd/lockmgr/redistest/launch"
 )
 
@@ -44,17 +49,6 @@ func start(tb testing.TB, command launch.Command) *Server {
 		}
 	})
 	return &Server{tb, process}
-}
-
-func needBinary(tb testing.TB, name string) {
-	tb.Helper()
-	if _, err := exec.LookPath(name); err == nil {
-		return
-	}
-	if os.Getenv("CI") != "" {
-		tb.Fatalf("%s is not installed; in CI it has to be", name)
-	}
-	tb.Skipf("%s is not installed: this test needs the real one", name)
 }
 
 // Addr returns host:port.
@@ -99,4 +93,18 @@ func newClient(tb testing.TB, opts *redis.Options) *redis.Client {
 	c := redis.NewClient(opts)
 	tb.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// Mini returns an in-process Redis and a client of it, both closed with the test. Keys expire
+// by the clock of time.Now: in a synctest bubble an hour of TTL passes in no time.
+func Mini(tb testing.TB) (*embedded.Redis, *redis.Client) {
+	tb.Helper()
+	r := embedded.Start()
+	tb.Cleanup(r.Close)
+	return r, MiniClient(tb, r)
+}
+
+// MiniClient returns another client of r, closed with the test.
+func MiniClient(tb testing.TB, r *embedded.Redis) *redis.Client {
+	return newClient(tb, r.Options())
 }

@@ -2,9 +2,6 @@ package redistest
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -44,35 +41,14 @@ func StartSentinelTLS(tb testing.TB, authority *certs.Authority, primary, passwo
 	tb.Helper()
 	needTLS(tb)
 	host, port, _ := strings.Cut(primary, ":")
-	options := tlsOptions(authority)
-	s := start(tb, launch.Command{Ready: "Sentinel ID is", Args: func(s *launch.Server) ([]string, error) {
-		var conf strings.Builder
-		fmt.Fprintf(&conf, "port 0\ntls-port %d\nbind 127.0.0.1\ndir %q\nlogfile \"\"\nrequirepass %s\ntls-replication yes\n", s.Port(), s.Dir(), password)
-		for _, option := range options {
-			fmt.Fprintf(&conf, "%s %q\n", option[0], option[1])
-		}
-		fmt.Fprintf(&conf, "sentinel monitor %s %s %s 1\n", masterName, host, port)
-		path := filepath.Join(s.Dir(), "sentinel.conf")
-		return []string{path, "--sentinel"}, os.WriteFile(path, []byte(conf.String()), 0o600)
-	}})
-	return s.Addr()
+	more := []string{"requirepass " + password, "tls-replication yes"}
+	for _, option := range tlsOptions(authority) {
+		more = append(more, fmt.Sprintf("%s %q", option[0], option[1]))
+	}
+	return start(tb, watch(host, port, 1, more...)).Addr()
 }
 
 func tlsOptions(authority *certs.Authority) [][2]string {
 	cert, key := authority.Issue("redis")
 	return [][2]string{{"tls-cert-file", cert}, {"tls-key-file", key}, {"tls-ca-cert-file", authority.File}, {"tls-auth-clients", "yes"}}
-}
-
-func needTLS(tb testing.TB) {
-	tb.Helper()
-	needBinary(tb, "redis-server")
-	// It does not start either way, but says whether it knows the option.
-	said, _ := exec.Command("redis-server", "--tls-port", "none").CombinedOutput()
-	if !strings.Contains(string(said), "Bad directive") {
-		return
-	}
-	if os.Getenv("CI") != "" {
-		tb.Fatal("redis-server was built without TLS; in CI it has to have it")
-	}
-	tb.Skip("redis-server was built without TLS: this test needs it")
 }

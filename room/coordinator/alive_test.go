@@ -17,6 +17,7 @@ import (
 // A coordinator is alive also without Redis. It is not if the loop of its lease hangs, and is
 // again when that goes on.
 func TestAlive(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		hang := make(chan struct{})
@@ -51,9 +52,9 @@ func TestAlive(t *testing.T) {
 		away.Store(false)
 		time.Sleep(time.Minute)
 		hangs.Store(true)
-		time.Sleep(stallTurns * DefaultNodeTTL / 2)
+		time.Sleep(10 * DefaultNodeTTL / 2)
 		check("at first", true)
-		time.Sleep(stallTurns * DefaultNodeTTL)
+		time.Sleep(10 * DefaultNodeTTL)
 		check("hanging", false)
 		hangs.Store(false)
 		close(hang)

@@ -2,73 +2,95 @@ package coordinator
 
 import (
 	"errors"
+	"runtime"
+	"time"
 
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
-// hold is one hold of the lock by a worker.
-type hold struct {
-	batch []*request // that share it
-	who   *identity  // under whose name they are committed
-	token string     // that the lock holds
-
-	// next is the token of the worker's next hold if the commit is to put that into the
-	// line, else empty. If no other node waits it gets the lock at once, unless onlyQueue
-	// says that it is not needed then.
-	next      string
-	onlyQueue bool
-}
-
-// hold runs one batch under the lock: apply, commit, answer.
+// hold runs one batch: apply, commit, answer. If the worker does not have the lock, the commit has to find it
+// free; see [store.Store.Send].
 func (w *worker) hold() {
-	w.copy.catchUp()
-	if w.copy.room == nil {
-		w.held = false // take again: the answer has the room
+	w.copy.CatchUp()
+	if w.copy.Room == nil {
+		w.held = false // ask for the lock, again if need be: the answer has the room
 		return
 	}
-	batch, more := w.queue.take(w.opts.MaxBatch)
+	if !w.held {
+		// Who has just been answered may act again: where the node is busy more actions share a commit so.
+		runtime.Gosched()
+	}
+	most := w.ws.opts.MaxBatch
+	if w.singly > 0 {
+		most = 1
+	}
+	batch, more := w.queue.take(most)
 	if len(batch) == 0 {
 		w.giveUp()
 		return
 	}
-	w.held, w.inLine, w.retired = false, false, false
-	h := hold{batch: batch, who: w.registered, token: w.slot.Token()}
-	next := w.slot.Renew()
-	switch {
-	case more:
-		h.next = next // keeps our place in the line, or the lock if nobody waits there
-	case w.place.pays && !w.quiet:
-		h.next, h.onlyQueue = next, true
+	if !w.registration.Valid() { // who asked to be taken over into the node's next name must not be under the old one
+		w.queue.putBack(batch)
+		return
 	}
-	trace := w.traceHold(batch)
-	outcomes, at, err := w.apply(h)
-	trace.ended(err)
+	h := w.begin(more)
+	began := time.Now()
+	outcomes, at, err := w.apply(batch, more, &h)
+	w.trace(batch, began, err)
+	if w.singly > 0 && !errors.Is(err, store.ErrQueued) && !errors.Is(err, store.ErrLost) {
+		w.singly--
+	}
 	switch {
-	case errors.Is(err, errLost):
-		w.episodes.stale.Happened(nil, "room", w.id)
+	case errors.Is(err, store.ErrFull) && len(batch) > 1: // who leaves needs no memory, and must not wait for who joins
+		w.singly = len(batch)
+		w.queue.putBack(batch)
+		return
+	case errors.Is(err, store.ErrQueued):
+		w.queue.putBack(batch)
+		w.quiet = false
+		w.enterLine()
+		return
+	case errors.Is(err, store.ErrLost):
+		w.ws.logs.stale.Happened(nil, "room", w.id)
 		w.queue.putBack(batch)
 		return
 	case err != nil:
-		w.inLine = h.next != "" // if it was written after all
+		if h.Next != "" { // if it is written after all
+			w.inLine = true
+			w.slot.Promised()
+		}
 		for _, r := range batch {
 			r.fail(err)
 		}
 		return
 	}
-	w.held, w.inLine = at == nextHolds, h.next != "" && at != nextNowhere
-	w.place.holdEnded()
+	w.held, w.inLine = at == store.NextHolds, h.Next != "" && at != store.NextNowhere
+	w.lookahead.holdEnded()
 	for i, r := range batch {
 		r.done <- outcomes[i]
 	}
-	switch {
-	case !w.inLine || w.held:
-	case more:
-		ctx, end := w.queue.context(w.lifetime.life)
-		defer end()
-		w.wait(ctx)
-	default:
-		w.keepPlace()
+	if w.inLine && !w.held && !more {
+		w.waitAhead()
 	}
+}
+
+// begin returns the hold of a batch. more says that others wait behind it.
+func (w *worker) begin(more bool) store.Hold {
+	h := store.Hold{Node: w.registration.Node()}
+	if !w.held {
+		return h
+	}
+	h.Token = w.slot.Token()
+	w.held, w.inLine = false, false
+	next := w.slot.Renew()
+	switch {
+	case more:
+		h.Next = next // keeps our place in the line, or the lock if nobody waits there
+	case w.lookahead.pays && !w.quiet:
+		h.Next, h.OnlyQueue = next, true
+	}
+	return h
 }
 
 // maxStale is how often a room can turn out to be another one under its lock. Once is
@@ -76,39 +98,50 @@ func (w *worker) hold() {
 const maxStale = 10
 
 // apply applies a batch to the copy and commits it. If the room turns out to be at
-// another version it does so again; the lock is ours as long as that happens. at is
-// where the next token is. It fails with errLost, ErrUnavailable or ErrUnknown.
-func (w *worker) apply(h hold) (outcomes []outcome, at nextToken, err error) {
-	outcomes = make([]outcome, len(h.batch))
+// another version it does so again; the lock is ours as long as that happens, and h is that hold. at is
+// where the next token is. It fails with store.ErrLost, store.ErrQueued, ErrUnavailable or ErrUnknown.
+func (w *worker) apply(batch []*request, more bool, h *store.Hold) (outcomes []outcome, at store.NextToken, err error) {
+	outcomes = make([]outcome, len(batch))
 	for stale := 0; ; stale++ {
-		for i, r := range h.batch {
-			w.applyOne(r, h.who.node, &outcomes[i])
+		for i, r := range batch {
+			w.applyOne(r, h.Node, &outcomes[i])
 		}
 		var now *room.Room
-		c := w.store.prepare(w.copy.room, w.keys, h)
+		c := w.ws.store.Prepare(w.copy.Room, w.keys, *h)
 		at, now, err = w.commit(c)
 		switch {
-		case errors.Is(err, errStale) && stale == maxStale:
-			w.copy.room = nil
-			w.slot.Return(h.token)
-			return nil, at, w.unavailable(err)
-		case errors.Is(err, errStale):
-			call(w.opts.Trace.Reapplied)
-			w.copy.follow(w.feeds, w.id) // somebody else has written to it, or a failover has lost something
-			if w.copy.room.Lost(now.Position) {
+		case errors.Is(err, store.ErrStale):
+			if h.Token == "" {
+				w.quiet, w.held, w.inLine = false, true, true
+				if !w.registration.Valid() { // the node has stood still
+					w.giveUp()
+					w.copy.Room = now
+					return nil, at, store.ErrLost
+				}
+				*h = w.begin(more)
+			}
+			if stale == maxStale {
+				w.copy.Room = nil
+				w.slot.Return(h.Token)
+				return nil, at, w.unavailable(err)
+			}
+			call(w.ws.opts.Trace.Reapplied)
+			w.ws.feeds.Follow(&w.copy, w.id) // somebody else has written to it, or a failover has lost something
+			if w.copy.Room.Lost(now.Position) {
 				now.Renew()
 			}
-			w.copy.room = now
+			w.copy.Room = now
 			continue
-		case errors.Is(err, errLost), errors.Is(err, room.ErrUnavailable):
-			w.copy.room.Revert()
+		case errors.Is(err, store.ErrLost), errors.Is(err, store.ErrQueued), errors.Is(err, room.ErrUnavailable):
+			w.copy.Room.Revert()
 			return nil, at, err
 		case err != nil:
-			w.copy.room = nil
+			w.copy.Room = nil
 			return nil, at, err
 		}
+		w.quiet = w.quiet || h.Token == ""
 		w.committed(c)
-		snapshot := w.copy.room.Snapshot()
+		snapshot := w.copy.Room.Snapshot()
 		for i := range outcomes {
 			outcomes[i].result.Snapshot = snapshot
 		}
@@ -123,22 +156,25 @@ func (w *worker) apply(h hold) (outcomes []outcome, at nextToken, err error) {
 // that, the room gets a version that they must have. A refusal promises nothing.
 func (w *worker) applyOne(r *request, node string, o *outcome) {
 	*o = outcome{result: room.Result{Node: node}}
-	o.result.Seat, o.err = w.copy.room.Apply(r.action, w.opts.Rules, room.Origin{Node: node, At: r.at})
-	if w.opts.Replicas > 0 && o.err == nil && r.action.User() != "" && w.copy.room.Mark != w.acked {
-		w.copy.room.Confirm()
+	o.result.Seat, o.err = w.copy.Room.Apply(r.action, w.ws.opts.Rules, room.Origin{Node: node, At: r.at})
+	if user, _ := room.Subject(r.action); w.ws.opts.Replicas > 0 && o.err == nil && user != "" && w.copy.Room.Mark != w.acked {
+		w.copy.Room.Confirm()
 	}
 }
 
 // committed publishes a commit on this node, and makes the copy what Redis has now.
-func (w *worker) committed(c *commit) {
-	if c.event != nil {
-		w.acked = c.mark
-		call(w.opts.Trace.Committed)
-		w.episodes.incomplete(c)
-		w.feeds.committed(w.id, c.event)
+func (w *worker) committed(c *store.Commit) {
+	if c.Event != nil {
+		w.acked = c.Mark
+		call(w.ws.opts.Trace.Committed)
+		w.ws.incomplete(c)
+		w.ws.feeds.Committed(w.id, c.Event)
 	}
-	if w.copy.room.Renewed() {
-		w.episodes.partial.Happened(nil, "room", w.id)
+	if w.copy.Room.Renewed() {
+		w.ws.logs.partial.Happened(nil, "room", w.id)
 	}
-	w.copy.room.Commit(c.epoch, c.mark)
+	w.copy.Room.Commit(c.Epoch, c.Mark)
+	if c.Event != nil {
+		w.ws.lobby.Committed(w.copy.Room, c.Event.Updates)
+	}
 }

@@ -36,7 +36,7 @@ func asUser(t *testing.T, server *redistest.Server, rules string) *redis.Client 
 }
 
 // Check finds what Redis does not allow, and the ACL that its error recommends is enough.
-func TestCheckPermissions(t *testing.T) {
+func TestCheck_Permissions(t *testing.T) {
 	server := redistest.Start(t)
 	for _, test := range []struct {
 		rules string
@@ -73,21 +73,22 @@ func TestCheckPermissions(t *testing.T) {
 		}
 		if test.want == nil {
 			f, _ := follow(t, c, "42")
-			mustDo(t, c, "42", room.Join("a", "s"))
+			mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 			f.expect(t, "1<0 +a@0")
-			mustDo(t, newCoordinator(t, server.Client(), Options{}), "42", room.Leave("a", "s"))
+			mustDo(t, newCoordinator(t, server.Client(), Options{}), "42", room.Leave{User: "a", Session: "s"})
 			f.expect(t, "2<1 -a@0")
 			if err := c.Close(soon(t)); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	for _, key := range server.Client().Keys(t.Context(), "*"+checkID+"*").Val() {
+	for _, key := range server.Client().Keys(t.Context(), "*"+"~check"+"*").Val() {
 		t.Errorf("%s is left", key)
 	}
 }
 
-func TestCheckWithoutRedis(t *testing.T) {
+func TestCheck_NoRedis(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	c := newCoordinator(t, server.Client(), Options{})
 	server.Pause()
@@ -104,7 +105,7 @@ func TestCheckWithoutRedis(t *testing.T) {
 }
 
 // Check warns of a Redis that may evict rooms and leases.
-func TestCheckEviction(t *testing.T) {
+func TestCheck_Eviction(t *testing.T) {
 	for policy, warnings := range map[string]int{"noeviction": 0, "allkeys-lru": 1, "volatile-ttl": 1} {
 		var log lines
 		c := newCoordinator(t, redistest.Start(t, "--maxmemory-policy", policy).Client(), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
@@ -118,7 +119,7 @@ func TestCheckEviction(t *testing.T) {
 }
 
 // Check says that it was led to a replica, which is why nothing can be written.
-func TestCheckReplica(t *testing.T) {
+func TestCheck_Replica(t *testing.T) {
 	var log lines
 	replica := redistest.Start(t, "--replicaof", "127.0.0.1 1")
 	c := newCoordinator(t, replica.Client(), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
@@ -135,20 +136,20 @@ func TestCheckReplica(t *testing.T) {
 
 // A node loses the permission for channels while it serves. Commits go on and happen once,
 // and the log says once that nobody hears of them.
-func TestEventsThatRedisRefuses(t *testing.T) {
+func TestCommit_EventRefused(t *testing.T) {
 	server := redistest.Start(t)
 	var log lines
 	c := newCoordinator(t, asUser(t, server, EnoughRights), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log).Level(zerolog.InfoLevel)))})
-	mustDo(t, c, "42", room.Join("a", "s"))
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 	if err := server.Client().Do(t.Context(), "ACL", "SETUSER", "roomd", "resetchannels").Err(); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 5 {
-		if r := mustDo(t, c, "42", room.Join(fmt.Sprint("b", i), "s")); r.Version != uint64(i+2) {
+		if r := mustDo(t, c, "42", room.Join{User: fmt.Sprint("b", i), Session: "s"}); r.Version != uint64(i+2) {
 			t.Errorf("version %d", r.Version)
 		}
 	}
-	if r := mustDo(t, c, "42", room.Leave("a", "s")); r.Version != 7 || r.Count() != 5 {
+	if r := mustDo(t, c, "42", room.Leave{User: "a", Session: "s"}); r.Version != 7 || r.Count() != 5 {
 		t.Errorf("%d are left at version %d", r.Count(), r.Version)
 	}
 	if n := log.count("not their events"); n != 1 {
@@ -157,7 +158,7 @@ func TestEventsThatRedisRefuses(t *testing.T) {
 	if err := server.Client().Do(t.Context(), "ACL", "SETUSER", "roomd", "allchannels").Err(); err != nil {
 		t.Fatal(err)
 	}
-	mustDo(t, c, "42", room.Join("c", "s"))
+	mustDo(t, c, "42", room.Join{User: "c", Session: "s"})
 	if err := c.Close(soon(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +167,7 @@ func TestEventsThatRedisRefuses(t *testing.T) {
 	}
 }
 
-func TestTheManualHasTheRule(t *testing.T) {
+func TestCheck_ManualHasTheRule(t *testing.T) {
 	manual, err := os.ReadFile("../../cmd/roomd/OPERATING.md")
 	if err != nil || !strings.Contains(string(manual), EnoughRights) {
 		t.Errorf("OPERATING.md does not have the ACL rule %q (%v)", EnoughRights, err)

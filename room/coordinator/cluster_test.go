@@ -15,6 +15,8 @@ import (
 	"roomd/lockmgr"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/store"
 )
 
 // patient returns options with which no node is believed dead while Redis is in trouble.
@@ -25,12 +27,12 @@ func patient(o Options) Options {
 
 // roomsOf returns rooms of each of the three nodes of a cluster, with numbers from the
 // given one on.
-func roomsOf(t *testing.T, cluster *redistest.Cluster, from, each int) (all []string, of map[*redistest.Server][]string) {
+func roomsOf(t *testing.T, servers *redistest.Cluster, from, each int) (all []string, of map[*redistest.Server][]string) {
 	t.Helper()
 	of = make(map[*redistest.Server][]string)
-	for i := from; len(all) < each*len(cluster.Addrs()); i++ {
+	for i := from; len(all) < each*len(servers.Addrs()); i++ {
 		id := strconv.Itoa(i)
-		if owner := cluster.Owner(usersOf(id)); len(of[owner]) < each {
+		if owner := servers.Owner(usersOf(id)); len(of[owner]) < each {
 			of[owner] = append(of[owner], id)
 			all = append(all, id)
 		}
@@ -41,15 +43,16 @@ func roomsOf(t *testing.T, cluster *redistest.Cluster, from, each int) (all []st
 func usersOf(id string) string { return "Room:{" + id + "}:Users" }
 
 func TestCluster(t *testing.T) {
-	cluster := redistest.StartCluster(t)
+	t.Parallel() // it mostly waits
+	servers := redistest.StartCluster(t)
 
 	t.Run("all that is needed is allowed", func(t *testing.T) {
 		var log lines
-		c := newCoordinator(t, cluster.Client(), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
+		c := newCoordinator(t, servers.Client(), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
 		if err := c.Check(soon(t)); err != nil || log.count("") > 1 {
 			t.Errorf("%v, %s", err, log.all.String())
 		}
-		for _, addr := range cluster.Addrs() {
+		for _, addr := range servers.Addrs() {
 			client := redis.NewClient(&redis.Options{Addr: addr})
 			defer client.Close()
 			if err := client.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
@@ -62,12 +65,12 @@ func TestCluster(t *testing.T) {
 	})
 
 	t.Run("keys of a room share a slot", func(t *testing.T) {
-		client := cluster.Client()
+		client := servers.Client()
 		c := newCoordinator(t, client, Options{})
 		for _, id := range []string{"42", "-", "a.b_c-D"} {
-			k := c.store.keysOf(id)
+			k := c.store.KeysOf(id)
 			slots := make(map[int64][]string)
-			for _, key := range append([]string{k.users, k.meta, k.events}, c.locks.Keys(id)...) {
+			for _, key := range append([]string{k.Users, k.Meta, k.Events}, c.locks.Keys(id)...) {
 				slot, err := client.ClusterKeySlot(t.Context(), key).Result()
 				if err != nil {
 					t.Fatal(err)
@@ -78,11 +81,11 @@ func TestCluster(t *testing.T) {
 				t.Errorf("room %s has keys in several slots: %v", id, slots)
 			}
 		}
-		mustDo(t, c, "42", room.Join("张三", "s"))
+		mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
 		if version := client.HGet(t.Context(), "Room:{42}:Meta", "version").Val(); version != "1" {
 			t.Errorf("the version in Room:{42}:Meta is %q", version)
 		}
-		locks, err := lockmgr.New(client, lockmgr.Options{Prefix: lockPrefix})
+		locks, err := lockmgr.New(client, lockmgr.Options{Prefix: store.LockPrefix})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,11 +95,11 @@ func TestCluster(t *testing.T) {
 	})
 
 	t.Run("homes are spread over the slots", func(t *testing.T) {
-		client := cluster.Client()
-		for i, home := range homes {
+		client := servers.Client()
+		for i, home := range cluster.Homes() {
 			node := home + "n1"
-			for _, key := range []string{nodeKey(node), nodeRoomsKey(node), nodeLists(true)[i]} {
-				if slot := client.ClusterKeySlot(t.Context(), key).Val(); slot/(16384/int64(len(homes))) != int64(i) {
+			for _, key := range []string{cluster.LeaseKey(node), cluster.RoomsKey(node), cluster.Lists(true)[i]} {
+				if slot := client.ClusterKeySlot(t.Context(), key).Val(); slot/(16384/int64(len(cluster.Homes()))) != int64(i) {
 					t.Errorf("the slot of %s is %d", key, slot)
 				}
 			}
@@ -104,16 +107,16 @@ func TestCluster(t *testing.T) {
 	})
 
 	t.Run("a lost lease is begun at the same home", func(t *testing.T) {
-		client := cluster.Client()
+		client := servers.Client()
 		c := newCoordinator(t, client, patient(Options{Node: "n1", LockTTL: time.Second, NodeTTL: time.Second}))
-		mustDo(t, c, "42", room.Join("李四", "s"))
+		mustDo(t, c, "42", room.Join{User: "李四", Session: "s"})
 		home, before := homeOf(c), c.Node()
 		if before != home+"n1" || client.ZScore(t.Context(), "Nodes:"+home, before).Val() == 0 || client.SCard(t.Context(), "Node:"+before+":Rooms").Val() != 1 {
 			t.Errorf("it is %s, and Redis does not know it", before)
 		}
-		client.Del(t.Context(), nodeKey(before))
+		client.Del(t.Context(), cluster.LeaseKey(before))
 		for c.Node() == before {
-			mustDo(t, c, "42", room.Join("李四", "s"))
+			mustDo(t, c, "42", room.Join{User: "李四", Session: "s"})
 		}
 		if homeOf(c) != home {
 			t.Errorf("it was %s, and is %s", before, c.Node())
@@ -121,39 +124,44 @@ func TestCluster(t *testing.T) {
 	})
 
 	t.Run("events reach other nodes", func(t *testing.T) {
-		rooms, of := roomsOf(t, cluster, 1000, 2)
-		moving := of[cluster.Node(0)][0]
+		rooms, of := roomsOf(t, servers, 1000, 2)
+		moving := of[servers.Node(0)][0]
 		var nodes []*Coordinator
 		for range 3 {
-			nodes = append(nodes, newCoordinator(t, cluster.Client(), Options{}))
+			nodes = append(nodes, newCoordinator(t, servers.Client(), Options{}))
 		}
-		mustDo(t, nodes[2], "1", room.Join("张三", "s")) // now its client knows who has what
+		mustDo(t, nodes[2], "1", room.Join{User: "张三", Session: "s"}) // now its client knows who has what
 		var followers []*follower
 		for _, id := range rooms {
 			f, _ := follow(t, nodes[1], id)
 			followers = append(followers, f)
 		}
-		change := func(node *Coordinator, a room.Action, want string) {
+		change := func(node *Coordinator, a room.Action, want ...string) {
 			t.Helper()
 			for i, id := range rooms {
 				mustDo(t, node, id, a)
-				followers[i].expect(t, want)
+				if id == moving {
+					followers[i].expect(t, want[len(want)-1])
+				} else {
+					followers[i].expect(t, want[0])
+				}
 			}
 		}
-		change(nodes[0], room.Join("李四", "s"), "1<0 +李四@0")
-		change(nodes[1], room.Join("张三", "s"), "2<1 +张三@1")
-		cluster.Move(usersOf(moving))
-		// Events may have been missed in this room, and not in the others.
-		followers[slices.Index(rooms, moving)].expect(t, "2= 李四@0 张三@1")
-		change(nodes[0], room.Leave("李四", "s"), "3<2 -李四@0")
+		change(nodes[0], room.Join{User: "李四", Session: "s"}, "1<0 +李四@0")
+		change(nodes[1], room.Join{User: "张三", Session: "s"}, "2<1 +张三@1")
+		servers.Move(usersOf(moving))
+		// Events may have been missed in this room, and not in the others. Another server has it now,
+		// so a new epoch begins there.
+		followers[slices.Index(rooms, moving)].expect(t, "3= 李四@0 张三@1")
+		change(nodes[0], room.Leave{User: "李四", Session: "s"}, "3<2 -李四@0", "4<3 -李四@0")
 		late, _ := follow(t, nodes[2], moving)
-		change(nodes[1], room.Leave("张三", "s"), "4<3 -张三@1")
-		late.expect(t, "4<3 -张三@1")
+		change(nodes[1], room.Leave{User: "张三", Session: "s"}, "4<3 -张三@1", "5<4 -张三@1")
+		late.expect(t, "5<4 -张三@1")
 	})
 
 	t.Run("slots move", func(t *testing.T) {
-		rooms, _ := roomsOf(t, cluster, 2000, 3)
-		a, b := newCoordinator(t, cluster.Client(), patient(Options{})), newCoordinator(t, cluster.Client(), patient(Options{}))
+		rooms, _ := roomsOf(t, servers, 2000, 3)
+		a, b := newCoordinator(t, servers.Client(), patient(Options{})), newCoordinator(t, servers.Client(), patient(Options{}))
 		var mirrors []*mirror
 		for _, id := range rooms {
 			mirrors = append(mirrors, mirrorOf(t, b, id))
@@ -163,7 +171,7 @@ func TestCluster(t *testing.T) {
 			c.goOn(10)
 			moving, still := rooms[:5], rooms[5:]
 			// Keys are here, and there, and in between, while others go on.
-			for _, step := range []func(key string){cluster.BeginMove, cluster.MoveKeys, cluster.FinishMove} {
+			for _, step := range []func(key string){servers.BeginMove, servers.MoveKeys, servers.FinishMove} {
 				for _, id := range moving {
 					step(usersOf(id))
 				}
@@ -185,34 +193,36 @@ func TestCluster(t *testing.T) {
 
 // A master dies and comes back with what it had on its disk. Meanwhile the cluster is
 // down as a whole.
-func TestClusterDown(t *testing.T) {
+func TestCluster_Down(t *testing.T) {
 	t.Parallel() // it mostly waits
-	cluster := redistest.StartCluster(t, "--appendonly", "yes", "--appendfsync", "always")
-	rooms, _ := roomsOf(t, cluster, 42, 2)
+	redistest.Thorough(t)
+	servers := redistest.StartCluster(t, "--appendonly", "yes", "--appendfsync", "always")
+	rooms, _ := roomsOf(t, servers, 42, 2)
 	c := startCrowd(t, []*Coordinator{
-		newCoordinator(t, cluster.Client(), patient(Options{})), newCoordinator(t, cluster.Client(), patient(Options{})),
+		newCoordinator(t, servers.Client(), patient(Options{})), newCoordinator(t, servers.Client(), patient(Options{})),
 	}, rooms, 2)
 	c.goOn(20)
-	cluster.Node(0).Kill()
+	servers.Node(0).Kill()
 	c.fails("CLUSTERDOWN")
-	cluster.Node(0).Restart()
+	servers.Node(0).Restart()
 	c.goOn(20)
 	c.finish()
 }
 
 // A master dies and its replica takes over. What was acknowledged with Replicas is
 // there.
-func TestClusterFailover(t *testing.T) {
+func TestCluster_Failover(t *testing.T) {
 	t.Parallel() // it mostly waits
-	cluster := redistest.StartCluster(t)
-	_, of := roomsOf(t, cluster, 42, 3)
-	rooms := of[cluster.Node(0)]
-	replica := cluster.AddReplica(0).Client()
+	redistest.Thorough(t)
+	servers := redistest.StartCluster(t)
+	_, of := roomsOf(t, servers, 42, 3)
+	rooms := of[servers.Node(0)]
+	replica := servers.AddReplica(0).Client()
 	c := startCrowd(t, []*Coordinator{
-		newCoordinator(t, cluster.Client(), patient(Options{Replicas: 1})), newCoordinator(t, cluster.Client(), patient(Options{Replicas: 1})),
+		newCoordinator(t, servers.Client(), patient(Options{Replicas: 1})), newCoordinator(t, servers.Client(), patient(Options{Replicas: 1})),
 	}, rooms, 2)
 	c.goOn(20)
-	cluster.Node(0).Kill()
+	servers.Node(0).Kill()
 	awaitUntil(t, longPatience, func() string {
 		role, err := replica.Do(t.Context(), "ROLE").Slice()
 		if err == nil && role[0] == "master" {
@@ -220,34 +230,35 @@ func TestClusterFailover(t *testing.T) {
 		}
 		return fmt.Sprintf("the replica has not taken over: %v, %v", role, err)
 	})
-	cluster.Node(0).Restart() // as the replica of the new master
+	servers.Node(0).Restart() // as the replica of the new master
 	c.goOn(20)
 	c.finish()
 }
 
 // With Replicas a node's home is on a master that has replicas, and the node writes to a
 // room only after they have the record that it may have members there.
-func TestReplicasKnowTheRooms(t *testing.T) {
+func TestReplicas_KnowTheRooms(t *testing.T) {
 	t.Parallel() // it mostly waits
-	cluster := redistest.StartCluster(t)
-	_, of := roomsOf(t, cluster, 42, 3)
-	rooms := of[cluster.Node(0)]
-	replica := cluster.AddReplica(0)
-	c := newCoordinator(t, cluster.Client(), patient(Options{Replicas: 1}))
-	mustDo(t, c, rooms[0], room.Join("张三", "s"))
-	if cluster.Owner(homeOf(c)) != cluster.Node(0) {
+	redistest.Thorough(t)
+	servers := redistest.StartCluster(t)
+	_, of := roomsOf(t, servers, 42, 3)
+	rooms := of[servers.Node(0)]
+	replica := servers.AddReplica(0)
+	c := newCoordinator(t, servers.Client(), patient(Options{Replicas: 1}))
+	mustDo(t, c, rooms[0], room.Join{User: "张三", Session: "s"})
+	if servers.Owner(homeOf(c)) != servers.Node(0) {
 		t.Errorf("the home of %s has no replica", c.Node())
 	}
 	if known := replica.Client().Keys(t.Context(), "Node:*").Val(); len(known) != 2 {
 		t.Errorf("the replica knows %v", known)
 	}
 	replica.Pause()
-	if _, err := c.Do(t.Context(), rooms[1], room.Join("张三", "s")); !errors.Is(err, room.ErrUnavailable) {
+	if _, err := c.Do(t.Context(), rooms[1], room.Join{User: "张三", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
 		t.Errorf("without the replica: %v", err)
 	}
 	replica.Resume()
 	awaitUntil(t, longPatience, func() string {
-		r, err := c.Do(t.Context(), rooms[1], room.Join("李四", "s"))
+		r, err := c.Do(t.Context(), rooms[1], room.Join{User: "李四", Session: "s"})
 		switch {
 		case errors.Is(err, room.ErrUnavailable):
 			return err.Error()

@@ -2,10 +2,9 @@ package coordinator
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -13,23 +12,41 @@ import (
 	"roomd/lockmgr"
 	"roomd/lockmgr/redisconn/pubsub"
 	"roomd/room"
-	"roomd/room/coordinator/tally"
+	"roomd/room/coordinator/internal/checks"
+	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/feed"
+	"roomd/room/coordinator/internal/lobby"
+	"roomd/room/coordinator/internal/nodes"
+	"roomd/room/coordinator/internal/store"
+	"roomd/room/episode"
 )
 
 // Coordinator runs actions on rooms, each under its room's lock. It is safe for
 // concurrent use.
 type Coordinator struct {
-	opts       Options
-	lifetime   lifetime
-	locks      *lockmgr.Manager
-	store      *store
-	feeds      *feeds
-	membership *membership
-	workers    *workers
-	lobby      *lobby
-	episodes   *episodes
-	beacon     *beacon
-	invariants *invariants
+	opts    Options
+	life    lifetime
+	store   *store.Store
+	locks   *lockmgr.Manager
+	feeds   *feed.Feeds
+	node    *cluster.Node
+	workers *workers
+	lobby   *lobby.Lobby
+	beacon  *nodes.Beacon
+	checks  *checks.Checks
+	logs    *episode.Set
+
+	reports sync.Once // starts the loops of beacon and checks
+	loops   sync.WaitGroup
+}
+
+// lifetime says when the parts of a coordinator come to an end.
+type lifetime struct {
+	open context.Context // ends when Close begins
+	shut context.CancelFunc
+
+	life context.Context // ends when Close does not wait any longer
+	kill context.CancelFunc
 }
 
 // New returns a Coordinator that keeps its rooms on client, and sends nothing
@@ -44,53 +61,64 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
+	tally := nodes.NewTally()
+	if opts.Report != nil {
+		opts.Trace = opts.Trace.counting(tally)
+	}
+	// An episode lasts for longer than one turn of the lease's loop, which may be a timeout and a pause.
+	logs := episode.NewSet(opts.Log, max(episode.Quiet, 3*opts.NodeTTL))
+	st := store.New(client, opts.store())
 	// Events and wake-ups come on one connection, in the order of commits: when the lock
 	// is handed to this node, its copy of the room has followed what went before.
-	counted := new(tally.Tally) // only with a Report
-	if opts.Report != nil {
-		opts.Trace = opts.Trace.counting(counted)
-	}
-	episodes := newEpisodes(opts)
-	hub := pubsub.New(client, func(err error) { episodes.events.Happened(err) })
-	locks, err := lockmgr.New(client, lockmgr.Options{Prefix: lockPrefix, TTL: opts.LockTTL, Poll: opts.LockPoll, Pipelined: true, Hub: hub})
+	lost := logs.Warn("events: connection to Redis lost, making a new one")
+	hub := pubsub.New(client, func(err error) {
+		st.ConnectionLost()
+		lost.Happened(err)
+	})
+	locks, err := lockmgr.New(client, lockmgr.Options{
+		Prefix: store.LockPrefix, TTL: opts.LockTTL, Poll: opts.LockPoll, Pipelined: true, Hub: hub, Load: st.LoadMissing,
+	})
 	if err != nil {
 		return nil, err
 	}
-	c := &Coordinator{opts: opts, lifetime: newLifetime(), locks: locks, store: newStore(client, opts), episodes: episodes}
-	c.feeds = newFeeds(hub, c.store, episodes, opts.Trace)
-	c.membership = newMembership(c.store, opts, c.lifetime, episodes)
-	c.workers = newWorkers(c)
-	if c.lobby, err = newLobby(locks, c.store, opts, episodes); err != nil {
+	c := &Coordinator{opts: opts, store: st, locks: locks, logs: logs}
+	c.life.open, c.life.shut = context.WithCancel(context.Background())
+	c.life.life, c.life.kill = context.WithCancel(context.Background())
+	if c.lobby, err = lobby.New(c.life.open, c.life.life, locks, st, opts.Rules.Seats(), opts.LockTTL, logs); err != nil {
 		return nil, err
 	}
-	c.feeds.alive = func() []string { return c.membership.lease.names.kept(opts.Grace) }
-	c.feeds.lost = c.membership.registration.removeUnanswered
-	c.feeds.renew = func(ctx context.Context, id, epoch string) {
-		if _, err := c.workers.run(ctx, id, room.Renew(epoch)); err != nil && ctx.Err() == nil {
-			episodes.epochs.Happened(err, "room", id)
-		}
-	}
-	c.beacon, c.invariants = newBeacon(c, counted), newInvariants(c)
-	if opts.Report != nil {
-		c.membership.more = append(c.membership.more, c.beacon.loop, c.invariants.loop)
-	}
-	c.membership.rejoin = c.feeds.rejoin
-	c.membership.eviction.run, c.membership.registration.run = c.workers.run, c.workers.run
-	c.membership.registration.visit = c.workers.visit
+	// The workers need feeds and node, which run actions by the workers.
+	c.workers = newWorkers(opts, c.life, locks, st, c.lobby, logs)
+	c.feeds = feed.New(hub, st, c.workers, opts.Trace.Resynced, logs)
+	c.node = cluster.New(c.life.open, c.life.life, st, c.workers, c.feeds, logs, opts.cluster())
+	c.workers.feeds, c.workers.node = c.feeds, c.node
+	c.checks = checks.New(st, c.feeds)
+	c.beacon = nodes.NewBeacon(client, c.node, tally, c.describe)
 	return c, nil
 }
 
 // Node returns the coordinator's name in what it writes. It changes when the node's
 // lease was lost. On Redis Cluster it begins with a hash tag.
-func (c *Coordinator) Node() string {
-	who, _ := c.membership.lease.holder()
-	return who.node
-}
+func (c *Coordinator) Node() string { return c.node.Name() }
 
 // Start announces the node: from now on it is known to others, and removes the
 // members of those that have died. Without it that begins with the first action.
 // It fails with [room.ErrUnavailable] or [room.ErrClosed].
-func (c *Coordinator) Start(ctx context.Context) error { return c.membership.start(ctx) }
+func (c *Coordinator) Start(ctx context.Context) error {
+	err := c.node.Start(ctx)
+	c.startReports()
+	return err
+}
+
+// startReports starts the loops for operators, if there are to be some.
+func (c *Coordinator) startReports() {
+	c.reports.Do(func() {
+		if c.opts.Report != nil {
+			c.loops.Go(func() { c.beacon.Loop(c.life.open) })
+			c.loops.Go(func() { c.checks.Loop(c.life.open) })
+		}
+	})
+}
 
 // SetAddress sets Options.Address, for a node that learns it only when it listens. Call it
 // before Start and the first action. It fails with [room.ErrInvalid].
@@ -98,7 +126,7 @@ func (c *Coordinator) SetAddress(address string) error {
 	if err := checkAddress(address); err != nil {
 		return err
 	}
-	c.membership.lease.address = address
+	c.node.SetAddress(address)
 	return nil
 }
 
@@ -108,23 +136,21 @@ func (c *Coordinator) SetAddress(address string) error {
 //
 // It is for rooms of which Redis has an old copy again: that holds members who have left
 // since. Nobody else would remove those under the name of a node that lives.
-func (c *Coordinator) AnswerFor(fn func(room, session string) bool) {
-	c.membership.registration.answerFor = fn
-}
+func (c *Coordinator) AnswerFor(fn func(room, session string) bool) { c.node.AnswerFor(fn) }
 
 // Do runs an action on the room of that id and returns when it is committed or
 // has failed. Actions of one coordinator on one room run in the order of their
 // calls.
 //
 // It fails with [room.ErrInvalid], [room.ErrNotMember], [room.ErrDuplicate], [room.ErrFull] or
-// [room.ErrRoomClosed] by the room's settings, [room.ErrConflict] if the action has another
-// IfVersion, an error of Rules.Seating, [room.ErrBusy], [room.ErrUnavailable], [room.ErrClosed] or the cause of
+// [room.ErrRoomClosed] by the room's settings, [room.ErrConflict] if the action expects another
+// version, an error of Rules.Seating, [room.ErrBusy], [room.ErrUnavailable], [room.ErrClosed] or the cause of
 // ctx, and then nothing was written; or with [room.ErrUnknown].
 func (c *Coordinator) Do(ctx context.Context, id string, a room.Action) (room.Result, error) {
 	start := time.Now()
 	result, err := c.do(ctx, id, a, start)
 	if done := c.opts.Trace.Done; done != nil {
-		done(a.Kind(), err, time.Since(start))
+		done(room.KindOf(a), err, time.Since(start))
 	}
 	return result, err
 }
@@ -133,18 +159,20 @@ func (c *Coordinator) do(ctx context.Context, id string, a room.Action, now time
 	if err := room.CheckID(id); err != nil {
 		return room.Result{}, err
 	}
-	a, err := a.Check(c.opts.Rules)
+	a, err := room.Check(a, c.opts.Rules)
 	if err != nil {
 		return room.Result{}, err
 	}
+	c.startReports()
 	for {
 		result, err := c.workers.runSince(ctx, id, a, now)
-		var stays *room.DuplicateError
-		if !errors.As(err, &stays) {
+		stays, taken := errors.AsType[*room.DuplicateError](err)
+		join, joins := a.(room.Join)
+		if !taken || !joins {
 			return result, err
 		}
-		again, differs := a.KnowingDead(stays.Node)
-		if !differs || !c.membership.isDead(ctx, stays.Node) {
+		again, differs := join.KnowingDead(stays.Node)
+		if !differs || !c.node.IsDead(ctx, stays.Node) {
 			return result, err
 		}
 		a, now = again, time.Now()
@@ -158,11 +186,11 @@ func (c *Coordinator) Read(ctx context.Context, id string) (room.Snapshot, error
 	if err := room.CheckID(id); err != nil {
 		return room.Snapshot{}, err
 	}
-	known := c.feeds.at(id)
-	r, err := c.store.load(ctx, id)
+	known := c.feeds.At(id)
+	r, err := c.store.Load(ctx, id)
 	if err == nil && r.Renewed() { // not whole: what remains of it is a new epoch
-		if _, err = c.workers.run(ctx, id, room.Renew(r.Epoch)); err == nil {
-			r, err = c.store.load(ctx, id)
+		if _, err = c.workers.Run(ctx, id, room.Renew{Epoch: r.Epoch}); err == nil {
+			r, err = c.store.Load(ctx, id)
 		}
 	}
 	switch {
@@ -171,7 +199,7 @@ func (c *Coordinator) Read(ctx context.Context, id string) (room.Snapshot, error
 	case err != nil:
 		return room.Snapshot{}, fmt.Errorf("%w: %w", room.ErrUnavailable, err)
 	}
-	c.feeds.compare(id, known, r.Position)
+	c.feeds.Compare(id, known, r.Position)
 	return r.Snapshot(), nil
 }
 
@@ -186,15 +214,22 @@ func (c *Coordinator) Watch(ctx context.Context, id string, fn func(*room.Event)
 	if err := room.CheckID(id); err != nil {
 		return nil, err
 	}
-	return c.feeds.watch(ctx, id, fn)
+	return c.feeds.Watch(ctx, id, fn)
 }
 
 // Ping asks Redis whether it is there. It fails with [room.ErrUnavailable].
 func (c *Coordinator) Ping(ctx context.Context) error {
-	if err := c.store.client.Ping(ctx).Err(); err != nil {
+	if err := c.store.Client.Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("%w: %w", room.ErrUnavailable, err)
 	}
 	return nil
+}
+
+// Alive returns an error if the coordinator stands still for a reason of its own, and nil also
+// while Redis does not answer. It blocks if somebody keeps one of the locks that all work needs.
+func (c *Coordinator) Alive() error {
+	c.workers.size()
+	return c.node.Alive()
 }
 
 // Close takes no more actions, waits for those that run and ends the watches. The
@@ -204,26 +239,24 @@ func (c *Coordinator) Ping(ctx context.Context) error {
 // lease it gives back all the same, for which it takes a second at most.
 // Either way no goroutine of the coordinator is left.
 func (c *Coordinator) Close(ctx context.Context) error {
+	c.reports.Do(func() {}) // they do not start any more
 	c.workers.refuse()
-	c.membership.refuse()
-	stop := context.AfterFunc(ctx, c.lifetime.kill)
-	c.lifetime.shut()
-	c.membership.loops.Wait()
+	c.node.Refuse()
+	stop := context.AfterFunc(ctx, c.life.kill)
+	c.life.shut()
+	c.loops.Wait()
+	c.node.Wait()
 	c.workers.close()
-	if err := c.membership.lease.end(context.WithoutCancel(ctx)); err != nil { // it has bounds of its own
+	if err := c.node.End(context.WithoutCancel(ctx)); err != nil { // it has bounds of its own
 		c.opts.Log.Warn("the node's lease could not be given back; it expires", "error", err)
 	}
-	c.lobby.cache.Close()
+	c.lobby.Close()
 	c.locks.Close()
-	c.feeds.close()
-	c.episodes.close()
+	c.feeds.Close()
+	c.logs.Close()
 	if !stop() {
 		return context.Cause(ctx)
 	}
-	c.lifetime.kill()
+	c.life.kill()
 	return nil
 }
-
-// newName returns a random name for a node or an epoch. It is short, because it
-// is in every member and every event.
-func newName() string { return strings.ToLower(rand.Text()[:16]) } // 80 bits

@@ -14,26 +14,27 @@ import (
 	"roomd/lockmgr"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
-func TestJoinAndLeave(t *testing.T) {
+func TestDo_JoinAndLeave(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		rdb := client()
 		c := newCoordinator(t, rdb, Options{Node: "n1"})
-		mustDo(t, c, "42", room.Join("李四", "s1"))
-		mustDo(t, c, "42", room.Join("王五", "s2"))
-		r := mustDo(t, c, "42", room.Join("张三", "s3"))
+		mustDo(t, c, "42", room.Join{User: "李四", Session: "s1"})
+		mustDo(t, c, "42", room.Join{User: "王五", Session: "s2"})
+		r := mustDo(t, c, "42", room.Join{User: "张三", Session: "s3"})
 		if got := describeUsers(r.Users()); got != "李四@0 王五@1 张三@2" || r.Seat != 2 || r.Version != 3 || r.Epoch == "" {
 			t.Fatalf("third join: %+v", r)
 		}
-		if again := mustDo(t, c, "42", room.Join("张三", "s3")); again.Version != 3 || again.Seat != 2 {
+		if again := mustDo(t, c, "42", room.Join{User: "张三", Session: "s3"}); again.Version != 3 || again.Seat != 2 {
 			t.Errorf("joining again: %+v", again)
 		}
-		left := mustDo(t, c, "42", room.Leave("王五", "s2"))
+		left := mustDo(t, c, "42", room.Leave{User: "王五", Session: "s2"})
 		if got := describeUsers(left.Users()); got != "李四@0 张三@2" || left.Version != 4 || left.Epoch != r.Epoch {
 			t.Fatalf("leave: %+v", left)
 		}
-		if _, err := c.Do(t.Context(), "42", room.Leave("王五", "s2")); !errors.Is(err, room.ErrNotMember) {
+		if _, err := c.Do(t.Context(), "42", room.Leave{User: "王五", Session: "s2"}); !errors.Is(err, room.ErrNotMember) {
 			t.Errorf("leaving again: %v", err)
 		}
 		if s, err := c.Read(t.Context(), "42"); err != nil || describeUsers(s.Users()) != "李四@0 张三@2" || s.Version != 4 {
@@ -56,15 +57,15 @@ func TestJoinAndLeave(t *testing.T) {
 	})
 }
 
-func TestBadInputWritesNothing(t *testing.T) {
+func TestDo_BadInput(t *testing.T) {
 	_, rdb := redistest.Mini(t)
 	c := newCoordinator(t, rdb, Options{Rules: room.Rules{Seating: room.Capacity(4)}})
 	for field, err := range map[string]error{
-		"room":     second(c.Do(t.Context(), "a b", room.Join("a", "s"))),
-		"user":     second(c.Do(t.Context(), "42", room.Join("a\n", "s"))),
-		"seat":     second(c.Do(t.Context(), "42", room.Join("a", "s").At(room.MaxSeats))),
-		"session":  second(c.Do(t.Context(), "42", room.Join("a", ""))),
-		"capacity": second(c.Do(t.Context(), "42", room.Configure(room.Settings{Capacity: -1}))),
+		"room":     second(c.Do(t.Context(), "a b", room.Join{User: "a", Session: "s"})),
+		"user":     second(c.Do(t.Context(), "42", room.Join{User: "a\n", Session: "s"})),
+		"seat":     second(c.Do(t.Context(), "42", room.Join{User: "a", Session: "s", Seat: room.At(room.MaxSeats)})),
+		"session":  second(c.Do(t.Context(), "42", room.Join{User: "a", Session: ""})),
+		"capacity": second(c.Do(t.Context(), "42", room.Configure{Settings: room.Settings{Capacity: -1}})),
 	} {
 		checkInvalid(t, err, field, field)
 	}
@@ -89,7 +90,8 @@ func TestBadInputWritesNothing(t *testing.T) {
 
 // Four nodes with clients of their own, one room: everybody who was told "you
 // are in" is in, each on a seat of their own, and every commit is counted.
-func TestNobodyIsLost(t *testing.T) {
+func TestDo_NobodyIsLost(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	const nodes, users = 4, 40
 	for _, maxBatch := range []int{1, DefaultMaxBatch} {
@@ -103,7 +105,7 @@ func TestNobodyIsLost(t *testing.T) {
 				for u := range users {
 					wg.Go(func() {
 						user := fmt.Sprintf("张三-%d-%d", n, u)
-						for _, a := range []room.Action{room.Join(user, "s"), room.Leave(user, "s"), room.Join(user, "s")} {
+						for _, a := range []room.Action{room.Join{User: user, Session: "s"}, room.Leave{User: user, Session: "s"}, room.Join{User: user, Session: "s"}} {
 							r, err := c.Do(t.Context(), id, a)
 							if err != nil {
 								t.Error(err)
@@ -140,77 +142,77 @@ func TestNobodyIsLost(t *testing.T) {
 	}
 }
 
-func TestBusy(t *testing.T) {
+func TestDo_Busy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		rdb.Set(t.Context(), "LockRoom:42", "somebody", time.Hour)
 		c := newCoordinator(t, rdb, Options{LockWait: 2 * time.Second})
 		start := time.Now()
-		if _, err := c.Do(t.Context(), "42", room.Join("张三", "s")); !errors.Is(err, room.ErrBusy) {
+		if _, err := c.Do(t.Context(), "42", room.Join{User: "张三", Session: "s"}); !errors.Is(err, room.ErrBusy) {
 			t.Fatalf("join: %v", err)
 		}
 		if took := time.Since(start); took != 2*time.Second {
 			t.Errorf("waited %v", took)
 		}
 		rdb.Del(t.Context(), "LockRoom:42")
-		mustDo(t, c, "42", room.Join("张三", "s"))
+		mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
 	})
 }
 
 // A holder that dies blocks its room for a TTL and no longer.
-func TestDeadHolderBlocksForATTL(t *testing.T) {
+func TestDo_DeadHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		start := time.Now()
-		locks, err := lockmgr.New(rdb, lockmgr.Options{Prefix: lockPrefix})
+		locks, err := lockmgr.New(rdb, lockmgr.Options{Prefix: store.LockPrefix})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := locks.Acquire(t.Context(), "42"); err != nil { // and never comes back
 			t.Fatal(err)
 		}
-		mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join("张三", "s"))
+		mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join{User: "张三", Session: "s"})
 		if took := time.Since(start); took > lockmgr.DefaultTTL+lockmgr.DefaultPoll {
 			t.Errorf("the room was blocked for %v", took)
 		}
 	})
 }
 
-// Redis deletes an empty room after Idle. If it is used again before that, its version goes
-// on.
-func TestEmptyRoomsExpire(t *testing.T) {
+// Redis deletes an empty room after Idle, or after a minute if nobody has configured it. If it is used
+// again before that, its version goes on.
+func TestRoom_EmptyExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		c := newCoordinator(t, rdb, Options{NodeTTL: time.Hour})
-		first := mustDo(t, c, "42", room.Join("张三", "s"))
-		mustDo(t, c, "42", room.Leave("张三", "s"))
-		time.Sleep(DefaultIdle - time.Minute)
-		if r := mustDo(t, c, "42", room.Join("张三", "s")); r.Version != 3 || r.Epoch != first.Epoch {
+		first := mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
+		mustDo(t, c, "42", room.Leave{User: "张三", Session: "s"})
+		time.Sleep(unusedIdle - time.Second)
+		if r := mustDo(t, c, "42", room.Join{User: "张三", Session: "s"}); r.Version != 3 || r.Epoch != first.Epoch {
 			t.Errorf("used again in time: %+v", r.Snapshot)
 		}
 		time.Sleep(24 * time.Hour) // in use: nothing expires
 		if s, err := c.Read(t.Context(), "42"); err != nil || s.Version != 3 || len(s.Users()) != 1 {
 			t.Errorf("a day later: %+v, %v", s, err)
 		}
-		mustDo(t, c, "42", room.Leave("张三", "s"))
-		time.Sleep(DefaultIdle + time.Second)
+		mustDo(t, c, "42", room.Leave{User: "张三", Session: "s"})
+		time.Sleep(unusedIdle + time.Second)
 		if left := rdb.Keys(t.Context(), "*").Val(); len(left) != 2 { // the node's own
 			t.Errorf("left over: %v", left)
 		}
-		if r := mustDo(t, c, "42", room.Join("张三", "s")); r.Version != 1 || r.Epoch == first.Epoch {
+		if r := mustDo(t, c, "42", room.Join{User: "张三", Session: "s"}); r.Version != 1 || r.Epoch == first.Epoch {
 			t.Errorf("used again too late: %+v", r.Snapshot)
 		}
 	})
 }
 
-func TestClosed(t *testing.T) {
+func TestClose(t *testing.T) {
 	_, rdb := redistest.Mini(t)
 	c := newCoordinator(t, rdb, Options{})
-	mustDo(t, c, "42", room.Join("张三", "s"))
+	mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
 	if err := c.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Do(t.Context(), "42", room.Join("李四", "s")); !errors.Is(err, room.ErrClosed) {
+	if _, err := c.Do(t.Context(), "42", room.Join{User: "李四", Session: "s"}); !errors.Is(err, room.ErrClosed) {
 		t.Errorf("join: %v", err)
 	}
 	if _, err := c.Watch(t.Context(), "42", func(*room.Event) {}); !errors.Is(err, room.ErrClosed) {
@@ -220,7 +222,7 @@ func TestClosed(t *testing.T) {
 
 // Close waits for the actions that it has accepted. When its context ends, actions that wait
 // for a lock fail and have not happened.
-func TestCloseDrains(t *testing.T) {
+func TestClose_Drains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		c := newCoordinator(t, rdb, Options{})
@@ -228,7 +230,7 @@ func TestCloseDrains(t *testing.T) {
 		rdb.Set(t.Context(), "LockRoom:43", "somebody", time.Hour)
 		errs := map[string]chan error{"42": make(chan error, 1), "43": make(chan error, 1)}
 		for id, ch := range errs {
-			go func() { ch <- second(c.Do(t.Context(), id, room.Join("张三", "s"))) }()
+			go func() { ch <- second(c.Do(t.Context(), id, room.Join{User: "张三", Session: "s"})) }()
 		}
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

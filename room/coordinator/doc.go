@@ -7,75 +7,66 @@
 //
 //	rooms, err := coordinator.New(client, coordinator.Options{Rules: room.Rules{Seating: room.Capacity(4)}})
 //	...
-//	result, err := rooms.Do(ctx, "42", room.Join("张三", session))
+//	result, err := rooms.Do(ctx, "42", room.Join{User: "张三", Session: session})
 //
 // # How an action is run
 //
-// It waits in its room's queue on this node. A worker serves the queue, hold after hold of
+// It waits in its room's queue on this node (queue.go). A worker serves the queue, hold after hold of
 // the room's lock (LockRoom:<id>, by the rules of package lockmgr). One hold serves all
 // that waits, up to Options.MaxBatch and at most one action of each user, in the order of
 // arrival.
 //
-// A hold is two requests: take gets the lock, and commit checks in one script that the lock
-// has the writer's token and that the room is as the node knows it (by the mark of the last
-// commit), writes what has changed, counts the version, publishes the event and gives the
-// lock back. In between the rules apply the actions to the node's copy of the room. A node
-// without a copy gets the room with the lock; one whose copy is old gets it with the
-// refusal. What a hold costs does not grow with the room.
+// The rules apply the actions to the node's copy of the room (apply.go). The commit checks in one script that the
+// lock is free and nobody waits for it, or has the writer's token, and that the room is as the node knows it (by the
+// mark of the last commit); then it writes what has changed, counts the version, publishes the event, and gives
+// the lock back if the writer had it. So an action in a quiet room is one request, and its hold has no length; and
+// all others who use the lock are respected. If another has the lock or waits for it, the writer's token waits, too,
+// and a wake-up lets the node commit (lock.go). If the copy is old, the writer gets the lock, and
+// the room with it. A node without a copy asks for both. An action that changes nothing needs only the
+// answer that the copy is not old. What a hold costs does not grow with the room.
 //
-// While several nodes fight over a room, a hold is one request: the lock is handed from
+// While several nodes fight over a room, the lock is handed from
 // node to node, and each node's copy follows the events of the others. The commit also puts
-// the node's next token into the line if more waits, or if by experience something will.
+// the node's next token into the queue if more waits, or if by experience something will.
+//
+// Before a node takes the actions of a commit it lets run who is ready to, so that
+// where it is busy more of them share one.
 //
 // Room:<id>:Users is a hash, user to member as JSON, so a commit writes only who has
 // changed. Room:<id>:Meta counts the members: a node that finds another number of them
 // begins a new epoch with those who are there. It also has the room's settings, data, bans and
 // who was taken out of it (gone), each as JSON, where there are some. If one of the two keys is of another type, or
-// a user's field is no member, every action fails with [room.ErrUnavailable] and names it.
+// a field is none that roomd writes, every action fails with [room.ErrForeign], which names it.
+// Options.Journal adds each commit to a stream, too; where Redis does not take the entry the commit counts
+// all the same.
 //
 // # Moves
 //
 // [Coordinator.Move] takes users from one room to another under the locks of both. It does not go
 // through the workers: it reads the rooms, applies the rules, and writes with one script, or on
-// Redis Cluster with one for each room. The field moved of Meta keeps the token of the last move,
+// Redis Cluster with one for each room. The field moved of Meta keeps the id of the last move,
 // so that one whose reply was lost is recognised. A worker then finds its copy of the room old.
 //
-// # The journal
+// # Inside
 //
-// With Options.Journal the commit's script also adds the event to the stream Room:<id>:Log,
-// which keeps about so many entries, and expires with Meta. A commit that is sent again adds
-// none. [Coordinator.Journal] reads it. Where Redis does not take an entry the commit counts
-// all the same: the entry is missing.
-//
-// # Nodes
+// internal/store knows what Redis holds, internal/feed has the events of rooms in order, and internal/cluster
+// is the node's part among the others. internal/lobby, internal/nodes and internal/checks are for operators.
 //
 // A node has a lease, a key with a TTL that it prolongs. Before it writes to a room it
 // records that it may have members there. The other nodes watch its lease by their own
-// clocks: steps of Redis' clock cost nobody a seat. When a lease is over for its node's
-// Options.Grace they remove the node's members from the recorded rooms. Each node compares
-// its records with the rooms, ten of them a second, so that a quiet room of which Redis has
-// lost something is put right, too.
+// clocks: steps of Redis' clock cost nobody a seat. When a lease is over they show the node's members
+// as away, unless the node has stopped; when it is over for the node's Options.Grace they remove the members
+// from the recorded rooms. Each node compares its records with the rooms, ten of them a second, so that a
+// quiet room of which Redis has lost something is put right, too.
 //
 // A node whose lease was lost takes a new name, and its sessions take that on
 // ([room.Keep]): because it was stalled, or because Redis has lost data or was restarted
 // from an old copy. Members under the old name whose sessions do not come back are removed.
 // If the copy is younger than the lease, [Coordinator.AnswerFor] says who has left since.
 //
-// On Redis Cluster a room's keys share a slot, and so do a node's: its name begins with its
-// home, one of sixteen hash tags. If the master of that is away until the lease is over, or
-// has fewer replicas than Options.Replicas, the node moves to a home on another master.
+// On Redis Cluster a room's keys share a slot, and so do a node's. If the master of a node's keys is away
+// until the lease is over, or has fewer replicas than Options.Replicas, the node moves to another master.
 // Actions in rooms of the other masters go on meanwhile.
-//
-// # What operators see
-//
-// With Options.Report a node counts (package tally), and writes what it is and does to
-// Node:<node>:Info about once a second (beacon.go). [Coordinator.Nodes] reads what all nodes have
-// written, and [Coordinator.Drain] asks one of them to stop, by Node:<node>:Drain.
-//
-// Such a node also checks the rooms that are watched on it, one after the other and without their
-// locks (invariants.go, checks.go). Its shadow of a room follows the events that the watchers get
-// (shadow.go), and is compared with the room in Redis at the same version. [Coordinator.Checks] says
-// where they differ. The checks change nothing.
 //
 // # What it promises
 //
@@ -83,14 +74,18 @@
 //     the session that speaks for the user.
 //   - A holder that was stalled past the lock's TTL changes nothing: its commit is
 //     refused, and its actions run again under a new hold.
-//   - A commit happens once, however often it is sent: Redis remembers each node's last
-//     committed token.
-//   - Versions count a room's commits from 1 without gaps, within an epoch. When a failover
-//     takes a room back to an earlier version, a new epoch begins.
+//   - A commit happens once, however often it is sent: Redis remembers the id of each node's last
+//     commit. Its mark is a hash of what it says and of the mark before it.
+//   - Versions count a room's commits from 1 without gaps, within an epoch. A version of an
+//     epoch has one content: when Redis was restarted or another server has taken its place
+//     (after a failover, or because a Cluster's slot has moved), nobody can tell whether
+//     commits were lost, and each room begins a new epoch before anybody is answered. So it
+//     does where a node finds other commits than it knows.
 //   - A watcher gets every commit in order. If some were missed, a snapshot replaces
 //     them.
-//   - The members of a node that has died are removed exactly once, after Options.NodeTTL
-//     and Options.Grace. A node that was only stalled writes nothing under its old name.
+//   - The members of a node that has died are away after Options.NodeTTL, or half of that later,
+//     and are removed after Options.Grace. Each happens exactly once. A node that was only stalled
+//     writes nothing under its old name.
 //   - With Options.Replicas a commit is acknowledged when so many replicas have it. An
 //     action that is refused, a Read and an event promise nothing, and wait for no replica.
 //   - Every action is answered within Options.LockWait and a LockTTL, if the Seating
@@ -108,23 +103,21 @@
 //     ACL must allow all that [Coordinator.Check] tries.
 //   - Actions in rooms of a master that is away fail. Redis Cluster stops as a whole when
 //     no replica takes over, unless cluster-require-full-coverage is no. The members of a
-//     node that has died stay as long as its home is away, and for good if that comes back
+//     node that has died stay as long as its master is away, and for good if that comes back
 //     without its data.
 //   - A node that was cut off for longer than two thirds of Options.NodeTTL and
 //     Options.Grace, and missed the events of that time, cannot tell a member who was
 //     removed from one who was replaced and then left. It takes both for removed, so a
 //     leave through another node may be undone.
-//   - Fairness between nodes is that of lockmgr, with one exception: where a lock
-//     expires under a dead holder, a node that has met nobody in the room of late
-//     may pass those who wait, once.
+//   - Fairness between nodes is that of lockmgr. What changes nothing does not wait for its turn.
 //
 // # Goroutines
 //
-// One runs for each room in which actions wait. From [Coordinator.Start], or the first
-// action, on there are three more: one keeps the lease, one watches the other nodes, one
-// compares records with rooms. With Options.Report there are two more: one writes reports, one
-// checks rooms. Their requests may run on goroutines of their own. From the first watch, or the
-// first lock that was waited for, on there are four for events and wake-ups. [Coordinator.Close] returns when all of them have ended. go-redis has some for
+// One runs for each room in which actions wait, and for a moment for each whose worker has ended. From
+// [Coordinator.Start], or the first action, on there are three more for the node's lease, its records, and the other nodes; with Options.Report
+// two more, which write reports and check rooms. Their requests may run on goroutines of their own. From the
+// first watch, or the first lock that was waited for, on there are four for events and wake-ups.
+// [Coordinator.Close] returns when all of them have ended. go-redis has some for
 // requests that share round trips, until the client is closed. While a list of all rooms is made,
 // or waited for, there are those of package cachefill.
 package coordinator

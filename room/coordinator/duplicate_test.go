@@ -13,7 +13,7 @@ import (
 
 // Under Reject a session stays only as long as its node is believed to be alive: when the
 // node was killed, or closed, its lease is over, and the user's next session has the seat.
-func TestRejectSparesNoDeadSession(t *testing.T) {
+func TestDo_RejectSparesNoDeadSession(t *testing.T) {
 	for name, end := range map[string]struct {
 		by   func(*Coordinator)
 		dead time.Duration // until its lease is over
@@ -27,22 +27,22 @@ func TestRejectSparesNoDeadSession(t *testing.T) {
 				rules := room.Rules{Duplicate: room.Reject, Seating: room.Capacity(2)}
 				gone := newCoordinator(t, redistest.MiniClient(t, mini), Options{Rules: rules})
 				c := newCoordinator(t, redistest.MiniClient(t, mini), Options{Rules: rules})
-				mustDo(t, c, "42", room.Join("b", "s"))
-				first := mustDo(t, gone, "42", room.Join("a", "old"))
-				if _, err := c.Do(t.Context(), "42", room.Join("a", "new")); !errors.Is(err, room.ErrDuplicate) {
+				mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
+				first := mustDo(t, gone, "42", room.Join{User: "a", Session: "old"})
+				if _, err := c.Do(t.Context(), "42", room.Join{User: "a", Session: "new"}); !errors.Is(err, room.ErrDuplicate) {
 					t.Fatalf("while its node lives: %v", err)
 				}
 				end.by(gone)
 				if end.dead > 0 {
-					if _, err := c.Do(t.Context(), "42", room.Join("a", "new")); !errors.Is(err, room.ErrDuplicate) {
+					if _, err := c.Do(t.Context(), "42", room.Join{User: "a", Session: "new"}); !errors.Is(err, room.ErrDuplicate) {
 						t.Errorf("before its lease is over: %v", err)
 					}
 					time.Sleep(end.dead)
 				}
-				if _, err := c.Do(t.Context(), "42", room.Join("a", "older").Again()); !errors.Is(err, room.ErrDuplicate) {
+				if _, err := c.Do(t.Context(), "42", room.Join{User: "a", Session: "older", Mode: room.JoinAgain}); !errors.Is(err, room.ErrDuplicate) {
 					t.Errorf("a session that comes back unasked: %v", err)
 				}
-				if r := mustDo(t, c, "42", room.Join("a", "new")); r.Seat != first.Seat {
+				if r := mustDo(t, c, "42", room.Join{User: "a", Session: "new"}); r.Seat != first.Seat {
 					t.Errorf("on seat %d instead of %d", r.Seat, first.Seat)
 				}
 				time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)

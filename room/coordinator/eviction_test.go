@@ -15,16 +15,15 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/store"
 )
 
 // die stops a coordinator as a crash does: it does not prolong its lease any more, and gives
 // nothing back.
 func die(c *Coordinator) {
-	c.lifetime.shut()
-	c.membership.loops.Wait()
-	c.membership.lease.mu.Lock()
-	c.membership.lease.until = time.Time{} // as if it had never had one, for the Close of the test
-	c.membership.lease.mu.Unlock()
+	c.life.shut()
+	c.node.Vanish()
 }
 
 // noOtherNodes checks that Redis knows of no nodes but those that are alive.
@@ -39,7 +38,7 @@ func noOtherNodes(t *testing.T, rdb *redis.Client, live ...*Coordinator) {
 			t.Errorf("%s is left", key)
 		}
 	}
-	for _, node := range rdb.ZRange(t.Context(), nodesKey, 0, -1).Val() {
+	for _, node := range rdb.ZRange(t.Context(), cluster.ListKey, 0, -1).Val() {
 		if !alive[node] {
 			t.Errorf("%s is still known", node)
 		}
@@ -53,9 +52,10 @@ func noOtherNodes(t *testing.T, rdb *redis.Client, live ...*Coordinator) {
 	}
 }
 
-// A node dies. Its members keep their seats for the grace; then they are removed exactly
-// once, as one version of each room, although all other nodes notice at the same time.
-func TestADeadNodesMembersLeave(t *testing.T) {
+// A node dies. When its TTL is over its members are away, and keep their seats for the grace; then
+// they are removed. Both happen exactly once, as one version of each room, although all other nodes
+// notice at the same time. Who has come back through another node is neither.
+func TestEviction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		dead := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "dead"})
@@ -69,11 +69,11 @@ func TestADeadNodesMembersLeave(t *testing.T) {
 		}
 		for i := range 10 {
 			id := fmt.Sprint("room", i)
-			mustDo(t, dead, id, room.Join("a", "s"))
-			mustDo(t, dead, id, room.Join("b", "s"))
-			mustDo(t, live[0], id, room.Join("c", "s"))
+			mustDo(t, dead, id, room.Join{User: "a", Session: "s"})
+			mustDo(t, dead, id, room.Join{User: "b", Session: "s"})
+			mustDo(t, live[0], id, room.Join{User: "c", Session: "s"})
 		}
-		mustDo(t, live[1], "room3", room.Join("a", "came back")) // within the grace
+		mustDo(t, live[1], "room3", room.Join{User: "a", Session: "came back"}) // within the grace
 		var events []*room.Event
 		stop, err := live[2].Watch(t.Context(), "room0", func(e *room.Event) { events = append(events, e) })
 		if err != nil {
@@ -81,43 +81,58 @@ func TestADeadNodesMembersLeave(t *testing.T) {
 		}
 		defer stop()
 		die(dead)
-		time.Sleep(DefaultGrace)
-		if s, _ := live[0].Read(t.Context(), "room0"); s.Version != 3 || s.Count() != 3 {
-			t.Errorf("within the grace: %s", describeUsers(s.Users()))
+		time.Sleep(DefaultNodeTTL / 2)
+		if s, _ := live[0].Read(t.Context(), "room0"); s.Version != 3 {
+			t.Errorf("before the TTL is over: %+v", s.Users())
 		}
-		time.Sleep(2 * DefaultNodeTTL)
+		time.Sleep(DefaultNodeTTL + time.Second)
+		for id, want := range map[string]string{"room0": "[{a 0 true false } {b 1 true false } {c 2 false false }]", "room3": "[{a 0 false false } {b 1 true false } {c 2 false false }]"} {
+			if s, _ := live[0].Read(t.Context(), id); fmt.Sprint(s.Users()) != want {
+				t.Errorf("within the grace %s holds %+v", id, s.Users())
+			}
+		}
+		mustDo(t, live[1], "room7", room.Join{User: "b", Session: "came back"})
+		time.Sleep(DefaultGrace + DefaultNodeTTL)
 		for i := range 10 {
-			want, version := "c@2", uint64(4)
+			want, version := "c@2", uint64(5)
 			if i == 3 {
-				want, version = "a@0 c@2", 5
+				want, version = "a@0 c@2", 6
+			} else if i == 7 {
+				want, version = "b@1 c@2", 6
 			}
 			if s, _ := live[0].Read(t.Context(), fmt.Sprint("room", i)); describeUsers(s.Users()) != want || s.Version != version {
 				t.Errorf("room%d: %s at version %d", i, describeUsers(s.Users()), s.Version)
 			}
 		}
-		if len(events) != 1 || describeChanges(events[0].Changes) != "-a@0 -b@1" {
-			t.Errorf("%d events, the first: %+v", len(events), events)
+		if len(events) != 2 || fmt.Sprint(events[0].Changes) != "[{away a 0  false <nil>} {away b 1  false <nil>}]" || describeChanges(events[1].Changes) != "-a@0 -b@1" {
+			t.Errorf("%d events: %+v", len(events), events)
 		}
 		noOtherNodes(t, rdb, live...)
 	})
 }
 
-// A node dies while it removes the members of a dead one: another node goes on.
-func TestTheRemoverDiesHalfway(t *testing.T) {
+// A node dies while it shows the members of a dead one as away, or removes them: another node goes on.
+func TestEviction_RemoverDies(t *testing.T) {
+	t.Run("away", func(t *testing.T) { testTheRemoverDies(t, 4) })
+	t.Run("leave", func(t *testing.T) { testTheRemoverDies(t, 14) })
+}
+
+// testTheRemoverDies lets a node die that has done something about so many of 20.
+func testTheRemoverDies(t *testing.T, done int32) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		dead := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "dead"})
 		for i := range 10 {
-			mustDo(t, dead, fmt.Sprint("room", i), room.Join("a", "s"))
+			mustDo(t, dead, fmt.Sprint("room", i), room.Join{User: "a", Session: "s"})
 		}
 		die(dead)
 		failing := redistest.MiniClient(t, mini)
 		var commits atomic.Int32
 		failing.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, commitScript) {
+			if isScript(cmd, store.CommitScript) {
 				commits.Add(1)
 			}
-			if commits.Load() > 4 {
+			if commits.Load() > done {
 				return io.ErrUnexpectedEOF
 			}
 			return nil
@@ -128,12 +143,12 @@ func TestTheRemoverDiesHalfway(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
-		left := 0
+		left := int32(20)
 		for i := range 10 {
 			s, _ := dead.Read(t.Context(), fmt.Sprint("room", i))
-			left += s.Count()
+			left -= int32(s.Version - 1)
 		}
-		if left == 0 || left == 10 {
+		if left == 0 || left == 20 || left%10 == 0 {
 			t.Fatalf("%d are left", left)
 		}
 		die(first)
@@ -143,7 +158,7 @@ func TestTheRemoverDiesHalfway(t *testing.T) {
 		}
 		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
 		for i := range 10 {
-			if s, _ := second.Read(t.Context(), fmt.Sprint("room", i)); s.Count() != 0 || s.Version != 2 {
+			if s, _ := second.Read(t.Context(), fmt.Sprint("room", i)); s.Count() != 0 || s.Version != 3 {
 				t.Errorf("room%d: %d members at version %d", i, s.Count(), s.Version)
 			}
 		}
@@ -153,7 +168,8 @@ func TestTheRemoverDiesHalfway(t *testing.T) {
 
 // One room cannot be read, and another one is locked. The dead node's members are removed
 // from all other rooms meanwhile, and from those two when that is over.
-func TestARoomThatFailsHoldsUpNoOther(t *testing.T) {
+func TestEviction_OneRoomFails(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		dead := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
@@ -162,13 +178,13 @@ func TestARoomThatFailsHoldsUpNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 20 {
-			mustDo(t, dead, fmt.Sprint("room", i), room.Join("a", "s"))
+			mustDo(t, dead, fmt.Sprint("room", i), room.Join{User: "a", Session: "s"})
 		}
 		die(dead)
 		rdb.Set(t.Context(), "LockRoom:room0", "somebody", time.Hour)
 		rdb.HSet(t.Context(), "Room:room7:Users", "b", `{"seat":`)
 		time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
-		if left := rdb.SMembers(t.Context(), nodeRoomsKey(dead.Node())).Val(); !slices.Equal(left, []string{"room0", "room7"}) {
+		if left := rdb.SMembers(t.Context(), cluster.RoomsKey(dead.Node())).Val(); !slices.Equal(left, []string{"room0", "room7"}) {
 			t.Errorf("it may have members in %v", left)
 		}
 		rdb.Del(t.Context(), "LockRoom:room0")
@@ -176,7 +192,7 @@ func TestARoomThatFailsHoldsUpNoOther(t *testing.T) {
 		time.Sleep(DefaultLockWait + DefaultNodeTTL)
 		for i := range 20 {
 			id := fmt.Sprint("room", i)
-			if s, err := other.Read(t.Context(), id); err != nil || s.Count() != 0 || s.Version != 2 {
+			if s, err := other.Read(t.Context(), id); err != nil || s.Count() != 0 || s.Version != 3 && id != "room0" && id != "room7" {
 				t.Errorf("%s holds %s at version %d, %v", id, describeUsers(s.Users()), s.Version, err)
 			}
 		}
@@ -185,22 +201,31 @@ func TestARoomThatFailsHoldsUpNoOther(t *testing.T) {
 }
 
 // However many rooms and nodes there were, nothing of them remains in Redis.
-func TestNothingGrows(t *testing.T) {
+func TestRedis_NothingGrows(t *testing.T) {
+	t.Parallel()
+	t.Run("few nodes", func(t *testing.T) { testNothingGrows(t, 10, 40) })
+	t.Run("many nodes", func(t *testing.T) {
+		redistest.Thorough(t)
+		testNothingGrows(t, 40, 60)
+	})
+}
+
+func testNothingGrows(t *testing.T, lives, rooms int) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		opts := Options{NodeTTL: time.Minute, Idle: 10 * time.Minute, MaxCopies: 20 * emptyCopySize}
 		watcher := newCoordinator(t, rdb, opts)
-		mustDo(t, watcher, "permanent", room.Join("z", "s"))
-		for life := range 40 {
+		mustDo(t, watcher, "permanent", room.Join{User: "z", Session: "s"})
+		for life := range lives {
 			c := newCoordinator(t, redistest.MiniClient(t, mini), opts)
-			for i := range 60 {
+			for i := range rooms {
 				id := fmt.Sprint("room", life*20+i)
-				mustDo(t, c, id, room.Join("a", "s"))
+				mustDo(t, c, id, room.Join{User: "a", Session: "s"})
 				if i%3 > 0 {
-					mustDo(t, c, id, room.Leave("a", "s"))
+					mustDo(t, c, id, room.Leave{User: "a", Session: "s"})
 				}
 			}
-			mustDo(t, c, "permanent", room.Join(fmt.Sprint("guest", life), "s"))
+			mustDo(t, c, "permanent", room.Join{User: fmt.Sprint("guest", life), Session: "s"})
 			if life%2 == 0 {
 				die(c)
 				_ = c.Close(t.Context())
@@ -216,23 +241,24 @@ func TestNothingGrows(t *testing.T) {
 				t.Errorf("%s is left, TTL %v", key, rdb.PTTL(t.Context(), key).Val())
 			}
 		}
-		if n := rdb.HLen(t.Context(), "Room:permanent:Meta").Val(); n > 6 {
+		if n := rdb.HLen(t.Context(), "Room:permanent:Meta").Val(); n > 7 {
 			t.Errorf("Room:permanent:Meta has grown to %v", rdb.HGetAll(t.Context(), "Room:permanent:Meta").Val())
 		}
 	})
 }
 
 // A node is alive if its lease is there, although the list says that it is over.
-func TestALivingNodeIsLeftAlone(t *testing.T) {
+func TestEviction_LivingNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
 		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		mustDo(t, c, "42", room.Join("a", "s"))
-		rdb.ZAdd(t.Context(), nodesKey, redis.Z{Score: 1, Member: c.Node()})
-		if _, err := other.membership.eviction.once(t.Context()); err != nil {
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		rdb.ZAdd(t.Context(), cluster.ListKey, redis.Z{Score: 1, Member: c.Node()})
+		if err := other.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		time.Sleep(time.Minute)
 		if s, _ := c.Read(t.Context(), "42"); s.Count() != 1 {
 			t.Errorf("the room holds %d", s.Count())
 		}
@@ -240,19 +266,55 @@ func TestALivingNodeIsLeftAlone(t *testing.T) {
 }
 
 // A node deletes its records of rooms that it does not use any more.
-func TestALongLifeLeavesNoTraces(t *testing.T) {
+func TestRegistration_LongLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		c := newCoordinator(t, rdb, Options{MaxCopies: 20 * emptyCopySize})
 		for i := range 50 {
-			mustDo(t, c, fmt.Sprint("room", i), room.Join("a", "s"))
+			mustDo(t, c, fmt.Sprint("room", i), room.Join{User: "a", Session: "s"})
 			if i > 2 {
-				mustDo(t, c, fmt.Sprint("room", i), room.Leave("a", "s"))
+				mustDo(t, c, fmt.Sprint("room", i), room.Leave{User: "a", Session: "s"})
 			}
 		}
 		time.Sleep(2 * copyIdle)
-		if rooms := rdb.SMembers(t.Context(), nodeRoomsKey(c.Node())).Val(); len(rooms) != 3 {
+		if rooms := rdb.SMembers(t.Context(), cluster.RoomsKey(c.Node())).Val(); len(rooms) != 3 {
 			t.Errorf("it is remembered in %v", rooms)
+		}
+	})
+}
+
+// Redis is away for longer than the TTL of leases. When it is back, a node that is faster than another
+// one does not take that for dead: its members are away only if it does not come back in time either.
+func TestEviction_Outage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		var away atomic.Bool
+		var nodes []*Coordinator
+		for range 2 {
+			client := redistest.MiniClient(t, mini)
+			client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error {
+				if away.Load() {
+					return io.ErrUnexpectedEOF
+				}
+				return nil
+			}})
+			nodes = append(nodes, newCoordinator(t, client, Options{}))
+		}
+		mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
+		if err := nodes[1].Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(DefaultNodeTTL)
+		away.Store(true)
+		time.Sleep(2 * DefaultNodeTTL)
+		away.Store(false)
+		time.Sleep(DefaultNodeTTL - time.Second)
+		if s, err := nodes[1].Read(t.Context(), "42"); err != nil || s.Version != 1 {
+			t.Errorf("%+v, %v", s.Users(), err)
+		}
+		time.Sleep(DefaultNodeTTL) // its session, if it had one, had taken on the node's new name
+		if s, err := nodes[1].Read(t.Context(), "42"); err != nil || s.Version != 2 || !s.Users()[0].Away {
+			t.Errorf("%+v, %v", s.Users(), err)
 		}
 	})
 }

@@ -27,10 +27,10 @@ func Example() {
 	defer rooms.Close(ctx)
 
 	for _, user := range []string{"李四", "王五", "张三"} {
-		r, err := rooms.Do(ctx, "42", room.Join(user, "session of "+user))
+		r, err := rooms.Do(ctx, "42", room.Join{User: user, Session: "session of " + user})
 		fmt.Println(user, "sits on", r.Seat, "at version", r.Version, err)
 	}
-	_, err = rooms.Do(ctx, "42", room.Join("赵六", "session of 赵六"))
+	_, err = rooms.Do(ctx, "42", room.Join{User: "赵六", Session: "session of 赵六"})
 	fmt.Println(err, errors.Is(err, room.ErrFull))
 	// Output:
 	// 李四 sits on 0 at version 1 <nil>

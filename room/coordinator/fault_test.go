@@ -14,25 +14,26 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr"
-	"roomd/lockmgr/redisconn"
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
 // The holder stalls past its TTL before it writes, and another node joins
 // meanwhile. The stale commit must change nothing and run again.
-func TestStaleHolderChangesNothing(t *testing.T) {
+func TestHold_Stale(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		rdb := client()
 		other := newCoordinator(t, client(), Options{})
-		rdb.AddHook(redistest.Hook{Before: once(commitScript, func() error {
+		rdb.AddHook(redistest.Hook{Before: once(store.CommitScript, func() error {
 			rdb.Del(t.Context(), "LockRoom:42") // what the TTL does
-			mustDo(t, other, "42", room.Join("李四", "s2"))
+			mustDo(t, other, "42", room.Join{User: "李四", Session: "s2"})
 			return nil
 		})})
 		warm(t, rdb)
 		stale := newCoordinator(t, rdb, Options{})
-		r := mustDo(t, stale, "42", room.Join("张三", "s1"))
+		r := mustDo(t, stale, "42", room.Join{User: "张三", Session: "s1"})
 		if got := describeUsers(r.Users()); got != "李四@0 张三@1" || r.Version != 2 {
 			t.Fatalf("after the stall: %s at version %d", got, r.Version)
 		}
@@ -44,16 +45,16 @@ func TestStaleHolderChangesNothing(t *testing.T) {
 
 // The same, but the other node holds the lock when the stale commit arrives: the
 // lock must stay with it.
-func TestStaleHolderLeavesTheLockAlone(t *testing.T) {
+func TestHold_StaleLeavesTheLockAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		rdb := client()
 		release := make(chan struct{})
 		rdb.AddHook(redistest.Hook{
-			Before: once(commitScript, func() error {
+			Before: once(store.CommitScript, func() error {
 				rdb.Set(t.Context(), "LockRoom:42", "another", time.Minute)
 				return nil
 			}),
-			After: once(commitScript, func() error {
+			After: once(store.CommitScript, func() error {
 				if got := rdb.Get(t.Context(), "LockRoom:42").Val(); got != "another" {
 					t.Errorf("the lock holds %q after a stale commit", got)
 				}
@@ -66,7 +67,7 @@ func TestStaleHolderLeavesTheLockAlone(t *testing.T) {
 			}),
 		})
 		warm(t, rdb)
-		r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join("张三", "s1"))
+		r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join{User: "张三", Session: "s1"})
 		await(t, release, "the stale commit")
 		if r.Version != 1 {
 			t.Errorf("version %d", r.Version)
@@ -76,16 +77,16 @@ func TestStaleHolderLeavesTheLockAlone(t *testing.T) {
 
 // The room moved on although the lock is still the writer's (Redis lost its last
 // writes): the commit builds on what is not there any more, and must not write.
-func TestACommitOnAnotherVersionChangesNothing(t *testing.T) {
+func TestCommit_OtherVersion(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
-		mustDo(t, newCoordinator(t, client(), Options{}), "42", room.Join("李四", "s2"))
+		mustDo(t, newCoordinator(t, client(), Options{}), "42", room.Join{User: "李四", Session: "s2"})
 		for i, field := range []string{"version", "epoch", "nothing else"} {
 			rdb := client()
-			rdb.AddHook(redistest.Hook{Before: once(commitScript, func() error {
+			rdb.AddHook(redistest.Hook{Before: once(store.CommitScript, func() error {
 				return rdb.HSet(t.Context(), "Room:42:Meta", field, 7, "mark", "another commit's").Err()
 			})})
 			warm(t, rdb)
-			r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join(fmt.Sprint("user", i), "s1"))
+			r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join{User: fmt.Sprint("user", i), Session: "s1"})
 			if want := uint64(8 + i); r.Version != want || field == "epoch" && r.Epoch != "7" {
 				t.Errorf("another %s: the commit went to version %d of epoch %s", field, r.Version, r.Epoch)
 			}
@@ -93,18 +94,73 @@ func TestACommitOnAnotherVersionChangesNothing(t *testing.T) {
 	})
 }
 
+// The same, when the commit is sent again because it was not answered: an earlier copy may
+// still come. So a writer that had the lock gives it back at once, and writes under another token.
+func TestCommit_SentAgainOnOtherVersion(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		t.Run(fmt.Sprint("after another: ", after), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testSentAgain(t, after) }) })
+	}
+}
+
+func testSentAgain(t *testing.T, after bool) {
+	_, rdb := redistest.Mini(t)
+	c := newCoordinator(t, rdb, Options{})
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+	if after { // so that the commit is of a hold that began before
+		rdb.Set(t.Context(), "LockRoom:42", "another's", 10*time.Millisecond)
+	}
+	var tokens []string // of the commits
+	rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+		if !isScript(cmd, store.CommitScript) {
+			return nil
+		}
+		if tokens = append(tokens, rdb.Get(t.Context(), "LockRoom:42").Val()); tokens[0] == "another's" {
+			tokens = nil
+			return nil
+		}
+		if len(tokens) > 1 {
+			return nil
+		}
+		rdb.HSet(t.Context(), "Room:42:Meta", "version", 7, "mark", "another commit's")
+		if after {
+			return io.ErrUnexpectedEOF
+		}
+		return nil
+	}, After: func(_ context.Context, cmd redis.Cmder) error {
+		if isScript(cmd, store.CommitScript) && len(tokens) == 1 && !after {
+			return io.ErrUnexpectedEOF // it has taken the lock
+		}
+		return nil
+	}})
+	start := time.Now()
+	if r := mustDo(t, c, "42", room.Join{User: "b", Session: "s"}); describeUsers(r.Users()) != "a@0 b@1" || r.Version != 8 {
+		t.Errorf("%s at version %d", describeUsers(r.Users()), r.Version)
+	}
+	if took := time.Since(start); took >= lockmgr.DefaultClaim {
+		t.Errorf("it took %v: the lock was not given back", took)
+	}
+	first, last := tokens[0], tokens[len(tokens)-1]
+	want := []string{first, first, "", last}
+	if !after { // the second has a token of its own, which inherits the lock; the last is of that hold
+		want = []string{"", tokens[1], last, last}
+	}
+	if first == last || last == "" || !slices.Equal(tokens, want) {
+		t.Errorf("commits under %q", tokens)
+	}
+}
+
 // The commit is written but its reply is lost, and another node commits before
 // it is sent again: it must count as written, once, at its own version.
-func TestCommitIsExactlyOnce(t *testing.T) {
+func TestCommit_ExactlyOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		rdb := client()
 		other := newCoordinator(t, client(), Options{})
-		rdb.AddHook(redistest.Hook{After: once(commitScript, func() error {
-			mustDo(t, other, "42", room.Join("李四", "s2"))
+		rdb.AddHook(redistest.Hook{After: once(store.CommitScript, func() error {
+			mustDo(t, other, "42", room.Join{User: "李四", Session: "s2"})
 			return io.ErrUnexpectedEOF
 		})})
 		warm(t, rdb)
-		r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join("张三", "s1"))
+		r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join{User: "张三", Session: "s1"})
 		if got := describeUsers(r.Users()); r.Version != 1 || got != "张三@0" {
 			t.Errorf("the commit reports %s at version %d", got, r.Version)
 		}
@@ -116,12 +172,12 @@ func TestCommitIsExactlyOnce(t *testing.T) {
 
 // Redis answers nothing any more when the commit has been sent: after a TTL the
 // caller hears that the outcome is unknown.
-func TestUnknownOutcome(t *testing.T) {
+func TestCommit_UnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		var gone, back atomic.Bool
 		rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if !back.Load() && (gone.Load() || isScript(cmd, commitScript)) {
+			if !back.Load() && (gone.Load() || isScript(cmd, store.CommitScript)) {
 				gone.Store(true)
 				return io.ErrUnexpectedEOF
 			}
@@ -129,7 +185,7 @@ func TestUnknownOutcome(t *testing.T) {
 		}})
 		c := newCoordinator(t, rdb, Options{})
 		start := time.Now()
-		_, err := c.Do(t.Context(), "42", room.Join("张三", "s"))
+		_, err := c.Do(t.Context(), "42", room.Join{User: "张三", Session: "s"})
 		if !errors.Is(err, room.ErrUnknown) {
 			t.Fatalf("join: %v", err)
 		}
@@ -137,18 +193,19 @@ func TestUnknownOutcome(t *testing.T) {
 			t.Errorf("took %v to say so", took)
 		}
 		back.Store(true)
-		if r := mustDo(t, c, "42", room.Join("李四", "s")); describeUsers(r.Users()) != "李四@0" {
+		if r := mustDo(t, c, "42", room.Join{User: "李四", Session: "s"}); describeUsers(r.Users()) != "李四@0" {
 			t.Errorf("afterwards the room holds %s", describeUsers(r.Users()))
 		}
 	})
 }
 
-func TestRedisIsAway(t *testing.T) {
+func TestRedis_Away(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := redistest.Start(t)
 	c := newCoordinator(t, server.Client(), Options{})
-	mustDo(t, c, "42", room.Join("李四", "s1"))
+	mustDo(t, c, "42", room.Join{User: "李四", Session: "s1"})
 	server.Kill()
-	if _, err := c.Do(t.Context(), "42", room.Join("张三", "s2")); !errors.Is(err, room.ErrUnavailable) {
+	if _, err := c.Do(t.Context(), "42", room.Join{User: "张三", Session: "s2"}); !errors.Is(err, room.ErrUnavailable) {
 		t.Errorf("join: %v", err)
 	}
 	if _, err := c.Read(t.Context(), "42"); !errors.Is(err, room.ErrUnavailable) {
@@ -162,7 +219,7 @@ func TestRedisIsAway(t *testing.T) {
 	}
 	server.Restart()
 	awaitUntil(t, patience, func() string { // the client looks once a second whether the server is back
-		_, err := c.Do(t.Context(), "42", room.Join("张三", "s2"))
+		_, err := c.Do(t.Context(), "42", room.Join{User: "张三", Session: "s2"})
 		switch {
 		case errors.Is(err, room.ErrUnavailable):
 			return err.Error()
@@ -174,7 +231,8 @@ func TestRedisIsAway(t *testing.T) {
 }
 
 // A node's first SUBSCRIBE fails. The node tries again and follows the room.
-func TestTheFirstSubscribeFails(t *testing.T) {
+func TestWatch_FirstSubscribeFails(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
 	var failed atomic.Int32
@@ -187,23 +245,18 @@ func TestTheFirstSubscribeFails(t *testing.T) {
 		return action
 	})
 	c, other := newCoordinator(t, proxy.Client(), Options{}), newCoordinator(t, server.Client(), Options{})
-	mustDo(t, c, "42", room.Join("a", "s"))
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 	for i := 0; failed.Load() == 0; i++ {
-		mustDo(t, other, "42", room.Join(fmt.Sprint("b", i), "s"))
-		mustDo(t, c, "42", room.Join(fmt.Sprint("c", i), "s"))
+		mustDo(t, other, "42", room.Join{User: fmt.Sprint("b", i), Session: "s"})
+		mustDo(t, c, "42", room.Join{User: fmt.Sprint("c", i), Session: "s"})
 	}
 	i := 0
 	awaitUntil(t, patience, func() string {
 		i++
-		mustDo(t, other, "42", room.Join(fmt.Sprint("d", i), "s"))
-		r := mustDo(t, c, "42", room.Join(fmt.Sprint("e", i), "s"))
-		c.workers.mu.Lock()
-		d := c.workers.byRoom["42"]
-		c.workers.mu.Unlock()
-		mustDo(t, other, "42", room.Leave(fmt.Sprint("d", i), "s"))
-		d.copy.events.mu.Lock()
-		defer d.copy.events.mu.Unlock()
-		if n := len(d.copy.events.events); n > 0 && d.copy.events.events[n-1].Version >= r.Version {
+		mustDo(t, other, "42", room.Join{User: fmt.Sprint("d", i), Session: "s"})
+		r := mustDo(t, c, "42", room.Join{User: fmt.Sprint("e", i), Session: "s"})
+		mustDo(t, other, "42", room.Leave{User: fmt.Sprint("d", i), Session: "s"})
+		if c.feeds.At("42").Version >= r.Version {
 			return ""
 		}
 		return "it does not follow the room"
@@ -212,7 +265,8 @@ func TestTheFirstSubscribeFails(t *testing.T) {
 
 // Replies come late, some later than a lock lasts and an action waits. Nobody is lost, and
 // every answer is true.
-func TestRepliesThatComeLate(t *testing.T) {
+func TestRedis_LateReplies(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := redistest.Start(t)
 	opts := patient(Options{LockTTL: 300 * time.Millisecond, LockWait: 500 * time.Millisecond})
 	var nodes []*Coordinator
@@ -222,7 +276,7 @@ func TestRepliesThatComeLate(t *testing.T) {
 		var n atomic.Int64
 		proxy.OnReply(func(args []string) {
 			if i := n.Add(1); i%20 == 0 && !punctual.Load() {
-				_ = redisconn.Pause(t.Context(), time.Duration(i%7)*100*time.Millisecond)
+				_ = pause.For(t.Context(), time.Duration(i%7)*100*time.Millisecond)
 			}
 		})
 		nodes = append(nodes, newCoordinator(t, proxy.Client(), opts))

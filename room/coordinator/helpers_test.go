@@ -12,9 +12,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"roomd/lockmgr/redisconn"
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
 const (
@@ -53,7 +54,7 @@ func awaitUntil(t testing.TB, patience time.Duration, look func() (missing strin
 		if time.Since(start) > patience {
 			t.Fatalf("after %v: %s", patience, missing)
 		}
-		_ = redisconn.Pause(t.Context(), 10*time.Millisecond)
+		_ = pause.For(t.Context(), 10*time.Millisecond)
 	}
 }
 
@@ -115,7 +116,7 @@ func mustDo(t testing.TB, c *Coordinator, id string, a room.Action) room.Result 
 	defer cancel()
 	r, err := c.Do(ctx, id, a)
 	if err != nil {
-		t.Fatalf("%s of %s: %v", a.Kind(), a.User(), err)
+		t.Fatalf("%s %+v: %v", room.KindOf(a), a, err)
 	}
 	return r
 }
@@ -130,14 +131,22 @@ func keysOf(t testing.TB, rdb *redis.Client) []string {
 	return keys
 }
 
-func isScript(cmd redis.Cmder, s *redis.Script) bool {
-	args := cmd.Args()
-	return cmd.Name() == "evalsha" && args[1] == s.Hash()
+// isScript reports whether a command runs a script, which is a *store.Script or a *redis.Script.
+func isScript(cmd redis.Cmder, s any) bool {
+	if cmd.Name() != "evalsha" {
+		return false
+	}
+	hash, _ := cmd.Args()[1].(string)
+	if s, ok := s.(*store.Script); ok {
+		_, is := s.Is(hash)
+		return is
+	}
+	return hash == s.(*redis.Script).Hash()
 }
 
 // once returns a hook function that runs do at the first command that is the
 // given script.
-func once(s *redis.Script, do func() error) func(context.Context, redis.Cmder) error {
+func once(s any, do func() error) func(context.Context, redis.Cmder) error {
 	var done atomic.Bool
 	return func(_ context.Context, cmd redis.Cmder) error {
 		if !isScript(cmd, s) || !done.CompareAndSwap(false, true) {
@@ -158,11 +167,13 @@ func checkInvalid(t *testing.T, err error, field, input string) {
 func second(_ room.Result, err error) error { return err }
 
 // warm loads the scripts, so that the hooks see the EVALSHA that executes.
-func warm(t *testing.T, rdb *redis.Client) {
+func warm(t *testing.T, rdb redis.UniversalClient) {
+	warmUp(t, rdb, store.LoadScript, store.TakeScript, store.CommitScript)
+}
+
+func warmUp(t *testing.T, rdb redis.UniversalClient, scripts ...*store.Script) {
 	t.Helper()
-	for _, s := range []*redis.Script{loadScript, takeScript, commitScript} {
-		if err := s.Load(t.Context(), rdb).Err(); err != nil {
-			t.Fatal(err)
-		}
+	if err := store.New(rdb, store.Options{}).Preload(t.Context(), scripts...); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/store"
 )
 
 // startPartly runs a Cluster whose masters go on while one is away, and which loses nothing
@@ -27,12 +30,18 @@ func hasty() Options {
 }
 
 // mastersOf returns the master of each home.
-func mastersOf(cluster *redistest.Cluster) map[string]*redistest.Server {
+func mastersOf(servers *redistest.Cluster) map[string]*redistest.Server {
 	masters := make(map[string]*redistest.Server)
-	for _, home := range homes {
-		masters[home] = cluster.Owner(home)
+	for _, home := range cluster.Homes() {
+		masters[home] = servers.Owner(home)
 	}
 	return masters
+}
+
+// splitNode returns the home and the rest of a node's name on Cluster.
+func splitNode(node string) (home, name string) {
+	home, name, _ = strings.Cut(node, "}")
+	return home + "}", name
 }
 
 func homeOf(c *Coordinator) string {
@@ -62,7 +71,7 @@ func sitDown(t *testing.T, node *Coordinator, id, user string) *guest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustDo(t, node, id, room.Join(user, "s"))
+	mustDo(t, node, id, room.Join{User: user, Session: "s"})
 	wg.Go(func() {
 		for {
 			select {
@@ -71,7 +80,7 @@ func sitDown(t *testing.T, node *Coordinator, id, user string) *guest {
 			case <-again:
 			}
 			for ctx.Err() == nil {
-				if _, err := node.Do(ctx, id, room.Join(user, "s").Again()); err == nil {
+				if _, err := node.Do(ctx, id, room.Join{User: user, Session: "s", Mode: room.JoinAgain}); err == nil {
 					break
 				}
 			}
@@ -87,7 +96,7 @@ func (g *guest) sits(t *testing.T, rdb redis.UniversalClient) string {
 	if err != nil {
 		return fmt.Sprintf("room %s: %s: %v", g.id, g.user, err)
 	}
-	if m, _ := parseMember(text); m.Node != g.node.Node() {
+	if m, _ := store.ParseMember(text); m.Node != g.node.Node() {
 		return fmt.Sprintf("room %s: %s is a member of %s, whose name is %s now", g.id, g.user, m.Node, g.node.Node())
 	}
 	return ""
@@ -104,19 +113,20 @@ func allSit(t *testing.T, rdb redis.UniversalClient, guests []*guest) {
 // The master with a node's lease is away for three times as long as the lease. The node goes
 // on in the rooms of the other masters, also in new ones, and its members there are members
 // under its new name. When the master is back, so are those in the master's rooms.
-func TestAHomeIsAway(t *testing.T) {
+func TestHome_Away(t *testing.T) {
+	redistest.Thorough(t)
 	for name, server := range map[string]struct{ leave, back func(*redistest.Server) }{
 		"stopped": {(*redistest.Server).Pause, (*redistest.Server).Resume},
 		"killed":  {(*redistest.Server).Kill, (*redistest.Server).Restart},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster, opts := startPartly(t), hasty()
-			masters, rdb := mastersOf(cluster), cluster.Client()
-			client := cluster.Client()
-			nodes := []*Coordinator{newCoordinator(t, client, opts), newCoordinator(t, cluster.Client(), opts)}
+			servers, opts := startPartly(t), hasty()
+			masters, rdb := mastersOf(servers), servers.Client()
+			client := servers.Client()
+			nodes := []*Coordinator{newCoordinator(t, client, opts), newCoordinator(t, servers.Client(), opts)}
 			away := masters[homeOf(nodes[0])]
-			rooms, of := roomsOf(t, cluster, 42, 8)
+			rooms, of := roomsOf(t, servers, 42, 8)
 			rooms = slices.DeleteFunc(rooms, func(id string) bool { return slices.Contains(of[away], id) })
 			used, fresh := rooms[:len(rooms)/2], rooms[len(rooms)/2:]
 			var guests []*guest
@@ -134,7 +144,7 @@ func TestAHomeIsAway(t *testing.T) {
 			server.leave(away)
 			start := time.Now()
 			client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-				if args := cmd.Args(); isScript(cmd, leaseScript) && args[len(args)-1] == "" { // begins one
+				if args := cmd.Args(); isScript(cmd, cluster.LeaseScript) && args[len(args)-1] == "" { // begins one
 					if home, _ := splitNode(args[6].(string)); masters[home] == away && nodes[0].Node() == before {
 						t.Errorf("it asks for %s, which is away", home)
 					}
@@ -161,7 +171,7 @@ func TestAHomeIsAway(t *testing.T) {
 			}
 
 			server.back(away)
-			cluster.WaitReady()
+			servers.WaitReady()
 			allSit(t, rdb, guests)
 			c.goOn(10)
 			c.finish()
@@ -171,21 +181,22 @@ func TestAHomeIsAway(t *testing.T) {
 
 // A node dies while a master is away. Its members are removed from the rooms of the other
 // masters, and from those of the master when it is back.
-func TestANodeDiesWhileAMasterIsAway(t *testing.T) {
-	cluster, opts := startPartly(t), hasty()
+func TestHome_AwayWhileANodeDies(t *testing.T) {
+	redistest.Thorough(t)
+	servers, opts := startPartly(t), hasty()
 	opts.Grace = -1
-	masters := mastersOf(cluster)
-	dead, live := newCoordinator(t, cluster.Client(), opts), newCoordinator(t, cluster.Client(), opts)
-	_, of := roomsOf(t, cluster, 42, 3)
+	masters := mastersOf(servers)
+	dead, live := newCoordinator(t, servers.Client(), opts), newCoordinator(t, servers.Client(), opts)
+	_, of := roomsOf(t, servers, 42, 3)
 	for _, rooms := range of {
 		for _, id := range rooms {
-			mustDo(t, dead, id, room.Join("王五", "s"))
+			mustDo(t, dead, id, room.Join{User: "王五", Session: "s"})
 		}
 	}
 	home := masters[homeOf(dead)]
-	away := cluster.Node(0)
+	away := servers.Node(0)
 	if away == home {
-		away = cluster.Node(1)
+		away = servers.Node(1)
 	}
 	if err := live.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -210,14 +221,14 @@ func TestANodeDiesWhileAMasterIsAway(t *testing.T) {
 		}
 	}
 	node, client := dead.Node(), home.Client()
-	list := nodesKey + ":" + homeOf(dead)
+	list := cluster.ListKey + ":" + homeOf(dead)
 	if client.ZScore(t.Context(), list, node).Val() == 0 {
 		t.Errorf("%s is forgotten, and has members", node)
 	}
 	away.Resume()
 	empty(away)
 	awaitUntil(t, longPatience, func() string {
-		if client.ZScore(t.Context(), list, node).Err() == redis.Nil && client.Exists(t.Context(), nodeRoomsKey(node)).Val() == 0 {
+		if client.ZScore(t.Context(), list, node).Err() == redis.Nil && client.Exists(t.Context(), cluster.RoomsKey(node)).Val() == 0 {
 			return ""
 		}
 		return node + " is not forgotten"

@@ -4,21 +4,14 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"roomd/lockmgr/redisconn"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
 // MaxJournalPage is how many entries [Coordinator.Journal] returns at most.
 const MaxJournalPage = 1000
-
-// journalField is the field of an entry that holds the commit, in the form of its event.
-const journalField = "commit"
 
 // JournalEntry is a commit as a room's journal has it.
 type JournalEntry struct {
@@ -50,7 +43,7 @@ func (c *Coordinator) Journal(ctx context.Context, id, after string, limit int) 
 	case after != "":
 		from = "(" + after
 	}
-	messages, err := c.store.journalFrom(ctx, id, from, limit)
+	messages, err := c.store.Journal(ctx, id, from, limit)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -59,37 +52,11 @@ func (c *Coordinator) Journal(ctx context.Context, id, after string, limit int) 
 	}
 	entries := make([]JournalEntry, 0, len(messages))
 	for _, m := range messages {
-		e, err := parseEntry(id, m)
+		commit, at, err := store.ParseEntry(m)
 		if err != nil {
 			return nil, fmt.Errorf("%w: entry %s in the journal of room %s: %w", room.ErrUnavailable, m.ID, id, err)
 		}
-		entries = append(entries, e)
+		entries = append(entries, JournalEntry{ID: m.ID, Time: at, Position: commit.Position, Node: commit.Node, Changes: commit.Event(id).Changes})
 	}
 	return entries, nil
-}
-
-func (s *store) journalFrom(ctx context.Context, id, from string, limit int) (messages []redis.XMessage, err error) {
-	err = redisconn.UntilMoved(ctx, func() error {
-		messages, err = s.client.XRangeN(ctx, s.keysOf(id).log, from, "+", int64(limit)).Result()
-		redisconn.SeekMaster(ctx, s.client, err)
-		return err
-	})
-	return messages, err
-}
-
-func parseEntry(id string, m redis.XMessage) (JournalEntry, error) {
-	text, _ := m.Values[journalField].(string)
-	commit, err := parseCommit(text)
-	if err != nil {
-		return JournalEntry{}, err
-	}
-	ms, _, _ := strings.Cut(m.ID, "-")
-	at, err := strconv.ParseInt(ms, 10, 64)
-	if err != nil {
-		return JournalEntry{}, err
-	}
-	return JournalEntry{
-		ID: m.ID, Time: time.UnixMilli(at), Position: commit.Position, Node: commit.Node,
-		Changes: commit.Event(id).Changes,
-	}, nil
 }

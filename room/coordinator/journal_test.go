@@ -15,6 +15,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
 // describeJournal returns a room's journal, one version with its changes after the other.
@@ -37,13 +38,13 @@ func TestJournal(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		began := time.Now().Add(-time.Minute)
 		c := newCoordinator(t, client(), Options{Journal: 1000, Rules: room.Rules{Seating: room.Capacity(2)}})
-		mustDo(t, c, "42", room.Join("a", "s"))
-		mustDo(t, c, "42", room.Join("b", "s"))
-		if _, err := c.Do(t.Context(), "42", room.Join("c", "s")); !errors.Is(err, room.ErrFull) {
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
+		if _, err := c.Do(t.Context(), "42", room.Join{User: "c", Session: "s"}); !errors.Is(err, room.ErrFull) {
 			t.Fatal(err)
 		}
-		mustDo(t, c, "42", room.Join("b", "s")) // confirms what is there
-		mustDo(t, c, "42", room.Leave("a", "s"))
+		mustDo(t, c, "42", room.Join{User: "b", Session: "s"}) // confirms what is there
+		mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
 		if got := describeJournal(t, c, "42"); got != "1 +a@0, 2 +b@1, 3 -a@0" {
 			t.Errorf("the journal is %s", got)
 		}
@@ -53,7 +54,7 @@ func TestJournal(t *testing.T) {
 			t.Fatalf("the first two are %+v, %v", first, err)
 		}
 		rest, err := reader.Journal(soon(t), "42", first[1].ID, 2)
-		at, _ := reader.store.load(t.Context(), "42")
+		at, _ := reader.store.Load(t.Context(), "42")
 		if err != nil || len(rest) != 1 || rest[0].Position != at.Position {
 			t.Errorf("after them %+v, %v; the room is at %+v", rest, err, at.Position)
 		}
@@ -70,18 +71,18 @@ func TestJournal(t *testing.T) {
 }
 
 // Without a journal a commit sends what it always has, and writes none.
-func TestWithoutAJournal(t *testing.T) {
+func TestJournal_None(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	var sent [][]any
 	rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-		if isScript(cmd, takeScript) || isScript(cmd, commitScript) {
+		if isScript(cmd, store.TakeScript) || isScript(cmd, store.CommitScript) {
 			sent = append(sent, cmd.Args())
 		}
 		return nil
 	}})
 	c := newCoordinator(t, rdb, Options{MaxBatch: 1})
-	mustDo(t, c, "42", room.Join("a", "s"))
-	mustDo(t, c, "42", room.Leave("a", "s"))
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+	mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
 	for _, args := range sent {
 		if args[2] != 5 || slices.Contains(args, any("Room:42:Log")) {
 			t.Errorf("sent %v", args)
@@ -93,7 +94,7 @@ func TestWithoutAJournal(t *testing.T) {
 }
 
 // The journal expires with the room's Meta, and stays when somebody comes again.
-func TestJournalExpiresWithTheRoom(t *testing.T) {
+func TestJournal_ExpiresWithTheRoom(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		rdb := client()
 		c := newCoordinator(t, rdb, Options{Journal: 10, Idle: time.Hour})
@@ -105,18 +106,18 @@ func TestJournalExpiresWithTheRoom(t *testing.T) {
 				t.Errorf("%s: the journal expires at %v, Meta at %v", what, log, meta)
 			}
 		}
-		mustDo(t, c, "42", room.Join("a", "s"))
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		same("with a member", false)
-		mustDo(t, c, "42", room.Leave("a", "s"))
+		mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
 		same("empty", true)
-		mustDo(t, c, "42", room.Join("b", "s"))
+		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
 		same("joined again", false)
-		mustDo(t, c, "42", room.Configure(room.Settings{Keep: true}))
-		mustDo(t, c, "42", room.Leave("b", "s"))
+		mustDo(t, c, "42", room.Configure{Settings: room.Settings{Keep: true}})
+		mustDo(t, c, "42", room.Leave{User: "b", Session: "s"})
 		same("kept", false)
-		mustDo(t, c, "42", room.Configure(room.Settings{}))
+		mustDo(t, c, "42", room.Configure{Settings: room.Settings{}})
 		same("not kept any longer", true)
-		mustDo(t, c, "42", room.Configure(room.Settings{Keep: true}))
+		mustDo(t, c, "42", room.Configure{Settings: room.Settings{Keep: true}})
 		same("kept again", false)
 		if got := describeJournal(t, c, "42"); !strings.HasPrefix(got, "1 +a@0, 2 -a@0, 3 +b@0") {
 			t.Errorf("the journal is %s", got)
@@ -126,18 +127,18 @@ func TestJournalExpiresWithTheRoom(t *testing.T) {
 
 // A commit whose reply was lost has one entry, however often it is sent, and a room that
 // begins a new epoch keeps the entries of the old one.
-func TestJournalOfRepeatsAndEpochs(t *testing.T) {
+func TestJournal_RepeatsAndEpochs(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	lost := errors.New("the reply is lost")
-	rdb.AddHook(redistest.Hook{After: once(commitScript, func() error { return lost })})
+	rdb.AddHook(redistest.Hook{After: once(store.CommitScript, func() error { return lost })})
 	warm(t, rdb)
 	c := newCoordinator(t, rdb, Options{Journal: 10})
-	mustDo(t, c, "42", room.Join("a", "s"))
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 	if got := describeJournal(t, c, "42"); got != "1 +a@0" {
 		t.Errorf("after a commit that was sent twice: %s", got)
 	}
 	rdb.Del(t.Context(), "Room:42:Meta", "Room:42:Users")
-	mustDo(t, newCoordinator(t, rdb, Options{Journal: 10}), "42", room.Join("b", "s"))
+	mustDo(t, newCoordinator(t, rdb, Options{Journal: 10}), "42", room.Join{User: "b", Session: "s"})
 	entries, err := c.Journal(soon(t), "42", "", 10)
 	if err != nil || len(entries) != 2 || entries[0].Epoch == entries[1].Epoch || entries[1].Version != 1 {
 		t.Errorf("%+v, %v", entries, err)
@@ -145,11 +146,11 @@ func TestJournalOfRepeatsAndEpochs(t *testing.T) {
 }
 
 // A journal is trimmed to about its length.
-func TestJournalIsTrimmed(t *testing.T) {
+func TestJournal_Trimmed(t *testing.T) {
 	rdb := redistest.Start(t, "--stream-node-max-entries", "10").Client()
 	c := newCoordinator(t, rdb, Options{Journal: 20})
 	for i := range 50 {
-		mustDo(t, c, "42", room.Join("a", fmt.Sprint(i)))
+		mustDo(t, c, "42", room.Join{User: "a", Session: fmt.Sprint(i)})
 	}
 	if n := rdb.XLen(t.Context(), "Room:42:Log").Val(); n < 20 || n > 30 {
 		t.Errorf("%d entries are left of 50", n)
@@ -157,18 +158,18 @@ func TestJournalIsTrimmed(t *testing.T) {
 }
 
 // Without memory leaves have their entries, too, and a refused join has none.
-func TestJournalWithoutMemory(t *testing.T) {
+func TestJournal_NoMemory(t *testing.T) {
 	rdb := redistest.Start(t, "--maxmemory-policy", "noeviction").Client()
 	c := newCoordinator(t, rdb, Options{Journal: 10})
 	for _, user := range []string{"a", "b", "c"} {
-		mustDo(t, c, "42", room.Join(user, "s"))
+		mustDo(t, c, "42", room.Join{User: user, Session: "s"})
 	}
 	rdb.ConfigSet(t.Context(), "maxmemory", "1")
-	if _, err := c.Do(t.Context(), "42", room.Join("d", "s")); !errors.Is(err, room.ErrUnavailable) {
+	if _, err := c.Do(t.Context(), "42", room.Join{User: "d", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
 		t.Errorf("join: %v", err)
 	}
-	mustDo(t, c, "42", room.Leave("b", "s"))
-	mustDo(t, c, "42", room.Leave("a", "s"))
+	mustDo(t, c, "42", room.Leave{User: "b", Session: "s"})
+	mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
 	rdb.ConfigSet(t.Context(), "maxmemory", "0")
 	if got := describeJournal(t, c, "42"); got != "1 +a@0, 2 +b@1, 3 +c@2, 4 -b@1, 5 -a@0" {
 		t.Errorf("the journal is %s", got)
@@ -176,15 +177,15 @@ func TestJournalWithoutMemory(t *testing.T) {
 }
 
 // Commits go on, once each, where Redis does not take their entries, and the log says so once.
-func TestJournalThatRedisRefuses(t *testing.T) {
+func TestJournal_Refused(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	rdb.Set(t.Context(), "Room:42:Log", "something else", 0)
 	var log lines
 	c := newCoordinator(t, rdb, Options{Journal: 10, Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log).Level(zerolog.InfoLevel)))})
 	events, _ := follow(t, c, "42")
-	mustDo(t, c, "42", room.Join("a", "s"))
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 	events.expect(t, "1<0 +a@0")
-	if r := mustDo(t, c, "42", room.Leave("a", "s")); r.Version != 2 {
+	if r := mustDo(t, c, "42", room.Leave{User: "a", Session: "s"}); r.Version != 2 {
 		t.Errorf("version %d", r.Version)
 	}
 	if ttl := rdb.TTL(t.Context(), "Room:42:Log").Val(); ttl != -1 {
@@ -199,7 +200,7 @@ func TestJournalThatRedisRefuses(t *testing.T) {
 }
 
 // A node with a journal needs the right to write it, and one without does not.
-func TestCheckRightsOfTheJournal(t *testing.T) {
+func TestJournal_CheckRights(t *testing.T) {
 	server := redistest.Start(t)
 	client := asUser(t, server, EnoughRights+" -xadd -xrange")
 	if err := newCoordinator(t, client, Options{}).Check(soon(t)); err != nil {
@@ -209,25 +210,26 @@ func TestCheckRightsOfTheJournal(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "XADD Room:*:Log, XRANGE Room:*:Log") {
 		t.Errorf("with one: %v", err)
 	}
-	if n := server.Client().Exists(t.Context(), "Room:"+checkID+":Log").Val(); n != 0 {
+	if n := server.Client().Exists(t.Context(), "Room:"+"~check"+":Log").Val(); n != 0 {
 		t.Error("Check leaves a journal")
 	}
 }
 
 // On a Cluster the journal shares the slot of its room.
-func TestJournalOnCluster(t *testing.T) {
+func TestJournal_Cluster(t *testing.T) {
+	t.Parallel() // it mostly waits
 	client := redistest.StartCluster(t).Client()
 	c := newCoordinator(t, client, Options{Journal: 10})
 	for i := range 10 {
 		id := fmt.Sprint("room-", i)
-		mustDo(t, c, id, room.Join("a", "s"))
+		mustDo(t, c, id, room.Join{User: "a", Session: "s"})
 		if got := describeJournal(t, c, id); got != "1 +a@0" || client.XLen(t.Context(), "Room:{"+id+"}:Log").Val() != 1 {
 			t.Errorf("%s: %s", id, got)
 		}
 	}
 }
 
-func TestInvalidJournal(t *testing.T) {
+func TestJournal_Invalid(t *testing.T) {
 	_, rdb := redistest.Mini(t)
 	for _, n := range []int{-1, MaxJournal + 1} {
 		_, err := New(rdb, Options{Journal: n})

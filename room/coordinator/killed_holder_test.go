@@ -14,6 +14,7 @@ import (
 	"roomd/lockmgr"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
 // holderEnv makes the test binary a process that takes LockRoom:42, says so, and
@@ -23,7 +24,7 @@ const holderEnv = "ROOM_TEST_HOLDER"
 func beHolder(addr string) {
 	rdb := redis.NewClient(&redis.Options{Addr: addr})
 	rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-		if isScript(cmd, commitScript) {
+		if isScript(cmd, store.CommitScript) {
 			fmt.Println("holding")
 			select {}
 		}
@@ -33,14 +34,15 @@ func beHolder(addr string) {
 	if err != nil {
 		panic(err)
 	}
-	_, err = c.Do(context.Background(), "42", room.Join("张三", "s"))
+	_, err = c.Do(context.Background(), "42", room.Join{User: "张三", Session: "s"})
 	panic(fmt.Sprint("the holder went on: ", err))
 }
 
 // A node is killed in the middle of a hold. Its room is blocked for what is left
 // of the TTL; then the next node gets in, and nothing of the dead one's action
 // is there.
-func TestAKilledHolder(t *testing.T) {
+func TestHold_KilledHolder(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := redistest.Start(t)
 	rdb := server.Client()
 	holder := exec.Command(os.Args[0], "-test.run=^$")
@@ -66,7 +68,7 @@ func TestAKilledHolder(t *testing.T) {
 	if ttl := rdb.PTTL(t.Context(), "LockRoom:42").Val(); !strings.HasPrefix(dead, "42:") || ttl <= 0 || ttl > lockmgr.DefaultTTL {
 		t.Fatalf("LockRoom:42 holds %q for %v", dead, ttl)
 	}
-	r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join("李四", "s"))
+	r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join{User: "李四", Session: "s"})
 	if got := describeUsers(r.Users()); got != "李四@0" || r.Version != 1 {
 		t.Errorf("the room holds %q at version %d", got, r.Version)
 	}

@@ -10,6 +10,8 @@ import (
 	"roomd/lockmgr/redisconn/embedded"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/store"
 )
 
 // twoNodes returns a node with a member in room 42, and one that watches the node's lease.
@@ -19,7 +21,7 @@ func twoNodes(t *testing.T, mini *embedded.Redis, first, other Options) (c, watc
 	if err := watches.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	mustDo(t, c, "42", room.Join("a", "s"))
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 	time.Sleep(DefaultNodeTTL) // it was seen
 	return c, watches
 }
@@ -36,14 +38,14 @@ func count(t *testing.T, c *Coordinator) int {
 
 // Redis' clock is set an hour ahead: every lease is over at once, and by the list since long.
 // The nodes notice in time, and nobody loses a seat.
-func TestAClockThatStepsForward(t *testing.T) {
+func TestLease_ClockStepsForward(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		c, watches := twoNodes(t, mini, Options{Node: "was"}, Options{})
 		f, _ := follow(t, c, "42")
 		for _, node := range []string{c.Node(), watches.Node()} {
-			rdb.Del(t.Context(), nodeKey(node))
-			rdb.ZAdd(t.Context(), nodesKey, redis.Z{Score: 1, Member: node})
+			rdb.Del(t.Context(), cluster.LeaseKey(node))
+			rdb.ZAdd(t.Context(), cluster.ListKey, redis.Z{Score: 1, Member: node})
 		}
 		time.Sleep(DefaultNodeTTL)
 		if n := count(t, watches); n != 1 {
@@ -52,7 +54,7 @@ func TestAClockThatStepsForward(t *testing.T) {
 		if e := await(t, f.events, "a new name"); !e.Rejoin || c.Node() == "was" {
 			t.Errorf("its node's name is %s, and its watchers were told %+v", c.Node(), e)
 		}
-		mustDo(t, c, "42", room.Join("a", "s"))
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
 		if n := count(t, watches); n != 1 {
 			t.Error("the member of a node that lives was removed later")
@@ -63,13 +65,13 @@ func TestAClockThatStepsForward(t *testing.T) {
 
 // Redis' clock is set an hour back, and then a node dies: its lease stays in Redis for that
 // hour. Its members are removed in time all the same.
-func TestAClockThatStepsBack(t *testing.T) {
+func TestLease_ClockStepsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		c, watches := twoNodes(t, mini, Options{}, Options{})
 		die(c)
-		rdb.PExpire(t.Context(), nodeKey(c.Node()), time.Hour)
-		rdb.ZAdd(t.Context(), nodesKey, redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: c.Node()})
+		rdb.PExpire(t.Context(), cluster.LeaseKey(c.Node()), time.Hour)
+		rdb.ZAdd(t.Context(), cluster.ListKey, redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: c.Node()})
 		time.Sleep(DefaultGrace - time.Second)
 		if n := count(t, watches); n != 1 {
 			t.Error("the member was removed within the grace")
@@ -84,7 +86,8 @@ func TestAClockThatStepsBack(t *testing.T) {
 
 // Nodes differ in their settings. A lease lasts as long as its node says, and its members
 // keep their seats for its grace.
-func TestSettingsThatDiffer(t *testing.T) {
+func TestLease_SettingsDiffer(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		c, watches := twoNodes(t, mini, Options{NodeTTL: time.Minute, Grace: time.Minute}, Options{NodeTTL: 4 * time.Second, Grace: -1})
@@ -107,12 +110,12 @@ func TestSettingsThatDiffer(t *testing.T) {
 
 // All nodes were away for longer than the grace. A user who comes back to the first one that
 // starts still has the seat.
-func TestTheGraceBeginsWhenSomebodyLooks(t *testing.T) {
+func TestLease_GraceBeginsWhenSomebodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		mustDo(t, c, "42", room.Join("a", "s"))
-		mustDo(t, c, "42", room.Join("b", "s"))
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
 		die(c)
 		time.Sleep(time.Hour)
 		next := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
@@ -120,7 +123,7 @@ func TestTheGraceBeginsWhenSomebodyLooks(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(DefaultGrace / 2)
-		if r := mustDo(t, next, "42", room.Join("b", "back")); r.Seat != 1 || r.Count() != 2 {
+		if r := mustDo(t, next, "42", room.Join{User: "b", Session: "back"}); r.Seat != 1 || r.Count() != 2 {
 			t.Errorf("%+v", r)
 		}
 		time.Sleep(DefaultGrace)
@@ -134,16 +137,16 @@ func TestTheGraceBeginsWhenSomebodyLooks(t *testing.T) {
 // Redis was restarted from an old copy of its data, which holds a lease that is not over and
 // a member who has left since. The node takes a new name and its sessions join again; that
 // member is removed with the old name.
-func TestALeaseThatComesBackToLife(t *testing.T) {
+func TestLease_ComesBackToLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		c, watches := twoNodes(t, mini, Options{Node: "was"}, Options{})
 		f, _ := follow(t, c, "42")
-		mustDo(t, c, "42", room.Join("b", "s"))
+		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
 		f.expect(t, "2<1 +b@1")
 		users, meta, lease := rdb.HGetAll(t.Context(), "Room:42:Users").Val(), rdb.HGetAll(t.Context(), "Room:42:Meta").Val(), rdb.Get(t.Context(), "Node:was").Val()
 		time.Sleep(DefaultNodeTTL)
-		mustDo(t, c, "42", room.Leave("b", "s"))
+		mustDo(t, c, "42", room.Leave{User: "b", Session: "s"})
 		f.expect(t, "3<2 -b@1")
 		rdb.HSet(t.Context(), "Room:42:Users", users)
 		rdb.HSet(t.Context(), "Room:42:Meta", meta)
@@ -155,7 +158,7 @@ func TestALeaseThatComesBackToLife(t *testing.T) {
 		if e := await(t, f.events, "a new name"); !e.Rejoin {
 			t.Errorf("its watchers were told %+v", e)
 		}
-		mustDo(t, c, "42", room.Join("a", "s").Again())
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain})
 		if e := await(t, f.events, "a snapshot"); e.Snapshot == nil || describeUsers(e.Snapshot.Users()) != "a@0 b@1" {
 			t.Errorf("its watchers were told %+v", e)
 		}
@@ -170,27 +173,28 @@ func TestALeaseThatComesBackToLife(t *testing.T) {
 // The same with a real server that is killed and has its last snapshot on disk. Members are
 // in again, under their node's new name; a user who has left since the snapshot is removed;
 // and no version means two things.
-func TestRestartFromASnapshot(t *testing.T) {
+func TestLease_RestartFromASnapshot(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := redistest.Start(t)
 	rdb := server.Client()
 	opts := Options{LockTTL: 500 * time.Millisecond, NodeTTL: 3 * time.Second, Grace: time.Second}
 	c := newCoordinator(t, server.Client(), opts)
 	other := newCoordinator(t, server.Client(), opts)
 	sitDown(t, c, "42", "stays")
-	mustDo(t, c, "42", room.Join("leaves", "s"))
+	mustDo(t, c, "42", room.Join{User: "leaves", Session: "s"})
 	if err := other.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := rdb.Save(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	before, lease := c.Node(), rdb.Get(t.Context(), nodeKey(c.Node())).Val()
-	mustDo(t, c, "42", room.Leave("leaves", "s"))
+	before, lease := c.Node(), rdb.Get(t.Context(), cluster.LeaseKey(c.Node())).Val()
+	mustDo(t, c, "42", room.Leave{User: "leaves", Session: "s"})
 	sitDown(t, c, "42", "comes")
-	last := mustDo(t, c, "42", room.Join("more", "s"))
-	mustDo(t, c, "42", room.Leave("more", "s"))
+	last := mustDo(t, c, "42", room.Join{User: "more", Session: "s"})
+	mustDo(t, c, "42", room.Leave{User: "more", Session: "s"})
 	awaitUntil(t, patience, func() string {
-		if rdb.Get(t.Context(), nodeKey(before)).Val() != lease {
+		if rdb.Get(t.Context(), cluster.LeaseKey(before)).Val() != lease {
 			return ""
 		}
 		return "the lease is not prolonged"
@@ -210,7 +214,7 @@ func TestRestartFromASnapshot(t *testing.T) {
 			return "it is the old epoch"
 		}
 		for user, text := range rdb.HGetAll(t.Context(), "Room:42:Users").Val() {
-			if m, _ := parseMember(text); m.Node != c.Node() {
+			if m, _ := store.ParseMember(text); m.Node != c.Node() {
 				return user + " is a member of " + m.Node
 			}
 		}
@@ -221,25 +225,25 @@ func TestRestartFromASnapshot(t *testing.T) {
 // Redis comes back with a copy of its data that is younger than the lease's last beat. It
 // holds a member who has left since, under a name that is alive. No session answers for
 // that member, who is removed.
-func TestALeaveThatRedisForgets(t *testing.T) {
+func TestLease_ForgottenLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
 		c.AnswerFor(func(id, session string) bool { return id == "42" && session == "of a" })
 		watches := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		mustDo(t, c, "42", room.Join("a", "of a"))
-		mustDo(t, c, "42", room.Join("b", "of b"))
+		mustDo(t, c, "42", room.Join{User: "a", Session: "of a"})
+		mustDo(t, c, "42", room.Join{User: "b", Session: "of b"})
 		f, _ := follow(t, c, "42")
-		mustDo(t, c, "42", room.Join("x", "of x"))
+		mustDo(t, c, "42", room.Join{User: "x", Session: "of x"})
 		f.expect(t, "3<2 +x@2")
-		mustDo(t, c, "42", room.Leave("x", "of x"))
+		mustDo(t, c, "42", room.Leave{User: "x", Session: "of x"})
 		f.expect(t, "4<3 -x@2")
 		users, meta := rdb.HGetAll(t.Context(), "Room:42:Users").Val(), rdb.HGetAll(t.Context(), "Room:42:Meta").Val()
-		mustDo(t, c, "42", room.Leave("b", "of b"))
+		mustDo(t, c, "42", room.Leave{User: "b", Session: "of b"})
 		f.expect(t, "5<4 -b@1")
 		rdb.HSet(t.Context(), "Room:42:Users", users)
 		rdb.HSet(t.Context(), "Room:42:Meta", meta)
-		mustDo(t, watches, "42", room.Join("e", "s")) // its version is that of the leave
+		mustDo(t, watches, "42", room.Join{User: "e", Session: "s"}) // its version is that of the leave
 		time.Sleep(time.Second)
 		if s, _ := watches.Read(t.Context(), "42"); describeUsers(s.Users()) != "a@0 e@2" {
 			t.Errorf("the room holds %s", describeUsers(s.Users()))

@@ -16,6 +16,17 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/lobby"
+)
+
+// How old a list may be; see package lobby.
+const (
+	lobbyShare  = 200 * time.Millisecond
+	lobbyBase   = time.Second
+	lobbyFresh  = 10 * time.Second
+	lobbyStale  = 20 * time.Second
+	lobbyRecord = 90 * time.Second
+	newsPause   = lobbyShare / 2
 )
 
 // describeLobby writes each room as id:members/capacity.
@@ -43,42 +54,46 @@ func mustLobby(t *testing.T, c *Coordinator) string {
 }
 
 func TestLobby(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		c := newCoordinator(t, rdb, Options{Rules: room.Rules{Seating: room.Capacity(4)}})
 		if got := mustLobby(t, c); got != "" {
 			t.Errorf("without a room: %s", got)
 		}
-		mustDo(t, c, "b", room.Join("1", "s"))
-		mustDo(t, c, "b", room.Join("2", "s"))
-		mustDo(t, c, "a", room.Join("1", "s"))
-		mustDo(t, c, "a", room.Leave("1", "s"))
-		mustDo(t, c, "c", room.Configure(room.Settings{Capacity: 9, Closed: true, Keep: true}))
+		mustDo(t, c, "b", room.Join{User: "1", Session: "s"})
+		mustDo(t, c, "b", room.Join{User: "2", Session: "s"})
+		mustDo(t, c, "a", room.Join{User: "1", Session: "s"})
+		mustDo(t, c, "a", room.Leave{User: "1", Session: "s"})
+		mustDo(t, c, "c", room.Configure{Settings: room.Settings{Capacity: 9, Closed: true, Keep: true}})
+		mustDo(t, c, "d", room.Configure{Settings: room.Settings{Capacity: 2}})
+		mustDo(t, c, "e", room.Join{User: "1", Session: "s"})
+		mustDo(t, c, "e", room.Close{})                                           // nobody can come in: it has ended
 		rdb.HSet(t.Context(), "Room:old:Meta", "version", 3, "members", 1)        // of a version without settings
 		rdb.HSet(t.Context(), "Room:odd:Meta", "version", 3, "settings", "[")     // not as we write it
 		rdb.HSet(t.Context(), "Room:not an id:Meta", "version", 3, "members", 1)  // nor this
 		rdb.Set(t.Context(), "Room:string:Meta", "", 0)                           // nor this
 		rdb.HSet(t.Context(), "Room:nothing:Meta", "by:node", "x", "members", 12) // a room without a commit
-		if got := mustLobby(t, c); got != "" {
-			t.Errorf("a fresh list is not made again: %s", got)
+		if got, want := mustLobby(t, c), "b:2/4 c:0/9 closed d:0/2"; got != want {
+			t.Errorf("before Redis is searched again: %q, want %q", got, want)
 		}
 		time.Sleep(lobbyFresh + lobbyStale)
-		if got, want := mustLobby(t, c), "a:0/4 b:2/4 c:0/9 closed old:1/4"; got != want {
+		if got, want := mustLobby(t, c), "b:2/4 c:0/9 closed d:0/2 old:1/4"; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-		if l, _ := c.Lobby(t.Context()); l.Rooms[1].Free() != 2 || (&Listed{Members: 1}).Free() != room.MaxSeats-1 || (&Listed{Members: 2, Capacity: 1}).Free() != 0 {
-			t.Errorf("free seats of %+v", l.Rooms[1])
+		if l, _ := c.Lobby(t.Context()); l.Rooms[0].Free() != 2 || (&Listed{Members: 1}).Free() != room.MaxSeats-1 || (&Listed{Members: 2, Capacity: 1}).Free() != 0 {
+			t.Errorf("free seats of %+v", l.Rooms[0])
 		}
 		time.Sleep(DefaultIdle + lobbyFresh + lobbyStale)
-		if got := mustLobby(t, c); strings.Contains(got, "a:") || !strings.Contains(got, "c:") {
-			t.Errorf("after the room a was forgotten, and not c, which is kept: %q", got)
+		if got := mustLobby(t, c); strings.Contains(got, "d:0") || !strings.Contains(got, "c:") {
+			t.Errorf("after the room d was forgotten, and not c, which is kept: %q", got)
 		}
 	})
 }
 
 // However many clients ask however many nodes in the moment in which the list is too old, Redis is
 // searched once, and each node decodes the list once.
-func TestLobbyIsMadeOnce(t *testing.T) {
+func TestLobby_MadeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rdb := redistest.Mini(t)
 		var scans, held atomic.Int32
@@ -94,7 +109,7 @@ func TestLobbyIsMadeOnce(t *testing.T) {
 			}})
 			nodes = append(nodes, newCoordinator(t, client, Options{Rules: room.Rules{Seating: room.Capacity(4)}}))
 		}
-		mustDo(t, nodes[0], "42", room.Join("a", "s"))
+		mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
 		for round, pause := range []time.Duration{0, lobbyFresh, lobbyFresh + lobbyStale, lobbyFresh} {
 			rdb.HSet(t.Context(), "Room:42:Meta", "members", round+1)
 			time.Sleep(pause)
@@ -122,7 +137,7 @@ func TestLobbyIsMadeOnce(t *testing.T) {
 			if n := held.Swap(0); n > 3 {
 				t.Errorf("round %d: three nodes hold %d lists", round, n)
 			}
-			time.Sleep(lobbyShare)
+			time.Sleep(lobbyBase)
 			if got, want := mustLobby(t, nodes[round%3]), fmt.Sprintf("42:%d/4", round+1); got != want {
 				t.Errorf("round %d: %s, want %s", round, got, want)
 			}
@@ -131,37 +146,29 @@ func TestLobbyIsMadeOnce(t *testing.T) {
 }
 
 // A search stops at so many rooms, and says so.
-func TestLobbyIsBounded(t *testing.T) {
+func TestLobby_Bounded(t *testing.T) {
 	_, rdb := redistest.Mini(t)
 	c := newCoordinator(t, rdb, Options{})
 	for i := range 10 {
-		mustDo(t, c, fmt.Sprint(i), room.Join("a", "s"))
+		mustDo(t, c, fmt.Sprint(i), room.Join{User: "a", Session: "s"})
 	}
 	for most, want := range map[int]bool{9: false, 10: true, 11: true} {
-		rooms, whole, err := c.store.list(soon(t), most, 0)
+		rooms, whole, err := c.lobby.Search(soon(t), most)
 		if err != nil || whole != want || len(rooms) < min(most, 10) {
 			t.Errorf("at most %d: %d rooms, whole: %v, %v", most, len(rooms), whole, err)
 		}
 	}
-	s := search{max: 100, end: time.Now().Add(-time.Second), whole: true}
-	if s.add(nil, false) || s.whole {
-		t.Error("a search whose time is over goes on, or calls itself whole")
-	}
-	s = search{max: 100, end: s.end, whole: true}
-	if s.add(nil, true); !s.whole {
-		t.Error("a search that has found all calls itself unfinished")
-	}
 }
 
-func TestLobbyFails(t *testing.T) {
+func TestLobby_Fails(t *testing.T) {
 	r, rdb := redistest.Mini(t)
-	c := newCoordinator(t, rdb, Options{})
+	c := newCoordinator(t, redistest.MiniClient(t, r), Options{})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Lobby(ended); !errors.Is(err, context.Canceled) {
+	if _, err := newCoordinator(t, redistest.MiniClient(t, r), Options{}).Lobby(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("a call that was given up: %v", err)
 	}
-	rdb.HSet(t.Context(), lobbyPrefix+lobbyKey, "value", "{", "by", "x", "at", time.Now().UnixMicro())
+	rdb.HSet(t.Context(), lobby.Prefix+"rooms", "value", "{", "by", "x", "at", time.Now().UnixMicro())
 	if _, err := c.Lobby(soon(t)); !errors.Is(err, room.ErrUnavailable) || !strings.Contains(err.Error(), "Lobby:rooms") {
 		t.Errorf("a list that is none: %v", err)
 	}
@@ -179,14 +186,15 @@ func TestLobbyFails(t *testing.T) {
 }
 
 // On Cluster the rooms of all masters are in the list, and those of the others where one is away.
-func TestLobbyOfACluster(t *testing.T) {
-	cluster := redistest.StartCluster(t)
-	c := newCoordinator(t, cluster.Client(), patient(Options{}))
-	all, of := roomsOf(t, cluster, 0, 5)
+func TestLobby_Cluster(t *testing.T) {
+	t.Parallel() // it mostly waits
+	servers := redistest.StartCluster(t)
+	c := newCoordinator(t, servers.Client(), patient(Options{}))
+	all, of := roomsOf(t, servers, 0, 5)
 	for _, id := range all {
-		mustDo(t, c, id, room.Join("a", "s"))
+		mustDo(t, c, id, room.Join{User: "a", Session: "s"})
 	}
-	rooms, whole, err := c.store.list(soon(t), 100, 0)
+	rooms, whole, err := c.lobby.Search(soon(t), 100)
 	if err != nil || !whole || len(rooms) != len(all) {
 		t.Errorf("%d rooms, whole: %v, %v; want %d", len(rooms), whole, err, len(all))
 	}
@@ -194,16 +202,128 @@ func TestLobbyOfACluster(t *testing.T) {
 	if err != nil || len(l.Rooms) != len(all) || l.Truncated || !slices.IsSortedFunc(l.Rooms, func(a, b Listed) int { return strings.Compare(a.ID, b.ID) }) {
 		t.Errorf("%+v, %v", l, err)
 	}
-	home := cluster.Owner(lobbyPrefix + "{" + lobbyKey + "}")
+	home := servers.Owner(lobby.Prefix + "{rooms}")
 	for server := range of {
 		if server == home {
 			continue
 		}
 		server.Kill()
-		rooms, whole, err = c.store.list(soon(t), 100, 0)
+		rooms, whole, err = c.lobby.Search(soon(t), 100)
 		if err != nil || whole || len(rooms) != len(all)-len(of[server]) {
 			t.Errorf("without a master: %d rooms, whole: %v, %v", len(rooms), whole, err)
 		}
 		return
+	}
+}
+
+// moment is how old the list of a node may be.
+const moment = lobbyShare + newsPause + 50*time.Millisecond
+
+// What one node does is in every node's list within a second: a room that begins, fills, empties, is
+// configured, and ends. The node that has done it shows it at once. Redis is not searched for it.
+func TestLobby_WithinASecond(t *testing.T) {
+	if moment > time.Second {
+		t.Fatalf("a list may be %v old", moment)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r, rdb := redistest.Mini(t)
+		searches := 0
+		var nodes []*Coordinator
+		for range 2 {
+			client := redistest.MiniClient(t, r)
+			client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+				if cmd.Name() == "scan" {
+					searches++
+				}
+				return nil
+			}})
+			nodes = append(nodes, newCoordinator(t, client, Options{Rules: room.Rules{Seating: room.Capacity(4)}}))
+		}
+		mustLobby(t, nodes[1]) // as a page that shows the list all the time
+		for try := range 5 {
+			id := fmt.Sprint("table-", try)
+			doer, other := nodes[try%2], nodes[1-try%2]
+			for _, step := range []struct {
+				action room.Action
+				want   string
+			}{
+				{room.Join{User: "a", Session: "s"}, id + ":1/4"},
+				{room.Join{User: "b", Session: "s"}, id + ":2/4"},
+				{room.Leave{User: "a", Session: "s"}, id + ":1/4"},
+				{room.Leave{User: "b", Session: "s"}, ""},
+				{room.Configure{Settings: room.Settings{Capacity: 9}}, id + ":0/9"},
+				{room.Configure{Settings: room.Settings{Capacity: 9, Closed: true, Keep: true}}, id + ":0/9 closed"},
+				{room.Close{}, ""},
+			} {
+				mustDo(t, doer, id, step.action)
+				if got := mustLobby(t, doer); got != step.want {
+					t.Errorf("%s of %s: the node that did it lists %q, want %q", room.KindOf(step.action), id, got, step.want)
+				}
+				time.Sleep(moment)
+				for name, c := range map[string]*Coordinator{"it": doer, "the other": other} {
+					if got := mustLobby(t, c); got != step.want {
+						t.Errorf("%s of %s: a moment later %s lists %q, want %q", room.KindOf(step.action), id, name, got, step.want)
+					}
+				}
+			}
+		}
+		if most := int(35*moment/lobbyFresh) + 1; searches > most {
+			t.Errorf("Redis was searched %d times", searches)
+		}
+		time.Sleep(lobbyRecord + time.Minute)
+		mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
+		time.Sleep(time.Second)
+		if rdb.Exists(t.Context(), lobby.Prefix+"changes").Val() != 0 {
+			t.Error("changes are recorded, and nobody asks for the list")
+		}
+		if got := mustLobby(t, nodes[1]); got != "42:1/4" {
+			t.Errorf("a list after a long time: %q", got)
+		}
+		rdb.Del(t.Context(), lobby.Prefix+"changes")
+		mustDo(t, nodes[0], "43", room.Join{User: "a", Session: "s"})
+		time.Sleep(moment)
+		if got := mustLobby(t, nodes[1]); got != "42:1/4 43:1/4" {
+			t.Errorf("after Redis has lost what has changed: %q", got)
+		}
+	})
+}
+
+// A node that dies before it has told the others leaves a room out of the lists until Redis is searched
+// again. One that is closed tells them.
+func TestLobby_NodeHasEnded(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r, _ := redistest.Mini(t)
+			client := redistest.MiniClient(t, r)
+			var dead atomic.Bool
+			client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error {
+				if dead.Load() {
+					return errors.New("it is dead")
+				}
+				return nil
+			}})
+			first := newCoordinator(t, client, Options{})
+			second := newCoordinator(t, redistest.MiniClient(t, r), Options{})
+			mustLobby(t, second)
+			mustDo(t, first, "42", room.Join{User: "a", Session: "s"})
+			if dead.Store(dies); !dies {
+				if err := first.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(moment)
+			if got := mustLobby(t, second); (got == "") != dies {
+				t.Errorf("the node dies: %v; a moment later the other lists %q", dies, got)
+			}
+			for range 2 { // the first one has the list made anew
+				time.Sleep(lobbyFresh)
+				mustLobby(t, second)
+				time.Sleep(lobbyBase)
+			}
+			if got := mustLobby(t, second); got != "42:1/0" {
+				t.Errorf("the node dies: %v; in the end the other lists %q", dies, got)
+			}
+			dead.Store(false)
+		})
 	}
 }

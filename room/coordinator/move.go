@@ -8,6 +8,7 @@ import (
 
 	"roomd/lockmgr"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
 // Move takes users from one room to another: all of them, or none. They are never without a seat.
@@ -56,13 +57,14 @@ func (c *Coordinator) move(ctx context.Context, from, to, session string, users 
 	if from == to {
 		return left, joined, &room.InvalidError{Field: "to", Problem: "is the room itself"}
 	}
-	m := move{Coordinator: c, from: from, to: to, session: session}
-	if m.release, err = room.ReleaseTo(to, users...).Check(c.opts.Rules); err != nil {
+	m := move{ws: c.workers, from: from, to: to, session: session}
+	if m.release, err = room.Check(room.Release{Target: to, Users: users}, c.opts.Rules); err != nil {
 		return left, joined, err
 	}
-	if m.reserve, err = room.Reserve(session, users...).Check(c.opts.Rules); err != nil {
+	if m.reserve, err = room.Check(room.Reserve{Session: session, Users: users}, c.opts.Rules); err != nil {
 		return left, joined, err
 	}
+	m.users = m.reserve.(room.Reserve).Users
 	end, err := c.workers.begin()
 	if err != nil {
 		return left, joined, err
@@ -73,73 +75,65 @@ func (c *Coordinator) move(ctx context.Context, from, to, session string, users 
 
 // move is one Move.
 type move struct {
-	*Coordinator
+	ws                *workers
 	from, to, session string
 	release, reserve  room.Action
+	users             []string // whom both are about
 
-	undo bool // on Cluster: seats in to are reserved, or may be, and the users have not left from
+	undo []string // on Cluster: whose seats in to are reserved, or may be, and who have not left from
 }
 
 // run holds the locks of both rooms, again if they are lost before anything is written.
 func (m *move) run(ctx context.Context) (left, joined room.Result, err error) {
-	limited, cancel := context.WithTimeoutCause(ctx, m.opts.LockWait, errLockWait)
+	limited, cancel := context.WithTimeoutCause(ctx, m.ws.opts.LockWait, errLockWait)
 	defer cancel()
-	defer context.AfterFunc(m.lifetime.life, cancel)()
+	defer context.AfterFunc(m.ws.life.life, cancel)()
 	for {
 		left, joined, err = m.hold(limited)
 		if err == nil {
 			return left, joined, nil
 		}
-		if m.undo {
+		if m.undo != nil {
 			if failed := m.giveBack(); failed != nil {
 				return left, joined, m.describe(room.ErrUnknown, fmt.Errorf("%w; the seats could not be given back: %v", err, failed))
 			}
-			m.undo = false
+			m.undo = nil
 		}
-		if !errors.Is(err, errLost) || limited.Err() != nil {
+		if !errors.Is(err, store.ErrLost) || limited.Err() != nil {
 			return left, joined, m.failed(ctx, limited, err)
 		}
-		m.episodes.stale.Happened(nil, "room", m.from)
+		m.ws.logs.stale.Happened(nil, "room", m.from)
 	}
 }
 
 var errLockWait = errors.New("the locks could not be had in time")
 
-// hold moves the users under the locks of both rooms. It fails with errLost if that may be tried
+// hold moves the users under the locks of both rooms. It fails with store.ErrLost if that may be tried
 // again.
 func (m *move) hold(ctx context.Context) (left, joined room.Result, err error) {
-	// A worker that deletes this node's records in the room to meanwhile would delete those
-	// of this move.
-	end, err := m.membership.registration.records.use(ctx, m.to)
-	if err != nil {
+	registration := m.ws.node.Registration(m.to) // in from it gets no members
+	defer registration.Close()
+	if err := registration.Open(ctx); err != nil {
 		return left, joined, err
 	}
-	defer end()
-	if err := m.membership.start(ctx); err != nil {
-		return left, joined, err
-	}
-	who, err := m.membership.register(ctx, m.to, nil) // in from it gets no members
-	if err != nil {
-		return left, joined, err
-	}
-	locks, err := m.locks.AcquireAll(ctx, m.from, m.to)
+	locks, err := m.ws.locks.AcquireAll(ctx, m.from, m.to)
 	if errors.Is(err, lockmgr.ErrLost) { // the one, while the other was waited for
-		err = fmt.Errorf("%w: %w", errLost, err)
+		err = fmt.Errorf("%w: %w", store.ErrLost, err)
 	}
 	if err != nil {
 		return left, joined, err
 	}
 	defer func() {
-		release, cancel := context.WithTimeout(m.lifetime.life, m.opts.LockTTL)
+		release, cancel := context.WithTimeout(m.ws.life.life, m.ws.opts.LockTTL)
 		defer cancel()
 		_ = locks.Release(release) // what is not given back expires
 	}()
-	if now, valid := m.membership.lease.holder(); !valid || now != who {
-		return left, joined, errLost
+	if !registration.Valid() {
+		return left, joined, store.ErrLost
 	}
 	for stale := 0; ; stale++ {
-		left, joined, err = m.apply(ctx, who, locks)
-		if !errors.Is(err, errStale) || stale == maxStale {
+		left, joined, err = m.apply(ctx, registration.Node(), locks)
+		if !errors.Is(err, store.ErrStale) || stale == maxStale {
 			return left, joined, err
 		}
 	}
@@ -154,12 +148,12 @@ func (m *move) failed(ctx, limited context.Context, err error) error {
 		return ruled.error
 	case errors.Is(err, room.ErrUnknown):
 		return err
-	case errors.Is(err, room.ErrClosed), errors.Is(err, lockmgr.ErrClosed), m.lifetime.life.Err() != nil:
+	case errors.Is(err, room.ErrClosed), errors.Is(err, lockmgr.ErrClosed), m.ws.life.life.Err() != nil:
 		return room.ErrClosed
 	case ctx.Err() != nil:
 		return fmt.Errorf("gave up waiting for rooms %s and %s: %w", m.from, m.to, context.Cause(ctx))
 	case errors.Is(err, lockmgr.ErrBusy), limited.Err() != nil && isEnd(err):
-		return room.Refuse(room.ErrBusy, "room %s or %s is busy: their locks could not be had within %v", m.from, m.to, m.opts.LockWait)
+		return room.Refuse(room.ErrBusy, "room %s or %s is busy: their locks could not be had within %v", m.from, m.to, m.ws.opts.LockWait)
 	}
 	return m.describe(room.ErrUnavailable, err)
 }
@@ -167,7 +161,7 @@ func (m *move) failed(ctx, limited context.Context, err error) error {
 // isEnd reports whether a hold failed with err because its context ended, or did not run again
 // for that reason.
 func isEnd(err error) bool {
-	for _, end := range []error{errLockWait, context.DeadlineExceeded, context.Canceled, errLost} {
+	for _, end := range []error{errLockWait, context.DeadlineExceeded, context.Canceled, store.ErrLost} {
 		if errors.Is(err, end) {
 			return true
 		}

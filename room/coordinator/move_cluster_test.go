@@ -12,13 +12,15 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
 )
 
 // A node dies at each step of a move. Nobody is without a seat, and the seats that it has reserved
 // are free when its lease and the grace are over.
-func TestTheMoverDies(t *testing.T) {
+func TestMove_MoverDies(t *testing.T) {
 	t.Parallel() // it mostly waits
-	cluster := redistest.StartCluster(t)
+	redistest.Thorough(t)
+	servers := redistest.StartCluster(t)
 	for name, test := range map[string]struct {
 		faults             func(*moveFaults)
 		at                 string // both rooms, when it is dead
@@ -40,7 +42,7 @@ func TestTheMoverDies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			faults := new(moveFaults)
-			l := newMoveLab(t, cluster, mortal(), faults)
+			l := newMoveLab(t, servers, mortal(), faults)
 			if err := l.c.Start(soon(t)); err != nil {
 				t.Fatal(err)
 			}
@@ -54,12 +56,12 @@ func TestTheMoverDies(t *testing.T) {
 				t.Errorf("when it is dead the rooms are %s, %v", got, err)
 			}
 			if test.comes != "" {
-				mustDo(t, l.other, l.to, room.Join(test.comes, "s"))
+				mustDo(t, l.other, l.to, room.Join{User: test.comes, Session: "s"})
 			}
 			l.expect(t, test.fromAfter, test.toAfter)
 			awaitUntil(t, patience, func() string { // all of it is over
-				client := l.other.store.client
-				if n := client.Exists(t.Context(), nodeKey(l.c.Node()), nodeRoomsKey(l.c.Node())).Val(); n > 0 {
+				client := l.other.store.Client
+				if n := client.Exists(t.Context(), cluster.LeaseKey(l.c.Node()), cluster.RoomsKey(l.c.Node())).Val(); n > 0 {
 					return "the dead node is still known"
 				}
 				return ""
@@ -71,8 +73,9 @@ func TestTheMoverDies(t *testing.T) {
 }
 
 // The users cannot leave after all: their seats are given back, and the error says why.
-func TestASeatThatIsGivenBack(t *testing.T) {
-	cluster := redistest.StartCluster(t)
+func TestMove_SeatGivenBack(t *testing.T) {
+	t.Parallel() // it mostly waits
+	servers := redistest.StartCluster(t)
 	for name, test := range map[string]struct {
 		between  func(l *moveLab) error // before the users leave
 		after    func(l *moveLab) error // when they have left
@@ -81,48 +84,48 @@ func TestASeatThatIsGivenBack(t *testing.T) {
 	}{
 		"a user has left": {func(l *moveLab) error {
 			ctx := context.Background()
-			l.other.store.client.Del(ctx, "LockRoom:{"+l.from+"}") // what the TTL does
-			_, err := l.other.Do(ctx, l.from, room.Leave("b", "s"))
+			l.other.store.Client.Del(ctx, "LockRoom:{"+l.from+"}") // what the TTL does
+			_, err := l.other.Do(ctx, l.from, room.Leave{User: "b", Session: "s"})
 			return err
 		}, nil, room.ErrNotMember, "a", ""},
 		"the lock is lost": {func(l *moveLab) error {
-			return l.other.store.client.Del(context.Background(), "LockRoom:{"+l.from+"}").Err()
+			return l.other.store.Client.Del(context.Background(), "LockRoom:{"+l.from+"}").Err()
 		}, nil, nil, "", "(a) (b)"},
 		"the request and the lock are lost": {func(l *moveLab) error {
-			l.other.store.client.Del(context.Background(), "LockRoom:{"+l.from+"}")
+			l.other.store.Client.Del(context.Background(), "LockRoom:{"+l.from+"}")
 			return io.ErrUnexpectedEOF
 		}, nil, nil, "", "(a) (b)"},
 		"a user comes by itself": {func(l *moveLab) error {
 			ctx := context.Background()
 			for _, id := range []string{l.from, l.to} {
-				l.other.store.client.Del(ctx, "LockRoom:{"+id+"}")
+				l.other.store.Client.Del(ctx, "LockRoom:{"+id+"}")
 			}
-			_, err := l.other.Do(ctx, l.to, room.Join("a", "own"))
+			_, err := l.other.Do(ctx, l.to, room.Join{User: "a", Session: "own"})
 			if err == nil {
-				_, err = l.other.Do(ctx, l.from, room.Leave("a", "s"))
+				_, err = l.other.Do(ctx, l.from, room.Leave{User: "a", Session: "s"})
 			}
 			return err
 		}, nil, room.ErrNotMember, "b", "a"},
 		"the reply and the lock are lost": {nil, func(l *moveLab) error {
-			l.other.store.client.Del(context.Background(), "LockRoom:{"+l.from+"}")
+			l.other.store.Client.Del(context.Background(), "LockRoom:{"+l.from+"}")
 			return io.ErrUnexpectedEOF
 		}, nil, "", "(a) (b)"},
 		"the reply and every trace are lost": {nil, func(l *moveLab) error {
 			ctx := context.Background()
-			l.other.store.client.Del(ctx, "LockRoom:{"+l.from+"}")
-			l.other.store.client.HDel(ctx, "Room:{"+l.from+"}:Meta", fieldMoved)
+			l.other.store.Client.Del(ctx, "LockRoom:{"+l.from+"}")
+			l.other.store.Client.HDel(ctx, "Room:{"+l.from+"}:Meta", "moved")
 			return io.ErrUnexpectedEOF
 		}, nil, "", "(a) (b)"},
 		"the node is closed": {func(l *moveLab) error {
 			l.c.workers.refuse()
-			l.other.store.client.Del(context.Background(), "LockRoom:{"+l.from+"}")
-			_, err := l.other.Do(context.Background(), l.from, room.Leave("b", "s"))
+			l.other.store.Client.Del(context.Background(), "LockRoom:{"+l.from+"}")
+			_, err := l.other.Do(context.Background(), l.from, room.Leave{User: "b", Session: "s"})
 			return err
 		}, nil, room.ErrNotMember, "a", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			faults := new(moveFaults)
-			l := newMoveLab(t, cluster, patient(Options{}), faults)
+			l := newMoveLab(t, servers, patient(Options{}), faults)
 			if test.between != nil {
 				faults.before = map[int32]func() error{2: func() error { return test.between(l) }}
 			} else {
@@ -143,12 +146,13 @@ func TestASeatThatIsGivenBack(t *testing.T) {
 
 // Users are moved to and fro on a Cluster by several nodes at once. Nobody is ever without a seat, and
 // in the end each has one.
-func TestMovesAtOnceOnACluster(t *testing.T) {
-	cluster := redistest.StartCluster(t)
-	l := newMoveLab(t, cluster, Options{}, new(moveFaults))
+func TestMove_AtOnceOnACluster(t *testing.T) {
+	t.Parallel() // it mostly waits
+	servers := redistest.StartCluster(t)
+	l := newMoveLab(t, servers, Options{}, new(moveFaults))
 	stop := l.observe(t, "a", "b")
 	var play sync.WaitGroup
-	for n, c := range []*Coordinator{l.c, l.other, newCoordinator(t, cluster.Client(), Options{})} {
+	for n, c := range []*Coordinator{l.c, l.other, newCoordinator(t, servers.Client(), Options{})} {
 		play.Go(func() {
 			r := rand.New(rand.NewPCG(2, uint64(n)))
 			for i := range 60 {

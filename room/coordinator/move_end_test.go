@@ -13,10 +13,12 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/store"
 )
 
 // A node gets a new name before the script: nothing is written under the old one.
-func TestANodeIsRenamedDuringAMove(t *testing.T) {
+func TestMove_NodeRenamed(t *testing.T) {
 	server := redistest.Start(t)
 	var c *Coordinator
 	var before string
@@ -26,8 +28,8 @@ func TestANodeIsRenamedDuringAMove(t *testing.T) {
 		if args := cmd.Args(); c == nil || !strings.HasPrefix(cmd.Name(), "eval") || len(args) < 4 || args[3] != "LockRoom:A" || !renamed.CompareAndSwap(false, true) {
 			return nil
 		}
-		rdb.Del(ctx, nodeKey(before)) // the locks have just been taken
-		return c.membership.prolong(ctx)
+		rdb.Del(ctx, cluster.LeaseKey(before)) // the locks have just been taken
+		return c.node.Prolong(ctx)
 	}})
 	if err := c.Start(soon(t)); err != nil {
 		t.Fatal(err)
@@ -44,72 +46,33 @@ func TestANodeIsRenamedDuringAMove(t *testing.T) {
 
 // This node has no member in the room yet, and compares its records there just before the script:
 // they stay. Otherwise nobody would remove the members when the node dies.
-func TestTheRecordsOfAMoveStay(t *testing.T) {
+func TestMove_RecordsStay(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		var c *Coordinator
-		c, _ = mover(t, client, Options{}, redistest.Hook{Before: once(moveScript, func() error {
-			return c.workers.visit("B")
+		c, _ = mover(t, client, Options{}, redistest.Hook{Before: once(store.MoveScript, func() error {
+			return c.node.Reconcile("B")
 		})})
 		if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); err != nil {
 			t.Fatal(err)
 		}
-		rooms := c.store.client.SMembers(t.Context(), nodeRoomsKey(c.Node())).Val()
+		rooms := c.store.Client.SMembers(t.Context(), cluster.RoomsKey(c.Node())).Val()
 		if len(rooms) != 1 || rooms[0] != "B" {
 			t.Errorf("it may have members in %v", rooms)
 		}
 	})
 }
 
-// Moves into one room do not wait for each other's locks, and a move gives up with its context
-// while records are deleted.
-func TestRecordUses(t *testing.T) {
-	var u recordUses
-	first, err := u.use(t.Context(), "A")
-	second, err2 := u.use(t.Context(), "A")
-	if err != nil || err2 != nil {
-		t.Fatal(err, err2)
-	}
-	for _, end := range []func(){first, second} {
-		if _, free := u.delete("A"); free {
-			t.Error("records are deleted that a move relies on")
-		}
-		end()
-	}
-	deleted, free := u.delete("A")
-	if !free {
-		t.Fatal("nobody relies on them")
-	}
-	if _, free := u.delete("A"); free {
-		t.Error("deleted twice at once")
-	}
-	ended, cancel := context.WithCancelCause(t.Context())
-	cancel(io.ErrClosedPipe)
-	if _, err := u.use(ended, "A"); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("use: %v", err)
-	}
-	waits := make(chan func(), 1)
-	go func() {
-		end, _ := u.use(t.Context(), "A")
-		waits <- end
-	}()
-	deleted()
-	await(t, waits, "the records to be deleted")()
-	if len(u.rooms) != 0 {
-		t.Errorf("%d are left", len(u.rooms))
-	}
-}
-
 // Close waits for a move that has begun, and keeps the lease meanwhile.
-func TestCloseDuringAMove(t *testing.T) {
+func TestMove_Close(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		var c *Coordinator
 		rdb := client()
 		closed := make(chan error, 1)
 		c, other := mover(t, client, Options{}, redistest.Hook{
-			Before: once(moveScript, func() error {
+			Before: once(store.MoveScript, func() error {
 				go func() { closed <- c.Close(soon(t)) }()
 				awaitUntil(t, patience, func() string {
-					if c.lifetime.open.Err() == nil {
+					if c.life.open.Err() == nil {
 						return "Close has not begun"
 					}
 					return ""
@@ -119,8 +82,8 @@ func TestCloseDuringAMove(t *testing.T) {
 				}
 				return nil
 			}),
-			After: once(moveScript, func() error {
-				if rdb.Exists(t.Context(), nodeKey(c.Node())).Val() == 0 || len(closed) > 0 {
+			After: once(store.MoveScript, func() error {
+				if rdb.Exists(t.Context(), cluster.LeaseKey(c.Node())).Val() == 0 || len(closed) > 0 {
 					t.Error("the node has written without a lease")
 				}
 				return nil
@@ -142,7 +105,7 @@ func TestCloseDuringAMove(t *testing.T) {
 }
 
 // Close with a context that ends does not wait for the locks of a move.
-func TestCloseDoesNotWaitForTheLocksOfAMove(t *testing.T) {
+func TestMove_CloseDoesNotWaitForLocks(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client()
 	c, _ := mover(t, server.Client, Options{LockWait: time.Hour}, redistest.Hook{})
@@ -166,7 +129,7 @@ func TestCloseDoesNotWaitForTheLocksOfAMove(t *testing.T) {
 func awaitQueue(t *testing.T, rdb *redis.Client, key string, want int64) {
 	t.Helper()
 	awaitUntil(t, patience, func() string {
-		if rdb.ZCard(t.Context(), key).Val() == want {
+		if rdb.ZCount(t.Context(), key, "-inf", "(1e18").Val() == want {
 			return ""
 		}
 		return key + " has another length"
@@ -175,7 +138,8 @@ func awaitQueue(t *testing.T, rdb *redis.Client, key string, want int64) {
 
 // Whoever gives up, or waits for too long, leaves nothing behind. The moves of others wait no
 // longer for it.
-func TestAMoveGivesUp(t *testing.T) {
+func TestMove_GivesUp(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	rdb := server.Client()
 	c, other := mover(t, server.Client, Options{LockWait: 300 * time.Millisecond}, redistest.Hook{})

@@ -12,6 +12,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
 // mover returns a coordinator on one Redis whose client has a hook, and another coordinator, by
@@ -19,15 +20,13 @@ import (
 func mover(t *testing.T, client func() *redis.Client, opts Options, hook redistest.Hook) (c, other *Coordinator) {
 	t.Helper()
 	other = newCoordinator(t, client(), Options{})
-	mustDo(t, other, "A", room.Join("a", "s"))
-	mustDo(t, other, "A", room.Join("b", "s"))
-	mustDo(t, other, "B", room.Join("x", "s"))
+	mustDo(t, other, "A", room.Join{User: "a", Session: "s"})
+	mustDo(t, other, "A", room.Join{User: "b", Session: "s"})
+	mustDo(t, other, "B", room.Join{User: "x", Session: "s"})
 	rdb := client()
 	rdb.AddHook(hook)
 	warm(t, rdb)
-	if err := moveScript.Load(t.Context(), rdb).Err(); err != nil {
-		t.Fatal(err)
-	}
+	warmUp(t, rdb, store.MoveScript)
 	return newCoordinator(t, rdb, opts), other
 }
 
@@ -43,18 +42,18 @@ func loseLocks(rdb *redis.Client) {
 
 // The reply to a move is lost, and it is sent again: it counts once, at its own versions, also
 // if the locks are lost meanwhile and others write to both rooms, this node among them.
-func TestAMovesReplyIsLost(t *testing.T) {
+func TestMove_ReplyLost(t *testing.T) {
 	for name, lost := range map[string]bool{"locks held": false, "locks lost": true} {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, client func() *redis.Client) {
 				var c, other *Coordinator
 				rdb, want := client(), "3: b@1; 2: x@0 (a)@1"
-				c, other = mover(t, client, Options{}, redistest.Hook{After: once(moveScript, func() error {
+				c, other = mover(t, client, Options{}, redistest.Hook{After: once(store.MoveScript, func() error {
 					if lost {
 						loseLocks(rdb)
-						mustDo(t, other, "A", room.Join("c", "s"))
-						mustDo(t, c, "A", room.Join("d", "s"))
-						mustDo(t, c, "B", room.Leave("x", "s"))
+						mustDo(t, other, "A", room.Join{User: "c", Session: "s"})
+						mustDo(t, c, "A", room.Join{User: "d", Session: "s"})
+						mustDo(t, c, "B", room.Leave{User: "x", Session: "s"})
 						want = "5: c@0 b@1 d@2; 3: (a)@1"
 					}
 					return io.ErrUnexpectedEOF
@@ -72,11 +71,11 @@ func TestAMovesReplyIsLost(t *testing.T) {
 }
 
 // The same, and meanwhile another node has moved the user back: nobody can tell any more.
-func TestAMoveWhoseReplyAndTraceAreLost(t *testing.T) {
+func TestMove_ReplyAndTraceLost(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client()
 	var other *Coordinator
-	c, other := mover(t, server.Client, Options{}, redistest.Hook{After: once(moveScript, func() error {
+	c, other := mover(t, server.Client, Options{}, redistest.Hook{After: once(store.MoveScript, func() error {
 		loseLocks(rdb)
 		if _, _, err := other.Move(soon(t), "B", "A", "r2", "a"); err != nil {
 			t.Error(err)
@@ -93,10 +92,10 @@ func TestAMoveWhoseReplyAndTraceAreLost(t *testing.T) {
 
 // A request is lost, and the locks are lost before it is sent again: the room tells that nothing
 // was written, and the move runs again.
-func TestAMovesRequestIsLost(t *testing.T) {
+func TestMove_RequestLost(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		rdb := client()
-		c, other := mover(t, client, Options{}, redistest.Hook{Before: once(moveScript, func() error {
+		c, other := mover(t, client, Options{}, redistest.Hook{Before: once(store.MoveScript, func() error {
 			loseLocks(rdb)
 			return io.ErrUnexpectedEOF
 		})})
@@ -111,11 +110,11 @@ func TestAMovesRequestIsLost(t *testing.T) {
 
 // The reply to a leave is lost, and this node moves another user out of the room before the leave
 // is sent again: it still counts as written, once.
-func TestAMoveLeavesTheWorkersTokenAlone(t *testing.T) {
+func TestMove_WorkersToken(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		var c *Coordinator
 		var armed atomic.Bool
-		lose := once(commitScript, func() error {
+		lose := once(store.CommitScript, func() error {
 			if _, _, err := c.Move(soon(t), "A", "B", "r", "b"); err != nil {
 				t.Error(err)
 			}
@@ -128,7 +127,7 @@ func TestAMoveLeavesTheWorkersTokenAlone(t *testing.T) {
 			return lose(ctx, cmd)
 		}})
 		armed.Store(true)
-		if r, err := c.Do(soon(t), "A", room.Leave("a", "s")); err != nil || r.Version != 3 {
+		if r, err := c.Do(soon(t), "A", room.Leave{User: "a", Session: "s"}); err != nil || r.Version != 3 {
 			t.Errorf("leave: version %d, %v", r.Version, err)
 		}
 		if got := describeBoth(t, other); got != "4:; 2: x@0 (b)@1" {
@@ -139,7 +138,8 @@ func TestAMoveLeavesTheWorkersTokenAlone(t *testing.T) {
 
 // A node stalls for longer than the TTL before the script, and others write to the rooms: the old
 // hold changes nothing, and the move runs again under a new one.
-func TestAMoveThatStalls(t *testing.T) {
+func TestMove_Stalls(t *testing.T) {
+	t.Parallel()
 	for name, stall := range map[string]struct {
 		do   func(rdb *redis.Client, other *Coordinator)
 		want string
@@ -147,16 +147,16 @@ func TestAMoveThatStalls(t *testing.T) {
 	}{
 		"both locks lost": {func(rdb *redis.Client, other *Coordinator) {
 			loseLocks(rdb)
-			mustDo(t, other, "A", room.Join("c", "s"))
-			mustDo(t, other, "B", room.Join("y", "s"))
+			mustDo(t, other, "A", room.Join{User: "c", Session: "s"})
+			mustDo(t, other, "B", room.Join{User: "y", Session: "s"})
 		}, "4: b@1 c@2; 3: x@0 y@1 (a)@2", nil},
 		"one lock lost": {func(rdb *redis.Client, other *Coordinator) {
 			rdb.Del(context.Background(), "LockRoom:B")
-			mustDo(t, other, "B", room.Leave("x", "s"))
+			mustDo(t, other, "B", room.Leave{User: "x", Session: "s"})
 		}, "3: b@1; 3: (a)@0", nil},
 		"the user leaves meanwhile": {func(rdb *redis.Client, other *Coordinator) {
 			loseLocks(rdb)
-			mustDo(t, other, "A", room.Leave("a", "s"))
+			mustDo(t, other, "A", room.Leave{User: "a", Session: "s"})
 		}, "3: b@1; 1: x@0", room.ErrNotMember},
 		"a room is another one although the locks are held": {func(rdb *redis.Client, other *Coordinator) {
 			rdb.HSet(context.Background(), "Room:B:Meta", "version", 7, "mark", "another commit's")
@@ -166,7 +166,7 @@ func TestAMoveThatStalls(t *testing.T) {
 			onBoth(t, func(t *testing.T, client func() *redis.Client) {
 				rdb := client()
 				var other *Coordinator
-				c, other := mover(t, client, Options{}, redistest.Hook{Before: once(moveScript, func() error {
+				c, other := mover(t, client, Options{}, redistest.Hook{Before: once(store.MoveScript, func() error {
 					stall.do(rdb, other)
 					return nil
 				})})
@@ -186,15 +186,15 @@ func TestAMoveThatStalls(t *testing.T) {
 
 // The same, but another holds one of the locks when the script arrives: nothing is written as long
 // as that holds it.
-func TestAMoveThatStallsLeavesTheLocksAlone(t *testing.T) {
+func TestMove_StallsLeavesTheLocksAlone(t *testing.T) {
 	for _, id := range []string{"A", "B"} {
 		t.Run(id, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, client func() *redis.Client) {
 				rdb, key := client(), "LockRoom:"+id
 				var other *Coordinator
 				c, other := mover(t, client, Options{}, redistest.Hook{
-					Before: once(moveScript, func() error { return rdb.Set(context.Background(), key, "another", time.Hour).Err() }),
-					After: once(moveScript, func() error {
+					Before: once(store.MoveScript, func() error { return rdb.Set(context.Background(), key, "another", time.Hour).Err() }),
+					After: once(store.MoveScript, func() error {
 						if got := rdb.Get(context.Background(), key).Val(); got != "another" {
 							t.Errorf("the lock holds %q", got)
 						}

@@ -14,11 +14,12 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
 // moveLab is a move on a Cluster between two rooms on different masters.
 type moveLab struct {
-	cluster  *redistest.Cluster
+	servers  *redistest.Cluster
 	from, to string
 	c, other *Coordinator
 	faults   *moveFaults
@@ -60,7 +61,7 @@ func (f *moveFaults) hook() redistest.Hook {
 	}
 }
 
-func isMove(cmd redis.Cmder) bool { return isScript(cmd, moveScript) }
+func isMove(cmd redis.Cmder) bool { return isScript(cmd, store.MoveScript) }
 
 // cutOff makes the node's client fail from now on.
 func (f *moveFaults) cutOff() error {
@@ -71,26 +72,26 @@ func (f *moveFaults) cutOff() error {
 var labRooms atomic.Int32 // so that every lab has rooms of its own
 
 // newMoveLab has a and b join the room from, by another node than the one that is to move them.
-func newMoveLab(t *testing.T, cluster *redistest.Cluster, opts Options, faults *moveFaults) *moveLab {
+func newMoveLab(t *testing.T, servers *redistest.Cluster, opts Options, faults *moveFaults) *moveLab {
 	t.Helper()
-	l := &moveLab{cluster: cluster, faults: faults, source: cluster.Node(0), target: cluster.Node(1)}
-	_, of := roomsOf(t, cluster, 10000*int(labRooms.Add(1)), 1)
+	l := &moveLab{servers: servers, faults: faults, source: servers.Node(0), target: servers.Node(1)}
+	_, of := roomsOf(t, servers, 10000*int(labRooms.Add(1)), 1)
 	l.from, l.to = of[l.source][0], of[l.target][0]
-	client := cluster.Client()
+	client := servers.Client()
 	if err := client.ForEachMaster(t.Context(), func(ctx context.Context, rdb *redis.Client) error {
-		return moveScript.Load(ctx, rdb).Err()
+		return store.New(rdb, store.Options{}).Preload(ctx, store.MoveScript)
 	}); err != nil {
 		t.Fatal(err)
 	}
 	client.AddHook(faults.hook())
 	l.c = newCoordinator(t, client, opts)
 	// The node's home is on the third master, whatever becomes of the rooms'.
-	for cluster.Owner(homeOf(l.c)) != cluster.Node(2) {
+	for servers.Owner(homeOf(l.c)) != servers.Node(2) {
 		l.c = newCoordinator(t, client, opts)
 	}
-	l.other = newCoordinator(t, cluster.Client(), opts)
+	l.other = newCoordinator(t, servers.Client(), opts)
 	for _, user := range []string{"a", "b"} {
-		mustDo(t, l.other, l.from, room.Join(user, "s"))
+		mustDo(t, l.other, l.from, room.Join{User: user, Session: "s"})
 	}
 	return l
 }
@@ -136,21 +137,21 @@ func (l *moveLab) users(ctx context.Context) (string, error) {
 // neither. Only what was read while the room from stayed at its version counts.
 func (l *moveLab) observe(t *testing.T, users ...string) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
-	observer := newCoordinator(t, l.cluster.Client(), Options{})
+	observer := newCoordinator(t, l.servers.Client(), Options{})
 	var looking sync.WaitGroup
 	looked := make(chan struct{})
 	look := sync.OnceFunc(func() { close(looked) })
 	looking.Go(func() {
 		for ctx.Err() == nil {
-			before, err := observer.store.load(ctx, l.from)
+			before, err := observer.store.Load(ctx, l.from)
 			if err != nil {
 				continue
 			}
-			to, err := observer.store.load(ctx, l.to)
+			to, err := observer.store.Load(ctx, l.to)
 			if err != nil {
 				continue
 			}
-			after, err := observer.store.load(ctx, l.from)
+			after, err := observer.store.Load(ctx, l.from)
 			if err != nil || before.Position != after.Position {
 				continue
 			}
@@ -182,7 +183,7 @@ func (f *moveFaults) dies(c *Coordinator) {
 		for n, do := range at {
 			at[n] = func() error {
 				err := do()
-				c.lifetime.kill() // it does not try again
+				c.life.kill() // it does not try again
 				return err
 			}
 		}

@@ -16,9 +16,10 @@ import (
 
 // The master of one room stops, or dies, at a step of a move. Once it is back the answer is true, or
 // the caller frees what is reserved.
-func TestAMasterFailsDuringAMove(t *testing.T) {
+func TestMove_MasterFails(t *testing.T) {
 	t.Parallel() // it mostly waits
-	cluster := redistest.StartCluster(t, "--appendonly", "yes", "--appendfsync", "always")
+	redistest.Thorough(t)
+	servers := redistest.StartCluster(t, "--appendonly", "yes", "--appendfsync", "always")
 	opts := patient(Options{LockTTL: 500 * time.Millisecond, LockWait: 3 * time.Second, NodeTTL: time.Minute})
 	for name, test := range map[string]struct {
 		faults func(l *moveLab)
@@ -56,7 +57,7 @@ func TestAMasterFailsDuringAMove(t *testing.T) {
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newMoveLab(t, cluster, opts, new(moveFaults))
+			l := newMoveLab(t, servers, opts, new(moveFaults))
 			for _, id := range []string{l.from, l.to} { // the client knows who has what
 				if _, err := l.c.Read(soon(t), id); err != nil {
 					t.Fatal(err)
@@ -72,7 +73,7 @@ func TestAMasterFailsDuringAMove(t *testing.T) {
 					server.Restart()
 				}
 			}
-			cluster.WaitReady()
+			servers.WaitReady()
 			if test.err != nil && !errors.Is(err, test.err) {
 				t.Errorf("move: %v", err)
 			}
@@ -90,7 +91,7 @@ func TestAMasterFailsDuringAMove(t *testing.T) {
 			case errors.Is(err, room.ErrUnknown) && strings.HasPrefix(got, "a b; "):
 				for _, user := range []string{"a", "b"} {
 					awaitUntil(t, longPatience, func() string {
-						if _, err := l.c.Do(t.Context(), l.to, room.Leave(user, "r")); err != nil && !errors.Is(err, room.ErrNotMember) {
+						if _, err := l.c.Do(t.Context(), l.to, room.Leave{User: user, Session: "r"}); err != nil && !errors.Is(err, room.ErrNotMember) {
 							return err.Error()
 						}
 						return ""

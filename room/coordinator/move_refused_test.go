@@ -11,14 +11,15 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
 // Redis has no memory for who comes in: nobody is moved.
-func TestAMoveWithoutMemory(t *testing.T) {
+func TestMove_NoMemory(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client()
 	limit := func(bytes string) error { return rdb.ConfigSet(context.Background(), "maxmemory", bytes).Err() }
-	c, other := mover(t, server.Client, Options{}, redistest.Hook{Before: once(moveScript, func() error { return limit("1") })})
+	c, other := mover(t, server.Client, Options{}, redistest.Hook{Before: once(store.MoveScript, func() error { return limit("1") })})
 	_, _, err := c.Move(soon(t), "A", "B", "r", "a")
 	if !errors.Is(err, room.ErrUnavailable) || errors.Is(err, room.ErrUnknown) {
 		t.Errorf("move: %v", err)
@@ -38,9 +39,10 @@ func TestAMoveWithoutMemory(t *testing.T) {
 }
 
 // Redis dies before, or with, the script.
-func TestRedisDiesDuringAMove(t *testing.T) {
+func TestMove_RedisDies(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-	c, other := mover(t, server.Client, patient(Options{LockTTL: 500 * time.Millisecond, NodeTTL: time.Minute}), redistest.Hook{Before: once(moveScript, func() error {
+	c, other := mover(t, server.Client, patient(Options{LockTTL: 500 * time.Millisecond, NodeTTL: time.Minute}), redistest.Hook{Before: once(store.MoveScript, func() error {
 		server.Kill()
 		return nil
 	})})
@@ -67,7 +69,8 @@ func TestRedisDiesDuringAMove(t *testing.T) {
 }
 
 // With Options.Replicas a move is acknowledged when a replica has it.
-func TestAMoveIsAcknowledgedByAReplica(t *testing.T) {
+func TestMove_Replica(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	c, other := mover(t, server.Client, Options{Replicas: 1, LockTTL: time.Second}, redistest.Hook{})
 	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, room.ErrUnknown) {
@@ -91,15 +94,15 @@ func TestAMoveIsAcknowledgedByAReplica(t *testing.T) {
 }
 
 // Redis has lost some of a room: the move begins a new epoch there, with those who are left.
-func TestAMoveFromARoomThatIsNotWhole(t *testing.T) {
+func TestMove_RoomNotWhole(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		c, _ := mover(t, client, Options{}, redistest.Hook{})
 		before, err := c.Read(soon(t), "A")
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.store.client.HDel(t.Context(), "Room:A:Users", "b")
-		c.store.client.HDel(t.Context(), "Room:B:Users", "x")
+		c.store.Client.HDel(t.Context(), "Room:A:Users", "b")
+		c.store.Client.HDel(t.Context(), "Room:B:Users", "x")
 		left, joined, err := c.Move(soon(t), "A", "B", "r", "a")
 		if err != nil || left.Epoch == before.Epoch || left.Count() != 0 || describeUsers(joined.Users()) != "a@0" {
 			t.Errorf("%+v, %+v, %v", left, joined, err)
@@ -112,13 +115,13 @@ func TestAMoveFromARoomThatIsNotWhole(t *testing.T) {
 
 // The target refuses by its settings, its bans or the game's rule; who is there already keeps
 // the seat and the session.
-func TestWhatTheTargetOfAMoveSays(t *testing.T) {
+func TestMove_TargetRefuses(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		c, other := mover(t, client, Options{}, redistest.Hook{})
-		mustDo(t, other, "B", room.Join("a", "own"))
-		mustDo(t, other, "B", room.Kick("x").Ban(time.Now().Add(time.Hour).UnixMilli()))
-		mustDo(t, other, "A", room.Join("x", "s"))
-		mustDo(t, other, "A", room.Join("y", "s"))
+		mustDo(t, other, "B", room.Join{User: "a", Session: "own"})
+		mustDo(t, other, "B", room.Kick{User: "x", Until: time.Now().Add(time.Hour).UnixMilli()})
+		mustDo(t, other, "A", room.Join{User: "x", Session: "s"})
+		mustDo(t, other, "A", room.Join{User: "y", Session: "s"})
 		before := describeBoth(t, other)
 		if _, _, err := c.Move(soon(t), "A", "B", "r", "b", "x"); !errors.Is(err, room.ErrBanned) {
 			t.Errorf("banned: %v", err)
@@ -139,8 +142,8 @@ func TestWhatTheTargetOfAMoveSays(t *testing.T) {
 		if _, joined, err := c.Move(soon(t), "A", "B", "r", "a"); err != nil || describeUsers(joined.Users()) != "a@1" {
 			t.Errorf("%+v, %v", joined, err)
 		}
-		mustDo(t, other, "B", room.Leave("a", "own"))
-		mustDo(t, other, "B", room.Configure(room.Settings{Closed: true}))
+		mustDo(t, other, "B", room.Leave{User: "a", Session: "own"})
+		mustDo(t, other, "B", room.Configure{Settings: room.Settings{Closed: true}})
 		if _, _, err := c.Move(soon(t), "A", "B", "r", "b"); !errors.Is(err, room.ErrRoomClosed) {
 			t.Errorf("closed: %v", err)
 		}

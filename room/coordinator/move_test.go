@@ -38,10 +38,10 @@ func TestMove(t *testing.T) {
 		c := newCoordinator(t, client(), Options{Journal: 10, Rules: room.Rules{Seating: room.Capacity(3)}})
 		other := newCoordinator(t, client(), Options{Rules: room.Rules{Seating: room.Capacity(3)}})
 		for _, user := range []string{"a", "b", "c"} {
-			mustDo(t, other, "A", room.Join(user, "s"))
+			mustDo(t, other, "A", room.Join{User: user, Session: "s"})
 		}
-		mustDo(t, c, "B", room.Join("x", "s"))
-		mustDo(t, c, "B", room.Join("y", "s"))
+		mustDo(t, c, "B", room.Join{User: "x", Session: "s"})
+		mustDo(t, c, "B", room.Join{User: "y", Session: "s"})
 		for _, refused := range []struct {
 			from, to string
 			users    []string
@@ -63,7 +63,7 @@ func TestMove(t *testing.T) {
 		if got := describeRoom(t, c, "A") + "; " + describeRoom(t, c, "B"); got != "3: a@0 b@1 c@2; 2: x@0 y@1" {
 			t.Fatalf("refused moves left %s", got)
 		}
-		mustDo(t, c, "B", room.Leave("x", "s"))
+		mustDo(t, c, "B", room.Leave{User: "x", Session: "s"})
 		left, joined, err := c.Move(t.Context(), "A", "B", "r", "b", "a")
 		if err != nil || left.Version != 4 || joined.Version != 4 || left.Count() != 1 || joined.Count() != 3 {
 			t.Fatalf("%+v, %+v, %v", left, joined, err)
@@ -75,10 +75,10 @@ func TestMove(t *testing.T) {
 			t.Errorf("the journal has %s", got)
 		}
 		// Both nodes go on, from copies that are old now.
-		mustDo(t, other, "B", room.Join("a", "new"))
-		mustDo(t, other, "A", room.Join("d", "s"))
-		mustDo(t, c, "B", room.Leave("b", "r"))
-		mustDo(t, c, "A", room.Leave("d", "s"))
+		mustDo(t, other, "B", room.Join{User: "a", Session: "new"})
+		mustDo(t, other, "A", room.Join{User: "d", Session: "s"})
+		mustDo(t, c, "B", room.Leave{User: "b", Session: "r"})
+		mustDo(t, c, "A", room.Leave{User: "d", Session: "s"})
 		if got := describeRoom(t, c, "A") + "; " + describeRoom(t, c, "B"); got != "6: c@2; 6: y@1 a@2" {
 			t.Errorf("the rooms are %s", got)
 		}
@@ -87,7 +87,8 @@ func TestMove(t *testing.T) {
 
 // Users are moved to and fro between rooms by several nodes at once, in which others come and go.
 // Whoever looks at both rooms in one step sees each user exactly once.
-func TestMovesAtOnce(t *testing.T) {
+func TestMove_AtOnce(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := redistest.Start(t)
 	const users = 6
 	nodes := make([]*Coordinator, 3)
@@ -95,7 +96,7 @@ func TestMovesAtOnce(t *testing.T) {
 		nodes[i] = newCoordinator(t, server.Client(), Options{})
 	}
 	for i := range users {
-		mustDo(t, nodes[0], "A", room.Join(fmt.Sprint("u", i), "s"))
+		mustDo(t, nodes[0], "A", room.Join{User: fmt.Sprint("u", i), Session: "s"})
 	}
 	ctx, cancel := context.WithCancel(soon(t))
 	var look, play sync.WaitGroup
@@ -134,7 +135,7 @@ func TestMovesAtOnce(t *testing.T) {
 				if err != nil && !errors.Is(err, room.ErrNotMember) {
 					t.Errorf("move: %v", err)
 				}
-				if _, err := c.Do(ctx, to, room.Join(fmt.Sprint("x", n), "s")); err != nil {
+				if _, err := c.Do(ctx, to, room.Join{User: fmt.Sprint("x", n), Session: "s"}); err != nil {
 					t.Errorf("join: %v", err)
 				}
 			}

@@ -10,6 +10,8 @@ import (
 
 	"roomd/lockmgr"
 	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/store"
 )
 
 // Defaults of [Options].
@@ -79,8 +81,9 @@ type Options struct {
 	// DefaultMaxCopies.
 	MaxCopies int
 
-	// Idle is how long Redis keeps the epoch and version of an empty room. At least a
-	// millisecond; zero means DefaultIdle.
+	// Idle is how long Redis keeps an empty room. One that a player has begun, and nobody has
+	// configured, is kept for a minute only, unless somebody is banned or was taken out there. At
+	// least a millisecond; zero means DefaultIdle.
 	Idle time.Duration
 
 	// Journal is about how many of its last commits each room keeps in a stream, for
@@ -101,9 +104,28 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// unusedIdle is how long Redis keeps an empty room that nobody has configured. A commit that is sent
+// again has to find its record there.
+const unusedIdle = time.Minute
+
+// shared returns the settings that a coordinator with these options shares with others.
+func (o Options) shared() NodeSettings {
+	return NodeSettings{LockTTL: o.LockTTL, NodeTTL: o.NodeTTL, Grace: o.Grace, Seats: o.Rules.Seats(), Duplicate: o.Rules.Duplicate, Journal: o.Journal, Rules: o.Rules.ID()}
+}
+
+// cluster returns what package cluster needs of the options.
+func (o Options) cluster() cluster.Options {
+	return cluster.Options{Name: o.Node, Address: o.Address, Settings: o.shared(), Renamed: o.Trace.Renamed, Evicted: o.Trace.Evicted, Log: o.Log}
+}
+
+// store returns what package store needs of the options.
+func (o Options) store() store.Options {
+	return store.Options{LockTTL: o.LockTTL, Replicas: o.Replicas, Idle: o.Idle, Unused: min(o.Idle, max(unusedIdle, 2*o.LockTTL)), Journal: o.Journal}
+}
+
 func (o Options) withDefaults() Options {
 	if o.Node == "" {
-		o.Node = newName()
+		o.Node = store.NewName()
 	}
 	if o.LockTTL == 0 {
 		o.LockTTL = lockmgr.DefaultTTL

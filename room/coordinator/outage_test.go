@@ -54,7 +54,7 @@ func (s *switchboard) set(away bool) {
 
 // Redis is away for a minute while clients do what they like: the log has two lines for each
 // kind of trouble.
-func TestAnOutageIsAFewLines(t *testing.T) {
+func TestLog_Outage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, _ := redistest.Mini(t)
 		opts := mini.Options()
@@ -72,7 +72,7 @@ func TestAnOutageIsAFewLines(t *testing.T) {
 		}
 		for i := range 50 {
 			id := fmt.Sprint("room-", i)
-			mustDo(t, c, id, room.Join("张三", "s"))
+			mustDo(t, c, id, room.Join{User: "张三", Session: "s"})
 			stop, err := c.Watch(t.Context(), id, func(*room.Event) {})
 			if err != nil {
 				t.Fatal(err)
@@ -84,7 +84,7 @@ func TestAnOutageIsAFewLines(t *testing.T) {
 		for i := range 50 {
 			wg.Go(func() {
 				for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-					if _, err := c.Do(t.Context(), fmt.Sprint("room-", i), room.Join("李四", "s")); err == nil {
+					if _, err := c.Do(t.Context(), fmt.Sprint("room-", i), room.Join{User: "李四", Session: "s"}); err == nil {
 						t.Error("joined without Redis")
 					}
 				}
@@ -93,7 +93,7 @@ func TestAnOutageIsAFewLines(t *testing.T) {
 		wg.Wait()
 		way.set(false)
 		time.Sleep(time.Minute)
-		mustDo(t, c, "room-1", room.Join("李四", "s"))
+		mustDo(t, c, "room-1", room.Join{User: "李四", Session: "s"})
 		synctest.Wait()
 		var lines []string
 		over := 0

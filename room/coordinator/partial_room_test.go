@@ -14,6 +14,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
 // harm is what can happen to one key of a room while the other one stays.
@@ -33,14 +34,14 @@ var harm = map[string]struct {
 
 // Half of a room is lost. Whatever node notices first begins a new epoch with the members who
 // are there, and watchers get a snapshot.
-func TestARoomThatIsNotWhole(t *testing.T) {
+func TestRoom_NotWhole(t *testing.T) {
 	looks := map[string]func(t *testing.T, c, other *Coordinator) room.Snapshot{
 		"by an action that changes something": func(t *testing.T, c, _ *Coordinator) room.Snapshot {
-			mustDo(t, c, "42", room.Join("y", "s").At(9))
-			return mustDo(t, c, "42", room.Leave("y", "s")).Snapshot
+			mustDo(t, c, "42", room.Join{User: "y", Session: "s", Seat: room.At(9)})
+			return mustDo(t, c, "42", room.Leave{User: "y", Session: "s"}).Snapshot
 		},
 		"by an action that changes nothing": func(t *testing.T, c, _ *Coordinator) room.Snapshot {
-			if _, err := c.Do(t.Context(), "42", room.Leave("nobody", "s")); !errors.Is(err, room.ErrNotMember) {
+			if _, err := c.Do(t.Context(), "42", room.Leave{User: "nobody", Session: "s"}); !errors.Is(err, room.ErrNotMember) {
 				t.Errorf("leave: %v", err)
 			}
 			s, err := c.Read(t.Context(), "42")
@@ -50,8 +51,8 @@ func TestARoomThatIsNotWhole(t *testing.T) {
 			return s
 		},
 		"by a node that has no copy": func(t *testing.T, _, other *Coordinator) room.Snapshot {
-			mustDo(t, other, "42", room.Join("y", "s").At(9))
-			return mustDo(t, other, "42", room.Leave("y", "s")).Snapshot
+			mustDo(t, other, "42", room.Join{User: "y", Session: "s", Seat: room.At(9)})
+			return mustDo(t, other, "42", room.Leave{User: "y", Session: "s"}).Snapshot
 		},
 		"by who only reads": func(t *testing.T, _, other *Coordinator) room.Snapshot {
 			s, err := other.Read(t.Context(), "42")
@@ -61,12 +62,9 @@ func TestARoomThatIsNotWhole(t *testing.T) {
 			return s
 		},
 		"by a watcher's node, whose connection was lost": func(t *testing.T, c, other *Coordinator) room.Snapshot {
-			c.feeds.mu.Lock()
-			f := c.feeds.rooms["42"]
-			c.feeds.mu.Unlock()
-			c.feeds.sawGap(f, f.interrupt())
+			c.feeds.Compare("42", c.feeds.At("42"), room.Position{})
 			time.Sleep(time.Second)
-			r, err := other.store.load(t.Context(), "42") // puts nothing right
+			r, err := other.store.Load(t.Context(), "42") // puts nothing right
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +80,7 @@ func TestARoomThatIsNotWhole(t *testing.T) {
 					other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
 					f, _ := follow(t, c, "42")
 					for i, user := range []string{"a", "b", "c"} {
-						mustDo(t, c, "42", room.Join(user, "s"))
+						mustDo(t, c, "42", room.Join{User: user, Session: "s"})
 						f.expect(t, fmt.Sprintf("%d<%d +%s@%d", i+1, i, user, i))
 					}
 					before, err := c.Read(t.Context(), "42")
@@ -104,7 +102,7 @@ func TestARoomThatIsNotWhole(t *testing.T) {
 					if last == nil || !told || last.Epoch != s.Epoch || last.Version != s.Version {
 						t.Errorf("the watcher was told a snapshot: %v, and last %+v; the room is at version %d of %s", told, last, s.Version, s.Epoch)
 					}
-					if r := mustDo(t, other, "42", room.Join("z", "s").At(8)); r.Epoch != s.Epoch || r.Version != s.Version+1 {
+					if r := mustDo(t, other, "42", room.Join{User: "z", Session: "s", Seat: room.At(8)}); r.Epoch != s.Epoch || r.Version != s.Version+1 {
 						t.Errorf("afterwards version %d of %s, after version %d of %s", r.Version, r.Epoch, s.Version, s.Epoch)
 					}
 				})
@@ -115,7 +113,7 @@ func TestARoomThatIsNotWhole(t *testing.T) {
 
 // A room's key holds something that roomd has not written: every action fails at once, names
 // the key and what to do, and changes neither the key nor the lock.
-func TestForeignKeys(t *testing.T) {
+func TestRoom_ForeignKeys(t *testing.T) {
 	server := redistest.Start(t) // miniredis words its errors otherwise
 	for name, test := range map[string]struct {
 		put  func(t *testing.T, rdb *redis.Client)
@@ -140,14 +138,14 @@ func TestForeignKeys(t *testing.T) {
 				rdb.FlushAll(t.Context())
 				c := newCoordinator(t, server.Client(), Options{})
 				if known {
-					mustDo(t, c, "42", room.Join("a", "s"))
+					mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 					rdb.Del(t.Context(), "Room:42:Users", "Room:42:Meta")
 				}
 				test.put(t, rdb)
 				before := rdb.Dump(t.Context(), "Room:42:Users").Val()
 				failed := map[string]error{}
-				for _, a := range []room.Action{room.Join("b", "s"), room.Leave("b", "s")} {
-					_, failed[string(a.Kind())] = c.Do(t.Context(), "42", a)
+				for _, a := range []room.Action{room.Join{User: "b", Session: "s"}, room.Leave{User: "b", Session: "s"}} {
+					_, failed[string(room.KindOf(a))] = c.Do(t.Context(), "42", a)
 				}
 				_, failed["read"] = c.Read(t.Context(), "42")
 				for what, err := range failed {
@@ -174,20 +172,20 @@ func TestForeignKeys(t *testing.T) {
 
 // Watchers of a room that cannot be read do not keep Redis busy, and are brought up to
 // date when it can be.
-func TestWatchersOfAForeignRoom(t *testing.T) {
+func TestRoom_ForeignWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		client := redistest.MiniClient(t, mini)
 		var loads atomic.Int32
 		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, loadScript) {
+			if isScript(cmd, store.LoadScript) {
 				loads.Add(1)
 			}
 			return nil
 		}})
 		c := newCoordinator(t, client, Options{})
 		f, _ := follow(t, c, "42")
-		mustDo(t, c, "42", room.Join("a", "s"))
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		f.expect(t, "1<0 +a@0")
 		whole := rdb.HGet(t.Context(), "Room:42:Users", "a").Val()
 		rdb.HSet(t.Context(), "Room:42:Users", "a", "1")
@@ -197,7 +195,7 @@ func TestWatchersOfAForeignRoom(t *testing.T) {
 			t.Errorf("it was read %d times in a minute", n)
 		}
 		rdb.HSet(t.Context(), "Room:42:Users", "a", whole)
-		time.Sleep(2 * foreignPause)
+		time.Sleep(10 * time.Second)
 		f.expect(t, "1= a@0")
 	})
 }

@@ -74,9 +74,9 @@ func (c *crowd) forgives() {
 
 func (c *crowd) play(ctx context.Context, p *player) {
 	for join := true; ctx.Err() == nil; join = !join {
-		a := room.Leave(p.user, "s")
+		var a room.Action = room.Leave{User: p.user, Session: "s"}
 		if join {
-			a = room.Join(p.user, "s")
+			a = room.Join{User: p.user, Session: "s"}
 		}
 		r, err := p.node.Do(c.t.Context(), p.id, a) // ends by itself
 		c.note(p, join, r, err)
@@ -220,7 +220,7 @@ func (c *crowd) look(id string) (s room.Snapshot) {
 		c.t.Fatal(err)
 	}
 	for i, node := range c.nodes {
-		r := mustDo(c.t, node, id, room.Join(fmt.Sprint("李四-", i), "s"))
+		r := mustDo(c.t, node, id, room.Join{User: fmt.Sprint("李四-", i), Session: "s"})
 		now, err := node.Read(c.t.Context(), id)
 		if err != nil {
 			c.t.Fatal(err)

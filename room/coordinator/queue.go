@@ -12,13 +12,13 @@ import (
 
 // request is an action that waits for its room, or is being run.
 type request struct {
-	action    room.Action
-	at        int64        // when it was asked for, in ms since 1970
-	deadline  time.Time    // when waiting for the lock becomes ErrBusy
-	done      chan outcome // takes one outcome, never blocks
-	concludes bool         // it belongs to what began before Close
-	gone      bool         // guarded by queue.mu: the caller gave up
-	taken     bool         // guarded by queue.mu: it is part of a hold
+	action   room.Action
+	at       int64        // when it was asked for, in ms since 1970
+	deadline time.Time    // when waiting for the lock becomes ErrBusy
+	done     chan outcome // takes one outcome, never blocks
+	accepted bool         // it belongs to what was accepted before Close
+	gone     bool         // guarded by queue.mu: the caller gave up
+	taken    bool         // guarded by queue.mu: it is part of a hold
 }
 
 // outcome is what a request came to.
@@ -31,7 +31,7 @@ func newRequest() any { return &request{done: make(chan outcome, 1)} }
 
 // set makes a request new.
 func (r *request) set(a room.Action, now time.Time, wait time.Duration) {
-	r.action, r.at, r.deadline, r.concludes, r.gone, r.taken = a, now.UnixMilli(), now.Add(wait), false, false, false
+	r.action, r.at, r.deadline, r.accepted, r.gone, r.taken = a, now.UnixMilli(), now.Add(wait), false, false, false
 }
 
 func (r *request) fail(err error) { r.done <- outcome{err: err} }
@@ -109,14 +109,14 @@ func (q *queue) differingLocked(max int) (n int) {
 	}
 	clear(q.users)
 	for n < len(q.waiting) && n < max {
-		action := &q.waiting[n].action
-		if action.Alone() {
+		user, alone := room.Subject(q.waiting[n].action)
+		if alone {
 			return cmp.Or(n, 1)
 		}
-		if q.users[action.User()] {
+		if q.users[user] {
 			break
 		}
-		q.users[action.User()] = true
+		q.users[user] = true
 		n++
 	}
 	return n
@@ -148,4 +148,47 @@ func (q *queue) failIf(err error, fails func(*request) bool) {
 		r.fail(err)
 		return true
 	})
+}
+
+// context returns a context for waiting for the lock on behalf of all who wait: it ends
+// with life, when the first of them is overdue, or when all gave up.
+func (q *queue) context(life context.Context) (context.Context, context.CancelFunc) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	deadline := time.Now()
+	if len(q.waiting) > 0 {
+		deadline = q.waiting[0].deadline
+	}
+	ctx, cancel := context.WithDeadline(life, deadline)
+	q.stop = cancel
+	return ctx, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.stop = nil
+		cancel()
+	}
+}
+
+// overdue reports whether somebody has waited for too long. Those who wait longest are
+// first.
+func (q *queue) overdue() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting) > 0 && !time.Now().Before(q.waiting[0].deadline)
+}
+
+// failOverdue ends the wait of those whose deadline has passed with err.
+func (q *queue) failOverdue(err error) {
+	now := time.Now()
+	q.failIf(err, func(r *request) bool { return !now.Before(r.deadline) })
+}
+
+// first returns how many actions wait, and when the first of them will have waited for too long.
+func (q *queue) first() (actions int, deadline time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) > 0 {
+		deadline = q.waiting[0].deadline
+	}
+	return len(q.waiting), deadline
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"roomd/lockmgr"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
 // answers starts actions one after the other on a room whose lock somebody else
@@ -46,7 +46,7 @@ func contexts(t *testing.T, n int) []context.Context {
 	return all
 }
 
-func TestABatchSharesOneHold(t *testing.T) {
+func TestBatch_SharesOneHold(t *testing.T) {
 	for _, tt := range []struct {
 		maxBatch int
 		versions []uint64
@@ -59,7 +59,7 @@ func TestABatchSharesOneHold(t *testing.T) {
 			_, rdb := redistest.Mini(t)
 			c := newCoordinator(t, rdb, Options{MaxBatch: tt.maxBatch, Rules: room.Rules{Seating: room.Capacity(3)}})
 			results, errs := answers(t, rdb, c, contexts(t, 5),
-				room.Join("a", "s"), room.Join("b", "s"), room.Leave("nobody", "s"), room.Join("c", "s"), room.Join("d", "s"))
+				room.Join{User: "a", Session: "s"}, room.Join{User: "b", Session: "s"}, room.Leave{User: "nobody", Session: "s"}, room.Join{User: "c", Session: "s"}, room.Join{User: "d", Session: "s"})
 			for i, want := range []error{nil, nil, room.ErrNotMember, nil, room.ErrFull} { // a bad action fails alone
 				if !errors.Is(errs[i], want) || results[i].Version != tt.versions[i] {
 					t.Errorf("max %d, action %d: version %d, %v; want %d, %v",
@@ -76,11 +76,11 @@ func TestABatchSharesOneHold(t *testing.T) {
 }
 
 // Two actions of one user are two commits, so that each answer shows its effect.
-func TestABatchHoldsAUserOnce(t *testing.T) {
+func TestBatch_UserOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		c := newCoordinator(t, rdb, Options{})
-		results, errs := answers(t, rdb, c, contexts(t, 4), room.Join("a", "s"), room.Join("b", "s"), room.Leave("a", "s"), room.Join("c", "s"))
+		results, errs := answers(t, rdb, c, contexts(t, 4), room.Join{User: "a", Session: "s"}, room.Join{User: "b", Session: "s"}, room.Leave{User: "a", Session: "s"}, room.Join{User: "c", Session: "s"})
 		for i, want := range []string{"a@0 b@1", "a@0 b@1", "c@0 b@1", "c@0 b@1"} {
 			if got := describeUsers(results[i].Users()); got != want || errs[i] != nil {
 				t.Errorf("action %d sees %q, %v; want %q", i, got, errs[i], want)
@@ -90,7 +90,7 @@ func TestABatchHoldsAUserOnce(t *testing.T) {
 }
 
 // An action whose caller gives up before it runs does not happen.
-func TestGivingUpInTimeHasNoEffect(t *testing.T) {
+func TestGiveUp_InTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		c := newCoordinator(t, rdb, Options{})
@@ -99,7 +99,7 @@ func TestGivingUpInTimeHasNoEffect(t *testing.T) {
 		reason := errors.New("window closed")
 		ctx[1] = impatient
 		time.AfterFunc(0, func() { cancel(reason) })
-		results, errs := answers(t, rdb, c, ctx, room.Join("a", "s"), room.Join("b", "s"), room.Join("c", "s"))
+		results, errs := answers(t, rdb, c, ctx, room.Join{User: "a", Session: "s"}, room.Join{User: "b", Session: "s"}, room.Join{User: "c", Session: "s"})
 		if !errors.Is(errs[1], reason) || errors.Is(errs[1], room.ErrUnknown) {
 			t.Errorf("the impatient caller hears %v", errs[1])
 		}
@@ -111,14 +111,14 @@ func TestGivingUpInTimeHasNoEffect(t *testing.T) {
 
 // When the only caller gives up, the node stops asking for the lock, and the next action
 // finds everything in order.
-func TestNobodyWaitsAnyMore(t *testing.T) {
+func TestGiveUp_NobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		c := newCoordinator(t, rdb, Options{})
 		rdb.Set(t.Context(), "LockRoom:42", "somebody", time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := c.Do(ctx, "42", room.Join("a", "s")); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := c.Do(ctx, "42", room.Join{User: "a", Session: "s"}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("join: %v", err)
 		}
 		time.Sleep(time.Second) // of virtual time: the node takes its token out of the line
@@ -132,53 +132,56 @@ func TestNobodyWaitsAnyMore(t *testing.T) {
 			t.Error("the node still waits in line")
 		}
 		rdb.Del(t.Context(), "LockRoom:42")
-		if r := mustDo(t, c, "42", room.Join("b", "s")); describeUsers(r.Users()) != "b@0" {
+		if r := mustDo(t, c, "42", room.Join{User: "b", Session: "s"}); describeUsers(r.Users()) != "b@0" {
 			t.Errorf("the room holds %v", r.Users())
 		}
 	})
 }
 
-// Redis does not answer the request for the lock: the wait ends after LockWait, be that
+// Redis does not answer the request for the lock of a room that the node does not know: the wait ends after LockWait, be that
 // shorter or longer than the lock's TTL.
-func TestTheWaitEndsWithoutRedis(t *testing.T) {
+func TestGiveUp_NoRedis(t *testing.T) {
 	for _, wait := range []time.Duration{100 * time.Millisecond, lockmgr.DefaultTTL} {
 		synctest.Test(t, func(t *testing.T) {
 			_, rdb := redistest.Mini(t)
 			c := newCoordinator(t, rdb, Options{LockWait: wait})
-			mustDo(t, c, "42", room.Join("a", "s"))
-			var silent atomic.Bool
-			silent.Store(true)
+			mustDo(t, c, "43", room.Join{User: "a", Session: "s"})
+			silent := make(chan struct{})
 			rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
-				if silent.Load() && (isScript(cmd, takeScript) || cmd.Name() == "set") {
-					<-ctx.Done()
+				if !isScript(cmd, store.TakeScript) {
+					return nil
+				}
+				select {
+				case <-silent:
+					return nil
+				case <-ctx.Done(): // that of a pipeline does not end
 					return context.Cause(ctx)
 				}
-				return nil
 			}})
 			start := time.Now()
-			_, err := c.Do(t.Context(), "42", room.Join("b", "s"))
+			_, err := c.Do(t.Context(), "42", room.Join{User: "b", Session: "s"})
 			if took := time.Since(start); err == nil || errors.Is(err, room.ErrUnknown) || took > wait {
 				t.Errorf("with %v: %v after %v", wait, err, took)
 			}
-			silent.Store(false)
-			mustDo(t, c, "42", room.Join("b", "s"))
+			close(silent)
+			mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
 		})
 	}
 }
 
 // A caller that gives up while its action is written gets ErrUnknown at once.
-func TestGivingUpTooLateIsUnknown(t *testing.T) {
+func TestGiveUp_TooLate(t *testing.T) {
 	_, rdb := redistest.Mini(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	release := make(chan struct{})
-	rdb.AddHook(redistest.Hook{Before: once(commitScript, func() error {
+	rdb.AddHook(redistest.Hook{Before: once(store.CommitScript, func() error {
 		cancel()
 		<-release
 		return nil
 	})})
 	warm(t, rdb)
 	c := newCoordinator(t, rdb, Options{})
-	if _, err := c.Do(ctx, "42", room.Join("a", "s")); !errors.Is(err, room.ErrUnknown) || !errors.Is(err, context.Canceled) {
+	if _, err := c.Do(ctx, "42", room.Join{User: "a", Session: "s"}); !errors.Is(err, room.ErrUnknown) || !errors.Is(err, context.Canceled) {
 		t.Errorf("join: %v", err)
 	}
 	close(release)
@@ -186,24 +189,27 @@ func TestGivingUpTooLateIsUnknown(t *testing.T) {
 
 // Redis answers no commit. Every action is answered within LockWait and a TTL, however many
 // holds there are before it.
-func TestEveryActionIsAnsweredInTime(t *testing.T) {
+func TestDo_AnsweredInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		opts := Options{LockWait: time.Second, MaxBatch: 1}
 		c := newCoordinator(t, rdb, opts)
-		mustDo(t, c, "42", room.Join("a", "s"))
-		var silent atomic.Bool
-		silent.Store(true)
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		silent := make(chan struct{})
 		rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
-			if silent.Load() && isScript(cmd, commitScript) {
-				<-ctx.Done()
+			if !isScript(cmd, store.CommitScript) {
+				return nil
+			}
+			select {
+			case <-silent:
+				return nil
+			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
-			return nil
 		}})
 		start, answered := time.Now(), make(chan error, 10)
 		for i := range cap(answered) {
-			go func() { answered <- second(c.Do(t.Context(), "42", room.Join(fmt.Sprint("b", i), "s"))) }()
+			go func() { answered <- second(c.Do(t.Context(), "42", room.Join{User: fmt.Sprint("b", i), Session: "s"})) }()
 			synctest.Wait()
 		}
 		for range cap(answered) {
@@ -212,7 +218,7 @@ func TestEveryActionIsAnsweredInTime(t *testing.T) {
 				t.Errorf("%v after %v", err, took)
 			}
 		}
-		silent.Store(false)
-		mustDo(t, c, "42", room.Join("c", "s"))
+		close(silent)
+		mustDo(t, c, "42", room.Join{User: "c", Session: "s"})
 	})
 }

@@ -5,18 +5,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/store"
 )
 
 // Redis begins to refuse writes between the lock and the commit: nothing is written, and
 // the caller hears so.
-func TestRedisRefusesTheWrite(t *testing.T) {
+func TestRedis_RefusesTheWrite(t *testing.T) {
 	rdb := redistest.Start(t).Client()
-	rdb.AddHook(redistest.Hook{Before: once(commitScript, func() error {
+	rdb.AddHook(redistest.Hook{Before: once(store.CommitScript, func() error {
 		return rdb.ConfigSet(t.Context(), "maxmemory", "1").Err()
 	})})
 	warm(t, rdb)
@@ -27,14 +30,14 @@ func TestRedisRefusesTheWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	if _, err := c.Do(t.Context(), "42", room.Join("张三", "s")); !errors.Is(err, room.ErrUnavailable) {
+	if _, err := c.Do(t.Context(), "42", room.Join{User: "张三", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
 		t.Fatalf("join: %v", err)
 	}
 	rdb.ConfigSet(t.Context(), "maxmemory", "0")
 	if got := keysOf(t, rdb); len(got) > 0 {
 		t.Errorf("%v were written or left over", got)
 	}
-	if r := mustDo(t, c, "42", room.Join("李四", "s")); describeUsers(r.Users()) != "李四@0" {
+	if r := mustDo(t, c, "42", room.Join{User: "李四", Session: "s"}); describeUsers(r.Users()) != "李四@0" {
 		t.Errorf("what was refused is written with the next commit: %s", describeUsers(r.Users()))
 	}
 	if e := await(t, events, "an event"); e.Version != 1 || len(e.Changes) != 1 {
@@ -43,11 +46,11 @@ func TestRedisRefusesTheWrite(t *testing.T) {
 }
 
 // The room cannot be read: the lock is given back at once.
-func TestUnreadableRoom(t *testing.T) {
+func TestRoom_Unreadable(t *testing.T) {
 	_, rdb := redistest.Mini(t)
 	c := newCoordinator(t, rdb, Options{})
 	rdb.HSet(t.Context(), "Room:42:Users", "张三", `{"seat":`)
-	if _, err := c.Do(t.Context(), "42", room.Join("李四", "s")); !errors.Is(err, room.ErrUnavailable) || !strings.Contains(err.Error(), "张三") {
+	if _, err := c.Do(t.Context(), "42", room.Join{User: "李四", Session: "s"}); !errors.Is(err, room.ErrUnavailable) || !strings.Contains(err.Error(), "张三") {
 		t.Errorf("join: %v", err)
 	}
 	if n := rdb.Exists(t.Context(), "LockRoom:42").Val(); n != 0 {
@@ -55,31 +58,58 @@ func TestUnreadableRoom(t *testing.T) {
 	}
 }
 
+// Redis has no memory for a commit of joins and leaves: the leaves succeed all the same.
+func TestRedis_OutOfMemoryForABatch(t *testing.T) {
+	rdb := redistest.Start(t, "--maxmemory-policy", "noeviction").Client()
+	c := newCoordinator(t, rdb, Options{})
+	for i := range 4 {
+		mustDo(t, c, "42", room.Join{User: fmt.Sprint("leaves", i), Session: "s"})
+	}
+	rdb.Set(t.Context(), "LockRoom:42", "another's", 200*time.Millisecond) // so that all meet in one commit
+	if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() { mustDo(t, c, "42", room.Leave{User: fmt.Sprint("leaves", i), Session: "s"}) })
+		wg.Go(func() {
+			if _, err := c.Do(soon(t), "42", room.Join{User: fmt.Sprint("joins", i), Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
+				t.Errorf("join: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if s, err := c.Read(t.Context(), "42"); err != nil || s.Count() != 0 {
+		t.Errorf("the room holds %s, %v", describeUsers(s.Users()), err)
+	}
+}
+
 // Redis has no memory left, and evicts nothing. Joins are refused and write nothing; leaves
 // succeed, locks are given back, and the node keeps its lease.
-func TestOutOfMemory(t *testing.T) {
+func TestRedis_OutOfMemory(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
 	rdb := server.Client()
 	opts := Options{LockTTL: time.Second, NodeTTL: time.Second}
 	c, other := newCoordinator(t, server.Client(), opts), newCoordinator(t, server.Client(), opts)
 	for i, node := range []*Coordinator{c, other} {
 		for j := range 3 {
-			mustDo(t, node, "42", room.Join(fmt.Sprint("user", i, j), "s"))
+			mustDo(t, node, "42", room.Join{User: fmt.Sprint("user", i, j), Session: "s"})
 		}
 	}
 	if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
 	before := c.Node()
-	until := rdb.ZScore(t.Context(), nodesKey, before).Val()
+	until := rdb.ZScore(t.Context(), cluster.ListKey, before).Val()
 	for i, node := range []*Coordinator{c, other} {
-		if _, err := node.Do(t.Context(), "42", room.Join("late", "s")); !errors.Is(err, room.ErrUnavailable) {
+		if _, err := node.Do(t.Context(), "42", room.Join{User: "late", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
 			t.Errorf("join: %v", err)
 		}
 		for j := range 2 {
-			mustDo(t, node, "42", room.Leave(fmt.Sprint("user", i, j), "s"))
+			mustDo(t, node, "42", room.Leave{User: fmt.Sprint("user", i, j), Session: "s"})
 		}
-		if _, err := node.Do(t.Context(), "new", room.Join("late", "s")); !errors.Is(err, room.ErrUnavailable) {
+		if _, err := node.Do(t.Context(), "new", room.Join{User: "late", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
 			t.Errorf("join of a new room: %v", err)
 		}
 	}
@@ -91,13 +121,13 @@ func TestOutOfMemory(t *testing.T) {
 	}
 	awaitUntil(t, patience, func() string {
 		switch {
-		case rdb.Exists(t.Context(), nodeKey(before)).Val() == 0:
+		case rdb.Exists(t.Context(), cluster.LeaseKey(before)).Val() == 0:
 			t.Fatal("the lease is over")
-		case rdb.ZScore(t.Context(), nodesKey, before).Val() == until:
+		case rdb.ZScore(t.Context(), cluster.ListKey, before).Val() == until:
 			return "the lease is not prolonged"
 		}
 		return ""
 	})
 	rdb.ConfigSet(t.Context(), "maxmemory", "0")
-	mustDo(t, c, "42", room.Join("late", "s"))
+	mustDo(t, c, "42", room.Join{User: "late", Session: "s"})
 }

@@ -19,12 +19,14 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/store"
 )
 
 // traceless checks that Redis has no record of a node in any room.
 func traceless(t *testing.T, rdb *redis.Client, node string) {
 	t.Helper()
-	if rooms := rdb.SMembers(t.Context(), nodeRoomsKey(node)).Val(); len(rooms) > 0 {
+	if rooms := rdb.SMembers(t.Context(), cluster.RoomsKey(node)).Val(); len(rooms) > 0 {
 		t.Errorf("%s may have members in %d rooms, such as %s", node, len(rooms), rooms[0])
 	}
 	for _, key := range rdb.Keys(t.Context(), "Room:*:Meta").Val() {
@@ -36,35 +38,36 @@ func traceless(t *testing.T, rdb *redis.Client, node string) {
 
 // Another node takes over a node's members after its workers have ended. The records of the
 // first are deleted, with few requests at a time; that of another room stays.
-func TestOldRecordsAreDeleted(t *testing.T) {
+func TestRegistration_OldRecords(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		client := redistest.MiniClient(t, mini)
 		c := newCoordinator(t, client, Options{})
 		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		const rooms = 300
+		const rooms = 150
 		for i := range rooms {
-			mustDo(t, c, fmt.Sprint("room", i), room.Join("a", "s"))
+			mustDo(t, c, fmt.Sprint("room", i), room.Join{User: "a", Session: "s"})
 		}
-		mustDo(t, c, "stays", room.Join("a", "s"))
+		mustDo(t, c, "stays", room.Join{User: "a", Session: "s"})
 		time.Sleep(2 * copyIdle) // the workers have ended
 		for i := range rooms {
-			mustDo(t, other, fmt.Sprint("room", i), room.Join("a", "elsewhere"))
+			mustDo(t, other, fmt.Sprint("room", i), room.Join{User: "a", Session: "elsewhere"})
 		}
 		var requests atomic.Int32
 		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, forgetScript) || isScript(cmd, leaseRoomsScript) {
+			if isScript(cmd, store.ForgetScript) || isScript(cmd, cluster.RoomsScript) {
 				requests.Add(1)
 			}
 			return nil
 		}})
-		for range 120 {
+		for range 90 {
 			time.Sleep(time.Second)
 			if n := requests.Swap(0); n > 50 {
 				t.Errorf("%d requests in a second", n)
 			}
 		}
-		if rooms := rdb.SMembers(t.Context(), nodeRoomsKey(c.Node())).Val(); !slices.Equal(rooms, []string{"stays"}) {
+		if rooms := rdb.SMembers(t.Context(), cluster.RoomsKey(c.Node())).Val(); !slices.Equal(rooms, []string{"stays"}) {
 			t.Errorf("it may have members in %d rooms: %v", len(rooms), rooms[:min(3, len(rooms))])
 		}
 		for i := range rooms {
@@ -77,20 +80,21 @@ func TestOldRecordsAreDeleted(t *testing.T) {
 
 // Redis cannot be reached when records are to be deleted. The log says so, and it happens
 // when Redis is back.
-func TestOldRecordsAreDeletedLater(t *testing.T) {
+func TestRegistration_OldRecordsLater(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		client := redistest.MiniClient(t, mini)
 		var log lines
 		c := newCoordinator(t, client, Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log).Level(zerolog.InfoLevel)))})
 		for i := range 300 {
-			mustDo(t, c, fmt.Sprint("room", i), room.Join("a", "s"))
-			mustDo(t, c, fmt.Sprint("room", i), room.Leave("a", "s"))
+			mustDo(t, c, fmt.Sprint("room", i), room.Join{User: "a", Session: "s"})
+			mustDo(t, c, fmt.Sprint("room", i), room.Leave{User: "a", Session: "s"})
 		}
 		var away atomic.Bool
 		away.Store(true)
 		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if away.Load() && cmd.Name() == "evalsha" && !isScript(cmd, leaseScript) {
+			if away.Load() && cmd.Name() == "evalsha" && !isScript(cmd, cluster.LeaseScript) {
 				return io.ErrUnexpectedEOF
 			}
 			return nil
@@ -100,7 +104,7 @@ func TestOldRecordsAreDeletedLater(t *testing.T) {
 			t.Errorf("%d lines say so", n)
 		}
 		away.Store(false)
-		time.Sleep(2 * compareRound)
+		time.Sleep(2 * time.Minute)
 		traceless(t, rdb, c.Node())
 	})
 }
@@ -167,34 +171,34 @@ func (l *late) arrive(t *testing.T) {
 }
 
 // The request that takes a room off the node's list arrives when the room is used again.
-func TestALateRemovalLosesNoRoom(t *testing.T) {
+func TestRegistration_LateRemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		client := redistest.MiniClient(t, mini)
 		warmAll(t, rdb)
 		c := newCoordinator(t, client, Options{})
-		mustDo(t, c, "42", room.Join("a", "s"))
-		mustDo(t, c, "42", room.Leave("a", "s"))
-		removal := keepBack(client, rdb, leaseRoomsScript, noteRemove)
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
+		removal := keepBack(client, rdb, cluster.RoomsScript, "remove")
 		time.Sleep(copyIdle + time.Second)
 		removal.pass()
-		mustDo(t, c, "42", room.Join("b", "s"))
+		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
 		removal.arrive(t)
-		if !rdb.SIsMember(t.Context(), nodeRoomsKey(c.Node()), "42").Val() {
+		if !rdb.SIsMember(t.Context(), cluster.RoomsKey(c.Node()), "42").Val() {
 			t.Error("the node has a member in a room that is not on its list")
 		}
 	})
 }
 
 // The request that puts a room on the node's list arrives when the node is closed.
-func TestALateRecordLeavesNothing(t *testing.T) {
+func TestRegistration_LateRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		client := redistest.MiniClient(t, mini)
 		warmAll(t, rdb)
 		c := newCoordinator(t, client, Options{})
-		record := keepBack(client, rdb, leaseRoomsScript, noteAdd)
-		if _, err := c.Do(t.Context(), "42", room.Join("a", "s")); err == nil {
+		record := keepBack(client, rdb, cluster.RoomsScript, "add")
+		if _, err := c.Do(t.Context(), "42", room.Join{User: "a", Session: "s"}); err == nil {
 			t.Error("it was not recorded, and the join has succeeded")
 		}
 		if err := c.Close(t.Context()); err != nil {
@@ -208,19 +212,20 @@ func TestALateRecordLeavesNothing(t *testing.T) {
 }
 
 // The request that forgets a node's last commit arrives after a later one.
-func TestALateForgetForgetsNoLaterCommit(t *testing.T) {
+func TestRegistration_LateForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		client := redistest.MiniClient(t, mini)
 		warmAll(t, rdb)
 		c := newCoordinator(t, client, Options{Node: "n"})
-		mustDo(t, c, "42", room.Join("a", "s"))
-		mustDo(t, c, "42", room.Leave("a", "s"))
-		forget := keepBack(client, rdb, forgetScript, rdb.HGet(t.Context(), "Room:42:Meta", "by:n").Val())
+		mustDo(t, c, "42", room.Configure{Settings: room.Settings{Keep: true}})
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
+		forget := keepBack(client, rdb, store.ForgetScript, rdb.HGet(t.Context(), "Room:42:Meta", "by:n").Val())
 		time.Sleep(copyIdle + time.Second)
 		forget.pass()
-		mustDo(t, c, "42", room.Join("b", "s"))
-		mustDo(t, c, "42", room.Leave("b", "s"))
+		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
+		mustDo(t, c, "42", room.Leave{User: "b", Session: "s"})
 		last := rdb.HGet(t.Context(), "Room:42:Meta", "by:n").Val()
 		forget.arrive(t)
 		if got := rdb.HGet(t.Context(), "Room:42:Meta", "by:n").Val(); got != last || last == "" {
@@ -233,7 +238,7 @@ func TestALateForgetForgetsNoLaterCommit(t *testing.T) {
 func warmAll(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	warm(t, rdb)
-	for _, s := range []*redis.Script{forgetScript, leaseScript, leaseRoomsScript, leaseEndScript, leaseOverScript} {
+	for _, s := range []*redis.Script{store.ForgetScript, cluster.LeaseScript, cluster.RoomsScript, cluster.EndScript, cluster.OverScript} {
 		if err := s.Load(t.Context(), rdb).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +247,7 @@ func warmAll(t *testing.T, rdb *redis.Client) {
 
 // Redis loses half of a quiet room, or all of it. The watchers hear of it although nobody
 // acts there.
-func TestAQuietRoomIsPutRight(t *testing.T) {
+func TestRegistration_QuietRoomIsPutRight(t *testing.T) {
 	for name, keys := range map[string][]string{
 		"Users": {"Room:42:Users"}, "Meta": {"Room:42:Meta"}, "both": {"Room:42:Users", "Room:42:Meta"},
 	} {
@@ -251,11 +256,11 @@ func TestAQuietRoomIsPutRight(t *testing.T) {
 				mini, rdb := redistest.Mini(t)
 				c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
 				f, _ := follow(t, c, "42")
-				first := mustDo(t, c, "42", room.Join("a", "s"))
+				first := mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 				f.expect(t, "1<0 +a@0")
 				time.Sleep(10 * time.Minute)
 				rdb.Del(t.Context(), keys...)
-				time.Sleep(2*compareRound + copyIdle)
+				time.Sleep(2*time.Minute + copyIdle)
 				if len(f.events) == 0 {
 					t.Fatal("the watcher was told nothing")
 				}

@@ -13,12 +13,14 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
 // Primaries change under load, once by a planned failover and once because one was killed.
 // The nodes go on by themselves.
-func TestSentinelFailover(t *testing.T) {
+func TestSentinel_Failover(t *testing.T) {
 	t.Parallel() // it mostly waits
+	redistest.Thorough(t)
 	sentinel := redistest.StartSentinel(t)
 	rooms := []string{"42", "43", "44"}
 	a, b := newCoordinator(t, sentinel.Client(), patient(Options{})), newCoordinator(t, sentinel.Client(), patient(Options{}))
@@ -39,8 +41,9 @@ func TestSentinelFailover(t *testing.T) {
 }
 
 // What was acknowledged with Replicas survives its primary.
-func TestSentinelReplicas(t *testing.T) {
+func TestSentinel_Replicas(t *testing.T) {
 	t.Parallel() // it mostly waits
+	redistest.Thorough(t)
 	sentinel := redistest.StartSentinel(t)
 	opts := patient(Options{Replicas: 1})
 	a, b := newCoordinator(t, sentinel.Client(), opts), newCoordinator(t, sentinel.Client(), opts)
@@ -57,7 +60,8 @@ func TestSentinelReplicas(t *testing.T) {
 }
 
 // A primary that has become a replica refuses writes until it is a primary again.
-func TestDemotedPrimary(t *testing.T) {
+func TestRedis_DemotedPrimary(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := redistest.Start(t)
 	rdb := server.Client()
 	c := startCrowd(t, []*Coordinator{newCoordinator(t, server.Client(), patient(Options{}))}, []string{"42", "43"}, 3)
@@ -81,7 +85,8 @@ func (serverError) RedisError()     {}
 
 // Whatever a server says during a failover, an action fails with one of three errors, and
 // the next one succeeds when that is over.
-func TestServersThatRefuse(t *testing.T) {
+func TestRedis_ServersRefuse(t *testing.T) {
+	t.Parallel()
 	for _, refusal := range []serverError{
 		"READONLY You can't write against a read only replica.",
 		"LOADING Redis is loading the dataset in memory",
@@ -96,13 +101,13 @@ func TestServersThatRefuse(t *testing.T) {
 		for name, from := range map[string]func(cmd redis.Cmder) bool{
 			"all":     func(redis.Cmder) bool { return true },
 			"scripts": func(cmd redis.Cmder) bool { return strings.HasPrefix(cmd.Name(), "eval") },
-			"commits": func(cmd redis.Cmder) bool { return isScript(cmd, commitScript) },
+			"commits": func(cmd redis.Cmder) bool { return isScript(cmd, store.CommitScript) },
 		} {
 			t.Run(code+" to "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					_, rdb := redistest.Mini(t)
 					c := newCoordinator(t, rdb, Options{})
-					mustDo(t, c, "42", room.Join("李四", "s"))
+					mustDo(t, c, "42", room.Join{User: "李四", Session: "s"})
 					var refusing atomic.Bool
 					rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
 						if refusing.Load() && from(cmd) {
@@ -112,14 +117,14 @@ func TestServersThatRefuse(t *testing.T) {
 					}})
 					refusing.Store(true)
 					for _, id := range []string{"42", "43"} { // one it knows, and one it does not
-						if _, err := c.Do(t.Context(), id, room.Join("张三", "s")); !errors.Is(err, room.ErrUnavailable) && !errors.Is(err, room.ErrUnknown) && !errors.Is(err, room.ErrBusy) {
+						if _, err := c.Do(t.Context(), id, room.Join{User: "张三", Session: "s"}); !errors.Is(err, room.ErrUnavailable) && !errors.Is(err, room.ErrUnknown) && !errors.Is(err, room.ErrBusy) {
 							t.Errorf("room %s: %v", id, err)
 						}
 					}
 					refusing.Store(false)
 					time.Sleep(time.Minute) // for whatever is still under way
 					for _, id := range []string{"42", "43"} {
-						mustDo(t, c, id, room.Join("王五", "s"))
+						mustDo(t, c, id, room.Join{User: "王五", Session: "s"})
 						s, err := c.Read(t.Context(), id)
 						if err != nil || has(s.Users(), "张三") || !has(s.Users(), "王五") {
 							t.Errorf("room %s: %s, %v", id, describeUsers(s.Users()), err)

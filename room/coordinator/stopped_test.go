@@ -3,19 +3,25 @@ package coordinator
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/store"
 )
 
 // A node logs whether another one died or stopped, with its address, and nothing if it
 // stopped and nobody lost a seat.
-func TestWhatIsLoggedAboutANodeThatEnds(t *testing.T) {
+func TestLog_NodeEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		end     func(*Coordinator)
 		members int
@@ -35,10 +41,10 @@ func TestWhatIsLoggedAboutANodeThatEnds(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, user := range []string{"a", "b"} {
-					mustDo(t, first, "42", room.Join(user, "s"))
+					mustDo(t, first, "42", room.Join{User: user, Session: "s"})
 				}
 				for _, user := range []string{"a", "b"}[:2-test.members] {
-					mustDo(t, other, "42", room.Join(user, "elsewhere"))
+					mustDo(t, other, "42", room.Join{User: user, Session: "elsewhere"})
 				}
 				time.Sleep(DefaultNodeTTL)
 				test.end(first)
@@ -54,13 +60,13 @@ func TestWhatIsLoggedAboutANodeThatEnds(t *testing.T) {
 }
 
 // Nobody saw the node's lease before it stopped.
-func TestANodeThatStoppedBeforeAnybodyLooked(t *testing.T) {
+func TestEviction_StoppedBeforeAnybodyLooked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		first := newCoordinator(t, redistest.MiniClient(t, mini), Options{Address: "10.0.0.7:8080"})
-		mustDo(t, first, "42", room.Join("a", "s"))
+		mustDo(t, first, "42", room.Join{User: "a", Session: "s"})
 		stop(first)
-		if n := rdb.Exists(t.Context(), nodeKey(first.Node())).Val(); n != 0 {
+		if n := rdb.Exists(t.Context(), cluster.LeaseKey(first.Node())).Val(); n != 0 {
 			t.Error("its lease is not over")
 		}
 		time.Sleep(30 * time.Minute)
@@ -92,7 +98,7 @@ func (l *lines) about(word string) (about []string) {
 }
 
 // A node of an older version writes no address into its lease, and reads one that has it.
-func TestLeasesOfOtherVersions(t *testing.T) {
+func TestLease_OtherVersions(t *testing.T) {
 	for lease, want := range map[string]struct {
 		ttl, grace time.Duration
 		address    string
@@ -105,8 +111,8 @@ func TestLeasesOfOtherVersions(t *testing.T) {
 		"7 5000 x":                   {},
 		"":                           {},
 	} {
-		l, ok := parseLease(lease)
-		if l.settings != (NodeSettings{NodeTTL: want.ttl, Grace: want.grace}) || l.address != want.address || ok != want.ok {
+		l, ok := cluster.ParseLease(lease)
+		if l.Settings.NodeTTL != want.ttl || l.Settings.Grace != want.grace || ok && len(l.Settings.Strings()) != 2 || l.Address != want.address || ok != want.ok {
 			t.Errorf("%q: %+v %v", lease, l, ok)
 		}
 	}
@@ -120,18 +126,53 @@ func TestLeasesOfOtherVersions(t *testing.T) {
 			if err := c.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got := rdb.Get(t.Context(), nodeKey(c.Node())).Val(); got != "1 5000 10000"+want+"lock=3000,seats=65536,duplicate=0" {
+			if got := rdb.Get(t.Context(), cluster.LeaseKey(c.Node())).Val(); got != "1 5000 10000"+want+"lock=3000,seats=65536,duplicate=0" {
 				t.Errorf("the lease is %q", got)
 			}
 		}
 	})
 }
 
-func TestBadAddress(t *testing.T) {
+func TestOptions_BadAddress(t *testing.T) {
 	_, rdb := redistest.Mini(t)
 	for _, address := range []string{"a b", "a\n", "a\x00", "\xff", "a\u00a0b", strings.Repeat("x", 256)} {
 		_, err := New(rdb, Options{Address: address})
 		checkInvalid(t, err, "Address", address)
 		checkInvalid(t, newCoordinator(t, rdb, Options{}).SetAddress(address), "Address", address)
 	}
+}
+
+// A node stands still between the rules and the commit, until others have removed its members and forgotten it. Then
+// the commit writes nothing: a member under a name that nobody looks after would be left for good.
+func TestCommit_NodeStoodStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		client := redistest.MiniClient(t, mini)
+		c, other := newCoordinator(t, client, Options{}), newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		if err := errors.Join(c.Start(t.Context()), other.Start(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
+		var commit []any
+		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, store.CommitScript) && commit == nil {
+				commit = cmd.Args()
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}})
+		if _, err := c.Do(t.Context(), "42", room.Join{User: "b", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
+			t.Fatalf("join: %v", err)
+		}
+		die(c)
+		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
+		noOtherNodes(t, rdb, other)
+		if reply, err := rdb.Do(t.Context(), commit...).Slice(); err != nil || reply[0] != "stale" {
+			t.Errorf("the commit is answered %v, %v", reply, err)
+		}
+		if left := rdb.HGetAll(t.Context(), "Room:42:Users").Val(); len(left) > 0 {
+			t.Errorf("members under the old name: %v", left)
+		}
+	})
 }

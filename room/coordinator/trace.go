@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"roomd/room"
-	"roomd/room/coordinator/tally"
+	"roomd/room/coordinator/internal/nodes"
+	"roomd/room/coordinator/internal/store"
 )
 
 // Trace holds functions that a [Coordinator] calls when something happens that an operator
@@ -15,7 +16,7 @@ type Trace struct {
 	// Done is called when a call of Do returns err, nil for success, after so long.
 	Done func(kind room.Kind, err error, took time.Duration)
 
-	// Acquired is called when a hold of a room's lock begins. waited is how long the lock was
+	// Acquired is called for each hold of a room's lock, before Ended. waited is how long the lock was
 	// wanted: since the first of the hold's actions came, or since the room's last hold here
 	// ended, if that was later.
 	Acquired func(waited time.Duration)
@@ -54,53 +55,29 @@ var (
 	ErrHoldUnknown = errors.New("a hold ended without an answer")
 )
 
-// wanted returns since when a batch wants the lock.
-func (w *worker) wanted(batch []*request) time.Time {
-	first := batch[0].deadline.Add(-w.opts.LockWait)
-	if w.freed.After(first) {
-		return w.freed
-	}
-	return first
-}
-
-// holdTrace tells a Trace of one hold. The zero value tells nothing.
-type holdTrace struct {
-	w       *worker
-	began   time.Time
-	actions int
-}
-
-// traceHold says that a hold of a batch begins.
-func (w *worker) traceHold(batch []*request) holdTrace {
-	acquired := w.opts.Trace.Acquired
-	if acquired == nil && w.opts.Trace.Ended == nil {
-		return holdTrace{}
-	}
-	began := time.Now()
-	if acquired != nil {
-		acquired(began.Sub(w.wanted(batch)))
-	}
-	return holdTrace{w, began, len(batch)}
-}
-
-// ended says that the hold has ended. err is the result of apply.
-func (h holdTrace) ended(err error) {
-	if h.w == nil {
+// trace tells the Trace of a hold of a batch, which began then, and ended now. err is the result of apply.
+func (w *worker) trace(batch []*request, began time.Time, err error) {
+	if errors.Is(err, store.ErrQueued) { // there was none
 		return
 	}
-	h.w.freed = time.Now()
-	end := h.w.opts.Trace.Ended
-	if end == nil {
-		return
+	if acquired := w.ws.opts.Trace.Acquired; acquired != nil {
+		wanted := batch[0].deadline.Add(-w.ws.opts.LockWait)
+		if w.freed.After(wanted) {
+			wanted = w.freed
+		}
+		acquired(began.Sub(wanted))
 	}
 	var lost error
 	switch {
-	case errors.Is(err, errLost):
+	case errors.Is(err, store.ErrLost):
 		lost = ErrStaleCommit
 	case errors.Is(err, room.ErrUnknown):
 		lost = ErrHoldUnknown
 	}
-	end(h.w.freed.Sub(h.began), h.actions, lost)
+	w.freed = time.Now()
+	if ended := w.ws.opts.Trace.Ended; ended != nil {
+		ended(w.freed.Sub(began), len(batch), lost)
+	}
 }
 
 // call calls a function of a Trace, if there is one.
@@ -111,7 +88,7 @@ func call(fn func()) {
 }
 
 // counting returns a Trace that also counts.
-func (t *Trace) counting(counted *tally.Tally) *Trace {
+func (t *Trace) counting(counted *nodes.Tally) *Trace {
 	both, also := *t, *t
 	both.Done = func(kind room.Kind, err error, took time.Duration) {
 		counted.Action(took, hasFailed(err))

@@ -18,6 +18,7 @@ import (
 	"roomd/lockmgr"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
 // traced keeps what a Trace is told.
@@ -84,7 +85,7 @@ func tracedPair(t *testing.T, opts Options) (n *traced, c, other *Coordinator, r
 func atCommit(do func() error) *func(redis.Cmder) error {
 	var done atomic.Bool
 	fn := func(cmd redis.Cmder) error {
-		if !isScript(cmd, commitScript) || !done.CompareAndSwap(false, true) {
+		if !isScript(cmd, store.CommitScript) || !done.CompareAndSwap(false, true) {
 			return nil
 		}
 		return do()
@@ -92,17 +93,17 @@ func atCommit(do func() error) *func(redis.Cmder) error {
 	return &fn
 }
 
-func TestTraceOfActionsAndHolds(t *testing.T) {
+func TestTrace_ActionsAndHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, c, _, rdb, before := tracedPair(t, Options{LockWait: 2 * time.Second})
-		mustDo(t, c, "42", room.Join("a", "s"))
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		if got := n.take(); got != "waited 0s, held 0s for 1, lost <nil>, join <nil> in 0s" {
 			t.Error(got)
 		}
-		if _, err := c.Do(t.Context(), "42", room.Leave("b", "s")); err == nil {
+		if _, err := c.Do(t.Context(), "42", room.Leave{User: "b", Session: "s"}); err == nil {
 			t.Error("b has left")
 		}
-		if _, err := c.Do(t.Context(), "", room.Leave("b", "s")); err == nil {
+		if _, err := c.Do(t.Context(), "", room.Leave{User: "b", Session: "s"}); err == nil {
 			t.Error("a room without an id")
 		}
 		if got := n.take(); got != "waited 0s, held 0s for 1, lost <nil>, leave not a member in 0s, leave invalid input in 0s" {
@@ -110,11 +111,21 @@ func TestTraceOfActionsAndHolds(t *testing.T) {
 		}
 		// Somebody holds the lock for 1 s, and a commit takes 100 ms.
 		rdb.Set(t.Context(), "LockRoom:42", "42:x", time.Second)
-		before.Store(atCommit(func() error { time.Sleep(100 * time.Millisecond); return nil }))
+		commits := 0
+		slow := func(cmd redis.Cmder) error {
+			if isScript(cmd, store.CommitScript) {
+				if commits++; commits == 2 { // the first finds that it has to wait
+					time.Sleep(100 * time.Millisecond)
+				}
+			}
+			return nil
+		}
+		before.Store(&slow)
 		var wg sync.WaitGroup
 		for _, user := range []string{"b", "c"} {
-			wg.Go(func() { mustDo(t, c, "42", room.Join(user, "s")) })
+			wg.Go(func() { mustDo(t, c, "42", room.Join{User: user, Session: "s"}) })
 		}
+		time.Sleep(time.Millisecond)
 		synctest.Wait()
 		if s := c.Stats(); s != (Stats{Waiting: 2, Busy: 1}) {
 			t.Errorf("%+v", s)
@@ -127,7 +138,7 @@ func TestTraceOfActionsAndHolds(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		rdb.Set(t.Context(), "LockRoom:42", "42:x", time.Minute)
-		if _, err := c.Do(t.Context(), "42", room.Leave("a", "s")); !errors.Is(err, room.ErrBusy) {
+		if _, err := c.Do(t.Context(), "42", room.Leave{User: "a", Session: "s"}); !errors.Is(err, room.ErrBusy) {
 			t.Errorf("leave: %v", err)
 		}
 		if got := n.take(); got != "leave room is busy in 2s" {
@@ -136,24 +147,32 @@ func TestTraceOfActionsAndHolds(t *testing.T) {
 	})
 }
 
-func TestTraceOfLostLocks(t *testing.T) {
+func TestTrace_LostLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, c, _, rdb, before := tracedPair(t, Options{})
-		mustDo(t, c, "42", room.Join("a", "s"))
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		n.take()
-		before.Store(atCommit(func() error { return rdb.Del(t.Context(), "LockRoom:42").Err() }))
-		mustDo(t, c, "42", room.Leave("a", "s"))
-		if got := n.take(); got != "waited 0s, held 0s for 1, lost a stale commit was refused, waited 0s, held 0s for 1, lost <nil>, leave <nil> in 0s" {
+		rdb.Set(t.Context(), "LockRoom:42", "42:x", time.Second) // so that the hold begins before its commit
+		steal := func(cmd redis.Cmder) error {
+			if isScript(cmd, store.CommitScript) && rdb.Get(t.Context(), "LockRoom:42").Val() != "42:x" {
+				before.Store(nil)
+				return rdb.Del(t.Context(), "LockRoom:42").Err()
+			}
+			return nil
+		}
+		before.Store(&steal)
+		mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
+		if got := n.take(); got != "waited 1s, held 0s for 1, lost a stale commit was refused, waited 0s, held 0s for 1, lost <nil>, leave <nil> in 1s" {
 			t.Error(got)
 		}
 		before.Store(atCommit(func() error { return rdb.HSet(t.Context(), "Room:42:Meta", "version", 7, "mark", "of another").Err() }))
-		mustDo(t, c, "42", room.Join("a", "s"))
-		if got := n.take(); !strings.Contains(got, "reapplied, held 0s for 1, lost <nil>, join <nil> in 0s") {
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		if got := n.take(); !strings.HasPrefix(got, "reapplied, ") || !strings.Contains(got, "waited 0s, held 0s for 1, lost <nil>, join <nil> in 0s") {
 			t.Error(got)
 		}
 		away := func(redis.Cmder) error { return io.ErrUnexpectedEOF }
 		before.Store(atCommit(func() error { before.Store(&away); return io.ErrUnexpectedEOF }))
-		_, _ = c.Do(t.Context(), "42", room.Leave("a", "s"))
+		_, _ = c.Do(t.Context(), "42", room.Leave{User: "a", Session: "s"})
 		before.Store(nil)
 		if got := n.take(); !strings.Contains(got, fmt.Sprintf("held %v for 1, lost a hold ended without an answer, leave outcome is unknown", lockmgr.DefaultTTL)) {
 			t.Error(got)
@@ -161,14 +180,14 @@ func TestTraceOfLostLocks(t *testing.T) {
 	})
 }
 
-func TestTraceOfEvictions(t *testing.T) {
+func TestTrace_Evictions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, c, other, rdb, _ := tracedPair(t, Options{})
 		if err := c.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for i, id := range []string{"42", "42", "43"} {
-			mustDo(t, other, id, room.Join(fmt.Sprint("user", i), "s"))
+			mustDo(t, other, id, room.Join{User: fmt.Sprint("user", i), Session: "s"})
 		}
 		time.Sleep(DefaultNodeTTL)
 		n.take()
@@ -189,11 +208,11 @@ func TestTraceOfEvictions(t *testing.T) {
 }
 
 // An event that cannot be read is one that was missed.
-func TestTraceOfResyncs(t *testing.T) {
+func TestTrace_Resyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, c, other, rdb, _ := tracedPair(t, Options{})
 		f, _ := follow(t, c, "42")
-		mustDo(t, other, "42", room.Join("a", "s"))
+		mustDo(t, other, "42", room.Join{User: "a", Session: "s"})
 		f.expect(t, "1<0 +a@0")
 		if got := n.take(); got != "" {
 			t.Error(got)

@@ -10,6 +10,11 @@ import (
 	"roomd/lockmgr"
 	"roomd/lockmgr/redisconn"
 	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/feed"
+	"roomd/room/coordinator/internal/lobby"
+	"roomd/room/coordinator/internal/store"
+	"roomd/room/episode"
 )
 
 const (
@@ -22,14 +27,15 @@ const (
 
 // workers are the workers of all rooms that are used on this node, or were of late.
 type workers struct {
-	opts       Options
-	lifetime   lifetime
-	locks      *lockmgr.Manager
-	store      *store
-	feeds      *feeds
-	membership *membership
-	episodes   *episodes
-	timeout    *redisconn.SharedTimeout // of requests that have to end within a lock's TTL
+	opts    Options
+	life    lifetime
+	locks   *lockmgr.Manager
+	store   *store.Store
+	feeds   *feed.Feeds
+	node    *cluster.Node
+	lobby   *lobby.Lobby
+	logs    workerLogs
+	timeout *redisconn.SharedTimeout // of requests that have to end within a lock's TTL
 
 	requests sync.Pool      // of *request whose outcome was received
 	busy     sync.WaitGroup // goroutines of workers
@@ -42,33 +48,60 @@ type workers struct {
 	closed  bool               // guarded by mu
 }
 
-func newWorkers(c *Coordinator) *workers {
+// workerLogs are of what an outage of Redis, or a client, can cause any number of times.
+type workerLogs struct{ replies, stale, epochs, partial, unheard, unlogged *episode.Log }
+
+// newWorkers returns workers without feeds and node, which run actions by them.
+func newWorkers(opts Options, life lifetime, locks *lockmgr.Manager, st *store.Store, lobby *lobby.Lobby, set *episode.Set) *workers {
 	ws := &workers{
-		opts: c.opts, lifetime: c.lifetime, locks: c.locks, store: c.store, feeds: c.feeds,
-		membership: c.membership, episodes: c.episodes, byRoom: make(map[string]*worker),
-		timeout: redisconn.NewSharedTimeout(c.lifetime.life, c.opts.LockTTL/2), // then there is time to ask what came of it
+		opts: opts, life: life, locks: locks, store: st, lobby: lobby, byRoom: make(map[string]*worker),
+		timeout: redisconn.NewSharedTimeout(life.life, opts.LockTTL/2), // then there is time to ask what came of it
+		logs: workerLogs{
+			replies:  set.Warn("no reply to a commit; sending it again to learn its outcome"),
+			stale:    set.Warn("a stale commit was refused; its actions run again under a new hold"),
+			epochs:   set.Warn("commits were lost; the room's new epoch begins with the next action"),
+			partial:  set.Warn("rooms begin new epochs with what is there: Redis was restarted or replaced, or has lost some of them"),
+			unheard:  set.Error("Redis takes commits, but not their events: other nodes hear nothing of what happens here"),
+			unlogged: set.Error("Redis takes commits, but not their entries in the journal"),
+		},
 	}
 	ws.requests.New = newRequest
 	return ws
 }
 
-// run runs an action that was checked.
-func (ws *workers) run(ctx context.Context, id string, a room.Action) (room.Result, error) {
+// Run runs an action that was checked.
+func (ws *workers) Run(ctx context.Context, id string, a room.Action) (room.Result, error) {
 	return ws.runSince(ctx, id, a, time.Now())
 }
 
-// runSince is run for a caller that knows the time.
+// Renew begins a new epoch if the room is still in this one. With Lost and KeptNames it is what feeds do for
+// a room of which Redis has lost something.
+func (ws *workers) Renew(ctx context.Context, id, epoch string) error {
+	_, err := ws.Run(ctx, id, room.Renew{Epoch: epoch})
+	if err != nil && ctx.Err() == nil {
+		ws.logs.epochs.Happened(err, "room", id)
+	}
+	return err
+}
+
+// Lost removes the members for whom no session answers from a room of which Redis has lost commits.
+func (ws *workers) Lost(ctx context.Context, now *room.Room) { ws.node.RemoveUnanswered(ctx, now) }
+
+// KeptNames returns the names of this node whose members nobody has removed until now.
+func (ws *workers) KeptNames() []string { return ws.node.KeptNames() }
+
+// runSince is Run for a caller that knows the time.
 func (ws *workers) runSince(ctx context.Context, id string, a room.Action, now time.Time) (room.Result, error) {
 	r := ws.requests.Get().(*request)
 	r.set(a, now, ws.opts.LockWait)
 	return ws.await(ctx, id, r)
 }
 
-// conclude is run for the last part of what began, by begin, before Close.
-func (ws *workers) conclude(ctx context.Context, id string, a room.Action) (room.Result, error) {
+// runAccepted is like Run, but is not refused after Close: it finishes what was accepted, by begin, before.
+func (ws *workers) runAccepted(ctx context.Context, id string, a room.Action) (room.Result, error) {
 	r := newRequest().(*request)
 	r.set(a, time.Now(), ws.opts.LockWait)
-	r.concludes = true
+	r.accepted = true
 	return ws.await(ctx, id, r)
 }
 
@@ -107,7 +140,7 @@ func (ws *workers) size() int {
 func (ws *workers) enqueue(id string, r *request) (*worker, error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if ws.closed && !r.concludes {
+	if ws.closed && !r.accepted {
 		return nil, room.ErrClosed
 	}
 	w, open := ws.byRoom[id]
@@ -130,12 +163,12 @@ func (ws *workers) enqueue(id string, r *request) (*worker, error) {
 
 // openLocked makes a worker for a room that has none.
 func (ws *workers) openLocked(id string) (*worker, error) {
-	keys := ws.store.keysOf(id)
-	slot, err := ws.locks.Slot(id, keys.held...)
+	keys := ws.store.KeysOf(id)
+	slot, err := ws.locks.Slot(id, keys.Held...)
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{workers: ws, id: id, keys: keys, slot: slot}
+	w := &worker{ws: ws, id: id, keys: keys, slot: slot, registration: ws.node.Registration(id)}
 	w.ask = w.askForLock
 	ws.byRoom[id] = w
 	return w, nil
@@ -145,16 +178,18 @@ func (ws *workers) openLocked(id string) (*worker, error) {
 func (ws *workers) closeLocked(w *worker) {
 	delete(ws.byRoom, w.id)
 	w.slot.Close()
-	w.copy.unfollow()
+	w.copy.Stop()
+	w.registration.Close()
 }
 
 // sleepLocked makes a worker idle. While there are too many copies it retires the workers
 // that have been idle for longest.
 func (ws *workers) sleepLocked(w *worker) {
 	w.since, w.size = time.Now(), emptyCopySize
-	if w.copy.room != nil {
-		w.size += w.copy.room.Count()
+	if w.copy.Room != nil {
+		w.size += w.copy.Room.Count()
 	}
+	w.copy.Release()
 	w.idleAt = ws.idle.PushBack(w)
 	ws.copies += w.size
 	for ws.copies > ws.opts.MaxCopies && ws.idle.Len() > 0 {
@@ -189,42 +224,15 @@ func (ws *workers) sweep() {
 	}
 }
 
-// retireLocked has an idle worker do its last piece of work.
+// retireLocked ends an idle worker, and has the node's records in its room deleted if it has no members
+// there.
 func (ws *workers) retireLocked(w *worker) {
 	ws.wakeLocked(w)
 	if ws.closed {
 		return // close ends it
 	}
-	ws.busy.Go(func() {
-		_ = w.retire() // registration tries again
-		w.serve()
-	})
-}
-
-// visit compares the records of this node in a room with the room. If the room has a
-// worker it is in use, and visit only records again that the node may have members there.
-func (ws *workers) visit(id string) error {
-	ws.mu.Lock()
-	_, open := ws.byRoom[id]
-	var compared chan error
-	if !open && !ws.closed {
-		w, err := ws.openLocked(id)
-		if err != nil {
-			ws.mu.Unlock()
-			return err
-		}
-		compared = make(chan error, 1)
-		ws.busy.Go(func() {
-			compared <- w.retire()
-			w.serve()
-		})
-	}
-	ws.mu.Unlock()
-	if compared != nil {
-		return <-compared
-	}
-	who, _ := ws.membership.lease.holder()
-	return ws.membership.registration.note(ws.lifetime.life, who, noteAdd, id)
+	ws.closeLocked(w)
+	ws.busy.Go(func() { _ = ws.node.Reconcile(w.id) }) // the node tries again
 }
 
 // begin makes close wait until end is called. It fails with room.ErrClosed.
@@ -256,4 +264,17 @@ func (ws *workers) close() {
 	for _, w := range ws.byRoom {
 		ws.closeLocked(w)
 	}
+}
+
+// list returns the workers that are busy, and how many are idle.
+func (ws *workers) list() (busy []*worker, idle int) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	busy = make([]*worker, 0, len(ws.byRoom)-ws.idle.Len())
+	for _, w := range ws.byRoom {
+		if w.idleAt == nil {
+			busy = append(busy, w)
+		}
+	}
+	return busy, ws.idle.Len()
 }

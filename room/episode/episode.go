@@ -103,3 +103,40 @@ func (l *Log) endLocked() {
 	l.log.LogAttrs(context.Background(), l.level, "over: "+l.message, attrs...)
 	l.times, l.silent, l.err = 0, 0, nil
 }
+
+// Set is the logs of one owner, which closes them together.
+type Set struct {
+	log   *slog.Logger
+	quiet time.Duration
+	logs  []*Log
+}
+
+// NewSet returns an empty Set. The episodes of its logs are over when the trouble has not happened for quiet.
+func NewSet(log *slog.Logger, quiet time.Duration) *Set { return &Set{log: log, quiet: quiet} }
+
+// Info adds a Log of level info.
+func (s *Set) Info(message string) *Log { return s.add(slog.LevelInfo, message, s.quiet) }
+
+// Warn adds a Log of level warn.
+func (s *Set) Warn(message string) *Log { return s.add(slog.LevelWarn, message, s.quiet) }
+
+// Error adds a Log of level error.
+func (s *Set) Error(message string) *Log { return s.add(slog.LevelError, message, s.quiet) }
+
+// WarnOver is Warn for trouble that comes back only after so long.
+func (s *Set) WarnOver(round time.Duration, message string) *Log {
+	return s.add(slog.LevelWarn, message, s.quiet+round)
+}
+
+func (s *Set) add(level slog.Level, message string, quiet time.Duration) *Log {
+	l := New(s.log, level, message, quiet)
+	s.logs = append(s.logs, l)
+	return l
+}
+
+// Close closes the logs.
+func (s *Set) Close() {
+	for _, l := range s.logs {
+		l.Close()
+	}
+}

@@ -52,7 +52,7 @@ func (b *buffer) expect(t *testing.T, want ...string) {
 
 var errAway = errors.New("away")
 
-func TestTwoLinesForAnEpisode(t *testing.T) {
+func TestLog_TwoLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer
 		l := New(log.logger(slog.LevelInfo), slog.LevelWarn, "refused", 10*time.Second)
@@ -83,7 +83,7 @@ func TestTwoLinesForAnEpisode(t *testing.T) {
 }
 
 // At level debug an episode has a line a second, however often the trouble happens.
-func TestALineASecondAtLevelDebug(t *testing.T) {
+func TestLog_Debug(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer
 		l := New(log.logger(slog.LevelDebug), slog.LevelError, "refused", 10*time.Second)
@@ -109,7 +109,7 @@ func TestALineASecondAtLevelDebug(t *testing.T) {
 }
 
 // The timer of an episode that was closed early does not end the next one.
-func TestCloseAndBegin(t *testing.T) {
+func TestLog_CloseAndBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer
 		l := New(log.logger(slog.LevelInfo), slog.LevelWarn, "refused", 10*time.Second)

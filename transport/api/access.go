@@ -2,24 +2,22 @@ package api
 
 import (
 	"net/http"
-	"strings"
 
 	"roomd/room"
 	"roomd/transport/auth"
 	"roomd/transport/protocol"
 )
 
-// admit returns an error unless the caller may do what the method does, in the room that the path
-// names.
-func (q *request) admit(m method) error {
-	if err := q.identify(m.open); err != nil {
+// admit returns an error unless the caller may do that, in the room that the path names.
+func (q *request) admit(op *operation) error {
+	if err := q.identify(op.open); err != nil {
 		if wait := q.api.callers.take(q.network.String()); wait > 0 { // who guesses tokens
 			return tooMany(wait)
 		}
 		return err
 	}
 	if q.operator {
-		return q.allow(q.room)
+		return q.allow(q.room, op)
 	}
 	caller := "user " + q.token.User
 	if q.token.User == "" {
@@ -29,33 +27,45 @@ func (q *request) admit(m method) error {
 		return tooMany(wait)
 	}
 	switch {
-	case m.admin && q.api.opts.Auth == nil:
+	case op.admin && q.api.opts.Auth == nil:
 		return room.Forbid("this needs an admin token, and the node has no key for tokens; without one, operators may do it at --admin-listen")
-	case m.admin && q.token.Role != auth.RoleAdmin:
+	case op.admin && q.token.Role != auth.RoleAdmin:
 		return room.Forbid("this needs a token with the role admin")
 	}
-	return q.allow(q.room)
+	return q.allow(q.room, op)
 }
 
-// allow returns an error unless the caller may see or change a room, as far as rooms are limited.
-func (q *request) allow(id string) error {
-	if id == "" || q.token.User == "" || q.token.Allows(id) {
+// allow returns an error unless the token allows its user to see or change a room, by the method. That a
+// member may see its room [readRoom] finds out.
+func (q *request) allow(id string, op *operation) error {
+	switch {
+	case id == "", op.id == "readRoom":
 		return nil
+	case op.method == http.MethodGet:
+		return q.token.May(auth.Watch, id, false)
 	}
-	return room.Forbid("the token does not allow room %s", id)
+	return q.token.May(auth.Enter, id, false)
+}
+
+// lists reports whether the lobby shows the caller a room: one that the token allows to enter, or to watch.
+func (q *request) lists(id string) bool {
+	return q.token.May(auth.Enter, id, false) == nil || q.token.May(auth.Watch, id, false) == nil
 }
 
 // identify finds out who the caller is. Where there is a key, a caller needs a token, except an
-// operator, whose role is known. What is open is for everybody.
+// operator, whose role is known. What is open is for everybody, whatever else they send.
 func (q *request) identify(open bool) error {
-	if q.api.opts.Auth == nil {
+	if q.operator {
+		q.token.Role = auth.RoleAdmin
+	}
+	if q.api.opts.Auth == nil || open {
 		return nil
 	}
-	tokens := bearers(q.Header)
+	tokens := auth.Bearers(q.Header)
 	switch {
 	case len(tokens) > 1:
 		return unauthorized("the request has more than one token")
-	case len(tokens) == 0 && (q.operator || open):
+	case len(tokens) == 0 && q.operator:
 		return nil
 	case len(tokens) == 0:
 		return unauthorized("a token is needed, as Authorization: Bearer TOKEN")
@@ -70,15 +80,40 @@ func (q *request) identify(open bool) error {
 	return nil
 }
 
-func bearers(h http.Header) (tokens []string) {
-	for _, credentials := range h["Authorization"] {
-		if scheme, token, _ := strings.Cut(credentials, " "); strings.EqualFold(scheme, "Bearer") {
-			tokens = append(tokens, strings.TrimSpace(token))
-		}
-	}
-	return tokens
-}
-
 func unauthorized(format string, args ...any) error {
 	return protocol.NewError(protocol.CodeUnauthorized, format, args...)
+}
+
+// corsAge is how long a browser need not ask again what a page of another origin may send, in
+// seconds.
+const corsAge = "600"
+
+// admitOrigin keeps pages of other sites out, and lets pages of allowed origins read the answer. No
+// cookie says who the caller is, so a page can do no more than whoever has its token.
+func (q *request) admitOrigin() error {
+	if q.operator {
+		return nil // it has checks of its own
+	}
+	q.header.Set("Vary", "Authorization, Origin")
+	if !q.api.server.AllowsOrigin(q.Request) {
+		err := fail(protocol.CodeForbidden, "pages of the origin %.200q may not ask this; --allow-origin allows it", q.Header.Get("Origin"))
+		q.api.troubles.origins.Happened(err)
+		return err
+	}
+	if origin := q.Header.Get("Origin"); origin != "" {
+		q.header.Set("Access-Control-Allow-Origin", origin)
+		q.header.Set("Access-Control-Expose-Headers", "ETag, Retry-After, WWW-Authenticate")
+	}
+	return nil
+}
+
+// options answers what a browser asks before it sends the request of a page.
+func (q *request) options(at methods) *answer {
+	q.header.Set("Allow", at.allow())
+	if q.Header.Get("Origin") != "" && q.Header.Get("Access-Control-Request-Method") != "" && !q.operator {
+		q.header.Set("Access-Control-Allow-Methods", at.allow())
+		q.header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, If-Match, If-None-Match")
+		q.header.Set("Access-Control-Max-Age", corsAge)
+	}
+	return &answer{status: http.StatusNoContent}
 }

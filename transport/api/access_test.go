@@ -8,7 +8,8 @@ import (
 )
 
 // Who may do what, on which address, with which token.
-func TestAccess(t *testing.T) {
+func TestAccess_Tokens(t *testing.T) {
+	t.Parallel()
 	put := call{method: "PUT", path: "/api/rooms/a1", body: `{"capacity":4}`}
 	get := call{method: "GET", path: "/api/rooms/a1"}
 	player, admin := sign(t, "p", auth.RolePlayer), sign(t, "root", auth.RoleAdmin)
@@ -60,7 +61,7 @@ func TestAccess(t *testing.T) {
 
 // Pages of allowed origins may read, others may not even ask. On the operators' address no page gets
 // leave.
-func TestOrigins(t *testing.T) {
+func TestAccess_Origins(t *testing.T) {
 	w := newWorld(t, true, Options{})
 	token := sign(t, "p", auth.RolePlayer)
 	from := func(origin string) []string { return []string{"Origin", origin} }

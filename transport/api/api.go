@@ -1,9 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -38,14 +38,15 @@ type Server interface {
 	Move(ctx context.Context, from, to string, users ...string) (left, joined room.Result, err error)
 }
 
-// Defaults of [Options].
+// Limits of requests.
 const (
-	defaultRate       = 50
-	defaultBurst      = 100
-	defaultMaxBody    = 64 << 10
-	defaultMaxRunning = 64
-	defaultMaxOfOne   = 16
-	defaultTimeout    = 8 * time.Second
+	defaultRate    = 50
+	defaultBurst   = 100
+	defaultTimeout = 8 * time.Second
+
+	maxBody    = 64 << 10 // bytes
+	maxRunning = 64       // requests at once
+	maxOfOne   = 16       // of these, for the same address
 )
 
 // Options say how an [API] treats its callers. The zero value is ready to use.
@@ -59,15 +60,6 @@ type Options struct {
 	// sets no limit. It does not bind operators.
 	Rate, Burst int
 
-	// MaxBody is the length of the longest body of a request, in bytes; a longer one gets HTTP 413.
-	// Zero means 64 KiB.
-	MaxBody int
-
-	// MaxRunning is how many requests run at once, and MaxOfOne of them for the same address. Further
-	// ones get HTTP 503 or 429. The addresses of an IPv6 network of 64 bits count as one. Operators
-	// have as many again. Zero means 64 and 16.
-	MaxRunning, MaxOfOne int
-
 	// Timeout is how long a request may take. It must be shorter than the time after which the HTTP
 	// server ends the connection. Zero means 8 s.
 	Timeout time.Duration
@@ -80,39 +72,17 @@ type Options struct {
 	Log *slog.Logger
 }
 
-func (o Options) withDefaults() Options {
-	for _, n := range []struct {
-		field *int
-		value int
-	}{
-		{&o.Rate, defaultRate}, {&o.Burst, defaultBurst}, {&o.MaxBody, defaultMaxBody},
-		{&o.MaxRunning, defaultMaxRunning}, {&o.MaxOfOne, defaultMaxOfOne},
-	} {
-		if *n.field == 0 {
-			*n.field = n.value
-		}
+// withDefaults returns an error that names the field if an option cannot be used.
+func (o Options) withDefaults() (Options, error) {
+	if o.Burst < 0 || o.Timeout < 0 {
+		return o, &room.InvalidError{Field: map[bool]string{true: "Burst", false: "Timeout"}[o.Burst < 0], Problem: "must be more than zero"}
 	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
+	o.Rate, o.Burst, o.Timeout = cmp.Or(o.Rate, defaultRate), cmp.Or(o.Burst, defaultBurst), cmp.Or(o.Timeout, defaultTimeout)
 	if o.Refused == nil {
 		o.Refused = func(string) {}
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	return o
-}
-
-func (o Options) validate() error {
-	for name, n := range map[string]int{
-		"Burst": o.Burst, "MaxBody": o.MaxBody, "MaxRunning": o.MaxRunning, "MaxOfOne": o.MaxOfOne, "Timeout": int(o.Timeout),
-	} {
-		if n < 0 {
-			return &room.InvalidError{Field: name, Problem: fmt.Sprintf("must be more than zero, not %d", n)}
-		}
-	}
-	return nil
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	return o, nil
 }
 
 // API answers HTTP requests about rooms. It is safe for concurrent use.
@@ -122,6 +92,8 @@ type API struct {
 	opts     Options
 	callers  *callers
 	troubles *troubles
+
+	described []byte // what /api/openapi.yaml is
 }
 
 // New returns an API of rooms. It returns an error that names the field if an option cannot be used.
@@ -129,34 +101,22 @@ func New(rooms Rooms, server Server, opts Options) (*API, error) {
 	if rooms == nil || server == nil {
 		return nil, errors.New("api: rooms or server is nil")
 	}
-	opts = opts.withDefaults()
-	if err := opts.validate(); err != nil {
+	opts, err := opts.withDefaults()
+	if err != nil {
 		return nil, err
 	}
 	return &API{
 		rooms: rooms, server: server, opts: opts,
-		callers: newCallers(opts.Rate, opts.Burst), troubles: newTroubles(opts.Log),
+		callers: newCallers(opts.Rate, opts.Burst), troubles: newTroubles(opts.Log), described: openAPI(),
 	}, nil
 }
 
 // Public returns the API for everybody.
-func (a *API) Public() http.Handler { return a.handler(false) }
+func (a *API) Public() http.Handler { return transport.SecureHeaders(a.mux(false)) }
 
 // Operators returns the API for operators: whoever gets there has authority over all rooms, except
 // with a token, which has to be an admin's and allow the room.
-func (a *API) Operators() http.Handler { return a.handler(true) }
-
-func (a *API) handler(operators bool) http.Handler {
-	running := newGate(a.opts.MaxRunning, a.opts.MaxOfOne)
-	return transport.SecureHeaders(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		q := &request{Request: r, api: a, operator: operators, network: a.server.NetworkOf(r), header: w.Header()}
-		answer, err := q.answer(running, w)
-		if err != nil {
-			answer = q.problem(err)
-		}
-		answer.write(w)
-	}))
-}
+func (a *API) Operators() http.Handler { return transport.SecureHeaders(a.mux(true)) }
 
 // Close ends what is logged. Call it when no request runs any more.
-func (a *API) Close() { a.troubles.close() }
+func (a *API) Close() { a.troubles.logs.Close() }

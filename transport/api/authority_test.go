@@ -32,7 +32,7 @@ func (w *world) hear(id string) <-chan room.Change {
 	return heard
 }
 
-func TestKickAndBan(t *testing.T) {
+func TestKick_AndBan(t *testing.T) {
 	w := newWorld(t, false, Options{})
 	w.join("42", "a", "b", "ü")
 	heard := w.hear("42")
@@ -42,7 +42,7 @@ func TestKickAndBan(t *testing.T) {
 	}
 	w.join("42", "a")
 	w.must("POST", "/api/rooms/42/kick", `{"user":"ü","ban":60}`, `"count":2`)
-	if _, err := w.players.Do(t.Context(), "42", room.Join("ü", "s")); !errors.Is(err, room.ErrBanned) || !strings.Contains(err.Error(), " 60 s") && !strings.Contains(err.Error(), " 59 s") {
+	if _, err := w.players.Do(t.Context(), "42", room.Join{User: "ü", Session: "s"}); !errors.Is(err, room.ErrBanned) || !strings.Contains(err.Error(), " 60 s") && !strings.Contains(err.Error(), " 59 s") {
 		t.Errorf("a banned user: %v", err)
 	}
 	w.must("DELETE", "/api/rooms/42/bans/%C3%BC", "")
@@ -59,19 +59,19 @@ func TestKickAndBan(t *testing.T) {
 }
 
 // Closing a room has everybody leave, and lets nobody in.
-func TestShut(t *testing.T) {
+func TestClose_Room(t *testing.T) {
 	w := newWorld(t, false, Options{})
 	w.join("42", "a", "b")
 	w.must("DELETE", "/api/rooms/42", "", `"version":3,"count":0`)
 	w.must("GET", "/api/rooms/42", "", `"closed":true`, `"users":[]`)
-	if _, err := w.players.Do(t.Context(), "42", room.Join("a", "s")); !errors.Is(err, room.ErrRoomClosed) {
+	if _, err := w.players.Do(t.Context(), "42", room.Join{User: "a", Session: "s"}); !errors.Is(err, room.ErrRoomClosed) {
 		t.Errorf("a join: %v", err)
 	}
 }
 
 // Data are replaced only if nobody has replaced them since the version that If-Match names; other
 // changes of the room do not count.
-func TestDataIsComparedAndSet(t *testing.T) {
+func TestData_ComparedAndSet(t *testing.T) {
 	w := newWorld(t, false, Options{})
 	put := func(body, match string, status int, want ...string) reply {
 		t.Helper()
@@ -102,10 +102,10 @@ func TestDataIsComparedAndSet(t *testing.T) {
 }
 
 // What members have said and set is shown with them.
-func TestMembersAreShown(t *testing.T) {
+func TestRoom_Members(t *testing.T) {
 	w := newWorld(t, false, Options{})
 	w.join("42", "a")
-	for _, action := range []room.Action{room.Ready("a", "session", true), room.SetMemberData("a", "session", `{"hand":[1]}`)} {
+	for _, action := range []room.Action{room.Ready{User: "a", Session: "session", Value: true}, room.SetMemberData{User: "a", Session: "session", Data: `{"hand":[1]}`}} {
 		if _, err := w.players.Do(t.Context(), "42", action); err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestMembersAreShown(t *testing.T) {
 	w.must("GET", "/api/rooms/42", "", `{"user":"a","seat":0,"ready":true,"data":{"hand":[1]}}`)
 }
 
-func TestMessages(t *testing.T) {
+func TestSay_Messages(t *testing.T) {
 	w := newWorld(t, false, Options{})
 	w.join("42", "a", "b")
 	heard := w.hear("42")
@@ -131,7 +131,7 @@ func TestMessages(t *testing.T) {
 }
 
 // A party gets seats together or not at all, and so it leaves and moves.
-func TestParties(t *testing.T) {
+func TestSeats_Parties(t *testing.T) {
 	w := newWorld(t, false, Options{})
 	w.join("42", "z")
 	w.must("POST", "/api/rooms/42/seats", `{"users":["a","z","e\u0301"]}`, `"version":2,"count":3`,
@@ -146,7 +146,7 @@ func TestParties(t *testing.T) {
 }
 
 // The journal comes in pages, with what everybody may know.
-func TestJournal(t *testing.T) {
+func TestJournal_Read(t *testing.T) {
 	w := newWorld(t, false, Options{})
 	w.join("42", "a", "b")
 	w.must("POST", "/api/rooms/42/kick", `{"user":"a","text":"rude","ban":9}`)
@@ -157,7 +157,7 @@ func TestJournal(t *testing.T) {
 		`"version":1`, `"changes":[{"type":"join","user":"a","seat":0}`,
 		`{"type":"leave","user":"a","seat":0,"reason":"kicked","text":"rude"}`,
 		`{"type":"message","text":"hello","to":["b"]}`,
-		`{"type":"settings","settings":{"capacity":9,"closed":false,"keep":false,"data":"members"}}`,
+		`{"type":"settings","settings":{"capacity":9,"closed":false,"keep":false,"data":"members","watch":"all"}}`,
 		`"reason":"moved","to":"43"`)
 	var versions []string
 	for next := ""; len(versions) < 10; {

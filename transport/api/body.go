@@ -6,23 +6,21 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"roomd/room"
 	"roomd/transport/protocol"
 )
 
-// field is one that a body may have.
-type field struct {
-	name     string
-	must     string // what its value is, for people: "a string"
-	into     any    // a pointer
-	required bool
-	given    func() error // checks the value where the field is there; nil for any
-}
+// rawJSON is any JSON, as it is.
+type rawJSON = jsontext.Value
 
 // readBody returns the body of a request, which has to be JSON of a bounded length.
 func (q *request) readBody() ([]byte, error) {
@@ -31,82 +29,192 @@ func (q *request) readBody() ([]byte, error) {
 	if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") || len(q.Header["Content-Type"]) != 1 {
 		return nil, fail(codeType, "the body must be JSON: Content-Type must be application/json, not %.100q", q.Header.Get("Content-Type"))
 	}
+	for _, coding := range q.Header["Content-Encoding"] {
+		if !strings.EqualFold(strings.Trim(coding, " \t"), "identity") {
+			q.header.Set("Accept-Encoding", "identity")
+			return nil, fail(codeType, "the body must be as it is, without Content-Encoding, not %.100q", coding)
+		}
+	}
 	body, err := io.ReadAll(q.Body)
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, fail(protocol.CodeTooLarge, "the body may have at most %d bytes", q.api.opts.MaxBody)
+		return nil, fail(protocol.CodeTooLarge, "the body may have at most %d bytes", maxBody)
 	}
 	if err != nil {
 		return nil, fail(protocol.CodeBadRequest, "the body could not be read")
 	}
-	return body, nil
+	return body, checkJSON(body)
 }
 
-// readValue reads a body that may be any JSON, and returns it as it is.
-func (q *request) readValue() (jsontext.Value, error) {
-	body, err := q.readBody()
-	if err != nil {
-		return nil, err
+// checkJSON returns an error unless a body is exactly one JSON value, without a name twice.
+func checkJSON(body []byte) error {
+	d := jsontext.NewDecoder(bytes.NewReader(body))
+	_, err := d.ReadValue()
+	switch syntax := new(jsontext.SyntacticError); {
+	case err == io.EOF:
+		return fail(protocol.CodeBadRequest, "the body is empty: it must be JSON")
+	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntax):
+		return badField(excerpt(syntax.JSONPointer.LastToken()), "is there twice")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fail(protocol.CodeBadRequest, "not valid JSON: the body ends too early")
+	case errors.As(err, &syntax):
+		return fail(protocol.CodeBadRequest, "not valid JSON from byte %d on", syntax.ByteOffset)
+	case err != nil:
+		return fail(protocol.CodeBadRequest, "not valid JSON")
 	}
-	if err := oneValue(body); err != nil {
-		return nil, err
+	end := d.InputOffset()
+	if len(bytes.Trim(body[end:], " \t\r\n")) > 0 {
+		return fail(protocol.CodeBadRequest, "the body must be one JSON value, but more follows after byte %d", end)
 	}
-	return jsontext.Value(bytes.Trim(body, " \t\r\n")), nil
+	return nil
 }
 
-// readFields reads a body that is one object with some of these fields.
-func (q *request) readFields(fields ...field) error {
-	body, err := q.readBody()
-	if err != nil {
-		return err
-	}
-	if err := oneValue(body); err != nil {
-		return err
+// decode reads a body into a *T: any JSON into a *rawJSON, otherwise an object into a struct. It refuses
+// names that no field has, names in other letter case, null, and an object without a field whose name
+// has no omitzero.
+func decode(body []byte, into any) error {
+	if raw, ok := into.(*rawJSON); ok {
+		*raw = bytes.Trim(body, " \t\r\n")
+		return nil
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(body))
-	if kind := d.PeekKind(); kind != jsontext.KindBeginObject {
+	if d.PeekKind() != jsontext.KindBeginObject {
 		return fail(protocol.CodeBadRequest, "the body must be one JSON object")
 	}
-	_, _ = d.ReadToken() // oneValue has read all of it
-	seen := make(map[string]bool, len(fields))
+	fields, seen := reflect.ValueOf(into).Elem(), make(map[string]bool)
+	_, _ = d.ReadToken() // checkJSON has read all of it
 	for d.PeekKind() != jsontext.KindEndObject {
 		token, _ := d.ReadToken()
 		name := token.String()
 		value, _ := d.ReadValue()
 		seen[name] = true
-		if err := readField(fields, name, value); err != nil {
+		if err := decodeField(fields, name, value.Clone()); err != nil {
 			return err
 		}
 	}
-	for _, f := range fields {
-		if f.required && !seen[f.name] {
-			return badField(f.name, "is required: %s", f.must)
+	for field := range fields.Type().Fields() {
+		if name, needed := bodyField(field); needed && !seen[name] {
+			return badField(name, "is required: %s", expectation(field))
 		}
 	}
 	return nil
 }
 
-// readField reads the value of the field with that name.
-func readField(fields []field, name string, value jsontext.Value) error {
-	for _, f := range fields {
-		if f.name != name {
-			continue
+// bodyField returns by which name a field is in bodies, "" if it is in none, and whether it has to be there.
+func bodyField(f reflect.StructField) (name string, required bool) {
+	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+	if name == "-" {
+		return "", false
+	}
+	return name, options != "omitzero" && f.Tag.Get("required") != "false"
+}
+
+func decodeField(fields reflect.Value, name string, value rawJSON) error {
+	problem := "is unknown"
+	for field, into := range fields.Fields() {
+		switch known, _ := bodyField(field); {
+		case known == "":
+		case known == name:
+			return decodeValue(field, into, name, value)
+		case strings.EqualFold(known, name):
+			problem = "is unknown: names are in lower case, " + strconv.Quote(known)
 		}
-		if raw, ok := f.into.(*jsontext.Value); ok {
-			*raw = value.Clone()
-		} else if value.Kind() == jsontext.KindNull || json.Unmarshal(value, f.into) != nil {
-			return badField(name, "must be %s", f.must)
+	}
+	return badField(excerpt(name), "%s", problem)
+}
+
+func decodeValue(field reflect.StructField, into reflect.Value, name string, value rawJSON) error {
+	switch raw, isRaw := into.Addr().Interface().(*rawJSON); {
+	case isRaw:
+		*raw = value
+		return nil
+	case value.Kind() == jsontext.KindNull, string(value) == "-0", json.Unmarshal(value, into.Addr().Interface()) != nil:
+		return badField(name, "must be %s", expectation(field))
+	}
+	return checkTags(field, into, name)
+}
+
+// checkTags checks a value by the tags from which the description is made, as far as no rule behind does.
+func checkTags(field reflect.StructField, value reflect.Value, name string) error {
+	if choices := field.Tag.Get("enum"); choices != "" && value.Kind() == reflect.String {
+		for choice := range strings.SplitSeq(choices, ",") {
+			if value.String() == choice {
+				return nil
+			}
 		}
-		if f.given != nil {
-			return f.given()
-		}
+		return badField(name, "must be %s", expectation(field))
+	}
+	least, limited := field.Tag.Lookup("minimum")
+	if !limited || !value.CanInt() {
 		return nil
 	}
-	for _, f := range fields {
-		if strings.EqualFold(f.name, name) {
-			return badField(excerpt(name), "is unknown: names are in lower case, %q", f.name)
+	from, _ := strconv.Atoi(least)
+	to, _ := strconv.Atoi(field.Tag.Get("maximum"))
+	if n := int(value.Int()); n < from || n > to {
+		return badField(name, "must be from %d to %d, not %d", from, to, n)
+	}
+	return nil
+}
+
+// expectation says for people what the value of a field is.
+func expectation(f reflect.StructField) string {
+	if choices := f.Tag.Get("enum"); choices != "" {
+		return strings.ReplaceAll(choices, ",", " or ")
+	}
+	switch f.Type.Kind() {
+	case reflect.Int:
+		name, _ := bodyField(f)
+		for _, s := range room.SettingFields {
+			if s.Name == name && s.Values != nil {
+				return strings.Join(s.Values, " or ")
+			}
+		}
+		return "a whole number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list of strings"
+	}
+	return "a string"
+}
+
+// decodeQuery reads the parameters of a query into a *T whose fields are strings, whole numbers with a
+// minimum and a maximum, and lists. It refuses others than these, and those twice that are no lists.
+func decodeQuery(raw string, into any) error {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return badField("query", "cannot be read: %v", err)
+	}
+	var names []string
+	for field, value := range reflect.ValueOf(into).Elem().Fields() {
+		name := field.Tag.Get("query")
+		names = append(names, name)
+		given := values[name]
+		delete(values, name)
+		text := strings.Join(given, "")
+		switch {
+		case value.Kind() == reflect.Slice:
+			value.Set(reflect.ValueOf(given))
+			continue
+		case len(given) > 1:
+			return badField(name, "is there twice")
+		case value.Kind() == reflect.String:
+			value.SetString(text)
+			continue
+		case len(given) == 0:
+			text = field.Tag.Get("default")
+		}
+		n, err := strconv.ParseUint(text, 10, 31)
+		if value.SetInt(int64(n)); err != nil || checkTags(field, value, name) != nil {
+			return badField(name, "must be a whole number from %s to %s, not %q", field.Tag.Get("minimum"), field.Tag.Get("maximum"), excerpt(text))
 		}
 	}
-	return badField(excerpt(name), "is unknown")
+	for name := range values {
+		if len(names) == 0 {
+			return badField(excerpt(name), "is no parameter of this, which has none")
+		}
+		return badField(excerpt(name), "is no parameter of this; there are: %s", strings.Join(names, ", "))
+	}
+	return nil
 }
 
 // excerpt bounds a name that a caller has made up.
@@ -120,31 +228,4 @@ func excerpt(name string) string {
 		i += size
 	}
 	return name
-}
-
-// oneValue returns an error unless a body is exactly one JSON value, without a name twice.
-func oneValue(body []byte) error {
-	d := jsontext.NewDecoder(bytes.NewReader(body))
-	_, err := d.ReadValue()
-	switch syntax := new(jsontext.SyntacticError); {
-	case err == io.EOF:
-		return fail(protocol.CodeBadRequest, "the body is empty: it must be JSON")
-	case errors.Is(err, jsontext.ErrDuplicateName):
-		name := ""
-		if errors.As(err, &syntax) {
-			name = syntax.JSONPointer.LastToken()
-		}
-		return badField(excerpt(name), "is there twice")
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fail(protocol.CodeBadRequest, "not valid JSON: the body ends too early")
-	case errors.As(err, &syntax):
-		return fail(protocol.CodeBadRequest, "not valid JSON from byte %d on", syntax.ByteOffset)
-	case err != nil:
-		return fail(protocol.CodeBadRequest, "not valid JSON")
-	}
-	end := d.InputOffset()
-	if len(bytes.Trim(body[end:], " \t\r\n")) > 0 {
-		return fail(protocol.CodeBadRequest, "the body must be one JSON value, but more follows after byte %d", end)
-	}
-	return nil
 }

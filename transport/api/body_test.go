@@ -7,7 +7,8 @@ import (
 )
 
 // What is wrong with a body is said, and nothing is done.
-func TestBodiesAreReadStrictly(t *testing.T) {
+func TestBody_ReadStrictly(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, false, Options{})
 	put := func(body string, status int, want string, headers ...string) {
 		t.Helper()
@@ -29,6 +30,7 @@ func TestBodiesAreReadStrictly(t *testing.T) {
 		` `:                              `the body is empty`,
 		`{"capacity":"4"}`:               `capacity must be a whole number`,
 		`{"capacity":1.5}`:               `capacity must be a whole number`,
+		`{"capacity":-0}`:                `capacity must be a whole number`,
 		`{"capacity":null}`:              `capacity must be a whole number`,
 		`{"capacity":-1}`:                `"field":"capacity"`,
 		`{"capacity":65537}`:             `"field":"capacity"`,
@@ -42,6 +44,11 @@ func TestBodiesAreReadStrictly(t *testing.T) {
 	put(`{}`, 415, `"code":"unsupported_type"`, "Content-Type", "text/plain")
 	put(`{}`, 415, "application/json", "Content-Type", "application/json; charset=latin1")
 	put(`{}`, 415, "application/json", "Content-Type", "application/x-www-form-urlencoded")
+	for _, coding := range []string{"gzip", "identity, gzip", "deflate", "br", "x"} {
+		put(`{}`, 415, "without Content-Encoding", "Content-Encoding", coding)
+	}
+	w.do(call{method: "PUT", path: "/api/rooms/43", body: "{}", headers: []string{"Content-Encoding", "Identity"}, operator: true, status: 200})
+	w.do(call{method: "PUT", path: "/api/rooms/43/data", body: `{"a":1e999999}`, operator: true, status: 400, want: []string{`"field":"data"`, "1e999999"}})
 	put(strings.Repeat(" ", 64<<10)+`{}`, 413, "65536 bytes")
 	w.do(call{method: "PUT", path: "/api/rooms/42", operator: true, status: 415}) // no body, no type
 	w.do(call{method: "GET", path: "/api/rooms/42", status: http.StatusNotFound})

@@ -2,20 +2,24 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/oasdiff/yaml"
+
+	"roomd/room"
 	"roomd/transport/auth"
 )
 
-// operation is a request of each kind that the description has, which succeeds in the room a1 with
+// sample is a request of each kind that the description has, which succeeds in the room a1 with
 // its member x.
-type operation struct {
+type sample struct {
 	method, path, body string
 	admin              bool
 }
 
-var operations = []operation{
+var samples = []sample{
 	{"GET", "/api/rooms", "", false},
 	{"GET", "/api/rooms/a1", "", false},
 	{"PUT", "/api/rooms/a1", `{"capacity":4,"closed":false,"keep":true,"data":"admins"}`, true},
@@ -33,9 +37,10 @@ var operations = []operation{
 
 // Each path, method and status of the description happens as it says, and no other: world.do holds
 // every request and answer against it.
-func TestEverythingDescribedHappens(t *testing.T) {
+func TestDescription_EverythingHappens(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
-	for _, op := range operations {
+	for _, op := range samples {
 		w := newWorld(t, true, Options{Rate: -1})
 		w.seen = seen
 		w.join("a1", "x")
@@ -64,7 +69,7 @@ func TestEverythingDescribedHappens(t *testing.T) {
 	w.do(call{method: "GET", path: "/api/openapi.yaml", status: 200})
 	w.do(call{method: "GET", path: "/api/openapi.yaml?x", status: 400})
 	w.tryNodes()
-	for path, item := range description(t).Paths.Map() {
+	for path, item := range described(t).Paths.Map() {
 		for method, op := range item.Operations() {
 			for status := range op.Responses.Map() {
 				if !seen[method+" "+path+" "+status] && status != "default" {
@@ -76,7 +81,7 @@ func TestEverythingDescribedHappens(t *testing.T) {
 	for what := range seen {
 		method, rest, _ := strings.Cut(what, " ")
 		path, status, _ := strings.Cut(rest, " ")
-		if op := description(t).Paths.Find(path).GetOperation(method); op.Responses.Value(status) == nil {
+		if op := described(t).Paths.Find(path).GetOperation(method); op.Responses.Value(status) == nil {
 			t.Errorf("%s is not described", what)
 		}
 	}
@@ -96,7 +101,7 @@ var failures = map[string][]call{
 }
 
 // tryRefusals sends what every operation of its kind refuses.
-func (w *world) tryRefusals(op operation) {
+func (w *world) tryRefusals(op sample) {
 	w.t.Helper()
 	good := call{method: op.method, path: op.path, body: op.body, token: sign(w.t, "root", auth.RoleAdmin)}
 	with := func(status int, change func(c *call)) {
@@ -131,9 +136,36 @@ func (w *world) tryRefusals(op operation) {
 		return
 	}
 	with(415, func(c *call) { c.headers = []string{"Content-Type", "text/plain"} })
-	with(413, func(c *call) { c.body = strings.Repeat(" ", defaultMaxBody) + c.body })
+	with(413, func(c *call) { c.body = strings.Repeat(" ", maxBody) + c.body })
 	with(400, func(c *call) { c.body = "{" })
 	if !strings.HasSuffix(op.path, "/data") {
 		with(400, func(c *call) { c.body = strings.Replace(c.body, `":`, `x":`, 1) })
+	}
+}
+
+// The description has the settings of rooms as room.Settings has them.
+func TestOpenAPI_Settings(t *testing.T) {
+	var d struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct {
+					Type    string   `json:"type"`
+					Maximum int      `json:"maximum"`
+					Enum    []string `json:"enum"`
+				} `json:"properties"`
+			} `json:"schemas"`
+		} `json:"components"`
+	}
+	if _, err := yaml.Unmarshal(openAPI(), &d, yaml.DecodeOpts{}); err != nil {
+		t.Fatal(err)
+	}
+	described := d.Components.Schemas["Settings"].Properties
+	if len(described) != len(room.SettingFields) {
+		t.Errorf("settings are described as %+v", described)
+	}
+	for _, f := range room.SettingFields {
+		if p := described[f.Name]; p.Maximum != f.Most || !slices.Equal(p.Enum, f.Values) {
+			t.Errorf("%s is described as %+v, want %+v", f.Name, p, f)
+		}
 	}
 }

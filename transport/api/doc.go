@@ -3,8 +3,8 @@
 // Start with [New]. [API.Public] is for the address of the game clients, where a token says what a
 // caller may do. [API.Operators] is for an address that only operators reach.
 //
-// The description of all requests and answers is openapi.yaml in this folder, which the API serves
-// at /api/openapi.yaml.
+// Each request is an operation of a table, from which the routes of an http.ServeMux and the
+// description at /api/openapi.yaml are made.
 //
 // # What it promises
 //

@@ -18,13 +18,14 @@ import (
 
 // A change that its time ends while the room's lock is taken has written nothing, and may be tried
 // again soon.
-func TestTimeEndsTheWaitForALock(t *testing.T) {
+func TestTimeout_WaitForLock(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, false, Options{Timeout: 200 * time.Millisecond})
 	w.join("a1", "x")
 	if err := w.redis.Set(t.Context(), "LockRoom:a1", "another", time.Minute).Err(); err != nil {
 		t.Fatal(err)
 	}
-	for _, op := range operations {
+	for _, op := range samples {
 		if op.method == http.MethodGet {
 			continue
 		}
@@ -73,7 +74,7 @@ func (e *ending) Move(ctx context.Context, _, _ string, _ ...string) (left, join
 
 // Whatever the end of its time makes of a request, the caller hears that it is busy, or that it is
 // unknown whether something was written.
-func TestTimeEndsEveryRequest(t *testing.T) {
+func TestTimeout_EveryRequest(t *testing.T) {
 	for name, test := range map[string]struct {
 		failed func(ctx context.Context) error
 		status int
@@ -91,7 +92,7 @@ func TestTimeEndsEveryRequest(t *testing.T) {
 			w := newWorld(t, false, Options{Timeout: time.Millisecond})
 			rooms := &ending{w.api.rooms, w.api.server, make(chan struct{}, 100), test.failed}
 			w.api.rooms, w.api.server = rooms, rooms
-			for _, op := range operations {
+			for _, op := range samples {
 				c := call{method: op.method, path: op.path, body: op.body, operator: true, status: test.status, want: []string{`"code":"` + test.code + `"`}}
 				if r := w.do(c); (r.Header.Get("Retry-After") != "") != (test.status == 503) {
 					t.Errorf("%s %s: Retry-After %q", op.method, op.path, r.Header.Get("Retry-After"))
@@ -102,7 +103,7 @@ func TestTimeEndsEveryRequest(t *testing.T) {
 }
 
 // A caller who goes away is no failure of the server.
-func TestACallerGoesAway(t *testing.T) {
+func TestTimeout_CallerGoesAway(t *testing.T) {
 	var logged bytes.Buffer
 	w := newWorld(t, false, Options{Log: slog.New(slog.NewTextHandler(&logged, nil))})
 	rooms := &ending{w.api.rooms, w.api.server, make(chan struct{}, 1), func(ctx context.Context) error { return fmt.Errorf("gave up: %w", context.Cause(ctx)) }}

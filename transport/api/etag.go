@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -13,70 +14,42 @@ func etag(epoch string, version uint64) string {
 	return `"` + epoch + "." + strconv.FormatUint(version, 10) + `"`
 }
 
-// expected is what If-Match names.
-type expected struct {
-	epoch   string // empty for any
-	version uint64
-}
-
 // checkConditions refuses a change under a condition that does not count for it: the caller relies
 // on it.
-func (q *request) checkConditions(m method) error {
-	if q.Method == http.MethodGet || q.Method == http.MethodHead {
+func (q *request) checkConditions(op *operation) error {
+	if op.method == http.MethodGet {
 		return nil // nothing depends on it
 	}
 	for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
-		if len(q.Header[name]) > 0 && !(m.match && name == "If-Match") {
+		if len(q.Header[name]) > 0 && !(op.match && name == "If-Match") {
 			return badField(name, "does not count for this request; If-Match does for PUT")
 		}
 	}
 	return nil
 }
 
-// ifMatch returns what the room has to be at, or nil if that does not matter.
-func (q *request) ifMatch() (*expected, error) {
+// matchable is what If-Match may be: an ETag in quotes, or a version, in quotes or without.
+var matchable = regexp.MustCompile(`^(?:"(?:([a-z0-9]+)\.)?(0|[1-9][0-9]*)"|(0|[1-9][0-9]*))$`)
+
+// ifMatch returns what the room has to be at.
+func (q *request) ifMatch() (expected room.Expect, err error) {
 	lines := q.Header["If-Match"]
 	if len(lines) == 0 {
-		return nil, nil
+		return expected, nil
 	}
-	bad := badField("If-Match", `must be an ETag of the room, such as "k3v….18", or only its version, such as 18`)
-	if len(lines) > 1 {
-		return nil, bad
-	}
-	text := strings.Trim(lines[0], " \t")
-	if inner, ok := strings.CutPrefix(text, `"`); ok {
-		if text, ok = strings.CutSuffix(inner, `"`); !ok {
-			return nil, bad
+	if found := matchable.FindStringSubmatch(strings.Trim(lines[0], " \t")); found != nil && len(lines) == 1 {
+		if version, err := strconv.ParseUint(found[2]+found[3], 10, 63); err == nil {
+			return room.ExpectVersion(found[1], version), nil
 		}
-	} else if strings.Contains(text, ".") {
-		return nil, bad // an ETag without quotes
 	}
-	e := new(expected)
-	epoch, version, whole := strings.Cut(text, ".")
-	if whole {
-		e.epoch = epoch
-	} else {
-		version = epoch
-	}
-	n, err := strconv.ParseUint(version, 10, 63)
-	if err != nil || strconv.FormatUint(n, 10) != version || whole && !isEpoch(epoch) {
-		return nil, bad
-	}
-	e.version = n
-	return e, nil
-}
-
-// isEpoch reports whether a room could have that epoch.
-func isEpoch(text string) bool {
-	return text != "" && !strings.ContainsFunc(text, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
+	return expected, badField("If-Match", `must be an ETag of the room, such as "k3v….18", or only its version, such as 18`)
 }
 
 // ifNoneMatch reports whether the caller has that version of a room already.
-func (q *request) ifNoneMatch(s room.Snapshot) bool {
-	has := etag(s.Epoch, s.Version)
+func (q *request) ifNoneMatch(version string) bool {
 	for _, line := range q.Header["If-None-Match"] {
 		for tag := range strings.SplitSeq(line, ",") { // no epoch has a comma
-			if tag = strings.Trim(tag, " \t"); tag == "*" || strings.TrimPrefix(tag, "W/") == has {
+			if tag = strings.Trim(tag, " \t"); tag == "*" || strings.TrimPrefix(tag, "W/") == version {
 				return true
 			}
 		}

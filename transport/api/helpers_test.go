@@ -31,11 +31,18 @@ const secret = "0123456789abcdef0123456789abcdef"
 // sign returns a token. Without patterns it allows all rooms.
 func sign(t testing.TB, user string, role auth.Role, patterns ...string) string {
 	t.Helper()
+	return signed(t, auth.Identity{User: user, Role: role, Rooms: patterns})
+}
+
+// signed returns a token of an hour that says what who does.
+func signed(t testing.TB, who auth.Identity) string {
+	t.Helper()
 	signer, err := auth.SecretSigner(secret)
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := signer.Sign(auth.Identity{User: user, Role: role, Rooms: patterns, Expires: time.Now().Add(time.Hour)})
+	who.Expires = time.Now().Add(time.Hour)
+	token, err := signer.Sign(who)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,16 +109,16 @@ func newWorld(t *testing.T, keyed bool, opts Options) *world {
 			}
 		}
 	})
-	if w.described, err = gorillamux.NewRouter(description(t)); err != nil {
+	if w.described, err = gorillamux.NewRouter(described(t)); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// description returns what openapi.yaml says, which has to be valid itself.
-func description(t testing.TB) *openapi3.T {
+// described returns what the description says, which has to be valid itself.
+func described(t testing.TB) *openapi3.T {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromData(openAPI)
+	doc, err := openapi3.NewLoader().LoadFromData(openAPI())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +198,7 @@ func (w *world) do(c call) reply {
 	return r
 }
 
-// holdAgainstDescription fails where an answer is not as openapi.yaml says, or a request that was
+// holdAgainstDescription fails where an answer is not as the description says, or a request that was
 // accepted is not.
 func (w *world) holdAgainstDescription(req *http.Request, c call, r reply) {
 	w.t.Helper()
@@ -227,7 +234,7 @@ func (w *world) holdAgainstDescription(req *http.Request, c call, r reply) {
 func (w *world) join(id string, users ...string) {
 	w.t.Helper()
 	for _, user := range users {
-		if _, err := w.players.Do(w.t.Context(), id, room.Join(user, "session")); err != nil {
+		if _, err := w.players.Do(w.t.Context(), id, room.Join{User: user, Session: "session"}); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -3,74 +3,63 @@ package api
 import (
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"roomd/room"
-	"roomd/room/coordinator"
 )
 
 // entry is a commit of a room's journal.
 type entry struct {
-	ID      string    `json:"id"`
-	Time    time.Time `json:"time"`
-	Epoch   string    `json:"epoch"`
-	Version uint64    `json:"version"`
-	Mark    string    `json:"mark"`
+	ID      string    `json:"id" doc:"Places the entry in the journal."`
+	Time    time.Time `json:"time" doc:"By the clock of Redis."`
+	Epoch   string    `json:"epoch" minLength:"1"`
+	Version uint64    `json:"version" minimum:"1"`
+	Mark    string    `json:"mark" doc:"Of this one commit."`
 	Node    string    `json:"node"`
 	Changes []change  `json:"changes"`
 }
 
 // change is what happened to a room, as the events of the protocol have it.
 type change struct {
-	Type     string         `json:"type"`
-	User     string         `json:"user,omitzero"`
-	Seat     *int           `json:"seat,omitzero"` // of a member
-	Reason   string         `json:"reason,omitzero"`
-	Away     bool           `json:"away,omitzero"`
-	Ready    bool           `json:"ready,omitzero"`
-	Text     string         `json:"text,omitzero"`
-	Data     jsontext.Value `json:"data,omitzero"`
-	To       any            `json:"to,omitzero"` // users of a message, or the room of a leave
-	Settings *settings      `json:"settings,omitzero"`
+	Type     string    `json:"type" enum:"join,leave,away,back,member,settings,data,message"`
+	User     string    `json:"user,omitzero" minLength:"1" maxLength:"64"`
+	Seat     *int      `json:"seat,omitzero" minimum:"0" maximum:"65535" doc:"Of a member."`
+	Reason   string    `json:"reason,omitzero" enum:"left,timeout,node,kicked,closed,moved"`
+	Away     bool      `json:"away,omitzero" enum:"true"`
+	Ready    *bool     `json:"ready,omitzero" doc:"Of a member; without it that is as before."`
+	Text     string    `json:"text,omitzero"`
+	Data     rawJSON   `json:"data,omitzero" doc:"Any JSON. Of a member: without it that is as before, and null is none."`
+	To       any       `json:"to,omitzero" doc:"The users whom a message is for (a list), or the room to which a user was moved (its id)."`
+	Settings *settings `json:"settings,omitzero"`
 }
 
-// journalPage is a part of a journal.
+// journal is a page of a room's journal.
+type journal struct {
+	Entries []entry `json:"entries" maxItems:"1000"`
+	Next    string  `json:"next,omitzero" doc:"What after gets for the next page; absent on the last."`
+}
+
+// journalPage is the query of the journal.
 type journalPage struct {
-	Entries []entry `json:"entries"`
-	// Next is what ?after= gets for the next page; empty if this is the last.
-	Next string `json:"next,omitzero"`
+	After string `query:"after" pattern:"^([0-9]{1,19}-[0-9]{1,19})?$" doc:"Only entries behind this one; next of the page before."`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How long the page may be."`
 }
 
-// readJournal is GET /api/rooms/{id}/log.
-func readJournal(q *request) (*answer, error) {
-	values, err := q.query("after", "limit")
+func readJournal(q *request, in journalPage) (*answer, error) {
+	entries, err := q.api.rooms.Journal(q.Context(), q.room, in.After, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	limit, err := number(values, "limit", defaultPage, 1, maxPage)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := q.api.rooms.Journal(q.Context(), q.room, values.Get("after"), limit)
-	if err != nil {
-		return nil, err
-	}
-	page := journalPage{Entries: make([]entry, 0, len(entries))}
+	page := journal{Entries: make([]entry, 0, len(entries))}
 	for _, e := range entries {
-		page.Entries = append(page.Entries, entryOf(e))
+		one := entry{e.ID, e.Time.UTC(), e.Epoch, e.Version, e.Mark, e.Node, make([]change, 0, len(e.Changes))}
+		for i := range e.Changes {
+			one.Changes = append(one.Changes, changeOf(&e.Changes[i]))
+		}
+		page.Entries = append(page.Entries, one)
 	}
-	if len(entries) == limit {
-		page.Next = entries[limit-1].ID
+	if len(entries) == in.Limit {
+		page.Next = entries[in.Limit-1].ID
 	}
 	return ok(page)
-}
-
-func entryOf(e coordinator.JournalEntry) entry {
-	all := entry{e.ID, e.Time.UTC(), e.Epoch, e.Version, e.Mark, e.Node, make([]change, 0, len(e.Changes))}
-	for i := range e.Changes {
-		all.Changes = append(all.Changes, changeOf(&e.Changes[i]))
-	}
-	return all
 }
 
 func changeOf(c *room.Change) change {
@@ -91,7 +80,7 @@ func changeOf(c *room.Change) change {
 		one.To = c.Target
 	}
 	if c.Settings != nil {
-		one.Settings = new(settingsOf(*c.Settings))
+		one.Settings = new(settings(*c.Settings))
 	}
 	return one
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // So many run at once, of one address and of all; a place that is given back is free again.
-func TestGate(t *testing.T) {
+func TestLimits_Gate(t *testing.T) {
 	g := newGate(3, 2)
 	a, b, c := netip.MustParsePrefix("1.1.1.1/32"), netip.MustParsePrefix("2.2.2.2/32"), netip.MustParsePrefix("3.3.3.3/32")
 	enter := func(from netip.Prefix, want error) func() {
@@ -48,7 +48,7 @@ func TestGate(t *testing.T) {
 }
 
 // A caller may send so many at once, and so many a second, and is forgotten when they count no more.
-func TestCallers(t *testing.T) {
+func TestLimits_Callers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCallers(10, 5)
 		for range 5 {
@@ -83,7 +83,7 @@ func TestCallers(t *testing.T) {
 
 // Who asks too often gets 429 and hears how long to wait, by the user or by the address; operators
 // do not.
-func TestTooManyRequests(t *testing.T) {
+func TestLimits_TooManyRequests(t *testing.T) {
 	for _, keyed := range []bool{false, true} {
 		var refused []string
 		var mu sync.Mutex
@@ -135,16 +135,16 @@ func (s *slow) Lobby(ctx context.Context) (*coordinator.Lobby, error) {
 }
 
 // Requests that take long keep further ones out, and operators have places of their own.
-func TestRequestsAtOnceAreBounded(t *testing.T) {
-	w := newWorld(t, false, Options{MaxRunning: 10, MaxOfOne: 2})
+func TestLimits_AtOnce(t *testing.T) {
+	w := newWorld(t, false, Options{Rate: -1})
 	rooms := &slow{w.rooms, make(chan struct{}), make(chan struct{})}
 	w.api.rooms = rooms
 	var wg sync.WaitGroup
-	for range 2 {
+	for range maxOfOne {
 		wg.Go(func() { w.do(call{method: "GET", path: "/api/rooms", status: 200}) })
 		redistest.Receive(t, rooms.came, "a request")
 	}
-	r := w.do(call{method: "GET", path: "/api/rooms", status: 429, want: []string{"2 requests from your address"}})
+	r := w.do(call{method: "GET", path: "/api/rooms", status: 429, want: []string{"16 requests from your address"}})
 	if r.Header.Get("Retry-After") == "" {
 		t.Error("it does not say when to come again")
 	}
@@ -157,7 +157,7 @@ func TestRequestsAtOnceAreBounded(t *testing.T) {
 }
 
 // A request that takes too long ends before the HTTP server would cut it off.
-func TestTimeout(t *testing.T) {
+func TestTimeout_Answer(t *testing.T) {
 	w := newWorld(t, false, Options{Timeout: time.Millisecond})
 	w.api.rooms = &slow{w.rooms, make(chan struct{}, 1), nil}
 	r := w.do(call{method: "GET", path: "/api/rooms", status: 503, want: []string{`"code":"busy"`, "1ms"}})
@@ -178,7 +178,7 @@ func (f *failing) Do(context.Context, string, room.Action) (room.Result, error) 
 
 // Each error of the rooms has a status of its own, and the code of the protocol. Nothing of Redis is
 // told.
-func TestErrors(t *testing.T) {
+func TestErrors_Problems(t *testing.T) {
 	w := newWorld(t, false, Options{})
 	for err, want := range map[error]struct {
 		status int

@@ -20,13 +20,13 @@ func roomsOf(r reply) string {
 	return strings.Join(ids, " ")
 }
 
-func TestLobby(t *testing.T) {
+func TestLobby_Rooms(t *testing.T) {
 	w := newWorld(t, false, Options{Rate: -1})
 	w.join("a1", "x", "y")
 	w.join("a2", "x", "y", "z", "q")
 	w.join("b1", "x")
 	w.join("b2", "x")
-	if _, err := w.rooms.Do(t.Context(), "b2", room.Configure(room.Settings{Closed: true})); err != nil {
+	if _, err := w.rooms.Do(t.Context(), "b2", room.Configure{Settings: room.Settings{Closed: true}}); err != nil {
 		t.Fatal(err)
 	}
 	w.join("b3", "x")
@@ -54,7 +54,7 @@ func TestLobby(t *testing.T) {
 		if got := roomsOf(r); got != want {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
-		if cache := r.Header.Get("Cache-Control"); cache != "private, max-age=1" {
+		if cache := r.Header.Get("Cache-Control"); cache != "private, no-cache" {
 			t.Errorf("Cache-Control: %s", cache)
 		}
 	}
@@ -71,7 +71,7 @@ func TestLobby(t *testing.T) {
 }
 
 // Every page begins where the one before ended, whatever the rooms' ids are.
-func TestLobbyPages(t *testing.T) {
+func TestLobby_Pages(t *testing.T) {
 	w := newWorld(t, false, Options{Rate: -1})
 	var want []string
 	for i := range 25 {
@@ -101,7 +101,7 @@ func TestLobbyPages(t *testing.T) {
 }
 
 // With a key a caller sees the rooms that the token allows, and no others.
-func TestLobbyWithTokens(t *testing.T) {
+func TestLobby_Tokens(t *testing.T) {
 	w := newWorld(t, true, Options{})
 	w.join("a1", "x")
 	w.join("b1", "x")

@@ -9,32 +9,25 @@ import (
 	"roomd/room/coordinator"
 )
 
-// shownNode is a node as it describes itself, and what the node that was asked knows of it.
-type shownNode struct {
-	coordinator.NodeReport
+// node is a node as it describes itself, and what the node that was asked knows of it.
+type node struct {
+	Node     string            `json:"node" doc:"Its name. It changes when the node's lease was lost."`
+	Address  string            `json:"address" doc:"Where game clients reach it."`
+	Settings map[string]string `json:"settings" doc:"By the names of the flags, with _ for -."`
 
-	AgeMS int64 `json:"age_ms"` // of the report
-	Self  bool  `json:"self"`
+	// Nil where the node says nothing of itself: then the fields above are what its lease says.
+	*coordinator.NodeReport
+
+	AgeMS *int64 `json:"age_ms,omitzero" minimum:"0" doc:"How old this is."`
+	Self  bool   `json:"self" doc:"It is the node that was asked."`
 }
 
-// silentNode is a node that says nothing of itself; this is what its lease says.
-type silentNode struct {
-	Node     string            `json:"node"`
-	Address  string            `json:"address"`
-	Settings map[string]string `json:"settings"`
-	Self     bool              `json:"self"`
-}
-
-// nodeList is all nodes: of shownNode and silentNode.
+// nodeList is all nodes.
 type nodeList struct {
-	Nodes []any `json:"nodes"`
+	Nodes []node `json:"nodes"`
 }
 
-// listNodes is GET /api/nodes.
 func listNodes(q *request) (*answer, error) {
-	if _, err := q.query(); err != nil {
-		return nil, err
-	}
 	if err := q.allowNodes(); err != nil {
 		return nil, err
 	}
@@ -42,32 +35,27 @@ func listNodes(q *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := nodeList{make([]any, 0, len(nodes))}
+	list := nodeList{make([]node, 0, len(nodes))}
 	for i := range nodes {
-		list.Nodes = append(list.Nodes, q.shown(&nodes[i]))
+		n := &nodes[i]
+		shown := node{Node: n.Name, Address: n.Address, Settings: n.Settings.Strings(), NodeReport: n.Report, Self: n.Name == q.api.rooms.Node()}
+		if r := n.Report; r != nil {
+			shown.Node, shown.Address, shown.Settings = r.Node, r.Address, r.Settings
+			shown.AgeMS = new(n.Age.Truncate(time.Millisecond).Milliseconds())
+		}
+		list.Nodes = append(list.Nodes, shown)
 	}
 	return ok(list)
 }
 
-func (q *request) shown(n *coordinator.NodeInfo) any {
-	self := n.Name == q.api.rooms.Node()
-	if n.Report == nil {
-		return silentNode{n.Name, n.Address, n.Settings.Strings(), self}
-	}
-	return shownNode{*n.Report, n.Age.Truncate(time.Millisecond).Milliseconds(), self}
-}
-
-// drainNode is POST /api/nodes/{node}/drain.
 func drainNode(q *request) (*answer, error) {
-	if _, err := q.query(); err != nil {
-		return nil, err
-	}
 	if err := q.allowNodes(); err != nil {
 		return nil, err
 	}
-	switch err := q.api.rooms.Drain(q.Context(), q.node); {
+	name := q.PathValue("node")
+	switch err := q.api.rooms.Drain(q.Context(), name); {
 	case errors.Is(err, coordinator.ErrNoNode):
-		return nil, notFound("there is no node %.100q", q.node)
+		return nil, notFound("there is no node %.100q", name)
 	case err != nil:
 		return nil, err
 	}

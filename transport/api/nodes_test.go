@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"roomd/lockmgr/redisconn"
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/room/coordinator"
 	"roomd/transport/auth"
 )
@@ -29,7 +29,7 @@ func (w *world) awaitReport() coordinator.NodeInfo {
 				return n
 			}
 		}
-		_ = redisconn.Pause(w.t.Context(), 10*time.Millisecond)
+		_ = pause.For(w.t.Context(), 10*time.Millisecond)
 	}
 	w.t.Fatal("no node reports")
 	panic("unreachable")
@@ -63,7 +63,8 @@ func (w *world) tryNodes() {
 	}
 }
 
-func TestNodes(t *testing.T) {
+func TestNodes_Listed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, false, Options{})
 	w.join("a1", "x") // the other node reports nothing
 	name := w.awaitReport().Name
@@ -103,7 +104,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-func TestContains(t *testing.T) {
+func TestLobby_Contains(t *testing.T) {
 	w := newWorld(t, false, Options{})
 	for _, id := range []string{"lobby", "table-1", "table-2", "vip-table-1"} {
 		w.join(id, "x")

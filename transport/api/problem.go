@@ -3,13 +3,13 @@ package api
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"roomd/room"
+	"roomd/room/episode"
 	"roomd/transport"
 	"roomd/transport/protocol"
 )
@@ -18,27 +18,27 @@ import (
 const (
 	codeNotFound = "not_found"          // nothing is at that path, or there is no such room
 	codeMethod   = "method_not_allowed" // the path has other methods
-	codeType     = "unsupported_type"   // the body is not of the right Content-Type
+	codeType     = "unsupported_type"   // the body is not of the right Content-Type, or encoded
 )
 
 // problemType and a code make the type of a problem (RFC 9457).
 const problemType = "urn:roomd:problem:"
 
-// problemDocument is what a refused request gets.
-type problemDocument struct {
-	Type   string `json:"type"`
+// problem is what a refused request gets.
+type problem struct {
+	Type   string `json:"type" pattern:"^urn:roomd:problem:[a-z_]+$" doc:"Ends with the code."`
 	Title  string `json:"title"`
-	Status int    `json:"status"`
-	Detail string `json:"detail"`
+	Status int    `json:"status" minimum:"400" maximum:"599"`
+	Detail string `json:"detail" maxLength:"512" doc:"For people."`
 	Code   string `json:"code"`
-	Field  string `json:"field,omitzero"` // that cannot be used
-	Retry  bool   `json:"retry"`          // the same request may succeed soon
+	Field  string `json:"field,omitzero" doc:"Which field or parameter cannot be used."`
+	Retry  bool   `json:"retry" doc:"The same request may succeed soon."`
 
 	// What is there now, in the answer to an If-Match that is not met.
-	Room    string         `json:"room,omitzero"`
-	Epoch   string         `json:"epoch,omitzero"`
-	Version uint64         `json:"version,omitzero"`
-	Data    jsontext.Value `json:"data,omitzero"`
+	Room    string  `json:"room,omitzero" pattern:"^[A-Za-z0-9._-]{1,64}$"`
+	Epoch   string  `json:"epoch,omitzero"`
+	Version uint64  `json:"version,omitzero" minimum:"0"`
+	Data    rawJSON `json:"data,omitzero" doc:"The room's data now."`
 }
 
 // kinds are the statuses and titles of the codes.
@@ -92,7 +92,7 @@ func (q *request) problem(err error) *answer {
 	if !known {
 		kind = kinds[protocol.CodeInternal]
 	}
-	p := problemDocument{Type: problemType + e.Code, Title: kind.title, Status: kind.status, Detail: e.Message, Code: e.Code, Retry: e.Retry}
+	p := problem{Type: problemType + e.Code, Title: kind.title, Status: kind.status, Detail: e.Message, Code: e.Code, Retry: e.Retry}
 	if invalid, ok := errors.AsType[*room.InvalidError](err); ok {
 		p.Field = invalid.Field
 	}
@@ -100,7 +100,9 @@ func (q *request) problem(err error) *answer {
 		p.Room, p.Epoch, p.Version = q.room, conflict.now.Epoch, conflict.now.Version
 		p.Data = jsonOf(conflict.now.Data)
 	}
-	q.api.troubles.happened(q, e, err)
+	if trouble := q.api.troubles.byCode[e.Code]; trouble != nil {
+		trouble.Happened(err, "method", q.Method, "room", q.room)
+	}
 	q.setRetry(kind.status, err)
 	if kind.status == http.StatusUnauthorized {
 		q.header.Set("WWW-Authenticate", "Bearer")
@@ -137,4 +139,19 @@ func (q *request) setRetry(status int, err error) {
 		}
 	}
 	q.header.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
+}
+
+// troubles are what an outage of Redis, or a caller, can cause any number of times. They read as
+// those of the WebSockets do.
+type troubles struct {
+	logs    *episode.Set
+	byCode  map[string]*episode.Log
+	origins *episode.Log
+}
+
+func newTroubles(log *slog.Logger) *troubles {
+	set := episode.NewSet(log, episode.Quiet)
+	byCode := transport.RefusalLogs(set)
+	byCode[protocol.CodeRateLimited] = transport.RateLog(set)
+	return &troubles{logs: set, byCode: byCode, origins: transport.OriginLog(set)}
 }

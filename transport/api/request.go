@@ -22,15 +22,24 @@ type request struct {
 	network  netip.Prefix
 	header   http.Header // of the answer
 
-	route route
 	room  string        // that the path names
-	user  string        // that the path names
-	node  string        // that the path names
-	token auth.Identity // zero if there was none
+	token auth.Identity // zero if there was none; of an operator without one, an admin's
+}
+
+// serve answers the requests for one path.
+func (a *API) serve(at methods, operators bool, running *gate) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := &request{Request: r, api: a, operator: operators, network: a.server.NetworkOf(r), header: w.Header()}
+		answer, err := q.answer(at, running, w)
+		if err != nil {
+			answer = q.problem(err)
+		}
+		answer.write(w)
+	})
 }
 
 // answer runs a request, unless too many run already.
-func (q *request) answer(running *gate, w http.ResponseWriter) (*answer, error) {
+func (q *request) answer(at methods, running *gate, w http.ResponseWriter) (*answer, error) {
 	if err := q.admitOrigin(); err != nil {
 		return nil, err
 	}
@@ -39,28 +48,30 @@ func (q *request) answer(running *gate, w http.ResponseWriter) (*answer, error) 
 		return nil, refusal
 	}
 	defer leave()
-	if err := q.findRoute(); err != nil {
-		return nil, err
+	if at != nil && q.Method == http.MethodOptions {
+		return q.options(at), nil
 	}
-	if q.Method == http.MethodOptions {
-		return q.options(), nil
+	if q.room = q.PathValue("room"); q.room != "" {
+		if err := room.CheckID(q.room); err != nil {
+			return nil, err
+		}
 	}
-	method, err := q.route.method(q)
+	op, err := at.find(q)
 	if err != nil {
 		return nil, err
 	}
-	if err := q.admit(method); err != nil {
+	if err := q.admit(op); err != nil {
 		return nil, err
 	}
-	if err := q.checkConditions(method); err != nil {
+	if err := q.checkConditions(op); err != nil {
 		return nil, err
 	}
-	q.Body = http.MaxBytesReader(w, q.Body, int64(q.api.opts.MaxBody))
+	q.Body = http.MaxBytesReader(w, q.Body, maxBody)
 	ctx, cancel := context.WithTimeoutCause(q.Context(), q.api.opts.Timeout,
 		room.Refuse(room.ErrBusy, "it took longer than %v; nothing was written", q.api.opts.Timeout))
 	defer cancel()
 	q.Request = q.WithContext(ctx)
-	answer, err := method.run(q)
+	answer, err := op.run(q)
 	return answer, ended(err)
 }
 
@@ -91,18 +102,13 @@ func (a *answer) write(w http.ResponseWriter) {
 		body, _ = json.Marshal(a.body, json.Deterministic(true)) // our own types, of valid UTF-8
 		body = append(body, '\n')
 	}
-	if a.body != nil {
-		kind := a.kind
-		if kind == "" {
-			kind = "application/json"
+	if a.body != nil && a.kind == "" {
+		a.kind = "application/json"
+	}
+	for name, value := range map[string]string{"Content-Type": a.kind, "ETag": a.version, "Cache-Control": a.cache} {
+		if value != "" {
+			w.Header().Set(name, value)
 		}
-		w.Header().Set("Content-Type", kind)
-	}
-	if a.version != "" {
-		w.Header().Set("ETag", a.version)
-	}
-	if a.cache != "" {
-		w.Header().Set("Cache-Control", a.cache)
 	}
 	w.WriteHeader(a.status)
 	_, _ = w.Write(body)

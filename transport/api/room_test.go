@@ -2,17 +2,18 @@ package api
 
 import (
 	"net/http"
+	"roomd/transport/auth"
 	"strings"
 	"testing"
 
 	"roomd/room"
 )
 
-func TestReadRoom(t *testing.T) {
+func TestRoom_Read(t *testing.T) {
 	w := newWorld(t, false, Options{Rate: -1})
 	w.do(call{method: "GET", path: "/api/rooms/42", status: 404, want: []string{`"code":"not_found"`, "room 42"}})
 	w.join("42", "李四", "b")
-	if _, err := w.players.Do(t.Context(), "42", room.Detach("b", "session")); err != nil {
+	if _, err := w.players.Do(t.Context(), "42", room.Detach{User: "b", Session: "session"}); err != nil {
 		t.Fatal(err)
 	}
 	r := w.do(call{method: "GET", path: "/api/rooms/42", status: 200, want: []string{
@@ -36,10 +37,10 @@ func TestReadRoom(t *testing.T) {
 	}
 	w.do(call{method: "GET", path: "/api/rooms/4%202", status: 400, want: []string{`"field":"room"`}})
 	w.do(call{method: "GET", path: "/api/rooms/" + strings.Repeat("x", 65), status: 400, want: []string{`"field":"room"`}})
-	w.do(call{method: "GET", path: "/api/rooms/42?x=1", status: 400, want: []string{`"field":"x"`}})
+	w.do(call{method: "GET", path: "/api/rooms/42?x=1", status: 400, want: []string{`"field":"x"`, "x is no parameter of this, which has none"}})
 }
 
-func TestConfigure(t *testing.T) {
+func TestRoom_Configure(t *testing.T) {
 	w := newWorld(t, false, Options{})
 	put := func(body, match string, status int, want ...string) reply {
 		t.Helper()
@@ -51,7 +52,7 @@ func TestConfigure(t *testing.T) {
 	}
 	r := put(`{"capacity":2,"keep":true}`, "", 200, `"version":1,"count":0`) // begins the room
 	tag, epoch := r.Header.Get("ETag"), r.field("epoch").(string)
-	w.do(call{method: "GET", path: "/api/rooms/42", status: 200, want: []string{`{"capacity":2,"closed":false,"keep":true,"data":"members"}`}})
+	w.do(call{method: "GET", path: "/api/rooms/42", status: 200, want: []string{`{"capacity":2,"closed":false,"keep":true,"data":"members","watch":"all"}`}})
 	w.join("42", "a", "b")
 	put(`{"capacity":3}`, tag, 412, `"code":"conflict"`, `"version":3`, `"epoch":"`+epoch+`"`, `"room":"42"`)
 	put(`{"capacity":3}`, `"`+epoch+`.3"`, 200, `"version":4`)
@@ -67,7 +68,7 @@ func TestConfigure(t *testing.T) {
 }
 
 // A path that there is not, and a method that a path does not have, are problems as well.
-func TestPathsAndMethods(t *testing.T) {
+func TestPaths_AndMethods(t *testing.T) {
 	w := newWorld(t, false, Options{Rate: -1})
 	for _, path := range []string{"/api/", "/api/x", "/api/rooms/", "/api/rooms//", "/api/rooms/42/", "/api/rooms/42/x", "/api/rooms/42/bans", "/api/rooms/42/bans/a/b", "/api/openapi.yaml/x"} {
 		w.do(call{method: "GET", path: path, status: 404, want: []string{`"type":"urn:roomd:problem:`}})
@@ -79,17 +80,51 @@ func TestPathsAndMethods(t *testing.T) {
 	if r := w.do(call{method: "OPTIONS", path: "/api/rooms/42", status: 204}); !strings.Contains(r.Header.Get("Allow"), "PUT") || len(r.body) > 0 {
 		t.Errorf("OPTIONS: %v", r.Header)
 	}
-	w.join("..", "a")
-	w.do(call{method: "GET", path: "/api/rooms/..", status: 200, want: []string{`"room":".."`}})
+	for _, path := range []string{"/api/rooms/..", "/api/./rooms", "/api/rooms/42/../43"} { // no redirection either
+		w.do(call{method: "GET", path: path, status: 404, want: []string{`"type":"urn:roomd:problem:not_found"`}})
+	}
+	for _, id := range []string{"%2E", "%2e%2e", "%2E."} {
+		w.do(call{method: "GET", path: "/api/rooms/" + id, status: 400, want: []string{`"field":"room"`}})
+	}
 }
 
-func TestDescriptionIsServed(t *testing.T) {
+func TestDescription_Served(t *testing.T) {
 	for _, keyed := range []bool{false, true} {
 		w := newWorld(t, keyed, Options{})
 		r := w.do(call{method: "GET", path: "/api/openapi.yaml", status: 200})
-		if string(r.body) != string(openAPI) || r.Header.Get("Content-Type") != "application/yaml" {
+		if string(r.body) != string(openAPI()) || r.Header.Get("Content-Type") != "application/yaml" {
 			t.Errorf("%d bytes of %s", len(r.body), r.Header.Get("Content-Type"))
 		}
 		w.do(call{method: "GET", path: "/api/openapi.yaml?x", status: 400})
+		for _, credentials := range []string{"Bearer x", "Bearer", "Basic YTpi"} {
+			w.do(call{method: "GET", path: "/api/openapi.yaml", headers: []string{"Authorization", credentials}, status: 200})
+		}
 	}
+}
+
+// Who is banned, and where only members may watch who is none, does not see the room; nor whom the token
+// lets see it neither as a member nor as a watcher. Operators and admins do.
+func TestRoom_WhoMaySee(t *testing.T) {
+	w := newWorld(t, true, Options{})
+	w.join("42", "m", "x")
+	see := func(token string, status int) {
+		t.Helper()
+		w.do(call{method: "GET", path: "/api/rooms/42", token: token, status: status})
+	}
+	player := func(user string) string { return sign(t, user, auth.RolePlayer) }
+	see(player("w"), 200)
+	w.must("POST", "/api/rooms/42/kick", `{"user":"w","ban":60}`)
+	see(player("w"), 409)
+	w.must("PUT", "/api/rooms/42", `{"capacity":4,"watch":"members"}`, `"count":2`)
+	see(player("v"), 403)
+	see(player("m"), 200)
+	see(sign(t, "w", auth.RoleAdmin), 200)
+	w.do(call{method: "GET", path: "/api/rooms/42", operator: true, status: 200, want: []string{`"watch":"members"`}})
+	w.must("PUT", "/api/rooms/42", `{"capacity":4,"watch":"all"}`, `"count":2`)
+	see(player("v"), 200)
+	see(sign(t, "v", auth.RolePlayer, "43"), 403)
+	see(signed(t, auth.Identity{User: "v", Role: auth.RoleAdmin, Watch: []string{}}), 403) // as by WebSocket
+	see(signed(t, auth.Identity{User: "m", Role: auth.RoleAdmin, Watch: []string{}}), 200) // a member
+	see(signed(t, auth.Identity{User: "m", Rooms: []string{"7"}}), 403)                    // a member, whose newer token is for other rooms
+	see(signed(t, auth.Identity{User: "v", Rooms: []string{}, Watch: []string{"4?"}}), 200)
 }

@@ -2,101 +2,172 @@ package api
 
 import (
 	"net/http"
-	"net/url"
+	"reflect"
 	"slices"
 	"strings"
-
-	"roomd/room"
 )
 
-// route is what can be done at one path.
-type route map[string]method
+// operation is what one method does at a path. The routes and their description are made of it.
+type operation struct {
+	method, path string // the path as a pattern of http.ServeMux
+	id           string
+	summary      string
+	description  string
+	answer       any   // what the body of a 200 is; nil for none
+	refusals     []int // the statuses of problems that only some operations have
 
-// method is what one HTTP method does at a path.
-type method struct {
-	admin bool // only who has authority over the room may
-	open  bool // also without a token, where others need one
-	match bool // If-Match counts
-	run   func(q *request) (*answer, error)
+	open      bool // also without a token, where others need one
+	admin     bool // only who has authority over the room may
+	operators bool // only on the operators' address
+	match     bool // If-Match counts
+
+	handler
 }
 
-var (
-	descriptionRoute = route{http.MethodGet: {open: true, run: describe}}
-	lobbyRoute       = route{http.MethodGet: {run: listRooms}}
-	nodesRoute       = route{http.MethodGet: {admin: true, run: listNodes}}
-	drainRoute       = route{http.MethodPost: {admin: true, run: drainNode}}
-	roomRoute        = route{http.MethodGet: {run: readRoom}, http.MethodPut: {admin: true, match: true, run: configure}, http.MethodDelete: {admin: true, run: shut}}
+// handler runs an operation. Its types say what the query and the body are.
+type handler struct {
+	query, body reflect.Type // nil for none
+	run         func(q *request) (*answer, error)
+}
 
-	// ofRoom are the paths below a room's.
-	ofRoom = map[string]route{
-		"seats":    {http.MethodPost: {admin: true, run: reserve}, http.MethodDelete: {admin: true, run: release}},
-		"release":  {http.MethodPost: {admin: true, run: releaseUsers}},
-		"kick":     {http.MethodPost: {admin: true, run: kick}},
-		"bans":     {http.MethodDelete: {admin: true, run: unban}},
-		"data":     {http.MethodPut: {admin: true, match: true, run: setData}},
-		"move":     {http.MethodPost: {admin: true, run: move}},
-		"messages": {http.MethodPost: {admin: true, run: say}},
-		"log":      {http.MethodGet: {admin: true, run: readJournal}},
-	}
-)
+// plain is a handler of requests without a query and a body.
+func plain(run func(q *request) (*answer, error)) handler {
+	return withQuery(func(q *request, _ struct{}) (*answer, error) { return run(q) })
+}
 
-// findRoute finds what the path names. It splits the path as it was sent: a user's name may have a
-// slash, which is %2F then.
-func (q *request) findRoute() error {
-	path := q.URL.EscapedPath()
-	parts := strings.Split(strings.TrimPrefix(path, "/api/"), "/")
-	for i, part := range parts {
-		var err error
-		if parts[i], err = url.PathUnescape(part); err != nil {
-			return notFound("nothing is at %s", path)
+// withQuery is a handler of requests whose query is a T, and that have no body.
+func withQuery[T any](run func(q *request, in T) (*answer, error)) handler {
+	return handler{query: reflect.TypeFor[T](), run: func(q *request) (*answer, error) {
+		var in T
+		if err := decodeQuery(q.URL.RawQuery, &in); err != nil {
+			return nil, err
 		}
-	}
-	switch {
-	case len(parts) == 1 && parts[0] == "openapi.yaml":
-		q.route = descriptionRoute
-		return nil
-	case parts[0] == "nodes" && q.operator && len(parts) == 1:
-		q.route = nodesRoute
-		return nil
-	case parts[0] == "nodes" && q.operator && len(parts) == 3 && parts[2] == "drain":
-		q.route, q.node = drainRoute, parts[1]
-		return nil
-	case parts[0] != "rooms":
-	case len(parts) == 1:
-		q.route = lobbyRoute
-		return nil
-	case parts[1] == "":
-	case len(parts) == 2:
-		q.route = roomRoute
-	case len(parts) == 3 && parts[2] != "bans":
-		q.route = ofRoom[parts[2]]
-	case len(parts) == 4 && parts[2] == "bans":
-		q.route, q.user = ofRoom[parts[2]], parts[3]
-	}
-	if q.route == nil {
-		return notFound("nothing is at %s; /api/openapi.yaml says what there is", path)
-	}
-	q.room = parts[1]
-	return room.CheckID(q.room)
+		return run(q, in)
+	}}
 }
 
-// method returns what the request's method does. HEAD is GET, whose body net/http leaves out.
-func (r route) method(q *request) (method, error) {
+// withBody is a handler of requests whose body is a T, and that have no query.
+func withBody[T any](run func(q *request, in T) (*answer, error)) handler {
+	h := plain(func(q *request) (*answer, error) {
+		body, err := q.readBody()
+		if err != nil {
+			return nil, err
+		}
+		var in T
+		if err := decode(body, &in); err != nil {
+			return nil, err
+		}
+		return run(q, in)
+	})
+	h.body = reflect.TypeFor[T]()
+	return h
+}
+
+// operations are all that the API has, except its description.
+var operations = []operation{
+	{
+		method: http.MethodGet, path: "/api/rooms", id: "lobby", handler: withQuery(listRooms), answer: lobby{},
+		summary:     "The rooms, in the order of their ids.",
+		description: "The rooms that somebody is in, and those that were configured, unless nobody can come in. The list is half a second old at most, and has all that the node itself has answered.",
+	}, {
+		method: http.MethodGet, path: "/api/rooms/{room}", id: "readRoom", handler: plain(readRoom), answer: roomState{}, refusals: []int{404},
+		summary: "A room with its members.",
+	}, {
+		method: http.MethodPut, path: "/api/rooms/{room}", id: "configure", admin: true, match: true, handler: withBody(configure), answer: position{},
+		summary: "Gives a room these settings, also one that does not exist yet.", description: "What is left out is zero. The members have to fit.",
+	}, {
+		method: http.MethodDelete, path: "/api/rooms/{room}", id: "shut", admin: true, handler: plain(shut), answer: position{}, refusals: []int{404},
+		summary:     "Closes a room.",
+		description: "Everybody leaves, nobody comes in, the room leaves the lobby, and is forgotten an hour later, unless it is given other settings.",
+	}, {
+		method: http.MethodPost, path: "/api/rooms/{room}/seats", id: "reserve", admin: true, handler: withBody(reserve), answer: party{}, refusals: []int{409},
+		summary:     "Seats a party, all of it or nobody.",
+		description: "Each is away until a session of the user joins, and leaves when the grace is over before that. Who is a member already keeps the seat. The same request again prolongs what is reserved.",
+	}, {
+		method: http.MethodDelete, path: "/api/rooms/{room}/seats", id: "release", admin: true, handler: withQuery(release), answer: position{}, refusals: []int{409},
+		summary: "Has users leave, all of them or nobody.",
+	}, {
+		method: http.MethodPost, path: "/api/rooms/{room}/release", id: "releaseUsers", admin: true, handler: withBody(releaseUsers), answer: position{}, refusals: []int{409},
+		summary: "Has users leave, all of them or nobody, also where their names are too long for a query.",
+	}, {
+		method: http.MethodPost, path: "/api/rooms/{room}/kick", id: "kick", admin: true, handler: withBody(kickUser), answer: position{}, refusals: []int{409},
+		summary: "Throws a user out; with a ban also one who is not there.",
+	}, {
+		method: http.MethodDelete, path: "/api/rooms/{room}/bans/{user}", id: "unban", admin: true, handler: plain(unban), answer: position{}, refusals: []int{404},
+		summary: "Lets a user come in again. It is no error for one who may.",
+	}, {
+		method: http.MethodPut, path: "/api/rooms/{room}/data", id: "setData", admin: true, match: true, handler: withBody(setData), answer: position{},
+		summary: "Replaces the room's data; null removes them.", description: "If-Match is met if the data have not changed since that version.",
+	}, {
+		method: http.MethodPost, path: "/api/rooms/{room}/move", id: "move", admin: true, handler: withBody(moveUsers), answer: moved{}, refusals: []int{409},
+		summary: "Takes members to another room, all of them or nobody.", description: "The token has to allow both rooms. The sessions of the users go along.",
+	}, {
+		method: http.MethodPost, path: "/api/rooms/{room}/messages", id: "say", admin: true, handler: withBody(say), answer: position{}, refusals: []int{404, 409},
+		summary: "Says something to the members.", description: "It counts as a version, and is not kept.",
+	}, {
+		method: http.MethodGet, path: "/api/rooms/{room}/log", id: "journal", admin: true, handler: withQuery(readJournal), answer: journal{},
+		summary: "The last commits of a room, oldest first.", description: "As far as its journal has them, which nodes with `--journal` write.",
+	}, {
+		method: http.MethodGet, path: "/api/nodes", id: "nodes", admin: true, operators: true, handler: plain(listNodes), answer: nodeList{}, refusals: []int{404},
+		summary:     "The nodes that are believed to live, by name, with what each says of itself.",
+		description: "A node writes that to Redis about once a second. One that has been silent for 10 s has only what its lease says. 404 says that this is the address of the game clients.",
+	}, {
+		method: http.MethodPost, path: "/api/nodes/{node}/drain", id: "drain", admin: true, operators: true, handler: plain(drainNode), refusals: []int{404},
+		summary:     "Asks a node to stop, as SIGTERM would.",
+		description: "It notices within about 2 s. What starts in its place has another name, and is not asked.",
+	},
+}
+
+// methods are the operations at one path.
+type methods map[string]*operation
+
+// mux returns what serves the operations of one of the two addresses.
+func (a *API) mux(operators bool) http.Handler {
+	mux, paths, running := http.NewServeMux(), map[string]methods{"/": nil}, newGate(maxRunning, maxOfOne)
+	all := append([]operation{description}, operations...)
+	for i := range all {
+		op := &all[i]
+		if op.operators && !operators {
+			continue
+		}
+		if paths[op.path] == nil {
+			paths[op.path] = make(methods)
+		}
+		paths[op.path][op.method] = op
+	}
+	for path, ops := range paths {
+		mux.Handle(path, a.serve(ops, operators, running))
+	}
+	nothing := a.serve(nil, operators, running)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path := r.URL.EscapedPath(); strings.Contains(path+"/", "//") || strings.Contains(path+"/", "/./") || strings.Contains(path+"/", "/../") {
+			nothing.ServeHTTP(w, r) // the mux would send the caller elsewhere
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// find returns what the request's method does. HEAD is GET, whose body net/http leaves out.
+func (m methods) find(q *request) (*operation, error) {
+	if m == nil {
+		return nil, notFound("nothing is at %s; /api/openapi.yaml says what there is", q.URL.EscapedPath())
+	}
 	name := q.Method
 	if name == http.MethodHead {
 		name = http.MethodGet
 	}
-	if m, ok := r[name]; ok {
-		return m, nil
+	if op := m[name]; op != nil {
+		return op, nil
 	}
-	q.header.Set("Allow", r.allow())
-	return method{}, fail(codeMethod, "%s allows %s, not %.20q", q.URL.Path, r.allow(), q.Method)
+	q.header.Set("Allow", m.allow())
+	return nil, fail(codeMethod, "%s allows %s, not %.20q", q.URL.Path, m.allow(), q.Method)
 }
 
 // allow returns the methods that there are.
-func (r route) allow() string {
+func (m methods) allow() string {
 	names := []string{http.MethodOptions}
-	for name := range r {
+	for name := range m {
 		names = append(names, name)
 		if name == http.MethodGet {
 			names = append(names, http.MethodHead)

@@ -8,7 +8,7 @@ import (
 )
 
 // A problem of a query names its parameter, and one of a body the body's field.
-func TestProblemsOfUsersNameWhatWasSent(t *testing.T) {
+func TestSeats_ProblemsNameUsers(t *testing.T) {
 	w := newWorld(t, false, Options{})
 	w.join("42", "a", "b")
 	long := strings.Repeat("x", 65)
@@ -22,7 +22,7 @@ func TestProblemsOfUsersNameWhatWasSent(t *testing.T) {
 }
 
 // The longest names of as many users as there may be are too much for a query, but not for a body.
-func TestReleaseOfLongNames(t *testing.T) {
+func TestSeats_ReleaseOfLongNames(t *testing.T) {
 	w := newWorld(t, false, Options{})
 	if w.must("PUT", "/api/rooms/42", `{"capacity":64}`); t.Failed() {
 		return
@@ -33,14 +33,14 @@ func TestReleaseOfLongNames(t *testing.T) {
 	}
 	w.join("42", names...)
 	body := `{"users":["` + strings.Join(names, `","`) + `"]}`
-	if query := (url.Values{"user": names}).Encode(); len(query) < 16<<10 || len(body) > defaultMaxBody {
+	if query := (url.Values{"user": names}).Encode(); len(query) < 16<<10 || len(body) > maxBody {
 		t.Fatalf("a query of %d bytes, and a body of %d", len(query), len(body))
 	}
 	w.must(http.MethodPost, "/api/rooms/42/release", body, `"count":0`)
 }
 
 // Where there is no room there is no ban to lift, and none begins.
-func TestUnbanWithoutARoom(t *testing.T) {
+func TestUnban_NoRoom(t *testing.T) {
 	w := newWorld(t, false, Options{})
 	r := w.do(call{method: "DELETE", path: "/api/rooms/none/bans/x", operator: true, status: 404, want: []string{`"code":"not_found"`}})
 	if tag := r.Header.Get("ETag"); tag != "" {

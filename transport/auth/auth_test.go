@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -31,7 +32,51 @@ func TestWhatATokenSays(t *testing.T) {
 	}
 }
 
-func TestRooms(t *testing.T) {
+// A token's watch binds admins, too. Members see their room where they may enter it.
+func TestIdentity_May(t *testing.T) {
+	for _, tt := range []struct {
+		who                          Identity
+		enter, watch, watchAsAMember bool
+	}{
+		{Identity{}, true, true, true},
+		{Identity{Rooms: []string{}}, false, false, false},
+		{Identity{Rooms: []string{"42"}}, true, true, true},
+		{Identity{Rooms: []string{}, Watch: []string{"4?"}}, false, true, true},
+		{Identity{Watch: []string{}}, true, false, true},
+		{Identity{Watch: []string{}, Role: RoleAdmin}, true, false, true},
+		{Identity{Rooms: []string{}, Role: RoleAdmin}, false, false, false},
+	} {
+		for _, one := range []struct {
+			err  error
+			want bool
+		}{
+			{tt.who.May(Enter, "42", true), tt.enter},
+			{tt.who.May(Watch, "42", false), tt.watch},
+			{tt.who.May(Watch, "42", true), tt.watchAsAMember},
+		} {
+			if (one.err == nil) != one.want || one.err != nil && !errors.Is(one.err, room.ErrForbidden) {
+				t.Errorf("%+v: %v", tt.who, one.err)
+			}
+		}
+	}
+}
+
+// Settings let only members watch, unless the token is an admin's; the token counts in any case.
+func TestIdentity_MayWatch(t *testing.T) {
+	now := room.Snapshot{Settings: room.Settings{Watch: room.WatchMembers}}
+	for role, want := range map[Role]bool{RolePlayer: true, RoleAdmin: true} {
+		who := Identity{Role: role}
+		if err := who.MayWatch(now, "42", "x", 0); (err == nil) != want {
+			t.Errorf("%s: %v", role, err)
+		}
+		who.Watch = []string{}
+		if err := who.MayWatch(now, "42", "x", 0); !errors.Is(err, room.ErrForbidden) {
+			t.Errorf("%s, whose token lets nobody watch: %v", role, err)
+		}
+	}
+}
+
+func TestIdentity_MayEnterByPatterns(t *testing.T) {
 	for _, tt := range []struct {
 		patterns []string
 		allowed  string
@@ -50,7 +95,7 @@ func TestRooms(t *testing.T) {
 		who := Identity{Rooms: tt.patterns}
 		for want, ids := range map[bool]string{true: tt.allowed, false: tt.refused} {
 			for _, id := range strings.Fields(ids) {
-				if who.Allows(id) != want {
+				if (who.May(Enter, id, false) == nil) != want {
 					t.Errorf("%q, room %s: allowed is not %v", tt.patterns, id, want)
 				}
 			}

@@ -33,6 +33,7 @@ const (
 	errNotBefore  reason = "the token's nbf must be a time, in seconds since 1970"
 	errSubject    reason = "the token's sub must be a user name: 1 to 64 characters without control characters"
 	errRooms      reason = "the token's rooms must be a list of patterns such as table-*"
+	errWatch      reason = "the token's watch must be a list of patterns such as table-*"
 	errRole       reason = "the token's role must be player or admin"
 	errAudience   reason = "the token is for another audience"
 	errIssuer     reason = "the token is from another issuer"
@@ -84,7 +85,7 @@ type claims struct {
 // UnmarshalJSON is called by the JWT library, which by itself would take a name twice, and in any
 // letter case.
 func (c *claims) UnmarshalJSON(text []byte) error {
-	members, ok := readObject(text, "sub", "exp", "nbf", "aud", "iss", "rooms", "role")
+	members, ok := readObject(text, "sub", "exp", "nbf", "aud", "iss", "rooms", "watch", "role")
 	if !ok {
 		return errAmbiguous
 	}
@@ -116,12 +117,20 @@ func (c *claims) UnmarshalJSON(text []byte) error {
 
 // readPower reads what the user may do.
 func (c *claims) readPower(members map[string]jsontext.Value) error {
-	if value := members["rooms"]; value != nil {
+	for _, claim := range []struct {
+		name  string
+		into  *[]string
+		wrong error
+	}{{"rooms", &c.identity.Rooms, errRooms}, {"watch", &c.identity.Watch, errWatch}} {
+		value := members[claim.name]
+		if value == nil {
+			continue
+		}
 		patterns, ok := readList(value)
 		if !ok || slices.ContainsFunc(patterns, func(p string) bool { return !validPattern(p) }) {
-			return errRooms
+			return claim.wrong
 		}
-		c.identity.Rooms = patterns
+		*claim.into = patterns
 	}
 	c.identity.Role = RolePlayer
 	if value := members["role"]; value != nil {

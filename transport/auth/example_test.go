@@ -26,10 +26,14 @@ func ExampleVerifier() {
 		log.Fatal(err)
 	}
 	who, err := verifier.Verify(token)
-	fmt.Println(who.User, who.Role, who.Allows("table-7"), who.Allows("42"), err)
+	fmt.Println(who.User, who.Role, err)
+	fmt.Println(who.May(auth.Enter, "table-7", false))
+	fmt.Println(who.May(auth.Enter, "42", false))
 	_, err = verifier.Verify(token + "A")
 	fmt.Println(err)
 	// Output:
-	// 张三 player true false <nil>
+	// 张三 player <nil>
+	// <nil>
+	// the token does not allow room 42
 	// the token's signature is wrong
 }

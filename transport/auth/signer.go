@@ -102,13 +102,15 @@ func (s *Signer) Sign(identity Identity) (string, error) {
 		return "", &room.InvalidError{Field: "expires", Problem: "is not in the future"}
 	}
 	said := jwt.MapClaims{"sub": user, "iat": now.Unix(), "exp": identity.Expires.Unix()}
-	if identity.Rooms != nil {
-		for _, pattern := range identity.Rooms {
+	for name, patterns := range map[string][]string{"rooms": identity.Rooms, "watch": identity.Watch} {
+		for _, pattern := range patterns {
 			if !validPattern(pattern) {
-				return "", &room.InvalidError{Field: "rooms", Problem: fmt.Sprintf("has %q, which is no pattern", pattern)}
+				return "", &room.InvalidError{Field: name, Problem: fmt.Sprintf("has %q, which is no pattern", pattern)}
 			}
 		}
-		said["rooms"] = identity.Rooms
+		if patterns != nil {
+			said[name] = patterns
+		}
 	}
 	for name, value := range map[string]string{"role": string(identity.Role), "aud": s.Audience, "iss": s.Issuer} {
 		if value != "" {

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"roomd/transport/protocol"
 )
@@ -31,48 +32,58 @@ type Change struct {
 	View *View
 }
 
-// feed holds the changes that one iteration has not read yet. The room's mutex guards it.
+// feed holds the changes that one iteration has not read yet.
 type feed struct {
 	queue  []Change
-	behind bool          // a snapshot comes first, in place of what the queue could not hold
-	wake   chan struct{} // has a value if there may be something to read; closed never
+	behind bool // a snapshot comes first, in place of what the queue could not hold
 }
 
-// newFeed returns a feed that begins with a snapshot.
-func newFeed() *feed {
-	return &feed{behind: true, wake: make(chan struct{}, 1)}
-}
-
+// put adds a change. A snapshot shows all of what the queue cannot hold, but that the seat was lost.
 func (f *feed) put(c Change) {
-	switch {
-	case f.behind: // the snapshot will have it
-		if c.Type == ChangeLost {
-			f.queue = append(f.queue, c)
-		}
-	case len(f.queue) >= maxLag:
-		f.queue, f.behind = nil, true
-	default:
+	if !f.behind && len(f.queue) >= maxLag {
+		f.behind = true
+		f.queue = slices.DeleteFunc(f.queue, func(c Change) bool { return c.Type != ChangeLost })
+	}
+	if !f.behind || c.Type == ChangeLost {
 		f.queue = append(f.queue, c)
 	}
-	f.signal()
 }
 
-// signal wakes the reader.
-func (f *feed) signal() {
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take empties the feed. snapshot makes the change that a reader who is behind gets first.
-func (f *feed) take(snapshot func() Change) []Change {
+// take empties a feed. A reader who is behind gets a snapshot first.
+func (r *replica) take(f *feed) []Change {
 	batch := f.queue
 	if f.behind {
-		batch = append([]Change{snapshot()}, batch...)
+		batch = append([]Change{r.snapshot()}, batch...)
 	}
-	f.queue, f.behind = nil, false
+	*f = feed{}
 	return batch
+}
+
+func (r *replica) snapshot() Change {
+	view := r.share()
+	return Change{Change: protocol.Change{Type: ChangeSnapshot}, Epoch: view.Epoch, Version: view.Version, View: &view}
+}
+
+func (r *replica) tell(c Change) {
+	for f := range r.feeds {
+		f.put(c)
+	}
+}
+
+// next returns a channel that is closed with the next change.
+func (r *replica) next() <-chan struct{} {
+	if r.changed == nil {
+		r.changed = make(chan struct{})
+	}
+	return r.changed
+}
+
+// notify wakes those who wait for the next change.
+func (r *replica) notify() {
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
+	}
 }
 
 // Changes returns an iteration over what happens in the room. It begins, when the loop does, with a
@@ -87,18 +98,20 @@ func (r *Room) Changes(ctx context.Context) iter.Seq[Change] {
 		f := r.subscribe()
 		defer r.unsubscribe(f)
 		for {
-			batch, ended := r.take(f)
+			batch, ended, changed := r.take(f)
 			for _, c := range batch {
 				if ctx.Err() != nil || !yield(c) {
 					return
 				}
 			}
-			if ended && len(batch) == 0 {
+			if len(batch) > 0 {
+				continue // there may be more by now
+			}
+			if ended {
 				return
 			}
 			select {
-			case <-f.wake:
-			case <-r.done:
+			case <-changed:
 			case <-ctx.Done():
 				return
 			}
@@ -106,23 +119,43 @@ func (r *Room) Changes(ctx context.Context) iter.Seq[Change] {
 	}
 }
 
+// subscribe returns a feed that begins with a snapshot.
 func (r *Room) subscribe() *feed {
-	f := newFeed()
-	r.rooms.mu.Lock()
-	defer r.rooms.mu.Unlock()
-	r.feeds[f] = struct{}{}
+	f := &feed{behind: true}
+	r.client.mu.Lock()
+	defer r.client.mu.Unlock()
+	r.replica.feeds[f] = struct{}{}
 	return f
 }
 
 func (r *Room) unsubscribe(f *feed) {
-	r.rooms.mu.Lock()
-	defer r.rooms.mu.Unlock()
-	delete(r.feeds, f)
+	r.client.mu.Lock()
+	defer r.client.mu.Unlock()
+	delete(r.replica.feeds, f)
 }
 
-// take returns what the feed has, and whether the room has ended, so that no more will come.
-func (r *Room) take(f *feed) (batch []Change, ended bool) {
-	r.rooms.mu.Lock()
-	defer r.rooms.mu.Unlock()
-	return f.take(r.snapshotLocked), r.err != nil
+// take returns what the feed has, whether the room has ended, so that no more will come, and a
+// channel that is closed when more may have come.
+func (r *Room) take(f *feed) (batch []Change, ended bool, changed <-chan struct{}) {
+	r.client.mu.Lock()
+	defer r.client.mu.Unlock()
+	return r.replica.take(f), r.err != nil, r.replica.next()
+}
+
+// awaitShown waits until the room shows what a request has done, or ctx ends: the reply may come
+// before the event. It does not wait for a version of another epoch.
+func (r *Room) awaitShown(ctx context.Context, reply *protocol.Reply) {
+	behind := func() (bool, <-chan struct{}) {
+		r.client.mu.Lock()
+		defer r.client.mu.Unlock()
+		v := &r.replica.view
+		return v.Epoch == reply.Epoch && v.Version < reply.Version && r.err == nil, r.replica.next()
+	}
+	for is, changed := behind(); is; is, changed = behind() {
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
 }

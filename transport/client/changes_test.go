@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +13,8 @@ import (
 )
 
 // A reader who lags by more than the limit gets one snapshot; one who lags by less, everything.
-func TestSlowReader(t *testing.T) {
+func TestChanges_SlowReader(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ sent, snapshots, changes int }{
 		{maxLag, 1, maxLag}, {maxLag + 1, 2, 0}, {3 * maxLag, 2, 0},
 	} {
@@ -45,17 +46,19 @@ func TestSlowReader(t *testing.T) {
 			if snapshots != tt.snapshots || changes != tt.changes {
 				t.Errorf("of %d changes: %d, and %d snapshots", tt.sent, changes, snapshots)
 			}
-			r.rooms.mu.Lock()
-			defer r.rooms.mu.Unlock()
-			if len(r.feeds) != 0 {
-				t.Errorf("%d feeds are left", len(r.feeds))
+			client := r.client
+			client.mu.Lock()
+			defer client.mu.Unlock()
+			if len(r.replica.feeds) != 0 {
+				t.Errorf("%d feeds are left", len(r.replica.feeds))
 			}
 		})
 	}
 }
 
 // Where events are missed the client asks, and readers go on behind the answer.
-func TestGap(t *testing.T) {
+func TestRestore_Gap(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCast(t, joined(func(s *server) {
 			s.change("42", 5, `{"type":"data","data":5}`) // the client has 1
@@ -85,68 +88,9 @@ func TestGap(t *testing.T) {
 	})
 }
 
-// The server takes the seat away from a client that also watches, and moves it to other rooms.
-func TestLostAndMoved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCast(t, joined(func(s *server) {
-			s.list(s.expect("watch 42"), 1, "a")
-			s.send(`{"event":"lost","room":"42","reason":"kicked","text":"too loud"}`)
-			s.change("42", 2, `{"type":"leave","user":"a","seat":0,"reason":"kicked"}`)
-			s.list(s.expect("join 7"), 1, "a")
-			s.send(`{"event":"lost","room":"7","reason":"moved","to":"8"}`)
-			s.send(`{"event":"snapshot","room":"8","epoch":"e","version":3,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
-			s.change("8", 4, `{"type":"data","data":4}`)
-			s.send(`{"event":"lost","room":"8","reason":"moved","to":"9"}`)
-			s.cut() // before the snapshot
-		}), func(s *server) {
-			rooms := []string{s.expect2("watch 42", "join 9"), s.expect2("watch 42", "join 9")}
-			if slices.Sort(rooms); !slices.Equal(rooms, []string{"join 9", "watch 42"}) {
-				t.Errorf("restored %q", rooms)
-			}
-			s.drain()
-		})
-		client := c.connect(c.config())
-		r := client.mustJoin(t, "42")
-		all := read(r)
-		if same, err := client.Watch(t.Context(), "42"); err != nil || same != r {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if v := r.View(); v.Member || !v.Watching || v.Version != 2 || r.Err() != nil {
-			t.Errorf("%+v, %v", v, r.Err())
-		}
-		seven := client.mustJoin(t, "7")
-		<-seven.Done()
-		var lost *LostError
-		if !errors.As(seven.Err(), &lost) || *lost != (LostError{Room: "7", Reason: protocol.ReasonMoved, To: "8"}) {
-			t.Error(seven.Err())
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if client.Room("7") != nil || client.Room("8") != nil {
-			t.Error("a room that was lost is still there")
-		}
-		if nine := client.Room("9"); nine == nil || nine.View().Version != 5 {
-			t.Errorf("room 9 is %+v", nine)
-		}
-		client.Close()
-		wantRead(t, all, "snapshot  1", "lost kicked 1", "leave akicked 2", "snapshot  5")
-	})
-}
-
-// expect2 reads one of two requests, answers with a list at version 5, and returns it.
-func (s *server) expect2(one, other string) string {
-	req, _ := s.next()
-	got := req.Action + " " + req.Room
-	if got != one && got != other || req.Seat != nil || req.Expect != nil {
-		s.t.Errorf("the server got %+v", req)
-	}
-	s.list(req, 5, "a")
-	return got
-}
-
 // The body of a loop may end what it iterates over.
-func TestLoopsCallBack(t *testing.T) {
+func TestChanges_BodyCallsBack(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(context.Context, *Client, *Room) error{
 		"leave": func(ctx context.Context, _ *Client, r *Room) error { return r.Leave(ctx) },
 		"close": func(_ context.Context, c *Client, _ *Room) error { c.Close(); return nil },
@@ -204,7 +148,8 @@ func TestLoopsCallBack(t *testing.T) {
 }
 
 // A reply that comes after the program has given up counts, because the server did it.
-func TestLateReply(t *testing.T) {
+func TestJoin_LateReply(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCast(t, func(s *server) {
 			req := s.expect("join 42")
@@ -227,7 +172,8 @@ func TestLateReply(t *testing.T) {
 }
 
 // Update calls its function with what somebody else has written, until it is first.
-func TestUpdate(t *testing.T) {
+func TestUpdate_Conflicts(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCast(t, joined(func(s *server) {
 			for _, now := range []uint64{5, 6} {
@@ -262,4 +208,30 @@ func TestUpdate(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A reader that lags hears of the loss of a seat, wherever in the burst that comes.
+func TestChanges_BurstKeepsLoss(t *testing.T) {
+	t.Parallel()
+	for _, at := range []int{0, 10, maxLag - 1, maxLag, maxLag + 1, 2 * maxLag} {
+		var r replica
+		f := &feed{}
+		for i := range 2*maxLag + 1 {
+			kind := protocol.ChangeData
+			if i == at {
+				kind = ChangeLost
+			}
+			f.put(Change{Change: protocol.Change{Type: kind}})
+		}
+		batch := r.take(f)
+		losses := 0
+		for _, c := range batch {
+			if c.Type == ChangeLost {
+				losses++
+			}
+		}
+		if losses != 1 || batch[0].Type != ChangeSnapshot || len(batch) > maxLag {
+			t.Errorf("the loss is change %d: %d losses in %d changes", at, losses, len(batch))
+		}
+	}
 }

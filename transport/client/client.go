@@ -1,23 +1,35 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	"roomd/room"
 	"roomd/transport/protocol"
 )
 
 // Client is one user who stays connected, made by [Connect]: when the connection ends, the client
 // makes another one, to any of its addresses, and brings its rooms back. It is safe for concurrent use.
 type Client struct {
-	cfg    Config
-	status *status
-	rooms  *rooms
-
+	cfg        Config
 	ctx        context.Context // ends when Close begins
 	stop       context.CancelFunc
+	done       chan struct{} // closed when the client is Lost
 	goroutines sync.WaitGroup
+
+	mu       sync.Mutex // guards the rest, and what is in the rooms
+	state    State
+	degraded bool             // the server of the present connection, or of the one being made, says that it is
+	session  *session         // on the present connection, nil if there is none
+	last     error            // why the last attempt to connect failed
+	err      error            // why the client is Lost
+	rooms    map[string]*Room // by id: those that have not ended
+	user     string           // the client's own name as the server writes it, once it is known
+	changed  chan struct{}    // closed with the next change of the above, or of a room's being restored
 }
 
 // Connect connects a user. It returns when the first connection is made, or fails: with what is wrong
@@ -26,16 +38,53 @@ type Client struct {
 // connection until then. The end of ctx does nothing once Connect has returned. The caller must Close
 // the client.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
-	c, err := newClient(cfg)
-	if err != nil {
-		return nil, err
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("client: %w", err)
 	}
+	c := &Client{cfg: cfg, done: make(chan struct{}), rooms: make(map[string]*Room), changed: make(chan struct{})}
+	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.goroutines.Go(c.run)
-	if err := c.first(ctx); err != nil {
+	if err := c.connected(ctx); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
+}
+
+// connected waits for the first connection.
+func (c *Client) connected(ctx context.Context) error {
+	var state State
+	var last error
+	err := c.await(ctx, func() bool {
+		state, last = c.state, c.last
+		return state != Connecting
+	})
+	switch {
+	case err == nil && state == Lost:
+		return last
+	case err == nil:
+		return nil
+	case last != nil:
+		err = fmt.Errorf("%w: %w", err, last)
+	}
+	return fmt.Errorf("client: not connected: %w", err)
+}
+
+// await waits until a condition, which looks at what the client's mutex guards, is true, or ctx ends.
+func (c *Client) await(ctx context.Context, condition func() bool) error {
+	for {
+		c.mu.Lock()
+		is, changed := condition(), c.changed
+		c.mu.Unlock()
+		if is {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // Join makes the user a member of the room, in any free seat. A member who joins again keeps the
@@ -43,27 +92,34 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 // [*protocol.Error] if the server refused, is that of Err if the client has ended, or is ctx.Err();
 // then the user may have become a member all the same, and Room returns the room.
 func (c *Client) Join(ctx context.Context, room string) (*Room, error) {
-	return c.enter(ctx, draftJoin(room, nil))
+	return c.enter(ctx, joinCall(room, nil))
 }
 
 // JoinSeat is like Join, but asks for one seat, counted from 0.
 func (c *Client) JoinSeat(ctx context.Context, room string, seat int) (*Room, error) {
-	return c.enter(ctx, draftJoin(room, &seat))
+	return c.enter(ctx, joinCall(room, &seat))
 }
 
 // Watch follows the room without joining it. A member may watch, too, and goes on watching after
 // the end of the membership. Errors are as for Join.
 func (c *Client) Watch(ctx context.Context, room string) (*Room, error) {
-	return c.enter(ctx, draftPlain(protocol.ActionWatch, room))
+	return c.enter(ctx, plainCall(protocol.ActionWatch, room))
 }
 
 // Room returns the room of which the client is a member, or which it watches, by its id. It is nil
 // if there is none.
-func (c *Client) Room(id string) *Room { return c.rooms.get(id) }
+func (c *Client) Room(id string) *Room {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.rooms[id]; r != nil && r.replica.known() {
+		return r
+	}
+	return nil // also while all that is known of the room is that the user was moved there
+}
 
 // Users lists the members of a room, without joining it. Errors are as for Join.
 func (c *Client) Users(ctx context.Context, room string) (*protocol.Reply, error) {
-	return send(ctx, c, draftPlain(protocol.ActionUsers, room))
+	return c.do(ctx, plainCall(protocol.ActionUsers, room))
 }
 
 // Kick makes a user leave the room and tells them why, if why is not empty. A ban keeps the user
@@ -71,19 +127,19 @@ func (c *Client) Users(ctx context.Context, room string) (*protocol.Reply, error
 // that the user may come back at once. Only admins may: the error is [protocol.ErrForbidden] for
 // others. Other errors are as for [Room.Set].
 func (c *Client) Kick(ctx context.Context, room, user, why string, ban time.Duration) (*protocol.Reply, error) {
-	return send(ctx, c, draftKick(room, user, why, ban))
+	return c.do(ctx, kickCall(room, user, why, ban))
 }
 
 // CloseRoom makes everybody leave the room, and lets nobody in. Errors are as for Kick.
 func (c *Client) CloseRoom(ctx context.Context, room string) (*protocol.Reply, error) {
-	return send(ctx, c, draftPlain(protocol.ActionClose, room))
+	return c.do(ctx, plainCall(protocol.ActionClose, room))
 }
 
 // Configure replaces the room's settings: what is zero in s is so from then on. With a condition
 // made by [Expect] it does so only at exactly that version; otherwise the error is a
 // [*ConflictError]. Other errors are as for Kick.
-func (c *Client) Configure(ctx context.Context, room string, s protocol.Settings, only ...Condition) (*protocol.Reply, error) {
-	return send(ctx, c, draftConfigure(room, s, only))
+func (c *Client) Configure(ctx context.Context, room string, s room.Settings, only ...Condition) (*protocol.Reply, error) {
+	return c.do(ctx, configureCall(room, s, only))
 }
 
 // Close leaves all rooms and ends the client. It returns when the client's goroutines have ended.
@@ -91,4 +147,82 @@ func (c *Client) Configure(ctx context.Context, room string, s protocol.Settings
 func (c *Client) Close() {
 	c.stop()
 	c.goroutines.Wait()
+}
+
+// enter sends a join or a watch, and returns the room that it leads to.
+func (c *Client) enter(ctx context.Context, k *call) (*Room, error) {
+	var entered *Room // set by the reading goroutine, before the reply gets here
+	k.enters = true
+	k.apply = c.locked(func(reply *protocol.Reply) {
+		if reply.Error == nil {
+			entered = c.openLocked(reply.Room)
+			entered.enteredLocked(k.req.Action, reply)
+		}
+	})
+	if _, err := c.do(ctx, k); err != nil {
+		return nil, err
+	}
+	return entered, nil
+}
+
+// locked returns a function that takes a reply over with the mutex held, and wakes requests that wait
+// for the room.
+func (c *Client) locked(apply func(*protocol.Reply)) func(*protocol.Reply) {
+	return func(reply *protocol.Reply) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		apply(reply)
+		c.notifyLocked()
+	}
+}
+
+// do sends a request, again until a connection lasts for long enough to bring the reply.
+func (c *Client) do(ctx context.Context, k *call) (*protocol.Reply, error) {
+	for prefix := "not sent: "; ; prefix = "" {
+		conn, err := c.ready(ctx, k)
+		if err != nil {
+			return nil, k.failed(fmt.Errorf("%s%w", prefix, err))
+		}
+		reply, sent, err := conn.roundTrip(ctx, k)
+		switch {
+		case !errors.Is(err, ErrClosed): // nil, for instance
+			return reply, k.failed(err)
+		case sent && !protocol.ActionNamed(k.req.Action).Repeats:
+			return nil, k.failed(fmt.Errorf("%w: %w", errNoReply, err))
+		}
+	}
+}
+
+// errNoReply is for a request that may have been done, or not.
+var errNoReply = protocol.NewError(protocol.CodeUnknown, "sent, but no reply came")
+
+// ready waits for a connection that can take the request.
+func (c *Client) ready(ctx context.Context, k *call) (conn *Conn, err error) {
+	waited := c.await(ctx, func() bool {
+		conn, err = c.readyLocked(k)
+		return conn != nil || err != nil
+	})
+	return conn, cmp.Or(err, waited)
+}
+
+// readyLocked returns the connection that can take the request, or nil if there is none now. The
+// error says why there never will be one.
+func (c *Client) readyLocked(k *call) (*Conn, error) {
+	r := k.room
+	switch {
+	case k.err != nil:
+		return nil, k.err
+	case c.err != nil:
+		return nil, c.err
+	case r != nil && r.err != nil:
+		return nil, r.err
+	case c.session == nil, c.session.conn.Err() != nil, r != nil && r.awaitsSnapshotLocked():
+		return nil, nil
+	case k.enters:
+		r = c.rooms[k.req.Room]
+	}
+	if r != nil && !r.restoredLocked() {
+		return nil, nil
+	}
+	return c.session.conn, nil
 }

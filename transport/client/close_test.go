@@ -14,7 +14,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-func TestConnectionEndsWhileRequestsWait(t *testing.T) {
+func TestConn_EndsWhileRequestsWait(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name string
 		end  func(*server)
@@ -85,7 +86,8 @@ func wantClosed(t *testing.T, err error, code int, text string) {
 }
 
 // What the server sent before it closed is delivered, even if both are read at one go.
-func TestReplyBeforeTheEndCounts(t *testing.T) {
+func TestConn_ReplyBeforeEndCounts(t *testing.T) {
+	t.Parallel()
 	for range 20 {
 		c := dialScript(t, Options{}, func(s *server) {
 			req, _ := s.next()
@@ -99,7 +101,8 @@ func TestReplyBeforeTheEndCounts(t *testing.T) {
 	}
 }
 
-func TestClose(t *testing.T) {
+func TestConn_Close(t *testing.T) {
+	t.Parallel()
 	ended := make(chan error, 1)
 	got := make(chan protocol.Request, 1)
 	c := dialScript(t, Options{}, func(s *server) {
@@ -134,7 +137,8 @@ func TestClose(t *testing.T) {
 
 // The tests below run in virtual time.
 
-func TestCloseIsBounded(t *testing.T) {
+func TestConn_CloseIsBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		finish := make(chan struct{})
 		c := inMemory(t, Options{}, func(*server) { <-finish }) // neither reads nor answers
@@ -148,7 +152,8 @@ func TestCloseIsBounded(t *testing.T) {
 	})
 }
 
-func TestSilentServer(t *testing.T) {
+func TestConn_SilentServer(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := inMemory(t, Options{}, func(s *server) { s.drain() })
 		defer c.Close()
@@ -165,7 +170,8 @@ func TestSilentServer(t *testing.T) {
 	})
 }
 
-func TestPingsAndFramesKeepTheConnection(t *testing.T) {
+func TestConn_PingsAndFramesKeepIt(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		pongs := make(chan string, 10)
 		c := inMemory(t, Options{}, func(s *server) {
@@ -195,7 +201,8 @@ func TestPingsAndFramesKeepTheConnection(t *testing.T) {
 	})
 }
 
-func TestServerThatStopsReading(t *testing.T) {
+func TestConn_ServerStopsReading(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		finish := make(chan struct{})
 		c := inMemory(t, Options{WriteTimeout: 3 * time.Second}, func(*server) { <-finish })
@@ -211,7 +218,8 @@ func TestServerThatStopsReading(t *testing.T) {
 }
 
 // A frame that cannot be sent must not hide why the server has closed.
-func TestCloseCodeOutlivesFailedWrite(t *testing.T) {
+func TestConn_CloseCodeOutlivesFailedWrite(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		finish := make(chan struct{})
 		c := inMemory(t, Options{WriteTimeout: time.Second}, func(s *server) {
@@ -224,17 +232,4 @@ func TestCloseCodeOutlivesFailedWrite(t *testing.T) {
 		wantClosed(t, err, 4008, "slow down")
 		close(finish)
 	})
-}
-
-func TestWhenToReconnect(t *testing.T) {
-	for code, want := range map[int]bool{
-		websocket.CloseGoingAway: true, protocol.CloseRestart: true, protocol.CloseTooSlow: true,
-		websocket.CloseAbnormalClosure: true, websocket.CloseNormalClosure: false,
-		protocol.CloseReplaced: false, protocol.CloseUnauthorized: false, 4999: false,
-		protocol.CloseNotText: false, protocol.CloseNotUTF8: false, protocol.CloseTooBig: false,
-	} {
-		if got := (&CloseError{Code: code}).Reconnect(); got != want {
-			t.Errorf("%d: %t", code, got)
-		}
-	}
 }

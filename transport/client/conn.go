@@ -1,7 +1,13 @@
 package client
 
 import (
-	"context"
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -9,90 +15,203 @@ import (
 	"roomd/transport/protocol"
 )
 
+// readLimit is the length of the longest frame read from a server, in bytes. The list of the largest
+// room, of 65,536 members with 1 KiB of data each, has 90 MB.
+const readLimit = 256 << 20
+
+// readTimeout is how long the server may send nothing, not even a ping, before the connection ends. A
+// server pings a silent client every few seconds.
+const readTimeout = 90 * time.Second
+
+// closeWait is how long the server has to end the connection after a close frame, or after a
+// failed write. Then this side closes the socket.
+const closeWait = 2 * time.Second
+
 // Conn is one connection of one user, made by [Dial]. It is safe for concurrent use. Methods
 // that wait must not be called from the callbacks in [Options].
 type Conn struct {
-	link *link
+	socket     *websocket.Conn
+	opts       Options
+	began      time.Time
+	heard      atomic.Int64   // when bytes of the server came last: nanoseconds since began
+	outgoing   chan []byte    // frames for the writing goroutine
+	done       chan struct{}  // closed when err is set
+	closeOnce  sync.Once      // only the first Close sends a close frame
+	goroutines sync.WaitGroup // the two that read and write
+
+	mu     sync.Mutex
+	lastID int64           // guarded by mu: of the newest request
+	calls  map[int64]*call // guarded by mu: those that wait for their replies, by request id
+	cut    error           // guarded by mu: why this side closed the socket, nil if it did not
+	err    error           // guarded by mu: the *CloseError; nil while the connection is open
 }
 
-// start returns a client on conn, which belongs to it from then on.
-func start(conn *websocket.Conn, opts Options) *Conn {
-	return &Conn{startLink(conn, opts)}
-}
-
-// Join makes the user a member of the room, in any free seat. The reply lists the members, and the
-// room's events follow. A member who joins again keeps the seat.
-//
-// For this and the other requests: the reply is shared with OnReply and must not be changed. The
-// error holds a [*protocol.Error] if the server refused; a [*CloseError], which is [ErrClosed], if
-// the connection has ended; or ctx.Err(). After the last two the request may or may not have been
-// carried out, unless the text says that it was not sent. A reply that comes after ctx has ended
-// goes to OnReply only.
-func (c *Conn) Join(ctx context.Context, room string) (*protocol.Reply, error) {
-	return send(ctx, c, draftJoin(room, nil))
-}
-
-// JoinSeat is like Join, but asks for one seat, counted from 0.
-func (c *Conn) JoinSeat(ctx context.Context, room string, seat int) (*protocol.Reply, error) {
-	return send(ctx, c, draftJoin(room, &seat))
-}
-
-// Leave ends the user's membership in the room and frees the seat. Replies and errors are as for
-// Join; the reply has no list.
-func (c *Conn) Leave(ctx context.Context, room string) (*protocol.Reply, error) {
-	return send(ctx, c, draftPlain(protocol.ActionLeave, room))
-}
-
-// Users lists the members of the room, without joining it. Replies and errors are as for Join.
-func (c *Conn) Users(ctx context.Context, room string) (*protocol.Reply, error) {
-	return send(ctx, c, draftPlain(protocol.ActionUsers, room))
-}
-
-// Watch is like Users, and the room's events follow, without joining it.
-func (c *Conn) Watch(ctx context.Context, room string) (*protocol.Reply, error) {
-	return send(ctx, c, draftPlain(protocol.ActionWatch, room))
-}
-
-// Unwatch ends Watch; it is no error if the user does not watch. A member goes on getting the
-// room's events. Replies and errors are as for Join; the reply has no list.
-func (c *Conn) Unwatch(ctx context.Context, room string) (*protocol.Reply, error) {
-	return send(ctx, c, draftPlain(protocol.ActionUnwatch, room))
-}
-
-// Auth shows the server a newer token of the same user, which lets the connection live until that
-// one expires. It is also the first request of a client that was dialed without [Options.Token].
-// The reply has the user, and when the token expires. The error is [ErrUnauthorized] if the server
-// does not accept the token; the older one counts on. Other errors are as for Join.
-func (c *Conn) Auth(ctx context.Context, token string) (*protocol.Reply, error) {
-	return send(ctx, c, draftAuth(token))
-}
-
-func (c *Conn) request(ctx context.Context, req *protocol.Request) (*protocol.Reply, error) {
-	reply, _, err := c.link.roundTrip(ctx, req, nil)
-	if err != nil {
-		return nil, failed(req, err)
+// newConn returns a Conn on a socket, which belongs to it from then on.
+func newConn(socket *websocket.Conn, opts Options) *Conn {
+	c := &Conn{
+		socket: socket, opts: opts, began: time.Now(),
+		outgoing: make(chan []byte), done: make(chan struct{}), calls: make(map[int64]*call),
 	}
-	return reply, nil
+	socket.SetReadLimit(readLimit)
+	socket.SetPingHandler(c.pong)
+	socket.SetPongHandler(func(string) error { c.hear(); return nil })
+	c.goroutines.Go(c.read)
+	c.goroutines.Go(c.write)
+	return c
 }
 
 // Done returns a channel that is closed when the connection has ended, for whatever reason.
-func (c *Conn) Done() <-chan struct{} { return c.link.calls.done }
+func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // Err returns nil as long as Done is open, and then the [*CloseError] that says why the connection
 // ended.
-func (c *Conn) Err() error { return c.link.calls.cause() }
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
 
 // Close ends the connection: it sends a close frame, waits up to two seconds for the server's, and
 // closes the socket. It returns when the client's goroutines have ended. Until then the callbacks
 // may still be called, so they must not call Close. Requests that wait get a [*CloseError].
 // Closing again, or after the connection has ended, does nothing.
 func (c *Conn) Close() {
-	l := c.link
-	l.closeOnce.Do(func() {
-		message := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+	c.closeOnce.Do(func() {
 		// If this fails the server will not answer either, and hangUp ends the connection.
-		_ = l.conn.WriteControl(websocket.CloseMessage, message, time.Now().Add(closeWait))
-		l.hangUp(errNoAnswer)
+		c.control(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
+		c.hangUp(errors.New("closed here, and the server did not answer"))
 	})
-	l.goroutines.Wait()
+	c.goroutines.Wait()
+}
+
+// read reads until the connection ends, and then records why.
+func (c *Conn) read() {
+	c.hear() // it has made the handshake
+	var err error
+	for err == nil {
+		err = c.readFrame()
+	}
+	_ = c.socket.Close()
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = closeError(err, c.cut)
+	close(c.done)
+}
+
+func (c *Conn) readFrame() error {
+	kind, from, err := c.socket.NextReader()
+	if err != nil {
+		return err
+	}
+	data, err := io.ReadAll(&heardReader{c, from})
+	if err != nil {
+		return err
+	}
+	if kind != websocket.TextMessage {
+		return c.reject(protocol.CloseNotText, "the server sent a frame that is not text")
+	}
+	frame, err := protocol.DecodeFrame(data)
+	if err != nil {
+		return c.reject(websocket.CloseProtocolError, err.Error())
+	}
+	switch f := frame.(type) {
+	case *protocol.Event:
+		if c.opts.OnEvent != nil {
+			c.opts.OnEvent(f)
+		}
+	case *protocol.Reply:
+		if c.opts.OnReply != nil {
+			c.opts.OnReply(f)
+		}
+		c.deliver(f)
+	}
+	return nil
+}
+
+// heardReader reads a frame, which may be so long that no pong comes in between for a while.
+type heardReader struct {
+	conn *Conn
+	from io.Reader
+}
+
+func (r *heardReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	if n > 0 {
+		r.conn.hear()
+	}
+	return n, err
+}
+
+// hear records that the server lives, and gives it time until it must be heard again. That fails for a
+// socket that is closed, behind which frames may still be waiting to be read.
+func (c *Conn) hear() {
+	c.heard.Store(int64(time.Since(c.began)))
+	_ = c.socket.SetReadDeadline(time.Now().Add(readTimeout))
+}
+
+// pong answers a ping, from within the reading. If it cannot be sent the reading goes on: the next
+// write finds out what is wrong, and a close frame may still be waiting to be read.
+func (c *Conn) pong(data string) error {
+	c.control(websocket.PongMessage, []byte(data))
+	c.hear()
+	return nil
+}
+
+// reject tells the server why its frame ends the connection.
+func (c *Conn) reject(code int, why string) error {
+	c.control(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""))
+	return fmt.Errorf("closed here with code %d: %s", code, why)
+}
+
+// control sends a control frame, if that can be done soon.
+func (c *Conn) control(kind int, data []byte) {
+	_ = c.socket.WriteControl(kind, data, time.Now().Add(time.Second))
+}
+
+// write writes the frames of requests, until the connection ends.
+func (c *Conn) write() {
+	for {
+		select {
+		case frame := <-c.outgoing:
+			err := c.socket.SetWriteDeadline(time.Now().Add(c.opts.WriteTimeout))
+			if err == nil {
+				err = c.socket.WriteMessage(websocket.TextMessage, frame)
+			}
+			if errors.Is(err, websocket.ErrCloseSent) {
+				return // whoever sent the close frame ends the connection
+			}
+			if err != nil {
+				c.hangUp(fmt.Errorf("sending: %w", err))
+				return
+			}
+		case <-c.done:
+			return
+		}
+	}
+}
+
+// hangUp gives the reader closeWait to read what the server has sent, above all its close frame,
+// and then closes the socket for the reason given.
+func (c *Conn) hangUp(reason error) {
+	timer := time.NewTimer(closeWait)
+	defer timer.Stop()
+	select {
+	case <-c.done:
+	case <-timer.C:
+		c.drop(reason)
+	}
+}
+
+// drop closes the socket at once, so that the server keeps the user's seats. Under TLS it says no
+// goodbye, for which a server that reads nothing could make it wait.
+func (c *Conn) drop(reason error) {
+	c.mu.Lock()
+	c.cut = cmp.Or(c.cut, reason)
+	c.mu.Unlock()
+	if secure, ok := c.socket.NetConn().(*tls.Conn); ok {
+		_ = secure.NetConn().Close()
+		return
+	}
+	_ = c.socket.Close()
 }

@@ -12,52 +12,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-func TestRequests(t *testing.T) {
-	got := make(chan protocol.Request, 1)
-	c := dialScript(t, Options{}, func(s *server) {
-		for req, ok := s.next(); ok; req, ok = s.next() {
-			got <- req
-			s.send(`{"id":%d,"room":"42","epoch":"e","version":18,"seat":2,"count":1,"users":[{"user":"张三","seat":2}]}`, req.ID)
-		}
-	})
-	seat := 2
-	tests := []struct {
-		name string
-		call func() (*protocol.Reply, error)
-		want protocol.Request
-	}{
-		{"join", func() (*protocol.Reply, error) { return c.Join(t.Context(), "42") },
-			protocol.Request{ID: 1, Action: "join", Room: "42"}},
-		{"join a seat", func() (*protocol.Reply, error) { return c.JoinSeat(t.Context(), "42", 2) },
-			protocol.Request{ID: 2, Action: "join", Room: "42", Seat: &seat}},
-		{"leave", func() (*protocol.Reply, error) { return c.Leave(t.Context(), "42") },
-			protocol.Request{ID: 3, Action: "leave", Room: "42"}},
-		{"users", func() (*protocol.Reply, error) { return c.Users(t.Context(), "42") },
-			protocol.Request{ID: 4, Action: "users", Room: "42"}},
-		{"watch", func() (*protocol.Reply, error) { return c.Watch(t.Context(), "42") },
-			protocol.Request{ID: 5, Action: "watch", Room: "42"}},
-		{"unwatch", func() (*protocol.Reply, error) { return c.Unwatch(t.Context(), "42") },
-			protocol.Request{ID: 6, Action: "unwatch", Room: "42"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			reply, err := tt.call()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if req := <-got; !reflect.DeepEqual(req, tt.want) {
-				t.Errorf("the server got %+v, want %+v", req, tt.want)
-			}
-			want := &protocol.Reply{ID: &tt.want.ID, Room: "42", Epoch: "e", Version: 18, Seat: &seat,
-				Count: 1, Users: []protocol.Seated{{User: "张三", Seat: 2}}}
-			if !reflect.DeepEqual(reply, want) {
-				t.Errorf("got %+v, want %+v", reply, want)
-			}
-		})
-	}
-}
-
-func TestRefusedAction(t *testing.T) {
+func TestRequest_Refused(t *testing.T) {
+	t.Parallel()
 	c := dialScript(t, Options{}, func(s *server) {
 		req, _ := s.next()
 		s.send(`{"id":%d,"error":{"code":"room_full","message":"room 42 is full","retry":false}}`, req.ID)
@@ -76,7 +32,8 @@ func TestRefusedAction(t *testing.T) {
 	}
 }
 
-func TestConcurrentRequests(t *testing.T) {
+func TestRequest_Concurrent(t *testing.T) {
+	t.Parallel()
 	const total = 50
 	c := dialScript(t, Options{}, func(s *server) {
 		var reqs []protocol.Request
@@ -103,7 +60,8 @@ func TestConcurrentRequests(t *testing.T) {
 	calls.Wait()
 }
 
-func TestCallbacksSeeTheServersOrder(t *testing.T) {
+func TestConn_CallbacksInOrder(t *testing.T) {
+	t.Parallel()
 	var seen []string // written by the reading goroutine only, read after Close
 	connected := make(chan *Conn, 1)
 	c := dialScript(t, Options{
@@ -139,27 +97,29 @@ func TestCallbacksSeeTheServersOrder(t *testing.T) {
 }
 
 func waitsFor(c *Conn, id int64) bool {
-	c.link.calls.mu.Lock()
-	defer c.link.calls.mu.Unlock()
-	return c.link.calls.waiting[id].answer != nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[id] != nil
 }
 
-func TestSecondReplyDoesNotBlock(t *testing.T) {
-	c := newCalls()
-	var req protocol.Request
-	answer := make(chan *protocol.Reply, 1)
-	if err := c.add(&req, call{answer: answer}); err != nil {
+func TestConn_SecondReplyDoesNotBlock(t *testing.T) {
+	t.Parallel()
+	c := &Conn{calls: map[int64]*call{}}
+	k := plainCall(protocol.ActionUsers, "42")
+	k.answer = make(chan *protocol.Reply, 1)
+	if err := c.expect(k); err != nil {
 		t.Fatal(err)
 	}
-	first, second := &protocol.Reply{ID: &req.ID}, &protocol.Reply{ID: &req.ID}
+	first, second := &protocol.Reply{ID: &k.req.ID}, &protocol.Reply{ID: &k.req.ID}
 	c.deliver(first)
 	c.deliver(second) // before the call has looked at the first
-	if got := <-answer; got != first {
+	if got := <-k.answer; got != first {
 		t.Error("the second reply took the first one's place")
 	}
 }
 
-func TestContextEndsFirst(t *testing.T) {
+func TestRequest_ContextEndsFirst(t *testing.T) {
+	t.Parallel()
 	late := make(chan *protocol.Reply, 2)
 	arrived, answer := make(chan struct{}), make(chan struct{})
 	c := dialScript(t, Options{OnReply: func(r *protocol.Reply) { late <- r }}, func(s *server) {
@@ -190,7 +150,8 @@ func TestContextEndsFirst(t *testing.T) {
 	}
 }
 
-func TestNotSent(t *testing.T) {
+func TestRequest_NotSent(t *testing.T) {
+	t.Parallel()
 	c := dialScript(t, Options{}, func(s *server) {
 		if req, ok := s.next(); ok {
 			s.t.Errorf("the server got %+v", req)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -39,17 +40,22 @@ func Dial(ctx context.Context, address string, opts Options) (*Conn, error) {
 		// Without the query, which may hold a token.
 		return nil, fmt.Errorf("client: dialing %s://%s%s: %w", u.Scheme, u.Host, u.Path, err)
 	}
-	return start(conn, opts), nil
+	return newConn(conn, opts), nil
 }
 
 func dial(ctx context.Context, u *url.URL, header http.Header, opts *Options) (*websocket.Conn, error) {
+	config := opts.TLS.Clone()
+	if config == nil {
+		config = new(tls.Config)
+	}
+	config.NextProtos = []string{"http/1.1"} // WebSocket needs it
 	// gorilla looks at ctx only until TCP is connected; after that the end of ctx closes the socket.
 	release := func() bool { return true }
 	dialer := websocket.Dialer{
 		Proxy:            http.ProxyFromEnvironment,
 		HandshakeTimeout: opts.HandshakeTimeout,
 		Subprotocols:     []string{protocol.Subprotocol},
-		TLSClientConfig:  tlsConfig(opts.TLS),
+		TLSClientConfig:  config,
 		NetDialContext: func(dialCtx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(dialCtx, network, addr)
 			if err == nil {
@@ -65,10 +71,11 @@ func dial(ctx context.Context, u *url.URL, header http.Header, opts *Options) (*
 		}
 		return nil, ctx.Err()
 	}
-	if err != nil && expired(ctx) {
-		return nil, context.DeadlineExceeded
-	}
 	if err != nil {
+		// The socket has the deadline of ctx, too, and may fail a moment before ctx ends.
+		if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+			return nil, context.DeadlineExceeded
+		}
 		return nil, refusal(resp, err)
 	}
 	if err := checkHandshake(conn, resp); err != nil {
@@ -78,35 +85,15 @@ func dial(ctx context.Context, u *url.URL, header http.Header, opts *Options) (*
 	return conn, nil
 }
 
-// tlsConfig returns a copy of given, or the defaults, that asks for HTTP/1.1: WebSocket needs it.
-func tlsConfig(given *tls.Config) *tls.Config {
-	config := given.Clone()
-	if config == nil {
-		config = new(tls.Config)
-	}
-	config.NextProtos = []string{"http/1.1"}
-	return config
-}
-
-// expired reports whether ctx's deadline has passed. The socket has the same deadline, and may
-// fail a moment before ctx ends.
-func expired(ctx context.Context) bool {
-	deadline, ok := ctx.Deadline()
-	return ok && !time.Now().Before(deadline)
-}
-
 // refusal makes an error of the response to a failed handshake; resp is nil if there was none.
 func refusal(resp *http.Response, err error) error {
 	if resp == nil || !errors.Is(err, websocket.ErrBadHandshake) {
 		return err
 	}
-	body, readErr := io.ReadAll(resp.Body)
-	if readErr == nil {
-		if frame, decodeErr := protocol.DecodeFrame(body); decodeErr == nil {
-			if reply, ok := frame.(*protocol.Reply); ok && reply.Error != nil {
-				err = reply.Error
-			}
-		}
+	body, _ := io.ReadAll(resp.Body) // what is no frame says nothing
+	frame, _ := protocol.DecodeFrame(body)
+	if reply, ok := frame.(*protocol.Reply); ok && reply.Error != nil {
+		err = reply.Error
 	}
 	return &statusError{resp.StatusCode, resp.Status, err}
 }
@@ -133,4 +120,55 @@ func checkHandshake(conn *websocket.Conn, resp *http.Response) error {
 		return errors.New("the server uses a WebSocket extension that was not offered")
 	}
 	return nil
+}
+
+// parseURL parses the address of a server and adds the user to its query. Its errors do not show
+// the address, which may hold a token.
+func parseURL(address, user string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		var parse *url.Error
+		if errors.As(err, &parse) {
+			err = parse.Err
+		}
+		return nil, fmt.Errorf("URL: %w", err)
+	}
+	if u.Scheme != "ws" && u.Scheme != "wss" {
+		return nil, fmt.Errorf("URL: the scheme must be ws or wss, not %q", u.Scheme)
+	}
+	if u.Host == "" {
+		return nil, errors.New("URL: the host is missing")
+	}
+	if u.User != nil {
+		return nil, errors.New("URL: must not hold a user name or password")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, errors.New("URL: the query is malformed")
+	}
+	if user != "" {
+		query.Set("user", user)
+		u.RawQuery = query.Encode()
+	}
+	return u, nil
+}
+
+// handshakeHeader returns what the request of the handshake has besides its own headers.
+func (o *Options) handshakeHeader(ctx context.Context) (http.Header, error) {
+	if o.Token == nil {
+		return o.Header, nil
+	}
+	token, err := o.Token(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("option Token: %w", err)
+	}
+	if strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return nil, errors.New("option Token: the token has characters that no token has") // net/http would show it
+	}
+	header := o.Header.Clone()
+	if header == nil {
+		header = make(http.Header)
+	}
+	header.Set("Authorization", "Bearer "+token)
+	return header, nil
 }

@@ -17,7 +17,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-func TestDialChecksFirst(t *testing.T) {
+func TestDial_ChecksFirst(t *testing.T) {
+	t.Parallel()
 	var touched bool
 	address := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { touched = true }))
 	tests := []struct {
@@ -36,7 +37,6 @@ func TestDialChecksFirst(t *testing.T) {
 			"client: option Header: Sec-Websocket-Protocol belongs to the handshake and cannot be set"},
 		{"handshake timeout", address, Options{HandshakeTimeout: -1}, "client: option HandshakeTimeout: -1ns is negative"},
 		{"write timeout", address, Options{WriteTimeout: -1}, "client: option WriteTimeout: -1ns is negative"},
-		{"read timeout", address, Options{ReadTimeout: -1}, "client: option ReadTimeout: -1ns is negative"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -51,7 +51,8 @@ func TestDialChecksFirst(t *testing.T) {
 	}
 }
 
-func TestDialSendsWhoAndWhat(t *testing.T) {
+func TestDial_SendsWhoAndWhat(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, path string
 		opts       Options
@@ -94,7 +95,8 @@ func TestDialSendsWhoAndWhat(t *testing.T) {
 	}
 }
 
-func TestDialRefused(t *testing.T) {
+func TestDial_Refused(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name   string
 		status int
@@ -128,7 +130,8 @@ func TestDialRefused(t *testing.T) {
 	}
 }
 
-func TestDialWrongServer(t *testing.T) {
+func TestDial_WrongServer(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name     string
 		upgrader websocket.Upgrader
@@ -161,7 +164,8 @@ func TestDialWrongServer(t *testing.T) {
 }
 
 // A server that compresses unasked could get around the read limit.
-func TestDialUnofferedExtension(t *testing.T) {
+func TestDial_UnofferedExtension(t *testing.T) {
+	t.Parallel()
 	address := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 		h := w.Header()
@@ -209,7 +213,8 @@ func unanswered(t *testing.T) (address string, asked <-chan struct{}) {
 	return "ws://" + listener.Addr().String(), begun
 }
 
-func TestDialEndsWithItsContext(t *testing.T) {
+func TestDial_EndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	address, asked := unanswered(t)
 	t.Run("cancelled in the handshake", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -244,7 +249,8 @@ func TestDialEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestDialContextMeansNothingLater(t *testing.T) {
+func TestDial_ContextMeansNothingLater(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	c, err := Dial(ctx, serve(t, handler(t, echo)), Options{})
 	if err != nil {

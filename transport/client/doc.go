@@ -14,6 +14,8 @@
 //   - Every request ends: with the server's answer, with the end of its context, or with the end of
 //     the client. One that was not sent waits for a connection. One whose reply was lost is sent again
 //     if that does no harm; otherwise the error is [protocol.ErrUnknown].
+//   - A [Room.Leave] that returns nil has freed the seat. Who is moved meanwhile gets another one, and
+//     a Room of it, exactly once, in whatever order the server's frames come.
 //   - After [Client.Close] no goroutine of the client runs. No method calls back into the program, except
 //     [Config.Token], and what is passed to [Room.Update] and to iterations, by their own goroutine.
 //
@@ -21,10 +23,19 @@
 // was in between.
 //
 // A [Conn], made by [Dial], is one WebSocket connection of one user and nothing more: it does not
-// reconnect, and keeps no copy of a room, but passes replies and events on as they come. It runs two
-// goroutines, one that reads, and calls [Options.OnReply] and [Options.OnEvent], and one that writes.
-// A Client runs one more, and for each connection one for the heartbeat, one that renews the token, and
-// one for each room until it is back.
+// reconnect, and keeps no copy of a room, but passes replies and events on as they come. A frame of
+// the server that is longer than 256 MiB ends the connection.
 //
-// A frame of the server that is longer than 64 MiB ends the connection.
+// # Goroutines and locks
+//
+// A Conn runs two goroutines: one reads, and calls [Options.OnReply] and [Options.OnEvent] and what
+// waits for replies; one writes. A Client runs one that makes connections (reconnect.go), and for each of
+// them a session (session.go): a heartbeat, the renewal of the token, and one for each room that the
+// connection lacks.
+//
+// There are two mutexes. That of the Client guards its state and everything in its rooms
+// (membership.go, replica.go); only the reading goroutine of the present connection, which applies frame
+// by frame, and the end of a connection change rooms. That of a Conn guards the requests that wait for
+// replies; it may be taken while the Client's is held, and nothing else is. Nobody waits, or calls the
+// program, with either of them.
 package client

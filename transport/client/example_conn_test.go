@@ -64,3 +64,46 @@ func ExampleConn_Auth() {
 	}
 	fmt.Println(reply.User, "may stay until", time.Unix(reply.Expires, 0))
 }
+
+// Compare and set: two players raise the pot at the same time, and neither bet is lost.
+func ExampleConn_Set() {
+	address, stop := serveScript("join: seat 1 of version 2", `conflict: {"pot":30}`, "done")
+	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c, err := client.Dial(ctx, address, client.Options{User: "张三"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	reply, err := c.Join(ctx, "42")
+	if err != nil {
+		log.Fatal(err)
+	}
+	epoch, version, data := reply.Epoch, reply.Version, reply.Data
+	for {
+		var table struct {
+			Pot int `json:"pot"`
+		}
+		if err := data.Decode(&table); err != nil {
+			log.Fatal(err)
+		}
+		table.Pot += 5
+		_, err := c.Set(ctx, "42", table, client.Expect(epoch, version))
+		var conflict *client.ConflictError
+		if errors.As(err, &conflict) {
+			fmt.Println("somebody was faster:", conflict.Data)
+			epoch, version, data = conflict.Epoch, conflict.Version, conflict.Data
+			continue
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("the pot is", table.Pot)
+		return
+	}
+	// Output:
+	// somebody was faster: {"pot":30}
+	// the pot is 35
+}

@@ -1,23 +1,20 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/textproto"
-	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/transport/protocol"
 )
-
-// readLimit is the length of the longest frame read from a server, in bytes: the list of a room with
-// about a million members.
-const readLimit = 64 << 20
 
 // Options say who connects, and which functions get the server's frames. The zero value works with
 // a server that needs no user name in the URL.
@@ -46,38 +43,48 @@ type Options struct {
 
 	// HandshakeTimeout bounds connecting, the WebSocket handshake included. Default: 10 s.
 	HandshakeTimeout time.Duration
-	// WriteTimeout bounds the sending of one frame. When it runs out, the connection ends.
-	// Default: 10 s.
+	// WriteTimeout bounds the sending of one frame. When it runs out, the connection ends. Default: 10 s.
 	WriteTimeout time.Duration
-	// ReadTimeout is how long the server may send nothing, not even a ping, before the connection
-	// ends. It must be longer than the server's time between pings.
-	// Default: 90 s.
-	ReadTimeout time.Duration
+}
+
+// Config says whom a [Client] connects to, and as whom. Only Addresses are required.
+type Config struct {
+	// Addresses are the servers', such as "wss://a.game.example/ws". The client begins with any of
+	// them, and goes on to the next when a connection fails or ends.
+	Addresses []string
+	// User, Header and TLS are as in [Options].
+	User   string
+	Header http.Header
+	TLS    *tls.Config
+	// Token returns the token that says who the user is. The client calls it for each connection, and
+	// again when about 80 % of the token's time are over, to show the server a newer one. An error
+	// that is [ErrUnauthorized] ends the client. With any other, [Connect] fails, and a client that
+	// connects again asks later. Token must not call Close. [StaticToken] is a Token that is known
+	// already. Default: no token is sent.
+	Token func(ctx context.Context) (string, error)
+
+	// HandshakeTimeout, of each attempt to connect, and WriteTimeout are as in [Options].
+	HandshakeTimeout, WriteTimeout time.Duration
+	// BackoffBase bounds the first pause before the client connects again; the bound doubles with each
+	// attempt. A pause is random, from 0 to its bound. Default: 250 ms.
+	BackoffBase time.Duration
+	// BackoffCap bounds all pauses. It should be shorter than the server's grace. Default: 5 s.
+	BackoffCap time.Duration
+	// Idle is how long the server may be silent before the client pings it. Default: 6 s: a server pings
+	// a silent client every 5 s.
+	Idle time.Duration
+	// IdleTimeout is how long the server may be silent after that before the client drops the
+	// connection. Default: 5 s.
+	IdleTimeout time.Duration
+
+	// For tests.
+	dial   func(ctx context.Context, address string, opts Options) (*Conn, error)
+	random func() float64
 }
 
 // StaticToken returns a value for [Options.Token]: the token given.
 func StaticToken(token string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return token, nil }
-}
-
-// handshakeHeader returns what the request of the handshake has besides its own headers.
-func (o *Options) handshakeHeader(ctx context.Context) (http.Header, error) {
-	if o.Token == nil {
-		return o.Header, nil
-	}
-	token, err := o.Token(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("option Token: %w", err)
-	}
-	if strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return nil, errors.New("option Token: the token has characters that no token has") // net/http would show it
-	}
-	header := o.Header.Clone()
-	if header == nil {
-		header = make(http.Header)
-	}
-	header.Set("Authorization", "Bearer "+token)
-	return header, nil
 }
 
 // check sets the defaults, or returns an error that names a field that cannot be used.
@@ -93,60 +100,55 @@ func (o *Options) check() error {
 			return errors.New("option Header: Authorization is set by option Token")
 		}
 	}
-	return setDurations([]duration{
-		{"HandshakeTimeout", &o.HandshakeTimeout, 10 * time.Second},
-		{"WriteTimeout", &o.WriteTimeout, 10 * time.Second},
-		{"ReadTimeout", &o.ReadTimeout, 90 * time.Second},
-	})
+	return cmp.Or(
+		setDefault("HandshakeTimeout", &o.HandshakeTimeout, 10*time.Second),
+		setDefault("WriteTimeout", &o.WriteTimeout, 10*time.Second),
+	)
 }
 
-// duration is an option, and its default.
-type duration struct {
-	name  string
-	value *time.Duration
-	unset time.Duration
-}
-
-// setDurations sets the defaults of those that are zero, or returns an error that names a bad one.
-func setDurations(all []duration) error {
-	for _, d := range all {
-		if *d.value < 0 {
-			return fmt.Errorf("option %s: %v is negative", d.name, *d.value)
-		}
-		if *d.value == 0 {
-			*d.value = d.unset
+// check sets the defaults, or returns an error that names a field that cannot be used.
+func (c *Config) check() error {
+	if len(c.Addresses) == 0 {
+		return errors.New("option Addresses: at least one is required")
+	}
+	for _, address := range c.Addresses {
+		if _, err := parseURL(address, c.User); err != nil {
+			return fmt.Errorf("option Addresses: %w", err)
 		}
 	}
+	opts := c.options()
+	if err := opts.check(); err != nil {
+		return err
+	}
+	c.HandshakeTimeout, c.WriteTimeout = opts.HandshakeTimeout, opts.WriteTimeout
+	if c.dial == nil {
+		c.dial = Dial
+	}
+	return cmp.Or(
+		setDefault("BackoffBase", &c.BackoffBase, 250*time.Millisecond),
+		setDefault("BackoffCap", &c.BackoffCap, 5*time.Second),
+		setDefault("Idle", &c.Idle, 6*time.Second),
+		setDefault("IdleTimeout", &c.IdleTimeout, 5*time.Second),
+	)
+}
+
+// options returns those of each connection.
+func (c *Config) options() Options {
+	return Options{
+		User: c.User, Token: c.Token, Header: c.Header, TLS: c.TLS,
+		HandshakeTimeout: c.HandshakeTimeout, WriteTimeout: c.WriteTimeout,
+	}
+}
+
+func (c *Config) backoff() pause.Backoff {
+	return pause.Backoff{First: c.BackoffBase, Max: c.BackoffCap, Jitter: 1, Random: c.random}
+}
+
+// setDefault sets a duration that is zero to its default. The error names one that is negative.
+func setDefault(name string, d *time.Duration, unset time.Duration) error {
+	if *d < 0 {
+		return fmt.Errorf("option %s: %v is negative", name, *d)
+	}
+	*d = cmp.Or(*d, unset)
 	return nil
-}
-
-// parseURL parses the address of a server and adds the user to its query. Its errors do not show
-// the address, which may hold a token.
-func parseURL(address, user string) (*url.URL, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		var parse *url.Error
-		if errors.As(err, &parse) {
-			err = parse.Err
-		}
-		return nil, fmt.Errorf("URL: %w", err)
-	}
-	if u.Scheme != "ws" && u.Scheme != "wss" {
-		return nil, fmt.Errorf("URL: the scheme must be ws or wss, not %q", u.Scheme)
-	}
-	if u.Host == "" {
-		return nil, errors.New("URL: the host is missing")
-	}
-	if u.User != nil {
-		return nil, errors.New("URL: must not hold a user name or password")
-	}
-	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return nil, errors.New("URL: the query is malformed")
-	}
-	if user != "" {
-		query.Set("user", user)
-		u.RawQuery = query.Encode()
-	}
-	return u, nil
 }

@@ -45,7 +45,8 @@ func wantRead(t *testing.T, all <-chan []string, want ...string) {
 	}
 }
 
-func TestRejoin(t *testing.T) {
+func TestReconnect_Rejoin(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCast(t,
 			joined(func(s *server) {
@@ -97,7 +98,8 @@ func TestRejoin(t *testing.T) {
 }
 
 // What the server says to a client that joins again, and what becomes of the room.
-func TestRejoinRefused(t *testing.T) {
+func TestReconnect_RejoinRefused(t *testing.T) {
+	t.Parallel()
 	conflict := `{"id":%d,"room":"42","epoch":"e","version":6,%s,"error":{"code":"conflict","message":"no","retry":false}}`
 	for _, tt := range []struct {
 		name   string
@@ -143,7 +145,8 @@ func TestRejoinRefused(t *testing.T) {
 }
 
 // A request whose reply is lost is sent again if that does no harm.
-func TestReplyLost(t *testing.T) {
+func TestReconnect_ReplyLost(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCast(t,
 			func(s *server) { s.expect("users 7"); s.cut() },
@@ -200,7 +203,8 @@ func TestReplyLost(t *testing.T) {
 }
 
 // A request waits for a connection as long as its context allows.
-func TestWaitIsBounded(t *testing.T) {
+func TestReconnect_WaitIsBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCast(t, joined((*server).cut), nil) // then a bad gateway for ever
 		client := c.connect(c.config())

@@ -19,7 +19,8 @@ func jwt(expires time.Time) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d}`, expires.Unix())) + ".x"
 }
 
-func TestTokenIsRenewed(t *testing.T) {
+func TestToken_Renewed(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		var asked, shown []time.Duration
@@ -54,7 +55,8 @@ func TestTokenIsRenewed(t *testing.T) {
 	})
 }
 
-func TestTokenRefused(t *testing.T) {
+func TestReconnect_TokenRefused(t *testing.T) {
+	t.Parallel()
 	unauthorized := func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = w.Write([]byte(`{"error":{"code":"unauthorized","message":"expired","retry":false}}`))

@@ -4,97 +4,197 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
+	"roomd/room"
 	"roomd/transport/protocol"
 )
 
-// draft is a request that is about to be sent, or err, which says why it cannot be.
-type draft struct {
-	req *protocol.Request
-	err error
+// Join makes the user a member of the room, in any free seat. The reply lists the members, and the
+// room's events follow. A member who joins again keeps the seat.
+//
+// For this and the other requests: the reply is shared with OnReply and must not be changed. The
+// error holds a [*protocol.Error] if the server refused; a [*CloseError], which is [ErrClosed], if
+// the connection has ended; or ctx.Err(). After the last two the request may or may not have been
+// carried out, unless the text says that it was not sent. A reply that comes after ctx has ended
+// goes to OnReply only.
+func (c *Conn) Join(ctx context.Context, room string) (*protocol.Reply, error) {
+	return c.do(ctx, joinCall(room, nil))
 }
 
-// sender sends a request and waits for its reply.
-type sender interface {
-	request(ctx context.Context, req *protocol.Request) (*protocol.Reply, error)
+// JoinSeat is like Join, but asks for one seat, counted from 0.
+func (c *Conn) JoinSeat(ctx context.Context, room string, seat int) (*protocol.Reply, error) {
+	return c.do(ctx, joinCall(room, &seat))
 }
 
-func send(ctx context.Context, s sender, d draft) (*protocol.Reply, error) {
-	if d.err != nil {
-		return nil, failed(d.req, fmt.Errorf("not sent: %w", d.err))
-	}
-	return s.request(ctx, d.req)
+// Leave ends the user's membership in the room and frees the seat. The reply has no list.
+func (c *Conn) Leave(ctx context.Context, room string) (*protocol.Reply, error) {
+	return c.do(ctx, plainCall(protocol.ActionLeave, room))
 }
 
-// draftPlain is a request that names a room and nothing else.
-func draftPlain(action, room string) draft {
-	return draft{req: &protocol.Request{Action: action, Room: room}}
+// Users lists the members of the room, without joining it.
+func (c *Conn) Users(ctx context.Context, room string) (*protocol.Reply, error) {
+	return c.do(ctx, plainCall(protocol.ActionUsers, room))
 }
 
-// draftJoin asks for a seat, or for any if seat is nil.
-func draftJoin(room string, seat *int) draft {
-	return draft{req: &protocol.Request{Action: protocol.ActionJoin, Room: room, Seat: seat}}
+// Watch is like Users, and the room's events follow, without joining it.
+func (c *Conn) Watch(ctx context.Context, room string) (*protocol.Reply, error) {
+	return c.do(ctx, plainCall(protocol.ActionWatch, room))
 }
 
-func draftAuth(token string) draft {
-	return draft{req: &protocol.Request{Action: protocol.ActionAuth, Token: token}}
+// Unwatch ends Watch; it is no error if the user does not watch. A member goes on getting the
+// room's events. The reply has no list.
+func (c *Conn) Unwatch(ctx context.Context, room string) (*protocol.Reply, error) {
+	return c.do(ctx, plainCall(protocol.ActionUnwatch, room))
 }
 
-func draftReady(room string, ready bool) draft {
-	return draft{req: &protocol.Request{Action: protocol.ActionReady, Room: room, Value: ready}}
+// Auth shows the server a newer token of the same user, which lets the connection live until that
+// one expires. It is also the first request of a client that was dialed without [Options.Token].
+// The reply has the user, and when the token expires. The error is [ErrUnauthorized] if the server
+// does not accept the token; the older one counts on.
+func (c *Conn) Auth(ctx context.Context, token string) (*protocol.Reply, error) {
+	return c.do(ctx, &call{req: &protocol.Request{Action: protocol.ActionAuth, Token: token}})
 }
 
-func draftSet(room, scope string, data any, only []Condition) draft {
-	req := &protocol.Request{Action: protocol.ActionSet, Room: room, Scope: scope}
-	err := restrict(req, only)
-	if err == nil {
-		req.Data, err = encode(data)
-	}
-	return draft{req, err}
+// Ready says whether the user, who must be a member of the room, is ready. The reply has no list.
+func (c *Conn) Ready(ctx context.Context, room string, ready bool) (*protocol.Reply, error) {
+	return c.do(ctx, readyCall(room, ready))
 }
 
-// draftSay is a message for all, or, if to is not nil, for those.
-func draftSay(room string, to []string, m Message) draft {
-	req := &protocol.Request{Action: protocol.ActionSay, Room: room, To: to, Text: m.Text}
-	var err error
+// Set replaces the data of the room by the JSON form of data, as [json.Marshal] makes it; nil
+// removes it. With a condition made by [Expect], data that has been changed since stays as it is,
+// and the error is a [*ConflictError], which has that data. The reply has no list. (The server refuses
+// numbers that a double cannot hold, such as an int64 above 2⁵³: make those strings.)
+func (c *Conn) Set(ctx context.Context, room string, data any, only ...Condition) (*protocol.Reply, error) {
+	return c.do(ctx, setCall(room, "", data, only))
+}
+
+// SetMember is like Set for the user's own data as a member of the room.
+func (c *Conn) SetMember(ctx context.Context, room string, data any, only ...Condition) (*protocol.Reply, error) {
+	return c.do(ctx, setCall(room, protocol.ScopeMember, data, only))
+}
+
+// Message is what a user says: Text or Data, not both.
+type Message struct {
+	Text string
+	Data any // sent in its JSON form, as [json.Marshal] makes it
+}
+
+// Say sends a message to all who get the room's events. The reply has no list.
+func (c *Conn) Say(ctx context.Context, room string, m Message) (*protocol.Reply, error) {
+	return c.do(ctx, sayCall(room, nil, m))
+}
+
+// SayTo is like Say, but only these users get the message: at least one, and at most
+// [protocol.MaxTo] different ones. The others see that the room's version has changed.
+func (c *Conn) SayTo(ctx context.Context, room string, users []string, m Message) (*protocol.Reply, error) {
+	return c.do(ctx, sayCall(room, append([]string{}, users...), m))
+}
+
+// Kick makes a user leave the room, as [Client.Kick] does. The reply has no list.
+func (c *Conn) Kick(ctx context.Context, room, user, why string, ban time.Duration) (*protocol.Reply, error) {
+	return c.do(ctx, kickCall(room, user, why, ban))
+}
+
+// CloseRoom makes everybody leave the room, and lets nobody in. Only admins may.
+func (c *Conn) CloseRoom(ctx context.Context, room string) (*protocol.Reply, error) {
+	return c.do(ctx, plainCall(protocol.ActionClose, room))
+}
+
+// Configure replaces the room's settings, as [Client.Configure] does.
+func (c *Conn) Configure(ctx context.Context, room string, s room.Settings, only ...Condition) (*protocol.Reply, error) {
+	return c.do(ctx, configureCall(room, s, only))
+}
+
+func (c *Conn) do(ctx context.Context, k *call) (*protocol.Reply, error) {
+	reply, _, err := c.roundTrip(ctx, k)
+	return reply, k.failed(err)
+}
+
+// plainCall names a room and nothing else.
+func plainCall(action, room string) *call {
+	return &call{req: &protocol.Request{Action: action, Room: room}}
+}
+
+// joinCall asks for a seat, or for any if seat is nil.
+func joinCall(room string, seat *int) *call {
+	return &call{req: &protocol.Request{Action: protocol.ActionJoin, Room: room, Seat: seat}}
+}
+
+func readyCall(room string, ready bool) *call {
+	return &call{req: &protocol.Request{Action: protocol.ActionReady, Room: room, Value: ready}}
+}
+
+func setCall(room, scope string, data any, only []Condition) *call {
+	k := plainCall(protocol.ActionSet, room)
+	k.req.Scope = scope
+	k.restrict(only)
+	k.encode(data)
+	return k
+}
+
+// sayCall is a message for all, or, if to is not nil, for those. The server refuses an empty list.
+func sayCall(room string, to []string, m Message) *call {
+	k := plainCall(protocol.ActionSay, room)
+	k.req.To, k.req.Text = to, m.Text
 	if m.Data != nil {
-		req.Data, err = encode(m.Data)
+		k.encode(m.Data)
 	}
-	return draft{req, err}
+	return k
 }
 
-// draftKick rounds the ban up to seconds.
-func draftKick(room, user, why string, ban time.Duration) draft {
-	req := &protocol.Request{Action: protocol.ActionKick, Room: room, User: user, Text: why}
+// kickCall rounds the ban up to seconds.
+func kickCall(room, user, why string, ban time.Duration) *call {
+	k := plainCall(protocol.ActionKick, room)
+	k.req.User, k.req.Text = user, why
 	if ban < 0 || ban > protocol.MaxBan*time.Second {
-		return draft{req, fmt.Errorf("ban: must be from 0 to %v, not %v", protocol.MaxBan*time.Second, ban)}
+		k.err = fmt.Errorf("ban: must be from 0 to %v, not %v", protocol.MaxBan*time.Second, ban)
+		return k
 	}
-	req.Ban = int((ban + time.Second - 1) / time.Second)
-	return draft{req: req}
+	k.req.Ban = int((ban + time.Second - 1) / time.Second)
+	return k
 }
 
-func draftConfigure(room string, s protocol.Settings, only []Condition) draft {
-	req := &protocol.Request{Action: protocol.ActionConfigure, Room: room, Settings: &s}
-	return draft{req, restrict(req, only)}
+func configureCall(room string, s room.Settings, only []Condition) *call {
+	k := plainCall(protocol.ActionConfigure, room)
+	k.req.Settings = &s
+	k.restrict(only)
+	return k
 }
 
-// encode is json.Marshal without escapes for HTML, which would make data longer.
-func encode(data any) (protocol.JSON, error) {
+// Condition makes a request conditional; it takes one at most. [Expect] returns one.
+type Condition struct {
+	epoch   string
+	version uint64
+}
+
+// Expect makes a request conditional on what its sender knew: the epoch and version of a reply, an
+// event or a [ConflictError]. Set and SetMember are done only if the data has not been changed
+// since that version, and Configure only if the room still has exactly that version. With an
+// epoch, the room must still be in it; "" stands for any.
+func Expect(epoch string, version uint64) Condition { return Condition{epoch, version} }
+
+// restrict puts the condition, if there is one, into the request.
+func (k *call) restrict(only []Condition) {
+	switch len(only) {
+	case 0:
+	case 1:
+		k.req.Epoch, k.req.Expect = only[0].epoch, &only[0].version
+	default:
+		k.err = errors.New("expect: more than one condition")
+	}
+}
+
+// encode puts the JSON form of data into the request, without escapes for HTML, which would make
+// it longer.
+func (k *call) encode(data any) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(data); err != nil {
-		return "", fmt.Errorf("data: %w", err)
+	if err := encoder.Encode(data); err != nil && k.err == nil {
+		k.err = fmt.Errorf("data: %w", err)
 	}
-	return protocol.JSON(bytes.TrimSuffix(text.Bytes(), []byte("\n"))), nil
-}
-
-// notNil returns a list that the server refuses if it is empty; nil would mean all.
-func notNil(users []string) []string {
-	if users == nil {
-		return []string{}
-	}
-	return users
+	k.req.Data = protocol.JSON(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
 }

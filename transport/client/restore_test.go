@@ -9,7 +9,8 @@ import (
 
 // A client of many rooms that is told to slow down does: a server closes the connection of one that
 // goes on regardless.
-func TestManyRoomsComeBackSlowly(t *testing.T) {
+func TestReconnect_ManyRooms(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const total, burst, rate = 400, 100, 50
 		refused, worst := 0, 0 // worst is against what a server lets pass: 256 at once, 100 a second
@@ -50,7 +51,8 @@ func TestManyRoomsComeBackSlowly(t *testing.T) {
 }
 
 // After a reconnect the list counts, also if it has the same version: a failover may have changed what is in it.
-func TestRejoinAtTheSameVersion(t *testing.T) {
+func TestReconnect_SameVersion(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCast(t, joined((*server).cut), func(s *server) {
 			s.list(s.expect("join 42@0!1"), 1, "a", "b")
@@ -61,44 +63,10 @@ func TestRejoinAtTheSameVersion(t *testing.T) {
 		all := read(r)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if len(r.Users()) != 2 {
+		if len(r.View().Users) != 2 {
 			t.Errorf("%+v", r.View())
 		}
 		client.Close()
 		wantRead(t, all, "snapshot  1", "snapshot  1")
-	})
-}
-
-// A member whom a failure has removed, and whom the server has not brought back yet, leaves.
-func TestLeaveNotMember(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCast(t, joined(func(s *server) {
-			s.refuse(s.expect("leave 42"), "not_member")
-			s.drain()
-		}))
-		r := c.connect(c.config()).mustJoin(t, "42")
-		if err := r.Leave(t.Context()); err != nil || r.Err() != ErrLeft {
-			t.Error(err, r.Err())
-		}
-	})
-}
-
-// What is asked of a room waits until the room is back.
-func TestRequestsWaitForTheRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCast(t, joined((*server).cut), func(s *server) {
-			for range 5 {
-				s.refuse(s.expect("join 42@0!1"), "busy")
-			}
-			s.list(s.expect("join 42@0!1"), 2, "a")
-			s.done(s.expect("set 42"), 3)
-			s.change("42", 3, `{"type":"data","user":"a","data":1}`)
-			s.drain()
-		})
-		r := c.connect(c.config()).mustJoin(t, "42")
-		synctest.Wait() // until the connection is lost
-		if err := r.Set(t.Context(), 1); err != nil {
-			t.Error(err)
-		}
 	})
 }

@@ -14,19 +14,16 @@ import (
 type Room struct {
 	id     string
 	client *Client
-	rooms  *rooms
 	done   chan struct{} // closed when err is set
 
-	// The mutex of rooms guards the rest.
+	// The client's mutex guards the rest.
 	replica   replica
-	synced    bool // replica has what the server listed on the present connection, and what came behind that
-	restored  bool // the present connection has the membership and the watch back
-	rejoined  bool // restoring: it has the membership back
-	rewatched bool // restoring: it has the watch back
-	asking    bool // somebody asks for the list, because events were missed
-	feeds     map[*feed]struct{}
-	awaited   []*shown // versions for which requests wait
-	err       error
+	joined    bool  // the present connection has the membership
+	watched   bool  // the present connection has the watch
+	moved     bool  // a move here was announced, and no snapshot has come since
+	restoring bool  // a goroutine of the session brings back what the present connection lacks
+	lost      error // why the latest membership was lost; nil if it was not
+	err       error // why the room has ended
 }
 
 // ID returns the room's id.
@@ -34,16 +31,10 @@ func (r *Room) ID() string { return r.id }
 
 // View returns the room as it is now. After the room has ended, it is as it was last.
 func (r *Room) View() View {
-	r.rooms.mu.Lock()
-	defer r.rooms.mu.Unlock()
+	r.client.mu.Lock()
+	defer r.client.mu.Unlock()
 	return r.replica.share()
 }
-
-// Users returns the members in the order of their seats. The list must not be changed.
-func (r *Room) Users() []protocol.Seated { return r.View().Users }
-
-// User returns the member with that name. It is false if there is none.
-func (r *Room) User(name string) (protocol.Seated, bool) { return r.View().User(name) }
 
 // Seat returns the client's own seat, counted from 0. It is false if the client is no member.
 func (r *Room) Seat() (seat int, member bool) {
@@ -60,18 +51,21 @@ func (r *Room) Done() <-chan struct{} { return r.done }
 // Err returns nil as long as Done is open, and then why the room ended: [ErrLeft], [ErrUnwatched],
 // a [*LostError], or the client's error.
 func (r *Room) Err() error {
-	r.rooms.mu.Lock()
-	defer r.rooms.mu.Unlock()
+	r.client.mu.Lock()
+	defer r.client.mu.Unlock()
 	return r.err
 }
 
 // Leave ends the membership and frees the seat. The room goes on if the client watches it. The error
-// is as for Set; a [*LostError] says that there was no membership any more.
+// is as for Set; a [*LostError] says that there was no membership any more, and where the user was
+// moved, if that is why: the seat there stays.
 func (r *Room) Leave(ctx context.Context) error {
-	_, member := r.Seat()
-	_, err := r.send(ctx, draftPlain(protocol.ActionLeave, r.id))
-	if member && errors.Is(err, protocol.ErrNotMember) {
-		return nil // a failure had removed the user, whom the server now does not bring back
+	var left error // set by the reading goroutine, before the reply gets here
+	k := plainCall(protocol.ActionLeave, r.id)
+	k.apply = r.client.locked(func(reply *protocol.Reply) { left = r.leftLocked(reply) })
+	_, err := r.do(ctx, k)
+	if errors.Is(err, protocol.ErrNotMember) {
+		return k.failed(left)
 	}
 	return err
 }
@@ -79,26 +73,82 @@ func (r *Room) Leave(ctx context.Context) error {
 // Unwatch ends the watching. The room goes on if the client is a member. It is no error if the client
 // does not watch. Errors are as for Set.
 func (r *Room) Unwatch(ctx context.Context) error {
-	_, err := r.send(ctx, draftPlain(protocol.ActionUnwatch, r.id))
+	k := plainCall(protocol.ActionUnwatch, r.id)
+	k.apply = r.client.locked(func(reply *protocol.Reply) {
+		if now := r.client.rooms[r.id]; now != nil && reply.Error == nil {
+			now.unwatchedLocked(ErrUnwatched)
+		}
+	})
+	_, err := r.do(ctx, k)
 	return err
 }
 
+// Ready says whether the user is ready. Errors are as for Set.
+func (r *Room) Ready(ctx context.Context, ready bool) error {
+	return r.act(ctx, readyCall(r.id, ready))
+}
+
+// Set replaces the data of the room by the JSON form of data, as [json.Marshal] makes it; nil
+// removes it. With a condition made by [Expect], data that has been changed since stays as it is,
+// and the error is a [*ConflictError], which has that data. When Set returns nil, the room shows what
+// it has done, or something newer, unless ctx has ended meanwhile.
+//
+// For this and the other requests: while the client connects again, or has been moved to the room and
+// not been told more of it yet, a request waits, until ctx ends.
+// The error is [protocol.ErrUnknown] if the connection broke after the request was sent, so that it
+// may or may not have been done. It holds a [*protocol.Error] if the server refused, is ctx.Err(), or
+// is that of Err if the room or the client has ended.
+func (r *Room) Set(ctx context.Context, data any, only ...Condition) error {
+	return r.act(ctx, setCall(r.id, "", data, only))
+}
+
+// SetMember is like Set for the user's own data as a member.
+func (r *Room) SetMember(ctx context.Context, data any, only ...Condition) error {
+	return r.act(ctx, setCall(r.id, protocol.ScopeMember, data, only))
+}
+
+// Update replaces the data of the room by what change makes of it. If somebody else has changed
+// the data at the same time, Update calls change again, with the new data, until nobody has: so no
+// change is lost, and of several clients that want to make the same change one is first. It does
+// nothing if change returns an error, and returns that. Other errors are as for Set.
+func (r *Room) Update(ctx context.Context, change func(old protocol.JSON) (any, error)) error {
+	v := r.View()
+	for {
+		data, err := change(v.Data)
+		if err != nil {
+			return err
+		}
+		err = r.Set(ctx, data, Expect(v.Epoch, v.Version))
+		var conflict *ConflictError
+		if !errors.As(err, &conflict) {
+			return err
+		}
+		v.Epoch, v.Version, v.Data = conflict.Epoch, conflict.Version, conflict.Data
+	}
+}
+
+// Say sends a message to all who get the room's events. Errors are as for Set.
+func (r *Room) Say(ctx context.Context, m Message) error {
+	return r.act(ctx, sayCall(r.id, nil, m))
+}
+
+// SayTo is like Say, but only these users get the message: at least one, and at most
+// [protocol.MaxTo] different ones.
+func (r *Room) SayTo(ctx context.Context, users []string, m Message) error {
+	return r.act(ctx, sayCall(r.id, append([]string{}, users...), m))
+}
+
 // act sends a request that changes the room, and returns when the room shows what it has done.
-func (r *Room) act(ctx context.Context, d draft) error {
-	reply, err := r.send(ctx, d)
+func (r *Room) act(ctx context.Context, k *call) error {
+	reply, err := r.do(ctx, k)
 	if err == nil {
 		r.awaitShown(ctx, reply)
 	}
 	return err
 }
 
-// send sends a request about the room, as soon as the present connection has the room back.
-func (r *Room) send(ctx context.Context, d draft) (*protocol.Reply, error) {
-	return send(ctx, roomSender{r}, d)
-}
-
-type roomSender struct{ room *Room }
-
-func (s roomSender) request(ctx context.Context, req *protocol.Request) (*protocol.Reply, error) {
-	return s.room.client.do(ctx, req, s.room)
+// do sends a request about the room, as soon as the present connection has the room back.
+func (r *Room) do(ctx context.Context, k *call) (*protocol.Reply, error) {
+	k.room = r
+	return r.client.do(ctx, k)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"strconv"
 	"sync"
@@ -12,12 +11,13 @@ import (
 	"time"
 
 	"roomd/transport/client"
-	"roomd/transport/client/scenarios"
+	"roomd/transport/internal/scenarios"
 	"roomd/transport/protocol"
 )
 
 // This client does what every client has to do.
-func TestScenarios(t *testing.T) {
+func TestClient_Scenarios(t *testing.T) {
+	t.Parallel()
 	scenarios.Run(t, func(t *testing.T, addresses []string) scenarios.Subject {
 		ctx, cancel := context.WithCancel(context.Background())
 		s := &subject{ctx: ctx, cancel: cancel, addresses: addresses, rooms: map[string]*client.Room{}, readers: map[string]*reader{}}
@@ -235,46 +235,4 @@ func say(ctx context.Context, r *client.Room, args []string) error {
 		return r.SayTo(ctx, args[:1], m)
 	}
 	return r.Say(ctx, m)
-}
-
-// code returns the code by which the scenarios know an error.
-func code(err error) string {
-	var lost *client.LostError
-	var refused *protocol.Error
-	var closed *client.CloseError
-	switch {
-	case errors.Is(err, client.ErrUnauthorized):
-		return protocol.CodeUnauthorized
-	case errors.As(err, &lost):
-		return "lost"
-	case errors.As(err, &refused):
-		return refused.Code
-	case errors.Is(err, client.ErrLeft):
-		return "left"
-	case errors.Is(err, client.ErrUnwatched):
-		return "unwatched"
-	case errors.Is(err, context.DeadlineExceeded):
-		return "timeout"
-	case !errors.As(err, &closed):
-		return fmt.Sprintf("%T %v", err, err)
-	}
-	switch closed.Code {
-	case 1000:
-		return "client_closed"
-	case protocol.CloseReplaced:
-		return "replaced"
-	}
-	return "disconnected"
-}
-
-func ended(r *client.Room) string {
-	var lost *client.LostError
-	switch err := r.Err(); {
-	case err == nil:
-		return "no"
-	case errors.As(err, &lost):
-		return "lost " + lost.Reason
-	default:
-		return code(err)
-	}
 }

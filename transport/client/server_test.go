@@ -1,9 +1,7 @@
 package client
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -112,30 +110,9 @@ func echo(s *server) {
 // called in a synctest bubble. The connection holds no bytes: a write waits for its reader.
 func inMemory(t *testing.T, opts Options, script func(*server)) *Conn {
 	t.Helper()
-	near, far := net.Pipe()
-	listener := &pipes{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
-	listener.conns <- far
-	httpServer := &http.Server{Handler: handler(t, script)}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = httpServer.Serve(listener)
-	}()
-	t.Cleanup(func() {
-		_ = httpServer.Close()
-		<-served
-	})
-
-	dialer := websocket.Dialer{
-		Subprotocols:   []string{protocol.Subprotocol},
-		NetDialContext: func(context.Context, string, string) (net.Conn, error) { return near, nil },
-	}
-	conn, _, err := dialer.DialContext(t.Context(), "ws://memory", nil)
+	c, err := newCast(t, script).dial(t.Context(), "ws://memory", opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := opts.check(); err != nil {
-		t.Fatal(err)
-	}
-	return start(conn, opts)
+	return c
 }

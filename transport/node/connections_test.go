@@ -2,6 +2,7 @@ package node
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -48,7 +49,13 @@ func TestLimits(t *testing.T) {
 
 func start(t *testing.T, cfg Config) *Node {
 	t.Helper()
-	cfg.Listen = "127.0.0.1:0"
+	return startOn(t, cfg, "")
+}
+
+// startOn starts a node on an address, or on a free port of 127.0.0.1 if that is "".
+func startOn(t *testing.T, cfg Config, listen string) *Node {
+	t.Helper()
+	cfg.Listen = cmp.Or(listen, "127.0.0.1:0")
 	n, err := Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -60,16 +67,7 @@ func start(t *testing.T, cfg Config) *Node {
 // send opens a connection, until the test ends, and writes text to it.
 func send(t *testing.T, n *Node, text string) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", n.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err := io.WriteString(c, text); err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return from(t, n, "127.0.0.1", text)
 }
 
 // wantClosed waits until the node has closed the connection.
@@ -78,47 +76,6 @@ func wantClosed(t *testing.T, c net.Conn) {
 	var late net.Error
 	if _, err := io.Copy(io.Discard, c); errors.As(err, &late) && late.Timeout() {
 		t.Error("the connection is open")
-	}
-}
-
-// There may be 4 connections beside the one client. A further one evicts the oldest, and none
-// of them hinders the client or the probes.
-func TestConnectionsAreBounded(t *testing.T) {
-	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{MaxConnections: 1}})
-	a, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	const extra = 20
-	var held []net.Conn
-	for i := range extra {
-		held = append(held, send(t, n, []string{"", "GET /ws HTTP/1.1\r\n", "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"}[i%3]))
-	}
-	for _, c := range held[:extra-4] {
-		wantClosed(t, c)
-	}
-	if _, err := client.Dial(t.Context(), n.URL(), client.Options{User: "b"}); !errors.Is(err, protocol.ErrUnavailable) || !strings.Contains(err.Error(), "503") {
-		t.Errorf("a client beyond the limit: %v", err)
-	}
-	healthy := send(t, n, "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-	if answer, _ := io.ReadAll(healthy); !strings.HasPrefix(string(answer), "HTTP/1.1 200") {
-		t.Errorf("healthz: %q", answer)
-	}
-	if r, err := a.Join(t.Context(), "42"); err != nil || r.Count != 1 {
-		t.Errorf("the connected client: %+v, %v", r, err)
-	}
-	a.Close()
-	giveUp := time.Now().Add(10 * time.Second)
-	for {
-		b, err := client.Dial(t.Context(), n.URL(), client.Options{User: "b"})
-		if err == nil {
-			b.Close()
-			return
-		}
-		if time.Now().After(giveUp) {
-			t.Fatalf("no client can connect after one has gone: %v", err)
-		}
 	}
 }
 
@@ -164,6 +121,7 @@ func TestAClientMeetsLimits(t *testing.T) {
 
 // Shutdown ends without an error and gives the lease back, whatever HTTP connections do.
 func TestShutdownWaitsForNoRequest(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	n := start(t, Config{Redis: open(t, server.URL())})
 	held := []net.Conn{

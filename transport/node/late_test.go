@@ -14,6 +14,7 @@ import (
 // Who takes too long for a request is counted once, and nobody else is: not who asks in time, nor
 // who is silent between two requests.
 func TestLateRequestsAreCounted(t *testing.T) {
+	t.Parallel()
 	var late atomic.Int64
 	const timeout = time.Second // long enough for the client who is in time, on a busy machine
 	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{

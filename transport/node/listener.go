@@ -1,18 +1,20 @@
 package node
 
 import (
-	"container/list"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"sync"
 	"syscall"
 	"time"
 
 	"roomd/room/episode"
+	"roomd/transport/internal/pending"
 )
 
 // limits are how many connections a node keeps open.
@@ -43,9 +45,9 @@ func limitsFor(clients, files int) (limits, error) {
 // spareFor returns how many connections that are not WebSockets there may be beside n.
 func spareFor(n int) int { return max(4, min(n/8, 1024)) }
 
-// listener bounds how many connections are open. Beyond that, a new one evicts the oldest
-// that is not a WebSocket yet. A game client becomes one within a few round trips, so connections
-// that are only held open, also in the middle of a TLS handshake, keep nobody out.
+// listener bounds how many connections are open. Beyond that, those that are not WebSockets yet
+// make room, as [pending.Set] says whose. A game client becomes one within a few round trips, so
+// connections that are only held open, also in the middle of a TLS handshake, keep nobody out.
 type listener struct {
 	*net.TCPListener
 	max     int
@@ -54,8 +56,8 @@ type listener struct {
 	late    func()        // called when a client takes longer; nil is not called
 
 	mu      sync.Mutex
-	open    int       // guarded by mu
-	pending list.List // guarded by mu: of *connection: those that are not WebSockets, oldest first
+	open    int                      // guarded by mu
+	pending pending.Set[*connection] // guarded by mu: those that are not WebSockets
 }
 
 // connection is one that a listener counts.
@@ -64,8 +66,8 @@ type connection struct {
 	listener *listener
 
 	// Guarded by listener.mu.
-	place  *list.Element // in pending; nil for a WebSocket
-	since  time.Time     // when the present request began; zero between two
+	place  *pending.Entry[*connection] // nil for a WebSocket
+	since  time.Time                   // when the present request began; zero between two
 	closed bool
 }
 
@@ -101,7 +103,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			if c := l.add(conn); c != nil {
 				return c, nil
 			}
-		case !errors.Is(err, syscall.EMFILE) || !l.evict(err):
+		case !errors.Is(err, syscall.EMFILE) || l.evict(err) == nil:
 			return nil, err
 		}
 	}
@@ -111,46 +113,75 @@ func (l *listener) Accept() (net.Conn, error) {
 // twice as many. By itself it would let a client that floods grow that to megabytes.
 const receiveBuffer = 32 << 10
 
-// add counts a connection. If there is no place it closes it and returns nil.
+// add counts a connection. If there are too many, it evicts one. It returns nil if that is the new
+// one itself.
 func (l *listener) add(conn *net.TCPConn) *connection {
-	for {
-		l.mu.Lock()
-		if l.open < l.max {
-			c := &connection{TCPConn: conn, listener: l, since: time.Now()}
-			c.place = l.pending.PushBack(c)
-			l.open++
-			l.mu.Unlock()
-			return c
+	address, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
+	c := &connection{TCPConn: conn, listener: l, since: time.Now()}
+	l.mu.Lock()
+	c.place = l.pending.Add(pending.Network(address.Addr().Unmap().WithZone("")), c)
+	l.open++
+	full := l.open > l.max
+	l.mu.Unlock()
+	if full && l.evict(fmt.Errorf("%d connections are open, the limit", l.max)) == c {
+		return nil
+	}
+	return c
+}
+
+// evict closes the connection that is next to make room, and returns it, or nil if all are
+// WebSockets.
+func (l *listener) evict(why error) *connection {
+	l.evicted.Happened(why)
+	l.mu.Lock()
+	next, ok := l.pending.Next()
+	l.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	_ = next.Close()
+	return next
+}
+
+// ofClient has connections count for the client of their requests, where that is another than the
+// peer, such as a trusted proxy's. It is to be beside connContext.
+func ofClient(next http.Handler, networkOf func(*http.Request) netip.Prefix) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
+			c.move(networkOf(r))
 		}
-		l.mu.Unlock()
-		if !l.evict(fmt.Errorf("%d connections are open, the limit", l.max)) {
-			_ = conn.Close()
-			return nil
-		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// connectionKey is the key of a request's *connection in its context.
+type connectionKey struct{}
+
+// connContext is called by net/http.
+func (l *listener) connContext(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, connectionOf(conn))
+}
+
+func (c *connection) move(network netip.Prefix) {
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	if c.place != nil {
+		c.listener.pending.Move(c.place, network)
 	}
 }
 
-// evict closes the oldest connection that is not a WebSocket. It reports false if there is
-// none.
-func (l *listener) evict(why error) bool {
-	l.evicted.Happened(why)
-	l.mu.Lock()
-	oldest := l.pending.Front()
-	l.mu.Unlock()
-	if oldest == nil {
-		return false
+// connectionOf returns what the listener has given to net/http.
+func connectionOf(conn net.Conn) *connection {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
 	}
-	_ = oldest.Value.(*connection).Close()
-	return true
+	return conn.(*connection)
 }
 
 // connState is called by net/http. It protects a connection that has become a WebSocket from
 // eviction, and records when requests begin.
 func (l *listener) connState(conn net.Conn, state http.ConnState) {
-	if secure, ok := conn.(*tls.Conn); ok {
-		conn = secure.NetConn()
-	}
-	c := conn.(*connection)
+	c := connectionOf(conn)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch state {

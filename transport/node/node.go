@@ -1,3 +1,17 @@
+// Package node puts one roomd node together: a Redis client, a coordinator of rooms, and a
+// server of game clients on a TCP port. Start with [Start], and end with [Node.Shutdown].
+//
+// A game's own rules, who may come in and when it begins, are Config.Room.Rules: see the example. Package
+// roomd makes a whole program of a node, with flags, metrics and signals.
+//
+// It promises that connections which are not WebSockets keep no game client out: there are few
+// places for them, a new one evicts the oldest of the address that has most (behind a trusted proxy,
+// of the client that has most), and each TLS handshake and each request has 10 s. Without
+// Config.Serve.Auth it believes the names that clients give, and therefore listens on loopback
+// only, unless Config.Insecure is set.
+//
+// One goroutine accepts connections, and net/http has one for each that is not a WebSocket.
+// All have ended when Shutdown returns.
 package node
 
 import (
@@ -35,7 +49,9 @@ const (
 type Config struct {
 	// Listen is the TCP address for game clients, host:port; port 0 takes a free
 	// one. Unless Serve.Auth or Insecure is set, the host must be loopback, because the
-	// server believes the name that a client gives.
+	// server believes the name that a client gives. On loopback without Serve.Auth it answers, but
+	// for probes, only requests whose Host is loopback, the host of Listen, or one of
+	// Serve.AllowOrigins: a page of another site may have a name that leads there.
 	Listen   string
 	Insecure bool
 
@@ -90,6 +106,7 @@ type Node struct {
 	http     *http.Server
 	tls      *tls.Config  // nil for plain HTTP
 	evicted  *episode.Log // connections that were closed because there were too many
+	names    *episode.Log // requests by a name that is not the node's
 	errors   *episode.Log // that net/http reports
 	listener net.Listener
 	admin    *admin // nil without
@@ -163,7 +180,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if most.clients < wanted {
 		cfg.Log.Info("the limit on open files (ulimit -n) allows fewer game clients", "clients", most.clients, "instead", wanted, "files", maxFiles())
 	}
-	n.serve(cfg.Log, most.total, cmp.Or(cfg.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout), cfg.Serve.Trace, cfg.withPage(n.server.Handler()))
+	n.serve(&cfg)
 	if n.admin != nil {
 		n.admin.serve(cfg.adminPages(n), cfg.AdminFiles, n.api)
 	}
@@ -247,6 +264,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	}
 	_ = n.client.Close()
 	n.evicted.Close()
+	n.names.Close()
 	n.errors.Close()
 	showing, cancel := context.WithTimeout(context.WithoutCancel(ctx), httpTimeout)
 	defer cancel()

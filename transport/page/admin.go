@@ -1,6 +1,10 @@
 package page
 
-import "embed"
+import (
+	"embed"
+
+	"roomd/transport/page/uplot"
+)
 
 // adminAssets are the files of the operators' page. index.html is what a browser gets at /admin.
 //
@@ -19,6 +23,7 @@ func Admin() *Handler {
 		h.addAll("/admin/", assets, name)
 	}
 	h.addAll("/admin/", adminAssets, "admin/*")
+	h.addAll("/admin/", uplot.Files, "*") // what draws the charts
 	index := h.files["/admin/index.html"]
 	h.files["/admin"], h.files["/admin/"] = index, index
 	delete(h.files, "/admin/index.html")

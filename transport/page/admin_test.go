@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-func TestAdminFiles(t *testing.T) {
+func TestAdmin_Files(t *testing.T) {
+	t.Parallel()
 	h := Admin()
 	for path, kind := range map[string]string{
 		"/admin": "text/html; charset=utf-8", "/admin/": "text/html; charset=utf-8", "/admin/admin.js": "text/javascript; charset=utf-8",
@@ -33,7 +34,8 @@ func TestAdminFiles(t *testing.T) {
 }
 
 // Each module that one imports is served, and so is each file that the page names.
-func TestAdminFilesAreComplete(t *testing.T) {
+func TestAdmin_FilesAreComplete(t *testing.T) {
+	t.Parallel()
 	h := Admin()
 	named := regexp.MustCompile(`(?:from "\./|(?:src|href)="/admin/)([a-z]+\.[a-z]+)"`)
 	for path, file := range h.files {

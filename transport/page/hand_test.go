@@ -15,7 +15,8 @@ import (
 
 // The client by hand of PROTOCOL.md follows a room, comes back when its node has restarted, and ends
 // when a newer session of its user takes over.
-func TestClientByHand(t *testing.T) {
+func TestProtocol_ClientByHand(t *testing.T) {
+	t.Parallel()
 	needNode(t)
 	text, err := os.ReadFile("../PROTOCOL.md")
 	if err != nil {

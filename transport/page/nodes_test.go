@@ -44,7 +44,8 @@ func openEmbedded(t *testing.T) *redisurl.DB {
 }
 
 // Two users of two nodes see the same room, whatever happens to connections and to a node.
-func TestNodes(t *testing.T) {
+func TestClient_TwoNodes(t *testing.T) {
+	t.Parallel()
 	cmd := nodeCommand(t, "testdata/nodes.js")
 	db := openEmbedded(t)
 	first, stop := startNode(t, db, "127.0.0.1:0", transport.Options{})
@@ -79,7 +80,8 @@ func TestNodes(t *testing.T) {
 }
 
 // Tokens are renewed before they expire, and refused with a reason, in a page and elsewhere.
-func TestTokens(t *testing.T) {
+func TestClient_Tokens(t *testing.T) {
+	t.Parallel()
 	needNode(t)
 	const secret = "a secret of the tests, which is long enough"
 	verifier, err := auth.New(auth.Secret(secret), auth.Options{})
@@ -87,13 +89,19 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	n, _ := startNode(t, openEmbedded(t), "127.0.0.1:0", transport.Options{Auth: verifier})
-	if out := runNode(t, "testdata/tokens.js", n.URL(), secret); out != "ok\n" {
-		t.Errorf("tokens.js says %q", out)
+	for _, where := range []string{"page", "elsewhere"} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			if out := runNode(t, "testdata/tokens.js", n.URL(), secret, where); out != "ok\n" {
+				t.Errorf("tokens.js says %q", out)
+			}
+		})
 	}
 }
 
 // The compiler accepts what programs do with roomd.d.ts, and refuses what they must not do.
-func TestTypes(t *testing.T) {
+func TestTypes_Compiler(t *testing.T) {
+	t.Parallel()
 	needNode(t)
 	out, err := exec.Command(filepath.Join("testdata", "node_modules", ".bin", "tsc"), "-p", "testdata").CombinedOutput()
 	if err != nil {

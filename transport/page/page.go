@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"encoding/json"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -13,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
+	"roomd/transport"
 	"roomd/transport/protocol"
 )
 
@@ -25,6 +27,11 @@ var assets embed.FS
 //
 //go:embed roomd.js roomd.d.ts
 var library embed.FS
+
+// readme says how to write a page of one's own.
+//
+//go:embed README.md
+var readme []byte
 
 // Options say what the page offers. The zero value is the page of a server without a key, and
 // without the comparison of the stampede.
@@ -51,9 +58,12 @@ func New(opts Options) *Handler {
 	h := &Handler{files: make(map[string]file)}
 	h.addAll("/", assets, "assets/*")
 	h.addAll("/", library, "*")
+	h.add("/docs/browser.md", readme)
+	h.addDocument("/docs/protocol.md", "PROTOCOL.md")
+	h.addDocument("/docs/asyncapi.yaml", "asyncapi.yaml")
 	h.files["/"] = h.files["/index.html"]
 	delete(h.files, "/index.html")
-	facts, err := json.Marshal(map[string]any{"auth": opts.Auth, "stampede": opts.Stampede, "version": opts.Version})
+	facts, err := json.Marshal(map[string]any{"auth": opts.Auth, "stampede": opts.Stampede, "version": opts.Version}, json.Deterministic(true))
 	if err != nil {
 		panic(err) // of values that can always be written
 	}
@@ -75,10 +85,19 @@ func (h *Handler) addAll(folder string, from fs.FS, pattern string) {
 	}
 }
 
+func (h *Handler) addDocument(at, name string) {
+	content, err := transport.Documents.ReadFile(name)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	h.add(at, content)
+}
+
 // kinds are the types of our files, whatever the machine's own table says.
 var kinds = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-	".ts": "text/plain; charset=utf-8", ".json": "application/json; charset=utf-8", ".svg": "image/svg+xml",
+	".ts": "application/typescript; charset=utf-8", ".json": "application/json; charset=utf-8", ".svg": "image/svg+xml", ".md": "text/plain; charset=utf-8", // browsers show it
+	".yaml": "text/plain; charset=utf-8",
 }
 
 func (h *Handler) add(at string, content []byte) {
@@ -99,11 +118,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, ok := h.files[r.URL.Path]
 	switch {
 	case !ok:
-		refuse(w, http.StatusNotFound, "there is nothing at %s", r.URL.Path)
+		transport.Refuse(w, http.StatusNotFound, protocol.NewError(protocol.CodeBadRequest, "there is nothing at %s", r.URL.Path))
 		return
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		refuse(w, http.StatusMethodNotAllowed, "%s allows GET, HEAD, not %s", r.URL.Path, r.Method)
+		transport.Refuse(w, http.StatusMethodNotAllowed, protocol.NewError(protocol.CodeBadRequest, "%s allows GET, HEAD, not %s", r.URL.Path, r.Method))
 		return
 	}
 	header := w.Header()
@@ -132,12 +151,4 @@ func policy(host string) string {
 // directive of the policy.
 func notOfHost(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("-._:[]", c)
-}
-
-// refuse answers as the other paths of the server do.
-func refuse(w http.ResponseWriter, status int, format string, args ...any) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.WriteHeader(status)
-	reply := protocol.Reply{Error: protocol.NewError(protocol.CodeBadRequest, format, args...)}
-	_, _ = w.Write(append(protocol.AppendReply(nil, &reply), '\n'))
 }

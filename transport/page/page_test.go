@@ -22,12 +22,13 @@ func ask(h http.Handler, method, path string, headers ...string) *httptest.Respo
 	return answer
 }
 
-func TestFiles(t *testing.T) {
+func TestPage_Files(t *testing.T) {
+	t.Parallel()
 	h := New(Options{})
 	for path, kind := range map[string]string{
 		"/": "text/html; charset=utf-8", "/page.js": "text/javascript; charset=utf-8", "/page.css": "text/css; charset=utf-8",
-		"/roomd.js": "text/javascript; charset=utf-8", "/roomd.d.ts": "text/plain; charset=utf-8", "/stampede.js": "text/javascript; charset=utf-8",
-		"/icon.svg": "image/svg+xml", "/page.json": "application/json; charset=utf-8",
+		"/roomd.js": "text/javascript; charset=utf-8", "/roomd.d.ts": "application/typescript; charset=utf-8", "/stampede.js": "text/javascript; charset=utf-8",
+		"/icon.svg": "image/svg+xml", "/docs/browser.md": "text/plain; charset=utf-8", "/docs/protocol.md": "text/plain; charset=utf-8", "/docs/asyncapi.yaml": "text/plain; charset=utf-8", "/page.json": "application/json; charset=utf-8",
 	} {
 		full, head := ask(h, "GET", path), ask(h, "HEAD", path)
 		if full.Code != 200 || full.Header().Get("Content-Type") != kind || full.Body.Len() == 0 || full.Header().Get("Cache-Control") != "no-cache" {
@@ -46,7 +47,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-func TestNothingElse(t *testing.T) {
+func TestPage_NothingElse(t *testing.T) {
+	t.Parallel()
 	h := New(Options{})
 	for _, path := range []string{"/index.html", "/assets", "/assets/page.js", "/page.go", "/../page.go", "/table.png", "/PAGE.JS", "/page.js/"} {
 		if answer := ask(h, "GET", path); answer.Code != 404 || !json.Valid(answer.Body.Bytes()) || h.Serves(path) {
@@ -60,7 +62,8 @@ func TestNothingElse(t *testing.T) {
 
 // The policy allows nothing from elsewhere and nothing inline, and names the host for browsers
 // that do not count its WebSocket as 'self'. A host that is none cannot widen it.
-func TestPolicy(t *testing.T) {
+func TestPage_Policy(t *testing.T) {
+	t.Parallel()
 	h := New(Options{})
 	const around = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'%; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 	for host, extra := range map[string]string{
@@ -75,7 +78,8 @@ func TestPolicy(t *testing.T) {
 }
 
 // What the policy forbids, or other hosts would learn of, is in no file.
-func TestFilesLoadNothingFromElsewhere(t *testing.T) {
+func TestPage_LoadsNothingFromElsewhere(t *testing.T) {
+	t.Parallel()
 	outside := regexp.MustCompile(`(?i)(src|href)\s*=\s*["'](https?:)?//|@import|(?-i:url\()|<style|\sstyle=|\son[a-z]+\s*=\s*["']|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function`)
 	for _, h := range []*Handler{New(Options{}), Admin()} {
 		for path, file := range h.files {
@@ -86,7 +90,8 @@ func TestFilesLoadNothingFromElsewhere(t *testing.T) {
 	}
 }
 
-func TestFacts(t *testing.T) {
+func TestPage_Facts(t *testing.T) {
+	t.Parallel()
 	for want, opts := range map[string]Options{
 		`{"auth":false,"stampede":false,"version":""}`:   {},
 		`{"auth":true,"stampede":true,"version":"v1.2"}`: {Auth: true, Stampede: true, Version: "v1.2"},

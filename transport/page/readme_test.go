@@ -55,7 +55,8 @@ func install(t *testing.T, game string) string {
 
 // The game of the README, played by three processes at two nodes: one starts it, each rolls, and all
 // see the winner that the rolls make.
-func TestGame(t *testing.T) {
+func TestREADME_Game(t *testing.T) {
+	t.Parallel()
 	needNode(t)
 	script := install(t, gameIn(t))
 	db := openEmbedded(t)

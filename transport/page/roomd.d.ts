@@ -11,23 +11,50 @@
  * rooms again. See README.md for the model.
  */
 
+/** The codes of errors with which a server refuses a request: see PROTOCOL.md. */
+export type ServerCode =
+  | "bad_request"
+  | "unknown_action"
+  | "unauthorized"
+  | "forbidden"
+  | "room_full"
+  | "closed"
+  | "banned"
+  | "conflict"
+  | "seat_taken"
+  | "duplicate_user"
+  | "not_member"
+  | "rate_limited"
+  | "too_large"
+  | "busy"
+  | "unavailable"
+  | "unknown"
+  | "internal"
+
 /**
- * What the client could not do, and why. Programs decide by `code`.
- *
- * The codes of the server are those of PROTOCOL.md: `room_full`, `forbidden`, `busy` and so on. The
- * client has these of its own:
+ * The client's own codes:
  *
  * - `timeout`: the request was not sent in time, so nothing was done;
- * - `unknown`: the connection broke before the reply came. The request was done, or it was not. (The
- *   server says `unknown` in the same sense);
  * - `left`, `unwatched`, `lost`: why a room has ended;
  * - `client_closed`: the program called `close`;
  * - `replaced`: a newer session of the user took over (close code 4001);
  * - `disconnected`: the server ended the connection over a fault of the client (`closeCode` says which).
+ *
+ * It also says `unknown`, as the server does: the connection broke before the reply came, and the request was
+ * done, or it was not; and `bad_request` and `too_large` for what it does not send at all, such as a URL without a scheme.
  */
+export type ClientCode = "timeout" | "left" | "unwatched" | "lost" | "client_closed" | "replaced" | "disconnected"
+
+/** A newer server may send other codes. */
+export type ErrorCode = ServerCode | ClientCode | (string & {})
+
+/** Why a member has left. A newer server may send others. */
+export type Reason = "left" | "timeout" | "node" | "kicked" | "closed" | "moved" | (string & {})
+
+/** What the client could not do, and why. Programs decide by `code`. */
 export class RoomdError extends Error {
-  constructor(code: string, message?: string, details?: Partial<RoomdError>)
-  code: string
+  constructor(code: ErrorCode, message?: string, details?: Partial<RoomdError>)
+  code: ErrorCode
   /** Whether the same request may succeed soon, without anybody's doing. */
   retry: boolean
   /** With `conflict`: the data that there is now. Undefined if there is none. */
@@ -37,7 +64,7 @@ export class RoomdError extends Error {
   /** With `conflict`: the version that the room has now. */
   version?: number
   /** With `lost`: `kicked`, `moved`, `closed`, `left`, or the error code for which the seat was lost. */
-  reason?: string
+  reason?: Reason | ServerCode
   /** With `lost`: what the admin said, if anything. */
   text?: string
   /** With `lost` and the reason `moved`: the room where the user is now. Call `client.join(to)`. */
@@ -69,7 +96,7 @@ export interface ConnectOptions {
   backoff?: { base?: number; cap?: number }
   /**
    * If nothing has come for `idle` ms, the client sends a ping. If nothing comes for another `timeout` ms,
-   * it gives the connection up. Default: 10,000 and 5,000.
+   * it gives the connection up. Default: 6,000 and 5,000.
    */
   heartbeat?: { idle?: number; timeout?: number }
 }
@@ -88,15 +115,18 @@ export function connect(url: string | readonly string[], options?: ConnectOption
 /**
  * - `connecting`: for the first time;
  * - `connected`;
+ * - `degraded`: connected, to a server that cannot reach Redis. Rooms show what was; requests are refused as `unavailable`;
  * - `reconnecting`: the connection broke, and the client tries again. Requests wait;
  * - `lost`: ended for good. `client.error` says why.
  */
-export type State = "connecting" | "connected" | "reconnecting" | "lost"
+export type State = "connecting" | "connected" | "degraded" | "reconnecting" | "lost"
 
 /** One user. Made by {@link connect}. It dispatches an event `state` whenever `state` has changed. */
 export class Client extends EventTarget {
   private constructor()
   readonly state: State
+  addEventListener(type: "state", listener: (event: Event) => void, options?: boolean | AddEventListenerOptions): void
+  removeEventListener(type: "state", listener: (event: Event) => void, options?: boolean | EventListenerOptions): void
   /** The user's name, as far as it is known: from the options, the token, or the first join. */
   readonly user: string | undefined
   /** Where the present connection leads, or the latest one led, without query. */
@@ -158,8 +188,10 @@ export interface Settings {
   readonly closed?: boolean
   /** The room outlives its last member. */
   readonly keep?: boolean
-  /** `admins`: only admins set the room's data. */
-  readonly data?: "admins" | ""
+  /** Who sets the room's data, besides admins; without it, `members`. */
+  readonly data?: "members" | "admins"
+  /** Who watches the room and lists its users, besides admins; without it, `all` who are not banned. */
+  readonly watch?: "all" | "members"
 }
 
 /** A room at one version. */
@@ -206,7 +238,8 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
   user(name: string): User<MemberData> | undefined
   /** Says whether the user is ready. */
   ready(value: boolean): Promise<Position>
-  /** Replaces the data of the room; `null` removes it. With `expect` only if nobody has changed it since, else rejects with `conflict`. */
+  /** Replaces the data of the room; `null` removes it. With `expect` only if nobody has changed it since, else rejects with `conflict`.
+   *  Data is JSON: NaN and Infinity become `null`. The server refuses numbers that a double cannot hold; send those as strings. */
   set(data: Data | null, options?: { expect?: Expect }): Promise<Position>
   /** Likewise for the user's own data as a member. */
   setMember(data: MemberData | null, options?: { expect?: Expect }): Promise<Position>
@@ -219,7 +252,10 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
   update(change: (old: Data | undefined) => Data | null | undefined | Promise<Data | null | undefined>): Promise<Data | null | undefined>
   /** Sends a message to all in the room, or to the users in `to` alone. */
   say(message: string | { data: unknown }, options?: { to?: readonly string[] }): Promise<Position>
-  /** Ends the membership. The room goes on if the client watches it. */
+  /**
+   * Ends the membership. The room goes on if the client watches it. Rejects with `lost` if the server has ended the
+   * membership before; `to` says where the user was moved, and has a seat now.
+   */
   leave(): Promise<void>
   /** Ends the watching. The room goes on if the client is a member. */
   unwatch(): Promise<void>
@@ -231,16 +267,16 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
 export type Change<Data = any, MemberData = any> = Position & (
   /** The room at this version, in place of what was before: at the start, after a reconnect, or for a reader that lags. */
   | { readonly type: "snapshot"; readonly users: readonly User<MemberData>[]; readonly settings: Settings; readonly data: Data | undefined; readonly seat: number | undefined }
-  /** This session is a member no more, although it did not leave. */
-  | { readonly type: "lost"; readonly reason: string; readonly text?: string; readonly to?: string }
+  /** This session is a member no more, although it did not leave, or may not watch any more. A membership is lost once. */
+  | { readonly type: "lost"; readonly reason: Reason | ServerCode; readonly text?: string; readonly to?: string }
   /** The user came in. `away`: the seat is reserved, and the user has no connection yet. */
   | { readonly type: "join"; readonly user: string; readonly seat: number; readonly away?: boolean }
   /** The user left. `reason`: `left`, `timeout`, `node`, `kicked` (`text` says why), `closed` or `moved` (`to` says where). */
-  | { readonly type: "leave"; readonly user: string; readonly seat: number; readonly reason: string; readonly text?: string; readonly to?: string }
+  | { readonly type: "leave"; readonly user: string; readonly seat: number; readonly reason: Reason; readonly text?: string; readonly to?: string }
   /** The user has lost the connection, or has one again. */
   | { readonly type: "away" | "back"; readonly user: string; readonly seat: number }
-  /** The user is ready or not, or has other data. */
-  | { readonly type: "member"; readonly user: string; readonly seat: number; readonly ready?: boolean; readonly data?: MemberData }
+  /** The user is ready or not, or has other data, null for none. What is left out is as before. */
+  | { readonly type: "member"; readonly user: string; readonly seat: number; readonly ready?: boolean; readonly data?: MemberData | null }
   /** The room has other settings. */
   | { readonly type: "settings"; readonly settings: Settings }
   /** The room has other data. `user` is who set it, unless that was the API. */

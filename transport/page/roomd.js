@@ -47,17 +47,6 @@ function freeze(value) {
   return Object.freeze(value)
 }
 
-// sleep waits for ms, or until the promise resolves.
-function sleep(ms, until) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms)
-    until.then(() => {
-      clearTimeout(timer)
-      resolve()
-    })
-  })
-}
-
 // Failure is what the program's own parts throw when the client connects.
 class Failure extends Error {
   constructor(cause) {
@@ -92,7 +81,7 @@ class Reader {
     // The snapshot shows what there is when it is read, and so covers what comes until then, except the loss of a seat.
     if (this.#lagging && change.type !== "lost" && this.#queue.length === 0) return
     if (this.#queue.length >= MOST_LAG) {
-      this.#queue = change.type === "lost" ? [change] : []
+      this.#queue = [...this.#queue, change].filter(({ type }) => type === "lost")
       this.#lagging = true
       return
     }
@@ -138,13 +127,18 @@ class Mirror {
   member = false
   watching = false
   error = undefined
+  lost = undefined // why the latest membership was lost
+  moved = false // a move here was announced, and no snapshot has come since
   stale = false // events are missing, and a list has been asked for
   restoring = false // after a reconnect the room is not joined or watched again yet
   readers = new Set()
   #waiting = [] // for versions
+  #gone
 
-  constructor(id) {
+  /** gone is called when the room ends. */
+  constructor(id, gone) {
     this.id = id
+    this.#gone = gone
   }
 
   snapshot() {
@@ -152,8 +146,24 @@ class Mirror {
     return Object.freeze({ type: "snapshot", epoch, version, users, settings, data, seat })
   }
 
-  /** replace puts a list in place of the copy. It tells the readers if that is news, or if they must know in any case. */
-  replace(list, always) {
+  /** enter makes the client a member. The seat of one who was moved here comes with the snapshot. */
+  enter(seat) {
+    this.member = true
+    this.seat = seat
+    this.lost = undefined
+  }
+
+  /** awaits says whether the client was moved here, and knows no more yet. */
+  get awaits() {
+    return this.moved && this.member && this.seat === undefined
+  }
+
+  /**
+   * replace puts a list in place of the copy; a member may have another seat by then. It tells the readers if that is
+   * news, or if they must know in any case.
+   */
+  replace(list, user, always) {
+    if (this.member) this.seat = list.users?.find((other) => other.user === user)?.seat ?? this.seat
     const news = always || this.stale || list.epoch !== this.epoch || list.version !== this.version
     this.stale = false
     this.epoch = list.epoch ?? ""
@@ -187,18 +197,31 @@ class Mirror {
     return true
   }
 
-  /** lose ends the membership because the server says so. */
+  /** lose ends the membership, or the watch, because the server says so. Readers hear of it once. */
   lose({ reason, text, to }) {
+    const details = { reason, ...(text && { text }), ...(to && { to }) }
+    const error = new RoomdError("lost", `the seat in room ${this.id} is lost: ${reason}`, details)
     this.member = false
     this.seat = undefined
-    const details = { reason, ...(text && { text }), ...(to && { to }) }
-    this.#tell([Object.freeze({ type: "lost", epoch: this.epoch, version: this.version, ...details })])
-    if (!this.watching) this.end(new RoomdError("lost", `the seat in room ${this.id} is lost: ${reason}`, details))
+    if (!this.lost) this.#tell([Object.freeze({ type: "lost", epoch: this.epoch, version: this.version, ...details })])
+    this.lost = error
+    if (!this.watching) this.end(error)
+  }
+
+  /** quit ends the membership, or the watch, because the program wants it, and the room if nothing is left. */
+  quit(code) {
+    if (code === "unwatched") this.watching = false
+    else {
+      this.member = false
+      this.seat = undefined
+    }
+    if (!this.member && !this.watching) this.end(new RoomdError(code, `room ${this.id}: ${code}`))
   }
 
   end(error) {
     if (this.error) return
     this.error = error
+    this.#gone()
     this.member = this.watching = false
     this.seat = undefined
     for (const reader of [...this.readers]) reader.end()
@@ -236,9 +259,12 @@ const OF_USERS = {
   },
   away: (users, { user }) => alter(users, user, (old) => ({ ...old, away: true })),
   back: (users, { user }) => alter(users, user, ({ away, ...rest }) => rest),
-  member(users, { user, ready, data }) {
-    const own = { ...(ready && { ready }), ...(data !== undefined && { data }) }
-    alter(users, user, ({ seat, away }) => ({ user, seat, ...(away && { away }), ...own }))
+  // What the change leaves out stays as it is; data null is none.
+  member(users, change) {
+    alter(users, change.user, (old) => {
+      const { ready = old.ready, data = old.data } = change
+      return { user: old.user, seat: old.seat, ...(old.away && { away: true }), ...(ready && { ready }), ...(data !== undefined && data !== null && { data }) }
+    })
   },
 }
 
@@ -309,11 +335,23 @@ class Link {
     this.#socket.send(JSON.stringify({ id, ...request.frame }))
   }
 
-  call(frame) {
-    return new Promise((resolve, reject) => {
-      this.send({ frame, internal: true, done: (reply) => (reply.error ? reject(refusal(reply)) : resolve(reply)) })
-      this.ended.then(() => reject(new Error("the connection has ended")))
+  /** ask resolves to the reply to a request of the client itself, or to undefined if the connection ends before. */
+  ask(frame, apply) {
+    return new Promise((resolve) => {
+      this.ended.then(() => resolve(undefined))
+      const done = (reply) => {
+        if (!reply.error) apply?.(reply)
+        resolve(reply)
+      }
+      this.send({ frame, internal: true, done })
     })
+  }
+
+  async authenticate(token) {
+    const reply = await this.ask({ action: "auth", token })
+    if (!reply) throw new Error("the connection has ended")
+    if (reply.error) throw refusal(reply)
+    return reply
   }
 
   /** takeBack returns the requests without a reply, oldest first. */
@@ -407,6 +445,7 @@ class Session {
   #link // the present one, also while it is being made
   #waiting = [] // requests that are not sent
   #refused = false // the last token was not accepted
+  #degraded = false // the server says that it cannot reach Redis
   #expires // of the token, in seconds since 1970
   #renewal
   #ends = new Set() // functions that the end of the client calls
@@ -419,11 +458,11 @@ class Session {
       WebSocket: options.WebSocket ?? globalThis.WebSocket,
       timeout,
       backoff: { base: backoff.base ?? 250, cap: backoff.cap ?? 5_000 },
-      heartbeat: { idle: heartbeat.idle ?? 10_000, timeout: heartbeat.timeout ?? 5_000 },
+      heartbeat: { idle: heartbeat.idle ?? 6_000, timeout: heartbeat.timeout ?? 5_000 },
     }
     if (!this.#options.WebSocket) throw new TypeError("WebSocket: there is none here; give that of the package ws")
     this.#addresses = [url].flat().map((address) => resolve(address, options.user))
-    if (this.#addresses.length === 0) throw new TypeError("url: there is none")
+    if (this.#addresses.length === 0) throw new RoomdError("bad_request", "url: there is none")
     this.user = options.user
     this.client = new Client(this)
   }
@@ -517,6 +556,7 @@ class Session {
     } catch (error) {
       throw new Failure(error)
     }
+    this.#degraded = false
     const link = (this.#link = new Link(socket, heartbeat, (event) => this.#event(event)))
     let late = false
     const expired = () => {
@@ -527,7 +567,7 @@ class Session {
     try {
       await link.opened
       if (link.protocol !== PROTOCOL) throw new RoomdError("bad_request", `${this.address} does not speak ${PROTOCOL}`)
-      if (token !== undefined && page) this.#granted(await link.call({ action: "auth", token }))
+      if (token !== undefined && page) this.#granted(await link.authenticate(token))
       else this.#granted(claims(token))
       return link
     } catch (error) {
@@ -573,10 +613,10 @@ class Session {
     this.#planRenewal()
     for (const mirror of this.mirrors.values()) {
       mirror.restoring = true
-      mirror.stale = false
+      mirror.stale = mirror.moved = false
       this.#restore(mirror, link)
     }
-    this.#become("connected")
+    this.#become(this.#degraded ? "degraded" : "connected")
     this.flush()
   }
 
@@ -630,8 +670,6 @@ class Session {
     link?.drop("lost")
     for (const request of this.#waiting.splice(0)) request.failed(error)
     for (const mirror of this.mirrors.values()) mirror.end(error)
-    this.mirrors.clear()
-    this.rooms.clear()
     for (const end of this.#ends) end()
     this.#become("lost")
   }
@@ -639,7 +677,7 @@ class Session {
   async close() {
     if (this.error) return
     const link = this.#link
-    const goodbye = this.state === "connected" ? link.leave() : undefined
+    const goodbye = this.#connected ? link.leave() : undefined
     this.#link = goodbye ? undefined : link // fail would cut it off
     if (goodbye) this.#down(link)
     this.#fail(new RoomdError("client_closed", "the program closed the client"))
@@ -657,7 +695,7 @@ class Session {
   async #renew(link) {
     try {
       const token = await this.#token()
-      if (this.#link === link) this.#granted(await link.call({ action: "auth", token }))
+      if (this.#link === link) this.#granted(await link.authenticate(token))
     } catch {
       // The older token counts on. When that has expired the server says so.
     }
@@ -670,16 +708,16 @@ class Session {
     if (mirror.member) {
       const since = seat === undefined ? {} : { expect: version, epoch } // moved here, and no list has come yet
       const lost = await this.#insist(mirror, link, { action: "join", room, seat, ...since }, (reply) => {
-        mirror.seat = reply.seat
-        mirror.replace(reply, true)
+        mirror.enter(reply.seat)
+        mirror.replace(reply, this.user, true)
       })
-      if (lost) this.#lostRoom(mirror, { ...lost, reason: lost.reason ?? lost.code })
+      if (lost) mirror.lose({ ...lost, reason: lost.reason ?? lost.code })
     }
     if (mirror.watching && this.#link === link) {
-      const refused = await this.#insist(mirror, link, { action: "watch", room }, (reply) => mirror.replace(reply, !mirror.member))
+      const refused = await this.#insist(mirror, link, { action: "watch", room }, (reply) => mirror.replace(reply, this.user, !mirror.member))
       if (refused) {
         mirror.watching = false
-        if (!mirror.member) this.#lostRoom(mirror, { reason: refused.code })
+        if (!mirror.member) mirror.lose({ reason: refused.code })
       }
     }
     if (this.#link !== link) return
@@ -690,27 +728,17 @@ class Session {
   /** insist repeats a request as long as that may help. It returns why the server refuses, or undefined. */
   async #insist(mirror, link, frame, apply) {
     for (let n = 0; this.#link === link && !mirror.error; n++) {
-      const reply = await new Promise((resolve) => {
-        link.ended.then(() => resolve(undefined))
-        link.send({
-          frame,
-          internal: true,
-          done: (reply) => {
-            if (!reply.error) apply(reply)
-            resolve(reply)
-          },
-        })
-      })
+      const reply = await link.ask(frame, apply)
       if (!reply?.error || this.#link !== link) return undefined
       const error = refusal(reply)
       if (!mendable(error)) return error
-      await sleep(this.#pause(n), link.ended)
+      await this.#within(this.#pause(n), link.ended)
     }
     return undefined
   }
 
-  /** request sends a frame as soon as it can. apply gets the reply before the next frame is read. */
-  request(frame, { signal, apply } = {}) {
+  /** request sends a frame as soon as it can. apply gets the reply before the next frame is read, with an error only if that is harmless. */
+  request(frame, { signal, apply, harmless } = {}) {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted()
       if (this.error) throw this.error
@@ -726,7 +754,7 @@ class Session {
       }
       request.done = (reply) => {
         settle()
-        if (reply.error) return reject(refusal(reply))
+        if (reply.error && reply.error.code !== harmless) return reject(refusal(reply))
         resolve(apply ? apply(reply) : reply)
       }
       request.failed = (error) => {
@@ -746,9 +774,10 @@ class Session {
   }
 
   flush() {
-    if (this.state !== "connected") return
+    if (!this.#connected) return
     this.#waiting = this.#waiting.filter((request) => {
-      if (this.mirrors.get(request.frame.room)?.restoring) return true
+      const mirror = this.mirrors.get(request.frame.room)
+      if (mirror?.restoring || (mirror?.awaits && request.frame.action !== "join")) return true
       clearTimeout(request.timer)
       this.#link.send(request)
       return false
@@ -759,91 +788,110 @@ class Session {
   enter(id) {
     let mirror = this.mirrors.get(id)
     if (!mirror) {
-      mirror = new Mirror(id)
+      const gone = () => [this.mirrors, this.rooms].forEach((all) => all.delete(id))
+      mirror = new Mirror(id, gone)
       this.mirrors.set(id, mirror)
       this.rooms.set(id, new Room(mirror, this))
     }
     return mirror
   }
 
-  joined(reply) {
+  /** entered takes the list of a reply to a join or a watch. */
+  entered(action, reply) {
     const mirror = this.enter(reply.room)
-    mirror.member = true
-    mirror.seat = reply.seat
-    this.user = reply.users?.find(({ seat }) => seat === reply.seat)?.user ?? this.user
-    mirror.replace(reply, false)
+    if (action === "watch") mirror.watching = true
+    else {
+      this.user = reply.users?.find(({ seat }) => seat === reply.seat)?.user ?? this.user
+      mirror.enter(reply.seat)
+    }
+    mirror.replace(reply, this.user, false)
     return this.rooms.get(reply.room)
   }
 
-  watched(reply) {
-    const mirror = this.enter(reply.room)
-    mirror.watching = true
-    mirror.replace(reply, false)
-    return this.rooms.get(reply.room)
-  }
-
-  /** quit ends a membership or a watch, and the room if nothing is left. */
-  quit(mirror, code) {
-    if (code === "left") {
-      mirror.member = false
-      mirror.seat = undefined
-    } else {
-      mirror.watching = false
+  /** left takes the reply to a leave. It returns why there was no membership any more, if the server had ended it. */
+  left(id, mirror, reply) {
+    if (reply.error && reply.reason) {
+      this.#lost(id, reply)
+      return mirror.lost
     }
-    if (!mirror.member && !mirror.watching) this.#remove(mirror, () => mirror.end(new RoomdError(code, `room ${mirror.id}: ${code}`)))
+    if (reply.error && mirror.lost) return mirror.lost
+    // Mirror, unless that was lost before the reply came.
+    this.mirrors.get(id)?.quit("left")
+    return undefined
   }
 
-  /** moved records that the server makes the client a member of a room; its snapshot follows. */
-  #moved(id) {
-    this.enter(id).member = true
-  }
-
-  #lostRoom(mirror, event) {
-    if (mirror.watching) mirror.lose(event)
-    else this.#remove(mirror, () => mirror.lose(event))
-  }
-
-  #remove(mirror, end) {
-    if (this.mirrors.get(mirror.id) === mirror) {
-      this.mirrors.delete(mirror.id)
-      this.rooms.delete(mirror.id)
-    }
-    end()
+  /** lost takes the end of a membership. Who is moved is a member of the other room from then on; its snapshot follows. */
+  #lost(id, event) {
+    const mirror = this.mirrors.get(id)
+    mirror?.lose(event)
+    if (!event.to) return
+    const target = this.enter(event.to)
+    target.moved = true
+    if (!target.member) target.enter(undefined)
   }
 
   #event(event) {
     if (this.error) return
+    if (event.event === "node") return this.#serves(event.degraded === true)
+    if (event.event === "snapshot") return this.#snapshot(event)
+    if (event.event === "lost") return this.#lost(event.room, event)
     const mirror = this.mirrors.get(event.room)
     if (!mirror) return
-    if (event.event === "snapshot") this.#snapshot(mirror, event)
-    else if (event.event === "lost") {
-      this.#lostRoom(mirror, event)
-      if (event.to) this.#moved(event.to)
-    }
-    else if (event.event === "changes" && !mirror.change(event)) this.#resync(mirror, this.#link)
+    if (event.event === "unwatched") {
+      mirror.watching = false
+      if (!mirror.member) mirror.lose(event)
+    } else if (event.event === "changes" && !mirror.change(event)) this.#resync(mirror, this.#link)
   }
 
-  /** snapshot replaces a room. After a failure, or a move, the own seat may be another. */
-  #snapshot(mirror, event) {
-    if (mirror.stale) return
-    if (mirror.member) mirror.seat = event.users?.find(({ user }) => user === this.user)?.seat ?? mirror.seat
-    mirror.replace(event, true)
+  /** serves takes what a server says of itself. It may come before the client is connected. */
+  #serves(degraded) {
+    this.#degraded = degraded
+    if (this.#connected) this.#become(degraded ? "degraded" : "connected")
+  }
+
+  get #connected() {
+    return this.state === "connected" || this.state === "degraded"
+  }
+
+  /**
+   * snapshot replaces a room. Of one that the client is not in, and of one where a move was announced, it says whether
+   * the client is a member there now: the reply to a leave may have crossed the move.
+   */
+  #snapshot(event) {
+    let mirror = this.mirrors.get(event.room)
+    if (!mirror || mirror.moved) {
+      const seated = event.users?.find(({ user }) => user === this.user)
+      if (seated) (mirror = this.enter(event.room)).enter(seated.seat)
+    }
+    if (!mirror) return
+    mirror.moved = false
+    mirror.replace(event, this.user, true)
+    this.flush()
   }
 
   /** resync asks for the list of a room of which events are missing. */
   async #resync(mirror, link) {
     await this.#insist(mirror, link, { action: "users", room: mirror.id }, (reply) => {
-      if (mirror.stale) mirror.replace(reply, true)
+      if (mirror.stale) mirror.replace(reply, this.user, true)
     })
   }
 }
 
 // resolve makes the URL of a WebSocket of an address.
 function resolve(address, user) {
-  const url = new URL(address, globalThis.location?.href)
+  const bad = (why) => new RoomdError("bad_request", `url: ${JSON.stringify(address)} ${why}`)
+  const path = /^[./]/.test(address)
+  if (path && !globalThis.location) throw bad("is a path, and there is no page here: write ws://HOST/ws")
+  if (!path && !/^[a-z][a-z0-9+.-]*:\/\//i.test(address)) throw bad(`has no scheme: write ws://${address} or wss://${address}`)
+  let url
+  try {
+    url = new URL(address, globalThis.location?.href)
+  } catch {
+    throw bad("is no URL")
+  }
   url.protocol = { "http:": "ws:", "https:": "wss:" }[url.protocol] ?? url.protocol
-  if (url.protocol !== "ws:" && url.protocol !== "wss:") throw new TypeError(`url: the scheme must be ws, wss, http or https, not ${url.protocol}`)
-  if (url.username || url.password) throw new TypeError("url: must not hold a user name or password")
+  if (url.protocol !== "ws:" && url.protocol !== "wss:") throw bad(`has the scheme ${url.protocol.slice(0, -1)}; it must be ws, wss, http or https`)
+  if (url.username || url.password) throw new RoomdError("bad_request", "url: must not hold a user name or password")
   if (url.pathname === "/") url.pathname = "/ws"
   url.hash = ""
   if (user !== undefined) url.searchParams.set("user", user)
@@ -950,12 +998,14 @@ export class Room {
 
   async leave() {
     if (!this.member) return
-    await this.#quit("leave", "left", "not_member")
+    const apply = (reply) => this.#session.left(this.id, this.#mirror, reply)
+    const lost = await this.#session.request({ action: "leave", room: this.id }, { apply, harmless: "not_member" })
+    if (lost) throw lost
   }
 
   async unwatch() {
     if (!this.watching) return
-    await this.#quit("unwatch", "unwatched")
+    await this.#session.request({ action: "unwatch", room: this.id }, { apply: () => this.#session.mirrors.get(this.id)?.quit("unwatched") })
   }
 
   [Symbol.asyncIterator]() {
@@ -967,16 +1017,6 @@ export class Room {
     const reply = await this.#session.request({ room: this.id, ...frame })
     await this.#mirror.reached(reply)
     return position(reply)
-  }
-
-  async #quit(action, code, harmless) {
-    const apply = () => this.#session.quit(this.#mirror, code)
-    try {
-      await this.#session.request({ action, room: this.id }, { apply })
-    } catch (error) {
-      if (error.code !== harmless) throw error
-      apply()
-    }
   }
 }
 
@@ -996,11 +1036,11 @@ export class Client extends EventTarget {
   get rooms() { return this.#session.rooms }
 
   join(id, { seat, signal } = {}) {
-    return this.#session.request({ action: "join", room: id, seat }, { signal, apply: (reply) => this.#session.joined(reply) })
+    return this.#session.request({ action: "join", room: id, seat }, { signal, apply: (reply) => this.#session.entered("join", reply) })
   }
 
   watch(id, { signal } = {}) {
-    return this.#session.request({ action: "watch", room: id }, { signal, apply: (reply) => this.#session.watched(reply) })
+    return this.#session.request({ action: "watch", room: id }, { signal, apply: (reply) => this.#session.entered("watch", reply) })
   }
 
   async users(id) {

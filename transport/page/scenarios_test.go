@@ -13,14 +13,15 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"roomd/transport/client/scenarios"
+	"roomd/transport/internal/scenarios"
 )
 
 // roomd.js does what every client has to do.
-func TestScenarios(t *testing.T) {
-	needNode(t)
+func TestClient_Scenarios(t *testing.T) {
+	t.Parallel()
+	p := startSubjects(t)
 	scenarios.Run(t, func(t *testing.T, addresses []string) scenarios.Subject {
-		s := startSubject(t)
+		s := &subject{p, t.Name()}
 		if got := s.Do(t.Context(), "new", addresses...); got != "ok" {
 			t.Fatal(got)
 		}
@@ -28,15 +29,21 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
-// subject is roomd.js in a process of Node, which testdata/subject.js speaks for.
+// subject is a client of roomd.js in a process of Node.
 type subject struct {
+	process *subjects
+	name    string
+}
+
+// subjects are the clients for which testdata/subject.js speaks.
+type subjects struct {
 	mu      sync.Mutex
 	in      io.Writer           // guarded by mu
 	last    int                 // guarded by mu: number of the latest command
 	waiting map[int]chan string // guarded by mu: for answers; nil when the process has ended
 }
 
-func startSubject(t *testing.T) *subject {
+func startSubjects(t *testing.T) *subjects {
 	t.Helper()
 	cmd := nodeCommand(t, "testdata/subject.js")
 	cmd.Stderr = os.Stderr
@@ -51,7 +58,7 @@ func startSubject(t *testing.T) *subject {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s := &subject{in: in, waiting: map[int]chan string{}}
+	s := &subjects{in: in, waiting: map[int]chan string{}}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -69,7 +76,7 @@ func startSubject(t *testing.T) *subject {
 }
 
 // read hands out the answers, until there are no more.
-func (s *subject) read(out io.Reader) {
+func (s *subjects) read(out io.Reader) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -100,7 +107,7 @@ func (s *subject) read(out io.Reader) {
 func (s *subject) Do(ctx context.Context, command string, args ...string) string {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	answer, err := s.send(command, args)
+	answer, err := s.process.send(append([]string{s.name, command}, args...)...)
 	if err != nil {
 		return "error " + err.Error()
 	}
@@ -112,16 +119,16 @@ func (s *subject) Do(ctx context.Context, command string, args ...string) string
 	}
 }
 
-func (s *subject) send(command string, args []string) (<-chan string, error) {
+func (s *subjects) send(words ...string) (<-chan string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting == nil {
 		return nil, io.ErrClosedPipe
 	}
 	s.last++
-	line := []any{s.last, command}
-	for _, arg := range args {
-		line = append(line, arg)
+	line := []any{s.last}
+	for _, word := range words {
+		line = append(line, word)
 	}
 	text, err := json.Marshal(line)
 	if err != nil {

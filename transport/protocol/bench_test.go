@@ -26,12 +26,6 @@ func BenchmarkDecodeRequest(b *testing.B) {
 				DecodeRequest(frame)
 			}
 		})
-		b.Run(f.name+"/tokens", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				decodeAny(frame)
-			}
-		})
 		b.Run(f.name+"/library", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/go-json-experiment/json"
+
+	"roomd/room"
 )
 
 // Kinds of a [Change].
@@ -13,7 +15,7 @@ const (
 	ChangeAway     = "away"     // the member's connection is lost, and the seat is kept for a while
 	ChangeBack     = "back"     // the member has a connection again
 	ChangeSettings = "settings" // the room has other settings
-	ChangeMember   = "member"   // a member is ready or not, or has other data
+	ChangeMember   = "member"   // a member is ready or not, or has other data: only that which is other
 	ChangeData     = "data"     // the room has other data
 	ChangeMessage  = "message"  // somebody has said something; the room is as it was
 )
@@ -40,18 +42,19 @@ type Change struct {
 	Seat int `json:"seat"`
 	// Away says of a ChangeJoin that the seat is reserved for a user without a connection.
 	Away bool `json:"away"`
-	// Ready says of a ChangeMember that the user is ready.
-	Ready bool `json:"ready"`
+	// Ready says of a ChangeMember whether the user is ready; nil if that is as before.
+	Ready *bool `json:"ready"`
 	// Reason says why a member has left.
 	Reason string `json:"reason"`
 	// Text is what was said, or why the member was kicked, in words.
 	Text string `json:"text"`
-	// Data is what a ChangeMember or a ChangeData leaves as data, empty if none, or what was said.
+	// Data is of a ChangeMember the user's from now on: empty if that is as before, null if there is
+	// none any more. Of a ChangeData it is the room's, empty if there is none; of a message, what was said.
 	Data JSON `json:"data"`
 	// To says where a member was moved, or to whom a message goes.
 	To Target `json:"to"`
 	// Settings are the room's now. Only in ChangeSettings.
-	Settings *Settings `json:"settings"`
+	Settings *room.Settings `json:"settings"`
 }
 
 // Target is where a change leads: to a room, or to users. In JSON, it is the room's id, or an array
@@ -94,4 +97,18 @@ type Seated struct {
 	Ready bool `json:"ready"`
 	// Data is the user's, as a member of the room; empty if there is none.
 	Data JSON `json:"data"`
+}
+
+// Change does what a ChangeMember says: what that leaves out stays as it is.
+func (s *Seated) Change(c *Change) {
+	if c.Ready != nil {
+		s.Ready = *c.Ready
+	}
+	switch c.Data {
+	case "":
+	case "null":
+		s.Data = ""
+	default:
+		s.Data = c.Data
+	}
 }

@@ -39,17 +39,11 @@ func (e *DecodeError) Reply() *Reply { return &Reply{ID: e.ID, Room: e.Room, Err
 // wrong value or given twice; an unknown action; another known field of which that is true; an
 // unknown field; a missing field; one where none belongs. So a request of a later protocol, whose
 // action brings fields of its own, or other values, gets unknown_action.
-func DecodeRequest(frame []byte) (req Request, failed *DecodeError) {
-	if readPlain(frame, &req) {
-		return req, nil
-	}
-	return decodeAny(frame)
-}
-
-// decodeAny is DecodeRequest for frames of any form. It reads tokens, and does not unmarshal a
-// struct, because a refusal needs more than the library's error: the id, also if the frame breaks
-// after it or names another field twice, and the fault in the order above.
-func decodeAny(frame []byte) (Request, *DecodeError) {
+//
+// It reads tokens, and does not unmarshal a struct, because a refusal needs more than the library's
+// error: the id, also if the frame breaks after it or names another field twice, and the fault in the
+// order above.
+func DecodeRequest(frame []byte) (Request, *DecodeError) {
 	d := decoders.Get().(*decoder)
 	defer d.release()
 	d.src = *bytes.NewBuffer(frame)
@@ -73,8 +67,7 @@ func decodeAny(frame []byte) (Request, *DecodeError) {
 // later. readMember, text and readData refuse both.
 var tolerant = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// decoders are used again: a new one for each frame would take 700 ns instead of 280, and clients
-// that write spaces send no frame that readPlain reads.
+// decoders are used again: a new one for each frame would take 700 ns instead of 280.
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 // decoder reads one frame. It reads all members before it reports a fault in one of them.
@@ -88,7 +81,7 @@ type decoder struct {
 // findings are what a decoder has read of a frame so far.
 type findings struct {
 	req     Request
-	form    *form // of the action, nil if it is unknown
+	action  *Action // nil if it is unknown
 	seen    fieldSet
 	idValid bool
 
@@ -153,5 +146,5 @@ func (d *decoder) check() *Error {
 			return required(f)
 		}
 	}
-	return d.form.check(&d.req, d.seen)
+	return d.action.check(&d.req, d.seen)
 }

@@ -39,6 +39,6 @@ const (
 	CloseRestart      = 1012 // the node restarts: connect again, not all at once
 	CloseReplaced     = 4001 // a newer session of the same user took over: do not connect again
 	CloseUnauthorized = 4003 // the token has expired, or none came in time: connect again with a new one
-	CloseTooSlow      = 4008 // events were not read fast enough: connect again and ask for users
+	CloseTooSlow      = 4008 // nothing was read for long: connect again and join
 	CloseTooMany      = 4009 // too many requests in spite of CodeRateLimited, pings, pongs or fragments: a bug in the client
 )

@@ -5,7 +5,8 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+
+	"roomd/room"
 )
 
 // The server's frames are written by hand, because one is written for each action and each event:
@@ -73,13 +74,16 @@ func appendRefusal(dst []byte, r *Reply) []byte {
 }
 
 // AppendEvent appends e to dst as one JSON object and returns the longer slice. It writes the state
-// of a room in a snapshot; reason, text and to of a lost seat; and from and changes of any other
+// of a room in a snapshot; reason, text and to of a lost seat; degraded of a node; and from and changes of any other
 // event. Data must be JSON. Other bytes that are not UTF-8 are written as U+FFFD.
 func AppendEvent(dst []byte, e *Event) []byte {
 	dst = append(dst, `{"event":`...)
 	dst = appendString(dst, e.Event)
+	if e.Event == EventNode {
+		return append(strconv.AppendBool(append(dst, `,"degraded":`...), e.Degraded), '}')
+	}
 	dst = append(dst, `,"room":`...)
-	if e.Event == EventLost {
+	if e.Event == EventLost || e.Event == EventUnwatched {
 		return appendLost(dst, e)
 	}
 	dst = appendRoom(dst, e.Room, e.Epoch, e.Version)
@@ -135,8 +139,8 @@ func appendChange(dst []byte, c *Change) []byte {
 	if c.Away {
 		dst = append(dst, `,"away":true`...)
 	}
-	if c.Ready {
-		dst = append(dst, `,"ready":true`...)
+	if c.Ready != nil {
+		dst = strconv.AppendBool(append(dst, `,"ready":`...), *c.Ready)
 	}
 	if c.Reason != "" {
 		dst = append(dst, `,"reason":`...)
@@ -160,7 +164,7 @@ func appendText(dst []byte, text string) []byte {
 }
 
 // appendState writes the settings and data of a room that has some.
-func appendState(dst []byte, s *Settings, data JSON) []byte {
+func appendState(dst []byte, s *room.Settings, data JSON) []byte {
 	if s != nil {
 		dst = appendSettings(append(dst, `,"settings":`...), s)
 	}
@@ -168,8 +172,8 @@ func appendState(dst []byte, s *Settings, data JSON) []byte {
 }
 
 // appendSettings writes settings. They are few and short.
-func appendSettings(dst []byte, s *Settings) []byte {
-	text, _ := json.Marshal(s, jsontext.AllowInvalidUTF8(true))
+func appendSettings(dst []byte, s *room.Settings) []byte {
+	text, _ := json.Marshal(s)
 	return append(dst, text...)
 }
 

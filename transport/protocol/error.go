@@ -78,18 +78,6 @@ func NewError(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: message, Retry: retryable(code)}
 }
 
-// retryable reports whether a request refused with that code may succeed when it is sent again
-// soon, unchanged. CodeDuplicateUser is retryable because the other session may be the user's own
-// from before the network broke: the server notices that within two ping intervals. CodeUnknown is
-// not: the action may have been done, so a client asks for the users first.
-func retryable(code string) bool {
-	switch code {
-	case CodeBusy, CodeUnavailable, CodeDuplicateUser, CodeRateLimited:
-		return true
-	}
-	return false
-}
-
 // Error returns code and message in one line.
 func (e *Error) Error() string {
 	if e.Message == "" {

@@ -39,36 +39,35 @@ func (d *decoder) readMember() error {
 // readField reads the value of a field that is neither an array nor an object of ours.
 func (d *decoder) readField(f field, value jsontext.Value) {
 	var wrong string
-	switch req := &d.req; f {
-	case fieldID:
-		req.ID, wrong = number(value, 0, MaxID)
+	var n int64
+	row := &fieldTable[f]
+	switch in := row.in(&d.req).(type) {
+	case *int64: // the id
+		*in, wrong = number(value, row.least, row.most)
 		d.idValid = wrong == "" && d.delimited()
-	case fieldAction:
-		wrong = d.readAction(value)
-	case fieldRoom:
-		req.Room, wrong = d.text(value)
-	case fieldToken:
-		req.Token, wrong = d.text(value)
-	case fieldSeat:
-		req.Seat, wrong = optional[int](value, MaxSeat)
-	case fieldValue:
-		req.Value, wrong = truth(value)
-	case fieldUser:
-		req.User, wrong = d.text(value)
-	case fieldScope:
-		req.Scope, wrong = d.choice(value, ScopeRoom, ScopeMember)
-	case fieldText:
-		req.Text, wrong = d.text(value)
-	case fieldData:
-		req.Data, wrong = data(value)
-	case fieldBan:
-		var seconds int64
-		seconds, wrong = number(value, 1, MaxBan)
-		req.Ban = int(seconds)
-	case fieldExpect:
-		req.Expect, wrong = optional[uint64](value, MaxVersion)
-	case fieldEpoch:
-		req.Epoch, wrong = d.text(value)
+	case *int:
+		n, wrong = number(value, row.least, row.most)
+		*in = int(n)
+	case **int:
+		*in, wrong = optional[int](value, row.most)
+	case **uint64:
+		*in, wrong = optional[uint64](value, row.most)
+	case *bool:
+		*in, wrong = truth(value)
+	case *JSON:
+		*in, wrong = data(value)
+	case *string:
+		switch {
+		case f == fieldAction:
+			wrong = d.readAction(value)
+		case row.choices != nil:
+			*in, wrong = d.choice(value, row.choices...)
+		default:
+			*in, wrong = d.text(value)
+		}
+		if f == fieldEpoch && wrong == "" && *in == "" {
+			wrong = "must not be empty; without it, any epoch will do"
+		}
 	}
 	if wrong != "" {
 		d.bad(f, wrong)
@@ -91,11 +90,11 @@ func (d *decoder) readAction(value jsontext.Value) (wrong string) {
 	if wrong != "" {
 		return wrong
 	}
-	if d.form = formOf(action); d.form == nil {
+	if d.action = ActionNamed(action); d.action == nil {
 		d.badAction = UnknownAction(string(action))
 		return ""
 	}
-	d.req.Action = d.form.action
+	d.req.Action = d.action.Name
 	return ""
 }
 
@@ -110,14 +109,14 @@ func (d *decoder) delimited() bool {
 func (d *decoder) field(raw jsontext.Value) field {
 	name, ok := d.unquote(raw)
 	if ok {
-		for f, known := range fieldNames {
-			if string(name) == known {
-				return field(f)
+		for f := fieldID; f < fieldUnknown; f++ {
+			if string(name) == f.name() {
+				return f
 			}
 		}
 	}
 	if d.badName == nil {
-		d.badName = NewError(CodeBadRequest, "%s", badName(string(name), ok, fieldNames[:]))
+		d.badName = NewError(CodeBadRequest, "%s", badName(string(name), ok, fieldSet(1<<fieldUnknown-1).names()))
 	}
 	return fieldUnknown
 }
@@ -141,7 +140,7 @@ func UnknownAction(action string) *Error {
 }
 
 // bad keeps the first fault of a known field.
-func (d *decoder) bad(f field, wrong string) { d.badAt(f, fieldNames[f], wrong) }
+func (d *decoder) bad(f field, wrong string) { d.badAt(f, f.name(), wrong) }
 
 // badAt is bad for a part of the field.
 func (d *decoder) badAt(f field, place, wrong string) {

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"roomd/room"
 )
 
 func TestRequestsOfMembersAndAdmins(t *testing.T) {
@@ -32,11 +34,11 @@ func TestRequestsOfMembersAndAdmins(t *testing.T) {
 		{"kick with all", `"kick","room":"42","user":"a","text":"too loud","ban":315360000`, Request{User: "a", Text: "too loud", Ban: MaxBan}},
 		{"a short ban", `"kick","ban":1,"text":"","room":"42","user":""`, Request{Ban: 1}},
 		{"close", `"close","room":"42"`, Request{}},
-		{"configure", `"configure","room":"42","settings":{"capacity":65536,"closed":true,"keep":true,"data":"admins"},"expect":7,"epoch":"e"`,
-			Request{Settings: &Settings{65536, true, true, DataAdmins}, Expect: ptr(uint64(7)), Epoch: "e"}},
-		{"configure to zero", `"configure","room":"42","settings":{ }`, Request{Settings: &Settings{}}},
-		{"zero settings may be named", `"configure","room":"42","settings":{"keep":false,"data":"","closed":false,"capacity":0}`, Request{Settings: &Settings{}}},
-		{"names may be escaped", `"configure","room":"42","settings":{"\u006beep":true}`, Request{Settings: &Settings{Keep: true}}},
+		{"configure", `"configure","room":"42","settings":{"capacity":65536,"closed":true,"keep":true,"data":"admins","watch":"members"},"expect":7,"epoch":"e"`,
+			Request{Settings: &room.Settings{Capacity: 65536, Closed: true, Keep: true, Data: room.DataAdmins, Watch: room.WatchMembers}, Expect: ptr(uint64(7)), Epoch: "e"}},
+		{"configure to zero", `"configure","room":"42","settings":{ }`, Request{Settings: &room.Settings{}}},
+		{"zero settings may be named", `"configure","room":"42","settings":{"keep":false,"data":"members","watch":"all","closed":false,"capacity":0}`, Request{Settings: &room.Settings{}}},
+		{"names may be escaped", `"configure","room":"42","settings":{"\u006beep":true}`, Request{Settings: &room.Settings{Keep: true}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -122,7 +124,7 @@ func TestRefusedFieldsOfMembersAndAdmins(t *testing.T) {
 		{`"action":"configure","settings":{"capacity":1,"capacity":1}`, "settings.capacity: given twice"},
 		{`"action":"configure","settings":{"closed":"yes"}`, "settings.closed: must be true or false, not a string"},
 		{`"action":"configure","settings":{"keep":null}`, "settings.keep: must be true or false, not null"},
-		{`"action":"configure","settings":{"data":"members"}`, `settings.data: must be "admins" or "", not "members"`},
+		{`"action":"configure","settings":{"data":""}`, `settings.data: must be "members" or "admins", not ""`},
 		{`"action":"configure","settings":{"color":{"a":1,"a":2}}`, `settings: unknown field "color"`},
 		{`"action":"configure","settings":{"Keep":true}`, `settings: unknown field "Keep": names are in lower case, "keep"`},
 		{"\"action\":\"configure\",\"settings\":{\"\xff\":1}", "settings: a field's name is not valid UTF-8: \"\ufffd\""},
@@ -156,31 +158,31 @@ func different(n int) string {
 	return `"to":[` + strings.Join(users, ",") + `]`
 }
 
-// Each action refuses every field that its form does not have.
-func TestFormsAreComplete(t *testing.T) {
+// Each action refuses every field that its row does not have.
+func TestActions_Fields(t *testing.T) {
 	values := [...]string{`1`, ``, `"42"`, `"t"`, `0`, `true`, `"a"`, `"room"`, `{}`, `"a"`, `1`, `["a"]`, `1`, `1`, `"e"`}
-	for _, form := range forms {
+	for _, action := range Actions {
 		for f := fieldRoom; f < fieldUnknown; f++ {
-			needed := form.required
-			if form.action == ActionSay && f != fieldData {
+			needed := action.required
+			if action.Name == ActionSay && f != fieldData {
 				needed |= setOf(fieldText)
 			}
 			if f == fieldEpoch {
-				needed |= form.optional & setOf(fieldExpect)
+				needed |= action.optional & setOf(fieldExpect)
 			}
-			frame := fmt.Sprintf(`{"id":1,"action":%q`, form.action)
+			frame := fmt.Sprintf(`{"id":1,"action":%q`, action.Name)
 			for g := fieldRoom; g < fieldUnknown; g++ {
 				if g == f || needed.has(g) {
-					frame += fmt.Sprintf(`,%q:%s`, fieldNames[g], values[g])
+					frame += fmt.Sprintf(`,%q:%s`, g.name(), values[g])
 				}
 			}
 			_, err := DecodeRequest([]byte(frame + "}"))
-			if known := (form.required | form.optional).has(f); known != (err == nil) {
+			if known := (action.required | action.optional).has(f); known != (err == nil) {
 				t.Errorf("%s}: got %v", frame, err)
 			}
 		}
 	}
-	if formOf("") != nil || len(fieldNames) != int(fieldUnknown) {
+	if ActionNamed("") != nil || len(fieldTable) != int(fieldUnknown) {
 		t.Error("a field or an action has no name")
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json"
+
+	"roomd/room"
 )
 
 // Kinds of an [Event].
@@ -12,6 +14,11 @@ const (
 	EventChanges  = "changes"  // what was committed since version From
 	EventSnapshot = "snapshot" // the whole list, in place of the changes before it
 	EventLost     = "lost"     // this session has no seat in the room any more
+	EventNode     = "node"     // whether the node can reach Redis: it is of no room
+
+	// EventUnwatched: this session watches the room no more, because it may not. Reason is the code of
+	// an error. It comes behind EventLost if the session was a member, too.
+	EventUnwatched = "unwatched"
 )
 
 // Frame is what a server sends: a [*Reply] or an [*Event].
@@ -38,7 +45,7 @@ type Reply struct {
 	// Count is the number of members after the action.
 	Count int
 	// Settings are the room's, where Users are listed; nil if all of them are zero.
-	Settings *Settings
+	Settings *room.Settings
 	// Data is the room's, where Users are listed; empty if there is none. In a refusal with
 	// CodeConflict it is that which the request would have replaced, also if that is a member's.
 	Data JSON
@@ -63,6 +70,9 @@ type Reply struct {
 // Event says what has changed in a room. [AppendEvent] writes it and [DecodeFrame] reads it; it
 // has no JSON form of its own.
 type Event struct {
+	// Degraded says in an EventNode that the node cannot reach Redis: rooms stand still until another
+	// one says that it can.
+	Degraded bool
 	// Event is one of the Event constants. A newer server may send others: ignore those.
 	Event string
 	// Room is the room's id.
@@ -79,7 +89,7 @@ type Event struct {
 	// Count is the number of members. Only in a snapshot.
 	Count int
 	// Settings are the room's. Only in a snapshot; nil if all of them are zero.
-	Settings *Settings
+	Settings *room.Settings
 	// Data is the room's. Only in a snapshot; empty if there is none.
 	Data JSON
 	// Users are the members. Only in a snapshot, where nil means none.
@@ -87,7 +97,7 @@ type Event struct {
 	// List, if not nil, is what AppendUsers made of Users, and is written instead.
 	List []byte
 	// Reason says why the seat is lost: an error code, or ReasonKicked, ReasonClosed, ReasonMoved or
-	// ReasonLeft. Only in EventLost, which has no epoch or version: it comes after the session's
+	// ReasonLeft. In EventUnwatched it is the code of an error. Only in these, and EventLost has no epoch or version: it comes after the session's
 	// last event as a member. A session that also watches the room gets further events.
 	Reason string
 	// Text says with ReasonKicked why, in words. It may be empty. Only in EventLost.
@@ -99,24 +109,25 @@ type Event struct {
 
 // received has the fields of both kinds of server frame.
 type received struct {
-	ID       *int64    `json:"id"`
-	Error    *Error    `json:"error"`
-	Event    *string   `json:"event"`
-	Room     string    `json:"room"`
-	Epoch    string    `json:"epoch"`
-	Version  uint64    `json:"version"`
-	From     uint64    `json:"from"`
-	Seat     *int      `json:"seat"`
-	Count    int       `json:"count"`
-	Settings *Settings `json:"settings"`
-	Changes  []Change  `json:"changes"`
-	Users    []Seated  `json:"users"`
-	Data     JSON      `json:"data"`
-	Reason   string    `json:"reason"`
-	Text     string    `json:"text"`
-	To       Target    `json:"to"`
-	User     string    `json:"user"`
-	Expires  int64     `json:"expires"`
+	ID       *int64         `json:"id"`
+	Error    *Error         `json:"error"`
+	Event    *string        `json:"event"`
+	Room     string         `json:"room"`
+	Epoch    string         `json:"epoch"`
+	Version  uint64         `json:"version"`
+	From     uint64         `json:"from"`
+	Seat     *int           `json:"seat"`
+	Count    int            `json:"count"`
+	Settings *room.Settings `json:"settings"`
+	Changes  []Change       `json:"changes"`
+	Users    []Seated       `json:"users"`
+	Data     JSON           `json:"data"`
+	Reason   string         `json:"reason"`
+	Text     string         `json:"text"`
+	To       Target         `json:"to"`
+	Degraded bool           `json:"degraded"`
+	User     string         `json:"user"`
+	Expires  int64          `json:"expires"`
 }
 
 var errNoFrame = errors.New("protocol: server frame has no id, no event and no error")
@@ -134,7 +145,7 @@ func DecodeFrame(data []byte) (Frame, error) {
 		return &Event{
 			Event: *r.Event, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
 			From: r.From, Changes: r.Changes, Count: r.Count, Settings: r.Settings, Data: r.Data, Users: r.Users,
-			Reason: r.Reason, Text: r.Text, To: r.To.Room,
+			Reason: r.Reason, Text: r.Text, To: r.To.Room, Degraded: r.Degraded,
 		}, nil
 	case r.ID != nil || r.Error != nil:
 		return &Reply{

@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"roomd/room"
 )
 
 // strictRequest is a request as the JSON library reads it. The library does not know required
@@ -20,7 +22,7 @@ type strictRequest struct {
 	Value    bool           `json:"value"`
 	User     string         `json:"user"`
 	Scope    string         `json:"scope"`
-	Settings *Settings      `json:"settings"`
+	Settings *room.Settings `json:"settings"`
 	Text     string         `json:"text"`
 	Data     jsontext.Value `json:"data"`
 	To       []string       `json:"to"`
@@ -56,7 +58,6 @@ func FuzzDecodeRequest(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		agreesWithDecodeAny(t, string(frame))
 		req, err := DecodeRequest(frame)
 		if err != nil {
 			checkRefusal(t, err)

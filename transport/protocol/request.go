@@ -1,24 +1,10 @@
 package protocol
 
-// The actions a request may ask for. Which fields go with which of them, forms says.
-const (
-	ActionJoin  = "join"  // become a member of a room, and get its events
-	ActionLeave = "leave" // stop being a member
-	ActionUsers = "users" // read who is in a room, without joining
+import (
+	"math/bits"
+	"strconv"
 
-	ActionWatch   = "watch"   // read who is in a room, and get its events, without joining
-	ActionUnwatch = "unwatch" // stop watching; a member goes on getting events
-
-	ActionReady = "ready" // say as a member whether the user is ready
-	ActionSet   = "set"   // replace the data of the room, or of the user as its member
-	ActionSay   = "say"   // send a message to the room, or to some of its users
-
-	ActionKick      = "kick"      // make somebody leave, and keep them out for a while; for admins
-	ActionClose     = "close"     // make everybody leave, and let nobody in; for admins
-	ActionConfigure = "configure" // replace the room's settings; for admins
-
-	ActionAuth = "auth" // say with a token who the user is, or show a newer token
-	ActionPing = "ping" // nothing, but the reply shows that the connection works
+	"roomd/room"
 )
 
 // Whose data a set replaces: the Scope of a [Request].
@@ -58,7 +44,7 @@ type Request struct {
 	Scope string
 	// Settings are all settings of the room from now on: what is zero is so. Only with
 	// ActionConfigure, where it is never nil.
-	Settings *Settings
+	Settings *room.Settings
 	// Text is a message's, which then is not empty, or the reason of a kick, where empty means none.
 	Text string
 	// Data is a message's, or what a set stores, where null removes what was stored. Either Data or
@@ -72,6 +58,129 @@ type Request struct {
 	// Expect is the version of the room that a set or a configure builds on, or at which the user
 	// of a join was a member, from 0 to MaxVersion. Nil means that there is no such condition.
 	Expect *uint64
-	// Epoch is the room's life in which Expect counts. Empty means whichever it is now.
+	// Epoch is the room's life in which Expect counts. Empty means whichever it is now; a frame then
+	// has none, because one that is there must not be empty.
 	Epoch string
+}
+
+// field is a member of a request's object.
+type field int
+
+const (
+	fieldID field = iota
+	fieldAction
+	fieldRoom
+	fieldToken
+	fieldSeat
+	fieldValue
+	fieldUser
+	fieldScope
+	fieldSettings
+	fieldText
+	fieldData
+	fieldTo
+	fieldBan
+	fieldExpect
+	fieldEpoch
+	fieldUnknown
+)
+
+// fieldTable has a row for each field: its name, the least and largest number, or the choices, and
+// where it is in a request. The decoder and AppendRequest follow it.
+var fieldTable = [...]struct {
+	name        string
+	least, most int64
+	choices     []string
+	in          func(*Request) any
+}{
+	fieldID:       {name: "id", most: MaxID, in: func(r *Request) any { return &r.ID }},
+	fieldAction:   {name: "action", in: func(r *Request) any { return &r.Action }},
+	fieldRoom:     {name: "room", in: func(r *Request) any { return &r.Room }},
+	fieldToken:    {name: "token", in: func(r *Request) any { return &r.Token }},
+	fieldSeat:     {name: "seat", most: MaxSeat, in: func(r *Request) any { return &r.Seat }},
+	fieldValue:    {name: "value", in: func(r *Request) any { return &r.Value }},
+	fieldUser:     {name: "user", in: func(r *Request) any { return &r.User }},
+	fieldScope:    {name: "scope", choices: []string{ScopeRoom, ScopeMember}, in: func(r *Request) any { return &r.Scope }},
+	fieldSettings: {name: "settings", in: func(r *Request) any { return &r.Settings }},
+	fieldText:     {name: "text", in: func(r *Request) any { return &r.Text }},
+	fieldData:     {name: "data", in: func(r *Request) any { return &r.Data }},
+	fieldTo:       {name: "to", in: func(r *Request) any { return &r.To }},
+	fieldBan:      {name: "ban", least: 1, most: MaxBan, in: func(r *Request) any { return &r.Ban }},
+	fieldExpect:   {name: "expect", most: MaxVersion, in: func(r *Request) any { return &r.Expect }},
+	fieldEpoch:    {name: "epoch", in: func(r *Request) any { return &r.Epoch }},
+}
+
+func (f field) name() string { return fieldTable[f].name }
+
+// fieldSet holds a bit for each field in it.
+type fieldSet uint
+
+func setOf(fields ...field) (set fieldSet) {
+	for _, f := range fields {
+		set |= 1 << f
+	}
+	return set
+}
+
+func (s fieldSet) has(f field) bool { return s&(1<<f) != 0 }
+
+// first returns the first field of a set that is not empty.
+func (s fieldSet) first() field { return field(bits.TrailingZeros(uint(s))) }
+
+func (s fieldSet) names() (names []string) {
+	for ; s != 0; s &= s - 1 {
+		names = append(names, s.first().name())
+	}
+	return names
+}
+
+// AppendRequest appends r to dst as one JSON object and returns the longer slice. It writes what
+// its action requires and what is set, and does not check r: [DecodeRequest] does. Data must be
+// JSON, and empty stands for null. Other bytes that are not UTF-8 are written as U+FFFD.
+func AppendRequest(dst []byte, r *Request) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = strconv.AppendInt(dst, r.ID, 10)
+	dst = appendString(append(dst, `,"action":`...), r.Action)
+	var required fieldSet
+	if action := ActionNamed(r.Action); action != nil {
+		required = action.required
+	}
+	for f := fieldRoom; f < fieldUnknown; f++ {
+		name := len(dst)
+		dst = append(append(append(dst, `,"`...), f.name()...), `":`...)
+		var set bool
+		if dst, set = appendValue(dst, fieldTable[f].in(r)); !set && !required.has(f) {
+			dst = dst[:name]
+		}
+	}
+	return append(dst, '}')
+}
+
+// appendValue writes the value of a field, and reports whether it is set.
+func appendValue(dst []byte, in any) (longer []byte, set bool) {
+	switch v := in.(type) {
+	case *string:
+		return appendString(dst, *v), *v != ""
+	case *JSON:
+		return appendJSON(dst, *v), *v != ""
+	case *bool:
+		return strconv.AppendBool(dst, *v), *v
+	case *int:
+		return strconv.AppendInt(dst, int64(*v), 10), *v != 0
+	case *[]string:
+		return appendStrings(dst, *v), *v != nil
+	case **int:
+		if *v != nil {
+			return strconv.AppendInt(dst, int64(**v), 10), true
+		}
+	case **uint64:
+		if *v != nil {
+			return strconv.AppendUint(dst, **v, 10), true
+		}
+	case **room.Settings:
+		if *v != nil {
+			return appendSettings(dst, *v), true
+		}
+	}
+	return append(dst, "null"...), false
 }

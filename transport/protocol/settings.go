@@ -1,28 +1,13 @@
 package protocol
 
 import (
+	"encoding"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"roomd/room"
 )
-
-// Settings are what is decided about a room.
-type Settings struct {
-	// Capacity is how many members the room may have; 0 is as many as there can be.
-	Capacity int `json:"capacity"`
-	// Closed rooms let nobody in; members stay.
-	Closed bool `json:"closed,omitzero"`
-	// Keep says that the room outlives its last member.
-	Keep bool `json:"keep,omitzero"`
-	// Data says who may set the data of the room: DataAdmins, or, if empty, every member, too.
-	Data string `json:"data,omitzero"`
-}
-
-// DataAdmins is the Data of [Settings] where only admins may set the data of the room.
-const DataAdmins = "admins"
-
-// settingNames are the names in the settings of a configure.
-var settingNames = []string{"capacity", "closed", "keep", "data"}
 
 // readSettings reads the settings of a configure. It fails only where the JSON is broken.
 func (d *decoder) readSettings() error {
@@ -30,7 +15,7 @@ func (d *decoder) readSettings() error {
 		d.bad(fieldSettings, "must be an object, not "+kindName(kind))
 		return d.json.SkipValue()
 	}
-	d.req.Settings = new(Settings)
+	d.req.Settings = new(room.Settings)
 	_, err := d.json.ReadToken()
 	for seen := fieldSet(0); err == nil && d.json.PeekKind() != jsontext.KindEndObject; {
 		err = d.readSetting(&seen)
@@ -52,14 +37,14 @@ func (d *decoder) readSetting(seen *fieldSet) error {
 	if err != nil {
 		return err
 	}
-	which := slices.Index(settingNames, name)
+	which := slices.IndexFunc(room.SettingFields, func(f room.Setting) bool { return f.Name == name })
 	if which < 0 || !ok {
-		d.bad(fieldSettings, badName(name, ok, settingNames))
+		d.bad(fieldSettings, badName(name, ok, settingNames()))
 		return nil
 	}
 	wrong := "given twice"
 	if !seen.has(field(which)) {
-		wrong = d.setting(name, value)
+		wrong = d.setting(room.SettingFields[which], value)
 	}
 	*seen |= 1 << which
 	if wrong != "" {
@@ -68,19 +53,26 @@ func (d *decoder) readSetting(seen *fieldSet) error {
 	return nil
 }
 
-func (d *decoder) setting(name string, value jsontext.Value) (wrong string) {
-	s := d.req.Settings
-	switch name {
-	case "capacity":
+func (d *decoder) setting(f room.Setting, value jsontext.Value) (wrong string) {
+	switch into := f.In(d.req.Settings).(type) {
+	case *int:
 		var n int64
-		n, wrong = number(value, 0, MaxSeat+1)
-		s.Capacity = int(n)
-	case "closed":
-		s.Closed, wrong = truth(value)
-	case "keep":
-		s.Keep, wrong = truth(value)
-	case "data":
-		s.Data, wrong = d.choice(value, DataAdmins, "")
+		n, wrong = number(value, 0, int64(f.Most))
+		*into = int(n)
+	case *bool:
+		*into, wrong = truth(value)
+	case encoding.TextUnmarshaler:
+		var name string
+		if name, wrong = d.choice(value, f.Values...); wrong == "" {
+			_ = into.UnmarshalText([]byte(name)) // it takes any
+		}
 	}
 	return wrong
+}
+
+func settingNames() (names []string) {
+	for _, f := range room.SettingFields {
+		names = append(names, f.Name)
+	}
+	return names
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -36,10 +37,10 @@ func (d *decoder) unquote(quoted jsontext.Value) (text []byte, ok bool) {
 	return text, err == nil
 }
 
-// choice reads one of two strings.
-func (d *decoder) choice(value jsontext.Value, one, other string) (text, wrong string) {
-	if text, wrong = d.text(value); wrong == "" && text != one && text != other {
-		return "", fmt.Sprintf("must be %q or %q, not %s", one, other, excerpt(text))
+// choice reads one of some strings.
+func (d *decoder) choice(value jsontext.Value, names ...string) (text, wrong string) {
+	if text, wrong = d.text(value); wrong == "" && !slices.Contains(names, text) {
+		return "", fmt.Sprintf("must be \"%s\", not %s", strings.Join(names, `" or "`), excerpt(text))
 	}
 	return text, wrong
 }

@@ -2,9 +2,13 @@
 -- KEYS[1] Room:<id>:Log   KEYS[2] Room:<id>:Users   KEYS[3] Room:<id>:Meta
 -- ARGV[1] the id of the first entry, or -   ARGV[2] how many entries a page has
 -- It runs by EVALSHA_RO: Redis refuses it to write.
--- returns {entries}, or {entries, members, meta, {seconds, microseconds}}
+-- returns {entries}, or {entries, members, meta, {the three keys' TTLs in ms}}
 local entries = redis.call('XRANGE', KEYS[1], ARGV[1], '+', 'COUNT', ARGV[2])
 if #entries >= tonumber(ARGV[2]) then
   return {entries}
 end
-return {entries, redis.call('HGETALL', KEYS[2]), redis.call('HGETALL', KEYS[3]), redis.call('TIME')}
+local ttls = {}
+for i, key in ipairs(KEYS) do
+  ttls[i] = redis.call('PTTL', key)
+end
+return {entries, redis.call('HGETALL', KEYS[2]), redis.call('HGETALL', KEYS[3]), ttls}

@@ -13,6 +13,7 @@ const (
 	Duplicate  = "duplicate"
 	TwoHolders = "two_holders"
 	Deleted    = "deleted"
+	Kept       = "kept"
 	Stuck      = "stuck"
 )
 
@@ -42,12 +43,15 @@ func Find(h History) Findings {
 	f.All = append(f.All, overlaps...)
 	f.Both = both
 	f.All = append(f.All, deletions(h.Events)...)
+	kept := kept(h.Events)
+	f.All = append(f.All, kept...)
 	w := longestWait(h.Events)
 	f.Longest = w.length
 	if w.gaveUp && (w.length >= stuckTTLs*h.TTL || h.Forever) {
 		f.All = append(f.All, Finding{What: Stuck, At: w.until, Subject: w.waiter})
 		f.Forever = h.Forever
 	}
+	f.Forever = f.Forever || h.Forever && len(kept) > 0
 	slices.SortStableFunc(f.All, func(a, b Finding) int { return cmp.Compare(a.At, b.At) })
 	return f
 }
@@ -60,6 +64,7 @@ type Counts struct {
 	TwoHolders   int     `json:"two_holders"`
 	TwoHoldersMS float64 `json:"two_holders_ms"`
 	Deleted      int     `json:"deleted"` // other people's locks
+	Kept         int     `json:"kept"`    // locks that stayed after their release
 	Stuck        int     `json:"stuck"`   // 1 if the room did not come free again
 	StuckMS      float64 `json:"stuck_ms"`
 	Forever      bool    `json:"stuck_forever"`
@@ -79,7 +84,7 @@ func (c Counts) Of(what string) int { return *c.of(what) }
 
 // Total is the number of anomalies.
 func (c Counts) Total() int {
-	return c.Lost + c.Phantom + c.Duplicate + c.TwoHolders + c.Deleted + c.Stuck
+	return c.Lost + c.Phantom + c.Duplicate + c.TwoHolders + c.Deleted + c.Kept + c.Stuck
 }
 
 func (c *Counts) of(what string) *int {
@@ -94,6 +99,8 @@ func (c *Counts) of(what string) *int {
 		return &c.TwoHolders
 	case Deleted:
 		return &c.Deleted
+	case Kept:
+		return &c.Kept
 	default:
 		return &c.Stuck
 	}
@@ -114,6 +121,8 @@ func (f Finding) String() string {
 		return f.By + " took the lock and wrote while " + f.Subject + " held it and wrote"
 	case Deleted:
 		return f.By + " deleted " + f.Subject + "'s lock"
+	case Kept:
+		return f.Subject + " released the lock, and it is still there"
 	default:
 		return f.Subject + " gave up, and the room was still stuck"
 	}

@@ -13,7 +13,7 @@ import (
 //	"a join", "a leave"   asks
 //	"a got", "a reads x y", "a writes x y", "a gave"
 //	"a ok", "a failed", "a unknown", "a crash", "a pause", "a resume", "a waits"
-//	"a locks", "a locks for b", "a unlocks b", "expires b", "a stores x y", "a refreshes b"
+//	"a locks", "a locks for b", "a unlocks b", "expires b", "forgets b", "a stores x y", "a refreshes b"
 func story(lines ...string) []Event {
 	kinds := map[string]Kind{
 		"join": Asked, "leave": Asked, "waits": Refused, "got": Acquired, "reads": Read, "writes": Wrote, "gave": Released,
@@ -28,8 +28,8 @@ func story(lines ...string) []Event {
 		if d, err := time.ParseDuration(words[0]); err == nil {
 			at, words = d, words[1:]
 		}
-		if words[0] == "expires" {
-			events = append(events, Event{At: at, Kind: Expired, Owner: words[1]})
+		if kind, alone := map[string]Kind{"expires": Expired, "forgets": Forgotten}[words[0]]; alone {
+			events = append(events, Event{At: at, Kind: kind, Owner: words[1]})
 			continue
 		}
 		e := Event{At: at, Caller: words[0], Kind: kinds[words[1]], Leave: words[1] == "leave"}
@@ -129,6 +129,11 @@ var histories = []struct {
 
 	{name: "another's lock is deleted", events: story("a locks", "b unlocks a"), want: Counts{Deleted: 1}},
 	{name: "one's own is not", events: story("a locks", "a unlocks a", "b locks", "expires b")},
+
+	{name: "a lock stays after its release", events: story("a locks", "a gave"), want: Counts{Kept: 1}},
+	{name: "and for ever", events: story("a locks", "a gave"), forever: true, want: Counts{Kept: 1, Forever: true}},
+	{name: "it is gone before", events: story("a locks", "a unlocks a", "a gave", "b locks", "expires b", "b gave", "c locks", "forgets c", "c gave")},
+	{name: "it is another's by then", events: story("a locks", "expires a", "b locks", "a gave")},
 
 	{name: "stuck", events: story("0ms a join", "200ms a failed"), want: Counts{Stuck: 1}},
 	{name: "stuck for ever", events: story("0ms a join", "200ms a failed"), forever: true, want: Counts{Stuck: 1, Forever: true}},

@@ -92,3 +92,23 @@ func deletions(events []Event) []Finding {
 	}
 	return found
 }
+
+// kept returns a finding for each caller that released the lock, by its own account, while
+// the lock was still its own.
+func kept(events []Event) []Finding {
+	var found []Finding
+	owner := ""
+	for _, e := range events {
+		switch e.Kind {
+		case Locked:
+			owner = e.Owner
+		case Unlocked, Expired, Forgotten:
+			owner = ""
+		case Released:
+			if owner == e.Caller {
+				found = append(found, Finding{What: Kept, At: e.At, Subject: e.Caller})
+			}
+		}
+	}
+	return found
+}

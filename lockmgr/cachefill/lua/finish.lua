@@ -22,5 +22,5 @@ if not refused then
     redis.pcall('DEL', KEYS[5])
   end
 end
-lock_give(1)
+lock_release(1)
 return {1, refused}

@@ -2,6 +2,9 @@ package pubsub
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -11,29 +14,36 @@ import (
 //
 // Behind each SUBSCRIBE it sends a PING on the same connection, and the subscription is
 // active when that PING is answered: a confirmation of the SUBSCRIBE itself could be that of
-// an earlier one to the same channel. Subscriptions that are made together share a command
-// and a PING. If the server refuses one of them it does not say which, so each is then sent
-// again by itself. A goroutine of its own sends commands, so that no mutex is held during a
-// write.
+// an earlier one to the same channel, and a refusal does not say what is refused. A goroutine of
+// its own sends commands, so that no mutex is held during a write.
 type conn struct {
 	hub     *Hub
 	address string
 	server  redis.UniversalClient
-	outbox  outbox
+	ready   chan struct{} // says that there are commands
 
 	// Used by listen only.
 	receivers []*Subscription // of the last message
 	refusal   error           // of a command since the last answer to a ping
 
 	// Guarded by hub.mu.
+	commands    []command // to be sent
+	pings       uint64    // the number of the last ping
 	channels    map[string][]*Subscription
 	unconfirmed []*Subscription // their pings have not been answered yet; in order
 	leaving     map[string]int  // by channel: our SUNSUBSCRIBEs that are not confirmed yet
 }
 
+// command is a SUBSCRIBE or an UNSUBSCRIBE with a ping behind it, or with no channel only a ping.
+type command struct {
+	channel string
+	off     bool
+	ping    uint64 // its number
+}
+
 func newConn(h *Hub, address string, server redis.UniversalClient) *conn {
 	return &conn{
-		hub: h, address: address, server: server, outbox: outbox{ready: make(chan struct{}, 1)},
+		hub: h, address: address, server: server, ready: make(chan struct{}, 1),
 		channels: make(map[string][]*Subscription), leaving: make(map[string]int),
 	}
 }
@@ -77,24 +87,48 @@ func (c *conn) use(ps *redis.PubSub) error {
 	return err
 }
 
+// sendLocked has a command sent, and returns the number of the ping behind it.
+func (c *conn) sendLocked(cmd command) (ping uint64) {
+	c.pings++
+	cmd.ping = c.pings
+	c.commands = append(c.commands, cmd)
+	signal(c.ready)
+	return cmd.ping
+}
+
 // send is the connection's writer. It returns nil if ctx ends.
 func (c *conn) send(ctx context.Context, ps *redis.PubSub) error {
-	w := writer{ps, c.hub.sharded()}
+	on, off := ps.Subscribe, ps.Unsubscribe
+	if c.hub.sharded() {
+		on, off = ps.SSubscribe, ps.SUnsubscribe
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-c.outbox.ready:
+		case <-c.ready:
 		}
 		c.hub.mu.Lock()
-		commands, last := c.outbox.takeLocked()
+		commands := c.commands
+		c.commands = nil
 		c.hub.mu.Unlock()
-		err := w.flush(ctx, commands, last)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return err
+		for _, cmd := range commands {
+			var err error
+			switch {
+			case cmd.off:
+				err = off(ctx, cmd.channel)
+			case cmd.channel != "":
+				err = on(ctx, cmd.channel)
+			}
+			if err == nil {
+				err = ps.Ping(ctx, strconv.FormatUint(cmd.ping, 10))
+			}
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return err
+			}
 		}
 	}
 }
@@ -110,7 +144,7 @@ func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
 		if isTimeout(err) && !silent {
 			silent = true
 			c.hub.mu.Lock()
-			c.outbox.pingLocked()
+			c.sendLocked(command{})
 			c.hub.mu.Unlock()
 			continue
 		}
@@ -152,4 +186,115 @@ func (c *conn) isRefusal(err error) bool {
 func isTimeout(err error) bool {
 	t, ok := err.(interface{ Timeout() bool })
 	return ok && t.Timeout()
+}
+
+// addLocked adds a subscription, and subscribes.
+func (c *conn) addLocked(s *Subscription) {
+	s.conn = c
+	c.channels[s.channel] = append(c.channels[s.channel], s)
+	s.unanswered = c.sendLocked(command{channel: s.channel})
+	c.unconfirmed = append(c.unconfirmed, s)
+}
+
+// removeLocked removes a subscription, and unsubscribes if it was the last of its channel.
+func (c *conn) removeLocked(s *Subscription) {
+	if !c.forgetLocked(s) {
+		return
+	}
+	c.sendLocked(command{channel: s.channel, off: true})
+	if c.hub.sharded() {
+		c.leaving[s.channel]++
+	}
+}
+
+// forgetLocked removes a subscription, and reports whether it was the last of its channel.
+func (c *conn) forgetLocked(s *Subscription) bool {
+	others := slices.DeleteFunc(c.channels[s.channel], func(other *Subscription) bool { return other == s })
+	c.channels[s.channel] = others
+	if len(others) > 0 {
+		return false
+	}
+	delete(c.channels, s.channel)
+	return true
+}
+
+// receiversOf returns the active subscriptions of a channel. What comes for the others was
+// published for an earlier subscription. The slice is valid until the next call.
+func (c *conn) receiversOf(channel string) []*Subscription {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	c.receivers = slices.DeleteFunc(append(c.receivers[:0], c.channels[channel]...), func(s *Subscription) bool { return s.unanswered != 0 })
+	return c.receivers
+}
+
+// dropped finds another server for a channel, if this one has unsubscribed from it by
+// itself: the channel's slot has moved away.
+func (c *conn) dropped(channel string) {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	if n := c.leaving[channel]; n > 1 {
+		c.leaving[channel] = n - 1
+		return
+	} else if n == 1 {
+		delete(c.leaving, channel)
+		return
+	}
+	subs := c.channels[channel]
+	delete(c.channels, channel)
+	c.unconfirmed = slices.DeleteFunc(c.unconfirmed, func(s *Subscription) bool { return slices.Contains(subs, s) })
+	for _, s := range subs {
+		c.hub.refusedLocked(s, errMoved)
+	}
+}
+
+// pong makes the subscriptions that were sent before that ping active, or handles their
+// refusal.
+func (c *conn) pong(payload string) {
+	answered, err := strconv.ParseUint(payload, 10, 64)
+	if err != nil {
+		return
+	}
+	refusal := c.refusal
+	c.refusal = nil
+	var missed []*Subscription
+	isNews := false
+	h := c.hub
+	h.mu.Lock()
+	if refusal != nil {
+		clear(c.leaving) // perhaps one of these was refused, and will not be confirmed
+	}
+	for _, s := range c.answeredLocked(answered) {
+		switch {
+		case s.closed:
+		case refusal == nil:
+			if s.activateLocked() {
+				missed = append(missed, s)
+			}
+		default:
+			c.forgetLocked(s)
+			refusal = fmt.Errorf("pubsub: subscribe to %q: %w", s.channel, refusal)
+			isNews = h.refusedLocked(s, refusal)
+		}
+	}
+	h.mu.Unlock()
+	if isNews {
+		h.lost(refusal)
+	}
+	for _, s := range missed {
+		if s.handler.Interrupted != nil {
+			s.handler.Interrupted()
+		}
+	}
+}
+
+// answeredLocked removes from unconfirmed the subscriptions that were sent before that ping,
+// and returns them.
+func (c *conn) answeredLocked(ping uint64) []*Subscription {
+	n := 0
+	for n < len(c.unconfirmed) && c.unconfirmed[n].unanswered <= ping {
+		n++
+	}
+	sent := slices.Clone(c.unconfirmed[:n])
+	c.unconfirmed = slices.Delete(c.unconfirmed, 0, n)
+	return sent
 }

@@ -1,3 +1,27 @@
+// Package pubsub keeps one pub/sub connection to Redis for any number of
+// subscriptions, knows when each of them is active, and says when messages may have
+// been missed. On Redis Cluster it uses sharded channels, with one connection to each
+// master that has some of them.
+//
+// Start with [New] and [Hub.Subscribe].
+//
+// # What it promises
+//
+//   - A hub never gives up: it tries a subscription again, from the start or after a lost
+//     connection, until that is closed. [Subscription.Wait] returns the error of one attempt.
+//   - [Handler.Interrupted] says that messages may have been missed.
+//   - A channel that the user may not subscribe to (NOPERM) does not disturb the others: it
+//     is tried by itself, with pauses that grow to some seconds. The user needs PING, too.
+//
+// # What it does not promise
+//
+// Redis delivers a message at most once. Whatever is published while a subscription is not
+// active is lost.
+//
+// # Goroutines
+//
+// None until the first subscription. Then one, two for each connection, and one for each
+// pause before another attempt. [Hub.Close] ends them and waits for them.
 package pubsub
 
 import (
@@ -9,7 +33,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"roomd/lockmgr/redisconn"
+	"roomd/lockmgr/redisconn/pause"
 )
 
 const (
@@ -76,7 +100,7 @@ func New(client redis.UniversalClient, lost func(error)) *Hub {
 // Subscribe subscribes to a channel and returns at once. The hub tries until the
 // subscription is active, and again whenever it is not any more.
 func (h *Hub) Subscribe(channel string, handler Handler) *Subscription {
-	s := &Subscription{hub: h, channel: channel, handler: handler, attempt: newAttempt()}
+	s := &Subscription{hub: h, channel: channel, handler: handler, attempt: newAttempt(), denied: pause.Backoff{First: 2 * redial, Max: maxRedial}}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.life.Err() != nil {
@@ -181,7 +205,7 @@ func (h *Hub) refusedLocked(s *Subscription, err error) (news bool) {
 	after := redial
 	if redis.IsPermissionError(err) {
 		news = s.refusals == 1
-		after = min(redial<<min(s.refusals, 10), maxRedial)
+		after = s.denied.Next()
 		s.failLocked(err)
 	} else if s.wasActiveLocked() || s.refusals%maxMoves == 0 {
 		s.failLocked(err)
@@ -200,7 +224,7 @@ func (h *Hub) retryLocked(subs []*Subscription, after time.Duration) {
 		if cluster, ok := h.client.(*redis.ClusterClient); ok {
 			cluster.ReloadState(h.life) // goes on during the pause
 		}
-		_ = redisconn.Pause(h.life, after)
+		_ = pause.For(h.life, after)
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.waiting = append(h.waiting, subs...)

@@ -13,7 +13,10 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	redistest.MostlyWaiting()
+	goleak.VerifyTestMain(m)
+}
 
 // timeout bounds each wait of a test.
 const timeout = 12 * time.Second
@@ -131,6 +134,7 @@ func TestSubscribeAgain(t *testing.T) {
 }
 
 func TestInterruptedAfterABreak(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client()
 	h := newHub(t, client)
@@ -150,6 +154,7 @@ func TestInterruptedAfterABreak(t *testing.T) {
 
 // A connection that has gone silent is given up.
 func TestASilentConnection(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr())
 	h := New(proxy.Client(), func(error) { proxy.Resume() }) // its next attempt succeeds
@@ -193,6 +198,7 @@ func TestClose(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	client := cluster.Client()
 	publish := func(channel, payload string) {

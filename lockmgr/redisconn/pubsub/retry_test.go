@@ -128,6 +128,7 @@ func TestARefusedChannel(t *testing.T) {
 
 // The server accepts connections and goes silent, at once or after a while.
 func TestAServerThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	for name, mute := range map[string]func([]string) (string, bool){
 		"never":           func([]string) (string, bool) { return "", true },
 		"not a subscribe": func(args []string) (string, bool) { return "", args[0] == "subscribe" || args[0] == "ping" },
@@ -190,6 +191,7 @@ func TestWait(t *testing.T) {
 // The same with a server: a user with rights to some channels, and none left for
 // one more client.
 func TestRedisRefuses(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	admin := server.Client()
 	do := func(args ...any) {
@@ -237,6 +239,7 @@ func TestRedisRefuses(t *testing.T) {
 // The connection is lost while a handler runs, and the writer notices. The subscription is
 // still told of the break.
 func TestTheWriterNoticesABreak(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	admin := server.Client()
 	h := newHub(t, server.Client())

@@ -1,6 +1,10 @@
 package pubsub
 
-import "context"
+import (
+	"context"
+
+	"roomd/lockmgr/redisconn/pause"
+)
 
 // Subscription is one subscriber of one channel. Two of the same channel are
 // independent of each other.
@@ -10,11 +14,12 @@ type Subscription struct {
 	handler Handler
 
 	// guarded by hub.mu
-	attempt    *attempt // the one under way, or the one that succeeded
-	conn       *conn    // nil while it has none
-	unanswered uint64   // the ping behind its SUBSCRIBE, 0 once that was answered
-	refusals   int      // by servers, since it was last active
-	missed     bool     // messages may have been missed since it was made or last active
+	attempt    *attempt      // the one under way, or the one that succeeded
+	conn       *conn         // nil while it has none
+	unanswered uint64        // the ping behind its SUBSCRIBE, 0 once that was answered
+	refusals   int           // by servers, since it was last active
+	denied     pause.Backoff // between attempts that the user has no right to
+	missed     bool          // messages may have been missed since it was made or last active
 	closed     bool
 }
 
@@ -84,6 +89,7 @@ func (s *Subscription) wasActiveLocked() bool {
 func (s *Subscription) activateLocked() (missed bool) {
 	missed = s.missed
 	s.unanswered, s.refusals, s.missed = 0, 0, false
+	s.denied.Reset()
 	s.attempt.end(nil)
 	return missed
 }

@@ -51,6 +51,7 @@ func listenTLS(t *testing.T) string {
 
 // Explain says so if only one side speaks TLS.
 func TestExplainTLS(t *testing.T) {
+	t.Parallel()
 	plain := strings.TrimPrefix(redistest.Start(t).URL(), "redis://")
 	locked := strings.TrimPrefix(redistest.Start(t, "--requirepass", "secret").URL(), "redis://")
 	secure := listenTLS(t)

@@ -79,6 +79,7 @@ func TestOptionsOfClients(t *testing.T) {
 // TLS with an own authority and a client's certificate reaches a real server, its Sentinel, and a
 // Cluster. Without either it does not.
 func TestRealTLS(t *testing.T) {
+	t.Parallel()
 	authority := certs.New(t)
 	certFile, keyFile := authority.Issue("client")
 	cert, err := tls.LoadX509KeyPair(certFile, keyFile)

@@ -13,7 +13,10 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	redistest.MostlyWaiting()
+	goleak.VerifyTestMain(m)
+}
 
 func TestEmbedded(t *testing.T) {
 	db, err := Open(Embedded)
@@ -211,6 +214,7 @@ func connect(t *testing.T, rawURL string) redis.UniversalClient {
 }
 
 func TestRealCluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	client := connect(t, "redis+cluster://"+strings.Join(cluster.Addrs(), ",")+"?dial_timeout=1s")
 	if _, ok := client.(*redis.ClusterClient); !ok {
@@ -220,6 +224,7 @@ func TestRealCluster(t *testing.T) {
 
 // With passwords of their own for Redis and for the sentinels, and a database.
 func TestRealSentinel(t *testing.T) {
+	t.Parallel()
 	sentinel := redistest.StartSentinel(t)
 	for _, s := range sentinel.Sentinels() {
 		if err := s.Client().Do(t.Context(), "ACL", "SETUSER", "watcher", "on", ">s@cret", "+@all").Err(); err != nil {

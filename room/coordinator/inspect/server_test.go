@@ -75,7 +75,7 @@ func TestReplicas(t *testing.T) {
 }
 
 // A replica that is not in step yet acknowledges nothing.
-func TestReplicasInStep(t *testing.T) {
+func TestReplicas_InStep(t *testing.T) {
 	var s Server
 	s.read(fields("role:master\r\nconnected_slaves:2\r\nslave0:ip=h,port=1,state=wait_bgsave,offset=0\r\nslave1:ip=h,port=2,state=online,offset=1\r\nslave2:ip=h,port=3,state=online,offset=1\r\n"))
 	if s.Replicas != 2 {
@@ -83,7 +83,7 @@ func TestReplicasInStep(t *testing.T) {
 	}
 }
 
-func TestIsOlderThan(t *testing.T) {
+func TestServer_IsOlderThan(t *testing.T) {
 	for version, older := range map[string]bool{"6.2.14": true, "7.0.0": false, "10.0": false, "": false, "garbage": false} {
 		if s := (Server{Version: version}); s.IsOlderThan(7) != older {
 			t.Errorf("%q: %v", version, !older)

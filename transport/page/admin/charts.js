@@ -4,6 +4,7 @@ import { $, make, patch, text } from "./dom.js"
 import { Plot } from "./plot.js"
 
 const most = 6 // nodes drawn one by one
+const tooFar = 5000 // ms between two frames that no line joins
 
 const plots = [
   { title: "Actions", unit: "a second", lines: [["actions", ""]] },
@@ -15,16 +16,12 @@ const plots = [
 /** Charts draws a History while it is open. */
 export class Charts {
   #history
-  #pointed
   #open = false
 
   constructor(history) {
     this.#history = history
     for (const plot of plots) {
-      plot.drawn = new Plot(plot.title, plot.unit, (pointed) => {
-        this.#pointed = pointed
-        this.draw()
-      })
+      plot.drawn = new Plot(plot.title, plot.unit)
       $("plots").append(plot.drawn.element)
     }
     $("charts-nodes").onchange = () => this.draw()
@@ -53,19 +50,19 @@ export class Charts {
     const shown = chosen === "*" ? this.#busiest() : [chosen]
     text($("charts-about"), frames.length < 2 ? "The page counts from now on." : chosen === "" && names.size > 1 ? "Rates are summed. The p99 is that of the slowest node."
       : shown.length < names.size && chosen === "*" ? `The ${most} busiest of ${names.size} nodes.` : "")
-    const now = frames.at(-1)?.at ?? Date.now()
-    for (const { drawn, lines } of plots) drawn.draw(shown.flatMap((node, i) => this.#series(node, i, lines)), now, this.#pointed)
+    const joined = withGaps(frames)
+    for (const { drawn, lines } of plots) drawn.draw(joined.map(({ at }) => at), shown.flatMap((node, i) => this.#series(joined, node, i, lines)))
   }
 
   /** The lines of a node, or of all together. A colour is a node, or with one only, a line of its own. */
-  #series(node, index, lines) {
-    const { frames, names } = this.#history
+  #series(frames, node, index, lines) {
+    const { names } = this.#history
     const alone = $("charts-nodes").value !== "*"
     const who = node ? (names.get(node) ?? node) : "all nodes"
     return lines.map(([measure, label], i) => ({
       id: `${node} ${measure}`, label: alone ? label || who : [who, label].filter(Boolean).join(" "),
       colour: alone ? i : index, thin: !alone && i > 0,
-      points: frames.map((frame) => ({ at: frame.at, value: (node ? frame.nodes.get(node) : frame.all)?.[measure] ?? null })),
+      values: frames.map(({ nodes, all }) => (node ? nodes.get(node) : all)?.[measure] ?? null),
     }))
   }
 
@@ -76,3 +73,6 @@ export class Charts {
     return [...names.keys()].sort((a, b) => sums.get(b) - sums.get(a)).slice(0, most).sort()
   }
 }
+
+/** The frames, with an empty one between two that are far apart. */
+const withGaps = (frames) => frames.flatMap((frame, i) => (i && frame.at - frames[i - 1].at >= tooFar ? [{ at: (frame.at + frames[i - 1].at) / 2, nodes: new Map(), all: null }, frame] : [frame]))

@@ -19,7 +19,7 @@ export class Fleet {
     for (const [name, node] of this.#nodes) {
       if (listed.has(name)) continue
       node.gone ??= now
-      if (now - node.gone > remembered) this.#nodes.delete(name)
+      if (node.heard === undefined || now - node.gone > remembered) this.#nodes.delete(name) // a program without a server comes and goes
     }
   }
 

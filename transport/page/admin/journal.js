@@ -77,7 +77,7 @@ function describe(change) {
     case "leave": return [who, ` ${reasons[change.reason] ?? change.reason ?? "left"}`, ...(typeof change.to === "string" ? [` to room ${change.to}`] : []), ...why]
     case "away": return [who, " is away"]
     case "back": return [who, " is back"]
-    case "member": return [who, change.ready ? " is ready" : " is not ready", ...(change.data === undefined ? [] : [", data ", json(change.data)])]
+    case "member": return [who, ...(change.ready === undefined ? [] : [change.ready ? " is ready" : " is not ready"]), ...(change.data === undefined ? [] : [" data: ", json(change.data ?? undefined)])]
     case "data": return ["data: ", json(change.data)]
     case "settings": return ["settings: ", json(change.settings)]
     case "message": return [...(who ? [who, " said"] : ["said"]), ...(Array.isArray(change.to) ? [" to ", plural(change.to.length, "user")] : []), ...(change.text === undefined ? [": ", json(change.data)] : [": ", named(change.text)])]

@@ -23,7 +23,7 @@ export function drawNodes(fleet, done, now = Date.now()) {
   })
 }
 
-/** What all nodes have in common, and by node what not all have. Versions count. */
+/** What most nodes have in common, and by node what is otherwise there. Where no value is most nodes', each shows its own. Versions count. */
 function compare(nodes) {
   const values = new Map() // name: value: nodes
   for (const { node, version, settings } of nodes) {
@@ -36,9 +36,19 @@ function compare(nodes) {
   const common = [], unusual = new Map()
   for (const [name, of] of values) {
     if (of.size === 1) common.push([name, of.keys().next().value])
-    else for (const [value, nodes] of of) for (const node of nodes) unusual.set(node, [...(unusual.get(node) ?? []), [name, value]])
+    else {
+      const usual = most(of)
+      if (usual !== undefined) common.push([name, `${usual}, but not on each node`])
+      for (const [value, nodes] of of) if (value !== usual) for (const node of nodes) unusual.set(node, [...(unusual.get(node) ?? []), [name, value]])
+    }
   }
   return { common, unusual }
+}
+
+/** The value that more than half of the nodes have, undefined if none is. */
+function most(of) {
+  const all = [...of.values()].reduce((sum, nodes) => sum + nodes.length, 0)
+  return [...of].find(([, nodes]) => nodes.length * 2 > all)?.[0]
 }
 
 function createRow(node, fleet, done) {
@@ -46,17 +56,20 @@ function createRow(node, fleet, done) {
   drain.setAttribute("aria-label", `Drain ${node.address || node.node}…`)
   drain.onclick = () => askToDrain(fleet.all.find((one) => one.node === node.node) ?? node, fleet, done)
   const number = () => make("td", { class: "number" })
-  return make("tr", {},
+  const row = make("tr", {},
     make("th", { scope: "row" }, make("span", { class: "address" }), make("code", {}, node.node), make("span", { class: "self" })),
     make("td", {}, make("span", { class: "mark" })), make("td"), make("td"), make("td", { class: "own" }),
     make("td", { class: "number" }, make("span"), make("span", { class: "fill", "aria-hidden": "true" })),
     number(), number(), number(), number(), number(), make("td", { class: "act" }, drain))
+  const heads = document.querySelectorAll("#nodes thead th")
+  for (const [i, cell] of [...row.children].entries()) cell.dataset.head = heads[i].textContent // a phone shows it beside the value
+  return row
 }
 
 function updateRow(row, node, own, now) {
   const [name, state, up, version, settings, connections, rooms, members, queue, memory, p99, act] = row.children
   const { load } = node
-  text(name.firstChild, node.address)
+  text(name.firstChild, node.address || (node.heard === undefined ? "a program without a server" : "a node without an address"))
   text(name.lastChild, node.self ? "this node" : "")
   const [kind, words] = stateOf(node, now)
   row.dataset.state = kind

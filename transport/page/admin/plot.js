@@ -1,120 +1,119 @@
-// One chart: lines over the last three minutes, and a table that says the same in numbers.
+// One chart: lines over the last three minutes, and a table that says the same in numbers. uPlot draws the lines; see
+// index.html.
 
 import { attribute, make, patch, text } from "./dom.js"
 import { clock, rough } from "./format.js"
 import { span } from "./history.js"
 
-const height = 190
-const edge = { left: 46, right: 12, top: 10, bottom: 24 }
+/* global uPlot */
 
-function svg(tag, attributes = {}, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag)
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)
-  element.append(...children)
-  return element
-}
+const height = 210
+const dashes = [undefined, [7, 4], [2, 4], [9, 4, 2, 4], [14, 4], [4, 2]] // of the colours in charts.css
 
-/** Plot is a figure. Each series is {id, label, colour, thin, points: [{at, value}]}; null values are gaps. */
+const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
+
+/** Plot is a figure. Each series is {id, label, colour, thin, values}, with a value for each time; null is a gap. */
 export class Plot {
   element
-  #svg
-  #rows
   #title
   #unit
-  #latest
+  #place = make("div", { class: "chart", role: "img" })
+  #rows = make("tbody")
+  #latest = make("th", { scope: "col", class: "number" }, "now")
+  #chart
+  #looks = ""
+  #times = []
+  #series = []
 
-  constructor(title, unit, moved) {
+  constructor(title, unit) {
     this.#title = title
     this.#unit = unit
-    this.#svg = svg("svg", { role: "img", height })
-    this.#rows = make("tbody")
-    this.#latest = make("th", { scope: "col", class: "number" }, "now")
-    this.element = make("figure", { class: "plot card" }, make("figcaption", {}, make("h2", {}, title), make("span", { class: "muted" }, unit)), this.#svg,
+    this.element = make("figure", { class: "plot card" }, make("figcaption", {}, make("h2", {}, title), make("span", { class: "muted" }, unit)), this.#place,
       make("table", { class: "legend" }, make("caption", { class: "for-readers" }, `${title}, ${unit}`),
         make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "line"), this.#latest,
           make("th", { scope: "col", class: "number" }, "mean"), make("th", { scope: "col", class: "number" }, "highest"))), this.#rows))
-    this.#svg.onpointermove = ({ offsetX }) => moved((offsetX - edge.left) / (this.#svg.clientWidth - edge.left - edge.right))
-    this.#svg.onpointerleave = () => moved(undefined)
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#chart?.redraw())
+    new ResizeObserver(() => this.#chart?.setSize({ width: this.#width(), height })).observe(this.#place)
   }
 
-  /** Draws the series up to now. `pointed` is where the pointer is, from 0 to 1, or undefined. */
-  draw(series, now, pointed) {
-    const width = Math.max(200, this.#svg.clientWidth)
-    const inner = width - edge.left - edge.right
-    const top = niceTop(Math.max(0, ...series.flatMap(({ points }) => points.map(({ value }) => value ?? 0))))
-    const x = (at) => edge.left + inner * (1 - (now - at) / span)
-    const y = (value) => edge.top + (height - edge.top - edge.bottom) * (1 - value / top)
-    const at = pointed >= 0 && pointed <= 1 ? now - span * (1 - pointed) : undefined
-    this.#svg.setAttribute("viewBox", `0 0 ${width} ${height}`)
-    this.#svg.replaceChildren(...axes(width, top, x, y, now), ...series.flatMap((one) => line(one, x, y)),
-      ...(at === undefined ? [] : [svg("line", { class: "pointed", x1: x(at), x2: x(at), y1: edge.top, y2: height - edge.bottom })]))
-    text(this.#latest, at === undefined ? "now" : clock(at))
-    const facts = series.map((one) => ({ ...one, ...summary(one.points, at) }))
-    attribute(this.#svg, "aria-label", `${this.#title}, ${this.#unit}, over the last three minutes. ${facts.slice(0, 4).map(({ label, latest, highest }) => `${label}: ${words(latest)} now, ${words(highest)} at most.`).join(" ")}`)
+  /** Draws the series up to now. */
+  draw(times, series) {
+    this.#times = times
+    this.#series = series
+    const data = [times, ...series.map(({ values }) => values)]
+    const looks = series.map(({ colour, thin }) => `${colour}${thin}`).join()
+    if (!this.#chart || looks !== this.#looks) {
+      this.#looks = looks
+      this.#chart?.destroy()
+      this.#chart = new uPlot(this.#options(series), data, this.#place)
+    } else {
+      this.#chart.setData(data)
+    }
+    this.#tell()
+  }
+
+  #width() {
+    return Math.max(200, this.#place.clientWidth)
+  }
+
+  #options(series) {
+    const axis = { stroke: () => variable("--soft"), grid: { stroke: () => variable("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" }
+    const minutes = [3, 2, 1, 0]
+    return {
+      width: this.#width(), height, legend: { show: false },
+      cursor: { sync: { key: "charts" }, drag: { x: false, y: false }, y: false },
+      scales: {
+        x: { time: false, range: () => [this.#now() - span, this.#now()] },
+        y: { range: (_, __, highest) => (highest > 0 ? uPlot.rangeNum(0, highest, 0.1, true) : [0, 1]) },
+      },
+      axes: [
+        { ...axis, size: 30, grid: { show: false }, splits: () => minutes.map((n) => this.#now() - n * 60_000), values: () => minutes.map((n) => (n ? `−${n} min` : "now")) },
+        { ...axis, size: 54, values: (_, splits) => splits.map(rough) },
+      ],
+      series: [{}, ...series.map(({ colour, thin }) => ({
+        stroke: () => variable(`--c${colour}`), width: thin ? 1 : 2, dash: dashes[colour],
+        points: { show: true, size: 5, fill: () => variable(`--c${colour}`), filter: alone },
+      }))],
+      hooks: { setCursor: [() => this.#tell()] },
+    }
+  }
+
+  #now() {
+    return this.#times.at(-1) ?? Date.now()
+  }
+
+  /** Writes the table: the values where the pointer is on any of the charts, or else the latest. */
+  #tell() {
+    const at = this.#chart?.cursor.left >= 0 ? this.#chart.cursor.idx : undefined
+    text(this.#latest, at === undefined || at === null ? "now" : clock(this.#times[at]))
+    const facts = this.#series.map((one) => ({ ...one, ...summary(one.values, at) }))
+    attribute(this.#place, "aria-label", `${this.#title}, ${this.#unit}, over the last three minutes. ${facts.slice(0, 4).map(({ label, latest, highest }) => `${label}: ${words(latest)} now, ${words(highest)} at most.`).join(" ")}`)
     patch(this.#rows, facts, { key: ({ id }) => id, create: legendRow, update: updateLegend })
   }
 }
 
 const words = (value) => (value === null ? "nothing" : rough(value))
 
-function summary(points, at) {
-  const known = points.filter(({ value }) => value !== null)
-  const near = at === undefined ? points.at(-1) : points.reduce((best, point) => (!best || Math.abs(point.at - at) < Math.abs(best.at - at) ? point : best), undefined)
+/** Points without a neighbour, which no line shows. */
+const alone = ({ data }, series) => data[series].flatMap((value, i, all) => (value !== null && (all[i - 1] ?? null) === null && (all[i + 1] ?? null) === null ? [i] : []))
+
+function summary(values, at) {
+  const known = values.filter((value) => value !== null)
   return {
-    latest: near && (at === undefined || Math.abs(near.at - at) < 3000) ? near.value : null,
-    mean: known.length ? known.reduce((sum, { value }) => sum + value, 0) / known.length : null,
-    highest: known.length ? Math.max(...known.map(({ value }) => value)) : null,
+    latest: values[at ?? values.length - 1] ?? null,
+    mean: known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null,
+    highest: known.length ? Math.max(...known) : null,
   }
 }
 
 function legendRow() {
-  const swatch = svg("svg", { class: "swatch", width: 28, height: 10, "aria-hidden": "true" }, svg("line", { x1: 1, x2: 27, y1: 5, y2: 5 }))
   const number = () => make("td", { class: "number" })
-  return make("tr", {}, make("th", { scope: "row" }, swatch, make("span")), number(), number(), number())
+  return make("tr", {}, make("th", { scope: "row" }, make("span", { "aria-hidden": "true" }), make("span")), number(), number(), number())
 }
 
-function updateLegend(row, { label, latest, mean, highest, ...look }) {
+function updateLegend(row, { label, colour, thin, latest, mean, highest }) {
   const [name, ...numbers] = row.children
-  attribute(name.firstChild.firstChild, "class", lineClass(look))
+  attribute(name.firstChild, "class", `swatch c${colour}${thin ? " thin" : ""}`)
   text(name.lastChild, label)
   ;[latest, mean, highest].forEach((value, i) => text(numbers[i], value === null ? "–" : rough(value)))
-}
-
-const lineClass = ({ colour, thin }) => `line c${colour}${thin ? " thin" : ""}`
-
-/** The lines behind the data, with what they stand for. */
-function axes(width, top, x, y, now) {
-  const label = (words, attributes) => svg("text", { class: "label", ...attributes }, words)
-  const lines = []
-  for (const part of [0, 0.25, 0.5, 0.75, 1]) {
-    lines.push(svg("line", { class: part ? "grid" : "axis", x1: edge.left, x2: width - edge.right, y1: y(top * part), y2: y(top * part) }),
-      label(rough(top * part), { x: edge.left - 6, y: y(top * part) + 4, "text-anchor": "end" }))
-  }
-  for (const [minutes, anchor] of [[3, "start"], [2, "middle"], [1, "middle"], [0, "end"]]) {
-    lines.push(label(minutes ? `−${minutes} min` : "now", { x: x(now - minutes * 60_000), y: height - 6, "text-anchor": anchor }))
-  }
-  return lines
-}
-
-/** A line with gaps where nothing is known. A point between two gaps is a dot. */
-function line({ points, ...look }, x, y) {
-  let path = "", dots = ""
-  points.forEach(({ at, value }, i) => {
-    if (value === null) return
-    const place = `${x(at).toFixed(1)} ${y(value).toFixed(1)}`
-    const before = joined(points[i - 1], points[i])
-    if (before || joined(points[i], points[i + 1])) path += `${before ? "L" : "M"}${place}`
-    else dots += `M${place}h.01`
-  })
-  return [svg("path", { class: lineClass(look), d: path }), svg("path", { class: `${lineClass(look)} dots`, d: dots })]
-}
-
-/** Whether two points follow each other without a gap. */
-const joined = (a, b) => Boolean(a && b) && a.value !== null && b.value !== null && b.at - a.at < 5000
-
-/** The next of 1, 2, 4 or 8 times a power of ten: a quarter of it is a short number. */
-function niceTop(highest) {
-  if (highest <= 0) return 1
-  const power = 10 ** Math.floor(Math.log10(highest))
-  return power * [1, 2, 4, 8, 10].find((n) => n * power >= highest)
 }

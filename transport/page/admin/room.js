@@ -65,9 +65,10 @@ export class Room {
     text($("room-count"), room ? room.settings.capacity ? `${count(room.count)} of ${plural(room.settings.capacity, "seat")} taken` : plural(room.count, "member") : "")
     if (!room) return
     this.#drawMembers()
-    const { capacity, closed, keep, data } = room.settings
+    const { capacity, closed, keep, data, watch } = room.settings
     const facts = [["Seats", capacity ? count(capacity) : "as many as there can be"], ["Who may come in", closed ? "nobody: it is closed" : "everybody who is not banned"],
-      ["When it is empty", keep ? "it is kept" : "it is forgotten"], ["Who sets its data", data], ["Version", `${count(room.version)}, in epoch ${room.epoch}`]]
+      ["When it is empty", keep ? "it is kept" : "it is forgotten"], ["Who sets its data", data], ["Who may watch it", watch === "members" ? "members" : "everybody who is not banned"],
+      ["Version", `${count(room.version)}, in epoch ${room.epoch}`]]
     patch($("facts"), facts, {
       key: ([name]) => name,
       create: ([name]) => make("div", {}, make("dt", {}, name), make("dd")),

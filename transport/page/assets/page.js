@@ -87,7 +87,7 @@ async function freshToken() {
   const claims = claimsOf(identity.token)
   const left = claims?.exp * 1000 - Date.now()
   const lasts = (claims?.exp - (claims?.iat ?? NaN)) * 1000 || Infinity
-  const soon = client?.state === "connected" && left < Math.max(60_000, Math.min(0.25 * lasts, 300_000))
+  const soon = (client?.state === "connected" || client?.state === "degraded") && left < Math.max(60_000, Math.min(0.25 * lasts, 300_000))
   if (soon) {
     notice("Your token expires soon. Show a newer one to go on playing.")
     identity = await ask(true)
@@ -102,10 +102,12 @@ async function follow() {
   const was = $("state").dataset.state
   state(client.state)
   if (client.state === "reconnecting") announce("The connection is lost. Reconnecting.")
-  if (client.state === "connected" && was === "reconnecting") {
+  if ((client.state === "connected" || client.state === "degraded") && was === "reconnecting") {
     reconnects++
     announce("Connected again.")
   }
+  if (client.state === "degraded") announce("The server cannot reach Redis.")
+  if (client.state === "connected" && was === "degraded") announce("The server can reach Redis again.")
   if (client.state !== "lost" || client.error?.code === "client_closed") return
   const { text: why, action } = explainEnd(client.error)
   const { auth } = facts
@@ -120,7 +122,7 @@ async function follow() {
   })
 }
 
-const states = { idle: "not connected", connecting: "connecting…", connected: "connected", reconnecting: "reconnecting…", lost: "not connected" }
+const states = { idle: "not connected", connecting: "connecting…", connected: "connected", degraded: "connected, but the server cannot reach Redis", reconnecting: "reconnecting…", lost: "not connected" }
 
 function state(name) {
   attribute($("state"), "data-state", name)

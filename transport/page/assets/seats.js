@@ -5,7 +5,7 @@ const fewest = 8
 
 /**
  * The places to draw, in the order of seats, at most `most`: {seat, user}, without `user` if free.
- * A small table has all its seats. Of a large one there are those that are taken, and some free ones.
+ * A small table has all its seats. Of a large one there are those that are taken, and some free ones if there is room.
  * `own` is always there. `hidden` is how many players are not.
  */
 export function places(users, capacity, own, most) {
@@ -15,9 +15,9 @@ export function places(users, capacity, own, most) {
     const last = Math.max(capacity, ...users.map((user) => user.seat + 1)) // settings may have shrunk the table
     for (let seat = 0; seat < Math.min(last, most); seat++) seats.push(seat)
   } else {
-    const free = freeSeats(bySeat, capacity, Math.max(2, fewest - users.length))
-    const room = most - free.length
-    seats.push(...users.slice(0, room).map((user) => user.seat), ...free)
+    // No chair is drawn empty while a player has no place in the picture.
+    const wanted = Math.min(Math.max(2, fewest - users.length), Math.max(0, most - users.length))
+    seats.push(...users.slice(0, most).map((user) => user.seat), ...freeSeats(bySeat, capacity, wanted))
   }
   if (own !== undefined && !seats.includes(own)) seats[seats.length - 1] = own
   seats.sort((a, b) => a - b)

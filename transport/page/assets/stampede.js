@@ -99,6 +99,7 @@ export class StampedePanel {
     }
     $("compare").replaceChildren(...rows.map(([name, a, b, counts]) => make("tr", {}, make("th", { scope: "row" }, name), cell(a, counts), cell(b, counts))))
     text($("verdict"), verdict(here, without, this.#facts.stampede))
+    show($("times"), without !== undefined)
     show($("stampede-result"), true)
   }
 }

@@ -176,7 +176,6 @@ export class Table {
   #renderActions(room, capacity) {
     const ready = room.user(this.#client.user)?.ready
     const full = capacity > 0 && room.users.length >= capacity
-    const connected = this.#client.state === "connected"
     if (room.member) show($("ready"), true)
     show($("sit"), !room.member, $("ready"))
     // Not disabled, which would lose the focus: who presses it is told why there is no seat.
@@ -187,7 +186,7 @@ export class Table {
     text($("ready"), ready ? "Ready" : "I am ready")
     $("say-text").disabled = $("say-go").disabled = !room.member
     attribute($("say-text"), "placeholder", room.member ? "Say something" : "Sit down to talk")
-    text($("centre-text"), connected ? mood(room, capacity, full) : pause(room, this.#client.state))
+    text($("centre-text"), this.#client.state === "connected" ? mood(room, capacity, full) : pause(room, this.#client.state))
   }
 
   #renderFacts(room, capacity) {
@@ -224,5 +223,6 @@ function mood(room, capacity, full) {
 
 function pause(room, state) {
   if (state === "lost") return "Not connected."
+  if (state === "degraded") return "The server cannot reach Redis. The table stands still until it can."
   return room.member ? "Reconnecting. Your seat is kept for a while." : "Reconnecting…"
 }

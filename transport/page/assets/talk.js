@@ -28,7 +28,7 @@ export class Talk {
     if (!change.user || change.type === "data") return
     const sentence = happened(change, this.#ready.get(change.user))
     if (change.type === "leave") this.#ready.delete(change.user)
-    else this.#ready.set(change.user, Boolean(change.ready ?? (change.type === "member" ? false : this.#ready.get(change.user))))
+    else this.#ready.set(change.user, Boolean(change.ready ?? this.#ready.get(change.user)))
     if (!sentence) return
     this.#add(change.user, sentence)
     announce(`${quoted(change.user)} ${sentence}.`)

@@ -93,7 +93,7 @@ export function happened(change, wasReady) {
     case "back":
       return "is back"
     case "member":
-      if (Boolean(change.ready) === Boolean(wasReady)) return undefined
+      if (change.ready === undefined || change.ready === Boolean(wasReady)) return undefined
       return change.ready ? "is ready" : "is not ready any more"
   }
 }

@@ -1,7 +1,7 @@
 // What programs do with roomd.d.ts; the compiler reads it, nobody runs it.
 import WebSocket from "ws"
 import { connect, RoomdError } from "../roomd.js"
-import type { Change, Client, Room, State, User } from "../roomd.js"
+import type { Change, Client, ClientCode, Room, ServerCode, State, User } from "../roomd.js"
 
 interface Table {
   pot: number
@@ -27,6 +27,14 @@ const room: Room<Table, Hand> = await client.join<Table, Hand>("table-7", { seat
 const seat: number | undefined = room.seat
 const hands: (string[] | undefined)[] = room.users.map((user: User<Hand>) => user.data?.cards)
 console.log(seat, hands, room.settings.capacity, client.rooms.get("table-7")?.version)
+
+// Codes are literals, so an editor offers them, and a typing error is one of types.
+const retried: ServerCode[] = ["busy", "unavailable", "rate_limited"]
+// @ts-expect-error: there is no such code
+const misspelt: ServerCode | ClientCode = "room-full"
+// @ts-expect-error: there is no such event
+client.addEventListener("states", () => {})
+const outcome = (code: string) => (retried.includes(code as ServerCode) ? "again" : misspelt)
 
 function show(change: Change<Table, Hand>): string {
   switch (change.type) {
@@ -57,6 +65,7 @@ try {
   await client.configure("table-7", { capacity: 4, data: "admins" })
 } catch (error) {
   if (error instanceof RoomdError && error.code === "conflict") console.log(error.version, error.data)
+  if (error instanceof RoomdError) console.log(outcome(error.code))
 }
 await client.close()
 

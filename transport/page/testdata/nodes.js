@@ -3,7 +3,7 @@
 import assert from "node:assert/strict"
 import { createInterface } from "node:readline"
 import WebSocket from "ws"
-import { connect } from "../roomd.js"
+import { connect, RoomdError } from "../roomd.js"
 
 const urls = process.argv.slice(2)
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
@@ -63,6 +63,15 @@ await Promise.all([count(ada), count(bob)])
 await until(equal, ada, bob)
 assert.equal(ada.room.data, 20)
 assert.equal(bob.room.data, 20)
+
+// What is no address is refused at once, with words that help.
+for (const [url, words] of Object.entries({
+  "localhost:8080/ws": "write ws://localhost:8080/ws", "127.0.0.1:8080": "write ws://127.0.0.1:8080", "game.example/ws": "no scheme",
+  "": "no scheme", "/ws": "there is no page here", "ftp://game.example": "ftp", "ws://": "is no URL", "ws://a:b@game.example": "password",
+})) {
+  await assert.rejects(connect(url, { user: "ada", WebSocket }), (error) => error instanceof RoomdError && error.code === "bad_request" && error.message.includes(words), url)
+}
+await assert.rejects(connect([], { user: "ada", WebSocket }), { name: "RoomdError", code: "bad_request" })
 
 // What is no version makes no request unconditional.
 for (const expect of [null, "3", {}, { version: "3" }, { epoch: ada.room.epoch }, NaN]) {

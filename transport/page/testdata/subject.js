@@ -1,67 +1,65 @@
-// The client under test of the scenarios. It reads commands from standard input, one a line:
-// NUMBER, COMMAND and arguments as a JSON array; and writes the number and the text of the answer as a JSON
-// object. The command "new" has the addresses. See the package scenarios for the commands.
+// The clients under test of the scenarios. It reads commands from standard input, one a line:
+// NUMBER, SUBJECT, COMMAND and arguments as a JSON array; and writes the number and the text of the answer as a
+// JSON object. A subject begins with its first command, "new", which has the addresses. See the package
+// scenarios for the commands.
 import { createInterface } from "node:readline"
 import WebSocket from "ws"
 import { connect } from "../roomd.js"
 
-const abort = new AbortController()
-let addresses
-let client
-const rooms = new Map() // by id, also those that have ended
-const iterations = new Map() // by name
+const view = ({ epoch, version, users, settings, data, seat }) => ({ epoch, version, users, settings, data, seat })
 
-// keep remembers a room, so that it can be asked for its end.
-function room(id) {
-  if (client?.rooms.has(id)) rooms.set(id, client.rooms.get(id))
-  if (!rooms.has(id)) throw new Error(`there is no room ${id}`)
-  return rooms.get(id)
+// subject returns the commands of one client.
+function subject(...addresses) {
+  const abort = new AbortController()
+  let client
+  const rooms = new Map() // by id, also those that have ended
+  const iterations = new Map() // by name
+
+  // room keeps a room, so that it can be asked for its end.
+  function room(id) {
+    if (client?.rooms.has(id)) rooms.set(id, client.rooms.get(id))
+    if (!rooms.has(id)) throw new Error(`there is no room ${id}`)
+    return rooms.get(id)
+  }
+
+  return {
+    connect: async (text) => {
+      const { user, tokens, base, cap, idle, silence, wait } = JSON.parse(text)
+      const token = tokens && (() => (tokens.length > 1 ? tokens.shift() : tokens[0]))
+      const heartbeat = { idle, timeout: silence }
+      client = await connect(addresses, { user, token, WebSocket, signal: abort.signal, backoff: { base, cap }, heartbeat, timeout: wait })
+    },
+    join: async (id, options) => void rooms.set(id, await client.join(id, options && JSON.parse(options))),
+    watch: async (id) => void rooms.set(id, await client.watch(id)),
+    leave: (id) => room(id).leave(),
+    unwatch: (id) => room(id).unwatch(),
+    users: async (id) => view(await client.users(id)),
+    ready: async (id, value) => void (await room(id).ready(value === "true")),
+    set: async (id, data) => void (await room(id).set(JSON.parse(data))),
+    setMember: async (id, data) => void (await room(id).setMember(JSON.parse(data))),
+    update: async (id, n) => void (await room(id).update((old = 0) => old + Number(n))),
+    say: async (id, text) => void (await room(id).say(JSON.parse(text))),
+    sayTo: async (id, to, text) => void (await room(id).say(JSON.parse(text), { to: [to] })),
+    close: async () => {
+      abort.abort(new Error("closed"))
+      await client?.close()
+    },
+    view: (id) => (client.rooms.has(id) ? view(room(id)) : "none"),
+    iterate: (id, name) => void iterations.set(name, room(id)[Symbol.asyncIterator]()),
+    next: async (name) => {
+      const { done, value } = await iterations.get(name).next()
+      if (done) return "end"
+      return value.type === "snapshot" ? { type: value.type, epoch: value.epoch, version: value.version } : value
+    },
+    state: () => [client.state, client.error?.code].filter(Boolean).join(" "),
+    ended: (id) => {
+      const { error } = room(id)
+      return error ? [error.code, error.reason].filter(Boolean).join(" ") : "no"
+    },
+  }
 }
 
-function view({ epoch, version, users, settings, data, seat }) {
-  return { epoch, version, users, settings, data, seat }
-}
-
-const commands = {
-  new: (...given) => {
-    addresses = given
-  },
-  connect: async (text) => {
-    const { user, tokens, base, cap, idle, silence, wait } = JSON.parse(text)
-    const token = tokens && (() => (tokens.length > 1 ? tokens.shift() : tokens[0]))
-    const heartbeat = { idle, timeout: silence }
-    client = await connect(addresses, { user, token, WebSocket, signal: abort.signal, backoff: { base, cap }, heartbeat, timeout: wait })
-  },
-  join: async (id, options) => void rooms.set(id, await client.join(id, options && JSON.parse(options))),
-  watch: async (id) => void rooms.set(id, await client.watch(id)),
-  leave: (id) => room(id).leave(),
-  unwatch: (id) => room(id).unwatch(),
-  users: async (id) => view(await client.users(id)),
-  ready: async (id, value) => void (await room(id).ready(value === "true")),
-  set: async (id, data) => void (await room(id).set(JSON.parse(data))),
-  setMember: async (id, data) => void (await room(id).setMember(JSON.parse(data))),
-  update: async (id, n) => void (await room(id).update((old = 0) => old + Number(n))),
-  say: async (id, text) => void (await room(id).say(JSON.parse(text))),
-  sayTo: async (id, to, text) => void (await room(id).say(JSON.parse(text), { to: [to] })),
-  close: async () => {
-    abort.abort(new Error("closed"))
-    await client?.close()
-  },
-  view: (id) => (client.rooms.has(id) ? view(room(id)) : "none"),
-  iterate: (id, name) => void iterations.set(name, room(id)[Symbol.asyncIterator]()),
-  next: async (name) => {
-    const { done, value } = await iterations.get(name).next()
-    if (done) return "end"
-    return value.type === "snapshot" ? { type: value.type, epoch: value.epoch, version: value.version } : value
-  },
-  state: () => [client.state, client.error?.code].filter(Boolean).join(" "),
-  ended: (id) => {
-    const { error } = room(id)
-    return error ? [error.code, error.reason].filter(Boolean).join(" ") : "no"
-  },
-}
-
-async function answer(command, args) {
+async function answer(commands, command, args) {
   try {
     const value = await commands[command](...args)
     if (value === undefined) return "ok"
@@ -71,8 +69,11 @@ async function answer(command, args) {
   }
 }
 
+const subjects = new Map()
 for await (const line of createInterface({ input: process.stdin })) {
-  const [number, command, ...args] = JSON.parse(line)
-  answer(command, args).then((text) => process.stdout.write(JSON.stringify({ number, text }) + "\n"))
+  const [number, name, command, ...args] = JSON.parse(line)
+  if (command === "new") subjects.set(name, subject(...args))
+  const done = command === "new" ? Promise.resolve("ok") : answer(subjects.get(name), command, args)
+  done.then((text) => process.stdout.write(JSON.stringify({ number, text }) + "\n"))
 }
-await commands.close() // also after a scenario that has failed
+for (const { close } of subjects.values()) await close() // also after a scenario that has failed

@@ -1,10 +1,10 @@
-// Users with tokens: node tokens.js URL SECRET
+// Users with tokens: node tokens.js URL SECRET WHERE. WHERE is page, where no header can be set, or elsewhere.
 import assert from "node:assert/strict"
 import { createHmac } from "node:crypto"
 import WebSocket from "ws"
 import { connect } from "../roomd.js"
 
-const [url, secret] = process.argv.slice(2)
+const [url, secret, where] = process.argv.slice(2)
 
 function sign(claims) {
   const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url")
@@ -98,12 +98,14 @@ async function refused() {
   await assert.rejects(connect(url, { WebSocket: Counted, token: () => Promise.reject(login) }), login)
 }
 
-await renews()
-await waits()
-await misses()
-await refused()
-globalThis.location = new URL(url.replace("ws:", "http:"))
-await renews() // as a page does it, by the first frame
+if (where === "page") {
+  globalThis.location = new URL(url.replace("ws:", "http:"))
+  await renews() // by the first frame
+} else {
+  await renews()
+  await waits()
+  await misses()
+}
 await refused()
 process.stdout.write("ok\n")
 process.exit()

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"roomd/loadtest/bench"
+	"roomd/loadtest/report"
+)
+
+type compareCmd struct {
+	Before   string        `arg:"" help:"The revision to compare with, such as main~3, or a roomload program that was built from it."`
+	After    string        `arg:"" optional:"" help:"The other one. Without it this program."`
+	Rounds   int           `default:"4" help:"How often each is measured (${default})."`
+	Workload []string      `placeholder:"NAME" default:"lone,hot-room,1000-rooms-128,1000-rooms-2000,four-nodes-one-room,four-nodes-16-rooms,members-10,websocket" help:"Workloads of bench, separated by commas (${default})."`
+	Only     string        `default:"roomd" help:"The contender that is compared (${default})."`
+	Duration time.Duration `default:"700ms" help:"How long each measurement takes (${default})."`
+}
+
+func (c *compareCmd) Help() string {
+	return `Examples:
+
+  go run ./cmd/roomload compare main~3
+  go run ./cmd/roomload compare main~3 --workload lone,hot-room --rounds 8
+
+Both are measured by turns, since the speed of a machine changes from minute to minute: in each
+round one after the other, and in the next round in the other order. It prints the ratio of
+actions per second, of the second to the first, and how far the rounds lie apart: a ratio
+counts if 1.00 is outside of that. Commands and allocations per action hardly depend on the
+machine.
+
+Revisions are built with the go command, from the repository that it is run in.`
+}
+
+// Validate is called by kong.
+func (c *compareCmd) Validate() error {
+	if c.Rounds < 1 {
+		return wrongFlag(fmt.Errorf("rounds is %d, it must be at least 1", c.Rounds))
+	}
+	return nil
+}
+
+// Run is called by kong.
+func (c *compareCmd) Run(ctx context.Context, std streams) (err error) {
+	work, err := os.MkdirTemp("", "roomload-compare-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	var programs [2]string
+	if programs[0], err = c.program(ctx, work, c.Before, std.stderr); err != nil {
+		return err
+	}
+	if programs[1], err = c.program(ctx, work, c.After, std.stderr); err != nil {
+		return err
+	}
+	rounds := make([][2]map[string]*bench.Result, c.Rounds)
+	for i := range rounds {
+		for turn := range 2 {
+			which := (turn + i) % 2
+			fmt.Fprintf(std.stderr, "[%d/%d] %s\n", 2*i+turn+1, 2*c.Rounds, []string{"before", "after"}[which])
+			if rounds[i][which], err = c.measure(ctx, programs[which]); err != nil {
+				return err
+			}
+		}
+	}
+	return printComparison(std.stdout, c.Workload, rounds)
+}
+
+// program returns a roomload program: the path of one, or that of a revision, which it builds.
+func (c *compareCmd) program(ctx context.Context, work, name string, log io.Writer) (string, error) {
+	if name == "" {
+		return os.Executable()
+	}
+	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+		return filepath.Abs(name)
+	}
+	tree, err := os.MkdirTemp(work, "")
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintln(log, "building", name)
+	archive := filepath.Join(tree, "revision.tar")
+	program := filepath.Join(tree, "roomload.exe")
+	for _, args := range [][]string{
+		{"git", "-C", ".", "archive", "-o", archive, name + ":./"},
+		{"tar", "-xf", archive, "-C", tree},
+		{"go", "build", "-C", tree, "-o", program, "./cmd/roomload"},
+	} {
+		if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%s is no program, and cannot be built as a revision of the repository: %s: %w: %s", name, args[0], err, bytes.TrimSpace(out))
+		}
+	}
+	return program, nil
+}
+
+// measure runs a program's bench once.
+func (c *compareCmd) measure(ctx context.Context, program string) (map[string]*bench.Result, error) {
+	cmd := exec.CommandContext(ctx, program, "bench", "--json", "-", "--only", c.Only, "--workload", strings.Join(c.Workload, ","), "--duration", c.Duration.String())
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(problems.Bytes()))
+	}
+	var r struct {
+		Workloads map[string]map[string]*bench.Result `json:"workloads"`
+		WebSocket *bench.Result                       `json:"websocket"`
+	}
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		return nil, fmt.Errorf("%s: its report: %w", program, err)
+	}
+	results := make(map[string]*bench.Result)
+	for name, of := range r.Workloads {
+		results[name] = of[c.Only]
+	}
+	if r.WebSocket != nil {
+		results["websocket"] = r.WebSocket
+	}
+	return results, nil
+}
+
+func printComparison(out io.Writer, order []string, rounds [][2]map[string]*bench.Result) error {
+	known := slices.Sorted(maps.Keys(rounds[0][1]))
+	slices.SortStableFunc(known, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "workload\tbefore/s\tafter/s\tratio\tof the rounds\tcommands\tallocations")
+	for _, name := range known {
+		var rates, commands, allocs [2][]report.Figure
+		var ratios []report.Figure
+		for _, round := range rounds {
+			if round[0][name] == nil || round[1][name] == nil {
+				continue
+			}
+			for i, results := range round {
+				rates[i] = append(rates[i], results[name].ActionsPerSec)
+				commands[i] = append(commands[i], results[name].Commands)
+				allocs[i] = append(allocs[i], results[name].Allocs)
+			}
+			ratios = append(ratios, report.Per(float64(round[1][name].ActionsPerSec), float64(round[0][name].ActionsPerSec)))
+		}
+		if len(ratios) == 0 {
+			fmt.Fprintf(table, "%s\tonly one of them has it\n", name)
+			continue
+		}
+		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.2f\t%.2f–%.2f\t%.2f → %.2f\t%.1f → %.1f\n", name, report.Median(rates[0]), report.Median(rates[1]), report.Median(ratios),
+			slices.Min(ratios), slices.Max(ratios), report.Median(commands[0]), report.Median(commands[1]), report.Median(allocs[0]), report.Median(allocs[1]))
+	}
+	return table.Flush()
+}

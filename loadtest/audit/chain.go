@@ -1,0 +1,82 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+)
+
+// Each entry has a mark that its text makes, and names the mark of the entry before. So who changes
+// an entry has to change all that come after it, and Meta, which has the last mark.
+
+// marksAt begins the mark in the text of an entry, and blankMark is what counts in its place.
+var (
+	marksAt   = []byte(`"mark":"`)
+	blankMark = []byte("0000000000000000")
+)
+
+// markSum is how many bytes of the SHA-256 a mark has.
+const markSum = 12
+
+// markOf returns the mark that the text of an entry makes, "" if there is no place for one. It blanks
+// the mark in text.
+func markOf(text []byte) string {
+	at := bytes.Index(text, marksAt)
+	if at += len(marksAt); at < len(marksAt) || len(text) < at+len(blankMark) {
+		return ""
+	}
+	copy(text[at:], blankMark)
+	sum := sha256.Sum256(text)
+	return base64.RawURLEncoding.EncodeToString(sum[:markSum])
+}
+
+// knownMarks are the marks of the last versions.
+type knownMarks [64]struct {
+	version uint64
+	mark    string
+}
+
+func (k *knownMarks) put(version uint64, mark string) {
+	at := &k[version%uint64(len(k))]
+	at.version, at.mark = version, mark
+}
+
+// of returns the mark of a version, "" if it is not known.
+func (k *knownMarks) of(version uint64) string {
+	if at := k[version%uint64(len(k))]; at.version == version {
+		return at.mark
+	}
+	return ""
+}
+
+// checkText judges whether the entry is as it was written.
+func (o *oracle) checkText(e *entry) {
+	if e.Mark != e.sum {
+		o.find(RuleChanged, e.Version, says(theEntry, "mark %s", quoted(e.Mark)), says("its text", "makes mark %s", quoted(e.sum)))
+	}
+}
+
+// checkPrev judges whether the entry builds on the commit before it, if that is known.
+func (o *oracle) checkPrev(e *entry, before string, known bool) {
+	switch says1 := says(theEntry, "it builds on mark %s", quoted(e.Prev)); {
+	case known && e.Prev != before:
+		o.find(RuleChain, e.Version, says1, says("the chain", "version %d has mark %s", e.Version-1, quoted(before)))
+	case (e.Prev == "") != (e.Version == 1):
+		o.find(RuleChain, e.Version, says1, says("the chain", "only version 1 builds on nothing"))
+	}
+}
+
+// renew judges where an epoch begins: a new one begins at 1, or goes on behind a version that Redis
+// still had. What was committed after that is lost.
+func (o *oracle) renew(e *entry) {
+	switch was := o.marks.of(e.Version - 1); {
+	case o.epochs[e.Epoch], e.Version > o.version+1:
+		o.find(RuleEpoch, e.Version, says(theEntry, "epoch %s, version %d", quoted(e.Epoch), e.Version),
+			says(before, "epoch %s, version %d; a new epoch begins at 1, or goes on after a loss", quoted(o.epoch), o.version))
+	default:
+		o.checkPrev(e, was, was != "")
+		o.lost += o.version + 1 - e.Version
+	}
+	o.epochs[o.epoch] = true
+	o.renewals++
+}

@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"roomd/loadtest/internal/tally"
+	"roomd/lockmgr/redisconn/pause"
+)
+
+const (
+	maxWarmUp = 500 * time.Millisecond
+
+	// grace is how long an action may continue after the end before it is cut off.
+	grace = 10 * time.Second
+
+	// farOff is how long after that the context's deadline is, so that no contender acts
+	// differently because a deadline is near.
+	farOff = time.Minute
+
+	// retryPause keeps a client whose actions fail from failing all the time.
+	retryPause = 5 * time.Millisecond
+)
+
+// actor is a client. It acts one action at a time.
+type actor interface {
+	act(ctx context.Context) error
+}
+
+// The phases of a measurement.
+const (
+	warmingUp = iota
+	measuring
+	over
+)
+
+// drive lets all actors act over and over, for a warm-up and for duration, or until one
+// of them has acted, and returns when all have stopped. An error says that there is no
+// measurement: ctx has ended, or probe has failed.
+func drive[A actor](ctx context.Context, actors []A, duration time.Duration, probe func(context.Context) (usage, error)) (*measurement, error) {
+	warmUp := min(duration/4, maxWarmUp)
+	ctx, cancel := context.WithTimeout(ctx, warmUp+duration+grace+farOff)
+	defer cancel()
+	var phase atomic.Int32
+	var acting sync.WaitGroup
+	acted := make(chan struct{}) // in the time that is measured
+	note := sync.OnceFunc(func() { close(acted) })
+	m := &measurement{actors: make([]*tally.Tally, len(actors))}
+	for i, a := range actors {
+		m.actors[i] = new(tally.Tally)
+		acting.Go(func() { loop(ctx, a, m.actors[i], &phase, note) })
+	}
+	err := func() error {
+		defer phase.Store(over)
+		if err := pause.For(ctx, warmUp); err != nil {
+			return err
+		}
+		before, err := probe(ctx)
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		phase.Store(measuring)
+		if err := pause.For(ctx, duration); err != nil {
+			return err
+		}
+		select {
+		case <-acted:
+		case <-time.After(grace):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		// Both probes run under load, so both are late by the same.
+		after, err := probe(ctx)
+		m.took, m.used = time.Since(began), after.since(before)
+		return err
+	}()
+	late := time.AfterFunc(grace, cancel)
+	defer late.Stop()
+	acting.Wait()
+	return m, err
+}
+
+// loop lets one actor act until the end, and counts in t. It calls note after each measured action.
+func loop(ctx context.Context, a actor, t *tally.Tally, phase *atomic.Int32, note func()) {
+acting:
+	for start := time.Now(); phase.Load() != over; {
+		err := a.act(ctx)
+		end := time.Now()
+		at := phase.Load()
+		switch {
+		case err != nil && ctx.Err() != nil:
+			t.Count(actions, tally.Unknown)
+			t.Record(end.Sub(start))
+			break acting
+		case err != nil:
+			t.Fail(err)
+			_ = pause.For(ctx, retryPause)
+			end = time.Now()
+		case at == measuring:
+			note()
+			t.Count(actions, tally.Done)
+			t.Record(end.Sub(start))
+		case at == over:
+			t.Record(end.Sub(start))
+		}
+		start = end
+	}
+}

@@ -1,0 +1,227 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+
+	"roomd/lockmgr"
+)
+
+// What all lock contenders have in common, as far as they can be told.
+const (
+	holdTTL    = 3 * time.Second
+	lockPoll   = 5 * time.Millisecond
+	maxVerify  = time.Second
+	lostWakeUp = 15 * time.Second // nobody holds a lock for long: one that is not had by then is lost
+)
+
+// holder is a client of the lock contenders: it takes one of the locks at random, and gives it back.
+type holder struct {
+	locker locker
+	keys   []string
+	owners []atomic.Int64 // of each lock, shared by all holders; zero if nobody
+	id     int64
+	hold   func(context.Context) error // what it does with the lock; nil is nothing
+	shared int                         // holds that were not alone
+}
+
+func (h *holder) act(ctx context.Context) (err error) {
+	i := rand.IntN(len(h.keys))
+	release, err := acquire(ctx, h.locker, h.keys[i])
+	if err != nil {
+		return err
+	}
+	entered := h.owners[i].CompareAndSwap(0, h.id)
+	if h.hold != nil {
+		err = h.hold(ctx)
+	}
+	if left := h.owners[i].CompareAndSwap(h.id, 0); !entered || !left {
+		h.shared++
+	}
+	return errors.Join(err, release())
+}
+
+// acquire takes a lock, and gives up after lostWakeUp. It does so without a deadline, near which some
+// contenders act otherwise. It costs all of them the same: half a microsecond and a few allocations.
+func acquire(ctx context.Context, l locker, key string) (release func() error, err error) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer time.AfterFunc(lostWakeUp, func() { end(fmt.Errorf("no lock after %v", lostWakeUp)) }).Stop()
+	if release, err = l.acquire(ctx, key); err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return release, err
+}
+
+// tryLocks measures holds that do nothing. Where holders compete, a second and shorter pass, of which only the
+// errors and violations count, holds each lock for a round trip: two at a time cannot miss each other.
+func (c *cell) tryLocks(ctx context.Context) (*Result, error) {
+	lockers, closeAll, err := openAll(c, c.who.locker)
+	defer closeAll()
+	if err != nil {
+		return nil, err
+	}
+	rdb := c.redis.NewClient(c.load.connections())
+	defer rdb.Close()
+	m, v, err := c.hold(ctx, lockers, nil, c.duration)
+	if err != nil || c.load.clients == 1 {
+		return newResult(m, v), err
+	}
+	verified, found, err := c.hold(ctx, lockers, func(ctx context.Context) error { return rdb.Ping(ctx).Err() }, min(c.duration, maxVerify))
+	if err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	v.add(found)
+	for i, t := range verified.actors {
+		m.actors[i].AddErrors(t)
+	}
+	return newResult(m, v), nil
+}
+
+// hold lets the workload's clients take locks for that long.
+func (c *cell) hold(ctx context.Context, lockers []locker, work func(context.Context) error, duration time.Duration) (*measurement, Violations, error) {
+	keys := c.load.names(c.prefix)
+	owners := make([]atomic.Int64, len(keys))
+	holders := make([]*holder, c.load.clients)
+	for i := range holders {
+		holders[i] = &holder{locker: lockers[c.load.node(i)], keys: keys, owners: owners, id: int64(i + 1), hold: work}
+	}
+	m, err := drive(ctx, holders, duration, c.meter.read)
+	var v Violations
+	for _, h := range holders {
+		v.Shared += h.shared
+	}
+	return m, v, err
+}
+
+// managed is roomd/lockmgr.
+type managed struct {
+	client  *redis.Client
+	manager *lockmgr.Manager
+}
+
+func lockmgrLocker(pipelined bool) func(target) (locker, error) {
+	return func(t target) (locker, error) {
+		client := t.client()
+		manager, err := lockmgr.New(client, lockmgr.Options{TTL: holdTTL, Poll: lockPoll, Pipelined: pipelined})
+		if err != nil {
+			_ = client.Close()
+			return nil, err
+		}
+		return managed{client, manager}, nil
+	}
+}
+
+func (m managed) acquire(ctx context.Context, key string) (func() error, error) {
+	lock, err := m.manager.Acquire(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return lock.Release(context.Background()) }, nil
+}
+
+func (m managed) close() {
+	m.manager.Close()
+	_ = m.client.Close()
+}
+
+// spinning is bsm/redislock.
+type spinning struct {
+	client *redis.Client
+	locker *redislock.Client
+}
+
+func openRedislock(t target) (locker, error) {
+	client := t.client()
+	return spinning{client, redislock.New(client)}, nil
+}
+
+func (s spinning) acquire(ctx context.Context, key string) (func() error, error) {
+	lock, err := s.locker.Obtain(ctx, key, holdTTL, &redislock.Options{RetryStrategy: redislock.LinearBackoff(lockPoll)})
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return lock.Release(context.Background()) }, nil
+}
+
+func (s spinning) close() { _ = s.client.Close() }
+
+// synced is redsync.
+type synced struct {
+	client *redis.Client
+	sync   *redsync.Redsync
+}
+
+func openRedsync(t target) (locker, error) {
+	client := t.client()
+	return synced{client, redsync.New(goredis.NewPool(client))}, nil
+}
+
+func (s synced) acquire(ctx context.Context, key string) (func() error, error) {
+	mutex := s.sync.NewMutex(key, redsync.WithExpiry(holdTTL), redsync.WithRetryDelay(lockPoll),
+		redsync.WithTries(math.MaxInt32)) // the context ends it
+	if err := mutex.LockContext(ctx); err != nil {
+		return nil, err
+	}
+	return func() error {
+		ok, err := mutex.UnlockContext(context.Background())
+		if err == nil && !ok {
+			err = errors.New("redsync: the lock was not ours at its release")
+		}
+		return err
+	}, nil
+}
+
+func (s synced) close() { _ = s.client.Close() }
+
+// tracked is rueidislock.
+type tracked struct{ locker rueidislock.Locker }
+
+func openRueidislock(t target) (locker, error) {
+	if t.redis.DB().IsEmbedded() {
+		return nil, errors.New("the embedded Redis has no client tracking")
+	}
+	o, err := rueidis.ParseURL(t.redis.URL())
+	if err != nil {
+		return nil, err
+	}
+	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption:   o,
+		KeyMajority:    1,    // there is one Redis
+		NoLoopTracking: true, // what its README advises from Redis 7.0.5 on
+	})
+	if err != nil {
+		return nil, err
+	}
+	return tracked{l}, nil
+}
+
+// acquire keeps the hold from ending with ctx, which is rueidislock's way but nobody else's.
+func (t tracked) acquire(ctx context.Context, key string) (func() error, error) {
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	detach := context.AfterFunc(ctx, end)
+	_, release, err := t.locker.WithContext(life, key)
+	if !detach() && err == nil {
+		release()
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		end()
+		return nil, err
+	}
+	return func() error { release(); end(); return nil }, nil
+}
+
+func (t tracked) close() { t.locker.Close() }

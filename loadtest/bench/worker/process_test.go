@@ -1,0 +1,110 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestServer_CannotStart(t *testing.T) {
+	for kind, want := range map[string]string{"nothing": `"nothing"`, dying: "has ended", Node: "redis"} {
+		s, err := StartServer(t.Context(), ServerConfig{Kind: kind, Redis: "nonsense"})
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", kind, err, want)
+		}
+	}
+	if a, err := StartAttack(t.Context(), AttackConfig{Name: "nothing"}); err == nil || !strings.Contains(err.Error(), `"nothing"`) {
+		t.Errorf("%v, %v", a, err)
+	}
+}
+
+// A program that does not call Main must not start itself without end.
+func TestLaunch_FromAChild(t *testing.T) {
+	t.Setenv(childEnv, "1")
+	if _, err := launch(t.Context()); err == nil {
+		t.Error("it did")
+	}
+}
+
+// The end of ctx stops the wait for a child that is busy, and close ends the child.
+func TestCall_Stopped(t *testing.T) {
+	s, err := StartSwarm(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Connect(ctx, ConnectConfig{At: time.Now().Add(time.Hour)}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	s.Close()
+	if state := s.process.cmd.ProcessState; state == nil || !state.Success() {
+		t.Errorf("the child ended with %v", state)
+	}
+	if _, err := s.Leave(t.Context()); err == nil {
+		t.Error("a process that has ended answers")
+	}
+}
+
+// A node in a process of its own, and clients in others, see each other.
+func TestSwarm(t *testing.T) {
+	server, err := StartServer(t.Context(), ServerConfig{Kind: Node, Redis: "embedded", Name: "node"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	swarm, err := StartSwarm(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer swarm.Close()
+	o, err := swarm.Connect(t.Context(), ConnectConfig{Address: server.URL, N: 20, Room: "r", RoomSize: 10, Join: true, AllTogether: true})
+	if err != nil || Done(o) != 20 || len(o.Refusals()) > 0 || o.FirstError() != nil {
+		t.Fatalf("%v, %+v", err, o)
+	}
+	if m, err := server.Memory(t.Context(), true); err != nil || m.Connections != 20 || m.Heap == 0 || m.Goroutines < 20 {
+		t.Errorf("%v, %+v", err, m)
+	}
+	file := filepath.Join(t.TempDir(), "heap")
+	if err := server.WriteHeapProfile(t.Context(), file); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(file); err != nil || len(text) == 0 {
+		t.Errorf("the profile: %v", err)
+	}
+	p, err := swarm.Play(t.Context(), PlayConfig{Duration: 200 * time.Millisecond, Pace: 50 * time.Millisecond})
+	if err != nil || p.Latency.Recorded() < 20 || p.Late.Recorded() == 0 || len(p.Latency.Refusals()) > 0 || p.Latency.FirstError() != nil {
+		t.Errorf("%v, %+v", err, p)
+	}
+	if o, err := swarm.Leave(t.Context()); err != nil || len(o.Refusals()) > 0 || o.FirstError() != nil {
+		t.Errorf("%v, %+v", err, o)
+	}
+}
+
+// Who attacks is cut off, and comes back at once.
+func TestAttack_ComesBack(t *testing.T) {
+	server, err := StartServer(t.Context(), ServerConfig{Kind: Node, Redis: "embedded", Name: "node"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	a := &attackChild{cfg: AttackConfig{Address: server.URL, Room: "r"}, ended: make(map[string]int64), began: make(chan struct{})}
+	a.attack(ctx, attack{run: func(ctx context.Context, a *attackChild, i int) error {
+		if a.connections.Load() == 3 {
+			cancel()
+		}
+		return pings(nil)(ctx, a, i)
+	}}, firstAttacker)
+	if a.connections.Load() != 3 || a.written.Load() == 0 || a.ended["closed with 4009"]+a.ended["HTTP 429 rate_limited"] != 2 {
+		t.Errorf("%d connections, %d bytes, %v", a.connections.Load(), a.written.Load(), a.ended)
+	}
+}

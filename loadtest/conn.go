@@ -1,0 +1,121 @@
+package loadtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/transport/protocol"
+)
+
+// writeTimeout bounds writing a frame.
+const writeTimeout = 10 * time.Second
+
+// errEnded: the connection ended before the reply.
+var errEnded = errors.New("the connection ended")
+
+// conn is a player's connection, with one request at a time. A goroutine reads.
+type conn struct {
+	socket  *websocket.Conn
+	next    int64 // the id of the next request
+	replies chan *protocol.Reply
+	done    chan struct{} // closed when nothing more comes
+	why     error         // of that; read it when done is closed
+	once    sync.Once
+}
+
+// dial connects user. heard gets each reply and event in the order of arrival; it is called by the reading goroutine.
+func dial(ctx context.Context, address, user string, d *decoder, heard func(*message)) (*conn, error) {
+	dialer := websocket.Dialer{HandshakeTimeout: requestTimeout, Subprotocols: []string{protocol.Subprotocol}}
+	socket, resp, err := dialer.DialContext(ctx, address+"?user="+url.QueryEscape(user), http.Header{})
+	if err != nil {
+		if resp != nil {
+			err = fmt.Errorf("HTTP %s: %w", resp.Status, err)
+		}
+		return nil, err
+	}
+	c := &conn{socket: socket, replies: make(chan *protocol.Reply, 1), done: make(chan struct{})}
+	go c.read(d, heard)
+	return c, nil
+}
+
+// read reads until the connection ends. It uses its memory again.
+func (c *conn) read(d *decoder, heard func(*message)) {
+	defer close(c.done)
+	defer c.socket.Close()
+	var frame bytes.Buffer
+	for {
+		kind, from, err := c.socket.NextReader()
+		if err == nil && kind != websocket.TextMessage {
+			err = errors.New("the server sent a frame that is not text")
+		}
+		frame.Reset()
+		if err == nil {
+			_, err = frame.ReadFrom(from)
+		}
+		var m *message
+		if err == nil {
+			m, err = d.decode(frame.Bytes())
+		}
+		if err != nil {
+			c.why = err
+			return
+		}
+		heard(m)
+		if m.reply != nil {
+			select {
+			case c.replies <- m.reply:
+			default: // to no request; heard says so
+			}
+		}
+	}
+}
+
+// do sends a request and waits for its reply. The error wraps the protocol.Error of a refusal; after any other the
+// request may have been carried out.
+func (c *conn) do(ctx context.Context, r protocol.Request) error {
+	r.ID = c.next
+	c.next++
+	_ = c.socket.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if err := c.socket.WriteMessage(websocket.TextMessage, protocol.AppendRequest(nil, &r)); err != nil {
+		_ = c.socket.Close()
+		<-c.done
+		return fmt.Errorf("%w: %w", errEnded, c.why)
+	}
+	select {
+	case reply := <-c.replies:
+		switch {
+		case reply.ID == nil || *reply.ID != r.ID:
+			return fmt.Errorf("not the reply to request %d: %+v", r.ID, *reply)
+		case reply.Error != nil:
+			return reply.Error
+		}
+		return nil
+	case <-c.done:
+		return fmt.Errorf("%w: %w", errEnded, c.why)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Close says goodbye, so that the server frees the connection at once, and waits for the reader. It does nothing
+// the second time.
+func (c *conn) Close() {
+	c.once.Do(func() {
+		bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+		_ = c.socket.WriteControl(websocket.CloseMessage, bye, time.Now().Add(time.Second))
+		select {
+		case <-c.done:
+		case <-time.After(closeWait):
+			_ = c.socket.Close()
+		}
+	})
+	<-c.done
+}

@@ -1,0 +1,271 @@
+package lab
+
+import (
+	"context"
+	_ "embed"
+	"strconv"
+	"time"
+
+	"roomd/loadtest/lab/anomaly"
+)
+
+// The articles. The first and the fourth are one, in two languages.
+const (
+	unlockArticle = "1, 4: how to unlock"
+	setnxArticle  = "2: SETNX and caches"
+	cardArticle   = "3: the card game"
+	stampArticle  = "5: lock() for a cache"
+	pythonArticle = "5: beside it, in Python"
+	noArticle     = "none"
+)
+
+//go:embed lua/lua_setnx.lua
+var luaSetnxLua string
+
+//go:embed lua/compare_del.lua
+var compareDelLua string
+
+//go:embed lua/del_if_not_after.lua
+var delIfNotAfterLua string
+
+//go:embed lua/del_if_past.lua
+var delIfPastLua string
+
+// The TTL of the articles without one of their own. Where there is no expiry at all, it
+// only sets the length of a pause.
+const otherTTL = 10
+
+// disciplines are in the order in which the articles arrive at them. A player who finds
+// the lock taken asks again every 5 ms where the article's caller does nothing. The
+// third article names incr and hsetnx without a word about their steps.
+var disciplines = []*discipline{{
+	// It appends blindly, so a user whose leave was overwritten, and who joins again, is
+	// in the list twice.
+	name: "none", article: cardArticle, about: "GET list, append blindly, SET list", ttl: otherTTL,
+	steps: []step{stepRead, stepWrote},
+	listed: []listed{
+		{text: "lost updates", fault: pauseWrite, anomaly: anomaly.Lost},
+		{text: "dirty reads", fault: pauseWrite, anomaly: anomaly.TwoHolders},
+		{text: "duplicates", fault: heavyLoad, anomaly: anomaly.Duplicate},
+	},
+}, {
+	// The lab's choice: the value is 1.
+	name: "setnx", article: setnxArticle, about: "SETNX lock 1 … DEL", ttl: otherTTL, steps: lockSteps,
+	lock: &lock{try: takes("SETNX", theLock, 1), unlock: del},
+	listed: []listed{
+		{text: "a crashed holder blocks for ever", fault: crashLocked, anomaly: anomaly.Stuck, forever: true},
+	},
+}, {
+	name: "setnx-expire", article: unlockArticle, about: "SETNX lock 1, then EXPIRE 10 … DEL", ttl: 10, steps: with(stepSet),
+	lock: &lock{try: thenExpire(takes("SETNX", theLock, 1)), unlock: del},
+	listed: []listed{
+		{text: "a crash between the two blocks for ever", fault: crashSet, anomaly: anomaly.Stuck, forever: true},
+		{text: "a long pause between the two blocks as long as it lasts", fault: pauseSet, anomaly: anomaly.Stuck},
+		{text: "DEL deletes somebody else's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
+	},
+}, {
+	// EXPIRE runs also after a SETNX that failed. The lab's choices: the ttl, a variable
+	// there, is 10; the value is 1.
+	name: "multi-expire", article: setnxArticle, about: "MULTI, SETNX lock 1, EXPIRE 10, EXEC … DEL", ttl: otherTTL, steps: lockSteps,
+	lock: &lock{try: multiExpire, unlock: del},
+	listed: []listed{
+		{text: "losers refresh the TTL: a dead holder's lock lives on under load", fault: crashLocked, anomaly: anomaly.Stuck},
+	},
+}, {
+	// The lab's choices: the ttl, a variable there, is 10; the value is 1.
+	name: "lua-setnx", article: setnxArticle, about: "Lua with three KEYS, which Cluster refuses: SETNX, and EXPIRE 10 if it took … DEL", ttl: otherTTL, steps: lockSteps,
+	lock: &lock{try: takes("EVAL", luaSetnxLua, 3, theLock, 1, seconds(10)), unlock: del},
+	listed: []listed{
+		{text: "DEL deletes somebody else's lock after expiry", fault: pauseGiving, anomaly: anomaly.Deleted},
+	},
+}, {
+	name: "set-nx-del", article: unlockArticle, about: "SET lock 1 EX 10 NX … DEL", ttl: 10, steps: lockSteps,
+	lock: &lock{try: takes("SET", theLock, 1, "EX", seconds(10), "NX"), unlock: del},
+	listed: []listed{
+		{text: "DEL deletes somebody else's lock after expiry", fault: pauseGiving, anomaly: anomaly.Deleted},
+		{text: "a TTL that is too long: everybody waits for all of it after a crash", fault: crashLocked, anomaly: waited},
+	},
+}, {
+	// The lab's choices: the ttl, a variable there, is 10; each attempt draws a new
+	// value of 64 bits, because an attempt is a call.
+	name: "get-compare-del", article: setnxArticle, about: "SET lock <random> EX 10 NX … GET, compare, DEL", ttl: otherTTL, steps: with(stepChecked),
+	lock: &lock{try: func(ctx context.Context, c *caller) (bool, error) {
+		c.value = strconv.FormatUint(c.random.Uint64(), 10)
+		return takes("SET", theLock, ownValue, "EX", seconds(10), "NX")(ctx, c)
+	}, unlock: compareInClient},
+	listed: []listed{
+		{text: "expiry between GET and DEL deletes somebody else's lock", fault: pauseChecked, anomaly: anomaly.Deleted},
+	},
+}, {
+	// The token is drawn outside the PHP function that sets the lock, which does not see
+	// it. The script is in backticks, so PHP runs it in a shell and sends an empty one;
+	// where the number of keys belongs is the key. Nobody looks at the error.
+	name: "set-rand-lua-printed", article: unlockArticle, about: `as printed: SET lock "" NX EX 10 … EVAL of an empty script, an error`, ttl: 10, steps: keptSteps,
+	lock: &lock{try: takes("SET", theLock, "", "NX", "EX", seconds(10)), unlock: func(ctx context.Context, c *caller) error {
+		return unlessRefused(c.send(ctx, "EVAL", "", theLock, "").Err())
+	}},
+	listed: []listed{
+		{text: "nobody unlocks: the lock stays for 10 s", fault: noFault, anomaly: anomaly.Kept},
+	},
+}, {
+	name: "set-rand-lua-empty", article: unlockArticle, about: `its script mended: SET lock "" NX EX 10 … Lua: DEL if the value is ""`, ttl: 10, steps: lockSteps,
+	lock: &lock{try: takes("SET", theLock, "", "NX", "EX", seconds(10)), unlock: compareDel},
+	listed: []listed{
+		{text: "all tokens are empty: unlock deletes anybody's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
+	},
+}, {
+	// A PHP process serves one caller, so a caller draws once, before its first attempt.
+	name: "set-rand-lua", article: unlockArticle, about: "as meant: SET lock <1 to 100,000, drawn once> NX EX 10 … Lua: DEL if the value is mine", ttl: 10, steps: with(stepDrawn),
+	lock: &lock{try: func(ctx context.Context, c *caller) (bool, error) {
+		if c.value == "" {
+			c.value = c.number(1, 100_000)
+			c.at(stepDrawn)
+		}
+		return takes("SET", theLock, ownValue, "NX", "EX", seconds(10))(ctx, c)
+	}, unlock: compareDel},
+	listed: []listed{
+		{text: "tokens collide: a stale holder deletes a lock that is not its own", fault: sameToken, anomaly: anomaly.Deleted},
+		{text: "a holder past the TTL still writes", fault: pauseWrite, anomaly: anomaly.Lost},
+	},
+}, {
+	// The lab's choice: EXPIRE 10, as with setnx-expire.
+	name: "incr", article: cardArticle, about: "named only: INCR lock, mine if it is 1, then EXPIRE 10 … DEL", ttl: otherTTL, steps: with(stepSet), counts: true,
+	lock: &lock{try: thenExpire(takes("INCR", theLock)), unlock: del},
+	listed: []listed{
+		{text: "a crash before EXPIRE blocks for ever", fault: crashSet, anomaly: anomaly.Stuck, forever: true},
+		{text: "a long pause before EXPIRE blocks as long as it lasts", fault: pauseSet, anomaly: anomaly.Stuck},
+		{text: "DEL deletes somebody else's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
+	},
+}, {
+	// A field has no expiry. The lab's choice: the value is 1.
+	name: "hsetnx", article: cardArticle, about: "named only: HSETNX locks lock 1 … HDEL", ttl: otherTTL, steps: lockSteps, inHash: true,
+	lock: &lock{try: takes("HSETNX", theHash, theLock, 1), unlock: sends("HDEL", theHash, theLock)},
+	listed: []listed{
+		{text: "a crashed holder blocks for ever", fault: crashLocked, anomaly: anomaly.Stuck, forever: true},
+	},
+}, {
+	// The article's words on memcache, which has no SETNX, it says: in its place are
+	// set, with the time to live, and get. A caller that finds its own value has the lock. Two
+	// that found no lock, and do so one after the other, both have it. (memcached has add.)
+	name:    "set-get",
+	article: stampArticle,
+	about:   "timestamp for memcache: SETEX and GET in the place of SETNX and EXPIRE",
+	ttl:     timestampTTL,
+	steps:   with(stepDrawn, stepLooking, stepChecked, stepExpired, stepOverwrote),
+	lock:    &lock{wait: timestampWait(timestampOverwrite), unlock: timestampUnlock, keepsEmpty: true},
+	listed: []listed{
+		{text: "two that set one after the other both hold it", fault: takeOver, anomaly: anomaly.TwoHolders},
+		{text: "two that draw the same number both find it", fault: sameToken, anomaly: anomaly.TwoHolders},
+	},
+}, {
+	// It keeps the end of the hold in the lock, by the holder's clock:
+	// "<seconds>:<number>". A caller GETs it every 0.1 s, for at most 5 s. If there is no
+	// lock at the first GET, it sends SETNX and EXPIRE 2; at a later one it ends with an
+	// outcome of its own. If the time is past, it overwrites the lock with SETEX, and a
+	// second GET shows who overwrote it last. The release is DEL unless TTL is 0, which it is
+	// with less than half a second left. All clocks show whole seconds, and a call draws one
+	// number.
+	//
+	// It was published for a cache, where the outcome 2 means that the value is there. The
+	// lab's choice: a player asks again, with a new call.
+	name:    "timestamp",
+	article: stampArticle,
+	about:   "GET, SETNX lock <its end>:<number>, EXPIRE 2; past its time SETEX, GET, compare … TTL, DEL",
+	ttl:     timestampTTL,
+	steps:   with(stepDrawn, stepSet, stepLooking, stepChecked, stepExpired, stepOverwrote),
+	lock:    &lock{wait: timestampWait(timestampSet), unlock: timestampUnlock, keepsEmpty: true},
+	listed:  timestampListed,
+}, {
+	// As timestamp, but each turn makes a value and tries SETNX before its
+	// GET. So a waiter gets a lock that was freed, and there are only the outcomes 1 and 0. A
+	// lock that is freed before the GET counts as one with the time 0: SETEX overwrites it,
+	// although somebody else may have set it by then.
+	//
+	// The lab's choice: on outcome 0 the cache's caller reads the value before it gives up.
+	name:    "timestamp-first",
+	article: stampArticle,
+	about:   "the same, each turn with SETNX first, and SETEX also if the lock has just gone … TTL, DEL",
+	ttl:     timestampTTL,
+	steps:   with(stepDrawn, stepSet, stepTried, stepLooking, stepChecked, stepExpired, stepOverwrote),
+	lock:    &lock{wait: timestampFirstWait, unlock: timestampUnlock, looksAfterTimeout: true, keepsEmpty: true},
+	listed: append([]listed{
+		{text: "two holders without any fault", fault: justGone, anomaly: anomaly.TwoHolders},
+	}, timestampListed...),
+}, {
+	// The release deletes every lock that anybody set before the releaser read its
+	// clock. The lab's choices: each attempt computes the value anew; the endless loop
+	// ends when the player has lost patience.
+	name: "timestamp-release", article: pythonArticle, about: "SET lock <its end> PX 1000 NX, spin 1 ms … Lua: DEL if that is not after now + 1000", ttl: 1, steps: lockSteps,
+	lock: &lock{
+		wait:   spin(time.Millisecond, takes("SET", theLock, inOneSecond, "PX", milliseconds(1000), "NX")),
+		unlock: sends("EVAL", delIfNotAfterLua, 1, theLock, inOneSecond),
+	},
+	listed: []listed{
+		{text: "deletes any lock that was set before its clock was read", fault: pauseGiving, anomaly: anomaly.Deleted},
+	},
+}, {
+	// The lab's choices: the timeout is the other one's, 1,000 ms; a holder releases
+	// once, when it is done, and nobody who waits releases in its place.
+	name: "timestamp-plain", article: pythonArticle, about: "SETNX lock <its end> … Lua: DEL if that is past", ttl: 1, steps: keptSteps,
+	lock: &lock{try: takes("SETNX", theLock, inOneSecond), unlock: sends("EVAL", delIfPastLua, 1, theLock, rightNow)},
+	listed: []listed{
+		{text: "nobody can give it back before its time", fault: noFault, anomaly: anomaly.Kept, forever: true},
+		{text: "a crashed holder blocks until somebody releases", fault: crashLocked, anomaly: anomaly.Stuck, forever: true},
+	},
+}, {
+	name: "set-nx-ex3-del", article: cardArticle, about: "SET lock <room + uniqid> EX 3 NX, spin 5 ms … DEL", ttl: 3, steps: with(stepDrawn),
+	lock: cards(ownValue, del),
+	listed: []listed{
+		{text: "a holder of more than 3 s deletes the next one's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
+	},
+}, {
+	// The lab's choice: a list is a JSON array. The article's client stores it in
+	// one of the two ways below.
+	name: "set-nx-lua", article: cardArticle, about: "as meant: SET lock <room + uniqid> EX 3 NX, spin 5 ms … Lua: DEL if the value is mine", ttl: 3, steps: with(stepDrawn),
+	lock: cards(ownValue, compareDel),
+	listed: []listed{
+		{text: "a holder past the TTL still writes", fault: pauseWrite, anomaly: anomaly.Lost},
+		{text: "uniqid is the time: two get the same, and a stale holder deletes a lock that is not its own", fault: sameToken, anomaly: anomaly.Deleted},
+		{text: "failover loses the lock, and two hold it", fault: failOver, anomaly: anomaly.TwoHolders},
+	},
+}, {
+	// phpredis with a serializer applies it to the value of SET, and not to the
+	// argument of EVAL.
+	name: "set-nx-lua-json", article: cardArticle, about: "the same, phpredis with the JSON serializer: SET lock <the value in quotes>, and Lua compares it without", ttl: 3,
+	steps: []step{stepDrawn, stepLocked, stepRead, stepWrote, stepGiving},
+	lock:  cards(quotedValue, compareDel),
+	listed: []listed{
+		{text: "nobody ever unlocks: the lock stays for 3 s", fault: noFault, anomaly: anomaly.Kept},
+		{text: "the next join waits for all of that", fault: noFault, anomaly: waited},
+	},
+}, {
+	// phpredis without one. The room begins without a list, because it cannot be stored.
+	name: "set-nx-lua-array", article: cardArticle, about: `the same, phpredis without a serializer: SET list "Array", and who reads that dies`, ttl: 3, steps: with(stepDrawn), phpArray: true,
+	lock: cards(ownValue, compareDel),
+	listed: []listed{
+		{text: `the list becomes the word "Array"`, fault: noFault, anomaly: anomaly.Lost},
+		{text: "the next join dies while it holds the lock", fault: noFault, anomaly: waited},
+	},
+},
+	&roomd,
+}
+
+// timestampListed is known of timestamp and of timestamp-first.
+var timestampListed = []listed{
+	{text: "takeover race", fault: takeOver, anomaly: anomaly.TwoHolders},
+	{text: "two that draw the same number both take over", fault: sameToken, anomaly: anomaly.TwoHolders},
+	{text: "unlock deletes anyone's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
+	{text: "client clocks", fault: clockAhead, anomaly: anomaly.TwoHolders},
+	{text: "a lock with less than half a second left is not deleted", fault: lateRelease, anomaly: anomaly.Kept},
+}
+
+// roomd is the real coordinator, with a node for each process. The driver cannot stop it
+// between two steps of its own. So the wire finds and strikes its steps on the way to
+// Redis.
+var roomd = discipline{
+	name:    "roomd",
+	article: noArticle,
+	about:   "roomd's lock; the script that writes also checks the lock's token",
+	ttl:     3,
+	steps:   lockSteps,
+}

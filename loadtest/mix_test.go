@@ -1,0 +1,58 @@
+package loadtest
+
+import (
+	"slices"
+	"testing"
+
+	"roomd/transport/protocol"
+)
+
+// unplayed are the actions of the protocol that no run plays, and why.
+var unplayed = map[string]string{
+	protocol.ActionWatch:   "who watches is no member: transport's tests compare what watchers and members get",
+	protocol.ActionUnwatch: "as watch",
+	protocol.ActionAuth:    "players have no tokens",
+	protocol.ActionPing:    "it says nothing of a room",
+}
+
+// Whoever adds an action to the protocol lets players or the administrator do it, or says above why not.
+func TestMix_PlaysEveryAction(t *testing.T) {
+	for _, a := range protocol.Actions {
+		isPlayed := slices.ContainsFunc(plays, func(p played) bool { return p.action == a.Name })
+		if why := unplayed[a.Name]; isPlayed == (why != "") {
+			t.Errorf("action %s: is played %t, and is not because: %q", a.Name, isPlayed, why)
+		}
+	}
+	for _, p := range plays {
+		if p.action != "" && protocol.ActionNamed(p.action) == nil {
+			t.Errorf("the protocol has no %s", p.action)
+		}
+	}
+}
+
+func TestMix_ByWhom(t *testing.T) {
+	all := Config{Mix: MixNames}
+	if players := all.of(false); !slices.Equal(players, []string{MixReady, MixData, MixSay}) {
+		t.Errorf("players do %q", players)
+	}
+	if admin := all.of(true); !slices.Equal(admin, []string{MixConfigure, MixKick, MixClose, MixParty, MixMove}) {
+		t.Errorf("the administrator does %q", admin)
+	}
+	if few := (Config{Mix: []string{MixSay, MixKick}}); !slices.Equal(few.of(false), []string{MixSay}) || !slices.Equal(few.of(true), []string{MixKick}) {
+		t.Errorf("of say and kick players do %q, the administrator %q", few.of(false), few.of(true))
+	}
+}
+
+// Each player's request has the fields that go with its action.
+func TestMix_RequestsAreWellFormed(t *testing.T) {
+	g := newGame(Config{Clients: 1, Rooms: 1, Mix: MixNames}, &fleet{urls: []string{"ws://nowhere/ws"}})
+	p := g.players[0]
+	for _, mix := range p.mix {
+		for range 50 {
+			req := p.frame(p.talk(mix, g.rooms[0]))
+			if _, err := protocol.DecodeRequest(protocol.AppendRequest(nil, &req)); err != nil {
+				t.Errorf("%s: %+v: %v", mix, req, err)
+			}
+		}
+	}
+}

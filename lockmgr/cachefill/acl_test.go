@@ -1,0 +1,66 @@
+package cachefill
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
+)
+
+// The rights that the README lists are enough for the lock, and with those of the cache for that.
+func TestTheListedRightsAreEnough(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(readme), "ACL SETUSER name on >secret ")
+	rules, _, _ := strings.Cut(after, "\n\n")
+	server := redistest.Start(t)
+	rights := append([]string{"reset", "on", ">secret", "~Cache:*", "+hset", "+hget", "+hmget"}, strings.Fields(rules)...)
+	if err := server.Client().ACLSetUser(t.Context(), "user", rights...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "user", Password: "secret", ContextTimeoutEnabled: true})
+	defer client.Close()
+	c := newNode(t, client, Options{})
+	want(t, c, func(context.Context) ([]byte, error) { return []byte("v"), nil }, "v")
+	lock, err := c.locks.AcquireAll(t.Context(), "a", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make(chan error, 2)
+	for range 2 {
+		go func() {
+			next <- c.locks.DoWith(t.Context(), "a", lockmgr.AcquireOptions{Wait: 5 * time.Second}, func(ctx context.Context, lock *lockmgr.Lock) error {
+				return lock.Extend(ctx)
+			})
+		}()
+	}
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, _ = c.locks.Acquire(short, "b") // leaves
+	if err := lock.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		if err := redistest.Receive(t, next, "the next holder"); err != nil {
+			t.Error(err)
+		}
+	}
+	denied, err := server.Client().Do(t.Context(), "ACL", "LOG").Slice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range denied {
+		if text := fmt.Sprint(entry); !strings.Contains(text, "info") {
+			t.Errorf("denied: %s", text)
+		}
+	}
+}

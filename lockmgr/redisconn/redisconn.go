@@ -1,0 +1,130 @@
+// Package redisconn holds what all parts of roomd need of Redis beyond go-redis.
+//
+// Here are scripts that survive a moving slot of a Redis Cluster, the search for a new
+// master, and shared timeouts. Package redisurl makes a client from a URL, embedded is a
+// Redis inside the process, and pubsub keeps subscriptions that know what they missed.
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn/pause"
+)
+
+// movingPause is how long a request waits before it asks again while a slot moves.
+const movingPause = 5 * time.Millisecond
+
+// Run runs a script on keys of one slot. While that slot moves from one master of a Redis
+// Cluster to another, Run asks again until the keys are together, or ctx ends.
+func Run(ctx context.Context, client redis.UniversalClient, script *redis.Script, keys []string, args ...any) (cmd *redis.Cmd) {
+	_ = UntilMoved(ctx, func() error {
+		cmd = script.Run(ctx, client, keys, args...)
+		SeekMaster(ctx, client, cmd.Err())
+		return cmd.Err()
+	})
+	return cmd
+}
+
+// UntilMoved sends a request, and sends it again while it fails because a slot moves: Redis
+// refuses a request whose keys are on two servers (TRYAGAIN), or redirects the client until
+// that gives up (ASK, MOVED). UntilMoved returns the error of the last attempt.
+func UntilMoved(ctx context.Context, send func() error) error {
+	for {
+		err := send()
+		if !AwaitMove(ctx, err) {
+			return err
+		}
+	}
+}
+
+// AwaitMove reports whether a request failed with err because a slot moves, and is to be sent
+// again. It waits for a moment before it says so, and says no if ctx ends meanwhile.
+func AwaitMove(ctx context.Context, err error) bool {
+	return isSlotMoving(err) && pause.For(ctx, movingPause) == nil
+}
+
+// SeekMaster has the client of a Cluster ask which server has which slots, if err says that a
+// server did not answer or is the wrong one: its replica may be the master now. By itself the
+// client asks once a minute. SeekMaster reports whether it has done so.
+func SeekMaster(ctx context.Context, client redis.UniversalClient, err error) bool {
+	cluster, ok := client.(*redis.ClusterClient)
+	if !ok || Answered(err) && !isSlotMoving(err) {
+		return false
+	}
+	cluster.ReloadState(ctx)
+	return true
+}
+
+// MasterOf returns the address of the master of a Cluster that has a key. It is empty without a
+// Cluster, or if the master is unknown.
+func MasterOf(ctx context.Context, client redis.UniversalClient, key string) string {
+	cluster, ok := client.(*redis.ClusterClient)
+	if !ok {
+		return ""
+	}
+	master, err := cluster.MasterForKey(ctx, key)
+	if err != nil {
+		return ""
+	}
+	return master.Options().Addr
+}
+
+// Answered reports whether Redis has answered a request that ended with err.
+func Answered(err error) bool {
+	if err == nil {
+		return true
+	}
+	_, answered := errors.AsType[redis.Error](err)
+	return answered
+}
+
+// Once is a command that the client does not send again by itself.
+type Once struct{ redis.Cmder }
+
+// NoRetry reports true.
+func (Once) NoRetry() bool { return true }
+
+// isSlotMoving reports whether a request failed because its slot moves.
+func isSlotMoving(err error) bool {
+	if err == nil {
+		return false
+	}
+	_, moved := redis.IsMovedError(err)
+	_, ask := redis.IsAskError(err)
+	return moved || ask || redis.IsTryAgainError(err)
+}
+
+// SharedTimeout returns contexts that end after some time. Calls within an eighth of that time
+// get the same context: a timer and a channel for each request would cost as much as the rest
+// of it. A SharedTimeout is safe for concurrent use.
+type SharedTimeout struct {
+	life  context.Context
+	lasts time.Duration
+
+	mu    sync.Mutex
+	ctx   context.Context // guarded by mu: the latest one
+	until time.Time       // guarded by mu: until then calls get ctx
+}
+
+// NewSharedTimeout returns a SharedTimeout. Its contexts end with life, or between seven and
+// eight eighths of lasts after the call that returned them.
+func NewSharedTimeout(life context.Context, lasts time.Duration) *SharedTimeout {
+	return &SharedTimeout{life: life, lasts: lasts}
+}
+
+// Context returns a context that ends with context.DeadlineExceeded.
+func (t *SharedTimeout) Context() context.Context {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now := time.Now(); t.ctx == nil || now.After(t.until) {
+		ctx, cancel := context.WithTimeout(t.life, t.lasts)
+		context.AfterFunc(ctx, cancel) // not earlier: others share it
+		t.ctx, t.until = ctx, now.Add(t.lasts/8)
+	}
+	return t.ctx
+}

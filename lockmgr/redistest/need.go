@@ -1,0 +1,56 @@
+package redistest
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Thorough skips a test unless ROOMD_TESTS=thorough is in the environment: for many seeds,
+// real failovers and every browser view; a shorter version, or a few of the views, always run.
+func Thorough(tb testing.TB) {
+	tb.Helper()
+	if os.Getenv("ROOMD_TESTS") != "thorough" {
+		tb.Skip("takes long: runs with ROOMD_TESTS=thorough")
+	}
+}
+
+// MostlyWaiting lets twice as many tests that call t.Parallel run at once as there are processors, unless
+// -parallel says otherwise. Call it in TestMain of a package whose tests wait for servers, and leave the
+// processors idle meanwhile.
+func MostlyWaiting() {
+	// A flag of every test binary, which reads the command line later.
+	_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+}
+
+// needBinary skips a test, or fails it if CI is set, if a program is not installed.
+func needBinary(tb testing.TB, name string) {
+	tb.Helper()
+	if _, err := exec.LookPath(name); err == nil {
+		return
+	}
+	if os.Getenv("CI") != "" {
+		tb.Fatalf("%s is not installed; in CI it has to be", name)
+	}
+	tb.Skipf("%s is not installed: this test needs the real one", name)
+}
+
+// needTLS skips a test, or fails it if CI is set, if redis-server is not installed or was built
+// without TLS.
+func needTLS(tb testing.TB) {
+	tb.Helper()
+	needBinary(tb, "redis-server")
+	// It does not start either way, but says whether it knows the option.
+	said, _ := exec.Command("redis-server", "--tls-port", "none").CombinedOutput()
+	if !strings.Contains(string(said), "Bad directive") {
+		return
+	}
+	if os.Getenv("CI") != "" {
+		tb.Fatal("redis-server was built without TLS; in CI it has to have it")
+	}
+	tb.Skip("redis-server was built without TLS: this test needs it")
+}

@@ -1,0 +1,236 @@
+// Package proxy is a network between clients and one Redis server that fails at a chosen request.
+// It reads requests and replies of RESP2 and RESP3, so its caller alone decides whether the server
+// executes a request, and whether the client hears of that. Package redistest has it for tests.
+//
+// Each connection has one goroutine, or two once it subscribes; they end with [Proxy.Close].
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync"
+)
+
+// Action says what becomes of a connection after one of its requests.
+type Action int
+
+const (
+	// Pass sends the reply to the client.
+	Pass Action = iota
+
+	// Cut ends the client's connection: after the replies to earlier requests, and without one
+	// to this. Nothing more of that connection reaches the server.
+	Cut
+
+	// Silence keeps the reply, and all later ones of that connection, which stays open.
+	Silence
+)
+
+// Exchange decides about one request. args[0], the command, is in upper case. carryOut sends the
+// request to the server, and returns the whole reply; without a call the server never sees it.
+// A SUBSCRIBE has no reply here: from then on its connection is only carried.
+//
+// Exchange is called in the goroutine of the connection. While it blocks, the requests behind it on
+// the same connection wait; other connections do not.
+type Exchange func(args []string, carryOut func() (reply []byte, err error)) Action
+
+// Proxy listens on a loopback port. It is safe for concurrent use. It carries the requests of a
+// connection one after the other, each with its reply; it does not understand MONITOR, replication
+// and CLIENT REPLY.
+type Proxy struct {
+	dial     func(ctx context.Context) (net.Conn, error)
+	exchange Exchange
+	message  func()
+	listener net.Listener
+	gate     gate           // closed while the proxy is paused
+	wg       sync.WaitGroup // the accept loop and every connection
+	life     context.Context
+	end      context.CancelFunc
+
+	mu    sync.Mutex
+	links map[*link]struct{} // guarded by mu
+}
+
+// Start returns a proxy in front of the server that dial connects to. message, if not nil, is
+// called before messages of a connection that has subscribed go on to the client.
+func Start(dial func(ctx context.Context) (net.Conn, error), exchange Exchange, message func()) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	if message == nil {
+		message = func() {}
+	}
+	p := &Proxy{dial: dial, exchange: exchange, message: message, listener: l, links: make(map[*link]struct{})}
+	p.life, p.end = context.WithCancel(context.Background())
+	p.wg.Go(p.accept)
+	return p, nil
+}
+
+// Addr returns the host:port where the proxy listens.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Cut ends all present connections, with all that is under way on them. It accepts new ones.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.cut()
+	}
+}
+
+// Pause stops forwarding in both directions, like a network that loses everything:
+// connections stay open, new ones are accepted, and nothing arrives.
+func (p *Proxy) Pause() { p.gate.close() }
+
+// Resume ends a Pause. What was sent meanwhile arrives now, in order.
+func (p *Proxy) Resume() { p.gate.open() }
+
+// Close cuts all connections, and waits for the proxy's goroutines.
+func (p *Proxy) Close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	p.end() // with mu held: no link is added after this
+	p.mu.Unlock()
+	p.Cut()
+	p.wg.Wait()
+}
+
+// accept ends when the listener is closed.
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.wg.Go(func() { p.serve(client) })
+	}
+}
+
+// serve connects client to the server and returns when both connections ended.
+func (p *Proxy) serve(client net.Conn) {
+	defer client.Close()
+	server, err := p.dial(p.life)
+	if err != nil {
+		return // the client sees a server that hangs up
+	}
+	l := &link{p: p, client: client, server: server, done: make(chan struct{})}
+	defer l.cut()
+	p.mu.Lock()
+	if p.life.Err() == nil {
+		p.links[l] = struct{}{}
+	} else {
+		l.cut()
+	}
+	p.mu.Unlock()
+	l.run()
+	p.mu.Lock()
+	delete(p.links, l)
+	p.mu.Unlock()
+}
+
+// link is one client's connection through a Proxy.
+type link struct {
+	p              *Proxy
+	client, server net.Conn
+	once           sync.Once
+	done           chan struct{} // closed by cut
+}
+
+// cut ends both connections at once.
+func (l *link) cut() {
+	l.once.Do(func() {
+		close(l.done)
+		_ = l.client.Close()
+		_ = l.server.Close()
+	})
+}
+
+// run carries requests and replies until either side hangs up or the connection is to be cut.
+func (l *link) run() {
+	requests, replies := bufio.NewReader(l.client), bufio.NewReader(l.server)
+	for silent := false; ; {
+		args, raw, err := readRequest(requests)
+		if err != nil {
+			break
+		}
+		if len(args) == 0 {
+			continue // Redis does not answer an empty request either
+		}
+		args[0] = strings.ToUpper(args[0])
+		streams := strings.HasSuffix(args[0], "SUBSCRIBE")
+		var reply []byte
+		var failed error
+		action := l.p.exchange(args, func() ([]byte, error) {
+			if !l.p.gate.pass(l.done) {
+				failed = net.ErrClosed
+			} else if _, failed = l.server.Write(raw); failed == nil && !streams {
+				reply, failed = readValue(replies, nil)
+			}
+			return reply, failed
+		})
+		if failed != nil {
+			break
+		}
+		if action == Cut {
+			l.hangUp(requests)
+			return
+		}
+		if silent = silent || action == Silence; !silent && l.p.gate.pass(l.done) {
+			// If the client is gone, the server still executes its requests.
+			_, _ = l.client.Write(reply)
+		}
+		if streams {
+			l.stream(requests, replies, silent)
+			break
+		}
+	}
+	l.p.gate.pass(l.done) // a paused network does not pass a hang-up either
+}
+
+// hangUp ends the client's connection so that it still gets what was sent before: if bytes of its
+// own were left unread, it would see a reset.
+func (l *link) hangUp(requests io.Reader) {
+	_ = l.server.Close()
+	if !l.p.gate.pass(l.done) {
+		return
+	}
+	if tcp, ok := l.client.(*net.TCPConn); ok && tcp.CloseWrite() == nil {
+		_, _ = io.Copy(io.Discard, requests)
+	}
+}
+
+// stream carries a connection that has subscribed, on which messages come at any time.
+func (l *link) stream(requests, replies io.Reader, silent bool) {
+	l.p.wg.Go(func() {
+		_ = l.forward(l.server, requests, func() {})
+		if tcp, ok := l.server.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite()
+		} else {
+			l.cut()
+		}
+	})
+	var to io.Writer = l.client
+	if silent {
+		to = io.Discard
+	}
+	_ = l.forward(to, replies, l.p.message)
+}
+
+// forward copies what comes, each piece after a call of before.
+func (l *link) forward(to io.Writer, from io.Reader, before func()) error {
+	buffer := make([]byte, 4096)
+	for {
+		n, err := from.Read(buffer)
+		before()
+		if !l.p.gate.pass(l.done) {
+			return net.ErrClosed
+		}
+		if _, werr := to.Write(buffer[:n]); err != nil || werr != nil {
+			return io.ErrClosedPipe
+		}
+	}
+}

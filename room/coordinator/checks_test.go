@@ -1,0 +1,220 @@
+package coordinator
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// reporting returns the options of a coordinator that checks its rooms.
+func reporting(seats int) Options {
+	return Options{Rules: room.Rules{Seating: room.Capacity(seats)}, Report: func(*NodeReport) {}}
+}
+
+// checking starts a node that checks its rooms.
+func checking(t *testing.T, rdb *redis.Client) *Coordinator {
+	t.Helper()
+	c := newCoordinator(t, rdb, reporting(4))
+	if err := c.Start(soon(t)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// watchedRoom has a node watch a room with three members on four seats.
+func watchedRoom(t *testing.T, c *Coordinator, id string) {
+	t.Helper()
+	stop, err := c.Watch(soon(t), id, func(*room.Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	for _, user := range []string{"a", "b", "c"} {
+		mustDo(t, c, id, room.Join{User: user, Session: "session"})
+	}
+	mustDo(t, c, id, room.SetData{Data: `{"pot":1}`})
+}
+
+// awaitChecks waits until so many further checks were made.
+func (c *Coordinator) awaitChecks(t *testing.T, n uint64) {
+	t.Helper()
+	start := c.Checks()[CheckVersions].Checked
+	awaitUntil(t, patience, func() string {
+		if done := c.Checks()[CheckVersions].Checked; done < start+n {
+			return fmt.Sprintf("%d of %d checks were made", done-start, n)
+		}
+		return ""
+	})
+}
+
+// awaitDifference waits until a check says of a room what is wanted; "" for nothing.
+func (c *Coordinator) awaitDifference(t *testing.T, check Check, id, want string) {
+	t.Helper()
+	awaitUntil(t, patience, func() string {
+		all := c.Checks()
+		for _, d := range all[check].Differs {
+			if d.Room == id && want != "" && strings.Contains(d.What, want) {
+				return ""
+			}
+		}
+		if want == "" && !slices.ContainsFunc(all[check].Differs, func(d Difference) bool { return d.Room == id }) {
+			return ""
+		}
+		return fmt.Sprintf("%s of room %s: want %q, found %+v", check, id, want, all)
+	})
+}
+
+// Whatever somebody does to a room by hand is found.
+func TestInvariants_Damage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := checking(t, rdb)
+		member := func(seat int) string {
+			return fmt.Sprintf(`{"seat":%d,"session":"session","node":"n","at":1}`, seat)
+		}
+		kinds := map[string]struct {
+			damage, repair []any // a command whose key is Users or Meta
+			check          Check
+			what           string
+		}{
+			"two-on-a-seat":      {[]any{"hset", "Users", "x", member(1)}, []any{"hdel", "Users", "x"}, CheckSeats, `"b" and "x" are on seat 1`},
+			"an-extra-member":    {[]any{"hset", "Users", "x", member(3)}, []any{"hdel", "Users", "x"}, CheckCopies, `"x" is too many, on seat 3`},
+			"a-seat-beyond":      {[]any{"hset", "Users", "x", member(9)}, []any{"hdel", "Users", "x"}, CheckCapacity, `"x" is on seat 9, and the last one is 3`},
+			"more-than-seats":    {[]any{"hset", "Users", "x", member(3), "y", member(3)}, []any{"hdel", "Users", "x", "y"}, CheckCapacity, `5 members are on 4 seats`},
+			"a-missing-member":   {[]any{"hdel", "Users", "b"}, nil, CheckCopies, `"b" is missing on seat 1`},
+			"another-session":    {[]any{"hset", "Users", "b", member(1)}, nil, CheckCopies, `"b" has another session`},
+			"other-settings":     {[]any{"hset", "Meta", "settings", `{"capacity":5}`}, []any{"hset", "Meta", "settings", `{"capacity":4,"default":true}`}, CheckCopies, "the settings are"},
+			"other-data":         {[]any{"hset", "Meta", "data", `{"version":4,"value":2}`}, nil, CheckCopies, "the data is"},
+			"a-later-version":    {[]any{"hset", "Meta", "version", "99"}, []any{"hset", "Meta", "version", "4"}, CheckVersions, "Redis is at version 99"},
+			"an-earlier-version": {[]any{"hset", "Meta", "version", "2"}, []any{"hset", "Meta", "version", "4"}, CheckVersions, "was followed by version 2"},
+			"no-version-at-all":  {[]any{"hset", "Meta", "version", "-5"}, []any{"hset", "Meta", "version", "4"}, CheckCopies, `holds "-5"`},
+			"another-mark":       {[]any{"hset", "Meta", "mark", "x"}, nil, CheckVersions, "with other content"},
+			"another-epoch":      {[]any{"hset", "Meta", "epoch", "x"}, nil, CheckVersions, `epoch "x"`},
+			"no-member-at-all":   {[]any{"hset", "Users", "b", "garbage"}, nil, CheckCopies, "is no member as roomd writes it"},
+			"another-ban":        {[]any{"hset", "Meta", "bans", `{"x":9}`}, []any{"hdel", "Meta", "bans"}, CheckCopies, "1 users are banned instead of 0"},
+			"data-set-before":    {[]any{"hset", "Meta", "data", `{"version":3,"value":{"pot":1}}`}, nil, CheckCopies, "of version 3 instead of"},
+			"somebody-kicked":    {[]any{"hset", "Meta", "gone", `{"x":{"version":2,"reason":"kicked"}}`}, []any{"hdel", "Meta", "gone"}, CheckCopies, "1 users were taken out instead of 0"},
+			"meta-expires":       {[]any{"pexpire", "Meta", 600000}, []any{"persist", "Meta"}, CheckCopies, "Meta expires in"},
+			"users-expires":      {[]any{"pexpire", "Users", 600000}, []any{"persist", "Users"}, CheckCopies, "Users expires in"},
+			"the-room-is-gone":   {[]any{"del", "Meta"}, nil, CheckVersions, "Redis is at version 0"},
+		}
+		run := func(id string, command []any) {
+			t.Helper()
+			command[1] = "Room:" + id + ":" + command[1].(string)
+			if err := rdb.Do(t.Context(), command...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for id := range kinds {
+			watchedRoom(t, c, id)
+		}
+		c.awaitChecks(t, 2*uint64(len(kinds)))
+		for check, found := range c.Checks() {
+			if found.Rooms > 0 {
+				t.Fatalf("before the damage %s: %+v", check, found)
+			}
+		}
+		for id, kind := range kinds {
+			run(id, kind.damage)
+		}
+		for id, kind := range kinds {
+			c.awaitDifference(t, kind.check, id, kind.what)
+		}
+		for id, kind := range kinds {
+			if kind.repair != nil {
+				run(id, kind.repair)
+			}
+		}
+		for id, kind := range kinds {
+			if kind.repair != nil {
+				c.awaitDifference(t, kind.check, id, "")
+			}
+		}
+	})
+}
+
+// Rooms without members expire, unless they are kept.
+func TestInvariants_WrongExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := checking(t, rdb)
+		for _, id := range []string{"kept", "empty"} {
+			watchedRoom(t, c, id)
+			mustDo(t, c, id, room.Configure{Settings: room.Settings{Keep: id == "kept"}})
+			for _, user := range []string{"a", "b", "c"} {
+				mustDo(t, c, id, room.Leave{User: user, Session: "session"})
+			}
+		}
+		c.awaitChecks(t, 4)
+		for check, found := range c.Checks() {
+			if found.Rooms > 0 {
+				t.Fatalf("before the damage %s: %+v", check, found)
+			}
+		}
+		rdb.PExpire(t.Context(), "Room:kept:Meta", time.Hour)
+		rdb.Persist(t.Context(), "Room:empty:Meta")
+		c.awaitDifference(t, CheckCopies, "kept", "Meta expires in")
+		c.awaitDifference(t, CheckCopies, "empty", "Meta does not expire")
+		mustDo(t, c, "empty", room.Join{User: "a", Session: "session"})
+		c.awaitDifference(t, CheckCopies, "empty", "")
+	})
+}
+
+// What does not last is no difference.
+func TestInvariants_Moment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := checking(t, rdb)
+		watchedRoom(t, c, "42")
+		c.awaitChecks(t, 1)
+		stop := findNothing(t, []*Coordinator{c})
+		defer stop()
+		for range 2 {
+			if err := rdb.HSet(t.Context(), "Room:42:Meta", "version", 2).Err(); err != nil {
+				t.Fatal(err)
+			}
+			c.awaitChecks(t, 1)
+			if err := rdb.HSet(t.Context(), "Room:42:Meta", "version", 4).Err(); err != nil {
+				t.Fatal(err)
+			}
+			c.awaitChecks(t, 2)
+		}
+	})
+}
+
+// Nothing stays watched because it is checked, and what was found goes with the room.
+func TestInvariants_NobodyWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := checking(t, rdb)
+		stop, err := c.Watch(soon(t), "42", func(*room.Event) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join{User: "a", Session: "s"})
+		c.awaitChecks(t, 2)
+		if err := rdb.HSet(t.Context(), "Room:42:Users", "x", `{"seat":0}`).Err(); err != nil {
+			t.Fatal(err)
+		}
+		c.awaitDifference(t, CheckSeats, "42", "on seat 0")
+		stop()
+		if left := c.feeds.Watched(); len(left) > 0 {
+			t.Errorf("still watched: %v", left)
+		}
+		c.awaitDifference(t, CheckSeats, "42", "")
+		stopAgain, err := c.Watch(soon(t), "42", func(*room.Event) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stopAgain()
+		c.awaitDifference(t, CheckSeats, "42", "on seat 0")
+	})
+}

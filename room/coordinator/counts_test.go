@@ -1,0 +1,95 @@
+package coordinator
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// What an action costs, as far as that does not depend on the machine. Who makes it cheaper lowers the numbers
+// here; a change that needs more says why.
+var costs = []struct {
+	name     string
+	nodes    int           // that act by turns, each when it has heard of what the others did
+	actions  []room.Action // one after the other, over and over
+	requests float64       // to Redis, each a round trip
+	commands float64       // that Redis runs, with those in scripts
+	allocs   float64       // of a node alone: those of others come by events
+}{
+	{"a lone client", 1, []room.Action{room.Join{User: "b", Session: "s"}, room.Leave{User: "b", Session: "s"}}, 1, 7, 41},
+	{"data", 1, []room.Action{room.SetData{Data: "1"}, room.SetData{Data: "2"}}, 1, 7, 50},
+	{"a refusal", 1, []room.Action{room.Leave{User: "x", Session: "s"}}, 1, 4, 36},
+	{"nothing to do", 1, []room.Action{room.Join{User: "a", Session: "s"}}, 1, 4, 32},
+	{"two nodes by turns", 2, []room.Action{room.Join{User: "b", Session: "s"}, room.Leave{User: "b", Session: "s"}}, 1, 7, 0},
+}
+
+func TestCosts(t *testing.T) {
+	for _, c := range costs {
+		t.Run(c.name, func(t *testing.T) {
+			server := redistest.Start(t)
+			rdb := server.Client()
+			var nodes []*Coordinator
+			heard := make(chan uint64, 1000)
+			for range c.nodes {
+				node := newCoordinator(t, server.Client(), Options{})
+				nodes = append(nodes, node)
+				if c.nodes > 1 {
+					stop, err := node.Watch(t.Context(), "42", func(e *room.Event) { heard <- e.Version })
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer stop()
+				}
+			}
+			turn := 0
+			act := func() {
+				r, err := nodes[turn%c.nodes].Do(t.Context(), "42", c.actions[turn%len(c.actions)])
+				if turn++; err != nil && c.name != "a refusal" {
+					t.Error(err)
+				}
+				for n := 0; c.nodes > 1 && n < c.nodes; {
+					if version := await(t, heard, "the event"); version == r.Version {
+						n++
+					}
+				}
+			}
+			mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
+			for range 20 { // the nodes get to know the room, and each other
+				act()
+			}
+			const runs = 400
+			requests, commands := ran(t, rdb)
+			allocs := testing.AllocsPerRun(runs-1, act)
+			after, commandsAfter := ran(t, rdb)
+			perRequest, perCommand := (after-requests)/runs, (commandsAfter-commands)/runs
+			t.Logf("%.2f requests, %.2f commands, %.0f allocations", perRequest, perCommand, allocs)
+			const tolerance = 1.1 // a lease is prolonged now and then, and counted, too
+			if perRequest > c.requests*tolerance || perCommand > c.commands*tolerance || c.allocs > 0 && allocs > c.allocs*tolerance {
+				t.Errorf("%.2f requests, %.2f commands, %.0f allocations an action; %v, %v and %v are known", perRequest, perCommand, allocs, c.requests, c.commands, c.allocs)
+			}
+		})
+	}
+}
+
+// ran returns how many scripts, and how many commands in all, Redis has run.
+func ran(t *testing.T, rdb *redis.Client) (scripts, commands float64) {
+	t.Helper()
+	for name, stats := range rdb.InfoMap(t.Context(), "commandstats").Val()["Commandstats"] {
+		n, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
+		count, err := strconv.ParseFloat(n, 64)
+		if err != nil {
+			t.Fatal(fmt.Errorf("%s: %w", name, err))
+		}
+		if name == "cmdstat_evalsha" {
+			scripts += count
+		}
+		commands += count
+	}
+	return scripts, commands
+}

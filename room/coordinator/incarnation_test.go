@@ -1,0 +1,242 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator/internal/store"
+)
+
+// restartOld has a server forget what was done since it was saved.
+func restartOld(server *redistest.Server) {
+	server.Kill()
+	server.Restart()
+}
+
+func save(t *testing.T, server *redistest.Server) {
+	t.Helper()
+	if err := server.Client().Save(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Redis comes back with an old copy of a room. Whatever is done first, by a node that knew nothing of
+// what was lost, does it in a new epoch.
+func TestIncarnation_OldCopy(t *testing.T) {
+	for name, first := range map[string]func(t *testing.T, c *Coordinator) room.Snapshot{
+		"a read": func(t *testing.T, c *Coordinator) room.Snapshot {
+			s, err := c.Read(soon(t), "42")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		"a join": func(t *testing.T, c *Coordinator) room.Snapshot {
+			return mustDo(t, c, "42", room.Join{User: "b", Session: "s2"}).Snapshot
+		},
+		"no change": func(t *testing.T, c *Coordinator) room.Snapshot {
+			return mustDo(t, c, "42", room.Join{User: "a", Session: "s"}).Snapshot
+		},
+		"many": func(t *testing.T, c *Coordinator) (last room.Snapshot) {
+			for i := range 12 {
+				last = mustDo(t, c, "42", room.SetData{Data: fmt.Sprint(100 + i)}).Snapshot
+			}
+			return last
+		},
+		"a move": func(t *testing.T, c *Coordinator) room.Snapshot {
+			left, _, err := c.Move(soon(t), "42", "43", "m", "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return left.Snapshot
+		},
+	} {
+		for _, warm := range []bool{false, true} { // whether the other node has a copy of the room, as it was saved
+			t.Run(fmt.Sprintf("%s, a copy %v", name, warm), func(t *testing.T) {
+				t.Parallel() // it mostly waits
+				server := redistest.Start(t)
+				a, b := newCoordinator(t, server.Client(), patient(Options{})), newCoordinator(t, server.Client(), patient(Options{}))
+				mustDo(t, a, "42", room.Join{User: "a", Session: "s"})
+				mustDo(t, b, "1", room.Join{User: "x", Session: "s"})
+				saved := mustDo(t, a, "42", room.SetData{Data: "1"})
+				if warm {
+					mustDo(t, b, "42", room.Join{User: "a", Session: "s"})
+				}
+				save(t, server)
+				mustDo(t, a, "42", room.SetData{Data: "2"})
+				lost := mustDo(t, a, "42", room.SetData{Data: "3"})
+				restartOld(server)
+				s := first(t, b)
+				if s.Epoch == lost.Epoch {
+					t.Errorf("the first answer is of the old epoch, at version %d instead of %d", s.Version, lost.Version)
+				}
+				for v := saved.Version; v <= lost.Version+12; v++ {
+					_, err := b.Do(soon(t), "42", room.SetData{Data: "9", Expect: room.ExpectVersion(lost.Epoch, v)})
+					if !errors.Is(err, room.ErrConflict) {
+						t.Errorf("an action for version %d of the epoch that is over: %v", v, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// observed is what was seen of rooms by anybody: a version of an epoch has one content.
+type observed struct {
+	t *testing.T
+
+	mu   sync.Mutex
+	seen map[room.Position]string // guarded by mu; the mark has the room's id
+}
+
+func (o *observed) see(id, epoch string, version uint64, data string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	at := room.Position{Epoch: epoch, Version: version, Mark: id}
+	if before, ok := o.seen[at]; ok && before != data {
+		o.t.Errorf("room %s at version %d of epoch %s was %s, and is %s", id, version, epoch, before, data)
+	}
+	o.seen[at] = data
+}
+
+// Redis comes back from old copies again and again while three nodes act, read and watch.
+func TestIncarnation_OldCopiesAgainAndAgain(t *testing.T) {
+	t.Parallel() // it mostly waits
+	server := redistest.Start(t)
+	o := &observed{t: t, seen: make(map[room.Position]string)}
+	ctx, cancel := context.WithCancel(t.Context())
+	var acting sync.WaitGroup
+	var done, rounds atomic.Int64
+	for n := range 3 {
+		c := newCoordinator(t, server.Client(), patient(Options{}))
+		for i := range 2 {
+			id := fmt.Sprint(i)
+			stop, err := c.Watch(t.Context(), id, func(e *room.Event) {
+				switch {
+				case e.Snapshot != nil:
+					o.see(id, e.Epoch, e.Version, e.Snapshot.Data)
+				case len(e.Changes) == 1 && e.Changes[0].Type == room.KindData:
+					o.see(id, e.Epoch, e.Version, string(e.Changes[0].Data))
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(stop)
+			acting.Go(func() {
+				for k := 0; ctx.Err() == nil; k++ {
+					data := fmt.Sprintf(`"%d/%d/%d"`, n, i, k)
+					if r, err := c.Do(ctx, id, room.SetData{Data: data}); err == nil && r.Data == data {
+						o.see(id, r.Epoch, r.Version, data)
+						done.Add(1)
+					}
+					if s, err := c.Read(ctx, id); err == nil {
+						o.see(id, s.Epoch, s.Version, s.Data)
+					}
+				}
+			})
+		}
+	}
+	defer acting.Wait()
+	defer cancel()
+	goOn := func() {
+		from := done.Load()
+		awaitUntil(t, patience, func() string {
+			if n := done.Load() - from; n < 100 {
+				return fmt.Sprintf("round %d: only %d actions are done", rounds.Load(), n)
+			}
+			return ""
+		})
+	}
+	for range 4 {
+		rounds.Add(1)
+		goOn()
+		save(t, server)
+		goOn()
+		restartOld(server)
+	}
+	goOn()
+}
+
+// Somebody puts an old copy of a room in place of the room, while Redis goes on. Who knows the lost commit
+// sees that the next one does not build on it, although its version follows.
+func TestIncarnation_CommitBuildsOnAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := newCoordinator(t, rdb, Options{})
+		f, _ := follow(t, c, "42")
+		first := mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		f.expect(t, "1<0 +a@0")
+		at := rdb.HGet(t.Context(), "Room:42:Meta", "mark").Val()
+		next := &room.Commit{Position: room.Position{Epoch: first.Epoch, Version: 2}, Prev: "another", Node: "n", Updates: []room.Update{{Type: room.KindAway, User: "a", Session: "~s"}}}
+		rdb.HSet(t.Context(), "Room:42:Meta", "version", 2, "mark", "after another")
+		rdb.Publish(t.Context(), "Room:42:Events", string(store.AppendMarked(nil, next)))
+		e := await(t, f.events, "a snapshot")
+		if e.Snapshot == nil || e.Epoch == first.Epoch {
+			t.Errorf("the room was at %s, and the commit after another is told as %+v", at, e)
+		}
+		time.Sleep(time.Second)
+	})
+}
+
+// A node that does not know that the server is in another incarnation asks before it begins a new epoch:
+// else two nodes that disagree would begin one after the other for ever.
+func TestIncarnation_NodesAgree(t *testing.T) {
+	t.Parallel() // it mostly waits
+	server := redistest.Start(t)
+	a, b := newCoordinator(t, server.Client(), patient(Options{})), newCoordinator(t, server.Client(), patient(Options{}))
+	r := mustDo(t, a, "42", room.Join{User: "a", Session: "s"})
+	warmUp(t, server.Client(), store.LoadScript, store.TakeScript, store.CommitScript)
+	b.store.Mistake("outdated")
+	if err := b.store.Preload(t.Context(), store.LoadScript, store.TakeScript, store.CommitScript); err != nil { // the server knows the outdated texts, too
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		for _, c := range []*Coordinator{b, a} {
+			if got := mustDo(t, c, "42", room.SetData{Data: fmt.Sprint(i)}); got.Epoch != r.Epoch {
+				t.Fatalf("action %d is in epoch %s, before it was %s", i, got.Epoch, r.Epoch)
+			}
+		}
+	}
+}
+
+// A script flush, as an operator may do it, ends no epoch.
+func TestIncarnation_ScriptFlush(t *testing.T) {
+	server := redistest.Start(t)
+	c := newCoordinator(t, server.Client(), Options{})
+	r := mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+	for i := range 3 {
+		if err := server.Client().ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if got := mustDo(t, c, "42", room.SetData{Data: fmt.Sprint(i)}); got.Epoch != r.Epoch {
+			t.Fatalf("after a flush the epoch is %s instead of %s", got.Epoch, r.Epoch)
+		}
+	}
+}
+
+// A user of Redis who may not ask for the incarnation gets an error that says so.
+func TestIncarnation_NoRightToAsk(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "blind", "on", ">secret", "~*", "&*", "+@all", "-info").Err(); err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "blind", Password: "secret", ContextTimeoutEnabled: true})
+	defer rdb.Close()
+	c := newCoordinator(t, rdb, Options{})
+	_, err := c.Do(soon(t), "42", room.Join{User: "a", Session: "s"})
+	if !errors.Is(err, room.ErrUnavailable) || !redis.HasErrorPrefix(err, "NOPERM") {
+		t.Errorf("%v", err)
+	}
+}

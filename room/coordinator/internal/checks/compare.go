@@ -1,0 +1,153 @@
+package checks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/room"
+	"roomd/room/coordinator/internal/store"
+)
+
+// readTimeout is how long reading one room may take.
+const readTimeout = 3 * time.Second
+
+// check checks a room, and returns how many members it has.
+func (v *Checks) check(ctx context.Context, id string) (members int) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	s := v.shadowOf(id)
+	if s == nil {
+		v.forget(id)
+		return 0
+	}
+	if s.Active(ctx) != nil { // events do not come now
+		return 0
+	}
+	s.Use()
+	is, recorded, err := v.store.Examine(ctx, id)
+	found, gap := verdicts{}, s.Gap()
+	var mark string
+	var stays bool
+	switch {
+	case errors.Is(err, room.ErrForeign):
+		found[CheckCopies] = err.Error()
+	case err != nil || s.Behind(): // Redis is away, or the node knows that it has missed something
+	default:
+		settings, _ := is.Settings()
+		members, mark = is.Count(), is.Mark // compare may give the room to the shadow
+		stays = members > 0 || settings.Keep
+		found[CheckSeats], found[CheckCapacity] = is.Clash(), is.Overfull()
+		v.compare(ctx, s, is, recorded, found)
+		v.resize(s, emptySize+members)
+	}
+	s.Release()
+	if what, compared := found[CheckCopies]; compared && what == "" {
+		found[CheckCopies] = wrongExpiry(ctx, v.store, id, mark, stays)
+	}
+	if gap != "" {
+		found[CheckVersions] = gap
+	}
+	v.record(id, found, gap != "", time.Now())
+	return members
+}
+
+// compare compares the room in Redis, whose last commit has left so many members there, with what the node
+// knows of it. A room that begins a new epoch because Redis was restarted may be whole all the same.
+func (v *Checks) compare(ctx context.Context, s *shadow, is *room.Room, recorded int, found verdicts) {
+	at, order, differences, known := s.Meet(ctx, is)
+	last := v.last[is.ID]
+	if !known {
+		at, order = last, last.Compare(is.Position)
+	}
+	if is.Count() != recorded {
+		found[CheckCopies] = cmp.Or(differences, fmt.Sprintf("Redis has %d members, and not as many as the last commit has left", is.Count()))
+	} else if !known || order == room.Same {
+		found[CheckCopies] = differences
+	}
+	found[CheckVersions] = ""
+	switch {
+	case order == room.Earlier, order == room.Forked:
+		found[CheckVersions] = fmt.Sprintf("version %d of epoch %s was followed by version %d with other content", at.Version, at.Epoch, is.Version)
+	case !known:
+		s.Adopt(is)
+	case order == room.OtherEpoch && is.Position == (room.Position{}) && (s.Room == nil || s.Room.Count() == 0):
+		s.Room = nil // Redis does not keep empty rooms for ever
+	case order != room.Same:
+		found[CheckVersions] = fmt.Sprintf("Redis is at version %d of epoch %q, and the last event was of version %d of epoch %q", is.Version, is.Epoch, at.Version, at.Epoch)
+	}
+	if found[CheckVersions] == "" {
+		v.last[is.ID] = is.Position
+	}
+}
+
+// wrongExpiry says what is wrong with the TTLs of a room's keys: if the room stays, because it has members
+// or its settings say so, none expires; else Meta does. It returns "" if the room has another mark by now,
+// or Redis does not say.
+func wrongExpiry(ctx context.Context, s *store.Store, id, mark string, stays bool) string {
+	k := s.KeysOf(id)
+	var marks [2]*redis.StringCmd
+	var ttls [2]*redis.DurationCmd
+	_, err := s.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		marks[0] = p.HGet(ctx, k.Meta, "mark")
+		for i, key := range k.Both {
+			ttls[i] = p.PTTL(ctx, key)
+		}
+		marks[1] = p.HGet(ctx, k.Meta, "mark") // so nothing was committed in between
+		return nil
+	})
+	if err != nil || marks[0].Val() != mark || marks[1].Val() != mark {
+		return ""
+	}
+	for i, key := range k.Both {
+		switch ttl := ttls[i].Val(); {
+		case stays && ttl >= 0:
+			return fmt.Sprintf("%s expires in %v, and the room is to stay", key, ttl)
+		case !stays && ttl == -1:
+			return fmt.Sprintf("%s does not expire, and the room is empty and not to be kept", key)
+		}
+	}
+	return ""
+}
+
+// record keeps what a check of a room has found. sure says that a wrong version needs no other
+// check to confirm it.
+func (v *Checks) record(id string, all verdicts, sure bool, now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	d := v.doubts[id]
+	if d == nil {
+		d = &doubt{of: make(map[Check]*finding)}
+	}
+	d.next = now.Add(checkAgain)
+	for check, what := range all {
+		result := v.checked[check]
+		result.checks++
+		result.at = now
+		if what == "" {
+			delete(d.of, check)
+			delete(result.differs, id)
+			continue
+		}
+		f := d.of[check]
+		if f == nil || check == CheckVersions && f.what != what { // it goes on
+			f = &finding{since: now}
+			d.of[check] = f
+		}
+		f.what, f.times = what, f.times+1
+		if sure && check == CheckVersions || f.times >= confirmTimes && now.Sub(f.since) >= confirmAfter {
+			result.differs[id] = shortened(what)
+		}
+	}
+	if len(d.of) > 0 {
+		v.doubts[id] = d
+	} else {
+		delete(v.doubts, id)
+	}
+}
+
+func shortened(text string) string { return fmt.Sprintf("%.*s", maxWhat, text) }

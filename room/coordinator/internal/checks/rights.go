@@ -1,0 +1,183 @@
+package checks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/room"
+	"roomd/room/coordinator/inspect"
+	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/lobby"
+	"roomd/room/coordinator/internal/store"
+)
+
+// checkID names a room that nobody can join.
+const checkID = "~check"
+
+// keyless are commands without a key. On Cluster any server may get them, also one that is away and
+// not needed now.
+var keyless = []string{"time", "info", "wait", "scan"}
+
+// MinRedis is the oldest major version of Redis that has the commands a coordinator needs.
+const MinRedis = 7
+
+// EnoughRights is an ACL that allows what a coordinator does.
+const EnoughRights = "~LockRoom:* ~Room:* ~Node* ~Lobby:* &LockRoom:* &Room:* +@read +@write +@pubsub +@scripting +@connection -@dangerous +time +info +cluster"
+
+// Redis is what a coordinator keeps its rooms in.
+type Redis struct {
+	Store    *store.Store
+	Locks    *lockmgr.Manager
+	Replicas int
+	Journal  int
+	Log      *slog.Logger
+}
+
+// Check tries all that a coordinator will ask of Redis, and leaves nothing behind. It
+// returns an error that says what Redis does not allow this user, so that this is not
+// found out in the middle of a commit, or fails with [room.ErrUnavailable]. It logs what else
+// is wrong with a server, as far as the server says so.
+func (r *Redis) Check(ctx context.Context) error {
+	missing, err := r.MissingRights(ctx)
+	switch {
+	case isNotAllowed(err):
+		return fmt.Errorf("redis does not allow this user what a node needs: %w; what suffices is: ACL SETUSER name %s", err, EnoughRights)
+	case err != nil:
+		return err
+	case len(missing) > 0:
+		return fmt.Errorf("redis does not allow this user %s; what suffices is: ACL SETUSER name %s",
+			strings.Join(missing, ", "), EnoughRights)
+	}
+	r.logServers(ctx)
+	return nil
+}
+
+// logServers logs what would go wrong later, in one line for all servers. A server that tells
+// nothing of itself is believed.
+func (r *Redis) logServers(ctx context.Context) {
+	servers, _ := inspect.Servers(ctx, r.Store.Client, false)
+	var old, readOnly, evicting, policies []string
+	for _, s := range servers {
+		if s.IsOlderThan(MinRedis) {
+			old = append(old, s.Address+" "+s.Version)
+		}
+		if s.ReadOnly {
+			readOnly = append(readOnly, s.Address)
+		}
+		if s.Evicts() {
+			evicting, policies = append(evicting, s.Address), append(policies, s.Policy)
+		}
+	}
+	log := r.Log
+	if old != nil {
+		log.Error("Redis is too old; roomd needs 7.0 or later", "servers", old)
+	}
+	if readOnly != nil {
+		log.Error("Redis is a read-only replica: nothing can be written; --redis has to name its master", "servers", readOnly)
+	}
+	if evicting != nil {
+		slices.Sort(policies)
+		log.Warn("Redis evicts keys when its memory is full: members lose their seats, and locks their holders. Set its maxmemory-policy to noeviction",
+			"servers", evicting, "maxmemory-policy", slices.Compact(policies))
+	}
+}
+
+// MissingRights returns what Redis does not allow this user, each as a command and a key or
+// channel. It fails with [room.ErrUnavailable].
+func (r *Redis) MissingRights(ctx context.Context) ([]string, error) {
+	missing, err := r.missing(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", room.ErrUnavailable, err)
+	}
+	return missing, nil
+}
+
+// missing returns what Redis does not allow, each as a command and a key or channel.
+func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
+	if err := r.Store.Client.Ping(ctx).Err(); isNotAllowed(err) { // also where a Cluster does not show its slots
+		return nil, err
+	}
+	home := ""
+	if r.Store.Cluster {
+		home = cluster.Homes()[0]
+	}
+	lock, fresh, node := r.Locks.Keys(checkID), r.Store.KeysOf(checkID), home+checkID
+	list := cluster.Lists(r.Store.Cluster)[0]
+	wakes, publish := lock[0]+":Wake:00000000", "publish"
+	if r.Store.Cluster {
+		publish = "spublish"
+	}
+	changes := lobby.Prefix + checkID
+	tries := [][]any{{"time"}, {"info", "memory"}, {"scan", 0, "match", changes, "count", 1}}
+	if r.Replicas > 0 {
+		tries = append(tries, []any{"wait", 0, 0})
+	}
+	if r.Journal > 0 {
+		tries = append(tries, []any{"xadd", fresh.Log, "nomkstream", "maxlen", "~", 1, "*", "x", "x"}, []any{"pexpire", fresh.Log, 1}, []any{"persist", fresh.Log}, []any{"xrange", fresh.Log, "-", "-"})
+	}
+	cmds, _ := r.Store.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, try := range append(tries, [][]any{
+			{"set", lock[0], "x", "px", 1}, {"get", lock[0]}, {"exists", lock[0]}, {"pexpire", lock[0], 1}, {"del", lock[0]},
+			{"zadd", lock[1], "xx", 1, "x"}, {"zrem", lock[1], "x"}, {"zrange", lock[1], 0, 0}, {"zscore", lock[1], "x"}, {"zpopmin", lock[1]}, {"pttl", lock[1]},
+			{"set", lock[2], 1, "px", 1}, {"del", lock[2]},
+			{"hset", fresh.Users, "x", "x"}, {"hdel", fresh.Users, "x"}, {"hgetall", fresh.Users}, {"hvals", fresh.Users}, {"hlen", fresh.Users}, {"type", fresh.Users}, {"getrange", fresh.Users, 0, 0},
+			{"hset", fresh.Meta, "x", "x"}, {"hdel", fresh.Meta, "x"}, {"hget", fresh.Meta, "x"}, {"hmget", fresh.Meta, "x"}, {"hexists", fresh.Meta, "x"}, {"pexpire", fresh.Meta, 1}, {"persist", fresh.Meta},
+			{"set", cluster.LeaseKey(node), "0 1 1", "px", 1}, {"get", cluster.LeaseKey(node)}, {"mget", cluster.LeaseKey(node)}, {"del", cluster.LeaseKey(node)}, {"set", cluster.InfoKey(node), "", "px", 1}, {"get", cluster.InfoKey(node)}, {"pttl", cluster.InfoKey(node)}, {"del", cluster.InfoKey(node)}, {"set", cluster.DrainKey(node), "", "px", 1}, {"get", cluster.DrainKey(node)}, {"del", cluster.DrainKey(node)}, {"set", cluster.StoppedKey(node), "", "px", 1}, {"get", cluster.StoppedKey(node)}, {"del", cluster.StoppedKey(node)},
+			{"sadd", cluster.RoomsKey(node), "x"}, {"srem", cluster.RoomsKey(node), "x"}, {"sismember", cluster.RoomsKey(node), "x"}, {"smembers", cluster.RoomsKey(node)}, {"scard", cluster.RoomsKey(node)},
+			{"zadd", list, "xx", 1, node}, {"zrem", list, node}, {"zrange", list, 0, 0},
+			{"hset", changes, "x", "x"}, {"hget", changes, "x"}, {"hmget", changes, "x"}, {"pexpire", changes, 1}, {"del", changes},
+			{"eval", "return redis.call('TIME')", 1, fresh.Meta}, {"evalsha", strings.Repeat("0", 40), 1, fresh.Meta},
+			{publish, fresh.Events, ""}, {publish, wakes, ""},
+		}...) {
+			cmd := redis.NewCmd(ctx, try...)
+			if try[0] == "eval" || try[0] == "evalsha" {
+				cmd.SetFirstKeyPos(3)
+			}
+			_ = p.Process(ctx, cmd)
+		}
+		return nil
+	})
+	for _, cmd := range cmds {
+		var reply redis.Error
+		if err := cmd.Err(); err != nil && !errors.As(err, &reply) && !slices.Contains(keyless, cmd.Name()) {
+			return nil, err
+		}
+		if isNotAllowed(cmd.Err()) {
+			what := strings.ToUpper(cmd.Name())
+			if !slices.Contains(keyless, cmd.Name()) && !strings.HasPrefix(cmd.Name(), "eval") {
+				what += fmt.Sprint(" ", cmd.Args()[1])
+			}
+			missing = append(missing, what)
+		}
+	}
+	for _, channel := range []string{fresh.Events, wakes} {
+		if err := r.trySubscribe(ctx, channel); isNotAllowed(err) {
+			missing = append(missing, "SUBSCRIBE "+channel)
+		}
+	}
+	for i := range missing {
+		missing[i] = strings.TrimSpace(strings.NewReplacer("{"+checkID+"}", "*", checkID, "*", "00000000", "*").Replace(missing[i]))
+	}
+	slices.Sort(missing)
+	return slices.Compact(missing), nil
+}
+
+func isNotAllowed(err error) bool { return redis.HasErrorPrefix(err, "NOPERM") }
+
+func (r *Redis) trySubscribe(ctx context.Context, channel string) error {
+	subscribe := r.Store.Client.Subscribe
+	if r.Store.Cluster {
+		subscribe = r.Store.Client.SSubscribe
+	}
+	ps := subscribe(ctx, channel)
+	defer ps.Close()
+	_, err := ps.Receive(ctx)
+	return err
+}

@@ -1,0 +1,257 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"roomd/lockmgr/redisconn"
+	"roomd/lockmgr/redisconn/pause"
+	"roomd/room"
+)
+
+var (
+	//go:embed lua/lease_over.lua
+	leaseOverLua string
+
+	// OverScript ends the lease of a node that has died.
+	OverScript = redis.NewScript(leaseOverLua)
+)
+
+// maxEvictions is from how many rooms a dead node's members are removed at the same time:
+// rooms that hang must not hold up the others.
+const maxEvictions = 128
+
+// evictLoop removes the members of nodes that have died. They are removed exactly once, even if
+// several nodes notice, or one dies while doing it: removing is an action under the room's
+// lock, and does nothing for a member who is not there any more.
+func (n *Node) evictLoop() {
+	for n.open.Err() == nil {
+		next, err := n.evictOnce(n.open)
+		if err != nil && n.open.Err() == nil {
+			n.logs.eviction.Happened(err)
+		}
+		_ = pause.For(n.open, time.Until(next))
+	}
+}
+
+// evictOnce looks once, and returns when to look again.
+func (n *Node) evictOnce(ctx context.Context) (next time.Time, err error) {
+	due, failed := make([]time.Time, len(n.lists)), make([]error, len(n.lists))
+	var wg sync.WaitGroup
+	for i, v := range n.lists {
+		wg.Go(func() { due[i], failed[i] = n.checkList(ctx, v) })
+	}
+	wg.Wait()
+	next = time.Now().Add(n.opts.Settings.NodeTTL / 2)
+	for _, t := range due {
+		if !t.IsZero() && t.Before(next) {
+			next = t
+		}
+	}
+	return next, errors.Join(failed...)
+}
+
+// checkList removes the members of the dead nodes in one list, or shows them as away while they have
+// their grace. It returns when the next ones are due, if that is known.
+func (n *Node) checkList(ctx context.Context, v *sightings) (next time.Time, err error) {
+	leases, err := n.leasesOf(ctx, v.list)
+	if err != nil {
+		return next, fmt.Errorf("%s: %w", v.list, err)
+	}
+	now := time.Now()
+	v.look(leases, now, n.opts.Settings)
+	var failed []error
+	for node, lease := range leases {
+		due := v.saw(node, lease, now, n.opts.Settings)
+		s, err := v.seen[node], error(nil)
+		switch {
+		case !due.After(now):
+			err = n.evictNode(ctx, v.list, node, s)
+		case !s.shown && !s.dead.After(now):
+			s.shown, err = n.strayNode(ctx, node, s)
+			v.seen[node] = s
+		case !s.shown:
+			due = s.dead
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("node %s %s: %w", node, s.address, err))
+		}
+		if due.After(now) && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+	}
+	return next, errors.Join(failed...)
+}
+
+// leasesOf returns the nodes in a list, each with its lease, empty if there is none.
+func (n *Node) leasesOf(ctx context.Context, list string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
+	defer cancel()
+	nodes, err := n.store.Client.ZRange(ctx, list, 0, -1).Result()
+	if err != nil || len(nodes) == 0 {
+		return nil, err
+	}
+	keys := make([]string, len(nodes))
+	for i, node := range nodes {
+		keys[i] = LeaseKey(node)
+	}
+	values, err := n.store.Client.MGet(ctx, keys...).Result()
+	if err != nil {
+		return nil, err
+	}
+	leases := make(map[string]string, len(nodes))
+	for i, node := range nodes {
+		leases[node], _ = values[i].(string)
+	}
+	return leases, nil
+}
+
+// evictNode removes the members of a node that has not prolonged its lease. If that has
+// succeeded in all rooms it takes the node off the list.
+func (n *Node) evictNode(ctx context.Context, list, node string, seen sighting) error {
+	rdb := n.store.Client
+	asking, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
+	defer cancel()
+	if over, err := n.endLease(asking, node, seen); err != nil || !over {
+		return err
+	}
+	rooms, err := rdb.SMembers(asking, RoomsKey(node)).Result()
+	if err != nil {
+		return err
+	}
+	address, stopped := rdb.Get(asking, StoppedKey(node)).Result()
+	if stopped != nil && stopped != redis.Nil {
+		return stopped
+	}
+	start, who := time.Now(), &Identity{Node: node}
+	members, err := inEach(rooms, func(id string) (int, error) { return n.evictFrom(ctx, id, who) })
+	if err != nil {
+		return err
+	}
+	forgetting, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
+	defer cancel()
+	first, err := rdb.ZRem(forgetting, list, node).Result()
+	if err != nil {
+		return err
+	}
+	_ = rdb.Del(forgetting, StoppedKey(node)).Err() // else it expires
+	level, message := slog.LevelInfo, "a node has died; its members were removed"
+	if stopped == nil {
+		message = "a node has stopped; its members did not come back and were removed"
+	}
+	if members == 0 && (stopped == nil || first == 0) { // first: no other node was faster
+		level = slog.LevelDebug
+	}
+	n.opts.Log.Log(ctx, level, message, "node", node, "address", cmp.Or(seen.address, address),
+		"rooms", len(rooms), "members", members, "took", time.Since(start))
+	return nil
+}
+
+// endLease makes sure that a node does not prolong its lease any more. It reports false if it has.
+func (n *Node) endLease(ctx context.Context, node string, seen sighting) (over bool, err error) {
+	done, err := redisconn.Run(ctx, n.store.Client, OverScript, []string{LeaseKey(node)}, seen.lease).Int()
+	return done == 1, err
+}
+
+// inEach calls do for each room of a dead node, for many at the same time, and returns the sum of
+// what that returns.
+func inEach(rooms []string, do func(id string) (members int, err error)) (int, error) {
+	var members, failed atomic.Int64
+	var work errgroup.Group
+	work.SetLimit(maxEvictions)
+	for _, id := range rooms {
+		work.Go(func() error {
+			n, err := do(id)
+			members.Add(int64(n))
+			if err != nil {
+				failed.Add(1)
+				return fmt.Errorf("room %s: %w", id, err)
+			}
+			return nil
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return int(members.Load()), fmt.Errorf("%d of %d rooms, the first of them %w", failed.Load(), len(rooms), err)
+	}
+	return int(members.Load()), nil
+}
+
+// evictFrom removes the members of a node from a room, and the records of it there. Where
+// it has no members nothing is run: that would leave records of this node.
+func (n *Node) evictFrom(ctx context.Context, id string, who *Identity) (members int, err error) {
+	seen, err := n.forget(ctx, id, who.Node)
+	if err == nil && seen.Member {
+		var result room.Result
+		if result, err = n.actions.Run(ctx, id, room.Evict{Node: who.Node}); err == nil {
+			members = result.Seat // of an eviction: how many were removed
+			if evicted := n.opts.Evicted; evicted != nil {
+				evicted(members)
+			}
+			seen, err = n.forget(ctx, id, who.Node)
+		}
+	}
+	switch {
+	case err != nil:
+		return members, err
+	case seen.Member:
+		return members, errors.New("members have come meanwhile")
+	}
+	return members, n.record(who, recordRemove, id)
+}
+
+// strayNode shows the members of a node that has not prolonged its lease as away, until they come
+// back or the grace is over. It reports whether that is done: the lease is over, and no room lacks it.
+// However many nodes do so, and whichever dies over it, each member is away once: it is an action
+// under the room's lock, and does nothing for who is away, or has come back through another node.
+//
+// The members of a node that has stopped are not shown as away, because they are on their way.
+func (n *Node) strayNode(ctx context.Context, node string, seen sighting) (done bool, err error) {
+	rdb := n.store.Client
+	asking, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
+	defer cancel()
+	if stopped, err := rdb.Exists(asking, StoppedKey(node)).Result(); err != nil || stopped == 1 {
+		return err == nil, err
+	}
+	if over, err := n.endLease(asking, node, seen); err != nil || !over {
+		return false, err
+	}
+	rooms, err := rdb.SMembers(asking, RoomsKey(node)).Result()
+	if err != nil {
+		return false, err
+	}
+	start := time.Now()
+	members, err := inEach(rooms, func(id string) (int, error) { return n.strayFrom(ctx, id, node) })
+	if err == nil && members > 0 {
+		n.opts.Log.Debug("a node has died; its members are away", "node", node, "address", seen.address,
+			"rooms", len(rooms), "members", members, "took", time.Since(start))
+	}
+	return err == nil, err
+}
+
+// strayFrom shows the members of a node as away in a room. Where nobody is left to be shown so,
+// nothing is run: that would leave records of this node.
+func (n *Node) strayFrom(ctx context.Context, id, node string) (members int, err error) {
+	reading, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	r, err := n.store.Load(reading, id)
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range r.Members() {
+		if m.Node == node && !m.Detached() {
+			result, err := n.actions.Run(ctx, id, room.Stray{Node: node})
+			return result.Seat, err // of a stray: how many were shown so
+		}
+	}
+	return 0, nil
+}

@@ -1,0 +1,293 @@
+package cluster
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/singleflight"
+
+	"roomd/lockmgr/redisconn"
+	"roomd/lockmgr/redisconn/pause"
+	"roomd/room"
+	"roomd/room/coordinator/internal/store"
+)
+
+var (
+	//go:embed lua/lease.lua
+	leaseLua string
+	//go:embed lua/lease_end.lua
+	leaseEndLua string
+
+	// The scripts on leases.
+	LeaseScript = redis.NewScript(leaseLua)
+	EndScript   = redis.NewScript(leaseEndLua)
+)
+
+// stoppedKept is how long Redis remembers, after the grace, that a node has stopped and
+// not died: until others have removed its members.
+const stoppedKept = time.Hour
+
+const (
+	// maxHomes is how many other homes are tried in one attempt.
+	maxHomes = 4
+
+	// endTimeout is how long giving the lease back may take.
+	endTimeout = time.Second
+
+	// listChunk is how many rooms go into Node:<node>:Rooms with one request.
+	listChunk = 1000
+)
+
+// lease keeps the node's name its own. It is a key in Redis with a TTL that the node
+// prolongs (C. Gray, D. Cheriton, "Leases: an efficient fault-tolerant mechanism for
+// distributed file cache consistency", 1989). When it is over, other nodes remove the
+// members of that name. So a node commits nothing under a name whose lease is over by its
+// own clock. It takes a new name when the key is gone, because the node was stalled or Redis
+// has lost its data, and when the key is an earlier one: Redis was restarted from an old
+// copy of its data, which holds members who have left since.
+//
+// On Cluster a node also takes a new name, at another home, if the master with the key does
+// not answer until the lease is over, or refuses what the node has to write there. Members
+// who do not join again under the new name are removed as a dead node's.
+type lease struct {
+	store   *store.Store
+	ttl     time.Duration
+	grace   time.Duration // of the node's members
+	address string        // of the node; may be empty
+	shared  string        // the settings that other nodes compare with theirs
+
+	// One attempt at a time, for all who wait for it: it goes on when one of them
+	// gives up.
+	attempts singleflight.Group
+	life     context.Context // of attempts
+	kill     context.CancelFunc
+
+	mu    sync.Mutex
+	who   *Identity // guarded by mu
+	until time.Time // guarded by mu: by our clock, from before the request was sent; zero before the first
+	unfit *Identity // guarded by mu: who, if it was abandoned and no attempt knows yet
+	began time.Time // guarded by mu: when who was begun
+
+	// The names that this node has, or had of late, and until when their leases were valid for certain.
+	// Other nodes remove the members of a name when its lease has been over for the grace, and nobody
+	// before that.
+	names map[string]time.Time // guarded by mu: by our clock
+}
+
+func newLease(st *store.Store, opts Options) *lease {
+	l := &lease{
+		store: st, ttl: opts.Settings.NodeTTL, grace: opts.Settings.Grace, address: opts.Address, shared: opts.Settings.inLease(),
+		who: &Identity{Node: nameAtHome(opts.Name, st.Cluster)}, names: make(map[string]time.Time),
+	}
+	l.life, l.kill = context.WithCancel(context.Background())
+	return l
+}
+
+// holder returns the node's name, and whether the node may write under it.
+func (l *lease) holder() (who *Identity, valid bool) {
+	who, until := l.held()
+	return who, time.Now().Before(until)
+}
+
+func (l *lease) held() (who *Identity, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.who, l.until
+}
+
+// refresh prolongs the lease, or begins one under a new name if it was lost. renewed
+// says that the name has changed. It runs as one of attempts.
+func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
+	l.mu.Lock()
+	who, until, abandoned, began := l.who, l.until, l.unfit != nil, l.began
+	l.unfit = nil
+	l.mu.Unlock()
+	home, given := l.split(who.Node)
+	if until.IsZero() {
+		if err = l.begin(ctx, who); err != nil && l.store.Cluster {
+			err = l.move(ctx, home, given, err)
+		}
+		return false, err
+	}
+	name := store.NewName()
+	kept, err := l.prolong(ctx, who, until)
+	if kept || err != nil && !abandoned && time.Now().Before(until) {
+		return false, err
+	}
+	if err == nil && time.Now().Before(until) {
+		l.forgetName(who.Node) // Redis has lost it
+	}
+	if time.Since(began) < l.ttl/3 { // Redis loses them as fast as they are made
+		_ = pause.For(ctx, l.ttl/30)
+	}
+	if err == nil {
+		err = l.begin(ctx, &Identity{Node: home + name})
+	}
+	if err != nil && l.store.Cluster {
+		err = l.move(ctx, home, name, err)
+	}
+	return err == nil, err
+}
+
+// abandon makes the next attempt move to another home if the lease cannot be prolonged at
+// once, although it is not over yet. An attempt that is under way may miss it.
+func (l *lease) abandon(who *Identity) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.who == who {
+		l.unfit = who
+	}
+}
+
+// abandoned reports whether abandon was called, and no attempt knows yet.
+func (l *lease) abandoned(who *Identity) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unfit == who
+}
+
+// prolong prolongs a lease that is not over in Redis, and completes the set of the node's
+// rooms there.
+func (l *lease) prolong(ctx context.Context, who *Identity, until time.Time) (kept bool, err error) {
+	ctx, cancel := l.attempt(ctx, until)
+	defer cancel()
+	before, sent := who.rooms.size(), time.Now()
+	rooms, err := l.send(ctx, who, who.acknowledged)
+	if err != nil || rooms < 0 {
+		return false, err
+	}
+	l.set(who, sent)
+	if rooms >= min(before, who.rooms.size()) {
+		return true, nil
+	}
+	for chunk := range slices.Chunk(who.rooms.all(), listChunk) {
+		if err := l.record(ctx, who, recordAdd, chunk...); err != nil {
+			return true, fmt.Errorf("record the node's rooms again: %w", err)
+		}
+	}
+	return true, nil
+}
+
+// begin begins a lease under a name, which is the node's from then on.
+func (l *lease) begin(ctx context.Context, who *Identity) error {
+	ctx, cancel := l.attempt(ctx, time.Time{})
+	defer cancel()
+	sent := time.Now()
+	_, err := l.send(ctx, who, 0)
+	if err == nil {
+		l.set(who, sent)
+	}
+	return err
+}
+
+// move begins a lease at another home, on a master that has not just failed.
+func (l *lease) move(ctx context.Context, home, name string, why error) error {
+	failed, away := []error{why}, []string{l.masterOf(ctx, home)}
+	for _, i := range rand.Perm(len(homes)) {
+		if ctx.Err() != nil || len(failed) > maxHomes {
+			break
+		}
+		master := l.masterOf(ctx, homes[i])
+		if slices.Contains(away, master) {
+			continue
+		}
+		err := l.begin(ctx, &Identity{Node: homes[i] + name})
+		if err == nil {
+			return nil
+		}
+		failed, away = append(failed, err), append(away, master)
+	}
+	return errors.Join(failed...)
+}
+
+// attempt bounds a request: it ends with the lease. A lease that is about to end gets a
+// little more, so that it is not given up for a short stall; where there is no other
+// home, a TTL.
+func (l *lease) attempt(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
+	least := l.ttl
+	if l.store.Cluster {
+		least /= 3
+	}
+	return context.WithTimeout(ctx, max(least, time.Until(until)))
+}
+
+// set records that Redis has a lease under a name, by a request that was sent then.
+func (l *lease) set(who *Identity, sent time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.who != who {
+		l.unfit = nil
+	}
+	if l.who != who || l.until.IsZero() {
+		l.began = sent
+	}
+	l.who, l.until = who, sent.Add(l.ttl)
+	l.names[who.Node] = l.until
+}
+
+// end gives the lease back, also if ctx has ended: the grace of its members begins.
+// There is no attempt after it.
+func (l *lease) end(ctx context.Context) error {
+	l.kill()
+	_, _, _ = l.attempts.Do("", func() (any, error) { return nil, room.ErrClosed }) // waits for one that is under way
+	l.mu.Lock()
+	who, first := l.who, l.until.IsZero()
+	l.until = time.Now()
+	l.mu.Unlock()
+	if first {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	return l.stopped(ctx, who)
+}
+
+// forgetName records that Redis has lost the lease under a name too early: nobody can say when
+// the members are removed.
+func (l *lease) forgetName(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.names, name)
+}
+
+// keptNames returns the names whose members nobody has removed until now.
+func (l *lease) keptNames() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(l.names, func(_ string, until time.Time) bool {
+		until = until.Add(l.grace)
+		// The monotonic clock stands still while the machine is suspended, the other one jumps.
+		return !now.Before(until) || !now.Round(0).Before(until.Round(0))
+	})
+	return slices.Collect(maps.Keys(l.names))
+}
+
+// send begins a lease, or prolongs the one that Redis has had with a beat.
+func (l *lease) send(ctx context.Context, who *Identity, had int64) (rooms int, err error) {
+	beat, prolong := who.heartbeat.Add(1), ""
+	if had > 0 {
+		prolong = strconv.FormatInt(had, 10)
+	}
+	keys, args := l.keysOf(who), []any{who.Node, l.ttl.Milliseconds(), l.grace.Milliseconds(), beat, l.address + " " + l.shared, prolong}
+	rooms, err = l.store.RunNumber(ctx, LeaseScript, keys, args...)
+	if err == nil && rooms >= 0 {
+		who.acknowledged = beat
+	}
+	return rooms, err
+}
+
+// stopped ends a lease because the node stops.
+func (l *lease) stopped(ctx context.Context, who *Identity) error {
+	keys := append(l.keysOf(who), StoppedKey(who.Node))
+	return redisconn.Run(ctx, l.store.Client, EndScript, keys, who.Node, l.address, (stoppedKept + l.grace).Milliseconds()).Err()
+}

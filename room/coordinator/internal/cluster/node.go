@@ -1,0 +1,240 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"roomd/lockmgr/redisconn/pause"
+	"roomd/room"
+	"roomd/room/coordinator/internal/store"
+	"roomd/room/episode"
+)
+
+// Actions run actions on rooms, each under its room's lock.
+type Actions interface {
+	Run(ctx context.Context, id string, a room.Action) (room.Result, error)
+}
+
+// Watchers are those who watch rooms on this node.
+type Watchers interface {
+	// Rejoin tells all of them that the node has a new name.
+	Rejoin()
+
+	// At returns what those of a room know. Compare, with what it has returned before a room was read,
+	// has them learn what Redis has lost.
+	At(id string) room.Position
+	Compare(id string, known, now room.Position)
+}
+
+// Options say how a [Node] works.
+type Options struct {
+	Name     string
+	Address  string
+	Settings Settings
+
+	Renamed func()            // is called when the node has taken a new name
+	Evicted func(members int) // is called when members of a dead node were removed from a room
+	Log     *slog.Logger
+}
+
+// Node is this node among the others. It is safe for concurrent use.
+type Node struct {
+	opts     Options
+	store    *store.Store
+	actions  Actions
+	watchers Watchers
+	logs     logs
+	open     context.Context // of the loops
+	life     context.Context // of requests that Close waits for
+
+	lease         *lease
+	registrations registrations
+	lists         []*sightings // used only by evictOnce
+	answerFor     func(room, session string) bool
+
+	loops sync.WaitGroup
+
+	mu        sync.Mutex
+	started   bool      // guarded by mu: the loops run
+	closed    bool      // guarded by mu
+	heartbeat time.Time // guarded by mu: when the latest turn of keepLease began; zero while it does not run
+}
+
+// logs are of what an outage of Redis can cause any number of times.
+type logs struct{ lease, renamed, eviction, unanswered, registration *episode.Log }
+
+// New returns a Node that is not known to others yet. Its loops end with open, and what Close waits for
+// with life.
+func New(open, life context.Context, st *store.Store, actions Actions, watchers Watchers, set *episode.Set, opts Options) *Node {
+	n := &Node{
+		opts: opts, store: st, actions: actions, watchers: watchers, open: open, life: life, lease: newLease(st, opts),
+		registrations: registrations{users: make(map[string]int), gone: make(map[string]chan struct{})},
+		logs: logs{
+			lease:        set.Warn("the node's lease could not be prolonged"),
+			renamed:      set.Warn("the node's lease, or commits under it, were lost; its sessions join again under a new name"),
+			eviction:     set.Warn("members of dead nodes could not be removed, trying again"),
+			unanswered:   set.Warn("members without a session could not be removed, trying again"),
+			registration: set.WarnOver(compareRound, "a room could not be compared with the records of this node there, trying again"),
+		},
+	}
+	met := &peers{log: opts.Log, mine: opts.Settings}
+	for _, list := range Lists(st.Cluster) {
+		n.lists = append(n.lists, &sightings{list: list, seen: make(map[string]sighting), peers: met})
+	}
+	return n
+}
+
+// SetAddress sets Options.Address. Call it before Start.
+func (n *Node) SetAddress(address string) { n.lease.address = address }
+
+// Address returns Options.Address, or what SetAddress has made of it.
+func (n *Node) Address() string { return n.lease.address }
+
+// AnswerFor makes fn say whether a session of this node is still to be in a room. Call it before Start.
+func (n *Node) AnswerFor(fn func(room, session string) bool) { n.answerFor = fn }
+
+// Name returns the node's name, which changes when the lease was lost.
+func (n *Node) Name() string {
+	who, _ := n.lease.holder()
+	return who.Node
+}
+
+// KeptNames returns the names that this node has, or had of late, whose members nobody has removed.
+func (n *Node) KeptNames() []string { return n.lease.keptNames() }
+
+// Start makes sure that the lease is valid and the loops run.
+func (n *Node) Start(ctx context.Context) error {
+	if _, valid := n.lease.holder(); !valid {
+		switch err := n.Prolong(ctx); {
+		case errors.Is(err, room.ErrClosed):
+			return room.ErrClosed
+		case err != nil:
+			return fmt.Errorf("announce the node: %w: %w", room.ErrUnavailable, err)
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.started:
+		return nil
+	case n.closed:
+		return room.ErrClosed
+	}
+	n.started = true
+	n.loops.Go(n.keepLease)
+	n.loops.Go(n.evictLoop)
+	n.loops.Go(n.compareLoop)
+	return nil
+}
+
+// Refuse makes sure that no loop starts any more.
+func (n *Node) Refuse() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = true
+}
+
+// Wait waits for the loops, which end with the context open.
+func (n *Node) Wait() { n.loops.Wait() }
+
+// End gives the lease back: the grace of its members begins.
+func (n *Node) End(ctx context.Context) error { return n.lease.end(ctx) }
+
+// Vanish stops the node as a crash does, when the context open has ended: it does not give the lease back.
+// It is for tests.
+func (n *Node) Vanish() {
+	n.Wait()
+	n.lease.mu.Lock()
+	defer n.lease.mu.Unlock()
+	n.lease.until = time.Time{} // as if it had never had one
+}
+
+// keepLease prolongs the node's lease as long as the coordinator is open.
+func (n *Node) keepLease() {
+	defer n.beat(time.Time{})
+	for n.beat(time.Now()); pause.For(n.open, n.opts.Settings.NodeTTL/3) == nil; {
+		n.beat(time.Now())
+		if err := n.Prolong(n.open); err != nil && n.open.Err() == nil {
+			n.logs.lease.Happened(err)
+		}
+	}
+}
+
+// beat records when a turn of keepLease began.
+func (n *Node) beat(now time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.heartbeat = now
+}
+
+// stallTurns is after how many NodeTTLs a turn of keepLease has certainly ended. While
+// Redis does not answer, a turn on Cluster tries several masters, each for a part of a NodeTTL.
+const stallTurns = 10
+
+// Alive returns an error if the loop that prolongs the lease stands still, and nil also while Redis does
+// not answer.
+func (n *Node) Alive() error {
+	_, _ = n.lease.holder()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if silent := time.Since(n.heartbeat); !n.heartbeat.IsZero() && silent > stallTurns*n.opts.Settings.NodeTTL {
+		return fmt.Errorf("the loop that prolongs the node's lease has made no turn for %v", silent.Round(time.Second))
+	}
+	return nil
+}
+
+// Prolong prolongs the lease. If it was lost, everybody who is live here has to join
+// again, under the node's new name. When ctx ends the attempt goes on without the
+// caller.
+func (n *Node) Prolong(ctx context.Context) error {
+	attempt := n.lease.attempts.DoChan("", func() (any, error) {
+		if n.lease.life.Err() != nil {
+			return nil, room.ErrClosed
+		}
+		before := n.Name()
+		renewed, err := n.lease.refresh(n.lease.life)
+		if renewed {
+			n.logs.renamed.Happened(nil, "was", before, "node", n.Name())
+			if n.opts.Renamed != nil {
+				n.opts.Renamed()
+			}
+			n.watchers.Rejoin()
+		}
+		return nil, err
+	})
+	select {
+	case result := <-attempt:
+		return result.Err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// IsDead reports whether a node's lease is over. If nobody can say, it is not.
+func (n *Node) IsDead(ctx context.Context, node string) bool {
+	ctx, cancel := context.WithTimeout(ctx, n.opts.Settings.LockTTL)
+	defer cancel()
+	alive, err := n.store.Client.Exists(ctx, LeaseKey(node)).Result()
+	return err == nil && alive == 0
+}
+
+// Living returns what the leases of the nodes say that are believed to live, by their names.
+func (n *Node) Living(ctx context.Context) (map[string]Lease, error) {
+	living := make(map[string]Lease)
+	for _, list := range Lists(n.store.Cluster) {
+		leases, err := n.leasesOf(ctx, list)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", room.ErrUnavailable, err)
+		}
+		for name, lease := range leases {
+			if l, ok := ParseLease(lease); ok {
+				living[name] = l
+			}
+		}
+	}
+	return living, nil
+}

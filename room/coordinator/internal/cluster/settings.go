@@ -1,0 +1,140 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"roomd/room"
+)
+
+// Settings are what all nodes on one Redis should have in common. Each node writes its own
+// into its lease.
+type Settings struct {
+	LockTTL, NodeTTL, Grace time.Duration
+	Seats                   int // of a room
+	Duplicate               room.Duplicate
+	Journal                 int    // how many commits a room keeps
+	Rules                   string // [room.Rules.ID]
+
+	partial bool // of a lease of an older version: only NodeTTL and Grace are known
+}
+
+// inLease returns what a lease says of s behind the node's address. NodeTTL and Grace stand
+// before it.
+func (s Settings) inLease() string {
+	text := fmt.Sprintf("lock=%d,seats=%d,duplicate=%d", s.LockTTL.Milliseconds(), s.Seats, s.Duplicate)
+	if s.Journal > 0 {
+		text += fmt.Sprintf(",journal=%d", s.Journal)
+	}
+	if s.Rules != room.StandardRules {
+		text += ",rules=" + s.Rules
+	}
+	return text
+}
+
+// parseSettings reads what inLease has written. What may follow it is ignored.
+func parseSettings(text string) Settings {
+	var lock int64
+	var s Settings
+	if _, err := fmt.Sscanf(text, "lock=%d,seats=%d,duplicate=%d", &lock, &s.Seats, &s.Duplicate); err != nil {
+		return Settings{partial: true}
+	}
+	if _, journal, ok := strings.Cut(text, ",journal="); ok {
+		_, _ = fmt.Sscan(journal, &s.Journal) // 0 if it cannot be read: the log says that it differs
+	}
+	_, rules, _ := strings.Cut(text, ",rules=")
+	s.Rules = cmp.Or(rules, room.StandardRules)
+	s.LockTTL = time.Duration(lock) * time.Millisecond
+	return s
+}
+
+// Differences says in which settings other differs from s, by the names that flags have.
+func (s Settings) Differences(other Settings) string {
+	var found []string
+	compare := func(name string, here, there any) {
+		if here != there {
+			found = append(found, fmt.Sprintf("%s %v instead of %v", name, there, here))
+		}
+	}
+	compare("node-ttl", s.NodeTTL, other.NodeTTL)
+	compare("grace", s.Grace, other.Grace)
+	if !s.partial && !other.partial {
+		compare("lock-ttl", s.LockTTL, other.LockTTL)
+		compare("capacity", s.Seats, other.Seats)
+		compare("journal", s.Journal, other.Journal)
+		compare("rules", s.Rules, other.Rules)
+		compare("duplicate", duplicateNames[s.Duplicate], duplicateNames[other.Duplicate])
+	}
+	return strings.Join(found, ", ")
+}
+
+// Strings returns the settings by the names that flags have, with _ for -.
+func (s Settings) Strings() map[string]string {
+	all := map[string]string{"node_ttl": s.NodeTTL.String(), "grace": s.Grace.String()}
+	if !s.partial {
+		all["lock_ttl"], all["capacity"] = s.LockTTL.String(), strconv.Itoa(s.Seats)
+		all["journal"], all["duplicate"] = strconv.Itoa(s.Journal), duplicateNames[s.Duplicate]
+		all["rules"] = s.Rules
+	}
+	return all
+}
+
+var duplicateNames = map[room.Duplicate]string{room.Replace: "replace", room.Reject: "reject"}
+
+// Lease is what a lease says of its node.
+type Lease struct {
+	Settings Settings
+	Address  string // empty if the node has none
+}
+
+// ParseLease reads "<beat> <TTL> <grace> <address> <settings>". Older versions write no settings,
+// or neither.
+func ParseLease(lease string) (l Lease, ok bool) {
+	parts := append(strings.SplitN(lease, " ", 5), "", "")
+	if len(parts) < 5 {
+		return l, false
+	}
+	var ms [3]int64
+	for i := range ms {
+		var err error
+		if ms[i], err = strconv.ParseInt(parts[i], 10, 64); err != nil {
+			return l, false
+		}
+	}
+	l.Address, l.Settings = parts[3], parseSettings(parts[4])
+	l.Settings.NodeTTL, l.Settings.Grace = time.Duration(ms[1])*time.Millisecond, time.Duration(ms[2])*time.Millisecond
+	return l, true
+}
+
+// peers compares the settings of other nodes with those of this one.
+type peers struct {
+	log  *slog.Logger
+	mine Settings
+
+	mu   sync.Mutex
+	told map[string]bool // guarded by mu: differences that were logged
+}
+
+// met is called with a lease that was not seen before. It logs each difference once, however
+// many nodes have it: when all nodes are restarted with another setting, one line says so.
+func (p *peers) met(node string, l Lease) {
+	differences := p.mine.Differences(l.Settings)
+	if differences == "" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.told[differences] {
+		return
+	}
+	if p.told == nil {
+		p.told = make(map[string]bool)
+	}
+	p.told[differences] = true
+	p.log.Warn("another node has other settings", "node", node, "address", l.Address, "it_has", differences)
+}

@@ -1,0 +1,113 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"roomd/lockmgr/redisconn/pause"
+	"roomd/room"
+)
+
+const (
+	// rereadPause is the pause before a snapshot that could not be read is tried again,
+	// and foreignPause where the room's keys hold something that is not roomd's.
+	rereadPause  = 100 * time.Millisecond
+	foreignPause = 5 * time.Second
+
+	// rereadTimeout is how long one attempt may take.
+	rereadTimeout = 3 * time.Second
+)
+
+// sawGap asks for a snapshot for a feed, if that misses something.
+func (fs *Feeds) sawGap(f *feed, gap bool) {
+	if !gap {
+		return
+	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.behind = append(fs.behind, f)
+	select {
+	case fs.read <- struct{}{}:
+	default:
+	}
+}
+
+// sync reads snapshots for the feeds that miss something: one after the other from each
+// server, so that a server which hangs holds up only its own.
+func (fs *Feeds) sync() {
+	for {
+		select {
+		case <-fs.life.Done():
+			return
+		case <-fs.read:
+		}
+		fs.mu.Lock()
+		behind := fs.behind
+		fs.behind = nil
+		fs.mu.Unlock()
+		servers := make(map[string][]*feed)
+		for _, f := range behind {
+			at := fs.store.MasterOf(fs.life, f.id)
+			servers[at] = append(servers[at], f)
+		}
+		for _, behind := range servers {
+			fs.wg.Go(func() {
+				for _, f := range behind {
+					fs.reread(f)
+				}
+			})
+		}
+	}
+}
+
+// reread reads a snapshot for a feed, or asks for another attempt.
+func (fs *Feeds) reread(f *feed) {
+	ctx, cancel := context.WithTimeout(fs.life, rereadTimeout)
+	defer cancel()
+	f.asks()
+	r, err := fs.store.Load(ctx, f.id)
+	switch {
+	case err == nil:
+		known, _ := f.position()
+		if known.Gone(r.Position) {
+			fs.wg.Go(func() { fs.repairs.Lost(fs.life, r) })
+		}
+		if r.Renewed() || f.hasLost(r.Position) {
+			// Nobody gets the room in an epoch that has lost commits.
+			epoch := r.Epoch
+			fs.wg.Go(func() {
+				if fs.repairs.Renew(fs.life, f.id, epoch) != nil {
+					_ = pause.For(fs.life, rereadPause)
+				}
+				fs.sawGap(f, fs.has(f))
+			})
+			return
+		}
+		if fs.resynced != nil {
+			fs.resynced()
+		}
+		gap, stale := f.resume(r, fs.repairs.KeptNames())
+		if stale {
+			fs.logs.over.Happened(nil, "room", f.id)
+		}
+		fs.sawGap(f, gap)
+	case errors.Is(err, room.ErrForeign): // only an operator can help; the other feeds do not wait for that
+		fs.logs.snapshots.Happened(err, "room", f.id)
+		fs.wg.Go(func() {
+			_ = pause.For(fs.life, foreignPause)
+			fs.sawGap(f, fs.has(f))
+		})
+	case fs.life.Err() == nil:
+		fs.logs.snapshots.Happened(err, "room", f.id)
+		_ = pause.For(fs.life, rereadPause)
+		fs.sawGap(f, true)
+	}
+}
+
+// has reports whether anybody still watches by a feed.
+func (fs *Feeds) has(f *feed) bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.rooms[f.id] == f
+}

@@ -1,0 +1,150 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn/pause"
+	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
+)
+
+const (
+	// beaconPause is the pause between two reports, and maxBeaconPause where a report takes long
+	// to make.
+	beaconPause    = time.Second
+	maxBeaconPause = 3 * time.Second
+
+	// reportKept is how long Redis keeps a report. What is left of that says how old it is.
+	reportKept = 10 * time.Second
+
+	// maxReport is more than any report has in bytes. What is longer is none of ours.
+	maxReport = 1 << 18
+
+	// drainKept is how long a node may take to see that it is to stop.
+	drainKept = 30 * time.Second
+)
+
+// ErrNoNode: no node of that name is believed to live.
+var ErrNoNode = errors.New("no such node")
+
+// Beacon writes to Redis what this node is and does, and sees there whether somebody asks it to stop.
+// An outage of Redis, which others log, costs reports and nothing else.
+type Beacon struct {
+	tally    *Tally
+	client   redis.UniversalClient
+	node     *cluster.Node
+	describe func(*Report)
+	started  time.Time
+
+	asked     chan struct{} // closed when somebody asks the node to stop
+	closeOnce sync.Once
+}
+
+// NewBeacon returns a Beacon of a node, which counts in tally. describe adds to a report what the Beacon
+// does not know.
+func NewBeacon(client redis.UniversalClient, node *cluster.Node, tally *Tally, describe func(*Report)) *Beacon {
+	return &Beacon{tally: tally, client: client, node: node, describe: describe, started: time.Now(), asked: make(chan struct{})}
+}
+
+// Loop reports until open ends. It takes at most a hundredth of the time, except
+// for what Redis takes.
+func (b *Beacon) Loop(open context.Context) {
+	for open.Err() == nil {
+		start := time.Now()
+		report := &Report{
+			Node: b.node.Name(), Address: b.node.Address(), Started: b.started.UnixMilli(), Totals: b.tally.Totals(), P99: b.tally.Turn(),
+			Load: Load{Goroutines: runtime.NumGoroutine(), MemoryBytes: memory()},
+		}
+		b.describe(report)
+		text, err := json.Marshal(report)
+		took := time.Since(start)
+		if err == nil {
+			b.exchange(open, report.Node, text)
+		}
+		_ = pause.For(open, min(max(beaconPause, 100*took), maxBeaconPause))
+	}
+}
+
+// exchange writes a report, and reads whether the node is to stop, in one round trip.
+func (b *Beacon) exchange(ctx context.Context, node string, report []byte) {
+	ctx, cancel := context.WithTimeout(ctx, maxBeaconPause)
+	defer cancel()
+	var drain *redis.StringCmd
+	_, _ = b.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.Set(ctx, cluster.InfoKey(node), report, reportKept)
+		drain = p.Get(ctx, cluster.DrainKey(node))
+		return nil
+	})
+	if drain.Val() != "" {
+		b.closeOnce.Do(func() { close(b.asked) })
+	}
+}
+
+// DrainRequested returns a channel that is closed when somebody asks this node to stop.
+func (b *Beacon) DrainRequested() <-chan struct{} { return b.asked }
+
+// Drain asks a node to stop.
+func Drain(ctx context.Context, client redis.UniversalClient, from *cluster.Node, node string) error {
+	living, err := from.Living(ctx)
+	if err != nil {
+		return err
+	}
+	if _, lives := living[node]; !lives {
+		return fmt.Errorf("%w: %s", ErrNoNode, node)
+	}
+	if err := client.Set(ctx, cluster.DrainKey(node), "please", drainKept).Err(); err != nil {
+		return fmt.Errorf("%w: %w", room.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// Info is a node as its lease describes it, and as it describes itself.
+type Info struct {
+	Name, Address string
+	Settings      cluster.Settings
+
+	Report *Report       // nil if there is none
+	Age    time.Duration // of the report
+}
+
+// Living returns the nodes that are believed to live, by name. Reading what they say of themselves takes
+// no longer than timeout.
+//
+// What cannot be read, or is said of another node, is left out: nobody can take the place of a node in
+// the list by what it says.
+func Living(ctx context.Context, client redis.UniversalClient, from *cluster.Node, timeout time.Duration) (nodes []Info, err error) {
+	living, err := from.Living(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	names := slices.Sorted(maps.Keys(living))
+	texts, left := make([]*redis.StringCmd, len(names)), make([]*redis.DurationCmd, len(names))
+	_, _ = client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, name := range names {
+			key := cluster.InfoKey(name)
+			texts[i], left[i] = p.GetRange(ctx, key, 0, maxReport), p.PTTL(ctx, key)
+		}
+		return nil
+	})
+	for i, name := range names {
+		info, report := Info{Name: name, Address: living[name].Address, Settings: living[name].Settings}, new(Report)
+		text, err := texts[i].Bytes()
+		if err == nil && left[i].Err() == nil && len(text) <= maxReport && json.Unmarshal(text, report) == nil && report.Node == name {
+			info.Report, info.Age = report, max(0, reportKept-left[i].Val())
+		}
+		nodes = append(nodes, info)
+	}
+	return nodes, nil
+}

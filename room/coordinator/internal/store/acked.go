@@ -1,0 +1,127 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redisconn"
+)
+
+// sendAcked sends a commit and waits until enough replicas have it. ErrUnacked leaves
+// the outcome open: the commit is written, but a failover might still lose it. Sending
+// it again writes again that it was written, so that its WAIT counts, too.
+func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis.Script, c *Commit) (*redis.Cmd, error) {
+	send := func(ctx context.Context, command []any) *redis.Cmd {
+		conn, err := connFor(ctx, s.Client, c.keys.Meta)
+		if err != nil {
+			cmd := redis.NewCmd(ctx)
+			cmd.SetErr(err)
+			return cmd
+		}
+		defer conn.Close()
+		cmd, unacked := s.acked(ctx, conn, script, command)
+		if heard := c.acked.Load(); heard == nil || *heard != nil {
+			c.acked.Store(&unacked)
+		}
+		return cmd
+	}
+	var cmd *redis.Cmd
+	if c.token != "" {
+		cmd = send(ctx, slot.Command(script, c.args...))
+	} else if asked, err := s.askFully(func(full bool) (*redis.Cmd, error) { return slot.AskBy(ctx, send, script, c.asking(full)...) }); asked != nil {
+		cmd = asked
+	} else {
+		return nil, err
+	}
+	reply, err := cmd.Slice()
+	switch {
+	case redis.HasErrorPrefix(err, "WRONGTYPE"), errors.Is(err, errIncarnation):
+		return cmd, nil // nothing was written, and send says what is there
+	case err != nil:
+		return nil, err
+	case len(reply) > 0 && reply[0] != "done":
+		return cmd, nil // nothing was written
+	}
+	return cmd, *c.acked.Load()
+}
+
+// RunNumber runs a script that answers with a number. On a Cluster with Options.Replicas it fails
+// unless enough replicas have what the script wrote: its keys may be on another master than the next
+// commit, whose WAIT says nothing of them. On any other Redis, replicas that have the commit have all
+// that was written before. While a slot moves it waits.
+func (s *Store) RunNumber(ctx context.Context, script *redis.Script, keys []string, args ...any) (n int, err error) {
+	if !s.Cluster || s.acks == 0 {
+		return redisconn.Run(ctx, s.Client, script, keys, args...).Int()
+	}
+	write := []any{"evalsha", script.Hash(), len(keys)}
+	for _, key := range keys {
+		write = append(write, key)
+	}
+	write = append(write, args...)
+	err = redisconn.UntilMoved(ctx, func() error {
+		conn, err := connFor(ctx, s.Client, keys[0])
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		cmd, unacked := s.acked(ctx, conn, script, write)
+		if n, err = cmd.Int(); err != nil {
+			return err
+		}
+		return unacked
+	})
+	return n, err
+}
+
+// acked sends a script, and says whether enough replicas have what it wrote. WAIT answers
+// for the writes of its own connection, so both go on one, which no other request shares
+// meanwhile.
+func (s *Store) acked(ctx context.Context, conn *masterConn, script *redis.Script, write []any) (cmd *redis.Cmd, unacked error) {
+	var acks *redis.Cmd
+	for known := true; ; known = false {
+		pipe := conn.Pipeline()
+		cmd = pipe.Do(ctx, write...)
+		acks = pipe.Do(ctx, "WAIT", s.acks, s.wait.Milliseconds())
+		_, _ = pipe.Exec(ctx)
+		if !known || !redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+			break
+		}
+		if err := s.servers.loadOn(ctx, conn, script); err != nil {
+			cmd.SetErr(err)
+			break
+		}
+	}
+	redisconn.SeekMaster(ctx, s.Client, cmd.Err())
+	switch n, err := acks.Int(); {
+	case err != nil:
+		unacked = fmt.Errorf("%w: %w", ErrUnacked, err)
+	case n < s.acks:
+		unacked = fmt.Errorf("%w: %d of %d", ErrUnacked, n, s.acks)
+	}
+	return cmd, unacked
+}
+
+// masterConn is a connection to a master.
+type masterConn struct {
+	*redis.Conn
+	at string // its address, empty without a Cluster
+}
+
+// connFor returns a connection to the server that has the key.
+func connFor(ctx context.Context, client redis.UniversalClient, key string) (*masterConn, error) {
+	switch client := client.(type) {
+	case *redis.ClusterClient:
+		master, err := client.MasterForKey(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		return &masterConn{master.Conn(), master.Options().Addr}, nil
+	case *redis.Client:
+		return &masterConn{client.Conn(), ""}, nil
+	}
+	return nil, fmt.Errorf("the client has to be a *redis.Client or *redis.ClusterClient, not %T", client)
+}

@@ -1,0 +1,153 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"roomd/room"
+)
+
+// ParseCommit reads an event.
+func ParseCommit(payload string) (*room.Commit, error) {
+	c := new(room.Commit)
+	if s := (scanner{rest: payload}); !s.commit(c) {
+		*c = room.Commit{}
+		if err := json.Unmarshal([]byte(payload), c); err != nil {
+			return nil, err
+		}
+		for _, u := range c.Updates {
+			if u.Detail != nil && u.Settings != nil {
+				u.Settings.Adapt()
+			}
+		}
+	}
+	if c.Version == 0 {
+		return nil, fmt.Errorf("version is 0")
+	}
+	return c, nil
+}
+
+// The encoders below write what json.Marshal would. They run for every action: an event of
+// two changes takes 0.24 µs, and the JSON library 1.3 µs (BenchmarkEvent).
+
+func appendCommit(dst []byte, c *room.Commit) []byte {
+	dst = append(dst, `{"epoch":`...)
+	dst = appendString(dst, c.Epoch)
+	dst = append(dst, `,"version":`...)
+	dst = strconv.AppendUint(dst, c.Version, 10)
+	dst = append(dst, `,"mark":`...)
+	dst = appendString(dst, c.Mark)
+	dst = append(dst, `,"prev":`...)
+	dst = appendString(dst, c.Prev)
+	dst = append(dst, `,"node":`...)
+	dst = appendString(dst, c.Node)
+	dst = append(dst, `,"changes":[`...)
+	for i := range c.Updates {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendUpdate(dst, &c.Updates[i])
+	}
+	return append(dst, `]}`...)
+}
+
+func appendUpdate(dst []byte, u *room.Update) []byte {
+	dst = append(dst, `{"type":`...)
+	dst = appendString(dst, string(u.Type))
+	dst = append(dst, `,"user":`...)
+	dst = appendString(dst, u.User)
+	dst = append(dst, `,"seat":`...)
+	dst = strconv.AppendInt(dst, int64(u.Seat), 10)
+	if u.Session != "" {
+		dst = append(dst, `,"session":`...)
+		dst = appendString(dst, u.Session)
+	}
+	if u.At != 0 {
+		dst = append(dst, `,"at":`...)
+		dst = strconv.AppendInt(dst, u.At, 10)
+	}
+	if u.Old != "" {
+		dst = append(dst, `,"old":`...)
+		dst = appendString(dst, u.Old)
+	}
+	if u.Reason != "" {
+		dst = append(dst, `,"reason":`...)
+		dst = appendString(dst, string(u.Reason))
+	}
+	if u.Detail != nil {
+		if text := marshal(u.Detail); len(text) > len(`{}`) {
+			dst = append(append(dst, ','), text[1:len(text)-1]...)
+		}
+	}
+	return append(dst, '}')
+}
+
+// marshal writes what few events and rooms have: it was checked, so it can be written. Data stays as it
+// was set, to the byte: who set it knows it in that form, and compares.
+func marshal(value any) []byte {
+	text, _ := json.Marshal(value, jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
+	return text
+}
+
+// appendMember writes a member in the form in which Redis holds it.
+func appendMember(dst []byte, m room.Member) []byte {
+	dst = append(dst, `{"seat":`...)
+	dst = strconv.AppendInt(dst, int64(m.Seat), 10)
+	dst = append(dst, `,"session":`...)
+	dst = appendString(dst, m.Session)
+	dst = append(dst, `,"node":`...)
+	dst = appendString(dst, m.Node)
+	dst = append(dst, `,"at":`...)
+	dst = strconv.AppendInt(dst, m.At, 10)
+	if m.Ready {
+		dst = append(dst, `,"ready":true`...)
+	}
+	if m.Data != nil {
+		dst = append(append(dst, `,"data":`...), marshal(m.Data)...)
+	}
+	return append(dst, '}')
+}
+
+// ParseMember reads a member in the form in which Redis holds it.
+func ParseMember(text string) (m room.Member, err error) {
+	if err = json.Unmarshal([]byte(text), &m); err == nil && (m.Seat < 0 || m.Seat >= room.MaxSeats) {
+		err = fmt.Errorf("seat %d", m.Seat)
+	}
+	return m, err
+}
+
+// appendString writes s as a JSON string. Names and ids are valid UTF-8 by the
+// time they get here; what is not becomes U+FFFD.
+func appendString(dst []byte, s string) []byte {
+	dst, _ = jsontext.AppendQuote(dst, s)
+	return dst
+}
+
+// A mark is the id of a commit. It names what the commit says, and so the mark of the one before it,
+// and so all that was committed in the epoch: like the commits of git, two rooms with the same mark
+// have the same history. It is what the event has in place of a mark, blanked, by SHA-256.
+
+// markSize is how many bytes of the sum a mark has, and blankMark what it replaces.
+const (
+	markSize  = 12
+	blankMark = "0000000000000000"
+)
+
+// AppendMarked writes a commit as an event, and gives it its mark.
+func AppendMarked(dst []byte, c *room.Commit) []byte {
+	from := len(dst)
+	c.Mark = blankMark
+	dst = appendCommit(dst, c)
+	event := dst[from:]
+	sum := sha256.Sum256(event)
+	at := bytes.Index(event, []byte(blankMark))
+	base64.RawURLEncoding.Encode(event[at:], sum[:markSize])
+	c.Mark = string(event[at : at+len(blankMark)])
+	return dst
+}

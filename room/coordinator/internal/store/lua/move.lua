@@ -1,0 +1,58 @@
+-- Writes what was done to rooms that are locked together: to all of them, or to none. The
+-- locks stay.
+--
+-- KEYS  six for each room: the three of its lock, Users, Meta and Log
+-- ARGV[1], ARGV[2] of the lock (publish, claim)
+-- ARGV[3..] for each room: how many arguments come next, and these: the token, an empty one, and the commit
+--       as room.lua has it.
+--       Rooms are written in their order. So the one into which users come is the first: it
+--       needs memory, which Redis may refuse to the first write only. The last one is written
+--       in any case: by its field moved the script recognises a request that came before
+--
+-- returns {'done', error, error, ...} written, now or when this same request came first; and
+--                              why Redis did not take the event and the entry in the journal
+--                              of each room, or false
+--         {'lost'}             nothing written: a lock is not the writer's
+--         {'stale'}            nothing written: one of the rooms is another one by now
+--         {'refused', reason}  nothing written: Redis takes no writes
+local rooms, next = {}, 3
+for key = 1, #KEYS, 6 do
+  local token = next + 1
+  next = token + ARGV[next]
+  rooms[#rooms + 1] = {key = key, token = token, at = token + 2, last = next - 1}
+end
+local held, known = true, true
+for _, room in ipairs(rooms) do
+  held = held and lock_holds(room.key, ARGV[room.token])
+end
+for _, room in ipairs(rooms) do
+  local _
+  _, _, room.epoch, room.idle, room.fields, room.journal = room_rare(room.at)
+  local is = redis.call('HMGET', KEYS[room.key + 4], 'mark', 'incarnation')
+  room.there = held and room_count(KEYS[room.key + 3], is, room.at, room.epoch)
+  known = known and room.there
+end
+local done = {'done'}
+if not known then
+  local at, meta = rooms[#rooms].at, KEYS[#KEYS - 1]
+  if redis.call('HGET', meta, ARGV[at + 2]) ~= ARGV[at] then
+    return {held and 'stale' or 'lost'}
+  end
+  redis.call('HSET', meta, ARGV[at + 2], ARGV[at]) -- for a WAIT, which counts from the connection's last write
+  return done
+end
+for _, room in ipairs(rooms) do
+  if ARGV[room.at + 4] ~= '' then
+    local key = room.key
+    local refused, unheard, unlogged = room_write(KEYS[key + 3], KEYS[key + 4], KEYS[key + 5], room.at, room.last, room.there, room.epoch, room.idle, room.fields, room.journal)
+    if refused then -- by the first write
+      return {'refused', refused}
+    end
+    done[#done + 1] = unheard or false
+    done[#done + 1] = unlogged or false
+  else
+    done[#done + 1] = false
+    done[#done + 1] = false
+  end
+end
+return done

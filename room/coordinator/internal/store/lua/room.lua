@@ -1,0 +1,112 @@
+-- What scripts do to a room that they have under its lock, as functions. commit.lua and
+-- move.lua begin with them.
+--
+-- users, meta, log   keys of the room
+-- at            where the arguments of the commit begin in ARGV:
+--   at      id of the commit: what has other contents has another one
+--   at + 1  mark of the room that the changes build on, empty if it has none
+--   at + 2  field of Meta that keeps the id: by:<node>, or moved
+--   at + 3  version that is written
+--   at + 4  event, or empty if there is nothing to write
+--   at + 5  channel
+--   at + 6, at + 7  how many members that room has, and how many it has afterwards
+--   at + 8  how many members are set; from at + 11 user, member for each of them, then
+--           the users that are removed, then fields of Meta with their values
+--   at + 9  empty, or what is seldom needed, in one with spaces between, since a few
+--           arguments take Redis as long as a command:
+--             next    the same node's next token
+--             ttl     of its hold, in ms; empty if the token is only to wait where others
+--                     do, and not to have the lock at once
+--             epoch   that begins
+--             idle    ms that Redis keeps the room, if it is empty now and not to be kept
+--             fields  how many arguments at the end are fields and values
+--             journal only with one: about how many entries it keeps
+--   at + 10 mark of the room that the commit makes
+-- last          where they end
+
+-- Returns what is seldom needed: next, ttl, epoch, idle, fields and journal.
+local function room_rare(at)
+  if ARGV[at + 9] == '' then
+    return '', '', '', '', 0, ''
+  end
+  return string.match(ARGV[at + 9], '^(%S*) (%S*) (%S*) (%S*) (%d+) ?(%d*)$')
+end
+
+-- Returns epoch, version, mark, number of members, settings, data, bans, gone, incarnation and members
+-- of a room. In the text of a script <incarnation> is that of the server; see incarnation.go.
+local function room_read(users, meta)
+  local room = redis.call('HMGET', meta, 'epoch', 'version', 'mark', 'members', 'settings', 'data', 'bans', 'gone', 'incarnation')
+  room[10] = redis.call('HGETALL', users)
+  return room
+end
+
+-- Returns how many members the room has, or nothing if it is not the room that the changes
+-- build on. is has its mark and its incarnation. A version does not say what is in the room: where a failover has lost a commit,
+-- another one may have its number by now. The mark is of that one commit. It does not say
+-- that Redis has lost nothing after that commit: the incarnation does, unless a new epoch
+-- begins anyway. Nor does it say that
+-- the members are there: Redis may have evicted one key of the two, or somebody removed
+-- some. So they are counted.
+local function room_count(users, is, at, epoch)
+  local there = redis.call('HLEN', users)
+  if (is[1] or '') == ARGV[at + 1] and (epoch ~= '' or not is[1] or is[2] == '<incarnation>') and there == tonumber(ARGV[at + 6]) then
+    return there
+  end
+end
+
+-- Writes the room and tells others. there is how many members it had; epoch, idle, fields and
+-- journal are of what is seldom needed.
+--
+-- The first write is the one that Redis may refuse; then nothing is written, and refused
+-- says why. The entry of the journal and the event come last. Should Redis not take them,
+-- unlogged and unheard say why, and the commit is done all the same.
+--
+-- returns refused, unheard, unlogged; each of them nil or an error
+local function room_write(users, meta, log, at, last, there, epoch, idle, fields, journal)
+  local removed, members, written = at + 11 + 2 * ARGV[at + 8], last - fields, nil
+  -- Without memory Redis refuses HSET, but not after another write: so a commit that
+  -- only removes begins with that, and leaves go through.
+  if removed == at + 11 and members >= removed then
+    written = redis.pcall('HDEL', users, ARGV[removed])
+    removed = removed + 1
+  end
+  if type(written) == 'table' then
+    return written.err
+  elseif epoch == '' then
+    written = redis.pcall('HSET', meta, 'version', ARGV[at + 3], 'members', ARGV[at + 7], 'mark', ARGV[at + 10], ARGV[at + 2], ARGV[at])
+  else
+    written = redis.pcall('HSET', meta, 'version', ARGV[at + 3], 'members', ARGV[at + 7], 'mark', ARGV[at + 10], ARGV[at + 2], ARGV[at], 'epoch', epoch, 'incarnation', '<incarnation>')
+  end
+  if type(written) == 'table' then
+    return written.err
+  end
+  local set = at + 10 + 2 * ARGV[at + 8]
+  for i = at + 11, set, 1000 do
+    redis.call('HSET', users, unpack(ARGV, i, math.min(i + 999, set)))
+  end
+  for i = removed, members, 1000 do
+    redis.call('HDEL', users, unpack(ARGV, i, math.min(i + 999, members)))
+  end
+  if members < last then
+    redis.call('HSET', meta, unpack(ARGV, members + 1, last))
+  end
+  if idle ~= '' then
+    redis.call('PEXPIRE', meta, idle)
+  elseif there == 0 then
+    redis.call('PERSIST', meta)
+  end
+  local unlogged = nil
+  if journal ~= '' then
+    local added = redis.pcall('XADD', log, 'MAXLEN', '~', journal, '*', 'commit', ARGV[at + 4])
+    unlogged = type(added) == 'table' and added.err or nil
+    if unlogged then
+      -- The key may be somebody else's.
+    elseif idle ~= '' then
+      redis.call('PEXPIRE', log, idle)
+    elseif there == 0 then
+      redis.call('PERSIST', log)
+    end
+  end
+  local told = redis.pcall(ARGV[1], ARGV[at + 5], ARGV[at + 4])
+  return nil, type(told) == 'table' and told.err or nil, unlogged
+end

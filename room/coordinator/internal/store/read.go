@@ -1,0 +1,135 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"roomd/room"
+)
+
+// parseRoom reads epoch, version, mark, the number of members, settings, data, bans, gone, incarnation and the
+// members as scripts return them. A room begins a new epoch if it may have lost commits: if it is of
+// another incarnation, or has another number of members than its last commit recorded, since Redis has
+// evicted a key, or somebody has changed one by hand.
+func (s *Store) parseRoom(ctx context.Context, id string, reply []any) (*room.Room, error) {
+	if len(reply) != 10 {
+		return nil, fmt.Errorf("read room %s: %d parts instead of 10", id, len(reply))
+	}
+	epoch, _ := reply[0].(string)
+	var version uint64
+	if text, ok := reply[1].(string); ok {
+		var err error
+		if version, err = strconv.ParseUint(text, 10, 63); err != nil {
+			return nil, s.foreign(id, fmt.Sprintf("field version of %s holds %s", s.KeysOf(id).Meta, shown(text)))
+		}
+	}
+	flat, _ := reply[9].([]any)
+	members := make(map[string]room.Member, len(flat)/2)
+	for pair := range slices.Chunk(flat, 2) {
+		user, _ := pair[0].(string)
+		text, _ := pair[len(pair)-1].(string)
+		m, err := ParseMember(text)
+		if err != nil {
+			return nil, s.foreign(id, fmt.Sprintf("field %q of %s holds %s, which is no member as roomd writes it (%v)", user, s.KeysOf(id).Users, shown(text), err))
+		}
+		members[user] = m
+	}
+	r := room.NewRoom(id, room.Position{Epoch: epoch, Version: version}, members)
+	r.Mark, _ = reply[2].(string)
+	if err := s.restore(r, reply[4:8]); err != nil {
+		return nil, err
+	}
+	left, _ := reply[3].(string)
+	began, _ := reply[8].(string)
+	continues, err := s.continues(ctx, id, epoch, began)
+	switch {
+	case err != nil:
+		return nil, err
+	case !continues, strconv.Itoa(len(members)) != cmp.Or(left, "0"):
+		r.Renew()
+	}
+	return r, nil
+}
+
+// restore gives a room its settings, data, bans and gone, as scripts return them.
+func (s *Store) restore(r *room.Room, fields []any) error {
+	var from room.Restored
+	some := false
+	for i, field := range []struct {
+		name string
+		to   any
+	}{{fieldSettings, &from.Settings}, {fieldData, &from.Data}, {fieldBans, &from.Bans}, {fieldGone, &from.Gone}} {
+		text, _ := fields[i].(string)
+		if text == "" {
+			continue
+		}
+		some = true
+		if err := json.Unmarshal([]byte(text), field.to); err != nil {
+			return s.foreign(r.ID, fmt.Sprintf("field %s of %s holds %s (%v)", field.name, s.KeysOf(r.ID).Meta, shown(text), err))
+		}
+	}
+	if from.Settings != nil {
+		from.Settings.Adapt()
+	}
+	if some {
+		r.Restore(from)
+	}
+	return nil
+}
+
+// continues reports whether a room whose epoch began in an incarnation is still in that one. If it
+// differs from what this node believes, the server has the last word: another node may know better.
+func (s *Store) continues(ctx context.Context, id, epoch, began string) (bool, error) {
+	meta := s.KeysOf(id).Meta
+	if epoch == "" { // nobody has been there
+		return true, nil
+	} else if now, err := s.servers.of(ctx, meta, false); err != nil || now == began {
+		return err == nil, err
+	}
+	now, err := s.servers.of(ctx, meta, true)
+	return now == began, err
+}
+
+// maxShown is how much of a foreign value an error shows, in bytes.
+const maxShown = 80
+
+func (s *Store) foreign(id, found string) error {
+	return fmt.Errorf("room %s: %w: %s; roomd keeps a room in hashes of its own: "+
+		"rename or delete what is there, or give roomd another Redis or another database", id, room.ErrForeign, found)
+}
+
+// explain adds the key to an error of Redis which says only that some key is of another
+// type, and returns any other error as it is. In the article's form Room:<id>:Users is a
+// string that holds a list.
+func (s *Store) explain(ctx context.Context, id string, err error) error {
+	if !redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return err
+	}
+	for _, key := range s.KeysOf(id).Both {
+		kind, unknown := s.Client.Type(ctx, key).Result()
+		if unknown != nil || kind == "hash" || kind == "none" {
+			continue
+		}
+		found := fmt.Sprintf("%s is a %s and not a hash", key, kind)
+		if kind == "string" {
+			value := s.Client.GetRange(ctx, key, 0, maxShown).Val()
+			found = fmt.Sprintf("%s is a string and not a hash, and holds %s", key, shown(value))
+		}
+		return s.foreign(id, found)
+	}
+	return err
+}
+
+// shown returns the beginning of a value for an error.
+func shown(value string) string {
+	if len(value) <= maxShown {
+		return fmt.Sprintf("%q", value)
+	}
+	return fmt.Sprintf("%q…", value[:maxShown])
+}

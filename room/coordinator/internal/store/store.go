@@ -1,0 +1,276 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redisconn"
+	"roomd/room"
+)
+
+var (
+	//go:embed lua/load.lua
+	loadLua string
+	//go:embed lua/take.lua
+	takeLua string
+	//go:embed lua/room.lua
+	roomLua string
+	//go:embed lua/commit.lua
+	commitLua string
+	//go:embed lua/move.lua
+	moveLua string
+	//go:embed lua/forget.lua
+	forgetLua string
+)
+
+// The scripts on rooms.
+//
+// A commit is one of them where the lock is free, and nobody waits. Its reply may be lost; then it is sent
+// again, and may arrive twice. So that nothing is written after an answer that says it was not:
+//   - each sending has a token of its own (see lockmgr.Slot.Ask). Before the answer to a later one counts,
+//     Redis has buried the tokens of the earlier ones, and their copies neither take the lock nor wait for it. A buried
+//     token stands in the lock's queue, so that its copy does not find the lock free.
+//   - it is written only to the room with the mark on which it builds, and that never comes again.
+//   - by:<node> has the id of the node's last commit, and an id names its content. So what is answered "done" is
+//     what was sent.
+//
+// A commit by a writer that holds the lock carries that token alone. Once it has been answered that the lock is
+// not its own, no copy of it can ever write: the token waits no longer, and does not get the lock again.
+var (
+	LoadScript   = newScript(loadLua)
+	TakeScript   = newScript(takeLua)
+	CommitScript = newScript(commitLua)
+	MoveScript   = newScript(moveLua)
+	ForgetScript = redis.NewScript(forgetLua)
+)
+
+// LockPrefix and a room's id make the key of its lock.
+const LockPrefix = "LockRoom:"
+
+// Keys are a room's keys and its channel in Redis. On Redis Cluster they share a slot with the
+// room's lock.
+type Keys struct {
+	Users, Meta, Log, Events string
+
+	Both    []string // Users and Meta
+	Held    []string // what the lock guards: Both, and Log if there is a journal
+	channel any      // Events, as an argument
+}
+
+// Options say how a [Store] keeps rooms.
+type Options struct {
+	LockTTL  time.Duration
+	Replicas int           // that must have a commit
+	Idle     time.Duration // how long the keys of an empty room stay
+	Unused   time.Duration // how long those of one stay that nobody has configured
+	Journal  int           // about how many entries a room's log keeps; 0: there is none
+}
+
+// Store reads rooms from Redis and commits what was done to them. It is safe for concurrent use.
+type Store struct {
+	Client  redis.UniversalClient
+	Cluster bool
+
+	servers *incarnations
+	acks    int
+	wait    time.Duration // for replicas
+	ttl     string        // of the lock, in ms
+	idle    string        // in ms
+	unused  string        // in ms
+	journal string        // empty: there is none
+}
+
+// New returns a Store of what client has. It sends nothing.
+func New(client redis.UniversalClient, opts Options) *Store {
+	ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+	_, cluster := client.(*redis.ClusterClient)
+	s := &Store{
+		Client: client, Cluster: cluster, servers: newIncarnations(client), acks: opts.Replicas, wait: opts.LockTTL / 6,
+		ttl: ms(opts.LockTTL), idle: ms(opts.Idle), unused: ms(opts.Unused),
+	}
+	if opts.Journal > 0 {
+		s.journal = strconv.Itoa(opts.Journal)
+	}
+	return s
+}
+
+// KeysOf returns the keys of a room.
+func (s *Store) KeysOf(id string) *Keys {
+	if s.Cluster {
+		id = "{" + id + "}"
+	}
+	k := &Keys{Users: "Room:" + id + ":Users", Meta: "Room:" + id + ":Meta", Log: "Room:" + id + ":Log", Events: "Room:" + id + ":Events"}
+	k.Both, k.channel = []string{k.Users, k.Meta}, k.Events
+	k.Held = k.Both
+	if s.journal != "" {
+		k.Held = []string{k.Users, k.Meta, k.Log}
+	}
+	return k
+}
+
+// MasterOf returns the address of the server that has a room; empty without a Cluster.
+func (s *Store) MasterOf(ctx context.Context, id string) string {
+	return redisconn.MasterOf(ctx, s.Client, s.KeysOf(id).Meta)
+}
+
+// Load reads a room in one step, without its lock.
+func (s *Store) Load(ctx context.Context, id string) (*room.Room, error) {
+	r, _, err := s.Examine(ctx, id)
+	return r, err
+}
+
+// Examine is Load, and returns how many members the room's last commit has left there, too.
+func (s *Store) Examine(ctx context.Context, id string) (r *room.Room, recorded int, err error) {
+	k := s.KeysOf(id)
+	reply, err := s.run(ctx, k.Meta, LoadScript, func(script *redis.Script) (*redis.Cmd, error) {
+		return s.eval(ctx, script, k.Both)
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("read room %s: %w", id, s.explain(ctx, id, err))
+	}
+	if r, err = s.parseRoom(ctx, id, reply); err != nil {
+		return nil, 0, err
+	}
+	left, _ := reply[3].(string)
+	recorded, _ = strconv.Atoi(left)
+	return r, recorded, nil
+}
+
+// Take asks for a room's lock. If it is ours now, read is the room, or nil if the caller has a copy
+// already; else the slot's token waits for the lock.
+func (s *Store) Take(ctx context.Context, slot *lockmgr.Slot, id string, copied bool) (ours bool, read *room.Room, err error) {
+	args := []any{s.ttl, 0}
+	if copied {
+		args[1] = 1
+	}
+	reply, err := s.run(ctx, s.KeysOf(id).Meta, TakeScript, func(script *redis.Script) (*redis.Cmd, error) {
+		return s.askFully(func(full bool) (*redis.Cmd, error) {
+			if full {
+				args = append(args, "full")
+			}
+			return slot.Ask(ctx, script, args...)
+		})
+	})
+	switch {
+	case err != nil:
+		return false, nil, s.explain(ctx, id, err)
+	case reply[0] == "queued":
+		return false, nil, nil
+	case reply[0] == "yours" && len(reply) == 1:
+		return true, nil, nil
+	case reply[0] == "yours":
+		read, err = s.parseRoom(ctx, id, reply[1:])
+		return true, read, err
+	}
+	return false, nil, fmt.Errorf("take answered %q", reply[0])
+}
+
+// run has a script on the room with the key meta sent, and returns its answer. If Redis was restarted or
+// replaced, so that the script was not carried out, it is sent anew, for what is there now.
+func (s *Store) run(ctx context.Context, meta string, script *Script, send func(*redis.Script) (*redis.Cmd, error)) ([]any, error) {
+	for {
+		now, err := s.servers.of(ctx, meta, false)
+		if err != nil {
+			return nil, err
+		}
+		var reply []any
+		cmd, err := send(script.on(now))
+		if err == nil {
+			reply, err = cmd.Slice()
+		}
+		if !errors.Is(err, errIncarnation) || ctx.Err() != nil {
+			return reply, err
+		}
+	}
+}
+
+// eval runs a script on keys that no lock guards.
+func (s *Store) eval(ctx context.Context, script *redis.Script, keys []string) (cmd *redis.Cmd, err error) {
+	err = redisconn.UntilMoved(ctx, func() error {
+		cmd = script.EvalSha(ctx, s.Client, keys)
+		if err := cmd.Err(); redis.HasErrorPrefix(err, "NOSCRIPT") {
+			if err = s.servers.load(ctx, keys[0], script); err != nil {
+				return err
+			}
+			cmd = script.EvalSha(ctx, s.Client, keys)
+		}
+		redisconn.SeekMaster(ctx, s.Client, cmd.Err())
+		return cmd.Err()
+	})
+	if errors.Is(err, errIncarnation) {
+		cmd.SetErr(err)
+	}
+	return cmd, nil
+}
+
+// LoadMissing has the master of a key load a script that it does not know. It is the Load of the
+// lock manager's Options.
+func (s *Store) LoadMissing(ctx context.Context, key string, script *redis.Script) error {
+	return s.servers.load(ctx, key, script)
+}
+
+// ConnectionLost has the servers be asked again whether they are the ones that they were.
+func (s *Store) ConnectionLost() { s.servers.forget() }
+
+// Traces are what a room knows of a node.
+type Traces struct {
+	Member   bool          // it has members there
+	Position room.Position // of the room, without a mark
+	Whole    bool          // the room has as many members as its last commit recorded
+}
+
+// Forget deletes the record of a node's last commit from a room, unless the node has members there.
+func (s *Store) Forget(ctx context.Context, id, node string) (Traces, error) {
+	name, seen := string(appendString([]byte(`"node":`), node)), ""
+	for {
+		reply, err := redisconn.Run(ctx, s.Client, ForgetScript, s.KeysOf(id).Both, name, byField(node), seen).Slice()
+		if err != nil {
+			return Traces{}, s.explain(ctx, id, err)
+		}
+		epoch, _ := reply[1].(string)
+		text, _ := reply[2].(string)
+		version, _ := strconv.ParseUint(text, 10, 63)
+		t := Traces{Member: reply[0] == "member", Position: room.Position{Epoch: epoch, Version: version}, Whole: reply[3] == int64(1)}
+		if t.Member || reply[0] == "gone" {
+			return t, nil
+		}
+		seen, _ = reply[0].(string)
+	}
+}
+
+// journalField is the field of an entry that holds the commit, in the form of its event.
+const journalField = "commit"
+
+// Journal reads entries of a room's journal, oldest first.
+func (s *Store) Journal(ctx context.Context, id, from string, limit int) (messages []redis.XMessage, err error) {
+	err = redisconn.UntilMoved(ctx, func() error {
+		messages, err = s.Client.XRangeN(ctx, s.KeysOf(id).Log, from, "+", int64(limit)).Result()
+		redisconn.SeekMaster(ctx, s.Client, err)
+		return err
+	})
+	return messages, err
+}
+
+// ParseEntry reads an entry of a journal: the commit, and when it was written by the clock of Redis.
+func ParseEntry(m redis.XMessage) (c *room.Commit, at time.Time, err error) {
+	text, _ := m.Values[journalField].(string)
+	if c, err = ParseCommit(text); err != nil {
+		return nil, at, err
+	}
+	ms, _, _ := strings.Cut(m.ID, "-")
+	n, err := strconv.ParseInt(ms, 10, 64)
+	return c, time.UnixMilli(n), err
+}
+
+// NewName returns a random name for a node or an epoch. It is short, because it
+// is in every member and every event.
+func NewName() string { return strings.ToLower(rand.Text()[:16]) } // 80 bits

@@ -1,5 +1,0 @@
--- Reads a room in one step.
--- KEYS[1] Room:<id>:Users   KEYS[2] Room:<id>:Meta
--- returns {epoch, version, mark, members, settings, data, bans, gone, {user, member as JSON, ...}}; each of the
---         first eight is false if Redis has none
-return room_read(KEYS[1], KEYS[2])

@@ -1,0 +1,163 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/store"
+)
+
+// A commit is acknowledged only when the replica has it. One that the replica does not get
+// in time is unknown, never failed.
+func TestReplicas_Acknowledge(t *testing.T) {
+	t.Parallel() // it mostly waits
+	primary := redistest.Start(t, "--repl-diskless-sync-delay", "0")
+	host, port, _ := strings.Cut(primary.Addr(), ":")
+	replica := redistest.Start(t, "--replicaof", host, port)
+	rdb := primary.Client()
+	replicated(t, rdb)
+	c := newCoordinator(t, rdb, Options{Replicas: 1, LockTTL: 2 * time.Second})
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+	if n := replica.Client().HLen(t.Context(), "Room:42:Users").Val(); n != 1 {
+		t.Errorf("the replica knows %d members", n)
+	}
+
+	replica.Pause()
+	written := make(chan struct{})
+	stop, err := c.Watch(t.Context(), "42", func(*room.Event) { close(written) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { // in time
+		<-written
+		stop()
+		replica.Resume()
+	}()
+	if r := mustDo(t, c, "42", room.Join{User: "b", Session: "s"}); r.Version != 2 {
+		t.Errorf("version %d", r.Version)
+	}
+	if n := replica.Client().HLen(t.Context(), "Room:42:Users").Val(); n != 2 {
+		t.Errorf("the replica knows %d members", n)
+	}
+
+	replica.Kill()
+	if _, err := c.Do(t.Context(), "42", room.Join{User: "c", Session: "s"}); !errors.Is(err, room.ErrUnknown) {
+		t.Errorf("without a replica: %v", err)
+	}
+	if s, _ := c.Read(t.Context(), "42"); describeUsers(s.Users()) != "a@0 b@1 c@2" || s.Version != 3 {
+		t.Errorf("the room holds %s at version %d", describeUsers(s.Users()), s.Version)
+	}
+}
+
+// A script that the server does not know, on the connection that waits.
+func TestAcks_ScriptFlush(t *testing.T) {
+	t.Parallel() // it mostly waits
+	rdb := redistest.Start(t).Client()
+	c := newCoordinator(t, rdb, Options{LockTTL: time.Second, Replicas: 1})
+	flushed := false
+	rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+		if isScript(cmd, store.CommitScript) && !flushed {
+			flushed = true
+			return rdb.ScriptFlush(ctx).Err()
+		}
+		return nil
+	}})
+	if _, err := c.Do(t.Context(), "42", room.Join{User: "a", Session: "s"}); !errors.Is(err, room.ErrUnknown) {
+		t.Errorf("join: %v", err)
+	}
+	if s, _ := c.Read(t.Context(), "42"); s.Count() != 1 {
+		t.Errorf("the room holds %d", s.Count())
+	}
+}
+
+// Without a replica, an action that changes something is unknown after a TTL. A refused one
+// changes nothing and is answered; but nobody hears "you are in" who may be lost with the
+// server. Close does not wait for replicas, and ends the lease.
+func TestReplicas_None(t *testing.T) {
+	t.Parallel() // it mostly waits
+	server := redistest.Start(t)
+	rdb := server.Client()
+	rules := room.Rules{Seating: room.Capacity(2)}
+	plain := newCoordinator(t, server.Client(), Options{Rules: rules})
+	mustDo(t, plain, "42", room.Join{User: "a", Session: "s"})
+	c := newCoordinator(t, rdb, Options{Replicas: 1, LockTTL: 300 * time.Millisecond, Rules: rules})
+	for _, test := range []struct {
+		what   string
+		action room.Action
+		want   error
+	}{
+		{"a member of whom it is not known", room.Join{User: "a", Session: "s"}, room.ErrUnknown},
+		{"join", room.Join{User: "b", Session: "s"}, room.ErrUnknown},
+		{"room full", room.Join{User: "c", Session: "s"}, room.ErrFull},
+		{"not a member", room.Leave{User: "c", Session: "s"}, room.ErrNotMember},
+		{"another session", room.Leave{User: "b", Session: "t"}, room.ErrNotMember},
+		{"join again", room.Join{User: "b", Session: "s"}, room.ErrUnknown},
+		{"leave", room.Leave{User: "b", Session: "s"}, room.ErrUnknown},
+		{"leave again", room.Leave{User: "b", Session: "s"}, room.ErrNotMember},
+	} {
+		if _, err := c.Do(soon(t), "42", test.action); !errors.Is(err, test.want) {
+			t.Fatalf("%s: %v, want %v", test.what, err, test.want)
+		}
+	}
+	last := make(chan error, 1)
+	go func() { last <- second(c.Do(t.Context(), "42", room.Join{User: "d", Session: "s"})) }()
+	for ctx := soon(t); ; {
+		s, err := plain.Read(ctx, "42")
+		if err != nil {
+			t.Fatalf("the last join is not written: %v", err)
+		}
+		if has(s.Users(), "d") {
+			break
+		}
+	}
+	if err := c.Close(soon(t)); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if err := await(t, last, "the last join"); !errors.Is(err, room.ErrUnknown) {
+		t.Errorf("the last join: %v", err)
+	}
+	if n := rdb.Exists(t.Context(), cluster.LeaseKey(c.Node())).Val(); n != 0 {
+		t.Error("the lease is left")
+	}
+}
+
+// A repeated join is answered without a version of its own once the replicas are known
+// to have the room as it is.
+func TestAcks_JoinAgain(t *testing.T) {
+	t.Parallel() // it mostly waits
+	primary := redistest.Start(t, "--repl-diskless-sync-delay", "0")
+	host, port, _ := strings.Cut(primary.Addr(), ":")
+	replica := redistest.Start(t, "--replicaof", host, port)
+	replicated(t, primary.Client())
+	c := newCoordinator(t, primary.Client(), Options{Replicas: 1})
+	mustDo(t, newCoordinator(t, primary.Client(), Options{}), "42", room.Join{User: "a", Session: "s"})
+	if r := mustDo(t, c, "42", room.Join{User: "a", Session: "s"}); r.Version != 2 { // the node is another one, too
+		t.Errorf("the first time it is version %d", r.Version)
+	}
+	replica.Kill()
+	if r := mustDo(t, c, "42", room.Join{User: "a", Session: "s"}); r.Version != 2 {
+		t.Errorf("the second time it is version %d", r.Version)
+	}
+}
+
+// replicated waits until a server has a replica.
+func replicated(t *testing.T, rdb *redis.Client) {
+	t.Helper()
+	for ctx := soon(t); ; {
+		n, err := rdb.Do(ctx, "WAIT", 1, 1000).Int()
+		if err != nil {
+			t.Fatalf("there is no replica: %v", err)
+		}
+		if n > 0 {
+			return
+		}
+	}
+}

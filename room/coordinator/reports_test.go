@@ -1,0 +1,208 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/store"
+)
+
+// reportOf waits for a report of a node that is as wanted.
+func (c *Coordinator) reportOf(t *testing.T, node string, good func(*NodeReport) bool) *NodeReport {
+	t.Helper()
+	var last *NodeReport
+	awaitUntil(t, patience, func() string {
+		nodes, err := c.Nodes(soon(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range nodes {
+			if last = n.Report; n.Name == node && n.Report != nil && n.Age < 10*time.Second && good(n.Report) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("the last report is %+v", last)
+	})
+	return last
+}
+
+// A node shows all nodes what it does; one without a Report is shown by its lease.
+func TestReports(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		opts := reporting(4)
+		opts.Address, opts.Report = "here:1", func(r *NodeReport) { r.Version = "v7" }
+		c, silent := newCoordinator(t, client(), opts), newCoordinator(t, client(), Options{})
+		for _, node := range []*Coordinator{c, silent} {
+			if err := node.Start(soon(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
+		if _, err := c.Do(soon(t), "42", room.Join{User: "c", Session: "s", Seat: room.At(0)}); !errors.Is(err, room.ErrSeatTaken) {
+			t.Fatal(err)
+		}
+		r := silent.reportOf(t, c.Node(), func(r *NodeReport) bool { return r.Totals.Actions == 3 })
+		if r.Node != c.Node() || r.Address != "here:1" || r.Version != "v7" || r.Totals.Commits != 2 || r.Totals.Failed != 0 ||
+			r.Totals.LockHolds < 2 || r.P99.Action <= 0 || r.Load.Goroutines == 0 || r.Load.MemoryBytes == 0 || time.Since(time.UnixMilli(r.Started)) > time.Minute {
+			t.Errorf("%+v", r)
+		}
+		nodes, err := c.Nodes(soon(t))
+		if err != nil || len(nodes) != 2 {
+			t.Fatalf("%+v, %v", nodes, err)
+		}
+		for _, n := range nodes {
+			if n.Name == silent.Node() && n.Report != nil {
+				t.Errorf("a node that says nothing: %+v", n.Report)
+			}
+		}
+	})
+}
+
+// Rooms whose lock somebody else holds are in the report, with those who wait.
+func TestReports_WaitingRooms(t *testing.T) {
+	t.Parallel() // it mostly waits
+	rdb := redistest.Start(t).Client()
+	c := newCoordinator(t, rdb, reporting(4))
+	const held = 25
+	for i := range held {
+		id := fmt.Sprint("room-", i)
+		if err := rdb.Set(t.Context(), store.LockPrefix+id, "somebody else's", time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			go func() { _, _ = c.Do(t.Context(), id, room.Join{User: "a", Session: "s"}) }()
+		}
+	}
+	if err := c.Start(soon(t)); err != nil {
+		t.Fatal(err)
+	}
+	r := c.reportOf(t, c.Node(), func(r *NodeReport) bool {
+		return len(r.Waiting) == maxWaiting && r.Waiting[maxWaiting-1].MS > 500 && r.Load.Queue == 2*held
+	})
+	if !slices.IsSortedFunc(r.Waiting, func(a, b WaitingRoom) int { return int(b.MS - a.MS) }) {
+		t.Errorf("the longest wait is not first: %+v", r.Waiting)
+	}
+	for _, w := range r.Waiting {
+		if w.Actions != 2 || !strings.HasPrefix(w.Room, "room-") || w.MS > patience.Milliseconds() {
+			t.Errorf("%+v", w)
+		}
+	}
+}
+
+// Whom a drain is meant for hears of it, within two seconds, and nobody else, nor a node that takes
+// its place.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		start := func() *Coordinator {
+			c := newCoordinator(t, redistest.MiniClient(t, mini), reporting(4))
+			if err := c.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		a, b := start(), start()
+		if err := a.Drain(t.Context(), "nobody"); !errors.Is(err, ErrNoNode) {
+			t.Errorf("a node that there is not: %v", err)
+		}
+		if err := a.Drain(t.Context(), b.Node()); err != nil {
+			t.Fatal(err)
+		}
+		asked := time.Now()
+		await(t, b.DrainRequested(), "the request to stop")
+		if took := time.Since(asked); took > 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		next := start()
+		time.Sleep(5 * time.Second)
+		for name, c := range map[string]*Coordinator{"the other node": a, "the next one": next} {
+			select {
+			case <-c.DrainRequested():
+				t.Errorf("%s was asked, too", name)
+			default:
+			}
+		}
+	})
+}
+
+// While Redis does not answer, nothing but reports is missing, and nobody is asked to stop.
+func TestReports_Outage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		mini, rdb := redistest.Mini(t)
+		rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if away.Load() && len(cmd.Args()) > 1 && strings.HasSuffix(fmt.Sprint(cmd.Args()[1]), ":Info") {
+				return errors.New("no way to Redis")
+			}
+			return nil
+		}})
+		c := newCoordinator(t, rdb, reporting(4))
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		c.reportOf(t, c.Node(), func(*NodeReport) bool { return true })
+		away.Store(true)
+		plain := redistest.MiniClient(t, mini)
+		awaitUntil(t, patience, func() string {
+			if plain.Exists(t.Context(), cluster.InfoKey(c.Node())).Val() > 0 {
+				return "the report is still there"
+			}
+			return ""
+		})
+		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
+		select {
+		case <-c.DrainRequested():
+			t.Fatal("nobody has asked for a drain")
+		default:
+		}
+		away.Store(false)
+		c.reportOf(t, c.Node(), func(r *NodeReport) bool { return r.Totals.Actions == 2 })
+	})
+}
+
+// What is written under a node's name and is not its report does not stand for the node, and hides no other one.
+func TestReports_OfOthers(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	opts := reporting(4)
+	opts.Report = func(r *NodeReport) { r.Version = "v7" }
+	c, victim := newCoordinator(t, rdb, opts), newCoordinator(t, rdb, Options{})
+	for _, node := range []*Coordinator{c, victim} {
+		if err := node.Start(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.reportOf(t, c.Node(), func(r *NodeReport) bool { return r.Version == "v7" })
+	mine := `{"node":"` + victim.Node() + `"`
+	for name, forged := range map[string]string{
+		"null": "null", "no name": "{}", "another node's": `{"node":"` + c.Node() + `"}`, "garbage": "\xff{",
+		"nested": mine + `,"settings":` + strings.Repeat(`{"a":`, 20000), "long": mine + `,"address":"` + strings.Repeat("a", 10<<20) + `"}`,
+	} {
+		if err := rdb.Set(t.Context(), cluster.InfoKey(victim.Node()), forged, 10*time.Second).Err(); err != nil {
+			t.Fatal(err)
+		}
+		nodes, err := c.Nodes(soon(t))
+		if err != nil || len(nodes) != 2 {
+			t.Fatalf("%s: %+v, %v", name, nodes, err)
+		}
+		for _, n := range nodes {
+			if (n.Name == victim.Node()) != (n.Report == nil) {
+				t.Errorf("%s: node %s has the report %.200s", name, n.Name, fmt.Sprintf("%+v", n.Report))
+			}
+		}
+	}
+}

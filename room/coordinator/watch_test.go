@@ -1,0 +1,169 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator/internal/store"
+)
+
+// follower keeps the events of a watch.
+type follower struct{ events chan *room.Event }
+
+func follow(t *testing.T, c *Coordinator, id string) (*follower, func()) {
+	t.Helper()
+	f := &follower{make(chan *room.Event, 1000)}
+	stop, err := c.Watch(t.Context(), id, func(e *room.Event) { f.events <- e })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return f, stop
+}
+
+func (f *follower) expect(t *testing.T, want string) *room.Event {
+	t.Helper()
+	e := await(t, f.events, want)
+	got := fmt.Sprintf("%d<%d %s", e.Version, e.From, describeChanges(e.Changes))
+	if e.Snapshot != nil {
+		got = fmt.Sprintf("%d= %s", e.Version, describeUsers(e.Snapshot.Users()))
+	}
+	if got != want {
+		t.Fatalf("told %q, want %q", got, want)
+	}
+	return e
+}
+
+func TestWatch_AllNodesInOrder(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		a, b := newCoordinator(t, client(), Options{}), newCoordinator(t, client(), Options{})
+		onA, _ := follow(t, a, "42")
+		onB, _ := follow(t, b, "42")
+		second, stop := follow(t, b, "42")
+		other, _ := follow(t, b, "43")
+		mustDo(t, a, "42", room.Join{User: "李四", Session: "s1"})
+		mustDo(t, b, "42", room.Join{User: "张三", Session: "s2"})
+		mustDo(t, a, "42", room.Leave{User: "李四", Session: "s1"})
+		for _, f := range []*follower{onA, onB, second} {
+			f.expect(t, "1<0 +李四@0")
+			f.expect(t, "2<1 +张三@1")
+			f.expect(t, "3<2 -李四@0")
+		}
+		stop()
+		mustDo(t, a, "42", room.Join{User: "张三", Session: "s3"})
+		e := onB.expect(t, "4<3 ")
+		if fate, _ := (room.Standing{User: "张三", Session: "s2", Epoch: e.Epoch, Version: 2}).After(e); fate != room.Replaced {
+			t.Errorf("s2: %v", fate)
+		}
+		mustDo(t, a, "43", room.Join{User: "王五", Session: "s1"})
+		other.expect(t, "1<0 +王五@0")
+		if len(second.events) != 0 {
+			t.Error("told after stop")
+		}
+	})
+}
+
+// The last watcher goes and a new one comes: it misses nothing from the moment
+// its Watch returned.
+func TestWatch_Again(t *testing.T) {
+	// The real one only: with miniredis, what was committed before may still come.
+	server := redistest.Start(t)
+	a, b := newCoordinator(t, server.Client(), Options{}), newCoordinator(t, server.Client(), Options{})
+	for i := range 50 {
+		f, stop := follow(t, a, "42")
+		mustDo(t, b, "42", room.Join{User: "张三", Session: "s"})
+		f.expect(t, fmt.Sprintf("%d<%d +张三@0", 2*i+1, 2*i))
+		stop()
+		mustDo(t, b, "42", room.Leave{User: "张三", Session: "s"})
+	}
+}
+
+// The pub/sub connection breaks and commits happen meanwhile: a snapshot makes
+// up for them, and the events go on behind it.
+func TestWatch_LostConnection(t *testing.T) {
+	server := redistest.Start(t)
+	a, b := newCoordinator(t, server.Client(), Options{}), newCoordinator(t, server.Client(), Options{})
+	f, _ := follow(t, a, "42")
+	mustDo(t, b, "42", room.Join{User: "李四", Session: "s1"})
+	f.expect(t, "1<0 +李四@0")
+	if err := server.Client().ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err(); err != nil {
+		t.Fatal(err)
+	}
+	f.expect(t, "1= 李四@0")
+	mustDo(t, b, "42", room.Join{User: "张三", Session: "s2"})
+	f.expect(t, "2<1 +张三@1")
+}
+
+// An event got lost on the way.
+func TestWatch_Gap(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb := client()
+		c := newCoordinator(t, client(), Options{})
+		f, _ := follow(t, c, "42")
+		r := mustDo(t, c, "42", room.Join{User: "李四", Session: "s1"})
+		f.expect(t, "1<0 +李四@0")
+		rdb.HSet(t.Context(), "Room:42:Meta", "version", 7, "mark", "another commit's")
+		mustDo(t, c, "42", room.Join{User: "张三", Session: "s2"})
+		f.expect(t, "8= 李四@0 张三@1")
+
+		// The first is known already. The second cannot be read, which leads to a snapshot.
+		rdb.Publish(t.Context(), "Room:42:Events", `{"epoch":"`+r.Epoch+`","version":8}`)
+		rdb.Publish(t.Context(), "Room:42:Events", `{"epoch":`)
+		f.expect(t, "8= 李四@0 张三@1")
+		mustDo(t, c, "42", room.Leave{User: "李四", Session: "s1"})
+		f.expect(t, "9<8 -李四@0")
+	})
+}
+
+// Redis came back empty: the room begins anew, and a snapshot says so.
+func TestWatch_NewEpoch(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb := client()
+		c := newCoordinator(t, client(), Options{})
+		f, _ := follow(t, c, "42")
+		first := mustDo(t, c, "42", room.Join{User: "李四", Session: "s1"})
+		f.expect(t, "1<0 +李四@0")
+		rdb.FlushAll(t.Context())
+		mustDo(t, c, "42", room.Join{User: "张三", Session: "s2"})
+		if e := f.expect(t, "1= 张三@0"); e.Epoch == first.Epoch || e.Epoch == "" {
+			t.Errorf("the epoch is %q, it was %q", e.Epoch, first.Epoch)
+		}
+	})
+}
+
+// An event of an epoch that is over makes a node read a snapshot, and no more than that: no
+// snapshot would ever explain it.
+func TestWatch_LateEventOfAnotherEpoch(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		rdb, spy := client(), client()
+		var reads atomic.Int64
+		spy.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, store.LoadScript) {
+				reads.Add(1)
+			}
+			return nil
+		}})
+		c, other := newCoordinator(t, spy, Options{}), newCoordinator(t, rdb, Options{})
+		f, _ := follow(t, c, "42")
+		mustDo(t, other, "42", room.Join{User: "a", Session: "s"})
+		f.expect(t, "1<0 +a@0")
+		for range 3 {
+			rdb.Publish(t.Context(), "Room:42:Events", `{"epoch":"over","version":7,"mark":"m","node":"n","changes":[{"type":"join","user":"x","seat":5}]}`)
+			f.expect(t, "1= a@0")
+		}
+		before := reads.Load()
+		for i := range 20 { // events go through the same connection as the loop's snapshots would
+			mustDo(t, other, "42", room.Join{User: fmt.Sprint("u", i), Session: "s"})
+			f.expect(t, fmt.Sprintf("%d<%d +u%d@%d", i+2, i+1, i, i+1))
+		}
+		if n := reads.Load(); before > 6 || n != before {
+			t.Errorf("%d snapshots were read, and %d after the last event", before, n-before)
+		}
+	})
+}

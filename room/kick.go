@@ -1,0 +1,117 @@
+package room
+
+import "unicode/utf8"
+
+// Forever is a ban without end: the last millisecond but 999 of the year 9999.
+const Forever = 253402300799000
+
+// Kick throws a user out. The user's sessions learn why, and do not come back by themselves. It needs
+// authority over the room.
+//
+// A room has at most MaxBans bans. For one more, those that are over go first, and then the one that
+// ends soonest, so a kick is never refused for it.
+type Kick struct {
+	User string
+	Text string // why; everybody in the room may read it
+
+	// Until bans a user, who need not be there, from coming in until then: in ms since 1970 by the clock of
+	// the node that a join comes to, or [Forever]. A ban that ends later stays as it is: only [Unban] makes
+	// one shorter. Zero is no ban.
+	Until int64
+}
+
+func (Kick) kind() Kind                { return KindKick }
+func (a Kick) subject() (string, bool) { return a.User, true }
+
+func (a Kick) check(Rules) (Action, error) {
+	user, err := ParseUser(a.User)
+	switch {
+	case err != nil:
+		return nil, err
+	case !utf8.ValidString(a.Text):
+		return nil, &InvalidError{"text", "is not valid UTF-8"}
+	case len(a.Text) > MaxKickText:
+		return nil, tooLong("text", len(a.Text), MaxKickText)
+	case a.Until < 0 || a.Until > Forever:
+		return nil, &InvalidError{"ban", "must end after 1970 and before the year 10000"}
+	}
+	a.User = user
+	return a, nil
+}
+
+func (a Kick) apply(r *Room, _ Rules, by Origin) (int, error) {
+	if a.Until > r.state.bans[a.User] {
+		makeRoomForBan(r, a.User, by.At)
+		ban(r, a.User, a.Until)
+	}
+	m, ok := r.Member(a.User)
+	switch {
+	case ok:
+		u := Update{Type: KindLeave, User: a.User, Seat: m.Seat, Reason: ReasonKicked}
+		if a.Text != "" {
+			u.Detail = &Detail{Text: a.Text}
+		}
+		r.update(by.Node, u)
+	case a.Until == 0:
+		return 0, absent(r, a.User)
+	}
+	return m.Seat, nil
+}
+
+// Unban lets a user come in again. It is no error for a user who may. It needs authority over the room.
+type Unban struct{ User string }
+
+func (Unban) kind() Kind                { return KindKick }
+func (a Unban) subject() (string, bool) { return a.User, true }
+
+func (a Unban) check(Rules) (Action, error) {
+	user, err := ParseUser(a.User)
+	if err != nil {
+		return nil, err
+	}
+	return Unban{user}, nil
+}
+
+func (a Unban) apply(r *Room, _ Rules, _ Origin) (int, error) {
+	if _, banned := r.state.bans[a.User]; banned {
+		ban(r, a.User, 0)
+	}
+	return 0, nil
+}
+
+func ban(r *Room, user string, until int64) {
+	r.updateState(Update{Type: KindBan, User: user, Detail: &Detail{Until: until}})
+}
+
+// makeRoomForBan lifts bans, if there are too many for one more, of user: those that are over, or else
+// the one that ends soonest.
+func makeRoomForBan(r *Room, user string, now int64) {
+	bans := r.state.bans
+	if _, banned := bans[user]; banned || len(bans) < MaxBans {
+		return
+	}
+	soonest := ""
+	for other, until := range bans {
+		if until <= now {
+			ban(r, other, 0)
+		}
+		if soonest == "" || until < bans[soonest] || until == bans[soonest] && other < soonest {
+			soonest = other
+		}
+	}
+	if len(r.state.bans) == MaxBans {
+		ban(r, soonest, 0)
+	}
+}
+
+// checkBan fails with ErrBanned if a user may not come in.
+func (s *state) checkBan(id, user string, now int64) error {
+	until, banned := s.bans[user]
+	switch {
+	case !banned || until <= now:
+		return nil
+	case until >= Forever:
+		return Refuse(ErrBanned, "%s is banned from room %s", user, id)
+	}
+	return Refuse(ErrBanned, "%s is banned from room %s for another %d s", user, id, (until-now+999)/1000)
+}

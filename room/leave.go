@@ -1,0 +1,62 @@
+package room
+
+import "cmp"
+
+// Leave takes a user out of a room, but only if the session is still the active one of the user there.
+type Leave struct {
+	User, Session string
+	Reason        Reason // the zero value is ReasonLeft
+}
+
+func (Leave) kind() Kind                { return KindLeave }
+func (a Leave) subject() (string, bool) { return a.User, false }
+
+func (a Leave) check(Rules) (Action, error) {
+	user, err := checkSession(a.User, a.Session)
+	if err != nil || user == a.User {
+		return nil, err
+	}
+	a.User = user
+	return a, nil
+}
+
+func (a Leave) apply(r *Room, _ Rules, by Origin) (int, error) {
+	m, ok := r.Member(a.User)
+	switch {
+	case !ok:
+		return 0, absent(r, a.User)
+	case m.SessionID() != a.Session:
+		return 0, elsewhere(r, a.User)
+	}
+	r.update(by.Node, Update{Type: KindLeave, User: a.User, Seat: m.Seat, Reason: cmp.Or(a.Reason, ReasonLeft)})
+	return m.Seat, nil
+}
+
+// Detach records that a session is disconnected and may come back. Its user is away and keeps the seat,
+// and any session of the user may take it over, also where Rules say that a live one stays. A [Leave] of
+// the session still works.
+type Detach struct{ User, Session string }
+
+func (Detach) kind() Kind                { return KindDetach }
+func (a Detach) subject() (string, bool) { return a.User, false }
+
+func (a Detach) check(Rules) (Action, error) {
+	user, err := checkSession(a.User, a.Session)
+	if err != nil || user == a.User {
+		return nil, err
+	}
+	return Detach{user, a.Session}, nil
+}
+
+func (a Detach) apply(r *Room, _ Rules, _ Origin) (int, error) {
+	m, ok := r.Member(a.User)
+	switch {
+	case !ok:
+		return 0, absent(r, a.User)
+	case m.Session == a.Session:
+		r.update(m.Node, Update{Type: KindAway, User: a.User, Seat: m.Seat, Session: detached + a.Session, Old: a.Session})
+	case m.SessionID() != a.Session:
+		return 0, elsewhere(r, a.User)
+	}
+	return m.Seat, nil
+}

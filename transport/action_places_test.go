@@ -1,0 +1,96 @@
+package transport
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"roomd/transport/protocol"
+)
+
+func actionNames() (names []string) {
+	for _, a := range protocol.Actions {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// sourceOf returns the text of files, without tests.
+func sourceOf(t *testing.T, pattern string) string {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s: %d files, %v", pattern, len(paths), err)
+	}
+	var all strings.Builder
+	for _, path := range paths {
+		if !strings.HasSuffix(path, "_test.go") {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(text)
+		}
+	}
+	return all.String()
+}
+
+// An action of the protocol's table is everywhere where one has to be. A place that was forgotten is
+// named.
+func TestActions_AreEverywhere(t *testing.T) {
+	server, client, script, types := sourceOf(t, "*.go"), sourceOf(t, "client/*.go"), sourceOf(t, "page/roomd.js"), sourceOf(t, "page/roomd.d.ts")
+	document := sourceOf(t, "PROTOCOL.md")
+	_, repeated, _ := strings.Cut(script, "const REPEATABLE = new Set([")
+	repeated, _, _ = strings.Cut(repeated, "])")
+	for _, a := range protocol.Actions {
+		constant := "protocol.Action" + strings.ToUpper(a.Name[:1]) + a.Name[1:]
+		for place, has := range map[string]bool{
+			"a case in transport":                     strings.Contains(server, "case "+constant+":") || strings.Contains(server, "== "+constant+":"),
+			"a method in transport/client":            a.Name == protocol.ActionPing || strings.Contains(client, constant),
+			"a request in transport/page/roomd.js":    strings.Contains(script, fmt.Sprintf("action: %q", a.Name)) || leftToSession(script, a.Name),
+			"a method in transport/page/roomd.d.ts":   a.Name == protocol.ActionPing || a.Name == protocol.ActionAuth || regexp.MustCompile(`(?m)^  `+a.Name+`[(<]`).MatchString(types),
+			"its shape of the reply in PROTOCOL.md":   regexp.MustCompile("(?m)^\\| `" + a.Name + "` \\|.*\\| [^|]*" + string(a.Reply) + "[^|]*\\|$").MatchString(document),
+			"in PROTOCOL.md, whether only admins may": regexp.MustCompile("(?m)^\\| `"+a.Name+"` \\|.*Only admins may \\|").MatchString(document) == a.Admin,
+			"REPEATABLE of roomd.js, or is too much":  strings.Contains(repeated, fmt.Sprintf("%q", a.Name)) == a.Repeats,
+		} {
+			if !has {
+				t.Errorf("%s: %s is missing", a.Name, place)
+			}
+		}
+		describedFields(t, a)
+	}
+}
+
+// leftToSession reports whether roomd.js sends an action as that of a room which it leaves.
+func leftToSession(script, action string) bool {
+	return strings.Contains(script, fmt.Sprintf("%q", action))
+}
+
+// describedFields compares the fields of an action with its description.
+func describedFields(t *testing.T, a protocol.Action) {
+	t.Helper()
+	d := described()
+	if d.requests[a.Name] == nil {
+		t.Errorf("%s: a message in asyncapi.yaml is missing", a.Name)
+		return
+	}
+	required, optional := a.Fields()
+	required = append(required, "id", "action")
+	payload := d.at("components", "messages", a.Name, "payload")
+	var needed []string
+	for _, name := range payload["required"].([]any) {
+		needed = append(needed, name.(string))
+	}
+	if slices.Sort(needed); !slices.Equal(needed, slices.Sorted(slices.Values(required))) {
+		t.Errorf("%s: asyncapi.yaml requires %v, and the server %v", a.Name, needed, required)
+	}
+	properties := slices.Sorted(maps.Keys(d.at("components", "messages", a.Name, "payload", "properties")))
+	if all := slices.Sorted(slices.Values(append(required, optional...))); !slices.Equal(properties, all) {
+		t.Errorf("%s: asyncapi.yaml has the fields %v, and the server %v", a.Name, properties, all)
+	}
+}

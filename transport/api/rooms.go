@@ -1,0 +1,243 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"roomd/room"
+	"roomd/transport/auth"
+)
+
+// position says what a room is at after a request.
+type position struct {
+	Room    string `json:"room" pattern:"^[A-Za-z0-9._-]{1,64}$"`
+	Epoch   string `json:"epoch" minLength:"1" doc:"One life of a room. Versions of two epochs cannot be compared."`
+	Version uint64 `json:"version" minimum:"1" doc:"Counts a room's commits, from 1, without gaps."`
+	Count   int    `json:"count" minimum:"0" doc:"How many members there are."`
+}
+
+func at(id string, s room.Snapshot) position { return position{id, s.Epoch, s.Version, s.Count()} }
+
+// member is a user in a room.
+type member struct {
+	User string `json:"user" minLength:"1" maxLength:"64"`
+	Seat int    `json:"seat" minimum:"0" maximum:"65535"`
+	Away bool   `json:"away,omitzero" enum:"true" doc:"The user's connection is lost; the seat is kept for a while."`
+
+	Ready bool    `json:"ready,omitzero" enum:"true" doc:"The user has said so."`
+	Data  rawJSON `json:"data,omitzero" doc:"What the user has set; absent if that is nothing."`
+}
+
+func memberOf(o room.Occupant) member {
+	return member{o.User, o.Seat, o.Away, o.Ready, jsonOf(o.Data)}
+}
+
+// jsonOf returns JSON as it is, nil for none.
+func jsonOf(text string) rawJSON {
+	if text == "" {
+		return nil
+	}
+	return jsontext.Value(text)
+}
+
+// roomState is a room.
+type roomState struct {
+	position
+	Settings settings `json:"settings"`
+	Data     rawJSON  `json:"data,omitzero" doc:"The room's data; absent if there are none."`
+	Users    []member `json:"users"`
+}
+
+// read returns the room of the path, which must exist and which the caller may see.
+func (q *request) read(check func(room.Snapshot) error) (room.Snapshot, error) {
+	s, err := q.api.server.Read(q.Context(), q.room)
+	if err == nil {
+		err = check(s)
+	}
+	if err == nil && s.Epoch == "" {
+		err = q.noRoom()
+	}
+	return s, err
+}
+
+func exists(room.Snapshot) error { return nil }
+
+func (q *request) noRoom() error {
+	return notFound("nobody has joined room %s, or it was empty for so long that it is forgotten", q.room)
+}
+
+func readRoom(q *request) (*answer, error) {
+	s, err := q.read(func(s room.Snapshot) error {
+		return q.token.MayWatch(s, q.room, q.token.User, time.Now().UnixMilli())
+	})
+	if err != nil {
+		return nil, err
+	}
+	version := etag(s.Epoch, s.Version)
+	if q.ifNoneMatch(version) {
+		return &answer{status: http.StatusNotModified, version: version}, nil
+	}
+	body := roomState{position: at(q.room, s), Settings: settings(s.Settings), Data: jsonOf(s.Data), Users: make([]member, 0, s.Count())}
+	for _, u := range s.Users() {
+		body.Users = append(body.Users, memberOf(u))
+	}
+	return &answer{status: http.StatusOK, version: version, body: body}, nil
+}
+
+// do runs an action on the room of the path, and answers with what the room is at then.
+func (q *request) do(a room.Action) (*answer, error) {
+	result, err := q.api.rooms.Do(q.Context(), q.room, a)
+	if errors.Is(err, room.ErrConflict) {
+		err = &conflictError{err, result.Snapshot}
+	}
+	if err == nil && result.Epoch == "" { // there was nothing to change
+		err = q.noRoom()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version), body: at(q.room, result.Snapshot)}, nil
+}
+
+// settings are room.Settings, all of which are shown. The description takes the rest from there.
+type settings struct {
+	Capacity int              `json:"capacity" required:"false"`
+	Closed   bool             `json:"closed" required:"false"`
+	Keep     bool             `json:"keep" required:"false"`
+	Data     room.DataPolicy  `json:"data" required:"false"`
+	Watch    room.WatchPolicy `json:"watch" required:"false"`
+	Default  bool             `json:"-"`
+}
+
+func configure(q *request, in settings) (*answer, error) {
+	expected, err := q.ifMatch()
+	if err != nil {
+		return nil, err
+	}
+	return q.do(room.Configure{Settings: room.Settings(in), Expect: expected})
+}
+
+func shut(q *request) (*answer, error) {
+	if _, err := q.read(exists); err != nil {
+		return nil, err
+	}
+	return q.do(room.Close{})
+}
+
+// kick is the body of POST …/kick.
+type kick struct {
+	User string `json:"user" minLength:"1" maxLength:"64"`
+	Text string `json:"text,omitzero" doc:"Why; at most 200 bytes. The others are told."`
+	Ban  int    `json:"ban,omitzero" minimum:"1" maximum:"315360000" doc:"For how many seconds the user cannot come in. A ban that ends later stays."`
+}
+
+func kickUser(q *request, in kick) (*answer, error) {
+	action := room.Kick{User: in.User, Text: in.Text}
+	if in.Ban > 0 {
+		action.Until = time.Now().Add(time.Duration(in.Ban) * time.Second).UnixMilli()
+	}
+	return q.do(action)
+}
+
+func unban(q *request) (*answer, error) { return q.do(room.Unban{User: q.PathValue("user")}) }
+
+// setData replaces the room's data by the body; null removes them.
+func setData(q *request, data rawJSON) (*answer, error) {
+	expected, err := q.ifMatch()
+	if err != nil {
+		return nil, err
+	}
+	return q.do(room.SetData{Data: string(data), Expect: expected})
+}
+
+// message is the body of POST …/messages.
+type message struct {
+	Text string   `json:"text,omitzero" minLength:"1"`
+	Data rawJSON  `json:"data,omitzero" doc:"Any JSON, but with no number that a double (IEEE 754) cannot hold, such as 1e999 or 9007199254740993."`
+	To   []string `json:"to,omitzero" minItems:"1" maxItems:"64" uniqueItems:"true" doc:"Whom it is for; everybody without it."`
+}
+
+func say(q *request, in message) (*answer, error) {
+	if _, err := q.read(exists); err != nil { // nobody would hear it
+		return nil, err
+	}
+	return q.do(room.Say{Text: in.Text, Data: string(in.Data), To: in.To})
+}
+
+// users is a body that names some users.
+type users struct {
+	Users []string `json:"users" minItems:"1" maxItems:"64" uniqueItems:"true"`
+}
+
+// party is a room in which users have got seats together.
+type party struct {
+	position
+	Users []member `json:"users" doc:"Those that were asked for, with their seats."`
+}
+
+// partyOf returns what a room is at, with the seats of these users.
+func partyOf(id string, s room.Snapshot, users []string) party {
+	p := party{position: at(id, s), Users: make([]member, 0, len(users))}
+	for _, o := range s.Users() {
+		if slices.ContainsFunc(users, func(user string) bool { name, _ := room.ParseUser(user); return name == o.User }) {
+			p.Users = append(p.Users, memberOf(o))
+		}
+	}
+	return p
+}
+
+func reserve(q *request, in users) (*answer, error) {
+	result, err := q.api.server.Reserve(q.Context(), q.room, in.Users...)
+	if err != nil {
+		return nil, err
+	}
+	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version), body: partyOf(q.room, result.Snapshot, in.Users)}, nil
+}
+
+// released is the query of DELETE …/seats.
+type released struct {
+	User []string `query:"user" required:"true" minItems:"1" maxItems:"64" uniqueItems:"true" doc:"Once for each user. About 20 KiB are all there is for the headers of a request; POST …/release takes more."`
+}
+
+func release(q *request, in released) (*answer, error) {
+	answer, err := q.do(room.Release{Users: in.User})
+	if invalid, ok := errors.AsType[*room.InvalidError](err); ok {
+		if index, ok := strings.CutPrefix(invalid.Field, "users"); ok {
+			return nil, &room.InvalidError{Field: "user" + index, Problem: invalid.Problem}
+		}
+	}
+	return answer, err
+}
+
+func releaseUsers(q *request, in users) (*answer, error) { return q.do(room.Release{Users: in.Users}) }
+
+// move is the body of POST …/move.
+type move struct {
+	Users []string `json:"users" minItems:"1" maxItems:"64" uniqueItems:"true"`
+	To    string   `json:"to" pattern:"^[A-Za-z0-9._-]{1,64}$" doc:"The id of a room."`
+}
+
+// moved is what became of the rooms of a move.
+type moved struct {
+	From position `json:"from"`
+	To   party    `json:"to"`
+}
+
+func moveUsers(q *request, in move) (*answer, error) {
+	if err := room.CheckID(in.To); err != nil {
+		return nil, badField("to", "must be a room's id, of A-Z a-z 0-9 . _ -, not %q", excerpt(in.To))
+	}
+	if err := q.token.May(auth.Enter, in.To, false); err != nil {
+		return nil, err
+	}
+	left, joined, err := q.api.server.Move(q.Context(), q.room, in.To, in.Users...)
+	if err != nil {
+		return nil, err
+	}
+	return ok(moved{From: at(q.room, left.Snapshot), To: partyOf(in.To, joined.Snapshot, in.Users)})
+}

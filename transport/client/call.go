@@ -1,0 +1,153 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"roomd/transport/protocol"
+)
+
+// call is a request on its way, and what becomes of its reply.
+type call struct {
+	req    *protocol.Request
+	err    error                 // why it cannot be sent; nil if it can
+	room   *Room                 // it waits until that is restored, and fails if that has ended; may be nil
+	enters bool                  // it waits until the room that it names, if there is one, is restored
+	apply  func(*protocol.Reply) // the reading goroutine calls it before it reads on; may be nil
+	answer chan *protocol.Reply  // has room for the reply that the present connection brings
+}
+
+// frame returns the request as it is sent. A request that would be sent with other text than it
+// has, or in a frame for which the server would end the connection, is an error.
+func (k *call) frame() ([]byte, error) {
+	type part struct{ field, text string }
+	req := k.req
+	parts := []part{
+		{"room", req.Room}, {"token", req.Token}, {"user", req.User}, {"text", req.Text},
+		{"data", string(req.Data)}, {"to", strings.Join(req.To, ",")}, {"epoch", req.Epoch},
+	}
+	for _, p := range parts {
+		if !utf8.ValidString(p.text) {
+			return nil, errors.New(p.field + ": not valid UTF-8")
+		}
+	}
+	frame := protocol.AppendRequest(nil, req)
+	if len(frame) > protocol.MaxFrame {
+		longest := slices.MaxFunc(parts, func(a, b part) int { return len(a.text) - len(b.text) })
+		return nil, fmt.Errorf("%s: makes a frame of %d bytes, the limit is %d", longest.field, len(frame), protocol.MaxFrame)
+	}
+	return frame, nil
+}
+
+// failed returns an error that says which request has failed, or nil if err is.
+func (k *call) failed(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case k.req.Action == protocol.ActionAuth:
+		return fmt.Errorf("client: auth: %w", err)
+	}
+	return fmt.Errorf("client: %s of room %q: %w", k.req.Action, k.req.Room, err)
+}
+
+// roundTrip sends a request and waits for its reply. The call's apply gets the reply also if
+// roundTrip has returned because ctx ended: the server did it. If sent is false, the server has not
+// got the request, and never will.
+func (c *Conn) roundTrip(ctx context.Context, k *call) (reply *protocol.Reply, sent bool, err error) {
+	k.answer = make(chan *protocol.Reply, 1)
+	if err := c.post(ctx, k); err != nil {
+		return nil, false, fmt.Errorf("not sent: %w", err)
+	}
+	select {
+	case reply = <-k.answer:
+	case <-ctx.Done():
+		err = ctx.Err()
+		if k.apply == nil {
+			c.forget(k)
+		}
+	case <-c.done:
+		err = c.Err()
+	}
+	if reply == nil {
+		// An answer that has come says more than how the wait ended.
+		select {
+		case reply = <-k.answer:
+		default:
+			return nil, true, err
+		}
+	}
+	switch {
+	case reply.Error == nil:
+		return reply, true, nil
+	case reply.Error.Is(protocol.ErrConflict):
+		return nil, true, &ConflictError{reply.Epoch, reply.Version, reply.Data, reply.Error}
+	}
+	return nil, true, reply.Error
+}
+
+// post gives the request its id, and hands it to the writing goroutine.
+func (c *Conn) post(ctx context.Context, k *call) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case k.err != nil:
+		return k.err
+	}
+	if err := c.expect(k); err != nil {
+		return err
+	}
+	frame, err := k.frame()
+	if err == nil {
+		select {
+		case c.outgoing <- frame:
+			return nil
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-c.done:
+			err = c.Err()
+		}
+	}
+	c.forget(k)
+	return err
+}
+
+// expect makes the call wait for its reply.
+func (c *Conn) expect(k *call) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	c.lastID++
+	k.req.ID = c.lastID
+	c.calls[k.req.ID] = k
+	return nil
+}
+
+func (c *Conn) forget(k *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, k.req.ID)
+}
+
+// deliver applies a reply, and hands it to the request it answers, if that still waits.
+func (c *Conn) deliver(reply *protocol.Reply) {
+	if reply.ID == nil {
+		return
+	}
+	c.mu.Lock()
+	k, ok := c.calls[*reply.ID]
+	delete(c.calls, *reply.ID) // a second reply with the id must not block the reading
+	c.mu.Unlock()
+	if !ok {
+		return
+	}
+	if k.apply != nil {
+		k.apply(reply)
+	}
+	k.answer <- reply
+}

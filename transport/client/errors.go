@@ -1,0 +1,126 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/transport/protocol"
+)
+
+var (
+	// ErrClosed says that the connection has ended. Every [CloseError] is one.
+	ErrClosed = errors.New("connection closed")
+	// ErrUnauthorized says that the server asks for a token that it accepts: of [Dial], of a request,
+	// or of the [CloseError] after the token has expired. A client may connect again with a new token.
+	ErrUnauthorized = protocol.ErrUnauthorized
+	// ErrLeft is the end of a [Room] that the program has left.
+	ErrLeft = errors.New("left the room")
+	// ErrUnwatched is the end of a [Room] that the program watches no more.
+	ErrUnwatched = errors.New("stopped watching the room")
+)
+
+// CloseError says how the connection ended.
+type CloseError struct {
+	// Code is the close code that the server sent, one of protocol's Close constants or 1000 for
+	// a normal end, also in answer to Close. It is 1006 if the connection ended without one.
+	Code int
+	// Text is the reason that the server sent with the code, or what broke the connection. It may be
+	// empty.
+	Text string
+
+	cause error
+}
+
+// Error returns code and text in one line.
+func (e *CloseError) Error() string {
+	if e.Text == "" {
+		return fmt.Sprintf("%v with code %d", ErrClosed, e.Code)
+	}
+	return fmt.Sprintf("%v with code %d: %s", ErrClosed, e.Code, e.Text)
+}
+
+// Unwrap returns ErrClosed; ErrUnauthorized, if the server closed with that code; and what broke the
+// connection, if the server did not close it.
+func (e *CloseError) Unwrap() []error {
+	switch {
+	case e.Code == protocol.CloseUnauthorized:
+		return []error{ErrClosed, ErrUnauthorized}
+	case e.cause == nil:
+		return []error{ErrClosed}
+	}
+	return []error{ErrClosed, e.cause}
+}
+
+// closeError makes a CloseError of the error that ended the reading. If this side closed the
+// socket, cut says why, and the reading error only says that it was closed.
+func closeError(read, cut error) *CloseError {
+	text := read.Error()
+	var sent *websocket.CloseError
+	if errors.As(read, &sent) {
+		if sent.Code != websocket.CloseAbnormalClosure {
+			return &CloseError{Code: sent.Code, Text: sent.Text}
+		}
+		text = sent.Text
+	}
+	if cut != nil {
+		read, text = cut, cut.Error()
+	}
+	return &CloseError{Code: websocket.CloseAbnormalClosure, Text: text, cause: read}
+}
+
+// LostError says that a client is a member of a room no more, although it did not leave; or that it
+// watches the room no more, because it may not.
+type LostError struct {
+	// Room is the room's id.
+	Room string
+	// Reason is one of protocol's reasons, such as protocol.ReasonKicked, or the code of the error
+	// with which the server refused the client that came back, such as protocol.CodeSeatTaken.
+	Reason string
+	// Text says why, in words. It may be empty.
+	Text string
+	// To is, with protocol.ReasonMoved, the room in which the user has a seat now. [Client.Join] takes
+	// it, also if the client was away meanwhile.
+	To string
+	// Err is the server's error, if the client was refused when it came back. Otherwise it is nil.
+	Err *protocol.Error
+}
+
+// Error returns room, reason and text in one line.
+func (e *LostError) Error() string {
+	text := fmt.Sprintf("lost the seat in room %q: %s", e.Room, e.Reason)
+	if e.To != "" {
+		text += fmt.Sprintf(" to room %q", e.To)
+	}
+	if e.Text != "" {
+		text += ": " + e.Text
+	}
+	return text
+}
+
+// Unwrap returns e.Err, if there is one.
+func (e *LostError) Unwrap() error {
+	if e.Err == nil {
+		return nil
+	}
+	return e.Err
+}
+
+// ConflictError says that a condition was not met, so that nothing was done, and what there is
+// now. It is [protocol.ErrConflict].
+type ConflictError struct {
+	// Epoch and Version are the room's now.
+	Epoch   string
+	Version uint64
+	// Data is what a set would have replaced; empty if there is none. A Configure has none.
+	Data protocol.JSON
+	// Err is the server's error.
+	Err *protocol.Error
+}
+
+// Error returns the text of e.Err.
+func (e *ConflictError) Error() string { return e.Err.Error() }
+
+// Unwrap returns e.Err.
+func (e *ConflictError) Unwrap() error { return e.Err }

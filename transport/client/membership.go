@@ -1,0 +1,251 @@
+package client
+
+import (
+	"roomd/transport/protocol"
+)
+
+// Here is what the server says of the client's place in a room: a membership, a watch, both, or the
+// end of the room. The reading goroutine of the present connection brings it, frame by frame, and
+// changes the rooms under the client's mutex.
+//
+// A move is announced by the `lost` of another room, and shown by a snapshot of this one. Between the
+// two, and around them, the replies to a join or a leave that crossed the move may come. So a room that
+// is left while a move is announced is left as far as the reply goes, and the snapshot, if one follows,
+// makes the client a member again.
+
+// noSeat is the seat of a member of whom no list is known yet: one who was moved here.
+const noSeat = -1
+
+// openLocked returns the room with that id, which begins if there is none.
+func (c *Client) openLocked(id string) *Room {
+	r := c.rooms[id]
+	if r == nil {
+		r = &Room{id: id, client: c, done: make(chan struct{}), replica: replica{feeds: make(map[*feed]struct{})}}
+		r.replica.view.Seat = noSeat
+		c.rooms[id] = r
+	}
+	return r
+}
+
+// event takes over an event of the server: about itself, or about a room.
+func (c *Client) event(e *protocol.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.rooms[e.Room]
+	switch e.Event {
+	case protocol.EventChanges:
+		// If it is not synced, a list comes, which has these changes.
+		if r != nil && r.replica.synced && !r.replica.apply(e) {
+			r.restoreLocked()
+		}
+		return // no request waits for that
+	case protocol.EventSnapshot:
+		c.snapshotLocked(r, e)
+	case protocol.EventLost:
+		c.lostLocked(r, &LostError{Room: e.Room, Reason: e.Reason, Text: e.Text, To: e.To})
+	case protocol.EventUnwatched:
+		if r != nil {
+			r.unwatchedLocked(&LostError{Room: e.Room, Reason: e.Reason})
+		}
+	case protocol.EventNode:
+		if c.degraded = e.Degraded; c.session != nil {
+			c.state = c.connectedLocked()
+		}
+	}
+	c.notifyLocked()
+}
+
+// snapshotLocked takes over a snapshot of r, which is nil if the client is not in that room. Of such a
+// room, and of one where a move was announced, it says whether the client is a member there now.
+func (c *Client) snapshotLocked(r *Room, e *protocol.Event) {
+	if r == nil || r.moved {
+		listed := View{Users: e.Users}
+		if _, member := listed.User(c.user); member {
+			r = c.openLocked(e.Room)
+			r.memberLocked()
+		}
+	}
+	if r != nil {
+		r.moved = false
+		r.replica.replace(e, c.user)
+	}
+}
+
+// lostLocked ends the membership in r, which is nil if that has ended. A client that is moved is a
+// member of the other room from then on.
+func (c *Client) lostLocked(r *Room, why *LostError) {
+	if r != nil {
+		r.loseLocked(why)
+	}
+	if why.To != "" {
+		to := c.openLocked(why.To)
+		to.moved = true
+		if !to.replica.view.Member {
+			to.replica.view.Seat = noSeat
+			to.memberLocked()
+		}
+	}
+}
+
+func (r *Room) memberLocked() {
+	r.replica.view.Member, r.joined, r.lost = true, true, nil
+}
+
+// awaitsSnapshotLocked reports whether the client was moved here, and knows no more of it yet.
+func (r *Room) awaitsSnapshotLocked() bool {
+	return r.moved && r.replica.view.Member && r.replica.view.Seat == noSeat
+}
+
+// enteredLocked takes over the list of a reply to a join, a watch or a users.
+func (r *Room) enteredLocked(action string, reply *protocol.Reply) {
+	v := &r.replica.view
+	switch action {
+	case protocol.ActionJoin:
+		r.memberLocked()
+		if reply.Seat != nil {
+			v.Seat = *reply.Seat
+		}
+		for _, u := range reply.Users {
+			if u.Seat == v.Seat {
+				r.client.user = u.User
+			}
+		}
+	case protocol.ActionWatch:
+		v.Watching, r.watched = true, true
+	}
+	// No reader hears twice of the same.
+	if !r.replica.synced || v.Epoch != reply.Epoch || v.Version != reply.Version {
+		r.replica.replace(&protocol.Event{
+			Epoch: reply.Epoch, Version: reply.Version, Users: reply.Users, Data: reply.Data, Settings: reply.Settings,
+		}, r.client.user)
+	}
+}
+
+// leftLocked takes over the reply to a leave. To one who was no member it returns why: nil if a failure had
+// removed the user, whom the server now does not bring back.
+func (r *Room) leftLocked(reply *protocol.Reply) error {
+	c := r.client
+	refused := reply.Error != nil
+	if refused && !reply.Error.Is(protocol.ErrNotMember) {
+		return reply.Error
+	}
+	now := c.rooms[r.id] // r, unless that was lost before the reply came
+	switch {
+	case refused && reply.Reason != "":
+		why := &LostError{Room: r.id, Reason: reply.Reason, Text: reply.Text, To: reply.To}
+		c.lostLocked(now, why)
+		return why
+	case refused && r.lost != nil:
+		return r.lost
+	case now != nil && now.replica.view.Member:
+		now.replica.view.Member, now.joined = false, false
+		now.endIfUnusedLocked(ErrLeft)
+	case refused:
+		return reply.Error
+	}
+	return nil
+}
+
+// unwatchedLocked ends the watch.
+func (r *Room) unwatchedLocked(why error) {
+	r.replica.view.Watching, r.watched = false, false
+	r.endIfUnusedLocked(why)
+}
+
+// loseLocked ends the membership, and tells the readers.
+func (r *Room) loseLocked(why *LostError) {
+	v := &r.replica.view
+	if !v.Member {
+		return
+	}
+	v.Member, v.Seat, r.joined, r.lost = false, noSeat, false, why
+	r.replica.tell(Change{
+		Change: protocol.Change{Type: ChangeLost, Reason: why.Reason, Text: why.Text, To: protocol.Target{Room: why.To}},
+		Epoch:  v.Epoch, Version: v.Version,
+	})
+	r.replica.notify()
+	r.endIfUnusedLocked(why)
+}
+
+// endIfUnusedLocked ends the room if the client is no member and does not watch.
+func (r *Room) endIfUnusedLocked(why error) {
+	if v := &r.replica.view; !v.Member && !v.Watching {
+		r.endLocked(why)
+	}
+}
+
+// endLocked ends the room for good.
+func (r *Room) endLocked(why error) {
+	if r.err != nil {
+		return
+	}
+	r.err = why
+	delete(r.client.rooms, r.id)
+	close(r.done)
+	r.replica.notify()
+	r.client.notifyLocked() // requests may wait for the room
+}
+
+// disconnectedLocked records that the connection has ended: what the room shows is what was.
+func (r *Room) disconnectedLocked() {
+	r.replica.synced, r.joined, r.watched, r.moved, r.restoring = false, false, false, false, false
+}
+
+// restoredLocked reports whether the present connection has the membership and the watch.
+func (r *Room) restoredLocked() bool {
+	v := &r.replica.view
+	return (!v.Member || r.joined) && (!v.Watching || r.watched)
+}
+
+// restoreLocked begins to bring back what the present connection lacks of the room.
+func (r *Room) restoreLocked() {
+	if s := r.client.session; s != nil && !r.restoring {
+		r.restoring = true
+		s.goroutines.Go(func() { s.restore(r) })
+	}
+}
+
+// missing returns the request for what the present connection lacks first, or nil: then the room is
+// restored.
+func (r *Room) missing() *call {
+	r.client.mu.Lock()
+	defer r.client.mu.Unlock()
+	v := &r.replica.view
+	var k *call
+	switch {
+	case r.err == nil && v.Member && !r.joined:
+		k = joinCall(r.id, nil)
+		if v.Seat != noSeat {
+			k.req.Seat, k.req.Expect, k.req.Epoch = new(v.Seat), new(v.Version), v.Epoch
+		}
+	case r.err == nil && v.Watching && !r.watched:
+		k = plainCall(protocol.ActionWatch, r.id)
+	case r.err == nil && !r.replica.synced:
+		k = plainCall(protocol.ActionUsers, r.id)
+	default:
+		r.restoring = false
+		return nil
+	}
+	k.apply = r.client.locked(func(reply *protocol.Reply) { r.restoredByLocked(k.req.Action, reply) })
+	return k
+}
+
+// restoredByLocked takes over the reply to a request of missing.
+func (r *Room) restoredByLocked(action string, reply *protocol.Reply) {
+	switch {
+	case r.err != nil:
+	case reply.Error == nil:
+		r.enteredLocked(action, reply)
+	case !later(reply.Error):
+		why := &LostError{Room: r.id, Reason: reply.Error.Code, Text: reply.Error.Message, Err: reply.Error}
+		if reply.Reason != "" {
+			why.Reason, why.Text, why.To = reply.Reason, reply.Text, reply.To
+		}
+		if action != protocol.ActionWatch {
+			r.loseLocked(why)
+		}
+		if action != protocol.ActionJoin {
+			r.unwatchedLocked(why)
+		}
+	}
+}

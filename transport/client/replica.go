@@ -1,0 +1,135 @@
+package client
+
+import (
+	"cmp"
+	"slices"
+
+	"roomd/room"
+	"roomd/transport/protocol"
+)
+
+// View is a room at one version. It never changes, and must not be changed: others may have it, too.
+type View struct {
+	// Epoch is the room's life in which Version counts; "" if the room has none yet.
+	Epoch string
+	// Version counts the room's commits from 1. It is 0 if nobody has joined the room yet.
+	Version uint64
+	// Users are the members in the order of their seats.
+	Users []protocol.Seated
+	// Data is the room's; empty if there is none.
+	Data protocol.JSON
+	// Settings are the room's.
+	Settings room.Settings
+	// Member says that this client is a member, by the seat Seat.
+	Member bool
+	// Seat is the client's own seat, counted from 0. It means nothing unless Member is true.
+	Seat int
+	// Watching says that this client watches the room.
+	Watching bool
+}
+
+// User returns the member with that name. It is false if there is none.
+func (v View) User(name string) (protocol.Seated, bool) {
+	i := v.find(name)
+	if i < 0 {
+		return protocol.Seated{}, false
+	}
+	return v.Users[i], true
+}
+
+func (v View) find(user string) int {
+	return slices.IndexFunc(v.Users, func(u protocol.Seated) bool { return u.User == user })
+}
+
+// replica is the client's copy of a room, which follows what the server says, and the feeds of those
+// who iterate over its changes. It does no I/O. The client's mutex guards it.
+type replica struct {
+	view    View
+	lent    bool               // somebody has view.Users, so that it must not change
+	synced  bool               // view is what the server listed on the present connection, and what came behind that
+	feeds   map[*feed]struct{} // of iterations
+	changed chan struct{}      // closed with the next change; nil if nobody waits for it
+}
+
+// known reports whether the view is what a server said.
+func (r *replica) known() bool { return r.view.Users != nil || r.view.Epoch != "" }
+
+// share returns the view, which stays as it is.
+func (r *replica) share() View {
+	r.lent = true
+	return r.view
+}
+
+// apply brings the replica to the version of a changes event. It returns false, and changes nothing,
+// if the event builds on another version than that of the replica.
+func (r *replica) apply(e *protocol.Event) bool {
+	v := &r.view
+	begins := v.Version == 0 && e.From == 0
+	if !begins && (e.Epoch != v.Epoch || e.From != v.Version) {
+		r.synced = false
+		return false
+	}
+	v.Epoch, v.Version = e.Epoch, e.Version
+	for i := range e.Changes {
+		r.change(&e.Changes[i])
+		r.tell(Change{Change: e.Changes[i], Epoch: e.Epoch, Version: e.Version})
+	}
+	r.notify()
+	return true
+}
+
+// replace makes the replica what a snapshot says. The user's own seat may be another one by then.
+func (r *replica) replace(e *protocol.Event, user string) {
+	v := &r.view
+	v.Epoch, v.Version, v.Data = e.Epoch, e.Version, e.Data
+	v.Users, r.lent = e.Users, true // the frame has them, too
+	v.Settings = room.Settings{}
+	if e.Settings != nil {
+		v.Settings = *e.Settings
+	}
+	if u, ok := v.User(user); ok && v.Member {
+		v.Seat = u.Seat
+	}
+	r.synced = true
+	r.tell(r.snapshot())
+	r.notify()
+}
+
+// change does what one change says. A type that is not known changes nothing.
+func (r *replica) change(c *protocol.Change) {
+	v := &r.view
+	switch c.Type {
+	case protocol.ChangeJoin, protocol.ChangeLeave, protocol.ChangeAway, protocol.ChangeBack, protocol.ChangeMember:
+		r.changeUser(c)
+	case protocol.ChangeData:
+		v.Data = c.Data
+	case protocol.ChangeSettings:
+		v.Settings = room.Settings{}
+		if c.Settings != nil {
+			v.Settings = *c.Settings
+		}
+	}
+}
+
+func (r *replica) changeUser(c *protocol.Change) {
+	v := &r.view
+	if r.lent {
+		v.Users, r.lent = slices.Clone(v.Users), false
+	}
+	i := v.find(c.User)
+	switch {
+	case c.Type == protocol.ChangeJoin:
+		if i >= 0 {
+			v.Users = slices.Delete(v.Users, i, i+1)
+		}
+		at, _ := slices.BinarySearchFunc(v.Users, c.Seat, func(u protocol.Seated, seat int) int { return cmp.Compare(u.Seat, seat) })
+		v.Users = slices.Insert(v.Users, at, protocol.Seated{User: c.User, Seat: c.Seat, Away: c.Away})
+	case i < 0: // only a server that breaks the protocol speaks of somebody else
+	case c.Type == protocol.ChangeLeave:
+		v.Users = slices.Delete(v.Users, i, i+1)
+	case c.Type == protocol.ChangeMember:
+		v.Users[i].Change(c)
+	default:
+		v.Users[i].Away = c.Type == protocol.ChangeAway
+	}
+}

@@ -1,0 +1,197 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"roomd/transport/protocol"
+
+	"roomd/room"
+)
+
+func TestRequest_Frames(t *testing.T) {
+	t.Parallel()
+	got := make(chan protocol.Request, 1)
+	c := dialScript(t, Options{}, func(s *server) {
+		for req, ok := s.next(); ok; req, ok = s.next() {
+			got <- req
+			s.send(`{"id":%d,"room":"42","epoch":"e","version":18,"seat":2,"count":1,"users":[{"user":"张三","seat":2}]}`, req.ID)
+		}
+	})
+	type move struct {
+		From int    `json:"from"`
+		Note string `json:"note,omitempty"`
+	}
+	ctx, expect := t.Context(), uint64(18)
+	tests := []struct {
+		name string
+		call func() (*protocol.Reply, error)
+		want protocol.Request
+	}{
+		{"join", func() (*protocol.Reply, error) { return c.Join(ctx, "42") }, protocol.Request{Action: "join"}},
+		{"join a seat", func() (*protocol.Reply, error) { return c.JoinSeat(ctx, "42", 2) }, protocol.Request{Action: "join", Seat: new(2)}},
+		{"leave", func() (*protocol.Reply, error) { return c.Leave(ctx, "42") }, protocol.Request{Action: "leave"}},
+		{"users", func() (*protocol.Reply, error) { return c.Users(ctx, "42") }, protocol.Request{Action: "users"}},
+		{"watch", func() (*protocol.Reply, error) { return c.Watch(ctx, "42") }, protocol.Request{Action: "watch"}},
+		{"unwatch", func() (*protocol.Reply, error) { return c.Unwatch(ctx, "42") }, protocol.Request{Action: "unwatch"}},
+		{"ready", func() (*protocol.Reply, error) { return c.Ready(ctx, "42", true) },
+			protocol.Request{Action: "ready", Value: true}},
+		{"not ready", func() (*protocol.Reply, error) { return c.Ready(ctx, "42", false) },
+			protocol.Request{Action: "ready"}},
+		{"set", func() (*protocol.Reply, error) { return c.Set(ctx, "42", move{3, "a<b"}) },
+			protocol.Request{Action: "set", Data: `{"from":3,"note":"a<b"}`}},
+		{"set nothing", func() (*protocol.Reply, error) { return c.Set(ctx, "42", nil) },
+			protocol.Request{Action: "set", Data: `null`}},
+		{"set JSON", func() (*protocol.Reply, error) { return c.Set(ctx, "42", protocol.JSON(`{"a":1.0}`)) },
+			protocol.Request{Action: "set", Data: `{"a":1.0}`}},
+		{"compare and set", func() (*protocol.Reply, error) { return c.Set(ctx, "42", 1, Expect("e", 18)) },
+			protocol.Request{Action: "set", Data: `1`, Expect: &expect, Epoch: "e"}},
+		{"set a member's", func() (*protocol.Reply, error) { return c.SetMember(ctx, "42", "x", Expect("", 18)) },
+			protocol.Request{Action: "set", Scope: "member", Data: `"x"`, Expect: &expect}},
+		{"say", func() (*protocol.Reply, error) { return c.Say(ctx, "42", Message{Text: "你好"}) },
+			protocol.Request{Action: "say", Text: "你好"}},
+		{"say data to some", func() (*protocol.Reply, error) {
+			return c.SayTo(ctx, "42", []string{"李四", "王五"}, Message{Data: json.RawMessage("null")})
+		}, protocol.Request{Action: "say", Data: "null", To: []string{"李四", "王五"}}},
+		{"kick", func() (*protocol.Reply, error) { return c.Kick(ctx, "42", "王五", "", 0) },
+			protocol.Request{Action: "kick", User: "王五"}},
+		{"ban", func() (*protocol.Reply, error) { return c.Kick(ctx, "42", "王五", "too loud", 1001*time.Millisecond) },
+			protocol.Request{Action: "kick", User: "王五", Text: "too loud", Ban: 2}},
+		{"longest ban", func() (*protocol.Reply, error) {
+			return c.Kick(ctx, "42", "王五", "", protocol.MaxBan*time.Second)
+		}, protocol.Request{Action: "kick", User: "王五", Ban: protocol.MaxBan}},
+		{"close", func() (*protocol.Reply, error) { return c.CloseRoom(ctx, "42") },
+			protocol.Request{Action: "close"}},
+		{"configure", func() (*protocol.Reply, error) {
+			return c.Configure(ctx, "42", room.Settings{Capacity: 4, Data: room.DataAdmins}, Expect("e", 18))
+		}, protocol.Request{Action: "configure", Settings: &room.Settings{Capacity: 4, Data: room.DataAdmins}, Expect: &expect, Epoch: "e"}},
+		{"configure to zero", func() (*protocol.Reply, error) { return c.Configure(ctx, "42", room.Settings{}) },
+			protocol.Request{Action: "configure", Settings: &room.Settings{}}},
+	}
+	for i, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			reply, err := tt.call()
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.want.ID, tt.want.Room = int64(i+1), "42"
+			if req := <-got; !reflect.DeepEqual(req, tt.want) {
+				t.Errorf("the server got %+v, want %+v", req, tt.want)
+			}
+			want := &protocol.Reply{ID: &tt.want.ID, Room: "42", Epoch: "e", Version: 18, Seat: new(2),
+				Count: 1, Users: []protocol.Seated{{User: "张三", Seat: 2}}}
+			if !reflect.DeepEqual(reply, want) {
+				t.Errorf("got %+v, want %+v", reply, want)
+			}
+		})
+	}
+}
+
+// A condition that is not met says what there is now, so that the client can try again at once.
+func TestRequest_Conflict(t *testing.T) {
+	t.Parallel()
+	replies := []string{
+		`,"room":"42","epoch":"e","version":19,"data":{"round":3},"error":{"code":"conflict","message":"the data has changed","retry":false}}`,
+		`,"room":"42","epoch":"","version":0,"error":{"code":"conflict","message":"the data has changed","retry":false}}`,
+	}
+	c := dialScript(t, Options{}, func(s *server) {
+		for _, reply := range replies {
+			req, _ := s.next()
+			s.send(`{"id":%d%s`, req.ID, reply)
+		}
+		s.drain()
+	})
+	changed := protocol.NewError(protocol.CodeConflict, "the data has changed")
+	for _, want := range []ConflictError{{"e", 19, `{"round":3}`, changed}, {"", 0, "", changed}} {
+		reply, err := c.Set(t.Context(), "42", 1, Expect("e", 18))
+		var conflict *ConflictError
+		if !errors.As(err, &conflict) || !reflect.DeepEqual(*conflict, want) {
+			t.Fatalf("got %v, want %+v", err, want)
+		}
+		var refused *protocol.Error
+		if reply != nil || !errors.Is(err, protocol.ErrConflict) || !errors.As(err, &refused) || errors.Is(err, ErrClosed) {
+			t.Errorf("got %+v, %v", reply, err)
+		}
+		if want := `client: set of room "42": conflict: the data has changed`; err.Error() != want {
+			t.Errorf("got %q, want %q", err, want)
+		}
+	}
+}
+
+// A message to a list that turns out to be empty does not go to everybody.
+func TestRequest_SayToNobody(t *testing.T) {
+	t.Parallel()
+	frames := make(chan string, 1)
+	c := dialScript(t, Options{}, func(s *server) {
+		for {
+			_, data, err := s.ReadMessage()
+			if err != nil {
+				return
+			}
+			frames <- string(data)
+			_, bad := protocol.DecodeRequest(data)
+			if bad == nil {
+				t.Errorf("a server accepts %s", data)
+				return
+			}
+			s.send("%s", protocol.AppendReply(nil, bad.Reply()))
+		}
+	})
+	for _, users := range [][]string{nil, {}} {
+		_, err := c.SayTo(t.Context(), "42", users, Message{Text: "psst"})
+		if !errors.Is(err, protocol.ErrBadRequest) || !strings.Contains(<-frames, `"to":[]`) {
+			t.Errorf("to %#v: got %v", users, err)
+		}
+	}
+}
+
+func TestRequest_DataNotSent(t *testing.T) {
+	t.Parallel()
+	c := dialScript(t, Options{}, func(s *server) {
+		if req, ok := s.next(); ok {
+			s.t.Errorf("the server got %+v", req)
+		}
+	})
+	ctx, long := t.Context(), strings.Repeat("x", protocol.MaxFrame)
+	for want, call := range map[string]func() (*protocol.Reply, error){
+		`client: set of room "42": not sent: data: json: unsupported value: NaN`: func() (*protocol.Reply, error) {
+			return c.Set(ctx, "42", math.NaN())
+		},
+		`client: say of room "42": not sent: data: json: unsupported type: chan int`: func() (*protocol.Reply, error) {
+			return c.Say(ctx, "42", Message{Data: make(chan int)})
+		},
+		`client: set of room "42": not sent: expect: more than one condition`: func() (*protocol.Reply, error) {
+			return c.SetMember(ctx, "42", 1, Expect("", 1), Expect("", 2))
+		},
+		`client: configure of room "42": not sent: expect: more than one condition`: func() (*protocol.Reply, error) {
+			return c.Configure(ctx, "42", room.Settings{}, Expect("", 1), Expect("", 2))
+		},
+		`client: kick of room "42": not sent: ban: must be from 0 to 87600h0m0s, not -1s`: func() (*protocol.Reply, error) {
+			return c.Kick(ctx, "42", "a", "", -time.Second)
+		},
+		`client: kick of room "42": not sent: ban: must be from 0 to 87600h0m0s, not 87600h0m0.000000001s`: func() (*protocol.Reply, error) {
+			return c.Kick(ctx, "42", "a", "", protocol.MaxBan*time.Second+1)
+		},
+		`client: say of room "42": not sent: to: not valid UTF-8`: func() (*protocol.Reply, error) {
+			return c.SayTo(ctx, "42", []string{"\xe5", "\xbc\xa0"}, Message{Text: "a"})
+		},
+		`client: set of room "42": not sent: epoch: not valid UTF-8`: func() (*protocol.Reply, error) {
+			return c.Set(ctx, "42", 1, Expect("\xff", 1))
+		},
+		`client: set of room "42": not sent: data: makes a frame of 16429 bytes, the limit is 16384`: func() (*protocol.Reply, error) {
+			return c.Set(ctx, "42", long)
+		},
+		`client: kick of room "42": not sent: text: makes a frame of 16441 bytes, the limit is 16384`: func() (*protocol.Reply, error) {
+			return c.Kick(ctx, "42", "a", long, 0)
+		},
+	} {
+		if _, err := call(); err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}

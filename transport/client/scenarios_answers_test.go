@@ -1,0 +1,103 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"roomd/room"
+	"roomd/transport/client"
+	"roomd/transport/protocol"
+)
+
+// read returns the next change of an iteration as the scenarios have it.
+func (r *reader) read() string {
+	c, ok := client.Change{}, true
+	if r.first != nil {
+		c, r.first = *r.first, nil
+	} else if c, ok = r.next(); !ok {
+		return "end"
+	}
+	event := fields(&protocol.Event{Event: protocol.EventChanges, Changes: []protocol.Change{c.Change}})
+	change := event["changes"].([]any)[0].(map[string]any)
+	change["epoch"], change["version"] = c.Epoch, c.Version
+	return text(change)
+}
+
+// view returns a room as the scenarios have it.
+func view(v client.View) string {
+	e := &protocol.Event{Event: protocol.EventSnapshot, Epoch: v.Epoch, Version: v.Version, Users: v.Users, Data: v.Data}
+	if v.Settings != (room.Settings{}) {
+		e.Settings = &v.Settings
+	}
+	shown := fields(e)
+	if e.Settings == nil {
+		shown["settings"] = map[string]any{}
+	}
+	for _, name := range []string{"event", "room", "count"} {
+		delete(shown, name)
+	}
+	if v.Member {
+		shown["seat"] = v.Seat
+	}
+	return text(shown)
+}
+
+// fields returns an event as the protocol writes it.
+func fields(e *protocol.Event) (fields map[string]any) {
+	if err := json.Unmarshal(protocol.AppendEvent(nil, e), &fields); err != nil {
+		panic(err)
+	}
+	return fields
+}
+
+func text(fields map[string]any) string {
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+// code returns the code by which the scenarios know an error.
+func code(err error) string {
+	var lost *client.LostError
+	var refused *protocol.Error
+	var closed *client.CloseError
+	switch {
+	case errors.Is(err, client.ErrUnauthorized):
+		return protocol.CodeUnauthorized
+	case errors.As(err, &lost):
+		return "lost"
+	case errors.As(err, &refused):
+		return refused.Code
+	case errors.Is(err, client.ErrLeft):
+		return "left"
+	case errors.Is(err, client.ErrUnwatched):
+		return "unwatched"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case !errors.As(err, &closed):
+		return fmt.Sprintf("%T %v", err, err)
+	}
+	switch closed.Code {
+	case 1000:
+		return "client_closed"
+	case protocol.CloseReplaced:
+		return "replaced"
+	}
+	return "disconnected"
+}
+
+func ended(r *client.Room) string {
+	var lost *client.LostError
+	switch err := r.Err(); {
+	case err == nil:
+		return "no"
+	case errors.As(err, &lost):
+		return "lost " + lost.Reason
+	default:
+		return code(err)
+	}
+}

@@ -1,0 +1,282 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/room"
+)
+
+// gateActions keeps actions of that kind in that room back until open is called.
+func (r *hookedRooms) gate(kind room.Kind, seen func()) (open func()) {
+	gate := make(chan struct{})
+	r.setBefore(func(ctx context.Context, a room.Action) error {
+		if room.KindOf(a) != kind {
+			return nil
+		}
+		seen()
+		select {
+		case <-gate:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+	return func() { close(gate) }
+}
+
+// moveTo moves a user through a node.
+func (s *bubbleServer) moveTo(t *testing.T, from, to, user string) {
+	t.Helper()
+	if _, _, err := s.Move(t.Context(), from, to, user); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// An acknowledged leave of the room to which the user is being moved stays, in whichever order the leave and
+// the move were written, although the session hears of the move later.
+func TestMove_LeaveOfTarget(t *testing.T) {
+	for _, leaveFirst := range []bool{false, true} {
+		t.Run(fmt.Sprint("leave first: ", leaveFirst), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+				a.askAbout("T", `"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
+				first.redisNet.holdEvents() // the session hears of the move when it has left
+				if !leaveFirst {
+					second.moveTo(t, "42", "T", "a")
+				}
+				a.askAbout("T", `"leave"`, `"version":2,"count":0`)
+				if leaveFirst {
+					second.moveTo(t, "42", "T", "a")
+				}
+				first.redisNet.resume()
+				a.expectWithin(lostMoved, time.Second)
+				if leaveFirst { // the seat was reserved after the leave: the session is moved
+					a.expectIn(`"user":"a"`)
+					time.Sleep(time.Minute)
+					if got := second.members(t, "T"); got != "a" {
+						t.Errorf("in T are %q", got)
+					}
+					return
+				}
+				a.expectWithin(`{"event":"lost","room":"T","reason":"left"}`, time.Second)
+				time.Sleep(time.Minute)
+				a.expectSilence()
+				if got := second.members(t, "T"); got != "" {
+					t.Errorf("in T are %q, and a has left", got)
+				}
+			})
+		})
+	}
+}
+
+// A leave of the room to which the user was moved takes effect, also if the session has not taken the seat yet, or
+// hears of the move while the leave runs. Then the reply comes behind the news of the move, and is the last word.
+func TestMove_LeaveAtOnce(t *testing.T) {
+	t.Run("after the news", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+			open := first.hook.gate(room.KindJoin, func() {})
+			second.moveTo(t, "42", "T", "a")
+			a.expect(lostMoved)
+			a.send(`{"id":9,"room":"T","action":"leave"}`)
+			synctest.Wait()
+			open()
+			a.expectWithin(`{"id":9,"room":"T","version":3,"count":0}`, time.Second)
+			time.Sleep(time.Minute)
+			a.expectSilence()
+			if got := second.members(t, "T"); got != "" {
+				t.Errorf("in T are %q", got)
+			}
+		})
+	})
+	t.Run("before the news", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+			open := first.hook.gate(room.KindLeave, func() {})
+			a.send(`{"id":9,"room":"T","action":"leave"}`)
+			synctest.Wait()
+			second.moveTo(t, "42", "T", "a")
+			a.expect(lostMoved)
+			open()
+			a.expectWithin(`{"id":9,"room":"T","version":3,"count":0}`, time.Second)
+			time.Sleep(time.Minute)
+			a.expectSilence()
+			if got := second.members(t, "T"); got != "" {
+				t.Errorf("in T are %q", got)
+			}
+		})
+	})
+}
+
+// Users are moved on, kicked or closed out before their session has taken the seat: they hear what happened.
+func TestMove_TakenOutOfTarget(t *testing.T) {
+	t.Parallel()
+	for what, tt := range map[string]struct {
+		do   func(t *testing.T, s *bubbleServer)
+		want string
+	}{
+		"moved on": {func(t *testing.T, s *bubbleServer) { s.moveTo(t, "T", "U", "a") }, `{"event":"lost","room":"T","reason":"moved","to":"U"}`},
+		"kicked":   {func(t *testing.T, s *bubbleServer) { s.doIn(t, "T", room.Kick{User: "a", Text: "loud"}) }, `{"event":"lost","room":"T","reason":"kicked","text":"loud"}`},
+		"closed":   {func(t *testing.T, s *bubbleServer) { s.doIn(t, "T", room.Close{}) }, `{"event":"lost","room":"T","reason":"closed"}`},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+				open := first.hook.gate(room.KindJoin, func() {})
+				second.moveTo(t, "42", "T", "a")
+				a.expect(lostMoved)
+				tt.do(t, second)
+				open()
+				a.expectWithin(tt.want, time.Second)
+				if what == "moved on" {
+					if got := a.next("a snapshot of U", time.Second); !strings.HasPrefix(got, `{"event":"snapshot","room":"U"`) || !strings.Contains(got, `"user":"a"`) {
+						t.Errorf("got %s", got)
+					}
+				}
+				time.Sleep(time.Minute)
+				a.expectSilence()
+				if in := second.members(t, "T") + second.members(t, "U"); (in == "a") != (what == "moved on") {
+					t.Errorf("in T and U are %q", in)
+				}
+			})
+		})
+	}
+}
+
+// doIn runs an action in a room.
+func (s *bubbleServer) doIn(t *testing.T, id string, a room.Action) {
+	t.Helper()
+	if _, err := s.rooms.Do(t.Context(), id, a); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// A leave that comes too late, because the user was moved, kicked or closed out, is refused behind the event that
+// says so. Who was moved is in the other room, and knows it.
+func TestMove_LeaveOfOrigin(t *testing.T) {
+	t.Parallel()
+	for what, tt := range map[string]struct {
+		do   func(t *testing.T, s *bubbleServer)
+		want string
+	}{
+		"moved":  {func(t *testing.T, s *bubbleServer) { s.moveTo(t, "42", "T", "a") }, lostMoved},
+		"kicked": {func(t *testing.T, s *bubbleServer) { s.doIn(t, "42", room.Kick{User: "a", Text: "loud"}) }, `{"event":"lost","room":"42","reason":"kicked","text":"loud"}`},
+		"closed": {func(t *testing.T, s *bubbleServer) { s.doIn(t, "42", room.Close{}) }, `{"event":"lost","room":"42","reason":"closed"}`},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+				first.redisNet.holdEvents()
+				tt.do(t, second)
+				a.send(leave42)
+				a.expectWithin(tt.want, time.Second)
+				a.expect(`{"id":2,"room":"42","error":{"code":"not_member","message":"a is not in room 42","retry":false}}`)
+				first.redisNet.resume()
+				if what == "moved" {
+					a.expectIn(`"user":"a"`)
+				}
+				time.Sleep(time.Minute)
+				a.drainChanges(t)
+			})
+		})
+	}
+}
+
+// Who is moved out of a room while a request about it runs hears of that, then gets the reply, and then the other room.
+func TestMove_DuringRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		open := first.hook.gate(room.KindReady, func() {})
+		a.send(`{"id":9,"room":"42","action":"ready","value":true}`)
+		synctest.Wait()
+		second.moveTo(t, "42", "T", "a")
+		time.Sleep(time.Minute) // the node has had time to take the seat in T
+		open()
+		a.expectWithin(lostMoved, time.Second)
+		a.expect(`{"id":9,"room":"42","error":{"code":"not_member","message":"a is not in room 42","retry":false}}`)
+		if got := a.next("a snapshot of T", time.Second); !strings.HasPrefix(got, `{"event":"snapshot","room":"T"`) {
+			t.Errorf("got %s", got)
+		}
+		a.drainChanges(t)
+	})
+}
+
+// Who was moved away and back, and has not heard of it, has the seat that is reserved for it: it leaves, and nobody has
+// taken the session over.
+func TestMove_AwayAndBack(t *testing.T) {
+	for _, leave := range []bool{true, false} {
+		t.Run(fmt.Sprint("leave: ", leave), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+				first.redisNet.holdEvents()
+				second.moveTo(t, "42", "T", "a")
+				second.moveTo(t, "T", "42", "a")
+				want := "b a"
+				if leave {
+					a.send(`{"id":9,"room":"42","action":"leave"}`)
+					a.expectWithin(`{"id":9,"room":"42","version":6,"count":1}`, time.Second)
+					want = "b"
+				}
+				first.redisNet.loseEvents()
+				first.redisNet.resume()
+				time.Sleep(time.Minute)
+				if got := second.members(t, "42"); got != want {
+					t.Errorf("in 42 are %q, want %q", got, want)
+				}
+				a.drain()
+				a.askAbout("43", `"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`) // the connection stays
+			})
+		})
+	}
+}
+
+// drainChanges expects nothing but changes of T.
+func (v *bubbleClient) drainChanges(t *testing.T) {
+	t.Helper()
+	for len(v.frames) > 0 {
+		if got := <-v.frames; !strings.HasPrefix(got, `{"event":"changes","room":"T"`) {
+			t.Errorf("got %s", got)
+		}
+	}
+	v.expectSilence()
+}
+
+// What came before a loss is delivered before it, also to who reads slowly.
+func TestLost_AfterWhatCameBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, _, b := twoNodes(t, room.Rules{}, Options{})
+		slow := first.connectIdle(t, "slow")
+		slow.send(join42)
+		synctest.Wait()
+		for i := range 3 {
+			second.joins(t, fmt.Sprint("x", i), "42")
+		}
+		second.doIn(t, "42", room.Kick{User: "slow"})
+		slow.expect(`{"id":1,"room":"42","version":3,"seat":2,"count":3,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"slow","seat":2}]}`)
+		slow.expect(`{"event":"changes","room":"42","version":6,"from":3,"changes":[{"type":"join","user":"x0","seat":3},{"type":"join","user":"x1","seat":4},{"type":"join","user":"x2","seat":5}]}`)
+		slow.expect(`{"event":"lost","room":"42","reason":"kicked"}`)
+		b.drain()
+	})
+}
+
+// A session that was moved follows its move, also if it has missed that, and the user was reserved
+// again and kicked since.
+func TestMove_MissedAndKickedSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		first.redisNet.holdEvents()
+		second.moveTo(t, "42", "T", "a")
+		second.reserveIn42(t, "a")
+		second.doIn(t, "42", room.Kick{User: "a", Text: "loud"})
+		first.redisNet.resume()
+		a.expectWithin(lostMoved, time.Second)
+		a.expectIn(`"user":"a"`)
+	})
+}

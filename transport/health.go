@@ -1,0 +1,100 @@
+package transport
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"roomd/transport/internal/frames"
+	"roomd/transport/protocol"
+)
+
+const (
+	// healthInterval is the time between two looks at Redis, and healthTimeout how long one may take.
+	healthInterval = time.Second
+	healthTimeout  = 2 * time.Second
+
+	// degradedAfter is how many looks in a row have to fail: one may, when a connection is made anew.
+	degradedAfter = 2
+)
+
+// health knows whether Redis answers, and tells all clients when that changes. It looks while there
+// are connections.
+type health struct {
+	server   *Server
+	degraded atomic.Bool
+	running  sync.WaitGroup
+
+	mu   sync.Mutex
+	open int                // guarded by mu: connections
+	stop context.CancelFunc // guarded by mu: ends the looking; nil while nobody looks
+}
+
+// add tells a client that has just connected, if Redis does not answer.
+func (h *health) add(c *conn) {
+	h.mu.Lock()
+	if h.open++; h.open == 1 {
+		ctx, stop := context.WithCancel(h.server.life)
+		h.stop = stop
+		h.running.Go(func() { h.run(ctx) })
+	}
+	h.mu.Unlock()
+	if h.degraded.Load() {
+		c.out.Ping(nodeFrame(true))
+	}
+}
+
+func (h *health) remove() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.open--; h.open == 0 {
+		h.stop()
+	}
+}
+
+// wait returns when nobody looks any more, after the last connection.
+func (h *health) wait() { h.running.Wait() }
+
+func (h *health) run(ctx context.Context) {
+	tick := time.NewTicker(healthInterval)
+	defer tick.Stop()
+	for failed := 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if failed++; h.look(ctx) {
+			failed = 0
+		}
+		if degraded := failed >= degradedAfter; ctx.Err() == nil && (failed == 0 || degraded) {
+			h.become(degraded)
+		}
+	}
+}
+
+// look reports whether Redis answers.
+func (h *health) look(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	return h.server.rooms.Ping(ctx) == nil
+}
+
+// become tells all clients, if that is news.
+func (h *health) become(degraded bool) {
+	if h.degraded.Swap(degraded) == degraded {
+		return
+	}
+	frame := nodeFrame(degraded)
+	conns, _ := h.server.conns.list()
+	for _, c := range conns {
+		if c.isOpen() { // who opens now is told by add
+			c.out.Ping(frame)
+		}
+	}
+}
+
+func nodeFrame(degraded bool) []byte {
+	return frames.Event(&protocol.Event{Event: protocol.EventNode, Degraded: degraded})
+}

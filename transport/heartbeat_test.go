@@ -1,0 +1,113 @@
+package transport
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// The others see within 12 s, with the default options, that a client has vanished.
+func TestHeartbeat_VanishedClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		first, second := startInBubble(t, mini, room.Rules{}, Options{}), startInBubble(t, mini, room.Rules{}, Options{})
+		for range 20 {
+			a, b := first.connectIdle(t, "a"), second.connect(t, "b")
+			b.send(watch42)
+			b.next("a list", time.Second)
+			time.Sleep(1700 * time.Millisecond) // at any point of an interval
+			a.ws.SetPingHandler(func(string) error { return nil })
+			a.send(join42)
+			go a.readAll()
+			start := time.Now()
+			b.expectChange(`{"type":"away","user":"a"`, 12*time.Second)
+			if took := time.Since(start); took < 10*time.Second {
+				t.Errorf("away after %v", took)
+			}
+			_ = a.ws.Close()
+			_ = b.ws.Close()
+			time.Sleep(2 * defaultGrace)
+		}
+	})
+}
+
+// readAll reads until the connection has ended.
+func (p *wsClient) readAll() {
+	for {
+		if _, _, err := p.ws.ReadMessage(); err != nil {
+			return
+		}
+	}
+}
+
+// A client that talks is not pinged, whatever it says; one that is silent is, once an interval.
+func TestHeartbeat_TalkingClient(t *testing.T) {
+	for name, tt := range map[string]struct {
+		say   string
+		pings bool
+	}{
+		"requests":   {text(usersOf(1)), false},
+		"pongs":      {pong("?"), false},
+		"silent now": {"", true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := startSizedRooms(t, Options{})
+			c := s.connectRaw(t)
+			_ = c.raw.SetDeadline(time.Time{})
+			var talking sync.WaitGroup
+			defer talking.Wait()
+			talking.Go(func() {
+				for range 20 {
+					time.Sleep(4 * time.Second)
+					if tt.say != "" {
+						c.write(tt.say)
+					}
+				}
+				if tt.say != "" {
+					c.write(closing(1000, ""))
+				}
+			})
+			if got := c.readAll(); strings.Contains(got, `9 ""`) != tt.pings {
+				t.Errorf("%s: got %s", name, got)
+			}
+		})
+	}
+}
+
+// The time that the server takes for a request is no silence of the client.
+func TestHeartbeat_WaitingClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		s := startInBubble(t, mini, room.Rules{}, Options{})
+		a := s.connectIdle(t, "a")
+		s.hook.setBefore(func(context.Context, room.Action) error { time.Sleep(time.Minute); return nil })
+		a.send(join42)
+		time.Sleep(61 * time.Second)
+		a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+	})
+}
+
+// No goroutine looks after connections when there are none.
+func TestHeartbeat_EndsWithConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startSizedRooms(t, Options{})
+		for range 2 {
+			a, b := s.connect(t, "a"), s.connect(t, "b")
+			time.Sleep(time.Minute)
+			a.expectSilence()
+			a.cut()
+			b.cut()
+			time.Sleep(2 * lingerTimeout)
+			if s.Connections() != 0 {
+				t.Fatal("a connection is left")
+			}
+			s.heartbeats.wait()
+		}
+	})
+}

@@ -1,0 +1,202 @@
+// Package frames makes the WebSocket frames that a server sends (RFC 6455), of replies, events and snapshots.
+// Each event, and each list, is encoded once for all clients that get it.
+//
+// Frames are encoded by hand. So one write to the socket carries several of them, where gorilla's
+// connection needs one for each; and an event to four clients takes 0.4 µs and 0.5 KB, where
+// gorilla's PreparedMessage takes 4.3 µs and 12 KB (BenchmarkEventFrame).
+package frames
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/room"
+	"roomd/transport/protocol"
+)
+
+// Final says that a frame is a whole message (RFC 6455, section 5.2).
+const Final = 0x80
+
+// headerRoom is the longest header of a server's frame, in bytes.
+const headerRoom = 10
+
+// About how long what frames hold is, in bytes, so that they need not grow.
+const (
+	replySize  = 160
+	eventSize  = 112
+	changeSize = 48
+)
+
+// newFrame returns a text frame with room for its header. The caller appends the content,
+// about size bytes, and calls seal.
+func newFrame(size int) []byte { return make([]byte, headerRoom, headerRoom+size) }
+
+// seal puts the header before the content of a text frame.
+func seal(frame []byte) []byte {
+	var space [headerRoom]byte
+	header := append(space[:0], Final|websocket.TextMessage)
+	switch n := len(frame) - headerRoom; {
+	case n < 126:
+		header = append(header, byte(n))
+	case n < 1<<16:
+		header = binary.BigEndian.AppendUint16(append(header, 126), uint16(n))
+	default:
+		header = binary.BigEndian.AppendUint64(append(header, 127), uint64(n))
+	}
+	frame = frame[headerRoom-len(header):]
+	copy(frame, header)
+	return frame
+}
+
+// Control returns a frame of that kind. The content has at most 125 bytes.
+func Control(kind int, content []byte) []byte {
+	return append([]byte{Final | byte(kind), byte(len(content))}, content...)
+}
+
+// Reply returns the frame of a reply.
+func Reply(r *protocol.Reply) []byte {
+	return seal(protocol.AppendReply(newFrame(replySize+len(r.List)), r))
+}
+
+// Event returns the frame of an event that is made for one client.
+func Event(e *protocol.Event) []byte { return seal(protocol.AppendEvent(newFrame(eventSize), e)) }
+
+// Changes returns one frame for events that follow each other, as a user may see them.
+func Changes(user string, events ...*room.Event) []byte {
+	first, last := events[0], events[len(events)-1]
+	merged := protocol.Event{Event: protocol.EventChanges, Room: first.Room, Epoch: first.Epoch, Version: last.Version, From: first.From}
+	merged.Changes = make([]protocol.Change, 0, len(first.Changes))
+	for _, e := range events {
+		for _, change := range e.Changes {
+			if !change.IsFor(user) {
+				continue // its version tells that there was something
+			}
+			merged.Changes = append(merged.Changes, changeOf(&change))
+		}
+	}
+	return seal(protocol.AppendEvent(newFrame(eventSize+changeSize*len(merged.Changes)), &merged))
+}
+
+func changeOf(c *room.Change) protocol.Change {
+	change := protocol.Change{Type: string(c.Type), User: c.User, Seat: c.Seat, Reason: string(c.Reason), Away: c.Away}
+	if d := c.Detail; d != nil {
+		change.Ready, change.Data, change.Text = d.Ready, protocol.JSON(d.Data), d.Text // of a member null stays null: no data any more
+		change.To = protocol.Target{Room: d.Target, Users: d.To}
+		if d.Settings != nil {
+			change.Settings = newSettings(*d.Settings)
+		}
+	}
+	return change
+}
+
+// Settings returns settings as clients see them: nil if all of them are zero.
+func Settings(s room.Settings) *room.Settings {
+	if s == (room.Settings{Default: s.Default}) {
+		return nil
+	}
+	return newSettings(s)
+}
+
+func newSettings(s room.Settings) *room.Settings {
+	s.Default = false // which is of no use to clients
+	return &s
+}
+
+// Shared is an event's frame, encoded once for all clients that get it.
+type Shared struct {
+	event   *room.Event
+	size    int  // about how many bytes its changes take; 0 for a snapshot
+	private bool // a message in it is not for everybody
+
+	encode sync.Once
+	bytes  []byte // set by encode
+}
+
+// Of returns the frame of an event.
+func Of(e *room.Event) *Shared {
+	return e.Shared(func() any { return newShared(e) }).(*Shared)
+}
+
+func newShared(e *room.Event) *Shared {
+	f := &Shared{event: e, size: changesSize(e, func(*room.Change) bool { return true })}
+	for i := range e.Changes {
+		if d := e.Changes[i].Detail; d != nil && d.To != nil {
+			f.private = true
+		}
+	}
+	return f
+}
+
+// SizeFor returns about how many bytes the changes take that a user may see.
+func (f *Shared) SizeFor(user string) int {
+	if !f.private {
+		return f.size
+	}
+	return changesSize(f.event, func(c *room.Change) bool { return c.IsFor(user) })
+}
+
+// For returns the event as a user may see it.
+func (f *Shared) For(user string) []byte {
+	if f.private {
+		return Changes(user, f.event)
+	}
+	return f.frame()
+}
+
+// frame returns the event as everybody may see it.
+func (f *Shared) frame() []byte {
+	f.encode.Do(func() {
+		if f.event.Snapshot != nil {
+			f.bytes = snapshotFrame(f.event)
+		} else {
+			f.bytes = Changes("", f.event)
+		}
+	})
+	return f.bytes
+}
+
+// changesSize returns about how many bytes those changes take that are shown.
+func changesSize(e *room.Event, shown func(*room.Change) bool) int {
+	if e.Snapshot != nil {
+		return 0
+	}
+	size := eventSize
+	for i := range e.Changes {
+		change := &e.Changes[i]
+		if !shown(change) {
+			continue
+		}
+		size += changeSize + len(change.User)
+		if d := change.Detail; d != nil {
+			size += len(d.Text) + len(d.Data)
+			for _, user := range d.To {
+				size += len(user)
+			}
+		}
+	}
+	return size
+}
+
+// Append appends the frames of one room's events. Changes that follow each other are
+// merged into one frame.
+func Append(frames [][]byte, user string, events []*room.Event) [][]byte {
+	for len(events) > 0 {
+		n := 1
+		for n < len(events) && follows(events[n], events[n-1]) {
+			n++
+		}
+		if n == 1 {
+			frames = append(frames, Of(events[0]).For(user))
+		} else {
+			frames = append(frames, Changes(user, events[:n]...))
+		}
+		events = events[n:]
+	}
+	return frames
+}
+
+func follows(e, before *room.Event) bool {
+	return e.Snapshot == nil && before.Snapshot == nil && e.Epoch == before.Epoch && e.From == before.Version
+}

@@ -1,0 +1,47 @@
+package frames
+
+import (
+	"sync"
+
+	"roomd/room"
+	"roomd/transport/protocol"
+)
+
+// List returns the members of a room as replies have them.
+func List(s room.Snapshot) []byte { return listOf(s).users }
+
+// encodedList is a room's list as replies have it, and the frame of the snapshot event with it. Each
+// is encoded once, however many clients get it.
+type encodedList struct {
+	users []byte
+
+	mu    sync.Mutex
+	of    room.Position // guarded by mu: of frame
+	frame []byte        // guarded by mu: the latest; nil if none was asked for
+}
+
+func listOf(s room.Snapshot) *encodedList {
+	return s.Shared(func() any { return &encodedList{users: protocol.AppendUsers(nil, seated(s.Users()))} }).(*encodedList)
+}
+
+// snapshotFrame returns the frame of an event with a snapshot.
+func snapshotFrame(e *room.Event) []byte {
+	l, at := listOf(*e.Snapshot), room.Position{Epoch: e.Epoch, Version: e.Version}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.frame == nil || l.of != at { // versions that differ in their settings only share a list
+		l.of, l.frame = at, seal(protocol.AppendEvent(newFrame(eventSize+len(l.users)), &protocol.Event{
+			Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version,
+			Count: e.Snapshot.Count(), Settings: Settings(e.Snapshot.Settings), Data: protocol.JSON(e.Snapshot.Data), List: l.users,
+		}))
+	}
+	return l.frame
+}
+
+func seated(users []room.Occupant) []protocol.Seated {
+	list := make([]protocol.Seated, len(users))
+	for i, u := range users {
+		list[i] = protocol.Seated{User: u.User, Seat: u.Seat, Away: u.Away, Ready: u.Ready, Data: protocol.JSON(u.Data)}
+	}
+	return list
+}

@@ -1,0 +1,202 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"roomd/room"
+)
+
+// world is a real room, of which a session hears late, and which does what the session's membership asks for.
+type world struct {
+	t      *rapid.T
+	room   *room.Room
+	told   []*room.Event // not heard of yet
+	epochs int
+
+	m         Membership
+	member    bool // what the client was told
+	takenOver bool // a newer session of the user has joined
+}
+
+const user, session = "a", "mine"
+
+func newWorld(t *rapid.T) *world {
+	w := &world{t: t, m: Of(user, session)}
+	w.begin()
+	return w
+}
+
+// begin begins a new epoch, without members.
+func (w *world) begin() {
+	w.epochs++
+	w.room = room.NewRoom("42", room.Position{Epoch: fmt.Sprint("e", w.epochs), Version: 1}, map[string]room.Member{})
+}
+
+// do runs an action, commits it, and tells it to those who listen.
+func (w *world) do(a room.Action) (room.Result, error) {
+	seat, err := w.room.Apply(a, room.Rules{}, room.Origin{Node: "n", At: 5})
+	if err == nil && w.room.Changed() {
+		w.told = append(w.told, w.room.Pending(w.room.Epoch, "n").Event("42"))
+		w.room.Commit(w.room.Epoch, "")
+	}
+	return room.Result{Seat: seat, Node: "n", Snapshot: w.room.Snapshot()}, err
+}
+
+// hear hears of the next event.
+func (w *world) hear() {
+	if len(w.told) == 0 {
+		return
+	}
+	e := w.told[0]
+	w.told = w.told[1:]
+	w.lost(w.m.Event(e))
+}
+
+func (w *world) lost(why *Loss) {
+	if why == nil {
+		return
+	}
+	if !w.member {
+		w.t.Fatal("a loss of what the client did not have")
+	}
+	if why.Refusal == nil && why.Reason == "" {
+		w.t.Fatal("a loss without a reason")
+	}
+	w.member = false
+}
+
+// act runs the action that the membership asks for.
+func (w *world) act() {
+	a, needed := w.m.Next()
+	if needed != w.m.Status.IsPaused() {
+		w.t.Fatalf("%v: an action is needed: %v", w.m.Status, needed)
+	}
+	if !needed {
+		return
+	}
+	result, err := w.do(a)
+	why, _ := w.m.Answer(result, err)
+	w.lost(why)
+}
+
+func (w *world) client(name string) {
+	if w.m.Status == Replaced {
+		return
+	}
+	switch name {
+	case "join":
+		result, err := w.do(room.Join{User: user, Session: session})
+		w.lost(w.m.JoinReply(result, err))
+		if err == nil {
+			w.member = true
+		}
+	case "join without an answer":
+		if rapid.Bool().Draw(w.t, "written") {
+			_, _ = w.do(room.Join{User: user, Session: session})
+		}
+		w.lost(w.m.JoinReply(room.Result{}, room.ErrUnknown))
+	case "leave":
+		result, err := w.do(room.Leave{User: user, Session: session})
+		if lost := w.m.LeaveReply(result, err); lost != nil && errors.Is(err, room.ErrNotMember) {
+			w.lost(lost)
+		}
+		w.member = false
+	case "moved":
+		if w.room.Count() > 0 || w.member { // it is there, or somebody else speaks for the user
+			return
+		}
+		_, _ = w.do(room.Reserve{Session: "party", Users: []string{user}})
+		w.m.Take(Moved)
+		w.member = true
+	}
+}
+
+func (w *world) others(name string) {
+	switch name {
+	case "node dies":
+		_, _ = w.do(room.Leave{User: user, Session: session, Reason: room.ReasonNode})
+	case "kick":
+		_, _ = w.do(room.Kick{User: user, Text: "loud"})
+	case "move away":
+		_, _ = w.do(room.Release{Users: []string{user}, Target: "43"})
+	case "new name":
+		w.told = append(w.told, room.RejoinEvent("42", w.room.Position))
+	case "flushed": // what was on its way of the earlier epoch is gone with it
+		w.begin()
+		w.told = []*room.Event{room.SnapshotEvent(w.room, []string{"n"}, nil)}
+	case "cut": // a snapshot stands for what was told meanwhile
+		missed := slices.DeleteFunc(w.told, func(e *room.Event) bool { return e.Rejoin || e.Snapshot != nil })
+		w.told = []*room.Event{room.SnapshotEvent(w.room, []string{"n"}, missed)}
+	case "rival":
+		if _, err := w.do(room.Join{User: user, Session: "newer"}); err == nil {
+			w.takenOver = true
+		}
+	}
+}
+
+// Whatever happens, in whatever order the session hears of it: in the end the client takes itself for a
+// member exactly if the session is in the room, is closed if a newer session is, and nothing is left to do.
+func TestMembership_Model(t *testing.T) {
+	client := []string{"join", "join", "join without an answer", "leave", "moved"}
+	others := []string{"node dies", "kick", "move away", "new name", "flushed", "cut", "rival"}
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		for _, step := range rapid.SliceOfN(rapid.IntRange(0, 39), 1, 40).Draw(t, "steps") {
+			switch {
+			case step < len(client):
+				w.client(client[step])
+			case step < len(client)+len(others):
+				w.others(others[step-len(client)])
+			case step%2 == 0:
+				w.hear()
+			default:
+				w.act()
+			}
+			if w.m.Status != Replaced && w.member != w.m.Status.IsMember() {
+				t.Fatalf("the client is a member: %v, and the session is %v", w.member, w.m.Status)
+			}
+		}
+		for range 20 {
+			for len(w.told) > 0 {
+				w.hear()
+			}
+			w.act()
+		}
+		in, there := w.room.Member(user)
+		mine := there && in.SessionID() == session
+		switch {
+		case w.m.Status == Replaced && !w.takenOver:
+			t.Fatal("closed, and there is no newer session")
+		case w.m.Status == Member && !mine:
+			t.Fatalf("a member, and in the room is %+v, %v", in, there)
+		case w.m.Status.IsPaused():
+			t.Fatalf("%v in the end", w.m.Status)
+		case w.m.Status == Outside && mine:
+			t.Fatal("outside, and in the room all the same")
+		}
+	})
+}
+
+// The table names each status that an input can meet, and leaves the end as it is.
+func TestStatus_Table(t *testing.T) {
+	for in := range inputs {
+		if len(transitions[in]) == 0 {
+			t.Errorf("%v changes nothing", in)
+		}
+		for from, to := range transitions[in] {
+			if from == to || from == Replaced {
+				t.Errorf("%v: from %v to %v", in, from, to)
+			}
+		}
+	}
+	for s := range statuses {
+		if s.NeedsList() && !s.IsPaused() || s.IsPaused() && !s.IsMember() {
+			t.Errorf("%v is paused: %v, a member: %v", s, s.IsPaused(), s.IsMember())
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package membership
+
+// Status is what a session is to a room. See the package's table.
+type Status int
+
+const (
+	// Outside: not a member.
+	Outside Status = iota
+	// Unknown: not a member for the client, but a join or a leave may have been written.
+	Unknown
+	// Member: the session speaks for its user.
+	Member
+	// Doubtful: a member who has to ask whether it still is one.
+	Doubtful
+	// Missing: a member who has lost the place, and joins again.
+	Missing
+	// Returned: a member who was missing and is back, as an event says, or of whom an old list said that: it asks
+	// for the list.
+	Returned
+	// Unsure: a member of whom a further join had no answer. It asks whether it is one; events may be older.
+	Unsure
+	// Following: a member because its user was moved here. It has to take the seat.
+	Following
+	// Overtaken: brought back after a newer session had joined and left. It has to leave, too.
+	Overtaken
+	// Replaced: a newer session speaks for the user, and the connection closes.
+	Replaced
+
+	statuses
+)
+
+func (s Status) String() string {
+	return [statuses]string{"outside", "unknown", "member", "doubtful", "missing", "returned", "unsure", "following", "overtaken", "replaced"}[s]
+}
+
+// IsMember reports whether the client takes the session for a member.
+func (s Status) IsMember() bool { return s >= Member && s <= Overtaken }
+
+// IsPaused reports whether the client gets no events until the node has done what Next says.
+func (s Status) IsPaused() bool { return s >= Doubtful && s <= Overtaken }
+
+// NeedsList reports whether the client has to get the room as it is before further events: some
+// of them show it without the session, or it has not seen the room yet.
+func (s Status) NeedsList() bool { return s >= Missing && s <= Following }
+
+// Input is what happens to a membership.
+type Input int
+
+const (
+	// Joined: the session has joined, or still is a member.
+	Joined Input = iota
+	// JoinUnknown: a join of the client may have been written.
+	JoinUnknown
+	// Left: a leave of the client was done, or had nothing to do.
+	Left
+	// LeaveUnknown: a leave of the client may have been written.
+	LeaveUnknown
+	// Refused: there is no place for the session: the room is full or closed, or the user may not come in.
+	Refused
+	// Moved: the user was moved into the room.
+	Moved
+	// Listed: a snapshot has the session.
+	Listed
+	// Back: changes say that the session speaks for its user.
+	Back
+	// Questioned: the session's node has another name, or a list lacks the session.
+	Questioned
+	// Contradicted: a snapshot that is older than what the session knows lacks it.
+	Contradicted
+	// Removed: the session has lost its place by a failure.
+	Removed
+	// Ended: somebody has taken the user out for good.
+	Ended
+	// TakenOver: a newer session speaks for the user.
+	TakenOver
+	// TakenBefore: a newer session did, before this one was brought back.
+	TakenBefore
+
+	inputs
+)
+
+func (i Input) String() string {
+	return [inputs]string{
+		"joined", "join unknown", "left", "leave unknown", "refused", "moved", "listed", "back",
+		"questioned", "contradicted", "removed", "ended", "taken over", "taken before",
+	}[i]
+}
+
+// transitions are the statuses behind an input. A status that has no entry stays as it is.
+var transitions = [inputs]map[Status]Status{
+	Joined:       {Outside: Member, Unknown: Member, Doubtful: Member, Missing: Member, Returned: Member, Unsure: Member, Following: Member, Overtaken: Member},
+	JoinUnknown:  {Outside: Unknown, Member: Unsure, Doubtful: Unsure, Missing: Unsure, Returned: Unsure},
+	Left:         {Unknown: Outside, Member: Outside, Doubtful: Outside, Missing: Outside, Returned: Outside, Unsure: Outside, Following: Outside, Overtaken: Outside},
+	LeaveUnknown: {Member: Unknown, Doubtful: Unknown, Missing: Unknown, Returned: Unknown, Unsure: Unknown, Following: Unknown, Overtaken: Unknown},
+	Refused:      {Unknown: Outside, Member: Outside, Doubtful: Outside, Missing: Outside, Returned: Outside, Unsure: Outside, Following: Outside, Overtaken: Outside},
+	Moved:        {Outside: Following, Unknown: Following},
+	Listed:       {Doubtful: Member, Missing: Member, Returned: Member},
+	Back:         {Doubtful: Member, Missing: Returned},
+	Questioned:   {Member: Doubtful},
+	Contradicted: {Member: Returned, Doubtful: Returned},
+	Removed:      {Member: Missing, Doubtful: Missing, Returned: Missing, Unsure: Missing, Overtaken: Replaced},
+	Ended:        {Member: Outside, Doubtful: Outside, Missing: Outside, Returned: Outside, Unsure: Outside, Following: Outside, Overtaken: Replaced},
+	TakenOver:    {Member: Replaced, Doubtful: Replaced, Missing: Replaced, Returned: Replaced, Unsure: Replaced, Following: Outside},
+	TakenBefore:  {Member: Overtaken, Doubtful: Overtaken, Missing: Overtaken, Returned: Overtaken},
+}
+
+// After returns the status behind an input.
+func (s Status) After(in Input) Status {
+	if next, changes := transitions[in][s]; changes {
+		return next
+	}
+	return s
+}

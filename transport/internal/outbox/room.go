@@ -1,0 +1,227 @@
+package outbox
+
+import (
+	"slices"
+
+	"roomd/room"
+	"roomd/transport/internal/frames"
+)
+
+// Room is the queue of one room's events on their way to the client. Replies to requests about the room, and what
+// the client hears of its own place, go into their order. Its fields are guarded by the outbox's mu.
+type Room struct {
+	ID  string
+	out *Outbox
+
+	held   bool // a request about the room runs: its reply comes first
+	paused bool // the session may have lost its place: nothing is written until that is known
+	ended  bool // it takes no more events
+	queued bool // it has a place in the outbox
+
+	pending []*room.Event
+	size    int         // bytes of the changes in pending
+	at      position    // of the room when the client has read what is pending
+	sent    position    // what the client has, or is being sent, without what is pending
+	lack    *room.Event // the first pending one that shows a member the room without itself; nil if none does
+	notices []notice    // for when it is held no more
+
+	missed  *position // the last event that was dropped because too many waited; nil if none was
+	filling bool      // somebody reads the room, to make up for what was missed
+}
+
+type position struct {
+	epoch   string
+	version uint64
+}
+
+// Open starts a room's queue, held until Release. What an earlier one still has comes before.
+func (o *Outbox) Open(id string) *Room {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for earlier := range o.ending { // one at most
+		if earlier.ID == id {
+			earlier.releaseLocked()
+		}
+	}
+	r := &Room{ID: id, out: o, held: true}
+	o.rooms[r] = struct{}{}
+	return r
+}
+
+// Hold keeps the events back until the reply to a request about the room. Without that the
+// client could get a list that is older than the events before it.
+func (r *Room) Hold() {
+	r.out.mu.Lock()
+	defer r.out.mu.Unlock()
+	r.held = true
+}
+
+// Release ends Hold, after the reply.
+func (r *Room) Release() {
+	r.out.mu.Lock()
+	defer r.out.mu.Unlock()
+	r.releaseLocked()
+}
+
+func (r *Room) releaseLocked() {
+	o := r.out
+	r.held = false
+	delete(o.ending, r)
+	r.notifyLocked()
+	if r.ended {
+		o.sealLocked(r, len(r.pending))
+		o.startLocked()
+	}
+	o.enqueueLocked(r)
+}
+
+// sealLocked takes the first n pending events out of a room's queue, to be written before whatever is queued next.
+func (o *Outbox) sealLocked(r *Room, n int) {
+	o.dequeueLocked(r)
+	if n == 0 {
+		return
+	}
+	size := 0
+	for _, e := range r.pending[:n] {
+		size += frames.Of(e).SizeFor(o.user)
+	}
+	o.items = append(o.items, item{events: r.pending[:n:n], size: size})
+	last := r.pending[n-1]
+	r.sent = position{last.Epoch, last.Version}
+	r.pending, r.size = r.pending[n:], r.size-size
+}
+
+// Push adds an event, unless the client has it already. It reports false if too many changes wait for the
+// client, so that a snapshot will stand for those of a room.
+func (r *Room) Push(e *room.Event) (fits bool) {
+	o := r.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r.ended || e.Epoch == r.at.epoch && e.Version <= r.at.version || r.isLate(e) {
+		return true
+	}
+	if e.Snapshot != nil {
+		r.clearLocked() // the snapshot stands for all of them
+		r.missed = nil
+	}
+	if r.isSent(position{e.Epoch, e.Version}) { // and a list of the same epoch came before
+		r.at = r.sent
+		o.enqueueLocked(r)
+		return true
+	}
+	r.appendLocked(e)
+	fits = true
+	for o.isFullLocked() {
+		largest := o.largestLocked()
+		if largest == nil {
+			break
+		}
+		fits = fits && largest.missed != nil // and so it was said before
+		largest.dropLocked()
+	}
+	o.enqueueLocked(r)
+	return fits
+}
+
+// isLate reports whether an event is of an epoch that is over for the client. A new one begins with
+// a snapshot, or where there was no room.
+func (r *Room) isLate(e *room.Event) bool {
+	return e.Snapshot == nil && r.at.epoch != "" && e.Epoch != r.at.epoch && e.From > 0
+}
+
+// Pause keeps the events back until Resume. lack, if not nil, is an event that shows the room without the
+// session. It may be pushed next.
+func (r *Room) Pause(lack *room.Event) {
+	r.out.mu.Lock()
+	defer r.out.mu.Unlock()
+	r.paused = true
+	switch {
+	case lack == nil, r.lack != nil && lack.Snapshot == nil: // only a snapshot takes the place of those before
+	case lack.Epoch == r.at.epoch && lack.Version <= r.at.version && !slices.Contains(r.pending, lack): // the client does not get it
+	default:
+		r.lack = lack
+	}
+}
+
+// Resume ends Pause.
+func (r *Room) Resume() {
+	r.out.mu.Lock()
+	defer r.out.mu.Unlock()
+	r.paused, r.lack = false, nil
+	r.out.enqueueLocked(r)
+}
+
+// End closes the queue to further events. The pending ones are still written, unless it is paused.
+func (r *Room) End() {
+	r.out.mu.Lock()
+	defer r.out.mu.Unlock()
+	if !r.ended {
+		r.endLocked()
+		r.out.startLocked()
+	}
+}
+
+func (r *Room) endLocked() {
+	r.ended = true
+	delete(r.out.rooms, r)
+	if r.paused || r.missed != nil {
+		r.out.dequeueLocked(r)
+		r.clearLocked()
+		r.missed = nil
+	}
+	if r.held {
+		r.out.ending[r] = struct{}{}
+	} else {
+		r.out.sealLocked(r, len(r.pending))
+	}
+}
+
+// Drop closes the queue and drops what is pending.
+func (r *Room) Drop() {
+	r.out.mu.Lock()
+	defer r.out.mu.Unlock()
+	r.out.dequeueLocked(r)
+	r.clearLocked()
+	r.endLocked()
+}
+
+// isSent reports whether the client has a version, without what is pending.
+func (r *Room) isSent(at position) bool {
+	return r.sent.epoch == at.epoch && r.sent.version >= at.version
+}
+
+func (r *Room) appendLocked(e *room.Event) {
+	r.pending = append(r.pending, e)
+	r.at = position{e.Epoch, e.Version}
+	r.resizeLocked(frames.Of(e).SizeFor(r.out.user))
+}
+
+func (r *Room) resizeLocked(by int) {
+	r.size += by
+	r.out.queued.changes += by
+}
+
+func (r *Room) clearLocked() {
+	r.resizeLocked(-r.size)
+	r.pending = nil
+}
+
+// takeLocked removes and returns the pending events, and how many bytes they count for. It returns none if the queue is
+// held or paused, or needs a snapshot first: then TakeStale names it.
+func (r *Room) takeLocked(o *Outbox) (events []*room.Event, size int) {
+	r.queued = false
+	switch {
+	case r.held || r.paused:
+		return nil, 0
+	case r.missed != nil:
+		if !r.filling {
+			r.filling = true
+			o.stale = append(o.stale, r)
+		}
+		return nil, 0
+	}
+	events, size = r.pending, r.size
+	r.sent = r.at
+	r.pending, r.size = nil, 0
+	return events, size
+}

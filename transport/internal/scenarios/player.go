@@ -1,0 +1,218 @@
+package scenarios
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/gorilla/websocket"
+)
+
+// player plays the steps of one scenario.
+type player struct {
+	life    context.Context // of the scenario
+	server  *server
+	subject Subject
+	calls   sync.WaitGroup
+	answers map[string]chan string // of calls, by label
+	peer    *peer                  // the latest connection, nil before the first
+	address int                    // of that connection
+	version int                    // of room 42 after the latest flood
+}
+
+// verbs do the steps, as the head of the list explains them.
+var verbs = map[string]func(*player, context.Context, step) error{
+	"call": (*player).call, "gives": (*player).gives,
+	"read": (*player).begin, "next": (*player).next, "end": (*player).next,
+	"see": (*player).observe, "ended": (*player).observe, "state": (*player).observe,
+	"accept": (*player).decide, "refuse": (*player).decide,
+	">": (*player).converse, "<": (*player).converse, "hears": (*player).converse, "silence": (*player).converse,
+	"flood": (*player).converse, "close": (*player).converse, "cut": (*player).converse, "closed": (*player).converse,
+}
+
+func (p *player) play(ctx context.Context, s step) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return verbs[s.verb](p, ctx, s)
+}
+
+// call begins a command.
+func (p *player) call(_ context.Context, s step) error {
+	args := split(s.text)
+	if args[0] == "connect" {
+		options, err := withDefaults(args[1])
+		if err != nil {
+			return err
+		}
+		args[1] = options
+	}
+	answer := make(chan string, 1)
+	p.answers[s.label] = answer
+	p.calls.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		answer <- p.subject.Do(ctx, args[0], args[1:]...)
+	})
+	return nil
+}
+
+// withDefaults returns the options of a connect, complete. A token that says when it expires becomes one.
+func withDefaults(text string) (string, error) {
+	options := quick
+	if err := json.Unmarshal([]byte(text), &options); err != nil {
+		return "", err
+	}
+	for i, token := range options.Tokens {
+		var seconds int
+		if n, _ := fmt.Sscanf(token, "expires in %d s", &seconds); n == 1 {
+			exp := fmt.Appendf(nil, `{"sub":"ada","exp":%d}`, time.Now().Unix()+int64(seconds))
+			options.Tokens[i] = "e30." + base64.RawURLEncoding.EncodeToString(exp) + ".c2lnbmF0dXJl" // as far as a client reads it
+		}
+	}
+	out, err := json.Marshal(options)
+	return string(out), err
+}
+
+func (p *player) gives(ctx context.Context, s step) error {
+	answer, ok := p.answers[s.label]
+	if !ok {
+		return errors.New("nothing was called")
+	}
+	delete(p.answers, s.label)
+	got, err := receive(ctx, answer)
+	return differs(s.text, got, err)
+}
+
+func (p *player) begin(ctx context.Context, s step) error {
+	room, name, _ := strings.Cut(s.text, " as ")
+	return differs("ok", p.subject.Do(ctx, "iterate", room, name), nil)
+}
+
+func (p *player) next(ctx context.Context, s step) error {
+	name, want, _ := strings.Cut(s.text, " ")
+	if s.verb == "end" {
+		want = "end"
+	}
+	return differs(want, p.subject.Do(ctx, "next", name), ctx.Err())
+}
+
+// observe looks until the program sees what it should.
+func (p *player) observe(ctx context.Context, s step) error {
+	command, match, want := s.verb, same, s.text
+	var args []string
+	if s.verb != "state" {
+		room, rest, _ := strings.Cut(s.text, " ")
+		args, want = []string{room}, rest
+	}
+	if s.verb == "see" {
+		command, match = "view", shows
+	}
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		got := p.subject.Do(ctx, command, args...)
+		if match(want, got) {
+			return nil
+		}
+		if _, err := receive(ctx, tick.C); err != nil {
+			return fmt.Errorf("got %s", got)
+		}
+	}
+}
+
+// decide lets a client in, or not.
+func (p *player) decide(ctx context.Context, s step) error {
+	a, err := receive(ctx, p.server.arrivals)
+	if err != nil {
+		return fmt.Errorf("no client connects: %w", err)
+	}
+	if s.verb == "refuse" {
+		status, code, _ := strings.Cut(s.text, " ")
+		n, err := strconv.Atoi(status)
+		p.server.refuse(a, &refusal{n, code, "the scenario says so"})
+		return err
+	}
+	for word := range strings.FieldsSeq(s.text) {
+		name, want, _ := strings.Cut(word, "=")
+		switch {
+		case name == "other" && p.peer != nil && a.address == p.address:
+			return errors.New("the client comes to the same address")
+		case name == "user" && a.user() != want:
+			return fmt.Errorf("the client is %q", a.user())
+		case name == "token" && want != "any" && a.token() != want:
+			return fmt.Errorf("the client's token is %q", a.token())
+		}
+	}
+	p.address = a.address
+	p.peer, err = p.server.accept(p.life, a)
+	return err
+}
+
+// converse does a step of the present connection.
+func (p *player) converse(ctx context.Context, s step) error {
+	if p.peer == nil {
+		return errors.New("nobody is connected")
+	}
+	n, _ := strconv.Atoi(s.text)
+	switch s.verb {
+	case ">":
+		got, err := p.peer.request(ctx)
+		return differs(s.text, got, err)
+	case "<":
+		if strings.HasPrefix(s.text, `{"event"`) {
+			return p.peer.send(s.text)
+		}
+		return p.peer.reply(s.text)
+	case "hears":
+		_, err := receive(ctx, p.peer.pings)
+		return err
+	case "silence":
+		p.peer.silent.Store(true)
+	case "cut":
+		return p.peer.conn.NetConn().Close()
+	case "close":
+		return p.peer.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(n, "as the scenario says"), deadline())
+	case "closed":
+		_, err := receive(ctx, p.peer.closed)
+		return differs(s.text, strconv.Itoa(p.peer.code), err)
+	case "flood":
+		for range n {
+			p.version++
+			if err := p.peer.send(fmt.Sprintf(`{"event":"changes","room":"42","epoch":"e","version":%d,"from":%d,"changes":[{"type":"data","data":%d}]}`,
+				p.version, p.version-1, p.version)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// finish closes the client, and looks whether it has sent what the scenario does not have.
+func (p *player) finish(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if got := p.subject.Do(ctx, "close"); got != "ok" {
+		return fmt.Errorf("close at the end: %s", got)
+	}
+	if len(p.answers) > 0 {
+		return fmt.Errorf("calls without gives: %d", len(p.answers))
+	}
+	if p.peer == nil {
+		return nil
+	}
+	if _, err := receive(ctx, p.peer.closed); err != nil {
+		return errors.New("the client is closed, and its connection is open")
+	}
+	select {
+	case data := <-p.peer.frames:
+		return fmt.Errorf("the client has also sent %s", data)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,39 @@
+package transport
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// unsentBytes returns how many bytes of a socket's send queue the other side has not acknowledged.
+func unsentBytes(socket syscall.RawConn) int64 {
+	if socket == nil {
+		return 0
+	}
+	n := 0
+	_ = socket.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
+	return int64(n)
+}
+
+// unread returns the first bytes, max at most, that have arrived at a socket and have not been read; they stay
+// unread. ended says that the other side has ended the connection.
+func unread(socket syscall.RawConn, max int) (content []byte, ended bool) {
+	if socket == nil {
+		return nil, false
+	}
+	_ = socket.Control(func(fd uintptr) {
+		state := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN | unix.POLLRDHUP}}
+		if n, err := unix.Poll(state, 0); n == 0 || err != nil {
+			return
+		}
+		if ended = state[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0; ended {
+			return
+		}
+		into := make([]byte, max)
+		if n, _, err := unix.Recvfrom(int(fd), into, unix.MSG_PEEK|unix.MSG_DONTWAIT); err == nil {
+			content = into[:n]
+		}
+	})
+	return content, ended
+}

@@ -1,0 +1,131 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"roomd/room"
+	"roomd/transport/internal/membership"
+)
+
+func (r *request) leave() {
+	p, err := r.session.begin(r.in.Room)
+	if err != nil {
+		r.refuse(err)
+		return
+	}
+	defer p.end()
+	result, err := p.leave()
+	if p.status() == membership.Outside {
+		p.endEvents(false)
+	}
+	if err != nil {
+		r.refuse(err)
+		return
+	}
+	r.replyCount(result.Snapshot)
+	if r.mayWatch(result.Snapshot) != nil {
+		p.endWatchAfterLeave(result.Snapshot)
+	}
+}
+
+// take takes the seat to which the user was moved. A session that has left the room itself since the move, of which
+// it heard later, finds no seat: it takes no other one.
+func (p *presence) take(ctx context.Context, action room.Action) (result room.Result, err error) {
+	s := p.session
+	if s.hasLeft(p.room) {
+		if result.Snapshot, err = s.server.rooms.Read(ctx, p.room); err != nil {
+			return result, err
+		}
+		if !isListed(result.Snapshot, room.AnySeat, s.user) {
+			return result, room.ErrNotMember
+		}
+	}
+	return s.server.rooms.Do(ctx, p.room, action)
+}
+
+// maxLeft is how many rooms a session remembers that its client has left.
+const maxLeft = 64
+
+// leftLocked remembers that the client has left a room. Only from another room it can be moved back there.
+func (s *session) leftLocked(id string) {
+	if len(s.presences) > 1 && !slices.Contains(s.left, id) {
+		s.left = append(s.left[max(0, len(s.left)-maxLeft+1):], id)
+	}
+}
+
+func (s *session) hasLeft(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.left, id)
+}
+
+// leave takes the session out of the room, also if its user was moved there and the session is not
+// there yet. If somebody else was faster, the client hears of that before the reply.
+func (p *presence) leave() (result room.Result, err error) {
+	s := p.session
+	left := false    // an earlier turn has left, and then a move was heard of
+	retaken := false // the seat was taken that was reserved for the user
+	for again := true; again; {
+		if p.status() == membership.Following {
+			action, _ := p.membership.Next()
+			taken, failed := p.take(s.server.life, action)
+			if failed != nil && !errors.Is(failed, room.ErrDuplicate) { // a leave says that better
+				return p.notTaken(left, result, taken, failed)
+			}
+		}
+		var now room.Result
+		if now, err = s.do(p.room, room.Leave{User: s.user, Session: s.id}); err == nil {
+			result, left = now, true
+		}
+		if !retaken && errors.Is(err, room.ErrNotMember) && p.status().IsMember() && isListed(now.Snapshot, room.AnySeat, s.user) {
+			// The user may have been moved away and back, and the session has not heard of it.
+			retaken = true
+			if _, failed := s.do(p.room, room.Join{User: s.user, Session: s.id, Mode: room.JoinAgain}); failed == nil {
+				continue
+			}
+		}
+		again = p.recordLeave(now, err)
+	}
+	return result, err
+}
+
+// notTaken records that the seat to which the user was moved could not be taken, so as to leave it. The session has
+// left if an earlier turn has.
+func (p *presence) notTaken(left bool, result, taken room.Result, err error) (room.Result, error) {
+	s := p.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lost, _ := p.membership.Answer(taken, err)
+	switch {
+	case lost == nil:
+		return result, err
+	case left && lost.Target == "":
+		return result, nil
+	}
+	p.loseLocked(lost, nil, true)
+	if left {
+		return result, nil
+	}
+	return result, room.Refuse(room.ErrNotMember, "%s is not in room %s", s.user, p.room)
+}
+
+// recordLeave records how a leave ended. It reports whether the user was moved into the room meanwhile,
+// so that the session has to leave again.
+func (p *presence) recordLeave(result room.Result, err error) (again bool) {
+	s := p.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if lost := p.membership.LeaveReply(result, err); lost != nil {
+		p.loseLocked(lost, nil, true)
+	}
+	if err == nil {
+		s.leftLocked(p.room)
+	}
+	if again = p.moved && p.membership.Status == membership.Outside; again {
+		p.moved = false
+		p.membership.Take(membership.Moved)
+	}
+	return again
+}

@@ -1,0 +1,143 @@
+package transport
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator"
+)
+
+// A join that finds that its session has lost the place is refused behind the loss, which says who took the user out.
+func TestJoin_RefusedToWhoWasTakenOut(t *testing.T) {
+	const text = `{"event":"lost","room":"42","reason":"kicked","text":"loud"}`
+	for name, tt := range map[string]struct {
+		do   []room.Action
+		join string
+		want []string
+	}{
+		"banned": {
+			[]room.Action{room.Kick{User: "a", Text: "loud", Until: time.Now().Add(100 * 365 * 24 * time.Hour).UnixMilli()}}, join42,
+			[]string{text, "banned"},
+		},
+		"no such seat": {
+			[]room.Action{room.Kick{User: "a", Text: "loud"}, room.Configure{Settings: room.Settings{Capacity: 2}}},
+			`{"id":1,"action":"join","room":"42","seat":2}`, []string{text, "bad_request"},
+		},
+		"the seat is taken": {
+			[]room.Action{room.Kick{User: "a", Text: "loud"}}, `{"id":1,"action":"join","room":"42","seat":0}`, []string{text, "seat_taken"},
+		},
+		"closed": {[]room.Action{room.Close{}}, join42, []string{`{"event":"lost","room":"42","reason":"closed"}`, "closed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+				first.redisNet.holdEvents()
+				for _, action := range tt.do {
+					second.doIn(t, "42", action)
+				}
+				a.send(tt.join)
+				a.expect(tt.want[0])
+				if got := codeOf(t, a.next(tt.want[1], time.Second)); got != tt.want[1] {
+					t.Errorf("refused with %s", got)
+				}
+				first.redisNet.resume()
+				time.Sleep(time.Minute)
+				a.expectSilence()
+			})
+		})
+	}
+}
+
+// codeOf returns the code of a refusal.
+func codeOf(t *testing.T, frame string) string {
+	t.Helper()
+	var reply struct{ Error struct{ Code string } }
+	if err := json.Unmarshal([]byte(frame), &reply); err != nil {
+		t.Fatal(err)
+	}
+	return reply.Error.Code
+}
+
+// A member is kicked with a ban just before its node brings it back after a failure: it hears that it was kicked, and why.
+func TestKick_WithABanOfWhoIsBroughtBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		open := first.hook.gate(room.KindJoin, func() {})
+		removeA(t, first, second)
+		second.doIn(t, "42", room.Reserve{Session: "party", Users: []string{"a"}})
+		second.doIn(t, "42", room.Kick{User: "a", Text: "loud", Until: time.Now().Add(time.Hour).UnixMilli()})
+		open()
+		a.expectWithin(`{"event":"lost","room":"42","reason":"kicked","text":"loud"}`, time.Second)
+		time.Sleep(time.Minute)
+		a.expectSilence()
+	})
+}
+
+// A user is moved into a room in which it is, too, and which is closed while it asks for something there: it hears of
+// the loss once.
+func TestMove_IntoARoomThatIsClosed(t *testing.T) {
+	for _, watches := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+			a.askAbout("T", `"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
+			if watches {
+				a.askAbout("T", `"watch"`, `"version":1,"count":1,"users":[{"user":"a","seat":0}]`)
+			}
+			open := first.hook.gate(room.KindJoin, func() {})
+			a.send(`{"id":9,"room":"T","action":"join"}`)
+			synctest.Wait()
+			second.moveTo(t, "42", "T", "a")
+			a.expect(lostMoved)
+			second.doIn(t, "T", room.Close{})
+			open()
+			a.expectWithin(`{"event":"lost","room":"T","reason":"closed"}`, time.Second)
+			a.expect(`{"id":9,"room":"T","error":{"code":"closed","message":"room T is closed","retry":false}}`)
+			if watches {
+				a.expect(`{"event":"changes","room":"T","version":2,"from":1,"changes":[{"type":"leave","user":"a","seat":0,"reason":"closed"},{"type":"settings","settings":{"capacity":0,"closed":true}}]}`)
+			}
+			time.Sleep(time.Minute)
+			a.expectSilence()
+		})
+	}
+}
+
+// kickingRooms kicks a out of room 42 before a later read of it.
+type kickingRooms struct {
+	Rooms
+	reads atomic.Int32
+}
+
+func (r *kickingRooms) Read(ctx context.Context, id string) (room.Snapshot, error) {
+	if r.reads.Add(1) == 2 {
+		if _, err := r.Do(ctx, "42", room.Kick{User: "a", Text: "loud"}); err != nil {
+			return room.Snapshot{}, err
+		}
+	}
+	return r.Rooms.Read(ctx, id)
+}
+
+// A member asks to watch, and is kicked while that is done: it hears that, and watches.
+func TestWatch_WhileTheMemberIsKicked(t *testing.T) {
+	_, rdb := redistest.Mini(t)
+	rooms, err := coordinator.New(rdb, coordinator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := serve(t, &kickingRooms{Rooms: rooms}, rooms, Options{})
+	a := server.connect(t, "a")
+	a.send(join42)
+	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+	a.send(`{"id":2,"action":"watch","room":"42"}`)
+	a.expect(`{"event":"lost","room":"42","reason":"kicked","text":"loud"}`)
+	a.expect(`{"id":2,"room":"42","version":2,"count":0,"users":[]}`)
+	if _, err := rooms.Do(t.Context(), "42", room.Join{User: "b", Session: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	a.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"join","user":"b","seat":0}]}`)
+}

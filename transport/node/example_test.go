@@ -1,0 +1,69 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/room"
+	"roomd/room/coordinator"
+	"roomd/transport/client"
+	"roomd/transport/node"
+	"roomd/transport/protocol"
+)
+
+// invited is a rule of a game: only some users may come in, on the seats of room.Capacity.
+type invited struct {
+	room.Capacity
+	users map[string]bool
+}
+
+func (i invited) Seat(in room.View, user string, asked int) (int, error) {
+	if !i.users[user] {
+		return 0, room.Forbid("%s is not invited to room %s", user, in.ID())
+	}
+	return i.Capacity.Seat(in, user, asked)
+}
+
+// A server of your own with a rule of your own: the main function of a game.
+func Example() {
+	ctx := context.Background()
+	db, err := redisurl.Open(redisurl.Embedded) // or redis://127.0.0.1:6379
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
+	n, err := node.Start(ctx, node.Config{
+		Listen: "127.0.0.1:0",
+		Redis:  db,
+		Room: coordinator.Options{Rules: room.Rules{
+			Seating: invited{room.Capacity(4), map[string]bool{"李四": true}},
+			Starter: room.AllReady(2),
+		}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer n.Shutdown(ctx)
+
+	for _, user := range []string{"李四", "张三"} {
+		c, err := client.Dial(ctx, n.URL(), client.Options{User: user})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		reply, err := c.Join(ctx, "42")
+		if errors.Is(err, protocol.ErrForbidden) {
+			fmt.Println(err)
+		} else {
+			fmt.Println(user, "sits on seat", *reply.Seat)
+		}
+		c.Close()
+	}
+	// Output:
+	// 李四 sits on seat 0
+	// client: join of room "42": forbidden: 张三 is not invited to room 42
+}

@@ -1,0 +1,168 @@
+package node
+
+import (
+	"cmp"
+	"errors"
+	stdlog "log"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"roomd/room/episode"
+	"roomd/transport"
+	"roomd/transport/api"
+	"roomd/transport/page"
+	"roomd/transport/protocol"
+)
+
+const (
+	idleTimeout = 2 * time.Minute
+	maxHeader   = 16 << 10
+)
+
+// serve accepts connections.
+func (n *Node) serve(cfg *Config) {
+	timeout, trace := cmp.Or(cfg.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout), cfg.Serve.Trace
+	n.evicted = episode.New(cfg.Log, slog.LevelWarn, "connections that are not WebSockets are closed to make room", episode.Quiet)
+	n.names = episode.New(cfg.Log, slog.LevelWarn, "requests by a name that is not this node's are refused", episode.Quiet)
+	n.errors = episode.New(cfg.Log, slog.LevelWarn, "HTTP", episode.Quiet)
+	bounded := &listener{TCPListener: n.listener.(*net.TCPListener), max: n.most.total, evicted: n.evicted, timeout: timeout}
+	if trace != nil && trace.Refused != nil {
+		bounded.late = func() { trace.Refused(transport.LimitHandshake) }
+	}
+	all := withAPI(n.api.Public(), cfg.withPage(n.server.Handler()))
+	if cfg.Serve.Auth == nil && IsLoopback(n.Addr()) {
+		all = n.byOwnName(all, cfg.Listen)
+	}
+	n.http = newHTTP(ofClient(all, n.server.NetworkOf), timeout, n.errors)
+	n.http.ConnState, n.http.ConnContext = bounded.connState, bounded.connContext
+	if n.tls == nil {
+		go func() { n.failed <- n.http.Serve(bounded) }() // ends with Shutdown
+		return
+	}
+	n.http.TLSConfig = n.tls
+	go func() { n.failed <- n.http.ServeTLS(bounded, "", "") }()
+}
+
+// newHTTP returns a server whose every wait for a client is bounded. The timeout bounds a TLS
+// handshake, an HTTP request with its body, and then the response; it does not bind a connection
+// that has become a WebSocket.
+func newHTTP(handler http.Handler, timeout time.Duration, log *episode.Log) *http.Server {
+	http1 := new(http.Protocols)
+	http1.SetHTTP1(true) // also by TLS: WebSocket needs it
+	return &http.Server{
+		Handler:                      handler,
+		DisableGeneralOptionsHandler: true, // OPTIONS * is for the handler, too
+		Protocols:                    http1,
+		ReadTimeout:                  timeout,
+		WriteTimeout:                 timeout,
+		IdleTimeout:                  idleTimeout,
+		MaxHeaderBytes:               maxHeader,
+		ErrorLog:                     stdlog.New(logLines{log}, "", 0),
+	}
+}
+
+// logLines turns the lines that net/http logs into an episode.
+type logLines struct{ log *episode.Log }
+
+func (l logLines) Write(line []byte) (int, error) {
+	l.log.Happened(errors.New(strings.TrimSpace(string(line))))
+	return len(line), nil
+}
+
+var errForeignName = errors.New("ask for this node by its address or localhost: it has no key for tokens, and answers no page by another name, unless --allow-origin names that")
+
+// byOwnName keeps pages of other sites from a node on loopback that believes whoever reaches it. Such
+// a page can give its own name this address (DNS rebinding), and its requests are of the same origin
+// then. What a supervisor or a balancer asks is for everybody.
+func (n *Node) byOwnName(next http.Handler, listen string) http.Handler {
+	refuse := transport.SecureHeaders(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		transport.Refuse(w, http.StatusForbidden, protocol.NewError(protocol.CodeForbidden, "%v", errForeignName))
+	}))
+	answer := withAPI(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.api.Refuse(w, r, http.StatusForbidden, errForeignName)
+	}), refuse)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		probe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"
+		if probe || isOwnHost(r.Host, listen) || n.server.AllowsHost(r.Host) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		n.names.Happened(errForeignName)
+		answer.ServeHTTP(w, r)
+	})
+}
+
+// isOwnHost reports whether a request's Host is a loopback address or name, or what a server was told
+// to listen on.
+func isOwnHost(host, listen string) bool {
+	named := hostOf(listen)
+	return IsLoopback(host) || named != "" && strings.EqualFold(hostOf(host), named)
+}
+
+// hostOf returns the host of an address, with or without a port.
+func hostOf(addr string) string {
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		return host
+	}
+	return strings.Trim(addr, "[]")
+}
+
+// IsLoopback reports whether an address, with or without a port, leads to this machine by one of its
+// own names. That of an HTTP Host does not where a page of another site has a name that leads here
+// (DNS rebinding), nor for the clients of most proxies.
+func IsLoopback(addr string) bool { return isLoopback(hostOf(addr)) }
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// apiOptions returns what the HTTP API takes from the options of the server: who may ask, and how
+// often. A request ends before the HTTP server would cut it off.
+func (c *Config) apiOptions() api.Options {
+	opts := api.Options{
+		Auth: c.Serve.Auth, Rate: c.Serve.Rate, Burst: c.Serve.Burst, Log: c.Log,
+		Timeout: cmp.Or(c.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout) * 4 / 5,
+	}
+	if c.Serve.Trace != nil {
+		opts.Refused = c.Serve.Trace.Refused
+	}
+	return opts
+}
+
+// withAPI serves /api, and what is below it, by the API. A path that is not clean gets the API's problem
+// document, and no redirection.
+func withAPI(api, others http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/api/") {
+			api.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r)
+	})
+}
+
+// withPage serves the page, and what it compares the server with, beside others.
+func (c *Config) withPage(others http.Handler) http.Handler {
+	options := page.Options{Auth: c.Serve.Auth != nil, Stampede: c.Unguarded != nil, Version: c.Version}
+	if options.Auth {
+		options.Version = "" // whoever has shown no token need not know what runs
+	}
+	files := page.New(options)
+	own := http.NewServeMux()
+	own.Handle("/", files)
+	if c.Unguarded != nil {
+		own.Handle("/unguarded", c.Unguarded)
+	}
+	secured := transport.SecureHeaders(own)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if files.Serves(r.URL.Path) || r.URL.Path == "/unguarded" && c.Unguarded != nil {
+			secured.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r)
+	})
+}

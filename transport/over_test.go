@@ -1,0 +1,81 @@
+package transport
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator"
+)
+
+// A client sends a join, ends the connection, and comes back through another one before the server gets to the join:
+// that does not take the seat from the newer session.
+func TestJoin_BehindWhichTheClientHasClosed(t *testing.T) {
+	for how, end := range map[string]func(c *rawClient){
+		"close frame":       func(c *rawClient) { c.write(rawFrame(0x88, "\x03\xe8")) },
+		"far close frame":   func(c *rawClient) { c.write(rawFrame(0x81, string(make([]byte, 3000))), rawFrame(0x88, "\x03\xe8")) },
+		"end of connection": func(c *rawClient) { _ = c.raw.Close() },
+		"reset":             func(c *rawClient) { _ = c.raw.(*net.TCPConn).SetLinger(0); _ = c.raw.Close() },
+	} {
+		t.Run(how, func(t *testing.T) {
+			_, rdb := redistest.Mini(t)
+			rooms, err := coordinator.New(rdb, coordinator.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			hook := &hookedRooms{Rooms: rooms}
+			server := serve(t, hook, rooms, Options{})
+			begun := make(chan struct{}, 9)
+			open := hook.gate(room.KindMessage, func() { begun <- struct{}{} })
+
+			older := server.connectRawAs(t, "a")
+			older.write(rawFrame(0x81, `{"id":1,"action":"say","room":"42","text":"hello"}`))
+			redistest.Receive(t, begun, "the first request")
+			older.write(rawFrame(0x81, `{"id":2,"action":"join","room":"42"}`)) // is read after that
+			end(older)
+			newer := server.connect(t, "a")
+			newer.send(join42)
+			newer.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+			open()
+			for end := time.Now().Add(testTimeout); server.Connections() > 1; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("the older connection has not ended")
+				}
+			}
+			if now, err := rooms.Read(context.Background(), "42"); err != nil || now.Version != 1 {
+				t.Errorf("the room is at version %d (%v)", now.Version, err)
+			}
+			newer.send(`{"id":2,"action":"ping"}`)
+			newer.expect(`{"id":2}`)
+		})
+	}
+}
+
+// A join that the client sends and then closes is done where it takes no seat from another session.
+func TestJoin_BeforeTheClientHasClosed(t *testing.T) {
+	server := startServer(t, room.Rules{}, Options{})
+	c := server.connectRawAs(t, "a")
+	c.write(rawFrame(0x81, join42) + rawFrame(0x88, "\x03\xe8"))
+	if got := c.readAll(); got != "1 close 1000" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestHasClose(t *testing.T) {
+	text, long := rawFrame(0x81, "{}"), rawFrame(0x81, string(make([]byte, 300)))
+	closing := rawFrame(0x80|websocket.CloseMessage, "\x03\xe8")
+	for content, want := range map[string]bool{
+		"": false, closing: true, text: false, text + closing: true, long + text + closing: true,
+		long[:200]: false, text + long[:3]: false, rawFrame(0x81, closing): false, text + closing[:2]: true,
+		"\x81\xff\xff\xff\xff\xff\xff\xff\xff\xff" + closing: false,
+	} {
+		if got := hasClose([]byte(content)); got != want {
+			t.Errorf("in %x: %v", content, got)
+		}
+	}
+}

@@ -1,0 +1,19 @@
+// Package uplot embeds uPlot 1.6.32, a small library for charts (https://github.com/leeoniya/uPlot, MIT: see LICENSE).
+// The operators' page and the reports of the load test draw with it. The files are those of its release on npm:
+// uPlot.iife.min.js and uPlot.min.css.
+package uplot
+
+import "embed"
+
+// Files are uplot.js, which defines the global uPlot, and uplot.css.
+//
+//go:embed uplot.js uplot.css
+var Files embed.FS
+
+// Script and Style are the texts of these files.
+var (
+	//go:embed uplot.js
+	Script string
+	//go:embed uplot.css
+	Style string
+)

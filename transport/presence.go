@@ -1,0 +1,287 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"roomd/room"
+	"roomd/transport/internal/frames"
+	"roomd/transport/internal/membership"
+	"roomd/transport/internal/outbox"
+	"roomd/transport/protocol"
+)
+
+// presence is a session in one room: what it is there, as a member and as a watcher, the queue of its
+// events, and the node's recovery of its place. Requests of the client and actions of the node take turns.
+type presence struct {
+	session *session
+	room    string
+
+	// Guarded by session.mu.
+
+	membership membership.Membership
+	watch      watch
+
+	queue       *outbox.Room // nil without events
+	unsubscribe func()       // ends the events; nil without them
+
+	busy     int           // requests that may change the membership, and actions of the recovery, that run
+	deferred []*room.Event // came meanwhile; the result says how to judge them
+	moved    bool          // meanwhile the user was moved into the room
+	told     room.Gone     // why the session has lost its place, as the client heard before that move was followed; or zero
+	recovery *recovery     // nil if none runs
+}
+
+// isUnused reports whether the session has nothing to do with the room.
+func (p *presence) isUnused() bool {
+	return (p.membership.Status == membership.Outside || p.membership.Status == membership.Replaced) && !p.watch.on && p.unsubscribe == nil && p.busy == 0 && p.recovery == nil
+}
+
+// needsEvents reports whether the session gets the room's events.
+func (p *presence) needsEvents() bool { return p.membership.Status.IsMember() || p.watch.on }
+
+// hasIdleEvents reports whether the room's events have to end, because the session has lost what they were for.
+func (p *presence) hasIdleEvents() bool {
+	return p.unsubscribe != nil && p.membership.Status == membership.Outside && !p.watch.on
+}
+
+// subscribe starts the room's events. They are held until the reply to the request.
+func (p *presence) subscribe() error {
+	s := p.session
+	queue := s.out.Open(p.room)
+	s.mu.Lock()
+	p.queue = queue
+	s.mu.Unlock()
+	unsubscribe, err := s.server.rooms.Watch(s.server.watching.Context(), p.room, func(e *room.Event) { p.receive(queue, e) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		p.queue = nil
+		queue.Drop()
+		if errors.Is(err, context.DeadlineExceeded) {
+			return errors.Join(room.ErrUnavailable, err)
+		}
+		return err
+	}
+	p.unsubscribe = unsubscribe
+	return nil
+}
+
+// endEvents ends the room's events, unless the session is a member or watches. Events that are
+// queued are still written if sendQueued is true, and dropped if not.
+func (p *presence) endEvents(sendQueued bool) {
+	s := p.session
+	s.mu.Lock()
+	unsubscribe, queue := p.unsubscribe, p.queue
+	if unsubscribe == nil || p.needsEvents() {
+		s.mu.Unlock()
+		return
+	}
+	p.unsubscribe, p.queue = nil, nil
+	s.mu.Unlock()
+	unsubscribe()
+	if sendQueued {
+		queue.End()
+	} else {
+		queue.Drop()
+	}
+}
+
+// receive is where an event of a room enters a connection: it judges what the event says of
+// the session's own place, and passes it on to the room's queue. The room calls it for each
+// event, in order; it does not block.
+func (p *presence) receive(queue *outbox.Room, e *room.Event) {
+	s := p.session
+	if !e.Concerns(s.user) {
+		s.push(queue, e)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.busy > 0 {
+		p.deferred = append(p.deferred, e) // only the result says which of the two is newer
+		s.push(queue, e)                   // the queue is held or paused until then
+		return
+	}
+	p.judgeLocked(e)
+	s.push(queue, e)
+	p.settleLocked()
+}
+
+func (s *session) push(queue *outbox.Room, e *room.Event) {
+	if !e.Rejoin && !queue.Push(e) {
+		s.server.opts.Trace.refused(LimitQueue)
+	}
+}
+
+// judgeLocked does what an event asks for, as to the session's place and its watch.
+func (p *presence) judgeLocked(e *room.Event) {
+	p.afterLocked(p.membership.Event(e), e)
+	if !p.session.replaced && p.watch.heed(e) {
+		p.endWatchLocked(e.EndsWatch(p.session.user, time.Now().UnixMilli()), e)
+	}
+}
+
+// afterLocked does what follows from a step of the membership, which e, if not nil, has caused.
+func (p *presence) afterLocked(lost *membership.Loss, e *room.Event) {
+	switch {
+	case p.membership.Status == membership.Replaced:
+		p.replacedLocked()
+	case lost != nil:
+		p.loseLocked(lost, e, false)
+	case p.queue != nil && p.membership.Status.IsPaused():
+		if !p.membership.Status.NeedsList() {
+			e = nil
+		}
+		p.queue.Pause(e)
+	}
+}
+
+// replacedLocked closes the connection, because a newer session speaks for its user. The
+// client gets no further event of the room.
+func (p *presence) replacedLocked() {
+	s := p.session
+	if p.queue != nil {
+		p.queue.End()
+	}
+	s.replaced = true
+	s.end(protocol.CloseReplaced, replacedText)
+}
+
+const replacedText = "replaced by a newer session"
+
+// loseLocked tells the client that its session is not in the room any more, and why. A session that was
+// moved goes after its user. replying says that the reply to a request that found the loss follows at once.
+func (p *presence) loseLocked(lost *membership.Loss, by *room.Event, replying bool) {
+	s := p.session
+	if lost.Gone != (room.Gone{}) && lost.Gone == p.told {
+		return // the session has not been in the room since
+	}
+	if p.told = (room.Gone{}); p.moved { // perhaps before that
+		p.told = lost.Gone
+	}
+	why := &protocol.Event{Event: protocol.EventLost, Room: p.room, Reason: string(lost.Reason), Text: lost.Text, To: lost.Target}
+	if lost.Refusal != nil {
+		why.Reason = ErrorOf(lost.Refusal).Code
+		s.server.troubles.lostSeats.Happened(lost.Refusal, "room", p.room, "user", s.user)
+	}
+	p.tellLocked(why, by, replying)
+	switch {
+	case lost.Target == "":
+	case s.serving == p.room: // the client hears of the loss when the request has ended, and then of the other room
+		s.toFollow = append(s.toFollow, lost.Target)
+	default:
+		s.followLocked(lost.Target)
+	}
+}
+
+// tellLocked tells the client what it hears of the room at last, unless it watches.
+func (p *presence) tellLocked(last *protocol.Event, by *room.Event, replying bool) {
+	doubtful := p.deferred // which came before that was known, and may show it
+	if by != nil {
+		doubtful = []*room.Event{by}
+	}
+	if frame := frames.Event(last); p.queue != nil {
+		p.queue.Lose(frame, doubtful, p.watch.on, replying)
+	} else {
+		p.session.out.Ping(frame)
+	}
+}
+
+// followLocked makes the session a member of the room to which its user was moved. The client gets a
+// snapshot of that room, or hears that there is no seat. The limit of rooms does not count: the
+// session has left another one.
+func (s *session) followLocked(id string) {
+	if s.closed || s.replaced {
+		return
+	}
+	p := s.presenceLocked(id)
+	p.moved, p.told = true, room.Gone{}
+	p.moveLocked()
+	p.settleLocked()
+}
+
+// moveLocked lets a move into the room count, unless something else runs.
+func (p *presence) moveLocked() {
+	if p.moved && p.busy == 0 {
+		p.moved = false
+		p.membership.Take(membership.Moved)
+		p.afterLocked(nil, nil)
+	}
+}
+
+// settleLocked is called when the membership may have changed: what came while it was being changed
+// counts now. Then it starts a recovery if one is needed, and else lets the room's events go on.
+func (p *presence) settleLocked() {
+	s := p.session
+	if p.busy > 0 {
+		return
+	}
+	for len(p.deferred) > 0 && !s.replaced {
+		e := p.deferred[0]
+		p.deferred = p.deferred[1:]
+		p.judgeLocked(e)
+	}
+	p.deferred = nil
+	p.moveLocked()
+	switch {
+	case s.replaced || s.closed:
+	case p.isUnused():
+		delete(s.presences, p.room)
+	case p.membership.Status.IsPaused():
+		p.afterLocked(nil, nil)
+		p.startRecoveryLocked()
+	case p.hasIdleEvents():
+		p.startRecoveryLocked()
+	case p.queue != nil:
+		p.queue.Resume()
+	}
+}
+
+// presenceLocked returns the session's presence in a room, a new one if there is none.
+func (s *session) presenceLocked(id string) *presence {
+	p := s.presences[id]
+	if p == nil {
+		p = &presence{session: s, room: id, membership: membership.Of(s.user, s.id)}
+		s.presences[id] = p
+	}
+	return p
+}
+
+// begin gives a request of the client exclusive control of the session's presence in the room: a
+// recovery that runs is cancelled and waited for, and no other starts before end. It returns
+// errReplaced if another session has replaced this one.
+func (s *session) begin(id string) (*presence, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.presenceLocked(id)
+	p.busy++
+	if running := p.recovery; running != nil {
+		s.mu.Unlock()
+		running.cancel()
+		<-running.done
+		s.mu.Lock()
+	}
+	if s.replaced {
+		p.busy--
+		return nil, errReplaced
+	}
+	return p, nil
+}
+
+// end ends what begin began.
+func (p *presence) end() {
+	s := p.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.busy--
+	p.settleLocked()
+}
+
+// status returns what the session is to the room.
+func (p *presence) status() membership.Status {
+	p.session.mu.Lock()
+	defer p.session.mu.Unlock()
+	return p.membership.Status
+}

@@ -1,0 +1,69 @@
+package protocol
+
+// codes are all that an [Error] of this version can have, and whether a request refused with it may
+// succeed when it is sent again soon, unchanged. CodeDuplicateUser is retryable because the other
+// session may be the user's own from before the network broke: the server notices that within two
+// ping intervals. CodeUnknown is not: the action may have been done, so a client asks for the users
+// first.
+var codes = []struct {
+	code  string
+	retry bool
+}{
+	{CodeBadRequest, false},
+	{CodeUnknownAction, false},
+	{CodeUnauthorized, false},
+	{CodeForbidden, false},
+	{CodeRoomFull, false},
+	{CodeClosed, false},
+	{CodeBanned, false},
+	{CodeConflict, false},
+	{CodeSeatTaken, false},
+	{CodeDuplicateUser, true},
+	{CodeNotMember, false},
+	{CodeRateLimited, true},
+	{CodeTooLarge, false},
+	{CodeBusy, true},
+	{CodeUnavailable, true},
+	{CodeUnknown, false},
+	{CodeInternal, false},
+}
+
+func retryable(code string) bool {
+	for _, c := range codes {
+		if c.code == code {
+			return c.retry
+		}
+	}
+	return false
+}
+
+// Codes returns the Code constants.
+func Codes() (all []string) {
+	for _, c := range codes {
+		all = append(all, c.code)
+	}
+	return all
+}
+
+// Events returns the Event constants.
+func Events() []string {
+	return []string{EventChanges, EventSnapshot, EventLost, EventUnwatched, EventNode}
+}
+
+// Changes returns the Change constants.
+func Changes() []string {
+	return []string{ChangeJoin, ChangeLeave, ChangeAway, ChangeBack, ChangeSettings, ChangeMember, ChangeData, ChangeMessage}
+}
+
+// Reasons returns the Reason constants.
+func Reasons() []string {
+	return []string{ReasonLeft, ReasonTimeout, ReasonNode, ReasonKicked, ReasonClosed, ReasonMoved}
+}
+
+// CloseCodes returns the Close constants.
+func CloseCodes() []int {
+	return []int{
+		CloseBroken, CloseNotText, CloseNotUTF8, ClosePolicy, CloseTooBig, CloseRestart,
+		CloseReplaced, CloseUnauthorized, CloseTooSlow, CloseTooMany,
+	}
+}

@@ -1,0 +1,140 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"roomd/room"
+	"roomd/transport/internal/membership"
+)
+
+// recovery runs the actions that a membership needs, one after the other. Meanwhile the client gets no events of
+// the room; at the end it gets the room as it is then, or hears that its seat is lost.
+type recovery struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// startRecoveryLocked starts a recovery, unless one runs.
+func (p *presence) startRecoveryLocked() {
+	if p.recovery != nil {
+		return
+	}
+	s := p.session
+	ctx, cancel := context.WithCancel(s.server.life)
+	r := &recovery{cancel, make(chan struct{})}
+	p.recovery = r
+	s.background.Go(func() {
+		defer close(r.done)
+		defer cancel()
+		backoff := newBackoff()
+		for {
+			status, action, over := p.beginAction(ctx)
+			if over {
+				return
+			}
+			result, err := p.act(ctx, status, action)
+			if wait := p.endAction(ctx, result, err); wait {
+				_ = backoff.Wait(ctx)
+			}
+		}
+	})
+}
+
+// beginAction returns the action that is needed. If there is none, or ctx has ended, the recovery is over: it
+// ends the room's events if the session does not need them any more.
+func (p *presence) beginAction(ctx context.Context) (status membership.Status, action room.Action, over bool) {
+	s := p.session
+	for {
+		s.mu.Lock()
+		status = p.membership.Status
+		action, needed := p.membership.Next()
+		if needed && ctx.Err() == nil {
+			p.busy++
+			s.mu.Unlock()
+			return status, action, false
+		}
+		if ctx.Err() != nil || !p.hasIdleEvents() {
+			p.recovery = nil
+			p.settleLocked()
+			s.mu.Unlock()
+			return status, action, true
+		}
+		s.mu.Unlock()
+		p.endEvents(true)
+	}
+}
+
+// act runs an action of the recovery.
+func (p *presence) act(ctx context.Context, status membership.Status, action room.Action) (result room.Result, err error) {
+	s := p.session
+	if status != membership.Following {
+		result, err = s.server.rooms.Do(ctx, p.room, action)
+	} else if err = p.prepare(); err == nil {
+		result, err = p.take(ctx, action)
+	}
+	if err == nil && status != membership.Overtaken {
+		err = s.ifListed(result)
+	}
+	return result, err
+}
+
+// prepare subscribes to the events of a room to which the user was moved.
+func (p *presence) prepare() error {
+	if p.unsubscribe != nil { // only requests and recoveries write it, and no other runs now
+		return nil
+	}
+	if err := p.subscribe(); err != nil {
+		return err
+	}
+	p.queue.Pause(nil)
+	p.queue.Release()
+	return nil
+}
+
+// endAction records how an action ended, and reports whether the next one has to wait for a moment.
+func (p *presence) endAction(ctx context.Context, result room.Result, err error) (wait bool) {
+	s := p.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.busy--
+	if err != nil && ctx.Err() != nil { // whoever has ended ctx goes on
+		p.settleLocked()
+		return false
+	}
+	needed := p.membership.Status.NeedsList() || slices.ContainsFunc(p.deferred, s.isLackedBy)
+	followed := p.membership.Status == membership.Following
+	lost, wait := p.membership.Answer(result, err)
+	if err == nil && p.queue != nil && !s.replaced {
+		now := listEvent(p.room, result.Snapshot)
+		if followed { // a snapshot says that it is there, also to who has just listed the room as a watcher
+			p.queue.Again(now)
+		}
+		p.queue.Restart(now, needed)
+	}
+	p.afterLocked(lost, nil)
+	p.settleLocked()
+	return wait
+}
+
+// listEvent returns the event that shows a room as it is.
+func listEvent(id string, now room.Snapshot) *room.Event {
+	return &room.Event{Room: id, Epoch: now.Epoch, Version: now.Version, Snapshot: &now}
+}
+
+// ifListed returns an error if an action of the session has succeeded and yet the room lacks the
+// session: another action, which was committed with it, has taken the place away. An event says why.
+func (s *session) ifListed(result room.Result) error {
+	if isListed(result.Snapshot, result.Seat, s.user) {
+		return nil
+	}
+	return fmt.Errorf("%w: the place was taken away in the same commit", room.ErrUnknown)
+}
+
+// isLackedBy reports whether an event may show the room without the session.
+func (s *session) isLackedBy(e *room.Event) bool {
+	_, seated := e.SeatOf(s.user)
+	return e.Snapshot != nil && !seated || e.Version == 1 ||
+		slices.ContainsFunc(e.Changes, func(c room.Change) bool { return c.Type == room.KindLeave && c.User == s.user })
+}

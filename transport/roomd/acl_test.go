@@ -1,0 +1,46 @@
+package roomd
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"roomd/lockmgr/redistest"
+	"roomd/transport/node"
+	"roomd/transport/roomd/roomdtest"
+)
+
+// Without any one of the rights a node does not start, and says what is missing, on one Redis or on
+// a Cluster.
+func TestACL_NoRightTooMany(t *testing.T) {
+	t.Parallel()
+	single, cluster := redistest.Start(t), redistest.StartClusterOfOne(t)
+	named := map[string]string{
+		"~LockRoom:*": "SET LockRoom:*", "~Room:*": "HSET Room:*:Meta", "~Node*": "SADD Node:*:Rooms", "~Lobby:*": "HSET Lobby:*", "&LockRoom:*": "PUBLISH LockRoom:*:Wake:*", "&Room:*": "SUBSCRIBE Room:*:Events",
+		"+@read": "HGETALL Room:*:Users", "+@write": "HSET Room:*:Users", "+@pubsub": "PUBLISH Room:*:Events", "+@scripting": "EVALSHA", "+@connection": "'ping'",
+		"+time": "TIME", "+info": "INFO", "+cluster": "'cluster|slots'",
+	}
+	rights := roomdtest.Rights(t, manual)
+	if rights = slices.DeleteFunc(rights, func(r string) bool { return r[0] == '-' }); len(named) != len(rights) {
+		t.Errorf("the rule has %d rights, %d are tested", len(rights), len(named))
+	}
+	for i, right := range rights {
+		server, url := single, "redis://roomd:secret@"+single.Addr()
+		if right == "+cluster" {
+			server, url = cluster, "redis+cluster://roomd:secret@"+cluster.Addr()
+		}
+		roomdtest.Grant(t, server.Client(), slices.Delete(slices.Clone(rights), i, i+1))
+		cfg, err := parse(t, "--listen", "127.0.0.1:0", "--redis", url, "--replicas", "1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		err = run(ctx, cfg, io.Discard, func(*node.Node) { cancel() })
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), "does not allow") || !strings.Contains(err.Error(), named[right]) || strings.Contains(err.Error(), "secret") || exitCode(err) != exitFailed {
+			t.Errorf("without %s: %v", right, err)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator"
+)
+
+// On a Cluster pipelines go to each server by themselves, and count as well. They still are
+// pipelines.
+func TestRoundTripsOfACluster(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	rdb := cluster.Client()
+	m, h := newHandler(still{})
+	m.Hook(rdb)
+	c, err := coordinator.New(rdb, coordinator.Options{Trace: m.Rooms()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rooms = 64
+	var wg sync.WaitGroup
+	for i := range rooms {
+		wg.Go(func() {
+			for range 10 {
+				if _, err := c.Do(t.Context(), fmt.Sprint(i), room.Join{User: "a", Session: "s"}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := c.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	expect(t, h, `roomd_actions_total{kind="join",result="ok"} 640`, `roomd_redis_errors_total{reason="no_answer"} 0`)
+	var commands, single, pipelines float64
+	for _, value := range []struct {
+		of   string
+		into *float64
+	}{{"commands_total", &commands}, {`round_trip_seconds_count{kind="command"}`, &single}, {`round_trip_seconds_count{kind="pipeline"}`, &pipelines}} {
+		*value.into = read(t, h, "roomd_redis_"+value.of)
+	}
+	if pipelines == 0 || commands < 640 || single+pipelines > commands {
+		t.Errorf("%v commands in %v single requests and %v pipelines", commands, single, pipelines)
+	}
+	t.Logf("%v commands in %v single requests and %v pipelines", commands, single, pipelines)
+}

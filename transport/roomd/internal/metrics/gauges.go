@@ -1,0 +1,99 @@
+package metrics
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"roomd/room/coordinator"
+	"roomd/transport/node"
+)
+
+// readyTimeout is how long Redis may take to say that it is there, when Prometheus asks.
+const readyTimeout = time.Second
+
+// Node is what can be read of a *node.Node.
+type Node interface {
+	Stats() node.Stats
+	MaxConnections() int
+	Ready(ctx context.Context) error
+	Checks() map[coordinator.Check]coordinator.Checked
+}
+
+// gauges read a node when Prometheus asks. So nothing is counted twice.
+type gauges struct {
+	node   Node
+	all    []gauge
+	checks *prometheus.Desc
+}
+
+// gauge is one of them.
+type gauge struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*node.Stats) float64
+}
+
+func newGauges(n Node) *gauges {
+	g := &gauges{node: n, checks: prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "invariant_violations"), "Rooms of this node's clients that are not as they should be, by what was checked.", []string{"check"}, nil)}
+	g.add("connections", "Game clients that are connected.", func(s *node.Stats) int { return s.Clients.Connections })
+	g.add("connections_limit", "How many game clients may be connected.", func(*node.Stats) int { return n.MaxConnections() })
+	g.add("connections_without_token", "Connections that have shown no token yet.", func(s *node.Stats) int { return s.Clients.Nameless })
+	g.add("rooms", "Rooms that have members or watchers among this node's connections.", func(s *node.Stats) int { return s.Clients.Rooms })
+	g.add("members", "Seats of this node's connections.", func(s *node.Stats) int { return s.Clients.Members })
+	g.add("watchers", "Watches of this node's connections.", func(s *node.Stats) int { return s.Clients.Watchers })
+	g.add("sessions_in_grace", "Sessions whose connections were lost, and whose users keep their seats.", func(s *node.Stats) int { return s.Clients.Graces })
+	g.add("queued_bytes", "Bytes that wait for the clients, without snapshots.", func(s *node.Stats) int { return s.Clients.Queued })
+	g.add("queued_bytes_most", "Bytes that wait for the one client for which most do.", func(s *node.Stats) int { return s.Clients.MostQueued })
+	g.add("queue_length", "Actions that wait for their room's lock.", func(s *node.Stats) int { return s.Rooms.Waiting })
+	g.add("busy_rooms", "Rooms on which this node works at the moment.", func(s *node.Stats) int { return s.Rooms.Busy })
+	g.add("copied_rooms", "Idle rooms of which this node keeps a copy.", func(s *node.Stats) int { return s.Rooms.Copies })
+	g.add("redis_pool_connections", "Connections to Redis, without those for events.", func(s *node.Stats) int { return int(s.Redis.TotalConns) })
+	g.add("redis_pool_idle_connections", "Connections to Redis that no request uses.", func(s *node.Stats) int { return int(s.Redis.IdleConns) })
+	g.add("ready", "1 if the node takes new clients: it does not drain, and Redis answers. Else 0.", func(*node.Stats) int { return g.ready() })
+	g.addTotal("redis_pool_misses_total", "Requests for which no connection to Redis was free.", func(s *node.Stats) int { return int(s.Redis.Misses) })
+	g.addTotal("redis_pool_timeouts_total", "Requests that waited in vain for a connection to Redis.", func(s *node.Stats) int { return int(s.Redis.Timeouts) })
+	return g
+}
+
+func (g *gauges) add(name, help string, value func(*node.Stats) int) {
+	g.register(name, help, prometheus.GaugeValue, value)
+}
+
+func (g *gauges) addTotal(name, help string, value func(*node.Stats) int) {
+	g.register(name, help, prometheus.CounterValue, value)
+}
+
+func (g *gauges) register(name, help string, kind prometheus.ValueType, value func(*node.Stats) int) {
+	desc := prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, nil, nil)
+	g.all = append(g.all, gauge{desc, kind, func(s *node.Stats) float64 { return float64(value(s)) }})
+}
+
+func (g *gauges) ready() int {
+	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+	defer cancel()
+	if g.node.Ready(ctx) != nil {
+		return 0
+	}
+	return 1
+}
+
+// Describe implements prometheus.Collector.
+func (g *gauges) Describe(to chan<- *prometheus.Desc) {
+	for _, one := range g.all {
+		to <- one.desc
+	}
+	to <- g.checks
+}
+
+// Collect implements prometheus.Collector.
+func (g *gauges) Collect(to chan<- prometheus.Metric) {
+	stats := g.node.Stats()
+	for _, one := range g.all {
+		to <- prometheus.MustNewConstMetric(one.desc, one.kind, one.value(&stats))
+	}
+	for check, found := range g.node.Checks() {
+		to <- prometheus.MustNewConstMetric(g.checks, prometheus.GaugeValue, float64(found.Rooms), string(check))
+	}
+}

@@ -1,0 +1,82 @@
+package unguarded
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	lifetime = time.Minute // of a list in Redis
+	maxLists = 32          // that have not expired
+)
+
+// lists are the users of rooms, as the article keeps them: each a list in one string. JSON is our choice.
+type lists struct {
+	client redis.UniversalClient
+
+	mu      sync.Mutex
+	expires map[string]time.Time // guarded by mu: when Redis forgets a list
+}
+
+func key(id string) string { return "Lobby:Unguarded:" + id }
+
+var (
+	errFull    = errors.New("the list is full")
+	errTooMany = errors.New("too many lists are in use; wait a minute")
+)
+
+// admit reserves the right to write a list. It returns errTooMany if others have to expire first.
+func (l *lists) admit(id string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for id, at := range l.expires {
+		if now.After(at) {
+			delete(l.expires, id)
+		}
+	}
+	if _, known := l.expires[id]; !known && len(l.expires) >= maxLists {
+		return errTooMany
+	}
+	l.expires[id] = now.Add(lifetime)
+	return nil
+}
+
+// read is the first step: GET the list.
+func (l *lists) read(ctx context.Context, id string) ([]string, error) {
+	text, err := l.client.Get(ctx, key(id)).Result()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var users []string
+	err = json.Unmarshal([]byte(text), &users)
+	return users, err
+}
+
+// join is all three: GET the list, append the user, SET it. Nothing keeps others from doing the same
+// meanwhile, which is the point. It returns the seat that the user believes to have.
+func (l *lists) join(ctx context.Context, id, user string, capacity int) (seat int, err error) {
+	if err := l.admit(id); err != nil {
+		return 0, err
+	}
+	users, err := l.read(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	if len(users) >= capacity {
+		return 0, errFull
+	}
+	text, err := json.Marshal(append(users, user))
+	if err != nil {
+		return 0, err
+	}
+	return len(users), l.client.Set(ctx, key(id), text, lifetime).Err()
+}

@@ -1,0 +1,153 @@
+package roomd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// rows returns the table that compares, by the names of its rows: roomd, then no lock.
+func (p *tab) rows() map[string][2]string {
+	p.t.Helper()
+	text := unquote(p.t, p.eval(`[...document.querySelectorAll("#compare tr")].map((row) => [...row.children].map((cell) => cell.textContent).join("\t")).join("\n")`))
+	rows := make(map[string][2]string)
+	for line := range strings.Lines(text) {
+		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		rows[cells[0]] = [2]string{cells[1], cells[2]}
+	}
+	return rows
+}
+
+// A crowd at a table of six: roomd lets six in and loses nobody. The other column is what it is by
+// chance, but whom it let in is counted. Then the table is clear again, and a second crowd works, too.
+func TestPage_Stampede(t *testing.T) {
+	redistest.Thorough(t)
+	b := startBrowser(t)
+	nodes := launch(t, 1, redistest.Start(t).URL(), "--capacity", "6")
+	p := atTable(b, nodes[0], "42", "李四")
+	for _, crowd := range []string{"40", "200"} {
+		p.eval(`document.getElementById("crowd").value = ` + crowd + `; document.getElementById("crowd").oninput(); 0`)
+		p.click("#stampede-go")
+		p.until("the result", `!document.getElementById("stampede-result").hidden || document.getElementById("stampede-step").textContent.includes("did not come")`)
+		rows := p.rows()
+		t.Log(rows, p.text("verdict"))
+		for name, want := range map[string]string{
+			"told “you are in”": "6", "and are in the list": "6", "lost players": "0", "same seat given again": "0",
+			"more players than seats": "0", "versions missing": "0",
+		} {
+			if rows[name][0] != want {
+				t.Errorf("%s players: %s: %q, want %s", crowd, name, rows[name][0], want)
+			}
+		}
+		if other := rows["told “you are in”"][1]; other == "off" || other == "0" {
+			t.Errorf("without a lock %s of %s players were let in", other, crowd)
+		}
+		if hidden := p.eval(`document.getElementById("times").hidden`); hidden != "false" {
+			t.Error("nothing says what the times are of")
+		}
+		p.until("a full table", `document.querySelectorAll('.seat[data-kind="taken"]').length === 6`)
+		p.do(chromedp.ScrollIntoView("#verdict"))
+		p.shot("stampede-" + crowd)
+		p.click("#stampede-clear")
+		p.until("a clear table", `document.querySelectorAll('.seat[data-kind="taken"]').length === 0`)
+	}
+	p.silent()
+}
+
+// If a version were missing, or a player, the page would say so. Here the observer's connection is made to lie.
+func TestPage_StampedeSeesWhatIsWrong(t *testing.T) {
+	redistest.Thorough(t)
+	b := startBrowser(t)
+	nodes := launch(t, 1, redistest.Start(t).URL(), "--capacity", "6")
+	p := atTable(b, nodes[0], "42", "李四")
+	p.eval(`const onmessage = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage") // which the observer uses
+		const lie = (data) => data.replace(/"from":(\d+)/, (_, from) => '"from":' + (Number(from) + 1)).replace(/"users":\[\{[^}]*\},?/, '"users":[')
+		Object.defineProperty(WebSocket.prototype, "onmessage", { set(listener) { onmessage.set.call(this, (event) => listener({ data: lie(event.data) })) } })
+		document.getElementById("crowd").value = 12; 0`)
+	p.click("#stampede-go")
+	p.until("the result", `!document.getElementById("stampede-result").hidden || document.getElementById("stampede-step").textContent.includes("did not come")`)
+	rows := p.rows()
+	if rows["lost players"][0] != "1" || rows["and are in the list"][0] != "5" || rows["versions missing"][0] == "0" || !strings.Contains(p.text("verdict"), "defect") {
+		t.Errorf("%v %s %s", rows, p.text("verdict"), p.text("stampede-step"))
+	}
+}
+
+// Where players need tokens there is no crowd, and no list without a lock.
+func TestPage_Tokens(t *testing.T) {
+	b := startBrowser(t)
+	secret, token := keyed(t)
+	nodes := launch(t, 1, redistest.Start(t).URL(), "--auth-secret-file", secret)
+	p := b.open("李四", nodes[0].page("42"))
+	p.take("nonsense")
+	p.until("words", `document.getElementById("login-error").textContent.includes("not a JSON Web Token")`)
+	p.take(token("李四") + "x")
+	p.until("the server's refusal", `document.getElementById("login-error").textContent.includes("does not accept it")`)
+	p.take(token("李四", "--rooms", "42"))
+	p.until("the table", `document.querySelectorAll(".seat").length > 0 && document.getElementById("who-name").textContent === "李四"`)
+	p.click("#sit")
+	p.until("the own seat", own(0))
+	if p.eval(`document.getElementById("stampede-go").disabled`) != "true" || !strings.Contains(p.text("stampede-step"), "token") {
+		t.Error("the stampede is not off, or does not say why")
+	}
+	if status := p.eval(`fetch("/unguarded").then((answer) => answer.status)`); status != "404" {
+		t.Errorf("/unguarded: %s", status)
+	}
+	if url := unquote(t, p.eval(`location.href`)); !strings.HasSuffix(url, "/#table=42") {
+		t.Errorf("the address is %s", url)
+	}
+	p.do(chromedp.Reload())
+	p.until("the seat after loading", own(0))
+	p.eval(`location.hash = ""; 0`)
+	p.until("the lobby", `document.querySelectorAll("#tables a").length === 1`)
+	p.eval(`location.hash = "table=43"; 0`)
+	p.until("words about another table", `document.getElementById("notice-text").textContent.includes("does not let you")`)
+	p.silent("Failed to load resource", "WebSocket connection to")
+}
+
+// Before a token expires the page asks for the next one, and the connection goes on. When the last
+// one has expired the page says so, and the next one brings the player back to the seat.
+func TestPage_AsksForNextToken(t *testing.T) {
+	redistest.Thorough(t)
+	b := startBrowser(t)
+	secret, token := keyed(t)
+	nodes := launch(t, 1, redistest.Start(t).URL(), "--auth-secret-file", secret)
+	p := b.open("李四", nodes[0].page("42"))
+	p.take(token("李四", "--ttl", "3s"))
+	p.until("the table", `document.querySelectorAll(".seat").length > 0`)
+	p.click("#sit")
+	p.until("the own seat", own(0))
+	p.until("the question", `document.getElementById("notice-text").textContent.includes("expires soon")`)
+	p.take(token("李四", "--ttl", "4s"))
+	p.until("the answer", `document.getElementById("notice").hidden`)
+	p.until("the second question", `document.getElementById("notice-text").textContent.includes("expires soon")`)
+	if p.eval(`document.getElementById("state").dataset.state === "connected"`) != "true" {
+		t.Error("the newer token was not used in time")
+	}
+	p.until("the end", `document.getElementById("login-error").textContent.includes("has expired")`)
+	p.take(token("李四"))
+	p.until("the seat", own(0)+` && document.getElementById("state-text").textContent === "connected"`)
+	p.silent("Failed to load resource", "WebSocket connection to")
+}
+
+// keyed returns a file with a key, and what makes tokens with it.
+func keyed(t *testing.T) (secret string, token func(user string, more ...string) string) {
+	t.Helper()
+	secret = filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(strings.Repeat("k", 40)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return secret, func(user string, more ...string) string {
+		t.Helper()
+		var out strings.Builder
+		if code := command(room.Rules{}, append([]string{"token", "--auth-secret-file", secret, "--user", user}, more...), &out, os.Stderr); code != 0 {
+			t.Fatal("no token")
+		}
+		return strings.TrimSpace(out.String())
+	}
+}

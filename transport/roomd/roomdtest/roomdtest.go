@@ -1,0 +1,106 @@
+// Package roomdtest starts the test's own binary as roomd, on a Redis with the rights that the manual gives.
+package roomdtest
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// AsRoomd is set in the environment of a test's binary that is to run as roomd: see Main.
+const AsRoomd = "ROOMD_TEST_AS_ROOMD"
+
+// Main runs main and ends the process, if that was started by Start. Call it in TestMain.
+func Main(main func()) {
+	if os.Getenv(AsRoomd) != "" {
+		main()
+		os.Exit(0)
+	}
+}
+
+// FreeAddr returns a loopback address at which nobody listens.
+func FreeAddr(tb testing.TB) string {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// Start runs the test's binary as roomd with these flags, and returns when it accepts clients. wrap, if not nil, is
+// a command that ends with exec "$@". The caller ends the process.
+func Start(tb testing.TB, wrap, flags []string) *exec.Cmd {
+	tb.Helper()
+	line := slices.Concat(wrap, []string{os.Args[0]}, flags, []string{"--log-format", "json"})
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Env = append(os.Environ(), AsRoomd+"=1")
+	out, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if strings.Contains(lines.Text(), "ready: connect to") {
+			go func() {
+				for lines.Scan() {
+				}
+			}()
+			return cmd
+		}
+		tb.Log(lines.Text())
+	}
+	_ = cmd.Wait()
+	tb.Fatal("roomd ended instead of getting ready")
+	return nil
+}
+
+// Stop ends a process by a signal. After SIGTERM it has to end well.
+func Stop(tb testing.TB, cmd *exec.Cmd, how os.Signal) {
+	tb.Helper()
+	if err := cmd.Process.Signal(how); err != nil {
+		tb.Error(err)
+	}
+	if err := cmd.Wait(); how == syscall.SIGTERM && err != nil {
+		tb.Errorf("roomd ended with %v", err)
+	}
+}
+
+var documentedACL = regexp.MustCompile("`ACL SETUSER roomd on >secret ([^`]+)`")
+
+// Rights returns the rights that the manual, OPERATING.md at that path, gives to the nodes' user of Redis.
+func Rights(tb testing.TB, manual string) []string {
+	tb.Helper()
+	text, err := os.ReadFile(manual)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	found := documentedACL.FindSubmatch(text)
+	if found == nil {
+		tb.Fatalf("%s has no ACL rule", manual)
+	}
+	return strings.Fields(string(found[1]))
+}
+
+// Grant gives the user roomd, whose password is secret, those rights and no others.
+func Grant(tb testing.TB, admin *redis.Client, rights []string) {
+	tb.Helper()
+	args := []any{"ACL", "SETUSER", "roomd", "reset", "on", ">secret"}
+	for _, right := range rights {
+		args = append(args, right)
+	}
+	if err := admin.Do(tb.Context(), args...).Err(); err != nil {
+		tb.Fatal(err)
+	}
+}

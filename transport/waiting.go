@@ -1,0 +1,141 @@
+package transport
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"roomd/room"
+	"roomd/transport/internal/membership"
+	"roomd/transport/internal/outbox"
+)
+
+// seatWait bounds how long a request for a room's list waits until the session has its seat back.
+const seatWait = 5 * time.Second
+
+// isListed reports whether a user is in a room, perhaps on that seat.
+func isListed(now room.Snapshot, seat int, user string) bool {
+	users := now.Users()
+	i, found := slices.BinarySearchFunc(users, seat, func(o room.Occupant, seat int) int { return cmp.Compare(o.Seat, seat) })
+	return found && users[i].User == user || slices.ContainsFunc(users, func(o room.Occupant) bool { return o.User == user })
+}
+
+// isMember reports whether the client takes the session for a member of a room.
+func (s *session) isMember(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.presences[id]
+	return p != nil && p.membership.Status.IsMember()
+}
+
+// readWhole reads a room for a reply that lists it. If the session is a member and not in the list,
+// it waits until the session is brought back, and reads again. It fails with [room.ErrUnavailable]
+// if that takes too long.
+func (s *session) readWhole(id string) (snapshot room.Snapshot, err error) {
+	lacking := s.retryUntilMember(id, func() (room.Snapshot, bool) {
+		snapshot, err = s.server.rooms.Read(s.server.life, id)
+		return snapshot, err == nil
+	})
+	return snapshot, cmp.Or(lacking, err)
+}
+
+// retryUntilMember calls try until its snapshot contains the session, waiting for recovery in between; or
+// until it says that the session's place does not matter, or the session is no member. It fails with
+// [room.ErrUnavailable] if that takes too long.
+func (s *session) retryUntilMember(id string, try func() (now room.Snapshot, matters bool)) error {
+	ctx, cancel := context.WithTimeout(s.server.life, seatWait)
+	defer cancel()
+	backoff := newBackoff()
+	for {
+		now, matters := try()
+		if !matters {
+			return nil
+		}
+		running, err := s.doubt(id, now)
+		if running == nil {
+			return err
+		}
+		select {
+		case <-running:
+		case <-ctx.Done():
+		}
+		if backoff.Wait(ctx) != nil {
+			return fmt.Errorf("%w: the session has lost its place, and has it not back within %v", room.ErrUnavailable, seatWait)
+		}
+	}
+}
+
+// doubt returns nil if a snapshot may be shown to the client. If the session is a member and not in
+// it, or only its seat is, doubt makes sure that a recovery runs, and returns what is closed when that
+// has ended. It returns an error if the connection ends.
+func (s *session) doubt(id string, now room.Snapshot) (running <-chan struct{}, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.presences[id]
+	if s.replaced {
+		return nil, errReplaced
+	}
+	if p == nil || !p.membership.Status.IsMember() {
+		return nil, nil
+	}
+	absent := p.membership.Status == membership.Missing || p.membership.Status == membership.Following
+	if !absent && isListed(now, p.membership.Seat, s.user) {
+		return nil, nil
+	}
+	p.questionLocked()
+	if p.recovery == nil {
+		return nil, room.ErrClosed
+	}
+	return p.recovery.done, nil
+}
+
+// questionLocked makes sure that a member asks whether it still is one: what a list shows of the room lacks it.
+func (p *presence) questionLocked() {
+	p.membership.Take(membership.Questioned)
+	p.afterLocked(nil, nil)
+	p.settleLocked()
+}
+
+// refill starts to read a room for a client that has missed events.
+func (s *session) refill(queue *outbox.Room) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	if s.ctx == nil {
+		s.ctx, s.cancel = context.WithCancel(s.server.life)
+	}
+	ctx := s.ctx
+	s.background.Go(func() {
+		backoff := newBackoff()
+		for !s.tryRefill(queue) && backoff.Wait(ctx) == nil {
+		}
+	})
+}
+
+// tryRefill reports false if it has to be tried again.
+func (s *session) tryRefill(queue *outbox.Room) bool {
+	missed := queue.Missed()
+	if missed == nil { // a list, or a snapshot, has come
+		return queue.Refill(nil)
+	}
+	now, err := s.server.rooms.readSince(s.server.life, queue.ID, *missed)
+	if err != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.presences[queue.ID]
+	if p == nil || p.queue != queue {
+		return true
+	}
+	if !p.membership.Status.IsMember() || isListed(now, p.membership.Seat, s.user) {
+		return queue.Refill(listEvent(queue.ID, now))
+	}
+	queue.Refill(nil)
+	p.questionLocked() // as in doubt: an event on its way says why
+	return true
+}

@@ -8,8 +8,6 @@ import (
 	"roomd/lockmgr/redistest/proxy"
 )
 
-var failoverFaults []*Fault
-
 var linkFaults = []*Fault{
 	clientsLink("clients-lag", "20 to 300 ms of delay each way between a node and its clients", lagged),
 	clientsLink("clients-hole", "nothing arrives between a node and its clients, or only one way", holed),

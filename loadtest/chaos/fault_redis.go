@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"roomd/lockmgr/redisconn/pause"
@@ -11,11 +12,16 @@ import (
 // powerLoss is how much of the last writes a machine without power has not on its disk, with appendfsync everysec.
 const powerLoss = time.Second
 
+const clockJump = "clock-jump"
+
 var redisFaults = []*Fault{
 	{
-		Name: "redis-kill", What: "SIGKILL of a primary; it starts again with what it wrote to its disk", Profiles: []string{Standalone}, evicts: true,
+		Name: "redis-kill", What: "SIGKILL of a primary; it starts again with what it wrote to its disk, as a replica if one took its place", splits: true, evicts: true,
 		loses: func(c Config) loss {
-			if c.Persist == PersistNone {
+			switch {
+			case c.Profile != Standalone:
+				return failedOver(c)
+			case c.Persist == PersistNone:
 				return everything
 			}
 			return nothing // the kernel has what the process wrote
@@ -95,7 +101,7 @@ var redisFaults = []*Fault{
 		},
 	},
 	{
-		Name: "clock-jump", What: "the clocks of Redis go 20 to 60 s wrong, and back", Clock: true, loses: losesNothing,
+		Name: clockJump, What: "the clocks of Redis go 20 to 60 s wrong, and back", Clock: true, loses: losesNothing,
 		inject: func(_ context.Context, i *injection) (func(context.Context) error, error) {
 			wrong := time.Duration(20+i.random.IntN(40)) * time.Second
 			if i.random.IntN(2) == 0 {
@@ -127,7 +133,32 @@ func killPrimary(ctx context.Context, i *injection) (func(context.Context) error
 		return nil, err
 	}
 	s.kill()
-	return s.heal, nil
+	return func(ctx context.Context) error {
+		if len(i.run.store.servers()) > 1 { // one that came back before would have its replica follow it, whatever it has
+			if err := replaced(ctx, i.run.store, s); err != nil {
+				return err
+			}
+		}
+		return s.heal(ctx)
+	}, nil
+}
+
+// replaced waits until another server has taken the place of one that is gone.
+func replaced(ctx context.Context, all store, gone *server) error {
+	for {
+		serves := false
+		for _, s := range all.servers() {
+			if s != gone && s.follows(ctx) == gone.process.Port() {
+				serves = true // still
+			}
+		}
+		if !serves {
+			return nil
+		}
+		if err := pause.For(ctx, lookPause); err != nil {
+			return fmt.Errorf("no replica has taken the place of %s: %w", gone.name, err)
+		}
+	}
 }
 
 func stopPrimary(ctx context.Context, i *injection) (func(context.Context) error, error) {

@@ -78,7 +78,7 @@ func (o *outsider) judges(since time.Duration) bool {
 	o.run.history.mu.Lock()
 	defer o.run.history.mu.Unlock()
 	return !slices.ContainsFunc(o.run.history.history.Faults, func(f checkFault) bool {
-		return (f.Loses || f.Splits || family(f.Name) == "redis" || f.Name == "clock-jump") && (f.Well == 0 || f.Well > since)
+		return (f.Loses || f.Splits || family(f.Name) == "redis" || f.Name == clockJump) && (f.Well == 0 || f.Well > since)
 	})
 }
 

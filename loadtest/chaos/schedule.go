@@ -69,5 +69,8 @@ func Schedule(seed uint64, faults []string, n int) []Step {
 // family returns what a fault strikes, by its name: node, redis or clients, for example.
 func family(fault string) string {
 	what, _, _ := strings.Cut(fault, "-")
+	if what == "failover" || what == "slot" {
+		return "redis"
+	}
 	return what
 }

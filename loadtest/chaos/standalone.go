@@ -11,7 +11,7 @@ import (
 type standalone struct{ server *server }
 
 func startStandalone(ctx context.Context, cfg Config, log func(string) io.Writer) (store, error) {
-	s, err := startServer(ctx, "redis", cfg.Persist, log("redis"))
+	s, err := startServer(ctx, "redis", cfg, log("redis"))
 	if err != nil {
 		return nil, err
 	}

@@ -5,14 +5,19 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/lockmgr/redistest/launch"
 )
 
@@ -49,11 +54,11 @@ type server struct {
 }
 
 // startServer starts a redis-server. more are its arguments besides those of persistence.
-func startServer(ctx context.Context, name, persist string, log io.Writer, more ...string) (*server, error) {
-	s := &server{name: name, persist: persist}
-	plain := launch.Plain(append(persistArgs(persist), more...)...)
+func startServer(ctx context.Context, name string, cfg Config, log io.Writer, more ...string) (*server, error) {
+	s := &server{name: name, persist: cfg.Persist}
+	plain := launch.Plain(append(persistArgs(cfg.Persist), more...)...)
 	plain.Log = log
-	if clock := fakeClock(); clock != nil {
+	if clock := fakeClock(); slices.Contains(cfg.faults(), clockJump) && clock != nil {
 		file, err := os.CreateTemp("", "roomload-clock-*")
 		if err != nil {
 			return nil, err
@@ -83,14 +88,25 @@ func persistArgs(persist string) []string {
 	return []string{"--appendonly", "yes", "--appendfsync", persist}
 }
 
-// fakeClock returns the environment in which a program's clock can be set, nil if libfaketime is not installed.
-func fakeClock() []string {
-	found, _ := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1") // Debian's package
+// fakeClock returns the environment in which the clock of a redis-server can be set, nil if Debian's libfaketime is not
+// installed, or does not work with it.
+var fakeClock = sync.OnceValue(func() []string {
+	found, _ := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
 	if len(found) == 0 {
 		return nil
 	}
-	return []string{"LD_PRELOAD=" + found[0], "FAKETIME_NO_CACHE=1", "DONT_FAKE_MONOTONIC=1"}
-}
+	// Behind it the C library, whose malloc is then used: jemalloc asks for the time before libfaketime is ready for that.
+	libc := filepath.Join("/lib", filepath.Base(filepath.Dir(filepath.Dir(found[0]))), "libc.so.6")
+	env := []string{"LD_PRELOAD=" + found[0] + ":" + libc, "FAKETIME_CACHE_DURATION=1", "DONT_FAKE_MONOTONIC=1"}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	try := exec.CommandContext(ctx, "redis-server", "--version")
+	try.Env = append(os.Environ(), env...)
+	if said, err := try.CombinedOutput(); err != nil || strings.Contains(string(said), "libfaketime:") {
+		return nil
+	}
+	return env
+})
 
 // setClock has the server's clock go wrong by d.
 func (s *server) setClock(d time.Duration) error {
@@ -167,5 +183,48 @@ func (s *server) close() {
 	}
 }
 
-// port returns the port as servers' commands want it.
-func (s *server) port() string { return strconv.Itoa(s.process.Port()) }
+// replicates returns nil if a server is a primary with a replica, or a replica that follows.
+func (s *server) replicates(ctx context.Context) error {
+	info, err := s.admin.InfoMap(ctx, "replication").Result()
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	is := info["Replication"]
+	if is["role"] == "master" && is["connected_slaves"] == "0" || is["role"] == "slave" && is["master_link_status"] != "up" {
+		return fmt.Errorf("%s is a %s with %s replicas, its link is %q", s.name, is["role"], is["connected_slaves"], is["master_link_status"])
+	}
+	return nil
+}
+
+// of returns the server at an address.
+func of(servers []*server, addr string) (*server, error) {
+	for _, s := range servers {
+		if s.process.Addr() == addr {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("no server of ours is at %q", addr)
+}
+
+// awaitReady waits until a store that has just started is ready.
+func awaitReady(ctx context.Context, s store) error {
+	for {
+		err := s.ready(ctx)
+		if err == nil {
+			return nil
+		}
+		if pause.For(ctx, lookPause) != nil {
+			return err
+		}
+	}
+}
+
+// follows returns the port of the primary that a server follows, 0 if it is a primary itself, or does not say.
+func (s *server) follows(ctx context.Context) int {
+	info, err := s.admin.InfoMap(ctx, "replication").Result()
+	if err != nil || info["Replication"]["role"] != "slave" {
+		return 0
+	}
+	port, _ := strconv.Atoi(info["Replication"]["master_port"])
+	return port
+}

@@ -225,10 +225,11 @@ func (r *room) join(op *Op) string {
 	}
 	limits := model.Settings{Capacity: r.settings.Capacity, Closed: r.settings.Closed}
 	if r.knowsSettings && !r.maySettings && !returns {
-		for _, b := range limits.Join(op.Seat) {
-			if b.Rule == model.Closed {
-				return "the room is closed"
-			}
+		broken := limits.Join(op.Seat)
+		switch {
+		case len(broken) > 0 && broken[0].Rule == model.Closed:
+			return "the room is closed"
+		case len(broken) > 0:
 			return fmt.Sprintf("there are %d seats", r.settings.Capacity)
 		}
 		if limits.Over(certain+1) > 0 {

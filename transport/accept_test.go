@@ -50,9 +50,7 @@ func TestConnect_Refused(t *testing.T) {
 		req, _ := http.NewRequest("GET", "http://"+s.addr+tt.path, nil)
 		req.Header = tt.header.Clone()
 		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		body, _ := io.ReadAll(res.Body)
 		res.Body.Close()
 		if len(body) > 700 {
@@ -106,15 +104,11 @@ func TestConnect_Methods(t *testing.T) {
 func TestHealth_Answers(t *testing.T) {
 	server := redistest.Start(t)
 	rooms, err := coordinator.New(server.Client(), coordinator.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	s := serve(t, rooms, rooms, Options{})
 	status := func(path string) int {
 		res, err := http.Get("http://" + s.addr + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		res.Body.Close()
 		return res.StatusCode
 	}

@@ -25,9 +25,7 @@ const testSecret = "0123456789abcdef0123456789abcdef"
 func newVerifier(t testing.TB) *auth.Verifier {
 	t.Helper()
 	v, err := auth.New(auth.Secret(testSecret), auth.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return v
 }
 
@@ -35,13 +33,9 @@ func newVerifier(t testing.TB) *auth.Verifier {
 func tokenOf(t testing.TB, user string, ttl time.Duration, patterns ...string) string {
 	t.Helper()
 	signer, err := auth.SecretSigner(testSecret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	token, err := signer.Sign(auth.Identity{User: user, Rooms: patterns, Expires: time.Now().Add(ttl)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return token
 }
 
@@ -76,9 +70,7 @@ func (s *bubbleServer) dialWith(t *testing.T, token string) *wsClient {
 		header.Set("Authorization", "Bearer "+token)
 	}
 	c, _, err := s.dial(t, "/ws", header)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return c
 }
 
@@ -130,9 +122,7 @@ func TestToken_Missing(t *testing.T) {
 			t.Errorf("members: %s", members)
 		}
 		named, _, err := s.dial(t, "/ws?user=b", ofBrowser)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		named.send(authFrame(good))
 		named.expect(`{"id":1,"error":{"code":"unauthorized","message":"the token is not for the user that ?user= names","retry":false}}`)
 		named.expectClose(protocol.CloseUnauthorized)
@@ -218,13 +208,9 @@ func TestAccess_WatchingAdmin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		signer, err := auth.SecretSigner(testSecret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		token, err := signer.Sign(auth.Identity{User: "boss", Role: auth.RoleAdmin, Rooms: []string{}, Watch: []string{"42"}, Expires: time.Now().Add(time.Hour)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		c := s.dialWith(t, token)
 		c.send(`{"id":1,"action":"watch","room":"42"}`)
 		c.expect(`{"id":1,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
@@ -241,9 +227,7 @@ func TestToken_NoKey(t *testing.T) {
 		mini, _ := redistest.Mini(t)
 		s := startInBubble(t, mini, room.Rules{}, Options{})
 		c, _, err := s.dial(t, "/ws?user=a", http.Header{"Authorization": {"Bearer x"}}, "roomd.token.x")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		c.send(authFrame("x"))
 		c.expect(`{"id":1,"error":{"code":"bad_request","message":"action auth makes no sense here: this server has no key for tokens","retry":false}}`)
 		c.send(`{"id":2,"action":"users","room":"42"}`)

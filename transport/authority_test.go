@@ -17,13 +17,9 @@ import (
 func (s *bubbleServer) connectAs(t *testing.T, user string, role auth.Role) *bubbleClient {
 	t.Helper()
 	signer, err := auth.SecretSigner(testSecret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	token, err := signer.Sign(auth.Identity{User: user, Role: role, Expires: time.Now().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return readAlways(t, s.dialWith(t, token).ws)
 }
 

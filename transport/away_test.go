@@ -24,9 +24,7 @@ func TestAway_TwoNodes(t *testing.T) {
 	var nodes []*testServer
 	for range 2 {
 		rooms, err := coordinator.New(redistest.MiniClient(t, mini), coordinator.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		nodes = append(nodes, serve(t, rooms, rooms, Options{Grace: time.Hour}))
 	}
 	b, a := nodes[1].connect(t, "b"), nodes[0].connect(t, "a")

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
@@ -62,9 +63,7 @@ func TestQueue_LongList(t *testing.T) {
 		_ = a.ws.SetReadDeadline(time.Now().Add(testTimeout))
 		for i := range 3 {
 			_, frame, err := a.ws.ReadMessage()
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			reply, err := protocol.DecodeFrame(frame)
 			if r := reply.(*protocol.Reply); err != nil || len(r.Users) != 5000 || *r.ID != int64(i) {
 				t.Errorf("reply %d: %.60s, %v", i, frame, err)

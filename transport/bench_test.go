@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/internal/frames"
 )
@@ -66,9 +67,7 @@ type benchClient struct {
 // measures the server.
 func (s *testServer) benchClient(b *testing.B, user string) *benchClient {
 	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.addr+"/ws?user="+user, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	redistest.OK(b, err)
 	b.Cleanup(func() { _ = ws.Close() })
 	return &benchClient{b, ws.NetConn(), make([]byte, 4096)}
 }

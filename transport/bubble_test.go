@@ -70,15 +70,11 @@ func startInBubble(t *testing.T, mini *embedded.Redis, rules room.Rules, opts Op
 	rdb.AddHook(redisNet)
 	t.Cleanup(redisNet.resume)
 	rooms, err := coordinator.New(rdb, coordinator.Options{Rules: rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	hook := &hookedRooms{Rooms: rooms}
 	opts.Duplicate = rules.Duplicate
 	s, err := New(hook, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() { _ = rooms.Close(context.Background()) })
 	return &bubbleServer{s, rdb, rooms, hook, redisNet, servePipes(t, s)}
 }
@@ -92,9 +88,7 @@ func startSizedRooms(t *testing.T, opts Options) *bubbleServer {
 func serveInBubble(t *testing.T, rooms Rooms, opts Options) *bubbleServer {
 	t.Helper()
 	s, err := New(rooms, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return &bubbleServer{Server: s, pipes: servePipes(t, s)}
 }
 
@@ -192,9 +186,7 @@ func (s *bubbleServer) session(t *testing.T, user string) string {
 func (s *bubbleServer) members(t *testing.T, id string) string {
 	t.Helper()
 	snapshot, err := s.rooms.Read(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	var names []string
 	for _, o := range snapshot.Users() {
 		names = append(names, o.User)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -28,9 +29,7 @@ func (s *bubbleServer) connect(t *testing.T, user string) *bubbleClient {
 	t.Helper()
 	dialer := websocket.Dialer{Subprotocols: []string{protocol.Subprotocol}, NetDialContext: s.pipes.dial}
 	ws, _, err := dialer.Dial("ws://pipes/ws?user="+url.QueryEscape(user), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return readAlways(t, ws)
 }
 
@@ -64,9 +63,7 @@ func (s *bubbleServer) connectIdle(t *testing.T, user string) *wsClient {
 	t.Helper()
 	dialer := websocket.Dialer{Subprotocols: []string{protocol.Subprotocol}, NetDialContext: s.pipes.dial}
 	ws, _, err := dialer.Dial("ws://pipes/ws?user="+url.QueryEscape(user), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() { _ = ws.Close() })
 	return &wsClient{t, ws}
 }
@@ -160,9 +157,7 @@ func lastVersion(t *testing.T, v *bubbleClient) (version uint64) {
 	for len(v.frames) > 0 {
 		text := <-v.frames
 		frame, err := protocol.DecodeFrame([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		e, isEvent := frame.(*protocol.Event)
 		if !isEvent {
 			t.Fatalf("got %s", text)

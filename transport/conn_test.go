@@ -25,9 +25,7 @@ func TestConnection_Ends(t *testing.T) {
 		"too big":   {websocket.TextMessage, []byte(`{"id":1,"pad":"` + strings.Repeat("x", protocol.MaxFrame) + `"}`), protocol.CloseTooBig},
 	} {
 		p := s.connect(t, "张三")
-		if err := p.ws.WriteMessage(tt.kind, tt.data); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, p.ws.WriteMessage(tt.kind, tt.data))
 		t.Run(name, func(t *testing.T) { p.t = t; p.expectClose(tt.code) })
 	}
 }
@@ -100,9 +98,7 @@ func TestConnection_ControlFrames(t *testing.T) {
 		pongs := make(chan string, 1)
 		a.ws.SetPongHandler(func(data string) error { pongs <- data; return nil })
 		soon := time.Now().Add(time.Minute)
-		if err := a.ws.WriteControl(websocket.PingMessage, []byte("there?"), soon); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, a.ws.WriteControl(websocket.PingMessage, []byte("there?"), soon))
 		a.send(users42)
 		a.expect(`{"id":3,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 		select {
@@ -114,9 +110,7 @@ func TestConnection_ControlFrames(t *testing.T) {
 			t.Error("no pong")
 		}
 		a.ws.SetCloseHandler(func(int, string) error { return nil })
-		if err := a.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), soon); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, a.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), soon))
 		a.expectClose(code)
 	}
 }

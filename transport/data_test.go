@@ -102,9 +102,7 @@ func TestData_CompareAndSet(t *testing.T) {
 		a.tell(`"set","data":2,"expect":5`, `"version":4,"data":1,`+refused("conflict", "room 42 is at version 4, not yet at 5"))
 		a.tell(`"set","data":2,"expect":3,"epoch":"other"`, `"version":4,"data":1,`+refused("conflict", "room 42 has begun anew"))
 		now, err := first.rooms.Read(t.Context(), "42")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		a.tell(`"set","data":2,"expect":3,"epoch":"`+now.Epoch+`"`, `"version":5,"count":2`)
 		a.tell(`"set","data":null,"expect":5`, `"version":6,"count":2`)
 		a.tell(`"set","data":3,"expect":5`, `"version":6,`+refused("conflict", "the data of room 42 has changed since version 5"))

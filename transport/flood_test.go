@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"roomd/lockmgr/redistest"
 )
 
 // floods are frames that ask for nothing: what a connection sends once, and what it repeats.
@@ -95,9 +97,7 @@ func startFlood(b *testing.B, flood string) {
 	if err == nil {
 		err = process.Start()
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	redistest.OK(b, err)
 	b.Cleanup(func() {
 		_ = input.Close()
 		_ = process.Wait()

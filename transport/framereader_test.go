@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -113,9 +114,7 @@ func TestFrames_MessageMustEnd(t *testing.T) {
 func (s *bubbleServer) connectRaw(t *testing.T) *rawClient {
 	t.Helper()
 	raw, err := s.pipes.dial(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return upgradeRaw(t, raw, "a")
 }
 
@@ -157,9 +156,7 @@ func BenchmarkRead(b *testing.B) {
 		r := newFrameReader(&endless{frame: frame}, protocol.MaxFrame, nil, func() bool { return true })
 		for b.Loop() {
 			into.Reset()
-			if err := r.readMessage(into); err != nil {
-				b.Fatal(err)
-			}
+			redistest.OK(b, r.readMessage(into))
 		}
 	})
 	b.Run("gorilla", func(b *testing.B) {

@@ -220,9 +220,7 @@ func TestGrace_Shutdown(t *testing.T) {
 		b.expect(eventAAway)
 		time.Sleep(7 * time.Second)
 		start := time.Now()
-		if err := first.Shutdown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, first.Shutdown(t.Context()))
 		if took := time.Since(start); took > 0 {
 			t.Errorf("it took %v", took)
 		}
@@ -251,9 +249,7 @@ func TestGrace_Drain(t *testing.T) {
 		go func() { done <- first.Shutdown(context.Background()) }()
 		time.Sleep(time.Millisecond)
 		goes.cut()
-		if err := redistest.Receive(t, done, "Shutdown"); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, redistest.Receive(t, done, "Shutdown"))
 		if took := time.Since(start); took < 10*time.Second {
 			t.Fatalf("the drain was over in %v", took)
 		}
@@ -281,9 +277,7 @@ func TestReject_SecondSession(t *testing.T) {
 		go func() { done <- first.Shutdown(context.Background()) }()
 		b.expect(eventAAway)
 		a.expectClosed(protocol.CloseRestart)
-		if err := redistest.Receive(t, done, "Shutdown"); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, redistest.Receive(t, done, "Shutdown"))
 		other.send(join42)
 		other.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
 	})

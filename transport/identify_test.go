@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -91,9 +92,7 @@ func TestHandshake_Browser(t *testing.T) {
 			"Sec-Websocket-Extensions": {"permessage-deflate; client_max_window_bits"}, "Sec-Websocket-Protocol": {offered},
 		}
 		res, err := http.DefaultTransport.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		res.Body.Close()
 		if got := res.Header["Sec-Websocket-Protocol"]; res.StatusCode != 101 || fmt.Sprint(got) != "[roomd.v1]" || strings.Contains(fmt.Sprint(res.Header), token) {
 			t.Errorf("%d %v", res.StatusCode, res.Header)

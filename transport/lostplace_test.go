@@ -58,9 +58,7 @@ func TestJoin_RefusedToWhoWasTakenOut(t *testing.T) {
 func codeOf(t *testing.T, frame string) string {
 	t.Helper()
 	var reply struct{ Error struct{ Code string } }
-	if err := json.Unmarshal([]byte(frame), &reply); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, json.Unmarshal([]byte(frame), &reply))
 	return reply.Error.Code
 }
 
@@ -126,9 +124,7 @@ func (r *kickingRooms) Read(ctx context.Context, id string) (room.Snapshot, erro
 func TestWatch_WhileTheMemberIsKicked(t *testing.T) {
 	_, rdb := redistest.Mini(t)
 	rooms, err := coordinator.New(rdb, coordinator.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	server := serve(t, &kickingRooms{Rooms: rooms}, rooms, Options{})
 	a := server.connect(t, "a")
 	a.send(join42)

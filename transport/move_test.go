@@ -81,9 +81,7 @@ func TestMove_Told(t *testing.T) {
 				a.drain()
 				b.drain()
 				now, err := second.rooms.Read(t.Context(), "T")
-				if err != nil {
-					t.Fatal(err)
-				}
+				redistest.OK(t, err)
 				for _, o := range now.Users() {
 					if o.Away {
 						t.Errorf("%s is away", o.User)
@@ -214,9 +212,7 @@ func moveMeanwhile(t *testing.T, meanwhile string) {
 	for len(a.frames) > 0 {
 		text := <-a.frames
 		frame, err := protocol.DecodeFrame([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		switch f := frame.(type) {
 		case *protocol.Event:
 			switch f.Event {
@@ -235,9 +231,7 @@ func moveMeanwhile(t *testing.T, meanwhile string) {
 	}
 	for _, id := range []string{"42", "T"} {
 		now, err := second.rooms.Read(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		in := false
 		for _, o := range now.Users() {
 			in = in || o.User == "a"
@@ -258,9 +252,7 @@ func TestMove_AndKickThroughRealRedis(t *testing.T) {
 	var nodes []*testServer
 	for range 2 {
 		rooms, err := coordinator.New(server.Client(), coordinator.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		nodes = append(nodes, serve(t, rooms, rooms, Options{Grace: time.Hour}))
 	}
 	a, w := nodes[0].connect(t, "a"), nodes[1].connect(t, "w")

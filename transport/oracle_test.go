@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/protocol"
 )
@@ -43,9 +44,7 @@ func connectOracle(t *testing.T, user, addr string, dial func() (net.Conn, error
 		dialer.NetDial = func(string, string) (net.Conn, error) { return dial() }
 	}
 	ws, _, err := dialer.Dial("ws://"+addr+"/ws?user="+url.QueryEscape(user), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	ws.SetPingHandler(func(data string) error { // also while a request is being sent
 		go func() { _ = ws.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(time.Hour)) }()
 		return nil

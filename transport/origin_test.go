@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/protocol"
 )
@@ -78,9 +79,7 @@ func TestOrigin_Allowed(t *testing.T) {
 		{"capacitor://localhost", "capacitor://localhost", "http://localhost ionic://localhost"},
 	} {
 		os, err := parseOrigins([]string{"https://other.example", tt.allowed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		for _, origin := range strings.Fields(tt.yes) {
 			if !os.allow(origin) {
 				t.Errorf("%s refuses %s", tt.allowed, origin)

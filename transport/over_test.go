@@ -25,9 +25,7 @@ func TestJoin_BehindWhichTheClientHasClosed(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			_, rdb := redistest.Mini(t)
 			rooms, err := coordinator.New(rdb, coordinator.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			hook := &hookedRooms{Rooms: rooms}
 			server := serve(t, hook, rooms, Options{})
 			begun := make(chan struct{}, 9)

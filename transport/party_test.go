@@ -117,9 +117,7 @@ func TestParty_NodeEnds(t *testing.T) {
 				if dies {
 					first.redisNet.stop()
 				} else {
-					if err := first.Shutdown(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					redistest.OK(t, first.Shutdown(t.Context()))
 					if _, err := first.Reserve(t.Context(), "42", "x"); !errors.Is(err, room.ErrClosed) {
 						t.Error(err)
 					}
@@ -163,9 +161,7 @@ func TestParty_RaceForTables(t *testing.T) {
 	var nodes []*testServer
 	for range 2 {
 		rooms, err := coordinator.New(server.Client(), coordinator.Options{Rules: room.Rules{Seating: room.Capacity(4)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		nodes = append(nodes, serve(t, rooms, rooms, Options{Grace: time.Hour}))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 6*testTimeout)
@@ -196,9 +192,7 @@ func TestParty_RaceForTables(t *testing.T) {
 		race.Wait()
 		for _, table := range tables {
 			now, err := nodes[0].rooms.Read(ctx, table)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			parties := make(map[byte]int)
 			for _, o := range now.Users() {
 				parties[o.User[0]]++

@@ -25,9 +25,7 @@ var docBlock = regexp.MustCompile("(?ms)^```(session|http)(?: capacity=([0-9]+))
 // it has no frame outside of them. It explains every code.
 func TestDocument_Examples(t *testing.T) {
 	file, err := os.ReadFile("PROTOCOL.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	text := string(file)
 	blocks := docBlock.FindAllStringSubmatch(text, -1)
 	if len(blocks) < 6 {

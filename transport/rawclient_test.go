@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
@@ -40,9 +41,7 @@ var rawUsers atomic.Int64
 func (s *testServer) connectRawAs(t testing.TB, user string) *rawClient {
 	t.Helper()
 	raw, err := net.Dial("tcp", s.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return upgradeRaw(t, raw, user)
 }
 

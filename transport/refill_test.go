@@ -86,9 +86,7 @@ func TestQueue_BurstAfterPause(t *testing.T) {
 func (s *bubbleServer) version(t *testing.T) uint64 {
 	t.Helper()
 	snapshot, err := s.rooms.Read(t.Context(), "42")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return snapshot.Version
 }
 
@@ -220,9 +218,7 @@ func writeToSlowReaders(t *testing.T, seed uint64) {
 	}
 	time.Sleep(10 * time.Minute)
 	now, err := second.rooms.Read(t.Context(), "42")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	for _, o := range slow {
 		if err := o.knows(now); err != nil || o.gone {
 			t.Errorf("seed %d: %s gone %v, %v", seed, o.user, o.gone, err)

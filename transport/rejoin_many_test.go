@@ -43,9 +43,7 @@ func TestRejoin_Everybody(t *testing.T) {
 		rdb.FlushAll(t.Context())
 		time.Sleep(30 * time.Second)
 		snapshot, err := nodes[0].rooms.Read(t.Context(), "42")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		if got := nodes[0].members(t, "42"); got != before {
 			t.Errorf("in the room are %s", got)
 		}

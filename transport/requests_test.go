@@ -78,9 +78,7 @@ func TestList_AnyLength(t *testing.T) {
 	for _, n := range []int{0, 1, 3, 40, 2000, 5000} {
 		a.send(fmt.Sprintf(`{"id":1,"action":"users","room":"%d"}`, n))
 		_, frame, err := a.ws.ReadMessage()
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		reply, err := protocol.DecodeFrame(frame)
 		if err != nil || len(reply.(*protocol.Reply).Users) != n {
 			t.Errorf("%d members: %.60s, %v", n, frame, err)

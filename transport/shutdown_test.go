@@ -25,9 +25,7 @@ func TestShutdown_Drains(t *testing.T) {
 	t.Parallel()
 	_, rdb := redistest.Mini(t)
 	rooms, err := coordinator.New(rdb, coordinator.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	entered := make(chan struct{}, 2)
 	s := serve(t, &announcingRooms{rooms, entered}, rooms, Options{})
 	a, b := s.connect(t, "a"), s.connect(t, "b")
@@ -47,9 +45,7 @@ func TestShutdown_Drains(t *testing.T) {
 	rdb.Del(t.Context(), "LockRoom:42")
 	b.expect(`{"id":1,"room":"42","version":2,"seat":1,"count":2,"users":[{"user":"a","seat":0},{"user":"b","seat":1}]}`)
 	b.expectClose(protocol.CloseRestart)
-	if err := redistest.Receive(t, done, "Shutdown"); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, redistest.Receive(t, done, "Shutdown"))
 	if r, err := rooms.Read(t.Context(), "42"); err != nil || fmt.Sprint(r.Users()) != "[{a 0 false false } {b 1 false false }]" {
 		t.Errorf("after the shutdown the room holds %v, %v", r.Users(), err)
 	}
@@ -135,9 +131,7 @@ func TestDrain_Spread(t *testing.T) {
 				if answer.Code != http.StatusServiceUnavailable {
 					t.Errorf("readyz: %d", answer.Code)
 				}
-				if err := redistest.Receive(t, done, "Shutdown"); err != nil {
-					t.Fatal(err)
-				}
+				redistest.OK(t, redistest.Receive(t, done, "Shutdown"))
 				var got []int
 				for range 5 {
 					got = append(got, redistest.Receive(t, closed, "a connection to be closed"))
@@ -222,9 +216,7 @@ func TestShutdown_LongRequest(t *testing.T) {
 		go func() { done <- s.Shutdown(context.Background()) }()
 		a.expect(`{"id":1,"room":"9s","version":1,"count":9,"users":` + listOfNine + `}`)
 		a.expectClose(protocol.CloseRestart)
-		if err := redistest.Receive(t, done, "Shutdown"); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, redistest.Receive(t, done, "Shutdown"))
 	})
 }
 

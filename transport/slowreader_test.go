@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"roomd/lockmgr/redistest"
 )
 
 // slowNet is a network over which a read of at most 16 KiB takes a while.
@@ -32,9 +34,7 @@ func (s *testServer) connectSlow(t *testing.T, pause time.Duration) (*wsClient, 
 		return slowNet{conn, pause}, err
 	}}
 	ws, _, err := dialer.Dial("ws://"+s.addr+"/ws?user=a", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() { _ = ws.Close() })
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()

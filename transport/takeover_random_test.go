@@ -259,9 +259,7 @@ func TestTakeOver_AtRandom(t *testing.T) {
 	var nodes []*testServer
 	for range 2 {
 		rooms, err := coordinator.New(server.Client(), coordinator.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		nodes = append(nodes, serve(t, rooms, rooms, Options{}))
 	}
 	seed := rand.Uint64()

@@ -30,18 +30,14 @@ func startServer(t testing.TB, rules room.Rules, opts Options) *testServer {
 	t.Helper()
 	_, rdb := redistest.Mini(t)
 	rooms, err := coordinator.New(rdb, coordinator.Options{Rules: rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return serve(t, rooms, rooms, opts)
 }
 
 func serve(t testing.TB, rooms Rooms, c *coordinator.Coordinator, opts Options) *testServer {
 	t.Helper()
 	s, err := New(rooms, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	web := httptest.NewServer(s.Handler())
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
@@ -70,9 +66,7 @@ func (s *testServer) connect(t *testing.T, user string) *wsClient {
 	t.Helper()
 	dialer := websocket.Dialer{Subprotocols: []string{protocol.Subprotocol}, HandshakeTimeout: testTimeout}
 	ws, _, err := dialer.Dial("ws://"+s.addr+"/ws?user="+url.QueryEscape(user), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	if got := ws.Subprotocol(); got != protocol.Subprotocol {
 		t.Fatalf("subprotocol is %q", got)
 	}

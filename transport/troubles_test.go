@@ -68,9 +68,7 @@ func TestLog_RefusedOrigins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		s, err := New(sizedRooms{}, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		for i := range 100 {
 			request := httptest.NewRequest("GET", "http://game.example/ws?user=a", nil)
 			request.Header.Set("Origin", fmt.Sprintf("https://evil-%d.example\n%s", i, strings.Repeat("x", 10_000)))
@@ -80,9 +78,7 @@ func TestLog_RefusedOrigins(t *testing.T) {
 				t.Fatalf("answered %d %s", answer.Code, answer.Body)
 			}
 		}
-		if err := s.Shutdown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, s.Shutdown(t.Context()))
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 		if len(lines) != 2 || len(log.String()) > 2000 {
 			t.Fatalf("logged %d lines, %d bytes", len(lines), log.Len())
@@ -107,9 +103,7 @@ func TestLog_FullNode(t *testing.T) {
 				t.Fatalf("a connection beyond the limit: %v", err)
 			}
 		}
-		if err := s.Shutdown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, s.Shutdown(t.Context()))
 		if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "level=WARN") || !strings.Contains(text, "1 connections, its limit") {
 			t.Errorf("logged\n%s", text)
 		}

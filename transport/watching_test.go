@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/auth"
 )
@@ -83,15 +84,11 @@ func TestWatch_Token(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		signer, err := auth.SecretSigner(testSecret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		connect := func(who auth.Identity) *wsClient {
 			who.Expires = time.Now().Add(time.Hour)
 			token, err := signer.Sign(who)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			return s.dialWith(t, token)
 		}
 		player := connect(auth.Identity{User: "p", Watch: []string{}})
@@ -129,16 +126,12 @@ func TestWatch_NotAllowedAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		signer, err := auth.SecretSigner(testSecret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		expires := time.Now().Add(time.Hour)
 		token := func(who auth.Identity) string {
 			who.Expires = expires
 			token, err := signer.Sign(who)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			return token
 		}
 		unwatched := `{"event":"unwatched","room":"42","reason":"forbidden"}`

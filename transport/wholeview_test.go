@@ -50,9 +50,7 @@ func TestWholeView_RedisIsEmptied(t *testing.T) {
 	var nodes []*testServer
 	for range 3 {
 		rooms, err := coordinator.New(server.Client(), coordinator.Options{LockTTL: time.Second, NodeTTL: time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		nodes = append(nodes, serve(t, rooms, rooms, Options{Rate: -1}))
 	}
 	var all []*oracle
@@ -163,9 +161,7 @@ func runFaults(t *testing.T, random *rand.Rand) {
 	time.Sleep(5 * time.Minute)
 	synctest.Wait()
 	now, err := r.nodes[0].rooms.Read(t.Context(), "42")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	time.Sleep(time.Minute)
 	gone := 0
 	for _, o := range r.all {

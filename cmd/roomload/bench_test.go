@@ -17,9 +17,7 @@ func TestBench_Reports(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "bench.html")
 	args := []string{"bench", "--redis", "embedded", "--only", "sadd,roomd", "--workload", "members-10", "--duration", "100ms"}
 	var stdout, stderr bytes.Buffer
-	if err := run(t.Context(), append(args, "--json", "-", "--html", page), &stdout, &stderr); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, run(t.Context(), append(args, "--json", "-", "--html", page), &stdout, &stderr))
 	var r bench.Report
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || r.Workloads["members-10"]["roomd"] == nil || r.WebSocket != nil {
 		t.Errorf("standard output is not the report: %v\n%s", err, &stdout)
@@ -42,9 +40,7 @@ func TestBench_Processes(t *testing.T) {
 	profile := filepath.Join(t.TempDir(), "heap")
 	args := []string{"bench", "--workload", "memory,storm", "--connections", "20", "--heap-profile", profile, "--json", "-"}
 	var stdout, stderr bytes.Buffer
-	if err := run(t.Context(), args, &stdout, &stderr); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, run(t.Context(), args, &stdout, &stderr))
 	var r bench.Report
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || r.Memory == nil || r.Storm == nil || r.Storm.In != 20 || r.Neighbours != nil || len(r.Workloads) != 0 {
 		t.Errorf("standard output is not the report: %v\n%s", err, &stdout)

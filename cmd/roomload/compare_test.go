@@ -5,14 +5,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"roomd/lockmgr/redistest"
 )
 
 // A program is compared with itself.
 func TestCompare_Programs(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Setenv(asProgram, "true")
 	t.Setenv("ROOMLOAD_REDIS", "embedded")
 	var stdout, stderr bytes.Buffer

@@ -10,6 +10,7 @@ import (
 
 	"roomd/loadtest/internal/tally"
 	"roomd/lockmgr/redisconn/pause"
+	"roomd/lockmgr/redistest"
 )
 
 // steady acts for the same time always, as one action or as an error.
@@ -45,9 +46,7 @@ func TestDrive(t *testing.T) {
 		}
 		start := time.Now()
 		got, err := drive(t.Context(), actors, 2*time.Second, ticking())
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		if d := time.Since(start); d != 500*time.Millisecond+2*time.Second+grace {
 			t.Errorf("it took %v", d)
 		}

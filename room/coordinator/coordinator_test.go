@@ -121,9 +121,7 @@ func TestDo_NobodyIsLost(t *testing.T) {
 			wg.Wait()
 			c := newCoordinator(t, server.Client(), Options{})
 			s, err := c.Read(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			if len(s.Users()) != nodes*users {
 				t.Errorf("%d users in the room, %d joined", len(s.Users()), nodes*users)
 			}
@@ -165,9 +163,7 @@ func TestDo_DeadHolder(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		start := time.Now()
 		locks, err := lockmgr.New(rdb, lockmgr.Options{Prefix: store.LockPrefix})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		if _, err := locks.Acquire(t.Context(), "42"); err != nil { // and never comes back
 			t.Fatal(err)
 		}
@@ -209,9 +205,7 @@ func TestClose(t *testing.T) {
 	_, rdb := redistest.Mini(t)
 	c := newCoordinator(t, rdb, Options{})
 	mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
-	if err := c.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, c.Close(t.Context()))
 	if _, err := c.Do(t.Context(), "42", room.Join{User: "李四", Session: "s"}); !errors.Is(err, room.ErrClosed) {
 		t.Errorf("join: %v", err)
 	}

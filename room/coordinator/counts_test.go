@@ -41,9 +41,7 @@ func TestCosts(t *testing.T) {
 				nodes = append(nodes, node)
 				if c.nodes > 1 {
 					stop, err := node.Watch(t.Context(), "42", func(e *room.Event) { heard <- e.Version })
-					if err != nil {
-						t.Fatal(err)
-					}
+					redistest.OK(t, err)
 					defer stop()
 				}
 			}

@@ -85,9 +85,7 @@ func describeChanges(changes []room.Change) string {
 func newCoordinator(t testing.TB, client redis.UniversalClient, opts Options) *Coordinator {
 	t.Helper()
 	c, err := New(client, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -173,7 +171,5 @@ func warm(t *testing.T, rdb redis.UniversalClient) {
 
 func warmUp(t *testing.T, rdb redis.UniversalClient, scripts ...*store.Script) {
 	t.Helper()
-	if err := store.New(rdb, store.Options{}).Preload(t.Context(), scripts...); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, store.New(rdb, store.Options{}).Preload(t.Context(), scripts...))
 }

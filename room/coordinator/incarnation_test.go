@@ -25,9 +25,7 @@ func restartOld(server *redistest.Server) {
 
 func save(t *testing.T, server *redistest.Server) {
 	t.Helper()
-	if err := server.Client().Save(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, server.Client().Save(t.Context()).Err())
 }
 
 // Redis comes back with an old copy of a room. Whatever is done first, by a node that knew nothing of
@@ -36,9 +34,7 @@ func TestIncarnation_OldCopy(t *testing.T) {
 	for name, first := range map[string]func(t *testing.T, c *Coordinator) room.Snapshot{
 		"a read": func(t *testing.T, c *Coordinator) room.Snapshot {
 			s, err := c.Read(soon(t), "42")
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			return s
 		},
 		"a join": func(t *testing.T, c *Coordinator) room.Snapshot {
@@ -55,9 +51,7 @@ func TestIncarnation_OldCopy(t *testing.T) {
 		},
 		"a move": func(t *testing.T, c *Coordinator) room.Snapshot {
 			left, _, err := c.Move(soon(t), "42", "43", "m", "a")
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			return left.Snapshot
 		},
 	} {
@@ -129,9 +123,7 @@ func TestIncarnation_OldCopiesAgainAndAgain(t *testing.T) {
 					o.see(id, e.Epoch, e.Version, string(e.Changes[0].Data))
 				}
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			t.Cleanup(stop)
 			acting.Go(func() {
 				for k := 0; ctx.Err() == nil; k++ {
@@ -216,9 +208,7 @@ func TestIncarnation_ScriptFlush(t *testing.T) {
 	c := newCoordinator(t, server.Client(), Options{})
 	r := mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 	for i := range 3 {
-		if err := server.Client().ScriptFlush(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, server.Client().ScriptFlush(t.Context()).Err())
 		if got := mustDo(t, c, "42", room.SetData{Data: fmt.Sprint(i)}); got.Epoch != r.Epoch {
 			t.Fatalf("after a flush the epoch is %s instead of %s", got.Epoch, r.Epoch)
 		}
@@ -229,9 +219,7 @@ func TestIncarnation_ScriptFlush(t *testing.T) {
 func TestIncarnation_NoRightToAsk(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
-	if err := admin.Do(t.Context(), "ACL", "SETUSER", "blind", "on", ">secret", "~*", "&*", "+@all", "-info").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, admin.Do(t.Context(), "ACL", "SETUSER", "blind", "on", ">secret", "~*", "&*", "+@all", "-info").Err())
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "blind", Password: "secret", ContextTimeoutEnabled: true})
 	defer rdb.Close()
 	c := newCoordinator(t, rdb, Options{})

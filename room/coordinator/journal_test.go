@@ -22,9 +22,7 @@ import (
 func describeJournal(t *testing.T, c *Coordinator, id string) string {
 	t.Helper()
 	entries, err := c.Journal(soon(t), id, "", MaxJournalPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	var list []string
 	for _, e := range entries {
 		list = append(list, fmt.Sprintf("%d %s", e.Version, describeChanges(e.Changes)))

@@ -35,9 +35,7 @@ func TestLease_StalledNode(t *testing.T) {
 				rejoin <- e
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer stop()
 		// Its loops stop, as all of it would under SIGSTOP.
 		stalled.life.shut()
@@ -125,9 +123,7 @@ func TestLease_AttemptOutlivesItsCaller(t *testing.T) {
 			}
 			return ctx.Err()
 		}})
-		if err := cluster.LeaseScript.Load(t.Context(), rdb).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, cluster.LeaseScript.Load(t.Context(), rdb).Err())
 		c := newCoordinator(t, rdb, Options{})
 		hurried, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
@@ -149,9 +145,7 @@ func TestLease_LostRoomIsRecordedAgain(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
 		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		if err := other.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, other.Start(t.Context()))
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		mustDo(t, c, "43", room.Join{User: "a", Session: "s"})
 		mustDo(t, c, "44", room.Join{User: "a", Session: "s"})
@@ -178,14 +172,10 @@ func TestLease_CloseBeginsTheGrace(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		closed := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
 		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		if err := other.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, other.Start(t.Context()))
 		mustDo(t, closed, "42", room.Join{User: "a", Session: "s"})
 		mustDo(t, closed, "42", room.Join{User: "b", Session: "s"})
-		if err := closed.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, closed.Close(t.Context()))
 		mustDo(t, other, "42", room.Join{User: "b", Session: "elsewhere"})
 		time.Sleep(DefaultGrace - time.Second)
 		if s, _ := other.Read(t.Context(), "42"); describeUsers(s.Users()) != "a@0 b@1" || s.Version != 3 {
@@ -203,12 +193,8 @@ func TestLease_CloseBeginsTheGrace(t *testing.T) {
 func TestLease_NoneAfterClose(t *testing.T) {
 	_, rdb := redistest.Mini(t)
 	c := newCoordinator(t, rdb, Options{})
-	if err := c.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, c.Start(t.Context()))
+	redistest.OK(t, c.Close(t.Context()))
 	if err := c.Start(t.Context()); !errors.Is(err, room.ErrClosed) {
 		t.Errorf("start: %v", err)
 	}
@@ -224,9 +210,7 @@ func TestLease_KeptNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		c := newCoordinator(t, rdb, Options{Node: "first", NodeTTL: 5 * time.Second, Grace: 10 * time.Second})
-		if err := c.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, c.Start(t.Context()))
 		kept := func(want ...string) {
 			t.Helper()
 			got := slices.Sorted(slices.Values(c.node.KeptNames()))
@@ -247,9 +231,7 @@ func TestLease_KeptNames(t *testing.T) {
 		mustDo(t, c, "43", room.Join{User: "a", Session: "s"})
 		third := c.Node()
 		rdb.Del(t.Context(), cluster.LeaseKey(third))
-		if err := c.node.Prolong(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, c.node.Prolong(t.Context()))
 		if fourth := c.Node(); third == second || fourth == third {
 			t.Fatalf("the names are %s, %s, %s", second, third, fourth)
 		}

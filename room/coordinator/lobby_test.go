@@ -47,9 +47,7 @@ func describeLobby(l *Lobby) string {
 func mustLobby(t *testing.T, c *Coordinator) string {
 	t.Helper()
 	l, err := c.Lobby(soon(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return describeLobby(l)
 }
 
@@ -173,9 +171,7 @@ func TestLobby_Fails(t *testing.T) {
 		t.Errorf("a list that is none: %v", err)
 	}
 	down := newCoordinator(t, redistest.MiniClient(t, r), Options{})
-	if err := down.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, down.Close(t.Context()))
 	if _, err := down.Lobby(soon(t)); !errors.Is(err, room.ErrClosed) {
 		t.Errorf("a closed coordinator: %v", err)
 	}
@@ -307,9 +303,7 @@ func TestLobby_NodeHasEnded(t *testing.T) {
 			mustLobby(t, second)
 			mustDo(t, first, "42", room.Join{User: "a", Session: "s"})
 			if dead.Store(dies); !dies {
-				if err := first.Close(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				redistest.OK(t, first.Close(t.Context()))
 			}
 			time.Sleep(moment)
 			if got := mustLobby(t, second); (got == "") != dies {

@@ -31,9 +31,7 @@ func TestMove_NodeRenamed(t *testing.T) {
 		rdb.Del(ctx, cluster.LeaseKey(before)) // the locks have just been taken
 		return c.node.Prolong(ctx)
 	}})
-	if err := c.Start(soon(t)); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, c.Start(soon(t)))
 	before = c.Node()
 	_, joined, err := c.Move(soon(t), "A", "B", "r", "a")
 	if err != nil || joined.Node == before || joined.Node != c.Node() {
@@ -89,9 +87,7 @@ func TestMove_Close(t *testing.T) {
 				return nil
 			}),
 		})
-		if err := c.Start(soon(t)); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, c.Start(soon(t)))
 		if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); err != nil {
 			t.Errorf("move: %v", err)
 		}

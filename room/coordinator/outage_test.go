@@ -65,19 +65,13 @@ func TestLog_Outage(t *testing.T) {
 		defer client.Close()
 		var log bytes.Buffer
 		c, err := New(client, Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(zerolog.SyncWriter(&log))))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
+		redistest.OK(t, c.Start(t.Context()))
 		for i := range 50 {
 			id := fmt.Sprint("room-", i)
 			mustDo(t, c, id, room.Join{User: "张三", Session: "s"})
 			stop, err := c.Watch(t.Context(), id, func(*room.Event) {})
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			defer stop()
 		}
 		way.set(true)
@@ -121,8 +115,6 @@ func TestLog_Outage(t *testing.T) {
 		if len(begun) < 5 || t.Failed() {
 			t.Errorf("%d kinds of trouble:\n%.5000s", len(begun), log.String())
 		}
-		if err := c.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, c.Close(t.Context()))
 	})
 }

@@ -45,9 +45,7 @@ func TestRoom_NotWhole(t *testing.T) {
 				t.Errorf("leave: %v", err)
 			}
 			s, err := c.Read(t.Context(), "42")
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			return s
 		},
 		"by a node that has no copy": func(t *testing.T, _, other *Coordinator) room.Snapshot {
@@ -56,18 +54,14 @@ func TestRoom_NotWhole(t *testing.T) {
 		},
 		"by who only reads": func(t *testing.T, _, other *Coordinator) room.Snapshot {
 			s, err := other.Read(t.Context(), "42")
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			return s
 		},
 		"by a watcher's node, whose connection was lost": func(t *testing.T, c, other *Coordinator) room.Snapshot {
 			c.feeds.Compare("42", c.feeds.At("42"), room.Position{})
 			time.Sleep(time.Second)
 			r, err := other.store.Load(t.Context(), "42") // puts nothing right
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			return r.Snapshot()
 		},
 	}
@@ -84,9 +78,7 @@ func TestRoom_NotWhole(t *testing.T) {
 						f.expect(t, fmt.Sprintf("%d<%d +%s@%d", i+1, i, user, i))
 					}
 					before, err := c.Read(t.Context(), "42")
-					if err != nil {
-						t.Fatal(err)
-					}
+					redistest.OK(t, err)
 					h.do(t, rdb)
 					s := look(t, c, other)
 					if got := describeUsers(s.Users()); got != h.there || s.Epoch == before.Epoch {

@@ -26,9 +26,7 @@ func TestRedis_RefusesTheWrite(t *testing.T) {
 	c := newCoordinator(t, rdb, Options{})
 	events := make(chan *room.Event, 9)
 	stop, err := c.Watch(t.Context(), "42", func(e *room.Event) { events <- e })
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer stop()
 	if _, err := c.Do(t.Context(), "42", room.Join{User: "张三", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
 		t.Fatalf("join: %v", err)
@@ -66,9 +64,7 @@ func TestRedis_OutOfMemoryForABatch(t *testing.T) {
 		mustDo(t, c, "42", room.Join{User: fmt.Sprint("leaves", i), Session: "s"})
 	}
 	rdb.Set(t.Context(), "LockRoom:42", "another's", 200*time.Millisecond) // so that all meet in one commit
-	if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() { mustDo(t, c, "42", room.Leave{User: fmt.Sprint("leaves", i), Session: "s"}) })
@@ -97,9 +93,7 @@ func TestRedis_OutOfMemory(t *testing.T) {
 			mustDo(t, node, "42", room.Join{User: fmt.Sprint("user", i, j), Session: "s"})
 		}
 	}
-	if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	before := c.Node()
 	until := rdb.ZScore(t.Context(), cluster.ListKey, before).Val()
 	for i, node := range []*Coordinator{c, other} {

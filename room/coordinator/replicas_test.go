@@ -33,9 +33,7 @@ func TestReplicas_Acknowledge(t *testing.T) {
 	replica.Pause()
 	written := make(chan struct{})
 	stop, err := c.Watch(t.Context(), "42", func(*room.Event) { close(written) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	go func() { // in time
 		<-written
 		stop()

@@ -66,13 +66,9 @@ func TestRedis_DemotedPrimary(t *testing.T) {
 	rdb := server.Client()
 	c := startCrowd(t, []*Coordinator{newCoordinator(t, server.Client(), patient(Options{}))}, []string{"42", "43"}, 3)
 	c.goOn(20)
-	if err := rdb.ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, rdb.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 	c.fails("READONLY")
-	if err := rdb.ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, rdb.ReplicaOf(t.Context(), "NO", "ONE").Err())
 	c.goOn(20)
 	c.finish()
 }

@@ -183,9 +183,7 @@ func TestTrace_LostLocks(t *testing.T) {
 func TestTrace_Evictions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, c, other, rdb, _ := tracedPair(t, Options{})
-		if err := c.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, c.Start(t.Context()))
 		for i, id := range []string{"42", "42", "43"} {
 			mustDo(t, other, id, room.Join{User: fmt.Sprint("user", i), Session: "s"})
 		}

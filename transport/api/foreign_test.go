@@ -1,6 +1,10 @@
 package api
 
-import "testing"
+import (
+	"testing"
+
+	"roomd/lockmgr/redistest"
+)
 
 // Settings that another version, or somebody by hand, has written are shown as this version uses them. What is no
 // settings at all makes the request fail, and the same request will not succeed soon.
@@ -15,9 +19,7 @@ func TestRead_SettingsOfAnotherVersion(t *testing.T) {
 	} {
 		w := newWorld(t, false, Options{})
 		w.do(call{method: "PUT", path: "/api/rooms/42", operator: true, body: `{"capacity":4}`, status: 200})
-		if err := w.redis.HSet(t.Context(), "Room:42:Meta", "settings", text).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, w.redis.HSet(t.Context(), "Room:42:Meta", "settings", text).Err())
 		if want != "" {
 			w.do(call{method: "GET", path: "/api/rooms/42", operator: true, status: 200, want: []string{want}})
 			continue

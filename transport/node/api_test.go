@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/lockmgr/redistest"
 	"roomd/transport"
 	"roomd/transport/auth"
 	"roomd/transport/client"
@@ -16,22 +17,16 @@ import (
 func ask(t *testing.T, method, url, body string, headers ...string) (status int, answer string, header http.Header) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return res.StatusCode, string(text), res.Header
 }
 
@@ -40,9 +35,7 @@ func ask(t *testing.T, method, url, body string, headers ...string) (status int,
 func TestAPI(t *testing.T) {
 	n := start(t, Config{Redis: open(t, redisurl.Embedded), AdminListen: "127.0.0.1:0"})
 	c, err := client.Dial(t.Context(), n.URL(), client.Options{User: "李四"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer c.Close()
 	if _, err := c.Join(t.Context(), "42"); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/lockmgr/redistest"
 	"roomd/transport"
 	"roomd/transport/client"
 	"roomd/transport/protocol"
@@ -21,9 +22,7 @@ import (
 func TestConnectionsAreBounded(t *testing.T) {
 	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{MaxConnections: 1}})
 	a, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer a.Close()
 	const extra = 20
 	var held []net.Conn
@@ -62,9 +61,7 @@ func from(t *testing.T, n *Node, address, text string) net.Conn {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	c, err := dialer.Dial("tcp", n.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() { c.Close() })
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := io.WriteString(c, text); err != nil {

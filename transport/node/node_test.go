@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport"
@@ -21,9 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func open(t *testing.T, url string) *redisurl.DB {
 	t.Helper()
 	db, err := redisurl.Open(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(db.Close)
 	return db
 }
@@ -33,14 +32,10 @@ func TestTwoNodesOneRoom(t *testing.T) {
 	var clients []*client.Conn
 	for _, user := range []string{"李四", "张三"} {
 		n, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", Redis: db})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer n.Shutdown(context.Background())
 		c, err := client.Dial(t.Context(), n.URL(), client.Options{User: user})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer c.Close()
 		clients = append(clients, c)
 	}
@@ -55,9 +50,7 @@ func TestTwoNodesOneRoom(t *testing.T) {
 func TestStartRefuses(t *testing.T) {
 	db := open(t, redisurl.Embedded)
 	running, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", Redis: db})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer running.Shutdown(context.Background())
 	for names, cfg := range map[string]Config{
 		"other machines":  {Listen: "0.0.0.0:0", Redis: db},
@@ -78,9 +71,7 @@ func TestStartRefuses(t *testing.T) {
 		}
 	}
 	insecure, err := Start(t.Context(), Config{Listen: "0.0.0.0:0", Insecure: true, Redis: db})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	_ = insecure.Shutdown(t.Context())
 }
 
@@ -92,9 +83,7 @@ func TestKnownAs(t *testing.T) {
 	}
 	for addr, want := range map[string]string{"127.0.0.1:8080": "127.0.0.1:8080", "[::]:8080": host + ":8080", "0.0.0.0:80": host + ":80", "[::1]:80": "[::1]:80"} {
 		tcp, err := net.ResolveTCPAddr("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		if got := knownAs(tcp); got != want {
 			t.Errorf("%s is known as %s, want %s", addr, got, want)
 		}

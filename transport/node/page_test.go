@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/lockmgr/redistest"
 	"roomd/transport"
 )
 
@@ -32,9 +33,7 @@ func TestPageOnTheGameAddress(t *testing.T) {
 		{open, "/api/rooms", 200, `{"rooms":[]}`, "default-src 'none'"},
 	} {
 		answer, err := http.Get("http://" + tt.n.Addr() + tt.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		body, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		policy := answer.Header.Get("Content-Security-Policy")

@@ -3,6 +3,8 @@ package roomd
 import (
 	"log/slog"
 	"testing"
+
+	"roomd/lockmgr/redistest"
 )
 
 // The list without a lock is there only where nobody but this machine can come, and names are believed.
@@ -20,13 +22,9 @@ func TestUnguarded_WhereItIs(t *testing.T) {
 		{[]string{"--listen", "127.0.0.1:0", "--auth-secret", "0123456789abcdef0123456789abcdef"}, false},
 	} {
 		cfg, err := parse(t, tt.args...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		parts, err := nodeConfig(cfg, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		end := cfg.compare(&parts)
 		if got := parts.Unguarded != nil; got != tt.want {
 			t.Errorf("%v: %v", tt.args, got)

@@ -46,9 +46,7 @@ func TestDrain_Delay(t *testing.T) {
 	if code := p.status("/readyz"); code != http.StatusOK {
 		t.Fatalf("readyz before the signal: %d", code)
 	}
-	if err := p.cmd.Process.Signal(hangUp()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, p.cmd.Process.Signal(hangUp()))
 	for giveUp := time.Now().Add(10 * time.Second); p.status("/readyz") != http.StatusServiceUnavailable; {
 		if time.Now().After(giveUp) {
 			t.Fatal("readyz does not fail")
@@ -97,15 +95,11 @@ func TestDrain_AfterTheDelay(t *testing.T) {
 func runInside(t *testing.T, use func(*node.Node), args ...string) string {
 	t.Helper()
 	cfg, err := parse(t, append([]string{"--listen", "127.0.0.1:0"}, args...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var log bytes.Buffer
-	if err := run(ctx, cfg, &log, func(n *node.Node) { use(n); cancel() }); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, run(ctx, cfg, &log, func(n *node.Node) { use(n); cancel() }))
 	return log.String()
 }
 

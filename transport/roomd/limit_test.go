@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport"
 )
@@ -17,9 +18,7 @@ import (
 func TestLimits_Default(t *testing.T) {
 	t.Parallel()
 	cfg, err := parse(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	want := transport.Options{
 		MaxConnections: transport.DefaultMaxConnections, MaxPerAddress: 1000, MaxRooms: 64, MaxNewRooms: 64, MaxFrame: 16 << 10, MaxQueue: 256 << 10,
 		Rate: 50, Burst: 100, HandshakeTimeout: transport.DefaultHandshakeTimeout, AuthTimeout: 10 * time.Second, PingInterval: transport.DefaultPingInterval, Grace: 10 * time.Second,
@@ -62,9 +61,7 @@ func TestLimits_Flags(t *testing.T) {
 func TestLimits_TrustProxy(t *testing.T) {
 	t.Parallel()
 	cfg, err := parse(t, "--trust-proxy", "10.0.0.0/8,192.0.2.7", "--trust-proxy", "fd00::/8", "--trust-proxy", "::1,::ffff:172.16.0.0/108")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	var want []netip.Prefix
 	for _, text := range []string{"10.0.0.0/8", "192.0.2.7/32", "fd00::/8", "::1/128", "172.16.0.0/12"} {
 		want = append(want, netip.MustParsePrefix(text))

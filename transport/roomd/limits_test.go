@@ -43,9 +43,7 @@ func TestLimits_FewFiles(t *testing.T) {
 	}
 	for range 100 {
 		c, err := net.Dial("tcp", p.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer c.Close()
 	}
 	for _, c := range clients {

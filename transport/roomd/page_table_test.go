@@ -276,9 +276,7 @@ func TestPage_LargeRoom(t *testing.T) {
 func operate(t *testing.T, admin, path, body string) {
 	t.Helper()
 	answer, err := http.Post("http://"+admin+path, "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer answer.Body.Close()
 	defer http.DefaultClient.CloseIdleConnections() // no goroutine is left
 	if answer.StatusCode >= 300 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/node"
 	"roomd/transport/roomd/roomdtest"
 )
@@ -39,22 +40,16 @@ func TestSettings_Logged(t *testing.T) {
 func TestSettings_SecretsAreTagged(t *testing.T) {
 	t.Parallel()
 	flags, err := flagsOf(&cli{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	for _, flag := range flags {
 		if regexp.MustCompile(`(secret|password|token)$`).MatchString(flag.Name) && !flag.Tag.Has("secret") {
 			t.Errorf("--%s has no tag that keeps it out of the log", flag.Name)
 		}
 	}
 	cfg, err := parse(t, "--redis", "redis://user:hidden@127.0.0.1:1/3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	db, err := cfg.redisFlags.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer db.Close()
 	var log bytes.Buffer
 	if err = logSettings(newLog(cfg, &log), cfg, db.String()); err != nil || !strings.Contains(log.String(), "--redis='Redis at 127.0.0.1:1, database 3'") || strings.Contains(log.String(), "hidden") {
@@ -93,9 +88,7 @@ func TestSettings_NodeTTL(t *testing.T) {
 		"--node-ttl=5s": {"--node-ttl", "0s"}, "--node-ttl=8s": {"--lock-ttl", "8s"}, "--node-ttl=7s": {"--node-ttl", "7s"},
 	} {
 		cfg, err := parse(t, args...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		all, err := settings(cfg, "")
 		if err != nil || !strings.Contains(inForce(all, true), want) {
 			t.Errorf("%v: %s, %v", args, inForce(all, true), err)

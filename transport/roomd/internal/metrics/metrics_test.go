@@ -84,9 +84,7 @@ func expect(t *testing.T, h http.Handler, want ...string) {
 func TestConventions(t *testing.T) {
 	m, _ := newHandler(still{})
 	problems, err := testutil.GatherAndLint(m.registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	for _, p := range problems {
 		if strings.HasPrefix(p.Metric, namespace+"_") {
 			t.Errorf("%s: %s", p.Metric, p.Text)

@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gorilla/websocket"
-
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/auth"
@@ -40,30 +38,17 @@ func tokenOf(t testing.TB, user string, ttl time.Duration, patterns ...string) s
 }
 
 // startWithKey starts a node in a bubble that asks for tokens.
-func startWithKey(t *testing.T, opts Options) *bubbleServer {
+func startWithKey(t *testing.T, opts Options) *testNode {
 	t.Helper()
-	mini, _ := redistest.Mini(t)
 	opts.Auth = newVerifier(t)
-	return startInBubble(t, mini, room.Rules{}, opts)
-}
-
-// dial connects with whatever headers and subprotocols.
-func (s *bubbleServer) dial(t *testing.T, path string, header http.Header, subprotocols ...string) (*wsClient, *http.Response, error) {
-	t.Helper()
-	dialer := websocket.Dialer{Subprotocols: append([]string{protocol.Subprotocol}, subprotocols...), NetDialContext: s.pipes.dial}
-	ws, res, err := dialer.Dial("ws://pipes"+path, header)
-	if err != nil {
-		return nil, res, err
-	}
-	t.Cleanup(func() { _ = ws.Close() })
-	return &wsClient{t, ws}, res, nil
+	return start(t, room.Rules{}, opts)
 }
 
 // ofBrowser is what tells a browser from a program.
 var ofBrowser = http.Header{"Origin": {"http://pipes"}}
 
 // dialWith connects as a browser, with a token, or without one if that is "".
-func (s *bubbleServer) dialWith(t *testing.T, token string) *wsClient {
+func (s *testNode) dialWith(t *testing.T, token string) *testClient {
 	t.Helper()
 	header := ofBrowser.Clone()
 	if token != "" {
@@ -92,11 +77,11 @@ func holdsPartOf(text, token string) bool {
 func TestToken_Missing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
-		silent := readAlways(t, s.dialWith(t, "").ws)
+		silent := s.dialWith(t, "").reading()
 		time.Sleep(defaultAuthTimeout - 1)
 		silent.expectSilence()
 		time.Sleep(time.Nanosecond)
-		silent.expectClosed(protocol.CloseUnauthorized)
+		silent.expectClose(protocol.CloseUnauthorized)
 		good := tokenOf(t, "a", time.Hour)
 		for frame, want := range map[string]string{
 			`{"id":7,"action":"join","room":"42"}`:  `{"id":7,"room":"42","error":{"code":"unauthorized",`,
@@ -118,9 +103,7 @@ func TestToken_Missing(t *testing.T) {
 			}
 			c.expectClose(protocol.CloseUnauthorized)
 		}
-		if members := s.members(t, "42"); members != "" {
-			t.Errorf("members: %s", members)
-		}
+		s.expectMembers(t, "42", "")
 		named, _, err := s.dial(t, "/ws?user=b", ofBrowser)
 		redistest.OK(t, err)
 		named.send(authFrame(good))
@@ -135,7 +118,7 @@ func TestToken_Expires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		begin := time.Now()
-		c := readAlways(t, s.dialWith(t, tokenOf(t, "a", 10*time.Minute)).ws)
+		c := s.dialWith(t, tokenOf(t, "a", 10*time.Minute)).reading()
 		c.send(`{"id":1,"action":"join","room":"42"}`)
 		c.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 		c.send(authFrame(tokenOf(t, "b", time.Hour)))
@@ -148,17 +131,13 @@ func TestToken_Expires(t *testing.T) {
 		time.Sleep(time.Until(begin.Add(19*time.Minute - 1)))
 		c.expectSilence()
 		time.Sleep(time.Nanosecond)
-		c.expectClosed(protocol.CloseUnauthorized)
-		if members := s.members(t, "42"); members != "a" {
-			t.Errorf("members after the token: %q", members)
-		}
+		c.expectClose(protocol.CloseUnauthorized)
+		s.expectMembers(t, "42", "a")
 		again := s.dialWith(t, tokenOf(t, "a", time.Hour))
 		again.send(`{"id":1,"action":"join","room":"42"}`)
 		again.expect(`{"id":1,"room":"42","version":3,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 		time.Sleep(defaultGrace + time.Second)
-		if members := s.members(t, "42"); members != "a" {
-			t.Errorf("members after the grace: %q", members)
-		}
+		s.expectMembers(t, "42", "a")
 	})
 }
 
@@ -224,8 +203,7 @@ func TestAccess_WatchingAdmin(t *testing.T) {
 // A server without a key believes ?user=, and takes no notice of tokens.
 func TestToken_NoKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		s := startInBubble(t, mini, room.Rules{}, Options{})
+		s := start(t, room.Rules{}, Options{})
 		c, _, err := s.dial(t, "/ws?user=a", http.Header{"Authorization": {"Bearer x"}}, "roomd.token.x")
 		redistest.OK(t, err)
 		c.send(authFrame("x"))
@@ -241,7 +219,7 @@ func TestToken_NotLogged(t *testing.T) {
 		var log lockedBuffer
 		s := startWithKey(t, Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug - 4}))})
 		good, bad := tokenOf(t, "a", time.Minute), tokenOf(t, "a", time.Minute)+"x"
-		readAlways(t, s.dialWith(t, good).ws).send(`{"id":1,"action":"join","room":"42"}`)
+		s.dialWith(t, good).reading().send(`{"id":1,"action":"join","room":"42"}`)
 		for _, token := range []string{good, bad} {
 			c := s.dialWith(t, "")
 			c.send(authFrame(token))

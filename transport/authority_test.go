@@ -14,22 +14,13 @@ import (
 )
 
 // connectAs connects with a token of that role.
-func (s *bubbleServer) connectAs(t *testing.T, user string, role auth.Role) *bubbleClient {
+func (s *testNode) connectAs(t *testing.T, user string, role auth.Role) *testClient {
 	t.Helper()
 	signer, err := auth.SecretSigner(testSecret)
 	redistest.OK(t, err)
 	token, err := signer.Sign(auth.Identity{User: user, Role: role, Expires: time.Now().Add(time.Hour)})
 	redistest.OK(t, err)
-	return readAlways(t, s.dialWith(t, token).ws)
-}
-
-// act runs an action with authority over room 42 through a node.
-func (s *bubbleServer) act(t *testing.T, a room.Action) {
-	t.Helper()
-	if _, err := s.rooms.Do(t.Context(), "42", a); err != nil {
-		t.Fatal(err)
-	}
-	synctest.Wait()
+	return s.dialWith(t, token).reading()
 }
 
 const (
@@ -108,9 +99,7 @@ func TestKick_EventsCutOff(t *testing.T) {
 			t.Error(got)
 		}
 		a.expectSilence()
-		if got := second.members(t, "42"); got != "b" {
-			t.Errorf("in the room are %q", got)
-		}
+		second.expectMembers(t, "42", "b")
 	})
 }
 
@@ -130,9 +119,7 @@ func TestBan_DuringRejoin(t *testing.T) {
 		b.expect(eventOf(4))
 		time.Sleep(time.Minute)
 		a.expectSilence()
-		if got := second.members(t, "42"); got != "b" {
-			t.Errorf("in the room are %q", got)
-		}
+		second.expectMembers(t, "42", "b")
 	})
 }
 
@@ -290,10 +277,10 @@ func TestPing_Answered(t *testing.T) {
 		a.send(`{"id":8,"action":"ping","room":"42"}`)
 		a.expect(`{"id":8,"room":"42","error":{"code":"bad_request","message":"room: does not go with ping","retry":false}}`)
 		keyed := startWithKey(t, Options{})
-		x := readAlways(t, keyed.dialWith(t, "").ws)
+		x := keyed.dialWith(t, "").reading()
 		x.send(`{"id":1,"action":"ping"}`)
 		x.expect(`{"id":1,` + refused("unauthorized", "the first request must be auth, with a token") + `}`)
-		x.expectClosed(4003)
+		x.expectClose(4003)
 		p := keyed.connectAs(t, "p", auth.RolePlayer)
 		p.send(`{"id":8,"action":"ping"}`)
 		p.expect(`{"id":8}`)

@@ -14,7 +14,7 @@ import (
 )
 
 func TestConnection_Ends(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{})
+	s := start(t, room.Rules{}, Options{})
 	for name, tt := range map[string]struct {
 		kind int
 		data []byte
@@ -32,7 +32,7 @@ func TestConnection_Ends(t *testing.T) {
 
 // A panic ends the connection that caused it, and no other.
 func TestConnection_Panic(t *testing.T) {
-	s := serve(t, sizedRooms{}, nil, Options{})
+	s := serve(t, sizedRooms{}, Options{})
 	a, b := s.connect(t, "a"), s.connect(t, "b")
 	a.send(`{"id":1,"action":"users","room":"panic"}`)
 	if _, frame, err := a.ws.ReadMessage(); err == nil {
@@ -45,7 +45,7 @@ func TestConnection_Panic(t *testing.T) {
 // Without a grace a user who disconnects leaves at once. A newer session of the user takes the
 // seat over, and the end of the older one changes nothing.
 func TestTakeOver_NewerSession(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{Grace: -1})
+	s := start(t, room.Rules{}, Options{Grace: -1})
 	watcher, old := s.connect(t, "李四"), s.connect(t, "张三")
 	watcher.send(`{"id":1,"action":"join","room":"42"}`)
 	watcher.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"李四","seat":0}]}`)
@@ -61,7 +61,7 @@ func TestTakeOver_NewerSession(t *testing.T) {
 }
 
 func TestHeartbeat_Silence(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{PingInterval: 500 * time.Millisecond, Grace: -1})
+	s := start(t, room.Rules{}, Options{PingInterval: 500 * time.Millisecond, Grace: -1})
 	alive, watcher := s.connect(t, "alive"), s.connect(t, "watcher")
 	watcher.send(`{"id":1,"action":"join","room":"42"}`)
 	watcher.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"watcher","seat":0}]}`)
@@ -82,8 +82,7 @@ func TestHeartbeat_Silence(t *testing.T) {
 // than a write may take.
 func TestHeartbeat_QuietClientStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		s := startInBubble(t, mini, room.Rules{}, Options{WriteTimeout: time.Second, PingInterval: 30 * time.Second})
+		s := start(t, room.Rules{}, Options{WriteTimeout: time.Second, PingInterval: 30 * time.Second})
 		v := s.connect(t, "a")
 		time.Sleep(10 * time.Minute)
 		v.expectSilence()
@@ -92,7 +91,7 @@ func TestHeartbeat_QuietClientStays(t *testing.T) {
 
 // The server answers pings and close frames.
 func TestConnection_ControlFrames(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{})
+	s := start(t, room.Rules{}, Options{})
 	for _, code := range []int{websocket.CloseNormalClosure, websocket.CloseNoStatusReceived} {
 		a := s.connect(t, "a")
 		pongs := make(chan string, 1)

@@ -42,7 +42,7 @@ type proxied struct{ net.Conn }
 func (proxied) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1} }
 
 // dialFrom connects a browser without a token from an address, through a proxy.
-func (s *bubbleServer) dialFrom(t *testing.T, address string) *wsClient {
+func (s *testNode) dialFrom(t *testing.T, address string) *testClient {
 	t.Helper()
 	header := ofBrowser.Clone()
 	header.Set(forwardedFor, address)
@@ -54,7 +54,7 @@ func (s *bubbleServer) dialFrom(t *testing.T, address string) *wsClient {
 }
 
 // login shows a token, and expects that it counts.
-func (p *wsClient) login(user string) {
+func (p *testClient) login(user string) {
 	p.t.Helper()
 	p.send(authFrame(tokenOf(p.t, user, time.Hour)))
 	p.expect(fmt.Sprintf(`{"id":1,"user":%q,"expires":%d}`, user, time.Now().Add(time.Hour).Unix()))
@@ -73,7 +73,7 @@ func TestConnect_OneAddress(t *testing.T) {
 				for i := range maxNameless(80) {
 					s.dialFrom(t, flood(i))
 				}
-				var browsers []*wsClient
+				var browsers []*testClient
 				for i := range 6 {
 					browsers = append(browsers, s.dialFrom(t, fmt.Sprintf("198.51.100.%d", 2+i/2)))
 					for j := range 20 {

@@ -35,10 +35,10 @@ const (
 
 // twoNodes returns two servers on one Redis, with a in room 42 through the first, and b through
 // the second.
-func twoNodes(t *testing.T, rules room.Rules, opts Options) (first, second *bubbleServer, a, b *bubbleClient) {
+func twoNodes(t *testing.T, rules room.Rules, opts Options) (first, second *testNode, a, b *testClient) {
 	t.Helper()
-	mini, _ := redistest.Mini(t)
-	first, second = startInBubble(t, mini, rules, opts), startInBubble(t, mini, rules, opts)
+	first = start(t, rules, opts)
+	second = first.beside(t, rules, opts)
 	b = second.connect(t, "b")
 	b.send(join42)
 	b.expect(withSettings(rules, replyBJoined))
@@ -102,9 +102,7 @@ func TestGrace_ComingBack(t *testing.T) {
 					time.Sleep(time.Minute)
 					a.expectSilence()
 					b.expectSilence()
-					if got := at.members(t, "42"); got != "b a" {
-						t.Errorf("a minute later %q are in", got)
-					}
+					at.expectMembers(t, "42", "b a")
 				})
 			})
 		}
@@ -119,7 +117,7 @@ func TestGrace_LeaveOrTakeOver(t *testing.T) {
 		newer.send(join42)
 		newer.expect(replyARejoined)
 		b.expect(eventUnchanged)
-		a.expectClosed(protocol.CloseReplaced)
+		a.expectClose(protocol.CloseReplaced)
 		newer.send(leave42)
 		newer.expect(`{"id":2,"room":"42","version":4,"count":1}`)
 		newer.cut()
@@ -138,7 +136,7 @@ func TestTakeOver_OneRoomOnly(t *testing.T) {
 		newer := first.connect(t, "a")
 		newer.send(join42)
 		newer.expect(replyARejoined)
-		a.expectClosed(protocol.CloseReplaced)
+		a.expectClose(protocol.CloseReplaced)
 		time.Sleep(defaultGrace + time.Second)
 		if in42, in43 := first.members(t, "42"), first.members(t, "43"); in42 != "b a" || in43 != "" {
 			t.Errorf("in 42 are %q, in 43 %q", in42, in43)
@@ -226,9 +224,7 @@ func TestGrace_Shutdown(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		b.expectSilence()
-		if got := second.members(t, "42"); got != "b a" {
-			t.Errorf("in the room are %q", got)
-		}
+		second.expectMembers(t, "42", "b a")
 	})
 }
 
@@ -254,9 +250,7 @@ func TestGrace_Drain(t *testing.T) {
 			t.Fatalf("the drain was over in %v", took)
 		}
 		b.expectSilence()
-		if got := second.members(t, "42"); got != "b a goes" {
-			t.Errorf("in the room are %q", got)
-		}
+		second.expectMembers(t, "42", "b a goes")
 	})
 }
 
@@ -276,7 +270,7 @@ func TestReject_SecondSession(t *testing.T) {
 		})
 		go func() { done <- first.Shutdown(context.Background()) }()
 		b.expect(eventAAway)
-		a.expectClosed(protocol.CloseRestart)
+		a.expectClose(protocol.CloseRestart)
 		redistest.OK(t, redistest.Receive(t, done, "Shutdown"))
 		other.send(join42)
 		other.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)

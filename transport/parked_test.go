@@ -51,7 +51,7 @@ func TestList_BeforeTheEvent(t *testing.T) {
 			t.Errorf("a got %s", frame)
 		}
 		time.Sleep(time.Minute)
-		for name, v := range map[string]*bubbleClient{"a": a, "b": b} {
+		for name, v := range map[string]*testClient{"a": a, "b": b} {
 			for len(v.frames) > 0 {
 				if frame := <-v.frames; !strings.Contains(frame, fmt.Sprintf(`{"user":%q`, name)) && strings.Contains(frame, "snapshot") {
 					t.Errorf("%s got %s", name, frame)

@@ -16,7 +16,7 @@ import (
 const eventARejoined = `{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"join","user":"a","seat":1}]}`
 
 // removeA removes a from room 42 through the other node.
-func removeA(t *testing.T, first, second *bubbleServer) {
+func removeA(t *testing.T, first, second *testNode) {
 	t.Helper()
 	if _, err := second.rooms.Do(t.Context(), "42", room.Leave{User: "a", Session: first.session(t, "a"), Reason: room.ReasonNode}); err != nil {
 		t.Fatal(err)
@@ -42,16 +42,14 @@ func TestRejoin_RemovedMember(t *testing.T) {
 		removeA(t, first, second)
 		a.expect(eventABackIn)
 		b.expectLeaveAndRejoin()
-		for _, v := range []*bubbleClient{a, b} {
+		for _, v := range []*testClient{a, b} {
 			v.expectSilence()
 		}
 		a.send(leave42) // an ordinary member again
 		a.expect(`{"id":2,"room":"42","version":5,"count":1}`)
 		time.Sleep(time.Minute)
 		a.expectSilence()
-		if got := second.members(t, "42"); got != "b" {
-			t.Errorf("a has left, and in the room are %q", got)
-		}
+		second.expectMembers(t, "42", "b")
 	})
 }
 
@@ -182,9 +180,7 @@ func TestRejoin_EndedByLeave(t *testing.T) {
 			redistest.Receive(t, entered, "the rejoin")
 			a.send(leave42)
 			time.Sleep(time.Minute)
-			if got := second.members(t, "42"); got != "b" {
-				t.Errorf("a has left, and in the room are %q", got)
-			}
+			second.expectMembers(t, "42", "b")
 		})
 	})
 }
@@ -223,8 +219,8 @@ func TestRejoin_EndedByJoin(t *testing.T) {
 func TestRejoin_RemovedBeforeReply(t *testing.T) {
 	t.Run("of a join", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			mini, _ := redistest.Mini(t)
-			first, second := startInBubble(t, mini, room.Rules{}, Options{}), startInBubble(t, mini, room.Rules{}, Options{})
+			first := start(t, room.Rules{}, Options{})
+			second := first.beside(t, room.Rules{}, Options{})
 			a := first.connect(t, "a")
 			first.hook.removeAOnce(t, first, second)
 			a.send(join42)
@@ -279,7 +275,7 @@ func TestRejoin_NodeRenamed(t *testing.T) {
 		if !strings.Contains(member, first.rooms.Node()) || second.members(t, "42") != "b a" {
 			t.Errorf("a is %s, in the room are %q", member, second.members(t, "42"))
 		}
-		for _, v := range []*bubbleClient{a, b} {
+		for _, v := range []*testClient{a, b} {
 			v.expect(eventUnchanged)
 			v.expectSilence()
 		}

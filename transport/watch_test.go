@@ -13,7 +13,7 @@ const (
 
 // A watcher gets the events behind the list in its reply, and is not a member.
 func TestWatch_Events(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{})
+	s := start(t, room.Rules{}, Options{})
 	a, w := s.connect(t, "a"), s.connect(t, "w")
 	w.send(watch42)
 	w.expect(`{"id":4,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
@@ -40,7 +40,7 @@ func TestWatch_Events(t *testing.T) {
 // A member who unwatches gets events as a member, and a watcher who leaves gets events as a
 // watcher.
 func TestWatch_Member(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{})
+	s := start(t, room.Rules{}, Options{})
 	a, b := s.connect(t, "a"), s.connect(t, "b")
 	a.send(join42)
 	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
@@ -64,7 +64,7 @@ func TestWatch_Member(t *testing.T) {
 }
 
 func TestWatch_MaxRooms(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{MaxRooms: 2})
+	s := start(t, room.Rules{}, Options{MaxRooms: 2})
 	a := s.connect(t, "a")
 	a.send(join42)
 	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)

@@ -218,8 +218,7 @@ func TestClose_TellsMembers(t *testing.T) {
 		for len(boss.frames) > 0 {
 			<-boss.frames
 		}
-		boss.send(`{"id":7,"action":"close","room":"42"}`)
-		boss.expect(`{"event":"lost","room":"42","reason":"closed"}`)
+		boss.exchange(`{"id":7,"action":"close","room":"42"}`, `{"event":"lost","room":"42","reason":"closed"}`)
 		boss.expect(`{"id":7,"room":"42","version":5,"count":0}`)
 		w.expect(eventOf(5, `{"type":"leave","user":"boss","seat":0,"reason":"closed"}`, `{"type":"leave","user":"a","seat":1,"reason":"closed"}`,
 			`{"type":"leave","user":"c","seat":2,"reason":"closed"}`, `{"type":"settings","settings":{"capacity":0,"closed":true}}`))
@@ -272,17 +271,14 @@ func TestKick_Missed(t *testing.T) {
 func TestPing_Answered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, a, _ := twoNodes(t, room.Rules{}, Options{})
-		a.send(`{"id":8,"action":"ping"}`)
-		a.expect(`{"id":8}`)
+		a.exchange(`{"id":8,"action":"ping"}`, `{"id":8}`)
 		a.send(`{"id":8,"action":"ping","room":"42"}`)
 		a.expect(`{"id":8,"room":"42","error":{"code":"bad_request","message":"room: does not go with ping","retry":false}}`)
 		keyed := startWithKey(t, Options{})
 		x := keyed.dialWith(t, "").reading()
-		x.send(`{"id":1,"action":"ping"}`)
-		x.expect(`{"id":1,` + refused("unauthorized", "the first request must be auth, with a token") + `}`)
+		x.exchange(`{"id":1,"action":"ping"}`, `{"id":1,`+refused("unauthorized", "the first request must be auth, with a token")+`}`)
 		x.expectClose(4003)
 		p := keyed.connectAs(t, "p", auth.RolePlayer)
-		p.send(`{"id":8,"action":"ping"}`)
-		p.expect(`{"id":8}`)
+		p.exchange(`{"id":8,"action":"ping"}`, `{"id":8}`)
 	})
 }

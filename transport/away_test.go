@@ -21,19 +21,15 @@ func TestAway_TwoNodes(t *testing.T) {
 	first := start(t, room.Rules{}, Options{Grace: time.Hour})
 	second := first.beside(t, room.Rules{}, Options{Grace: time.Hour})
 	b, a := second.connect(t, "b"), first.connect(t, "a")
-	b.send(join42)
-	b.expect(replyBJoined)
-	a.send(join42)
-	a.expect(replyAJoined)
+	b.exchange(join42, replyBJoined)
+	a.exchange(join42, replyAJoined)
 	b.expect(eventAJoined)
 	_ = a.ws.NetConn().Close()
 	b.expect(eventAAway)
 	w := first.connect(t, "w")
-	w.send(watch42)
-	w.expect(`{"id":4,"room":"42","version":3,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1,"away":true}]}`)
+	w.exchange(watch42, `{"id":4,"room":"42","version":3,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1,"away":true}]}`)
 	a = second.connect(t, "a")
-	a.send(join42)
-	a.expect(replyABack)
+	a.exchange(join42, replyABack)
 	for _, other := range []*testClient{b, w} {
 		other.expect(eventABack)
 	}
@@ -87,8 +83,7 @@ func TestAway_EveryOtherEnd(t *testing.T) {
 				first := start(t, room.Rules{}, Options{MaxQueue: 1000})
 				second := first.beside(t, room.Rules{}, Options{})
 				a, b := first.connectIdle(t, "a"), second.connect(t, "b")
-				a.send(join42)
-				a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+				a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 				b.send(watch42)
 				synctest.Wait()
 				end(t, second, a)
@@ -143,8 +138,7 @@ func TestAway_TakeOver(t *testing.T) {
 					a.cut()
 				}
 				newer := second.connect(t, "a")
-				newer.send(join42)
-				newer.expect(replyARejoined)
+				newer.exchange(join42, replyARejoined)
 				b.expect(eventUnchanged)
 				synctest.Wait()
 				release()
@@ -163,20 +157,16 @@ func TestAway_TakeOver(t *testing.T) {
 func TestSettings_Shown(t *testing.T) {
 	s := start(t, room.Rules{}, Options{})
 	a, b := s.connect(t, "a"), s.connect(t, "b")
-	a.send(join42)
-	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+	a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 	if _, err := s.rooms.Do(t.Context(), "42", room.Configure{Settings: room.Settings{Capacity: 3, Closed: true}}); err != nil {
 		t.Fatal(err)
 	}
 	a.expect(`{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"settings","settings":{"capacity":3,"closed":true}}]}`)
-	b.send(join42)
-	b.expect(`{"id":1,"room":"42","error":{"code":"closed","message":"room 42 is closed","retry":false}}`)
-	b.send(users42)
-	b.expect(`{"id":3,"room":"42","version":2,"count":1,"settings":{"capacity":3,"closed":true},"users":[{"user":"a","seat":0}]}`)
+	b.exchange(join42, `{"id":1,"room":"42","error":{"code":"closed","message":"room 42 is closed","retry":false}}`)
+	b.exchange(users42, `{"id":3,"room":"42","version":2,"count":1,"settings":{"capacity":3,"closed":true},"users":[{"user":"a","seat":0}]}`)
 	if _, err := s.rooms.Do(t.Context(), "42", room.Configure{Settings: room.Settings{}}); err != nil {
 		t.Fatal(err)
 	}
 	a.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"settings","settings":{"capacity":0}}]}`)
-	b.send(join42)
-	b.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"a","seat":0},{"user":"b","seat":1}]}`)
+	b.exchange(join42, `{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"a","seat":0},{"user":"b","seat":1}]}`)
 }

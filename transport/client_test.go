@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -165,18 +166,26 @@ func withoutEpoch(frame []byte) string {
 	return strings.Replace(string(frame), `"epoch":"`+head.Epoch+`",`, "", 1)
 }
 
-// expectLeaveAndRejoin expects eventARemoved and eventARejoined, in one frame if the second came
-// before the first was written.
-func (c *testClient) expectLeaveAndRejoin() {
+// exchange sends a frame and expects the next one to be the answer.
+func (c *testClient) exchange(frame, answer string) {
 	c.t.Helper()
-	both := strings.Replace(strings.TrimSuffix(eventARemoved, "]}"), `"version":3`, `"version":4`, 1) +
-		"," + eventARejoined[strings.Index(eventARejoined, `{"type"`):]
-	switch got := c.next(eventARemoved, 100*time.Millisecond); got {
+	c.send(frame)
+	c.expect(answer)
+}
+
+// expectLeaveAndRejoin expects that a is removed from its seat at that version, and joins again at the
+// next: in one frame if the second came before the first was written.
+func (c *testClient) expectLeaveAndRejoin(version, seat int) {
+	c.t.Helper()
+	leave := fmt.Sprintf(`{"type":"leave","user":"a","seat":%d,"reason":"node"}`, seat)
+	join := fmt.Sprintf(`{"type":"join","user":"a","seat":%d}`, seat)
+	both := fmt.Sprintf(`{"event":"changes","room":"42","version":%d,"from":%d,"changes":[%s,%s]}`, version+1, version-1, leave, join)
+	switch got := c.next(leave, 100*time.Millisecond); got {
 	case both:
-	case eventARemoved:
-		c.expect(eventARejoined)
+	case eventOf(version, leave):
+		c.expect(eventOf(version+1, join))
 	default:
-		c.t.Fatalf("got\n  %s\nwant\n  %s", got, eventARemoved)
+		c.t.Fatalf("got\n  %s\nwant\n  %s", got, both)
 	}
 }
 

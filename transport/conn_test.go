@@ -38,8 +38,7 @@ func TestConnection_Panic(t *testing.T) {
 	if _, frame, err := a.ws.ReadMessage(); err == nil {
 		t.Errorf("got %s", frame)
 	}
-	b.send(`{"id":1,"action":"users","room":"1"}`)
-	b.expect(`{"id":1,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
+	b.exchange(`{"id":1,"action":"users","room":"1"}`, `{"id":1,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
 }
 
 // Without a grace a user who disconnects leaves at once. A newer session of the user takes the
@@ -47,8 +46,7 @@ func TestConnection_Panic(t *testing.T) {
 func TestTakeOver_NewerSession(t *testing.T) {
 	s := start(t, room.Rules{}, Options{Grace: -1})
 	watcher, old := s.connect(t, "李四"), s.connect(t, "张三")
-	watcher.send(`{"id":1,"action":"join","room":"42"}`)
-	watcher.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"李四","seat":0}]}`)
+	watcher.exchange(`{"id":1,"action":"join","room":"42"}`, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"李四","seat":0}]}`)
 	old.send(`{"id":1,"action":"join","room":"42"}`)
 	watcher.expect(`{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"join","user":"张三","seat":1}]}`)
 	newer := s.connect(t, "张三")
@@ -98,8 +96,7 @@ func TestConnection_ControlFrames(t *testing.T) {
 		a.ws.SetPongHandler(func(data string) error { pongs <- data; return nil })
 		soon := time.Now().Add(time.Minute)
 		redistest.OK(t, a.ws.WriteControl(websocket.PingMessage, []byte("there?"), soon))
-		a.send(users42)
-		a.expect(`{"id":3,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+		a.exchange(users42, `{"id":3,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 		select {
 		case got := <-pongs: // before the reply
 			if got != "there?" {

@@ -26,8 +26,7 @@ func (v *testClient) ask(request, reply string) {
 
 func (v *testClient) askAbout(id, request, reply string) {
 	v.t.Helper()
-	v.send(fmt.Sprintf(`{"id":7,"room":"%s","action":%s}`, id, request))
-	v.expect(fmt.Sprintf(`{"id":7,"room":"%s",%s}`, id, reply))
+	v.exchange(fmt.Sprintf(`{"id":7,"room":"%s","action":%s}`, id, request), fmt.Sprintf(`{"id":7,"room":"%s",%s}`, id, reply))
 }
 
 // tell is ask for a test that does not look at events: it drops those before the reply.
@@ -280,8 +279,7 @@ func TestQueue_DataAndTexts(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := start(t, room.Rules{}, Options{MaxQueue: 10_000, Rate: -1})
 			a, b := s.connectIdle(t, "a"), s.connect(t, "b")
-			a.send(`{"id":7,"room":"42","action":"watch"}`)
-			a.expect(`{"id":7,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+			a.exchange(`{"id":7,"room":"42","action":"watch"}`, `{"id":7,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 			b.send(join42)
 			slow, _ := s.conns.find(s.session(t, "a"))
 			kept := 0

@@ -40,11 +40,9 @@ func twoNodes(t *testing.T, rules room.Rules, opts Options) (first, second *test
 	first = start(t, rules, opts)
 	second = first.beside(t, rules, opts)
 	b = second.connect(t, "b")
-	b.send(join42)
-	b.expect(withSettings(rules, replyBJoined))
+	b.exchange(join42, withSettings(rules, replyBJoined))
 	a = first.connect(t, "a")
-	a.send(join42)
-	a.expect(withSettings(rules, replyAJoined))
+	a.exchange(join42, withSettings(rules, replyAJoined))
 	b.expect(eventAJoined)
 	return first, second, a, b
 }
@@ -96,8 +94,7 @@ func TestGrace_ComingBack(t *testing.T) {
 					b.expect(eventAAway)
 					time.Sleep(9900 * time.Millisecond)
 					a = at.connect(t, "a")
-					a.send(join42)
-					a.expect(replyABack)
+					a.exchange(join42, replyABack)
 					b.expect(eventABack)
 					time.Sleep(time.Minute)
 					a.expectSilence()
@@ -114,12 +111,10 @@ func TestGrace_LeaveOrTakeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, _, a, b := twoNodes(t, room.Rules{}, Options{})
 		newer := first.connect(t, "a")
-		newer.send(join42)
-		newer.expect(replyARejoined)
+		newer.exchange(join42, replyARejoined)
 		b.expect(eventUnchanged)
 		a.expectClose(protocol.CloseReplaced)
-		newer.send(leave42)
-		newer.expect(`{"id":2,"room":"42","version":4,"count":1}`)
+		newer.exchange(leave42, `{"id":2,"room":"42","version":4,"count":1}`)
 		newer.cut()
 		if n := len(first.graces.running); n != 0 {
 			t.Errorf("%d sessions are in their grace", n)
@@ -131,11 +126,9 @@ func TestGrace_LeaveOrTakeOver(t *testing.T) {
 func TestTakeOver_OneRoomOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, _, a, _ := twoNodes(t, room.Rules{}, Options{})
-		a.send(`{"id":2,"action":"join","room":"43"}`)
-		a.expect(`{"id":2,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		a.exchange(`{"id":2,"action":"join","room":"43"}`, `{"id":2,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 		newer := first.connect(t, "a")
-		newer.send(join42)
-		newer.expect(replyARejoined)
+		newer.exchange(join42, replyARejoined)
 		a.expectClose(protocol.CloseReplaced)
 		time.Sleep(defaultGrace + time.Second)
 		if in42, in43 := first.members(t, "42"), first.members(t, "43"); in42 != "b a" || in43 != "" {
@@ -272,8 +265,7 @@ func TestReject_SecondSession(t *testing.T) {
 		b.expect(eventAAway)
 		a.expectClose(protocol.CloseRestart)
 		redistest.OK(t, redistest.Receive(t, done, "Shutdown"))
-		other.send(join42)
-		other.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
+		other.exchange(join42, `{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
 	})
 }
 
@@ -295,7 +287,6 @@ func TestGrace_DetachTriedAgain(t *testing.T) {
 		down.Store(false)
 		time.Sleep(lastPause)
 		other := second.connect(t, "a")
-		other.send(join42)
-		other.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
+		other.exchange(join42, `{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
 	})
 }

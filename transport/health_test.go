@@ -46,7 +46,6 @@ func TestHealth_Hiccup(t *testing.T) {
 		time.Sleep(healthInterval)
 		s.hook.unreachable.Store(false)
 		time.Sleep(2 * healthInterval)
-		a.send(users42)
-		a.expect(`{"id":3,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+		a.exchange(users42, `{"id":3,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 	})
 }

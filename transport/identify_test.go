@@ -67,8 +67,7 @@ func TestHandshake_WaysToSendToken(t *testing.T) {
 				t.Errorf("%s: the response has %v", name, res.Header)
 			}
 			if tt.frame != "" {
-				c.send(tt.frame)
-				c.expect(fmt.Sprintf(`{"id":1,"user":"李四","expires":%d}`, time.Now().Add(time.Hour).Unix()))
+				c.exchange(tt.frame, fmt.Sprintf(`{"id":1,"user":"李四","expires":%d}`, time.Now().Add(time.Hour).Unix()))
 			}
 			c.send(`{"id":2,"action":"join","room":"` + strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(name) + `"}`)
 			_, got, err := c.ws.ReadMessage()

@@ -39,8 +39,7 @@ func TestJoin_RefusedToWhoWasTakenOut(t *testing.T) {
 				for _, action := range tt.do {
 					second.actIn(t, "42", action)
 				}
-				a.send(tt.join)
-				a.expect(tt.want[0])
+				a.exchange(tt.join, tt.want[0])
 				if got := codeOf(t, a.next(tt.want[1], time.Second)); got != tt.want[1] {
 					t.Errorf("refused with %s", got)
 				}
@@ -114,10 +113,8 @@ func TestWatch_WhileTheMemberIsKicked(t *testing.T) {
 		return err
 	}
 	a := server.connect(t, "a")
-	a.send(join42)
-	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
-	a.send(`{"id":2,"action":"watch","room":"42"}`)
-	a.expect(`{"event":"lost","room":"42","reason":"kicked","text":"loud"}`)
+	a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+	a.exchange(`{"id":2,"action":"watch","room":"42"}`, `{"event":"lost","room":"42","reason":"kicked","text":"loud"}`)
 	a.expect(`{"id":2,"room":"42","version":2,"count":0,"users":[]}`)
 	_, err := server.rooms.Do(t.Context(), "42", room.Join{User: "b", Session: "s"})
 	redistest.OK(t, err)

@@ -248,10 +248,8 @@ func moveMeanwhile(t *testing.T, meanwhile string) {
 func TestMove_AndKickThroughRealRedis(t *testing.T) {
 	nodes := startTwo(t, coordinator.Options{}, Options{Grace: time.Hour})
 	a, w := nodes[0].connect(t, "a"), nodes[1].connect(t, "w")
-	a.send(join42)
-	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
-	w.send(`{"id":4,"action":"watch","room":"T"}`)
-	w.expect(`{"id":4,"room":"T","epoch":"","version":0,"count":0,"users":[]}`)
+	a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+	w.exchange(`{"id":4,"action":"watch","room":"T"}`, `{"id":4,"room":"T","epoch":"","version":0,"count":0,"users":[]}`)
 	if _, _, err := nodes[1].Move(t.Context(), "42", "T", "a"); err != nil {
 		t.Fatal(err)
 	}

@@ -77,8 +77,7 @@ func TestNewRooms_Counted(t *testing.T) {
 		a, b := s.connect(t, "a"), s.connect(t, "b")
 		for range 3 {
 			a.tell(`"join"`, `"version":1,"seat":0,"count":1,"settings":{"capacity":1},"users":[{"user":"a","seat":0}]`)
-			b.send(join42)
-			b.expect(`{"id":1,"room":"42","error":{"code":"room_full","message":"room 42 is full: 1 of 1 seats taken","retry":false}}`)
+			b.exchange(join42, `{"id":1,"room":"42","error":{"code":"room_full","message":"room 42 is full: 1 of 1 seats taken","retry":false}}`)
 		}
 		b.send(`{"id":1,"action":"join","room":"43"}`)
 		b.expect(`{"id":1,"room":"43","version":1,"seat":0,"count":1,"settings":{"capacity":1},"users":[{"user":"b","seat":0}]}`)

@@ -31,8 +31,7 @@ func TestJoin_BehindWhichTheClientHasClosed(t *testing.T) {
 			older.write(rawFrame(0x81, `{"id":2,"action":"join","room":"42"}`)) // is read after that
 			end(older)
 			newer := server.connect(t, "a")
-			newer.send(join42)
-			newer.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+			newer.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 			open()
 			for end := time.Now().Add(testTimeout); server.Connections() > 1; time.Sleep(time.Millisecond) {
 				if time.Now().After(end) {
@@ -42,8 +41,7 @@ func TestJoin_BehindWhichTheClientHasClosed(t *testing.T) {
 			if now, err := server.rooms.Read(context.Background(), "42"); err != nil || now.Version != 1 {
 				t.Errorf("the room is at version %d (%v)", now.Version, err)
 			}
-			newer.send(`{"id":2,"action":"ping"}`)
-			newer.expect(`{"id":2}`)
+			newer.exchange(`{"id":2,"action":"ping"}`, `{"id":2}`)
 		})
 	}
 }

@@ -124,8 +124,7 @@ func TestRate_Limits(t *testing.T) {
 		time.Sleep(500 * time.Microsecond)
 		ask(7)
 		v.expect(`{"id":7,"room":"0","error":{"code":"rate_limited","message":"a connection may send 10 requests a second; wait 100ms","retry":true}}`)
-		v.send("nonsense")
-		v.expect(`{"error":{"code":"rate_limited","message":"a connection may send 10 requests a second; wait 100ms","retry":true}}`)
+		v.exchange("nonsense", `{"error":{"code":"rate_limited","message":"a connection may send 10 requests a second; wait 100ms","retry":true}}`)
 		time.Sleep(100 * time.Millisecond)
 		ask(8)
 		v.expect(reply(8))
@@ -216,8 +215,7 @@ func TestRate_ManyConnections(t *testing.T) {
 		}
 		close(all)
 		other := s.connect(t, "another")
-		other.send(usersOf(5))
-		other.expect(`{"id":5,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
+		other.exchange(usersOf(5), `{"id":5,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
 		wg.Wait()
 		if total["ok"] != defaultBurst || total["close1000"]+total["close4009"] != connections || total["rate_limited"] > spareBurst+connections {
 			t.Errorf("got %v", total)
@@ -276,8 +274,7 @@ func TestRate_RefusalCostsNothing(t *testing.T) {
 		s := serve(t, sizedRooms{}, Options{Rate: 1, Burst: 2})
 		first, second := s.connect(t, "a"), s.connect(t, "a")
 		for range 2 {
-			first.send(usersOf(1))
-			first.expect(`{"id":1,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
+			first.exchange(usersOf(1), `{"id":1,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
 		}
 		time.Sleep(900 * time.Millisecond)
 		for range 5 {
@@ -285,8 +282,7 @@ func TestRate_RefusalCostsNothing(t *testing.T) {
 			second.expect(`{"id":2,"room":"1","error":{"code":"rate_limited","message":"all connections of a user may send 1 requests a second; wait 100ms","retry":true}}`)
 		}
 		time.Sleep(100 * time.Millisecond)
-		second.send(usersOf(3))
-		second.expect(`{"id":3,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
+		second.exchange(usersOf(3), `{"id":3,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
 	})
 }
 

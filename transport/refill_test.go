@@ -223,8 +223,7 @@ func TestSlowReader_StopsReading(t *testing.T) {
 		var n counters
 		s := start(t, room.Rules{}, Options{WriteTimeout: 2 * time.Second, PingInterval: time.Hour, MaxQueue: 2000, Trace: n.trace()})
 		a := s.connectIdle(t, "a")
-		a.send(watch42)
-		a.expect(`{"id":4,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+		a.exchange(watch42, `{"id":4,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 		for i := range 50 {
 			s.joins(t, fmt.Sprint("b", i), "42")
 		}

@@ -27,13 +27,11 @@ func TestRequest_Replies(t *testing.T) {
 	for _, p := range []*testClient{li, wang} {
 		p.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"join","user":"张三","seat":3}]}`)
 	}
-	li.send(`{"id":2,"action":"leave","room":"42"}`)
-	li.expect(`{"id":2,"room":"42","version":4,"count":2}`)
+	li.exchange(`{"id":2,"action":"leave","room":"42"}`, `{"id":2,"room":"42","version":4,"count":2}`)
 	zhang.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"李四","seat":0,"reason":"left"}]}`)
 	li.send(`{"id":3,"action":"users","room":"42"}`) // without the event of its own leave before it
 	li.expect(`{"id":3,"room":"42","version":4,"count":2,"settings":{"capacity":4},"users":[{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
-	li.send(`{"id":4,"action":"users","room":"nobody-here"}`)
-	li.expect(`{"id":4,"room":"nobody-here","epoch":"","version":0,"count":0,"users":[]}`)
+	li.exchange(`{"id":4,"action":"users","room":"nobody-here"}`, `{"id":4,"room":"nobody-here","epoch":"","version":0,"count":0,"users":[]}`)
 
 	for frame, want := range map[string]string{
 		`{"id":5,"action":"leave","room":"42"}`:           `{"id":5,"room":"42","error":{"code":"not_member","message":"李四 is not in room 42","retry":false}}`,
@@ -66,8 +64,7 @@ func TestJoin_FullRoom(t *testing.T) {
 	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"settings":{"capacity":1},"users":[{"user":"a","seat":0}]}`)
 	b.send(`{"id":1,"action":"join","room":"42"}`)
 	b.expect(`{"id":1,"room":"42","error":{"code":"room_full","message":"room 42 is full: 1 of 1 seats taken","retry":false}}`)
-	a.send(`{"id":2,"action":"leave","room":"42"}`)
-	a.expect(`{"id":2,"room":"42","version":2,"count":0}`)
+	a.exchange(`{"id":2,"action":"leave","room":"42"}`, `{"id":2,"room":"42","version":2,"count":0}`)
 	b.send(`{"id":2,"action":"users","room":"42"}`) // the refused one gets no events
 	b.expect(`{"id":2,"room":"42","version":2,"count":0,"settings":{"capacity":1},"users":[]}`)
 }
@@ -101,7 +98,6 @@ func TestJoin_WithoutSubscription(t *testing.T) {
 		a.expectWithin(refused, watchTimeout/8+10*time.Millisecond)
 		b.expectWithin(refused, 10*time.Millisecond)
 		s.hook.unreachable.Store(false)
-		a.send(join42)
-		a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 	})
 }

@@ -26,8 +26,7 @@ func TestShutdown_Drains(t *testing.T) {
 	rooms, rdb, entered := s.rooms, s.redis, make(chan struct{}, 2)
 	s.hook.setBefore(func(context.Context, room.Action) error { entered <- struct{}{}; return nil })
 	a, b := s.connect(t, "a"), s.connect(t, "b")
-	a.send(`{"id":1,"action":"join","room":"42"}`)
-	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+	a.exchange(`{"id":1,"action":"join","room":"42"}`, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 	redistest.Receive(t, entered, "an action to begin")
 
 	rdb.Set(t.Context(), "LockRoom:42", "somebody", 0)

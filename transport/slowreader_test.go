@@ -60,8 +60,7 @@ func TestSlowReader_NotVanished(t *testing.T) {
 					t.Fatalf("frame %d: %v", i, err)
 				}
 			}
-			a.send(`{"id":1,"action":"ping"}`)
-			a.expect(`{"id":1}`)
+			a.exchange(`{"id":1,"action":"ping"}`, `{"id":1}`)
 		})
 	}
 }

@@ -58,11 +58,9 @@ func TestTakeOver_Missed(t *testing.T) {
 					var newer *testClient
 					miss(first, func() {
 						newer = second.connect(t, "a")
-						newer.send(join42)
-						newer.expect(replyARejoined)
+						newer.exchange(join42, replyARejoined)
 						if leaves {
-							newer.send(leave42)
-							newer.expect(replyALeft)
+							newer.exchange(leave42, replyALeft)
 						}
 					})
 					time.Sleep(time.Minute)
@@ -183,10 +181,8 @@ func TestTakeOver_RemovedBefore(t *testing.T) {
 		first.redisNet.holdEvents()
 		removeA(t, first, second) // as the removal of a dead node's members
 		newer := second.connect(t, "a")
-		newer.send(join42)
-		newer.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
-		newer.send(leave42)
-		newer.expect(`{"id":2,"room":"42","version":5,"count":1}`)
+		newer.exchange(join42, `{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
+		newer.exchange(leave42, `{"id":2,"room":"42","version":5,"count":1}`)
 		first.redisNet.resume()
 		time.Sleep(time.Minute)
 		a.expectClose(protocol.CloseReplaced)
@@ -222,8 +218,7 @@ func TestTakeOver_Older(t *testing.T) {
 			})
 			a.send(join42)
 			<-entered
-			newer.send(join42)
-			newer.expect(replyARejoined)
+			newer.exchange(join42, replyARejoined)
 			close(replaced)
 			check(t, a, newer, first)
 		})
@@ -233,8 +228,7 @@ func TestTakeOver_Older(t *testing.T) {
 			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 			first.redisNet.holdEvents()
 			newer := second.connect(t, "a")
-			newer.send(join42)
-			newer.expect(replyARejoined)
+			newer.exchange(join42, replyARejoined)
 			a.send(join42)
 			synctest.Wait()
 			time.Sleep(time.Second) // the reply is newer than the take-over, and is sent
@@ -260,10 +254,8 @@ func TestTakeOver_LateRejoin(t *testing.T) {
 		<-entered
 		first.redisNet.holdEvents()
 		newer := second.connect(t, "a")
-		newer.send(join42)
-		newer.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
-		newer.send(leave42)
-		newer.expect(`{"id":2,"room":"42","version":5,"count":1}`)
+		newer.exchange(join42, `{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
+		newer.exchange(leave42, `{"id":2,"room":"42","version":5,"count":1}`)
 		close(goOn)
 		time.Sleep(time.Second)
 		first.redisNet.resume()
@@ -289,8 +281,7 @@ func TestTakeOver_NoEventsAfter(t *testing.T) {
 		a.send(`{"id":5,"action":"join","room":"43"}`) // keeps the connection open
 		<-entered
 		newer := second.connect(t, "a")
-		newer.send(join42)
-		newer.expect(replyARejoined)
+		newer.exchange(join42, replyARejoined)
 		c := second.connect(t, "c")
 		c.send(join42)
 		synctest.Wait()
@@ -320,8 +311,7 @@ func TestTakeOver_FullRoomRefuses(t *testing.T) {
 		c.send(join42)
 		time.Sleep(time.Second)
 		a.expectSilence()
-		a.send(join42)
-		a.expect(eventALost)
+		a.exchange(join42, eventALost)
 		a.expect(`{"id":1,"room":"42","error":{"code":"room_full","message":"room 42 is full: 2 of 2 seats taken","retry":false}}`)
 		c.send(leave42)
 		time.Sleep(time.Minute)

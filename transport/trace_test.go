@@ -44,8 +44,7 @@ func TestTrace_Clients(t *testing.T) {
 		var n counters
 		s := start(t, room.Rules{}, Options{MaxQueue: 2000, Trace: n.trace()})
 		a := s.connectIdle(t, "a")
-		a.send(watch42)
-		a.expect(`{"id":4,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+		a.exchange(watch42, `{"id":4,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 		s.joins(t, "b", "42") // keeps the writer busy
 		for i := range 4 {
 			s.joins(t, fmt.Sprint("c", i), "42")

@@ -26,8 +26,7 @@ func TestLog_ClientsDoNotFillIt(t *testing.T) {
 		var log bytes.Buffer
 		s := start(t, room.Rules{}, Options{Grace: time.Second, Log: slog.New(zerolog.NewSlogHandler(zerolog.New(zerolog.SyncWriter(&log)).Level(zerolog.InfoLevel)))})
 		a := s.connect(t, "a")
-		a.send(join42)
-		a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 		s.hook.setBefore(func(context.Context, room.Action) error { return room.ErrUnavailable })
 		for range 500 {
 			a.send(join42)

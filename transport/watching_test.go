@@ -137,8 +137,7 @@ func TestWatch_NotAllowedAnyMore(t *testing.T) {
 		unwatched := `{"event":"unwatched","room":"42","reason":"forbidden"}`
 		ask := func(c *testClient, action, want string) {
 			t.Helper()
-			c.send(fmt.Sprintf(`{"id":1,"action":%q,"room":"42"}`, action))
-			c.expect(`{"id":1,"room":"42",` + want + `}`)
+			c.exchange(fmt.Sprintf(`{"id":1,"action":%q,"room":"42"}`, action), `{"id":1,"room":"42",`+want+`}`)
 		}
 		renew := func(c *testClient, who auth.Identity) {
 			t.Helper()
@@ -170,8 +169,7 @@ func TestWatch_NotAllowedAnyMore(t *testing.T) {
 		}
 		s.act(t, room.Say{Text: "secret"})
 		for _, c := range []*testClient{leaves, kicked, narrowed, demoted} {
-			c.send(`{"id":9,"action":"ping"}`)
-			c.expect(`{"id":9}`)
+			c.exchange(`{"id":9,"action":"ping"}`, `{"id":9}`)
 		}
 	})
 }

@@ -95,6 +95,9 @@ func prepare(t *testing.T, s *Store, from *copied, batch []string, h Hold, id st
 	}
 	known := strings.NewReplacer(names...)
 	for i, arg := range c.args {
+		if text, ok := arg.(*string); ok {
+			arg, c.args[i] = *text, *text
+		}
 		switch arg := arg.(type) {
 		case string:
 			c.args[i] = known.Replace(arg)

@@ -17,7 +17,7 @@ import (
 )
 
 func TestConnect_Refused(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{MaxConnections: 2, AllowOrigins: []string{"https://game.example"}})
+	s := start(t, room.Rules{}, Options{MaxConnections: 2, AllowOrigins: []string{"https://game.example"}})
 	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
 	with := func(name, value string) http.Header {
 		h := upgrade.Clone()
@@ -76,7 +76,7 @@ func TestConnect_Refused(t *testing.T) {
 
 // A request with another method gets 405 and the allowed ones.
 func TestConnect_Methods(t *testing.T) {
-	s := serve(t, sizedRooms{}, nil, Options{})
+	s := serve(t, sizedRooms{}, Options{})
 	for target, want := range map[string]struct {
 		status int
 		allow  string
@@ -103,9 +103,7 @@ func TestConnect_Methods(t *testing.T) {
 
 func TestHealth_Answers(t *testing.T) {
 	server := redistest.Start(t)
-	rooms, err := coordinator.New(server.Client(), coordinator.Options{})
-	redistest.OK(t, err)
-	s := serve(t, rooms, rooms, Options{})
+	s := startOn(t, server.Client(), coordinator.Options{}, Options{})
 	status := func(path string) int {
 		res, err := http.Get("http://" + s.addr + path)
 		redistest.OK(t, err)

@@ -18,18 +18,18 @@ func TestQueue_ClientsThatDoNotRead(t *testing.T) {
 	snapshot, _ := sizedRooms{}.Read(t.Context(), fmt.Sprint(members))
 	for name, tt := range map[string]struct {
 		size int // of a frame
-		ask  func(*wsClient) error
+		ask  func(*testClient) error
 	}{
-		"lists": {cap(frames.Reply(&protocol.Reply{ID: new(int64), Room: "2000", List: frames.List(snapshot)})), func(p *wsClient) error {
+		"lists": {cap(frames.Reply(&protocol.Reply{ID: new(int64), Room: "2000", List: frames.List(snapshot)})), func(p *testClient) error {
 			return p.ws.WriteMessage(1, fmt.Appendf(nil, `{"id":1,"action":"users","room":"%d"}`, members))
 		}},
-		"pings": {127, func(p *wsClient) error {
+		"pings": {127, func(p *testClient) error {
 			return p.ws.WriteControl(9, make([]byte, 125), time.Now().Add(time.Hour))
 		}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			const clients, most = 40, 16 << 10
-			s := startSizedRooms(t, Options{MaxQueue: most, PingInterval: time.Second})
+			s := serve(t, sizedRooms{}, Options{MaxQueue: most, PingInterval: time.Second})
 			for i := range clients {
 				p := s.connectIdle(t, fmt.Sprint("u", i))
 				go func() {
@@ -54,7 +54,7 @@ func TestQueue_ClientsThatDoNotRead(t *testing.T) {
 
 // A client that reads gets a list of any length.
 func TestQueue_LongList(t *testing.T) {
-	s := serve(t, sizedRooms{}, nil, Options{MaxQueue: 1})
+	s := serve(t, sizedRooms{}, Options{MaxQueue: 1})
 	a := s.connect(t, "a")
 	for range 3 {
 		for i := range 3 {

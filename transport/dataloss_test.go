@@ -35,7 +35,7 @@ func TestDataLoss_OneKey(t *testing.T) {
 				if !users["a"] || !users["b"] || users["c"] != busy || len(users) != len(seats) || s.Count() != len(users) {
 					t.Errorf("without %v, busy %v: in the room are %v, want %s", lost, busy, s.Users(), want)
 				}
-				for _, v := range []*bubbleClient{a, b} {
+				for _, v := range []*testClient{a, b} {
 					select {
 					case err := <-v.closed:
 						t.Errorf("without %v, busy %v: a connection was closed: %v", lost, busy, err)

@@ -69,7 +69,7 @@ func flood(addr, name string) {
 func BenchmarkBesideAFlood(b *testing.B) {
 	for name, frames := range floods {
 		b.Run(name, func(b *testing.B) {
-			s := serve(b, newBenchRooms(), nil, Options{Rate: -1})
+			s := serve(b, newBenchRooms(), Options{Rate: -1})
 			if frames.repeated != "" {
 				startFlood(b, name+"@"+s.addr)
 			}

@@ -9,7 +9,7 @@ import (
 
 // Every response has the headers, whatever it says; a page can widen its policy.
 func TestHeaders_Secure(t *testing.T) {
-	s := serve(t, sizedRooms{}, nil, Options{})
+	s := serve(t, sizedRooms{}, Options{})
 	for _, target := range []string{"GET /healthz", "HEAD /healthz", "GET /ws", "POST /ws", "GET /ws?user=a", "GET /nothing", "GET //x/../y"} {
 		for scheme, wantHSTS := range map[string]string{"http": "", "https": alwaysTLS} {
 			answer := answerTo(s.Handler(), target, scheme)

@@ -21,7 +21,7 @@ import (
 // the client's end of the connection. (The race detector needs larger stacks.)
 func TestMemory_Connection(t *testing.T) {
 	const n, most = 400, 12 << 10
-	server := startServer(t, room.Rules{}, Options{})
+	server := start(t, room.Rules{}, Options{})
 	connect := func(i int) net.Conn {
 		c, err := net.Dial("tcp", server.addr)
 		redistest.OK(t, err)

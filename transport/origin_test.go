@@ -110,7 +110,7 @@ func TestOrigin_Bad(t *testing.T) {
 
 // Two Origin headers are refused, even where all origins are allowed.
 func TestOrigin_Two(t *testing.T) {
-	s := serve(t, sizedRooms{}, nil, Options{AllowOrigins: []string{"*"}})
+	s := serve(t, sizedRooms{}, Options{AllowOrigins: []string{"*"}})
 	request, answer := httptest.NewRequest("GET", "/ws?user=a", nil), httptest.NewRecorder()
 	request.Header["Origin"] = []string{"https://a.example", "https://b.example"}
 	s.Handler().ServeHTTP(answer, request)

@@ -23,12 +23,10 @@ import (
 // asking for /readyz.
 func TestLog_ClientsDoNotFillIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
 		var log bytes.Buffer
-		s := startInBubble(t, mini, room.Rules{}, Options{Grace: time.Second, Log: slog.New(zerolog.NewSlogHandler(zerolog.New(zerolog.SyncWriter(&log)).Level(zerolog.InfoLevel)))})
+		s := start(t, room.Rules{}, Options{Grace: time.Second, Log: slog.New(zerolog.NewSlogHandler(zerolog.New(zerolog.SyncWriter(&log)).Level(zerolog.InfoLevel)))})
 		a := s.connect(t, "a")
-		a.send(join42)
-		a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 		s.hook.setBefore(func(context.Context, room.Action) error { return room.ErrUnavailable })
 		for range 500 {
 			a.send(join42)
@@ -95,10 +93,10 @@ func TestLog_RefusedOrigins(t *testing.T) {
 func TestLog_FullNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		s := startSizedRooms(t, Options{MaxConnections: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		s := serve(t, sizedRooms{}, Options{MaxConnections: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		s.connectIdle(t, "a")
 		for range 10 {
-			dialer := websocket.Dialer{NetDialContext: s.pipes.dial}
+			dialer := websocket.Dialer{NetDialContext: s.connection}
 			if _, res, err := dialer.Dial("ws://pipes/ws?user=b", nil); err == nil || res.StatusCode != http.StatusServiceUnavailable {
 				t.Fatalf("a connection beyond the limit: %v", err)
 			}
@@ -113,9 +111,8 @@ func TestLog_FullNode(t *testing.T) {
 // The log says at level debug why a connection has ended.
 func TestLog_ConnectionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
 		var log bytes.Buffer
-		s := startInBubble(t, mini, room.Rules{}, Options{
+		s := start(t, room.Rules{}, Options{
 			WriteTimeout: time.Second,
 			Log:          slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		})

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"os/exec"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -75,5 +78,29 @@ func TestCaller_Gone(t *testing.T) {
 	}
 	if r := mustDo(t, c, "42", room.Join{User: "a", Session: "s"}); r.Version != 1 {
 		t.Errorf("it was done: version %d", r.Version)
+	}
+}
+
+// A panic on the way of an action ends the process, whatever the caller recovers from: nobody would serve the room any more.
+func TestCaller_Panic(t *testing.T) {
+	if os.Getenv("ROOMD_TEST_PANICS") != "" {
+		_, rdb := redistest.Mini(t)
+		calls := 0
+		c := newCoordinator(t, rdb, Options{Trace: &Trace{Committed: func() {
+			if calls++; calls > 1 {
+				panic("of a game")
+			}
+		}}})
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		defer func() { _ = recover() }()
+		_, _ = c.Do(t.Context(), "42", room.Join{User: "b", Session: "s"})
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestCaller_Panic$")
+	child.Env = append(os.Environ(), "ROOMD_TEST_PANICS=1")
+	if out, err := child.CombinedOutput(); err == nil || !strings.Contains(string(out), "panic: of a game") {
+		t.Errorf("the process ended with %v:\n%s", err, out)
 	}
 }

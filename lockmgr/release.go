@@ -90,30 +90,27 @@ func (l *Lock) askRelease(ctx context.Context, releasing *call[struct{}]) {
 // waited longer. It reports whether the token had held the lock.
 func sendRelease(ctx context.Context, l *Lock, token *sends) (cmd *redis.Cmd, held bool) {
 	m, next, sent := l.m, l.m.lines.next(l.name), time.Now()
-	var reply []any
 	if next == nil {
 		cmd = m.sender.run(ctx, releaseScript, l.on.only(lockKeys), token)
-		reply, _ = cmd.Slice()
 	} else {
 		m.wakes.addEarly(&next.Slot)
 		named := next.Token()
 		cmd = m.sender.run(ctx, passScript, l.on.only(lockKeys), token, named, next.ttl.Milliseconds())
-		reply, _ = cmd.Slice()
 		if redisconn.Answered(cmd.Err()) {
 			next.tokens.promise(false) // another copy would not find the token of this hold
 		}
-		m.handOver(next, named, reply, sent)
+		m.handOver(next, named, cmd.Val(), sent)
 	}
-	return cmd, len(reply) > 0 && reply[0] == int64(1)
+	return cmd, cmd.Err() == nil && cmd.Val() != int64(0)
 }
 
 // handOver tells the next waiter what a release has made of its token.
-func (m *Manager) handOver(next *waiter, token string, reply []any, sent time.Time) {
-	switch {
-	case len(reply) == 2:
-		next.grant(&grant{token, parseNumber(reply[1]), sent, next.ttl})
-	case len(reply) == 3 && reply[2] != nil: // it waits in the queue now
-		next.queuedAt(token, parseNumber(reply[2]), sent, time.Since(sent))
+func (m *Manager) handOver(next *waiter, token string, reply any, sent time.Time) {
+	switch fence, position := parseReply(reply); {
+	case fence != "":
+		next.grant(&grant{token, parseNumber(fence), sent, next.ttl})
+	case position != "": // it waits in the queue now
+		next.queuedAt(token, parseNumber(position), sent, time.Since(sent))
 		m.wakes.add(&next.Slot)
 	}
 }

@@ -139,7 +139,7 @@ func (w *waiter) wait(ctx context.Context) (g *grant, err error) {
 	}
 	lines.enterRedis(w)
 	if g, _, err = w.acquire(ctx, false, w.ask, false); g == nil {
-		g = w.granted
+		g = &w.granted
 	}
 	return g, err
 }
@@ -158,6 +158,6 @@ func (w *waiter) ask(ctx context.Context) (held bool, err error) {
 		return false, nil
 	}
 	w.queuedAt(token, 0, sent, 0) // the number of an earlier position may be larger, where Redis has lost it
-	w.granted = &grant{token, parseNumber(fence), sent, w.ttl}
+	w.granted = grant{token, parseNumber(fence), sent, w.ttl}
 	return !w.granted.isOver(), nil
 }

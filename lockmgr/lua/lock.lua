@@ -131,6 +131,12 @@ local function lock_extend(at, token, ttl)
   return lock_holds(at, token) and redis.call('PEXPIRE', KEYS[at], ttl) == 1
 end
 
+-- Gives the lock back if nobody waits, for a script that has checked that the caller holds it.
+-- Returns whether it did.
+local function lock_free(at)
+  return redis.call('EXISTS', KEYS[at + 1]) == 0 and redis.call('DEL', KEYS[at]) == 1
+end
+
 -- Gives the lock back, for a script that has checked that the caller holds it: to who has
 -- waited longest, or to nobody.
 --

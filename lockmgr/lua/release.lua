@@ -3,6 +3,8 @@
 -- returns 1 given back, 0 the token did not hold it
 if not lock_holds(1, ARGV[3]) then
   return 0
+elseif not lock_free(1) then
+-- lock.lua
+  lock_release(1)
 end
-lock_release(1)
 return 1

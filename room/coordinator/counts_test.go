@@ -52,7 +52,7 @@ func TestCosts(t *testing.T) {
 					t.Error(err)
 				}
 				for n := 0; c.nodes > 1 && n < c.nodes; {
-					if version := await(t, heard, "the event"); version == r.Version {
+					if version := redistest.Receive(t, heard, "the event"); version == r.Version {
 						n++
 					}
 				}

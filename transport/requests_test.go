@@ -51,10 +51,17 @@ func TestRequest_Replies(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s", frame, got, err, want)
 		}
 	}
+	zhang.send(`{"id":8,"action":"leave","room":"42"}`)
+	zhang.expect(`{"id":8,"room":"42","version":5,"count":1}`)
+	zhang.send(`{"id":9,"action":"join","room":"42","seat":3,"brief":true}`)
+	zhang.expect(`{"id":9,"room":"42","version":6,"seat":3,"count":2}`)
+	zhang.send(`{"id":10,"action":"join","room":"42","brief":true}`) // the list may stand for events that wait
+	zhang.expect(`{"id":10,"room":"42","version":6,"seat":3,"count":2,"settings":{"capacity":4},"users":[{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
 	li.send(`{"id":6,"action":"join","room":"42"}`) // the connection is open
-	li.expect(`{"id":6,"room":"42","version":5,"seat":0,"count":3,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
+	li.expect(`{"id":6,"room":"42","version":7,"seat":0,"count":3,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
 	li.send(`{"id":7,"action":"join","room":"42"}`) // again: like the first
-	li.expect(`{"id":7,"room":"42","version":5,"seat":0,"count":3,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
+	li.expect(`{"id":7,"room":"42","version":7,"seat":0,"count":3,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
+	zhang.expect(`{"event":"changes","room":"42","version":7,"from":6,"changes":[{"type":"join","user":"李四","seat":0}]}`)
 }
 
 func TestJoin_FullRoom(t *testing.T) {

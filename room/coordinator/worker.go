@@ -67,7 +67,13 @@ func (w *worker) serve() {
 // started and woken then. What needs more than a request to Redis that is answered soon, and
 // what has come meanwhile, gets a goroutine.
 func (w *worker) serveCaller() {
-	defer w.ws.busy.Done()
+	defer func() {
+		if reason := recover(); reason != nil { // a caller who recovers would leave the room without anybody who serves it
+			go panic(reason)
+			select {}
+		}
+		w.ws.busy.Done()
+	}()
 	if w.inLine || w.ws.opts.Replicas > 0 || !w.registration.Valid() {
 		w.ws.busy.Go(w.serve)
 		return

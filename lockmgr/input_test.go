@@ -56,9 +56,7 @@ func TestNilContexts(t *testing.T) {
 	m := newManager(t, client, Options{})
 	lock := mustAcquire(t, m, "a")
 	all, err := m.AcquireAll(t.Context(), "b", "c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	var none context.Context
 	for name, call := range map[string]func() error{
 		"Acquire":       func() error { return second(m.Acquire(none, "x")) },

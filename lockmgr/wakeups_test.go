@@ -125,9 +125,7 @@ func TestALostWakeUpCostsOnePoll(t *testing.T) {
 func TestHandOverWithoutChannels(t *testing.T) {
 	server := redistest.Start(t)
 	plain := server.Client()
-	if err := plain.Do(t.Context(), "ACL", "SETUSER", "game", "on", ">secret", "~*", "+@all", "resetchannels").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, plain.Do(t.Context(), "ACL", "SETUSER", "game", "on", ">secret", "~*", "+@all", "resetchannels").Err())
 	user := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "game", Password: "secret"})
 	defer user.Close()
 	m, other := newManager(t, user, Options{}), newManager(t, user, Options{})

@@ -64,6 +64,18 @@ type Keys struct {
 	Both    []string // Users and Meta
 	Held    []string // what the lock guards: Both, and Log if there is a journal
 	channel any      // Events, as an argument
+
+	node    string // whose field of Meta by is
+	byField any    // as an argument
+}
+
+// byNode returns the field of Meta that keeps the id of a node's last commit: a worker would otherwise not recognise
+// a commit of its own.
+func (k *Keys) byNode(node string) any {
+	if k.byField == nil || k.node != node {
+		k.node, k.byField = node, byField(node)
+	}
+	return k.byField
 }
 
 // Options say how a [Store] keeps rooms.

@@ -163,5 +163,5 @@ func TestChecks_Cluster(t *testing.T) {
 	redistest.OK(t, servers.Client().HSet(t.Context(), usersOf(ids[3]), "x", member).Err())
 	a.awaitDifference(t, CheckSeats, ids[3], "on seat 1")
 	redistest.OK(t, a.Drain(soon(t), b.Node()))
-	await(t, b.DrainRequested(), "the request to stop")
+	redistest.Receive(t, b.DrainRequested(), "the request to stop")
 }

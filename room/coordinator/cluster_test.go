@@ -245,9 +245,7 @@ func TestReplicas_KnowTheRooms(t *testing.T) {
 		t.Errorf("the replica knows %v", known)
 	}
 	replica.Pause()
-	if _, err := c.Do(t.Context(), rooms[1], room.Join{User: "张三", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
-		t.Errorf("without the replica: %v", err)
-	}
+	expectRefused(t, "without the replica", c, rooms[1], room.Join{User: "张三", Session: "s"}, room.ErrUnavailable)
 	replica.Resume()
 	awaitUntil(t, longPatience, func() string {
 		r, err := c.Do(t.Context(), rooms[1], room.Join{User: "李四", Session: "s"})

@@ -120,7 +120,7 @@ func TestCommit_DataKeepsItsForm(t *testing.T) {
 		defer stop()
 		r := mustDo(t, a, "42", room.SetData{Data: data})
 		s, err := b.Read(t.Context(), "42")
-		if event := await(t, told, "the event"); err != nil || r.Data != data || s.Data != data || event != data {
+		if event := redistest.Receive(t, told, "the event"); err != nil || r.Data != data || s.Data != data || event != data {
 			t.Errorf("%v: set %s, stored %s, told %s", err, r.Data, s.Data, event)
 		}
 	})

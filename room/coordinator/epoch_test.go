@@ -40,8 +40,7 @@ func TestEpoch_SameVersionTwice(t *testing.T) {
 func TestEpoch_VersionGoesBack(t *testing.T) {
 	for _, byAction := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			_, rdb := redistest.Mini(t)
-			c := newCoordinator(t, rdb, Options{})
+			c, rdb := onMini(t, Options{})
 			var last *room.Event
 			var told int
 			var mu sync.Mutex

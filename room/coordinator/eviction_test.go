@@ -256,8 +256,7 @@ func TestEviction_LivingNode(t *testing.T) {
 // A node deletes its records of rooms that it does not use any more.
 func TestRegistration_LongLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{MaxCopies: 20 * emptyCopySize})
+		c, rdb := onMini(t, Options{MaxCopies: 20 * emptyCopySize})
 		for i := range 50 {
 			mustDo(t, c, fmt.Sprint("room", i), room.Join{User: "a", Session: "s"})
 			if i > 2 {

@@ -164,8 +164,7 @@ func TestIncarnation_OldCopiesAgainAndAgain(t *testing.T) {
 // sees that the next one does not build on it, although its version follows.
 func TestIncarnation_CommitBuildsOnAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{})
+		c, rdb := onMini(t, Options{})
 		f, _ := follow(t, c, "42")
 		first := mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		f.expect(t, "1<0 +a@0")
@@ -173,7 +172,7 @@ func TestIncarnation_CommitBuildsOnAnother(t *testing.T) {
 		next := &room.Commit{Position: room.Position{Epoch: first.Epoch, Version: 2}, Prev: "another", Node: "n", Updates: []room.Update{{Type: room.KindAway, User: "a", Session: "~s"}}}
 		rdb.HSet(t.Context(), "Room:42:Meta", "version", 2, "mark", "after another")
 		rdb.Publish(t.Context(), "Room:42:Events", string(store.AppendMarked(nil, next)))
-		e := await(t, f.events, "a snapshot")
+		e := redistest.Receive(t, f.events, "a snapshot")
 		if e.Snapshot == nil || e.Epoch == first.Epoch {
 			t.Errorf("the room was at %s, and the commit after another is told as %+v", at, e)
 		}

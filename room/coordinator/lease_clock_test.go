@@ -47,7 +47,7 @@ func TestLease_ClockStepsForward(t *testing.T) {
 		if n := count(t, watches); n != 1 {
 			t.Fatal("the member of a node that lives was removed")
 		}
-		if e := await(t, f.events, "a new name"); !e.Rejoin || c.Node() == "was" {
+		if e := redistest.Receive(t, f.events, "a new name"); !e.Rejoin || c.Node() == "was" {
 			t.Errorf("its node's name is %s, and its watchers were told %+v", c.Node(), e)
 		}
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
@@ -149,11 +149,11 @@ func TestLease_ComesBackToLife(t *testing.T) {
 		if c.Node() == "was" {
 			t.Fatal("it kept its name")
 		}
-		if e := await(t, f.events, "a new name"); !e.Rejoin {
+		if e := redistest.Receive(t, f.events, "a new name"); !e.Rejoin {
 			t.Errorf("its watchers were told %+v", e)
 		}
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain})
-		if e := await(t, f.events, "a snapshot"); e.Snapshot == nil || describeUsers(e.Snapshot.Users()) != "a@0 b@1" {
+		if e := redistest.Receive(t, f.events, "a snapshot"); e.Snapshot == nil || describeUsers(e.Snapshot.Users()) != "a@0 b@1" {
 			t.Errorf("its watchers were told %+v", e)
 		}
 		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))

@@ -48,7 +48,7 @@ func TestLease_StalledNode(t *testing.T) {
 		if stalled.Node() == "stalled" {
 			t.Error("it kept its name")
 		}
-		await(t, rejoin, "being told to join again")
+		redistest.Receive(t, rejoin, "being told to join again")
 		mustDo(t, stalled, "42", room.Join{User: "a", Session: "s", Seat: room.At(0)})
 		for user, text := range rdb.HGetAll(t.Context(), "Room:42:Users").Val() {
 			m, _ := store.ParseMember(text)
@@ -64,8 +64,7 @@ func TestLease_StalledNode(t *testing.T) {
 // one.
 func TestLease_JoinUnderANewName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{Node: "old"})
+		c, rdb := onMini(t, Options{Node: "old"})
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
 		rdb.Del(t.Context(), "Node:old")
@@ -87,8 +86,7 @@ func TestLease_JoinUnderANewName(t *testing.T) {
 // A node whose lease is over writes nothing until it has one again.
 func TestLease_NoneNoCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{})
+		c, rdb := onMini(t, Options{})
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		away := true
 		var mu sync.Mutex
@@ -101,9 +99,7 @@ func TestLease_NoneNoCommit(t *testing.T) {
 			return nil
 		}})
 		time.Sleep(2 * DefaultNodeTTL)
-		if _, err := c.Do(t.Context(), "42", room.Join{User: "b", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
-			t.Errorf("without a lease: %v", err)
-		}
+		expectRefused(t, "without a lease", c, "42", room.Join{User: "b", Session: "s"}, room.ErrUnavailable)
 		mu.Lock()
 		away = false
 		mu.Unlock()
@@ -191,8 +187,7 @@ func TestLease_CloseBeginsTheGrace(t *testing.T) {
 
 // A coordinator that is closed takes no lease any more.
 func TestLease_NoneAfterClose(t *testing.T) {
-	_, rdb := redistest.Mini(t)
-	c := newCoordinator(t, rdb, Options{})
+	c, rdb := onMini(t, Options{})
 	redistest.OK(t, c.Start(t.Context()))
 	redistest.OK(t, c.Close(t.Context()))
 	if err := c.Start(t.Context()); !errors.Is(err, room.ErrClosed) {
@@ -208,8 +203,7 @@ func TestLease_NoneAfterClose(t *testing.T) {
 func TestLease_KeptNames(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{Node: "first", NodeTTL: 5 * time.Second, Grace: 10 * time.Second})
+		c, rdb := onMini(t, Options{Node: "first", NodeTTL: 5 * time.Second, Grace: 10 * time.Second})
 		redistest.OK(t, c.Start(t.Context()))
 		kept := func(want ...string) {
 			t.Helper()

@@ -54,8 +54,7 @@ func mustLobby(t *testing.T, c *Coordinator) string {
 func TestLobby(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{Rules: room.Rules{Seating: room.Capacity(4)}})
+		c, rdb := onMini(t, Options{Rules: room.Rules{Seating: room.Capacity(4)}})
 		if got := mustLobby(t, c); got != "" {
 			t.Errorf("without a room: %s", got)
 		}
@@ -145,8 +144,7 @@ func TestLobby_MadeOnce(t *testing.T) {
 
 // A search stops at so many rooms, and says so.
 func TestLobby_Bounded(t *testing.T) {
-	_, rdb := redistest.Mini(t)
-	c := newCoordinator(t, rdb, Options{})
+	c, _ := onMini(t, Options{})
 	for i := range 10 {
 		mustDo(t, c, fmt.Sprint(i), room.Join{User: "a", Session: "s"})
 	}

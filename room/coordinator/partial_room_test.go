@@ -41,9 +41,7 @@ func TestRoom_NotWhole(t *testing.T) {
 			return mustDo(t, c, "42", room.Leave{User: "y", Session: "s"}).Snapshot
 		},
 		"by an action that changes nothing": func(t *testing.T, c, _ *Coordinator) room.Snapshot {
-			if _, err := c.Do(t.Context(), "42", room.Leave{User: "nobody", Session: "s"}); !errors.Is(err, room.ErrNotMember) {
-				t.Errorf("leave: %v", err)
-			}
+			expectRefused(t, "leave", c, "42", room.Leave{User: "nobody", Session: "s"}, room.ErrNotMember)
 			s, err := c.Read(t.Context(), "42")
 			redistest.OK(t, err)
 			return s

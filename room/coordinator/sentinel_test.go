@@ -101,8 +101,7 @@ func TestRedis_ServersRefuse(t *testing.T) {
 		} {
 			t.Run(code+" to "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					_, rdb := redistest.Mini(t)
-					c := newCoordinator(t, rdb, Options{})
+					c, rdb := onMini(t, Options{})
 					mustDo(t, c, "42", room.Join{User: "李四", Session: "s"})
 					var refusing atomic.Bool
 					rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {

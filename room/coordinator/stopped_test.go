@@ -152,9 +152,7 @@ func TestCommit_NodeStoodStill(t *testing.T) {
 			}
 			return nil
 		}})
-		if _, err := c.Do(t.Context(), "42", room.Join{User: "b", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
-			t.Fatalf("join: %v", err)
-		}
+		expectRefused(t, "join", c, "42", room.Join{User: "b", Session: "s"}, room.ErrUnavailable)
 		die(c)
 		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
 		noOtherNodes(t, rdb, other)

@@ -138,9 +138,7 @@ func TestTrace_ActionsAndHolds(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		rdb.Set(t.Context(), "LockRoom:42", "42:x", time.Minute)
-		if _, err := c.Do(t.Context(), "42", room.Leave{User: "a", Session: "s"}); !errors.Is(err, room.ErrBusy) {
-			t.Errorf("leave: %v", err)
-		}
+		expectRefused(t, "leave", c, "42", room.Leave{User: "a", Session: "s"}, room.ErrBusy)
 		if got := n.take(); got != "leave room is busy in 2s" {
 			t.Error(got)
 		}

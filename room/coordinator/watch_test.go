@@ -27,7 +27,7 @@ func follow(t *testing.T, c *Coordinator, id string) (*follower, func()) {
 
 func (f *follower) expect(t *testing.T, want string) *room.Event {
 	t.Helper()
-	e := await(t, f.events, want)
+	e := redistest.Receive(t, f.events, want)
 	got := fmt.Sprintf("%d<%d %s", e.Version, e.From, describeChanges(e.Changes))
 	if e.Snapshot != nil {
 		got = fmt.Sprintf("%d= %s", e.Version, describeUsers(e.Snapshot.Users()))

@@ -15,13 +15,14 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/room/coordinator"
 	"roomd/transport/protocol"
+	"roomd/transport/roomd/roomdtest"
 )
 
 // operated are n nodes on one Redis, each with an address for operators.
 func operated(t *testing.T, n int, redisURL string, flags ...string) (nodes []*process, admins []string) {
 	t.Helper()
 	for range n {
-		admins = append(admins, freeAddr(t))
+		admins = append(admins, roomdtest.FreeAddr(t))
 		nodes = append(nodes, prepare(t, redisURL, append([]string{"--admin-listen", admins[len(admins)-1]}, flags...)...))
 		nodes[len(nodes)-1].start()
 	}

@@ -1,8 +1,6 @@
 package roomd
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"net/http"
 	"os/exec"
@@ -91,16 +89,12 @@ func TestDrain_AfterTheDelay(t *testing.T) {
 	}
 }
 
-// runInside runs a node in this process until ctx ends, and returns its log.
+// runInside runs a node in this process while it is used, and returns its log.
 func runInside(t *testing.T, use func(*node.Node), args ...string) string {
 	t.Helper()
-	cfg, err := parse(t, append([]string{"--listen", "127.0.0.1:0"}, args...)...)
-	redistest.OK(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var log bytes.Buffer
-	redistest.OK(t, run(ctx, cfg, &log, func(n *node.Node) { use(n); cancel() }))
-	return log.String()
+	n, log := startNode(t, append([]string{"--listen", "127.0.0.1:0"}, args...)...)
+	use(n)
+	return log()
 }
 
 // The log of a node's life has its steps in order, with dates; clients are not in it.

@@ -2,7 +2,6 @@ package roomd
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -53,24 +52,15 @@ func parse(t *testing.T, args ...string) (config, error) {
 
 func TestRun_Serves(t *testing.T) {
 	t.Parallel()
-	cfg, err := parse(t, "--listen", "127.0.0.1:0", "--log-format", "json", "--capacity", "1")
-	redistest.OK(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var log bytes.Buffer
-	ready, done := make(chan *node.Node, 1), make(chan error, 1)
-	go func() { done <- run(ctx, cfg, &log, func(n *node.Node) { ready <- n }) }()
-	n := <-ready
+	n, log := startNode(t, "--listen", "127.0.0.1:0", "--log-format", "json", "--capacity", "1")
 	c, err := client.Dial(t.Context(), n.URL(), client.Options{User: "张三"})
 	redistest.OK(t, err)
 	defer c.Close()
 	if r, err := c.Join(t.Context(), "42"); err != nil || r.Count != 1 {
 		t.Errorf("join: %+v, %v", r, err)
 	}
-	cancel()
-	redistest.OK(t, <-done)
 	var line struct{ Message string }
-	for text := range strings.Lines(log.String()) {
+	for text := range strings.Lines(log()) {
 		if err := json.Unmarshal([]byte(text), &line); err != nil {
 			t.Fatalf("the log has %q: %v", text, err)
 		}

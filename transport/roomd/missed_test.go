@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/transport/client"
 	"roomd/transport/protocol"
+	"roomd/transport/roomd/roomdtest"
 )
 
 // order tells the API of operators to do something to a room.
@@ -29,15 +29,6 @@ func order(t *testing.T, admin, path, body string) {
 	if resp.StatusCode >= 300 {
 		t.Fatalf("%s %s: %s", path, body, resp.Status)
 	}
-}
-
-// freeAddr returns an address that nobody listens on.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	redistest.OK(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // finished waits until a room has ended, and returns why.
@@ -56,7 +47,7 @@ func finished(t *testing.T, r *client.Room) error {
 func TestReconnect_MissedWhileAway(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	admin := freeAddr(t)
+	admin := roomdtest.FreeAddr(t)
 	dying := launch(t, 1, server.URL())[0]
 	other := launch(t, 1, server.URL(), "--admin-listen", admin)[0]
 	rooms := map[string]*client.Room{}
@@ -98,7 +89,7 @@ func TestReconnect_MissedWhileAway(t *testing.T) {
 func TestReconnect_MovedAndReplaced(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	admin := freeAddr(t)
+	admin := roomdtest.FreeAddr(t)
 	node := launch(t, 1, server.URL(), "--admin-listen", admin)[0]
 	older := connectAs(t, "张三", "ws://"+node.addr+"/ws")
 	r, err := older.Join(t.Context(), "42")

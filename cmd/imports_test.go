@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"roomd/lockmgr/redistest"
 )
 
 // Imports run one way: a folder may import those behind it.
@@ -50,9 +52,7 @@ func TestImportsRunOneWay(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	for folder := range seen {
 		if !slices.Contains(order, folder) {
 			t.Errorf("folder %s has no place in %v", folder, order)

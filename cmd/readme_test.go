@@ -15,28 +15,20 @@ import (
 func TestAnotherModuleImportsLockmgr(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../lockmgr/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	edit := regexp.MustCompile(`(?m)^    (go mod edit .*) -replace roomd=/path/to/roomd$`).FindStringSubmatch(string(readme))
 	program := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindStringSubmatch(string(readme))
 	if edit == nil || program == nil {
 		t.Fatal("lockmgr/README.md has no go mod edit, or no program")
 	}
 	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	dir := t.TempDir()
 	sums, err := os.ReadFile("../go.sum") // so that nothing has to be fetched
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	main := strings.Replace(program[1], "127.0.0.1:6379", redistest.Start(t).Addr(), 1)
 	for name, content := range map[string][]byte{"go.sum": sums, "main.go": []byte(main)} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	}
 	for _, command := range [][]string{
 		{"go", "mod", "init", "invoices"},
@@ -63,9 +55,7 @@ func TestAnotherModuleImportsLockmgr(t *testing.T) {
 func fetchesNoneOfTheTools(t *testing.T, dir string) {
 	t.Helper()
 	known, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	fetched := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", ".")
 	cmd.Dir = dir
@@ -75,13 +65,9 @@ func fetchesNoneOfTheTools(t *testing.T, dir string) {
 		t.Fatalf("go list -deps: %v\n%s", err, out)
 	}
 	modules, err := filepath.Glob(filepath.Join(fetched, "github.com", "*", "*@*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	deeper, err := filepath.Glob(filepath.Join(fetched, "github.com", "*", "*", "*@*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	all := strings.Join(append(modules, deeper...), "\n")
 	if !strings.Contains(all, "go-redis") {
 		t.Errorf("the client is not among what was fetched: %s", all)

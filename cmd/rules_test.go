@@ -30,18 +30,14 @@ func TestMain(m *testing.M) {
 func buildTeams(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	dir := t.TempDir()
 	for name, from := range map[string]string{"go.sum": "../go.sum", "main.go": "../transport/roomd/testdata/teams/main.go"} {
 		text, err := os.ReadFile(from)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 	}
 	for _, args := range [][]string{
 		{"mod", "init", "teams"}, {"mod", "edit", "-require", "roomd@v0.0.0", "-replace", "roomd=" + root}, {"mod", "tidy"}, {"build", "-o", "teams", "."},
@@ -62,12 +58,8 @@ func startProgram(t *testing.T, program string, args ...string) (url string, awa
 	cmd.Env = append(os.Environ(), roomdtest.AsRoomd+"=1")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	out, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
+	redistest.OK(t, cmd.Start())
 	logged, read := make(chan string, 1000), make(chan struct{})
 	go func() {
 		defer close(read)
@@ -102,9 +94,7 @@ func TestAnotherModule_HasRulesOfItsOwn(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		c, err := client.Dial(ctx, url, client.Options{User: user})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		t.Cleanup(func() { c.Close() })
 		reply, err := c.Join(ctx, "42")
 		if err != nil {

@@ -45,9 +45,7 @@ func TestRun_Consistent(t *testing.T) {
 					Nodes: 3, Redis: redisURL(t), Clients: 60, Rooms: 3, Capacity: 25, Duration: time.Second, Mix: MixNames,
 					Progress: func(Progress) { shown++ },
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				redistest.OK(t, err)
 				if !r.Consistent() || r.Errors > 0 || r.Unknown > 0 || shown == 0 || r.Actions < r.Joins+r.Leaves {
 					t.Errorf("%+v", *r)
 				}
@@ -132,13 +130,9 @@ func TestRun_WithoutTheLock(t *testing.T) {
 	for range 2 {
 		rdb := server.Client()
 		rooms, err := coordinator.New(rdb, coordinator.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		s, err := transport.New(&unlocked{rooms, rdb}, transport.Options{Rate: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		web := httptest.NewServer(s.Handler())
 		t.Cleanup(func() {
 			_ = s.Shutdown(context.Background())
@@ -151,9 +145,7 @@ func TestRun_WithoutTheLock(t *testing.T) {
 	for range 20 { // on a machine with other work, few players meet
 		var err error
 		r, err = Run(t.Context(), Config{Targets: targets, Redis: server.URL(), Clients: 20, Rooms: 2, Duration: 300 * time.Millisecond, catchUp: 100 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		if r.Violations.Lost > 0 {
 			break
 		}
@@ -171,14 +163,10 @@ func TestRun_WithoutTheLock(t *testing.T) {
 func TestRun_NothingDone(t *testing.T) {
 	_, rdb := redistest.Mini(t)
 	rooms, err := coordinator.New(rdb, coordinator.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	_ = rooms.Close(t.Context())
 	s, err := transport.New(rooms, transport.Options{Rate: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	web := httptest.NewServer(s.Handler())
 	defer web.Close()
 	defer s.Shutdown(context.Background())
@@ -252,13 +240,9 @@ func TestReportOfTheMix(t *testing.T) {
 // The JSON report is a contract.
 func TestReport_Fields(t *testing.T) {
 	text, err := json.Marshal(&Report{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	var got map[string]any
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, json.Unmarshal(text, &got))
 	for _, field := range []string{"actions", "joins", "leaves", "refused", "unknown", "errors", "duration_s", "actions_per_s", "verdict", "own_cpu_s", "own_cpu_share"} {
 		if _, ok := got[field]; !ok {
 			t.Errorf("no field %s in %s", field, text)
@@ -285,9 +269,7 @@ func TestReport_Page(t *testing.T) {
 		Violations: history.Counts{Lost: 3}, ByAction: []Outcomes{{"kick", tally.Counts{Done: 5, Refused: 6, Conflicts: 7, Unknown: 8}}}, Latency: tally.Latency{P999: 2.5},
 		samples: []sample{{1, 10}, {2, 30}}, curve: []hdrhistogram.Bracket{{Quantile: 0, ValueAt: 1}, {Quantile: 99, ValueAt: 5}, {Quantile: 100, ValueAt: 9}}}
 	var page bytes.Buffer
-	if err := r.WriteHTML(&page); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, r.WriteHTML(&page))
 	got := page.String()
 	reporttest.SelfContained(t, got)
 	if strings.Count(got, `class="chart"`) != 2 || strings.Contains(got, "<b>张三") || !strings.Contains(got, "张三") {
@@ -309,15 +291,11 @@ func TestRun_Journal(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	db, err := redisurl.Open(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	n, err := node.Start(t.Context(), node.Config{
 		Listen: "127.0.0.1:0", Redis: db, Room: coordinator.Options{Journal: 100_000}, Serve: transport.Options{Rate: -1, Grace: -1},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer n.Shutdown(context.Background())
 	r, err := Run(t.Context(), Config{Targets: []string{n.URL()}, Redis: server.URL(), Clients: 10, Rooms: 2, Duration: 500 * time.Millisecond, Mix: MixNames[3:]})
 	if err != nil || !r.Consistent() {

@@ -90,9 +90,7 @@ func TestAcquireOrWaitTTL(t *testing.T) {
 				want = lockmgr.DefaultWaitTTL
 			}
 			_, lock, err := m.AcquireOrWait(t.Context(), "a", lockmgr.WaitOptions{TTL: ttl})
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			check := func() {
 				t.Helper()
 				if d := time.Until(lock.Deadline()); d != want {
@@ -104,9 +102,7 @@ func TestAcquireOrWaitTTL(t *testing.T) {
 			}
 			check()
 			time.Sleep(want / 2)
-			if err := lock.Extend(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, lock.Extend(t.Context()))
 			check()
 			lock.KeepAlive()
 			time.Sleep(time.Minute)
@@ -118,13 +114,9 @@ func TestAcquireOrWaitTTL(t *testing.T) {
 			var wg sync.WaitGroup
 			wg.Go(func() { next, err = m.Acquire(t.Context(), "a") })
 			synctest.Wait()
-			if err := lock.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, lock.Release(t.Context()))
 			wg.Wait()
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			if d := client.PTTL(t.Context(), m.Key("a")).Val(); d < time.Hour-time.Second {
 				t.Errorf("the next holder's TTL is %v", d)
 			}

@@ -23,9 +23,7 @@ import (
 func manager(t testing.TB, client redis.UniversalClient, opts lockmgr.Options) *lockmgr.Manager {
 	t.Helper()
 	m, err := lockmgr.New(client, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(m.Close)
 	redistest.EndInTime(t, "closing the Manager", m.Close)
 	return m
@@ -35,9 +33,7 @@ func manager(t testing.TB, client redis.UniversalClient, opts lockmgr.Options) *
 func hold(t testing.TB, m *lockmgr.Manager, name string) *lockmgr.Lock {
 	t.Helper()
 	lock, err := m.TryAcquire(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return lock
 }
 
@@ -110,9 +106,7 @@ func TestAcquireAllAtOnce(t *testing.T) {
 		client.AddHook(redistest.Hook{After: func(context.Context, redis.Cmder) error { commands.Add(1); return nil }})
 		before := time.Now()
 		locks, err := m.AcquireAll(t.Context(), "c", "a", "b", "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		if n := commands.Load(); n > 2 { // the first time the script has to be brought
 			t.Errorf("%d requests for locks that were free", n)
 		}
@@ -154,18 +148,14 @@ func TestAcquireAllFencesGrow(t *testing.T) {
 	last := map[string]int64{}
 	for _, names := range [][]string{{"a", "b"}, {"b", "c"}, {"a"}, {"c", "b", "a"}} {
 		locks, err := m.AcquireAll(t.Context(), names...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		for lock := range locks.Each() {
 			if lock.Fence() <= last[lock.Name()] {
 				t.Errorf("fence of %s is %d after %d", lock.Name(), lock.Fence(), last[lock.Name()])
 			}
 			last[lock.Name()] = lock.Fence()
 		}
-		if err := locks.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, locks.Release(t.Context()))
 	}
 }
 
@@ -246,9 +236,7 @@ func TestAcquireAllDoesNotOvertake(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		client.Del(t.Context(), m.Key("b")) // as if it had expired: nobody is woken
 		locks, err := m.AcquireAll(t.Context(), "a", "b")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		order = append(order, "all")
 		wg.Wait()
 		if !slices.Equal(order, []string{"waiter", "all"}) {
@@ -305,9 +293,7 @@ func TestAcquireAllOnCluster(t *testing.T) {
 		for _, known := range []bool{false, true} {
 			commands.Store(0)
 			locks, err := m.AcquireAll(t.Context(), tt.names...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			if n := commands.Load(); known && n != tt.requests {
 				t.Errorf("%v took %d requests, want %d", tt.names, n, tt.requests)
 			}
@@ -323,9 +309,7 @@ func TestAcquireAllOnCluster(t *testing.T) {
 		}
 	}
 	first, err := m.AcquireAll(t.Context(), "a", "b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := m.AcquireAll(ctx, "b", "c", "0"); !errors.Is(err, lockmgr.ErrHeld) {

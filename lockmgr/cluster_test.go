@@ -163,12 +163,8 @@ func TestCluster(t *testing.T) {
 		}
 		for range 1000 {
 			lock, err := m.Acquire(ctx, free)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := lock.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
+			redistest.OK(t, lock.Release(ctx))
 		}
 		end()
 		wg.Wait()

@@ -71,9 +71,7 @@ func TestFencesGrowAcrossARestart(t *testing.T) {
 		return lock.Fence()
 	}
 	first := hold()
-	if err := client.Save(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, client.Save(t.Context()).Err())
 	last := first
 	for range 100 {
 		last = hold()
@@ -118,23 +116,15 @@ func TestFencesGrowOverLoss(t *testing.T) {
 				client.Del(t.Context(), "Lock:a:Fence")
 			}
 			lock, err := m.TryAcquire(t.Context(), "a")
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			grows("try", lock.Fence())
 			mustRelease(t, lock)
 			all, err := m.AcquireAll(t.Context(), "a", "b")
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			grows("all", all.Lock("a").Fence())
-			if err := all.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, all.Release(t.Context()))
 			_, lock, err = m.AcquireOrWait(t.Context(), "a", WaitOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			grows("or wait", lock.Fence())
 			mustRelease(t, lock)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,9 +56,7 @@ func TestNilContexts(t *testing.T) {
 	m := newManager(t, client, Options{})
 	lock := mustAcquire(t, m, "a")
 	all, err := m.AcquireAll(t.Context(), "b", "c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	var none context.Context
 	for name, call := range map[string]func() error{
 		"Acquire":       func() error { return second(m.Acquire(none, "x")) },
@@ -116,5 +115,19 @@ func TestBadInput(t *testing.T) {
 	}
 	if sent != 0 {
 		t.Errorf("%d commands were sent", sent)
+	}
+}
+
+// The keys of locks that were used of late are kept: of a bounded number, and those of each lock its own.
+func TestNames_KeepsKeysOfFew(t *testing.T) {
+	n := newNames(Options{}.withDefaults(), false)
+	for i := range 3 * maxRecent {
+		name := fmt.Sprint(i % (maxRecent + 10))
+		if got := n.of(name).keys; !slices.Equal(got, n.keys(name)) {
+			t.Fatalf("the keys of %q are %q", name, got)
+		}
+		if len(n.recent) > maxRecent {
+			t.Fatalf("the keys of %d locks are kept", len(n.recent))
+		}
 	}
 }

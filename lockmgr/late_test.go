@@ -24,9 +24,7 @@ func carries(name string, scripts ...*redis.Script) func(args []string) bool {
 func loadScripts(t *testing.T, client redis.UniversalClient) {
 	t.Helper()
 	for _, s := range []*redis.Script{acquireScript, allScript, tryScript, extendScript, releaseScript, passScript, leaveScript, inheritScript} {
-		if err := s.Load(t.Context(), client).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, s.Load(t.Context(), client).Err())
 	}
 }
 
@@ -73,9 +71,7 @@ func TestALateRequestRevivesNothing(t *testing.T) {
 				late := proxy.HoldBack(carries("a", acquireScript, tryScript, allScript))
 				write := func(m *Manager, lock *Lock) bool {
 					done, err := m.Run(t.Context(), guardedWrite, "a", []string{"log"}, lock.Token(), lock.Fence()).Bool()
-					if err != nil {
-						t.Fatal(err)
-					}
+					redistest.OK(t, err)
 					return done
 				}
 				old, err := acquire(t.Context(), m)

@@ -55,9 +55,7 @@ func TestGivingUpAtAnyMoment(t *testing.T) {
 func TestTheCleanUpWaitsForTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 1, Options{TTL: time.Minute})
-		if err := acquireScript.Load(t.Context(), clients[0]).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, acquireScript.Load(t.Context(), clients[0]).Err())
 		asked := 0
 		clients[0].AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
 			if !isScript(cmd, acquireScript) {
@@ -140,9 +138,7 @@ func TestCancelledAcquireLeavesNothing(t *testing.T) {
 		})
 		t.Run("while it waits", func(t *testing.T) {
 			holder, err := m.Acquire(t.Context(), "b")
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			var polls atomic.Int32
 			client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
@@ -157,9 +153,7 @@ func TestCancelledAcquireLeavesNothing(t *testing.T) {
 			if got := client.Get(t.Context(), m.Key("b")).Val(); got != holder.Token() {
 				t.Fatalf("the lock holds %q instead of its holder's token", got)
 			}
-			if err := holder.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, holder.Release(t.Context()))
 		})
 		checkClean(t, client)
 	})

@@ -168,9 +168,7 @@ func TestTheDeadlineCountsFromTheExtensionsRequest(t *testing.T) {
 		}})
 		time.Sleep(time.Second)
 		sent := time.Now()
-		if err := lock.Extend(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, lock.Extend(t.Context()))
 		if got, want := lock.Deadline(), sent.Add(DefaultTTL); !got.Equal(want) {
 			t.Errorf("the deadline lies %v after the request", got.Sub(sent))
 		}

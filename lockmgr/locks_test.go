@@ -33,9 +33,7 @@ func TestAcquireAllKeepsWhatItHas(t *testing.T) {
 			}
 		})
 		locks, err := m.AcquireAll(t.Context(), "a", "b", "c")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		left := time.Until(locks.Deadline())
 		if left < lockmgr.DefaultTTL/2 || left > lockmgr.DefaultTTL {
 			t.Errorf("%v are left", left)
@@ -54,9 +52,7 @@ func TestAcquireAllKeepsWhatItHas(t *testing.T) {
 		_ = locks.Release(t.Context())
 
 		locks, err = m.AcquireAll(t.Context(), "a", "b")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		for lock := range locks.Each() {
 			lock.KeepAlive()
 		}
@@ -98,9 +94,7 @@ func TestLocksReleaseAllTheSame(t *testing.T) {
 		_, client := redistest.Mini(t)
 		m := manager(t, client, lockmgr.Options{})
 		locks, err := m.AcquireAll(t.Context(), "a", "b", "c")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		done := locks.Lock("b").Done()
 		locks.Lock("b").KeepAlive()
 		client.Del(t.Context(), m.Key("b"))
@@ -124,14 +118,10 @@ func TestLocksReleaseInReverse(t *testing.T) {
 		var order []string
 		m := manager(t, client, lockmgr.Options{})
 		locks, err := m.AcquireAll(t.Context(), "a", "b", "c")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		time.Sleep(lockmgr.DefaultTTL / 2)
 		for _, name := range []string{"a", "c"} {
-			if err := locks.Lock(name).Extend(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, locks.Lock(name).Extend(t.Context()))
 		}
 		time.Sleep(lockmgr.DefaultTTL / 2)
 		client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {

@@ -21,9 +21,7 @@ func TestHoldAndGiveBack(t *testing.T) {
 		m := newManager(t, client, Options{Prefix: "LockRoom:"})
 		before := time.Now()
 		lock, err := m.Acquire(ctx, "42")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		if got := client.Get(ctx, "LockRoom:42").Val(); got != lock.Token() || !strings.HasPrefix(got, "42:") {
 			t.Fatalf("LockRoom:42 holds %q, the token is %q", got, lock.Token())
 		}
@@ -42,9 +40,7 @@ func TestHoldAndGiveBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 { // the second call has nothing to do
-			if err := lock.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, lock.Release(ctx))
 		}
 		checkClean(t, client)
 		if err := lock.Extend(ctx); !errors.Is(err, ErrReleased) {
@@ -58,9 +54,7 @@ func TestOnlyTheWholeTokenCounts(t *testing.T) {
 		ctx := t.Context()
 		m := newManager(t, client, Options{})
 		lock, err := m.Acquire(ctx, "foo")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		for _, other := range []string{lock.Token() + "bar", lock.Token()[:len(lock.Token())-1], "foo:", ""} {
 			client.Set(ctx, m.Key("foo"), other, time.Minute)
 			s := new(Slot)
@@ -128,9 +122,7 @@ func TestLostReplies(t *testing.T) {
 		}
 
 		lock, err := m.Acquire(ctx, "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		lose = 1
 		if err := lock.Extend(ctx); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Fatalf("extend: %v", err)
@@ -158,13 +150,9 @@ func TestExpiry(t *testing.T) {
 		m := newManager(t, client, Options{})
 		start := time.Now()
 		stale, err := m.Acquire(ctx, "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		next, err := m.Acquire(ctx, "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		if waited := time.Since(start); waited < DefaultTTL || waited > DefaultTTL+DefaultPoll {
 			t.Fatalf("a dead holder blocked for %v", waited)
 		}
@@ -175,16 +163,12 @@ func TestExpiry(t *testing.T) {
 			t.Errorf("release: %v", err)
 		}
 		time.Sleep(2 * time.Second)
-		if err := next.Extend(ctx); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, next.Extend(ctx))
 		time.Sleep(2 * time.Second) // past the first deadline, not past the second
 		if time.Now().After(next.Deadline()) {
 			t.Errorf("extend did not move the deadline")
 		}
-		if err := next.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, next.Release(ctx))
 	})
 }
 
@@ -192,9 +176,7 @@ func TestExpiredAndGoneIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := redistest.Mini(t)
 		lock, err := newManager(t, client, Options{}).Acquire(t.Context(), "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		time.Sleep(DefaultTTL + time.Millisecond)
 		if err := lock.Release(t.Context()); !errors.Is(err, ErrLost) {
 			t.Fatalf("release after the TTL: %v", err)
@@ -211,7 +193,7 @@ func TestMutualExclusion(t *testing.T) {
 	var wg sync.WaitGroup
 	for range managers {
 		client := server.Client()
-		m := newManager(t, client, Options{Poll: time.Millisecond})
+		m := newManager(t, client, Options{Poll: time.Millisecond, TTL: time.Minute}) // also on a machine that stands still
 		wg.Go(func() {
 			for range rounds {
 				lock, err := m.Acquire(t.Context(), "counter")
@@ -243,13 +225,9 @@ func TestScriptsAreForgotten(t *testing.T) {
 	m := newManager(t, client, Options{})
 	for range 2 {
 		lock, err := m.Acquire(t.Context(), "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		client.ScriptFlush(t.Context())
-		if err := lock.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, lock.Release(t.Context()))
 		server.Restart()
 	}
 }

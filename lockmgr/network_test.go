@@ -45,9 +45,7 @@ func TestLostRequestsAndReplies(t *testing.T) {
 					defer client.Close()
 					m := newManager(t, client, Options{TTL: time.Minute})
 					for _, o := range operations {
-						if err := o.script.Load(t.Context(), plain).Err(); err != nil {
-							t.Fatal(err)
-						}
+						redistest.OK(t, o.script.Load(t.Context(), plain).Err())
 					}
 					lock := mustAcquire(t, m, "a")
 					if op.script == acquireScript || op.script == tryScript {

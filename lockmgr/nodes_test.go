@@ -16,9 +16,7 @@ import (
 func newManager(t testing.TB, client redis.UniversalClient, opts Options) *Manager {
 	t.Helper()
 	m, err := New(client, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(m.Close)
 	redistest.EndInTime(t, "closing the Manager", m.Close)
 	return m
@@ -51,17 +49,12 @@ const keepQueue = time.Minute
 func askAs(t testing.TB, m *Manager, token string) (held bool, ahead int64) {
 	t.Helper()
 	cmd, err := slotOf(m, token).Ask(t.Context(), acquireScript, m.opts.TTL.Milliseconds())
-	if err != nil {
-		t.Fatal(err)
-	}
-	reply, err := cmd.Slice()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(reply) == 2 {
+	redistest.OK(t, err)
+	fence, _ := parseReply(cmd.Val())
+	if fence == "" {
 		ahead = m.sender.client.ZRank(t.Context(), m.Keys("a")[1], token).Val()
 	}
-	return len(reply) == 1, ahead
+	return fence != "", ahead
 }
 
 // nodes returns managers, each with its own client, on one Redis in virtual time.
@@ -80,17 +73,13 @@ func nodes(t *testing.T, n int, opts Options) ([]*Manager, []*redis.Client) {
 func mustAcquire(t testing.TB, m *Manager, name string) *Lock {
 	t.Helper()
 	lock, err := m.Acquire(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return lock
 }
 
 func mustRelease(t testing.TB, lock *Lock) {
 	t.Helper()
-	if err := lock.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, lock.Release(t.Context()))
 }
 
 // awaitLine waits until n callers of m wait for a lock.

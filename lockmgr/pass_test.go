@@ -65,9 +65,7 @@ func TestPassToAWaiterThatNeverAsked(t *testing.T) {
 		defer cancel()
 		w := new(waiter)
 		w.init(m, "a")
-		if err := m.lines.join(ctx, w); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, m.lines.join(ctx, w))
 		w.handedOver = true // it follows a holder of this process, and has not asked yet
 		gaveUp := make(chan error, 1)
 		released := false

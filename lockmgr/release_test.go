@@ -169,9 +169,7 @@ func TestGiveAtMaxmemory(t *testing.T) {
 	m := newManager(t, client, Options{})
 	mustAcquire(t, m, "a")
 	give := NewScript(`return lock_release(1, ARGV[3], 60000, 60000) and 1 or 0`)
-	if err := give.Load(t.Context(), client).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, give.Load(t.Context(), client).Err())
 	client.ConfigSet(t.Context(), "maxmemory", "1")
 	given, err := m.Run(t.Context(), give, "a", nil, "next").Bool()
 	if holder := client.Get(t.Context(), "Lock:a").Val(); !given || err != nil || holder != "next" {

@@ -16,9 +16,7 @@ var take = NewScript(`return lock_acquire(1, ARGV[3], 3000, 60000) and 1 or 0`)
 func newSlot(t *testing.T, m *Manager) *Slot {
 	t.Helper()
 	s, err := m.Slot("a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -73,9 +71,7 @@ func TestAWakeUpForAnEarlierToken(t *testing.T) {
 				t.Fatalf("asked: %v, %v", held, err)
 			}
 			held, err := s.Wait(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			return held
 		}
 		holder := mustAcquire(t, managers[0], "a")

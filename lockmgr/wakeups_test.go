@@ -125,9 +125,7 @@ func TestALostWakeUpCostsOnePoll(t *testing.T) {
 func TestHandOverWithoutChannels(t *testing.T) {
 	server := redistest.Start(t)
 	plain := server.Client()
-	if err := plain.Do(t.Context(), "ACL", "SETUSER", "game", "on", ">secret", "~*", "+@all", "resetchannels").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, plain.Do(t.Context(), "ACL", "SETUSER", "game", "on", ">secret", "~*", "+@all", "resetchannels").Err())
 	user := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "game", Password: "secret"})
 	defer user.Close()
 	m, other := newManager(t, user, Options{}), newManager(t, user, Options{})
@@ -179,17 +177,17 @@ func TestAWakeUpOfAnEarlierPlace(t *testing.T) {
 		s := slotOf(m, "token")
 		wake := wakeUp{100, DefaultClaim, "token"}
 		s.wake(wake)
-		if g := <-s.grants; s.isUsable(g) {
+		if g := <-s.inbox(); s.isUsable(g) {
 			t.Errorf("before it has asked: %+v", g)
 		}
 		s.queuedAt("token", 99, time.Now(), 0)
 		s.wake(wake)
-		if g := <-s.grants; !s.isUsable(g) {
+		if g := <-s.inbox(); !s.isUsable(g) {
 			t.Errorf("its turn: %+v", g)
 		}
 		s.queuedAt("token", 101, time.Now(), 0)
 		s.wake(wake)
-		if g := <-s.grants; s.isUsable(g) {
+		if g := <-s.inbox(); s.isUsable(g) {
 			t.Errorf("an earlier turn: %+v", g)
 		}
 	})

@@ -17,7 +17,7 @@ import (
 )
 
 func TestConnect_Refused(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{MaxConnections: 2, AllowOrigins: []string{"https://game.example"}})
+	s := start(t, room.Rules{}, Options{MaxConnections: 2, AllowOrigins: []string{"https://game.example"}})
 	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
 	with := func(name, value string) http.Header {
 		h := upgrade.Clone()
@@ -50,9 +50,7 @@ func TestConnect_Refused(t *testing.T) {
 		req, _ := http.NewRequest("GET", "http://"+s.addr+tt.path, nil)
 		req.Header = tt.header.Clone()
 		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		body, _ := io.ReadAll(res.Body)
 		res.Body.Close()
 		if len(body) > 700 {
@@ -78,7 +76,7 @@ func TestConnect_Refused(t *testing.T) {
 
 // A request with another method gets 405 and the allowed ones.
 func TestConnect_Methods(t *testing.T) {
-	s := serve(t, sizedRooms{}, nil, Options{})
+	s := serve(t, sizedRooms{}, Options{})
 	for target, want := range map[string]struct {
 		status int
 		allow  string
@@ -105,16 +103,10 @@ func TestConnect_Methods(t *testing.T) {
 
 func TestHealth_Answers(t *testing.T) {
 	server := redistest.Start(t)
-	rooms, err := coordinator.New(server.Client(), coordinator.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := serve(t, rooms, rooms, Options{})
+	s := startOn(t, server.Client(), coordinator.Options{}, Options{})
 	status := func(path string) int {
 		res, err := http.Get("http://" + s.addr + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		res.Body.Close()
 		return res.StatusCode
 	}
@@ -134,4 +126,38 @@ func TestHealth_Answers(t *testing.T) {
 	if r := status("/readyz"); r != 503 {
 		t.Errorf("draining: %d", r)
 	}
+}
+
+// Every response has the headers, whatever it says; a page can widen its policy.
+func TestHeaders_Secure(t *testing.T) {
+	s := serve(t, sizedRooms{}, Options{})
+	for _, target := range []string{"GET /healthz", "HEAD /healthz", "GET /ws", "POST /ws", "GET /ws?user=a", "GET /nothing", "GET //x/../y"} {
+		for scheme, wantHSTS := range map[string]string{"http": "", "https": alwaysTLS} {
+			answer := answerTo(s.Handler(), target, scheme)
+			for name, want := range map[string]string{
+				"X-Content-Type-Options":    "nosniff",
+				"Content-Security-Policy":   "default-src 'none'; frame-ancestors 'none'",
+				"Referrer-Policy":           "no-referrer",
+				"Cache-Control":             "no-store",
+				"Strict-Transport-Security": wantHSTS,
+			} {
+				if got := answer.Header()[name]; len(got) > 1 || answer.Header().Get(name) != want {
+					t.Errorf("%s by %s: %s: %q, want %q", target, scheme, name, got, want)
+				}
+			}
+		}
+	}
+	page := SecureHeaders(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Security-Policy", "script-src 'self'")
+	}))
+	if got := answerTo(page, "GET /", "http").Header()["Content-Security-Policy"]; len(got) != 1 || got[0] != "script-src 'self'" {
+		t.Errorf("the policy of a page is %q", got)
+	}
+}
+
+func answerTo(h http.Handler, target, scheme string) *httptest.ResponseRecorder {
+	method, path, _ := strings.Cut(target, " ")
+	request, answer := httptest.NewRequest(method, scheme+"://x"+path, nil), httptest.NewRecorder()
+	h.ServeHTTP(answer, request)
+	return answer
 }

@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gorilla/websocket"
-
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/auth"
@@ -25,9 +23,7 @@ const testSecret = "0123456789abcdef0123456789abcdef"
 func newVerifier(t testing.TB) *auth.Verifier {
 	t.Helper()
 	v, err := auth.New(auth.Secret(testSecret), auth.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return v
 }
 
@@ -35,50 +31,31 @@ func newVerifier(t testing.TB) *auth.Verifier {
 func tokenOf(t testing.TB, user string, ttl time.Duration, patterns ...string) string {
 	t.Helper()
 	signer, err := auth.SecretSigner(testSecret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	token, err := signer.Sign(auth.Identity{User: user, Rooms: patterns, Expires: time.Now().Add(ttl)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return token
 }
 
 // startWithKey starts a node in a bubble that asks for tokens.
-func startWithKey(t *testing.T, opts Options) *bubbleServer {
+func startWithKey(t *testing.T, opts Options) *testNode {
 	t.Helper()
-	mini, _ := redistest.Mini(t)
 	opts.Auth = newVerifier(t)
-	return startInBubble(t, mini, room.Rules{}, opts)
-}
-
-// dial connects with whatever headers and subprotocols.
-func (s *bubbleServer) dial(t *testing.T, path string, header http.Header, subprotocols ...string) (*wsClient, *http.Response, error) {
-	t.Helper()
-	dialer := websocket.Dialer{Subprotocols: append([]string{protocol.Subprotocol}, subprotocols...), NetDialContext: s.pipes.dial}
-	ws, res, err := dialer.Dial("ws://pipes"+path, header)
-	if err != nil {
-		return nil, res, err
-	}
-	t.Cleanup(func() { _ = ws.Close() })
-	return &wsClient{t, ws}, res, nil
+	return start(t, room.Rules{}, opts)
 }
 
 // ofBrowser is what tells a browser from a program.
 var ofBrowser = http.Header{"Origin": {"http://pipes"}}
 
 // dialWith connects as a browser, with a token, or without one if that is "".
-func (s *bubbleServer) dialWith(t *testing.T, token string) *wsClient {
+func (s *testNode) dialWith(t *testing.T, token string) *testClient {
 	t.Helper()
 	header := ofBrowser.Clone()
 	if token != "" {
 		header.Set("Authorization", "Bearer "+token)
 	}
 	c, _, err := s.dial(t, "/ws", header)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return c
 }
 
@@ -100,11 +77,11 @@ func holdsPartOf(text, token string) bool {
 func TestToken_Missing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
-		silent := readAlways(t, s.dialWith(t, "").ws)
+		silent := s.dialWith(t, "").reading()
 		time.Sleep(defaultAuthTimeout - 1)
 		silent.expectSilence()
 		time.Sleep(time.Nanosecond)
-		silent.expectClosed(protocol.CloseUnauthorized)
+		silent.expectClose(protocol.CloseUnauthorized)
 		good := tokenOf(t, "a", time.Hour)
 		for frame, want := range map[string]string{
 			`{"id":7,"action":"join","room":"42"}`:  `{"id":7,"room":"42","error":{"code":"unauthorized",`,
@@ -126,13 +103,9 @@ func TestToken_Missing(t *testing.T) {
 			}
 			c.expectClose(protocol.CloseUnauthorized)
 		}
-		if members := s.members(t, "42"); members != "" {
-			t.Errorf("members: %s", members)
-		}
+		s.expectMembers(t, "42", "")
 		named, _, err := s.dial(t, "/ws?user=b", ofBrowser)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		named.send(authFrame(good))
 		named.expect(`{"id":1,"error":{"code":"unauthorized","message":"the token is not for the user that ?user= names","retry":false}}`)
 		named.expectClose(protocol.CloseUnauthorized)
@@ -145,30 +118,22 @@ func TestToken_Expires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		begin := time.Now()
-		c := readAlways(t, s.dialWith(t, tokenOf(t, "a", 10*time.Minute)).ws)
-		c.send(`{"id":1,"action":"join","room":"42"}`)
-		c.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		c := s.dialWith(t, tokenOf(t, "a", 10*time.Minute)).reading()
+		c.exchange(`{"id":1,"action":"join","room":"42"}`, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 		c.send(authFrame(tokenOf(t, "b", time.Hour)))
 		c.expect(`{"id":1,"error":{"code":"unauthorized","message":"the token is for another user than this connection's","retry":false}}`)
-		c.send(authFrame("x"))
-		c.expect(`{"id":1,"error":{"code":"unauthorized","message":"the token is not a JSON Web Token","retry":false}}`)
+		c.exchange(authFrame("x"), `{"id":1,"error":{"code":"unauthorized","message":"the token is not a JSON Web Token","retry":false}}`)
 		time.Sleep(9 * time.Minute)
-		c.send(authFrame(tokenOf(t, "a", 10*time.Minute)))
-		c.expect(fmt.Sprintf(`{"id":1,"user":"a","expires":%d}`, begin.Add(19*time.Minute).Unix()))
+		c.exchange(authFrame(tokenOf(t, "a", 10*time.Minute)), fmt.Sprintf(`{"id":1,"user":"a","expires":%d}`, begin.Add(19*time.Minute).Unix()))
 		time.Sleep(time.Until(begin.Add(19*time.Minute - 1)))
 		c.expectSilence()
 		time.Sleep(time.Nanosecond)
-		c.expectClosed(protocol.CloseUnauthorized)
-		if members := s.members(t, "42"); members != "a" {
-			t.Errorf("members after the token: %q", members)
-		}
+		c.expectClose(protocol.CloseUnauthorized)
+		s.expectMembers(t, "42", "a")
 		again := s.dialWith(t, tokenOf(t, "a", time.Hour))
-		again.send(`{"id":1,"action":"join","room":"42"}`)
-		again.expect(`{"id":1,"room":"42","version":3,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		again.exchange(`{"id":1,"action":"join","room":"42"}`, `{"id":1,"room":"42","version":3,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 		time.Sleep(defaultGrace + time.Second)
-		if members := s.members(t, "42"); members != "a" {
-			t.Errorf("members after the grace: %q", members)
-		}
+		s.expectMembers(t, "42", "a")
 	})
 }
 
@@ -192,24 +157,19 @@ func TestToken_Rooms(t *testing.T) {
 		c := s.dialWith(t, tokenOf(t, "a", time.Hour, "table-*", "lobby"))
 		const forbidden = `{"id":2,"room":"42","error":{"code":"forbidden","message":"the token does not allow room 42","retry":false}}`
 		for _, action := range []string{"join", "watch", "users", "unwatch"} {
-			c.send(`{"id":2,"action":"` + action + `","room":"42"}`)
-			c.expect(forbidden)
+			c.exchange(`{"id":2,"action":"`+action+`","room":"42"}`, forbidden)
 		}
 		c.send(`{"id":2,"action":"join","room":"a b"}`)
 		c.expect(`{"id":2,"room":"a b","error":{"code":"bad_request","message":"room may hold only A-Z a-z 0-9 . _ -, not ' '","retry":false}}`)
 		c.send(`{"id":2,"action":"join","room":"table-1"}`)
 		c.expect(`{"id":2,"room":"table-1","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
-		c.send(`{"id":2,"action":"watch","room":"lobby"}`)
-		c.expect(`{"id":2,"room":"lobby","epoch":"","version":0,"count":0,"users":[]}`)
-		c.send(authFrame(tokenOf(t, "a", time.Hour, "42")))
-		c.expect(fmt.Sprintf(`{"id":1,"user":"a","expires":%d}`, time.Now().Add(time.Hour).Unix()))
+		c.exchange(`{"id":2,"action":"watch","room":"lobby"}`, `{"id":2,"room":"lobby","epoch":"","version":0,"count":0,"users":[]}`)
+		c.exchange(authFrame(tokenOf(t, "a", time.Hour, "42")), fmt.Sprintf(`{"id":1,"user":"a","expires":%d}`, time.Now().Add(time.Hour).Unix()))
 		c.expect(`{"event":"unwatched","room":"lobby","reason":"forbidden"}`)
 		c.send(`{"id":2,"action":"users","room":"table-1"}`)
 		c.expect(`{"id":2,"room":"table-1","error":{"code":"forbidden","message":"the token does not allow room table-1","retry":false}}`)
-		c.send(`{"id":2,"action":"leave","room":"table-1"}`)
-		c.expect(`{"id":2,"room":"table-1","version":2,"count":0}`)
-		c.send(`{"id":2,"action":"users","room":"42"}`)
-		c.expect(`{"id":2,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+		c.exchange(`{"id":2,"action":"leave","room":"table-1"}`, `{"id":2,"room":"table-1","version":2,"count":0}`)
+		c.exchange(`{"id":2,"action":"users","room":"42"}`, `{"id":2,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 	})
 }
 
@@ -218,36 +178,26 @@ func TestAccess_WatchingAdmin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		signer, err := auth.SecretSigner(testSecret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		token, err := signer.Sign(auth.Identity{User: "boss", Role: auth.RoleAdmin, Rooms: []string{}, Watch: []string{"42"}, Expires: time.Now().Add(time.Hour)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		c := s.dialWith(t, token)
-		c.send(`{"id":1,"action":"watch","room":"42"}`)
-		c.expect(`{"id":1,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+		c.exchange(`{"id":1,"action":"watch","room":"42"}`, `{"id":1,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 		c.send(`{"id":2,"action":"set","room":"42","data":1}`)
 		c.expect(`{"id":2,"room":"42","error":{"code":"forbidden","message":"the token does not allow room 42","retry":false}}`)
-		c.send(`{"id":3,"action":"unwatch","room":"42"}`)
-		c.expect(`{"id":3,"room":"42","epoch":"","version":0,"count":0}`)
+		c.exchange(`{"id":3,"action":"unwatch","room":"42"}`, `{"id":3,"room":"42","epoch":"","version":0,"count":0}`)
 	})
 }
 
 // A server without a key believes ?user=, and takes no notice of tokens.
 func TestToken_NoKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		s := startInBubble(t, mini, room.Rules{}, Options{})
+		s := start(t, room.Rules{}, Options{})
 		c, _, err := s.dial(t, "/ws?user=a", http.Header{"Authorization": {"Bearer x"}}, "roomd.token.x")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		c.send(authFrame("x"))
 		c.expect(`{"id":1,"error":{"code":"bad_request","message":"action auth makes no sense here: this server has no key for tokens","retry":false}}`)
-		c.send(`{"id":2,"action":"users","room":"42"}`)
-		c.expect(`{"id":2,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+		c.exchange(`{"id":2,"action":"users","room":"42"}`, `{"id":2,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 	})
 }
 
@@ -257,7 +207,7 @@ func TestToken_NotLogged(t *testing.T) {
 		var log lockedBuffer
 		s := startWithKey(t, Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug - 4}))})
 		good, bad := tokenOf(t, "a", time.Minute), tokenOf(t, "a", time.Minute)+"x"
-		readAlways(t, s.dialWith(t, good).ws).send(`{"id":1,"action":"join","room":"42"}`)
+		s.dialWith(t, good).reading().send(`{"id":1,"action":"join","room":"42"}`)
 		for _, token := range []string{good, bad} {
 			c := s.dialWith(t, "")
 			c.send(authFrame(token))

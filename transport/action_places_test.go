@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -31,9 +32,7 @@ func sourceOf(t *testing.T, pattern string) string {
 	for _, path := range paths {
 		if !strings.HasSuffix(path, "_test.go") {
 			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			all.Write(text)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/oasdiff/yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/protocol"
 )
@@ -222,13 +223,9 @@ func TestDescription_IsAsyncAPI(t *testing.T) {
 		t.Skip("the schema is missing; run: npm ci --prefix transport/page/testdata")
 	}
 	loaded, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("asyncapi.json", loaded); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, compiler.AddResource("asyncapi.json", loaded))
 	if err := compiler.MustCompile("asyncapi.json").Validate(described().content); err != nil {
 		t.Error(err)
 	}
@@ -238,13 +235,9 @@ func TestDescription_IsAsyncAPI(t *testing.T) {
 func TestDescription_Settings(t *testing.T) {
 	d := described()
 	protocolText, err := os.ReadFile("PROTOCOL.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	types, err := os.ReadFile("page/roomd.d.ts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	_, inTypes, _ := strings.Cut(string(types), "export interface Settings {")
 	inTypes, _, _ = strings.Cut(inTypes, "\n}")
 	_, table, _ := strings.Cut(string(protocolText), "\n| setting |")

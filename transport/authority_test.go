@@ -14,26 +14,13 @@ import (
 )
 
 // connectAs connects with a token of that role.
-func (s *bubbleServer) connectAs(t *testing.T, user string, role auth.Role) *bubbleClient {
+func (s *testNode) connectAs(t *testing.T, user string, role auth.Role) *testClient {
 	t.Helper()
 	signer, err := auth.SecretSigner(testSecret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	token, err := signer.Sign(auth.Identity{User: user, Role: role, Expires: time.Now().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return readAlways(t, s.dialWith(t, token).ws)
-}
-
-// act runs an action with authority over room 42 through a node.
-func (s *bubbleServer) act(t *testing.T, a room.Action) {
-	t.Helper()
-	if _, err := s.rooms.Do(t.Context(), "42", a); err != nil {
-		t.Fatal(err)
-	}
-	synctest.Wait()
+	redistest.OK(t, err)
+	return s.dialWith(t, token).reading()
 }
 
 const (
@@ -112,9 +99,7 @@ func TestKick_EventsCutOff(t *testing.T) {
 			t.Error(got)
 		}
 		a.expectSilence()
-		if got := second.members(t, "42"); got != "b" {
-			t.Errorf("in the room are %q", got)
-		}
+		second.expectMembers(t, "42", "b")
 	})
 }
 
@@ -134,9 +119,7 @@ func TestBan_DuringRejoin(t *testing.T) {
 		b.expect(eventOf(4))
 		time.Sleep(time.Minute)
 		a.expectSilence()
-		if got := second.members(t, "42"); got != "b" {
-			t.Errorf("in the room are %q", got)
-		}
+		second.expectMembers(t, "42", "b")
 	})
 }
 
@@ -235,8 +218,7 @@ func TestClose_TellsMembers(t *testing.T) {
 		for len(boss.frames) > 0 {
 			<-boss.frames
 		}
-		boss.send(`{"id":7,"action":"close","room":"42"}`)
-		boss.expect(`{"event":"lost","room":"42","reason":"closed"}`)
+		boss.exchange(`{"id":7,"action":"close","room":"42"}`, `{"event":"lost","room":"42","reason":"closed"}`)
 		boss.expect(`{"id":7,"room":"42","version":5,"count":0}`)
 		w.expect(eventOf(5, `{"type":"leave","user":"boss","seat":0,"reason":"closed"}`, `{"type":"leave","user":"a","seat":1,"reason":"closed"}`,
 			`{"type":"leave","user":"c","seat":2,"reason":"closed"}`, `{"type":"settings","settings":{"capacity":0,"closed":true}}`))
@@ -289,17 +271,14 @@ func TestKick_Missed(t *testing.T) {
 func TestPing_Answered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, a, _ := twoNodes(t, room.Rules{}, Options{})
-		a.send(`{"id":8,"action":"ping"}`)
-		a.expect(`{"id":8}`)
+		a.exchange(`{"id":8,"action":"ping"}`, `{"id":8}`)
 		a.send(`{"id":8,"action":"ping","room":"42"}`)
 		a.expect(`{"id":8,"room":"42","error":{"code":"bad_request","message":"room: does not go with ping","retry":false}}`)
 		keyed := startWithKey(t, Options{})
-		x := readAlways(t, keyed.dialWith(t, "").ws)
-		x.send(`{"id":1,"action":"ping"}`)
-		x.expect(`{"id":1,` + refused("unauthorized", "the first request must be auth, with a token") + `}`)
-		x.expectClosed(4003)
+		x := keyed.dialWith(t, "").reading()
+		x.exchange(`{"id":1,"action":"ping"}`, `{"id":1,`+refused("unauthorized", "the first request must be auth, with a token")+`}`)
+		x.expectClose(4003)
 		p := keyed.connectAs(t, "p", auth.RolePlayer)
-		p.send(`{"id":8,"action":"ping"}`)
-		p.expect(`{"id":8}`)
+		p.exchange(`{"id":8,"action":"ping"}`, `{"id":8}`)
 	})
 }

@@ -11,39 +11,26 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator"
 	"roomd/transport/protocol"
 )
 
 // Over real sockets, and through two nodes: a user whose connection breaks is away, also in
 // lists, and is back by the other node, on the same seat.
 func TestAway_TwoNodes(t *testing.T) {
-	mini, _ := redistest.Mini(t)
-	var nodes []*testServer
-	for range 2 {
-		rooms, err := coordinator.New(redistest.MiniClient(t, mini), coordinator.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		nodes = append(nodes, serve(t, rooms, rooms, Options{Grace: time.Hour}))
-	}
-	b, a := nodes[1].connect(t, "b"), nodes[0].connect(t, "a")
-	b.send(join42)
-	b.expect(replyBJoined)
-	a.send(join42)
-	a.expect(replyAJoined)
+	first := start(t, room.Rules{}, Options{Grace: time.Hour})
+	second := first.beside(t, room.Rules{}, Options{Grace: time.Hour})
+	b, a := second.connect(t, "b"), first.connect(t, "a")
+	b.exchange(join42, replyBJoined)
+	a.exchange(join42, replyAJoined)
 	b.expect(eventAJoined)
 	_ = a.ws.NetConn().Close()
 	b.expect(eventAAway)
-	w := nodes[0].connect(t, "w")
-	w.send(watch42)
-	w.expect(`{"id":4,"room":"42","version":3,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1,"away":true}]}`)
-	a = nodes[1].connect(t, "a")
-	a.send(join42)
-	a.expect(replyABack)
-	for _, other := range []*wsClient{b, w} {
+	w := first.connect(t, "w")
+	w.exchange(watch42, `{"id":4,"room":"42","version":3,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1,"away":true}]}`)
+	a = second.connect(t, "a")
+	a.exchange(join42, replyABack)
+	for _, other := range []*testClient{b, w} {
 		other.expect(eventABack)
 	}
 }
@@ -62,9 +49,7 @@ func TestAway_ClosedOnPurpose(t *testing.T) {
 					}
 					a.sendClose(websocket.CloseNormalClosure)
 					b.expect(eventALeft)
-					if got := second.members(t, "42"); got != "b" {
-						t.Errorf("in the room are %q", got)
-					}
+					second.expectMembers(t, "42", "b")
 					time.Sleep(time.Minute)
 					b.expectSilence()
 				})
@@ -75,19 +60,19 @@ func TestAway_ClosedOnPurpose(t *testing.T) {
 
 // However else a connection ends, its user is away, and leaves when the grace is over.
 func TestAway_EveryOtherEnd(t *testing.T) {
-	closing := func(code int) func(*testing.T, *bubbleServer, *wsClient) {
-		return func(_ *testing.T, _ *bubbleServer, a *wsClient) { a.sendClose(code) }
+	closing := func(code int) func(*testing.T, *testNode, *testClient) {
+		return func(_ *testing.T, _ *testNode, a *testClient) { a.sendClose(code) }
 	}
-	for name, end := range map[string]func(t *testing.T, s *bubbleServer, a *wsClient){
+	for name, end := range map[string]func(t *testing.T, s *testNode, a *testClient){
 		"1001":              closing(websocket.CloseGoingAway),
 		"a code of its own": closing(4100),
 		"no code":           closing(websocket.CloseNoStatusReceived),
-		"a cut":             func(_ *testing.T, _ *bubbleServer, a *wsClient) { _ = a.ws.NetConn().Close() },
-		"a frame that is not text": func(_ *testing.T, _ *bubbleServer, a *wsClient) {
+		"a cut":             func(_ *testing.T, _ *testNode, a *testClient) { _ = a.ws.NetConn().Close() },
+		"a frame that is not text": func(_ *testing.T, _ *testNode, a *testClient) {
 			_ = a.ws.WriteMessage(websocket.BinaryMessage, []byte("x"))
 		},
-		"silence": func(*testing.T, *bubbleServer, *wsClient) { time.Sleep(3 * time.Minute) }, // a answers no ping
-		"it does not read": func(t *testing.T, s *bubbleServer, _ *wsClient) {
+		"silence": func(*testing.T, *testNode, *testClient) { time.Sleep(3 * time.Minute) }, // a answers no ping
+		"it does not read": func(t *testing.T, s *testNode, _ *testClient) {
 			for i := range 40 {
 				s.joins(t, fmt.Sprint("user", i), "42")
 			}
@@ -95,11 +80,10 @@ func TestAway_EveryOtherEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				mini, _ := redistest.Mini(t)
-				first, second := startInBubble(t, mini, room.Rules{}, Options{MaxQueue: 1000}), startInBubble(t, mini, room.Rules{}, Options{})
+				first := start(t, room.Rules{}, Options{MaxQueue: 1000})
+				second := first.beside(t, room.Rules{}, Options{})
 				a, b := first.connectIdle(t, "a"), second.connect(t, "b")
-				a.send(join42)
-				a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+				a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 				b.send(watch42)
 				synctest.Wait()
 				end(t, second, a)
@@ -111,19 +95,19 @@ func TestAway_EveryOtherEnd(t *testing.T) {
 	t.Run("the end of the token", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := startWithKey(t, Options{})
-			a, b := readAlways(t, s.dialWith(t, tokenOf(t, "a", time.Minute)).ws), readAlways(t, s.dialWith(t, tokenOf(t, "b", time.Hour)).ws)
+			a, b := s.dialWith(t, tokenOf(t, "a", time.Minute)).reading(), s.dialWith(t, tokenOf(t, "b", time.Hour)).reading()
 			a.send(join42)
 			synctest.Wait()
 			b.send(watch42)
 			b.expectChange(`{"type":"away","user":"a","seat":0}`, 2*time.Minute)
-			a.expectClosed(protocol.CloseUnauthorized)
+			a.expectClose(protocol.CloseUnauthorized)
 			b.expectChange(`{"type":"leave","user":"a","seat":0,"reason":"timeout"}`, defaultGrace+time.Second)
 		})
 	})
 }
 
 // expectChange reads frames until one has that change. None may say that a has left before.
-func (v *bubbleClient) expectChange(want string, patience time.Duration) {
+func (v *testClient) expectChange(want string, patience time.Duration) {
 	v.t.Helper()
 	for got := ""; !strings.Contains(got, want); {
 		if got = v.next(want, patience); strings.Contains(got, `"leave","user":"a"`) && !strings.Contains(got, want) {
@@ -154,8 +138,7 @@ func TestAway_TakeOver(t *testing.T) {
 					a.cut()
 				}
 				newer := second.connect(t, "a")
-				newer.send(join42)
-				newer.expect(replyARejoined)
+				newer.exchange(join42, replyARejoined)
 				b.expect(eventUnchanged)
 				synctest.Wait()
 				release()
@@ -172,22 +155,18 @@ func TestAway_TakeOver(t *testing.T) {
 
 // Players see a room's settings, and changes of them; a closed room lets nobody in.
 func TestSettings_Shown(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{})
+	s := start(t, room.Rules{}, Options{})
 	a, b := s.connect(t, "a"), s.connect(t, "b")
-	a.send(join42)
-	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+	a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 	if _, err := s.rooms.Do(t.Context(), "42", room.Configure{Settings: room.Settings{Capacity: 3, Closed: true}}); err != nil {
 		t.Fatal(err)
 	}
 	a.expect(`{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"settings","settings":{"capacity":3,"closed":true}}]}`)
-	b.send(join42)
-	b.expect(`{"id":1,"room":"42","error":{"code":"closed","message":"room 42 is closed","retry":false}}`)
-	b.send(users42)
-	b.expect(`{"id":3,"room":"42","version":2,"count":1,"settings":{"capacity":3,"closed":true},"users":[{"user":"a","seat":0}]}`)
+	b.exchange(join42, `{"id":1,"room":"42","error":{"code":"closed","message":"room 42 is closed","retry":false}}`)
+	b.exchange(users42, `{"id":3,"room":"42","version":2,"count":1,"settings":{"capacity":3,"closed":true},"users":[{"user":"a","seat":0}]}`)
 	if _, err := s.rooms.Do(t.Context(), "42", room.Configure{Settings: room.Settings{}}); err != nil {
 		t.Fatal(err)
 	}
 	a.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"settings","settings":{"capacity":0}}]}`)
-	b.send(join42)
-	b.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"a","seat":0},{"user":"b","seat":1}]}`)
+	b.exchange(join42, `{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"a","seat":0},{"user":"b","seat":1}]}`)
 }

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
@@ -17,18 +18,18 @@ func TestQueue_ClientsThatDoNotRead(t *testing.T) {
 	snapshot, _ := sizedRooms{}.Read(t.Context(), fmt.Sprint(members))
 	for name, tt := range map[string]struct {
 		size int // of a frame
-		ask  func(*wsClient) error
+		ask  func(*testClient) error
 	}{
-		"lists": {cap(frames.Reply(&protocol.Reply{ID: new(int64), Room: "2000", List: frames.List(snapshot)})), func(p *wsClient) error {
+		"lists": {cap(frames.Reply(&protocol.Reply{ID: new(int64), Room: "2000", List: frames.List(snapshot)})), func(p *testClient) error {
 			return p.ws.WriteMessage(1, fmt.Appendf(nil, `{"id":1,"action":"users","room":"%d"}`, members))
 		}},
-		"pings": {127, func(p *wsClient) error {
+		"pings": {127, func(p *testClient) error {
 			return p.ws.WriteControl(9, make([]byte, 125), time.Now().Add(time.Hour))
 		}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			const clients, most = 40, 16 << 10
-			s := startSizedRooms(t, Options{MaxQueue: most, PingInterval: time.Second})
+			s := serve(t, sizedRooms{}, Options{MaxQueue: most, PingInterval: time.Second})
 			for i := range clients {
 				p := s.connectIdle(t, fmt.Sprint("u", i))
 				go func() {
@@ -53,7 +54,7 @@ func TestQueue_ClientsThatDoNotRead(t *testing.T) {
 
 // A client that reads gets a list of any length.
 func TestQueue_LongList(t *testing.T) {
-	s := serve(t, sizedRooms{}, nil, Options{MaxQueue: 1})
+	s := serve(t, sizedRooms{}, Options{MaxQueue: 1})
 	a := s.connect(t, "a")
 	for range 3 {
 		for i := range 3 {
@@ -62,9 +63,7 @@ func TestQueue_LongList(t *testing.T) {
 		_ = a.ws.SetReadDeadline(time.Now().Add(testTimeout))
 		for i := range 3 {
 			_, frame, err := a.ws.ReadMessage()
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			reply, err := protocol.DecodeFrame(frame)
 			if r := reply.(*protocol.Reply); err != nil || len(r.Users) != 5000 || *r.ID != int64(i) {
 				t.Errorf("reply %d: %.60s, %v", i, frame, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/internal/frames"
 )
@@ -64,11 +65,9 @@ type benchClient struct {
 
 // benchClient sends encoded frames and reads frames of known length, so that the benchmark
 // measures the server.
-func (s *testServer) benchClient(b *testing.B, user string) *benchClient {
+func (s *testNode) benchClient(b *testing.B, user string) *benchClient {
 	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.addr+"/ws?user="+user, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	redistest.OK(b, err)
 	b.Cleanup(func() { _ = ws.Close() })
 	return &benchClient{b, ws.NetConn(), make([]byte, 4096)}
 }
@@ -106,7 +105,7 @@ func (c *benchClient) length(request []byte) int {
 
 // BenchmarkRequest measures a join and a leave over TCP, without the rooms.
 func BenchmarkRequest(b *testing.B) {
-	s := serve(b, newBenchRooms(), nil, Options{Rate: -1})
+	s := serve(b, newBenchRooms(), Options{Rate: -1})
 	c := s.benchClient(b, "player-3")
 	join, leave := masked(join42), masked(leave42)
 	joined, left := c.length(join), c.length(leave)
@@ -120,7 +119,7 @@ func BenchmarkRequest(b *testing.B) {
 // BenchmarkEvent measures an event to three members.
 func BenchmarkEvent(b *testing.B) {
 	rooms := newBenchRooms()
-	s := serve(b, rooms, nil, Options{Rate: -1})
+	s := serve(b, rooms, Options{Rate: -1})
 	var clients []*benchClient
 	for i := range 3 {
 		c := s.benchClient(b, fmt.Sprint("player-", i))

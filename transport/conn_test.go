@@ -14,7 +14,7 @@ import (
 )
 
 func TestConnection_Ends(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{})
+	s := start(t, room.Rules{}, Options{})
 	for name, tt := range map[string]struct {
 		kind int
 		data []byte
@@ -25,32 +25,28 @@ func TestConnection_Ends(t *testing.T) {
 		"too big":   {websocket.TextMessage, []byte(`{"id":1,"pad":"` + strings.Repeat("x", protocol.MaxFrame) + `"}`), protocol.CloseTooBig},
 	} {
 		p := s.connect(t, "张三")
-		if err := p.ws.WriteMessage(tt.kind, tt.data); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, p.ws.WriteMessage(tt.kind, tt.data))
 		t.Run(name, func(t *testing.T) { p.t = t; p.expectClose(tt.code) })
 	}
 }
 
 // A panic ends the connection that caused it, and no other.
 func TestConnection_Panic(t *testing.T) {
-	s := serve(t, sizedRooms{}, nil, Options{})
+	s := serve(t, sizedRooms{}, Options{})
 	a, b := s.connect(t, "a"), s.connect(t, "b")
 	a.send(`{"id":1,"action":"users","room":"panic"}`)
 	if _, frame, err := a.ws.ReadMessage(); err == nil {
 		t.Errorf("got %s", frame)
 	}
-	b.send(`{"id":1,"action":"users","room":"1"}`)
-	b.expect(`{"id":1,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
+	b.exchange(`{"id":1,"action":"users","room":"1"}`, `{"id":1,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
 }
 
 // Without a grace a user who disconnects leaves at once. A newer session of the user takes the
 // seat over, and the end of the older one changes nothing.
 func TestTakeOver_NewerSession(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{Grace: -1})
+	s := start(t, room.Rules{}, Options{Grace: -1})
 	watcher, old := s.connect(t, "李四"), s.connect(t, "张三")
-	watcher.send(`{"id":1,"action":"join","room":"42"}`)
-	watcher.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"李四","seat":0}]}`)
+	watcher.exchange(`{"id":1,"action":"join","room":"42"}`, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"李四","seat":0}]}`)
 	old.send(`{"id":1,"action":"join","room":"42"}`)
 	watcher.expect(`{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"join","user":"张三","seat":1}]}`)
 	newer := s.connect(t, "张三")
@@ -63,7 +59,7 @@ func TestTakeOver_NewerSession(t *testing.T) {
 }
 
 func TestHeartbeat_Silence(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{PingInterval: 500 * time.Millisecond, Grace: -1})
+	s := start(t, room.Rules{}, Options{PingInterval: 500 * time.Millisecond, Grace: -1})
 	alive, watcher := s.connect(t, "alive"), s.connect(t, "watcher")
 	watcher.send(`{"id":1,"action":"join","room":"42"}`)
 	watcher.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"watcher","seat":0}]}`)
@@ -84,8 +80,7 @@ func TestHeartbeat_Silence(t *testing.T) {
 // than a write may take.
 func TestHeartbeat_QuietClientStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		s := startInBubble(t, mini, room.Rules{}, Options{WriteTimeout: time.Second, PingInterval: 30 * time.Second})
+		s := start(t, room.Rules{}, Options{WriteTimeout: time.Second, PingInterval: 30 * time.Second})
 		v := s.connect(t, "a")
 		time.Sleep(10 * time.Minute)
 		v.expectSilence()
@@ -94,17 +89,14 @@ func TestHeartbeat_QuietClientStays(t *testing.T) {
 
 // The server answers pings and close frames.
 func TestConnection_ControlFrames(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{})
+	s := start(t, room.Rules{}, Options{})
 	for _, code := range []int{websocket.CloseNormalClosure, websocket.CloseNoStatusReceived} {
 		a := s.connect(t, "a")
 		pongs := make(chan string, 1)
 		a.ws.SetPongHandler(func(data string) error { pongs <- data; return nil })
 		soon := time.Now().Add(time.Minute)
-		if err := a.ws.WriteControl(websocket.PingMessage, []byte("there?"), soon); err != nil {
-			t.Fatal(err)
-		}
-		a.send(users42)
-		a.expect(`{"id":3,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+		redistest.OK(t, a.ws.WriteControl(websocket.PingMessage, []byte("there?"), soon))
+		a.exchange(users42, `{"id":3,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 		select {
 		case got := <-pongs: // before the reply
 			if got != "there?" {
@@ -114,9 +106,7 @@ func TestConnection_ControlFrames(t *testing.T) {
 			t.Error("no pong")
 		}
 		a.ws.SetCloseHandler(func(int, string) error { return nil })
-		if err := a.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), soon); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, a.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), soon))
 		a.expectClose(code)
 	}
 }

@@ -18,8 +18,7 @@ func TestConnect_WithoutTokenBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{MaxConnections: 8})
 		first, named := s.dialWith(t, ""), s.dialWith(t, "")
-		named.send(authFrame(tokenOf(t, "a", time.Hour)))
-		named.expect(fmt.Sprintf(`{"id":1,"user":"a","expires":%d}`, time.Now().Add(time.Hour).Unix()))
+		named.exchange(authFrame(tokenOf(t, "a", time.Hour)), fmt.Sprintf(`{"id":1,"user":"a","expires":%d}`, time.Now().Add(time.Hour).Unix()))
 		for range 20 {
 			s.dialWith(t, "")
 			synctest.Wait()
@@ -30,8 +29,7 @@ func TestConnect_WithoutTokenBounded(t *testing.T) {
 		if n := s.Connections(); n != 1+maxNameless(8) {
 			t.Errorf("%d connections", n)
 		}
-		named.send(`{"id":2,"action":"users","room":"42"}`)
-		named.expect(`{"id":2,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+		named.exchange(`{"id":2,"action":"users","room":"42"}`, `{"id":2,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 		s.dialWith(t, tokenOf(t, "b", time.Hour))
 	})
 }
@@ -42,7 +40,7 @@ type proxied struct{ net.Conn }
 func (proxied) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1} }
 
 // dialFrom connects a browser without a token from an address, through a proxy.
-func (s *bubbleServer) dialFrom(t *testing.T, address string) *wsClient {
+func (s *testNode) dialFrom(t *testing.T, address string) *testClient {
 	t.Helper()
 	header := ofBrowser.Clone()
 	header.Set(forwardedFor, address)
@@ -54,10 +52,9 @@ func (s *bubbleServer) dialFrom(t *testing.T, address string) *wsClient {
 }
 
 // login shows a token, and expects that it counts.
-func (p *wsClient) login(user string) {
+func (p *testClient) login(user string) {
 	p.t.Helper()
-	p.send(authFrame(tokenOf(p.t, user, time.Hour)))
-	p.expect(fmt.Sprintf(`{"id":1,"user":%q,"expires":%d}`, user, time.Now().Add(time.Hour).Unix()))
+	p.exchange(authFrame(tokenOf(p.t, user, time.Hour)), fmt.Sprintf(`{"id":1,"user":%q,"expires":%d}`, user, time.Now().Add(time.Hour).Unix()))
 }
 
 // Who floods the places for logging in takes them from itself, behind a proxy, too.
@@ -73,7 +70,7 @@ func TestConnect_OneAddress(t *testing.T) {
 				for i := range maxNameless(80) {
 					s.dialFrom(t, flood(i))
 				}
-				var browsers []*wsClient
+				var browsers []*testClient
 				for i := range 6 {
 					browsers = append(browsers, s.dialFrom(t, fmt.Sprintf("198.51.100.%d", 2+i/2)))
 					for j := range 20 {

@@ -19,19 +19,18 @@ func eventOf(version int, changes ...string) string {
 }
 
 // ask sends a request about room 42 and expects a reply. Both are without what all have.
-func (v *bubbleClient) ask(request, reply string) {
+func (v *testClient) ask(request, reply string) {
 	v.t.Helper()
 	v.askAbout("42", request, reply)
 }
 
-func (v *bubbleClient) askAbout(id, request, reply string) {
+func (v *testClient) askAbout(id, request, reply string) {
 	v.t.Helper()
-	v.send(fmt.Sprintf(`{"id":7,"room":"%s","action":%s}`, id, request))
-	v.expect(fmt.Sprintf(`{"id":7,"room":"%s",%s}`, id, reply))
+	v.exchange(fmt.Sprintf(`{"id":7,"room":"%s","action":%s}`, id, request), fmt.Sprintf(`{"id":7,"room":"%s",%s}`, id, reply))
 }
 
 // tell is ask for a test that does not look at events: it drops those before the reply.
-func (v *bubbleClient) tell(request, reply string) {
+func (v *testClient) tell(request, reply string) {
 	v.t.Helper()
 	v.send(`{"id":7,"room":"42","action":` + request + `}`)
 	got := ""
@@ -72,11 +71,11 @@ func TestData_AndReady(t *testing.T) {
 			if tt.change == "" {
 				continue
 			}
-			for _, v := range []*bubbleClient{a, b, w} {
+			for _, v := range []*testClient{a, b, w} {
 				v.expect(eventOf(version, tt.change))
 			}
 		}
-		for _, v := range []*bubbleClient{a, b, w} {
+		for _, v := range []*testClient{a, b, w} {
 			v.ask(`"users"`, `"version":6,"count":2,"data":"chess","users":[{"user":"b","seat":0},{"user":"a","seat":1,"data":{"deck":[1,2.0]}}]`)
 		}
 		a.ask(`"set","scope":"member","data":null`, `"version":7,"count":2`)
@@ -102,9 +101,7 @@ func TestData_CompareAndSet(t *testing.T) {
 		a.tell(`"set","data":2,"expect":5`, `"version":4,"data":1,`+refused("conflict", "room 42 is at version 4, not yet at 5"))
 		a.tell(`"set","data":2,"expect":3,"epoch":"other"`, `"version":4,"data":1,`+refused("conflict", "room 42 has begun anew"))
 		now, err := first.rooms.Read(t.Context(), "42")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		a.tell(`"set","data":2,"expect":3,"epoch":"`+now.Epoch+`"`, `"version":5,"count":2`)
 		a.tell(`"set","data":null,"expect":5`, `"version":6,"count":2`)
 		a.tell(`"set","data":3,"expect":5`, `"version":6,`+refused("conflict", "the data of room 42 has changed since version 5"))
@@ -120,8 +117,8 @@ func TestData_CompareAndSet(t *testing.T) {
 func TestData_CompareAndSetAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
-		all := []*bubbleClient{a, b}
-		for i, s := range []*bubbleServer{first, second, first, second} {
+		all := []*testClient{a, b}
+		for i, s := range []*testNode{first, second, first, second} {
 			c := s.connect(t, fmt.Sprint("c", i))
 			c.send(join42)
 			synctest.Wait()
@@ -280,11 +277,9 @@ func TestRequest_DuringRejoin(t *testing.T) {
 func TestQueue_DataAndTexts(t *testing.T) {
 	for _, request := range []string{`"say","text":"%[1]s%[2]d"`, `"say","data":"%[1]s%[2]d"`, `"set","data":"%[1]s%[2]d"`, `"set","scope":"member","data":"%[1]s%[2]d"`} {
 		synctest.Test(t, func(t *testing.T) {
-			mini, _ := redistest.Mini(t)
-			s := startInBubble(t, mini, room.Rules{}, Options{MaxQueue: 10_000, Rate: -1})
+			s := start(t, room.Rules{}, Options{MaxQueue: 10_000, Rate: -1})
 			a, b := s.connectIdle(t, "a"), s.connect(t, "b")
-			a.send(`{"id":7,"room":"42","action":"watch"}`)
-			a.expect(`{"id":7,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+			a.exchange(`{"id":7,"room":"42","action":"watch"}`, `{"id":7,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 			b.send(join42)
 			slow, _ := s.conns.find(s.session(t, "a"))
 			kept := 0
@@ -296,7 +291,7 @@ func TestQueue_DataAndTexts(t *testing.T) {
 			if kept < 6_000 || kept > 10_500 {
 				t.Errorf("%s: %d bytes were kept for the client", request, kept)
 			}
-			reading := readAlways(t, a.ws)
+			reading := a.reading()
 			synctest.Wait()
 			events, last := len(reading.frames), ""
 			for len(reading.frames) > 0 {
@@ -311,7 +306,7 @@ func TestQueue_DataAndTexts(t *testing.T) {
 }
 
 // expectOpen drops what has come, and expects that the connection is open.
-func (v *bubbleClient) expectOpen() {
+func (v *testClient) expectOpen() {
 	v.t.Helper()
 	synctest.Wait()
 	for len(v.frames) > 0 {

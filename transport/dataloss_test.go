@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -26,9 +27,7 @@ func TestDataLoss_OneKey(t *testing.T) {
 				}
 				time.Sleep(5 * time.Minute)
 				s, err := second.rooms.Read(t.Context(), "42")
-				if err != nil {
-					t.Fatal(err)
-				}
+				redistest.OK(t, err)
 				users, seats := make(map[string]bool), make(map[int]bool)
 				for _, o := range s.Users() {
 					users[o.User], seats[o.Seat] = true, true
@@ -36,7 +35,7 @@ func TestDataLoss_OneKey(t *testing.T) {
 				if !users["a"] || !users["b"] || users["c"] != busy || len(users) != len(seats) || s.Count() != len(users) {
 					t.Errorf("without %v, busy %v: in the room are %v, want %s", lost, busy, s.Users(), want)
 				}
-				for _, v := range []*bubbleClient{a, b} {
+				for _, v := range []*testClient{a, b} {
 					select {
 					case err := <-v.closed:
 						t.Errorf("without %v, busy %v: a connection was closed: %v", lost, busy, err)
@@ -67,9 +66,7 @@ func TestDataLoss_Leave(t *testing.T) {
 		a.send(`{"id":2,"action":"users","room":"42"}`) // a read notices
 		time.Sleep(5 * time.Minute)                     // a node without members in the room looks from time to time
 		s, err := second.rooms.Read(t.Context(), "42")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		names := make(map[string]bool)
 		for _, o := range s.Users() {
 			names[o.User] = true

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -28,9 +27,8 @@ func TestDebugLog_Requests(t *testing.T) {
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			mini, _ := redistest.Mini(t)
 			var log bytes.Buffer
-			s := startInBubble(t, mini, room.Rules{}, withLog(&log, level))
+			s := start(t, room.Rules{}, withLog(&log, level))
 			c := s.connect(t, "a")
 			c.send(join42)
 			c.send(`{"id":2,"action":"leave","room":"43"}`)

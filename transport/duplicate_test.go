@@ -19,15 +19,12 @@ func TestReject_KilledNode(t *testing.T) {
 		newer.send(join42)
 		newer.expect(`{"id":1,"room":"42","error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":true}}`)
 		time.Sleep(coordinator.DefaultNodeTTL)
-		newer.send(join42)
-		newer.expect(replyARejoined)
+		newer.exchange(join42, replyARejoined)
 		b.expect(eventUnchanged)
 		time.Sleep(time.Minute)
 		newer.expectSilence()
 		b.expectSilence()
-		if got := second.members(t, "42"); got != "b a" {
-			t.Errorf("in the room are %q", got)
-		}
+		second.expectMembers(t, "42", "b a")
 	})
 }
 
@@ -40,8 +37,6 @@ func TestReject_NodeLives(t *testing.T) {
 		newer.send(join42)
 		newer.expect(`{"id":1,"room":"42","error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":true}}`)
 		a.expectSilence()
-		if got := second.members(t, "42"); got != "b a" {
-			t.Errorf("in the room are %q", got)
-		}
+		second.expectMembers(t, "42", "b a")
 	})
 }

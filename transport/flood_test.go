@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"roomd/lockmgr/redistest"
 )
 
 // floods are frames that ask for nothing: what a connection sends once, and what it repeats.
@@ -67,7 +69,7 @@ func flood(addr, name string) {
 func BenchmarkBesideAFlood(b *testing.B) {
 	for name, frames := range floods {
 		b.Run(name, func(b *testing.B) {
-			s := serve(b, newBenchRooms(), nil, Options{Rate: -1})
+			s := serve(b, newBenchRooms(), Options{Rate: -1})
 			if frames.repeated != "" {
 				startFlood(b, name+"@"+s.addr)
 			}
@@ -95,9 +97,7 @@ func startFlood(b *testing.B, flood string) {
 	if err == nil {
 		err = process.Start()
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	redistest.OK(b, err)
 	b.Cleanup(func() {
 		_ = input.Close()
 		_ = process.Wait()

@@ -30,7 +30,7 @@ func (r *hookedRooms) gate(kind room.Kind, seen func()) (open func()) {
 }
 
 // moveTo moves a user through a node.
-func (s *bubbleServer) moveTo(t *testing.T, from, to, user string) {
+func (s *testNode) moveTo(t *testing.T, from, to, user string) {
 	t.Helper()
 	if _, _, err := s.Move(t.Context(), from, to, user); err != nil {
 		t.Fatal(err)
@@ -59,17 +59,13 @@ func TestMove_LeaveOfTarget(t *testing.T) {
 				if leaveFirst { // the seat was reserved after the leave: the session is moved
 					a.expectIn(`"user":"a"`)
 					time.Sleep(time.Minute)
-					if got := second.members(t, "T"); got != "a" {
-						t.Errorf("in T are %q", got)
-					}
+					second.expectMembers(t, "T", "a")
 					return
 				}
 				a.expectWithin(`{"event":"lost","room":"T","reason":"left"}`, time.Second)
 				time.Sleep(time.Minute)
 				a.expectSilence()
-				if got := second.members(t, "T"); got != "" {
-					t.Errorf("in T are %q, and a has left", got)
-				}
+				second.expectMembers(t, "T", "")
 			})
 		})
 	}
@@ -90,9 +86,7 @@ func TestMove_LeaveAtOnce(t *testing.T) {
 			a.expectWithin(`{"id":9,"room":"T","version":3,"count":0}`, time.Second)
 			time.Sleep(time.Minute)
 			a.expectSilence()
-			if got := second.members(t, "T"); got != "" {
-				t.Errorf("in T are %q", got)
-			}
+			second.expectMembers(t, "T", "")
 		})
 	})
 	t.Run("before the news", func(t *testing.T) {
@@ -107,9 +101,7 @@ func TestMove_LeaveAtOnce(t *testing.T) {
 			a.expectWithin(`{"id":9,"room":"T","version":3,"count":0}`, time.Second)
 			time.Sleep(time.Minute)
 			a.expectSilence()
-			if got := second.members(t, "T"); got != "" {
-				t.Errorf("in T are %q", got)
-			}
+			second.expectMembers(t, "T", "")
 		})
 	})
 }
@@ -118,12 +110,12 @@ func TestMove_LeaveAtOnce(t *testing.T) {
 func TestMove_TakenOutOfTarget(t *testing.T) {
 	t.Parallel()
 	for what, tt := range map[string]struct {
-		do   func(t *testing.T, s *bubbleServer)
+		do   func(t *testing.T, s *testNode)
 		want string
 	}{
-		"moved on": {func(t *testing.T, s *bubbleServer) { s.moveTo(t, "T", "U", "a") }, `{"event":"lost","room":"T","reason":"moved","to":"U"}`},
-		"kicked":   {func(t *testing.T, s *bubbleServer) { s.doIn(t, "T", room.Kick{User: "a", Text: "loud"}) }, `{"event":"lost","room":"T","reason":"kicked","text":"loud"}`},
-		"closed":   {func(t *testing.T, s *bubbleServer) { s.doIn(t, "T", room.Close{}) }, `{"event":"lost","room":"T","reason":"closed"}`},
+		"moved on": {func(t *testing.T, s *testNode) { s.moveTo(t, "T", "U", "a") }, `{"event":"lost","room":"T","reason":"moved","to":"U"}`},
+		"kicked":   {func(t *testing.T, s *testNode) { s.actIn(t, "T", room.Kick{User: "a", Text: "loud"}) }, `{"event":"lost","room":"T","reason":"kicked","text":"loud"}`},
+		"closed":   {func(t *testing.T, s *testNode) { s.actIn(t, "T", room.Close{}) }, `{"event":"lost","room":"T","reason":"closed"}`},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -150,7 +142,7 @@ func TestMove_TakenOutOfTarget(t *testing.T) {
 }
 
 // doIn runs an action in a room.
-func (s *bubbleServer) doIn(t *testing.T, id string, a room.Action) {
+func (s *testNode) doIn(t *testing.T, id string, a room.Action) {
 	t.Helper()
 	if _, err := s.rooms.Do(t.Context(), id, a); err != nil {
 		t.Fatal(err)
@@ -163,12 +155,12 @@ func (s *bubbleServer) doIn(t *testing.T, id string, a room.Action) {
 func TestMove_LeaveOfOrigin(t *testing.T) {
 	t.Parallel()
 	for what, tt := range map[string]struct {
-		do   func(t *testing.T, s *bubbleServer)
+		do   func(t *testing.T, s *testNode)
 		want string
 	}{
-		"moved":  {func(t *testing.T, s *bubbleServer) { s.moveTo(t, "42", "T", "a") }, lostMoved},
-		"kicked": {func(t *testing.T, s *bubbleServer) { s.doIn(t, "42", room.Kick{User: "a", Text: "loud"}) }, `{"event":"lost","room":"42","reason":"kicked","text":"loud"}`},
-		"closed": {func(t *testing.T, s *bubbleServer) { s.doIn(t, "42", room.Close{}) }, `{"event":"lost","room":"42","reason":"closed"}`},
+		"moved":  {func(t *testing.T, s *testNode) { s.moveTo(t, "42", "T", "a") }, lostMoved},
+		"kicked": {func(t *testing.T, s *testNode) { s.actIn(t, "42", room.Kick{User: "a", Text: "loud"}) }, `{"event":"lost","room":"42","reason":"kicked","text":"loud"}`},
+		"closed": {func(t *testing.T, s *testNode) { s.actIn(t, "42", room.Close{}) }, `{"event":"lost","room":"42","reason":"closed"}`},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -238,7 +230,7 @@ func TestMove_AwayAndBack(t *testing.T) {
 }
 
 // drainChanges expects nothing but changes of T.
-func (v *bubbleClient) drainChanges(t *testing.T) {
+func (v *testClient) drainChanges(t *testing.T) {
 	t.Helper()
 	for len(v.frames) > 0 {
 		if got := <-v.frames; !strings.HasPrefix(got, `{"event":"changes","room":"T"`) {
@@ -258,7 +250,7 @@ func TestLost_AfterWhatCameBefore(t *testing.T) {
 		for i := range 3 {
 			second.joins(t, fmt.Sprint("x", i), "42")
 		}
-		second.doIn(t, "42", room.Kick{User: "slow"})
+		second.actIn(t, "42", room.Kick{User: "slow"})
 		slow.expect(`{"id":1,"room":"42","version":3,"seat":2,"count":3,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"slow","seat":2}]}`)
 		slow.expect(`{"event":"changes","room":"42","version":6,"from":3,"changes":[{"type":"join","user":"x0","seat":3},{"type":"join","user":"x1","seat":4},{"type":"join","user":"x2","seat":5}]}`)
 		slow.expect(`{"event":"lost","room":"42","reason":"kicked"}`)
@@ -274,7 +266,7 @@ func TestMove_MissedAndKickedSince(t *testing.T) {
 		first.redisNet.holdEvents()
 		second.moveTo(t, "42", "T", "a")
 		second.reserveIn42(t, "a")
-		second.doIn(t, "42", room.Kick{User: "a", Text: "loud"})
+		second.actIn(t, "42", room.Kick{User: "a", Text: "loud"})
 		first.redisNet.resume()
 		a.expectWithin(lostMoved, time.Second)
 		a.expectIn(`"user":"a"`)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/internal/frames"
 )
@@ -49,9 +50,7 @@ func gorillaOver(t testing.TB, conn net.Conn) *websocket.Conn {
 	r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
 	var upgrader websocket.Upgrader
 	ws, err := upgrader.Upgrade(hijacked{httptest.NewRecorder(), conn}, r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return ws
 }
 
@@ -78,13 +77,9 @@ func BenchmarkEventFrame(b *testing.B) {
 		for b.Loop() {
 			content := frames.Changes("", event())
 			message, err := websocket.NewPreparedMessage(websocket.TextMessage, content[2:])
-			if err != nil {
-				b.Fatal(err)
-			}
+			redistest.OK(b, err)
 			for _, ws := range conns {
-				if err := ws.WritePreparedMessage(message); err != nil {
-					b.Fatal(err)
-				}
+				redistest.OK(b, ws.WritePreparedMessage(message))
 			}
 		}
 	})

@@ -88,7 +88,7 @@ func FuzzConnection(f *testing.F) {
 	addFrames(f)
 	panics := new(panicLog)
 	log := slog.New(slog.NewTextHandler(panics, &slog.HandlerOptions{Level: slog.LevelError}))
-	s := serve(f, unwatchedRooms{newBenchRooms()}, nil, Options{Log: log, Grace: -1})
+	s := serve(f, unwatchedRooms{newBenchRooms()}, Options{Log: log, Grace: -1})
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		c := s.connectRaw(t)
 		go func() {

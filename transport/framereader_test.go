@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -38,8 +39,8 @@ func TestFlood_CutOff(t *testing.T) {
 		"fragments": first("{") + last("}"),
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := startSizedRooms(t, Options{Rate: -1})
-			c := s.connectRaw(t)
+			s := serve(t, sizedRooms{}, Options{Rate: -1})
+			c := s.connectRawAs(t, "a")
 			go c.write(strings.Repeat(unit, spareBurst), text(usersOf(7)), strings.Repeat(unit, 100))
 			got := strings.TrimSpace(strings.ReplaceAll(c.readAll(), "bad_request ", ""))
 			if want := fmt.Sprint("7 close ", protocol.CloseTooMany); got != want {
@@ -52,8 +53,8 @@ func TestFlood_CutOff(t *testing.T) {
 // A client may always send spare frames at the rate, and after a pause all at once.
 func TestFlood_AtTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startSizedRooms(t, Options{PingInterval: time.Hour})
-		c := s.connectRaw(t)
+		s := serve(t, sizedRooms{}, Options{PingInterval: time.Hour})
+		c := s.connectRawAs(t, "a")
 		_ = c.raw.SetDeadline(time.Time{})
 		for range 10 * 60 {
 			c.write(strings.Repeat(pong(""), spareRate))
@@ -70,8 +71,8 @@ func TestFlood_AtTheRate(t *testing.T) {
 // A client's ping is a sign of life, as its pong is.
 func TestFlood_FewPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startSizedRooms(t, Options{})
-		c := s.connectRaw(t)
+		s := serve(t, sizedRooms{}, Options{})
+		c := s.connectRawAs(t, "a")
 		_ = c.raw.SetDeadline(time.Time{})
 		go func() {
 			for range 20 {
@@ -89,8 +90,8 @@ func TestFlood_FewPings(t *testing.T) {
 // A message that never ends ends the connection, whatever comes between its fragments.
 func TestFrames_MessageMustEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startSizedRooms(t, Options{})
-		c := s.connectRaw(t)
+		s := serve(t, sizedRooms{}, Options{})
+		c := s.connectRawAs(t, "a")
 		_ = c.raw.SetDeadline(time.Time{})
 		start := time.Now()
 		var sending sync.WaitGroup
@@ -108,15 +109,6 @@ func TestFrames_MessageMustEnd(t *testing.T) {
 			t.Errorf("the connection lasted %v", took)
 		}
 	})
-}
-
-func (s *bubbleServer) connectRaw(t *testing.T) *rawClient {
-	t.Helper()
-	raw, err := s.pipes.dial(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return upgradeRaw(t, raw, "a")
 }
 
 // What arrives in parts is unmasked as if it had come at once.
@@ -157,9 +149,7 @@ func BenchmarkRead(b *testing.B) {
 		r := newFrameReader(&endless{frame: frame}, protocol.MaxFrame, nil, func() bool { return true })
 		for b.Loop() {
 			into.Reset()
-			if err := r.readMessage(into); err != nil {
-				b.Fatal(err)
-			}
+			redistest.OK(b, r.readMessage(into))
 		}
 	})
 	b.Run("gorilla", func(b *testing.B) {

@@ -35,16 +35,14 @@ const (
 
 // twoNodes returns two servers on one Redis, with a in room 42 through the first, and b through
 // the second.
-func twoNodes(t *testing.T, rules room.Rules, opts Options) (first, second *bubbleServer, a, b *bubbleClient) {
+func twoNodes(t *testing.T, rules room.Rules, opts Options) (first, second *testNode, a, b *testClient) {
 	t.Helper()
-	mini, _ := redistest.Mini(t)
-	first, second = startInBubble(t, mini, rules, opts), startInBubble(t, mini, rules, opts)
+	first = start(t, rules, opts)
+	second = first.beside(t, rules, opts)
 	b = second.connect(t, "b")
-	b.send(join42)
-	b.expect(withSettings(rules, replyBJoined))
+	b.exchange(join42, withSettings(rules, replyBJoined))
 	a = first.connect(t, "a")
-	a.send(join42)
-	a.expect(withSettings(rules, replyAJoined))
+	a.exchange(join42, withSettings(rules, replyAJoined))
 	b.expect(eventAJoined)
 	return first, second, a, b
 }
@@ -96,15 +94,12 @@ func TestGrace_ComingBack(t *testing.T) {
 					b.expect(eventAAway)
 					time.Sleep(9900 * time.Millisecond)
 					a = at.connect(t, "a")
-					a.send(join42)
-					a.expect(replyABack)
+					a.exchange(join42, replyABack)
 					b.expect(eventABack)
 					time.Sleep(time.Minute)
 					a.expectSilence()
 					b.expectSilence()
-					if got := at.members(t, "42"); got != "b a" {
-						t.Errorf("a minute later %q are in", got)
-					}
+					at.expectMembers(t, "42", "b a")
 				})
 			})
 		}
@@ -116,12 +111,10 @@ func TestGrace_LeaveOrTakeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, _, a, b := twoNodes(t, room.Rules{}, Options{})
 		newer := first.connect(t, "a")
-		newer.send(join42)
-		newer.expect(replyARejoined)
+		newer.exchange(join42, replyARejoined)
 		b.expect(eventUnchanged)
-		a.expectClosed(protocol.CloseReplaced)
-		newer.send(leave42)
-		newer.expect(`{"id":2,"room":"42","version":4,"count":1}`)
+		a.expectClose(protocol.CloseReplaced)
+		newer.exchange(leave42, `{"id":2,"room":"42","version":4,"count":1}`)
 		newer.cut()
 		if n := len(first.graces.running); n != 0 {
 			t.Errorf("%d sessions are in their grace", n)
@@ -133,12 +126,10 @@ func TestGrace_LeaveOrTakeOver(t *testing.T) {
 func TestTakeOver_OneRoomOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, _, a, _ := twoNodes(t, room.Rules{}, Options{})
-		a.send(`{"id":2,"action":"join","room":"43"}`)
-		a.expect(`{"id":2,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		a.exchange(`{"id":2,"action":"join","room":"43"}`, `{"id":2,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 		newer := first.connect(t, "a")
-		newer.send(join42)
-		newer.expect(replyARejoined)
-		a.expectClosed(protocol.CloseReplaced)
+		newer.exchange(join42, replyARejoined)
+		a.expectClose(protocol.CloseReplaced)
 		time.Sleep(defaultGrace + time.Second)
 		if in42, in43 := first.members(t, "42"), first.members(t, "43"); in42 != "b a" || in43 != "" {
 			t.Errorf("in 42 are %q, in 43 %q", in42, in43)
@@ -220,17 +211,13 @@ func TestGrace_Shutdown(t *testing.T) {
 		b.expect(eventAAway)
 		time.Sleep(7 * time.Second)
 		start := time.Now()
-		if err := first.Shutdown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, first.Shutdown(t.Context()))
 		if took := time.Since(start); took > 0 {
 			t.Errorf("it took %v", took)
 		}
 		time.Sleep(time.Minute)
 		b.expectSilence()
-		if got := second.members(t, "42"); got != "b a" {
-			t.Errorf("in the room are %q", got)
-		}
+		second.expectMembers(t, "42", "b a")
 	})
 }
 
@@ -251,16 +238,12 @@ func TestGrace_Drain(t *testing.T) {
 		go func() { done <- first.Shutdown(context.Background()) }()
 		time.Sleep(time.Millisecond)
 		goes.cut()
-		if err := redistest.Receive(t, done, "Shutdown"); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, redistest.Receive(t, done, "Shutdown"))
 		if took := time.Since(start); took < 10*time.Second {
 			t.Fatalf("the drain was over in %v", took)
 		}
 		b.expectSilence()
-		if got := second.members(t, "42"); got != "b a goes" {
-			t.Errorf("in the room are %q", got)
-		}
+		second.expectMembers(t, "42", "b a goes")
 	})
 }
 
@@ -280,12 +263,9 @@ func TestReject_SecondSession(t *testing.T) {
 		})
 		go func() { done <- first.Shutdown(context.Background()) }()
 		b.expect(eventAAway)
-		a.expectClosed(protocol.CloseRestart)
-		if err := redistest.Receive(t, done, "Shutdown"); err != nil {
-			t.Fatal(err)
-		}
-		other.send(join42)
-		other.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
+		a.expectClose(protocol.CloseRestart)
+		redistest.OK(t, redistest.Receive(t, done, "Shutdown"))
+		other.exchange(join42, `{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
 	})
 }
 
@@ -307,7 +287,6 @@ func TestGrace_DetachTriedAgain(t *testing.T) {
 		down.Store(false)
 		time.Sleep(lastPause)
 		other := second.connect(t, "a")
-		other.send(join42)
-		other.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
+		other.exchange(join42, `{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -13,8 +12,7 @@ import (
 // meanwhile.
 func TestHealth_Degraded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		s := startInBubble(t, mini, room.Rules{}, Options{})
+		s := start(t, room.Rules{}, Options{})
 		early := s.connect(t, "early")
 		early.send(watch42)
 		time.Sleep(time.Minute)
@@ -41,15 +39,13 @@ func TestHealth_Degraded(t *testing.T) {
 // One look that fails says nothing.
 func TestHealth_Hiccup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		s := startInBubble(t, mini, room.Rules{}, Options{})
+		s := start(t, room.Rules{}, Options{})
 		a := s.connectIdle(t, "a")
 		time.Sleep(healthInterval / 2)
 		s.hook.unreachable.Store(true)
 		time.Sleep(healthInterval)
 		s.hook.unreachable.Store(false)
 		time.Sleep(2 * healthInterval)
-		a.send(users42)
-		a.expect(`{"id":3,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+		a.exchange(users42, `{"id":3,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 	})
 }

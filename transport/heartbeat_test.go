@@ -8,15 +8,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
 // The others see within 12 s, with the default options, that a client has vanished.
 func TestHeartbeat_VanishedClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		first, second := startInBubble(t, mini, room.Rules{}, Options{}), startInBubble(t, mini, room.Rules{}, Options{})
+		first := start(t, room.Rules{}, Options{})
+		second := first.beside(t, room.Rules{}, Options{})
 		for range 20 {
 			a, b := first.connectIdle(t, "a"), second.connect(t, "b")
 			b.send(watch42)
@@ -37,15 +36,6 @@ func TestHeartbeat_VanishedClient(t *testing.T) {
 	})
 }
 
-// readAll reads until the connection has ended.
-func (p *wsClient) readAll() {
-	for {
-		if _, _, err := p.ws.ReadMessage(); err != nil {
-			return
-		}
-	}
-}
-
 // A client that talks is not pinged, whatever it says; one that is silent is, once an interval.
 func TestHeartbeat_TalkingClient(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -57,8 +47,8 @@ func TestHeartbeat_TalkingClient(t *testing.T) {
 		"silent now": {"", true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := startSizedRooms(t, Options{})
-			c := s.connectRaw(t)
+			s := serve(t, sizedRooms{}, Options{})
+			c := s.connectRawAs(t, "a")
 			_ = c.raw.SetDeadline(time.Time{})
 			var talking sync.WaitGroup
 			defer talking.Wait()
@@ -83,8 +73,7 @@ func TestHeartbeat_TalkingClient(t *testing.T) {
 // The time that the server takes for a request is no silence of the client.
 func TestHeartbeat_WaitingClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		s := startInBubble(t, mini, room.Rules{}, Options{})
+		s := start(t, room.Rules{}, Options{})
 		a := s.connectIdle(t, "a")
 		s.hook.setBefore(func(context.Context, room.Action) error { time.Sleep(time.Minute); return nil })
 		a.send(join42)
@@ -96,7 +85,7 @@ func TestHeartbeat_WaitingClient(t *testing.T) {
 // No goroutine looks after connections when there are none.
 func TestHeartbeat_EndsWithConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startSizedRooms(t, Options{})
+		s := serve(t, sizedRooms{}, Options{})
 		for range 2 {
 			a, b := s.connect(t, "a"), s.connect(t, "b")
 			time.Sleep(time.Minute)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -27,7 +28,7 @@ func TestHandshake_Subprotocols(t *testing.T) {
 			{[]string{alice, "roomd.v1"}, http.StatusSwitchingProtocols},
 			{[]string{"roomd.v1, " + alice, bob}, http.StatusUnauthorized},
 		} {
-			c, answer, err := (&websocket.Dialer{NetDialContext: s.pipes.dial}).Dial("ws://pipes/ws", http.Header{"Sec-WebSocket-Protocol": tt.lines})
+			c, answer, err := (&websocket.Dialer{NetDialContext: s.connection}).Dial("ws://pipes/ws", http.Header{"Sec-WebSocket-Protocol": tt.lines})
 			if answer == nil || answer.StatusCode != tt.status {
 				t.Errorf("%q: %+v, %v", tt.lines, answer, err)
 			}
@@ -66,8 +67,7 @@ func TestHandshake_WaysToSendToken(t *testing.T) {
 				t.Errorf("%s: the response has %v", name, res.Header)
 			}
 			if tt.frame != "" {
-				c.send(tt.frame)
-				c.expect(fmt.Sprintf(`{"id":1,"user":"李四","expires":%d}`, time.Now().Add(time.Hour).Unix()))
+				c.exchange(tt.frame, fmt.Sprintf(`{"id":1,"user":"李四","expires":%d}`, time.Now().Add(time.Hour).Unix()))
 			}
 			c.send(`{"id":2,"action":"join","room":"` + strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(name) + `"}`)
 			_, got, err := c.ws.ReadMessage()
@@ -81,7 +81,7 @@ func TestHandshake_WaysToSendToken(t *testing.T) {
 // A browser offers the token as a subprotocol. It ends the connection if the server selects none
 // that was offered, or if the answer names the token.
 func TestHandshake_Browser(t *testing.T) {
-	s := serve(t, sizedRooms{}, nil, Options{Auth: newVerifier(t), AllowOrigins: []string{"https://game.example"}})
+	s := serve(t, sizedRooms{}, Options{Auth: newVerifier(t), AllowOrigins: []string{"https://game.example"}})
 	token := tokenOf(t, "a", time.Hour)
 	for _, offered := range []string{"roomd.v1, roomd.token." + token, "roomd.token." + token + ", roomd.v1"} {
 		req, _ := http.NewRequest("GET", "http://"+s.addr+"/ws", nil)
@@ -91,9 +91,7 @@ func TestHandshake_Browser(t *testing.T) {
 			"Sec-Websocket-Extensions": {"permessage-deflate; client_max_window_bits"}, "Sec-Websocket-Protocol": {offered},
 		}
 		res, err := http.DefaultTransport.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		res.Body.Close()
 		if got := res.Header["Sec-Websocket-Protocol"]; res.StatusCode != 101 || fmt.Sprint(got) != "[roomd.v1]" || strings.Contains(fmt.Sprint(res.Header), token) {
 			t.Errorf("%d %v", res.StatusCode, res.Header)
@@ -103,7 +101,7 @@ func TestHandshake_Browser(t *testing.T) {
 
 // What does not say who the client is gets 401 and the error object, which has no part of the token.
 func TestHandshake_Unauthorized(t *testing.T) {
-	s := serve(t, sizedRooms{}, nil, Options{Auth: newVerifier(t)})
+	s := serve(t, sizedRooms{}, Options{Auth: newVerifier(t)})
 	good, other := tokenOf(t, "a", time.Hour), tokenOf(t, "b", time.Hour)
 	bearer := func(tokens ...string) http.Header {
 		h := http.Header{}

@@ -24,8 +24,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// dialFrom connects from a local address, and with an X-Forwarded-For if that is not "".
-func (s *testServer) dialFrom(t *testing.T, address, forwarded string) (*websocket.Conn, *http.Response, error) {
+// dialLocal connects from a local address, and with an X-Forwarded-For if that is not "".
+func (s *testNode) dialLocal(t *testing.T, address, forwarded string) (*websocket.Conn, *http.Response, error) {
 	t.Helper()
 	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	dialer := websocket.Dialer{NetDialContext: from.DialContext, HandshakeTimeout: testTimeout}
@@ -41,9 +41,9 @@ func (s *testServer) dialFrom(t *testing.T, address, forwarded string) (*websock
 }
 
 // admits expects that a connection from there is accepted, and returns it.
-func (s *testServer) admits(t *testing.T, address, forwarded string) *websocket.Conn {
+func (s *testNode) admits(t *testing.T, address, forwarded string) *websocket.Conn {
 	t.Helper()
-	ws, _, err := s.dialFrom(t, address, forwarded)
+	ws, _, err := s.dialLocal(t, address, forwarded)
 	if err != nil {
 		t.Fatalf("from %s for %q: %v", address, forwarded, err)
 	}
@@ -52,9 +52,9 @@ func (s *testServer) admits(t *testing.T, address, forwarded string) *websocket.
 }
 
 // refuses expects that a connection from there gets 429.
-func (s *testServer) refuses(t *testing.T, address, forwarded string) {
+func (s *testNode) refuses(t *testing.T, address, forwarded string) {
 	t.Helper()
-	ws, res, err := s.dialFrom(t, address, forwarded)
+	ws, res, err := s.dialLocal(t, address, forwarded)
 	if err == nil {
 		_ = ws.Close()
 		t.Fatalf("from %s for %q: accepted", address, forwarded)
@@ -70,24 +70,10 @@ func (s *testServer) refuses(t *testing.T, address, forwarded string) {
 	}
 }
 
-// onlyConn returns the one connection that is open.
-func (s *testServer) onlyConn(t *testing.T) *conn {
-	t.Helper()
-	s.conns.mu.Lock()
-	defer s.conns.mu.Unlock()
-	if len(s.conns.open) != 1 {
-		t.Fatalf("%d connections are open", len(s.conns.open))
-	}
-	for _, c := range s.conns.open {
-		return c
-	}
-	return nil
-}
-
 func TestLimits_Address(t *testing.T) {
 	var limits tracedLimits
 	var log lockedBuffer
-	s := serve(t, sizedRooms{}, nil, Options{MaxPerAddress: 2, Trace: limits.trace(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s := serve(t, sizedRooms{}, Options{MaxPerAddress: 2, Trace: limits.trace(), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	first := s.admits(t, "127.0.0.1", "")
 	removed := s.onlyConn(t).removed
 	s.admits(t, "127.0.0.1", "")
@@ -107,7 +93,7 @@ func TestLimits_Address(t *testing.T) {
 }
 
 func TestLimits_Proxy(t *testing.T) {
-	s := serve(t, sizedRooms{}, nil, Options{MaxPerAddress: 1, TrustProxy: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
+	s := serve(t, sizedRooms{}, Options{MaxPerAddress: 1, TrustProxy: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
 	s.admits(t, "127.0.0.1", "198.51.100.1")
 	s.refuses(t, "127.0.0.1", "198.51.100.1")
 	s.refuses(t, "127.0.0.1", "203.0.113.99, 198.51.100.1")
@@ -123,12 +109,12 @@ func TestLimits_Proxy(t *testing.T) {
 
 // No place is lost, however a connection ends, and the map of addresses shrinks.
 func TestLimits_AddressesForgotten(t *testing.T) {
-	s := serve(t, sizedRooms{}, nil, Options{MaxPerAddress: 20, TrustProxy: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	s := serve(t, sizedRooms{}, Options{MaxPerAddress: 20, TrustProxy: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
 			for j := range 10 {
-				if ws, _, err := s.dialFrom(t, "127.0.0.1", fmt.Sprintf("198.51.100.%d", j)); err == nil {
+				if ws, _, err := s.dialLocal(t, "127.0.0.1", fmt.Sprintf("198.51.100.%d", j)); err == nil {
 					if i%2 == 0 {
 						_ = ws.WriteControl(websocket.CloseMessage, nil, time.Now().Add(testTimeout))
 					}
@@ -161,7 +147,7 @@ func TestLimits_AddressesForgotten(t *testing.T) {
 // A request may be exactly as long as the limit.
 func TestLimits_Frame(t *testing.T) {
 	var limits tracedLimits
-	s := serve(t, sizedRooms{}, nil, Options{MaxFrame: 2000, Trace: limits.trace()})
+	s := serve(t, sizedRooms{}, Options{MaxFrame: 2000, Trace: limits.trace()})
 	for size, want := range map[int]string{2000: "1 close 1000", 2001: "too_large close 1009"} {
 		c := s.connectRaw(t)
 		c.write(text(padded(1, size)), closing(1000, ""))
@@ -178,9 +164,8 @@ func TestLimits_Frame(t *testing.T) {
 // Other limits are traced, too.
 func TestLimits_Traced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
 		var limits tracedLimits
-		s := startInBubble(t, mini, room.Rules{Seating: room.Capacity(1)}, Options{MaxRooms: 1, Trace: limits.trace()})
+		s := start(t, room.Rules{Seating: room.Capacity(1)}, Options{MaxRooms: 1, Trace: limits.trace()})
 		a, b := s.connect(t, "a"), s.connect(t, "b")
 		a.send(`{"id":1,"action":"join","room":"1"}`)
 		synctest.Wait()
@@ -198,11 +183,11 @@ func TestLimits_AuthTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var limits tracedLimits
 		s := startWithKey(t, Options{AuthTimeout: time.Second, Trace: limits.trace()})
-		silent := readAlways(t, s.dialWith(t, "").ws)
+		silent := s.dialWith(t, "").reading()
 		time.Sleep(time.Second - 1)
 		silent.expectSilence()
 		time.Sleep(time.Nanosecond)
-		silent.expectClosed(protocol.CloseUnauthorized)
+		silent.expectClose(protocol.CloseUnauthorized)
 		if got := limits.names(); got != LimitAuth {
 			t.Errorf("traced: %s", got)
 		}

@@ -3,14 +3,12 @@ package transport
 import (
 	"context"
 	"encoding/json"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator"
 )
 
 // A join that finds that its session has lost the place is refused behind the loss, which says who took the user out.
@@ -39,10 +37,9 @@ func TestJoin_RefusedToWhoWasTakenOut(t *testing.T) {
 				first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 				first.redisNet.holdEvents()
 				for _, action := range tt.do {
-					second.doIn(t, "42", action)
+					second.actIn(t, "42", action)
 				}
-				a.send(tt.join)
-				a.expect(tt.want[0])
+				a.exchange(tt.join, tt.want[0])
 				if got := codeOf(t, a.next(tt.want[1], time.Second)); got != tt.want[1] {
 					t.Errorf("refused with %s", got)
 				}
@@ -58,9 +55,7 @@ func TestJoin_RefusedToWhoWasTakenOut(t *testing.T) {
 func codeOf(t *testing.T, frame string) string {
 	t.Helper()
 	var reply struct{ Error struct{ Code string } }
-	if err := json.Unmarshal([]byte(frame), &reply); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, json.Unmarshal([]byte(frame), &reply))
 	return reply.Error.Code
 }
 
@@ -70,8 +65,8 @@ func TestKick_WithABanOfWhoIsBroughtBack(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 		open := first.hook.gate(room.KindJoin, func() {})
 		removeA(t, first, second)
-		second.doIn(t, "42", room.Reserve{Session: "party", Users: []string{"a"}})
-		second.doIn(t, "42", room.Kick{User: "a", Text: "loud", Until: time.Now().Add(time.Hour).UnixMilli()})
+		second.actIn(t, "42", room.Reserve{Session: "party", Users: []string{"a"}})
+		second.actIn(t, "42", room.Kick{User: "a", Text: "loud", Until: time.Now().Add(time.Hour).UnixMilli()})
 		open()
 		a.expectWithin(`{"event":"lost","room":"42","reason":"kicked","text":"loud"}`, time.Second)
 		time.Sleep(time.Minute)
@@ -94,7 +89,7 @@ func TestMove_IntoARoomThatIsClosed(t *testing.T) {
 			synctest.Wait()
 			second.moveTo(t, "42", "T", "a")
 			a.expect(lostMoved)
-			second.doIn(t, "T", room.Close{})
+			second.actIn(t, "T", room.Close{})
 			open()
 			a.expectWithin(`{"event":"lost","room":"T","reason":"closed"}`, time.Second)
 			a.expect(`{"id":9,"room":"T","error":{"code":"closed","message":"room T is closed","retry":false}}`)
@@ -107,37 +102,21 @@ func TestMove_IntoARoomThatIsClosed(t *testing.T) {
 	}
 }
 
-// kickingRooms kicks a out of room 42 before a later read of it.
-type kickingRooms struct {
-	Rooms
-	reads atomic.Int32
-}
-
-func (r *kickingRooms) Read(ctx context.Context, id string) (room.Snapshot, error) {
-	if r.reads.Add(1) == 2 {
-		if _, err := r.Do(ctx, "42", room.Kick{User: "a", Text: "loud"}); err != nil {
-			return room.Snapshot{}, err
-		}
-	}
-	return r.Rooms.Read(ctx, id)
-}
-
 // A member asks to watch, and is kicked while that is done: it hears that, and watches.
 func TestWatch_WhileTheMemberIsKicked(t *testing.T) {
-	_, rdb := redistest.Mini(t)
-	rooms, err := coordinator.New(rdb, coordinator.Options{})
-	if err != nil {
-		t.Fatal(err)
+	server, reads := start(t, room.Rules{}, Options{}), 0
+	server.hook.reading = func(ctx context.Context, _ string) error {
+		if reads++; reads != 2 {
+			return nil
+		}
+		_, err := server.rooms.Do(ctx, "42", room.Kick{User: "a", Text: "loud"})
+		return err
 	}
-	server := serve(t, &kickingRooms{Rooms: rooms}, rooms, Options{})
 	a := server.connect(t, "a")
-	a.send(join42)
-	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
-	a.send(`{"id":2,"action":"watch","room":"42"}`)
-	a.expect(`{"event":"lost","room":"42","reason":"kicked","text":"loud"}`)
+	a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+	a.exchange(`{"id":2,"action":"watch","room":"42"}`, `{"event":"lost","room":"42","reason":"kicked","text":"loud"}`)
 	a.expect(`{"id":2,"room":"42","version":2,"count":0,"users":[]}`)
-	if _, err := rooms.Do(t.Context(), "42", room.Join{User: "b", Session: "s"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := server.rooms.Do(t.Context(), "42", room.Join{User: "b", Session: "s"})
+	redistest.OK(t, err)
 	a.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"join","user":"b","seat":0}]}`)
 }

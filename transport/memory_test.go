@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -20,12 +21,10 @@ import (
 // the client's end of the connection. (The race detector needs larger stacks.)
 func TestMemory_Connection(t *testing.T) {
 	const n, most = 400, 12 << 10
-	server := startServer(t, room.Rules{}, Options{})
+	server := start(t, room.Rules{}, Options{})
 	connect := func(i int) net.Conn {
 		c, err := net.Dial("tcp", server.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		t.Cleanup(func() { c.Close() })
 		_ = c.SetDeadline(time.Now().Add(time.Minute))
 		fmt.Fprintf(c, "GET /ws?user=u%d HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+

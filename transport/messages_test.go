@@ -14,13 +14,13 @@ import (
 
 // meet returns clients of room 42, of whom a, b and c are members through two nodes, and w watches.
 // The room is at version 3.
-func meet(t *testing.T, opts Options) (a, b, c, w *bubbleClient) {
+func meet(t *testing.T, opts Options) (a, b, c, w *testClient) {
 	t.Helper()
 	first, second, a, b := twoNodes(t, room.Rules{}, opts)
 	c, w = first.connect(t, "c"), second.connect(t, "w")
 	c.ask(`"join"`, `"version":3,"seat":2,"count":3,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"c","seat":2}]`)
 	w.ask(`"watch"`, `"version":3,"count":3,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"c","seat":2}]`)
-	for _, v := range []*bubbleClient{a, b} {
+	for _, v := range []*testClient{a, b} {
 		v.expect(eventOf(3, `{"type":"join","user":"c","seat":2}`))
 	}
 	return a, b, c, w
@@ -40,7 +40,7 @@ func TestSay_Messages(t *testing.T) {
 			{`"text":"to me","to":["a"]`, `"text":"to me","to":["a"]`, "a"},
 		} {
 			a.ask(`"say",`+tt.said, fmt.Sprintf(`"version":%d,"count":3`, 4+i))
-			for name, v := range map[string]*bubbleClient{"a": a, "b": b, "c": c, "w": w} {
+			for name, v := range map[string]*testClient{"a": a, "b": b, "c": c, "w": w} {
 				if strings.Contains(tt.heard, name) {
 					v.expect(eventOf(4+i, `{"type":"message","user":"a",`+tt.change+`}`))
 				} else {

@@ -16,7 +16,7 @@ import (
 )
 
 // move moves users from room 42 to T through a node.
-func (s *bubbleServer) move(t *testing.T, users ...string) {
+func (s *testNode) move(t *testing.T, users ...string) {
 	t.Helper()
 	if _, _, err := s.Move(t.Context(), "42", "T", users...); err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func (s *bubbleServer) move(t *testing.T, users ...string) {
 }
 
 // drain drops what has come.
-func (v *bubbleClient) drain() {
+func (v *testClient) drain() {
 	synctest.Wait()
 	for len(v.frames) > 0 {
 		<-v.frames
@@ -33,7 +33,7 @@ func (v *bubbleClient) drain() {
 }
 
 // expectIn waits for a snapshot of room T with the user, of the session that has to be there.
-func (v *bubbleClient) expectIn(want ...string) {
+func (v *testClient) expectIn(want ...string) {
 	v.t.Helper()
 	got := ""
 	for !strings.HasPrefix(got, `{"event":"snapshot","room":"T"`) {
@@ -60,7 +60,7 @@ func TestMove_Told(t *testing.T) {
 				if watched == "with a version" {
 					second.joins(t, "x", "T")
 				}
-				for _, v := range []*bubbleClient{a, b} {
+				for _, v := range []*testClient{a, b} {
 					if watched != "not" {
 						v.send(`{"id":7,"room":"T","action":"watch"}`)
 						synctest.Wait()
@@ -73,7 +73,7 @@ func TestMove_Told(t *testing.T) {
 				first.move(t, "a", "b")
 				left := eventOf(3, `{"type":"leave","user":"a","seat":1,"reason":"moved","to":"T"}`, `{"type":"leave","user":"b","seat":0,"reason":"moved","to":"T"}`)
 				c.expect(left)
-				for _, v := range []*bubbleClient{a, b} {
+				for _, v := range []*testClient{a, b} {
 					v.expectAmong(lostMoved)
 					v.expectIn(`"user":"a"`, `"user":"b"`)
 				}
@@ -81,16 +81,14 @@ func TestMove_Told(t *testing.T) {
 				a.drain()
 				b.drain()
 				now, err := second.rooms.Read(t.Context(), "T")
-				if err != nil {
-					t.Fatal(err)
-				}
+				redistest.OK(t, err)
 				for _, o := range now.Users() {
 					if o.Away {
 						t.Errorf("%s is away", o.User)
 					}
 				}
 				a.askAbout("T", `"say","text":"hi"`, fmt.Sprintf(`"version":%d,"count":%d`, now.Version+1, now.Count()))
-				for _, v := range []*bubbleClient{a, b} {
+				for _, v := range []*testClient{a, b} {
 					v.expect(fmt.Sprintf(`{"event":"changes","room":"T","version":%d,"from":%d,"changes":[{"type":"message","user":"a","text":"hi"}]}`, now.Version+1, now.Version))
 				}
 				a.askAbout("T", `"leave"`, fmt.Sprintf(`"version":%d,"count":%d`, now.Version+2, now.Count()-1))
@@ -101,7 +99,7 @@ func TestMove_Told(t *testing.T) {
 }
 
 // expectAmong expects a frame behind events of T that a watcher gets.
-func (v *bubbleClient) expectAmong(want string) {
+func (v *testClient) expectAmong(want string) {
 	v.t.Helper()
 	for got := ""; got != want; {
 		if got = v.next(want, time.Second); got != want && !strings.Contains(got, `"event":"changes","room":"T"`) {
@@ -136,9 +134,7 @@ func TestMove_Away(t *testing.T) {
 			time.Sleep(defaultGrace / 2)
 			second.move(t, "a")
 			time.Sleep(defaultGrace - time.Second)
-			if got := first.members(t, "T"); got != "a" {
-				t.Errorf("in T are %q", got)
-			}
+			first.expectMembers(t, "T", "a")
 			want := ""
 			if comes {
 				first.connect(t, "a").askAbout("T", `"join"`, `"version":2,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
@@ -214,9 +210,7 @@ func moveMeanwhile(t *testing.T, meanwhile string) {
 	for len(a.frames) > 0 {
 		text := <-a.frames
 		frame, err := protocol.DecodeFrame([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		switch f := frame.(type) {
 		case *protocol.Event:
 			switch f.Event {
@@ -235,9 +229,7 @@ func moveMeanwhile(t *testing.T, meanwhile string) {
 	}
 	for _, id := range []string{"42", "T"} {
 		now, err := second.rooms.Read(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		in := false
 		for _, o := range now.Users() {
 			in = in || o.User == "a"
@@ -254,20 +246,10 @@ func moveMeanwhile(t *testing.T, meanwhile string) {
 // Over real sockets and a real Redis: a user is moved, and then thrown out, through the node on
 // which the user is not.
 func TestMove_AndKickThroughRealRedis(t *testing.T) {
-	server := redistest.Start(t)
-	var nodes []*testServer
-	for range 2 {
-		rooms, err := coordinator.New(server.Client(), coordinator.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		nodes = append(nodes, serve(t, rooms, rooms, Options{Grace: time.Hour}))
-	}
+	nodes := startTwo(t, coordinator.Options{}, Options{Grace: time.Hour})
 	a, w := nodes[0].connect(t, "a"), nodes[1].connect(t, "w")
-	a.send(join42)
-	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
-	w.send(`{"id":4,"action":"watch","room":"T"}`)
-	w.expect(`{"id":4,"room":"T","epoch":"","version":0,"count":0,"users":[]}`)
+	a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+	w.exchange(`{"id":4,"action":"watch","room":"T"}`, `{"id":4,"room":"T","epoch":"","version":0,"count":0,"users":[]}`)
 	if _, _, err := nodes[1].Move(t.Context(), "42", "T", "a"); err != nil {
 		t.Fatal(err)
 	}

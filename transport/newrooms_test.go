@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -18,11 +17,10 @@ import (
 func TestNewRooms_Bounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
 		refused := make(chan string, 1000)
-		first := startInBubble(t, mini, room.Rules{}, Options{MaxNewRooms: 20, Trace: &Trace{Refused: func(limit string) { refused <- limit }}})
+		first := start(t, room.Rules{}, Options{MaxNewRooms: 20, Trace: &Trace{Refused: func(limit string) { refused <- limit }}})
 		c, other := first.connect(t, "a"), first.connect(t, "b")
-		ask := func(c *bubbleClient, action, id string) string {
+		ask := func(c *testClient, action, id string) string {
 			c.send(fmt.Sprintf(`{"id":1,"action":%q,"room":%q}`, action, id))
 			select {
 			case frame := <-c.frames:
@@ -75,13 +73,11 @@ func TestNewRooms_Bounded(t *testing.T) {
 // What begins no room does not count: who joins again, or rooms of others, and who is refused.
 func TestNewRooms_Counted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		s := startInBubble(t, mini, room.Rules{Seating: room.Capacity(1)}, Options{MaxNewRooms: 1})
+		s := start(t, room.Rules{Seating: room.Capacity(1)}, Options{MaxNewRooms: 1})
 		a, b := s.connect(t, "a"), s.connect(t, "b")
 		for range 3 {
 			a.tell(`"join"`, `"version":1,"seat":0,"count":1,"settings":{"capacity":1},"users":[{"user":"a","seat":0}]`)
-			b.send(join42)
-			b.expect(`{"id":1,"room":"42","error":{"code":"room_full","message":"room 42 is full: 1 of 1 seats taken","retry":false}}`)
+			b.exchange(join42, `{"id":1,"room":"42","error":{"code":"room_full","message":"room 42 is full: 1 of 1 seats taken","retry":false}}`)
 		}
 		b.send(`{"id":1,"action":"join","room":"43"}`)
 		b.expect(`{"id":1,"room":"43","version":1,"seat":0,"count":1,"settings":{"capacity":1},"users":[{"user":"b","seat":0}]}`)

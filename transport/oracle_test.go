@@ -3,11 +3,8 @@ package transport
 import (
 	"fmt"
 	"maps"
-	"net"
-	"net/url"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -36,20 +33,10 @@ type oracle struct {
 	frames  []string       // guarded by mu: the latest ones
 }
 
-func connectOracle(t *testing.T, user, addr string, dial func() (net.Conn, error)) *oracle {
+func (s *testNode) connectOracle(t *testing.T, user string) *oracle {
 	t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{protocol.Subprotocol}}
-	if dial != nil {
-		dialer.NetDial = func(string, string) (net.Conn, error) { return dial() }
-	}
-	ws, _, err := dialer.Dial("ws://"+addr+"/ws?user="+url.QueryEscape(user), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ws.SetPingHandler(func(data string) error { // also while a request is being sent
-		go func() { _ = ws.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(time.Hour)) }()
-		return nil
-	})
+	ws := s.connectIdle(t, user).ws
+	answerPings(ws) // also while a request is being sent
 	o := &oracle{user: user, ws: ws}
 	ended := make(chan struct{})
 	go func() {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/protocol"
 )
@@ -78,9 +79,7 @@ func TestOrigin_Allowed(t *testing.T) {
 		{"capacitor://localhost", "capacitor://localhost", "http://localhost ionic://localhost"},
 	} {
 		os, err := parseOrigins([]string{"https://other.example", tt.allowed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		for _, origin := range strings.Fields(tt.yes) {
 			if !os.allow(origin) {
 				t.Errorf("%s refuses %s", tt.allowed, origin)
@@ -111,7 +110,7 @@ func TestOrigin_Bad(t *testing.T) {
 
 // Two Origin headers are refused, even where all origins are allowed.
 func TestOrigin_Two(t *testing.T) {
-	s := serve(t, sizedRooms{}, nil, Options{AllowOrigins: []string{"*"}})
+	s := serve(t, sizedRooms{}, Options{AllowOrigins: []string{"*"}})
 	request, answer := httptest.NewRequest("GET", "/ws?user=a", nil), httptest.NewRecorder()
 	request.Header["Origin"] = []string{"https://a.example", "https://b.example"}
 	s.Handler().ServeHTTP(answer, request)

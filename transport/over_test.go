@@ -10,7 +10,6 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator"
 )
 
 // A client sends a join, ends the connection, and comes back through another one before the server gets to the join:
@@ -23,15 +22,8 @@ func TestJoin_BehindWhichTheClientHasClosed(t *testing.T) {
 		"reset":             func(c *rawClient) { _ = c.raw.(*net.TCPConn).SetLinger(0); _ = c.raw.Close() },
 	} {
 		t.Run(how, func(t *testing.T) {
-			_, rdb := redistest.Mini(t)
-			rooms, err := coordinator.New(rdb, coordinator.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			hook := &hookedRooms{Rooms: rooms}
-			server := serve(t, hook, rooms, Options{})
-			begun := make(chan struct{}, 9)
-			open := hook.gate(room.KindMessage, func() { begun <- struct{}{} })
+			server, begun := start(t, room.Rules{}, Options{}), make(chan struct{}, 9)
+			open := server.hook.gate(room.KindMessage, func() { begun <- struct{}{} })
 
 			older := server.connectRawAs(t, "a")
 			older.write(rawFrame(0x81, `{"id":1,"action":"say","room":"42","text":"hello"}`))
@@ -39,26 +31,24 @@ func TestJoin_BehindWhichTheClientHasClosed(t *testing.T) {
 			older.write(rawFrame(0x81, `{"id":2,"action":"join","room":"42"}`)) // is read after that
 			end(older)
 			newer := server.connect(t, "a")
-			newer.send(join42)
-			newer.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+			newer.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 			open()
 			for end := time.Now().Add(testTimeout); server.Connections() > 1; time.Sleep(time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatal("the older connection has not ended")
 				}
 			}
-			if now, err := rooms.Read(context.Background(), "42"); err != nil || now.Version != 1 {
+			if now, err := server.rooms.Read(context.Background(), "42"); err != nil || now.Version != 1 {
 				t.Errorf("the room is at version %d (%v)", now.Version, err)
 			}
-			newer.send(`{"id":2,"action":"ping"}`)
-			newer.expect(`{"id":2}`)
+			newer.exchange(`{"id":2,"action":"ping"}`, `{"id":2}`)
 		})
 	}
 }
 
 // A join that the client sends and then closes is done where it takes no seat from another session.
 func TestJoin_BeforeTheClientHasClosed(t *testing.T) {
-	server := startServer(t, room.Rules{}, Options{})
+	server := start(t, room.Rules{}, Options{})
 	c := server.connectRawAs(t, "a")
 	c.write(rawFrame(0x81, join42) + rawFrame(0x88, "\x03\xe8"))
 	if got := c.readAll(); got != "1 close 1000" {

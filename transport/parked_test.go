@@ -51,7 +51,7 @@ func TestList_BeforeTheEvent(t *testing.T) {
 			t.Errorf("a got %s", frame)
 		}
 		time.Sleep(time.Minute)
-		for name, v := range map[string]*bubbleClient{"a": a, "b": b} {
+		for name, v := range map[string]*testClient{"a": a, "b": b} {
 			for len(v.frames) > 0 {
 				if frame := <-v.frames; !strings.Contains(frame, fmt.Sprintf(`{"user":%q`, name)) && strings.Contains(frame, "snapshot") {
 					t.Errorf("%s got %s", name, frame)
@@ -109,8 +109,7 @@ func TestJoin_UndoneTold(t *testing.T) {
 		a.send(join42)
 		a.expect(`{"id":1,"room":"42","error":{"code":"unknown","message":"it may or may not have been written; ask for users","retry":false}}`)
 		a.expectWithin(strings.Replace(eventABackIn, `"version":4`, `"version":10`, 1), time.Second)
-		a.send(users42)
-		a.expect(`{"id":3,"room":"42","version":10,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
+		a.exchange(users42, `{"id":3,"room":"42","version":10,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // reserveIn42 seats a party.
-func (s *bubbleServer) reserveIn42(t *testing.T, users ...string) {
+func (s *testNode) reserveIn42(t *testing.T, users ...string) {
 	t.Helper()
 	if _, err := s.Reserve(t.Context(), "42", users...); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestParty_SeatedAgain(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{Seating: room.Capacity(4)}, Options{})
 		first.reserveIn42(t, "p", "q")
 		a.expect(eventOf(3, `{"type":"join","user":"p","seat":2,"away":true}`, `{"type":"join","user":"q","seat":3,"away":true}`))
-		for i, s := range []*bubbleServer{second, first} {
+		for i, s := range []*testNode{second, first} {
 			time.Sleep(defaultGrace - time.Second)
 			s.reserveIn42(t, "q", "p")
 			a.expect(eventOf(4 + i))
@@ -117,21 +117,15 @@ func TestParty_NodeEnds(t *testing.T) {
 				if dies {
 					first.redisNet.stop()
 				} else {
-					if err := first.Shutdown(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					redistest.OK(t, first.Shutdown(t.Context()))
 					if _, err := first.Reserve(t.Context(), "42", "x"); !errors.Is(err, room.ErrClosed) {
 						t.Error(err)
 					}
-					if got := second.members(t, "42"); got != "b a p q" {
-						t.Errorf("while it restarts the members are %q", got)
-					}
+					second.expectMembers(t, "42", "b a p q")
 					_ = first.rooms.Close(t.Context())
 				}
 				time.Sleep(2 * time.Minute)
-				if got := second.members(t, "42"); got != "b p" {
-					t.Errorf("in the room are %q", got)
-				}
+				second.expectMembers(t, "42", "b p")
 				b.expectOpen()
 				p.expectOpen()
 			})
@@ -145,13 +139,9 @@ func TestParty_NoGrace(t *testing.T) {
 		first, second, _, _ := twoNodes(t, room.Rules{}, Options{Grace: -1})
 		first.reserveIn42(t, "p")
 		time.Sleep(minReservation - time.Second)
-		if got := second.members(t, "42"); got != "b a p" {
-			t.Errorf("in the room are %q", got)
-		}
+		second.expectMembers(t, "42", "b a p")
 		time.Sleep(2 * time.Second)
-		if got := second.members(t, "42"); got != "b a" {
-			t.Errorf("in the room are %q", got)
-		}
+		second.expectMembers(t, "42", "b a")
 	})
 }
 
@@ -159,15 +149,7 @@ func TestParty_NoGrace(t *testing.T) {
 // down, each at a table of its own, and nobody of the others.
 func TestParty_RaceForTables(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	var nodes []*testServer
-	for range 2 {
-		rooms, err := coordinator.New(server.Client(), coordinator.Options{Rules: room.Rules{Seating: room.Capacity(4)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		nodes = append(nodes, serve(t, rooms, rooms, Options{Grace: time.Hour}))
-	}
+	nodes := startTwo(t, coordinator.Options{Rules: room.Rules{Seating: room.Capacity(4)}}, Options{Grace: time.Hour})
 	ctx, cancel := context.WithTimeout(t.Context(), 6*testTimeout)
 	defer cancel()
 	for seed := range uint64(40) {
@@ -196,9 +178,7 @@ func TestParty_RaceForTables(t *testing.T) {
 		race.Wait()
 		for _, table := range tables {
 			now, err := nodes[0].rooms.Read(ctx, table)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			parties := make(map[byte]int)
 			for _, o := range now.Users() {
 				parties[o.User[0]]++

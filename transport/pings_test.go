@@ -14,7 +14,7 @@ import (
 // each ping has one.
 func TestPings_Many(t *testing.T) {
 	for _, queue := range []int{1, 0} {
-		s := startServer(t, room.Rules{}, Options{MaxQueue: queue})
+		s := start(t, room.Rules{}, Options{MaxQueue: queue})
 		c := s.connectRaw(t)
 		const pings = 200
 		c.write(strings.Repeat(ping("x"), pings), text(usersOf(1)), first(`{"id":2,`), ping("inside"))
@@ -34,7 +34,7 @@ func TestPings_Many(t *testing.T) {
 // A user who has sent more than half of the pings at once that a user may send gets no further
 // connection for a while, and other users are not affected.
 func TestPings_OfUser(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{})
+	s := start(t, room.Rules{}, Options{})
 	first, second := s.connectRawAs(t, "a"), s.connectRawAs(t, "a")
 	first.write(strings.Repeat(ping(""), spareBurst-20), closing(1000, ""))
 	if got := first.readAll(); !strings.Contains(got, "1000") {

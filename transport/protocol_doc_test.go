@@ -25,9 +25,7 @@ var docBlock = regexp.MustCompile("(?ms)^```(session|http)(?: capacity=([0-9]+))
 // it has no frame outside of them. It explains every code.
 func TestDocument_Examples(t *testing.T) {
 	file, err := os.ReadFile("PROTOCOL.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	text := string(file)
 	blocks := docBlock.FindAllStringSubmatch(text, -1)
 	if len(blocks) < 6 {
@@ -104,32 +102,21 @@ func tableBelow(text, head string) string {
 // only what the example says.
 type docSession struct {
 	t             *testing.T
-	first, second *bubbleServer // the clients are on the first
-	clients       map[string]docClient
-	older         docClient // replaced by the one in clients
-	key           bool      // the servers ask for tokens
+	first, second *testNode // the clients are on the first
+	clients       map[string]*testClient
+	older         *testClient // replaced by the one in clients
+	key           bool        // the servers ask for tokens
 }
-
-type docClient interface {
-	send(frame string)
-	expect(frame string)
-	expectClose(code int)
-}
-
-// keyClient is a docClient that answers pings while time passes.
-type keyClient struct{ *bubbleClient }
-
-func (c keyClient) expectClose(code int) { c.expectClosed(code) }
 
 func newDocSession(t *testing.T, capacity, burst int, key bool) *docSession {
-	mini, _ := redistest.Mini(t)
 	rules, opts := room.Rules{Seating: room.Capacity(capacity)}, Options{Burst: burst}
 	if key {
 		opts.Auth = newVerifier(t)
 	}
+	first := start(t, rules, opts)
 	return &docSession{
-		t: t, first: startInBubble(t, mini, rules, opts), second: startInBubble(t, mini, rules, opts),
-		clients: make(map[string]docClient), key: key,
+		t: t, first: first, second: first.beside(t, rules, opts),
+		clients: make(map[string]*testClient), key: key,
 	}
 }
 
@@ -156,9 +143,9 @@ func (s *docSession) step(line string) {
 	synctest.Wait()
 }
 
-func (s *docSession) connect(user string) docClient {
+func (s *docSession) connect(user string) *testClient {
 	if s.key {
-		return keyClient{readAlways(s.t, s.first.dialWith(s.t, "").ws)}
+		return s.first.dialWith(s.t, "").reading()
 	}
 	return s.first.connectIdle(s.t, user)
 }
@@ -200,10 +187,10 @@ func (s *docSession) happen(what string) {
 	case "the older connection of 李四 is closed with 4001":
 		s.older.expectClose(protocol.CloseReplaced)
 	case "the connection of 李四 breaks":
-		_ = s.clients["李四"].(*wsClient).ws.NetConn().Close()
+		s.clients["李四"].cut()
 		delete(s.clients, "李四")
 	case "张三 closes with 1000":
-		s.clients["张三"].(*wsClient).sendClose(websocket.CloseNormalClosure)
+		s.clients["张三"].sendClose(websocket.CloseNormalClosure)
 	case "the node cannot reach Redis":
 		s.first.hook.unreachable.Store(true)
 		time.Sleep(2 * healthInterval)
@@ -218,7 +205,7 @@ func (s *docSession) happen(what string) {
 		time.Sleep(50 * time.Minute)
 	case "60 minutes later the connection of 李四 is closed with 4003":
 		time.Sleep(time.Hour - time.Second)
-		s.clients["李四"].(keyClient).expectSilence()
+		s.clients["李四"].expectSilence()
 		time.Sleep(time.Second)
 		s.clients["李四"].expectClose(protocol.CloseUnauthorized)
 	case "the connection of 王五 is closed with 4003":

@@ -14,7 +14,6 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"roomd/room"
 	"roomd/transport/protocol"
 )
 
@@ -40,15 +39,9 @@ func (l *tracedLimits) names() string {
 	return strings.Join(slices.Sorted(maps.Keys(l.counts)), " ")
 }
 
-// countedRooms count what reaches the rooms.
-type countedRooms struct {
-	sizedRooms
-	reads *atomic.Int64
-}
-
-func (r countedRooms) Read(ctx context.Context, id string) (room.Snapshot, error) {
-	r.reads.Add(1)
-	return r.sizedRooms.Read(ctx, id)
+// counted returns rooms that count how often they are read.
+func counted(reads *atomic.Int64) Rooms {
+	return &hookedRooms{Rooms: sizedRooms{}, reading: func(context.Context, string) error { reads.Add(1); return nil }}
 }
 
 // requests returns n requests, with the ids 1 to n.
@@ -81,7 +74,7 @@ func counts(ok, limited int, rest ...string) map[string]int {
 	return want
 }
 
-func knownUsers(s *bubbleServer) int {
+func knownUsers(s *testNode) int {
 	s.users.mu.Lock()
 	defer s.users.mu.Unlock()
 	return len(s.users.byName)
@@ -96,8 +89,8 @@ func TestRate_Burst(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var reads atomic.Int64
-			s := serveInBubble(t, countedRooms{reads: &reads}, Options{})
-			c := s.connectRaw(t)
+			s := serve(t, counted(&reads), Options{})
+			c := s.connectRawAs(t, "a")
 			go c.write(requests(n) + closing(1000, ""))
 			if got := outcome(c.readAll()); !maps.Equal(got, want) {
 				t.Errorf("%d requests: %v, want %v", n, got, want)
@@ -112,7 +105,7 @@ func TestRate_Burst(t *testing.T) {
 // A client that keeps to the rate is never refused, and one that waits as it is told is served next.
 func TestRate_Limits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startSizedRooms(t, Options{Rate: 10, Burst: 2})
+		s := serve(t, sizedRooms{}, Options{Rate: 10, Burst: 2})
 		v := s.connect(t, "a")
 		reply := func(id int) string {
 			return fmt.Sprintf(`{"id":%d,"room":"0","version":1,"count":0,"users":[]}`, id)
@@ -131,8 +124,7 @@ func TestRate_Limits(t *testing.T) {
 		time.Sleep(500 * time.Microsecond)
 		ask(7)
 		v.expect(`{"id":7,"room":"0","error":{"code":"rate_limited","message":"a connection may send 10 requests a second; wait 100ms","retry":true}}`)
-		v.send("nonsense")
-		v.expect(`{"error":{"code":"rate_limited","message":"a connection may send 10 requests a second; wait 100ms","retry":true}}`)
+		v.exchange("nonsense", `{"error":{"code":"rate_limited","message":"a connection may send 10 requests a second; wait 100ms","retry":true}}`)
 		time.Sleep(100 * time.Millisecond)
 		ask(8)
 		v.expect(reply(8))
@@ -142,8 +134,8 @@ func TestRate_Limits(t *testing.T) {
 // Nonsense counts as requests do.
 func TestRate_Nonsense(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startSizedRooms(t, Options{})
-		c := s.connectRaw(t)
+		s := serve(t, sizedRooms{}, Options{})
+		c := s.connectRawAs(t, "a")
 		go c.write(strings.Repeat(text("{"), defaultBurst), text(usersOf(1)), closing(1000, ""))
 		got, want := outcome(c.readAll()), map[string]int{"bad_request": defaultBurst, "rate_limited": 1, "close1000": 1}
 		if !maps.Equal(got, want) {
@@ -157,8 +149,8 @@ func TestRate_FloodCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int64
 		var limits tracedLimits
-		s := serveInBubble(t, countedRooms{reads: &reads}, Options{Trace: limits.trace()})
-		c := s.connectRaw(t)
+		s := serve(t, counted(&reads), Options{Trace: limits.trace()})
+		c := s.connectRawAs(t, "a")
 		go c.write(requests(10_000))
 		got, want := outcome(c.readAll()), counts(defaultBurst, spareBurst+1, "close4009")
 		if !maps.Equal(got, want) || reads.Load() != defaultBurst {
@@ -173,8 +165,8 @@ func TestRate_FloodCutOff(t *testing.T) {
 // A client that is too fast by less than the spare frames' rate is refused and stays.
 func TestRate_TooFastClientStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startSizedRooms(t, Options{})
-		c := s.connectRaw(t)
+		s := serve(t, sizedRooms{}, Options{})
+		c := s.connectRawAs(t, "a")
 		_ = c.raw.SetDeadline(time.Time{})
 		const seconds = 20
 		go func() {
@@ -196,13 +188,13 @@ func TestRate_ManyConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const connections, each = 500, 20
 		var limits tracedLimits
-		s := startSizedRooms(t, Options{Trace: limits.trace()})
+		s := serve(t, sizedRooms{}, Options{Trace: limits.trace()})
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		total := make(map[string]int)
 		all := make(chan struct{}) // are connected: who comes later is refused
 		for range connections {
-			c := s.connectRaw(t)
+			c := s.connectRawAs(t, "a")
 			wg.Go(func() {
 				var writing sync.WaitGroup
 				defer writing.Wait()
@@ -223,8 +215,7 @@ func TestRate_ManyConnections(t *testing.T) {
 		}
 		close(all)
 		other := s.connect(t, "another")
-		other.send(usersOf(5))
-		other.expect(`{"id":5,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
+		other.exchange(usersOf(5), `{"id":5,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
 		wg.Wait()
 		if total["ok"] != defaultBurst || total["close1000"]+total["close4009"] != connections || total["rate_limited"] > spareBurst+connections {
 			t.Errorf("got %v", total)
@@ -238,9 +229,9 @@ func TestRate_ManyConnections(t *testing.T) {
 // A user gets no new burst by connecting again, and is forgotten when nothing counts any more.
 func TestRate_UsersForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startSizedRooms(t, Options{})
+		s := serve(t, sizedRooms{}, Options{})
 		play := func(n int) map[string]int {
-			c := s.connectRaw(t)
+			c := s.connectRawAs(t, "a")
 			go c.write(requests(n), closing(1000, ""))
 			defer synctest.Wait()
 			return outcome(c.readAll())
@@ -258,7 +249,7 @@ func TestRate_UsersForgotten(t *testing.T) {
 			t.Errorf("a second later: %v", got)
 		}
 		for i := range 1000 {
-			s.connectRaw(t).write(closing(1000, ""))
+			s.connectRawAs(t, "a").write(closing(1000, ""))
 			if i%100 == 0 {
 				s.connect(t, fmt.Sprint("user ", i)).send(usersOf(1))
 			}
@@ -280,11 +271,10 @@ func TestRate_UsersForgotten(t *testing.T) {
 // Requests that are refused because of the user's other connections do not count for their own.
 func TestRate_RefusalCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startSizedRooms(t, Options{Rate: 1, Burst: 2})
+		s := serve(t, sizedRooms{}, Options{Rate: 1, Burst: 2})
 		first, second := s.connect(t, "a"), s.connect(t, "a")
 		for range 2 {
-			first.send(usersOf(1))
-			first.expect(`{"id":1,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
+			first.exchange(usersOf(1), `{"id":1,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
 		}
 		time.Sleep(900 * time.Millisecond)
 		for range 5 {
@@ -292,16 +282,15 @@ func TestRate_RefusalCostsNothing(t *testing.T) {
 			second.expect(`{"id":2,"room":"1","error":{"code":"rate_limited","message":"all connections of a user may send 1 requests a second; wait 100ms","retry":true}}`)
 		}
 		time.Sleep(100 * time.Millisecond)
-		second.send(usersOf(3))
-		second.expect(`{"id":3,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
+		second.exchange(usersOf(3), `{"id":3,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
 	})
 }
 
 // Each limit of requests can be switched off.
 func TestRate_Off(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startSizedRooms(t, Options{Rate: -1})
-		c := s.connectRaw(t)
+		s := serve(t, sizedRooms{}, Options{Rate: -1})
+		c := s.connectRawAs(t, "a")
 		go c.write(requests(5000), closing(1000, ""))
 		if got, want := outcome(c.readAll()), counts(5000, 0, "close1000"); !maps.Equal(got, want) {
 			t.Errorf("got %v", got)
@@ -315,7 +304,7 @@ func TestRate_UsersWithTokens(t *testing.T) {
 		s := startWithKey(t, Options{Rate: 1, Burst: 2})
 		token := tokenOf(t, "a", time.Hour)
 		for i, want := range []string{`"expires"`, `"expires"`, `"rate_limited","message":"all connections of a user may send 1 requests a second; wait 1s"`} {
-			c := readAlways(t, s.dialWith(t, "").ws)
+			c := s.dialWith(t, "").reading()
 			c.send(authFrame(token)) // counts for the connection
 			synctest.Wait()
 			if got := <-c.frames; !strings.Contains(got, `"expires"`) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
@@ -30,24 +31,17 @@ const handshake = "GET /ws?user=a HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\n
 	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 
 // connectRaw connects as a user whom no other connection has: they would share their limits.
-func (s *testServer) connectRaw(t testing.TB) *rawClient {
+func (s *testNode) connectRaw(t testing.TB) *rawClient {
 	t.Helper()
 	return s.connectRawAs(t, fmt.Sprint("raw", rawUsers.Add(1)))
 }
 
 var rawUsers atomic.Int64
 
-func (s *testServer) connectRawAs(t testing.TB, user string) *rawClient {
+func (s *testNode) connectRawAs(t testing.TB, user string) *rawClient {
 	t.Helper()
-	raw, err := net.Dial("tcp", s.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return upgradeRaw(t, raw, user)
-}
-
-func upgradeRaw(t testing.TB, raw net.Conn, user string) *rawClient {
-	t.Helper()
+	raw, err := s.connection(t.Context(), "tcp", s.addr)
+	redistest.OK(t, err)
 	t.Cleanup(func() { _ = raw.Close() })
 	_ = raw.SetDeadline(time.Now().Add(testTimeout))
 	c := &rawClient{t, raw, bufio.NewReader(raw)}
@@ -198,7 +192,7 @@ type frameCase struct {
 // runCases gives each case a connection of its own. Where the case does not end the connection,
 // it must serve one more request.
 func runCases(t *testing.T, cases []frameCase) {
-	s := serve(t, sizedRooms{}, nil, Options{Rate: -1}) // all cases are one user's
+	s := serve(t, sizedRooms{}, Options{Rate: -1}) // all cases are one user's
 	seen := make(map[string]bool)
 	for _, tt := range cases {
 		if seen[tt.id] {

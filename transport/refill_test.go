@@ -19,7 +19,7 @@ import (
 )
 
 // lastRead returns the last frame that a client gets, when nothing comes any more.
-func (v *bubbleClient) lastRead() (frames int, last string) {
+func (v *testClient) lastRead() (frames int, last string) {
 	v.t.Helper()
 	time.Sleep(2 * time.Second)
 	synctest.Wait()
@@ -48,9 +48,8 @@ func TestQueue_BurstAfterPause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				mini, _ := redistest.Mini(t)
-				s := startInBubble(t, mini, room.Rules{}, Options{MaxQueue: tt.queue, Rate: -1})
-				var all []*bubbleClient
+				s := start(t, room.Rules{}, Options{MaxQueue: tt.queue, Rate: -1})
+				var all []*testClient
 				for i := range tt.users {
 					v := s.connect(t, fmt.Sprint("u", i))
 					v.send(join42)
@@ -83,12 +82,10 @@ func TestQueue_BurstAfterPause(t *testing.T) {
 }
 
 // version returns the version of room 42.
-func (s *bubbleServer) version(t *testing.T) uint64 {
+func (s *testNode) version(t *testing.T) uint64 {
 	t.Helper()
 	snapshot, err := s.rooms.Read(t.Context(), "42")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return snapshot.Version
 }
 
@@ -96,13 +93,13 @@ func (s *bubbleServer) version(t *testing.T) uint64 {
 func TestClose_LargeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		first, second := startInBubble(t, mini, room.Rules{}, Options{}), startInBubble(t, mini, room.Rules{}, Options{})
-		reads := &countedReads{Rooms: first.Server.rooms.Rooms}
-		first.Server.rooms.Rooms = reads
+		first := start(t, room.Rules{}, Options{})
+		second := first.beside(t, room.Rules{}, Options{})
+		var reads atomic.Int64
+		first.hook.reading = func(context.Context, string) error { reads.Add(1); return nil }
 		member := first.connect(t, "member")
 		member.send(join42)
-		var watchers []*bubbleClient
+		var watchers []*testClient
 		for i := range 10 {
 			v := first.connect(t, fmt.Sprint("w", i))
 			v.send(watch42)
@@ -123,7 +120,7 @@ func TestClose_LargeRoom(t *testing.T) {
 		}
 		users.Wait()
 		synctest.Wait()
-		reads.n.Store(0)
+		reads.Store(0)
 		if now, err := second.rooms.Read(t.Context(), "42"); err != nil || now.Count() != members+1 {
 			t.Fatal(now.Count(), err)
 		}
@@ -138,20 +135,10 @@ func TestClose_LargeRoom(t *testing.T) {
 				t.Errorf("a watcher got %.200s", last)
 			}
 		}
-		if n := reads.n.Load(); n != 1 {
+		if n := reads.Load(); n != 1 {
 			t.Errorf("the room was read %d times for %d watchers", n, len(watchers))
 		}
 	})
-}
-
-type countedReads struct {
-	Rooms
-	n atomic.Int64
-}
-
-func (r *countedReads) Read(ctx context.Context, id string) (room.Snapshot, error) {
-	r.n.Add(1)
-	return r.Rooms.Read(ctx, id)
 }
 
 // slowConn lets a client read so slowly that events pile up, but always something.
@@ -186,17 +173,14 @@ func TestSlowReader_KeepsUp(t *testing.T) {
 
 func writeToSlowReaders(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	mini, _ := redistest.Mini(t)
 	const most = 8 << 10
 	var n counters
-	first := startInBubble(t, mini, room.Rules{}, Options{MaxQueue: most, Rate: -1, Trace: n.trace()})
-	second := startInBubble(t, mini, room.Rules{}, Options{})
+	first := start(t, room.Rules{}, Options{MaxQueue: most, Rate: -1, Trace: n.trace()})
+	second := first.beside(t, room.Rules{}, Options{})
 	var slow []*oracle
 	for i := range 6 {
-		o := connectOracle(t, fmt.Sprint("slow", i), "pipes", func() (net.Conn, error) {
-			c, err := first.pipes.dial(t.Context(), "", "")
-			return &slowConn{Conn: c, rnd: rand.New(rand.NewPCG(seed, uint64(i)))}, err
-		})
+		first.pipes.wrapNear = func(c net.Conn) net.Conn { return &slowConn{Conn: c, rnd: rand.New(rand.NewPCG(seed, uint64(i)))} }
+		o := first.connectOracle(t, fmt.Sprint("slow", i))
 		o.ask(t, []string{"join", "watch"}[i%2], "")
 		slow = append(slow, o)
 	}
@@ -220,9 +204,7 @@ func writeToSlowReaders(t *testing.T, seed uint64) {
 	}
 	time.Sleep(10 * time.Minute)
 	now, err := second.rooms.Read(t.Context(), "42")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	for _, o := range slow {
 		if err := o.knows(now); err != nil || o.gone {
 			t.Errorf("seed %d: %s gone %v, %v", seed, o.user, o.gone, err)
@@ -238,12 +220,10 @@ func writeToSlowReaders(t *testing.T, seed uint64) {
 // was being written, if it goes on soon.
 func TestSlowReader_StopsReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
 		var n counters
-		s := startInBubble(t, mini, room.Rules{}, Options{WriteTimeout: 2 * time.Second, PingInterval: time.Hour, MaxQueue: 2000, Trace: n.trace()})
+		s := start(t, room.Rules{}, Options{WriteTimeout: 2 * time.Second, PingInterval: time.Hour, MaxQueue: 2000, Trace: n.trace()})
 		a := s.connectIdle(t, "a")
-		a.send(watch42)
-		a.expect(`{"id":4,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+		a.exchange(watch42, `{"id":4,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 		for i := range 50 {
 			s.joins(t, fmt.Sprint("b", i), "42")
 		}
@@ -262,7 +242,7 @@ func TestSlowReader_StopsReading(t *testing.T) {
 // A long frame is written as long as the client reads some of it within the write time-out.
 func TestSlowReader_LongFrame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startSizedRooms(t, Options{WriteTimeout: time.Second, PingInterval: time.Hour})
+		s := serve(t, sizedRooms{}, Options{WriteTimeout: time.Second, PingInterval: time.Hour})
 		a := s.connectIdle(t, "a")
 		conn := a.ws.NetConn()
 		a.send(`{"id":1,"action":"users","room":"20000"}`)

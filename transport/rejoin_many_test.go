@@ -18,13 +18,13 @@ import (
 // every client knows what Redis holds.
 func TestRejoin_Everybody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, rdb := redistest.Mini(t)
-		var nodes []*bubbleServer
-		for range 3 {
-			nodes = append(nodes, startInBubble(t, mini, room.Rules{}, Options{}))
+		nodes := []*testNode{start(t, room.Rules{}, Options{})}
+		for range 2 {
+			nodes = append(nodes, nodes[0].beside(t, room.Rules{}, Options{}))
 		}
+		rdb := redistest.MiniClient(t, nodes[0].mini)
 		const users = 60
-		var all []*bubbleClient
+		var all []*testClient
 		for i := range users {
 			v := nodes[i%len(nodes)].connect(t, fmt.Sprintf("u%02d", i))
 			v.send(fmt.Sprintf(`{"id":1,"action":"join","room":"42","seat":%d}`, i))
@@ -43,9 +43,7 @@ func TestRejoin_Everybody(t *testing.T) {
 		rdb.FlushAll(t.Context())
 		time.Sleep(30 * time.Second)
 		snapshot, err := nodes[0].rooms.Read(t.Context(), "42")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		if got := nodes[0].members(t, "42"); got != before {
 			t.Errorf("in the room are %s", got)
 		}
@@ -53,7 +51,7 @@ func TestRejoin_Everybody(t *testing.T) {
 			t.Errorf("it took %d versions", snapshot.Version) // they are batched
 		}
 		for i, v := range all {
-			if at := lastVersion(t, v); at != snapshot.Version {
+			if at := v.lastVersion(); at != snapshot.Version {
 				t.Errorf("u%02d is at version %d of %d", i, at, snapshot.Version)
 			}
 		}
@@ -61,7 +59,7 @@ func TestRejoin_Everybody(t *testing.T) {
 }
 
 // nextReply returns the next reply, without the events before it, or "" if none comes.
-func (v *bubbleClient) nextReply() string {
+func (v *testClient) nextReply() string {
 	for {
 		select {
 		case frame := <-v.frames:
@@ -79,8 +77,8 @@ func (v *bubbleClient) nextReply() string {
 func TestRejoin_RequestsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		first, second := startInBubble(t, mini, room.Rules{}, Options{}), startInBubble(t, mini, room.Rules{}, Options{})
+		first := start(t, room.Rules{}, Options{})
+		second := first.beside(t, room.Rules{}, Options{})
 		const users = 20
 		stop := make(chan struct{})
 		var wg sync.WaitGroup

@@ -16,7 +16,7 @@ import (
 const eventARejoined = `{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"join","user":"a","seat":1}]}`
 
 // removeA removes a from room 42 through the other node.
-func removeA(t *testing.T, first, second *bubbleServer) {
+func removeA(t *testing.T, first, second *testNode) {
 	t.Helper()
 	if _, err := second.rooms.Do(t.Context(), "42", room.Leave{User: "a", Session: first.session(t, "a"), Reason: room.ReasonNode}); err != nil {
 		t.Fatal(err)
@@ -41,17 +41,14 @@ func TestRejoin_RemovedMember(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		removeA(t, first, second)
 		a.expect(eventABackIn)
-		b.expectLeaveAndRejoin()
-		for _, v := range []*bubbleClient{a, b} {
+		b.expectLeaveAndRejoin(3, 1)
+		for _, v := range []*testClient{a, b} {
 			v.expectSilence()
 		}
-		a.send(leave42) // an ordinary member again
-		a.expect(`{"id":2,"room":"42","version":5,"count":1}`)
+		a.exchange(leave42, `{"id":2,"room":"42","version":5,"count":1}`) // an ordinary member again
 		time.Sleep(time.Minute)
 		a.expectSilence()
-		if got := second.members(t, "42"); got != "b" {
-			t.Errorf("a has left, and in the room are %q", got)
-		}
+		second.expectMembers(t, "42", "b")
 	})
 }
 
@@ -81,7 +78,7 @@ func TestRejoin_TriedAgain(t *testing.T) {
 // A rejoin takes any seat if the old one is taken.
 func TestRejoin_AnotherSeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first, second, a, b := twoNodes(t, room.Rules{Seating: room.Capacity(3)}, Options{})
+		first, second, _, b := twoNodes(t, room.Rules{Seating: room.Capacity(3)}, Options{})
 		var down atomic.Bool
 		var attempts atomic.Int64
 		down.Store(true)
@@ -93,14 +90,11 @@ func TestRejoin_AnotherSeat(t *testing.T) {
 		down.Store(false)
 		c.expectWithin(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"join","user":"a","seat":2}]}`, lastPause)
 		removeA(t, first, second) // the server knows the new seat
-		c.expect(`{"event":"changes","room":"42","version":6,"from":5,"changes":[{"type":"leave","user":"a","seat":2,"reason":"node"}]}`)
-		c.expect(`{"event":"changes","room":"42","version":7,"from":6,"changes":[{"type":"join","user":"a","seat":2}]}`)
+		c.expectLeaveAndRejoin(6, 2)
 		b.send(leave42)
 		c.expect(`{"event":"changes","room":"42","version":8,"from":7,"changes":[{"type":"leave","user":"b","seat":0,"reason":"left"}]}`)
 		removeA(t, first, second)
-		c.expect(`{"event":"changes","room":"42","version":9,"from":8,"changes":[{"type":"leave","user":"a","seat":2,"reason":"node"}]}`)
-		c.expect(`{"event":"changes","room":"42","version":10,"from":9,"changes":[{"type":"join","user":"a","seat":2}]}`)
-		_ = a
+		c.expectLeaveAndRejoin(9, 2)
 	})
 }
 
@@ -155,14 +149,12 @@ func TestRejoin_EndedByLeave(t *testing.T) {
 			removeA(t, first, second)
 			time.Sleep(time.Minute)
 			a.expectSilence()
-			a.send(leave42)
-			a.expect(`{"id":2,"room":"42","error":{"code":"not_member","message":"a is not in room 42","retry":false}}`)
+			a.exchange(leave42, `{"id":2,"room":"42","error":{"code":"not_member","message":"a is not in room 42","retry":false}}`)
 			first.hook.setBefore(nil)
 			b.expect(eventARemoved)
 			time.Sleep(time.Minute)
 			b.expectSilence()
-			b.send(leave42) // a gets no event of it
-			b.expect(`{"id":2,"room":"42","version":4,"count":0}`)
+			b.exchange(leave42, `{"id":2,"room":"42","version":4,"count":0}`) // a gets no event of it
 			a.expectSilence()
 		})
 	})
@@ -182,9 +174,7 @@ func TestRejoin_EndedByLeave(t *testing.T) {
 			redistest.Receive(t, entered, "the rejoin")
 			a.send(leave42)
 			time.Sleep(time.Minute)
-			if got := second.members(t, "42"); got != "b" {
-				t.Errorf("a has left, and in the room are %q", got)
-			}
+			second.expectMembers(t, "42", "b")
 		})
 	})
 }
@@ -223,8 +213,8 @@ func TestRejoin_EndedByJoin(t *testing.T) {
 func TestRejoin_RemovedBeforeReply(t *testing.T) {
 	t.Run("of a join", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			mini, _ := redistest.Mini(t)
-			first, second := startInBubble(t, mini, room.Rules{}, Options{}), startInBubble(t, mini, room.Rules{}, Options{})
+			first := start(t, room.Rules{}, Options{})
+			second := first.beside(t, room.Rules{}, Options{})
 			a := first.connect(t, "a")
 			first.hook.removeAOnce(t, first, second)
 			a.send(join42)
@@ -240,7 +230,7 @@ func TestRejoin_RemovedBeforeReply(t *testing.T) {
 			first, second, _, b := twoNodes(t, room.Rules{}, Options{})
 			first.hook.removeAOnce(t, first, second)
 			removeA(t, first, second)
-			b.expectLeaveAndRejoin()
+			b.expectLeaveAndRejoin(3, 1)
 			b.expect(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"leave","user":"a","seat":1,"reason":"node"}]}`)
 			b.expectWithin(`{"event":"changes","room":"42","version":6,"from":5,"changes":[{"type":"join","user":"a","seat":1}]}`, time.Minute)
 		})
@@ -279,7 +269,7 @@ func TestRejoin_NodeRenamed(t *testing.T) {
 		if !strings.Contains(member, first.rooms.Node()) || second.members(t, "42") != "b a" {
 			t.Errorf("a is %s, in the room are %q", member, second.members(t, "42"))
 		}
-		for _, v := range []*bubbleClient{a, b} {
+		for _, v := range []*testClient{a, b} {
 			v.expect(eventUnchanged)
 			v.expectSilence()
 		}

@@ -45,7 +45,8 @@ func (r *request) join() {
 	}
 	s.mu.Unlock()
 	if err == nil {
-		r.replyList(result.Snapshot, &result.Seat)
+		// Where the client has events of the room already, some may wait: then the list stands for them.
+		r.replyList(result.Snapshot, &result.Seat, r.in.Brief && r.held == nil)
 		return
 	}
 	if errors.Is(err, room.ErrConflict) {
@@ -87,7 +88,7 @@ func (r *request) users() {
 		r.refuse(err)
 		return
 	}
-	r.replyList(now, nil)
+	r.replyList(now, nil, false)
 }
 
 // watch begins anew if a member loses its place meanwhile: then it is brought back, or hears why not.
@@ -128,7 +129,7 @@ func (r *request) tryWatch(patient bool) (again bool) {
 		return false
 	}
 	p.beginWatch(now)
-	r.replyList(now, nil)
+	r.replyList(now, nil, false)
 	return false
 }
 
@@ -167,10 +168,12 @@ func (r *request) push(epoch string, version uint64, reply *protocol.Reply) {
 	}
 }
 
-// replyList queues a reply that lists the room. Of the room's events only those behind it follow.
-func (r *request) replyList(now room.Snapshot, seat *int) {
+// replyList queues a reply that lists the room, unless it is to be brief. Of the room's events only those behind it follow.
+func (r *request) replyList(now room.Snapshot, seat *int, brief bool) {
 	reply := r.countReply(now)
-	reply.Seat, reply.Settings, reply.Data, reply.List = seat, frames.Settings(now.Settings), protocol.JSON(now.Data), frames.List(now)
+	if reply.Seat = seat; !brief {
+		reply.Settings, reply.Data, reply.List = frames.Settings(now.Settings), protocol.JSON(now.Data), frames.List(now)
+	}
 	frame := frames.Reply(reply)
 	if queue := cmp.Or(r.queue(), r.held); queue != nil {
 		queue.ReplyList(now.Epoch, now.Version, frame)

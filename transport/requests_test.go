@@ -14,7 +14,7 @@ import (
 
 // Requests, replies and events are byte for byte as PROTOCOL.md describes them.
 func TestRequest_Replies(t *testing.T) {
-	s := startServer(t, room.Rules{Seating: room.Capacity(4)}, Options{})
+	s := start(t, room.Rules{Seating: room.Capacity(4)}, Options{})
 	li, wang, zhang := s.connect(t, "李四"), s.connect(t, "王五"), s.connect(t, "张三")
 
 	li.send(`{"id":1,"action":"join","room":"42"}`)
@@ -24,16 +24,14 @@ func TestRequest_Replies(t *testing.T) {
 	li.expect(`{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"join","user":"王五","seat":1}]}`)
 	zhang.send(`{"id":7,"action":"join","room":"42","seat":3}`)
 	zhang.expect(`{"id":7,"room":"42","version":3,"seat":3,"count":3,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
-	for _, p := range []*wsClient{li, wang} {
+	for _, p := range []*testClient{li, wang} {
 		p.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"join","user":"张三","seat":3}]}`)
 	}
-	li.send(`{"id":2,"action":"leave","room":"42"}`)
-	li.expect(`{"id":2,"room":"42","version":4,"count":2}`)
+	li.exchange(`{"id":2,"action":"leave","room":"42"}`, `{"id":2,"room":"42","version":4,"count":2}`)
 	zhang.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"李四","seat":0,"reason":"left"}]}`)
 	li.send(`{"id":3,"action":"users","room":"42"}`) // without the event of its own leave before it
 	li.expect(`{"id":3,"room":"42","version":4,"count":2,"settings":{"capacity":4},"users":[{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
-	li.send(`{"id":4,"action":"users","room":"nobody-here"}`)
-	li.expect(`{"id":4,"room":"nobody-here","epoch":"","version":0,"count":0,"users":[]}`)
+	li.exchange(`{"id":4,"action":"users","room":"nobody-here"}`, `{"id":4,"room":"nobody-here","epoch":"","version":0,"count":0,"users":[]}`)
 
 	for frame, want := range map[string]string{
 		`{"id":5,"action":"leave","room":"42"}`:           `{"id":5,"room":"42","error":{"code":"not_member","message":"李四 is not in room 42","retry":false}}`,
@@ -53,34 +51,38 @@ func TestRequest_Replies(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s", frame, got, err, want)
 		}
 	}
+	zhang.send(`{"id":8,"action":"leave","room":"42"}`)
+	zhang.expect(`{"id":8,"room":"42","version":5,"count":1}`)
+	zhang.send(`{"id":9,"action":"join","room":"42","seat":3,"brief":true}`)
+	zhang.expect(`{"id":9,"room":"42","version":6,"seat":3,"count":2}`)
+	zhang.send(`{"id":10,"action":"join","room":"42","brief":true}`) // the list may stand for events that wait
+	zhang.expect(`{"id":10,"room":"42","version":6,"seat":3,"count":2,"settings":{"capacity":4},"users":[{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
 	li.send(`{"id":6,"action":"join","room":"42"}`) // the connection is open
-	li.expect(`{"id":6,"room":"42","version":5,"seat":0,"count":3,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
+	li.expect(`{"id":6,"room":"42","version":7,"seat":0,"count":3,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
 	li.send(`{"id":7,"action":"join","room":"42"}`) // again: like the first
-	li.expect(`{"id":7,"room":"42","version":5,"seat":0,"count":3,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
+	li.expect(`{"id":7,"room":"42","version":7,"seat":0,"count":3,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
+	zhang.expect(`{"event":"changes","room":"42","version":7,"from":6,"changes":[{"type":"join","user":"李四","seat":0}]}`)
 }
 
 func TestJoin_FullRoom(t *testing.T) {
-	s := startServer(t, room.Rules{Seating: room.Capacity(1)}, Options{})
+	s := start(t, room.Rules{Seating: room.Capacity(1)}, Options{})
 	a, b := s.connect(t, "a"), s.connect(t, "b")
 	a.send(`{"id":1,"action":"join","room":"42"}`)
 	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"settings":{"capacity":1},"users":[{"user":"a","seat":0}]}`)
 	b.send(`{"id":1,"action":"join","room":"42"}`)
 	b.expect(`{"id":1,"room":"42","error":{"code":"room_full","message":"room 42 is full: 1 of 1 seats taken","retry":false}}`)
-	a.send(`{"id":2,"action":"leave","room":"42"}`)
-	a.expect(`{"id":2,"room":"42","version":2,"count":0}`)
+	a.exchange(`{"id":2,"action":"leave","room":"42"}`, `{"id":2,"room":"42","version":2,"count":0}`)
 	b.send(`{"id":2,"action":"users","room":"42"}`) // the refused one gets no events
 	b.expect(`{"id":2,"room":"42","version":2,"count":0,"settings":{"capacity":1},"users":[]}`)
 }
 
 func TestList_AnyLength(t *testing.T) {
-	s := serve(t, sizedRooms{}, nil, Options{})
+	s := serve(t, sizedRooms{}, Options{})
 	a := s.connect(t, "a")
 	for _, n := range []int{0, 1, 3, 40, 2000, 5000} {
 		a.send(fmt.Sprintf(`{"id":1,"action":"users","room":"%d"}`, n))
 		_, frame, err := a.ws.ReadMessage()
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		reply, err := protocol.DecodeFrame(frame)
 		if err != nil || len(reply.(*protocol.Reply).Users) != n {
 			t.Errorf("%d members: %.60s, %v", n, frame, err)
@@ -91,8 +93,7 @@ func TestList_AnyLength(t *testing.T) {
 // A join that gets no subscription from Redis fails after watchTimeout.
 func TestJoin_WithoutSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		s := startInBubble(t, mini, room.Rules{}, Options{})
+		s := start(t, room.Rules{}, Options{})
 		s.hook.unreachable.Store(true)
 		a, b := s.connect(t, "a"), s.connect(t, "b")
 		refused := `{"id":1,"room":"42","error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`
@@ -104,7 +105,6 @@ func TestJoin_WithoutSubscription(t *testing.T) {
 		a.expectWithin(refused, watchTimeout/8+10*time.Millisecond)
 		b.expectWithin(refused, 10*time.Millisecond)
 		s.hook.unreachable.Store(false)
-		a.send(join42)
-		a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 	})
 }

@@ -36,7 +36,7 @@ func TestError_Codes(t *testing.T) {
 }
 
 func TestOptions_Bad(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{})
+	s := start(t, room.Rules{}, Options{})
 	for name, opts := range map[string]Options{
 		"MaxConnections": {MaxConnections: -1}, "PingInterval": {PingInterval: -1}, "WriteTimeout": {WriteTimeout: -1},
 		"HandshakeTimeout": {HandshakeTimeout: -1}, "LeaveTimeout": {LeaveTimeout: -1},

@@ -15,7 +15,6 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator"
 	"roomd/transport/protocol"
 )
 
@@ -23,16 +22,11 @@ import (
 // costs nobody a seat.
 func TestShutdown_Drains(t *testing.T) {
 	t.Parallel()
-	_, rdb := redistest.Mini(t)
-	rooms, err := coordinator.New(rdb, coordinator.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	entered := make(chan struct{}, 2)
-	s := serve(t, &announcingRooms{rooms, entered}, rooms, Options{})
+	s := start(t, room.Rules{}, Options{})
+	rooms, rdb, entered := s.rooms, s.redis, make(chan struct{}, 2)
+	s.hook.setBefore(func(context.Context, room.Action) error { entered <- struct{}{}; return nil })
 	a, b := s.connect(t, "a"), s.connect(t, "b")
-	a.send(`{"id":1,"action":"join","room":"42"}`)
-	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+	a.exchange(`{"id":1,"action":"join","room":"42"}`, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 	redistest.Receive(t, entered, "an action to begin")
 
 	rdb.Set(t.Context(), "LockRoom:42", "somebody", 0)
@@ -47,51 +41,29 @@ func TestShutdown_Drains(t *testing.T) {
 	rdb.Del(t.Context(), "LockRoom:42")
 	b.expect(`{"id":1,"room":"42","version":2,"seat":1,"count":2,"users":[{"user":"a","seat":0},{"user":"b","seat":1}]}`)
 	b.expectClose(protocol.CloseRestart)
-	if err := redistest.Receive(t, done, "Shutdown"); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, redistest.Receive(t, done, "Shutdown"))
 	if r, err := rooms.Read(t.Context(), "42"); err != nil || fmt.Sprint(r.Users()) != "[{a 0 false false } {b 1 false false }]" {
 		t.Errorf("after the shutdown the room holds %v, %v", r.Users(), err)
 	}
 }
 
-// announcingRooms sends to entered when an action begins.
-type announcingRooms struct {
-	Rooms
-	entered chan struct{}
-}
-
-func (r *announcingRooms) Do(ctx context.Context, id string, a room.Action) (room.Result, error) {
-	r.entered <- struct{}{}
-	return r.Rooms.Do(ctx, id, a)
-}
-
 // When the ctx of Shutdown ends, it cuts off the connections that are left.
 func TestShutdown_CutShort(t *testing.T) {
-	s := startServer(t, room.Rules{}, Options{})
-	stuck := &stuckRooms{Rooms: s.rooms, entered: make(chan struct{})}
-	s2 := serve(t, stuck, nil, Options{})
-	p := s2.connect(t, "a")
+	s, entered := start(t, room.Rules{}, Options{}), make(chan struct{})
+	s.hook.reading = func(ctx context.Context, _ string) error {
+		close(entered)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	p := s.connect(t, "a")
 	p.send(`{"id":1,"action":"users","room":"42"}`)
-	redistest.Receive(t, stuck.entered, "a read to begin")
+	redistest.Receive(t, entered, "a read to begin")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	cancel(enough)
-	if err := s2.Shutdown(ctx); !errors.Is(err, enough) {
+	if err := s.Shutdown(ctx); !errors.Is(err, enough) {
 		t.Errorf("shutdown: %v", err)
 	}
-}
-
-// stuckRooms answers a read only when its context ends.
-type stuckRooms struct {
-	Rooms
-	entered chan struct{}
-}
-
-func (r *stuckRooms) Read(ctx context.Context, _ string) (room.Snapshot, error) {
-	close(r.entered)
-	<-ctx.Done()
-	return room.Snapshot{}, ctx.Err()
 }
 
 // A server that shuts down is not ready at once, and closes its connections at even intervals.
@@ -109,8 +81,7 @@ func TestDrain_Spread(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				mini, _ := redistest.Mini(t)
-				s := startInBubble(t, mini, room.Rules{}, Options{DrainSpread: tt.spread})
+				s := start(t, room.Rules{}, Options{DrainSpread: tt.spread})
 				closed := make(chan int, 5)
 				var start time.Time
 				for i := range 5 {
@@ -135,9 +106,7 @@ func TestDrain_Spread(t *testing.T) {
 				if answer.Code != http.StatusServiceUnavailable {
 					t.Errorf("readyz: %d", answer.Code)
 				}
-				if err := redistest.Receive(t, done, "Shutdown"); err != nil {
-					t.Fatal(err)
-				}
+				redistest.OK(t, redistest.Receive(t, done, "Shutdown"))
 				var got []int
 				for range 5 {
 					got = append(got, redistest.Receive(t, closed, "a connection to be closed"))
@@ -145,9 +114,7 @@ func TestDrain_Spread(t *testing.T) {
 				if !slices.Equal(got, tt.want) {
 					t.Errorf("closed after %v ms, want %v", got, tt.want)
 				}
-				if got := s.members(t, "42"); got != "u0 u1 u2 u3 u4" {
-					t.Errorf("in the room are %q", got)
-				}
+				s.expectMembers(t, "42", "u0 u1 u2 u3 u4")
 			})
 		})
 	}
@@ -156,9 +123,8 @@ func TestDrain_Spread(t *testing.T) {
 // Shutdown does not wait for the turn of a connection that has ended.
 func TestDrain_EndsWithTheLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		s := startInBubble(t, mini, room.Rules{}, Options{DrainSpread: time.Hour})
-		var all []*bubbleClient
+		s := start(t, room.Rules{}, Options{DrainSpread: time.Hour})
+		var all []*testClient
 		for i := range 5 {
 			all = append(all, s.connect(t, fmt.Sprint("u", i)))
 		}
@@ -178,7 +144,7 @@ func TestDrain_EndsWithTheLast(t *testing.T) {
 // A client that does not read delays Shutdown by a few seconds at most.
 func TestShutdown_ClientsThatDoNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startSizedRooms(t, Options{})
+		s := serve(t, sizedRooms{}, Options{})
 		for i := range 5 {
 			p := s.connectIdle(t, fmt.Sprint("u", i))
 			go func() {
@@ -199,7 +165,7 @@ func TestShutdown_ClientsThatDoNotRead(t *testing.T) {
 // When the ctx of Shutdown ends, it cuts off clients that do not read.
 func TestShutdown_CutsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startSizedRooms(t, Options{})
+		s := serve(t, sizedRooms{}, Options{})
 		s.connectIdle(t, "a").send(`{"id":1,"action":"users","room":"2000"}`)
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -214,7 +180,7 @@ func TestShutdown_CutsOff(t *testing.T) {
 // A request that runs longer than closeTimeout is answered all the same.
 func TestShutdown_LongRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startSizedRooms(t, Options{})
+		s := serve(t, sizedRooms{}, Options{})
 		a := s.connectIdle(t, "a")
 		a.send(`{"id":1,"action":"users","room":"9s"}`)
 		synctest.Wait()
@@ -222,9 +188,7 @@ func TestShutdown_LongRequest(t *testing.T) {
 		go func() { done <- s.Shutdown(context.Background()) }()
 		a.expect(`{"id":1,"room":"9s","version":1,"count":9,"users":` + listOfNine + `}`)
 		a.expectClose(protocol.CloseRestart)
-		if err := redistest.Receive(t, done, "Shutdown"); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, redistest.Receive(t, done, "Shutdown"))
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"roomd/lockmgr/redistest"
 )
 
 // slowNet is a network over which a read of at most 16 KiB takes a while.
@@ -22,7 +24,7 @@ func (s slowNet) Read(p []byte) (int, error) {
 }
 
 // connectSlow connects over a slow network, with a client whose own kernel keeps little.
-func (s *testServer) connectSlow(t *testing.T, pause time.Duration) (*wsClient, *conn) {
+func (s *testNode) connectSlow(t *testing.T, pause time.Duration) (*testClient, *conn) {
 	t.Helper()
 	dialer := websocket.Dialer{ReadBufferSize: 16 << 10, HandshakeTimeout: testTimeout, NetDialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
@@ -32,17 +34,9 @@ func (s *testServer) connectSlow(t *testing.T, pause time.Duration) (*wsClient, 
 		return slowNet{conn, pause}, err
 	}}
 	ws, _, err := dialer.Dial("ws://"+s.addr+"/ws?user=a", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() { _ = ws.Close() })
-	s.conns.mu.Lock()
-	defer s.conns.mu.Unlock()
-	for _, c := range s.conns.open {
-		return &wsClient{t, ws}, c
-	}
-	t.Fatal("no connection")
-	return nil, nil
+	return &testClient{t: t, ws: ws}, s.onlyConn(t)
 }
 
 // A client over a slow network answers a ping when it has read what comes before it. It is not taken
@@ -57,7 +51,7 @@ func TestSlowReader_NotVanished(t *testing.T) {
 		"what the kernel has": {40 * time.Millisecond, 64},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, sizedRooms{}, nil, Options{PingInterval: 200 * time.Millisecond})
+			s := serve(t, sizedRooms{}, Options{PingInterval: 200 * time.Millisecond})
 			a, c := s.connectSlow(t, tt.pause)
 			pushFrames(c, tt.frames)
 			_ = a.ws.SetReadDeadline(time.Now().Add(3 * testTimeout))
@@ -66,8 +60,7 @@ func TestSlowReader_NotVanished(t *testing.T) {
 					t.Fatalf("frame %d: %v", i, err)
 				}
 			}
-			a.send(`{"id":1,"action":"ping"}`)
-			a.expect(`{"id":1}`)
+			a.exchange(`{"id":1,"action":"ping"}`, `{"id":1}`)
 		})
 	}
 }
@@ -84,7 +77,7 @@ func pushFrames(c *conn, n int) {
 
 // One that stops reading is cut off, whatever the kernel keeps for it.
 func TestSlowReader_CutOff(t *testing.T) {
-	s := serve(t, sizedRooms{}, nil, Options{PingInterval: 100 * time.Millisecond})
+	s := serve(t, sizedRooms{}, Options{PingInterval: 100 * time.Millisecond})
 	_, c := s.connectSlow(t, 0)
 	pushFrames(c, 16)
 	select {

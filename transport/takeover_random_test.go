@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/url"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/gorilla/websocket"
 
-	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport/protocol"
@@ -34,15 +32,13 @@ type rivalSession struct {
 	fault   error          // guarded by mu: the first violation
 }
 
-func connectRivalSession(t *testing.T, s *testServer, user string) *rivalSession {
-	dialer := websocket.Dialer{Subprotocols: []string{protocol.Subprotocol}}
-	ws, _, err := dialer.Dial("ws://"+s.addr+"/ws?user="+url.QueryEscape(user), nil)
+func connectRivalSession(t *testing.T, s *testNode, user string) *rivalSession {
+	c, _, err := s.dial(t, "/ws?user="+user, nil)
 	if err != nil {
 		t.Error(err)
 		return nil
 	}
-	t.Cleanup(func() { _ = ws.Close() })
-	r := &rivalSession{user: user, ws: ws, replies: make(chan *protocol.Reply, 1), ended: make(chan struct{})}
+	r := &rivalSession{user: user, ws: c.ws, replies: make(chan *protocol.Reply, 1), ended: make(chan struct{})}
 	go r.read()
 	return r
 }
@@ -180,7 +176,7 @@ func (c *rivalry) acknowledged(r *rivalSession, f *protocol.Reply, join bool) {
 }
 
 // play joins and leaves with one session after the other.
-func (c *rivalry) play(t *testing.T, nodes []*testServer, user string, random *rand.Rand) {
+func (c *rivalry) play(t *testing.T, nodes []*testNode, user string, random *rand.Rand) {
 	var r *rivalSession
 	for range 60 {
 		if r == nil || !r.isOpen() {
@@ -255,15 +251,7 @@ func (c *rivalry) checkRival(r *rivalSession, s room.Snapshot, seats map[string]
 // closed with 4001; and every list is what Redis holds.
 func TestTakeOver_AtRandom(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	var nodes []*testServer
-	for range 2 {
-		rooms, err := coordinator.New(server.Client(), coordinator.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		nodes = append(nodes, serve(t, rooms, rooms, Options{}))
-	}
+	nodes := startTwo(t, coordinator.Options{}, Options{})
 	seed := rand.Uint64()
 	c := &rivalry{last: make(map[string]lastAck)}
 	var players sync.WaitGroup
@@ -274,7 +262,7 @@ func TestTakeOver_AtRandom(t *testing.T) {
 	}
 	done := make(chan struct{})
 	go func() { players.Wait(); close(done) }()
-	cuts, rdb := 0, server.Client()
+	cuts, rdb := 0, nodes[0].redis
 	for playing := true; playing; {
 		select {
 		case <-done:

@@ -27,24 +27,24 @@ func TestTakeOver_Missed(t *testing.T) {
 	t.Parallel()
 	const breaks, cutOff = "the connection for events breaks", "the node is cut off for longer than its lease"
 	for _, leaves := range []bool{false, true} {
-		for name, miss := range map[string]func(first *bubbleServer, meanwhile func()){
-			breaks: func(first *bubbleServer, meanwhile func()) {
+		for name, miss := range map[string]func(first *testNode, meanwhile func()){
+			breaks: func(first *testNode, meanwhile func()) {
 				first.redisNet.cutEvents()
 				meanwhile()
 			},
-			cutOff: func(first *bubbleServer, meanwhile func()) {
+			cutOff: func(first *testNode, meanwhile func()) {
 				first.redisNet.stop()
 				time.Sleep(coordinator.DefaultNodeTTL)
 				meanwhile()
 				time.Sleep(3 * time.Second)
 				first.redisNet.resume()
 			},
-			"events come late": func(first *bubbleServer, meanwhile func()) {
+			"events come late": func(first *testNode, meanwhile func()) {
 				first.redisNet.holdEvents()
 				meanwhile()
 				first.redisNet.resume()
 			},
-			"events come later than the node's new name": func(first *bubbleServer, meanwhile func()) {
+			"events come later than the node's new name": func(first *testNode, meanwhile func()) {
 				first.redisNet.holdEvents()
 				meanwhile()
 				first.redis.Del(context.Background(), "Node:"+first.rooms.Node())
@@ -55,14 +55,12 @@ func TestTakeOver_Missed(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, leaves %v", name, leaves), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					first, second, a, b := twoNodes(t, room.Rules{}, Options{})
-					var newer *bubbleClient
+					var newer *testClient
 					miss(first, func() {
 						newer = second.connect(t, "a")
-						newer.send(join42)
-						newer.expect(replyARejoined)
+						newer.exchange(join42, replyARejoined)
 						if leaves {
-							newer.send(leave42)
-							newer.expect(replyALeft)
+							newer.exchange(leave42, replyALeft)
 						}
 					})
 					time.Sleep(time.Minute)
@@ -70,7 +68,7 @@ func TestTakeOver_Missed(t *testing.T) {
 						a.expect(`{"event":"lost","room":"42","reason":"left"}`)
 						a.expectSilence()
 					} else {
-						a.expectClosed(protocol.CloseReplaced)
+						a.expectClose(protocol.CloseReplaced)
 					}
 					newer.expectSilence()
 					want := "b a"
@@ -80,7 +78,7 @@ func TestTakeOver_Missed(t *testing.T) {
 					if got := second.members(t, "42"); got != want {
 						t.Errorf("in the room are %q, want %q", got, want)
 					}
-					if lastVersion(t, fromVersion(b, 2)); t.Failed() {
+					if fromVersion(b, 2).lastVersion(); t.Failed() {
 						t.Error("the events of b have a gap")
 					}
 				})
@@ -93,7 +91,7 @@ func TestTakeOver_Missed(t *testing.T) {
 // its join would take the place back, and nobody would speak for the user once the connection
 // is closed with "do not connect again".
 func TestTakeOver_RequestBehind(t *testing.T) {
-	server := startServer(t, room.Rules{}, Options{})
+	server := start(t, room.Rules{}, Options{})
 	server.rooms.AnswerFor(func(string, string) bool { return true }) // the older sessions here have no connection
 	for _, action := range []string{"join", "leave", "users", "watch", "unwatch"} {
 		t.Run(action, func(t *testing.T) {
@@ -131,13 +129,13 @@ func TestTakeOver_RequestBehind(t *testing.T) {
 }
 
 // fromVersion returns the client as if its events began with a snapshot at a version.
-func fromVersion(v *bubbleClient, version uint64) *bubbleClient {
+func fromVersion(v *testClient, version uint64) *testClient {
 	frames := make(chan string, cap(v.frames)+1)
 	frames <- fmt.Sprintf(`{"event":"snapshot","room":"42","version":%d,"count":0,"users":[]}`, version)
 	for len(v.frames) > 0 {
 		frames <- <-v.frames
 	}
-	return &bubbleClient{wsClient: v.wsClient, frames: frames, closed: v.closed}
+	return &testClient{t: v.t, ws: v.ws, frames: frames, closed: v.closed}
 }
 
 // A node is cut off, and its members are away and then removed as a dead node's. They rejoin, since no other
@@ -150,9 +148,7 @@ func TestTakeOver_CutOffUntilRemoved(t *testing.T) {
 		b.expectWithin(eventOf(4, `{"type":"leave","user":"a","seat":1,"reason":"node"}`), time.Minute)
 		first.redisNet.resume()
 		b.expectWithin(eventOf(5, `{"type":"join","user":"a","seat":1}`), time.Minute)
-		if got := second.members(t, "42"); got != "b a" {
-			t.Errorf("in the room are %q", got)
-		}
+		second.expectMembers(t, "42", "b a")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(a.closed) > 0 {
@@ -185,34 +181,28 @@ func TestTakeOver_RemovedBefore(t *testing.T) {
 		first.redisNet.holdEvents()
 		removeA(t, first, second) // as the removal of a dead node's members
 		newer := second.connect(t, "a")
-		newer.send(join42)
-		newer.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
-		newer.send(leave42)
-		newer.expect(`{"id":2,"room":"42","version":5,"count":1}`)
+		newer.exchange(join42, `{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
+		newer.exchange(leave42, `{"id":2,"room":"42","version":5,"count":1}`)
 		first.redisNet.resume()
 		time.Sleep(time.Minute)
-		a.expectClosed(protocol.CloseReplaced)
-		if got := second.members(t, "42"); got != "b" {
-			t.Errorf("in the room are %q", got)
-		}
+		a.expectClose(protocol.CloseReplaced)
+		second.expectMembers(t, "42", "b")
 	})
 }
 
 // Of two sessions of a user the one that joined last stays, however late it learns that it had
 // been replaced before.
 func TestTakeOver_Older(t *testing.T) {
-	check := func(t *testing.T, older, newer *bubbleClient, at *bubbleServer) {
+	check := func(t *testing.T, older, newer *testClient, at *testNode) {
 		t.Helper()
 		older.expectWithin(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`, time.Second)
 		time.Sleep(time.Minute)
-		newer.expectClosed(protocol.CloseReplaced)
+		newer.expectClose(protocol.CloseReplaced)
 		synctest.Wait()
 		if len(older.closed) > 0 {
 			t.Fatalf("the session that joined last: %v", <-older.closed)
 		}
-		if got := at.members(t, "42"); got != "b a" {
-			t.Errorf("in the room are %q", got)
-		}
+		at.expectMembers(t, "42", "b a")
 	}
 	t.Run("on one node", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -228,8 +218,7 @@ func TestTakeOver_Older(t *testing.T) {
 			})
 			a.send(join42)
 			<-entered
-			newer.send(join42)
-			newer.expect(replyARejoined)
+			newer.exchange(join42, replyARejoined)
 			close(replaced)
 			check(t, a, newer, first)
 		})
@@ -239,8 +228,7 @@ func TestTakeOver_Older(t *testing.T) {
 			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 			first.redisNet.holdEvents()
 			newer := second.connect(t, "a")
-			newer.send(join42)
-			newer.expect(replyARejoined)
+			newer.exchange(join42, replyARejoined)
 			a.send(join42)
 			synctest.Wait()
 			time.Sleep(time.Second) // the reply is newer than the take-over, and is sent
@@ -266,18 +254,14 @@ func TestTakeOver_LateRejoin(t *testing.T) {
 		<-entered
 		first.redisNet.holdEvents()
 		newer := second.connect(t, "a")
-		newer.send(join42)
-		newer.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
-		newer.send(leave42)
-		newer.expect(`{"id":2,"room":"42","version":5,"count":1}`)
+		newer.exchange(join42, `{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
+		newer.exchange(leave42, `{"id":2,"room":"42","version":5,"count":1}`)
 		close(goOn)
 		time.Sleep(time.Second)
 		first.redisNet.resume()
 		time.Sleep(time.Second)
-		a.expectClosed(protocol.CloseReplaced)
-		if got := second.members(t, "42"); got != "b" {
-			t.Errorf("in the room are %q", got)
-		}
+		a.expectClose(protocol.CloseReplaced)
+		second.expectMembers(t, "42", "b")
 	})
 }
 
@@ -297,8 +281,7 @@ func TestTakeOver_NoEventsAfter(t *testing.T) {
 		a.send(`{"id":5,"action":"join","room":"43"}`) // keeps the connection open
 		<-entered
 		newer := second.connect(t, "a")
-		newer.send(join42)
-		newer.expect(replyARejoined)
+		newer.exchange(join42, replyARejoined)
 		c := second.connect(t, "c")
 		c.send(join42)
 		synctest.Wait()
@@ -307,7 +290,7 @@ func TestTakeOver_NoEventsAfter(t *testing.T) {
 		}
 		close(replaced)
 		a.expect(`{"id":5,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
-		a.expectClosed(protocol.CloseReplaced)
+		a.expectClose(protocol.CloseReplaced)
 	})
 }
 
@@ -328,8 +311,7 @@ func TestTakeOver_FullRoomRefuses(t *testing.T) {
 		c.send(join42)
 		time.Sleep(time.Second)
 		a.expectSilence()
-		a.send(join42)
-		a.expect(eventALost)
+		a.exchange(join42, eventALost)
 		a.expect(`{"id":1,"room":"42","error":{"code":"room_full","message":"room 42 is full: 2 of 2 seats taken","retry":false}}`)
 		c.send(leave42)
 		time.Sleep(time.Minute)
@@ -344,8 +326,6 @@ func TestDataLoss_Everything(t *testing.T) {
 		first, second, _, _ := twoNodes(t, room.Rules{}, Options{})
 		first.redis.FlushAll(t.Context())
 		time.Sleep(coordinator.DefaultNodeTTL)
-		if got := second.members(t, "42"); got != "b a" {
-			t.Errorf("in the room are %q", got)
-		}
+		second.expectMembers(t, "42", "b a")
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/protocol"
 )
@@ -42,12 +41,10 @@ func (n *counters) String() string {
 // does itself is no close of the server's.
 func TestTrace_Clients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
 		var n counters
-		s := startInBubble(t, mini, room.Rules{}, Options{MaxQueue: 2000, Trace: n.trace()})
+		s := start(t, room.Rules{}, Options{MaxQueue: 2000, Trace: n.trace()})
 		a := s.connectIdle(t, "a")
-		a.send(watch42)
-		a.expect(`{"id":4,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+		a.exchange(watch42, `{"id":4,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 		s.joins(t, "b", "42") // keeps the writer busy
 		for i := range 4 {
 			s.joins(t, fmt.Sprint("c", i), "42")
@@ -70,7 +67,7 @@ func TestTrace_Clients(t *testing.T) {
 		for _, code := range []uint16{1000, protocol.CloseTooSlow} {
 			c := s.connect(t, "c")
 			_ = c.ws.WriteControl(8, []byte{byte(code >> 8), byte(code)}, time.Now().Add(time.Second))
-			c.expectClosed(int(code))
+			c.expectClose(int(code))
 		}
 		if got := n.String(); got != "connected 3, merged 3, too slow 1, replaced 0, otherwise 0, refused 1" {
 			t.Error(got)
@@ -88,8 +85,7 @@ func TestTrace_Clients(t *testing.T) {
 
 func TestStats_OfServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		s := startInBubble(t, mini, room.Rules{}, Options{Grace: time.Minute})
+		s := start(t, room.Rules{}, Options{Grace: time.Minute})
 		expect := func(want Stats) {
 			t.Helper()
 			synctest.Wait()

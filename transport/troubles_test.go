@@ -23,12 +23,10 @@ import (
 // asking for /readyz.
 func TestLog_ClientsDoNotFillIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
 		var log bytes.Buffer
-		s := startInBubble(t, mini, room.Rules{}, Options{Grace: time.Second, Log: slog.New(zerolog.NewSlogHandler(zerolog.New(zerolog.SyncWriter(&log)).Level(zerolog.InfoLevel)))})
+		s := start(t, room.Rules{}, Options{Grace: time.Second, Log: slog.New(zerolog.NewSlogHandler(zerolog.New(zerolog.SyncWriter(&log)).Level(zerolog.InfoLevel)))})
 		a := s.connect(t, "a")
-		a.send(join42)
-		a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 		s.hook.setBefore(func(context.Context, room.Action) error { return room.ErrUnavailable })
 		for range 500 {
 			a.send(join42)
@@ -68,9 +66,7 @@ func TestLog_RefusedOrigins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		s, err := New(sizedRooms{}, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		for i := range 100 {
 			request := httptest.NewRequest("GET", "http://game.example/ws?user=a", nil)
 			request.Header.Set("Origin", fmt.Sprintf("https://evil-%d.example\n%s", i, strings.Repeat("x", 10_000)))
@@ -80,9 +76,7 @@ func TestLog_RefusedOrigins(t *testing.T) {
 				t.Fatalf("answered %d %s", answer.Code, answer.Body)
 			}
 		}
-		if err := s.Shutdown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, s.Shutdown(t.Context()))
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 		if len(lines) != 2 || len(log.String()) > 2000 {
 			t.Fatalf("logged %d lines, %d bytes", len(lines), log.Len())
@@ -99,17 +93,15 @@ func TestLog_RefusedOrigins(t *testing.T) {
 func TestLog_FullNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		s := startSizedRooms(t, Options{MaxConnections: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		s := serve(t, sizedRooms{}, Options{MaxConnections: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		s.connectIdle(t, "a")
 		for range 10 {
-			dialer := websocket.Dialer{NetDialContext: s.pipes.dial}
+			dialer := websocket.Dialer{NetDialContext: s.connection}
 			if _, res, err := dialer.Dial("ws://pipes/ws?user=b", nil); err == nil || res.StatusCode != http.StatusServiceUnavailable {
 				t.Fatalf("a connection beyond the limit: %v", err)
 			}
 		}
-		if err := s.Shutdown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, s.Shutdown(t.Context()))
 		if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "level=WARN") || !strings.Contains(text, "1 connections, its limit") {
 			t.Errorf("logged\n%s", text)
 		}
@@ -119,9 +111,8 @@ func TestLog_FullNode(t *testing.T) {
 // The log says at level debug why a connection has ended.
 func TestLog_ConnectionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
 		var log bytes.Buffer
-		s := startInBubble(t, mini, room.Rules{}, Options{
+		s := start(t, room.Rules{}, Options{
 			WriteTimeout: time.Second,
 			Log:          slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		})

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/auth"
 )
@@ -17,32 +18,32 @@ func TestWatch_EndedByBan(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		list := `"version":2,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`
 		w, far, other := first.connect(t, "w"), second.connect(t, "w"), first.connect(t, "x")
-		for _, c := range []*bubbleClient{w, far, other, a} {
+		for _, c := range []*testClient{w, far, other, a} {
 			c.ask(`"watch"`, list)
 		}
 		second.act(t, room.Kick{User: "w", Until: time.Now().Add(time.Minute).UnixMilli()})
-		for _, c := range []*bubbleClient{w, far} {
+		for _, c := range []*testClient{w, far} {
 			c.expect(`{"event":"unwatched","room":"42","reason":"banned"}`)
 			for _, action := range []string{"watch", "users", "join"} {
 				c.send(`{"id":2,"action":"` + action + `","room":"42"}`)
 				c.expect(`{"id":2,"room":"42","error":{"code":"banned","message":"w is banned from room 42 for another 60 s","retry":false}}`)
 			}
 		}
-		for _, c := range []*bubbleClient{a, b, other} {
+		for _, c := range []*testClient{a, b, other} {
 			c.expect(eventOf(3))
 		}
 		second.act(t, room.Kick{User: "a", Text: "spam", Until: room.Forever})
 		a.expect(`{"event":"lost","room":"42","reason":"kicked","text":"spam"}`)
 		a.expect(`{"event":"unwatched","room":"42","reason":"banned"}`)
 		leave := `{"type":"leave","user":"a","seat":1,"reason":"kicked","text":"spam"}`
-		for _, c := range []*bubbleClient{b, other} {
+		for _, c := range []*testClient{b, other} {
 			c.expect(eventOf(4, leave))
 		}
 		second.act(t, room.Unban{User: "w"}) // what was before the watch does not end it
 		w.ask(`"watch"`, `"version":5,"count":1,"users":[{"user":"b","seat":0}]`)
 		second.act(t, room.Say{Text: "hi"})
 		w.expect(eventOf(6, `{"type":"message","text":"hi"}`))
-		for _, c := range []*bubbleClient{a, w, far} {
+		for _, c := range []*testClient{a, w, far} {
 			c.expectSilence()
 		}
 	})
@@ -53,13 +54,13 @@ func TestWatch_OnlyMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		w := first.connect(t, "w")
-		for _, c := range []*bubbleClient{w, a} {
+		for _, c := range []*testClient{w, a} {
 			c.ask(`"watch"`, `"version":2,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
 		}
 		second.act(t, room.Configure{Settings: room.Settings{Watch: room.WatchMembers}})
 		w.expect(`{"event":"unwatched","room":"42","reason":"forbidden"}`)
 		settings := `"settings":{"capacity":0,"watch":"members"}`
-		for _, c := range []*bubbleClient{a, b} {
+		for _, c := range []*testClient{a, b} {
 			c.expect(eventOf(3, `{"type":"settings",`+settings+`}`))
 		}
 		for _, action := range []string{"watch", "users"} {
@@ -83,15 +84,11 @@ func TestWatch_Token(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		signer, err := auth.SecretSigner(testSecret)
-		if err != nil {
-			t.Fatal(err)
-		}
-		connect := func(who auth.Identity) *wsClient {
+		redistest.OK(t, err)
+		connect := func(who auth.Identity) *testClient {
 			who.Expires = time.Now().Add(time.Hour)
 			token, err := signer.Sign(who)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			return s.dialWith(t, token)
 		}
 		player := connect(auth.Identity{User: "p", Watch: []string{}})
@@ -99,7 +96,7 @@ func TestWatch_Token(t *testing.T) {
 		admin := connect(auth.Identity{User: "a", Role: auth.RoleAdmin})
 		forbidden := `{"id":1,"room":"42","error":{"code":"forbidden","message":"the token does not allow room 42","retry":false}}`
 		for _, step := range []struct {
-			who    *wsClient
+			who    *testClient
 			action string
 			want   string
 		}{
@@ -129,25 +126,20 @@ func TestWatch_NotAllowedAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		signer, err := auth.SecretSigner(testSecret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		expires := time.Now().Add(time.Hour)
 		token := func(who auth.Identity) string {
 			who.Expires = expires
 			token, err := signer.Sign(who)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			return token
 		}
 		unwatched := `{"event":"unwatched","room":"42","reason":"forbidden"}`
-		ask := func(c *wsClient, action, want string) {
+		ask := func(c *testClient, action, want string) {
 			t.Helper()
-			c.send(fmt.Sprintf(`{"id":1,"action":%q,"room":"42"}`, action))
-			c.expect(`{"id":1,"room":"42",` + want + `}`)
+			c.exchange(fmt.Sprintf(`{"id":1,"action":%q,"room":"42"}`, action), `{"id":1,"room":"42",`+want+`}`)
 		}
-		renew := func(c *wsClient, who auth.Identity) {
+		renew := func(c *testClient, who auth.Identity) {
 			t.Helper()
 			c.send(`{"id":1,"action":"auth","token":"` + token(who) + `"}`)
 			c.expect(fmt.Sprintf(`{"id":1,"user":%q,"expires":%d}`, who.User, expires.Unix()))
@@ -167,18 +159,17 @@ func TestWatch_NotAllowedAnyMore(t *testing.T) {
 
 		s.act(t, room.Configure{Settings: room.Settings{Watch: room.WatchMembers}})
 		narrowed, demoted := s.dialWith(t, token(auth.Identity{User: "n", Role: auth.RoleAdmin})), s.dialWith(t, token(auth.Identity{User: "d", Role: auth.RoleAdmin}))
-		for _, c := range []*wsClient{narrowed, demoted} {
+		for _, c := range []*testClient{narrowed, demoted} {
 			ask(c, "watch", `"version":5,"count":0,"settings":{"capacity":0,"watch":"members"},"users":[]`)
 		}
 		renew(narrowed, auth.Identity{User: "n", Role: auth.RoleAdmin, Rooms: []string{"43"}})
 		renew(demoted, auth.Identity{User: "d"})
-		for _, c := range []*wsClient{narrowed, demoted} {
+		for _, c := range []*testClient{narrowed, demoted} {
 			c.expect(unwatched)
 		}
 		s.act(t, room.Say{Text: "secret"})
-		for _, c := range []*wsClient{leaves, kicked, narrowed, demoted} {
-			c.send(`{"id":9,"action":"ping"}`)
-			c.expect(`{"id":9}`)
+		for _, c := range []*testClient{leaves, kicked, narrowed, demoted} {
+			c.exchange(`{"id":9,"action":"ping"}`, `{"id":9}`)
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,11 +13,6 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator"
 )
-
-func (s *bubbleServer) connectOracle(t *testing.T, user string) *oracle {
-	t.Helper()
-	return connectOracle(t, user, "pipes", func() (net.Conn, error) { return s.pipes.dial(t.Context(), "", "") })
-}
 
 // waitUntil waits until look returns nil, and fails the test if that takes too long.
 func waitUntil(t *testing.T, limit time.Duration, look func() error) {
@@ -47,17 +41,13 @@ func TestWholeView_RedisIsEmptied(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	const users = 30
-	var nodes []*testServer
+	var nodes []*testNode
 	for range 3 {
-		rooms, err := coordinator.New(server.Client(), coordinator.Options{LockTTL: time.Second, NodeTTL: time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		nodes = append(nodes, serve(t, rooms, rooms, Options{Rate: -1}))
+		nodes = append(nodes, startOn(t, server.Client(), coordinator.Options{LockTTL: time.Second, NodeTTL: time.Second}, Options{Rate: -1}))
 	}
 	var all []*oracle
 	for i := range users {
-		o := connectOracle(t, fmt.Sprintf("u%02d", i), nodes[i%len(nodes)].addr, nil)
+		o := nodes[i%len(nodes)].connectOracle(t, fmt.Sprintf("u%02d", i))
 		o.ask(t, "join", fmt.Sprintf(`,"seat":%d`, i))
 		if i%5 == 0 {
 			o.ask(t, "watch", "")
@@ -125,19 +115,19 @@ func TestWholeView_NoRoomWithoutItself(t *testing.T) {
 type faultRun struct {
 	t      *testing.T
 	random *rand.Rand
-	nodes  []*bubbleServer
+	nodes  []*testNode
 	all    []*oracle
 }
 
 func runFaults(t *testing.T, random *rand.Rand) {
-	mini, _ := redistest.Mini(t)
 	r := &faultRun{t: t, random: random}
 	rules := room.Rules{}
 	if random.IntN(2) == 0 {
 		rules.Seating = room.Capacity(7)
 	}
-	for range 3 {
-		r.nodes = append(r.nodes, startInBubble(t, mini, rules, Options{Rate: -1}))
+	r.nodes = append(r.nodes, start(t, rules, Options{Rate: -1}))
+	for range 2 {
+		r.nodes = append(r.nodes, r.nodes[0].beside(t, rules, Options{Rate: -1}))
 	}
 	for i := range 9 {
 		r.all = append(r.all, r.nodes[i%3].connectOracle(t, fmt.Sprintf("u%d", i)))
@@ -163,9 +153,7 @@ func runFaults(t *testing.T, random *rand.Rand) {
 	time.Sleep(5 * time.Minute)
 	synctest.Wait()
 	now, err := r.nodes[0].rooms.Read(t.Context(), "42")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	time.Sleep(time.Minute)
 	gone := 0
 	for _, o := range r.all {

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -26,15 +25,12 @@ func (c countingConn) Write(p []byte) (int, error) {
 // What was queued during a write is written together.
 func TestWriter_FramesTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		s := startInBubble(t, mini, room.Rules{}, Options{})
+		s := start(t, room.Rules{}, Options{})
 		var writes atomic.Int64
 		s.pipes.wrap = func(c net.Conn) net.Conn { return countingConn{c, &writes} }
 		a := s.connectIdle(t, "a")
-		a.send(watch42)
-		a.expect(`{"id":4,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
-		a.send(`{"id":4,"action":"watch","room":"43"}`)
-		a.expect(`{"id":4,"room":"43","epoch":"","version":0,"count":0,"users":[]}`)
+		a.exchange(watch42, `{"id":4,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+		a.exchange(`{"id":4,"action":"watch","room":"43"}`, `{"id":4,"room":"43","epoch":"","version":0,"count":0,"users":[]}`)
 		writes.Store(0)
 		s.joins(t, "b", "42") // keeps the writer busy
 		for _, user := range []string{"c", "d"} {
@@ -57,11 +53,9 @@ func TestWriter_FramesTogether(t *testing.T) {
 // Events that the client does not read do not delay its requests.
 func TestWriter_EventsDoNotDelayRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		s := startInBubble(t, mini, room.Rules{}, Options{})
+		s := start(t, room.Rules{}, Options{})
 		a := s.connectIdle(t, "a")
-		a.send(watch42)
-		a.expect(`{"id":4,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+		a.exchange(watch42, `{"id":4,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 		a.send(`{"id":5,"action":"users","room":"43"}`)
 		synctest.Wait() // the reply waits to be read
 		s.joins(t, "b", "42")
@@ -78,11 +72,9 @@ func TestWriter_EventsDoNotDelayRequests(t *testing.T) {
 func TestWriter_ClientThatDoesNotRead(t *testing.T) {
 	for _, quiet := range []time.Duration{0, time.Second, 2 * time.Second, 20 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			mini, _ := redistest.Mini(t)
-			s := startInBubble(t, mini, room.Rules{}, Options{Grace: -1, WriteTimeout: 8 * time.Second, PingInterval: time.Hour})
+			s := start(t, room.Rules{}, Options{Grace: -1, WriteTimeout: 8 * time.Second, PingInterval: time.Hour})
 			a := s.connectIdle(t, "a")
-			a.send(join42)
-			a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+			a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 			time.Sleep(quiet)
 			s.joins(t, "b", "42")
 			start := time.Now()

@@ -103,9 +103,7 @@ func TestRestartsUnderLoadLoseNothing(t *testing.T) {
 			for _, p := range nodes {
 				p.stop(syscall.SIGTERM)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			if restarts != 2 {
 				t.Errorf("%d restarts in %d actions", restarts, r.Actions)
 			}
@@ -133,9 +131,7 @@ func playWithACL(t *testing.T, server *redistest.Server, url, members string) {
 	admin := server.Client()
 	roomdtest.Grant(t, admin, roomdtest.Rights(t, "OPERATING.md"))
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, os.WriteFile(secret, []byte("secret\n"), 0o600))
 	flags := []string{"--redis-password-file", secret, "--lock-ttl", "1s", "--node-ttl", "1s", "--grace", "100ms", "--journal", "1000"}
 	nodes := launch(t, 2, url, flags...)
 	watched, gone := nodes[0].player("watcher"), nodes[1].player("stays away")
@@ -164,9 +160,7 @@ func playWithACL(t *testing.T, server *redistest.Server, url, members string) {
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	if !killed || !r.Consistent() {
 		t.Errorf("killed: %v, %+v", killed, *r)
 	}

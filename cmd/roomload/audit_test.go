@@ -39,9 +39,7 @@ func TestAuditReports(t *testing.T) {
 		{"HSET", "Room:42:Meta", "epoch", "e", "version", 2, "mark", m2, "members", 2, "settings", `{"capacity":4}`},
 		{"HSET", "Room:43:Meta", "epoch", "e", "version", 2},
 	} {
-		if err := rdb.Do(t.Context(), args...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, rdb.Do(t.Context(), args...).Err())
 	}
 	start := func(more ...string) (stdout, stderr string, err error) {
 		var out, errs bytes.Buffer
@@ -53,9 +51,7 @@ func TestAuditReports(t *testing.T) {
 	for _, right := range strings.Fields(rule[1]) {
 		acl = append(acl, right)
 	}
-	if err := rdb.Do(t.Context(), acl...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, rdb.Do(t.Context(), acl...).Err())
 	t.Setenv("ROOMLOAD_REDIS", "redis://auditor:secret@"+server.Addr())
 	var as, errs bytes.Buffer
 	if err := run(t.Context(), []string{"audit"}, &as, &errs); err != nil || !strings.Contains(as.String(), "verdict     clean") {
@@ -63,9 +59,7 @@ func TestAuditReports(t *testing.T) {
 	}
 	t.Setenv("ROOMLOAD_REDIS", "")
 	password := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(password, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, os.WriteFile(password, []byte("secret\n"), 0o600))
 	as.Reset()
 	if err := run(t.Context(), []string{"audit", "--redis", "redis://auditor@" + server.Addr(), "--redis-password-file", password}, &as, &errs); err != nil || !strings.Contains(as.String(), "verdict     clean") {
 		t.Errorf("with a password file: %v\n%s", err, &as)

@@ -17,9 +17,7 @@ func TestBench_Reports(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "bench.html")
 	args := []string{"bench", "--redis", "embedded", "--only", "sadd,roomd", "--workload", "members-10", "--duration", "100ms"}
 	var stdout, stderr bytes.Buffer
-	if err := run(t.Context(), append(args, "--json", "-", "--html", page), &stdout, &stderr); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, run(t.Context(), append(args, "--json", "-", "--html", page), &stdout, &stderr))
 	var r bench.Report
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || r.Workloads["members-10"]["roomd"] == nil || r.WebSocket != nil {
 		t.Errorf("standard output is not the report: %v\n%s", err, &stdout)
@@ -42,9 +40,7 @@ func TestBench_Processes(t *testing.T) {
 	profile := filepath.Join(t.TempDir(), "heap")
 	args := []string{"bench", "--workload", "memory,storm", "--connections", "20", "--heap-profile", profile, "--json", "-"}
 	var stdout, stderr bytes.Buffer
-	if err := run(t.Context(), args, &stdout, &stderr); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, run(t.Context(), args, &stdout, &stderr))
 	var r bench.Report
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || r.Memory == nil || r.Storm == nil || r.Storm.In != 20 || r.Neighbours != nil || len(r.Workloads) != 0 {
 		t.Errorf("standard output is not the report: %v\n%s", err, &stdout)
@@ -63,5 +59,32 @@ func TestBench_Help(t *testing.T) {
 		if !strings.Contains(help, name) {
 			t.Errorf("%s is not in the help", name)
 		}
+	}
+}
+
+// A program is compared with itself.
+func TestCompare_Programs(t *testing.T) {
+	self, err := os.Executable()
+	redistest.OK(t, err)
+	t.Setenv(asProgram, "true")
+	t.Setenv("ROOMLOAD_REDIS", "embedded")
+	var stdout, stderr bytes.Buffer
+	if err := run(t.Context(), []string{"compare", self, "--rounds", "2", "--workload", "lone,members-10", "--duration", "50ms"}, &stdout, &stderr); err != nil {
+		t.Fatalf("%v\n%s", err, &stderr)
+	}
+	lines := strings.Split(stdout.String(), "\n")
+	if len(lines) != 4 || !strings.HasPrefix(lines[1], "lone ") || !strings.HasPrefix(lines[2], "members-10 ") || strings.Contains(lines[1], "NaN") {
+		t.Errorf("it prints\n%s", &stdout)
+	}
+	if !strings.Contains(stderr.String(), "[1/4] before\n[2/4] after\n[3/4] after\n[4/4] before") {
+		t.Errorf("not by turns:\n%s", &stderr)
+	}
+}
+
+func TestCompare_NoSuchRevision(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	if err := run(t.Context(), []string{"compare", "no-such-revision"}, &stdout, &stderr); err == nil || !strings.Contains(err.Error(), "no-such-revision is no program") {
+		t.Errorf("%v", err)
 	}
 }

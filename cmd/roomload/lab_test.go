@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"roomd/loadtest/lab"
+	"roomd/lockmgr/redistest"
 )
 
 func TestLab_Reports(t *testing.T) {
@@ -17,9 +18,7 @@ func TestLab_Reports(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	err := run(t.Context(), []string{"lab", "--redis", "embedded", "--only", "set-nx-lua,roomd", "--faults", "pause-write",
 		"--seed", "7", "--json", "-", "--html", page}, &stdout, &stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	var r lab.Report
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || !r.AsListed() || r.Seed != 7 || len(r.Disciplines) != 2 {
 		t.Errorf("standard output is not the report: %v\n%s", err, &stdout)

@@ -12,6 +12,7 @@ import (
 
 	"roomd/loadtest"
 	"roomd/loadtest/bench/worker"
+	"roomd/lockmgr/redistest"
 )
 
 // asProgram is the variable that makes this test binary roomload itself.
@@ -49,9 +50,7 @@ func TestRun_Reports(t *testing.T) {
 func TestRun_Table(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer
-	if err := run(t.Context(), []string{"run", "--clients", "5", "--rooms", "1", "--duration", "200ms"}, &stdout, &stderr); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, run(t.Context(), []string{"run", "--clients", "5", "--rooms", "1", "--duration", "200ms"}, &stdout, &stderr))
 	if !strings.Contains(stdout.String(), "verdict     consistent") {
 		t.Errorf("standard output is\n%s", &stdout)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"roomd/lockmgr/redistest"
 )
 
 // Each field of each entry, changed or removed, is found, whether the entry gets the mark that fits or
@@ -15,9 +17,7 @@ func TestTampering_EachField(t *testing.T) {
 	edits := 0
 	for i, entry := range story().commits {
 		var e any
-		if err := json.Unmarshal([]byte(entry), &e); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, json.Unmarshal([]byte(entry), &e))
 		for path, edited := range variants(e) {
 			for _, fits := range []bool{false, true} {
 				w := story()

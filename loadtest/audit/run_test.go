@@ -29,17 +29,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A mistake in the server's rules must not hide in the proof.
 func TestAudit_ImportsNothingOfTheServer(t *testing.T) {
 	files, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	for _, f := range files {
 		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), f.Name(), nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		for _, spec := range file.Imports {
 			if path, _ := strconv.Unquote(spec.Path.Value); strings.HasPrefix(path, "roomd/") && path != "roomd/lockmgr/redisconn" && path != "roomd/loadtest/internal/model" {
 				t.Errorf("%s imports %s", f.Name(), path)
@@ -62,9 +58,7 @@ func newNodeWith(t testing.TB, client redis.UniversalClient, opts coordinator.Op
 	t.Helper()
 	opts.Rules = room.Rules{Seating: room.Capacity(6)}
 	c, err := coordinator.New(client, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -87,9 +81,7 @@ func do(t testing.TB, c *coordinator.Coordinator, id string, actions ...room.Act
 func mustRun(t testing.TB, client redis.UniversalClient, cfg Config) *Report {
 	t.Helper()
 	r, err := Run(soon(t), client, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return r
 }
 
@@ -312,9 +304,7 @@ func TestAudit_OvertakenByTrimming(t *testing.T) {
 	for i := range 30 {
 		do(t, c, "42", room.Join{User: "a", Session: fmt.Sprint(i)})
 	}
-	if err := readScript.Load(t.Context(), rdb).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, readScript.Load(t.Context(), rdb).Err())
 	pages := 0
 	rdb.AddHook(redistest.Hook{After: func(ctx context.Context, cmd redis.Cmder) error {
 		if args := cmd.Args(); strings.HasPrefix(cmd.Name(), "evalsha") && len(args) > 1 && args[1] == readScript.Hash() {

@@ -91,9 +91,7 @@ func TestAudit_Failures(t *testing.T) {
 		do(t, nodes[1], "stalled", room.Join{User: "z", Session: "s", Mode: room.JoinAgain})
 		do(t, nodes[0], "stalled", room.Configure{Settings: room.Settings{}})
 		goOn("when it goes on")
-		if err := steady.Save(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, steady.Save(t.Context()).Err())
 		goOn("after a copy")
 		server.Kill()
 		server.Restart()

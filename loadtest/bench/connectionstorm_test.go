@@ -16,9 +16,7 @@ func TestStorm(t *testing.T) {
 	b := newBench(t, redistest.Start(t).URL())
 	b.connections, b.patience = 50, time.Minute
 	s, err := b.measureStorm(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	if wrong := s.wrong(); len(wrong) > 0 {
 		t.Error(wrong)
 	}
@@ -40,9 +38,7 @@ func storm(t *testing.T, kind string) *Storm {
 	b := newBench(t, redistest.Start(t).URL())
 	b.patience = time.Second // there is nothing to wait for
 	s := &Storm{Connections: 50, Refused: make(map[string]int64), Failed: make(map[string]int64), Back: mib(0)}
-	if err := b.tryStorm(t.Context(), kind, "x", s); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, b.tryStorm(t.Context(), kind, "x", s))
 	return s
 }
 

@@ -91,18 +91,14 @@ func TestLocks_Embedded(t *testing.T) {
 // openLocks returns each lock contender with one connection.
 func openLocks(b *testing.B) (names []string, opened []locker) {
 	server, err := redisserver.Open(b.Context(), redistest.Start(b).URL())
-	if err != nil {
-		b.Fatal(err)
-	}
+	redistest.OK(b, err)
 	b.Cleanup(server.Close)
 	for _, c := range contenders {
 		if c.locker == nil {
 			continue
 		}
 		l, err := c.locker(target{redis: server, connections: 1})
-		if err != nil {
-			b.Fatal(err)
-		}
+		redistest.OK(b, err)
 		b.Cleanup(l.close)
 		names, opened = append(names, c.name), append(opened, l)
 	}
@@ -115,9 +111,7 @@ func hold(b *testing.B, l locker, key string) {
 	if err == nil {
 		err = release()
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	redistest.OK(b, err)
 }
 
 // BenchmarkUncontended takes and gives back one lock that nobody else wants.

@@ -34,9 +34,7 @@ var servers = map[string]func(*testing.T) string{
 func newBench(t *testing.T, url string) *bench {
 	t.Helper()
 	server, err := redisserver.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	b := &bench{
 		redis: server, rdb: server.NewClient(1), meter: newMeter(server), prefix: "bench-test-",
 		duration: short, out: io.Discard, log: io.Discard,
@@ -53,9 +51,7 @@ func newBench(t *testing.T, url string) *bench {
 func mustCell(t *testing.T, b *bench, w workload, c contender) *Result {
 	t.Helper()
 	r, err := b.cell(t.Context(), w, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	if r.Failure != "" {
 		t.Fatalf("%s in %s: %s", c.name, w.name, r.Failure)
 	}

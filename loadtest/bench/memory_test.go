@@ -20,9 +20,7 @@ func TestMemory(t *testing.T) {
 	b := newBench(t, redistest.Start(t).URL())
 	b.connections, b.heapProfile = connections, filepath.Join(t.TempDir(), "heap")
 	m, err := b.measureMemory(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	if len(m.Servers) != len(memoryServers) {
 		t.Fatalf("%d servers", len(m.Servers))
 	}
@@ -62,9 +60,7 @@ func TestMemory_ServerThatLeaks(t *testing.T) {
 	t.Parallel() // it mostly waits
 	b := newBench(t, redistest.Start(t).URL())
 	r, err := b.tryMemory(t.Context(), memoryServer{kind: leaking}, "x", 50)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	if r.Heap < 1000 || r.Heap > 1200 || r.Resident.IsKnown() && (r.Resident < 900 || r.Freed < 900) {
 		t.Errorf("%+v", *r)
 	}

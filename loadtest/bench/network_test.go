@@ -19,9 +19,7 @@ func slowPipe(t *testing.T, delay time.Duration) (late, far net.Conn) {
 	t.Helper()
 	near, far := net.Pipe()
 	late, err := slow(func(context.Context, string, string) (net.Conn, error) { return near, nil }, delay)(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() { late.Close(); far.Close() })
 	return late, far
 }

@@ -17,9 +17,7 @@ func TestNeighbours(t *testing.T) {
 	b := newBench(t, redistest.Start(t).URL())
 	b.duration, b.rounds, b.pace = 200*time.Millisecond, 1, playerPace
 	all, err := b.measureNeighbours(t.Context(), 50)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	r := &Report{Neighbours: all}
 	if err := r.Err(); err != nil {
 		t.Error(err)
@@ -55,9 +53,7 @@ func neighbour(t *testing.T, kind, attack string) (*Neighbour, error) {
 func TestNeighbours_ServerThatStandsStill(t *testing.T) {
 	t.Parallel() // it mostly waits
 	n, err := neighbour(t, stalling, "flood")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	if n.Beside.P50 < 1000 || n.Ratio < neighbourGoal {
 		t.Errorf("alone %+v, beside %+v", n.Alone, n.Beside)
 	}
@@ -72,9 +68,7 @@ func TestNeighbours_ServerThatStandsStill(t *testing.T) {
 func TestNeighbours_Flood(t *testing.T) {
 	t.Parallel() // it mostly waits
 	n, err := neighbour(t, worker.Node, "flood")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	if wrong := n.wrong(); len(wrong) > 0 || !n.Ratio.IsKnown() || n.Attack.Connections == 0 {
 		t.Errorf("%q, %+v", wrong, n)
 	}
@@ -83,9 +77,7 @@ func TestNeighbours_Flood(t *testing.T) {
 func TestNeighbours_PlayersCutOff(t *testing.T) {
 	t.Parallel() // it mostly waits
 	n, err := neighbour(t, impatient, "slow-frame")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	if wrong := n.wrong(); len(wrong) != 1 || !strings.HasPrefix(wrong[0], "players were cut off") {
 		t.Errorf("%q", wrong)
 	}

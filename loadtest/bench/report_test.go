@@ -12,6 +12,7 @@ import (
 	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/report"
 	"roomd/loadtest/report/reporttest"
+	"roomd/lockmgr/redistest"
 )
 
 // made is a report of made-up figures.
@@ -64,9 +65,7 @@ func fields(t *testing.T, text []byte, path ...string) []string {
 // The JSON report is a contract.
 func TestReport_Fields(t *testing.T) {
 	text, err := json.Marshal(made())
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	figures := "actions_per_s allocs_per_action commands_per_action cut_off errors jain latency_ms own_cpu_us_per_action reads_per_action redis_cpu_us_per_action starved"
 	for path, want := range map[string]string{
 		"":                                    "cores duration_s go memory neighbours redis storm websocket workloads",
@@ -134,9 +133,7 @@ func TestReport_Page(t *testing.T) {
 	r := made()
 	r.Workloads["hot-room"]["roomd"].Failure = "<b>张三</b>"
 	var page bytes.Buffer
-	if err := r.WriteHTML(&page); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, r.WriteHTML(&page))
 	got := page.String()
 	reporttest.SelfContained(t, got)
 	if strings.Count(got, `<figure class="plot">`) != 3 || strings.Contains(got, "<b>张三") {

@@ -77,17 +77,13 @@ func TestCell_CannotBeMeasured(t *testing.T) {
 func TestRun(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client()
-	if err := rdb.Set(t.Context(), "somebody's", "value", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, rdb.Set(t.Context(), "somebody's", "value", 0).Err())
 	var out, log bytes.Buffer
 	report, err := Run(t.Context(), Config{
 		Redis: server.URL(), Duration: short, Only: []string{"roomd", "article", "sadd"},
 		Workloads: []string{"members-10", "four-nodes-16-rooms"}, Out: &out, Log: &log,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	if err := report.Err(); err != nil {
 		t.Error(err)
 	}

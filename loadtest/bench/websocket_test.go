@@ -8,6 +8,7 @@ import (
 
 	"roomd/loadtest/bench/echo"
 	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/lockmgr/redistest"
 )
 
 func TestWebSocket(t *testing.T) {
@@ -15,9 +16,7 @@ func TestWebSocket(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			b := newBench(t, url(t))
 			r, err := b.measureWebSocket(t.Context(), workload{name: webSocketName, clients: 16, rooms: 4, nodes: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			if wrong := r.remarks(); len(wrong) > 0 {
 				t.Error(wrong)
 			}
@@ -62,9 +61,7 @@ func TestWebSocket_Refusals(t *testing.T) {
 // any before.
 func TestSocket_Frames(t *testing.T) {
 	server, err := echo.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer server.Close()
 	for _, test := range []struct{ said, want string }{
 		{`{"event":"changes","room":"42"}` + "\n" + `{"id":1,"room":"42"}`, ""},
@@ -75,17 +72,11 @@ func TestSocket_Frames(t *testing.T) {
 		{``, errNoReply.Error()},
 	} {
 		s, err := newSocket(0, "42", "张三")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.dial(t.Context(), server.URL()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
+		redistest.OK(t, s.dial(t.Context(), server.URL()))
 		frames := strings.Split(test.said, "\n")
 		for _, frame := range frames {
-			if err := s.conn.WriteMessage(websocket.TextMessage, []byte(frame)); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, s.conn.WriteMessage(websocket.TextMessage, []byte(frame)))
 		}
 		err = s.act(t.Context())
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
@@ -97,9 +88,7 @@ func TestSocket_Frames(t *testing.T) {
 		s.close()
 	}
 	s, err := newSocket(0, "42", "张三")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	if err := s.dial(t.Context(), "ws://127.0.0.1:1/ws"); err == nil {
 		t.Error("a server that is not there")
 	}

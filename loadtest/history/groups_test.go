@@ -2,202 +2,113 @@ package history
 
 import "testing"
 
-func group(action, list string) Request { return Request{Action: action, Users: members(list)} }
-
 func TestGroups_Parties(t *testing.T) {
-	one := func(w *world) { w.join("a", 1, 0, "a0") }
-	party := group(Reserve, "b1 c2")
-	seeAnomalies(t, []anomaly{
-		{"all come, connect and leave", Options{}, func(w *world) {
-			one(w)
-			w.admin(2, party)
-			w.event("a", 2, "+b1? +c2?")
-			w.join("b", 3, 1, "a0 b1 c2?")
-			w.event("a", 3, "!b1")
-			w.admin(4, group(Release, "b1 c2"))
-			w.event("a", 4, "-b -c")
-			w.leave("b", 4, 1)
-			w.check(4, "a0")
-		}, Counts{}},
-		{"one of them is there, and keeps the seat", Options{}, func(w *world) {
-			one(w)
-			w.admin(2, group(Reserve, "a0 b1"))
-			w.event("a", 2, "+b1?")
-			w.check(2, "a0 b1?")
-		}, Counts{}},
-		{"one of them is there, and the outcome is unknown", Options{}, func(w *world) {
-			one(w)
-			w.l.Unanswered("r", group(Reserve, "a0 b1"), 0)
-			w.event("a", 2, "+b1?")
-			w.check(2, "a0 b1?")
-		}, Counts{}},
-		{"all come unseen", Options{}, func(w *world) {
-			one(w)
-			w.admin(2, party)
-			w.check(2, "a0 b1? c2?")
-		}, Counts{}},
-		{"all come, with an unknown outcome", Options{}, func(w *world) {
-			one(w)
-			w.l.Unanswered("r", party, 0)
-			w.event("a", 2, "+b1? +c2?")
-			w.check(2, "a0 b1? c2?")
-		}, Counts{}},
-		{"none comes, with an unknown outcome", Options{}, func(w *world) {
-			one(w)
-			w.l.Unanswered("r", party, 0)
-			w.check(1, "a0")
-		}, Counts{}},
-		{"one of them comes, with an unknown outcome", Options{}, func(w *world) {
-			one(w)
-			w.l.Unanswered("r", party, 0)
-			w.event("a", 2, "+b1?")
-			w.check(2, "a0 b1?")
-		}, Counts{Torn: 1}},
-		{"one of a refused party comes", Options{}, func(w *world) {
-			one(w)
-			w.l.Refused("r", party)
-			w.event("a", 2, "+b1?")
-			w.check(2, "a0 b1?")
-		}, Counts{Torn: 1}},
-		{"one of an acknowledged party comes", Options{}, func(w *world) {
-			one(w)
-			w.admin(2, party)
-			w.event("a", 2, "+b1?")
-			w.check(2, "a0 b1?")
-		}, Counts{Lost: 1}},
-		{"none of an acknowledged party comes", Options{}, func(w *world) {
-			one(w)
-			w.admin(2, party)
-			w.event("a", 2, "")
-			w.check(2, "a0")
-		}, Counts{Lost: 2}},
-		{"one comes one version later", Options{}, func(w *world) {
-			one(w)
-			w.admin(2, party)
-			w.event("a", 2, "+b1?")
-			w.event("a", 3, "+c2?")
-			w.check(3, "a0 b1? c2?")
-		}, Counts{Lost: 1, Phantom: 1}},
-		{"two on one seat", Options{}, func(w *world) {
-			one(w)
-			w.admin(2, group(Reserve, "b1 c1"))
-			w.event("a", 2, "+b1? +c1?")
-			w.check(2, "a0 b1? c1?")
-		}, Counts{SeatClash: 1}},
-		{"a seat for which nobody asked", Options{}, func(w *world) {
-			one(w)
-			w.event("a", 2, "+b1?")
-			w.check(2, "a0 b1?")
-		}, Counts{Phantom: 1}},
-		{"one of an acknowledged group stays", Options{}, func(w *world) {
-			one(w)
-			w.admin(2, party)
-			w.event("a", 2, "+b1? +c2?")
-			w.admin(3, group(Release, "b1 c2"))
-			w.event("a", 3, "-b")
-			w.check(3, "a0 c2?")
-		}, Counts{Lost: 1}},
+	tell(t, []story{
+		{"all come, connect and leave", "",
+			`a joins 1 a0; admin 2 reserve b1 c2; a sees 2 +b1? +c2?; b joins 3 a0 b1 c2?; a sees 3 !b1; admin 4 release b1 c2;
+				a sees 4 -b -c; b leaves 4/1; end 4 a0`},
+		{"one of them is there, and keeps the seat", "", `a joins 1 a0; admin 2 reserve a0 b1; a sees 2 +b1?; end 2 a0 b1?`},
+		{"one of them is there, and the outcome is unknown", "", `a joins 1 a0; admin unsure reserve a0 b1; a sees 2 +b1?; end 2 a0 b1?`},
+		{"all come unseen", "", `a joins 1 a0; admin 2 reserve b1 c2; end 2 a0 b1? c2?`},
+		{"all come, with an unknown outcome", "", `a joins 1 a0; admin unsure reserve b1 c2; a sees 2 +b1? +c2?; end 2 a0 b1? c2?`},
+		{"none comes, with an unknown outcome", "", `a joins 1 a0; admin unsure reserve b1 c2; end 1 a0`},
+		{"one of them comes, with an unknown outcome", "torn", `a joins 1 a0; admin unsure reserve b1 c2; a sees 2 +b1?; end 2 a0 b1?`},
+		{"one of a refused party comes", "torn", `a joins 1 a0; admin refused reserve b1 c2; a sees 2 +b1?; end 2 a0 b1?`},
+		{"one of an acknowledged party comes", "lost", `a joins 1 a0; admin 2 reserve b1 c2; a sees 2 +b1?; end 2 a0 b1?`},
+		{"none of an acknowledged party comes", "lost 2", `a joins 1 a0; admin 2 reserve b1 c2; a sees 2; end 2 a0`},
+		{"one comes one version later", "lost, phantom",
+			`a joins 1 a0; admin 2 reserve b1 c2; a sees 2 +b1?; a sees 3 +c2?; end 3 a0 b1? c2?`},
+		{"two on one seat", "seat_clash", `a joins 1 a0; admin 2 reserve b1 c1; a sees 2 +b1? +c1?; end 2 a0 b1? c1?`},
+		{"a seat for which nobody asked", "phantom", `a joins 1 a0; a sees 2 +b1?; end 2 a0 b1?`},
+		{"one of an acknowledged group stays", "lost",
+			`a joins 1 a0; admin 2 reserve b1 c2; a sees 2 +b1? +c2?; admin 3 release b1 c2; a sees 3 -b; end 3 a0 c2?`},
 	})
 }
 
 func TestGroups_Moves(t *testing.T) {
-	out := Request{Action: MoveOut, Users: members("b0 c0"), Target: "r2"}
-	in := Request{Action: MoveIn, Users: members("b0 c1"), Target: "r"}
-	other := func(w *world, version uint64, list string) *View {
-		v := w.l.View("r2", "b", "other-b")
-		users := members(list)
-		v.Arrives()
-		v.Snapshot(List{Epoch: "e", Version: version, Count: len(users), Users: users})
-		return v
-	}
-	check := func(w *world, list, list2 string) {
-		w.l.Check(map[string]RoomState{
-			"r":  {Epoch: "e1", Version: 4, Users: members(list)},
-			"r2": {Epoch: "e", Version: 1, Users: members(list2)},
-		})
-	}
-	moved := func(w *world) {
-		three(w)
-		w.l.Done("r2", in, Reply{Epoch: "e", Version: 1})
-		w.admin(4, out)
-		w.event("a", 4, "-b:moved:r2 -c:moved:r2")
-		w.lost("b", Moved, "r2")
-		w.lost("c", Moved, "r2")
-	}
-	seeAnomalies(t, []anomaly{
-		{"all move", Options{}, func(w *world) {
-			moved(w)
-			other(w, 1, "b0 c1")
-			check(w, "a0", "b0 c1")
-		}, Counts{}},
-		{"nobody sees it", Options{}, func(w *world) {
-			three(w)
-			w.l.Done("r2", in, Reply{Epoch: "e", Version: 1})
-			w.admin(4, out)
-			check(w, "a0", "b0 c1")
-		}, Counts{}},
-		{"the outcome is unknown", Options{}, func(w *world) {
-			three(w)
-			w.l.Unanswered("r2", in, 0)
-			w.l.Unanswered("r", out, 0)
-			w.event("a", 4, "-b:moved:r2 -c:moved:r2")
-			check(w, "a0", "b0 c1")
-		}, Counts{}},
-		{"the list of the other room lacks who was moved", Options{}, func(w *world) {
-			moved(w)
-			other(w, 1, "c1")
-			check(w, "a0", "b0 c1")
-		}, Counts{Lost: 1, Diverged: 1}},
-		{"one does not come", Options{}, func(w *world) {
-			moved(w)
-			check(w, "a0", "c1")
-		}, Counts{Lost: 1}},
-		{"one does not leave", Options{}, func(w *world) {
-			three(w)
-			w.l.Done("r2", in, Reply{Epoch: "e", Version: 1})
-			w.admin(4, out)
-			w.event("a", 4, "-b:moved:r2")
-			check(w, "a0 c2", "b0 c1")
-		}, Counts{Lost: 1}},
-		{"one does not leave, and the outcome is unknown", Options{}, func(w *world) {
-			three(w)
-			w.l.Unanswered("r2", in, 0)
-			w.l.Unanswered("r", out, 0)
-			w.event("a", 4, "-b:moved:r2")
-			check(w, "a0 c2", "b0 c1")
-		}, Counts{Torn: 1}},
-		{"a refused move takes place in part", Options{}, func(w *world) {
-			three(w)
-			w.l.Refused("r", out)
-			w.event("a", 4, "-b:moved:r2")
-			w.l.Check(map[string]RoomState{"r": {Epoch: "e1", Version: 4, Users: members("a0 c2")}})
-		}, Counts{Torn: 1, Phantom: 1}},
-		{"into another room than the request says", Options{}, func(w *world) {
-			three(w)
-			w.l.Done("r2", in, Reply{Epoch: "e", Version: 1})
-			w.admin(4, out)
-			w.event("a", 4, "-b:moved:r3 -c:moved:r2")
-			check(w, "a0", "b0 c1")
-		}, Counts{Diverged: 1, Phantom: 1, Torn: 1}},
-		{"moved back, and kicked before the room is known", Options{}, func(w *world) {
-			moved(w)
-			w.l.Done("r", Request{Action: MoveIn, Users: members("b1"), Target: "r2"}, Reply{Epoch: "e1", Version: 5})
-			w.view("b").Arrives()
-			w.event("a", 5, "+b1?")
-			w.admin(6, kick("b"))
-			w.event("a", 6, "-b:kicked")
-			w.lost("b", Kicked, "")
-			w.l.Check(map[string]RoomState{
-				"r": {Epoch: "e1", Version: 6, Users: members("a0")}, "r2": {Epoch: "e", Version: 1, Users: members("b0 c1")},
-			})
-		}, Counts{}},
-		{"one is told of another room", Options{}, func(w *world) {
-			three(w)
-			w.l.Done("r2", in, Reply{Epoch: "e", Version: 1})
-			w.admin(4, out)
-			w.event("a", 4, "-b:moved:r2 -c:moved:r2")
-			w.lost("b", Moved, "r3")
-			check(w, "a0", "b0 c1")
-		}, Counts{Phantom: 1}},
+	tell(t, []story{
+		{"all move", "",
+			`three; r2: admin 1 in b0 c1 from r; admin 4 out b0 c0 to r2; a sees 4 -b:moved:r2 -c:moved:r2; b c lost moved r2;
+				r2: b arrives; r2: b gets 1 b0 c1; end 4 a0 and r2: 1 b0 c1`},
+		{"nobody sees it", "", `three; r2: admin 1 in b0 c1 from r; admin 4 out b0 c0 to r2; end 4 a0 and r2: 1 b0 c1`},
+		{"the outcome is unknown", "",
+			`three; r2: admin unsure in b0 c1 from r; admin unsure out b0 c0 to r2; a sees 4 -b:moved:r2 -c:moved:r2;
+				end 4 a0 and r2: 1 b0 c1`},
+		{"the list of the other room lacks who was moved", "lost, diverged",
+			`three; r2: admin 1 in b0 c1 from r; admin 4 out b0 c0 to r2; a sees 4 -b:moved:r2 -c:moved:r2; b c lost moved r2;
+				r2: b arrives; r2: b gets 1 c1; end 4 a0 and r2: 1 b0 c1`},
+		{"one does not come", "lost",
+			`three; r2: admin 1 in b0 c1 from r; admin 4 out b0 c0 to r2; a sees 4 -b:moved:r2 -c:moved:r2; b c lost moved r2;
+				end 4 a0 and r2: 1 c1`},
+		{"one does not leave", "lost",
+			`three; r2: admin 1 in b0 c1 from r; admin 4 out b0 c0 to r2; a sees 4 -b:moved:r2; end 4 a0 c2 and r2: 1 b0 c1`},
+		{"one does not leave, and the outcome is unknown", "torn",
+			`three; r2: admin unsure in b0 c1 from r; admin unsure out b0 c0 to r2; a sees 4 -b:moved:r2; end 4 a0 c2 and r2: 1 b0 c1`},
+		{"a refused move takes place in part", "phantom, torn",
+			`three; admin refused out b0 c0 to r2; a sees 4 -b:moved:r2; end 4 a0 c2`},
+		{"into another room than the request says", "phantom, diverged, torn",
+			`three; r2: admin 1 in b0 c1 from r; admin 4 out b0 c0 to r2; a sees 4 -b:moved:r3 -c:moved:r2; end 4 a0 and r2: 1 b0 c1`},
+		{"moved back, and kicked before the room is known", "",
+			`three; r2: admin 1 in b0 c1 from r; admin 4 out b0 c0 to r2; a sees 4 -b:moved:r2 -c:moved:r2; b c lost moved r2;
+				admin 5 in b1 from r2; b arrives; a sees 5 +b1?; admin 6 kick b; a sees 6 -b:kicked; b lost kicked; end 6 a0 and r2: 1 b0 c1`},
+		{"one is told of another room", "phantom",
+			`three; r2: admin 1 in b0 c1 from r; admin 4 out b0 c0 to r2; a sees 4 -b:moved:r2 -c:moved:r2; b lost moved r3;
+				end 4 a0 and r2: 1 b0 c1`},
+	})
+}
+
+func TestRemovals_EachKind(t *testing.T) {
+	tell(t, []story{
+		{"a kick", "", `three; admin 4 kick b; a c see 4 -b:kicked; b lost kicked; b joins 5 a0 b1 c2; a c see 5 +b1; end 5 a0 b1 c2`},
+		{"a kick that only the kicked one sees", "", `b joins 1 b0; admin 2 kick b; b sees 2 -b:kicked; b lost kicked; end 2`},
+		{"a kick that nobody sees", "", `b joins 1 b0; admin 2 kick b; b lost kicked; end 2`},
+		{"a kick with an unknown outcome", "", `three; admin unsure kick b; a c see 4 -b:kicked; b lost kicked; end 4 a0 c2`},
+		{"an acknowledged kick that did not happen", "lost", `three; admin 4 kick b; a b c see 4; end 4 a0 b1 c2`},
+		{"an acknowledged kick that the end does not show", "lost", `b joins 1 b0; admin 2 kick b; end 2 b0`},
+		{"a kick that nobody asked for", "phantom", `three; a c see 4 -b:kicked; b lost kicked; end 4 a0 c2`},
+		{"a kick of another", "lost, phantom", `three; admin 4 kick b; a b see 4 -c:kicked; c lost kicked; end 4 a0 b1`},
+		{"a kick that others see as a leave", "diverged", `three; admin 4 kick b; a c see 4 -b:left; end 4 a0 c2`},
+		{"one is told that it was kicked, and was not", "phantom", `three; b lost kicked; a c see 4 -b:left; end 4 a0 c2`},
+		{"one is told so after an older kick", "phantom",
+			`three; admin 4 kick b; a c see 4 -b:kicked; b lost kicked; b joins 5 a0 b1 c2; a c see 5 +b1; b lost kicked;
+				a c see 6 -b:left; end 6 a0 c2`},
+		{"one is told another reason", "diverged", `three; admin 4 kick b; a b c see 4 -b:kicked; b lost closed; end 4 a0 c2`},
+		{"one is told what nobody else saw, and finds the room closed when it is back", "",
+			`three; admin 4 kick b; b lost kicked; b joins 5 a0 b1 c2; a gets 5 a0 b1 c2; c gets 5 a0 b1 c2; admin 6 close;
+				a b c see 6 -a:closed -b:closed -c:closed; a b c lost closed; end 6`},
+		{"one is told an error instead", "diverged", `three; admin 4 kick b; a c see 4 -b:kicked; b lost room_full; end 4 a0 c2`},
+		{"one whose leave was refused is told later", "",
+			`three; admin 4 kick b; a c see 4 -b:kicked; b gone; b lost kicked; end 4 a0 c2`},
+		{"one is not told", "diverged", `three; admin 4 kick b; a b c see 4 -b:kicked; a b c see 5; end 5 a0 c2`},
+		{"an event after lost", "version_gap", `three; admin 4 kick b; a c see 4 -b:kicked; b lost kicked; a b c see 5; end 5 a0 c2`},
+	})
+}
+
+func TestRemovals_Close(t *testing.T) {
+	tell(t, []story{
+		{"everybody leaves", "", `three; admin 4 close; a b c see 4 -a:closed -b:closed -c:closed; a b c lost closed; end 4`},
+		{"and nobody sees it", "", `three; admin 4 close; a b c lost closed; end 4`},
+		{"with an unknown outcome, and nobody sees it", "", `three; admin unsure close; a b c lost closed; end 4`},
+		{"one stays", "lost", `three; admin 4 close; a b c see 4 -a:closed -b:closed; end 4 c2`},
+		{"one stays, and nobody sees it", "lost", `three; admin 4 close; end 4 c2`},
+		{"and nobody asked for it", "phantom", `a joins 1 a0; a sees 2 -a:closed; a lost closed; end 2`},
+	})
+}
+
+func TestRemovals_Bans(t *testing.T) {
+	tell(t, []story{
+		{"the ban is over", "",
+			`now 1000; two; admin 3 kick b until 1000; a sees 3 -b:kicked; b lost kicked; b joins 4 a0 b1; a sees 4 +b1; end 4 a0 b1`},
+		{"the ban was lifted", "",
+			`now 1000; two; admin 3 kick b until 2000; a sees 3 -b:kicked; b lost kicked; admin 4 unban b; a sees 4; b joins 5 a0 b1;
+				a sees 5 +b1; end 5 a0 b1`},
+		{"the banned one is not there", "",
+			`now 1000; a joins 1 a0; admin 2 kick b until 2000; a sees 2; admin 3 kick b until 3000; end 3 a0`},
+		{"the banned one stays", "lost", `now 1000; two; admin 3 kick b until 2000; a b see 3; end 3 a0 b1`},
+		{"the banned one stays, and nobody sees it", "lost", `now 1000; b joins 1 b1; admin 2 kick b until 2000; end 2 b1`},
+		{"the ban is not over", "intruder",
+			`now 1000; two; admin 3 kick b until 1001; a sees 3 -b:kicked; b lost kicked; b joins 4 a0 b1; a sees 4 +b1; end 4 a0 b1`},
+		{"without a clock", "intruder",
+			`two; admin 3 kick b until 1; a sees 3 -b:kicked; b lost kicked; b joins 4 a0 b1; a sees 4 +b1; end 4 a0 b1`},
 	})
 }

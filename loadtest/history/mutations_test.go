@@ -3,8 +3,6 @@ package history
 import (
 	"slices"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
 // Each of these breaks a correct run in what is not about seats; see mutations.
@@ -100,27 +98,6 @@ func says(all []Change) int {
 
 func TestMutations_Content(t *testing.T) {
 	for name, mutate := range contentMutations {
-		t.Run(name, func(t *testing.T) {
-			tried, rounds := 0, 0
-			for ; tried == 0 && rounds < 100; rounds++ { // some runs have no place for it
-				rapid.Check(t, func(t *rapid.T) {
-					m := newSimulation(t, true)
-					m.run()
-					trace, final := slices.Clone(m.trace), m.final()
-					kind := mutate(m, trace, &final)
-					if kind == "" {
-						return
-					}
-					tried++
-					v := m.prove(trace, final)
-					if c := v.Counts(); v.Total() == 0 || kind != "any" && *c.of(kind) == 0 {
-						t.Fatalf("found %+v in\n%v\nfinal %v\n%q", c, trace, final, v.Descriptions())
-					}
-				})
-			}
-			if tried == 0 {
-				t.Error("no run had a place for it")
-			}
-		})
+		t.Run(name, func(t *testing.T) { findMutation(t, mutate) })
 	}
 }

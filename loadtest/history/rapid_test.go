@@ -129,21 +129,31 @@ var mutations = map[string]func(m *simulation, trace []step, final *RoomState) K
 
 func TestRapid_MutatedRuns(t *testing.T) {
 	for name, mutate := range mutations {
-		t.Run(name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
-				m := newSimulation(t, true)
-				m.run()
-				trace, final := slices.Clone(m.trace), m.final()
-				kind := mutate(m, trace, &final)
-				if kind == "" {
-					return
-				}
-				v := m.prove(trace, final)
-				if c := v.Counts(); v.Total() == 0 || kind != "any" && *c.of(kind) == 0 {
-					t.Fatalf("found %+v in\n%v\nfinal %v\n%q", c, trace, final, v.Descriptions())
-				}
-			})
+		t.Run(name, func(t *testing.T) { findMutation(t, mutate) })
+	}
+}
+
+// findMutation fails unless the check finds the mutation in each run that has a place for it, and some have.
+func findMutation(t *testing.T, mutate func(m *simulation, trace []step, final *RoomState) Kind) {
+	tried := 0
+	for rounds := 0; tried == 0 && rounds < 100; rounds++ {
+		rapid.Check(t, func(t *rapid.T) {
+			m := newSimulation(t, true)
+			m.run()
+			trace, final := slices.Clone(m.trace), m.final()
+			kind := mutate(m, trace, &final)
+			if kind == "" {
+				return
+			}
+			tried++
+			v := m.prove(trace, final)
+			if c := v.Counts(); v.Total() == 0 || kind != "any" && *c.of(kind) == 0 {
+				t.Fatalf("found %+v in\n%v\nfinal %v\n%q", c, trace, final, v.Descriptions())
+			}
 		})
+	}
+	if tried == 0 {
+		t.Error("no run had a place for it")
 	}
 }
 

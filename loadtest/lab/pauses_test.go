@@ -24,9 +24,7 @@ func bubbled(t *testing.T, d *discipline, second time.Duration) (*caller, *redis
 	l := &lab{cfg: Config{}.withDefaults(), redis: rdb, run: "bubble", seed: 1}
 	x := newCell(l, d, faults[0], second)
 	p, err := newProcess(x, "1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(p.stop)
 	c := x.callerIn(p, victimUser, false)
 	c.asked = time.Now()
@@ -71,9 +69,7 @@ func TestPauses(t *testing.T) {
 				if d.counts {
 					held = "1"
 				}
-				if err := rdb.Set(t.Context(), c.x.lockKey, held, 0).Err(); err != nil {
-					t.Fatal(err)
-				}
+				redistest.OK(t, rdb.Set(t.Context(), c.x.lockKey, held, 0).Err())
 				want := []time.Duration{0, pause, 2 * pause, 3 * pause}
 				if scales {
 					for i := range want {
@@ -102,9 +98,7 @@ func TestTimestamp_WaitsByWholeSeconds(t *testing.T) {
 		for begins, asksFor := range map[time.Duration]int{0: 50, 500 * time.Millisecond: 45, 950 * time.Millisecond: 41} {
 			synctest.Test(t, func(t *testing.T) { // begins with a second
 				c, rdb := bubbled(t, d, time.Second)
-				if err := rdb.Set(t.Context(), c.x.lockKey, "99999999999999:1", 0).Err(); err != nil {
-					t.Fatal(err)
-				}
+				redistest.OK(t, rdb.Set(t.Context(), c.x.lockKey, "99999999999999:1", 0).Err())
 				time.Sleep(begins)
 				var asked asks
 				asked.note(c, map[*discipline]string{named("timestamp"): "GET", named("timestamp-first"): "SETNX"}[d])
@@ -128,9 +122,7 @@ func TestTimestamp_CacheAfterOutcomeZero(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, rdb := bubbled(t, tt.d, time.Second)
-			if err := rdb.Set(t.Context(), c.x.lockKey, "99999999999999:1", 0).Err(); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, rdb.Set(t.Context(), c.x.lockKey, "99999999999999:1", 0).Err())
 			e := newEntry(c.x, 0)
 			if tt.there {
 				time.AfterFunc(3*time.Second, func() { rdb.Set(t.Context(), e.value, newValue, 0) })
@@ -150,9 +142,7 @@ func TestSecondsLeft(t *testing.T) {
 		left := func() int64 {
 			t.Helper()
 			n, err := c.secondsLeft(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			return n
 		}
 		if n := left(); n != -2 {
@@ -190,9 +180,7 @@ func TestTimestamp_TimeIsPast(t *testing.T) {
 	for _, d := range []*discipline{named("timestamp"), named("timestamp-first")} {
 		synctest.Test(t, func(t *testing.T) { // begins with a second
 			c, rdb := bubbled(t, d, time.Second)
-			if err := rdb.Set(t.Context(), c.x.lockKey, fmt.Sprintf("%d:1", time.Now().Unix()), 0).Err(); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, rdb.Set(t.Context(), c.x.lockKey, fmt.Sprintf("%d:1", time.Now().Unix()), 0).Err())
 			got, err := d.lock.wait(t.Context(), c)
 			if took := time.Since(c.asked); got != acquired || err != nil || took != time.Second {
 				t.Errorf("%s: %v, %v, after %v; want the lock after a second", d.name, got, err, took)
@@ -213,12 +201,8 @@ func TestTimestamp_ScriptsCompareTimes(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, rdb := bubbled(t, tt.d, time.Second)
-			if err := rdb.Set(t.Context(), c.x.lockKey, time.Now().UnixMilli()+tt.ms, 0).Err(); err != nil {
-				t.Fatal(err)
-			}
-			if err := tt.d.lock.unlock(t.Context(), c); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, rdb.Set(t.Context(), c.x.lockKey, time.Now().UnixMilli()+tt.ms, 0).Err())
+			redistest.OK(t, tt.d.lock.unlock(t.Context(), c))
 			if left := rdb.Exists(t.Context(), c.x.lockKey).Val(); (left == 0) != tt.gone {
 				t.Errorf("%s: a lock of %d ms after now: gone %t", tt.d.name, tt.ms, left == 0)
 			}

@@ -83,9 +83,7 @@ func newWalk(t *testing.T, p path, server *redistest.Server, second time.Duratio
 	l := &lab{cfg: Config{}.withDefaults(), redis: proxy.Client(), run: strconv.FormatInt(time.Now().UnixNano(), 36), seed: 1}
 	x := newCell(l, named(p.discipline), faults[0], second)
 	process, err := newProcess(x, "1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(process.stop)
 	w.c = x.callerIn(process, victimUser, false)
 	w.c.asked = time.Now()
@@ -119,9 +117,7 @@ func (w *walk) askCache(ctx context.Context, c *caller) error {
 func (w *walk) listen(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
 	w.monitor = bufio.NewScanner(conn)
@@ -129,9 +125,7 @@ func (w *walk) listen(t *testing.T, server *redistest.Server) {
 		t.Fatalf("MONITOR: %v, %q", err, w.monitor.Text())
 	}
 	info, err := w.rest.ClientInfo(t.Context()).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	w.addr = info.Addr
 }
 
@@ -188,9 +182,7 @@ func (w *walk) seen(t *testing.T) string {
 		t.Error(err)
 	}
 	end := "end of " + w.c.x.id
-	if err := w.rest.Echo(t.Context(), end).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, w.rest.Echo(t.Context(), end).Err())
 	var seen []string
 	for w.monitor.Scan() {
 		line := monitored.FindStringSubmatch(w.monitor.Text())

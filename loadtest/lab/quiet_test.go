@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"roomd/lockmgr/redistest"
 )
 
 // The README has the legend, and the marks of a quiet machine, which are complete.
 func TestReadme_HasTheTable(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	readme := string(text)
 	for line := range strings.Lines(legend + quietText) {
 		if !strings.Contains(readme, line) {

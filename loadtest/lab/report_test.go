@@ -13,6 +13,7 @@ import (
 	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/lab/anomaly"
 	"roomd/loadtest/report/reporttest"
+	"roomd/lockmgr/redistest"
 )
 
 // played is a report in which every cell showed exactly what is listed for it.
@@ -112,9 +113,7 @@ func TestMatrix(t *testing.T) {
 		"roomd                     2            –      ",
 	}
 	var plain, color bytes.Buffer
-	if err := r.WriteMatrix(&plain, false); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, r.WriteMatrix(&plain, false))
 	if got := strings.Split(strings.TrimSuffix(plain.String(), "\n"), "\n"); !slices.Equal(got, want) || len(got) != r.MatrixLines() {
 		t.Errorf("the matrix is\n%s", &plain)
 	}
@@ -132,9 +131,7 @@ func TestTable(t *testing.T) {
 	heavy.ActionsPerSec, heavy.Latency = 12345, tally.Latency{P50: 1.5, P99: 20, Max: 30}
 	r.judge()
 	var table bytes.Buffer
-	if err := r.WriteTable(&table, false); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, r.WriteTable(&table, false))
 	for _, want := range []string{"a Redis; seed 7", "set-nx-lua", "12345", "1.50 ms", "20.0 ms", "30 ms", "for ever", "3 of 3", "no guard", "1.1 s", "1.6 TTLs", "never", "5.4 %", "5: lock() for a cache", "SETEX and GET in the place", "dirty read", "verdict  as listed", legend} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in\n%s", want, &table)
@@ -148,13 +145,9 @@ func TestReport_Fields(t *testing.T) {
 		Disciplines: []*Row{{Cells: []*Cell{{ByChance: []string{""}}}, Listed: []Listed{{Forever: true}}}}, Cache: []CacheResult{{EmptyLoads: new(int64)}},
 		Draws: []Draw{{}}, Differences: []string{""},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	var got any
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, json.Unmarshal(text, &got))
 	want := []string{
 		"cache", "cache.dead", "cache.dead.loads", "cache.dead.never", "cache.dead.updated_ms", "cache.empty_loads", "cache.gone",
 		"cache.gone.callers", "cache.gone.errors", "cache.gone.loads", "cache.gone.longest_wait_ms", "cache.gone.stale", "cache.guard",
@@ -260,9 +253,7 @@ func TestPage(t *testing.T) {
 	c.history.Events[0].Caller = "<b>张三"
 	r.judge()
 	var out bytes.Buffer
-	if err := r.WriteHTML(&out); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, r.WriteHTML(&out))
 	html := out.String()
 	for _, want := range []string{"as listed", `href="#set-nx-del-under-pause-release"`, `id="set-nx-del-under-pause-release"`, "✂", "<del", "王五 (back)", "张三 (twice)", "张三 is in the list more than once", "&lt;b&gt;张三", "&lt;guard&gt;</th>"} {
 		if !strings.Contains(html, want) {

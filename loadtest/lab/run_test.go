@@ -49,9 +49,7 @@ func TestRun_EveryDisciplineIsAsListed(t *testing.T) {
 			cfg.Only, cfg.Faults = test.only, test.faults
 			cfg.Progress = func(*Report, *Cell) { cells++ }
 			r, err := Run(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			if !r.AsListed() {
 				t.Errorf("the verdict is %q:\n%s", r.Verdict, strings.Join(r.Differences, "\n"))
 			}
@@ -213,9 +211,7 @@ var slowLoads = map[string]threeVisits{
 func checkSwept(t *testing.T, url string) {
 	t.Helper()
 	opts, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	rdb := redis.NewClient(opts)
 	defer rdb.Close()
 	if keys := rdb.Keys(t.Context(), "*").Val(); len(keys) != 0 {
@@ -244,9 +240,7 @@ func TestDiscipline_StepsAreDeclared(t *testing.T) {
 			return nil
 		})
 	}
-	if err := all.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, all.Wait())
 }
 
 // The same seed gives the same random values.

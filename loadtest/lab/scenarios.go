@@ -21,129 +21,108 @@ func drawAlike(callers ...*caller) {
 	}
 }
 
+// lateBy is how many published seconds the lock has left at a late release. Redis says 0
+// below half a second.
+const lateBy = 0.4
+
+// playLate stops the victim in its release until its lock has little time left.
+func playLate(ctx context.Context, t trio) {
+	t.strike(ctx, t.victim, stepLooking, hold)
+	t.until(ctx, t.observer.timeLeft()-t.seconds(lateBy), t.victim.ended)
+	t.resume(ctx, t.victim)
+	t.come(ctx, t.joins, t.leaves)
+}
+
+// playFailover stops the victim between read and write, and takes its lock out of Redis,
+// as a failover to a replica does that has not heard of it.
+func playFailover(ctx context.Context, t trio) {
+	before, err := t.observer.fences(ctx)
+	if err == nil {
+		t.strike(ctx, t.victim, stepRead, hold)
+		err = t.observer.failOver(ctx, before)
+	}
+	if err != nil {
+		t.fail(err)
+		t.letGo(t.victim)
+		return
+	}
+	t.others(ctx)
+}
+
 // playSameToken lets two callers draw the same value. The first is stopped until its
 // lock has expired and the second has the lock. Then the first releases the lock, which
 // has its value.
-func playSameToken(ctx context.Context, x *cell) error {
-	t, err := newTrio(x)
-	if err != nil {
-		return err
-	}
+func playSameToken(ctx context.Context, t trio) {
 	drawAlike(t.victim, t.joins)
-	if x.d.has(stepOverwrote) {
-		return t.overwriteAlike(ctx)
+	if t.d.has(stepOverwrote) {
+		t.overwriteAlike(ctx)
+		return
 	}
-	t.victim.plan[stepGiving] = hold
-	x.start(ctx, t.victim)
-	x.until(ctx, x.patience, t.victim.stopped)
+	t.strike(ctx, t.victim, stepGiving, hold)
 	t.others(ctx)
-	return nil
 }
 
 // overwriteAlike is for those whose value only shows who was the last to take over a
 // lock. A holder dies, and the two with the same number both overwrite its lock before
 // either looks.
-func (t trio) overwriteAlike(ctx context.Context) error {
-	x := t.x
-	t.leaves.plan[stepRead] = crash
-	if x.d.has(stepSet) {
+func (t trio) overwriteAlike(ctx context.Context) {
+	if t.d.has(stepSet) {
 		t.leaves.plan[stepSet] = crash
 	}
-	x.start(ctx, t.leaves)
-	x.until(ctx, x.patience, t.leaves.stopped)
-	both := func() bool { return t.victim.stopped() && t.joins.stopped() }
-	t.victim.plan[stepExpired], t.joins.plan[stepExpired] = hold, hold
-	x.start(ctx, t.victim)
-	x.start(ctx, t.joins)
-	x.until(ctx, x.patience, both)
-	for _, c := range []*caller{t.victim, t.joins} {
-		x.letGo(c, stepOverwrote)
-		x.until(ctx, x.patience, c.stopped)
-	}
-	x.letGo(t.victim, stepRead)
-	x.until(ctx, x.patience, t.victim.stopped)
-	x.letGo(t.joins)
-	x.until(ctx, x.patience, func() bool { return t.joins.done })
-	x.letGo(t.victim)
-	return nil
+	t.strike(ctx, t.leaves, stepRead, crash)
+	t.bothExpire(ctx, t.victim, t.joins)
+	t.resume(ctx, t.victim, stepOverwrote)
+	t.resume(ctx, t.joins, stepOverwrote)
+	t.resume(ctx, t.victim, stepRead)
+	t.resume(ctx, t.joins)
+	t.letGo(t.victim)
+}
+
+// bothExpire starts two callers, and stops both when they find a holder's time past.
+func (t trio) bothExpire(ctx context.Context, a, b *caller) {
+	a.plan[stepExpired], b.plan[stepExpired] = hold, hold
+	t.start(ctx, a)
+	t.start(ctx, b)
+	t.until(ctx, t.patience, func() bool { return a.stopped() && b.stopped() })
 }
 
 // playJustGone frees a lock between a waiter's SETNX, which fails, and its GET, which
 // finds nothing. Before the waiter acts on that, a third caller takes the lock.
-func playJustGone(ctx context.Context, x *cell) error {
-	t, err := newTrio(x)
-	if err != nil {
-		return err
-	}
-	t.victim.plan[stepGiving] = hold
-	x.start(ctx, t.victim)
-	x.until(ctx, x.patience, t.victim.stopped)
-
-	t.joins.plan[stepTried] = hold
-	x.start(ctx, t.joins)
-	x.until(ctx, x.patience, t.joins.stopped)
-	x.letGo(t.victim)
-	x.until(ctx, x.patience, func() bool { return t.victim.done })
-	x.letGo(t.joins, stepExpired)
-	x.until(ctx, x.patience, t.joins.stopped)
-
-	t.leaves.plan[stepRead] = hold
-	x.start(ctx, t.leaves)
-	x.until(ctx, x.patience, t.leaves.stopped)
-	x.letGo(t.joins)
-	x.until(ctx, x.patience, func() bool { return t.joins.done })
-	x.letGo(t.leaves)
-	return nil
+func playJustGone(ctx context.Context, t trio) {
+	t.strike(ctx, t.victim, stepGiving, hold)
+	t.strike(ctx, t.joins, stepTried, hold)
+	t.resume(ctx, t.victim)
+	t.resume(ctx, t.joins, stepExpired)
+	t.strike(ctx, t.leaves, stepRead, hold)
+	t.resume(ctx, t.joins)
+	t.letGo(t.leaves)
 }
 
 // playTakeover lets a holder die, without an expiry on its lock if that is possible. Two
 // others find its time past, or no lock. Both overwrite the lock, and each finds its own value in it, because the first
 // looks before the second writes.
-func playTakeover(ctx context.Context, x *cell) error {
-	t, err := newTrio(x)
-	if err != nil {
-		return err
-	}
+func playTakeover(ctx context.Context, t trio) {
 	dies := stepSet
-	if !x.d.has(stepSet) {
+	if !t.d.has(stepSet) {
 		dies = stepLocked
 	}
-	t.victim.plan[dies] = crash
-	x.start(ctx, t.victim)
-	x.until(ctx, x.patience, t.victim.stopped)
-
-	t.joins.plan[stepExpired], t.leaves.plan[stepExpired] = hold, hold
-	x.start(ctx, t.joins)
-	x.start(ctx, t.leaves)
-	x.until(ctx, x.patience, func() bool { return t.joins.stopped() && t.leaves.stopped() })
-
-	x.letGo(t.joins, stepRead)
-	x.until(ctx, x.patience, t.joins.stopped)
-	x.letGo(t.leaves)
-	x.until(ctx, x.patience, func() bool { return t.leaves.done })
-	x.letGo(t.joins)
-	return nil
+	t.strike(ctx, t.victim, dies, crash)
+	t.bothExpire(ctx, t.joins, t.leaves)
+	t.resume(ctx, t.joins, stepRead)
+	t.resume(ctx, t.leaves)
+	t.letGo(t.joins)
 }
 
 // playClock gives a caller a clock that is ahead by more than the TTL. While a live
 // holder is between read and write, that caller finds the holder's time past, and takes
 // over.
-func playClock(ctx context.Context, x *cell) error {
-	t, err := newTrio(x)
-	if err != nil {
-		return err
-	}
-	t.victim.plan[stepRead] = hold
-	x.start(ctx, t.victim)
-	x.until(ctx, x.patience, t.victim.stopped)
-
-	t.joins.ahead = int64(x.d.ttl) + 2
-	x.start(ctx, t.joins)
-	x.until(ctx, x.patience, func() bool { return t.joins.done })
-	x.letGo(t.victim)
-	x.until(ctx, x.patience, func() bool { return t.victim.done })
-	x.start(ctx, t.leaves)
-	return nil
+func playClock(ctx context.Context, t trio) {
+	t.strike(ctx, t.victim, stepRead, hold)
+	t.joins.ahead = int64(t.d.ttl) + 2
+	t.start(ctx, t.joins)
+	t.until(ctx, t.patience, t.joins.ended)
+	t.resume(ctx, t.victim)
+	t.start(ctx, t.leaves)
 }
 
 // The callers under heavy load, and the processes that they share.

@@ -24,9 +24,7 @@ func stage(t *testing.T, d *discipline) (*cell, *caller) {
 	}
 	t.Cleanup(x.end)
 	c, err := x.caller(victimUser, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return x, c
 }
 
@@ -60,9 +58,7 @@ func TestWire_LosesOneReply(t *testing.T) {
 
 func TestWire_Cut(t *testing.T) {
 	_, c := stage(t, &roomd) // whose clients soon give up
-	if err := c.process.rdb.Ping(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, c.process.rdb.Ping(t.Context()).Err())
 	c.process.die()
 	if err := c.process.rdb.Ping(t.Context()).Err(); err == nil {
 		t.Error("a dead process still reaches Redis")
@@ -78,9 +74,7 @@ func TestWire_PubSub(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.process.wire.turn.Lock()
-	if err := x.home.rdb.Publish(t.Context(), "news", "one").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, x.home.rdb.Publish(t.Context(), "news", "one").Err())
 	if m, err := messages.ReceiveTimeout(t.Context(), 20*time.Millisecond); err == nil {
 		t.Errorf("%v arrived while the wire held all traffic", m)
 	}
@@ -94,15 +88,11 @@ func TestWire_PubSub(t *testing.T) {
 func TestObserver_WhoDidWhat(t *testing.T) {
 	x, a := stage(t, named("get-compare-del"))
 	b, err := x.caller(joinsUser, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	ctx := context.Background()
 	do := func(c *caller, args ...any) {
 		t.Helper()
-		if err := c.process.rdb.Do(ctx, args...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, c.process.rdb.Do(ctx, args...).Err())
 	}
 	do(a, "SET", x.lockKey, "a's", "PX", 60_000)
 	do(b, "PEXPIRE", x.lockKey, 120_000)
@@ -143,16 +133,12 @@ func events(x *cell) (kinds []string) {
 func TestObserver_Counts(t *testing.T) {
 	x, a := stage(t, named("incr"))
 	b, err := x.caller(joinsUser, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	for _, step := range []struct {
 		c       *caller
 		command string
 	}{{a, "INCR"}, {b, "INCR"}, {b, "INCR"}, {a, "DEL"}, {b, "INCR"}} {
-		if err := step.c.process.rdb.Do(t.Context(), step.command, x.lockKey).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, step.c.process.rdb.Do(t.Context(), step.command, x.lockKey).Err())
 	}
 	want := []string{a.user + " locked " + a.user, a.user + " unlocked " + a.user, b.user + " locked " + b.user}
 	if got := events(x); !slices.Equal(got, want) {
@@ -166,9 +152,7 @@ func TestObserver_Hash(t *testing.T) {
 	if took, err := x.d.lock.try(t.Context(), a); !took || err != nil {
 		t.Fatal(took, err)
 	}
-	if err := x.d.lock.unlock(t.Context(), a); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, x.d.lock.unlock(t.Context(), a))
 	if got, want := events(x), []string{a.user + " locked " + a.user, a.user + " unlocked " + a.user}; !slices.Equal(got, want) {
 		t.Errorf("recorded %q, want %q", got, want)
 	}
@@ -188,9 +172,7 @@ func TestObserver_LateTaking(t *testing.T) {
 		o.now.expires, o.now.gone = 1, 2
 		return rdb.Set(ctx, x.lockKey, 1, time.Minute).Err()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	var owners []string
 	for _, e := range x.history.all() {
 		owners = append(owners, string(e.Kind)+" "+e.Owner)

@@ -20,9 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func mustOpen(t *testing.T, url string) *Redis {
 	t.Helper()
 	r, err := Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(r.Close)
 	return r
 }
@@ -33,9 +31,7 @@ func count(t *testing.T, r *Redis) int64 {
 	c := r.NewClient(2)
 	defer c.Close()
 	n, err := c.DBSize(t.Context()).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return n
 }
 
@@ -43,9 +39,7 @@ func fill(t *testing.T, r *Redis) {
 	t.Helper()
 	c := r.NewClient(2)
 	defer c.Close()
-	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, c.Set(t.Context(), "k", "v", 0).Err())
 }
 
 func TestOpen_RunsAlready(t *testing.T) {
@@ -75,9 +69,7 @@ func TestOpen_Embedded(t *testing.T) {
 func TestOpen_StartedForTheRun(t *testing.T) {
 	redistest.Start(t) // skips or fails where there is none to start
 	r, err := Open(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	if r.DB().IsEmbedded() || !strings.Contains(r.String(), "started for this run") || count(t, r) != 0 {
 		t.Errorf("it is called %q", r)
 	}
@@ -98,18 +90,12 @@ func TestRemove(t *testing.T) {
 	c := r.NewClient(1)
 	defer c.Close()
 	for _, key := range []string{"Room:run-1-7:Users", "LockRoom:run-1-7", "Room:run-2-7:Users"} {
-		if err := c.Set(t.Context(), key, "v", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, c.Set(t.Context(), key, "v", 0).Err())
 	}
-	if err := c.ZAdd(t.Context(), "Nodes", redis.Z{Member: "run-1-node"}, redis.Z{Member: "run-2-node"}).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, c.ZAdd(t.Context(), "Nodes", redis.Z{Member: "run-1-node"}, redis.Z{Member: "run-2-node"}).Err())
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := r.Remove(ended, "run-1-"); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, r.Remove(ended, "run-1-"))
 	keys, nodes := c.Keys(t.Context(), "*").Val(), c.ZRange(t.Context(), "Nodes", 0, -1).Val()
 	slices.Sort(keys)
 	if !slices.Equal(keys, []string{"Nodes", "Room:run-2-7:Users"}) || !slices.Equal(nodes, []string{"run-2-node"}) {
@@ -137,9 +123,7 @@ func TestOpen_CannotBeOpened(t *testing.T) {
 // not fall back to the embedded one.
 func TestOpen_ServerDoesNotStart(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "redis-server"), []byte("#!/bin/sh\necho out of order\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, os.WriteFile(filepath.Join(dir, "redis-server"), []byte("#!/bin/sh\necho out of order\n"), 0o700))
 	t.Setenv("PATH", dir)
 	r, err := Open(t.Context(), "")
 	if err == nil {

@@ -17,24 +17,18 @@ import (
 // The rights that the README lists are enough for the lock, and with those of the cache for that.
 func TestTheListedRightsAreEnough(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	_, after, _ := strings.Cut(string(readme), "ACL SETUSER name on >secret ")
 	rules, _, _ := strings.Cut(after, "\n\n")
 	server := redistest.Start(t)
 	rights := append([]string{"reset", "on", ">secret", "~Cache:*", "+hset", "+hget", "+hmget"}, strings.Fields(rules)...)
-	if err := server.Client().ACLSetUser(t.Context(), "user", rights...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, server.Client().ACLSetUser(t.Context(), "user", rights...).Err())
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "user", Password: "secret", ContextTimeoutEnabled: true})
 	defer client.Close()
 	c := newNode(t, client, Options{})
 	want(t, c, func(context.Context) ([]byte, error) { return []byte("v"), nil }, "v")
 	lock, err := c.locks.AcquireAll(t.Context(), "a", "b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	next := make(chan error, 2)
 	for range 2 {
 		go func() {
@@ -55,9 +49,7 @@ func TestTheListedRightsAreEnough(t *testing.T) {
 		}
 	}
 	denied, err := server.Client().Do(t.Context(), "ACL", "LOG").Slice()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	for _, entry := range denied {
 		if text := fmt.Sprint(entry); !strings.Contains(text, "info") {
 			t.Errorf("denied: %s", text)

@@ -21,14 +21,10 @@ import (
 func newNode(t testing.TB, client redis.UniversalClient, opts Options) *Cache {
 	t.Helper()
 	locks, err := lockmgr.New(client, lockmgr.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(locks.Close)
 	c, err := New(locks, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -79,9 +75,7 @@ func everythingExpires(t testing.TB, client redis.UniversalClient) {
 func free(t testing.TB, c *Cache, client redis.UniversalClient) {
 	t.Helper()
 	e, err := c.redis.entry("k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	if n := client.Exists(t.Context(), c.locks.Keys(e.lock)[:2]...).Val(); n != 0 {
 		t.Error("the lock is left over")
 	}

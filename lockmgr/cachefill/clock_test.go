@@ -22,9 +22,7 @@ func stepClock(t *testing.T, client *redis.Client, e entry, step time.Duration) 
 			continue
 		}
 		at, err := client.HGet(t.Context(), key, "at").Int64()
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		client.HSet(t.Context(), key, "at", at-step.Microseconds())
 		client.PExpire(t.Context(), key, client.PTTL(t.Context(), key).Val()-step)
 	}

@@ -44,9 +44,7 @@ func TestBadInput(t *testing.T) {
 	t.Cleanup(r.Close)
 	client := redistest.MiniClient(t, r)
 	locks, err := lockmgr.New(client, lockmgr.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer locks.Close()
 	sent := 0
 	client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error { sent++; return nil }})

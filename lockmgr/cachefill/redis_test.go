@@ -38,9 +38,7 @@ func TestRedisKeepsNothing(t *testing.T) {
 	limited := func(rules ...string) func() redis.UniversalClient {
 		return func() redis.UniversalClient {
 			name := "u" + strings.Join(rules, "")
-			if err := admin.ACLSetUser(t.Context(), name, append([]string{"on", "nopass", "~*", "&*", "+@all"}, rules...)...).Err(); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, admin.ACLSetUser(t.Context(), name, append([]string{"on", "nopass", "~*", "&*", "+@all"}, rules...)...).Err())
 			client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: name, Password: "-"})
 			t.Cleanup(func() { _ = client.Close() })
 			return client
@@ -51,9 +49,7 @@ func TestRedisKeepsNothing(t *testing.T) {
 		if on {
 			limit = "1"
 		}
-		if err := admin.ConfigSet(t.Context(), "maxmemory", limit).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, admin.ConfigSet(t.Context(), "maxmemory", limit).Err())
 	}
 	for name, tt := range map[string]struct {
 		client func() redis.UniversalClient
@@ -110,9 +106,7 @@ func TestRedisRefusesTheLock(t *testing.T) {
 		{[]string{"~*", "+@all", "-set"}, "can't run this command"},
 		{[]string{"~*", "+@read", "+@scripting"}, "can't run this command"},
 	} {
-		if err := admin.ACLSetUser(t.Context(), "half", append([]string{"reset", "on", "nopass"}, tt.rules...)...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, admin.ACLSetUser(t.Context(), "half", append([]string{"reset", "on", "nopass"}, tt.rules...)...).Err())
 		client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "half", Password: "-"})
 		t.Cleanup(func() { _ = client.Close() })
 		_, err := newNode(t, client, Options{}).Get(t.Context(), "k", mustNotLoad)
@@ -123,9 +117,7 @@ func TestRedisRefusesTheLock(t *testing.T) {
 			t.Errorf("%v: left over: %v", tt.rules, keys)
 		}
 	}
-	if err := admin.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, admin.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	if _, err := newNode(t, admin, Options{}).Get(t.Context(), "k", mustNotLoad); err == nil || !strings.Contains(err.Error(), "OOM") {
 		t.Errorf("at maxmemory: %v", err)
 	}

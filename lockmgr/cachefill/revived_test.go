@@ -22,14 +22,10 @@ func TestLateCopiesOfALoadChangeNothing(t *testing.T) {
 		client := redis.NewClient(&redis.Options{Addr: proxy.Addr(), ContextTimeoutEnabled: true, ReadTimeout: 100 * time.Millisecond})
 		defer client.Close()
 		locks, err := lockmgr.New(client, lockmgr.Options{Pipelined: pipelined})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer locks.Close()
 		slow, err := New(locks, Options{LockTTL: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer slow.Close()
 		other := newNode(t, plain, Options{})
 		late := proxy.HoldBack(func(args []string) bool { // of try.lua: three keys, and four arguments

@@ -21,9 +21,7 @@ func TestStalledLoaderIsRefused(t *testing.T) {
 			r, client := redistest.Mini(t)
 			var told atomic.Int32
 			locks, err := lockmgr.New(redistest.MiniClient(t, r), lockmgr.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			defer locks.Close()
 			stalled, err := New(locks, Options{Load: time.Hour, Failed: func(_ string, err error) {
 				if !errors.Is(err, lockmgr.ErrLost) {
@@ -31,9 +29,7 @@ func TestStalledLoaderIsRefused(t *testing.T) {
 				}
 				told.Add(1)
 			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			defer stalled.Close()
 			other := newNode(t, client, Options{})
 			e, _ := stalled.redis.entry("k")
@@ -110,9 +106,7 @@ func TestFinishSentTwice(t *testing.T) {
 		{"fail", e.failure, "message", func(lock *lockmgr.Lock) (bool, error) { return c.redis.fail(t.Context(), e, lock, errors.New("ours")) }},
 	} {
 		_, lock, err := c.locks.AcquireOrWait(t.Context(), e.lock, lockmgr.WaitOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		for range 2 {
 			if done, err := tt.finish(lock); !done || err != nil {
 				t.Errorf("%s: %v, %v", tt.name, done, err)

@@ -8,6 +8,18 @@ import (
 	"time"
 )
 
+// OK ends the test at once if err is not nil. The parameter is a testing.TB or a rapid.T. Call it in the goroutine
+// of the test.
+func OK(tb interface {
+	Helper()
+	Fatal(args ...any)
+}, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // Receive returns the next value of a channel, or the zero value if that is closed. It fails
 // the test after ten seconds, or, in a synctest bubble, after an hour of its time. Call it in
 // the goroutine of the test.

@@ -42,7 +42,7 @@ func TestCommit_RespectsOthers(t *testing.T) {
 				if _, err := c.Do(t.Context(), "42", room.Leave{User: "x", Session: "s"}); err == nil { // behind the join
 					t.Error("x has left")
 				}
-				if err := await(t, joined, "the join"); err != nil {
+				if err := redistest.Receive(t, joined, "the join"); err != nil {
 					t.Error(err)
 				}
 				if took := time.Since(start); took < tt.lasts || took > tt.lasts+time.Second {

@@ -41,9 +41,7 @@ func TestAlive(t *testing.T) {
 		check("before the start", true)
 		time.Sleep(time.Hour)
 		check("long before the start", true)
-		if err := c.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, c.Start(t.Context()))
 		time.Sleep(time.Hour)
 		check("after an hour", true)
 		away.Store(true)

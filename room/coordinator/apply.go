@@ -3,19 +3,41 @@ package coordinator
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"time"
 
 	"roomd/room"
 	"roomd/room/coordinator/internal/store"
 )
 
+// batch is the actions of one hold, from the queue to the answers. A worker uses its own again and again.
+type batch struct {
+	requests []*request
+	more     bool // others wait behind them
+	hold     store.Hold
+	began    time.Time
+	outcomes []outcome     // by request
+	commit   *store.Commit // of what the requests do
+	sent     time.Time     // when that was sent first
+	stale    int           // how often the room has turned out to be another one
+}
+
 // hold runs one batch: apply, commit, answer. If the worker does not have the lock, the commit has to find it
 // free; see [store.Store.Send].
 func (w *worker) hold() {
+	if b := w.nextBatch(); b != nil {
+		at, now, err := w.commit(b)
+		w.conclude(b, at, now, err)
+	}
+}
+
+// nextBatch takes a batch from the queue, applies it to the copy and prepares its commit. It returns nil if that
+// has to wait.
+func (w *worker) nextBatch() *batch {
 	w.copy.CatchUp()
 	if w.copy.Room == nil {
 		w.held = false // ask for the lock, again if need be: the answer has the room
-		return
+		return nil
 	}
 	if !w.held {
 		// Who has just been answered may act again: where the node is busy more actions share a commit so.
@@ -25,54 +47,20 @@ func (w *worker) hold() {
 	if w.singly > 0 {
 		most = 1
 	}
-	batch, more := w.queue.take(most)
-	if len(batch) == 0 {
+	b := &w.batch
+	b.requests, b.more = w.queue.take(b.requests[:0], most)
+	if len(b.requests) == 0 {
 		w.giveUp()
-		return
+		return nil
 	}
 	if !w.registration.Valid() { // who asked to be taken over into the node's next name must not be under the old one
-		w.queue.putBack(batch)
-		return
+		w.queue.putBack(b.requests)
+		return nil
 	}
-	h := w.begin(more)
-	began := time.Now()
-	outcomes, at, err := w.apply(batch, more, &h)
-	w.trace(batch, began, err)
-	if w.singly > 0 && !errors.Is(err, store.ErrQueued) && !errors.Is(err, store.ErrLost) {
-		w.singly--
-	}
-	switch {
-	case errors.Is(err, store.ErrFull) && len(batch) > 1: // who leaves needs no memory, and must not wait for who joins
-		w.singly = len(batch)
-		w.queue.putBack(batch)
-		return
-	case errors.Is(err, store.ErrQueued):
-		w.queue.putBack(batch)
-		w.quiet = false
-		w.enterLine()
-		return
-	case errors.Is(err, store.ErrLost):
-		w.ws.logs.stale.Happened(nil, "room", w.id)
-		w.queue.putBack(batch)
-		return
-	case err != nil:
-		if h.Next != "" { // if it is written after all
-			w.inLine = true
-			w.slot.Promised()
-		}
-		for _, r := range batch {
-			r.fail(err)
-		}
-		return
-	}
-	w.held, w.inLine = at == store.NextHolds, h.Next != "" && at != store.NextNowhere
-	w.lookahead.holdEnded()
-	for i, r := range batch {
-		r.done <- outcomes[i]
-	}
-	if w.inLine && !w.held && !more {
-		w.waitAhead()
-	}
+	b.hold, b.began, b.stale = w.begin(b.more), time.Now(), 0
+	b.outcomes = slices.Grow(b.outcomes[:0], len(b.requests))[:len(b.requests)]
+	w.apply(b)
+	return b
 }
 
 // begin returns the hold of a batch. more says that others wait behind it.
@@ -93,60 +81,116 @@ func (w *worker) begin(more bool) store.Hold {
 	return h
 }
 
+// apply applies a batch to the copy, and prepares its commit.
+func (w *worker) apply(b *batch) {
+	for i, r := range b.requests {
+		w.applyOne(r, b.hold.Node, &b.outcomes[i])
+	}
+	b.commit = w.ws.store.Prepare(w.copy.Room, w.keys, b.hold)
+}
+
 // maxStale is how often a room can turn out to be another one under its lock. Once is
 // usual; a second time needs Redis to lose something at that moment.
 const maxStale = 10
 
-// apply applies a batch to the copy and commits it. If the room turns out to be at
-// another version it does so again; the lock is ours as long as that happens, and h is that hold. at is
-// where the next token is. It fails with store.ErrLost, store.ErrQueued, ErrUnavailable or ErrUnknown.
-func (w *worker) apply(batch []*request, more bool, h *store.Hold) (outcomes []outcome, at store.NextToken, err error) {
-	outcomes = make([]outcome, len(batch))
-	for stale := 0; ; stale++ {
-		for i, r := range batch {
-			w.applyOne(r, h.Node, &outcomes[i])
-		}
-		var now *room.Room
-		c := w.ws.store.Prepare(w.copy.Room, w.keys, *h)
-		at, now, err = w.commit(c)
-		switch {
-		case errors.Is(err, store.ErrStale):
-			if h.Token == "" {
-				w.quiet, w.held, w.inLine = false, true, true
-				if !w.registration.Valid() { // the node has stood still
-					w.giveUp()
-					w.copy.Room = now
-					return nil, at, store.ErrLost
-				}
-				*h = w.begin(more)
-			}
-			if stale == maxStale {
-				w.copy.Room = nil
-				w.slot.Return(h.Token)
-				return nil, at, w.unavailable(err)
-			}
-			call(w.ws.opts.Trace.Reapplied)
-			w.ws.feeds.Follow(&w.copy, w.id) // somebody else has written to it, or a failover has lost something
-			if w.copy.Room.Lost(now.Position) {
-				now.Renew()
-			}
+// reapply applies a batch to the room as it is now, since the copy was stale. The lock is ours as long as that
+// happens. It fails with store.ErrLost or ErrUnavailable.
+func (w *worker) reapply(b *batch, now *room.Room) error {
+	if b.hold.Token == "" {
+		w.quiet, w.held, w.inLine = false, true, true
+		if !w.registration.Valid() { // the node has stood still
+			w.giveUp()
 			w.copy.Room = now
-			continue
-		case errors.Is(err, store.ErrLost), errors.Is(err, store.ErrQueued), errors.Is(err, room.ErrUnavailable):
-			w.copy.Room.Revert()
-			return nil, at, err
-		case err != nil:
-			w.copy.Room = nil
-			return nil, at, err
+			return store.ErrLost
 		}
-		w.quiet = w.quiet || h.Token == ""
-		w.committed(c)
-		snapshot := w.copy.Room.Snapshot()
-		for i := range outcomes {
-			outcomes[i].result.Snapshot = snapshot
-		}
-		return outcomes, at, nil
+		b.hold = w.begin(b.more)
 	}
+	if b.stale == maxStale {
+		w.copy.Room = nil
+		w.slot.Return(b.hold.Token)
+		return w.unavailable(store.ErrStale)
+	}
+	b.stale++
+	call(w.ws.opts.Trace.Reapplied)
+	w.ws.feeds.Follow(&w.copy, w.id) // somebody else has written to it, or a failover has lost something
+	if w.copy.Room.Lost(now.Position) {
+		now.Renew()
+	}
+	w.copy.Room = now
+	w.apply(b)
+	return nil
+}
+
+// conclude ends a batch whose commit was answered so, or failed. If the room has turned out to be
+// at another version it first applies the batch again, and commits that.
+func (w *worker) conclude(b *batch, at store.NextToken, now *room.Room, err error) {
+	for errors.Is(err, store.ErrStale) {
+		if err = w.reapply(b, now); err != nil {
+			w.answer(b, at, err)
+			return
+		}
+		at, now, err = w.commit(b)
+	}
+	switch {
+	case err == nil:
+		w.quiet = w.quiet || b.hold.Token == ""
+		w.committed(b.commit)
+	case errors.Is(err, store.ErrLost), errors.Is(err, store.ErrQueued), errors.Is(err, room.ErrUnavailable):
+		w.copy.Room.Revert()
+	default:
+		w.copy.Room = nil
+	}
+	w.answer(b, at, err)
+}
+
+// answer tells the callers of a batch what became of it, or has them wait again. at is where the next token is.
+func (w *worker) answer(b *batch, at store.NextToken, err error) {
+	w.trace(b.requests, b.began, err)
+	defer b.forget()
+	if w.singly > 0 && !errors.Is(err, store.ErrQueued) && !errors.Is(err, store.ErrLost) {
+		w.singly--
+	}
+	switch {
+	case errors.Is(err, store.ErrFull) && len(b.requests) > 1: // who leaves needs no memory, and must not wait for who joins
+		w.singly = len(b.requests)
+		w.queue.putBack(b.requests)
+		return
+	case errors.Is(err, store.ErrQueued):
+		w.queue.putBack(b.requests)
+		w.quiet = false
+		w.enterLine()
+		return
+	case errors.Is(err, store.ErrLost):
+		w.ws.logs.stale.Happened(nil, "room", w.id)
+		w.queue.putBack(b.requests)
+		return
+	case err != nil:
+		if b.hold.Next != "" { // if it is written after all
+			w.inLine = true
+			w.slot.Promised()
+		}
+		for _, r := range b.requests {
+			r.fail(err)
+		}
+		return
+	}
+	w.held, w.inLine = at == store.NextHolds, b.hold.Next != "" && at != store.NextNowhere
+	w.lookahead.holdEnded()
+	snapshot := w.copy.Room.Snapshot()
+	for i, r := range b.requests {
+		b.outcomes[i].result.Snapshot = snapshot
+		r.done <- b.outcomes[i]
+	}
+	if w.inLine && !w.held && !b.more {
+		w.waitAhead()
+	}
+}
+
+// forget drops what was answered.
+func (b *batch) forget() {
+	clear(b.requests)
+	clear(b.outcomes)
+	b.commit = nil
 }
 
 // applyOne applies one action to the copy.

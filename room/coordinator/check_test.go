@@ -25,9 +25,7 @@ func asUser(t *testing.T, server *redistest.Server, rules string) *redis.Client 
 	for _, rule := range strings.Fields(rules) {
 		args = append(args, rule)
 	}
-	if err := admin.Do(t.Context(), args...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, admin.Do(t.Context(), args...).Err())
 	opts := *admin.Options()
 	opts.Username, opts.Password = "roomd", "secret"
 	client := redis.NewClient(&opts)
@@ -141,9 +139,7 @@ func TestCommit_EventRefused(t *testing.T) {
 	var log lines
 	c := newCoordinator(t, asUser(t, server, EnoughRights), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log).Level(zerolog.InfoLevel)))})
 	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
-	if err := server.Client().Do(t.Context(), "ACL", "SETUSER", "roomd", "resetchannels").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, server.Client().Do(t.Context(), "ACL", "SETUSER", "roomd", "resetchannels").Err())
 	for i := range 5 {
 		if r := mustDo(t, c, "42", room.Join{User: fmt.Sprint("b", i), Session: "s"}); r.Version != uint64(i+2) {
 			t.Errorf("version %d", r.Version)
@@ -155,13 +151,9 @@ func TestCommit_EventRefused(t *testing.T) {
 	if n := log.count("not their events"); n != 1 {
 		t.Errorf("%d lines say so", n)
 	}
-	if err := server.Client().Do(t.Context(), "ACL", "SETUSER", "roomd", "allchannels").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, server.Client().Do(t.Context(), "ACL", "SETUSER", "roomd", "allchannels").Err())
 	mustDo(t, c, "42", room.Join{User: "c", Session: "s"})
-	if err := c.Close(soon(t)); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, c.Close(soon(t)))
 	if n := log.count("over: "); n != 1 || log.count(`"times":6`) != 1 {
 		t.Errorf("%d lines say that it is over", n)
 	}

@@ -19,9 +19,7 @@ func watchesAll(t *testing.T, nodes []*Coordinator, rooms []string) {
 	for _, node := range nodes {
 		for _, id := range rooms {
 			stop, err := node.Watch(soon(t), id, func(*room.Event) {})
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			t.Cleanup(stop)
 		}
 	}
@@ -162,12 +160,8 @@ func TestChecks_Cluster(t *testing.T) {
 		}
 	}
 	member := `{"seat":1,"session":"s","node":"n","at":1}`
-	if err := servers.Client().HSet(t.Context(), usersOf(ids[3]), "x", member).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, servers.Client().HSet(t.Context(), usersOf(ids[3]), "x", member).Err())
 	a.awaitDifference(t, CheckSeats, ids[3], "on seat 1")
-	if err := a.Drain(soon(t), b.Node()); err != nil {
-		t.Fatal(err)
-	}
-	await(t, b.DrainRequested(), "the request to stop")
+	redistest.OK(t, a.Drain(soon(t), b.Node()))
+	redistest.Receive(t, b.DrainRequested(), "the request to stop")
 }

@@ -23,9 +23,7 @@ func reporting(seats int) Options {
 func checking(t *testing.T, rdb *redis.Client) *Coordinator {
 	t.Helper()
 	c := newCoordinator(t, rdb, reporting(4))
-	if err := c.Start(soon(t)); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, c.Start(soon(t)))
 	return c
 }
 
@@ -33,9 +31,7 @@ func checking(t *testing.T, rdb *redis.Client) *Coordinator {
 func watchedRoom(t *testing.T, c *Coordinator, id string) {
 	t.Helper()
 	stop, err := c.Watch(soon(t), id, func(*room.Event) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(stop)
 	for _, user := range []string{"a", "b", "c"} {
 		mustDo(t, c, id, room.Join{User: user, Session: "session"})
@@ -109,9 +105,7 @@ func TestInvariants_Damage(t *testing.T) {
 		run := func(id string, command []any) {
 			t.Helper()
 			command[1] = "Room:" + id + ":" + command[1].(string)
-			if err := rdb.Do(t.Context(), command...).Err(); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, rdb.Do(t.Context(), command...).Err())
 		}
 		for id := range kinds {
 			watchedRoom(t, c, id)
@@ -178,13 +172,9 @@ func TestInvariants_Moment(t *testing.T) {
 		stop := findNothing(t, []*Coordinator{c})
 		defer stop()
 		for range 2 {
-			if err := rdb.HSet(t.Context(), "Room:42:Meta", "version", 2).Err(); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, rdb.HSet(t.Context(), "Room:42:Meta", "version", 2).Err())
 			c.awaitChecks(t, 1)
-			if err := rdb.HSet(t.Context(), "Room:42:Meta", "version", 4).Err(); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, rdb.HSet(t.Context(), "Room:42:Meta", "version", 4).Err())
 			c.awaitChecks(t, 2)
 		}
 	})
@@ -196,14 +186,10 @@ func TestInvariants_NobodyWatches(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		c := checking(t, rdb)
 		stop, err := c.Watch(soon(t), "42", func(*room.Event) {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join{User: "a", Session: "s"})
 		c.awaitChecks(t, 2)
-		if err := rdb.HSet(t.Context(), "Room:42:Users", "x", `{"seat":0}`).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, rdb.HSet(t.Context(), "Room:42:Users", "x", `{"seat":0}`).Err())
 		c.awaitDifference(t, CheckSeats, "42", "on seat 0")
 		stop()
 		if left := c.feeds.Watched(); len(left) > 0 {
@@ -211,9 +197,7 @@ func TestInvariants_NobodyWatches(t *testing.T) {
 		}
 		c.awaitDifference(t, CheckSeats, "42", "")
 		stopAgain, err := c.Watch(soon(t), "42", func(*room.Event) {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer stopAgain()
 		c.awaitDifference(t, CheckSeats, "42", "on seat 0")
 	})

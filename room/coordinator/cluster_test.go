@@ -55,9 +55,7 @@ func TestCluster(t *testing.T) {
 		for _, addr := range servers.Addrs() {
 			client := redis.NewClient(&redis.Options{Addr: addr})
 			defer client.Close()
-			if err := client.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, client.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err())
 		}
 		if err := c.Check(soon(t)); err != nil || log.count("allkeys-lru") != 1 {
 			t.Errorf("%v, %s", err, log.all.String())
@@ -72,9 +70,7 @@ func TestCluster(t *testing.T) {
 			slots := make(map[int64][]string)
 			for _, key := range append([]string{k.Users, k.Meta, k.Events}, c.locks.Keys(id)...) {
 				slot, err := client.ClusterKeySlot(t.Context(), key).Result()
-				if err != nil {
-					t.Fatal(err)
-				}
+				redistest.OK(t, err)
 				slots[slot] = append(slots[slot], key)
 			}
 			if len(slots) != 1 {
@@ -86,9 +82,7 @@ func TestCluster(t *testing.T) {
 			t.Errorf("the version in Room:{42}:Meta is %q", version)
 		}
 		locks, err := lockmgr.New(client, lockmgr.Options{Prefix: store.LockPrefix})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		if key := locks.Key("42"); key != "LockRoom:{42}" {
 			t.Errorf("the lock is %s", key)
 		}
@@ -183,9 +177,7 @@ func TestCluster(t *testing.T) {
 		c.finish()
 		for i, id := range c.rooms {
 			s, err := a.Read(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			mirrors[i].expect(s)
 		}
 	})
@@ -253,9 +245,7 @@ func TestReplicas_KnowTheRooms(t *testing.T) {
 		t.Errorf("the replica knows %v", known)
 	}
 	replica.Pause()
-	if _, err := c.Do(t.Context(), rooms[1], room.Join{User: "张三", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
-		t.Errorf("without the replica: %v", err)
-	}
+	expectRefused(t, "without the replica", c, rooms[1], room.Join{User: "张三", Session: "s"}, room.ErrUnavailable)
 	replica.Resume()
 	awaitUntil(t, longPatience, func() string {
 		r, err := c.Do(t.Context(), rooms[1], room.Join{User: "李四", Session: "s"})

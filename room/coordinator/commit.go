@@ -14,15 +14,21 @@ import (
 // the reply is lost it sends the same commit again, which tells whether it
 // was written, until a TTL has passed: then no copy of it can be carried out
 // any more. It fails with store.ErrLost, store.ErrQueued, store.ErrStale, ErrUnavailable or ErrUnknown.
-func (w *worker) commit(c *store.Commit) (at store.NextToken, now *room.Room, err error) {
-	end := time.Now().Add(w.ws.opts.LockTTL)
-	at, now, err = w.ws.store.Send(w.ws.timeout.Context(), w.slot, c)
+func (w *worker) commit(b *batch) (at store.NextToken, now *room.Room, err error) {
+	b.sent = time.Now()
+	at, now, err = w.ws.store.Send(w.ws.timeout.Context(), w.slot, b.commit)
+	return w.decide(b, at, now, err)
+}
+
+// decide sends the commit of a batch again if its first sending, which was answered so or failed, leaves the
+// outcome open.
+func (w *worker) decide(b *batch, at store.NextToken, now *room.Room, err error) (store.NextToken, *room.Room, error) {
 	if !store.IsDecided(err) {
 		w.ws.logs.replies.Happened(err, "room", w.id)
-		at, now, err = w.resend(c, end, err)
+		at, now, err = w.resend(b.commit, b.sent.Add(w.ws.opts.LockTTL), err)
 	}
 	if errors.Is(err, store.ErrRefused) {
-		w.abandon(c)
+		w.abandon(b.commit)
 		err = w.unavailable(err)
 	}
 	return at, now, err

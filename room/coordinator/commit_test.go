@@ -22,13 +22,9 @@ func secondJoin(t *testing.T, rdb *redis.Client, next, onlyQueue bool) (*Coordin
 	c := newCoordinator(t, rdb, Options{})
 	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 	slot, err := c.locks.Slot("42", c.store.KeysOf("42").Both...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	r, err := c.store.Load(t.Context(), "42")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	if _, err := r.Apply(room.Join{User: "b", Session: "s"}, room.Rules{}, room.Origin{}); err != nil {
 		t.Fatal(err)
 	}
@@ -120,13 +116,11 @@ func TestCommit_DataKeepsItsForm(t *testing.T) {
 				told <- string(e.Changes[0].Data)
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer stop()
 		r := mustDo(t, a, "42", room.SetData{Data: data})
 		s, err := b.Read(t.Context(), "42")
-		if event := await(t, told, "the event"); err != nil || r.Data != data || s.Data != data || event != data {
+		if event := redistest.Receive(t, told, "the event"); err != nil || r.Data != data || s.Data != data || event != data {
 			t.Errorf("%v: set %s, stored %s, told %s", err, r.Data, s.Data, event)
 		}
 	})

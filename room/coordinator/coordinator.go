@@ -140,7 +140,8 @@ func (c *Coordinator) AnswerFor(fn func(room, session string) bool) { c.node.Ans
 
 // Do runs an action on the room of that id and returns when it is committed or
 // has failed. Actions of one coordinator on one room run in the order of their
-// calls.
+// calls. Where the room is idle the caller itself waits for Redis: while that does not answer, Do may return
+// as late as 0.3 s after the end of ctx.
 //
 // It fails with [room.ErrInvalid], [room.ErrNotMember], [room.ErrDuplicate], [room.ErrFull] or
 // [room.ErrRoomClosed] by the room's settings, [room.ErrConflict] if the action expects another

@@ -34,9 +34,7 @@ func TestDo_JoinAndLeave(t *testing.T) {
 		if got := describeUsers(left.Users()); got != "李四@0 张三@2" || left.Version != 4 || left.Epoch != r.Epoch {
 			t.Fatalf("leave: %+v", left)
 		}
-		if _, err := c.Do(t.Context(), "42", room.Leave{User: "王五", Session: "s2"}); !errors.Is(err, room.ErrNotMember) {
-			t.Errorf("leaving again: %v", err)
-		}
+		expectRefused(t, "leaving again", c, "42", room.Leave{User: "王五", Session: "s2"}, room.ErrNotMember)
 		if s, err := c.Read(t.Context(), "42"); err != nil || describeUsers(s.Users()) != "李四@0 张三@2" || s.Version != 4 {
 			t.Errorf("read: %+v, %v", s, err)
 		}
@@ -58,8 +56,7 @@ func TestDo_JoinAndLeave(t *testing.T) {
 }
 
 func TestDo_BadInput(t *testing.T) {
-	_, rdb := redistest.Mini(t)
-	c := newCoordinator(t, rdb, Options{Rules: room.Rules{Seating: room.Capacity(4)}})
+	c, rdb := onMini(t, Options{Rules: room.Rules{Seating: room.Capacity(4)}})
 	for field, err := range map[string]error{
 		"room":     second(c.Do(t.Context(), "a b", room.Join{User: "a", Session: "s"})),
 		"user":     second(c.Do(t.Context(), "42", room.Join{User: "a\n", Session: "s"})),
@@ -121,9 +118,7 @@ func TestDo_NobodyIsLost(t *testing.T) {
 			wg.Wait()
 			c := newCoordinator(t, server.Client(), Options{})
 			s, err := c.Read(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			if len(s.Users()) != nodes*users {
 				t.Errorf("%d users in the room, %d joined", len(s.Users()), nodes*users)
 			}
@@ -148,9 +143,7 @@ func TestDo_Busy(t *testing.T) {
 		rdb.Set(t.Context(), "LockRoom:42", "somebody", time.Hour)
 		c := newCoordinator(t, rdb, Options{LockWait: 2 * time.Second})
 		start := time.Now()
-		if _, err := c.Do(t.Context(), "42", room.Join{User: "张三", Session: "s"}); !errors.Is(err, room.ErrBusy) {
-			t.Fatalf("join: %v", err)
-		}
+		expectRefused(t, "join", c, "42", room.Join{User: "张三", Session: "s"}, room.ErrBusy)
 		if took := time.Since(start); took != 2*time.Second {
 			t.Errorf("waited %v", took)
 		}
@@ -165,9 +158,7 @@ func TestDo_DeadHolder(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		start := time.Now()
 		locks, err := lockmgr.New(rdb, lockmgr.Options{Prefix: store.LockPrefix})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		if _, err := locks.Acquire(t.Context(), "42"); err != nil { // and never comes back
 			t.Fatal(err)
 		}
@@ -182,8 +173,7 @@ func TestDo_DeadHolder(t *testing.T) {
 // again before that, its version goes on.
 func TestRoom_EmptyExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{NodeTTL: time.Hour})
+		c, rdb := onMini(t, Options{NodeTTL: time.Hour})
 		first := mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
 		mustDo(t, c, "42", room.Leave{User: "张三", Session: "s"})
 		time.Sleep(unusedIdle - time.Second)
@@ -206,15 +196,10 @@ func TestRoom_EmptyExpires(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	_, rdb := redistest.Mini(t)
-	c := newCoordinator(t, rdb, Options{})
+	c, _ := onMini(t, Options{})
 	mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
-	if err := c.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Do(t.Context(), "42", room.Join{User: "李四", Session: "s"}); !errors.Is(err, room.ErrClosed) {
-		t.Errorf("join: %v", err)
-	}
+	redistest.OK(t, c.Close(t.Context()))
+	expectRefused(t, "join", c, "42", room.Join{User: "李四", Session: "s"}, room.ErrClosed)
 	if _, err := c.Watch(t.Context(), "42", func(*room.Event) {}); !errors.Is(err, room.ErrClosed) {
 		t.Errorf("watch: %v", err)
 	}
@@ -224,8 +209,7 @@ func TestClose(t *testing.T) {
 // for a lock fail and have not happened.
 func TestClose_Drains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{})
+		c, rdb := onMini(t, Options{})
 		rdb.Set(t.Context(), "LockRoom:42", "somebody", 2*time.Second)
 		rdb.Set(t.Context(), "LockRoom:43", "somebody", time.Hour)
 		errs := map[string]chan error{"42": make(chan error, 1), "43": make(chan error, 1)}
@@ -238,10 +222,10 @@ func TestClose_Drains(t *testing.T) {
 		if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("close: %v", err)
 		}
-		if err := await(t, errs["42"], "the join that could be done"); err != nil {
+		if err := redistest.Receive(t, errs["42"], "the join that could be done"); err != nil {
 			t.Errorf("the join that could be done: %v", err)
 		}
-		if err := await(t, errs["43"], "the join that could not"); !errors.Is(err, room.ErrClosed) {
+		if err := redistest.Receive(t, errs["43"], "the join that could not"); !errors.Is(err, room.ErrClosed) {
 			t.Errorf("the join that could not: %v", err)
 		}
 	})

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -65,9 +64,7 @@ func TestCopy_Old(t *testing.T) {
 		if r := mustDo(t, c, "42", room.Join{User: "c", Session: "s"}); describeUsers(r.Users()) != "c@0 b@1" || r.Version != 4 {
 			t.Errorf("%s at version %d", describeUsers(r.Users()), r.Version)
 		}
-		if _, err := other.Do(t.Context(), "42", room.Leave{User: "a", Session: "s"}); !errors.Is(err, room.ErrNotMember) {
-			t.Errorf("a leaves again: %v", err)
-		}
+		expectRefused(t, "a leaves again", other, "42", room.Leave{User: "a", Session: "s"}, room.ErrNotMember)
 	})
 }
 
@@ -106,8 +103,7 @@ func TestCopy_FollowsOtherNodes(t *testing.T) {
 // Copies of idle rooms are dropped: the oldest when there are too many, all after a while.
 func TestCopy_Goes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{MaxCopies: 3 * (emptyCopySize + 1)})
+		c, _ := onMini(t, Options{MaxCopies: 3 * (emptyCopySize + 1)})
 		open := func() (ids []string) {
 			time.Sleep(time.Second)
 			c.workers.mu.Lock()
@@ -166,7 +162,7 @@ func TestHold_LostReplyThatKeepsTheLock(t *testing.T) {
 		if r := mustDo(t, c, "42", room.Join{User: "a", Session: "s"}); r.Version != 1 {
 			t.Errorf("the first is version %d", r.Version)
 		}
-		if r := await(t, second, "the second join"); r.Version != 2 || describeUsers(r.Users()) != "a@0 b@1" {
+		if r := redistest.Receive(t, second, "the second join"); r.Version != 2 || describeUsers(r.Users()) != "a@0 b@1" {
 			t.Errorf("%s at version %d", describeUsers(r.Users()), r.Version)
 		}
 		if err := c.Close(t.Context()); err != nil {

@@ -11,8 +11,8 @@
 //
 // # How an action is run
 //
-// It waits in its room's queue on this node (queue.go). A worker serves the queue, hold after hold of
-// the room's lock (LockRoom:<id>, by the rules of package lockmgr). One hold serves all
+// It waits in its room's queue on this node (queue.go). A worker serves the queue, in the first caller's goroutine
+// and then in one of its own, hold after hold of the room's lock (LockRoom:<id>, by the rules of package lockmgr). One hold serves all
 // that waits, up to Options.MaxBatch and at most one action of each user, in the order of
 // arrival.
 //
@@ -113,7 +113,8 @@
 //
 // # Goroutines
 //
-// One runs for each room in which actions wait, and for a moment for each whose worker has ended. From
+// An action whose room is idle is run by the goroutine of its caller. One runs for each room in which further
+// actions wait, or Redis does not answer soon, and for a moment for each whose worker has ended. From
 // [Coordinator.Start], or the first action, on there are three more for the node's lease, its records, and the other nodes; with Options.Report
 // two more, which write reports and check rooms. Their requests may run on goroutines of their own. From the
 // first watch, or the first lock that was waited for, on there are four for events and wake-ups.

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,19 +28,13 @@ func TestDo_RejectSparesNoDeadSession(t *testing.T) {
 				c := newCoordinator(t, redistest.MiniClient(t, mini), Options{Rules: rules})
 				mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
 				first := mustDo(t, gone, "42", room.Join{User: "a", Session: "old"})
-				if _, err := c.Do(t.Context(), "42", room.Join{User: "a", Session: "new"}); !errors.Is(err, room.ErrDuplicate) {
-					t.Fatalf("while its node lives: %v", err)
-				}
+				expectRefused(t, "while its node lives", c, "42", room.Join{User: "a", Session: "new"}, room.ErrDuplicate)
 				end.by(gone)
 				if end.dead > 0 {
-					if _, err := c.Do(t.Context(), "42", room.Join{User: "a", Session: "new"}); !errors.Is(err, room.ErrDuplicate) {
-						t.Errorf("before its lease is over: %v", err)
-					}
+					expectRefused(t, "before its lease is over", c, "42", room.Join{User: "a", Session: "new"}, room.ErrDuplicate)
 					time.Sleep(end.dead)
 				}
-				if _, err := c.Do(t.Context(), "42", room.Join{User: "a", Session: "older", Mode: room.JoinAgain}); !errors.Is(err, room.ErrDuplicate) {
-					t.Errorf("a session that comes back unasked: %v", err)
-				}
+				expectRefused(t, "a session that comes back unasked", c, "42", room.Join{User: "a", Session: "older", Mode: room.JoinAgain}, room.ErrDuplicate)
 				if r := mustDo(t, c, "42", room.Join{User: "a", Session: "new"}); r.Seat != first.Seat {
 					t.Errorf("on seat %d instead of %d", r.Seat, first.Seat)
 				}

@@ -23,9 +23,7 @@ func TestEpoch_SameVersionTwice(t *testing.T) {
 	}
 	mustDo(t, a, "42", room.Join{User: "王五", Session: "s2"})
 	for key, value := range replica {
-		if err := rdb.RestoreReplace(t.Context(), key, 0, value).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, rdb.RestoreReplace(t.Context(), key, 0, value).Err())
 	}
 	mustDo(t, b, "42", room.Join{User: "张三", Session: "s3"}) // version 2 again
 	r := mustDo(t, a, "42", room.Join{User: "赵六", Session: "s4"})
@@ -42,8 +40,7 @@ func TestEpoch_SameVersionTwice(t *testing.T) {
 func TestEpoch_VersionGoesBack(t *testing.T) {
 	for _, byAction := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			_, rdb := redistest.Mini(t)
-			c := newCoordinator(t, rdb, Options{})
+			c, rdb := onMini(t, Options{})
 			var last *room.Event
 			var told int
 			var mu sync.Mutex
@@ -55,9 +52,7 @@ func TestEpoch_VersionGoesBack(t *testing.T) {
 				}
 				last = e
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			defer stop()
 			first := mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 			old := rdb.HGetAll(t.Context(), "Room:42:Meta").Val()

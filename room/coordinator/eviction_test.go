@@ -62,9 +62,7 @@ func TestEviction(t *testing.T) {
 		var live []*Coordinator
 		for i := range 3 {
 			c := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: fmt.Sprint("live", i)})
-			if err := c.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, c.Start(t.Context()))
 			live = append(live, c)
 		}
 		for i := range 10 {
@@ -76,9 +74,7 @@ func TestEviction(t *testing.T) {
 		mustDo(t, live[1], "room3", room.Join{User: "a", Session: "came back"}) // within the grace
 		var events []*room.Event
 		stop, err := live[2].Watch(t.Context(), "room0", func(e *room.Event) { events = append(events, e) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer stop()
 		die(dead)
 		time.Sleep(DefaultNodeTTL / 2)
@@ -139,9 +135,7 @@ func testTheRemoverDies(t *testing.T, done int32) {
 		}})
 		warm(t, failing)
 		first := newCoordinator(t, failing, Options{Node: "first"})
-		if err := first.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, first.Start(t.Context()))
 		time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
 		left := int32(20)
 		for i := range 10 {
@@ -153,9 +147,7 @@ func testTheRemoverDies(t *testing.T, done int32) {
 		}
 		die(first)
 		second := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "second"})
-		if err := second.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, second.Start(t.Context()))
 		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
 		for i := range 10 {
 			if s, _ := second.Read(t.Context(), fmt.Sprint("room", i)); s.Count() != 0 || s.Version != 3 {
@@ -174,9 +166,7 @@ func TestEviction_OneRoomFails(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		dead := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
 		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		if err := other.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, other.Start(t.Context()))
 		for i := range 20 {
 			mustDo(t, dead, fmt.Sprint("room", i), room.Join{User: "a", Session: "s"})
 		}
@@ -255,9 +245,7 @@ func TestEviction_LivingNode(t *testing.T) {
 		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		rdb.ZAdd(t.Context(), cluster.ListKey, redis.Z{Score: 1, Member: c.Node()})
-		if err := other.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, other.Start(t.Context()))
 		time.Sleep(time.Minute)
 		if s, _ := c.Read(t.Context(), "42"); s.Count() != 1 {
 			t.Errorf("the room holds %d", s.Count())
@@ -268,8 +256,7 @@ func TestEviction_LivingNode(t *testing.T) {
 // A node deletes its records of rooms that it does not use any more.
 func TestRegistration_LongLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{MaxCopies: 20 * emptyCopySize})
+		c, rdb := onMini(t, Options{MaxCopies: 20 * emptyCopySize})
 		for i := range 50 {
 			mustDo(t, c, fmt.Sprint("room", i), room.Join{User: "a", Session: "s"})
 			if i > 2 {
@@ -301,9 +288,7 @@ func TestEviction_Outage(t *testing.T) {
 			nodes = append(nodes, newCoordinator(t, client, Options{}))
 		}
 		mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
-		if err := nodes[1].Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, nodes[1].Start(t.Context()))
 		time.Sleep(DefaultNodeTTL)
 		away.Store(true)
 		time.Sleep(2 * DefaultNodeTTL)

@@ -68,7 +68,7 @@ func TestHold_StaleLeavesTheLockAlone(t *testing.T) {
 		})
 		warm(t, rdb)
 		r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join{User: "张三", Session: "s1"})
-		await(t, release, "the stale commit")
+		redistest.Receive(t, release, "the stale commit")
 		if r.Version != 1 {
 			t.Errorf("version %d", r.Version)
 		}
@@ -103,8 +103,7 @@ func TestCommit_SentAgainOnOtherVersion(t *testing.T) {
 }
 
 func testSentAgain(t *testing.T, after bool) {
-	_, rdb := redistest.Mini(t)
-	c := newCoordinator(t, rdb, Options{})
+	c, rdb := onMini(t, Options{})
 	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 	if after { // so that the commit is of a hold that began before
 		rdb.Set(t.Context(), "LockRoom:42", "another's", 10*time.Millisecond)
@@ -205,9 +204,7 @@ func TestRedis_Away(t *testing.T) {
 	c := newCoordinator(t, server.Client(), Options{})
 	mustDo(t, c, "42", room.Join{User: "李四", Session: "s1"})
 	server.Kill()
-	if _, err := c.Do(t.Context(), "42", room.Join{User: "张三", Session: "s2"}); !errors.Is(err, room.ErrUnavailable) {
-		t.Errorf("join: %v", err)
-	}
+	expectRefused(t, "join", c, "42", room.Join{User: "张三", Session: "s2"}, room.ErrUnavailable)
 	if _, err := c.Read(t.Context(), "42"); !errors.Is(err, room.ErrUnavailable) {
 		t.Errorf("read: %v", err)
 	}

@@ -32,17 +32,6 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-// await returns what comes from a channel.
-func await[T any](t testing.TB, from <-chan T, what string) (came T) {
-	t.Helper()
-	select {
-	case came = <-from:
-	case <-time.After(patience):
-		t.Fatalf("waited %v for %s", patience, what)
-	}
-	return came
-}
-
 // awaitUntil waits until look returns "", which otherwise says what is missing.
 func awaitUntil(t testing.TB, patience time.Duration, look func() (missing string)) {
 	t.Helper()
@@ -85,9 +74,7 @@ func describeChanges(changes []room.Change) string {
 func newCoordinator(t testing.TB, client redis.UniversalClient, opts Options) *Coordinator {
 	t.Helper()
 	c, err := New(client, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -96,6 +83,13 @@ func newCoordinator(t testing.TB, client redis.UniversalClient, opts Options) *C
 		}
 	})
 	return c
+}
+
+// onMini returns a coordinator on a Redis in this process, and a client of that.
+func onMini(t testing.TB, opts Options) (*Coordinator, *redis.Client) {
+	t.Helper()
+	_, rdb := redistest.Mini(t)
+	return newCoordinator(t, rdb, opts), rdb
 }
 
 // onBoth runs a test on miniredis and on a real redis-server. Every call of
@@ -119,6 +113,14 @@ func mustDo(t testing.TB, c *Coordinator, id string, a room.Action) room.Result 
 		t.Fatalf("%s %+v: %v", room.KindOf(a), a, err)
 	}
 	return r
+}
+
+// expectRefused expects an action to fail.
+func expectRefused(t testing.TB, what string, c *Coordinator, id string, a room.Action, want error) {
+	t.Helper()
+	if _, err := c.Do(soon(t), id, a); !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
 }
 
 // keysOf returns the keys of rooms in Redis, without the fences, which expire.
@@ -173,7 +175,5 @@ func warm(t *testing.T, rdb redis.UniversalClient) {
 
 func warmUp(t *testing.T, rdb redis.UniversalClient, scripts ...*store.Script) {
 	t.Helper()
-	if err := store.New(rdb, store.Options{}).Preload(t.Context(), scripts...); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, store.New(rdb, store.Options{}).Preload(t.Context(), scripts...))
 }

@@ -68,9 +68,7 @@ func sitDown(t *testing.T, node *Coordinator, id, user string) *guest {
 			}
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	mustDo(t, node, id, room.Join{User: user, Session: "s"})
 	wg.Go(func() {
 		for {
@@ -198,9 +196,7 @@ func TestHome_AwayWhileANodeDies(t *testing.T) {
 	if away == home {
 		away = servers.Node(1)
 	}
-	if err := live.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, live.Start(t.Context()))
 	empty := func(server *redistest.Server) {
 		t.Helper()
 		for _, id := range of[server] {

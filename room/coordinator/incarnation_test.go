@@ -25,9 +25,7 @@ func restartOld(server *redistest.Server) {
 
 func save(t *testing.T, server *redistest.Server) {
 	t.Helper()
-	if err := server.Client().Save(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, server.Client().Save(t.Context()).Err())
 }
 
 // Redis comes back with an old copy of a room. Whatever is done first, by a node that knew nothing of
@@ -36,9 +34,7 @@ func TestIncarnation_OldCopy(t *testing.T) {
 	for name, first := range map[string]func(t *testing.T, c *Coordinator) room.Snapshot{
 		"a read": func(t *testing.T, c *Coordinator) room.Snapshot {
 			s, err := c.Read(soon(t), "42")
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			return s
 		},
 		"a join": func(t *testing.T, c *Coordinator) room.Snapshot {
@@ -55,9 +51,7 @@ func TestIncarnation_OldCopy(t *testing.T) {
 		},
 		"a move": func(t *testing.T, c *Coordinator) room.Snapshot {
 			left, _, err := c.Move(soon(t), "42", "43", "m", "a")
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			return left.Snapshot
 		},
 	} {
@@ -129,9 +123,7 @@ func TestIncarnation_OldCopiesAgainAndAgain(t *testing.T) {
 					o.see(id, e.Epoch, e.Version, string(e.Changes[0].Data))
 				}
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			t.Cleanup(stop)
 			acting.Go(func() {
 				for k := 0; ctx.Err() == nil; k++ {
@@ -172,8 +164,7 @@ func TestIncarnation_OldCopiesAgainAndAgain(t *testing.T) {
 // sees that the next one does not build on it, although its version follows.
 func TestIncarnation_CommitBuildsOnAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{})
+		c, rdb := onMini(t, Options{})
 		f, _ := follow(t, c, "42")
 		first := mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		f.expect(t, "1<0 +a@0")
@@ -181,7 +172,7 @@ func TestIncarnation_CommitBuildsOnAnother(t *testing.T) {
 		next := &room.Commit{Position: room.Position{Epoch: first.Epoch, Version: 2}, Prev: "another", Node: "n", Updates: []room.Update{{Type: room.KindAway, User: "a", Session: "~s"}}}
 		rdb.HSet(t.Context(), "Room:42:Meta", "version", 2, "mark", "after another")
 		rdb.Publish(t.Context(), "Room:42:Events", string(store.AppendMarked(nil, next)))
-		e := await(t, f.events, "a snapshot")
+		e := redistest.Receive(t, f.events, "a snapshot")
 		if e.Snapshot == nil || e.Epoch == first.Epoch {
 			t.Errorf("the room was at %s, and the commit after another is told as %+v", at, e)
 		}
@@ -216,9 +207,7 @@ func TestIncarnation_ScriptFlush(t *testing.T) {
 	c := newCoordinator(t, server.Client(), Options{})
 	r := mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 	for i := range 3 {
-		if err := server.Client().ScriptFlush(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, server.Client().ScriptFlush(t.Context()).Err())
 		if got := mustDo(t, c, "42", room.SetData{Data: fmt.Sprint(i)}); got.Epoch != r.Epoch {
 			t.Fatalf("after a flush the epoch is %s instead of %s", got.Epoch, r.Epoch)
 		}
@@ -229,9 +218,7 @@ func TestIncarnation_ScriptFlush(t *testing.T) {
 func TestIncarnation_NoRightToAsk(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
-	if err := admin.Do(t.Context(), "ACL", "SETUSER", "blind", "on", ">secret", "~*", "&*", "+@all", "-info").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, admin.Do(t.Context(), "ACL", "SETUSER", "blind", "on", ">secret", "~*", "&*", "+@all", "-info").Err())
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "blind", Password: "secret", ContextTimeoutEnabled: true})
 	defer rdb.Close()
 	c := newCoordinator(t, rdb, Options{})

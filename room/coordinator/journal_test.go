@@ -22,9 +22,7 @@ import (
 func describeJournal(t *testing.T, c *Coordinator, id string) string {
 	t.Helper()
 	entries, err := c.Journal(soon(t), id, "", MaxJournalPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	var list []string
 	for _, e := range entries {
 		list = append(list, fmt.Sprintf("%d %s", e.Version, describeChanges(e.Changes)))
@@ -40,9 +38,7 @@ func TestJournal(t *testing.T) {
 		c := newCoordinator(t, client(), Options{Journal: 1000, Rules: room.Rules{Seating: room.Capacity(2)}})
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
-		if _, err := c.Do(t.Context(), "42", room.Join{User: "c", Session: "s"}); !errors.Is(err, room.ErrFull) {
-			t.Fatal(err)
-		}
+		expectRefused(t, "a full room", c, "42", room.Join{User: "c", Session: "s"}, room.ErrFull)
 		mustDo(t, c, "42", room.Join{User: "b", Session: "s"}) // confirms what is there
 		mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
 		if got := describeJournal(t, c, "42"); got != "1 +a@0, 2 +b@1, 3 -a@0" {
@@ -165,9 +161,7 @@ func TestJournal_NoMemory(t *testing.T) {
 		mustDo(t, c, "42", room.Join{User: user, Session: "s"})
 	}
 	rdb.ConfigSet(t.Context(), "maxmemory", "1")
-	if _, err := c.Do(t.Context(), "42", room.Join{User: "d", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
-		t.Errorf("join: %v", err)
-	}
+	expectRefused(t, "join", c, "42", room.Join{User: "d", Session: "s"}, room.ErrUnavailable)
 	mustDo(t, c, "42", room.Leave{User: "b", Session: "s"})
 	mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
 	rdb.ConfigSet(t.Context(), "maxmemory", "0")

@@ -49,19 +49,13 @@ func TestHold_KilledHolder(t *testing.T) {
 	holder.Env = append(os.Environ(), holderEnv+"="+server.Addr())
 	holder.Stderr = os.Stderr
 	out, err := holder.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
+	redistest.OK(t, holder.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil || !strings.HasPrefix(line, "holding") {
 		t.Fatalf("the holder says %q, %v", line, err)
 	}
-	if err := holder.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, holder.Process.Kill())
 	_ = holder.Wait()
 
 	dead := rdb.Get(t.Context(), "LockRoom:42").Val()

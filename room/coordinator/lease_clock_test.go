@@ -18,9 +18,7 @@ import (
 func twoNodes(t *testing.T, mini *embedded.Redis, first, other Options) (c, watches *Coordinator) {
 	t.Helper()
 	c, watches = newCoordinator(t, redistest.MiniClient(t, mini), first), newCoordinator(t, redistest.MiniClient(t, mini), other)
-	if err := watches.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, watches.Start(t.Context()))
 	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 	time.Sleep(DefaultNodeTTL) // it was seen
 	return c, watches
@@ -30,9 +28,7 @@ func twoNodes(t *testing.T, mini *embedded.Redis, first, other Options) (c, watc
 func count(t *testing.T, c *Coordinator) int {
 	t.Helper()
 	s, err := c.Read(t.Context(), "42")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return s.Count()
 }
 
@@ -51,7 +47,7 @@ func TestLease_ClockStepsForward(t *testing.T) {
 		if n := count(t, watches); n != 1 {
 			t.Fatal("the member of a node that lives was removed")
 		}
-		if e := await(t, f.events, "a new name"); !e.Rejoin || c.Node() == "was" {
+		if e := redistest.Receive(t, f.events, "a new name"); !e.Rejoin || c.Node() == "was" {
 			t.Errorf("its node's name is %s, and its watchers were told %+v", c.Node(), e)
 		}
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
@@ -119,9 +115,7 @@ func TestLease_GraceBeginsWhenSomebodyLooks(t *testing.T) {
 		die(c)
 		time.Sleep(time.Hour)
 		next := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		if err := next.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, next.Start(t.Context()))
 		time.Sleep(DefaultGrace / 2)
 		if r := mustDo(t, next, "42", room.Join{User: "b", Session: "back"}); r.Seat != 1 || r.Count() != 2 {
 			t.Errorf("%+v", r)
@@ -155,11 +149,11 @@ func TestLease_ComesBackToLife(t *testing.T) {
 		if c.Node() == "was" {
 			t.Fatal("it kept its name")
 		}
-		if e := await(t, f.events, "a new name"); !e.Rejoin {
+		if e := redistest.Receive(t, f.events, "a new name"); !e.Rejoin {
 			t.Errorf("its watchers were told %+v", e)
 		}
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain})
-		if e := await(t, f.events, "a snapshot"); e.Snapshot == nil || describeUsers(e.Snapshot.Users()) != "a@0 b@1" {
+		if e := redistest.Receive(t, f.events, "a snapshot"); e.Snapshot == nil || describeUsers(e.Snapshot.Users()) != "a@0 b@1" {
 			t.Errorf("its watchers were told %+v", e)
 		}
 		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
@@ -182,12 +176,8 @@ func TestLease_RestartFromASnapshot(t *testing.T) {
 	other := newCoordinator(t, server.Client(), opts)
 	sitDown(t, c, "42", "stays")
 	mustDo(t, c, "42", room.Join{User: "leaves", Session: "s"})
-	if err := other.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := rdb.Save(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, other.Start(t.Context()))
+	redistest.OK(t, rdb.Save(t.Context()).Err())
 	before, lease := c.Node(), rdb.Get(t.Context(), cluster.LeaseKey(c.Node())).Val()
 	mustDo(t, c, "42", room.Leave{User: "leaves", Session: "s"})
 	sitDown(t, c, "42", "comes")

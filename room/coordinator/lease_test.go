@@ -35,9 +35,7 @@ func TestLease_StalledNode(t *testing.T) {
 				rejoin <- e
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer stop()
 		// Its loops stop, as all of it would under SIGSTOP.
 		stalled.life.shut()
@@ -50,7 +48,7 @@ func TestLease_StalledNode(t *testing.T) {
 		if stalled.Node() == "stalled" {
 			t.Error("it kept its name")
 		}
-		await(t, rejoin, "being told to join again")
+		redistest.Receive(t, rejoin, "being told to join again")
 		mustDo(t, stalled, "42", room.Join{User: "a", Session: "s", Seat: room.At(0)})
 		for user, text := range rdb.HGetAll(t.Context(), "Room:42:Users").Val() {
 			m, _ := store.ParseMember(text)
@@ -66,8 +64,7 @@ func TestLease_StalledNode(t *testing.T) {
 // one.
 func TestLease_JoinUnderANewName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{Node: "old"})
+		c, rdb := onMini(t, Options{Node: "old"})
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
 		rdb.Del(t.Context(), "Node:old")
@@ -89,8 +86,7 @@ func TestLease_JoinUnderANewName(t *testing.T) {
 // A node whose lease is over writes nothing until it has one again.
 func TestLease_NoneNoCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{})
+		c, rdb := onMini(t, Options{})
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		away := true
 		var mu sync.Mutex
@@ -103,9 +99,7 @@ func TestLease_NoneNoCommit(t *testing.T) {
 			return nil
 		}})
 		time.Sleep(2 * DefaultNodeTTL)
-		if _, err := c.Do(t.Context(), "42", room.Join{User: "b", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
-			t.Errorf("without a lease: %v", err)
-		}
+		expectRefused(t, "without a lease", c, "42", room.Join{User: "b", Session: "s"}, room.ErrUnavailable)
 		mu.Lock()
 		away = false
 		mu.Unlock()
@@ -125,9 +119,7 @@ func TestLease_AttemptOutlivesItsCaller(t *testing.T) {
 			}
 			return ctx.Err()
 		}})
-		if err := cluster.LeaseScript.Load(t.Context(), rdb).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, cluster.LeaseScript.Load(t.Context(), rdb).Err())
 		c := newCoordinator(t, rdb, Options{})
 		hurried, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
@@ -149,9 +141,7 @@ func TestLease_LostRoomIsRecordedAgain(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
 		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		if err := other.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, other.Start(t.Context()))
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		mustDo(t, c, "43", room.Join{User: "a", Session: "s"})
 		mustDo(t, c, "44", room.Join{User: "a", Session: "s"})
@@ -178,14 +168,10 @@ func TestLease_CloseBeginsTheGrace(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		closed := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
 		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		if err := other.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, other.Start(t.Context()))
 		mustDo(t, closed, "42", room.Join{User: "a", Session: "s"})
 		mustDo(t, closed, "42", room.Join{User: "b", Session: "s"})
-		if err := closed.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, closed.Close(t.Context()))
 		mustDo(t, other, "42", room.Join{User: "b", Session: "elsewhere"})
 		time.Sleep(DefaultGrace - time.Second)
 		if s, _ := other.Read(t.Context(), "42"); describeUsers(s.Users()) != "a@0 b@1" || s.Version != 3 {
@@ -201,14 +187,9 @@ func TestLease_CloseBeginsTheGrace(t *testing.T) {
 
 // A coordinator that is closed takes no lease any more.
 func TestLease_NoneAfterClose(t *testing.T) {
-	_, rdb := redistest.Mini(t)
-	c := newCoordinator(t, rdb, Options{})
-	if err := c.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	c, rdb := onMini(t, Options{})
+	redistest.OK(t, c.Start(t.Context()))
+	redistest.OK(t, c.Close(t.Context()))
 	if err := c.Start(t.Context()); !errors.Is(err, room.ErrClosed) {
 		t.Errorf("start: %v", err)
 	}
@@ -222,11 +203,8 @@ func TestLease_NoneAfterClose(t *testing.T) {
 func TestLease_KeptNames(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{Node: "first", NodeTTL: 5 * time.Second, Grace: 10 * time.Second})
-		if err := c.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		c, rdb := onMini(t, Options{Node: "first", NodeTTL: 5 * time.Second, Grace: 10 * time.Second})
+		redistest.OK(t, c.Start(t.Context()))
 		kept := func(want ...string) {
 			t.Helper()
 			got := slices.Sorted(slices.Values(c.node.KeptNames()))
@@ -247,9 +225,7 @@ func TestLease_KeptNames(t *testing.T) {
 		mustDo(t, c, "43", room.Join{User: "a", Session: "s"})
 		third := c.Node()
 		rdb.Del(t.Context(), cluster.LeaseKey(third))
-		if err := c.node.Prolong(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, c.node.Prolong(t.Context()))
 		if fourth := c.Node(); third == second || fourth == third {
 			t.Fatalf("the names are %s, %s, %s", second, third, fourth)
 		}

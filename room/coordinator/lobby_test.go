@@ -47,17 +47,14 @@ func describeLobby(l *Lobby) string {
 func mustLobby(t *testing.T, c *Coordinator) string {
 	t.Helper()
 	l, err := c.Lobby(soon(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return describeLobby(l)
 }
 
 func TestLobby(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{Rules: room.Rules{Seating: room.Capacity(4)}})
+		c, rdb := onMini(t, Options{Rules: room.Rules{Seating: room.Capacity(4)}})
 		if got := mustLobby(t, c); got != "" {
 			t.Errorf("without a room: %s", got)
 		}
@@ -147,8 +144,7 @@ func TestLobby_MadeOnce(t *testing.T) {
 
 // A search stops at so many rooms, and says so.
 func TestLobby_Bounded(t *testing.T) {
-	_, rdb := redistest.Mini(t)
-	c := newCoordinator(t, rdb, Options{})
+	c, _ := onMini(t, Options{})
 	for i := range 10 {
 		mustDo(t, c, fmt.Sprint(i), room.Join{User: "a", Session: "s"})
 	}
@@ -173,9 +169,7 @@ func TestLobby_Fails(t *testing.T) {
 		t.Errorf("a list that is none: %v", err)
 	}
 	down := newCoordinator(t, redistest.MiniClient(t, r), Options{})
-	if err := down.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, down.Close(t.Context()))
 	if _, err := down.Lobby(soon(t)); !errors.Is(err, room.ErrClosed) {
 		t.Errorf("a closed coordinator: %v", err)
 	}
@@ -307,9 +301,7 @@ func TestLobby_NodeHasEnded(t *testing.T) {
 			mustLobby(t, second)
 			mustDo(t, first, "42", room.Join{User: "a", Session: "s"})
 			if dead.Store(dies); !dies {
-				if err := first.Close(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				redistest.OK(t, first.Close(t.Context()))
 			}
 			time.Sleep(moment)
 			if got := mustLobby(t, second); (got == "") != dies {

@@ -112,7 +112,7 @@ func TestLookahead_GivenUp(t *testing.T) {
 				want = 0
 				c.life.shut()
 			}
-			await(t, done, "its end")
+			redistest.Receive(t, done, "its end")
 			if took := time.Since(start); took != want || d.held || d.lookahead.pays {
 				t.Errorf("closed %v: after %v, turn %v, pays %v", closed, took, d.held, d.lookahead.pays)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -26,9 +27,7 @@ func mirrorOf(t *testing.T, c *Coordinator, id string) *mirror {
 	t.Helper()
 	m := &mirror{t: t, news: make(chan struct{}, 1), users: make(map[string]int)}
 	stop, err := c.Watch(t.Context(), id, m.apply)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(stop)
 	return m
 }

@@ -43,9 +43,7 @@ func TestMove_MoverDies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			faults := new(moveFaults)
 			l := newMoveLab(t, servers, mortal(), faults)
-			if err := l.c.Start(soon(t)); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, l.c.Start(soon(t)))
 			stop := l.observe(t, "a", "b")
 			test.faults(faults)
 			faults.dies(l.c)

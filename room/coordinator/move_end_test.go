@@ -31,9 +31,7 @@ func TestMove_NodeRenamed(t *testing.T) {
 		rdb.Del(ctx, cluster.LeaseKey(before)) // the locks have just been taken
 		return c.node.Prolong(ctx)
 	}})
-	if err := c.Start(soon(t)); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, c.Start(soon(t)))
 	before = c.Node()
 	_, joined, err := c.Move(soon(t), "A", "B", "r", "a")
 	if err != nil || joined.Node == before || joined.Node != c.Node() {
@@ -89,13 +87,11 @@ func TestMove_Close(t *testing.T) {
 				return nil
 			}),
 		})
-		if err := c.Start(soon(t)); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, c.Start(soon(t)))
 		if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); err != nil {
 			t.Errorf("move: %v", err)
 		}
-		if err := await(t, closed, "Close"); err != nil {
+		if err := redistest.Receive(t, closed, "Close"); err != nil {
 			t.Errorf("close: %v", err)
 		}
 		if got := describeRoom(t, other, "B"); got != "2: x@0 (a)@1" {
@@ -120,8 +116,8 @@ func TestMove_CloseDoesNotWaitForLocks(t *testing.T) {
 	cancel()
 	closed := make(chan error, 1)
 	go func() { closed <- c.Close(ended) }()
-	_ = await(t, closed, "Close")
-	if err := await(t, moved, "the move"); !errors.Is(err, room.ErrClosed) {
+	_ = redistest.Receive(t, closed, "Close")
+	if err := redistest.Receive(t, moved, "the move"); !errors.Is(err, room.ErrClosed) {
 		t.Errorf("move: %v", err)
 	}
 }
@@ -159,7 +155,7 @@ func TestMove_GivesUp(t *testing.T) {
 	awaitQueue(t, rdb, "LockRoom:B:Queue", 1)
 	cancel(io.ErrClosedPipe)
 	for range 2 {
-		if err := await(t, moved, "the move"); !errors.Is(err, io.ErrClosedPipe) || errors.Is(err, room.ErrUnknown) {
+		if err := redistest.Receive(t, moved, "the move"); !errors.Is(err, io.ErrClosedPipe) || errors.Is(err, room.ErrUnknown) {
 			t.Errorf("move: %v", err)
 		}
 	}

@@ -165,7 +165,7 @@ func (l *moveLab) observe(t *testing.T, users ...string) (stop func()) {
 			}
 		}
 	})
-	await(t, looked, "the observer")
+	redistest.Receive(t, looked, "the observer")
 	return sync.OnceFunc(func() {
 		cancel()
 		looking.Wait()

@@ -30,9 +30,7 @@ func TestMove_NoMemory(t *testing.T) {
 	if got := describeBoth(t, other); got != "2: a@0 b@1; 1: x@0" {
 		t.Errorf("the rooms are %s", got)
 	}
-	if err := limit("0"); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, limit("0"))
 	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); err != nil {
 		t.Errorf("with memory: %v", err)
 	}
@@ -58,9 +56,7 @@ func TestMove_RedisDies(t *testing.T) {
 		if errors.Is(err, room.ErrUnavailable) {
 			return err.Error()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		return ""
 	})
 	if got := describeBoth(t, other); got != "3: b@1; 2: x@0 (a)@1" {
@@ -81,9 +77,7 @@ func TestMove_Replica(t *testing.T) {
 	}
 	replica := redistest.Start(t)
 	host, port, _ := strings.Cut(server.Addr(), ":")
-	if err := replica.Client().ReplicaOf(t.Context(), host, port).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, replica.Client().ReplicaOf(t.Context(), host, port).Err())
 	replicated(t, server.Client())
 	if _, _, err := c.Move(soon(t), "A", "B", "r", "b"); err != nil {
 		t.Errorf("with a replica: %v", err)
@@ -98,9 +92,7 @@ func TestMove_RoomNotWhole(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		c, _ := mover(t, client, Options{}, redistest.Hook{})
 		before, err := c.Read(soon(t), "A")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		c.store.Client.HDel(t.Context(), "Room:A:Users", "b")
 		c.store.Client.HDel(t.Context(), "Room:B:Users", "x")
 		left, joined, err := c.Move(soon(t), "A", "B", "r", "a")

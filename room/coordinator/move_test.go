@@ -18,9 +18,7 @@ import (
 func describeRoom(t *testing.T, c *Coordinator, id string) string {
 	t.Helper()
 	snapshot, err := c.Read(soon(t), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	text := fmt.Sprintf("%d:", snapshot.Version)
 	for _, o := range snapshot.Users() {
 		if o.Away {

@@ -22,9 +22,7 @@ func TestNodes_OtherSettingsAreLogged(t *testing.T) {
 		var log lines
 		start := func(opts Options) *Coordinator {
 			c := newCoordinator(t, redistest.MiniClient(t, mini), opts)
-			if err := c.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, c.Start(t.Context()))
 			return c
 		}
 		opts := Options{Rules: room.Rules{Seating: room.Capacity(4)}}
@@ -42,9 +40,7 @@ func TestNodes_OtherSettingsAreLogged(t *testing.T) {
 		if n := log.count("other settings"); n != 1 || log.count(want) != 1 || log.count("10.0.0.7:8080") != 1 {
 			t.Errorf("%d lines say so", n)
 		}
-		if err := rdb.ZAdd(t.Context(), cluster.ListKey, redis.Z{Score: 1, Member: "old"}).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, rdb.ZAdd(t.Context(), cluster.ListKey, redis.Z{Score: 1, Member: "old"}).Err())
 		rdb.Set(t.Context(), cluster.LeaseKey("old"), "1 5000 3000 10.0.0.8:8080", time.Hour) // of an older version
 		time.Sleep(10 * time.Second)
 		if log.count("grace 3s instead of 10s\"") != 1 {
@@ -61,9 +57,7 @@ func TestNodes(t *testing.T) {
 		t.Errorf("before any has started: %v, %v", nodes, err)
 	}
 	other := newCoordinator(t, server.Client(), Options{Address: "10.0.0.7:8080", Grace: time.Second})
-	if err := other.Start(soon(t)); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, other.Start(soon(t)))
 	server.Client().ZAdd(t.Context(), cluster.ListKey, redis.Z{Score: 1, Member: "dead"})
 	nodes, err := c.Nodes(soon(t))
 	if err != nil || len(nodes) != 1 || nodes[0].Name != other.Node() || nodes[0].Address != "10.0.0.7:8080" {

@@ -41,13 +41,9 @@ func TestRoom_NotWhole(t *testing.T) {
 			return mustDo(t, c, "42", room.Leave{User: "y", Session: "s"}).Snapshot
 		},
 		"by an action that changes nothing": func(t *testing.T, c, _ *Coordinator) room.Snapshot {
-			if _, err := c.Do(t.Context(), "42", room.Leave{User: "nobody", Session: "s"}); !errors.Is(err, room.ErrNotMember) {
-				t.Errorf("leave: %v", err)
-			}
+			expectRefused(t, "leave", c, "42", room.Leave{User: "nobody", Session: "s"}, room.ErrNotMember)
 			s, err := c.Read(t.Context(), "42")
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			return s
 		},
 		"by a node that has no copy": func(t *testing.T, _, other *Coordinator) room.Snapshot {
@@ -56,18 +52,14 @@ func TestRoom_NotWhole(t *testing.T) {
 		},
 		"by who only reads": func(t *testing.T, _, other *Coordinator) room.Snapshot {
 			s, err := other.Read(t.Context(), "42")
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			return s
 		},
 		"by a watcher's node, whose connection was lost": func(t *testing.T, c, other *Coordinator) room.Snapshot {
 			c.feeds.Compare("42", c.feeds.At("42"), room.Position{})
 			time.Sleep(time.Second)
 			r, err := other.store.Load(t.Context(), "42") // puts nothing right
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			return r.Snapshot()
 		},
 	}
@@ -84,9 +76,7 @@ func TestRoom_NotWhole(t *testing.T) {
 						f.expect(t, fmt.Sprintf("%d<%d +%s@%d", i+1, i, user, i))
 					}
 					before, err := c.Read(t.Context(), "42")
-					if err != nil {
-						t.Fatal(err)
-					}
+					redistest.OK(t, err)
 					h.do(t, rdb)
 					s := look(t, c, other)
 					if got := describeUsers(s.Users()); got != h.there || s.Epoch == before.Epoch {

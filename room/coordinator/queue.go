@@ -77,12 +77,12 @@ func (q *queue) abandon(r *request) bool {
 	return true
 }
 
-// take removes the next batch from the queue: the first actions, at most max,
+// take moves the next batch from the queue to the end of into: the first actions, at most max,
 // and at most one of each user, so that every answer can show the room after the
 // whole batch and still contain what the action did. For the same reason an action that
 // concerns several users is a batch of its own. more says that others wait
 // behind it.
-func (q *queue) take(max int) (batch []*request, more bool) {
+func (q *queue) take(into []*request, max int) (batch []*request, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := min(1, len(q.waiting))
@@ -92,13 +92,9 @@ func (q *queue) take(max int) (batch []*request, more bool) {
 	for _, r := range q.waiting[:n] {
 		r.taken = true
 	}
-	if n == len(q.waiting) {
-		batch, q.waiting = q.waiting, nil
-		return batch, false
-	}
-	batch = slices.Clone(q.waiting[:n])
+	batch = append(into, q.waiting[:n]...)
 	q.waiting = slices.Delete(q.waiting, 0, n)
-	return batch, true
+	return batch, len(q.waiting) > 0
 }
 
 // differingLocked returns how many of the first requests are of different users, at most
@@ -131,7 +127,7 @@ func (q *queue) putBack(batch []*request) {
 	for _, r := range batch {
 		r.taken = false
 	}
-	q.waiting = append(batch, q.waiting...)
+	q.waiting = slices.Insert(q.waiting, 0, batch...)
 }
 
 // fail ends the wait of all with err.

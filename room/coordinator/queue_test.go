@@ -33,7 +33,7 @@ func answers(t *testing.T, rdb *redis.Client, c *Coordinator, ctx []context.Cont
 	}
 	rdb.Del(t.Context(), "LockRoom:42")
 	for range actions {
-		await(t, done, "the end of every action")
+		redistest.Receive(t, done, "the end of every action")
 	}
 	return results, errs
 }
@@ -56,8 +56,7 @@ func TestBatch_SharesOneHold(t *testing.T) {
 		{1, []uint64{1, 2, 2, 3, 3}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			_, rdb := redistest.Mini(t)
-			c := newCoordinator(t, rdb, Options{MaxBatch: tt.maxBatch, Rules: room.Rules{Seating: room.Capacity(3)}})
+			c, rdb := onMini(t, Options{MaxBatch: tt.maxBatch, Rules: room.Rules{Seating: room.Capacity(3)}})
 			results, errs := answers(t, rdb, c, contexts(t, 5),
 				room.Join{User: "a", Session: "s"}, room.Join{User: "b", Session: "s"}, room.Leave{User: "nobody", Session: "s"}, room.Join{User: "c", Session: "s"}, room.Join{User: "d", Session: "s"})
 			for i, want := range []error{nil, nil, room.ErrNotMember, nil, room.ErrFull} { // a bad action fails alone
@@ -78,8 +77,7 @@ func TestBatch_SharesOneHold(t *testing.T) {
 // Two actions of one user are two commits, so that each answer shows its effect.
 func TestBatch_UserOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{})
+		c, rdb := onMini(t, Options{})
 		results, errs := answers(t, rdb, c, contexts(t, 4), room.Join{User: "a", Session: "s"}, room.Join{User: "b", Session: "s"}, room.Leave{User: "a", Session: "s"}, room.Join{User: "c", Session: "s"})
 		for i, want := range []string{"a@0 b@1", "a@0 b@1", "c@0 b@1", "c@0 b@1"} {
 			if got := describeUsers(results[i].Users()); got != want || errs[i] != nil {
@@ -92,8 +90,7 @@ func TestBatch_UserOnce(t *testing.T) {
 // An action whose caller gives up before it runs does not happen.
 func TestGiveUp_InTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{})
+		c, rdb := onMini(t, Options{})
 		ctx := contexts(t, 3)
 		impatient, cancel := context.WithCancelCause(t.Context())
 		reason := errors.New("window closed")
@@ -113,8 +110,7 @@ func TestGiveUp_InTime(t *testing.T) {
 // finds everything in order.
 func TestGiveUp_NobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		c := newCoordinator(t, rdb, Options{})
+		c, rdb := onMini(t, Options{})
 		rdb.Set(t.Context(), "LockRoom:42", "somebody", time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -143,8 +139,7 @@ func TestGiveUp_NobodyWaits(t *testing.T) {
 func TestGiveUp_NoRedis(t *testing.T) {
 	for _, wait := range []time.Duration{100 * time.Millisecond, lockmgr.DefaultTTL} {
 		synctest.Test(t, func(t *testing.T) {
-			_, rdb := redistest.Mini(t)
-			c := newCoordinator(t, rdb, Options{LockWait: wait})
+			c, rdb := onMini(t, Options{LockWait: wait})
 			mustDo(t, c, "43", room.Join{User: "a", Session: "s"})
 			silent := make(chan struct{})
 			rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
@@ -213,7 +208,7 @@ func TestDo_AnsweredInTime(t *testing.T) {
 			synctest.Wait()
 		}
 		for range cap(answered) {
-			err := await(t, answered, "an answer")
+			err := redistest.Receive(t, answered, "an answer")
 			if took := time.Since(start); took > opts.LockWait+lockmgr.DefaultTTL || !errors.Is(err, room.ErrUnknown) && !errors.Is(err, room.ErrBusy) {
 				t.Errorf("%v after %v", err, took)
 			}

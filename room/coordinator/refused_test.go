@@ -26,13 +26,9 @@ func TestRedis_RefusesTheWrite(t *testing.T) {
 	c := newCoordinator(t, rdb, Options{})
 	events := make(chan *room.Event, 9)
 	stop, err := c.Watch(t.Context(), "42", func(e *room.Event) { events <- e })
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer stop()
-	if _, err := c.Do(t.Context(), "42", room.Join{User: "张三", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
-		t.Fatalf("join: %v", err)
-	}
+	expectRefused(t, "join", c, "42", room.Join{User: "张三", Session: "s"}, room.ErrUnavailable)
 	rdb.ConfigSet(t.Context(), "maxmemory", "0")
 	if got := keysOf(t, rdb); len(got) > 0 {
 		t.Errorf("%v were written or left over", got)
@@ -40,15 +36,14 @@ func TestRedis_RefusesTheWrite(t *testing.T) {
 	if r := mustDo(t, c, "42", room.Join{User: "李四", Session: "s"}); describeUsers(r.Users()) != "李四@0" {
 		t.Errorf("what was refused is written with the next commit: %s", describeUsers(r.Users()))
 	}
-	if e := await(t, events, "an event"); e.Version != 1 || len(e.Changes) != 1 {
+	if e := redistest.Receive(t, events, "an event"); e.Version != 1 || len(e.Changes) != 1 {
 		t.Errorf("the first event is %+v", e)
 	}
 }
 
 // The room cannot be read: the lock is given back at once.
 func TestRoom_Unreadable(t *testing.T) {
-	_, rdb := redistest.Mini(t)
-	c := newCoordinator(t, rdb, Options{})
+	c, rdb := onMini(t, Options{})
 	rdb.HSet(t.Context(), "Room:42:Users", "张三", `{"seat":`)
 	if _, err := c.Do(t.Context(), "42", room.Join{User: "李四", Session: "s"}); !errors.Is(err, room.ErrUnavailable) || !strings.Contains(err.Error(), "张三") {
 		t.Errorf("join: %v", err)
@@ -66,16 +61,12 @@ func TestRedis_OutOfMemoryForABatch(t *testing.T) {
 		mustDo(t, c, "42", room.Join{User: fmt.Sprint("leaves", i), Session: "s"})
 	}
 	rdb.Set(t.Context(), "LockRoom:42", "another's", 200*time.Millisecond) // so that all meet in one commit
-	if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() { mustDo(t, c, "42", room.Leave{User: fmt.Sprint("leaves", i), Session: "s"}) })
 		wg.Go(func() {
-			if _, err := c.Do(soon(t), "42", room.Join{User: fmt.Sprint("joins", i), Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
-				t.Errorf("join: %v", err)
-			}
+			expectRefused(t, "join", c, "42", room.Join{User: fmt.Sprint("joins", i), Session: "s"}, room.ErrUnavailable)
 		})
 	}
 	wg.Wait()
@@ -97,21 +88,15 @@ func TestRedis_OutOfMemory(t *testing.T) {
 			mustDo(t, node, "42", room.Join{User: fmt.Sprint("user", i, j), Session: "s"})
 		}
 	}
-	if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	before := c.Node()
 	until := rdb.ZScore(t.Context(), cluster.ListKey, before).Val()
 	for i, node := range []*Coordinator{c, other} {
-		if _, err := node.Do(t.Context(), "42", room.Join{User: "late", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
-			t.Errorf("join: %v", err)
-		}
+		expectRefused(t, "join", node, "42", room.Join{User: "late", Session: "s"}, room.ErrUnavailable)
 		for j := range 2 {
 			mustDo(t, node, "42", room.Leave{User: fmt.Sprint("user", i, j), Session: "s"})
 		}
-		if _, err := node.Do(t.Context(), "new", room.Join{User: "late", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
-			t.Errorf("join of a new room: %v", err)
-		}
+		expectRefused(t, "join of a new room", node, "new", room.Join{User: "late", Session: "s"}, room.ErrUnavailable)
 	}
 	if s, err := c.Read(t.Context(), "42"); err != nil || describeUsers(s.Users()) != "user0 2@2 user1 2@5" {
 		t.Errorf("the room holds %s, %v", describeUsers(s.Users()), err)

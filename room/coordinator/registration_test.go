@@ -239,9 +239,7 @@ func warmAll(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	warm(t, rdb)
 	for _, s := range []*redis.Script{store.ForgetScript, cluster.LeaseScript, cluster.RoomsScript, cluster.EndScript, cluster.OverScript} {
-		if err := s.Load(t.Context(), rdb).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, s.Load(t.Context(), rdb).Err())
 	}
 }
 

@@ -33,9 +33,7 @@ func TestReplicas_Acknowledge(t *testing.T) {
 	replica.Pause()
 	written := make(chan struct{})
 	stop, err := c.Watch(t.Context(), "42", func(*room.Event) { close(written) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	go func() { // in time
 		<-written
 		stop()
@@ -49,9 +47,7 @@ func TestReplicas_Acknowledge(t *testing.T) {
 	}
 
 	replica.Kill()
-	if _, err := c.Do(t.Context(), "42", room.Join{User: "c", Session: "s"}); !errors.Is(err, room.ErrUnknown) {
-		t.Errorf("without a replica: %v", err)
-	}
+	expectRefused(t, "without a replica", c, "42", room.Join{User: "c", Session: "s"}, room.ErrUnknown)
 	if s, _ := c.Read(t.Context(), "42"); describeUsers(s.Users()) != "a@0 b@1 c@2" || s.Version != 3 {
 		t.Errorf("the room holds %s at version %d", describeUsers(s.Users()), s.Version)
 	}
@@ -70,9 +66,7 @@ func TestAcks_ScriptFlush(t *testing.T) {
 		}
 		return nil
 	}})
-	if _, err := c.Do(t.Context(), "42", room.Join{User: "a", Session: "s"}); !errors.Is(err, room.ErrUnknown) {
-		t.Errorf("join: %v", err)
-	}
+	expectRefused(t, "join", c, "42", room.Join{User: "a", Session: "s"}, room.ErrUnknown)
 	if s, _ := c.Read(t.Context(), "42"); s.Count() != 1 {
 		t.Errorf("the room holds %d", s.Count())
 	}
@@ -121,7 +115,7 @@ func TestReplicas_None(t *testing.T) {
 	if err := c.Close(soon(t)); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	if err := await(t, last, "the last join"); !errors.Is(err, room.ErrUnknown) {
+	if err := redistest.Receive(t, last, "the last join"); !errors.Is(err, room.ErrUnknown) {
 		t.Errorf("the last join: %v", err)
 	}
 	if n := rdb.Exists(t.Context(), cluster.LeaseKey(c.Node())).Val(); n != 0 {

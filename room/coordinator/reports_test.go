@@ -25,9 +25,7 @@ func (c *Coordinator) reportOf(t *testing.T, node string, good func(*NodeReport)
 	var last *NodeReport
 	awaitUntil(t, patience, func() string {
 		nodes, err := c.Nodes(soon(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		for _, n := range nodes {
 			if last = n.Report; n.Name == node && n.Report != nil && n.Age < 10*time.Second && good(n.Report) {
 				return ""
@@ -46,15 +44,11 @@ func TestReports(t *testing.T) {
 		opts.Address, opts.Report = "here:1", func(r *NodeReport) { r.Version = "v7" }
 		c, silent := newCoordinator(t, client(), opts), newCoordinator(t, client(), Options{})
 		for _, node := range []*Coordinator{c, silent} {
-			if err := node.Start(soon(t)); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, node.Start(soon(t)))
 		}
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
-		if _, err := c.Do(soon(t), "42", room.Join{User: "c", Session: "s", Seat: room.At(0)}); !errors.Is(err, room.ErrSeatTaken) {
-			t.Fatal(err)
-		}
+		expectRefused(t, "a taken seat", c, "42", room.Join{User: "c", Session: "s", Seat: room.At(0)}, room.ErrSeatTaken)
 		r := silent.reportOf(t, c.Node(), func(r *NodeReport) bool { return r.Totals.Actions == 3 })
 		if r.Node != c.Node() || r.Address != "here:1" || r.Version != "v7" || r.Totals.Commits != 2 || r.Totals.Failed != 0 ||
 			r.Totals.LockHolds < 2 || r.P99.Action <= 0 || r.Load.Goroutines == 0 || r.Load.MemoryBytes == 0 || time.Since(time.UnixMilli(r.Started)) > time.Minute {
@@ -80,16 +74,12 @@ func TestReports_WaitingRooms(t *testing.T) {
 	const held = 25
 	for i := range held {
 		id := fmt.Sprint("room-", i)
-		if err := rdb.Set(t.Context(), store.LockPrefix+id, "somebody else's", time.Minute).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, rdb.Set(t.Context(), store.LockPrefix+id, "somebody else's", time.Minute).Err())
 		for range 2 {
 			go func() { _, _ = c.Do(t.Context(), id, room.Join{User: "a", Session: "s"}) }()
 		}
 	}
-	if err := c.Start(soon(t)); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, c.Start(soon(t)))
 	r := c.reportOf(t, c.Node(), func(r *NodeReport) bool {
 		return len(r.Waiting) == maxWaiting && r.Waiting[maxWaiting-1].MS > 500 && r.Load.Queue == 2*held
 	})
@@ -110,26 +100,20 @@ func TestDrain(t *testing.T) {
 		mini, _ := redistest.Mini(t)
 		start := func() *Coordinator {
 			c := newCoordinator(t, redistest.MiniClient(t, mini), reporting(4))
-			if err := c.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, c.Start(t.Context()))
 			return c
 		}
 		a, b := start(), start()
 		if err := a.Drain(t.Context(), "nobody"); !errors.Is(err, ErrNoNode) {
 			t.Errorf("a node that there is not: %v", err)
 		}
-		if err := a.Drain(t.Context(), b.Node()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, a.Drain(t.Context(), b.Node()))
 		asked := time.Now()
-		await(t, b.DrainRequested(), "the request to stop")
+		redistest.Receive(t, b.DrainRequested(), "the request to stop")
 		if took := time.Since(asked); took > 2*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		if err := b.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, b.Close(t.Context()))
 		next := start()
 		time.Sleep(5 * time.Second)
 		for name, c := range map[string]*Coordinator{"the other node": a, "the next one": next} {
@@ -182,9 +166,7 @@ func TestReports_OfOthers(t *testing.T) {
 	opts.Report = func(r *NodeReport) { r.Version = "v7" }
 	c, victim := newCoordinator(t, rdb, opts), newCoordinator(t, rdb, Options{})
 	for _, node := range []*Coordinator{c, victim} {
-		if err := node.Start(soon(t)); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, node.Start(soon(t)))
 	}
 	c.reportOf(t, c.Node(), func(r *NodeReport) bool { return r.Version == "v7" })
 	mine := `{"node":"` + victim.Node() + `"`
@@ -192,9 +174,7 @@ func TestReports_OfOthers(t *testing.T) {
 		"null": "null", "no name": "{}", "another node's": `{"node":"` + c.Node() + `"}`, "garbage": "\xff{",
 		"nested": mine + `,"settings":` + strings.Repeat(`{"a":`, 20000), "long": mine + `,"address":"` + strings.Repeat("a", 10<<20) + `"}`,
 	} {
-		if err := rdb.Set(t.Context(), cluster.InfoKey(victim.Node()), forged, 10*time.Second).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, rdb.Set(t.Context(), cluster.InfoKey(victim.Node()), forged, 10*time.Second).Err())
 		nodes, err := c.Nodes(soon(t))
 		if err != nil || len(nodes) != 2 {
 			t.Fatalf("%s: %+v, %v", name, nodes, err)

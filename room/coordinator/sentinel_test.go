@@ -66,13 +66,9 @@ func TestRedis_DemotedPrimary(t *testing.T) {
 	rdb := server.Client()
 	c := startCrowd(t, []*Coordinator{newCoordinator(t, server.Client(), patient(Options{}))}, []string{"42", "43"}, 3)
 	c.goOn(20)
-	if err := rdb.ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, rdb.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 	c.fails("READONLY")
-	if err := rdb.ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, rdb.ReplicaOf(t.Context(), "NO", "ONE").Err())
 	c.goOn(20)
 	c.finish()
 }
@@ -105,8 +101,7 @@ func TestRedis_ServersRefuse(t *testing.T) {
 		} {
 			t.Run(code+" to "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					_, rdb := redistest.Mini(t)
-					c := newCoordinator(t, rdb, Options{})
+					c, rdb := onMini(t, Options{})
 					mustDo(t, c, "42", room.Join{User: "李四", Session: "s"})
 					var refusing atomic.Bool
 					rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {

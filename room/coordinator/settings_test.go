@@ -60,16 +60,13 @@ func TestSettings_BindEveryNode(t *testing.T) {
 		}
 	}
 	mustDo(t, second, "42", room.Configure{Settings: room.Settings{Closed: true}})
-	if _, err := first.Do(t.Context(), "42", room.Join{User: "c", Session: "s"}); !errors.Is(err, room.ErrRoomClosed) {
-		t.Errorf("a closed room: %v", err)
-	}
+	expectRefused(t, "a closed room", first, "42", room.Join{User: "c", Session: "s"}, room.ErrRoomClosed)
 	mustDo(t, first, "42", room.Join{User: "b", Session: "another"}) // a member comes back
 }
 
 // Redis forgets an empty room after Idle, unless it is to be kept.
 func TestSettings_Keep(t *testing.T) {
-	_, rdb := redistest.Mini(t)
-	c := newCoordinator(t, rdb, Options{Idle: time.Minute})
+	c, rdb := onMini(t, Options{Idle: time.Minute})
 	ttl := func() time.Duration { return rdb.PTTL(t.Context(), "Room:42:Meta").Val() }
 	mustDo(t, c, "42", room.Configure{Settings: room.Settings{Keep: true, Capacity: 3}})
 	for _, step := range []struct {
@@ -109,8 +106,7 @@ func TestSettings_Foreign(t *testing.T) {
 // A commit that changes settings and members in one batch writes both, with a thousand members.
 func TestSettings_ManyMembers(t *testing.T) {
 	t.Parallel()
-	_, rdb := redistest.Mini(t)
-	c := newCoordinator(t, rdb, Options{MaxBatch: 4096})
+	c, rdb := onMini(t, Options{MaxBatch: 4096})
 	var actions []room.Action
 	for i := range 1500 {
 		actions = append(actions, room.Join{User: strings.Repeat("x", i%5) + string(rune(0x4e00+i)), Session: "s"})

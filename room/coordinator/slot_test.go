@@ -58,7 +58,7 @@ func TestRead_SlotMoves(t *testing.T) {
 	}
 	servers.MoveKeys(usersOf("42"))
 	servers.FinishMove(usersOf("42"))
-	if err := await(t, read, "the room"); err != nil {
+	if err := redistest.Receive(t, read, "the room"); err != nil {
 		t.Errorf("when it has moved: %v", err)
 	}
 }

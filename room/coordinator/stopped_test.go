@@ -37,9 +37,7 @@ func TestLog_NodeEnds(t *testing.T) {
 				var log lines
 				other := newCoordinator(t, redistest.MiniClient(t, mini), Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 				first := newCoordinator(t, redistest.MiniClient(t, mini), Options{Address: "10.0.0.7:8080"})
-				if err := other.Start(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				redistest.OK(t, other.Start(t.Context()))
 				for _, user := range []string{"a", "b"} {
 					mustDo(t, first, "42", room.Join{User: user, Session: "s"})
 				}
@@ -72,9 +70,7 @@ func TestEviction_StoppedBeforeAnybodyLooked(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		var log lines
 		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-		if err := other.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, other.Start(t.Context()))
 		time.Sleep(DefaultGrace + DefaultNodeTTL)
 		if about := log.about(first.Node()); len(about) != 1 || !strings.Contains(about[0], "has stopped") || !strings.Contains(about[0], "10.0.0.7:8080") {
 			t.Errorf("it logs %q", about)
@@ -120,12 +116,8 @@ func TestLease_OtherVersions(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		for address, want := range map[string]string{"": "  ", "10.0.0.7:8080": " 10.0.0.7:8080 "} {
 			c := newCoordinator(t, rdb, Options{})
-			if err := c.SetAddress(address); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, c.SetAddress(address))
+			redistest.OK(t, c.Start(t.Context()))
 			if got := rdb.Get(t.Context(), cluster.LeaseKey(c.Node())).Val(); got != "1 5000 10000"+want+"lock=3000,seats=65536,duplicate=0" {
 				t.Errorf("the lease is %q", got)
 			}
@@ -149,9 +141,7 @@ func TestCommit_NodeStoodStill(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		client := redistest.MiniClient(t, mini)
 		c, other := newCoordinator(t, client, Options{}), newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		if err := errors.Join(c.Start(t.Context()), other.Start(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, errors.Join(c.Start(t.Context()), other.Start(t.Context())))
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
 		var commit []any
@@ -162,9 +152,7 @@ func TestCommit_NodeStoodStill(t *testing.T) {
 			}
 			return nil
 		}})
-		if _, err := c.Do(t.Context(), "42", room.Join{User: "b", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
-			t.Fatalf("join: %v", err)
-		}
+		expectRefused(t, "join", c, "42", room.Join{User: "b", Session: "s"}, room.ErrUnavailable)
 		die(c)
 		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
 		noOtherNodes(t, rdb, other)

@@ -138,9 +138,7 @@ func TestTrace_ActionsAndHolds(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		rdb.Set(t.Context(), "LockRoom:42", "42:x", time.Minute)
-		if _, err := c.Do(t.Context(), "42", room.Leave{User: "a", Session: "s"}); !errors.Is(err, room.ErrBusy) {
-			t.Errorf("leave: %v", err)
-		}
+		expectRefused(t, "leave", c, "42", room.Leave{User: "a", Session: "s"}, room.ErrBusy)
 		if got := n.take(); got != "leave room is busy in 2s" {
 			t.Error(got)
 		}
@@ -183,9 +181,7 @@ func TestTrace_LostLocks(t *testing.T) {
 func TestTrace_Evictions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, c, other, rdb, _ := tracedPair(t, Options{})
-		if err := c.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, c.Start(t.Context()))
 		for i, id := range []string{"42", "42", "43"} {
 			mustDo(t, other, id, room.Join{User: fmt.Sprint("user", i), Session: "s"})
 		}

@@ -20,16 +20,14 @@ func follow(t *testing.T, c *Coordinator, id string) (*follower, func()) {
 	t.Helper()
 	f := &follower{make(chan *room.Event, 1000)}
 	stop, err := c.Watch(t.Context(), id, func(e *room.Event) { f.events <- e })
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(stop)
 	return f, stop
 }
 
 func (f *follower) expect(t *testing.T, want string) *room.Event {
 	t.Helper()
-	e := await(t, f.events, want)
+	e := redistest.Receive(t, f.events, want)
 	got := fmt.Sprintf("%d<%d %s", e.Version, e.From, describeChanges(e.Changes))
 	if e.Snapshot != nil {
 		got = fmt.Sprintf("%d= %s", e.Version, describeUsers(e.Snapshot.Users()))
@@ -92,9 +90,7 @@ func TestWatch_LostConnection(t *testing.T) {
 	f, _ := follow(t, a, "42")
 	mustDo(t, b, "42", room.Join{User: "李四", Session: "s1"})
 	f.expect(t, "1<0 +李四@0")
-	if err := server.Client().ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, server.Client().ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err())
 	f.expect(t, "1= 李四@0")
 	mustDo(t, b, "42", room.Join{User: "张三", Session: "s2"})
 	f.expect(t, "2<1 +张三@1")

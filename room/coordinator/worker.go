@@ -26,6 +26,7 @@ type worker struct {
 	slot  *lockmgr.Slot
 
 	// Used only by the worker's goroutine.
+	batch        batch
 	copy         feed.Replica // of the room: while other nodes write to it too, it follows their events
 	registration *cluster.Registration
 	acked        string                                           // the mark of the last commit that enough replicas are known to have
@@ -45,7 +46,6 @@ type worker struct {
 
 // serve runs holds until nothing waits.
 func (w *worker) serve() {
-	w.copy.Use()
 	for {
 		switch {
 		case w.finished():
@@ -61,6 +61,48 @@ func (w *worker) serve() {
 			w.acquire()
 		}
 	}
+}
+
+// serveCaller runs one batch in the goroutine of a caller, whose request began the queue: nobody else has to be
+// started and woken then. What needs more than a request to Redis that is answered soon, and
+// what has come meanwhile, gets a goroutine.
+func (w *worker) serveCaller() {
+	defer func() {
+		if reason := recover(); reason != nil { // a caller who recovers would leave the room without anybody who serves it
+			go panic(reason)
+			select {}
+		}
+		w.ws.busy.Done()
+	}()
+	if w.inLine || w.ws.opts.Replicas > 0 || !w.registration.Valid() {
+		w.ws.busy.Go(w.serve)
+		return
+	}
+	if b := w.nextBatch(); b != nil {
+		b.sent = time.Now()
+		ctx := w.ws.prompt.Context()
+		at, now, err := w.ws.store.Send(ctx, w.slot, b.commit)
+		if err != nil {
+			w.ws.busy.Go(func() { w.serveOn(b, ctx, at, now, err) })
+			return
+		}
+		w.conclude(b, at, now, nil)
+	}
+	if !w.finished() {
+		w.ws.busy.Go(w.serve)
+	}
+}
+
+// serveOn serves after a caller has sent a batch's commit, and it was not done: it was answered so, or failed. The
+// caller had only as long as ctx.
+func (w *worker) serveOn(b *batch, ctx context.Context, at store.NextToken, now *room.Room, err error) {
+	if errors.Is(err, store.ErrRefused) && ctx.Err() != nil { // for want of time
+		at, now, err = w.commit(b)
+	} else {
+		at, now, err = w.decide(b, at, now, err)
+	}
+	w.conclude(b, at, now, err)
+	w.serve()
 }
 
 // finished makes the worker idle, if nothing waits and there is no lock to give back.

@@ -23,6 +23,9 @@ const (
 
 	// emptyCopySize is what a copy without members counts for.
 	emptyCopySize = 8
+
+	// callerPatience bounds how long a caller that serves itself waits for Redis, also when its context has ended.
+	callerPatience = 300 * time.Millisecond
 )
 
 // workers are the workers of all rooms that are used on this node, or were of late.
@@ -36,6 +39,7 @@ type workers struct {
 	lobby   *lobby.Lobby
 	logs    workerLogs
 	timeout *redisconn.SharedTimeout // of requests that have to end within a lock's TTL
+	prompt  *redisconn.SharedTimeout // of requests for which a caller waits by itself
 
 	requests sync.Pool      // of *request whose outcome was received
 	busy     sync.WaitGroup // goroutines of workers
@@ -56,6 +60,7 @@ func newWorkers(opts Options, life lifetime, locks *lockmgr.Manager, st *store.S
 	ws := &workers{
 		opts: opts, life: life, locks: locks, store: st, lobby: lobby, byRoom: make(map[string]*worker),
 		timeout: redisconn.NewSharedTimeout(life.life, opts.LockTTL/2), // then there is time to ask what came of it
+		prompt:  redisconn.NewSharedTimeout(life.life, min(callerPatience, opts.LockTTL/4)),
 		logs: workerLogs{
 			replies:  set.Warn("no reply to a commit; sending it again to learn its outcome"),
 			stale:    set.Warn("a stale commit was refused; its actions run again under a new hold"),
@@ -107,9 +112,21 @@ func (ws *workers) runAccepted(ctx context.Context, id string, a room.Action) (r
 
 // await enqueues a request, and returns what it came to.
 func (ws *workers) await(ctx context.Context, id string, r *request) (room.Result, error) {
-	w, err := ws.enqueue(id, r)
+	if err := ctx.Err(); err != nil {
+		return room.Result{}, fmt.Errorf("did not wait for room %s: %w", id, context.Cause(ctx))
+	}
+	w, first, err := ws.enqueue(id, r)
 	if err != nil {
 		return room.Result{}, err
+	}
+	if first {
+		w.serveCaller()
+	}
+	select {
+	case o := <-r.done:
+		ws.requests.Put(r)
+		return o.result, o.err
+	default:
 	}
 	select {
 	case o := <-r.done:
@@ -135,30 +152,29 @@ func (ws *workers) size() int {
 	return len(ws.byRoom)
 }
 
-// enqueue puts a request at the end of its room's queue, and makes sure that a goroutine
-// serves it.
-func (ws *workers) enqueue(id string, r *request) (*worker, error) {
+// enqueue puts a request at the end of its room's queue. If nobody serves that, first is true, and the caller has to
+// see to it, by serve or serveCaller.
+func (ws *workers) enqueue(id string, r *request) (w *worker, first bool, err error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.closed && !r.accepted {
-		return nil, room.ErrClosed
+		return nil, false, room.ErrClosed
 	}
 	w, open := ws.byRoom[id]
 	if !open {
-		var err error
 		if w, err = ws.openLocked(id); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	w.queue.push(r)
-	switch {
-	case w.idleAt != nil:
-		ws.wakeLocked(w)
-		ws.busy.Go(w.serve)
-	case !open:
-		ws.busy.Go(w.serve)
+	if first = !open || w.idleAt != nil; first {
+		if open {
+			ws.wakeLocked(w)
+		}
+		w.copy.Use()
+		ws.busy.Add(1)
 	}
-	return w, nil
+	return w, first, nil
 }
 
 // openLocked makes a worker for a room that has none.

@@ -22,9 +22,7 @@ func TestTimeout_WaitForLock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, false, Options{Timeout: 200 * time.Millisecond})
 	w.join("a1", "x")
-	if err := w.redis.Set(t.Context(), "LockRoom:a1", "another", time.Minute).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, w.redis.Set(t.Context(), "LockRoom:a1", "another", time.Minute).Err())
 	for _, op := range samples {
 		if op.method == http.MethodGet {
 			continue

@@ -38,14 +38,10 @@ func sign(t testing.TB, user string, role auth.Role, patterns ...string) string 
 func signed(t testing.TB, who auth.Identity) string {
 	t.Helper()
 	signer, err := auth.SecretSigner(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	who.Expires = time.Now().Add(time.Hour)
 	token, err := signer.Sign(who)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return token
 }
 
@@ -86,9 +82,7 @@ func newWorld(t *testing.T, keyed bool, opts Options) *world {
 		opts.Auth = serve.Auth
 	}
 	server, err := transport.New(rooms, serve)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	w := &world{t: t, redis: rdb, rooms: rooms, players: nodes[1], seen: make(map[string]bool)}
 	if w.api, err = New(rooms, server, opts); err != nil {
 		t.Fatal(err)
@@ -119,12 +113,8 @@ func newWorld(t *testing.T, keyed bool, opts Options) *world {
 func described(t testing.TB) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(openAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := doc.Validate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
+	redistest.OK(t, doc.Validate(t.Context()))
 	return doc
 }
 

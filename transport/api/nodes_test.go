@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"roomd/lockmgr/redisconn/pause"
+	"roomd/lockmgr/redistest"
 	"roomd/room/coordinator"
 	"roomd/transport/auth"
 )
@@ -118,9 +119,7 @@ func TestLobby_Contains(t *testing.T) {
 	} {
 		r := w.do(call{method: "GET", path: "/api/rooms?" + query, status: 200})
 		var page struct{ Rooms []struct{ Room string } }
-		if err := json.Unmarshal(r.body, &page, json.MatchCaseInsensitiveNames(true)); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, json.Unmarshal(r.body, &page, json.MatchCaseInsensitiveNames(true)))
 		var got []string
 		for _, one := range page.Rooms {
 			got = append(got, one.Room)

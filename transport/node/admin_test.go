@@ -26,22 +26,16 @@ const testSecret = "0123456789abcdef0123456789abcdef"
 func verifier(t *testing.T) *auth.Verifier {
 	t.Helper()
 	v, err := auth.New(auth.Secret(testSecret), auth.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return v
 }
 
 func token(t *testing.T, role auth.Role) string {
 	t.Helper()
 	signer, err := auth.SecretSigner(testSecret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	text, err := signer.Sign(auth.Identity{User: "ops", Role: role, Expires: time.Now().Add(time.Minute)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return text
 }
 
@@ -56,9 +50,7 @@ func get(t *testing.T, url string, headers ...string) (status int, body string) 
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	for i := 0; i < len(headers); i += 2 {
 		if headers[i] == "Host" {
 			req.Host = headers[i+1]
@@ -67,14 +59,10 @@ func get(t *testing.T, url string, headers ...string) (status int, body string) 
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return resp.StatusCode, string(text)
 }
 
@@ -96,9 +84,7 @@ func TestAnOpenAdminAddressAsksForATokenOnLoopback(t *testing.T) {
 func outerAddr(t *testing.T) string {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	for _, a := range addrs {
 		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil && !ip.IP.IsLoopback() {
 			return ip.IP.String()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/lockmgr/redistest"
 	"roomd/transport"
 	"roomd/transport/auth"
 	"roomd/transport/client"
@@ -16,22 +17,16 @@ import (
 func ask(t *testing.T, method, url, body string, headers ...string) (status int, answer string, header http.Header) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return res.StatusCode, string(text), res.Header
 }
 
@@ -40,9 +35,7 @@ func ask(t *testing.T, method, url, body string, headers ...string) (status int,
 func TestAPI(t *testing.T) {
 	n := start(t, Config{Redis: open(t, redisurl.Embedded), AdminListen: "127.0.0.1:0"})
 	c, err := client.Dial(t.Context(), n.URL(), client.Options{User: "李四"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer c.Close()
 	if _, err := c.Join(t.Context(), "42"); err != nil {
 		t.Fatal(err)
@@ -89,4 +82,38 @@ func TestAPIElsewhere(t *testing.T) {
 			t.Errorf("%s: %d %s", role, status, answer)
 		}
 	}
+}
+
+// The page is on the address of the game clients, beside everything else there.
+func TestPageOnTheGameAddress(t *testing.T) {
+	keyed := start(t, Config{Redis: open(t, redisurl.Embedded), Version: "v1.2", Serve: transport.Options{Auth: verifier(t)}})
+	lists := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "lists") })
+	open := start(t, Config{Redis: open(t, redisurl.Embedded), Version: "v1.2", Unguarded: lists})
+	for _, tt := range []struct {
+		n            *Node
+		path         string
+		status       int
+		body, header string // what they contain
+	}{
+		{keyed, "/", 200, "<!doctype html>", "script-src 'self'"},
+		{keyed, "/page.json", 200, `{"auth":true,"stampede":false,"version":""}`, "default-src 'none'"},
+		{keyed, "/unguarded", 404, "game clients connect to /ws", "default-src 'none'"},
+		{keyed, "/healthz", 200, "ok", "default-src 'none'"},
+		{keyed, "/nothing", 404, "game clients connect to /ws; there is nothing at /nothing", "default-src 'none'"},
+		{open, "/page.json", 200, `{"auth":false,"stampede":true,"version":"v1.2"}`, "default-src 'none'"},
+		{open, "/unguarded", 200, "lists", "default-src 'none'"},
+		{open, "/unguarded/x", 404, "game clients connect to /ws", "default-src 'none'"},
+		{open, "/api/rooms", 200, `{"rooms":[]}`, "default-src 'none'"},
+	} {
+		answer, err := http.Get("http://" + tt.n.Addr() + tt.path)
+		redistest.OK(t, err)
+		body, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		policy := answer.Header.Get("Content-Security-Policy")
+		if err != nil || answer.StatusCode != tt.status || !strings.Contains(string(body), tt.body) || !strings.Contains(policy, tt.header) ||
+			answer.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d %.100s %v %v", tt.path, answer.StatusCode, body, answer.Header, err)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
 }

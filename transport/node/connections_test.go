@@ -57,9 +57,7 @@ func startOn(t *testing.T, cfg Config, listen string) *Node {
 	t.Helper()
 	cfg.Listen = cmp.Or(listen, "127.0.0.1:0")
 	n, err := Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() { _ = n.Shutdown(context.Background()) })
 	return n
 }
@@ -88,9 +86,7 @@ func TestHandshakeTimeout(t *testing.T) {
 		wantClosed(t, c)
 	}
 	a, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer a.Close()
 	if _, err := a.Join(t.Context(), "42"); err != nil {
 		t.Error(err)
@@ -101,9 +97,7 @@ func TestHandshakeTimeout(t *testing.T) {
 func TestAClientMeetsLimits(t *testing.T) {
 	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{MaxPerAddress: 1, Rate: 1, Burst: 1}})
 	a, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer a.Close()
 	if _, err := client.Dial(t.Context(), n.URL(), client.Options{User: "b"}); !errors.Is(err, protocol.ErrRateLimited) || !strings.Contains(err.Error(), "429") {
 		t.Errorf("a second connection: %v", err)
@@ -189,13 +183,9 @@ func servePipes(t *testing.T, secure *tls.Config) (p pipes, stop func(ctx contex
 	t.Helper()
 	_, rdb := redistest.Mini(t)
 	rooms, err := coordinator.New(rdb, coordinator.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	server, err := transport.New(rooms, transport.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	p = make(pipes)
 	web := newHTTP(server.Handler(), transport.DefaultHandshakeTimeout, episode.New(slog.New(slog.DiscardHandler), slog.LevelWarn, "HTTP", episode.Quiet))
 	if web.TLSConfig = secure; secure == nil {
@@ -220,9 +210,7 @@ func TestSlowRequests(t *testing.T) {
 		p, stop := servePipes(t, nil)
 		dialer := websocket.Dialer{NetDialContext: p.dial}
 		ws, _, err := dialer.Dial("ws://pipes/ws?user=a", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer ws.Close()
 		ended := make(chan error, 1)
 		go func() { // answers pings

@@ -7,10 +7,12 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/lockmgr/redistest"
 	"roomd/transport"
 	"roomd/transport/client"
 	"roomd/transport/protocol"
@@ -21,9 +23,7 @@ import (
 func TestConnectionsAreBounded(t *testing.T) {
 	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{MaxConnections: 1}})
 	a, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer a.Close()
 	const extra = 20
 	var held []net.Conn
@@ -62,9 +62,7 @@ func from(t *testing.T, n *Node, address, text string) net.Conn {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	c, err := dialer.Dial("tcp", n.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() { c.Close() })
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := io.WriteString(c, text); err != nil {
@@ -115,5 +113,34 @@ func TestOneAddressBehindAProxyKeepsNobodyFromConnecting(t *testing.T) {
 	_, err := io.WriteString(slow, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 198.51.100.2\r\nConnection: close\r\n\r\n")
 	if answer, _ := io.ReadAll(slow); err != nil || !strings.Contains(string(answer), "HTTP/1.1 200") {
 		t.Errorf("the answer is %q, %v", answer, err)
+	}
+}
+
+// Who takes too long for a request is counted once, and nobody else is: not who asks in time, nor
+// who is silent between two requests.
+func TestLateRequestsAreCounted(t *testing.T) {
+	t.Parallel()
+	var late atomic.Int64
+	const timeout = time.Second // long enough for the client who is in time, on a busy machine
+	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{
+		HandshakeTimeout: timeout,
+		Trace: &transport.Trace{Refused: func(limit string) {
+			if limit == transport.LimitHandshake {
+				late.Add(1)
+			}
+		}},
+	}})
+	kept := send(t, n, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+	if _, err := bufio.NewReader(kept).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	slow := 0
+	for _, text := range []string{"", "GET /ws HTTP/1.1\r\n", "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"} {
+		c := send(t, n, text)
+		_, _ = io.Copy(io.Discard, c) // until the node has closed it
+		slow++
+		if got := late.Load(); got != int64(slow) {
+			t.Errorf("%d were counted after %q", got, text)
+		}
 	}
 }

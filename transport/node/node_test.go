@@ -2,14 +2,18 @@ package node
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
+	"roomd/lockmgr"
 	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport"
@@ -21,9 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func open(t *testing.T, url string) *redisurl.DB {
 	t.Helper()
 	db, err := redisurl.Open(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(db.Close)
 	return db
 }
@@ -33,14 +35,10 @@ func TestTwoNodesOneRoom(t *testing.T) {
 	var clients []*client.Conn
 	for _, user := range []string{"李四", "张三"} {
 		n, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", Redis: db})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer n.Shutdown(context.Background())
 		c, err := client.Dial(t.Context(), n.URL(), client.Options{User: user})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer c.Close()
 		clients = append(clients, c)
 	}
@@ -55,9 +53,7 @@ func TestTwoNodesOneRoom(t *testing.T) {
 func TestStartRefuses(t *testing.T) {
 	db := open(t, redisurl.Embedded)
 	running, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", Redis: db})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer running.Shutdown(context.Background())
 	for names, cfg := range map[string]Config{
 		"other machines":  {Listen: "0.0.0.0:0", Redis: db},
@@ -78,9 +74,7 @@ func TestStartRefuses(t *testing.T) {
 		}
 	}
 	insecure, err := Start(t.Context(), Config{Listen: "0.0.0.0:0", Insecure: true, Redis: db})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	_ = insecure.Shutdown(t.Context())
 }
 
@@ -92,11 +86,34 @@ func TestKnownAs(t *testing.T) {
 	}
 	for addr, want := range map[string]string{"127.0.0.1:8080": "127.0.0.1:8080", "[::]:8080": host + ":8080", "0.0.0.0:80": host + ":80", "[::1]:80": "[::1]:80"} {
 		tcp, err := net.ResolveTCPAddr("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		if got := knownAs(tcp); got != want {
 			t.Errorf("%s is known as %s, want %s", addr, got, want)
 		}
+	}
+}
+
+// Validate finds in each part what Start would find, without Redis.
+func TestValidate(t *testing.T) {
+	db := open(t, "redis://127.0.0.1:1")
+	good := Config{Listen: "127.0.0.1:0", Redis: db}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	for name, cfg := range map[string]Config{
+		"listen":  {Listen: "0.0.0.0:0", Redis: db},
+		"lock":    {Listen: "127.0.0.1:0", Redis: db, Room: coordinator.Options{LockTTL: time.Microsecond}},
+		"room":    {Listen: "127.0.0.1:0", Redis: db, Room: coordinator.Options{Replicas: -1}},
+		"clients": {Listen: "127.0.0.1:0", Redis: db, Serve: transport.Options{MaxQueue: -1}},
+	} {
+		if err := cfg.Validate(); !errors.Is(err, room.ErrInvalid) && !errors.Is(err, lockmgr.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if (Config{Listen: redisurl.Embedded}).Validate() == nil {
+		t.Error("no Redis, and no error")
+	}
+	if clients, files, err := MaxClients(10); clients != 10 || err != nil {
+		t.Errorf("10 clients of %d files: %d, %v", files, clients, err)
 	}
 }

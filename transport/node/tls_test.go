@@ -32,9 +32,7 @@ func certified(t *testing.T) (server, clients *tls.Config) {
 	authority := certs.New(t)
 	cert, key := authority.Issue("node")
 	server, err := certfile.Serve(cert, key, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return server, &tls.Config{RootCAs: authority.Pool, ServerName: "localhost"}
 }
 
@@ -48,9 +46,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("the URL is %s", n.URL())
 	}
 	c, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a", TLS: clients})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer c.Close()
 	if r, err := c.Join(t.Context(), "42"); err != nil || r.Count != 1 {
 		t.Errorf("join: %+v, %v", r, err)
@@ -61,9 +57,7 @@ func TestTLS(t *testing.T) {
 	web := &http.Client{Transport: &http.Transport{TLSClientConfig: clients.Clone(), ForceAttemptHTTP2: true}}
 	defer web.CloseIdleConnections()
 	res, err := web.Get("https://" + n.Addr() + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	res.Body.Close()
 	if res.StatusCode != 200 || res.Proto != "HTTP/1.1" || !strings.Contains(res.Header.Get("Strict-Transport-Security"), "max-age") {
 		t.Errorf("%s %s %v", res.Proto, res.Status, res.Header)
@@ -91,9 +85,7 @@ func TestTLSHandshakesAreBounded(t *testing.T) {
 	server, clients := certified(t)
 	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{MaxConnections: 1}, TLS: server})
 	a, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a", TLS: clients})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer a.Close()
 	hello := clientHello(t, clients)
 	const extra = 20
@@ -124,9 +116,7 @@ func clientHello(t *testing.T, config *tls.Config) string {
 	}()
 	record := make([]byte, 5)
 	_, err := io.ReadFull(far, record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	body := make([]byte, int(record[3])<<8|int(record[4]))
 	if _, err = io.ReadFull(far, body); err != nil {
 		t.Fatal(err)
@@ -165,9 +155,7 @@ func TestAbortWaitsForNoGoodbye(t *testing.T) {
 	dialer := websocket.Dialer{NetDialContext: p.dial, TLSClientConfig: clients}
 	for _, user := range []string{"a", "b", "c", "d"} {
 		ws, _, err := dialer.Dial("wss://localhost/ws?user="+user, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer ws.NetConn().(*tls.Conn).NetConn().Close()
 	}
 	ended, cancel := context.WithCancel(t.Context())

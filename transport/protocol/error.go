@@ -2,8 +2,11 @@ package protocol
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Codes of an [Error]. Programs decide by the code; the message is for people.
@@ -90,4 +93,39 @@ func (e *Error) Error() string {
 func (e *Error) Is(target error) bool {
 	other, ok := target.(*Error)
 	return ok && other != nil && other.Code == e.Code
+}
+
+// excerptLen is how many characters of a client's text an error message repeats.
+const excerptLen = 32
+
+// excerpt quotes the beginning of a client's text, with control characters escaped.
+func excerpt(s string) string { return strconv.Quote(shorten(s)) }
+
+func shorten(s string) string {
+	count := 0
+	for i := range s {
+		if count == excerptLen {
+			return s[:i] + "…"
+		}
+		count++
+	}
+	return s
+}
+
+func kindName(kind jsontext.Kind) string {
+	switch kind {
+	case jsontext.KindNull:
+		return "null"
+	case jsontext.KindTrue, jsontext.KindFalse:
+		return "true or false"
+	case jsontext.KindString:
+		return "a string"
+	case jsontext.KindNumber:
+		return "a number"
+	case jsontext.KindBeginObject:
+		return "an object"
+	case jsontext.KindBeginArray:
+		return "an array"
+	}
+	return "something else"
 }

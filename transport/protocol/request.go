@@ -36,6 +36,8 @@ type Request struct {
 	Token string
 	// Seat is the seat that a join asks for, from 0 to MaxSeat. Nil means any free seat.
 	Seat *int
+	// Brief asks for a reply without the list. Only with ActionJoin.
+	Brief bool
 	// Value says whether the user is ready. Only with ActionReady.
 	Value bool
 	// User is whom a kick removes. It is not checked here.
@@ -72,6 +74,7 @@ const (
 	fieldRoom
 	fieldToken
 	fieldSeat
+	fieldBrief
 	fieldValue
 	fieldUser
 	fieldScope
@@ -98,6 +101,7 @@ var fieldTable = [...]struct {
 	fieldRoom:     {name: "room", in: func(r *Request) any { return &r.Room }},
 	fieldToken:    {name: "token", in: func(r *Request) any { return &r.Token }},
 	fieldSeat:     {name: "seat", most: MaxSeat, in: func(r *Request) any { return &r.Seat }},
+	fieldBrief:    {name: "brief", in: func(r *Request) any { return &r.Brief }},
 	fieldValue:    {name: "value", in: func(r *Request) any { return &r.Value }},
 	fieldUser:     {name: "user", in: func(r *Request) any { return &r.User }},
 	fieldScope:    {name: "scope", choices: []string{ScopeRoom, ScopeMember}, in: func(r *Request) any { return &r.Scope }},

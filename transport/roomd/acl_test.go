@@ -33,9 +33,7 @@ func TestACL_NoRightTooMany(t *testing.T) {
 		}
 		roomdtest.Grant(t, server.Client(), slices.Delete(slices.Clone(rights), i, i+1))
 		cfg, err := parse(t, "--listen", "127.0.0.1:0", "--redis", url, "--replicas", "1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		err = run(ctx, cfg, io.Discard, func(*node.Node) { cancel() })
 		cancel()

@@ -15,13 +15,14 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/room/coordinator"
 	"roomd/transport/protocol"
+	"roomd/transport/roomd/roomdtest"
 )
 
 // operated are n nodes on one Redis, each with an address for operators.
 func operated(t *testing.T, n int, redisURL string, flags ...string) (nodes []*process, admins []string) {
 	t.Helper()
 	for range n {
-		admins = append(admins, freeAddr(t))
+		admins = append(admins, roomdtest.FreeAddr(t))
 		nodes = append(nodes, prepare(t, redisURL, append([]string{"--admin-listen", admins[len(admins)-1]}, flags...)...))
 		nodes[len(nodes)-1].start()
 	}
@@ -162,12 +163,8 @@ func TestOperatorsPage_Nodes(t *testing.T) {
 	p.until("settings that differ", rowOf("nodes-rows", third.addr)+`.querySelector(".own").textContent.includes("rate 7/s")`)
 	p.until("only its settings are marked", `[...document.querySelectorAll("#nodes-rows .own")].filter((own) => own.textContent !== "none").length === 1`)
 	program, err := coordinator.New(server.Client(), coordinator.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := program.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
+	redistest.OK(t, program.Start(t.Context()))
 	p.until("a program without a server", `document.querySelector('#nodes-rows [data-state="mute"] .address')?.textContent === "a program without a server"`)
 	_ = program.Close(context.WithoutCancel(t.Context()))
 	p.until("three nodes again", `document.querySelectorAll("#nodes-rows tr").length === 3`)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -16,22 +17,16 @@ import (
 func askAdmin(t *testing.T, url, token string) (status int, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return resp.StatusCode, string(text)
 }
 
@@ -108,9 +103,7 @@ func TestAdmin_None(t *testing.T) {
 func TestAdmin_UnusableAddress(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer taken.Close()
 	for args, want := range map[string]struct {
 		code int

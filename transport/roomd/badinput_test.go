@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/reload"
 )
 
@@ -133,9 +134,7 @@ func parseAndValidate(t *testing.T, args ...string) error {
 func model(t *testing.T) *kong.Application {
 	t.Helper()
 	parser, err := kong.New(&cli{}, options("roomd")...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return parser.Model
 }
 
@@ -157,9 +156,7 @@ func TestFlags_Contradictions(t *testing.T) {
 	dir := t.TempDir()
 	garbage, secret := filepath.Join(dir, "garbage"), filepath.Join(dir, "secret")
 	for file, text := range map[string]string{garbage: "garbage", secret: strings.Repeat("x", 32)} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	for args, names := range map[string][]string{
 		"--auth-secret-file " + garbage:                            {"--auth-secret-file", garbage},

@@ -78,9 +78,7 @@ func TestCheck_Servers(t *testing.T) {
 func TestCheck_OtherServers(t *testing.T) {
 	t.Parallel()
 	cfg, err := parse(t, "--replicas", "1", "--redis", "redis://h:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	good := inspect.Server{Address: "h:1", Version: "7.2.4", Mode: "standalone", Policy: "noeviction", AppendOnly: true, Replicas: 2, RoundTrip: time.Millisecond}
 	for _, test := range []struct {
 		change             func(s *inspect.Server)
@@ -107,9 +105,7 @@ func TestCheck_OtherServers(t *testing.T) {
 		var found findings
 		found.server(&asked{cfg: cfg}, &s)
 		var lines bytes.Buffer
-		if err := found.write(&lines, false); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, found.write(&lines, false))
 		wantLine(t, lines.String(), test.level, test.check, test.text)
 	}
 }
@@ -124,9 +120,7 @@ func TestCheck_Rights(t *testing.T) {
 		for _, rule := range append(rules, more...) {
 			args = append(args, rule)
 		}
-		if err := server.Client().Do(t.Context(), args...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, server.Client().Do(t.Context(), args...).Err())
 		return strings.Replace(server.URL(), "redis://", "redis://"+name+":secret@", 1)
 	}
 	lines := check(t, 0, "--redis", user("rented"))
@@ -174,9 +168,7 @@ func TestCheck_FindsWhatIsWrong(t *testing.T) {
 		t.Errorf("the address is not on loopback:\n%s", lines)
 	}
 	locked := redistest.Start(t)
-	if err := locked.Client().ConfigSet(t.Context(), "requirepass", "x").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, locked.Client().ConfigSet(t.Context(), "requirepass", "x").Err())
 	wantLine(t, check(t, exitFailed, "--redis", locked.URL()), levelFail, "redis", "NOAUTH Authentication required. Check --redis")
 	server.Pause()
 	wantLine(t, check(t, exitFailed, "--redis", server.URL()), levelFail, "redis", "does not answer")
@@ -184,9 +176,7 @@ func TestCheck_FindsWhatIsWrong(t *testing.T) {
 	server.Kill()
 	wantLine(t, check(t, exitFailed, "--redis", server.URL()), levelFail, "redis", "connection refused")
 	other, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer other.Close()
 	wantLine(t, check(t, exitFailed, "--listen", other.Addr().String()), levelFail, "listen", "another process")
 }
@@ -215,9 +205,7 @@ func TestCheck_JSON(t *testing.T) {
 			OK       *bool
 			Findings []finding
 		}
-		if err := json.Unmarshal([]byte(check(t, code, "--json", "--redis", url)), &report); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, json.Unmarshal([]byte(check(t, code, "--json", "--redis", url)), &report))
 		if report.OK == nil || *report.OK != ok || len(report.Findings) < 3 || report.Findings[0].Level != levelOK {
 			t.Errorf("%s: %+v", url, report)
 		}

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v2"
 
 	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/lockmgr/redistest"
 )
 
 // exported are the labels and their values of each metric, such as le: 0.1, 0.25.
@@ -66,9 +67,7 @@ func (all exported) families() (names []string) {
 func TestManual_KnowsTheMetrics(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(manual)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	var documented []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `(roomd_[^`]*)` \\| ").FindAllStringSubmatch(string(text), -1) {
 		documented = append(documented, row[1])
@@ -132,9 +131,7 @@ func (all exported) checkExpr(t *testing.T, expr string) (found int) {
 func TestDeploy_Alerts(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../cmd/roomd/deploy/alerts.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	var file struct {
 		Groups []struct {
 			Name  string
@@ -144,9 +141,7 @@ func TestDeploy_Alerts(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.UnmarshalStrict(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, yaml.UnmarshalStrict(text, &file))
 	all, seen := playedLittle(t), map[string]bool{}
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {
@@ -172,9 +167,7 @@ func TestDeploy_Alerts(t *testing.T) {
 func TestDeploy_Dashboard(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../cmd/roomd/deploy/grafana-dashboard.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	type source struct{ Type, UID string }
 	var board struct {
 		Inputs []struct{ Name, Type, PluginID string } `json:"__inputs"`
@@ -190,9 +183,7 @@ func TestDeploy_Dashboard(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(text, &board); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, json.Unmarshal(text, &board))
 	if len(board.Inputs) != 1 || board.Inputs[0].Type != "datasource" || board.Inputs[0].PluginID != "prometheus" {
 		t.Fatalf("the data source is no input: %+v", board.Inputs)
 	}

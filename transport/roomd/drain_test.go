@@ -1,8 +1,6 @@
 package roomd
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"net/http"
 	"os/exec"
@@ -46,9 +44,7 @@ func TestDrain_Delay(t *testing.T) {
 	if code := p.status("/readyz"); code != http.StatusOK {
 		t.Fatalf("readyz before the signal: %d", code)
 	}
-	if err := p.cmd.Process.Signal(hangUp()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, p.cmd.Process.Signal(hangUp()))
 	for giveUp := time.Now().Add(10 * time.Second); p.status("/readyz") != http.StatusServiceUnavailable; {
 		if time.Now().After(giveUp) {
 			t.Fatal("readyz does not fail")
@@ -93,20 +89,12 @@ func TestDrain_AfterTheDelay(t *testing.T) {
 	}
 }
 
-// runInside runs a node in this process until ctx ends, and returns its log.
+// runInside runs a node in this process while it is used, and returns its log.
 func runInside(t *testing.T, use func(*node.Node), args ...string) string {
 	t.Helper()
-	cfg, err := parse(t, append([]string{"--listen", "127.0.0.1:0"}, args...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var log bytes.Buffer
-	if err := run(ctx, cfg, &log, func(n *node.Node) { use(n); cancel() }); err != nil {
-		t.Fatal(err)
-	}
-	return log.String()
+	n, log := startNode(t, append([]string{"--listen", "127.0.0.1:0"}, args...)...)
+	use(n)
+	return log()
 }
 
 // The log of a node's life has its steps in order, with dates; clients are not in it.

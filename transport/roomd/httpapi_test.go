@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"roomd/lockmgr/redistest"
 )
 
 // curls are the commands of the manual, each with what it prints.
@@ -21,9 +23,7 @@ func TestManual_CurlLines(t *testing.T) {
 		t.Skip(err)
 	}
 	manual, err := os.ReadFile(manual)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	blocks := curls.FindAllStringSubmatch(string(manual), -1)
 	if len(blocks) == 0 {
 		t.Fatal("OPERATING.md has no curl lines")

@@ -4,12 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/transport"
 	"roomd/transport/client"
 	"roomd/transport/protocol"
 )
@@ -43,9 +48,7 @@ func TestLimits_FewFiles(t *testing.T) {
 	}
 	for range 100 {
 		c, err := net.Dial("tcp", p.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer c.Close()
 	}
 	for _, c := range clients {
@@ -68,4 +71,72 @@ func TestLimits_FewFiles(t *testing.T) {
 		}
 	}
 	p.stop(syscall.SIGTERM)
+}
+
+// The defaults of the flags are those of an empty transport.Options.
+func TestLimits_Default(t *testing.T) {
+	t.Parallel()
+	cfg, err := parse(t)
+	redistest.OK(t, err)
+	want := transport.Options{
+		MaxConnections: transport.DefaultMaxConnections, MaxPerAddress: 1000, MaxRooms: 64, MaxNewRooms: 64, MaxFrame: 16 << 10, MaxQueue: 256 << 10,
+		Rate: 50, Burst: 100, HandshakeTimeout: transport.DefaultHandshakeTimeout, AuthTimeout: 10 * time.Second, PingInterval: transport.DefaultPingInterval, Grace: 10 * time.Second,
+	}
+	if got := cfg.clients(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestLimits_Flags(t *testing.T) {
+	t.Parallel()
+	show := func(o transport.Options) string {
+		return fmt.Sprint(o.Rate, o.Burst, o.MaxPerAddress, o.MaxRooms, o.MaxFrame, o.MaxQueue, o.HandshakeTimeout, o.AuthTimeout, o.PingInterval)
+	}
+	for args, want := range map[string]string{
+		"--rate 7": "7 100 1000 64 16384 262144 10s 10s 5s",
+		"--rate 7/s --burst 3 --max-per-address 5 --max-rooms 2": "7 3 5 2 16384 262144 10s 10s 5s",
+		"--rate off --max-per-address off --max-frame 2KiB":      "-1 100 -1 64 2048 262144 10s 10s 5s",
+		"--handshake-timeout 1s --auth-timeout 2s":               "50 100 1000 64 16384 262144 1s 2s 5s",
+		"--ping-interval 30s":                                    "50 100 1000 64 16384 262144 10s 10s 30s",
+	} {
+		cfg, err := parse(t, strings.Fields(args)...)
+		if got := show(cfg.clients()); err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", args, got, err, want)
+		}
+	}
+	for args, want := range map[string]string{
+		"--rate 0": "--rate", "--rate x": "--rate", "--rate 5/m": "--rate", "--rate off/s": "--rate", "--rate 0.5": "--rate",
+		"--burst 0": "--burst", "--max-per-address 0": "--max-per-address", "--max-rooms 0": "--max-rooms", "--max-frame 0": "--max-frame",
+		"--auth-timeout 0": "--auth-timeout", "--handshake-timeout 0": "--handshake-timeout", "--ping-interval 0": "--ping-interval", "--ping-interval 100ms": "at least 1s",
+		"--trust-proxy 10.0.0.1/8": "10.0.0.0/8", "--trust-proxy example.com": "--trust-proxy", "--trust-proxy fe80::1%eth0": "--trust-proxy",
+		"--trust-proxy 10.0.0.0/8,,": "--trust-proxy", "--trust-proxy 10.0.0.0/33": "--trust-proxy",
+	} {
+		if _, err := parse(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+func TestLimits_TrustProxy(t *testing.T) {
+	t.Parallel()
+	cfg, err := parse(t, "--trust-proxy", "10.0.0.0/8,192.0.2.7", "--trust-proxy", "fd00::/8", "--trust-proxy", "::1,::ffff:172.16.0.0/108")
+	redistest.OK(t, err)
+	var want []netip.Prefix
+	for _, text := range []string{"10.0.0.0/8", "192.0.2.7/32", "fd00::/8", "::1/128", "172.16.0.0/12"} {
+		want = append(want, netip.MustParsePrefix(text))
+	}
+	if got := cfg.clients().TrustProxy; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// What the packages behind find wrong names the flag, and is wrong use.
+func TestLimits_ServersRefuse(t *testing.T) {
+	t.Parallel()
+	for flag, value := range map[string]string{"--rate": "9999999", "--burst": "9999999", "--max-frame": "10B"} {
+		var stderr strings.Builder
+		if code := command(room.Rules{}, []string{"--listen", "127.0.0.1:0", flag, value}, &stderr, &stderr); code != exitWrongUse || !strings.Contains(stderr.String(), flag+" must be") {
+			t.Errorf("%s %s: exit code %d, %s", flag, value, code, stderr.String())
+		}
+	}
 }

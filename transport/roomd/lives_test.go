@@ -58,9 +58,7 @@ func (p *process) player(name string, events func(*protocol.Event)) *client.Conn
 func join(t *testing.T, c *client.Conn, room string) *protocol.Reply {
 	t.Helper()
 	r, err := c.Join(t.Context(), room)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return r
 }
 

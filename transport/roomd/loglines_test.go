@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"roomd/lockmgr/redistest"
 )
 
 // loud reports whether an argument is a level that a log has by default.
@@ -111,9 +113,7 @@ func logLines(t *testing.T) map[string]string {
 			})
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 	}
 	return lines
 }
@@ -122,9 +122,7 @@ func logLines(t *testing.T) map[string]string {
 func TestManual_LogLines(t *testing.T) {
 	t.Parallel()
 	manual, err := os.ReadFile(manual)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	_, section, found := strings.Cut(string(manual), "\n## Log lines and what to do\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	if !found {
@@ -154,9 +152,7 @@ func TestManual_LogLines(t *testing.T) {
 func TestManual_Flags(t *testing.T) {
 	t.Parallel()
 	manual, err := os.ReadFile(manual)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	_, section, _ := strings.Cut(string(manual), "\n## Flags by task\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	all := map[string]bool{"help": true, "version": true, "daemonize": true, "save": true, "port": true, "cluster": true, "target": true, "cacert": true, "ca": true, "clients": true, "rooms": true}

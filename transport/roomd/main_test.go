@@ -2,7 +2,6 @@ package roomd
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -46,39 +45,22 @@ func parse(t *testing.T, args ...string) (config, error) {
 	t.Helper()
 	var c cli
 	parser, err := kong.New(&c, options("roomd")...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	_, err = parser.Parse(args)
 	return c.Serve, err
 }
 
 func TestRun_Serves(t *testing.T) {
 	t.Parallel()
-	cfg, err := parse(t, "--listen", "127.0.0.1:0", "--log-format", "json", "--capacity", "1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var log bytes.Buffer
-	ready, done := make(chan *node.Node, 1), make(chan error, 1)
-	go func() { done <- run(ctx, cfg, &log, func(n *node.Node) { ready <- n }) }()
-	n := <-ready
+	n, log := startNode(t, "--listen", "127.0.0.1:0", "--log-format", "json", "--capacity", "1")
 	c, err := client.Dial(t.Context(), n.URL(), client.Options{User: "张三"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer c.Close()
 	if r, err := c.Join(t.Context(), "42"); err != nil || r.Count != 1 {
 		t.Errorf("join: %+v, %v", r, err)
 	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
 	var line struct{ Message string }
-	for text := range strings.Lines(log.String()) {
+	for text := range strings.Lines(log()) {
 		if err := json.Unmarshal([]byte(text), &line); err != nil {
 			t.Fatalf("the log has %q: %v", text, err)
 		}
@@ -119,9 +101,7 @@ func TestFlags_Bad(t *testing.T) {
 		"redis":          {"--redis", "http://x"},
 	} {
 		cfg, err := parse(t, args...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		if err := run(t.Context(), cfg, &bytes.Buffer{}, func(*node.Node) {}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", args, err)
 		}
@@ -132,9 +112,7 @@ func TestFlags_Bad(t *testing.T) {
 func TestRun_ExitCodes(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer taken.Close()
 	for code, all := range map[int][]string{
 		exitWrongUse: {

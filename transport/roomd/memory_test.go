@@ -68,9 +68,7 @@ func TestMemory_Players(t *testing.T) {
 			c.Close()
 		}
 	}()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	node, redis := (resident(t, p.cmd.Process.Pid)-nodeBefore)/players, (used()-redisBefore)/players
 	t.Logf("%d players at tables of %d: %d KiB of the node and %d bytes of Redis each", players, table, node>>10, redis)
 	if node > 128<<10 || redis > 4<<10 {

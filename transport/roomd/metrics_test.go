@@ -121,13 +121,9 @@ func TestMetrics_SlowClient(t *testing.T) { // alone: it needs the processors to
 		return c, err
 	}
 	slow, _, err := (&websocket.Dialer{NetDialContext: small}).DialContext(t.Context(), n.URL()+"?user=slow", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer slow.Close()
-	if err := slow.WriteMessage(websocket.TextMessage, []byte(`{"id":1,"action":"watch","room":"crowded"}`)); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, slow.WriteMessage(websocket.TextMessage, []byte(`{"id":1,"action":"watch","room":"crowded"}`)))
 	reader := n.dial("reader")
 	if _, err := reader.Watch(t.Context(), "crowded"); err != nil {
 		t.Fatal(err)
@@ -139,9 +135,7 @@ func TestMetrics_SlowClient(t *testing.T) { // alone: it needs the processors to
 	n.expect(series{`roomd_refused_total{limit="connections"}`: 1})
 
 	other, err := coordinator.New(server.Client(), coordinator.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	var crowd sync.WaitGroup
 	crowd.Go(func() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -14,36 +13,22 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/transport/client"
 	"roomd/transport/protocol"
+	"roomd/transport/roomd/roomdtest"
 )
 
 // order tells the API of operators to do something to a room.
 func order(t *testing.T, admin, path, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+admin+"/api/rooms/"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
 	resp, err := web.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	resp.Body.Close()
 	if resp.StatusCode >= 300 {
 		t.Fatalf("%s %s: %s", path, body, resp.Status)
 	}
-}
-
-// freeAddr returns an address that nobody listens on.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // finished waits until a room has ended, and returns why.
@@ -62,7 +47,7 @@ func finished(t *testing.T, r *client.Room) error {
 func TestReconnect_MissedWhileAway(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	admin := freeAddr(t)
+	admin := roomdtest.FreeAddr(t)
 	dying := launch(t, 1, server.URL())[0]
 	other := launch(t, 1, server.URL(), "--admin-listen", admin)[0]
 	rooms := map[string]*client.Room{}
@@ -70,9 +55,7 @@ func TestReconnect_MissedWhileAway(t *testing.T) {
 	for _, name := range []string{"kicked", "moved", "stays"} {
 		c := connectAs(t, name, "ws://"+dying.addr+"/ws")
 		r, err := c.Join(t.Context(), "42")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		clients[name], rooms[name] = c, r
 	}
 	dying.stop(os.Kill)
@@ -106,13 +89,11 @@ func TestReconnect_MissedWhileAway(t *testing.T) {
 func TestReconnect_MovedAndReplaced(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	admin := freeAddr(t)
+	admin := roomdtest.FreeAddr(t)
 	node := launch(t, 1, server.URL(), "--admin-listen", admin)[0]
 	older := connectAs(t, "张三", "ws://"+node.addr+"/ws")
 	r, err := older.Join(t.Context(), "42")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	order(t, admin, "42/move", `{"users":["张三"],"to":"43"}`)
 	var lost *client.LostError
 	if err := finished(t, r); !errors.As(err, &lost) || lost.To != "43" {

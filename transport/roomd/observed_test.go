@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/lockmgr/redistest"
 	"roomd/transport/client"
 	"roomd/transport/node"
 )
@@ -33,13 +34,9 @@ type observed struct {
 func observe(t *testing.T, redisURL string, hooks []redis.Hook, flags ...string) observed {
 	t.Helper()
 	cfg, err := parse(t, append([]string{"--admin-listen", "127.0.0.1:0", "--redis", redisURL}, flags...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	db, err := redisurl.Open(cfg.Redis)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(db.Close)
 	parts := node.Config{Listen: "127.0.0.1:0", Redis: db, Room: cfg.rooms(), Serve: cfg.clients(), Log: slog.New(slog.DiscardHandler)}
 	cfg.observe(&parts)
@@ -51,9 +48,7 @@ func observe(t *testing.T, redisURL string, hooks []redis.Hook, flags ...string)
 		}
 	}
 	n, err := node.Start(t.Context(), parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

@@ -45,9 +45,7 @@ func TestPage_Accessible(t *testing.T) {
 			for _, size := range sizes[:2] {
 				p.do(chromedp.EmulateViewport(size.width, size.height))
 				var found []barrier
-				if err := json.Unmarshal([]byte(p.eval(`axe.run({ resultTypes: ["violations"] }).then((result) => result.violations)`)), &found); err != nil {
-					t.Fatal(err)
-				}
+				redistest.OK(t, json.Unmarshal([]byte(p.eval(`axe.run({ resultTypes: ["violations"] }).then((result) => result.violations)`)), &found))
 				for _, f := range found {
 					for _, n := range f.Nodes {
 						t.Errorf("%s, %s, %s: %s (%s): %s\n%s\n%s", view, theme, size.name, f.ID, f.Impact, f.Help, n.HTML, n.FailureSummary)

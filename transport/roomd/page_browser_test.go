@@ -17,6 +17,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"roomd/lockmgr/redistest"
 )
 
 // pagePatience bounds each wait for a page.
@@ -56,9 +58,7 @@ func startBrowser(t *testing.T) *browser {
 	t.Parallel()
 	chromium.start.Do(func() {
 		dir, err := os.MkdirTemp("", "roomd-chromium")
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		options := append(chromedp.DefaultExecAllocatorOptions[:],
 			chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(dir),
 			chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true), chromedp.Flag("no-proxy-server", true))

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"roomd/lockmgr/redistest"
+	"roomd/transport/roomd/roomdtest"
 )
 
 // Who is thrown out while a stampede is counted is not lost: the server has told the player. Here the
 // observer asks for the list only after an operator was faster.
 func TestPage_StampedeSentAway(t *testing.T) {
 	b := startBrowser(t)
-	admin := freeAddr(t)
+	admin := roomdtest.FreeAddr(t)
 	nodes := launch(t, 1, redistest.Start(t).URL(), "--admin-listen", admin)
 	p := atTable(b, nodes[0], "42", "李四")
 	p.eval(`window.held = 0

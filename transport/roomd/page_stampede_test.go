@@ -139,9 +139,7 @@ func TestPage_AsksForNextToken(t *testing.T) {
 func keyed(t *testing.T) (secret string, token func(user string, more ...string) string) {
 	t.Helper()
 	secret = filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte(strings.Repeat("k", 40)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, os.WriteFile(secret, []byte(strings.Repeat("k", 40)), 0o600))
 	return secret, func(user string, more ...string) string {
 		t.Helper()
 		var out strings.Builder

@@ -12,6 +12,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/transport/client"
+	"roomd/transport/roomd/roomdtest"
 )
 
 func (p *process) page(table string) string {
@@ -225,7 +226,7 @@ func TestPage_NamesAsText(t *testing.T) {
 func TestPage_WhoTookTheSeat(t *testing.T) {
 	redistest.Thorough(t)
 	b := startBrowser(t)
-	admin := freeAddr(t)
+	admin := roomdtest.FreeAddr(t)
 	nodes := launch(t, 1, redistest.Start(t).URL(), "--admin-listen", admin)
 	p := atTable(b, nodes[0], "42", "李四")
 	p.click("#sit")
@@ -246,7 +247,7 @@ func TestPage_WhoTookTheSeat(t *testing.T) {
 func TestPage_LargeRoom(t *testing.T) {
 	redistest.Thorough(t)
 	b := startBrowser(t)
-	admin := freeAddr(t)
+	admin := roomdtest.FreeAddr(t)
 	nodes := launch(t, 1, redistest.Start(t).URL(), "--admin-listen", admin, "--grace", "10m") // the party does not come
 	for from := 0; from < 3008; from += 64 {
 		var names []string
@@ -276,9 +277,7 @@ func TestPage_LargeRoom(t *testing.T) {
 func operate(t *testing.T, admin, path, body string) {
 	t.Helper()
 	answer, err := http.Post("http://"+admin+path, "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer answer.Body.Close()
 	defer http.DefaultClient.CloseIdleConnections() // no goroutine is left
 	if answer.StatusCode >= 300 {

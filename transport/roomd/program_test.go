@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/roomd/roomdtest"
 )
@@ -24,9 +25,7 @@ func command(rules room.Rules, args []string, stdout, stderr io.Writer) int {
 func TestProgram_OfRulesForSeats(t *testing.T) {
 	teams := program{"teams", room.Rules{Name: "teams-1", Seating: room.Capacity(4)}}
 	parser, err := kong.New(&cli{}, options(teams.name)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	teams.hideFlags(parser.Model)
 	for _, command := range parser.Model.Children {
 		for _, flag := range command.Flags {

@@ -50,9 +50,7 @@ func connectAs(t *testing.T, name string, at ...string) *client.Client {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	c, err := client.Connect(ctx, client.Config{Addresses: at, User: name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -175,9 +173,7 @@ func settle(t *testing.T, table []*regular) {
 		})
 	}
 	list, err := table[0].c.Users(ctx, table[0].room.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	for _, p := range table {
 		p.until(t, "up to date", func() bool { return p.version >= list.Version })
 		view := p.room.View()

@@ -2,6 +2,7 @@ package roomd
 
 import (
 	"bytes"
+	"log/slog"
 	"os"
 	"os/exec"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/node"
 	"roomd/transport/roomd/roomdtest"
 )
@@ -39,22 +41,16 @@ func TestSettings_Logged(t *testing.T) {
 func TestSettings_SecretsAreTagged(t *testing.T) {
 	t.Parallel()
 	flags, err := flagsOf(&cli{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	for _, flag := range flags {
 		if regexp.MustCompile(`(secret|password|token)$`).MatchString(flag.Name) && !flag.Tag.Has("secret") {
 			t.Errorf("--%s has no tag that keeps it out of the log", flag.Name)
 		}
 	}
 	cfg, err := parse(t, "--redis", "redis://user:hidden@127.0.0.1:1/3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	db, err := cfg.redisFlags.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer db.Close()
 	var log bytes.Buffer
 	if err = logSettings(newLog(cfg, &log), cfg, db.String()); err != nil || !strings.Contains(log.String(), "--redis='Redis at 127.0.0.1:1, database 3'") || strings.Contains(log.String(), "hidden") {
@@ -93,12 +89,37 @@ func TestSettings_NodeTTL(t *testing.T) {
 		"--node-ttl=5s": {"--node-ttl", "0s"}, "--node-ttl=8s": {"--lock-ttl", "8s"}, "--node-ttl=7s": {"--node-ttl", "7s"},
 	} {
 		cfg, err := parse(t, args...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		all, err := settings(cfg, "")
 		if err != nil || !strings.Contains(inForce(all, true), want) {
 			t.Errorf("%v: %s, %v", args, inForce(all, true), err)
 		}
+	}
+}
+
+// The list without a lock is there only where nobody but this machine can come, and names are believed.
+func TestUnguarded_WhereItIs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args []string
+		want bool
+	}{
+		{[]string{"--listen", "127.0.0.1:0"}, true},
+		{[]string{"--listen", "localhost:0"}, true},
+		{[]string{"--listen", "[::1]:0", "--insecure"}, true},
+		{[]string{"--listen", "0.0.0.0:0", "--insecure"}, false},
+		{[]string{"--listen", ":0", "--insecure"}, false},
+		{[]string{"--listen", "127.0.0.1:0", "--auth-secret", "0123456789abcdef0123456789abcdef"}, false},
+	} {
+		cfg, err := parse(t, tt.args...)
+		redistest.OK(t, err)
+		parts, err := nodeConfig(cfg, slog.New(slog.DiscardHandler))
+		redistest.OK(t, err)
+		end := cfg.compare(&parts)
+		if got := parts.Unguarded != nil; got != tt.want {
+			t.Errorf("%v: %v", tt.args, got)
+		}
+		end()
+		parts.Redis.Close()
 	}
 }

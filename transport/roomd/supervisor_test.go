@@ -26,9 +26,7 @@ type notifications struct {
 func listenNotify(t *testing.T, name string) *notifications {
 	t.Helper()
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return &notifications{t, conn}
 }
@@ -95,9 +93,7 @@ func TestSystemd_None(t *testing.T) {
 func TestSystemd_Unit(t *testing.T) {
 	t.Parallel()
 	unit, err := os.ReadFile("../../cmd/roomd/deploy/roomd.service")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	directive := func(name string) string {
 		found := regexp.MustCompile(`(?m)^` + name + `=(.*)$`).FindSubmatch(unit)
 		if found == nil {
@@ -112,9 +108,7 @@ func TestSystemd_Unit(t *testing.T) {
 	}
 	credential, _, _ := strings.Cut(directive("LoadCredential"), ":")
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, credential), []byte(strings.Repeat("x", 32)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, os.WriteFile(filepath.Join(dir, credential), []byte(strings.Repeat("x", 32)), 0o600))
 	line := strings.Fields(strings.ReplaceAll(directive("ExecStart"), "${CREDENTIALS_DIRECTORY}", dir))
 	cfg, err := parse(t, line[1:]...)
 	if err != nil {
@@ -146,14 +140,10 @@ func TestSystemd_AcceptsUnit(t *testing.T) {
 		t.Skip("systemd-analyze is not installed")
 	}
 	unit, err := os.ReadFile("../../cmd/roomd/deploy/roomd.service")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	file := filepath.Join(t.TempDir(), "roomd.service")
 	text := strings.Replace(string(unit), "/usr/local/bin/roomd", os.Args[0], 1)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, "systemd-analyze", "verify", file).CombinedOutput(); err != nil || len(out) > 0 {

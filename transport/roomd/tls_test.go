@@ -82,21 +82,15 @@ func TestTLS_OnBothSides(t *testing.T) {
 		"--redis", "rediss://"+addr, "--redis-ca", authority.File, "--redis-cert", ourCert, "--redis-key", ourKey, "--redis-password-file", writeFile(t, "hidden\n"))
 	trust := &tls.Config{RootCAs: authority.Pool}
 	c, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a", TLS: trust})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer c.Close()
 	newCert, newKey := authority.Issue("new")
 	for from, to := range map[string]string{newCert: cert, newKey: key} {
-		if err := os.Rename(from, to); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, os.Rename(from, to))
 	}
 	name := func() string {
 		conn, err := tls.Dial("tcp", n.Addr(), trust)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer conn.Close()
 		return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
 	}

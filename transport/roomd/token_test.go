@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/client"
 	"roomd/transport/node"
@@ -25,9 +26,7 @@ const secret = "0123456789abcdef0123456789abcdef"
 func writeFile(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -35,17 +34,11 @@ func writeFile(t *testing.T, text string) (path string) {
 func pemPair(t *testing.T) (private, public string) {
 	t.Helper()
 	open, hidden, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	hiddenDER, err := x509.MarshalPKCS8PrivateKey(hidden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	openDER, err := x509.MarshalPKIXPublicKey(open)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	block := func(kind string, der []byte) string {
 		return writeFile(t, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})))
 	}
@@ -76,9 +69,7 @@ func TestToken_Made(t *testing.T) {
 				t.Errorf("the token is not alone: %q", &stdout)
 			}
 			c, err := client.Dial(t.Context(), url, client.Options{Token: client.StaticToken(token)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			defer c.Close()
 			if r, err := c.Join(t.Context(), "table-1"); err != nil || r.Users[0].User != "张三" {
 				t.Errorf("%+v, %v", r, err)
@@ -96,9 +87,7 @@ func TestToken_Made(t *testing.T) {
 				t.Errorf("a program without a token: %v", err)
 			}
 			named, err := client.Dial(t.Context(), url, client.Options{User: "张三", Header: http.Header{"Origin": {"http" + strings.TrimSuffix(strings.TrimPrefix(url, "ws"), "/ws")}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			defer named.Close()
 			if _, err := named.Join(t.Context(), "table-1"); !errors.Is(err, client.ErrUnauthorized) {
 				t.Errorf("a name without a token: %v", err)
@@ -114,9 +103,7 @@ func TestToken_Made(t *testing.T) {
 func startNode(t *testing.T, args ...string) (n *node.Node, log func() string) {
 	t.Helper()
 	cfg, err := parse(t, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	var stderr bytes.Buffer

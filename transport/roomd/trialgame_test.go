@@ -20,9 +20,7 @@ import (
 func TestTrialGame_Plays(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../client/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	program := regexp.MustCompile("(?s)```go\n(// Dice.*?)```").FindSubmatch(readme)
 	if program == nil {
 		t.Fatal("the README has no trial game")
@@ -32,9 +30,7 @@ func TestTrialGame_Plays(t *testing.T) {
 	}
 	dir := t.TempDir()
 	source, dice := filepath.Join(dir, "dice.go"), filepath.Join(dir, "dice")
-	if err := os.WriteFile(source, program[1], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, os.WriteFile(source, program[1], 0o600))
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dice, source).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

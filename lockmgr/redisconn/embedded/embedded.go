@@ -35,6 +35,9 @@ func (r *Redis) Options() *redis.Options {
 			}
 			return newConn(conn), nil
 		},
+		// A client that waits for a connection takes a timer from a pool of the whole process, and brings it back there.
+		// One that was made in a synctest bubble ends the process when it is used outside. So nobody waits.
+		PoolSize: 1000,
 		// They would look the address up in DNS.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,6 +28,23 @@ func TestClientsShareItAndTimeIsVirtual(t *testing.T) {
 		time.Sleep(time.Second)
 		if err := b.Get(t.Context(), "k").Err(); err != redis.Nil {
 			t.Fatalf("the key outlives its TTL: %v", err)
+		}
+	})
+}
+
+func TestOptions_NobodyWaitsForAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := Start()
+		defer r.Close()
+		client := redis.NewClient(r.Options())
+		defer client.Close()
+		var wg sync.WaitGroup
+		for range 300 {
+			wg.Go(func() { client.BLPop(t.Context(), time.Second, "nothing") })
+		}
+		wg.Wait()
+		if n := client.PoolStats().WaitCount; n > 0 {
+			t.Errorf("%d requests took a timer from the process's pool", n)
 		}
 	})
 }

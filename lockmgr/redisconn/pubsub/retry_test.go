@@ -41,17 +41,13 @@ func TestTheFirstAttemptsFail(t *testing.T) {
 			t.Errorf("%d dials in a minute, lost was called %d times", dials, lost)
 		}
 		f.set(false, nil)
-		if err := e.outcome(t); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, e.outcome(t))
 		synctest.Wait()
 		if len(e.breaks) != 1 {
 			t.Errorf("%d calls of Interrupted", len(e.breaks))
 		}
 		second := subscribe(h, "d")
-		if err := second.outcome(t); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, second.outcome(t))
 		synctest.Wait()
 		if len(second.breaks) != 0 || len(e.breaks) != 1 {
 			t.Error("Interrupted without a break")
@@ -196,9 +192,7 @@ func TestRedisRefuses(t *testing.T) {
 	admin := server.Client()
 	do := func(args ...any) {
 		t.Helper()
-		if err := admin.Do(t.Context(), args...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, admin.Do(t.Context(), args...).Err())
 	}
 	do("ACL", "SETUSER", "half", "on", "nopass", "+@all", "resetchannels", "&ours*")
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "half", Password: "-"})
@@ -249,9 +243,7 @@ func TestTheWriterNoticesABreak(t *testing.T) {
 		Message:     func(string) { close(entered); <-leave },
 		Interrupted: func() { breaks <- struct{}{} },
 	}), breaks: breaks}
-	if err := busy.outcome(t); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, busy.outcome(t))
 	admin.Publish(t.Context(), "busy", "m")
 	<-entered
 	admin.ClientKillByFilter(t.Context(), "TYPE", "pubsub")

@@ -20,18 +20,12 @@ import (
 func listenTLS(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert}, PrivateKey: key}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -56,9 +50,7 @@ func TestExplainTLS(t *testing.T) {
 	locked := strings.TrimPrefix(redistest.Start(t, "--requirepass", "secret").URL(), "redis://")
 	secure := listenTLS(t)
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	nobody := closed.Addr().String()
 	closed.Close()
 	why := errors.New("nothing comes")

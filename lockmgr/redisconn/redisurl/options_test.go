@@ -55,9 +55,7 @@ func TestOptionsOfClients(t *testing.T) {
 	}
 	for _, url := range []string{"rediss://u@h:1", "rediss+sentinel://u@h:1/m", "rediss+cluster://u@h:1"} {
 		db, err := OpenWith(url, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		client := db.NewClient()
 		ok := false
 		switch c := client.(type) {
@@ -83,15 +81,11 @@ func TestRealTLS(t *testing.T) {
 	authority := certs.New(t)
 	certFile, keyFile := authority.Issue("client")
 	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	_, single := redistest.StartTLS(t, authority)
 	sentinel := redistest.StartSentinelTLS(t, authority, single, "watchword")
 	node, cluster := redistest.StartTLS(t, authority, "--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-announce-ip", "127.0.0.1")
-	if err := node.Client().Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, node.Client().Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err())
 	full := Options{RootCAs: authority.Pool, Certificate: &cert}
 	for url, opts := range map[string]Options{
 		"rediss://" + single:                           full,
@@ -100,9 +94,7 @@ func TestRealTLS(t *testing.T) {
 	} {
 		set := func(opts Options) error {
 			db, err := OpenWith(url, opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			client := db.NewClient()
 			defer client.Close()
 			return client.Set(t.Context(), "k", "v", 0).Err()
@@ -127,9 +119,7 @@ func TestRealTLS(t *testing.T) {
 		}
 	}
 	db, err := OpenWith("rediss+sentinel://"+sentinel+"/redistest", full)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	client := db.NewClient()
 	defer client.Close()
 	if err := client.Ping(t.Context()).Err(); err == nil {

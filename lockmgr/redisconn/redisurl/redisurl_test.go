@@ -20,16 +20,12 @@ func TestMain(m *testing.M) {
 
 func TestEmbedded(t *testing.T) {
 	db, err := Open(Embedded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer db.Close()
 	a, b := db.NewClient(), db.NewClient()
 	defer a.Close()
 	defer b.Close()
-	if err := a.Set(t.Context(), "k", "v", time.Minute).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, a.Set(t.Context(), "k", "v", time.Minute).Err())
 	if got := b.Get(t.Context(), "k").Val(); got != "v" {
 		t.Fatalf("the other client reads %q", got)
 	}
@@ -41,21 +37,15 @@ func TestEmbedded(t *testing.T) {
 func TestRealURL(t *testing.T) {
 	server := redistest.Start(t)
 	db, err := Open(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	client := db.NewClient()
 	defer client.Close()
-	if err := client.Ping(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, client.Ping(t.Context()).Err())
 }
 
 func TestURLOverridesDefaults(t *testing.T) {
 	db, err := Open("redis://127.0.0.1:1/2?read_timeout=7s&pool_size=3&max_retries=9")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	o := db.opts
 	if o.ReadTimeout != 7*time.Second || o.PoolSize != 3 || o.MaxRetries != 9 || o.DB != 2 || !o.ContextTimeoutEnabled {
 		t.Errorf("options are %+v", o)
@@ -137,9 +127,7 @@ func TestBadURLs(t *testing.T) {
 func mustOpen(t *testing.T, rawURL string) *DB {
 	t.Helper()
 	db, err := Open(rawURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return db
 }
 
@@ -227,13 +215,9 @@ func TestRealSentinel(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.StartSentinel(t)
 	for _, s := range sentinel.Sentinels() {
-		if err := s.Client().Do(t.Context(), "ACL", "SETUSER", "watcher", "on", ">s@cret", "+@all").Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, s.Client().Do(t.Context(), "ACL", "SETUSER", "watcher", "on", ">s@cret", "+@all").Err())
 	}
-	if err := sentinel.Primary().Client().Do(t.Context(), "ACL", "SETUSER", "player", "on", ">p@ss/word", "+@all", "~*", "&*").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, sentinel.Primary().Client().Do(t.Context(), "ACL", "SETUSER", "player", "on", ">p@ss/word", "+@all", "~*", "&*").Err())
 	addresses := strings.Join(sentinel.Addrs(), ",")
 	client := connect(t, "redis+sentinel://player:p%40ss%2Fword@"+addresses+"/"+sentinel.MasterName()+"/3?sentinel_username=watcher&sentinel_password=s%40cret")
 	if _, ok := client.(*redis.Client); !ok {

@@ -31,9 +31,7 @@ func TestServers(t *testing.T) {
 		t.Errorf("measured %+v", s)
 	}
 	admin := server.Client()
-	if err := admin.Do(t.Context(), "ACL", "SETUSER", "rented", "on", ">secret", "+info", "+time", "+@connection").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, admin.Do(t.Context(), "ACL", "SETUSER", "rented", "on", ">secret", "+info", "+time", "+@connection").Err())
 	opts := *admin.Options()
 	opts.Username, opts.Password = "rented", "secret"
 	client := redis.NewClient(&opts)
@@ -54,9 +52,7 @@ func TestReplicas(t *testing.T) {
 	replica := redistest.Start(t, "--replicaof", host+" "+port)
 	for giveUp := time.Now().Add(20 * time.Second); ; {
 		all, err := Servers(t.Context(), master.Client(), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		if all[0].Replicas == 1 && !all[0].IsReplica {
 			break
 		}

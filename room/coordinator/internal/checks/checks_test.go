@@ -24,9 +24,7 @@ func TestInvariants_ShadowsAreBounded(t *testing.T) {
 	for i := range 5 {
 		id := fmt.Sprint(i)
 		stop, err := feeds.Watch(t.Context(), id, func(*room.Event) {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer stop()
 		v.resize(v.shadowOf(id), maxShadows/2)
 		if len(v.shadows) > 2 || v.shadows[id] == nil || v.size > maxShadows {
@@ -51,9 +49,7 @@ func TestInvariants_RoomAfterARestart(t *testing.T) {
 	feeds := feed.New(pubsub.New(client, nil), st, nil, nil, episode.NewSet(slog.New(slog.DiscardHandler), time.Second))
 	defer feeds.Close()
 	stop, err := feeds.Watch(t.Context(), "42", func(*room.Event) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer stop()
 	client.HSet(t.Context(), "Room:42:Users", "a", `{"seat":0,"session":"s","node":"n","at":1}`)
 	for members, want := range map[int]string{1: "", 2: "Redis has 1 members, and not as many as the last commit has left"} {

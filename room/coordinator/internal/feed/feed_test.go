@@ -104,9 +104,7 @@ func TestFeed_ComesToLifeWithRedis(t *testing.T) {
 	told := make(chan *room.Event, 100)
 	w := &watch{fn: func(e *room.Event) { told <- e }}
 	f, err := fs.open("42", w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer fs.remove(f, w)
 	for range 2 { // the second shares its feed with who follows
 		if _, err := fs.Watch(t.Context(), "42", func(*room.Event) {}); !errors.Is(err, room.ErrUnavailable) {

@@ -19,14 +19,10 @@ import (
 func newLobby(t testing.TB, client redis.UniversalClient) *Lobby {
 	t.Helper()
 	locks, err := lockmgr.New(client, lockmgr.Options{Prefix: store.LockPrefix})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	open, shut := context.WithCancel(context.Background())
 	l, err := New(open, open, locks, store.New(client, store.Options{}), 0, time.Second, episode.NewSet(slog.New(slog.DiscardHandler), time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() {
 		shut()
 		l.Close()
@@ -54,9 +50,7 @@ func TestNews_AnyOrder(t *testing.T) {
 		l := newLobby(t, rdb)
 		get := func() (text string) {
 			list, err := l.Get(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			for _, r := range list.Rooms {
 				text += fmt.Sprintf("%s:%d/%d", r.ID, r.Members, r.Capacity)
 			}
@@ -75,9 +69,7 @@ func TestNews_AnyOrder(t *testing.T) {
 			{of("f", 1, 1), "42:1/0"}, {of("f", 1, 3), "42:1/0"}, {of("f", 2, 3), "42:3/0"},
 		} {
 			n.rooms = map[string]*change{"42": step.change}
-			if err := n.save(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, n.save(t.Context()))
 			time.Sleep(lobbyShare)
 			if got := get(); got != step.want {
 				t.Errorf("after %+v: %q, want %q", step.change.Listed, got, step.want)

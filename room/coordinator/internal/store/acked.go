@@ -32,12 +32,12 @@ func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis
 	var cmd *redis.Cmd
 	if c.token != "" {
 		cmd = send(ctx, slot.Command(script, c.args...))
-	} else if asked, err := s.askFully(func(full bool) (*redis.Cmd, error) { return slot.AskBy(ctx, send, script, c.asking(full)...) }); asked != nil {
+	} else if asked, err := s.askFully(func(full bool) (*redis.Cmd, error) { return slot.AskBy(ctx, send, script, s.asking(c, full)...) }); asked != nil {
 		cmd = asked
 	} else {
 		return nil, err
 	}
-	reply, err := cmd.Slice()
+	reply, err := answerOf(cmd)
 	switch {
 	case redis.HasErrorPrefix(err, "WRONGTYPE"), errors.Is(err, errIncarnation):
 		return cmd, nil // nothing was written, and send says what is there

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"pgregory.net/rapid"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -83,9 +84,7 @@ func BenchmarkEvent(b *testing.B) {
 	b.Run("decode with the library", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := json.Unmarshal([]byte(payload), new(room.Commit)); err != nil {
-				b.Fatal(err)
-			}
+			redistest.OK(b, json.Unmarshal([]byte(payload), new(room.Commit)))
 		}
 	})
 	b.Run("encode with the library", func(b *testing.B) {
@@ -101,9 +100,7 @@ func BenchmarkEvent(b *testing.B) {
 // Settings in an event that a later version has written become what this one knows.
 func TestParseCommit_SettingsOfAnotherVersion(t *testing.T) {
 	c, err := ParseCommit(`{"epoch":"e","version":2,"mark":"m","prev":"l","node":"n","changes":[{"type":"settings","settings":{"capacity":-1,"watch":"friends"}}]}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	if got := *c.Updates[0].Settings; got != (room.Settings{Watch: room.WatchMembers}) {
 		t.Errorf("%+v", got)
 	}

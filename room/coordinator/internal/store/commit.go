@@ -69,9 +69,12 @@ type Commit struct {
 	Epoch string       // the room's after it
 	Mark  string       // of the room after it
 
-	keys  *Keys
-	token string // of its Hold
-	args  []any  // of the script commit.lua, from the token on; without it where the slot adds that
+	keys    *Keys
+	token   string // of its Hold
+	id      string // names what is written
+	base    string // the mark that it builds on
+	version uint64
+	args    []any // of the script commit.lua, from the token on; without it where the slot adds that. Pointers into the Commit cost no allocation
 
 	acked atomic.Pointer[error] // what a sending has heard of the replicas: the error is nil if enough have the commit
 
@@ -97,7 +100,7 @@ func newID() string { return idPrefix + strconv.FormatUint(idCount.Add(1), 36) }
 
 // Prepare turns what was done to a room into the commit of a hold.
 func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
-	c := &Commit{ID: r.ID, keys: k, token: h.Token, Epoch: r.Epoch, Mark: r.Mark}
+	c := &Commit{ID: r.ID, keys: k, token: h.Token, id: newID(), base: r.Mark, version: r.Version + 1, Epoch: r.Epoch, Mark: r.Mark}
 	var epoch, idle, journal string
 	var text, event []byte // text is all that is encoded
 	var updates []room.Update
@@ -113,17 +116,17 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 		event, c.Mark = text, c.Event.Mark
 	}
 	fields := metaFields(r, updates)
-	idField := fieldMoved
-	if !h.Moves {
-		idField = byField(h.Node)
+	idField := k.byNode(h.Node)
+	if h.Moves {
+		idField = fieldMoved
 	}
 	c.args = make([]any, 0, commitArgs+2*len(updates)+len(fields))
 	if h.Token != "" {
-		c.args = append(c.args, h.Token, "")
+		c.args = append(c.args, &c.token, "")
 	} else {
-		c.args = append(c.args, s.ttl)
+		c.args = append(c.args, &s.ttl)
 	}
-	c.args = append(c.args, newID(), r.Mark, idField, r.Version+1, event, k.channel, r.Base(), r.Count(), 0, s.optionalArgs(h, epoch, idle, len(fields), journal), c.Mark)
+	c.args = append(c.args, &c.id, &c.base, idField, &c.version, event, k.channel, r.Base(), r.Count(), 0, s.optionalArgs(h, epoch, idle, len(fields), journal), &c.Mark)
 	setsArg, sets := len(c.args)-3, 0
 	for i := range updates {
 		user := updates[i].User
@@ -214,18 +217,18 @@ func metaFields(r *room.Room, updates []room.Update) (fields []any) {
 // refuses what the lock writes, but not after another write, and without the lock nobody could leave.
 func (s *Store) askFully(ask func(full bool) (*redis.Cmd, error)) (*redis.Cmd, error) {
 	cmd, err := ask(false)
-	if redis.HasErrorPrefix(err, "OOM") {
+	if err != nil && redis.HasErrorPrefix(err, "OOM") {
 		cmd, err = ask(true)
 	}
 	return cmd, err
 }
 
 // asking returns the arguments of a commit that may ask for the lock.
-func (c *Commit) asking(full bool) []any {
+func (s *Store) asking(c *Commit, full bool) []any {
 	if !full {
 		return c.args
 	}
-	return append([]any{c.args[0].(string) + " "}, c.args[1:]...)
+	return append([]any{s.ttl + " "}, c.args[1:]...)
 }
 
 // inScript is what Redis adds to an error that a script has met.
@@ -241,7 +244,7 @@ func (s *Store) Send(ctx context.Context, slot *lockmgr.Slot, c *Commit) (at Nex
 		case s.acks > 0 && c.Event != nil: // what is not written need not be acknowledged
 			return s.sendAcked(ctx, slot, script, c)
 		case c.token == "":
-			return s.askFully(func(full bool) (*redis.Cmd, error) { return slot.Ask(ctx, script, c.asking(full)...) })
+			return s.askFully(func(full bool) (*redis.Cmd, error) { return slot.Ask(ctx, script, s.asking(c, full)...) })
 		}
 		return slot.Run(ctx, script, c.args...), nil
 	})
@@ -267,7 +270,7 @@ func (s *Store) Send(ctx context.Context, slot *lockmgr.Slot, c *Commit) (at Nex
 // outcome returns nil if a commit, or a move, was answered that it is done, else how it failed.
 func (s *Store) outcome(ctx context.Context, id string, reply []any, err error) error {
 	switch {
-	case redis.HasErrorPrefix(err, "WRONGTYPE"): // found before anything was written
+	case err != nil && redis.HasErrorPrefix(err, "WRONGTYPE"): // found before anything was written
 		return fmt.Errorf("%w: %w", ErrRefused, s.explain(ctx, id, err))
 	case err != nil:
 		return err

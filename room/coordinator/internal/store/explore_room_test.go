@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -37,15 +38,11 @@ func (c *copied) room(t *testing.T, s *Store) *room.Room {
 	members := make(map[string]room.Member)
 	for user, text := range c.users {
 		m, err := ParseMember(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		members[user] = m
 	}
 	r := room.NewRoom("a", c.at, members)
-	if err := s.restore(r, []any{c.settings, nil, nil, nil}); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, s.restore(r, []any{c.settings, nil, nil, nil}))
 	if c.renew {
 		r.Renew()
 	}
@@ -98,6 +95,9 @@ func prepare(t *testing.T, s *Store, from *copied, batch []string, h Hold, id st
 	}
 	known := strings.NewReplacer(names...)
 	for i, arg := range c.args {
+		if text, ok := arg.(*string); ok {
+			arg, c.args[i] = *text, *text
+		}
 		switch arg := arg.(type) {
 		case string:
 			c.args[i] = known.Replace(arg)
@@ -120,9 +120,7 @@ func read(t *testing.T, s *Store, incarnation string, reply []any) *room.Room {
 	s.servers.known[""] = answer{incarnation: incarnation, at: time.Now()}
 	s.servers.mu.Unlock()
 	r, err := s.parseRoom(t.Context(), "a", reply)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return r
 }
 

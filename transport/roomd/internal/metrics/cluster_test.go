@@ -19,9 +19,7 @@ func TestRoundTripsOfACluster(t *testing.T) {
 	m, h := newHandler(still{})
 	m.Hook(rdb)
 	c, err := coordinator.New(rdb, coordinator.Options{Trace: m.Rooms()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	const rooms = 64
 	var wg sync.WaitGroup
 	for i := range rooms {

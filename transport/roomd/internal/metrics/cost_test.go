@@ -23,9 +23,7 @@ func BenchmarkNode(b *testing.B) {
 				opts.Trace = m.Rooms()
 			}
 			c, err := coordinator.New(client, opts)
-			if err != nil {
-				b.Fatal(err)
-			}
+			redistest.OK(b, err)
 			defer c.Close(context.Background())
 			const players = 128
 			var wg sync.WaitGroup

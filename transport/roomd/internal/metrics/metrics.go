@@ -7,7 +7,10 @@
 package metrics
 
 import (
+	"cmp"
 	"net/http"
+	"runtime"
+	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -86,3 +89,26 @@ func histograms(r prometheus.Registerer, name, help, label string, buckets []flo
 
 // times are buckets in seconds: from a round trip to a Redis nearby to the longest wait for a lock.
 var times = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+
+// info returns a metric that is always 1, and whose labels say something.
+func info(name, help string, labels map[string]string) prometheus.Collector {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help, ConstLabels: labels})
+	g.Set(1)
+	return g
+}
+
+// build returns what Go has recorded of this program.
+func build() map[string]string {
+	labels := map[string]string{"version": "unknown", "revision": "unknown", "go_version": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+	read, ok := debug.ReadBuildInfo()
+	if !ok {
+		return labels
+	}
+	labels["version"] = cmp.Or(read.Main.Version, labels["version"])
+	for _, s := range read.Settings {
+		if s.Key == "vcs.revision" {
+			labels["revision"] = s.Value
+		}
+	}
+	return labels
+}

@@ -84,9 +84,7 @@ func expect(t *testing.T, h http.Handler, want ...string) {
 func TestConventions(t *testing.T) {
 	m, _ := newHandler(still{})
 	problems, err := testutil.GatherAndLint(m.registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	for _, p := range problems {
 		if strings.HasPrefix(p.Metric, namespace+"_") {
 			t.Errorf("%s: %s", p.Metric, p.Text)
@@ -255,4 +253,13 @@ func BenchmarkAction(b *testing.B) {
 			_ = trip(b.Context(), cmd)
 		}
 	})
+}
+
+// An outcome that is unknown counts as that, whatever ended the wait for it.
+func TestUnknownCountsFirst(t *testing.T) {
+	for _, r := range results {
+		if got := resultOf(fmt.Errorf("%w: %w", room.ErrUnknown, r.err)); got != "unknown" {
+			t.Errorf("with %v: %s", r.err, got)
+		}
+	}
 }

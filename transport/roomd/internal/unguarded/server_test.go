@@ -42,9 +42,7 @@ type player struct {
 func dial(t *testing.T, url, user string, capacity int) *player {
 	t.Helper()
 	ws, _, err := websocket.DefaultDialer.Dial(fmt.Sprintf("%s?user=%s&capacity=%d", url, user, capacity), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() { ws.Close() })
 	return &player{t: t, ws: ws}
 }

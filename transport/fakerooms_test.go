@@ -1,0 +1,108 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"roomd/room"
+)
+
+// sizedRooms answers reads. The room with the id 9 has nine members; the room 9s, too, and
+// takes nine seconds.
+type sizedRooms struct{ Rooms }
+
+func (sizedRooms) AnswerFor(func(room, session string) bool) {}
+
+func (sizedRooms) Ping(context.Context) error { return nil }
+
+func (sizedRooms) Read(_ context.Context, id string) (room.Snapshot, error) {
+	if id == "panic" {
+		panic("on purpose")
+	}
+	n, unit := 0, ""
+	fmt.Sscanf(id, "%d%s", &n, &unit)
+	if unit == "s" {
+		time.Sleep(time.Duration(n) * time.Second)
+	}
+	members := make(map[string]room.Member)
+	for seat := range n {
+		members[fmt.Sprint("player-", seat)] = room.Member{Seat: seat}
+	}
+	return room.NewRoom(id, room.Position{Epoch: "e", Version: 1}, members).Snapshot(), nil
+}
+
+// hookedRooms lets a test decide how an action ends. It calls before, if set, for each action,
+// and an error of before is the action's; it calls after when the action is done, before its
+// caller knows. It calls reading, if set, before each read.
+type hookedRooms struct {
+	Rooms
+	reading     func(ctx context.Context, id string) error
+	mu          sync.Mutex
+	before      func(ctx context.Context, a room.Action) error // guarded by mu
+	after       func(a room.Action)                            // guarded by mu
+	unreachable atomic.Bool                                    // Redis answers no subscription and no ping
+}
+
+func (r *hookedRooms) Ping(ctx context.Context) error {
+	if r.unreachable.Load() {
+		return room.ErrUnavailable
+	}
+	return r.Rooms.Ping(ctx)
+}
+
+func (r *hookedRooms) Watch(ctx context.Context, id string, fn func(*room.Event)) (func(), error) {
+	if r.unreachable.Load() {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	return r.Rooms.Watch(ctx, id, fn)
+}
+
+func (r *hookedRooms) Read(ctx context.Context, id string) (room.Snapshot, error) {
+	if r.reading != nil {
+		if err := r.reading(ctx, id); err != nil {
+			return room.Snapshot{}, err
+		}
+	}
+	return r.Rooms.Read(ctx, id)
+}
+
+func (r *hookedRooms) setBefore(before func(ctx context.Context, a room.Action) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.before = before
+}
+
+func (r *hookedRooms) Do(ctx context.Context, id string, a room.Action) (room.Result, error) {
+	r.mu.Lock()
+	before, after := r.before, r.after
+	r.mu.Unlock()
+	if before != nil {
+		if err := before(ctx, a); err != nil {
+			return room.Result{}, err
+		}
+	}
+	if after != nil {
+		defer after(a)
+	}
+	return r.Rooms.Do(ctx, id, a)
+}
+
+// removeAOnce removes a from room 42 through the other node when the next action is done, and
+// waits until that was announced.
+func (r *hookedRooms) removeAOnce(t *testing.T, first, second *testNode) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.after = func(room.Action) {
+		r.mu.Lock()
+		r.after = nil
+		r.mu.Unlock()
+		time.Sleep(time.Millisecond) // so that the action's event is sent alone
+		removeA(t, first, second)
+		time.Sleep(time.Second)
+	}
+}

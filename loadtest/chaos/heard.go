@@ -42,6 +42,9 @@ func (p *player) heardReply(conn int, user string, r *protocol.Reply) {
 		e.Epoch, e.Version, e.List = r.Epoch, r.Version, listOf(r.Users, r.Data, r.Settings)
 	}
 	p.run.history.heard(e)
+	if r.Error == nil && r.Seat != nil { // here, and not where the call returns: the next event may come before that
+		p.enter(user, r.Room)
+	}
 	p.learn(e)
 }
 
@@ -64,11 +67,16 @@ func (p *player) heardEvent(conn int, user string, e *protocol.Event) {
 	p.run.history.heard(seen)
 	p.learn(seen)
 	if e.Event == protocol.EventLost && e.Reason == protocol.ReasonMoved {
-		p.mu.Lock()
-		if p.name == user && p.rooms[e.To] == nil {
-			p.rooms[e.To] = &place{users: make(map[string]bool)}
-		}
-		p.mu.Unlock()
+		p.enter(user, e.To)
+	}
+}
+
+// enter records that the player was told to be in a room.
+func (p *player) enter(user, room string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.name == user && p.rooms[room] == nil {
+		p.rooms[room] = &place{users: make(map[string]bool)}
 	}
 }
 

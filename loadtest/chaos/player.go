@@ -228,12 +228,6 @@ func (p *player) perform(op *check.Op) {
 	p.run.history.returned(op, true)
 	p.mu.Lock()
 	switch {
-	case op.Outcome == check.Done && op.Action == check.Join && p.rooms[op.Room] == nil:
-		at := &place{epoch: op.Epoch, version: op.Version, users: make(map[string]bool)}
-		for _, m := range op.List.Users {
-			at.users[m.User] = true
-		}
-		p.rooms[op.Room] = at
 	case op.Outcome == check.Done && op.Action == check.Leave, op.Code == protocol.CodeNotMember,
 		op.Action == check.Join && op.Outcome == check.Refused && op.Code != protocol.CodeUnavailable && op.Code != protocol.CodeBusy:
 		delete(p.rooms, op.Room)

@@ -16,7 +16,9 @@ const nameWidth = 11
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	_ = r.played().WriteText(&b, nameWidth)
-	_ = r.faults().WriteText(&b)
+	faults := r.faults()
+	faults.Title = ""
+	_ = faults.WriteText(&b)
 	_ = r.proved().WriteText(&b, nameWidth)
 	for _, list := range []struct {
 		title string

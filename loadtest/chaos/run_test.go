@@ -79,6 +79,23 @@ func TestRun_CountsWhatIsLost(t *testing.T) {
 	}
 }
 
+// Servers of a Cluster forget their scripts again and again. A commit that is sent again, because its outcome is not known,
+// and is not carried out then, may have been written by the sending before: it is not refused.
+func TestRun_ClusterForgetsScripts(t *testing.T) {
+	redistest.Thorough(t)
+	needRedis(t)
+	cfg := small()
+	cfg.Profile, cfg.Replicas, cfg.Nodes, cfg.Clients, cfg.Rooms, cfg.Capacity = Cluster, 1, 3, 30, 6, 8
+	cfg.Duration, cfg.Faults, cfg.Seed = 8*time.Second, []string{"script-flush"}, 3
+	report, err := Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !report.Good() {
+		t.Errorf("%s: %q", report.Verdict, report.Violations)
+	}
+}
+
 func TestValidate(t *testing.T) {
 	for begins, spoil := range map[string]func(*Config){
 		"profile is": func(c *Config) { c.Profile = "x" }, "persist is": func(c *Config) { c.Persist = "" }, "replicas is": func(c *Config) { c.Replicas = 1 },

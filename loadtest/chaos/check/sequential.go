@@ -175,7 +175,8 @@ func (r *room) do(op *Op) string {
 		return ""
 	case Reserve, MoveIn:
 		for _, user := range op.Users {
-			if !r.certain(user) {
+			// A leave that meets a move into the same room may give the seat back, take another one, and leave again.
+			if op.Action == MoveIn || !r.certain(user) {
 				r.put(user, standing{seat: -1, loose: true})
 			}
 		}

@@ -97,15 +97,11 @@ func (m *Manager) try(ctx context.Context, name string, ttl time.Duration) (_ *L
 		s.leave()
 		return nil, "", err
 	}
-	reply, err := cmd.Slice()
-	if err != nil {
-		return nil, "", err
-	}
-	if len(reply) == 2 {
-		holder, _ = reply[1].(string)
+	fence, holder := parseReply(cmd.Val())
+	if fence == "" {
 		return nil, holder, nil
 	}
-	g := &grant{s.Token(), parseNumber(reply[0]), sent, ttl}
+	g := &grant{s.Token(), parseNumber(fence), sent, ttl}
 	if g.isOver() {
 		s.leave()
 		return nil, "", errLate
@@ -143,7 +139,7 @@ func (w *waiter) wait(ctx context.Context) (g *grant, err error) {
 	}
 	lines.enterRedis(w)
 	if g, _, err = w.acquire(ctx, false, w.ask, false); g == nil {
-		g = w.granted
+		g = &w.granted
 	}
 	return g, err
 }
@@ -155,16 +151,13 @@ func (w *waiter) ask(ctx context.Context) (held bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	reply, err := cmd.Slice()
-	if err != nil {
-		return false, err
-	}
 	token := w.Token()
-	if len(reply) == 1 {
-		w.queuedAt(token, 0, sent, 0) // the number of an earlier position may be larger, where Redis has lost it
-		w.granted = &grant{token, parseNumber(reply[0]), sent, w.ttl}
-		return !w.granted.isOver(), nil
+	fence, position := parseReply(cmd.Val())
+	if fence == "" {
+		w.queuedAt(token, parseNumber(position), sent, time.Since(sent))
+		return false, nil
 	}
-	w.queuedAt(token, parseNumber(reply[1]), sent, time.Since(sent))
-	return false, nil
+	w.queuedAt(token, 0, sent, 0) // the number of an earlier position may be larger, where Redis has lost it
+	w.granted = grant{token, parseNumber(fence), sent, w.ttl}
+	return !w.granted.isOver(), nil
 }

@@ -112,13 +112,13 @@ func (s *exploredState) giveUp(client int, inDoubt bool, rules clientRules) {
 // answered has a client go on after a reply.
 func (s *exploredState) answered(r request, reply any, rules clientRules) {
 	c := &s.clients[r.client]
-	list, _ := reply.([]any)
+	fence, _ := parseReply(reply)
 	switch r.kind {
 	case "acquire":
 		switch {
 		case c.doubts != "":
 			s.ask("inherit", r.client, false, rules)
-		case len(list) == 1:
+		case fence != "":
 			s.send("write", r.client, "")
 		default:
 			c.queued = true

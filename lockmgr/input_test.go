@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,5 +115,19 @@ func TestBadInput(t *testing.T) {
 	}
 	if sent != 0 {
 		t.Errorf("%d commands were sent", sent)
+	}
+}
+
+// The keys of locks that were used of late are kept: of a bounded number, and those of each lock its own.
+func TestNames_KeepsKeysOfFew(t *testing.T) {
+	n := newNames(Options{}.withDefaults(), false)
+	for i := range 3 * maxRecent {
+		name := fmt.Sprint(i % (maxRecent + 10))
+		if got := n.of(name).keys; !slices.Equal(got, n.keys(name)) {
+			t.Fatalf("the keys of %q are %q", name, got)
+		}
+		if len(n.recent) > maxRecent {
+			t.Fatalf("the keys of %d locks are kept", len(n.recent))
+		}
 	}
 }

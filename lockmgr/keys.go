@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 )
 
 // suffixes make the keys that stand beside a lock's own.
@@ -16,16 +18,23 @@ var suffixes = []string{":Queue", ":Fence"}
 // lockKeys is how many keys a lock has.
 const lockKeys = 3
 
+// maxRecent is of how many locks the keys are kept: to make them takes as long as the rest of a request.
+const maxRecent = 1024
+
 // names makes keys, channels and tokens of the names of locks.
 type names struct {
 	prefix  string
 	cluster bool
 	process [4]byte // begins the UUID of every token
 	first   []any   // what ARGV begins with in every script that uses the lock's rules: publish, claim
+
+	mu     sync.Mutex
+	recent map[string]scriptKeys // guarded by mu: by name, of locks that were used of late
 }
 
-func newNames(opts Options, cluster bool) names {
-	n := names{prefix: opts.Prefix, cluster: cluster, first: []any{"PUBLISH", opts.Claim.Milliseconds()}}
+func newNames(opts Options, cluster bool) *names {
+	n := &names{prefix: opts.Prefix, cluster: cluster, first: []any{"PUBLISH", opts.Claim.Milliseconds()}}
+	n.recent = make(map[string]scriptKeys)
 	if cluster {
 		n.first[0] = "SPUBLISH"
 	}
@@ -110,6 +119,21 @@ type scriptKeys struct {
 	sent []any // how many keys, the keys, and what ARGV begins with
 }
 
+// of returns the keys of a lock.
+func (n *names) of(name string) scriptKeys {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	on, known := n.recent[name]
+	if !known {
+		if len(n.recent) >= maxRecent {
+			clear(n.recent)
+		}
+		on = n.scriptKeys(n.keys(name))
+		n.recent[name] = on
+	}
+	return on
+}
+
 func (n *names) scriptKeys(keys []string) scriptKeys {
 	sent := make([]any, 0, 1+len(keys)+len(n.first))
 	sent = append(sent, len(keys))
@@ -129,7 +153,13 @@ func (k scriptKeys) only(count int) scriptKeys {
 }
 
 // command returns the command that runs a script by its hash.
-func (k scriptKeys) command(hash string, args []any) []any {
+func (k scriptKeys) command(script *redis.Script, args ...any) []any {
 	all := make([]any, 0, 2+len(k.sent)+len(args))
-	return append(append(append(all, "evalsha", hash), k.sent...), args...)
+	return append(append(append(all, "evalsha", script.Hash()), k.sent...), args...)
+}
+
+// asking is command for a script that names one more argument before args: tokens.
+func (k scriptKeys) asking(script *redis.Script, tokens *tokens, args []any) []any {
+	all := make([]any, 0, 3+len(k.sent)+len(args))
+	return append(append(append(append(all, "evalsha", script.Hash()), k.sent...), tokens), args...)
 }

@@ -17,6 +17,7 @@ type lines struct {
 
 	mu     sync.Mutex
 	byName map[string]*line // guarded by mu
+	spare  *line            // guarded by mu: the last that became empty, for the next one
 }
 
 // line is who waits for one lock in this process, in order of arrival. The first waiter
@@ -34,7 +35,7 @@ type waiter struct {
 	Slot
 	first      chan struct{} // closed when it is the first of its line; nil if it is from the start
 	handedOver bool          // written before first is closed: this process holds the lock
-	granted    *grant        // the hold for which it asked with success
+	granted    grant         // the hold for which it asked with success
 
 	abandoned bool // guarded by lines.mu: its caller gave up
 	inRedis   bool // guarded by lines.mu: Redis may know its token
@@ -49,8 +50,10 @@ func (ls *lines) join(ctx context.Context, w *waiter) error {
 	l := ls.byName[w.name]
 	switch {
 	case l == nil:
-		l = new(line)
-		ls.byName[w.name] = l
+		if l = ls.spare; l == nil {
+			l = new(line)
+		}
+		ls.byName[w.name], ls.spare = l, nil
 	default:
 		if err := l.refuse(ctx, ls.max); err != nil {
 			return err
@@ -90,6 +93,8 @@ func (ls *lines) leave(w *waiter, granted bool) {
 	l.waiters = slices.Delete(l.waiters, at, at+1)
 	if len(l.waiters) == 0 {
 		delete(ls.byName, w.name)
+		*l = line{waiters: l.waiters}
+		ls.spare = l
 		return
 	}
 	if granted {

@@ -29,9 +29,9 @@ type Lock struct {
 	extending  context.CancelFunc // guarded by mu: ends the extension that runs, nil if none does
 	extended   sync.Cond          // with mu: an extension has ended
 
-	releasing *call[struct{}] // guarded by mu: the release that runs, nil if none does
-	returned  bool            // guarded by mu: Redis does not know the token any more
-	inDoubt   bool            // guarded by mu: an earlier release may have been carried out
+	releasing *release // guarded by mu: the one that runs, nil if none does
+	returned  bool     // guarded by mu: Redis does not know the token any more
+	inDoubt   bool     // guarded by mu: an earlier release may have been carried out
 }
 
 // newLock returns the Lock of a hold that has begun.

@@ -15,7 +15,7 @@ import (
 type Manager struct {
 	opts   Options
 	life   *lifetime
-	names  names
+	names  *names
 	sender *sender
 	lines  lines
 	wakes  wakeUps

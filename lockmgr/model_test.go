@@ -78,19 +78,19 @@ func (m *model) hook() redistest.Hook {
 			return nil
 		},
 		After: func(_ context.Context, cmd redis.Cmder) error {
-			var reply []any
+			var fence, position string
 			if script, ok := cmd.(*redis.Cmd); ok {
-				reply, _ = script.Slice()
+				fence, position = parseReply(script.Val())
 			}
 			switch {
-			case (isScript(cmd, acquireScript) || isScript(cmd, tryScript)) && len(reply) == 1:
+			case (isScript(cmd, acquireScript) || isScript(cmd, tryScript)) && fence != "":
 				m.granted(argOf(cmd, 2))
 			case isScript(cmd, acquireScript):
 				m.queued(argOf(cmd, 2))
-			case isScript(cmd, passScript) && len(reply) > 1 && reply[1] != nil:
+			case isScript(cmd, passScript) && fence != "":
 				m.granted(argOf(cmd, 3))
 				m.count("passed within the process")
-			case isScript(cmd, passScript) && reply[0] == int64(1):
+			case isScript(cmd, passScript) && position != "":
 				m.queued(argOf(cmd, 3)) // the next waiter
 			}
 			if m.chance(0.3) {

@@ -17,7 +17,7 @@ func TestAnAnswerThatComesAsTheContextEnds(t *testing.T) {
 	m := newManager(t, client, Options{Pipelined: true})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	cmd := redis.NewCmd(t.Context(), "echo", newTokens(&m.names, "a"))
+	cmd := redis.NewCmd(t.Context(), "echo", newTokens(m.names, "a"))
 	wait := submit(t.Context(), m.sender.pipe, cmd)
 	answered := make(chan struct{})
 	go func() {

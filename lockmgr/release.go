@@ -40,10 +40,10 @@ func (l *Lock) Release(ctx context.Context) error {
 	}
 	releasing := l.releasing
 	if releasing == nil {
-		releasing = newCall[struct{}]()
+		releasing = &release{call: call[struct{}]{done: make(chan struct{})}, lock: l, token: sends{arg: l.token}}
 		l.releasing = releasing
 		l.mu.Unlock()
-		l.askRelease(ctx, releasing)
+		releasing.ask(ctx)
 	} else {
 		l.mu.Unlock()
 	}
@@ -60,66 +60,69 @@ func (l *Lock) Release(ctx context.Context) error {
 	return releaseError(l.name, l.over)
 }
 
-// askRelease asks Redis to take the lock back, and finishes the call with the outcome. It
+// release is a call that gives a lock back.
+type release struct {
+	call[struct{}]
+	lock  *Lock
+	token sends // of all attempts
+	held  bool  // the lock held the token when Redis answered
+}
+
+// ask asks Redis to take the lock back, and finishes the call with the outcome. It
 // returns before that if ctx has ended, or Redis is slow.
-func (l *Lock) askRelease(ctx context.Context, releasing *call[struct{}]) {
-	token, held, sender := &sends{arg: l.token}, false, l.m.sender // token is of both attempts
-	send := func(ctx context.Context) (cmd *redis.Cmd) {
-		cmd, held = sendRelease(ctx, l, token)
-		return cmd
-	}
+func (r *release) ask(ctx context.Context) {
+	m := r.lock.m
 	var abandoned *pending
-	if ctx.Err() == nil && sender.isPrompt() && sender.isIdle() {
+	if ctx.Err() == nil && m.sender.isPrompt() && m.sender.isIdle() {
 		var err error
-		_, abandoned, err = sender.byCaller(ctx, send)
-		if redisconn.Answered(err) || !errors.Is(err, errSlow) && l.m.life.ended(ctx) == nil {
-			releasing.finish(l.released(held, err, token))
+		_, abandoned, err = m.sender.byCaller(ctx, r.send)
+		if redisconn.Answered(err) || !errors.Is(err, errSlow) && m.life.ended(ctx) == nil {
+			r.finish(r.lock.released(r, err))
 			return
 		}
 	}
-	releasing.run(l.m.life, func() (struct{}, error) {
+	r.run(m.life, func() (struct{}, error) {
 		if abandoned != nil {
-			_ = abandoned.wait(sender.own.Context())
+			_ = abandoned.wait(m.sender.own.Context())
 		}
-		_, err := sender.unattended(send)
-		return l.released(held, err, token)
+		_, err := m.sender.unattended(r.send)
+		return r.lock.released(r, err)
 	})
 }
 
-// sendRelease sends a release once: to the next waiter of this process, if nobody elsewhere has
-// waited longer. It reports whether the token had held the lock.
-func sendRelease(ctx context.Context, l *Lock, token *sends) (cmd *redis.Cmd, held bool) {
-	m, next, sent := l.m, l.m.lines.next(l.name), time.Now()
-	var reply []any
-	if next == nil {
-		cmd = m.sender.run(ctx, releaseScript, l.on.only(lockKeys), token)
-		reply, _ = cmd.Slice()
+// send sends the release once: to the next waiter of this process, if nobody elsewhere has
+// waited longer.
+func (r *release) send(ctx context.Context) (cmd *redis.Cmd) {
+	l, m := r.lock, r.lock.m
+	if next := m.lines.next(l.name); next == nil {
+		cmd = m.sender.run(ctx, releaseScript, l.on.only(lockKeys), &r.token)
 	} else {
+		sent := time.Now()
 		m.wakes.addEarly(&next.Slot)
 		named := next.Token()
-		cmd = m.sender.run(ctx, passScript, l.on.only(lockKeys), token, named, next.ttl.Milliseconds())
-		reply, _ = cmd.Slice()
+		cmd = m.sender.run(ctx, passScript, l.on.only(lockKeys), &r.token, named, next.ttl.Milliseconds())
 		if redisconn.Answered(cmd.Err()) {
 			next.tokens.promise(false) // another copy would not find the token of this hold
 		}
-		m.handOver(next, named, reply, sent)
+		m.handOver(next, named, cmd.Val(), sent)
 	}
-	return cmd, len(reply) > 0 && reply[0] == int64(1)
+	r.held = cmd.Err() == nil && cmd.Val() != int64(0)
+	return cmd
 }
 
 // handOver tells the next waiter what a release has made of its token.
-func (m *Manager) handOver(next *waiter, token string, reply []any, sent time.Time) {
-	switch {
-	case len(reply) == 2:
-		next.grant(&grant{token, parseNumber(reply[1]), sent, next.ttl})
-	case len(reply) == 3 && reply[2] != nil: // it waits in the queue now
-		next.queuedAt(token, parseNumber(reply[2]), sent, time.Since(sent))
+func (m *Manager) handOver(next *waiter, token string, reply any, sent time.Time) {
+	switch fence, position := parseReply(reply); {
+	case fence != "":
+		next.grant(&grant{token, parseNumber(fence), sent, next.ttl})
+	case position != "": // it waits in the queue now
+		next.queuedAt(token, parseNumber(position), sent, time.Since(sent))
 		m.wakes.add(&next.Slot)
 	}
 }
 
 // released records how a release has ended.
-func (l *Lock) released(held bool, err error, token *sends) (struct{}, error) {
+func (l *Lock) released(r *release, err error) (struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.releasing = nil
@@ -127,8 +130,7 @@ func (l *Lock) released(held bool, err error, token *sends) (struct{}, error) {
 		l.inDoubt = l.inDoubt || !redisconn.Answered(err)
 		return struct{}{}, err
 	}
-	expired := !time.Now().Before(l.deadline)
-	if !held && errors.Is(l.over, ErrReleased) && !expired && !l.inDoubt && !token.again() {
+	if !r.held && errors.Is(l.over, ErrReleased) && time.Now().Before(l.deadline) && !l.inDoubt && !r.token.again() {
 		l.over = ErrStolen // it was over before it was released
 	}
 	l.returned = true

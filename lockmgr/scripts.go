@@ -42,7 +42,7 @@ func luaFile(name string) string {
 // On Redis Cluster the lock's keys and the guarded keys must share a hash tag:
 // [Manager.Keys] puts {name} into the lock's.
 //
-// Where body has a line "-- lock.lua", those functions stand there, after what can do without them.
+// Where body has a line "-- lock.lua", those functions stand there that only what follows it uses.
 //
 // Libraries are texts with further functions, of which the script gets those that it uses. Such a
 // function begins with "local function" and ends with the first "end" that is not indented.
@@ -71,26 +71,38 @@ var ruleName = regexp.MustCompile(`\b[a-z]+_\w+`)
 
 // withRules returns the text of a script of [NewScript].
 func withRules(body string, libraries ...string) string {
-	used := ruleName.FindAllString(body, -1)
-	var front, ofLock []string
 	all := slices.Clip(rules)
 	for _, text := range libraries {
 		all = append(all, parseRules(text)...)
 	}
-	later := strings.Contains(body, lockPlace)
-	for i, r := range slices.Backward(all) {
-		if slices.Contains(used, r.name) {
-			used = append(used, ruleName.FindAllString(r.text, -1)...)
-			if later && i < len(rules) {
-				ofLock = append(ofLock, r.text)
-			} else {
-				front = append(front, r.text)
-			}
+	before, after, later := strings.Cut(body, lockPlace)
+	front := usedRules(all, before)
+	if !later {
+		return join(front) + body
+	}
+	rest := slices.DeleteFunc(usedRules(all, after), func(r rule) bool { return slices.Contains(front, r) })
+	return join(front) + before + "\n" + join(rest) + after
+}
+
+// usedRules returns those of all rules that a text uses, and those that they use.
+func usedRules(all []rule, text string) (used []rule) {
+	names := ruleName.FindAllString(text, -1)
+	for _, r := range slices.Backward(all) {
+		if slices.Contains(names, r.name) {
+			names = append(names, ruleName.FindAllString(r.text, -1)...)
+			used = append(used, r)
 		}
 	}
-	slices.Reverse(front)
-	slices.Reverse(ofLock)
-	return strings.Join(front, "") + strings.Replace(body, lockPlace, "\n"+strings.Join(ofLock, ""), 1)
+	slices.Reverse(used)
+	return used
+}
+
+func join(rules []rule) string {
+	var text strings.Builder
+	for _, r := range rules {
+		text.WriteString(r.text)
+	}
+	return text.String()
 }
 
 var (

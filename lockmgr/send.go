@@ -56,7 +56,7 @@ type sender struct {
 	own    *redisconn.SharedTimeout // of requests that do not end with their callers
 
 	underway  atomic.Int64 // requests, if pipelined
-	slowUntil atomic.Int64 // in ns since 1970
+	slowUntil atomic.Int64 // in ns since 1970; 0 if Redis was never slow
 }
 
 func newSender(client redis.UniversalClient, opts Options, life *lifetime) (*sender, error) {
@@ -79,9 +79,14 @@ const (
 )
 
 // run runs a script, and runs it again while the slot of its keys moves.
-func (s *sender) run(ctx context.Context, script *redis.Script, on scriptKeys, args ...any) (reply *redis.Cmd) {
+func (s *sender) run(ctx context.Context, script *redis.Script, on scriptKeys, args ...any) *redis.Cmd {
+	return s.send(ctx, script, on, on.command(script, args...))
+}
+
+// send is run with the script's command.
+func (s *sender) send(ctx context.Context, script *redis.Script, on scriptKeys, command []any) (reply *redis.Cmd) {
 	for {
-		reply = s.eval(ctx, script, on, args)
+		reply = s.eval(ctx, script, on, command)
 		err := reply.Err()
 		switch {
 		case err == nil:
@@ -99,10 +104,10 @@ const maxLoads = 10
 
 // eval sends a script once: by its hash, and to a server that does not know it as a whole, or
 // again when it is loaded.
-func (s *sender) eval(ctx context.Context, script *redis.Script, on scriptKeys, args []any) *redis.Cmd {
-	all := on.command(script.Hash(), args)
+func (s *sender) eval(ctx context.Context, script *redis.Script, on scriptKeys, command []any) *redis.Cmd {
+	args := command[3+len(on.keys):]
 	for loads := 0; ; loads++ {
-		cmd := redis.NewCmd(ctx, all...)
+		cmd := redis.NewCmd(ctx, command...)
 		cmd.SetFirstKeyPos(3)
 		namedBy(args, cmd)
 		err := s.process(ctx, on.keys[0], cmd)
@@ -125,7 +130,7 @@ func (s *sender) eval(ctx context.Context, script *redis.Script, on scriptKeys, 
 			return cmd
 		}
 		if s.load == nil {
-			return script.Eval(ctx, s.client, on.keys, all[3+len(on.keys):]...)
+			return script.Eval(ctx, s.client, on.keys, args...)
 		}
 		if err := s.load(ctx, on.keys[0], script); err != nil {
 			cmd.SetErr(err)
@@ -177,7 +182,8 @@ func noAnswer(ctx context.Context, err error) error {
 // isPrompt reports whether Redis has answered in time of late. It is false for a closed
 // Manager, whose callers send nothing themselves.
 func (s *sender) isPrompt() bool {
-	return time.Now().UnixNano() > s.slowUntil.Load() && s.life.ctx.Err() == nil
+	until := s.slowUntil.Load()
+	return (until == 0 || time.Now().UnixNano() > until) && s.life.ctx.Err() == nil
 }
 
 // isIdle reports whether no request is under way with which another could share a round
@@ -188,7 +194,8 @@ func (s *sender) isIdle() bool { return s.underway.Load() == 0 }
 // ctx, ErrClosed, or the client's error. abandoned is not nil if the request may still be
 // in a pipeline.
 func (s *sender) byCaller(ctx context.Context, send func(ctx context.Context) *redis.Cmd) (_ *redis.Cmd, abandoned *pending, _ error) {
-	own, near := s.direct.Context(), false
+	sent := time.Now()
+	own, near := s.direct.ContextAt(sent), false
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < directTimeout {
 		own, near = ctx, true
 	}
@@ -200,7 +207,6 @@ func (s *sender) byCaller(ctx context.Context, send func(ctx context.Context) *r
 	case near:
 		own = context.WithValue(own, sendMode{}, sendDirectly)
 	}
-	sent := time.Now()
 	cmd := send(own)
 	err := cmd.Err()
 	if redisconn.Answered(err) {

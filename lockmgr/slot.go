@@ -2,6 +2,7 @@ package lockmgr
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,11 +35,10 @@ const (
 //
 // A slot is used by one goroutine at a time.
 type Slot struct {
-	m      *Manager
-	name   string
-	on     scriptKeys
-	ttl    time.Duration // of its hold
-	grants chan *grant   // the lock is the token's; nil says only that it is worth asking
+	m    *Manager
+	name string
+	on   scriptKeys
+	ttl  time.Duration // of its hold
 
 	// The request by which the token may have got the lock, or a position in the queue, and
 	// that has not been seen to end; nil if there is none.
@@ -47,7 +47,9 @@ type Slot struct {
 	listens listenState // guarded by wakeUps.mu
 
 	mu       sync.Mutex
+	grants   chan *grant   // guarded by mu: the lock is the token's, nil says only that it is worth asking; see inbox
 	tokens   *tokens       // guarded by mu
+	first    tokens        // what tokens points to until Renew
 	position int64         // guarded by mu: in the queue, as far as it is known; 0 before
 	waited   time.Time     // guarded by mu: when Redis was asked last and answered that it has to wait
 	trip     time.Duration // guarded by mu: how long that took
@@ -61,14 +63,15 @@ func (m *Manager) Slot(name string, keys ...string) (*Slot, error) {
 		return nil, err
 	}
 	s := new(Slot)
-	s.init(m, name, keys...)
+	s.init(m, name)
+	s.on = m.names.scriptKeys(slices.Concat(s.on.keys, keys))
 	return s, nil
 }
 
-func (s *Slot) init(m *Manager, name string, keys ...string) {
-	s.m, s.name, s.on = m, name, m.names.scriptKeys(append(m.names.keys(name), keys...))
-	s.ttl = m.opts.TTL
-	s.grants, s.tokens = make(chan *grant, 1), newTokens(&m.names, name)
+func (s *Slot) init(m *Manager, name string) {
+	s.m, s.name, s.on, s.ttl = m, name, m.names.of(name), m.opts.TTL
+	s.first.init(m.names, name)
+	s.tokens = &s.first
 }
 
 // Token returns the slot's token: the value that the lock holds during its hold. [Slot.Ask]
@@ -85,11 +88,8 @@ func (s *Slot) Renew() string {
 	s.asked = nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tokens, s.position, s.waited, s.trip = newTokens(&s.m.names, s.name), 0, time.Time{}, 0
-	select {
-	case <-s.grants: // it was for the token before
-	default:
-	}
+	s.tokens, s.position, s.waited, s.trip = newTokens(s.m.names, s.name), 0, time.Time{}, 0
+	s.grants = nil // what is in there is for the token before
 	return s.tokens.current
 }
 
@@ -106,7 +106,7 @@ func (s *Slot) Run(ctx context.Context, script *redis.Script, args ...any) *redi
 // Command returns the command by which Run runs a script, for a connection of the
 // caller's own. That has to load the script if Redis does not know it.
 func (s *Slot) Command(script *redis.Script, args ...any) []any {
-	return s.on.command(script.Hash(), args)
+	return s.on.command(script, args...)
 }
 
 // Ask runs a script by which the slot's token may get the lock, or a position in the queue. The
@@ -119,14 +119,14 @@ func (s *Slot) Command(script *redis.Script, args ...any) []any {
 // out. Ask again with the same script and arguments, which hears what became of it; or call Leave, which comes after
 // it, or sees to it that the script does nothing.
 func (s *Slot) Ask(ctx context.Context, script *redis.Script, args ...any) (*redis.Cmd, error) {
-	args = append([]any{s.tokens}, args...)
-	return s.ask(ctx, func(ctx context.Context) *redis.Cmd { return s.m.sender.run(ctx, script, s.on, args...) })
+	command := s.on.asking(script, s.tokens, args)
+	return s.ask(ctx, func(ctx context.Context) *redis.Cmd { return s.m.sender.send(ctx, script, s.on, command) })
 }
 
 // AskBy is Ask where send puts the command on the wire, on a connection of the caller's own; see Command. It
 // may be called again after AskBy has returned because ctx has ended.
 func (s *Slot) AskBy(ctx context.Context, send func(ctx context.Context, command []any) *redis.Cmd, script *redis.Script, args ...any) (*redis.Cmd, error) {
-	command := s.Command(script, append([]any{s.tokens}, args...)...)
+	command := s.on.asking(script, s.tokens, args)
 	return s.ask(ctx, func(ctx context.Context) *redis.Cmd { return send(ctx, command) })
 }
 

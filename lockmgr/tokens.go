@@ -31,8 +31,12 @@ type tokens struct {
 }
 
 func newTokens(n *names, name string) *tokens {
-	return &tokens{names: n, name: name, current: n.newToken(name)}
+	t := new(tokens)
+	t.init(n, name)
+	return t
 }
+
+func (t *tokens) init(n *names, name string) { t.names, t.name, t.current = n, name, n.newToken(name) }
 
 // MarshalBinary returns the token under which the request asks. The client calls it each time
 // that it puts the request on the wire.

@@ -82,7 +82,7 @@ func (s *Slot) sleep(ctx context.Context) (*grant, error) {
 	poll := time.NewTimer(s.m.opts.Poll)
 	defer poll.Stop()
 	select {
-	case g := <-s.grants:
+	case g := <-s.inbox():
 		if g != nil && g.token != s.Token() {
 			return nil, nil // an earlier one's, which is in doubt since
 		}
@@ -120,9 +120,23 @@ func (s *Slot) grant(g *grant) {
 // grantLocked drops a hold if there is one already. The slot finds out by asking.
 func (s *Slot) grantLocked(g *grant) {
 	select {
-	case s.grants <- g:
+	case s.inboxLocked() <- g:
 	default:
 	}
+}
+
+// inbox returns the channel on which the slot is given holds. Few slots need one: most find the lock free.
+func (s *Slot) inbox() chan *grant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inboxLocked()
+}
+
+func (s *Slot) inboxLocked() chan *grant {
+	if s.grants == nil {
+		s.grants = make(chan *grant, 1)
+	}
+	return s.grants
 }
 
 // queuedAt records what Redis answered to a token that has to wait.

@@ -50,9 +50,22 @@ func parseWakeUp(payload string) (w wakeUp, ok bool) {
 	return wakeUp{fenceNumber, time.Duration(ms) * time.Millisecond, token}, true
 }
 
+// parseReply reads the reply of a script that may have given the lock to a token: the fence if it
+// has, else what the script says instead, such as the token's position; "" for nothing.
+func parseReply(reply any) (fence, instead string) {
+	switch reply := reply.(type) {
+	case string:
+		return reply, ""
+	case []any:
+		if len(reply) > 0 {
+			instead, _ = reply[0].(string)
+		}
+	}
+	return "", instead
+}
+
 // parseNumber reads what lock_number or lock_queue returned; 0 if that is no number.
-func parseNumber(reply any) int64 {
-	text, _ := reply.(string)
+func parseNumber(text string) int64 {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n
 	}

@@ -177,17 +177,17 @@ func TestAWakeUpOfAnEarlierPlace(t *testing.T) {
 		s := slotOf(m, "token")
 		wake := wakeUp{100, DefaultClaim, "token"}
 		s.wake(wake)
-		if g := <-s.grants; s.isUsable(g) {
+		if g := <-s.inbox(); s.isUsable(g) {
 			t.Errorf("before it has asked: %+v", g)
 		}
 		s.queuedAt("token", 99, time.Now(), 0)
 		s.wake(wake)
-		if g := <-s.grants; !s.isUsable(g) {
+		if g := <-s.inbox(); !s.isUsable(g) {
 			t.Errorf("its turn: %+v", g)
 		}
 		s.queuedAt("token", 101, time.Now(), 0)
 		s.wake(wake)
-		if g := <-s.grants; s.isUsable(g) {
+		if g := <-s.inbox(); s.isUsable(g) {
 			t.Errorf("an earlier turn: %+v", g)
 		}
 	})

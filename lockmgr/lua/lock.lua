@@ -35,7 +35,11 @@ end
 -- harm only if the number is lost as well.
 local function lock_number(at)
   local t = redis.call('TIME')
-  local number = t[1] .. string.sub('00000' .. t[2], -6)
+  local micros = t[2]
+  while #micros < 6 do
+    micros = '0' .. micros
+  end
+  local number = t[1] .. micros
   local last = redis.call('SET', KEYS[at + 2], number, 'PX', '600000', 'GET')
   if last and last >= number then
     number = string.format('%.0f', last + 1)
@@ -99,11 +103,12 @@ end
 -- anew, since it measures its deadline from the request that was answered.
 local function lock_acquire(at, token, ttl, wait)
   local key, queue = KEYS[at], KEYS[at + 1]
-  local taken = redis.call('EXISTS', queue) == 0 and redis.pcall('SET', key, token, 'NX', 'PX', ttl)
-  if taken and taken.ok then
+  local holder = redis.call('EXISTS', queue) == 1 or redis.pcall('SET', key, token, 'NX', 'PX', ttl, 'GET')
+  if not holder then -- it was free, and nobody waits: the token has it now
     return true
+  elseif type(holder) ~= 'string' then -- somebody waits, or Redis refused the SET
+    holder = redis.call('GET', key)
   end
-  local holder = redis.call('GET', key)
   if holder == token then
     redis.call('PEXPIRE', key, ttl)
     return true
@@ -124,6 +129,12 @@ end
 -- Starts the TTL anew, for its holder only.
 local function lock_extend(at, token, ttl)
   return lock_holds(at, token) and redis.call('PEXPIRE', KEYS[at], ttl) == 1
+end
+
+-- Gives the lock back if nobody waits, for a script that has checked that the caller holds it.
+-- Returns whether it did.
+local function lock_free(at)
+  return redis.call('EXISTS', KEYS[at + 1]) == 0 and redis.call('DEL', KEYS[at]) == 1
 end
 
 -- Gives the lock back, for a script that has checked that the caller holds it: to who has

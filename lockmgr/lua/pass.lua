@@ -1,14 +1,15 @@
 -- Gives the lock back, if possible to the next waiter of the same process.
 -- KEYS[1..3] lock   ARGV[1] publish   ARGV[2] claim   ARGV[3] token
 -- ARGV[4] token of that waiter   ARGV[5] TTL in ms
--- returns {1, fence}         given to that waiter
---         {1, false, position}  given to another, and that waiter waits; position is false if it does not
---         {0}                the token did not hold it
+-- returns fence       given to that waiter
+--         {position}  given to another, and that waiter waits at that position
+--         {}          given to another, or to nobody, and that waiter does not wait: it is buried
+--         0           the token did not hold it
 if not lock_holds(1, ARGV[3]) then
-  return {0}
+  return 0
 end
 local given, position = lock_release(1, ARGV[4], ARGV[5])
 if given then
-  return {1, lock_number(1)}
+  return lock_number(1)
 end
-return {1, false, position or false}
+return {position}

@@ -1,8 +1,10 @@
 -- Gives the lock back.
 -- KEYS[1..3] lock   ARGV[1] publish   ARGV[2] claim   ARGV[3] token
--- returns {1} given back, {0} the token did not hold it
+-- returns 1 given back, 0 the token did not hold it
 if not lock_holds(1, ARGV[3]) then
-  return {0}
+  return 0
+elseif not lock_free(1) then
+-- lock.lua
+  lock_release(1)
 end
-lock_release(1)
-return {1}
+return 1

@@ -1,8 +1,9 @@
 -- Takes the lock, or tells who has it.
 -- KEYS[1..3] lock   ARGV[1] publish   ARGV[2] claim   ARGV[3] token   ARGV[4] TTL in ms
--- returns {fence}          taken
---         {false, holder}  that token has it, or is to have it next
+-- returns fence     taken
+--         {holder}  that token has it, or is to have it next
+--         {}        nobody has it, and the token is buried
 if lock_acquire(1, ARGV[3], ARGV[4]) then
-  return {lock_number(1)}
+  return lock_number(1)
 end
-return {false, redis.call('GET', KEYS[1])}
+return {redis.call('GET', KEYS[1]) or nil}

@@ -118,10 +118,13 @@ func NewSharedTimeout(life context.Context, lasts time.Duration) *SharedTimeout 
 }
 
 // Context returns a context that ends with context.DeadlineExceeded.
-func (t *SharedTimeout) Context() context.Context {
+func (t *SharedTimeout) Context() context.Context { return t.ContextAt(time.Now()) }
+
+// ContextAt is Context for a caller that knows what time it is.
+func (t *SharedTimeout) ContextAt(now time.Time) context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now := time.Now(); t.ctx == nil || now.After(t.until) {
+	if t.ctx == nil || now.After(t.until) {
 		ctx, cancel := context.WithTimeout(t.life, t.lasts)
 		context.AfterFunc(ctx, cancel) // not earlier: others share it
 		t.ctx, t.until = ctx, now.Add(t.lasts/8)

@@ -8,6 +8,8 @@ package redistest
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -62,6 +64,23 @@ func (s *Server) port() int { return s.process.Port() }
 // Client returns a new client of the server, closed with the test.
 func (s *Server) Client() *redis.Client {
 	return newClient(s.tb, &redis.Options{Addr: s.Addr()})
+}
+
+// Ran returns how many scripts the server has run so far, and how many commands in all: those in scripts count, too.
+func (s *Server) Ran() (scripts, commands float64) {
+	s.tb.Helper()
+	for name, stats := range s.Client().InfoMap(s.tb.Context(), "commandstats").Val()["Commandstats"] {
+		n, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
+		count, err := strconv.ParseFloat(n, 64)
+		if err != nil {
+			s.tb.Fatalf("%s: %v", name, err)
+		}
+		if name == "cmdstat_evalsha" {
+			scripts += count
+		}
+		commands += count
+	}
+	return scripts, commands
 }
 
 // Kill ends the process at once (SIGKILL) and waits until it is gone.

@@ -1,12 +1,7 @@
 package coordinator
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
 	"testing"
-
-	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
@@ -22,10 +17,10 @@ var costs = []struct {
 	commands float64       // that Redis runs, with those in scripts
 	allocs   float64       // of a node alone: those of others come by events
 }{
-	{"a lone client", 1, []room.Action{room.Join{User: "b", Session: "s"}, room.Leave{User: "b", Session: "s"}}, 1, 7, 28},
-	{"data", 1, []room.Action{room.SetData{Data: "1"}, room.SetData{Data: "2"}}, 1, 7, 37},
-	{"a refusal", 1, []room.Action{room.Leave{User: "x", Session: "s"}}, 1, 4, 23},
-	{"nothing to do", 1, []room.Action{room.Join{User: "a", Session: "s"}}, 1, 4, 19},
+	{"a lone client", 1, []room.Action{room.Join{User: "b", Session: "s"}, room.Leave{User: "b", Session: "s"}}, 1, 7, 26},
+	{"data", 1, []room.Action{room.SetData{Data: "1"}, room.SetData{Data: "2"}}, 1, 7, 35},
+	{"a refusal", 1, []room.Action{room.Leave{User: "x", Session: "s"}}, 1, 4, 21},
+	{"nothing to do", 1, []room.Action{room.Join{User: "a", Session: "s"}}, 1, 4, 17},
 	{"two nodes by turns", 2, []room.Action{room.Join{User: "b", Session: "s"}, room.Leave{User: "b", Session: "s"}}, 1, 7, 0},
 }
 
@@ -33,7 +28,6 @@ func TestCosts(t *testing.T) {
 	for _, c := range costs {
 		t.Run(c.name, func(t *testing.T) {
 			server := redistest.Start(t)
-			rdb := server.Client()
 			var nodes []*Coordinator
 			heard := make(chan uint64, 1000)
 			for range c.nodes {
@@ -62,9 +56,9 @@ func TestCosts(t *testing.T) {
 				act()
 			}
 			const runs = 400
-			requests, commands := ran(t, rdb)
+			requests, commands := server.Ran()
 			allocs := testing.AllocsPerRun(runs-1, act)
-			after, commandsAfter := ran(t, rdb)
+			after, commandsAfter := server.Ran()
 			perRequest, perCommand := (after-requests)/runs, (commandsAfter-commands)/runs
 			t.Logf("%.2f requests, %.2f commands, %.0f allocations", perRequest, perCommand, allocs)
 			const tolerance = 1.1 // a lease is prolonged now and then, and counted, too
@@ -73,21 +67,4 @@ func TestCosts(t *testing.T) {
 			}
 		})
 	}
-}
-
-// ran returns how many scripts, and how many commands in all, Redis has run.
-func ran(t *testing.T, rdb *redis.Client) (scripts, commands float64) {
-	t.Helper()
-	for name, stats := range rdb.InfoMap(t.Context(), "commandstats").Val()["Commandstats"] {
-		n, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
-		count, err := strconv.ParseFloat(n, 64)
-		if err != nil {
-			t.Fatal(fmt.Errorf("%s: %w", name, err))
-		}
-		if name == "cmdstat_evalsha" {
-			scripts += count
-		}
-		commands += count
-	}
-	return scripts, commands
 }

@@ -151,7 +151,10 @@ func (c *cluster) moveSlot(ctx context.Context, room string, choose int) (to *se
 		err = from.admin.Do(ctx, move...).Err()
 		_ = pause.For(ctx, 10*time.Millisecond)
 	}
-	if err != nil {
+	if err != nil { // as after a failover of which not all know
+		for _, s := range []*server{to, from} {
+			_ = s.admin.Do(ctx, "CLUSTER", "SETSLOT", slot, "STABLE").Err()
+		}
 		return to, err
 	}
 	for _, s := range append([]*server{to, from}, c.all...) { // the new owner first

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"roomd/lockmgr/redisconn/pause"
@@ -33,10 +34,13 @@ var failoverFaults = []*Fault{
 			for range 2 {
 				room := i.run.rooms[i.random.IntN(len(i.run.rooms))]
 				to, err := all.moveSlot(ctx, room, i.random.IntN(2))
-				if err != nil {
-					return nil, err
+				for err != nil { // the servers may not agree yet who has the slot
+					if pause.For(ctx, 10*lookPause) != nil {
+						return nil, err
+					}
+					to, err = all.moveSlot(ctx, room, i.random.IntN(2))
 				}
-				i.on += room + " to " + to.name + " "
+				i.on = strings.TrimPrefix(i.on+", "+room+" to "+to.name, ", ")
 			}
 			return nil, nil
 		},

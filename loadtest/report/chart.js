@@ -18,13 +18,13 @@
       ctx.save()
       ctx.textBaseline = "top"
       ctx.font = `${10 * devicePixelRatio}px sans-serif`
-      spans.forEach(({ from, to, name }, i) => {
+      ctx.fillStyle = variable("--grid")
+      for (const { from, to } of spans) {
         const left = u.valToPos(from, "x", true)
-        ctx.fillStyle = variable("--grid")
         ctx.fillRect(left, bbox.top, Math.max(1, u.valToPos(to, "x", true) - left), bbox.height)
-        ctx.fillStyle = variable("--soft")
-        ctx.fillText(name, left + 2, bbox.top + (2 + 12 * (i % 4)) * devicePixelRatio)
-      })
+      }
+      ctx.fillStyle = variable("--soft")
+      spans.forEach(({ from, name }, i) => ctx.fillText(name, u.valToPos(from, "x", true) + 2, bbox.top + (2 + 12 * (i % 4)) * devicePixelRatio))
       ctx.restore()
     }
     const options = {

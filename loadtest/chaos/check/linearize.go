@@ -46,9 +46,11 @@ func Linearize(h *History, patience time.Duration) *Verdict {
 // part is an epoch of a room.
 type part struct {
 	room, epoch string
-	first       bool // the room had nothing before
+	first       bool   // the room had nothing before
+	begins      uint64 // the lowest version
 	steps       []porcupine.Operation
 	from, to    time.Duration // when the epoch was seen for certain: from the first return to the last call
+	end         time.Duration // the last return
 	judged      int
 	result      porcupine.CheckResult
 	at          time.Duration
@@ -65,11 +67,11 @@ func split(h *History, room string) []*part {
 		}
 		p := by[op.Epoch]
 		if p == nil {
-			p = &part{room: room, epoch: op.Epoch, from: op.Return, to: op.Call}
+			p = &part{room: room, epoch: op.Epoch, begins: op.Version, from: op.Return}
 			by[op.Epoch] = p
 			parts = append(parts, p)
 		}
-		p.from, p.to = min(p.from, op.Return), max(p.to, op.Call)
+		p.from, p.to, p.end, p.begins = min(p.from, op.Return), max(p.to, op.Call), max(p.end, op.Return), min(p.begins, op.Version)
 	}
 	slices.SortFunc(parts, func(a, b *part) int { return cmp.Compare(a.from, b.from) })
 	for i, p := range parts {
@@ -92,7 +94,7 @@ func (p *part) fill(h *History) {
 		}
 		switch {
 		case op.Outcome == Unknown:
-			if op.Call < p.to {
+			if op.Call < p.end {
 				p.perhaps(op)
 			}
 		case op.Version > 0 && op.Epoch == p.epoch:
@@ -109,12 +111,12 @@ func (p *part) fill(h *History) {
 		}
 	}
 	for _, c := range h.Conns {
-		if !c.Open && names[c.User] && c.Last < p.to {
+		if !c.Open && names[c.User] && c.Last < p.end {
 			p.instant(c.Last, step{env: loosen, users: []string{c.User}})
 		}
 	}
 	for _, f := range h.Faults {
-		if f.Evicts && f.From < p.to {
+		if f.Evicts && f.From < p.end {
 			p.instant(f.From, step{env: storm})
 			if f.Until > 0 {
 				p.instant(f.Until, step{env: calm})
@@ -166,7 +168,7 @@ func (p *part) count() {
 // judge asks porcupine.
 func (p *part) judge(patience time.Duration) {
 	model := porcupine.Model{
-		Init:  func() any { return newRoom(p.epoch, p.first) },
+		Init:  func() any { return newRoom(p) },
 		Step:  func(s, in, _ any) (bool, any) { next, wrong := s.(*room).step(in.(*step)); return wrong == "", next },
 		Equal: func(a, b any) bool { return a.(*room).equal(b.(*room)) },
 	}
@@ -187,7 +189,7 @@ func (p *part) explain(info porcupine.LinearizationInfo) {
 			}
 		}
 	}
-	s, placed := newRoom(p.epoch, p.first), make(map[*step]bool)
+	s, placed := newRoom(p), make(map[*step]bool)
 	for _, o := range longest {
 		s, _ = s.step(o.Input.(*step))
 		placed[o.Input.(*step)] = true

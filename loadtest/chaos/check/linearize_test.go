@@ -26,6 +26,7 @@ func TestLinearize_Finds(t *testing.T) {
 		{"a compare-and-set in spite of a change", "it expected that nobody had set the data", func(h *History) {
 			h.Ops[5].Outcome, h.Ops[5].Version = Done, 5
 		}},
+		{"a compare-and-set of another epoch", "it expected that nobody had set the data", func(h *History) { h.Ops[4].InEpoch = epoch2 }},
 		{"a conflict without a change", "nobody has since version 4", func(h *History) { *h.Ops[5].Expect = 4 }},
 		{"a conflict with other data", `the data are "data-9"`, func(h *History) { h.Ops[5].Now = "data-9" }},
 		{"a room that is full, and is not", "members at most are in a room", func(h *History) { h.Ops[3].Call, h.Ops[3].Return = ms(150), ms(160) }},
@@ -74,6 +75,17 @@ func TestLinearize_Unknown(t *testing.T) {
 		if v := Linearize(h, DefaultPatience); (len(v.Violations) == 0) != tt.ok {
 			t.Errorf("%v: %v", tt.data, v.Violations)
 		}
+	}
+}
+
+// A call without a known end that begins while the last one runs is seen by that.
+func TestLinearize_UnknownAtTheEnd(t *testing.T) {
+	h := good()
+	h.Ops = append(h.Ops, &Op{ID: 11, Process: "赵六", Room: room42, Action: SetData, Value: "data-3", Outcome: Unknown, Call: ms(1020)},
+		&Op{ID: 12, Process: "王五", Room: room42, Action: Read, Outcome: Done, Epoch: epoch1, Version: 8, Call: ms(1010), Return: ms(1050),
+			List: &List{Data: "data-3", Settings: Settings{Capacity: 2}}})
+	if v := Linearize(h, DefaultPatience); len(v.Violations) > 0 {
+		t.Errorf("%v", v.Violations)
 	}
 }
 

@@ -41,6 +41,7 @@ type standing struct {
 // room is a sequential model of a room. It does not change: step returns another one. Of what is not certain it knows what is possible.
 type room struct {
 	epoch         string
+	begins        uint64 // the first version that is known of the epoch
 	version       uint64
 	placed        int // steps with a version
 	members       map[string]standing
@@ -48,7 +49,7 @@ type room struct {
 	storms        int             // more than 0: nobody knows of any
 	wild          bool            // others may be members
 	data          string
-	dataAt        uint64 // the version that set it, or one before
+	dataAt        uint64 // the version that set it; 0: not known
 	knowsData     bool
 	mayData       map[string]bool
 	settings      Settings
@@ -56,8 +57,9 @@ type room struct {
 	maySettings   bool
 }
 
-func newRoom(epoch string, first bool) *room {
-	return &room{epoch: epoch, members: map[string]standing{}, wild: !first, knowsData: first}
+func newRoom(p *part) *room {
+	first := p.first
+	return &room{epoch: p.epoch, begins: p.begins, members: map[string]standing{}, wild: !first, knowsData: first}
 }
 
 func (r *room) equal(o *room) bool {
@@ -195,7 +197,9 @@ func (r *room) do(op *Op) string {
 	}
 	r.put(op.Process, standing{seat: seat})
 	if op.Action == SetData {
-		if op.Expect != nil && (op.InEpoch != "" && op.InEpoch != r.epoch || r.knowsData && r.dataAt > *op.Expect) {
+		// The first commit of an epoch may have what was judged in the one before, where nothing was lost.
+		other := op.InEpoch != "" && op.InEpoch != r.epoch && op.Version > r.begins
+		if op.Expect != nil && (other || r.knowsData && r.dataAt > *op.Expect) {
 			return fmt.Sprintf("it expected that nobody had set the data since version %d, and version %d did", *op.Expect, r.dataAt)
 		}
 		r.data, r.dataAt, r.knowsData = op.Value, op.Version, true
@@ -314,7 +318,7 @@ func (r *room) seenData(data string) string {
 	case r.mayData[data]:
 		r.mayData = maps.Clone(r.mayData)
 		delete(r.mayData, data)
-		r.data = data
+		r.data, r.dataAt = data, 0 // nobody knows since when
 	default:
 		return fmt.Sprintf("the data are %q, and were %q", data, r.data)
 	}

@@ -92,9 +92,7 @@ func TestLostRequestsAndReplies(t *testing.T) {
 					if lock != nil {
 						_ = lock.Release(t.Context()) // a second release takes nothing away
 					}
-					if got := plain.Get(t.Context(), "Lock:a").Val(); got != next.Token() {
-						t.Errorf("the next one's lock holds %q", got)
-					}
+					redistest.Equal(t, "the next one's lock holds", plain.Get(t.Context(), "Lock:a").Val(), next.Token())
 					mustRelease(t, next)
 					checkClean(t, plain)
 				})

@@ -119,9 +119,7 @@ func TestNobodyPassesTheQueue(t *testing.T) {
 		if _, err := managers[2].TryAcquire(t.Context(), "a"); !errors.Is(err, ErrHeld) {
 			t.Errorf("passed the queue: %v", err)
 		}
-		if got := clients[0].Get(t.Context(), "Lock:a").Val(); got != "waiting" {
-			t.Errorf("the lock was offered to %q", got)
-		}
+		redistest.Equal(t, "the lock was offered to", clients[0].Get(t.Context(), "Lock:a").Val(), "waiting")
 		if held, _ := askAs(t, managers[1], "waiting"); !held {
 			t.Error("the next in line did not get it")
 		}
@@ -170,9 +168,7 @@ func TestGiveToTheHeadOfTheQueue(t *testing.T) {
 		give := NewScript(`lock_release(1, ARGV[3])`)
 		_ = m.Run(t.Context(), give, "a", nil, "next").Err()
 		holder.Released()
-		if got := clients[0].Get(t.Context(), "Lock:a").Val(); got != "next" {
-			t.Errorf("the lock holds %q", got)
-		}
+		redistest.Equal(t, "the lock holds", clients[0].Get(t.Context(), "Lock:a").Val(), "next")
 		if n := clients[0].ZCount(t.Context(), "Lock:a:Queue", "-inf", "(1e18").Val(); n != 0 {
 			t.Errorf("%d wait", n)
 		}

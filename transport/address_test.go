@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/internal/pending"
 )
 
@@ -58,12 +59,8 @@ func TestAddress_OfClient(t *testing.T) {
 	if got := clientAddress(r, nil); got.String() != "10.1.2.3" {
 		t.Errorf("nobody is trusted: got %v", got)
 	}
-	if got := remoteOf(r, clientAddress(r, trusted)); got != "198.51.100.1" {
-		t.Errorf("logs show %s", got)
-	}
-	if got := remoteOf(r, clientAddress(r, nil)); got != "10.1.2.3:80" {
-		t.Errorf("logs show %s", got)
-	}
+	redistest.Equal(t, "logs show", remoteOf(r, clientAddress(r, trusted)), "198.51.100.1")
+	redistest.Equal(t, "logs show", remoteOf(r, clientAddress(r, nil)), "10.1.2.3:80")
 }
 
 func TestAddress_Network(t *testing.T) {

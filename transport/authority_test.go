@@ -75,9 +75,7 @@ func TestKick_Told(t *testing.T) {
 			time.Sleep(time.Minute)
 			a.expectSilence()
 			c, _ := first.conns.find(first.session(t, "a"))
-			if got := c.session.isInside("42"); got != watches {
-				t.Errorf("the session has to do with the room: %v", got)
-			}
+			redistest.Equal(t, "the session has to do with the room:", c.session.isInside("42"), watches)
 			a.ask(`"say","text":"hi"`, refused("not_member", "a is not in room 42"))
 			a.ask(`"join"`, `"version":5,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
 		})

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -141,15 +142,6 @@ func TestMove_TakenOutOfTarget(t *testing.T) {
 	}
 }
 
-// doIn runs an action in a room.
-func (s *testNode) doIn(t *testing.T, id string, a room.Action) {
-	t.Helper()
-	if _, err := s.rooms.Do(t.Context(), id, a); err != nil {
-		t.Fatal(err)
-	}
-	synctest.Wait()
-}
-
 // A leave that comes too late, because the user was moved, kicked or closed out, is refused behind the event that
 // says so. Who was moved is in the other room, and knows it.
 func TestMove_LeaveOfOrigin(t *testing.T) {
@@ -219,9 +211,7 @@ func TestMove_AwayAndBack(t *testing.T) {
 				first.redisNet.loseEvents()
 				first.redisNet.resume()
 				time.Sleep(time.Minute)
-				if got := second.members(t, "42"); got != want {
-					t.Errorf("in 42 are %q, want %q", got, want)
-				}
+				redistest.Equal(t, "in 42 are", second.members(t, "42"), want)
 				a.drain()
 				a.askAbout("43", `"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`) // the connection stays
 			})

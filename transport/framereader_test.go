@@ -62,9 +62,7 @@ func TestFlood_AtTheRate(t *testing.T) {
 		}
 		time.Sleep((spareBurst/spareRate + 1) * time.Second)
 		go c.write(strings.Repeat(pong(""), spareBurst), text(usersOf(1)), closing(1000, ""))
-		if got := c.readAll(); got != "1 close 1000" {
-			t.Errorf("got %q", got)
-		}
+		redistest.Equal(t, "got", c.readAll(), "1 close 1000")
 	})
 }
 
@@ -81,9 +79,7 @@ func TestFlood_FewPings(t *testing.T) {
 			}
 			c.write(closing(1000, ""))
 		}()
-		if got := strings.NewReplacer("pong", "", `9 ""`, "", " ", "").Replace(c.readAll()); got != "close1000" {
-			t.Errorf("got %q", got)
-		}
+		redistest.Equal(t, "got", strings.NewReplacer("pong", "", `9 ""`, "", " ", "").Replace(c.readAll()), "close1000")
 	})
 }
 

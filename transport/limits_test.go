@@ -80,9 +80,7 @@ func TestLimits_Address(t *testing.T) {
 	s.refuses(t, "127.0.0.1", "")
 	s.refuses(t, "127.0.0.1", "198.51.100.1") // believes nobody
 	s.admits(t, "127.0.0.2", "")
-	if got := limits.names(); got != LimitAddress {
-		t.Errorf("traced: %s", got)
-	}
+	redistest.Equal(t, "traced:", limits.names(), LimitAddress)
 	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "--trust-proxy") || !strings.Contains(text, "127.0.0.1/32") {
 		t.Errorf("logged: %s", text)
 	}
@@ -156,9 +154,7 @@ func TestLimits_Frame(t *testing.T) {
 		}
 		_ = c.raw.Close()
 	}
-	if got := limits.names(); got != LimitFrame {
-		t.Errorf("traced: %s", got)
-	}
+	redistest.Equal(t, "traced:", limits.names(), LimitFrame)
 }
 
 // Other limits are traced, too.
@@ -173,9 +169,7 @@ func TestLimits_Traced(t *testing.T) {
 		b.expect(`{"id":1,"room":"1","error":{"code":"room_full","message":"room 1 is full: 1 of 1 seats taken","retry":false}}`)
 		a.send(`{"id":1,"action":"watch","room":"2"}`)
 		synctest.Wait()
-		if got := limits.names(); got != "members rooms" {
-			t.Errorf("traced: %s", got)
-		}
+		redistest.Equal(t, "traced:", limits.names(), "members rooms")
 	})
 }
 
@@ -188,8 +182,6 @@ func TestLimits_AuthTimeout(t *testing.T) {
 		silent.expectSilence()
 		time.Sleep(time.Nanosecond)
 		silent.expectClose(protocol.CloseUnauthorized)
-		if got := limits.names(); got != LimitAuth {
-			t.Errorf("traced: %s", got)
-		}
+		redistest.Equal(t, "traced:", limits.names(), LimitAuth)
 	})
 }

@@ -40,9 +40,7 @@ func TestJoin_RefusedToWhoWasTakenOut(t *testing.T) {
 					second.actIn(t, "42", action)
 				}
 				a.exchange(tt.join, tt.want[0])
-				if got := codeOf(t, a.next(tt.want[1], time.Second)); got != tt.want[1] {
-					t.Errorf("refused with %s", got)
-				}
+				redistest.Equal(t, "refused with", codeOf(t, a.next(tt.want[1], time.Second)), tt.want[1])
 				first.redisNet.resume()
 				time.Sleep(time.Minute)
 				a.expectSilence()

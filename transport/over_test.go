@@ -51,9 +51,7 @@ func TestJoin_BeforeTheClientHasClosed(t *testing.T) {
 	server := start(t, room.Rules{}, Options{})
 	c := server.connectRawAs(t, "a")
 	c.write(rawFrame(0x81, join42) + rawFrame(0x88, "\x03\xe8"))
-	if got := c.readAll(); got != "1 close 1000" {
-		t.Errorf("got %s", got)
-	}
+	redistest.Equal(t, "got", c.readAll(), "1 close 1000")
 }
 
 func TestHasClose(t *testing.T) {

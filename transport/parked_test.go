@@ -25,7 +25,7 @@ func TestList_DuringRejoin(t *testing.T) {
 					removeA(t, first, second)
 					synctest.Wait()
 					a.send(fmt.Sprintf(`{"id":3,"action":%q,"room":"42"}`, action))
-					time.Sleep(2 * time.Second)
+					time.Sleep(500 * time.Millisecond) // the next attempt comes long before seatWait has passed
 					a.expectSilence()
 					if !back {
 						a.expectWithin(`{"id":3,"room":"42","error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`, seatWait)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -156,9 +157,7 @@ func TestRate_FloodCutOff(t *testing.T) {
 		if !maps.Equal(got, want) || reads.Load() != defaultBurst {
 			t.Errorf("got %v, %d of them from the rooms; want %v", got, reads.Load(), want)
 		}
-		if got := limits.names(); got != "flood rate" {
-			t.Errorf("traced: %s", got)
-		}
+		redistest.Equal(t, "traced:", limits.names(), "flood rate")
 	})
 }
 
@@ -220,9 +219,7 @@ func TestRate_ManyConnections(t *testing.T) {
 		if total["ok"] != defaultBurst || total["close1000"]+total["close4009"] != connections || total["rate_limited"] > spareBurst+connections {
 			t.Errorf("got %v", total)
 		}
-		if got := limits.names(); got != "flood user_rate" {
-			t.Errorf("traced: %s", got)
-		}
+		redistest.Equal(t, "traced:", limits.names(), "flood user_rate")
 	})
 }
 

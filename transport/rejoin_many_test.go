@@ -44,9 +44,7 @@ func TestRejoin_Everybody(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		snapshot, err := nodes[0].rooms.Read(t.Context(), "42")
 		redistest.OK(t, err)
-		if got := nodes[0].members(t, "42"); got != before {
-			t.Errorf("in the room are %s", got)
-		}
+		redistest.Equal(t, "in the room are", nodes[0].members(t, "42"), before)
 		if snapshot.Version > 20 {
 			t.Errorf("it took %d versions", snapshot.Version) // they are batched
 		}

@@ -194,9 +194,7 @@ func (s *testNode) members(t *testing.T, id string) string {
 // expectMembers expects these users in a room.
 func (s *testNode) expectMembers(t *testing.T, id, want string) {
 	t.Helper()
-	if got := s.members(t, id); got != want {
-		t.Errorf("in room %s are %q, want %q", id, got, want)
-	}
+	redistest.Equal(t, "in room "+id+" are", s.members(t, id), want)
 }
 
 // act runs an action in room 42.

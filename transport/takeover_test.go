@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport/internal/outbox"
@@ -75,9 +76,7 @@ func TestTakeOver_Missed(t *testing.T) {
 					if leaves {
 						want = "b"
 					}
-					if got := second.members(t, "42"); got != want {
-						t.Errorf("in the room are %q, want %q", got, want)
-					}
+					redistest.Equal(t, "in the room are", second.members(t, "42"), want)
 					if fromVersion(b, 2).lastVersion(); t.Failed() {
 						t.Error("the events of b have a gap")
 					}

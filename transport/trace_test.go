@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/protocol"
 )
@@ -51,35 +52,25 @@ func TestTrace_Clients(t *testing.T) {
 		}
 		a.expect(`{"event":"changes","room":"42","version":1,"from":0,"changes":[{"type":"join","user":"b","seat":0}]}`)
 		synctest.Wait()
-		if got := n.String(); got != "connected 1, merged 3, too slow 0, replaced 0, otherwise 0, refused 0" {
-			t.Error(got)
-		}
+		redistest.Equal(t, "got", n.String(), "connected 1, merged 3, too slow 0, replaced 0, otherwise 0, refused 0")
 		for i := range 20 {
 			s.joins(t, fmt.Sprint("d", i), "42")
 		}
-		if got := n.String(); got != "connected 1, merged 3, too slow 0, replaced 0, otherwise 0, refused 1" {
-			t.Error(got)
-		}
+		redistest.Equal(t, "got", n.String(), "connected 1, merged 3, too slow 0, replaced 0, otherwise 0, refused 1")
 		time.Sleep(2 * defaultWriteTimeout)
-		if got := n.String(); got != "connected 1, merged 3, too slow 1, replaced 0, otherwise 0, refused 1" {
-			t.Error(got)
-		}
+		redistest.Equal(t, "got", n.String(), "connected 1, merged 3, too slow 1, replaced 0, otherwise 0, refused 1")
 		for _, code := range []uint16{1000, protocol.CloseTooSlow} {
 			c := s.connect(t, "c")
 			_ = c.ws.WriteControl(8, []byte{byte(code >> 8), byte(code)}, time.Now().Add(time.Second))
 			c.expectClose(int(code))
 		}
-		if got := n.String(); got != "connected 3, merged 3, too slow 1, replaced 0, otherwise 0, refused 1" {
-			t.Error(got)
-		}
+		redistest.Equal(t, "got", n.String(), "connected 3, merged 3, too slow 1, replaced 0, otherwise 0, refused 1")
 		first := s.connect(t, "x")
 		first.send(join42)
 		synctest.Wait()
 		s.connect(t, "x").send(join42)
 		synctest.Wait()
-		if got := n.String(); got != "connected 5, merged 3, too slow 1, replaced 1, otherwise 0, refused 1" {
-			t.Error(got)
-		}
+		redistest.Equal(t, "got", n.String(), "connected 5, merged 3, too slow 1, replaced 1, otherwise 0, refused 1")
 	})
 }
 

@@ -39,7 +39,5 @@ func TestLab_Progress(t *testing.T) {
 	show, done := newLabProgress(&out)
 	show(&lab.Report{}, &lab.Cell{Discipline: "setnx", Fault: "no-fault", Applies: true, Done: true})
 	done()
-	if got := out.String(); got != "setnx                 no-fault       ·\n" {
-		t.Errorf("progress is %q", got)
-	}
+	redistest.Equal(t, "progress is", out.String(), "setnx                 no-fault       ·\n")
 }

@@ -86,9 +86,7 @@ func TestLoaderLosesItsLock(t *testing.T) {
 		away.Store(false)
 		close(release)
 		c.Close()
-		if got := client.HGet(t.Context(), "Cache:k", "value").Val(); got != "value 1" {
-			t.Errorf("the entry holds %q", got)
-		}
+		redistest.Equal(t, "the entry holds", client.HGet(t.Context(), "Cache:k", "value").Val(), "value 1")
 	})
 }
 

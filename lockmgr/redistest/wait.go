@@ -20,6 +20,17 @@ func OK(tb interface {
 	}
 }
 
+// Equal fails the test unless got is want. The message begins with what: "the lock holds".
+func Equal[T comparable](tb interface {
+	Helper()
+	Errorf(format string, args ...any)
+}, what string, got, want T) {
+	tb.Helper()
+	if got != want {
+		tb.Errorf("%s %#v, want %#v", what, got, want)
+	}
+}
+
 // Receive returns the next value of a channel, or the zero value if that is closed. It fails
 // the test after ten seconds, or, in a synctest bubble, after an hour of its time. Call it in
 // the goroutine of the test.

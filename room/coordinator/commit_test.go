@@ -51,9 +51,7 @@ func TestCommit_NeedsTheLock(t *testing.T) {
 			if s, _ := c.Read(t.Context(), "42"); s.Version != 1 {
 				t.Errorf("the lock holds %q: %s at version %d", holder, describeUsers(s.Users()), s.Version)
 			}
-			if got := rdb.Get(t.Context(), "LockRoom:42").Val(); got != holder {
-				t.Errorf("the lock holds %q instead of %q", got, holder)
-			}
+			redistest.Equal(t, "the lock holds", rdb.Get(t.Context(), "LockRoom:42").Val(), holder)
 		})
 	}
 }

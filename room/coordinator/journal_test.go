@@ -41,9 +41,7 @@ func TestJournal(t *testing.T) {
 		expectRefused(t, "a full room", c, "42", room.Join{User: "c", Session: "s"}, room.ErrFull)
 		mustDo(t, c, "42", room.Join{User: "b", Session: "s"}) // confirms what is there
 		mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
-		if got := describeJournal(t, c, "42"); got != "1 +a@0, 2 +b@1, 3 -a@0" {
-			t.Errorf("the journal is %s", got)
-		}
+		redistest.Equal(t, "the journal is", describeJournal(t, c, "42"), "1 +a@0, 2 +b@1, 3 -a@0")
 		reader := newCoordinator(t, client(), Options{})
 		first, err := reader.Journal(soon(t), "42", "", 2)
 		if err != nil || len(first) != 2 || first[0].Node != c.Node() || first[0].Time.Before(began) || first[0].Time.After(time.Now().Add(time.Minute)) {
@@ -130,9 +128,7 @@ func TestJournal_RepeatsAndEpochs(t *testing.T) {
 	warm(t, rdb)
 	c := newCoordinator(t, rdb, Options{Journal: 10})
 	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
-	if got := describeJournal(t, c, "42"); got != "1 +a@0" {
-		t.Errorf("after a commit that was sent twice: %s", got)
-	}
+	redistest.Equal(t, "after a commit that was sent twice:", describeJournal(t, c, "42"), "1 +a@0")
 	rdb.Del(t.Context(), "Room:42:Meta", "Room:42:Users")
 	mustDo(t, newCoordinator(t, rdb, Options{Journal: 10}), "42", room.Join{User: "b", Session: "s"})
 	entries, err := c.Journal(soon(t), "42", "", 10)
@@ -165,9 +161,7 @@ func TestJournal_NoMemory(t *testing.T) {
 	mustDo(t, c, "42", room.Leave{User: "b", Session: "s"})
 	mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
 	rdb.ConfigSet(t.Context(), "maxmemory", "0")
-	if got := describeJournal(t, c, "42"); got != "1 +a@0, 2 +b@1, 3 +c@2, 4 -b@1, 5 -a@0" {
-		t.Errorf("the journal is %s", got)
-	}
+	redistest.Equal(t, "the journal is", describeJournal(t, c, "42"), "1 +a@0, 2 +b@1, 3 +c@2, 4 -b@1, 5 -a@0")
 }
 
 // Commits go on, once each, where Redis does not take their entries, and the log says so once.

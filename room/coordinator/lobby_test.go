@@ -55,9 +55,7 @@ func TestLobby(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, rdb := onMini(t, Options{Rules: room.Rules{Seating: room.Capacity(4)}})
-		if got := mustLobby(t, c); got != "" {
-			t.Errorf("without a room: %s", got)
-		}
+		redistest.Equal(t, "without a room:", mustLobby(t, c), "")
 		mustDo(t, c, "b", room.Join{User: "1", Session: "s"})
 		mustDo(t, c, "b", room.Join{User: "2", Session: "s"})
 		mustDo(t, c, "a", room.Join{User: "1", Session: "s"})
@@ -270,15 +268,11 @@ func TestLobby_WithinASecond(t *testing.T) {
 		if rdb.Exists(t.Context(), lobby.Prefix+"changes").Val() != 0 {
 			t.Error("changes are recorded, and nobody asks for the list")
 		}
-		if got := mustLobby(t, nodes[1]); got != "42:1/4" {
-			t.Errorf("a list after a long time: %q", got)
-		}
+		redistest.Equal(t, "a list after a long time:", mustLobby(t, nodes[1]), "42:1/4")
 		rdb.Del(t.Context(), lobby.Prefix+"changes")
 		mustDo(t, nodes[0], "43", room.Join{User: "a", Session: "s"})
 		time.Sleep(moment)
-		if got := mustLobby(t, nodes[1]); got != "42:1/4 43:1/4" {
-			t.Errorf("after Redis has lost what has changed: %q", got)
-		}
+		redistest.Equal(t, "after Redis has lost what has changed:", mustLobby(t, nodes[1]), "42:1/4 43:1/4")
 	})
 }
 

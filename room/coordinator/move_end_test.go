@@ -37,9 +37,7 @@ func TestMove_NodeRenamed(t *testing.T) {
 	if err != nil || joined.Node == before || joined.Node != c.Node() {
 		t.Errorf("moved by %q, once %q, now %q: %v", joined.Node, before, c.Node(), err)
 	}
-	if got := describeBoth(t, other); got != "3: b@1; 2: x@0 (a)@1" {
-		t.Errorf("the rooms are %s", got)
-	}
+	redistest.Equal(t, "the rooms are", describeBoth(t, other), "3: b@1; 2: x@0 (a)@1")
 }
 
 // This node has no member in the room yet, and compares its records there just before the script:
@@ -94,9 +92,7 @@ func TestMove_Close(t *testing.T) {
 		if err := redistest.Receive(t, closed, "Close"); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		if got := describeRoom(t, other, "B"); got != "2: x@0 (a)@1" {
-			t.Errorf("room B is %s", got)
-		}
+		redistest.Equal(t, "room B is", describeRoom(t, other, "B"), "2: x@0 (a)@1")
 	})
 }
 
@@ -165,7 +161,5 @@ func TestMove_GivesUp(t *testing.T) {
 	if _, _, err := c.Move(soon(t), "A", "B", "r", "a", "b"); err != nil {
 		t.Errorf("move: %v", err)
 	}
-	if got := describeBoth(t, other); got != "3:; 2: x@0 (a)@1 (b)@2" {
-		t.Errorf("the rooms are %s", got)
-	}
+	redistest.Equal(t, "the rooms are", describeBoth(t, other), "3:; 2: x@0 (a)@1 (b)@2")
 }

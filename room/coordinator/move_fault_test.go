@@ -62,9 +62,7 @@ func TestMove_ReplyLost(t *testing.T) {
 				if err != nil || left.Version != 3 || joined.Version != 2 {
 					t.Errorf("moved to versions %d and %d, %v", left.Version, joined.Version, err)
 				}
-				if got := describeBoth(t, other); got != want {
-					t.Errorf("the rooms are %s, not %s", got, want)
-				}
+				redistest.Equal(t, "the rooms are", describeBoth(t, other), want)
 			})
 		})
 	}
@@ -85,9 +83,7 @@ func TestMove_ReplyAndTraceLost(t *testing.T) {
 	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, room.ErrUnknown) {
 		t.Errorf("move: %v", err)
 	}
-	if got := describeBoth(t, other); got != "4: (a)@0 b@1; 3: x@0" {
-		t.Errorf("the rooms are %s", got)
-	}
+	redistest.Equal(t, "the rooms are", describeBoth(t, other), "4: (a)@0 b@1; 3: x@0")
 }
 
 // A request is lost, and the locks are lost before it is sent again: the room tells that nothing
@@ -102,9 +98,7 @@ func TestMove_RequestLost(t *testing.T) {
 		if _, _, err := c.Move(soon(t), "A", "B", "r", "a", "b"); err != nil {
 			t.Error(err)
 		}
-		if got := describeBoth(t, other); got != "3:; 2: x@0 (a)@1 (b)@2" {
-			t.Errorf("the rooms are %s", got)
-		}
+		redistest.Equal(t, "the rooms are", describeBoth(t, other), "3:; 2: x@0 (a)@1 (b)@2")
 	})
 }
 
@@ -130,9 +124,7 @@ func TestMove_WorkersToken(t *testing.T) {
 		if r, err := c.Do(soon(t), "A", room.Leave{User: "a", Session: "s"}); err != nil || r.Version != 3 {
 			t.Errorf("leave: version %d, %v", r.Version, err)
 		}
-		if got := describeBoth(t, other); got != "4:; 2: x@0 (b)@1" {
-			t.Errorf("the rooms are %s", got)
-		}
+		redistest.Equal(t, "the rooms are", describeBoth(t, other), "4:; 2: x@0 (b)@1")
 	})
 }
 
@@ -173,9 +165,7 @@ func TestMove_Stalls(t *testing.T) {
 				if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, stall.err) {
 					t.Errorf("move: %v", err)
 				}
-				if got := describeBoth(t, other); got != stall.want {
-					t.Errorf("the rooms are %s, not %s", got, stall.want)
-				}
+				redistest.Equal(t, "the rooms are", describeBoth(t, other), stall.want)
 				if n := rdb.Exists(t.Context(), "LockRoom:A", "LockRoom:B").Val(); n != 0 {
 					t.Errorf("%d locks are left over", n)
 				}
@@ -195,21 +185,15 @@ func TestMove_StallsLeavesTheLocksAlone(t *testing.T) {
 				c, other := mover(t, client, Options{}, redistest.Hook{
 					Before: once(store.MoveScript, func() error { return rdb.Set(context.Background(), key, "another", time.Hour).Err() }),
 					After: once(store.MoveScript, func() error {
-						if got := rdb.Get(context.Background(), key).Val(); got != "another" {
-							t.Errorf("the lock holds %q", got)
-						}
-						if got := describeBoth(t, other); got != "2: a@0 b@1; 1: x@0" {
-							t.Errorf("the rooms are %s", got)
-						}
+						redistest.Equal(t, "the lock holds", rdb.Get(context.Background(), key).Val(), "another")
+						redistest.Equal(t, "the rooms are", describeBoth(t, other), "2: a@0 b@1; 1: x@0")
 						return rdb.Del(context.Background(), key).Err()
 					}),
 				})
 				if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); err != nil {
 					t.Errorf("move: %v", err)
 				}
-				if got := describeBoth(t, other); got != "3: b@1; 2: x@0 (a)@1" {
-					t.Errorf("the rooms are %s", got)
-				}
+				redistest.Equal(t, "the rooms are", describeBoth(t, other), "3: b@1; 2: x@0 (a)@1")
 			})
 		})
 	}

@@ -27,9 +27,7 @@ func TestMove_NoMemory(t *testing.T) {
 	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, room.ErrUnavailable) {
 		t.Errorf("without memory for the locks: %v", err)
 	}
-	if got := describeBoth(t, other); got != "2: a@0 b@1; 1: x@0" {
-		t.Errorf("the rooms are %s", got)
-	}
+	redistest.Equal(t, "the rooms are", describeBoth(t, other), "2: a@0 b@1; 1: x@0")
 	redistest.OK(t, limit("0"))
 	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); err != nil {
 		t.Errorf("with memory: %v", err)
@@ -59,9 +57,7 @@ func TestMove_RedisDies(t *testing.T) {
 		redistest.OK(t, err)
 		return ""
 	})
-	if got := describeBoth(t, other); got != "3: b@1; 2: x@0 (a)@1" {
-		t.Errorf("the rooms are %s", got)
-	}
+	redistest.Equal(t, "the rooms are", describeBoth(t, other), "3: b@1; 2: x@0 (a)@1")
 }
 
 // With Options.Replicas a move is acknowledged when a replica has it.
@@ -72,9 +68,7 @@ func TestMove_Replica(t *testing.T) {
 	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, room.ErrUnknown) {
 		t.Errorf("without a replica: %v", err)
 	}
-	if got := describeBoth(t, other); got != "3: b@1; 2: x@0 (a)@1" {
-		t.Errorf("the rooms are %s", got)
-	}
+	redistest.Equal(t, "the rooms are", describeBoth(t, other), "3: b@1; 2: x@0 (a)@1")
 	replica := redistest.Start(t)
 	host, port, _ := strings.Cut(server.Addr(), ":")
 	redistest.OK(t, replica.Client().ReplicaOf(t.Context(), host, port).Err())

@@ -69,9 +69,7 @@ func TestMove(t *testing.T) {
 		if got := describeRoom(t, other, "A") + "; " + describeRoom(t, other, "B"); got != "4: c@2; 4: (b)@0 y@1 (a)@2" {
 			t.Errorf("the rooms are %s", got)
 		}
-		if got := describeJournal(t, c, "A"); got != "4 -b@1 -a@0" {
-			t.Errorf("the journal has %s", got)
-		}
+		redistest.Equal(t, "the journal has", describeJournal(t, c, "A"), "4 -b@1 -a@0")
 		// Both nodes go on, from copies that are old now.
 		mustDo(t, other, "B", room.Join{User: "a", Session: "new"})
 		mustDo(t, other, "A", room.Join{User: "d", Session: "s"})

@@ -100,9 +100,7 @@ func TestGiveUp_InTime(t *testing.T) {
 		if !errors.Is(errs[1], reason) || errors.Is(errs[1], room.ErrUnknown) {
 			t.Errorf("the impatient caller hears %v", errs[1])
 		}
-		if got := describeUsers(results[2].Users()); got != "a@0 c@1" {
-			t.Errorf("the room holds %q", got)
-		}
+		redistest.Equal(t, "the room holds", describeUsers(results[2].Users()), "a@0 c@1")
 	})
 }
 

@@ -118,9 +118,7 @@ func TestLease_OtherVersions(t *testing.T) {
 			c := newCoordinator(t, rdb, Options{})
 			redistest.OK(t, c.SetAddress(address))
 			redistest.OK(t, c.Start(t.Context()))
-			if got := rdb.Get(t.Context(), cluster.LeaseKey(c.Node())).Val(); got != "1 5000 10000"+want+"lock=3000,seats=65536,duplicate=0" {
-				t.Errorf("the lease is %q", got)
-			}
+			redistest.Equal(t, "the lease is", rdb.Get(t.Context(), cluster.LeaseKey(c.Node())).Val(), "1 5000 10000"+want+"lock=3000,seats=65536,duplicate=0")
 		}
 	})
 }

@@ -97,18 +97,14 @@ func TestTrace_ActionsAndHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, c, _, rdb, before := tracedPair(t, Options{LockWait: 2 * time.Second})
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
-		if got := n.take(); got != "waited 0s, held 0s for 1, lost <nil>, join <nil> in 0s" {
-			t.Error(got)
-		}
+		redistest.Equal(t, "got", n.take(), "waited 0s, held 0s for 1, lost <nil>, join <nil> in 0s")
 		if _, err := c.Do(t.Context(), "42", room.Leave{User: "b", Session: "s"}); err == nil {
 			t.Error("b has left")
 		}
 		if _, err := c.Do(t.Context(), "", room.Leave{User: "b", Session: "s"}); err == nil {
 			t.Error("a room without an id")
 		}
-		if got := n.take(); got != "waited 0s, held 0s for 1, lost <nil>, leave not a member in 0s, leave invalid input in 0s" {
-			t.Error(got)
-		}
+		redistest.Equal(t, "got", n.take(), "waited 0s, held 0s for 1, lost <nil>, leave not a member in 0s, leave invalid input in 0s")
 		// Somebody holds the lock for 1 s, and a commit takes 100 ms.
 		rdb.Set(t.Context(), "LockRoom:42", "42:x", time.Second)
 		commits := 0
@@ -131,17 +127,13 @@ func TestTrace_ActionsAndHolds(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		wg.Wait()
-		if got := n.take(); got != "waited 1s, held 100ms for 2, lost <nil>, join <nil> in 1.1s, join <nil> in 1.1s" {
-			t.Error(got)
-		}
+		redistest.Equal(t, "got", n.take(), "waited 1s, held 100ms for 2, lost <nil>, join <nil> in 1.1s, join <nil> in 1.1s")
 		if s := c.Stats(); s != (Stats{Copies: 1}) {
 			t.Errorf("%+v", s)
 		}
 		rdb.Set(t.Context(), "LockRoom:42", "42:x", time.Minute)
 		expectRefused(t, "leave", c, "42", room.Leave{User: "a", Session: "s"}, room.ErrBusy)
-		if got := n.take(); got != "leave room is busy in 2s" {
-			t.Error(got)
-		}
+		redistest.Equal(t, "got", n.take(), "leave room is busy in 2s")
 	})
 }
 
@@ -160,9 +152,7 @@ func TestTrace_LostLocks(t *testing.T) {
 		}
 		before.Store(&steal)
 		mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
-		if got := n.take(); got != "waited 1s, held 0s for 1, lost a stale commit was refused, waited 0s, held 0s for 1, lost <nil>, leave <nil> in 1s" {
-			t.Error(got)
-		}
+		redistest.Equal(t, "got", n.take(), "waited 1s, held 0s for 1, lost a stale commit was refused, waited 0s, held 0s for 1, lost <nil>, leave <nil> in 1s")
 		before.Store(atCommit(func() error { return rdb.HSet(t.Context(), "Room:42:Meta", "version", 7, "mark", "of another").Err() }))
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		if got := n.take(); !strings.HasPrefix(got, "reapplied, ") || !strings.Contains(got, "waited 0s, held 0s for 1, lost <nil>, join <nil> in 0s") {
@@ -197,9 +187,7 @@ func TestTrace_Evictions(t *testing.T) {
 		}
 		rdb.FlushAll(t.Context())
 		time.Sleep(DefaultNodeTTL)
-		if got := n.take(); got != "renamed" {
-			t.Error(got)
-		}
+		redistest.Equal(t, "got", n.take(), "renamed")
 	})
 }
 
@@ -210,13 +198,9 @@ func TestTrace_Resyncs(t *testing.T) {
 		f, _ := follow(t, c, "42")
 		mustDo(t, other, "42", room.Join{User: "a", Session: "s"})
 		f.expect(t, "1<0 +a@0")
-		if got := n.take(); got != "" {
-			t.Error(got)
-		}
+		redistest.Equal(t, "got", n.take(), "")
 		rdb.Publish(t.Context(), "Room:42:Events", "?")
 		f.expect(t, "1= a@0")
-		if got := n.take(); got != "resynced" {
-			t.Error(got)
-		}
+		redistest.Equal(t, "got", n.take(), "resynced")
 	})
 }

@@ -169,9 +169,7 @@ func TestJournal_Read(t *testing.T) {
 			break
 		}
 	}
-	if got := strings.Join(versions, " "); got != "1 2 3 4 5 6" {
-		t.Errorf("versions %s", got)
-	}
+	redistest.Equal(t, "versions", strings.Join(versions, " "), "1 2 3 4 5 6")
 	w.do(call{method: "GET", path: "/api/rooms/42/log?after=7", operator: true, status: 400, want: []string{`"field":"after"`}})
 	w.must("GET", "/api/rooms/none/log", "", `"entries":[]`)
 }

@@ -74,9 +74,7 @@ func (h *losses) next(t *testing.T, want string) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if got := h.texts[len(h.texts)-1]; got != want {
-		t.Errorf("the player was told %q, want %q", got, want)
-	}
+	redistest.Equal(t, "the player was told", h.texts[len(h.texts)-1], want)
 }
 
 const hostile = `<img src=x onerror=alert(1)>`

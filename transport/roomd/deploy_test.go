@@ -212,7 +212,5 @@ func TestDeploy_Dashboard(t *testing.T) {
 			}
 		}
 	}
-	if got := strings.Join(rows, ", "); got != "Players, Actions, Lock, Redis, Trouble" {
-		t.Errorf("rows: %s", got)
-	}
+	redistest.Equal(t, "rows:", strings.Join(rows, ", "), "Players, Actions, Lock, Redis, Trouble")
 }

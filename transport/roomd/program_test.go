@@ -42,9 +42,7 @@ func TestProgram_OfRulesForSeats(t *testing.T) {
 	if code := teams.command([]string{"--capacity", "3"}, io.Discard, &errs); code != exitWrongUse || !strings.Contains(errs.String(), "rules of its own for the seats") {
 		t.Errorf("--capacity: %d, %s", code, &errs)
 	}
-	if got := (&config{rules: teams.rules}).labels()["capacity"]; got != "4" {
-		t.Errorf("operators are shown the capacity %s", got)
-	}
+	redistest.Equal(t, "operators are shown the capacity", (&config{rules: teams.rules}).labels()["capacity"], "4")
 }
 
 // The completion of roomd itself has --capacity.

@@ -67,9 +67,7 @@ func TestVersion_Printed(t *testing.T) {
 			Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-01-02T03:04:05Z"}, {Key: "vcs.modified", Value: "true"}},
 		},
 	} {
-		if got := versionOf(&info); got != want+suffix {
-			t.Errorf("%q, want %q", got, want+suffix)
-		}
+		redistest.Equal(t, "got", versionOf(&info), want+suffix)
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "--version")
 	cmd.Env = append(os.Environ(), roomdtest.AsRoomd+"=1")

@@ -20,10 +20,7 @@ func TestChangesAreBounded(t *testing.T) {
 		e.Room = fmt.Sprint(v % rooms)
 		return o.push(e)
 	}
-	for i := range rooms {
-		o.open(fmt.Sprint(i))
-		o.release(fmt.Sprint(i))
-	}
+	o.play(t, "0: open; 0: release; 1: open; 1: release; 2: open; 2: release")
 	o.Push(make([]byte, 2*most))
 	v := uint64(1)
 	for ; tell(v); v++ {
@@ -43,8 +40,7 @@ func TestChangesAreBounded(t *testing.T) {
 	}
 
 	o = newBox(func() {}, most)
-	o.open("42")
-	o.release("42")
+	o.play(t, "open; release")
 	for v = 1; o.push(change(v)) && v < most/400; v++ {
 	}
 	if frame, events := o.Next(); frame != nil || len(events) == 0 {
@@ -62,8 +58,7 @@ func TestChangesAreBounded(t *testing.T) {
 	}
 
 	o = newBox(func() {}, most)
-	o.open("42")
-	o.release("42")
+	o.play(t, "open; release")
 	big := &room.Event{Room: "42", Epoch: "e", Version: 1, Snapshot: &room.Snapshot{Epoch: "e", Version: 1, Data: strings.Repeat("1", 10*most)}}
 	if !o.push(big) || !o.push(change(2)) {
 		t.Error("a snapshot is too much")
@@ -74,8 +69,7 @@ func TestChangesAreBounded(t *testing.T) {
 func TestOneWriter(t *testing.T) {
 	started := 0
 	o := newBox(func() { started++ }, 256<<10)
-	o.open("42")
-	listed(o, listAt(3))
+	o.play(t, "open; listed 3")
 	if started != 0 || !o.Claim() || o.Claim() {
 		t.Fatal("a reply starts no writer: the reader writes it")
 	}

@@ -37,7 +37,7 @@ func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis
 	} else {
 		return nil, err
 	}
-	reply, err := cmd.Slice()
+	reply, err := answerOf(cmd)
 	switch {
 	case redis.HasErrorPrefix(err, "WRONGTYPE"), errors.Is(err, errIncarnation):
 		return cmd, nil // nothing was written, and send says what is there

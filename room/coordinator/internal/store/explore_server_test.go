@@ -204,7 +204,9 @@ func (x *executor) run(t *testing.T, before *server, r request) effect {
 	if err != nil {
 		t.Fatal(r.text, err)
 	}
-	e.reply, _ = reply.([]any)
+	if e.reply, _ = reply.([]any); reply == int64(0) {
+		e.reply = doneAlone
+	}
 	after, fault := x.save(before)
 	e.wakes, e.fault = x.messages(before, fault)
 	if r.kind == "commit" {

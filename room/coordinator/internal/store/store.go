@@ -186,6 +186,17 @@ func (s *Store) Take(ctx context.Context, slot *lockmgr.Slot, id string, copied 
 	return false, nil, fmt.Errorf("take answered %q", reply[0])
 }
 
+// doneAlone is what a commit without the lock answers by 0; see commit.lua.
+var doneAlone = []any{"done", int64(0)}
+
+// answerOf returns what a script on a room has answered.
+func answerOf(cmd *redis.Cmd) ([]any, error) {
+	if cmd.Val() == int64(0) {
+		return doneAlone, nil
+	}
+	return cmd.Slice()
+}
+
 // run has a script on the room with the key meta sent, and returns its answer. If Redis was restarted or
 // replaced, so that the script was not carried out, it is sent anew, for what is there now.
 func (s *Store) run(ctx context.Context, meta string, script *Script, send func(*redis.Script) (*redis.Cmd, error)) ([]any, error) {
@@ -197,7 +208,7 @@ func (s *Store) run(ctx context.Context, meta string, script *Script, send func(
 		var reply []any
 		cmd, err := send(script.on(now))
 		if err == nil {
-			reply, err = cmd.Slice()
+			reply, err = answerOf(cmd)
 		}
 		if !errors.Is(err, errIncarnation) || ctx.Err() != nil {
 			return reply, err

@@ -1,0 +1,196 @@
+package outbox
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"roomd/room"
+	"roomd/transport/internal/frames"
+	"roomd/transport/protocol"
+)
+
+// box is an outbox with rooms by their ids.
+type box struct {
+	*Outbox
+	byID   map[string]*Room
+	events map[string]*room.Event // by their words
+}
+
+func newBox(start func(), max int) *box {
+	return &box{New(start, max), make(map[string]*Room), make(map[string]*room.Event)}
+}
+
+func (o *box) push(e *room.Event) bool { return o.byID[e.Room] == nil || o.byID[e.Room].Push(e) }
+
+// play carries out steps, separated by semicolons, about room 42, or about 43 behind "43: ". A position
+// is a version, in epoch e unless another one is before it, or none: "new 1".
+//
+//	open, hold, release, end, drop, resume
+//	change 4 5, leave 4, 900x 4   events: of anybody, of the member a, and of a name of 900 characters that leaves
+//	snapshot new 1                the room at a position
+//	list 3, listed 3              a reply with a list; listed releases the room as well
+//	reply 9, answer new 6         a reply without a list, at the end, and in its place; doubtful: before the event 5
+//	pause, pause leave 5          events are kept back, for an event that shows the room without the member
+//	lacking leave 5               such an event comes
+//	restart e 6                   the room is known; without: the client need not be told
+//	lose leave 5                  the seat is lost by an event; watching: the user watches; found: by a request
+//
+// What is said twice is the same event.
+func (o *box) play(t *testing.T, steps string) {
+	t.Helper()
+	for step := range strings.SplitSeq(steps, "; ") {
+		id, words, other := strings.Cut(step, ": ")
+		if !other {
+			id, words = "42", step
+		}
+		what, rest, _ := strings.Cut(words, " ")
+		o.step(id, what, strings.Fields(rest))
+	}
+}
+
+func (o *box) step(id, what string, words []string) {
+	option := func(name string) bool {
+		before := len(words)
+		words = slices.DeleteFunc(words, func(word string) bool { return word == name })
+		return len(words) < before
+	}
+	r := o.byID[id]
+	switch what {
+	case "open": // behind what is left of an earlier one
+		o.byID[id] = o.Open(id)
+	case "hold":
+		r.Hold()
+	case "release":
+		r.Release()
+	case "end":
+		r.End()
+	case "drop":
+		r.Drop()
+	case "resume":
+		r.Resume()
+	case "list", "listed":
+		epoch, version := positionOf(words)
+		list := &protocol.Reply{ID: new(int64), Room: id, Epoch: epoch, Version: version, Users: []protocol.Seated{}}
+		r.ReplyList(epoch, version, frames.Reply(list))
+		if what == "listed" {
+			r.Release()
+		}
+	case "reply":
+		o.Push(replyAt(positionOf(words)))
+	case "answer":
+		var doubtful []*room.Event
+		if option("doubtful") {
+			doubtful = []*room.Event{o.event(id, "change", "3"), o.event(id, "change", "5")}
+		}
+		epoch, version := positionOf(words)
+		r.Reply(epoch, version, replyAt(epoch, version), doubtful)
+	case "pause":
+		r.Pause(o.event(id, words...))
+	case "lacking":
+		e := o.event(id, words...)
+		r.Pause(e)
+		o.push(e)
+	case "restart":
+		told := !option("without")
+		r.Restart(o.event(id, append([]string{"snapshot"}, words...)...), told)
+		r.Resume()
+	case "lose":
+		watching, found := option("watching"), option("found")
+		var by []*room.Event
+		if e := o.event(id, words...); e != nil {
+			by = append(by, e)
+		}
+		r.Lose(frames.Event(&protocol.Event{Event: protocol.EventLost, Room: id}), by, watching, found)
+	case "snapshot":
+		o.push(o.event(id, append([]string{what}, words...)...))
+	default:
+		for _, version := range words {
+			o.push(o.event(id, what, version))
+		}
+	}
+}
+
+// change is the event that somebody has joined.
+func change(version uint64) *room.Event {
+	return &room.Event{Room: "42", Epoch: "e", Version: version, From: version - 1,
+		Changes: []room.Change{{Type: room.KindJoin, User: fmt.Sprint("u", version), Seat: int(version)}}}
+}
+
+// event returns the event of a kind, at a position; nil for no words.
+func (o *box) event(id string, words ...string) *room.Event {
+	key := id + fmt.Sprint(words)
+	if len(words) == 0 || o.events[key] != nil {
+		return o.events[key]
+	}
+	epoch, version := positionOf(words[1:])
+	e := change(version)
+	e.Room, e.Epoch = id, epoch
+	switch kind := words[0]; kind {
+	case "snapshot":
+		e.From, e.Changes, e.Snapshot = 0, nil, &room.Snapshot{Epoch: epoch, Version: version}
+	case "change":
+	case "leave":
+		e.Changes = []room.Change{{Type: room.KindLeave, User: "a", Seat: 1}}
+	default:
+		long, err := strconv.Atoi(strings.TrimSuffix(kind, "x"))
+		if err != nil {
+			panic("no event " + kind)
+		}
+		e.Changes = []room.Change{{Type: room.KindLeave, User: strings.Repeat("x", long), Seat: 1}}
+	}
+	o.events[key] = e
+	return e
+}
+
+func positionOf(words []string) (epoch string, version uint64) {
+	epoch = "e"
+	if len(words) > 1 {
+		epoch = strings.TrimSuffix(words[0], "none")
+	}
+	version, err := strconv.ParseUint(words[len(words)-1], 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return epoch, version
+}
+
+// replyAt is the reply to a request about another room.
+func replyAt(epoch string, version uint64) []byte {
+	return frames.Reply(&protocol.Reply{ID: new(int64), Room: "43", Epoch: "e", Version: version})
+}
+
+// written describes what a writer would write now.
+func written(o *box) string {
+	var parts []string
+	for {
+		reply, events := o.Next()
+		switch {
+		case reply != nil:
+			switch f, _ := protocol.DecodeFrame(reply[bytes.IndexByte(reply, '{'):]); f := f.(type) {
+			case *protocol.Reply:
+				parts = append(parts, fmt.Sprint("reply ", f.Version))
+			case *protocol.Event:
+				parts = append(parts, f.Event)
+			}
+		case events != nil:
+			var versions []string
+			for _, e := range events {
+				sign := ""
+				if e.Snapshot != nil {
+					sign = "="
+				}
+				versions = append(versions, fmt.Sprint(sign, e.Version))
+			}
+			parts = append(parts, "events "+strings.Join(versions, "+"))
+		default:
+			for _, stale := range o.TakeStale() {
+				parts = append(parts, "snapshot of "+stale.ID+" wanted")
+			}
+			return strings.Join(parts, ", ")
+		}
+	}
+}

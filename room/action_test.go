@@ -101,3 +101,10 @@ func TestAction_EachIsDocumented(t *testing.T) {
 		}
 	}
 }
+
+// What shares a commit with the end of an epoch may expect that epoch: so that is a commit of its own.
+func TestSubject_Renew(t *testing.T) {
+	if _, alone := Subject(Renew{Epoch: "e"}); !alone {
+		t.Error("other actions share its commit")
+	}
+}

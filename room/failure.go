@@ -43,7 +43,7 @@ func (a Evict) apply(r *Room, _ Rules, _ Origin) (n int, err error) {
 type Renew struct{ Epoch string }
 
 func (Renew) kind() Kind                  { return kindRenew }
-func (Renew) subject() (string, bool)     { return "", false }
+func (Renew) subject() (string, bool)     { return "", true } // what shares its commit may expect the epoch that it ends
 func (Renew) check(Rules) (Action, error) { return nil, errOfNodes }
 
 func (a Renew) apply(r *Room, _ Rules, _ Origin) (int, error) {

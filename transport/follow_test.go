@@ -107,6 +107,34 @@ func TestMove_LeaveAtOnce(t *testing.T) {
 	})
 }
 
+// The news of a move into a room where the session was a member comes when the room knows that it has left, and the client
+// not yet: the session does not come in again to leave.
+func TestMove_LeaveAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		a.askAbout("T", `"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
+		first.redisNet.holdEvents()
+		second.moveTo(t, "42", "T", "a")
+		left := make(chan struct{})
+		first.hook.mu.Lock()
+		first.hook.after = func(a room.Action) {
+			if room.KindOf(a) == room.KindLeave {
+				<-left
+			}
+		}
+		first.hook.mu.Unlock()
+		a.send(`{"id":9,"room":"T","action":"leave"}`)
+		synctest.Wait()
+		first.redisNet.resume()
+		a.expectWithin(lostMoved, time.Second)
+		close(left)
+		a.expectWithin(`{"id":9,"room":"T","version":2,"count":0}`, time.Second)
+		time.Sleep(time.Minute)
+		a.expectSilence()
+		second.expectMembers(t, "T", "")
+	})
+}
+
 // Users are moved on, kicked or closed out before their session has taken the seat: they hear what happened.
 func TestMove_TakenOutOfTarget(t *testing.T) {
 	t.Parallel()

@@ -31,10 +31,10 @@ func (r *request) leave() {
 }
 
 // take takes the seat to which the user was moved. A session that has left the room itself since the move, of which
-// it heard later, finds no seat: it takes no other one.
-func (p *presence) take(ctx context.Context, action room.Action) (result room.Result, err error) {
+// it heard later, finds no seat: it takes no other one. left says that it did so just now.
+func (p *presence) take(ctx context.Context, action room.Action, left bool) (result room.Result, err error) {
 	s := p.session
-	if s.hasLeft(p.room) {
+	if left || s.hasLeft(p.room) {
 		if result.Snapshot, err = s.server.rooms.Read(ctx, p.room); err != nil {
 			return result, err
 		}
@@ -70,7 +70,7 @@ func (p *presence) leave() (result room.Result, err error) {
 	for again := true; again; {
 		if p.status() == membership.Following {
 			action, _ := p.membership.Next()
-			taken, failed := p.take(s.server.life, action)
+			taken, failed := p.take(s.server.life, action, left)
 			if failed != nil && !errors.Is(failed, room.ErrDuplicate) { // a leave says that better
 				return p.notTaken(left, result, taken, failed)
 			}
@@ -99,10 +99,10 @@ func (p *presence) notTaken(left bool, result, taken room.Result, err error) (ro
 	defer s.mu.Unlock()
 	lost, _ := p.membership.Answer(taken, err)
 	switch {
+	case left && (lost == nil || lost.Target == ""):
+		return result, nil
 	case lost == nil:
 		return result, err
-	case left && lost.Target == "":
-		return result, nil
 	}
 	p.loseLocked(lost, nil, true)
 	if left {

@@ -72,7 +72,7 @@ func (p *presence) act(ctx context.Context, status membership.Status, action roo
 	if status != membership.Following {
 		result, err = s.server.rooms.Do(ctx, p.room, action)
 	} else if err = p.prepare(); err == nil {
-		result, err = p.take(ctx, action)
+		result, err = p.take(ctx, action, false)
 	}
 	if err == nil && status != membership.Overtaken {
 		err = s.ifListed(result)

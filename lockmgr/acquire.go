@@ -94,7 +94,7 @@ func (m *Manager) try(ctx context.Context, name string, ttl time.Duration) (_ *L
 	s.init(m, name)
 	cmd, err := s.Ask(ctx, tryScript, ttl.Milliseconds())
 	if err != nil {
-		s.leave()
+		s.abandon()
 		return nil, "", err
 	}
 	fence, holder := parseReply(cmd.Val())
@@ -103,7 +103,7 @@ func (m *Manager) try(ctx context.Context, name string, ttl time.Duration) (_ *L
 	}
 	g := &grant{s.Token(), parseNumber(fence), sent, ttl}
 	if g.isOver() {
-		s.leave()
+		s.abandon()
 		return nil, "", errLate
 	}
 	return newLock(s, ttl, g), "", nil
@@ -116,10 +116,10 @@ func (w *waiter) wait(ctx context.Context) (g *grant, err error) {
 		// First marked as abandoned, so that nobody passes a hold on to it, then out of the
 		// queue: whoever finds it abandoned gives back what it was given.
 		if err != nil && lines.abandon(w) {
-			w.leave()
+			w.abandon()
 		}
 		w.Close()
-		lines.leave(w, err == nil)
+		lines.remove(w, err == nil)
 	}()
 	if w.first != nil {
 		select {

@@ -53,11 +53,11 @@ func (m *Manager) AcquireAll(ctx context.Context, names ...string) (*Locks, erro
 
 // acquireTogether takes all locks at once, or none and returns nil.
 func (m *Manager) acquireTogether(ctx context.Context, names []string) (*Locks, error) {
-	slots, leavers := make([]Slot, len(names)), make([]leaver, len(names))
+	slots, attempts := make([]Slot, len(names)), make([]attempt, len(names))
 	args, keys := []any{m.opts.TTL.Milliseconds()}, []string(nil)
 	for i, name := range names {
 		slots[i].init(m, name)
-		leavers[i] = slots[i].leaver()
+		attempts[i] = slots[i].attempt()
 		keys, args = append(keys, slots[i].on.keys...), append(args, slots[i].tokens)
 	}
 	sent, first := time.Now(), &slots[0]
@@ -78,7 +78,7 @@ func (m *Manager) acquireTogether(ctx context.Context, names []string) (*Locks, 
 		}
 	}
 	if err != nil || doubt {
-		leave(m, first.asked, leavers...)
+		abandon(m, first.asked, attempts...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lockmgr: acquire %q: %w", names, err)

@@ -58,7 +58,7 @@ type request struct {
 }
 
 var exploredScripts = map[string]*redis.Script{
-	"acquire": acquireScript, "inherit": inheritScript, "leave": leaveScript, "release": releaseScript,
+	"acquire": acquireScript, "inherit": inheritScript, "abandon": abandonScript, "release": releaseScript,
 	"write": NewScript(`return lock_holds(1, ARGV[3]) and 1 or 0`),
 }
 
@@ -98,15 +98,15 @@ func (s *exploredState) ask(kind string, client int, again bool, rules clientRul
 	s.send(kind, client, ids)
 }
 
-// giveUp leaves. What the client asks for is in doubt if it does not know the answer.
-func (s *exploredState) giveUp(client int, inDoubt bool, rules clientRules) {
+// abandon ends the attempt. What the client asks for is in doubt if it does not know the answer.
+func (s *exploredState) abandon(client int, inDoubt bool, rules clientRules) {
 	c := &s.clients[client]
 	ids := c.doubts
 	if inDoubt && !rules.sameToken {
 		ids += c.token[len(c.token)-uuidLen:]
 	}
 	c.queued = false
-	s.send("leave", client, ids)
+	s.send("abandon", client, ids)
 }
 
 // answered has a client go on after a reply.
@@ -128,7 +128,7 @@ func (s *exploredState) answered(r request, reply any, rules clientRules) {
 		s.ask("acquire", r.client, false, rules)
 	case "write":
 		s.send("release", r.client, "")
-	case "release", "leave":
+	case "release", "abandon":
 		c.done = true
 	}
 }
@@ -150,7 +150,7 @@ func (e *explorer) run(t *testing.T, s *exploredState, r request) any {
 	switch r.kind {
 	case "acquire":
 		args = append(args, 60000)
-	case "inherit", "leave":
+	case "inherit", "abandon":
 		args = append(args, r.ids)
 	}
 	reply, err := exploredScripts[r.kind].Run(t.Context(), e.client, []string{"Lock:a", "Lock:a:Queue", "Lock:a:Fence"}, args...).Result()
@@ -235,7 +235,7 @@ func (e *explorer) explore(t *testing.T, s exploredState) {
 			}
 			if asks := r.kind == "acquire" || r.kind == "inherit"; asks {
 				unanswered("asked again", func(s *exploredState) { s.ask(r.kind, r.client, true, e.rules) })
-				unanswered("given up", func(s *exploredState) { s.giveUp(r.client, true, e.rules) })
+				unanswered("given up", func(s *exploredState) { s.abandon(r.client, true, e.rules) })
 			} else {
 				unanswered("sent again", func(s *exploredState) { s.send(r.kind, r.client, r.ids) })
 			}
@@ -257,7 +257,7 @@ func (e *explorer) explore(t *testing.T, s exploredState) {
 			s.clients[i].queued = false
 			s.ask("acquire", i, false, e.rules)
 		})
-		try(fmt.Sprintf("client %d gives up", i), func(s *exploredState) { s.giveUp(i, false, e.rules) })
+		try(fmt.Sprintf("client %d gives up", i), func(s *exploredState) { s.abandon(i, false, e.rules) })
 	}
 	if s.holder != "" && s.expiries > 0 {
 		try("the lock expires", func(s *exploredState) { s.holder, s.expiries = "", s.expiries-1 })

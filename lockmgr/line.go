@@ -84,8 +84,8 @@ func (l *line) refuse(ctx context.Context, max int) error {
 	return nil
 }
 
-// leave takes a waiter out of its line, and makes the one behind it the first.
-func (ls *lines) leave(w *waiter, granted bool) {
+// remove takes a waiter out of its line, and makes the one behind it the first.
+func (ls *lines) remove(w *waiter, granted bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	l := ls.byName[w.name]

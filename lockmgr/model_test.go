@@ -66,7 +66,7 @@ func (m *model) hook() redistest.Hook {
 	fault := errors.New("connection reset")
 	return redistest.Hook{
 		Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, leaveScript) {
+			if isScript(cmd, abandonScript) {
 				m.mu.Lock()
 				delete(m.waiting, argOf(cmd, 2)) // its caller has given up
 				m.mu.Unlock()

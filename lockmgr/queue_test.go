@@ -123,7 +123,7 @@ func TestNobodyPassesTheQueue(t *testing.T) {
 		if held, _ := askAs(t, managers[1], "waiting"); !held {
 			t.Error("the next in line did not get it")
 		}
-		slotOf(managers[1], "waiting").leave()
+		slotOf(managers[1], "waiting").abandon()
 		_ = holder.Release(t.Context())
 		checkClean(t, clients[0])
 	})

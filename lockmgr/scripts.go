@@ -42,7 +42,7 @@ func luaFile(name string) string {
 // On Redis Cluster the lock's keys and the guarded keys must share a hash tag:
 // [Manager.Keys] puts {name} into the lock's.
 //
-// Where body has a line "-- lock.lua", those functions stand there that only what follows it uses.
+// Where body has a line "-- lock.lua", those functions of lua/lock.lua stand there that only what follows uses.
 //
 // Libraries are texts with further functions, of which the script gets those that it uses. Such a
 // function begins with "local function" and ends with the first "end" that is not indented.
@@ -76,11 +76,18 @@ func withRules(body string, libraries ...string) string {
 		all = append(all, parseRules(text)...)
 	}
 	before, after, later := strings.Cut(body, lockPlace)
-	front := usedRules(all, before)
+	used := usedRules(all, body)
 	if !later {
-		return join(front) + body
+		return join(used) + body
 	}
-	rest := slices.DeleteFunc(usedRules(all, after), func(r rule) bool { return slices.Contains(front, r) })
+	early := before
+	for _, r := range used {
+		if !slices.Contains(rules, r) { // a library's
+			early += r.text
+		}
+	}
+	front := usedRules(all, early)
+	rest := slices.DeleteFunc(used, func(r rule) bool { return slices.Contains(front, r) })
 	return join(front) + before + "\n" + join(rest) + after
 }
 
@@ -112,6 +119,6 @@ var (
 	extendScript  = NewScript(luaFile("extend"))
 	releaseScript = NewScript(luaFile("release"))
 	passScript    = NewScript(luaFile("pass"))
-	leaveScript   = NewScript(luaFile("leave"))
+	abandonScript = NewScript(luaFile("abandon"))
 	inheritScript = NewScript(luaFile("inherit"))
 )

@@ -25,11 +25,11 @@ const (
 )
 
 // Slot is a token on its way to a lock: it asks for the lock, waits in the queue until it
-// has the lock, or gives up. [Manager.Acquire] waits by a slot.
+// has the lock, or abandons the attempt. [Manager.Acquire] waits by a slot.
 //
-// A slot of your own is for a process that takes the lock, does its work and gives the lock
-// back in scripts of its own, made by [NewScript]. Such a script takes the lock with
-// lock_acquire and [Slot.Token], and gives it back with lock_release. Unlike an Acquire, such a
+// A slot of your own is for a process that acquires the lock, does its work and releases the lock
+// in scripts of its own, made by [NewScript]. Such a script acquires the lock with
+// lock_acquire and [Slot.Token], and releases it with lock_release. Unlike an Acquire, such a
 // slot neither waits for others of the same process, nor do they wait for it: a process
 // has one for each lock, for as long as it uses that.
 //
@@ -94,7 +94,7 @@ func (s *Slot) Renew() string {
 }
 
 // Promised says that a script which gives the lock to the slot's token, or lets it wait, may
-// still be carried out. So Leave sees to it that the script then does not.
+// still be carried out. So Abandon sees to it that the script then does not.
 func (s *Slot) Promised() { s.tokens.promise(true) }
 
 // Run runs a script on the lock and the slot's keys as [Manager.Run] does. It is for
@@ -116,7 +116,7 @@ func (s *Slot) Command(script *redis.Script, args ...any) []any {
 // then returns the last.
 //
 // Ask returns the cause of ctx as soon as that ends; the script may then still be carried
-// out. Ask again with the same script and arguments, which hears what became of it; or call Leave, which comes after
+// out. Ask again with the same script and arguments, which hears what became of it; or call Abandon, which comes after
 // it, or sees to it that the script does nothing.
 func (s *Slot) Ask(ctx context.Context, script *redis.Script, args ...any) (*redis.Cmd, error) {
 	command := s.on.asking(script, s.tokens, args)
@@ -156,7 +156,7 @@ func (s *Slot) ask(ctx context.Context, send func(ctx context.Context) *redis.Cm
 
 // request sends a request that names tokens. It returns the cause of ctx, or ErrClosed, soon
 // after ctx has ended or the Manager was closed; the request may then still be carried out, and the next call
-// waits for what became of it. So that has to be the same request, unless Leave or Renew comes before.
+// waits for what became of it. So that has to be the same request, unless Abandon or Renew comes before.
 func (s *Slot) request(ctx context.Context, send func(ctx context.Context) *redis.Cmd) (*redis.Cmd, error) {
 	sender, life := s.m.sender, s.m.life
 	if err := life.ended(ctx); err != nil {
@@ -185,7 +185,7 @@ func (s *Slot) request(ctx context.Context, send func(ctx context.Context) *redi
 	select {
 	case <-s.asked.done:
 		s.asked = nil
-	default: // it goes on without us; leave waits for it
+	default: // it goes on without us; abandon waits for it
 	}
 	return cmd, err
 }

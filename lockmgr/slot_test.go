@@ -56,7 +56,7 @@ func TestSlotAcquire(t *testing.T) {
 		if token := clients[0].Get(t.Context(), "Lock:a").Val(); token != s.Token() {
 			t.Errorf("the lock holds %q", token)
 		}
-		s.Leave()
+		s.Abandon()
 		checkClean(t, clients[0])
 	})
 }
@@ -80,12 +80,12 @@ func TestAWakeUpForAnEarlierToken(t *testing.T) {
 		}
 		mustRelease(t, holder)
 		synctest.Wait() // the wake-up has come
-		s.Leave()
+		s.Abandon()
 		holder = mustAcquire(t, managers[0], "a")
 		if waits() {
 			t.Error("it took the wake-up for its new token")
 		}
-		s.Leave()
+		s.Abandon()
 		mustRelease(t, holder)
 	})
 }
@@ -122,13 +122,13 @@ func TestSlotAcquireSaysWhetherItMetAnybody(t *testing.T) {
 		if alone, err := s.Acquire(t.Context(), false, asks(s)); !alone || err != nil {
 			t.Errorf("a free lock: %v, %v", alone, err)
 		}
-		s.Leave()
+		s.Abandon()
 		holder := mustAcquire(t, managers[0], "a")
 		time.AfterFunc(time.Second, func() { clients[0].Del(t.Context(), "Lock:a") }) // nobody is told
 		if alone, err := s.Acquire(t.Context(), false, asks(s)); alone || err != nil {
 			t.Errorf("a lock that was held: %v, %v", alone, err)
 		}
-		s.Leave()
+		s.Abandon()
 		if err := holder.Release(t.Context()); !errors.Is(err, ErrStolen) {
 			t.Error(err)
 		}

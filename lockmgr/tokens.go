@@ -17,7 +17,7 @@ const uuidLen = 36
 // own: the client sends a request again when the answer is missing, and the earlier copy may
 // arrive whenever it likes, also after the lock was given back. Nobody believes in the token
 // of such a copy any more, so no write is accepted from the hold that it may bring about. And
-// it brings about none once Redis was told so, by inherit.lua or leave.lua.
+// it brings about none once Redis was told so, by inherit.lua or abandon.lua.
 type tokens struct {
 	names *names
 	name  string

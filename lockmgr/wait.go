@@ -20,7 +20,7 @@ import (
 // Without an error the token was given the lock: for the TTL if ask said so, and for a claim
 // otherwise. That may be over by now, so the script that writes has to check the token. The
 // errors are those of ask; the cause of ctx together with [ErrHeld]; and [ErrClosed]. After one
-// the token may have the lock, or wait in the queue: call [Slot.Leave].
+// the token may have the lock, or wait in the queue: call [Slot.Abandon].
 func (s *Slot) Acquire(ctx context.Context, queued bool, ask func(ctx context.Context) (held bool, err error)) (alone bool, err error) {
 	_, alone, err = s.acquire(ctx, queued, ask, true)
 	return alone, err
@@ -43,11 +43,11 @@ func (s *Slot) acquire(ctx context.Context, queued bool, ask func(context.Contex
 	for polls := 0; ; polls++ {
 		asks := polls == 0 && !queued
 		if first = asks; polls > 0 {
-			taken, ours := s.look(ctx)
+			others, ours := s.look(ctx)
 			if ours && anyHold { // for a claim: the wake-up is on its way, or lost
 				return nil, false, nil
 			}
-			asks = !taken || polls%every == 0
+			asks = !others || polls%every == 0
 		}
 		if asks {
 			held, err := ask(ctx)
@@ -69,9 +69,9 @@ func (s *Slot) acquire(ctx context.Context, queued bool, ask func(context.Contex
 // its position, and drops a queue that nobody asks about for a minute; see maxPoll.
 const maxLooks = 20
 
-// look reports whether another holds the lock, which is what most polls find, or the token does. It costs Redis an
+// look reports whether others hold the lock, which is what most polls find, or the token does. It costs Redis an
 // eighth of asking for the lock. Where that is not known both are false.
-func (s *Slot) look(ctx context.Context) (taken, ours bool) {
+func (s *Slot) look(ctx context.Context) (others, ours bool) {
 	holder, err := s.m.sender.get(ctx, s.on.keys[0])
 	ours = err == nil && holder == s.Token()
 	return err == nil && holder != "" && !ours, ours
@@ -158,52 +158,52 @@ func (s *Slot) isUsable(g *grant) bool {
 	return g.fence > s.position && !g.isOver() && (g.lasts >= s.ttl || g.remaining() > 3*s.trip)
 }
 
-// Leave gives up: it takes the token out of the queue, and gives the lock back if the token
+// Abandon ends the attempt: it takes the token out of the queue, and releases the lock if the token
 // holds it, after what was asked has ended. What was not answered has no effect from then on,
-// also if it arrives later. Then the slot has a new token. If Redis does not answer soon, Leave
+// also if it arrives later. Then the slot has a new token. If Redis does not answer soon, Abandon
 // goes on without the caller; if Redis does not answer at all, the claim or the TTL ends the
 // hold.
-func (s *Slot) Leave() {
-	s.leave()
+func (s *Slot) Abandon() {
+	s.abandon()
 	s.Renew()
 }
 
-// Return gives the lock back that an earlier token of the slot holds.
-func (s *Slot) Return(token string) {
-	leave(s.m, nil, leaver{s.on.only(lockKeys), &tokens{current: token}})
+// Release releases the lock that an earlier token of the slot holds.
+func (s *Slot) Release(token string) {
+	abandon(s.m, nil, attempt{s.on.only(lockKeys), &tokens{current: token}})
 }
 
-// Close stops listening for wake-ups. It gives nothing back; see Leave.
+// Close stops listening for wake-ups. It releases nothing; see Abandon.
 func (s *Slot) Close() { s.m.wakes.remove(s) }
 
-// leave is Leave for a slot that is not used any more.
-func (s *Slot) leave() { leave(s.m, s.asked, s.leaver()) }
+// abandon is Abandon for a slot that is not used any more.
+func (s *Slot) abandon() { abandon(s.m, s.asked, s.attempt()) }
 
-func (s *Slot) leaver() leaver { return leaver{s.on.only(lockKeys), s.tokens} }
+func (s *Slot) attempt() attempt { return attempt{s.on.only(lockKeys), s.tokens} }
 
-// leaver is who may wait for a lock or hold it, and has to end both.
-type leaver struct {
+// attempt names what a slot may have in Redis: a position in the queue, or the lock.
+type attempt struct {
 	on     scriptKeys
 	tokens *tokens
 }
 
-// leave removes what Redis knows of leavers, after the request has ended by which it knows
-// of them. If Redis does not answer at once, leave goes on without the caller.
-func leave(m *Manager, asked *call[*redis.Cmd], leavers ...leaver) {
+// abandon removes what Redis has of attempts, after the request has ended by which it has
+// that. If Redis does not answer at once, abandon goes on without the caller.
+func abandon(m *Manager, asked *call[*redis.Cmd], attempts ...attempt) {
 	start(m.life, func() (struct{}, error) {
 		if asked != nil {
 			<-asked.done
 			if redisconn.Answered(asked.err) {
-				for _, l := range leavers {
-					l.tokens.answered()
+				for _, a := range attempts {
+					a.tokens.answered()
 				}
 			}
 		}
 		// Not a caller's context: that one has ended.
 		ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 		defer cancel()
-		for _, l := range leavers {
-			_ = m.sender.run(ctx, leaveScript, l.on, l.tokens.String(), l.tokens.inDoubt()).Err()
+		for _, a := range attempts {
+			_ = m.sender.run(ctx, abandonScript, a.on, a.tokens.String(), a.tokens.inDoubt()).Err()
 		}
 		return struct{}{}, nil
 	}).waitAtMost(cleanupWait)

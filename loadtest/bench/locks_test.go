@@ -128,13 +128,13 @@ func BenchmarkUncontended(b *testing.B) {
 }
 
 // BenchmarkPaired lets the contenders take turns, one hold each, so that whatever else the machine does meets
-// all alike. times-as-fast compares the medians of lockmgr and redislock, the fastest of the others.
+// all alike. times-as-fast compares the medians of lockmgr and redislock, the fastest of the others. rueidislock
+// does not take part: it forgets to wake a waiter at times, and its goroutines slow down whoever follows it.
 func BenchmarkPaired(b *testing.B) {
 	names, opened := openLocks(b)
 	took := make([][]time.Duration, len(names))
-	order := rand.Perm(len(names))
+	order := slices.DeleteFunc(rand.Perm(len(names)), func(i int) bool { return names[i] == "rueidislock" })
 	for b.Loop() {
-		// In another order each time: whoever follows rueidis' goroutines waits longer.
 		rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for _, i := range order {
 			start := time.Now()
@@ -143,7 +143,8 @@ func BenchmarkPaired(b *testing.B) {
 		}
 	}
 	medians := make(map[string]float64)
-	for i, name := range names {
+	for _, i := range order {
+		name := names[i]
 		slices.Sort(took[i])
 		medians[name] = float64(took[i][len(took[i])/2])
 		b.ReportMetric(medians[name]/1000, name+"-µs")

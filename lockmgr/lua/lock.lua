@@ -169,7 +169,7 @@ end
 
 -- Takes a token out of the queue, and gives back the lock if the token holds it. Returns
 -- whether it did.
-local function lock_leave(at, token)
+local function lock_abandon(at, token)
   redis.call('ZREM', KEYS[at + 1], token)
   if not lock_holds(at, token) then
     return false
@@ -180,7 +180,7 @@ end
 
 -- Buries a token: it takes it out of the queue, and from now on the token neither gets the
 -- lock nor a position. A request that carries it may still be on its way, and nobody waits for
--- that request any more. If the token holds the lock it still does: see lock_leave.
+-- that request any more. If the token holds the lock it still does: see lock_abandon.
 --
 -- The queue keeps it for ten minutes, behind all that wait: by its score, which is 1e18 more
 -- than the server's time in microseconds.

@@ -48,13 +48,13 @@ func (w *worker) nextBatch() *batch {
 		most = 1
 	}
 	b := &w.batch
-	b.requests, b.more = w.queue.take(b.requests[:0], most)
+	b.requests, b.more = w.queue.dequeue(b.requests[:0], most)
 	if len(b.requests) == 0 {
-		w.giveUp()
+		w.abandon()
 		return nil
 	}
 	if !w.registration.Valid() { // who asked to be taken over into the node's next name must not be under the old one
-		w.queue.putBack(b.requests)
+		w.queue.requeue(b.requests)
 		return nil
 	}
 	b.hold, b.began, b.stale = w.begin(b.more), time.Now(), 0
@@ -99,7 +99,7 @@ func (w *worker) reapply(b *batch, now *room.Room) error {
 	if b.hold.Token == "" {
 		w.quiet, w.held, w.inLine = false, true, true
 		if !w.registration.Valid() { // the node has stood still
-			w.giveUp()
+			w.abandon()
 			w.copy.Room = now
 			return store.ErrLost
 		}
@@ -107,7 +107,7 @@ func (w *worker) reapply(b *batch, now *room.Room) error {
 	}
 	if b.stale == maxStale {
 		w.copy.Room = nil
-		w.slot.Return(b.hold.Token)
+		w.slot.Release(b.hold.Token)
 		return w.unavailable(store.ErrStale)
 	}
 	b.stale++
@@ -153,16 +153,16 @@ func (w *worker) answer(b *batch, at store.NextToken, err error) {
 	switch {
 	case errors.Is(err, store.ErrFull) && len(b.requests) > 1: // who leaves needs no memory, and must not wait for who joins
 		w.singly = len(b.requests)
-		w.queue.putBack(b.requests)
+		w.queue.requeue(b.requests)
 		return
 	case errors.Is(err, store.ErrQueued):
-		w.queue.putBack(b.requests)
+		w.queue.requeue(b.requests)
 		w.quiet = false
 		w.enterLine()
 		return
 	case errors.Is(err, store.ErrLost):
 		w.ws.logs.stale.Happened(nil, "room", w.id)
-		w.queue.putBack(b.requests)
+		w.queue.requeue(b.requests)
 		return
 	case err != nil:
 		if b.hold.Next != "" { // if it is written after all

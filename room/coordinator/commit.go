@@ -28,7 +28,7 @@ func (w *worker) decide(b *batch, at store.NextToken, now *room.Room, err error)
 		at, now, err = w.resend(b.commit, b.sent.Add(w.ws.opts.LockTTL), err)
 	}
 	if errors.Is(err, store.ErrRefused) {
-		w.abandon(b.commit)
+		w.abandonCommit(b.commit)
 		err = w.unavailable(err)
 	}
 	return at, now, err
@@ -52,14 +52,14 @@ func (w *worker) resend(c *store.Commit, end time.Time, why error) (at store.Nex
 		case <-pause.C:
 		}
 		if ctx.Err() != nil {
-			w.abandon(c)
+			w.abandonCommit(c)
 			return at, nil, fmt.Errorf("room %s: %w: %w", w.id, room.ErrUnknown, why)
 		}
 		at, now, err = w.ws.store.Send(ctx, w.slot, c)
 		switch {
 		case errors.Is(err, store.ErrStale) && c.Token() != "":
 			// A token that may be on its way twice is not used for anything else.
-			w.abandon(c)
+			w.abandonCommit(c)
 			return at, nil, store.ErrLost
 		case store.IsDecided(err):
 			return at, now, err
@@ -70,12 +70,12 @@ func (w *worker) resend(c *store.Commit, end time.Time, why error) (at store.Nex
 	}
 }
 
-// abandon gives up the lock that a commit may have, and has what was not answered of it do nothing any more.
-func (w *worker) abandon(c *store.Commit) {
+// abandonCommit releases the lock that a commit may have, and has what was not answered of it do nothing any more.
+func (w *worker) abandonCommit(c *store.Commit) {
 	if c.Token() != "" {
-		w.slot.Return(c.Token())
+		w.slot.Release(c.Token())
 	} else {
-		w.slot.Leave()
+		w.slot.Abandon()
 	}
 }
 

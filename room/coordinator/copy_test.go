@@ -25,7 +25,7 @@ type counting struct{ takes, reads, commits atomic.Int32 }
 func (n *counting) hook() redistest.Hook {
 	return redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
 		switch args := cmd.Args(); {
-		case isScript(cmd, store.TakeScript):
+		case isScript(cmd, store.AcquireScript):
 			n.takes.Add(1)
 			if fmt.Sprint(args[len(args)-1]) == "0" {
 				n.reads.Add(1)
@@ -144,7 +144,7 @@ func TestHold_LostReplyThatKeepsTheLock(t *testing.T) {
 		c := newCoordinator(t, rdb, Options{MaxBatch: 1})
 		second := make(chan room.Result, 1)
 		rdb.AddHook(redistest.Hook{
-			Before: once(store.TakeScript, func() error { // the second waits when the first commits
+			Before: once(store.AcquireScript, func() error { // the second waits when the first commits
 				go func() { second <- mustDo(t, c, "42", room.Join{User: "b", Session: "s"}) }()
 				for waits := 0; waits < 2; {
 					c.workers.mu.Lock()

@@ -170,7 +170,7 @@ func second(_ room.Result, err error) error { return err }
 
 // warm loads the scripts, so that the hooks see the EVALSHA that executes.
 func warm(t *testing.T, rdb redis.UniversalClient) {
-	warmUp(t, rdb, store.LoadScript, store.TakeScript, store.CommitScript)
+	warmUp(t, rdb, store.LoadScript, store.AcquireScript, store.CommitScript)
 }
 
 func warmUp(t *testing.T, rdb redis.UniversalClient, scripts ...*store.Script) {

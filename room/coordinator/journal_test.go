@@ -69,7 +69,7 @@ func TestJournal_None(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	var sent [][]any
 	rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-		if isScript(cmd, store.TakeScript) || isScript(cmd, store.CommitScript) {
+		if isScript(cmd, store.AcquireScript) || isScript(cmd, store.CommitScript) {
 			sent = append(sent, cmd.Args())
 		}
 		return nil

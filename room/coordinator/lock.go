@@ -29,10 +29,10 @@ func (w *worker) acquire() {
 	case ctx.Err() != nil:
 		w.failLate()
 		if w.inDoubt { // the request may have been carried out
-			w.giveUp()
+			w.abandon()
 		}
 	default:
-		w.giveUp()
+		w.abandon()
 		w.queue.fail(w.unavailable(err))
 	}
 }
@@ -49,7 +49,7 @@ func (w *worker) enterLine() {
 func (w *worker) askForLock(ctx context.Context) (held bool, err error) {
 	w.copy.CatchUp()
 	defer func() { w.inDoubt = err != nil }()
-	held, read, err := w.ws.store.Take(ctx, w.slot, w.id, w.copy.Room != nil)
+	held, read, err := w.ws.store.Acquire(ctx, w.slot, w.id, w.copy.Room != nil)
 	if err != nil {
 		return false, err
 	}
@@ -62,24 +62,11 @@ func (w *worker) askForLock(ctx context.Context) (held bool, err error) {
 	return held, nil
 }
 
-// wait waits in the line until the lock is handed to us, or it is time to ask again.
-func (w *worker) wait(ctx context.Context) {
-	w.ws.feeds.Follow(&w.copy, w.id)
-	held, err := w.slot.Wait(ctx)
-	switch {
-	case held:
-		w.held = true
-		w.lookahead.reached()
-	case err != nil:
-		w.failLate()
-	}
-}
-
-// giveUp leaves the queue for the lock, or gives it back unused.
-func (w *worker) giveUp() {
+// abandon takes the token out of the lock's queue, or releases the lock unused.
+func (w *worker) abandon() {
 	if w.inLine {
 		w.held, w.inLine = false, false
-		w.slot.Leave()
+		w.slot.Abandon()
 	}
 }
 
@@ -118,7 +105,15 @@ func (l *lookahead) reached() { l.waited = time.Since(l.lined) }
 func (w *worker) waitAhead() {
 	end := time.Now().Add(min(2*w.lookahead.waited, lockmgr.DefaultClaim))
 	for w.queue.empty() && !w.held && w.ws.life.open.Err() == nil && time.Now().Before(end) {
-		w.wait(w.ws.life.open)
+		w.ws.feeds.Follow(&w.copy, w.id)
+		held, err := w.slot.Wait(w.ws.life.open)
+		switch {
+		case held:
+			w.held = true
+			w.lookahead.reached()
+		case err != nil:
+			w.failLate()
+		}
 	}
 	if w.queue.empty() {
 		w.lookahead.pays = false

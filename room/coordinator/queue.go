@@ -18,7 +18,7 @@ type request struct {
 	done     chan outcome // takes one outcome, never blocks
 	accepted bool         // it belongs to what was accepted before Close
 	gone     bool         // guarded by queue.mu: the caller gave up
-	taken    bool         // guarded by queue.mu: it is part of a hold
+	inBatch  bool         // guarded by queue.mu: it is part of a hold
 }
 
 // outcome is what a request came to.
@@ -31,7 +31,7 @@ func newRequest() any { return &request{done: make(chan outcome, 1)} }
 
 // set makes a request new.
 func (r *request) set(a room.Action, now time.Time, wait time.Duration) {
-	r.action, r.at, r.deadline, r.accepted, r.gone, r.taken = a, now.UnixMilli(), now.Add(wait), false, false, false
+	r.action, r.at, r.deadline, r.accepted, r.gone, r.inBatch = a, now.UnixMilli(), now.Add(wait), false, false, false
 }
 
 func (r *request) fail(err error) { r.done <- outcome{err: err} }
@@ -67,7 +67,7 @@ func (q *queue) abandon(r *request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	r.gone = true
-	if r.taken {
+	if r.inBatch {
 		return false
 	}
 	q.waiting = slices.DeleteFunc(q.waiting, func(w *request) bool { return w == r })
@@ -82,7 +82,7 @@ func (q *queue) abandon(r *request) bool {
 // whole batch and still contain what the action did. For the same reason an action that
 // concerns several users is a batch of its own. more says that others wait
 // behind it.
-func (q *queue) take(into []*request, max int) (batch []*request, more bool) {
+func (q *queue) dequeue(into []*request, max int) (batch []*request, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := min(1, len(q.waiting))
@@ -90,7 +90,7 @@ func (q *queue) take(into []*request, max int) (batch []*request, more bool) {
 		n = q.differingLocked(max)
 	}
 	for _, r := range q.waiting[:n] {
-		r.taken = true
+		r.inBatch = true
 	}
 	batch = append(into, q.waiting[:n]...)
 	q.waiting = slices.Delete(q.waiting, 0, n)
@@ -118,14 +118,14 @@ func (q *queue) differingLocked(max int) (n int) {
 	return n
 }
 
-// putBack lets a batch wait again, ahead of all others, without those whose
+// requeue lets a batch wait again, ahead of all others, without those whose
 // callers gave up.
-func (q *queue) putBack(batch []*request) {
+func (q *queue) requeue(batch []*request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	batch = slices.DeleteFunc(batch, func(r *request) bool { return r.gone })
 	for _, r := range batch {
-		r.taken = false
+		r.inBatch = false
 	}
 	q.waiting = slices.Insert(q.waiting, 0, batch...)
 }
@@ -140,7 +140,7 @@ func (q *queue) failIf(err error, fails func(*request) bool) {
 		if !fails(r) {
 			return false
 		}
-		r.taken = true
+		r.inBatch = true
 		r.fail(err)
 		return true
 	})

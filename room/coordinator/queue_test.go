@@ -141,7 +141,7 @@ func TestGiveUp_NoRedis(t *testing.T) {
 			mustDo(t, c, "43", room.Join{User: "a", Session: "s"})
 			silent := make(chan struct{})
 			rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
-				if !isScript(cmd, store.TakeScript) {
+				if !isScript(cmd, store.AcquireScript) {
 					return nil
 				}
 				select {

@@ -26,7 +26,7 @@ func TestAcquire_LateTakeRevivesNoCommit(t *testing.T) {
 		if len(args) < 4 || args[3] != "LockRoom:42" {
 			return false
 		}
-		_, is := store.TakeScript.Is(args[1])
+		_, is := store.AcquireScript.Is(args[1])
 		return is
 	})
 	var commit []any
@@ -57,7 +57,7 @@ func TestAcquire_LateTakeRevivesNoCommit(t *testing.T) {
 			return nil
 		},
 	})
-	warmUp(t, plain, store.TakeScript, store.CommitScript)
+	warmUp(t, plain, store.AcquireScript, store.CommitScript)
 	c := newCoordinator(t, client, Options{LockTTL: time.Minute})
 	if r := mustDo(t, c, "42", room.Join{User: "a", Session: "s"}); r.Version != 1 || !answered {
 		t.Errorf("the batch was applied %d times", r.Version)

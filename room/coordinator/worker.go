@@ -53,7 +53,7 @@ func (w *worker) serve() {
 		case w.queue.overdue():
 			w.failLate()
 		case w.queue.empty(): // all who waited gave up
-			w.giveUp()
+			w.abandon()
 		case !w.ready():
 		case w.held, w.copy.Room != nil && !w.inLine:
 			w.hold()

@@ -32,7 +32,7 @@ func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis
 	var cmd *redis.Cmd
 	if c.token != "" {
 		cmd = send(ctx, slot.Command(script, c.args...))
-	} else if asked, err := s.askFully(func(full bool) (*redis.Cmd, error) { return slot.AskBy(ctx, send, script, s.asking(c, full)...) }); asked != nil {
+	} else if asked, err := s.askFully(func(ttl string) (*redis.Cmd, error) { return slot.AskBy(ctx, send, script, s.asking(c, ttl)...) }); asked != nil {
 		cmd = asked
 	} else {
 		return nil, err

@@ -213,22 +213,22 @@ func metaFields(r *room.Room, updates []room.Update) (fields []any) {
 	return fields
 }
 
-// askFully has a request for the lock sent, and sent again for a full Redis if it is full: without memory Redis
-// refuses what the lock writes, but not after another write, and without the lock nobody could leave.
-func (s *Store) askFully(ask func(full bool) (*redis.Cmd, error)) (*redis.Cmd, error) {
-	cmd, err := ask(false)
+// askFully has a request for the lock sent, with the TTL that it asks for; and again if Redis is out of memory, with
+// one that says so: see room_ttl in room.lua.
+func (s *Store) askFully(ask func(ttl string) (*redis.Cmd, error)) (*redis.Cmd, error) {
+	cmd, err := ask(s.ttl)
 	if err != nil && redis.HasErrorPrefix(err, "OOM") {
-		cmd, err = ask(true)
+		cmd, err = ask(s.ttl + " full")
 	}
 	return cmd, err
 }
 
 // asking returns the arguments of a commit that may ask for the lock.
-func (s *Store) asking(c *Commit, full bool) []any {
-	if !full {
+func (s *Store) asking(c *Commit, ttl string) []any {
+	if ttl == s.ttl {
 		return c.args
 	}
-	return append([]any{s.ttl + " "}, c.args[1:]...)
+	return append([]any{ttl}, c.args[1:]...)
 }
 
 // inScript is what Redis adds to an error that a script has met.
@@ -244,7 +244,7 @@ func (s *Store) Send(ctx context.Context, slot *lockmgr.Slot, c *Commit) (at Nex
 		case s.acks > 0 && c.Event != nil: // what is not written need not be acknowledged
 			return s.sendAcked(ctx, slot, script, c)
 		case c.token == "":
-			return s.askFully(func(full bool) (*redis.Cmd, error) { return slot.Ask(ctx, script, s.asking(c, full)...) })
+			return s.askFully(func(ttl string) (*redis.Cmd, error) { return slot.Ask(ctx, script, s.asking(c, ttl)...) })
 		}
 		return slot.Run(ctx, script, c.args...), nil
 	})

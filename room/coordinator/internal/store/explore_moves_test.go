@@ -46,14 +46,14 @@ func (e *explorer) arrivals(s *state, at int) (all []move) {
 		s.net = slices.Delete(s.net, at, at+1)
 		effect := e.x.run(e.t, s.db, r)
 		s.db, s.wakes, e.fault = effect.server, append(s.wakes, effect.wakes...), effect.fault
-		if !r.late && r.kind != "leave" {
+		if !r.late && r.kind != "abandon" {
 			e.answer(s, r, effect.reply)
 		}
 	}})
 	if r.late || s.left.unanswered == 0 {
 		return all
 	}
-	if r.kind == "leave" {
+	if r.kind == "abandon" {
 		return append(all, move{r.String() + " is lost", func(s *state) {
 			s.left.unanswered--
 			s.net = slices.Delete(s.net, at, at+1)
@@ -80,8 +80,8 @@ func (e *explorer) arrivals(s *state, at int) (all []move) {
 			if s.writers[i].content != nil {
 				s.write(i)
 			} else {
-				s.writers[i].phase = taking
-				s.ask(i, "take")
+				s.writers[i].phase = acquiring
+				s.ask(i, "acquire")
 			}
 		})
 	}
@@ -93,7 +93,7 @@ func (e *explorer) arrivals(s *state, at int) (all []move) {
 	} else {
 		unanswered("the worker gives up", func(s *state) {
 			s.left.giveUps--
-			s.leave(i)
+			s.abandon(i)
 			e.refuse(s, s.writers[i].queue...)
 			s.writers[i].queue = nil
 			s.serve(i)
@@ -158,7 +158,7 @@ func (e *explorer) choices(s *state, i int) (all []move) {
 		if awake {
 			add("is woken", wake)
 		}
-		add("asks whether it has the lock", func(s *state) { s.writers[i].phase = taking; s.ask(i, "take") })
+		add("asks whether it has the lock", func(s *state) { s.writers[i].phase = acquiring; s.ask(i, "acquire") })
 	case ahead:
 		if awake {
 			add("is woken", wake)
@@ -239,7 +239,7 @@ func (s *state) failOver() {
 	s.db, s.replica = db.done(), nil
 	kept := s.net[:0]
 	for _, r := range s.net {
-		bound := r.kind == "commit" || r.kind == "take"
+		bound := r.kind == "commit" || r.kind == "acquire"
 		if bound && r.late {
 			continue
 		} else if bound {

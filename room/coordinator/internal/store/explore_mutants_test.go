@@ -32,7 +32,7 @@ type mutant struct {
 
 // scripts returns the scripts with that fault. All rules of the lock stand in front of each.
 func (m mutant) scripts(t *testing.T) scriptSet {
-	texts := map[string]string{"commit": commitLua, "take": takeLua, "room": roomLua, "lock": ofLock("lock"), "inherit": ofLock("inherit"), "leave": ofLock("leave")}
+	texts := map[string]string{"commit": commitLua, "acquire": acquireLua, "room": roomLua, "lock": ofLock("lock"), "inherit": ofLock("inherit"), "abandon": ofLock("abandon")}
 	if m.file != "" {
 		texts[m.file] = replaced(t, texts[m.file], m.old, m.new)
 	}
@@ -45,7 +45,7 @@ func (m mutant) scripts(t *testing.T) scriptSet {
 		}
 		return script
 	}
-	return scriptSet{ofRooms("commit"), ofRooms("take"), ofLocks("inherit"), ofLocks("leave")}
+	return scriptSet{ofRooms("commit"), ofRooms("acquire"), ofLocks("inherit"), ofLocks("abandon")}
 }
 
 const (
@@ -54,7 +54,7 @@ const (
 	heldLua  = "if not ttl and not lock_holds(1, ARGV[3]) then"
 	buryLua  = "  lock_bury(1, token)\n"
 	heirLua  = "  lock_inherit(1, ARGV[3], string.sub(ARGV[3], 1, -37) .. string.sub(ARGV[4], i, i + 35))\n"
-	freedLua = "local given, place = lock_release(1, next ~= '' and next, next_ttl ~= '' and next_ttl)"
+	freedLua = "held, position = release(1, next ~= '' and next, next_ttl ~= '' and next_ttl)"
 )
 
 // The explorer finds what is wrong with scripts, or writers, that are.
@@ -73,15 +73,15 @@ func TestExplorerFindsFaults(t *testing.T) {
 			new:  "local before = is[3] == ARGV[3]\nARGV[5] = ARGV[3]\n",
 			left: bounds{unanswered: 1}, found: "twice"},
 		{name: "does not check the token of a hold", file: "commit", old: heldLua, new: "if false then", left: bounds{expiries: 1, foreign: 1}, found: "held the lock"},
-		{name: "does not give the lock back", file: "commit", old: freedLua, new: "local given, place", left: bounds{}, found: "holds the lock"},
-		{name: "does not let a repeated commit leave", file: "commit", old: "  lock_leave(1, ARGV[3])", new: "  --", actions: [][]string{{"a"}},
+		{name: "does not release the lock", file: "commit", old: freedLua, new: "", left: bounds{}, found: "holds the lock"},
+		{name: "does not let a repeated commit leave", file: "commit", old: "    lock_abandon(1, ARGV[3])", new: "    --", actions: [][]string{{"a"}},
 			left: bounds{unanswered: 2, foreign: 1}, found: "holds the lock"},
-		{name: "lets a lost hold wait on", file: "commit", old: "  redis.call('ZREM', KEYS[2], ARGV[3])\n", new: "", left: bounds{expiries: 1, foreign: 1}, found: "nothing comes to an end"},
-		{name: "lets a lost hold write", file: "commit", old: "  redis.call('ZREM', KEYS[2], ARGV[3])\n", new: "", rules: writerRules{mayLeave: true}, deep: true,
+		{name: "lets a lost hold wait on", file: "commit", old: "    redis.call('ZREM', KEYS[2], ARGV[3])\n", new: "", left: bounds{expiries: 1, foreign: 1}, found: "nothing comes to an end"},
+		{name: "lets a lost hold write", file: "commit", old: "    redis.call('ZREM', KEYS[2], ARGV[3])\n", new: "", rules: writerRules{mayLeave: true}, deep: true,
 			left: bounds{unanswered: 1, expiries: 2, foreign: 1, giveUps: 1}, found: "a is in the room twice"},
 		{name: "does not bury what it repeats", file: "inherit", old: heirLua, new: "", rules: writerRules{mayLeave: true},
 			left: bounds{unanswered: 1, foreign: 1, giveUps: 1}, found: "was refused"},
-		{name: "does not bury what it gives up", file: "leave", old: buryLua, new: "", left: bounds{unanswered: 1, foreign: 1, giveUps: 1}, found: "holds the lock"},
+		{name: "does not bury what it gives up", file: "abandon", old: buryLua, new: "", left: bounds{unanswered: 1, foreign: 1, giveUps: 1}, found: "holds the lock"},
 		{name: "draws a number twice", file: "lock", old: "if last and last >= number then", new: "if false then", left: bounds{foreign: 1}, found: "the fence went back"},
 		{name: "keeps a queue for ever", file: "lock", old: "    redis.call('PEXPIRE', queue, 60000)\n", new: "", left: bounds{foreign: 1}, found: "has no end"},
 		{name: "gives the lock to who is buried", file: "lock", old: "elseif redis.call('ZSCORE', queue, token) then -- buried, since nobody waits", new: "elseif false then",

@@ -76,8 +76,8 @@ type executor struct {
 
 // scriptSet are those of the writers.
 type scriptSet struct {
-	commit, take   *Script
-	inherit, leave *redis.Script
+	commit, acquire *Script
+	inherit, leave  *redis.Script
 }
 
 // ofLock returns the text of a script of the lock manager.
@@ -90,7 +90,7 @@ func ofLock(name string) string {
 }
 
 func shippedScripts() scriptSet {
-	return scriptSet{CommitScript, TakeScript, lockmgr.NewScript(ofLock("inherit")), lockmgr.NewScript(ofLock("leave"))}
+	return scriptSet{CommitScript, AcquireScript, lockmgr.NewScript(ofLock("inherit")), lockmgr.NewScript(ofLock("abandon"))}
 }
 
 const (
@@ -233,14 +233,14 @@ func (x *executor) command(r request) (script *redis.Script, keys []string, args
 	switch r.kind {
 	case "inherit":
 		return x.scripts.inherit, keys, append(args, ids.String())
-	case "leave":
+	case "abandon":
 		return x.scripts.leave, keys, append(args, ids.String())
-	case "take":
+	case "acquire":
 		copied := 0
 		if r.copied {
 			copied = 1
 		}
-		return x.scripts.take.on(r.incarnation), append(keys, usersKey, metaKey), append(args, "2000", copied)
+		return x.scripts.acquire.on(r.incarnation), append(keys, usersKey, metaKey), append(args, "2000", copied)
 	}
 	return x.scripts.commit.on(r.incarnation), append(keys, usersKey, metaKey), append(args, r.content.args...)
 }

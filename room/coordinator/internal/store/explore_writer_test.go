@@ -13,7 +13,7 @@ const (
 	idle       phase = iota // nothing waits
 	ready                   // it is going to commit
 	committing              // it waits for what becomes of its commit
-	taking                  // of its request for the lock
+	acquiring               // of its request for the lock
 	inheriting              // of the burial of tokens, in the middle of one of the two
 	waiting                 // it waits in the queue
 	ahead                   // it waits there, and nobody waits for it
@@ -67,7 +67,7 @@ func (s *state) ask(i int, kind string) {
 	switch kind {
 	case "inherit":
 		r.ids = strings.Join(w.doubts, ",")
-	case "take":
+	case "acquire":
 		r.copied = w.copy != nil
 	case "commit":
 		r.content = w.content
@@ -87,23 +87,23 @@ func (s *state) write(i int) {
 }
 
 // leave gives up, and goes on before Redis has answered.
-func (s *state) leave(i int) {
+func (s *state) abandon(i int) {
 	w := &s.writers[i]
 	ids := w.doubts
 	if w.underway || w.promised {
 		ids = append(slices.Clip(ids), w.token)
 	}
-	s.send(request{kind: "leave", token: w.token, writer: i, ids: strings.Join(ids, ",")})
+	s.send(request{kind: "abandon", token: w.token, writer: i, ids: strings.Join(ids, ",")})
 	w.held, w.inLine = false, false
 	s.renew(i)
 }
 
 // abandon gives up a commit.
-func (s *state) abandon(i int) {
+func (s *state) abandonCommit(i int) {
 	if w := s.writers[i]; w.hold != "" {
-		s.send(request{kind: "leave", token: w.hold, writer: i})
+		s.send(request{kind: "abandon", token: w.hold, writer: i})
 	} else {
-		s.leave(i)
+		s.abandon(i)
 	}
 }
 
@@ -112,7 +112,7 @@ func (s *state) serve(i int) {
 	w := &s.writers[i]
 	s.settle(i)
 	if len(w.queue) == 0 && w.inLine {
-		s.leave(i)
+		s.abandon(i)
 	}
 	switch {
 	case len(w.queue) == 0 && len(w.todo) == 0:
@@ -122,8 +122,8 @@ func (s *state) serve(i int) {
 	case w.copy != nil && (w.held || !w.inLine):
 		w.phase = ready
 	default:
-		w.phase, w.held, w.inLine = taking, false, true
-		s.ask(i, "take")
+		w.phase, w.held, w.inLine = acquiring, false, true
+		s.ask(i, "acquire")
 	}
 }
 
@@ -199,8 +199,8 @@ func (e *explorer) goOn(s *state, r request) {
 	case w.content != nil:
 		s.write(r.writer)
 	default:
-		w.phase = taking
-		s.ask(r.writer, "take")
+		w.phase = acquiring
+		s.ask(r.writer, "acquire")
 	}
 }
 
@@ -225,15 +225,15 @@ func (e *explorer) outcome(s *state, r request, reply []any) {
 			s.serve(i)
 		}
 	case "queued":
-		s.putBack(i)
+		s.requeue(i)
 		w.inLine, w.phase = true, waiting
 	case "lost":
-		s.putBack(i)
+		s.requeue(i)
 		s.serve(i)
 	case "stale":
 		if w.resent { // a token that may be on its way twice is not used for anything else
-			s.abandon(i)
-			s.putBack(i)
+			s.abandonCommit(i)
+			s.requeue(i)
 			s.serve(i)
 			return
 		}
@@ -257,7 +257,7 @@ func (s *state) settle(i int) {
 	w.batch, w.content, w.hold, w.next, w.resent, w.more = nil, nil, "", "", false, false
 }
 
-func (s *state) putBack(i int) {
+func (s *state) requeue(i int) {
 	w := &s.writers[i]
 	w.queue = slices.Concat(w.batch, w.queue)
 	s.settle(i)
@@ -290,7 +290,7 @@ func (e *explorer) checkRefused(s *state) {
 // giveUp ends a commit whose outcome is unknown.
 func (s *state) giveUp(i int) {
 	w := &s.writers[i]
-	s.abandon(i)
+	s.abandonCommit(i)
 	w.copy = nil
 	if w.hold != "" && w.next != "" {
 		w.inLine, w.promised = true, true

@@ -20,8 +20,8 @@ import (
 var (
 	//go:embed lua/load.lua
 	loadLua string
-	//go:embed lua/take.lua
-	takeLua string
+	//go:embed lua/acquire.lua
+	acquireLua string
 	//go:embed lua/room.lua
 	roomLua string
 	//go:embed lua/commit.lua
@@ -46,11 +46,11 @@ var (
 // A commit by a writer that holds the lock carries that token alone. Once it has been answered that the lock is
 // not its own, no copy of it can ever write: the token waits no longer, and does not get the lock again.
 var (
-	LoadScript   = newScript(loadLua)
-	TakeScript   = newScript(takeLua)
-	CommitScript = newScript(commitLua)
-	MoveScript   = newScript(moveLua)
-	ForgetScript = redis.NewScript(forgetLua)
+	LoadScript    = newScript(loadLua)
+	AcquireScript = newScript(acquireLua)
+	CommitScript  = newScript(commitLua)
+	MoveScript    = newScript(moveLua)
+	ForgetScript  = redis.NewScript(forgetLua)
 )
 
 // LockPrefix and a room's id make the key of its lock.
@@ -157,20 +157,15 @@ func (s *Store) Examine(ctx context.Context, id string) (r *room.Room, recorded 
 	return r, recorded, nil
 }
 
-// Take asks for a room's lock. If it is ours now, read is the room, or nil if the caller has a copy
+// Acquire asks for a room's lock. If it is ours now, read is the room, or nil if the caller has a copy
 // already; else the slot's token waits for the lock.
-func (s *Store) Take(ctx context.Context, slot *lockmgr.Slot, id string, copied bool) (ours bool, read *room.Room, err error) {
-	args := []any{s.ttl, 0}
+func (s *Store) Acquire(ctx context.Context, slot *lockmgr.Slot, id string, copied bool) (ours bool, read *room.Room, err error) {
+	known := 0
 	if copied {
-		args[1] = 1
+		known = 1
 	}
-	reply, err := s.run(ctx, s.KeysOf(id).Meta, TakeScript, func(script *redis.Script) (*redis.Cmd, error) {
-		return s.askFully(func(full bool) (*redis.Cmd, error) {
-			if full {
-				args = append(args, "full")
-			}
-			return slot.Ask(ctx, script, args...)
-		})
+	reply, err := s.run(ctx, s.KeysOf(id).Meta, AcquireScript, func(script *redis.Script) (*redis.Cmd, error) {
+		return s.askFully(func(ttl string) (*redis.Cmd, error) { return slot.Ask(ctx, script, ttl, known) })
 	})
 	switch {
 	case err != nil:
@@ -183,7 +178,7 @@ func (s *Store) Take(ctx context.Context, slot *lockmgr.Slot, id string, copied 
 		read, err = s.parseRoom(ctx, id, reply[1:])
 		return true, read, err
 	}
-	return false, nil, fmt.Errorf("take answered %q", reply[0])
+	return false, nil, fmt.Errorf("acquire.lua answered %q", reply[0])
 }
 
 // doneAlone is what a commit without the lock answers by 0; see commit.lua.

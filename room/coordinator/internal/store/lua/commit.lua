@@ -5,8 +5,8 @@
 -- KEYS[1..3] the lock     KEYS[4] Room:<id>:Users   KEYS[5] Room:<id>:Meta
 -- KEYS[6] Room:<id>:Log, only with a journal
 -- ARGV[1], ARGV[2] of the lock (publish, claim)
--- ARGV[3] token           ARGV[4] empty if the lock has to be the token's; else the TTL in ms of a hold that
---                         begins here, and a space behind it if Redis is out of memory
+-- ARGV[3] token           ARGV[4] empty if the lock has to be the token's; else the TTL of a hold that
+--                         begins here; see room_ttl
 -- ARGV[5..] the commit; see room.lua
 --
 -- returns {'done', 1}          written (or nothing was to be), now or when this same
@@ -45,39 +45,28 @@ local next, next_ttl, epoch, idle, fields, journal = room_rare(5)
 local writes, known = ARGV[9] ~= '', ARGV[4] == '' or is[3]
 local free = ARGV[4] ~= '' and known and redis.call('EXISTS', KEYS[1], KEYS[2]) == 0
 local there = not before and (free or not writes) and room_count(KEYS[4], is, 5, epoch)
-if there and ARGV[4] ~= '' then
-  -- Who writes nothing needs no lock to know that the room is this one.
-  local refused, unheard, unlogged
-  if writes then
-    refused, unheard, unlogged = room_write(KEYS[4], KEYS[5], KEYS[6], 5, #ARGV, there, epoch, idle, fields, journal)
-  end
-  if refused then
-    return {'refused', refused}
-  elseif not unheard and not unlogged then
-    return 0
-  end
-  return {'done', 0, unheard or unlogged and false, unlogged}
-end
+-- Who writes nothing needs no lock to know that the room is this one.
+local alone, release = there and ARGV[4] ~= '', nil
+if not alone then
 -- lock.lua
-if before then
-  lock_leave(1, ARGV[3]) -- a sending may have waited, and then an earlier one was carried out
-  return {'done', false}
-end
-local ttl, full = string.match(ARGV[4], '^(%d+)( ?)')
-if full == ' ' then
-  redis.call('HDEL', KEYS[5], '') -- see take.lua
-end
-if not ttl and not lock_holds(1, ARGV[3]) then
-  -- The token may wait again, if its wake-up has come late. It must not get the lock: a copy of this request
-  -- would then write.
-  redis.call('ZREM', KEYS[2], ARGV[3])
-  return {'lost'}
-elseif ttl and not lock_acquire(1, ARGV[3], ttl, true) then
-  return {'queued'}
-end
-there = there or known and room_count(KEYS[4], is, 5, epoch)
-if not there then
-  return {'stale', unpack(room_read(KEYS[4], KEYS[5]), 1, 10)}
+  if before then
+    lock_abandon(1, ARGV[3]) -- a sending may have waited, and then an earlier one was carried out
+    return {'done', false}
+  end
+  local ttl = room_ttl(KEYS[5])
+  if not ttl and not lock_holds(1, ARGV[3]) then
+    -- The token may wait again, if its wake-up has come late. It must not get the lock: a copy of this request
+    -- would then write.
+    redis.call('ZREM', KEYS[2], ARGV[3])
+    return {'lost'}
+  elseif ttl and not lock_acquire(1, ARGV[3], ttl, true) then
+    return {'queued'}
+  end
+  there = there or known and room_count(KEYS[4], is, 5, epoch)
+  if not there then
+    return {'stale', unpack(room_read(KEYS[4], KEYS[5]), 1, 10)}
+  end
+  release = lock_release
 end
 local refused, unheard, unlogged
 if writes then
@@ -86,5 +75,11 @@ if writes then
     return {'refused', refused}
   end
 end
-local given, place = lock_release(1, next ~= '' and next, next_ttl ~= '' and next_ttl)
-return {'done', given and 1 or not place and 0, unheard or unlogged and false, unlogged}
+if alone and not unheard and not unlogged then
+  return 0
+end
+local held, position = false, nil
+if release then
+  held, position = release(1, next ~= '' and next, next_ttl ~= '' and next_ttl)
+end
+return {'done', held and 1 or not position and 0, unheard or unlogged and false, unlogged}

@@ -32,6 +32,16 @@ local function room_rare(at)
   return string.match(ARGV[at + 9], '^(%S*) (%S*) (%S*) (%S*) (%d+) ?(%d*)$')
 end
 
+-- Returns the TTL in ms of a hold that begins here, which is in ARGV[4]; nil if that is empty. Behind the TTL
+-- stands "full" if Redis is out of memory. It then refuses to SET the lock, but not after another write, and
+-- without the lock nobody could leave: so this begins with a write.
+local function room_ttl(meta)
+  if string.sub(ARGV[4], -4) == 'full' then
+    redis.call('HDEL', meta, '')
+  end
+  return string.match(ARGV[4], '^%d+')
+end
+
 -- Returns epoch, version, mark, number of members, settings, data, bans, gone, incarnation and members
 -- of a room. In the text of a script <incarnation> is that of the server; see incarnation.go.
 local function room_read(users, meta)

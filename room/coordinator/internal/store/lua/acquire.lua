@@ -1,20 +1,15 @@
--- Takes a room's lock and reads the room, or waits for the lock.
+-- Acquires a room's lock and reads the room, or waits for the lock.
 --
 -- KEYS[1..3] the lock     KEYS[4] Room:<id>:Users   KEYS[5] Room:<id>:Meta
 -- ARGV[1], ARGV[2] of the lock (publish, claim)
--- ARGV[3] token           ARGV[4] TTL in ms
+-- ARGV[3] token           ARGV[4] TTL; see room_ttl
 -- ARGV[5] 1 if the caller has a copy of the room: the commit will say if that is old
--- ARGV[6] only there if Redis is out of memory. Then it refuses to SET the lock, but not
---         after another write; and without the lock nobody could leave
 --
 -- returns {'yours'}         the lock is held; the room was not read
 --         {'yours', epoch, version, mark, members, settings, data, bans, gone, incarnation, {user, member, ...}}
 --                           the lock is held, and this is the room (see load.lua)
 --         {'queued'}        another holds the lock, and the token waits
-if ARGV[6] then
-  redis.call('HDEL', KEYS[5], '')
-end
-if not lock_acquire(1, ARGV[3], ARGV[4], true) then
+if not lock_acquire(1, ARGV[3], room_ttl(KEYS[5]), true) then
   return {'queued'}
 end
 if ARGV[5] == '1' then

@@ -3,7 +3,7 @@
 -- ARGV[4] the UUIDs at the end of those tokens of the same caller that may still be on their
 --         way to the lock, 36 characters each; ARGV[3] may be one of them
 -- returns 1 if one of them had been given the lock, which is given back; 0 if not
-local left = lock_leave(1, ARGV[3])
+local left = lock_abandon(1, ARGV[3])
 for i = 1, #ARGV[4], 36 do
   local token = string.sub(ARGV[3], 1, -37) .. string.sub(ARGV[4], i, i + 35)
   lock_bury(1, token)

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"roomd/loadtest/bench/worker"
+	"roomd/loadtest/chaos"
 )
 
 const description = `Sends players at roomd nodes and proves that the rooms' lists are right.
@@ -31,6 +32,7 @@ type cli struct {
 	Bench   benchCmd   `cmd:"" help:"Measures roomd beside the article's lock and beside Redis without a lock, and checks the lists of each."`
 	Compare compareCmd `cmd:"" help:"Measures two revisions of roomd by turns, and prints how much faster the second is."`
 	Lab     labCmd     `cmd:"" help:"Runs the published Redis locks, and roomd, under faults, and counts what goes wrong."`
+	Chaos   chaosCmd   `cmd:"" help:"Disturbs nodes and their Redis while players play, and proves that nothing is lost that must not be."`
 	Audit   auditCmd   `cmd:"" help:"Replays the journals of all rooms in a Redis, while nodes use it, and says what does not fit."`
 }
 
@@ -45,6 +47,7 @@ var errInconsistent = errors.New("the lists are not right")
 
 func main() {
 	worker.Main() // the bench starts this program again for its servers and clients
+	chaos.Main()  // so does chaos for its nodes
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once

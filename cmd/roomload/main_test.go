@@ -12,6 +12,7 @@ import (
 
 	"roomd/loadtest"
 	"roomd/loadtest/bench/worker"
+	"roomd/loadtest/chaos"
 	"roomd/lockmgr/redistest"
 )
 
@@ -20,6 +21,7 @@ const asProgram = "ROOMLOAD_TESTED_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	worker.Main()
+	chaos.Main()
 	if os.Getenv(asProgram) != "" {
 		main()
 		return
@@ -105,6 +107,12 @@ func TestMain_WrongUse(t *testing.T) {
 		"lab --second 0s":                      "--second is 0s",
 		"lab --second 1m":                      "--second is 1m0s",
 		"lab --redis nonsense":                 `--redis: "nonsense"`,
+		"chaos --profile x":                    `--profile is "x"`,
+		"chaos --persist x":                    `--persist is "x"`,
+		"chaos --replicas 1":                   "--replicas is 1",
+		"chaos --faults failover":              `--faults is "failover"`,
+		"chaos --mix dance":                    `--mix is "dance"`,
+		"chaos --duration 0s":                  "--duration is 0s",
 		"audit":                                "--redis",
 		"audit --redis nonsense":               `--redis: "nonsense"`,
 		"audit --redis embedded":               "--redis is embedded",

@@ -21,6 +21,14 @@ type Chart struct {
 	About    string // what it says; may be empty
 	X, Y     Axis
 	Series   []Series
+	Spans    []Span // of X, behind the lines
+}
+
+// Span is a part of the X axis with something to know about it.
+type Span struct {
+	From float64 `json:"from"`
+	To   float64 `json:"to"`
+	Name string  `json:"name"`
 }
 
 // Axis is one axis of a chart.
@@ -59,7 +67,8 @@ func (c Chart) HTML() template.HTML {
 		Y      Axis      `json:"y"`
 		At     []float64 `json:"at"`
 		Series []series  `json:"series"`
-	}{X: c.X, Y: c.Y}
+		Spans  []Span    `json:"spans,omitempty"`
+	}{X: c.X, Y: c.Y, Spans: c.Spans}
 	c.Series = slices.DeleteFunc(slices.Clone(c.Series), func(s Series) bool { return len(s.Points) == 0 })
 	if len(c.Series) == 0 {
 		return ""

@@ -6,13 +6,27 @@
   const short = (value) => (value === null || value === undefined ? "" : value >= 1000 ? value.toLocaleString("en") : String(+value.toPrecision(4)))
 
   const draw = (place) => {
-    const { x, y, at, series } = JSON.parse(place.querySelector("script").textContent)
+    const { x, y, at, series, spans = [] } = JSON.parse(place.querySelector("script").textContent)
     const stroke = (i) => () => variable(series[i].strong && !x.categories ? "--ink" : `--s${i % 8}`)
     const pattern = (i) => (series[i].strong ? 0 : Math.floor(i / 8) % 4)
     const look = { stroke: () => variable("--soft"), grid: { stroke: () => variable("--grid"), width: 1 }, ticks: { stroke: () => variable("--grid"), width: 1 } }
     const group = series.length + 1
     const bars = x.categories && uPlot.paths.bars({ size: [0.9, 100] })
     const low = (u) => u.scales.y.min
+    const shade = (u) => {
+      const { ctx, bbox } = u
+      ctx.save()
+      ctx.textBaseline = "top"
+      ctx.font = `${10 * devicePixelRatio}px sans-serif`
+      ctx.fillStyle = variable("--grid")
+      for (const { from, to } of spans) {
+        const left = u.valToPos(from, "x", true)
+        ctx.fillRect(left, bbox.top, Math.max(1, u.valToPos(to, "x", true) - left), bbox.height)
+      }
+      ctx.fillStyle = variable("--soft")
+      spans.forEach(({ from, name }, i) => ctx.fillText(name, u.valToPos(from, "x", true) + 2, bbox.top + (2 + 12 * (i % 4)) * devicePixelRatio))
+      ctx.restore()
+    }
     const options = {
       width: Math.max(320, place.clientWidth),
       height: 380,
@@ -30,6 +44,7 @@
             : { ...look, label: x.label },
         { ...look, label: y.label, size: 84, values: (_, splits) => splits.map(short) },
       ],
+      hooks: { drawClear: [shade] },
       cursor: { points: { show: !bars }, drag: { x: !bars, y: false } },
       legend: {
         show: series.some(({ name }) => name) || !bars, live: !bars,

@@ -1,4 +1,4 @@
-// Package launch runs redis-server processes for tests and commands. On Linux a server ends
+// Package launch runs redis-server processes, and nodes, for tests and commands. On Linux a server ends
 // with the process that launched it, even if that is killed with SIGKILL, and the next launch
 // removes its folder. Elsewhere only Close ends a server.
 //
@@ -6,12 +6,15 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"time"
@@ -32,6 +35,15 @@ type Command struct {
 
 	// Ready is part of the line that the server logs when it accepts connections.
 	Ready string
+
+	// Program is what to run. Empty means redis-server, from the PATH.
+	Program string
+
+	// Env are variables of its environment, as NAME=value, besides those of this process.
+	Env []string
+
+	// Log, if not nil, gets all that the server logs.
+	Log io.Writer
 }
 
 // Plain is a redis-server without persistence, unless args (in the form of its command
@@ -45,18 +57,18 @@ func Plain(args ...string) Command {
 	}}
 }
 
-// Server is a redis-server of our own. Its methods are for one goroutine at a time.
+// Server is a process of our own that listens. Its methods are for one goroutine at a time.
 type Server struct {
-	port   int
-	folder *folder
-	ready  string
-	args   []string
+	port    int
+	folder  *folder
+	command Command
+	args    []string
 
 	process *os.Process   // the one that was started last
 	gone    chan struct{} // closed when that has ended and was waited for
 }
 
-// Start runs a redis-server from the PATH on a free loopback port, in a temporary
+// Start runs a redis-server, or another program, on a free loopback port, with a temporary
 // folder, and returns when it accepts connections.
 //
 // If the server ends instead, or is not ready when ctx ends or after 30 s, the error has the
@@ -80,7 +92,8 @@ func try(ctx context.Context, command Command) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{port: port, folder: folder, ready: command.Ready}
+	command.Program = cmp.Or(command.Program, "redis-server")
+	s := &Server{port: port, folder: folder, command: command}
 	if s.args, err = command.Args(s); err == nil {
 		err = s.launch(ctx)
 	}
@@ -100,16 +113,21 @@ func FreePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-var errEnded = errors.New("redis-server ended instead of becoming ready")
+var errEnded = errors.New("it ended instead of becoming ready")
 
 // launch starts the process and returns when that has logged that it is ready. An answer at the
 // port would not do: it may be another server's.
 func (s *Server) launch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
-	cmd := exec.Command("redis-server", s.args...)
-	said := newOutput(s.ready)
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, said, drain
+	cmd := exec.Command(s.command.Program, s.args...)
+	said := newOutput(s.command.Ready)
+	var log io.Writer = said
+	if s.command.Log != nil {
+		log = io.MultiWriter(said, s.command.Log)
+	}
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = log, log, drain
+	cmd.Env = append(os.Environ(), s.command.Env...)
 	endWithUs(cmd)
 	started, gone := make(chan error), make(chan struct{})
 	go func() {
@@ -132,10 +150,10 @@ func (s *Server) launch(ctx context.Context) error {
 	case <-said.ready:
 		return nil
 	case <-gone:
-		return fmt.Errorf("%w; its last lines:\n%s", errEnded, said)
+		return fmt.Errorf("%s: %w; its last lines:\n%s", filepath.Base(s.command.Program), errEnded, said)
 	case <-ctx.Done():
 		s.Kill()
-		return fmt.Errorf("redis-server is not ready: %w; its last lines:\n%s", context.Cause(ctx), said)
+		return fmt.Errorf("%s is not ready: %w; its last lines:\n%s", filepath.Base(s.command.Program), context.Cause(ctx), said)
 	}
 }
 

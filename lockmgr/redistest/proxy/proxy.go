@@ -1,8 +1,10 @@
 // Package proxy is a network between clients and one Redis server that fails at a chosen request.
 // It reads requests and replies of RESP2 and RESP3, so its caller alone decides whether the server
 // executes a request, and whether the client hears of that. Package redistest has it for tests.
+// Without an Exchange it carries the bytes of any protocol, and the whole network fails: late, silent,
+// reset, or deaf to the next reply (carry.go).
 //
-// Each connection has one goroutine, or two once it subscribes; they end with [Proxy.Close].
+// Each connection has one goroutine, or two once it subscribes, or four without an Exchange; they end with [Proxy.Close].
 package proxy
 
 import (
@@ -12,6 +14,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Action says what becomes of a connection after one of its requests.
@@ -46,6 +49,8 @@ type Proxy struct {
 	message  func()
 	listener net.Listener
 	gate     gate           // closed while the proxy is paused
+	ways     [2]gate        // closed while one way is paused
+	lag      atomic.Int64   // how much later everything arrives, in ns
 	wg       sync.WaitGroup // the accept loop and every connection
 	life     context.Context
 	end      context.CancelFunc
@@ -54,7 +59,8 @@ type Proxy struct {
 	links map[*link]struct{} // guarded by mu
 }
 
-// Start returns a proxy in front of the server that dial connects to. message, if not nil, is
+// Start returns a proxy in front of the server that dial connects to. If exchange is nil it carries
+// bytes, whatever they mean. message, if not nil, is
 // called before messages of a connection that has subscribed go on to the client.
 func Start(dial func(ctx context.Context) (net.Conn, error), exchange Exchange, message func()) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,8 +92,13 @@ func (p *Proxy) Cut() {
 // connections stay open, new ones are accepted, and nothing arrives.
 func (p *Proxy) Pause() { p.gate.close() }
 
-// Resume ends a Pause. What was sent meanwhile arrives now, in order.
-func (p *Proxy) Resume() { p.gate.open() }
+// Resume ends a Pause, and that of one way. What was sent meanwhile arrives now, in order.
+func (p *Proxy) Resume() {
+	p.gate.open()
+	for i := range p.ways {
+		p.ways[i].open()
+	}
+}
 
 // Close cuts all connections, and waits for the proxy's goroutines.
 func (p *Proxy) Close() {
@@ -126,7 +137,11 @@ func (p *Proxy) serve(client net.Conn) {
 		l.cut()
 	}
 	p.mu.Unlock()
-	l.run()
+	if p.exchange == nil {
+		l.carry()
+	} else {
+		l.run()
+	}
 	p.mu.Lock()
 	delete(p.links, l)
 	p.mu.Unlock()
@@ -138,6 +153,7 @@ type link struct {
 	client, server net.Conn
 	once           sync.Once
 	done           chan struct{} // closed by cut
+	swallow        atomic.Bool   // what the server says next is lost
 }
 
 // cut ends both connections at once.

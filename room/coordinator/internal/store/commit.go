@@ -76,7 +76,8 @@ type Commit struct {
 	version uint64
 	args    []any // of the script commit.lua, from the token on; without it where the slot adds that. Pointers into the Commit cost no allocation
 
-	acked atomic.Pointer[error] // what a sending has heard of the replicas: the error is nil if enough have the commit
+	acked   atomic.Pointer[error] // what a sending has heard of the replicas: the error is nil if enough have the commit
+	doubted bool                  // a Send has left the outcome open: that a later one does not arrive says nothing of it
 
 	// Once it is written: why Redis did not take the event, or the entry of the journal, if so.
 	Unheard, Unlogged string
@@ -248,7 +249,7 @@ func (s *Store) Send(ctx context.Context, slot *lockmgr.Slot, c *Commit) (at Nex
 		}
 		return slot.Run(ctx, script, c.args...), nil
 	})
-	if err != nil && c.token == "" && !slot.InDoubt() && !errors.Is(err, ErrUnacked) && !strings.Contains(err.Error(), inScript) {
+	if err != nil && c.token == "" && !c.doubted && !slot.InDoubt() && !errors.Is(err, ErrUnacked) && !strings.Contains(err.Error(), inScript) {
 		return at, nil, fmt.Errorf("%w: %w", ErrRefused, s.explain(ctx, c.ID, err)) // Redis has got nothing, or would not run it
 	}
 	if err == nil && reply[0] == "stale" {
@@ -258,6 +259,7 @@ func (s *Store) Send(ctx context.Context, slot *lockmgr.Slot, c *Commit) (at Nex
 		return at, now, ErrStale
 	}
 	if err = s.outcome(ctx, c.ID, reply, err); err != nil {
+		c.doubted = !IsDecided(err)
 		return at, nil, err
 	}
 	if len(reply) > 1 {

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"roomd/loadtest"
+	"roomd/loadtest/chaos"
+)
+
+// errNotConsistent ends the program after its report has said why.
+var errNotConsistent = errors.New("something was lost, or wrong, or could not be decided")
+
+type chaosCmd struct {
+	Profile  string        `default:"standalone" help:"The Redis: standalone, sentinel or cluster (${default})."`
+	Persist  string        `default:"always" help:"What it writes to its disk: none, everysec or always (${default})."`
+	Replicas int           `default:"-1" help:"How many replicas must have an action before it is acknowledged: 0 or 1 (1 with sentinel and cluster)."`
+	Nodes    int           `default:"3" help:"How many nodes to start (${default})."`
+	Clients  int           `default:"30" help:"Players, with one connection each (${default})."`
+	Rooms    int           `default:"6" help:"Rooms, which all players share (${default})."`
+	Capacity int           `default:"8" help:"Seats of a room; the administrator changes them (${default})."`
+	Duration time.Duration `default:"60s" help:"How long faults are injected (${default})."`
+	Seed     uint64        `placeholder:"N" help:"Seed of the faults and the players. Without it roomload draws one, and prints it."`
+	Faults   []string      `placeholder:"NAME,…" help:"Faults to inject; see above. Without it, all that may lose nothing with this profile."`
+	Mix      []string      `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, as of run (${default})."`
+	Recover  time.Duration `default:"30s" help:"How long it may take after a fault until each room and each node works (${default})."`
+	History  string        `placeholder:"FILE" help:"Write each call, return, event and fault as a line of JSON."`
+	Logs     string        `placeholder:"DIR" help:"Write there what nodes and servers log."`
+	outputFlags
+}
+
+func (c *chaosCmd) Help() string {
+	return `Examples:
+
+  roomload chaos
+  roomload chaos --profile cluster --duration 2m --html chaos.html
+  roomload chaos --faults node-kill,net-swallow --seed 7 --history history.jsonl
+  roomload chaos --persist everysec --faults redis-power --duration 30s
+
+It starts servers of Redis, and nodes, as processes, and puts a network of its own between
+clients, nodes and Redis. Players do all that rooms allow, while faults come by a schedule
+that the seed makes. Each lasts for 2 to 6 s, some longer; then all heals, and each room and
+each node has to work again before the next one comes.
+
+Two checkers judge what the clients were told: the witness by the rooms' journals, porcupine
+without them. It ends with 0 only if nothing is wrong: nothing acknowledged is lost but what
+Redis may lose as it is set up, nothing happens twice, and everything happens in the order
+of time. Faults that lose something by themselves have to be named.
+
+Faults:
+
+` + chaos.Describe()
+}
+
+func (c *chaosCmd) config() chaos.Config {
+	replicas := c.Replicas
+	if replicas < 0 {
+		replicas = 1
+		if c.Profile == chaos.Standalone {
+			replicas = 0
+		}
+	}
+	mix := c.Mix
+	if len(mix) == 1 && mix[0] == "all" {
+		mix = loadtest.MixNames
+	}
+	return chaos.Config{
+		Profile: c.Profile, Persist: c.Persist, Replicas: replicas, Nodes: c.Nodes, Clients: c.Clients, Rooms: c.Rooms, Capacity: c.Capacity,
+		Duration: c.Duration, Seed: c.Seed, Faults: c.Faults, Mix: mix, Recover: c.Recover, Logs: c.Logs,
+	}
+}
+
+// Validate is called by kong.
+func (c *chaosCmd) Validate() error { return wrongFlag(c.config().Validate()) }
+
+// Run is called by kong.
+func (c *chaosCmd) Run(ctx context.Context, std streams) error {
+	cfg := c.config()
+	if c.History != "" {
+		f, err := os.Create(c.History)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		cfg.History = f
+	}
+	if cfg.Seed == 0 {
+		cfg.Seed = rand.Uint64N(1_000_000) + 1
+	}
+	cfg.Progress = newChaosProgress(std.stderr)
+	report, err := chaos.Run(ctx, cfg)
+	if err != nil {
+		return fmt.Errorf("seed %d: %w", cfg.Seed, err)
+	}
+	if err := report.WriteTable(c.table(std)); err != nil {
+		return err
+	}
+	if err := c.write(report, std.stdout); err != nil {
+		return err
+	}
+	if !report.Good() {
+		return errNotConsistent
+	}
+	return nil
+}
+
+// newChaosProgress returns a function that shows a run's progress on w: a line for each phase, and on a terminal what
+// happens in it.
+func newChaosProgress(w io.Writer) func(chaos.Progress) {
+	terminal := isTerminal(w)
+	var last time.Duration
+	return func(p chaos.Progress) {
+		line := fmt.Sprintf("%5.1f s  %6d actions  %3d unknown  %2d ghosts  %s", p.Elapsed.Seconds(), p.Actions, p.Unknown, p.Ghosts, p.Phase)
+		if p.Problems > 0 {
+			line += fmt.Sprintf("  (%d PROBLEMS)", p.Problems)
+		}
+		switch {
+		case terminal && p.Changed:
+			fmt.Fprintf(w, "\r\x1b[K%s\n", line)
+		case terminal:
+			fmt.Fprintf(w, "\r\x1b[K%s", line)
+		case p.Changed || p.Elapsed-last >= plainInterval:
+			last = p.Elapsed
+			fmt.Fprintln(w, line)
+		}
+	}
+}

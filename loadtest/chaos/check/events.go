@@ -1,0 +1,84 @@
+package check
+
+import "slices"
+
+// follower is what a connection knows of a room.
+type follower struct {
+	at
+	knows bool
+}
+
+// events compares what each connection was told with the journal: from where it stands, all that comes, in order.
+func (w *witness) events() {
+	conns := make(map[int]*follower)
+	told := make(map[at][]Change) // of versions that the journal has not
+	for i := range w.history.Events {
+		e := &w.history.Events[i]
+		if e.Room != w.room {
+			continue
+		}
+		f := conns[e.Conn]
+		if f == nil {
+			f = new(follower)
+			conns[e.Conn] = f
+		}
+		switch {
+		case e.Lost != "":
+			f.knows = false
+			continue
+		case e.List == nil:
+			if f.knows && (e.From != f.version || e.Epoch != f.epoch) && !(f.version == 0 && e.From == 0) {
+				w.broken("event", e.At, "%q stands at version %d of epoch %s, and is told what is behind version %d of epoch %s", e.User, f.version, short(f.epoch), e.From, short(e.Epoch))
+			}
+			w.event(e, told)
+		}
+		*f = follower{at{e.Epoch, e.Version}, true}
+	}
+}
+
+// event compares changes with the journal, or with what others were told.
+func (w *witness) event(e *Event, told map[at][]Change) {
+	var want []Change
+	for version := e.From + 1; version <= e.Version; version++ {
+		i, is := w.position[at{e.Epoch, version}]
+		if !is {
+			if e.Version == e.From+1 {
+				w.eventApart(e, told)
+			}
+			return
+		}
+		want = append(want, public(w.journal[i].Changes, e.User)...)
+	}
+	if !same(e.Changes, want) {
+		w.broken("event", e.At, "%q is told of versions %d to %d of epoch %s: %s; the journal has %s", e.User, e.From+1, e.Version, short(e.Epoch), changes(e.Changes), changes(want))
+	}
+}
+
+// eventApart compares what two were told of a version that is lost, but for what not all may hear.
+func (w *witness) eventApart(e *Event, told map[at][]Change) {
+	here := at{e.Epoch, e.Version}
+	all := slices.DeleteFunc(slices.Clone(e.Changes), func(c Change) bool { return c.Type == "message" })
+	if first, known := told[here]; known && !same(first, all) {
+		w.broken("two contents", e.At, "%q is told of version %d of epoch %s, which is lost: %s; another was told %s", e.User, e.Version, short(e.Epoch), changes(all), changes(first))
+	}
+	told[here] = all
+}
+
+// public returns what a user may know of a commit.
+func public(all []Change, user string) (list []Change) {
+	for _, c := range all {
+		switch {
+		case c.Type == "replace", c.Type == "ban":
+			continue
+		case c.Type == "defaults":
+			if c.Settings == nil || *c.Settings == (Settings{}) {
+				continue
+			}
+			c.Type = "settings"
+		case c.Type == "message" && c.To != nil && c.User != user && !slices.Contains(c.To, user):
+			continue
+		}
+		list = append(list, c)
+	}
+	return list
+}

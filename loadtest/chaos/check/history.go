@@ -1,0 +1,220 @@
+// Package check judges what clients of a room server were told while its nodes and its Redis were disturbed.
+//
+// A [History] has every call and return, every event, and the rooms' journals as they were in the end. Two checkers
+// judge it, and neither knows the other:
+//
+//   - [Witness] replays each journal and compares it with what the clients know: each acknowledged action is in it
+//     exactly once, replies and events say what it says, and who began after another had been answered comes behind.
+//   - [Linearize] has no journal. It asks porcupine whether the calls of a room can have happened one after the
+//     other, each between its call and its return, by a sequential model of a room.
+//
+// Both judge by epoch. Where Redis lost acknowledged commits, a new epoch begins: what of the old one is missing in
+// the journal is counted, and is a violation unless a fault was allowed to lose it ([Fault.Loses]).
+//
+// The package imports nothing of the server.
+package check
+
+import (
+	"fmt"
+	"time"
+)
+
+// The actions of an [Op].
+const (
+	Join      = "join"
+	Leave     = "leave"
+	Read      = "users"
+	Ready     = "ready"
+	SetData   = "set"
+	SetMember = "member"
+	Say       = "say"
+	Configure = "configure"
+	Kick      = "kick"
+	Close     = "close"
+	Reserve   = "reserve"
+	Release   = "release"
+	MoveOut   = "move out" // the half of a move in the room that users leave
+	MoveIn    = "move in"
+)
+
+// Outcome says how an operation ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Done    Outcome = "done"
+	Refused Outcome = "refused" // nothing was written
+	Unknown Outcome = "unknown" // it may have been written, or may be yet
+)
+
+// Member is a user on a seat.
+type Member struct {
+	User  string `json:"user"`
+	Seat  int    `json:"seat"`
+	Away  bool   `json:"away,omitzero"`
+	Ready bool   `json:"ready,omitzero"`
+	Data  string `json:"data,omitzero"`
+}
+
+// Settings are those of a room that decide who comes in.
+type Settings struct {
+	Capacity int  `json:"capacity"`
+	Closed   bool `json:"closed,omitzero"`
+}
+
+// List is a room as a client was shown it.
+type List struct {
+	Users    []Member `json:"users"`
+	Data     string   `json:"data,omitzero"`
+	Settings Settings `json:"settings"`
+}
+
+// Op is one call, and its return. Times are since the run began, by the monotonic clock of the one process that has
+// all clients.
+type Op struct {
+	ID      int           `json:"op"`
+	Process string        `json:"process"` // the user, or the administrator
+	Node    int           `json:"node"`
+	Room    string        `json:"room"`
+	Action  string        `json:"action"`
+	Call    time.Duration `json:"call"`
+	Return  time.Duration `json:"return"`
+	Outcome Outcome       `json:"outcome"`
+	Code    string        `json:"code,omitzero"` // of a refusal
+
+	// What was asked for.
+	Asked    *int      `json:"asked,omitzero"`  // seat
+	Value    string    `json:"value,omitzero"`  // data or text: no two operations have the same
+	Users    []string  `json:"users,omitzero"`  // whom it concerns, besides the process
+	Expect   *uint64   `json:"expect,omitzero"` // version
+	InEpoch  string    `json:"in_epoch,omitzero"`
+	Settings *Settings `json:"settings,omitzero"`
+
+	// What was answered.
+	Epoch   string `json:"epoch,omitzero"`
+	Version uint64 `json:"version,omitzero"`
+	Seat    int    `json:"seat,omitzero"`
+	Count   int    `json:"count,omitzero"`
+	Now     string `json:"now,omitzero"` // the data that a refused compare-and-set would have replaced
+	List    *List  `json:"list,omitzero"`
+}
+
+// writes reports whether the action changes a room each time that it is done.
+func (o *Op) writes() bool { return o.Action == SetData || o.Action == Say || o.Action == SetMember }
+
+// String describes the operation in a line.
+func (o *Op) String() string {
+	text := fmt.Sprintf("op %d: %q %s", o.ID, o.Process, o.Action)
+	if o.Value != "" {
+		text += " " + o.Value
+	}
+	if len(o.Users) > 0 {
+		text += fmt.Sprintf(" %q", o.Users)
+	}
+	text += fmt.Sprintf(" in room %s on node %d, from %.3f s to ", o.Room, o.Node, o.Call.Seconds())
+	switch o.Outcome {
+	case Unknown:
+		return text + "an unknown end"
+	case Refused:
+		return text + fmt.Sprintf("%.3f s: refused, %s", o.Return.Seconds(), o.Code)
+	}
+	text += fmt.Sprintf("%.3f s: done at version %d of epoch %s", o.Return.Seconds(), o.Version, short(o.Epoch))
+	if o.Action == Join {
+		text += fmt.Sprintf(" on seat %d", o.Seat)
+	}
+	return text
+}
+
+func short(epoch string) string { return epoch[:min(8, len(epoch))] }
+
+// Change is one thing that an event or a journal says of a room.
+type Change struct {
+	Type     string    `json:"type"`
+	User     string    `json:"user,omitzero"`
+	Seat     int       `json:"seat,omitzero"`
+	Away     bool      `json:"away,omitzero"`
+	Reason   string    `json:"reason,omitzero"`
+	Text     string    `json:"text,omitzero"`
+	Target   string    `json:"target,omitzero"`
+	Data     string    `json:"data,omitzero"` // of a member: empty is as before, null is none
+	Ready    *bool     `json:"ready,omitzero"`
+	To       []string  `json:"to,omitzero"`
+	Settings *Settings `json:"settings,omitzero"`
+}
+
+// Event is something that a connection was told besides replies: changes from one version to another, or the whole room,
+// or (Lost) that its user is a member no more.
+type Event struct {
+	Conn    int           `json:"conn"` // of a user, counted over the run
+	User    string        `json:"user"`
+	At      time.Duration `json:"at"`
+	Room    string        `json:"room"`
+	Epoch   string        `json:"epoch,omitzero"`
+	Version uint64        `json:"version,omitzero"`
+	From    uint64        `json:"from,omitzero"`
+	Changes []Change      `json:"changes,omitzero"`
+	List    *List         `json:"list,omitzero"`
+	Lost    string        `json:"lost,omitzero"` // the reason
+	Reply   bool          `json:"reply,omitzero"`
+}
+
+// Conn is a connection of a user, for as long as its server was heard on it.
+type Conn struct {
+	User string        `json:"user"`
+	Node int           `json:"node"`
+	From time.Duration `json:"from"`
+	Last time.Duration `json:"last"` // when something was heard, before it ended or the run did
+	Open bool          `json:"open"` // until the end of the run
+}
+
+// Fault is a disturbance, and what it was allowed to do.
+type Fault struct {
+	Name string        `json:"name"`
+	On   string        `json:"on"` // whom it struck
+	From time.Duration `json:"from"`
+	To   time.Duration `json:"to"`
+	Well time.Duration `json:"well"` // when all was well again; 0: never
+
+	// Loses says that Redis may lose what was acknowledged before its end, and after Since.
+	Loses bool `json:"loses,omitzero"`
+	// Since is the time before which nothing that was acknowledged may be lost.
+	Since time.Duration `json:"since,omitzero"`
+	// Splits says that two servers may take one another's place: for a while clients may be told what is not so any more.
+	Splits bool `json:"splits,omitzero"`
+	// Evicts says that nodes may take each other for dead, until the time Until: users may lose
+	// their seats and get them back without a word.
+	Evicts bool          `json:"evicts,omitzero"`
+	Until  time.Duration `json:"until,omitzero"`
+}
+
+// Entry is a commit in a journal.
+type Entry struct {
+	Epoch   string
+	Version uint64
+	Changes []Change // as everyone may know them, and replace, of a session that took over
+}
+
+// History is all that is known of a run.
+type History struct {
+	Ops      []*Op
+	Events   []Event
+	Conns    []Conn
+	Faults   []Fault
+	Rooms    []string
+	Journals map[string][]Entry // by room, as they were in the end
+	End      time.Duration
+}
+
+// Violation is something that must not have happened.
+type Violation struct {
+	Checker string        `json:"checker"`
+	Rule    string        `json:"rule"`
+	Room    string        `json:"room,omitzero"`
+	At      time.Duration `json:"at,omitzero"`
+	Text    string        `json:"text"`
+}
+
+// String returns it in a line or more.
+func (v Violation) String() string {
+	return fmt.Sprintf("%s, room %s, %.3f s: %s: %s", v.Checker, v.Room, v.At.Seconds(), v.Rule, v.Text)
+}

@@ -1,0 +1,211 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"golang.org/x/sync/errgroup"
+)
+
+// DefaultPatience is how long porcupine may think about one epoch of a room.
+const DefaultPatience = 20 * time.Second
+
+// Linearize judges a history without its journals: whether the operations of each epoch of each room can have happened
+// one after the other, each between its call and its return. What porcupine does not decide within patience is unsure.
+//
+// An operation without a known end may happen at any time after its call, or never. So from its call on the model
+// allows what it could have done, for ever. Its user does not come back, so there are never many at once.
+func Linearize(h *History, patience time.Duration) *Verdict {
+	v := &Verdict{}
+	var parts []*part
+	for _, room := range h.Rooms {
+		parts = append(parts, split(h, room)...)
+	}
+	all := new(errgroup.Group)
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for _, p := range parts {
+		all.Go(func() error { p.judge(patience); return nil })
+	}
+	_ = all.Wait()
+	for _, p := range parts {
+		v.Judged += p.judged
+		switch p.result {
+		case porcupine.Illegal:
+			v.Violations = append(v.Violations, Violation{Checker: "porcupine", Rule: "linearizability", Room: p.room, At: p.at, Text: p.why})
+		case porcupine.Unknown:
+			v.Unsure = append(v.Unsure, fmt.Sprintf("room %s, epoch %s: %d operations were not decided within %v", p.room, short(p.epoch), p.judged, patience))
+		}
+	}
+	return v
+}
+
+// part is an epoch of a room.
+type part struct {
+	room, epoch string
+	first       bool   // the room had nothing before
+	begins      uint64 // the lowest version
+	steps       []porcupine.Operation
+	from, to    time.Duration // when the epoch was seen for certain: from the first return to the last call
+	end         time.Duration // the last return
+	judged      int
+	result      porcupine.CheckResult
+	at          time.Duration
+	why         string
+}
+
+// split makes the parts of a room.
+func split(h *History, room string) []*part {
+	var parts []*part
+	by := make(map[string]*part)
+	for _, op := range h.Ops {
+		if op.Room != room || op.Outcome == Unknown || op.Version == 0 {
+			continue
+		}
+		p := by[op.Epoch]
+		if p == nil {
+			p = &part{room: room, epoch: op.Epoch, begins: op.Version, from: op.Return}
+			by[op.Epoch] = p
+			parts = append(parts, p)
+		}
+		p.from, p.to, p.end, p.begins = min(p.from, op.Return), max(p.to, op.Call), max(p.end, op.Return), min(p.begins, op.Version)
+	}
+	slices.SortFunc(parts, func(a, b *part) int { return cmp.Compare(a.from, b.from) })
+	for i, p := range parts {
+		p.first = i == 0
+		p.fill(h)
+	}
+	return parts
+}
+
+// fill collects what happens in the epoch.
+func (p *part) fill(h *History) {
+	names := make(map[string]bool)
+	for _, op := range h.Ops {
+		if op.Room != p.room {
+			continue
+		}
+		names[op.Process] = true
+		for _, user := range op.Users {
+			names[user] = true
+		}
+		switch {
+		case op.Outcome == Unknown:
+			if op.Call < p.end {
+				p.perhaps(op)
+			}
+		case op.Version > 0 && op.Epoch == p.epoch:
+			p.judged++
+			if op.Action != Read {
+				p.add(op.Call, op.Return, step{op: op, version: op.Version})
+			}
+			if op.List != nil {
+				p.add(op.Call, op.Return, step{op: op, list: op.List, version: op.Version})
+			}
+		case op.Version == 0 && op.Outcome == Refused && op.Call > p.from && op.Return < p.to:
+			p.judged++
+			p.add(op.Call, op.Return, step{op: op})
+		}
+	}
+	for _, c := range h.Conns {
+		if !c.Open && names[c.User] && c.Last < p.end {
+			p.instant(c.Last, step{env: loosen, users: []string{c.User}})
+		}
+	}
+	for _, f := range h.Faults {
+		if f.Evicts && f.From < p.end {
+			p.instant(f.From, step{env: storm})
+			if f.Until > 0 {
+				p.instant(f.Until, step{env: calm})
+			}
+		}
+	}
+	p.count()
+}
+
+// perhaps adds what an operation of which nobody knows the end may do from its call on.
+func (p *part) perhaps(op *Op) {
+	switch op.Action {
+	case Join, Leave:
+		p.instant(op.Call, step{env: shake, users: []string{op.Process}})
+	case Kick, Release, Reserve, MoveIn, MoveOut:
+		p.instant(op.Call, step{env: shake, users: op.Users})
+	case SetData:
+		p.instant(op.Call, step{env: mayData, value: op.Value})
+	case Configure:
+		p.instant(op.Call, step{env: maySettings})
+	case Close:
+		p.instant(op.Call, step{env: maySettings})
+		p.instant(op.Call, step{env: storm}) // that does not end
+	}
+}
+
+func (p *part) instant(at time.Duration, s step) { p.add(at, at+1, s) }
+
+func (p *part) add(call, end time.Duration, s step) {
+	p.steps = append(p.steps, porcupine.Operation{ClientId: 0, Input: &s, Call: int64(call), Return: int64(end)})
+}
+
+// count tells each step with a version how many steps with lower ones must have come before it. So a wrong order is
+// noticed at once, and not only when nothing goes on any more.
+func (p *part) count() {
+	var versions []uint64
+	for _, o := range p.steps {
+		if s := o.Input.(*step); s.version > 0 {
+			versions = append(versions, s.version)
+		}
+	}
+	slices.Sort(versions)
+	for _, o := range p.steps {
+		s := o.Input.(*step)
+		s.before, _ = slices.BinarySearch(versions, s.version)
+	}
+}
+
+// judge asks porcupine.
+func (p *part) judge(patience time.Duration) {
+	model := porcupine.Model{
+		Init:  func() any { return newRoom(p) },
+		Step:  func(s, in, _ any) (bool, any) { next, wrong := s.(*room).step(in.(*step)); return wrong == "", next },
+		Equal: func(a, b any) bool { return a.(*room).equal(b.(*room)) },
+	}
+	var info porcupine.LinearizationInfo
+	p.result, info = porcupine.CheckOperationsVerbose(model, p.steps, patience)
+	if p.result == porcupine.Illegal {
+		p.explain(info)
+	}
+}
+
+// explain says what does not fit behind the longest order that was found.
+func (p *part) explain(info porcupine.LinearizationInfo) {
+	var longest []porcupine.Operation
+	for _, partition := range info.PartialLinearizationsOperations() {
+		for _, list := range partition {
+			if len(list) > len(longest) {
+				longest = list
+			}
+		}
+	}
+	s, placed := newRoom(p), make(map[*step]bool)
+	for _, o := range longest {
+		s, _ = s.step(o.Input.(*step))
+		placed[o.Input.(*step)] = true
+	}
+	var next *porcupine.Operation
+	for i := range p.steps {
+		if o := &p.steps[i]; !placed[o.Input.(*step)] && (next == nil || o.Return < next.Return) {
+			next = o
+		}
+	}
+	if next == nil || next.Input.(*step).op == nil {
+		p.why = "porcupine finds no order"
+		return
+	}
+	in := next.Input.(*step)
+	_, wrong := s.step(in)
+	p.at = time.Duration(next.Call)
+	p.why = fmt.Sprintf("%d of %d steps have an order, and behind them does not fit %s: %s", len(longest), len(p.steps), in.op, cmp.Or(wrong, "what comes behind it has none"))
+}

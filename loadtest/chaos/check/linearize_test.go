@@ -1,0 +1,132 @@
+package check
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLinearize_Finds(t *testing.T) {
+	for _, tt := range []struct {
+		what, why string
+		spoil     func(h *History)
+	}{
+		{"a read of what is over", "and the room was at", func(h *History) {
+			h.Ops[8].Version, h.Ops[8].List = 4, &List{Users: h.Ops[2].List.Users, Data: "data-1", Settings: Settings{Capacity: 2}}
+		}},
+		{"a member who is missing", "is not there, who was on seat 0", func(h *History) { h.Ops[8].List.Users = nil }},
+		{"a member who never came", "who was not", func(h *History) {
+			h.Ops[8].List.Users = append(h.Ops[8].List.Users, Member{User: "王五", Seat: 1})
+		}},
+		{"a member who has left", "who was not", func(h *History) {
+			h.Ops[8].List.Users = append(h.Ops[8].List.Users, Member{User: "李四", Seat: 1})
+		}},
+		{"a seat that is given twice", "sits on seat 0", func(h *History) { h.Ops[2].Seat, h.Ops[2].List = 0, nil }},
+		{"data that were lost", `the data are ""`, func(h *History) { h.Ops[8].List.Data = "" }},
+		{"a compare-and-set in spite of a change", "it expected that nobody had set the data", func(h *History) {
+			h.Ops[5].Outcome, h.Ops[5].Version = Done, 5
+		}},
+		{"a compare-and-set of another epoch", "it expected that nobody had set the data", func(h *History) { h.Ops[4].InEpoch = epoch2 }},
+		{"a conflict without a change", "nobody has since version 4", func(h *History) { *h.Ops[5].Expect = 4 }},
+		{"a conflict with other data", `the data are "data-9"`, func(h *History) { h.Ops[5].Now = "data-9" }},
+		{"a room that is full, and is not", "members at most are in a room", func(h *History) { h.Ops[3].Call, h.Ops[3].Return = ms(150), ms(160) }},
+		{"a seat that there is not", "there are 2 seats", func(h *History) { h.Ops[2].Seat, h.Ops[2].List = 5, nil }},
+		{"a join into a closed room", "the room is closed", func(h *History) { h.Ops[0].Settings.Closed = true; h.Ops[1].List, h.Ops[2].List = nil, nil }},
+		{"not closed", "the room is not closed", func(h *History) { h.Ops[3].Code = "closed" }},
+		{"a seat that nobody has", "nobody sits on seat 1", func(h *History) {
+			seat := 1
+			h.Ops[3].Code, h.Ops[3].Asked, h.Ops[3].Call, h.Ops[3].Return = "seat_taken", &seat, ms(150), ms(160)
+		}},
+		{"a message of who is no member", "is no member", func(h *History) { h.Ops[6].Process = "王五" }},
+		{"a member who is told to be none", "is a member", func(h *History) {
+			h.Ops[6].Outcome, h.Ops[6].Code, h.Ops[6].Version = Refused, "not_member", 0
+			h.Ops[6].Action = SetMember
+		}},
+	} {
+		h := good()
+		tt.spoil(h)
+		if v := Linearize(h, DefaultPatience); len(v.Violations) != 1 || !strings.Contains(v.Violations[0].Text, tt.why) {
+			t.Errorf("%s: not %q, but %v, %v", tt.what, tt.why, v.Violations, v.Unsure)
+		}
+	}
+}
+
+// What nobody knows the end of may be seen later, once, or never.
+func TestLinearize_Unknown(t *testing.T) {
+	seen := func(h *History, id int, data string, version uint64) {
+		h.Ops = append(h.Ops, &Op{ID: id, Process: "王五", Room: room42, Action: Read, Outcome: Done, Epoch: epoch1, Version: version,
+			Call: ms(id * 100), Return: ms(id*100 + 50), List: &List{Data: data, Settings: Settings{Capacity: 2}}})
+	}
+	for _, tt := range []struct {
+		data []string
+		ok   bool
+	}{
+		{[]string{"data-1", "data-1"}, true},
+		{[]string{"data-1", "data-3"}, true},
+		{[]string{"data-3", "data-3"}, true},
+		{[]string{"data-3", "data-1"}, false},
+		{[]string{"data-1", "data-2"}, false},
+	} {
+		h := good()
+		h.Ops = append(h.Ops, &Op{ID: 11, Process: "赵六", Room: room42, Action: SetData, Value: "data-3", Outcome: Unknown, Call: ms(700)})
+		for i, data := range tt.data {
+			seen(h, 20+i, data, uint64(8+i))
+		}
+		if v := Linearize(h, DefaultPatience); (len(v.Violations) == 0) != tt.ok {
+			t.Errorf("%v: %v", tt.data, v.Violations)
+		}
+	}
+}
+
+// A call without a known end that begins while the last one runs is seen by that.
+func TestLinearize_UnknownAtTheEnd(t *testing.T) {
+	h := good()
+	h.Ops = append(h.Ops, &Op{ID: 11, Process: "赵六", Room: room42, Action: SetData, Value: "data-3", Outcome: Unknown, Call: ms(1020)},
+		&Op{ID: 12, Process: "王五", Room: room42, Action: Read, Outcome: Done, Epoch: epoch1, Version: 8, Call: ms(1010), Return: ms(1050),
+			List: &List{Data: "data-3", Settings: Settings{Capacity: 2}}})
+	if v := Linearize(h, DefaultPatience); len(v.Violations) > 0 {
+		t.Errorf("%v", v.Violations)
+	}
+}
+
+// Who has lost the connection, or whose node may be taken for dead, may be gone; nobody else.
+func TestLinearize_MembersWhoMayBeGone(t *testing.T) {
+	gone := func() *History {
+		h := good()
+		h.Ops[8].List.Users = nil
+		return h
+	}
+	cut := gone()
+	cut.Conns[0].Open, cut.Conns[0].Last = false, ms(500)
+	storm := gone()
+	storm.Faults = []Fault{{Name: "node-stop", From: ms(300), To: ms(400), Evicts: true, Until: ms(950)}}
+	over := gone()
+	over.Faults = []Fault{{Name: "node-stop", From: ms(10), To: ms(20), Evicts: true, Until: ms(60)}}
+	for what, tt := range map[string]struct {
+		h  *History
+		ok bool
+	}{"connected": {gone(), false}, "cut": {cut, true}, "in a storm": {storm, true}, "after a storm": {over, false}} {
+		if v := Linearize(tt.h, DefaultPatience); (len(v.Violations) == 0) != tt.ok {
+			t.Errorf("%s: %v", what, v.Violations)
+		}
+	}
+}
+
+// A time-out is no answer.
+func TestLinearize_Undecided(t *testing.T) {
+	if v := Linearize(good(), time.Nanosecond); len(v.Unsure) != 1 || len(v.Violations) > 0 {
+		t.Errorf("%v, %v", v.Unsure, v.Violations)
+	}
+}
+
+// A new epoch may begin without what the old one had.
+func TestLinearize_Epochs(t *testing.T) {
+	h := good()
+	for _, op := range h.Ops[6:] {
+		op.Epoch, op.Version = epoch2, op.Version-4
+	}
+	h.Ops[8].List.Data = "" // lost
+	if v := Linearize(h, DefaultPatience); len(v.Violations) > 0 {
+		t.Errorf("%v", v.Violations)
+	}
+}

@@ -1,0 +1,375 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+
+	"roomd/loadtest/internal/model"
+)
+
+// env is something that happens to a room without an operation.
+type env int
+
+const (
+	none        env = iota
+	loosen          // the users' connections have ended: they may leave at any time, if they do not come back
+	shake           // of the users nobody knows any more whether they are in the room
+	storm           // so it is with all users, until calm
+	calm            //
+	mayData         // the room's data may become the value, once
+	maySettings     // the settings may change
+)
+
+// step is a step of the model: an operation, the list that it was answered with, or something of the environment.
+type step struct {
+	op      *Op
+	list    *List  // if not nil, the step is that the room was seen
+	version uint64 // 0: not known
+	before  int    // steps with lower versions
+	env     env
+	users   []string
+	value   string
+}
+
+// standing is what is known of a user.
+type standing struct {
+	seat  int  // -1: not known
+	loose bool // may have left
+	out   bool // is no member; only while others who are not known may be
+}
+
+// room is a sequential model of a room. It does not change: step returns another one. Of what is not certain it knows what is possible.
+type room struct {
+	epoch         string
+	begins        uint64 // the first version that is known of the epoch
+	version       uint64
+	placed        int // steps with a version
+	members       map[string]standing
+	shaken        map[string]bool // users of whom nobody knows
+	storms        int             // more than 0: nobody knows of any
+	wild          bool            // others may be members
+	data          string
+	dataAt        uint64 // the version that set it; 0: not known
+	knowsData     bool
+	mayData       map[string]bool
+	settings      Settings
+	knowsSettings bool
+	maySettings   bool
+}
+
+func newRoom(p *part) *room {
+	first := p.first
+	return &room{epoch: p.epoch, begins: p.begins, members: map[string]standing{}, wild: !first, knowsData: first}
+}
+
+func (r *room) equal(o *room) bool {
+	return r.version == o.version && r.placed == o.placed && r.storms == o.storms && r.wild == o.wild && r.data == o.data && r.dataAt == o.dataAt &&
+		r.knowsData == o.knowsData && r.settings == o.settings && r.knowsSettings == o.knowsSettings && r.maySettings == o.maySettings &&
+		maps.Equal(r.members, o.members) && maps.Equal(r.shaken, o.shaken) && maps.Equal(r.mayData, o.mayData)
+}
+
+// step returns the room after a step, or why that is not possible.
+func (r *room) step(s *step) (next *room, wrong string) {
+	n := *r
+	if s.version > 0 {
+		if s.version < r.version || r.placed < s.before {
+			return r, fmt.Sprintf("it is at version %d, and the room was at %d before", s.version, r.version)
+		}
+		n.version = s.version
+		n.placed++
+	}
+	switch {
+	case s.env != none:
+		n.happen(s)
+	case s.list != nil:
+		wrong = n.seen(s.list)
+	case s.op.Outcome == Refused:
+		wrong = n.refuse(s.op)
+	default:
+		wrong = n.do(s.op)
+	}
+	if wrong != "" {
+		return r, wrong
+	}
+	return &n, ""
+}
+
+// happen is a step of the environment.
+func (r *room) happen(s *step) {
+	switch s.env {
+	case storm:
+		r.storms++
+	case calm:
+		if r.storms--; r.storms == 0 { // what was known of members counts no more
+			r.members, r.wild = map[string]standing{}, true
+		}
+	case mayData:
+		r.mayData = with(r.mayData, s.value)
+	case maySettings:
+		r.maySettings = true
+	case loosen:
+		for _, user := range s.users {
+			if m, in := r.members[user]; in && !m.out {
+				r.put(user, standing{seat: m.seat, loose: true})
+			}
+		}
+	case shake:
+		for _, user := range s.users {
+			r.shaken = with(r.shaken, user)
+			r.drop(user)
+		}
+	}
+}
+
+// vague reports whether nobody knows if a user is a member.
+func (r *room) vague(user string) bool { return r.storms > 0 || r.shaken[user] }
+
+// possible reports whether a user may be a member.
+func (r *room) possible(user string) bool {
+	m, known := r.members[user]
+	return r.vague(user) || known && !m.out || !known && r.wild
+}
+
+// certain reports whether a user is a member.
+func (r *room) certain(user string) bool {
+	m, known := r.members[user]
+	return known && !m.out && !m.loose && !r.vague(user)
+}
+
+// put records a user's standing.
+func (r *room) put(user string, m standing) {
+	if r.vague(user) {
+		return
+	}
+	r.members = maps.Clone(r.members)
+	r.members[user] = m
+}
+
+// drop records that a user is no member.
+func (r *room) drop(user string) {
+	if r.wild && !r.vague(user) {
+		r.put(user, standing{out: true})
+		return
+	}
+	r.members = maps.Clone(r.members)
+	delete(r.members, user)
+}
+
+// do is an acknowledged operation.
+func (r *room) do(op *Op) string {
+	switch op.Action {
+	case Join:
+		return r.join(op)
+	case Configure:
+		r.settings, r.knowsSettings = *op.Settings, true
+		return ""
+	case Close:
+		r.settings.Closed = true
+		r.members, r.wild = map[string]standing{}, false
+		return ""
+	case Kick, Release, MoveOut:
+		for _, user := range op.Users {
+			if op.Action == MoveOut && !r.possible(user) {
+				return fmt.Sprintf("%q is no member who could be moved", user)
+			}
+			r.drop(user)
+		}
+		return ""
+	case Reserve, MoveIn:
+		for _, user := range op.Users {
+			// A leave that meets a move into the same room may give the seat back, take another one, and leave again.
+			if op.Action == MoveIn || !r.certain(user) {
+				r.put(user, standing{seat: -1, loose: true})
+			}
+		}
+		return ""
+	}
+	if !r.possible(op.Process) {
+		return fmt.Sprintf("%q is no member", op.Process)
+	}
+	if op.Action == Leave {
+		r.drop(op.Process)
+		return ""
+	}
+	seat := -1
+	if m, known := r.members[op.Process]; known {
+		seat = m.seat
+	}
+	r.put(op.Process, standing{seat: seat})
+	if op.Action == SetData {
+		// The first commit of an epoch may have what was judged in the one before, where nothing was lost.
+		other := op.InEpoch != "" && op.InEpoch != r.epoch && op.Version > r.begins
+		if op.Expect != nil && (other || r.knowsData && r.dataAt > *op.Expect) {
+			return fmt.Sprintf("it expected that nobody had set the data since version %d, and version %d did", *op.Expect, r.dataAt)
+		}
+		r.data, r.dataAt, r.knowsData = op.Value, op.Version, true
+	}
+	return ""
+}
+
+// join is an acknowledged join.
+func (r *room) join(op *Op) string {
+	user, returns := op.Process, r.possible(op.Process)
+	if m, known := r.members[user]; known && r.certain(user) && m.seat >= 0 && m.seat != op.Seat {
+		return fmt.Sprintf("%q sits on seat %d already", user, m.seat)
+	}
+	certain := 0
+	for other, m := range r.members {
+		if other == user || m.out {
+			continue
+		}
+		if r.certain(other) {
+			certain++
+		}
+		if m.seat == op.Seat {
+			if r.certain(other) {
+				return fmt.Sprintf("%q sits on seat %d", other, op.Seat)
+			}
+			r.drop(other)
+		}
+	}
+	limits := model.Settings{Capacity: r.settings.Capacity, Closed: r.settings.Closed}
+	if r.knowsSettings && !r.maySettings && !returns {
+		broken := limits.Join(op.Seat)
+		switch {
+		case len(broken) > 0 && broken[0].Rule == model.Closed:
+			return "the room is closed"
+		case len(broken) > 0:
+			return fmt.Sprintf("there are %d seats", r.settings.Capacity)
+		}
+		if limits.Over(certain+1) > 0 {
+			return fmt.Sprintf("%d members fill the %d seats", certain, r.settings.Capacity)
+		}
+	}
+	r.put(user, standing{seat: op.Seat})
+	return ""
+}
+
+// refuse is a refused operation: the reason has to be one.
+func (r *room) refuse(op *Op) string {
+	switch op.Code {
+	case "not_member":
+		if op.Action == Leave || op.Action == SetData || op.Action == SetMember || op.Action == Ready {
+			if r.certain(op.Process) {
+				return fmt.Sprintf("%q is a member", op.Process)
+			}
+		}
+	case "closed":
+		if op.Action != MoveOut && r.knowsSettings && !r.maySettings && !r.settings.Closed {
+			return "the room is not closed"
+		}
+	case "room_full":
+		if op.Action != MoveOut { // it says so of the other room
+			return r.full(max(1, len(op.Users)))
+		}
+	case "seat_taken":
+		if op.Asked == nil || r.storms > 0 || r.wild || len(r.shaken) > 0 {
+			return ""
+		}
+		for _, m := range r.members {
+			if m.seat == *op.Asked || m.seat < 0 {
+				return ""
+			}
+		}
+		return fmt.Sprintf("nobody sits on seat %d", *op.Asked)
+	case "conflict":
+		return r.conflict(op)
+	}
+	return ""
+}
+
+// full judges that so many more had no seats.
+func (r *room) full(more int) string {
+	if !r.knowsSettings || r.maySettings || r.storms > 0 || r.wild {
+		return ""
+	}
+	possible := len(r.shaken)
+	for _, m := range r.members {
+		if !m.out {
+			possible++
+		}
+	}
+	if r.settings.Capacity == 0 || possible+more <= r.settings.Capacity {
+		return fmt.Sprintf("%d members at most are in a room of %d seats", possible, r.settings.Capacity)
+	}
+	return ""
+}
+
+// conflict is a compare-and-set that came too late.
+func (r *room) conflict(op *Op) string {
+	if op.Action != SetData || op.Expect == nil {
+		return ""
+	}
+	if wrong := r.seenData(op.Now); wrong != "" {
+		return wrong
+	}
+	if (op.InEpoch == "" || op.InEpoch == r.epoch) && r.knowsData && r.dataAt <= *op.Expect && len(r.mayData) == 0 && r.dataAt > 0 {
+		return fmt.Sprintf("it expected that nobody had set the data since version %d, and nobody has since version %d", *op.Expect, r.dataAt)
+	}
+	return ""
+}
+
+// seenData is that somebody saw the room's data.
+func (r *room) seenData(data string) string {
+	switch {
+	case !r.knowsData:
+		r.data, r.knowsData, r.dataAt = data, true, 0
+	case data == r.data:
+	case r.mayData[data]:
+		r.mayData = maps.Clone(r.mayData)
+		delete(r.mayData, data)
+		r.data, r.dataAt = data, 0 // nobody knows since when
+	default:
+		return fmt.Sprintf("the data are %q, and were %q", data, r.data)
+	}
+	return ""
+}
+
+// seen is that somebody saw the room.
+func (r *room) seen(l *List) string {
+	if wrong := r.seenData(l.Data); wrong != "" {
+		return wrong
+	}
+	switch {
+	case !r.knowsSettings || r.maySettings:
+		r.settings, r.knowsSettings = l.Settings, true
+	case r.settings != l.Settings:
+		return fmt.Sprintf("the settings are %+v, and were %+v", l.Settings, r.settings)
+	}
+	seats, members := model.NewSeats(), make(map[string]standing, len(l.Users))
+	for _, m := range l.Users {
+		if broken := seats.Join(m.User, m.Seat); len(broken) > 0 {
+			return fmt.Sprintf("%q is there twice, or has the seat of %q", m.User, broken[0].Other)
+		}
+		seats.Put(m.User, m.Seat)
+		was, known := r.members[m.User]
+		switch {
+		case r.vague(m.User):
+			continue
+		case known && was.out, !known && !r.wild:
+			return fmt.Sprintf("%q is there, who was not", m.User)
+		case known && was.seat >= 0 && was.seat != m.Seat && !was.loose:
+			return fmt.Sprintf("%q is on seat %d, and was on %d", m.User, m.Seat, was.seat)
+		}
+		members[m.User] = standing{seat: m.Seat, loose: !known || was.loose}
+	}
+	for user := range r.members {
+		if _, there := seats.Of[user]; !there && r.certain(user) {
+			return fmt.Sprintf("%q is not there, who was on seat %d", user, r.members[user].seat)
+		}
+	}
+	if r.storms == 0 {
+		r.members, r.wild = members, false
+	}
+	return ""
+}
+
+// with returns a set with one element more.
+func with(set map[string]bool, element string) map[string]bool {
+	bigger := maps.Clone(set)
+	if bigger == nil {
+		bigger = make(map[string]bool)
+	}
+	bigger[element] = true
+	return bigger
+}

@@ -1,0 +1,168 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"roomd/loadtest/internal/model"
+)
+
+// state is a room at a version, as its journal makes it.
+type state struct {
+	members  map[string]Member
+	seats    model.Seats
+	data     string
+	settings Settings
+}
+
+func newState() *state { return &state{members: make(map[string]Member), seats: model.NewSeats()} }
+
+func stateOf(l *List) *state {
+	s := newState()
+	for _, m := range l.Users {
+		s.members[m.User] = m
+	}
+	s.data, s.settings = l.Data, l.Settings
+	return s
+}
+
+// apply does what a journal says. It returns what is wrong about that, or "".
+func (s *state) apply(c Change) (wrong string) {
+	m, in := s.members[c.User]
+	switch c.Type {
+	case "join":
+		if broken := s.seats.Join(c.User, c.Seat); len(broken) > 0 {
+			wrong = fmt.Sprintf("%q joins on seat %d, and the journal has %q there, or the user on seat %d", c.User, c.Seat, broken[0].Other, broken[0].Seat)
+		}
+		s.seats.Drop(c.User)
+		s.seats.Put(c.User, c.Seat)
+		s.members[c.User] = Member{User: c.User, Seat: c.Seat, Away: c.Away}
+		return wrong
+	case "data":
+		s.data = c.Data
+		return ""
+	case "settings", "defaults":
+		if c.Settings != nil {
+			s.settings = *c.Settings
+		}
+		return ""
+	case "message", "ban":
+		return ""
+	}
+	if !in {
+		return fmt.Sprintf("%s of %q, who is not there", c.Type, c.User)
+	}
+	switch c.Type {
+	case "leave":
+		s.seats.Drop(c.User)
+		delete(s.members, c.User)
+		return ""
+	case "away", "back", "replace":
+		m.Away = c.Type == "away"
+	case "member":
+		if c.Ready != nil {
+			m.Ready = *c.Ready
+		}
+		if c.Data != "" {
+			m.Data = c.Data
+		}
+	}
+	s.members[c.User] = m
+	return ""
+}
+
+// differs says in what a list is not this room, "" if it is.
+func (s *state) differs(l *List) string {
+	if len(l.Users) != len(s.members) {
+		return fmt.Sprintf("it has %d members, %q, and there are %d, %q", len(l.Users), names(l.Users), len(s.members), slices.Sorted(maps.Keys(s.members)))
+	}
+	for _, m := range l.Users {
+		if is, in := s.members[m.User]; !in || is != m {
+			return fmt.Sprintf("it has the member %+v, and there is %+v", m, is)
+		}
+	}
+	if l.Data != s.data {
+		return fmt.Sprintf("it has the data %q, and there are %q", l.Data, s.data)
+	}
+	if l.Settings != s.settings {
+		return fmt.Sprintf("it has the settings %+v, and there are %+v", l.Settings, s.settings)
+	}
+	return ""
+}
+
+func names(users []Member) []string {
+	list := make([]string, len(users))
+	for i, m := range users {
+		list[i] = m.User
+	}
+	slices.Sort(list)
+	return list
+}
+
+// lacks says what of an acknowledged operation is missing in its commit, which has made this room; "" if nothing is.
+func (s *state) lacks(op *Op, e *Entry) string {
+	has := func(is func(Change) bool) bool { return slices.ContainsFunc(e.Changes, is) }
+	left := func(user string) bool {
+		_, in := s.members[user]
+		return !in || has(func(c Change) bool { return c.Type == "leave" && c.User == user })
+	}
+	came := func(user string) bool {
+		_, in := s.members[user]
+		return in || has(func(c Change) bool { return c.Type == "join" && c.User == user })
+	}
+	ok := true
+	switch op.Action {
+	case Join:
+		m, in := s.members[op.Process]
+		ok = in && m.Seat == op.Seat
+	case Leave:
+		ok = has(func(c Change) bool { return c.Type == "leave" && c.User == op.Process })
+	case SetData:
+		ok = has(func(c Change) bool { return c.Type == "data" && c.Data == op.Value })
+	case SetMember:
+		ok = has(func(c Change) bool { return c.Type == "member" && c.Data == op.Value && c.User == op.Process })
+	case Say:
+		ok = has(func(c Change) bool { return c.Type == "message" && c.Text == op.Value && c.User == op.Process })
+	case Ready:
+		ok = came(op.Process)
+	case Configure:
+		ok = s.settings == *op.Settings || has(func(c Change) bool { return c.Settings != nil && *c.Settings == *op.Settings })
+	case Close:
+		ok = s.settings.Closed || has(func(c Change) bool { return c.Settings != nil && c.Settings.Closed })
+	case Kick, Release, MoveOut:
+		ok = !slices.ContainsFunc(op.Users, func(user string) bool { return !left(user) })
+	case Reserve, MoveIn:
+		ok = !slices.ContainsFunc(op.Users, func(user string) bool { return !came(user) })
+	}
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf("it was acknowledged, and its version %d does not have it: %s", e.Version, changes(e.Changes))
+}
+
+// changes describes changes in a line.
+func changes(list []Change) string {
+	text := "["
+	for i, c := range list {
+		if i > 0 {
+			text += ", "
+		}
+		text += c.Type
+		if c.User != "" {
+			text += fmt.Sprintf(" %q seat %d", c.User, c.Seat)
+		}
+		for _, word := range []string{c.Reason, c.Data, c.Text} {
+			if word != "" {
+				text += " " + word
+			}
+		}
+	}
+	return text + "]"
+}
+
+// same reports whether two lists of changes are the same.
+func same(a, b []Change) bool {
+	return slices.EqualFunc(a, b, func(x, y Change) bool { return reflect.DeepEqual(x, y) })
+}

@@ -1,0 +1,271 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Verdict is what a checker has found.
+type Verdict struct {
+	Violations []Violation
+	Judged     int         // operations
+	Lost       map[int]int // by index of the fault that was allowed to: acknowledged actions that the journals have not
+	Unsure     []string    // what could not be decided, in words
+}
+
+// mostViolations bounds how many violations of a rule in a room are described: one defect has many consequences.
+const mostViolations = 5
+
+// Witness judges a history by the rooms' journals.
+func Witness(h *History) *Verdict {
+	v := &Verdict{Lost: make(map[int]int)}
+	for _, room := range h.Rooms {
+		w := newWitness(h, room, v)
+		w.index()
+		w.replay()
+		w.actions()
+		w.order()
+		w.events()
+	}
+	return v
+}
+
+// at is a version of an epoch.
+type at struct {
+	epoch   string
+	version uint64
+}
+
+// sighting is a room as somebody was shown it.
+type sighting struct {
+	list *List
+	who  string
+	when time.Duration
+}
+
+// witness judges one room.
+type witness struct {
+	history  *History
+	room     string
+	verdict  *Verdict
+	told     map[string]int // how often a rule was broken
+	journal  []Entry
+	position map[at]int // in the journal
+	ops      []*Op
+	seen     map[at][]sighting
+	acked    map[at][]*Op
+	values   map[string][]int // data and texts in the journal, by position
+}
+
+func newWitness(h *History, room string, v *Verdict) *witness {
+	w := &witness{
+		history: h, room: room, verdict: v, told: make(map[string]int), journal: h.Journals[room],
+		position: make(map[at]int), seen: make(map[at][]sighting), acked: make(map[at][]*Op), values: make(map[string][]int),
+	}
+	for _, op := range h.Ops {
+		if op.Room != room {
+			continue
+		}
+		w.ops = append(w.ops, op)
+		if op.Outcome == Done {
+			p := at{op.Epoch, op.Version}
+			w.acked[p] = append(w.acked[p], op)
+			if op.List != nil {
+				w.seen[p] = append(w.seen[p], sighting{op.List, op.String(), op.Return})
+			}
+		}
+	}
+	for i := range h.Events {
+		if e := &h.Events[i]; e.Room == room && e.List != nil && !e.Reply {
+			p := at{e.Epoch, e.Version}
+			w.seen[p] = append(w.seen[p], sighting{e.List, fmt.Sprintf("a snapshot for %q", e.User), e.At})
+		}
+	}
+	return w
+}
+
+// broken reports a violation.
+func (w *witness) broken(rule string, when time.Duration, format string, args ...any) {
+	if w.told[rule]++; w.told[rule] <= mostViolations {
+		w.verdict.Violations = append(w.verdict.Violations, Violation{Checker: "witness", Rule: rule, Room: w.room, At: when, Text: fmt.Sprintf(format, args...)})
+	}
+}
+
+// index finds where versions and values stand in the journal, and judges its order.
+func (w *witness) index() {
+	before := at{}
+	for i, e := range w.journal {
+		here := at{e.Epoch, e.Version}
+		switch {
+		case before.version == 0 && e.Version != 1, e.Epoch == before.epoch && e.Version != before.version+1,
+			e.Epoch != before.epoch && e.Version > before.version+1:
+			w.broken("gap", 0, "the journal has version %d of epoch %s behind version %d of epoch %s", e.Version, short(e.Epoch), before.version, short(before.epoch))
+		}
+		if _, twice := w.position[here]; twice {
+			w.broken("gap", 0, "the journal has version %d of epoch %s twice", e.Version, short(e.Epoch))
+		}
+		w.position[here] = i
+		for _, c := range e.Changes {
+			if value := cmp.Or(c.Data, c.Text); c.Type == "data" || c.Type == "message" || c.Type == "member" && c.Data != "" {
+				w.values[value] = append(w.values[value], i)
+			}
+		}
+		before = here
+	}
+}
+
+// replay makes the room of each version, and compares it with what was shown and answered there.
+func (w *witness) replay() {
+	s := newState()
+	for i, e := range w.journal {
+		if e.Version == 1 {
+			s = newState()
+		}
+		for _, c := range e.Changes {
+			if wrong := s.apply(c); wrong != "" {
+				w.broken("journal", 0, "version %d of epoch %s: %s", e.Version, short(e.Epoch), wrong)
+			}
+		}
+		here := at{e.Epoch, e.Version}
+		for _, o := range w.seen[here] {
+			if differs := s.differs(o.list); differs != "" {
+				w.broken("reply", o.when, "%s: at version %d of epoch %s %s", o.who, e.Version, short(e.Epoch), differs)
+			}
+		}
+		for _, op := range w.acked[here] {
+			if missing := s.lacks(op, &w.journal[i]); missing != "" {
+				w.broken("lost", op.Return, "%s: %s", op, missing)
+			}
+			if op.Action != Read && op.Count != len(s.members) {
+				w.broken("reply", op.Return, "%s: it says that there are %d members, and the journal has %d", op, op.Count, len(s.members))
+			}
+		}
+	}
+	w.apart()
+}
+
+// apart compares what was shown of versions that the journal has not: there is one content of each.
+func (w *witness) apart() {
+	for here, list := range w.seen {
+		if _, is := w.position[here]; is || here.version == 0 {
+			continue
+		}
+		first := stateOf(list[0].list)
+		for _, o := range list[1:] {
+			if differs := first.differs(o.list); differs != "" {
+				w.broken("two contents", o.when, "%s: at version %d of epoch %s, which is lost, %s; %s was shown that", o.who, here.version, short(here.epoch), differs, list[0].who)
+			}
+		}
+	}
+}
+
+// actions judges each operation by itself: what was acknowledged is there once, and what was refused is not.
+func (w *witness) actions() {
+	asked := make(map[string]bool) // users who may be in the room
+	for _, op := range w.ops {
+		w.verdict.Judged++
+		here := at{op.Epoch, op.Version}
+		_, survives := w.position[here]
+		if op.Outcome == Done && !survives && op.Version > 0 {
+			w.lose(op)
+		}
+		if op.Value != "" {
+			w.value(op, survives)
+		}
+		if op.Outcome != Refused {
+			switch op.Action {
+			case Join:
+				asked[op.Process] = true
+			case Reserve, MoveIn:
+				for _, user := range op.Users {
+					asked[user] = true
+				}
+			}
+		}
+	}
+	for _, e := range w.journal {
+		for _, c := range e.Changes {
+			if c.Type == "join" && !asked[c.User] {
+				asked[c.User] = true // told once
+				w.broken("phantom", 0, "%q joins at version %d of epoch %s, and nobody asked for that, or it was refused", c.User, e.Version, short(e.Epoch))
+			}
+		}
+	}
+	known := make(map[string]bool)
+	for _, op := range w.ops {
+		known[op.Value] = true
+	}
+	for value, at := range w.values {
+		if !known[value] {
+			w.broken("phantom", 0, "%s is in the journal (version %d), and nobody asked for that", value, w.journal[at[0]].Version)
+		}
+	}
+}
+
+// value judges how often the data or text of an operation are in the journal.
+func (w *witness) value(op *Op, survives bool) {
+	switch n := len(w.values[op.Value]); {
+	case n > 1:
+		w.broken("twice", op.Return, "%s: it is in the journal %d times", op, n)
+	case n == 1 && op.Outcome == Refused:
+		w.broken("refused", op.Return, "%s: it is in the journal all the same", op)
+	case n == 1 && op.Outcome == Done && !survives:
+		w.broken("twice", op.Return, "%s: that version is lost, and it is in the journal elsewhere", op)
+	}
+}
+
+// lose judges an acknowledged operation of a version that the journal has not.
+func (w *witness) lose(op *Op) {
+	for i, f := range w.history.Faults {
+		if f.Loses && op.Return >= f.Since && op.Call <= f.To {
+			if op.Action != Read {
+				w.verdict.Lost[i]++
+			}
+			return
+		}
+	}
+	if op.Action == Read && w.split(op) {
+		return // a read waits for no replica
+	}
+	w.broken("lost", op.Return, "%s: the journal has no such version, and no fault was allowed to lose it", op)
+}
+
+// order judges by time: who began when another had been answered comes behind.
+func (w *witness) order() {
+	var done []*Op
+	for _, op := range w.ops {
+		if op.Outcome == Done && op.Version > 0 {
+			done = append(done, op)
+		}
+	}
+	returns := slices.Clone(done)
+	slices.SortFunc(done, func(a, b *Op) int { return cmp.Compare(a.Call, b.Call) })
+	slices.SortFunc(returns, func(a, b *Op) int { return cmp.Compare(a.Return, b.Return) })
+	var last *Op                   // of those answered, the one farthest down the journal
+	newest := make(map[string]*Op) // the same, by epoch
+	for _, op := range done {
+		for len(returns) > 0 && returns[0].Return < op.Call {
+			a := returns[0]
+			returns = returns[1:]
+			if n := newest[a.Epoch]; n == nil || a.Version > n.Version {
+				newest[a.Epoch] = a
+			}
+			if i, is := w.position[at{a.Epoch, a.Version}]; is && (last == nil || i > w.position[at{last.Epoch, last.Version}]) {
+				last = a
+			}
+		}
+		if n := newest[op.Epoch]; n != nil && (n.Version > op.Version || n.Version == op.Version && op.writes()) && !w.split(op) {
+			w.broken("order", op.Call, "%s began after the end of %s", op, n)
+		}
+		if i, is := w.position[at{op.Epoch, op.Version}]; last != nil && is && last.Epoch != op.Epoch && i < w.position[at{last.Epoch, last.Version}] && !w.split(op) {
+			w.broken("order", op.Call, "%s began after the end of %s", op, last)
+		}
+	}
+}
+
+// split reports whether two servers may have answered for the room while an operation ran.
+func (w *witness) split(op *Op) bool {
+	return slices.ContainsFunc(w.history.Faults, func(f Fault) bool { return f.Splits && f.From <= op.Return && op.Call <= f.Until })
+}

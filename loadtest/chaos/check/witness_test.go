@@ -1,0 +1,88 @@
+package check
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestWitness_Finds(t *testing.T) {
+	for _, tt := range []struct {
+		what, rule string
+		spoil      func(h *History)
+	}{
+		{"an acknowledged version that the journal has not", "lost", func(h *History) { h.Journals[room42] = h.entries()[:5] }},
+		{"an acknowledged join that its commit has not", "lost", func(h *History) { h.entries()[2].Changes = nil }},
+		{"an acknowledged message that its commit has not", "lost", func(h *History) { h.entries()[4].Changes[0].Text = "say-9" }},
+		{"data that are there twice", "twice", func(h *History) {
+			h.Journals[room42] = append(h.entries(), Entry{epoch1, 8, []Change{{Type: "data", Data: "data-1"}}})
+		}},
+		{"a refused set that is there", "refused", func(h *History) {
+			h.Journals[room42] = append(h.entries(), Entry{epoch1, 8, []Change{{Type: "data", User: "李四", Data: "data-2"}}})
+		}},
+		{"a join of whom nobody let in", "phantom", func(h *History) {
+			h.Journals[room42] = append(h.entries(), Entry{epoch1, 8, []Change{{Type: "join", User: "王五"}}})
+		}},
+		{"data that nobody set", "phantom", func(h *History) {
+			h.Journals[room42] = append(h.entries(), Entry{epoch1, 8, []Change{{Type: "data", Data: "data-77"}}})
+		}},
+		{"a list without a member", "reply", func(h *History) { h.Ops[8].List.Users = nil }},
+		{"a list with other data", "reply", func(h *History) { h.Ops[8].List.Data = "" }},
+		{"a list with other settings", "reply", func(h *History) { h.Ops[8].List.Settings.Capacity = 3 }},
+		{"a wrong count", "reply", func(h *History) { h.Ops[7].Count = 2 }},
+		{"a snapshot that is not so", "reply", func(h *History) {
+			h.Events = append(h.Events, Event{Conn: 1, User: "李四", Room: room42, Epoch: epoch1, Version: 5, List: &List{}})
+		}},
+		{"a read behind a later one", "order", func(h *History) { h.Ops[8].Version, h.Ops[8].List = 5, nil }},
+		{"two writes of one version, one after the other", "order", func(h *History) {
+			h.Ops[6].Version = 4
+			h.entries()[3].Changes = append(h.entries()[3].Changes, h.entries()[4].Changes...)
+			h.entries()[4].Changes = nil
+		}},
+		{"a gap", "gap", func(h *History) { h.Journals[room42] = slices.Delete(h.entries(), 4, 5) }},
+		{"a seat twice", "journal", func(h *History) { h.entries()[2].Changes[0].Seat = 0 }},
+		{"a leave of who is not there", "journal", func(h *History) { h.entries()[5].Changes[0].User = "王五" }},
+		{"an event that says something else", "event", func(h *History) { h.Events[1].Changes[0].Seat = 3 }},
+		{"an event that is missing", "event", func(h *History) { h.Events = slices.Delete(h.Events, 2, 3) }},
+		{"an event that comes twice", "event", func(h *History) { h.Events = slices.Insert(h.Events, 2, h.Events[1]) }},
+	} {
+		h := good()
+		tt.spoil(h)
+		v := Witness(h)
+		if !slices.ContainsFunc(v.Violations, func(v Violation) bool { return v.Rule == tt.rule }) {
+			t.Errorf("%s: no violation of %q, but %v", tt.what, tt.rule, v.Violations)
+		}
+	}
+}
+
+// lossy is a history in which Redis loses the last versions, and a new epoch begins behind what it has.
+func lossy(f Fault) *History {
+	h := good()
+	h.Faults = []Fault{f}
+	h.Journals[room42] = append(h.entries()[:5], Entry{epoch2, 6, nil})
+	return h
+}
+
+func TestWitness_CountsWhatMayBeLost(t *testing.T) {
+	v := Witness(lossy(Fault{Name: "redis-old", From: ms(900), To: ms(990), Since: ms(600), Loses: true}))
+	if len(v.Violations) > 0 || v.Lost[0] != 2 { // a leave and a kick; reads are not counted
+		t.Errorf("lost %v: %v", v.Lost, v.Violations)
+	}
+	for _, f := range []Fault{
+		{Name: "no loss", From: ms(900), To: ms(990)},
+		{Name: "loses what is younger", From: ms(900), To: ms(990), Since: ms(800), Loses: true},
+		{Name: "loses what is older", From: ms(0), To: ms(500), Loses: true},
+	} {
+		if v := Witness(lossy(f)); len(v.Violations) == 0 {
+			t.Errorf("%s: %v", f.Name, v.Lost)
+		}
+	}
+}
+
+func TestWitness_OneContentOfALostVersion(t *testing.T) {
+	h := lossy(Fault{Name: "redis-old", From: ms(900), To: ms(990), Since: ms(600), Loses: true})
+	told := Event{Conn: 1, User: "李四", Room: room42, Epoch: epoch1, From: 5, Version: 6, Changes: []Change{{Type: "leave", User: "张三", Reason: "left"}}}
+	h.Events = append(h.Events, told)
+	if v := Witness(h); len(v.Violations) != 1 || v.Violations[0].Rule != "two contents" {
+		t.Errorf("%v", v.Violations)
+	}
+}

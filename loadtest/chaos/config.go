@@ -1,0 +1,137 @@
+// Package chaos disturbs nodes and their Redis while players play, and proves that nothing was lost that must not be.
+//
+// [Run] starts servers of Redis and nodes as processes, and puts a network of its own between clients, nodes and Redis.
+// Players and an administrator do all that rooms allow. By a schedule that a seed makes ([Schedule]) it injects faults
+// ([Faults]), one or two at a time, for seconds. Then all heals, and each room and each node has to acknowledge
+// actions again within a bound. What clients were told is a history (package check), which two checkers judge, and
+// the journals are audited (package audit).
+//
+// Nodes are this program again: its main function calls [Main] first.
+//
+// Run has many goroutines and processes. All of them end with it; on Linux, processes end with this one in any case.
+package chaos
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"roomd/loadtest"
+)
+
+// What Redis writes to its disk.
+const (
+	PersistNone     = "none"     // nothing
+	PersistEverysec = "everysec" // an AOF, synced each second
+	PersistAlways   = "always"   // an AOF, synced before each reply
+)
+
+// Persists are all of them.
+var Persists = []string{PersistNone, PersistEverysec, PersistAlways}
+
+// Config says what to run. See the fields for what is required.
+type Config struct {
+	Profile  string // of Profiles
+	Persist  string // of Persists
+	Replicas int    // that must have an action before it is acknowledged: 0 or, not with Standalone, 1
+
+	Nodes    int
+	Clients  int
+	Rooms    int
+	Capacity int           // of each room, on average
+	Duration time.Duration // how long faults are injected
+	Seed     uint64        // of the schedule and the players' choices
+
+	// Faults are the names of those to inject. Empty means all that the profile has.
+	Faults []string
+
+	// Mix is what happens besides joins and leaves, of loadtest.MixNames.
+	Mix []string
+
+	// Recover is how long it may take after a fault until all is well. Zero means 30 s.
+	Recover time.Duration
+
+	// History, if not nil, gets each call and return, event and fault as a line of JSON.
+	History io.Writer
+
+	// Logs is a folder for what nodes and servers log. Empty means that nobody wants to know.
+	Logs string
+
+	// Progress, if not nil, is called about four times a second, and when a fault begins or ends.
+	Progress func(Progress)
+}
+
+// Progress is the state of a run.
+type Progress struct {
+	Elapsed  time.Duration
+	Phase    string // in words
+	Changed  bool   // the phase did
+	Actions  int64  // acknowledged
+	Unknown  int64
+	Ghosts   int
+	Problems int
+}
+
+const defaultRecover = 30 * time.Second
+
+// Validate returns an error if a value cannot be used. The error begins with the name of the field, in small
+// letters, and its value.
+func (c Config) Validate() error {
+	for _, f := range []struct {
+		name, value string
+		of          []string
+	}{{"profile", c.Profile, Profiles}, {"persist", c.Persist, Persists}} {
+		if !slices.Contains(f.of, f.value) {
+			return fmt.Errorf("%s is %q, it must be one of %s", f.name, f.value, strings.Join(f.of, ", "))
+		}
+	}
+	for _, f := range []struct {
+		name            string
+		value, min, max int
+	}{
+		{"nodes", c.Nodes, 1, 20}, {"clients", c.Clients, 1, 500}, {"rooms", c.Rooms, 1, 100}, {"capacity", c.Capacity, 2, 100}, {"replicas", c.Replicas, 0, 1},
+	} {
+		if f.value < f.min || f.value > f.max {
+			return fmt.Errorf("%s is %d, it must be from %d to %d", f.name, f.value, f.min, f.max)
+		}
+	}
+	switch {
+	case c.Replicas > 0 && c.Profile == Standalone:
+		return fmt.Errorf("replicas is %d, it must be 0 with %s, which has none", c.Replicas, Standalone)
+	case c.Duration <= 0:
+		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
+	case c.Recover < 0:
+		return fmt.Errorf("recover is %v, it must not be negative", c.Recover)
+	}
+	for _, name := range c.Mix {
+		if !slices.Contains(loadtest.MixNames, name) {
+			return fmt.Errorf("mix is %q, it must be of %s", name, strings.Join(loadtest.MixNames, ", "))
+		}
+	}
+	for _, name := range c.Faults {
+		switch f := FaultNamed(name); {
+		case f == nil:
+			return fmt.Errorf("faults is %q, which there is not; --help names them", name)
+		case !f.in(c.Profile):
+			return fmt.Errorf("faults is %q, which cannot be injected with %s on this machine", name, c.Profile)
+		}
+	}
+	return nil
+}
+
+// faults returns the names of the faults to inject.
+func (c Config) faults() []string {
+	if len(c.Faults) > 0 {
+		return c.Faults
+	}
+	var names []string
+	for _, f := range Faults {
+		// What loses acknowledged actions by itself is for whoever wants to see how many.
+		if f.in(c.Profile) && f.loses(c) == nothing {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,171 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"roomd/loadtest/chaos/check"
+	"roomd/lockmgr/redisconn/pause"
+)
+
+const (
+	lookPause     = 50 * time.Millisecond // between two looks at what has to become well
+	sampleEvery   = 250 * time.Millisecond
+	warmUp        = time.Second
+	mostSteps     = 10_000
+	injectTimeout = 30 * time.Second
+)
+
+// disturb lets players play, and injects faults until the time is over. Then nobody plays any more, and all
+// connections stay.
+func (r *run) disturb(ctx context.Context) error {
+	r.history = newRecorder(r.cfg.History)
+	r.admin = newAdministrator(r)
+	if err := r.admin.prepare(); err != nil {
+		return err
+	}
+	for i := range r.cfg.Clients {
+		r.players = append(r.players, newPlayer(r, i))
+	}
+	var end context.CancelFunc
+	r.playing, end = context.WithCancel(ctx)
+	defer end()
+	var all, watch sync.WaitGroup
+	for _, p := range r.players {
+		all.Go(func() { p.play(r.playing) })
+	}
+	all.Go(func() { r.admin.act(r.playing) })
+	r.outsider = &outsider{run: r, random: rand.New(rand.NewPCG(r.cfg.Seed, 2)), rdb: r.store.client()}
+	all.Go(func() { r.outsider.act(r.playing) })
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	watch.Go(func() { r.watch(watching) })
+
+	err := r.inject(ctx)
+	end()
+	all.Wait()
+	stop()
+	watch.Wait()
+	return err
+}
+
+// inject carries out the schedule. An error says that a fault could not be made, or that all is not well again.
+func (r *run) inject(ctx context.Context) error {
+	r.enter("players come")
+	_ = pause.For(ctx, warmUp)
+	for _, step := range Schedule(r.cfg.Seed, r.cfg.faults(), mostSteps) {
+		if ctx.Err() != nil || r.history.now() > r.cfg.Duration {
+			return nil
+		}
+		r.enter("no fault")
+		_ = pause.For(ctx, step.Gap)
+		well, err := r.step(ctx, step)
+		if err != nil || !well {
+			return err // more faults would say nothing
+		}
+	}
+	return nil
+}
+
+// step injects the faults of one step, ends them, and waits until all is well. It reports whether that came.
+func (r *run) step(ctx context.Context, s Step) (well bool, err error) {
+	var indexes []int
+	var heals []func(context.Context) error
+	length := s.For
+	// What was begun is ended, also if somebody interrupts the run.
+	ctx = context.WithoutCancel(ctx)
+	begin, cancel := context.WithTimeout(ctx, injectTimeout)
+	defer cancel()
+	var names []string
+	for _, p := range s.Picks {
+		f := FaultNamed(p.Fault)
+		length = max(length, f.lasts)
+		i := &injection{run: r, random: rand.New(rand.NewPCG(p.Draw, 1)), length: length}
+		index := r.history.fault(r.describe(f))
+		indexes = append(indexes, index)
+		heal, err := f.inject(begin, i)
+		r.history.update(index, func(f *check.Fault) { f.On = i.on })
+		if heal != nil {
+			heals = append(heals, heal)
+		}
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", p.Fault, err)
+		}
+		names = append(names, fmt.Sprintf("%s (%s)", p.Fault, i.on))
+	}
+	r.enter("%s for %.1f s", strings.Join(names, " and "), length.Seconds())
+	_ = pause.For(ctx, length)
+	r.enter("after %s", strings.Join(names, " and "))
+	for _, heal := range heals {
+		if err := heal(begin); err != nil {
+			return false, err
+		}
+	}
+	healed := r.history.now()
+	for _, i := range indexes {
+		r.history.update(i, func(f *check.Fault) { f.To = healed })
+	}
+	missing := r.recover(ctx, healed)
+	at := r.history.now()
+	for _, i := range indexes {
+		r.history.update(i, func(f *check.Fault) {
+			f.Until = at + eviction + grace
+			if missing == "" {
+				f.Well = at
+			}
+		})
+	}
+	if missing != "" {
+		r.problem("no progress: %v after %s had ended, %s", r.cfg.Recover, strings.Join(names, " and "), missing)
+	}
+	return missing == "", nil
+}
+
+// describe returns what the checkers have to know of a fault that begins.
+func (r *run) describe(f *Fault) check.Fault {
+	now := r.history.now()
+	d := check.Fault{Name: f.Name, From: now, Splits: f.splits && r.cfg.Profile != Standalone, Evicts: f.evicts}
+	switch f.loses(r.cfg) {
+	case everything:
+		d.Loses = true
+	case theLast:
+		d.Loses, d.Since = true, max(0, now-lag)
+	}
+	return d
+}
+
+// recover waits until Redis is well, and each room and each node has acknowledged an action that began after that
+// time. It returns what is missing when it gives up.
+func (r *run) recover(ctx context.Context, healed time.Duration) (missing string) {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.Recover)
+	defer cancel()
+	for {
+		missing = r.missing(ctx, healed)
+		if missing == "" || ctx.Err() != nil {
+			return missing
+		}
+		_ = pause.For(ctx, lookPause)
+	}
+}
+
+func (r *run) missing(ctx context.Context, healed time.Duration) string {
+	if err := r.store.ready(ctx); err != nil {
+		return fmt.Sprintf("Redis is not well: %v", err)
+	}
+	rooms, nodes := r.history.since(healed)
+	for _, room := range r.rooms {
+		if !rooms[room] {
+			return fmt.Sprintf("room %s has acknowledged no action", room)
+		}
+	}
+	for i := range r.nodes {
+		if !nodes[i+1] {
+			return fmt.Sprintf("node %d has acknowledged no action", i+1)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,155 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The profiles of Redis.
+const (
+	Standalone = "standalone"
+	Sentinel   = "sentinel"
+	Cluster    = "cluster"
+)
+
+// Profiles are all of them.
+var Profiles = []string{Standalone, Sentinel, Cluster}
+
+// Fault is a way in which things go wrong.
+type Fault struct {
+	Name     string
+	What     string   // it does
+	Profiles []string // nil: all
+	Clock    bool     // needs libfaketime
+
+	// loses reports whether Redis, as it is set up, may lose what it had acknowledged: all of it, or (since)
+	// what is not older than the fault.
+	loses func(Config) loss
+	// splits: see check.Fault. evicts: nodes may take each other for dead.
+	splits, evicts bool
+	// lasts is how long it lasts at least; 0 leaves it to the schedule.
+	lasts time.Duration
+
+	// inject begins the fault. It returns what ends it.
+	inject func(ctx context.Context, i *injection) (heal func(context.Context) error, err error)
+}
+
+// loss is what Redis may lose.
+type loss int
+
+const (
+	nothing loss = iota
+	theLast      // what is not older than the fault, and lag
+	everything
+)
+
+// lag is how much older than a fault what it loses may be: replicas are behind.
+const lag = 2 * time.Second
+
+// injection is a fault at work.
+type injection struct {
+	run    *run
+	random *rand.Rand
+	on     string // whom it strikes
+	length time.Duration
+}
+
+// Faults are all faults, in the order of the documents.
+var Faults = slices.Concat(nodeFaults, redisFaults, failoverFaults, linkFaults)
+
+// in reports whether the fault can be injected in a profile.
+func (f *Fault) in(profile string) bool {
+	return (f.Profiles == nil || slices.Contains(f.Profiles, profile)) && (!f.Clock || fakeClock() != nil)
+}
+
+// FaultNamed returns the fault of that name, nil if there is none.
+func FaultNamed(name string) *Fault {
+	if i := slices.IndexFunc(Faults, func(f *Fault) bool { return f.Name == name }); i >= 0 {
+		return Faults[i]
+	}
+	return nil
+}
+
+// Describe returns a table of the faults for a terminal.
+func Describe() string {
+	var b strings.Builder
+	for _, f := range Faults {
+		where := ""
+		if f.Profiles != nil {
+			where = " (" + strings.Join(f.Profiles, ", ") + ")"
+		}
+		fmt.Fprintf(&b, "  %-17s  %s%s\n", f.Name, f.What, where)
+	}
+	return b.String()
+}
+
+// node chooses a node.
+func (i *injection) node() *node {
+	n := i.run.nodes[i.random.IntN(len(i.run.nodes))]
+	i.on = fmt.Sprintf("node %d", n.number)
+	return n
+}
+
+// primary chooses a room, and returns the server that keeps it.
+func (i *injection) primary(ctx context.Context) (*server, error) {
+	s, err := i.run.store.primary(ctx, i.run.rooms[i.random.IntN(len(i.run.rooms))])
+	if err == nil {
+		i.on = s.name
+	}
+	return s, err
+}
+
+// repeat calls f now and every so often, until the fault ends.
+func repeat(every time.Duration, f func()) (heal func(context.Context) error, err error) {
+	end := make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			f()
+			select {
+			case <-tick.C:
+			case <-end:
+				return
+			}
+		}
+	})
+	return func(context.Context) error {
+		close(end)
+		done.Wait()
+		return nil
+	}, nil
+}
+
+func losesNothing(Config) loss { return nothing }
+
+var nodeFaults = []*Fault{
+	{
+		Name: "node-kill", What: "SIGKILL of a node; it starts again at the end", loses: losesNothing,
+		inject: func(_ context.Context, i *injection) (func(context.Context) error, error) {
+			n := i.node()
+			n.kill()
+			return n.heal, nil
+		},
+	},
+	{
+		Name: "node-stop", What: "SIGSTOP of a node, for longer than the lock's TTL", loses: losesNothing, evicts: true, lasts: 2 * lockTTL,
+		inject: stopNode,
+	},
+	{
+		Name: "node-stop-long", What: "SIGSTOP of a node, until the others have removed its members", loses: losesNothing, evicts: true,
+		lasts: eviction + time.Second, inject: stopNode,
+	},
+}
+
+func stopNode(_ context.Context, i *injection) (func(context.Context) error, error) {
+	n := i.node()
+	n.stop()
+	return n.heal, nil
+}

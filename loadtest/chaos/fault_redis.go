@@ -1,0 +1,200 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"roomd/lockmgr/redisconn/pause"
+)
+
+// powerLoss is how much of the last writes a machine without power has not on its disk, with appendfsync everysec.
+const powerLoss = time.Second
+
+const clockJump = "clock-jump"
+
+var redisFaults = []*Fault{
+	{
+		Name: "redis-kill", What: "SIGKILL of a primary; it starts again with what it wrote to its disk, as a replica if one took its place", splits: true, evicts: true,
+		loses: func(c Config) loss {
+			switch {
+			case c.Profile != Standalone:
+				return failedOver(c)
+			case c.Persist == PersistNone:
+				return everything
+			}
+			return nothing // the kernel has what the process wrote
+		},
+		inject: killPrimary,
+	},
+	{
+		Name: "redis-power", What: "the same, and the disk has not what was not synced", Profiles: []string{Standalone}, evicts: true,
+		loses: func(c Config) loss {
+			switch c.Persist {
+			case PersistNone:
+				return everything
+			case PersistAlways:
+				return nothing
+			}
+			return theLast
+		},
+		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
+			if i.run.cfg.Persist != PersistEverysec {
+				return killPrimary(ctx, i)
+			}
+			return restoreOld(ctx, i, powerLoss)
+		},
+	},
+	{
+		Name: "redis-old", What: "SIGKILL of the primary; it starts again from a copy, made up to 2 s before", Profiles: []string{Standalone}, evicts: true,
+		loses: func(Config) loss { return theLast },
+		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
+			return restoreOld(ctx, i, time.Second+time.Duration(i.random.Int64N(int64(time.Second))))
+		},
+	},
+	{
+		Name: "redis-empty", What: "SIGKILL of the primary; it starts again without any data", Profiles: []string{Standalone}, evicts: true,
+		loses: func(Config) loss { return everything },
+		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
+			s, err := i.primary(ctx)
+			if err != nil {
+				return nil, err
+			}
+			s.kill()
+			return s.heal, s.restore("")
+		},
+	},
+	{
+		Name: "redis-stop", What: "SIGSTOP of a primary", loses: failedOver, splits: true, evicts: true,
+		inject: stopPrimary,
+	},
+	{
+		Name: "script-flush", What: "SCRIPT FLUSH on all servers, ten times a second", loses: losesNothing,
+		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
+			return onServers(i, 100*time.Millisecond, "SCRIPT", "FLUSH")
+		},
+	},
+	{
+		Name: "client-kill", What: "CLIENT KILL of all connections with commands, every half second", loses: losesNothing,
+		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
+			return onServers(i, 500*time.Millisecond, "CLIENT", "KILL", "TYPE", "normal")
+		},
+	},
+	{
+		Name: "pubsub-kill", What: "CLIENT KILL of all connections with events, every half second", loses: losesNothing,
+		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
+			return onServers(i, 500*time.Millisecond, "CLIENT", "KILL", "TYPE", "pubsub")
+		},
+	},
+	{
+		Name: "memory-full", What: "maxmemory is reached", loses: losesNothing,
+		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
+			set := func(ctx context.Context, bytes string) (err error) {
+				for _, s := range i.run.store.servers() {
+					err = errors.Join(err, s.admin.ConfigSet(ctx, "maxmemory", bytes).Err())
+				}
+				return err
+			}
+			i.on = "redis"
+			return func(ctx context.Context) error { return set(ctx, "0") }, set(ctx, "1")
+		},
+	},
+	{
+		Name: clockJump, What: "the clocks of Redis go 20 to 60 s wrong, and back", Clock: true, loses: losesNothing,
+		inject: func(_ context.Context, i *injection) (func(context.Context) error, error) {
+			wrong := time.Duration(20+i.random.IntN(40)) * time.Second
+			if i.random.IntN(2) == 0 {
+				wrong = -wrong
+			}
+			set := func(d time.Duration) (err error) {
+				for _, s := range i.run.store.servers() {
+					err = errors.Join(err, s.setClock(d))
+				}
+				return err
+			}
+			i.on = "redis, by " + wrong.String()
+			return func(context.Context) error { return set(0) }, set(wrong)
+		},
+	},
+}
+
+// failedOver is what a replica that takes over may not have.
+func failedOver(c Config) loss {
+	if c.Profile == Standalone || c.Replicas > 0 {
+		return nothing
+	}
+	return theLast
+}
+
+func killPrimary(ctx context.Context, i *injection) (func(context.Context) error, error) {
+	s, err := i.primary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.kill()
+	return func(ctx context.Context) error {
+		if len(i.run.store.servers()) > 1 { // one that came back before would have its replica follow it, whatever it has
+			if err := replaced(ctx, i.run.store, s); err != nil {
+				return err
+			}
+		}
+		return s.heal(ctx)
+	}, nil
+}
+
+// replaced waits until another server has taken the place of one that is gone.
+func replaced(ctx context.Context, all store, gone *server) error {
+	for {
+		serves := false
+		for _, s := range all.servers() {
+			if s != gone && s.follows(ctx) == gone.process.Port() {
+				serves = true // still
+			}
+		}
+		if !serves {
+			return nil
+		}
+		if err := pause.For(ctx, lookPause); err != nil {
+			return fmt.Errorf("no replica has taken the place of %s: %w", gone.name, err)
+		}
+	}
+}
+
+func stopPrimary(ctx context.Context, i *injection) (func(context.Context) error, error) {
+	s, err := i.primary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.stop()
+	return s.heal, nil
+}
+
+// restoreOld kills a primary some time after its data were copied, and starts it from the copy at the end.
+func restoreOld(ctx context.Context, i *injection, age time.Duration) (func(context.Context) error, error) {
+	s, err := i.primary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	copied, err := s.copyData(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := pause.For(ctx, age); err != nil {
+		return nil, err
+	}
+	s.kill()
+	return s.heal, s.restore(copied)
+}
+
+// onServers sends all servers a command, again and again.
+func onServers(i *injection, every time.Duration, command ...any) (func(context.Context) error, error) {
+	i.on = "redis"
+	return repeat(every, func() {
+		for _, s := range i.run.store.servers() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			_ = s.admin.Do(ctx, command...).Err()
+			cancel()
+		}
+	})
+}

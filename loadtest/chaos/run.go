@@ -1,0 +1,174 @@
+package chaos
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomd/loadtest"
+	"roomd/lockmgr/redistest/proxy"
+)
+
+// startTimeout bounds the start of a server or a node.
+const startTimeout = 60 * time.Second
+
+// ErrNothingDone says that no action succeeded, so that the run proves nothing.
+var ErrNothingDone = errors.New("no action succeeded, so the run proves nothing")
+
+// run is one run: its processes, its networks, its players, and its history.
+type run struct {
+	cfg      Config
+	rooms    []string
+	talks    []string // of the mix: what players do
+	rules    []string // and what the administrator does
+	store    store
+	nodes    []*node
+	links    []*links
+	players  []*player
+	admin    *administrator
+	outsider *outsider
+	history  *recorder
+	files    []io.Closer // of logs
+	playing  context.Context
+
+	mu       sync.Mutex
+	problems []string // guarded by mu: in words
+	phase    string   // guarded by mu
+	samples  []sample // guarded by mu
+}
+
+// Run disturbs a service of its own for cfg.Duration, or until ctx ends, and judges what its clients were told. An
+// error says that the run was not possible.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.Recover = cmp.Or(cfg.Recover, defaultRecover)
+	r := &run{cfg: cfg}
+	for i := range cfg.Rooms {
+		r.rooms = append(r.rooms, fmt.Sprintf("chaos-%s-%d", uuid.NewString()[:4], i+1))
+	}
+	for _, name := range cfg.Mix {
+		if slices.Contains([]string{loadtest.MixReady, loadtest.MixData, loadtest.MixSay}, name) {
+			r.talks = append(r.talks, name)
+		} else {
+			r.rules = append(r.rules, name)
+		}
+	}
+	defer r.close()
+	if err := r.start(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.disturb(ctx); err != nil {
+		return nil, err
+	}
+	return r.judge(context.WithoutCancel(ctx))
+}
+
+// start starts Redis, the nodes and their networks.
+func (r *run) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	open := map[string]func(context.Context, Config, func(string) io.Writer) (store, error){
+		Standalone: startStandalone, Sentinel: startSentinel, Cluster: startCluster,
+	}[r.cfg.Profile]
+	var err error
+	if r.store, err = open(ctx, r.cfg, r.log); err != nil {
+		return err
+	}
+	for i := range r.cfg.Nodes {
+		if err := r.startNode(ctx, i+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) startNode(ctx context.Context, number int) error {
+	l := new(links)
+	r.links = append(r.links, l)
+	url, err := r.store.url(func(addr string) (_ string, err error) {
+		if l.redis, err = carry(addr); err != nil {
+			return "", err
+		}
+		return l.redis.Addr(), nil
+	})
+	if err != nil {
+		return err
+	}
+	n, err := startNode(ctx, number, url, r.cfg, r.log(fmt.Sprintf("node-%d", number)))
+	if err != nil {
+		return err
+	}
+	r.nodes = append(r.nodes, n)
+	var clients *proxy.Proxy
+	clients, err = carry(n.process.Addr())
+	l.clients = clients
+	return err
+}
+
+// log returns where a process logs to, nil if nowhere.
+func (r *run) log(name string) io.Writer {
+	if r.cfg.Logs == "" {
+		return nil
+	}
+	f, err := os.Create(filepath.Join(r.cfg.Logs, name+".log"))
+	if err != nil {
+		return nil
+	}
+	r.files = append(r.files, f)
+	return f
+}
+
+func (r *run) close() {
+	for _, l := range r.links {
+		l.close()
+	}
+	for _, n := range r.nodes {
+		_ = n.process.Close()
+	}
+	if r.store != nil {
+		r.store.close()
+	}
+	for _, f := range r.files {
+		_ = f.Close()
+	}
+}
+
+// problem records something that must not have happened.
+func (r *run) problem(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.problems = append(r.problems, fmt.Sprintf(format, args...))
+}
+
+// enter says what the run does now.
+func (r *run) enter(format string, args ...any) {
+	r.mu.Lock()
+	r.phase = fmt.Sprintf(format, args...)
+	r.mu.Unlock()
+	r.tell(true)
+}
+
+func (r *run) tell(changed bool) {
+	if r.cfg.Progress == nil {
+		return
+	}
+	done, _, unknown := r.history.counts()
+	r.mu.Lock()
+	defer r.mu.Unlock() // one at a time
+	p := Progress{Elapsed: r.history.now(), Phase: r.phase, Changed: changed, Actions: done, Unknown: unknown, Problems: len(r.problems)}
+	if n := len(r.samples); n > 0 {
+		p.Ghosts = r.samples[n-1].ghosts
+	}
+	r.cfg.Progress(p)
+}

@@ -1,0 +1,259 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/loadtest/chaos/check"
+	"roomd/lockmgr/redisconn/pause"
+	"roomd/transport/client"
+)
+
+const (
+	lookTimeout = time.Second
+	emptyWithin = eviction + grace + 10*time.Second
+	endTimeout  = 2 * time.Minute
+)
+
+// sample is the state at a moment.
+type sample struct {
+	at      time.Duration
+	ghosts  int // members whose player is gone; -1: Redis did not say
+	members int
+}
+
+// keyOf returns a key of a room.
+func (r *run) keyOf(room, kind string) string {
+	if r.cfg.Profile == Cluster {
+		room = "{" + room + "}"
+	}
+	return "Room:" + room + ":" + kind
+}
+
+// watch samples until ctx ends.
+func (r *run) watch(ctx context.Context) {
+	rdb := r.store.client()
+	for ctx.Err() == nil {
+		s := r.sample(ctx, rdb)
+		r.mu.Lock()
+		if s.ghosts < 0 && len(r.samples) > 0 {
+			s.ghosts, s.members = r.samples[len(r.samples)-1].ghosts, r.samples[len(r.samples)-1].members
+		}
+		r.samples = append(r.samples, s)
+		r.mu.Unlock()
+		r.tell(false)
+		_ = pause.For(ctx, sampleEvery)
+	}
+}
+
+// sample looks who is in the rooms.
+func (r *run) sample(ctx context.Context, rdb redis.UniversalClient) sample {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	living := make(map[string]bool)
+	for _, p := range r.players {
+		name, _ := p.believes("")
+		living[name] = true
+	}
+	s := sample{at: r.history.now()}
+	for _, room := range r.rooms {
+		users, err := rdb.HKeys(ctx, r.keyOf(room, "Users")).Result()
+		if err != nil {
+			s.ghosts = -1
+			return s
+		}
+		s.members += len(users)
+		for _, user := range users {
+			if !living[user] && !strings.HasPrefix(user, "guest ") {
+				s.ghosts++
+			}
+		}
+	}
+	return s
+}
+
+// settle waits until every player who is connected knows its rooms as Redis has them: events have reached
+// all. Then it reads each room at each node.
+func (r *run) settle(ctx context.Context) error {
+	r.enter("nobody acts: events arrive")
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	behind := ""
+	for end := time.Now().Add(r.cfg.Recover); ; {
+		var err error
+		if behind, err = r.behind(ctx); err != nil {
+			behind = err.Error()
+		}
+		if behind == "" {
+			break
+		}
+		if time.Now().After(end) {
+			r.problem("events do not arrive: %s", behind)
+			break
+		}
+		_ = pause.For(ctx, lookPause)
+	}
+	return r.readAll(ctx)
+}
+
+// behind names a player who does not know a room as Redis has it.
+func (r *run) behind(ctx context.Context) (string, error) {
+	rdb := r.store.client()
+	for _, room := range r.rooms {
+		at, err := rdb.HMGet(ctx, r.keyOf(room, "Meta"), "epoch", "version").Result()
+		if err != nil {
+			return "", err
+		}
+		for _, p := range r.players {
+			if name, knows, in := p.knows(room); in && knows != fmt.Sprint(at[0], " ", at[1]) {
+				return fmt.Sprintf("%s is told of room %s at %s, and Redis has it at %v", name, room, knows, at), nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// knows returns at which epoch and version a connected player knows a room of which it is a member.
+func (p *player) knows(room string) (name, at string, in bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	place := p.rooms[room]
+	if p.conn == nil || place == nil || p.conn.Err() != nil {
+		return p.name, "", false
+	}
+	return p.name, fmt.Sprint(place.epoch, " ", place.version), true
+}
+
+// readAll asks each node for each room: the last operations of the history.
+func (r *run) readAll(ctx context.Context) error {
+	for i, n := range r.nodes {
+		c, err := client.Dial(ctx, "ws://"+n.process.Addr()+"/ws", client.Options{User: "observer"})
+		if err != nil {
+			return err
+		}
+		for _, room := range r.rooms {
+			op := &check.Op{Process: fmt.Sprintf("observer %d", i+1), Node: i + 1, Room: room, Action: check.Read}
+			r.history.call(op)
+			reply, err := c.Users(ctx, room)
+			answer(op, reply, err)
+			r.history.returned(op, false)
+			if err != nil {
+				r.problem("at the end node %d does not answer for room %s: %v", i+1, room, err)
+			}
+		}
+		c.Close()
+	}
+	return nil
+}
+
+// leave lets all players go, and waits until the rooms are empty.
+func (r *run) leave(ctx context.Context) {
+	r.enter("everybody leaves")
+	for _, p := range r.players {
+		p.disconnect()
+	}
+	for _, p := range r.players {
+		p.closes.Wait()
+	}
+	rdb := r.store.client()
+	for end := time.Now().Add(emptyWithin); ; {
+		left := r.left(ctx, rdb)
+		if left == "" {
+			return
+		}
+		if time.Now().After(end) {
+			r.problem("%v after everybody had left, %s", emptyWithin, left)
+			return
+		}
+		_ = pause.For(ctx, lookPause)
+	}
+}
+
+// left names what is left of a room that everybody has left: members, or a lock.
+func (r *run) left(ctx context.Context, rdb redis.UniversalClient) string {
+	for _, room := range r.rooms {
+		users, err := rdb.HKeys(ctx, r.keyOf(room, "Users")).Result()
+		if err != nil {
+			return err.Error()
+		}
+		if len(users) > 0 {
+			return fmt.Sprintf("%q are in room %s", users, room)
+		}
+		if holder, _ := rdb.Get(ctx, r.lockOf(room)).Result(); holder != "" {
+			return fmt.Sprintf("%s holds the lock of room %s", holder, room)
+		}
+	}
+	return ""
+}
+
+// journals reads the journals of all rooms.
+func (r *run) journals(ctx context.Context, h *check.History) error {
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	rdb := r.store.client()
+	h.Rooms, h.Journals = slices.Clone(r.rooms), make(map[string][]check.Entry)
+	for _, room := range r.rooms {
+		messages, err := rdb.XRange(ctx, r.keyOf(room, "Log"), "-", "+").Result()
+		if err != nil {
+			return fmt.Errorf("journal of room %s: %w", room, err)
+		}
+		for _, m := range messages {
+			text, _ := m.Values["commit"].(string)
+			e, err := entryOf(text)
+			if err != nil {
+				return fmt.Errorf("journal of room %s, entry %s: %w", room, m.ID, err)
+			}
+			h.Journals[room] = append(h.Journals[room], e)
+		}
+	}
+	return nil
+}
+
+// entryOf reads an entry of a journal.
+func entryOf(text string) (check.Entry, error) {
+	var in struct {
+		Epoch   string
+		Version uint64
+		Changes []struct {
+			Type, User, Session, Reason, Text, Target string
+			Seat                                      int
+			Data                                      json.RawMessage
+			Ready                                     *bool
+			To                                        []string
+			Settings                                  *check.Settings
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &in); err != nil {
+		return check.Entry{}, err
+	}
+	e := check.Entry{Epoch: in.Epoch, Version: in.Version}
+	for _, c := range in.Changes {
+		if c.Type == "message" || c.Type == "data" {
+			c.Seat = 0 // clients are not told
+		}
+		e.Changes = append(e.Changes, check.Change{
+			Type: c.Type, User: c.User, Seat: c.Seat, Reason: c.Reason, Text: c.Text, Target: c.Target,
+			Data: plain(c.Data), Ready: c.Ready, To: c.To, Settings: c.Settings,
+			Away: c.Type == "join" && strings.HasPrefix(c.Session, detached),
+		})
+	}
+	return e, nil
+}
+
+// detached is how the session of a reserved seat begins.
+const detached = "~"
+
+// plain returns the string that JSON is. Players set nothing else, and "null" says that there is nothing any more.
+func plain(data []byte) string {
+	var s *string
+	if len(data) == 0 || json.Unmarshal(data, &s) != nil || s == nil {
+		return string(data)
+	}
+	return *s
+}

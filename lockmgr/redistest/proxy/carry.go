@@ -1,0 +1,124 @@
+package proxy
+
+import (
+	"io"
+	"net"
+	"time"
+)
+
+// Way is a direction of a connection.
+type Way int
+
+// The two directions.
+const (
+	ToServer Way = iota
+	ToClient
+)
+
+// parcels is how many pieces of a connection may be under way at once, each way.
+const parcels = 256
+
+// parcel is a piece of what goes one way. Empty data are its end.
+type parcel struct {
+	due  time.Time
+	data []byte
+}
+
+// The faults below are for a Proxy without an Exchange, which carries bytes of any protocol.
+
+// Lag has everything arrive later by d, each way, from now on.
+func (p *Proxy) Lag(d time.Duration) { p.lag.Store(int64(d)) }
+
+// PauseWay stops forwarding one way only, as Pause does for both. Resume ends it.
+func (p *Proxy) PauseWay(way Way) { p.ways[way].close() }
+
+// Reset ends all present connections with a TCP reset at both ends.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		for _, conn := range []net.Conn{l.client, l.server} {
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				_ = tcp.SetLinger(0)
+			}
+		}
+		l.cut()
+	}
+}
+
+// Swallow loses what the server says next on each present connection, and ends that connection: the server has done
+// what it was asked, and the client does not hear of it.
+func (p *Proxy) Swallow() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.swallow.Store(true)
+	}
+}
+
+// carry forwards bytes both ways, until both sides have hung up or the connection is cut.
+func (l *link) carry() {
+	ended := make(chan struct{})
+	l.p.wg.Go(func() {
+		defer close(ended)
+		l.pipe(l.server, l.client, ToServer)
+	})
+	l.pipe(l.client, l.server, ToClient)
+	<-ended
+}
+
+// pipe forwards one way.
+func (l *link) pipe(to, from net.Conn, way Way) {
+	under := make(chan parcel, parcels)
+	l.p.wg.Go(func() { l.collect(under, from) })
+	late := time.NewTimer(0)
+	defer late.Stop()
+	for next := range under {
+		late.Reset(time.Until(next.due))
+		select {
+		case <-late.C:
+		case <-l.done:
+			return
+		}
+		if !l.p.gate.pass(l.done) || !l.p.ways[way].pass(l.done) {
+			return
+		}
+		if way == ToClient && l.swallow.Load() {
+			l.cut()
+			return
+		}
+		if len(next.data) == 0 {
+			if tcp, ok := to.(*net.TCPConn); !ok || tcp.CloseWrite() != nil {
+				l.cut()
+			}
+			return
+		}
+		if _, err := to.Write(next.data); err != nil {
+			l.cut()
+			return
+		}
+	}
+}
+
+// collect reads one way, and notes when each piece is to arrive.
+func (l *link) collect(under chan<- parcel, from io.Reader) {
+	defer close(under)
+	for {
+		data := make([]byte, 4096)
+		n, err := from.Read(data)
+		due := time.Now().Add(time.Duration(l.p.lag.Load()))
+		for _, piece := range [][]byte{data[:n], nil} {
+			if piece == nil && err == nil || piece != nil && n == 0 {
+				continue
+			}
+			select {
+			case under <- parcel{due, piece}:
+			case <-l.done:
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}

@@ -50,7 +50,7 @@ func (m *Membership) step(in Input, why Loss) *Loss {
 	before := m.Status
 	m.Status = before.After(in)
 	if before.IsMember() && m.Status == Outside && in != Left {
-		return &why
+		return new(why) // not &why, which would allocate it always
 	}
 	return nil
 }

@@ -192,7 +192,7 @@ func TestWaitingForAHoldWithAnotherToken(t *testing.T) {
 		}
 		return nil
 	}})
-	await(t, "the first request to be executed", func() bool { return plain.Exists(t.Context(), "Lock:a").Val() > 0 })
+	redistest.Until(t, "the first request is executed", func() bool { return plain.Exists(t.Context(), "Lock:a").Val() > 0 })
 	go func() {
 		o, _, err := other.AcquireOrWait(context.Background(), "a", WaitOptions{Poll: 5 * time.Millisecond})
 		if err != nil {
@@ -251,7 +251,7 @@ func TestALateReleaseGivesNothingToWhoGaveUp(t *testing.T) {
 		redistest.Receive(t, held, "the release")
 		cancel()
 		redistest.Receive(t, gone, "the waiter to give up")
-		await(t, "the waiter to leave the queue", func() bool {
+		redistest.Until(t, "the waiter has left the queue", func() bool {
 			return plain.ZCount(t.Context(), "Lock:a:Queue", "-inf", "(1e18").Val() <= others
 		})
 		close(arrive)
@@ -259,7 +259,7 @@ func TestALateReleaseGivesNothingToWhoGaveUp(t *testing.T) {
 			mustRelease(t, redistest.Receive(t, got, "the other waiter"))
 		}
 		m.Close()
-		await(t, "the lock to be free", func() bool { return plain.Exists(t.Context(), "Lock:a").Val() == 0 })
+		redistest.Until(t, "the lock is free", func() bool { return plain.Exists(t.Context(), "Lock:a").Val() == 0 })
 		checkClean(t, plain)
 	}
 }

@@ -102,20 +102,9 @@ func awaitLine(t testing.TB, m *Manager, name string, n int) {
 // awaitQueue waits until n tokens wait in the queue of a lock.
 func awaitQueue(t *testing.T, client *redis.Client, name string, n int64) {
 	t.Helper()
-	await(t, fmt.Sprintf("%d tokens in the queue of %s", n, name), func() bool {
+	redistest.Until(t, fmt.Sprintf("%d tokens are in the queue of %s", n, name), func() bool {
 		return client.ZCount(t.Context(), "Lock:"+name+":Queue", "-inf", "(1e18").Val() >= n
 	})
-}
-
-// await waits until is returns true.
-func await(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
-		if is() {
-			return
-		}
-	}
-	t.Fatalf("waited too long for %s", what)
 }
 
 // order records who gets a lock after whom.

@@ -154,11 +154,7 @@ func TestWakeUpsAfterAFailedSubscribe(t *testing.T) {
 	go func() { got <- mustAcquire(t, m, "a") }()
 	awaitQueue(t, plain, "a", 1)
 	channel := m.names.wakeChannel("a")
-	for end := time.Now().Add(5 * time.Second); plain.PubSubNumSub(t.Context(), channel).Val()[channel] == 0; {
-		if time.Now().After(end) {
-			t.Fatal("nobody has subscribed to the wake-ups")
-		}
-	}
+	redistest.Until(t, "somebody has subscribed to the wake-ups", func() bool { return plain.PubSubNumSub(t.Context(), channel).Val()[channel] > 0 })
 	mustRelease(t, holder)
 	select {
 	case lock := <-got:

@@ -7,7 +7,7 @@ import (
 )
 
 // Others see that a member is away and that the member is back, but not that another session
-// speaks for a member who was there all the time. Followers and snapshots say the same.
+// is the active one of a member who was there all the time. Followers and snapshots say the same.
 func TestAwayAndBack(t *testing.T) {
 	r := NewRoom("42", Position{"e", 0, ""}, map[string]Member{})
 	other := NewRoom("42", Position{"e", 0, ""}, map[string]Member{})
@@ -103,14 +103,14 @@ func TestWhoIsAwayKeepsTheNode(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	e := r.Pending("e", "living").Event("42")
-	if m, _ := r.Member("a"); m.Node != "dead" || !other.Follow(e) {
+	if m, _ := r.Member("a"); m.Node != "dead" || !other.Advance(e) {
 		t.Errorf("it is %+v", m)
 	}
 	if m, _ := other.Member("a"); m.Node != "dead" || !m.Detached() {
 		t.Errorf("a follower knows %+v", m)
 	}
-	if fate, s := (Standing{User: "a", Session: "1", Node: "dead", Epoch: "e", Version: 3}).After(e); fate != Speaks || s.Node != "dead" {
-		t.Errorf("its session is told %v, %+v", fate, s)
+	if outcome, s := (Membership{User: "a", Session: "1", Node: "dead", Epoch: "e", Version: 3}).After(e); outcome != Active || s.Node != "dead" {
+		t.Errorf("its session is told %v, %+v", outcome, s)
 	}
 }
 

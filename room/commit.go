@@ -18,7 +18,7 @@ const (
 	KindReplace Kind = "replace"
 	// KindAway: the member's connection is lost, and the seat is kept for a while.
 	KindAway Kind = "away"
-	// KindBack: a session speaks again for a member who was away.
+	// KindBack: a member who was away has an active session again.
 	KindBack Kind = "back"
 	// KindMember: the member has other data, or is ready, or is not ready any more.
 	KindMember Kind = "member"
@@ -56,7 +56,7 @@ const (
 // version before to this one. Nodes send it to each other as JSON.
 type Commit struct {
 	Position
-	Prev    string   `json:"prev"`    // the mark of the commit before, which this one builds on; empty for the first
+	Prev    string   `json:"prev"`    // the id of the commit before, which this one builds on; empty for the first
 	Node    string   `json:"node"`    // of the sessions that Updates name
 	Updates []Update `json:"changes"` // in order
 }
@@ -66,7 +66,7 @@ type Update struct {
 	Type    Kind   `json:"type"`
 	User    string `json:"user"` // empty if the update is of the room
 	Seat    int    `json:"seat"`
-	Session string `json:"session,omitzero"` // that speaks for the user now
+	Session string `json:"session,omitzero"` // the user's active one now
 	At      int64  `json:"at,omitzero"`      // of a join: when, in ms since 1970
 	Old     string `json:"old,omitzero"`     // the session that was replaced
 	Reason  Reason `json:"reason,omitzero"`  // of a leave

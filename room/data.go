@@ -4,7 +4,7 @@ import "github.com/go-json-experiment/json/jsontext"
 
 // SetData gives the room other data.
 type SetData struct {
-	// User is the member for whom Session speaks, whom the room's settings may forbid it. Both are empty if
+	// User is the member whose active session Session is, whom the room's settings may forbid it. Both are empty if
 	// it is somebody with authority over the room.
 	User, Session string
 
@@ -31,7 +31,7 @@ func (a SetData) check(rules Rules) (_ Action, err error) {
 
 func (a SetData) apply(r *Room, _ Rules, by Origin) (int, error) {
 	if a.User != "" && !a.Authority {
-		if _, err := speaking(r, a.User, a.Session, by); err != nil {
+		if _, err := activeMember(r, a.User, a.Session, by); err != nil {
 			return 0, err
 		}
 		if r.state.settings.Data != DataMembers {
@@ -47,7 +47,7 @@ func (a SetData) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return 0, nil
 }
 
-// SetMemberData gives the member for whom the session speaks other data. It is gone when the member
+// SetMemberData gives the member whose active session it is other data. It is gone when the member
 // leaves.
 type SetMemberData struct {
 	User, Session string
@@ -67,7 +67,7 @@ func (a SetMemberData) check(rules Rules) (_ Action, err error) {
 }
 
 func (a SetMemberData) apply(r *Room, _ Rules, by Origin) (int, error) {
-	m, err := speaking(r, a.User, a.Session, by)
+	m, err := activeMember(r, a.User, a.Session, by)
 	if err != nil {
 		return 0, err
 	}
@@ -85,7 +85,7 @@ func (a SetMemberData) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return m.Seat, nil
 }
 
-// Ready says whether the member for whom the session speaks is ready. [Rules.Starter] may decide
+// Ready says whether the member whose active session it is is ready. [Rules.Starter] may decide
 // that a game begins when all are.
 type Ready struct {
 	User, Session string
@@ -105,16 +105,16 @@ func (a Ready) check(Rules) (Action, error) {
 }
 
 func (a Ready) apply(r *Room, _ Rules, by Origin) (int, error) {
-	m, err := speaking(r, a.User, a.Session, by)
+	m, err := activeMember(r, a.User, a.Session, by)
 	if err == nil && a.Value != m.Ready {
 		r.update(m.Node, Update{Type: KindMember, User: a.User, Seat: m.Seat, Detail: &Detail{Ready: new(a.Value)}})
 	}
 	return m.Seat, err
 }
 
-// speaking returns the member whose active session it is. A session that was taken for lost, because its
+// activeMember returns the member whose active session it is. A session that was taken for lost, because its
 // node stood still, is back with what it does.
-func speaking(r *Room, user, session string, by Origin) (Member, error) {
+func activeMember(r *Room, user, session string, by Origin) (Member, error) {
 	m, ok := r.Member(user)
 	switch {
 	case !ok:
@@ -122,7 +122,7 @@ func speaking(r *Room, user, session string, by Origin) (Member, error) {
 	case m.Reserved() || m.SessionID() != session:
 		return m, elsewhere(r, user)
 	case m.Detached():
-		speak(r, user, session, m, by)
+		activate(r, user, session, m, by)
 		m, _ = r.Member(user)
 	}
 	return m, nil

@@ -10,7 +10,7 @@
 // A [Room] is a set of members at a [Position]. [Room.Apply] runs actions on it, one after
 // the other; [Room.Commit] makes them the next version, and [Room.Revert] undoes them. A
 // [Commit] is what the next version adds. Whoever has a copy of the version before brings
-// it up to date with [Room.Follow]. A [Snapshot] is a room at one version and does not
+// it up to date with [Room.Advance]. A [Snapshot] is a room at one version and does not
 // change.
 //
 // # Settings
@@ -40,8 +40,8 @@
 //
 // # Sessions
 //
-// An [Event] says what happened in a room. A [Standing] is what one session knows of its
-// place; [Standing.After] says what an event did to it: the session still speaks for its
+// An [Event] says what happened in a room. A [Membership] is what one session knows of its
+// place; [Membership.After] says what an event did to it: the session still speaks for its
 // user, was replaced by a newer one, was removed by a failure, or has ended for good.
 //
 // # What it promises

@@ -38,11 +38,11 @@ var (
 	// panicked, which is a fault in it. Nothing was written.
 	ErrSeating = errors.New("the game's rule is faulty")
 
-	// ErrNotMember: the user is not in the room, or another session speaks for
+	// ErrNotMember: the user is not in the room, or another session is active for
 	// the user there. Nothing was written.
 	ErrNotMember = errors.New("not a member")
 
-	// ErrDuplicate: another live session speaks for the user in the room, and
+	// ErrDuplicate: another live session is the active one of the user in the room, and
 	// Rules.Duplicate says that it stays. Nothing was written. A [DuplicateError]
 	// names that session's node.
 	ErrDuplicate = errors.New("user is in the room with another session")

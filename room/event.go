@@ -9,7 +9,7 @@ import (
 // from one version to the next, or (after something was missed, or the room began anew)
 // the room as it is.
 //
-// [Standing.After] says what an event means for a session.
+// [Membership.After] says what an event means for a session.
 type Event struct {
 	Room    string
 	Epoch   string
@@ -29,10 +29,10 @@ type Event struct {
 	commit *Commit // nil for a snapshot or a new name
 
 	// Of a snapshot.
-	mark    string
-	members map[string]Member // by user
-	alive   []string          // names of this node whose members nobody has removed as a dead node's
-	missed  []*Event          // events up to the snapshot that came all the same
+	commitID string
+	members  map[string]Member // by user
+	alive    []string          // names of this node whose members nobody has removed as a dead node's
+	missed   []*Event          // events up to the snapshot that came all the same
 
 	once   sync.Once
 	shared any
@@ -45,7 +45,7 @@ func SnapshotEvent(r *Room, alive []string, missed []*Event) *Event {
 	s := r.Snapshot()
 	return &Event{
 		Room: r.ID, Epoch: s.Epoch, Version: s.Version, Snapshot: &s,
-		mark: r.Mark, members: r.members.byUser, alive: alive, missed: missed,
+		commitID: r.CommitID, members: r.members.byUser, alive: alive, missed: missed,
 	}
 }
 
@@ -57,9 +57,9 @@ func RejoinEvent(id string, at Position) *Event {
 
 // Position returns the room's position after the event.
 func (e *Event) Position() Position {
-	at := Position{e.Epoch, e.Version, e.mark}
+	at := Position{e.Epoch, e.Version, e.commitID}
 	if e.commit != nil {
-		at.Mark = e.commit.Mark
+		at.CommitID = e.commit.CommitID
 	}
 	return at
 }
@@ -74,7 +74,7 @@ func (e *Event) Follows(at Position) bool {
 // Forks reports whether the event's changes build on another commit than the one at that position,
 // although it has the same version.
 func (e *Event) Forks(at Position) bool {
-	return e.Epoch == at.Epoch && e.From == at.Version && e.commit != nil && e.commit.Prev != "" && at.Mark != "" && e.commit.Prev != at.Mark
+	return e.Epoch == at.Epoch && e.From == at.Version && e.commit != nil && e.commit.Prev != "" && at.CommitID != "" && e.commit.Prev != at.CommitID
 }
 
 // SeatOf returns the user's seat, if a snapshot has one.
@@ -93,7 +93,7 @@ func (e *Event) Shared(make func() any) any {
 // LeaveOf returns the leave that ended a session's membership: the first one of its user behind what
 // the session knows, also among the events that a snapshot stands for. Where those are not known it is
 // what the room remembers, which is the last one.
-func (e *Event) LeaveOf(s Standing) (leave Gone, found bool) {
+func (e *Event) LeaveOf(s Membership) (leave Gone, found bool) {
 	for _, missed := range e.missed {
 		if leave, found = missed.LeaveOf(s); found {
 			return leave, true

@@ -189,12 +189,12 @@ func TestGone(t *testing.T) {
 		t.Errorf("the room knows %s", got)
 	}
 	snapshot := SnapshotEvent(r, nil, nil)
-	for user, want := range map[string]Fate{"a": Ended, "b": Ended, "d": Removed} {
-		if fate, _ := (Standing{User: user, Session: "s", Node: "n", Epoch: "e", Version: 3}).After(snapshot); fate != want {
-			t.Errorf("%s: %v, want %v", user, fate, want)
+	for user, want := range map[string]Outcome{"a": Ended, "b": Ended, "d": Removed} {
+		if outcome, _ := (Membership{User: user, Session: "s", Node: "n", Epoch: "e", Version: 3}).After(snapshot); outcome != want {
+			t.Errorf("%s: %v, want %v", user, outcome, want)
 		}
 	}
-	if leave, ok := snapshot.LeaveOf(Standing{User: "b", Epoch: "e", Version: 1}); !ok || leave.Reason != ReasonMoved || leave.Target != "43" {
+	if leave, ok := snapshot.LeaveOf(Membership{User: "b", Epoch: "e", Version: 1}); !ok || leave.Reason != ReasonMoved || leave.Target != "43" {
 		t.Errorf("b: %+v, %v", leave, ok)
 	}
 	for _, a := range []Action{Leave{User: "c", Session: "s", Reason: ReasonNode}, Close{}, Join{User: "c", Session: "s", Mode: JoinAgain}} {

@@ -76,7 +76,7 @@ func (a Join) apply(r *Room, rules Rules, by Origin) (int, error) {
 		if !a.takesOver(m, rules) {
 			return 0, duplicate(r, a.User, m)
 		}
-		speak(r, a.User, a.Session, m, by)
+		activate(r, a.User, a.Session, m, by)
 		return m.Seat, nil
 	}
 	if a.Existing && r.Epoch == "" {
@@ -164,12 +164,12 @@ func (a Keep) apply(r *Room, _ Rules, by Origin) (int, error) {
 	case m.SessionID() != a.Session:
 		return 0, duplicate(r, a.User, m)
 	}
-	speak(r, a.User, a.Session, m, by)
+	activate(r, a.User, a.Session, m, by)
 	return m.Seat, nil
 }
 
-// speak makes a session the active one of a user who is a member, if it is not already.
-func speak(r *Room, user, session string, m Member, by Origin) {
+// activate makes a session the active one of a user who is a member, if it is not already.
+func activate(r *Room, user, session string, m Member, by Origin) {
 	if m.Session != session || m.Node != by.Node {
 		kind := KindReplace
 		if m.Detached() {

@@ -59,18 +59,18 @@ func (p *pending) Renewed() bool { return p.renew }
 // Confirm makes the next Commit count a version, although nothing may have changed.
 func (p *pending) Confirm() { p.confirm = true }
 
-// Pending returns what Commit with that epoch will do, on behalf of a node, but for its mark. Its
+// Pending returns what Commit with that epoch will do, on behalf of a node, but for its commit id. Its
 // Updates are the room's own memory: the next action after Commit or Revert overwrites
 // them.
 func (r *Room) Pending(epoch, node string) *Commit {
-	return &Commit{Position{Epoch: epoch, Version: r.Version + 1}, r.Mark, node, r.updates}
+	return &Commit{Position{Epoch: epoch, Version: r.Version + 1}, r.CommitID, node, r.updates}
 }
 
-// Commit keeps what was applied, as the next version of that epoch, which the mark
+// Commit keeps what was applied, as the next version of that epoch, which the commit id
 // identifies. Without changes it does nothing.
-func (r *Room) Commit(epoch, mark string) {
+func (r *Room) Commit(epoch, commitID string) {
 	if r.Changed() {
-		r.Position = Position{epoch, r.Version + 1, mark}
+		r.Position = Position{epoch, r.Version + 1, commitID}
 	}
 	r.pending.clear(r.Count(), r.state.gone)
 }

@@ -3,9 +3,9 @@ package room
 // Position says where a room stands. The zero value is a room that nobody has ever
 // joined.
 type Position struct {
-	Epoch   string `json:"epoch"`   // begins anew when commits were lost; empty before the first join
-	Version uint64 `json:"version"` // counts the epoch's commits from 1
-	Mark    string `json:"mark"`    // the id of the commit that made the version; empty: not known
+	Epoch    string `json:"epoch"`   // begins anew when commits were lost; empty before the first join
+	Version  uint64 `json:"version"` // counts the epoch's commits from 1
+	CommitID string `json:"mark"`    // of the commit that made the version; empty: not known
 }
 
 // Order says how a position that was read later relates to one that was known before.
@@ -35,7 +35,7 @@ func (p Position) Compare(next Position) Order {
 		return Later
 	case next.Version < p.Version:
 		return Earlier
-	case next.Mark != p.Mark && next.Mark != "" && p.Mark != "":
+	case next.CommitID != p.CommitID && next.CommitID != "" && p.CommitID != "":
 		return Forked
 	}
 	return Same

@@ -10,7 +10,7 @@ func TestPositionsCompare(t *testing.T) {
 		lost  bool
 	}{
 		{Position{"e", 5, "m"}, Same, false},
-		{Position{"e", 5, ""}, Same, false}, // the mark is not known
+		{Position{"e", 5, ""}, Same, false}, // the commit id is not known
 		{Position{"e", 6, "n"}, Later, false},
 		{Position{"e", 4, "l"}, Earlier, true},
 		{Position{"e", 5, "n"}, Forked, true},

@@ -18,7 +18,7 @@ const reserved = detached + "+"
 // Member is a user's place in a room, in the form in which Redis holds it.
 type Member struct {
 	Seat    int    `json:"seat"`    // counted from 0
-	Session string `json:"session"` // the one that speaks for the user; after a ~ if it is detached
+	Session string `json:"session"` // the user's active one; after a ~ if it is detached
 	Node    string `json:"node"`    // the node of that session
 	At      int64  `json:"at"`      // when it joined, in ms since 1970, by its node's clock
 
@@ -26,7 +26,7 @@ type Member struct {
 	Data  *Value `json:"data,omitzero"`  // what the user has set; nil for none
 }
 
-// SessionID returns the session that speaks for the user, detached or not, or the one by which the
+// SessionID returns the user's active session, detached or not, or the one by which the
 // seat is reserved.
 func (m Member) SessionID() string {
 	if m.Reserved() {
@@ -82,9 +82,9 @@ func (r *Room) Snapshot() Snapshot {
 	return Snapshot{r.Epoch, r.Version, r.state.settings, r.state.data.String(), r.members.seats.view(), r.state}
 }
 
-// Follow brings the room from the version before an event to the event's. It reports
+// Advance brings the room from the version before an event to the event's. It reports
 // whether the room is at that version or a later one now; if not, something is missing.
-func (r *Room) Follow(e *Event) bool {
+func (r *Room) Advance(e *Event) bool {
 	switch r.Compare(e.Position()) {
 	case Same, Earlier:
 		return true
@@ -105,7 +105,7 @@ func (r *Room) Follow(e *Event) bool {
 		}
 		r.members.update(node, u, e.Version)
 	}
-	r.Version, r.Mark = e.Version, strings.Clone(e.commit.Mark)
+	r.Version, r.CommitID = e.Version, strings.Clone(e.commit.CommitID)
 	r.pending.clear(r.Count(), r.state.gone)
 	return true
 }

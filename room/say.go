@@ -9,7 +9,7 @@ import (
 // Say tells the room a message. It changes nothing in the room, but counts as a version: everybody hears
 // messages and changes in one order.
 type Say struct {
-	// User is the member for whom Session speaks. Both are empty if it is somebody with authority over the
+	// User is the member whose active session Session is. Both are empty if it is somebody with authority over the
 	// room.
 	User, Session string
 
@@ -50,7 +50,7 @@ func (a Say) check(rules Rules) (_ Action, err error) {
 
 func (a Say) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
 	if a.User != "" {
-		m, err := speaking(r, a.User, a.Session, by)
+		m, err := activeMember(r, a.User, a.Session, by)
 		if err != nil {
 			return 0, err
 		}

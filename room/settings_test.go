@@ -41,7 +41,7 @@ func apply(t *testing.T, r *Room, a Action, rules Rules) (seat int, err error) {
 func follow(t *testing.T, before, after *Room) *Room {
 	t.Helper()
 	e := after.Pending(after.Epoch, "n").Event(after.ID)
-	if !before.Follow(e) {
+	if !before.Advance(e) {
 		t.Fatal("the event does not follow")
 	}
 	return before

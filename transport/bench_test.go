@@ -55,17 +55,16 @@ func (r *benchRooms) Ping(context.Context) error { return nil }
 
 func (r *benchRooms) AnswerFor(func(room, session string) bool) {}
 
-// benchClient sends encoded frames and reads frames of known length, so that the benchmark
-// measures the server.
+// benchClient sends encoded frames and reads frames of known length, so that what is measured is
+// the server.
 type benchClient struct {
-	b    *testing.B
+	t    testing.TB
 	raw  net.Conn
 	read []byte
 }
 
-// benchClient sends encoded frames and reads frames of known length, so that the benchmark
-// measures the server.
-func (s *testNode) benchClient(b *testing.B, user string) *benchClient {
+// benchClient connects one.
+func (s *testNode) benchClient(b testing.TB, user string) *benchClient {
 	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.addr+"/ws?user="+user, nil)
 	redistest.OK(b, err)
 	b.Cleanup(func() { _ = ws.Close() })
@@ -80,25 +79,36 @@ func masked(content string) []byte {
 // ask returns the reply to a request, or nil if the connection has ended.
 func (c *benchClient) ask(request []byte, reply int) {
 	if _, err := c.raw.Write(request); err != nil {
-		c.b.Fatal(err)
+		c.t.Fatal(err)
 	}
 	c.hear(reply)
 }
 
 func (c *benchClient) hear(n int) {
 	if _, err := io.ReadFull(c.raw, c.read[:n]); err != nil {
-		c.b.Fatal(err)
+		c.t.Fatal(err)
 	}
+}
+
+// frame reads a frame of any length.
+func (c *benchClient) frame() {
+	c.hear(2)
+	n := int(c.read[1])
+	if n == 126 {
+		c.hear(2)
+		n = int(c.read[0])<<8 | int(c.read[1])
+	}
+	c.hear(n)
 }
 
 // length sends a request and returns the length of its reply.
 func (c *benchClient) length(request []byte) int {
 	if _, err := c.raw.Write(request); err != nil {
-		c.b.Fatal(err)
+		c.t.Fatal(err)
 	}
 	n, err := c.raw.Read(c.read)
 	if err != nil || !bytes.HasSuffix(c.read[:n], []byte("}")) {
-		c.b.Fatalf("%q, %v", c.read[:n], err)
+		c.t.Fatalf("%q, %v", c.read[:n], err)
 	}
 	return n
 }

@@ -111,7 +111,13 @@ func (c *conn) open(raw net.Conn) {
 
 // isOver reports whether the client has closed the connection behind the frames that are still to be read, as far as
 // that has arrived. The goroutine that reads may ask.
-func (c *conn) isOver() bool { return c.frames.socket.isOver(rawOf(socketOf(c.raw))) }
+func (c *conn) isOver() bool {
+	below := c.frames.socket.raw
+	if below == nil {
+		below = rawOf(socketOf(c.raw))
+	}
+	return c.frames.socket.isOver(below)
+}
 
 // isOpen reports whether the handshake has ended.
 func (c *conn) isOpen() bool {
@@ -177,7 +183,11 @@ func (c *conn) flushLast() {
 	c.server.health.remove()
 	c.writer.wait()
 	c.limitLastWrite()
-	for !c.out.IsEmpty() && c.writer.writeSome() == nil {
+	for !c.out.IsEmpty() {
+		c.writer.take()
+		if c.writer.writeTaken() != nil {
+			break
+		}
 	}
 }
 

@@ -10,8 +10,8 @@
 // A request goes down through accept.go and identify.go (the handshake, and who asks for it),
 // reader.go (a frame), session.go and requests.go (what it asks for) to package room. An event
 // comes up from there: it enters in presence.go, which is a session in one room, and goes on through
-// internal/outbox (the queue that orders and bounds events and replies) and writer.go, which has it
-// encoded by internal/frames, to the socket. What an event or a reply makes of a session is one
+// internal/outbox (the queue that orders and bounds events and replies), flusher.go and writer.go, which
+// has it encoded by internal/frames, to the socket. What an event or a reply makes of a session is one
 // table, in internal/membership. Beside these ways are recovery.go (how a session comes back after a
 // failure, or follows a move), waiting.go (what waits for that), grace.go (how long it keeps its seats
 // without a connection) and access.go (what its token allows).
@@ -51,8 +51,9 @@
 //
 // # Goroutines
 //
-// Each connection has one, which reads, runs the requests and writes the replies. It has
-// another while events are written, one for each room that it joins again or reads because it has
+// Each connection has one, which reads, runs the requests and writes the replies. Events are written by a few,
+// at most one for each processor, that all connections share. A connection has another while its socket
+// does not take what is written, one for each room that it joins again or reads because it has
 // missed events, and one for each room that its user leaves after the grace. While there
 // are connections, one goroutine looks after their heartbeats, and one whether Redis answers.
 // [Server.Shutdown] returns when all have ended.

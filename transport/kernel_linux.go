@@ -22,18 +22,28 @@ func unread(socket syscall.RawConn, max int) (content []byte, ended bool) {
 	if socket == nil {
 		return nil, false
 	}
-	_ = socket.Control(func(fd uintptr) {
-		state := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN | unix.POLLRDHUP}}
-		if n, err := unix.Poll(state, 0); n == 0 || err != nil {
-			return
-		}
-		if ended = state[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0; ended {
-			return
-		}
-		into := make([]byte, max)
-		if n, _, err := unix.Recvfrom(int(fd), into, unix.MSG_PEEK|unix.MSG_DONTWAIT); err == nil {
-			content = into[:n]
-		}
-	})
-	return content, ended
+	p := &peek{max: max}
+	_ = socket.Control(p.look)
+	return p.content, p.ended
+}
+
+type peek struct {
+	max     int
+	state   [1]unix.PollFd
+	content []byte
+	ended   bool
+}
+
+func (p *peek) look(fd uintptr) {
+	p.state[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN | unix.POLLRDHUP}
+	if n, err := unix.Poll(p.state[:], 0); n == 0 || err != nil {
+		return
+	}
+	if p.ended = p.state[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0; p.ended {
+		return
+	}
+	into := make([]byte, p.max)
+	if n, _, err := unix.Recvfrom(int(fd), into, unix.MSG_PEEK|unix.MSG_DONTWAIT); err == nil {
+		p.content = into[:n]
+	}
 }

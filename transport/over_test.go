@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -33,11 +32,7 @@ func TestJoin_BehindWhichTheClientHasClosed(t *testing.T) {
 			newer := server.connect(t, "a")
 			newer.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 			open()
-			for end := time.Now().Add(testTimeout); server.Connections() > 1; time.Sleep(time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatal("the older connection has not ended")
-				}
-			}
+			redistest.Until(t, "the older connection has ended", func() bool { return server.Connections() == 1 })
 			if now, err := server.rooms.Read(context.Background(), "42"); err != nil || now.Version != 1 {
 				t.Errorf("the room is at version %d (%v)", now.Version, err)
 			}

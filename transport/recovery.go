@@ -90,6 +90,7 @@ func (p *presence) prepare() error {
 	}
 	p.queue.Pause(nil)
 	p.queue.Release()
+	p.session.out.Start()
 	return nil
 }
 

@@ -37,6 +37,7 @@ type Server struct {
 	conns      *connections
 	heartbeats *heartbeats
 	health     *health
+	flusher    flusher
 	graces     *graces
 	troubles   *troubles
 	debug      *debugLog
@@ -127,6 +128,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.conns.wait()
 	s.heartbeats.wait()
 	s.health.wait()
+	s.flusher.wait()
 	s.graces.wait()
 	s.kill()
 	s.troubles.logs.Close()

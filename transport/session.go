@@ -71,10 +71,20 @@ type request struct {
 	held    *outbox.Room // the events of its room, if there were some when it began
 }
 
+// requestPool holds requests, which are used again. One is of no use to anybody when its reply is queued.
+var requestPool = sync.Pool{New: func() any { return new(request) }}
+
+func (r *request) free() {
+	*r = request{}
+	requestPool.Put(r)
+}
+
 // handle runs the request that a frame holds and queues its reply.
 func (s *session) handle(frame []byte) {
 	decoded, bad := protocol.DecodeRequest(frame)
-	r := &request{session: s, in: decoded}
+	r := requestPool.Get().(*request)
+	defer r.free()
+	*r = request{session: s, in: decoded}
 	cost := 1
 	if action := protocol.ActionNamed(decoded.Action); action != nil {
 		cost = action.Cost
@@ -121,7 +131,7 @@ func (r *request) run() {
 	}
 }
 
-// release lets the events go on that were held when the request began.
+// release lets the events go on that were held when the request began. The reader writes them, with the reply.
 func (r *request) release() {
 	if r.held != nil {
 		r.held.Release()
@@ -196,6 +206,7 @@ func (r *request) beginSubscribed() (*presence, error) {
 	}
 	if p.unsubscribe == nil { // only requests and recoveries write it, and no other runs now
 		r.release() // what is left of an earlier time
+		s.out.Start()
 		if err := p.subscribe(); err != nil {
 			p.end()
 			return nil, err

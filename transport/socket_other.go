@@ -10,3 +10,5 @@ import (
 func rawOf(io.Reader) syscall.RawConn { return nil }
 
 func readSocket(uintptr, []byte) (int, error) { panic("not called without a RawConn") }
+
+func writeSocket(uintptr, []byte) (int, error) { panic("not called without a RawConn") }

@@ -18,3 +18,5 @@ func rawOf(conn io.Reader) syscall.RawConn {
 }
 
 func readSocket(fd uintptr, p []byte) (int, error) { return syscall.Read(int(fd), p) }
+
+func writeSocket(fd uintptr, p []byte) (int, error) { return syscall.Write(int(fd), p) }

@@ -22,12 +22,13 @@ const batchSize = 16 << 10
 const chunkSize = 4 * batchSize
 
 // writer writes a connection's outbox to its socket. No goroutine waits for something to
-// write: the reader writes the reply to its request (flush), and the outbox starts a writer
-// for what comes by itself (start). The outbox makes sure that there is one at a time.
+// write: the reader writes the reply to its request (flush), and the outbox has the flusher write what
+// comes by itself (start); what the socket does not take at once gets a goroutine of its own. The outbox
+// makes sure that there is one writer at a time.
 type writer struct {
 	conn    *conn
-	running sync.WaitGroup
-	sent    atomic.Int64 // bytes that the kernel has been given
+	running sync.WaitGroup // the flusher's writing, and goroutines
+	sent    atomic.Int64   // bytes that the kernel has been given
 
 	// Used only by the current writer; the outbox decides who that is.
 	frames   [][]byte
@@ -43,21 +44,40 @@ func (w *writer) flush() {
 	}
 }
 
-// start writes in a goroutine until nothing is queued.
+// start has the flusher write until nothing is queued.
 func (w *writer) start() {
-	w.running.Go(func() {
-		for w.send() {
-		}
-	})
+	w.running.Add(1)
+	w.conn.server.flusher.add(w)
 }
 
-// wait returns when the goroutines that start has started have ended.
+// flushReady writes some of what is queued, for the flusher. It does not block.
+func (w *writer) flushReady(try *attempt) {
+	w.take()
+	switch {
+	case !w.tryTaken(try):
+		w.running.Go(func() {
+			for more := w.sendTaken(); more; more = w.send() {
+			}
+		})
+	case w.conn.out.KeepWriting():
+		w.start()
+	}
+	w.running.Done()
+}
+
+// wait returns when nobody writes any more of what start was called for.
 func (w *writer) wait() { w.running.Wait() }
 
 // send writes some of what is queued, and reports whether to go on. If the write fails, the
 // connection ends.
 func (w *writer) send() (more bool) {
-	err := w.writeSome()
+	w.take()
+	return w.sendTaken()
+}
+
+// sendTaken is send for what take has taken.
+func (w *writer) sendTaken() (more bool) {
+	err := w.writeTaken()
 	switch _, _, closing := w.conn.closeReason(); {
 	case err == nil:
 	case errors.Is(err, os.ErrDeadlineExceeded) && !closing:
@@ -70,8 +90,8 @@ func (w *writer) send() (more bool) {
 	return w.conn.out.KeepWriting()
 }
 
-// writeSome writes about batchSize of what is queued.
-func (w *writer) writeSome() error {
+// take takes about batchSize of what is queued, to be written next.
+func (w *writer) take() {
 	out, batch := w.conn.out, w.frames[:0]
 	for size := 0; size < batchSize; {
 		frame, events := out.Next()
@@ -93,9 +113,51 @@ func (w *writer) writeSome() error {
 	for _, queue := range out.TakeStale() {
 		w.conn.session.refill(queue)
 	}
-	defer out.Written()
-	defer clear(batch)
-	return w.writeFrames(batch)
+}
+
+// writeTaken writes what was taken.
+func (w *writer) writeTaken() error {
+	defer w.written()
+	return w.writeFrames(w.frames)
+}
+
+// tryTaken writes what was taken, and reports true, if that is possible with one system call that does not block.
+// If the socket takes only a part, the rest is still to be written.
+func (w *writer) tryTaken(try *attempt) (done bool) {
+	size := 0
+	for _, f := range w.frames {
+		size += len(f)
+	}
+	switch {
+	case size == 0:
+		w.written()
+		return true
+	case size > 2*batchSize, w.conn.frames.socket.raw == nil:
+		return false
+	}
+	content := w.frames[0]
+	if len(w.frames) > 1 {
+		joined := getBuffer()
+		defer putBuffer(joined)
+		for _, f := range w.frames {
+			joined.Write(f)
+		}
+		content = joined.Bytes()
+	}
+	n := try.write(w.conn.frames.socket.raw, content)
+	w.sent.Add(int64(n))
+	if n < size {
+		w.frames = append(w.frames[:0], bytes.Clone(content[n:]))
+		return false
+	}
+	w.written()
+	return true
+}
+
+// written records that nothing of what was taken is still to be written.
+func (w *writer) written() {
+	clear(w.frames)
+	w.conn.out.Written()
 }
 
 // writeFrames writes short frames with one system call, and a long one without copying it.

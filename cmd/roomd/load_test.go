@@ -164,12 +164,7 @@ func playWithACL(t *testing.T, server *redistest.Server, url, members string) {
 	if !killed || !r.Consistent() {
 		t.Errorf("killed: %v, %+v", killed, *r)
 	}
-	patience := time.Now().Add(10 * time.Second)
-	for admin.HExists(t.Context(), members, "stays away").Val() {
-		if time.Now().After(patience) {
-			t.Fatal("the member of the killed node is not removed")
-		}
-	}
+	redistest.Until(t, "the member of the killed node is removed", func() bool { return !admin.HExists(t.Context(), members, "stays away").Val() })
 	for _, p := range nodes {
 		p.stop(syscall.SIGTERM)
 	}

@@ -52,6 +52,21 @@ func Receive[T any](tb testing.TB, from <-chan T, what string) T {
 	}
 }
 
+// Until looks again and again until is returns true. It fails the test after twenty seconds, or, in a
+// synctest bubble, after an hour of its time. Call it in the goroutine of the test.
+func Until(tb testing.TB, what string, is func() bool) {
+	tb.Helper()
+	limit := begin(20*time.Second, time.Hour)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		if <-tick.C; limit.passed() {
+			inVain.Store(true)
+			tb.Fatalf("waited too long until %s", what)
+		}
+	}
+}
+
 // EndInTime fails a test that lasts for more than 30 s, or, in a synctest bubble, five hours of
 // its time, and calls end. That has to end all waiting without a limit: in a bubble the clock
 // goes on for ever while something polls.

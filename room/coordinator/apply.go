@@ -201,7 +201,7 @@ func (b *batch) forget() {
 func (w *worker) applyOne(r *request, node string, o *outcome) {
 	*o = outcome{result: room.Result{Node: node}}
 	o.result.Seat, o.err = w.copy.Room.Apply(r.action, w.ws.opts.Rules, room.Origin{Node: node, At: r.at})
-	if user, _ := room.Subject(r.action); w.ws.opts.Replicas > 0 && o.err == nil && user != "" && w.copy.Room.Mark != w.acked {
+	if user, _ := room.Subject(r.action); w.ws.opts.Replicas > 0 && o.err == nil && user != "" && w.copy.Room.CommitID != w.acked {
 		w.copy.Room.Confirm()
 	}
 }
@@ -209,7 +209,7 @@ func (w *worker) applyOne(r *request, node string, o *outcome) {
 // committed publishes a commit on this node, and makes the copy what Redis has now.
 func (w *worker) committed(c *store.Commit) {
 	if c.Event != nil {
-		w.acked = c.Mark
+		w.acked = c.CommitID
 		call(w.ws.opts.Trace.Committed)
 		w.ws.incomplete(c)
 		w.ws.feeds.Committed(w.id, c.Event)
@@ -217,7 +217,7 @@ func (w *worker) committed(c *store.Commit) {
 	if w.copy.Room.Renewed() {
 		w.ws.logs.partial.Happened(nil, "room", w.id)
 	}
-	w.copy.Room.Commit(c.Epoch, c.Mark)
+	w.copy.Room.Commit(c.Epoch, c.CommitID)
 	if c.Event != nil {
 		w.ws.lobby.Committed(w.copy.Room, c.Event.Updates)
 	}

@@ -134,7 +134,7 @@ func TestChecks_OldCopies(t *testing.T) {
 	nodes[1].awaitChecks(t, 6) // longer than confirmAfter
 }
 
-// On Cluster the keys of what nodes say of themselves are on the masters of their homes.
+// On Cluster the keys of what nodes say of themselves are on the masters of their hash slots.
 func TestChecks_Cluster(t *testing.T) {
 	t.Parallel() // it mostly waits
 	redistest.Thorough(t)

@@ -88,31 +88,31 @@ func TestCluster(t *testing.T) {
 		}
 	})
 
-	t.Run("homes are spread over the slots", func(t *testing.T) {
+	t.Run("hash tags are spread over the slots", func(t *testing.T) {
 		client := servers.Client()
-		for i, home := range cluster.Homes() {
-			node := home + "n1"
+		for i, tag := range cluster.HashTags() {
+			node := tag + "n1"
 			for _, key := range []string{cluster.LeaseKey(node), cluster.RoomsKey(node), cluster.Lists(true)[i]} {
-				if slot := client.ClusterKeySlot(t.Context(), key).Val(); slot/(16384/int64(len(cluster.Homes()))) != int64(i) {
+				if slot := client.ClusterKeySlot(t.Context(), key).Val(); slot/(16384/int64(len(cluster.HashTags()))) != int64(i) {
 					t.Errorf("the slot of %s is %d", key, slot)
 				}
 			}
 		}
 	})
 
-	t.Run("a lost lease is begun at the same home", func(t *testing.T) {
+	t.Run("a lost lease is begun at the same hash slot", func(t *testing.T) {
 		client := servers.Client()
 		c := newCoordinator(t, client, patient(Options{Node: "n1", LockTTL: time.Second, NodeTTL: time.Second}))
 		mustDo(t, c, "42", room.Join{User: "李四", Session: "s"})
-		home, before := homeOf(c), c.Node()
-		if before != home+"n1" || client.ZScore(t.Context(), "Nodes:"+home, before).Val() == 0 || client.SCard(t.Context(), "Node:"+before+":Rooms").Val() != 1 {
+		tag, before := tagOf(c), c.Node()
+		if before != tag+"n1" || client.ZScore(t.Context(), "Nodes:"+tag, before).Val() == 0 || client.SCard(t.Context(), "Node:"+before+":Rooms").Val() != 1 {
 			t.Errorf("it is %s, and Redis does not know it", before)
 		}
 		client.Del(t.Context(), cluster.LeaseKey(before))
 		for c.Node() == before {
 			mustDo(t, c, "42", room.Join{User: "李四", Session: "s"})
 		}
-		if homeOf(c) != home {
+		if tagOf(c) != tag {
 			t.Errorf("it was %s, and is %s", before, c.Node())
 		}
 	})
@@ -227,7 +227,7 @@ func TestCluster_Failover(t *testing.T) {
 	c.finish()
 }
 
-// With Replicas a node's home is on a master that has replicas, and the node writes to a
+// With Replicas a node's hash slot is on a master that has replicas, and the node writes to a
 // room only after they have the record that it may have members there.
 func TestReplicas_KnowTheRooms(t *testing.T) {
 	t.Parallel() // it mostly waits
@@ -238,8 +238,8 @@ func TestReplicas_KnowTheRooms(t *testing.T) {
 	replica := servers.AddReplica(0)
 	c := newCoordinator(t, servers.Client(), patient(Options{Replicas: 1}))
 	mustDo(t, c, rooms[0], room.Join{User: "张三", Session: "s"})
-	if servers.Owner(homeOf(c)) != servers.Node(0) {
-		t.Errorf("the home of %s has no replica", c.Node())
+	if servers.Owner(tagOf(c)) != servers.Node(0) {
+		t.Errorf("the hash slot of %s has no replica", c.Node())
 	}
 	if known := replica.Client().Keys(t.Context(), "Node:*").Val(); len(known) != 2 {
 		t.Errorf("the replica knows %v", known)

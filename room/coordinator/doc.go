@@ -18,7 +18,7 @@
 //
 // The rules apply the actions to the node's copy of the room (apply.go). The commit checks in one script that the
 // lock is free and nobody waits for it, or has the writer's token, and that the room is as the node knows it (by the
-// mark of the last commit); then it writes what has changed, counts the version, publishes the event, and gives
+// id of the last commit); then it writes what has changed, counts the version, publishes the event, and gives
 // the lock back if the writer had it. So an action in a quiet room is one request, and its hold has no length; and
 // all others who use the lock are respected. If another has the lock or waits for it, the writer's token waits, too,
 // and a wake-up lets the node commit (lock.go). If the copy is old, the writer gets the lock, and
@@ -71,11 +71,11 @@
 // # What it promises
 //
 //   - A join that succeeded is in the list, on a seat of its own, until a leave by
-//     the session that speaks for the user.
+//     the user's active session.
 //   - A holder that was stalled past the lock's TTL changes nothing: its commit is
 //     refused, and its actions run again under a new hold.
-//   - A commit happens once, however often it is sent: Redis remembers the id of each node's last
-//     commit. Its mark is a hash of what it says and of the mark before it.
+//   - A commit happens once, however often it is sent: Redis remembers each node's last request to
+//     commit. A commit's id, called mark there, is a hash of what it says and of the id before it.
 //   - Versions count a room's commits from 1 without gaps, within an epoch. A version of an
 //     epoch has one content: when Redis was restarted or another server has taken its place
 //     (after a failover, or because a Cluster's slot has moved), nobody can tell whether

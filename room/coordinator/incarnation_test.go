@@ -90,13 +90,13 @@ type observed struct {
 	t *testing.T
 
 	mu   sync.Mutex
-	seen map[room.Position]string // guarded by mu; the mark has the room's id
+	seen map[room.Position]string // guarded by mu; the commit id is the room's id
 }
 
 func (o *observed) see(id, epoch string, version uint64, data string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	at := room.Position{Epoch: epoch, Version: version, Mark: id}
+	at := room.Position{Epoch: epoch, Version: version, CommitID: id}
 	if before, ok := o.seen[at]; ok && before != data {
 		o.t.Errorf("room %s at version %d of epoch %s was %s, and is %s", id, version, epoch, before, data)
 	}
@@ -171,7 +171,7 @@ func TestIncarnation_CommitBuildsOnAnother(t *testing.T) {
 		at := rdb.HGet(t.Context(), "Room:42:Meta", "mark").Val()
 		next := &room.Commit{Position: room.Position{Epoch: first.Epoch, Version: 2}, Prev: "another", Node: "n", Updates: []room.Update{{Type: room.KindAway, User: "a", Session: "~s"}}}
 		rdb.HSet(t.Context(), "Room:42:Meta", "version", 2, "mark", "after another")
-		rdb.Publish(t.Context(), "Room:42:Events", string(store.AppendMarked(nil, next)))
+		rdb.Publish(t.Context(), "Room:42:Events", string(store.AppendEvent(nil, next)))
 		e := redistest.Receive(t, f.events, "a snapshot")
 		if e.Snapshot == nil || e.Epoch == first.Epoch {
 			t.Errorf("the room was at %s, and the commit after another is told as %+v", at, e)

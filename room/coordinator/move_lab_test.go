@@ -85,8 +85,8 @@ func newMoveLab(t *testing.T, servers *redistest.Cluster, opts Options, faults *
 	}
 	client.AddHook(faults.hook())
 	l.c = newCoordinator(t, client, opts)
-	// The node's home is on the third master, whatever becomes of the rooms'.
-	for servers.Owner(homeOf(l.c)) != servers.Node(2) {
+	// The node's hash slot is on the third master, whatever becomes of the rooms'.
+	for servers.Owner(tagOf(l.c)) != servers.Node(2) {
 		l.c = newCoordinator(t, client, opts)
 	}
 	l.other = newCoordinator(t, servers.Client(), opts)

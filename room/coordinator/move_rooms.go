@@ -87,7 +87,7 @@ func (m *move) committed(halves ...*half) {
 		if h.room.Renewed() {
 			m.ws.logs.partial.Happened(nil, "room", h.room.ID)
 		}
-		h.room.Commit(h.commit.Epoch, h.commit.Mark)
+		h.room.Commit(h.commit.Epoch, h.commit.CommitID)
 		if h.commit.Event != nil {
 			m.ws.lobby.Committed(h.room, h.commit.Event.Updates)
 		}

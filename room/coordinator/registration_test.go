@@ -56,7 +56,7 @@ func TestRegistration_OldRecords(t *testing.T) {
 		}
 		var requests atomic.Int32
 		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, store.ForgetScript) || isScript(cmd, cluster.RoomsScript) {
+			if isScript(cmd, store.UnregisterScript) || isScript(cmd, cluster.RoomsScript) {
 				requests.Add(1)
 			}
 			return nil
@@ -211,8 +211,8 @@ func TestRegistration_LateRecord(t *testing.T) {
 	})
 }
 
-// The request that forgets a node's last commit arrives after a later one.
-func TestRegistration_LateForget(t *testing.T) {
+// The request that unregisters a node arrives after a later one.
+func TestRegistration_LateUnregister(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		client := redistest.MiniClient(t, mini)
@@ -221,13 +221,13 @@ func TestRegistration_LateForget(t *testing.T) {
 		mustDo(t, c, "42", room.Configure{Settings: room.Settings{Keep: true}})
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
-		forget := keepBack(client, rdb, store.ForgetScript, rdb.HGet(t.Context(), "Room:42:Meta", "by:n").Val())
+		late := keepBack(client, rdb, store.UnregisterScript, rdb.HGet(t.Context(), "Room:42:Meta", "by:n").Val())
 		time.Sleep(copyIdle + time.Second)
-		forget.pass()
+		late.pass()
 		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
 		mustDo(t, c, "42", room.Leave{User: "b", Session: "s"})
 		last := rdb.HGet(t.Context(), "Room:42:Meta", "by:n").Val()
-		forget.arrive(t)
+		late.arrive(t)
 		if got := rdb.HGet(t.Context(), "Room:42:Meta", "by:n").Val(); got != last || last == "" {
 			t.Errorf("the last commit is %q instead of %q", got, last)
 		}
@@ -238,7 +238,7 @@ func TestRegistration_LateForget(t *testing.T) {
 func warmAll(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	warm(t, rdb)
-	for _, s := range []*redis.Script{store.ForgetScript, cluster.LeaseScript, cluster.RoomsScript, cluster.EndScript, cluster.OverScript} {
+	for _, s := range []*redis.Script{store.UnregisterScript, cluster.LeaseScript, cluster.RoomsScript, cluster.EndScript, cluster.OverScript} {
 		redistest.OK(t, s.Load(t.Context(), rdb).Err())
 	}
 }

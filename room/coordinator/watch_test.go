@@ -56,8 +56,8 @@ func TestWatch_AllNodesInOrder(t *testing.T) {
 		stop()
 		mustDo(t, a, "42", room.Join{User: "张三", Session: "s3"})
 		e := onB.expect(t, "4<3 ")
-		if fate, _ := (room.Standing{User: "张三", Session: "s2", Epoch: e.Epoch, Version: 2}).After(e); fate != room.Replaced {
-			t.Errorf("s2: %v", fate)
+		if outcome, _ := (room.Membership{User: "张三", Session: "s2", Epoch: e.Epoch, Version: 2}).After(e); outcome != room.Replaced {
+			t.Errorf("s2: %v", outcome)
 		}
 		mustDo(t, a, "43", room.Join{User: "王五", Session: "s1"})
 		other.expect(t, "1<0 +王五@0")

@@ -29,7 +29,7 @@ type worker struct {
 	batch        batch
 	copy         feed.Replica // of the room: while other nodes write to it too, it follows their events
 	registration *cluster.Registration
-	acked        string                                           // the mark of the last commit that enough replicas are known to have
+	acked        string                                           // the id of the last commit that enough replicas are known to have
 	ask          func(ctx context.Context) (held bool, err error) // askForLock
 	held         bool                                             // the lock holds the slot's token, as far as we know
 	inDoubt      bool                                             // the last request for the lock may have been carried out or not

@@ -198,7 +198,7 @@ func (ws *workers) closeLocked(w *worker) {
 	w.registration.Close()
 }
 
-// sleepLocked makes a worker idle. While there are too many copies it retires the workers
+// sleepLocked makes a worker idle. While there are too many copies it removes the workers
 // that have been idle for longest.
 func (ws *workers) sleepLocked(w *worker) {
 	w.since, w.size = time.Now(), emptyCopySize
@@ -209,7 +209,7 @@ func (ws *workers) sleepLocked(w *worker) {
 	w.idleAt = ws.idle.PushBack(w)
 	ws.copies += w.size
 	for ws.copies > ws.opts.MaxCopies && ws.idle.Len() > 0 {
-		ws.retireLocked(ws.idle.Front().Value.(*worker))
+		ws.removeLocked(ws.idle.Front().Value.(*worker))
 	}
 	if ws.sweeper == nil && ws.idle.Len() > 0 && !ws.closed {
 		ws.sweeper = time.AfterFunc(copyIdle, ws.sweep)
@@ -223,7 +223,7 @@ func (ws *workers) wakeLocked(w *worker) {
 	w.idleAt = nil
 }
 
-// sweep retires the workers that have been idle for copyIdle.
+// sweep removes the workers that have been idle for copyIdle.
 func (ws *workers) sweep() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -236,13 +236,13 @@ func (ws *workers) sweep() {
 			}
 			return
 		}
-		ws.retireLocked(w)
+		ws.removeLocked(w)
 	}
 }
 
-// retireLocked ends an idle worker, and has the node's records in its room deleted if it has no members
+// removeLocked ends an idle worker, and has the node's records in its room deleted if it has no members
 // there.
-func (ws *workers) retireLocked(w *worker) {
+func (ws *workers) removeLocked(w *worker) {
 	ws.wakeLocked(w)
 	if ws.closed {
 		return // close ends it

@@ -50,7 +50,7 @@ func readJournal(q *request, in journalPage) (*answer, error) {
 	}
 	page := journal{Entries: make([]entry, 0, len(entries))}
 	for _, e := range entries {
-		one := entry{e.ID, e.Time.UTC(), e.Epoch, e.Version, e.Mark, e.Node, make([]change, 0, len(e.Changes))}
+		one := entry{e.ID, e.Time.UTC(), e.Epoch, e.Version, e.CommitID, e.Node, make([]change, 0, len(e.Changes))}
 		for i := range e.Changes {
 			one.Changes = append(one.Changes, changeOf(&e.Changes[i]))
 		}

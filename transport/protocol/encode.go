@@ -166,14 +166,14 @@ func appendText(dst []byte, text string) []byte {
 // appendState writes the settings and data of a room that has some.
 func appendState(dst []byte, s *room.Settings, data JSON) []byte {
 	if s != nil {
-		dst = appendSettings(append(dst, `,"settings":`...), s)
+		dst = appendSettings(append(dst, `,"settings":`...), *s)
 	}
 	return appendData(dst, data)
 }
 
 // appendSettings writes settings. They are few and short.
-func appendSettings(dst []byte, s *room.Settings) []byte {
-	text, _ := json.Marshal(s)
+func appendSettings(dst []byte, s room.Settings) []byte {
+	text, _ := json.Marshal(&s)
 	return append(dst, text...)
 }
 

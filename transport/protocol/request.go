@@ -183,7 +183,7 @@ func appendValue(dst []byte, in any) (longer []byte, set bool) {
 		}
 	case **room.Settings:
 		if *v != nil {
-			return appendSettings(dst, *v), true
+			return appendSettings(dst, **v), true
 		}
 	}
 	return append(dst, "null"...), false

@@ -34,12 +34,10 @@ func TestNode_StoppedLearnsWhoCameElsewhere(t *testing.T) {
 			}
 			f.event(&protocol.Event{Event: protocol.EventSnapshot, Users: join(t, watcher, "42").Users})
 			_ = nodes[0].cmd.Process.Signal(syscall.SIGSTOP)
-			rdb, patience := server.Client(), time.Now().Add(10*time.Second)
-			for len(rdb.Keys(t.Context(), "Node:????????????????").Val()) > 1 {
-				if time.Sleep(10 * time.Millisecond); time.Now().After(patience) {
-					t.Fatal("the lease of the stopped node does not end")
-				}
-			}
+			rdb := server.Client()
+			redistest.Until(t, "the lease of the stopped node ends", func() bool {
+				return len(rdb.Keys(t.Context(), "Node:????????????????").Val()) == 1
+			})
 			if grace == "1ms" {
 				f.until(t, time.Now(), "watcher")
 			}

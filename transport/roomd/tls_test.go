@@ -7,13 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"roomd/lockmgr/redistest"
 	"roomd/lockmgr/redistest/certs"
 	"roomd/room"
 	"roomd/transport/client"
-	"roomd/transport/reload"
 )
 
 // A file that cannot be used is one line that names the flag and the file, and exit code 1. Flags
@@ -94,11 +92,7 @@ func TestTLS_OnBothSides(t *testing.T) {
 		defer conn.Close()
 		return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
 	}
-	for patience := time.Now().Add(10 * reload.Interval); name() != "new"; {
-		if time.Now().After(patience) {
-			t.Fatal("the new certificate does not come")
-		}
-	}
+	redistest.Until(t, "the new certificate is shown", func() bool { return name() == "new" })
 	if r, err := c.Join(t.Context(), "42"); err != nil || r.Count != 1 {
 		t.Errorf("the connection from before: %+v, %v", r, err)
 	}

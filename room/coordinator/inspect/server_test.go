@@ -50,16 +50,11 @@ func TestReplicas(t *testing.T) {
 	master := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	replica := redistest.Start(t, "--replicaof", host+" "+port)
-	for giveUp := time.Now().Add(20 * time.Second); ; {
+	redistest.Until(t, "the master knows its replica", func() bool {
 		all, err := Servers(t.Context(), master.Client(), false)
 		redistest.OK(t, err)
-		if all[0].Replicas == 1 && !all[0].IsReplica {
-			break
-		}
-		if time.Now().After(giveUp) {
-			t.Fatalf("the master says %+v", all[0])
-		}
-	}
+		return all[0].Replicas == 1 && !all[0].IsReplica
+	})
 	all, err := Servers(t.Context(), replica.Client(), false)
 	if err != nil || !all[0].IsReplica || !all[0].ReadOnly || all[0].Config != nil || all[0].RoundTrip != 0 {
 		t.Errorf("%+v, %v", all, err)

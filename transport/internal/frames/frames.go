@@ -67,7 +67,8 @@ func Event(e *protocol.Event) []byte { return seal(protocol.AppendEvent(newFrame
 func Changes(user string, events ...*room.Event) []byte {
 	first, last := events[0], events[len(events)-1]
 	merged := protocol.Event{Event: protocol.EventChanges, Room: first.Room, Epoch: first.Epoch, Version: last.Version, From: first.From}
-	merged.Changes = make([]protocol.Change, 0, len(first.Changes))
+	var few [4]protocol.Change // need no memory of their own
+	merged.Changes = few[:0]
 	for _, e := range events {
 		for _, change := range e.Changes {
 			if !change.IsFor(user) {

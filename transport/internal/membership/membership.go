@@ -29,14 +29,14 @@ import (
 
 // Membership is what a session is to a room. It is not safe for concurrent use.
 type Membership struct {
-	Status   Status
-	Seat     int // the last that is known, or room.AnySeat
-	standing room.Standing
+	Status Status
+	Seat   int // the last that is known, or room.AnySeat
+	known  room.Membership
 }
 
 // Of returns the membership of a session that is not in the room.
 func Of(user, session string) Membership {
-	return Membership{Seat: room.AnySeat, standing: room.Standing{User: user, Session: session}}
+	return Membership{Seat: room.AnySeat, known: room.Membership{User: user, Session: session}}
 }
 
 // Loss is why a session has no seat any more although it did not leave.
@@ -50,7 +50,7 @@ func (m *Membership) step(in Input, why Loss) *Loss {
 	before := m.Status
 	m.Status = before.After(in)
 	if before.IsMember() && m.Status == Outside && in != Left {
-		return &why
+		return new(why) // not &why, which would allocate it always
 	}
 	return nil
 }
@@ -71,11 +71,11 @@ func (m *Membership) Event(e *room.Event) *Loss {
 	if !m.Status.IsMember() || m.Status == Following || m.Status == Unsure {
 		return nil
 	}
-	before := m.standing
-	fate, standing := before.After(e)
-	m.standing = standing
-	switch fate {
-	case room.Speaks:
+	before := m.known
+	outcome, known := before.After(e)
+	m.known = known
+	switch outcome {
+	case room.Active:
 		if seat, seated := e.SeatOf(before.User); seated {
 			m.Seat = seat // an old copy of Redis' data may have another one
 			return m.step(Listed, Loss{})
@@ -109,7 +109,7 @@ func (m *Membership) JoinReply(result room.Result, err error) *Loss {
 	gone, found := m.gone(result, err)
 	switch {
 	case err == nil:
-		m.standing.Out = false
+		m.known.Out = false
 		m.joined(result)
 	case errors.Is(err, room.ErrUnknown):
 		return m.step(JoinUnknown, Loss{})
@@ -143,19 +143,19 @@ func (m *Membership) gone(result room.Result, err error) (room.Gone, bool) {
 	if is, ok := errors.AsType[*room.GoneError](err); ok {
 		return is.Gone, true
 	}
-	g, found := result.Gone(m.standing.User)
+	g, found := result.Gone(m.known.User)
 	return g, found && !errors.Is(err, room.ErrDuplicate) // with another session the user is there
 }
 
 func (m *Membership) joined(result room.Result) {
-	m.standing.Out = m.standing.Out && m.Status != Following
+	m.known.Out = m.known.Out && m.Status != Following
 	m.Status = m.Status.After(Joined)
-	m.Seat, m.standing = result.Seat, m.standing.Joined(result)
+	m.Seat, m.known = result.Seat, m.known.Joined(result)
 }
 
 // Next returns the action that the node has to run, and false if there is none.
 func (m *Membership) Next() (action room.Action, found bool) {
-	user, session := m.standing.User, m.standing.Session
+	user, session := m.known.User, m.known.Session
 	switch m.Status {
 	case Doubtful, Returned, Unsure:
 		return room.Keep{User: user, Session: session}, true
@@ -202,14 +202,14 @@ func (m *Membership) absent(result room.Result, err error) (lost *Loss, wait boo
 	if found {
 		why.Gone = gone
 	}
-	fate, standing := m.standing.Missing(result)
+	outcome, known := m.known.Missing(result)
 	switch {
 	case m.Status == Missing, m.Status == Following, m.Status == Unsure && found:
 		return m.step(Ended, why), false
-	case m.Status != Unsure && fate != room.Removed:
+	case m.Status != Unsure && outcome != room.Removed:
 		return nil, true // an event on its way, or a snapshot, says why
-	case fate == room.Removed:
-		m.standing = standing
+	case outcome == room.Removed:
+		m.known = known
 	}
 	return m.step(Removed, Loss{}), false
 }

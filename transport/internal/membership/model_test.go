@@ -107,7 +107,7 @@ func (w *world) client(name string) {
 		}
 		w.member = false
 	case "moved":
-		if w.room.Count() > 0 || w.member { // it is there, or somebody else speaks for the user
+		if w.room.Count() > 0 || w.member { // it is there, or another session is the user's active one
 			return
 		}
 		_, _ = w.do(room.Reserve{Session: "party", Users: []string{user}})

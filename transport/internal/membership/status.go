@@ -8,7 +8,7 @@ const (
 	Outside Status = iota
 	// Unknown: not a member for the client, but a join or a leave may have been written.
 	Unknown
-	// Member: the session speaks for its user.
+	// Member: the session is the active one of its user.
 	Member
 	// Doubtful: a member who has to ask whether it still is one.
 	Doubtful
@@ -23,7 +23,7 @@ const (
 	Following
 	// Overtaken: brought back after a newer session had joined and left. It has to leave, too.
 	Overtaken
-	// Replaced: a newer session speaks for the user, and the connection closes.
+	// Replaced: a newer session of the user is active, and the connection closes.
 	Replaced
 
 	statuses
@@ -61,7 +61,7 @@ const (
 	Moved
 	// Listed: a snapshot has the session.
 	Listed
-	// Back: changes say that the session speaks for its user.
+	// Back: changes say that the session is the active one of its user.
 	Back
 	// Questioned: the session's node has another name, or a list lacks the session.
 	Questioned
@@ -71,7 +71,7 @@ const (
 	Removed
 	// Ended: somebody has taken the user out for good.
 	Ended
-	// TakenOver: a newer session speaks for the user.
+	// TakenOver: a newer session of the user is active.
 	TakenOver
 	// TakenBefore: a newer session did, before this one was brought back.
 	TakenBefore

@@ -35,6 +35,7 @@ type Outbox struct {
 	writing  bool               // guarded by mu: there is a writer, until KeepWriting says no
 	finished bool               // guarded by mu: nothing is queued any more
 	broken   bool               // guarded by mu: nothing can be written any more
+	taken    []*room.Event      // guarded by mu: what Next has returned last
 	stale    []*Room            // guarded by mu: of which the client is to get a snapshot, in the order of their places
 }
 
@@ -103,12 +104,19 @@ func (o *Outbox) pushLocked(frame []byte) {
 
 // enqueueLocked gives a room's queue its place, and starts a writer for it.
 func (o *Outbox) enqueueLocked(r *Room) {
+	if o.placeLocked(r) {
+		o.startLocked()
+	}
+}
+
+// placeLocked gives a room's queue its place, if it has something to be written and no place yet.
+func (o *Outbox) placeLocked(r *Room) (placed bool) {
 	if r.held || r.paused || r.queued || r.filling && r.missed != nil || len(r.pending) == 0 && r.missed == nil {
-		return
+		return false
 	}
 	r.queued = true
 	o.items = append(o.items, item{room: r})
-	o.startLocked()
+	return true
 }
 
 func (o *Outbox) dequeueLocked(r *Room) {
@@ -118,7 +126,14 @@ func (o *Outbox) dequeueLocked(r *Room) {
 	}
 }
 
-// startLocked starts a writer, unless there is one.
+// Start starts a writer, unless there is one, or nothing to write.
+func (o *Outbox) Start() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.startLocked()
+}
+
+// startLocked is Start.
 func (o *Outbox) startLocked() {
 	if o.claimLocked() {
 		o.start()
@@ -150,7 +165,8 @@ func (o *Outbox) KeepWriting() bool {
 }
 
 // Next removes and returns what is to be written next: a frame, or the events of one room
-// that are not written yet. It returns neither if there is nothing.
+// that are not written yet. It returns neither if there is nothing. The events are valid until the next call, and
+// until Written.
 func (o *Outbox) Next() (frame []byte, events []*room.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -166,7 +182,7 @@ func (o *Outbox) Next() (frame []byte, events []*room.Event) {
 		case i.room != nil:
 			i.events, i.size = i.room.takeLocked(o)
 		}
-		if i.events != nil {
+		if len(i.events) > 0 {
 			o.queued.changes -= i.size
 			o.inFlight.changes += i.size
 			return nil, i.events
@@ -208,7 +224,7 @@ func (o *Outbox) Kept() int {
 func (o *Outbox) Written() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.inFlight = load{}
+	o.inFlight, o.taken = load{}, emptied(o.taken)
 	signal(o.space)
 }
 
@@ -253,6 +269,18 @@ func (o *Outbox) IsEmpty() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.items) == 0
+}
+
+// maxKept is how many events a slice may have had room for that is used again.
+const maxKept = 16
+
+// emptied returns a slice for other events, which is events if that is not large.
+func emptied(events []*room.Event) []*room.Event {
+	if cap(events) > maxKept {
+		return nil
+	}
+	clear(events)
+	return events[:0]
 }
 
 func signal(ch chan<- struct{}) {

@@ -41,6 +41,7 @@ func (o *Outbox) Open(id string) *Room {
 	for earlier := range o.ending { // one at most
 		if earlier.ID == id {
 			earlier.releaseLocked()
+			o.startLocked()
 		}
 	}
 	r := &Room{ID: id, out: o, held: true}
@@ -56,7 +57,7 @@ func (r *Room) Hold() {
 	r.held = true
 }
 
-// Release ends Hold, after the reply.
+// Release ends Hold, after the reply. The caller then writes what is queued, or calls Start.
 func (r *Room) Release() {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()
@@ -70,9 +71,8 @@ func (r *Room) releaseLocked() {
 	r.notifyLocked()
 	if r.ended {
 		o.sealLocked(r, len(r.pending))
-		o.startLocked()
 	}
-	o.enqueueLocked(r)
+	o.placeLocked(r)
 }
 
 // sealLocked takes the first n pending events out of a room's queue, to be written before whatever is queued next.
@@ -220,8 +220,8 @@ func (r *Room) takeLocked(o *Outbox) (events []*room.Event, size int) {
 		}
 		return nil, 0
 	}
-	events, size = r.pending, r.size
+	o.taken, size = append(o.taken[:0], r.pending...), r.size
 	r.sent = r.at
-	r.pending, r.size = nil, 0
-	return events, size
+	r.pending, r.size = emptied(r.pending), 0
+	return o.taken, size
 }

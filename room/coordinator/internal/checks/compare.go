@@ -31,7 +31,7 @@ func (v *Checks) check(ctx context.Context, id string) (members int) {
 	s.Use()
 	is, recorded, err := v.store.Examine(ctx, id)
 	found, gap := verdicts{}, s.Gap()
-	var mark string
+	var commitID string
 	var stays bool
 	switch {
 	case errors.Is(err, room.ErrForeign):
@@ -39,7 +39,7 @@ func (v *Checks) check(ctx context.Context, id string) (members int) {
 	case err != nil || s.Behind(): // Redis is away, or the node knows that it has missed something
 	default:
 		settings, _ := is.Settings()
-		members, mark = is.Count(), is.Mark // compare may give the room to the shadow
+		members, commitID = is.Count(), is.CommitID // compare may give the room to the shadow
 		stays = members > 0 || settings.Keep
 		found[CheckSeats], found[CheckCapacity] = is.Clash(), is.Overfull()
 		v.compare(ctx, s, is, recorded, found)
@@ -47,7 +47,7 @@ func (v *Checks) check(ctx context.Context, id string) (members int) {
 	}
 	s.Release()
 	if what, compared := found[CheckCopies]; compared && what == "" {
-		found[CheckCopies] = wrongExpiry(ctx, v.store, id, mark, stays)
+		found[CheckCopies] = wrongExpiry(ctx, v.store, id, commitID, stays)
 	}
 	if gap != "" {
 		found[CheckVersions] = gap
@@ -86,21 +86,21 @@ func (v *Checks) compare(ctx context.Context, s *shadow, is *room.Room, recorded
 }
 
 // wrongExpiry says what is wrong with the TTLs of a room's keys: if the room stays, because it has members
-// or its settings say so, none expires; else Meta does. It returns "" if the room has another mark by now,
+// or its settings say so, none expires; else Meta does. It returns "" if the room has another commit id by now,
 // or Redis does not say.
-func wrongExpiry(ctx context.Context, s *store.Store, id, mark string, stays bool) string {
+func wrongExpiry(ctx context.Context, s *store.Store, id, commitID string, stays bool) string {
 	k := s.KeysOf(id)
-	var marks [2]*redis.StringCmd
+	var ids [2]*redis.StringCmd
 	var ttls [2]*redis.DurationCmd
 	_, err := s.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		marks[0] = p.HGet(ctx, k.Meta, "mark")
+		ids[0] = p.HGet(ctx, k.Meta, "mark")
 		for i, key := range k.Both {
 			ttls[i] = p.PTTL(ctx, key)
 		}
-		marks[1] = p.HGet(ctx, k.Meta, "mark") // so nothing was committed in between
+		ids[1] = p.HGet(ctx, k.Meta, "mark") // so nothing was committed in between
 		return nil
 	})
-	if err != nil || marks[0].Val() != mark || marks[1].Val() != mark {
+	if err != nil || ids[0].Val() != commitID || ids[1].Val() != commitID {
 		return ""
 	}
 	for i, key := range k.Both {

@@ -104,11 +104,11 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 	if err := r.Store.Client.Ping(ctx).Err(); isNotAllowed(err) { // also where a Cluster does not show its slots
 		return nil, err
 	}
-	home := ""
+	tag := ""
 	if r.Store.Cluster {
-		home = cluster.Homes()[0]
+		tag = cluster.HashTags()[0]
 	}
-	lock, fresh, node := r.Locks.Keys(checkID), r.Store.KeysOf(checkID), home+checkID
+	lock, fresh, node := r.Locks.Keys(checkID), r.Store.KeysOf(checkID), tag+checkID
 	list := cluster.Lists(r.Store.Cluster)[0]
 	wakes, publish := lock[0]+":Wake:00000000", "publish"
 	if r.Store.Cluster {

@@ -5,7 +5,7 @@
 // (registration.go, the only place that writes them). When the lease of another node is over it shows
 // that node's members as away, and removes them after their grace (eviction.go).
 //
-// On Redis Cluster all keys of a node share a hash slot (homes.go), and a node whose master is away moves
+// On Redis Cluster all keys of a node share a hash slot (hashtags.go), and a node whose master is away moves
 // to another one.
 //
 // From [Node.Start] on three goroutines run, until [Node.Close]: one prolongs the lease, one watches the

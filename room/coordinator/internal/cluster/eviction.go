@@ -189,7 +189,7 @@ func inEach(rooms []string, do func(id string) (members int, err error)) (int, e
 // evictFrom removes the members of a node from a room, and the records of it there. Where
 // it has no members nothing is run: that would leave records of this node.
 func (n *Node) evictFrom(ctx context.Context, id string, who *Identity) (members int, err error) {
-	seen, err := n.forget(ctx, id, who.Node)
+	seen, err := n.unregister(ctx, id, who.Node)
 	if err == nil && seen.Member {
 		var result room.Result
 		if result, err = n.actions.Run(ctx, id, room.Evict{Node: who.Node}); err == nil {
@@ -197,7 +197,7 @@ func (n *Node) evictFrom(ctx context.Context, id string, who *Identity) (members
 			if evicted := n.opts.Evicted; evicted != nil {
 				evicted(members)
 			}
-			seen, err = n.forget(ctx, id, who.Node)
+			seen, err = n.unregister(ctx, id, who.Node)
 		}
 	}
 	switch {

@@ -37,8 +37,8 @@ var (
 const stoppedKept = time.Hour
 
 const (
-	// maxHomes is how many other homes are tried in one attempt.
-	maxHomes = 4
+	// maxTags is how many other hash slots are tried in one attempt.
+	maxTags = 4
 
 	// endTimeout is how long giving the lease back may take.
 	endTimeout = time.Second
@@ -55,7 +55,7 @@ const (
 // has lost its data, and when the key is an earlier one: Redis was restarted from an old
 // copy of its data, which holds members who have left since.
 //
-// On Cluster a node also takes a new name, at another home, if the master with the key does
+// On Cluster a node also takes a new name, in another hash slot, if the master with the key does
 // not answer until the lease is over, or refuses what the node has to write there. Members
 // who do not join again under the new name are removed as a dead node's.
 type lease struct {
@@ -86,7 +86,7 @@ type lease struct {
 func newLease(st *store.Store, opts Options) *lease {
 	l := &lease{
 		store: st, ttl: opts.Settings.NodeTTL, grace: opts.Settings.Grace, address: opts.Address, shared: opts.Settings.inLease(),
-		who: &Identity{Node: nameAtHome(opts.Name, st.Cluster)}, names: make(map[string]time.Time),
+		who: &Identity{Node: withHashTag(opts.Name, st.Cluster)}, names: make(map[string]time.Time),
 	}
 	l.life, l.kill = context.WithCancel(context.Background())
 	return l
@@ -111,10 +111,10 @@ func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 	who, until, abandoned, began := l.who, l.until, l.unfit != nil, l.began
 	l.unfit = nil
 	l.mu.Unlock()
-	home, given := l.split(who.Node)
+	tag, given := l.split(who.Node)
 	if until.IsZero() {
 		if err = l.begin(ctx, who); err != nil && l.store.Cluster {
-			err = l.move(ctx, home, given, err)
+			err = l.move(ctx, tag, given, err)
 		}
 		return false, err
 	}
@@ -130,15 +130,15 @@ func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 		_ = pause.For(ctx, l.ttl/30)
 	}
 	if err == nil {
-		err = l.begin(ctx, &Identity{Node: home + name})
+		err = l.begin(ctx, &Identity{Node: tag + name})
 	}
 	if err != nil && l.store.Cluster {
-		err = l.move(ctx, home, name, err)
+		err = l.move(ctx, tag, name, err)
 	}
 	return err == nil, err
 }
 
-// abandon makes the next attempt move to another home if the lease cannot be prolonged at
+// abandon makes the next attempt move to another hash slot if the lease cannot be prolonged at
 // once, although it is not over yet. An attempt that is under way may miss it.
 func (l *lease) abandon(who *Identity) {
 	l.mu.Lock()
@@ -189,18 +189,18 @@ func (l *lease) begin(ctx context.Context, who *Identity) error {
 	return err
 }
 
-// move begins a lease at another home, on a master that has not just failed.
-func (l *lease) move(ctx context.Context, home, name string, why error) error {
-	failed, away := []error{why}, []string{l.masterOf(ctx, home)}
-	for _, i := range rand.Perm(len(homes)) {
-		if ctx.Err() != nil || len(failed) > maxHomes {
+// move begins a lease in another hash slot, on a master that has not just failed.
+func (l *lease) move(ctx context.Context, tag, name string, why error) error {
+	failed, away := []error{why}, []string{l.masterOf(ctx, tag)}
+	for _, i := range rand.Perm(len(hashTags)) {
+		if ctx.Err() != nil || len(failed) > maxTags {
 			break
 		}
-		master := l.masterOf(ctx, homes[i])
+		master := l.masterOf(ctx, hashTags[i])
 		if slices.Contains(away, master) {
 			continue
 		}
-		err := l.begin(ctx, &Identity{Node: homes[i] + name})
+		err := l.begin(ctx, &Identity{Node: hashTags[i] + name})
 		if err == nil {
 			return nil
 		}
@@ -211,7 +211,7 @@ func (l *lease) move(ctx context.Context, home, name string, why error) error {
 
 // attempt bounds a request: it ends with the lease. A lease that is about to end gets a
 // little more, so that it is not given up for a short stall; where there is no other
-// home, a TTL.
+// hash slot, a TTL.
 func (l *lease) attempt(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
 	least := l.ttl
 	if l.store.Cluster {

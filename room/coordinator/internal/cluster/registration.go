@@ -67,7 +67,7 @@ func (r *Registration) Node() string { return r.who.Node }
 // knows that it may have members there. While another goroutine deletes that record it waits.
 //
 // On Cluster the record may be on a master that is away, or has too few replicas. Then the
-// node does not wait until its lease is over, and moves to another home. A lease that is
+// node does not wait until its lease is over, and moves to another hash slot. A lease that is
 // over in Redis is followed by another one.
 func (r *Registration) Open(ctx context.Context) error {
 	n := r.node
@@ -205,7 +205,7 @@ func (n *Node) Reconcile(id string) error {
 		return n.record(who, recordAdd, id)
 	}
 	known := n.watchers.At(id)
-	seen, err := n.forget(n.life, id, who.Node)
+	seen, err := n.unregister(n.life, id, who.Node)
 	if err == nil {
 		n.watchers.Compare(id, known, seen.Position)
 		if seen.Member {
@@ -224,11 +224,11 @@ func (n *Node) Reconcile(id string) error {
 	return err
 }
 
-// forget deletes by:<node> from a room, unless the node has members there.
-func (n *Node) forget(ctx context.Context, id, node string) (store.Traces, error) {
+// unregister deletes by:<node> from a room, unless the node has members there.
+func (n *Node) unregister(ctx context.Context, id, node string) (store.NodeRecord, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.opts.Settings.LockTTL)
 	defer cancel()
-	return n.store.Forget(ctx, id, node)
+	return n.store.Unregister(ctx, id, node)
 }
 
 // record records that a node may have members in a room, with recordAdd, or that it has none

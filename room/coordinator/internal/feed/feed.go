@@ -188,10 +188,13 @@ func (f *feed) add(w *watch) {
 	f.watches[w] = struct{}{}
 }
 
-// remove takes a watch away and reports whether it was the last one that keeps the feed open.
+// remove takes a watch away, if it is there, and reports whether it was the last one that keeps the feed open.
 func (f *feed) remove(w *watch) (empty bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if _, watching := f.watches[w]; !watching {
+		return false
+	}
 	delete(f.watches, w)
 	for other := range f.watches { // at most one is aside
 		if !other.aside {

@@ -49,9 +49,9 @@ func TestFeed_HeldEventsShowWhoWasReplaced(t *testing.T) {
 	if len(told) != 3 || told[1].Snapshot == nil || told[2].Version != 5 {
 		t.Fatalf("told %+v", told)
 	}
-	for user, want := range map[string]room.Fate{"a": room.Replaced, "c": room.Removed} {
-		if fate, _ := (room.Standing{User: user, Session: "s", Node: "n", Epoch: "e", Version: 1}).After(told[1]); fate != want {
-			t.Errorf("%s: %v, want %v", user, fate, want)
+	for user, want := range map[string]room.Outcome{"a": room.Replaced, "c": room.Removed} {
+		if outcome, _ := (room.Membership{User: user, Session: "s", Node: "n", Epoch: "e", Version: 1}).After(told[1]); outcome != want {
+			t.Errorf("%s: %v, want %v", user, outcome, want)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestFeed_ComesToLifeWithRedis(t *testing.T) {
 // joined returns the event of a commit.
 func joined(epoch string, version uint64, user string) *room.Event {
 	return (&room.Commit{
-		Position: room.Position{Epoch: epoch, Version: version, Mark: fmt.Sprint("m", version)}, Node: "n",
+		Position: room.Position{Epoch: epoch, Version: version, CommitID: fmt.Sprint("m", version)}, Node: "n",
 		Updates: []room.Update{{Type: room.KindJoin, User: user, Seat: int(version), Session: "s"}},
 	}).Event("42")
 }
@@ -143,7 +143,7 @@ func TestFollow(t *testing.T) {
 		for i, user := range users {
 			members[user] = room.Member{Seat: i + 1, Session: "s", Node: "n"}
 		}
-		return room.NewRoom("42", room.Position{Epoch: "e", Version: version, Mark: fmt.Sprint("m", version)}, members)
+		return room.NewRoom("42", room.Position{Epoch: "e", Version: version, CommitID: fmt.Sprint("m", version)}, members)
 	}
 	s := &Replica{news: make(chan struct{}, 1)}
 	meet := func(is *room.Room, version uint64, order room.Order, differences string) {

@@ -76,7 +76,7 @@ func (fs *Feeds) Watch(ctx context.Context, id string, fn func(*room.Event)) (st
 	if err != nil {
 		return nil, err
 	}
-	stop = sync.OnceFunc(func() { fs.remove(f, w) })
+	stop = func() { fs.remove(f, w) }
 	for range 2 { // a connection that has just broken is made anew
 		if err = f.sub.Wait(ctx); err == nil {
 			return stop, nil
@@ -116,7 +116,7 @@ func (fs *Feeds) open(id string, w *watch) (*feed, error) {
 	return f, nil
 }
 
-// remove ends a watch, and unsubscribes if it was the last.
+// remove ends a watch, unless that has ended, and unsubscribes if it was the last.
 func (fs *Feeds) remove(f *feed, w *watch) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

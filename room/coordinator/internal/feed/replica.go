@@ -88,7 +88,7 @@ func (r *Replica) put(e *room.Event) {
 	if r.used {
 		r.missed = r.held.add(e, 0) || r.missed
 	} else {
-		r.followLocked(e)
+		r.advanceLocked(e)
 	}
 	select {
 	case r.news <- struct{}{}:
@@ -96,13 +96,13 @@ func (r *Replica) put(e *room.Event) {
 	}
 }
 
-// followLocked brings Room to an event, or forgets it: if something is missing, and after a snapshot, which
+// advanceLocked brings Room to an event, or forgets it: if something is missing, and after a snapshot, which
 // says that something was.
-func (r *Replica) followLocked(e *room.Event) {
+func (r *Replica) advanceLocked(e *room.Event) {
 	if e.Snapshot != nil {
 		r.Room, r.missed = nil, true
 	}
-	if r.Room == nil || r.Room.Follow(e) {
+	if r.Room == nil || r.Room.Advance(e) {
 		return
 	}
 	if e.Epoch == r.Room.Epoch {
@@ -144,7 +144,7 @@ func (r *Replica) catchUpLocked(is *room.Room) {
 		if is != nil && (r.Room == nil || r.Room.Position.Compare(is.Position) != room.Later) {
 			break
 		}
-		r.followLocked(r.held.events[n])
+		r.advanceLocked(r.held.events[n])
 	}
 	if r.held.events = r.held.events[n:]; len(r.held.events) == 0 {
 		r.held = buffer{}

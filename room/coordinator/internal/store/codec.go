@@ -42,7 +42,7 @@ func appendCommit(dst []byte, c *room.Commit) []byte {
 	dst = append(dst, `,"version":`...)
 	dst = strconv.AppendUint(dst, c.Version, 10)
 	dst = append(dst, `,"mark":`...)
-	dst = appendString(dst, c.Mark)
+	dst = appendString(dst, c.CommitID)
 	dst = append(dst, `,"prev":`...)
 	dst = appendString(dst, c.Prev)
 	dst = append(dst, `,"node":`...)
@@ -129,25 +129,25 @@ func appendString(dst []byte, s string) []byte {
 	return dst
 }
 
-// A mark is the id of a commit. It names what the commit says, and so the mark of the one before it,
-// and so all that was committed in the epoch: like the commits of git, two rooms with the same mark
-// have the same history. It is what the event has in place of a mark, blanked, by SHA-256.
+// The id of a commit, which Redis and events call mark, names what the commit says, and so the id of the one before
+// it, and so all that was committed in the epoch: as in git, two rooms at the same commit id have the same history. It
+// is the SHA-256 of the event with a blank in the id's place.
 
-// markSize is how many bytes of the sum a mark has, and blankMark what it replaces.
+// idSize is how many bytes of the sum an id has, and blankID what it replaces.
 const (
-	markSize  = 12
-	blankMark = "0000000000000000"
+	idSize  = 12
+	blankID = "0000000000000000"
 )
 
-// AppendMarked writes a commit as an event, and gives it its mark.
-func AppendMarked(dst []byte, c *room.Commit) []byte {
+// AppendEvent appends a commit as an event to dst, and gives the commit its id.
+func AppendEvent(dst []byte, c *room.Commit) []byte {
 	from := len(dst)
-	c.Mark = blankMark
+	c.CommitID = blankID
 	dst = appendCommit(dst, c)
 	event := dst[from:]
 	sum := sha256.Sum256(event)
-	at := bytes.Index(event, []byte(blankMark))
-	base64.RawURLEncoding.Encode(event[at:], sum[:markSize])
-	c.Mark = string(event[at : at+len(blankMark)])
+	at := bytes.Index(event, []byte(blankID))
+	base64.RawURLEncoding.Encode(event[at:], sum[:idSize])
+	c.CommitID = string(event[at : at+len(blankID)])
 	return dst
 }

@@ -15,7 +15,7 @@ import (
 func TestEvent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.SampledFrom([]string{"张三", "a", `"`, `\`, "}", `","seat":9`, "\u2028", "\x7f"}), rapid.String())
-		want := room.Commit{Position: room.Position{Epoch: text.Draw(t, "epoch"), Version: rapid.Uint64Range(1, 1<<40).Draw(t, "version"), Mark: text.Draw(t, "mark")}, Prev: text.Draw(t, "prev"), Node: text.Draw(t, "node"), Updates: []room.Update{}}
+		want := room.Commit{Position: room.Position{Epoch: text.Draw(t, "epoch"), Version: rapid.Uint64Range(1, 1<<40).Draw(t, "version"), CommitID: text.Draw(t, "mark")}, Prev: text.Draw(t, "prev"), Node: text.Draw(t, "node"), Updates: []room.Update{}}
 		for range rapid.IntRange(0, 4).Draw(t, "changes") {
 			want.Updates = append(want.Updates, room.Update{
 				Type: rapid.SampledFrom([]room.Kind{room.KindJoin, room.KindLeave, room.KindReplace, room.KindAway, room.KindBack}).Draw(t, "type"), User: text.Draw(t, "user"),
@@ -61,7 +61,7 @@ func TestEvent_InOtherWords(t *testing.T) {
 }
 
 func BenchmarkEvent(b *testing.B) {
-	w := room.Commit{Position: room.Position{Epoch: "abcdefghijklmnop", Version: 7, Mark: "abcdefghijkl"}, Node: "abcdefghijklmnop", Updates: []room.Update{
+	w := room.Commit{Position: room.Position{Epoch: "abcdefghijklmnop", Version: 7, CommitID: "abcdefghijkl"}, Node: "abcdefghijklmnop", Updates: []room.Update{
 		{Type: room.KindJoin, User: "李四", Seat: 0, Session: "0e5f1d7e-94a5-4b0f-a0f7-0123456789ab", At: 1795234393978},
 		{Type: room.KindLeave, User: "王五", Seat: 1},
 	}}

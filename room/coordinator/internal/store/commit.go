@@ -64,15 +64,15 @@ const fieldMoved = "moved"
 
 // Commit is one write of one hold: ready to be sent, again if need be.
 type Commit struct {
-	ID    string       // of the room
-	Event *room.Commit // nil if there is nothing to write
-	Epoch string       // the room's after it
-	Mark  string       // of the room after it
+	ID       string       // of the room
+	Event    *room.Commit // nil if there is nothing to write
+	Epoch    string       // the room's after it
+	CommitID string       // of the room after it
 
 	keys    *Keys
 	token   string // of its Hold
-	id      string // names what is written
-	base    string // the mark that it builds on
+	request string // id of the request, names what is written
+	base    string // the commit id that it builds on
 	version uint64
 	args    []any // of the script commit.lua, from the token on; without it where the slot adds that. Pointers into the Commit cost no allocation
 
@@ -89,7 +89,7 @@ func (c *Commit) Token() string { return c.token }
 // commitArgs is how many arguments a commit has before its members.
 const commitArgs = 13
 
-// ids are those of this process's commits: a name that no other process has, and a count. An id names what
+// Request ids are a name that no other process has, and a count. One names what
 // is written: a commit that could be carried out late, when the writer has prepared another one, is not taken for
 // that, whatever token it came with.
 var (
@@ -97,11 +97,11 @@ var (
 	idCount  atomic.Uint64
 )
 
-func newID() string { return idPrefix + strconv.FormatUint(idCount.Add(1), 36) }
+func newRequestID() string { return idPrefix + strconv.FormatUint(idCount.Add(1), 36) }
 
 // Prepare turns what was done to a room into the commit of a hold.
 func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
-	c := &Commit{ID: r.ID, keys: k, token: h.Token, id: newID(), base: r.Mark, version: r.Version + 1, Epoch: r.Epoch, Mark: r.Mark}
+	c := &Commit{ID: r.ID, keys: k, token: h.Token, request: newRequestID(), base: r.CommitID, version: r.Version + 1, Epoch: r.Epoch, CommitID: r.CommitID}
 	var epoch, idle, journal string
 	var text, event []byte // text is all that is encoded
 	var updates []room.Update
@@ -113,8 +113,8 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 		idle, journal = s.idleOf(r), s.journal
 		c.Event = r.Pending(c.Epoch, h.Node)
 		updates = c.Event.Updates
-		text = AppendMarked(make([]byte, 0, 160+256*len(updates)), c.Event)
-		event, c.Mark = text, c.Event.Mark
+		text = AppendEvent(make([]byte, 0, 160+256*len(updates)), c.Event)
+		event, c.CommitID = text, c.Event.CommitID
 	}
 	fields := metaFields(r, updates)
 	idField := k.byNode(h.Node)
@@ -127,7 +127,7 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 	} else {
 		c.args = append(c.args, &s.ttl)
 	}
-	c.args = append(c.args, &c.id, &c.base, idField, &c.version, event, k.channel, r.Base(), r.Count(), 0, s.optionalArgs(h, epoch, idle, len(fields), journal), &c.Mark)
+	c.args = append(c.args, &c.request, &c.base, idField, &c.version, event, k.channel, r.Base(), r.Count(), 0, s.optionalArgs(h, epoch, idle, len(fields), journal), &c.CommitID)
 	setsArg, sets := len(c.args)-3, 0
 	for i := range updates {
 		user := updates[i].User

@@ -65,7 +65,7 @@ func TestExplorerFindsFaults(t *testing.T) {
 			left: bounds{foreign: 1}, found: "waited"},
 		{name: "does not ask whether the lock is held", file: "commit", old: freeLua, new: strings.Replace(freeLua, "KEYS[1], ", "", 1),
 			left: bounds{foreign: 1}, found: "foreign held the lock"},
-		{name: "does not look at the mark", file: "room", old: "(is[1] or '') == ARGV[at + 1] and ", new: "", found: "version 2 follows version 2"},
+		{name: "does not look at the commit id", file: "room", old: "(is[1] or '') == ARGV[at + 1] and ", new: "", found: "version 2 follows version 2"},
 		{name: "does not look at the incarnation", file: "room", old: " or is[2] == '<incarnation>'", new: " or true",
 			left: bounds{failovers: 1}, found: "an epoch goes on"},
 		{name: "does not look whether it came before", file: "commit", old: onceLua, new: "local before = false\n", left: bounds{unanswered: 1}, found: "twice"},

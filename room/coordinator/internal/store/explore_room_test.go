@@ -53,7 +53,7 @@ func (c *copied) room(t *testing.T, s *Store) *room.Room {
 type content struct {
 	actions []string
 	args    []any  // of the script, after the token
-	base    string // the mark on which it builds
+	base    string // the commit id on which it builds
 	writes  bool
 	after   *copied
 	text    string
@@ -71,7 +71,7 @@ func action(name string) room.Action {
 }
 
 // prepare makes the commit of a batch. Whatever is random in it gets a name that the order of what happens
-// determines: the mark one of what is written, as it has.
+// determines: the commit id one of what is written, as it has.
 func prepare(t *testing.T, s *Store, from *copied, batch []string, h Hold, id string) *content {
 	r := from.room(t, s)
 	for _, name := range batch {
@@ -81,8 +81,8 @@ func prepare(t *testing.T, s *Store, from *copied, batch []string, h Hold, id st
 	}
 	h.Token, h.Next = long(h.Token), long(h.Next)
 	c := s.Prepare(r, s.KeysOf("a"), h)
-	made := &content{actions: batch, base: r.Mark, writes: c.Event != nil}
-	names := []string{c.Mark, c.Mark}
+	made := &content{actions: batch, base: r.CommitID, writes: c.Event != nil}
+	names := []string{c.CommitID, c.CommitID}
 	if made.writes {
 		epoch := c.Epoch
 		if c.Epoch != r.Epoch {
@@ -110,7 +110,7 @@ func prepare(t *testing.T, s *Store, from *copied, batch []string, h Hold, id st
 	}
 	c.args[1] = id
 	made.args, made.after = c.args, copyOf(r)
-	made.text = fmt.Sprint(id, h.Token != "", short(h.Next), h.OnlyQueue, from.at, from.renew, made.after.at.Mark, batch)
+	made.text = fmt.Sprint(id, h.Token != "", short(h.Next), h.OnlyQueue, from.at, from.renew, made.after.at.CommitID, batch)
 	return made
 }
 

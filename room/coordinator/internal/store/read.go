@@ -13,7 +13,7 @@ import (
 	"roomd/room"
 )
 
-// parseRoom reads epoch, version, mark, the number of members, settings, data, bans, gone, incarnation and the
+// parseRoom reads epoch, version, commit id, the number of members, settings, data, bans, gone, incarnation and the
 // members as scripts return them. A room begins a new epoch if it may have lost commits: if it is of
 // another incarnation, or has another number of members than its last commit recorded, since Redis has
 // evicted a key, or somebody has changed one by hand.
@@ -41,7 +41,7 @@ func (s *Store) parseRoom(ctx context.Context, id string, reply []any) (*room.Ro
 		members[user] = m
 	}
 	r := room.NewRoom(id, room.Position{Epoch: epoch, Version: version}, members)
-	r.Mark, _ = reply[2].(string)
+	r.CommitID, _ = reply[2].(string)
 	if err := s.restore(r, reply[4:8]); err != nil {
 		return nil, err
 	}

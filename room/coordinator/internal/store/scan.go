@@ -18,13 +18,13 @@ type scanner struct{ rest string }
 func PositionIn(payload string) (at room.Position, ok bool) {
 	s := scanner{rest: payload}
 	ok = s.literal(`{"epoch":"`) && s.text(&at.Epoch) && s.literal(`,"version":`) && s.number(&at.Version) &&
-		s.literal(`,"mark":"`) && s.text(&at.Mark)
+		s.literal(`,"mark":"`) && s.text(&at.CommitID)
 	return at, ok
 }
 
 func (s *scanner) commit(c *room.Commit) bool {
 	if !(s.literal(`{"epoch":"`) && s.text(&c.Epoch) && s.literal(`,"version":`) && s.number(&c.Version) &&
-		s.literal(`,"mark":"`) && s.text(&c.Mark) && s.literal(`,"prev":"`) && s.text(&c.Prev) && s.literal(`,"node":"`) && s.text(&c.Node) && s.literal(`,"changes":[`)) {
+		s.literal(`,"mark":"`) && s.text(&c.CommitID) && s.literal(`,"prev":"`) && s.text(&c.Prev) && s.literal(`,"node":"`) && s.text(&c.Node) && s.literal(`,"changes":[`)) {
 		return false
 	}
 	c.Updates = make([]room.Update, 0, strings.Count(s.rest, `{"type":`))

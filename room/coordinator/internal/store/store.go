@@ -28,8 +28,8 @@ var (
 	commitLua string
 	//go:embed lua/move.lua
 	moveLua string
-	//go:embed lua/forget.lua
-	forgetLua string
+	//go:embed lua/unregister.lua
+	unregisterLua string
 )
 
 // The scripts on rooms.
@@ -39,18 +39,18 @@ var (
 //   - each sending has a token of its own (see lockmgr.Slot.Ask). Before the answer to a later one counts,
 //     Redis has buried the tokens of the earlier ones, and their copies neither take the lock nor wait for it. A buried
 //     token stands in the lock's queue, so that its copy does not find the lock free.
-//   - it is written only to the room with the mark on which it builds, and that never comes again.
-//   - by:<node> has the id of the node's last commit, and an id names its content. So what is answered "done" is
+//   - it is written only to the room at the commit id on which it builds, and that never comes again.
+//   - by:<node> has the request id of the node's last commit, and a request id names its content. So what is answered "done" is
 //     what was sent.
 //
 // A commit by a writer that holds the lock carries that token alone. Once it has been answered that the lock is
 // not its own, no copy of it can ever write: the token waits no longer, and does not get the lock again.
 var (
-	LoadScript    = newScript(loadLua)
-	AcquireScript = newScript(acquireLua)
-	CommitScript  = newScript(commitLua)
-	MoveScript    = newScript(moveLua)
-	ForgetScript  = redis.NewScript(forgetLua)
+	LoadScript       = newScript(loadLua)
+	AcquireScript    = newScript(acquireLua)
+	CommitScript     = newScript(commitLua)
+	MoveScript       = newScript(moveLua)
+	UnregisterScript = redis.NewScript(unregisterLua)
 )
 
 // LockPrefix and a room's id make the key of its lock.
@@ -69,7 +69,7 @@ type Keys struct {
 	byField any    // as an argument
 }
 
-// byNode returns the field of Meta that keeps the id of a node's last commit: a worker would otherwise not recognise
+// byNode returns the field of Meta that keeps the request id of a node's last commit: a worker would otherwise not recognise
 // a commit of its own.
 func (k *Keys) byNode(node string) any {
 	if k.byField == nil || k.node != node {
@@ -239,25 +239,25 @@ func (s *Store) LoadMissing(ctx context.Context, key string, script *redis.Scrip
 // ConnectionLost has the servers be asked again whether they are the ones that they were.
 func (s *Store) ConnectionLost() { s.servers.forget() }
 
-// Traces are what a room knows of a node.
-type Traces struct {
+// NodeRecord is what a room knows of a node.
+type NodeRecord struct {
 	Member   bool          // it has members there
-	Position room.Position // of the room, without a mark
+	Position room.Position // of the room, without a commit id
 	Whole    bool          // the room has as many members as its last commit recorded
 }
 
-// Forget deletes the record of a node's last commit from a room, unless the node has members there.
-func (s *Store) Forget(ctx context.Context, id, node string) (Traces, error) {
+// Unregister deletes the record of a node's last commit from a room, unless the node has members there.
+func (s *Store) Unregister(ctx context.Context, id, node string) (NodeRecord, error) {
 	name, seen := string(appendString([]byte(`"node":`), node)), ""
 	for {
-		reply, err := redisconn.Run(ctx, s.Client, ForgetScript, s.KeysOf(id).Both, name, byField(node), seen).Slice()
+		reply, err := redisconn.Run(ctx, s.Client, UnregisterScript, s.KeysOf(id).Both, name, byField(node), seen).Slice()
 		if err != nil {
-			return Traces{}, s.explain(ctx, id, err)
+			return NodeRecord{}, s.explain(ctx, id, err)
 		}
 		epoch, _ := reply[1].(string)
 		text, _ := reply[2].(string)
 		version, _ := strconv.ParseUint(text, 10, 63)
-		t := Traces{Member: reply[0] == "member", Position: room.Position{Epoch: epoch, Version: version}, Whole: reply[3] == int64(1)}
+		t := NodeRecord{Member: reply[0] == "member", Position: room.Position{Epoch: epoch, Version: version}, Whole: reply[3] == int64(1)}
 		if t.Member || reply[0] == "gone" {
 			return t, nil
 		}

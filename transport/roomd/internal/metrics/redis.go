@@ -66,7 +66,10 @@ func (t *roundTrips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 		err := next(ctx, cmds)
 		t.pipeline.Observe(time.Since(start).Seconds())
 		t.commands.Add(float64(len(cmds)))
-		if !isReply(err) {
+		switch {
+		case err == nil: // of any command. To ask each would cost a stack trace: Err looks whether its goroutine is the pipeline's
+			return nil
+		case !isReply(err):
 			t.failed(err) // once for all
 			return err
 		}

@@ -6,7 +6,7 @@
 -- the node lives, however Redis' clock is set; and with every request whose outcome is in
 -- doubt, so that it has no effect when it arrives late (see lease_rooms.lua).
 --
--- KEYS[1] Node:<node>   KEYS[2] Node:<node>:Rooms   KEYS[3] Nodes, or Nodes:{<home>}
+-- KEYS[1] Node:<node>   KEYS[2] Node:<node>:Rooms   KEYS[3] Nodes, or Nodes:{<hash tag>}
 -- ARGV[1] node          ARGV[2] TTL in ms           ARGV[3] grace in ms   ARGV[4] beat
 -- ARGV[5] address and settings
 -- ARGV[6] empty to begin a lease; or to prolong one, the beat that Redis had last. If it

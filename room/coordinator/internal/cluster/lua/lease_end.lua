@@ -2,7 +2,7 @@
 -- removes them finds in KEYS[4] that it did not die. A node without members leaves
 -- nothing behind.
 --
--- KEYS[1] Node:<node>   KEYS[2] Node:<node>:Rooms   KEYS[3] Nodes, or Nodes:{<home>}
+-- KEYS[1] Node:<node>   KEYS[2] Node:<node>:Rooms   KEYS[3] Nodes, or Nodes:{<hash tag>}
 -- KEYS[4] Node:<node>:Stopped
 -- ARGV[1] node   ARGV[2] address, or empty   ARGV[3] ms to keep KEYS[4]
 redis.call('DEL', KEYS[1])

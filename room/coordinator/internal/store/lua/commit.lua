@@ -18,7 +18,7 @@
 --         {'done', ..., error} the same; but Redis did not take the event
 --         {'done', ..., error or false, error}  the same; but it did not take the entry
 --                              of the journal
---         {'stale', epoch, version, mark, members, settings, data, bans, gone, incarnation, {user, member, ...}}
+--         {'stale', epoch, version, commit id, members, settings, data, bans, gone, incarnation, {user, member, ...}}
 --                              nothing written, the lock is the token's: the room is
 --                              at another version, or not whole, or does not know the writer's
 --                              node; this is what it is (see load.lua)
@@ -39,7 +39,7 @@ end
 if before and (ARGV[4] == '' or redis.call('EXISTS', KEYS[1], KEYS[2]) == 0) then
   return {'done', false}
 end
-local next, next_ttl, epoch, idle, fields, journal = room_rare(5)
+local next, next_ttl, epoch, idle, fields, journal = room_optional(5)
 -- A writer without the lock may have stood still since it looked whether its node lives, for any time. Others have
 -- removed the node's members then, and after that its id: so one that has no id here looks again.
 local writes, known = ARGV[9] ~= '', ARGV[4] == '' or is[3]

@@ -27,7 +27,7 @@ for _, room in ipairs(rooms) do
 end
 for _, room in ipairs(rooms) do
   local _
-  _, _, room.epoch, room.idle, room.fields, room.journal = room_rare(room.at)
+  _, _, room.epoch, room.idle, room.fields, room.journal = room_optional(room.at)
   local is = redis.call('HMGET', KEYS[room.key + 4], 'mark', 'incarnation')
   room.there = held and room_count(KEYS[room.key + 3], is, room.at, room.epoch)
   known = known and room.there

@@ -3,16 +3,16 @@
 --
 -- users, meta, log   keys of the room
 -- at            where the arguments of the commit begin in ARGV:
---   at      id of the commit: what has other contents has another one
---   at + 1  mark of the room that the changes build on, empty if it has none
---   at + 2  field of Meta that keeps the id: by:<node>, or moved
+--   at      id of the request: one with other contents has another one
+--   at + 1  commit id of the room that the changes build on, empty if it has none; Meta calls it mark
+--   at + 2  field of Meta that keeps the request's id: by:<node>, or moved
 --   at + 3  version that is written
 --   at + 4  event, or empty if there is nothing to write
 --   at + 5  channel
 --   at + 6, at + 7  how many members that room has, and how many it has afterwards
 --   at + 8  how many members are set; from at + 11 user, member for each of them, then
 --           the users that are removed, then fields of Meta with their values
---   at + 9  empty, or what is seldom needed, in one with spaces between, since a few
+--   at + 9  empty, or optional fields, in one with spaces between, since a few
 --           arguments take Redis as long as a command:
 --             next    the same node's next token
 --             ttl     of its hold, in ms; empty if the token is only to wait where others
@@ -21,11 +21,11 @@
 --             idle    ms that Redis keeps the room, if it is empty now and not to be kept
 --             fields  how many arguments at the end are fields and values
 --             journal only with one: about how many entries it keeps
---   at + 10 mark of the room that the commit makes
+--   at + 10 id of the commit
 -- last          where they end
 
--- Returns what is seldom needed: next, ttl, epoch, idle, fields and journal.
-local function room_rare(at)
+-- Returns the optional fields: next, ttl, epoch, idle, fields and journal.
+local function room_optional(at)
   if ARGV[at + 9] == '' then
     return '', '', '', '', 0, ''
   end
@@ -42,7 +42,7 @@ local function room_ttl(meta)
   return string.match(ARGV[4], '^%d+')
 end
 
--- Returns epoch, version, mark, number of members, settings, data, bans, gone, incarnation and members
+-- Returns epoch, version, commit id, number of members, settings, data, bans, gone, incarnation and members
 -- of a room. In the text of a script <incarnation> is that of the server; see incarnation.go.
 local function room_read(users, meta)
   local room = redis.call('HMGET', meta, 'epoch', 'version', 'mark', 'members', 'settings', 'data', 'bans', 'gone', 'incarnation')
@@ -51,8 +51,8 @@ local function room_read(users, meta)
 end
 
 -- Returns how many members the room has, or nothing if it is not the room that the changes
--- build on. is has its mark and its incarnation. A version does not say what is in the room: where a failover has lost a commit,
--- another one may have its number by now. The mark is of that one commit. It does not say
+-- build on. is has its commit id and its incarnation. A version does not say what is in the room: where a failover has lost a commit,
+-- another one may have its number by now. The id is that of one commit. It does not say
 -- that Redis has lost nothing after that commit: the incarnation does, unless a new epoch
 -- begins anyway. Nor does it say that
 -- the members are there: Redis may have evicted one key of the two, or somebody removed
@@ -65,7 +65,7 @@ local function room_count(users, is, at, epoch)
 end
 
 -- Writes the room and tells others. there is how many members it had; epoch, idle, fields and
--- journal are of what is seldom needed.
+-- journal are optional fields.
 --
 -- The first write is the one that Redis may refuse; then nothing is written, and refused
 -- says why. The entry of the journal and the event come last. Should Redis not take them,

@@ -2,10 +2,10 @@ package room
 
 import "strings"
 
-// Standing is what a session knows of its place in a room: that it spoke for its user at a
-// version, or, if Out, that it had lost the place at that version and no other session of
-// the user had it. Make one with [Standing.Joined] from one with User and Session.
-type Standing struct {
+// Membership is what a session knows of its membership: that it was the active session of its user
+// at a version, or, if Out, that the user was no member at that version, by this session or by
+// another. Make one with [Membership.Joined] from one with User and Session.
+type Membership struct {
 	User, Session string
 	Node          string // the node's name under which the session joined
 	Epoch         string
@@ -17,17 +17,17 @@ type Standing struct {
 	outSince uint64
 }
 
-// Fate is what became of a session's place.
-type Fate int
+// Outcome is what became of a session's membership.
+type Outcome int
 
 const (
 	// Unchanged: nothing newer is known.
-	Unchanged Fate = iota
-	// Speaks: the session speaks for its user.
-	Speaks
-	// Replaced: a newer session of the user speaks for it, or did until it left.
+	Unchanged Outcome = iota
+	// Active: the session is the active one of its user.
+	Active
+	// Replaced: a newer session of the user is the active one, or was until it left.
 	Replaced
-	// Removed: the session has lost its place, and no other one of the user has it: its
+	// Removed: the user is no member any more, by this session or by another: the session's
 	// node was believed dead, or Redis has lost the room. Or the user's seat is reserved again.
 	Removed
 	// Ended: the user is not in the room any more, and is not to be brought back: somebody with
@@ -38,9 +38,9 @@ const (
 	Doubtful
 )
 
-// Joined returns the standing of a session after its join with result r.
-func (s Standing) Joined(r Result) Standing {
-	next := Standing{User: s.User, Session: s.Session, Node: r.Node, Epoch: r.Epoch, Version: r.Version}
+// Joined returns the membership of a session after its join with result r.
+func (s Membership) Joined(r Result) Membership {
+	next := Membership{User: s.User, Session: s.Session, Node: r.Node, Epoch: r.Epoch, Version: r.Version}
 	if s.Out && s.Epoch == r.Epoch {
 		next.outSince = s.Version
 	}
@@ -48,8 +48,8 @@ func (s Standing) Joined(r Result) Standing {
 }
 
 // Missing returns what became of a session whose user was not in the room when an action
-// was refused with r, and its standing then. With Unchanged the events up to r say more.
-func (s Standing) Missing(r Result) (Fate, Standing) {
+// was refused with r, and its membership then. With Unchanged the events up to r say more.
+func (s Membership) Missing(r Result) (Outcome, Membership) {
 	if s.Epoch == r.Epoch && s.Version <= r.Version {
 		return Unchanged, s
 	}
@@ -58,15 +58,15 @@ func (s Standing) Missing(r Result) (Fate, Standing) {
 
 // Overtook reports whether e is older than the join that brought the session back. If e
 // means Replaced all the same, a newer session had come and left in between.
-func (s Standing) Overtook(e *Event) bool {
+func (s Membership) Overtook(e *Event) bool {
 	return s.outSince > 0 && e.Epoch == s.Epoch && e.Version <= s.Version
 }
 
-func (s Standing) out(epoch string, version uint64) Standing {
-	return Standing{User: s.User, Session: s.Session, Node: s.Node, Epoch: epoch, Version: version, Out: true}
+func (s Membership) out(epoch string, version uint64) Membership {
+	return Membership{User: s.User, Session: s.Session, Node: s.Node, Epoch: epoch, Version: version, Out: true}
 }
 
-// After returns what e says became of the session, and its standing then.
+// After returns what e says became of the session, and its membership then.
 //
 // Within an epoch a user leaves a room only by a commit: a leave of this session, of which
 // its connection knows; a leave of a newer session, which has replaced this one before; or
@@ -77,17 +77,17 @@ func (s Standing) out(epoch string, version uint64) Standing {
 //
 // If the node was cut off for longer than that and missed the events, nobody can tell; then
 // the session counts as Removed.
-func (s Standing) After(e *Event) (Fate, Standing) {
-	var fate Fate
+func (s Membership) After(e *Event) (Outcome, Membership) {
+	var outcome Outcome
 	switch {
 	case e.Snapshot != nil:
-		fate = s.inSnapshot(e)
+		outcome = s.inSnapshot(e)
 	case e.commit != nil:
-		fate = s.inChanges(e)
+		outcome = s.inChanges(e)
 	}
-	switch fate {
-	case Speaks:
-		s = Standing{User: s.User, Session: s.Session, Node: s.Node, Epoch: e.Epoch, Version: e.Version}
+	switch outcome {
+	case Active:
+		s = Membership{User: s.User, Session: s.Session, Node: s.Node, Epoch: e.Epoch, Version: e.Version}
 		if m, ok := e.members[s.User]; ok {
 			s.Node = m.Node
 		} else if e.commit != nil && !e.isAway(s.User) {
@@ -96,10 +96,10 @@ func (s Standing) After(e *Event) (Fate, Standing) {
 	case Removed, Ended:
 		s = s.out(e.Epoch, e.Version)
 	}
-	return fate, s
+	return outcome, s
 }
 
-func (s Standing) inSnapshot(e *Event) Fate {
+func (s Membership) inSnapshot(e *Event) Outcome {
 	m, in := e.members[s.User]
 	mine := in && s.is(m.Session)
 	switch {
@@ -109,7 +109,7 @@ func (s Standing) inSnapshot(e *Event) Fate {
 		}
 		return Doubtful
 	case mine:
-		return Speaks
+		return Active
 	case in && m.Reserved(): // for whichever session joins first
 		return Removed
 	case in:
@@ -121,9 +121,9 @@ func (s Standing) inSnapshot(e *Event) Fate {
 	if e.Epoch != s.Epoch || s.Out {
 		return Removed
 	}
-	switch fate := s.inMissed(e); {
-	case fate == Replaced, fate == Ended:
-		return fate
+	switch outcome := s.inMissed(e); {
+	case outcome == Replaced, outcome == Ended:
+		return outcome
 	case e.keeps(s.Node):
 		return Ended
 	}
@@ -131,16 +131,16 @@ func (s Standing) inSnapshot(e *Event) Fate {
 }
 
 // inMissed returns what the events for which a snapshot stands say became of the session.
-func (s Standing) inMissed(e *Event) (fate Fate) {
+func (s Membership) inMissed(e *Event) (outcome Outcome) {
 	for _, missed := range e.missed {
-		if f := s.inChanges(missed); f != Unchanged && fate != Replaced {
-			fate = f
+		if f := s.inChanges(missed); f != Unchanged && outcome != Replaced {
+			outcome = f
 		}
 	}
-	return fate
+	return outcome
 }
 
-func (s Standing) inChanges(e *Event) Fate {
+func (s Membership) inChanges(e *Event) Outcome {
 	known := e.Epoch == s.Epoch && e.Version <= s.Version
 	switch {
 	case known && (s.outSince == 0 || e.Version <= s.outSince):
@@ -148,34 +148,36 @@ func (s Standing) inChanges(e *Event) Fate {
 	case e.Epoch != s.Epoch && e.Version > 1:
 		return Unchanged // late, of an earlier epoch: a later one begins with a snapshot
 	}
-	fate := Unchanged
+	outcome := Unchanged
 	if e.Epoch != s.Epoch {
-		fate = Removed // the room begins anew, with these alone
+		outcome = Removed // a new epoch, with these alone
 	}
 	for i := range e.commit.Updates {
 		switch c := &e.commit.Updates[i]; {
 		case c.User != s.User || !c.OfMember():
-		case c.Type == KindMember: // only the session that speaks for the user does that
+		case c.Type == KindMember: // only the active session does that
 		case c.Type != KindLeave && s.is(c.Session):
-			fate = Speaks
-		case fate != Replaced && strings.HasPrefix(c.Session, reserved): // for whichever session joins first
-			fate = Removed
+			outcome = Active
+		case outcome != Replaced && strings.HasPrefix(c.Session, reserved): // for whichever session joins first
+			outcome = Removed
 		case c.Type != KindLeave:
-			fate = Replaced
-		case fate != Replaced && c.Reason == ReasonNode:
-			fate = Removed
-		case fate != Replaced:
-			fate = Ended
+			outcome = Replaced
+		case outcome != Replaced && c.Reason == ReasonNode:
+			outcome = Removed
+		case outcome != Replaced:
+			outcome = Ended
 		}
 	}
-	if known && fate != Replaced {
+	if known && outcome != Replaced {
 		return Unchanged
 	}
-	return fate
+	return outcome
 }
 
 // is reports whether a member's session is this one, detached or not.
-func (s Standing) is(session string) bool { return strings.TrimPrefix(session, detached) == s.Session }
+func (s Membership) is(session string) bool {
+	return strings.TrimPrefix(session, detached) == s.Session
+}
 
 // Gone returns why a user who is not in the room was taken out of it, if the room remembers that.
 func (s Snapshot) Gone(user string) (g Gone, found bool) {

@@ -36,7 +36,7 @@ func TestCopyAndOriginal(t *testing.T) {
 			}
 			if original.Changed() {
 				c := original.Pending(original.Epoch, "n")
-				if !copied.Follow(c.Event("42")) {
+				if !copied.Advance(c.Event("42")) {
 					t.Fatalf("cannot follow %+v", c)
 				}
 			}
@@ -70,14 +70,14 @@ func describeRoom(r *Room) string {
 }
 
 // What a copy cannot follow, it does not.
-func TestFollowNeedsEveryEvent(t *testing.T) {
-	event := func(epoch string, version uint64, mark string) *Event {
-		return (&Commit{Position: Position{epoch, version, mark}}).Event("42")
+func TestAdvance_NeedsEveryEvent(t *testing.T) {
+	event := func(epoch string, version uint64, commitID string) *Event {
+		return (&Commit{Position: Position{epoch, version, commitID}}).Event("42")
 	}
 	for _, tt := range []struct {
-		e      *Event
-		follow bool
-		at     uint64
+		e        *Event
+		advances bool
+		at       uint64
 	}{
 		{event("e", 3, "old"), true, 5}, {event("e", 5, "m"), true, 5}, {event("e", 5, "another"), false, 5},
 		{event("e", 6, "next"), true, 6}, {event("e", 7, "next"), false, 5}, {event("f", 6, "next"), false, 5},
@@ -85,7 +85,7 @@ func TestFollowNeedsEveryEvent(t *testing.T) {
 		{RejoinEvent("42", Position{"e", 5, "m"}), true, 5},
 	} {
 		r := NewRoom("42", Position{"e", 5, "m"}, map[string]Member{})
-		if got := r.Follow(tt.e); got != tt.follow || r.Version != tt.at {
+		if got := r.Advance(tt.e); got != tt.advances || r.Version != tt.at {
 			t.Errorf("%+v: %v, version %d", tt.e, got, r.Version)
 		}
 	}
@@ -111,7 +111,7 @@ func BenchmarkApply(b *testing.B) {
 }
 
 // What it costs to follow another room's commits of so many joins and leaves.
-func BenchmarkFollow(b *testing.B) {
+func BenchmarkAdvance(b *testing.B) {
 	for _, n := range []int{1, 32} {
 		b.Run(fmt.Sprintf("updates=%d", n), func(b *testing.B) {
 			r := NewRoom("42", Position{"e", 1, "m"}, map[string]Member{})
@@ -122,7 +122,7 @@ func BenchmarkFollow(b *testing.B) {
 				for i := range n {
 					c.Updates = append(c.Updates, Update{Type: kind, User: "someone" + string(rune('a'+i)), Seat: i, Session: "b0ec48c7-6b0e-4a55-9d6b-3a8d6b7c1d2e"})
 				}
-				if !r.Follow(&Event{Epoch: "e", Version: c.Version, From: c.Version - 1, commit: c}) {
+				if !r.Advance(&Event{Epoch: "e", Version: c.Version, From: c.Version - 1, commit: c}) {
 					b.Fatal("it does not follow")
 				}
 			}

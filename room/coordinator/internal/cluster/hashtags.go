@@ -9,22 +9,22 @@ import (
 	"roomd/lockmgr/redisconn"
 )
 
-// homes are hash tags, one in each sixteenth of the slots of a Redis Cluster: they are
+// hashTags are one in each sixteenth of the slots of a Redis Cluster: they are
 // spread over the masters as the slots are.
 //
-// A node's name on Cluster begins with its home. So its lease, the set of its rooms
+// A node's name on Cluster begins with one. So its lease, the set of its rooms
 // and the list of nodes that has it are on one master, and are written in one step.
-// A node whose home is away takes a new name at another one.
-var homes = [...]string{
+// A node whose hash slot is away takes a new name, with another one.
+var hashTags = [...]string{
 	"{ma}", "{qp}", "{dj}", "{wz}", "{sb}", "{pv}", "{uh}", "{fx}",
 	"{cx}", "{ph}", "{uv}", "{yc}", "{rz}", "{qn}", "{dt}", "{ha}",
 }
 
-// Homes returns the hash tags that a node's name may begin with on Cluster.
-func Homes() []string { return homes[:] }
+// HashTags returns the hash tags that a node's name may begin with on Cluster.
+func HashTags() []string { return hashTags[:] }
 
 // ListKey is a sorted set of the nodes that may have members, by the time when their leases
-// end. It saves searching all keys for them. On Cluster each home has one; see [Lists].
+// end. It saves searching all keys for them. On Cluster each hash tag has one; see [Lists].
 const ListKey = "Nodes"
 
 // LeaseKey has a node's lease, and RoomsKey the rooms where it may have members.
@@ -43,15 +43,15 @@ func Lists(cluster bool) []string {
 	if !cluster {
 		return []string{ListKey}
 	}
-	keys := make([]string, len(homes))
-	for i, home := range homes {
-		keys[i] = ListKey + ":" + home
+	keys := make([]string, len(hashTags))
+	for i, tag := range hashTags {
+		keys[i] = ListKey + ":" + tag
 	}
 	return keys
 }
 
-// split returns the home and the rest of a node's name.
-func (l *lease) split(node string) (home, name string) {
+// split returns the hash tag and the rest of a node's name.
+func (l *lease) split(node string) (tag, name string) {
 	if !l.store.Cluster {
 		return "", node
 	}
@@ -62,22 +62,22 @@ func (l *lease) split(node string) (home, name string) {
 // keysOf returns the keys of a lease. On Cluster they share a slot.
 func (l *lease) keysOf(who *Identity) []string {
 	list := ListKey
-	if home, _ := l.split(who.Node); home != "" {
-		list += ":" + home
+	if tag, _ := l.split(who.Node); tag != "" {
+		list += ":" + tag
 	}
 	return []string{LeaseKey(who.Node), RoomsKey(who.Node), list}
 }
 
-// nameAtHome puts a home chosen at random before a name, on Cluster.
-func nameAtHome(name string, cluster bool) string {
+// withHashTag puts a hash tag chosen at random before a name, on Cluster.
+func withHashTag(name string, cluster bool) string {
 	if cluster {
-		return homes[rand.IntN(len(homes))] + name
+		return hashTags[rand.IntN(len(hashTags))] + name
 	}
 	return name
 }
 
-func (l *lease) masterOf(ctx context.Context, home string) string {
+func (l *lease) masterOf(ctx context.Context, tag string) string {
 	ctx, cancel := l.attempt(ctx, time.Time{})
 	defer cancel()
-	return redisconn.MasterOf(ctx, l.store.Client, home)
+	return redisconn.MasterOf(ctx, l.store.Client, tag)
 }

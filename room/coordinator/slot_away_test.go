@@ -29,24 +29,24 @@ func hasty() Options {
 	return patient(Options{LockTTL: time.Second, NodeTTL: time.Second, LockWait: 4 * time.Second})
 }
 
-// mastersOf returns the master of each home.
+// mastersOf returns the master of each hash tag.
 func mastersOf(servers *redistest.Cluster) map[string]*redistest.Server {
 	masters := make(map[string]*redistest.Server)
-	for _, home := range cluster.Homes() {
-		masters[home] = servers.Owner(home)
+	for _, tag := range cluster.HashTags() {
+		masters[tag] = servers.Owner(tag)
 	}
 	return masters
 }
 
-// splitNode returns the home and the rest of a node's name on Cluster.
-func splitNode(node string) (home, name string) {
-	home, name, _ = strings.Cut(node, "}")
-	return home + "}", name
+// splitNode returns the hash tag and the rest of a node's name on Cluster.
+func splitNode(node string) (tag, name string) {
+	tag, name, _ = strings.Cut(node, "}")
+	return tag + "}", name
 }
 
-func homeOf(c *Coordinator) string {
-	home, _ := splitNode(c.Node())
-	return home
+func tagOf(c *Coordinator) string {
+	tag, _ := splitNode(c.Node())
+	return tag
 }
 
 // guest is a member who joins again when told to, as a session does.
@@ -123,7 +123,7 @@ func TestHome_Away(t *testing.T) {
 			masters, rdb := mastersOf(servers), servers.Client()
 			client := servers.Client()
 			nodes := []*Coordinator{newCoordinator(t, client, opts), newCoordinator(t, servers.Client(), opts)}
-			away := masters[homeOf(nodes[0])]
+			away := masters[tagOf(nodes[0])]
 			rooms, of := roomsOf(t, servers, 42, 8)
 			rooms = slices.DeleteFunc(rooms, func(id string) bool { return slices.Contains(of[away], id) })
 			used, fresh := rooms[:len(rooms)/2], rooms[len(rooms)/2:]
@@ -143,8 +143,8 @@ func TestHome_Away(t *testing.T) {
 			start := time.Now()
 			client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
 				if args := cmd.Args(); isScript(cmd, cluster.LeaseScript) && args[len(args)-1] == "" { // begins one
-					if home, _ := splitNode(args[6].(string)); masters[home] == away && nodes[0].Node() == before {
-						t.Errorf("it asks for %s, which is away", home)
+					if tag, _ := splitNode(args[6].(string)); masters[tag] == away && nodes[0].Node() == before {
+						t.Errorf("it asks for %s, which is away", tag)
 					}
 				}
 				return nil
@@ -164,7 +164,7 @@ func TestHome_Away(t *testing.T) {
 			}
 			c.mu.Unlock()
 			t.Logf("at most %v without an acknowledged action", c.quiet())
-			if masters[homeOf(nodes[0])] == away {
+			if masters[tagOf(nodes[0])] == away {
 				t.Errorf("its name is %s, and was %s", nodes[0].Node(), before)
 			}
 
@@ -191,7 +191,7 @@ func TestHome_AwayWhileANodeDies(t *testing.T) {
 			mustDo(t, dead, id, room.Join{User: "王五", Session: "s"})
 		}
 	}
-	home := masters[homeOf(dead)]
+	home := masters[tagOf(dead)]
 	away := servers.Node(0)
 	if away == home {
 		away = servers.Node(1)
@@ -217,7 +217,7 @@ func TestHome_AwayWhileANodeDies(t *testing.T) {
 		}
 	}
 	node, client := dead.Node(), home.Client()
-	list := cluster.ListKey + ":" + homeOf(dead)
+	list := cluster.ListKey + ":" + tagOf(dead)
 	if client.ZScore(t.Context(), list, node).Val() == 0 {
 		t.Errorf("%s is forgotten, and has members", node)
 	}

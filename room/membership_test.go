@@ -16,7 +16,7 @@ func listAt(epoch string, version uint64, members map[string]Member, alive ...st
 	return SnapshotEvent(NewRoom("42", Position{epoch, version, ""}, members), alive, nil)
 }
 
-func TestStanding(t *testing.T) {
+func TestMembership(t *testing.T) {
 	joins := func(session string) Update { return Update{Type: KindJoin, User: "a", Session: session} }
 	replaces := func(old, session string) Update {
 		return Update{Type: KindReplace, User: "a", Session: session, Old: old}
@@ -29,15 +29,15 @@ func TestStanding(t *testing.T) {
 		e.missed = missed
 		return e
 	}
-	in := Standing{User: "a", Session: "s", Node: "n1", Epoch: "e", Version: 5}
+	in := Membership{User: "a", Session: "s", Node: "n1", Epoch: "e", Version: 5}
 	out := in
 	out.Out = true
 	back := out.Joined(Result{Node: "n1", Snapshot: Snapshot{Epoch: "e", Version: 9}})
 	for _, tt := range []struct {
 		name string
-		at   Standing
+		at   Membership
 		told *Event
-		want Fate
+		want Outcome
 	}{
 		// Events.
 		{"of another user", in, changesAt("e", 6, other), Unchanged},
@@ -46,8 +46,8 @@ func TestStanding(t *testing.T) {
 		{"a take-over before the own join", in, changesAt("e", 4, replaces("s", "new")), Unchanged},
 		{"the own join", in, changesAt("e", 5, joins("s")), Unchanged},
 		{"of an earlier epoch", in, changesAt("old", 900, replaces("s", "new")), Unchanged},
-		{"the own session, again", in, changesAt("e", 6, replaces("s", "s")), Speaks},
-		{"the own session is detached", in, changesAt("e", 6, replaces("s", "~s")), Speaks},
+		{"the own session, again", in, changesAt("e", 6, replaces("s", "s")), Active},
+		{"the own session is detached", in, changesAt("e", 6, replaces("s", "~s")), Active},
 		{"taken over by one that is detached", in, changesAt("e", 6, replaces("x", "~new")), Replaced},
 		{"removed", in, changesAt("e", 6, leaves), Removed},
 		{"kicked", in, changesAt("e", 6, kicked), Ended},
@@ -55,16 +55,16 @@ func TestStanding(t *testing.T) {
 		{"kicked, and the user came with another session", in, changesAt("e", 6, kicked, joins("new")), Replaced},
 		{"ready", in, changesAt("e", 6, Update{Type: KindMember, User: "a"}), Unchanged},
 		{"a message", in, changesAt("e", 6, Update{Type: KindMessage, User: "a"}), Unchanged},
-		{"removed, and back in the same commit", in, changesAt("e", 6, leaves, joins("s")), Speaks},
+		{"removed, and back in the same commit", in, changesAt("e", 6, leaves, joins("s")), Active},
 		{"removed, and the user came with another session", in, changesAt("e", 6, leaves, joins("new")), Replaced},
 		{"a take-over, and a leave, in one commit", in, changesAt("e", 6, replaces("s", "new"), leaves), Replaced},
 		{"a room that began anew, with others", in, changesAt("new", 1, other), Removed},
-		{"a room that began anew, with this session", in, changesAt("new", 1, joins("s")), Speaks},
+		{"a room that began anew, with this session", in, changesAt("new", 1, joins("s")), Active},
 		{"a room that began anew, with another session", in, changesAt("new", 1, joins("new")), Replaced},
 
 		// Events, once the place is lost.
 		{"out: another session comes", out, changesAt("e", 6, joins("new")), Replaced},
-		{"out: it is back", out, changesAt("e", 6, joins("s")), Speaks},
+		{"out: it is back", out, changesAt("e", 6, joins("s")), Active},
 		{"brought back: another session had come", back, changesAt("e", 7, joins("new")), Replaced},
 		{"brought back: and left", back, changesAt("e", 8, leaves), Unchanged},
 		{"brought back: what was known before", back, changesAt("e", 4, replaces("s", "new")), Unchanged},
@@ -72,7 +72,7 @@ func TestStanding(t *testing.T) {
 		{"brought back: a take-over later", back, changesAt("e", 10, replaces("s", "new")), Replaced},
 
 		// Snapshots of the same epoch.
-		{"still there", in, listAt("e", 9, seats("s"), "n1"), Speaks},
+		{"still there", in, listAt("e", 9, seats("s"), "n1"), Active},
 		{"there with another session", in, listAt("e", 9, seats("new"), "n1"), Replaced},
 		{"there with another session, detached", in, listAt("e", 9, seats("~new"), "n1"), Replaced},
 		{"missing, and nobody was removed", in, listAt("e", 9, nil, "n1"), Ended},
@@ -90,22 +90,22 @@ func TestStanding(t *testing.T) {
 		{"older, once the place is lost", out, listAt("e", 4, nil, "n1"), Unchanged},
 		{"lost with the room", in, listAt("", 0, nil, "n1"), Removed},
 		{"missing in a new epoch", in, listAt("new", 3, nil, "n1"), Removed},
-		{"there in a new epoch", in, listAt("new", 3, seats("s"), "n1"), Speaks},
+		{"there in a new epoch", in, listAt("new", 3, seats("s"), "n1"), Active},
 		{"there in a new epoch with another session", in, listAt("new", 3, seats("new"), "n1"), Replaced},
 
 		{"a new name", in, &Event{Rejoin: true, Epoch: "e", Version: 5}, Unchanged},
 	} {
-		fate, after := tt.at.After(tt.told)
-		if fate != tt.want {
-			t.Errorf("%s: %v, want %v", tt.name, fate, tt.want)
+		outcome, after := tt.at.After(tt.told)
+		if outcome != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, outcome, tt.want)
 		}
-		if moved := fate == Speaks || fate == Removed || fate == Ended; moved && (after.Epoch != tt.told.Epoch || after.Version != tt.told.Version || after.Out == (fate == Speaks)) || !moved && after != tt.at {
+		if moved := outcome == Active || outcome == Removed || outcome == Ended; moved && (after.Epoch != tt.told.Epoch || after.Version != tt.told.Version || after.Out == (outcome == Active)) || !moved && after != tt.at {
 			t.Errorf("%s: then it knows %+v", tt.name, after)
 		}
 	}
 }
 
-// A session is kept only where it still speaks for its user.
+// A session is kept only where it still is the active one of its user.
 func TestKeep(t *testing.T) {
 	r := NewRoom("42", Position{"e", 1, ""}, map[string]Member{
 		"a": {Seat: 3, Session: "s", Node: "old name"}, "b": {Seat: 1, Session: "new"}, "c": {Seat: 2, Session: detached + "s"},
@@ -158,14 +158,14 @@ func TestLeaveOf_FirstBehindStanding(t *testing.T) {
 		1: {Version: 2, Reason: ReasonMoved, Target: "43"},
 		3: {Version: 4, Reason: ReasonKicked, Text: "loud"},
 	} {
-		if got, found := all.LeaveOf(Standing{User: "a", Session: "s", Epoch: "e", Version: known}); !found || got != want {
+		if got, found := all.LeaveOf(Membership{User: "a", Session: "s", Epoch: "e", Version: known}); !found || got != want {
 			t.Errorf("from version %d on: %+v, %v", known, got, found)
 		}
 	}
-	if got, found := SnapshotEvent(r, nil, nil).LeaveOf(Standing{User: "a", Epoch: "e", Version: 1}); !found || got.Reason != ReasonKicked {
+	if got, found := SnapshotEvent(r, nil, nil).LeaveOf(Membership{User: "a", Epoch: "e", Version: 1}); !found || got.Reason != ReasonKicked {
 		t.Errorf("of the room alone: %+v, %v", got, found)
 	}
-	if _, found := events[0].LeaveOf(Standing{User: "b", Epoch: "e", Version: 1}); found {
+	if _, found := events[0].LeaveOf(Membership{User: "b", Epoch: "e", Version: 1}); found {
 		t.Error("somebody else has left")
 	}
 }

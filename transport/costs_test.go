@@ -1,0 +1,105 @@
+//go:build !race
+
+package transport
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator"
+)
+
+// What a WebSocket costs, in allocations of the whole process; the clients make none. Who makes it cheaper lowers the
+// numbers here; a change that needs more says why. (The race detector allocates, too.)
+var costs = []struct {
+	name   string
+	allocs float64
+	start  func(*testing.T) (act func())
+}{
+	{"a join and a leave, without the rooms", 12, requestCost},
+	{"an event to three members", 6, eventCost},
+	{"an action at a table of four", 51, tableCost},
+}
+
+func TestCosts(t *testing.T) {
+	for _, c := range costs {
+		t.Run(c.name, func(t *testing.T) {
+			act := c.start(t)
+			for range 100 { // what is kept, to be used again
+				act()
+			}
+			const tolerance = 1.1 // a collection empties pools
+			got := testing.AllocsPerRun(400, act)
+			t.Logf("%.0f allocations", got)
+			if got > c.allocs*tolerance {
+				t.Errorf("%.0f allocations; %v are known", got, c.allocs)
+			}
+		})
+	}
+}
+
+func requestCost(t *testing.T) (act func()) {
+	c := serve(t, newBenchRooms(), Options{Rate: -1}).benchClient(t, "player-3")
+	join, leave := masked(join42), masked(leave42)
+	joined, left := c.length(join), c.length(leave)
+	return func() {
+		c.ask(join, joined)
+		c.ask(leave, left)
+	}
+}
+
+func eventCost(t *testing.T) (act func()) {
+	rooms := newBenchRooms()
+	s := serve(t, rooms, Options{Rate: -1})
+	var clients []*benchClient
+	for i := range 3 {
+		c := s.benchClient(t, fmt.Sprint("player-", i))
+		c.length(masked(join42))
+		clients = append(clients, c)
+	}
+	version := uint64(1 << 32)
+	return func() {
+		version++
+		e := &room.Event{Room: "42", Epoch: "abcdefghijklmnop", Version: version, From: version - 1,
+			Changes: []room.Change{{Type: room.KindJoin, User: "player-3", Seat: 3}}}
+		for _, tell := range rooms.watches {
+			tell(e)
+		}
+		for _, c := range clients {
+			c.frame()
+		}
+	}
+}
+
+// tableCost is the whole path, with a Redis of its own: one member comes and goes, three stay and hear of it.
+func tableCost(t *testing.T) (act func()) {
+	s := startOn(t, redistest.Start(t).Client(), coordinator.Options{}, Options{Rate: -1, PingInterval: time.Hour})
+	join, leave := masked(join42), masked(leave42)
+	var staying []*benchClient
+	hear := func() {
+		for _, c := range staying {
+			c.frame()
+		}
+	}
+	for i := range 3 {
+		c := s.benchClient(t, fmt.Sprint("player-", i))
+		_, _ = c.raw.Write(join)
+		c.frame()
+		hear()
+		staying = append(staying, c)
+	}
+	actor, inside := s.benchClient(t, "player-3"), false
+	return func() {
+		request := join
+		if inside {
+			request = leave
+		}
+		inside = !inside
+		_, _ = actor.raw.Write(request)
+		actor.frame()
+		hear()
+	}
+}

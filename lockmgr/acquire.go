@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Acquire takes the lock of that name. While somebody else holds it, Acquire waits:
+// Acquire acquires the lock of that name. While somebody else holds it, Acquire waits:
 // first come, first served between the processes that wait, and within this one. Locks are
 // not reentrant: a caller that holds the lock already waits for itself.
 //
@@ -71,7 +71,7 @@ func (m *Manager) AcquireWith(ctx context.Context, name string, opts AcquireOpti
 	return newLock(&w.Slot, w.ttl, g), nil
 }
 
-// TryAcquire takes the lock of that name if it is free and nobody waits for it,
+// TryAcquire acquires the lock of that name if it is free and nobody waits for it,
 // and returns [ErrHeld] if not. Its other errors are those of [Manager.Acquire].
 func (m *Manager) TryAcquire(ctx context.Context, name string) (*Lock, error) {
 	lock, _, err := m.try(ctx, name, m.opts.TTL)
@@ -114,7 +114,7 @@ func (w *waiter) wait(ctx context.Context) (g *grant, err error) {
 	lines := &w.m.lines
 	defer func() {
 		// First marked as abandoned, so that nobody passes a hold on to it, then out of the
-		// queue: whoever finds it abandoned gives back what it was given.
+		// queue: whoever finds it abandoned releases what it was handed.
 		if err != nil && lines.abandon(w) {
 			w.abandon()
 		}

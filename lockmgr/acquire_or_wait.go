@@ -72,9 +72,9 @@ func (o Outcome) String() string {
 	return names[o]
 }
 
-// AcquireOrWait takes the lock of that name if it is free. If somebody else
+// AcquireOrWait acquires the lock of that name if it is free. If somebody else
 // holds it, or is the next to, it waits for that hold to end, and then does not
-// take the lock: for work that needs to be done once, by whoever comes first. See
+// acquire the lock: for work that needs to be done once, by whoever comes first. See
 // package cachefill for a cache that is filled this way.
 //
 // The Lock is nil unless the outcome is [Acquired]. [Ended] is about the hold

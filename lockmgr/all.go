@@ -14,9 +14,9 @@ import (
 	"roomd/lockmgr/redisconn"
 )
 
-// AcquireAll takes the locks of all those names, or none. A name that is given
+// AcquireAll acquires the locks of all those names, or none. A name that is given
 // twice counts once. However the names are ordered, two calls cannot wait for each
-// other: locks are always taken in the order of their keys. A caller that holds
+// other: locks are always acquired in the order of their keys. A caller that holds
 // one of the locks already would wait for itself.
 //
 // If all are free, and nobody waits for any, one request takes them (on Redis
@@ -27,8 +27,8 @@ import (
 //
 // It returns [ErrInvalid] if there is no name, or for a bad one; an [ErrLost] if a
 // lock was lost while another was waited for; and the other errors of
-// [Manager.Acquire]. Whenever it returns an error, what it had taken has been
-// given back, or goes away with its TTL if Redis cannot be reached.
+// [Manager.Acquire]. Whenever it returns an error, what it had acquired has been
+// released, or goes away with its TTL if Redis cannot be reached.
 func (m *Manager) AcquireAll(ctx context.Context, names ...string) (*Locks, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("lockmgr: names is empty: %w", ErrInvalid)
@@ -93,14 +93,14 @@ func (m *Manager) acquireTogether(ctx context.Context, names []string) (*Locks, 
 	return all, nil
 }
 
-// acquireEach takes one lock after the other.
+// acquireEach acquires one lock after the other.
 func (m *Manager) acquireEach(ctx context.Context, names []string) (_ *Locks, err error) {
 	all := &Locks{m: m}
 	defer func() {
 		if err != nil {
 			release, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupWait)
 			defer cancel()
-			_ = all.Release(release) // goes on without us, and what is not given back expires
+			_ = all.Release(release) // goes on without us, and what is not released expires
 		}
 	}()
 	waiting := ctx // ends with the first hold that is lost
@@ -143,7 +143,7 @@ type Locks struct {
 	over error // guarded by mu: how the first hold ended
 }
 
-// Each returns the locks in the order in which they were taken.
+// Each returns the locks in the order in which they were acquired.
 func (s *Locks) Each() iter.Seq[*Lock] { return slices.Values(s.list) }
 
 // Lock returns the lock of that name, or nil if it is not among them.
@@ -188,9 +188,9 @@ func (s *Locks) errLocked() error {
 	return s.over
 }
 
-// Release gives all locks back, the last one taken first, as [Lock.Release] does,
-// and returns the errors joined. If one cannot be given back the others are all
-// the same. Calling it again tries those that were not given back; when there are
+// Release releases all locks, the last one acquired first, as [Lock.Release] does,
+// and returns the errors joined. If one cannot be released the others are all
+// the same. Calling it again tries those that were not released; when there are
 // none it does nothing.
 func (s *Locks) Release(ctx context.Context) error {
 	_ = s.Err() // keeps what was lost before

@@ -65,7 +65,7 @@ func lose(client *redis.Client, script *redis.Script) {
 	}})
 }
 
-// Redis is emptied during a Do, and another caller takes the lock: Do returns an ErrLost. It
+// Redis is emptied during a Do, and another caller acquires the lock: Do returns an ErrLost. It
 // does not if only the reply to its release was lost.
 func TestDoTellsALostLock(t *testing.T) {
 	for name, meanwhile := range map[string]func(t *testing.T, client *redis.Client, other *Manager){

@@ -11,12 +11,12 @@
 //	})
 //
 // For more control take a [Lock] with [Manager.Acquire], which waits, or
-// [Manager.TryAcquire], which does not, and give it back with [Lock.Release].
+// [Manager.TryAcquire], which does not, and release it with [Lock.Release].
 // [Manager.AcquireAll] takes several without deadlock. [Manager.AcquireOrWait] waits for
 // somebody else's work instead of doing it again; package cachefill builds on that.
 // [Manager.AcquireWith] and [Manager.DoWith] take options for one call, such as how long to wait.
 // [NewScript] makes scripts that check the lock in the same step as their write, and
-// [Slot] is for processes whose scripts take the lock and give it back, too.
+// [Slot] is for processes whose scripts acquire the lock and release it, too.
 //
 // # What it promises
 //

@@ -60,7 +60,7 @@ func ExampleNewScript() {
 	locks, _ := lockmgr.New(client, lockmgr.Options{})
 	defer locks.Close()
 	lock, _ := locks.Acquire(ctx, "score")
-	for range 2 { // the second time the lock has been given back
+	for range 2 { // the second time the lock has been released
 		fmt.Println(locks.Run(ctx, write, "score", []string{"score"}, lock.Token(), 21).Val())
 	}
 	lock.Released()

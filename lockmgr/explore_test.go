@@ -41,7 +41,7 @@ type exploredState struct {
 	past             []int // holds that wrote before it
 }
 
-// exploredClient takes the lock, writes, gives it back, and is done; or gives up.
+// exploredClient acquires the lock, writes, releases it, and is done; or abandons the attempt.
 type exploredClient struct {
 	token  string
 	doubts string // UUIDs

@@ -36,7 +36,7 @@ func shareRoundTrips(t *testing.T, m *Manager) {
 }
 
 // The first copy of a request for the lock is under way for so long that the client sends it
-// again. It arrives when the lock was given back, and others have written: nobody has the lock
+// again. It arrives when the lock was released, and others have written: nobody has the lock
 // then, and a late copy of a write under the old hold is refused.
 func TestALateRequestRevivesNothing(t *testing.T) {
 	server := redistest.Start(t)

@@ -120,7 +120,7 @@ func (l *line) measure() {
 	l.latest = now
 }
 
-// next returns the first waiter for a lock that this process is about to give back, and
+// next returns the first waiter for a lock that this process is about to release, and
 // records that a release names its token; nil if nobody waits.
 func (ls *lines) next(name string) *waiter {
 	ls.mu.Lock()

@@ -159,7 +159,7 @@ func (l *Lock) stolenLocked() {
 	}
 }
 
-// Released says that a script of the caller's has given the lock back together with
+// Released says that a script of the caller's has released the lock together with
 // what it wrote, so that there is nothing left to release. Call [Lock.StopKeepAlive]
 // before the script is sent.
 func (l *Lock) Released() {

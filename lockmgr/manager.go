@@ -114,7 +114,7 @@ func (m *Manager) Run(ctx context.Context, script *redis.Script, name string, ke
 }
 
 var (
-	// ErrHeld says that the lock was not taken because somebody else holds it
+	// ErrHeld says that the lock was not acquired because somebody else holds it
 	// or has waited longer. It is worth trying again later.
 	ErrHeld = errors.New("lock is held by another")
 
@@ -137,7 +137,7 @@ var (
 	// ErrUnreachable: Redis did not answer the last extension until the deadline.
 	ErrUnreachable = fmt.Errorf("%w: redis cannot be reached", ErrLost)
 
-	// ErrReleased says that the lock has been given back already.
+	// ErrReleased says that the lock has been released already.
 	ErrReleased = errors.New("lock is released")
 
 	// ErrClosed says that the Manager is closed, or the Cache of package cachefill.

@@ -143,7 +143,7 @@ func (m *model) held(token string, from, to time.Time) {
 	m.spans = append(m.spans, span{from, to, token})
 }
 
-// work takes the lock again and again, and does all that callers do with it.
+// work acquires the lock again and again, and does all that callers do with it.
 func (m *model) work(locks *Manager, until time.Time) {
 	for time.Now().Before(until) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond+m.duration(4*time.Second))

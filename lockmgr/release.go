@@ -11,7 +11,7 @@ import (
 	"roomd/lockmgr/redisconn"
 )
 
-// Release gives the lock back: to who has waited longest, or to nobody. The hold is over
+// Release releases the lock, and hands it to who has waited longest, if anybody waits. The hold is over
 // as soon as Release is called; that ends the watchdog, and an extension that runs.
 //
 // Redis is asked in any case, also if ctx has ended: ctx says how long to wait for the
@@ -60,7 +60,7 @@ func (l *Lock) Release(ctx context.Context) error {
 	return releaseError(l.name, l.over)
 }
 
-// release is a call that gives a lock back.
+// release is a call that releases a lock.
 type release struct {
 	call[struct{}]
 	lock  *Lock
@@ -68,7 +68,7 @@ type release struct {
 	held  bool  // the lock held the token when Redis answered
 }
 
-// ask asks Redis to take the lock back, and finishes the call with the outcome. It
+// ask asks Redis to release the lock, and finishes the call with the outcome. It
 // returns before that if ctx has ended, or Redis is slow.
 func (r *release) ask(ctx context.Context) {
 	m := r.lock.m

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// luaFiles has lock.lua, the functions by which scripts take, check, extend and give back a lock:
+// luaFiles has lock.lua, the functions by which scripts acquire, check, extend and release a lock:
 // each rule of the lock, once; and the Manager's own scripts.
 //
 //go:embed lua/*.lua
@@ -36,7 +36,7 @@ func luaFile(name string) string {
 //
 //	locks.Run(ctx, guarded, name, []string{"score"}, lock.Token(), 21)
 //
-// A script that gives the lock back this way ends the hold: call [Lock.Released]
+// A script that releases the lock this way ends the hold: call [Lock.Released]
 // instead of Release. One that finds the token gone calls [Lock.WriteRefused].
 //
 // On Redis Cluster the lock's keys and the guarded keys must share a hash tag:

@@ -110,7 +110,7 @@ func (s *Slot) Command(script *redis.Script, args ...any) []any {
 }
 
 // Ask runs a script by which the slot's token may get the lock, or a position in the queue. The
-// token comes before args, as ARGV[3]; only an Ask may send it to a script that takes the lock.
+// token comes before args, as ARGV[3]; only an Ask may send it to a script that acquires the lock.
 // Each sending has a token of its own. If an earlier one was not answered, the token of the
 // last one gets what the earlier one has, the lock or its position, and Ask asks again. Token
 // then returns the last.

@@ -15,7 +15,7 @@ const uuidLen = 36
 // tokens are the tokens under which a slot asks for one hold. It is the argument that names
 // the token in a request for the lock, and gives each sending of that request a token of its
 // own: the client sends a request again when the answer is missing, and the earlier copy may
-// arrive whenever it likes, also after the lock was given back. Nobody believes in the token
+// arrive whenever it likes, also after the lock was released. Nobody believes in the token
 // of such a copy any more, so no write is accepted from the hold that it may bring about. And
 // it brings about none once Redis was told so, by inherit.lua or abandon.lua.
 type tokens struct {

@@ -34,7 +34,7 @@
 //     context ends stops waiting; the others do not notice, and the load goes on.
 //   - Every request may be carried out twice, or late: the result of a load that arrives
 //     after its lock was lost changes nothing.
-//   - A load gives its lock back even if Redis refuses both value and error (maxmemory, ACL).
+//   - A load releases its lock even if Redis refuses both value and error (maxmemory, ACL).
 //     The caller still gets the value, Options.Failed is told, and those who wait load for
 //     themselves, one process at a time.
 //   - Every key in Redis expires.

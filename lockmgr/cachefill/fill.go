@@ -82,7 +82,7 @@ func (c *Cache) fill(ctx context.Context, e entry, load Loader, found sight) ([]
 	}
 }
 
-// loadUnder loads and stores a value under the entry's lock, and gives the lock back.
+// loadUnder loads and stores a value under the entry's lock, and releases the lock.
 func (c *Cache) loadUnder(ctx context.Context, lock *lockmgr.Lock, e entry, load Loader, found sight) ([]byte, error) {
 	after := context.WithoutCancel(ctx) // for what must be done in any case
 	defer func() {

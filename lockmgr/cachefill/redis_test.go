@@ -31,7 +31,7 @@ func told(t *testing.T) (func(string, error), func() error) {
 }
 
 // Redis takes no more data, or none from this user: the loader still gets its value or its
-// own error, and the script that fails to store gives the lock back.
+// own error, and the script that fails to store releases the lock.
 func TestRedisKeepsNothing(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
@@ -91,7 +91,7 @@ func TestRedisKeepsNothing(t *testing.T) {
 	}
 }
 
-// The user may not take the lock either: Get says so, and loads nothing.
+// The user may not acquire the lock either: Get says so, and loads nothing.
 func TestRedisRefusesTheLock(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()

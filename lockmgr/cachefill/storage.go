@@ -26,7 +26,7 @@ var (
 // maxMessage is how much of an error's text other processes see, in bytes.
 const maxMessage = 1000
 
-// errNotKept says that the lock was given back, but that Redis refused the value or the
+// errNotKept says that the lock was released, but that Redis refused the value or the
 // error.
 var errNotKept = errors.New("redis did not keep it")
 
@@ -110,12 +110,12 @@ func (s sight) failedAfter(earlier sight) bool {
 	return s.failedBy != "" && s.failedBy != earlier.failedBy
 }
 
-// store stores a value and gives the lock back. It reports false if the lock was lost.
+// store stores a value and releases the lock. It reports false if the lock was lost.
 func (s *storage) store(ctx context.Context, e entry, lock *lockmgr.Lock, value []byte) (bool, error) {
 	return s.finish(ctx, e, lock, []string{e.value, e.failure}, "value", value, s.opts.Fresh+s.opts.Stale)
 }
 
-// fail tells the other processes that a load has failed, and gives the lock back. It
+// fail tells the other processes that a load has failed, and releases the lock. It
 // reports false if the lock was lost.
 func (s *storage) fail(ctx context.Context, e entry, lock *lockmgr.Lock, failure error) (bool, error) {
 	message := failure.Error()
@@ -123,7 +123,7 @@ func (s *storage) fail(ctx context.Context, e entry, lock *lockmgr.Lock, failure
 	return s.finish(ctx, e, lock, []string{e.failure}, "message", message, s.opts.Backoff)
 }
 
-// finish stores the value or the error of a load, and gives the lock back. It reports
+// finish stores the value or the error of a load, and releases the lock. It reports
 // false if the lock was lost. An errNotKept ends the hold as success does.
 func (s *storage) finish(ctx context.Context, e entry, lock *lockmgr.Lock, keys []string, field string, content any, keep time.Duration) (bool, error) {
 	lock.StopKeepAlive()

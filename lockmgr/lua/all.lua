@@ -1,7 +1,7 @@
--- Takes several locks, or none of them.
+-- Acquires several locks, or none of them.
 -- KEYS[1..3] the first lock   KEYS[4..6] the second   and so on
 -- ARGV[1] publish   ARGV[2] claim   ARGV[3] TTL in ms   ARGV[4..] a token for each lock
--- returns {fence, ...}  all taken, in the order of KEYS
+-- returns {fence, ...}  all acquired, in the order of KEYS
 --         {}            one of them is held by another or waited for: nothing was changed
 for i = 4, #ARGV do
   if not lock_open(3 * (i - 4) + 1, ARGV[i]) then

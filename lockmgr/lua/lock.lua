@@ -20,7 +20,7 @@
 --
 -- At maxmemory Redis refuses commands that may need memory, unless the script has written
 -- already. A waiter that is handed the lock must get it there, too, and a holder must be
--- able to give it back: those rules begin to write with a command that Redis never refuses.
+-- able to release it: those rules begin to write with a command that Redis never refuses.
 
 -- Is the lock held under this token? It compares the whole token.
 local function lock_holds(at, token)
@@ -95,7 +95,7 @@ local function lock_open(at, token)
     not lock_head(queue) and not redis.call('ZSCORE', queue, token))
 end
 
--- Takes a lock that is free, if nobody has waited longer and the token is not buried.
+-- Acquires a lock that is free, if nobody has waited longer and the token is not buried.
 -- Otherwise it returns false; and if wait is true, the token waits, and the number of its
 -- position is returned besides.
 --
@@ -131,14 +131,14 @@ local function lock_extend(at, token, ttl)
   return lock_holds(at, token) and redis.call('PEXPIRE', KEYS[at], ttl) == 1
 end
 
--- Gives the lock back if nobody waits, for a script that has checked that the caller holds it.
+-- Releases the lock if nobody waits, for a script that has checked that the caller holds it.
 -- Returns whether it did.
 local function lock_free(at)
   return redis.call('EXISTS', KEYS[at + 1]) == 0 and redis.call('DEL', KEYS[at]) == 1
 end
 
--- Gives the lock back, for a script that has checked that the caller holds it: to who has
--- waited longest, or to nobody.
+-- Releases the lock, for a script that has checked that the caller holds it, and offers it to who
+-- has waited longest, if anybody waits.
 --
 -- If the caller knows a waiter that is alive, it names that one as next. With a ttl, next
 -- has the lock at once, for all of that, unless others have waited longer. Where next does
@@ -167,7 +167,7 @@ local function lock_release(at, next, ttl)
   return true
 end
 
--- Takes a token out of the queue, and gives back the lock if the token holds it. Returns
+-- Takes a token out of the queue, and releases the lock if the token holds it. Returns
 -- whether it did.
 local function lock_abandon(at, token)
   redis.call('ZREM', KEYS[at + 1], token)

@@ -1,6 +1,6 @@
--- Takes the lock, or tells who has it.
+-- Acquires the lock, or tells who has it.
 -- KEYS[1..3] lock   ARGV[1] publish   ARGV[2] claim   ARGV[3] token   ARGV[4] TTL in ms
--- returns fence     taken
+-- returns fence     acquired
 --         {holder}  that token has it, or is to have it next
 --         {}        nobody has it, and the token is buried
 if lock_acquire(1, ARGV[3], ARGV[4]) then

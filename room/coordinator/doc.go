@@ -90,7 +90,7 @@
 //     action that is refused, a Read and an event promise nothing, and wait for no replica.
 //   - Every action is answered within Options.LockWait and a LockTTL, if the Seating
 //     answers at once.
-//   - Without memory Redis takes no joins, but leaves; locks are given back, and leases
+//   - Without memory Redis takes no joins, but leaves; locks are released, and leases
 //     prolonged.
 //   - Nothing in Redis grows with the number of rooms or nodes that ever were.
 //   - An error other than [room.ErrUnknown] means that nothing was written.

@@ -71,7 +71,7 @@ func (w *worker) abandon() {
 }
 
 // A node that shares a busy room with others has its next token put into the line by
-// the same script that gives the lock back, even if nothing waits for the room here
+// the same script that releases the lock, even if nothing waits for the room here
 // at that moment: until the lock is handed to that token something will have come, and
 // need not ask for the lock any more. So a hold is one request instead of two. It is done
 // only as long as it pays.

@@ -24,7 +24,7 @@ import (
 //   - If one of the rooms refuses, or this node dies before the first script, nothing has happened.
 //   - If this node dies between the two, the users are in both rooms. They stay in from; their
 //     seats in to are free when the node's lease and Options.Grace are over.
-//   - If from cannot be written, the seats in to are given back.
+//   - If from cannot be written, the seats in to are released.
 //   - If this node dies after both, the seats stay reserved until its lease and Options.Grace are
 //     over. The users' sessions may join to from any node, as always.
 //   - If the master of to fails over and loses the reservation, the users have no seat. With
@@ -33,7 +33,7 @@ import (
 // A hold that was lost is followed by another one, so a node that stalled does not fail. Once a
 // room is being written, Move goes on although ctx ends; Close waits for it. A move is answered
 // within Options.LockWait and two LockTTLs; on Cluster within four, and another LockWait if seats
-// are given back.
+// are released.
 //
 // It fails with the errors of [Coordinator.Do], and with [room.ErrNotMember] if one of the users is
 // not in the room from; then nothing has changed. After [room.ErrUnknown] the users are in either
@@ -126,7 +126,7 @@ func (m *move) hold(ctx context.Context) (left, joined room.Result, err error) {
 	defer func() {
 		release, cancel := context.WithTimeout(m.ws.life.life, m.ws.opts.LockTTL)
 		defer cancel()
-		_ = locks.Release(release) // what is not given back expires
+		_ = locks.Release(release) // what is not released expires
 	}()
 	if !registration.Valid() {
 		return left, joined, store.ErrLost

@@ -70,7 +70,7 @@ func TestMove_MoverDies(t *testing.T) {
 	}
 }
 
-// The users cannot leave after all: their seats are given back, and the error says why.
+// The users cannot leave after all: their seats are released, and the error says why.
 func TestMove_SeatGivenBack(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartCluster(t)

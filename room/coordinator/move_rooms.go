@@ -172,7 +172,7 @@ var errUnanswered = errors.New("no answer")
 // commit writes halves of a move in one step. When the reply is lost it sends them again, which
 // tells whether they were written, until the locks are over: then no copy of the request can be
 // carried out any more, and Redis says so. It fails with store.ErrLost, store.ErrStale or store.ErrRefused, and then
-// nothing is written once the locks are given back; or with errUnanswered.
+// nothing is written once the locks are released; or with errUnanswered.
 func (m *move) commit(halves ...*half) error {
 	commits := make([]*store.Commit, len(halves))
 	for i, h := range halves {

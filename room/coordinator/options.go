@@ -72,7 +72,7 @@ type Options struct {
 	Replicas int
 
 	// MaxBatch is how many actions may share one hold. Zero means
-	// DefaultMaxBatch; 1 takes the lock for each action anew.
+	// DefaultMaxBatch; 1 acquires the lock for each action anew.
 	MaxBatch int
 
 	// MaxCopies bounds the copies of idle rooms: how many members they have in all, and 8

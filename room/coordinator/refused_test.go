@@ -41,7 +41,7 @@ func TestRedis_RefusesTheWrite(t *testing.T) {
 	}
 }
 
-// The room cannot be read: the lock is given back at once.
+// The room cannot be read: the lock is released at once.
 func TestRoom_Unreadable(t *testing.T) {
 	c, rdb := onMini(t, Options{})
 	rdb.HSet(t.Context(), "Room:42:Users", "张三", `{"seat":`)
@@ -76,7 +76,7 @@ func TestRedis_OutOfMemoryForABatch(t *testing.T) {
 }
 
 // Redis has no memory left, and evicts nothing. Joins are refused and write nothing; leaves
-// succeed, locks are given back, and the node keeps its lease.
+// succeed, locks are released, and the node keeps its lease.
 func TestRedis_OutOfMemory(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxmemory-policy", "noeviction")

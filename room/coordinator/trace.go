@@ -22,7 +22,7 @@ type Trace struct {
 	Acquired func(waited time.Duration)
 
 	// Ended is called when a hold with so many actions has ended, after so long. lost is nil,
-	// or says that the node did not give the lock back.
+	// or says that the node did not release the lock.
 	Ended func(held time.Duration, actions int, lost error)
 
 	// Committed is called when a commit has been written. A move commits in two rooms.

@@ -45,7 +45,7 @@ type WaitingRoom struct {
 }
 
 // memory returns how much memory the process has from the operating system, without what it has
-// given back.
+// released.
 func memory() uint64 {
 	read := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(read)

@@ -15,7 +15,7 @@ type bounds struct {
 	crashes    int // of a writer
 	failovers  int // to a copy of an earlier state
 	giveUps    int // an action has waited for too long, or a request fails for good
-	foreign    int // a client that knows nothing of the queue takes the lock
+	foreign    int // a client that knows nothing of the queue acquires the lock
 }
 
 // state is all that matters for what can happen.

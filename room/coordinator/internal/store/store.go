@@ -37,7 +37,7 @@ var (
 // A commit is one of them where the lock is free, and nobody waits. Its reply may be lost; then it is sent
 // again, and may arrive twice. So that nothing is written after an answer that says it was not:
 //   - each sending has a token of its own (see lockmgr.Slot.Ask). Before the answer to a later one counts,
-//     Redis has buried the tokens of the earlier ones, and their copies neither take the lock nor wait for it. A buried
+//     Redis has buried the tokens of the earlier ones, and their copies neither acquire the lock nor wait for it. A buried
 //     token stands in the lock's queue, so that its copy does not find the lock free.
 //   - it is written only to the room at the commit id on which it builds, and that never comes again.
 //   - by:<node> has the request id of the node's last commit, and a request id names its content. So what is answered "done" is

@@ -30,7 +30,7 @@
 -- A script does not roll back: everything is checked first (types by the first
 -- commands), and the first write is the one that Redis may refuse.
 local is = redis.call('HMGET', KEYS[5], 'mark', 'incarnation', ARGV[7])
--- A client sends a commit again when the reply was lost. By then the lock has been given back, so Meta
+-- A client sends a commit again when the reply was lost. By then the lock has been released, so Meta
 -- tells whether this same commit came before.
 local before = is[3] == ARGV[5]
 if before then

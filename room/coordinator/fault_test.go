@@ -284,3 +284,30 @@ func TestRedis_LateReplies(t *testing.T) {
 	c.goOn(10)
 	c.finish()
 }
+
+// A room that is another one each time that it is written, under its lock: the action fails, nothing is written, and the
+// lock is free again.
+func TestHold_AlwaysStale(t *testing.T) {
+	_, rdb := redistest.Mini(t)
+	c := newCoordinator(t, rdb, Options{})
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+	commits, others := 0, true
+	rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+		if others && isScript(cmd, store.CommitScript) {
+			commits++
+			return rdb.HSet(ctx, "Room:42:Meta", "mark", fmt.Sprint("another's ", commits)).Err()
+		}
+		return nil
+	}})
+	if _, err := c.Do(soon(t), "42", room.Join{User: "b", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
+		t.Errorf("after %d commits: %v", commits, err)
+	}
+	redistest.Equal(t, "commits", commits, maxStale+1)
+	if n := rdb.Exists(t.Context(), "LockRoom:42", "LockRoom:42:Queue").Val(); n != 0 {
+		t.Error("the lock, or a place in its queue, is left over")
+	}
+	others = false
+	if r := mustDo(t, c, "42", room.Join{User: "c", Session: "s"}); describeUsers(r.Users()) != "a@0 c@1" {
+		t.Errorf("then the room is %s", describeUsers(r.Users()))
+	}
+}

@@ -46,8 +46,7 @@ func Linearize(h *History, patience time.Duration) *Verdict {
 // part is an epoch of a room.
 type part struct {
 	room, epoch string
-	first       bool   // the room had nothing before
-	begins      uint64 // the lowest version
+	first       bool // the room had nothing before
 	steps       []porcupine.Operation
 	from, to    time.Duration // when the epoch was seen for certain: from the first return to the last call
 	end         time.Duration // the last return
@@ -67,11 +66,11 @@ func split(h *History, room string) []*part {
 		}
 		p := by[op.Epoch]
 		if p == nil {
-			p = &part{room: room, epoch: op.Epoch, begins: op.Version, from: op.Return}
+			p = &part{room: room, epoch: op.Epoch, from: op.Return}
 			by[op.Epoch] = p
 			parts = append(parts, p)
 		}
-		p.from, p.to, p.end, p.begins = min(p.from, op.Return), max(p.to, op.Call), max(p.end, op.Return), min(p.begins, op.Version)
+		p.from, p.to, p.end = min(p.from, op.Return), max(p.to, op.Call), max(p.end, op.Return)
 	}
 	slices.SortFunc(parts, func(a, b *part) int { return cmp.Compare(a.from, b.from) })
 	for i, p := range parts {

@@ -41,7 +41,6 @@ type standing struct {
 // room is a sequential model of a room. It does not change: step returns another one. Of what is not certain it knows what is possible.
 type room struct {
 	epoch         string
-	begins        uint64 // the first version that is known of the epoch
 	version       uint64
 	placed        int // steps with a version
 	members       map[string]standing
@@ -59,7 +58,7 @@ type room struct {
 
 func newRoom(p *part) *room {
 	first := p.first
-	return &room{epoch: p.epoch, begins: p.begins, members: map[string]standing{}, wild: !first, knowsData: first}
+	return &room{epoch: p.epoch, members: map[string]standing{}, wild: !first, knowsData: first}
 }
 
 func (r *room) equal(o *room) bool {
@@ -177,8 +176,7 @@ func (r *room) do(op *Op) string {
 		return ""
 	case Reserve, MoveIn:
 		for _, user := range op.Users {
-			// A leave that meets a move into the same room may give the seat back, take another one, and leave again.
-			if op.Action == MoveIn || !r.certain(user) {
+			if !r.certain(user) {
 				r.put(user, standing{seat: -1, loose: true})
 			}
 		}
@@ -197,8 +195,7 @@ func (r *room) do(op *Op) string {
 	}
 	r.put(op.Process, standing{seat: seat})
 	if op.Action == SetData {
-		// The first commit of an epoch may have what was judged in the one before, where nothing was lost.
-		other := op.InEpoch != "" && op.InEpoch != r.epoch && op.Version > r.begins
+		other := op.InEpoch != "" && op.InEpoch != r.epoch
 		if op.Expect != nil && (other || r.knowsData && r.dataAt > *op.Expect) {
 			return fmt.Sprintf("it expected that nobody had set the data since version %d, and version %d did", *op.Expect, r.dataAt)
 		}

@@ -44,6 +44,9 @@ type Slot struct {
 	// that has not been seen to end; nil if there is none.
 	asked *call[*redis.Cmd]
 
+	// Redis has carried out what was asked, in doubt under which token, and was asked again since.
+	repeats bool
+
 	listens listenState // guarded by wakeUps.mu
 
 	mu       sync.Mutex
@@ -85,7 +88,7 @@ func (s *Slot) Token() string {
 // Renew returns a new token, unlike any other, and forgets the one before. A token serves
 // one hold.
 func (s *Slot) Renew() string {
-	s.asked = nil
+	s.asked, s.repeats = nil, false
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tokens, s.position, s.waited, s.trip = newTokens(s.m.names, s.name), 0, time.Time{}, 0
@@ -132,16 +135,19 @@ func (s *Slot) AskBy(ctx context.Context, send func(ctx context.Context, command
 
 // InDoubt reports whether something that was asked by the slot was not answered, and may be carried out. If an Ask
 // has failed and it was not, Redis has got nothing of it.
-func (s *Slot) InDoubt() bool { return s.asked != nil || s.tokens.inDoubt() != "" }
+func (s *Slot) InDoubt() bool { return s.asked != nil || s.repeats || s.tokens.inDoubt() != "" }
 
 // ask sends a request by which the token may get the lock, or a position in the queue, until
 // nothing of that is in doubt any more.
 func (s *Slot) ask(ctx context.Context, send func(ctx context.Context) *redis.Cmd) (*redis.Cmd, error) {
 	for range maxDoubts {
 		cmd, err := s.request(ctx, send)
-		if !redisconn.Answered(err) || !s.tokens.answered() || err != nil && err != redis.Nil {
+		carriedOut := err == nil || err == redis.Nil
+		if !redisconn.Answered(err) || !s.tokens.answered() || !carriedOut {
+			s.repeats = s.repeats && !carriedOut
 			return cmd, err
 		}
+		s.repeats = true
 		_, err = s.request(ctx, func(ctx context.Context) *redis.Cmd {
 			return s.m.sender.run(ctx, inheritScript, s.on.only(lockKeys), s.tokens, doubts{s.tokens})
 		})

@@ -3,9 +3,12 @@ package lockmgr
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr/redistest"
 )
@@ -134,4 +137,38 @@ func TestSlotAcquireSaysWhetherItMetAnybody(t *testing.T) {
 		}
 		checkClean(t, clients[0])
 	})
+}
+
+// refusal is an error by which Redis says that it has not carried out a request.
+type refusal string
+
+func (e refusal) Error() string { return string(e) }
+func (refusal) RedisError()     {}
+
+// A request was carried out, and the answer lost; it is sent again and answered, and, since nobody knows which token it was
+// carried out under, once more: that Redis refuses this last one says nothing of the first.
+func TestSlot_InDoubtAfterRefusal(t *testing.T) {
+	_, client := redistest.Mini(t)
+	m := newManager(t, client, Options{})
+	s := newSlot(t, m)
+	sent, answers := 0, []error{io.EOF, nil, refusal("TRYAGAIN"), nil}
+	send := func(ctx context.Context, command []any) *redis.Cmd {
+		cmd := client.Do(ctx, command...)
+		if err := answers[sent]; err != nil {
+			cmd.SetErr(err)
+		}
+		sent++
+		return cmd
+	}
+	redistest.OK(t, take.Load(t.Context(), client).Err())
+	for _, want := range []struct {
+		err   error
+		doubt bool
+	}{{io.EOF, true}, {refusal("TRYAGAIN"), true}, {nil, false}} {
+		if _, err := s.AskBy(t.Context(), send, take); err != want.err || s.InDoubt() != want.doubt {
+			t.Fatalf("after %d sendings: %v, in doubt %v; want %v, %v", sent, err, s.InDoubt(), want.err, want.doubt)
+		}
+	}
+	s.Abandon()
+	checkClean(t, client)
 }

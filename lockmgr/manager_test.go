@@ -193,7 +193,7 @@ func TestMutualExclusion(t *testing.T) {
 	var wg sync.WaitGroup
 	for range managers {
 		client := server.Client()
-		m := newManager(t, client, Options{Poll: time.Millisecond, TTL: time.Minute}) // also on a machine that stands still
+		m := newManager(t, client, Options{Poll: time.Millisecond, TTL: time.Minute, Claim: time.Minute}) // also on a machine that stands still
 		wg.Go(func() {
 			for range rounds {
 				lock, err := m.Acquire(t.Context(), "counter")

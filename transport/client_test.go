@@ -120,6 +120,14 @@ func (c *testClient) expect(want string) {
 	c.expectWithin(want, 100*time.Millisecond)
 }
 
+// expectEnd waits for a frame that ends so: for one whose version may differ.
+func (c *testClient) expectEnd(end string) {
+	c.t.Helper()
+	if got := c.next("…"+end, time.Second); !strings.HasSuffix(got, end) {
+		c.t.Fatalf("got %s, which does not end with %s", got, end)
+	}
+}
+
 // expectWithin is expect for a frame that takes longer.
 func (c *testClient) expectWithin(want string, patience time.Duration) {
 	c.t.Helper()

@@ -54,6 +54,13 @@ func TestIncarnation_OldCopy(t *testing.T) {
 			redistest.OK(t, err)
 			return left.Snapshot
 		},
+		"a refused move": func(t *testing.T, c *Coordinator) room.Snapshot {
+			left, _, err := c.Move(soon(t), "42", "43", "m", "nobody")
+			if !errors.Is(err, room.ErrNotMember) {
+				t.Error(err)
+			}
+			return left.Snapshot
+		},
 	} {
 		for _, warm := range []bool{false, true} { // whether the other node has a copy of the room, as it was saved
 			t.Run(fmt.Sprintf("%s, a copy %v", name, warm), func(t *testing.T) {

@@ -59,7 +59,10 @@ func (m *move) prepare(ctx context.Context, id string, a room.Action, node strin
 	if known.Lost(r.Position) {
 		r.Renew()
 	}
-	h.room, h.result.Snapshot = r, r.Snapshot()
+	h.room = r
+	if !r.Renewed() { // else nobody sees it before its new epoch
+		h.result.Snapshot = r.Snapshot()
+	}
 	for _, user := range m.users {
 		if member, ok := r.Member(user); ok {
 			h.since[user] = member.At

@@ -172,10 +172,16 @@ func settle(t *testing.T, table []*regular) {
 			return settled == len(table)
 		})
 	}
-	list, err := table[0].c.Users(ctx, table[0].room.ID())
-	redistest.OK(t, err)
 	for _, p := range table {
-		p.until(t, "up to date", func() bool { return p.version >= list.Version })
+		var list *protocol.Reply
+		for list == nil || p.room.View().Epoch != list.Epoch { // an epoch may end after the list was read
+			var err error
+			list, err = table[0].c.Users(ctx, table[0].room.ID())
+			redistest.OK(t, err)
+			p.until(t, fmt.Sprintf("at version %d of epoch %s", list.Version, list.Epoch), func() bool {
+				return p.version >= list.Version || p.room.View().Epoch != list.Epoch
+			})
+		}
 		view := p.room.View()
 		seat, member := p.room.Seat()
 		if !slices.Equal(view.Users, list.Users) || view.Data != list.Data || view.Version != list.Version || view.Epoch != list.Epoch {

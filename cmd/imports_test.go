@@ -29,6 +29,9 @@ func TestImportsRunOneWay(t *testing.T) {
 		}
 		path = strings.TrimPrefix(filepath.ToSlash(path), "../")
 		folder, _, _ := strings.Cut(path, "/")
+		if strings.HasPrefix(folder, ".") { // the go command does not see it, but by its name
+			return nil
+		}
 		seen[folder]++
 		for _, spec := range file.Imports {
 			imported, _ := strconv.Unquote(spec.Path.Value)

@@ -1,0 +1,27 @@
+package main
+
+const (
+	history = "./loadtest/history"
+	audit   = "./loadtest/audit"
+)
+
+// checkerMutants break what proves the lists: a checker that finds nothing.
+var checkerMutants = []mutant{
+	{"history: a lost join", "loadtest/history/acks.go", "		p.room.lost(p.log.name, a.version, Change{Type: Join, User: user, Seat: int(a.seat)})\n", "", history, ""},
+	{"history: a lost leave", "loadtest/history/acks.go", "			p.room.lost(p.log.name, a.version, Change{Type: Leave, User: user, Seat: 0})\n", "", history, ""},
+	{"history: who came in spite of a ban", "loadtest/history/acks.go", "model.Banned(a.at, ban.BannedUntil)", "false", history, ""},
+	{"history: data that nobody set", "loadtest/history/acks.go", "			case c.kind == roomData && !p.asked", "			case false && !p.asked", history, ""},
+	{"history: two on one seat", "loadtest/internal/model/model.go", "	if other, taken := s.At[seat]; taken && other != user {", "	if other, taken := s.At[seat]; taken && other == user {", history, ""},
+	{"history: more members than seats", "loadtest/history/roster.go", "	if (model.Settings{Capacity: capacity}).Over(count) <= 0 {", "	if true {", history, ""},
+	{"history: a user twice in a list", "loadtest/history/roster.go", "		if _, there := r.Of[m.User]; there {", "		if false {", history, ""},
+	{"history: who left and was not there", "loadtest/history/roster.go", "	case c.Type == Leave && !there:", "	case false:", history, ""},
+	{"audit: an entry that was changed", "loadtest/audit/chain.go", "	if e.Mark != e.sum {", "	if false {", audit, ""},
+	{"audit: a broken chain", "loadtest/audit/chain.go", "	case known && e.Prev != before:", "	case false:", audit, ""},
+	{"audit: an epoch that begins in the middle", "loadtest/audit/chain.go", "	case o.epochs[e.Epoch], e.Version > o.version+1:", "	case o.epochs[e.Epoch]:", audit, ""},
+	{"audit: a member whom Redis has lost", "loadtest/audit/final.go", "		if _, ok := f.users[user]; !ok {", "		if false {", audit, ""},
+	{"audit: another version in Redis", "loadtest/audit/final.go", `	case meta["epoch"] != o.epoch || version != o.version || meta["mark"] != o.mark:`, "	case false:", audit, ""},
+	{"audit: a member on another seat", "loadtest/audit/final.go", "	case o.seats.Of[user] != r.Seat:", "	case false:", audit, ""},
+	{"audit: a join into a closed room", "loadtest/audit/members.go", "		case !c.Again:\n			o.find(RuleClosed", "		case false:\n			o.find(RuleClosed", audit, ""},
+	{"audit: a session out of turn", "loadtest/audit/members.go", `	if !fits || m.session != "" && c.Old != m.session {`, "	if !fits {", audit, ""},
+	{"lab: a hold that overlaps another", "loadtest/lab/anomaly/holders.go", "if i > 0 && h.from < last.to && h.caller != last.caller {", "if false {", "./loadtest/lab/anomaly", ""},
+}

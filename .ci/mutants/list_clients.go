@@ -1,0 +1,36 @@
+package main
+
+const (
+	goClient = "./transport/client"
+	page     = "./transport/page"
+	script   = "transport/page/roomd.js"
+	jsTests  = "TestClient_Scenarios|TestClient_TwoNodes"
+)
+
+// clientMutants break both clients.
+var clientMutants = []mutant{
+	{"client: applies an event in spite of a gap", "transport/client/replica.go", "	if !begins && (e.Epoch != v.Epoch || e.From != v.Version) {", "	if false {", goClient, ""},
+	{"client: another epoch goes on", "transport/client/replica.go", "(e.Epoch != v.Epoch || e.From != v.Version)", "(e.From != v.Version)", goClient, ""},
+	{"client: changes a list that it has lent", "transport/client/replica.go", "	if r.lent {", "	if false {", goClient, ""},
+	{"client: a member who is back stays away", "transport/client/replica.go", "		v.Users[i].Away = c.Type == protocol.ChangeAway", "		v.Users[i].Away = true", goClient, ""},
+	{"client: does not come back to its room", "transport/client/membership.go", "	case r.err == nil && v.Member && !r.joined:", "	case false:", goClient, ""},
+	{"client: comes back to any seat", "transport/client/membership.go", "		if v.Seat != noSeat {", "		if false {", goClient, ""},
+	{"client: does not watch again", "transport/client/membership.go", "	case r.err == nil && v.Watching && !r.watched:", "	case false:", goClient, ""},
+	{"client: a lost seat is not told", "transport/client/membership.go", "	r.replica.notify()\n	r.endIfUnusedLocked(why)", "	r.endIfUnusedLocked(nil)", goClient, ""},
+	{"client: does not follow a move", "transport/client/membership.go", `	if why.To != "" {`, `	if false {`, goClient, ""},
+	{"client: an iteration without a bound", "transport/client/changes.go", "	if !f.behind && len(f.queue) >= maxLag {", "	if false {", goClient, ""},
+	{"client: an iteration begins without a snapshot", "transport/client/changes.go", "	f := &feed{behind: true}", "	f := &feed{}", goClient, ""},
+	{"client: connects again after it was replaced", "transport/client/reconnect.go", "protocol.CloseReplaced, protocol.CloseTooMany:", "protocol.CloseTooMany:", goClient, ""},
+	{"client: shows a refused token again and again", "transport/client/reconnect.go", "again := k.cfg.Token != nil && !k.refused", "again := k.cfg.Token != nil", goClient, ""},
+	{"client: a silent server is believed", "transport/client/session.go", "		if c.heard.Load() == before {", "		if false {", goClient, ""},
+	{"client: a reply goes to the wrong request", "transport/client/call.go", "	k.req.ID = c.lastID\n", "	k.req.ID = c.lastID / 2\n", goClient, ""},
+
+	{"roomd.js: applies an event in spite of a gap", script, "    if (from !== this.version || (epoch !== this.epoch && !begins)) {", "    if (false) {", page, jsTests},
+	{"roomd.js: another epoch goes on", script, "(epoch !== this.epoch && !begins)", "false", page, jsTests},
+	{"roomd.js: does not come back to its room", script, "    if (mirror.member) {\n      const since", "    if (false) {\n      const since", page, jsTests},
+	{"roomd.js: does not watch again", script, "    if (mirror.watching && this.#link === link) {", "    if (false) {", page, jsTests},
+	{"roomd.js: does not follow a move", script, "    if (!event.to) return", "    if (event.to) return", page, jsTests},
+	{"roomd.js: repeats what must not be repeated", script, "      if (REPEATABLE.has(request.frame.action)) again.push(request)", "      if (true) again.push(request)", page, jsTests},
+	{"roomd.js: connects again after it was replaced", script, `    if (code === 4001) this.#fail(`, `    if (code === 1) this.#fail(`, page, jsTests},
+	{"roomd.js: a lost seat is not told", script, `    if (!this.lost) this.#tell([Object.freeze({ type: "lost"`, `    if (false) this.#tell([Object.freeze({ type: "lost"`, page, jsTests},
+}

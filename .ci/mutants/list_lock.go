@@ -1,0 +1,30 @@
+package main
+
+const (
+	lockLua = "lockmgr/lua/lock.lua"
+	lockmgr = "./lockmgr"
+)
+
+// lockMutants break the lock: its scripts, and the Go code around them.
+var lockMutants = []mutant{
+	{"lock: gives it back unconditionally", "lockmgr/lua/release.lua", "if not lock_holds(1, ARGV[3]) then", "if false then", lockmgr, "TestReleaseAgainAfterAHandoff|TestOnlyTheWholeTokenCounts"},
+	{"lock: leaving gives it back unconditionally", lockLua, "  if not lock_holds(at, token) then\n    return false\n  end\n  lock_release(at)", "  lock_release(at)", lockmgr, "TestAcquireAllOrNone|TestGivingUp"},
+	{"lock: prolongs a hold that is another's", lockLua, "  return lock_holds(at, token) and redis.call('PEXPIRE', KEYS[at], ttl) == 1", "  return redis.call('PEXPIRE', KEYS[at], ttl) == 1", lockmgr, "TestWatchdog|TestExpiredAndGoneIsLost|TestDoTellsALostLock|TestOnlyTheWholeTokenCounts"},
+	{"lock: compares the beginning of the token", lockLua, "  return redis.call('GET', KEYS[at]) == token", "  return string.sub(redis.call('GET', KEYS[at]) or '', 1, 4) == string.sub(token, 1, 4)", lockmgr, "TestOnlyTheWholeTokenCounts"},
+	{"lock: a number is drawn twice", lockLua, "if last and last >= number then", "if false then", lockmgr, "TestFencesGrow$|TestAClockThatStepsBack"},
+	{"lock: whoever comes takes it from those who wait", lockLua, "if not holder and (not head or head == token) then", "if not holder then", lockmgr, "TestModel|TestNobodyPassesTheQueue"},
+	{"lock: a waiter waits twice", lockLua, "  elseif not position then\n    position", "  else\n    position", lockmgr, "TestALongWaitKeepsItsPlace|TestFirstComeFirstServedAcrossNodes"},
+	{"lock: an offer lasts for a whole hold", lockLua, "    redis.call('SET', key, head, 'PX', ARGV[2])", "    redis.call('SET', key, head, 'PX', 600000)", lockmgr, "TestADeadWaiterCostsOneClaim"},
+	{"lock: no wake-up is sent", lockLua, "    redis.pcall(ARGV[1], key .. ':Wake:'", "    redis.pcall('ECHO', key .. ':Wake:'", lockmgr, "TestWakeUpsAfterAFailedSubscribe"},
+	{"lock: the queue has no end", lockLua, "    redis.call('PEXPIRE', queue, 60000)\n", "", "./room/coordinator/internal/store", "TestAllOrders/replies_are_missing"},
+	{"lock: what was asked twice is not buried", lockLua, "  lock_bury(at, token)\n  if lock_holds(at, token) then\n    redis.call('ZREM', queue, heir)", "  if lock_holds(at, token) then\n    redis.call('ZREM', queue, heir)", lockmgr, "TestALateRequestRevivesNothing|TestWaitingForAHoldWithAnotherToken"},
+	{"lock: takes one of several", "lockmgr/lua/all.lua", "  if not lock_open(3 * (i - 4) + 1, ARGV[i]) then", "  if i == 4 and not lock_open(3 * (i - 4) + 1, ARGV[i]) then", lockmgr, "TestAcquireAllOrNone|TestAcquireAllNeverDeadlocks"},
+	{"lock: the deadline after Extend counts from the reply", "lockmgr/extend.go", "l.deadline, l.unanswered = sent.Add(l.ttl), false", "l.deadline, l.unanswered = sent.Add(time.Since(sent)+l.ttl), false", lockmgr, "TestTheDeadlineCountsFromTheExtensionsRequest"},
+	{"lock: believes in a hold after its deadline", "lockmgr/lock.go", "deadline: g.since.Add(g.lasts)}", "deadline: g.since.Add(g.lasts + time.Second)}", lockmgr, "TestDoneWhenTheDeadlinePasses|TestABlackHoleIsUnreachable"},
+	{"lock: Extend does not say that the hold is lost", "lockmgr/extend.go", "	if err == nil && !extended {\n		l.stolenLocked()\n	}\n", "	_ = extended\n", lockmgr, "TestLocksReleaseAllTheSame|TestDoTellsALostLock$"},
+	{"lock: KeepAlive begins at the end", "lockmgr/extend.go", "l.next = time.AfterFunc(l.ttl/3, l.extendInTime)", "l.next = time.AfterFunc(2*l.ttl, l.extendInTime)", lockmgr, "TestWatchdog"},
+	{"lock: a request is sent twice under one token", "lockmgr/tokens.go", "		t.current = t.names.newToken(t.name)\n	}\n	t.underway = true", "	}\n	t.underway = true", lockmgr, "TestALateRequestRevivesNothing|TestWaitingForAHoldWithAnotherToken|TestLostReplies"},
+	{"lock: takes a grant that is over", "lockmgr/wait.go", "return g.fence > s.position && !g.isOver() && (", "return (", lockmgr, "TestAWakeUpOfAnEarlierPlace|TestALateReplyAndAWakeUpInTime|TestAReplyLaterThanTheTTL"},
+	{"lock: a waiter that gives up stays in the queue", "lockmgr/wait.go", "			_ = m.sender.run(ctx, abandonScript, a.on, a.tokens.String(), a.tokens.inDoubt()).Err()", "			_, _ = ctx, a", lockmgr, "TestGivingUp$|TestCancelledAcquireLeavesNothing"},
+	{"lock: a release is not told that the hold was stolen", "lockmgr/release.go", "		l.over = ErrStolen // it was over before it was released", "		_ = ErrStolen", lockmgr, "TestExpiredAndGoneIsLost|TestDoTellsALostLock$|TestOnlyTheWholeTokenCounts"},
+}

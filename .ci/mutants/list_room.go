@@ -1,0 +1,47 @@
+package main
+
+const rules = "./room"
+
+// roomMutants break the rules of rooms, what scripts do to rooms, and how events arrive.
+var roomMutants = []mutant{
+	{"rules: one seat too many", "room/seating.go", "	case in.Count() >= all:", "	case in.Count() > all:", rules, ""},
+	{"rules: a seat is given twice", "room/seating.go", `	case in.UserAt(asked) != "":`, `	case asked < 0:`, rules, ""},
+	{"rules: a ban does not count", "room/kick.go", "	case !banned || until <= now:", "	case !banned || until <= now || true:", rules, ""},
+	{"rules: a ban never ends", "room/kick.go", "	case !banned || until <= now:", "	case !banned:", rules, ""},
+	{"rules: who was taken out comes back", "room/join.go", "	if err := a.checkGone(r); err != nil {\n		return 0, err\n	}\n", "", rules, ""},
+	{"rules: a session that was replaced takes over again", "room/join.go", "		return m.Reserved() // else the member's session is newer, connected or not", "		return true", rules, ""},
+	{"rules: any session may leave for the user", "room/leave.go", "	case m.SessionID() != a.Session:\n		return 0, elsewhere(r, a.User)\n	}\n	r.update(by.Node, Update{Type: KindLeave", "	}\n	r.update(by.Node, Update{Type: KindLeave", rules, ""},
+	{"rules: data replace what was not expected", "room/data.go", `	if err := a.Expect.checkData(r, r.state.data.since(), "the data of room "+r.ID); err != nil {
+		return 0, err
+	}
+`, "", rules, ""},
+	{"rules: members set what only admins may", "room/data.go", "		if r.state.settings.Data != DataMembers {", "		if false {", rules, ""},
+	{"rules: a version of another epoch is as good", "room/action.go", `return e.epoch == "" || e.epoch == r.Epoch && !r.Renewed()`, "return true", rules, ""},
+	{"rules: a party is seated in part", "room/group.go", "	if free := all - r.Count(); wanted > max(free, 0) && !r.state.settings.Closed {", "	if free := all - r.Count(); wanted > free+wanted {", rules, ""},
+	{"rules: a snapshot changes afterwards", "room/seats.go", "	if s.shared[i] {", "	if false {", rules, ""},
+	{"rules: the evicted of another node", "room/failure.go", "if m, _ := r.Member(o.User); m.Node == a.Node {", "if m, _ := r.Member(o.User); m.Node != \"\" {", "./room/coordinator", "TestEviction$"},
+
+	{"commit: the mark is not looked at", "room/coordinator/internal/store/lua/room.lua", "(is[1] or '') == ARGV[at + 1] and ", "", "./room/coordinator", "TestCommit_OtherVersion"},
+	{"commit: the incarnation is not looked at", "room/coordinator/internal/store/lua/room.lua", " or is[2] == '<incarnation>')", " or true)", "./room/coordinator", "TestIncarnation_OldCopy$"},
+	{"commit: members are not counted", "room/coordinator/internal/store/lua/room.lua", " and there == tonumber(ARGV[at + 6])", "", "./room/coordinator", "TestRoom_NotWhole"},
+	{"commit: by:<node> is forgotten", "room/coordinator/internal/store/lua/room.lua", "'mark', ARGV[at + 10], ARGV[at + 2], ARGV[at])", "'mark', ARGV[at + 10])", "./room/coordinator", "TestCommit_ExactlyOnce"},
+	{"commit: an empty room stays for good", "room/coordinator/internal/store/lua/room.lua", "    redis.call('PEXPIRE', meta, idle)\n  elseif", "  elseif", "./room/coordinator", "TestRoom_EmptyExpires"},
+	{"commit: a room that is used again expires", "room/coordinator/internal/store/lua/room.lua", "  elseif there == 0 then\n    redis.call('PERSIST', meta)\n", "", "./room/coordinator", "TestRoom_EmptyExpires|TestInvariants_WrongExpiry|TestSettings_Keep"},
+	{"commit: nobody is told", "room/coordinator/internal/store/lua/room.lua", "local told = redis.pcall(ARGV[1], ARGV[at + 5], ARGV[at + 4])", "local told = 1", "./room/coordinator", "TestWatch_AllNodes"},
+	{"commit: what came before is written again", "room/coordinator/internal/store/lua/commit.lua", "local before = is[3] == ARGV[5]\n", "local before = false\n", "./room/coordinator/internal/store", "TestAllOrders/replies_are_missing"},
+	{"commit: others may wait", "room/coordinator/internal/store/lua/commit.lua", "known and redis.call('EXISTS', KEYS[1], KEYS[2]) == 0", "known and redis.call('EXISTS', KEYS[1]) == 0", "./room/coordinator/internal/store", "TestAllOrders/a_client_of_the_lock_alone"},
+	{"commit: another may have the lock", "room/coordinator/internal/store/lua/commit.lua", "known and redis.call('EXISTS', KEYS[1], KEYS[2]) == 0", "known", "./room/coordinator/internal/store", "TestAllOrders/a_client_of_the_lock_alone"},
+	{"commit: the hold may be over", "room/coordinator/internal/store/lua/commit.lua", "if not ttl and not lock_holds(1, ARGV[3]) then", "if false then", "./room/coordinator/internal/store", "TestAllOrders/a_hold_expires"},
+	{"commit: keeps the lock", "room/coordinator/internal/store/lua/commit.lua", "held, position = release(1, next ~= '' and next, next_ttl ~= '' and next_ttl)", "held = false", "./room/coordinator/internal/store", "TestAllOrders/a_client_of_the_lock_alone"},
+	{"commit: a node that was removed writes", "room/coordinator/internal/store/lua/commit.lua", "local writes, known = ARGV[9] ~= '', ARGV[4] == '' or is[3]", "local writes, known = ARGV[9] ~= '', true", "./room/coordinator", "TestCommit_NodeStoodStill"},
+	{"move: its locks may be over", "room/coordinator/internal/store/lua/move.lua", "held = held and lock_holds(room.key, ARGV[room.token])", "held = true", "./room/coordinator", "TestMove_Stalls"},
+	{"move: it is not known when it came before", "room/coordinator/internal/store/lua/move.lua", "if redis.call('HGET', meta, ARGV[at + 2]) ~= ARGV[at] then", "if true then", "./room/coordinator", "TestMove_ReplyLost|TestMove_ReplyAndTraceLost"},
+	{"unregister: the record of a later commit", "room/coordinator/internal/store/lua/unregister.lua", "if state == 'gone' and at[4] and at[4] ~= ARGV[3] then", "if false then", "./room/coordinator", "TestRegistration_LateUnregister"},
+
+	{"feed: a gap is not noticed", "room/coordinator/internal/feed/feed.go", "case order == room.OtherEpoch, e.From != f.at.Version:", "case order == room.OtherEpoch:", "./room/coordinator", "TestWatch_Gap"},
+	{"feed: another epoch goes on", "room/coordinator/internal/feed/feed.go", "case order == room.OtherEpoch, e.From != f.at.Version:", "case order != room.OtherEpoch && e.From != f.at.Version:", "./room/coordinator", "TestWatch_NewEpoch|TestWatch_LateEventOfAnotherEpoch"},
+	{"feed: an event comes twice", "room/coordinator/internal/feed/feed.go", "case order == room.Same, order == room.Earlier:", "case order == room.Earlier:", "./room/coordinator", "TestWatch_AllNodesInOrder"},
+	{"feed: a commit on another one is not noticed", "room/coordinator/internal/feed/feed.go", "case order == room.Forked, e.Forks(f.at):", "case order == room.Forked:", "./room/coordinator", "TestIncarnation_CommitBuildsOnAnother"},
+	{"feed: what came during a snapshot is lost", "room/coordinator/internal/feed/feed.go", "		gap = f.receiveLocked(e, held.sizes[i]) || gap", "		_ = e", "./room/coordinator/internal/feed", "TestFeed"},
+	{"feed: a room is shown in an epoch that is over", "room/coordinator/internal/feed/reread.go", "if r.Renewed() || f.hasLost(r.Position) {", "if false {", "./room/coordinator", "TestIncarnation_OldCopiesAgainAndAgain|TestWatch_NewEpoch|TestEpoch"},
+}

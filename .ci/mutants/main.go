@@ -1,0 +1,126 @@
+// Command mutants breaks roomd on purpose, in one place after the other, and says which test noticed, and after how
+// long:
+//
+//	go run ./.ci/mutants                     all of them
+//	go run ./.ci/mutants -run 'lease|queue'  those with such a name
+//	go run ./.ci/mutants -sample 6           some, others each day; -day 2026-11-23 has those of that day again
+//	go run ./.ci/mutants -check              only looks whether the code still has the texts
+//
+// It fails if a mutant survives, hangs, does not compile, or is not in the code any more. The code itself is
+// not touched: the go command gets the broken file as an overlay, or, where Node reads it, in a copy of the module.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// mutant is one way in which the code could be wrong.
+type mutant struct {
+	name     string // what is wrong
+	file     string
+	old, new string // old is in the file once
+	tests    string // the package whose tests have to notice
+	run      string // which of them, as in go test -run; "": any
+}
+
+func main() {
+	names := flag.String("run", "", "only mutants whose name matches this `pattern`")
+	sample := flag.Int("sample", 0, "only so many of them, by the day")
+	day := flag.String("day", time.Now().Format(time.DateOnly), "the day of the sample")
+	limit := flag.Duration("timeout", 4*time.Minute, "how long one may take; then it hangs")
+	check := flag.Bool("check", false, "run no test")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *names, *sample, *day, *limit, *check); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, names string, sample int, day string, limit time.Duration, check bool) error {
+	pattern, err := regexp.Compile(names)
+	if err != nil {
+		return fmt.Errorf("-run: %w", err)
+	}
+	all := slices.Concat(lockMutants, roomMutants, coordinatorMutants, transportMutants, clientMutants, checkerMutants)
+	if err := inCode(all); err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(m mutant) bool { return !pattern.MatchString(m.name) })
+	if sample > 0 {
+		all = draw(all, sample, day)
+	}
+	if check {
+		fmt.Printf("%d mutants are in the code\n", len(all))
+		return nil
+	}
+	w, err := newWorkshop()
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	start, missed := time.Now(), 0
+	for i, m := range all {
+		found := w.try(ctx, m, limit)
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
+		if found.bad() {
+			missed++
+		}
+		fmt.Printf("%3d/%d  %-11s %6.1fs  %s: %s\n", i+1, len(all), found.what, found.after.Seconds(), m.name, found.by)
+	}
+	fmt.Printf("%d mutants, %d not caught, %v\n", len(all), missed, time.Since(start).Round(time.Second))
+	if missed > 0 {
+		return fmt.Errorf("%d mutants were not caught", missed)
+	}
+	return nil
+}
+
+// inCode returns an error that names all mutants whose text is not in the code once, or whose name is not their own.
+func inCode(all []mutant) error {
+	var wrong []error
+	seen := make(map[string]bool)
+	for _, m := range all {
+		text, err := os.ReadFile(m.file)
+		switch n := strings.Count(string(text), m.old); {
+		case err != nil:
+			wrong = append(wrong, fmt.Errorf("%s: %w", m.name, err))
+		case n != 1:
+			wrong = append(wrong, fmt.Errorf("%s: its text is %d times in %s, and has to be there once; change .ci/mutants to fit the code:\n%s", m.name, n, m.file, m.old))
+		case seen[m.name] || m.old == m.new:
+			wrong = append(wrong, fmt.Errorf("%s: the name is there twice, or the mutant changes nothing", m.name))
+		}
+		seen[m.name] = true
+	}
+	return errors.Join(wrong...)
+}
+
+// draw returns some mutants, which the day decides. Those of Node's part take a build of their own, and are left out.
+func draw(all []mutant, n int, day string) []mutant {
+	all = slices.DeleteFunc(all, func(m mutant) bool { return strings.HasSuffix(m.file, ".js") })
+	order := func(m mutant) uint64 {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(day + m.name))
+		return h.Sum64()
+	}
+	slices.SortFunc(all, func(a, b mutant) int {
+		if order(a) < order(b) {
+			return -1
+		}
+		return 1
+	})
+	return all[:min(n, len(all))]
+}

@@ -76,8 +76,8 @@ func (a *administrator) configure(room string, closed bool) {
 }
 
 // settle gives a room settings, and keeps it while it is empty.
-func (a *administrator) settle(room string, s check.Settings) {
-	a.call(room, check.Op{Action: check.Configure, Settings: &s}, http.MethodPut, "", map[string]any{"capacity": s.Capacity, "closed": s.Closed, "keep": true})
+func (a *administrator) settle(room string, s check.Settings) *check.Op {
+	return a.call(room, check.Op{Action: check.Configure, Settings: &s}, http.MethodPut, "", map[string]any{"capacity": s.Capacity, "closed": s.Closed, "keep": true})
 }
 
 // kick throws out a member, sometimes for a second.
@@ -222,9 +222,7 @@ func (a *administrator) send(node int, method, room, path string, body, into any
 // prepare gives the rooms settings, so that they are kept while they are empty.
 func (a *administrator) prepare() error {
 	for _, room := range a.run.rooms {
-		op := a.call(room, check.Op{Action: check.Configure, Settings: &check.Settings{Capacity: a.run.cfg.Capacity}}, http.MethodPut, "",
-			map[string]any{"capacity": a.run.cfg.Capacity, "keep": true})
-		if op.Outcome != check.Done {
+		if op := a.settle(room, check.Settings{Capacity: a.run.cfg.Capacity}); op.Outcome != check.Done {
 			return fmt.Errorf("room %s could not be set up: %s", room, op)
 		}
 	}

@@ -2,8 +2,6 @@ package chaos
 
 import (
 	"bytes"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -26,20 +24,9 @@ func small() Config {
 	}
 }
 
-// needRedis skips a test, or fails it in CI, where there is no redis-server.
-func needRedis(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("redis-server is not installed; in CI it has to be")
-		}
-		t.Skip("redis-server is not installed")
-	}
-}
-
 func TestRun_FindsNothing(t *testing.T) {
 	redistest.Thorough(t)
-	needRedis(t)
+	redistest.Need(t, "redis-server")
 	cfg := small()
 	cfg.Faults = []string{"node-kill", "net-swallow"}
 	var history, table, page bytes.Buffer
@@ -67,7 +54,7 @@ func TestRun_FindsNothing(t *testing.T) {
 // Redis comes back empty: all is lost, which is allowed, and the rooms begin anew.
 func TestRun_CountsWhatIsLost(t *testing.T) {
 	redistest.Thorough(t)
-	needRedis(t)
+	redistest.Need(t, "redis-server")
 	cfg := small()
 	cfg.Duration, cfg.Faults = 2*time.Second, []string{"redis-empty"}
 	report, err := Run(t.Context(), cfg)
@@ -83,7 +70,7 @@ func TestRun_CountsWhatIsLost(t *testing.T) {
 // and is not carried out then, may have been written by the sending before: it is not refused.
 func TestRun_ClusterForgetsScripts(t *testing.T) {
 	redistest.Thorough(t)
-	needRedis(t)
+	redistest.Need(t, "redis-server")
 	cfg := small()
 	cfg.Profile, cfg.Replicas, cfg.Nodes, cfg.Clients, cfg.Rooms, cfg.Capacity = Cluster, 1, 3, 30, 6, 8
 	cfg.Duration, cfg.Faults, cfg.Seed = 8*time.Second, []string{"script-flush"}, 3

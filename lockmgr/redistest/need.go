@@ -27,8 +27,8 @@ func MostlyWaiting() {
 	_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 }
 
-// needBinary skips a test, or fails it if CI is set, if a program is not installed.
-func needBinary(tb testing.TB, name string) {
+// Need skips a test, or fails it if CI is set, if a program is not installed.
+func Need(tb testing.TB, name string) {
 	tb.Helper()
 	if _, err := exec.LookPath(name); err == nil {
 		return
@@ -43,7 +43,7 @@ func needBinary(tb testing.TB, name string) {
 // without TLS.
 func needTLS(tb testing.TB) {
 	tb.Helper()
-	needBinary(tb, "redis-server")
+	Need(tb, "redis-server")
 	// It does not start either way, but says whether it knows the option.
 	said, _ := exec.Command("redis-server", "--tls-port", "none").CombinedOutput()
 	if !strings.Contains(string(said), "Bad directive") {

@@ -40,7 +40,7 @@ func Start(tb testing.TB, args ...string) *Server {
 
 func start(tb testing.TB, command launch.Command) *Server {
 	tb.Helper()
-	needBinary(tb, "redis-server")
+	Need(tb, "redis-server")
 	process, err := launch.Start(tb.Context(), command)
 	if err != nil {
 		tb.Fatal(err)

@@ -16,12 +16,7 @@ var curls = regexp.MustCompile("(?s)\n```curl\n(.*?)```")
 // The curl lines of the manual print what stands below them, where … is anything.
 func TestManual_CurlLines(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	redistest.Need(t, "curl")
 	manual, err := os.ReadFile(manual)
 	redistest.OK(t, err)
 	blocks := curls.FindAllStringSubmatch(string(manual), -1)

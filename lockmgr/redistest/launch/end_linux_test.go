@@ -12,13 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/lockmgr/redistest/launch"
 )
 
 // If a process is killed its server ends, even one that is stopped, and the next launch removes
 // the folder of that server, but not of one that runs.
 func TestTheServerEndsWithItsLauncher(t *testing.T) {
-	needServer(t)
+	redistest.Need(t, "redis-server")
 	for _, how := range []string{"running", "paused"} {
 		t.Run(how, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
@@ -107,7 +108,7 @@ func waitFor(t *testing.T, what string, is func() bool) {
 // The death signal comes with the end of the thread that started the server, which is
 // not the caller's.
 func TestTheServerOutlivesTheThreadOfItsCaller(t *testing.T) {
-	needServer(t)
+	redistest.Need(t, "redis-server")
 	launched := make(chan *launch.Server, 1)
 	thread := onThread(func() {
 		s, err := launch.Start(t.Context(), launch.Plain())

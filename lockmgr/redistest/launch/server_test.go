@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/lockmgr/redistest/launch"
 )
 
@@ -23,23 +23,13 @@ const timeout = 20 * time.Second
 
 func start(t *testing.T) *launch.Server {
 	t.Helper()
-	needServer(t)
+	redistest.Need(t, "redis-server")
 	s, err := launch.Start(t.Context(), launch.Plain())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	return s
-}
-
-func needServer(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("redis-server is not installed; in CI it has to be: %v", err)
-		}
-		t.Skipf("redis-server is not installed: this test needs the real one: %v", err)
-	}
 }
 
 // connect opens a connection, whose reads end when the server at its other end does.

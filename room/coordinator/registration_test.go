@@ -205,9 +205,7 @@ func TestRegistration_LateRecord(t *testing.T) {
 			t.Error(err)
 		}
 		record.arrive(t)
-		if left := rdb.Keys(t.Context(), "Node*").Val(); len(left) > 0 {
-			t.Errorf("%v are left", left)
-		}
+		noOtherNodes(t, rdb)
 	})
 }
 

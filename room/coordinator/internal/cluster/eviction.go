@@ -159,7 +159,7 @@ func (n *Node) evictNode(ctx context.Context, list, node string, seen sighting) 
 
 // endLease makes sure that a node does not prolong its lease any more. It reports false if it has.
 func (n *Node) endLease(ctx context.Context, node string, seen sighting) (over bool, err error) {
-	done, err := redisconn.Run(ctx, n.store.Client, OverScript, []string{LeaseKey(node)}, seen.lease).Int()
+	done, err := redisconn.Run(ctx, n.store.Client, OverScript, []string{LeaseKey(node), OverKey(node)}, seen.lease, overKept.Milliseconds()).Int()
 	return done == 1, err
 }
 

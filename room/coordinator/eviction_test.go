@@ -52,6 +52,28 @@ func noOtherNodes(t *testing.T, rdb *redis.Client, live ...*Coordinator) {
 	}
 }
 
+// Redis comes back from a copy that has members of a node and none of its records, and the node is not there any more.
+// They are removed all the same.
+func TestEviction_LostRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		dead := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "dead"})
+		live := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "live"})
+		mustDo(t, dead, "42", room.Join{User: "a", Session: "s"})
+		die(dead)
+		redistest.OK(t, rdb.Del(t.Context(), cluster.LeaseKey("dead"), cluster.RoomsKey("dead"), cluster.ListKey).Err())
+		redistest.OK(t, rdb.HSet(t.Context(), "Room:42:Meta", "incarnation", "before").Err())
+		mustDo(t, live, "42", room.Join{User: "b", Session: "s"})
+		time.Sleep(2*DefaultNodeTTL + DefaultGrace)
+		now, err := live.Read(t.Context(), "42")
+		redistest.OK(t, err)
+		if users := now.Users(); len(users) != 1 || users[0].User != "b" {
+			t.Errorf("%v are in the room", users)
+		}
+		noOtherNodes(t, rdb, live)
+	})
+}
+
 // A node dies. When its TTL is over its members are away, and keep their seats for the grace; then
 // they are removed. Both happen exactly once, as one version of each room, although all other nodes
 // notice at the same time. Who has come back through another node is neither.

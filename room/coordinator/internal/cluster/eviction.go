@@ -46,7 +46,8 @@ func (n *Node) evictLoop() {
 
 // evictOnce looks once, and returns when to look again.
 func (n *Node) evictOnce(ctx context.Context) (next time.Time, err error) {
-	due, failed := make([]time.Time, len(n.lists)), make([]error, len(n.lists))
+	due, failed := make([]time.Time, len(n.lists)), make([]error, len(n.lists), len(n.lists)+1)
+	failed = append(failed, n.listUnlisted(ctx))
 	var wg sync.WaitGroup
 	for i, v := range n.lists {
 		wg.Go(func() { due[i], failed[i] = n.checkList(ctx, v) })

@@ -160,6 +160,9 @@ func expectation(f reflect.StructField) string {
 	if choices := f.Tag.Get("enum"); choices != "" {
 		return strings.ReplaceAll(choices, ",", " or ")
 	}
+	if f.Type == reflect.TypeFor[room.Labels]() {
+		return "an object whose values are strings"
+	}
 	switch f.Type.Kind() {
 	case reflect.Int:
 		name, _ := bodyField(f)

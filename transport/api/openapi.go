@@ -192,6 +192,9 @@ func (d *describer) refine() {
 		if f.Most > 0 {
 			p.Minimum, p.Maximum = new(0.0), new(float64(f.Most))
 		}
+		if _, labels := f.In(new(room.Settings)).(*room.Labels); labels {
+			*p = huma.Schema{Type: "object", Description: f.Doc, MaxProperties: new(room.MaxLabels), AdditionalProperties: &huma.Schema{Type: "string", Pattern: "^[A-Za-z0-9._-]{1,64}$"}}
+		}
 		if f.Values != nil {
 			p.Type, p.Default = "string", f.Values[0]
 			for _, choice := range f.Values {

@@ -202,6 +202,9 @@ func decodeQuery(raw string, into any) error {
 			return badField(name, "is there twice")
 		case value.Kind() == reflect.String:
 			value.SetString(text)
+			if text != "" && checkTags(field, value, name) != nil {
+				return badField(name, "must be %s, not %q", expectation(field), excerpt(text))
+			}
 			continue
 		case len(given) == 0:
 			text = field.Tag.Get("default")

@@ -173,6 +173,9 @@ func (d *describer) refine() {
 			if s.ContentEncoding == "base64" {
 				*s = huma.Schema{Description: s.Description} // any JSON
 			}
+			if property == "labels" {
+				*s = huma.Schema{Type: "object", Description: s.Description, MaxProperties: new(room.MaxLabels), AdditionalProperties: &huma.Schema{Type: "string", Pattern: "^[A-Za-z0-9._-]{1,64}$"}}
+			}
 			if text := nodeDocs[name+"."+property]; text != "" {
 				s.Description = text
 			}
@@ -191,9 +194,6 @@ func (d *describer) refine() {
 		p.Description, p.Format = f.Doc, ""
 		if f.Most > 0 {
 			p.Minimum, p.Maximum = new(0.0), new(float64(f.Most))
-		}
-		if _, labels := f.In(new(room.Settings)).(*room.Labels); labels {
-			*p = huma.Schema{Type: "object", Description: f.Doc, MaxProperties: new(room.MaxLabels), AdditionalProperties: &huma.Schema{Type: "string", Pattern: "^[A-Za-z0-9._-]{1,64}$"}}
 		}
 		if f.Values != nil {
 			p.Type, p.Default = "string", f.Values[0]

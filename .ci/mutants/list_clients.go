@@ -9,7 +9,7 @@ const (
 
 // clientMutants break both clients.
 var clientMutants = []mutant{
-	{"client: applies an event in spite of a gap", "transport/client/replica.go", "	if !begins && (e.Epoch != v.Epoch || e.From != v.Version) {", "	if false {", goClient, ""},
+	{"client: applies an event in spite of a gap", "transport/client/replica.go", "	if !begins && (e.Epoch != v.Epoch || e.From != v.Version) {", "	if false && begins {", goClient, ""},
 	{"client: another epoch goes on", "transport/client/replica.go", "(e.Epoch != v.Epoch || e.From != v.Version)", "(e.From != v.Version)", goClient, ""},
 	{"client: changes a list that it has lent", "transport/client/replica.go", "	if r.lent {", "	if false {", goClient, ""},
 	{"client: a member who is back stays away", "transport/client/replica.go", "		v.Users[i].Away = c.Type == protocol.ChangeAway", "		v.Users[i].Away = true", goClient, ""},

@@ -88,13 +88,23 @@ func (w *workshop) overlay(file string, text []byte) (string, error) {
 	return overlay, err
 }
 
+// modules is what npm has installed for the tests of what Node reads. They are skipped without.
+const modules = "transport/page/testdata/node_modules"
+
 // inCopy writes the broken file into a copy of the module.
 func (w *workshop) inCopy(file string, text []byte) (undo func(), err error) {
 	if w.copied == "" {
+		installed := filepath.Join(w.root, modules)
+		if _, err := os.Stat(installed); err != nil {
+			return nil, fmt.Errorf("%w; npm ci --prefix transport/page/testdata", err)
+		}
 		w.copied = filepath.Join(w.dir, "module")
 		script := `mkdir "$1" && git ls-files -z | xargs -0 cp --parents -t "$1"`
 		if out, err := exec.Command("bash", "-c", script, "copy", w.copied).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("copy the module: %w: %s", err, out)
+		}
+		if err := os.Symlink(installed, filepath.Join(w.copied, modules)); err != nil {
+			return nil, err
 		}
 	}
 	path := filepath.Join(w.copied, file)

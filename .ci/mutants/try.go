@@ -121,6 +121,9 @@ var firstFailure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 // panicked is the test that ran when the process ended.
 var panicked = regexp.MustCompile(`(?m)^(?:panic: |fatal error: |WARNING: DATA RACE|testing: )(.*)`)
 
+// stillRunning is which tests had not ended in time.
+var stillRunning = regexp.MustCompile(`running tests:(\n\t+Test.*)+`)
+
 // test runs the go command, with an end for all of its processes.
 func (w *workshop) test(ctx context.Context, dir string, args []string, limit time.Duration) finding {
 	ctx, cancel := context.WithTimeout(ctx, limit+3*time.Minute) // the build takes time, too
@@ -139,7 +142,7 @@ func (w *workshop) test(ctx context.Context, dir string, args []string, limit ti
 	failed := firstFailure.FindAllStringSubmatch(text, -1)
 	switch {
 	case ctx.Err() != nil, strings.Contains(text, "panic: test timed out"):
-		f.what, f.by = hung, "within "+limit.String()
+		f.what, f.by = hung, "within "+limit.String()+" "+strings.Join(strings.Fields(stillRunning.FindString(text)), " ")
 	case err == nil && strings.Contains(text, "no tests to run"):
 		f.what, f.by = broken, "there are no such tests"
 	case err == nil:

@@ -40,7 +40,7 @@ var roomMutants = []mutant{
 
 	{"feed: a gap is not noticed", "room/coordinator/internal/feed/feed.go", "case order == room.OtherEpoch, e.From != f.at.Version:", "case order == room.OtherEpoch:", "./room/coordinator", "TestWatch_Gap"},
 	{"feed: another epoch goes on", "room/coordinator/internal/feed/feed.go", "case order == room.OtherEpoch, e.From != f.at.Version:", "case order != room.OtherEpoch && e.From != f.at.Version:", "./room/coordinator", "TestWatch_NewEpoch|TestWatch_LateEventOfAnotherEpoch"},
-	{"feed: an event comes twice", "room/coordinator/internal/feed/feed.go", "case order == room.Same, order == room.Earlier:", "case order == room.Earlier:", "./room/coordinator", "TestWatch_AllNodesInOrder"},
+	{"feed: an event that is known needs a snapshot", "room/coordinator/internal/feed/feed.go", "case order == room.Same, order == room.Earlier:", "case order == room.Earlier:", "./room/coordinator/internal/feed", "TestFeed_KnownEvents"},
 	{"feed: a commit on another one is not noticed", "room/coordinator/internal/feed/feed.go", "case order == room.Forked, e.Forks(f.at):", "case order == room.Forked:", "./room/coordinator", "TestIncarnation_CommitBuildsOnAnother"},
 	{"feed: what came during a snapshot is lost", "room/coordinator/internal/feed/feed.go", "		gap = f.receiveLocked(e, held.sizes[i]) || gap", "		_ = e", "./room/coordinator/internal/feed", "TestFeed"},
 	{"feed: a room is shown in an epoch that is over", "room/coordinator/internal/feed/reread.go", "if r.Renewed() || f.hasLost(r.Position) {", "if false {", "./room/coordinator", "TestIncarnation_OldCopiesAgainAndAgain|TestWatch_NewEpoch|TestEpoch"},

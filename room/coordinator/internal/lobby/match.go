@@ -34,6 +34,25 @@ type Wanted struct {
 	Key      string        // names the request if it may be sent again; else empty
 }
 
+// Check returns a [room.InvalidError] that names the field if a room cannot be found or begun so.
+func (w *Wanted) Check(rules room.Rules) error {
+	if w.Labels == "" {
+		return &room.InvalidError{Field: "labels", Problem: "must not be empty: without labels no room is found"}
+	}
+	if w.Settings.Labels != "" && w.Settings.Labels != w.Labels {
+		return &room.InvalidError{Field: "settings.labels", Problem: "must be those that are looked for, or be left out"}
+	}
+	settings := w.Settings
+	settings.Labels = w.Labels
+	if _, err := room.Check(room.Configure{Settings: settings}, rules); err != nil {
+		return err
+	}
+	if seats := settings.Seats(); w.Seats < 1 || w.Seats > seats {
+		return &room.InvalidError{Field: "users", Problem: fmt.Sprintf("must be 1 to %d, the seats of a room, not %d", seats, w.Seats)}
+	}
+	return nil
+}
+
 // Found is a room that was found. Its seats count as taken until the room is noted again.
 type Found struct {
 	Room     string

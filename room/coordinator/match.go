@@ -34,7 +34,10 @@ func (c *Coordinator) Match(ctx context.Context, w Wanted, join func(ctx context
 		if err != nil {
 			return err
 		}
-		result, err := join(ctx, found.Room, &found.Settings)
+		var result room.Result
+		if err = w.Allows(found.Room); err == nil {
+			result, err = join(ctx, found.Room, &found.Settings)
+		}
 		if err == nil {
 			return nil
 		}

@@ -34,6 +34,8 @@ type Server interface {
 
 	// Reserve seats all of the users in a room, or none.
 	Reserve(ctx context.Context, id string, users ...string) (room.Result, error)
+	// Match seats all of the users together in a room that has what is wanted, or in none.
+	Match(ctx context.Context, w coordinator.Wanted, users ...string) (id string, result room.Result, err error)
 	// Move takes all of the users from one room to another, or none. It returns what both are then.
 	Move(ctx context.Context, from, to string, users ...string) (left, joined room.Result, err error)
 }

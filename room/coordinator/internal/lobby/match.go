@@ -23,6 +23,8 @@ const (
 	// would not do it is looked beyond.
 	maxOthers  = 16
 	maxRefused = 16
+
+	maxKey = 64 // bytes
 )
 
 // Wanted is what somebody looks for.
@@ -31,7 +33,18 @@ type Wanted struct {
 	Seats    int           // together
 	Settings room.Settings // of the room that begins if there is none; its labels are Labels
 	Prefix   string        // of the id of such a room
-	Key      string        // names the request if it may be sent again; else empty
+	By       string        // who looks
+	Key      string        // names the request, among those of who looks, if it may be sent again; else empty
+
+	Allow func(id string) error // says why a room will not do; nil allows all
+}
+
+// Allows returns why a room will not do.
+func (w *Wanted) Allows(id string) error {
+	if w.Allow == nil {
+		return nil
+	}
+	return w.Allow(id)
 }
 
 // Check returns a [room.InvalidError] that names the field if a room cannot be found or begun so.
@@ -41,6 +54,9 @@ func (w *Wanted) Check(rules room.Rules) error {
 	}
 	if w.Settings.Labels != "" && w.Settings.Labels != w.Labels {
 		return &room.InvalidError{Field: "settings.labels", Problem: "must be those that are looked for, or be left out"}
+	}
+	if len(w.Key) > maxKey {
+		return &room.InvalidError{Field: "key", Problem: fmt.Sprintf("must be at most %d bytes long, not %d", maxKey, len(w.Key))}
 	}
 	settings := w.Settings
 	settings.Labels = w.Labels
@@ -124,7 +140,7 @@ func (l *Lobby) Unclaimed(r Refused) {
 
 // match returns the key under which the room of a request is kept.
 func (x *index) match(w Wanted) string {
-	sum := sha256.Sum256([]byte(w.Key))
+	sum := sha256.Sum256([]byte(w.By + "\n" + w.Key))
 	return strings.TrimSuffix(x.keys[4], "Free:") + "Match:" + base64.RawURLEncoding.EncodeToString(sum[:12])
 }
 

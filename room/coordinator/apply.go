@@ -117,6 +117,7 @@ func (w *worker) reapply(b *batch, now *room.Room) error {
 		now.Renew()
 	}
 	w.copy.Room = now
+	w.ws.timers.Found(now)
 	w.apply(b)
 	return nil
 }
@@ -220,5 +221,6 @@ func (w *worker) committed(c *store.Commit) {
 	w.copy.Room.Commit(c.Epoch, c.CommitID)
 	if c.Event != nil {
 		w.ws.lobby.Committed(w.copy.Room, c.Event.Updates)
+		w.ws.timers.Committed(w.copy.Room, c.Event.Updates)
 	}
 }

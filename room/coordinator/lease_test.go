@@ -193,9 +193,7 @@ func TestLease_NoneAfterClose(t *testing.T) {
 	if err := c.Start(t.Context()); !errors.Is(err, room.ErrClosed) {
 		t.Errorf("start: %v", err)
 	}
-	if left := rdb.Keys(t.Context(), "Node*").Val(); len(left) > 0 {
-		t.Errorf("%v are left", left)
-	}
+	noOtherNodes(t, rdb)
 }
 
 // A name is kept until its lease has been over for the grace: nobody is removed before that.

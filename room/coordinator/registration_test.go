@@ -205,9 +205,7 @@ func TestRegistration_LateRecord(t *testing.T) {
 			t.Error(err)
 		}
 		record.arrive(t)
-		if left := rdb.Keys(t.Context(), "Node*").Val(); len(left) > 0 {
-			t.Errorf("%v are left", left)
-		}
+		noOtherNodes(t, rdb)
 	})
 }
 
@@ -238,7 +236,7 @@ func TestRegistration_LateUnregister(t *testing.T) {
 func warmAll(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	warm(t, rdb)
-	for _, s := range []*redis.Script{store.UnregisterScript, cluster.LeaseScript, cluster.RoomsScript, cluster.EndScript, cluster.OverScript} {
+	for _, s := range []*redis.Script{store.UnregisterScript, cluster.LeaseScript, cluster.RoomsScript, cluster.EndScript, cluster.OverScript, cluster.ListScript} {
 		redistest.OK(t, s.Load(t.Context(), rdb).Err())
 	}
 }

@@ -23,6 +23,9 @@ type Rooms interface {
 	Watch(ctx context.Context, id string, fn func(*room.Event)) (stop func(), err error)
 	Ping(ctx context.Context) error
 	AnswerFor(fn func(room, session string) bool)
+
+	// Now returns the time by the clock that all nodes share, in ms since 1970.
+	Now() int64
 }
 
 // watchTimeout bounds the wait for a room's subscription before a join or a watch.

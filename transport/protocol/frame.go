@@ -49,6 +49,8 @@ type Reply struct {
 	// Data is the room's, where Users are listed; empty if there is none. In a refusal with
 	// CodeConflict it is that which the request would have replaced, also if that is a member's.
 	Data JSON
+	// Timers are the room's, where Users are listed; nil if there are none.
+	Timers Timers
 	// Users are the members, for join, users and watch. Nil leaves the list out, as the answers to
 	// leave and unwatch do; the list of an empty room must be empty but not nil.
 	Users []Seated
@@ -92,6 +94,8 @@ type Event struct {
 	Settings *room.Settings
 	// Data is the room's. Only in a snapshot; empty if there is none.
 	Data JSON
+	// Timers are the room's. Only in a snapshot; nil if there are none.
+	Timers Timers
 	// Users are the members. Only in a snapshot, where nil means none.
 	Users []Seated
 	// List, if not nil, is what AppendUsers made of Users, and is written instead.
@@ -122,6 +126,7 @@ type received struct {
 	Changes  []Change       `json:"changes"`
 	Users    []Seated       `json:"users"`
 	Data     JSON           `json:"data"`
+	Timers   Timers         `json:"timers"`
 	Reason   string         `json:"reason"`
 	Text     string         `json:"text"`
 	To       Target         `json:"to"`
@@ -144,13 +149,13 @@ func DecodeFrame(data []byte) (Frame, error) {
 	case r.Event != nil:
 		return &Event{
 			Event: *r.Event, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			From: r.From, Changes: r.Changes, Count: r.Count, Settings: r.Settings, Data: r.Data, Users: r.Users,
+			From: r.From, Changes: r.Changes, Count: r.Count, Settings: r.Settings, Data: r.Data, Timers: r.Timers, Users: r.Users,
 			Reason: r.Reason, Text: r.Text, To: r.To.Room, Degraded: r.Degraded,
 		}, nil
 	case r.ID != nil || r.Error != nil:
 		return &Reply{
 			ID: r.ID, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Data: r.Data, Users: r.Users,
+			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Data: r.Data, Timers: r.Timers, Users: r.Users,
 			User: r.User, Expires: r.Expires, Reason: r.Reason, Text: r.Text, To: r.To.Room, Error: r.Error,
 		}, nil
 	}

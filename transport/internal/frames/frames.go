@@ -63,8 +63,11 @@ func Reply(r *protocol.Reply) []byte {
 // Event returns the frame of an event that is made for one client.
 func Event(e *protocol.Event) []byte { return seal(protocol.AppendEvent(newFrame(eventSize), e)) }
 
+// Clock returns the time by the clock that all nodes share, in ms since 1970. Timers are shown with the time that is left.
+type Clock func() int64
+
 // Changes returns one frame for events that follow each other, as a user may see them.
-func Changes(user string, events ...*room.Event) []byte {
+func Changes(user string, clock Clock, events ...*room.Event) []byte {
 	first, last := events[0], events[len(events)-1]
 	merged := protocol.Event{Event: protocol.EventChanges, Room: first.Room, Epoch: first.Epoch, Version: last.Version, From: first.From}
 	var few [4]protocol.Change // need no memory of their own
@@ -74,19 +77,24 @@ func Changes(user string, events ...*room.Event) []byte {
 			if !change.IsFor(user) {
 				continue // its version tells that there was something
 			}
-			merged.Changes = append(merged.Changes, changeOf(&change))
+			merged.Changes = append(merged.Changes, changeOf(&change, clock))
 		}
 	}
 	return seal(protocol.AppendEvent(newFrame(eventSize+changeSize*len(merged.Changes)), &merged))
 }
 
-func changeOf(c *room.Change) protocol.Change {
+func changeOf(c *room.Change, clock Clock) protocol.Change {
 	change := protocol.Change{Type: string(c.Type), User: c.User, Seat: c.Seat, Reason: string(c.Reason), Away: c.Away}
 	if d := c.Detail; d != nil {
 		change.Ready, change.Data, change.Text = d.Ready, protocol.JSON(d.Data), d.Text // of a member null stays null: no data any more
 		change.To = protocol.Target{Room: d.Target, Users: d.To}
 		if d.Settings != nil {
 			change.Settings = newSettings(*d.Settings)
+		}
+		if d.Timer != nil {
+			if change.Name = d.Timer.Name; d.Timer.Due != 0 {
+				change.In = new(max(0, d.Timer.Due-clock()))
+			}
 		}
 	}
 	return change
@@ -110,6 +118,7 @@ type Shared struct {
 	event   *room.Event
 	size    int  // about how many bytes its changes take; 0 for a snapshot
 	private bool // a message in it is not for everybody
+	timed   bool // it shows how much time timers have left
 
 	encode sync.Once
 	bytes  []byte // set by encode
@@ -123,10 +132,12 @@ func Of(e *room.Event) *Shared {
 func newShared(e *room.Event) *Shared {
 	f := &Shared{event: e, size: changesSize(e, func(*room.Change) bool { return true })}
 	for i := range e.Changes {
-		if d := e.Changes[i].Detail; d != nil && d.To != nil {
-			f.private = true
+		if d := e.Changes[i].Detail; d != nil {
+			f.private = f.private || d.To != nil
+			f.timed = f.timed || d.Timer != nil && d.Timer.Due != 0
 		}
 	}
+	f.timed = f.timed || e.Snapshot != nil && e.Snapshot.Timers().Len() > 0
 	return f
 }
 
@@ -138,24 +149,20 @@ func (f *Shared) SizeFor(user string) int {
 	return changesSize(f.event, func(c *room.Change) bool { return c.IsFor(user) })
 }
 
-// For returns the event as a user may see it.
-func (f *Shared) For(user string) []byte {
-	if f.private {
-		return Changes(user, f.event)
+// For returns the event as a user may see it now.
+func (f *Shared) For(user string, clock Clock) []byte {
+	if f.private || f.timed {
+		return f.made(user, clock)
 	}
-	return f.frame()
+	f.encode.Do(func() { f.bytes = f.made("", clock) })
+	return f.bytes
 }
 
-// frame returns the event as everybody may see it.
-func (f *Shared) frame() []byte {
-	f.encode.Do(func() {
-		if f.event.Snapshot != nil {
-			f.bytes = snapshotFrame(f.event)
-		} else {
-			f.bytes = Changes("", f.event)
-		}
-	})
-	return f.bytes
+func (f *Shared) made(user string, clock Clock) []byte {
+	if f.event.Snapshot != nil {
+		return snapshotFrame(f.event, clock)
+	}
+	return Changes(user, clock, f.event)
 }
 
 // changesSize returns about how many bytes those changes take that are shown.
@@ -172,6 +179,9 @@ func changesSize(e *room.Event, shown func(*room.Change) bool) int {
 		size += changeSize + len(change.User)
 		if d := change.Detail; d != nil {
 			size += len(d.Text) + len(d.Data)
+			if d.Timer != nil {
+				size += len(d.Timer.Name)
+			}
 			for _, user := range d.To {
 				size += len(user)
 			}
@@ -182,16 +192,16 @@ func changesSize(e *room.Event, shown func(*room.Change) bool) int {
 
 // Append appends the frames of one room's events. Changes that follow each other are
 // merged into one frame.
-func Append(frames [][]byte, user string, events []*room.Event) [][]byte {
+func Append(frames [][]byte, user string, clock Clock, events []*room.Event) [][]byte {
 	for len(events) > 0 {
 		n := 1
 		for n < len(events) && follows(events[n], events[n-1]) {
 			n++
 		}
 		if n == 1 {
-			frames = append(frames, Of(events[0]).For(user))
+			frames = append(frames, Of(events[0]).For(user, clock))
 		} else {
-			frames = append(frames, Changes(user, events[:n]...))
+			frames = append(frames, Changes(user, clock, events[:n]...))
 		}
 		events = events[n:]
 	}

@@ -25,15 +25,21 @@ func listOf(s room.Snapshot) *encodedList {
 }
 
 // snapshotFrame returns the frame of an event with a snapshot.
-func snapshotFrame(e *room.Event) []byte {
+func snapshotFrame(e *room.Event, clock Clock) []byte {
 	l, at := listOf(*e.Snapshot), room.Position{Epoch: e.Epoch, Version: e.Version}
+	frame := func(timers protocol.Timers) []byte {
+		return seal(protocol.AppendEvent(newFrame(eventSize+len(l.users)), &protocol.Event{
+			Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version,
+			Count: e.Snapshot.Count(), Settings: Settings(e.Snapshot.Settings), Data: protocol.JSON(e.Snapshot.Data), Timers: timers, List: l.users,
+		}))
+	}
+	if timers := e.Snapshot.Timers(); timers.Len() > 0 {
+		return frame(protocol.TimersOf(timers, clock()))
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.frame == nil || l.of != at { // versions that differ in their settings only share a list
-		l.of, l.frame = at, seal(protocol.AppendEvent(newFrame(eventSize+len(l.users)), &protocol.Event{
-			Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version,
-			Count: e.Snapshot.Count(), Settings: Settings(e.Snapshot.Settings), Data: protocol.JSON(e.Snapshot.Data), List: l.users,
-		}))
+		l.of, l.frame = at, frame(nil)
 	}
 	return l.frame
 }

@@ -13,12 +13,12 @@ const maxSample = 10 * time.Second
 // takes for the time.
 type clock struct {
 	mu    sync.Mutex
-	at    int64         // guarded by mu: what it showed, in ms since 1970
+	at    int64         // guarded by mu: what it showed, in µs since 1970
 	when  time.Time     // guarded by mu: then; zero if nothing was measured
 	error time.Duration // guarded by mu: how wrong that may be
 }
 
-// measured records that the clock showed so many ms since 1970 some time between two moments. A measurement
+// measured records that the clock showed so many µs since 1970 some time between two moments. A measurement
 // that is much less exact than one of late does not count.
 func (c *clock) measured(sent, received time.Time, at int64) {
 	c.mu.Lock()
@@ -37,5 +37,5 @@ func (c *clock) now() int64 {
 	if c.when.IsZero() {
 		return time.Now().UnixMilli()
 	}
-	return c.at + time.Since(c.when).Milliseconds()
+	return (c.at + time.Since(c.when).Microseconds() + 500) / 1000 // the nearest
 }

@@ -98,6 +98,7 @@ func (t *Timers) exchange(ctx context.Context, most int) (now int64, due []entry
 	}
 	now, _ = reply[0].(int64)
 	t.clock.measured(sent, time.Now(), now)
+	now /= 1000
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.missing, t.over = rest(t.missing, len(missing)), rest(t.over, len(over))

@@ -96,8 +96,8 @@ func (t *Timers) Announce(ctx context.Context, id string, in int64) (due int64, 
 	case err != nil:
 		return 0, fmt.Errorf("set a timer of room %s: %w: %w", id, room.ErrUnavailable, err)
 	}
-	t.clock.measured(sent, time.Now(), int64(n)-in)
-	return int64(n), nil
+	t.clock.measured(sent, time.Now(), int64(n)-1000*in)
+	return int64(n) / 1000, nil
 }
 
 // Withdraw records that a timer that was announced is not set, and never will be.

@@ -7,7 +7,7 @@
 -- ARGV[4] how many entries are written: they and when they are due follow, two arguments each; then
 --         those that are removed
 --
--- returns {now in ms since 1970, entry, entry, ...}
+-- returns {now in µs since 1970, entry, entry, ...}
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local removed = 5 + 2 * ARGV[4]
@@ -21,5 +21,5 @@ local entries = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f
 for _, entry in ipairs(entries) do
   redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[2] - ARGV[1]), entry)
 end
-table.insert(entries, 1, now)
+table.insert(entries, 1, t[1] * 1000000 + t[2])
 return entries

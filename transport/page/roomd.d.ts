@@ -296,8 +296,7 @@ export type Change<Data = any, MemberData = any> = Position & (
   /** The room has other data. `user` is who set it, unless that was the API. */
   | { readonly type: "data"; readonly user?: string; readonly data?: Data }
   /** A timer was set: `in` is the ms that it had left, `ends` when it fires by `performance.now()`. `in` null: it was cancelled. `user` is who did it, unless that was the API. */
-  | { readonly type: "countdown"; readonly user?: string; readonly name: string; readonly in: number; readonly ends: number }
-  | { readonly type: "countdown"; readonly user?: string; readonly name: string; readonly in: null; readonly ends?: undefined }
+  | { readonly type: "countdown"; readonly user?: string; readonly name: string; readonly in: number | null; readonly ends?: number }
   /** A timer has fired. What it does besides follows in the same version. */
   | { readonly type: "timer"; readonly name: string }
   /** Somebody said something. `to`: to these users alone. */

@@ -57,7 +57,7 @@ func (d *decoder) readField(f field, value jsontext.Value) {
 			if n, wrong = number(value, row.least, row.most); wrong != "" {
 				wrong += "; null cancels the timer"
 			}
-			*in = &n
+			*in = new(n)
 		}
 	case **uint64:
 		*in, wrong = optional[uint64](value, row.most)

@@ -170,6 +170,21 @@ func (l *late) arrive(t *testing.T) {
 	}
 }
 
+// The node compares its records while it is about to use a room where it has no members yet: they stay, because a
+// join relies on them.
+func TestRegistration_InUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, rdb := onMini(t, Options{})
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		mustDo(t, c, "42", room.Leave{User: "a", Session: "s"}) // the worker is idle, and keeps the room
+		redistest.OK(t, c.node.Reconcile("42"))
+		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
+		if !rdb.SIsMember(t.Context(), cluster.RoomsKey(c.Node()), "42").Val() {
+			t.Error("the node has a member in a room that is not on its list")
+		}
+	})
+}
+
 // The request that takes a room off the node's list arrives when the room is used again.
 func TestRegistration_LateRemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

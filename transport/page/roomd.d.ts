@@ -192,7 +192,12 @@ export interface Settings {
   readonly data?: "members" | "admins"
   /** Who watches the room and lists its users, besides admins; without it, `all` who are not banned. */
   readonly watch?: "all" | "members"
+  /** What the room is for, by which the lobby finds it. */
+  readonly labels?: Labels
 }
+
+/** Up to 8 names with values, such as {"mode": "ranked"}. */
+export type Labels = Readonly<Record<string, string>>
 
 /** The timers of a room: by name, when each fires by `performance.now()`. */
 export type Timers = Readonly<Record<string, number>>

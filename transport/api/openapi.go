@@ -173,6 +173,9 @@ func (d *describer) refine() {
 			if s.ContentEncoding == "base64" {
 				*s = huma.Schema{Description: s.Description} // any JSON
 			}
+			if property == "labels" {
+				*s = huma.Schema{Type: "object", Description: s.Description, MaxProperties: new(room.MaxLabels), AdditionalProperties: &huma.Schema{Type: "string", Pattern: "^[A-Za-z0-9._-]{1,64}$"}}
+			}
 			if text := nodeDocs[name+"."+property]; text != "" {
 				s.Description = text
 			}

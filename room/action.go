@@ -3,7 +3,7 @@ package room
 import "fmt"
 
 // Action is what one user does in a room through one session, or what somebody with authority over the
-// room does. It is one of the structs [Join], [Leave], [Ready], [SetMemberData], [SetData], [Say],
+// room does. It is one of the structs [Join], [Leave], [Ready], [SetMemberData], [SetData], [Deal], [Say],
 // [Keep] and [Detach]; with authority [Configure], [Kick], [Unban], [Close], [Reserve] and [Release];
 // and of nodes, after a failure, [Stray], [Evict] and [Renew].
 type Action interface {
@@ -40,7 +40,7 @@ const (
 
 // ActionKinds are those of all actions but of what only nodes do.
 var ActionKinds = []Kind{
-	KindJoin, KindLeave, KindSettings, KindData, KindMember, KindReady, KindMessage,
+	KindJoin, KindLeave, KindSettings, KindData, KindMember, KindPrivate, KindReady, KindMessage,
 	KindKick, KindClose, KindReserve, KindRelease, KindKeep, KindDetach,
 }
 

@@ -141,7 +141,7 @@ func BenchmarkEvent(b *testing.B) {
 			Changes: []room.Change{{Type: room.KindJoin, User: "player-3", Seat: 3}}}
 	}
 	version := uint64(1 << 32)
-	n := len(frames.Of(event(version)).For(""))
+	n := len(frames.Of(event(version)).For(room.Viewer{}))
 	b.ReportAllocs()
 	for b.Loop() {
 		version++

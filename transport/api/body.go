@@ -173,6 +173,8 @@ func expectation(f reflect.StructField) string {
 		return "true or false"
 	case reflect.Slice:
 		return "a list of strings"
+	case reflect.Map:
+		return "an object"
 	}
 	return "a string"
 }

@@ -61,7 +61,7 @@ var Actions = []Action{
 	{Name: ActionWatch, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionUnwatch, Reply: ShapeCount, Repeats: true, Stays: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionReady, Reply: ShapeCount, Repeats: true, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldValue)},
-	{Name: ActionSet, Reply: ShapeCount, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldData), optional: setOf(fieldScope, fieldExpect, fieldEpoch)},
+	{Name: ActionSet, Reply: ShapeCount, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldData), optional: setOf(fieldScope, fieldUser, fieldExpect, fieldEpoch)},
 	// The server sends a message to everybody in the room.
 	{Name: ActionSay, Reply: ShapeCount, Stays: true, Cost: 5, required: setOf(fieldRoom), optional: setOf(fieldText, fieldData, fieldTo)},
 	{Name: ActionKick, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom, fieldUser), optional: setOf(fieldText, fieldBan)},
@@ -120,6 +120,14 @@ func (a *Action) refuse(foreign field) *Error {
 func checkTogether(req *Request, seen fieldSet) *Error {
 	if seen.has(fieldEpoch) && !seen.has(fieldExpect) {
 		return NewError(CodeBadRequest, "epoch: only goes with expect")
+	}
+	if seen.has(fieldUser) && req.Action == ActionSet {
+		switch {
+		case req.Scope != ScopePrivate:
+			return NewError(CodeBadRequest, "user: with set, only goes with the scope private")
+		case req.User == "":
+			return NewError(CodeBadRequest, "user: must not be empty; without it, your own data is set")
+		}
 	}
 	if req.Action != ActionSay {
 		return nil

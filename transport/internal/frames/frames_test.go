@@ -38,14 +38,14 @@ func change(version uint64) *room.Event {
 }
 
 func TestMergedFrame(t *testing.T) {
-	frame := Changes("", change(4), change(5))
+	frame := Changes(room.Viewer{}, change(4), change(5))
 	got := string(frame[bytes.IndexByte(frame, '{'):])
 	want := `{"event":"changes","room":"42","epoch":"e","version":5,"from":3,"changes":[{"type":"join","user":"u4","seat":4},{"type":"join","user":"u5","seat":5}]}`
 	if got != want {
 		t.Errorf("merged to %s", got)
 	}
 	e := change(7)
-	if first := Of(e).frame(); &Of(e).frame()[0] != &first[0] {
+	if first := Of(e).For(room.Viewer{}); &Of(e).For(room.Viewer{User: "a"})[0] != &first[0] {
 		t.Error("an event is encoded twice")
 	}
 }
@@ -54,7 +54,7 @@ func TestMergedFrame(t *testing.T) {
 func TestSnapshot_IsShared(t *testing.T) {
 	found := room.NewRoom("42", room.Position{Epoch: "e", Version: 6}, map[string]room.Member{"a": {Seat: 1}}).Snapshot()
 	shown := func(s room.Snapshot) []byte {
-		return Of(&room.Event{Room: "42", Epoch: s.Epoch, Version: s.Version, Snapshot: &s}).frame()
+		return Of(&room.Event{Room: "42", Epoch: s.Epoch, Version: s.Version, Snapshot: &s}).For(room.Viewer{User: "x"})
 	}
 	first, second := shown(found), shown(found)
 	if &first[0] != &second[0] {

@@ -9,7 +9,7 @@ const (
 var checkerMutants = []mutant{
 	{"history: a lost join", "loadtest/history/acks.go", "		p.room.lost(p.log.name, a.version, Change{Type: Join, User: user, Seat: int(a.seat)})\n", "", history, ""},
 	{"history: a lost leave", "loadtest/history/acks.go", "			p.room.lost(p.log.name, a.version, Change{Type: Leave, User: user, Seat: 0})\n", "", history, ""},
-	{"history: who came in spite of a ban", "loadtest/history/acks.go", "model.Banned(a.at, ban.BannedUntil)", "false", history, ""},
+	{"history: who came in spite of a ban", "loadtest/history/acks.go", "model.Banned(a.at, ban.BannedUntil)", "!model.Banned(a.at, ban.BannedUntil)", history, ""},
 	{"history: data that nobody set", "loadtest/history/acks.go", "			case c.kind == roomData && !p.asked", "			case false && !p.asked", history, ""},
 	{"history: two on one seat", "loadtest/internal/model/model.go", "	if other, taken := s.At[seat]; taken && other != user {", "	if other, taken := s.At[seat]; taken && other == user {", history, ""},
 	{"history: more members than seats", "loadtest/history/roster.go", "	if (model.Settings{Capacity: capacity}).Over(count) <= 0 {", "	if true {", history, ""},

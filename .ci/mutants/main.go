@@ -4,7 +4,7 @@
 //	go run ./.ci/mutants                     all of them
 //	go run ./.ci/mutants -run 'lease|queue'  those with such a name
 //	go run ./.ci/mutants -sample 6           some, others each day; -day 2026-11-23 has those of that day again
-//	go run ./.ci/mutants -check              only looks whether the code still has the texts
+//	go run ./.ci/mutants -check              only looks whether the code still has the texts, and the tests
 //
 // It fails if a mutant survives, hangs, does not compile, or is not in the code any more. The code itself is
 // not touched: the go command gets the broken file as an overlay, or, where Node reads it, in a copy of the module.
@@ -18,6 +18,7 @@ import (
 	"hash/fnv"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func main() {
 	names := flag.String("run", "", "only mutants whose name matches this `pattern`")
 	sample := flag.Int("sample", 0, "only so many of them, by the day")
 	day := flag.String("day", time.Now().Format(time.DateOnly), "the day of the sample")
-	limit := flag.Duration("timeout", 4*time.Minute, "how long one may take; then it hangs")
+	limit := flag.Duration("timeout", time.Minute, "how long its tests may take; then it hangs")
 	check := flag.Bool("check", false, "run no test")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -55,7 +56,7 @@ func run(ctx context.Context, names string, sample int, day string, limit time.D
 		return fmt.Errorf("-run: %w", err)
 	}
 	all := slices.Concat(lockMutants, roomMutants, coordinatorMutants, transportMutants, clientMutants, checkerMutants)
-	if err := inCode(all); err != nil {
+	if err := errors.Join(inCode(all), tested(all)); err != nil {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(m mutant) bool { return !pattern.MatchString(m.name) })
@@ -63,7 +64,7 @@ func run(ctx context.Context, names string, sample int, day string, limit time.D
 		all = draw(all, sample, day)
 	}
 	if check {
-		fmt.Printf("%d mutants are in the code\n", len(all))
+		fmt.Printf("%d mutants are in the code, and the tests for them\n", len(all))
 		return nil
 	}
 	w, err := newWorkshop()
@@ -104,6 +105,39 @@ func inCode(all []mutant) error {
 			wrong = append(wrong, fmt.Errorf("%s: the name is there twice, or the mutant changes nothing", m.name))
 		}
 		seen[m.name] = true
+	}
+	return errors.Join(wrong...)
+}
+
+// tests finds the names of a package's tests.
+var tests = regexp.MustCompile(`(?m)^func (Test\w*)\(`)
+
+// tested returns an error that names all mutants for which a test is named that is not there.
+func tested(all []mutant) error {
+	names := make(map[string][]string) // by package
+	var wrong []error
+	for _, m := range all {
+		if m.run == "" {
+			continue
+		}
+		if names[m.tests] == nil {
+			files, _ := filepath.Glob(filepath.Join(m.tests, "*_test.go"))
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					return err
+				}
+				for _, found := range tests.FindAllStringSubmatch(string(text), -1) {
+					names[m.tests] = append(names[m.tests], found[1])
+				}
+			}
+		}
+		for name := range strings.SplitSeq(m.run, "|") {
+			name, _, _ = strings.Cut(name, "/")
+			if pattern, err := regexp.Compile(name); err != nil || !slices.ContainsFunc(names[m.tests], pattern.MatchString) {
+				wrong = append(wrong, fmt.Errorf("%s: %s has no test %s; change .ci/mutants", m.name, m.tests, name))
+			}
+		}
 	}
 	return errors.Join(wrong...)
 }

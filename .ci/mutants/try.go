@@ -88,13 +88,23 @@ func (w *workshop) overlay(file string, text []byte) (string, error) {
 	return overlay, err
 }
 
+// modules is what npm has installed for the tests of what Node reads. They are skipped without.
+const modules = "transport/page/testdata/node_modules"
+
 // inCopy writes the broken file into a copy of the module.
 func (w *workshop) inCopy(file string, text []byte) (undo func(), err error) {
 	if w.copied == "" {
+		installed := filepath.Join(w.root, modules)
+		if _, err := os.Stat(installed); err != nil {
+			return nil, fmt.Errorf("%w; npm ci --prefix transport/page/testdata", err)
+		}
 		w.copied = filepath.Join(w.dir, "module")
 		script := `mkdir "$1" && git ls-files -z | xargs -0 cp --parents -t "$1"`
 		if out, err := exec.Command("bash", "-c", script, "copy", w.copied).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("copy the module: %w: %s", err, out)
+		}
+		if err := os.Symlink(installed, filepath.Join(w.copied, modules)); err != nil {
+			return nil, err
 		}
 	}
 	path := filepath.Join(w.copied, file)
@@ -111,12 +121,16 @@ var firstFailure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 // panicked is the test that ran when the process ended.
 var panicked = regexp.MustCompile(`(?m)^(?:panic: |fatal error: |WARNING: DATA RACE|testing: )(.*)`)
 
+// stillRunning is which tests had not ended in time.
+var stillRunning = regexp.MustCompile(`running tests:(\n\t+Test.*)+`)
+
 // test runs the go command, with an end for all of its processes.
 func (w *workshop) test(ctx context.Context, dir string, args []string, limit time.Duration) finding {
-	ctx, cancel := context.WithTimeout(ctx, limit+time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, limit+3*time.Minute) // the build takes time, too
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "ROOMD_TESTS=thorough") // all that are named run
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var out bytes.Buffer
@@ -128,7 +142,7 @@ func (w *workshop) test(ctx context.Context, dir string, args []string, limit ti
 	failed := firstFailure.FindAllStringSubmatch(text, -1)
 	switch {
 	case ctx.Err() != nil, strings.Contains(text, "panic: test timed out"):
-		f.what, f.by = hung, "within "+limit.String()
+		f.what, f.by = hung, "within "+limit.String()+" "+strings.Join(strings.Fields(stillRunning.FindString(text)), " ")
 	case err == nil && strings.Contains(text, "no tests to run"):
 		f.what, f.by = broken, "there are no such tests"
 	case err == nil:

@@ -206,19 +206,27 @@ func (w *worker) applyOne(r *request, node string, o *outcome) {
 	}
 }
 
-// committed publishes a commit on this node, and makes the copy what Redis has now.
+// committed makes the copy what Redis has after a commit, and tells this node.
 func (w *worker) committed(c *store.Commit) {
 	if c.Event != nil {
 		w.acked = c.CommitID
-		call(w.ws.opts.Trace.Committed)
-		w.ws.incomplete(c)
-		w.ws.feeds.Committed(w.id, c.Event)
 	}
-	if w.copy.Room.Renewed() {
-		w.ws.logs.partial.Happened(nil, "room", w.id)
-	}
-	w.copy.Room.Commit(c.Epoch, c.CommitID)
+	w.ws.committed(w.copy.Room, c)
+}
+
+// committed makes a room what Redis has after a commit, and tells this node.
+func (ws *workers) committed(r *room.Room, c *store.Commit) {
 	if c.Event != nil {
-		w.ws.lobby.Committed(w.copy.Room, c.Event.Updates)
+		call(ws.opts.Trace.Committed)
+		ws.incomplete(c)
+		ws.feeds.Committed(r.ID, c.Event)
+	}
+	if r.Renewed() {
+		ws.logs.partial.Happened(nil, "room", r.ID)
+		ws.node.List(r)
+	}
+	r.Commit(c.Epoch, c.CommitID)
+	if c.Event != nil {
+		ws.lobby.Committed(r, c.Event.Updates)
 	}
 }

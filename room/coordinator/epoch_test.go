@@ -38,7 +38,7 @@ func TestEpoch_SameVersionTwice(t *testing.T) {
 // A failover takes the room back to an earlier version. The lost versions will come again
 // with other content, so a new epoch begins: with the next action, or when a node notices.
 func TestEpoch_VersionGoesBack(t *testing.T) {
-	for _, byAction := range []bool{true, false} {
+	for _, by := range []string{"an action", "a read", "the connection for events, which was lost in the failover"} {
 		synctest.Test(t, func(t *testing.T) {
 			c, rdb := onMini(t, Options{})
 			var last *room.Event
@@ -60,18 +60,23 @@ func TestEpoch_VersionGoesBack(t *testing.T) {
 			mustDo(t, c, "42", room.Join{User: "c", Session: "s"})
 			rdb.HDel(t.Context(), "Room:42:Users", "b", "c")
 			rdb.HSet(t.Context(), "Room:42:Meta", old)
-			if byAction {
+			switch by {
+			case "an action":
 				if r := mustDo(t, c, "42", room.Join{User: "d", Session: "s"}); r.Epoch == first.Epoch || r.Version != 2 || describeUsers(r.Users()) != "a@0 d@1" {
 					t.Errorf("%s in epoch %s at version %d", describeUsers(r.Users()), r.Epoch, r.Version)
 				}
-			} else { // the connection for events was lost in the failover
+			case "a read":
+				if s, err := c.Read(t.Context(), "42"); err != nil || describeUsers(s.Users()) != "a@0" {
+					t.Errorf("the room holds %s, %v", describeUsers(s.Users()), err)
+				}
+			default:
 				c.feeds.Compare("42", c.feeds.At("42"), room.Position{})
 			}
 			time.Sleep(time.Second)
 			mu.Lock()
 			defer mu.Unlock()
 			if last.Snapshot == nil || last.Epoch == first.Epoch || last.Version != 2 {
-				t.Errorf("by action %v: the last event is %+v", byAction, last)
+				t.Errorf("by %s: the last event is %+v", by, last)
 			}
 		})
 	}

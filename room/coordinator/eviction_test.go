@@ -26,7 +26,7 @@ func die(c *Coordinator) {
 	c.node.Vanish()
 }
 
-// noOtherNodes checks that Redis knows of no nodes but those that are alive.
+// noOtherNodes checks that Redis knows of no nodes but those that are alive, and which leases were ended.
 func noOtherNodes(t *testing.T, rdb *redis.Client, live ...*Coordinator) {
 	t.Helper()
 	alive := make(map[string]bool)
@@ -34,7 +34,7 @@ func noOtherNodes(t *testing.T, rdb *redis.Client, live ...*Coordinator) {
 		alive[c.Node()] = true
 	}
 	for _, key := range rdb.Keys(t.Context(), "Node:*").Val() {
-		if node := strings.Split(key, ":")[1]; !alive[node] {
+		if node := strings.Split(key, ":")[1]; !alive[node] && key != cluster.OverKey(node) {
 			t.Errorf("%s is left", key)
 		}
 	}
@@ -50,6 +50,28 @@ func noOtherNodes(t *testing.T, rdb *redis.Client, live ...*Coordinator) {
 			}
 		}
 	}
+}
+
+// Redis comes back from a copy that has members of a node and none of its records, and the node is not there any more.
+// They are removed all the same.
+func TestEviction_LostRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		dead := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "dead"})
+		live := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "live"})
+		mustDo(t, dead, "42", room.Join{User: "a", Session: "s"})
+		die(dead)
+		redistest.OK(t, rdb.Del(t.Context(), cluster.LeaseKey("dead"), cluster.RoomsKey("dead"), cluster.ListKey).Err())
+		redistest.OK(t, rdb.HSet(t.Context(), "Room:42:Meta", "incarnation", "before").Err())
+		mustDo(t, live, "42", room.Join{User: "b", Session: "s"})
+		time.Sleep(2*DefaultNodeTTL + DefaultGrace)
+		now, err := live.Read(t.Context(), "42")
+		redistest.OK(t, err)
+		if users := now.Users(); len(users) != 1 || users[0].User != "b" {
+			t.Errorf("%v are in the room", users)
+		}
+		noOtherNodes(t, rdb, live)
+	})
 }
 
 // A node dies. When its TTL is over its members are away, and keep their seats for the grace; then

@@ -107,6 +107,58 @@ func TestLease_NoneNoCommit(t *testing.T) {
 	})
 }
 
+// A lease lasts from when the node has asked for it, not from when Redis has answered: Redis counts from some time
+// between.
+func TestLease_CountsFromTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		begun := false
+		rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, cluster.LeaseScript) && begun {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}, After: func(ctx context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, cluster.LeaseScript) && !begun {
+				begun = true
+				return pause.For(ctx, DefaultNodeTTL-time.Second)
+			}
+			return nil
+		}})
+		redistest.OK(t, cluster.LeaseScript.Load(t.Context(), rdb).Err())
+		c := newCoordinator(t, rdb, Options{})
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		time.Sleep(2 * time.Second)
+		expectRefused(t, "when the lease is over", c, "42", room.Join{User: "b", Session: "s"}, room.ErrUnavailable)
+	})
+}
+
+// A node prolongs its lease at the moment when another takes it for dead: the lease goes on.
+func TestLease_ProlongedAtTheLastMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		client := redistest.MiniClient(t, mini)
+		warmAll(t, rdb)
+		c, watches := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "alive"}), newCoordinator(t, client, Options{})
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		redistest.OK(t, watches.Start(t.Context()))
+		c.life.shut() // its loops stop
+		c.node.Wait()
+		judged := make(chan int64, 1)
+		client.AddHook(redistest.Hook{
+			Before: once(cluster.OverScript, func() error { return c.node.Prolong(t.Context()) }),
+			After: once(cluster.OverScript, func() error {
+				judged <- rdb.Exists(t.Context(), cluster.LeaseKey("alive")).Val()
+				return nil
+			}),
+		})
+		rdb.Persist(t.Context(), cluster.LeaseKey("alive")) // Redis' clock was set back
+		if redistest.Receive(t, judged, "being taken for dead") != 1 || c.Node() != "alive" {
+			t.Errorf("the lease of a node that lives was ended; its name is %s", c.Node())
+		}
+	})
+}
+
 // A caller that gives up does not end the attempt that others wait for.
 func TestLease_AttemptOutlivesItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -193,9 +245,7 @@ func TestLease_NoneAfterClose(t *testing.T) {
 	if err := c.Start(t.Context()); !errors.Is(err, room.ErrClosed) {
 		t.Errorf("start: %v", err)
 	}
-	if left := rdb.Keys(t.Context(), "Node*").Val(); len(left) > 0 {
-		t.Errorf("%v are left", left)
-	}
+	noOtherNodes(t, rdb)
 }
 
 // A name is kept until its lease has been over for the grace: nobody is removed before that.

@@ -82,18 +82,7 @@ func (m *move) committed(halves ...*half) {
 			h.result.Snapshot = h.later.Snapshot()
 			continue
 		}
-		if h.commit.Event != nil {
-			call(m.ws.opts.Trace.Committed)
-			m.ws.incomplete(h.commit)
-			m.ws.feeds.Committed(h.room.ID, h.commit.Event)
-		}
-		if h.room.Renewed() {
-			m.ws.logs.partial.Happened(nil, "room", h.room.ID)
-		}
-		h.room.Commit(h.commit.Epoch, h.commit.CommitID)
-		if h.commit.Event != nil {
-			m.ws.lobby.Committed(h.room, h.commit.Event.Updates)
-		}
+		m.ws.committed(h.room, h.commit)
 		h.result.Snapshot = h.room.Snapshot()
 	}
 }

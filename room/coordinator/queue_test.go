@@ -104,6 +104,69 @@ func TestGiveUp_InTime(t *testing.T) {
 	})
 }
 
+// An action was applied to the node's copy of the room, and its commit had to wait for the lock. When its caller gives up
+// it does not happen: the next commit has nothing of it.
+func TestGiveUp_BehindTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, rdb := onMini(t, Options{})
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		rdb.Set(t.Context(), "LockRoom:42", "somebody", time.Hour)
+		ctx, cancel := context.WithCancel(t.Context())
+		gaveUp := make(chan error, 1)
+		go func() { gaveUp <- second(c.Do(ctx, "42", room.Join{User: "b", Session: "s"})) }()
+		synctest.Wait() // it is in the lock's queue
+		cancel()
+		if err := redistest.Receive(t, gaveUp, "the end of the join"); !errors.Is(err, context.Canceled) || errors.Is(err, room.ErrUnknown) {
+			t.Errorf("join: %v", err)
+		}
+		rdb.Del(t.Context(), "LockRoom:42")
+		if r := mustDo(t, c, "42", room.Join{User: "c", Session: "s"}); describeUsers(r.Users()) != "a@0 c@1" || r.Version != 2 {
+			t.Errorf("the room holds %s at version %d", describeUsers(r.Users()), r.Version)
+		}
+	})
+}
+
+// A caller gives up while its action is written, and the commit finds that another has the lock: it has not happened,
+// and does not happen later.
+func TestGiveUp_WhileQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		client := redistest.MiniClient(t, mini)
+		warm(t, rdb)
+		c := newCoordinator(t, client, Options{})
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		commits := []chan struct{}{make(chan struct{}), make(chan struct{})} // closed to let them through
+		n := 0
+		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, store.CommitScript) && n < len(commits) {
+				n++
+				<-commits[n-1]
+			}
+			return nil
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		first, gaveUp := make(chan error, 1), make(chan error, 1)
+		go func() { first <- second(c.Do(t.Context(), "42", room.Join{User: "b", Session: "s"})) }()
+		synctest.Wait()
+		go func() { gaveUp <- second(c.Do(ctx, "42", room.Join{User: "c", Session: "s"})) }()
+		synctest.Wait() // it is in the queue
+		close(commits[0])
+		redistest.OK(t, redistest.Receive(t, first, "the first join"))
+		synctest.Wait() // the commit of the second is on its way
+		rdb.Set(t.Context(), "LockRoom:42", "somebody", time.Hour)
+		cancel()
+		if err := redistest.Receive(t, gaveUp, "the end of the second join"); !errors.Is(err, room.ErrUnknown) {
+			t.Errorf("the second join: %v", err)
+		}
+		close(commits[1])
+		synctest.Wait()
+		rdb.Del(t.Context(), "LockRoom:42")
+		if r := mustDo(t, c, "42", room.Join{User: "d", Session: "s"}); describeUsers(r.Users()) != "a@0 b@1 d@2" {
+			t.Errorf("the room holds %s", describeUsers(r.Users()))
+		}
+	})
+}
+
 // When the only caller gives up, the node stops asking for the lock, and the next action
 // finds everything in order.
 func TestGiveUp_NobodyWaits(t *testing.T) {

@@ -170,6 +170,21 @@ func (l *late) arrive(t *testing.T) {
 	}
 }
 
+// The node compares its records while it is about to use a room where it has no members yet: they stay, because a
+// join relies on them.
+func TestRegistration_InUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, rdb := onMini(t, Options{})
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		mustDo(t, c, "42", room.Leave{User: "a", Session: "s"}) // the worker is idle, and keeps the room
+		redistest.OK(t, c.node.Reconcile("42"))
+		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
+		if !rdb.SIsMember(t.Context(), cluster.RoomsKey(c.Node()), "42").Val() {
+			t.Error("the node has a member in a room that is not on its list")
+		}
+	})
+}
+
 // The request that takes a room off the node's list arrives when the room is used again.
 func TestRegistration_LateRemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -205,9 +220,7 @@ func TestRegistration_LateRecord(t *testing.T) {
 			t.Error(err)
 		}
 		record.arrive(t)
-		if left := rdb.Keys(t.Context(), "Node*").Val(); len(left) > 0 {
-			t.Errorf("%v are left", left)
-		}
+		noOtherNodes(t, rdb)
 	})
 }
 
@@ -238,7 +251,7 @@ func TestRegistration_LateUnregister(t *testing.T) {
 func warmAll(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	warm(t, rdb)
-	for _, s := range []*redis.Script{store.UnregisterScript, cluster.LeaseScript, cluster.RoomsScript, cluster.EndScript, cluster.OverScript} {
+	for _, s := range []*redis.Script{store.UnregisterScript, cluster.LeaseScript, cluster.RoomsScript, cluster.EndScript, cluster.OverScript, cluster.ListScript} {
 		redistest.OK(t, s.Load(t.Context(), rdb).Err())
 	}
 }

@@ -198,7 +198,7 @@ type simScriptFile struct {
 func allScripts(t *testing.T) []simScriptFile {
 	library, err := os.ReadFile("internal/store/lua/room.lua")
 	redistest.OK(t, err)
-	keys := map[string]int{"commit": 6, "take": 5, "load": 2, "forget": 2, "move": 12, "lease": 3, "lease_end": 4, "lease_over": 1, "lease_rooms": 2, "lobby_begin": 1, "lobby_note": 1}
+	keys := map[string]int{"commit": 6, "take": 5, "load": 2, "forget": 2, "move": 12, "lease": 4, "lease_end": 5, "lease_over": 2, "lease_rooms": 2, "lobby_begin": 1, "lobby_note": 1}
 	var scripts []simScriptFile
 	for _, pattern := range []string{"internal/*/lua/*.lua", "../../lockmgr/lua/*.lua"} {
 		files, err := filepath.Glob(pattern)

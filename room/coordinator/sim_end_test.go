@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/store"
 )
 
@@ -135,9 +136,9 @@ func (w *simWorld) end() {
 			w.wrong("node %d is closed, and answers %v", n, err)
 		}
 	}
-	w.wrongIf(w.leftBehind(ctx, false))
+	w.wrongIf(w.leftBehind(ctx, nil))
 	time.Sleep(2*(simNodeTTL+simGrace) + 2*unusedIdle)
-	w.wrongIf(w.leftBehind(ctx, true))
+	w.wrongIf(w.leftBehind(ctx, w.nodes[last]))
 	if err := w.nodes[last].Close(ctx); err != nil {
 		w.wrong("node %d is not closed: %v", last, err)
 	}
@@ -154,8 +155,9 @@ func (w *simWorld) wrongIf(text string) {
 	}
 }
 
-// leftBehind says which locks and waiters are left; and when nodes have ended for long, which keys will stay for good.
-func (w *simWorld) leftBehind(ctx context.Context, later bool) string {
+// leftBehind says which locks and waiters are left; and when all nodes but one have ended for long, which keys
+// will stay for good, and which nodes are known besides that one.
+func (w *simWorld) leftBehind(ctx context.Context, alone *Coordinator) string {
 	all, err := w.server.save(ctx)
 	if err != nil {
 		return err.Error()
@@ -171,8 +173,11 @@ func (w *simWorld) leftBehind(ctx context.Context, later bool) string {
 					left = append(left, fmt.Sprintf("%s waits in %s", k.value[i-1], k.name))
 				}
 			}
-		case later && k.ttl == 0 && k.name != "Nodes" && !strings.HasPrefix(k.name, "Node:"):
+		case alone == nil || k.ttl != 0 || k.name == cluster.RoomsKey(alone.Node()):
+		case k.name != cluster.ListKey:
 			left = append(left, fmt.Sprintf("%s has no end: %v", k.name, k.value))
+		case len(k.value) != 2 || !slices.Contains(k.value, alone.Node()):
+			left = append(left, fmt.Sprintf("the nodes known are %v, and only %s lives", k.value, alone.Node()))
 		}
 	}
 	return strings.Join(left, "; ")

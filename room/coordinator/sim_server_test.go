@@ -43,6 +43,7 @@ type simServer struct {
 	stepped bool              // guarded by mu: it has differed
 	leases  map[string]bool   // guarded by mu: that have ever been there
 	begins  map[string]int    // guarded by mu: how often each of them was begun
+	ended   map[string]bool   // guarded by mu: that were ended, and Redis has not lost that
 	faults  []string          // guarded by mu
 	broke   map[string]string // guarded by mu: hash of a broken script, by that of the one in its place
 }
@@ -59,7 +60,7 @@ type brokenScript struct {
 }
 
 func newSimServer(t *testing.T, broken brokenScript) *simServer {
-	s := &simServer{mini: miniredis.NewMiniRedis(), broken: broken, broke: make(map[string]string), leases: make(map[string]bool), begins: make(map[string]int), turn: make(chan struct{}, 1)}
+	s := &simServer{mini: miniredis.NewMiniRedis(), broken: broken, broke: make(map[string]string), leases: make(map[string]bool), begins: make(map[string]int), ended: make(map[string]bool), turn: make(chan struct{}, 1)}
 	s.ledger = newSimLedger()
 	s.mini.ClockTTL(true)
 	t.Cleanup(s.mini.Close)
@@ -98,12 +99,13 @@ func (s *simServer) before(peer *server.Peer, cmd string, args ...string) bool {
 		if id, ok := strings.CutSuffix(args[0], ":Events"); ok {
 			s.ledger.commit(strings.TrimPrefix(id, "Room:"), args[1])
 		}
-	case "SET":
+	case "SET", "DEL":
 		if name, ok := strings.CutPrefix(args[0], "Node:"); ok && !strings.Contains(name, ":") && !s.isDown() {
-			s.leased(peer, args[0])
+			s.leased(peer, args[0], cmd == "SET")
 		}
 	case "FLUSHALL":
 		s.ledger.lost(nil)
+		s.forgetEnds()
 	case "SCRIPT":
 		if len(args) == 2 && strings.EqualFold(args[0], "load") {
 			s.breakScript(args[1], func(text string) {
@@ -118,7 +120,7 @@ func (s *simServer) before(peer *server.Peer, cmd string, args ...string) bool {
 		if broken, ok := s.broke[args[0]]; ok {
 			args[0] = broken
 		}
-		if args[1] == "3" && strings.HasPrefix(args[2], "Node:") && args[len(args)-1] == "" {
+		if args[1] == "4" && strings.HasPrefix(args[2], "Node:") && args[len(args)-1] == "" {
 			s.begins[args[2]]++
 		}
 		s.mu.Unlock()
@@ -127,9 +129,16 @@ func (s *simServer) before(peer *server.Peer, cmd string, args ...string) bool {
 	return false
 }
 
-// leased is called when a script writes a node's lease. One that was over must not go on; but the request by which it
-// began may come late once more, as another beginning.
-func (s *simServer) leased(peer *server.Peer, key string) {
+// leased is called when a script writes a node's lease, or ends it. One that was ended must not live again. One that has
+// expired must not be prolonged; but the request by which it began may come late once more, as another beginning,
+// because nobody relies on its end yet.
+func (s *simServer) leased(peer *server.Peer, key string, lives bool) {
+	if !lives {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ended[key] = true
+		return
+	}
 	var answer bytes.Buffer
 	w := bufio.NewWriter(&answer)
 	asking := server.NewPeer(w)
@@ -138,10 +147,20 @@ func (s *simServer) leased(peer *server.Peer, key string) {
 	asking.Flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.leases[key] && s.begins[key] == 1 && strings.HasPrefix(answer.String(), ":0") {
-		s.faults = append(s.faults, fmt.Sprintf("%s was over, and is prolonged at %s", key, time.Now().Format("4:05.000")))
+	switch at := time.Now().Format("4:05.000"); {
+	case s.ended[key]:
+		s.faults = append(s.faults, fmt.Sprintf("%s was ended, and lives again at %s", key, at))
+	case s.leases[key] && s.begins[key] == 1 && strings.HasPrefix(answer.String(), ":0"):
+		s.faults = append(s.faults, fmt.Sprintf("%s was over, and is prolonged at %s", key, at))
 	}
 	s.leases[key] = true
+}
+
+// forgetEnds records that Redis does not know any more which leases were ended.
+func (s *simServer) forgetEnds() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.ended)
 }
 
 // breakScript calls use with the broken text of a script, if it is that one.

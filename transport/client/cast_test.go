@@ -42,8 +42,15 @@ func (c *cast) attempts() attempts {
 	return attempts{slices.Clone(c.tried.dialed), slices.Clone(c.tried.times)}
 }
 
+// castLimit is how much virtual time a test takes at most. Pings keep a connection going for ever, so that time would go
+// on without end if something that a test waits for did not come.
+const castLimit = 24 * time.Hour
+
 func newCast(t *testing.T, scripts ...script) *cast {
 	t.Helper()
+	name := t.Name()
+	limit := time.AfterFunc(castLimit, func() { panic(fmt.Sprintf("%s has not ended within %v", name, castLimit)) })
+	t.Cleanup(func() { limit.Stop() })
 	c := &cast{t: t, conns: make(chan net.Conn), scripts: scripts}
 	listener := &pipes{conns: c.conns, closed: make(chan struct{})}
 	httpServer := &http.Server{Handler: http.HandlerFunc(c.serve)}

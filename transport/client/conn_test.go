@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"roomd/transport/protocol"
 )
@@ -47,11 +48,13 @@ func TestRequest_Concurrent(t *testing.T) {
 		}
 		s.drain()
 	})
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, errors.New("no reply has come"))
+	defer cancel()
 	var calls sync.WaitGroup
 	for i := range total {
 		calls.Go(func() {
 			room := fmt.Sprint("room-", i)
-			reply, err := c.Users(t.Context(), room)
+			reply, err := c.Users(ctx, room)
 			if err != nil || reply.Room != room {
 				t.Errorf("asked for %s, got %+v, %v", room, reply, err)
 			}

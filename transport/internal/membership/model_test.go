@@ -195,6 +195,10 @@ func TestStatus_Table(t *testing.T) {
 		}
 	}
 	for s := range statuses {
+		m := &Membership{Status: s}
+		if action, found := m.Next(); found != s.IsPaused() {
+			t.Errorf("%v is paused: %v, and has to ask %v", s, s.IsPaused(), action)
+		}
 		if s.NeedsList() && !s.IsPaused() || s.IsPaused() && !s.IsMember() {
 			t.Errorf("%v is paused: %v, a member: %v", s, s.IsPaused(), s.IsMember())
 		}

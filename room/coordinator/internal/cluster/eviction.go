@@ -46,7 +46,8 @@ func (n *Node) evictLoop() {
 
 // evictOnce looks once, and returns when to look again.
 func (n *Node) evictOnce(ctx context.Context) (next time.Time, err error) {
-	due, failed := make([]time.Time, len(n.lists)), make([]error, len(n.lists))
+	due, failed := make([]time.Time, len(n.lists)), make([]error, len(n.lists), len(n.lists)+1)
+	failed = append(failed, n.listUnlisted(ctx))
 	var wg sync.WaitGroup
 	for i, v := range n.lists {
 		wg.Go(func() { due[i], failed[i] = n.checkList(ctx, v) })
@@ -159,7 +160,7 @@ func (n *Node) evictNode(ctx context.Context, list, node string, seen sighting) 
 
 // endLease makes sure that a node does not prolong its lease any more. It reports false if it has.
 func (n *Node) endLease(ctx context.Context, node string, seen sighting) (over bool, err error) {
-	done, err := redisconn.Run(ctx, n.store.Client, OverScript, []string{LeaseKey(node)}, seen.lease).Int()
+	done, err := redisconn.Run(ctx, n.store.Client, OverScript, []string{LeaseKey(node), OverKey(node)}, seen.lease, overKept.Milliseconds()).Int()
 	return done == 1, err
 }
 

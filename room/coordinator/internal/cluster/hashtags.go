@@ -38,6 +38,9 @@ func DrainKey(node string) string { return "Node:" + node + ":Drain" }
 // StoppedKey exists for a while after a node has stopped, and not after it has died.
 func StoppedKey(node string) string { return "Node:" + node + ":Stopped" }
 
+// OverKey exists for a while after a node's lease was ended.
+func OverKey(node string) string { return "Node:" + node + ":Over" }
+
 // Lists returns the keys of all lists of nodes.
 func Lists(cluster bool) []string {
 	if !cluster {

@@ -36,6 +36,10 @@ var (
 // not died: until others have removed its members.
 const stoppedKept = time.Hour
 
+// overKept is how long Redis remembers that a lease was ended: until no request from before that can come
+// any more. The lock is as patient with its requests.
+const overKept = 10 * time.Minute
+
 const (
 	// maxTags is how many other hash slots are tried in one attempt.
 	maxTags = 4
@@ -113,7 +117,11 @@ func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 	l.mu.Unlock()
 	tag, given := l.split(who.Node)
 	if until.IsZero() {
-		if err = l.begin(ctx, who); err != nil && l.store.Cluster {
+		err = l.begin(ctx, who)
+		if errors.Is(err, errLeaseOver) { // an earlier attempt has begun it, and it was ended since
+			err = l.begin(ctx, &Identity{Node: tag + store.NewName()})
+		}
+		if err != nil && l.store.Cluster {
 			err = l.move(ctx, tag, given, err)
 		}
 		return false, err
@@ -177,12 +185,16 @@ func (l *lease) prolong(ctx context.Context, who *Identity, until time.Time) (ke
 	return true, nil
 }
 
-// begin begins a lease under a name, which is the node's from then on.
+// begin begins a lease under a name, which is the node's from then on. It fails with errLeaseOver if the one
+// under that name was ended.
 func (l *lease) begin(ctx context.Context, who *Identity) error {
 	ctx, cancel := l.attempt(ctx, time.Time{})
 	defer cancel()
 	sent := time.Now()
-	_, err := l.send(ctx, who, 0)
+	rooms, err := l.send(ctx, who, 0)
+	if err == nil && rooms < 0 {
+		err = errLeaseOver
+	}
 	if err == nil {
 		l.set(who, sent)
 	}
@@ -272,13 +284,13 @@ func (l *lease) keptNames() []string {
 	return slices.Collect(maps.Keys(l.names))
 }
 
-// send begins a lease, or prolongs the one that Redis has had with a beat.
+// send begins a lease, or prolongs the one that Redis has had with a beat. It returns -1 if that is over.
 func (l *lease) send(ctx context.Context, who *Identity, had int64) (rooms int, err error) {
 	beat, prolong := who.heartbeat.Add(1), ""
 	if had > 0 {
 		prolong = strconv.FormatInt(had, 10)
 	}
-	keys, args := l.keysOf(who), []any{who.Node, l.ttl.Milliseconds(), l.grace.Milliseconds(), beat, l.address + " " + l.shared, prolong}
+	keys, args := append(l.keysOf(who), OverKey(who.Node)), []any{who.Node, l.ttl.Milliseconds(), l.grace.Milliseconds(), beat, l.address + " " + l.shared, prolong}
 	rooms, err = l.store.RunNumber(ctx, LeaseScript, keys, args...)
 	if err == nil && rooms >= 0 {
 		who.acknowledged = beat
@@ -288,6 +300,6 @@ func (l *lease) send(ctx context.Context, who *Identity, had int64) (rooms int, 
 
 // stopped ends a lease because the node stops.
 func (l *lease) stopped(ctx context.Context, who *Identity) error {
-	keys := append(l.keysOf(who), StoppedKey(who.Node))
-	return redisconn.Run(ctx, l.store.Client, EndScript, keys, who.Node, l.address, (stoppedKept + l.grace).Milliseconds()).Err()
+	keys := append(l.keysOf(who), StoppedKey(who.Node), OverKey(who.Node))
+	return redisconn.Run(ctx, l.store.Client, EndScript, keys, who.Node, l.address, (stoppedKept + l.grace).Milliseconds(), overKept.Milliseconds()).Err()
 }

@@ -53,6 +53,7 @@ type Node struct {
 
 	lease         *lease
 	registrations registrations
+	unlisted      unlisted
 	lists         []*sightings // used only by evictOnce
 	answerFor     func(room, session string) bool
 

@@ -56,6 +56,19 @@ func TestFeed_HeldEventsShowWhoWasReplaced(t *testing.T) {
 	}
 }
 
+// An event that comes again, as the node's own do from Redis, is not published again, and nothing is missing before it.
+func TestFeed_KnownEvents(t *testing.T) {
+	f := newFeed("42")
+	told := 0
+	f.add(&watch{fn: func(*room.Event) { told++ }})
+	for i, version := range []uint64{7, 7, 8, 7, 8} {
+		if f.receive(changesAt("e", version), 100) {
+			t.Errorf("event %d, of version %d, needs a snapshot", i, version)
+		}
+	}
+	redistest.Equal(t, "events", told, 2)
+}
+
 // A node's new name is published at once, also while a snapshot is read, and needs none.
 func TestFeed_NewNameAtOnce(t *testing.T) {
 	f := newFeed("42")

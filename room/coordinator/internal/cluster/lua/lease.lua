@@ -7,16 +7,21 @@
 -- doubt, so that it has no effect when it arrives late (see lease_rooms.lua).
 --
 -- KEYS[1] Node:<node>   KEYS[2] Node:<node>:Rooms   KEYS[3] Nodes, or Nodes:{<hash tag>}
+-- KEYS[4] Node:<node>:Over, which is there if the lease was ended: the request that began it
+--         may come once more, and must not begin again what others rely on to be over
 -- ARGV[1] node          ARGV[2] TTL in ms           ARGV[3] grace in ms   ARGV[4] beat
 -- ARGV[5] address and settings
 -- ARGV[6] empty to begin a lease; or to prolong one, the beat that Redis had last. If it
 --         has an earlier one it was restarted from an old copy of its data: then the lease
 --         is over, as if it were not there
 --
--- returns how many rooms the node may have members in, or -1 if the lease was over
+-- returns how many rooms the node may have members in, or -1 if the lease is over
 local lease = redis.call('GET', KEYS[1])
 local beat = lease and tonumber(string.match(lease, '^%d+') or 0)
 if ARGV[6] ~= '' and (not beat or beat < tonumber(ARGV[6])) then
+  return -1
+end
+if not lease and redis.call('EXISTS', KEYS[4]) == 1 then
   return -1
 end
 local t = redis.call('TIME')

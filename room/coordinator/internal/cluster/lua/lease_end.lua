@@ -1,11 +1,12 @@
 -- Ends a node's lease because the node stops: the grace of its members begins. Whoever
 -- removes them finds in KEYS[4] that it did not die. A node without members leaves
--- nothing behind.
+-- nothing behind but KEYS[5], for a while; see lease.lua.
 --
 -- KEYS[1] Node:<node>   KEYS[2] Node:<node>:Rooms   KEYS[3] Nodes, or Nodes:{<hash tag>}
--- KEYS[4] Node:<node>:Stopped
--- ARGV[1] node   ARGV[2] address, or empty   ARGV[3] ms to keep KEYS[4]
+-- KEYS[4] Node:<node>:Stopped   KEYS[5] Node:<node>:Over
+-- ARGV[1] node   ARGV[2] address, or empty   ARGV[3], ARGV[4] ms to keep KEYS[4], KEYS[5]
 redis.call('DEL', KEYS[1])
+redis.pcall('SET', KEYS[5], '', 'PX', ARGV[4])
 if redis.call('SCARD', KEYS[2]) == 0 then
   return redis.call('ZREM', KEYS[3], ARGV[1])
 end

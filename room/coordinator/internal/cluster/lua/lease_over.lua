@@ -1,11 +1,13 @@
 -- Ends the lease of a node that has not prolonged it for its TTL. It may still be in Redis,
 -- whose clock was set back.
 --
--- KEYS[1] Node:<node>   ARGV[1] the lease as the caller saw it for its TTL, or empty
+-- KEYS[1] Node:<node>   KEYS[2] Node:<node>:Over, see lease.lua
+-- ARGV[1] the lease as the caller saw it for its TTL, or empty   ARGV[2] ms to keep KEYS[2]
 -- returns 1 if the lease is over, 0 if it has been prolonged
 local lease = redis.call('GET', KEYS[1])
 if lease and lease ~= ARGV[1] then
   return 0
 end
-redis.call('DEL', KEYS[1])
+redis.call('DEL', KEYS[1]) -- first: without memory Redis refuses SET, but not after another write
+redis.call('SET', KEYS[2], '', 'PX', ARGV[2])
 return 1

@@ -1,0 +1,8 @@
+-- Puts a node among those that may have members, in some rooms. For a node that lives it changes nothing; and if
+-- it has no members there, whoever removes those of a dead node finds that out.
+--
+-- KEYS[1] Node:<node>:Rooms   KEYS[2] Nodes, or Nodes:{<hash tag>}
+-- ARGV[1] node   ARGV[2..] rooms, at most 1000
+redis.call('SADD', KEYS[1], unpack(ARGV, 2))
+local t = redis.call('TIME')
+return redis.call('ZADD', KEYS[2], 'NX', t[1] * 1000 + math.floor(t[2] / 1000), ARGV[1])

@@ -33,9 +33,7 @@ func CheckID(id string) error {
 		return &InvalidError{"room", "is not valid UTF-8"}
 	}
 	for _, c := range id {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_', c == '-':
-		default:
+		if !isNameRune(c) {
 			return &InvalidError{"room", fmt.Sprintf("may hold only A-Z a-z 0-9 . _ -, not %q", c)}
 		}
 	}
@@ -46,6 +44,10 @@ func CheckID(id string) error {
 		return &InvalidError{"room", fmt.Sprintf("must be 1 to %d characters long, not %d", MaxIDLength, len(id))}
 	}
 	return nil
+}
+
+func isNameRune(c rune) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-'
 }
 
 // ParseUser returns name in Unicode's normal form C, so that the same name typed

@@ -21,6 +21,7 @@ type Settings struct {
 	Keep     bool        `json:"keep,omitzero" doc:"The room is kept when it is empty."`
 	Data     DataPolicy  `json:"data,omitzero" enum:"members,admins" default:"members" doc:"Who may set the room's data."`
 	Watch    WatchPolicy `json:"watch,omitzero" enum:"all,members" default:"all" doc:"Who may watch the room and see its members. Admins may in any case."`
+	Labels   Labels      `json:"labels,omitzero" doc:"What the room is for, such as {\"mode\":\"ranked\"}: up to 8 names with values, by which players find it."`
 
 	// Default says that a player began the room, and nobody has configured it: these are the settings of
 	// the Rules. When such a room is empty it is of no use to anybody. Only Redis' form has it.
@@ -29,12 +30,16 @@ type Settings struct {
 
 // Adapt makes settings that were read from Redis usable for this version, where a later one or somebody by hand has
 // written what it does not know: an unknown choice becomes the last one, which is the strictest, and a number the
-// nearest. [Configure] refuses such settings.
+// nearest; labels are left out. [Configure] refuses such settings.
 func (s *Settings) Adapt() {
 	for _, f := range SettingFields {
 		switch value := f.In(s).(type) {
 		case *int:
 			*value = min(max(*value, 0), f.Most)
+		case *Labels:
+			if value.Check() != nil {
+				*value = ""
+			}
 		case choice:
 			if !slices.Contains(f.Values, value.String()) {
 				_ = value.UnmarshalText([]byte(f.Values[len(f.Values)-1])) // it takes any
@@ -79,7 +84,7 @@ func describeSettings() (all []Setting) {
 	return all
 }
 
-// In returns a pointer to the field: *int, *bool, or that to a choice, which takes its name as text.
+// In returns a pointer to the field: *int, *bool, *Labels, or that to a choice, which takes its name as text.
 func (f Setting) In(s *Settings) any {
 	return reflect.ValueOf(s).Elem().Field(f.index).Addr().Interface()
 }
@@ -155,7 +160,7 @@ func (s Settings) check(rules Rules) error {
 			return &InvalidError{f.Name, "must be " + strings.Join(f.Values, " or ")}
 		}
 	}
-	return nil
+	return s.Labels.Check()
 }
 
 // Configure replaces a room's settings. [Room.Apply] fails with [ErrInvalid] if the members would not fit.

@@ -255,7 +255,9 @@ func TestDescription_Settings(t *testing.T) {
 				described, _ = json.Marshal(d.at("components", "schemas", name))
 			}
 			want := `"type":"boolean"`
-			switch {
+			switch _, labels := f.In(new(room.Settings)).(*room.Labels); {
+			case labels:
+				want = fmt.Sprintf(`"maxProperties":%d,`, room.MaxLabels)
 			case f.Values != nil:
 				choices, _ := json.Marshal(f.Values)
 				want = `"enum":` + string(choices)

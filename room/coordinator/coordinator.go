@@ -84,9 +84,7 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	c := &Coordinator{opts: opts, store: st, locks: locks, logs: logs}
 	c.life.open, c.life.shut = context.WithCancel(context.Background())
 	c.life.life, c.life.kill = context.WithCancel(context.Background())
-	if c.lobby, err = lobby.New(c.life.open, c.life.life, locks, st, opts.Rules.Seats(), opts.LockTTL, logs); err != nil {
-		return nil, err
-	}
+	c.lobby = lobby.New(c.life.open, c.life.life, st, opts.Rules.Seats(), opts.LockTTL, logs)
 	// The workers need feeds and node, which run actions by the workers.
 	c.workers = newWorkers(opts, c.life, locks, st, c.lobby, logs)
 	c.feeds = feed.New(hub, st, c.workers, opts.Trace.Resynced, logs)
@@ -116,6 +114,7 @@ func (c *Coordinator) startReports() {
 		if c.opts.Report != nil {
 			c.loops.Go(func() { c.beacon.Loop(c.life.open) })
 			c.loops.Go(func() { c.checks.Loop(c.life.open) })
+			c.lobby.Start()
 		}
 	})
 }

@@ -119,6 +119,6 @@
 // two more, which write reports and check rooms. Their requests may run on goroutines of their own. From the
 // first watch, or the first lock that was waited for, on there are four for events and wake-ups.
 // [Coordinator.Close] returns when all of them have ended. go-redis has some for
-// requests that share round trips, until the client is closed. While a list of all rooms is made,
-// or waited for, there are those of package cachefill.
+// requests that share round trips, until the client is closed. From the first list of rooms on, or from the first action on with
+// Options.Report, one sees to it that the index has all rooms.
 package coordinator

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,11 +20,8 @@ import (
 // How old a list may be; see package lobby.
 const (
 	lobbyShare  = 200 * time.Millisecond
-	lobbyBase   = time.Second
-	lobbyFresh  = 10 * time.Second
-	lobbyStale  = 20 * time.Second
-	lobbyRecord = 90 * time.Second
 	newsPause   = lobbyShare / 2
+	lobbySearch = time.Minute // until all was compared
 )
 
 // describeLobby writes each room as id:members/capacity.
@@ -72,86 +67,18 @@ func TestLobby(t *testing.T) {
 		if got, want := mustLobby(t, c), "b:2/4 c:0/9 closed d:0/2"; got != want {
 			t.Errorf("before Redis is searched again: %q, want %q", got, want)
 		}
-		time.Sleep(lobbyFresh + lobbyStale)
+		time.Sleep(lobbySearch)
 		if got, want := mustLobby(t, c), "b:2/4 c:0/9 closed d:0/2 old:1/4"; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 		if l, _ := c.Lobby(t.Context()); l.Rooms[0].Free() != 2 || (&Listed{Members: 1}).Free() != room.MaxSeats-1 || (&Listed{Members: 2, Capacity: 1}).Free() != 0 {
 			t.Errorf("free seats of %+v", l.Rooms[0])
 		}
-		time.Sleep(DefaultIdle + lobbyFresh + lobbyStale)
+		time.Sleep(DefaultIdle + lobbySearch)
 		if got := mustLobby(t, c); strings.Contains(got, "d:0") || !strings.Contains(got, "c:") {
 			t.Errorf("after the room d was forgotten, and not c, which is kept: %q", got)
 		}
 	})
-}
-
-// However many clients ask however many nodes in the moment in which the list is too old, Redis is
-// searched once, and each node decodes the list once.
-func TestLobby_MadeOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, rdb := redistest.Mini(t)
-		var scans, held atomic.Int32
-		var nodes []*Coordinator
-		for range 3 {
-			client := redistest.MiniClient(t, r)
-			client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-				if cmd.Name() == "scan" {
-					scans.Add(1)
-					time.Sleep(50 * time.Millisecond) // so that all of them come meanwhile
-				}
-				return nil
-			}})
-			nodes = append(nodes, newCoordinator(t, client, Options{Rules: room.Rules{Seating: room.Capacity(4)}}))
-		}
-		mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
-		for round, pause := range []time.Duration{0, lobbyFresh, lobbyFresh + lobbyStale, lobbyFresh} {
-			rdb.HSet(t.Context(), "Room:42:Meta", "members", round+1)
-			time.Sleep(pause)
-			scans.Store(0)
-			var shown [3]sync.Map
-			var wg sync.WaitGroup
-			for i := range 1000 {
-				wg.Go(func() {
-					l, err := nodes[i%3].Lobby(soon(t))
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					if _, others := shown[i%3].LoadOrStore(l, true); !others {
-						held.Add(1)
-					}
-				})
-			}
-			wg.Wait()
-			time.Sleep(100 * time.Millisecond) // the load in the background
-			synctest.Wait()
-			if scans.Load() != 1 {
-				t.Errorf("round %d: 1,000 requests searched Redis %d times", round, scans.Load())
-			}
-			if n := held.Swap(0); n > 3 {
-				t.Errorf("round %d: three nodes hold %d lists", round, n)
-			}
-			time.Sleep(lobbyBase)
-			if got, want := mustLobby(t, nodes[round%3]), fmt.Sprintf("42:%d/4", round+1); got != want {
-				t.Errorf("round %d: %s, want %s", round, got, want)
-			}
-		}
-	})
-}
-
-// A search stops at so many rooms, and says so.
-func TestLobby_Bounded(t *testing.T) {
-	c, _ := onMini(t, Options{})
-	for i := range 10 {
-		mustDo(t, c, fmt.Sprint(i), room.Join{User: "a", Session: "s"})
-	}
-	for most, want := range map[int]bool{9: false, 10: true, 11: true} {
-		rooms, whole, err := c.lobby.Search(soon(t), most)
-		if err != nil || whole != want || len(rooms) < min(most, 10) {
-			t.Errorf("at most %d: %d rooms, whole: %v, %v", most, len(rooms), whole, err)
-		}
-	}
 }
 
 func TestLobby_Fails(t *testing.T) {
@@ -162,8 +89,9 @@ func TestLobby_Fails(t *testing.T) {
 	if _, err := newCoordinator(t, redistest.MiniClient(t, r), Options{}).Lobby(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("a call that was given up: %v", err)
 	}
-	rdb.HSet(t.Context(), lobby.Prefix+"rooms", "value", "{", "by", "x", "at", time.Now().UnixMicro())
-	if _, err := c.Lobby(soon(t)); !errors.Is(err, room.ErrUnavailable) || !strings.Contains(err.Error(), "Lobby:rooms") {
+	rdb.HSet(t.Context(), lobby.Keys(false)[0], "42", "x")
+	rdb.ZAdd(t.Context(), lobby.Keys(false)[1], redis.Z{Score: 1, Member: "42"})
+	if _, err := c.Lobby(soon(t)); !errors.Is(err, room.ErrUnavailable) || !strings.Contains(err.Error(), "room 42") {
 		t.Errorf("a list that is none: %v", err)
 	}
 	down := newCoordinator(t, redistest.MiniClient(t, r), Options{})
@@ -186,23 +114,19 @@ func TestLobby_Cluster(t *testing.T) {
 	for _, id := range all {
 		mustDo(t, c, id, room.Join{User: "a", Session: "s"})
 	}
-	rooms, whole, err := c.lobby.Search(soon(t), 100)
-	if err != nil || !whole || len(rooms) != len(all) {
-		t.Errorf("%d rooms, whole: %v, %v; want %d", len(rooms), whole, err, len(all))
-	}
-	l, err := c.Lobby(soon(t))
-	if err != nil || len(l.Rooms) != len(all) || l.Truncated || !slices.IsSortedFunc(l.Rooms, func(a, b Listed) int { return strings.Compare(a.ID, b.ID) }) {
-		t.Errorf("%+v, %v", l, err)
-	}
-	home := servers.Owner(lobby.Prefix + "{rooms}")
+	redistest.Until(t, "the rooms of all masters", func() bool {
+		l, err := c.Lobby(soon(t))
+		return err == nil && len(l.Rooms) == len(all) && !l.Truncated
+	})
+	home := servers.Owner(lobby.Keys(true)[0])
 	for server := range of {
 		if server == home {
 			continue
 		}
 		server.Kill()
-		rooms, whole, err = c.lobby.Search(soon(t), 100)
-		if err != nil || whole || len(rooms) != len(all)-len(of[server]) {
-			t.Errorf("without a master: %d rooms, whole: %v, %v", len(rooms), whole, err)
+		next := newCoordinator(t, servers.Client(), patient(Options{}))
+		if l, err := next.Lobby(soon(t)); err != nil || len(l.Rooms) != len(all) {
+			t.Errorf("without a master: %+v, %v", l, err)
 		}
 		return
 	}
@@ -259,20 +183,16 @@ func TestLobby_WithinASecond(t *testing.T) {
 				}
 			}
 		}
-		if most := int(35*moment/lobbyFresh) + 1; searches > most {
+		if most := int(35*moment/(30*time.Second)) + 1; searches > most {
 			t.Errorf("Redis was searched %d times", searches)
 		}
-		time.Sleep(lobbyRecord + time.Minute)
 		mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
-		time.Sleep(time.Second)
-		if rdb.Exists(t.Context(), lobby.Prefix+"changes").Val() != 0 {
-			t.Error("changes are recorded, and nobody asks for the list")
-		}
+		time.Sleep(2 * time.Hour)
 		redistest.Equal(t, "a list after a long time:", mustLobby(t, nodes[1]), "42:1/4")
-		rdb.Del(t.Context(), lobby.Prefix+"changes")
+		rdb.Del(t.Context(), lobby.Keys(false)...)
 		mustDo(t, nodes[0], "43", room.Join{User: "a", Session: "s"})
-		time.Sleep(moment)
-		redistest.Equal(t, "after Redis has lost what has changed:", mustLobby(t, nodes[1]), "42:1/4 43:1/4")
+		time.Sleep(lobbySearch)
+		redistest.Equal(t, "after Redis has lost the index:", mustLobby(t, nodes[1]), "42:1/4 43:1/4")
 	})
 }
 
@@ -301,11 +221,7 @@ func TestLobby_NodeHasEnded(t *testing.T) {
 			if got := mustLobby(t, second); (got == "") != dies {
 				t.Errorf("the node dies: %v; a moment later the other lists %q", dies, got)
 			}
-			for range 2 { // the first one has the list made anew
-				time.Sleep(lobbyFresh)
-				mustLobby(t, second)
-				time.Sleep(lobbyBase)
-			}
+			time.Sleep(lobbySearch)
 			if got := mustLobby(t, second); got != "42:1/0" {
 				t.Errorf("the node dies: %v; in the end the other lists %q", dies, got)
 			}

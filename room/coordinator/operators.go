@@ -41,9 +41,6 @@ const (
 )
 
 const (
-	// MaxLobby is how many rooms a [Lobby] lists at most.
-	MaxLobby = lobby.Max
-
 	// MinRedis is the oldest major version of Redis that has the commands a coordinator needs.
 	MinRedis = checks.MinRedis
 
@@ -61,11 +58,19 @@ var (
 
 // Lobby returns a list of the rooms that somebody is in, or that were configured and may be used. It
 // has what this node has committed until now, and what other nodes had committed half a second ago; a
-// room that Redis forgets, or a node changed in the moment in which it died, after half a minute at
-// most. However many callers and nodes ask, one node at a time searches Redis.
+// room that Redis forgets, or a node changed in the moment in which it died, after a minute at
+// most. No call searches Redis: nodes keep an index of the rooms there, from the first call on, which all share.
+// The first one waits up to three seconds for it to be complete.
 //
 // It fails with [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
 func (c *Coordinator) Lobby(ctx context.Context) (*Lobby, error) { return c.lobby.Get(ctx) }
+
+// NextLobby waits until the list of [Coordinator.Lobby] is another one than before, and returns it with the ids of
+// the rooms in which the two may differ; or reports all if they may differ in any. Nil is no list: then it does not
+// wait. It fails as Lobby does.
+func (c *Coordinator) NextLobby(ctx context.Context, before *Lobby) (now *Lobby, ids []string, all bool, err error) {
+	return c.lobby.Next(ctx, before)
+}
 
 // Settings returns what this coordinator shares with the others.
 func (c *Coordinator) Settings() NodeSettings { return c.opts.shared() }

@@ -160,6 +160,9 @@ func expectation(f reflect.StructField) string {
 	if choices := f.Tag.Get("enum"); choices != "" {
 		return strings.ReplaceAll(choices, ",", " or ")
 	}
+	if f.Type == reflect.TypeFor[room.Labels]() {
+		return "an object whose values are strings"
+	}
 	switch f.Type.Kind() {
 	case reflect.Int:
 		name, _ := bodyField(f)
@@ -201,6 +204,9 @@ func decodeQuery(raw string, into any) error {
 			return badField(name, "is there twice")
 		case value.Kind() == reflect.String:
 			value.SetString(text)
+			if text != "" && checkTags(field, value, name) != nil {
+				return badField(name, "must be %s, not %q", expectation(field), excerpt(text))
+			}
 			continue
 		case len(given) == 0:
 			text = field.Tag.Get("default")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/auth"
 )
@@ -58,11 +59,12 @@ func TestLobby_Rooms(t *testing.T) {
 			t.Errorf("Cache-Control: %s", cache)
 		}
 	}
-	w.do(call{method: "GET", path: "/api/rooms?limit=1", status: 200, want: []string{`{"room":"a1","count":2,"capacity":4,"free":2,"closed":false}`, `"next":"a1"`}})
+	w.do(call{method: "GET", path: "/api/rooms?limit=1", status: 200, want: []string{`{"room":"a1","count":2,"capacity":4,"free":2,"closed":false`, `"next":"a1"`}})
 	if r := w.do(call{method: "GET", path: "/api/rooms?limit=5", status: 200}); r.field("next") != nil {
 		t.Errorf("the last page has a next one: %s", r.body)
 	}
 	for query, names := range map[string]string{
+		"?label=x": "label", "?label=a:b&label=a:c": "label", "?label=a:": "label", "?sort=x": "sort", "?after=1~a1": "after", "?sort=age&after=a1": "after", "?sort=members&after=x~a": "after",
 		"?limit=0": "limit", "?limit=1001": "limit", "?limit=x": "limit", "?limit=1&limit=2": "limit", "?free=-1": "free", "?free=65537": "free",
 		"?after=%20": "after", "?prefix=*": "prefix", "?user=x": "user", "?%zz": "query", "?Limit=1": "Limit",
 	} {
@@ -98,6 +100,47 @@ func TestLobby_Pages(t *testing.T) {
 			t.Errorf("limit %d: %d rooms in %d pages", limit, len(got), pages)
 		}
 	}
+}
+
+// Rooms are found by their labels, and listed with the fullest or the newest first, on pages that do not shift.
+func TestLobby_LabelsAndOrder(t *testing.T) {
+	w := newWorld(t, false, Options{Rate: -1})
+	for i, labels := range []map[string]string{{"mode": "fast", "region": "eu"}, {"mode": "fast"}, {"mode": "slow", "region": "eu"}, nil} {
+		id := fmt.Sprint("r", i)
+		_, err := w.rooms.Do(t.Context(), id, room.Configure{Settings: room.Settings{Capacity: 4, Labels: room.MakeLabels(labels)}})
+		redistest.OK(t, err)
+		for j := range (i + 2) % 4 { // 2, 3, 0, 1 members
+			w.join(id, fmt.Sprint("u", j))
+		}
+		redistest.Until(t, "the room in the index", func() bool {
+			list, err := w.rooms.Lobby(t.Context())
+			return err == nil && list.Find(id) != nil && list.Find(id).Since > 0
+		})
+	}
+	for query, want := range map[string]string{
+		"?label=mode:fast": "r0 r1", "?label=region:eu": "r0 r2", "?label=mode:fast&label=region:eu": "r0", "?label=mode:x": "", "?label=mode:fast&free=2": "r0",
+		"?sort=id": "r0 r1 r2 r3", "?sort=members": "r1 r0 r3 r2", "?sort=members&limit=2": "r1 r0", "?sort=members&after=2~r0": "r3 r2", "?sort=age": "r3 r2 r1 r0",
+	} {
+		redistest.Equal(t, query, roomsOf(w.do(call{method: "GET", path: "/api/rooms" + query, status: 200})), want)
+	}
+	for _, sort := range []string{"members", "age"} {
+		var got []string
+		for next := ""; ; {
+			r := w.do(call{method: "GET", path: "/api/rooms?limit=1&sort=" + sort + "&after=" + next, status: 200})
+			got = append(got, roomsOf(r))
+			w.join("new"+sort+fmt.Sprint(len(got)), "x") // others come meanwhile
+			if next, _ = r.field("next").(string); next == "" || len(got) > 20 {
+				break
+			}
+		}
+		seen := strings.Join(got, " ")
+		for _, id := range []string{"r0", "r1", "r2", "r3"} {
+			if strings.Count(seen+" ", id+" ") != 1 {
+				t.Errorf("by %s: %s is not there once: %s", sort, id, seen)
+			}
+		}
+	}
+	w.do(call{method: "GET", path: "/api/rooms?prefix=r2", status: 200, want: []string{`"labels":{"mode":"slow","region":"eu"}`, `"since":`}})
 }
 
 // With a key a caller sees the rooms that the token allows, and no others.

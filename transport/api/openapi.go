@@ -173,8 +173,11 @@ func (d *describer) refine() {
 			if s.ContentEncoding == "base64" {
 				*s = huma.Schema{Description: s.Description} // any JSON
 			}
-			if s.AdditionalProperties != nil {
+			switch property {
+			case "hands":
 				s.AdditionalProperties = d.schema(reflect.TypeFor[rawJSON]())
+			case "labels":
+				*s = huma.Schema{Type: "object", Description: s.Description, MaxProperties: new(room.MaxLabels), AdditionalProperties: &huma.Schema{Type: "string", Pattern: "^[A-Za-z0-9._-]{1,64}$"}}
 			}
 			if text := nodeDocs[name+"."+property]; text != "" {
 				s.Description = text

@@ -197,7 +197,12 @@ export interface Settings {
   readonly data?: "members" | "admins"
   /** Who watches the room and lists its users, besides admins; without it, `all` who are not banned. */
   readonly watch?: "all" | "members"
+  /** What the room is for, by which the lobby finds it. */
+  readonly labels?: Labels
 }
+
+/** Up to 8 names with values, such as {"mode": "ranked"}. */
+export type Labels = Readonly<Record<string, string>>
 
 /** A room at one version. */
 export interface Listing<Data = any, MemberData = any> extends Position {

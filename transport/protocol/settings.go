@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"slices"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"roomd/room"
@@ -61,6 +62,10 @@ func (d *decoder) setting(f room.Setting, value jsontext.Value) (wrong string) {
 		*into = int(n)
 	case *bool:
 		*into, wrong = truth(value)
+	case *room.Labels:
+		if json.Unmarshal(value, into) != nil {
+			return "must be an object whose values are strings"
+		}
 	case encoding.TextUnmarshaler:
 		var name string
 		if name, wrong = d.choice(value, f.Values...); wrong == "" {

@@ -52,7 +52,7 @@ export class Rooms {
 
   #draw({ rooms, next = "", truncated }) {
     this.#next = next
-    text($("rooms-count"), [rooms.length ? `${plural(rooms.length, "room")}${next || this.#after ? " on this page" : ""}.` : "", truncated ? "There are more rooms than can be listed: search for them." : ""].join(" "))
+    text($("rooms-count"), [rooms.length ? `${plural(rooms.length, "room")}${next || this.#after ? " on this page" : ""}.` : "", truncated ? "Not all rooms have been found yet." : ""].join(" "))
     $("rooms-table").hidden = rooms.length === 0
     $("rooms-empty").hidden = rooms.length > 0
     text($("rooms-empty"), this.#contains ? `No room has “${this.#contains}” in its id.` : this.#after ? "There are no more rooms." : "There are no rooms yet.")

@@ -114,8 +114,8 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 	if r.Store.Cluster {
 		publish = "spublish"
 	}
-	changes := lobby.Prefix + checkID
-	tries := [][]any{{"time"}, {"info", "memory"}, {"scan", 0, "match", changes, "count", 1}}
+	index := strings.TrimSuffix(lobby.Keys(r.Store.Cluster)[4], "Free:") + checkID
+	tries := [][]any{{"time"}, {"info", "memory"}, {"scan", 0, "match", index, "count", 1}}
 	if r.Replicas > 0 {
 		tries = append(tries, []any{"wait", 0, 0})
 	}
@@ -129,10 +129,11 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 			{"set", lock[2], 1, "px", 1}, {"del", lock[2]},
 			{"hset", fresh.Users, "x", "x"}, {"hdel", fresh.Users, "x"}, {"hgetall", fresh.Users}, {"hvals", fresh.Users}, {"hlen", fresh.Users}, {"type", fresh.Users}, {"getrange", fresh.Users, 0, 0},
 			{"hset", fresh.Meta, "x", "x"}, {"hdel", fresh.Meta, "x"}, {"hget", fresh.Meta, "x"}, {"hmget", fresh.Meta, "x"}, {"hexists", fresh.Meta, "x"}, {"pexpire", fresh.Meta, 1}, {"persist", fresh.Meta},
-			{"set", cluster.LeaseKey(node), "0 1 1", "px", 1}, {"get", cluster.LeaseKey(node)}, {"mget", cluster.LeaseKey(node)}, {"del", cluster.LeaseKey(node)}, {"set", cluster.InfoKey(node), "", "px", 1}, {"get", cluster.InfoKey(node)}, {"pttl", cluster.InfoKey(node)}, {"del", cluster.InfoKey(node)}, {"set", cluster.DrainKey(node), "", "px", 1}, {"get", cluster.DrainKey(node)}, {"del", cluster.DrainKey(node)}, {"set", cluster.StoppedKey(node), "", "px", 1}, {"get", cluster.StoppedKey(node)}, {"del", cluster.StoppedKey(node)}, {"set", cluster.OverKey(node), "", "px", 1}, {"exists", cluster.OverKey(node)},
+			{"set", cluster.LeaseKey(node), "0 1 1", "px", 1}, {"get", cluster.LeaseKey(node)}, {"mget", cluster.LeaseKey(node)}, {"del", cluster.LeaseKey(node)}, {"set", cluster.InfoKey(node), "", "px", 1}, {"get", cluster.InfoKey(node)}, {"pttl", cluster.InfoKey(node)}, {"del", cluster.InfoKey(node)}, {"set", cluster.DrainKey(node), "", "px", 1}, {"get", cluster.DrainKey(node)}, {"del", cluster.DrainKey(node)}, {"set", cluster.StoppedKey(node), "", "px", 1}, {"get", cluster.StoppedKey(node)}, {"del", cluster.StoppedKey(node)}, {"set", cluster.OverKey(node), "", "px", 1}, {"exists", cluster.OverKey(node)}, {"del", cluster.OverKey(node)},
 			{"sadd", cluster.RoomsKey(node), "x"}, {"srem", cluster.RoomsKey(node), "x"}, {"sismember", cluster.RoomsKey(node), "x"}, {"smembers", cluster.RoomsKey(node)}, {"scard", cluster.RoomsKey(node)},
 			{"zadd", list, "xx", 1, node}, {"zrem", list, node}, {"zrange", list, 0, 0},
-			{"hset", changes, "x", "x"}, {"hget", changes, "x"}, {"hmget", changes, "x"}, {"pexpire", changes, 1}, {"del", changes},
+			{"hset", index, "x", "x"}, {"hget", index, "x"}, {"hmget", index, "x"}, {"hdel", index, "x"}, {"hincrby", index, "x", 1}, {"del", index},
+			{"zadd", index, 1, "x"}, {"zscore", index, "x"}, {"zrangebyscore", index, 1, 1}, {"zrem", index, "x"}, {"pexpire", index, 1}, {"set", index, "x", "px", 1}, {"get", index}, {"exists", index}, {"del", index},
 			{"eval", "return redis.call('TIME')", 1, fresh.Meta}, {"evalsha", strings.Repeat("0", 40), 1, fresh.Meta},
 			{publish, fresh.Events, ""}, {publish, wakes, ""},
 		}...) {

@@ -1,118 +1,114 @@
 package lobby
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"golang.org/x/sync/singleflight"
 
 	"roomd/lockmgr"
-	"roomd/lockmgr/cachefill"
-	"roomd/lockmgr/redisconn"
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
 	"roomd/room/coordinator/internal/store"
 	"roomd/room/episode"
 )
 
 const (
-	// Prefix and lobbyKey make the key of the list of rooms in Redis.
-	Prefix   = "Lobby:"
-	lobbyKey = "rooms"
-
-	lobbyShare = 200 * time.Millisecond // how long a node shows a list without asking Redis what has changed
-	lobbyBase  = time.Second            // how long it does without asking Redis for the list of the last search
-	lobbyFresh = 10 * time.Second       // how long Redis is not searched again
-	lobbyStale = 20 * time.Second       // how much longer the list serves everybody while one node makes the next
-
-	lobbyTimeout = 5 * time.Second // of a list that nobody has yet
-
-	// Changes are kept until no list is shown that needs them, and recorded as long as anybody asks.
-	lobbyKeep   = lobbyFresh + lobbyStale + 3*lobbyTimeout
-	lobbyRecord = 2 * lobbyKeep
+	share   = 200 * time.Millisecond // how long a node shows a list without asking Redis what has changed
+	timeout = 5 * time.Second        // of a list that nobody has yet
+	patient = 3 * time.Second        // how long after the first use callers wait until all rooms are in the index
+	stale   = 30 * time.Second       // how old a list may be that is shown because Redis does not answer
 )
 
-// Max is how many rooms a [List] has at most.
-const Max = 20_000
-
-// List is a list of rooms, as they were a moment ago. It is shared: do not change it.
-type List struct {
-	// Rooms are in the order of their ids.
-	Rooms []Listed `json:"rooms"`
-
-	// Truncated says that there are more rooms, or that Redis took too long to find all.
-	Truncated bool `json:"truncated,omitzero"`
-}
-
-// Listed is a room in a [List].
-type Listed struct {
-	ID       string `json:"id"`
-	Members  int    `json:"members"`
-	Capacity int    `json:"capacity"` // how many seats there are; 0 means room.MaxSeats
-	Closed   bool   `json:"closed,omitzero"`
-
-	Epoch   string `json:"epoch"`
-	Version uint64 `json:"version"`
-}
-
-// Free returns how many seats nobody has.
-func (l *Listed) Free() int { return max(0, room.Settings{Capacity: l.Capacity}.Seats()-l.Members) }
-
-// Lobby makes lists of rooms. At most once in lobbyFresh one node searches Redis for all of them; what
-// has changed since is recorded in Redis (news.go), so that no list is older than a moment.
+// Lobby lists the rooms, and finds free seats. It is safe for concurrent use.
 type Lobby struct {
-	store  *store.Store
-	cache  *cachefill.Cache
+	index  *index
 	news   *news
 	seats  int // of rooms without settings
 	open   context.Context
 	failed *episode.Log
 	shared singleflight.Group // of reads
-	busy   sync.WaitGroup     // reads
+	busy   sync.WaitGroup     // reads, and the loop
 
 	mu      sync.Mutex
-	encoded []byte             // guarded by mu: what found was decoded from
-	found   *searched          // guarded by mu: nil before the first
-	foundAt time.Time          // guarded by mu: when Redis had it
-	changes map[string]*change // guarded by mu: behind found
-	at      time.Time          // guarded by mu: when Redis had changes; zero before the first
-	shown   *List              // guarded by mu: all of it in one
-	count   uint64             // guarded by mu: of the node's own changes in it
-	closed  bool               // guarded by mu
+	used    time.Time // guarded by mu: since when the loop runs; zero before
+	closed  bool      // guarded by mu
+	rooms   []*Listed // guarded by mu: as the index has them
+	known   known     // guarded by mu: up to what
+	whole   bool      // guarded by mu
+	at      time.Time // guarded by mu: when the index was so; zero before the first
+	shown   *List     // guarded by mu: that, and this node's own changes
+	count   uint64    // guarded by mu: of the node's own changes in it
+	touched []touch   // guarded by mu: in what the last lists may differ from those before, in their order
+	dirty   touch     // guarded by mu: in what the next one may
 }
+
+// touch are the rooms in which a list may differ from the one before.
+type touch struct {
+	serial uint64 // of the list
+	ids    []string
+	all    bool // in any
+}
+
+// maxTouched is how many lists the differences are kept of: for a watcher that asks as often as it may, some seconds.
+const maxTouched = 32
 
 // New returns a Lobby of the rooms in st. Rooms without settings have so many seats. Reads end with open,
 // and what Close writes with life; a write takes no longer than timeout.
-func New(open, life context.Context, locks *lockmgr.Manager, st *store.Store, seats int, timeout time.Duration, set *episode.Set) (*Lobby, error) {
-	l := &Lobby{store: st, seats: seats, open: open, failed: set.Warn("the list of rooms could not be made"), news: &news{store: st, life: life, timeout: timeout}}
-	var err error
-	l.cache, err = cachefill.New(locks, cachefill.Options{
-		Prefix: Prefix, Fresh: lobbyFresh, Stale: lobbyStale, Wait: lobbyTimeout, Load: lobbyTimeout,
-		Failed: func(_ string, err error) { l.failed.Happened(err) },
-	})
-	return l, err
+func New(open, life context.Context, st *store.Store, seats int, timeout time.Duration, set *episode.Set) *Lobby {
+	x := &index{store: st, keys: Keys(st.Cluster)}
+	return &Lobby{
+		index: x, seats: seats, open: open, failed: set.Warn("the index of the rooms could not be read or completed"),
+		news: &news{index: x, life: life, timeout: timeout},
+	}
+}
+
+// Start begins to see to it that the index has all rooms. Without it the first use does.
+func (l *Lobby) Start() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.used.IsZero() && !l.closed {
+		l.used = time.Now()
+		l.busy.Go(l.searchLoop)
+	}
 }
 
 // Get returns the list; see Coordinator.Lobby.
 func (l *Lobby) Get(ctx context.Context) (*List, error) {
+	l.Start()
 	shown, err := l.get(ctx)
+	for err == nil && shown.Truncated && l.isNew() {
+		if err = pause.For(ctx, share); err == nil {
+			shown, err = l.get(ctx)
+		}
+	}
+	return shown, l.explain(ctx, err)
+}
+
+// isNew reports whether the first search may still run.
+func (l *Lobby) isNew() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.used) < patient
+}
+
+// explain returns what callers get to know of an error.
+func (l *Lobby) explain(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
-		return shown, nil
+		return nil
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	case errors.Is(err, room.ErrClosed), errors.Is(err, lockmgr.ErrClosed), l.open.Err() != nil:
-		return nil, room.ErrClosed
+		return room.ErrClosed
 	}
 	l.failed.Happened(err)
-	return nil, fmt.Errorf("%w: the list of rooms: %w", room.ErrUnavailable, err)
+	return fmt.Errorf("%w: the list of rooms: %w", room.ErrUnavailable, err)
 }
 
 func (l *Lobby) get(ctx context.Context) (*List, error) {
@@ -134,8 +130,10 @@ func (l *Lobby) get(ctx context.Context) (*List, error) {
 	})
 	select {
 	case result := <-read:
-		if result.Err != nil {
+		if result.Err != nil && (l.open.Err() != nil || !l.isFresh()) {
 			return nil, result.Err
+		} else if result.Err != nil {
+			l.failed.Happened(result.Err)
 		}
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
@@ -143,6 +141,13 @@ func (l *Lobby) get(ctx context.Context) (*List, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.showLocked(), nil
+}
+
+// isFresh reports whether there is a list that may be shown although Redis does not answer.
+func (l *Lobby) isFresh() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.at.IsZero() && time.Since(l.at) < stale
 }
 
 // begin makes close wait for a read. It reports false after close.
@@ -161,7 +166,6 @@ func (l *Lobby) Close() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	l.cache.Close()
 	l.busy.Wait()
 }
 
@@ -169,107 +173,78 @@ func (l *Lobby) Close() {
 func (l *Lobby) current() *List {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.at.IsZero() || time.Since(l.at) >= lobbyShare {
+	if l.at.IsZero() || time.Since(l.at) >= share {
 		return nil
 	}
 	return l.showLocked()
 }
 
-// read reads what has changed, and if need be the list that it has changed.
+// read brings this node's copy of the index up to date.
 func (l *Lobby) read(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*lobbyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	l.mu.Lock()
-	found, old := l.found, time.Since(l.foundAt) >= lobbyBase
+	since := l.known
 	l.mu.Unlock()
-	if found == nil || old {
-		value, err := l.cache.Get(ctx, lobbyKey, l.load)
-		if err == nil {
-			found, err = l.decode(value)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	changes, at, err := l.readChanges(ctx, found.Since)
-	if errors.Is(err, errUnrecorded) { // Redis has lost the one and not the other
-		var value []byte
-		if value, err = l.load(ctx); err == nil {
-			found, err = l.decode(value)
-		}
-		if err == nil {
-			changes, at, err = l.readChanges(ctx, found.Since)
-		}
-	}
+	at := time.Now()
+	changed, now, whole, anew, err := l.index.changes(ctx, since)
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.found, l.changes, l.at, l.shown = found, changes, at, nil
+	if anew {
+		l.rooms, l.dirty.all = nil, true
+	}
+	l.rooms, l.known, l.whole, l.at = after(l.rooms, changed), now, whole, at
+	l.dirty.ids = slices.AppendSeq(l.dirty.ids, maps.Keys(changed))
 	return nil
-}
-
-// errUnrecorded: changes were not recorded since a list was made.
-var errUnrecorded = errors.New("changes of rooms were not recorded")
-
-// readChanges reads what has changed since a search began, as it was at a moment by our clock.
-func (l *Lobby) readChanges(ctx context.Context, since int64) (changes map[string]*change, at time.Time, err error) {
-	at = time.Now()
-	fields, err := l.store.Client.HGetAll(ctx, lobbyChanges).Result()
-	if err != nil {
-		return nil, at, err
-	}
-	if began, err := strconv.ParseInt(fields["~"], 10, 64); err != nil || began > since {
-		return nil, at, errUnrecorded
-	}
-	changes = make(map[string]*change)
-	for id, text := range fields {
-		if c, ok := parseChange(id, text); ok && c.at >= since {
-			changes[id] = c
-		}
-	}
-	return changes, at, nil
-}
-
-// decode reads a list, unless the last one was the same.
-func (l *Lobby) decode(value []byte) (*searched, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.found == nil || !bytes.Equal(value, l.encoded) {
-		next := new(searched)
-		if err := json.Unmarshal(value, next); err != nil {
-			return nil, fmt.Errorf("%s%s is not as roomd writes it: %w", Prefix, lobbyKey, err)
-		}
-		l.encoded, l.found = value, next
-	}
-	l.foundAt = time.Now()
-	return l.found, nil
 }
 
 // showLocked returns the list, with what this node has changed since.
 func (l *Lobby) showLocked() *List {
-	if l.shown == nil || l.news.counted() != l.count {
-		own, count := l.news.since(l.at)
-		l.shown, l.count = l.found.with(l.changes, own), count
+	same := l.shown != nil && len(l.dirty.ids) == 0 && !l.dirty.all && l.shown.Truncated == !l.whole
+	if same && l.count == l.news.counted() {
+		return l.shown
 	}
-	return l.shown
+	var own map[string]*change
+	own, l.count = l.news.since(l.at)
+	next := &List{Rooms: after(l.rooms, own), Truncated: !l.whole}
+	if l.shown != nil {
+		next.serial = l.shown.serial + 1
+	}
+	l.dirty.serial, l.dirty.ids = next.serial, slices.AppendSeq(l.dirty.ids, maps.Keys(own))
+	l.touched = append(l.touched, l.dirty)
+	l.touched = l.touched[max(0, len(l.touched)-maxTouched):]
+	l.shown, l.dirty = next, touch{}
+	return next
 }
 
-// load searches Redis. Only the node that has the cache's lock does so.
-func (l *Lobby) load(ctx context.Context) ([]byte, error) {
-	since, err := redisconn.Run(ctx, l.store.Client, lobbyBeginScript, []string{lobbyChanges}, lobbyRecord.Milliseconds(), lobbyKeep.Milliseconds()).Int64()
-	if err != nil {
-		return nil, err
+// Next waits until the list is another one than before, which may be nil, and returns it with the ids of the rooms in which they may differ;
+// or reports all if they may differ in any.
+func (l *Lobby) Next(ctx context.Context, before *List) (now *List, ids []string, all bool, err error) {
+	l.Start()
+	for {
+		if now, err = l.get(ctx); err != nil || before == nil {
+			return now, nil, true, l.explain(ctx, err)
+		}
+		if now != before {
+			break
+		}
+		if err := pause.For(ctx, share); err != nil {
+			return nil, nil, false, l.explain(ctx, err)
+		}
 	}
-	rooms, whole, err := l.Search(ctx, Max)
-	if err != nil {
-		return nil, err
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.touched[0].serial > before.serial+1 {
+		return now, nil, true, nil
 	}
-	slices.SortFunc(rooms, func(a, b Listed) int { return cmp.Compare(a.ID, b.ID) })
-	rooms = slices.CompactFunc(rooms, func(a, b Listed) bool { return a.ID == b.ID }) // SCAN may return a key twice
-	if len(rooms) > Max {
-		rooms, whole = rooms[:Max], false
+	for _, t := range l.touched {
+		if t.serial > before.serial && t.serial <= now.serial {
+			ids, all = append(ids, t.ids...), all || t.all
+		}
 	}
-	return json.Marshal(searched{List{rooms, !whole}, since})
+	slices.Sort(ids)
+	return now, slices.Compact(ids), all, nil
 }

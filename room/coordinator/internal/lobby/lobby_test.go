@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"roomd/lockmgr"
 	"roomd/lockmgr/redistest"
 	"roomd/room/coordinator/internal/store"
 	"roomd/room/episode"
@@ -18,29 +18,23 @@ import (
 
 func newLobby(t testing.TB, client redis.UniversalClient) *Lobby {
 	t.Helper()
-	locks, err := lockmgr.New(client, lockmgr.Options{Prefix: store.LockPrefix})
-	redistest.OK(t, err)
 	open, shut := context.WithCancel(context.Background())
-	l, err := New(open, open, locks, store.New(client, store.Options{}), 0, time.Second, episode.NewSet(slog.New(slog.DiscardHandler), time.Second))
-	redistest.OK(t, err)
+	l := New(open, open, store.New(client, store.Options{}), 0, time.Second, episode.NewSet(slog.New(slog.DiscardHandler), time.Second))
 	t.Cleanup(func() {
 		shut()
 		l.Close()
-		locks.Close()
 	})
 	return l
 }
 
-// A search ends with its time, and is whole only if it has found all.
-func TestSearch_TimeIsOver(t *testing.T) {
-	s := search{max: 100, end: time.Now().Add(-time.Second), whole: true}
-	if s.add(nil, false) || s.whole {
-		t.Error("a search whose time is over goes on, or calls itself whole")
+func mustGet(t testing.TB, l *Lobby) (text string) {
+	t.Helper()
+	list, err := l.Get(t.Context())
+	redistest.OK(t, err)
+	for _, r := range list.Rooms {
+		text += fmt.Sprintf("%s:%d/%d%s ", r.ID, r.Members, r.Capacity, r.Labels)
 	}
-	s = search{max: 100, end: s.end, whole: true}
-	if s.add(nil, true); !s.whole {
-		t.Error("a search that has found all calls itself unfinished")
-	}
+	return text
 }
 
 // Whatever the order in which nodes write what they have done, the latest version of a room counts.
@@ -48,16 +42,7 @@ func TestNews_AnyOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		l := newLobby(t, rdb)
-		get := func() (text string) {
-			list, err := l.Get(t.Context())
-			redistest.OK(t, err)
-			for _, r := range list.Rooms {
-				text += fmt.Sprintf("%s:%d/%d", r.ID, r.Members, r.Capacity)
-			}
-			return text
-		}
-		get()
-		n := &news{store: l.store}
+		mustGet(t, l)
 		of := func(epoch string, version uint64, members int) *change {
 			return &change{Listed: Listed{ID: "42", Epoch: epoch, Version: version, Members: members}, listed: members > 0}
 		}
@@ -65,57 +50,182 @@ func TestNews_AnyOrder(t *testing.T) {
 			change *change
 			want   string
 		}{
-			{of("e", 2, 2), "42:2/0"}, {of("e", 1, 1), "42:2/0"}, {of("e", 3, 0), ""}, {of("e", 2, 2), ""},
-			{of("f", 1, 1), "42:1/0"}, {of("f", 1, 3), "42:1/0"}, {of("f", 2, 3), "42:3/0"},
+			{of("e", 2, 2), "42:2/0 "}, {of("e", 1, 1), "42:2/0 "}, {of("e", 3, 0), ""}, {of("e", 2, 2), ""},
+			{of("f", 1, 1), "42:1/0 "}, {of("f", 2, 3), "42:3/0 "}, {of("f", 1, 1), "42:3/0 "},
 		} {
-			n.rooms = map[string]*change{"42": step.change}
-			redistest.OK(t, n.save(t.Context()))
-			time.Sleep(lobbyShare)
-			if got := get(); got != step.want {
-				t.Errorf("after %+v: %q, want %q", step.change.Listed, got, step.want)
-			}
+			redistest.OK(t, l.index.note(t.Context(), []*change{step.change}))
+			time.Sleep(share)
+			redistest.Equal(t, fmt.Sprintf("after %+v:", step.change.Listed), mustGet(t, l), step.want)
 		}
 	})
 }
 
-// BenchmarkLobby measures a search for 20,000 rooms of Redis, and a request meanwhile.
-func BenchmarkLobby(b *testing.B) {
+// A node's copy of the index goes on where it was, in many pages, and begins anew where it cannot.
+func TestIndex_Changes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		x := newLobby(t, rdb).index
+		_, before, _, anew, err := x.changes(t.Context(), known{})
+		if redistest.OK(t, err); !anew {
+			t.Error("a copy of nothing goes on")
+		}
+		var all []*change
+		for i := range 2*readChunk + 1 {
+			all = append(all, &change{Listed: Listed{ID: fmt.Sprint(i), Epoch: "e", Version: 1, Members: 1, Labels: `{"a":"b"}`}, listed: true})
+		}
+		redistest.OK(t, x.note(t.Context(), all))
+		changed, now, whole, anew, err := x.changes(t.Context(), before)
+		if redistest.OK(t, err); len(changed) != len(all) || anew || whole || changed["7"].Members != 1 || changed["7"].Labels != `{"a":"b"}` || changed["7"].Since == 0 {
+			t.Errorf("%d rooms, anew %v, whole %v, %+v", len(changed), anew, whole, changed["7"])
+		}
+		gone := &change{Listed: Listed{ID: "7", Epoch: "e", Version: 2}}
+		redistest.OK(t, x.note(t.Context(), []*change{gone, all[8]}))
+		changed, last, _, _, err := x.changes(t.Context(), now)
+		if redistest.OK(t, err); len(changed) != 1 || changed["7"].listed {
+			t.Errorf("%+v", changed)
+		}
+		time.Sleep(2 * goneKept)
+		_, err = x.store.Run(t.Context(), searchScript, x.keys, 0, 0, goneKept.Milliseconds())
+		redistest.OK(t, err)
+		if rdb.HExists(t.Context(), x.keys[0], "7").Val() || rdb.ZCard(t.Context(), x.keys[2]).Val() != 0 {
+			t.Error("the room that is gone is remembered")
+		}
+		for name, since := range map[string]known{"has not heard that a room is gone": now, "is from another life": {"x", last.number}, "is ahead": {last.run, "9999999"}} {
+			if _, _, _, anew, err := x.changes(t.Context(), since); err != nil || !anew {
+				t.Errorf("a copy that %s goes on, %v", name, err)
+			}
+		}
+		if _, _, _, anew, err := x.changes(t.Context(), last); err != nil || anew {
+			t.Errorf("a copy that has heard all begins anew, %v", err)
+		}
+	})
+}
+
+// Who waits for another list learns in which rooms it differs, also of what the node itself has done, and of all after a
+// long time.
+func TestLobby_Next(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		l, other := newLobby(t, rdb), newLobby(t, rdb).index
+		first, _, all, err := l.Next(t.Context(), nil)
+		if redistest.OK(t, err); !all {
+			t.Error("the first list differs in some rooms only")
+		}
+		note := func(id string, version int) {
+			redistest.OK(t, other.note(t.Context(), []*change{{Listed: Listed{ID: id, Epoch: "e", Version: uint64(version), Members: version}, listed: true}}))
+		}
+		note("42", 1)
+		l.news.put(&change{Listed: Listed{ID: "own", Epoch: "e", Version: 1, Members: 1}, listed: true})
+		seen := map[string]bool{}
+		for list := first; len(seen) < 2; {
+			var ids []string
+			list, ids, all, err = l.Next(t.Context(), list)
+			if redistest.OK(t, err); all {
+				t.Error("all may differ")
+			}
+			for _, id := range ids {
+				seen[id] = list.Find(id) != nil
+			}
+		}
+		if !seen["42"] || !seen["own"] {
+			t.Errorf("%v", seen)
+		}
+		for i := range 2 * maxTouched {
+			note("42", 2+i)
+			time.Sleep(share)
+			mustGet(t, l)
+		}
+		if _, _, all, err := l.Next(t.Context(), first); err != nil || !all {
+			t.Errorf("after many lists it is said in which rooms they differ, %v", err)
+		}
+		ended, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for now, _, _, err := l.Next(t.Context(), nil); err == nil; now, _, _, err = l.Next(ended, now) {
+		}
+	})
+}
+
+// Where a search does not find a room, or finds another, the index has it so afterwards. Nothing else is changed.
+func TestSearch_PutsRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		l := newLobby(t, rdb)
+		mustGet(t, l)
+		room := func(id, epoch string, version, members int, settings string) {
+			redistest.OK(t, rdb.HSet(t.Context(), "Room:"+id+":Meta", "epoch", epoch, "version", version, "members", members, "settings", settings).Err())
+		}
+		room("missed", "e", 3, 2, `{"capacity":4,"labels":{"a":"1"}}`)
+		room("as-it-is", "e", 1, 1, `{"capacity":4}`)
+		room("older", "e", 5, 4, `{"capacity":4}`)
+		room("other", "f", 1, 1, `{"capacity":4}`)
+		for id, version := range map[string]uint64{"as-it-is": 1, "older": 4, "other": 9, "gone": 7} {
+			redistest.OK(t, l.index.note(t.Context(), []*change{{Listed: Listed{ID: id, Epoch: "e", Version: version, Members: 1, Capacity: 4}, listed: true}}))
+		}
+		number := rdb.ZScore(t.Context(), l.index.keys[1], "as-it-is").Val()
+		time.Sleep(searchEvery + searchEvery/3 + time.Second)
+		redistest.Equal(t, "afterwards:", mustGet(t, l), `as-it-is:1/4 missed:2/4{"a":"1"} older:4/4 other:1/4 `)
+		redistest.Equal(t, "the room that was right:", rdb.ZScore(t.Context(), l.index.keys[1], "as-it-is").Val(), number)
+		redistest.OK(t, rdb.ZAdd(t.Context(), l.index.free(`{"a":"1"}`), redis.Z{Score: 1, Member: "missed"}).Err())
+		time.Sleep(searchEvery + searchEvery/3)
+		redistest.Equal(t, "seats that nobody has taken:", rdb.ZScore(t.Context(), l.index.free(`{"a":"1"}`), "missed").Val(), 2)
+	})
+}
+
+// One node at a time searches; while rooms are missing it is another one soon.
+func TestSearch_OneNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		var scans atomic.Int32
+		for range 5 {
+			client := redistest.MiniClient(t, mini)
+			client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+				if cmd.Name() == "scan" {
+					scans.Add(1)
+				}
+				return nil
+			}})
+			mustGet(t, newLobby(t, client))
+		}
+		redistest.Equal(t, "searches by five nodes:", scans.Load(), 1)
+		time.Sleep(10 * searchEvery)
+		if n := scans.Load(); n < 8 || n > 11 {
+			t.Errorf("%d searches in the time of ten", n)
+		}
+	})
+}
+
+// BenchmarkIndex measures what 100 rooms cost Redis, and a list of 50,000 of which some have changed.
+func BenchmarkIndex(b *testing.B) {
 	client := redistest.Start(b).Client()
-	_, _ = client.Pipelined(b.Context(), func(p redis.Pipeliner) error {
-		for i := range Max {
-			p.HSet(b.Context(), fmt.Sprintf("Room:table-%d:Meta", i), "version", 1, "members", i%5, "settings", `{"capacity":4}`)
-			p.HSet(b.Context(), fmt.Sprintf("Room:table-%d:Users", i), "x", "{}")
-		}
-		return nil
-	})
 	l := newLobby(b, client)
-	b.Run("search", func(b *testing.B) {
+	rooms := func(n, from int, version uint64) (all []*change) {
+		for i := range n {
+			all = append(all, &change{Listed: Listed{ID: fmt.Sprint("table-", from+i), Epoch: "e", Version: version, Members: i % 5, Capacity: 4, Labels: `{"mode":"fast"}`}, listed: true})
+		}
+		return all
+	}
+	mustGet(b, l)
+	redistest.OK(b, l.index.note(b.Context(), rooms(50_000, 0, 1)))
+	version := uint64(1)
+	b.Run("note100", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := l.load(b.Context()); err != nil {
-				b.Fatal(err)
-			}
+			version++
+			redistest.OK(b, l.index.note(b.Context(), rooms(100, 0, version)))
 		}
 	})
-	b.Run("decode", func(b *testing.B) {
-		value, _ := l.load(b.Context())
-		b.SetBytes(int64(len(value)))
+	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
-			l.found = nil
-			if _, err := l.decode(value); err != nil {
-				b.Fatal(err)
-			}
+			l.known, l.at = known{}, time.Time{}
+			mustGet(b, l)
 		}
 	})
-	b.Run("request", func(b *testing.B) {
-		worst := time.Duration(0)
+	b.Run("next", func(b *testing.B) {
 		for b.Loop() {
-			start := time.Now()
-			list, err := l.Get(b.Context())
-			if err != nil || len(list.Rooms) != Max {
-				b.Fatal(err)
-			}
-			worst = max(worst, time.Since(start))
+			version++
+			redistest.OK(b, l.index.note(b.Context(), rooms(100, 0, version)))
+			l.at = time.Time{}
+			_, err := l.Get(b.Context())
+			redistest.OK(b, err)
 		}
-		b.ReportMetric(float64(worst.Microseconds())/1000, "worst-ms")
 	})
 }

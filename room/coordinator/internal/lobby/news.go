@@ -2,66 +2,40 @@ package lobby
 
 import (
 	"context"
-	_ "embed"
-	"fmt"
 	"maps"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"roomd/lockmgr/redisconn"
 	"roomd/room"
-	"roomd/room/coordinator/internal/store"
-)
-
-var (
-	//go:embed lua/lobby_begin.lua
-	lobbyBeginLua string
-	//go:embed lua/lobby_note.lua
-	lobbyNoteLua string
-
-	// The scripts on what has changed.
-	lobbyBeginScript = redis.NewScript(lobbyBeginLua)
-	lobbyNoteScript  = redis.NewScript(lobbyNoteLua)
 )
 
 const (
-	// lobbyChanges is the key of what has changed since a list of all rooms was made.
-	lobbyChanges = Prefix + "changes"
-
-	newsPause = lobbyShare / 2 // before what has changed is written to Redis, with all that changes meanwhile
-	newsRetry = time.Second    // the same after a failure
-	newsChunk = 1000           // rooms in one request
+	newsPause = share / 2   // before what has changed is written to Redis, with all that changes meanwhile
+	newsRetry = time.Second // the same after a failure
+	newsKept  = timeout     // how long readers here need at most to read what was written
 
 	closeTimeout = time.Second // how long Close writes
 )
 
 // news are the rooms that this node has changed of late. It writes them to Redis, where every node
-// finds them that shows a list of all rooms. If the node dies before it has, the next search for all
-// rooms finds them.
+// finds them that shows a list of all rooms. If the node dies before it has, the next search finds them.
 type news struct {
-	store   *store.Store
+	index   *index
 	life    context.Context
 	timeout time.Duration
 	busy    sync.WaitGroup // a timer that runs, or what it has started
 
 	mu     sync.Mutex
-	rooms  map[string]*change // guarded by mu: by id
-	count  uint64             // guarded by mu: of changes so far
-	timer  *time.Timer        // guarded by mu: nil if there is nothing to write
-	closed bool               // guarded by mu
+	rooms  map[string]*novelty // guarded by mu: by id
+	count  uint64              // guarded by mu: of changes so far
+	timer  *time.Timer         // guarded by mu: nil if there is nothing to write
+	closed bool                // guarded by mu
 }
 
-// change is a room as a commit has left it.
-type change struct {
-	Listed
-	listed bool      // it is in the list
-	at     int64     // when it was written to Redis, in ms since 1970 by its clock; 0 if it is from this node
-	saved  time.Time // when this node had written it, by our clock; zero if it has not
+// novelty is what this node has made of a room.
+type novelty struct {
+	*change
+	saved time.Time // when it was written, by our clock; zero if it has not been
 }
 
 // Committed records a room as it is after a commit with these updates.
@@ -69,17 +43,17 @@ func (l *Lobby) Committed(r *room.Room, updates []room.Update) {
 	for i := range updates {
 		switch updates[i].Type {
 		case room.KindJoin, room.KindLeave, room.KindSettings, room.KindDefaults:
-			l.news.put(changeOf(r))
+			settings, _ := r.Settings()
+			l.news.put(changeOf(r.ID, r.Position, r.Count(), settings))
 			return
 		}
 	}
 }
 
-func changeOf(r *room.Room) *change {
-	settings, _ := r.Settings()
+func changeOf(id string, at room.Position, members int, settings room.Settings) *change {
 	return &change{
-		Listed: Listed{ID: r.ID, Members: r.Count(), Capacity: settings.Capacity, Closed: settings.Closed, Epoch: r.Epoch, Version: r.Version},
-		listed: r.Count() > 0 || !settings.Unused(),
+		Listed: Listed{ID: id, Members: members, Capacity: settings.Capacity, Closed: settings.Closed, Labels: settings.Labels, Epoch: at.Epoch, Version: at.Version},
+		listed: members > 0 || !settings.Unused(),
 	}
 }
 
@@ -87,9 +61,9 @@ func (n *news) put(c *change) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.rooms == nil {
-		n.rooms = make(map[string]*change)
+		n.rooms = make(map[string]*novelty)
 	}
-	n.rooms[c.ID] = c
+	n.rooms[c.ID] = &novelty{change: c}
 	n.count++
 	n.scheduleLocked(newsPause)
 }
@@ -118,10 +92,10 @@ func (n *news) scheduleLocked(pause time.Duration) {
 // unsavedLocked returns what is not in Redis yet, and forgets what has been there for longer than
 // readers here need to read it.
 func (n *news) unsavedLocked() (list []*change) {
-	maps.DeleteFunc(n.rooms, func(_ string, c *change) bool { return !c.saved.IsZero() && time.Since(c.saved) > lobbyTimeout })
+	maps.DeleteFunc(n.rooms, func(_ string, c *novelty) bool { return !c.saved.IsZero() && time.Since(c.saved) > newsKept })
 	for _, c := range n.rooms {
 		if c.saved.IsZero() {
-			list = append(list, c)
+			list = append(list, c.change)
 		}
 	}
 	return list
@@ -132,65 +106,32 @@ func (n *news) save(ctx context.Context) error {
 	n.mu.Lock()
 	list := n.unsavedLocked()
 	n.mu.Unlock()
-	for chunk := range slices.Chunk(list, newsChunk) {
-		args := []any{2 * Max}
-		for _, c := range chunk {
-			args = append(args, c.ID, c.Epoch, c.Version, c.text())
+	if err := n.index.note(ctx, list); err != nil {
+		return err
+	}
+	now := time.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range list {
+		if is := n.rooms[c.ID]; is != nil && is.change == c {
+			is.saved = now
 		}
-		if err := redisconn.Run(ctx, n.store.Client, lobbyNoteScript, []string{lobbyChanges}, args...).Err(); err != nil {
-			return err
-		}
-		now := time.Now()
-		n.mu.Lock()
-		for _, c := range chunk {
-			c.saved = now
-		}
-		n.mu.Unlock()
 	}
 	return nil
 }
 
-// text returns how the room is now, "-" if it is not listed.
-func (c *change) text() string {
-	if !c.listed {
-		return "-"
-	}
-	closed := 0
-	if c.Closed {
-		closed = 1
-	}
-	return fmt.Sprint(c.Members, " ", c.Capacity, " ", closed)
-}
-
-// parseChange reads what lobby_note.lua has written.
-func parseChange(id, text string) (c *change, ok bool) {
-	parts := strings.Split(text, " ")
-	if len(parts) != 4 && len(parts) != 6 {
-		return nil, false
-	}
-	c = &change{Listed: Listed{ID: id, Epoch: parts[1]}, listed: len(parts) == 6}
-	var failed [4]error
-	c.at, failed[0] = strconv.ParseInt(parts[0], 10, 64)
-	c.Version, failed[1] = strconv.ParseUint(parts[2], 10, 64)
-	if c.listed {
-		c.Members, failed[2] = strconv.Atoi(parts[3])
-		c.Capacity, failed[3] = strconv.Atoi(parts[4])
-		c.Closed = parts[5] == "1"
-	}
-	return c, failed == [4]error{}
-}
-
 // since returns what this node has changed and not written to Redis before a moment, and a number
 // that grows with each change.
-func (n *news) since(moment time.Time) (list []*change, count uint64) {
+func (n *news) since(moment time.Time) (own map[string]*change, count uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, c := range n.rooms {
+	own = make(map[string]*change)
+	for id, c := range n.rooms {
 		if c.saved.IsZero() || !c.saved.Before(moment) {
-			list = append(list, c)
+			own[id] = c.change
 		}
 	}
-	return list, n.count
+	return own, n.count
 }
 
 // counted returns that number.

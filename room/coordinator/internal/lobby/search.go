@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,107 +12,125 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
 	"roomd/room/coordinator/internal/store"
 )
 
 const (
+	searchEvery = 30 * time.Second       // how long the index is not compared with all rooms, after that has begun
+	searchSoon  = 5 * time.Second        // the same where a search has not ended since Redis was restarted or replaced
+	searchAsk   = 500 * time.Millisecond // how often a node asks whether it is to search while rooms are missing
+	goneKept    = time.Minute            // how long the index remembers rooms that are gone
+
 	// scanCount is how many keys Redis looks at in one SCAN, which takes it less than a
 	// millisecond.
 	scanCount = 1000
 
-	// scanTime is how long a search may take. What was found until then is the list.
-	scanTime = 3 * time.Second
+	// scanShare is which part of the time a search that nobody waits for takes of Redis.
+	scanShare = 10
 )
 
-// searched is what one search of Redis has found.
-type searched struct {
-	List
-	Since int64 `json:"since"` // when it began, in ms since 1970: it has all that changed before
+// searchLoop compares the index with all rooms, when it is this node's turn.
+func (l *Lobby) searchLoop() {
+	wait := time.Duration(0)
+	for pause.For(l.open, wait) == nil {
+		wait = searchEvery / 3
+		done, err := l.search(l.open)
+		switch {
+		case err != nil && l.open.Err() == nil:
+			l.failed.Happened(err)
+			wait = time.Second
+		case !done && !l.isWhole():
+			wait = searchAsk
+		}
+	}
 }
 
-// Search returns the rooms of all masters, in no order, and some twice. It stops beyond max rooms, and
-// after scanTime; whole says that it did not, and that every master has answered. It fails if none
-// has.
-func (l *Lobby) Search(ctx context.Context, max int) (rooms []Listed, whole bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, scanTime+time.Second)
-	defer cancel()
-	search := &search{store: l.store, max: max, seats: l.seats, end: time.Now().Add(scanTime), whole: true}
-	switch client := l.store.Client.(type) {
-	case *redis.ClusterClient:
-		err = client.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
-			search.scanned(search.scan(ctx, master))
-			return nil
-		})
-	default:
-		search.scanned(search.scan(ctx, client))
+// isWhole reports whether all rooms are in the index, as far as this node knows.
+func (l *Lobby) isWhole() bool {
+	_, _ = l.get(l.open)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.whole
+}
+
+// search compares the index with all rooms, if it is this node's turn; done says that it was, and all were found.
+func (l *Lobby) search(ctx context.Context) (done bool, err error) {
+	reply, err := l.index.store.Run(ctx, searchScript, l.index.keys, searchEvery.Milliseconds(), searchSoon.Milliseconds(), goneKept.Milliseconds())
+	if err != nil || reply[0] == nil {
+		return false, err
 	}
-	if err == nil && search.answered == 0 {
-		err = search.failure
+	if err := l.read(ctx); err != nil {
+		return false, err
 	}
-	return search.rooms, search.whole, err
+	l.mu.Lock()
+	before, hurry := l.rooms, !l.whole
+	l.mu.Unlock()
+	s := &search{index: l.index, seats: l.seats, hurry: hurry, found: make(map[string]bool), known: &List{Rooms: before}}
+	if err := s.all(ctx); err != nil {
+		return false, err
+	}
+	var missing []string
+	for _, r := range before {
+		if !s.found[r.ID] {
+			missing = append(missing, l.index.store.KeysOf(r.ID).Meta)
+		}
+	}
+	for len(missing) > 0 {
+		n := min(scanCount, len(missing))
+		if err := s.compare(ctx, missing[:n]); err != nil {
+			return false, err
+		}
+		missing = missing[n:]
+	}
+	_, err = l.index.store.Run(ctx, searchedScript, l.index.keys, reply[0])
+	return err == nil, err
 }
 
 // search is one search for all rooms.
 type search struct {
-	store *store.Store
-	max   int
-	seats int // of rooms without settings
-	end   time.Time
+	index *index
+	seats int  // of rooms without settings
+	hurry bool // somebody waits for it
+	known *List
 
-	mu       sync.Mutex
-	rooms    []Listed // guarded by mu
-	whole    bool     // guarded by mu
-	answered int      // guarded by mu: masters
-	failure  error    // guarded by mu: of a master that has not answered
+	mu    sync.Mutex
+	found map[string]bool // guarded by mu: by id
 }
 
-// scanned records how the search of one master ended. What the others have is shown all the same.
-func (s *search) scanned(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil {
-		s.whole, s.failure = false, err
-		return
+// all searches all masters.
+func (s *search) all(ctx context.Context) error {
+	if client, cluster := s.index.store.Client.(*redis.ClusterClient); cluster {
+		return client.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return s.scan(ctx, master) })
 	}
-	s.answered++
+	return s.scan(ctx, s.index.store.Client)
 }
 
 // scan searches one master, page by page.
 func (s *search) scan(ctx context.Context, master redis.Cmdable) error {
 	for cursor := uint64(0); ; {
-		keys, next, err := master.Scan(ctx, cursor, s.store.KeysOf("*").Meta, scanCount).Result()
-		if err != nil {
+		began := time.Now()
+		keys, next, err := master.Scan(ctx, cursor, s.index.store.KeysOf("*").Meta, scanCount).Result()
+		if err == nil {
+			err = s.compare(ctx, keys)
+		}
+		if cursor = next; err != nil || cursor == 0 {
 			return err
 		}
-		found, err := s.read(ctx, keys)
-		if err != nil {
-			return err
-		}
-		if cursor = next; !s.add(found, cursor == 0) || cursor == 0 {
-			return nil
+		if !s.hurry {
+			_ = pause.For(ctx, (scanShare-1)*time.Since(began))
 		}
 	}
 }
 
-// add keeps what a page has, and reports whether the search goes on. last says that the page was
-// the master's last.
-func (s *search) add(found []Listed, last bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.rooms = append(s.rooms, found...)
-	goes := len(s.rooms) <= s.max && time.Now().Before(s.end)
-	s.whole = s.whole && (goes || last && len(s.rooms) <= s.max)
-	return goes
-}
-
-// read reads what the list says of some rooms, in one round trip.
-func (s *search) read(ctx context.Context, keys []string) ([]Listed, error) {
+// compare has the index have rooms as they are, in one round trip for reading them.
+func (s *search) compare(ctx context.Context, keys []string) error {
 	if len(keys) == 0 {
-		return nil, nil
+		return nil
 	}
 	// By the client of all masters: a slot may move meanwhile.
-	replies, err := s.store.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	replies, err := s.index.store.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, key := range keys {
 			p.HMGet(ctx, key, "version", "members", "settings", "epoch")
 		}
@@ -122,75 +138,74 @@ func (s *search) read(ctx context.Context, keys []string) ([]Listed, error) {
 	})
 	var refusal redis.Error
 	if err != nil && !errors.As(err, &refusal) {
-		return nil, err
+		return err
 	}
-	found := make([]Listed, 0, len(keys))
+	var noted []*change
 	for i, key := range keys {
 		reply, ok := replies[i].(*redis.SliceCmd)
 		if !ok || reply.Err() != nil && !redis.HasErrorPrefix(reply.Err(), "WRONGTYPE") {
-			return nil, replies[i].Err()
+			return replies[i].Err()
 		}
-		if one, ok := s.parse(key, reply.Val()); ok {
-			found = append(found, one)
+		if c := s.read(key, reply.Val()); s.differs(c) {
+			noted = append(noted, c)
 		}
 	}
-	return found, nil
+	return s.index.note(ctx, noted)
 }
 
-// parse reports false for a room that is gone, or empty and of no use, and for what is none.
-func (s *search) parse(key string, meta []any) (one Listed, ok bool) {
-	one.ID = strings.TrimSuffix(strings.TrimPrefix(key, "Room:"), ":Meta")
-	if s.store.Cluster {
-		one.ID = strings.TrimSuffix(strings.TrimPrefix(one.ID, "{"), "}")
+// differs reports whether the index is to be told of a room as it is. Of those with labels it always is: seats that somebody
+// claimed, and did not take, are free again.
+func (s *search) differs(c *change) bool {
+	if c == nil {
+		return false
 	}
-	if len(meta) != 4 || meta[0] == nil || room.CheckID(one.ID) != nil {
-		return one, false
+	s.mu.Lock()
+	s.found[c.ID] = true
+	s.mu.Unlock()
+	was := s.known.Find(c.ID)
+	if was == nil {
+		return c.listed
+	}
+	is := c.Listed
+	is.Since = was.Since
+	return !c.listed || is != *was || c.Labels != ""
+}
+
+// read returns a room as the fields of Meta have it, nil for what is none.
+func (s *search) read(key string, meta []any) *change {
+	c := &change{Listed: Listed{ID: roomOf(s.index.store, key)}}
+	if len(meta) != 4 || room.CheckID(c.ID) != nil {
+		return nil
+	}
+	if meta[0] == nil { // it is gone: what the index has of it counts no more
+		if was := s.known.Find(c.ID); was != nil {
+			c.Epoch, c.Version = was.Epoch, was.Version
+			return c
+		}
+		return nil
 	}
 	version, _ := meta[0].(string)
-	one.Version, _ = strconv.ParseUint(version, 10, 63)
-	one.Epoch, _ = meta[3].(string)
+	c.Version, _ = strconv.ParseUint(version, 10, 63)
+	c.Epoch, _ = meta[3].(string)
+	if c.Epoch == "" {
+		c.Epoch = "0" // of a version without epochs
+	}
 	members, _ := meta[1].(string)
-	one.Members, _ = strconv.Atoi(cmp.Or(members, "0"))
+	c.Members, _ = strconv.Atoi(cmp.Or(members, "0"))
 	var settings room.Settings
 	if text, _ := meta[2].(string); text == "" {
 		settings = room.Settings{Capacity: s.seats, Default: true}
 	} else if json.Unmarshal([]byte(text), &settings) != nil {
-		return one, false // what uses the room says so in the log
+		return nil // what uses the room says so in the log
 	}
 	settings.Adapt()
-	one.Capacity, one.Closed = settings.Capacity, settings.Closed
-	return one, one.Members > 0 || !settings.Unused()
+	return changeOf(c.ID, room.Position{Epoch: c.Epoch, Version: c.Version}, c.Members, settings)
 }
 
-// with returns the rooms that were found, as changes have left them: those that Redis has, and those of
-// this node.
-func (f *searched) with(changes map[string]*change, own []*change) *List {
-	latest := maps.Clone(changes)
-	for _, c := range own {
-		if known := latest[c.ID]; known == nil || known.Epoch != c.Epoch || known.Version < c.Version {
-			latest[c.ID] = c
-		}
+func roomOf(st *store.Store, key string) string {
+	id := strings.TrimSuffix(strings.TrimPrefix(key, "Room:"), ":Meta")
+	if st.Cluster {
+		id = strings.TrimSuffix(strings.TrimPrefix(id, "{"), "}")
 	}
-	l := &List{Rooms: make([]Listed, 0, len(f.Rooms)+len(latest)), Truncated: f.Truncated}
-	rest := f.Rooms
-	for _, id := range slices.Sorted(maps.Keys(latest)) {
-		c := latest[id]
-		n, found := slices.BinarySearchFunc(rest, id, func(r Listed, id string) int { return strings.Compare(r.ID, id) })
-		l.Rooms = append(l.Rooms, rest[:n]...)
-		rest = rest[n:]
-		if found {
-			if rest[0].Epoch == c.Epoch && rest[0].Version >= c.Version {
-				l.Rooms, c = append(l.Rooms, rest[0]), nil
-			}
-			rest = rest[1:]
-		}
-		if c != nil && c.listed {
-			l.Rooms = append(l.Rooms, c.Listed)
-		}
-	}
-	l.Rooms = append(l.Rooms, rest...)
-	if len(l.Rooms) > Max {
-		l.Rooms, l.Truncated = l.Rooms[:Max:Max], true
-	}
-	return l
+	return id
 }

@@ -53,7 +53,8 @@ const maxIncarnations = 64
 
 // Script is a script on rooms, with a text for each incarnation. It is safe for concurrent use.
 type Script struct {
-	body string
+	body      string
+	libraries []string
 
 	mu    sync.Mutex
 	texts map[string]*redis.Script // guarded by mu: by incarnation
@@ -62,8 +63,9 @@ type Script struct {
 // scripts are all of them.
 var scripts []*Script
 
-func newScript(body string) *Script {
-	s := &Script{body: body, texts: make(map[string]*redis.Script)}
+// NewScript returns a script, with the functions of libraries that it uses. In their texts <incarnation> is that of the server.
+func NewScript(body string, libraries ...string) *Script {
+	s := &Script{body: body, libraries: libraries, texts: make(map[string]*redis.Script)}
 	scripts = append(scripts, s)
 	return s
 }
@@ -77,7 +79,11 @@ func (s *Script) on(incarnation string) *redis.Script {
 		if len(s.texts) == maxIncarnations {
 			clear(s.texts)
 		}
-		text = lockmgr.NewScript("-- for "+incarnation+"\n"+s.body, strings.ReplaceAll(roomLua, "<incarnation>", incarnation))
+		libraries := make([]string, len(s.libraries))
+		for i, library := range s.libraries {
+			libraries[i] = strings.ReplaceAll(library, "<incarnation>", incarnation)
+		}
+		text = lockmgr.NewScript("-- for "+incarnation+"\n"+s.body, libraries...)
 		s.texts[incarnation] = text
 	}
 	return text

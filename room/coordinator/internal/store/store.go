@@ -46,10 +46,10 @@ var (
 // A commit by a writer that holds the lock carries that token alone. Once it has been answered that the lock is
 // not its own, no copy of it can ever write: the token waits no longer, and does not get the lock again.
 var (
-	LoadScript       = newScript(loadLua)
-	AcquireScript    = newScript(acquireLua)
-	CommitScript     = newScript(commitLua)
-	MoveScript       = newScript(moveLua)
+	LoadScript       = NewScript(loadLua, roomLua)
+	AcquireScript    = NewScript(acquireLua, roomLua)
+	CommitScript     = NewScript(commitLua, roomLua)
+	MoveScript       = NewScript(moveLua, roomLua)
 	UnregisterScript = redis.NewScript(unregisterLua)
 )
 
@@ -143,9 +143,7 @@ func (s *Store) Load(ctx context.Context, id string) (*room.Room, error) {
 // Examine is Load, and returns how many members the room's last commit has left there, too.
 func (s *Store) Examine(ctx context.Context, id string) (r *room.Room, recorded int, err error) {
 	k := s.KeysOf(id)
-	reply, err := s.run(ctx, k.Meta, LoadScript, func(script *redis.Script) (*redis.Cmd, error) {
-		return s.eval(ctx, script, k.Both)
-	})
+	reply, err := s.Run(ctx, LoadScript, k.Both)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read room %s: %w", id, s.explain(ctx, id, err))
 	}
@@ -211,15 +209,22 @@ func (s *Store) run(ctx context.Context, meta string, script *Script, send func(
 	}
 }
 
+// Run runs a script on keys that no lock guards, and returns its answer.
+func (s *Store) Run(ctx context.Context, script *Script, keys []string, args ...any) ([]any, error) {
+	return s.run(ctx, keys[len(keys)-1], script, func(script *redis.Script) (*redis.Cmd, error) {
+		return s.eval(ctx, script, keys, args...)
+	})
+}
+
 // eval runs a script on keys that no lock guards.
-func (s *Store) eval(ctx context.Context, script *redis.Script, keys []string) (cmd *redis.Cmd, err error) {
+func (s *Store) eval(ctx context.Context, script *redis.Script, keys []string, args ...any) (cmd *redis.Cmd, err error) {
 	err = redisconn.UntilMoved(ctx, func() error {
-		cmd = script.EvalSha(ctx, s.Client, keys)
+		cmd = script.EvalSha(ctx, s.Client, keys, args...)
 		if err := cmd.Err(); redis.HasErrorPrefix(err, "NOSCRIPT") {
 			if err = s.servers.load(ctx, keys[0], script); err != nil {
 				return err
 			}
-			cmd = script.EvalSha(ctx, s.Client, keys)
+			cmd = script.EvalSha(ctx, s.Client, keys, args...)
 		}
 		redisconn.SeekMaster(ctx, s.Client, cmd.Err())
 		return cmd.Err()

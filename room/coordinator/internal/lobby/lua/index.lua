@@ -1,0 +1,57 @@
+-- The index of the rooms: what the lobby and those who look for a table read. Its keys are in one slot.
+--
+-- Lobby:Rooms     hash: room → "<epoch> <version> <since> <members> <capacity> <closed> <labels>", where since is when the
+--                 index first had it, in ms since 1970 by Redis' clock, closed is 0 or 1, and labels are JSON. Of a room that
+--                 is gone only the first three are there. Of one that somebody is about to begin the epoch is -,
+--                 and its settings stand at the end.
+-- Lobby:Changed   sorted set: room → the number of its last change, which grows
+-- Lobby:Gone      sorted set: room that is gone, or that nobody has begun yet → since when, in ms since 1970
+-- Lobby:State     hash: run, which names the life of this index: numbers of another one say nothing; incarnation, of
+--                 Redis; number, of the last change; floor, below which rooms that are gone may be missing in
+--                 Changed; whole, once all rooms of Redis are in; searched, when somebody last began to see to that
+-- Lobby:Free:<labels>  sorted set: room with these labels that lets players in → seats that nobody has, and nobody
+--                 is about to take
+--
+-- They are forgotten an hour after the last use.
+
+-- Begins a life of the index if there is none, or Redis was restarted or replaced: something may be lost, so all is searched
+-- again. Returns run and the time in ms.
+local function index_begin()
+  local t = redis.call('TIME')
+  local now = t[1] * 1000 + math.floor(t[2] / 1000)
+  local is = redis.call('HMGET', KEYS[4], 'run', 'incarnation')
+  if not is[1] or is[2] ~= '<incarnation>' then
+    is[1] = string.format('<incarnation>.%.0f', now)
+    redis.call('HDEL', KEYS[4], 'whole', 'searched')
+    redis.call('HSET', KEYS[4], 'run', is[1], 'incarnation', '<incarnation>')
+  end
+  for i = 1, 4 do
+    redis.call('PEXPIRE', KEYS[i], 3600000)
+  end
+  return is[1], now
+end
+
+-- Has a room with labels so many free seats; 0 for none, or for one that is closed or gone.
+local function index_free(labels, id, free)
+  if labels == '{}' then
+    return
+  end
+  local key = KEYS[5] .. labels
+  if free > 0 then
+    redis.call('ZADD', key, free, id)
+    redis.call('PEXPIRE', key, 3600000)
+  else
+    redis.call('ZREM', key, id)
+  end
+end
+
+-- Writes how a room is, which is gone if rest is empty.
+local function index_set(id, epoch, version, since, rest, now)
+  redis.call('HSET', KEYS[1], id, epoch .. ' ' .. version .. ' ' .. since .. (rest ~= '' and ' ' .. rest or ''))
+  redis.call('ZADD', KEYS[2], redis.call('HINCRBY', KEYS[4], 'number', 1), id)
+  if rest == '' then
+    redis.call('ZADD', KEYS[3], now, id)
+  else
+    redis.call('ZREM', KEYS[3], id)
+  end
+end

@@ -1,0 +1,30 @@
+-- Notes what has become of rooms. Nodes may come in any order: the later version of a room counts. Without an index,
+-- since nobody asks for it, nothing is noted.
+--
+-- KEYS[1..5] of the index   ARGV for each room: id, epoch, version, "<members> <capacity> <closed> <labels>" or empty
+-- if the room is gone, and how many free seats it has for those who look for one
+-- returns {how many have changed}
+if redis.call('EXISTS', KEYS[4]) == 0 then
+  return {0}
+end
+local _, now = index_begin()
+local changed = 0
+for i = 1, #ARGV, 5 do
+  local id, epoch, version, rest, free = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], tonumber(ARGV[i + 4])
+  local old = redis.call('HGET', KEYS[1], id)
+  local e, v, since, was = string.match(old or '', '^(%S+) (%S+) (%S+) ?(.*)$')
+  if e ~= epoch or tonumber(v) <= tonumber(version) then
+    local labels, before = string.match(rest, '(%S+)$'), string.match(was or '', '^%S+ %S+ %S+ (%S+)')
+    if before and before ~= labels then
+      index_free(before, id, 0)
+    end
+    if labels then
+      index_free(labels, id, free) -- also if it is known: somebody may have been about to take a seat, and has not
+    end
+    if e ~= epoch or v ~= version or was ~= rest then
+      index_set(id, epoch, version, was and was ~= '' and since or string.format('%.0f', now), rest, now)
+      changed = changed + 1
+    end
+  end
+end
+return {changed}

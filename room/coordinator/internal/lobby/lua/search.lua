@@ -1,0 +1,29 @@
+-- Says whether the caller is to compare the index with all rooms, of nodes that ask now and then only one; and forgets
+-- rooms that have been gone for so long that every node knows, or that nobody has begun after all.
+--
+-- KEYS[1..5] of the index
+-- ARGV[1] ms between two searches   ARGV[2] ms until another one begins if not all rooms are in the index
+-- ARGV[3] ms to remember rooms that are gone
+-- returns {run}, or {false}
+local run, now = index_begin()
+local gone = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[3], 'LIMIT', 0, 1000)
+for _, id in ipairs(gone) do
+  local number = redis.call('ZSCORE', KEYS[2], id)
+  if number and tonumber(number) > tonumber(redis.call('HGET', KEYS[4], 'floor') or 0) then
+    redis.call('HSET', KEYS[4], 'floor', number)
+  end
+  local labels = string.match(redis.call('HGET', KEYS[1], id) or '', '^%S+ %S+ %S+ %S+ %S+ %S+ (%S+)')
+  if labels then
+    index_free(labels, id, 0)
+  end
+  redis.call('ZREM', KEYS[2], id)
+  redis.call('HDEL', KEYS[1], id)
+  redis.call('ZREM', KEYS[3], id)
+end
+local is = redis.call('HMGET', KEYS[4], 'searched', 'whole')
+-- Also if the clock was set back.
+if is[1] and math.abs(now - is[1]) < tonumber(is[2] and ARGV[1] or ARGV[2]) then
+  return {false}
+end
+redis.call('HSET', KEYS[4], 'searched', string.format('%.0f', now))
+return {run}

@@ -1,0 +1,128 @@
+package lobby
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"roomd/room"
+)
+
+const (
+	// matchKept is how long a request that is sent again finds the same room.
+	matchKept = time.Minute
+
+	// maxOthers bounds with how many other labels a room is looked for at once, and maxRefused how many rooms that
+	// would not do it is looked beyond.
+	maxOthers  = 16
+	maxRefused = 16
+)
+
+// Wanted is what somebody looks for.
+type Wanted struct {
+	Labels   room.Labels   // that the room has, perhaps among others; not empty
+	Seats    int           // together
+	Settings room.Settings // of the room that begins if there is none; its labels are Labels
+	Prefix   string        // of the id of such a room
+	Key      string        // names the request if it may be sent again; else empty
+}
+
+// Found is a room that was found. Its seats count as taken until the room is noted again.
+type Found struct {
+	Room     string
+	New      bool          // nobody else has found it before
+	Settings room.Settings // with which it is to begin if nobody has begun it; its labels are those of Wanted
+}
+
+// Claim finds a room. Some of them will not do, and are passed over; of those it is noted how they are.
+func (l *Lobby) Claim(ctx context.Context, w Wanted, not ...Refused) (Found, error) {
+	l.Start()
+	list, err := l.Get(ctx)
+	if err != nil {
+		return Found{}, err
+	}
+	if last := len(not) - 1; last >= 0 && not[last].At.Version > 0 {
+		r := not[last]
+		if err := l.index.note(ctx, []*change{changeOf(r.Room, r.At, r.Members, r.Settings)}); err != nil {
+			return Found{}, l.explain(ctx, err)
+		}
+	}
+	settings := w.Settings
+	settings.Labels, settings.Default = w.Labels, true
+	text, err := json.Marshal(settings)
+	if err != nil {
+		return Found{}, fmt.Errorf("%w: %w", room.ErrInvalid, err)
+	}
+	kept := int64(0)
+	if w.Key != "" {
+		kept = matchKept.Milliseconds()
+	}
+	not = not[max(0, len(not)-maxRefused):]
+	args := []any{w.Seats, w.Prefix + strings.ToLower(rand.Text()[:10]), string(w.Labels), settings.Seats(), text, kept, len(not)}
+	for _, r := range not {
+		args = append(args, r.Room)
+	}
+	for _, labels := range list.including(w.Labels) {
+		args = append(args, string(labels))
+	}
+	reply, err := l.index.store.Run(ctx, claimScript, append(slices.Clip(l.index.keys), l.index.match(w)), args...)
+	if err != nil {
+		return Found{}, l.explain(ctx, err)
+	}
+	f := Found{New: reply[1] == int64(1), Settings: settings}
+	f.Room, _ = reply[0].(string)
+	if begun, _ := reply[2].(string); begun != "" {
+		if err := json.Unmarshal([]byte(begun), &f.Settings); err != nil {
+			return Found{}, l.explain(ctx, err)
+		}
+		f.Settings.Adapt()
+		f.Settings.Labels = w.Labels
+	}
+	return f, nil
+}
+
+// Refused is a room that would not do, as it was then.
+type Refused struct {
+	Room     string
+	At       room.Position
+	Members  int
+	Settings room.Settings
+}
+
+// Unclaimed has the seats of a room that nobody has taken after all be free again.
+func (l *Lobby) Unclaimed(r Refused) {
+	if r.At.Version > 0 {
+		l.news.put(changeOf(r.Room, r.At, r.Members, r.Settings))
+	}
+}
+
+// match returns the key under which the room of a request is kept.
+func (x *index) match(w Wanted) string {
+	sum := sha256.Sum256([]byte(w.Key))
+	return strings.TrimSuffix(x.keys[4], "Free:") + "Match:" + base64.RawURLEncoding.EncodeToString(sum[:12])
+}
+
+// including returns other labels than these, of rooms in the list, that include them.
+func (l *List) including(labels room.Labels) (others []room.Labels) {
+	l.once.Do(func() {
+		seen := map[room.Labels]bool{"": true}
+		for _, r := range l.Rooms {
+			if !seen[r.Labels] && !r.Closed {
+				seen[r.Labels], l.labels = true, append(l.labels, r.Labels)
+			}
+		}
+	})
+	for _, other := range l.labels {
+		if other != labels && other.Include(labels) && len(others) < maxOthers {
+			others = append(others, other)
+		}
+	}
+	return others
+}

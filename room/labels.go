@@ -1,0 +1,105 @@
+package room
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Limits of [Labels].
+const (
+	MaxLabels     = 8
+	MaxLabelName  = 32 // bytes
+	MaxLabelValue = 64 // bytes
+)
+
+// Labels say what a room is for, so that players find it: names with values, such as the mode of a game, in JSON
+// an object of strings. Names and values are of A-Z a-z 0-9 . _ -. It is the JSON in its one normal form, sorted by
+// name, so that two can be compared. The zero value is none.
+type Labels string
+
+// MakeLabels returns labels in their normal form. [Configure] refuses those that cannot be used.
+func MakeLabels(from map[string]string) Labels {
+	if len(from) == 0 {
+		return ""
+	}
+	var text strings.Builder
+	for i, name := range slices.Sorted(maps.Keys(from)) {
+		text.WriteByte("{,"[min(i, 1)])
+		n, _ := json.Marshal(name)
+		v, _ := json.Marshal(from[name])
+		text.Write(n)
+		text.WriteByte(':')
+		text.Write(v)
+	}
+	text.WriteByte('}')
+	return Labels(text.String())
+}
+
+// Map returns the values by name.
+func (l Labels) Map() map[string]string {
+	all := make(map[string]string)
+	if l != "" {
+		_ = json.Unmarshal([]byte(l), &all)
+	}
+	return all
+}
+
+// Include reports whether all of the others are among the labels.
+func (l Labels) Include(others Labels) bool {
+	if others == "" || l == others {
+		return true
+	} else if l == "" {
+		return false
+	}
+	all := l.Map()
+	for name, value := range others.Map() {
+		if got, there := all[name]; !there || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+// Check returns an [InvalidError] if labels cannot be used.
+func (l Labels) Check() error {
+	all := l.Map()
+	if len(all) > MaxLabels {
+		return &InvalidError{"labels", fmt.Sprintf("must be at most %d, not %d", MaxLabels, len(all))}
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if len(name) > MaxLabelName || !isName(name) {
+			return &InvalidError{"labels", fmt.Sprintf("must have names of 1 to %d of A-Z a-z 0-9 . _ -, not %.40q", MaxLabelName, name)}
+		}
+		if value := all[name]; len(value) > MaxLabelValue || !isName(value) {
+			return &InvalidError{"labels." + name, fmt.Sprintf("must be 1 to %d of A-Z a-z 0-9 . _ -, not %.70q", MaxLabelValue, value)}
+		}
+	}
+	return nil
+}
+
+// isName reports whether a text is of A-Z a-z 0-9 . _ -, and not empty.
+func isName(text string) bool {
+	return text != "" && strings.IndexFunc(text, func(c rune) bool { return !isNameRune(c) }) < 0
+}
+
+// MarshalJSON returns the object.
+func (l Labels) MarshalJSON() ([]byte, error) {
+	if l == "" {
+		return []byte("{}"), nil
+	}
+	return []byte(l), nil
+}
+
+// UnmarshalJSON takes an object of strings.
+func (l *Labels) UnmarshalJSON(text []byte) error {
+	all := make(map[string]string)
+	if err := json.Unmarshal(text, &all); err != nil {
+		return fmt.Errorf("labels must be an object of strings: %w", err)
+	}
+	*l = MakeLabels(all)
+	return nil
+}

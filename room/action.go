@@ -3,7 +3,7 @@ package room
 import "fmt"
 
 // Action is what one user does in a room through one session, or what somebody with authority over the
-// room does. It is one of the structs [Join], [Leave], [Ready], [SetMemberData], [SetData], [SetTimer], [Say],
+// room does. It is one of the structs [Join], [Leave], [Ready], [SetMemberData], [SetData], [Deal], [SetTimer], [Say],
 // [Keep] and [Detach]; with authority [Configure], [Kick], [Unban], [Close], [Reserve] and [Release];
 // and of nodes, when a timer is due, [Fire], and after a failure [Stray], [Evict] and [Renew].
 type Action interface {
@@ -41,7 +41,7 @@ const (
 
 // ActionKinds are those of all actions but of what only nodes do.
 var ActionKinds = []Kind{
-	KindJoin, KindLeave, KindSettings, KindData, KindMember, KindReady, KindTimer, KindMessage,
+	KindJoin, KindLeave, KindSettings, KindData, KindMember, KindPrivate, KindReady, KindTimer, KindMessage,
 	KindKick, KindClose, KindReserve, KindRelease, KindKeep, KindDetach,
 }
 

@@ -46,6 +46,8 @@ func (r *Room) memberDifferences(is *Room) (found []string) {
 			found = append(found, fmt.Sprintf("%q is on seat %d instead of %d", user, m.Seat, known.Seat))
 		case m.Session != known.Session || m.Node != known.Node || m.At != known.At:
 			found = append(found, fmt.Sprintf("%q has another session", user))
+		case !m.Private.equals(known.Private):
+			found = append(found, fmt.Sprintf("%q has other private data", user))
 		case m.Ready != known.Ready || !m.Data.equals(known.Data):
 			found = append(found, fmt.Sprintf("%q has other data, or is ready or not", user))
 		}

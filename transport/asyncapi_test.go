@@ -121,7 +121,7 @@ func checkDescribed(t testing.TB, frame []byte) {
 func TestDescription_Requests(t *testing.T) {
 	d := described()
 	values := map[string]string{
-		"room": `"42"`, "seat": `2`, "token": `"x"`, "value": `true`, "user": `"a"`, "scope": `"member"`, "settings": `{"capacity":4}`,
+		"room": `"42"`, "seat": `2`, "token": `"x"`, "value": `true`, "user": `"a"`, "scope": `"private"`, "settings": `{"capacity":4}`,
 		"text": `"hi"`, "data": `{"x":[1]}`, "to": `["a","b"]`, "ban": `60`, "expect": `7`, "epoch": `"e"`, "name": `"turn"`, "in": `5`, "then": `{"kick":"a"}`, "nonsense": `1`,
 	}
 	wrong := map[string]string{

@@ -143,7 +143,7 @@ func BenchmarkEvent(b *testing.B) {
 			Changes: []room.Change{{Type: room.KindJoin, User: "player-3", Seat: 3}}}
 	}
 	version := uint64(1 << 32)
-	n := len(frames.Of(event(version)).For("", nil))
+	n := len(frames.Of(event(version)).For(room.Viewer{}, nil))
 	b.ReportAllocs()
 	for b.Loop() {
 		version++

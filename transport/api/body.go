@@ -180,6 +180,8 @@ func expectation(f reflect.StructField) string {
 		return "an object"
 	case reflect.Slice:
 		return "a list of strings"
+	case reflect.Map:
+		return "an object"
 	}
 	return "a string"
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,10 +33,12 @@ type member struct {
 
 	Ready bool    `json:"ready,omitzero" enum:"true" doc:"The user has said so."`
 	Data  rawJSON `json:"data,omitzero" doc:"What the user has set; absent if that is nothing."`
+
+	Private rawJSON `json:"private,omitzero" doc:"What only the user and admins are shown; absent for others, and if there is nothing."`
 }
 
 func memberOf(o room.Occupant) member {
-	return member{o.User, o.Seat, o.Away, o.Ready, jsonOf(o.Data)}
+	return member{User: o.User, Seat: o.Seat, Away: o.Away, Ready: o.Ready, Data: jsonOf(o.Data)}
 }
 
 // jsonOf returns JSON as it is, nil for none.
@@ -89,8 +92,11 @@ func readRoom(q *request) (*answer, error) {
 	}
 	body := roomState{position: at(q.room, s), Settings: settings(s.Settings), Data: jsonOf(s.Data), Users: make([]member, 0, s.Count())}
 	body.Timers = timers(protocol.TimersOf(s.Timers(), q.api.rooms.Now()))
+	private := s.Private(q.token.Viewer(q.token.User, q.room))
 	for _, u := range s.Users() {
-		body.Users = append(body.Users, memberOf(u))
+		m := memberOf(u)
+		m.Private = jsonOf(private[u.User])
+		body.Users = append(body.Users, m)
 	}
 	return &answer{status: http.StatusOK, version: version, body: body}, nil
 }
@@ -100,7 +106,7 @@ func (q *request) do(a room.Action) (*answer, error) {
 	result, err := q.api.rooms.Do(q.Context(), q.room, a)
 	switch {
 	case errors.Is(err, room.ErrConflict):
-		err = &conflictError{err, result.Snapshot}
+		err = &conflictError{err, result.Snapshot, dataOf(a, result.Snapshot)}
 	case errors.Is(err, room.ErrNoRoom):
 		err = q.noRoom()
 	}
@@ -111,6 +117,19 @@ func (q *request) do(a room.Action) (*answer, error) {
 		return nil, err
 	}
 	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version), body: at(q.room, result.Snapshot)}, nil
+}
+
+// dataOf returns the data that an action would have replaced.
+func dataOf(a room.Action, now room.Snapshot) string {
+	deal, is := a.(room.Deal)
+	switch {
+	case !is:
+		return now.Data
+	case len(deal.Hands) > 1:
+		return ""
+	}
+	user, _ := room.ParseUser(deal.Hands[0].User) // it was checked
+	return now.Private(room.Viewer{Authority: true})[user]
 }
 
 // settings are room.Settings, all of which are shown. The description takes the rest from there.
@@ -163,6 +182,36 @@ func setData(q *request, data rawJSON) (*answer, error) {
 		return nil, err
 	}
 	return q.do(room.SetData{Data: string(data), Expect: expected})
+}
+
+// setPrivate replaces a member's private data by the body; null removes them.
+func setPrivate(q *request, data rawJSON) (*answer, error) {
+	return q.deal(room.Hand{User: q.PathValue("user"), Data: string(data)})
+}
+
+// deal is the body of POST …/deal.
+type deal struct {
+	Hands map[string]rawJSON `json:"hands" minProperties:"1" maxProperties:"64" doc:"By user: the member's private data from now on. Null removes them."`
+}
+
+func dealHands(q *request, in deal) (*answer, error) {
+	var hands []room.Hand
+	for _, user := range slices.Sorted(maps.Keys(in.Hands)) {
+		hands = append(hands, room.Hand{User: user, Data: string(in.Hands[user])})
+	}
+	answer, err := q.deal(hands...)
+	if invalid, ok := errors.AsType[*room.InvalidError](err); ok && len(hands) == 1 && invalid.Field == "data" {
+		return nil, badField("hands."+hands[0].User, "%s", invalid.Problem)
+	}
+	return answer, err
+}
+
+func (q *request) deal(hands ...room.Hand) (*answer, error) {
+	expected, err := q.ifMatch()
+	if err != nil {
+		return nil, err
+	}
+	return q.do(room.Deal{Hands: hands, Expect: expected})
 }
 
 // timer is the body of PUT …/timers/{timer}.

@@ -91,6 +91,12 @@ func (r *replica) replace(e *protocol.Event, user string) {
 	v := &r.view
 	v.Epoch, v.Version, v.Data = e.Epoch, e.Version, e.Data
 	v.Users, r.lent = e.Users, true // the frame has them, too
+	if e.Private != nil {
+		v.Users = slices.Clone(v.Users)
+		for i := range v.Users {
+			v.Users[i].Private = e.Private[v.Users[i].User]
+		}
+	}
 	v.Settings = room.Settings{}
 	if e.Settings != nil {
 		v.Settings = *e.Settings
@@ -111,7 +117,7 @@ func (r *replica) replace(e *protocol.Event, user string) {
 func (r *replica) change(c *Change) {
 	v := &r.view
 	switch c.Type {
-	case protocol.ChangeJoin, protocol.ChangeLeave, protocol.ChangeAway, protocol.ChangeBack, protocol.ChangeMember:
+	case protocol.ChangeJoin, protocol.ChangeLeave, protocol.ChangeAway, protocol.ChangeBack, protocol.ChangeMember, protocol.ChangePrivate:
 		r.changeUser(&c.Change)
 	case protocol.ChangeData:
 		v.Data = c.Data
@@ -158,7 +164,7 @@ func (r *replica) changeUser(c *protocol.Change) {
 	case i < 0: // only a server that breaks the protocol speaks of somebody else
 	case c.Type == protocol.ChangeLeave:
 		v.Users = slices.Delete(v.Users, i, i+1)
-	case c.Type == protocol.ChangeMember:
+	case c.Type == protocol.ChangeMember, c.Type == protocol.ChangePrivate:
 		v.Users[i].Change(c)
 	default:
 		v.Users[i].Away = c.Type == protocol.ChangeAway

@@ -78,6 +78,17 @@ func (c *Conn) SetMember(ctx context.Context, room string, data any, only ...Con
 	return c.do(ctx, setCall(room, protocol.ScopeMember, data, only))
 }
 
+// SetPrivate is like Set for data of the user as a member of the room that only the user, by whatever session, and
+// admins are shown.
+func (c *Conn) SetPrivate(ctx context.Context, room string, data any, only ...Condition) (*protocol.Reply, error) {
+	return c.do(ctx, setCall(room, protocol.ScopePrivate, data, only))
+}
+
+// SetPrivateOf is SetPrivate for another member. Only admins may, and need not be members.
+func (c *Conn) SetPrivateOf(ctx context.Context, room, user string, data any, only ...Condition) (*protocol.Reply, error) {
+	return c.do(ctx, setPrivateCall(room, user, data, only))
+}
+
 // Message is what a user says: Text or Data, not both.
 type Message struct {
 	Text string
@@ -147,6 +158,14 @@ func setCall(room, scope string, data any, only []Condition) *call {
 	return k
 }
 
+func setPrivateCall(room, user string, data any, only []Condition) *call {
+	k := setCall(room, protocol.ScopePrivate, data, only)
+	if k.req.User = user; user == "" && k.err == nil {
+		k.err = errors.New("user: must not be empty")
+	}
+	return k
+}
+
 // sayCall is a message for all, or, if to is not nil, for those. The server refuses an empty list.
 func sayCall(room string, to []string, m Message) *call {
 	k := plainCall(protocol.ActionSay, room)
@@ -210,8 +229,9 @@ type Condition struct {
 }
 
 // Expect makes a request conditional on what its sender knew: the epoch and version of a reply, an
-// event or a [ConflictError]. Set and SetMember are done only if the data has not been changed
-// since that version, SetTimer and StopTimer only if neither the room's data nor a timer has, and Configure only if the room still has exactly that version. With an
+// event or a [ConflictError]. Set, SetMember and SetPrivate are done only if the data has not been changed
+// since that version, SetTimer and StopTimer only if neither the room's data nor a timer has, and Configure only if the
+// room still has exactly that version. With an
 // epoch, the room must still be in it; "" stands for any.
 func Expect(epoch string, version uint64) Condition { return Condition{epoch, version} }
 

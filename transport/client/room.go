@@ -46,6 +46,14 @@ func (r *Room) Seat() (seat int, member bool) {
 // Data returns the data of the room, which is empty if there is none.
 func (r *Room) Data() protocol.JSON { return r.View().Data }
 
+// Private returns the user's private data as a member, which are empty if there are none.
+func (r *Room) Private() protocol.JSON {
+	r.client.mu.Lock()
+	defer r.client.mu.Unlock()
+	u, _ := r.replica.view.User(r.client.user)
+	return u.Private
+}
+
 // Done returns a channel that is closed when the room has ended.
 func (r *Room) Done() <-chan struct{} { return r.done }
 
@@ -106,6 +114,12 @@ func (r *Room) Set(ctx context.Context, data any, only ...Condition) error {
 // SetMember is like Set for the user's own data as a member.
 func (r *Room) SetMember(ctx context.Context, data any, only ...Condition) error {
 	return r.act(ctx, setCall(r.id, protocol.ScopeMember, data, only))
+}
+
+// SetPrivate is like Set for data of the user as a member that only the user, by whatever session, and admins are shown:
+// [Room.Private], and Private of the user in the View.
+func (r *Room) SetPrivate(ctx context.Context, data any, only ...Condition) error {
+	return r.act(ctx, setCall(r.id, protocol.ScopePrivate, data, only))
 }
 
 // Update replaces the data of the room by what change makes of it. If somebody else has changed

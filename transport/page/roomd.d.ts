@@ -154,6 +154,9 @@ export class Client extends EventTarget {
   /** Replaces all settings of the room; what is left out is zero. With `expect` only if the room has that very version. For admins. */
   configure(id: string, settings: Settings, options?: { expect?: Expect }): Promise<Position>
 
+  /** Replaces the private data of a member. For admins. */
+  setPrivateOf(id: string, user: string, data: any, options?: { expect?: Expect }): Promise<Position>
+
   /**
    * Leaves all rooms and ends the connection. Whatever waits rejects with `client_closed`, and iterations end.
    * Resolves when the server has answered, or after 2 s.
@@ -178,6 +181,8 @@ export interface User<MemberData = any> {
   readonly away?: boolean
   readonly ready?: boolean
   readonly data?: MemberData
+  /** What only this user is shown, by whatever session, and admins. Undefined for others, and if there is none. */
+  readonly private?: any
 }
 
 /** What is decided about a room. What is missing is zero. */
@@ -228,7 +233,7 @@ export interface Listing<Data = any, MemberData = any> extends Position {
  *
  * Methods that ask the server for something wait for a connection, and reject with a {@link RoomdError}. What they did is
  * in the room when they resolve. `ready` and `leave` are sent again after a reconnect if the reply is missing;
- * `set`, `setMember`, `update`, `timer` and `say` then reject with `unknown`.
+ * `set`, `setMember`, `setPrivate`, `update`, `timer` and `say` then reject with `unknown`.
  */
 export class Room<Data = any, MemberData = any> implements Listing<Data, MemberData> {
   private constructor()
@@ -240,6 +245,8 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
   readonly data: Data | undefined
   readonly settings: Settings
   readonly timers: Timers
+  /** The user's own private data as a member, which the others are not shown. Undefined if there is none. */
+  readonly private: any
   /** The client's own seat. Undefined if it is not a member. */
   readonly seat: number | undefined
   readonly member: boolean
@@ -256,6 +263,8 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
   set(data: Data | null, options?: { expect?: Expect }): Promise<Position>
   /** Likewise for the user's own data as a member. */
   setMember(data: MemberData | null, options?: { expect?: Expect }): Promise<Position>
+  /** Likewise for the user's private data as a member, which only the user, by whatever session, and admins are shown. */
+  setPrivate(data: any, options?: { expect?: Expect }): Promise<Position>
   /**
    * Replaces the data of the room by what `change` makes of it, such that no change of another user is lost: if
    * somebody was faster, `change` is called again with what there is then. It returns a new value and must not
@@ -296,6 +305,8 @@ export type Change<Data = any, MemberData = any> = Position & (
   | { readonly type: "away" | "back"; readonly user: string; readonly seat: number }
   /** The user is ready or not, or has other data, null for none. What is left out is as before. */
   | { readonly type: "member"; readonly user: string; readonly seat: number; readonly ready?: boolean; readonly data?: MemberData | null }
+  /** The member has other private data, null for none. It comes to that user and to admins. */
+  | { readonly type: "private"; readonly user: string; readonly seat: number; readonly data: any }
   /** The room has other settings. */
   | { readonly type: "settings"; readonly settings: Settings }
   /** The room has other data. `user` is who set it, unless that was the API. */

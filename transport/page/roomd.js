@@ -178,7 +178,7 @@ class Mirror {
     this.epoch = list.epoch ?? ""
     this.version = list.version
     if (news) {
-      this.users = freeze(list.users ?? [])
+      this.users = freeze(usersOf(list))
       this.settings = freeze(list.settings ?? NO_SETTINGS)
       this.data = freeze(list.data)
       this.timers = endsOf(list.timers)
@@ -274,10 +274,13 @@ const OF_USERS = {
   back: (users, { user }) => alter(users, user, ({ away, ...rest }) => rest),
   // What the change leaves out stays as it is; data null is none.
   member(users, change) {
-    alter(users, change.user, (old) => {
-      const { ready = old.ready, data = old.data } = change
-      return { user: old.user, seat: old.seat, ...(old.away && { away: true }), ...(ready && { ready }), ...(data !== undefined && data !== null && { data }) }
+    alter(users, change.user, ({ ready: wasReady, data: had, ...rest }) => {
+      const { ready = wasReady, data = had } = change
+      return { ...rest, ...(ready && { ready }), ...(data !== undefined && data !== null && { data }) }
     })
+  },
+  private(users, change) {
+    alter(users, change.user, ({ private: had, ...rest }) => ({ ...rest, ...(change.data !== null && { private: change.data }) }))
   },
 }
 
@@ -302,6 +305,12 @@ function setTimer(mirror, name, ends) {
 function alter(users, name, change) {
   const at = users.findIndex(({ user }) => user === name)
   if (at >= 0) users[at] = change(users[at])
+}
+
+// usersOf returns the users of a list, each with the private data that this client may see.
+function usersOf({ users = [], private: shown }) {
+  if (!shown) return users
+  return users.map((user) => (Object.hasOwn(shown, user.user) ? { ...user, private: shown[user.user] } : user))
 }
 
 const isObject = (value) => typeof value === "object" && value !== null
@@ -980,6 +989,7 @@ export class Room {
   get data() { return this.#mirror.data }
   get settings() { return this.#mirror.settings }
   get timers() { return this.#mirror.timers }
+  get private() { return this.user(this.#session.user)?.private }
   get seat() { return this.#mirror.seat }
   get member() { return this.#mirror.member }
   get watching() { return this.#mirror.watching }
@@ -999,6 +1009,10 @@ export class Room {
 
   async setMember(data, { expect } = {}) {
     return this.#ask({ action: "set", scope: "member", data, ...condition(expect, this.epoch) })
+  }
+
+  async setPrivate(data, { expect } = {}) {
+    return this.#ask({ action: "set", scope: "private", data, ...condition(expect, this.epoch) })
   }
 
   async update(change) {
@@ -1072,8 +1086,9 @@ export class Client extends EventTarget {
   }
 
   async users(id) {
-    const { epoch, version, users, settings = NO_SETTINGS, data, timers } = await this.#session.request({ action: "users", room: id })
-    return freeze({ epoch, version, users, settings, data, timers: endsOf(timers) })
+    const list = await this.#session.request({ action: "users", room: id })
+    const { epoch, version, settings = NO_SETTINGS, data, timers } = list
+    return freeze({ epoch, version, users: usersOf(list), settings, data, timers: endsOf(timers) })
   }
 
   async kick(id, user, { text, ban } = {}) {
@@ -1087,6 +1102,11 @@ export class Client extends EventTarget {
   async configure(id, settings, { expect } = {}) {
     const epoch = this.rooms.get(id)?.epoch
     return position(await this.#session.request({ action: "configure", room: id, settings, ...condition(expect, epoch) }))
+  }
+
+  async setPrivateOf(id, user, data, { expect } = {}) {
+    const epoch = this.rooms.get(id)?.epoch
+    return position(await this.#session.request({ action: "set", room: id, scope: "private", user, data, ...condition(expect, epoch) }))
   }
 
   close() {

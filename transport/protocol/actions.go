@@ -63,7 +63,7 @@ var Actions = []Action{
 	{Name: ActionWatch, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionUnwatch, Reply: ShapeCount, Repeats: true, Stays: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionReady, Reply: ShapeCount, Repeats: true, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldValue)},
-	{Name: ActionSet, Reply: ShapeCount, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldData), optional: setOf(fieldScope, fieldExpect, fieldEpoch)},
+	{Name: ActionSet, Reply: ShapeCount, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldData), optional: setOf(fieldScope, fieldUser, fieldExpect, fieldEpoch)},
 	// The server sends a message to everybody in the room.
 	{Name: ActionSay, Reply: ShapeCount, Stays: true, Cost: 5, required: setOf(fieldRoom), optional: setOf(fieldText, fieldData, fieldTo)},
 	{Name: ActionTimer, Reply: ShapeCount, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldName, fieldIn), optional: setOf(fieldThen, fieldExpect, fieldEpoch)},
@@ -126,6 +126,14 @@ func checkTogether(req *Request, seen fieldSet) *Error {
 	}
 	if req.Then != nil && req.In == nil {
 		return NewError(CodeBadRequest, "then: does not go with in null, which cancels the timer")
+	}
+	if seen.has(fieldUser) && req.Action == ActionSet {
+		switch {
+		case req.Scope != ScopePrivate:
+			return NewError(CodeBadRequest, "user: with set, only goes with the scope private")
+		case req.User == "":
+			return NewError(CodeBadRequest, "user: must not be empty; without it, your own data is set")
+		}
 	}
 	if req.Action != ActionSay {
 		return nil

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 
@@ -46,7 +47,9 @@ func AppendReply(dst []byte, r *Reply) []byte {
 	}
 	dst = append(dst, `,"count":`...)
 	dst = strconv.AppendInt(dst, int64(r.Count), 10)
-	dst = appendTimers(appendState(dst, r.Settings, r.Data), r.Timers)
+	dst = appendState(dst, r.Settings, r.Data)
+	dst = appendPrivate(dst, r.Private)
+	dst = appendTimers(dst, r.Timers)
 	if r.List != nil || r.Users != nil {
 		dst = appendList(dst, r.List, r.Users)
 	}
@@ -90,7 +93,9 @@ func AppendEvent(dst []byte, e *Event) []byte {
 	if e.Event == EventSnapshot {
 		dst = append(dst, `,"count":`...)
 		dst = strconv.AppendInt(dst, int64(e.Count), 10)
-		dst = appendTimers(appendState(dst, e.Settings, e.Data), e.Timers)
+		dst = appendState(dst, e.Settings, e.Data)
+		dst = appendPrivate(dst, e.Private)
+		dst = appendTimers(dst, e.Timers)
 		dst = appendList(dst, e.List, e.Users)
 		return append(dst, '}')
 	}
@@ -189,6 +194,20 @@ func appendData(dst []byte, data JSON) []byte {
 		return dst
 	}
 	return append(append(dst, `,"data":`...), data...)
+}
+
+// appendPrivate writes private data, if there are some, in the order of the users' names.
+func appendPrivate(dst []byte, private map[string]JSON) []byte {
+	if len(private) == 0 {
+		return dst
+	}
+	next := `,"private":{`
+	for _, user := range slices.Sorted(maps.Keys(private)) {
+		dst = appendString(append(dst, next...), user)
+		dst = append(append(dst, ':'), private[user]...)
+		next = ","
+	}
+	return append(dst, '}')
 }
 
 // appendRoom writes a room's id, epoch and version.

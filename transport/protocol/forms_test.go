@@ -100,7 +100,7 @@ func TestRefusedFieldsOfMembersAndAdmins(t *testing.T) {
 		{`"action":"set","data":1,"text":"a"`, "text: only goes with say and kick"},
 		{`"action":"set","data":1,"to":["a"]`, "to: only goes with say"},
 		{`"action":"say","text":"a","scope":"room"`, "scope: only goes with set"},
-		{`"action":"ready","value":true,"user":"a"`, "user: only goes with kick"},
+		{`"action":"ready","value":true,"user":"a"`, "user: only goes with set and kick"},
 		{`"action":"say","text":"a","ban":5`, "ban: only goes with kick"},
 		{`"action":"set","data":1,"settings":{}`, "settings: only goes with configure"},
 		{`"action":"kick","user":"a","expect":1`, "expect: only goes with join and set and timer and configure"},
@@ -117,8 +117,10 @@ func TestRefusedFieldsOfMembersAndAdmins(t *testing.T) {
 		{`"action":"set","data":["\ud800"]`, "data: not valid UTF-8"},
 		{"\"action\":\"set\",\"data\":{\"\xff\":1}", "data: not valid UTF-8"},
 		{`"action":"set","data":1,"data":1`, "data: given twice"},
-		{`"action":"set","data":1,"scope":"world"`, `scope: must be "room" or "member", not "world"`},
-		{`"action":"set","data":1,"scope":""`, `scope: must be "room" or "member", not ""`},
+		{`"action":"set","data":1,"scope":"world"`, `scope: must be "room" or "member" or "private", not "world"`},
+		{`"action":"set","data":1,"user":"a"`, "user: with set, only goes with the scope private"},
+		{`"action":"set","data":1,"scope":"private","user":""`, "user: must not be empty; without it, your own data is set"},
+		{`"action":"set","data":1,"scope":""`, `scope: must be "room" or "member" or "private", not ""`},
 		{`"action":"set","data":1,"scope":null`, "scope: must be a string, not null"},
 		{`"action":"set","data":1,"expect":-1`, "expect: must be a whole number from 0 to 9007199254740991, not -1"},
 		{`"action":"set","data":1,"expect":"18"`, "expect: must be a whole number from 0 to 9007199254740991, not a string"},
@@ -184,7 +186,7 @@ func different(n int) string {
 
 // Each action refuses every field that its row does not have.
 func TestActions_Fields(t *testing.T) {
-	values := [...]string{`1`, ``, `"42"`, `"t"`, `0`, `true`, `true`, `"a"`, `"room"`, `{}`, `"a"`, `1`, `["a"]`, `"turn"`, `1`, `{"close":true}`, `1`, `1`, `"e"`}
+	values := [...]string{`1`, ``, `"42"`, `"t"`, `0`, `true`, `true`, `"a"`, `"private"`, `{}`, `"a"`, `1`, `["a"]`, `"turn"`, `1`, `{"close":true}`, `1`, `1`, `"e"`}
 	for _, action := range Actions {
 		for f := fieldRoom; f < fieldUnknown; f++ {
 			needed := action.required
@@ -193,6 +195,9 @@ func TestActions_Fields(t *testing.T) {
 			}
 			if f == fieldEpoch {
 				needed |= action.optional & setOf(fieldExpect)
+			}
+			if f == fieldUser && action.Name == ActionSet {
+				needed |= setOf(fieldScope)
 			}
 			frame := fmt.Sprintf(`{"id":1,"action":%q`, action.Name)
 			for g := fieldRoom; g < fieldUnknown; g++ {

@@ -9,8 +9,9 @@ import (
 
 // Whose data a set replaces: the Scope of a [Request].
 const (
-	ScopeRoom   = "room"
-	ScopeMember = "member"
+	ScopeRoom    = "room"
+	ScopeMember  = "member"
+	ScopePrivate = "private" // the member's, which only it and admins are shown
 )
 
 // Bounds of what is in a request, all inclusive.
@@ -41,9 +42,10 @@ type Request struct {
 	Brief bool
 	// Value says whether the user is ready. Only with ActionReady.
 	Value bool
-	// User is whom a kick removes. It is not checked here.
+	// User is whom a kick removes, or, with ScopePrivate, whose data a set replaces, where empty means the
+	// client's own. It is not checked here.
 	User string
-	// Scope says whose data a set replaces: ScopeMember, or ScopeRoom, which empty means, too.
+	// Scope says whose data a set replaces: ScopeMember, ScopePrivate, or ScopeRoom, which empty means, too.
 	Scope string
 	// Settings are all settings of the room from now on: what is zero is so. Only with
 	// ActionConfigure, where it is never nil.
@@ -114,7 +116,7 @@ var fieldTable = [...]struct {
 	fieldBrief:    {name: "brief", in: func(r *Request) any { return &r.Brief }},
 	fieldValue:    {name: "value", in: func(r *Request) any { return &r.Value }},
 	fieldUser:     {name: "user", in: func(r *Request) any { return &r.User }},
-	fieldScope:    {name: "scope", choices: []string{ScopeRoom, ScopeMember}, in: func(r *Request) any { return &r.Scope }},
+	fieldScope:    {name: "scope", choices: []string{ScopeRoom, ScopeMember, ScopePrivate}, in: func(r *Request) any { return &r.Scope }},
 	fieldSettings: {name: "settings", in: func(r *Request) any { return &r.Settings }},
 	fieldText:     {name: "text", in: func(r *Request) any { return &r.Text }},
 	fieldData:     {name: "data", in: func(r *Request) any { return &r.Data }},

@@ -8,6 +8,7 @@ package frames
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
 
 	"github.com/gorilla/websocket"
@@ -66,15 +67,15 @@ func Event(e *protocol.Event) []byte { return seal(protocol.AppendEvent(newFrame
 // Clock returns the time by the clock that all nodes share, in ms since 1970. Timers are shown with the time that is left.
 type Clock func() int64
 
-// Changes returns one frame for events that follow each other, as a user may see them.
-func Changes(user string, clock Clock, events ...*room.Event) []byte {
+// Changes returns one frame for events that follow each other, as somebody may see them.
+func Changes(to room.Viewer, clock Clock, events ...*room.Event) []byte {
 	first, last := events[0], events[len(events)-1]
 	merged := protocol.Event{Event: protocol.EventChanges, Room: first.Room, Epoch: first.Epoch, Version: last.Version, From: first.From}
 	var few [4]protocol.Change // need no memory of their own
 	merged.Changes = few[:0]
 	for _, e := range events {
 		for _, change := range e.Changes {
-			if !change.IsFor(user) {
+			if !change.IsFor(to) {
 				continue // its version tells that there was something
 			}
 			merged.Changes = append(merged.Changes, changeOf(&change, clock))
@@ -113,12 +114,12 @@ func newSettings(s room.Settings) *room.Settings {
 	return &s
 }
 
-// Shared is an event's frame, encoded once for all clients that get it.
+// Shared is an event's frame, encoded once for all clients that are shown the same.
 type Shared struct {
 	event   *room.Event
-	size    int  // about how many bytes its changes take; 0 for a snapshot
-	private bool // a message in it is not for everybody
-	timed   bool // it shows how much time timers have left
+	size    int  // about how many bytes the changes for everybody take; 0 for a snapshot
+	limited bool // a change in it is not for everybody
+	timed   bool // a change in it shows how much time a timer has left
 
 	encode sync.Once
 	bytes  []byte // set by encode
@@ -130,50 +131,53 @@ func Of(e *room.Event) *Shared {
 }
 
 func newShared(e *room.Event) *Shared {
-	f := &Shared{event: e, size: changesSize(e, func(*room.Change) bool { return true })}
+	f := &Shared{event: e, size: changesSize(e, room.Viewer{})}
 	for i := range e.Changes {
-		if d := e.Changes[i].Detail; d != nil {
-			f.private = f.private || d.To != nil
-			f.timed = f.timed || d.Timer != nil && d.Timer.Due != 0
+		f.limited = f.limited || !e.Changes[i].IsFor(room.Viewer{})
+		if d := e.Changes[i].Detail; d != nil && d.Timer != nil {
+			f.timed = f.timed || d.Timer.Due != 0
 		}
 	}
-	f.timed = f.timed || e.Snapshot != nil && e.Snapshot.Timers().Len() > 0
 	return f
 }
 
-// SizeFor returns about how many bytes the changes take that a user may see.
-func (f *Shared) SizeFor(user string) int {
-	if !f.private {
-		return f.size
+// SizeFor returns about how many bytes the changes take that somebody may see.
+func (f *Shared) SizeFor(to room.Viewer) int {
+	if f.showsMore(to) {
+		return changesSize(f.event, to)
 	}
-	return changesSize(f.event, func(c *room.Change) bool { return c.IsFor(user) })
+	return f.size
 }
 
-// For returns the event as a user may see it now.
-func (f *Shared) For(user string, clock Clock) []byte {
-	if f.private || f.timed {
-		return f.made(user, clock)
+// For returns the event as somebody may see it now.
+func (f *Shared) For(to room.Viewer, clock Clock) []byte {
+	if f.event.Snapshot != nil {
+		return snapshotFrame(f.event, to, clock)
 	}
-	f.encode.Do(func() { f.bytes = f.made("", clock) })
+	if f.timed || f.showsMore(to) {
+		return Changes(to, clock, f.event)
+	}
+	f.encode.Do(func() { f.bytes = Changes(room.Viewer{}, clock, f.event) })
 	return f.bytes
 }
 
-func (f *Shared) made(user string, clock Clock) []byte {
-	if f.event.Snapshot != nil {
-		return snapshotFrame(f.event, clock)
+// showsMore reports whether somebody may see changes of the event that not everybody may.
+func (f *Shared) showsMore(to room.Viewer) bool {
+	if !f.limited {
+		return false
 	}
-	return Changes(user, clock, f.event)
+	return slices.ContainsFunc(f.event.Changes, func(c room.Change) bool { return c.IsFor(to) && !c.IsFor(room.Viewer{}) })
 }
 
-// changesSize returns about how many bytes those changes take that are shown.
-func changesSize(e *room.Event, shown func(*room.Change) bool) int {
+// changesSize returns about how many bytes those changes take that somebody may see.
+func changesSize(e *room.Event, to room.Viewer) int {
 	if e.Snapshot != nil {
 		return 0
 	}
 	size := eventSize
 	for i := range e.Changes {
 		change := &e.Changes[i]
-		if !shown(change) {
+		if !change.IsFor(to) {
 			continue
 		}
 		size += changeSize + len(change.User)
@@ -192,16 +196,16 @@ func changesSize(e *room.Event, shown func(*room.Change) bool) int {
 
 // Append appends the frames of one room's events. Changes that follow each other are
 // merged into one frame.
-func Append(frames [][]byte, user string, clock Clock, events []*room.Event) [][]byte {
+func Append(frames [][]byte, to room.Viewer, clock Clock, events []*room.Event) [][]byte {
 	for len(events) > 0 {
 		n := 1
 		for n < len(events) && follows(events[n], events[n-1]) {
 			n++
 		}
 		if n == 1 {
-			frames = append(frames, Of(events[0]).For(user, clock))
+			frames = append(frames, Of(events[0]).For(to, clock))
 		} else {
-			frames = append(frames, Changes(user, clock, events[:n]...))
+			frames = append(frames, Changes(to, clock, events[:n]...))
 		}
 		events = events[n:]
 	}

@@ -60,25 +60,25 @@ func TestFrames_OfTimers(t *testing.T) {
 		{&room.Event{Room: "42", Epoch: "e", Version: 4, Snapshot: &whole}, `"timers":{"a":0,"turn":500}`, `"timers":{"a":0,"turn":100}`},
 	} {
 		now = 1000
-		if frame := string(Of(tt.e).For("x", clock)); !strings.Contains(frame, tt.now) {
+		if frame := string(Of(tt.e).For(room.Viewer{User: "x"}, clock)); !strings.Contains(frame, tt.now) {
 			t.Errorf("%s, want %s", frame, tt.now)
 		}
 		now = 1400
-		if frame := string(Of(tt.e).For("x", clock)); !strings.Contains(frame, tt.later) {
+		if frame := string(Of(tt.e).For(room.Viewer{User: "x"}, clock)); !strings.Contains(frame, tt.later) {
 			t.Errorf("later %s, want %s", frame, tt.later)
 		}
 	}
 }
 
 func TestMergedFrame(t *testing.T) {
-	frame := Changes("", noClock, change(4), change(5))
+	frame := Changes(room.Viewer{}, noClock, change(4), change(5))
 	got := string(frame[bytes.IndexByte(frame, '{'):])
 	want := `{"event":"changes","room":"42","epoch":"e","version":5,"from":3,"changes":[{"type":"join","user":"u4","seat":4},{"type":"join","user":"u5","seat":5}]}`
 	if got != want {
 		t.Errorf("merged to %s", got)
 	}
 	e := change(7)
-	if first := Of(e).For("", noClock); &Of(e).For("", noClock)[0] != &first[0] {
+	if first := Of(e).For(room.Viewer{}, noClock); &Of(e).For(room.Viewer{User: "a"}, noClock)[0] != &first[0] {
 		t.Error("an event is encoded twice")
 	}
 }
@@ -87,7 +87,7 @@ func TestMergedFrame(t *testing.T) {
 func TestSnapshot_IsShared(t *testing.T) {
 	found := room.NewRoom("42", room.Position{Epoch: "e", Version: 6}, map[string]room.Member{"a": {Seat: 1}}).Snapshot()
 	shown := func(s room.Snapshot) []byte {
-		return Of(&room.Event{Room: "42", Epoch: s.Epoch, Version: s.Version, Snapshot: &s}).For("", noClock)
+		return Of(&room.Event{Room: "42", Epoch: s.Epoch, Version: s.Version, Snapshot: &s}).For(room.Viewer{User: "x"}, noClock)
 	}
 	first, second := shown(found), shown(found)
 	if &first[0] != &second[0] {

@@ -44,6 +44,10 @@ func TestCheck_NormalForm(t *testing.T) {
 	if say, _ := said.(Say); err != nil || say.User != normal || !slices.Equal(say.To, []string{normal}) {
 		t.Errorf("%+v, %v", said, err)
 	}
+	dealt, err := Check(Deal{User: typed, Session: "s", Hands: []Hand{{typed, " 1"}}}, Rules{})
+	if deal, _ := dealt.(Deal); err != nil || deal.User != normal || !slices.Equal(deal.Hands, []Hand{{normal, "1"}}) {
+		t.Errorf("%+v, %v", dealt, err)
+	}
 	for _, group := range []Action{Reserve{Session: "s", Users: []string{typed}}, Release{Users: []string{typed}}} {
 		checked, err := Check(group, Rules{})
 		if err != nil {

@@ -22,6 +22,9 @@ const (
 	KindBack Kind = "back"
 	// KindMember: the member has other data, or is ready, or is not ready any more.
 	KindMember Kind = "member"
+	// KindPrivate: the member has other private data. Only the member and who has authority are told; see
+	// [Change.IsFor].
+	KindPrivate Kind = "private"
 )
 
 // Reason says why a member has left.
@@ -43,6 +46,10 @@ const (
 	KindSettings Kind = "settings"
 	// KindData: the room has other data.
 	KindData Kind = "data"
+	// KindTimer: one of the room's timers has fired. What it does besides stands behind it.
+	KindTimer Kind = "timer"
+	// KindCountdown: one of the room's timers was set, or cancelled.
+	KindCountdown Kind = "countdown"
 	// KindMessage: somebody said something. It changes nothing.
 	KindMessage Kind = "message"
 	// KindDefaults: a room without settings got those of the Rules. It is in Updates only; players
@@ -79,18 +86,27 @@ type Detail struct {
 	Settings *Settings      `json:"settings,omitzero"` // of the room, now
 	Shut     bool           `json:"shut,omitzero"`     // of settings: the room was closed for good, and everybody has left
 	Ready    *bool          `json:"ready,omitzero"`    // of a member, now; nil is as before
-	Data     jsontext.Value `json:"data,omitzero"`     // of a member, now: nil is as before, null is none. Of the room, now, or of a message: nil is none
+	Data     jsontext.Value `json:"data,omitzero"`     // of a member, or its private ones, now: nil is as before, null is none. Of the room, now, or of a message: nil is none
 	Text     string         `json:"text,omitzero"`     // of a message, or why a user was kicked
 	To       []string       `json:"to,omitzero"`       // the members whom a message is for; nil is everybody
 	Target   string         `json:"target,omitzero"`   // the room to which a user was moved
 	Until    int64          `json:"until,omitzero"`    // of a ban, in ms since 1970; 0 lifts it
+	Timer    *Countdown     `json:"timer,omitzero"`    // of a timer, or countdown
 	Again    bool           `json:"again,omitzero"`    // of a join into a closed room: a session that had lost its place in a failure is back
+}
+
+// Countdown is what an update says of one of the room's timers.
+type Countdown struct {
+	Name string  `json:"name"`
+	Due  int64   `json:"due,omitzero"`  // of one that is set: see Timer. 0 if it was cancelled, or has fired
+	Was  int64   `json:"was,omitzero"`  // the Due of the one that it takes the place of, or that is gone; 0 if there was none
+	Then *Effect `json:"then,omitzero"` // of one that is set: see Timer
 }
 
 // OfMember reports whether the update changes a member, or makes or removes one.
 func (u *Update) OfMember() bool {
 	switch u.Type {
-	case KindJoin, KindLeave, KindReplace, KindAway, KindBack, KindMember:
+	case KindJoin, KindLeave, KindReplace, KindAway, KindBack, KindMember, KindPrivate:
 		return true
 	}
 	return false
@@ -103,7 +119,7 @@ func (u *Update) detail() Detail {
 	return *u.Detail
 }
 
-// Change is what a committed action did, as everyone may know it.
+// Change is what a committed action did. [Change.IsFor] says who may know of it: most are for everybody.
 type Change struct {
 	Type   Kind   // any but KindReplace
 	User   string // whom it is about, or who did it; empty if that is nobody in particular
@@ -114,7 +130,7 @@ type Change struct {
 	*Detail // nil for most
 }
 
-// Event returns what the watchers of the room of that id hear of the commit.
+// Event returns what the watchers of the room of that id hear of the commit, each as far as it is for them.
 func (c *Commit) Event(id string) *Event {
 	e := &Event{Room: id, Epoch: c.Epoch, Version: c.Version, From: c.Version - 1, commit: c}
 	e.Changes = make([]Change, 0, len(c.Updates))

@@ -22,9 +22,12 @@ func TestDifferences(t *testing.T) {
 		"":                                       nil,
 		`"c" is too many, on seat 2`:             func(_ *Room, m map[string]Member) { m["c"] = Member{Seat: 2} },
 		`"b" is missing on seat 1`:               func(_ *Room, m map[string]Member) { delete(m, "b") },
-		`"b" is on seat 0 instead of 1`:          func(_ *Room, m map[string]Member) { m["b"] = Member{0, "s", "n", 1, false, nil} },
-		`"b" has another session`:                func(_ *Room, m map[string]Member) { m["b"] = Member{1, "t", "n", 1, false, nil} },
-		`"a" has other data, or is ready or not`: func(_ *Room, m map[string]Member) { m["a"] = Member{0, "s", "n", 1, true, nil} },
+		`"b" is on seat 0 instead of 1`:          func(_ *Room, m map[string]Member) { m["b"] = Member{Session: "s", Node: "n", At: 1} },
+		`"b" has another session`:                func(_ *Room, m map[string]Member) { m["b"] = Member{Seat: 1, Session: "t", Node: "n", At: 1} },
+		`"a" has other data, or is ready or not`: func(_ *Room, m map[string]Member) { m["a"] = Member{Session: "s", Node: "n", At: 1, Ready: true} },
+		`"a" has other private data`: func(_ *Room, m map[string]Member) {
+			m["a"] = Member{Session: "s", Node: "n", At: 1, Private: &Value{3, []byte(`"secret"`)}}
+		},
 		`the data is "2" of version 4 instead of "1" of version 3`: func(r *Room, _ map[string]Member) { r.state.data = &Value{4, []byte(`2`)} },
 		`"1" of version 4 instead of`:                              func(r *Room, _ map[string]Member) { r.state.data = &Value{4, []byte(`1`)} },
 		"1 users were taken out instead of 1": func(r *Room, _ map[string]Member) {

@@ -27,7 +27,8 @@
 // # Data, messages, readiness
 //
 // A room has data ([SetData]) and each member has some ([SetMemberData]): JSON that is set as a
-// whole, by compare-and-set with an [Expect]. [Ready] says that a member is ready; a
+// whole, by compare-and-set with an [Expect]. [Deal] gives members data that the others are not shown: each [Change]
+// says by [Change.IsFor] whom it is for, and [Snapshot.Private] has what somebody may see. [Ready] says that a member is ready; a
 // [Starter] may begin the game in the same commit. [Say] tells a message, which is a version like any
 // change, so that everybody hears both in one order. [Limits] bound all of them.
 //

@@ -81,7 +81,7 @@ func told(changes []Change) string {
 
 func show(r *Room) string {
 	s := r.Snapshot()
-	return fmt.Sprint(s.Version, s.Users(), s.Settings, s.Data, r.state.data.since(), r.Bans(), r.members.byUser["a"].Data)
+	return fmt.Sprint(s.Version, s.Users(), s.Settings, s.Data, r.state.data.since(), r.Bans(), r.members.byUser["a"].Data, s.Private(Viewer{Authority: true}), r.members.byUser["a"].Private)
 }
 
 func TestData(t *testing.T) {
@@ -120,6 +120,59 @@ func TestData(t *testing.T) {
 	}
 }
 
+// Private data are of a member until it leaves, also while it is away or has another session.
+func TestPrivateData(t *testing.T) {
+	large := `"` + strings.Repeat("x", DefaultPrivateData) + `"`
+	r := play(t, Rules{}, []turn{
+		{0, Join{User: "a", Session: "s"}, "join a0"},
+		{0, Join{User: "b", Session: "s", Seat: At(40)}, "join b40"},
+		{0, Deal{User: "a", Session: "s", Hands: []Hand{{"a", ` {"cards": 1} `}}}, `private a0 false {"cards":1}`}, // 3
+		{0, Deal{User: "a", Session: "s", Hands: []Hand{{"a", `{"cards":1}`}}}, ""},
+		{0, Deal{User: "a", Session: "s", Hands: []Hand{{"b", `1`}}}, "only admins set the private data of others"},
+		{0, Deal{User: "a", Session: "s", Hands: []Hand{{"a", `1`}, {"b", `1`}}}, "only admins set the private data of others"},
+		{0, Deal{User: "a", Session: "other", Hands: []Hand{{"a", `1`}}}, "a is in room 42 with another session"},
+		{0, Deal{User: "c", Session: "s", Hands: []Hand{{"c", `1`}}}, "c is not in room 42"},
+		{0, Deal{User: "a", Session: "s", Hands: []Hand{{"a", large}}}, "data must be at most 1024 bytes long, not 1026"},
+		{0, Deal{User: "a", Session: "s", Hands: []Hand{{"a", `3`}}, Expect: ExpectVersion("", 2)}, "the private data of a has changed since version 2"},
+		{0, Deal{Hands: []Hand{{"a", `3`}, {"b", `4`}, {"c", `5`}}}, "c is not in room 42"},
+		{0, Deal{Hands: []Hand{{"a", `3`}, {"b", large}}}, "hands.b must be at most 1024 bytes long, not 1026"},
+		{0, Deal{Hands: []Hand{{"a", `3`}, {"b", `{`}}}, "hands.b is not valid JSON in UTF-8 whose objects have each name once"},
+		{0, Deal{Hands: []Hand{{"a", `3`}, {"", `1`}}}, `hands names "", and a user must be 1 to 64 characters long, not 0`},
+		{0, Deal{Hands: []Hand{{"a", `3`}, {"a", `4`}}}, "hands names a twice"},
+		{0, Deal{}, "hands must be of 1 to 64 users, not 0"},
+		{0, Deal{Hands: []Hand{{"b", `4`}, {"a", `3`}}, Expect: ExpectVersion("e", 2)}, "the private data of a has changed since version 2"},
+		{0, Deal{User: "x", Session: "s", Authority: true, Hands: []Hand{{"b", `4`}, {"a", `3`}}, Expect: ExpectVersion("e", 3)}, "private b40 false 4, private a0 false 3"}, // 4
+		{0, SetMemberData{User: "a", Session: "s", Data: `9`}, "member a0 as before 9"},
+		{0, Detach{User: "a", Session: "s"}, "away a0"},
+		{0, Deal{Hands: []Hand{{"a", `6`}}}, "private a0 false 6"}, // 7
+		{0, Join{User: "a", Session: "s2"}, "back a0"},
+		{0, Leave{User: "b", Session: "s"}, "leave b40 left"},
+		{0, Join{User: "b", Session: "s"}, "join b1"},
+		{0, Deal{Hands: []Hand{{"a", ""}}}, "private a0 false null"},
+		{0, Deal{Hands: []Hand{{"a", "7"}}, Expect: ExpectVersion("", 10)}, "the private data of a has changed since version 10"},
+		{0, Deal{Hands: []Hand{{"a", "7"}}, Expect: ExpectVersion("", 11)}, "private a0 false 7"},
+	})
+	s := r.Snapshot()
+	for _, tt := range []struct {
+		who  Viewer
+		want string
+	}{
+		{Viewer{}, "map[]"}, {Viewer{User: "b"}, "map[]"}, {Viewer{User: "x"}, "map[]"},
+		{Viewer{User: "a"}, "map[a:7]"}, {Viewer{Authority: true}, "map[a:7]"},
+	} {
+		if got := fmt.Sprint(s.Private(tt.who)); got != tt.want {
+			t.Errorf("%+v is shown %s", tt.who, got)
+		}
+	}
+	if got := fmt.Sprint(s.Users()); got != "[{a 0 false false 9} {b 1 false false }]" {
+		t.Errorf("the list has %s", got)
+	}
+	c := Change{Type: KindPrivate, User: "a"}
+	if !c.IsFor(Viewer{User: "a"}) || !c.IsFor(Viewer{User: "b", Authority: true}) || c.IsFor(Viewer{User: "b"}) || c.IsFor(Viewer{}) {
+		t.Error("the private data of a are shown to others, or neither to a nor to an admin")
+	}
+}
+
 func TestMessages(t *testing.T) {
 	play(t, Rules{}, []turn{
 		{0, Join{User: "a", Session: "s"}, "join a0"},
@@ -136,7 +189,7 @@ func TestMessages(t *testing.T) {
 		{0, Say{Text: "hi", To: []string{"a", "\x00"}}, "to[1] may not hold the control character U+0000"},
 	})
 	c := Change{Type: KindMessage, User: "a", Detail: &Detail{To: []string{"b"}}}
-	if !c.IsFor("a") || !c.IsFor("b") || c.IsFor("c") {
+	if !c.IsFor(Viewer{User: "a"}) || !c.IsFor(Viewer{User: "b"}) || c.IsFor(Viewer{User: "c", Authority: true}) || c.IsFor(Viewer{}) {
 		t.Error("a message for b reaches others, or not b and who said it")
 	}
 }

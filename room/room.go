@@ -24,6 +24,8 @@ type Member struct {
 
 	Ready bool   `json:"ready,omitzero"` // the user has said so
 	Data  *Value `json:"data,omitzero"`  // what the user has set; nil for none
+
+	Private *Value `json:"private,omitzero"` // what only the user is shown, and authority; nil for none
 }
 
 // SessionID returns the user's active session, detached or not, or the one by which the

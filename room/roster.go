@@ -33,6 +33,12 @@ func (m *roster) update(node string, u Update, version uint64) {
 			m.byUser[u.User] = member
 			m.seats.show(member.Seat, member)
 		}
+	case KindPrivate:
+		if member, ok := m.byUser[u.User]; ok {
+			member.Private = member.Private.after(u.detail().Data, version)
+			m.byUser[u.User] = member
+			m.seats.show(member.Seat, member)
+		}
 	}
 }
 

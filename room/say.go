@@ -2,7 +2,6 @@ package room
 
 import (
 	"fmt"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -85,9 +84,4 @@ func parseUsers(field string, names []string) ([]string, error) {
 		users[i], seen[user] = user, true
 	}
 	return users, nil
-}
-
-// IsFor reports whether a user may read a message: everybody, or those whom it is for and who said it.
-func (c *Change) IsFor(user string) bool {
-	return c.Type != KindMessage || c.To == nil || c.User == user || slices.Contains(c.To, user)
 }

@@ -15,6 +15,8 @@ type chunk struct {
 	away  uint16              // a bit for each seat whose user is away
 	ready uint16              // a bit for each seat whose user is ready
 	data  *[chunkSeats]string // what the users have set; nil if none has. It does not change
+
+	private *[chunkSeats]string // what only each user is shown; likewise
 }
 
 // set returns the bits with one of them set or cleared.
@@ -34,6 +36,8 @@ type seatMap struct {
 	shared []bool // chunks that a view has
 	count  int
 	last   *seatView // of the seatMap as it is; nil if there is none
+
+	private int // how many users have private data
 }
 
 func (s *seatMap) has(seat int) bool {
@@ -72,19 +76,36 @@ func (s *seatMap) show(seat int, m Member) {
 		c = s.own(seat / chunkSeats)
 		c.away, c.ready = away, ready
 	}
-	data := m.Data.String()
-	if c.data == nil && data == "" || c.data != nil && c.data[seat%chunkSeats] == data {
-		return
+	if all, other := with(c.data, seat, m.Data.String()); other {
+		s.own(seat / chunkSeats).data = all
+		c = s.chunks[seat/chunkSeats]
 	}
-	var all [chunkSeats]string
-	if c.data != nil {
-		all = *c.data
+	if all, other := with(c.private, seat, m.Private.String()); other {
+		switch had := c.private != nil && c.private[seat%chunkSeats] != ""; {
+		case had && m.Private.String() == "":
+			s.private--
+		case !had:
+			s.private++
+		}
+		s.own(seat / chunkSeats).private = all
 	}
-	all[seat%chunkSeats] = data
-	c = s.own(seat / chunkSeats)
-	if c.data = &all; all == [chunkSeats]string{} {
-		c.data = nil
+}
+
+// with returns the texts of a chunk's seats with that of one seat replaced, and whether that makes a difference. Nil
+// is a chunk without any.
+func with(all *[chunkSeats]string, seat int, text string) (next *[chunkSeats]string, other bool) {
+	if all == nil && text == "" || all != nil && all[seat%chunkSeats] == text {
+		return all, false
 	}
+	var texts [chunkSeats]string
+	if all != nil {
+		texts = *all
+	}
+	texts[seat%chunkSeats] = text
+	if texts == [chunkSeats]string{} {
+		return nil, true
+	}
+	return &texts, true
 }
 
 // own returns a chunk to be changed.
@@ -125,15 +146,16 @@ func (s *seatMap) view() *seatView {
 		for i := range s.shared {
 			s.shared[i] = true
 		}
-		s.last = &seatView{chunks: slices.Clone(s.chunks), count: s.count}
+		s.last = &seatView{chunks: slices.Clone(s.chunks), count: s.count, private: s.private}
 	}
 	return s.last
 }
 
 // seatView is who sat where at one version. It does not change.
 type seatView struct {
-	chunks []*chunk
-	count  int
+	chunks  []*chunk
+	count   int
+	private int // how many users have private data
 
 	list  sync.Once
 	users []Occupant // written once, by list
@@ -158,4 +180,22 @@ func (v *seatView) occupants() []Occupant {
 		}
 	})
 	return v.users
+}
+
+// privateFor returns the private data that somebody may see, by user; nil for none.
+func (v *seatView) privateFor(who Viewer) (found map[string]string) {
+	for _, c := range v.chunks {
+		if c.private == nil {
+			continue
+		}
+		for i, data := range c.private {
+			if data != "" && (who.Authority || who.User != "" && c.users[i] == who.User) {
+				if found == nil {
+					found = make(map[string]string)
+				}
+				found[c.users[i]] = data
+			}
+		}
+	}
+	return found
 }

@@ -137,6 +137,12 @@ func (s *session) identity() auth.Identity {
 	return s.access.granted
 }
 
+// viewer returns as whom the client is shown a room.
+func (s *session) viewer(id string) room.Viewer {
+	granted := s.identity()
+	return granted.Viewer(s.user, id)
+}
+
 // authenticate runs an auth request.
 func (r *request) authenticate() {
 	s := r.session
@@ -151,12 +157,11 @@ func (r *request) authenticate() {
 	}
 	if s.user == "" {
 		s.user = identity.User
-		s.out.SetUser(s.user)
 		s.onUser()
 		s.server.debug.write("authenticated", slog.String("user", s.user), slog.String("session", s.id))
 	}
 	s.out.Push(frames.Reply(&protocol.Reply{ID: &r.in.ID, User: identity.User, Expires: identity.Expires.Unix()}))
-	s.judgeWatches()
+	s.judgeRooms()
 }
 
 // requireUser ends a connection whose first frame has not said with a valid token who its user is.

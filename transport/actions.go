@@ -42,10 +42,22 @@ func (r *request) actionOf() (room.Action, error) {
 	case protocol.ActionSay:
 		return room.Say{User: s.user, Session: s.id, Text: in.Text, Data: string(in.Data), To: in.To}, nil
 	case protocol.ActionSet:
-		if in.Scope == protocol.ScopeMember {
+		switch in.Scope {
+		case protocol.ScopeMember:
 			return room.SetMemberData{User: s.user, Session: s.id, Data: string(in.Data), Expect: r.expect()}, nil
+		case protocol.ScopePrivate:
+			return r.deal()
 		}
 		return room.SetData{User: s.user, Session: s.id, Data: string(in.Data), Authority: s.isAdmin(), Expect: r.expect()}, nil
+	case protocol.ActionTimer:
+		set := room.SetTimer{User: s.user, Session: s.id, Authority: s.isAdmin(), Name: in.Name, Stop: in.In == nil, Expect: r.expect()}
+		if in.In != nil {
+			set.In = *in.In
+		}
+		if in.Then != nil {
+			set.Then = *in.Then
+		}
+		return set, nil
 	case protocol.ActionKick:
 		kick := room.Kick{User: in.User, Text: in.Text}
 		if in.Ban > 0 {
@@ -58,6 +70,22 @@ func (r *request) actionOf() (room.Action, error) {
 		return room.Configure{Settings: *in.Settings, Expect: r.expect()}, nil
 	}
 	return nil, protocol.UnknownAction(in.Action)
+}
+
+// deal returns what sets the private data of the user or, by an admin, of another one.
+func (r *request) deal() (room.Action, error) {
+	s, in := r.session, &r.in
+	hand := room.Hand{User: cmp.Or(in.User, s.user), Data: string(in.Data)}
+	if in.User == "" {
+		return room.Deal{User: s.user, Session: s.id, Hands: []room.Hand{hand}, Expect: r.expect()}, nil
+	}
+	if err := r.requireAdmin("setting the private data of others"); err != nil {
+		return nil, err
+	}
+	if !s.viewer(in.Room).Authority {
+		return nil, room.Forbid("the token does not allow room %s", in.Room)
+	}
+	return room.Deal{Hands: []room.Hand{hand}, Expect: r.expect()}, nil
 }
 
 // expect returns the version that a request builds on, if it does on one.
@@ -99,13 +127,17 @@ func (r *request) refuseConflict(now room.Snapshot, err error) {
 	if gone, is := errors.AsType[*room.GoneError](err); is {
 		reply.Data, reply.Reason, reply.Text, reply.To = "", string(gone.Reason), gone.Text, gone.Target
 	}
-	if r.in.Scope == protocol.ScopeMember {
+	switch user := r.session.user; r.in.Scope {
+	case protocol.ScopeMember:
 		reply.Data = ""
 		for _, o := range now.Users() {
-			if o.User == r.session.user {
+			if o.User == user {
 				reply.Data = protocol.JSON(o.Data)
 			}
 		}
+	case protocol.ScopePrivate:
+		target, _ := room.ParseUser(cmp.Or(r.in.User, user)) // it was checked
+		reply.Data = protocol.JSON(now.Private(r.session.viewer(r.in.Room))[target])
 	}
 	r.push(now.Epoch, now.Version, reply)
 }

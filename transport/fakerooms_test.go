@@ -22,6 +22,8 @@ func (sizedRooms) Match(context.Context, coordinator.Wanted, func(context.Contex
 	return room.ErrUnavailable
 }
 
+func (sizedRooms) Now() int64 { return 0 }
+
 func (sizedRooms) Ping(context.Context) error { return nil }
 
 func (sizedRooms) Read(_ context.Context, id string) (room.Snapshot, error) {

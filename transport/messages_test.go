@@ -73,7 +73,7 @@ func TestSay_Merged(t *testing.T) {
 			var texts []string
 			at := uint64(0)
 			for i := 0; i < len(events); i += n {
-				for _, frame := range frames.Append(nil, user, events[i:min(i+n, len(events))]) {
+				for _, frame := range frames.Append(nil, room.Viewer{User: user}, nil, events[i:min(i+n, len(events))]) {
 					decoded, err := protocol.DecodeFrame(frame[strings.IndexByte(string(frame), '{'):])
 					e, ok := decoded.(*protocol.Event)
 					if err != nil || !ok || e.From != at {
@@ -184,7 +184,7 @@ func TestSay_Rate(t *testing.T) {
 func TestSay_PrivateSize(t *testing.T) {
 	e := &room.Event{Changes: []room.Change{{Type: room.KindMessage, User: "a", Detail: &room.Detail{Text: strings.Repeat("x", 2000), To: []string{"b"}}}}}
 	for user, most := range map[string]int{"a": 3000, "b": 3000, "c": 200} {
-		if n := frames.Of(e).SizeFor(user); n > most || most > 2000 && n < 2000 {
+		if n := frames.Of(e).SizeFor(room.Viewer{User: user}); n > most || most > 2000 && n < 2000 {
 			t.Errorf("for %s it counts as %d bytes", user, n)
 		}
 	}

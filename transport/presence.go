@@ -49,7 +49,7 @@ func (p *presence) hasIdleEvents() bool {
 // subscribe starts the room's events. They are held until the reply to the request.
 func (p *presence) subscribe() error {
 	s := p.session
-	queue := s.out.Open(p.room)
+	queue := s.out.Open(p.room, s.viewer(p.room))
 	s.mu.Lock()
 	p.queue = queue
 	s.mu.Unlock()

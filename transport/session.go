@@ -47,7 +47,6 @@ func newSession(s *Server, user string, access *access, out *outbox.Outbox, end 
 		access.end = end
 		access.onLate = func() { s.opts.Trace.refused(LimitAuth) }
 	}
-	out.SetUser(user)
 	return &session{
 		id: uuid.NewString(), user: user, access: access, server: s, out: out, end: end, isOver: func() bool { return false },
 		presences: make(map[string]*presence), throttle: throttle{server: s},

@@ -77,11 +77,14 @@ func (p *presence) endWatchAfterLeave(now room.Snapshot) {
 	p.endWatchLocked(room.ErrForbidden, own)
 }
 
-// judgeWatches ends the watches that a newer token does not allow.
-func (s *session) judgeWatches() {
+// judgeRooms ends the watches that a newer token does not allow, and has the client see what it does allow.
+func (s *session) judgeRooms() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.presences {
+		if p.queue != nil {
+			p.queue.SetViewer(s.viewer(p.room))
+		}
 		p.endWatchLocked(nil, nil)
 		p.settleLocked()
 	}

@@ -4,7 +4,7 @@ const (
 	goClient = "./transport/client"
 	page     = "./transport/page"
 	script   = "transport/page/roomd.js"
-	jsTests  = "TestClient_Scenarios|TestClient_TwoNodes"
+	jsTests  = "TestClient_Scenarios"
 )
 
 // clientMutants break both clients.
@@ -25,12 +25,12 @@ var clientMutants = []mutant{
 	{"client: a silent server is believed", "transport/client/session.go", "		if c.heard.Load() == before {", "		if c.heard.Load() < before {", goClient, "TestSession_Heartbeat"},
 	{"client: a reply goes to the wrong request", "transport/client/call.go", "	k.req.ID = c.lastID\n", "	k.req.ID = c.lastID / 2\n", goClient, "TestRequest_Concurrent"},
 
-	{"roomd.js: applies an event in spite of a gap", script, "    if (from !== this.version || (epoch !== this.epoch && !begins)) {", "    if (false) {", page, jsTests},
-	{"roomd.js: another epoch goes on", script, "(epoch !== this.epoch && !begins)", "false", page, jsTests},
-	{"roomd.js: does not come back to its room", script, "    if (mirror.member) {\n      const since", "    if (false) {\n      const since", page, jsTests},
-	{"roomd.js: does not watch again", script, "    if (mirror.watching && this.#link === link) {", "    if (false) {", page, jsTests},
-	{"roomd.js: does not follow a move", script, "    if (!event.to) return", "    if (event.to) return", page, jsTests},
-	{"roomd.js: repeats what must not be repeated", script, "      if (REPEATABLE.has(request.frame.action)) again.push(request)", "      if (true) again.push(request)", page, jsTests},
-	{"roomd.js: connects again after it was replaced", script, `    if (code === 4001) this.#fail(`, `    if (code === 1) this.#fail(`, page, jsTests},
-	{"roomd.js: a lost seat is not told", script, `    if (!this.lost) this.#tell([Object.freeze({ type: "lost"`, `    if (false) this.#tell([Object.freeze({ type: "lost"`, page, jsTests},
+	{"roomd.js: applies an event in spite of a gap", script, "    if (from !== this.version || (epoch !== this.epoch && !begins)) {", "    if (false) {", page, jsTests + "/where_events_are_missing"},
+	{"roomd.js: another epoch goes on", script, "(epoch !== this.epoch && !begins)", "false", page, jsTests + "/changes_of_another_epoch"},
+	{"roomd.js: does not come back to its room", script, "    if (mirror.member) {\n      const since", "    if (false) {\n      const since", page, jsTests + "/comes_back_to_the_same_seat"},
+	{"roomd.js: does not watch again", script, "    if (mirror.watching && this.#link === link) {", "    if (false) {", page, jsTests + "/watches_again"},
+	{"roomd.js: does not follow a move", script, "    if (!event.to) return", "    if (event.to) return", page, jsTests + "/what_is_asked_of_the_room_of_a_move"},
+	{"roomd.js: repeats what must not be repeated", script, "      if (REPEATABLE.has(request.frame.action)) again.push(request)", "      if (true) again.push(request)", page, jsTests + "/an_unanswered_message"},
+	{"roomd.js: connects again after it was replaced", script, `    if (code === 4001) this.#fail(`, `    if (code === 1) this.#fail(`, page, jsTests + "/a_newer_session"},
+	{"roomd.js: a lost seat is not told", script, `    if (!this.lost) this.#tell([Object.freeze({ type: "lost"`, `    if (false) this.#tell([Object.freeze({ type: "lost"`, page, jsTests + "/a_move_that_was_missed"},
 }

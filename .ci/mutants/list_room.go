@@ -23,7 +23,7 @@ var roomMutants = []mutant{
 
 	{"commit: the mark is not looked at", "room/coordinator/internal/store/lua/room.lua", "(is[1] or '') == ARGV[at + 1] and ", "", "./room/coordinator", "TestCommit_OtherVersion"},
 	{"commit: the incarnation is not looked at", "room/coordinator/internal/store/lua/room.lua", " or is[2] == '<incarnation>')", " or true)", "./room/coordinator", "TestIncarnation_OldCopy$"},
-	{"commit: members are not counted", "room/coordinator/internal/store/lua/room.lua", " and there == tonumber(ARGV[at + 6])", "", "./room/coordinator", "TestRoom_NotWhole"},
+	{"commit: members are not counted", "room/coordinator/internal/store/lua/room.lua", " and there == tonumber(ARGV[at + 6])", "", "./room/coordinator", "TestRoom_NotWhole/by_an_action_that_changes_something"},
 	{"commit: by:<node> is forgotten", "room/coordinator/internal/store/lua/room.lua", "'mark', ARGV[at + 10], ARGV[at + 2], ARGV[at])", "'mark', ARGV[at + 10])", "./room/coordinator", "TestCosts"},
 	{"commit: an empty room stays for good", "room/coordinator/internal/store/lua/room.lua", "    redis.call('PEXPIRE', meta, idle)\n  elseif", "  elseif", "./room/coordinator", "TestRoom_EmptyExpires"},
 	{"commit: a room that is used again expires", "room/coordinator/internal/store/lua/room.lua", "  elseif there == 0 then\n    redis.call('PERSIST', meta)\n", "", "./room/coordinator", "TestRoom_EmptyExpires|TestInvariants_WrongExpiry|TestSettings_Keep"},

@@ -35,7 +35,7 @@ type change struct {
 	At       int64          `json:"at"`
 	Settings jsontext.Value `json:"settings"`
 	Ready    *bool          `json:"ready"` // of a member: nil if it is as before
-	Data     jsontext.Value `json:"data"`  // of a member: nil if it is as before, null for none
+	Data     jsontext.Value `json:"data"`  // of a member, or its private ones: nil if it is as before, null for none
 	Until    int64          `json:"until"`
 	Reason   string         `json:"reason"`
 	Text     string         `json:"text"`
@@ -52,6 +52,7 @@ const (
 	typeAway     = "away"
 	typeBack     = "back"
 	typeMember   = "member"
+	typePrivate  = "private"
 	typeSettings = "settings"
 	typeDefaults = "defaults"
 	typeData     = "data"
@@ -120,6 +121,7 @@ type record struct {
 	At      int64  `json:"at"`
 	Ready   bool   `json:"ready"`
 	Data    *datum `json:"data"`
+	Private *datum `json:"private"`
 }
 
 // datum is the data of a member or a room as Redis holds it.

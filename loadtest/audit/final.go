@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 )
@@ -64,11 +65,14 @@ func (o *oracle) isAt(f *final) bool {
 }
 
 func (o *oracle) compareMember(user, text string) {
-	there := says(inRedis, "%s: %s", quoted(user), value([]byte(text)))
 	var r record
+	there := says(inRedis, "%s: %s", quoted(user), value([]byte(text)))
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		o.find(RuleMember, o.version, says("this program", "cannot read the member: %v", err), there)
 		return
+	}
+	if r.Private != nil && len(r.Private.Value) > 0 {
+		there = says(inRedis, "%s: %s", quoted(user), value([]byte(strings.ReplaceAll(text, string(r.Private.Value), `"…"`))))
 	}
 	m := o.members[user]
 	switch {
@@ -93,6 +97,8 @@ func (o *oracle) compareMember(user, text string) {
 		differs("%s joined at %d", quoted(user), m.at)
 	case m.readyKnown && m.ready != r.Ready:
 		differs("ready of %s is %v", quoted(user), m.ready)
+	case m.private.differs(r.Private) != "":
+		differs("%s has other private data, or has had them from another version on", quoted(user))
 	default:
 		if problem := m.data.differs(r.Data); problem != "" {
 			differs("%s of %s", problem, quoted(user))

@@ -96,6 +96,7 @@ type member struct {
 	at      int64  // 0: not known
 	ready   bool   // valid if readyKnown
 	data    dataState
+	private dataState // which no finding shows
 
 	readyKnown bool
 }
@@ -201,6 +202,10 @@ func (o *oracle) apply(e *entry, c *change) {
 			if c.Data != nil {
 				m.data.set(string(normal(c.Data)), e.Version)
 			}
+		}
+	case typePrivate:
+		if m := o.present(c); m != nil && c.Data != nil {
+			m.private.set(string(normal(c.Data)), e.Version)
 		}
 	case typeDefaults:
 		if o.settings != nil {

@@ -202,6 +202,7 @@ func TestOracle_EachRule(t *testing.T) {
 		"ready":                      {user("b", `"ready":true,`, ``), RuleMember, 14},
 		"the data of a member":       {user("b", `{"x":1}`, `{"x":2}`), RuleMember, 14},
 		"the data's version":         {user("b", `"version":6`, `"version":7`), RuleMember, 14},
+		"private data":               {user("b", `"ready"`, `"private":{"version":6,"value":"AS"},"ready"`), RuleMember, 14},
 		"the room's data":            {meta("data", `{"version":7,"value":[2,1]}`), RuleData, 14},
 		"the room's data's version":  {meta("data", `{"version":6,"value":[1,2]}`), RuleData, 14},
 		"no data":                    {func(_ *world, f *final) { delete(f.meta, "data") }, RuleData, 14},
@@ -298,5 +299,17 @@ func TestOracle_FindingsAreSafeToShow(t *testing.T) {
 	f := Finding{One: says(theEntry, "%s", quoted("\x1b[31m"+strings.Repeat("长", 300))), Other: says(inRedis, "%s", value([]byte("\x1b\"\n")))}
 	if s := f.String(); strings.ContainsAny(s, "\x1b") || strings.Count(s, "\n") != 3 || len(s) > 2000 {
 		t.Errorf("%q", s)
+	}
+}
+
+// What is wrong with private data is found, and not shown.
+func TestPrivateData_IsNotShown(t *testing.T) {
+	w := story()
+	w.commit("n1", w.deal("b", `"QUEEN"`)...)
+	f := w.final()
+	f.users["b"] = strings.Replace(f.users["b"], `"QUEEN"`, `"KING"`, 1)
+	found := judge(t, w.commits, f)
+	if said := text(found); len(found) != 1 || found[0].Rule != RuleMember || strings.Contains(said, "QUEEN") || strings.Contains(said, "KING") {
+		t.Errorf("found:\n%s", said)
 	}
 }

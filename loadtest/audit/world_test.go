@@ -208,6 +208,18 @@ func (w *world) member(user string, ready bool, data string) []object {
 	return []object{change}
 }
 
+func (w *world) deal(user string, data string) []object {
+	m := w.members[user]
+	if m == nil || data == "" && (m.Private == nil || m.Private.Value == nil) || m.Private != nil && string(m.Private.Value) == data {
+		return nil
+	}
+	change := object{"type": typePrivate, "user": user, "seat": m.Seat, "data": json.RawMessage("null")}
+	if m.Private = (&datum{Version: w.version + 1}); data != "" {
+		m.Private.Value, change["data"] = []byte(data), json.RawMessage(data)
+	}
+	return []object{change}
+}
+
 func (w *world) setData(data string) []object {
 	change := object{"type": typeData, "user": "", "seat": 0}
 	if w.data == nil && data == "" || w.data != nil && string(w.data.Value) == data {
@@ -257,6 +269,9 @@ func (w *world) final() *final {
 		}
 		if m.Data != nil {
 			o["data"] = m.Data.stored()
+		}
+		if m.Private != nil {
+			o["private"] = m.Private.stored()
 		}
 		f.users[user] = encode(o)
 	}

@@ -19,6 +19,11 @@ type sample struct {
 	admin              bool
 }
 
+// matches reports whether If-Match counts.
+func (s sample) matches() bool {
+	return s.method == http.MethodPut || strings.HasSuffix(s.path, "/deal")
+}
+
 var samples = []sample{
 	{"GET", "/api/rooms", "", false},
 	{"GET", "/api/rooms/a1", "", false},
@@ -30,6 +35,10 @@ var samples = []sample{
 	{"POST", "/api/rooms/a1/kick", `{"user":"x","text":"rude","ban":60}`, true},
 	{"DELETE", "/api/rooms/a1/bans/x", "", true},
 	{"PUT", "/api/rooms/a1/data", `{"round":3}`, true},
+	{"PUT", "/api/rooms/a1/members/x/private", `{"cards":[1,2]}`, true},
+	{"POST", "/api/rooms/a1/deal", `{"hands":{"x":[1,2]}}`, true},
+	{"PUT", "/api/rooms/a1/timers/turn", `{"in":30000,"then":{"data":{"round":4}}}`, true},
+	{"DELETE", "/api/rooms/a1/timers/turn", "", true},
 	{"POST", "/api/rooms/a1/move", `{"users":["x"],"to":"a2"}`, true},
 	{"POST", "/api/rooms/a1/messages", `{"text":"hello"}`, true},
 	{"GET", "/api/rooms/a1/log", "", true},
@@ -47,7 +56,7 @@ func TestDescription_EverythingHappens(t *testing.T) {
 		w.join("a1", "x")
 		w.tryRefusals(op)
 		good := call{method: op.method, path: op.path, body: op.body, token: sign(t, "root", auth.RoleAdmin, "a*"), status: 200}
-		if op.method == http.MethodPut {
+		if op.matches() {
 			bad := good
 			bad.status, bad.headers = 412, []string{"If-Match", "9"}
 			w.do(bad)
@@ -90,15 +99,23 @@ func TestDescription_EverythingHappens(t *testing.T) {
 
 // failures are what can be wrong with some operations only, after they were done once.
 var failures = map[string][]call{
-	"GET /api/rooms/a1":                 {{path: "/api/rooms/a9", status: 404}},
-	"DELETE /api/rooms/a1":              {{path: "/api/rooms/a9", status: 404}},
-	"POST /api/rooms/a1/seats":          {{body: `{"users":["1","2","3","4"]}`, status: 409}, {body: `{"users":[]}`, status: 400}, {body: `{"users":["a","a"]}`, status: 400}},
-	"DELETE /api/rooms/a1/seats?user=x": {{status: 409}, {path: "/api/rooms/a1/seats", status: 400}},
-	"POST /api/rooms/a1/release":        {{body: `{"users":["x"]}`, status: 409}, {body: `{"users":[]}`, status: 400}},
-	"DELETE /api/rooms/a1/bans/x":       {{path: "/api/rooms/a9/bans/x", status: 404}},
-	"POST /api/rooms/a1/kick":           {{body: `{"user":"x"}`, status: 409}, {body: `{"user":"x","ban":0}`, status: 400}, {body: `{"text":"x"}`, status: 400}},
-	"POST /api/rooms/a1/move":           {{body: `{"users":["x"],"to":"a2"}`, status: 409}, {body: `{"users":["x"],"to":"b2"}`, status: 403}, {body: `{"users":["x"],"to":"?"}`, status: 400}},
-	"POST /api/rooms/a1/messages":       {{path: "/api/rooms/a9/messages", body: `{"text":"x"}`, status: 404}, {body: `{"data":1,"to":["y"]}`, status: 409}, {body: `{"text":"a","data":1}`, status: 400}},
+	"GET /api/rooms/a1":                   {{path: "/api/rooms/a9", status: 404}},
+	"DELETE /api/rooms/a1":                {{path: "/api/rooms/a9", status: 404}},
+	"POST /api/rooms/a1/seats":            {{body: `{"users":["1","2","3","4"]}`, status: 409}, {body: `{"users":[]}`, status: 400}, {body: `{"users":["a","a"]}`, status: 400}},
+	"DELETE /api/rooms/a1/seats?user=x":   {{status: 409}, {path: "/api/rooms/a1/seats", status: 400}},
+	"POST /api/rooms/a1/release":          {{body: `{"users":["x"]}`, status: 409}, {body: `{"users":[]}`, status: 400}},
+	"DELETE /api/rooms/a1/bans/x":         {{path: "/api/rooms/a9/bans/x", status: 404}},
+	"POST /api/rooms/a1/kick":             {{body: `{"user":"x"}`, status: 409}, {body: `{"user":"x","ban":0}`, status: 400}, {body: `{"text":"x"}`, status: 400}},
+	"POST /api/rooms/a1/move":             {{body: `{"users":["x"],"to":"a2"}`, status: 409}, {body: `{"users":["x"],"to":"b2"}`, status: 403}, {body: `{"users":["x"],"to":"?"}`, status: 400}},
+	"PUT /api/rooms/a1/members/x/private": {{path: "/api/rooms/a1/members/y/private", body: `1`, status: 409}, {body: `1e999`, status: 400}},
+	"POST /api/rooms/a1/deal":             {{body: `{"hands":{"x":1,"y":2}}`, status: 409}, {body: `{"hands":{}}`, status: 400}, {body: `{"hands":[]}`, status: 400}},
+	"PUT /api/rooms/a1/timers/turn": {
+		{path: "/api/rooms/a9/timers/turn", body: `{"in":1}`, status: 404}, {body: `{"in":86400001}`, status: 400}, {body: `{"then":{}}`, status: 400},
+		{body: `{"in":1,"then":{"close":true,"kick":"x"}}`, status: 400}, {body: `{"in":1,"then":{"end":true}}`, status: 400}, {body: `{"in":1,"then":1}`, status: 400}, {body: `{"in":1,"then":null}`, status: 400},
+		{path: "/api/rooms/a1/timers/a%20b", body: `{"in":1}`, status: 400}, {body: `{"in":1,"then":{"close":true}}`, status: 200}, {body: `{"in":1,"then":{"kick":"x"}}`, status: 200}, {body: `{"in":1}`, status: 200},
+	},
+	"DELETE /api/rooms/a1/timers/turn": {{path: "/api/rooms/a9/timers/turn", status: 404}},
+	"POST /api/rooms/a1/messages":      {{path: "/api/rooms/a9/messages", body: `{"text":"x"}`, status: 404}, {body: `{"data":1,"to":["y"]}`, status: 409}, {body: `{"text":"a","data":1}`, status: 400}},
 }
 
 // tryRefusals sends what every operation of its kind refuses.
@@ -124,7 +141,7 @@ func (w *world) tryRefusals(op sample) {
 		with(403, func(c *call) { c.token = sign(w.t, "p", auth.RolePlayer) })
 	}
 	for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
-		if op.method != http.MethodGet && !(op.method == http.MethodPut && name == "If-Match") {
+		if op.method != http.MethodGet && !(op.matches() && name == "If-Match") {
 			with(400, func(c *call) { c.headers, c.want = []string{name, `"1"`}, []string{`"field":"` + name + `"`} })
 		}
 	}
@@ -139,7 +156,7 @@ func (w *world) tryRefusals(op sample) {
 	with(415, func(c *call) { c.headers = []string{"Content-Type", "text/plain"} })
 	with(413, func(c *call) { c.body = strings.Repeat(" ", maxBody) + c.body })
 	with(400, func(c *call) { c.body = "{" })
-	if !strings.HasSuffix(op.path, "/data") {
+	if !strings.HasSuffix(op.path, "/data") && !strings.HasSuffix(op.path, "/private") {
 		with(400, func(c *call) { c.body = strings.Replace(c.body, `":`, `x":`, 1) })
 	}
 }

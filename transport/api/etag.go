@@ -22,7 +22,7 @@ func (q *request) checkConditions(op *operation) error {
 	}
 	for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
 		if len(q.Header[name]) > 0 && !(op.match && name == "If-Match") {
-			return badField(name, "does not count for this request; If-Match does for PUT")
+			return badField(name, "does not count for this request; If-Match does for PUT and deal")
 		}
 	}
 	return nil

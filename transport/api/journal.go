@@ -19,14 +19,14 @@ type entry struct {
 
 // change is what happened to a room, as the events of the protocol have it.
 type change struct {
-	Type     string    `json:"type" enum:"join,leave,away,back,member,settings,data,message"`
+	Type     string    `json:"type" enum:"join,leave,away,back,member,private,settings,data,message"`
 	User     string    `json:"user,omitzero" minLength:"1" maxLength:"64"`
 	Seat     *int      `json:"seat,omitzero" minimum:"0" maximum:"65535" doc:"Of a member."`
 	Reason   string    `json:"reason,omitzero" enum:"left,timeout,node,kicked,closed,moved"`
 	Away     bool      `json:"away,omitzero" enum:"true"`
 	Ready    *bool     `json:"ready,omitzero" doc:"Of a member; without it that is as before."`
 	Text     string    `json:"text,omitzero"`
-	Data     rawJSON   `json:"data,omitzero" doc:"Any JSON. Of a member: without it that is as before, and null is none."`
+	Data     rawJSON   `json:"data,omitzero" doc:"Any JSON. Of a member: without it that is as before, and null is none. The private data of a member are here, too."`
 	To       any       `json:"to,omitzero" doc:"The users whom a message is for (a list), or the room to which a user was moved (its id)."`
 	Settings *settings `json:"settings,omitzero"`
 }

@@ -34,7 +34,7 @@ nothing else is allowed. On --admin-listen everybody who gets there has authorit
 
 Bodies are read strictly: an unknown field, a field twice, a name in other letter case or anything behind the
 object is refused, and so is an unknown query parameter. An error is a problem document (RFC 9457), and says that
-nothing was written, except with the code unknown. If-Match counts for PUT; any other request that changes
+nothing was written, except with the code unknown. If-Match counts for PUT and deal; any other request that changes
 something is refused with it, and all of them with If-None-Match or If-Unmodified-Since.
 `
 
@@ -103,9 +103,10 @@ func (d *describer) parameters(op *operation) (all []*huma.Param) {
 		if name, ok := strings.CutPrefix(segment, "{"); ok {
 			name = strings.TrimSuffix(name, "}")
 			schema := map[string]*huma.Schema{
-				"room": {Type: "string", Pattern: "^[A-Za-z0-9._-]{1,64}$", Description: "Neither . nor ..."},
-				"user": {Type: "string", MinLength: new(1), MaxLength: new(64)},
-				"node": {Type: "string", MinLength: new(1)},
+				"room":  {Type: "string", Pattern: "^[A-Za-z0-9._-]{1,64}$", Description: "Neither . nor ..."},
+				"user":  {Type: "string", MinLength: new(1), MaxLength: new(64)},
+				"timer": {Type: "string", Pattern: "^[A-Za-z0-9._-]{1,32}$", Description: "Neither . nor ..."},
+				"node":  {Type: "string", MinLength: new(1)},
 			}[name]
 			all = append(all, &huma.Param{Name: name, In: "path", Required: true, Schema: schema})
 		}
@@ -173,7 +174,10 @@ func (d *describer) refine() {
 			if s.ContentEncoding == "base64" {
 				*s = huma.Schema{Description: s.Description} // any JSON
 			}
-			if property == "labels" {
+			switch property {
+			case "hands":
+				s.AdditionalProperties = d.schema(reflect.TypeFor[rawJSON]())
+			case "labels":
 				*s = huma.Schema{Type: "object", Description: s.Description, MaxProperties: new(room.MaxLabels), AdditionalProperties: &huma.Schema{Type: "string", Pattern: "^[A-Za-z0-9._-]{1,64}$"}}
 			}
 			if text := nodeDocs[name+"."+property]; text != "" {

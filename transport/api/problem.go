@@ -38,7 +38,7 @@ type problem struct {
 	Room    string  `json:"room,omitzero" pattern:"^[A-Za-z0-9._-]{1,64}$"`
 	Epoch   string  `json:"epoch,omitzero"`
 	Version uint64  `json:"version,omitzero" minimum:"0"`
-	Data    rawJSON `json:"data,omitzero" doc:"The room's data now."`
+	Data    rawJSON `json:"data,omitzero" doc:"The room's data now; where a member's private data were to be replaced, these."`
 }
 
 // kinds are the statuses and titles of the codes.
@@ -80,7 +80,8 @@ func badField(field, format string, args ...any) error {
 // conflictError is an If-Match that is not met, and what is there.
 type conflictError struct {
 	error
-	now room.Snapshot
+	now  room.Snapshot
+	data string // JSON, "" for none
 }
 
 func (e *conflictError) Unwrap() error { return e.error }
@@ -98,7 +99,7 @@ func (q *request) problem(err error) *answer {
 	}
 	if conflict, ok := errors.AsType[*conflictError](err); ok {
 		p.Room, p.Epoch, p.Version = q.room, conflict.now.Epoch, conflict.now.Version
-		p.Data = jsonOf(conflict.now.Data)
+		p.Data = jsonOf(conflict.data)
 	}
 	if trouble := q.api.troubles.byCode[e.Code]; trouble != nil {
 		trouble.Happened(err, "method", q.Method, "room", q.room)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport/auth"
+	"roomd/transport/protocol"
 )
 
 // position says what a room is at after a request.
@@ -32,10 +34,12 @@ type member struct {
 
 	Ready bool    `json:"ready,omitzero" enum:"true" doc:"The user has said so."`
 	Data  rawJSON `json:"data,omitzero" doc:"What the user has set; absent if that is nothing."`
+
+	Private rawJSON `json:"private,omitzero" doc:"What only the user and admins are shown; absent for others, and if there is nothing."`
 }
 
 func memberOf(o room.Occupant) member {
-	return member{o.User, o.Seat, o.Away, o.Ready, jsonOf(o.Data)}
+	return member{User: o.User, Seat: o.Seat, Away: o.Away, Ready: o.Ready, Data: jsonOf(o.Data)}
 }
 
 // jsonOf returns JSON as it is, nil for none.
@@ -51,8 +55,12 @@ type roomState struct {
 	position
 	Settings settings `json:"settings"`
 	Data     rawJSON  `json:"data,omitzero" doc:"The room's data; absent if there are none."`
+	Timers   timers   `json:"timers,omitzero" doc:"By name, in how many ms each timer fires; absent if there are none."`
 	Users    []member `json:"users"`
 }
+
+// timers are those of a room.
+type timers map[string]int64
 
 // read returns the room of the path, which must exist and which the caller may see.
 func (q *request) read(check func(room.Snapshot) error) (room.Snapshot, error) {
@@ -84,8 +92,12 @@ func readRoom(q *request) (*answer, error) {
 		return &answer{status: http.StatusNotModified, version: version}, nil
 	}
 	body := roomState{position: at(q.room, s), Settings: settings(s.Settings), Data: jsonOf(s.Data), Users: make([]member, 0, s.Count())}
+	body.Timers = timers(protocol.TimersOf(s.Timers(), q.api.rooms.Now()))
+	private := s.Private(q.token.Viewer(q.token.User, q.room))
 	for _, u := range s.Users() {
-		body.Users = append(body.Users, memberOf(u))
+		m := memberOf(u)
+		m.Private = jsonOf(private[u.User])
+		body.Users = append(body.Users, m)
 	}
 	return &answer{status: http.StatusOK, version: version, body: body}, nil
 }
@@ -93,8 +105,11 @@ func readRoom(q *request) (*answer, error) {
 // do runs an action on the room of the path, and answers with what the room is at then.
 func (q *request) do(a room.Action) (*answer, error) {
 	result, err := q.api.rooms.Do(q.Context(), q.room, a)
-	if errors.Is(err, room.ErrConflict) {
-		err = &conflictError{err, result.Snapshot}
+	switch {
+	case errors.Is(err, room.ErrConflict):
+		err = &conflictError{err, result.Snapshot, dataOf(a, result.Snapshot)}
+	case errors.Is(err, room.ErrNoRoom):
+		err = q.noRoom()
 	}
 	if err == nil && result.Epoch == "" { // there was nothing to change
 		err = q.noRoom()
@@ -103,6 +118,19 @@ func (q *request) do(a room.Action) (*answer, error) {
 		return nil, err
 	}
 	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version), body: at(q.room, result.Snapshot)}, nil
+}
+
+// dataOf returns the data that an action would have replaced.
+func dataOf(a room.Action, now room.Snapshot) string {
+	deal, is := a.(room.Deal)
+	switch {
+	case !is:
+		return now.Data
+	case len(deal.Hands) > 1:
+		return ""
+	}
+	user, _ := room.ParseUser(deal.Hands[0].User) // it was checked
+	return now.Private(room.Viewer{Authority: true})[user]
 }
 
 // settings are room.Settings, all of which are shown. The description takes the rest from there.
@@ -155,6 +183,62 @@ func setData(q *request, data rawJSON) (*answer, error) {
 		return nil, err
 	}
 	return q.do(room.SetData{Data: string(data), Expect: expected})
+}
+
+// setPrivate replaces a member's private data by the body; null removes them.
+func setPrivate(q *request, data rawJSON) (*answer, error) {
+	return q.deal(room.Hand{User: q.PathValue("user"), Data: string(data)})
+}
+
+// deal is the body of POST …/deal.
+type deal struct {
+	Hands map[string]rawJSON `json:"hands" minProperties:"1" maxProperties:"64" doc:"By user: the member's private data from now on. Null removes them."`
+}
+
+func dealHands(q *request, in deal) (*answer, error) {
+	var hands []room.Hand
+	for _, user := range slices.Sorted(maps.Keys(in.Hands)) {
+		hands = append(hands, room.Hand{User: user, Data: string(in.Hands[user])})
+	}
+	answer, err := q.deal(hands...)
+	if invalid, ok := errors.AsType[*room.InvalidError](err); ok && len(hands) == 1 && invalid.Field == "data" {
+		return nil, badField("hands."+hands[0].User, "%s", invalid.Problem)
+	}
+	return answer, err
+}
+
+func (q *request) deal(hands ...room.Hand) (*answer, error) {
+	expected, err := q.ifMatch()
+	if err != nil {
+		return nil, err
+	}
+	return q.do(room.Deal{Hands: hands, Expect: expected})
+}
+
+// timer is the body of PUT …/timers/{timer}.
+type timer struct {
+	In   int    `json:"in" minimum:"0" maximum:"86400000" doc:"In how many ms it fires."`
+	Then effect `json:"then,omitzero" doc:"What it does besides: one of these things, or nothing."`
+}
+
+// effect is what a timer does when it fires.
+type effect struct {
+	Close bool    `json:"close,omitzero" doc:"It closes the room."`
+	Kick  string  `json:"kick,omitzero" minLength:"1" maxLength:"64" doc:"It throws that user out, if the user is there."`
+	Data  rawJSON `json:"data,omitzero" doc:"The room gets this data, unless the data has changed since the timer was set. Null removes them."`
+}
+
+func setTimer(q *request, in timer) (*answer, error) {
+	expected, err := q.ifMatch()
+	if err != nil {
+		return nil, err
+	}
+	then := room.Effect{Close: in.Then.Close, Kick: in.Then.Kick, Data: in.Then.Data}
+	return q.do(room.SetTimer{Name: q.PathValue("timer"), In: int64(in.In), Then: then, Expect: expected})
+}
+
+func stopTimer(q *request) (*answer, error) {
+	return q.do(room.SetTimer{Name: q.PathValue("timer"), Stop: true})
 }
 
 // message is the body of POST …/messages.

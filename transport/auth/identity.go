@@ -85,6 +85,12 @@ func (i *Identity) MayWatch(now room.Snapshot, id, user string, at int64) error 
 	return now.MayWatch(id, user, at)
 }
 
+// Viewer returns as whom user is shown the room of that id. An admin has authority over those that the token lets it
+// enter.
+func (i *Identity) Viewer(user, id string) room.Viewer {
+	return room.Viewer{User: user, Authority: i.Role == RoleAdmin && i.May(Enter, id, false) == nil}
+}
+
 // validPattern reports whether a pattern can be matched with a room's id.
 func validPattern(pattern string) bool {
 	_, err := path.Match(pattern, "")

@@ -149,6 +149,12 @@ func (c *Client) Configure(ctx context.Context, room string, s room.Settings, on
 	return c.do(ctx, configureCall(room, s, only))
 }
 
+// SetPrivateOf replaces the private data of a member of the room, as [Room.SetPrivate] does those of the user. Errors
+// are as for Kick.
+func (c *Client) SetPrivateOf(ctx context.Context, room, user string, data any, only ...Condition) (*protocol.Reply, error) {
+	return c.do(ctx, setPrivateCall(room, user, data, only))
+}
+
 // Close leaves all rooms and ends the client. It returns when the client's goroutines have ended.
 // Requests that wait, and the rooms, get the error of Err. Closing again does nothing.
 func (c *Client) Close() {

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"time"
 
 	"roomd/transport/protocol"
 )
@@ -44,6 +45,14 @@ func (r *Room) Seat() (seat int, member bool) {
 
 // Data returns the data of the room, which is empty if there is none.
 func (r *Room) Data() protocol.JSON { return r.View().Data }
+
+// Private returns the user's private data as a member, which are empty if there are none.
+func (r *Room) Private() protocol.JSON {
+	r.client.mu.Lock()
+	defer r.client.mu.Unlock()
+	u, _ := r.replica.view.User(r.client.user)
+	return u.Private
+}
 
 // Done returns a channel that is closed when the room has ended.
 func (r *Room) Done() <-chan struct{} { return r.done }
@@ -107,6 +116,12 @@ func (r *Room) SetMember(ctx context.Context, data any, only ...Condition) error
 	return r.act(ctx, setCall(r.id, protocol.ScopeMember, data, only))
 }
 
+// SetPrivate is like Set for data of the user as a member that only the user, by whatever session, and admins are shown:
+// [Room.Private], and Private of the user in the View.
+func (r *Room) SetPrivate(ctx context.Context, data any, only ...Condition) error {
+	return r.act(ctx, setCall(r.id, protocol.ScopePrivate, data, only))
+}
+
 // Update replaces the data of the room by what change makes of it. If somebody else has changed
 // the data at the same time, Update calls change again, with the new data, until nobody has: so no
 // change is lost, and of several clients that want to make the same change one is first. It does
@@ -125,6 +140,21 @@ func (r *Room) Update(ctx context.Context, change func(old protocol.JSON) (any, 
 		}
 		v.Epoch, v.Version, v.Data = conflict.Epoch, conflict.Version, conflict.Data
 	}
+}
+
+// SetTimer sets one of the room's timers, which fires once after that time, in the place of one of that name. A
+// name is 1 to 32 of A-Z a-z 0-9 . _ -; a room has at most 8 timers, and the time is at most 24 hours. Who may
+// set the room's data may set its timers. With a condition made by [Expect] it is done only if neither the data nor a
+// timer has changed since. Errors are as for Set.
+//
+// Everybody hears of it by a [protocol.ChangeCountdown], and when it fires by a [protocol.ChangeTimer].
+func (r *Room) SetTimer(ctx context.Context, name string, in time.Duration, then Then, only ...Condition) error {
+	return r.act(ctx, timerCall(r.id, name, &in, then, only))
+}
+
+// StopTimer cancels one of the room's timers. It is no error if there is none of that name. Errors are as for Set.
+func (r *Room) StopTimer(ctx context.Context, name string, only ...Condition) error {
+	return r.act(ctx, timerCall(r.id, name, nil, Then{}, only))
 }
 
 // Say sends a message to all who get the room's events. Errors are as for Set.

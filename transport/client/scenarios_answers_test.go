@@ -31,6 +31,14 @@ func view(v client.View) string {
 	if v.Settings != (room.Settings{}) {
 		e.Settings = &v.Settings
 	}
+	for _, u := range v.Users {
+		if u.Private != "" && e.Private == nil {
+			e.Private = map[string]protocol.JSON{}
+		}
+		if u.Private != "" {
+			e.Private[u.User] = u.Private
+		}
+	}
 	shown := fields(e)
 	if e.Settings == nil {
 		shown["settings"] = map[string]any{}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -163,7 +164,10 @@ func (s *subject) ask(ctx context.Context, command string, args []string) (strin
 		if err != nil {
 			return "", err
 		}
-		v := client.View{Epoch: reply.Epoch, Version: reply.Version, Users: reply.Users, Data: reply.Data}
+		v := client.View{Epoch: reply.Epoch, Version: reply.Version, Users: slices.Clone(reply.Users), Data: reply.Data}
+		for i := range v.Users {
+			v.Users[i].Private = reply.Private[v.Users[i].User]
+		}
 		if reply.Settings != nil {
 			v.Settings = *reply.Settings
 		}
@@ -181,6 +185,11 @@ func (s *subject) ask(ctx context.Context, command string, args []string) (strin
 		return "", r.Set(ctx, json.RawMessage(args[1]))
 	case "setMember":
 		return "", r.SetMember(ctx, json.RawMessage(args[1]))
+	case "setPrivate":
+		return "", r.SetPrivate(ctx, json.RawMessage(args[1]))
+	case "setPrivateOf":
+		_, err := s.client.SetPrivateOf(ctx, id, args[1], json.RawMessage(args[2]))
+		return "", err
 	case "update":
 		return "", add(ctx, r, args[1])
 	case "say", "sayTo":

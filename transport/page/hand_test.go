@@ -2,15 +2,16 @@ package page_test
 
 import (
 	"bufio"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"roomd/transport"
 	"roomd/transport/client"
+	"roomd/transport/protocol"
 )
 
 // The client by hand of PROTOCOL.md follows a room, comes back when its node has restarted, and ends
@@ -66,7 +67,7 @@ func TestProtocol_ClientByHand(t *testing.T) {
 	startNode(t, db, n.Addr(), transport.Options{})
 	until("0:a 1:b")
 	reply, err := b.Users(t.Context(), "42")
-	if err != nil || fmt.Sprint(reply.Users) != "[{a 0 false false } {b 1 false false }]" {
+	if err != nil || !slices.Equal(reply.Users, []protocol.Seated{{User: "a"}, {User: "b", Seat: 1}}) {
 		t.Errorf("%+v, %v", reply, err)
 	}
 	a, err := client.Dial(t.Context(), other.URL(), client.Options{User: "a"})

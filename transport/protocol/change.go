@@ -16,8 +16,12 @@ const (
 	ChangeBack     = "back"     // the member has a connection again
 	ChangeSettings = "settings" // the room has other settings
 	ChangeMember   = "member"   // a member is ready or not, or has other data: only that which is other
+	ChangePrivate  = "private"  // a member has other private data; only that member and admins are told
 	ChangeData     = "data"     // the room has other data
 	ChangeMessage  = "message"  // somebody has said something; the room is as it was
+
+	ChangeCountdown = "countdown" // one of the room's timers was set, or cancelled
+	ChangeTimer     = "timer"     // one of the room's timers has fired
 )
 
 // Why a member has left: the Reason of a ChangeLeave. A newer server may send others.
@@ -35,10 +39,10 @@ type Change struct {
 	// Type is one of the Change constants. A newer server may send others: ignore those, the
 	// room has the event's version all the same.
 	Type string `json:"type"`
-	// User is whom the change is about, or who set the room's data or said something. It is empty
+	// User is whom the change is about, or who set the room's data or a timer, or said something. It is empty
 	// if that is the room, or an admin.
 	User string `json:"user"`
-	// Seat is the seat taken, freed or kept, counted from 0. Not in ChangeData and ChangeMessage.
+	// Seat is the seat taken, freed or kept, counted from 0. Not in ChangeData, ChangeMessage and ChangeCountdown.
 	Seat int `json:"seat"`
 	// Away says of a ChangeJoin that the seat is reserved for a user without a connection.
 	Away bool `json:"away"`
@@ -49,10 +53,15 @@ type Change struct {
 	// Text is what was said, or why the member was kicked, in words.
 	Text string `json:"text"`
 	// Data is of a ChangeMember the user's from now on: empty if that is as before, null if there is
-	// none any more. Of a ChangeData it is the room's, empty if there is none; of a message, what was said.
+	// none any more; so are the private ones of a ChangePrivate. Of a ChangeData it is the room's, empty if there is none; of a message, what was said.
 	Data JSON `json:"data"`
 	// To says where a member was moved, or to whom a message goes.
 	To Target `json:"to"`
+	// Name is the timer's, in ChangeCountdown and ChangeTimer.
+	Name string `json:"name"`
+	// In is of a ChangeCountdown in how many ms the timer fires, from when the server sent it. Nil says that the
+	// timer was cancelled.
+	In *int64 `json:"in"`
 	// Settings are the room's now. Only in ChangeSettings.
 	Settings *room.Settings `json:"settings"`
 }
@@ -97,10 +106,19 @@ type Seated struct {
 	Ready bool `json:"ready"`
 	// Data is the user's, as a member of the room; empty if there is none.
 	Data JSON `json:"data"`
+	// Private is what only the user and admins are shown; empty for others, and if there is none. Frames have it
+	// beside the list: see [Reply.Private]. Package client puts it here.
+	Private JSON `json:"-"`
 }
 
-// Change does what a ChangeMember says: what that leaves out stays as it is.
+// Change does what a ChangeMember or a ChangePrivate says: what that leaves out stays as it is.
 func (s *Seated) Change(c *Change) {
+	if c.Type == ChangePrivate {
+		if s.Private = c.Data; c.Data == "null" {
+			s.Private = ""
+		}
+		return
+	}
 	if c.Ready != nil {
 		s.Ready = *c.Ready
 	}

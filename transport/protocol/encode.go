@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 
@@ -47,6 +48,8 @@ func AppendReply(dst []byte, r *Reply) []byte {
 	dst = append(dst, `,"count":`...)
 	dst = strconv.AppendInt(dst, int64(r.Count), 10)
 	dst = appendState(dst, r.Settings, r.Data)
+	dst = appendPrivate(dst, r.Private)
+	dst = appendTimers(dst, r.Timers)
 	if r.List != nil || r.Users != nil {
 		dst = appendList(dst, r.List, r.Users)
 	}
@@ -91,6 +94,8 @@ func AppendEvent(dst []byte, e *Event) []byte {
 		dst = append(dst, `,"count":`...)
 		dst = strconv.AppendInt(dst, int64(e.Count), 10)
 		dst = appendState(dst, e.Settings, e.Data)
+		dst = appendPrivate(dst, e.Private)
+		dst = appendTimers(dst, e.Timers)
 		dst = appendList(dst, e.List, e.Users)
 		return append(dst, '}')
 	}
@@ -131,7 +136,7 @@ func appendChange(dst []byte, c *Change) []byte {
 	if c.User != "" {
 		dst = append(dst, `,"user":`...)
 		dst = appendString(dst, c.User)
-		if c.Type != ChangeMessage && c.Type != ChangeData {
+		if c.Type != ChangeMessage && c.Type != ChangeData && c.Type != ChangeCountdown {
 			dst = append(dst, `,"seat":`...)
 			dst = strconv.AppendInt(dst, int64(c.Seat), 10)
 		}
@@ -151,6 +156,12 @@ func appendChange(dst []byte, c *Change) []byte {
 	if c.To.Users != nil || c.To.Room != "" {
 		dst = append(dst, `,"to":`...)
 		dst = c.To.append(dst)
+	}
+	if c.Name != "" {
+		dst = appendString(append(dst, `,"name":`...), c.Name)
+	}
+	if c.Type == ChangeCountdown {
+		dst = appendIn(append(dst, `,"in":`...), c.In)
 	}
 	return append(dst, '}')
 }
@@ -183,6 +194,20 @@ func appendData(dst []byte, data JSON) []byte {
 		return dst
 	}
 	return append(append(dst, `,"data":`...), data...)
+}
+
+// appendPrivate writes private data, if there are some, in the order of the users' names.
+func appendPrivate(dst []byte, private map[string]JSON) []byte {
+	if len(private) == 0 {
+		return dst
+	}
+	next := `,"private":{`
+	for _, user := range slices.Sorted(maps.Keys(private)) {
+		dst = appendString(append(dst, next...), user)
+		dst = append(append(dst, ':'), private[user]...)
+		next = ","
+	}
+	return append(dst, '}')
 }
 
 // appendRoom writes a room's id, epoch and version.

@@ -49,6 +49,11 @@ type Reply struct {
 	// Data is the room's, where Users are listed; empty if there is none. In a refusal with
 	// CodeConflict it is that which the request would have replaced, also if that is a member's.
 	Data JSON
+	// Private are, where Users are listed, the private data that the client may see, by user: its own, and
+	// everybody's if it is an admin.
+	Private map[string]JSON
+	// Timers are the room's, where Users are listed; nil if there are none.
+	Timers Timers
 	// Users are the members, for join, users and watch. Nil leaves the list out, as the answers to
 	// leave and unwatch do; the list of an empty room must be empty but not nil.
 	Users []Seated
@@ -92,6 +97,10 @@ type Event struct {
 	Settings *room.Settings
 	// Data is the room's. Only in a snapshot; empty if there is none.
 	Data JSON
+	// Private are the private data that the client may see, by user. Only in a snapshot.
+	Private map[string]JSON
+	// Timers are the room's. Only in a snapshot; nil if there are none.
+	Timers Timers
 	// Users are the members. Only in a snapshot, where nil means none.
 	Users []Seated
 	// List, if not nil, is what AppendUsers made of Users, and is written instead.
@@ -109,25 +118,27 @@ type Event struct {
 
 // received has the fields of both kinds of server frame.
 type received struct {
-	ID       *int64         `json:"id"`
-	Error    *Error         `json:"error"`
-	Event    *string        `json:"event"`
-	Room     string         `json:"room"`
-	Epoch    string         `json:"epoch"`
-	Version  uint64         `json:"version"`
-	From     uint64         `json:"from"`
-	Seat     *int           `json:"seat"`
-	Count    int            `json:"count"`
-	Settings *room.Settings `json:"settings"`
-	Changes  []Change       `json:"changes"`
-	Users    []Seated       `json:"users"`
-	Data     JSON           `json:"data"`
-	Reason   string         `json:"reason"`
-	Text     string         `json:"text"`
-	To       Target         `json:"to"`
-	Degraded bool           `json:"degraded"`
-	User     string         `json:"user"`
-	Expires  int64          `json:"expires"`
+	ID       *int64          `json:"id"`
+	Error    *Error          `json:"error"`
+	Event    *string         `json:"event"`
+	Room     string          `json:"room"`
+	Epoch    string          `json:"epoch"`
+	Version  uint64          `json:"version"`
+	From     uint64          `json:"from"`
+	Seat     *int            `json:"seat"`
+	Count    int             `json:"count"`
+	Settings *room.Settings  `json:"settings"`
+	Changes  []Change        `json:"changes"`
+	Users    []Seated        `json:"users"`
+	Data     JSON            `json:"data"`
+	Private  map[string]JSON `json:"private"`
+	Timers   Timers          `json:"timers"`
+	Reason   string          `json:"reason"`
+	Text     string          `json:"text"`
+	To       Target          `json:"to"`
+	Degraded bool            `json:"degraded"`
+	User     string          `json:"user"`
+	Expires  int64           `json:"expires"`
 }
 
 var errNoFrame = errors.New("protocol: server frame has no id, no event and no error")
@@ -144,13 +155,13 @@ func DecodeFrame(data []byte) (Frame, error) {
 	case r.Event != nil:
 		return &Event{
 			Event: *r.Event, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			From: r.From, Changes: r.Changes, Count: r.Count, Settings: r.Settings, Data: r.Data, Users: r.Users,
+			From: r.From, Changes: r.Changes, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Timers: r.Timers, Users: r.Users,
 			Reason: r.Reason, Text: r.Text, To: r.To.Room, Degraded: r.Degraded,
 		}, nil
 	case r.ID != nil || r.Error != nil:
 		return &Reply{
 			ID: r.ID, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Data: r.Data, Users: r.Users,
+			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Timers: r.Timers, Users: r.Users,
 			User: r.User, Expires: r.Expires, Reason: r.Reason, Text: r.Text, To: r.To.Room, Error: r.Error,
 		}, nil
 	}

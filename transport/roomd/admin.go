@@ -72,7 +72,7 @@ func (c *config) labels() map[string]string {
 		"grace": c.Grace.String(), "ping_interval": c.PingInterval.String(), "node_ttl": c.NodeTTL.String(),
 		"max_connections": strconv.Itoa(c.MaxConnections), "max_queue": strconv.Itoa(int(c.MaxQueue)),
 		"max_frame": strconv.Itoa(int(c.MaxFrame)), "max_rooms": strconv.Itoa(c.MaxRooms), "max_new_rooms": c.MaxNewRooms.String(), "max_per_address": c.MaxPerAddress.String(),
-		"max_member_data": strconv.Itoa(int(c.MaxMemberData)), "max_room_data": strconv.Itoa(int(c.MaxRoomData)), "max_message": strconv.Itoa(int(c.MaxMessage)),
+		"max_member_data": strconv.Itoa(int(c.MaxMemberData)), "max_private_data": strconv.Itoa(int(c.MaxPrivateData)), "max_room_data": strconv.Itoa(int(c.MaxRoomData)), "max_message": strconv.Itoa(int(c.MaxMessage)),
 		"rate": c.Rate.String(), "burst": strconv.Itoa(c.Burst),
 	}
 }

@@ -71,6 +71,7 @@ var moreBadValues = map[string][]string{
 	"max-member-data":  {"0", "2MiB"},
 	"max-room-data":    {"0", "2MiB"},
 	"max-message":      {"0", "2MiB"},
+	"max-private-data": {"0", "2MiB"},
 	"trust-proxy":      {"proxy", "10.0.0.1/8", "10.0.0.0/33"},
 	"admin-listen":     {"127.0.0.1", "0.0.0.0:9090", ":9090"},
 	"tls-cert":         {"alone"},

@@ -25,6 +25,7 @@ type limitFlags struct {
 	MaxRooms         int           `default:"64" placeholder:"64" help:"In how many rooms a connection may be, as a member or watching. A request for a further one gets bad_request."`
 	MaxNewRooms      limit         `default:"64" placeholder:"64" help:"How many rooms a user may begin in a minute, by joining them through this node. Then a join into a room that there is not gets rate_limited. off sets no limit."`
 	MaxMemberData    size          `default:"1KiB" placeholder:"1KiB" help:"How many bytes of JSON a member may set."`
+	MaxPrivateData   size          `default:"1KiB" placeholder:"1KiB" help:"How many bytes of JSON the private data of a member may have, which only the member and admins are shown."`
 	MaxRoomData      size          `default:"8KiB" placeholder:"8KiB" help:"How many bytes of JSON the data of a room may have."`
 	MaxMessage       size          `default:"2KiB" placeholder:"2KiB" help:"How many bytes of text or JSON a message may have. What is longer gets bad_request, as with data."`
 	MaxQueue         size          `default:"256KiB" placeholder:"256KiB" help:"How many bytes may wait for a client that reads slowly: of replies, until its next request waits, and of changes in its rooms, until a snapshot takes their place. A single reply, or a snapshot, may be longer."`
@@ -40,7 +41,7 @@ func (f *limitFlags) validate() error {
 	}{
 		{"max-connections", f.MaxConnections}, {"burst", f.Burst}, {"max-rooms", f.MaxRooms}, {"max-queue", int(f.MaxQueue)},
 		{"max-frame", int(f.MaxFrame)}, {"max-member-data", int(f.MaxMemberData)}, {"max-room-data", int(f.MaxRoomData)},
-		{"max-message", int(f.MaxMessage)},
+		{"max-private-data", int(f.MaxPrivateData)}, {"max-message", int(f.MaxMessage)},
 	} {
 		if n.value < 1 {
 			return fmt.Errorf("--%s is %d, it must be at least 1", n.flag, n.value)

@@ -3,9 +3,9 @@ package roomd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +80,7 @@ func TestReconnect_MissedWhileAway(t *testing.T) {
 	}
 	watcher := connectAs(t, "watcher", "ws://"+other.addr+"/ws")
 	list, err := watcher.Users(ctx, "42")
-	if err != nil || fmt.Sprint(list.Users) != "[{stays 2 false true }]" {
+	if err != nil || !slices.Equal(list.Users, []protocol.Seated{{User: "stays", Seat: 2, Ready: true}}) {
 		t.Errorf("room 42: %+v, %v", list, err)
 	}
 }

@@ -57,7 +57,7 @@ func (w *witness) event(e *Event, told map[at][]Change) {
 // eventApart compares what two were told of a version that is lost, but for what not all may hear.
 func (w *witness) eventApart(e *Event, told map[at][]Change) {
 	here := at{e.Epoch, e.Version}
-	all := slices.DeleteFunc(slices.Clone(e.Changes), func(c Change) bool { return c.Type == "message" })
+	all := slices.DeleteFunc(slices.Clone(e.Changes), func(c Change) bool { return c.Type == "message" || c.Type == "private" })
 	if first, known := told[here]; known && !same(first, all) {
 		w.broken("two contents", e.At, "%q is told of version %d of epoch %s, which is lost: %s; another was told %s", e.User, e.Version, short(e.Epoch), changes(all), changes(first))
 	}
@@ -76,6 +76,8 @@ func public(all []Change, user string) (list []Change) {
 			}
 			c.Type = "settings"
 		case c.Type == "message" && c.To != nil && c.User != user && !slices.Contains(c.To, user):
+			continue
+		case c.Type == "private" && c.User != user:
 			continue
 		}
 		list = append(list, c)

@@ -7,6 +7,19 @@ import (
 	"roomd/transport/protocol"
 )
 
+// Private returns the private data that somebody may see, as replies have them; nil for none.
+func Private(s room.Snapshot, to room.Viewer) map[string]protocol.JSON {
+	found := s.Private(to)
+	if found == nil {
+		return nil
+	}
+	private := make(map[string]protocol.JSON, len(found))
+	for user, data := range found {
+		private[user] = protocol.JSON(data)
+	}
+	return private
+}
+
 // List returns the members of a room as replies have them.
 func List(s room.Snapshot) []byte { return listOf(s).users }
 
@@ -24,16 +37,27 @@ func listOf(s room.Snapshot) *encodedList {
 	return s.Shared(func() any { return &encodedList{users: protocol.AppendUsers(nil, seated(s.Users()))} }).(*encodedList)
 }
 
-// snapshotFrame returns the frame of an event with a snapshot.
-func snapshotFrame(e *room.Event) []byte {
+// snapshotFrame returns the frame of an event with a snapshot. It is one for all who may see no private data, while
+// there are no timers.
+func snapshotFrame(e *room.Event, to room.Viewer, clock Clock) []byte {
 	l, at := listOf(*e.Snapshot), room.Position{Epoch: e.Epoch, Version: e.Version}
+	encode := func(private map[string]protocol.JSON, timers protocol.Timers) []byte {
+		return seal(protocol.AppendEvent(newFrame(eventSize+len(l.users)), &protocol.Event{
+			Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version, Count: e.Snapshot.Count(),
+			Settings: Settings(e.Snapshot.Settings), Data: protocol.JSON(e.Snapshot.Data), Private: private, Timers: timers, List: l.users,
+		}))
+	}
+	private, timers := Private(*e.Snapshot, to), e.Snapshot.Timers()
+	if timers.Len() > 0 {
+		return encode(private, protocol.TimersOf(timers, clock()))
+	}
+	if private != nil {
+		return encode(private, nil)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.frame == nil || l.of != at { // versions that differ in their settings only share a list
-		l.of, l.frame = at, seal(protocol.AppendEvent(newFrame(eventSize+len(l.users)), &protocol.Event{
-			Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version,
-			Count: e.Snapshot.Count(), Settings: Settings(e.Snapshot.Settings), Data: protocol.JSON(e.Snapshot.Data), List: l.users,
-		}))
+		l.of, l.frame = at, encode(nil, nil)
 	}
 	return l.frame
 }

@@ -61,7 +61,7 @@ func (o *box) step(id, what string, words []string) {
 	r := o.byID[id]
 	switch what {
 	case "open": // behind what is left of an earlier one
-		o.byID[id] = o.Open(id)
+		o.byID[id] = o.Open(id, room.Viewer{User: "a"})
 	case "hold":
 		r.Hold()
 	case "release":
@@ -192,5 +192,31 @@ func written(o *box) string {
 			}
 			return strings.Join(parts, ", ")
 		}
+	}
+}
+
+// What waits is counted as what the client may see by then.
+func TestSetViewer(t *testing.T) {
+	o := New(func() {}, 1<<20)
+	r := o.Open("42", room.Viewer{User: "b"})
+	r.Release()
+	deal := func(version uint64) *room.Event {
+		return &room.Event{Room: "42", Epoch: "e", Version: version, From: version - 1,
+			Changes: []room.Change{{Type: room.KindPrivate, User: "a", Detail: &room.Detail{Data: bytes.Repeat([]byte("1"), 2000)}}}}
+	}
+	r.Push(deal(1))
+	player := o.Kept()
+	r.SetViewer(room.Viewer{User: "b", Authority: true})
+	r.Push(deal(2))
+	admin := o.Kept()
+	r.SetViewer(room.Viewer{User: "b"})
+	if again := o.Kept(); player > 200 || admin < 4000 || again != 2*player {
+		t.Errorf("one event counts as %d bytes, two for an admin as %d, and for a player as %d", player, admin, again)
+	}
+	r.SetViewer(room.Viewer{User: "b", Authority: true})
+	o.Next()
+	o.Written()
+	if left := o.Kept(); left != 0 {
+		t.Errorf("%d bytes are counted of nothing", left)
 	}
 }

@@ -26,7 +26,6 @@ type Outbox struct {
 	space chan struct{} // receives when something was written
 
 	mu       sync.Mutex
-	user     string             // guarded by mu: whose connection it is
 	rooms    map[*Room]struct{} // guarded by mu: those that have not ended
 	ending   map[*Room]struct{} // guarded by mu: those that have ended, and are held
 	items    []item             // guarded by mu
@@ -54,13 +53,6 @@ type load struct{ frames, changes int }
 // New returns an outbox that calls start when a writer is needed.
 func New(start func(), max int) *Outbox {
 	return &Outbox{start: start, max: max, space: make(chan struct{}, 1), rooms: make(map[*Room]struct{}), ending: make(map[*Room]struct{})}
-}
-
-// SetUser says whose connection it is, before the first room.
-func (o *Outbox) SetUser(user string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.user = user
 }
 
 // WaitForSpace waits while too many bytes of frames are queued or being written. A single

@@ -105,7 +105,7 @@ func (r *Room) Lose(frame []byte, by []*room.Event, watching, replying bool) {
 	if !watching {
 		o.dequeueLocked(r)
 		for _, e := range r.pending[n:] {
-			r.resizeLocked(-frames.Of(e).SizeFor(o.user))
+			r.resizeLocked(-frames.Of(e).SizeFor(r.to))
 		}
 		r.pending, r.missed = r.pending[:n], nil
 	}

@@ -12,6 +12,7 @@ import (
 type Room struct {
 	ID  string
 	out *Outbox
+	to  room.Viewer // whose connection it is
 
 	held   bool // a request about the room runs: its reply comes first
 	paused bool // the session may have lost its place: nothing is written until that is known
@@ -34,8 +35,8 @@ type position struct {
 	version uint64
 }
 
-// Open starts a room's queue, held until Release. What an earlier one still has comes before.
-func (o *Outbox) Open(id string) *Room {
+// Open starts the queue of a room's events for somebody, held until Release. What an earlier one still has comes before.
+func (o *Outbox) Open(id string, to room.Viewer) *Room {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for earlier := range o.ending { // one at most
@@ -44,9 +45,21 @@ func (o *Outbox) Open(id string) *Room {
 			o.startLocked()
 		}
 	}
-	r := &Room{ID: id, out: o, held: true}
+	r := &Room{ID: id, out: o, to: to, held: true}
 	o.rooms[r] = struct{}{}
 	return r
+}
+
+// SetViewer says what the client may see from now on.
+func (r *Room) SetViewer(to room.Viewer) {
+	r.out.mu.Lock()
+	defer r.out.mu.Unlock()
+	size := 0
+	for _, e := range r.pending {
+		size += frames.Of(e).SizeFor(to)
+	}
+	r.to = to
+	r.resizeLocked(size - r.size)
 }
 
 // Hold keeps the events back until the reply to a request about the room. Without that the
@@ -83,7 +96,7 @@ func (o *Outbox) sealLocked(r *Room, n int) {
 	}
 	size := 0
 	for _, e := range r.pending[:n] {
-		size += frames.Of(e).SizeFor(o.user)
+		size += frames.Of(e).SizeFor(r.to)
 	}
 	o.items = append(o.items, item{events: r.pending[:n:n], size: size})
 	last := r.pending[n-1]
@@ -193,7 +206,7 @@ func (r *Room) isSent(at position) bool {
 func (r *Room) appendLocked(e *room.Event) {
 	r.pending = append(r.pending, e)
 	r.at = position{e.Epoch, e.Version}
-	r.resizeLocked(frames.Of(e).SizeFor(r.out.user))
+	r.resizeLocked(frames.Of(e).SizeFor(r.to))
 }
 
 func (r *Room) resizeLocked(by int) {

@@ -6,7 +6,11 @@ import { createInterface } from "node:readline"
 import WebSocket from "ws"
 import { connect } from "../roomd.js"
 
-const view = ({ epoch, version, users, settings, data, seat }) => ({ epoch, version, users, settings, data, seat })
+const view = ({ epoch, version, users, settings, data, seat }) => {
+  const dealt = users.filter((user) => user.private !== undefined).map((user) => [user.user, user.private])
+  const seated = users.map(({ private: hidden, ...shown }) => shown)
+  return { epoch, version, users: seated, settings, data, private: dealt.length > 0 ? Object.fromEntries(dealt) : undefined, seat }
+}
 
 // subject returns the commands of one client.
 function subject(...addresses) {
@@ -37,6 +41,8 @@ function subject(...addresses) {
     ready: async (id, value) => void (await room(id).ready(value === "true")),
     set: async (id, data) => void (await room(id).set(JSON.parse(data))),
     setMember: async (id, data) => void (await room(id).setMember(JSON.parse(data))),
+    setPrivate: async (id, data) => void (await room(id).setPrivate(JSON.parse(data))),
+    setPrivateOf: async (id, user, data) => void (await client.setPrivateOf(id, user, JSON.parse(data))),
     update: async (id, n) => void (await room(id).update((old = 0) => old + Number(n))),
     say: async (id, text) => void (await room(id).say(JSON.parse(text))),
     sayTo: async (id, to, text) => void (await room(id).say(JSON.parse(text), { to: [to] })),

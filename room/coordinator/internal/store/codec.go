@@ -111,6 +111,9 @@ func appendMember(dst []byte, m room.Member) []byte {
 	if m.Data != nil {
 		dst = append(append(dst, `,"data":`...), marshal(m.Data)...)
 	}
+	if m.Private != nil {
+		dst = append(append(dst, `,"private":`...), marshal(m.Private)...)
+	}
 	return append(dst, '}')
 }
 

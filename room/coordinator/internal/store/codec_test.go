@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
 
 	"roomd/lockmgr/redistest"
@@ -35,8 +36,13 @@ func TestEvent(t *testing.T) {
 		if at, ok := PositionIn(string(ours)); ok && at != want.Position {
 			t.Fatalf("%s is at %+v", ours, at)
 		}
-		m := room.Member{Seat: 1, Session: want.Node, Node: want.Epoch, At: 5}
-		theirs, _ = json.Marshal(&m)
+		m := room.Member{Seat: 1, Session: want.Node, Node: want.Epoch, At: 5, Ready: rapid.Bool().Draw(t, "ready")}
+		for _, value := range []**room.Value{&m.Data, &m.Private} {
+			if rapid.Bool().Draw(t, "has data") {
+				*value = &room.Value{Version: 3, JSON: []byte(`{"\u0041":1}`)}
+			}
+		}
+		theirs, _ = json.Marshal(&m, jsontext.PreserveRawStrings(true))
 		if got := appendMember(nil, m); string(got) != string(theirs) {
 			t.Fatalf("%s, library: %s", got, theirs)
 		}

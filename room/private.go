@@ -1,0 +1,132 @@
+package room
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Deal gives members private data, which nobody else is shown but who has authority over the room: all of them, or
+// none. They are gone when the member leaves.
+type Deal struct {
+	// User is the member whose active session Session is, who may set its own alone. Both are empty if it is
+	// somebody with authority over the room.
+	User, Session string
+
+	Hands     []Hand // of 1 to MaxGroup different members
+	Authority bool   // the user has authority over the room: need not be a member, and may deal to others
+
+	// Expect makes it fail with [ErrConflict] if any of these data have changed since that version, or the room is
+	// in another epoch.
+	Expect Expect
+}
+
+// Hand is what one member gets.
+type Hand struct {
+	User string
+	Data string // JSON, "" to remove it
+}
+
+func (Deal) kind() Kind                { return KindPrivate }
+func (a Deal) subject() (string, bool) { return a.User, false }
+
+func (a Deal) check(rules Rules) (_ Action, err error) {
+	if a.User != "" || a.Session != "" {
+		if a.User, err = checkSession(a.User, a.Session); err != nil {
+			return nil, err
+		}
+	}
+	if n := len(a.Hands); n < 1 || n > MaxGroup {
+		return nil, &InvalidError{"hands", fmt.Sprintf("must be of 1 to %d users, not %d", MaxGroup, n)}
+	}
+	hands := make([]Hand, 0, len(a.Hands))
+	for _, hand := range a.Hands {
+		if hand, err = hand.check(len(a.Hands) == 1, rules.Limits.privateData()); err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(hands, func(h Hand) bool { return h.User == hand.User }) {
+			return nil, &InvalidError{"hands", fmt.Sprintf("names %s twice", hand.User)}
+		}
+		hands = append(hands, hand)
+	}
+	a.Hands = hands
+	return a, nil
+}
+
+// check returns the hand in its normal form. An error of the only one is about user or data, as requests for one have
+// them.
+func (h Hand) check(only bool, limit int) (normal Hand, err error) {
+	if normal.User, err = ParseUser(h.User); err != nil {
+		if invalid, ok := errors.AsType[*InvalidError](err); ok && !only {
+			err = &InvalidError{"hands", fmt.Sprintf("names %.32q, and a user %s", h.User, invalid.Problem)}
+		}
+		return normal, err
+	}
+	field := "data"
+	if !only {
+		field = "hands." + normal.User
+	}
+	normal.Data, err = ParseData(field, h.Data, limit)
+	return normal, err
+}
+
+func (a Deal) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
+	if a.User != "" && !a.Authority {
+		m, err := activeMember(r, a.User, a.Session, by)
+		if err != nil {
+			return 0, err
+		}
+		if seat = m.Seat; len(a.Hands) != 1 || a.Hands[0].User != a.User {
+			return 0, Forbid("only admins set the private data of others")
+		}
+	}
+	for _, hand := range a.Hands {
+		m, ok := r.Member(hand.User)
+		if !ok {
+			return 0, absent(r, hand.User)
+		}
+		if err := a.Expect.checkData(r, m.Private.since(), fmt.Sprintf("the private data of %s", hand.User)); err != nil {
+			return 0, err
+		}
+		if hand.Data == m.Private.String() {
+			continue
+		}
+		data := jsonOf(hand.Data)
+		if data == nil {
+			data = jsontext.Value("null")
+		}
+		r.update(m.Node, Update{Type: KindPrivate, User: hand.User, Seat: m.Seat, Detail: &Detail{Data: data}})
+	}
+	return seat, nil
+}
+
+// Viewer is somebody to whom a room is shown.
+type Viewer struct {
+	User      string // "" for nobody in particular
+	Authority bool   // over the room
+}
+
+// IsFor reports whether somebody may see a change. A message is for everybody, or for those whom it names and who said
+// it; private data are for their member, and for authority.
+func (c *Change) IsFor(v Viewer) bool {
+	switch c.Type {
+	case KindMessage:
+		return c.Detail == nil || c.To == nil || v.User != "" && c.User == v.User || slices.Contains(c.To, v.User)
+	case KindPrivate:
+		return v.Authority || v.User != "" && c.User == v.User
+	}
+	return true
+}
+
+// Concerned reports whether a change is not for everybody.
+func (c *Change) Concerned() bool { return !c.IsFor(Viewer{}) }
+
+// Private returns the private data that somebody may see, by user; nil for none.
+func (s Snapshot) Private(v Viewer) map[string]string {
+	if s.view == nil || s.view.private == 0 {
+		return nil
+	}
+	return s.view.privateFor(v)
+}

@@ -3,10 +3,15 @@ package loadtest
 import (
 	"cmp"
 	"fmt"
+	"strconv"
+	"time"
 
 	"roomd/loadtest/history"
 	"roomd/transport/protocol"
 )
+
+// longestTimer is how long a timer takes at most to fire.
+const longestTimer = 500 * time.Millisecond
 
 // request is a request under way.
 type request struct {
@@ -33,6 +38,11 @@ func (p *player) talk(what, id string) *request {
 		}
 		if state := p.knows(id); p.random.IntN(2) == 0 {
 			q.Expect, q.ExpectEpoch = &state.Version, state.Epoch
+		}
+	case MixTimer:
+		q.Action, q.Text = history.SetTimer, fmt.Sprint("t", p.random.IntN(3))
+		if p.random.IntN(5) > 0 { // else it is cancelled
+			q.Data = fmt.Sprint(p.random.IntN(int(longestTimer.Milliseconds())))
 		}
 	case MixSay:
 		q.Action, q.Text = history.Say, fmt.Sprintf("%d says %d", p.number, p.said)
@@ -66,6 +76,11 @@ func (p *player) frame(r *request) protocol.Request {
 			req.Action, req.Data = protocol.ActionSet, protocol.JSON(cmp.Or(q.Data, "null"))
 			if q.Action == history.SetMember {
 				req.Scope = protocol.ScopeMember
+			}
+		case history.SetTimer:
+			req.Action, req.Name = protocol.ActionTimer, q.Text
+			if in, err := strconv.ParseInt(q.Data, 10, 64); err == nil {
+				req.In = &in
 			}
 		case history.Say:
 			req.Action, req.Text, req.To = protocol.ActionSay, q.Text, q.To

@@ -284,5 +284,5 @@ func (m *simulation) final() RoomState {
 		return RoomState{}
 	}
 	l := m.list()
-	return RoomState{"e", m.version, l.Users, l.Data, l.Settings}
+	return RoomState{"e", m.version, l.Users, l.Data, l.Settings, nil}
 }

@@ -91,7 +91,7 @@ func (v *View) Read(list List) {
 func (v *View) Listed(list List) {
 	spare := newRoster()
 	if v.check(&spare, list) {
-		about := newMatter(list.Data, list.Settings)
+		about := newMatter(list.Data, list.Settings, list.Timers)
 		v.room.observe(list.Epoch, list.Version, &spare, about.of(&spare), v.observer)
 	}
 }
@@ -211,7 +211,7 @@ func (v *View) State() RoomState {
 	if !v.synced {
 		return RoomState{}
 	}
-	state := RoomState{Epoch: v.epoch, Version: v.version, Data: v.matter.data, Settings: v.matter.rules}
+	state := RoomState{Epoch: v.epoch, Version: v.version, Data: v.matter.data, Settings: v.matter.rules, Timers: v.matter.timers}
 	for user, seat := range v.roster.Of {
 		said := v.roster.states[user]
 		state.Users = append(state.Users, Member{user, seat, v.roster.away[user], said.ready, said.data})
@@ -222,7 +222,7 @@ func (v *View) State() RoomState {
 // adopt makes the list the picture, and reports whether the list is sound.
 func (v *View) adopt(list List) bool {
 	sound := v.check(&v.roster, list)
-	v.matter = newMatter(list.Data, list.Settings)
+	v.matter = newMatter(list.Data, list.Settings, list.Timers)
 	if list.Epoch != v.epoch {
 		v.floor = 0
 	}
@@ -235,7 +235,7 @@ func (v *View) adopt(list List) bool {
 // check fills r from the list and reports what is wrong with the list in itself. It
 // returns false if r is now a guess.
 func (v *View) check(r *roster, list List) bool {
-	about := newMatter(list.Data, list.Settings)
+	about := newMatter(list.Data, list.Settings, list.Timers)
 	limit := about.capacity(v.room.ledger.options.Capacity)
 	faults := append(r.set(list.Users, limit), about.holds(r)...)
 	if list.Count != len(list.Users) {

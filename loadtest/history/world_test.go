@@ -236,7 +236,7 @@ func (w *world) list(words []string) List {
 
 func (w *world) state(words []string) RoomState {
 	version, _, _ := strings.Cut(words[0], "/")
-	return RoomState{w.epoch, number[uint64](version), parseMembers(words[1:]), w.data, w.rules}
+	return RoomState{w.epoch, number[uint64](version), parseMembers(words[1:]), w.data, w.rules, nil}
 }
 
 func (w *world) requestOf(v *View, words []string) Request {

@@ -34,6 +34,11 @@ func (p *player) talk(what, id string) *request {
 		if state := p.knows(id); p.random.IntN(2) == 0 {
 			q.Expect, q.ExpectEpoch = &state.Version, state.Epoch
 		}
+	case MixPrivate:
+		q.Action = history.SetPrivate
+		if p.random.IntN(10) > 0 {
+			q.Data = fmt.Sprintf("%q", fmt.Sprintf("%d holds %d", p.number, p.said))
+		}
 	case MixSay:
 		q.Action, q.Text = history.Say, fmt.Sprintf("%d says %d", p.number, p.said)
 		if others := p.knows(id).Users; len(others) > 1 && p.random.IntN(2) == 0 {
@@ -62,10 +67,13 @@ func (p *player) frame(r *request) protocol.Request {
 		switch q.Action {
 		case history.SetReady:
 			req.Action, req.Value = protocol.ActionReady, q.Ready
-		case history.SetMember, history.SetData:
+		case history.SetMember, history.SetData, history.SetPrivate:
 			req.Action, req.Data = protocol.ActionSet, protocol.JSON(cmp.Or(q.Data, "null"))
-			if q.Action == history.SetMember {
+			switch q.Action {
+			case history.SetMember:
 				req.Scope = protocol.ScopeMember
+			case history.SetPrivate:
+				req.Scope = protocol.ScopePrivate
 			}
 		case history.Say:
 			req.Action, req.Text, req.To = protocol.ActionSay, q.Text, q.To

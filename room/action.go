@@ -3,9 +3,9 @@ package room
 import "fmt"
 
 // Action is what one user does in a room through one session, or what somebody with authority over the
-// room does. It is one of the structs [Join], [Leave], [Ready], [SetMemberData], [SetData], [Deal], [Say],
+// room does. It is one of the structs [Join], [Leave], [Ready], [SetMemberData], [SetData], [Deal], [SetTimer], [Say],
 // [Keep] and [Detach]; with authority [Configure], [Kick], [Unban], [Close], [Reserve] and [Release];
-// and of nodes, after a failure, [Stray], [Evict] and [Renew].
+// and of nodes, when a timer is due, [Fire], and after a failure [Stray], [Evict] and [Renew].
 type Action interface {
 	// kind names the action. It is constant.
 	kind() Kind
@@ -33,6 +33,7 @@ const (
 	KindKeep    Kind = "keep"
 	KindMove    Kind = "move" // of two rooms at once; see package coordinator
 
+	kindFire  Kind = "fire"
 	kindStray Kind = "stray"
 	kindEvict Kind = "evict"
 	kindRenew Kind = "renew"
@@ -40,7 +41,7 @@ const (
 
 // ActionKinds are those of all actions but of what only nodes do.
 var ActionKinds = []Kind{
-	KindJoin, KindLeave, KindSettings, KindData, KindMember, KindPrivate, KindReady, KindMessage,
+	KindJoin, KindLeave, KindSettings, KindData, KindMember, KindPrivate, KindReady, KindTimer, KindMessage,
 	KindKick, KindClose, KindReserve, KindRelease, KindKeep, KindDetach,
 }
 

@@ -1,7 +1,7 @@
 package room
 
-// Close closes a room: everybody leaves, nobody comes in, and Redis forgets the room after a while. It
-// needs authority over the room.
+// Close closes a room: everybody leaves, nobody comes in, its timers are cancelled, and Redis forgets the
+// room after a while. It needs authority over the room.
 type Close struct{}
 
 func (Close) kind() Kind                  { return KindClose }
@@ -11,6 +11,9 @@ func (Close) check(Rules) (Action, error) { return nil, nil }
 func (Close) apply(r *Room, rules Rules, by Origin) (int, error) {
 	for _, o := range r.Snapshot().Users() {
 		r.update(by.Node, Update{Type: KindLeave, User: o.User, Seat: o.Seat, Reason: ReasonClosed})
+	}
+	for _, name := range r.Timers().Names() {
+		r.endTimer(KindCountdown, "", name)
 	}
 	s := r.state.settingsBy(rules)
 	s.Closed, s.Keep = true, false

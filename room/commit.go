@@ -46,6 +46,10 @@ const (
 	KindSettings Kind = "settings"
 	// KindData: the room has other data.
 	KindData Kind = "data"
+	// KindTimer: one of the room's timers has fired. What it does besides stands behind it.
+	KindTimer Kind = "timer"
+	// KindCountdown: one of the room's timers was set, or cancelled.
+	KindCountdown Kind = "countdown"
 	// KindMessage: somebody said something. It changes nothing.
 	KindMessage Kind = "message"
 	// KindDefaults: a room without settings got those of the Rules. It is in Updates only; players
@@ -87,7 +91,16 @@ type Detail struct {
 	To       []string       `json:"to,omitzero"`       // the members whom a message is for; nil is everybody
 	Target   string         `json:"target,omitzero"`   // the room to which a user was moved
 	Until    int64          `json:"until,omitzero"`    // of a ban, in ms since 1970; 0 lifts it
+	Timer    *Countdown     `json:"timer,omitzero"`    // of a timer, or countdown
 	Again    bool           `json:"again,omitzero"`    // of a join into a closed room: a session that had lost its place in a failure is back
+}
+
+// Countdown is what an update says of one of the room's timers.
+type Countdown struct {
+	Name string  `json:"name"`
+	Due  int64   `json:"due,omitzero"`  // of one that is set: see Timer. 0 if it was cancelled, or has fired
+	Was  int64   `json:"was,omitzero"`  // the Due of the one that it takes the place of, or that is gone; 0 if there was none
+	Then *Effect `json:"then,omitzero"` // of one that is set: see Timer
 }
 
 // OfMember reports whether the update changes a member, or makes or removes one.

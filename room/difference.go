@@ -21,6 +21,9 @@ func (r *Room) Differences(is *Room) string {
 		found = append(found, fmt.Sprintf("the data is %.60q of version %d instead of %.60q of version %d",
 			is.state.data.String(), is.state.data.since(), r.state.data.String(), r.state.data.since()))
 	}
+	if r.state.timers.differ(is.state.timers) {
+		found = append(found, fmt.Sprintf("%d timers are set instead of %d, or others, or for another time", is.state.timers.Len(), r.state.timers.Len()))
+	}
 	if !maps.Equal(r.state.bans, is.state.bans) {
 		found = append(found, fmt.Sprintf("%d users are banned instead of %d, or for another time", len(is.state.bans), len(r.state.bans)))
 	}

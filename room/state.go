@@ -12,6 +12,7 @@ type state struct {
 	data     *Value
 	bans     map[string]int64 // by user: until when, in ms since 1970
 	gone     *goneList
+	timers   *Timers
 }
 
 // heed returns the state behind an update that belongs to a version, of the room or of a member.
@@ -39,6 +40,10 @@ func (s *state) after(u *Update, version uint64) *state {
 		}
 	case KindData:
 		next.data = s.data.after(d.Data, version)
+	case KindTimer, KindCountdown:
+		if d.Timer != nil {
+			next.timers = s.timers.after(d.Timer, version)
+		}
 	case KindBan:
 		next.bans = make(map[string]int64, len(s.bans)+1)
 		maps.Copy(next.bans, s.bans)
@@ -60,11 +65,12 @@ type Restored struct {
 	Data     *Value           // nil for none
 	Bans     map[string]int64 // by user: until when, in ms since 1970
 	Gone     map[string]Gone  // by user, "" for everybody
+	Timers   *Timers          // nil for none
 }
 
 // Restore gives a room that was read what came with it, and takes that over.
 func (r *Room) Restore(from Restored) {
-	next := state{data: from.Data, bans: from.Bans}
+	next := state{data: from.Data, bans: from.Bans, timers: from.Timers}
 	if from.Settings != nil {
 		next.settings, next.settled = *from.Settings, true
 	}

@@ -49,6 +49,15 @@ func (r *request) actionOf() (room.Action, error) {
 			return r.deal()
 		}
 		return room.SetData{User: s.user, Session: s.id, Data: string(in.Data), Authority: s.isAdmin(), Expect: r.expect()}, nil
+	case protocol.ActionTimer:
+		set := room.SetTimer{User: s.user, Session: s.id, Authority: s.isAdmin(), Name: in.Name, Stop: in.In == nil, Expect: r.expect()}
+		if in.In != nil {
+			set.In = *in.In
+		}
+		if in.Then != nil {
+			set.Then = *in.Then
+		}
+		return set, nil
 	case protocol.ActionKick:
 		kick := room.Kick{User: in.User, Text: in.Text}
 		if in.Ban > 0 {

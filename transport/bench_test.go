@@ -24,6 +24,8 @@ type benchRooms struct {
 	watches []func(*room.Event) // guarded by mu
 }
 
+func (*benchRooms) Now() int64 { return 0 }
+
 func newBenchRooms() *benchRooms {
 	members := make(map[string]room.Member)
 	for i := range 4 {
@@ -141,7 +143,7 @@ func BenchmarkEvent(b *testing.B) {
 			Changes: []room.Change{{Type: room.KindJoin, User: "player-3", Seat: 3}}}
 	}
 	version := uint64(1 << 32)
-	n := len(frames.Of(event(version)).For(room.Viewer{}))
+	n := len(frames.Of(event(version)).For(room.Viewer{}, nil))
 	b.ReportAllocs()
 	for b.Loop() {
 		version++

@@ -17,6 +17,8 @@ type sizedRooms struct{ Rooms }
 
 func (sizedRooms) AnswerFor(func(room, session string) bool) {}
 
+func (sizedRooms) Now() int64 { return 0 }
+
 func (sizedRooms) Ping(context.Context) error { return nil }
 
 func (sizedRooms) Read(_ context.Context, id string) (room.Snapshot, error) {

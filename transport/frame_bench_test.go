@@ -64,7 +64,7 @@ func BenchmarkEventFrame(b *testing.B) {
 		for b.Loop() {
 			e := event()
 			for range clients {
-				_, _ = discard{}.Write(frames.Of(e).For(room.Viewer{}))
+				_, _ = discard{}.Write(frames.Of(e).For(room.Viewer{}, nil))
 			}
 		}
 	})
@@ -75,7 +75,7 @@ func BenchmarkEventFrame(b *testing.B) {
 		}
 		b.ReportAllocs()
 		for b.Loop() {
-			content := frames.Changes(room.Viewer{}, event())
+			content := frames.Changes(room.Viewer{}, nil, event())
 			message, err := websocket.NewPreparedMessage(websocket.TextMessage, content[2:])
 			redistest.OK(b, err)
 			for _, ws := range conns {

@@ -73,7 +73,7 @@ func TestSay_Merged(t *testing.T) {
 			var texts []string
 			at := uint64(0)
 			for i := 0; i < len(events); i += n {
-				for _, frame := range frames.Append(nil, room.Viewer{User: user}, events[i:min(i+n, len(events))]) {
+				for _, frame := range frames.Append(nil, room.Viewer{User: user}, nil, events[i:min(i+n, len(events))]) {
 					decoded, err := protocol.DecodeFrame(frame[strings.IndexByte(string(frame), '{'):])
 					e, ok := decoded.(*protocol.Event)
 					if err != nil || !ok || e.From != at {

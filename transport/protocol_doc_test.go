@@ -199,6 +199,10 @@ func (s *docSession) happen(what string) {
 		time.Sleep(2 * healthInterval)
 	case "10 seconds later":
 		time.Sleep(defaultGrace)
+	case "2 seconds later":
+		time.Sleep(2 * time.Second)
+	case "3 seconds later":
+		time.Sleep(3 * time.Second)
 	case "20 milliseconds later":
 		time.Sleep(20 * time.Millisecond)
 	case "50 minutes later":

@@ -174,6 +174,7 @@ func (r *request) replyList(now room.Snapshot, seat *int, brief bool) {
 	if reply.Seat = seat; !brief {
 		reply.Settings, reply.Data, reply.List = frames.Settings(now.Settings), protocol.JSON(now.Data), frames.List(now)
 		reply.Private = frames.Private(now, r.session.viewer(r.in.Room))
+		reply.Timers = protocol.TimersOf(now.Timers(), r.session.server.now())
 	}
 	frame := frames.Reply(reply)
 	if queue := cmp.Or(r.queue(), r.held); queue != nil {

@@ -12,6 +12,7 @@ import (
 
 	"roomd/lockmgr/redisconn"
 	"roomd/room"
+	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
 
@@ -23,6 +24,9 @@ type Rooms interface {
 	Watch(ctx context.Context, id string, fn func(*room.Event)) (stop func(), err error)
 	Ping(ctx context.Context) error
 	AnswerFor(fn func(room, session string) bool)
+
+	// Now returns the time by the clock that all nodes share, in ms since 1970.
+	Now() int64
 }
 
 // watchTimeout bounds the wait for a room's subscription before a join or a watch.
@@ -47,6 +51,7 @@ type Server struct {
 	pace       pace      // of a connection's requests, and of a user's
 	newRooms   pace      // of rooms that a user begins
 	began      time.Time // the clock of limits counts from here
+	now        frames.Clock
 
 	life context.Context // of connections and their actions
 	kill context.CancelFunc
@@ -69,7 +74,7 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	s := &Server{
 		rooms: newSharedReads(rooms), opts: opts, origins: allowed, troubles: newTroubles(opts.Log),
 		conns: newConnections(opts.MaxConnections, opts.MaxPerAddress),
-		pace:  opts.pace(), newRooms: opts.newRoomsPace(), began: time.Now(),
+		pace:  opts.pace(), newRooms: opts.newRoomsPace(), began: time.Now(), now: rooms.Now,
 	}
 	s.heartbeats = newHeartbeats(opts.PingInterval, s.clock)
 	s.health = &health{server: s}

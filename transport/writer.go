@@ -102,7 +102,7 @@ func (w *writer) take() {
 		if frame != nil {
 			batch = append(batch, frame)
 		} else {
-			batch = frames.Append(batch, w.conn.session.viewer(events[0].Room), events)
+			batch = frames.Append(batch, w.conn.session.viewer(events[0].Room), w.conn.server.now, events)
 			w.conn.server.opts.Trace.merged(len(events) - (len(batch) - first))
 		}
 		for _, f := range batch[first:] {

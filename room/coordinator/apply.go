@@ -117,6 +117,7 @@ func (w *worker) reapply(b *batch, now *room.Room) error {
 		now.Renew()
 	}
 	w.copy.Room = now
+	w.ws.timers.Found(now)
 	w.apply(b)
 	return nil
 }
@@ -228,5 +229,6 @@ func (ws *workers) committed(r *room.Room, c *store.Commit) {
 	r.Commit(c.Epoch, c.CommitID)
 	if c.Event != nil {
 		ws.lobby.Committed(r, c.Event.Updates)
+		ws.timers.Committed(r, c.Event.Updates)
 	}
 }

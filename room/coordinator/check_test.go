@@ -46,6 +46,7 @@ func TestCheck_Permissions(t *testing.T) {
 		{strings.Replace(EnoughRights, "~Node*", "", 1), []string{"SET Node:*", "SADD Node:*:Rooms", "ZADD Nodes"}},
 		{strings.Replace(EnoughRights, "~LockRoom:*", "", 1), []string{"SET LockRoom:*", "ZPOPMIN LockRoom:*:Queue", "SET LockRoom:*:Fence"}},
 		{strings.Replace(EnoughRights, "~Lobby:*", "", 1), []string{"HSET Lobby:*"}},
+		{strings.Replace(EnoughRights, "~Timers:*", "", 1), []string{"ZADD Timers:due"}},
 		{EnoughRights + " -scan", []string{"SCAN"}},
 		{EnoughRights + " -time", []string{"TIME"}},
 		{EnoughRights + " -info", []string{"INFO"}},

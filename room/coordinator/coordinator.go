@@ -18,6 +18,7 @@ import (
 	"roomd/room/coordinator/internal/lobby"
 	"roomd/room/coordinator/internal/nodes"
 	"roomd/room/coordinator/internal/store"
+	"roomd/room/coordinator/internal/timers"
 	"roomd/room/episode"
 )
 
@@ -34,6 +35,7 @@ type Coordinator struct {
 	lobby   *lobby.Lobby
 	beacon  *nodes.Beacon
 	checks  *checks.Checks
+	timers  *timers.Timers
 	logs    *episode.Set
 
 	reports sync.Once // starts the loops of beacon and checks
@@ -89,7 +91,8 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	c.workers = newWorkers(opts, c.life, locks, st, c.lobby, logs)
 	c.feeds = feed.New(hub, st, c.workers, opts.Trace.Resynced, logs)
 	c.node = cluster.New(c.life.open, c.life.life, st, c.workers, c.feeds, logs, opts.cluster())
-	c.workers.feeds, c.workers.node = c.feeds, c.node
+	c.timers = timers.New(c.life.open, c.life.life, st, c.workers, max(time.Minute, 2*(opts.LockWait+2*opts.LockTTL)), logs)
+	c.workers.feeds, c.workers.node, c.workers.timers = c.feeds, c.node, c.timers
 	c.checks = checks.New(st, c.feeds)
 	c.beacon = nodes.NewBeacon(client, c.node, tally, c.describe)
 	return c, nil
@@ -104,6 +107,7 @@ func (c *Coordinator) Node() string { return c.node.Name() }
 // It fails with [room.ErrUnavailable] or [room.ErrClosed].
 func (c *Coordinator) Start(ctx context.Context) error {
 	err := c.node.Start(ctx)
+	c.timers.Start()
 	c.startReports()
 	return err
 }
@@ -163,7 +167,11 @@ func (c *Coordinator) do(ctx context.Context, id string, a room.Action, now time
 	if err != nil {
 		return room.Result{}, err
 	}
+	c.timers.Start()
 	c.startReports()
+	if set, sets := a.(room.SetTimer); sets && !set.Stop {
+		return c.setTimer(ctx, id, set)
+	}
 	for {
 		result, err := c.workers.runSince(ctx, id, a, now)
 		stays, taken := errors.AsType[*room.DuplicateError](err)
@@ -178,6 +186,24 @@ func (c *Coordinator) do(ctx context.Context, id string, a room.Action, now time
 		a, now = again, time.Now()
 	}
 }
+
+// setTimer runs the action with the time at which the timer is due. Until the answer is certain, others look for the
+// timer in the room.
+func (c *Coordinator) setTimer(ctx context.Context, id string, a room.SetTimer) (room.Result, error) {
+	due, err := c.timers.Announce(ctx, id, a.In)
+	if err != nil {
+		return room.Result{}, err
+	}
+	result, err := c.workers.Run(ctx, id, a.DueAt(due))
+	if err != nil && !errors.Is(err, room.ErrUnknown) {
+		c.timers.Withdraw(id, due)
+	}
+	return result, err
+}
+
+// Now returns the time in ms since 1970 by the clock that all nodes share, which timers are due by: that of a Redis
+// server, as this node has measured it.
+func (c *Coordinator) Now() int64 { return c.timers.Now() }
 
 // Read returns a room as it is, without taking its lock, unless it has to put the
 // room right first. It fails with [room.ErrInvalid], [room.ErrUnavailable] or the cause
@@ -250,6 +276,7 @@ func (c *Coordinator) Close(ctx context.Context) error {
 	if err := c.node.End(context.WithoutCancel(ctx)); err != nil { // it has bounds of its own
 		c.opts.Log.Warn("the node's lease could not be given back; it expires", "error", err)
 	}
+	c.timers.Close()
 	c.lobby.Close()
 	c.locks.Close()
 	c.feeds.Close()

@@ -55,6 +55,7 @@ func (w *worker) askForLock(ctx context.Context) (held bool, err error) {
 	}
 	if read != nil {
 		w.copy.Room = read
+		w.ws.timers.Found(read)
 	}
 	if !held {
 		w.ws.feeds.Follow(&w.copy, w.id)

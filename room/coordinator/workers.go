@@ -14,6 +14,7 @@ import (
 	"roomd/room/coordinator/internal/feed"
 	"roomd/room/coordinator/internal/lobby"
 	"roomd/room/coordinator/internal/store"
+	"roomd/room/coordinator/internal/timers"
 	"roomd/room/episode"
 )
 
@@ -37,6 +38,7 @@ type workers struct {
 	feeds   *feed.Feeds
 	node    *cluster.Node
 	lobby   *lobby.Lobby
+	timers  *timers.Timers
 	logs    workerLogs
 	timeout *redisconn.SharedTimeout // of requests that have to end within a lock's TTL
 	prompt  *redisconn.SharedTimeout // of requests for which a caller waits by itself
@@ -55,7 +57,7 @@ type workers struct {
 // workerLogs are of what an outage of Redis, or a client, can cause any number of times.
 type workerLogs struct{ replies, stale, epochs, partial, unheard, unlogged *episode.Log }
 
-// newWorkers returns workers without feeds and node, which run actions by them.
+// newWorkers returns workers without feeds, node and timers, which run actions by them.
 func newWorkers(opts Options, life lifetime, locks *lockmgr.Manager, st *store.Store, lobby *lobby.Lobby, set *episode.Set) *workers {
 	ws := &workers{
 		opts: opts, life: life, locks: locks, store: st, lobby: lobby, byRoom: make(map[string]*worker),

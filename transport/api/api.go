@@ -19,6 +19,9 @@ import (
 type Rooms interface {
 	Do(ctx context.Context, id string, a room.Action) (room.Result, error)
 	Lobby(ctx context.Context) (*coordinator.Lobby, error)
+	// Now returns the time by the clock that all nodes share, in ms since 1970.
+	Now() int64
+
 	Journal(ctx context.Context, id, after string, limit int) ([]coordinator.JournalEntry, error)
 
 	Node() string

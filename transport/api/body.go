@@ -127,6 +127,8 @@ func decodeValue(field reflect.StructField, into reflect.Value, name string, val
 	case isRaw:
 		*raw = value
 		return nil
+	case field.Type.Kind() == reflect.Struct && value.Kind() == jsontext.KindBeginObject:
+		return decode(value, into.Addr().Interface())
 	case value.Kind() == jsontext.KindNull, string(value) == "-0", json.Unmarshal(value, into.Addr().Interface()) != nil:
 		return badField(name, "must be %s", expectation(field))
 	}
@@ -174,6 +176,8 @@ func expectation(f reflect.StructField) string {
 		return "a whole number"
 	case reflect.Bool:
 		return "true or false"
+	case reflect.Struct:
+		return "an object"
 	case reflect.Slice:
 		return "a list of strings"
 	case reflect.Map:

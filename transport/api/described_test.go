@@ -37,6 +37,8 @@ var samples = []sample{
 	{"PUT", "/api/rooms/a1/data", `{"round":3}`, true},
 	{"PUT", "/api/rooms/a1/members/x/private", `{"cards":[1,2]}`, true},
 	{"POST", "/api/rooms/a1/deal", `{"hands":{"x":[1,2]}}`, true},
+	{"PUT", "/api/rooms/a1/timers/turn", `{"in":30000,"then":{"data":{"round":4}}}`, true},
+	{"DELETE", "/api/rooms/a1/timers/turn", "", true},
 	{"POST", "/api/rooms/a1/move", `{"users":["x"],"to":"a2"}`, true},
 	{"POST", "/api/rooms/a1/messages", `{"text":"hello"}`, true},
 	{"GET", "/api/rooms/a1/log", "", true},
@@ -106,7 +108,13 @@ var failures = map[string][]call{
 	"POST /api/rooms/a1/move":             {{body: `{"users":["x"],"to":"a2"}`, status: 409}, {body: `{"users":["x"],"to":"b2"}`, status: 403}, {body: `{"users":["x"],"to":"?"}`, status: 400}},
 	"PUT /api/rooms/a1/members/x/private": {{path: "/api/rooms/a1/members/y/private", body: `1`, status: 409}, {body: `1e999`, status: 400}},
 	"POST /api/rooms/a1/deal":             {{body: `{"hands":{"x":1,"y":2}}`, status: 409}, {body: `{"hands":{}}`, status: 400}, {body: `{"hands":[]}`, status: 400}},
-	"POST /api/rooms/a1/messages":         {{path: "/api/rooms/a9/messages", body: `{"text":"x"}`, status: 404}, {body: `{"data":1,"to":["y"]}`, status: 409}, {body: `{"text":"a","data":1}`, status: 400}},
+	"PUT /api/rooms/a1/timers/turn": {
+		{path: "/api/rooms/a9/timers/turn", body: `{"in":1}`, status: 404}, {body: `{"in":86400001}`, status: 400}, {body: `{"then":{}}`, status: 400},
+		{body: `{"in":1,"then":{"close":true,"kick":"x"}}`, status: 400}, {body: `{"in":1,"then":{"end":true}}`, status: 400}, {body: `{"in":1,"then":1}`, status: 400}, {body: `{"in":1,"then":null}`, status: 400},
+		{path: "/api/rooms/a1/timers/a%20b", body: `{"in":1}`, status: 400}, {body: `{"in":1,"then":{"close":true}}`, status: 200}, {body: `{"in":1,"then":{"kick":"x"}}`, status: 200}, {body: `{"in":1}`, status: 200},
+	},
+	"DELETE /api/rooms/a1/timers/turn": {{path: "/api/rooms/a9/timers/turn", status: 404}},
+	"POST /api/rooms/a1/messages":      {{path: "/api/rooms/a9/messages", body: `{"text":"x"}`, status: 404}, {body: `{"data":1,"to":["y"]}`, status: 409}, {body: `{"text":"a","data":1}`, status: 400}},
 }
 
 // tryRefusals sends what every operation of its kind refuses.

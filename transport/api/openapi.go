@@ -103,9 +103,10 @@ func (d *describer) parameters(op *operation) (all []*huma.Param) {
 		if name, ok := strings.CutPrefix(segment, "{"); ok {
 			name = strings.TrimSuffix(name, "}")
 			schema := map[string]*huma.Schema{
-				"room": {Type: "string", Pattern: "^[A-Za-z0-9._-]{1,64}$", Description: "Neither . nor ..."},
-				"user": {Type: "string", MinLength: new(1), MaxLength: new(64)},
-				"node": {Type: "string", MinLength: new(1)},
+				"room":  {Type: "string", Pattern: "^[A-Za-z0-9._-]{1,64}$", Description: "Neither . nor ..."},
+				"user":  {Type: "string", MinLength: new(1), MaxLength: new(64)},
+				"timer": {Type: "string", Pattern: "^[A-Za-z0-9._-]{1,32}$", Description: "Neither . nor ..."},
+				"node":  {Type: "string", MinLength: new(1)},
 			}[name]
 			all = append(all, &huma.Param{Name: name, In: "path", Required: true, Schema: schema})
 		}

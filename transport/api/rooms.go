@@ -12,6 +12,7 @@ import (
 
 	"roomd/room"
 	"roomd/transport/auth"
+	"roomd/transport/protocol"
 )
 
 // position says what a room is at after a request.
@@ -53,8 +54,12 @@ type roomState struct {
 	position
 	Settings settings `json:"settings"`
 	Data     rawJSON  `json:"data,omitzero" doc:"The room's data; absent if there are none."`
+	Timers   timers   `json:"timers,omitzero" doc:"By name, in how many ms each timer fires; absent if there are none."`
 	Users    []member `json:"users"`
 }
+
+// timers are those of a room.
+type timers map[string]int64
 
 // read returns the room of the path, which must exist and which the caller may see.
 func (q *request) read(check func(room.Snapshot) error) (room.Snapshot, error) {
@@ -86,6 +91,7 @@ func readRoom(q *request) (*answer, error) {
 		return &answer{status: http.StatusNotModified, version: version}, nil
 	}
 	body := roomState{position: at(q.room, s), Settings: settings(s.Settings), Data: jsonOf(s.Data), Users: make([]member, 0, s.Count())}
+	body.Timers = timers(protocol.TimersOf(s.Timers(), q.api.rooms.Now()))
 	private := s.Private(q.token.Viewer(q.token.User, q.room))
 	for _, u := range s.Users() {
 		m := memberOf(u)
@@ -98,8 +104,11 @@ func readRoom(q *request) (*answer, error) {
 // do runs an action on the room of the path, and answers with what the room is at then.
 func (q *request) do(a room.Action) (*answer, error) {
 	result, err := q.api.rooms.Do(q.Context(), q.room, a)
-	if errors.Is(err, room.ErrConflict) {
+	switch {
+	case errors.Is(err, room.ErrConflict):
 		err = &conflictError{err, result.Snapshot, dataOf(a, result.Snapshot)}
+	case errors.Is(err, room.ErrNoRoom):
+		err = q.noRoom()
 	}
 	if err == nil && result.Epoch == "" { // there was nothing to change
 		err = q.noRoom()
@@ -203,6 +212,32 @@ func (q *request) deal(hands ...room.Hand) (*answer, error) {
 		return nil, err
 	}
 	return q.do(room.Deal{Hands: hands, Expect: expected})
+}
+
+// timer is the body of PUT …/timers/{timer}.
+type timer struct {
+	In   int    `json:"in" minimum:"0" maximum:"86400000" doc:"In how many ms it fires."`
+	Then effect `json:"then,omitzero" doc:"What it does besides: one of these things, or nothing."`
+}
+
+// effect is what a timer does when it fires.
+type effect struct {
+	Close bool    `json:"close,omitzero" doc:"It closes the room."`
+	Kick  string  `json:"kick,omitzero" minLength:"1" maxLength:"64" doc:"It throws that user out, if the user is there."`
+	Data  rawJSON `json:"data,omitzero" doc:"The room gets this data, unless the data has changed since the timer was set. Null removes them."`
+}
+
+func setTimer(q *request, in timer) (*answer, error) {
+	expected, err := q.ifMatch()
+	if err != nil {
+		return nil, err
+	}
+	then := room.Effect{Close: in.Then.Close, Kick: in.Then.Kick, Data: in.Then.Data}
+	return q.do(room.SetTimer{Name: q.PathValue("timer"), In: int64(in.In), Then: then, Expect: expected})
+}
+
+func stopTimer(q *request) (*answer, error) {
+	return q.do(room.SetTimer{Name: q.PathValue("timer"), Stop: true})
 }
 
 // message is the body of POST …/messages.

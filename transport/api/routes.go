@@ -99,6 +99,12 @@ var operations = []operation{
 		method: http.MethodPut, path: "/api/rooms/{room}/data", id: "setData", admin: true, match: true, handler: withBody(setData), answer: position{},
 		summary: "Replaces the room's data; null removes them.", description: "If-Match is met if the data have not changed since that version.",
 	}, {
+		method: http.MethodPut, path: "/api/rooms/{room}/timers/{timer}", id: "setTimer", admin: true, match: true, handler: withBody(setTimer), answer: position{}, refusals: []int{404},
+		summary: "Sets one of the room's timers, in the place of one of that name.", description: "A room has at most 8. If-Match is met if neither the data nor a timer has changed since that version.",
+	}, {
+		method: http.MethodDelete, path: "/api/rooms/{room}/timers/{timer}", id: "stopTimer", admin: true, handler: plain(stopTimer), answer: position{}, refusals: []int{404},
+		summary: "Cancels one of the room's timers. It is no error if there is none of that name.",
+	}, {
 		method: http.MethodPut, path: "/api/rooms/{room}/members/{user}/private", id: "setPrivate", admin: true, match: true, handler: withBody(setPrivate), answer: position{}, refusals: []int{409},
 		summary:     "Replaces the private data of a member, which only the member and admins are shown; null removes them.",
 		description: "They are gone when the member leaves, also by a move. If-Match is met if they have not changed since that version.",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"time"
 
 	"roomd/transport/protocol"
 )
@@ -28,6 +29,8 @@ type Change struct {
 	// Epoch and Version are the room's after the change, and after the others of the same event.
 	Epoch   string
 	Version uint64
+	// Ends is when the timer of a ChangeCountdown fires by this client's monotonic clock; zero if it was cancelled.
+	Ends time.Time
 	// View is the room at that version. Only with ChangeSnapshot; nil with others.
 	View *View
 }

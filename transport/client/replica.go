@@ -2,7 +2,9 @@ package client
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"time"
 
 	"roomd/room"
 	"roomd/transport/protocol"
@@ -20,6 +22,8 @@ type View struct {
 	Data protocol.JSON
 	// Settings are the room's.
 	Settings room.Settings
+	// Timers are the room's: by name, when each fires by this client's monotonic clock. Nil if there are none.
+	Timers map[string]time.Time
 	// Member says that this client is a member, by the seat Seat.
 	Member bool
 	// Seat is the client's own seat, counted from 0. It means nothing unless Member is true.
@@ -71,8 +75,12 @@ func (r *replica) apply(e *protocol.Event) bool {
 	}
 	v.Epoch, v.Version = e.Epoch, e.Version
 	for i := range e.Changes {
-		r.change(&e.Changes[i])
-		r.tell(Change{Change: e.Changes[i], Epoch: e.Epoch, Version: e.Version})
+		c := Change{Change: e.Changes[i], Epoch: e.Epoch, Version: e.Version}
+		if c.Type == protocol.ChangeCountdown && c.In != nil {
+			c.Ends = endsIn(*c.In)
+		}
+		r.change(&c)
+		r.tell(c)
 	}
 	r.notify()
 	return true
@@ -93,6 +101,10 @@ func (r *replica) replace(e *protocol.Event, user string) {
 	if e.Settings != nil {
 		v.Settings = *e.Settings
 	}
+	v.Timers = nil
+	for name, in := range e.Timers {
+		r.setTimer(name, endsIn(in))
+	}
 	if u, ok := v.User(user); ok && v.Member {
 		v.Seat = u.Seat
 	}
@@ -102,18 +114,37 @@ func (r *replica) replace(e *protocol.Event, user string) {
 }
 
 // change does what one change says. A type that is not known changes nothing.
-func (r *replica) change(c *protocol.Change) {
+func (r *replica) change(c *Change) {
 	v := &r.view
 	switch c.Type {
 	case protocol.ChangeJoin, protocol.ChangeLeave, protocol.ChangeAway, protocol.ChangeBack, protocol.ChangeMember, protocol.ChangePrivate:
-		r.changeUser(c)
+		r.changeUser(&c.Change)
 	case protocol.ChangeData:
 		v.Data = c.Data
+	case protocol.ChangeCountdown, protocol.ChangeTimer:
+		r.setTimer(c.Name, c.Ends)
 	case protocol.ChangeSettings:
 		v.Settings = room.Settings{}
 		if c.Settings != nil {
 			v.Settings = *c.Settings
 		}
+	}
+}
+
+// endsIn returns when so many ms are over.
+func endsIn(ms int64) time.Time { return time.Now().Add(time.Duration(ms) * time.Millisecond) }
+
+// setTimer records when a timer fires; a zero time says that there is none any more. Others may have the map.
+func (r *replica) setTimer(name string, ends time.Time) {
+	timers := maps.Clone(r.view.Timers)
+	if timers == nil {
+		timers = make(map[string]time.Time)
+	}
+	if timers[name] = ends; ends.IsZero() {
+		delete(timers, name)
+	}
+	if r.view.Timers = timers; len(timers) == 0 {
+		r.view.Timers = nil
 	}
 }
 

@@ -239,7 +239,7 @@ func (f *reader) read(t *rapid.T, r *Room) {
 		if c.Version < f.copy.view.Version {
 			t.Fatalf("%s of version %d behind version %d", c.Type, c.Version, f.copy.view.Version)
 		}
-		f.copy.change(&c.Change)
+		f.copy.change(&c)
 		f.copy.view.Epoch, f.copy.view.Version = c.Epoch, c.Version
 	}
 }

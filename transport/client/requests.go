@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"roomd/room"
 	"roomd/transport/protocol"
 )
@@ -104,6 +106,16 @@ func (c *Conn) SayTo(ctx context.Context, room string, users []string, m Message
 	return c.do(ctx, sayCall(room, append([]string{}, users...), m))
 }
 
+// SetTimer sets one of the room's timers, as [Room.SetTimer] does. The reply has no list.
+func (c *Conn) SetTimer(ctx context.Context, room, name string, in time.Duration, then Then, only ...Condition) (*protocol.Reply, error) {
+	return c.do(ctx, timerCall(room, name, &in, then, only))
+}
+
+// StopTimer cancels one of the room's timers, as [Room.StopTimer] does. The reply has no list.
+func (c *Conn) StopTimer(ctx context.Context, room, name string, only ...Condition) (*protocol.Reply, error) {
+	return c.do(ctx, timerCall(room, name, nil, Then{}, only))
+}
+
 // Kick makes a user leave the room, as [Client.Kick] does. The reply has no list.
 func (c *Conn) Kick(ctx context.Context, room, user, why string, ban time.Duration) (*protocol.Reply, error) {
 	return c.do(ctx, kickCall(room, user, why, ban))
@@ -164,6 +176,33 @@ func sayCall(room string, to []string, m Message) *call {
 	return k
 }
 
+// Then is what a timer does when it fires: one of these things, or nothing.
+type Then struct {
+	Close bool   // it closes the room, as CloseRoom does. Only admins may
+	Kick  string // it throws a user out, if the user is there. Only admins may
+
+	// Data, in its JSON form as [json.Marshal] makes it, becomes the room's, unless somebody has changed that since
+	// the timer was set: a turn that passes. Nil changes nothing; json.RawMessage("null") removes the data.
+	Data any
+}
+
+// timerCall rounds the time up to ms. A nil time cancels the timer.
+func timerCall(room, name string, in *time.Duration, then Then, only []Condition) *call {
+	k := plainCall(protocol.ActionTimer, room)
+	k.req.Name = name
+	k.restrict(only)
+	if in == nil {
+		return k
+	}
+	if *in < 0 || *in > protocol.MaxTimer*time.Millisecond {
+		k.err = fmt.Errorf("in: must be from 0 to %v, not %v", protocol.MaxTimer*time.Millisecond, *in)
+		return k
+	}
+	k.req.In = new(int64((*in + time.Millisecond - 1) / time.Millisecond))
+	k.req.Then = k.effect(then)
+	return k
+}
+
 // kickCall rounds the ban up to seconds.
 func kickCall(room, user, why string, ban time.Duration) *call {
 	k := plainCall(protocol.ActionKick, room)
@@ -191,7 +230,8 @@ type Condition struct {
 
 // Expect makes a request conditional on what its sender knew: the epoch and version of a reply, an
 // event or a [ConflictError]. Set, SetMember and SetPrivate are done only if the data has not been changed
-// since that version, and Configure only if the room still has exactly that version. With an
+// since that version, SetTimer and StopTimer only if neither the room's data nor a timer has, and Configure only if the
+// room still has exactly that version. With an
 // epoch, the room must still be in it; "" stands for any.
 func Expect(epoch string, version uint64) Condition { return Condition{epoch, version} }
 
@@ -206,14 +246,37 @@ func (k *call) restrict(only []Condition) {
 	}
 }
 
-// encode puts the JSON form of data into the request, without escapes for HTML, which would make
-// it longer.
-func (k *call) encode(data any) {
+// effect returns what a timer does, nil for nothing.
+func (k *call) effect(then Then) *room.Effect {
+	n := 0
+	for _, given := range []bool{then.Close, then.Kick != "", then.Data != nil} {
+		if given {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	if n > 1 {
+		k.err = errors.New("then: must be one of Close, Kick and Data")
+	}
+	e := &room.Effect{Close: then.Close, Kick: then.Kick}
+	if then.Data != nil {
+		e.Data = jsontext.Value(k.jsonOf(then.Data))
+	}
+	return e
+}
+
+// encode puts the JSON form of data into the request.
+func (k *call) encode(data any) { k.req.Data = k.jsonOf(data) }
+
+// jsonOf returns the JSON form of data without escapes for HTML, which would make it longer.
+func (k *call) jsonOf(data any) protocol.JSON {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(data); err != nil && k.err == nil {
 		k.err = fmt.Errorf("data: %w", err)
 	}
-	k.req.Data = protocol.JSON(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
+	return protocol.JSON(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"time"
 
 	"roomd/transport/protocol"
 )
@@ -139,6 +140,21 @@ func (r *Room) Update(ctx context.Context, change func(old protocol.JSON) (any, 
 		}
 		v.Epoch, v.Version, v.Data = conflict.Epoch, conflict.Version, conflict.Data
 	}
+}
+
+// SetTimer sets one of the room's timers, which fires once after that time, in the place of one of that name. A
+// name is 1 to 32 of A-Z a-z 0-9 . _ -; a room has at most 8 timers, and the time is at most 24 hours. Who may
+// set the room's data may set its timers. With a condition made by [Expect] it is done only if neither the data nor a
+// timer has changed since. Errors are as for Set.
+//
+// Everybody hears of it by a [protocol.ChangeCountdown], and when it fires by a [protocol.ChangeTimer].
+func (r *Room) SetTimer(ctx context.Context, name string, in time.Duration, then Then, only ...Condition) error {
+	return r.act(ctx, timerCall(r.id, name, &in, then, only))
+}
+
+// StopTimer cancels one of the room's timers. It is no error if there is none of that name. Errors are as for Set.
+func (r *Room) StopTimer(ctx context.Context, name string, only ...Condition) error {
+	return r.act(ctx, timerCall(r.id, name, nil, Then{}, only))
 }
 
 // Say sends a message to all who get the room's events. Errors are as for Set.

@@ -204,6 +204,12 @@ export interface Settings {
 /** Up to 8 names with values, such as {"mode": "ranked"}. */
 export type Labels = Readonly<Record<string, string>>
 
+/** The timers of a room: by name, when each fires by `performance.now()`. */
+export type Timers = Readonly<Record<string, number>>
+
+/** What a timer does when it fires: `close` and `kick` are for admins. `data` becomes the room's, unless that has changed since. */
+export type Then<Data = any> = { readonly close: true } | { readonly kick: string } | { readonly data: Data | null }
+
 /** A room at one version. */
 export interface Listing<Data = any, MemberData = any> extends Position {
   /** In the order of their seats. */
@@ -211,12 +217,13 @@ export interface Listing<Data = any, MemberData = any> extends Position {
   readonly settings: Settings
   /** Undefined if the room has none. */
   readonly data: Data | undefined
+  readonly timers: Timers
 }
 
 /**
  * The client's copy of a room that it is in or watches. It is kept up to date by itself, also over
  * reconnects, and always is what the room was at one version. All values in it are frozen: after a change there
- * are new ones, so `===` tells whether `users`, `data` or `settings` have changed.
+ * are new ones, so `===` tells whether `users`, `data`, `settings` or `timers` have changed.
  *
  * `for await (const change of room)` gives the changes: at first one of type `snapshot`, which stands for
  * what there is, then each change behind it exactly once and in order. The room has a change already when the
@@ -226,7 +233,7 @@ export interface Listing<Data = any, MemberData = any> extends Position {
  *
  * Methods that ask the server for something wait for a connection, and reject with a {@link RoomdError}. What they did is
  * in the room when they resolve. `ready` and `leave` are sent again after a reconnect if the reply is missing;
- * `set`, `setMember`, `setPrivate`, `update` and `say` then reject with `unknown`.
+ * `set`, `setMember`, `setPrivate`, `update`, `timer` and `say` then reject with `unknown`.
  */
 export class Room<Data = any, MemberData = any> implements Listing<Data, MemberData> {
   private constructor()
@@ -237,6 +244,7 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
   readonly users: readonly User<MemberData>[]
   readonly data: Data | undefined
   readonly settings: Settings
+  readonly timers: Timers
   /** The user's own private data as a member, which the others are not shown. Undefined if there is none. */
   readonly private: any
   /** The client's own seat. Undefined if it is not a member. */
@@ -264,6 +272,12 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
    * Resolves to the data that was written, or undefined if `change` stopped.
    */
   update(change: (old: Data | undefined) => Data | null | undefined | Promise<Data | null | undefined>): Promise<Data | null | undefined>
+  /**
+   * Sets one of the room's timers, which fires once after so many ms (at most 24 hours), in the place of one of that
+   * name; `null` cancels it. Who may set the room's data may set its timers, at most 8. With `expect` only if neither
+   * the data nor a timer has changed since. Everybody hears of a `countdown`, and when it fires of a `timer`.
+   */
+  timer(name: string, ms: number | null, options?: { then?: Then<Data>; expect?: Expect }): Promise<Position>
   /** Sends a message to all in the room, or to the users in `to` alone. */
   say(message: string | { data: unknown }, options?: { to?: readonly string[] }): Promise<Position>
   /**
@@ -280,7 +294,7 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
 /** What happened. `epoch` and `version` are the room's behind it. */
 export type Change<Data = any, MemberData = any> = Position & (
   /** The room at this version, in place of what was before: at the start, after a reconnect, or for a reader that lags. */
-  | { readonly type: "snapshot"; readonly users: readonly User<MemberData>[]; readonly settings: Settings; readonly data: Data | undefined; readonly seat: number | undefined }
+  | { readonly type: "snapshot"; readonly users: readonly User<MemberData>[]; readonly settings: Settings; readonly data: Data | undefined; readonly timers: Timers; readonly seat: number | undefined }
   /** This session is a member no more, although it did not leave, or may not watch any more. A membership is lost once. */
   | { readonly type: "lost"; readonly reason: Reason | ServerCode; readonly text?: string; readonly to?: string }
   /** The user came in. `away`: the seat is reserved, and the user has no connection yet. */
@@ -297,6 +311,10 @@ export type Change<Data = any, MemberData = any> = Position & (
   | { readonly type: "settings"; readonly settings: Settings }
   /** The room has other data. `user` is who set it, unless that was the API. */
   | { readonly type: "data"; readonly user?: string; readonly data?: Data }
+  /** A timer was set: `in` is the ms that it had left, `ends` when it fires by `performance.now()`. `in` null: it was cancelled. `user` is who did it, unless that was the API. */
+  | { readonly type: "countdown"; readonly user?: string; readonly name: string; readonly in: number | null; readonly ends?: number }
+  /** A timer has fired. What it does besides follows in the same version. */
+  | { readonly type: "timer"; readonly name: string }
   /** Somebody said something. `to`: to these users alone. */
   | { readonly type: "message"; readonly user?: string; readonly text?: string; readonly data?: any; readonly to?: readonly string[] }
 )

@@ -20,6 +20,7 @@ const FAULTS = new Set([1002, 1003, 1007, 1008, 1009, 4009])
 
 const NOBODY = Object.freeze([])
 const NO_SETTINGS = Object.freeze({})
+const NO_TIMERS = Object.freeze({})
 
 export class RoomdError extends Error {
   constructor(code, message = code, details = {}) {
@@ -45,6 +46,13 @@ function freeze(value) {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value
   for (const part of Object.values(value)) freeze(part)
   return Object.freeze(value)
+}
+
+// endsOf says when timers end, by performance.now(), of the ms that they have left. Their names may be those of Object.
+function endsOf(timers) {
+  const ends = Object.create(null)
+  for (const [name, left] of Object.entries(timers ?? NO_TIMERS)) ends[name] = performance.now() + left
+  return Object.freeze(ends)
 }
 
 // Failure is what the program's own parts throw when the client connects.
@@ -123,6 +131,7 @@ class Mirror {
   users = NOBODY
   data = undefined
   settings = NO_SETTINGS
+  timers = NO_TIMERS
   seat = undefined
   member = false
   watching = false
@@ -142,8 +151,8 @@ class Mirror {
   }
 
   snapshot() {
-    const { epoch, version, users, settings, data, seat } = this
-    return Object.freeze({ type: "snapshot", epoch, version, users, settings, data, seat })
+    const { epoch, version, users, settings, data, timers, seat } = this
+    return Object.freeze({ type: "snapshot", epoch, version, users, settings, data, timers, seat })
   }
 
   /** enter makes the client a member. The seat of one who was moved here comes with the snapshot. */
@@ -172,6 +181,7 @@ class Mirror {
       this.users = freeze(usersOf(list))
       this.settings = freeze(list.settings ?? NO_SETTINGS)
       this.data = freeze(list.data)
+      this.timers = endsOf(list.timers)
       this.#tell([this.snapshot()])
     }
   }
@@ -187,6 +197,9 @@ class Mirror {
     this.epoch = epoch
     this.version = version
     const known = (changes ?? []).filter(({ type }) => OF_USERS[type] || OF_ROOM[type])
+    for (const change of known) {
+      if (change.type === "countdown" && change.in !== null) change.ends = performance.now() + change.in
+    }
     const users = known.some(({ type }) => OF_USERS[type]) ? [...this.users] : this.users
     for (const change of known) {
       OF_USERS[change.type]?.(users, change)
@@ -277,6 +290,16 @@ const OF_ROOM = {
   settings: (mirror, { settings }) => (mirror.settings = freeze(settings)),
   data: (mirror, { data }) => (mirror.data = freeze(data)),
   message: () => {},
+  countdown: (mirror, { name, ends }) => setTimer(mirror, name, ends),
+  timer: (mirror, { name }) => setTimer(mirror, name),
+}
+
+// setTimer puts the end of a timer into the copy of a room; undefined takes it out.
+function setTimer(mirror, name, ends) {
+  const timers = Object.assign(Object.create(null), mirror.timers)
+  if (ends === undefined) delete timers[name]
+  else timers[name] = ends
+  mirror.timers = Object.freeze(timers)
 }
 
 function alter(users, name, change) {
@@ -965,6 +988,7 @@ export class Room {
   get users() { return this.#mirror.users }
   get data() { return this.#mirror.data }
   get settings() { return this.#mirror.settings }
+  get timers() { return this.#mirror.timers }
   get private() { return this.user(this.#session.user)?.private }
   get seat() { return this.#mirror.seat }
   get member() { return this.#mirror.member }
@@ -1004,6 +1028,10 @@ export class Room {
         ;({ epoch, version, data } = error)
       }
     }
+  }
+
+  async timer(name, ms, { then, expect } = {}) {
+    return this.#ask({ action: "timer", name, in: ms, ...(then && { then }), ...condition(expect, this.epoch) })
   }
 
   async say(message, { to } = {}) {
@@ -1059,8 +1087,8 @@ export class Client extends EventTarget {
 
   async users(id) {
     const list = await this.#session.request({ action: "users", room: id })
-    const { epoch, version, settings = NO_SETTINGS, data } = list
-    return freeze({ epoch, version, users: usersOf(list), settings, data })
+    const { epoch, version, settings = NO_SETTINGS, data, timers } = list
+    return freeze({ epoch, version, users: usersOf(list), settings, data, timers: endsOf(timers) })
   }
 
   async kick(id, user, { text, ban } = {}) {

@@ -17,6 +17,8 @@ const (
 	ActionSet   = "set"   // replace the data of the room, or of the user as its member
 	ActionSay   = "say"   // send a message to the room, or to some of its users
 
+	ActionTimer = "timer" // set one of the room's timers, or cancel it
+
 	ActionKick      = "kick"      // make somebody leave, and keep them out for a while; for admins
 	ActionClose     = "close"     // make everybody leave, and let nobody in; for admins
 	ActionConfigure = "configure" // replace the room's settings; for admins
@@ -64,6 +66,7 @@ var Actions = []Action{
 	{Name: ActionSet, Reply: ShapeCount, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldData), optional: setOf(fieldScope, fieldUser, fieldExpect, fieldEpoch)},
 	// The server sends a message to everybody in the room.
 	{Name: ActionSay, Reply: ShapeCount, Stays: true, Cost: 5, required: setOf(fieldRoom), optional: setOf(fieldText, fieldData, fieldTo)},
+	{Name: ActionTimer, Reply: ShapeCount, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldName, fieldIn), optional: setOf(fieldThen, fieldExpect, fieldEpoch)},
 	{Name: ActionKick, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom, fieldUser), optional: setOf(fieldText, fieldBan)},
 	{Name: ActionClose, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionConfigure, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom, fieldSettings), optional: setOf(fieldExpect, fieldEpoch)},
@@ -120,6 +123,9 @@ func (a *Action) refuse(foreign field) *Error {
 func checkTogether(req *Request, seen fieldSet) *Error {
 	if seen.has(fieldEpoch) && !seen.has(fieldExpect) {
 		return NewError(CodeBadRequest, "epoch: only goes with expect")
+	}
+	if req.Then != nil && req.In == nil {
+		return NewError(CodeBadRequest, "then: does not go with in null, which cancels the timer")
 	}
 	if seen.has(fieldUser) && req.Action == ActionSet {
 		switch {

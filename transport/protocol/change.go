@@ -19,6 +19,9 @@ const (
 	ChangePrivate  = "private"  // a member has other private data; only that member and admins are told
 	ChangeData     = "data"     // the room has other data
 	ChangeMessage  = "message"  // somebody has said something; the room is as it was
+
+	ChangeCountdown = "countdown" // one of the room's timers was set, or cancelled
+	ChangeTimer     = "timer"     // one of the room's timers has fired
 )
 
 // Why a member has left: the Reason of a ChangeLeave. A newer server may send others.
@@ -36,10 +39,10 @@ type Change struct {
 	// Type is one of the Change constants. A newer server may send others: ignore those, the
 	// room has the event's version all the same.
 	Type string `json:"type"`
-	// User is whom the change is about, or who set the room's data or said something. It is empty
+	// User is whom the change is about, or who set the room's data or a timer, or said something. It is empty
 	// if that is the room, or an admin.
 	User string `json:"user"`
-	// Seat is the seat taken, freed or kept, counted from 0. Not in ChangeData and ChangeMessage.
+	// Seat is the seat taken, freed or kept, counted from 0. Not in ChangeData, ChangeMessage and ChangeCountdown.
 	Seat int `json:"seat"`
 	// Away says of a ChangeJoin that the seat is reserved for a user without a connection.
 	Away bool `json:"away"`
@@ -54,6 +57,11 @@ type Change struct {
 	Data JSON `json:"data"`
 	// To says where a member was moved, or to whom a message goes.
 	To Target `json:"to"`
+	// Name is the timer's, in ChangeCountdown and ChangeTimer.
+	Name string `json:"name"`
+	// In is of a ChangeCountdown in how many ms the timer fires, from when the server sent it. Nil says that the
+	// timer was cancelled.
+	In *int64 `json:"in"`
 	// Settings are the room's now. Only in ChangeSettings.
 	Settings *room.Settings `json:"settings"`
 }

@@ -49,6 +49,7 @@ func AppendReply(dst []byte, r *Reply) []byte {
 	dst = strconv.AppendInt(dst, int64(r.Count), 10)
 	dst = appendState(dst, r.Settings, r.Data)
 	dst = appendPrivate(dst, r.Private)
+	dst = appendTimers(dst, r.Timers)
 	if r.List != nil || r.Users != nil {
 		dst = appendList(dst, r.List, r.Users)
 	}
@@ -94,6 +95,7 @@ func AppendEvent(dst []byte, e *Event) []byte {
 		dst = strconv.AppendInt(dst, int64(e.Count), 10)
 		dst = appendState(dst, e.Settings, e.Data)
 		dst = appendPrivate(dst, e.Private)
+		dst = appendTimers(dst, e.Timers)
 		dst = appendList(dst, e.List, e.Users)
 		return append(dst, '}')
 	}
@@ -134,7 +136,7 @@ func appendChange(dst []byte, c *Change) []byte {
 	if c.User != "" {
 		dst = append(dst, `,"user":`...)
 		dst = appendString(dst, c.User)
-		if c.Type != ChangeMessage && c.Type != ChangeData {
+		if c.Type != ChangeMessage && c.Type != ChangeData && c.Type != ChangeCountdown {
 			dst = append(dst, `,"seat":`...)
 			dst = strconv.AppendInt(dst, int64(c.Seat), 10)
 		}
@@ -154,6 +156,12 @@ func appendChange(dst []byte, c *Change) []byte {
 	if c.To.Users != nil || c.To.Room != "" {
 		dst = append(dst, `,"to":`...)
 		dst = c.To.append(dst)
+	}
+	if c.Name != "" {
+		dst = appendString(append(dst, `,"name":`...), c.Name)
+	}
+	if c.Type == ChangeCountdown {
+		dst = appendIn(append(dst, `,"in":`...), c.In)
 	}
 	return append(dst, '}')
 }

@@ -26,6 +26,8 @@ func (d *decoder) readMember() error {
 		err = d.readTo()
 	case fieldSettings:
 		err = d.readSettings()
+	case fieldThen:
+		err = d.readThen()
 	default:
 		var value jsontext.Value
 		if value, err = d.json.ReadValue(); err == nil {
@@ -50,6 +52,13 @@ func (d *decoder) readField(f field, value jsontext.Value) {
 		*in = int(n)
 	case **int:
 		*in, wrong = optional[int](value, row.most)
+	case **int64:
+		if value.Kind() != jsontext.KindNull {
+			if n, wrong = number(value, row.least, row.most); wrong != "" {
+				wrong += "; null cancels the timer"
+			}
+			*in = new(n)
+		}
 	case **uint64:
 		*in, wrong = optional[uint64](value, row.most)
 	case *bool:

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"roomd/room"
 )
 
@@ -30,6 +32,13 @@ func TestRequestsOfMembersAndAdmins(t *testing.T) {
 		{"say a text", `"say","room":"42","text":"你好\n"`, Request{Text: "你好\n"}},
 		{"say data", `"say","room":"42","data":null,"to":["李四"]`, Request{Data: "null", To: []string{"李四"}}},
 		{"say to many", `"say","room":"42","text":"a","to":["` + strings.Join(to, `","`) + `"]`, Request{Text: "a", To: to}},
+		{"a timer", `"timer","room":"42","name":"turn","in":30000`, Request{Name: "turn", In: ptr(int64(30000))}},
+		{"a timer with all", `"timer","room":"42","name":"a","in":0,"then":{"close":true},"expect":3,"epoch":"e"`,
+			Request{Name: "a", In: ptr(int64(0)), Then: &room.Effect{Close: true}, Expect: ptr(uint64(3)), Epoch: "e"}},
+		{"a timer that kicks", `"timer","room":"42","name":"a","in":86400000,"then":{"kick":"王五"}`, Request{Name: "a", In: ptr(int64(MaxTimer)), Then: &room.Effect{Kick: "王五"}}},
+		{"a turn that passes", `"timer","room":"42","name":"a","in":1,"then":{"data":{"turn": 1.0}}`, Request{Name: "a", In: ptr(int64(1)), Then: &room.Effect{Data: jsontext.Value(`{"turn": 1.0}`)}}},
+		{"data that goes", `"timer","room":"42","name":"a","in":1,"then":{"data":null}`, Request{Name: "a", In: ptr(int64(1)), Then: &room.Effect{Data: jsontext.Value(`null`)}}},
+		{"a timer is cancelled", `"timer","room":"42","name":"turn","in":null`, Request{Name: "turn"}},
 		{"kick", `"kick","room":"42","user":"王五"`, Request{User: "王五"}},
 		{"kick with all", `"kick","room":"42","user":"a","text":"too loud","ban":315360000`, Request{User: "a", Text: "too loud", Ban: MaxBan}},
 		{"a short ban", `"kick","ban":1,"text":"","room":"42","user":""`, Request{Ban: 1}},
@@ -71,6 +80,21 @@ func TestRefusedFieldsOfMembersAndAdmins(t *testing.T) {
 		{`"action":"kick"`, "user: required"},
 		{`"action":"configure"`, "settings: required"},
 		{`"action":"set","data":1,"epoch":"e"`, "epoch: only goes with expect"},
+		{`"action":"timer","name":"a"`, "in: required"},
+		{`"action":"timer","in":1`, "name: required"},
+		{`"action":"timer","name":"a","in":86400001`, "in: must be a whole number from 0 to 86400000, not 86400001; null cancels the timer"},
+		{`"action":"timer","name":"a","in":-1`, "in: must be a whole number from 0 to 86400000, not -1; null cancels the timer"},
+		{`"action":"timer","name":"a","in":"1"`, "in: must be a whole number from 0 to 86400000, not a string; null cancels the timer"},
+		{`"action":"timer","name":"a","in":null,"then":{"close":true}`, "then: does not go with in null, which cancels the timer"},
+		{`"action":"timer","name":"a","in":1,"then":null`, "then: must be an object, not null"},
+		{`"action":"timer","name":"a","in":1,"then":{}`, "then: must have one of close, kick and data"},
+		{`"action":"timer","name":"a","in":1,"then":{"close":true,"kick":"a"}`, "then: must have one of close, kick and data"},
+		{`"action":"timer","name":"a","in":1,"then":{"data":1,"data":2}`, "then: must have one of close, kick and data"},
+		{`"action":"timer","name":"a","in":1,"then":{"close":false}`, "then.close: must be true"},
+		{`"action":"timer","name":"a","in":1,"then":{"kick":""}`, "then.kick: must not be empty"},
+		{`"action":"timer","name":"a","in":1,"then":{"Kick":"a"}`, `then: unknown field "Kick": names are in lower case, "kick"`},
+		{`"action":"timer","name":"a","in":1,"then":{"data":{"a":1,"a":2}}`, "then.data: an object in it has a name twice"},
+		{`"action":"set","data":1,"then":{"close":true}`, "then: only goes with timer"},
 		{`"action":"join","value":true`, "value: only goes with ready"},
 		{`"action":"join","data":1`, "data: only goes with set and say"},
 		{`"action":"set","data":1,"text":"a"`, "text: only goes with say and kick"},
@@ -79,8 +103,8 @@ func TestRefusedFieldsOfMembersAndAdmins(t *testing.T) {
 		{`"action":"ready","value":true,"user":"a"`, "user: only goes with set and kick"},
 		{`"action":"say","text":"a","ban":5`, "ban: only goes with kick"},
 		{`"action":"set","data":1,"settings":{}`, "settings: only goes with configure"},
-		{`"action":"kick","user":"a","expect":1`, "expect: only goes with join and set and configure"},
-		{`"action":"close","epoch":"e"`, "epoch: only goes with join and set and configure"},
+		{`"action":"kick","user":"a","expect":1`, "expect: only goes with join and set and timer and configure"},
+		{`"action":"close","epoch":"e"`, "epoch: only goes with join and set and timer and configure"},
 		{`"action":"close","seat":1`, "seat: only goes with join"},
 		{`"action":"close","token":"t"`, "token: only goes with auth"},
 		{`"action":"auth","token":"t"`, "room: does not go with auth"},
@@ -162,7 +186,7 @@ func different(n int) string {
 
 // Each action refuses every field that its row does not have.
 func TestActions_Fields(t *testing.T) {
-	values := [...]string{`1`, ``, `"42"`, `"t"`, `0`, `true`, `true`, `"a"`, `"private"`, `{}`, `"a"`, `1`, `["a"]`, `1`, `1`, `"e"`}
+	values := [...]string{`1`, ``, `"42"`, `"t"`, `0`, `true`, `true`, `"a"`, `"private"`, `{}`, `"a"`, `1`, `["a"]`, `"turn"`, `1`, `{"close":true}`, `1`, `1`, `"e"`}
 	for _, action := range Actions {
 		for f := fieldRoom; f < fieldUnknown; f++ {
 			needed := action.required

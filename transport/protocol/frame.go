@@ -52,6 +52,8 @@ type Reply struct {
 	// Private are, where Users are listed, the private data that the client may see, by user: its own, and
 	// everybody's if it is an admin.
 	Private map[string]JSON
+	// Timers are the room's, where Users are listed; nil if there are none.
+	Timers Timers
 	// Users are the members, for join, users and watch. Nil leaves the list out, as the answers to
 	// leave and unwatch do; the list of an empty room must be empty but not nil.
 	Users []Seated
@@ -97,6 +99,8 @@ type Event struct {
 	Data JSON
 	// Private are the private data that the client may see, by user. Only in a snapshot.
 	Private map[string]JSON
+	// Timers are the room's. Only in a snapshot; nil if there are none.
+	Timers Timers
 	// Users are the members. Only in a snapshot, where nil means none.
 	Users []Seated
 	// List, if not nil, is what AppendUsers made of Users, and is written instead.
@@ -128,6 +132,7 @@ type received struct {
 	Users    []Seated        `json:"users"`
 	Data     JSON            `json:"data"`
 	Private  map[string]JSON `json:"private"`
+	Timers   Timers          `json:"timers"`
 	Reason   string          `json:"reason"`
 	Text     string          `json:"text"`
 	To       Target          `json:"to"`
@@ -150,13 +155,13 @@ func DecodeFrame(data []byte) (Frame, error) {
 	case r.Event != nil:
 		return &Event{
 			Event: *r.Event, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			From: r.From, Changes: r.Changes, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Users: r.Users,
+			From: r.From, Changes: r.Changes, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Timers: r.Timers, Users: r.Users,
 			Reason: r.Reason, Text: r.Text, To: r.To.Room, Degraded: r.Degraded,
 		}, nil
 	case r.ID != nil || r.Error != nil:
 		return &Reply{
 			ID: r.ID, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Users: r.Users,
+			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Timers: r.Timers, Users: r.Users,
 			User: r.User, Expires: r.Expires, Reason: r.Reason, Text: r.Text, To: r.To.Room, Error: r.Error,
 		}, nil
 	}

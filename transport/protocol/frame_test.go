@@ -86,6 +86,17 @@ func TestFrameShapes(t *testing.T) {
 				`{"type":"data","user":"a","data":[[]]},{"type":"data"},` +
 				`{"type":"message","user":"a","text":"hi","to":["b","c"]},` +
 				`{"type":"message","user":"a","data":null},{"type":"message","text":"hi"}]}`},
+		{"timers",
+			&Event{Event: EventChanges, Room: "42", Epoch: "e1", Version: 20, From: 17, Changes: []Change{
+				{Type: "countdown", User: "a", Name: "turn", In: new(int64(29990))}, {Type: "countdown", Name: "turn", In: new(int64(0))}, {Type: "countdown", User: "a", Name: "turn"}, {Type: "timer", Name: "turn"}}},
+			`{"event":"changes","room":"42","epoch":"e1","version":20,"from":17,"changes":[` +
+				`{"type":"countdown","user":"a","name":"turn","in":29990},{"type":"countdown","name":"turn","in":0},{"type":"countdown","user":"a","name":"turn","in":null},{"type":"timer","name":"turn"}]}`},
+		{"a list with timers",
+			&Reply{ID: ptr(int64(1)), Room: "42", Epoch: "e1", Version: 1, Data: "1", Timers: Timers{"turn": 5, "b": 0}, Users: []Seated{}},
+			`{"id":1,"room":"42","epoch":"e1","version":1,"count":0,"data":1,"timers":{"b":0,"turn":5},"users":[]}`},
+		{"a snapshot with timers",
+			&Event{Event: EventSnapshot, Room: "42", Epoch: "e1", Version: 1, Timers: Timers{"turn": 5}, Users: []Seated{}},
+			`{"event":"snapshot","room":"42","epoch":"e1","version":1,"count":0,"timers":{"turn":5},"users":[]}`},
 		{"changes that cancel out",
 			&Event{Event: EventChanges, Room: "42", Epoch: "e1", Version: 2, Changes: []Change{}},
 			`{"event":"changes","room":"42","epoch":"e1","version":2,"from":0,"changes":[]}`},

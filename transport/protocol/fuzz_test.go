@@ -27,6 +27,9 @@ type strictRequest struct {
 	Data     jsontext.Value `json:"data"`
 	To       []string       `json:"to"`
 	Ban      int            `json:"ban"`
+	Name     string         `json:"name"`
+	In       *int64         `json:"in"`
+	Then     *room.Effect   `json:"then"`
 	Expect   *uint64        `json:"expect"`
 	Epoch    string         `json:"epoch"`
 }
@@ -34,7 +37,7 @@ type strictRequest struct {
 func (s *strictRequest) request() Request {
 	return Request{
 		ID: *s.ID, Action: *s.Action, Room: s.Room, Token: s.Token, Seat: s.Seat, Value: s.Value, User: s.User,
-		Scope: s.Scope, Settings: s.Settings, Text: s.Text, Data: JSON(s.Data), To: s.To, Ban: s.Ban,
+		Scope: s.Scope, Settings: s.Settings, Text: s.Text, Data: JSON(s.Data), To: s.To, Ban: s.Ban, Name: s.Name, In: s.In, Then: s.Then,
 		Expect: s.Expect, Epoch: s.Epoch,
 	}
 }
@@ -50,6 +53,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		`{"id":1,"action":"ready","room":"42","value":true}`,
 		`{"id":1,"action":"set","room":"42","scope":"member","data":{"a":[1.0,"\u0041"]},"expect":18,"epoch":"e"}`,
 		`{"id":1,"action":"say","room":"42","text":"hi","to":["a","b"]}`, `{"id":1,"action":"say","room":"42","data": null }`,
+		`{"id":1,"action":"timer","room":"42","name":"a","in":5,"then":{"data":[1]},"expect":1}`, `{"id":1,"action":"timer","room":"42","name":"a","in":null}`,
 		`{"id":1,"action":"kick","room":"42","user":"a","text":"t","ban":60}`, `{"id":1,"action":"close","room":"42"}`,
 		`{"id":1,"action":"configure","room":"42","settings":{"capacity":4,"closed":true,"keep":false,"data":"admins"},"expect":1}`,
 		`{"id":01}`, `{"id":1.0,"seat":null,"room":"\ud800"}`, `{"id":1}{`, `[]`, ``,
@@ -103,6 +107,7 @@ func FuzzDecodeFrame(f *testing.F) {
 		`{"event":"changes","room":"42","version":3,"from":1,"changes":[{"type":"leave","user":"a","reason":"moved","to":"43"},{"type":"message","text":"t","to":["a"]}]}`,
 		`{"event":"changes","changes":[{"type":"data","data":"\u0041"},{"type":"settings","settings":{"capacity":0}},{"type":"join","away":true}]}`,
 		`{"event":"snapshot","room":"42","data":1,"users":[]}`, `{"event":"lost","room":"42","reason":"kicked","text":"t","to":"43"}`,
+		`{"event":"changes","changes":[{"type":"countdown","name":"a","in":null},{"type":"countdown","name":"a","in":5},{"type":"timer","name":"a"}]}`, `{"id":1,"room":"42","timers":{"b":1,"a":2},"users":[]}`,
 		`{"id":1,"user":"a","expires":5}`, `{"error":{}}`, `{"event":"lost","to":[1]}`,
 	} {
 		f.Add([]byte(seed))

@@ -19,8 +19,9 @@ const (
 	MaxID      = 1<<53 - 1 // the largest whole number that every JSON reader holds exactly
 	MaxVersion = MaxID
 	MaxSeat    = 1<<16 - 1
-	MaxTo      = 64        // users to whom a message goes
-	MaxBan     = 315360000 // seconds, ten years
+	MaxTo      = 64            // users to whom a message goes
+	MaxBan     = 315360000     // seconds, ten years
+	MaxTimer   = room.MaxTimer // ms
 )
 
 // Request is one frame from a client. The zero value is not a valid request: it has no action.
@@ -57,9 +58,15 @@ type Request struct {
 	// To are the users to whom alone a message goes, from 1 to MaxTo different ones. Nil means all
 	// who get the room's events.
 	To []string
+	// Name is a timer's. It is not checked here.
+	Name string
+	// In is in how many ms a timer fires, at most MaxTimer. Nil cancels it. Only with ActionTimer.
+	In *int64
+	// Then is what a timer does when it fires; nil is nothing. Only with ActionTimer.
+	Then *room.Effect
 	// Ban is for how long a kick keeps the user out, in seconds, at most MaxBan. 0 means not at all.
 	Ban int
-	// Expect is the version of the room that a set or a configure builds on, or at which the user
+	// Expect is the version of the room that a set, a timer or a configure builds on, or at which the user
 	// of a join was a member, from 0 to MaxVersion. Nil means that there is no such condition.
 	Expect *uint64
 	// Epoch is the room's life in which Expect counts. Empty means whichever it is now; a frame then
@@ -84,6 +91,9 @@ const (
 	fieldText
 	fieldData
 	fieldTo
+	fieldName
+	fieldIn
+	fieldThen
 	fieldBan
 	fieldExpect
 	fieldEpoch
@@ -111,6 +121,9 @@ var fieldTable = [...]struct {
 	fieldText:     {name: "text", in: func(r *Request) any { return &r.Text }},
 	fieldData:     {name: "data", in: func(r *Request) any { return &r.Data }},
 	fieldTo:       {name: "to", in: func(r *Request) any { return &r.To }},
+	fieldName:     {name: "name", in: func(r *Request) any { return &r.Name }},
+	fieldIn:       {name: "in", most: MaxTimer, in: func(r *Request) any { return &r.In }},
+	fieldThen:     {name: "then", in: func(r *Request) any { return &r.Then }},
 	fieldBan:      {name: "ban", least: 1, most: MaxBan, in: func(r *Request) any { return &r.Ban }},
 	fieldExpect:   {name: "expect", most: MaxVersion, in: func(r *Request) any { return &r.Expect }},
 	fieldEpoch:    {name: "epoch", in: func(r *Request) any { return &r.Epoch }},
@@ -179,6 +192,10 @@ func appendValue(dst []byte, in any) (longer []byte, set bool) {
 		if *v != nil {
 			return strconv.AppendInt(dst, int64(**v), 10), true
 		}
+	case **int64:
+		return appendIn(dst, *v), *v != nil
+	case **room.Effect:
+		return appendThen(dst, *v), *v != nil
 	case **uint64:
 		if *v != nil {
 			return strconv.AppendUint(dst, **v, 10), true

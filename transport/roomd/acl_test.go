@@ -18,7 +18,7 @@ func TestACL_NoRightTooMany(t *testing.T) {
 	t.Parallel()
 	single, cluster := redistest.Start(t), redistest.StartClusterOfOne(t)
 	named := map[string]string{
-		"~LockRoom:*": "SET LockRoom:*", "~Room:*": "HSET Room:*:Meta", "~Node*": "SADD Node:*:Rooms", "~Lobby:*": "HSET Lobby:*", "&LockRoom:*": "PUBLISH LockRoom:*:Wake:*", "&Room:*": "SUBSCRIBE Room:*:Events",
+		"~LockRoom:*": "SET LockRoom:*", "~Room:*": "HSET Room:*:Meta", "~Node*": "SADD Node:*:Rooms", "~Lobby:*": "HSET Lobby:*", "~Timers:*": "ZADD Timers:due", "&LockRoom:*": "PUBLISH LockRoom:*:Wake:*", "&Room:*": "SUBSCRIBE Room:*:Events",
 		"+@read": "HGETALL Room:*:Users", "+@write": "HSET Room:*:Users", "+@pubsub": "PUBLISH Room:*:Events", "+@scripting": "EVALSHA", "+@connection": "'ping'",
 		"+time": "TIME", "+info": "INFO", "+cluster": "'cluster|slots'",
 	}

@@ -64,8 +64,11 @@ func Reply(r *protocol.Reply) []byte {
 // Event returns the frame of an event that is made for one client.
 func Event(e *protocol.Event) []byte { return seal(protocol.AppendEvent(newFrame(eventSize), e)) }
 
+// Clock returns the time by the clock that all nodes share, in ms since 1970. Timers are shown with the time that is left.
+type Clock func() int64
+
 // Changes returns one frame for events that follow each other, as somebody may see them.
-func Changes(to room.Viewer, events ...*room.Event) []byte {
+func Changes(to room.Viewer, clock Clock, events ...*room.Event) []byte {
 	first, last := events[0], events[len(events)-1]
 	merged := protocol.Event{Event: protocol.EventChanges, Room: first.Room, Epoch: first.Epoch, Version: last.Version, From: first.From}
 	var few [4]protocol.Change // need no memory of their own
@@ -75,19 +78,24 @@ func Changes(to room.Viewer, events ...*room.Event) []byte {
 			if !change.IsFor(to) {
 				continue // its version tells that there was something
 			}
-			merged.Changes = append(merged.Changes, changeOf(&change))
+			merged.Changes = append(merged.Changes, changeOf(&change, clock))
 		}
 	}
 	return seal(protocol.AppendEvent(newFrame(eventSize+changeSize*len(merged.Changes)), &merged))
 }
 
-func changeOf(c *room.Change) protocol.Change {
+func changeOf(c *room.Change, clock Clock) protocol.Change {
 	change := protocol.Change{Type: string(c.Type), User: c.User, Seat: c.Seat, Reason: string(c.Reason), Away: c.Away}
 	if d := c.Detail; d != nil {
 		change.Ready, change.Data, change.Text = d.Ready, protocol.JSON(d.Data), d.Text // of a member null stays null: no data any more
 		change.To = protocol.Target{Room: d.Target, Users: d.To}
 		if d.Settings != nil {
 			change.Settings = newSettings(*d.Settings)
+		}
+		if d.Timer != nil {
+			if change.Name = d.Timer.Name; d.Timer.Due != 0 {
+				change.In = new(max(0, d.Timer.Due-clock()))
+			}
 		}
 	}
 	return change
@@ -111,6 +119,7 @@ type Shared struct {
 	event   *room.Event
 	size    int  // about how many bytes the changes for everybody take; 0 for a snapshot
 	limited bool // a change in it is not for everybody
+	timed   bool // a change in it shows how much time a timer has left
 
 	encode sync.Once
 	bytes  []byte // set by encode
@@ -125,6 +134,9 @@ func newShared(e *room.Event) *Shared {
 	f := &Shared{event: e, size: changesSize(e, room.Viewer{})}
 	for i := range e.Changes {
 		f.limited = f.limited || !e.Changes[i].IsFor(room.Viewer{})
+		if d := e.Changes[i].Detail; d != nil && d.Timer != nil {
+			f.timed = f.timed || d.Timer.Due != 0
+		}
 	}
 	return f
 }
@@ -137,15 +149,15 @@ func (f *Shared) SizeFor(to room.Viewer) int {
 	return f.size
 }
 
-// For returns the event as somebody may see it.
-func (f *Shared) For(to room.Viewer) []byte {
+// For returns the event as somebody may see it now.
+func (f *Shared) For(to room.Viewer, clock Clock) []byte {
 	if f.event.Snapshot != nil {
-		return snapshotFrame(f.event, to)
+		return snapshotFrame(f.event, to, clock)
 	}
-	if f.showsMore(to) {
-		return Changes(to, f.event)
+	if f.timed || f.showsMore(to) {
+		return Changes(to, clock, f.event)
 	}
-	f.encode.Do(func() { f.bytes = Changes(room.Viewer{}, f.event) })
+	f.encode.Do(func() { f.bytes = Changes(room.Viewer{}, clock, f.event) })
 	return f.bytes
 }
 
@@ -171,6 +183,9 @@ func changesSize(e *room.Event, to room.Viewer) int {
 		size += changeSize + len(change.User)
 		if d := change.Detail; d != nil {
 			size += len(d.Text) + len(d.Data)
+			if d.Timer != nil {
+				size += len(d.Timer.Name)
+			}
 			for _, user := range d.To {
 				size += len(user)
 			}
@@ -181,16 +196,16 @@ func changesSize(e *room.Event, to room.Viewer) int {
 
 // Append appends the frames of one room's events. Changes that follow each other are
 // merged into one frame.
-func Append(frames [][]byte, to room.Viewer, events []*room.Event) [][]byte {
+func Append(frames [][]byte, to room.Viewer, clock Clock, events []*room.Event) [][]byte {
 	for len(events) > 0 {
 		n := 1
 		for n < len(events) && follows(events[n], events[n-1]) {
 			n++
 		}
 		if n == 1 {
-			frames = append(frames, Of(events[0]).For(to))
+			frames = append(frames, Of(events[0]).For(to, clock))
 		} else {
-			frames = append(frames, Changes(to, events[:n]...))
+			frames = append(frames, Changes(to, clock, events[:n]...))
 		}
 		events = events[n:]
 	}

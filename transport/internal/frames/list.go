@@ -37,22 +37,27 @@ func listOf(s room.Snapshot) *encodedList {
 	return s.Shared(func() any { return &encodedList{users: protocol.AppendUsers(nil, seated(s.Users()))} }).(*encodedList)
 }
 
-// snapshotFrame returns the frame of an event with a snapshot. It is one for all who may see no private data.
-func snapshotFrame(e *room.Event, to room.Viewer) []byte {
+// snapshotFrame returns the frame of an event with a snapshot. It is one for all who may see no private data, while
+// there are no timers.
+func snapshotFrame(e *room.Event, to room.Viewer, clock Clock) []byte {
 	l, at := listOf(*e.Snapshot), room.Position{Epoch: e.Epoch, Version: e.Version}
-	encode := func(private map[string]protocol.JSON) []byte {
+	encode := func(private map[string]protocol.JSON, timers protocol.Timers) []byte {
 		return seal(protocol.AppendEvent(newFrame(eventSize+len(l.users)), &protocol.Event{
 			Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version, Count: e.Snapshot.Count(),
-			Settings: Settings(e.Snapshot.Settings), Data: protocol.JSON(e.Snapshot.Data), Private: private, List: l.users,
+			Settings: Settings(e.Snapshot.Settings), Data: protocol.JSON(e.Snapshot.Data), Private: private, Timers: timers, List: l.users,
 		}))
 	}
-	if private := Private(*e.Snapshot, to); private != nil {
-		return encode(private)
+	private, timers := Private(*e.Snapshot, to), e.Snapshot.Timers()
+	if timers.Len() > 0 {
+		return encode(private, protocol.TimersOf(timers, clock()))
+	}
+	if private != nil {
+		return encode(private, nil)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.frame == nil || l.of != at { // versions that differ in their settings only share a list
-		l.of, l.frame = at, encode(nil)
+		l.of, l.frame = at, encode(nil, nil)
 	}
 	return l.frame
 }

@@ -16,6 +16,7 @@ import (
 	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/lobby"
 	"roomd/room/coordinator/internal/store"
+	"roomd/room/coordinator/internal/timers"
 )
 
 // checkID names a room that nobody can join.
@@ -29,7 +30,7 @@ var keyless = []string{"time", "info", "wait", "scan"}
 const MinRedis = 7
 
 // EnoughRights is an ACL that allows what a coordinator does.
-const EnoughRights = "~LockRoom:* ~Room:* ~Node* ~Lobby:* &LockRoom:* &Room:* +@read +@write +@pubsub +@scripting +@connection -@dangerous +time +info +cluster"
+const EnoughRights = "~LockRoom:* ~Room:* ~Node* ~Lobby:* ~Timers:* &LockRoom:* &Room:* +@read +@write +@pubsub +@scripting +@connection -@dangerous +time +info +cluster"
 
 // Redis is what a coordinator keeps its rooms in.
 type Redis struct {
@@ -114,6 +115,7 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 	if r.Store.Cluster {
 		publish = "spublish"
 	}
+	due := timers.Key
 	index := strings.TrimSuffix(lobby.Keys(r.Store.Cluster)[4], "Free:") + checkID
 	tries := [][]any{{"time"}, {"info", "memory"}, {"scan", 0, "match", index, "count", 1}}
 	if r.Replicas > 0 {
@@ -132,6 +134,7 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 			{"set", cluster.LeaseKey(node), "0 1 1", "px", 1}, {"get", cluster.LeaseKey(node)}, {"mget", cluster.LeaseKey(node)}, {"del", cluster.LeaseKey(node)}, {"set", cluster.InfoKey(node), "", "px", 1}, {"get", cluster.InfoKey(node)}, {"pttl", cluster.InfoKey(node)}, {"del", cluster.InfoKey(node)}, {"set", cluster.DrainKey(node), "", "px", 1}, {"get", cluster.DrainKey(node)}, {"del", cluster.DrainKey(node)}, {"set", cluster.StoppedKey(node), "", "px", 1}, {"get", cluster.StoppedKey(node)}, {"del", cluster.StoppedKey(node)}, {"set", cluster.OverKey(node), "", "px", 1}, {"exists", cluster.OverKey(node)}, {"del", cluster.OverKey(node)},
 			{"sadd", cluster.RoomsKey(node), "x"}, {"srem", cluster.RoomsKey(node), "x"}, {"sismember", cluster.RoomsKey(node), "x"}, {"smembers", cluster.RoomsKey(node)}, {"scard", cluster.RoomsKey(node)},
 			{"zadd", list, "xx", 1, node}, {"zrem", list, node}, {"zrange", list, 0, 0},
+			{"zadd", due, "xx", 1, "x"}, {"zrem", due, "x"}, {"zrangebyscore", due, 0, 0},
 			{"hset", index, "x", "x"}, {"hget", index, "x"}, {"hmget", index, "x"}, {"hdel", index, "x"}, {"hincrby", index, "x", 1}, {"del", index},
 			{"zadd", index, 1, "x"}, {"zscore", index, "x"}, {"zrangebyscore", index, 1, 1}, {"zrem", index, "x"}, {"pexpire", index, 1}, {"set", index, "x", "px", 1}, {"get", index}, {"exists", index}, {"del", index},
 			{"eval", "return redis.call('TIME')", 1, fresh.Meta}, {"evalsha", strings.Repeat("0", 40), 1, fresh.Meta},

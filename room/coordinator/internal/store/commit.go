@@ -183,11 +183,12 @@ const (
 	fieldData     = "data"
 	fieldBans     = "bans"
 	fieldGone     = "gone"
+	fieldTimers   = "timers"
 )
 
 // metaFields returns the fields of Meta that updates of the room write, and their values.
 func metaFields(r *room.Room, updates []room.Update) (fields []any) {
-	var settled, data, bans bool
+	var settled, data, bans, timers bool
 	for i := range updates { // by index: they are large, and seldom any is of the room
 		switch updates[i].Type {
 		case room.KindSettings, room.KindDefaults:
@@ -196,6 +197,8 @@ func metaFields(r *room.Room, updates []room.Update) (fields []any) {
 			data = true
 		case room.KindBan:
 			bans = true
+		case room.KindTimer, room.KindCountdown:
+			timers = true
 		}
 	}
 	if settled {
@@ -207,6 +210,9 @@ func metaFields(r *room.Room, updates []room.Update) (fields []any) {
 	}
 	if bans {
 		fields = append(fields, fieldBans, marshal(r.Bans()))
+	}
+	if timers {
+		fields = append(fields, fieldTimers, marshal(r.Timers()))
 	}
 	if r.GoneChanged() {
 		fields = append(fields, fieldGone, marshal(r.Gone()))

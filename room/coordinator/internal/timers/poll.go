@@ -1,0 +1,164 @@
+package timers
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"roomd/lockmgr/redisconn"
+	"roomd/lockmgr/redisconn/pause"
+	"roomd/room"
+)
+
+const (
+	// pollPause is about the time between two looks at the index, and pollTimeout how long one may take.
+	pollPause   = time.Second
+	pollTimeout = 3 * time.Second
+
+	// flushTimeout is how long it takes at most to write what is left in the end.
+	flushTimeout = time.Second
+
+	// late is for how long a timer must have been due before any node has it fire: by then the one that has set it
+	// has removed the entry. claimed is for how long one node is then the only one to try.
+	late    = 1500 * time.Millisecond
+	claimed = 5 * time.Second
+
+	// rewriteRounds is after how many looks a node writes the entries of its alarms again, should Redis have lost some.
+	rewriteRounds = 60
+
+	maxEntries = 500 // of one look
+	maxLooks   = 64  // at rooms at the same time
+)
+
+// loop looks at the index as long as the coordinator is open.
+func (t *Timers) loop() {
+	for round := 1; t.open.Err() == nil; round++ {
+		if round%rewriteRounds == 0 {
+			t.rewrite()
+		}
+		full, err := t.poll(t.open)
+		if err != nil && t.open.Err() == nil {
+			t.failed.Happened(err)
+		}
+		if !full {
+			_ = pause.For(t.open, pollPause*3/4+rand.N(pollPause/2))
+		}
+	}
+}
+
+// rewrite has the entries of all alarms written again.
+func (t *Timers) rewrite() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, named := range t.alarms {
+		for _, a := range named {
+			t.missing = append(t.missing, a.entry)
+		}
+	}
+}
+
+// poll looks once. full says that there may be more.
+func (t *Timers) poll(ctx context.Context) (full bool, err error) {
+	asking, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	now, due, full, err := t.exchange(asking, maxEntries)
+	if err != nil {
+		return false, err
+	}
+	var looks errgroup.Group
+	looks.SetLimit(maxLooks)
+	for _, e := range due {
+		looks.Go(func() error { return t.look(ctx, e, now) })
+	}
+	return full, looks.Wait()
+}
+
+// exchange writes and removes entries, as many as a request takes, and returns at most so many of those of timers that
+// should have fired. full says that there may be more of any.
+func (t *Timers) exchange(ctx context.Context, most int) (now int64, due []entry, full bool, err error) {
+	t.mu.Lock()
+	missing, over := t.missing[:min(len(t.missing), maxEntries)], t.over[:min(len(t.over), maxEntries)]
+	t.mu.Unlock()
+	args := []any{late.Milliseconds(), claimed.Milliseconds(), most, len(missing)}
+	for _, e := range missing {
+		args = append(args, e.String(), e.due)
+	}
+	for _, e := range over {
+		args = append(args, e.String())
+	}
+	sent := time.Now()
+	reply, err := redisconn.Run(ctx, t.store.Client, pollScript, []string{Key}, args...).Slice()
+	if err != nil {
+		return 0, nil, false, err
+	}
+	now, _ = reply[0].(int64)
+	t.clock.measured(sent, time.Now(), now)
+	now /= 1000
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.missing, t.over = rest(t.missing, len(missing)), rest(t.over, len(over))
+	for _, text := range reply[1:] {
+		text, _ := text.(string)
+		if e, ok := parseEntry(text); ok {
+			due = append(due, e)
+		}
+	}
+	return now, due, len(due) == most || len(t.missing)+len(t.over) > 0, nil
+}
+
+// rest returns what is left of a list without its first n; nil for none.
+func rest(list []entry, n int) []entry {
+	if n == len(list) {
+		return nil
+	}
+	return list[n:]
+}
+
+// look has the timers of a room fire that are due. An entry whose timer is not there is kept until it is certain
+// that no commit will set it.
+func (t *Timers) look(ctx context.Context, e entry, now int64) error {
+	reading, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	text, err := t.store.Client.HGet(reading, t.store.KeysOf(e.room).Meta, "timers").Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	var timers room.Timers
+	_ = json.Unmarshal([]byte(text), &timers) // what is not ours has no timers
+	set := false
+	for _, timer := range timers.ByName {
+		set = set || timer.Due == e.due
+	}
+	switch settled := e.due + t.settled.Milliseconds(); {
+	case set && e.due <= now:
+		_, err = t.actions.Run(ctx, e.room, room.Fire{Now: now}) // Committed removes the entry
+		return err
+	case set: // the clock was set back
+		return t.lookAt(reading, e, e.due)
+	case now <= settled:
+		return t.lookAt(reading, e, settled)
+	}
+	t.Withdraw(e.room, e.due)
+	return nil
+}
+
+// lookAt has an entry, unless it was removed, looked at later.
+func (t *Timers) lookAt(ctx context.Context, e entry, when int64) error {
+	return t.store.Client.ZAddXX(ctx, Key, redis.Z{Score: float64(when), Member: e.String()}).Err()
+}
+
+// flush writes what is left, and asks for nothing. It is called when nobody adds to that any more.
+func (t *Timers) flush() {
+	ctx, cancel := context.WithTimeout(t.life, flushTimeout)
+	defer cancel()
+	for len(t.missing)+len(t.over) > 0 {
+		if _, _, _, err := t.exchange(ctx, 0); err != nil {
+			return // others find them
+		}
+	}
+}

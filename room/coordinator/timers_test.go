@@ -1,0 +1,339 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn/embedded"
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator/internal/timers"
+)
+
+// timerLog is what a watcher of room 42 hears of its timers, with the times.
+type timerLog struct {
+	t     *testing.T
+	began time.Time
+
+	mu   sync.Mutex
+	told []string
+}
+
+func watchTimers(t *testing.T, c *Coordinator) *timerLog {
+	t.Helper()
+	l := &timerLog{t: t, began: time.Now()}
+	stop, err := c.Watch(t.Context(), "42", func(e *room.Event) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, change := range e.Changes {
+			if change.Type == room.KindTimer {
+				l.told = append(l.told, fmt.Sprintf("%s at %.1fs", change.Timer.Name, time.Since(l.began).Seconds()))
+			}
+		}
+	})
+	redistest.OK(t, err)
+	t.Cleanup(stop)
+	return l
+}
+
+// expect waits for so long, and compares which timers have fired when, since the last time.
+func (l *timerLog) expect(in time.Duration, want ...string) {
+	l.t.Helper()
+	time.Sleep(in)
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Equal(l.told, want) {
+		l.t.Errorf("fired: %v, want %v", l.told, want)
+	}
+	l.told = nil
+}
+
+func setTimer(t *testing.T, c *Coordinator, name string, in time.Duration) {
+	t.Helper()
+	mustDo(t, c, "42", room.SetTimer{Name: name, In: in.Milliseconds()})
+}
+
+// timerNodes returns nodes on one Redis, each with a clock that is another one's, and a log by the last. Room 42 has
+// begun.
+func timerNodes(t *testing.T, mini *embedded.Redis, n int) (nodes []*Coordinator, l *timerLog) {
+	t.Helper()
+	for range n {
+		c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		redistest.OK(t, c.Start(t.Context()))
+		nodes = append(nodes, c)
+	}
+	mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
+	return nodes, watchTimers(t, nodes[n-1])
+}
+
+// expectIndex waits until the index has such rooms' entries.
+func expectIndex(t *testing.T, rdb *redis.Client, want ...string) {
+	t.Helper()
+	var rooms []string
+	for _, e := range rdb.ZRange(t.Context(), timers.Key, 0, -1).Val() {
+		id, _, _ := strings.Cut(e, ":")
+		rooms = append(rooms, id)
+	}
+	if !slices.Equal(rooms, want) {
+		t.Errorf("the index has timers of the rooms %v, want %v", rooms, want)
+	}
+}
+
+func TestTimers_FireOnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		nodes, l := timerNodes(t, mini, 4)
+		setTimer(t, nodes[0], "turn", 10*time.Second)
+		setTimer(t, nodes[0], "game", 2*time.Minute)
+		setTimer(t, nodes[1], "soon", 0)
+		l.expect(time.Second, "soon at 0.0s")
+		time.Sleep(4 * time.Second)
+		setTimer(t, nodes[1], "turn", 10*time.Second) // another node sets it anew
+		l.expect(9900 * time.Millisecond)
+		l.expect(5*time.Second, "turn at 15.0s")
+		mustDo(t, nodes[2], "42", room.SetTimer{Name: "game", Stop: true})
+		l.expect(3 * time.Minute)
+		expectIndex(t, rdb)
+		redistest.Equal(t, "keys of timers", rdb.Exists(t.Context(), timers.Key).Val(), 0)
+	})
+}
+
+// The node that has set a timer dies. Another one has it fire a moment later, once.
+func TestTimers_SetterDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		nodes, l := timerNodes(t, mini, 4)
+		setTimer(t, nodes[0], "turn", time.Second)
+		die(nodes[0])
+		l.expect(900 * time.Millisecond)
+		time.Sleep(3 * time.Second)
+		l.mu.Lock()
+		redistest.Equal(t, "timers that have fired", len(l.told), 1)
+		l.told = nil
+		l.mu.Unlock()
+		l.expect(2 * time.Minute)
+		expectIndex(t, rdb)
+	})
+}
+
+// All four nodes are sure that it is time.
+func TestTimers_AllTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		nodes, l := timerNodes(t, mini, 4)
+		for round := range 20 {
+			setTimer(t, nodes[round%4], "turn", time.Minute)
+			var fired atomic.Int64
+			var all sync.WaitGroup
+			for _, c := range nodes {
+				all.Go(func() {
+					r, err := c.workers.Run(t.Context(), "42", room.Fire{Now: c.Now() + time.Minute.Milliseconds()})
+					if fired.Add(int64(r.Seat)); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			redistest.Equal(t, "timers that have fired", fired.Load(), 1)
+		}
+		synctest.Wait()
+		l.mu.Lock()
+		redistest.Equal(t, "timers of which a watcher has heard", len(l.told), 20)
+		l.told = nil
+		l.mu.Unlock()
+		l.expect(2 * time.Minute)
+	})
+}
+
+// All nodes are away when timers are due. They fire as soon as one is there.
+func TestTimers_AllNodesAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		first := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		mustDo(t, first, "42", room.Join{User: "a", Session: "s"})
+		mustDo(t, first, "42", room.Configure{Settings: room.Settings{Keep: true}})
+		setTimer(t, first, "turn", time.Second)
+		setTimer(t, first, "game", 5*time.Minute)
+		die(first)
+		time.Sleep(time.Minute)
+		next := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		l := watchTimers(t, next)
+		redistest.OK(t, next.Start(t.Context()))
+		l.expect(3*time.Second, "turn at 0.0s")
+		expectIndex(t, rdb, "42")
+		time.Sleep(5 * time.Minute)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		redistest.Equal(t, "timers that have fired", len(l.told), 1)
+		expectIndex(t, rdb)
+	})
+}
+
+// Redis is away when a timer is due. It fires as soon as Redis is back.
+func TestTimers_RedisAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		var away atomic.Bool
+		var nodes []*Coordinator
+		for range 3 {
+			client := redistest.MiniClient(t, mini)
+			client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error {
+				if away.Load() {
+					return errors.New("redis is away")
+				}
+				return nil
+			}})
+			nodes = append(nodes, newCoordinator(t, client, Options{}))
+		}
+		mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
+		redistest.OK(t, nodes[1].Start(t.Context()))
+		watcher := newCoordinator(t, redistest.MiniClient(t, mini), Options{}) // it does nothing itself
+		l := watchTimers(t, watcher)
+		setTimer(t, nodes[0], "turn", time.Second)
+		away.Store(true)
+		if _, err := nodes[0].Do(t.Context(), "42", room.SetTimer{Name: "other"}); !errors.Is(err, room.ErrUnavailable) {
+			t.Errorf("a timer is set while Redis is away: %v", err)
+		}
+		l.expect(3100 * time.Millisecond)
+		away.Store(false)
+		time.Sleep(time.Second)
+		l.mu.Lock()
+		redistest.Equal(t, "timers that have fired", len(l.told), 1)
+		l.told = nil
+		l.mu.Unlock()
+		l.expect(2 * time.Minute)
+	})
+}
+
+// The clock of Redis is an hour behind those of the nodes, and then is set forward by ten minutes.
+func TestTimers_ClockOfRedis(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, _ := redistest.Mini(t)
+		behind := func(d time.Duration) { mini.SetTime(time.Now().Add(-d)) }
+		behind(time.Hour)
+		nodes, l := timerNodes(t, mini, 2)
+		setTimer(t, nodes[0], "turn", 0)
+		l.expect(time.Second, "turn at 0.0s")
+		at := mustDo(t, nodes[0], "42", room.SetTimer{Name: "turn", In: 5000}).Timers().ByName["turn"].Due
+		if left := at - nodes[1].Now(); left < 4000 || left > 5000+1500 {
+			t.Errorf("another node shows %d ms, and there are 5000", left)
+		}
+		behind(50 * time.Minute)
+		time.Sleep(1100 * time.Millisecond)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		redistest.Equal(t, "timers that have fired", len(l.told), 1)
+	})
+}
+
+// A timer that was refused leaves no entry for long, and neither does one whose room Redis has forgotten.
+func TestTimers_EntriesEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		nodes, l := timerNodes(t, mini, 2)
+		day := room.SetTimer{User: "stranger", Session: "x", Name: "turn", In: room.MaxTimer}
+		expectRefused(t, "a stranger's timer", nodes[0], "42", day, room.ErrNotMember)
+		l.expect(2 * time.Second)
+		expectIndex(t, rdb)
+		setTimer(t, nodes[0], "turn", 10*time.Second)
+		rdb.Del(t.Context(), "Room:42:Users", "Room:42:Meta")
+		l.expect(time.Minute)
+		expectIndex(t, rdb, "42") // a commit might be under way
+		l.expect(time.Minute)
+		expectIndex(t, rdb)
+	})
+}
+
+// Redis has lost the index: it is written again by the node that has set the timer, and by who reads the room.
+func TestTimers_IndexIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		nodes, _ := timerNodes(t, mini, 2)
+		setTimer(t, nodes[0], "turn", time.Hour)
+		rdb.Del(t.Context(), timers.Key)
+		time.Sleep(2 * time.Minute)
+		expectIndex(t, rdb, "42")
+		die(nodes[0])
+		rdb.Del(t.Context(), timers.Key)
+		mustDo(t, nodes[1], "42", room.Say{Text: "hello"})
+		time.Sleep(2 * time.Second)
+		expectIndex(t, rdb, "42")
+	})
+}
+
+// The reply to the commit that sets a timer is lost, and so is that of the one by which it fires.
+func TestTimers_LostReplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		client := redistest.MiniClient(t, mini)
+		var lose atomic.Int64
+		client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+			if cmd.Name() == "evalsha" && lose.Add(-1) >= 0 {
+				return errors.New("the reply is lost")
+			}
+			return nil
+		}})
+		c := newCoordinator(t, client, Options{})
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		l := watchTimers(t, c)
+		for round := range 10 {
+			lose.Store(int64(round % 5))
+			_, err := c.Do(t.Context(), "42", room.SetTimer{Name: "turn", In: 2000})
+			if err != nil && !errors.Is(err, room.ErrUnavailable) {
+				t.Error(err)
+			}
+			lose.Store(0)
+			time.Sleep(1900 * time.Millisecond)
+			lose.Store(int64(round % 3))
+			time.Sleep(10 * time.Second)
+			l.mu.Lock()
+			if n := len(l.told); n != 1 && err == nil || n > 1 {
+				t.Errorf("round %d: set, %v, and fired %v", round, err, l.told)
+			}
+			l.told = nil
+			l.mu.Unlock()
+		}
+		time.Sleep(5 * time.Minute)
+		expectIndex(t, rdb)
+	})
+}
+
+// The index is on another master than the room.
+func TestTimers_Cluster(t *testing.T) {
+	redistest.Thorough(t)
+	redistest.MostlyWaiting()
+	cluster := redistest.StartCluster(t)
+	first, second := newCoordinator(t, cluster.Client(), Options{}), newCoordinator(t, cluster.Client(), Options{})
+	redistest.OK(t, second.Start(t.Context()))
+	var fired atomic.Int64
+	for i := range 20 {
+		id := fmt.Sprint("r", i)
+		stop, err := second.Watch(t.Context(), id, func(e *room.Event) {
+			for _, c := range e.Changes {
+				if c.Type == room.KindTimer {
+					fired.Add(1)
+				}
+			}
+		})
+		redistest.OK(t, err)
+		defer stop()
+		mustDo(t, first, id, room.Join{User: "a", Session: "s"})
+		mustDo(t, first, id, room.SetTimer{Name: "turn", In: 1000})
+	}
+	die(first)
+	redistest.Until(t, "all have fired", func() bool { return fired.Load() == 20 })
+	client := cluster.Client()
+	redistest.Until(t, "the index is empty", func() bool { return client.ZCard(t.Context(), timers.Key).Val() == 0 })
+	redistest.Equal(t, "timers that have fired", fired.Load(), 20)
+}

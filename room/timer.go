@@ -1,0 +1,287 @@
+package room
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Limits of timers.
+const (
+	MaxTimers    = 8              // of a room
+	MaxTimerName = 32             // bytes
+	MaxTimer     = 24 * 3_600_000 // ms until it fires: a day
+)
+
+// Timer is a deadline of a room, in the form in which Redis holds it. It does not change.
+type Timer struct {
+	Due     int64   `json:"due"`           // when it fires, in ms since 1970 by the clock that all nodes share; no two of a room's timers have the same
+	Version uint64  `json:"version"`       // of the room when it was set
+	Then    *Effect `json:"then,omitzero"` // what it does besides; nil for nothing
+}
+
+// Effect is what a timer does when it fires: one of these things.
+type Effect struct {
+	Close bool           `json:"close,omitzero"` // it closes the room, as Close does
+	Kick  string         `json:"kick,omitzero"`  // it throws a user out, as Kick does, if the user is there
+	Data  jsontext.Value `json:"data,omitzero"`  // the room gets this data, unless the data has changed since the timer was set; null is none
+}
+
+// Timers are the timers of a room. Nil is a room that never had any. They do not change.
+type Timers struct {
+	Version uint64           `json:"version"` // of the room when one of them was last set or cancelled, or fired
+	ByName  map[string]Timer `json:"timers"`
+}
+
+// SetTimer sets one of the room's timers, in the place of one of that name, or cancels it. To cancel one
+// that is not there is no error.
+type SetTimer struct {
+	// User is the member whose active session Session is. Who may set the room's data may set its timers, but for
+	// the effects Close and Kick, which need authority. Both are empty if it is somebody with authority over the room.
+	User, Session string
+	Authority     bool // the user has authority over the room: need not be a member, and no settings forbid it
+
+	Name string // 1 to MaxTimerName of A-Z a-z 0-9 . _ -
+	In   int64  // ms from now on, at most MaxTimer
+	Then Effect // the zero value does nothing
+	Stop bool   // cancels the timer: In and Then do not count
+
+	// Expect makes it fail with [ErrConflict] if the room's data has changed since that version, or one of its
+	// timers was set or cancelled, or has fired, or the room is in another epoch.
+	Expect Expect
+
+	due int64 // when it fires; see DueAt
+}
+
+// DueAt returns the action with the time at which the timer fires: in ms since 1970 by the clock that all
+// nodes share, and at no other's of the room.
+func (a SetTimer) DueAt(due int64) SetTimer {
+	a.due = due
+	return a
+}
+
+func (SetTimer) kind() Kind                { return KindTimer }
+func (a SetTimer) subject() (string, bool) { return a.User, false }
+
+func (a SetTimer) check(rules Rules) (_ Action, err error) {
+	if a.User != "" || a.Session != "" {
+		if a.User, err = checkSession(a.User, a.Session); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case CheckID(a.Name) != nil || len(a.Name) > MaxTimerName:
+		return nil, &InvalidError{"name", fmt.Sprintf("must be 1 to %d of A-Z a-z 0-9 . _ -", MaxTimerName)}
+	case a.In < 0 || a.In > MaxTimer:
+		return nil, &InvalidError{"in", fmt.Sprintf("must be from 0 to %d ms, not %d", MaxTimer, a.In)}
+	}
+	a.Then, err = a.Then.check(rules)
+	return a, err
+}
+
+// check returns the effect in its normal form.
+func (e Effect) check(rules Rules) (_ Effect, err error) {
+	n := 0
+	for _, given := range []bool{e.Close, e.Kick != "", e.Data != nil} {
+		if given {
+			n++
+		}
+	}
+	if n > 1 {
+		return e, &InvalidError{"then", "must be one of close, kick and data"}
+	}
+	if e.Kick != "" {
+		if e.Kick, err = ParseUser(e.Kick); err != nil {
+			return e, &InvalidError{"then.kick", err.(*InvalidError).Problem}
+		}
+	}
+	if e.Data != nil {
+		data, err := ParseData("then.data", string(e.Data), rules.Limits.roomData())
+		if err != nil {
+			return e, err
+		}
+		e.Data = jsontext.Value(cmp.Or(data, "null"))
+	}
+	return e, nil
+}
+
+func (a SetTimer) apply(r *Room, _ Rules, by Origin) (int, error) {
+	if a.User != "" && !a.Authority {
+		if _, err := activeMember(r, a.User, a.Session, by); err != nil {
+			return 0, err
+		}
+		if r.state.settings.Data != DataMembers {
+			return 0, Forbid("the settings of room %s let only admins set its data and its timers", r.ID)
+		}
+		if a.Then.Close || a.Then.Kick != "" {
+			return 0, Forbid("only admins may set a timer that closes the room, or throws somebody out")
+		}
+	}
+	timers := r.Timers()
+	if err := a.Expect.checkData(r, r.state.data.since(), "the data of room "+r.ID); err != nil {
+		return 0, err
+	}
+	if err := a.Expect.checkData(r, timers.since(), "a timer of room "+r.ID); err != nil {
+		return 0, err
+	}
+	was, there := timers.Named(a.Name)
+	switch {
+	case a.Stop && !there:
+		return 0, nil
+	case a.Stop:
+		r.endTimer(KindCountdown, a.User, a.Name)
+		return 0, nil
+	case r.Epoch == "":
+		return 0, Refuse(ErrNoRoom, "room %s has not begun", r.ID)
+	case !there && timers.Len() == MaxTimers:
+		return 0, &InvalidError{"name", fmt.Sprintf("is that of one timer more than the %d that room %s has", MaxTimers, r.ID)}
+	}
+	set := &Countdown{Name: a.Name, Due: a.due, Was: was.Due}
+	if a.Then.Close || a.Then.Kick != "" || a.Then.Data != nil {
+		set.Then = &a.Then
+	}
+	r.updateState(Update{Type: KindCountdown, User: a.User, Detail: &Detail{Timer: set}})
+	return 0, nil
+}
+
+// endTimer cancels a timer that is there (KindCountdown), or has it fire (KindTimer).
+func (r *Room) endTimer(kind Kind, by, name string) {
+	was, _ := r.Timers().Named(name)
+	r.updateState(Update{Type: kind, User: by, Detail: &Detail{Timer: &Countdown{Name: name, Was: was.Due}}})
+}
+
+// Fire has all timers of a room fire that are due, in the order in which they are. So each fires once,
+// however many nodes try: who comes later finds it gone, or set to another time. [Room.Apply] returns how
+// many have fired instead of a seat.
+type Fire struct {
+	Now int64 // in ms since 1970, by the clock that all nodes share
+}
+
+func (Fire) kind() Kind                  { return kindFire }
+func (Fire) subject() (string, bool)     { return "", true } // an effect may be on anybody
+func (Fire) check(Rules) (Action, error) { return nil, errOfNodes }
+
+func (a Fire) apply(r *Room, rules Rules, by Origin) (n int, err error) {
+	for {
+		name, t, found := r.Timers().Next()
+		if !found || t.Due > a.Now {
+			return n, nil
+		}
+		n++
+		r.endTimer(KindTimer, "", name)
+		if t.Then == nil {
+			continue
+		}
+		switch then := t.Then; {
+		case then.Close:
+			_, err = Close{}.apply(r, rules, by)
+		case then.Kick != "":
+			if _, there := r.Member(then.Kick); there {
+				_, err = Kick{User: then.Kick}.apply(r, rules, by)
+			}
+		case then.Data != nil && r.state.data.since() <= t.Version:
+			data := ""
+			if then.Data.Kind() != jsontext.KindNull {
+				data = string(then.Data)
+			}
+			_, err = SetData{Data: data}.apply(r, rules, by)
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+// Named returns the timer of that name, if there is one.
+func (t *Timers) Named(name string) (timer Timer, found bool) {
+	if t == nil {
+		return timer, false
+	}
+	timer, found = t.ByName[name]
+	return timer, found
+}
+
+// Len returns how many timers there are.
+func (t *Timers) Len() int {
+	if t == nil {
+		return 0
+	}
+	return len(t.ByName)
+}
+
+// Names returns the names of the timers, in order.
+func (t *Timers) Names() []string {
+	if t == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(t.ByName))
+}
+
+// Next returns the timer that is due first, if there is one.
+func (t *Timers) Next() (name string, next Timer, found bool) {
+	if t == nil {
+		return "", next, false
+	}
+	for other, timer := range t.ByName {
+		if !found || timer.Due < next.Due || timer.Due == next.Due && other < name {
+			name, next, found = other, timer, true
+		}
+	}
+	return name, next, found
+}
+
+func (t *Timers) since() uint64 {
+	if t == nil {
+		return 0
+	}
+	return t.Version
+}
+
+// after returns the timers behind an update that belongs to a version.
+func (t *Timers) after(set *Countdown, version uint64) *Timers {
+	next := &Timers{Version: version, ByName: make(map[string]Timer, t.Len()+1)}
+	if t != nil {
+		maps.Copy(next.ByName, t.ByName)
+	}
+	if set.Due == 0 {
+		delete(next.ByName, set.Name)
+		return next
+	}
+	timer := Timer{Due: set.Due, Version: version}
+	if then := set.Then; then != nil {
+		timer.Then = &Effect{then.Close, strings.Clone(then.Kick), slices.Clone(then.Data)}
+	}
+	next.ByName[strings.Clone(set.Name)] = timer
+	return next
+}
+
+// differ reports whether two rooms' timers are others.
+func (t *Timers) differ(other *Timers) bool {
+	return t.since() != other.since() || t.Len() != other.Len() || slices.ContainsFunc(t.Names(), func(name string) bool {
+		mine, _ := t.Named(name)
+		its, there := other.Named(name)
+		return !there || mine.Due != its.Due || mine.Version != its.Version || !mine.Then.equals(its.Then)
+	})
+}
+
+func (e *Effect) equals(other *Effect) bool {
+	if e == nil || other == nil {
+		return e == other
+	}
+	return e.Close == other.Close && e.Kick == other.Kick && string(e.Data) == string(other.Data)
+}
+
+// Timers returns the room's timers.
+func (r *Room) Timers() *Timers { return r.state.timers }
+
+// Timers returns the room's timers.
+func (s Snapshot) Timers() *Timers {
+	if s.state == nil {
+		return nil
+	}
+	return s.state.timers
+}

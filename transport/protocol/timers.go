@@ -1,0 +1,119 @@
+package protocol
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"roomd/room"
+)
+
+// Timers are those of a room: by name, in how many ms from now each fires. In JSON they are an object.
+type Timers map[string]int64
+
+// TimersOf returns timers as clients see them at a time by the clock that all nodes share, in ms since 1970; nil for none.
+func TimersOf(t *room.Timers, now int64) Timers {
+	if t.Len() == 0 {
+		return nil
+	}
+	left := make(Timers, t.Len())
+	for name, timer := range t.ByName {
+		left[name] = max(0, timer.Due-now)
+	}
+	return left
+}
+
+// appendTimers writes the timers of a room that has some.
+func appendTimers(dst []byte, timers Timers) []byte {
+	if len(timers) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"timers":{`...)
+	for i, name := range slices.Sorted(maps.Keys(timers)) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(append(appendString(dst, name), ':'), timers[name], 10)
+	}
+	return append(dst, '}')
+}
+
+// appendIn writes in how many ms a timer fires, null for nil.
+func appendIn(dst []byte, in *int64) []byte {
+	if in == nil {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendInt(dst, *in, 10)
+}
+
+// appendThen writes what a timer does when it fires.
+func appendThen(dst []byte, then *room.Effect) []byte {
+	switch {
+	case then == nil:
+		return append(dst, "null"...)
+	case then.Close:
+		return append(dst, `{"close":true}`...)
+	case then.Data != nil:
+		return append(append(append(dst, `{"data":`...), then.Data...), '}')
+	}
+	return append(appendString(append(dst, `{"kick":`...), then.Kick), '}')
+}
+
+// readThen reads what a timer does when it fires: an object with one of its fields. It fails only where the JSON is
+// broken.
+func (d *decoder) readThen() error {
+	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject {
+		d.bad(fieldThen, "must be an object, not "+kindName(kind))
+		return d.json.SkipValue()
+	}
+	d.req.Then = new(room.Effect)
+	_, err := d.json.ReadToken()
+	fields := 0
+	for ; err == nil && d.json.PeekKind() != jsontext.KindEndObject; fields++ {
+		err = d.readEffect()
+	}
+	if err == nil {
+		_, err = d.json.ReadToken()
+	}
+	if fields != 1 {
+		d.bad(fieldThen, "must have one of close, kick and data")
+	}
+	return err
+}
+
+func (d *decoder) readEffect() error {
+	raw, err := d.json.ReadValue()
+	if err != nil {
+		return err
+	}
+	unquoted, ok := d.unquote(raw)
+	name := string(unquoted)
+	value, err := d.json.ReadValue()
+	if err != nil {
+		return err
+	}
+	var wrong string
+	switch then := d.req.Then; name {
+	case "close":
+		if then.Close, wrong = truth(value); wrong == "" && !then.Close {
+			wrong = "must be true"
+		}
+	case "kick":
+		if then.Kick, wrong = d.text(value); wrong == "" && then.Kick == "" {
+			wrong = "must not be empty"
+		}
+	case "data":
+		var text JSON
+		text, wrong = data(value)
+		then.Data = jsontext.Value(text)
+	default:
+		d.bad(fieldThen, badName(name, ok, []string{"close", "kick", "data"}))
+		return nil
+	}
+	if wrong != "" {
+		d.badAt(fieldThen, "then."+name, wrong)
+	}
+	return nil
+}

@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"roomd/loadtest/history"
@@ -35,7 +36,7 @@ func (p *player) reply(r *protocol.Reply, users []history.Member) {
 	v := p.viewLocked(run.room)
 	list := history.List{
 		Epoch: r.Epoch, Version: r.Version, Count: r.Count, Users: users,
-		Data: string(r.Data), Settings: toRules(r.Version, r.Settings), Private: toPrivate(r.Private),
+		Data: string(r.Data), Settings: toRules(r.Version, r.Settings), Private: toPrivate(r.Private), Timers: toTimers(r.Timers),
 	}
 	answer := history.Reply{Epoch: r.Epoch, Version: r.Version, Data: string(r.Data)}
 	switch {
@@ -88,11 +89,16 @@ func (p *player) event(e *protocol.Event, m *message) {
 	if e.Event == protocol.EventSnapshot {
 		v.Snapshot(history.List{
 			Epoch: e.Epoch, Version: e.Version, Count: e.Count, Users: m.users,
-			Data: string(e.Data), Settings: toRules(e.Version, e.Settings), Private: toPrivate(e.Private),
+			Data: string(e.Data), Settings: toRules(e.Version, e.Settings), Private: toPrivate(e.Private), Timers: toTimers(e.Timers),
 		})
 		return
 	}
 	v.Changed(history.Event{Epoch: e.Epoch, Version: e.Version, From: e.From, Changes: m.changes})
+}
+
+// toTimers returns the names of timers, which are known.
+func toTimers(t protocol.Timers) history.Timers {
+	return append(history.Timers{}, slices.Sorted(maps.Keys(t))...)
 }
 
 func toChange(c *protocol.Change) history.Change {
@@ -107,6 +113,9 @@ func toChange(c *protocol.Change) history.Change {
 		}
 	case protocol.ChangeMember:
 		tellState(&change.Detail, c)
+	}
+	if change.Timer = c.Name; c.Type == protocol.ChangeCountdown {
+		change.Set = c.In != nil
 	}
 	if c.Settings != nil {
 		change.Settings = *toRules(1, c.Settings)

@@ -17,6 +17,7 @@ const (
 	MixReady     = "ready"     // members say that they are ready, or not
 	MixData      = "data"      // members set data of the room, half of them by compare-and-set, and their own
 	MixPrivate   = "private"   // members set private data of their own
+	MixTimer     = "timer"     // members set timers of the room, which fire soon, and cancel some
 	MixSay       = "say"       // members send messages to all, or to some
 	MixConfigure = "configure" // capacities change, and rooms are closed for a moment
 	MixKick      = "kick"      // players are thrown out, some with a short ban
@@ -48,6 +49,7 @@ var plays = []played{
 	{MixData, MixData, protocol.ActionSet},
 	{actionMember, MixData, protocol.ActionSet},
 	{MixPrivate, MixPrivate, protocol.ActionSet},
+	{MixTimer, MixTimer, protocol.ActionTimer},
 	{MixSay, MixSay, protocol.ActionSay},
 	{actionWhisper, MixSay, protocol.ActionSay},
 	{MixConfigure, MixConfigure, protocol.ActionConfigure},

@@ -32,7 +32,7 @@ func TestMix_PlaysEveryAction(t *testing.T) {
 
 func TestMix_ByWhom(t *testing.T) {
 	all := Config{Mix: MixNames}
-	if players := all.of(false); !slices.Equal(players, []string{MixReady, MixData, MixPrivate, MixSay}) {
+	if players := all.of(false); !slices.Equal(players, []string{MixReady, MixData, MixPrivate, MixTimer, MixSay}) {
 		t.Errorf("players do %q", players)
 	}
 	if admin := all.of(true); !slices.Equal(admin, []string{MixConfigure, MixKick, MixClose, MixDeal, MixParty, MixMove}) {

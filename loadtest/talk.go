@@ -3,10 +3,15 @@ package loadtest
 import (
 	"cmp"
 	"fmt"
+	"strconv"
+	"time"
 
 	"roomd/loadtest/history"
 	"roomd/transport/protocol"
 )
+
+// longestTimer is how long a timer takes at most to fire.
+const longestTimer = 500 * time.Millisecond
 
 // request is a request under way.
 type request struct {
@@ -38,6 +43,11 @@ func (p *player) talk(what, id string) *request {
 		q.Action = history.SetPrivate
 		if p.random.IntN(10) > 0 {
 			q.Data = fmt.Sprintf("%q", fmt.Sprintf("%d holds %d", p.number, p.said))
+		}
+	case MixTimer:
+		q.Action, q.Text = history.SetTimer, fmt.Sprint("t", p.random.IntN(3))
+		if p.random.IntN(5) > 0 { // else it is cancelled
+			q.Data = fmt.Sprint(p.random.IntN(int(longestTimer.Milliseconds())))
 		}
 	case MixSay:
 		q.Action, q.Text = history.Say, fmt.Sprintf("%d says %d", p.number, p.said)
@@ -74,6 +84,11 @@ func (p *player) frame(r *request) protocol.Request {
 				req.Scope = protocol.ScopeMember
 			case history.SetPrivate:
 				req.Scope = protocol.ScopePrivate
+			}
+		case history.SetTimer:
+			req.Action, req.Name = protocol.ActionTimer, q.Text
+			if in, err := strconv.ParseInt(q.Data, 10, 64); err == nil {
+				req.In = &in
 			}
 		case history.Say:
 			req.Action, req.Text, req.To = protocol.ActionSay, q.Text, q.To

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"roomd/loadtest/history"
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/transport/client"
 )
@@ -18,14 +19,17 @@ const (
 
 	defaultCatchUp = 10 * time.Second
 
+	// timerPause is between two looks for timers that have not fired.
+	timerPause = 50 * time.Millisecond
+
 	// holdTime is far longer than a hold, and shorter than any lock's TTL.
 	holdTime = 250 * time.Millisecond
 )
 
 // verify compares the history with Redis, the nodes, and what the players know. All
 // requests have their answers by now. But the server may remove a user late whose
-// connection broke, so verify reads everything again if a room has changed meanwhile. An
-// error means that it could not read the lists.
+// connection broke, so verify reads everything again if a room has changed meanwhile. First
+// it waits until all timers have fired. An error means that it could not read the lists.
 func (g *game) verify(ctx context.Context, db *redisurl.DB) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
@@ -33,6 +37,12 @@ func (g *game) verify(ctx context.Context, db *redisurl.DB) error {
 		final, answers, err := g.lists(ctx, db)
 		if err != nil {
 			return err
+		}
+		if hasTimers(answers) {
+			if err := pause.For(ctx, timerPause); err != nil {
+				return fmt.Errorf("a timer does not fire: %w", err)
+			}
+			continue
 		}
 		beliefs := g.beliefs(final)
 		after, _, err := g.lists(ctx, db)
@@ -53,6 +63,18 @@ func (g *game) verify(ctx context.Context, db *redisurl.DB) error {
 		g.ledger.Check(final)
 		return nil
 	}
+}
+
+// hasTimers reports whether a room has timers, which will change it.
+func hasTimers(answers []map[string]history.RoomState) bool {
+	for _, rooms := range answers {
+		for _, state := range rooms {
+			if len(state.Timers) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // lists returns the rooms as Redis has them, or without Redis as the first node has
@@ -125,7 +147,7 @@ func (g *game) askNodes(ctx context.Context) ([]map[string]history.RoomState, er
 				return nil, err
 			}
 			answers[n][id] = history.RoomState{Epoch: r.Epoch, Version: r.Version, Users: toMembers(r.Users),
-				Data: string(r.Data), Settings: toRules(r.Version, r.Settings)}
+				Data: string(r.Data), Settings: toRules(r.Version, r.Settings), Timers: toTimers(r.Timers)}
 		}
 		c.Close()
 	}

@@ -42,6 +42,14 @@ type change struct {
 	Target   string         `json:"target"`
 	Shut     bool           `json:"shut"`
 	Again    bool           `json:"again"`
+	Timer    *countdown     `json:"timer"`
+}
+
+// countdown is what a change says of one of the room's timers.
+type countdown struct {
+	Name string `json:"name"`
+	Due  int64  `json:"due"` // 0: there is none any more
+	Was  int64  `json:"was"` // the due of the one before; 0: there was none
 }
 
 // The types of changes.
@@ -58,6 +66,9 @@ const (
 	typeData     = "data"
 	typeMessage  = "message"
 	typeBan      = "ban"
+
+	typeTimer     = "timer"     // it has fired
+	typeCountdown = "countdown" // it was set, or cancelled
 )
 
 func parseEntry(id, text string) (entry, error) {

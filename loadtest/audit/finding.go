@@ -31,6 +31,8 @@ const (
 	RuleCount    Rule = "member count differs"
 	RuleMember   Rule = "member differs"
 	RuleData     Rule = "data differs"
+	RuleTimer    Rule = "timer out of turn"
+	RuleTimers   Rule = "timers differ"
 	RuleBans     Rule = "bans differ"
 	RuleGone     Rule = "removed users differ"
 	RuleExpiry   Rule = "expiry differs"

@@ -50,8 +50,9 @@ type state struct {
 	settings *settings // nil: not known
 	early    early     // what happened while they are not
 
-	data dataState
-	bans map[string]int64 // until when, in ms since 1970; 0 if it is known that there is none
+	data   dataState
+	timers map[string]setTimer // by name: those that were mentioned
+	bans   map[string]int64    // until when, in ms since 1970; 0 if it is known that there is none
 
 	removals map[string]removal // by user
 	reopened bool               // nobody is removed by the room's having been closed before
@@ -82,7 +83,7 @@ type early struct {
 func newState(complete bool) state {
 	return state{
 		complete: complete, members: make(map[string]*member), seats: model.NewSeats(), gone: make(map[string]bool),
-		taken: make(map[int]uint64), came: make(map[string]sighting), bans: make(map[string]int64), removals: make(map[string]removal),
+		taken: make(map[int]uint64), came: make(map[string]sighting), bans: make(map[string]int64), timers: make(map[string]setTimer), removals: make(map[string]removal),
 		early: early{seat: -1}, data: dataState{known: complete},
 	}
 }
@@ -220,6 +221,8 @@ func (o *oracle) apply(e *entry, c *change) {
 		o.data = dataState{true, string(normal(c.Data)), e.Version, e.Version}
 	case typeBan:
 		o.bans[c.User] = c.Until
+	case typeTimer, typeCountdown:
+		o.countdown(e, c)
 	case typeMessage:
 	default:
 		o.find(RuleEntry, e.Version, says(theEntry, "a change of type %s", quoted(c.Type)), says("this program", "knows no such type: is it older than the nodes?"))

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// story is a history that has each kind of change with each of its fields: versions 1 to 22.
+// story is a history that has each kind of change with each of its fields: versions 1 to 27.
 func story() *world {
 	w := newWorld()
 	all := func(lists ...[]object) []object { return slices.Concat(lists...) }
@@ -34,6 +34,11 @@ func story() *world {
 	w.commit("n1", w.rejoin("g", "n1", 3)...)                                               // 20
 	w.commit("n1", w.leave("g", "left")...)                                                 // 21
 	w.commit("n1")                                                                          // 22
+	w.commit("n1", all(w.countdown("turn", 5000), w.countdown("game", 9000))...)            // 23
+	w.commit("n1", w.countdown("turn", 6000)...)                                            // 24
+	w.commit("n1", w.fire("turn")...)                                                       // 25
+	w.commit("n1", w.countdown("turn", 7000)...)                                            // 26
+	w.commit("n1")                                                                          // 27
 	return w
 }
 

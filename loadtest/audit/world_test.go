@@ -20,6 +20,8 @@ type world struct {
 	settings map[string]any // nil: none
 	data     *datum
 	bans     map[string]int64
+	timers   map[string]setTimer
+	timed    uint64 // when timers were last changed
 	gone     map[string]removal
 	been     map[string]bool // who was ever in
 	sessions int
@@ -31,7 +33,7 @@ type world struct {
 const maxSeats = 1 << 16
 
 func newWorld() *world {
-	return &world{epoch: "e1", now: 1_000_000, members: map[string]*record{}, bans: map[string]int64{}, gone: map[string]removal{}, been: map[string]bool{}}
+	return &world{epoch: "e1", now: 1_000_000, members: map[string]*record{}, bans: map[string]int64{}, timers: map[string]setTimer{}, gone: map[string]removal{}, been: map[string]bool{}}
 }
 
 type object = map[string]any
@@ -257,6 +259,27 @@ func (w *world) ban(user string, until int64) []object {
 	return []object{{"type": typeBan, "user": user, "seat": 0, "until": until}}
 }
 
+// countdown sets a timer; due is 0 if it is cancelled. fire has it fire.
+func (w *world) countdown(name string, due int64) []object { return w.timer(typeCountdown, name, due) }
+func (w *world) fire(name string) []object                 { return w.timer(typeTimer, name, 0) }
+
+func (w *world) timer(kind, name string, due int64) []object {
+	was, set := w.timers[name]
+	if due == 0 && !set {
+		return nil
+	}
+	timer := object{"name": name}
+	if set {
+		timer["was"] = was.Due
+	}
+	if w.timed = w.version + 1; due != 0 {
+		timer["due"], w.timers[name] = due, setTimer{due, w.version + 1}
+	} else {
+		delete(w.timers, name)
+	}
+	return []object{{"type": kind, "user": "", "seat": 0, "timer": timer}}
+}
+
 // final returns what Redis has.
 func (w *world) final() *final {
 	f := &final{users: map[string]string{}, ttls: []int64{-1, -1, -1}, meta: map[string]string{
@@ -286,6 +309,9 @@ func (w *world) final() *final {
 	}
 	if len(w.members) == 0 && w.settings["keep"] != true {
 		f.ttls = []int64{1000, -2, 1000}
+	}
+	if w.timed > 0 {
+		f.meta["timers"] = encode(object{"version": w.timed, "timers": w.timers})
 	}
 	if len(w.bans) > 0 {
 		f.meta["bans"] = encode(w.bans)

@@ -277,7 +277,7 @@ func (b *books) unsure(t topic, from, to uint64) bool {
 
 // compareContent compares what who saw at v beside the seats with what the history makes.
 func (p *replay) compareContent(v uint64, seen content, who string, quiet bool) {
-	b, now := p.books, content{states: p.list.roster.state, absent: seen.absent}
+	b, now := p.books, content{timers: seen.timers, states: p.list.roster.state, absent: seen.absent}
 	if !b.data.known {
 		b.data = value{seen.data, true}
 		b.write(topic{what: SetData}, write{span: span{v - 1, v}, hash: seen.data, how: byList})

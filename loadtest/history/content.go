@@ -3,6 +3,8 @@ package history
 import (
 	"fmt"
 	"hash/maphash"
+	"slices"
+	"strings"
 
 	"roomd/loadtest/internal/model"
 )
@@ -12,6 +14,7 @@ import (
 type content struct {
 	data   uint64 // of the room
 	rules  uint64 // the settings; 0 if they are not known
+	timers uint64 // which are set; 0 if they are not known
 	states uint64 // of the members
 	absent uint64 // who is away
 }
@@ -23,6 +26,8 @@ func (c content) differs(other content) string {
 		return "data of the room"
 	case c.rules != other.rules && c.rules != 0 && other.rules != 0:
 		return "settings"
+	case c.timers != other.timers && c.timers != 0 && other.timers != 0:
+		return "timers"
 	case c.states != other.states:
 		return "states of members"
 	case c.absent != other.absent:
@@ -41,16 +46,25 @@ func hashRules(r *Rules) uint64 {
 	return maphash.Comparable(hashSeed, *r) | 1
 }
 
-// matter is what a view knows of a room beside its members.
-type matter struct {
-	data  string
-	rules *Rules // nil if no message told them
-
-	dataHash, rulesHash uint64
+// hashTimers returns 0 for timers that are not known.
+func hashTimers(t Timers) uint64 {
+	if t == nil {
+		return 0
+	}
+	return maphash.String(hashSeed, strings.Join(t, " ")) | 1
 }
 
-func newMatter(data string, rules *Rules) matter {
-	return matter{data, rules, hashData(data), hashRules(rules)}
+// matter is what a view knows of a room beside its members.
+type matter struct {
+	data   string
+	rules  *Rules // nil if no message told them
+	timers Timers
+
+	dataHash, rulesHash, timersHash uint64
+}
+
+func newMatter(data string, rules *Rules, timers Timers) matter {
+	return matter{data, rules, timers, hashData(data), hashRules(rules), hashTimers(timers)}
 }
 
 // capacity returns how many members there may be; 0 is any number.
@@ -65,10 +79,22 @@ func (m *matter) capacity(unless int) int {
 func (m *matter) apply(c Change) (faults []fault) {
 	switch c.Type {
 	case RoomData:
-		*m = newMatter(c.Data, m.rules)
+		*m = newMatter(c.Data, m.rules, m.timers)
 	case Settings:
 		rules := c.Settings
-		*m = newMatter(m.data, &rules)
+		*m = newMatter(m.data, &rules, m.timers)
+	case Countdown, Fired:
+		at, there := slices.BinarySearch(m.timers, c.Timer)
+		switch next := slices.Clone(m.timers); {
+		case m.timers == nil:
+		case c.Set && !there:
+			*m = newMatter(m.data, m.rules, slices.Insert(next, at, c.Timer))
+		case c.Set:
+		case there:
+			*m = newMatter(m.data, m.rules, slices.Delete(next, at, at+1))
+		default: // it has fired before, or was cancelled
+			faults = append(faults, fault{Duplicate, c.Timer, false, fmt.Sprintf("the timer %s, which is not set, did %q", c.Timer, c.Type)})
+		}
 	case Join:
 		for _, b := range m.limits().Join(c.Seat) {
 			if b.Rule == model.Closed {
@@ -109,11 +135,11 @@ func beyond(user string, seat, limit int) fault {
 
 // of returns what stands for the room with these members.
 func (m *matter) of(r *roster) content {
-	return content{m.dataHash, m.rulesHash, r.state, r.absent}
+	return content{m.dataHash, m.rulesHash, m.timersHash, r.state, r.absent}
 }
 
 func contentOf(state RoomState) content {
-	r, m := newRoster(), newMatter(state.Data, state.Settings)
+	r, m := newRoster(), newMatter(state.Data, state.Settings, state.Timers)
 	r.set(state.Users, 0)
 	return m.of(&r)
 }

@@ -73,13 +73,15 @@ const (
 	settings
 	memberState
 	roomData
+	countdown
+	fired
 	said
 	strange
 )
 
 var kindsThatStay = map[string]stays{
 	Join: moves, Leave: moves, Away: away, Back: back, Settings: settings,
-	MemberState: memberState, RoomData: roomData, Said: said,
+	MemberState: memberState, RoomData: roomData, Countdown: countdown, Fired: fired, Said: said,
 }
 
 func stayOf(kind string) stays {

@@ -19,6 +19,10 @@ const (
 	// Private is that a member has other private data. Only that member may be told.
 	Private = "private"
 
+	// Countdown sets or cancels the timer Timer of the room, and Fired is when it fires.
+	Countdown = "countdown"
+	Fired     = "timer"
+
 	// Said is a message. It changes nothing.
 	Said = "message"
 )
@@ -49,6 +53,8 @@ type Detail struct {
 	Text     string // of a message, or why somebody was kicked
 	Data     string // of a member, the room or a message: JSON, empty if there is none
 	Settings Rules  // of settings
+	Timer    string // of a countdown, or when one fires: its name
+	Set      bool   // of a countdown: it is set, and not cancelled
 }
 
 // Rules are the settings of a room.
@@ -58,6 +64,9 @@ type Rules struct {
 	Keep     bool   // an empty room is kept
 	Data     string // who may set the room's data
 }
+
+// Timers are the names of a room's timers, in order. Nil if they are not known.
+type Timers []string
 
 // Member is a user on a seat, which counts from 0.
 type Member struct {
@@ -76,6 +85,7 @@ type List struct {
 	Users    []Member
 	Data     string // of the room: JSON, empty if there is none
 	Settings *Rules // nil if the message does not tell them
+	Timers   Timers
 
 	Private map[string]string // by user: the private data that are shown
 }
@@ -97,6 +107,7 @@ type RoomState struct {
 	Users    []Member
 	Data     string
 	Settings *Rules // nil if they are not known
+	Timers   Timers
 
 	Private map[string]string // by user: the private data, of those of whom that is known
 }

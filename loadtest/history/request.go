@@ -11,6 +11,7 @@ const (
 	SetMember  = "member"    // Data of the member By
 	SetData    = "set"       // Data of the room
 	SetPrivate = "private"   // Data of the member By, or all Hands
+	SetTimer   = "timer"     // the timer Text; it may fire, once
 	Say        = "say"       // Text or Data, to all or those in To
 	Kick       = "kick"      // of Users, if they are members
 	Unban      = "unban"     // of Users
@@ -149,6 +150,8 @@ func (r *roomLog) done(a answered) {
 		return
 	case Close:
 		ack.kind = ackCloses
+	case SetTimer: // it may fire while nobody watches, which leaves no more trace in a list than Away
+		r.unknowns = append(r.unknowns, unknown{a.By, Away, a.Version})
 	}
 	e.acks = append(e.acks, ack)
 }
@@ -173,6 +176,9 @@ func (r *roomLog) unanswer(q Request, after uint64) {
 			}
 		}
 		return
+	}
+	if q.Action == SetTimer {
+		r.unknowns = append(r.unknowns, unknown{q.By, Away, after})
 	}
 	// A commit that moves nobody, as a ban of who is not there, leaves no more trace in a
 	// list than Away.

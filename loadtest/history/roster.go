@@ -63,7 +63,7 @@ func (r *roster) set(users []Member, capacity int) (faults []fault) {
 func (r *roster) apply(c Change, capacity int) (faults []fault) {
 	_, there := r.Of[c.User]
 	switch {
-	case c.Type == Settings || c.Type == RoomData || c.Type == Said:
+	case c.Type == Settings || c.Type == RoomData || c.Type == Countdown || c.Type == Fired || c.Type == Said:
 		return nil
 	case c.Type == Away || c.Type == Back || c.Type == MemberState:
 		return r.concerns(c)

@@ -97,7 +97,7 @@ func (v *View) Listed(list List) {
 	}
 	spare := newRoster()
 	if v.check(&spare, list) {
-		about := newMatter(list.Data, list.Settings)
+		about := newMatter(list.Data, list.Settings, list.Timers)
 		v.room.observe(list.Epoch, list.Version, &spare, about.of(&spare), v.observer)
 	}
 }
@@ -226,7 +226,7 @@ func (v *View) State() RoomState {
 	if !v.synced {
 		return RoomState{}
 	}
-	state := RoomState{Epoch: v.epoch, Version: v.version, Data: v.matter.data, Settings: v.matter.rules}
+	state := RoomState{Epoch: v.epoch, Version: v.version, Data: v.matter.data, Settings: v.matter.rules, Timers: v.matter.timers}
 	if _, there := v.roster.Of[v.user]; there {
 		state.Private = map[string]string{v.user: v.private}
 	}
@@ -241,7 +241,7 @@ func (v *View) State() RoomState {
 func (v *View) adopt(list List) bool {
 	v.holdList(list)
 	sound := v.check(&v.roster, list)
-	v.matter = newMatter(list.Data, list.Settings)
+	v.matter = newMatter(list.Data, list.Settings, list.Timers)
 	if list.Epoch != v.epoch {
 		v.floor = 0
 	}
@@ -254,7 +254,7 @@ func (v *View) adopt(list List) bool {
 // check fills r from the list and reports what is wrong with the list in itself. It
 // returns false if r is now a guess.
 func (v *View) check(r *roster, list List) bool {
-	about := newMatter(list.Data, list.Settings)
+	about := newMatter(list.Data, list.Settings, list.Timers)
 	limit := about.capacity(v.room.ledger.options.Capacity)
 	faults := append(r.set(list.Users, limit), about.holds(r)...)
 	if list.Count != len(list.Users) {

@@ -51,7 +51,7 @@ func (s *state) apply(c Change) (wrong string) {
 			s.settings = *c.Settings
 		}
 		return ""
-	case "message", "ban":
+	case "message", "ban", "timer", "countdown":
 		return ""
 	}
 	if !in {

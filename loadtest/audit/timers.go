@@ -1,0 +1,63 @@
+package audit
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+)
+
+// setTimer is a timer as the journal makes it.
+type setTimer struct {
+	Due     int64  `json:"due"` // 0: there is none
+	Version uint64 `json:"version"`
+}
+
+// countdown replays that a timer was set or cancelled, or has fired. It fires once: what is not set cannot.
+func (o *oracle) countdown(e *entry, c *change) {
+	if c.Timer == nil {
+		o.find(RuleEntry, e.Version, says(theEntry, "%s of no timer", c.Type), says("this program", "cannot read that"))
+		return
+	}
+	t := *c.Timer
+	says1 := says(theEntry, "%s of %s, due at %d before and now at %d (0: none)", c.Type, quoted(t.Name), t.Was, t.Due)
+	was, known := o.timers[t.Name]
+	switch {
+	case (known || o.complete) && was.Due != t.Was:
+		o.find(RuleTimer, e.Version, says1, says(before, "it was due at %d", was.Due))
+	case t.Was == 0 && t.Due == 0, c.Type == typeTimer && t.Due != 0:
+		o.find(RuleTimer, e.Version, says1, says("the rules", "what is set can fire or be cancelled, once"))
+	}
+	o.timers[t.Name] = setTimer{t.Due, e.Version}
+}
+
+// compareTimers judges the timers that Redis has.
+func (o *oracle) compareTimers(text string) {
+	there := says(inRedis, "timers %s", value([]byte(text)))
+	var has struct {
+		Version uint64              `json:"version"`
+		Timers  map[string]setTimer `json:"timers"`
+	}
+	if text != "" {
+		if err := json.Unmarshal([]byte(text), &has); err != nil {
+			o.find(RuleTimers, o.version, says("this program", "cannot read the timers: %v", err), there)
+			return
+		}
+	}
+	last := uint64(0)
+	for _, name := range slices.Sorted(maps.Keys(o.timers)) {
+		made := o.timers[name]
+		last = max(last, made.Version)
+		if is := has.Timers[name]; is.Due != made.Due || made.Due != 0 && is.Version != made.Version {
+			o.find(RuleTimers, o.version, says(theJournal, "%s is due at %d (0: none), set at version %d", quoted(name), made.Due, made.Version), there)
+		}
+	}
+	if last > 0 && has.Version != last {
+		o.find(RuleTimers, o.version, says(theJournal, "they were last changed at version %d", last), there)
+	}
+	for _, name := range slices.Sorted(maps.Keys(has.Timers)) {
+		if _, mentioned := o.timers[name]; o.complete && !mentioned {
+			o.find(RuleTimers, o.version, says(theJournal, "%s was never set", quoted(name)), there)
+		}
+	}
+}

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator"
 )
 
 var matched = regexp.MustCompile(`^\{"id":\d+,"room":"([^"]+)"`)
@@ -74,4 +76,59 @@ func TestMatch_Session(t *testing.T) {
 			}
 		}
 	})
+}
+
+// BenchmarkMatch measures how long it takes until 2,000 players, who look for tables of four at once through four nodes, all
+// sit there: the connections are there before.
+func BenchmarkMatch(b *testing.B) {
+	const players = 2000
+	server := redistest.Start(b)
+	var nodes []*testNode
+	for range 4 {
+		nodes = append(nodes, startOn(b, server.Client(), coordinator.Options{}, Options{Rate: -1, MaxPerAddress: players, Grace: -1}))
+	}
+	for round := 0; b.Loop(); round++ {
+		b.StopTimer()
+		clients := make([]*rawClient, players)
+		for i := range clients {
+			clients[i] = nodes[i%4].connectRawAs(b, fmt.Sprint("p", round, "-", i))
+		}
+		frame := masked(fmt.Sprintf(`{"id":1,"action":"match","labels":{"round":"r%d"},"settings":{"capacity":4},"brief":true}`, round))
+		b.StartTimer()
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		tables := make(map[string]int)
+		for _, c := range clients {
+			wg.Go(func() {
+				c.write(string(frame))
+				for {
+					_, content, err := c.frame()
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					if strings.HasPrefix(content, `{"id":1,`) {
+						found := matched.FindStringSubmatch(content)
+						if found == nil {
+							b.Error(content)
+							return
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						tables[found[1]]++
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		b.StopTimer()
+		if len(tables) != players/4 {
+			b.Errorf("%d tables", len(tables))
+		}
+		for _, c := range clients {
+			_ = c.raw.Close()
+		}
+		b.StartTimer()
+	}
 }

@@ -177,6 +177,31 @@ func TestHost_Claims(t *testing.T) {
 	}
 }
 
+// What the host configures does not make Redis keep a room for longer that a player has begun.
+func TestHost_ConfiguresDefault(t *testing.T) {
+	r := table(Settings{Default: true})
+	if _, err := apply(t, r, Configure{Settings: Settings{Capacity: 9, Host: HostLongest}, As: Claim{"a", "sa"}}, Rules{}); err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := r.Settings(); s != (Settings{Capacity: 9, Host: HostLongest, Default: true}) {
+		t.Errorf("the host makes it %+v", s)
+	}
+	if _, err := apply(t, r, Configure{Settings: Settings{Capacity: 9, Host: HostLongest}}, Rules{}); err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := r.Settings(); s.Default {
+		t.Errorf("an admin makes it %+v", s)
+	}
+}
+
+// Who begins a room with the setting is its host.
+func TestHost_Begins(t *testing.T) {
+	r := NewRoom("42", Position{}, map[string]Member{})
+	if _, err := apply(t, r, Join{User: "a", Session: "s", Begin: &Settings{Host: HostLongest}}, Rules{}); err != nil || r.Host() != "a" {
+		t.Errorf("the host is %q: %v", r.Host(), err)
+	}
+}
+
 // Who was the host before an action of the same commit is it no more.
 func TestHost_LostInTheSameCommit(t *testing.T) {
 	r := table(Settings{})

@@ -214,6 +214,7 @@ func (a Configure) apply(r *Room, _ Rules, by Origin) (int, error) {
 		if err := a.Settings.checkHost(r.state.settings); err != nil {
 			return 0, err
 		}
+		a.Settings.Default = r.state.settings.Default // a player has begun the room, and still nobody else wants it
 	}
 	if err := a.Expect.checkRoom(r); err != nil {
 		return 0, err
@@ -238,6 +239,23 @@ func (s Settings) checkHost(now Settings) error {
 		if !f.Host && !is.Field(f.index).Equal(was.Field(f.index)) {
 			return Forbid("settings.%s: only admins may change it, and so the host has to send it as it is", f.Name)
 		}
+	}
+	return nil
+}
+
+// beginWith gives a room that has not begun settings, which count as those that nobody has configured. It fails with
+// ErrOtherLabels if the room lacks their labels. Nil does nothing.
+func (r *Room) beginWith(s *Settings) error {
+	switch {
+	case s == nil:
+	case r.state.settled:
+		if !r.state.settings.Labels.Include(s.Labels) {
+			return Refuse(ErrOtherLabels, "room %s has other labels by now", r.ID)
+		}
+	default:
+		begin := *s
+		begin.Default = true
+		r.updateState(Update{Type: KindDefaults, Detail: &Detail{Settings: &begin}})
 	}
 	return nil
 }

@@ -129,7 +129,7 @@ func (c *Conn) Kick(ctx context.Context, room, user, why string, ban time.Durati
 	return c.do(ctx, kickCall(room, user, why, ban))
 }
 
-// CloseRoom makes everybody leave the room, and lets nobody in. Only admins may.
+// CloseRoom makes everybody leave the room, and lets nobody in. Only admins may, and the host.
 func (c *Conn) CloseRoom(ctx context.Context, room string) (*protocol.Reply, error) {
 	return c.do(ctx, plainCall(protocol.ActionClose, room))
 }

@@ -97,7 +97,7 @@ func TestChecks_OldCopies(t *testing.T) {
 					for _, a := range []room.Action{
 						room.Join{User: user, Session: "s"}, room.Ready{User: user, Session: "s", Value: true}, room.SetMemberData{User: user, Session: "s", Data: fmt.Sprintf(`{"\u0041":%d}`, i)},
 						room.SetData{Data: fmt.Sprintf(`[1.0,%d]`, i%3)}, room.Kick{User: other, Text: "enough"}, room.Kick{User: "x", Until: int64(i)},
-						room.Configure{Settings: room.Settings{Capacity: 8, Keep: i%2 == 0}}, room.Leave{User: user, Session: "s"}, room.Reserve{Session: "r", Users: []string{other}}, room.Release{Users: []string{other}},
+						room.Configure{Settings: room.Settings{Capacity: 8, Keep: i%2 == 0, Host: room.HostLongest}}, room.Leave{User: user, Session: "s"}, room.Reserve{Session: "r", Users: []string{other}}, room.Release{Users: []string{other}},
 					} {
 						if _, err := node.Do(ctx, rooms[(i+player)%2], a); err == nil {
 							done.Add(1)

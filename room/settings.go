@@ -21,6 +21,7 @@ type Settings struct {
 	Keep     bool        `json:"keep,omitzero" doc:"The room is kept when it is empty."`
 	Data     DataPolicy  `json:"data,omitzero" enum:"members,admins" default:"members" doc:"Who may set the room's data."`
 	Watch    WatchPolicy `json:"watch,omitzero" enum:"all,members" default:"all" doc:"Who may watch the room and see its members. Admins may in any case."`
+	History  int         `json:"history,omitzero" minimum:"0" maximum:"100" doc:"How many messages the room keeps for those who join or come back, of 64 KiB together."`
 	Labels   Labels      `json:"labels,omitzero" doc:"What the room is for, such as {\"mode\":\"ranked\"}: up to 8 names with values, by which players find it."`
 
 	// Default says that a player began the room, and nobody has configured it: these are the settings of
@@ -156,6 +157,9 @@ func (s Settings) check(rules Rules) error {
 		return &InvalidError{"capacity", fmt.Sprintf("must be from 0 (as many as there can be) to %d, not %d", most, s.Capacity)}
 	}
 	for _, f := range SettingFields {
+		if n, is := f.In(&s).(*int); is && f.Name != "capacity" && (*n < 0 || *n > f.Most) {
+			return &InvalidError{f.Name, fmt.Sprintf("must be from 0 to %d, not %d", f.Most, *n)}
+		}
 		if choice, is := f.In(&s).(fmt.Stringer); is && !slices.Contains(f.Values, choice.String()) {
 			return &InvalidError{f.Name, "must be " + strings.Join(f.Values, " or ")}
 		}

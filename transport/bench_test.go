@@ -53,6 +53,8 @@ func (r *benchRooms) Move(context.Context, string, string, string, ...string) (l
 	return left, joined, room.ErrUnavailable
 }
 
+func (r *benchRooms) Kept(context.Context, string, int) (room.Kept, error) { return room.Kept{}, nil }
+
 func (r *benchRooms) Ping(context.Context) error { return nil }
 
 func (r *benchRooms) AnswerFor(func(room, session string) bool) {}

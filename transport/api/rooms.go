@@ -139,6 +139,7 @@ type settings struct {
 	Keep     bool             `json:"keep" required:"false"`
 	Data     room.DataPolicy  `json:"data" required:"false"`
 	Watch    room.WatchPolicy `json:"watch" required:"false"`
+	History  int              `json:"history" required:"false"`
 	Labels   room.Labels      `json:"labels" required:"false"`
 	Default  bool             `json:"-"`
 }

@@ -100,6 +100,13 @@ func (c *Client) JoinSeat(ctx context.Context, room string, seat int) (*Room, er
 	return c.enter(ctx, joinCall(room, &seat))
 }
 
+// JoinHistory is like Join, and asks for up to n of the last messages that the room has kept, as its settings say. The
+// first iteration over the room's changes has them behind the snapshot with which it begins, each with the version at
+// which it was said, and all that is said until it begins. It does nothing for who is a member, or watches, already.
+func (c *Client) JoinHistory(ctx context.Context, room string, n int) (*Room, error) {
+	return c.enter(ctx, historyCall(room, n))
+}
+
 // Watch follows the room without joining it. A member may watch, too, and goes on watching after
 // the end of the membership. Errors are as for Join.
 func (c *Client) Watch(ctx context.Context, room string) (*Room, error) {
@@ -162,6 +169,9 @@ func (c *Client) enter(ctx context.Context, k *call) (*Room, error) {
 	k.apply = c.locked(func(reply *protocol.Reply) {
 		if reply.Error == nil {
 			entered = c.openLocked(reply.Room)
+			if k.req.History != nil {
+				entered.replica.keep()
+			}
 			entered.enteredLocked(k.req.Action, reply)
 		}
 	})

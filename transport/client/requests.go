@@ -31,6 +31,12 @@ func (c *Conn) JoinSeat(ctx context.Context, room string, seat int) (*protocol.R
 	return c.do(ctx, joinCall(room, &seat))
 }
 
+// JoinHistory is like Join, and asks for up to n of the last messages that the room has kept, as its settings say: the
+// reply has them.
+func (c *Conn) JoinHistory(ctx context.Context, room string, n int) (*protocol.Reply, error) {
+	return c.do(ctx, historyCall(room, n))
+}
+
 // Leave ends the user's membership in the room and frees the seat. The reply has no list.
 func (c *Conn) Leave(ctx context.Context, room string) (*protocol.Reply, error) {
 	return c.do(ctx, plainCall(protocol.ActionLeave, room))
@@ -144,6 +150,15 @@ func plainCall(action, room string) *call {
 // joinCall asks for a seat, or for any if seat is nil.
 func joinCall(room string, seat *int) *call {
 	return &call{req: &protocol.Request{Action: protocol.ActionJoin, Room: room, Seat: seat}}
+}
+
+// historyCall asks for any seat, and for messages.
+func historyCall(room string, n int) *call {
+	k := joinCall(room, nil)
+	if k.req.History = &n; n < 0 || n > protocol.MaxHistory {
+		k.err = fmt.Errorf("history: must be from 0 to %d, not %d", protocol.MaxHistory, n)
+	}
+	return k
 }
 
 func readyCall(room string, ready bool) *call {

@@ -50,6 +50,7 @@ func AppendReply(dst []byte, r *Reply) []byte {
 	dst = appendState(dst, r.Settings, r.Data)
 	dst = appendPrivate(dst, r.Private)
 	dst = appendTimers(dst, r.Timers)
+	dst = appendSaid(dst, r.Said)
 	if r.List != nil || r.Users != nil {
 		dst = appendList(dst, r.List, r.Users)
 	}
@@ -208,6 +209,31 @@ func appendPrivate(dst []byte, private map[string]JSON) []byte {
 		next = ","
 	}
 	return append(dst, '}')
+}
+
+// appendSaid writes messages of before, if there are some.
+func appendSaid(dst []byte, said []Said) []byte {
+	next := `,"said":[{`
+	for i := range said {
+		s := &said[i]
+		dst = append(dst, next...)
+		if s.Epoch != "" {
+			dst = append(appendString(append(dst, `"epoch":`...), s.Epoch), ',')
+		}
+		dst = strconv.AppendUint(append(dst, `"version":`...), s.Version, 10)
+		if s.User != "" {
+			dst = appendString(append(dst, `,"user":`...), s.User)
+		}
+		dst = appendData(appendText(dst, s.Text), s.Data)
+		if s.To != nil {
+			dst = appendStrings(append(dst, `,"to":`...), s.To)
+		}
+		next = `},{`
+	}
+	if len(said) > 0 {
+		dst = append(dst, `}]`...)
+	}
+	return dst
 }
 
 // appendRoom writes a room's id, epoch and version.

@@ -13,6 +13,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator"
 	"roomd/transport/internal/frames"
 )
 
@@ -54,6 +55,10 @@ func (r *benchRooms) Move(context.Context, string, string, string, ...string) (l
 }
 
 func (r *benchRooms) Kept(context.Context, string, int) (room.Kept, error) { return room.Kept{}, nil }
+
+func (r *benchRooms) Match(context.Context, coordinator.Wanted, func(context.Context, string, *room.Settings) (room.Result, error)) error {
+	return room.ErrUnavailable
+}
 
 func (r *benchRooms) Ping(context.Context) error { return nil }
 

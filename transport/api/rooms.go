@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"roomd/room"
+	"roomd/room/coordinator"
 	"roomd/transport/auth"
 	"roomd/transport/protocol"
 )
@@ -55,6 +56,7 @@ type roomState struct {
 	Settings settings `json:"settings"`
 	Data     rawJSON  `json:"data,omitzero" doc:"The room's data; absent if there are none."`
 	Timers   timers   `json:"timers,omitzero" doc:"By name, in how many ms each timer fires; absent if there are none."`
+	Host     string   `json:"host,omitzero" minLength:"1" maxLength:"64" doc:"The member who is the host; absent if nobody is."`
 	Users    []member `json:"users"`
 }
 
@@ -90,7 +92,7 @@ func readRoom(q *request) (*answer, error) {
 	if q.ifNoneMatch(version) {
 		return &answer{status: http.StatusNotModified, version: version}, nil
 	}
-	body := roomState{position: at(q.room, s), Settings: settings(s.Settings), Data: jsonOf(s.Data), Users: make([]member, 0, s.Count())}
+	body := roomState{position: at(q.room, s), Settings: settings(s.Settings), Data: jsonOf(s.Data), Host: s.Host(), Users: make([]member, 0, s.Count())}
 	body.Timers = timers(protocol.TimersOf(s.Timers(), q.api.rooms.Now()))
 	private := s.Private(q.token.Viewer(q.token.User, q.room))
 	for _, u := range s.Users() {
@@ -139,8 +141,9 @@ type settings struct {
 	Keep     bool             `json:"keep" required:"false"`
 	Data     room.DataPolicy  `json:"data" required:"false"`
 	Watch    room.WatchPolicy `json:"watch" required:"false"`
-	History  int              `json:"history" required:"false"`
 	Labels   room.Labels      `json:"labels" required:"false"`
+	Host     room.HostPolicy  `json:"host" required:"false"`
+	History  int              `json:"history" required:"false"`
 	Default  bool             `json:"-"`
 }
 
@@ -283,6 +286,27 @@ func reserve(q *request, in users) (*answer, error) {
 		return nil, err
 	}
 	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version), body: partyOf(q.room, result.Snapshot, in.Users)}, nil
+}
+
+// wanted is the body of POST /api/match.
+type wanted struct {
+	Users    []string    `json:"users" minItems:"1" maxItems:"64" uniqueItems:"true" doc:"Who are to sit together."`
+	Labels   room.Labels `json:"labels" doc:"That the room has, perhaps among others."`
+	Settings *settings   `json:"settings,omitzero" doc:"Of the room that begins if there is none."`
+	Key      string      `json:"key,omitzero" maxLength:"64" doc:"Names the request: with the same one it finds the same room for a minute."`
+}
+
+func match(q *request, in wanted) (*answer, error) {
+	w := coordinator.Wanted{Labels: in.Labels, Prefix: q.token.Prefix(""), By: "api", Key: in.Key}
+	w.Allow = func(id string) error { return q.token.May(auth.Enter, id, false) }
+	if in.Settings != nil {
+		w.Settings = room.Settings(*in.Settings)
+	}
+	id, result, err := q.api.server.Match(q.Context(), w, in.Users...)
+	if err != nil {
+		return nil, err
+	}
+	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version), body: partyOf(id, result.Snapshot, in.Users)}, nil
 }
 
 // released is the query of DELETE …/seats.

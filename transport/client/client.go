@@ -107,6 +107,13 @@ func (c *Client) JoinHistory(ctx context.Context, room string, n int) (*Room, er
 	return c.enter(ctx, historyCall(room, n))
 }
 
+// Match makes the user a member of a room that has the labels, perhaps among others, and a free seat: the fullest there is; or, if there
+// is none, of a new one with these settings, whose labels are those that are looked for. The error is as for Join; no
+// room is full.
+func (c *Client) Match(ctx context.Context, labels map[string]string, begin room.Settings) (*Room, error) {
+	return c.enter(ctx, matchCall(labels, begin))
+}
+
 // Watch follows the room without joining it. A member may watch, too, and goes on watching after
 // the end of the membership. Errors are as for Join.
 func (c *Client) Watch(ctx context.Context, room string) (*Room, error) {
@@ -131,8 +138,8 @@ func (c *Client) Users(ctx context.Context, room string) (*protocol.Reply, error
 
 // Kick makes a user leave the room and tells them why, if why is not empty. A ban keeps the user
 // out for that time, also one who is not in the room; it is rounded up to seconds, and 0 means
-// that the user may come back at once. Only admins may: the error is [protocol.ErrForbidden] for
-// others. Other errors are as for [Room.Set].
+// that the user may come back at once. Only admins may, and the host of the room: the error is
+// [protocol.ErrForbidden] for others. Other errors are as for [Room.Set].
 func (c *Client) Kick(ctx context.Context, room, user, why string, ban time.Duration) (*protocol.Reply, error) {
 	return c.do(ctx, kickCall(room, user, why, ban))
 }
@@ -144,7 +151,7 @@ func (c *Client) CloseRoom(ctx context.Context, room string) (*protocol.Reply, e
 
 // Configure replaces the room's settings: what is zero in s is so from then on. With a condition
 // made by [Expect] it does so only at exactly that version; otherwise the error is a
-// [*ConflictError]. Other errors are as for Kick.
+// [*ConflictError]. The host may not change each of the settings. Other errors are as for Kick.
 func (c *Client) Configure(ctx context.Context, room string, s room.Settings, only ...Condition) (*protocol.Reply, error) {
 	return c.do(ctx, configureCall(room, s, only))
 }
@@ -234,7 +241,7 @@ func (c *Client) readyLocked(k *call) (*Conn, error) {
 		return nil, r.err
 	case c.session == nil, c.session.conn.Err() != nil, r != nil && r.awaitsSnapshotLocked():
 		return nil, nil
-	case k.enters:
+	case k.enters, protocol.ActionNamed(k.req.Action).Host: // the host does it as a member
 		r = c.rooms[k.req.Room]
 	}
 	if r != nil && !r.restoredLocked() {

@@ -100,7 +100,7 @@ func (r *Room) awaitsSnapshotLocked() bool {
 func (r *Room) enteredLocked(action string, reply *protocol.Reply) {
 	v := &r.replica.view
 	switch action {
-	case protocol.ActionJoin:
+	case protocol.ActionJoin, protocol.ActionMatch:
 		r.memberLocked()
 		if reply.Seat != nil {
 			v.Seat = *reply.Seat
@@ -117,7 +117,7 @@ func (r *Room) enteredLocked(action string, reply *protocol.Reply) {
 	defer r.replica.hear(reply)
 	if !r.replica.synced || v.Epoch != reply.Epoch || v.Version != reply.Version {
 		r.replica.replace(&protocol.Event{
-			Epoch: reply.Epoch, Version: reply.Version, Users: reply.Users, Data: reply.Data, Settings: reply.Settings, Private: reply.Private, Timers: reply.Timers,
+			Epoch: reply.Epoch, Version: reply.Version, Users: reply.Users, Data: reply.Data, Settings: reply.Settings, Private: reply.Private, Timers: reply.Timers, Host: reply.Host,
 		}, r.client.user)
 	}
 }

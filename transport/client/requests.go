@@ -12,6 +12,8 @@ import (
 
 	"roomd/room"
 	"roomd/transport/protocol"
+
+	"github.com/google/uuid"
 )
 
 // Join makes the user a member of the room, in any free seat. The reply lists the members, and the
@@ -35,6 +37,12 @@ func (c *Conn) JoinSeat(ctx context.Context, room string, seat int) (*protocol.R
 // reply has them.
 func (c *Conn) JoinHistory(ctx context.Context, room string, n int) (*protocol.Reply, error) {
 	return c.do(ctx, historyCall(room, n))
+}
+
+// Match is like Join for a room that has the labels, perhaps among others, and a free seat: the fullest there is; or, if there
+// is none, for a new one with these settings, whose labels are those that are looked for. The reply has the room.
+func (c *Conn) Match(ctx context.Context, labels map[string]string, begin room.Settings) (*protocol.Reply, error) {
+	return c.do(ctx, matchCall(labels, begin))
 }
 
 // Leave ends the user's membership in the room and frees the seat. The reply has no list.
@@ -127,7 +135,7 @@ func (c *Conn) Kick(ctx context.Context, room, user, why string, ban time.Durati
 	return c.do(ctx, kickCall(room, user, why, ban))
 }
 
-// CloseRoom makes everybody leave the room, and lets nobody in. Only admins may.
+// CloseRoom makes everybody leave the room, and lets nobody in. Only admins may, and the host.
 func (c *Conn) CloseRoom(ctx context.Context, room string) (*protocol.Reply, error) {
 	return c.do(ctx, plainCall(protocol.ActionClose, room))
 }
@@ -159,6 +167,12 @@ func historyCall(room string, n int) *call {
 		k.err = fmt.Errorf("history: must be from 0 to %d, not %d", protocol.MaxHistory, n)
 	}
 	return k
+}
+
+// matchCall has a key, so that it finds the same room when it is sent again.
+func matchCall(labels map[string]string, begin room.Settings) *call {
+	begin.Labels = ""
+	return &call{req: &protocol.Request{Action: protocol.ActionMatch, Labels: room.MakeLabels(labels), Settings: &begin, Key: uuid.NewString()}}
 }
 
 func readyCall(room string, ready bool) *call {

@@ -14,7 +14,7 @@ const RENEWAL_FLOOR = 500 // ms between two renewals, at least
 const LONGEST_TIMER = 2 ** 31 - 1
 
 // These do no harm when they are done twice, so they are sent again if the reply is missing.
-const REPEATABLE = new Set(["join", "leave", "ready", "users", "watch", "unwatch"])
+const REPEATABLE = new Set(["join", "match", "leave", "ready", "users", "watch", "unwatch"])
 // Close codes that say that the client is at fault, and would be again.
 const FAULTS = new Set([1002, 1003, 1007, 1008, 1009, 4009])
 
@@ -134,6 +134,7 @@ class Mirror {
   data = undefined
   settings = NO_SETTINGS
   timers = NO_TIMERS
+  host = undefined
   seat = undefined
   member = false
   watching = false
@@ -155,8 +156,8 @@ class Mirror {
   }
 
   snapshot() {
-    const { epoch, version, users, settings, data, timers, seat } = this
-    return Object.freeze({ type: "snapshot", epoch, version, users, settings, data, timers, seat })
+    const { epoch, version, users, settings, host, data, timers, seat } = this
+    return Object.freeze({ type: "snapshot", epoch, version, users, settings, host, data, timers, seat })
   }
 
   /** enter makes the client a member. The seat of one who was moved here comes with the snapshot. */
@@ -184,6 +185,7 @@ class Mirror {
     if (news) {
       this.users = freeze(usersOf(list))
       this.settings = freeze(list.settings ?? NO_SETTINGS)
+      this.host = list.host
       this.data = freeze(list.data)
       this.timers = endsOf(list.timers)
       this.#tell([this.snapshot()])
@@ -303,6 +305,7 @@ const OF_USERS = {
 const OF_ROOM = {
   __proto__: null,
   settings: (mirror, { settings }) => (mirror.settings = freeze(settings)),
+  host: (mirror, { user }) => (mirror.host = user),
   data: (mirror, { data }) => (mirror.data = freeze(data)),
   message: () => {},
   countdown: (mirror, { name, ends }) => setTimer(mirror, name, ends),
@@ -844,7 +847,7 @@ class Session {
     return mirror
   }
 
-  /** entered takes the list of a reply to a join or a watch. history says that it asked for messages. */
+  /** entered takes the list of a reply to a join, a match or a watch. history says that it asked for messages. */
   entered(action, reply, history) {
     const mirror = this.enter(reply.room)
     if (action === "watch") mirror.watching = true
@@ -1007,6 +1010,7 @@ export class Room {
   get data() { return this.#mirror.data }
   get settings() { return this.#mirror.settings }
   get timers() { return this.#mirror.timers }
+  get host() { return this.#mirror.host }
   get private() { return this.user(this.#session.user)?.private }
   get seat() { return this.#mirror.seat }
   get member() { return this.#mirror.member }
@@ -1099,14 +1103,19 @@ export class Client extends EventTarget {
     return this.#session.request({ action: "join", room: id, seat, history }, { signal, apply: (reply) => this.#session.entered("join", reply, history) })
   }
 
+  match(labels, { settings, signal } = {}) {
+    const key = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("")
+    return this.#session.request({ action: "match", labels, settings, key }, { signal, apply: (reply) => this.#session.entered("match", reply) })
+  }
+
   watch(id, { signal } = {}) {
     return this.#session.request({ action: "watch", room: id }, { signal, apply: (reply) => this.#session.entered("watch", reply) })
   }
 
   async users(id) {
     const list = await this.#session.request({ action: "users", room: id })
-    const { epoch, version, settings = NO_SETTINGS, data, timers } = list
-    return freeze({ epoch, version, users: usersOf(list), settings, data, timers: endsOf(timers) })
+    const { epoch, version, settings = NO_SETTINGS, host, data, timers } = list
+    return freeze({ epoch, version, users: usersOf(list), settings, host, data, timers: endsOf(timers) })
   }
 
   async kick(id, user, { text, ban } = {}) {

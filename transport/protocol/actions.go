@@ -7,6 +7,7 @@ import (
 // The actions a request may ask for. Actions says what goes with which.
 const (
 	ActionJoin  = "join"  // become a member of a room, and get its events
+	ActionMatch = "match" // become a member of a room with some labels that has a free seat, or of a new one
 	ActionLeave = "leave" // stop being a member
 	ActionUsers = "users" // read who is in a room, without joining
 
@@ -19,9 +20,9 @@ const (
 
 	ActionTimer = "timer" // set one of the room's timers, or cancel it
 
-	ActionKick      = "kick"      // make somebody leave, and keep them out for a while; for admins
-	ActionClose     = "close"     // make everybody leave, and let nobody in; for admins
-	ActionConfigure = "configure" // replace the room's settings; for admins
+	ActionKick      = "kick"      // make somebody leave, and keep them out for a while; for the host and admins
+	ActionClose     = "close"     // make everybody leave, and let nobody in; for the host and admins
+	ActionConfigure = "configure" // replace the room's settings; for the host and admins
 
 	ActionAuth = "auth" // say with a token who the user is, or show a newer token
 	ActionPing = "ping" // nothing, but the reply shows that the connection works
@@ -42,7 +43,7 @@ const (
 type Action struct {
 	Name  string
 	Reply Shape
-	Admin bool // only admins may
+	Host  bool // only the host of the room may, and admins
 
 	// Repeats says that it does no harm to do it twice: a client whose connection ends before the reply
 	// sends it again.
@@ -58,6 +59,8 @@ type Action struct {
 // Actions is the table of all actions. What goes with what beyond that, checkTogether says.
 var Actions = []Action{
 	{Name: ActionJoin, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom), optional: setOf(fieldSeat, fieldBrief, fieldHistory, fieldExpect, fieldEpoch)},
+	// It repeats because of its key. It asks Redis for a room first.
+	{Name: ActionMatch, Reply: ShapeList, Repeats: true, Cost: 2, required: setOf(fieldLabels), optional: setOf(fieldSettings, fieldKey, fieldBrief)},
 	{Name: ActionLeave, Reply: ShapeCount, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionUsers, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionWatch, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
@@ -67,9 +70,9 @@ var Actions = []Action{
 	// The server sends a message to everybody in the room.
 	{Name: ActionSay, Reply: ShapeCount, Stays: true, Cost: 5, required: setOf(fieldRoom), optional: setOf(fieldText, fieldData, fieldTo)},
 	{Name: ActionTimer, Reply: ShapeCount, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldName, fieldIn), optional: setOf(fieldThen, fieldExpect, fieldEpoch)},
-	{Name: ActionKick, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom, fieldUser), optional: setOf(fieldText, fieldBan)},
-	{Name: ActionClose, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom)},
-	{Name: ActionConfigure, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom, fieldSettings), optional: setOf(fieldExpect, fieldEpoch)},
+	{Name: ActionKick, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom, fieldUser), optional: setOf(fieldText, fieldBan)},
+	{Name: ActionClose, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom)},
+	{Name: ActionConfigure, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom, fieldSettings), optional: setOf(fieldExpect, fieldEpoch)},
 	{Name: ActionAuth, Reply: ShapeUser, Cost: 1, required: setOf(fieldToken)},
 	{Name: ActionPing, Reply: ShapeID, Cost: 1},
 }

@@ -6,10 +6,10 @@ import { createInterface } from "node:readline"
 import WebSocket from "ws"
 import { connect } from "../roomd.js"
 
-const view = ({ epoch, version, users, settings, data, seat }) => {
+const view = ({ epoch, version, users, settings, host, data, seat }) => {
   const dealt = users.filter((user) => user.private !== undefined).map((user) => [user.user, user.private])
   const seated = users.map(({ private: hidden, ...shown }) => shown)
-  return { epoch, version, users: seated, settings, data, private: dealt.length > 0 ? Object.fromEntries(dealt) : undefined, seat }
+  return { epoch, version, users: seated, settings, host, data, private: dealt.length > 0 ? Object.fromEntries(dealt) : undefined, seat }
 }
 
 // subject returns the commands of one client.

@@ -107,6 +107,8 @@ func (a *admin) act(ctx context.Context, what, id string) {
 		a.do(ctx, MixClose, id, room.Close{}, history.Request{Action: history.Close})
 		time.Sleep(closedTime)
 		a.settle(ctx, id, room.Settings{Capacity: a.game.cfg.Capacity}, nil)
+	case MixDeal:
+		a.deal(ctx, id)
 	case MixParty:
 		a.party(ctx, id)
 	case MixMove:
@@ -165,6 +167,25 @@ func (a *admin) kick(ctx context.Context, id string) {
 		action.Until = q.BannedUntil
 	}
 	a.do(ctx, MixKick, id, action, q)
+}
+
+// deal deals to some of the members, now and then to a stranger, too, so that nobody gets anything.
+func (a *admin) deal(ctx context.Context, id string) {
+	users := a.members(ctx, id)
+	a.random.Shuffle(len(users), func(i, j int) { users[i], users[j] = users[j], users[i] })
+	users = users[:min(len(users), 1+a.random.IntN(4))]
+	if a.random.IntN(8) == 0 {
+		users = append(users, "stranger")
+	}
+	q, action := history.Request{Action: history.SetPrivate, Hands: []history.Hand{}}, room.Deal{}
+	for _, user := range users {
+		a.number++
+		data := fmt.Sprintf("%q", fmt.Sprint("hand ", a.number))
+		q.Hands, action.Hands = append(q.Hands, history.Hand{User: user, Data: data}), append(action.Hands, room.Hand{User: user, Data: data})
+	}
+	if len(users) > 0 {
+		a.do(ctx, MixDeal, id, action, q)
+	}
 }
 
 // party reserves seats for guests who do not come, or for players who may, or lets guests leave.

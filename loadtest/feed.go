@@ -36,7 +36,7 @@ func (p *player) reply(r *protocol.Reply, users []history.Member) {
 	v := p.viewLocked(run.room)
 	list := history.List{
 		Epoch: r.Epoch, Version: r.Version, Count: r.Count, Users: users,
-		Data: string(r.Data), Settings: toRules(r.Version, r.Settings), Timers: toTimers(r.Timers),
+		Data: string(r.Data), Settings: toRules(r.Version, r.Settings), Private: toPrivate(r.Private), Timers: toTimers(r.Timers),
 	}
 	answer := history.Reply{Epoch: r.Epoch, Version: r.Version, Data: string(r.Data)}
 	switch {
@@ -89,7 +89,7 @@ func (p *player) event(e *protocol.Event, m *message) {
 	if e.Event == protocol.EventSnapshot {
 		v.Snapshot(history.List{
 			Epoch: e.Epoch, Version: e.Version, Count: e.Count, Users: m.users,
-			Data: string(e.Data), Settings: toRules(e.Version, e.Settings), Timers: toTimers(e.Timers),
+			Data: string(e.Data), Settings: toRules(e.Version, e.Settings), Private: toPrivate(e.Private), Timers: toTimers(e.Timers),
 		})
 		return
 	}
@@ -105,7 +105,13 @@ func toChange(c *protocol.Change) history.Change {
 	change := history.Change{Type: c.Type, User: c.User, Seat: c.Seat, To: c.To.Users, Detail: history.Detail{
 		Away: c.Away, Reason: c.Reason, Target: c.To.Room, Text: c.Text, Data: string(c.Data),
 	}}
-	if c.Type == protocol.ChangeMember {
+	switch c.Type {
+	case protocol.ChangePrivate:
+		change.Part = history.SetPrivate
+		if c.Data == "null" {
+			change.Data = ""
+		}
+	case protocol.ChangeMember:
 		tellState(&change.Detail, c)
 	}
 	if change.Timer = c.Name; c.Type == protocol.ChangeCountdown {
@@ -131,6 +137,16 @@ func tellState(d *history.Detail, c *protocol.Change) {
 	if c.Data == "null" {
 		d.Data = ""
 	}
+}
+
+func toPrivate(shown map[string]protocol.JSON) (private map[string]string) {
+	for user, data := range shown {
+		if private == nil {
+			private = make(map[string]string)
+		}
+		private[user] = string(data)
+	}
+	return private
 }
 
 func toMembers(users []protocol.Seated) []history.Member {

@@ -16,11 +16,13 @@ import (
 const (
 	MixReady     = "ready"     // members say that they are ready, or not
 	MixData      = "data"      // members set data of the room, half of them by compare-and-set, and their own
+	MixPrivate   = "private"   // members set private data of their own
 	MixTimer     = "timer"     // members set timers of the room, which fire soon, and cancel some
 	MixSay       = "say"       // members send messages to all, or to some
 	MixConfigure = "configure" // capacities change, and rooms are closed for a moment
 	MixKick      = "kick"      // players are thrown out, some with a short ban
 	MixClose     = "close"     // everybody has to leave a room
+	MixDeal      = "deal"      // members are dealt private data, several at once
 	MixParty     = "party"     // seats are reserved for several users at once, and given back
 	MixMove      = "move"      // members are taken to another room
 )
@@ -46,12 +48,14 @@ var plays = []played{
 	{MixReady, MixReady, protocol.ActionReady},
 	{MixData, MixData, protocol.ActionSet},
 	{actionMember, MixData, protocol.ActionSet},
+	{MixPrivate, MixPrivate, protocol.ActionSet},
 	{MixTimer, MixTimer, protocol.ActionTimer},
 	{MixSay, MixSay, protocol.ActionSay},
 	{actionWhisper, MixSay, protocol.ActionSay},
 	{MixConfigure, MixConfigure, protocol.ActionConfigure},
 	{MixKick, MixKick, protocol.ActionKick},
 	{MixClose, MixClose, protocol.ActionClose},
+	{MixDeal, MixDeal, ""},
 	{MixParty, MixParty, ""},
 	{MixMove, MixMove, ""},
 }

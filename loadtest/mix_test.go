@@ -32,10 +32,10 @@ func TestMix_PlaysEveryAction(t *testing.T) {
 
 func TestMix_ByWhom(t *testing.T) {
 	all := Config{Mix: MixNames}
-	if players := all.of(false); !slices.Equal(players, []string{MixReady, MixData, MixTimer, MixSay}) {
+	if players := all.of(false); !slices.Equal(players, []string{MixReady, MixData, MixPrivate, MixTimer, MixSay}) {
 		t.Errorf("players do %q", players)
 	}
-	if admin := all.of(true); !slices.Equal(admin, []string{MixConfigure, MixKick, MixClose, MixParty, MixMove}) {
+	if admin := all.of(true); !slices.Equal(admin, []string{MixConfigure, MixKick, MixClose, MixDeal, MixParty, MixMove}) {
 		t.Errorf("the administrator does %q", admin)
 	}
 	if few := (Config{Mix: []string{MixSay, MixKick}}); !slices.Equal(few.of(false), []string{MixSay}) || !slices.Equal(few.of(true), []string{MixKick}) {

@@ -65,7 +65,7 @@ func neverHappened(r *Report) string {
 			return what
 		}
 	}
-	for _, action := range []string{MixReady, MixData, MixSay, actionWhisper} { // of the others there are few
+	for _, action := range []string{MixReady, MixData, MixPrivate, MixSay, actionWhisper} { // of the others there are few
 		if !slices.ContainsFunc(r.ByAction, func(o Outcomes) bool { return o.Action == action && o.Done > 0 }) {
 			return action
 		}

@@ -61,9 +61,16 @@ func readRoom(ctx context.Context, rdb redis.UniversalClient, prefix string) (st
 			Session string `json:"session"`
 			Ready   bool   `json:"ready"`
 			Data    value  `json:"data"`
+			Private value  `json:"private"`
 		}
 		if err := json.Unmarshal([]byte(text), &member); err != nil {
 			return state, fmt.Errorf("%s:Users, %s: %w", prefix, user, err)
+		}
+		if data := string(member.Private.Value); data != "" {
+			if state.Private == nil {
+				state.Private = make(map[string]string)
+			}
+			state.Private[user] = data
 		}
 		state.Users = append(state.Users, history.Member{
 			User: user, Seat: member.Seat, Away: strings.HasPrefix(member.Session, "~"), Ready: member.Ready, Data: string(member.Data.Value),

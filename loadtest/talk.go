@@ -39,6 +39,11 @@ func (p *player) talk(what, id string) *request {
 		if state := p.knows(id); p.random.IntN(2) == 0 {
 			q.Expect, q.ExpectEpoch = &state.Version, state.Epoch
 		}
+	case MixPrivate:
+		q.Action = history.SetPrivate
+		if p.random.IntN(10) > 0 {
+			q.Data = fmt.Sprintf("%q", fmt.Sprintf("%d holds %d", p.number, p.said))
+		}
 	case MixTimer:
 		q.Action, q.Text = history.SetTimer, fmt.Sprint("t", p.random.IntN(3))
 		if p.random.IntN(5) > 0 { // else it is cancelled
@@ -72,10 +77,13 @@ func (p *player) frame(r *request) protocol.Request {
 		switch q.Action {
 		case history.SetReady:
 			req.Action, req.Value = protocol.ActionReady, q.Ready
-		case history.SetMember, history.SetData:
+		case history.SetMember, history.SetData, history.SetPrivate:
 			req.Action, req.Data = protocol.ActionSet, protocol.JSON(cmp.Or(q.Data, "null"))
-			if q.Action == history.SetMember {
+			switch q.Action {
+			case history.SetMember:
 				req.Scope = protocol.ScopeMember
+			case history.SetPrivate:
+				req.Scope = protocol.ScopePrivate
 			}
 		case history.SetTimer:
 			req.Action, req.Name = protocol.ActionTimer, q.Text

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -58,6 +59,8 @@ func (a *administrator) do(what, room string) {
 			a.call(room, check.Op{Action: check.Close}, http.MethodDelete, "", nil)
 			a.configure(room, false)
 		}
+	case loadtest.MixDeal:
+		a.deal(room)
 	case loadtest.MixParty:
 		a.party(room)
 	case loadtest.MixMove:
@@ -102,6 +105,22 @@ func (a *administrator) someone(room string) string {
 		}
 	}
 	return ""
+}
+
+// deal deals the same to some players who believe to be in a room, now and then to a stranger, too.
+func (a *administrator) deal(room string) {
+	value, hands := fmt.Sprintf("hand-%d", a.run.history.value()), make(map[string]string)
+	for range 1 + a.random.IntN(3) {
+		if user := a.someone(room); user != "" {
+			hands[user] = value
+		}
+	}
+	if a.random.IntN(8) == 0 {
+		hands["stranger"] = value
+	}
+	if len(hands) > 0 {
+		a.call(room, check.Op{Action: check.Deal, Users: slices.Sorted(maps.Keys(hands)), Value: value}, http.MethodPost, "/deal", map[string]any{"hands": hands})
+	}
 }
 
 // party reserves seats for guests who do not come, or lets them leave.

@@ -21,7 +21,7 @@ func answer(op *check.Op, reply *protocol.Reply, err error) {
 			op.Seat = *reply.Seat
 		}
 		if reply.Users != nil {
-			op.List = listOf(reply.Users, reply.Data, reply.Settings)
+			op.List = listOf(op.Process, reply.Users, reply.Private, reply.Data, reply.Settings)
 		}
 	case errors.As(err, &conflict):
 		op.Outcome, op.Code = check.Refused, protocol.CodeConflict
@@ -39,7 +39,7 @@ func (p *player) heardReply(conn int, user string, r *protocol.Reply) {
 	if r.Error != nil || r.Users == nil {
 		e.Room = "" // it only shows that the connection lives
 	} else {
-		e.Epoch, e.Version, e.List = r.Epoch, r.Version, listOf(r.Users, r.Data, r.Settings)
+		e.Epoch, e.Version, e.List = r.Epoch, r.Version, listOf(user, r.Users, r.Private, r.Data, r.Settings)
 	}
 	p.run.history.heard(e)
 	if r.Error == nil && r.Seat != nil { // here, and not where the call returns: the next event may come before that
@@ -58,7 +58,7 @@ func (p *player) heardEvent(conn int, user string, e *protocol.Event) {
 			seen.Changes = append(seen.Changes, changeOf(&e.Changes[i]))
 		}
 	case protocol.EventSnapshot:
-		seen.List = listOf(e.Users, e.Data, e.Settings)
+		seen.List = listOf(user, e.Users, e.Private, e.Data, e.Settings)
 	case protocol.EventLost:
 		seen.Lost = e.Reason
 	default:
@@ -109,10 +109,16 @@ func (p *player) learn(e check.Event) {
 	}
 }
 
-func listOf(users []protocol.Seated, data protocol.JSON, s *room.Settings) *check.List {
-	l := &check.List{Users: make([]check.Member, len(users)), Data: text(data), Settings: *settingsOf(s)}
+func listOf(user string, users []protocol.Seated, private map[string]protocol.JSON, data protocol.JSON, s *room.Settings) *check.List {
+	l := &check.List{For: user, Users: make([]check.Member, len(users)), Data: text(data), Settings: *settingsOf(s)}
 	for i, u := range users {
 		l.Users[i] = check.Member{User: u.User, Seat: u.Seat, Away: u.Away, Ready: u.Ready, Data: text(u.Data)}
+	}
+	for user, data := range private {
+		if l.Private == nil {
+			l.Private = make(map[string]string)
+		}
+		l.Private[user] = text(data)
 	}
 	return l
 }

@@ -186,6 +186,8 @@ func (p *player) talk(room string) *check.Op {
 		if others := p.others(room); len(others) > 0 && p.random.IntN(3) == 0 {
 			op.Users = others[:1]
 		}
+	case loadtest.MixPrivate:
+		op.Action, op.Value = check.SetPrivate, fmt.Sprintf("own-%d", p.run.history.value())
 	case loadtest.MixData:
 		op.Action, op.Value = check.SetData, fmt.Sprintf("data-%d", p.run.history.value())
 		if p.random.IntN(4) == 0 {
@@ -263,6 +265,8 @@ func (p *player) send(ctx context.Context, op *check.Op) (*protocol.Reply, error
 		return p.conn.Set(ctx, op.Room, op.Value, only...)
 	case check.SetMember:
 		return p.conn.SetMember(ctx, op.Room, op.Value)
+	case check.SetPrivate:
+		return p.conn.SetPrivate(ctx, op.Room, op.Value)
 	case check.Say:
 		if len(op.Users) > 0 {
 			return p.conn.SayTo(ctx, op.Room, op.Users, client.Message{Text: op.Value})

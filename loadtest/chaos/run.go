@@ -58,7 +58,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		r.rooms = append(r.rooms, fmt.Sprintf("chaos-%s-%d", uuid.NewString()[:4], i+1))
 	}
 	for _, name := range cfg.Mix {
-		if slices.Contains([]string{loadtest.MixReady, loadtest.MixData, loadtest.MixSay}, name) {
+		if slices.Contains([]string{loadtest.MixReady, loadtest.MixData, loadtest.MixPrivate, loadtest.MixSay}, name) {
 			r.talks = append(r.talks, name)
 		} else {
 			r.rules = append(r.rules, name)

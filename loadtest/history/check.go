@@ -97,5 +97,10 @@ func (l *Ledger) CheckNode(node, room string, answer, final RoomState) {
 		if what := contentOf(answer).differs(contentOf(final)); what != "" {
 			r.found(Diverged, final.Epoch, final.Version, subject, "node %s has other %s than the store", node, what)
 		}
+		for user, data := range answer.Private {
+			if final.Private[user] != data {
+				r.found(Diverged, final.Epoch, final.Version, user, "node %s has other private data of %s than the store", node, user)
+			}
+		}
 	}
 }

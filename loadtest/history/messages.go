@@ -16,6 +16,9 @@ const (
 	MemberState = "member"
 	RoomData    = "data"
 
+	// Private is that a member has other private data. Only that member may be told.
+	Private = "private"
+
 	// Countdown sets or cancels the timer Timer of the room, and Fired is when it fires.
 	Countdown = "countdown"
 	Fired     = "timer"
@@ -43,7 +46,7 @@ type Change struct {
 // Detail is what only some kinds of changes have.
 type Detail struct {
 	Away     bool   // of a join: the seat is reserved, and the user has no connection yet
-	Part     string // of a member: SetReady or SetMember, if only that is told and the other stays; empty: both are
+	Part     string // of private data SetPrivate; of a member: SetReady or SetMember, if only that is told and the other stays; empty: both are
 	Ready    bool   // of a member
 	Reason   string // of a leave
 	Target   string // of a leave with the reason Moved: the other room
@@ -83,6 +86,8 @@ type List struct {
 	Data     string // of the room: JSON, empty if there is none
 	Settings *Rules // nil if the message does not tell them
 	Timers   Timers
+
+	Private map[string]string // by user: the private data that are shown
 }
 
 // Event is what was committed after version From, through Version. Changes may be
@@ -103,4 +108,6 @@ type RoomState struct {
 	Data     string
 	Settings *Rules // nil if they are not known
 	Timers   Timers
+
+	Private map[string]string // by user: the private data, of those of whom that is known
 }

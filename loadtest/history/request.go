@@ -7,19 +7,20 @@ import (
 
 // What a Request can ask for.
 const (
-	SetReady  = "ready"     // Ready of the member By
-	SetMember = "member"    // Data of the member By
-	SetData   = "set"       // Data of the room
-	SetTimer  = "timer"     // the timer Text; it may fire, once
-	Say       = "say"       // Text or Data, to all or those in To
-	Kick      = "kick"      // of Users, if they are members
-	Unban     = "unban"     // of Users
-	Close     = "close"     // everybody leaves
-	Configure = "configure" // Settings
-	Reserve   = "reserve"   // seats for all Users, or none
-	Release   = "release"   // all Users leave, or none
-	MoveOut   = "move out"  // Users, into the room Target
-	MoveIn    = "move in"   // Users, from the room Target
+	SetReady   = "ready"     // Ready of the member By
+	SetMember  = "member"    // Data of the member By
+	SetData    = "set"       // Data of the room
+	SetPrivate = "private"   // Data of the member By, or all Hands
+	SetTimer   = "timer"     // the timer Text; it may fire, once
+	Say        = "say"       // Text or Data, to all or those in To
+	Kick       = "kick"      // of Users, if they are members
+	Unban      = "unban"     // of Users
+	Close      = "close"     // everybody leaves
+	Configure  = "configure" // Settings
+	Reserve    = "reserve"   // seats for all Users, or none
+	Release    = "release"   // all Users leave, or none
+	MoveOut    = "move out"  // Users, into the room Target
+	MoveIn     = "move in"   // Users, from the room Target
 )
 
 // Request is what a client or an administrator asked for, other than to join or to leave.
@@ -32,6 +33,7 @@ type Request struct {
 	Text     string // of a message, or why somebody is kicked
 	Data     string // JSON; empty removes
 	To       []string
+	Hands    []Hand
 	Settings Rules
 
 	// Expect, if not nil, makes it a compare-and-set: nobody else may have changed the

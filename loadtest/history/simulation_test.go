@@ -284,5 +284,5 @@ func (m *simulation) final() RoomState {
 		return RoomState{}
 	}
 	l := m.list()
-	return RoomState{"e", m.version, l.Users, l.Data, l.Settings, nil}
+	return RoomState{Epoch: "e", Version: m.version, Users: l.Users, Data: l.Data, Settings: l.Settings}
 }

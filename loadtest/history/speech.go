@@ -5,7 +5,7 @@ import (
 	"unique"
 )
 
-// speech is the messages of an epoch that are not for everybody. The others are in the
+// speech is the messages of an epoch that are not for everybody, and private data. The other messages are in the
 // commits.
 type speech struct {
 	heard map[observer][]hearing
@@ -58,6 +58,7 @@ func (q *Request) says() Detail { return Detail{Text: q.Text, Data: q.Data} }
 func (p *replay) checkSpeech() {
 	heard := p.log.heard.byUser()
 	for _, a := range p.log.requests {
+		p.checkDeals(a, heard)
 		if a.Action == Say && a.To != nil {
 			p.checkWhisper(a, a.By, heard[a.By])
 			for _, user := range a.To {
@@ -110,6 +111,11 @@ func (p *replay) sayings(by string, what Detail, s span, user string) (n int) {
 		to := q.To == nil && user == "" || user != "" && (slices.Contains(q.To, user) || q.To != nil && q.By == user)
 		return q.Action == Say && q.By == by && to && q.says() == what
 	}
+	return p.possible(is, s)
+}
+
+// possible returns how many requests are so, and may have been committed in these versions.
+func (p *replay) possible(is func(*Request) bool, s span) (n int) {
 	for _, a := range p.log.requestsIn(s) {
 		if is(&a.Request) {
 			n++
@@ -126,29 +132,42 @@ func (p *replay) sayings(by string, what Detail, s span, user string) (n int) {
 // checkWhisper checks that a user whom an acknowledged message was for has it once, if the
 // user got the events of its version.
 func (p *replay) checkWhisper(a answered, user string, heard []hearing) {
+	p.checkHeard(a, user, a.By, a.says(), heard)
+}
+
+// checkHeard does that for what an acknowledged request tells a user.
+func (p *replay) checkHeard(a answered, user, from string, what Detail, heard []hearing) {
 	for _, h := range heard {
 		if !h.has(a.Version) {
 			continue
 		}
 		n := 0
 		for _, m := range h.messages {
-			if m.has(a.Version) && m.from == a.By && m.what.Value() == a.says() {
+			if m.has(a.Version) && m.from == from && m.what.Value() == what {
 				n++
 			}
 		}
 		switch {
 		case n == 0:
-			p.found(Lost, a.Version, user, "%q said something to %s, who did not get it", a.By, user)
-		case n > 1 && n > p.sayings(a.By, a.says(), h.span, user):
-			p.found(Duplicate, a.Version, user, "%s got a message of %q twice", user, a.By)
+			p.found(Lost, a.Version, user, "%q said or dealt something to %s, who did not get it", a.By, user)
+		case n > 1 && n > p.tellings(from, what, h.span, user):
+			p.found(Duplicate, a.Version, user, "%s got something of %q twice", user, a.By)
 		}
 	}
 }
 
 // checkOverheard checks that somebody said what a user got, to that user.
 func (p *replay) checkOverheard(user string, m heardMessage) {
-	if p.sayings(m.from, m.what.Value(), m.span, user) > 0 {
+	if p.tellings(m.from, m.what.Value(), m.span, user) > 0 {
 		return
 	}
-	p.found(Diverged, m.to, user, "%s got a message of %q, who did not say that to %s there", user, m.from, user)
+	p.found(Diverged, m.to, user, "%s got something of %q that nobody said or dealt to %s there", user, m.from, user)
+}
+
+// tellings returns how many requests may have told a user that.
+func (p *replay) tellings(from string, what Detail, s span, user string) int {
+	if what.Part == SetPrivate {
+		return p.dealings(user, what, s)
+	}
+	return p.sayings(from, what, s, user)
 }

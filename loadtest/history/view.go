@@ -31,6 +31,7 @@ type View struct {
 	unsure  int    // joins with an unknown outcome: they may still happen, and bring events
 	since   uint64 // version of the list that began the membership
 	arrives bool   // the server moves the user into this room: the next snapshot has to say so
+	private string // the user's own private data, while synced
 	removed string // why an event said that the user was removed; lost has to follow
 }
 
@@ -89,6 +90,11 @@ func (v *View) Read(list List) {
 // Listed checks a users reply and compares it with what others saw at its version.
 // Events do not build on it: it may be older or newer than the picture.
 func (v *View) Listed(list List) {
+	for user := range list.Private {
+		if user != v.user {
+			v.report(Diverged, list.Version, "%s is shown private data of %s", v.name, user)
+		}
+	}
 	spare := newRoster()
 	if v.check(&spare, list) {
 		about := newMatter(list.Data, list.Settings, list.Timers)
@@ -118,6 +124,11 @@ func (v *View) Changed(e Event) {
 	}
 	v.needLost(e.Version)
 	private := v.split(&e)
+	for _, c := range private {
+		if c.Type == Private {
+			v.hold(c, e.Version)
+		}
+	}
 	for _, c := range e.Changes {
 		v.apply(c, e)
 	}
@@ -127,6 +138,9 @@ func (v *View) Changed(e Event) {
 
 // apply applies one change to the picture, if that can be trusted.
 func (v *View) apply(c Change, e Event) {
+	if c.User == v.user && (c.Type == Leave || c.Type == Join) {
+		v.private = ""
+	}
 	if c.User == v.user && c.Type == Leave && v.member && removes(c.Reason) {
 		v.removed = c.Reason
 	}
@@ -143,13 +157,14 @@ func (v *View) apply(c Change, e Event) {
 	}
 }
 
-// split takes the messages that are not for everybody out of the event, and returns them.
+// split takes the messages that are not for everybody, and private data, out of the event, and returns them.
 func (v *View) split(e *Event) (private []Change) {
-	if slices.ContainsFunc(e.Changes, func(c Change) bool { return c.To != nil }) {
+	limited := func(c Change) bool { return c.Type == Said && c.To != nil || c.Type == Private }
+	if slices.ContainsFunc(e.Changes, limited) {
 		all := e.Changes
 		e.Changes = nil
 		for _, c := range all {
-			if c.Type == Said && c.To != nil {
+			if limited(c) {
 				private = append(private, c)
 			} else {
 				e.Changes = append(e.Changes, c)
@@ -212,6 +227,9 @@ func (v *View) State() RoomState {
 		return RoomState{}
 	}
 	state := RoomState{Epoch: v.epoch, Version: v.version, Data: v.matter.data, Settings: v.matter.rules, Timers: v.matter.timers}
+	if _, there := v.roster.Of[v.user]; there {
+		state.Private = map[string]string{v.user: v.private}
+	}
 	for user, seat := range v.roster.Of {
 		said := v.roster.states[user]
 		state.Users = append(state.Users, Member{user, seat, v.roster.away[user], said.ready, said.data})
@@ -221,6 +239,7 @@ func (v *View) State() RoomState {
 
 // adopt makes the list the picture, and reports whether the list is sound.
 func (v *View) adopt(list List) bool {
+	v.holdList(list)
 	sound := v.check(&v.roster, list)
 	v.matter = newMatter(list.Data, list.Settings, list.Timers)
 	if list.Epoch != v.epoch {

@@ -236,7 +236,7 @@ func (w *world) list(words []string) List {
 
 func (w *world) state(words []string) RoomState {
 	version, _, _ := strings.Cut(words[0], "/")
-	return RoomState{w.epoch, number[uint64](version), parseMembers(words[1:]), w.data, w.rules, nil}
+	return RoomState{Epoch: w.epoch, Version: number[uint64](version), Users: parseMembers(words[1:]), Data: w.data, Settings: w.rules}
 }
 
 func (w *world) requestOf(v *View, words []string) Request {

@@ -21,20 +21,22 @@ import (
 
 // The actions of an [Op].
 const (
-	Join      = "join"
-	Leave     = "leave"
-	Read      = "users"
-	Ready     = "ready"
-	SetData   = "set"
-	SetMember = "member"
-	Say       = "say"
-	Configure = "configure"
-	Kick      = "kick"
-	Close     = "close"
-	Reserve   = "reserve"
-	Release   = "release"
-	MoveOut   = "move out" // the half of a move in the room that users leave
-	MoveIn    = "move in"
+	Join       = "join"
+	Leave      = "leave"
+	Read       = "users"
+	Ready      = "ready"
+	SetData    = "set"
+	SetMember  = "member"
+	SetPrivate = "private"
+	Deal       = "deal" // of private data to Users, all of them or none
+	Say        = "say"
+	Configure  = "configure"
+	Kick       = "kick"
+	Close      = "close"
+	Reserve    = "reserve"
+	Release    = "release"
+	MoveOut    = "move out" // the half of a move in the room that users leave
+	MoveIn     = "move in"
 )
 
 // Outcome says how an operation ended.
@@ -67,6 +69,9 @@ type List struct {
 	Users    []Member `json:"users"`
 	Data     string   `json:"data,omitzero"`
 	Settings Settings `json:"settings"`
+
+	For     string            `json:"for"`              // the user to whom it was shown
+	Private map[string]string `json:"private,omitzero"` // the private data that the user was shown
 }
 
 // Op is one call, and its return. Times are since the run began, by the monotonic clock of the one process that has
@@ -100,7 +105,9 @@ type Op struct {
 }
 
 // writes reports whether the action changes a room each time that it is done.
-func (o *Op) writes() bool { return o.Action == SetData || o.Action == Say || o.Action == SetMember }
+func (o *Op) writes() bool {
+	return o.Action == SetData || o.Action == Say || o.Action == SetMember || o.Action == SetPrivate || o.Action == Deal
+}
 
 // String describes the operation in a line.
 func (o *Op) String() string {
@@ -136,7 +143,7 @@ type Change struct {
 	Reason   string    `json:"reason,omitzero"`
 	Text     string    `json:"text,omitzero"`
 	Target   string    `json:"target,omitzero"`
-	Data     string    `json:"data,omitzero"` // of a member: empty is as before, null is none
+	Data     string    `json:"data,omitzero"` // of a member: empty is as before, null is none; so of private data
 	Ready    *bool     `json:"ready,omitzero"`
 	To       []string  `json:"to,omitzero"`
 	Settings *Settings `json:"settings,omitzero"`

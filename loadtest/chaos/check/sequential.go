@@ -174,6 +174,13 @@ func (r *room) do(op *Op) string {
 			r.drop(user)
 		}
 		return ""
+	case Deal:
+		for _, user := range op.Users {
+			if !r.possible(user) {
+				return fmt.Sprintf("%q is no member to whom could be dealt", user)
+			}
+		}
+		return ""
 	case Reserve, MoveIn:
 		for _, user := range op.Users {
 			if !r.certain(user) {
@@ -246,7 +253,7 @@ func (r *room) join(op *Op) string {
 func (r *room) refuse(op *Op) string {
 	switch op.Code {
 	case "not_member":
-		if op.Action == Leave || op.Action == SetData || op.Action == SetMember || op.Action == Ready {
+		if op.Action == Leave || op.Action == SetData || op.Action == SetMember || op.Action == SetPrivate || op.Action == Ready {
 			if r.certain(op.Process) {
 				return fmt.Sprintf("%q is a member", op.Process)
 			}

@@ -13,11 +13,14 @@ import (
 type state struct {
 	members  map[string]Member
 	seats    model.Seats
+	private  map[string]string
 	data     string
 	settings Settings
 }
 
-func newState() *state { return &state{members: make(map[string]Member), seats: model.NewSeats()} }
+func newState() *state {
+	return &state{members: make(map[string]Member), private: make(map[string]string), seats: model.NewSeats()}
+}
 
 func stateOf(l *List) *state {
 	s := newState()
@@ -58,6 +61,12 @@ func (s *state) apply(c Change) (wrong string) {
 	case "leave":
 		s.seats.Drop(c.User)
 		delete(s.members, c.User)
+		delete(s.private, c.User)
+		return ""
+	case "private":
+		if s.private[c.User] = c.Data; c.Data == "null" {
+			delete(s.private, c.User)
+		}
 		return ""
 	case "away", "back", "replace":
 		m.Away = c.Type == "away"
@@ -82,6 +91,13 @@ func (s *state) differs(l *List) string {
 		if is, in := s.members[m.User]; !in || is != m {
 			return fmt.Sprintf("it has the member %+v, and there is %+v", m, is)
 		}
+	}
+	shown := make(map[string]string)
+	if own, has := s.private[l.For]; has {
+		shown[l.For] = own
+	}
+	if !maps.Equal(shown, l.Private) {
+		return fmt.Sprintf("%q is shown the private data %v, and may see %v", l.For, l.Private, shown)
 	}
 	if l.Data != s.data {
 		return fmt.Sprintf("it has the data %q, and there are %q", l.Data, s.data)
@@ -123,6 +139,12 @@ func (s *state) lacks(op *Op, e *Entry) string {
 		ok = has(func(c Change) bool { return c.Type == "data" && c.Data == op.Value })
 	case SetMember:
 		ok = has(func(c Change) bool { return c.Type == "member" && c.Data == op.Value && c.User == op.Process })
+	case SetPrivate:
+		ok = has(func(c Change) bool { return c.Type == "private" && c.Data == op.Value && c.User == op.Process })
+	case Deal:
+		ok = !slices.ContainsFunc(op.Users, func(user string) bool {
+			return !has(func(c Change) bool { return c.Type == "private" && c.Data == op.Value && c.User == user })
+		})
 	case Say:
 		ok = has(func(c Change) bool { return c.Type == "message" && c.Text == op.Value && c.User == op.Process })
 	case Ready:

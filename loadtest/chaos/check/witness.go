@@ -108,7 +108,11 @@ func (w *witness) index() {
 		}
 		w.position[here] = i
 		for _, c := range e.Changes {
-			if value := cmp.Or(c.Data, c.Text); c.Type == "data" || c.Type == "message" || c.Type == "member" && c.Data != "" {
+			value, at := cmp.Or(c.Data, c.Text), w.values[cmp.Or(c.Data, c.Text)]
+			if c.Type == "private" && len(at) > 0 && at[len(at)-1] == i {
+				continue // several were dealt the same
+			}
+			if c.Type == "private" || c.Type == "data" || c.Type == "message" || c.Type == "member" && c.Data != "" {
 				w.values[value] = append(w.values[value], i)
 			}
 		}
@@ -154,7 +158,9 @@ func (w *witness) apart() {
 		}
 		first := stateOf(list[0].list)
 		for _, o := range list[1:] {
-			if differs := first.differs(o.list); differs != "" {
+			public := *o.list
+			public.Private = nil // each is shown other ones
+			if differs := first.differs(&public); differs != "" {
 				w.broken("two contents", o.when, "%s: at version %d of epoch %s, which is lost, %s; %s was shown that", o.who, here.version, short(here.epoch), differs, list[0].who)
 			}
 		}

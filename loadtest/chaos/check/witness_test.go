@@ -86,3 +86,26 @@ func TestWitness_OneContentOfALostVersion(t *testing.T) {
 		t.Errorf("%v", v.Violations)
 	}
 }
+
+// Private data are told their member, and are in its lists; everything else is a violation.
+func TestWitness_PrivateData(t *testing.T) {
+	for rule, spoil := range map[string]func(h *History){
+		"":        func(*History) {},
+		"event":   func(h *History) { h.Events[3].Changes = slices.Clone(h.entries()[4].Changes) },
+		"lost":    func(h *History) { h.Ops[6].Value, h.Ops[6].Action = "own-2", SetPrivate },
+		"reply":   func(h *History) { h.Events[4].List.Private = nil },
+		"phantom": func(h *History) { h.Ops[6].Action, h.Ops[6].Value = Say, "own-3" },
+	} {
+		h := good()
+		h.Ops[6].Action, h.Ops[6].Value = SetPrivate, "own-1"
+		h.entries()[4].Changes = []Change{{Type: "private", User: "李四", Seat: 1, Data: "own-1"}}
+		h.Events[3].Changes = nil
+		list := &List{For: "李四", Private: map[string]string{"李四": "own-1"}, Users: []Member{{User: "张三"}, {User: "李四", Seat: 1}}, Data: "data-1", Settings: Settings{Capacity: 2}}
+		h.Events = slices.Insert(h.Events, 4, Event{Conn: 1, User: "李四", Room: room42, Epoch: epoch1, Version: 5, List: list})
+		spoil(h)
+		v := Witness(h)
+		if found := slices.ContainsFunc(v.Violations, func(v Violation) bool { return v.Rule == rule }); found != (rule != "") || rule == "" && len(v.Violations) > 0 {
+			t.Errorf("%q: %v", rule, v.Violations)
+		}
+	}
+}

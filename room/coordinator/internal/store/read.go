@@ -96,7 +96,7 @@ func (s *Store) continues(ctx context.Context, id, epoch, began string) (bool, e
 	return now == began, err
 }
 
-// maxShown is how much of a foreign value an error shows, in bytes.
+// maxShown is how much of a foreign value an error shows, in bytes. A member's private data come last in it, behind more.
 const maxShown = 80
 
 func (s *Store) foreign(id, found string) error {

@@ -3,6 +3,7 @@ package transport
 import (
 	"cmp"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"roomd/room"
@@ -64,6 +65,10 @@ func (r *request) actionOf() (room.Action, error) {
 			kick.Until = time.Now().Add(time.Duration(in.Ban) * time.Second).UnixMilli()
 		}
 		return kick, nil
+	case protocol.ActionSwap:
+		return room.Swap{Users: in.Users}, nil
+	case protocol.ActionShuffle:
+		return room.Shuffle{Seed: rand.Uint64()}, nil
 	case protocol.ActionClose:
 		return room.Close{}, nil
 	case protocol.ActionConfigure:

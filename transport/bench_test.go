@@ -53,6 +53,10 @@ func (r *benchRooms) Move(context.Context, string, string, string, ...string) (l
 	return left, joined, room.ErrUnavailable
 }
 
+func (r *benchRooms) Exchange(context.Context, string, string, string, []string, []string) (left, joined room.Result, err error) {
+	return left, joined, room.ErrUnavailable
+}
+
 func (r *benchRooms) Ping(context.Context) error { return nil }
 
 func (r *benchRooms) AnswerFor(func(room, session string) bool) {}

@@ -21,6 +21,7 @@ type Rooms interface {
 	Do(ctx context.Context, id string, a room.Action) (room.Result, error)
 	Read(ctx context.Context, id string) (room.Snapshot, error)
 	Move(ctx context.Context, from, to, session string, users ...string) (left, joined room.Result, err error)
+	Exchange(ctx context.Context, from, to, session string, users, back []string) (left, joined room.Result, err error)
 	Watch(ctx context.Context, id string, fn func(*room.Event)) (stop func(), err error)
 	Ping(ctx context.Context) error
 	AnswerFor(fn func(room, session string) bool)

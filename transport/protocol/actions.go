@@ -20,6 +20,8 @@ const (
 	ActionTimer = "timer" // set one of the room's timers, or cancel it
 
 	ActionKick      = "kick"      // make somebody leave, and keep them out for a while; for admins
+	ActionSwap      = "swap"      // have two members exchange their seats; for admins
+	ActionShuffle   = "shuffle"   // give each member the seat of another one, at random; for admins
 	ActionClose     = "close"     // make everybody leave, and let nobody in; for admins
 	ActionConfigure = "configure" // replace the room's settings; for admins
 
@@ -68,6 +70,8 @@ var Actions = []Action{
 	{Name: ActionSay, Reply: ShapeCount, Stays: true, Cost: 5, required: setOf(fieldRoom), optional: setOf(fieldText, fieldData, fieldTo)},
 	{Name: ActionTimer, Reply: ShapeCount, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldName, fieldIn), optional: setOf(fieldThen, fieldExpect, fieldEpoch)},
 	{Name: ActionKick, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom, fieldUser), optional: setOf(fieldText, fieldBan)},
+	{Name: ActionSwap, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom, fieldUsers)},
+	{Name: ActionShuffle, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionClose, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionConfigure, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom, fieldSettings), optional: setOf(fieldExpect, fieldEpoch)},
 	{Name: ActionAuth, Reply: ShapeUser, Cost: 1, required: setOf(fieldToken)},

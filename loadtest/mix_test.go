@@ -11,6 +11,7 @@ import (
 var unplayed = map[string]string{
 	protocol.ActionWatch:   "who watches is no member: transport's tests compare what watchers and members get",
 	protocol.ActionUnwatch: "as watch",
+	protocol.ActionMatch:   "it chooses the room itself: the coordinator's tests count what is at each table",
 	protocol.ActionAuth:    "players have no tokens",
 	protocol.ActionPing:    "it says nothing of a room",
 }

@@ -24,6 +24,9 @@ var (
 	// ErrRoomClosed: the room's settings let nobody in. Nothing was written.
 	ErrRoomClosed = errors.New("room is closed")
 
+	// ErrOtherLabels: the room does not have the labels that were asked for. Nothing was written.
+	ErrOtherLabels = errors.New("the room has other labels")
+
 	// ErrNoRoom: nobody has joined the room, and the action may not begin it. Nothing was written.
 	ErrNoRoom = errors.New("no such room")
 

@@ -10,12 +10,18 @@ import "slices"
 type Reserve struct {
 	Session string // one that nothing else uses
 	Users   []string
+	Begin   *Settings // as in Join
 }
 
 func (Reserve) kind() Kind              { return KindReserve }
 func (Reserve) subject() (string, bool) { return "", true }
 
-func (a Reserve) check(Rules) (_ Action, err error) {
+func (a Reserve) check(rules Rules) (_ Action, err error) {
+	if a.Begin != nil {
+		if err := a.Begin.check(rules); err != nil {
+			return nil, err
+		}
+	}
 	if a.Users, err = parseUsers("users", a.Users); err != nil {
 		return nil, err
 	}
@@ -23,6 +29,9 @@ func (a Reserve) check(Rules) (_ Action, err error) {
 }
 
 func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
+	if err := r.beginWith(a.Begin); err != nil {
+		return 0, err
+	}
 	all, wanted := seats(r, rules), 0
 	for _, user := range a.Users {
 		if _, ok := r.Member(user); !ok {

@@ -10,6 +10,7 @@ type Join struct {
 	Seat     SeatChoice // for a user who is not in the room; the zero value is the lowest free one
 	Mode     JoinMode   // the zero value is that of a new session
 	Existing bool       // begin no room: where there is none, fail with ErrNoRoom
+	Begin    *Settings  // of the room if it has not begun; else it has to have their labels: see [ErrOtherLabels]
 	Yield    bool       // take the seat over from no session that is connected, whatever Rules say: fail with ErrDuplicate
 
 	// Expect is the version at which the user was a member. The join fails with a [GoneError] if somebody
@@ -64,6 +65,8 @@ func (a Join) check(rules Rules) (Action, error) {
 		return nil, err
 	case seat < AnySeat || seat >= rules.most():
 		return nil, invalidSeat(seat, rules.most())
+	case a.Begin != nil && a.Begin.check(rules) != nil:
+		return nil, a.Begin.check(rules)
 	case user == a.User:
 		return nil, nil
 	}
@@ -81,6 +84,9 @@ func (a Join) apply(r *Room, rules Rules, by Origin) (int, error) {
 	}
 	if a.Existing && r.Epoch == "" {
 		return 0, Refuse(ErrNoRoom, "room %s has not begun", r.ID)
+	}
+	if err := r.beginWith(a.Begin); err != nil {
+		return 0, err
 	}
 	if err := a.checkGone(r); err != nil {
 		return 0, err

@@ -195,5 +195,22 @@ func (a Configure) apply(r *Room, _ Rules, _ Origin) (int, error) {
 	return 0, nil
 }
 
+// beginWith gives a room that has not begun settings, which count as those that nobody has configured. It fails with
+// ErrOtherLabels if the room lacks their labels. Nil does nothing.
+func (r *Room) beginWith(s *Settings) error {
+	switch {
+	case s == nil:
+	case r.state.settled:
+		if !r.state.settings.Labels.Include(s.Labels) {
+			return Refuse(ErrOtherLabels, "room %s has other labels by now", r.ID)
+		}
+	default:
+		begin := *s
+		begin.Default = true
+		r.updateState(Update{Type: KindDefaults, Detail: &Detail{Settings: &begin}})
+	}
+	return nil
+}
+
 // Settings returns the room's settings. It reports false if the room has none yet.
 func (r *Room) Settings() (s Settings, settled bool) { return r.state.settings, r.state.settled }

@@ -13,6 +13,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator"
 	"roomd/transport/internal/frames"
 )
 
@@ -55,6 +56,10 @@ func (r *benchRooms) Move(context.Context, string, string, string, ...string) (l
 
 func (r *benchRooms) Exchange(context.Context, string, string, string, []string, []string) (left, joined room.Result, err error) {
 	return left, joined, room.ErrUnavailable
+}
+
+func (r *benchRooms) Match(context.Context, coordinator.Wanted, func(context.Context, string, *room.Settings) (room.Result, error)) error {
+	return room.ErrUnavailable
 }
 
 func (r *benchRooms) Ping(context.Context) error { return nil }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"roomd/room"
+	"roomd/room/coordinator"
 )
 
 // sizedRooms answers reads. The room with the id 9 has nine members; the room 9s, too, and
@@ -16,6 +17,10 @@ import (
 type sizedRooms struct{ Rooms }
 
 func (sizedRooms) AnswerFor(func(room, session string) bool) {}
+
+func (sizedRooms) Match(context.Context, coordinator.Wanted, func(context.Context, string, *room.Settings) (room.Result, error)) error {
+	return room.ErrUnavailable
+}
 
 func (sizedRooms) Now() int64 { return 0 }
 

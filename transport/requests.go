@@ -21,14 +21,30 @@ func (r *request) ping() {
 }
 
 func (r *request) join() {
-	s := r.session
-	action := room.Join{User: s.user, Session: s.id, Expect: r.expect()}
+	action := r.joinAction()
+	action.Expect = r.expect()
 	if r.in.Seat != nil {
 		action.Seat = room.At(*r.in.Seat)
 	}
+	r.enter(action, func(result room.Result, err error) {
+		if errors.Is(err, room.ErrConflict) {
+			r.refuseConflict(result.Snapshot, err)
+		} else {
+			r.refuse(err)
+		}
+	})
+}
+
+func (r *request) joinAction() room.Join {
+	return room.Join{User: r.session.user, Session: r.session.id}
+}
+
+// enter runs a join, and replies with the list. If it fails it has refuse say so.
+func (r *request) enter(action room.Join, refuse func(room.Result, error)) {
+	s := r.session
 	p, err := r.beginSubscribed()
 	if err != nil {
-		r.refuse(err)
+		refuse(room.Result{}, err)
 		return
 	}
 	defer p.end()
@@ -49,11 +65,7 @@ func (r *request) join() {
 		r.replyList(result.Snapshot, &result.Seat, r.in.Brief && r.held == nil)
 		return
 	}
-	if errors.Is(err, room.ErrConflict) {
-		r.refuseConflict(result.Snapshot, err)
-	} else {
-		r.refuse(err)
-	}
+	refuse(result, err)
 	p.endEvents(before)
 	if lost != nil && errors.Is(err, room.ErrDuplicate) && !action.Yield {
 		s.end(protocol.CloseReplaced, replacedText)

@@ -74,11 +74,16 @@ func (r *reservation) settle(err error) {
 // for Options.Grace, and is shown as away, until a session of the user joins. It fails with the
 // errors of [Rooms].Do.
 func (s *Server) Reserve(ctx context.Context, id string, users ...string) (room.Result, error) {
+	return s.seatParty(ctx, id, nil, users)
+}
+
+// seatParty is Reserve, in a room that may begin with settings.
+func (s *Server) seatParty(ctx context.Context, id string, begin *room.Settings, users []string) (room.Result, error) {
 	held, err := s.graces.reserve(id, users)
 	if err != nil {
 		return room.Result{}, err
 	}
-	result, err := s.rooms.Do(ctx, id, room.Reserve{Session: held.session, Users: users})
+	result, err := s.rooms.Do(ctx, id, room.Reserve{Session: held.session, Users: users, Begin: begin})
 	held.settle(err)
 	return result, err
 }

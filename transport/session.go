@@ -106,21 +106,31 @@ func (s *session) handle(frame []byte) {
 	s.requireUser()
 }
 
-// run runs a request about a room. The room's events are held until the reply, and until what
-// came meanwhile is judged.
+// run runs a request about a room.
 func (r *request) run() {
+	r.begin()
+	r.dispatch()
+	r.finish()
+}
+
+// begin holds the room's events until the reply, and until what came meanwhile is judged.
+func (r *request) begin() {
 	if r.held = r.queue(); r.held != nil {
 		r.held.Hold()
 	}
 	s := r.session
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.serving = r.in.Room
-	s.mu.Unlock()
-	r.dispatch()
+}
+
+// finish has the room's events go on, and the session go where its user was moved meanwhile.
+func (r *request) finish() {
 	if now := r.queue(); now != nil && now != r.held {
 		now.Release()
 	}
 	r.release()
+	s := r.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	follow := s.toFollow
@@ -163,6 +173,8 @@ func (r *request) dispatch() {
 	switch r.in.Action {
 	case protocol.ActionJoin:
 		r.join()
+	case protocol.ActionMatch:
+		r.match()
 	case protocol.ActionLeave:
 		r.leave()
 	case protocol.ActionUsers:

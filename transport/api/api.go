@@ -19,6 +19,7 @@ import (
 type Rooms interface {
 	Do(ctx context.Context, id string, a room.Action) (room.Result, error)
 	Lobby(ctx context.Context) (*coordinator.Lobby, error)
+	NextLobby(ctx context.Context, before *coordinator.Lobby) (now *coordinator.Lobby, ids []string, all bool, err error)
 	// Now returns the time by the clock that all nodes share, in ms since 1970.
 	Now() int64
 
@@ -37,6 +38,8 @@ type Server interface {
 
 	// Reserve seats all of the users in a room, or none.
 	Reserve(ctx context.Context, id string, users ...string) (room.Result, error)
+	// Match seats all of the users together in a room that has what is wanted, or in none.
+	Match(ctx context.Context, w coordinator.Wanted, users ...string) (id string, result room.Result, err error)
 	// Move takes all of the users from one room to another, or none. It returns what both are then.
 	Move(ctx context.Context, from, to string, users ...string) (left, joined room.Result, err error)
 	// Exchange is a Move of users, and of others back from there, in one step.
@@ -97,6 +100,9 @@ type API struct {
 	opts     Options
 	callers  *callers
 	troubles *troubles
+	watching *gate           // those who watch the lobby
+	open     context.Context // ends with EndWatches
+	end      context.CancelFunc
 
 	described []byte // what /api/openapi.yaml is
 }
@@ -110,10 +116,12 @@ func New(rooms Rooms, server Server, opts Options) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &API{
-		rooms: rooms, server: server, opts: opts,
+	a := &API{
+		rooms: rooms, server: server, opts: opts, watching: newGate(maxWatching, maxWatchers),
 		callers: newCallers(opts.Rate, opts.Burst), troubles: newTroubles(opts.Log), described: openAPI(),
-	}, nil
+	}
+	a.open, a.end = context.WithCancel(context.Background())
+	return a, nil
 }
 
 // Public returns the API for everybody.
@@ -122,6 +130,9 @@ func (a *API) Public() http.Handler { return transport.SecureHeaders(a.mux(false
 // Operators returns the API for operators: whoever gets there has authority over all rooms, except
 // with a token, which has to be an admin's and allow the room.
 func (a *API) Operators() http.Handler { return transport.SecureHeaders(a.mux(true)) }
+
+// EndWatches ends the requests of those who watch the lobby, which have no end of their own.
+func (a *API) EndWatches() { a.end() }
 
 // Close ends what is logged. Call it when no request runs any more.
 func (a *API) Close() { a.troubles.logs.Close() }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func TestTimeout_WaitForLock(t *testing.T) {
 	w.join("a1", "x")
 	redistest.OK(t, w.redis.Set(t.Context(), "LockRoom:a1", "another", time.Minute).Err())
 	for _, op := range samples {
-		if op.method == http.MethodGet {
+		if op.method == http.MethodGet || !strings.Contains(op.path, "a1") {
 			continue
 		}
 		r := w.do(call{method: op.method, path: op.path, body: op.body, operator: true, status: 503, want: []string{`"code":"busy"`, `"retry":true`}})
@@ -64,6 +65,10 @@ func (e *ending) Read(ctx context.Context, _ string) (s room.Snapshot, err error
 
 func (e *ending) Reserve(ctx context.Context, _ string, _ ...string) (r room.Result, err error) {
 	return r, e.wait(ctx)
+}
+
+func (e *ending) Match(ctx context.Context, _ coordinator.Wanted, _ ...string) (id string, r room.Result, err error) {
+	return id, r, e.wait(ctx)
 }
 
 func (e *ending) Move(ctx context.Context, _, _ string, _ ...string) (left, joined room.Result, err error) {

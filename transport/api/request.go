@@ -35,6 +35,9 @@ func (a *API) serve(at methods, operators bool, running *gate) http.Handler {
 			answer = q.problem(err)
 		}
 		answer.write(w)
+		if answer.stream != nil {
+			answer.stream(r.Context(), w)
+		}
 	})
 }
 
@@ -92,6 +95,8 @@ type answer struct {
 	version string // ETag; empty for none
 	cache   string // Cache-Control; empty means no-store
 	body    any    // []byte as it is, anything else as JSON, nil for none
+
+	stream func(ctx context.Context, w http.ResponseWriter) // writes the rest; nil for nothing
 }
 
 func ok(body any) (*answer, error) { return &answer{status: http.StatusOK, body: body}, nil }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"roomd/room"
+	"roomd/room/coordinator"
 	"roomd/transport/auth"
 	"roomd/transport/protocol"
 )
@@ -292,6 +293,27 @@ func reserve(q *request, in users) (*answer, error) {
 		return nil, err
 	}
 	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version), body: partyOf(q.room, result.Snapshot, in.Users)}, nil
+}
+
+// wanted is the body of POST /api/match.
+type wanted struct {
+	Users    []string    `json:"users" minItems:"1" maxItems:"64" uniqueItems:"true" doc:"Who are to sit together."`
+	Labels   room.Labels `json:"labels" doc:"That the room has, perhaps among others."`
+	Settings *settings   `json:"settings,omitzero" doc:"Of the room that begins if there is none."`
+	Key      string      `json:"key,omitzero" maxLength:"64" doc:"Names the request: with the same one it finds the same room for a minute."`
+}
+
+func match(q *request, in wanted) (*answer, error) {
+	w := coordinator.Wanted{Labels: in.Labels, Prefix: q.token.Prefix(""), By: "api", Key: in.Key}
+	w.Allow = func(id string) error { return q.token.May(auth.Enter, id, false) }
+	if in.Settings != nil {
+		w.Settings = room.Settings(*in.Settings)
+	}
+	id, result, err := q.api.server.Match(q.Context(), w, in.Users...)
+	if err != nil {
+		return nil, err
+	}
+	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version), body: partyOf(id, result.Snapshot, in.Users)}, nil
 }
 
 // released is the query of DELETE …/seats.

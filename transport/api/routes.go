@@ -127,6 +127,10 @@ var operations = []operation{
 		method: http.MethodGet, path: "/api/rooms/{room}/log", id: "journal", admin: true, handler: withQuery(readJournal), answer: journal{},
 		summary: "The last commits of a room, oldest first.", description: "As far as its journal has them, which nodes with `--journal` write.",
 	}, {
+		method: http.MethodPost, path: "/api/match", id: "match", admin: true, handler: withBody(match), answer: party{},
+		summary:     "Seats a party together in a room with some labels: the fullest that has the seats, or a new one.",
+		description: "All of it or nobody, as by a request to the room's seats.",
+	}, {
 		method: http.MethodGet, path: "/api/nodes", id: "nodes", admin: true, operators: true, handler: plain(listNodes), answer: nodeList{}, refusals: []int{404},
 		summary:     "The nodes that are believed to live, by name, with what each says of itself.",
 		description: "A node writes that to Redis about once a second. One that has been silent for 10 s has only what its lease says. 404 says that this is the address of the game clients.",

@@ -60,6 +60,20 @@ func (i *Identity) May(use Use, id string, member bool) error {
 	return room.Forbid("the token does not allow room %s", id)
 }
 
+// Prefix returns with what the id of a new room has to begin, and then may be anything: the first of Rooms that
+// allows some so. It is empty if none does, and otherwise if all rooms are allowed.
+func (i *Identity) Prefix(otherwise string) string {
+	if i.Rooms == nil {
+		return otherwise
+	}
+	for _, pattern := range i.Rooms {
+		if prefix, ok := strings.CutSuffix(pattern, "*"); ok && room.CheckID(prefix+"x") == nil {
+			return prefix
+		}
+	}
+	return ""
+}
+
 // MayWatch returns nil if user may watch the room of that id, which is as the snapshot has it: the token
 // allows it, to a member or to others; and the room's settings and bans allow it, or the token is an
 // admin's. The time is in ms since 1970. The error is room.ErrForbidden or room.ErrBanned.

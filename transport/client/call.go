@@ -50,6 +50,8 @@ func (k *call) failed(err error) error {
 		return nil
 	case k.req.Action == protocol.ActionAuth:
 		return fmt.Errorf("client: auth: %w", err)
+	case k.req.Room == "":
+		return fmt.Errorf("client: %s: %w", k.req.Action, err)
 	}
 	return fmt.Errorf("client: %s of room %q: %w", k.req.Action, k.req.Room, err)
 }

@@ -100,6 +100,13 @@ func (c *Client) JoinSeat(ctx context.Context, room string, seat int) (*Room, er
 	return c.enter(ctx, joinCall(room, &seat))
 }
 
+// Match makes the user a member of a room that has the labels, perhaps among others, and a free seat: the fullest there is; or, if there
+// is none, of a new one with these settings, whose labels are those that are looked for. The error is as for Join; no
+// room is full.
+func (c *Client) Match(ctx context.Context, labels map[string]string, begin room.Settings) (*Room, error) {
+	return c.enter(ctx, matchCall(labels, begin))
+}
+
 // Watch follows the room without joining it. A member may watch, too, and goes on watching after
 // the end of the membership. Errors are as for Join.
 func (c *Client) Watch(ctx context.Context, room string) (*Room, error) {

@@ -100,7 +100,7 @@ func (r *Room) awaitsSnapshotLocked() bool {
 func (r *Room) enteredLocked(action string, reply *protocol.Reply) {
 	v := &r.replica.view
 	switch action {
-	case protocol.ActionJoin:
+	case protocol.ActionJoin, protocol.ActionMatch:
 		r.memberLocked()
 		if reply.Seat != nil {
 			v.Seat = *reply.Seat

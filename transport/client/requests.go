@@ -12,6 +12,8 @@ import (
 
 	"roomd/room"
 	"roomd/transport/protocol"
+
+	"github.com/google/uuid"
 )
 
 // Join makes the user a member of the room, in any free seat. The reply lists the members, and the
@@ -29,6 +31,12 @@ func (c *Conn) Join(ctx context.Context, room string) (*protocol.Reply, error) {
 // JoinSeat is like Join, but asks for one seat, counted from 0.
 func (c *Conn) JoinSeat(ctx context.Context, room string, seat int) (*protocol.Reply, error) {
 	return c.do(ctx, joinCall(room, &seat))
+}
+
+// Match is like Join for a room that has the labels, perhaps among others, and a free seat: the fullest there is; or, if there
+// is none, for a new one with these settings, whose labels are those that are looked for. The reply has the room.
+func (c *Conn) Match(ctx context.Context, labels map[string]string, begin room.Settings) (*protocol.Reply, error) {
+	return c.do(ctx, matchCall(labels, begin))
 }
 
 // Leave ends the user's membership in the room and frees the seat. The reply has no list.
@@ -154,6 +162,12 @@ func plainCall(action, room string) *call {
 // joinCall asks for a seat, or for any if seat is nil.
 func joinCall(room string, seat *int) *call {
 	return &call{req: &protocol.Request{Action: protocol.ActionJoin, Room: room, Seat: seat}}
+}
+
+// matchCall has a key, so that it finds the same room when it is sent again.
+func matchCall(labels map[string]string, begin room.Settings) *call {
+	begin.Labels = ""
+	return &call{req: &protocol.Request{Action: protocol.ActionMatch, Labels: room.MakeLabels(labels), Settings: &begin, Key: uuid.NewString()}}
 }
 
 func readyCall(room string, ready bool) *call {

@@ -92,6 +92,7 @@ func (a *admin) serve(pages, files http.Handler, rooms *api.API) {
 	mux.Handle("/", a.protect(pages, refuseText))
 	bounded := &listener{TCPListener: a.listener.(*net.TCPListener), max: maxAdmins, evicted: a.evicted}
 	a.http = newHTTP(withAPI(a.protect(rooms.Operators(), rooms.Refuse), transport.SecureHeaders(mux)), transport.DefaultHandshakeTimeout, a.errors)
+	a.http.RegisterOnShutdown(rooms.EndWatches)
 	a.http.ConnState = bounded.connState
 	go func() { _ = a.http.Serve(bounded) }() // ends with shutdown
 }

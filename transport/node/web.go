@@ -37,6 +37,7 @@ func (n *Node) serve(cfg *Config) {
 		all = n.byOwnName(all, cfg.Listen)
 	}
 	n.http = newHTTP(ofClient(all, n.server.NetworkOf), timeout, n.errors)
+	n.http.RegisterOnShutdown(n.api.EndWatches)
 	n.http.ConnState, n.http.ConnContext = bounded.connState, bounded.connContext
 	if n.tls == nil {
 		go func() { n.failed <- n.http.Serve(bounded) }() // ends with Shutdown

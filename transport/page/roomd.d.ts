@@ -142,6 +142,11 @@ export class Client extends EventTarget {
    * Rejects if the server refuses: `room_full`, `seat_taken`, `closed`, `banned`, `forbidden`, …
    */
   join<Data = any, MemberData = any>(id: string, options?: { seat?: number; signal?: AbortSignal }): Promise<Room<Data, MemberData>>
+  /**
+   * Joins the fullest room that has the labels, perhaps among others, and a free seat; or, if there is none, a new one with
+   * these settings. It rejects as join does, but never with `room_full`.
+   */
+  match<Data = any, MemberData = any>(labels: Labels, options?: { settings?: Settings; signal?: AbortSignal }): Promise<Room<Data, MemberData>>
   /** Gets the room's changes without being a member. */
   watch<Data = any, MemberData = any>(id: string, options?: { signal?: AbortSignal }): Promise<Room<Data, MemberData>>
   /** The room at this moment, without joining or watching. */

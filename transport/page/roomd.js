@@ -14,7 +14,7 @@ const RENEWAL_FLOOR = 500 // ms between two renewals, at least
 const LONGEST_TIMER = 2 ** 31 - 1
 
 // These do no harm when they are done twice, so they are sent again if the reply is missing.
-const REPEATABLE = new Set(["join", "leave", "ready", "users", "watch", "unwatch"])
+const REPEATABLE = new Set(["join", "match", "leave", "ready", "users", "watch", "unwatch"])
 // Close codes that say that the client is at fault, and would be again.
 const FAULTS = new Set([1002, 1003, 1007, 1008, 1009, 4009])
 
@@ -834,7 +834,7 @@ class Session {
     return mirror
   }
 
-  /** entered takes the list of a reply to a join or a watch. */
+  /** entered takes the list of a reply to a join, a match or a watch. */
   entered(action, reply) {
     const mirror = this.enter(reply.room)
     if (action === "watch") mirror.watching = true
@@ -1085,6 +1085,11 @@ export class Client extends EventTarget {
 
   join(id, { seat, signal } = {}) {
     return this.#session.request({ action: "join", room: id, seat }, { signal, apply: (reply) => this.#session.entered("join", reply) })
+  }
+
+  match(labels, { settings, signal } = {}) {
+    const key = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("")
+    return this.#session.request({ action: "match", labels, settings, key }, { signal, apply: (reply) => this.#session.entered("match", reply) })
   }
 
   watch(id, { signal } = {}) {

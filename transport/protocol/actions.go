@@ -7,6 +7,7 @@ import (
 // The actions a request may ask for. Actions says what goes with which.
 const (
 	ActionJoin  = "join"  // become a member of a room, and get its events
+	ActionMatch = "match" // become a member of a room with some labels that has a free seat, or of a new one
 	ActionLeave = "leave" // stop being a member
 	ActionUsers = "users" // read who is in a room, without joining
 
@@ -60,6 +61,8 @@ type Action struct {
 // Actions is the table of all actions. What goes with what beyond that, checkTogether says.
 var Actions = []Action{
 	{Name: ActionJoin, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom), optional: setOf(fieldSeat, fieldBrief, fieldExpect, fieldEpoch)},
+	// It repeats because of its key. It asks Redis for a room first.
+	{Name: ActionMatch, Reply: ShapeList, Repeats: true, Cost: 2, required: setOf(fieldLabels), optional: setOf(fieldSettings, fieldKey, fieldBrief)},
 	{Name: ActionLeave, Reply: ShapeCount, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionUsers, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionWatch, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom)},

@@ -5,7 +5,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"roomd/room"
 )
 
 // readMember reads one name and its value. It fails only where the JSON is broken.
@@ -65,6 +68,8 @@ func (d *decoder) readField(f field, value jsontext.Value) {
 		*in, wrong = truth(value)
 	case *JSON:
 		*in, wrong = data(value)
+	case *room.Labels:
+		*in, wrong = labels(value)
 	case *string:
 		switch {
 		case f == fieldAction:
@@ -81,6 +86,14 @@ func (d *decoder) readField(f field, value jsontext.Value) {
 	if wrong != "" {
 		d.bad(f, wrong)
 	}
+}
+
+// labels reads an object whose values are strings.
+func labels(value jsontext.Value) (l room.Labels, wrong string) {
+	if json.Unmarshal(value, &l) != nil || value.Kind() != jsontext.KindBeginObject {
+		wrong = "must be an object whose values are strings, each name once"
+	}
+	return l, wrong
 }
 
 // twice takes back what a refusal would repeat of the field.

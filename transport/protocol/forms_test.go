@@ -110,7 +110,7 @@ func TestRefusedFieldsOfMembersAndAdmins(t *testing.T) {
 		{`"action":"say","text":"a","scope":"room"`, "scope: only goes with set"},
 		{`"action":"ready","value":true,"user":"a"`, "user: only goes with set and kick"},
 		{`"action":"say","text":"a","ban":5`, "ban: only goes with kick"},
-		{`"action":"set","data":1,"settings":{}`, "settings: only goes with configure"},
+		{`"action":"set","data":1,"settings":{}`, "settings: only goes with match and configure"},
 		{`"action":"kick","user":"a","expect":1`, "expect: only goes with join and set and timer and configure"},
 		{`"action":"close","epoch":"e"`, "epoch: only goes with join and set and timer and configure"},
 		{`"action":"close","seat":1`, "seat: only goes with join"},
@@ -194,7 +194,7 @@ func different(n int) string {
 
 // Each action refuses every field that its row does not have.
 func TestActions_Fields(t *testing.T) {
-	values := [...]string{`1`, ``, `"42"`, `"t"`, `0`, `true`, `true`, `"a"`, `"private"`, `{}`, `"a"`, `1`, `["a"]`, `["a","b"]`, `"turn"`, `1`, `{"close":true}`, `1`, `1`, `"e"`}
+	values := [...]string{`1`, ``, `"42"`, `"t"`, `0`, `true`, `true`, `"a"`, `"private"`, `{}`, `{"a":"b"}`, `"k"`, `"a"`, `1`, `["a"]`, `["a","b"]`, `"turn"`, `1`, `{"close":true}`, `1`, `1`, `"e"`}
 	for _, action := range Actions {
 		for f := fieldRoom; f < fieldUnknown; f++ {
 			needed := action.required

@@ -33,7 +33,7 @@ type Request struct {
 	// Action is one of the Action constants.
 	Action string
 	// Room is the room's id as the client wrote it. Its length and characters are not checked, and
-	// it may be empty. It goes with every action but ActionAuth and ActionPing.
+	// it may be empty. It goes with every action but ActionMatch, ActionAuth and ActionPing.
 	Room string
 	// Token goes with ActionAuth only. It is not checked here.
 	Token string
@@ -49,8 +49,12 @@ type Request struct {
 	// Scope says whose data a set replaces: ScopeMember, ScopePrivate, or ScopeRoom, which empty means, too.
 	Scope string
 	// Settings are all settings of the room from now on: what is zero is so. Only with
-	// ActionConfigure, where it is never nil.
+	// ActionConfigure, where it is never nil, and with ActionMatch: those of a room that it begins.
 	Settings *room.Settings
+	// Labels are what a match looks for. It is not checked here.
+	Labels room.Labels
+	// Key names a match, whose repetition finds the same room. Empty means that it is not repeated.
+	Key string
 	// Text is a message's, which then is not empty, or the reason of a kick, where empty means none.
 	Text string
 	// Data is a message's, or what a set stores, where null removes what was stored. Either Data or
@@ -91,6 +95,8 @@ const (
 	fieldUser
 	fieldScope
 	fieldSettings
+	fieldLabels
+	fieldKey
 	fieldText
 	fieldData
 	fieldTo
@@ -117,6 +123,8 @@ var fieldTable = [...]fieldRow{
 	fieldUser:     {name: "user", in: func(r *Request) any { return &r.User }},
 	fieldScope:    {name: "scope", choices: []string{ScopeRoom, ScopeMember, ScopePrivate}, in: func(r *Request) any { return &r.Scope }},
 	fieldSettings: {name: "settings", in: func(r *Request) any { return &r.Settings }},
+	fieldLabels:   {name: "labels", in: func(r *Request) any { return &r.Labels }},
+	fieldKey:      {name: "key", in: func(r *Request) any { return &r.Key }},
 	fieldText:     {name: "text", in: func(r *Request) any { return &r.Text }},
 	fieldData:     {name: "data", in: func(r *Request) any { return &r.Data }},
 	fieldTo:       {name: "to", least: 1, most: MaxTo, in: func(r *Request) any { return &r.To }},
@@ -198,6 +206,9 @@ func appendValue(dst []byte, in any) (longer []byte, set bool) {
 		return appendString(dst, *v), *v != ""
 	case *JSON:
 		return appendJSON(dst, *v), *v != ""
+	case *room.Labels:
+		text, _ := v.MarshalJSON()
+		return append(dst, text...), *v != ""
 	case *bool:
 		return strconv.AppendBool(dst, *v), *v
 	case *int:

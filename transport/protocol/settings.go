@@ -4,7 +4,6 @@ import (
 	"encoding"
 	"slices"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"roomd/room"
@@ -63,9 +62,7 @@ func (d *decoder) setting(f room.Setting, value jsontext.Value) (wrong string) {
 	case *bool:
 		*into, wrong = truth(value)
 	case *room.Labels:
-		if json.Unmarshal(value, into) != nil {
-			return "must be an object whose values are strings"
-		}
+		*into, wrong = labels(value)
 	case encoding.TextUnmarshaler:
 		var name string
 		if name, wrong = d.choice(value, f.Values...); wrong == "" {

@@ -35,6 +35,8 @@ type Lobby struct {
 	shared singleflight.Group // of reads
 	busy   sync.WaitGroup     // reads, and the loop
 
+	reading sync.Mutex // of the index, one after the other
+
 	mu      sync.Mutex
 	used    time.Time // guarded by mu: since when the loop runs; zero before
 	closed  bool      // guarded by mu
@@ -183,6 +185,8 @@ func (l *Lobby) current() *List {
 func (l *Lobby) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	l.reading.Lock() // an earlier answer must not undo a later one
+	defer l.reading.Unlock()
 	l.mu.Lock()
 	since := l.known
 	l.mu.Unlock()

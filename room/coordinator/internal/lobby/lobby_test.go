@@ -107,6 +107,7 @@ func TestLobby_Next(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		l, other := newLobby(t, rdb), newLobby(t, rdb).index
+		mustGet(t, l) // the first search is over
 		first, _, all, err := l.Next(t.Context(), nil)
 		if redistest.OK(t, err); !all {
 			t.Error("the first list differs in some rooms only")

@@ -23,6 +23,8 @@ const (
 	// would not do it is looked beyond.
 	maxOthers  = 16
 	maxRefused = 16
+
+	maxKey = 64 // bytes
 )
 
 // Wanted is what somebody looks for.
@@ -31,7 +33,40 @@ type Wanted struct {
 	Seats    int           // together
 	Settings room.Settings // of the room that begins if there is none; its labels are Labels
 	Prefix   string        // of the id of such a room
-	Key      string        // names the request if it may be sent again; else empty
+	By       string        // who looks
+	Key      string        // names the request, among those of who looks, if it may be sent again; else empty
+
+	Allow func(id string) error // says why a room will not do; nil allows all
+}
+
+// Allows returns why a room will not do.
+func (w *Wanted) Allows(id string) error {
+	if w.Allow == nil {
+		return nil
+	}
+	return w.Allow(id)
+}
+
+// Check returns a [room.InvalidError] that names the field if a room cannot be found or begun so.
+func (w *Wanted) Check(rules room.Rules) error {
+	if w.Labels == "" {
+		return &room.InvalidError{Field: "labels", Problem: "must not be empty: without labels no room is found"}
+	}
+	if w.Settings.Labels != "" && w.Settings.Labels != w.Labels {
+		return &room.InvalidError{Field: "settings.labels", Problem: "must be those that are looked for, or be left out"}
+	}
+	if len(w.Key) > maxKey {
+		return &room.InvalidError{Field: "key", Problem: fmt.Sprintf("must be at most %d bytes long, not %d", maxKey, len(w.Key))}
+	}
+	settings := w.Settings
+	settings.Labels = w.Labels
+	if _, err := room.Check(room.Configure{Settings: settings}, rules); err != nil {
+		return err
+	}
+	if seats := settings.Seats(); w.Seats < 1 || w.Seats > seats {
+		return &room.InvalidError{Field: "users", Problem: fmt.Sprintf("must be 1 to %d, the seats of a room, not %d", seats, w.Seats)}
+	}
+	return nil
 }
 
 // Found is a room that was found. Its seats count as taken until the room is noted again.
@@ -105,7 +140,7 @@ func (l *Lobby) Unclaimed(r Refused) {
 
 // match returns the key under which the room of a request is kept.
 func (x *index) match(w Wanted) string {
-	sum := sha256.Sum256([]byte(w.Key))
+	sum := sha256.Sum256([]byte(w.By + "\n" + w.Key))
 	return strings.TrimSuffix(x.keys[4], "Free:") + "Match:" + base64.RawURLEncoding.EncodeToString(sum[:12])
 }
 

@@ -1,0 +1,63 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+
+	"roomd/room"
+	"roomd/room/coordinator/internal/lobby"
+)
+
+// Wanted is what somebody looks for who calls [Coordinator.Match].
+type Wanted = lobby.Wanted
+
+// maxMatches is how many rooms Match tries. That many others would have to be faster each time.
+const maxMatches = 20
+
+// Match finds a room with labels and enough seats, the fullest first, or begins one, and has join take the seats: by a
+// [room.Join] or a [room.Reserve] with these settings as Begin. A room that refuses, since others were faster, or it does not let this user in, is passed over. So users who
+// look for the same at the same instant, on any nodes, sit together, and a new room begins only when all others
+// that are known have no seats: of players who join rooms with these labels in no other way, all sit in full ones but the last.
+//
+// Usually that is two requests: one finds the room, the other is the join. It fails with the error of join in a room
+// that nobody had found before, or of the last one, and with [room.ErrInvalid], [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
+func (c *Coordinator) Match(ctx context.Context, w Wanted, join func(ctx context.Context, id string, begin *room.Settings) (room.Result, error)) error {
+	if w.Settings.Capacity == 0 {
+		w.Settings.Capacity = c.opts.Rules.Seats() % room.MaxSeats
+	}
+	if err := w.Check(c.opts.Rules); err != nil {
+		return err
+	}
+	var not []lobby.Refused
+	for {
+		found, err := c.lobby.Claim(ctx, w, not...)
+		if err != nil {
+			return err
+		}
+		var result room.Result
+		if err = w.Allows(found.Room); err == nil {
+			result, err = join(ctx, found.Room, &found.Settings)
+		}
+		if err == nil {
+			return nil
+		}
+		refused := lobby.Refused{Room: found.Room, At: room.Position{Epoch: result.Epoch, Version: result.Version}, Members: result.Count(), Settings: result.Settings}
+		if passed := isPassedOver(err); !passed || found.New || len(not) == maxMatches {
+			if passed {
+				c.lobby.Unclaimed(refused)
+			}
+			return err
+		}
+		not = append(not, refused)
+	}
+}
+
+// isPassedOver reports whether an error says that a room will not do, and another one may.
+func isPassedOver(err error) bool {
+	for _, refusal := range []error{room.ErrFull, room.ErrSeatTaken, room.ErrRoomClosed, room.ErrBanned, room.ErrForbidden, room.ErrOtherLabels, room.ErrDuplicate} {
+		if errors.Is(err, refusal) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,184 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+func ranked(capacity int) Wanted {
+	return Wanted{Labels: `{"mode":"ranked"}`, Seats: 1, Settings: room.Settings{Capacity: capacity}, Prefix: "m-"}
+}
+
+// match seats a user by Match, and returns where.
+func match(t *testing.T, c *Coordinator, w Wanted, user string) (id string) {
+	t.Helper()
+	redistest.OK(t, tryMatch(t.Context(), c, w, user, &id))
+	return id
+}
+
+func tryMatch(ctx context.Context, c *Coordinator, w Wanted, user string, id *string) error {
+	return c.Match(ctx, w, func(ctx context.Context, found string, begin *room.Settings) (room.Result, error) {
+		*id = found
+		return c.Do(ctx, found, room.Join{User: user, Session: "s", Begin: begin})
+	})
+}
+
+func fourNodes(t *testing.T) (nodes []*Coordinator) {
+	mini, _ := redistest.Mini(t)
+	for range 4 {
+		nodes = append(nodes, newCoordinator(t, redistest.MiniClient(t, mini), Options{}))
+	}
+	return nodes
+}
+
+// However many players look for a table at once, on however many nodes, all tables but one are full, and nobody is refused.
+func TestMatch_FullTables(t *testing.T) {
+	const players = 402
+	nodes := fourNodes(t)
+	var mu sync.Mutex
+	tables := make(map[string]int)
+	var wg sync.WaitGroup
+	for i := range players {
+		wg.Go(func() {
+			var id string
+			if err := tryMatch(soon(t), nodes[i%4], ranked(4), fmt.Sprint("u", i), &id); err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			tables[id]++
+		})
+	}
+	wg.Wait()
+	sizes := make(map[int]int)
+	for n := range maps.Values(tables) {
+		sizes[n]++
+	}
+	if len(sizes) != 2 || sizes[4] != players/4 || sizes[players%4] != 1 {
+		t.Errorf("tables by how many sit there: %v", sizes)
+	}
+}
+
+// Two players look for a table at the same instant on different nodes, and one seat is free. One gets it, the other
+// begins a table.
+func TestMatch_OneSeatTwoPlayers(t *testing.T) {
+	rounds := 50
+	if os.Getenv("ROOMD_TESTS") == "thorough" {
+		rounds = 1000
+	}
+	nodes := fourNodes(t)
+	for round := range rounds {
+		w := ranked(2)
+		w.Labels = room.MakeLabels(map[string]string{"round": fmt.Sprint(round)})
+		first := match(t, nodes[round%4], w, "a")
+		var found [2]string
+		var wg sync.WaitGroup
+		for i := range found {
+			wg.Go(func() {
+				if err := tryMatch(soon(t), nodes[(round+i)%4], w, fmt.Sprint("b", i), &found[i]); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if (found[0] == first) == (found[1] == first) {
+			t.Fatalf("round %d: both are in %v, of which one seat of %s was free", round, found, first)
+		}
+	}
+}
+
+// The fullest table comes first; closed ones, those with other labels, and those that do not let this user in are passed
+// over; more labels than were asked for do no harm.
+func TestMatch_Choice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := fourNodes(t)
+		c := nodes[0]
+		w := ranked(4)
+		configure := func(id string, s room.Settings, members int) {
+			mustDo(t, c, id, room.Configure{Settings: s})
+			for i := range members {
+				mustDo(t, c, id, room.Join{User: fmt.Sprint(id, i), Session: "s"})
+			}
+		}
+		mustLobby(t, c)
+		configure("closed", room.Settings{Capacity: 9, Labels: w.Labels}, 8)
+		mustDo(t, c, "closed", room.Configure{Settings: room.Settings{Capacity: 9, Labels: w.Labels, Closed: true}})
+		configure("full", room.Settings{Capacity: 4, Labels: w.Labels}, 4)
+		configure("other", room.Settings{Capacity: 4, Labels: `{"mode":"fast"}`}, 3)
+		configure("banned", room.Settings{Capacity: 4, Labels: w.Labels}, 3)
+		mustDo(t, c, "banned", room.Kick{User: "x", Until: room.Forever})
+		configure("more", room.Settings{Capacity: 4, Labels: `{"mode":"ranked","region":"eu"}`}, 2)
+		configure("empty", room.Settings{Capacity: 4, Labels: w.Labels}, 1)
+		time.Sleep(time.Second)
+		redistest.Equal(t, "who is banned from one:", match(t, nodes[1], w, "x"), "more")
+		redistest.Equal(t, "another:", match(t, nodes[2], w, "y"), "banned")
+		redistest.Equal(t, "the next:", match(t, nodes[3], w, "z"), "more")
+		w.Seats = 3
+		redistest.Equal(t, "a party:", match(t, nodes[3], w, "party"), "empty")
+		mustDo(t, c, "more", room.Configure{Settings: room.Settings{Capacity: 9, Labels: `{"mode":"fast"}`}})
+		if got := match(t, nodes[1], w, "party2"); !slices.Contains([]string{"m-"}, got[:2]) {
+			t.Errorf("a party sits in %s", got)
+		}
+	})
+}
+
+// A request that is sent again finds the same table. One that has failed in a new one leaves that to others.
+func TestMatch_Again(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := fourNodes(t)
+		w := ranked(4)
+		w.Key = "k"
+		first := match(t, nodes[0], w, "a")
+		redistest.Equal(t, "the same request again:", match(t, nodes[1], w, "a"), first)
+		w.Key = ""
+		for i := range 3 {
+			redistest.Equal(t, "others:", match(t, nodes[2], w, fmt.Sprint("b", i)), first)
+		}
+		failed := errors.New("the client has gone")
+		id := ""
+		err := nodes[0].Match(t.Context(), w, func(_ context.Context, found string, _ *room.Settings) (room.Result, error) {
+			id = found
+			return room.Result{}, failed
+		})
+		if !errors.Is(err, failed) || id == first {
+			t.Errorf("%v in %s", err, id)
+		}
+		redistest.Equal(t, "the table that nobody has begun:", match(t, nodes[1], w, "c"), id)
+		_, _ = nodes[0].Do(t.Context(), id, room.Leave{User: "c", Session: "s"})
+		time.Sleep(10 * time.Minute)
+		if next := match(t, nodes[1], w, "d"); next == id || next == first {
+			t.Errorf("a table that was forgotten is found")
+		}
+	})
+}
+
+// What cannot be looked for is refused, and names the field.
+func TestMatch_BadInput(t *testing.T) {
+	c, _ := onMini(t, Options{})
+	for field, change := range map[string]func(*Wanted){
+		"labels":          func(w *Wanted) { w.Labels = "" },
+		"labels.a":        func(w *Wanted) { w.Labels = `{"a":""}` },
+		"settings.labels": func(w *Wanted) { w.Settings.Labels = `{"b":"c"}` },
+		"capacity":        func(w *Wanted) { w.Settings.Capacity = -1 },
+		"users":           func(w *Wanted) { w.Seats = 5 },
+	} {
+		w, id := ranked(4), ""
+		change(&w)
+		err := tryMatch(t.Context(), c, w, "a", &id)
+		if invalid, is := errors.AsType[*room.InvalidError](err); !is || invalid.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package api
+
+import (
+	"bufio"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/transport/auth"
+)
+
+// lobbyWatch reads the events of one who watches the lobby.
+type lobbyWatch struct {
+	t     *testing.T
+	lines chan string // closed at the end
+}
+
+func (w *world) watch(query, token string) *lobbyWatch {
+	w.t.Helper()
+	server := httptest.NewServer(w.api.Public())
+	w.t.Cleanup(server.Close)
+	w.t.Cleanup(w.api.EndWatches) // before
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, server.URL+"/api/rooms?watch"+query, nil)
+	redistest.OK(w.t, err)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := http.DefaultClient.Do(req)
+	redistest.OK(w.t, err)
+	w.t.Cleanup(func() { _ = answer.Body.Close() })
+	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
+		w.t.Fatalf("%s, %s", answer.Status, answer.Header.Get("Content-Type"))
+	}
+	l := &lobbyWatch{w.t, make(chan string, 100)}
+	go func() {
+		defer close(l.lines)
+		for s := bufio.NewScanner(answer.Body); s.Scan(); {
+			if s.Text() != "" {
+				l.lines <- s.Text()
+			}
+		}
+	}()
+	return l
+}
+
+// expect waits for an event with some parts of its data.
+func (l *lobbyWatch) expect(event string, parts ...string) {
+	l.t.Helper()
+	if line := redistest.Receive(l.t, l.lines, "an event"); line != "event: "+event {
+		l.t.Errorf("%s instead of %s", line, event)
+	}
+	data := redistest.Receive(l.t, l.lines, "data")
+	for _, part := range parts {
+		if !strings.Contains(data, part) {
+			l.t.Errorf("%s without %s", data, part)
+		}
+	}
+}
+
+// Who watches the lobby gets the rooms that a filter has, as they change, come and go, and hears of no others.
+func TestWatchLobby(t *testing.T) {
+	w := newWorld(t, true, Options{Rate: -1})
+	configure := func(id string, s room.Settings) {
+		_, err := w.rooms.Do(t.Context(), id, room.Configure{Settings: s})
+		redistest.OK(t, err)
+	}
+	fast := room.Settings{Capacity: 2, Labels: `{"mode":"fast"}`}
+	configure("a1", fast)
+	configure("a2", room.Settings{Capacity: 2})
+	l := w.watch("&label=mode:fast", sign(t, "p", auth.RolePlayer, "a*"))
+	l.expect("rooms", `{"rooms":[{"room":"a1","count":0,"capacity":2,"free":2,"closed":false,"labels":{"mode":"fast"}`)
+	w.join("a2", "x")     // of no interest
+	configure("b1", fast) // not for this token
+	w.join("a1", "x")
+	l.expect("changes", `"rooms":[{"room":"a1","count":1,`)
+	configure("a3", fast)
+	l.expect("changes", `"rooms":[{"room":"a3","count":0,`)
+	configure("a3", room.Settings{Capacity: 2})
+	l.expect("changes", `"rooms":[]`, `"gone":["a3"]`)
+	w.api.EndWatches()
+	for line := range l.lines {
+		t.Errorf("after all: %s", line)
+	}
+	for _, query := range []string{"&sort=age", "&after=x", "&limit=3", "&label=x"} {
+		w.do(call{method: "GET", path: "/api/rooms?watch" + query, token: sign(t, "p", auth.RolePlayer), status: 400})
+	}
+}

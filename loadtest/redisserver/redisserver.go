@@ -6,6 +6,7 @@ package redisserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -112,8 +113,8 @@ func (r *Redis) NewClient(connections int) *redis.Client {
 	return redis.NewClient(&opts)
 }
 
-// Remove removes all keys with text in their names, and the nodes with it from the
-// list of living nodes. It does so also when ctx has ended, within a minute.
+// Remove removes all keys with text in their names, and the nodes and rooms with it from the
+// lists of all. It does so also when ctx has ended, within a minute.
 func (r *Redis) Remove(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
@@ -130,7 +131,7 @@ func (r *Redis) Remove(ctx context.Context, text string) error {
 			}
 		}
 		if cursor = next; cursor == 0 {
-			return removeNodes(ctx, client, text)
+			return errors.Join(removeNodes(ctx, client, text), removeListed(ctx, client, text))
 		}
 	}
 }
@@ -173,4 +174,31 @@ func (r *Redis) Close() {
 	if r.process != nil {
 		_ = r.process.Close()
 	}
+}
+
+// removeListed removes rooms from the index of the lobby, and that, where nothing is left.
+func removeListed(ctx context.Context, client *redis.Client, text string) error {
+	rooms, err := client.HKeys(ctx, "Lobby:Rooms").Result()
+	if err != nil {
+		return err
+	}
+	left := len(rooms)
+	for _, id := range rooms {
+		if !strings.Contains(id, text) {
+			continue
+		}
+		left--
+		if _, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			p.HDel(ctx, "Lobby:Rooms", id)
+			p.ZRem(ctx, "Lobby:Changed", id)
+			p.ZRem(ctx, "Lobby:Gone", id)
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	if left == 0 {
+		return client.Unlink(ctx, "Lobby:State").Err()
+	}
+	return nil
 }

@@ -42,22 +42,22 @@ func (c *Coordinator) Match(ctx context.Context, w Wanted, join func(ctx context
 			return nil
 		}
 		refused := lobby.Refused{Room: found.Room, At: room.Position{Epoch: result.Epoch, Version: result.Version}, Members: result.Count(), Settings: result.Settings}
-		if passed := isPassedOver(err); !passed || found.New || len(not) == maxMatches {
-			if passed {
-				c.lobby.Unclaimed(refused)
-			}
+		// In a new room only others who were faster make a difference: a rule that refuses there does so in any.
+		again := isTaken(err) || !found.New && isPassedOver(err)
+		if !again || len(not) == maxMatches {
+			c.lobby.Unclaimed(refused)
 			return err
 		}
 		not = append(not, refused)
 	}
 }
 
+// isTaken reports whether an error says that others have been faster.
+func isTaken(err error) bool {
+	return errors.Is(err, room.ErrFull) || errors.Is(err, room.ErrRoomClosed) || errors.Is(err, room.ErrOtherLabels)
+}
+
 // isPassedOver reports whether an error says that a room will not do, and another one may.
 func isPassedOver(err error) bool {
-	for _, refusal := range []error{room.ErrFull, room.ErrSeatTaken, room.ErrRoomClosed, room.ErrBanned, room.ErrForbidden, room.ErrOtherLabels, room.ErrDuplicate} {
-		if errors.Is(err, refusal) {
-			return true
-		}
-	}
-	return false
+	return isTaken(err) || errors.Is(err, room.ErrSeatTaken) || errors.Is(err, room.ErrBanned) || errors.Is(err, room.ErrForbidden) || errors.Is(err, room.ErrDuplicate)
 }

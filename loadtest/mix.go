@@ -60,8 +60,8 @@ var plays = []played{
 	{MixMove, MixMove, ""},
 }
 
-// byAdmin reports whether only an administrator may do it.
-func (p played) byAdmin() bool { return p.action == "" || protocol.ActionNamed(p.action).Admin }
+// byAdmin reports whether only an administrator does it: rooms of a run have no host.
+func (p played) byAdmin() bool { return p.action == "" || protocol.ActionNamed(p.action).Host }
 
 // MixNames are the names that Config.Mix can have.
 var MixNames = mixes(func(played) bool { return true })

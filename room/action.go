@@ -150,6 +150,9 @@ type Result struct {
 func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {
 	before := len(r.updates)
 	seat, err = a.apply(r, rules, by)
+	if err == nil {
+		r.appoint()
+	}
 	if err == nil && rules.Starter != nil {
 		err = start(r, rules, before)
 	}

@@ -1,14 +1,26 @@
 package room
 
 // Close closes a room: everybody leaves, nobody comes in, its timers are cancelled, and Redis forgets the
-// room after a while. It needs authority over the room.
-type Close struct{}
+// room after a while. It needs authority over the room, or the host does it; but a room that is kept is not for the host to close.
+type Close struct {
+	As Claim // of the host; zero for somebody with authority
+}
 
-func (Close) kind() Kind                  { return KindClose }
-func (Close) subject() (string, bool)     { return "", true }
-func (Close) check(Rules) (Action, error) { return nil, nil }
+func (Close) kind() Kind              { return KindClose }
+func (Close) subject() (string, bool) { return "", true }
 
-func (Close) apply(r *Room, rules Rules, by Origin) (int, error) {
+func (a Close) check(Rules) (_ Action, err error) {
+	a.As, err = a.As.check()
+	return a, err
+}
+
+func (a Close) apply(r *Room, rules Rules, by Origin) (int, error) {
+	if err := a.As.prove(r, by); err != nil {
+		return 0, err
+	}
+	if a.As != (Claim{}) && r.state.settings.Keep {
+		return 0, Forbid("room %s is kept, and so only admins may close it", r.ID)
+	}
 	for _, o := range r.Snapshot().Users() {
 		r.update(by.Node, Update{Type: KindLeave, User: o.User, Seat: o.Seat, Reason: ReasonClosed})
 	}

@@ -52,6 +52,8 @@ const (
 	KindTimer Kind = "timer"
 	// KindCountdown: one of the room's timers was set, or cancelled.
 	KindCountdown Kind = "countdown"
+	// KindHost: another member is the host, or, without a user, nobody is any more.
+	KindHost Kind = "host"
 	// KindMessage: somebody said something. It changes nothing.
 	KindMessage Kind = "message"
 	// KindDefaults: a room without settings got those of the Rules. It is in Updates only; players

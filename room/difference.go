@@ -24,6 +24,9 @@ func (r *Room) Differences(is *Room) string {
 	if r.state.timers.differ(is.state.timers) {
 		found = append(found, fmt.Sprintf("%d timers are set instead of %d, or others, or for another time", is.state.timers.Len(), r.state.timers.Len()))
 	}
+	if r.state.host != is.state.host {
+		found = append(found, fmt.Sprintf("the host is %q instead of %q", is.state.host, r.state.host))
+	}
 	if !maps.Equal(r.state.bans, is.state.bans) {
 		found = append(found, fmt.Sprintf("%d users are banned instead of %d, or for another time", len(is.state.bans), len(r.state.bans)))
 	}

@@ -11,7 +11,7 @@ func TestDifferences(t *testing.T) {
 			"a": {Seat: 0, Session: "s", Node: "n", At: 1}, "b": {Seat: 1, Session: "s", Node: "n", At: 1},
 		}
 		r := NewRoom("42", Position{"e", 5, "m"}, members)
-		r.Restore(Restored{Settings: &Settings{Capacity: 2}, Data: &Value{Version: 3, JSON: []byte(`1`)}, Bans: map[string]int64{"x": 7}, Gone: map[string]Gone{"y": {Version: 2, Reason: ReasonKicked}}})
+		r.Restore(Restored{Settings: &Settings{Capacity: 2}, Data: &Value{Version: 3, JSON: []byte(`1`)}, Bans: map[string]int64{"x": 7}, Gone: map[string]Gone{"y": {Version: 2, Reason: ReasonKicked}}, Host: "a"})
 		if change != nil {
 			change(r, members)
 		}
@@ -34,6 +34,7 @@ func TestDifferences(t *testing.T) {
 			r.state.gone = &goneList{map[string]Gone{"y": {Version: 2, Reason: ReasonMoved}}}
 		},
 		"0 users were taken out instead of 1": func(r *Room, _ map[string]Member) { r.state.gone = nil },
+		`the host is "b" instead of "a"`:      func(r *Room, _ map[string]Member) { r.state.host = "b" },
 		"the settings are":                    func(r *Room, _ map[string]Member) { r.state.settings.Capacity = 3 },
 		"1 users are banned instead of 1":     func(r *Room, _ map[string]Member) { r.state.bans = map[string]int64{"x": 8} },
 		"and 1 more": func(r *Room, m map[string]Member) {

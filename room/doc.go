@@ -34,7 +34,10 @@
 //
 // # Authority
 //
-// [Kick], [Unban], [Close], [Configure] and a SetData or Say without a user are for whoever has
+// A room whose settings say so has a host: one of its members, as long as there are some ([Room.Host]). The host may
+// [Kick], [Close] and [Configure]; a [Claim] is checked under the lock, by who is the host then.
+//
+// Otherwise [Kick], [Unban], [Close], [Configure] and a SetData or Say without a user are for whoever has
 // authority over the room: an action does not say who that is. [Reserve] seats a party and [Release] lets a group
 // go, all of them or none. A room remembers who was taken out, and why ([Room.Gone]), so that nobody
 // who missed it is brought back.

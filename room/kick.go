@@ -6,13 +6,14 @@ import "unicode/utf8"
 const Forever = 253402300799000
 
 // Kick throws a user out. The user's sessions learn why, and do not come back by themselves. It needs
-// authority over the room.
+// authority over the room, or the host does it.
 //
 // A room has at most MaxBans bans. For one more, those that are over go first, and then the one that
-// ends soonest, so a kick is never refused for it.
+// ends soonest, so a kick is never refused for it; but the host may not lift bans so, and fails with [ErrForbidden].
 type Kick struct {
 	User string
 	Text string // why; everybody in the room may read it
+	As   Claim  // of the host; zero for somebody with authority
 
 	// Until bans a user, who need not be there, from coming in until then: in ms since 1970 by the clock of
 	// the node that a join comes to, or [Forever]. A ban that ends later stays as it is: only [Unban] makes
@@ -36,12 +37,18 @@ func (a Kick) check(Rules) (Action, error) {
 		return nil, &InvalidError{"ban", "must end after 1970 and before the year 10000"}
 	}
 	a.User = user
-	return a, nil
+	a.As, err = a.As.check()
+	return a, err
 }
 
 func (a Kick) apply(r *Room, _ Rules, by Origin) (int, error) {
+	if err := a.As.prove(r, by); err != nil {
+		return 0, err
+	}
 	if a.Until > r.state.bans[a.User] {
-		makeRoomForBan(r, a.User, by.At)
+		if !makeRoomForBan(r, a.User, by.At, a.As == Claim{}) {
+			return 0, Forbid("ban: room %s has %d bans, and only admins may lift one for another", r.ID, MaxBans)
+		}
 		ban(r, a.User, a.Until)
 	}
 	m, ok := r.Member(a.User)
@@ -84,11 +91,11 @@ func ban(r *Room, user string, until int64) {
 }
 
 // makeRoomForBan lifts bans, if there are too many for one more, of user: those that are over, or else
-// the one that ends soonest.
-func makeRoomForBan(r *Room, user string, now int64) {
+// the one that ends soonest, if that may be. It reports whether there is room.
+func makeRoomForBan(r *Room, user string, now int64, lift bool) bool {
 	bans := r.state.bans
 	if _, banned := bans[user]; banned || len(bans) < MaxBans {
-		return
+		return true
 	}
 	soonest := ""
 	for other, until := range bans {
@@ -99,9 +106,10 @@ func makeRoomForBan(r *Room, user string, now int64) {
 			soonest = other
 		}
 	}
-	if len(r.state.bans) == MaxBans {
+	if len(r.state.bans) == MaxBans && lift {
 		ban(r, soonest, 0)
 	}
+	return len(r.state.bans) < MaxBans
 }
 
 // checkBan fails with ErrBanned if a user may not come in.

@@ -50,9 +50,6 @@ func (p *pending) Changed() bool {
 // Base returns how many members there were at the last Commit or Revert.
 func (p *pending) Base() int { return p.base }
 
-// Renew makes the next Commit begin a new epoch.
-func (p *pending) Renew() { p.renew = true }
-
 // Renewed reports whether Renew was called since the last Commit or Revert.
 func (p *pending) Renewed() bool { return p.renew }
 

@@ -84,6 +84,12 @@ func (r *Room) Snapshot() Snapshot {
 	return Snapshot{r.Epoch, r.Version, r.state.settings, r.state.data.String(), r.members.seats.view(), r.state}
 }
 
+// Renew makes the next Commit begin a new epoch, since Redis may have lost something: the host, for instance.
+func (r *Room) Renew() {
+	r.renew = true
+	r.appoint()
+}
+
 // Advance brings the room from the version before an event to the event's. It reports
 // whether the room is at that version or a later one now; if not, something is missing.
 func (r *Room) Advance(e *Event) bool {

@@ -13,15 +13,16 @@ import (
 // first commit, so that nodes with other Rules agree about it from then on.
 //
 // The tags are the table of the settings: their names in JSON, wherever they are written, the largest
-// number or the choices, of which the first is the zero value, and what they mean. See [SettingFields].
-// [Configure] sets all but those that are readOnly.
+// number or the choices, of which the first is the zero value, what they mean, and whether the host of the room may
+// change them. See [SettingFields]. [Configure] sets all but those that are readOnly.
 type Settings struct {
-	Capacity int         `json:"capacity" minimum:"0" maximum:"65536" doc:"How many seats there are; 0 is as many as there can be."`
-	Closed   bool        `json:"closed,omitzero" doc:"Nobody comes in; members stay, and come back."`
+	Capacity int         `json:"capacity" minimum:"0" maximum:"65536" host:"may" doc:"How many seats there are; 0 is as many as there can be."`
+	Closed   bool        `json:"closed,omitzero" host:"may" doc:"Nobody comes in; members stay, and come back."`
 	Keep     bool        `json:"keep,omitzero" doc:"The room is kept when it is empty."`
 	Data     DataPolicy  `json:"data,omitzero" enum:"members,admins" default:"members" doc:"Who may set the room's data."`
-	Watch    WatchPolicy `json:"watch,omitzero" enum:"all,members" default:"all" doc:"Who may watch the room and see its members. Admins may in any case."`
-	Labels   Labels      `json:"labels,omitzero" doc:"What the room is for, such as {\"mode\":\"ranked\"}: up to 8 names with values, by which players find it."`
+	Watch    WatchPolicy `json:"watch,omitzero" enum:"all,members" default:"all" host:"may" doc:"Who may watch the room and see its members. Admins may in any case."`
+	Labels   Labels      `json:"labels,omitzero" host:"may" doc:"What the room is for, such as {\"mode\":\"ranked\"}: up to 8 names with values, by which players find it."`
+	Host     HostPolicy  `json:"host,omitzero" enum:"none,longest" default:"none" doc:"Who is the host, who may kick, close and configure: nobody, or the member who has sat longest, until it leaves."`
 
 	// Default says that a player began the room, and nobody has configured it: these are the settings of
 	// the Rules. When such a room is empty it is of no use to anybody. Only Redis' form has it.
@@ -29,7 +30,7 @@ type Settings struct {
 }
 
 // Adapt makes settings that were read from Redis usable for this version, where a later one or somebody by hand has
-// written what it does not know: an unknown choice becomes the last one, which is the strictest, and a number the
+// written what it does not know: an unknown choice becomes the last one, and a number the
 // nearest; labels are left out. [Configure] refuses such settings.
 func (s *Settings) Adapt() {
 	for _, f := range SettingFields {
@@ -58,8 +59,9 @@ type choice interface {
 type Setting struct {
 	Name   string   // in JSON
 	Most   int      // of a number, from 0
-	Values []string // of a choice; the first is the zero value, the last the strictest
+	Values []string // of a choice; the first is the zero value, the last what an unknown one counts as
 	Doc    string
+	Host   bool // the host of the room may change it
 	index  int
 }
 
@@ -73,7 +75,7 @@ func describeSettings() (all []Setting) {
 		if tag.Get("readOnly") != "" {
 			continue
 		}
-		s := Setting{Doc: tag.Get("doc"), index: i}
+		s := Setting{Doc: tag.Get("doc"), Host: tag.Get("host") != "", index: i}
 		s.Name, _, _ = strings.Cut(tag.Get("json"), ",")
 		s.Most, _ = strconv.Atoi(tag.Get("maximum"))
 		if names := tag.Get("enum"); names != "" {
@@ -105,6 +107,15 @@ type WatchPolicy int
 const (
 	WatchAll     WatchPolicy = iota // everybody but those who are banned
 	WatchMembers                    // only members
+)
+
+// HostPolicy says who is the host of a room. The host may [Kick], [Close] and [Configure], with a [Claim].
+type HostPolicy int
+
+// The choices of Settings.Host.
+const (
+	HostNone    HostPolicy = iota // nobody
+	HostLongest                   // the first member, and when the host leaves, the one who has sat longest
 )
 
 // choices returns the names of a setting's choices.
@@ -144,6 +155,18 @@ func (p *WatchPolicy) UnmarshalText(name []byte) error {
 	return nil
 }
 
+// String returns the name of the choice in JSON.
+func (p HostPolicy) String() string { return choiceName("host", int(p)) }
+
+// MarshalText returns the name.
+func (p HostPolicy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText takes a name. [Configure] refuses one that is unknown, and [Settings.Adapt] replaces it.
+func (p *HostPolicy) UnmarshalText(name []byte) error {
+	*p = HostPolicy(slices.Index(choices("host"), string(name)))
+	return nil
+}
+
 // Unused reports whether an empty room with these settings is of no use, and so is not listed: nobody
 // has configured it, or nobody can come in, and it is not to be kept.
 func (s Settings) Unused() bool { return s.Default || s.Closed && !s.Keep }
@@ -164,21 +187,35 @@ func (s Settings) check(rules Rules) error {
 }
 
 // Configure replaces a room's settings. [Room.Apply] fails with [ErrInvalid] if the members would not fit.
-// It needs authority over the room, as all actions do that name no session: an action does not say who has it.
+// It needs authority over the room, as all actions do that name no session: an action does not say who has it. Or the
+// host does it, who may not change each of them, and fails with [ErrForbidden]; see [Setting].
 type Configure struct {
 	Settings Settings // all of them: what is zero is so. Default does not count
 	Expect   Expect   // makes it fail with [ErrConflict] unless the room is at that version
+	As       Claim    // of the host; zero for somebody with authority
 }
 
 func (Configure) kind() Kind              { return KindSettings }
 func (Configure) subject() (string, bool) { return "", false }
 
-func (a Configure) check(rules Rules) (Action, error) {
+func (a Configure) check(rules Rules) (_ Action, err error) {
 	a.Settings.Default = false
+	if a.As, err = a.As.check(); err != nil {
+		return nil, err
+	}
 	return a, a.Settings.check(rules)
 }
 
-func (a Configure) apply(r *Room, _ Rules, _ Origin) (int, error) {
+func (a Configure) apply(r *Room, _ Rules, by Origin) (int, error) {
+	if err := a.As.prove(r, by); err != nil {
+		return 0, err
+	}
+	if a.As != (Claim{}) {
+		if err := a.Settings.checkHost(r.state.settings); err != nil {
+			return 0, err
+		}
+		a.Settings.Default = r.state.settings.Default // a player has begun the room, and still nobody else wants it
+	}
 	if err := a.Expect.checkRoom(r); err != nil {
 		return 0, err
 	}
@@ -193,6 +230,17 @@ func (a Configure) apply(r *Room, _ Rules, _ Origin) (int, error) {
 		r.updateState(Update{Type: KindSettings, Detail: &Detail{Settings: &s}})
 	}
 	return 0, nil
+}
+
+// checkHost fails with ErrForbidden if the settings differ from those of now in one that the host may not change.
+func (s Settings) checkHost(now Settings) error {
+	is, was := reflect.ValueOf(s), reflect.ValueOf(now)
+	for _, f := range SettingFields {
+		if !f.Host && !is.Field(f.index).Equal(was.Field(f.index)) {
+			return Forbid("settings.%s: only admins may change it, and so the host has to send it as it is", f.Name)
+		}
+	}
+	return nil
 }
 
 // beginWith gives a room that has not begun settings, which count as those that nobody has configured. It fails with

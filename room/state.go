@@ -13,6 +13,7 @@ type state struct {
 	bans     map[string]int64 // by user: until when, in ms since 1970
 	gone     *goneList
 	timers   *Timers
+	host     string // a member; "" for none
 }
 
 // heed returns the state behind an update that belongs to a version, of the room or of a member.
@@ -44,6 +45,8 @@ func (s *state) after(u *Update, version uint64) *state {
 		if d.Timer != nil {
 			next.timers = s.timers.after(d.Timer, version)
 		}
+	case KindHost:
+		next.host = strings.Clone(u.User)
 	case KindBan:
 		next.bans = make(map[string]int64, len(s.bans)+1)
 		maps.Copy(next.bans, s.bans)
@@ -66,11 +69,12 @@ type Restored struct {
 	Bans     map[string]int64 // by user: until when, in ms since 1970
 	Gone     map[string]Gone  // by user, "" for everybody
 	Timers   *Timers          // nil for none
+	Host     string           // a user; "" for none
 }
 
 // Restore gives a room that was read what came with it, and takes that over.
 func (r *Room) Restore(from Restored) {
-	next := state{data: from.Data, bans: from.Bans, timers: from.Timers}
+	next := state{data: from.Data, bans: from.Bans, timers: from.Timers, host: from.Host}
 	if from.Settings != nil {
 		next.settings, next.settled = *from.Settings, true
 	}

@@ -6,8 +6,11 @@ import (
 )
 
 // Swap has two members exchange their seats, in spite of what Rules.Seating thinks of it. It needs authority over the
-// room.
-type Swap struct{ Users []string }
+// room, or the host does it.
+type Swap struct {
+	Users []string
+	As    Claim // of the host; zero for somebody with authority
+}
 
 func (Swap) kind() Kind              { return KindSwap }
 func (Swap) subject() (string, bool) { return "", true }
@@ -16,11 +19,16 @@ func (a Swap) check(Rules) (_ Action, err error) {
 	if len(a.Users) != 2 {
 		return nil, &InvalidError{"users", fmt.Sprintf("must name 2 users, not %d", len(a.Users))}
 	}
-	a.Users, err = parseUsers("users", a.Users)
+	if a.Users, err = parseUsers("users", a.Users); err == nil {
+		a.As, err = a.As.check()
+	}
 	return a, err
 }
 
-func (a Swap) apply(r *Room, _ Rules, _ Origin) (int, error) {
+func (a Swap) apply(r *Room, _ Rules, by Origin) (int, error) {
+	if err := a.As.prove(r, by); err != nil {
+		return 0, err
+	}
 	var seats [2]int
 	for i, user := range a.Users {
 		m, ok := r.Member(user)
@@ -36,16 +44,25 @@ func (a Swap) apply(r *Room, _ Rules, _ Origin) (int, error) {
 }
 
 // Shuffle gives each member the seat of another one, at random: each arrangement in which nobody keeps the seat is as
-// likely as any other. Who is alone stays. Rules.Seating is not asked. It needs authority over the room.
+// likely as any other. Who is alone stays. Rules.Seating is not asked. It needs authority over the room, or
+// the host does it.
 type Shuffle struct {
+	As   Claim  // of the host; zero for somebody with authority
 	Seed uint64 // chosen at random by who asks: the same makes the same of the same room, however often it is applied
 }
 
-func (Shuffle) kind() Kind                  { return KindShuffle }
-func (Shuffle) subject() (string, bool)     { return "", true }
-func (Shuffle) check(Rules) (Action, error) { return nil, nil }
+func (Shuffle) kind() Kind              { return KindShuffle }
+func (Shuffle) subject() (string, bool) { return "", true }
 
-func (a Shuffle) apply(r *Room, _ Rules, _ Origin) (int, error) {
+func (a Shuffle) check(Rules) (_ Action, err error) {
+	a.As, err = a.As.check()
+	return a, err
+}
+
+func (a Shuffle) apply(r *Room, _ Rules, by Origin) (int, error) {
+	if err := a.As.prove(r, by); err != nil {
+		return 0, err
+	}
 	users := r.Snapshot().Users() // by seat
 	if len(users) < 2 {
 		return 0, nil

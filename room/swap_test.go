@@ -41,6 +41,22 @@ func TestSwap(t *testing.T) {
 	redistest.Equal(t, "a refused one leaves", seated(g.is), "b@0 ")
 }
 
+// The host may swap and shuffle, and no other member.
+func TestSwap_ByTheHost(t *testing.T) {
+	g := timed(t)
+	users, host, other := []string{"a", "b"}, Claim{"a", "sa"}, Claim{"b", "sb"}
+	g.fails(Swap{Users: users, As: host}, ErrForbidden) // nobody is the host
+	g.fails(Shuffle{As: host}, ErrForbidden)
+	g.must(Configure{Settings: Settings{Host: HostLongest}})
+	g.must(Swap{Users: users, As: host})
+	g.must(Shuffle{As: host})
+	for _, a := range []Action{Swap{Users: users, As: other}, Shuffle{As: other}} {
+		g.fails(a, ErrForbidden)
+	}
+	g.fails(Swap{Users: users, As: Claim{"a", "another"}}, ErrNotMember)
+	redistest.Equal(t, "the room is", seated(g.is), "a@0 b@1 ")
+}
+
 // However often a shuffle is applied, it makes the same of a room; nobody keeps the seat; and each of the two
 // arrangements that three have is drawn.
 func TestShuffle(t *testing.T) {

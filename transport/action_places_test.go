@@ -54,7 +54,7 @@ func TestActions_AreEverywhere(t *testing.T) {
 			"a request in transport/page/roomd.js":    strings.Contains(script, fmt.Sprintf("action: %q", a.Name)) || leftToSession(script, a.Name),
 			"a method in transport/page/roomd.d.ts":   a.Name == protocol.ActionPing || a.Name == protocol.ActionAuth || regexp.MustCompile(`(?m)^  `+a.Name+`[(<]`).MatchString(types),
 			"its shape of the reply in PROTOCOL.md":   regexp.MustCompile("(?m)^\\| `" + a.Name + "` \\|.*\\| [^|]*" + string(a.Reply) + "[^|]*\\|$").MatchString(document),
-			"in PROTOCOL.md, whether only admins may": regexp.MustCompile("(?m)^\\| `"+a.Name+"` \\|.*Only admins may \\|").MatchString(document) == a.Admin,
+			"in PROTOCOL.md, that the host may do it": regexp.MustCompile("(?m)^\\| `"+a.Name+"` \\|.*Only admins and the host may \\|").MatchString(document) == a.Host,
 			"REPEATABLE of roomd.js, or is too much":  strings.Contains(repeated, fmt.Sprintf("%q", a.Name)) == a.Repeats,
 		} {
 			if !has {

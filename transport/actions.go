@@ -32,11 +32,6 @@ func (r *request) act() {
 // actionOf returns what a request asks for.
 func (r *request) actionOf() (room.Action, error) {
 	s, in := r.session, &r.in
-	if protocol.ActionNamed(in.Action).Admin {
-		if err := r.requireAdmin(in.Action); err != nil {
-			return nil, err
-		}
-	}
 	switch in.Action {
 	case protocol.ActionReady:
 		return room.Ready{User: s.user, Session: s.id, Value: in.Value}, nil
@@ -60,21 +55,30 @@ func (r *request) actionOf() (room.Action, error) {
 		}
 		return set, nil
 	case protocol.ActionKick:
-		kick := room.Kick{User: in.User, Text: in.Text}
+		kick := room.Kick{User: in.User, Text: in.Text, As: r.claim()}
 		if in.Ban > 0 {
 			kick.Until = time.Now().Add(time.Duration(in.Ban) * time.Second).UnixMilli()
 		}
 		return kick, nil
 	case protocol.ActionSwap:
-		return room.Swap{Users: in.Users}, nil
+		return room.Swap{Users: in.Users, As: r.claim()}, nil
 	case protocol.ActionShuffle:
-		return room.Shuffle{Seed: rand.Uint64()}, nil
+		return room.Shuffle{Seed: rand.Uint64(), As: r.claim()}, nil
 	case protocol.ActionClose:
-		return room.Close{}, nil
+		return room.Close{As: r.claim()}, nil
 	case protocol.ActionConfigure:
-		return room.Configure{Settings: *in.Settings, Expect: r.expect()}, nil
+		return room.Configure{Settings: *in.Settings, Expect: r.expect(), As: r.claim()}, nil
 	}
 	return nil, protocol.UnknownAction(in.Action)
+}
+
+// claim returns by what right the user does what is for hosts and admins: as the host, unless the token has the role
+// admin. Whether the user is the host, the room says when the action is done.
+func (r *request) claim() room.Claim {
+	if r.session.isAdmin() {
+		return room.Claim{}
+	}
+	return room.Claim{User: r.session.user, Session: r.session.id}
 }
 
 // deal returns what sets the private data of the user or, by an admin, of another one.

@@ -181,6 +181,10 @@ func (s *docSession) happen(what string) {
 		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Swap{Users: []string{"李四", "王五"}}); err != nil {
 			s.t.Fatal(err)
 		}
+	case "an admin gives the room a host":
+		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Configure{Settings: room.Settings{Host: room.HostLongest}}); err != nil {
+			s.t.Fatal(err)
+		}
 	case "an admin moves 李四 to room 43":
 		if _, _, err := s.second.Move(s.t.Context(), "42", "43", "李四"); err != nil {
 			s.t.Fatal(err)

@@ -185,6 +185,7 @@ func (r *request) replyList(now room.Snapshot, seat *int, brief bool) {
 	reply := r.countReply(now)
 	if reply.Seat = seat; !brief {
 		reply.Settings, reply.Data, reply.List = frames.Settings(now.Settings), protocol.JSON(now.Data), frames.List(now)
+		reply.Host = now.Host()
 		reply.Private = frames.Private(now, r.session.viewer(r.in.Room))
 		reply.Timers = protocol.TimersOf(now.Timers(), r.session.server.now())
 	}

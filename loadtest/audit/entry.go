@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -70,6 +71,7 @@ const (
 
 	typeTimer     = "timer"     // it has fired
 	typeCountdown = "countdown" // it was set, or cancelled
+	typeHost      = "host"
 )
 
 func parseEntry(id, text string) (entry, error) {
@@ -92,13 +94,15 @@ type settings struct {
 	model.Settings                // with a capacity also where the room has none
 	text           jsontext.Value // as they are compared
 	keep           bool
+	host           string // the policy
 }
 
 func parseSettings(text []byte) (settings, error) {
 	var s struct {
-		Capacity int  `json:"capacity"`
-		Closed   bool `json:"closed"`
-		Keep     bool `json:"keep"`
+		Capacity int    `json:"capacity"`
+		Closed   bool   `json:"closed"`
+		Keep     bool   `json:"keep"`
+		Host     string `json:"host"`
 	}
 	if err := json.Unmarshal(text, &s); err != nil {
 		return settings{}, err
@@ -109,7 +113,7 @@ func parseSettings(text []byte) (settings, error) {
 	if s.Capacity == 0 {
 		s.Capacity = model.MaxSeats
 	}
-	return settings{model.Settings{Capacity: s.Capacity, Closed: s.Closed}, normal(text), s.Keep}, nil
+	return settings{model.Settings{Capacity: s.Capacity, Closed: s.Closed}, normal(text), s.Keep, cmp.Or(s.Host, hostNone)}, nil
 }
 
 // normal returns JSON in the form in which it is compared: without spaces, names in order. JSON

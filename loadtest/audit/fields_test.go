@@ -15,12 +15,22 @@ import (
 // not.
 func TestTampering_EachField(t *testing.T) {
 	edits := 0
-	for i, entry := range story().commits {
+	for _, tell := range []func() *world{story, hosted} {
+		edits += tamperEach(t, tell)
+	}
+	if edits < 800 {
+		t.Errorf("only %d edits", edits)
+	}
+}
+
+func tamperEach(t *testing.T, tell func() *world) (edits int) {
+	t.Helper()
+	for i, entry := range tell().commits {
 		var e any
 		redistest.OK(t, json.Unmarshal([]byte(entry), &e))
 		for path, edited := range variants(e) {
 			for _, fits := range []bool{false, true} {
-				w := story()
+				w := tell()
 				f := w.final()
 				w.commits[i] = encode(edited)
 				want := []Rule{RuleChanged, RuleEntry}
@@ -37,9 +47,7 @@ func TestTampering_EachField(t *testing.T) {
 			}
 		}
 	}
-	if edits < 600 {
-		t.Errorf("only %d edits", edits)
-	}
+	return edits
 }
 
 // variants returns JSON with each of its values changed, and removed, by path.

@@ -42,6 +42,7 @@ func (o *oracle) compare(f *final) {
 	o.compareSettings(f.meta["settings"])
 	o.compareData(f.meta["data"])
 	o.compareTimers(f.meta["timers"])
+	o.compareHost(f)
 	o.compareBans(f.meta["bans"])
 	o.compareRemovals(f.meta["gone"])
 	o.compareExpiry(f)

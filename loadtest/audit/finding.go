@@ -35,6 +35,7 @@ const (
 	RuleTimers   Rule = "timers differ"
 	RuleBans     Rule = "bans differ"
 	RuleGone     Rule = "removed users differ"
+	RuleHost     Rule = "host out of turn"
 	RuleExpiry   Rule = "expiry differs"
 )
 

@@ -52,6 +52,7 @@ type state struct {
 	settings *settings // nil: not known
 	early    early     // what happened while they are not
 
+	host   hostState
 	data   dataState
 	timers map[string]setTimer // by name: those that were mentioned
 	bans   map[string]int64    // until when, in ms since 1970; 0 if it is known that there is none
@@ -86,7 +87,7 @@ func newState(complete bool) state {
 	return state{
 		complete: complete, displaced: make(map[string]int), members: make(map[string]*member), seats: model.NewSeats(), gone: make(map[string]bool),
 		taken: make(map[int]uint64), came: make(map[string]sighting), bans: make(map[string]int64), timers: make(map[string]setTimer), removals: make(map[string]removal),
-		early: early{seat: -1}, data: dataState{known: complete},
+		early: early{seat: -1}, data: dataState{known: complete}, host: hostState{known: complete},
 	}
 }
 
@@ -149,6 +150,7 @@ func (o *oracle) next(e *entry) {
 		}
 	}
 	o.checkDisplaced(e)
+	o.checkHost(e)
 }
 
 // follows judges the entry's position. It reports whether the entry is to be applied.
@@ -228,6 +230,8 @@ func (o *oracle) apply(e *entry, c *change) {
 		o.bans[c.User] = c.Until
 	case typeTimer, typeCountdown:
 		o.countdown(e, c)
+	case typeHost:
+		o.appoint(e, c)
 	case typeMessage:
 	default:
 		o.find(RuleEntry, e.Version, says(theEntry, "a change of type %s", quoted(c.Type)), says("this program", "knows no such type: is it older than the nodes?"))

@@ -44,6 +44,9 @@ func (w *world) play(t *rapid.T) {
 						s[flag] = true
 					}
 				}
+				if rapid.Bool().Draw(t, "host") {
+					s["host"] = hostLongest
+				}
 				more = w.configure(s)
 			case 12:
 				more = w.shut()
@@ -52,7 +55,7 @@ func (w *world) play(t *rapid.T) {
 			case 13:
 				more = w.ban(u, rapid.SampledFrom([]int64{0, w.now + 100, 253402300799000}).Draw(t, "until"))
 			}
-			changes = append(changes, more...)
+			changes = append(append(changes, more...), w.appoint()...)
 		}
 		w.commit(by, changes...)
 	}

@@ -45,6 +45,26 @@ func story() *world {
 	return w
 }
 
+// hosted is a history of a room with a host: versions 1 to 10.
+func hosted() *world {
+	w := newWorld()
+	commit := func(node string, changes []object) {
+		w.now += 10
+		w.commit(node, append(changes, w.appoint()...)...)
+	}
+	commit("n1", w.join("a", "n1", 1, false))                                                  // 1
+	commit("n2", w.join("b", "n2", 0, false))                                                  // 2
+	commit("n1", w.configure(object{"capacity": 4, "host": hostLongest}))                      // 3: a
+	commit("n1", w.join("c", "n1", 2, false))                                                  // 4
+	commit("n1", w.speak("b", "n2", typeAway))                                                 // 5
+	commit("n1", w.leave("a", "left"))                                                         // 6: c
+	commit("n2", w.speak("b", "n2", typeBack))                                                 // 7
+	commit("n2", w.join("a", "n2", 1, false))                                                  // 8
+	commit("n2", slices.Concat(w.leave("c", reasonKicked), w.appoint(), w.leave("b", "left"))) // 9: b, then a
+	commit("n1", w.join("b", "n1", 3, false))                                                  // 10
+	return w
+}
+
 // kept and empty are rooms without members.
 func kept() *world {
 	w := newWorld()

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -24,6 +25,7 @@ type world struct {
 	timed    uint64 // when timers were last changed
 	gone     map[string]removal
 	been     map[string]bool // who was ever in
+	host     string          // "" for none
 	sessions int
 
 	commits []string // the entries
@@ -252,6 +254,31 @@ func (w *world) configure(s object) []object {
 	return []object{{"type": typeSettings, "user": "", "seat": 0, "settings": s}}
 }
 
+// appoint returns the change behind an action by which another member becomes the host.
+func (w *world) appoint() []object {
+	host := ""
+	if w.settings["host"] == hostLongest && len(w.members) > 0 {
+		users := w.users()
+		slices.SortFunc(users, func(a, b string) int {
+			return cmp.Compare(w.place(a), w.place(b))
+		})
+		if host = users[0]; w.members[w.host] != nil {
+			host = w.host
+		}
+	}
+	if host == w.host {
+		return nil
+	}
+	w.host = host
+	return []object{{"type": typeHost, "user": host, "seat": 0}}
+}
+
+// place returns what sorts members by who becomes the host first.
+func (w *world) place(user string) string {
+	m := w.members[user]
+	return fmt.Sprintf("%t %020d %05d", strings.HasPrefix(m.Session, "~"), m.At, m.Seat)
+}
+
 func (w *world) ban(user string, until int64) []object {
 	if w.bans[user] = until; until == 0 {
 		delete(w.bans, user)
@@ -321,6 +348,9 @@ func (w *world) final() *final {
 	}
 	if w.data != nil {
 		f.meta["data"] = encode(w.data.stored())
+	}
+	if w.host != "" {
+		f.meta["host"] = encode(w.host)
 	}
 	if len(w.gone) > 0 {
 		f.meta["gone"] = encode(w.gone)

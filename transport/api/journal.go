@@ -19,7 +19,7 @@ type entry struct {
 
 // change is what happened to a room, as the events of the protocol have it.
 type change struct {
-	Type     string    `json:"type" enum:"join,leave,away,back,member,private,settings,data,message"`
+	Type     string    `json:"type" enum:"join,leave,away,back,member,private,settings,host,data,message"`
 	User     string    `json:"user,omitzero" minLength:"1" maxLength:"64"`
 	Seat     *int      `json:"seat,omitzero" minimum:"0" maximum:"65535" doc:"Of a member."`
 	Reason   string    `json:"reason,omitzero" enum:"left,timeout,node,kicked,closed,moved"`
@@ -65,7 +65,7 @@ func readJournal(q *request, in journalPage) (*answer, error) {
 func changeOf(c *room.Change) change {
 	one := change{Type: string(c.Type), User: c.User, Reason: string(c.Reason), Away: c.Away}
 	switch c.Type {
-	case room.KindSettings, room.KindData, room.KindMessage:
+	case room.KindSettings, room.KindHost, room.KindData, room.KindMessage:
 	default:
 		one.Seat = &c.Seat
 	}

@@ -57,6 +57,7 @@ type roomState struct {
 	Settings settings `json:"settings"`
 	Data     rawJSON  `json:"data,omitzero" doc:"The room's data; absent if there are none."`
 	Timers   timers   `json:"timers,omitzero" doc:"By name, in how many ms each timer fires; absent if there are none."`
+	Host     string   `json:"host,omitzero" minLength:"1" maxLength:"64" doc:"The member who is the host; absent if nobody is."`
 	Users    []member `json:"users"`
 }
 
@@ -92,7 +93,7 @@ func readRoom(q *request) (*answer, error) {
 	if q.ifNoneMatch(version) {
 		return &answer{status: http.StatusNotModified, version: version}, nil
 	}
-	body := roomState{position: at(q.room, s), Settings: settings(s.Settings), Data: jsonOf(s.Data), Users: make([]member, 0, s.Count())}
+	body := roomState{position: at(q.room, s), Settings: settings(s.Settings), Data: jsonOf(s.Data), Host: s.Host(), Users: make([]member, 0, s.Count())}
 	body.Timers = timers(protocol.TimersOf(s.Timers(), q.api.rooms.Now()))
 	private := s.Private(q.token.Viewer(q.token.User, q.room))
 	for _, u := range s.Users() {
@@ -142,6 +143,7 @@ type settings struct {
 	Data     room.DataPolicy  `json:"data" required:"false"`
 	Watch    room.WatchPolicy `json:"watch" required:"false"`
 	Labels   room.Labels      `json:"labels" required:"false"`
+	Host     room.HostPolicy  `json:"host" required:"false"`
 	Default  bool             `json:"-"`
 }
 

@@ -131,8 +131,8 @@ func (c *Client) Users(ctx context.Context, room string) (*protocol.Reply, error
 
 // Kick makes a user leave the room and tells them why, if why is not empty. A ban keeps the user
 // out for that time, also one who is not in the room; it is rounded up to seconds, and 0 means
-// that the user may come back at once. Only admins may: the error is [protocol.ErrForbidden] for
-// others. Other errors are as for [Room.Set].
+// that the user may come back at once. Only admins may, and the host of the room: the error is
+// [protocol.ErrForbidden] for others. Other errors are as for [Room.Set].
 func (c *Client) Kick(ctx context.Context, room, user, why string, ban time.Duration) (*protocol.Reply, error) {
 	return c.do(ctx, kickCall(room, user, why, ban))
 }
@@ -154,7 +154,7 @@ func (c *Client) CloseRoom(ctx context.Context, room string) (*protocol.Reply, e
 
 // Configure replaces the room's settings: what is zero in s is so from then on. With a condition
 // made by [Expect] it does so only at exactly that version; otherwise the error is a
-// [*ConflictError]. Other errors are as for Kick.
+// [*ConflictError]. The host may not change each of the settings. Other errors are as for Kick.
 func (c *Client) Configure(ctx context.Context, room string, s room.Settings, only ...Condition) (*protocol.Reply, error) {
 	return c.do(ctx, configureCall(room, s, only))
 }
@@ -241,7 +241,7 @@ func (c *Client) readyLocked(k *call) (*Conn, error) {
 		return nil, r.err
 	case c.session == nil, c.session.conn.Err() != nil, r != nil && r.awaitsSnapshotLocked():
 		return nil, nil
-	case k.enters:
+	case k.enters, protocol.ActionNamed(k.req.Action).Host: // the host does it as a member
 		r = c.rooms[k.req.Room]
 	}
 	if r != nil && !r.restoredLocked() {

@@ -116,7 +116,7 @@ func (r *Room) enteredLocked(action string, reply *protocol.Reply) {
 	// No reader hears twice of the same.
 	if !r.replica.synced || v.Epoch != reply.Epoch || v.Version != reply.Version {
 		r.replica.replace(&protocol.Event{
-			Epoch: reply.Epoch, Version: reply.Version, Users: reply.Users, Data: reply.Data, Settings: reply.Settings, Private: reply.Private, Timers: reply.Timers,
+			Epoch: reply.Epoch, Version: reply.Version, Users: reply.Users, Data: reply.Data, Settings: reply.Settings, Private: reply.Private, Timers: reply.Timers, Host: reply.Host,
 		}, r.client.user)
 	}
 }

@@ -24,6 +24,8 @@ type View struct {
 	Settings room.Settings
 	// Timers are the room's: by name, when each fires by this client's monotonic clock. Nil if there are none.
 	Timers map[string]time.Time
+	// Host is the member who is the host; empty if nobody is.
+	Host string
 	// Member says that this client is a member, by the seat Seat.
 	Member bool
 	// Seat is the client's own seat, counted from 0. It means nothing unless Member is true.
@@ -92,7 +94,7 @@ func (r *replica) apply(e *protocol.Event, user string) bool {
 // replace makes the replica what a snapshot says. The user's own seat may be another one by then.
 func (r *replica) replace(e *protocol.Event, user string) {
 	v := &r.view
-	v.Epoch, v.Version, v.Data = e.Epoch, e.Version, e.Data
+	v.Epoch, v.Version, v.Data, v.Host = e.Epoch, e.Version, e.Data, e.Host
 	v.Users, r.lent = e.Users, true // the frame has them, too
 	if e.Private != nil {
 		v.Users = slices.Clone(v.Users)
@@ -131,6 +133,8 @@ func (r *replica) change(c *Change) {
 		v.Data = c.Data
 	case protocol.ChangeCountdown, protocol.ChangeTimer:
 		r.setTimer(c.Name, c.Ends)
+	case protocol.ChangeHost:
+		v.Host = c.User
 	case protocol.ChangeSettings:
 		v.Settings = room.Settings{}
 		if c.Settings != nil {

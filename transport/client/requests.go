@@ -139,7 +139,7 @@ func (c *Conn) Shuffle(ctx context.Context, room string) (*protocol.Reply, error
 	return c.do(ctx, plainCall(protocol.ActionShuffle, room))
 }
 
-// CloseRoom makes everybody leave the room, and lets nobody in. Only admins may.
+// CloseRoom makes everybody leave the room, and lets nobody in. Only admins may, and the host.
 func (c *Conn) CloseRoom(ctx context.Context, room string) (*protocol.Reply, error) {
 	return c.do(ctx, plainCall(protocol.ActionClose, room))
 }

@@ -54,6 +54,9 @@ func (r *Room) Private() protocol.JSON {
 	return u.Private
 }
 
+// Host returns the member who is the host of the room, "" if nobody is.
+func (r *Room) Host() string { return r.View().Host }
+
 // Done returns a channel that is closed when the room has ended.
 func (r *Room) Done() <-chan struct{} { return r.done }
 

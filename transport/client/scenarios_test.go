@@ -164,7 +164,7 @@ func (s *subject) ask(ctx context.Context, command string, args []string) (strin
 		if err != nil {
 			return "", err
 		}
-		v := client.View{Epoch: reply.Epoch, Version: reply.Version, Users: slices.Clone(reply.Users), Data: reply.Data}
+		v := client.View{Epoch: reply.Epoch, Version: reply.Version, Users: slices.Clone(reply.Users), Data: reply.Data, Host: reply.Host}
 		for i := range v.Users {
 			v.Users[i].Private = reply.Private[v.Users[i].User]
 		}

@@ -152,15 +152,16 @@ export class Client extends EventTarget {
   /** The room at this moment, without joining or watching. */
   users<Data = any, MemberData = any>(id: string): Promise<Listing<Data, MemberData>>
 
-  /** Makes a user leave, for admins. `text` says why; `ban` is for how many seconds the user cannot come in again. */
+  /** Makes a user leave, for admins and the host. `text` says why; `ban` is for how many seconds the user cannot come in again. */
   kick(id: string, user: string, options?: { text?: string; ban?: number }): Promise<Position>
-  /** Has two members exchange their seats. For admins. */
+  /** Has two members exchange their seats. For admins and the host. */
   swap(id: string, users: readonly [string, string]): Promise<Position>
-  /** Gives each member the seat of another one, at random. For admins. */
+  /** Gives each member the seat of another one, at random. For admins and the host. */
   shuffle(id: string): Promise<Position>
-  /** Makes everybody leave, and lets nobody in. For admins. */
+  /** Makes everybody leave, and lets nobody in. For admins and the host. */
   closeRoom(id: string): Promise<Position>
-  /** Replaces all settings of the room; what is left out is zero. With `expect` only if the room has that very version. For admins. */
+  /** Replaces all settings of the room; what is left out is zero. With `expect` only if the room has that very version. For admins, and for the host,
+   *  who sends `keep`, `data` and `host` as they are. */
   configure(id: string, settings: Settings, options?: { expect?: Expect }): Promise<Position>
 
   /** Replaces the private data of a member. For admins. */
@@ -208,6 +209,8 @@ export interface Settings {
   readonly watch?: "all" | "members"
   /** What the room is for, by which the lobby finds it. */
   readonly labels?: Labels
+  /** Who is the host, who may kick, close and configure: nobody, or the member who has sat longest; without it, `none`. */
+  readonly host?: "none" | "longest"
 }
 
 /** Up to 8 names with values, such as {"mode": "ranked"}. */
@@ -224,6 +227,8 @@ export interface Listing<Data = any, MemberData = any> extends Position {
   /** In the order of their seats. */
   readonly users: readonly User<MemberData>[]
   readonly settings: Settings
+  /** The member who is the host. Undefined if nobody is. */
+  readonly host: string | undefined
   /** Undefined if the room has none. */
   readonly data: Data | undefined
   readonly timers: Timers
@@ -254,6 +259,7 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
   readonly data: Data | undefined
   readonly settings: Settings
   readonly timers: Timers
+  readonly host: string | undefined
   /** The user's own private data as a member, which the others are not shown. Undefined if there is none. */
   readonly private: any
   /** The client's own seat. Undefined if it is not a member. */
@@ -303,7 +309,7 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
 /** What happened. `epoch` and `version` are the room's behind it. */
 export type Change<Data = any, MemberData = any> = Position & (
   /** The room at this version, in place of what was before: at the start, after a reconnect, or for a reader that lags. */
-  | { readonly type: "snapshot"; readonly users: readonly User<MemberData>[]; readonly settings: Settings; readonly data: Data | undefined; readonly timers: Timers; readonly seat: number | undefined }
+  | { readonly type: "snapshot"; readonly users: readonly User<MemberData>[]; readonly settings: Settings; readonly host: string | undefined; readonly data: Data | undefined; readonly timers: Timers; readonly seat: number | undefined }
   /** This session is a member no more, although it did not leave, or may not watch any more. A membership is lost once. */
   | { readonly type: "lost"; readonly reason: Reason | ServerCode; readonly text?: string; readonly to?: string }
   /** The user came in. `away`: the seat is reserved, and the user has no connection yet. */
@@ -320,6 +326,8 @@ export type Change<Data = any, MemberData = any> = Position & (
   | { readonly type: "private"; readonly user: string; readonly seat: number; readonly data: any }
   /** The room has other settings. */
   | { readonly type: "settings"; readonly settings: Settings }
+  /** The member is the host now, or, without `user`, nobody is any more. */
+  | { readonly type: "host"; readonly user?: string }
   /** The room has other data. `user` is who set it, unless that was the API. */
   | { readonly type: "data"; readonly user?: string; readonly data?: Data }
   /** A timer was set: `in` is the ms that it had left, `ends` when it fires by `performance.now()`. `in` null: it was cancelled. `user` is who did it, unless that was the API. */

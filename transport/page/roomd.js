@@ -132,6 +132,7 @@ class Mirror {
   data = undefined
   settings = NO_SETTINGS
   timers = NO_TIMERS
+  host = undefined
   seat = undefined
   member = false
   watching = false
@@ -151,8 +152,8 @@ class Mirror {
   }
 
   snapshot() {
-    const { epoch, version, users, settings, data, timers, seat } = this
-    return Object.freeze({ type: "snapshot", epoch, version, users, settings, data, timers, seat })
+    const { epoch, version, users, settings, host, data, timers, seat } = this
+    return Object.freeze({ type: "snapshot", epoch, version, users, settings, host, data, timers, seat })
   }
 
   /** enter makes the client a member. The seat of one who was moved here comes with the snapshot. */
@@ -180,6 +181,7 @@ class Mirror {
     if (news) {
       this.users = freeze(usersOf(list))
       this.settings = freeze(list.settings ?? NO_SETTINGS)
+      this.host = list.host
       this.data = freeze(list.data)
       this.timers = endsOf(list.timers)
       this.#tell([this.snapshot()])
@@ -294,6 +296,7 @@ const OF_USERS = {
 const OF_ROOM = {
   __proto__: null,
   settings: (mirror, { settings }) => (mirror.settings = freeze(settings)),
+  host: (mirror, { user }) => (mirror.host = user),
   data: (mirror, { data }) => (mirror.data = freeze(data)),
   message: () => {},
   countdown: (mirror, { name, ends }) => setTimer(mirror, name, ends),
@@ -995,6 +998,7 @@ export class Room {
   get data() { return this.#mirror.data }
   get settings() { return this.#mirror.settings }
   get timers() { return this.#mirror.timers }
+  get host() { return this.#mirror.host }
   get private() { return this.user(this.#session.user)?.private }
   get seat() { return this.#mirror.seat }
   get member() { return this.#mirror.member }
@@ -1098,8 +1102,8 @@ export class Client extends EventTarget {
 
   async users(id) {
     const list = await this.#session.request({ action: "users", room: id })
-    const { epoch, version, settings = NO_SETTINGS, data, timers } = list
-    return freeze({ epoch, version, users: usersOf(list), settings, data, timers: endsOf(timers) })
+    const { epoch, version, settings = NO_SETTINGS, host, data, timers } = list
+    return freeze({ epoch, version, users: usersOf(list), settings, host, data, timers: endsOf(timers) })
   }
 
   async kick(id, user, { text, ban } = {}) {

@@ -20,11 +20,11 @@ const (
 
 	ActionTimer = "timer" // set one of the room's timers, or cancel it
 
-	ActionKick      = "kick"      // make somebody leave, and keep them out for a while; for admins
-	ActionSwap      = "swap"      // have two members exchange their seats; for admins
-	ActionShuffle   = "shuffle"   // give each member the seat of another one, at random; for admins
-	ActionClose     = "close"     // make everybody leave, and let nobody in; for admins
-	ActionConfigure = "configure" // replace the room's settings; for admins
+	ActionKick      = "kick"      // make somebody leave, and keep them out for a while; for the host and admins
+	ActionSwap      = "swap"      // have two members exchange their seats; for the host and admins
+	ActionShuffle   = "shuffle"   // give each member the seat of another one, at random; for the host and admins
+	ActionClose     = "close"     // make everybody leave, and let nobody in; for the host and admins
+	ActionConfigure = "configure" // replace the room's settings; for the host and admins
 
 	ActionAuth = "auth" // say with a token who the user is, or show a newer token
 	ActionPing = "ping" // nothing, but the reply shows that the connection works
@@ -45,7 +45,7 @@ const (
 type Action struct {
 	Name  string
 	Reply Shape
-	Admin bool // only admins may
+	Host  bool // only the host of the room may, and admins
 
 	// Repeats says that it does no harm to do it twice: a client whose connection ends before the reply
 	// sends it again.
@@ -72,11 +72,11 @@ var Actions = []Action{
 	// The server sends a message to everybody in the room.
 	{Name: ActionSay, Reply: ShapeCount, Stays: true, Cost: 5, required: setOf(fieldRoom), optional: setOf(fieldText, fieldData, fieldTo)},
 	{Name: ActionTimer, Reply: ShapeCount, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldName, fieldIn), optional: setOf(fieldThen, fieldExpect, fieldEpoch)},
-	{Name: ActionKick, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom, fieldUser), optional: setOf(fieldText, fieldBan)},
-	{Name: ActionSwap, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom, fieldUsers)},
-	{Name: ActionShuffle, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom)},
-	{Name: ActionClose, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom)},
-	{Name: ActionConfigure, Reply: ShapeCount, Admin: true, Cost: 1, required: setOf(fieldRoom, fieldSettings), optional: setOf(fieldExpect, fieldEpoch)},
+	{Name: ActionKick, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom, fieldUser), optional: setOf(fieldText, fieldBan)},
+	{Name: ActionSwap, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom, fieldUsers)},
+	{Name: ActionShuffle, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom)},
+	{Name: ActionClose, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom)},
+	{Name: ActionConfigure, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom, fieldSettings), optional: setOf(fieldExpect, fieldEpoch)},
 	{Name: ActionAuth, Reply: ShapeUser, Cost: 1, required: setOf(fieldToken)},
 	{Name: ActionPing, Reply: ShapeID, Cost: 1},
 }

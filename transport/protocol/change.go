@@ -18,6 +18,7 @@ const (
 	ChangeSettings = "settings" // the room has other settings
 	ChangeMember   = "member"   // a member is ready or not, or has other data: only that which is other
 	ChangePrivate  = "private"  // a member has other private data; only that member and admins are told
+	ChangeHost     = "host"     // another member is the host, or, without a user, nobody is any more
 	ChangeData     = "data"     // the room has other data
 	ChangeMessage  = "message"  // somebody has said something; the room is as it was
 
@@ -40,10 +41,10 @@ type Change struct {
 	// Type is one of the Change constants. A newer server may send others: ignore those, the
 	// room has the event's version all the same.
 	Type string `json:"type"`
-	// User is whom the change is about, or who set the room's data or a timer, or said something. It is empty
-	// if that is the room, or an admin.
+	// User is whom the change is about, or who set the room's data or a timer, or said something, or who is the host now. It is
+	// empty if that is the room, an admin, or nobody.
 	User string `json:"user"`
-	// Seat is the seat taken, freed or kept, counted from 0. Not in ChangeData, ChangeMessage and ChangeCountdown.
+	// Seat is the seat taken, freed or kept, counted from 0. Not in ChangeData, ChangeMessage, ChangeCountdown and ChangeHost.
 	Seat int `json:"seat"`
 	// Away says of a ChangeJoin that the seat is reserved for a user without a connection.
 	Away bool `json:"away"`

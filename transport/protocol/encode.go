@@ -50,6 +50,7 @@ func AppendReply(dst []byte, r *Reply) []byte {
 	dst = appendState(dst, r.Settings, r.Data)
 	dst = appendPrivate(dst, r.Private)
 	dst = appendTimers(dst, r.Timers)
+	dst = appendHost(dst, r.Host)
 	if r.List != nil || r.Users != nil {
 		dst = appendList(dst, r.List, r.Users)
 	}
@@ -96,6 +97,7 @@ func AppendEvent(dst []byte, e *Event) []byte {
 		dst = appendState(dst, e.Settings, e.Data)
 		dst = appendPrivate(dst, e.Private)
 		dst = appendTimers(dst, e.Timers)
+		dst = appendHost(dst, e.Host)
 		dst = appendList(dst, e.List, e.Users)
 		return append(dst, '}')
 	}
@@ -136,7 +138,7 @@ func appendChange(dst []byte, c *Change) []byte {
 	if c.User != "" {
 		dst = append(dst, `,"user":`...)
 		dst = appendString(dst, c.User)
-		if c.Type != ChangeMessage && c.Type != ChangeData && c.Type != ChangeCountdown {
+		if c.Type != ChangeMessage && c.Type != ChangeData && c.Type != ChangeCountdown && c.Type != ChangeHost {
 			dst = append(dst, `,"seat":`...)
 			dst = strconv.AppendInt(dst, int64(c.Seat), 10)
 		}
@@ -208,6 +210,14 @@ func appendPrivate(dst []byte, private map[string]JSON) []byte {
 		next = ","
 	}
 	return append(dst, '}')
+}
+
+// appendHost writes who is the host of a room that has one.
+func appendHost(dst []byte, host string) []byte {
+	if host == "" {
+		return dst
+	}
+	return appendString(append(dst, `,"host":`...), host)
 }
 
 // appendRoom writes a room's id, epoch and version.

@@ -54,6 +54,8 @@ type Reply struct {
 	Private map[string]JSON
 	// Timers are the room's, where Users are listed; nil if there are none.
 	Timers Timers
+	// Host is who is the host of the room, where Users are listed; empty if nobody is.
+	Host string
 	// Users are the members, for join, users and watch. Nil leaves the list out, as the answers to
 	// leave and unwatch do; the list of an empty room must be empty but not nil.
 	Users []Seated
@@ -101,6 +103,8 @@ type Event struct {
 	Private map[string]JSON
 	// Timers are the room's. Only in a snapshot; nil if there are none.
 	Timers Timers
+	// Host is who is the host of the room, in a snapshot; empty if nobody is.
+	Host string
 	// Users are the members. Only in a snapshot, where nil means none.
 	Users []Seated
 	// List, if not nil, is what AppendUsers made of Users, and is written instead.
@@ -133,6 +137,7 @@ type received struct {
 	Data     JSON            `json:"data"`
 	Private  map[string]JSON `json:"private"`
 	Timers   Timers          `json:"timers"`
+	Host     string          `json:"host"`
 	Reason   string          `json:"reason"`
 	Text     string          `json:"text"`
 	To       Target          `json:"to"`
@@ -155,13 +160,13 @@ func DecodeFrame(data []byte) (Frame, error) {
 	case r.Event != nil:
 		return &Event{
 			Event: *r.Event, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			From: r.From, Changes: r.Changes, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Timers: r.Timers, Users: r.Users,
+			From: r.From, Changes: r.Changes, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Timers: r.Timers, Host: r.Host, Users: r.Users,
 			Reason: r.Reason, Text: r.Text, To: r.To.Room, Degraded: r.Degraded,
 		}, nil
 	case r.ID != nil || r.Error != nil:
 		return &Reply{
 			ID: r.ID, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Timers: r.Timers, Users: r.Users,
+			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Timers: r.Timers, Host: r.Host, Users: r.Users,
 			User: r.User, Expires: r.Expires, Reason: r.Reason, Text: r.Text, To: r.To.Room, Error: r.Error,
 		}, nil
 	}

@@ -44,7 +44,7 @@ func snapshotFrame(e *room.Event, to room.Viewer, clock Clock) []byte {
 	encode := func(private map[string]protocol.JSON, timers protocol.Timers) []byte {
 		return seal(protocol.AppendEvent(newFrame(eventSize+len(l.users)), &protocol.Event{
 			Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version, Count: e.Snapshot.Count(),
-			Settings: Settings(e.Snapshot.Settings), Data: protocol.JSON(e.Snapshot.Data), Private: private, Timers: timers, List: l.users,
+			Settings: Settings(e.Snapshot.Settings), Data: protocol.JSON(e.Snapshot.Data), Private: private, Timers: timers, Host: e.Snapshot.Host(), List: l.users,
 		}))
 	}
 	private, timers := Private(*e.Snapshot, to), e.Snapshot.Timers()

@@ -12,8 +12,8 @@
 //	update ROOM N              adds N to the room's data, which is a number, 0 if there is none
 //	users ROOM                 answers as view, without seat
 //	close                      closes the client
-//	view ROOM                  {"epoch","version","users","settings","data","private","seat"}; seat only of a member,
-//	                           data, private by user, and the names of timers only if there are some, settings without what is zero. "none": there is no such room
+//	view ROOM                  {"epoch","version","users","settings","host","data","private","seat"}; seat only of a member,
+//	                           host, data, private by user, and the names of timers only if there are some, settings without what is zero. "none": there is no such room
 //	iterate ROOM NAME          begins to iterate over the room's changes. It has begun when the answer comes
 //	next NAME                  the next change as the protocol has it, and epoch and version; of a snapshot only
 //	                           {"type","epoch","version"}. "end" if the iteration is over

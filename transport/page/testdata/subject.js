@@ -6,11 +6,11 @@ import { createInterface } from "node:readline"
 import WebSocket from "ws"
 import { connect } from "../roomd.js"
 
-const view = ({ epoch, version, users, settings, data, timers, seat }) => {
+const view = ({ epoch, version, users, settings, host, data, timers, seat }) => {
   const dealt = users.filter((user) => user.private !== undefined).map((user) => [user.user, user.private])
   const seated = users.map(({ private: hidden, ...shown }) => shown)
   const names = Object.keys(timers).sort()
-  return { epoch, version, users: seated, settings, data, timers: names.length > 0 ? names : undefined, private: dealt.length > 0 ? Object.fromEntries(dealt) : undefined, seat }
+  return { epoch, version, users: seated, settings, host, data, timers: names.length > 0 ? names : undefined, private: dealt.length > 0 ? Object.fromEntries(dealt) : undefined, seat }
 }
 
 // subject returns the commands of one client.

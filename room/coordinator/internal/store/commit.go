@@ -184,11 +184,12 @@ const (
 	fieldBans     = "bans"
 	fieldGone     = "gone"
 	fieldTimers   = "timers"
+	fieldHost     = "host"
 )
 
 // metaFields returns the fields of Meta that updates of the room write, and their values.
 func metaFields(r *room.Room, updates []room.Update) (fields []any) {
-	var settled, data, bans, timers bool
+	var settled, data, bans, timers, host bool
 	for i := range updates { // by index: they are large, and seldom any is of the room
 		switch updates[i].Type {
 		case room.KindSettings, room.KindDefaults:
@@ -199,6 +200,8 @@ func metaFields(r *room.Room, updates []room.Update) (fields []any) {
 			bans = true
 		case room.KindTimer, room.KindCountdown:
 			timers = true
+		case room.KindHost:
+			host = true
 		}
 	}
 	if settled {
@@ -213,6 +216,9 @@ func metaFields(r *room.Room, updates []room.Update) (fields []any) {
 	}
 	if timers {
 		fields = append(fields, fieldTimers, marshal(r.Timers()))
+	}
+	if host {
+		fields = append(fields, fieldHost, marshal(r.Host()))
 	}
 	if r.GoneChanged() {
 		fields = append(fields, fieldGone, marshal(r.Gone()))

@@ -185,8 +185,8 @@ func (e *explorer) current(s *state) *copied {
 
 // reply returns a room as a script does.
 func reply(meta, users map[string]string) []any {
-	all := make([]any, 0, 11)
-	for _, field := range []string{"epoch", "version", "mark", "members", "settings", "data", "bans", "gone", "timers", "incarnation"} {
+	all := make([]any, 0, 12)
+	for _, field := range []string{"epoch", "version", "mark", "members", "settings", "data", "bans", "gone", "timers", "host", "incarnation"} {
 		var value any
 		if text, ok := meta[field]; ok {
 			value = text

@@ -42,7 +42,7 @@ func (c *copied) room(t *testing.T, s *Store) *room.Room {
 		members[user] = m
 	}
 	r := room.NewRoom("a", c.at, members)
-	redistest.OK(t, s.restore(r, []any{c.settings, nil, nil, nil, nil}))
+	redistest.OK(t, s.restore(r, []any{c.settings, nil, nil, nil, nil, nil}))
 	if c.renew {
 		r.Renew()
 	}

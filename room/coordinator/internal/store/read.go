@@ -13,13 +13,13 @@ import (
 	"roomd/room"
 )
 
-// parseRoom reads epoch, version, commit id, the number of members, settings, data, bans, gone, timers, incarnation and
+// parseRoom reads epoch, version, commit id, the number of members, settings, data, bans, gone, timers, host, incarnation and
 // the members as scripts return them. A room begins a new epoch if it may have lost commits: if it is of
 // another incarnation, or has another number of members than its last commit recorded, since Redis has
 // evicted a key, or somebody has changed one by hand.
 func (s *Store) parseRoom(ctx context.Context, id string, reply []any) (*room.Room, error) {
-	if len(reply) != 11 {
-		return nil, fmt.Errorf("read room %s: %d parts instead of 11", id, len(reply))
+	if len(reply) != 12 {
+		return nil, fmt.Errorf("read room %s: %d parts instead of 12", id, len(reply))
 	}
 	epoch, _ := reply[0].(string)
 	var version uint64
@@ -29,7 +29,7 @@ func (s *Store) parseRoom(ctx context.Context, id string, reply []any) (*room.Ro
 			return nil, s.foreign(id, fmt.Sprintf("field version of %s holds %s", s.KeysOf(id).Meta, shown(text)))
 		}
 	}
-	flat, _ := reply[10].([]any)
+	flat, _ := reply[11].([]any)
 	members := make(map[string]room.Member, len(flat)/2)
 	for pair := range slices.Chunk(flat, 2) {
 		user, _ := pair[0].(string)
@@ -42,11 +42,11 @@ func (s *Store) parseRoom(ctx context.Context, id string, reply []any) (*room.Ro
 	}
 	r := room.NewRoom(id, room.Position{Epoch: epoch, Version: version}, members)
 	r.CommitID, _ = reply[2].(string)
-	if err := s.restore(r, reply[4:9]); err != nil {
+	if err := s.restore(r, reply[4:10]); err != nil {
 		return nil, err
 	}
 	left, _ := reply[3].(string)
-	began, _ := reply[9].(string)
+	began, _ := reply[10].(string)
 	continues, err := s.continues(ctx, id, epoch, began)
 	switch {
 	case err != nil:
@@ -57,14 +57,14 @@ func (s *Store) parseRoom(ctx context.Context, id string, reply []any) (*room.Ro
 	return r, nil
 }
 
-// restore gives a room its settings, data, bans, gone and timers, as scripts return them.
+// restore gives a room its settings, data, bans, gone, timers and host, as scripts return them.
 func (s *Store) restore(r *room.Room, fields []any) error {
 	var from room.Restored
 	some := false
 	for i, field := range []struct {
 		name string
 		to   any
-	}{{fieldSettings, &from.Settings}, {fieldData, &from.Data}, {fieldBans, &from.Bans}, {fieldGone, &from.Gone}, {fieldTimers, &from.Timers}} {
+	}{{fieldSettings, &from.Settings}, {fieldData, &from.Data}, {fieldBans, &from.Bans}, {fieldGone, &from.Gone}, {fieldTimers, &from.Timers}, {fieldHost, &from.Host}} {
 		text, _ := fields[i].(string)
 		if text == "" {
 			continue

@@ -6,7 +6,7 @@
 -- ARGV[5] 1 if the caller has a copy of the room: the commit will say if that is old
 --
 -- returns {'yours'}         the lock is held; the room was not read
---         {'yours', epoch, version, commit id, members, settings, data, bans, gone, timers, incarnation, {user, member, ...}}
+--         {'yours', epoch, version, commit id, members, settings, data, bans, gone, timers, host, incarnation, {user, member, ...}}
 --                           the lock is held, and this is the room (see load.lua)
 --         {'queued'}        another holds the lock, and the token waits
 if not lock_acquire(1, ARGV[3], room_ttl(KEYS[5]), true) then
@@ -15,4 +15,4 @@ end
 if ARGV[5] == '1' then
   return {'yours'}
 end
-return {'yours', unpack(room_read(KEYS[4], KEYS[5]), 1, 11)}
+return {'yours', unpack(room_read(KEYS[4], KEYS[5]), 1, 12)}

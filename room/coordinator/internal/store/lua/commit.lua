@@ -18,7 +18,7 @@
 --         {'done', ..., error} the same; but Redis did not take the event
 --         {'done', ..., error or false, error}  the same; but it did not take the entry
 --                              of the journal
---         {'stale', epoch, version, commit id, members, settings, data, bans, gone, timers, incarnation, {user, member, ...}}
+--         {'stale', epoch, version, commit id, members, settings, data, bans, gone, timers, host, incarnation, {user, member, ...}}
 --                              nothing written, the lock is the token's: the room is
 --                              at another version, or not whole, or does not know the writer's
 --                              node; this is what it is (see load.lua)
@@ -64,7 +64,7 @@ if not alone then
   end
   there = there or known and room_count(KEYS[4], is, 5, epoch)
   if not there then
-    return {'stale', unpack(room_read(KEYS[4], KEYS[5]), 1, 11)}
+    return {'stale', unpack(room_read(KEYS[4], KEYS[5]), 1, 12)}
   end
   release = lock_release
 end

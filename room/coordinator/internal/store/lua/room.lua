@@ -42,11 +42,11 @@ local function room_ttl(meta)
   return string.match(ARGV[4], '^%d+')
 end
 
--- Returns epoch, version, commit id, number of members, settings, data, bans, gone, timers, incarnation and members
+-- Returns epoch, version, commit id, number of members, settings, data, bans, gone, timers, host, incarnation and members
 -- of a room. In the text of a script <incarnation> is that of the server; see incarnation.go.
 local function room_read(users, meta)
-  local room = redis.call('HMGET', meta, 'epoch', 'version', 'mark', 'members', 'settings', 'data', 'bans', 'gone', 'timers', 'incarnation')
-  room[11] = redis.call('HGETALL', users)
+  local room = redis.call('HMGET', meta, 'epoch', 'version', 'mark', 'members', 'settings', 'data', 'bans', 'gone', 'timers', 'host', 'incarnation')
+  room[12] = redis.call('HGETALL', users)
   return room
 end
 

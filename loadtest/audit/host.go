@@ -1,0 +1,107 @@
+package audit
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// The policies about who is the host of a room. Others are not judged.
+const (
+	hostNone    = "none"
+	hostLongest = "longest"
+)
+
+// hostState is who is the host.
+type hostState struct {
+	known bool
+	user  string // empty: nobody
+}
+
+// appoint replays that a member becomes the host, or, without a user, that nobody is it any more. The changes before
+// are those of the action that made it so, and of earlier ones.
+func (o *oracle) appoint(e *entry, c *change) {
+	was := o.host
+	o.host = hostState{true, c.User}
+	says1 := says(theEntry, "the host is %s", quoted(c.User))
+	switch {
+	case was.known && c.User != "" && o.members[was.user] != nil:
+		o.find(RuleHost, e.Version, says1, says(before, "the host %s, who is still there", quoted(was.user)))
+	case c.User != "" && !o.mayBeIn(c.User):
+		o.find(RuleHost, e.Version, says1, says(before, "%s is not in the room", quoted(c.User)))
+	default:
+		for user, m := range o.members {
+			if is := o.members[c.User]; is != nil && m.sitsBefore(is, o.seats.Of[user], o.seats.Of[c.User]) {
+				o.find(RuleHost, e.Version, says1, says(before, "%s, who has sat longer: since %d, and not since %d", o.sitting(user), m.at, is.at))
+				return
+			}
+		}
+	}
+}
+
+// mayBeIn reports whether a user is a member, as far as it is known.
+func (o *oracle) mayBeIn(user string) bool {
+	return o.members[user] != nil || !o.complete && !o.gone[user]
+}
+
+// sitsBefore reports whether m is known to become the host before other.
+func (m *member) sitsBefore(other *member, seat, otherSeat int) bool {
+	if m.session == "" || other.session == "" {
+		return false
+	}
+	away, otherAway := strings.HasPrefix(m.session, "~"), strings.HasPrefix(other.session, "~")
+	if away != otherAway {
+		return otherAway
+	}
+	return m.at != 0 && other.at != 0 && cmp.Or(cmp.Compare(m.at, other.at), cmp.Compare(seat, otherSeat)) < 0
+}
+
+// checkHost judges the host behind an entry: where the settings say so, there is one exactly as long as there are members.
+func (o *oracle) checkHost(e *entry) {
+	if o.settings == nil {
+		return
+	}
+	policy := says("the settings", "host %s", quoted(o.settings.host))
+	switch host := o.host; o.settings.host {
+	case hostNone:
+		if host.user != "" {
+			o.find(RuleHost, e.Version, says(theJournal, "the host is %s", quoted(host.user)), policy)
+		}
+		o.host = hostState{known: true}
+	case hostLongest:
+		switch {
+		case !host.known:
+		case host.user == "" && len(o.members) > 0:
+			o.find(RuleHost, e.Version, says(theJournal, "%d members or more, and no host", len(o.members)), policy)
+			o.host = hostState{}
+		case host.user != "" && !o.mayBeIn(host.user):
+			o.find(RuleHost, e.Version, says(theJournal, "the host %s is not in the room", quoted(host.user)), policy)
+			o.host = hostState{}
+		}
+	}
+}
+
+// compareHost judges the host that Redis has.
+func (o *oracle) compareHost(f *final) {
+	text := f.meta["host"]
+	there := says(inRedis, "host %s, %d members", value([]byte(text)), len(f.users))
+	host := ""
+	if text != "" {
+		if err := json.Unmarshal([]byte(text), &host); err != nil {
+			o.find(RuleHost, o.version, says("this program", "cannot read the host: %v", err), there)
+			return
+		}
+	}
+	policy := hostNone
+	if o.settings != nil {
+		policy = o.settings.host
+	}
+	_, in := f.users[host]
+	switch {
+	case o.host.known && o.host.user != host:
+		o.find(RuleHost, o.version, says(theJournal, "the host is %s", quoted(o.host.user)), there)
+	case host != "" && (policy == hostNone || policy == hostLongest && !in), host == "" && policy == hostLongest && len(f.users) > 0:
+		o.find(RuleHost, o.version, says("the settings", "host %s", quoted(policy)), there)
+	}
+}

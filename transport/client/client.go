@@ -144,6 +144,16 @@ func (c *Client) Kick(ctx context.Context, room, user, why string, ban time.Dura
 	return c.do(ctx, kickCall(room, user, why, ban))
 }
 
+// Swap has two members of the room exchange their seats. Errors are as for Kick.
+func (c *Client) Swap(ctx context.Context, room, one, other string) (*protocol.Reply, error) {
+	return c.do(ctx, swapCall(room, one, other))
+}
+
+// Shuffle gives each member of the room the seat of another one, at random. Errors are as for Kick.
+func (c *Client) Shuffle(ctx context.Context, room string) (*protocol.Reply, error) {
+	return c.do(ctx, plainCall(protocol.ActionShuffle, room))
+}
+
 // CloseRoom makes everybody leave the room, and lets nobody in. Errors are as for Kick.
 func (c *Client) CloseRoom(ctx context.Context, room string) (*protocol.Reply, error) {
 	return c.do(ctx, plainCall(protocol.ActionClose, room))

@@ -35,7 +35,7 @@ func (c *Client) event(e *protocol.Event) {
 	switch e.Event {
 	case protocol.EventChanges:
 		// If it is not synced, a list comes, which has these changes.
-		if r != nil && r.replica.synced && !r.replica.apply(e) {
+		if r != nil && r.replica.synced && !r.replica.apply(e, c.user) {
 			r.restoreLocked()
 		}
 		return // no request waits for that

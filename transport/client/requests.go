@@ -135,6 +135,16 @@ func (c *Conn) Kick(ctx context.Context, room, user, why string, ban time.Durati
 	return c.do(ctx, kickCall(room, user, why, ban))
 }
 
+// Swap has two members exchange their seats, as [Client.Swap] does. The reply has no list.
+func (c *Conn) Swap(ctx context.Context, room, one, other string) (*protocol.Reply, error) {
+	return c.do(ctx, swapCall(room, one, other))
+}
+
+// Shuffle gives each member the seat of another one, as [Client.Shuffle] does. The reply has no list.
+func (c *Conn) Shuffle(ctx context.Context, room string) (*protocol.Reply, error) {
+	return c.do(ctx, plainCall(protocol.ActionShuffle, room))
+}
+
 // CloseRoom makes everybody leave the room, and lets nobody in. Only admins may, and the host.
 func (c *Conn) CloseRoom(ctx context.Context, room string) (*protocol.Reply, error) {
 	return c.do(ctx, plainCall(protocol.ActionClose, room))
@@ -241,6 +251,12 @@ func kickCall(room, user, why string, ban time.Duration) *call {
 		return k
 	}
 	k.req.Ban = int((ban + time.Second - 1) / time.Second)
+	return k
+}
+
+func swapCall(room, one, other string) *call {
+	k := plainCall(protocol.ActionSwap, room)
+	k.req.Users = []string{one, other}
 	return k
 }
 

@@ -156,6 +156,10 @@ export class Client extends EventTarget {
 
   /** Makes a user leave, for admins and the host. `text` says why; `ban` is for how many seconds the user cannot come in again. */
   kick(id: string, user: string, options?: { text?: string; ban?: number }): Promise<Position>
+  /** Has two members exchange their seats. For admins and the host. */
+  swap(id: string, users: readonly [string, string]): Promise<Position>
+  /** Gives each member the seat of another one, at random. For admins and the host. */
+  shuffle(id: string): Promise<Position>
   /** Makes everybody leave, and lets nobody in. For admins and the host. */
   closeRoom(id: string): Promise<Position>
   /** Replaces all settings of the room; what is left out is zero. With `expect` only if the room has that very version. For admins, and for the host,
@@ -316,6 +320,8 @@ export type Change<Data = any, MemberData = any> = Position & (
   | { readonly type: "join"; readonly user: string; readonly seat: number; readonly away?: boolean }
   /** The user left. `reason`: `left`, `timeout`, `node`, `kicked` (`text` says why), `closed` or `moved` (`to` says where). */
   | { readonly type: "leave"; readonly user: string; readonly seat: number; readonly reason: Reason; readonly text?: string; readonly to?: string }
+  /** The user has the seat `seat` now. Who had it has another one, by the next changes of the same version. */
+  | { readonly type: "seat"; readonly user: string; readonly seat: number }
   /** The user has lost the connection, or has one again. */
   | { readonly type: "away" | "back"; readonly user: string; readonly seat: number }
   /** The user is ready or not, or has other data, null for none. What is left out is as before. */

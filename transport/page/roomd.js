@@ -203,7 +203,7 @@ class Mirror {
   }
 
   /** change does what an event says. It returns false if events before it are missing. */
-  change({ epoch, version, from, changes }) {
+  change({ epoch, version, from, changes }, user) {
     if (this.stale) return true // the list that comes has this, too
     const begins = this.version === 0 && from === 0
     if (from !== this.version || (epoch !== this.epoch && !begins)) {
@@ -222,6 +222,7 @@ class Mirror {
       OF_ROOM[change.type]?.(this, change)
     }
     this.users = freeze(users)
+    if (this.member && known.some(({ type }) => type === "seat")) this.seat = users.find((other) => other.user === user)?.seat ?? this.seat
     this.#tell(known.map((change) => freeze({ ...change, epoch, version })))
     return true
   }
@@ -286,6 +287,11 @@ const OF_USERS = {
   leave(users, { user }) {
     const at = users.findIndex((other) => other.user === user)
     if (at >= 0) users.splice(at, 1)
+  },
+  // Who had the seat gets another one by the next change.
+  seat(users, { user, seat }) {
+    alter(users, user, (old) => ({ ...old, seat }))
+    users.sort((a, b) => a.seat - b.seat)
   },
   away: (users, { user }) => alter(users, user, (old) => ({ ...old, away: true })),
   back: (users, { user }) => alter(users, user, ({ away, ...rest }) => rest),
@@ -893,7 +899,7 @@ class Session {
     if (event.event === "unwatched") {
       mirror.watching = false
       if (!mirror.member) mirror.lose(event)
-    } else if (event.event === "changes" && !mirror.change(event)) this.#resync(mirror, this.#link)
+    } else if (event.event === "changes" && !mirror.change(event, this.user)) this.#resync(mirror, this.#link)
   }
 
   /** serves takes what a server says of itself. It may come before the client is connected. */
@@ -1120,6 +1126,14 @@ export class Client extends EventTarget {
 
   async kick(id, user, { text, ban } = {}) {
     return position(await this.#session.request({ action: "kick", room: id, user, text, ban }))
+  }
+
+  async swap(id, users) {
+    return position(await this.#session.request({ action: "swap", room: id, users }))
+  }
+
+  async shuffle(id) {
+    return position(await this.#session.request({ action: "shuffle", room: id }))
   }
 
   async closeRoom(id) {

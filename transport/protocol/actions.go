@@ -21,6 +21,8 @@ const (
 	ActionTimer = "timer" // set one of the room's timers, or cancel it
 
 	ActionKick      = "kick"      // make somebody leave, and keep them out for a while; for the host and admins
+	ActionSwap      = "swap"      // have two members exchange their seats; for the host and admins
+	ActionShuffle   = "shuffle"   // give each member the seat of another one, at random; for the host and admins
 	ActionClose     = "close"     // make everybody leave, and let nobody in; for the host and admins
 	ActionConfigure = "configure" // replace the room's settings; for the host and admins
 
@@ -71,6 +73,8 @@ var Actions = []Action{
 	{Name: ActionSay, Reply: ShapeCount, Stays: true, Cost: 5, required: setOf(fieldRoom), optional: setOf(fieldText, fieldData, fieldTo)},
 	{Name: ActionTimer, Reply: ShapeCount, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldName, fieldIn), optional: setOf(fieldThen, fieldExpect, fieldEpoch)},
 	{Name: ActionKick, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom, fieldUser), optional: setOf(fieldText, fieldBan)},
+	{Name: ActionSwap, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom, fieldUsers)},
+	{Name: ActionShuffle, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionClose, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionConfigure, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom, fieldSettings), optional: setOf(fieldExpect, fieldEpoch)},
 	{Name: ActionAuth, Reply: ShapeUser, Cost: 1, required: setOf(fieldToken)},

@@ -23,7 +23,9 @@ func TestHistory_WhoGetsWhat(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 		first.act(t, keeps(3)) // 3
 		const list = `"settings":{"capacity":0,"history":3},`
-		said := func(version int, text string) string { return fmt.Sprintf(`{"version":%d,"user":"b","text":%q}`, version, text) }
+		said := func(version int, text string) string {
+			return fmt.Sprintf(`{"version":%d,"user":"b","text":%q}`, version, text)
+		}
 		b.tell(`"say","text":"x"`, `"version":4,"count":2`)
 		b.tell(`"say","text":"two"`, `"version":5,"count":2`)
 		b.tell(`"say","text":"for a","to":["a"]`, `"version":6,"count":2`)

@@ -229,11 +229,23 @@ func (a *admin) move(ctx context.Context, from string) {
 	}
 	a.random.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 	users := members[:min(len(members), 1+a.random.IntN(3))]
-	out := history.Request{Action: history.MoveOut, Users: unseated(users), Target: to}
-	in := history.Request{Action: history.MoveIn, Users: unseated(users), Target: from}
+	if others := a.members(ctx, to); len(others) > 0 && a.random.IntN(2) == 0 {
+		back := others[a.random.IntN(len(others))]
+		if !slices.Contains(users, back) {
+			left, joined, err := a.rooms.Exchange(ctx, from, to, uuid.NewString(), users, []string{back})
+			a.moved(MixMove, from, to, users, left, joined, err)
+			a.moved("", to, from, []string{back}, joined, left, err)
+			return
+		}
+	}
 	left, joined, err := a.rooms.Move(ctx, from, to, uuid.NewString(), users...)
-	a.record(MixMove, from, out, left, err)
-	a.record("", to, in, joined, err)
+	a.moved(MixMove, from, to, users, left, joined, err)
+}
+
+// moved records what became of users who were taken from one room to another.
+func (a *admin) moved(what, from, to string, users []string, left, joined room.Result, err error) {
+	a.record(what, from, history.Request{Action: history.MoveOut, Users: unseated(users), Target: to}, left, err)
+	a.record("", to, history.Request{Action: history.MoveIn, Users: unseated(users), Target: from}, joined, err)
 }
 
 // members returns who is in a room, as far as the administrator's node knows.

@@ -13,6 +13,8 @@ var unplayed = map[string]string{
 	protocol.ActionUnwatch: "as watch",
 	protocol.ActionMatch:   "it chooses the room itself: the coordinator's tests count what is at each table",
 	protocol.ActionAuth:    "players have no tokens",
+	protocol.ActionSwap:    "a version that nobody sees could not be replayed: no list says who sat where before; the audit's tests and the simulation do it",
+	protocol.ActionShuffle: "as swap",
 	protocol.ActionPing:    "it says nothing of a room",
 }
 

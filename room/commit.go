@@ -20,6 +20,8 @@ const (
 	KindAway Kind = "away"
 	// KindBack: a member who was away has an active session again.
 	KindBack Kind = "back"
+	// KindSeat: the member has another seat. Who had it has another one in the same commit.
+	KindSeat Kind = "seat"
 	// KindMember: the member has other data, or is ready, or is not ready any more.
 	KindMember Kind = "member"
 	// KindPrivate: the member has other private data. Only the member and who has authority are told; see
@@ -108,7 +110,7 @@ type Countdown struct {
 // OfMember reports whether the update changes a member, or makes or removes one.
 func (u *Update) OfMember() bool {
 	switch u.Type {
-	case KindJoin, KindLeave, KindReplace, KindAway, KindBack, KindMember, KindPrivate:
+	case KindJoin, KindLeave, KindSeat, KindReplace, KindAway, KindBack, KindMember, KindPrivate:
 		return true
 	}
 	return false
@@ -125,7 +127,7 @@ func (u *Update) detail() Detail {
 type Change struct {
 	Type   Kind   // any but KindReplace
 	User   string // whom it is about, or who did it; empty if that is nobody in particular
-	Seat   int    // taken by a join, freed by a leave, else kept
+	Seat   int    // taken by a join or by KindSeat, freed by a leave, else kept
 	Reason Reason // of a leave
 	Away   bool   // of a join: the seat is reserved for a user who has not come yet
 

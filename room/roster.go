@@ -13,6 +13,11 @@ func (m *roster) update(node string, u Update, version uint64) {
 		m.put(u.User, Member{Seat: u.Seat, Session: u.Session, Node: node, At: u.At})
 	case KindLeave:
 		m.remove(u.User)
+	case KindSeat:
+		if member, ok := m.byUser[u.User]; ok {
+			member.Seat = u.Seat
+			m.put(u.User, member)
+		}
 	case KindReplace, KindAway, KindBack:
 		if member, ok := m.byUser[u.User]; ok {
 			if member.Session = u.Session; u.Type != KindAway { // any node says who is away
@@ -52,6 +57,8 @@ func (m *roster) put(user string, member Member) {
 func (m *roster) remove(user string) {
 	if member, ok := m.byUser[user]; ok {
 		delete(m.byUser, user)
-		m.seats.free(member.Seat)
+		if m.seats.at(member.Seat) == user { // else another one has got it, and the user is to get another one
+			m.seats.free(member.Seat)
+		}
 	}
 }

@@ -52,12 +52,15 @@ func (s *seatMap) at(seat int) string {
 	return s.chunks[seat/chunkSeats].users[seat%chunkSeats]
 }
 
+// take seats a user, also on a seat that is taken by one who is about to get another seat.
 func (s *seatMap) take(seat int, user string) {
 	for seat/64 >= len(s.taken) {
 		s.taken = append(s.taken, 0)
 	}
+	if !s.has(seat) {
+		s.count++
+	}
 	s.taken[seat/64] |= 1 << (seat % 64)
-	s.count++
 	s.own(seat / chunkSeats).users[seat%chunkSeats] = user
 }
 

@@ -3,6 +3,7 @@ package transport
 import (
 	"cmp"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"roomd/room"
@@ -59,6 +60,10 @@ func (r *request) actionOf() (room.Action, error) {
 			kick.Until = time.Now().Add(time.Duration(in.Ban) * time.Second).UnixMilli()
 		}
 		return kick, nil
+	case protocol.ActionSwap:
+		return room.Swap{Users: in.Users, As: r.claim()}, nil
+	case protocol.ActionShuffle:
+		return room.Shuffle{Seed: rand.Uint64(), As: r.claim()}, nil
 	case protocol.ActionClose:
 		return room.Close{As: r.claim()}, nil
 	case protocol.ActionConfigure:

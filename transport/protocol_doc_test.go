@@ -177,6 +177,10 @@ func (s *docSession) happen(what string) {
 		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Kick{User: "张三", Until: time.Now().Add(time.Minute).UnixMilli()}); err != nil {
 			s.t.Fatal(err)
 		}
+	case "an admin has 李四 and 王五 swap their seats":
+		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Swap{Users: []string{"李四", "王五"}}); err != nil {
+			s.t.Fatal(err)
+		}
 	case "an admin gives the room a host":
 		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Configure{Settings: room.Settings{Host: room.HostLongest}}); err != nil {
 			s.t.Fatal(err)
@@ -185,6 +189,8 @@ func (s *docSession) happen(what string) {
 		if _, _, err := s.second.Move(s.t.Context(), "42", "43", "李四"); err != nil {
 			s.t.Fatal(err)
 		}
+	case "an admin has room 42 keep 9 messages":
+		s.second.act(s.t, room.Configure{Settings: room.Settings{History: 9}})
 	case "李四 connects again":
 		s.older = s.clients["李四"]
 		s.clients["李四"] = s.first.connectIdle(s.t, "李四")

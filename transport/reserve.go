@@ -21,21 +21,27 @@ type reservation struct {
 // answers for their session. After stop it fails with room.ErrClosed.
 func (g *graces) reserve(id string, users []string) (*reservation, error) {
 	r := &reservation{graces: g, session: uuid.NewString()}
+	return r, r.add(users, id)
+}
+
+// add begins the graces of further users, whose seats are reserved in rooms.
+func (r *reservation) add(users []string, rooms ...string) error {
+	g := r.graces
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.running == nil {
-		return nil, room.ErrClosed
+		return room.ErrClosed
 	}
 	for _, user := range users[:min(len(users), room.MaxGroup)] { // more are refused
 		name, err := room.ParseUser(user)
 		if err != nil {
 			continue // so is that
 		}
-		one := &grace{user: name, session: r.session, rooms: []string{id}, reason: room.ReasonTimeout}
+		one := &grace{user: name, session: r.session, rooms: rooms, reason: room.ReasonTimeout}
 		g.running[one] = struct{}{}
 		r.members = append(r.members, one)
 	}
-	return r, nil
+	return nil
 }
 
 // minReservation is how long a seat is reserved where there is no grace. Sessions that follow a move
@@ -91,6 +97,21 @@ func (s *Server) Move(ctx context.Context, from, to string, users ...string) (le
 		return left, joined, err
 	}
 	left, joined, err = s.rooms.Move(ctx, from, to, held.session, users...)
+	held.settle(err)
+	return left, joined, err
+}
+
+// Exchange takes users from one room to another, and others back from there, in one step: all of them, or none. So
+// members of two full rooms change places. It is as Move otherwise.
+func (s *Server) Exchange(ctx context.Context, from, to string, users, back []string) (left, joined room.Result, err error) {
+	held, err := s.graces.reserve(to, users)
+	if err == nil {
+		err = held.add(back, from, to) // in to if the exchange has to be undone there
+	}
+	if err != nil {
+		return left, joined, err
+	}
+	left, joined, err = s.rooms.Exchange(ctx, from, to, held.session, users, back)
 	held.settle(err)
 	return left, joined, err
 }

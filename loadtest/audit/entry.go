@@ -60,6 +60,7 @@ const (
 	typeReplace  = "replace"
 	typeAway     = "away"
 	typeBack     = "back"
+	typeSeat     = "seat"
 	typeMember   = "member"
 	typePrivate  = "private"
 	typeSettings = "settings"

@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"roomd/loadtest/internal/model"
@@ -183,4 +185,40 @@ func (o *oracle) put(user string, seat int, m *member) {
 func (o *oracle) remove(user string) {
 	delete(o.members, user)
 	o.seats.Drop(user)
+}
+
+// reseat replays that a member has got another seat. The change says only the new one.
+func (o *oracle) reseat(e *entry, c *change) {
+	says1 := says(theEntry, "%s gets seat %d", quoted(c.User), c.Seat)
+	if _, there := o.seats.Of[c.User]; !there {
+		if o.complete || o.gone[c.User] {
+			o.find(RuleAbsent, e.Version, says1, says(before, "%s is not in the room", quoted(c.User)))
+			return
+		}
+		// The member was there from the beginning, on a seat that nobody knows.
+		o.members[c.User] = &member{since: e.Version}
+		o.began++
+		o.checkRush()
+	}
+	delete(o.displaced, c.User)
+	if other := o.seats.Reseat(c.User, c.Seat); other != "" {
+		o.displaced[other] = c.Seat
+	}
+	if !o.complete {
+		o.taken[c.Seat] = e.Version
+	}
+	if o.settings != nil && o.settings.Beyond(c.Seat) {
+		o.find(RuleCapacity, e.Version, says1, says(before, "the room has %d seats", o.settings.Capacity))
+	}
+}
+
+// checkDisplaced reports who has still the seat that an entry has given to another one.
+func (o *oracle) checkDisplaced(e *entry) {
+	for _, other := range slices.Sorted(maps.Keys(o.displaced)) {
+		seat := o.displaced[other]
+		if is, there := o.seats.Of[other]; there && is == seat {
+			o.find(RuleSeat, e.Version, says(theEntry, "%s gets seat %d", quoted(o.seats.At[seat]), seat), says(before, "%s", o.sitting(other)))
+		}
+	}
+	clear(o.displaced)
 }

@@ -44,6 +44,8 @@ type state struct {
 	taken map[int]uint64      // seats that were joined, and the last version that did
 	came  map[string]sighting // by user: the first join, while it is not known who was banned
 
+	displaced map[string]int // by the present entry: who sat on a seat that another one has got, and the seat
+
 	more int // joins less leaves
 	rush rush
 
@@ -83,7 +85,7 @@ type early struct {
 
 func newState(complete bool) state {
 	return state{
-		complete: complete, members: make(map[string]*member), seats: model.NewSeats(), gone: make(map[string]bool),
+		complete: complete, displaced: make(map[string]int), members: make(map[string]*member), seats: model.NewSeats(), gone: make(map[string]bool),
 		taken: make(map[int]uint64), came: make(map[string]sighting), bans: make(map[string]int64), timers: make(map[string]setTimer), removals: make(map[string]removal),
 		early: early{seat: -1}, data: dataState{known: complete}, host: hostState{known: complete},
 	}
@@ -147,6 +149,7 @@ func (o *oracle) next(e *entry) {
 			o.apply(e, &e.Changes[i])
 		}
 	}
+	o.checkDisplaced(e)
 	o.checkHost(e)
 }
 
@@ -197,6 +200,8 @@ func (o *oracle) apply(e *entry, c *change) {
 		o.leave(e, c)
 	case typeReplace, typeAway, typeBack:
 		o.speak(e, c)
+	case typeSeat:
+		o.reseat(e, c)
 	case typeMember:
 		if m := o.present(c); m != nil {
 			if c.Ready != nil {

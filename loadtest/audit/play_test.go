@@ -14,7 +14,7 @@ func (w *world) play(t *rapid.T) {
 		for range rapid.IntRange(0, 3).Draw(t, "changes") {
 			u := user.Draw(t, "user")
 			var more []object
-			switch rapid.IntRange(0, 17).Draw(t, "what") {
+			switch rapid.IntRange(0, 18).Draw(t, "what") {
 			case 0, 1, 2, 3:
 				more = w.join(u, by, rapid.IntRange(0, 5).Draw(t, "seat"), rapid.Bool().Draw(t, "reserved"))
 			case 4, 5:
@@ -27,6 +27,8 @@ func (w *world) play(t *rapid.T) {
 				more = w.speak(u, by, typeReplace)
 			case 9:
 				more = w.member(u, rapid.Bool().Draw(t, "ready"), data.Draw(t, "data"))
+			case 18:
+				more = w.shuffle()
 			case 16:
 				more = w.countdown(rapid.SampledFrom([]string{"turn", "game"}).Draw(t, "timer"), rapid.SampledFrom([]int64{0, w.now + 10, w.now + 20}).Draw(t, "due"))
 			case 17:

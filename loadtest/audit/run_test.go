@@ -122,7 +122,7 @@ func anything(random *rand.Rand, user, session string) room.Action {
 		room.Configure{Settings: room.Settings{Capacity: 4 + random.IntN(4), Closed: random.IntN(3) == 0, Keep: random.IntN(3) == 0, Host: room.HostPolicy(min(random.IntN(3), 1))}},
 		room.Ready{User: user, Session: session, Value: random.IntN(2) == 0}, room.SetMemberData{User: user, Session: session, Data: data}, room.SetData{Data: data}, room.SetData{Data: ""},
 		room.Say{User: user, Session: session, Text: "hi"}, room.Deal{Hands: []room.Hand{{User: user, Data: data}}},
-		room.SetTimer{Name: "turn", In: int64(random.IntN(50)), Then: room.Effect{Data: []byte(data)}}, room.SetTimer{Name: "turn", Stop: true}, room.Reserve{Session: "party" + session, Users: []string{user}}, room.Release{Users: []string{user}},
+		room.SetTimer{Name: "turn", In: int64(random.IntN(50)), Then: room.Effect{Data: []byte(data)}}, room.SetTimer{Name: "turn", Stop: true}, room.Shuffle{Seed: random.Uint64()}, room.Reserve{Session: "party" + session, Users: []string{user}}, room.Release{Users: []string{user}},
 	}
 	if random.IntN(10) == 0 {
 		now := time.Now().UnixMilli()
@@ -159,7 +159,7 @@ func auditUnderLoad(t *testing.T, newClient func() redis.UniversalClient, journa
 		t.Errorf("%+v", *last)
 	}
 	if journal >= 1000 {
-		expectKinds(t, reader, typeJoin, typeLeave, typeReplace, typeAway, typeBack, typeSettings, typeMember, typePrivate, typeData, typeMessage, typeBan, typeHost, typeCountdown, typeTimer)
+		expectKinds(t, reader, typeJoin, typeLeave, typeReplace, typeAway, typeBack, typeSettings, typeMember, typePrivate, typeData, typeMessage, typeBan, typeHost, typeCountdown, typeTimer, typeSeat)
 	}
 	t.Logf("%+v", *last)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// story is a history that has each kind of change with each of its fields: versions 1 to 27.
+// story is a history that has each kind of change with each of its fields: versions 1 to 30.
 func story() *world {
 	w := newWorld()
 	all := func(lists ...[]object) []object { return slices.Concat(lists...) }
@@ -38,7 +38,10 @@ func story() *world {
 	w.commit("n1", w.countdown("turn", 6000)...)                                            // 24
 	w.commit("n1", w.fire("turn")...)                                                       // 25
 	w.commit("n1", w.countdown("turn", 7000)...)                                            // 26
-	w.commit("n1")                                                                          // 27
+	w.commit("n1", w.shuffle()...)                                                          // 27
+	w.commit("n1", w.shuffle()...)                                                          // 28
+	w.commit("n1", w.shuffle()...)                                                          // 29: each has the first seat again
+	w.commit("n1")                                                                          // 30
 	return w
 }
 

@@ -124,8 +124,8 @@ func TestTampering_EachWay(t *testing.T) {
 		// Meta.
 		"Meta: epoch":                          {meta("epoch", "e2"), RulePosition},
 		"Meta: no epoch":                       {without("epoch"), RulePosition},
-		"Meta: an earlier version":             {meta("version", "26"), RulePosition},
-		"Meta: a later version":                {meta("version", "28"), RuleGap},
+		"Meta: an earlier version":             {meta("version", "29"), RulePosition},
+		"Meta: a later version":                {meta("version", "31"), RuleGap},
 		"Meta: no version":                     {without("version"), RulePosition},
 		"Meta: mark":                           {meta("mark", "ntK55oh9oynnN2y-"), RulePosition},
 		"Meta: no mark":                        {without("mark"), RulePosition},
@@ -143,6 +143,8 @@ func TestTampering_EachWay(t *testing.T) {
 		"Meta: a timer that has fired":         {inMeta("timers", `"turn":`, `"over":`), RuleTimers},
 		"Meta: timers of another version":      {inMeta("timers", `"version":26}`, `"version":25}`), RuleTimers},
 		"Meta: no timers":                      {without("timers"), RuleTimers},
+		"a seat that somebody keeps":           {appended(object{"type": typeSeat, "user": "a", "seat": 2}), RuleSeat},
+		"a seat for who is not there":          {appended(object{"type": typeSeat, "user": "z", "seat": 3}), RuleAbsent},
 		"a timer fires twice":                  {appended(object{"type": typeTimer, "user": "", "seat": 0, "timer": object{"name": "old", "was": 6000}}), RuleTimer},
 		"a timer fires that was set anew":      {appended(object{"type": typeTimer, "user": "", "seat": 0, "timer": object{"name": "turn", "was": 6000}}), RuleTimer},
 		"Meta: the end of a ban":               {inMeta("bans", "2000000", "2000001"), RuleBans},
@@ -198,9 +200,9 @@ func TestTampering_EachWay(t *testing.T) {
 			appended()(w, f)
 			f.meta["epoch"] = "e2"
 		}, notFound},
-		"Journal, Users and Meta of version 26 put back": {func(w *world, f *final) {
+		"Journal, Users and Meta of version 29 put back": {func(w *world, f *final) {
 			w.commits = w.commits[:last-1]
-			f.meta["version"], f.meta["mark"] = "26", markIn(w.commits[last-2])
+			f.meta["version"], f.meta["mark"] = "29", markIn(w.commits[last-2])
 		}, notFound},
 		"Meta: by:<node>":            {meta("by:n1", "x"), notFound},
 		"Meta: moved":                {meta("moved", "x"), notFound},

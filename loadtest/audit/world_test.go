@@ -286,6 +286,24 @@ func (w *world) ban(user string, until int64) []object {
 	return []object{{"type": typeBan, "user": user, "seat": 0, "until": until}}
 }
 
+// shuffle gives members the seats of others, one on in the order of their names.
+func (w *world) shuffle() (changes []object) {
+	users := w.users()
+	if len(users) < 2 {
+		return nil
+	}
+	first := w.members[users[0]].Seat
+	for i, user := range users {
+		seat := first
+		if i+1 < len(users) {
+			seat = w.members[users[i+1]].Seat
+		}
+		w.members[user].Seat = seat
+		changes = append(changes, object{"type": typeSeat, "user": user, "seat": seat})
+	}
+	return changes
+}
+
 // countdown sets a timer; due is 0 if it is cancelled. fire has it fire.
 func (w *world) countdown(name string, due int64) []object { return w.timer(typeCountdown, name, due) }
 func (w *world) fire(name string) []object                 { return w.timer(typeTimer, name, 0) }

@@ -95,8 +95,11 @@ func (m *matter) apply(c Change) (faults []fault) {
 		default: // it has fired before, or was cancelled
 			faults = append(faults, fault{Duplicate, c.Timer, false, fmt.Sprintf("the timer %s, which is not set, did %q", c.Timer, c.Type)})
 		}
-	case Join:
+	case Join, Seated:
 		for _, b := range m.limits().Join(c.Seat) {
+			if b.Rule == model.Closed && c.Type == Seated {
+				continue // the member was in before
+			}
 			if b.Rule == model.Closed {
 				faults = append(faults, fault{Intruder, c.User, false, c.User + " came in while the room was closed"})
 			} else {

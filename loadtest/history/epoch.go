@@ -70,6 +70,7 @@ const (
 	moves stays = iota // a join or a leave
 	away
 	back
+	reseat
 	settings
 	memberState
 	roomData
@@ -80,7 +81,7 @@ const (
 )
 
 var kindsThatStay = map[string]stays{
-	Join: moves, Leave: moves, Away: away, Back: back, Settings: settings,
+	Join: moves, Leave: moves, Away: away, Back: back, Seated: reseat, Settings: settings,
 	MemberState: memberState, RoomData: roomData, Countdown: countdown, Fired: fired, Said: said,
 }
 

@@ -43,9 +43,13 @@ func (s *estimate) apply(c Change, v uint64, lenient bool) (faults []fault) {
 // settle applies a change that moves nobody.
 func (s *estimate) settle(c storedChange) {
 	user := c.user.Value()
-	if _, there := s.roster.Of[user]; there && c.kind == memberState {
+	_, there := s.roster.Of[user]
+	switch {
+	case there && c.kind == memberState:
 		said := c.detail()
 		s.roster.become(user, s.roster.states[user].after(&said))
+	case there && c.kind == reseat:
+		s.roster.reseat(user, int(c.seat))
 	}
 }
 
@@ -55,6 +59,8 @@ func (s *estimate) settleLast(all changes) {
 	last := make(map[string]state)
 	for _, c := range all {
 		switch c.kind {
+		case reseat:
+			s.settle(c)
 		case memberState:
 			said, user := c.detail(), c.user.Value()
 			was, known := last[user]

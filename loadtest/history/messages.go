@@ -9,6 +9,9 @@ const (
 	Away = "away"
 	Back = "back"
 
+	// Seated gives a member another seat. Who had it gets another one by the same commit.
+	Seated = "seat"
+
 	// Settings concerns the room: its members stay.
 	Settings = "settings"
 

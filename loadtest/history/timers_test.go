@@ -42,3 +42,43 @@ func TestView_Timers(t *testing.T) {
 		})
 	}
 }
+
+// Members on other seats: two who swap are fine, and one whose seat another one gets is not.
+func TestView_Seats(t *testing.T) {
+	seat := func(user string, seat int) Change { return Change{Type: Seated, User: user, Seat: seat} }
+	for _, tt := range []struct {
+		name    string
+		changes []Change
+		final   string // of a, b and c
+		want    string
+	}{
+		{"a swap", []Change{seat("a", 1), seat("b", 0)}, "102", ""},
+		{"three change places", []Change{seat("a", 1), seat("b", 2), seat("c", 0)}, "120", ""},
+		{"to a free seat", []Change{seat("a", 3)}, "312", ""},
+		{"one stays", []Change{seat("a", 1)}, "112", "[seat_clash]"},
+		{"a stranger", []Change{seat("x", 3)}, "012", "[phantom]"},
+		{"beyond", []Change{seat("a", 4)}, "412", "[oversold]"},
+		{"and the store has others", []Change{seat("a", 1), seat("b", 0)}, "012", "[diverged]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := NewLedger(Options{})
+			v := l.View("42", "a", "a")
+			rules := &Rules{Capacity: 4}
+			users := func(seats string) (list []Member) {
+				for i, user := range []string{"a", "b", "c"} {
+					list = append(list, Member{User: user, Seat: int(seats[i] - '0')})
+				}
+				return list
+			}
+			start := RoomState{Epoch: "e", Version: 3, Users: users("012"), Settings: rules}
+			l.Start("42", start)
+			v.Snapshot(List{Epoch: "e", Version: 3, Count: 3, Users: start.Users, Settings: rules})
+			v.Changed(Event{Epoch: "e", Version: 4, From: 3, Changes: tt.changes})
+			l.Check(map[string]RoomState{"42": {Epoch: "e", Version: 4, Users: users(tt.final), Settings: rules}})
+			found := strings.Join(l.Violations().Descriptions(), "; ")
+			if tt.want == "" && found != "" || !strings.Contains(found, tt.want) {
+				t.Errorf("found %q, want %q", found, tt.want)
+			}
+		})
+	}
+}

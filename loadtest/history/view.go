@@ -132,6 +132,9 @@ func (v *View) Changed(e Event) {
 	for _, c := range e.Changes {
 		v.apply(c, e)
 	}
+	for _, f := range v.roster.settled() {
+		v.room.fault(e.Epoch, e.Version, f)
+	}
 	v.version = e.Version
 	v.room.commit(e, private, v, !v.blind && !v.tainted)
 }

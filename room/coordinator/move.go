@@ -40,14 +40,32 @@ import (
 // room, or in both on Cluster: call Leave for their sessions in to, as after success.
 func (c *Coordinator) Move(ctx context.Context, from, to, session string, users ...string) (left, joined room.Result, err error) {
 	start := time.Now()
-	left, joined, err = c.move(ctx, from, to, session, users)
+	left, joined, err = c.move(ctx, from, to, session, users, nil)
 	if done := c.opts.Trace.Done; done != nil {
 		done(room.KindMove, err, time.Since(start))
 	}
 	return left, joined, err
 }
 
-func (c *Coordinator) move(ctx context.Context, from, to, session string, users []string) (left, joined room.Result, err error) {
+// Exchange is a Move of users to the room to, and of others, who are members there, back from it in the same step: so
+// members of two full rooms change places. Their seats are reserved under the session in both rooms, and whoever calls
+// Exchange has to give up what is reserved in both.
+//
+// On Redis Cluster, where the rooms may be on two masters, the first script writes to the room to: there the others
+// have left, and the users have their seats. If this node dies before the second one, the users are in both
+// rooms, and the others in none. If from cannot be written, the room to is given back what it was, but for the
+// sessions that have followed meanwhile.
+func (c *Coordinator) Exchange(ctx context.Context, from, to, session string, users, back []string) (left, joined room.Result, err error) {
+	start := time.Now()
+	left, joined, err = c.move(ctx, from, to, session, users, back)
+	if done := c.opts.Trace.Done; done != nil {
+		done(room.KindMove, err, time.Since(start))
+	}
+	return left, joined, err
+}
+
+// move runs a Move, or an Exchange if back is not nil.
+func (c *Coordinator) move(ctx context.Context, from, to, session string, users, back []string) (left, joined room.Result, err error) {
 	if err := room.CheckID(from); err != nil {
 		return left, joined, err
 	}
@@ -58,13 +76,24 @@ func (c *Coordinator) move(ctx context.Context, from, to, session string, users 
 		return left, joined, &room.InvalidError{Field: "to", Problem: "is the room itself"}
 	}
 	m := move{ws: c.workers, from: from, to: to, session: session}
-	if m.release, err = room.Check(room.Release{Target: to, Users: users}, c.opts.Rules); err != nil {
+	if back == nil {
+		m.release, err = room.Check(room.Release{Target: to, Users: users}, c.opts.Rules)
+		if err == nil {
+			m.reserve, err = room.Check(room.Reserve{Session: session, Users: users}, c.opts.Rules)
+		}
+	} else if m.release, err = room.Check(room.Exchange{Out: users, Target: to, In: back, Session: session}, c.opts.Rules); err == nil {
+		out := m.release.(room.Exchange)
+		m.back = out.In
+		m.reserve = room.Exchange{Out: out.In, Target: from, In: out.Out, Session: session}
+	}
+	if err != nil {
 		return left, joined, err
 	}
-	if m.reserve, err = room.Check(room.Reserve{Session: session, Users: users}, c.opts.Rules); err != nil {
-		return left, joined, err
+	if reserve, is := m.reserve.(room.Reserve); is {
+		m.users = reserve.Users
+	} else {
+		m.users = m.reserve.(room.Exchange).In
 	}
-	m.users = m.reserve.(room.Reserve).Users
 	end, err := c.workers.begin()
 	if err != nil {
 		return left, joined, err
@@ -78,9 +107,10 @@ type move struct {
 	ws                *workers
 	from, to, session string
 	release, reserve  room.Action
-	users             []string // whom both are about
+	users             []string // who go from from to to
+	back              []string // who go the other way
 
-	undo []string // on Cluster: whose seats in to are reserved, or may be, and who have not left from
+	undo []string // on Cluster, not nil if something is to be undone: whose seats in to are reserved, or may be, and who have not left from
 }
 
 // run holds the locks of both rooms, again if they are lost before anything is written.
@@ -111,10 +141,17 @@ var errLockWait = errors.New("the locks could not be had in time")
 // hold moves the users under the locks of both rooms. It fails with store.ErrLost if that may be tried
 // again.
 func (m *move) hold(ctx context.Context) (left, joined room.Result, err error) {
-	registration := m.ws.node.Registration(m.to) // in from it gets no members
+	registration := m.ws.node.Registration(m.to) // in from it gets no members, unless some come back
 	defer registration.Close()
 	if err := registration.Open(ctx); err != nil {
 		return left, joined, err
+	}
+	other := m.ws.node.Registration(m.from)
+	defer other.Close()
+	if m.back != nil {
+		if err := other.Open(ctx); err != nil {
+			return left, joined, err
+		}
 	}
 	locks, err := m.ws.locks.AcquireAll(ctx, m.from, m.to)
 	if errors.Is(err, lockmgr.ErrLost) { // the one, while the other was waited for
@@ -128,7 +165,7 @@ func (m *move) hold(ctx context.Context) (left, joined room.Result, err error) {
 		defer cancel()
 		_ = locks.Release(release) // what is not released expires
 	}()
-	if !registration.Valid() {
+	if !registration.Valid() || m.back != nil && (!other.Valid() || other.Node() != registration.Node()) {
 		return left, joined, store.ErrLost
 	}
 	for stale := 0; ; stale++ {

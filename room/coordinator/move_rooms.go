@@ -134,12 +134,13 @@ func (m *move) commitEach(to, from *half) error {
 }
 
 // newIn returns the users who had no seat in a room before the move. The seats of the others, which may
-// have been reserved, stay theirs.
+// have been reserved, stay theirs. It is not nil.
 func (m *move) newIn(to *half) []string {
 	return slices.DeleteFunc(slices.Clone(m.users), func(user string) bool { _, was := to.since[user]; return was })
 }
 
-// giveBack frees the seats that are reserved. The users are still in the room from.
+// giveBack frees the seats that are reserved, and reserves those of the users who have left for them. The users are
+// still in the room from.
 func (m *move) giveBack() error {
 	ctx, cancel := context.WithTimeout(m.ws.life.life, m.ws.opts.LockWait)
 	defer cancel()
@@ -155,6 +156,10 @@ func (m *move) giveBack() error {
 		})
 	}
 	wg.Wait()
+	if m.back != nil && errors.Join(failed...) == nil { // who has not left keeps the seat
+		_, err := m.ws.runAccepted(ctx, m.to, room.Reserve{Session: m.session, Users: m.back})
+		failed = append(failed, err)
+	}
 	return errors.Join(failed...)
 }
 

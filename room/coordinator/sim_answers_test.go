@@ -84,6 +84,8 @@ func (a *simAction) isIn(c *simCommit) bool {
 			return change.Reason == "moved" && change.User == a.user && change.Target == a.to
 		case "data":
 			return change.Type == "data" && string(change.Data) == a.value
+		case "timer":
+			return change.Type == "countdown" && change.Timer.Name == a.value
 		}
 		return change.Type == "message" && change.Text == a.value
 	})

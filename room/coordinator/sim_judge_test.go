@@ -226,6 +226,10 @@ func (j *simJudge) explain(n int, c *simCommit, change simChange, before *simSta
 		sign = "leave " + c.room + " " + was
 	case change.Type == "data":
 		sign = "data " + string(change.Data)
+	case change.Type == "timer":
+		return // the room says whether it may fire
+	case change.Type == "countdown":
+		sign = "timer " + change.Timer.Name
 	case change.Type == "message":
 		sign = "say " + change.Text
 	}

@@ -42,14 +42,24 @@ type simCommit struct {
 type simChange struct {
 	Type, User, Session, Old, Reason, Text, Target string
 
-	Seat int
-	Data json.RawMessage
+	Seat  int
+	Data  json.RawMessage
+	Timer *simTimer
+}
+
+// simTimer is what a change says of a timer.
+type simTimer struct {
+	Name string
+	Due  int64 // 0: it has fired
 }
 
 // told returns the change as players see it, "" if they do not.
 func (c simChange) told() string {
 	if c.Type == "replace" || c.Type == "ban" || c.Type == "defaults" || c.Type == "settings" {
 		return ""
+	}
+	if c.Timer != nil {
+		return c.Type + " " + c.Timer.Name
 	}
 	return strings.TrimSpace(fmt.Sprintf("%s %s@%d %s %s%s%s", c.Type, c.User, c.Seat, c.Reason, c.Text, c.Target, c.Data))
 }
@@ -71,9 +81,10 @@ type simState struct {
 	members map[string]simMember
 	data    string
 	dataAt  uint64
-	most    int       // members while the actions of its commit were run
-	anew    bool      // commits were lost: the next one begins a new epoch
-	at      time.Time // of its last commit
+	timers  map[string]bool // those that are set, and have not fired
+	most    int             // members while the actions of its commit were run
+	anew    bool            // commits were lost: the next one begins a new epoch
+	at      time.Time       // of its last commit
 }
 
 type simMember struct {
@@ -142,9 +153,12 @@ func (s *simState) apply(c *simCommit, idle time.Duration) (next *simState, faul
 	if len(s.members) == 0 && s.Epoch != c.Epoch && c.Version == 1 && c.Prev == "" && c.at.Sub(s.at) >= idle {
 		s = new(simState) // Redis has forgotten the empty room
 	}
-	next = &simState{simPosition: c.simPosition, mark: c.Mark, members: maps.Clone(s.members), data: s.data, dataAt: s.dataAt, at: c.at}
+	next = &simState{simPosition: c.simPosition, mark: c.Mark, members: maps.Clone(s.members), data: s.data, dataAt: s.dataAt, timers: maps.Clone(s.timers), at: c.at}
 	if next.members == nil {
 		next.members = make(map[string]simMember)
+	}
+	if next.timers == nil {
+		next.timers = make(map[string]bool)
 	}
 	switch {
 	case c.Version != s.Version+1:
@@ -194,6 +208,16 @@ func (s *simState) change(c simChange, version uint64) (fault string) {
 		s.members[c.User] = simMember{c.Seat, c.Session}
 	case "data":
 		s.data, s.dataAt = string(c.Data), version
+	case "countdown":
+		if s.timers[c.Timer.Name] {
+			fault = "it is set already"
+		}
+		s.timers[c.Timer.Name] = true
+	case "timer":
+		if !s.timers[c.Timer.Name] {
+			fault = c.Timer.Name + " fires, and is not set"
+		}
+		delete(s.timers, c.Timer.Name)
 	case "message", "defaults":
 	default:
 		fault = "unexpected"

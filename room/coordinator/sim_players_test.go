@@ -107,6 +107,8 @@ func (p *simPlayer) act(limit time.Duration) {
 		a = p.keep(limit, session)
 	case n < 2:
 		a = p.setData(limit)
+	case n < 3:
+		a = p.setTimer(limit)
 	case n < 4:
 		a = p.say(limit)
 	case n < 5:
@@ -193,6 +195,15 @@ func (p *simPlayer) setData(limit time.Duration) *simAction {
 		act.Expect = room.ExpectVersion(p.known.Epoch, p.known.Version)
 	}
 	return p.w.do(a, limit, func(ctx context.Context, c *Coordinator) (room.Result, error) { return c.Do(ctx, p.room, act) })
+}
+
+// setTimer sets a timer that has a name of its own, and fires soon.
+func (p *simPlayer) setTimer(limit time.Duration) *simAction {
+	a := p.action("timer")
+	a.value = p.w.name("t")
+	return p.w.do(a, limit, func(ctx context.Context, c *Coordinator) (room.Result, error) {
+		return c.Do(ctx, p.room, room.SetTimer{Name: a.value, In: p.rng.Int64N(3000)})
+	})
 }
 
 func (p *simPlayer) say(limit time.Duration) *simAction {

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -56,6 +57,9 @@ func (s simSchedule) play(t *testing.T, broken brokenScript) (faults []string) {
 		for id, state := range rooms {
 			if len(state.members) > 0 && len(faults) == 0 {
 				faults = append(faults, fmt.Sprintf("room %s: all have left, and the commits leave %s", id, state.list()))
+			}
+			if len(state.timers) > 0 && len(faults) == 0 {
+				faults = append(faults, fmt.Sprintf("room %s: the timers %v have not fired", id, slices.Sorted(maps.Keys(state.timers))))
 			}
 		}
 	})
@@ -180,6 +184,9 @@ func (w *simWorld) heard(node int, id string, e *room.Event) {
 		s := simChange{Type: string(c.Type), User: c.User, Seat: c.Seat, Reason: string(c.Reason)}
 		if c.Detail != nil {
 			s.Text, s.Target, s.Data = c.Text, c.Target, []byte(c.Data)
+			if c.Timer != nil {
+				s.Timer = &simTimer{c.Timer.Name, c.Timer.Due}
+			}
 		}
 		if text := s.told(); text != "" {
 			changes = append(changes, text)

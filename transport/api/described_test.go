@@ -37,6 +37,8 @@ var samples = []sample{
 	{"PUT", "/api/rooms/a1/data", `{"round":3}`, true},
 	{"PUT", "/api/rooms/a1/members/x/private", `{"cards":[1,2]}`, true},
 	{"POST", "/api/rooms/a1/deal", `{"hands":{"x":[1,2]}}`, true},
+	{"POST", "/api/rooms/a1/swap", `{"users":["x","w"]}`, true},
+	{"POST", "/api/rooms/a1/shuffle", "", true},
 	{"PUT", "/api/rooms/a1/timers/turn", `{"in":30000,"then":{"data":{"round":4}}}`, true},
 	{"DELETE", "/api/rooms/a1/timers/turn", "", true},
 	{"POST", "/api/rooms/a1/move", `{"users":["x"],"to":"a2"}`, true},
@@ -55,6 +57,9 @@ func TestDescription_EverythingHappens(t *testing.T) {
 		w.seen = seen
 		w.join("a1", "x")
 		w.tryRefusals(op)
+		if strings.HasSuffix(op.path, "/swap") {
+			w.join("a1", "w")
+		}
 		good := call{method: op.method, path: op.path, body: op.body, token: sign(t, "root", auth.RoleAdmin, "a*"), status: 200}
 		if op.matches() {
 			bad := good
@@ -114,6 +119,8 @@ var failures = map[string][]call{
 		{body: `{"in":1,"then":{"close":true,"kick":"x"}}`, status: 400}, {body: `{"in":1,"then":{"end":true}}`, status: 400}, {body: `{"in":1,"then":1}`, status: 400}, {body: `{"in":1,"then":null}`, status: 400},
 		{path: "/api/rooms/a1/timers/a%20b", body: `{"in":1}`, status: 400}, {body: `{"in":1,"then":{"close":true}}`, status: 200}, {body: `{"in":1,"then":{"kick":"x"}}`, status: 200}, {body: `{"in":1}`, status: 200},
 	},
+	"POST /api/rooms/a1/swap":          {{body: `{"users":["x","y"]}`, status: 409}, {body: `{"users":["x"]}`, status: 400}},
+	"POST /api/rooms/a1/shuffle":       {{path: "/api/rooms/a9/shuffle", status: 404}},
 	"DELETE /api/rooms/a1/timers/turn": {{path: "/api/rooms/a9/timers/turn", status: 404}},
 	"POST /api/rooms/a1/messages":      {{path: "/api/rooms/a9/messages", body: `{"text":"x"}`, status: 404}, {body: `{"data":1,"to":["y"]}`, status: 409}, {body: `{"text":"a","data":1}`, status: 400}},
 }

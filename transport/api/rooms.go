@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -143,6 +144,7 @@ type settings struct {
 	Watch    room.WatchPolicy `json:"watch" required:"false"`
 	Labels   room.Labels      `json:"labels" required:"false"`
 	Host     room.HostPolicy  `json:"host" required:"false"`
+	History  int              `json:"history" required:"false"`
 	Default  bool             `json:"-"`
 }
 
@@ -177,6 +179,15 @@ func kickUser(q *request, in kick) (*answer, error) {
 }
 
 func unban(q *request) (*answer, error) { return q.do(room.Unban{User: q.PathValue("user")}) }
+
+func swapUsers(q *request, in users) (*answer, error) { return q.do(room.Swap{Users: in.Users}) }
+
+func shuffle(q *request) (*answer, error) {
+	if _, err := q.read(exists); err != nil {
+		return nil, err
+	}
+	return q.do(room.Shuffle{Seed: rand.Uint64()})
+}
 
 // setData replaces the room's data by the body; null removes them.
 func setData(q *request, data rawJSON) (*answer, error) {
@@ -329,12 +340,14 @@ func releaseUsers(q *request, in users) (*answer, error) { return q.do(room.Rele
 type move struct {
 	Users []string `json:"users" minItems:"1" maxItems:"64" uniqueItems:"true"`
 	To    string   `json:"to" pattern:"^[A-Za-z0-9._-]{1,64}$" doc:"The id of a room."`
+	Back  []string `json:"back,omitzero" minItems:"1" maxItems:"64" uniqueItems:"true" doc:"Members of that room, who come the other way in the same step: so both rooms may be full."`
 }
 
 // moved is what became of the rooms of a move.
 type moved struct {
 	From position `json:"from"`
 	To   party    `json:"to"`
+	Back []member `json:"back,omitzero" doc:"Those that came the other way, with their seats."`
 }
 
 func moveUsers(q *request, in move) (*answer, error) {
@@ -344,9 +357,19 @@ func moveUsers(q *request, in move) (*answer, error) {
 	if err := q.token.May(auth.Enter, in.To, false); err != nil {
 		return nil, err
 	}
-	left, joined, err := q.api.server.Move(q.Context(), q.room, in.To, in.Users...)
+	var left, joined room.Result
+	var err error
+	if in.Back == nil {
+		left, joined, err = q.api.server.Move(q.Context(), q.room, in.To, in.Users...)
+	} else {
+		left, joined, err = q.api.server.Exchange(q.Context(), q.room, in.To, in.Users, in.Back)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return ok(moved{From: at(q.room, left.Snapshot), To: partyOf(in.To, joined.Snapshot, in.Users)})
+	answer := moved{From: at(q.room, left.Snapshot), To: partyOf(in.To, joined.Snapshot, in.Users)}
+	if in.Back != nil {
+		answer.Back = partyOf(q.room, left.Snapshot, in.Back).Users
+	}
+	return ok(answer)
 }

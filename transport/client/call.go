@@ -28,7 +28,7 @@ func (k *call) frame() ([]byte, error) {
 	req := k.req
 	parts := []part{
 		{"room", req.Room}, {"token", req.Token}, {"user", req.User}, {"text", req.Text},
-		{"data", string(req.Data)}, {"name", req.Name}, {"to", strings.Join(req.To, ",")}, {"epoch", req.Epoch},
+		{"data", string(req.Data)}, {"name", req.Name}, {"to", strings.Join(req.To, ",")}, {"users", strings.Join(req.Users, ",")}, {"epoch", req.Epoch},
 	}
 	for _, p := range parts {
 		if !utf8.ValidString(p.text) {

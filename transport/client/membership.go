@@ -35,7 +35,7 @@ func (c *Client) event(e *protocol.Event) {
 	switch e.Event {
 	case protocol.EventChanges:
 		// If it is not synced, a list comes, which has these changes.
-		if r != nil && r.replica.synced && !r.replica.apply(e) {
+		if r != nil && r.replica.synced && !r.replica.apply(e, c.user) {
 			r.restoreLocked()
 		}
 		return // no request waits for that
@@ -114,6 +114,7 @@ func (r *Room) enteredLocked(action string, reply *protocol.Reply) {
 		v.Watching, r.watched = true, true
 	}
 	// No reader hears twice of the same.
+	defer r.replica.hear(reply)
 	if !r.replica.synced || v.Epoch != reply.Epoch || v.Version != reply.Version {
 		r.replica.replace(&protocol.Event{
 			Epoch: reply.Epoch, Version: reply.Version, Users: reply.Users, Data: reply.Data, Settings: reply.Settings, Private: reply.Private, Timers: reply.Timers, Host: reply.Host,

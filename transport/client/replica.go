@@ -54,6 +54,9 @@ type replica struct {
 	lent    bool               // somebody has view.Users, so that it must not change
 	synced  bool               // view is what the server listed on the present connection, and what came behind that
 	feeds   map[*feed]struct{} // of iterations
+	began   bool               // there was an iteration
+	keeps   bool               // until there is one, messages are kept for it
+	unread  []Change           // these, the last maxLag
 	changed chan struct{}      // closed with the next change; nil if nobody waits for it
 }
 
@@ -66,9 +69,9 @@ func (r *replica) share() View {
 	return r.view
 }
 
-// apply brings the replica to the version of a changes event. It returns false, and changes nothing,
+// apply brings the replica of a user to the version of a changes event. It returns false, and changes nothing,
 // if the event builds on another version than that of the replica.
-func (r *replica) apply(e *protocol.Event) bool {
+func (r *replica) apply(e *protocol.Event, user string) bool {
 	v := &r.view
 	begins := v.Version == 0 && e.From == 0
 	if !begins && (e.Epoch != v.Epoch || e.From != v.Version) {
@@ -83,6 +86,9 @@ func (r *replica) apply(e *protocol.Event) bool {
 		}
 		r.change(&c)
 		r.tell(c)
+	}
+	if slices.ContainsFunc(e.Changes, func(c protocol.Change) bool { return c.Type == protocol.ChangeSeat }) {
+		r.findSeat(user)
 	}
 	r.notify()
 	return true
@@ -107,19 +113,36 @@ func (r *replica) replace(e *protocol.Event, user string) {
 	for name, in := range e.Timers {
 		r.setTimer(name, endsIn(in))
 	}
-	if u, ok := v.User(user); ok && v.Member {
-		v.Seat = u.Seat
-	}
+	r.findSeat(user)
 	r.synced = true
 	r.tell(r.snapshot())
 	r.notify()
+}
+
+// keep has the messages until the first iteration kept for it.
+func (r *replica) keep() { r.keeps = !r.began }
+
+// hear tells the messages of before that came with the reply to a join.
+func (r *replica) hear(reply *protocol.Reply) {
+	for i := range reply.Said {
+		s := &reply.Said[i]
+		r.tell(Change{Change: s.Change(), Epoch: cmp.Or(s.Epoch, reply.Epoch), Version: s.Version})
+	}
+	r.notify()
+}
+
+// findSeat takes the user's own seat from the list: it may be another one now.
+func (r *replica) findSeat(user string) {
+	if u, ok := r.view.User(user); ok && r.view.Member {
+		r.view.Seat = u.Seat
+	}
 }
 
 // change does what one change says. A type that is not known changes nothing.
 func (r *replica) change(c *Change) {
 	v := &r.view
 	switch c.Type {
-	case protocol.ChangeJoin, protocol.ChangeLeave, protocol.ChangeAway, protocol.ChangeBack, protocol.ChangeMember, protocol.ChangePrivate:
+	case protocol.ChangeJoin, protocol.ChangeLeave, protocol.ChangeAway, protocol.ChangeBack, protocol.ChangeMember, protocol.ChangePrivate, protocol.ChangeSeat:
 		r.changeUser(&c.Change)
 	case protocol.ChangeData:
 		v.Data = c.Data
@@ -166,6 +189,9 @@ func (r *replica) changeUser(c *protocol.Change) {
 		at, _ := slices.BinarySearchFunc(v.Users, c.Seat, func(u protocol.Seated, seat int) int { return cmp.Compare(u.Seat, seat) })
 		v.Users = slices.Insert(v.Users, at, protocol.Seated{User: c.User, Seat: c.Seat, Away: c.Away})
 	case i < 0: // only a server that breaks the protocol speaks of somebody else
+	case c.Type == protocol.ChangeSeat: // who had the seat gets another one by the next change
+		v.Users[i].Seat = c.Seat
+		slices.SortStableFunc(v.Users, func(a, b protocol.Seated) int { return cmp.Compare(a.Seat, b.Seat) })
 	case c.Type == protocol.ChangeLeave:
 		v.Users = slices.Delete(v.Users, i, i+1)
 	case c.Type == protocol.ChangeMember, c.Type == protocol.ChangePrivate:

@@ -2,9 +2,12 @@ package client
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -16,7 +19,7 @@ import (
 func TestReplica_Events(t *testing.T) {
 	t.Parallel()
 	admins := &room.Settings{Capacity: 2, Data: room.DataAdmins}
-	start := View{Epoch: "e", Version: 4, Data: "1", Users: []protocol.Seated{{User: "a", Seat: 0}, {User: "c", Seat: 2, Ready: true}}}
+	start := View{Epoch: "e", Version: 4, Data: "1", Member: true, Users: []protocol.Seated{{User: "a", Seat: 0}, {User: "c", Seat: 2, Ready: true}}}
 	changes := func(from, version uint64, list ...protocol.Change) *protocol.Event {
 		return &protocol.Event{Event: protocol.EventChanges, Epoch: "e", From: from, Version: version, Changes: list}
 	}
@@ -37,6 +40,13 @@ func TestReplica_Events(t *testing.T) {
 		{"data", changes(4, 5, protocol.Change{Type: "data", User: "a", Data: "2"}), true, func(v *View) { v.Data = "2" }},
 		{"no data", changes(4, 5, protocol.Change{Type: "data"}), true, func(v *View) { v.Data = "" }},
 		{"settings", changes(4, 5, protocol.Change{Type: "settings", Settings: admins}), true, func(v *View) { v.Settings = *admins }},
+		{"two swap", changes(4, 5, protocol.Change{Type: "seat", User: "a", Seat: 2}, protocol.Change{Type: "seat", User: "c", Seat: 0}), true,
+			func(v *View) {
+				v.Users = []protocol.Seated{{User: "c", Seat: 0, Ready: true}, {User: "a", Seat: 2}}
+				v.Seat = 2
+			}},
+		{"a timer of others is cancelled", changes(4, 5, protocol.Change{Type: "countdown", Name: "turn"}), true, nil},
+		{"a timer that has fired", changes(4, 5, protocol.Change{Type: "timer", Name: "turn"}), true, nil},
 		{"message", changes(4, 5, protocol.Change{Type: "message", User: "a", Text: "hi", Data: "3"}), true, nil},
 		{"of tomorrow", changes(4, 5, protocol.Change{Type: "dance", User: "a", Data: "3"}), true, nil},
 		{"nothing", changes(4, 5), true, nil},
@@ -54,7 +64,7 @@ func TestReplica_Events(t *testing.T) {
 			if tt.view != nil {
 				tt.view(&want)
 			}
-			if got := r.apply(tt.event); got != tt.want || !reflect.DeepEqual(r.view, want) {
+			if got := r.apply(tt.event, "a"); got != tt.want || !reflect.DeepEqual(r.view, want) {
 				t.Errorf("applied: %v\ngot  %+v\nwant %+v", got, r.view, want)
 			}
 			if !reflect.DeepEqual(before, start) {
@@ -64,11 +74,11 @@ func TestReplica_Events(t *testing.T) {
 	}
 	replaced := replica{view: start}
 	replaced.replace(&protocol.Event{Epoch: "f", Version: 1, Settings: admins}, "a")
-	if want := (View{Epoch: "f", Version: 1, Settings: *admins}); !reflect.DeepEqual(replaced.view, want) {
+	if want := (View{Epoch: "f", Version: 1, Settings: *admins, Member: true}); !reflect.DeepEqual(replaced.view, want) {
 		t.Errorf("after a snapshot: %+v", replaced.view)
 	}
 	began := replica{view: View{Users: []protocol.Seated{}}}
-	if got := began.apply(changes(0, 1, protocol.Change{Type: "join", User: "a"})); !got || began.view.Epoch != "e" {
+	if got := began.apply(changes(0, 1, protocol.Change{Type: "join", User: "a"}), "a"); !got || began.view.Epoch != "e" {
 		t.Errorf("the first event of a room: %v, %+v", got, began.view)
 	}
 }
@@ -242,4 +252,33 @@ func (f *reader) read(t *rapid.T, r *Room) {
 		f.copy.change(&c)
 		f.copy.view.Epoch, f.copy.view.Version = c.Epoch, c.Version
 	}
+}
+
+// The end of a timer is by this client's clock, and a view that was given away keeps its own.
+func TestReplica_Timers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		var r replica
+		r.replace(&protocol.Event{Epoch: "e", Version: 1, Timers: protocol.Timers{"turn": 5000, "game": 0}}, "a")
+		first := r.share()
+		time.Sleep(time.Second)
+		at := func(version uint64, c protocol.Change) {
+			t.Helper()
+			if !r.apply(&protocol.Event{Event: protocol.EventChanges, Epoch: "e", From: version - 1, Version: version, Changes: []protocol.Change{c}}, "a") {
+				t.Fatal("it does not fit")
+			}
+		}
+		at(2, protocol.Change{Type: "timer", Name: "game"})
+		at(3, protocol.Change{Type: "countdown", Name: "turn", In: new(int64(5000))})
+		if want := map[string]time.Time{"turn": now.Add(6 * time.Second)}; !maps.EqualFunc(r.view.Timers, want, time.Time.Equal) {
+			t.Errorf("%v, want %v", r.view.Timers, want)
+		}
+		at(4, protocol.Change{Type: "countdown", Name: "turn"})
+		if r.view.Timers != nil {
+			t.Errorf("%v, want none", r.view.Timers)
+		}
+		if want := map[string]time.Time{"turn": now.Add(5 * time.Second), "game": now}; !maps.EqualFunc(first.Timers, want, time.Time.Equal) {
+			t.Errorf("the first view is %v, want %v", first.Timers, want)
+		}
+	})
 }

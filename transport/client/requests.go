@@ -33,6 +33,12 @@ func (c *Conn) JoinSeat(ctx context.Context, room string, seat int) (*protocol.R
 	return c.do(ctx, joinCall(room, &seat))
 }
 
+// JoinHistory is like Join, and asks for up to n of the last messages that the room has kept, as its settings say: the
+// reply has them.
+func (c *Conn) JoinHistory(ctx context.Context, room string, n int) (*protocol.Reply, error) {
+	return c.do(ctx, historyCall(room, n))
+}
+
 // Match is like Join for a room that has the labels, perhaps among others, and a free seat: the fullest there is; or, if there
 // is none, for a new one with these settings, whose labels are those that are looked for. The reply has the room.
 func (c *Conn) Match(ctx context.Context, labels map[string]string, begin room.Settings) (*protocol.Reply, error) {
@@ -129,6 +135,16 @@ func (c *Conn) Kick(ctx context.Context, room, user, why string, ban time.Durati
 	return c.do(ctx, kickCall(room, user, why, ban))
 }
 
+// Swap has two members exchange their seats, as [Client.Swap] does. The reply has no list.
+func (c *Conn) Swap(ctx context.Context, room, one, other string) (*protocol.Reply, error) {
+	return c.do(ctx, swapCall(room, one, other))
+}
+
+// Shuffle gives each member the seat of another one, as [Client.Shuffle] does. The reply has no list.
+func (c *Conn) Shuffle(ctx context.Context, room string) (*protocol.Reply, error) {
+	return c.do(ctx, plainCall(protocol.ActionShuffle, room))
+}
+
 // CloseRoom makes everybody leave the room, and lets nobody in. Only admins may, and the host.
 func (c *Conn) CloseRoom(ctx context.Context, room string) (*protocol.Reply, error) {
 	return c.do(ctx, plainCall(protocol.ActionClose, room))
@@ -152,6 +168,15 @@ func plainCall(action, room string) *call {
 // joinCall asks for a seat, or for any if seat is nil.
 func joinCall(room string, seat *int) *call {
 	return &call{req: &protocol.Request{Action: protocol.ActionJoin, Room: room, Seat: seat}}
+}
+
+// historyCall asks for any seat, and for messages.
+func historyCall(room string, n int) *call {
+	k := joinCall(room, nil)
+	if k.req.History = &n; n < 0 || n > protocol.MaxHistory {
+		k.err = fmt.Errorf("history: must be from 0 to %d, not %d", protocol.MaxHistory, n)
+	}
+	return k
 }
 
 // matchCall has a key, so that it finds the same room when it is sent again.
@@ -226,6 +251,12 @@ func kickCall(room, user, why string, ban time.Duration) *call {
 		return k
 	}
 	k.req.Ban = int((ban + time.Second - 1) / time.Second)
+	return k
+}
+
+func swapCall(room, one, other string) *call {
+	k := plainCall(protocol.ActionSwap, room)
+	k.req.Users = []string{one, other}
 	return k
 }
 

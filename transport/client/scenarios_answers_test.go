@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"roomd/room"
 	"roomd/transport/client"
@@ -45,6 +47,9 @@ func view(v client.View) string {
 	}
 	for _, name := range []string{"event", "room", "count"} {
 		delete(shown, name)
+	}
+	if len(v.Timers) > 0 {
+		shown["timers"] = slices.Sorted(maps.Keys(v.Timers))
 	}
 	if v.Member {
 		shown["seat"] = v.Seat

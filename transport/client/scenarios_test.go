@@ -173,6 +173,14 @@ func (s *subject) ask(ctx context.Context, command string, args []string) (strin
 		}
 		return view(v), nil
 	}
+	switch command {
+	case "swap":
+		_, err := s.client.Swap(ctx, id, args[1], args[2])
+		return "", err
+	case "shuffle":
+		_, err := s.client.Shuffle(ctx, id)
+		return "", err
+	}
 	r := s.room(id)
 	switch command {
 	case "leave":
@@ -190,6 +198,8 @@ func (s *subject) ask(ctx context.Context, command string, args []string) (strin
 	case "setPrivateOf":
 		_, err := s.client.SetPrivateOf(ctx, id, args[1], json.RawMessage(args[2]))
 		return "", err
+	case "timer":
+		return "", timer(ctx, r, args[1:])
 	case "update":
 		return "", add(ctx, r, args[1])
 	case "say", "sayTo":
@@ -204,11 +214,14 @@ func (s *subject) enter(ctx context.Context, command string, args []string) erro
 		enter = s.client.Watch
 	}
 	if len(args) > 1 {
-		var wish struct{ Seat int }
+		var wish struct{ Seat, History int }
 		if err := json.Unmarshal([]byte(args[1]), &wish); err != nil {
 			return err
 		}
 		enter = func(ctx context.Context, id string) (*client.Room, error) {
+			if wish.History > 0 {
+				return s.client.JoinHistory(ctx, id, wish.History)
+			}
 			return s.client.JoinSeat(ctx, id, wish.Seat)
 		}
 	}
@@ -244,4 +257,22 @@ func say(ctx context.Context, r *client.Room, args []string) error {
 		return r.SayTo(ctx, args[:1], m)
 	}
 	return r.Say(ctx, m)
+}
+
+// timer sets a timer to the ms of args[1] and, if there are more, with what it does; or cancels it, for null.
+func timer(ctx context.Context, r *client.Room, args []string) error {
+	if args[1] == "null" {
+		return r.StopTimer(ctx, args[0])
+	}
+	ms, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	var then client.Then
+	if len(args) > 2 {
+		if err := json.Unmarshal([]byte(args[2]), &then); err != nil {
+			return err
+		}
+	}
+	return r.SetTimer(ctx, args[0], time.Duration(ms)*time.Millisecond, then)
 }

@@ -139,9 +139,11 @@ export class Client extends EventTarget {
   /**
    * Makes the user a member of a room, on the seat given or on any. Who is a member already keeps the seat.
    * There is one `Room` per id: the same object comes back each time, also where the client watches it.
+   * With `history` it asks for up to so many of the last messages that the room has kept: the first iteration has them behind its
+   * first snapshot, with the versions at which they were said.
    * Rejects if the server refuses: `room_full`, `seat_taken`, `closed`, `banned`, `forbidden`, …
    */
-  join<Data = any, MemberData = any>(id: string, options?: { seat?: number; signal?: AbortSignal }): Promise<Room<Data, MemberData>>
+  join<Data = any, MemberData = any>(id: string, options?: { seat?: number; history?: number; signal?: AbortSignal }): Promise<Room<Data, MemberData>>
   /**
    * Joins the fullest room that has the labels, perhaps among others, and a free seat; or, if there is none, a new one with
    * these settings. It rejects as join does, but never with `room_full`.
@@ -154,6 +156,10 @@ export class Client extends EventTarget {
 
   /** Makes a user leave, for admins and the host. `text` says why; `ban` is for how many seconds the user cannot come in again. */
   kick(id: string, user: string, options?: { text?: string; ban?: number }): Promise<Position>
+  /** Has two members exchange their seats. For admins and the host. */
+  swap(id: string, users: readonly [string, string]): Promise<Position>
+  /** Gives each member the seat of another one, at random. For admins and the host. */
+  shuffle(id: string): Promise<Position>
   /** Makes everybody leave, and lets nobody in. For admins and the host. */
   closeRoom(id: string): Promise<Position>
   /** Replaces all settings of the room; what is left out is zero. With `expect` only if the room has that very version. For admins, and for the host,
@@ -201,6 +207,8 @@ export interface Settings {
   readonly keep?: boolean
   /** Who sets the room's data, besides admins; without it, `members`. */
   readonly data?: "members" | "admins"
+  /** How many messages the room keeps, for those who join or come back; at most 100. */
+  readonly history?: number
   /** Who watches the room and lists its users, besides admins; without it, `all` who are not banned. */
   readonly watch?: "all" | "members"
   /** What the room is for, by which the lobby finds it. */
@@ -312,6 +320,8 @@ export type Change<Data = any, MemberData = any> = Position & (
   | { readonly type: "join"; readonly user: string; readonly seat: number; readonly away?: boolean }
   /** The user left. `reason`: `left`, `timeout`, `node`, `kicked` (`text` says why), `closed` or `moved` (`to` says where). */
   | { readonly type: "leave"; readonly user: string; readonly seat: number; readonly reason: Reason; readonly text?: string; readonly to?: string }
+  /** The user has the seat `seat` now. Who had it has another one, by the next changes of the same version. */
+  | { readonly type: "seat"; readonly user: string; readonly seat: number }
   /** The user has lost the connection, or has one again. */
   | { readonly type: "away" | "back"; readonly user: string; readonly seat: number }
   /** The user is ready or not, or has other data, null for none. What is left out is as before. */

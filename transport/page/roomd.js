@@ -76,7 +76,9 @@ class Reader {
       this.#ended = true
       return
     }
-    this.#queue.push(mirror.snapshot())
+    this.#queue.push(mirror.snapshot(), ...(mirror.unread ?? []))
+    mirror.unread = undefined
+    mirror.read = true
     mirror.readers.add(this)
   }
 
@@ -140,6 +142,8 @@ class Mirror {
   lost = undefined // why the latest membership was lost
   moved = false // a move here was announced, and no snapshot has come since
   stale = false // events are missing, and a list has been asked for
+  read = false // there was a reader
+  unread = undefined // messages for the first reader, of a room that was joined with history
   restoring = false // after a reconnect the room is not joined or watched again yet
   readers = new Set()
   #waiting = [] // for versions
@@ -188,8 +192,18 @@ class Mirror {
     }
   }
 
+  /** hear tells the messages of before that came with the reply to a join. */
+  hear({ epoch, said = [] }) {
+    this.#tell(said.map((message) => freeze({ type: "message", epoch, ...message })))
+  }
+
+  /** keep has the messages until the first reader kept for it. */
+  keep() {
+    if (!this.read) this.unread ??= []
+  }
+
   /** change does what an event says. It returns false if events before it are missing. */
-  change({ epoch, version, from, changes }) {
+  change({ epoch, version, from, changes }, user) {
     if (this.stale) return true // the list that comes has this, too
     const begins = this.version === 0 && from === 0
     if (from !== this.version || (epoch !== this.epoch && !begins)) {
@@ -208,6 +222,7 @@ class Mirror {
       OF_ROOM[change.type]?.(this, change)
     }
     this.users = freeze(users)
+    if (this.member && known.some(({ type }) => type === "seat")) this.seat = users.find((other) => other.user === user)?.seat ?? this.seat
     this.#tell(known.map((change) => freeze({ ...change, epoch, version })))
     return true
   }
@@ -252,6 +267,7 @@ class Mirror {
   #tell(changes) {
     for (const change of changes) {
       for (const reader of [...this.readers]) reader.push(change)
+      if (this.unread && change.type === "message") this.unread = [...this.unread.slice(1 - MOST_LAG), change]
     }
     this.#waiting = this.#waiting.filter(({ epoch, version, resolve }) => {
       if (!this.error && epoch === this.epoch && version > this.version) return true
@@ -271,6 +287,11 @@ const OF_USERS = {
   leave(users, { user }) {
     const at = users.findIndex((other) => other.user === user)
     if (at >= 0) users.splice(at, 1)
+  },
+  // Who had the seat gets another one by the next change.
+  seat(users, { user, seat }) {
+    alter(users, user, (old) => ({ ...old, seat }))
+    users.sort((a, b) => a.seat - b.seat)
   },
   away: (users, { user }) => alter(users, user, (old) => ({ ...old, away: true })),
   back: (users, { user }) => alter(users, user, ({ away, ...rest }) => rest),
@@ -745,6 +766,7 @@ class Session {
       const lost = await this.#insist(mirror, link, { action: "join", room, seat, ...since }, (reply) => {
         mirror.enter(reply.seat)
         mirror.replace(reply, this.user, true)
+        mirror.hear(reply)
       })
       if (lost) mirror.lose({ ...lost, reason: lost.reason ?? lost.code })
     }
@@ -831,15 +853,17 @@ class Session {
     return mirror
   }
 
-  /** entered takes the list of a reply to a join, a match or a watch. */
-  entered(action, reply) {
+  /** entered takes the list of a reply to a join, a match or a watch. history says that it asked for messages. */
+  entered(action, reply, history) {
     const mirror = this.enter(reply.room)
     if (action === "watch") mirror.watching = true
     else {
       this.user = reply.users?.find(({ seat }) => seat === reply.seat)?.user ?? this.user
       mirror.enter(reply.seat)
+      if (history !== undefined) mirror.keep()
     }
     mirror.replace(reply, this.user, false)
+    mirror.hear(reply)
     return this.rooms.get(reply.room)
   }
 
@@ -875,7 +899,7 @@ class Session {
     if (event.event === "unwatched") {
       mirror.watching = false
       if (!mirror.member) mirror.lose(event)
-    } else if (event.event === "changes" && !mirror.change(event)) this.#resync(mirror, this.#link)
+    } else if (event.event === "changes" && !mirror.change(event, this.user)) this.#resync(mirror, this.#link)
   }
 
   /** serves takes what a server says of itself. It may come before the client is connected. */
@@ -1081,8 +1105,8 @@ export class Client extends EventTarget {
   get error() { return this.#session.error }
   get rooms() { return this.#session.rooms }
 
-  join(id, { seat, signal } = {}) {
-    return this.#session.request({ action: "join", room: id, seat }, { signal, apply: (reply) => this.#session.entered("join", reply) })
+  join(id, { seat, history, signal } = {}) {
+    return this.#session.request({ action: "join", room: id, seat, history }, { signal, apply: (reply) => this.#session.entered("join", reply, history) })
   }
 
   match(labels, { settings, signal } = {}) {
@@ -1102,6 +1126,14 @@ export class Client extends EventTarget {
 
   async kick(id, user, { text, ban } = {}) {
     return position(await this.#session.request({ action: "kick", room: id, user, text, ban }))
+  }
+
+  async swap(id, users) {
+    return position(await this.#session.request({ action: "swap", room: id, users }))
+  }
+
+  async shuffle(id) {
+    return position(await this.#session.request({ action: "shuffle", room: id }))
   }
 
   async closeRoom(id) {

@@ -21,6 +21,8 @@ const (
 	ActionTimer = "timer" // set one of the room's timers, or cancel it
 
 	ActionKick      = "kick"      // make somebody leave, and keep them out for a while; for the host and admins
+	ActionSwap      = "swap"      // have two members exchange their seats; for the host and admins
+	ActionShuffle   = "shuffle"   // give each member the seat of another one, at random; for the host and admins
 	ActionClose     = "close"     // make everybody leave, and let nobody in; for the host and admins
 	ActionConfigure = "configure" // replace the room's settings; for the host and admins
 
@@ -58,7 +60,7 @@ type Action struct {
 
 // Actions is the table of all actions. What goes with what beyond that, checkTogether says.
 var Actions = []Action{
-	{Name: ActionJoin, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom), optional: setOf(fieldSeat, fieldBrief, fieldExpect, fieldEpoch)},
+	{Name: ActionJoin, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom), optional: setOf(fieldSeat, fieldBrief, fieldHistory, fieldExpect, fieldEpoch)},
 	// It repeats because of its key. It asks Redis for a room first.
 	{Name: ActionMatch, Reply: ShapeList, Repeats: true, Cost: 2, required: setOf(fieldLabels), optional: setOf(fieldSettings, fieldKey, fieldBrief)},
 	{Name: ActionLeave, Reply: ShapeCount, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
@@ -71,6 +73,8 @@ var Actions = []Action{
 	{Name: ActionSay, Reply: ShapeCount, Stays: true, Cost: 5, required: setOf(fieldRoom), optional: setOf(fieldText, fieldData, fieldTo)},
 	{Name: ActionTimer, Reply: ShapeCount, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldName, fieldIn), optional: setOf(fieldThen, fieldExpect, fieldEpoch)},
 	{Name: ActionKick, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom, fieldUser), optional: setOf(fieldText, fieldBan)},
+	{Name: ActionSwap, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom, fieldUsers)},
+	{Name: ActionShuffle, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionClose, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionConfigure, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom, fieldSettings), optional: setOf(fieldExpect, fieldEpoch)},
 	{Name: ActionAuth, Reply: ShapeUser, Cost: 1, required: setOf(fieldToken)},

@@ -14,6 +14,7 @@ const (
 	ChangeLeave    = "leave"
 	ChangeAway     = "away"     // the member's connection is lost, and the seat is kept for a while
 	ChangeBack     = "back"     // the member has a connection again
+	ChangeSeat     = "seat"     // the member has another seat; who had it has another one in the same version
 	ChangeSettings = "settings" // the room has other settings
 	ChangeMember   = "member"   // a member is ready or not, or has other data: only that which is other
 	ChangePrivate  = "private"  // a member has other private data; only that member and admins are told

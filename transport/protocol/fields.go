@@ -25,8 +25,8 @@ func (d *decoder) readMember() error {
 	switch f {
 	case fieldUnknown:
 		return d.json.SkipValue()
-	case fieldTo:
-		err = d.readTo()
+	case fieldTo, fieldUsers:
+		err = d.readUsers(f)
 	case fieldSettings:
 		err = d.readSettings()
 	case fieldThen:

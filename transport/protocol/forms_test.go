@@ -39,6 +39,8 @@ func TestRequestsOfMembersAndAdmins(t *testing.T) {
 		{"a turn that passes", `"timer","room":"42","name":"a","in":1,"then":{"data":{"turn": 1.0}}`, Request{Name: "a", In: ptr(int64(1)), Then: &room.Effect{Data: jsontext.Value(`{"turn": 1.0}`)}}},
 		{"data that goes", `"timer","room":"42","name":"a","in":1,"then":{"data":null}`, Request{Name: "a", In: ptr(int64(1)), Then: &room.Effect{Data: jsontext.Value(`null`)}}},
 		{"a timer is cancelled", `"timer","room":"42","name":"turn","in":null`, Request{Name: "turn"}},
+		{"swap", `"swap","room":"42","users":["李四","王五"]`, Request{Users: []string{"李四", "王五"}}},
+		{"shuffle", `"shuffle","room":"42"`, Request{}},
 		{"kick", `"kick","room":"42","user":"王五"`, Request{User: "王五"}},
 		{"kick with all", `"kick","room":"42","user":"a","text":"too loud","ban":315360000`, Request{User: "a", Text: "too loud", Ban: MaxBan}},
 		{"a short ban", `"kick","ban":1,"text":"","room":"42","user":""`, Request{Ban: 1}},
@@ -95,6 +97,12 @@ func TestRefusedFieldsOfMembersAndAdmins(t *testing.T) {
 		{`"action":"timer","name":"a","in":1,"then":{"Kick":"a"}`, `then: unknown field "Kick": names are in lower case, "kick"`},
 		{`"action":"timer","name":"a","in":1,"then":{"data":{"a":1,"a":2}}`, "then.data: an object in it has a name twice"},
 		{`"action":"set","data":1,"then":{"close":true}`, "then: only goes with timer"},
+		{`"action":"swap"`, "users: required"},
+		{`"action":"swap","users":["a"]`, "users: must have 2 users, not 1"},
+		{`"action":"swap","users":["a","b","c"]`, "users: must have 2 users, not 3"},
+		{`"action":"swap","users":["a","a"]`, `users: has user "a" twice`},
+		{`"action":"swap","users":["a",1]`, "users[1]: must be a string, not a number"},
+		{`"action":"shuffle","users":["a","b"]`, "users: only goes with swap"},
 		{`"action":"join","value":true`, "value: only goes with ready"},
 		{`"action":"join","data":1`, "data: only goes with set and say"},
 		{`"action":"set","data":1,"text":"a"`, "text: only goes with say and kick"},
@@ -186,7 +194,7 @@ func different(n int) string {
 
 // Each action refuses every field that its row does not have.
 func TestActions_Fields(t *testing.T) {
-	values := [...]string{`1`, ``, `"42"`, `"t"`, `0`, `true`, `true`, `"a"`, `"private"`, `{}`, `{"a":"b"}`, `"k"`, `"a"`, `1`, `["a"]`, `"turn"`, `1`, `{"close":true}`, `1`, `1`, `"e"`}
+	values := [...]string{`1`, ``, `"42"`, `"t"`, `0`, `true`, `3`, `true`, `"a"`, `"private"`, `{}`, `{"a":"b"}`, `"k"`, `"a"`, `1`, `["a"]`, `["a","b"]`, `"turn"`, `1`, `{"close":true}`, `1`, `1`, `"e"`}
 	for _, action := range Actions {
 		for f := fieldRoom; f < fieldUnknown; f++ {
 			needed := action.required

@@ -27,6 +27,7 @@ type strictRequest struct {
 	Data     jsontext.Value `json:"data"`
 	To       []string       `json:"to"`
 	Ban      int            `json:"ban"`
+	Users    []string       `json:"users"`
 	Name     string         `json:"name"`
 	In       *int64         `json:"in"`
 	Then     *room.Effect   `json:"then"`
@@ -37,7 +38,7 @@ type strictRequest struct {
 func (s *strictRequest) request() Request {
 	return Request{
 		ID: *s.ID, Action: *s.Action, Room: s.Room, Token: s.Token, Seat: s.Seat, Value: s.Value, User: s.User,
-		Scope: s.Scope, Settings: s.Settings, Text: s.Text, Data: JSON(s.Data), To: s.To, Ban: s.Ban, Name: s.Name, In: s.In, Then: s.Then,
+		Scope: s.Scope, Settings: s.Settings, Text: s.Text, Data: JSON(s.Data), To: s.To, Ban: s.Ban, Users: s.Users, Name: s.Name, In: s.In, Then: s.Then,
 		Expect: s.Expect, Epoch: s.Epoch,
 	}
 }
@@ -53,7 +54,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		`{"id":1,"action":"ready","room":"42","value":true}`,
 		`{"id":1,"action":"set","room":"42","scope":"member","data":{"a":[1.0,"\u0041"]},"expect":18,"epoch":"e"}`,
 		`{"id":1,"action":"say","room":"42","text":"hi","to":["a","b"]}`, `{"id":1,"action":"say","room":"42","data": null }`,
-		`{"id":1,"action":"timer","room":"42","name":"a","in":5,"then":{"data":[1]},"expect":1}`, `{"id":1,"action":"timer","room":"42","name":"a","in":null}`,
+		`{"id":1,"action":"timer","room":"42","name":"a","in":5,"then":{"data":[1]},"expect":1}`, `{"id":1,"action":"timer","room":"42","name":"a","in":null}`, `{"id":1,"action":"swap","room":"42","users":["a","b"]}`,
 		`{"id":1,"action":"kick","room":"42","user":"a","text":"t","ban":60}`, `{"id":1,"action":"close","room":"42"}`,
 		`{"id":1,"action":"configure","room":"42","settings":{"capacity":4,"closed":true,"keep":false,"data":"admins"},"expect":1}`,
 		`{"id":01}`, `{"id":1.0,"seat":null,"room":"\ud800"}`, `{"id":1}{`, `[]`, ``,

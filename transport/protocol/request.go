@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"fmt"
 	"math/bits"
 	"strconv"
 
@@ -21,6 +22,7 @@ const (
 	MaxSeat    = 1<<16 - 1
 	MaxTo      = 64            // users to whom a message goes
 	MaxBan     = 315360000     // seconds, ten years
+	MaxHistory = 100           // messages that a join asks for
 	MaxTimer   = room.MaxTimer // ms
 )
 
@@ -40,6 +42,9 @@ type Request struct {
 	Seat *int
 	// Brief asks for a reply without the list. Only with ActionJoin.
 	Brief bool
+	// History is how many of the room's last messages a join asks for, at most MaxHistory. Nil means none, or, with Expect,
+	// all that were said behind that version. Only with ActionJoin.
+	History *int
 	// Value says whether the user is ready. Only with ActionReady.
 	Value bool
 	// User is whom a kick removes, or, with ScopePrivate, whose data a set replaces, where empty means the
@@ -62,6 +67,8 @@ type Request struct {
 	// To are the users to whom alone a message goes, from 1 to MaxTo different ones. Nil means all
 	// who get the room's events.
 	To []string
+	// Users are the two different users who exchange their seats. Only with ActionSwap.
+	Users []string
 	// Name is a timer's. It is not checked here.
 	Name string
 	// In is in how many ms a timer fires, at most MaxTimer. Nil cancels it. Only with ActionTimer.
@@ -88,6 +95,7 @@ const (
 	fieldToken
 	fieldSeat
 	fieldBrief
+	fieldHistory
 	fieldValue
 	fieldUser
 	fieldScope
@@ -97,6 +105,7 @@ const (
 	fieldText
 	fieldData
 	fieldTo
+	fieldUsers
 	fieldName
 	fieldIn
 	fieldThen
@@ -108,18 +117,14 @@ const (
 
 // fieldTable has a row for each field: its name, the least and largest number, or the choices, and
 // where it is in a request. The decoder and AppendRequest follow it.
-var fieldTable = [...]struct {
-	name        string
-	least, most int64
-	choices     []string
-	in          func(*Request) any
-}{
+var fieldTable = [...]fieldRow{
 	fieldID:       {name: "id", most: MaxID, in: func(r *Request) any { return &r.ID }},
 	fieldAction:   {name: "action", in: func(r *Request) any { return &r.Action }},
 	fieldRoom:     {name: "room", in: func(r *Request) any { return &r.Room }},
 	fieldToken:    {name: "token", in: func(r *Request) any { return &r.Token }},
 	fieldSeat:     {name: "seat", most: MaxSeat, in: func(r *Request) any { return &r.Seat }},
 	fieldBrief:    {name: "brief", in: func(r *Request) any { return &r.Brief }},
+	fieldHistory:  {name: "history", most: MaxHistory, in: func(r *Request) any { return &r.History }},
 	fieldValue:    {name: "value", in: func(r *Request) any { return &r.Value }},
 	fieldUser:     {name: "user", in: func(r *Request) any { return &r.User }},
 	fieldScope:    {name: "scope", choices: []string{ScopeRoom, ScopeMember, ScopePrivate}, in: func(r *Request) any { return &r.Scope }},
@@ -128,13 +133,30 @@ var fieldTable = [...]struct {
 	fieldKey:      {name: "key", in: func(r *Request) any { return &r.Key }},
 	fieldText:     {name: "text", in: func(r *Request) any { return &r.Text }},
 	fieldData:     {name: "data", in: func(r *Request) any { return &r.Data }},
-	fieldTo:       {name: "to", in: func(r *Request) any { return &r.To }},
+	fieldTo:       {name: "to", least: 1, most: MaxTo, in: func(r *Request) any { return &r.To }},
+	fieldUsers:    {name: "users", least: 2, most: 2, in: func(r *Request) any { return &r.Users }},
 	fieldName:     {name: "name", in: func(r *Request) any { return &r.Name }},
 	fieldIn:       {name: "in", most: MaxTimer, in: func(r *Request) any { return &r.In }},
 	fieldThen:     {name: "then", in: func(r *Request) any { return &r.Then }},
 	fieldBan:      {name: "ban", least: 1, most: MaxBan, in: func(r *Request) any { return &r.Ban }},
 	fieldExpect:   {name: "expect", most: MaxVersion, in: func(r *Request) any { return &r.Expect }},
 	fieldEpoch:    {name: "epoch", in: func(r *Request) any { return &r.Epoch }},
+}
+
+// fieldRow is what there is to know of a field.
+type fieldRow struct {
+	name        string
+	least, most int64
+	choices     []string
+	in          func(*Request) any
+}
+
+// span says how many values an array has.
+func (r *fieldRow) span() string {
+	if r.least == r.most {
+		return strconv.FormatInt(r.most, 10)
+	}
+	return fmt.Sprintf("%d to %d", r.least, r.most)
 }
 
 func (f field) name() string { return fieldTable[f].name }

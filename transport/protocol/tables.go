@@ -52,7 +52,7 @@ func Events() []string {
 
 // Changes returns the Change constants.
 func Changes() []string {
-	return []string{ChangeJoin, ChangeLeave, ChangeAway, ChangeBack, ChangeSettings, ChangeMember, ChangePrivate, ChangeHost, ChangeData, ChangeMessage, ChangeCountdown, ChangeTimer}
+	return []string{ChangeJoin, ChangeLeave, ChangeAway, ChangeBack, ChangeSeat, ChangeSettings, ChangeMember, ChangePrivate, ChangeHost, ChangeData, ChangeMessage, ChangeCountdown, ChangeTimer}
 }
 
 // Reasons returns the Reason constants.

@@ -99,39 +99,41 @@ func data(value jsontext.Value) (text JSON, wrong string) {
 	return "", "not valid UTF-8"
 }
 
-// readTo reads the users to whom a message goes. It fails only where the JSON is broken.
-func (d *decoder) readTo() error {
+// readUsers reads an array of different users. It fails only where the JSON is broken.
+func (d *decoder) readUsers(f field) error {
 	if kind := d.json.PeekKind(); kind != jsontext.KindBeginArray {
-		d.bad(fieldTo, "must be an array of users, not "+kindName(kind))
+		d.bad(f, "must be an array of users, not "+kindName(kind))
 		return d.json.SkipValue()
 	}
+	row := &fieldTable[f]
+	users := row.in(&d.req).(*[]string)
 	_, err := d.json.ReadToken()
-	count := 0
+	count := int64(0)
 	for ; err == nil && d.json.PeekKind() != jsontext.KindEndArray; count++ {
 		var value jsontext.Value
-		if value, err = d.json.ReadValue(); err == nil && count < MaxTo {
-			d.readUser(value)
+		if value, err = d.json.ReadValue(); err == nil && count < row.most {
+			d.readUser(f, users, value)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if count == 0 || count > MaxTo {
-		d.bad(fieldTo, fmt.Sprintf("must have 1 to %d users, not %d", MaxTo, count))
+	if count < row.least || count > row.most {
+		d.bad(f, fmt.Sprintf("must have %s users, not %d", row.span(), count))
 	}
 	_, err = d.json.ReadToken()
 	return err
 }
 
-func (d *decoder) readUser(value jsontext.Value) {
+func (d *decoder) readUser(f field, users *[]string, value jsontext.Value) {
 	user, wrong := d.text(value)
-	if wrong == "" && slices.Contains(d.req.To, user) {
+	if wrong == "" && slices.Contains(*users, user) {
 		wrong = "has user " + excerpt(user) + " twice"
-		d.bad(fieldTo, wrong)
+		d.bad(f, wrong)
 		return
 	}
 	if wrong != "" {
-		d.badAt(fieldTo, "to["+strconv.Itoa(len(d.req.To))+"]", wrong)
+		d.badAt(f, f.name()+"["+strconv.Itoa(len(*users))+"]", wrong)
 	}
-	d.req.To = append(d.req.To, user)
+	*users = append(*users, user)
 }

@@ -15,7 +15,9 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -172,6 +174,32 @@ type Conn struct {
 	From time.Duration `json:"from"`
 	Last time.Duration `json:"last"` // when something was heard, before it ended or the run did
 	Open bool          `json:"open"` // until the end of the run
+}
+
+// believed returns until when the server certainly had each of the connections: the call of the last operation whose reply came
+// there, or its beginning. What was heard after that may have been on its way for any time when the server had given the connection up already.
+func (h *History) believed() []time.Duration {
+	of := make(map[string][]*Op) // by user, in the order of their calls
+	for _, op := range h.Ops {
+		if op.Outcome != Unknown && op.Return > 0 {
+			of[op.Process] = append(of[op.Process], op)
+		}
+	}
+	next := make(map[string]time.Duration) // by user: the beginning of the connection after this one
+	at := make([]time.Duration, len(h.Conns))
+	for i, c := range slices.Backward(h.Conns) {
+		ops := of[c.User]
+		end, again := next[c.User]
+		at[i] = c.From
+		for j, _ := slices.BinarySearchFunc(ops, c.Last+1, func(op *Op, last time.Duration) int { return cmp.Compare(op.Call, last) }); j > 0 && ops[j-1].Call >= c.From; j-- {
+			if op := ops[j-1]; !again || op.Return < end {
+				at[i] = op.Call
+				break
+			}
+		}
+		next[c.User] = c.From
+	}
+	return at
 }
 
 // Fault is a disturbance, and what it was allowed to do.

@@ -22,8 +22,9 @@ const DefaultPatience = 20 * time.Second
 func Linearize(h *History, patience time.Duration) *Verdict {
 	v := &Verdict{}
 	var parts []*part
+	believed := h.believed()
 	for _, room := range h.Rooms {
-		parts = append(parts, split(h, room)...)
+		parts = append(parts, split(h, room, believed)...)
 	}
 	all := new(errgroup.Group)
 	all.SetLimit(runtime.GOMAXPROCS(0))
@@ -57,7 +58,7 @@ type part struct {
 }
 
 // split makes the parts of a room.
-func split(h *History, room string) []*part {
+func split(h *History, room string, believed []time.Duration) []*part {
 	var parts []*part
 	by := make(map[string]*part)
 	for _, op := range h.Ops {
@@ -75,13 +76,13 @@ func split(h *History, room string) []*part {
 	slices.SortFunc(parts, func(a, b *part) int { return cmp.Compare(a.from, b.from) })
 	for i, p := range parts {
 		p.first = i == 0
-		p.fill(h)
+		p.fill(h, believed)
 	}
 	return parts
 }
 
 // fill collects what happens in the epoch.
-func (p *part) fill(h *History) {
+func (p *part) fill(h *History, believed []time.Duration) {
 	names := make(map[string]bool)
 	for _, op := range h.Ops {
 		if op.Room != p.room {
@@ -109,9 +110,9 @@ func (p *part) fill(h *History) {
 			p.add(op.Call, op.Return, step{op: op})
 		}
 	}
-	for _, c := range h.Conns {
-		if !c.Open && names[c.User] && c.Last < p.end {
-			p.instant(c.Last, step{env: loosen, users: []string{c.User}})
+	for i, c := range h.Conns {
+		if !c.Open && names[c.User] && believed[i] < p.end {
+			p.instant(believed[i], step{env: loosen, users: []string{c.User}})
 		}
 	}
 	for _, f := range h.Faults {

@@ -58,6 +58,9 @@ func (s *state) apply(c Change) (wrong string) {
 		return fmt.Sprintf("%s of %q, who is not there", c.Type, c.User)
 	}
 	switch c.Type {
+	case "seat":
+		s.seats.Reseat(c.User, c.Seat)
+		m.Seat = c.Seat
 	case "leave":
 		s.seats.Drop(c.User)
 		delete(s.members, c.User)

@@ -56,6 +56,15 @@ func (s *Seats) Drop(user string) (seat int, there bool) {
 	return seat, there
 }
 
+// Reseat gives a member another seat, and returns who has that, "" if nobody has: the other one has to get another seat
+// by the same commit.
+func (s *Seats) Reseat(user string, seat int) (other string) {
+	s.Drop(user)
+	other = s.At[seat]
+	s.Of[user], s.At[seat] = seat, user
+	return other
+}
+
 // Clear removes everybody.
 func (s *Seats) Clear() {
 	clear(s.Of)

@@ -6,13 +6,14 @@
 // with the code of the error, or JSON.
 //
 //	connect OPTIONS            as type Options; answers when connected
-//	join ROOM [{"seat":2}]     likewise watch, leave, unwatch, and: ready ROOM true|false, set ROOM DATA,
+//	join ROOM [{"seat":2}]     or {"history":5}; likewise watch, leave, unwatch, and: ready ROOM true|false, set ROOM DATA,
 //	                           setMember ROOM DATA, setPrivate ROOM DATA, setPrivateOf ROOM USER DATA, say ROOM TEXT, sayTo ROOM USER TEXT
+//	timer ROOM NAME MS [THEN]  sets a timer; MS null cancels it. swap ROOM USER USER, and shuffle ROOM
 //	update ROOM N              adds N to the room's data, which is a number, 0 if there is none
 //	users ROOM                 answers as view, without seat
 //	close                      closes the client
 //	view ROOM                  {"epoch","version","users","settings","host","data","private","seat"}; seat only of a member,
-//	                           host, data, and private by user, only if there is some, settings without what is zero. "none": there is no such room
+//	                           host, data, private by user, and the names of timers only if there are some, settings without what is zero. "none": there is no such room
 //	iterate ROOM NAME          begins to iterate over the room's changes. It has begun when the answer comes
 //	next NAME                  the next change as the protocol has it, and epoch and version; of a snapshot only
 //	                           {"type","epoch","version"}. "end" if the iteration is over

@@ -6,10 +6,11 @@ import { createInterface } from "node:readline"
 import WebSocket from "ws"
 import { connect } from "../roomd.js"
 
-const view = ({ epoch, version, users, settings, host, data, seat }) => {
+const view = ({ epoch, version, users, settings, host, data, timers, seat }) => {
   const dealt = users.filter((user) => user.private !== undefined).map((user) => [user.user, user.private])
   const seated = users.map(({ private: hidden, ...shown }) => shown)
-  return { epoch, version, users: seated, settings, host, data, private: dealt.length > 0 ? Object.fromEntries(dealt) : undefined, seat }
+  const names = Object.keys(timers).sort()
+  return { epoch, version, users: seated, settings, host, data, timers: names.length > 0 ? names : undefined, private: dealt.length > 0 ? Object.fromEntries(dealt) : undefined, seat }
 }
 
 // subject returns the commands of one client.
@@ -43,6 +44,9 @@ function subject(...addresses) {
     setMember: async (id, data) => void (await room(id).setMember(JSON.parse(data))),
     setPrivate: async (id, data) => void (await room(id).setPrivate(JSON.parse(data))),
     setPrivateOf: async (id, user, data) => void (await client.setPrivateOf(id, user, JSON.parse(data))),
+    timer: async (id, name, ms, then) => void (await room(id).timer(name, JSON.parse(ms), { then: then && JSON.parse(then) })),
+    swap: async (id, ...users) => void (await client.swap(id, users)),
+    shuffle: async (id) => void (await client.shuffle(id)),
     update: async (id, n) => void (await room(id).update((old = 0) => old + Number(n))),
     say: async (id, text) => void (await room(id).say(JSON.parse(text))),
     sayTo: async (id, to, text) => void (await room(id).say(JSON.parse(text), { to: [to] })),
@@ -55,7 +59,8 @@ function subject(...addresses) {
     next: async (name) => {
       const { done, value } = await iterations.get(name).next()
       if (done) return "end"
-      return value.type === "snapshot" ? { type: value.type, epoch: value.epoch, version: value.version } : value
+      const { ends, ...shown } = value // when a timer ends is by the clock of this process
+      return value.type === "snapshot" ? { type: value.type, epoch: value.epoch, version: value.version } : shown
     },
     state: () => [client.state, client.error?.code].filter(Boolean).join(" "),
     ended: (id) => {

@@ -1,0 +1,22 @@
+package check
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// A connection is believed up to the call of the last operation that was answered there, however late events of it have come, and a reply
+// on a later connection does not count.
+func TestHistory_Believed(t *testing.T) {
+	h := &History{
+		Ops: []*Op{
+			{Process: "a", Call: 10, Return: 20, Outcome: Done}, {Process: "b", Call: 15, Return: 16, Outcome: Done},
+			{Process: "a", Call: 40, Return: 0, Outcome: Unknown}, {Process: "a", Call: 50, Return: 130, Outcome: Done}, {Process: "a", Call: 140, Return: 150, Outcome: Refused},
+		},
+		Conns: []Conn{{User: "a", From: 5, Last: 90}, {User: "b", From: 3, Last: 14}, {User: "a", From: 100, Last: 160}},
+	}
+	if got, want := h.believed(), []time.Duration{10, 3, 140}; !slices.Equal(got, want) {
+		t.Errorf("%d, want %d", got, want)
+	}
+}

@@ -1,0 +1,95 @@
+package room
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// Swap has two members exchange their seats, in spite of what Rules.Seating thinks of it. It needs authority over the
+// room, or the host does it.
+type Swap struct {
+	Users []string
+	As    Claim // of the host; zero for somebody with authority
+}
+
+func (Swap) kind() Kind              { return KindSwap }
+func (Swap) subject() (string, bool) { return "", true }
+
+func (a Swap) check(Rules) (_ Action, err error) {
+	if len(a.Users) != 2 {
+		return nil, &InvalidError{"users", fmt.Sprintf("must name 2 users, not %d", len(a.Users))}
+	}
+	if a.Users, err = parseUsers("users", a.Users); err == nil {
+		a.As, err = a.As.check()
+	}
+	return a, err
+}
+
+func (a Swap) apply(r *Room, _ Rules, by Origin) (int, error) {
+	if err := a.As.prove(r, by); err != nil {
+		return 0, err
+	}
+	var seats [2]int
+	for i, user := range a.Users {
+		m, ok := r.Member(user)
+		if !ok {
+			return 0, absent(r, user)
+		}
+		seats[1-i] = m.Seat
+	}
+	for i, user := range a.Users {
+		r.reseat(user, seats[i])
+	}
+	return 0, nil
+}
+
+// Shuffle gives each member the seat of another one, at random: each arrangement in which nobody keeps the seat is as
+// likely as any other. Who is alone stays. Rules.Seating is not asked. It needs authority over the room, or
+// the host does it.
+type Shuffle struct {
+	As   Claim  // of the host; zero for somebody with authority
+	Seed uint64 // chosen at random by who asks: the same makes the same of the same room, however often it is applied
+}
+
+func (Shuffle) kind() Kind              { return KindShuffle }
+func (Shuffle) subject() (string, bool) { return "", true }
+
+func (a Shuffle) check(Rules) (_ Action, err error) {
+	a.As, err = a.As.check()
+	return a, err
+}
+
+func (a Shuffle) apply(r *Room, _ Rules, by Origin) (int, error) {
+	if err := a.As.prove(r, by); err != nil {
+		return 0, err
+	}
+	users := r.Snapshot().Users() // by seat
+	if len(users) < 2 {
+		return 0, nil
+	}
+	random := rand.New(rand.NewPCG(a.Seed, 0))
+	order := random.Perm(len(users))
+	for keepsAny(order) { // one of three keeps none
+		order = random.Perm(len(users))
+	}
+	for i, o := range users {
+		r.reseat(o.User, users[order[i]].Seat)
+	}
+	return 0, nil
+}
+
+// keepsAny reports whether a permutation leaves one where it was.
+func keepsAny(order []int) bool {
+	for i, to := range order {
+		if i == to {
+			return true
+		}
+	}
+	return false
+}
+
+// reseat gives a member another seat. The one who has it must get another one in the same action.
+func (r *Room) reseat(user string, seat int) {
+	m, _ := r.Member(user)
+	r.update(m.Node, Update{Type: KindSeat, User: user, Seat: seat})
+}

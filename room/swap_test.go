@@ -1,0 +1,132 @@
+package room
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"roomd/lockmgr/redistest"
+)
+
+// seated returns who sits where, as a snapshot shows it.
+func seated(r *Room) (list string) {
+	for _, o := range r.Snapshot().Users() {
+		list += fmt.Sprintf("%s@%d", o.User, o.Seat)
+		if o.Away {
+			list += " away"
+		}
+		list += o.Data + " "
+	}
+	return list
+}
+
+func TestSwap(t *testing.T) {
+	g := timed(t)
+	g.must(SetMemberData{User: "a", Session: "sa", Data: "1"})
+	g.must(Detach{User: "b", Session: "sb"})
+	redistest.Equal(t, "the changes are", g.must(Swap{Users: []string{"a", "b"}}), "seat seat")
+	redistest.Equal(t, "the room is", seated(g.is), "b@0 away a@11 ")
+	redistest.Equal(t, "who follows it has", seated(g.far), seated(g.is))
+	g.must(Join{User: "b", Session: "s2"}) // keeps the seat
+	g.must(Leave{User: "a", Session: "sa"})
+	redistest.Equal(t, "the room is", seated(g.is), "b@0 ")
+	g.fails(Swap{Users: []string{"a", "b"}}, ErrNotMember)
+	g.fails(Swap{Users: []string{"b", "a"}}, ErrNotMember)
+	g.fails(Swap{Users: []string{"b"}}, ErrInvalid)
+	g.fails(Swap{Users: []string{"b", "b"}}, ErrInvalid)
+	redistest.Equal(t, "a refused one leaves", seated(g.is), "b@0 ")
+}
+
+// The host may swap and shuffle, and no other member.
+func TestSwap_ByTheHost(t *testing.T) {
+	g := timed(t)
+	users, host, other := []string{"a", "b"}, Claim{"a", "sa"}, Claim{"b", "sb"}
+	g.fails(Swap{Users: users, As: host}, ErrForbidden) // nobody is the host
+	g.fails(Shuffle{As: host}, ErrForbidden)
+	g.must(Configure{Settings: Settings{Host: HostLongest}})
+	g.must(Swap{Users: users, As: host})
+	g.must(Shuffle{As: host})
+	for _, a := range []Action{Swap{Users: users, As: other}, Shuffle{As: other}} {
+		g.fails(a, ErrForbidden)
+	}
+	g.fails(Swap{Users: users, As: Claim{"a", "another"}}, ErrNotMember)
+	redistest.Equal(t, "the room is", seated(g.is), "a@0 b@1 ")
+}
+
+// However often a shuffle is applied, it makes the same of a room; nobody keeps the seat; and each of the two
+// arrangements that three have is drawn.
+func TestShuffle(t *testing.T) {
+	g := timed(t)
+	g.must(Join{User: "c", Session: "sc", Seat: At(7)})
+	before, drawn := g.is.Snapshot().Users(), map[string]bool{}
+	for seed := range uint64(20) {
+		for range 2 {
+			_, err := g.is.Apply(Shuffle{Seed: seed}, Rules{}, Origin{})
+			redistest.OK(t, err)
+			list := seated(g.is)
+			for _, o := range before {
+				if m, _ := g.is.Member(o.User); m.Seat == o.Seat {
+					t.Errorf("seed %d: %s stays on seat %d", seed, o.User, o.Seat)
+				}
+			}
+			drawn[list] = true
+			g.is.Revert()
+			redistest.Equal(t, "undone, it is", seated(g.is), "a@0 b@1 c@7 ")
+		}
+	}
+	if lists := slices.Sorted(maps.Keys(drawn)); !slices.Equal(lists, []string{"b@0 c@1 a@7 ", "c@0 a@1 b@7 "}) {
+		t.Errorf("arrangements: %q", lists)
+	}
+	alone := newGame(t)
+	alone.must(Join{User: "a", Session: "s"})
+	redistest.Equal(t, "who is alone", alone.must(Shuffle{Seed: 1}), "")
+}
+
+// Seats that change hands, are undone, and followed by events, are those of the members all the time.
+func TestSwap_SeatsFitMembers(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		g := newGame(t)
+		user := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
+		for range rapid.IntRange(1, 30).Draw(rt, "actions") {
+			one, other := user.Draw(rt, "one"), user.Draw(rt, "other")
+			actions := []Action{
+				Join{User: one, Session: "s", Seat: At(rapid.IntRange(-1, 20).Draw(rt, "seat"))}, Leave{User: one, Session: "s"},
+				Swap{Users: []string{one, other}}, Shuffle{Seed: rapid.Uint64().Draw(rt, "seed")},
+				Exchange{Out: []string{one}, Target: "43", In: []string{other}, Session: "x"}, Kick{User: one},
+			}
+			_, _, _ = g.do(actions[rapid.IntRange(0, len(actions)-1).Draw(rt, "action")])
+			if rapid.Bool().Draw(rt, "undone") {
+				_, _ = g.is.Apply(Swap{Users: []string{one, other}}, Rules{}, Origin{})
+				g.is.Revert()
+			}
+			again := NewRoom("42", g.is.Position, maps.Clone(g.is.members.byUser))
+			if again.Clash() != "" || seated(again) != seated(g.is) || seated(g.far) != seated(g.is) || again.members.seats.count != g.is.members.seats.count {
+				rt.Fatalf("the members make %q, the room shows %q, and to others %q", seated(again), seated(g.is), seated(g.far))
+			}
+		}
+	})
+}
+
+// Members of two full rooms change places.
+func TestExchange(t *testing.T) {
+	g := newGame(t)
+	g.rules = Rules{Seating: Capacity(2)}
+	g.must(Join{User: "a", Session: "sa"})
+	g.must(Join{User: "b", Session: "sb"})
+	redistest.Equal(t, "the changes are", g.must(Exchange{Out: []string{"a"}, Target: "43", In: []string{"c"}, Session: "x"}), "leave join")
+	redistest.Equal(t, "the room is", seated(g.is), "c@0 away b@1 ")
+	for want, a := range map[error]Exchange{
+		ErrNotMember: {Out: []string{"a"}, Target: "43", In: []string{"d"}, Session: "x"},
+		ErrFull:      {Out: []string{"b"}, Target: "43", In: []string{"d", "e"}, Session: "x"},
+		ErrInvalid:   {Out: []string{"b"}, Target: "43", In: []string{"b"}, Session: "x"},
+	} {
+		if _, _, err := g.do(a); !errors.Is(err, want) {
+			t.Errorf("%+v: %v, want %v", a, err, want)
+		}
+	}
+	redistest.Equal(t, "refused, it stays", seated(g.is), "c@0 away b@1 ")
+}

@@ -100,8 +100,10 @@ func play(t *testing.T, nodes []*coordinator.Coordinator, rooms int, failing boo
 					node = nodes[player%len(nodes)]
 				}
 				_, err := node.Do(t.Context(), id, anything(random, user, session))
-				if i%20 == 19 && err == nil {
-					_, _, err = node.Move(t.Context(), id, fmt.Sprint("table-", random.IntN(rooms)), "move"+session, user)
+				if to := fmt.Sprint("table-", random.IntN(rooms)); i%20 == 19 && err == nil {
+					_, _, err = node.Move(t.Context(), id, to, "move"+session, user)
+				} else if i%20 == 9 && err == nil {
+					_, _, err = node.Exchange(t.Context(), id, to, "move"+session, []string{user}, []string{fmt.Sprint("player", random.IntN(16))})
 				}
 				if !failing && (errors.Is(err, room.ErrUnavailable) || errors.Is(err, room.ErrUnknown)) {
 					t.Error(err)

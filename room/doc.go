@@ -30,7 +30,7 @@
 // whole, by compare-and-set with an [Expect]. [Deal] gives members data that the others are not shown: each [Change]
 // says by [Change.IsFor] whom it is for, and [Snapshot.Private] has what somebody may see. [Ready] says that a member is ready; a
 // [Starter] may begin the game in the same commit. [Say] tells a message, which is a version like any
-// change, so that everybody hears both in one order. [Limits] bound all of them.
+// change, so that everybody hears both in one order; [Kept] is what a room keeps of them, if its settings say so. [Limits] bound all of them.
 //
 // # Authority
 //

@@ -23,6 +23,7 @@ type Settings struct {
 	Watch    WatchPolicy `json:"watch,omitzero" enum:"all,members" default:"all" host:"may" doc:"Who may watch the room and see its members. Admins may in any case."`
 	Labels   Labels      `json:"labels,omitzero" host:"may" doc:"What the room is for, such as {\"mode\":\"ranked\"}: up to 8 names with values, by which players find it."`
 	Host     HostPolicy  `json:"host,omitzero" enum:"none,longest" default:"none" doc:"Who is the host, who may kick, close and configure: nobody, or the member who has sat longest, until it leaves."`
+	History  int         `json:"history,omitzero" minimum:"0" maximum:"100" doc:"How many messages the room keeps for those who join or come back, of 64 KiB together."`
 
 	// Default says that a player began the room, and nobody has configured it: these are the settings of
 	// the Rules. When such a room is empty it is of no use to anybody. Only Redis' form has it.
@@ -179,6 +180,9 @@ func (s Settings) check(rules Rules) error {
 		return &InvalidError{"capacity", fmt.Sprintf("must be from 0 (as many as there can be) to %d, not %d", most, s.Capacity)}
 	}
 	for _, f := range SettingFields {
+		if n, is := f.In(&s).(*int); is && f.Name != "capacity" && (*n < 0 || *n > f.Most) {
+			return &InvalidError{f.Name, fmt.Sprintf("must be from 0 to %d, not %d", f.Most, *n)}
+		}
 		if choice, is := f.In(&s).(fmt.Stringer); is && !slices.Contains(f.Values, choice.String()) {
 			return &InvalidError{f.Name, "must be " + strings.Join(f.Values, " or ")}
 		}

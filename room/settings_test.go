@@ -185,7 +185,7 @@ func TestFollowersKnowTheSettings(t *testing.T) {
 func TestSettings_JSON(t *testing.T) {
 	for text, s := range map[string]Settings{
 		`{"capacity":0}`: {},
-		`{"capacity":4,"closed":true,"keep":true,"data":"admins","watch":"members","labels":{"mode":"fast"},"host":"longest","default":true}`: {4, true, true, DataAdmins, WatchMembers, `{"mode":"fast"}`, HostLongest, true},
+		`{"capacity":4,"closed":true,"keep":true,"data":"admins","watch":"members","labels":{"mode":"fast"},"host":"longest","history":9,"default":true}`: {4, true, true, DataAdmins, WatchMembers, `{"mode":"fast"}`, HostLongest, 9, true},
 	} {
 		written, err := json.Marshal(s)
 		var read Settings

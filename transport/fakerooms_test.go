@@ -24,6 +24,8 @@ func (sizedRooms) Match(context.Context, coordinator.Wanted, func(context.Contex
 
 func (sizedRooms) Now() int64 { return 0 }
 
+func (sizedRooms) Kept(context.Context, string, int) (room.Kept, error) { return room.Kept{}, nil }
+
 func (sizedRooms) Ping(context.Context) error { return nil }
 
 func (sizedRooms) Read(_ context.Context, id string) (room.Snapshot, error) {
@@ -44,10 +46,12 @@ func (sizedRooms) Read(_ context.Context, id string) (room.Snapshot, error) {
 
 // hookedRooms lets a test decide how an action ends. It calls before, if set, for each action,
 // and an error of before is the action's; it calls after when the action is done, before its
-// caller knows. It calls reading, if set, before each read.
+// caller knows. It calls reading, if set, before each read, and keeping before and after it reads what a room has kept: an error
+// is that of the read.
 type hookedRooms struct {
 	Rooms
 	reading     func(ctx context.Context, id string) error
+	keeping     func(before bool) error
 	mu          sync.Mutex
 	before      func(ctx context.Context, a room.Action) error // guarded by mu
 	after       func(a room.Action)                            // guarded by mu
@@ -76,6 +80,19 @@ func (r *hookedRooms) Read(ctx context.Context, id string) (room.Snapshot, error
 		}
 	}
 	return r.Rooms.Read(ctx, id)
+}
+
+func (r *hookedRooms) Kept(ctx context.Context, id string, most int) (kept room.Kept, err error) {
+	if r.keeping == nil {
+		return r.Rooms.Kept(ctx, id, most)
+	}
+	if err = r.keeping(true); err == nil {
+		kept, err = r.Rooms.Kept(ctx, id, most)
+	}
+	if err == nil {
+		err = r.keeping(false)
+	}
+	return kept, err
 }
 
 func (r *hookedRooms) setBefore(before func(ctx context.Context, a room.Action) error) {

@@ -189,6 +189,8 @@ func (s *docSession) happen(what string) {
 		if _, _, err := s.second.Move(s.t.Context(), "42", "43", "李四"); err != nil {
 			s.t.Fatal(err)
 		}
+	case "an admin has room 42 keep 9 messages":
+		s.second.act(s.t, room.Configure{Settings: room.Settings{History: 9}})
 	case "李四 connects again":
 		s.older = s.clients["李四"]
 		s.clients["李四"] = s.first.connectIdle(s.t, "李四")

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -62,6 +63,7 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) {
 	s.mu.Unlock()
 	if err == nil {
 		// Where the client has events of the room already, some may wait: then the list stands for them.
+		r.said = r.missed(result.Snapshot)
 		r.replyList(result.Snapshot, &result.Seat, r.in.Brief && r.held == nil)
 		return
 	}
@@ -89,6 +91,40 @@ func (r *request) doJoin(action room.Join) (room.Result, error) {
 		s.throttle.noNewRoom()
 	}
 	return result, err
+}
+
+// keptTimeout bounds the wait for what a room has kept, after a join that was done.
+const keptTimeout = 2 * time.Second
+
+// missed returns the messages of before that go with the reply to a join: those that it asks for, or, of who comes back, those
+// behind the version expected. What is said behind the list of the reply comes as events, and a session that got events of the room
+// already has what came before.
+func (r *request) missed(now room.Snapshot) (said []protocol.Said) {
+	s, most := r.session, 0
+	switch {
+	case r.in.History != nil:
+		most = *r.in.History
+	case r.in.Expect != nil:
+		most = protocol.MaxHistory
+	}
+	if !r.subscribed || most == 0 || now.Settings.History == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(s.server.life, keptTimeout)
+	defer cancel()
+	backoff := newBackoff()
+	kept, err := s.server.rooms.Kept(ctx, r.in.Room, now.Settings.History)
+	for err != nil && backoff.Wait(ctx) == nil {
+		kept, err = s.server.rooms.Kept(ctx, r.in.Room, now.Settings.History)
+	}
+	for _, m := range kept.Missed(now, r.expect(), s.viewer(r.in.Room), most) {
+		one := protocol.Said{Epoch: m.Epoch, Version: m.Version, User: m.User, Text: m.Text, Data: protocol.JSON(m.Data), To: m.To}
+		if m.Epoch == now.Epoch {
+			one.Epoch = ""
+		}
+		said = append(said, one)
+	}
+	return said
 }
 
 func (r *request) users() {
@@ -189,6 +225,7 @@ func (r *request) replyList(now room.Snapshot, seat *int, brief bool) {
 		reply.Private = frames.Private(now, r.session.viewer(r.in.Room))
 		reply.Timers = protocol.TimersOf(now.Timers(), r.session.server.now())
 	}
+	reply.Said = r.said
 	frame := frames.Reply(reply)
 	if queue := cmp.Or(r.queue(), r.held); queue != nil {
 		queue.ReplyList(now.Epoch, now.Version, frame)

@@ -68,6 +68,9 @@ type request struct {
 	session *session
 	in      protocol.Request
 	held    *outbox.Room // the events of its room, if there were some when it began
+
+	subscribed bool            // it has begun the events of its room
+	said       []protocol.Said // that go with the reply
 }
 
 // requestPool holds requests, which are used again. One is of no use to anybody when its reply is queued.
@@ -222,6 +225,7 @@ func (r *request) beginSubscribed() (*presence, error) {
 			p.end()
 			return nil, err
 		}
+		r.subscribed = true
 	}
 	return p, nil
 }

@@ -18,6 +18,8 @@ var costs = []struct {
 	allocs   float64       // of a node alone: those of others come by events
 }{
 	{"a lone client", 1, []room.Action{room.Join{User: "b", Session: "s"}, room.Leave{User: "b", Session: "s"}}, 1, 7, 26},
+	{"a message", 1, []room.Action{room.Say{Text: "hi"}}, 1, 6, 24},
+	{"a message that is kept", 1, []room.Action{room.Say{Text: "hi"}}, 1, 9, 35},
 	{"data", 1, []room.Action{room.SetData{Data: "1"}, room.SetData{Data: "2"}}, 1, 7, 35},
 	{"a refusal", 1, []room.Action{room.Leave{User: "x", Session: "s"}}, 1, 4, 21},
 	{"nothing to do", 1, []room.Action{room.Join{User: "a", Session: "s"}}, 1, 4, 17},
@@ -52,6 +54,9 @@ func TestCosts(t *testing.T) {
 				}
 			}
 			mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
+			if c.name == "a message that is kept" {
+				mustDo(t, nodes[0], "42", room.Configure{Settings: room.Settings{History: 100}})
+			}
 			for range 20 { // the nodes get to know the room, and each other
 				act()
 			}

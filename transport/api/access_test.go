@@ -95,8 +95,8 @@ func TestAccess_Origins(t *testing.T) {
 // settings at all makes the request fail, and the same request will not succeed soon.
 func TestRead_SettingsOfAnotherVersion(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"capacity":70000}`: `"settings":{"capacity":65536,"closed":false,"keep":false,"data":"members","watch":"all","labels":{},"host":"none"}`,
-		`{"capacity":-1,"watch":"friends","data":"host","host":"elected"}`: `"settings":{"capacity":0,"closed":false,"keep":false,"data":"admins","watch":"members","labels":{},"host":"longest"}`,
+		`{"capacity":70000}`: `"settings":{"capacity":65536,"closed":false,"keep":false,"data":"members","watch":"all","labels":{},"host":"none","history":0}`,
+		`{"capacity":-1,"watch":"friends","data":"host","host":"elected"}`: `"settings":{"capacity":0,"closed":false,"keep":false,"data":"admins","watch":"members","labels":{},"host":"longest","history":0}`,
 		`{"capacity":2,"colour":"red"}`:                                    `"settings":{"capacity":2,`,
 		`{"capacity":`:                                                     "",
 		`7`:                                                                "",

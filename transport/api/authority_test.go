@@ -157,7 +157,7 @@ func TestJournal_Read(t *testing.T) {
 		`"version":1`, `"changes":[{"type":"join","user":"a","seat":0}`,
 		`{"type":"leave","user":"a","seat":0,"reason":"kicked","text":"rude"}`,
 		`{"type":"message","text":"hello","to":["b"]}`,
-		`{"type":"settings","settings":{"capacity":9,"closed":false,"keep":false,"data":"members","watch":"all","labels":{},"host":"none"}}`,
+		`{"type":"settings","settings":{"capacity":9,"closed":false,"keep":false,"data":"members","watch":"all","labels":{},"host":"none","history":0}}`,
 		`"reason":"moved","to":"43"`)
 	var versions []string
 	for next := ""; len(versions) < 10; {

@@ -52,7 +52,7 @@ func TestRoom_Configure(t *testing.T) {
 	}
 	r := put(`{"capacity":2,"keep":true}`, "", 200, `"version":1,"count":0`) // begins the room
 	tag, epoch := r.Header.Get("ETag"), r.field("epoch").(string)
-	w.do(call{method: "GET", path: "/api/rooms/42", status: 200, want: []string{`{"capacity":2,"closed":false,"keep":true,"data":"members","watch":"all","labels":{},"host":"none"}`}})
+	w.do(call{method: "GET", path: "/api/rooms/42", status: 200, want: []string{`{"capacity":2,"closed":false,"keep":true,"data":"members","watch":"all","labels":{},"host":"none","history":0}`}})
 	w.join("42", "a", "b")
 	put(`{"capacity":3}`, tag, 412, `"code":"conflict"`, `"version":3`, `"epoch":"`+epoch+`"`, `"room":"42"`)
 	put(`{"capacity":3}`, `"`+epoch+`.3"`, 200, `"version":4`)

@@ -144,6 +144,7 @@ type settings struct {
 	Watch    room.WatchPolicy `json:"watch" required:"false"`
 	Labels   room.Labels      `json:"labels" required:"false"`
 	Host     room.HostPolicy  `json:"host" required:"false"`
+	History  int              `json:"history" required:"false"`
 	Default  bool             `json:"-"`
 }
 

@@ -71,6 +71,9 @@ func (r *replica) tell(c Change) {
 	for f := range r.feeds {
 		f.put(c)
 	}
+	if r.keeps && c.Type == protocol.ChangeMessage {
+		r.unread = append(r.unread[max(0, len(r.unread)-maxLag+1):], c)
+	}
 }
 
 // next returns a channel that is closed with the next change.
@@ -91,7 +94,9 @@ func (r *replica) notify() {
 
 // Changes returns an iteration over what happens in the room. It begins, when the loop does, with a
 // ChangeSnapshot, and then yields every change behind it exactly once, in order. It ends when the room
-// has ended, and then Err says why, or when ctx ends. What was said before the loop began is not in it.
+// has ended, and then Err says why, or when ctx ends. What was said before the loop began is not in it, unless the room
+// was joined by JoinHistory. What was said while the connection was lost, and the room has kept, comes behind the snapshot of
+// the reconnect, with the versions at which it was said.
 //
 // Iterations are independent of each other, and a room waits for none of them: one that lags by
 // more than 1,024 changes gets a ChangeSnapshot in their place. The body of the loop may call
@@ -122,12 +127,13 @@ func (r *Room) Changes(ctx context.Context) iter.Seq[Change] {
 	}
 }
 
-// subscribe returns a feed that begins with a snapshot.
+// subscribe returns a feed that begins with a snapshot, and with what was kept for the first one.
 func (r *Room) subscribe() *feed {
-	f := &feed{behind: true}
 	r.client.mu.Lock()
 	defer r.client.mu.Unlock()
+	f := &feed{queue: append([]Change{r.replica.snapshot()}, r.replica.unread...)}
 	r.replica.feeds[f] = struct{}{}
+	r.replica.began, r.replica.keeps, r.replica.unread = true, false, nil
 	return f
 }
 

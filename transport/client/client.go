@@ -100,6 +100,13 @@ func (c *Client) JoinSeat(ctx context.Context, room string, seat int) (*Room, er
 	return c.enter(ctx, joinCall(room, &seat))
 }
 
+// JoinHistory is like Join, and asks for up to n of the last messages that the room has kept, as its settings say. The
+// first iteration over the room's changes has them behind the snapshot with which it begins, each with the version at
+// which it was said, and all that is said until it begins. It does nothing for who is a member, or watches, already.
+func (c *Client) JoinHistory(ctx context.Context, room string, n int) (*Room, error) {
+	return c.enter(ctx, historyCall(room, n))
+}
+
 // Match makes the user a member of a room that has the labels, perhaps among others, and a free seat: the fullest there is; or, if there
 // is none, of a new one with these settings, whose labels are those that are looked for. The error is as for Join; no
 // room is full.
@@ -179,6 +186,9 @@ func (c *Client) enter(ctx context.Context, k *call) (*Room, error) {
 	k.apply = c.locked(func(reply *protocol.Reply) {
 		if reply.Error == nil {
 			entered = c.openLocked(reply.Room)
+			if k.req.History != nil {
+				entered.replica.keep()
+			}
 			entered.enteredLocked(k.req.Action, reply)
 		}
 	})

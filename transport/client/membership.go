@@ -114,6 +114,7 @@ func (r *Room) enteredLocked(action string, reply *protocol.Reply) {
 		v.Watching, r.watched = true, true
 	}
 	// No reader hears twice of the same.
+	defer r.replica.hear(reply)
 	if !r.replica.synced || v.Epoch != reply.Epoch || v.Version != reply.Version {
 		r.replica.replace(&protocol.Event{
 			Epoch: reply.Epoch, Version: reply.Version, Users: reply.Users, Data: reply.Data, Settings: reply.Settings, Private: reply.Private, Timers: reply.Timers, Host: reply.Host,

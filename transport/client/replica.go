@@ -54,6 +54,9 @@ type replica struct {
 	lent    bool               // somebody has view.Users, so that it must not change
 	synced  bool               // view is what the server listed on the present connection, and what came behind that
 	feeds   map[*feed]struct{} // of iterations
+	began   bool               // there was an iteration
+	keeps   bool               // until there is one, messages are kept for it
+	unread  []Change           // these, the last maxLag
 	changed chan struct{}      // closed with the next change; nil if nobody waits for it
 }
 
@@ -113,6 +116,18 @@ func (r *replica) replace(e *protocol.Event, user string) {
 	r.findSeat(user)
 	r.synced = true
 	r.tell(r.snapshot())
+	r.notify()
+}
+
+// keep has the messages until the first iteration kept for it.
+func (r *replica) keep() { r.keeps = !r.began }
+
+// hear tells the messages of before that came with the reply to a join.
+func (r *replica) hear(reply *protocol.Reply) {
+	for i := range reply.Said {
+		s := &reply.Said[i]
+		r.tell(Change{Change: s.Change(), Epoch: cmp.Or(s.Epoch, reply.Epoch), Version: s.Version})
+	}
 	r.notify()
 }
 

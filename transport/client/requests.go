@@ -33,6 +33,12 @@ func (c *Conn) JoinSeat(ctx context.Context, room string, seat int) (*protocol.R
 	return c.do(ctx, joinCall(room, &seat))
 }
 
+// JoinHistory is like Join, and asks for up to n of the last messages that the room has kept, as its settings say: the
+// reply has them.
+func (c *Conn) JoinHistory(ctx context.Context, room string, n int) (*protocol.Reply, error) {
+	return c.do(ctx, historyCall(room, n))
+}
+
 // Match is like Join for a room that has the labels, perhaps among others, and a free seat: the fullest there is; or, if there
 // is none, for a new one with these settings, whose labels are those that are looked for. The reply has the room.
 func (c *Conn) Match(ctx context.Context, labels map[string]string, begin room.Settings) (*protocol.Reply, error) {
@@ -162,6 +168,15 @@ func plainCall(action, room string) *call {
 // joinCall asks for a seat, or for any if seat is nil.
 func joinCall(room string, seat *int) *call {
 	return &call{req: &protocol.Request{Action: protocol.ActionJoin, Room: room, Seat: seat}}
+}
+
+// historyCall asks for any seat, and for messages.
+func historyCall(room string, n int) *call {
+	k := joinCall(room, nil)
+	if k.req.History = &n; n < 0 || n > protocol.MaxHistory {
+		k.err = fmt.Errorf("history: must be from 0 to %d, not %d", protocol.MaxHistory, n)
+	}
+	return k
 }
 
 // matchCall has a key, so that it finds the same room when it is sent again.

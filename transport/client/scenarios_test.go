@@ -214,11 +214,14 @@ func (s *subject) enter(ctx context.Context, command string, args []string) erro
 		enter = s.client.Watch
 	}
 	if len(args) > 1 {
-		var wish struct{ Seat int }
+		var wish struct{ Seat, History int }
 		if err := json.Unmarshal([]byte(args[1]), &wish); err != nil {
 			return err
 		}
 		enter = func(ctx context.Context, id string) (*client.Room, error) {
+			if wish.History > 0 {
+				return s.client.JoinHistory(ctx, id, wish.History)
+			}
 			return s.client.JoinSeat(ctx, id, wish.Seat)
 		}
 	}

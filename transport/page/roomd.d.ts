@@ -139,9 +139,11 @@ export class Client extends EventTarget {
   /**
    * Makes the user a member of a room, on the seat given or on any. Who is a member already keeps the seat.
    * There is one `Room` per id: the same object comes back each time, also where the client watches it.
+   * With `history` it asks for up to so many of the last messages that the room has kept: the first iteration has them behind its
+   * first snapshot, with the versions at which they were said.
    * Rejects if the server refuses: `room_full`, `seat_taken`, `closed`, `banned`, `forbidden`, …
    */
-  join<Data = any, MemberData = any>(id: string, options?: { seat?: number; signal?: AbortSignal }): Promise<Room<Data, MemberData>>
+  join<Data = any, MemberData = any>(id: string, options?: { seat?: number; history?: number; signal?: AbortSignal }): Promise<Room<Data, MemberData>>
   /**
    * Joins the fullest room that has the labels, perhaps among others, and a free seat; or, if there is none, a new one with
    * these settings. It rejects as join does, but never with `room_full`.
@@ -205,6 +207,8 @@ export interface Settings {
   readonly keep?: boolean
   /** Who sets the room's data, besides admins; without it, `members`. */
   readonly data?: "members" | "admins"
+  /** How many messages the room keeps, for those who join or come back; at most 100. */
+  readonly history?: number
   /** Who watches the room and lists its users, besides admins; without it, `all` who are not banned. */
   readonly watch?: "all" | "members"
   /** What the room is for, by which the lobby finds it. */

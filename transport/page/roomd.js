@@ -76,7 +76,9 @@ class Reader {
       this.#ended = true
       return
     }
-    this.#queue.push(mirror.snapshot())
+    this.#queue.push(mirror.snapshot(), ...(mirror.unread ?? []))
+    mirror.unread = undefined
+    mirror.read = true
     mirror.readers.add(this)
   }
 
@@ -140,6 +142,8 @@ class Mirror {
   lost = undefined // why the latest membership was lost
   moved = false // a move here was announced, and no snapshot has come since
   stale = false // events are missing, and a list has been asked for
+  read = false // there was a reader
+  unread = undefined // messages for the first reader, of a room that was joined with history
   restoring = false // after a reconnect the room is not joined or watched again yet
   readers = new Set()
   #waiting = [] // for versions
@@ -186,6 +190,16 @@ class Mirror {
       this.timers = endsOf(list.timers)
       this.#tell([this.snapshot()])
     }
+  }
+
+  /** hear tells the messages of before that came with the reply to a join. */
+  hear({ epoch, said = [] }) {
+    this.#tell(said.map((message) => freeze({ type: "message", epoch, ...message })))
+  }
+
+  /** keep has the messages until the first reader kept for it. */
+  keep() {
+    if (!this.read) this.unread ??= []
   }
 
   /** change does what an event says. It returns false if events before it are missing. */
@@ -253,6 +267,7 @@ class Mirror {
   #tell(changes) {
     for (const change of changes) {
       for (const reader of [...this.readers]) reader.push(change)
+      if (this.unread && change.type === "message") this.unread = [...this.unread.slice(1 - MOST_LAG), change]
     }
     this.#waiting = this.#waiting.filter(({ epoch, version, resolve }) => {
       if (!this.error && epoch === this.epoch && version > this.version) return true
@@ -751,6 +766,7 @@ class Session {
       const lost = await this.#insist(mirror, link, { action: "join", room, seat, ...since }, (reply) => {
         mirror.enter(reply.seat)
         mirror.replace(reply, this.user, true)
+        mirror.hear(reply)
       })
       if (lost) mirror.lose({ ...lost, reason: lost.reason ?? lost.code })
     }
@@ -837,15 +853,17 @@ class Session {
     return mirror
   }
 
-  /** entered takes the list of a reply to a join, a match or a watch. */
-  entered(action, reply) {
+  /** entered takes the list of a reply to a join, a match or a watch. history says that it asked for messages. */
+  entered(action, reply, history) {
     const mirror = this.enter(reply.room)
     if (action === "watch") mirror.watching = true
     else {
       this.user = reply.users?.find(({ seat }) => seat === reply.seat)?.user ?? this.user
       mirror.enter(reply.seat)
+      if (history !== undefined) mirror.keep()
     }
     mirror.replace(reply, this.user, false)
+    mirror.hear(reply)
     return this.rooms.get(reply.room)
   }
 
@@ -1087,8 +1105,8 @@ export class Client extends EventTarget {
   get error() { return this.#session.error }
   get rooms() { return this.#session.rooms }
 
-  join(id, { seat, signal } = {}) {
-    return this.#session.request({ action: "join", room: id, seat }, { signal, apply: (reply) => this.#session.entered("join", reply) })
+  join(id, { seat, history, signal } = {}) {
+    return this.#session.request({ action: "join", room: id, seat, history }, { signal, apply: (reply) => this.#session.entered("join", reply, history) })
   }
 
   match(labels, { settings, signal } = {}) {

@@ -51,6 +51,7 @@ func AppendReply(dst []byte, r *Reply) []byte {
 	dst = appendPrivate(dst, r.Private)
 	dst = appendTimers(dst, r.Timers)
 	dst = appendHost(dst, r.Host)
+	dst = appendSaid(dst, r.Said)
 	if r.List != nil || r.Users != nil {
 		dst = appendList(dst, r.List, r.Users)
 	}
@@ -210,6 +211,31 @@ func appendPrivate(dst []byte, private map[string]JSON) []byte {
 		next = ","
 	}
 	return append(dst, '}')
+}
+
+// appendSaid writes messages of before, if there are some.
+func appendSaid(dst []byte, said []Said) []byte {
+	next := `,"said":[{`
+	for i := range said {
+		s := &said[i]
+		dst = append(dst, next...)
+		if s.Epoch != "" {
+			dst = append(appendString(append(dst, `"epoch":`...), s.Epoch), ',')
+		}
+		dst = strconv.AppendUint(append(dst, `"version":`...), s.Version, 10)
+		if s.User != "" {
+			dst = appendString(append(dst, `,"user":`...), s.User)
+		}
+		dst = appendData(appendText(dst, s.Text), s.Data)
+		if s.To != nil {
+			dst = appendStrings(append(dst, `,"to":`...), s.To)
+		}
+		next = `},{`
+	}
+	if len(said) > 0 {
+		dst = append(dst, `}]`...)
+	}
+	return dst
 }
 
 // appendHost writes who is the host of a room that has one.

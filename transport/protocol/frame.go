@@ -52,6 +52,8 @@ type Reply struct {
 	// Private are, where Users are listed, the private data that the client may see, by user: its own, and
 	// everybody's if it is an admin.
 	Private map[string]JSON
+	// Said are, in the answer to a join, the last messages that the room has kept, oldest first.
+	Said []Said
 	// Timers are the room's, where Users are listed; nil if there are none.
 	Timers Timers
 	// Host is who is the host of the room, where Users are listed; empty if nobody is.
@@ -72,6 +74,26 @@ type Reply struct {
 	Reason, Text, To string
 	// Error is nil if the action was done.
 	Error *Error
+}
+
+// Said is a message of before, which a room has kept.
+type Said struct {
+	// Epoch is the room's life in which Version counts; empty if it is the reply's.
+	Epoch string `json:"epoch,omitzero"`
+	// Version is the room's when it was said.
+	Version uint64 `json:"version"`
+	// User is who said it; empty if that was an admin who is no member.
+	User string `json:"user,omitzero"`
+	// Text is what was said, or Data is.
+	Text string `json:"text,omitzero"`
+	Data JSON   `json:"data,omitzero"`
+	// To are those to whom alone it went. Nil means all.
+	To []string `json:"to,omitzero"`
+}
+
+// Change returns the message as an event had it.
+func (s *Said) Change() Change {
+	return Change{Type: ChangeMessage, User: s.User, Text: s.Text, Data: s.Data, To: Target{Users: s.To}}
 }
 
 // Event says what has changed in a room. [AppendEvent] writes it and [DecodeFrame] reads it; it
@@ -137,6 +159,7 @@ type received struct {
 	Data     JSON            `json:"data"`
 	Private  map[string]JSON `json:"private"`
 	Timers   Timers          `json:"timers"`
+	Said     []Said          `json:"said"`
 	Host     string          `json:"host"`
 	Reason   string          `json:"reason"`
 	Text     string          `json:"text"`
@@ -166,7 +189,7 @@ func DecodeFrame(data []byte) (Frame, error) {
 	case r.ID != nil || r.Error != nil:
 		return &Reply{
 			ID: r.ID, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Timers: r.Timers, Host: r.Host, Users: r.Users,
+			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Timers: r.Timers, Host: r.Host, Said: r.Said, Users: r.Users,
 			User: r.User, Expires: r.Expires, Reason: r.Reason, Text: r.Text, To: r.To.Room, Error: r.Error,
 		}, nil
 	}

@@ -22,6 +22,7 @@ const (
 	MaxSeat    = 1<<16 - 1
 	MaxTo      = 64            // users to whom a message goes
 	MaxBan     = 315360000     // seconds, ten years
+	MaxHistory = 100           // messages that a join asks for
 	MaxTimer   = room.MaxTimer // ms
 )
 
@@ -41,6 +42,9 @@ type Request struct {
 	Seat *int
 	// Brief asks for a reply without the list. Only with ActionJoin.
 	Brief bool
+	// History is how many of the room's last messages a join asks for, at most MaxHistory. Nil means none, or, with Expect,
+	// all that were said behind that version. Only with ActionJoin.
+	History *int
 	// Value says whether the user is ready. Only with ActionReady.
 	Value bool
 	// User is whom a kick removes, or, with ScopePrivate, whose data a set replaces, where empty means the
@@ -91,6 +95,7 @@ const (
 	fieldToken
 	fieldSeat
 	fieldBrief
+	fieldHistory
 	fieldValue
 	fieldUser
 	fieldScope
@@ -119,6 +124,7 @@ var fieldTable = [...]fieldRow{
 	fieldToken:    {name: "token", in: func(r *Request) any { return &r.Token }},
 	fieldSeat:     {name: "seat", most: MaxSeat, in: func(r *Request) any { return &r.Seat }},
 	fieldBrief:    {name: "brief", in: func(r *Request) any { return &r.Brief }},
+	fieldHistory:  {name: "history", most: MaxHistory, in: func(r *Request) any { return &r.History }},
 	fieldValue:    {name: "value", in: func(r *Request) any { return &r.Value }},
 	fieldUser:     {name: "user", in: func(r *Request) any { return &r.User }},
 	fieldScope:    {name: "scope", choices: []string{ScopeRoom, ScopeMember, ScopePrivate}, in: func(r *Request) any { return &r.Scope }},

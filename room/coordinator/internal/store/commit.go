@@ -117,17 +117,18 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 		event, c.CommitID = text, c.Event.CommitID
 	}
 	fields := metaFields(r, updates)
+	history, said := s.said(r, k, c.Event, idle)
 	idField := k.byNode(h.Node)
 	if h.Moves {
 		idField = fieldMoved
 	}
-	c.args = make([]any, 0, commitArgs+2*len(updates)+len(fields))
+	c.args = make([]any, 0, commitArgs+2*len(updates)+len(fields)+len(said))
 	if h.Token != "" {
 		c.args = append(c.args, &c.token, "")
 	} else {
 		c.args = append(c.args, &s.ttl)
 	}
-	c.args = append(c.args, &c.request, &c.base, idField, &c.version, event, k.channel, r.Base(), r.Count(), 0, s.optionalArgs(h, epoch, idle, len(fields), journal), &c.CommitID)
+	c.args = append(c.args, &c.request, &c.base, idField, &c.version, event, k.channel, r.Base(), r.Count(), 0, s.optionalArgs(h, epoch, idle, len(fields), journal, history), &c.CommitID)
 	setsArg, sets := len(c.args)-3, 0
 	for i := range updates {
 		user := updates[i].User
@@ -145,21 +146,42 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 			c.args = append(c.args, user)
 		}
 	}
-	c.args = append(c.args, fields...)
+	c.args = append(append(c.args, fields...), said...)
 	return c
+}
+
+// said returns what a commit does to the messages that a room keeps, as the last of the optional fields, and the arguments
+// that go with it. Both are empty if it does nothing to them.
+func (s *Store) said(r *room.Room, k *Keys, event *room.Commit, idle string) (history string, args []any) {
+	settings, _ := r.Settings()
+	if event == nil || settings.History == 0 && !r.HistoryEnds() {
+		return "", nil
+	}
+	args = []any{k.Said}
+	for _, message := range event.SaidIn() {
+		args = append(args, marshal(message))
+	}
+	expiry := idle != "" || r.Base() == 0
+	if len(args) == 1 && settings.History > 0 && !expiry {
+		return "", nil
+	}
+	return fmt.Sprint(len(args), settings.History), args
 }
 
 // optionalArgs returns what a commit seldom needs. Its script gets that as one argument, with spaces
 // between; none of the parts holds a space.
-func (s *Store) optionalArgs(h Hold, epoch, idle string, fields int, journal string) string {
-	if h.Next == "" && epoch == "" && idle == "" && fields == 0 && journal == "" {
+func (s *Store) optionalArgs(h Hold, epoch, idle string, fields int, journal, history string) string {
+	if h.Next == "" && epoch == "" && idle == "" && fields == 0 && journal == "" && history == "" {
 		return ""
 	}
 	ttl := ""
 	if h.Next != "" && !h.OnlyQueue {
 		ttl = s.ttl
 	}
-	args := []string{h.Next, ttl, epoch, idle, strconv.Itoa(fields), journal}
+	args := []string{h.Next, ttl, epoch, idle, strconv.Itoa(fields), journal, history}
+	if history == "" {
+		args = args[:len(args)-1]
+	}
 	return strings.TrimSuffix(strings.Join(args, " "), " ")
 }
 

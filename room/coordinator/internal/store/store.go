@@ -6,10 +6,12 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr"
@@ -59,7 +61,7 @@ const LockPrefix = "LockRoom:"
 // Keys are a room's keys and its channel in Redis. On Redis Cluster they share a slot with the
 // room's lock.
 type Keys struct {
-	Users, Meta, Log, Events string
+	Users, Meta, Log, Said, Events string
 
 	Both    []string // Users and Meta
 	Held    []string // what the lock guards: Both, and Log if there is a journal
@@ -120,7 +122,7 @@ func (s *Store) KeysOf(id string) *Keys {
 	if s.Cluster {
 		id = "{" + id + "}"
 	}
-	k := &Keys{Users: "Room:" + id + ":Users", Meta: "Room:" + id + ":Meta", Log: "Room:" + id + ":Log", Events: "Room:" + id + ":Events"}
+	k := &Keys{Users: "Room:" + id + ":Users", Meta: "Room:" + id + ":Meta", Log: "Room:" + id + ":Log", Said: "Room:" + id + ":Said", Events: "Room:" + id + ":Events"}
 	k.Both, k.channel = []string{k.Users, k.Meta}, k.Events
 	k.Held = k.Both
 	if s.journal != "" {
@@ -269,6 +271,37 @@ func (s *Store) Unregister(ctx context.Context, id, node string) (NodeRecord, er
 		seen, _ = reply[0].(string)
 	}
 }
+
+// Kept reads the last messages that a room has kept, and the epoch that it is in.
+func (s *Store) Kept(ctx context.Context, id string, most int) (kept room.Kept, err error) {
+	k := s.KeysOf(id)
+	var epoch *redis.StringCmd
+	var newest *redis.XMessageSliceCmd
+	err = redisconn.UntilMoved(ctx, func() error {
+		_, err := s.Client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			epoch, newest = p.HGet(ctx, k.Meta, "epoch"), p.XRevRangeN(ctx, k.Said, "+", "-", int64(most))
+			return nil
+		})
+		redisconn.SeekMaster(ctx, s.Client, err)
+		return err
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return kept, fmt.Errorf("read the messages of room %s: %w", id, err)
+	}
+	kept.Epoch = epoch.Val()
+	for _, m := range slices.Backward(newest.Val()) {
+		text, _ := m.Values[saidField].(string)
+		var said room.Said
+		if err := json.Unmarshal([]byte(text), &said); err != nil {
+			return kept, fmt.Errorf("read the messages of room %s: entry %s: %w", id, m.ID, err)
+		}
+		kept.Said = append(kept.Said, said)
+	}
+	return kept, nil
+}
+
+// saidField is the field of an entry that holds a message.
+const saidField = "message"
 
 // journalField is the field of an entry that holds the commit, in the form of its event.
 const journalField = "commit"

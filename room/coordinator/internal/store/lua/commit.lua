@@ -39,7 +39,7 @@ end
 if before and (ARGV[4] == '' or redis.call('EXISTS', KEYS[1], KEYS[2]) == 0) then
   return {'done', false}
 end
-local next, next_ttl, epoch, idle, fields, journal = room_optional(5)
+local next, next_ttl, epoch, idle, fields, journal, said, most = room_optional(5)
 -- A writer without the lock may have stood still since it looked whether its node lives, for any time. Others have
 -- removed the node's members then, and after that its id: so one that has no id here looks again.
 local writes, known = ARGV[9] ~= '', ARGV[4] == '' or is[3]
@@ -70,7 +70,7 @@ if not alone then
 end
 local refused, unheard, unlogged
 if writes then
-  refused, unheard, unlogged = room_write(KEYS[4], KEYS[5], KEYS[6], 5, #ARGV, there, epoch, idle, fields, journal)
+  refused, unheard, unlogged = room_write(KEYS[4], KEYS[5], KEYS[6], 5, #ARGV, there, epoch, idle, fields, journal, said, most)
   if refused then
     return {'refused', refused}
   end

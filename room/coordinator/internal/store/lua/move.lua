@@ -27,7 +27,7 @@ for _, room in ipairs(rooms) do
 end
 for _, room in ipairs(rooms) do
   local _
-  _, _, room.epoch, room.idle, room.fields, room.journal = room_optional(room.at)
+  _, _, room.epoch, room.idle, room.fields, room.journal, room.said, room.most = room_optional(room.at)
   local is = redis.call('HMGET', KEYS[room.key + 4], 'mark', 'incarnation')
   room.there = held and room_count(KEYS[room.key + 3], is, room.at, room.epoch)
   known = known and room.there
@@ -44,7 +44,7 @@ end
 for _, room in ipairs(rooms) do
   if ARGV[room.at + 4] ~= '' then
     local key = room.key
-    local refused, unheard, unlogged = room_write(KEYS[key + 3], KEYS[key + 4], KEYS[key + 5], room.at, room.last, room.there, room.epoch, room.idle, room.fields, room.journal)
+    local refused, unheard, unlogged = room_write(KEYS[key + 3], KEYS[key + 4], KEYS[key + 5], room.at, room.last, room.there, room.epoch, room.idle, room.fields, room.journal, room.said, room.most)
     if refused then -- by the first write
       return {'refused', refused}
     end

@@ -11,7 +11,7 @@
 --   at + 5  channel
 --   at + 6, at + 7  how many members that room has, and how many it has afterwards
 --   at + 8  how many members are set; from at + 11 user, member for each of them, then
---           the users that are removed, then fields of Meta with their values
+--           the users that are removed, then fields of Meta with their values, then said
 --   at + 9  empty, or optional fields, in one with spaces between, since a few
 --           arguments take Redis as long as a command:
 --             next    the same node's next token
@@ -21,15 +21,18 @@
 --             idle    ms that Redis keeps the room, if it is empty now and not to be kept
 --             fields  how many arguments at the end are fields and values
 --             journal only with one: about how many entries it keeps
+--             said    only if something becomes of the messages that the room keeps: how many
+--                     arguments at the end are the key of these, and messages
+--             most    how many messages are kept; 0: no more
 --   at + 10 id of the commit
 -- last          where they end
 
--- Returns the optional fields: next, ttl, epoch, idle, fields and journal.
+-- Returns the optional fields: next, ttl, epoch, idle, fields, journal, said and most.
 local function room_optional(at)
   if ARGV[at + 9] == '' then
-    return '', '', '', '', 0, ''
+    return '', '', '', '', 0, '', '', ''
   end
-  return string.match(ARGV[at + 9], '^(%S*) (%S*) (%S*) (%S*) (%d+) ?(%d*)$')
+  return string.match(ARGV[at + 9], '^(%S*) (%S*) (%S*) (%S*) (%d+) ?(%d*) ?(%d*) ?(%d*)$')
 end
 
 -- Returns the TTL in ms of a hold that begins here, which is in ARGV[4]; nil if that is empty. Behind the TTL
@@ -64,15 +67,19 @@ local function room_count(users, is, at, epoch)
   end
 end
 
--- Writes the room and tells others. there is how many members it had; epoch, idle, fields and
--- journal are optional fields.
+-- Writes the room and tells others. there is how many members it had; epoch, idle, fields,
+-- journal, said and most are optional fields.
 --
 -- The first write is the one that Redis may refuse; then nothing is written, and refused
--- says why. The entry of the journal and the event come last. Should Redis not take them,
+-- says why. Messages that are kept, the entry of the journal and the event come last. Should Redis not take them,
 -- unlogged and unheard say why, and the commit is done all the same.
 --
 -- returns refused, unheard, unlogged; each of them nil or an error
-local function room_write(users, meta, log, at, last, there, epoch, idle, fields, journal)
+local function room_write(users, meta, log, at, last, there, epoch, idle, fields, journal, said, most)
+  local all = last
+  if said ~= '' then
+    last = last - said
+  end
   local removed, members, written = at + 11 + 2 * ARGV[at + 8], last - fields, nil
   -- Without memory Redis refuses HSET, but not after another write: so a commit that
   -- only removes begins with that, and leaves go through.
@@ -106,10 +113,36 @@ local function room_write(users, meta, log, at, last, there, epoch, idle, fields
     redis.call('PERSIST', meta)
   end
   local unlogged = nil
+  if said ~= '' then
+    -- The messages that the room keeps: at most so many, and of 65,536 bytes (room.MaxHistory). Each entry has with its
+    -- message how long all are, up to it, that there ever were. The key is in the room's hash slot.
+    local key = ARGV[last + 1]
+    local newest = redis.pcall('XREVRANGE', key, '+', '-', 'COUNT', 1)
+    unlogged = newest.err -- the key may be somebody else's
+    if not unlogged and most == '0' then
+      redis.call('DEL', key)
+    elseif not unlogged then
+      local length = newest[1] and tonumber(newest[1][2][4]) or 0
+      for i = last + 2, all do
+        length = length + #ARGV[i]
+        redis.call('XADD', key, 'MAXLEN', most, '*', 'message', ARGV[i], 'length', string.format('%.0f', length))
+      end
+      local oldest = last + 2 <= all and redis.call('XRANGE', key, '-', '+', 'COUNT', 1)[1]
+      while oldest and length - (tonumber(oldest[2][4]) or 0) + #oldest[2][2] > 65536 do
+        redis.call('XDEL', key, oldest[1])
+        oldest = redis.call('XRANGE', key, '-', '+', 'COUNT', 1)[1]
+      end
+      if idle ~= '' then
+        redis.call('PEXPIRE', key, idle)
+      elseif there == 0 then
+        redis.call('PERSIST', key)
+      end
+    end
+  end
   if journal ~= '' then
     local added = redis.pcall('XADD', log, 'MAXLEN', '~', journal, '*', 'commit', ARGV[at + 4])
-    unlogged = type(added) == 'table' and added.err or nil
-    if unlogged then
+    unlogged = type(added) == 'table' and added.err or unlogged
+    if type(added) == 'table' then
       -- The key may be somebody else's.
     elseif idle ~= '' then
       redis.call('PEXPIRE', log, idle)

@@ -151,6 +151,10 @@ func TestPrivateData(t *testing.T) {
 		{0, Deal{Hands: []Hand{{"a", ""}}}, "private a0 false null"},
 		{0, Deal{Hands: []Hand{{"a", "7"}}, Expect: ExpectVersion("", 10)}, "the private data of a has changed since version 10"},
 		{0, Deal{Hands: []Hand{{"a", "7"}}, Expect: ExpectVersion("", 11)}, "private a0 false 7"},
+		{0, Swap{Users: []string{"a", "b"}}, "seat a1, seat b0"}, // each takes its own along
+		{0, Deal{Hands: []Hand{{"b", "8"}}}, "private b0 false 8"},
+		{0, Swap{Users: []string{"a", "b"}}, "seat a0, seat b1"},
+		{0, Deal{Hands: []Hand{{"b", "null"}}}, "private b1 false null"},
 	})
 	s := r.Snapshot()
 	for _, tt := range []struct {

@@ -149,6 +149,7 @@ func TestHost_Claims(t *testing.T) {
 		"the host puts labels on":             {do: configured(func(s *Settings) { s.Labels = MakeLabels(map[string]string{"mode": "fast"}) })},
 		"the host keeps the room":             {configured(func(s *Settings) { s.Keep = true }), ErrForbidden, "settings.keep: "},
 		"the host lets members set data":      {configured(func(s *Settings) { s.Data = DataMembers }), ErrForbidden, "settings.data: "},
+		"the host has messages kept":          {configured(func(s *Settings) { s.History = 9 }), ErrForbidden, "settings.history: "},
 		"the host turns the setting off":      {configured(func(s *Settings) { s.Host = HostNone }), ErrForbidden, "settings.host: "},
 		"the host takes too many seats away":  {configured(func(s *Settings) { s.Capacity = 1 }), ErrInvalid, "capacity "},
 		"another member kicks":                {Kick{User: "a", As: b}, ErrForbidden, "only the host of room 42 and admins may do that, and b is not the host"},

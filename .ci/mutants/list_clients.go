@@ -19,7 +19,7 @@ var clientMutants = []mutant{
 	{"client: a lost seat is not told", "transport/client/membership.go", "	r.replica.notify()\n	r.endIfUnusedLocked(why)", "	r.endIfUnusedLocked(nil)", goClient, "TestReconnect_RejoinRefused"},
 	{"client: does not follow a move", "transport/client/membership.go", `	if why.To != "" {`, `	if false {`, goClient, "TestMove_LostAndMoved"},
 	{"client: an iteration without a bound", "transport/client/changes.go", "	if !f.behind && len(f.queue) >= maxLag {", "	if false {", goClient, "TestChanges_SlowReader"},
-	{"client: an iteration begins without a snapshot", "transport/client/changes.go", "	f := &feed{behind: true}", "	f := &feed{}", goClient, "TestChanges_SlowReader"},
+	{"client: an iteration begins without a snapshot", "transport/client/changes.go", "	f := &feed{queue: append([]Change{r.replica.snapshot()}, r.replica.unread...)}", "	f := &feed{queue: r.replica.unread}", goClient, ""},
 	{"client: connects again after it was replaced", "transport/client/reconnect.go", "protocol.CloseReplaced, protocol.CloseTooMany:", "protocol.CloseTooMany:", goClient, "TestReconnect_EndsForGood"},
 	{"client: shows a refused token again and again", "transport/client/reconnect.go", "again := k.cfg.Token != nil && !k.refused", "again := k.cfg.Token != nil", goClient, "TestReconnect_TokenRefused"},
 	{"client: a silent server is believed", "transport/client/session.go", "		if c.heard.Load() == before {", "		if c.heard.Load() < before {", goClient, "TestSession_Heartbeat"},

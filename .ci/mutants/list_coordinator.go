@@ -18,6 +18,17 @@ var coordinatorMutants = []mutant{
 	{"read: the room of an epoch that is over", "room/coordinator/coordinator.go", "if err == nil && r.Renewed() { // not whole", "if false { // not whole", coordinators, "TestIncarnation_OldCopy$"},
 	{"read: its watchers do not hear what it finds lost", "room/coordinator/coordinator.go", "	c.feeds.Compare(id, known, r.Position)\n", "	_ = known\n", coordinators, "TestEpoch_VersionGoesBack"},
 
+	{"timers: the index is not looked at", "room/coordinator/internal/timers/poll.go", "	for _, e := range due {", "	for _, e := range due[:0] {", coordinators, "TestTimers_"},
+	{"timers: the node that has set one waits for others", "room/coordinator/internal/timers/alarm.go", "	if again <= 0 && t.open.Err() == nil {", "	if false {", coordinators, "TestTimers_FireOnTime"},
+	{"timers: one that could not fire is given up", "room/coordinator/internal/timers/alarm.go", "		again = retryPause\n", "		again = 0\n", coordinators, "TestTimers_RedisAway"},
+	{"timers: due by the node's own clock", "room/coordinator/internal/timers/clock.go", "	if c.when.IsZero() {", "	if true {", coordinators, "TestTimers_ClockOfRedis"},
+	{"timers: an entry goes before its commit may be done", "room/coordinator/internal/timers/poll.go", "	case now <= settled:\n		return t.lookAt(reading, e, settled)\n", "	case settled == 0:\n", coordinators, "TestTimers_EntriesEnd"},
+	{"timers: that of a refused one stays", "room/coordinator/coordinator.go", "		c.timers.Withdraw(id, due)\n", "", coordinators, "TestTimers_EntriesEnd"},
+	{"timers: two share an entry", "room/coordinator/internal/timers/lua/announce.lua", "  due = due + 1000\n", "  break\n", coordinators, "TestTimers_SameMoment"},
+	{"timers: what Redis has lost is not written again", "room/coordinator/internal/timers/poll.go", "		if round%rewriteRounds == 0 {", "		if false {", coordinators, "TestTimers_IndexIsLost"},
+	{"timers: who reads a room does not write them again", "room/coordinator/internal/timers/timers.go", "	if r.Timers().Len() == 0 {", "	if true {", coordinators, "TestTimers_IndexIsLost"},
+	{"exchange: the others do not come back when it fails", "room/coordinator/move_rooms.go", "	if m.back != nil && errors.Join", "	if false && errors.Join", coordinators, "TestExchange_Undone"},
+
 	{"lease: goes on after its end", "room/coordinator/internal/cluster/lua/lease.lua", "if ARGV[6] ~= '' and (not beat or beat < tonumber(ARGV[6])) then", "if false then", coordinators, "TestLease_StalledNode|TestLease_ComesBackToLife|TestSim$"},
 	{"lease: an old copy of it counts", "room/coordinator/internal/cluster/lua/lease.lua", "(not beat or beat < tonumber(ARGV[6]))", "not beat", coordinators, "TestLease_RestartFromASnapshot"},
 	{"lease: a late request begins it again", "room/coordinator/internal/cluster/lua/lease.lua", "if not lease and redis.call('EXISTS', KEYS[4]) == 1 then", "if false then", coordinators, "TestLease_LateBeginning"},

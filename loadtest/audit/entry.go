@@ -43,6 +43,7 @@ type change struct {
 	Target   string         `json:"target"`
 	Shut     bool           `json:"shut"`
 	Again    bool           `json:"again"`
+	To       []string       `json:"to"`
 	Timer    *countdown     `json:"timer"`
 }
 
@@ -95,6 +96,7 @@ type settings struct {
 	text           jsontext.Value // as they are compared
 	keep           bool
 	host           string // the policy
+	history        int
 }
 
 func parseSettings(text []byte) (settings, error) {
@@ -102,6 +104,7 @@ func parseSettings(text []byte) (settings, error) {
 		Capacity int    `json:"capacity"`
 		Closed   bool   `json:"closed"`
 		Keep     bool   `json:"keep"`
+		History  int    `json:"history"`
 		Host     string `json:"host"`
 	}
 	if err := json.Unmarshal(text, &s); err != nil {
@@ -113,7 +116,7 @@ func parseSettings(text []byte) (settings, error) {
 	if s.Capacity == 0 {
 		s.Capacity = model.MaxSeats
 	}
-	return settings{model.Settings{Capacity: s.Capacity, Closed: s.Closed}, normal(text), s.Keep, cmp.Or(s.Host, hostNone)}, nil
+	return settings{model.Settings{Capacity: s.Capacity, Closed: s.Closed}, normal(text), s.Keep, cmp.Or(s.Host, hostNone), s.History}, nil
 }
 
 // normal returns JSON in the form in which it is compared: without spaces, names in order. JSON

@@ -13,7 +13,8 @@ import (
 type final struct {
 	users map[string]string // user → member as JSON
 	meta  map[string]string
-	ttls  []int64 // of the journal, users and meta, in ms; -1 for a key that stays, -2 for none
+	said  []string // the messages that the room keeps, oldest first
+	ttls  []int64  // of the journal, users, meta and said, in ms; -1 for a key that stays, -2 for none
 }
 
 // compare judges the room by what the journal makes.
@@ -42,6 +43,7 @@ func (o *oracle) compare(f *final) {
 	o.compareSettings(f.meta["settings"])
 	o.compareData(f.meta["data"])
 	o.compareTimers(f.meta["timers"])
+	o.compareSaid(f.said)
 	o.compareHost(f)
 	o.compareBans(f.meta["bans"])
 	o.compareRemovals(f.meta["gone"])
@@ -198,7 +200,7 @@ func (o *oracle) compareBans(text string) {
 }
 
 // keyNames are the room's keys, in the order of final.ttls.
-var keyNames = []string{"Log", "Users", "Meta"}
+var keyNames = []string{"Log", "Users", "Meta", "Said"}
 
 // compareExpiry judges whether Redis keeps the room: with members, or if the settings say so, no key
 // expires; else each does.

@@ -33,6 +33,7 @@ const (
 	RuleData     Rule = "data differs"
 	RuleTimer    Rule = "timer out of turn"
 	RuleTimers   Rule = "timers differ"
+	RuleSaid     Rule = "kept messages differ"
 	RuleBans     Rule = "bans differ"
 	RuleGone     Rule = "removed users differ"
 	RuleHost     Rule = "host out of turn"

@@ -54,6 +54,7 @@ type state struct {
 
 	host   hostState
 	data   dataState
+	speech speech
 	timers map[string]setTimer // by name: those that were mentioned
 	bans   map[string]int64    // until when, in ms since 1970; 0 if it is known that there is none
 
@@ -233,6 +234,7 @@ func (o *oracle) apply(e *entry, c *change) {
 	case typeHost:
 		o.appoint(e, c)
 	case typeMessage:
+		o.say(e, c)
 	default:
 		o.find(RuleEntry, e.Version, says(theEntry, "a change of type %s", quoted(c.Type)), says("this program", "knows no such type: is it older than the nodes?"))
 	}
@@ -243,6 +245,9 @@ func (o *oracle) configure(e *entry, c *change) {
 	if err != nil {
 		o.find(RuleEntry, e.Version, says(theEntry, "settings %s", value(c.Settings)), says("this program", "cannot read them: %v", err))
 		return
+	}
+	if o.settings == nil || o.settings.history != s.history {
+		o.keep(s.history)
 	}
 	o.settings = &s
 	o.rush = rush{over: s.Over(o.more), version: e.Version}

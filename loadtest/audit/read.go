@@ -20,12 +20,12 @@ var (
 	readScript = redis.NewScript(readLua)
 )
 
-// keysOf returns the keys of a room: its journal, its members, and Meta.
+// keysOf returns the keys of a room: its journal, its members, Meta, and the messages that it keeps.
 func keysOf(client redis.UniversalClient, id string) []string {
 	if _, cluster := client.(*redis.ClusterClient); cluster {
 		id = "{" + id + "}"
 	}
-	return []string{"Room:" + id + ":Log", "Room:" + id + ":Users", "Room:" + id + ":Meta"}
+	return []string{"Room:" + id + ":Log", "Room:" + id + ":Users", "Room:" + id + ":Meta", "Room:" + id + ":Said"}
 }
 
 // raw is an entry as the stream has it.
@@ -76,12 +76,18 @@ func readEnd(ctx context.Context, client redis.UniversalClient, keys []string, f
 		id, _ := parts[0].(string)
 		p.entries = append(p.entries, raw{id, pairs(parts[1])["commit"]})
 	}
-	if len(reply) == 4 {
+	if len(reply) == 5 {
 		p.end = &final{users: pairs(reply[1]), meta: pairs(reply[2])}
 		ttls, _ := reply[3].([]any)
 		for _, ttl := range ttls {
 			ms, _ := ttl.(int64)
 			p.end.ttls = append(p.end.ttls, ms)
+		}
+		said, _ := reply[4].([]any)
+		for _, m := range said {
+			if parts, _ := m.([]any); len(parts) == 2 {
+				p.end.said = append(p.end.said, pairs(parts[1])["message"])
+			}
 		}
 	}
 	return p, nil

@@ -47,10 +47,17 @@
 // Redis Cluster with one for each room. The field moved of Meta keeps the id of the last move,
 // so that one whose reply was lost is recognised. A worker then finds its copy of the room old.
 //
+// # Timers
+//
+// A room has its timers in the field timers of Meta. When one is due any node may run [room.Fire] on the room, which has
+// what is due fire, once. The node that has set it does; package timers inside looks after those of nodes
+// that have died, by an index (Timers:due) that is written before the commit which sets a timer.
+// [Coordinator.Now] is the clock by which they are due.
+//
 // # Inside
 //
 // internal/store knows what Redis holds, internal/feed has the events of rooms in order, and internal/cluster
-// is the node's part among the others. internal/lobby, internal/nodes and internal/checks are for operators.
+// is the node's part among the others. internal/timers has timers fire. internal/lobby, internal/nodes and internal/checks are for operators.
 //
 // A node has a lease, a key with a TTL that it prolongs. Before it writes to a room it
 // records that it may have members there. The other nodes watch its lease by their own
@@ -115,7 +122,7 @@
 //
 // An action whose room is idle is run by the goroutine of its caller. One runs for each room in which further
 // actions wait, or Redis does not answer soon, and for a moment for each whose worker has ended. From
-// [Coordinator.Start], or the first action, on there are three more for the node's lease, its records, and the other nodes; with Options.Report
+// [Coordinator.Start], or the first action, on there are four more: for the node's lease, its records, the other nodes, and timers that those have not had fire; with Options.Report
 // two more, which write reports and check rooms. Their requests may run on goroutines of their own. From the
 // first watch, or the first lock that was waited for, on there are four for events and wake-ups.
 // [Coordinator.Close] returns when all of them have ended. go-redis has some for

@@ -109,6 +109,22 @@ func TestTimers_FireOnTime(t *testing.T) {
 	})
 }
 
+// Timers of a room that are set in one moment for the same time are due one after the other: each has an entry of its own,
+// and one that fires does not take another's with it.
+func TestTimers_SameMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		nodes, l := timerNodes(t, mini, 2)
+		for _, name := range []string{"a", "b", "c"} {
+			setTimer(t, nodes[0], name, 10*time.Second)
+		}
+		expectIndex(t, rdb, "42", "42", "42")
+		l.expect(11*time.Second, "a at 10.0s", "b at 10.0s", "c at 10.0s")
+		l.expect(2 * time.Second)
+		expectIndex(t, rdb)
+	})
+}
+
 // The node that has set a timer dies. Another one has it fire a moment later, once.
 func TestTimers_SetterDies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -180,40 +196,47 @@ func TestTimers_AllNodesAway(t *testing.T) {
 	})
 }
 
-// Redis is away when a timer is due. It fires as soon as Redis is back.
+// Redis is away when a timer is due. It fires as soon as Redis is back, also if Redis has lost the index meanwhile.
 func TestTimers_RedisAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		var away atomic.Bool
-		var nodes []*Coordinator
-		for range 3 {
-			client := redistest.MiniClient(t, mini)
-			client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error {
-				if away.Load() {
-					return errors.New("redis is away")
-				}
-				return nil
-			}})
-			nodes = append(nodes, newCoordinator(t, client, Options{}))
-		}
-		mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
-		redistest.OK(t, nodes[1].Start(t.Context()))
-		watcher := newCoordinator(t, redistest.MiniClient(t, mini), Options{}) // it does nothing itself
-		l := watchTimers(t, watcher)
-		setTimer(t, nodes[0], "turn", time.Second)
-		away.Store(true)
-		if _, err := nodes[0].Do(t.Context(), "42", room.SetTimer{Name: "other"}); !errors.Is(err, room.ErrUnavailable) {
-			t.Errorf("a timer is set while Redis is away: %v", err)
-		}
-		l.expect(3100 * time.Millisecond)
-		away.Store(false)
-		time.Sleep(time.Second)
-		l.mu.Lock()
-		redistest.Equal(t, "timers that have fired", len(l.told), 1)
-		l.told = nil
-		l.mu.Unlock()
-		l.expect(2 * time.Minute)
-	})
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprint("index lost ", lost), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { redisAway(t, lost) }) })
+	}
+}
+
+func redisAway(t *testing.T, lost bool) {
+	mini, rdb := redistest.Mini(t)
+	var away atomic.Bool
+	var nodes []*Coordinator
+	for range 3 {
+		client := redistest.MiniClient(t, mini)
+		client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error {
+			if away.Load() {
+				return errors.New("redis is away")
+			}
+			return nil
+		}})
+		nodes = append(nodes, newCoordinator(t, client, Options{}))
+	}
+	mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
+	redistest.OK(t, nodes[1].Start(t.Context()))
+	watcher := newCoordinator(t, redistest.MiniClient(t, mini), Options{}) // it does nothing itself
+	l := watchTimers(t, watcher)
+	setTimer(t, nodes[0], "turn", time.Second)
+	away.Store(true)
+	if _, err := nodes[0].Do(t.Context(), "42", room.SetTimer{Name: "other"}); !errors.Is(err, room.ErrUnavailable) {
+		t.Errorf("a timer is set while Redis is away: %v", err)
+	}
+	l.expect(3100 * time.Millisecond)
+	if lost {
+		rdb.Del(t.Context(), timers.Key)
+	}
+	away.Store(false)
+	time.Sleep(time.Second)
+	l.mu.Lock()
+	redistest.Equal(t, "timers that have fired", len(l.told), 1)
+	l.told = nil
+	l.mu.Unlock()
+	l.expect(2 * time.Minute)
 }
 
 // The clock of Redis is an hour behind those of the nodes, and then is set forward by ten minutes.

@@ -163,7 +163,7 @@ export class Client extends EventTarget {
   /** Makes everybody leave, and lets nobody in. For admins and the host. */
   closeRoom(id: string): Promise<Position>
   /** Replaces all settings of the room; what is left out is zero. With `expect` only if the room has that very version. For admins, and for the host,
-   *  who sends `keep`, `data` and `host` as they are. */
+   *  who sends `keep`, `data`, `history` and `host` as they are. */
   configure(id: string, settings: Settings, options?: { expect?: Expect }): Promise<Position>
 
   /** Replaces the private data of a member. For admins. */

@@ -1,0 +1,90 @@
+package audit
+
+import (
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// saidHeld is more messages than a room keeps, and saidBytes less than the bytes that they may have together.
+const (
+	saidHeld  = 200
+	saidBytes = 32 << 10
+)
+
+// message is one that a room keeps.
+type message struct {
+	Epoch   string         `json:"epoch"`
+	Version uint64         `json:"version"`
+	User    string         `json:"user"`
+	Text    string         `json:"text"`
+	Data    jsontext.Value `json:"data"`
+	To      []string       `json:"to"`
+}
+
+func (m *message) equals(other *message) bool {
+	return m.Version == other.Version && m.User == other.User && m.Text == other.Text && slices.Equal(m.To, other.To) && string(normal(m.Data)) == string(normal(other.Data))
+}
+
+// size is about how long Redis has it.
+func (m *message) size() (n int) {
+	for _, user := range m.To {
+		n += len(user) + 8
+	}
+	return n + len(m.Text) + len(m.Data) + len(m.User) + 200
+}
+
+// speech is the messages of which the journal knows, the last ones.
+type speech struct {
+	all   []message
+	since int // how many of them were said while the settings were known as they are now
+	bytes int // of these, about
+}
+
+// say replays a message.
+func (o *oracle) say(e *entry, c *change) {
+	m := message{e.Epoch, e.Version, c.User, c.Text, c.Data, c.To}
+	s := &o.speech
+	if s.all = append(s.all, m); len(s.all) > saidHeld {
+		s.all = slices.Clone(s.all[saidHeld/2:])
+	}
+	if o.settings != nil {
+		s.since++
+		s.bytes += m.size()
+	}
+}
+
+// keep replays that the room keeps so many messages from now on.
+func (o *oracle) keep(history int) {
+	if o.speech.since, o.speech.bytes = 0, 0; history == 0 {
+		o.speech.all = nil
+	}
+}
+
+// compareSaid judges the messages that Redis has: they are the last ones, and none is missing that the room should keep.
+func (o *oracle) compareSaid(kept []string) {
+	s := &o.speech
+	var known []message // of the versions that the journal has
+	for _, text := range kept {
+		var m message
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			o.find(RuleSaid, o.version, says("this program", "cannot read a message: %v", err), says(inRedis, "%s", value([]byte(text))))
+			return
+		}
+		if m.Epoch == o.epoch && m.Version >= o.since {
+			known = append(known, m)
+		}
+	}
+	last := s.all[max(0, len(s.all)-len(known)):]
+	if len(known) > len(last) || !slices.EqualFunc(known, last, func(a, b message) bool { return a.equals(&b) }) {
+		o.find(RuleSaid, o.version, says(theJournal, "the last %d messages are others", len(known)), says(inRedis, "%d messages", len(kept)))
+		return
+	}
+	if o.settings == nil {
+		return
+	}
+	if h := o.settings.history; h == 0 && len(kept) > 0 || len(known) < min(h, s.since) && s.bytes < saidBytes {
+		o.find(RuleSaid, o.version, says(theJournal, "the room keeps %d messages, and %d were said since", h, s.since), says(inRedis, "%d messages", len(known)))
+	}
+}

@@ -16,10 +16,10 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// fullRooms makes two rooms of two, with a and b, and x and y.
+// fullRooms makes two rooms of two, A with a and b, and C with x and y. On Cluster they are on two masters.
 func fullRooms(t *testing.T, c *Coordinator) {
 	t.Helper()
-	for id, users := range map[string][]string{"A": {"a", "b"}, "B": {"x", "y"}} {
+	for id, users := range map[string][]string{"A": {"a", "b"}, "C": {"x", "y"}} {
 		for _, user := range users {
 			mustDo(t, c, id, room.Join{User: user, Session: "s"})
 		}
@@ -37,30 +37,30 @@ func TestExchange(t *testing.T) {
 			want        error
 			text        string
 		}{
-			{[]string{"a"}, []string{"c"}, room.ErrNotMember, "c is not in room B"},
+			{[]string{"a"}, []string{"c"}, room.ErrNotMember, "c is not in room C"},
 			{[]string{"x"}, []string{"y"}, room.ErrNotMember, "x is not in room A"},
-			{[]string{"a", "b"}, []string{"x"}, room.ErrFull, "room B has 1 of 2 seats free, and not 2"},
+			{[]string{"a", "b"}, []string{"x"}, room.ErrFull, "room C has 1 of 2 seats free, and not 2"},
 			{[]string{"a"}, []string{"x", "y"}, room.ErrFull, "room A has 1 of 2 seats free, and not 2"},
 			{[]string{"a"}, []string{"a"}, room.ErrInvalid, "back names a, who is one of users, too"},
 			{[]string{"a"}, []string{}, room.ErrInvalid, "back must name 1 to 64 users, not 0"},
 		} {
-			if _, _, err := c.Exchange(t.Context(), "A", "B", "r", refused.users, refused.back); !errors.Is(err, refused.want) || err.Error() != refused.text {
+			if _, _, err := c.Exchange(t.Context(), "A", "C", "r", refused.users, refused.back); !errors.Is(err, refused.want) || err.Error() != refused.text {
 				t.Errorf("%v: %v", refused, err)
 			}
 		}
-		redistest.Equal(t, "refused ones leave", describeRoom(t, c, "A")+"; "+describeRoom(t, c, "B"), "2: a@0 b@1; 2: x@0 y@1")
-		left, joined, err := c.Exchange(t.Context(), "A", "B", "r", []string{"b"}, []string{"x"})
+		redistest.Equal(t, "refused ones leave", describeRoom(t, c, "A")+"; "+describeRoom(t, c, "C"), "2: a@0 b@1; 2: x@0 y@1")
+		left, joined, err := c.Exchange(t.Context(), "A", "C", "r", []string{"b"}, []string{"x"})
 		redistest.OK(t, err)
 		if left.Version != 3 || joined.Version != 3 || left.Count() != 2 || joined.Count() != 2 {
 			t.Errorf("%+v, %+v", left, joined)
 		}
-		redistest.Equal(t, "the rooms are", describeRoom(t, other, "A")+"; "+describeRoom(t, other, "B"), "3: a@0 (x)@1; 3: (b)@0 y@1")
+		redistest.Equal(t, "the rooms are", describeRoom(t, other, "A")+"; "+describeRoom(t, other, "C"), "3: a@0 (x)@1; 3: (b)@0 y@1")
 		redistest.Equal(t, "the journal has", describeJournal(t, c, "A"), "3 -b@1 +x@1")
 		// Both nodes go on, from copies that are old now.
 		mustDo(t, other, "A", room.Join{User: "x", Session: "new"})
-		mustDo(t, c, "B", room.Join{User: "b", Session: "new"})
+		mustDo(t, c, "C", room.Join{User: "b", Session: "new"})
 		mustDo(t, c, "A", room.Swap{Users: []string{"a", "x"}})
-		redistest.Equal(t, "the rooms are", describeRoom(t, other, "A")+"; "+describeRoom(t, other, "B"), "5: x@0 a@1; 4: b@0 y@1")
+		redistest.Equal(t, "the rooms are", describeRoom(t, other, "A")+"; "+describeRoom(t, other, "C"), "5: x@0 a@1; 4: b@0 y@1")
 	})
 }
 
@@ -78,9 +78,9 @@ func TestExchange_LostReplies(t *testing.T) {
 	c := newCoordinator(t, client, Options{Rules: room.Rules{Seating: room.Capacity(2)}})
 	fullRooms(t, c)
 	lose.Store(2)
-	_, _, err := c.Exchange(t.Context(), "A", "B", "r", []string{"a"}, []string{"y"})
+	_, _, err := c.Exchange(t.Context(), "A", "C", "r", []string{"a"}, []string{"y"})
 	redistest.OK(t, err)
-	redistest.Equal(t, "the rooms are", describeRoom(t, c, "A")+"; "+describeRoom(t, c, "B"), "3: (y)@0 b@1; 3: x@0 (a)@1")
+	redistest.Equal(t, "the rooms are", describeRoom(t, c, "A")+"; "+describeRoom(t, c, "C"), "3: (y)@0 b@1; 3: x@0 (a)@1")
 }
 
 // Several nodes exchange members of full rooms at once. Whoever looks at both rooms in one step sees both full, and each
@@ -96,7 +96,7 @@ func TestExchange_AtOnce(t *testing.T) {
 	exchangeAtOnce(t, nodes, func() string {
 		var a, b *redis.MapStringStringCmd
 		_, err := server.Client().TxPipelined(t.Context(), func(p redis.Pipeliner) error {
-			a, b = p.HGetAll(t.Context(), "Room:A:Users"), p.HGetAll(t.Context(), "Room:B:Users")
+			a, b = p.HGetAll(t.Context(), "Room:A:Users"), p.HGetAll(t.Context(), "Room:C:Users")
 			return nil
 		})
 		redistest.OK(t, err)
@@ -109,7 +109,7 @@ func whoIsWhere(a, b map[string]string) string {
 	for _, user := range []string{"a", "b", "x", "y"} {
 		_, inA := a[user]
 		if _, inB := b[user]; inA == inB {
-			return fmt.Sprintf("%s is in A: %v, in B: %v", user, inA, inB)
+			return fmt.Sprintf("%s is in A: %v, in C: %v", user, inA, inB)
 		}
 	}
 	if len(a) != 2 || len(b) != 2 {
@@ -128,7 +128,7 @@ func exchangeAtOnce(t *testing.T, nodes []*Coordinator, wrong func() string, tim
 			users := []string{"a", "b", "x", "y"}
 			for i := range times {
 				r.Shuffle(4, func(i, j int) { users[i], users[j] = users[j], users[i] })
-				_, _, err := c.Exchange(t.Context(), "A", "B", fmt.Sprint("r", n, i), users[:1], users[1:2])
+				_, _, err := c.Exchange(t.Context(), "A", "C", fmt.Sprint("r", n, i), users[:1], users[1:2])
 				switch {
 				case err == nil:
 					done.Add(1)
@@ -172,7 +172,7 @@ func TestExchange_Cluster(t *testing.T) {
 	fullRooms(t, nodes[0])
 	exchangeAtOnce(t, nodes, func() string { return "" }, 20)
 	client := servers.Client()
-	if text := whoIsWhere(client.HGetAll(t.Context(), "Room:{A}:Users").Val(), client.HGetAll(t.Context(), "Room:{B}:Users").Val()); text != "" {
+	if text := whoIsWhere(client.HGetAll(t.Context(), "Room:{A}:Users").Val(), client.HGetAll(t.Context(), "Room:{C}:Users").Val()); text != "" {
 		t.Error(text)
 	}
 }
@@ -183,19 +183,22 @@ func TestExchange_Undone(t *testing.T) {
 	redistest.MostlyWaiting()
 	servers := redistest.StartCluster(t)
 	client := servers.Client()
-	var sent atomic.Int64
-	client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-		if isScript(cmd, store.MoveScript) && sent.Add(1) >= 2 {
-			return errors.New("it does not arrive")
+	full := servers.Owner("Room:{A}:Meta").Client() // from when the first half is written
+	limit := func(bytes string) error { return full.ConfigSet(context.Background(), "maxmemory", bytes).Err() }
+	var written atomic.Bool
+	client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+		if isScript(cmd, store.MoveScript) && cmd.Err() == nil && !written.Swap(true) { // else the server did not know the script
+			return limit("1")
 		}
 		return nil
 	}})
 	c := newCoordinator(t, client, Options{Rules: room.Rules{Seating: room.Capacity(2)}})
 	other := newCoordinator(t, servers.Client(), Options{Rules: room.Rules{Seating: room.Capacity(2)}})
 	fullRooms(t, other)
-	if _, _, err := c.Exchange(t.Context(), "A", "B", "r", []string{"a"}, []string{"x"}); err == nil {
+	if _, _, err := c.Exchange(t.Context(), "A", "C", "r", []string{"a"}, []string{"x"}); err == nil {
 		t.Error("it was done")
 	}
+	redistest.OK(t, limit("0"))
 	redistest.Equal(t, "the room that was not written is", describeRoom(t, other, "A"), "2: a@0 b@1")
-	redistest.Equal(t, "the other room is", describeRoom(t, other, "B"), "5: (x)@0 y@1") // it was written, and undone by two commits
+	redistest.Equal(t, "the other room is", describeRoom(t, other, "C"), "5: (x)@0 y@1") // it was written, and undone by two commits
 }

@@ -97,8 +97,11 @@ func TestHistory_EachOnce(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			first, second, a, b := twoNodes(t, room.Rules{}, Options{})
 			first.act(t, keeps(100))
+			one := make(chan struct{}, 1) // the nodes' hooks say something, too
 			said := 0
 			say := func() {
+				one <- struct{}{}
+				defer func() { <-one }()
 				if _, err := second.rooms.Do(t.Context(), "42", room.Say{Text: fmt.Sprint("for b ", said), To: []string{"b"}}); err != nil {
 					t.Error(err)
 				}
@@ -157,6 +160,7 @@ func TestHistory_EachOnce(t *testing.T) {
 				a.send(fmt.Sprintf(`{"id":7,"room":"42","action":"join","expect":%d}`, known))
 				time.Sleep(time.Second)
 			}
+			synctest.Wait()
 			listen(false)
 			b.cut()
 			for i, text := range heard {

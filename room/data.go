@@ -1,7 +1,5 @@
 package room
 
-import "github.com/go-json-experiment/json/jsontext"
-
 // SetData gives the room other data.
 type SetData struct {
 	// User is the member whose active session Session is, whom the room's settings may forbid it. Both are empty if
@@ -20,10 +18,8 @@ func (SetData) kind() Kind                { return KindData }
 func (a SetData) subject() (string, bool) { return a.User, false }
 
 func (a SetData) check(rules Rules) (_ Action, err error) {
-	if a.User != "" || a.Session != "" {
-		if a.User, err = checkSession(a.User, a.Session); err != nil {
-			return nil, err
-		}
+	if a.User, err = checkActor(a.User, a.Session); err != nil {
+		return nil, err
 	}
 	a.Data, err = ParseData("data", a.Data, rules.Limits.roomData())
 	return a, err
@@ -31,11 +27,8 @@ func (a SetData) check(rules Rules) (_ Action, err error) {
 
 func (a SetData) apply(r *Room, _ Rules, by Origin) (int, error) {
 	if a.User != "" && !a.Authority {
-		if _, err := activeMember(r, a.User, a.Session, by); err != nil {
+		if err := maySetData(r, a.User, a.Session, by, "its data"); err != nil {
 			return 0, err
-		}
-		if r.state.settings.Data != DataMembers {
-			return 0, Forbid("the settings of room %s let only admins set its data", r.ID)
 		}
 	}
 	if err := a.Expect.checkData(r, r.state.data.since(), "the data of room "+r.ID); err != nil {
@@ -45,6 +38,17 @@ func (a SetData) apply(r *Room, _ Rules, by Origin) (int, error) {
 		r.updateState(Update{Type: KindData, User: a.User, Detail: &Detail{Data: jsonOf(a.Data)}})
 	}
 	return 0, nil
+}
+
+// maySetData fails unless a member may set the room's data, or what else is for whoever may.
+func maySetData(r *Room, user, session string, by Origin, what string) error {
+	if _, err := activeMember(r, user, session, by); err != nil {
+		return err
+	}
+	if r.state.settings.Data != DataMembers {
+		return Forbid("the settings of room %s let only admins set %s", r.ID, what)
+	}
+	return nil
 }
 
 // SetMemberData gives the member whose active session it is other data. It is gone when the member
@@ -77,11 +81,7 @@ func (a SetMemberData) apply(r *Room, _ Rules, by Origin) (int, error) {
 	if a.Data == m.Data.String() {
 		return m.Seat, nil
 	}
-	data := jsonOf(a.Data)
-	if data == nil {
-		data = jsontext.Value("null")
-	}
-	r.update(m.Node, Update{Type: KindMember, User: a.User, Seat: m.Seat, Detail: &Detail{Data: data}})
+	r.update(m.Node, Update{Type: KindMember, User: a.User, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(a.Data)}})
 	return m.Seat, nil
 }
 

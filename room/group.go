@@ -17,10 +17,8 @@ func (Reserve) kind() Kind              { return KindReserve }
 func (Reserve) subject() (string, bool) { return "", true }
 
 func (a Reserve) check(rules Rules) (_ Action, err error) {
-	if a.Begin != nil {
-		if err := a.Begin.check(rules); err != nil {
-			return nil, err
-		}
+	if err := a.Begin.checkBegin(rules); err != nil {
+		return nil, err
 	}
 	if a.Users, err = parseUsers("users", a.Users); err != nil {
 		return nil, err

@@ -8,10 +8,7 @@ import "cmp"
 type Claim struct{ User, Session string }
 
 func (c Claim) check() (Claim, error) {
-	if c == (Claim{}) {
-		return c, nil
-	}
-	user, err := checkSession(c.User, c.Session)
+	user, err := checkActor(c.User, c.Session)
 	return Claim{user, c.Session}, err
 }
 

@@ -65,10 +65,9 @@ func (a Join) check(rules Rules) (Action, error) {
 		return nil, err
 	case seat < AnySeat || seat >= rules.most():
 		return nil, invalidSeat(seat, rules.most())
-	case a.Begin != nil && a.Begin.check(rules) != nil:
-		return nil, a.Begin.check(rules)
-	case user == a.User:
-		return nil, nil
+	}
+	if err := a.Begin.checkBegin(rules); err != nil || user == a.User {
+		return nil, err
 	}
 	a.User = user
 	return a, nil

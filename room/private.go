@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Deal gives members private data, which nobody else is shown but who has authority over the room: all of them, or
@@ -33,10 +31,8 @@ func (Deal) kind() Kind                { return KindPrivate }
 func (a Deal) subject() (string, bool) { return a.User, false }
 
 func (a Deal) check(rules Rules) (_ Action, err error) {
-	if a.User != "" || a.Session != "" {
-		if a.User, err = checkSession(a.User, a.Session); err != nil {
-			return nil, err
-		}
+	if a.User, err = checkActor(a.User, a.Session); err != nil {
+		return nil, err
 	}
 	if n := len(a.Hands); n < 1 || n > MaxGroup {
 		return nil, &InvalidError{"hands", fmt.Sprintf("must be of 1 to %d users, not %d", MaxGroup, n)}
@@ -93,11 +89,7 @@ func (a Deal) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
 		if hand.Data == m.Private.String() {
 			continue
 		}
-		data := jsonOf(hand.Data)
-		if data == nil {
-			data = jsontext.Value("null")
-		}
-		r.update(m.Node, Update{Type: KindPrivate, User: hand.User, Seat: m.Seat, Detail: &Detail{Data: data}})
+		r.update(m.Node, Update{Type: KindPrivate, User: hand.User, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(hand.Data)}})
 	}
 	return seat, nil
 }

@@ -21,10 +21,8 @@ func (Say) kind() Kind                { return KindMessage }
 func (a Say) subject() (string, bool) { return a.User, false }
 
 func (a Say) check(rules Rules) (_ Action, err error) {
-	if a.User != "" || a.Session != "" {
-		if a.User, err = checkSession(a.User, a.Session); err != nil {
-			return nil, err
-		}
+	if a.User, err = checkActor(a.User, a.Session); err != nil {
+		return nil, err
 	}
 	limit := rules.Limits.message()
 	switch {

@@ -247,6 +247,14 @@ func (s Settings) checkHost(now Settings) error {
 	return nil
 }
 
+// checkBegin is check for settings with which a room may begin. Nil is right.
+func (s *Settings) checkBegin(rules Rules) error {
+	if s == nil {
+		return nil
+	}
+	return s.check(rules)
+}
+
 // beginWith gives a room that has not begun settings, which count as those that nobody has configured. It fails with
 // ErrOtherLabels if the room lacks their labels. Nil does nothing.
 func (r *Room) beginWith(s *Settings) error {

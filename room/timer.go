@@ -68,10 +68,8 @@ func (SetTimer) kind() Kind                { return KindTimer }
 func (a SetTimer) subject() (string, bool) { return a.User, false }
 
 func (a SetTimer) check(rules Rules) (_ Action, err error) {
-	if a.User != "" || a.Session != "" {
-		if a.User, err = checkSession(a.User, a.Session); err != nil {
-			return nil, err
-		}
+	if a.User, err = checkActor(a.User, a.Session); err != nil {
+		return nil, err
 	}
 	switch {
 	case CheckID(a.Name) != nil || len(a.Name) > MaxTimerName:
@@ -111,11 +109,8 @@ func (e Effect) check(rules Rules) (_ Effect, err error) {
 
 func (a SetTimer) apply(r *Room, _ Rules, by Origin) (int, error) {
 	if a.User != "" && !a.Authority {
-		if _, err := activeMember(r, a.User, a.Session, by); err != nil {
+		if err := maySetData(r, a.User, a.Session, by, "its data and its timers"); err != nil {
 			return 0, err
-		}
-		if r.state.settings.Data != DataMembers {
-			return 0, Forbid("the settings of room %s let only admins set its data and its timers", r.ID)
 		}
 		if a.Then.Close || a.Then.Kick != "" {
 			return 0, Forbid("only admins may set a timer that closes the room, or throws somebody out")

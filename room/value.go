@@ -2,6 +2,7 @@ package room
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -103,6 +104,9 @@ func depthOf(v jsontext.Value) (deepest int) {
 }
 
 // jsonOf returns text as an update has it.
+// jsonOfMember returns JSON as an update of a member has it, in which null is none.
+func jsonOfMember(text string) jsontext.Value { return jsontext.Value(cmp.Or(text, "null")) }
+
 func jsonOf(text string) jsontext.Value {
 	if text == "" {
 		return nil

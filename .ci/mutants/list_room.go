@@ -15,7 +15,7 @@ var roomMutants = []mutant{
 		return 0, err
 	}
 `, "", rules, ""},
-	{"rules: members set what only admins may", "room/data.go", "		if r.state.settings.Data != DataMembers {", "		if false {", rules, ""},
+	{"rules: members set what only admins may", "room/data.go", "	if r.state.settings.Data != DataMembers {", "	if false {", rules, ""},
 	{"rules: nobody follows a host who leaves", "room/host.go", "host == \"\" || !r.isMember(host)", "host == \"\"", rules, "TestHost"},
 	{"rules: who was the host a moment ago still is", "room/host.go", "	if r.state.host != c.User {", "	if false {", rules, "TestHost"},
 	{"rules: a version of another epoch is as good", "room/action.go", `return e.epoch == "" || e.epoch == r.Epoch && !r.Renewed()`, "return true", rules, ""},

@@ -1,8 +1,6 @@
 package audit
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	"roomd/loadtest/internal/model"
@@ -200,10 +198,7 @@ func (o *oracle) reseat(e *entry, c *change) {
 		o.began++
 		o.checkRush()
 	}
-	delete(o.displaced, c.User)
-	if other := o.seats.Reseat(c.User, c.Seat); other != "" {
-		o.displaced[other] = c.Seat
-	}
+	o.seats.Reseat(c.User, c.Seat)
 	if !o.complete {
 		o.taken[c.Seat] = e.Version
 	}
@@ -214,11 +209,8 @@ func (o *oracle) reseat(e *entry, c *change) {
 
 // checkDisplaced reports who has still the seat that an entry has given to another one.
 func (o *oracle) checkDisplaced(e *entry) {
-	for _, other := range slices.Sorted(maps.Keys(o.displaced)) {
-		seat := o.displaced[other]
-		if is, there := o.seats.Of[other]; there && is == seat {
-			o.find(RuleSeat, e.Version, says(theEntry, "%s gets seat %d", quoted(o.seats.At[seat]), seat), says(before, "%s", o.sitting(other)))
-		}
+	for _, other := range o.seats.Settle() {
+		seat := o.seats.Of[other]
+		o.find(RuleSeat, e.Version, says(theEntry, "%s gets seat %d", quoted(o.seats.At[seat]), seat), says(before, "%s", o.sitting(other)))
 	}
-	clear(o.displaced)
 }

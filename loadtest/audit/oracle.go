@@ -44,8 +44,6 @@ type state struct {
 	taken map[int]uint64      // seats that were joined, and the last version that did
 	came  map[string]sighting // by user: the first join, while it is not known who was banned
 
-	displaced map[string]int // by the present entry: who sat on a seat that another one has got, and the seat
-
 	more int // joins less leaves
 	rush rush
 
@@ -86,7 +84,7 @@ type early struct {
 
 func newState(complete bool) state {
 	return state{
-		complete: complete, displaced: make(map[string]int), members: make(map[string]*member), seats: model.NewSeats(), gone: make(map[string]bool),
+		complete: complete, members: make(map[string]*member), seats: model.NewSeats(), gone: make(map[string]bool),
 		taken: make(map[int]uint64), came: make(map[string]sighting), bans: make(map[string]int64), timers: make(map[string]setTimer), removals: make(map[string]removal),
 		early: early{seat: -1}, data: dataState{known: complete}, host: hostState{known: complete},
 	}

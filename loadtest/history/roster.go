@@ -12,10 +12,8 @@ type roster struct {
 	print fingerprint // of the seats
 	top   int         // highest seat there ever was
 
-	away      map[string]bool // of members of whom that is known
-	absent    uint64          // sum over the members who are away
-	displaced map[string]int  // who sat on a seat that another one has got, and the seat
-
+	away   map[string]bool  // of members of whom that is known
+	absent uint64           // sum over the members who are away
 	states map[string]state // of members with another than the zero state
 	state  uint64           // sum over states
 }
@@ -38,7 +36,7 @@ type fault struct {
 func (f fault) blurs() bool { return f.kind != SeatClash && f.kind != Oversold }
 
 func newRoster() roster {
-	return roster{Seats: model.NewSeats(), away: make(map[string]bool), states: make(map[string]state), displaced: make(map[string]int)}
+	return roster{Seats: model.NewSeats(), away: make(map[string]bool), states: make(map[string]state)}
 }
 
 // set replaces the roster by the users and returns what is wrong with them as a list.
@@ -175,21 +173,16 @@ func (s state) hash(user string) uint64 {
 func (r *roster) reseat(user string, seat int) {
 	r.print = r.print.without(user, r.Of[user]).with(user, seat)
 	r.top = max(r.top, seat)
-	delete(r.displaced, user)
-	if other := r.Reseat(user, seat); other != "" {
-		r.displaced[other] = seat
-	}
+	r.Reseat(user, seat)
 }
 
 // settled returns what is wrong about the seats after all changes of an event.
 func (r *roster) settled() (faults []fault) {
-	for other, seat := range r.displaced {
-		if is, there := r.Of[other]; there && is == seat {
-			first, second := min(other, r.At[seat]), max(other, r.At[seat])
-			faults = append(faults, fault{SeatClash, fmt.Sprintf("%d %s %s", seat, first, second), true,
-				fmt.Sprintf("%s and %s are both on seat %d", first, second, seat)})
-		}
-		delete(r.displaced, other)
+	for _, other := range r.Settle() {
+		seat := r.Of[other]
+		first, second := min(other, r.At[seat]), max(other, r.At[seat])
+		faults = append(faults, fault{SeatClash, fmt.Sprintf("%d %s %s", seat, first, second), true,
+			fmt.Sprintf("%s and %s are both on seat %d", first, second, seat)})
 	}
 	return faults
 }

@@ -39,12 +39,7 @@ import (
 // not in the room from; then nothing has changed. After [room.ErrUnknown] the users are in either
 // room, or in both on Cluster: call Leave for their sessions in to, as after success.
 func (c *Coordinator) Move(ctx context.Context, from, to, session string, users ...string) (left, joined room.Result, err error) {
-	start := time.Now()
-	left, joined, err = c.move(ctx, from, to, session, users, nil)
-	if done := c.opts.Trace.Done; done != nil {
-		done(room.KindMove, err, time.Since(start))
-	}
-	return left, joined, err
+	return c.Exchange(ctx, from, to, session, users, nil)
 }
 
 // Exchange is a Move of users to the room to, and of others, who are members there, back from it in the same step: so

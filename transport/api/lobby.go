@@ -96,6 +96,9 @@ type key struct {
 	id string
 }
 
+// numbered reports whether rooms are in the order of a number, and not of their ids alone.
+func (f *filter) numbered() bool { return f.Sort == byMembers || f.Sort == byAge }
+
 func (f *filter) key(r *coordinator.Listed) key {
 	switch f.Sort {
 	case byMembers:
@@ -118,13 +121,12 @@ func (f *filter) after() (k key, some bool, err error) {
 	if f.After == "" {
 		return k, false, nil
 	}
-	k.id = f.After
-	if number, id, ok := strings.Cut(f.After, "~"); ok {
+	number, id, numbered := strings.Cut(f.After, "~")
+	if k.id = f.After; numbered {
 		k.id = id
-		if k.n, err = strconv.ParseInt(number, 10, 64); err == nil && f.Sort != byMembers && f.Sort != byAge {
-			err = errors.New("it is of another order")
-		}
-	} else if f.Sort == byMembers || f.Sort == byAge {
+		k.n, err = strconv.ParseInt(number, 10, 64)
+	}
+	if numbered != f.numbered() {
 		err = errors.New("it is of another order")
 	}
 	if err != nil || strings.Trim(k.id, ".") != "" && room.CheckID(k.id) != nil {
@@ -134,7 +136,7 @@ func (f *filter) after() (k key, some bool, err error) {
 }
 
 func (f *filter) next(last key) string {
-	if f.Sort == byMembers || f.Sort == byAge {
+	if f.numbered() {
 		return strconv.FormatInt(last.n, 10) + "~" + last.id
 	}
 	return last.id
@@ -164,7 +166,7 @@ func (q *request) page(all *coordinator.Lobby, f *filter, behind key, some bool)
 	var keys []key
 	for _, r := range all.Rooms {
 		if k := f.key(r); (!some || behind.compare(k) < 0) && f.has(r) && q.lists(r.ID) {
-			if keys = append(keys, k); k.n == 0 && f.Sort != byMembers && len(keys) > f.Limit {
+			if keys = append(keys, k); !f.numbered() && len(keys) > f.Limit {
 				break // they are in order
 			}
 		}

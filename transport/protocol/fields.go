@@ -88,6 +88,30 @@ func (d *decoder) readField(f field, value jsontext.Value) {
 	}
 }
 
+// readParts reads an object that is a field, and hands over its members. It fails only where the JSON is broken.
+func (d *decoder) readParts(f field, member func(name string, valid bool, value jsontext.Value)) error {
+	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject {
+		d.bad(f, "must be an object, not "+kindName(kind))
+		return d.json.SkipValue()
+	}
+	_, err := d.json.ReadToken()
+	for err == nil && d.json.PeekKind() != jsontext.KindEndObject {
+		var raw, value jsontext.Value
+		if raw, err = d.json.ReadValue(); err != nil {
+			return err
+		}
+		unquoted, valid := d.unquote(raw)
+		name := string(unquoted)
+		if value, err = d.json.ReadValue(); err == nil {
+			member(name, valid, value)
+		}
+	}
+	if err == nil {
+		_, err = d.json.ReadToken()
+	}
+	return err
+}
+
 // labels reads an object whose values are strings.
 func labels(value jsontext.Value) (l room.Labels, wrong string) {
 	if json.Unmarshal(value, &l) != nil || value.Kind() != jsontext.KindBeginObject {

@@ -9,48 +9,25 @@ import (
 	"roomd/room"
 )
 
-// readSettings reads the settings of a configure. It fails only where the JSON is broken.
+// readSettings reads the settings of a configure or a match. It fails only where the JSON is broken.
 func (d *decoder) readSettings() error {
-	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject {
-		d.bad(fieldSettings, "must be an object, not "+kindName(kind))
-		return d.json.SkipValue()
-	}
 	d.req.Settings = new(room.Settings)
-	_, err := d.json.ReadToken()
-	for seen := fieldSet(0); err == nil && d.json.PeekKind() != jsontext.KindEndObject; {
-		err = d.readSetting(&seen)
-	}
-	if err == nil {
-		_, err = d.json.ReadToken()
-	}
-	return err
-}
-
-func (d *decoder) readSetting(seen *fieldSet) error {
-	raw, err := d.json.ReadValue()
-	if err != nil {
-		return err
-	}
-	unquoted, ok := d.unquote(raw)
-	name := string(unquoted)
-	value, err := d.json.ReadValue()
-	if err != nil {
-		return err
-	}
-	which := slices.IndexFunc(room.SettingFields, func(f room.Setting) bool { return f.Name == name })
-	if which < 0 || !ok {
-		d.bad(fieldSettings, badName(name, ok, settingNames()))
-		return nil
-	}
-	wrong := "given twice"
-	if !seen.has(field(which)) {
-		wrong = d.setting(room.SettingFields[which], value)
-	}
-	*seen |= 1 << which
-	if wrong != "" {
-		d.badAt(fieldSettings, "settings."+name, wrong)
-	}
-	return nil
+	seen := fieldSet(0)
+	return d.readParts(fieldSettings, func(name string, valid bool, value jsontext.Value) {
+		which := slices.IndexFunc(room.SettingFields, func(f room.Setting) bool { return f.Name == name })
+		if which < 0 || !valid {
+			d.bad(fieldSettings, badName(name, valid, settingNames()))
+			return
+		}
+		wrong := "given twice"
+		if !seen.has(field(which)) {
+			wrong = d.setting(room.SettingFields[which], value)
+		}
+		seen |= 1 << which
+		if wrong != "" {
+			d.badAt(fieldSettings, "settings."+name, wrong)
+		}
+	})
 }
 
 func (d *decoder) setting(f room.Setting, value jsontext.Value) (wrong string) {

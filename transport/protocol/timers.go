@@ -64,56 +64,34 @@ func appendThen(dst []byte, then *room.Effect) []byte {
 // readThen reads what a timer does when it fires: an object with one of its fields. It fails only where the JSON is
 // broken.
 func (d *decoder) readThen() error {
-	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject {
-		d.bad(fieldThen, "must be an object, not "+kindName(kind))
-		return d.json.SkipValue()
-	}
-	d.req.Then = new(room.Effect)
-	_, err := d.json.ReadToken()
+	then := new(room.Effect)
+	d.req.Then = then
 	fields := 0
-	for ; err == nil && d.json.PeekKind() != jsontext.KindEndObject; fields++ {
-		err = d.readEffect()
-	}
-	if err == nil {
-		_, err = d.json.ReadToken()
-	}
+	err := d.readParts(fieldThen, func(name string, valid bool, value jsontext.Value) {
+		fields++
+		var wrong string
+		switch name {
+		case "close":
+			if then.Close, wrong = truth(value); wrong == "" && !then.Close {
+				wrong = "must be true"
+			}
+		case "kick":
+			if then.Kick, wrong = d.text(value); wrong == "" && then.Kick == "" {
+				wrong = "must not be empty"
+			}
+		case "data":
+			var text JSON
+			text, wrong = data(value)
+			then.Data = jsontext.Value(text)
+		default:
+			d.bad(fieldThen, badName(name, valid, []string{"close", "kick", "data"}))
+		}
+		if wrong != "" {
+			d.badAt(fieldThen, "then."+name, wrong)
+		}
+	})
 	if fields != 1 {
 		d.bad(fieldThen, "must have one of close, kick and data")
 	}
 	return err
-}
-
-func (d *decoder) readEffect() error {
-	raw, err := d.json.ReadValue()
-	if err != nil {
-		return err
-	}
-	unquoted, ok := d.unquote(raw)
-	name := string(unquoted)
-	value, err := d.json.ReadValue()
-	if err != nil {
-		return err
-	}
-	var wrong string
-	switch then := d.req.Then; name {
-	case "close":
-		if then.Close, wrong = truth(value); wrong == "" && !then.Close {
-			wrong = "must be true"
-		}
-	case "kick":
-		if then.Kick, wrong = d.text(value); wrong == "" && then.Kick == "" {
-			wrong = "must not be empty"
-		}
-	case "data":
-		var text JSON
-		text, wrong = data(value)
-		then.Data = jsontext.Value(text)
-	default:
-		d.bad(fieldThen, badName(name, ok, []string{"close", "kick", "data"}))
-		return nil
-	}
-	if wrong != "" {
-		d.badAt(fieldThen, "then."+name, wrong)
-	}
-	return nil
 }

@@ -5,6 +5,8 @@
 // It imports nothing of ours. A mistake in the server's rules must not hide in the proof.
 package model
 
+import "slices"
+
 // MaxSeats is how many seats a room without a capacity has.
 const MaxSeats = 1 << 16
 
@@ -32,10 +34,14 @@ type Breach struct {
 type Seats struct {
 	Of map[string]int // user to seat
 	At map[int]string // seat to the user who was there first
+
+	displaced map[string]int // by the present commit: who sat on a seat that another one has got, and the seat
 }
 
 // NewSeats returns the seats of an empty room.
-func NewSeats() Seats { return Seats{make(map[string]int), make(map[int]string)} }
+func NewSeats() Seats {
+	return Seats{make(map[string]int), make(map[int]string), make(map[string]int)}
+}
 
 // Put seats a user who is not there.
 func (s *Seats) Put(user string, seat int) {
@@ -56,13 +62,26 @@ func (s *Seats) Drop(user string) (seat int, there bool) {
 	return seat, there
 }
 
-// Reseat gives a member another seat, and returns who has that, "" if nobody has: the other one has to get another seat
-// by the same commit.
-func (s *Seats) Reseat(user string, seat int) (other string) {
+// Reseat gives a member another seat. Who has that has to get another one by the same commit; see Settle.
+func (s *Seats) Reseat(user string, seat int) {
 	s.Drop(user)
-	other = s.At[seat]
+	delete(s.displaced, user)
+	if other := s.At[seat]; other != "" {
+		s.displaced[other] = seat
+	}
 	s.Of[user], s.At[seat] = seat, user
-	return other
+}
+
+// Settle ends a commit. It returns who sits all the same on a seat that another one has got, by name.
+func (s *Seats) Settle() (clashes []string) {
+	for other, seat := range s.displaced {
+		if is, there := s.Of[other]; there && is == seat {
+			clashes = append(clashes, other)
+		}
+	}
+	clear(s.displaced)
+	slices.Sort(clashes)
+	return clashes
 }
 
 // Clear removes everybody.

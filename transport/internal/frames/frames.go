@@ -133,7 +133,7 @@ func Of(e *room.Event) *Shared {
 func newShared(e *room.Event) *Shared {
 	f := &Shared{event: e, size: changesSize(e, room.Viewer{})}
 	for i := range e.Changes {
-		f.limited = f.limited || !e.Changes[i].IsFor(room.Viewer{})
+		f.limited = f.limited || e.Changes[i].Concerned()
 		if d := e.Changes[i].Detail; d != nil && d.Timer != nil {
 			f.timed = f.timed || d.Timer.Due != 0
 		}
@@ -166,7 +166,7 @@ func (f *Shared) showsMore(to room.Viewer) bool {
 	if !f.limited {
 		return false
 	}
-	return slices.ContainsFunc(f.event.Changes, func(c room.Change) bool { return c.IsFor(to) && !c.IsFor(room.Viewer{}) })
+	return slices.ContainsFunc(f.event.Changes, func(c room.Change) bool { return c.IsFor(to) && c.Concerned() })
 }
 
 // changesSize returns about how many bytes those changes take that somebody may see.

@@ -116,7 +116,7 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 		publish = "spublish"
 	}
 	due := timers.Key
-	index := strings.TrimSuffix(lobby.Keys(r.Store.Cluster)[4], "Free:") + checkID
+	index := lobby.Prefix(r.Store.Cluster) + checkID
 	tries := [][]any{{"time"}, {"info", "memory"}, {"scan", 0, "match", index, "count", 1}}
 	if r.Replicas > 0 {
 		tries = append(tries, []any{"wait", 0, 0})

@@ -33,15 +33,17 @@ var (
 	claimScript    = store.NewScript(claimLua, indexLua)
 )
 
-// Prefix begins the keys of the index. On Cluster they share a slot.
-const Prefix = "Lobby:"
+// Prefix returns what the keys of the index begin with. On Cluster they share a slot.
+func Prefix(cluster bool) string {
+	if cluster {
+		return "Lobby:{lobby}:"
+	}
+	return "Lobby:"
+}
 
 // Keys returns the keys of the index; the last one is what the keys of free seats begin with. See lua/index.lua.
 func Keys(cluster bool) []string {
-	prefix := Prefix
-	if cluster {
-		prefix += "{lobby}:"
-	}
+	prefix := Prefix(cluster)
 	return []string{prefix + "Rooms", prefix + "Changed", prefix + "Gone", prefix + "State", prefix + "Free:"}
 }
 
@@ -183,6 +185,3 @@ func (x *index) changes(ctx context.Context, since known) (changed map[string]*c
 		}
 	}
 }
-
-// free returns the key of the free seats of rooms with those labels.
-func (x *index) free(labels room.Labels) string { return x.keys[4] + string(labels) }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr/redistest"
+	"roomd/room"
 	"roomd/room/coordinator/internal/store"
 	"roomd/room/episode"
 )
@@ -26,6 +27,9 @@ func newLobby(t testing.TB, client redis.UniversalClient) *Lobby {
 	})
 	return l
 }
+
+// free returns the key of the free seats of rooms with those labels.
+func (x *index) free(labels room.Labels) string { return x.keys[4] + string(labels) }
 
 func mustGet(t testing.TB, l *Lobby) (text string) {
 	t.Helper()

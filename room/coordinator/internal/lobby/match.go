@@ -78,7 +78,6 @@ type Found struct {
 
 // Claim finds a room. Some of them will not do, and are passed over; of those it is noted how they are.
 func (l *Lobby) Claim(ctx context.Context, w Wanted, not ...Refused) (Found, error) {
-	l.Start()
 	list, err := l.Get(ctx)
 	if err != nil {
 		return Found{}, err
@@ -141,7 +140,7 @@ func (l *Lobby) Unclaimed(r Refused) {
 // match returns the key under which the room of a request is kept.
 func (x *index) match(w Wanted) string {
 	sum := sha256.Sum256([]byte(w.By + "\n" + w.Key))
-	return strings.TrimSuffix(x.keys[4], "Free:") + "Match:" + base64.RawURLEncoding.EncodeToString(sum[:12])
+	return Prefix(x.store.Cluster) + "Match:" + base64.RawURLEncoding.EncodeToString(sum[:12])
 }
 
 // including returns other labels than these, of rooms in the list, that include them.

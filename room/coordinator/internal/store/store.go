@@ -272,6 +272,17 @@ func (s *Store) Unregister(ctx context.Context, id, node string) (NodeRecord, er
 	}
 }
 
+// Timers reads a room's timers. What is not ours has none.
+func (s *Store) Timers(ctx context.Context, id string) (*room.Timers, error) {
+	text, err := s.Client.HGet(ctx, s.KeysOf(id).Meta, fieldTimers).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, err
+	}
+	timers := new(room.Timers)
+	_ = json.Unmarshal([]byte(text), timers)
+	return timers, nil
+}
+
 // Kept reads the last messages that a room has kept, and the epoch that it is in.
 func (s *Store) Kept(ctx context.Context, id string, most int) (kept room.Kept, err error) {
 	k := s.KeysOf(id)

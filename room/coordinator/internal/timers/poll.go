@@ -2,11 +2,9 @@ package timers
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
@@ -124,12 +122,10 @@ func rest(list []entry, n int) []entry {
 func (t *Timers) look(ctx context.Context, e entry, now int64) error {
 	reading, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	text, err := t.store.Client.HGet(reading, t.store.KeysOf(e.room).Meta, "timers").Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
+	timers, err := t.store.Timers(reading, e.room)
+	if err != nil {
 		return err
 	}
-	var timers room.Timers
-	_ = json.Unmarshal([]byte(text), &timers) // what is not ours has no timers
 	set := false
 	for _, timer := range timers.ByName {
 		set = set || timer.Due == e.due

@@ -29,6 +29,8 @@ type Change struct {
 	// Epoch and Version are the room's after the change, and after the others of the same event.
 	Epoch   string
 	Version uint64
+	// More says that others of the same event follow. Where an event is of several versions, Version is the last of them.
+	More bool
 	// Ends is when the timer of a ChangeCountdown fires by this client's monotonic clock; zero if it was cancelled.
 	Ends time.Time
 	// View is the room at that version. Only with ChangeSnapshot; nil with others.

@@ -223,7 +223,7 @@ class Mirror {
     }
     this.users = freeze(users)
     if (this.member && known.some(({ type }) => type === "seat")) this.seat = users.find((other) => other.user === user)?.seat ?? this.seat
-    this.#tell(known.map((change) => freeze({ ...change, epoch, version })))
+    this.#tell(known.map((change) => freeze({ ...change, epoch, version: change.version ?? version })))
     return true
   }
 

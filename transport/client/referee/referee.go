@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rs/zerolog"
+	"log/slog"
 
 	"roomd/lockmgr"
 	"roomd/lockmgr/redisconn/pause"
@@ -49,8 +49,8 @@ type Config struct {
 	Locks *lockmgr.Manager
 	// Secret is what chance comes from: see [Table.Rand]. All referees of a room have the same, of at least 16 bytes.
 	Secret []byte
-	// Log says when this is the referee of a room, and what goes wrong. The zero value logs nothing.
-	Log zerolog.Logger
+	// Log says when this is the referee of a room, and what goes wrong. Nil is silent.
+	Log *slog.Logger
 }
 
 func (c *Config) check() error {
@@ -64,6 +64,8 @@ func (c *Config) check() error {
 	}
 	return nil
 }
+
+func (c *Config) log() *slog.Logger { return cmp.Or(c.Log, slog.New(slog.DiscardHandler)) }
 
 // Serve is the referee of a room until ctx ends, or waits to be. The room has data that only admins set, from then on, and
 // a history. It returns the cause of ctx; the client's error, when that has ended; or what a game did that cannot be, such as data
@@ -84,7 +86,7 @@ func (c *Config) Serve(ctx context.Context, room string) error {
 			return fmt.Errorf("referee: room %s: %w", room, err)
 		}
 		if err != nil && !errors.Is(err, lockmgr.ErrHeld) {
-			c.Log.Warn().Err(err).Str("room", room).Msg("cannot be the referee now, trying again")
+			c.log().Warn("cannot be the referee now, trying again", "room", room, "error", err)
 		}
 		if pause.For(ctx, Retry) != nil {
 			return context.Cause(ctx)
@@ -112,7 +114,7 @@ func (c *Config) elected(ctx context.Context, room string) error {
 	lock.KeepAlive()
 	holds, cancel := lock.Context(ctx)
 	defer cancel()
-	c.Log.Info().Str("room", room).Int64("fence", lock.Fence()).Msg("is the referee")
+	c.log().Info("is the referee", "room", room, "fence", lock.Fence())
 	err = c.play(holds, room)
 	if lost := lock.Release(ctx); lost != nil && ctx.Err() == nil {
 		err = cmp.Or(err, lost)
@@ -202,7 +204,7 @@ func (c *Config) Run(ctx context.Context, rooms iter.Seq[[]string]) error {
 			all.Go(func() {
 				defer close(over)
 				if err := c.Serve(room, id); room.Err() == nil {
-					c.Log.Error().Err(err).Str("room", id).Msg("the referee has stopped")
+					c.log().Error("the referee has stopped", "room", id, "error", err)
 				}
 			})
 		}

@@ -56,7 +56,7 @@ func (s *session) run(ctx context.Context, changes <-chan client.Change) error {
 			return err
 		}
 		if err != nil {
-			s.Log.Debug().Err(err).Str("room", s.room.ID()).Msg("trying again")
+			s.log().Debug("trying again", "room", s.room.ID(), "error", err)
 			again = time.After(100 * time.Millisecond)
 		}
 	}
@@ -130,6 +130,14 @@ func (s *session) open(view client.View) (t *Table, game Game, fresh bool, err e
 
 // heed calls the game for all that has happened since it was written. It returns the game after that, and whether something has.
 func (s *session) heed(t *Table, game Game) (now Game, changed bool, err error) {
+	ended := slices.Collect(func(yield func(string) bool) { // before the game sets others
+		for _, name := range t.log.Timers {
+			if _, runs := t.view.Timers[name]; !runs && !yield(name) {
+				return
+			}
+		}
+	})
+	t.log.Timers = slices.DeleteFunc(t.log.Timers, func(name string) bool { return slices.Contains(ended, name) })
 	for _, user := range slices.Clone(t.log.Users) {
 		if !t.has(user) {
 			t.log.Users = slices.DeleteFunc(t.log.Users, func(u string) bool { return u == user })
@@ -144,12 +152,12 @@ func (s *session) heed(t *Table, game Game) (now Game, changed bool, err error) 
 			changed = true
 		}
 	}
-	for _, name := range slices.Clone(t.log.Timers) {
-		if _, runs := t.view.Timers[name]; !runs {
-			t.log.Timers = slices.DeleteFunc(t.log.Timers, func(n string) bool { return n == name })
-			game.Timer(t, name)
-			changed = true
+	for _, name := range ended {
+		if slices.Contains(t.log.Timers, name) { // the game has set it anew since
+			continue
 		}
+		game.Timer(t, name)
+		changed = true
 	}
 	moves := t.log.behind(s.moves)
 	for _, move := range moves {

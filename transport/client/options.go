@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/textproto"
 	"strings"
@@ -78,8 +79,9 @@ type Config struct {
 	IdleTimeout time.Duration
 
 	// For tests.
-	dial   func(ctx context.Context, address string, opts Options) (*Conn, error)
-	random func() float64
+	dial    func(ctx context.Context, address string, opts Options) (*Conn, error)
+	dialNet func(ctx context.Context, network, address string) (net.Conn, error) // of a lobby
+	random  func() float64
 }
 
 // StaticToken returns a value for [Options.Token]: the token given.

@@ -60,7 +60,7 @@ type Config struct {
 	// Token returns the token that says who the user is. The client calls it for each connection, and
 	// again when about 80 % of the token's time are over, to show the server a newer one. An error
 	// that is [ErrUnauthorized] ends the client. With any other, [Connect] fails, and a client that
-	// connects again asks later. Token must not call Close. [StaticToken] is a Token that is known
+	// connects again asks later. [Client.Lobby] calls it, too, perhaps at the same time. Token must not call Close. [StaticToken] is a Token that is known
 	// already. Default: no token is sent.
 	Token func(ctx context.Context) (string, error)
 

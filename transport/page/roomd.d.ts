@@ -83,7 +83,7 @@ export interface ConnectOptions {
   user?: string
   /**
    * The token that says who the user is, for servers with a key. A function is called for each
-   * connection, and again when about 80 % of the token's time are over. A string is not renewed.
+   * connection, also of a lobby, and again when about 80 % of the token's time are over. A string is not renewed.
    */
   token?: string | (() => string | Promise<string>)
   /** Default: the global one. Node has one from version 22 on; before, give that of the package `ws`. */

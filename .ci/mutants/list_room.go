@@ -17,6 +17,7 @@ var roomMutants = []mutant{
 `, "", rules, ""},
 	{"rules: members set what only admins may", "room/data.go", "	if r.state.settings.Data != DataMembers {", "	if false {", rules, ""},
 	{"rules: nobody follows a host who leaves", "room/host.go", "host == \"\" || !r.isMember(host)", "host == \"\"", rules, "TestHost"},
+	{"rules: the clock of a node decides who has sat longest", "room/roster.go", "return max(by.At, m.newest+1)", "return by.At", rules, "TestHost_ClocksDiffer"},
 	{"rules: who was the host a moment ago still is", "room/host.go", "	if r.state.host != c.User {", "	if false {", rules, "TestHost"},
 	{"rules: a version of another epoch is as good", "room/action.go", `return e.epoch == "" || e.epoch == r.Epoch && !r.Renewed()`, "return true", rules, ""},
 	{"rules: a party is seated in part", "room/group.go", "	if free := all - r.Count(); wanted > max(free, 0) && !r.state.settings.Closed {", "	if free := all - r.Count(); wanted > free+wanted {", rules, ""},

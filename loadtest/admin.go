@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/history"
@@ -32,14 +31,15 @@ const (
 
 // admin does what needs authority over rooms. It is a node of its own, without players.
 type admin struct {
-	game   *game
-	tally  *tally.Tally
-	rdb    redis.UniversalClient
-	rooms  *coordinator.Coordinator
-	mix    []string
-	random *rand.Rand
-	guests map[string][]string // by room: users with reserved seats who do not come
-	number int                 // of guests
+	game    *game
+	tally   *tally.Tally
+	rdb     redis.UniversalClient
+	rooms   *coordinator.Coordinator
+	mix     []string
+	random  *rand.Rand
+	guests  map[string][]string // by room: users with reserved seats who do not come
+	number  int                 // of guests
+	matched string              // the room of guests for whom a match was made
 }
 
 // newAdmin returns nil if there is nothing to do, or no Redis to do it with.
@@ -106,7 +106,13 @@ func (a *admin) act(ctx context.Context, what, id string) {
 	case MixClose:
 		a.do(ctx, MixClose, id, room.Close{}, history.Request{Action: history.Close})
 		time.Sleep(closedTime)
-		a.settle(ctx, id, room.Settings{Capacity: a.game.cfg.Capacity}, nil)
+		a.settle(ctx, id, a.usual(), nil)
+	case MixHost:
+		a.settle(ctx, id, a.usual(), nil)
+	case MixSeats:
+		a.seats(ctx, id)
+	case MixMatch:
+		a.match(ctx)
 	case MixDeal:
 		a.deal(ctx, id)
 	case MixParty:
@@ -122,7 +128,8 @@ func (a *admin) configure(ctx context.Context, id string) {
 	if err != nil || now.Version == 0 {
 		return
 	}
-	s := room.Settings{Capacity: max(1, now.Count()-2+a.random.IntN(a.game.cfg.Clients/len(a.game.rooms)+2))} // it may not fit
+	s := a.usual()
+	s.Capacity = max(1, now.Count()-2+a.random.IntN(a.game.cfg.Clients/len(a.game.rooms)+2)) // it may not fit
 	var expect *uint64
 	if a.random.IntN(2) == 0 {
 		expect = &now.Version
@@ -134,7 +141,16 @@ func (a *admin) configure(ctx context.Context, id string) {
 	s.Closed, s.Keep = true, true
 	a.settle(ctx, id, s, expect)
 	time.Sleep(closedTime)
-	a.settle(ctx, id, room.Settings{Capacity: a.game.cfg.Capacity}, nil)
+	a.settle(ctx, id, a.usual(), nil)
+}
+
+// usual returns the settings of a room of the run.
+func (a *admin) usual() room.Settings {
+	s := room.Settings{Capacity: a.game.cfg.Capacity}
+	if slices.Contains(a.game.cfg.Mix, MixHost) {
+		s.Host = room.HostLongest
+	}
+	return s
 }
 
 func (a *admin) settle(ctx context.Context, id string, s room.Settings, expect *uint64) {
@@ -147,11 +163,23 @@ func (a *admin) settle(ctx context.Context, id string, s room.Settings, expect *
 }
 
 func ruled(s room.Settings) history.Rules {
-	rules := history.Rules{Capacity: s.Capacity, Closed: s.Closed, Keep: s.Keep}
+	rules := history.Rules{Capacity: s.Capacity, Closed: s.Closed, Keep: s.Keep, Labels: history.Labels(s.Labels)}
 	if s.Data != room.DataMembers { // as Redis has it
 		rules.Data = s.Data.String()
 	}
+	if s.Host != room.HostNone {
+		rules.Host = s.Host.String()
+	}
 	return rules
+}
+
+// settingsOf is ruled the other way round.
+func settingsOf(r history.Rules) *room.Settings {
+	s := &room.Settings{Capacity: r.Capacity, Closed: r.Closed, Keep: r.Keep, Labels: room.Labels(r.Labels)}
+	if r.Host != "" {
+		_ = s.Host.UnmarshalText([]byte(r.Host))
+	}
+	return s
 }
 
 // kick throws out a member, or bans somebody for a moment.
@@ -188,73 +216,17 @@ func (a *admin) deal(ctx context.Context, id string) {
 	}
 }
 
-// party reserves seats for guests who do not come, or for players who may, or lets guests leave.
-func (a *admin) party(ctx context.Context, id string) {
-	if guests := a.guests[id]; len(guests) > 0 && a.random.IntN(2) == 0 {
-		a.guests[id] = nil
-		a.do(ctx, MixParty, id, room.Release{Users: guests}, history.Request{Action: history.Release, Users: unseated(guests)})
-		return
-	}
-	var users []string
-	strangers := len(a.guests[id]) == 0 && a.random.IntN(2) == 0
-	for range 2 + a.random.IntN(3) {
-		if a.number++; strangers {
-			users = append(users, fmt.Sprintf("guest %d", a.number))
-		} else if user := a.game.players[a.random.IntN(len(a.game.players))].name; !slices.Contains(users, user) {
-			users = append(users, user)
-		}
-	}
-	q := history.Request{Action: history.Reserve, Users: unseated(users)}
-	if a.do(ctx, MixParty, id, room.Reserve{Session: uuid.NewString(), Users: users}, q) && strangers {
-		a.guests[id] = users
-	}
-}
-
-// mayLeave tells the ledger who has a reserved seat, and leaves when the grace is over without
-// coming: perhaps while nobody watches.
-func (a *admin) mayLeave(id string, q history.Request, after room.Result) {
-	for _, o := range after.Users() {
-		if o.Away && slices.ContainsFunc(q.Users, func(m history.Member) bool { return m.User == o.User }) {
-			a.game.ledger.MayLeave(id, o.User, after.Version)
-		}
-	}
-}
-
-// move takes some of the members to another room.
-func (a *admin) move(ctx context.Context, from string) {
-	to := a.game.rooms[a.random.IntN(len(a.game.rooms))]
-	members := a.members(ctx, from)
-	if to == from || len(members) == 0 {
-		return
-	}
-	a.random.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
-	users := members[:min(len(members), 1+a.random.IntN(3))]
-	if others := a.members(ctx, to); len(others) > 0 && a.random.IntN(2) == 0 {
-		back := others[a.random.IntN(len(others))]
-		if !slices.Contains(users, back) {
-			left, joined, err := a.rooms.Exchange(ctx, from, to, uuid.NewString(), users, []string{back})
-			a.moved(MixMove, from, to, users, left, joined, err)
-			a.moved("", to, from, []string{back}, joined, left, err)
-			return
-		}
-	}
-	left, joined, err := a.rooms.Move(ctx, from, to, uuid.NewString(), users...)
-	a.moved(MixMove, from, to, users, left, joined, err)
-}
-
-// moved records what became of users who were taken from one room to another.
-func (a *admin) moved(what, from, to string, users []string, left, joined room.Result, err error) {
-	a.record(what, from, history.Request{Action: history.MoveOut, Users: unseated(users), Target: to}, left, err)
-	a.record("", to, history.Request{Action: history.MoveIn, Users: unseated(users), Target: from}, joined, err)
-}
-
 // members returns who is in a room, as far as the administrator's node knows.
 func (a *admin) members(ctx context.Context, id string) (users []string) {
 	now, err := a.rooms.Read(ctx, id)
 	if err != nil {
 		return nil
 	}
-	for _, o := range now.Users() {
+	return usersOf(now)
+}
+
+func usersOf(s room.Snapshot) (users []string) {
+	for _, o := range s.Users() {
 		users = append(users, o.User)
 	}
 	return users
@@ -285,6 +257,9 @@ func (a *admin) record(what, id string, q history.Request, r room.Result, err er
 	switch {
 	case err == nil:
 		count(tally.Done)
+		if q.Action == history.Shuffle {
+			q.Users = unseated(usersOf(r.Snapshot))
+		}
 		for i := range q.Users {
 			for _, o := range r.Users() {
 				if o.User == q.Users[i].User {

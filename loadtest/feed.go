@@ -30,13 +30,21 @@ func (p *player) reply(r *protocol.Reply, users []history.Member) {
 		p.tally.Fail(fmt.Errorf("a reply without a request: %+v", *r))
 		return
 	}
-	if run.action == protocol.ActionJoin || run.action == protocol.ActionLeave { // which says more than what was heard before
+	if run.begins != nil {
+		if r.Error != nil {
+			p.unmatched(r.Error)
+			return
+		}
+		run.room = r.Room
+		p.game.matchedIn(r.Room)
+	}
+	if run.joins() || run.action == protocol.ActionLeave { // which says more than what was heard before
 		p.news = slices.DeleteFunc(p.news, func(n news) bool { return n.room == run.room })
 	}
 	v := p.viewLocked(run.room)
 	list := history.List{
 		Epoch: r.Epoch, Version: r.Version, Count: r.Count, Users: users,
-		Data: string(r.Data), Settings: toRules(r.Version, r.Settings), Private: toPrivate(r.Private), Timers: toTimers(r.Timers),
+		Data: string(r.Data), Settings: toRules(r.Version, r.Settings), Private: toPrivate(r.Private), Timers: toTimers(r.Timers), Host: r.Host,
 	}
 	answer := history.Reply{Epoch: r.Epoch, Version: r.Version, Data: string(r.Data)}
 	switch {
@@ -49,12 +57,27 @@ func (p *player) reply(r *protocol.Reply, users []history.Member) {
 	case r.Error != nil:
 	case run.q != nil:
 		v.Done(*run.q, answer, r.Count)
+	case run.begins != nil:
+		v.Matched(*r.Seat, list, ruled(*run.begins))
 	case run.action == protocol.ActionJoin:
 		v.Joined(*r.Seat, list)
 	case run.action == protocol.ActionLeave:
 		v.Left(r.Epoch, r.Version, r.Count)
 	default:
 		v.Read(list)
+	}
+}
+
+// joins reports whether the player becomes a member.
+func (r *request) joins() bool { return r.begins != nil || r.action == protocol.ActionJoin }
+
+// unmatched handles the refusal of a match, which ends in a room unless the server fails.
+func (p *player) unmatched(why *protocol.Error) {
+	switch {
+	case why.Is(protocol.ErrUnknown):
+		p.game.lostMatch(p.name)
+	case slices.ContainsFunc(refusals, why.Is):
+		p.ledger.Unmatched(p.name, why.Error())
 	}
 }
 
@@ -89,7 +112,7 @@ func (p *player) event(e *protocol.Event, m *message) {
 	if e.Event == protocol.EventSnapshot {
 		v.Snapshot(history.List{
 			Epoch: e.Epoch, Version: e.Version, Count: e.Count, Users: m.users,
-			Data: string(e.Data), Settings: toRules(e.Version, e.Settings), Private: toPrivate(e.Private), Timers: toTimers(e.Timers),
+			Data: string(e.Data), Settings: toRules(e.Version, e.Settings), Private: toPrivate(e.Private), Timers: toTimers(e.Timers), Host: e.Host,
 		})
 		return
 	}

@@ -25,43 +25,51 @@ const (
 	MixDeal      = "deal"      // members are dealt private data, several at once
 	MixParty     = "party"     // seats are reserved for several users at once, and given back
 	MixMove      = "move"      // members are taken to another room
+	MixSeats     = "seats"     // two members exchange their seats, or all of a room change places
+	MixHost      = "host"      // rooms have a host, who does what an administrator may
+	MixMatch     = "match"     // players, and parties, look for a table, and new rooms begin
 )
 
 // The actions that are counted apart from those of their mix.
 const (
 	actionWhisper = "whisper" // a message to some
 	actionMember  = "member"  // data of a member
+	actionParty   = "match party"
 )
 
 // played is an action of a run.
 type played struct {
 	name   string // that the tally counts
 	mix    string // of which it is a part; empty if every run has it
-	action string // of the protocol; empty for what only the API can do
+	action string // of the protocol; empty for what only the API can do, and for several
+	admin  bool   // the administrator does it, and not players
 }
 
 // plays are all of them, in the order of the report. What the protocol says of an action stands in its table.
 var plays = []played{
-	{protocol.ActionJoin, "", protocol.ActionJoin},
-	{protocol.ActionLeave, "", protocol.ActionLeave},
-	{protocol.ActionUsers, "", protocol.ActionUsers},
-	{MixReady, MixReady, protocol.ActionReady},
-	{MixData, MixData, protocol.ActionSet},
-	{actionMember, MixData, protocol.ActionSet},
-	{MixPrivate, MixPrivate, protocol.ActionSet},
-	{MixTimer, MixTimer, protocol.ActionTimer},
-	{MixSay, MixSay, protocol.ActionSay},
-	{actionWhisper, MixSay, protocol.ActionSay},
-	{MixConfigure, MixConfigure, protocol.ActionConfigure},
-	{MixKick, MixKick, protocol.ActionKick},
-	{MixClose, MixClose, protocol.ActionClose},
-	{MixDeal, MixDeal, ""},
-	{MixParty, MixParty, ""},
-	{MixMove, MixMove, ""},
+	{protocol.ActionJoin, "", protocol.ActionJoin, false},
+	{protocol.ActionLeave, "", protocol.ActionLeave, false},
+	{protocol.ActionUsers, "", protocol.ActionUsers, false},
+	{MixReady, MixReady, protocol.ActionReady, false},
+	{MixData, MixData, protocol.ActionSet, false},
+	{actionMember, MixData, protocol.ActionSet, false},
+	{MixPrivate, MixPrivate, protocol.ActionSet, false},
+	{MixTimer, MixTimer, protocol.ActionTimer, false},
+	{MixSay, MixSay, protocol.ActionSay, false},
+	{actionWhisper, MixSay, protocol.ActionSay, false},
+	{MixHost, MixHost, "", false},
+	{MixConfigure, MixHost, protocol.ActionConfigure, true}, // or else a room that its host has closed would stay so
+	{MixMatch, MixMatch, protocol.ActionMatch, false},
+	{actionParty, MixMatch, "", true},
+	{MixConfigure, MixConfigure, protocol.ActionConfigure, true},
+	{MixKick, MixKick, protocol.ActionKick, true},
+	{MixClose, MixClose, protocol.ActionClose, true},
+	{protocol.ActionSwap, MixSeats, protocol.ActionSwap, true},
+	{protocol.ActionShuffle, MixSeats, protocol.ActionShuffle, true},
+	{MixDeal, MixDeal, "", true},
+	{MixParty, MixParty, "", true},
+	{MixMove, MixMove, "", true},
 }
-
-// byAdmin reports whether only an administrator does it: rooms of a run have no host.
-func (p played) byAdmin() bool { return p.action == "" || protocol.ActionNamed(p.action).Host }
 
 // MixNames are the names that Config.Mix can have.
 var MixNames = mixes(func(played) bool { return true })
@@ -87,7 +95,7 @@ func checkMix(names []string) error {
 
 // of returns what is in the mix for players, or for the administrator.
 func (c Config) of(admin bool) []string {
-	return mixes(func(p played) bool { return p.byAdmin() == admin && slices.Contains(c.Mix, p.mix) })
+	return mixes(func(p played) bool { return p.admin == admin && slices.Contains(c.Mix, p.mix) })
 }
 
 // name returns the i-th player's name as the player types it, and in the server's normal

@@ -11,10 +11,7 @@ import (
 var unplayed = map[string]string{
 	protocol.ActionWatch:   "who watches is no member: transport's tests compare what watchers and members get",
 	protocol.ActionUnwatch: "as watch",
-	protocol.ActionMatch:   "it chooses the room itself: the coordinator's tests count what is at each table",
 	protocol.ActionAuth:    "players have no tokens",
-	protocol.ActionSwap:    "a version that nobody sees could not be replayed: no list says who sat where before; the audit's tests and the simulation do it",
-	protocol.ActionShuffle: "as swap",
 	protocol.ActionPing:    "it says nothing of a room",
 }
 
@@ -35,10 +32,10 @@ func TestMix_PlaysEveryAction(t *testing.T) {
 
 func TestMix_ByWhom(t *testing.T) {
 	all := Config{Mix: MixNames}
-	if players := all.of(false); !slices.Equal(players, []string{MixReady, MixData, MixPrivate, MixTimer, MixSay}) {
+	if players := all.of(false); !slices.Equal(players, []string{MixReady, MixData, MixPrivate, MixTimer, MixSay, MixHost, MixMatch}) {
 		t.Errorf("players do %q", players)
 	}
-	if admin := all.of(true); !slices.Equal(admin, []string{MixConfigure, MixKick, MixClose, MixDeal, MixParty, MixMove}) {
+	if admin := all.of(true); !slices.Equal(admin, []string{MixHost, MixMatch, MixConfigure, MixKick, MixClose, MixSeats, MixDeal, MixParty, MixMove}) {
 		t.Errorf("the administrator does %q", admin)
 	}
 	if few := (Config{Mix: []string{MixSay, MixKick}}); !slices.Equal(few.of(false), []string{MixSay}) || !slices.Equal(few.of(true), []string{MixKick}) {
@@ -50,9 +47,13 @@ func TestMix_ByWhom(t *testing.T) {
 func TestMix_RequestsAreWellFormed(t *testing.T) {
 	g := newGame(Config{Clients: 1, Rooms: 1, Mix: MixNames}, &fleet{urls: []string{"ws://nowhere/ws"}})
 	p := g.players[0]
-	for _, mix := range p.mix {
+	for _, mix := range append(p.mix, MixMatch) {
 		for range 50 {
-			req := p.frame(p.talk(mix, g.rooms[0]))
+			r := &request{action: MixMatch, begins: table(0)}
+			if mix != MixMatch {
+				r = p.talk(mix, g.rooms[0])
+			}
+			req := p.frame(r)
 			if _, err := protocol.DecodeRequest(protocol.AppendRequest(nil, &req)); err != nil {
 				t.Errorf("%s: %+v: %v", mix, req, err)
 			}

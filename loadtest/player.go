@@ -46,6 +46,7 @@ type player struct {
 	conn    *conn
 	decoder *decoder // of all players
 	number  int
+	game    *game
 	mix     []string     // of talks
 	said    int          // what was said and set, so that no two are the same
 	events  atomic.Int64 // frames about other players' actions
@@ -66,7 +67,7 @@ func newPlayer(i int, url, where string, g *game) *player {
 	typed, normal := name(i)
 	return &player{
 		name: normal, typed: typed, where: where, url: url, rooms: g.rooms, decoder: &g.decoder, ledger: g.ledger, tally: g.newTally(),
-		number: i, mix: g.cfg.of(false),
+		number: i, game: g, mix: slices.DeleteFunc(g.cfg.of(false), func(name string) bool { return name == MixMatch }),
 		random: rand.New(rand.NewPCG(uint64(i), uint64(len(g.rooms)))),
 		views:  make(map[string]*history.View),
 	}
@@ -144,13 +145,15 @@ func (p *player) choose() *request {
 	case len(p.mix) > 0 && len(p.members) > 0 && p.random.IntN(3) == 0:
 		return p.talk(p.mix[p.random.IntN(len(p.mix))], p.members[p.random.IntN(len(p.members))])
 	case slices.Contains(p.members, id) && p.random.IntN(10) == 0:
-		return &request{protocol.ActionUsers, id, nil}
+		return &request{action: protocol.ActionUsers, room: id}
 	case slices.Contains(p.members, id):
-		return &request{protocol.ActionLeave, id, nil}
+		return &request{action: protocol.ActionLeave, room: id}
 	case len(p.members) >= maxRooms:
-		return &request{protocol.ActionLeave, p.members[p.random.IntN(len(p.members))], nil}
+		return &request{action: protocol.ActionLeave, room: p.members[p.random.IntN(len(p.members))]}
+	case slices.Contains(p.game.cfg.Mix, MixMatch) && p.random.IntN(6) == 0:
+		return &request{action: MixMatch, begins: table(p.random.IntN(kindsOfTables))}
 	}
-	return &request{protocol.ActionJoin, id, nil}
+	return &request{action: protocol.ActionJoin, room: id}
 }
 
 // done counts the outcome of a request and updates the rooms of the player.
@@ -159,15 +162,15 @@ func (p *player) done(r *request, err error) {
 	switch {
 	case err == nil:
 		p.tally.Count(r.action, tally.Done)
-		if r.action == protocol.ActionJoin || r.action == protocol.ActionLeave {
+		if r.joins() || r.action == protocol.ActionLeave {
 			p.members = slices.DeleteFunc(p.members, func(id string) bool { return id == r.room })
 		}
-		if r.action == protocol.ActionJoin {
+		if r.joins() {
 			p.members = append(p.members, r.room)
 		}
 	case errors.Is(err, protocol.ErrConflict):
 		p.tally.Count(r.action, tally.Conflict)
-	case errors.As(err, &refused) && slices.ContainsFunc(refusals, refused.Is):
+	case errors.As(err, &refused) && (r.begins == nil || refused.Is(protocol.ErrBanned)) && slices.ContainsFunc(refusals, refused.Is):
 		p.tally.Count(r.action, tally.Refused)
 		if r.action == protocol.ActionLeave {
 			// Who is removed, and not brought back yet, is a member no more.
@@ -189,7 +192,7 @@ func (p *player) done(r *request, err error) {
 
 // refusals are no errors: what other players and administrators do leads to them.
 var refusals = []error{
-	protocol.ErrRoomFull, protocol.ErrSeatTaken, protocol.ErrBadRequest, protocol.ErrClosed, protocol.ErrBanned, protocol.ErrNotMember,
+	protocol.ErrRoomFull, protocol.ErrSeatTaken, protocol.ErrBadRequest, protocol.ErrClosed, protocol.ErrBanned, protocol.ErrNotMember, protocol.ErrForbidden,
 }
 
 // reconnect replaces a broken connection. It returns false if ctx ended before. The
@@ -213,7 +216,9 @@ func (p *player) disconnect() {
 	p.members = nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r := p.running; r != nil {
+	if r := p.running; r != nil && r.begins != nil {
+		p.game.lostMatch(p.name)
+	} else if r != nil {
 		r.unknown(p.viewLocked(r.room))
 	}
 	p.running, p.news = nil, nil

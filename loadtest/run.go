@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -85,6 +86,10 @@ type game struct {
 	samples []sample
 	decoder decoder
 	used    float64 // processor seconds of this process, while the players played
+
+	mu      sync.Mutex
+	matched []string // guarded by mu; rooms that matches have found
+	lost    []string // guarded by mu; users of matches whose outcome is unknown
 }
 
 func newGame(cfg Config, f *fleet) *game {
@@ -98,6 +103,30 @@ func newGame(cfg Config, f *fleet) *game {
 		g.players = append(g.players, newPlayer(i, f.urls[n], fmt.Sprintf("node-%d", n+1), g))
 	}
 	return g
+}
+
+// matchedIn notes that a match has led into a room.
+func (g *game) matchedIn(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !slices.Contains(g.matched, id) {
+		g.matched = append(g.matched, id)
+		g.ledger.MayBeForgotten(id)
+	}
+}
+
+// lostMatch notes that the user may be in any room, or have left it.
+func (g *game) lostMatch(user string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lost = append(g.lost, user)
+}
+
+// allRooms returns the rooms of the run, and those that matches have found.
+func (g *game) allRooms() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Concat(g.rooms, g.matched)
 }
 
 func milliseconds() int64 { return time.Now().UnixMilli() }

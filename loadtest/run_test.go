@@ -65,7 +65,7 @@ func neverHappened(r *Report) string {
 			return what
 		}
 	}
-	for _, action := range []string{MixReady, MixData, MixPrivate, MixSay, actionWhisper} { // of the others there are few
+	for _, action := range []string{MixReady, MixData, MixPrivate, MixSay, actionWhisper, MixHost, MixMatch} { // of the others there are few
 		if !slices.ContainsFunc(r.ByAction, func(o Outcomes) bool { return o.Action == action && o.Done > 0 }) {
 			return action
 		}
@@ -302,7 +302,7 @@ func TestRun_Journal(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	found, err := audit.Run(t.Context(), server.Client(), audit.Config{})
-	if err != nil || found.Rooms != 2 || !found.Clean() {
+	if err != nil || found.Rooms < 2 || !found.Clean() {
 		t.Errorf("%v, %+v", err, found)
 	}
 }

@@ -81,7 +81,7 @@ func readRoom(ctx context.Context, rdb redis.UniversalClient, prefix string) (st
 	}
 	var data value
 	state.Settings = new(history.Rules)
-	for field, into := range map[string]any{"settings": state.Settings, "data": &data} {
+	for field, into := range map[string]any{"settings": state.Settings, "data": &data, "host": &state.Host} {
 		if text := meta.Val()[field]; text != "" {
 			if err := json.Unmarshal([]byte(text), into, json.MatchCaseInsensitiveNames(true)); err != nil {
 				return state, fmt.Errorf("%s:Meta, %s: %w", prefix, field, err)

@@ -94,7 +94,7 @@ func (r *Report) mixed() *report.Table {
 			{Head: ""}, {Head: "done", About: "acknowledged"}, {Head: "refused", About: "for a reason that the rules of the room give"},
 			{Head: "conflicts", About: "compare-and-sets that came too late"}, {Head: "unknown", About: "the server said so, or the connection broke"},
 		},
-		About: "Half of the players' data expect a version, so that several race for one. configure, kick, close, party and move are the administrator's.",
+		About: "Half of the players' data expect a version, so that several race for one. host is what only the host may ask for, and who is not the host is refused. What comes behind match is the administrator's.",
 	}
 	for _, o := range r.ByAction {
 		if !slices.ContainsFunc(plays, func(p played) bool { return p.name == o.Action && p.mix == "" }) {
@@ -120,14 +120,14 @@ func violations(v history.Counts) []report.Fact {
 	list := []report.Fact{
 		{Name: "lost", Text: fmt.Sprint(v.Lost), About: "An acknowledged join, leave or other action is missing, or somebody who was kicked stays."},
 		{Name: "phantom", Text: fmt.Sprint(v.Phantom), About: "A user is in the list, or leaves it, and never joined; or something happened that nobody asked for."},
-		{Name: "duplicate", Text: fmt.Sprint(v.Duplicate), About: "A user joined twice, or is in the list twice; or somebody got a message twice."},
+		{Name: "duplicate", Text: fmt.Sprint(v.Duplicate), About: "A user joined twice, or is in the list twice; or somebody got a message twice, or a timer fired that was not set."},
 		{Name: "oversold", Text: fmt.Sprint(v.Oversold), About: "A room has more members than its capacity at that version, or a member on a seat beyond it."},
 		{Name: "seat clash", Text: fmt.Sprint(v.SeatClash), About: "Two users have one seat."},
 		{Name: "version gap", Text: fmt.Sprint(v.VersionGap), About: "A version was skipped, came twice, or nothing explains it; or the epoch changed."},
-		{Name: "diverged", Text: fmt.Sprint(v.Diverged), About: "Two sources contradict each other about one version, or a user was removed and not told."},
-		{Name: "intruder", Text: fmt.Sprint(v.Intruder), About: "Somebody came into a closed room, or in spite of a ban."},
+		{Name: "diverged", Text: fmt.Sprint(v.Diverged), About: "Two sources contradict each other about one version, or a user was removed and not told; or a room has no host, or a stranger, or is not what a match asked for."},
+		{Name: "intruder", Text: fmt.Sprint(v.Intruder), About: "Somebody came into a closed room, or in spite of a ban, or did what only the host may."},
 		{Name: "torn", Text: fmt.Sprint(v.Torn), About: "A party or a move took place in part."},
-		{Name: "conflict", Text: fmt.Sprint(v.Conflict), About: "A compare-and-set replaced what it did not expect, or was refused without a reason."},
+		{Name: "conflict", Text: fmt.Sprint(v.Conflict), About: "A compare-and-set replaced what it did not expect, or was refused without a reason; or a match found no seat."},
 	}
 	for i := range list {
 		list[i].Class = "good"

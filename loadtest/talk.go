@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"roomd/loadtest/history"
+	"roomd/room"
 	"roomd/transport/protocol"
 )
 
@@ -17,14 +18,23 @@ const longestTimer = 500 * time.Millisecond
 type request struct {
 	action string // what the tally counts it as
 	room   string
-	q      *history.Request // nil for a join, a leave or a read
+	q      *history.Request // nil for a join, a match, a leave or a read
+	begins *room.Settings   // of a match: of the room that begins if there is none
+}
+
+// kindsOfTables is how many labels matches look for.
+const kindsOfTables = 3
+
+// table returns the settings of a room that a match looks for.
+func table(kind int) *room.Settings {
+	return &room.Settings{Capacity: 4, Host: room.HostLongest, Labels: room.MakeLabels(map[string]string{"kind": fmt.Sprint("k", kind)})}
 }
 
 // talk chooses what a member does besides joining and leaving.
 func (p *player) talk(what, id string) *request {
 	p.said++
 	q := &history.Request{By: p.name}
-	r := &request{what, id, q}
+	r := &request{action: what, room: id, q: q}
 	switch what {
 	case MixReady:
 		q.Action, q.Ready = history.SetReady, p.random.IntN(2) == 0
@@ -49,6 +59,8 @@ func (p *player) talk(what, id string) *request {
 		if p.random.IntN(5) > 0 { // else it is cancelled
 			q.Data = fmt.Sprint(p.random.IntN(int(longestTimer.Milliseconds())))
 		}
+	case MixHost:
+		p.govern(q, id)
 	case MixSay:
 		q.Action, q.Text = history.Say, fmt.Sprintf("%d says %d", p.number, p.said)
 		if others := p.knows(id).Users; len(others) > 1 && p.random.IntN(2) == 0 {
@@ -60,6 +72,33 @@ func (p *player) talk(what, id string) *request {
 		}
 	}
 	return r
+}
+
+// govern makes it a request that only the host may make. Who is not is refused.
+func (p *player) govern(q *history.Request, id string) {
+	knows := p.knows(id)
+	other := p.name
+	for _, m := range knows.Users {
+		if m.User != p.name {
+			other = m.User
+		}
+	}
+	switch n := p.random.IntN(12); {
+	case n == 0:
+		q.Action = history.Close
+	case n > 9:
+		q.Action, q.Settings = history.Configure, history.Rules{}
+		if knows.Settings != nil {
+			q.Settings = *knows.Settings
+		}
+		q.Settings.Capacity = len(knows.Users) + p.random.IntN(4) // it may not fit
+	case n > 6 || other == p.name:
+		q.Action = history.Shuffle
+	case n > 3:
+		q.Action, q.Users, q.Text = history.Kick, unseated([]string{other}), "enough"
+	default:
+		q.Action, q.Users = history.Swap, unseated([]string{p.name, other})
+	}
 }
 
 // knows returns what the player knows of a room.
@@ -90,9 +129,22 @@ func (p *player) frame(r *request) protocol.Request {
 			if in, err := strconv.ParseInt(q.Data, 10, 64); err == nil {
 				req.In = &in
 			}
+		case history.Kick:
+			req.Action, req.User, req.Text = protocol.ActionKick, q.Users[0].User, q.Text
+		case history.Close:
+			req.Action = protocol.ActionClose
+		case history.Shuffle:
+			req.Action = protocol.ActionShuffle
+		case history.Swap:
+			req.Action, req.Users = protocol.ActionSwap, []string{q.Users[0].User, q.Users[1].User}
+		case history.Configure:
+			req.Action, req.Settings = protocol.ActionConfigure, settingsOf(q.Settings)
 		case history.Say:
 			req.Action, req.Text, req.To = protocol.ActionSay, q.Text, q.To
 		}
+	} else if r.begins != nil {
+		begin := *r.begins
+		req.Labels, begin.Labels, req.Settings = begin.Labels, "", &begin
 	} else if r.action == protocol.ActionJoin && p.random.IntN(10) == 0 {
 		seat := p.random.IntN(20)
 		req.Seat = &seat

@@ -33,6 +33,13 @@ const (
 func (g *game) verify(ctx context.Context, db *redisurl.DB) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
+	for _, user := range g.lost {
+		for _, id := range g.matched {
+			v := g.ledger.View(id, user, user)
+			v.Unknown(history.Join)
+			v.Cut()
+		}
+	}
 	for {
 		final, answers, err := g.lists(ctx, db)
 		if err != nil {
@@ -53,7 +60,7 @@ func (g *game) verify(ctx context.Context, db *redisurl.DB) error {
 			continue
 		}
 		for n, answer := range answers {
-			for _, id := range g.rooms {
+			for _, id := range g.allRooms() {
 				g.ledger.CheckNode(fmt.Sprintf("node-%d", n+1), id, answer[id], final[id])
 			}
 		}
@@ -81,7 +88,7 @@ func hasTimers(answers []map[string]history.RoomState) bool {
 // them, and every node's answer.
 func (g *game) lists(ctx context.Context, db *redisurl.DB) (final map[string]history.RoomState, answers []map[string]history.RoomState, err error) {
 	if g.cfg.readsStore() {
-		if final, err = readStore(ctx, db, g.rooms); err != nil {
+		if final, err = readStore(ctx, db, g.allRooms()); err != nil {
 			return nil, nil, fmt.Errorf("read the lists from %s: %w", db, err)
 		}
 	}
@@ -140,14 +147,14 @@ func (g *game) askNodes(ctx context.Context) ([]map[string]history.RoomState, er
 			return nil, err
 		}
 		answers[n] = make(map[string]history.RoomState)
-		for _, id := range g.rooms {
+		for _, id := range g.allRooms() {
 			r, err := c.Users(ctx, id)
 			if err != nil {
 				c.Close()
 				return nil, err
 			}
 			answers[n][id] = history.RoomState{Epoch: r.Epoch, Version: r.Version, Users: toMembers(r.Users),
-				Data: string(r.Data), Settings: toRules(r.Version, r.Settings), Timers: toTimers(r.Timers)}
+				Data: string(r.Data), Settings: toRules(r.Version, r.Settings), Timers: toTimers(r.Timers), Host: r.Host}
 		}
 		c.Close()
 	}

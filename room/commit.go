@@ -107,9 +107,9 @@ type Countdown struct {
 	Then *Effect `json:"then,omitzero"` // of one that is set: see Timer
 }
 
-// OfMember reports whether the update changes a member, or makes or removes one.
-func (u *Update) OfMember() bool {
-	switch u.Type {
+// OfMember reports whether such an update or change is of a member, or makes or removes one.
+func (k Kind) OfMember() bool {
+	switch k {
 	case KindJoin, KindLeave, KindSeat, KindReplace, KindAway, KindBack, KindMember, KindPrivate:
 		return true
 	}

@@ -124,7 +124,7 @@ func (e *Event) Concerns(user string) bool {
 	}
 	for i := range e.commit.Updates { // by index: they are large, and every watcher looks at them
 		switch u := &e.commit.Updates[i]; {
-		case u.User == user && (u.OfMember() || u.Type == KindBan),
+		case u.User == user && (u.Type.OfMember() || u.Type == KindBan),
 			u.Type == KindSettings && u.detail().Settings != nil && u.Settings.Watch != WatchAll:
 			return true
 		}
@@ -136,7 +136,7 @@ func (e *Event) Concerns(user string) bool {
 // node may say so, and the session stays that of its own.
 func (e *Event) isAway(user string) (away bool) {
 	for i := range e.commit.Updates {
-		if u := &e.commit.Updates[i]; u.User == user && u.OfMember() && u.Type != KindMember && u.Type != KindSeat && u.Type != KindPrivate {
+		if u := &e.commit.Updates[i]; u.User == user && u.Type.OfMember() && u.Type != KindMember && u.Type != KindSeat && u.Type != KindPrivate {
 			away = u.Type == KindAway
 		}
 	}

@@ -105,7 +105,7 @@ func (r *Room) Advance(e *Event) bool {
 	}
 	for _, u := range e.commit.Updates {
 		r.state = r.state.heed(&u, e.Version)
-		if !u.OfMember() {
+		if !u.Type.OfMember() {
 			continue
 		}
 		node := ""

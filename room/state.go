@@ -19,7 +19,7 @@ type state struct {
 // heed returns the state behind an update that belongs to a version, of the room or of a member.
 func (s *state) heed(u *Update, version uint64) *state {
 	gone := s.gone.after(u, version)
-	if !u.OfMember() {
+	if !u.Type.OfMember() {
 		s = s.after(u, version)
 	}
 	if gone == s.gone {

@@ -44,9 +44,9 @@ func (r *request) actionOf() (room.Action, error) {
 		case protocol.ScopePrivate:
 			return r.deal()
 		}
-		return room.SetData{User: s.user, Session: s.id, Data: string(in.Data), Authority: s.isAdmin(), Expect: r.expect()}, nil
+		return room.SetData{User: s.user, Session: s.id, Data: string(in.Data), Authority: s.viewer(in.Room).Authority, Expect: r.expect()}, nil
 	case protocol.ActionTimer:
-		set := room.SetTimer{User: s.user, Session: s.id, Authority: s.isAdmin(), Name: in.Name, Stop: in.In == nil, Expect: r.expect()}
+		set := room.SetTimer{User: s.user, Session: s.id, Authority: s.viewer(in.Room).Authority, Name: in.Name, Stop: in.In == nil, Expect: r.expect()}
 		if in.In != nil {
 			set.In = *in.In
 		}

@@ -53,6 +53,29 @@ func TestAuthority_OnlyAdmins(t *testing.T) {
 	})
 }
 
+// An admin whose newer token does not allow the room is a member there like any other.
+func TestAuthority_TokenWithoutTheRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startWithKey(t, Options{})
+		boss := s.connectAs(t, "boss", auth.RoleAdmin)
+		s.act(t, room.Configure{Settings: room.Settings{Data: room.DataAdmins}})
+		boss.tell(`"join"`, `"version":2,"seat":0,"count":1,"settings":{"capacity":0,"data":"admins"},"users":[{"user":"boss","seat":0}]`)
+		boss.tell(`"set","data":1`, `"version":3,"count":1`)
+		signer, err := auth.SecretSigner(testSecret)
+		redistest.OK(t, err)
+		token, err := signer.Sign(auth.Identity{User: "boss", Role: auth.RoleAdmin, Rooms: []string{"table-*"}, Expires: time.Now().Add(time.Hour)})
+		redistest.OK(t, err)
+		boss.send(authFrame(token))
+		for _, request := range []string{`"set","data":2`, `"timer","name":"end","in":1000,"then":{"close":true}`} {
+			want := map[bool]string{true: "its data", false: "its data and its timers"}[strings.HasPrefix(request, `"set`)]
+			boss.tell(request, refused("forbidden", "the settings of room 42 let only admins set "+want))
+		}
+		s.act(t, room.Configure{})
+		boss.tell(`"set","data":2`, `"version":5,"count":1`)
+		boss.tell(`"timer","name":"end","in":1000,"then":{"close":true}`, refused("forbidden", "only admins may set a timer that closes the room, or throws somebody out"))
+	})
+}
+
 // Who is kicked, also through another node, hears lost with the words, and nothing else of the room.
 // The connection stays open, and nobody brings the user back. Others, and a watcher who is kicked,
 // see why.

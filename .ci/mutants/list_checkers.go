@@ -3,6 +3,7 @@ package main
 const (
 	history = "./loadtest/history"
 	audit   = "./loadtest/audit"
+	witness = "./loadtest/chaos/check"
 )
 
 // checkerMutants break what proves the lists: a checker that finds nothing.
@@ -15,6 +16,15 @@ var checkerMutants = []mutant{
 	{"history: more members than seats", "loadtest/history/roster.go", "	if (model.Settings{Capacity: capacity}).Over(count) <= 0 {", "	if true {", history, ""},
 	{"history: a user twice in a list", "loadtest/history/roster.go", "		if _, there := r.Of[m.User]; there {", "		if false {", history, ""},
 	{"history: who left and was not there", "loadtest/history/roster.go", "	case c.Type == Leave && !there:", "	case false:", history, ""},
+	{"history: a member who does what only the host may", "loadtest/history/seats.go", "a.By == \"\" || !a.governs()", "true || !a.governs()", history, ""},
+	{"history: a room without a host", "loadtest/history/view.go", "		faults = append(faults, v.matter.governed(&v.roster)...)\n", "", history, ""},
+	{"history: a shuffle that leaves one out", "loadtest/history/seats.go", "len(users) > 1 && !changed(user, reseat)", "len(users) > 1 && false", history, ""},
+	{"history: a match that began another room", "loadtest/history/match.go", "list.Version == 1 && *got != wanted", "false", history, ""},
+	{"history and chaos: a seat that nobody left for another", "loadtest/internal/model/model.go", "	if _, left := s.given[seat]; left {", "	if true {", history, ""},
+	{"chaos: a timer that fires twice", "loadtest/chaos/check/state.go", "set := s.timers[c.Name]; !set && !c.Set {", "set := s.timers[c.Name]; !set && false {", witness, ""},
+	{"chaos: a timer that never fires", "loadtest/chaos/check/witness.go", "	if len(s.timers) > 0 {", "	if false {", witness, ""},
+	{"chaos: two on one seat behind a shuffle", "loadtest/chaos/check/state.go", "	for _, user := range s.seats.Settle() {", "	for _, user := range s.seats.Settle()[:0] {", witness, ""},
+	{"chaos: who is gone behind its last answer", "loadtest/chaos/check/linearize.go", "p.add(b.from, max(b.to, b.from+1)", "p.add(b.from, b.from+1", witness, ""},
 	{"audit: an entry that was changed", "loadtest/audit/chain.go", "	if e.Mark != e.sum {", "	if false {", audit, ""},
 	{"audit: a broken chain", "loadtest/audit/chain.go", "	case known && e.Prev != before:", "	case false:", audit, ""},
 	{"audit: an epoch that begins in the middle", "loadtest/audit/chain.go", "	case o.epochs[e.Epoch], e.Version > o.version+1:", "	case o.epochs[e.Epoch]:", audit, ""},

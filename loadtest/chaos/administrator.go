@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,6 +31,7 @@ type administrator struct {
 	lives  int
 	guests map[string][]string // by room: users with reserved seats who do not come
 	number int                 // of guests
+	known  int                 // how many rooms that matches began it has configured
 }
 
 func newAdministrator(r *run) *administrator {
@@ -43,8 +45,20 @@ func newAdministrator(r *run) *administrator {
 func (a *administrator) act(ctx context.Context) {
 	defer a.http.CloseIdleConnections()
 	for ctx.Err() == nil && len(a.does) > 0 {
+		a.adopt()
 		a.do(a.does[a.random.IntN(len(a.does))], a.run.rooms[a.random.IntN(len(a.run.rooms))])
 		_ = pause.For(ctx, time.Duration(a.random.Int64N(int64(2*adminPause))))
+	}
+}
+
+// adopt configures a room that a match has begun, so that it is not forgotten within a minute when it is empty.
+func (a *administrator) adopt() {
+	rooms := a.run.allRooms()[len(a.run.rooms):]
+	if a.known == len(rooms) {
+		return
+	}
+	if op := a.settle(rooms[a.known], *a.run.begun(rooms[a.known])); op.Outcome == check.Done {
+		a.known++
 	}
 }
 
@@ -63,6 +77,10 @@ func (a *administrator) do(what, room string) {
 		a.deal(room)
 	case loadtest.MixParty:
 		a.party(room)
+	case loadtest.MixMatch:
+		a.match()
+	case loadtest.MixSeats:
+		a.seats(room)
 	case loadtest.MixMove:
 		a.move(room)
 	}
@@ -71,16 +89,30 @@ func (a *administrator) do(what, room string) {
 // configure changes the capacity, or closes the room for a moment.
 func (a *administrator) configure(room string, closed bool) {
 	capacity := a.run.cfg.Capacity
-	s := check.Settings{Capacity: capacity/2 + 1 + a.random.IntN(capacity), Closed: closed}
+	s := a.usual()
+	s.Capacity, s.Closed = capacity/2+1+a.random.IntN(capacity), closed
 	a.settle(room, s)
 	if closed {
-		a.settle(room, check.Settings{Capacity: capacity})
+		a.settle(room, a.usual())
 	}
 }
 
-// settle gives a room settings, and keeps it while it is empty.
+// usual returns the settings of a room of the run.
+func (a *administrator) usual() check.Settings {
+	s := check.Settings{Capacity: a.run.cfg.Capacity}
+	if a.run.does(loadtest.MixHost) {
+		s.Host = check.Longest
+	}
+	return s
+}
+
+// settle gives a room settings, and keeps it while it is empty, unless a match has begun it: such a room its host may close.
 func (a *administrator) settle(room string, s check.Settings) *check.Op {
-	return a.call(room, check.Op{Action: check.Configure, Settings: &s}, http.MethodPut, "", map[string]any{"capacity": s.Capacity, "closed": s.Closed, "keep": true})
+	body := map[string]any{"capacity": s.Capacity, "closed": s.Closed, "keep": s.Labels == "", "host": cmp.Or(s.Host, "none")}
+	if s.Labels != "" {
+		body["labels"] = s.Labels
+	}
+	return a.call(room, check.Op{Action: check.Configure, Settings: &s}, http.MethodPut, "", body)
 }
 
 // kick throws out a member, sometimes for a second.
@@ -130,37 +162,15 @@ func (a *administrator) party(room string) {
 		a.call(room, check.Op{Action: check.Release, Users: guests}, http.MethodPost, "/release", map[string]any{"users": guests})
 		return
 	}
-	var guests []string
-	for range 2 + a.random.IntN(2) {
-		a.number++
-		guests = append(guests, fmt.Sprintf("guest %d", a.number))
-	}
+	guests := a.invite()
 	if op := a.call(room, check.Op{Action: check.Reserve, Users: guests}, http.MethodPost, "/seats", map[string]any{"users": guests}); op.Outcome == check.Done {
 		a.guests[room] = guests
 	}
 }
 
-// move takes a member to another room: two operations, one in each.
-func (a *administrator) move(from string) {
-	to := a.run.rooms[a.random.IntN(len(a.run.rooms))]
-	user := a.someone(from)
-	if to == from || user == "" {
-		return
-	}
-	out := &check.Op{Action: check.MoveOut, Room: from, Users: []string{user}}
-	in := &check.Op{Action: check.MoveIn, Room: to, Users: []string{user}}
-	node := a.begin(out, in)
-	var said struct{ From, To position }
-	code, err := a.send(node, http.MethodPost, from, "/move", map[string]any{"users": out.Users, "to": to}, &said)
-	a.end(out, code, err, said.From, true)
-	a.end(in, code, err, said.To, false)
-	if out.Outcome == check.Unknown {
-		a.lives++
-	}
-}
-
 // position is where the API says that a room is.
 type position struct {
+	Room    string
 	Epoch   string
 	Version uint64
 	Count   int
@@ -172,7 +182,7 @@ func (a *administrator) call(room string, op check.Op, method, path string, body
 	op.Room = room
 	node := a.begin(&op)
 	var at position
-	code, err := a.send(node, method, room, path, body, &at)
+	code, err := a.send(node, method, pathOf(room, path), body, &at)
 	a.end(&op, code, err, at, true)
 	if op.Outcome == check.Unknown {
 		a.lives++
@@ -204,16 +214,17 @@ func (a *administrator) end(op *check.Op, code string, err error, at position, c
 	a.run.history.returned(op, counts)
 }
 
+func pathOf(room, path string) string { return "/api/rooms/" + url.PathEscape(room) + path }
+
 // send sends a request to a node, and returns the code of its refusal, if it is refused.
-func (a *administrator) send(node int, method, room, path string, body, into any) (code string, err error) {
+func (a *administrator) send(node int, method, path string, body, into any) (code string, err error) {
 	var text []byte
 	if body != nil {
 		if text, err = json.Marshal(body); err != nil {
 			return "", err
 		}
 	}
-	address := "http://" + a.run.nodes[node].admin + "/api/rooms/" + url.PathEscape(room) + path
-	req, err := http.NewRequest(method, address, bytes.NewReader(text))
+	req, err := http.NewRequest(method, "http://"+a.run.nodes[node].admin+path, bytes.NewReader(text))
 	if err != nil {
 		return "", err
 	}
@@ -241,7 +252,7 @@ func (a *administrator) send(node int, method, room, path string, body, into any
 // prepare gives the rooms settings, so that they are kept while they are empty.
 func (a *administrator) prepare() error {
 	for _, room := range a.run.rooms {
-		if op := a.settle(room, check.Settings{Capacity: a.run.cfg.Capacity}); op.Outcome != check.Done {
+		if op := a.settle(room, a.usual()); op.Outcome != check.Done {
 			return fmt.Errorf("room %s could not be set up: %s", room, op)
 		}
 	}
@@ -252,5 +263,5 @@ func (a *administrator) prepare() error {
 func (p *player) believes(room string) (user string, in bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.name, p.rooms[room] != nil && slices.Contains(p.run.rooms, room)
+	return p.name, p.rooms[room] != nil
 }

@@ -2,6 +2,8 @@ package chaos
 
 import (
 	"errors"
+	"maps"
+	"slices"
 
 	"roomd/loadtest/chaos/check"
 	"roomd/room"
@@ -20,8 +22,9 @@ func answer(op *check.Op, reply *protocol.Reply, err error) {
 		if reply.Seat != nil {
 			op.Seat = *reply.Seat
 		}
+		op.Room = reply.Room
 		if reply.Users != nil {
-			op.List = listOf(op.Process, reply.Users, reply.Private, reply.Data, reply.Settings)
+			op.List = listOf(op.Process, reply)
 		}
 	case errors.As(err, &conflict):
 		op.Outcome, op.Code = check.Refused, protocol.CodeConflict
@@ -39,7 +42,7 @@ func (p *player) heardReply(conn int, user string, r *protocol.Reply) {
 	if r.Error != nil || r.Users == nil {
 		e.Room = "" // it only shows that the connection lives
 	} else {
-		e.Epoch, e.Version, e.List = r.Epoch, r.Version, listOf(user, r.Users, r.Private, r.Data, r.Settings)
+		e.Epoch, e.Version, e.List = r.Epoch, r.Version, listOf(user, r)
 	}
 	p.run.history.heard(e)
 	if r.Error == nil && r.Seat != nil { // here, and not where the call returns: the next event may come before that
@@ -58,7 +61,7 @@ func (p *player) heardEvent(conn int, user string, e *protocol.Event) {
 			seen.Changes = append(seen.Changes, changeOf(&e.Changes[i]))
 		}
 	case protocol.EventSnapshot:
-		seen.List = listOf(user, e.Users, e.Private, e.Data, e.Settings)
+		seen.List = listOf(user, &protocol.Reply{Users: e.Users, Private: e.Private, Data: e.Data, Settings: e.Settings, Timers: e.Timers, Host: e.Host})
 	case protocol.EventLost:
 		seen.Lost = e.Reason
 	default:
@@ -94,6 +97,7 @@ func (p *player) learn(e check.Event) {
 	}
 	at.epoch, at.version = e.Epoch, e.Version
 	if e.List != nil {
+		at.host, at.settings = e.List.Host, e.List.Settings
 		clear(at.users)
 		for _, m := range e.List.Users {
 			at.users[m.User] = true
@@ -105,16 +109,23 @@ func (p *player) learn(e check.Event) {
 			at.users[c.User] = true
 		case protocol.ChangeLeave:
 			delete(at.users, c.User)
+		case protocol.ChangeHost:
+			at.host = c.User
+		case protocol.ChangeSettings:
+			at.settings = *c.Settings
 		}
 	}
 }
 
-func listOf(user string, users []protocol.Seated, private map[string]protocol.JSON, data protocol.JSON, s *room.Settings) *check.List {
-	l := &check.List{For: user, Users: make([]check.Member, len(users)), Data: text(data), Settings: *settingsOf(s)}
-	for i, u := range users {
+func listOf(user string, r *protocol.Reply) *check.List {
+	l := &check.List{
+		For: user, Users: make([]check.Member, len(r.Users)), Data: text(r.Data), Settings: *settingsOf(r.Settings),
+		Host: r.Host, Timers: slices.Sorted(maps.Keys(r.Timers)),
+	}
+	for i, u := range r.Users {
 		l.Users[i] = check.Member{User: u.User, Seat: u.Seat, Away: u.Away, Ready: u.Ready, Data: text(u.Data)}
 	}
-	for user, data := range private {
+	for user, data := range r.Private {
 		if l.Private == nil {
 			l.Private = make(map[string]string)
 		}
@@ -127,13 +138,17 @@ func settingsOf(s *room.Settings) *check.Settings {
 	if s == nil {
 		return new(check.Settings)
 	}
-	return &check.Settings{Capacity: s.Capacity, Closed: s.Closed}
+	settings := &check.Settings{Capacity: s.Capacity, Closed: s.Closed, Labels: check.Labels(s.Labels)}
+	if s.Host != room.HostNone { // as Redis has it
+		settings.Host = s.Host.String()
+	}
+	return settings
 }
 
 func changeOf(c *protocol.Change) check.Change {
 	change := check.Change{
 		Type: c.Type, User: c.User, Seat: c.Seat, Away: c.Away, Reason: c.Reason, Text: c.Text,
-		Target: c.To.Room, To: c.To.Users, Ready: c.Ready, Data: text(c.Data),
+		Target: c.To.Room, To: c.To.Users, Ready: c.Ready, Data: text(c.Data), Name: c.Name, Set: c.In != nil,
 	}
 	if c.Settings != nil {
 		change.Settings = settingsOf(c.Settings)

@@ -13,6 +13,7 @@ import (
 	"roomd/loadtest"
 	"roomd/loadtest/chaos/check"
 	"roomd/lockmgr/redisconn/pause"
+	"roomd/room"
 	"roomd/transport/client"
 	"roomd/transport/protocol"
 )
@@ -25,6 +26,7 @@ const (
 	redialPause  = 100 * time.Millisecond
 	maxRooms     = 2 // of a player at once
 	playersPause = 60 * time.Millisecond
+	longestTimer = 1500 * time.Millisecond
 )
 
 // player is one client after the other. A user of whom a call has an unknown end does not come back: another one does,
@@ -49,6 +51,9 @@ type place struct {
 	epoch   string
 	version uint64
 	users   map[string]bool
+
+	host     string
+	settings check.Settings
 }
 
 func newPlayer(r *run, number int) *player {
@@ -156,6 +161,9 @@ func (p *player) choose() *check.Op {
 			return op
 		}
 	}
+	if p.run.does(loadtest.MixMatch) && len(rooms) < maxRooms && p.random.IntN(6) == 0 {
+		return &check.Op{Action: check.Match, Settings: p.run.wanted(p.random.IntN(kindsOfTables))}
+	}
 	switch {
 	case p.random.IntN(8) == 0:
 		return &check.Op{Room: room, Action: check.Read}
@@ -172,53 +180,6 @@ func (p *player) choose() *check.Op {
 	return op
 }
 
-// talk returns a call of a member, or nil if the mix has none.
-func (p *player) talk(room string) *check.Op {
-	if len(p.run.talks) == 0 {
-		return nil
-	}
-	op := &check.Op{Room: room}
-	switch p.run.talks[p.random.IntN(len(p.run.talks))] {
-	case loadtest.MixReady:
-		op.Action = check.Ready
-	case loadtest.MixSay:
-		op.Action, op.Value = check.Say, fmt.Sprintf("say-%d", p.run.history.value())
-		if others := p.others(room); len(others) > 0 && p.random.IntN(3) == 0 {
-			op.Users = others[:1]
-		}
-	case loadtest.MixPrivate:
-		op.Action, op.Value = check.SetPrivate, fmt.Sprintf("own-%d", p.run.history.value())
-	case loadtest.MixData:
-		op.Action, op.Value = check.SetData, fmt.Sprintf("data-%d", p.run.history.value())
-		if p.random.IntN(4) == 0 {
-			op.Action = check.SetMember
-			break
-		}
-		p.mu.Lock()
-		if at := p.rooms[room]; at != nil && p.random.IntN(2) == 0 {
-			version := at.version
-			op.Expect, op.InEpoch = &version, at.epoch
-		}
-		p.mu.Unlock()
-	}
-	return op
-}
-
-// others returns who else is in a room, as far as the player knows.
-func (p *player) others(room string) (users []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if at := p.rooms[room]; at != nil {
-		for user := range at.users {
-			if user != p.name {
-				users = append(users, user)
-			}
-		}
-	}
-	slices.Sort(users)
-	return users
-}
-
 // perform makes a call, and records it. Whoever does not know how it ended is somebody else afterwards.
 func (p *player) perform(op *check.Op) {
 	op.Process, op.Node = p.name, p.node+1
@@ -227,6 +188,9 @@ func (p *player) perform(op *check.Op) {
 	p.run.history.call(op)
 	reply, err := p.send(ctx, op)
 	answer(op, reply, err)
+	if op.Action == check.Match && op.Outcome == check.Done {
+		p.run.matchedIn(op.Room, op.Settings)
+	}
 	p.run.history.returned(op, true)
 	p.mu.Lock()
 	switch {
@@ -246,6 +210,8 @@ func (p *player) perform(op *check.Op) {
 	}
 }
 
+func labelsOf(s *check.Settings) room.Labels { return room.Labels(s.Labels) }
+
 func (p *player) send(ctx context.Context, op *check.Op) (*protocol.Reply, error) {
 	var only []client.Condition
 	if op.Expect != nil {
@@ -257,6 +223,28 @@ func (p *player) send(ctx context.Context, op *check.Op) (*protocol.Reply, error
 			return p.conn.JoinSeat(ctx, op.Room, *op.Asked)
 		}
 		return p.conn.Join(ctx, op.Room)
+	case check.Match:
+		return p.conn.Match(ctx, labelsOf(op.Settings).Map(), room.Settings{Capacity: op.Settings.Capacity, Host: room.HostLongest})
+	case check.SetTimer:
+		then := client.Then{}
+		if op.Value != "" {
+			then.Data = op.Value
+		}
+		return p.conn.SetTimer(ctx, op.Room, op.Name, time.Duration(p.random.Int64N(int64(longestTimer))), then)
+	case check.StopTimer:
+		return p.conn.StopTimer(ctx, op.Room, op.Name)
+	case check.Kick:
+		return p.conn.Kick(ctx, op.Room, op.Users[0], "", 0)
+	case check.Swap:
+		return p.conn.Swap(ctx, op.Room, op.Users[0], op.Users[1])
+	case check.Shuffle:
+		return p.conn.Shuffle(ctx, op.Room)
+	case check.Close:
+		return p.conn.CloseRoom(ctx, op.Room)
+	case check.Configure:
+		s := room.Settings{Capacity: op.Settings.Capacity, Closed: op.Settings.Closed, Labels: labelsOf(op.Settings), Host: room.HostLongest}
+		s.Keep = s.Labels == "" // as the administrator has it
+		return p.conn.Configure(ctx, op.Room, s)
 	case check.Leave:
 		return p.conn.Leave(ctx, op.Room)
 	case check.Ready:

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomd/loadtest"
+	"roomd/loadtest/chaos/check"
 	"roomd/lockmgr/redistest/proxy"
 )
 
@@ -28,7 +29,7 @@ var ErrNothingDone = errors.New("no action succeeded, so the run proves nothing"
 type run struct {
 	cfg      Config
 	rooms    []string
-	talks    []string // of the mix: what players do
+	talks    []string // of the mix: what members do
 	rules    []string // and what the administrator does
 	store    store
 	nodes    []*node
@@ -41,9 +42,11 @@ type run struct {
 	playing  context.Context
 
 	mu       sync.Mutex
-	problems []string // guarded by mu: in words
-	phase    string   // guarded by mu
-	samples  []sample // guarded by mu
+	problems []string                   // guarded by mu: in words
+	matched  []string                   // guarded by mu: rooms that matches have found
+	wants    map[string]*check.Settings // guarded by mu: by room, with which they began
+	phase    string                     // guarded by mu
+	samples  []sample                   // guarded by mu
 }
 
 // Run disturbs a service of its own for cfg.Duration, or until ctx ends, and judges what its clients were told. An
@@ -53,14 +56,15 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	cfg.Recover = cmp.Or(cfg.Recover, defaultRecover)
-	r := &run{cfg: cfg}
+	r := &run{cfg: cfg, wants: make(map[string]*check.Settings)}
 	for i := range cfg.Rooms {
 		r.rooms = append(r.rooms, fmt.Sprintf("chaos-%s-%d", uuid.NewString()[:4], i+1))
 	}
 	for _, name := range cfg.Mix {
-		if slices.Contains([]string{loadtest.MixReady, loadtest.MixData, loadtest.MixPrivate, loadtest.MixSay}, name) {
+		switch name {
+		case loadtest.MixReady, loadtest.MixData, loadtest.MixPrivate, loadtest.MixSay, loadtest.MixTimer, loadtest.MixHost:
 			r.talks = append(r.talks, name)
-		} else {
+		default:
 			r.rules = append(r.rules, name)
 		}
 	}
@@ -150,6 +154,32 @@ func (r *run) problem(format string, args ...any) {
 	defer r.mu.Unlock()
 	r.problems = append(r.problems, fmt.Sprintf(format, args...))
 }
+
+// matchedIn records that a match has led into a room.
+func (r *run) matchedIn(room string, wanted *check.Settings) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.wants[room] == nil {
+		r.matched, r.wants[room] = append(r.matched, room), wanted
+	}
+}
+
+// begun returns the settings with which a match has begun a room.
+func (r *run) begun(room string) *check.Settings {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.wants[room]
+}
+
+// allRooms returns the rooms of the run, and those that matches began.
+func (r *run) allRooms() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Concat(r.rooms, r.matched)
+}
+
+// does reports whether that is in the mix.
+func (r *run) does(what string) bool { return slices.Contains(r.cfg.Mix, what) }
 
 // enter says what the run does now.
 func (r *run) enter(format string, args ...any) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -62,7 +61,7 @@ func (r *run) sample(ctx context.Context, rdb redis.UniversalClient) sample {
 		living[name] = true
 	}
 	s := sample{at: r.history.now()}
-	for _, room := range r.rooms {
+	for _, room := range r.allRooms() {
 		users, err := rdb.HKeys(ctx, r.keyOf(room, "Users")).Result()
 		if err != nil {
 			s.ghosts = -1
@@ -78,8 +77,8 @@ func (r *run) sample(ctx context.Context, rdb redis.UniversalClient) sample {
 	return s
 }
 
-// settle waits until every player who is connected knows its rooms as Redis has them: events have reached
-// all. Then it reads each room at each node.
+// settle waits until every player who is connected knows its rooms as Redis has them, and all timers have fired: events have
+// reached all. Then it reads each room at each node.
 func (r *run) settle(ctx context.Context) error {
 	r.enter("nobody acts: events arrive")
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
@@ -94,7 +93,7 @@ func (r *run) settle(ctx context.Context) error {
 			break
 		}
 		if time.Now().After(end) {
-			r.problem("events do not arrive: %s", behind)
+			r.problem("events do not arrive, or timers do not fire: %s", behind)
 			break
 		}
 		_ = pause.For(ctx, lookPause)
@@ -105,14 +104,17 @@ func (r *run) settle(ctx context.Context) error {
 // behind names a player who does not know a room as Redis has it.
 func (r *run) behind(ctx context.Context) (string, error) {
 	rdb := r.store.client()
-	for _, room := range r.rooms {
-		at, err := rdb.HMGet(ctx, r.keyOf(room, "Meta"), "epoch", "version").Result()
+	for _, room := range r.allRooms() {
+		at, err := rdb.HMGet(ctx, r.keyOf(room, "Meta"), "epoch", "version", "timers").Result()
 		if err != nil {
 			return "", err
 		}
+		if timers, _ := at[2].(string); strings.Contains(timers, `"due"`) {
+			return fmt.Sprintf("timers of room %s have not fired: %s", room, timers), nil
+		}
 		for _, p := range r.players {
 			if name, knows, in := p.knows(room); in && knows != fmt.Sprint(at[0], " ", at[1]) {
-				return fmt.Sprintf("%s is told of room %s at %s, and Redis has it at %v", name, room, knows, at), nil
+				return fmt.Sprintf("%s is told of room %s at %s, and Redis has it at %v", name, room, knows, at[:2]), nil
 			}
 		}
 	}
@@ -137,7 +139,7 @@ func (r *run) readAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, room := range r.rooms {
+		for _, room := range r.allRooms() {
 			op := &check.Op{Process: fmt.Sprintf("observer %d", i+1), Node: i + 1, Room: room, Action: check.Read}
 			r.history.call(op)
 			reply, err := c.Users(ctx, room)
@@ -177,7 +179,7 @@ func (r *run) leave(ctx context.Context) {
 
 // left names what is left of a room that everybody has left: members, or a lock.
 func (r *run) left(ctx context.Context, rdb redis.UniversalClient) string {
-	for _, room := range r.rooms {
+	for _, room := range r.allRooms() {
 		users, err := rdb.HKeys(ctx, r.keyOf(room, "Users")).Result()
 		if err != nil {
 			return err.Error()
@@ -197,8 +199,8 @@ func (r *run) journals(ctx context.Context, h *check.History) error {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
 	rdb := r.store.client()
-	h.Rooms, h.Journals = slices.Clone(r.rooms), make(map[string][]check.Entry)
-	for _, room := range r.rooms {
+	h.Rooms, h.Journals = r.allRooms(), make(map[string][]check.Entry)
+	for _, room := range h.Rooms {
 		messages, err := rdb.XRange(ctx, r.keyOf(room, "Log"), "-", "+").Result()
 		if err != nil {
 			return fmt.Errorf("journal of room %s: %w", room, err)
@@ -227,6 +229,10 @@ func entryOf(text string) (check.Entry, error) {
 			Ready                                     *bool
 			To                                        []string
 			Settings                                  *check.Settings
+			Timer                                     struct {
+				Name string
+				Due  int64
+			}
 		}
 	}
 	if err := json.Unmarshal([]byte(text), &in); err != nil {
@@ -240,6 +246,7 @@ func entryOf(text string) (check.Entry, error) {
 		e.Changes = append(e.Changes, check.Change{
 			Type: c.Type, User: c.User, Seat: c.Seat, Reason: c.Reason, Text: c.Text, Target: c.Target,
 			Data: plain(c.Data), Ready: c.Ready, To: c.To, Settings: c.Settings,
+			Name: c.Timer.Name, Set: c.Timer.Due > 0,
 			Away: c.Type == "join" && strings.HasPrefix(c.Session, detached),
 		})
 	}

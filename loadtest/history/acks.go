@@ -106,6 +106,8 @@ func (p *replay) checkAsked() {
 				return q.Action == SetData && q.By == user && q.Data == c.detail().Data
 			}):
 				p.found(Phantom, s.to, user, "%q set the data of the room, and nobody asked for that", user)
+			case c.kind == reseat && !p.asked(s.span, func(q *Request) bool { return q.Action == Shuffle || q.Action == Swap && q.has(user) }):
+				p.found(Phantom, s.to, user, "%s has another seat, and nobody asked for that", user)
 			case c.kind == memberState && !p.asked(s.span, func(q *Request) bool { return q.By == user && q.makes(c.detail()) }):
 				p.found(Phantom, s.to, user, "%s has another state, and did not ask for it", user)
 			}

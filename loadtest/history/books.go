@@ -21,8 +21,9 @@ type books struct {
 	dark    []span           // versions that nobody saw
 	data    value            // of the room, at the replay's version
 	rules   value            // the settings
-	doubt   map[string]bool  // members whose state is not known
-	spoilt  bool             // a wrong state was reported, which would show again
+	host    value
+	doubt   map[string]bool // members whose state is not known
+	spoilt  bool            // a wrong state was reported, which would show again
 }
 
 // value is the hash of a value. It is not known where it may be the work of unknown requests.
@@ -53,7 +54,7 @@ const (
 func newBooks(r *roomLog, e *epochLog) *books {
 	b := &books{
 		epoch: e.name, start: e.start, topics: make(map[topic][]write), after: make(map[topic]uint64), doubt: make(map[string]bool),
-		data: value{hashData(e.data), true}, rules: value{hashRules(e.rules), e.rules != nil},
+		data: value{hashData(e.data), true}, host: value{hashHost(e.host), true}, rules: value{hashRules(e.rules), e.rules != nil},
 	}
 	for _, a := range e.requests {
 		if a.conflict {
@@ -127,6 +128,8 @@ func (b *books) commit(s span, all changes, list *estimate) {
 		case settings:
 			b.rules = value{hashRules(&said.Settings), true}
 			b.write(topic{what: Configure}, write{span: s, hash: b.rules.hash, by: user})
+		case hosts:
+			b.host = value{hashHost(user), true}
 		case memberState, moves: // who joins or leaves has no state
 			how := byEvent
 			if c.kind == moves {
@@ -205,7 +208,7 @@ func (b *books) arrivals(acks []storedAck, v uint64) {
 // darken notes that nobody saw these versions, so that unknown requests may have been
 // committed in them.
 func (b *books) darken(s span) {
-	b.dark = append(b.dark, s)
+	b.dark, b.host.known = append(b.dark, s), false
 	for t, after := range b.after {
 		if after >= s.to {
 			continue
@@ -286,6 +289,10 @@ func (p *replay) compareContent(v uint64, seen content, who string, quiet bool) 
 		b.rules = value{seen.rules, true}
 		b.write(topic{what: Configure}, write{span: span{v - 1, v}, hash: seen.rules, how: byList})
 	}
+	if !b.host.known {
+		b.host = value{seen.host, seen.host != 0}
+	}
+	now.host = b.host.hash
 	if now.data = b.data.hash; b.rules.known {
 		now.rules = b.rules.hash
 	}
@@ -294,7 +301,7 @@ func (p *replay) compareContent(v uint64, seen content, who string, quiet bool) 
 	}
 	if what := seen.differs(now); what != "" {
 		p.found(Diverged, v, "content", "%s sees other %s than the history makes", who, what)
-		b.data, b.rules = value{seen.data, true}, value{seen.rules, seen.rules != 0}
+		b.data, b.rules, b.host = value{seen.data, true}, value{seen.rules, seen.rules != 0}, value{seen.host, seen.host != 0}
 		b.spoilt = b.spoilt || seen.states != now.states
 	}
 }

@@ -13,7 +13,7 @@
 // [Ledger.Violations] has all that was found.
 //
 // The package promises that a history which a correct server can produce gives no
-// violation: of joins, leaves, data, settings, messages, kicks, bans, parties and moves. What an
+// violation: of joins, matches, leaves, data, settings, hosts, seats, messages, timers, kicks, bans, parties and moves. What an
 // administrator does who has no View goes to the ledger directly ([Ledger.Done]).
 //
 // A request with an unknown outcome ([View.Unknown], [View.Unanswered]) may have been committed
@@ -72,7 +72,14 @@ func (r *roomLog) check(final RoomState) {
 		r.epochLocked(final.Epoch, final.Version)
 	}
 	if len(r.epochs) == 1 {
-		newReplay(r, r.epochs[0], final).run()
+		e := r.epochs[0]
+		forgotten := r.forgets && final.Epoch == ""
+		if forgotten { // it was empty, whatever else it was
+			final = RoomState{Epoch: e.name, Version: newEvidence(e, 0).highest()}
+		}
+		p := newReplay(r, e, final)
+		p.stored = forgotten
+		p.run()
 		return
 	}
 	for _, e := range r.epochs {

@@ -17,6 +17,7 @@ type content struct {
 	timers uint64 // which are set; 0 if they are not known
 	states uint64 // of the members
 	absent uint64 // who is away
+	host   uint64 // 0 if it is not known
 }
 
 // differs names what two sources say differently about one version, or is empty.
@@ -32,6 +33,8 @@ func (c content) differs(other content) string {
 		return "states of members"
 	case c.absent != other.absent:
 		return "members who are away"
+	case c.host != other.host && c.host != 0 && other.host != 0:
+		return "host"
 	}
 	return ""
 }
@@ -54,17 +57,21 @@ func hashTimers(t Timers) uint64 {
 	return maphash.String(hashSeed, strings.Join(t, " ")) | 1
 }
 
+// hashHost returns 0 for no host.
+func hashHost(user string) uint64 { return hashData(user) | 1 }
+
 // matter is what a view knows of a room beside its members.
 type matter struct {
 	data   string
 	rules  *Rules // nil if no message told them
 	timers Timers
+	host   string
 
 	dataHash, rulesHash, timersHash uint64
 }
 
-func newMatter(data string, rules *Rules, timers Timers) matter {
-	return matter{data, rules, timers, hashData(data), hashRules(rules), hashTimers(timers)}
+func newMatter(data string, rules *Rules, timers Timers, host string) matter {
+	return matter{data, rules, timers, host, hashData(data), hashRules(rules), hashTimers(timers)}
 }
 
 // capacity returns how many members there may be; 0 is any number.
@@ -79,22 +86,24 @@ func (m *matter) capacity(unless int) int {
 func (m *matter) apply(c Change) (faults []fault) {
 	switch c.Type {
 	case RoomData:
-		*m = newMatter(c.Data, m.rules, m.timers)
+		*m = newMatter(c.Data, m.rules, m.timers, m.host)
 	case Settings:
 		rules := c.Settings
-		*m = newMatter(m.data, &rules, m.timers)
+		*m = newMatter(m.data, &rules, m.timers, m.host)
 	case Countdown, Fired:
 		at, there := slices.BinarySearch(m.timers, c.Timer)
 		switch next := slices.Clone(m.timers); {
 		case m.timers == nil:
 		case c.Set && !there:
-			*m = newMatter(m.data, m.rules, slices.Insert(next, at, c.Timer))
+			*m = newMatter(m.data, m.rules, slices.Insert(next, at, c.Timer), m.host)
 		case c.Set:
 		case there:
-			*m = newMatter(m.data, m.rules, slices.Delete(next, at, at+1))
+			*m = newMatter(m.data, m.rules, slices.Delete(next, at, at+1), m.host)
 		default: // it has fired before, or was cancelled
 			faults = append(faults, fault{Duplicate, c.Timer, false, fmt.Sprintf("the timer %s, which is not set, did %q", c.Timer, c.Type)})
 		}
+	case HostIs:
+		m.host = c.User
 	case Join, Seated:
 		for _, b := range m.limits().Join(c.Seat) {
 			if b.Rule == model.Closed && c.Type == Seated {
@@ -132,17 +141,26 @@ func (m *matter) holds(r *roster) (faults []fault) {
 	return faults
 }
 
+// governed returns what cannot be right about the host of a room with these members.
+func (m *matter) governed(r *roster) []fault {
+	_, in := r.Of[m.host]
+	if m.rules == nil || m.rules.Host != Longest && m.host == "" || m.rules.Host == Longest && in == (len(r.Of) > 0) && (in || m.host == "") {
+		return nil
+	}
+	return []fault{{Diverged, "host", false, fmt.Sprintf("the host is %q in a room of %d users with the policy %q", m.host, len(r.Of), m.rules.Host)}}
+}
+
 func beyond(user string, seat, limit int) fault {
 	return fault{Oversold, user, false, fmt.Sprintf("%s is on seat %d of a room for %d", user, seat, limit)}
 }
 
 // of returns what stands for the room with these members.
 func (m *matter) of(r *roster) content {
-	return content{m.dataHash, m.rulesHash, m.timersHash, r.state, r.absent}
+	return content{m.dataHash, m.rulesHash, m.timersHash, r.state, r.absent, hashHost(m.host)}
 }
 
 func contentOf(state RoomState) content {
-	r, m := newRoster(), newMatter(state.Data, state.Settings, state.Timers)
+	r, m := newRoster(), newMatter(state.Data, state.Settings, state.Timers, state.Host)
 	r.set(state.Users, 0)
 	return m.of(&r)
 }

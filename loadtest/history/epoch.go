@@ -12,6 +12,7 @@ type epochLog struct {
 	users []Member // at start
 	data  string   // at start
 	rules *Rules   // at start
+	host  string   // at start
 	top   int      // highest seat in any message
 
 	// pages hold 64 versions each, by version/64. They are in a map, because a broken
@@ -76,13 +77,14 @@ const (
 	roomData
 	countdown
 	fired
+	hosts
 	said
 	strange
 )
 
 var kindsThatStay = map[string]stays{
 	Join: moves, Leave: moves, Away: away, Back: back, Seated: reseat, Settings: settings,
-	MemberState: memberState, RoomData: roomData, Countdown: countdown, Fired: fired, Said: said,
+	MemberState: memberState, RoomData: roomData, Countdown: countdown, Fired: fired, HostIs: hosts, Said: said,
 }
 
 func stayOf(kind string) stays {

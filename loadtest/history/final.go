@@ -48,7 +48,7 @@ func (p *replay) compareLists(lenient bool) {
 			p.room.lost(p.log.name, list.last[user].version, Change{Type: Join, User: user, Seat: was})
 		case mayLeave && mayJoin:
 			committed = append(committed, Change{Type: Leave, User: user, Seat: was}, Change{Type: Join, User: user, Seat: seat})
-		case onSeat[seat] == 1: // else the clash is reported
+		case onSeat[seat] == 1 && !p.mayReseat(v): // else the clash is reported
 			p.found(Diverged, v, user, "%s is on seat %d, by the history on seat %d", user, seat, was)
 		}
 	}

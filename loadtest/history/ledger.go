@@ -54,7 +54,7 @@ func (l *Ledger) Start(room string, state RoomState) {
 	defer r.mu.Unlock()
 	e := newEpochLog(state.Epoch)
 	e.start, e.users = state.Version, slices.Clone(state.Users)
-	e.data, e.rules = state.Data, state.Settings
+	e.data, e.rules, e.host = state.Data, state.Settings, state.Host
 	r.epochs = []*epochLog{e}
 }
 

@@ -12,6 +12,9 @@ const (
 	// Seated gives a member another seat. Who had it gets another one by the same commit.
 	Seated = "seat"
 
+	// HostIs makes a member the host of the room, or, without a user, nobody.
+	HostIs = "host"
+
 	// Settings concerns the room: its members stay.
 	Settings = "settings"
 
@@ -66,6 +69,20 @@ type Rules struct {
 	Closed   bool   // nobody comes in
 	Keep     bool   // an empty room is kept
 	Data     string // who may set the room's data
+	Host     string // Longest: one of the members is the host, as long as there are some
+	Labels   Labels
+}
+
+// Longest is the policy by which a room has a host.
+const Longest = "longest"
+
+// Labels are what a room is for: JSON in the one form that a server gives it, empty for none.
+type Labels string
+
+// UnmarshalJSON takes any JSON.
+func (l *Labels) UnmarshalJSON(text []byte) error {
+	*l = Labels(text)
+	return nil
 }
 
 // Timers are the names of a room's timers, in order. Nil if they are not known.
@@ -89,6 +106,7 @@ type List struct {
 	Data     string // of the room: JSON, empty if there is none
 	Settings *Rules // nil if the message does not tell them
 	Timers   Timers
+	Host     string // the user who is it, empty for nobody
 
 	Private map[string]string // by user: the private data that are shown
 }
@@ -111,6 +129,7 @@ type RoomState struct {
 	Data     string
 	Settings *Rules // nil if they are not known
 	Timers   Timers
+	Host     string
 
 	Private map[string]string // by user: the private data, of those of whom that is known
 }

@@ -97,6 +97,9 @@ func (p *replay) stepCommit() {
 	contested, lenient := p.log.is(v, disputed), !p.exact
 	all, acks := p.log.stored(v), p.log.acksThrough(v)
 	done := all.moves()
+	if acks = onFirstSeats(acks, all); !contested {
+		p.checkReseated(all, v)
+	}
 	p.list.creditAways(all, v)
 	for _, c := range all {
 		if c.kind == moves {
@@ -104,6 +107,9 @@ func (p *replay) stepCommit() {
 		} else {
 			p.list.settle(c)
 		}
+	}
+	if !contested {
+		p.checkRights(all, v)
 	}
 	p.books.commit(span{p.version, v}, all, &p.list)
 	p.list.credit(done, acks, v)

@@ -13,6 +13,8 @@ const (
 	SetPrivate = "private"   // Data of the member By, or all Hands
 	SetTimer   = "timer"     // the timer Text; it may fire, once
 	Say        = "say"       // Text or Data, to all or those in To
+	Swap       = "swap"      // of the seats of both Users
+	Shuffle    = "shuffle"   // of the seats of all
 	Kick       = "kick"      // of Users, if they are members
 	Unban      = "unban"     // of Users
 	Close      = "close"     // everybody leaves
@@ -27,7 +29,7 @@ const (
 type Request struct {
 	Action   string   // one of the constants
 	By       string   // the user who asked; empty for an administrator who is no user
-	Users    []Member // whom it concerns; seats count in Reserve and MoveIn
+	Users    []Member // whom it concerns; seats count in Reserve and MoveIn, and in a Swap or Shuffle of an administrator, who is told all of them
 	Target   string   // the other room of a move
 	Ready    bool
 	Text     string // of a message, or why somebody is kicked

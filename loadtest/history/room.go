@@ -17,6 +17,7 @@ type roomLog struct {
 	unanswered []unanswered // guarded by mu
 	refused    []Request    // guarded by mu; groups
 	ousted     []ousted     // guarded by mu
+	forgets    bool         // guarded by mu; see MayBeForgotten
 }
 
 // unknown is a request that may have been committed, at a version above after.

@@ -63,14 +63,16 @@ func (r *roster) set(users []Member, capacity int) (faults []fault) {
 func (r *roster) apply(c Change, capacity int) (faults []fault) {
 	_, there := r.Of[c.User]
 	switch {
-	case c.Type == Settings || c.Type == RoomData || c.Type == Countdown || c.Type == Fired || c.Type == Said:
+	case c.Type == Settings || c.Type == RoomData || c.Type == Countdown || c.Type == Fired || c.Type == HostIs || c.Type == Said:
 		return nil
 	case c.Type == Away || c.Type == Back || c.Type == MemberState:
 		return r.concerns(c)
 	case c.Type == Seated && !there:
 		return []fault{{Phantom, c.User, false, c.User + " got another seat without being in the room"}}
 	case c.Type == Seated:
-		r.reseat(c.User, c.Seat)
+		if !r.reseat(c.User, c.Seat) {
+			return []fault{{Diverged, c.User, false, fmt.Sprintf("%s changes to seat %d, which nobody has left for another", c.User, c.Seat)}}
+		}
 		return nil
 	case c.Type == Leave && !there:
 		return []fault{{Phantom, c.User, false, c.User + " left without being there"}}
@@ -169,11 +171,11 @@ func (s state) hash(user string) uint64 {
 	return placeHash(user+"\x00"+s.data, ready)
 }
 
-// reseat gives a member another seat.
-func (r *roster) reseat(user string, seat int) {
+// reseat gives a member another seat, and reports whether members changed places.
+func (r *roster) reseat(user string, seat int) bool {
 	r.print = r.print.without(user, r.Of[user]).with(user, seat)
 	r.top = max(r.top, seat)
-	r.Reseat(user, seat)
+	return r.Reseat(user, seat)
 }
 
 // settled returns what is wrong about the seats after all changes of an event.

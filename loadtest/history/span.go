@@ -38,6 +38,9 @@ func (p *replay) stepSpan(s span, done changes) {
 func (p *replay) applySpan(s span, all changes, lenient bool) []moment {
 	b := p.books
 	now := moment{content: content{data: b.data.hash, rules: b.rules.hash}}
+	if b.host.known {
+		now.content.host = b.host.hash
+	}
 	known := b.data.known && b.rules.known && len(b.doubt) == 0 && !b.spoilt
 	moments := make([]moment, 0, len(all)+1)
 	add := func() {
@@ -57,6 +60,8 @@ func (p *replay) applySpan(s span, all changes, lenient bool) []moment {
 			now.content.data = hashData(said.Data)
 		case settings:
 			now.content.rules = hashRules(&said.Settings)
+		case hosts:
+			now.content.host = hashHost(c.user.Value())
 		default:
 			p.list.settle(c)
 		}

@@ -54,7 +54,7 @@ func TestView_Seats(t *testing.T) {
 	}{
 		{"a swap", []Change{seat("a", 1), seat("b", 0)}, "102", ""},
 		{"three change places", []Change{seat("a", 1), seat("b", 2), seat("c", 0)}, "120", ""},
-		{"to a free seat", []Change{seat("a", 3)}, "312", ""},
+		{"to a free seat", []Change{seat("a", 3)}, "312", "nobody has left for another"},
 		{"one stays", []Change{seat("a", 1)}, "112", "[seat_clash]"},
 		{"a stranger", []Change{seat("x", 3)}, "012", "[phantom]"},
 		{"beyond", []Change{seat("a", 4)}, "412", "[oversold]"},
@@ -74,6 +74,7 @@ func TestView_Seats(t *testing.T) {
 			l.Start("42", start)
 			v.Snapshot(List{Epoch: "e", Version: 3, Count: 3, Users: start.Users, Settings: rules})
 			v.Changed(Event{Epoch: "e", Version: 4, From: 3, Changes: tt.changes})
+			l.Done("42", Request{Action: Swap, Users: users("012")}, Reply{Epoch: "e", Version: 4})
 			l.Check(map[string]RoomState{"42": {Epoch: "e", Version: 4, Users: users(tt.final), Settings: rules}})
 			found := strings.Join(l.Violations().Descriptions(), "; ")
 			if tt.want == "" && found != "" || !strings.Contains(found, tt.want) {

@@ -26,6 +26,7 @@ func (p *replay) stepUnseen(versions []uint64) {
 		}
 		p.applyAcks(acks, v, &s)
 		p.vacateClosed(acks, v)
+		p.reseatUnseen(v)
 		p.books.arrivals(acks, v)
 		p.books.unseen(v, &p.list)
 		p.version = v
@@ -49,7 +50,7 @@ func (p *replay) reconcile(v uint64, s stretch) {
 		p.done = true
 		seen, want = true, list.total()
 	} else if s.lenient && seen && !quiet && want != list.total() {
-		if tooMany := list.search(want, v); tooMany {
+		if tooMany := list.search(want, v); tooMany || want != list.total() && p.mayReseat(v) {
 			list.accept(want)
 			list.unsure = true
 		}

@@ -97,7 +97,7 @@ func (v *View) Listed(list List) {
 	}
 	spare := newRoster()
 	if v.check(&spare, list) {
-		about := newMatter(list.Data, list.Settings, list.Timers)
+		about := newMatter(list.Data, list.Settings, list.Timers, list.Host)
 		v.room.observe(list.Epoch, list.Version, &spare, about.of(&spare), v.observer)
 	}
 }
@@ -132,7 +132,11 @@ func (v *View) Changed(e Event) {
 	for _, c := range e.Changes {
 		v.apply(c, e)
 	}
-	for _, f := range v.roster.settled() {
+	faults := v.roster.settled()
+	if !v.blind && !v.tainted {
+		faults = append(faults, v.matter.governed(&v.roster)...)
+	}
+	for _, f := range faults {
 		v.room.fault(e.Epoch, e.Version, f)
 	}
 	v.version = e.Version
@@ -229,7 +233,7 @@ func (v *View) State() RoomState {
 	if !v.synced {
 		return RoomState{}
 	}
-	state := RoomState{Epoch: v.epoch, Version: v.version, Data: v.matter.data, Settings: v.matter.rules, Timers: v.matter.timers}
+	state := RoomState{Epoch: v.epoch, Version: v.version, Data: v.matter.data, Settings: v.matter.rules, Timers: v.matter.timers, Host: v.matter.host}
 	if _, there := v.roster.Of[v.user]; there {
 		state.Private = map[string]string{v.user: v.private}
 	}
@@ -244,7 +248,7 @@ func (v *View) State() RoomState {
 func (v *View) adopt(list List) bool {
 	v.holdList(list)
 	sound := v.check(&v.roster, list)
-	v.matter = newMatter(list.Data, list.Settings, list.Timers)
+	v.matter = newMatter(list.Data, list.Settings, list.Timers, list.Host)
 	if list.Epoch != v.epoch {
 		v.floor = 0
 	}
@@ -257,9 +261,12 @@ func (v *View) adopt(list List) bool {
 // check fills r from the list and reports what is wrong with the list in itself. It
 // returns false if r is now a guess.
 func (v *View) check(r *roster, list List) bool {
-	about := newMatter(list.Data, list.Settings, list.Timers)
+	about := newMatter(list.Data, list.Settings, list.Timers, list.Host)
 	limit := about.capacity(v.room.ledger.options.Capacity)
 	faults := append(r.set(list.Users, limit), about.holds(r)...)
+	for _, f := range about.governed(r) {
+		v.room.fault(list.Epoch, list.Version, f)
+	}
 	if list.Count != len(list.Users) {
 		faults = append(faults, fault{Diverged, "count", false,
 			fmt.Sprintf("%s got a count of %d and a list of %d", v.name, list.Count, len(list.Users))})

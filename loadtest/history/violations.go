@@ -24,12 +24,12 @@ const (
 	// VersionGap: a version was skipped, came twice, or nothing explains it; or a room
 	// changed its epoch although no data loss was declared.
 	VersionGap Kind = "version_gap"
-	// Intruder: somebody came in who must not, into a closed room or in spite of a ban.
+	// Intruder: somebody came in who must not, into a closed room or in spite of a ban, or did what only the host may.
 	Intruder Kind = "intruder"
 	// Torn: a party or a move took place in part.
 	Torn Kind = "torn"
 	// Conflict: a compare-and-set replaced what it did not expect, or was refused although
-	// what it expected was there.
+	// what it expected was there; or a match found no seat.
 	Conflict Kind = "conflict"
 	// Diverged: two sources say different things about one version.
 	Diverged Kind = "diverged"

@@ -155,14 +155,15 @@ func TestTrace_LostLocks(t *testing.T) {
 		redistest.Equal(t, "got", n.take(), "waited 1s, held 0s for 1, lost a stale commit was refused, waited 0s, held 0s for 1, lost <nil>, leave <nil> in 1s")
 		before.Store(atCommit(func() error { return rdb.HSet(t.Context(), "Room:42:Meta", "version", 7, "mark", "of another").Err() }))
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
-		if got := n.take(); !strings.HasPrefix(got, "reapplied, ") || !strings.Contains(got, "waited 0s, held 0s for 1, lost <nil>, join <nil> in 0s") {
+		got := strings.ReplaceAll(n.take(), "resynced, ", "") // the feed missed a version, and may say so at any point
+		if !strings.HasPrefix(got, "reapplied, ") || !strings.Contains(got, "waited 0s, held 0s for 1, lost <nil>, join <nil> in 0s") {
 			t.Error(got)
 		}
 		away := func(redis.Cmder) error { return io.ErrUnexpectedEOF }
 		before.Store(atCommit(func() error { before.Store(&away); return io.ErrUnexpectedEOF }))
 		_, _ = c.Do(t.Context(), "42", room.Leave{User: "a", Session: "s"})
 		before.Store(nil)
-		if got := n.take(); !strings.Contains(got, fmt.Sprintf("held %v for 1, lost a hold ended without an answer, leave outcome is unknown", lockmgr.DefaultTTL)) {
+		if got = n.take(); !strings.Contains(got, fmt.Sprintf("held %v for 1, lost a hold ended without an answer, leave outcome is unknown", lockmgr.DefaultTTL)) {
 			t.Error(got)
 		}
 	})

@@ -3,11 +3,14 @@ package api
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/transport/protocol"
 )
 
 // must sends a request to the operators' address, which is to succeed.
@@ -172,4 +175,45 @@ func TestJournal_Read(t *testing.T) {
 	redistest.Equal(t, "versions", strings.Join(versions, " "), "1 2 3 4 5 6")
 	w.do(call{method: "GET", path: "/api/rooms/42/log?after=7", operator: true, status: 400, want: []string{`"field":"after"`}})
 	w.must("GET", "/api/rooms/none/log", "", `"entries":[]`)
+}
+
+// The journal, and its description, has every kind of change that players see, with what goes with it.
+func TestJournal_EveryKind(t *testing.T) {
+	w := newWorld(t, false, Options{})
+	act := func(a room.Action) {
+		t.Helper()
+		_, err := w.players.Do(t.Context(), "42", a)
+		redistest.OK(t, err)
+	}
+	w.must("PUT", "/api/rooms/42", `{"capacity":4,"host":"longest"}`)
+	w.join("42", "a", "b")
+	act(room.Ready{User: "a", Session: "session", Value: true})
+	act(room.Detach{User: "a", Session: "session"})
+	act(room.Keep{User: "a", Session: "session"})
+	w.must("PUT", "/api/rooms/42/data", `[]`)
+	w.must("PUT", "/api/rooms/42/members/a/private", `["AS"]`)
+	w.must("POST", "/api/rooms/42/messages", `{"text":"hi"}`)
+	w.must("POST", "/api/rooms/42/swap", `{"users":["a","b"]}`)
+	w.must("DELETE", "/api/rooms/42/seats?user=b", "")
+	w.must("PUT", "/api/rooms/42/timers/turn", `{"in":86400000}`)
+	w.must("DELETE", "/api/rooms/42/timers/turn", "")
+	w.must("PUT", "/api/rooms/42/timers/end", `{"in":0}`)
+	redistest.Until(t, "the timer has fired", func() bool {
+		return strings.Contains(string(w.must("GET", "/api/rooms/42/log", "").body), `"type":"timer"`)
+	})
+	r := w.must("GET", "/api/rooms/42/log", "", `{"type":"seat","user":"a","seat":1}`, `{"type":"countdown","name":"turn"}`, `{"type":"timer","name":"end"}`, `{"type":"host","user":"a"}`)
+	found := map[string]bool{}
+	for _, e := range r.field("entries").([]any) {
+		for _, c := range e.(map[string]any)["changes"].([]any) {
+			c := c.(map[string]any)
+			found[c["type"].(string)] = true
+			if in, set := c["in"].(float64); set && c["name"] == "turn" && (in < 80_000_000 || in > 87_000_000) {
+				t.Errorf("a timer of a day fires in %v ms", in)
+			}
+			if _, seated := c["seat"]; seated != room.Kind(c["type"].(string)).OfMember() {
+				t.Errorf("a seat in %v", c)
+			}
+		}
+	}
+	redistest.Equal(t, "kinds", strings.Join(slices.Sorted(maps.Keys(found)), " "), strings.Join(slices.Sorted(slices.Values(protocol.Changes())), " "))
 }

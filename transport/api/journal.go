@@ -19,16 +19,18 @@ type entry struct {
 
 // change is what happened to a room, as the events of the protocol have it.
 type change struct {
-	Type     string    `json:"type" enum:"join,leave,away,back,member,private,settings,host,data,message"`
+	Type     string    `json:"type"`
 	User     string    `json:"user,omitzero" minLength:"1" maxLength:"64"`
 	Seat     *int      `json:"seat,omitzero" minimum:"0" maximum:"65535" doc:"Of a member."`
-	Reason   string    `json:"reason,omitzero" enum:"left,timeout,node,kicked,closed,moved"`
+	Reason   string    `json:"reason,omitzero"`
 	Away     bool      `json:"away,omitzero" enum:"true"`
 	Ready    *bool     `json:"ready,omitzero" doc:"Of a member; without it that is as before."`
 	Text     string    `json:"text,omitzero"`
 	Data     rawJSON   `json:"data,omitzero" doc:"Any JSON. Of a member: without it that is as before, and null is none. The private data of a member are here, too."`
 	To       any       `json:"to,omitzero" doc:"The users whom a message is for (a list), or the room to which a user was moved (its id)."`
 	Settings *settings `json:"settings,omitzero"`
+	Name     string    `json:"name,omitzero" minLength:"1" maxLength:"32" doc:"Of a timer."`
+	In       *int64    `json:"in,omitzero" minimum:"0" doc:"Of a timer that was set: in how many ms from the entry's time on it fires. Absent where it was cancelled, or has fired."`
 }
 
 // journal is a page of a room's journal.
@@ -52,7 +54,7 @@ func readJournal(q *request, in journalPage) (*answer, error) {
 	for _, e := range entries {
 		one := entry{e.ID, e.Time.UTC(), e.Epoch, e.Version, e.CommitID, e.Node, make([]change, 0, len(e.Changes))}
 		for i := range e.Changes {
-			one.Changes = append(one.Changes, changeOf(&e.Changes[i]))
+			one.Changes = append(one.Changes, changeOf(&e.Changes[i], e.Time))
 		}
 		page.Entries = append(page.Entries, one)
 	}
@@ -62,11 +64,10 @@ func readJournal(q *request, in journalPage) (*answer, error) {
 	return ok(page)
 }
 
-func changeOf(c *room.Change) change {
+// changeOf returns a change that was written at that time.
+func changeOf(c *room.Change, at time.Time) change {
 	one := change{Type: string(c.Type), User: c.User, Reason: string(c.Reason), Away: c.Away}
-	switch c.Type {
-	case room.KindSettings, room.KindHost, room.KindData, room.KindMessage:
-	default:
+	if c.Type.OfMember() {
 		one.Seat = &c.Seat
 	}
 	if c.Detail == nil {
@@ -81,6 +82,11 @@ func changeOf(c *room.Change) change {
 	}
 	if c.Settings != nil {
 		one.Settings = new(settings(*c.Settings))
+	}
+	if c.Timer != nil {
+		if one.Name = c.Timer.Name; c.Timer.Due != 0 {
+			one.In = new(max(0, c.Timer.Due-at.UnixMilli()))
+		}
 	}
 	return one
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"roomd/room"
+	"roomd/transport/protocol"
 )
 
 // The description of the API is made of the operations and of the Go types of their queries, bodies and
@@ -204,9 +205,7 @@ func (d *describer) refine() {
 		}
 		if f.Values != nil {
 			p.Type, p.Default = "string", f.Values[0]
-			for _, choice := range f.Values {
-				p.Enum = append(p.Enum, choice)
-			}
+			p.Enum = enum(f.Values)
 		}
 	}
 	all["RoomState"].Properties["settings"] = &huma.Schema{AllOf: []*huma.Schema{
@@ -216,10 +215,17 @@ func (d *describer) refine() {
 	all["Node"].Required = []string{"node", "address", "settings", "self"}
 	all["Node"].Description = "All but node, address, settings and self is absent where the node says nothing of itself."
 	all["Node"].Properties["checks"].Description = "What the node has found in the rooms of its clients. copies: Redis has what the node knows. seats: no seat is taken twice. capacity: no room has more members than seats. versions: they have no gaps, and do not go back."
-	for code := range kinds {
-		all["Problem"].Properties["code"].Enum = append(all["Problem"].Properties["code"].Enum, code)
+	all["Problem"].Properties["code"].Enum = enum(slices.Sorted(maps.Keys(kinds)))
+	all["Change"].Properties["type"].Enum = enum(protocol.Changes())
+	all["Change"].Properties["reason"].Enum = enum(protocol.Reasons())
+}
+
+// enum returns the values that a text can have.
+func enum(values []string) (all []any) {
+	for _, value := range values {
+		all = append(all, value)
 	}
-	slices.SortFunc(all["Problem"].Properties["code"].Enum, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
+	return all
 }
 
 // nodeDocs explain what a node says of itself, whose types belong to another package.

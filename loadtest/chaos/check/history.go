@@ -32,6 +32,11 @@ const (
 	SetPrivate = "private"
 	Deal       = "deal" // of private data to Users, all of them or none
 	Say        = "say"
+	SetTimer   = "timer"      // Name, which fires once, and then sets the data to Value if there is one
+	StopTimer  = "stop timer" // Name
+	Match      = "match"      // a join of any room with the labels of Settings; a new one begins with these
+	Swap       = "swap"       // of the seats of both Users
+	Shuffle    = "shuffle"    // of the seats of all
 	Configure  = "configure"
 	Kick       = "kick"
 	Close      = "close"
@@ -60,10 +65,27 @@ type Member struct {
 	Data  string `json:"data,omitzero"`
 }
 
-// Settings are those of a room that decide who comes in.
+// Settings are those of a room that decide who comes in, and who may do what.
 type Settings struct {
-	Capacity int  `json:"capacity"`
-	Closed   bool `json:"closed,omitzero"`
+	Capacity int    `json:"capacity"`
+	Closed   bool   `json:"closed,omitzero"`
+	Host     string `json:"host,omitzero"` // Longest: one of the members is the host as long as there are some
+	Labels   Labels `json:"labels,omitzero"`
+}
+
+// Longest is the policy by which a room has a host.
+const Longest = "longest"
+
+// Labels are what a room is for: JSON in the form in which rooms keep it, empty for none.
+type Labels string
+
+// MarshalJSON returns the JSON.
+func (l Labels) MarshalJSON() ([]byte, error) { return []byte(cmp.Or(l, "null")), nil }
+
+// UnmarshalJSON takes any JSON.
+func (l *Labels) UnmarshalJSON(text []byte) error {
+	*l = Labels(text)
+	return nil
 }
 
 // List is a room as a client was shown it.
@@ -71,6 +93,8 @@ type List struct {
 	Users    []Member `json:"users"`
 	Data     string   `json:"data,omitzero"`
 	Settings Settings `json:"settings"`
+	Host     string   `json:"host,omitzero"`   // the user who is it
+	Timers   []string `json:"timers,omitzero"` // their names, in order
 
 	For     string            `json:"for"`              // the user to whom it was shown
 	Private map[string]string `json:"private,omitzero"` // the private data that the user was shown
@@ -82,7 +106,7 @@ type Op struct {
 	ID      int           `json:"op"`
 	Process string        `json:"process"` // the user, or the administrator
 	Node    int           `json:"node"`
-	Room    string        `json:"room"`
+	Room    string        `json:"room"` // empty until a room is found, of a Match and of a party that looks for one
 	Action  string        `json:"action"`
 	Call    time.Duration `json:"call"`
 	Return  time.Duration `json:"return"`
@@ -90,10 +114,12 @@ type Op struct {
 	Code    string        `json:"code,omitzero"` // of a refusal
 
 	// What was asked for.
-	Asked    *int      `json:"asked,omitzero"`  // seat
-	Value    string    `json:"value,omitzero"`  // data or text: no two operations have the same
-	Users    []string  `json:"users,omitzero"`  // whom it concerns, besides the process
-	Expect   *uint64   `json:"expect,omitzero"` // version
+	Asked    *int      `json:"asked,omitzero"`   // seat
+	Name     string    `json:"name,omitzero"`    // of a timer
+	AsHost   bool      `json:"as_host,omitzero"` // by a player who has the right only as the host
+	Value    string    `json:"value,omitzero"`   // data or text: no two operations have the same
+	Users    []string  `json:"users,omitzero"`   // whom it concerns, besides the process
+	Expect   *uint64   `json:"expect,omitzero"`  // version
 	InEpoch  string    `json:"in_epoch,omitzero"`
 	Settings *Settings `json:"settings,omitzero"`
 
@@ -108,8 +134,18 @@ type Op struct {
 
 // writes reports whether the action changes a room each time that it is done.
 func (o *Op) writes() bool {
-	return o.Action == SetData || o.Action == Say || o.Action == SetMember || o.Action == SetPrivate || o.Action == Deal
+	switch o.Action {
+	case SetData, Say, SetMember, SetPrivate, Deal, SetTimer:
+		return true
+	}
+	return false
 }
+
+// joins reports whether the process becomes a member.
+func (o *Op) joins() bool { return o.Action == Join || o.Action == Match }
+
+// of reports whether the operation is of that room, or may be: of a match with an unknown end nobody knows where it was.
+func (o *Op) of(room string) bool { return o.Room == room || o.Room == "" && o.Outcome == Unknown }
 
 // String describes the operation in a line.
 func (o *Op) String() string {
@@ -128,7 +164,7 @@ func (o *Op) String() string {
 		return text + fmt.Sprintf("%.3f s: refused, %s", o.Return.Seconds(), o.Code)
 	}
 	text += fmt.Sprintf("%.3f s: done at version %d of epoch %s", o.Return.Seconds(), o.Version, short(o.Epoch))
-	if o.Action == Join {
+	if o.joins() {
 		text += fmt.Sprintf(" on seat %d", o.Seat)
 	}
 	return text
@@ -149,6 +185,8 @@ type Change struct {
 	Ready    *bool     `json:"ready,omitzero"`
 	To       []string  `json:"to,omitzero"`
 	Settings *Settings `json:"settings,omitzero"`
+	Name     string    `json:"name,omitzero"` // of a timer
+	Set      bool      `json:"set,omitzero"`  // of a countdown: the timer is set, and not cancelled
 }
 
 // Event is something that a connection was told besides replies: changes from one version to another, or the whole room,
@@ -176,9 +214,12 @@ type Conn struct {
 	Open bool          `json:"open"` // until the end of the run
 }
 
-// believed returns until when the server certainly had each of the connections: the call of the last operation whose reply came
-// there, or its beginning. What was heard after that may have been on its way for any time when the server had given the connection up already.
-func (h *History) believed() []time.Duration {
+// moment is when something happened, between two times.
+type moment struct{ from, to time.Duration }
+
+// believed returns when the server had each of the connections for the last time for certain: when it did the last operation whose reply came
+// there, or at its beginning. What was heard after that may have been on its way for any time when the server had given the connection up already.
+func (h *History) believed() []moment {
 	of := make(map[string][]*Op) // by user, in the order of their calls
 	for _, op := range h.Ops {
 		if op.Outcome != Unknown && op.Return > 0 {
@@ -186,14 +227,14 @@ func (h *History) believed() []time.Duration {
 		}
 	}
 	next := make(map[string]time.Duration) // by user: the beginning of the connection after this one
-	at := make([]time.Duration, len(h.Conns))
+	at := make([]moment, len(h.Conns))
 	for i, c := range slices.Backward(h.Conns) {
 		ops := of[c.User]
 		end, again := next[c.User]
-		at[i] = c.From
+		at[i] = moment{c.From, c.From}
 		for j, _ := slices.BinarySearchFunc(ops, c.Last+1, func(op *Op, last time.Duration) int { return cmp.Compare(op.Call, last) }); j > 0 && ops[j-1].Call >= c.From; j-- {
 			if op := ops[j-1]; !again || op.Return < end {
-				at[i] = op.Call
+				at[i] = moment{op.Call, op.Return}
 				break
 			}
 		}

@@ -3,10 +3,9 @@ package check
 import (
 	"slices"
 	"testing"
-	"time"
 )
 
-// A connection is believed up to the call of the last operation that was answered there, however late events of it have come, and a reply
+// A connection is believed up to the last operation that was answered there, however late events of it have come, and a reply
 // on a later connection does not count.
 func TestHistory_Believed(t *testing.T) {
 	h := &History{
@@ -16,7 +15,7 @@ func TestHistory_Believed(t *testing.T) {
 		},
 		Conns: []Conn{{User: "a", From: 5, Last: 90}, {User: "b", From: 3, Last: 14}, {User: "a", From: 100, Last: 160}},
 	}
-	if got, want := h.believed(), []time.Duration{10, 3, 140}; !slices.Equal(got, want) {
+	if got, want := h.believed(), []moment{{10, 20}, {3, 3}, {140, 150}}; !slices.Equal(got, want) {
 		t.Errorf("%d, want %d", got, want)
 	}
 }

@@ -58,7 +58,7 @@ type part struct {
 }
 
 // split makes the parts of a room.
-func split(h *History, room string, believed []time.Duration) []*part {
+func split(h *History, room string, believed []moment) []*part {
 	var parts []*part
 	by := make(map[string]*part)
 	for _, op := range h.Ops {
@@ -82,15 +82,18 @@ func split(h *History, room string, believed []time.Duration) []*part {
 }
 
 // fill collects what happens in the epoch.
-func (p *part) fill(h *History, believed []time.Duration) {
+func (p *part) fill(h *History, believed []moment) {
 	names := make(map[string]bool)
 	for _, op := range h.Ops {
-		if op.Room != p.room {
+		if !op.of(p.room) {
 			continue
 		}
 		names[op.Process] = true
 		for _, user := range op.Users {
 			names[user] = true
+		}
+		if op.Action == SetTimer && op.Outcome == Done && op.Call < p.end {
+			p.perhaps(op) // it fires in this epoch or another
 		}
 		switch {
 		case op.Outcome == Unknown:
@@ -111,8 +114,8 @@ func (p *part) fill(h *History, believed []time.Duration) {
 		}
 	}
 	for i, c := range h.Conns {
-		if !c.Open && names[c.User] && believed[i] < p.end {
-			p.instant(believed[i], step{env: loosen, users: []string{c.User}})
+		if b := believed[i]; !c.Open && names[c.User] && b.from < p.end {
+			p.add(b.from, max(b.to, b.from+1), step{env: loosen, users: []string{c.User}})
 		}
 	}
 	for _, f := range h.Faults {
@@ -129,10 +132,17 @@ func (p *part) fill(h *History, believed []time.Duration) {
 // perhaps adds what an operation of which nobody knows the end may do from its call on.
 func (p *part) perhaps(op *Op) {
 	switch op.Action {
-	case Join, Leave:
+	case Join, Match, Leave:
 		p.instant(op.Call, step{env: shake, users: []string{op.Process}})
 	case Kick, Release, Reserve, MoveIn, MoveOut:
 		p.instant(op.Call, step{env: shake, users: op.Users})
+	case Swap, Shuffle:
+		p.instant(op.Call, step{env: unseat})
+	case SetTimer: // which may fire
+		if op.Value == "" {
+			return
+		}
+		fallthrough
 	case SetData:
 		p.instant(op.Call, step{env: mayData, value: op.Value})
 	case Configure:

@@ -16,6 +16,7 @@ const (
 	shake           // of the users nobody knows any more whether they are in the room
 	storm           // so it is with all users, until calm
 	calm            //
+	unseat          // nobody knows any more who sits where
 	mayData         // the room's data may become the value, once
 	maySettings     // the settings may change
 )
@@ -47,6 +48,7 @@ type room struct {
 	shaken        map[string]bool // users of whom nobody knows
 	storms        int             // more than 0: nobody knows of any
 	wild          bool            // others may be members
+	unseated      bool            // nobody knows who sits where, for ever
 	data          string
 	dataAt        uint64 // the version that set it; 0: not known
 	knowsData     bool
@@ -62,7 +64,7 @@ func newRoom(p *part) *room {
 }
 
 func (r *room) equal(o *room) bool {
-	return r.version == o.version && r.placed == o.placed && r.storms == o.storms && r.wild == o.wild && r.data == o.data && r.dataAt == o.dataAt &&
+	return r.version == o.version && r.placed == o.placed && r.storms == o.storms && r.wild == o.wild && r.unseated == o.unseated && r.data == o.data && r.dataAt == o.dataAt &&
 		r.knowsData == o.knowsData && r.settings == o.settings && r.knowsSettings == o.knowsSettings && r.maySettings == o.maySettings &&
 		maps.Equal(r.members, o.members) && maps.Equal(r.shaken, o.shaken) && maps.Equal(r.mayData, o.mayData)
 }
@@ -102,6 +104,9 @@ func (r *room) happen(s *step) {
 		if r.storms--; r.storms == 0 { // what was known of members counts no more
 			r.members, r.wild = map[string]standing{}, true
 		}
+	case unseat:
+		r.unseated = true
+		r.unseat()
 	case mayData:
 		r.mayData = with(r.mayData, s.value)
 	case maySettings:
@@ -140,8 +145,39 @@ func (r *room) put(user string, m standing) {
 	if r.vague(user) {
 		return
 	}
+	if r.unseated {
+		m.seat = -1
+	}
 	r.members = maps.Clone(r.members)
 	r.members[user] = m
+}
+
+// unseat records that of nobody is known any more on which seat, until that is seen.
+func (r *room) unseat() {
+	r.members = maps.Clone(r.members)
+	for user, m := range r.members {
+		m.seat = -1
+		r.members[user] = m
+	}
+}
+
+// swap is an acknowledged exchange of two members' seats.
+func (r *room) swap(users []string) string {
+	for _, user := range users {
+		if !r.possible(user) {
+			return fmt.Sprintf("%q is no member who could change places", user)
+		}
+	}
+	a, b := r.members[users[0]], r.members[users[1]]
+	if !r.certain(users[0]) || !r.certain(users[1]) {
+		a.seat, b.seat = -1, -1
+	}
+	for i, seat := range []int{b.seat, a.seat} {
+		if m, known := r.members[users[i]]; known {
+			r.put(users[i], standing{seat: seat, loose: m.loose})
+		}
+	}
+	return ""
 }
 
 // drop records that a user is no member.
@@ -157,8 +193,13 @@ func (r *room) drop(user string) {
 // do is an acknowledged operation.
 func (r *room) do(op *Op) string {
 	switch op.Action {
-	case Join:
+	case Join, Match:
 		return r.join(op)
+	case Swap:
+		return r.swap(op.Users)
+	case Shuffle:
+		r.unseat()
+		return ""
 	case Configure:
 		r.settings, r.knowsSettings = *op.Settings, true
 		return ""
@@ -253,7 +294,7 @@ func (r *room) join(op *Op) string {
 func (r *room) refuse(op *Op) string {
 	switch op.Code {
 	case "not_member":
-		if op.Action == Leave || op.Action == SetData || op.Action == SetMember || op.Action == SetPrivate || op.Action == Ready {
+		if op.Action == Leave || op.Action == SetData || op.Action == SetMember || op.Action == SetPrivate || op.Action == Ready || op.Action == SetTimer {
 			if r.certain(op.Process) {
 				return fmt.Sprintf("%q is a member", op.Process)
 			}
@@ -354,6 +395,9 @@ func (r *room) seen(l *List) string {
 			return fmt.Sprintf("%q is there, who was not", m.User)
 		case known && was.seat >= 0 && was.seat != m.Seat && !was.loose:
 			return fmt.Sprintf("%q is on seat %d, and was on %d", m.User, m.Seat, was.seat)
+		}
+		if r.unseated {
+			m.Seat = -1
 		}
 		members[m.User] = standing{seat: m.Seat, loose: !known || was.loose}
 	}

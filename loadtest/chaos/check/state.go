@@ -16,10 +16,12 @@ type state struct {
 	private  map[string]string
 	data     string
 	settings Settings
+	host     string
+	timers   map[string]bool // that are set
 }
 
 func newState() *state {
-	return &state{members: make(map[string]Member), private: make(map[string]string), seats: model.NewSeats()}
+	return &state{members: make(map[string]Member), private: make(map[string]string), seats: model.NewSeats(), timers: make(map[string]bool)}
 }
 
 func stateOf(l *List) *state {
@@ -27,7 +29,10 @@ func stateOf(l *List) *state {
 	for _, m := range l.Users {
 		s.members[m.User] = m
 	}
-	s.data, s.settings = l.Data, l.Settings
+	s.data, s.settings, s.host = l.Data, l.Settings, l.Host
+	for _, name := range l.Timers {
+		s.timers[name] = true
+	}
 	return s
 }
 
@@ -51,7 +56,18 @@ func (s *state) apply(c Change) (wrong string) {
 			s.settings = *c.Settings
 		}
 		return ""
-	case "message", "ban", "timer", "countdown":
+	case "host":
+		s.host = c.User
+		return ""
+	case "timer", "countdown":
+		if set := s.timers[c.Name]; !set && !c.Set {
+			wrong = fmt.Sprintf("%s of %s, which is not set: it has fired before, or was cancelled", c.Type, c.Name)
+		}
+		if delete(s.timers, c.Name); c.Set {
+			s.timers[c.Name] = true
+		}
+		return wrong
+	case "message", "ban":
 		return ""
 	}
 	if !in {
@@ -59,7 +75,9 @@ func (s *state) apply(c Change) (wrong string) {
 	}
 	switch c.Type {
 	case "seat":
-		s.seats.Reseat(c.User, c.Seat)
+		if !s.seats.Reseat(c.User, c.Seat) {
+			wrong = fmt.Sprintf("%q changes to seat %d, which nobody has left for another", c.User, c.Seat)
+		}
 		m.Seat = c.Seat
 	case "leave":
 		s.seats.Drop(c.User)
@@ -82,7 +100,20 @@ func (s *state) apply(c Change) (wrong string) {
 		}
 	}
 	s.members[c.User] = m
-	return ""
+	return wrong
+}
+
+// settle ends a commit. It returns what is wrong about the room behind it.
+func (s *state) settle() (wrong []string) {
+	for _, user := range s.seats.Settle() {
+		wrong = append(wrong, fmt.Sprintf("%q and %q are on seat %d", user, s.seats.At[s.seats.Of[user]], s.seats.Of[user]))
+	}
+	_, in := s.members[s.host]
+	if s.settings.Host != Longest && s.host != "" || s.settings.Host == Longest && in != (len(s.members) > 0) || s.host != "" && !in {
+		wrong = append(wrong, fmt.Sprintf("the host is %q, and there are %d members, %q; the settings say %q",
+			s.host, len(s.members), slices.Sorted(maps.Keys(s.members)), s.settings.Host))
+	}
+	return wrong
 }
 
 // differs says in what a list is not this room, "" if it is.
@@ -107,6 +138,12 @@ func (s *state) differs(l *List) string {
 	}
 	if l.Settings != s.settings {
 		return fmt.Sprintf("it has the settings %+v, and there are %+v", l.Settings, s.settings)
+	}
+	if l.Host != s.host {
+		return fmt.Sprintf("it has the host %q, and there is %q", l.Host, s.host)
+	}
+	if set := slices.Sorted(maps.Keys(s.timers)); !slices.Equal(l.Timers, set) {
+		return fmt.Sprintf("it has the timers %q, and there are %q", l.Timers, set)
 	}
 	return ""
 }
@@ -133,9 +170,19 @@ func (s *state) lacks(op *Op, e *Entry) string {
 	}
 	ok := true
 	switch op.Action {
-	case Join:
+	case Join, Match:
 		m, in := s.members[op.Process]
-		ok = in && m.Seat == op.Seat
+		moved := has(func(c Change) bool { return c.Type == "seat" && c.User == op.Process }) // behind it, in the same version
+		ok = in && (m.Seat == op.Seat || moved)
+		if op.Action == Match && (s.settings.Labels != op.Settings.Labels || e.Version == 1 && s.settings != *op.Settings) {
+			return fmt.Sprintf("it asked for %+v, and the room has %+v", *op.Settings, s.settings)
+		}
+	case SetTimer:
+		ok = has(func(c Change) bool {
+			return c.Type == "countdown" && c.Set && c.Name == op.Name && c.User == op.Process
+		})
+	case Swap, Shuffle:
+		ok = s.reseated(op, e)
 	case Leave:
 		ok = has(func(c Change) bool { return c.Type == "leave" && c.User == op.Process })
 	case SetData:
@@ -167,6 +214,22 @@ func (s *state) lacks(op *Op, e *Entry) string {
 	return fmt.Sprintf("it was acknowledged, and its version %d does not have it: %s", e.Version, changes(e.Changes))
 }
 
+// reseated reports whether a commit gave other seats to those who swapped theirs, or to all who were there before and behind a
+// shuffle.
+func (s *state) reseated(op *Op, e *Entry) bool {
+	changed := func(user string, types ...string) bool {
+		return slices.ContainsFunc(e.Changes, func(c Change) bool { return c.User == user && slices.Contains(types, c.Type) })
+	}
+	users := op.Users
+	if op.Action == Shuffle {
+		users = slices.DeleteFunc(slices.Collect(maps.Keys(s.members)), func(user string) bool { return changed(user, "join") })
+		if len(users) < 2 {
+			return true
+		}
+	}
+	return !slices.ContainsFunc(users, func(user string) bool { return !changed(user, "seat") })
+}
+
 // changes describes changes in a line.
 func changes(list []Change) string {
 	text := "["
@@ -178,7 +241,7 @@ func changes(list []Change) string {
 		if c.User != "" {
 			text += fmt.Sprintf(" %q seat %d", c.User, c.Seat)
 		}
-		for _, word := range []string{c.Reason, c.Data, c.Text} {
+		for _, word := range []string{c.Reason, c.Data, c.Text, c.Name} {
 			if word != "" {
 				text += " " + word
 			}

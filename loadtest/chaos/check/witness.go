@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -21,6 +22,11 @@ const mostViolations = 5
 // Witness judges a history by the rooms' journals.
 func Witness(h *History) *Verdict {
 	v := &Verdict{Lost: make(map[int]int)}
+	for _, op := range h.Ops {
+		if op.Room == "" && op.Outcome == Refused && (op.Code == "room_full" || op.Code == "closed" || op.Code == "seat_taken") {
+			v.Violations = append(v.Violations, Violation{Checker: "witness", Rule: "match", At: op.Return, Text: op.String() + ": a room of its own would have done"})
+		}
+	}
 	for _, room := range h.Rooms {
 		w := newWitness(h, room, v)
 		w.index()
@@ -65,7 +71,7 @@ func newWitness(h *History, room string, v *Verdict) *witness {
 		position: make(map[at]int), seen: make(map[at][]sighting), acked: make(map[at][]*Op), values: make(map[string][]int),
 	}
 	for _, op := range h.Ops {
-		if op.Room != room {
+		if !op.of(room) {
 			continue
 		}
 		w.ops = append(w.ops, op)
@@ -127,10 +133,15 @@ func (w *witness) replay() {
 		if e.Version == 1 {
 			s = newState()
 		}
+		host := s.host
+		var wrong []string
 		for _, c := range e.Changes {
-			if wrong := s.apply(c); wrong != "" {
-				w.broken("journal", 0, "version %d of epoch %s: %s", e.Version, short(e.Epoch), wrong)
+			if one := s.apply(c); one != "" {
+				wrong = append(wrong, one)
 			}
+		}
+		for _, one := range append(wrong, s.settle()...) {
+			w.broken("journal", 0, "version %d of epoch %s: %s", e.Version, short(e.Epoch), one)
 		}
 		here := at{e.Epoch, e.Version}
 		for _, o := range w.seen[here] {
@@ -142,10 +153,16 @@ func (w *witness) replay() {
 			if missing := s.lacks(op, &w.journal[i]); missing != "" {
 				w.broken("lost", op.Return, "%s: %s", op, missing)
 			}
+			if op.AsHost && op.Process != host && !slices.ContainsFunc(e.Changes, func(c Change) bool { return c.Type == "host" && c.User == op.Process }) {
+				w.broken("rights", op.Return, "%s: only the host may, and that was %q", op, host)
+			}
 			if op.Action != Read && op.Count != len(s.members) {
 				w.broken("reply", op.Return, "%s: it says that there are %d members, and the journal has %d", op, op.Count, len(s.members))
 			}
 		}
+	}
+	if len(s.timers) > 0 {
+		w.broken("timer", w.history.End, "%q were set, and have not fired", slices.Sorted(maps.Keys(s.timers)))
 	}
 	w.apart()
 }
@@ -182,7 +199,7 @@ func (w *witness) actions() {
 		}
 		if op.Outcome != Refused {
 			switch op.Action {
-			case Join:
+			case Join, Match:
 				asked[op.Process] = true
 			case Reserve, MoveIn:
 				for _, user := range op.Users {
@@ -197,6 +214,9 @@ func (w *witness) actions() {
 				asked[c.User] = true // told once
 				w.broken("phantom", 0, "%q joins at version %d of epoch %s, and nobody asked for that, or it was refused", c.User, e.Version, short(e.Epoch))
 			}
+			if (c.Type == "seat" || c.Type == "leave" && c.Reason == "moved") && !w.askedThere(e, c) {
+				w.broken("phantom", 0, "version %d of epoch %s has %s, and nobody asked for that, or it was refused", e.Version, short(e.Epoch), changes([]Change{c}))
+			}
 		}
 	}
 	known := make(map[string]bool)
@@ -208,6 +228,19 @@ func (w *witness) actions() {
 			w.broken("phantom", 0, "%s is in the journal (version %d), and nobody asked for that", value, w.journal[at[0]].Version)
 		}
 	}
+}
+
+// askedThere reports whether somebody asked for a change of seats, or for a move, and it was acknowledged in that entry or may
+// have been done.
+func (w *witness) askedThere(e Entry, c Change) bool {
+	is := func(op *Op) bool {
+		if c.Type == "seat" {
+			return op.Action == Shuffle || op.Action == Swap && slices.Contains(op.Users, c.User)
+		}
+		return op.Action == MoveOut && slices.Contains(op.Users, c.User)
+	}
+	return slices.ContainsFunc(w.acked[at{e.Epoch, e.Version}], is) ||
+		slices.ContainsFunc(w.ops, func(op *Op) bool { return op.Outcome == Unknown && is(op) })
 }
 
 // value judges how often the data or text of an operation are in the journal.

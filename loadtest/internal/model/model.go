@@ -35,12 +35,13 @@ type Seats struct {
 	Of map[string]int // user to seat
 	At map[int]string // seat to the user who was there first
 
-	displaced map[string]int // by the present commit: who sat on a seat that another one has got, and the seat
+	displaced map[string]int   // by the present commit: who sat on a seat that another one has got, and the seat
+	given     map[int]struct{} // by the present commit: seats that members have left for others
 }
 
 // NewSeats returns the seats of an empty room.
 func NewSeats() Seats {
-	return Seats{make(map[string]int), make(map[int]string), make(map[string]int)}
+	return Seats{make(map[string]int), make(map[int]string), make(map[string]int), make(map[int]struct{})}
 }
 
 // Put seats a user who is not there.
@@ -62,14 +63,21 @@ func (s *Seats) Drop(user string) (seat int, there bool) {
 	return seat, there
 }
 
-// Reseat gives a member another seat. Who has that has to get another one by the same commit; see Settle.
-func (s *Seats) Reseat(user string, seat int) {
-	s.Drop(user)
+// Reseat gives a member another seat. Who has that has to get another one by the same commit; see Settle. It reports
+// whether the seat was another member's: members change places, and nobody gets a seat that was free.
+func (s *Seats) Reseat(user string, seat int) (fits bool) {
+	if was, there := s.Drop(user); there {
+		s.given[was] = struct{}{}
+	}
 	delete(s.displaced, user)
 	if other := s.At[seat]; other != "" {
-		s.displaced[other] = seat
+		s.displaced[other], fits = seat, true
+	}
+	if _, left := s.given[seat]; left {
+		fits = true
 	}
 	s.Of[user], s.At[seat] = seat, user
+	return fits
 }
 
 // Settle ends a commit. It returns who sits all the same on a seat that another one has got, by name.
@@ -80,6 +88,7 @@ func (s *Seats) Settle() (clashes []string) {
 		}
 	}
 	clear(s.displaced)
+	clear(s.given)
 	slices.Sort(clashes)
 	return clashes
 }

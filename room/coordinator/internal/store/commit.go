@@ -132,7 +132,7 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 	setsArg, sets := len(c.args)-3, 0
 	for i := range updates {
 		user := updates[i].User
-		if m, ok := r.Member(user); ok && updates[i].OfMember() {
+		if m, ok := r.Member(user); ok && updates[i].Type.OfMember() {
 			from := len(text)
 			text = appendMember(text, m)
 			c.args = append(c.args, user, text[from:])
@@ -142,7 +142,7 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 	c.args[setsArg] = sets
 	for i := range updates {
 		user := updates[i].User
-		if _, ok := r.Member(user); !ok && updates[i].OfMember() {
+		if _, ok := r.Member(user); !ok && updates[i].Type.OfMember() {
 			c.args = append(c.args, user)
 		}
 	}

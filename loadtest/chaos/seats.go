@@ -1,0 +1,75 @@
+package chaos
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"roomd/loadtest/chaos/check"
+)
+
+// seats has two members change places, or all of them.
+func (a *administrator) seats(room string) {
+	one, other := a.someone(room), a.someone(room)
+	if one == other || a.random.IntN(2) == 0 {
+		a.call(room, check.Op{Action: check.Shuffle}, http.MethodPost, "/shuffle", nil)
+		return
+	}
+	users := []string{one, other}
+	a.call(room, check.Op{Action: check.Swap, Users: users}, http.MethodPost, "/swap", map[string]any{"users": users})
+}
+
+// match reserves seats for guests in one room that it finds, or that begins.
+func (a *administrator) match() {
+	wanted, guests := a.run.wanted(a.random.IntN(kindsOfTables)), a.invite()
+	op := &check.Op{Action: check.Reserve, Users: guests}
+	node := a.begin(op)
+	var at position
+	code, err := a.send(node, http.MethodPost, "/api/match", map[string]any{
+		"users": guests, "labels": wanted.Labels, "settings": map[string]any{"capacity": wanted.Capacity, "host": wanted.Host},
+	}, &at)
+	if err == nil && code == "" {
+		op.Room = at.Room
+		a.run.matchedIn(at.Room, wanted)
+	}
+	a.end(op, code, err, at, true)
+	if op.Outcome == check.Unknown {
+		a.lives++
+	}
+}
+
+// invite returns guests, whom nobody has seen.
+func (a *administrator) invite() (guests []string) {
+	for range 2 + a.random.IntN(2) {
+		a.number++
+		guests = append(guests, fmt.Sprintf("guest %d", a.number))
+	}
+	return guests
+}
+
+// move takes a member to another room: two operations, one in each. Half of the times somebody comes back for it: two more.
+func (a *administrator) move(from string) {
+	to := a.run.rooms[a.random.IntN(len(a.run.rooms))]
+	user := a.someone(from)
+	if to == from || user == "" {
+		return
+	}
+	body := map[string]any{"users": []string{user}, "to": to}
+	left := []*check.Op{{Action: check.MoveOut, Room: from, Users: []string{user}}}
+	joined := []*check.Op{{Action: check.MoveIn, Room: to, Users: []string{user}}}
+	if other := a.someone(to); other != "" && other != user && a.random.IntN(2) == 0 {
+		body["back"] = []string{other}
+		left = append(left, &check.Op{Action: check.MoveIn, Room: from, Users: []string{other}})
+		joined = append(joined, &check.Op{Action: check.MoveOut, Room: to, Users: []string{other}})
+	}
+	node := a.begin(slices.Concat(left, joined)...)
+	var said struct{ From, To position }
+	code, err := a.send(node, http.MethodPost, pathOf(from, "/move"), body, &said)
+	for i := range left {
+		a.end(left[i], code, err, said.From, i == 0)
+		a.end(joined[i], code, err, said.To, false)
+	}
+	if left[0].Outcome == check.Unknown {
+		a.lives++
+	}
+}

@@ -1,0 +1,104 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+
+	"roomd/loadtest"
+	"roomd/loadtest/chaos/check"
+)
+
+// kindsOfTables is how many labels matches look for.
+const kindsOfTables = 3
+
+// wanted returns the settings of a room of that kind.
+func (r *run) wanted(kind int) *check.Settings {
+	return &check.Settings{Capacity: 4, Host: check.Longest, Labels: check.Labels(fmt.Sprintf(`{"kind":"k%d"}`, kind))}
+}
+
+// talk returns a call of a member, or nil if the mix has none.
+func (p *player) talk(room string) *check.Op {
+	if len(p.run.talks) == 0 {
+		return nil
+	}
+	op := &check.Op{Room: room}
+	switch p.run.talks[p.random.IntN(len(p.run.talks))] {
+	case loadtest.MixReady:
+		op.Action = check.Ready
+	case loadtest.MixSay:
+		op.Action, op.Value = check.Say, fmt.Sprintf("say-%d", p.run.history.value())
+		if others := p.others(room); len(others) > 0 && p.random.IntN(3) == 0 {
+			op.Users = others[:1]
+		}
+	case loadtest.MixPrivate:
+		op.Action, op.Value = check.SetPrivate, fmt.Sprintf("own-%d", p.run.history.value())
+	case loadtest.MixTimer:
+		op.Action, op.Name = check.SetTimer, fmt.Sprint("t", p.random.IntN(4))
+		switch {
+		case p.random.IntN(6) == 0:
+			op.Action = check.StopTimer
+		case room == p.run.rooms[0]: // not everywhere: from then on porcupine has to believe that the data may be these
+			op.Value = fmt.Sprintf("fired-%d", p.run.history.value())
+		}
+	case loadtest.MixHost:
+		return p.govern(room)
+	case loadtest.MixData:
+		op.Action, op.Value = check.SetData, fmt.Sprintf("data-%d", p.run.history.value())
+		if p.random.IntN(4) == 0 {
+			op.Action = check.SetMember
+			break
+		}
+		p.mu.Lock()
+		if at := p.rooms[room]; at != nil && p.random.IntN(2) == 0 {
+			version := at.version
+			op.Expect, op.InEpoch = &version, at.epoch
+		}
+		p.mu.Unlock()
+	}
+	return op
+}
+
+// govern returns a call that only the host may make, or nil if the player is not, mostly: who is not is refused.
+func (p *player) govern(room string) *check.Op {
+	p.mu.Lock()
+	var host string
+	var settings check.Settings
+	if at := p.rooms[room]; at != nil {
+		host, settings = at.host, at.settings
+	}
+	p.mu.Unlock()
+	others := p.others(room)
+	if host != p.name && p.random.IntN(8) > 0 || len(others) == 0 {
+		return nil
+	}
+	op := &check.Op{Room: room, AsHost: true, Users: others[:1]}
+	switch p.random.IntN(8) {
+	case 0, 1, 2:
+		op.Action, op.Users = check.Shuffle, nil
+	case 3, 4:
+		op.Action, op.Users = check.Swap, []string{p.name, others[0]}
+	case 5:
+		op.Action = check.Kick
+	case 6:
+		settings.Capacity = len(others) + 1 + p.random.IntN(p.run.cfg.Capacity)
+		op.Action, op.Users, op.Settings = check.Configure, nil, &settings
+	default:
+		op.Action, op.Users = check.Close, nil
+	}
+	return op
+}
+
+// others returns who else is in a room, as far as the player knows.
+func (p *player) others(room string) (users []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at := p.rooms[room]; at != nil {
+		for user := range at.users {
+			if user != p.name {
+				users = append(users, user)
+			}
+		}
+	}
+	slices.Sort(users)
+	return users
+}

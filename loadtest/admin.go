@@ -106,9 +106,9 @@ func (a *admin) act(ctx context.Context, what, id string) {
 	case MixClose:
 		a.do(ctx, MixClose, id, room.Close{}, history.Request{Action: history.Close})
 		time.Sleep(closedTime)
-		a.settle(ctx, id, a.usual(), nil)
+		a.settle(ctx, MixConfigure, id, a.usual(), nil)
 	case MixHost:
-		a.settle(ctx, id, a.usual(), nil)
+		a.settle(ctx, actionOpen, id, a.usual(), nil)
 	case MixSeats:
 		a.seats(ctx, id)
 	case MixMatch:
@@ -135,13 +135,13 @@ func (a *admin) configure(ctx context.Context, id string) {
 		expect = &now.Version
 	}
 	if a.random.IntN(4) > 0 {
-		a.settle(ctx, id, s, expect)
+		a.settle(ctx, MixConfigure, id, s, expect)
 		return
 	}
 	s.Closed, s.Keep = true, true
-	a.settle(ctx, id, s, expect)
+	a.settle(ctx, MixConfigure, id, s, expect)
 	time.Sleep(closedTime)
-	a.settle(ctx, id, a.usual(), nil)
+	a.settle(ctx, MixConfigure, id, a.usual(), nil)
 }
 
 // usual returns the settings of a room of the run.
@@ -153,13 +153,13 @@ func (a *admin) usual() room.Settings {
 	return s
 }
 
-func (a *admin) settle(ctx context.Context, id string, s room.Settings, expect *uint64) {
+func (a *admin) settle(ctx context.Context, what, id string, s room.Settings, expect *uint64) {
 	q := history.Request{Action: history.Configure, Settings: ruled(s), Expect: expect}
 	action := room.Configure{Settings: s}
 	if expect != nil {
 		action.Expect = room.ExpectVersion("", *expect)
 	}
-	a.do(ctx, MixConfigure, id, action, q)
+	a.do(ctx, what, id, action, q)
 }
 
 func ruled(s room.Settings) history.Rules {

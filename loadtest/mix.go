@@ -35,6 +35,7 @@ const (
 	actionWhisper = "whisper" // a message to some
 	actionMember  = "member"  // data of a member
 	actionParty   = "match party"
+	actionOpen    = "open" // a room of hosts, with the settings of before
 )
 
 // played is an action of a run.
@@ -58,7 +59,7 @@ var plays = []played{
 	{MixSay, MixSay, protocol.ActionSay, false},
 	{actionWhisper, MixSay, protocol.ActionSay, false},
 	{MixHost, MixHost, "", false},
-	{MixConfigure, MixHost, protocol.ActionConfigure, true}, // or else a room that its host has closed would stay so
+	{actionOpen, MixHost, protocol.ActionConfigure, true}, // or else a room that its host has closed would stay so
 	{MixMatch, MixMatch, protocol.ActionMatch, false},
 	{actionParty, MixMatch, "", true},
 	{MixConfigure, MixConfigure, protocol.ActionConfigure, true},

@@ -23,7 +23,12 @@ func TestMix_PlaysEveryAction(t *testing.T) {
 			t.Errorf("action %s: is played %t, and is not because: %q", a.Name, isPlayed, why)
 		}
 	}
+	names := make(map[string]bool)
 	for _, p := range plays {
+		if names[p.name] {
+			t.Errorf("two actions are counted as %s", p.name)
+		}
+		names[p.name] = true
 		if p.action != "" && protocol.ActionNamed(p.action) == nil {
 			t.Errorf("the protocol has no %s", p.action)
 		}

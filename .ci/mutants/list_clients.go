@@ -24,6 +24,8 @@ var clientMutants = []mutant{
 	{"client: shows a refused token again and again", "transport/client/reconnect.go", "again := k.cfg.Token != nil && !k.refused", "again := k.cfg.Token != nil", goClient, "TestReconnect_TokenRefused"},
 	{"client: a silent server is believed", "transport/client/session.go", "		if c.heard.Load() == before {", "		if c.heard.Load() < before {", goClient, "TestSession_Heartbeat"},
 	{"client: a reply goes to the wrong request", "transport/client/call.go", "	k.req.ID = c.lastID\n", "	k.req.ID = c.lastID / 2\n", goClient, "TestRequest_Concurrent"},
+	{"client: a list of rooms is shown in parts", "transport/client/lobby.go", "if parts = append(parts, e); e.More {", "if parts = append(parts, e); false {", goClient, "TestLobby_Lists"},
+	{"client: a refused lobby is asked for again and again", "transport/client/lobby.go", "		case final:\n			return err\n", "		case final && k.next < 9:\n", goClient, "TestLobby_Refused"},
 
 	{"roomd.js: applies an event in spite of a gap", script, "    if (from !== this.version || (epoch !== this.epoch && !begins)) {", "    if (false) {", page, jsTests + "/where_events_are_missing"},
 	{"roomd.js: another epoch goes on", script, "(epoch !== this.epoch && !begins)", "false", page, jsTests + "/changes_of_another_epoch"},
@@ -32,5 +34,7 @@ var clientMutants = []mutant{
 	{"roomd.js: does not follow a move", script, "    if (!event.to) return", "    if (event.to) return", page, jsTests + "/what_is_asked_of_the_room_of_a_move"},
 	{"roomd.js: repeats what must not be repeated", script, "      if (REPEATABLE.has(request.frame.action)) again.push(request)", "      if (true) again.push(request)", page, jsTests + "/an_unanswered_message"},
 	{"roomd.js: connects again after it was replaced", script, `    if (code === 4001) this.#fail(`, `    if (code === 1) this.#fail(`, page, jsTests + "/a_newer_session"},
+	{"roomd.js: a list of rooms is shown in parts", script, "    if (event.more) return\n", "", page, jsTests + "/follows_the_lobby"},
+	{"roomd.js: a lobby does not end", script, "    if (this.over.aborted) return { done: true, value: undefined }\n", "", page, jsTests + "/the_program_stops"},
 	{"roomd.js: a lost seat is not told", script, `    if (!this.lost) this.#tell([Object.freeze({ type: "lost"`, `    if (false) this.#tell([Object.freeze({ type: "lost"`, page, jsTests + "/a_move_that_was_missed"},
 }

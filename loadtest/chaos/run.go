@@ -40,6 +40,7 @@ type run struct {
 	history  *recorder
 	files    []io.Closer // of logs
 	playing  context.Context
+	lastDue  int64 // when the last timer that was seen at the end is due, in ms since 1970
 
 	mu       sync.Mutex
 	problems []string                   // guarded by mu: in words

@@ -46,7 +46,7 @@ type search struct {
 	Free     int      `query:"free" minimum:"0" maximum:"65536" default:"0" doc:"Only rooms that are not closed and have at least so many free seats."`
 	Sort     string   `query:"sort" enum:"id,members,age" doc:"The order: by id, the fullest first, or the newest first; without it by id. Rooms that come and go do not shift pages."`
 	After    string   `query:"after" pattern:"^([0-9]{1,15}~)?[A-Za-z0-9._-]{0,64}$" doc:"Only rooms behind this one; next of the page before."`
-	Watch    []string `query:"watch" doc:"Goes on: server-sent events (text/event-stream). rooms has rooms in place of all before; changes has rooms as they are now, and in gone the ids of those that are no longer among them. Without sort, after and limit."`
+	Watch    []string `query:"watch" doc:"Goes on: server-sent events (text/event-stream). rooms has rooms in place of all before; changes has rooms as they are now, and in gone the ids of those that are no longer among them. With more an event is only a part: the list is whole again with the first event without. Without sort, after and limit."`
 	Limit    int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How long the page may be."`
 }
 

@@ -26,6 +26,7 @@ const (
 type lobbyEvent struct {
 	Rooms []listed `json:"rooms"`
 	Gone  []string `json:"gone,omitzero"`
+	More  bool     `json:"more,omitzero"` // the list is whole only with the next event
 }
 
 // watchLobby answers with the rooms of a filter, and then with what becomes of them, until the caller goes, the token expires or the
@@ -121,8 +122,8 @@ func (s *lobbyStream) send(name string, e lobbyEvent) error {
 	if len(parts) == 0 {
 		parts = [][]listed{{}}
 	}
-	for _, part := range parts {
-		data, err := json.Marshal(lobbyEvent{part, e.Gone}, json.Deterministic(true))
+	for i, part := range parts {
+		data, err := json.Marshal(lobbyEvent{part, e.Gone, i < len(parts)-1}, json.Deterministic(true))
 		if err == nil {
 			err = s.write("event: " + name + "\ndata: " + string(data) + "\n\n")
 		}

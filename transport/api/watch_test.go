@@ -2,10 +2,13 @@ package api
 
 import (
 	"bufio"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
@@ -103,4 +106,21 @@ func TestWatchLobby(t *testing.T) {
 	for _, query := range []string{"&sort=age", "&after=x", "&limit=3", "&label=x"} {
 		w.do(call{method: "GET", path: "/api/rooms?watch" + query, token: sign(t, "p", auth.RolePlayer), status: 400})
 	}
+}
+
+// A list of more rooms than an event may have comes in parts, and each but the last says so.
+func TestWatchLobby_Parts(t *testing.T) {
+	recorder := httptest.NewRecorder()
+	s := &lobbyStream{w: recorder, control: http.NewResponseController(recorder)}
+	many := lobbyEvent{Rooms: make([]listed, 2*maxEvent+1), Gone: []string{"a"}}
+	redistest.OK(t, s.send("rooms", many))
+	redistest.OK(t, s.send("changes", lobbyEvent{Gone: []string{"a"}}))
+	var got []string
+	for event := range strings.SplitSeq(strings.TrimSpace(recorder.Body.String()), "\n\n") {
+		name, data, _ := strings.Cut(strings.TrimPrefix(event, "event: "), "\ndata: ")
+		var e lobbyEvent
+		redistest.OK(t, json.Unmarshal([]byte(data), &e))
+		got = append(got, fmt.Sprint(name, " ", len(e.Rooms), e.Gone, e.More))
+	}
+	redistest.Equal(t, "events", strings.Join(got, ", "), "rooms 1000 [a] true, changes 1000 [] true, changes 1 [] false, changes 0 [a] false")
 }

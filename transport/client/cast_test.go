@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ type cast struct {
 	t       *testing.T
 	conns   chan net.Conn
 	refusal http.HandlerFunc // answers a handshake without a script; nil says that the gateway is bad
+	lobby   http.HandlerFunc // answers who asks for the list of rooms
 
 	mu      sync.Mutex
 	scripts []script // guarded by mu
@@ -67,6 +69,10 @@ func newCast(t *testing.T, scripts ...script) *cast {
 }
 
 func (c *cast) serve(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/api/rooms") {
+		c.lobby(w, r)
+		return
+	}
 	c.mu.Lock()
 	next := c.scripts[0]
 	if len(c.scripts) > 1 {
@@ -86,25 +92,27 @@ func (c *cast) serve(w http.ResponseWriter, r *http.Request) {
 
 // config is that of a client of the cast.
 func (c *cast) config() Config {
-	return Config{Addresses: []string{"ws://memory/ws"}, User: "a", dial: c.dial}
+	return Config{Addresses: []string{"ws://memory/ws"}, User: "a", dial: c.dial, dialNet: c.dialNet}
+}
+
+// dialNet returns a connection to the HTTP server.
+func (c *cast) dialNet(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case c.conns <- far:
+		return near, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func (c *cast) dial(ctx context.Context, address string, opts Options) (*Conn, error) {
 	c.mu.Lock()
 	c.tried.dialed, c.tried.times = append(c.tried.dialed, address), append(c.tried.times, time.Now())
 	c.mu.Unlock()
-	near, far := net.Pipe()
-	dialer := websocket.Dialer{
-		Subprotocols: []string{protocol.Subprotocol},
-		NetDialContext: func(context.Context, string, string) (net.Conn, error) {
-			select {
-			case c.conns <- far:
-				return near, nil
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		},
-	}
+	dialer := websocket.Dialer{Subprotocols: []string{protocol.Subprotocol}, NetDialContext: func(_ context.Context, network, addr string) (net.Conn, error) {
+		return c.dialNet(ctx, network, addr)
+	}}
 	if err := opts.check(); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,8 @@
 //   - An iteration over [Room.Changes] yields every change exactly once and in order, behind the
 //     snapshot with which it begins; where changes are missing another snapshot stands for them. A
 //     reader who is slow, or never reads, blocks nobody and costs bounded memory.
+//   - A list of an iteration over [Client.Lobby] is a whole one, as the server had it at one moment. A reader
+//     who is slow is shown the newest.
 //   - Every request ends: with the server's answer, with the end of its context, or with the end of
 //     the client. One that was not sent waits for a connection. One whose reply was lost is sent again
 //     if that does no harm; otherwise the error is [protocol.ErrUnknown].
@@ -31,7 +33,7 @@
 // A Conn runs two goroutines: one reads, and calls [Options.OnReply] and [Options.OnEvent] and what
 // waits for replies; one writes. A Client runs one that makes connections (reconnect.go), and for each of
 // them a session (session.go): a heartbeat, the renewal of the token, and one for each room that the
-// connection lacks.
+// connection lacks. Each iteration over the lobby runs one more (lobby.go), which ends before the iteration does.
 //
 // There are two mutexes. That of the Client guards its state and everything in its rooms
 // (membership.go, replica.go); only the reading goroutine of the present connection, which applies frame

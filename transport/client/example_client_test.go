@@ -131,6 +131,31 @@ func ExampleClient_States() {
 	// you play in another window
 }
 
+// A program shows the tables with a free seat, the fullest first, until the player has chosen one.
+func ExampleClient_Lobby() {
+	address, stop := serveScript()
+	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c, err := client.Connect(ctx, client.Config{Addresses: []string{address}, User: "张三"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	for list, err := range c.Lobby(ctx, client.LobbyQuery{Prefix: "table-", Free: 1, Sort: client.LobbyByMembers}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, r := range list.Rooms {
+			fmt.Println(r.Room, "has", r.Free, "of", r.Capacity, "seats free")
+		}
+		break
+	}
+	// Output:
+	// table-2 has 1 of 4 seats free
+	// table-1 has 3 of 4 seats free
+}
+
 // The errors of requests tell what a program may do next.
 func ExampleRoom_Set() {
 	address, stop := serveScript(

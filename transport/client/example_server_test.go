@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,6 +19,10 @@ func serveScript(steps ...string) (address string, stop func()) {
 	upgrader := websocket.Upgrader{Subprotocols: []string{protocol.Subprotocol}}
 	var mu sync.Mutex
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/rooms" {
+			serveLobby(w, r)
+			return
+		}
 		conn, err := upgrader.Upgrade(w, r, nil)
 		if err != nil {
 			return
@@ -66,4 +71,15 @@ func scripted(conn *websocket.Conn, step string) bool {
 		reply.Data, reply.Error = protocol.JSON(data), protocol.NewError(protocol.CodeConflict, "too late")
 	}
 	return conn.WriteMessage(websocket.TextMessage, protocol.AppendReply(nil, reply)) == nil
+}
+
+// serveLobby tells of a lobby with two tables.
+func serveLobby(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = io.WriteString(w, `event: rooms
+data: {"rooms":[{"room":"table-1","count":1,"capacity":4,"free":3},{"room":"table-2","count":3,"capacity":4,"free":1}]}
+
+`)
+	_ = http.NewResponseController(w).Flush()
+	<-r.Context().Done()
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/textproto"
 	"strings"
@@ -59,7 +60,7 @@ type Config struct {
 	// Token returns the token that says who the user is. The client calls it for each connection, and
 	// again when about 80 % of the token's time are over, to show the server a newer one. An error
 	// that is [ErrUnauthorized] ends the client. With any other, [Connect] fails, and a client that
-	// connects again asks later. Token must not call Close. [StaticToken] is a Token that is known
+	// connects again asks later. [Client.Lobby] calls it, too, perhaps at the same time. Token must not call Close. [StaticToken] is a Token that is known
 	// already. Default: no token is sent.
 	Token func(ctx context.Context) (string, error)
 
@@ -78,8 +79,9 @@ type Config struct {
 	IdleTimeout time.Duration
 
 	// For tests.
-	dial   func(ctx context.Context, address string, opts Options) (*Conn, error)
-	random func() float64
+	dial    func(ctx context.Context, address string, opts Options) (*Conn, error)
+	dialNet func(ctx context.Context, network, address string) (net.Conn, error) // of a lobby
+	random  func() float64
 }
 
 // StaticToken returns a value for [Options.Token]: the token given.

@@ -17,8 +17,8 @@ import (
 
 // run makes one connection after the other until the client ends.
 func (c *Client) run() {
-	k := &connector{cfg: &c.cfg, onEvent: c.event, backoff: c.cfg.backoff(), next: rand.IntN(len(c.cfg.Addresses))}
-	err := c.sessions(k)
+	k := newConnector(&c.cfg)
+	err := c.sessions(&k)
 	if c.ctx.Err() != nil {
 		err = &CloseError{Code: websocket.CloseNormalClosure, Text: "by the program"}
 	}
@@ -39,7 +39,13 @@ func (c *Client) run() {
 // sessions runs a session on each connection, and returns why there is no further one.
 func (c *Client) sessions(k *connector) error {
 	for {
-		conn, token, final, err := k.attempt(c.ctx)
+		var conn *Conn
+		token := ""
+		final, err := k.attempt(c.ctx, func(address, shown string, opts Options) (err error) {
+			token, opts.OnEvent = shown, c.event
+			conn, err = c.cfg.dial(c.ctx, address, opts)
+			return err
+		})
 		if err == nil {
 			began := time.Now()
 			c.begin(conn, token).run()
@@ -78,35 +84,37 @@ func (c *Client) disconnected(why error) {
 	c.notifyLocked()
 }
 
-// connector makes the connections of a client, one after the other. Only run's goroutine uses it.
+// connector makes connections to the addresses of a client, one after the other. One goroutine uses it.
 type connector struct {
 	cfg     *Config
-	onEvent func(*protocol.Event)
 	backoff pause.Backoff
 	next    int  // counts attempts; says which address
 	before  bool // there was a connection before
 	refused bool // the token of the last attempt was not accepted, or has expired since
 }
 
-// attempt tries the next address once. It returns the token with which it is connected, or, with an
-// error, whether no other attempt can succeed.
-func (k *connector) attempt(ctx context.Context) (conn *Conn, token string, final bool, err error) {
-	address := k.cfg.Addresses[k.next%len(k.cfg.Addresses)]
+func newConnector(cfg *Config) connector {
+	return connector{cfg: cfg, backoff: cfg.backoff(), next: rand.IntN(len(cfg.Addresses))}
+}
+
+// attempt has dial try the next address once, with a token, which is empty if there is none. It reports, with an error,
+// whether no other attempt can succeed.
+func (k *connector) attempt(ctx context.Context, dial func(address, token string, opts Options) error) (final bool, err error) {
+	address, token := k.cfg.Addresses[k.next%len(k.cfg.Addresses)], ""
 	k.next++
 	opts := k.cfg.options()
-	opts.OnEvent = k.onEvent
 	if k.cfg.Token != nil {
 		if token, err = k.cfg.Token(ctx); err != nil {
 			final = !k.before || errors.Is(err, ErrUnauthorized)
-			return nil, "", final, fmt.Errorf("client: option Token: %w", err)
+			return final, fmt.Errorf("client: option Token: %w", err)
 		}
 		opts.Token = StaticToken(token)
 	}
-	if conn, err = k.cfg.dial(ctx, address, opts); err != nil {
-		return nil, "", k.refuses(err), err
+	if err := dial(address, token, opts); err != nil {
+		return k.refuses(err), err
 	}
 	k.before, k.refused = true, false
-	return conn, token, false, nil
+	return false, nil
 }
 
 // refuses reports whether a server would refuse another attempt, too, after one that failed with err.

@@ -57,6 +57,19 @@ func view(v client.View) string {
 	return text(shown)
 }
 
+// listing returns a list of rooms as the scenarios have it.
+func listing(l client.Lobby) string {
+	rooms := []string{}
+	for _, r := range l.Rooms {
+		rooms = append(rooms, fmt.Sprintf("%s %d/%d", r.Room, r.Count, r.Capacity))
+	}
+	shown := map[string]any{"rooms": rooms}
+	if l.Stale {
+		shown["stale"] = true
+	}
+	return text(shown)
+}
+
 // fields returns an event as the protocol writes it.
 func fields(e *protocol.Event) (fields map[string]any) {
 	if err := json.Unmarshal(protocol.AppendEvent(nil, e), &fields); err != nil {

@@ -38,6 +38,53 @@ type subject struct {
 	client  *client.Client          // guarded by mu
 	rooms   map[string]*client.Room // guarded by mu: also those that have ended
 	readers map[string]*reader      // guarded by mu
+
+	lists  chan string        // of the lobby; closed at its end
+	unlist context.CancelFunc // ends that; nil before the first
+}
+
+// follow begins to follow the lobby.
+func (s *subject) follow(text string) error {
+	var q struct {
+		Prefix, Contains string
+		Labels           map[string]string
+		Free             int
+		Sort             string
+	}
+	if err := json.Unmarshal([]byte(text), &q); err != nil {
+		return err
+	}
+	sort := map[string]client.LobbySort{"members": client.LobbyByMembers, "age": client.LobbyByAge}[q.Sort]
+	ctx, cancel := context.WithCancel(context.Background())
+	lists := make(chan string)
+	s.lists, s.unlist = lists, cancel
+	go func() {
+		defer close(lists)
+		for l, err := range s.client.Lobby(ctx, client.LobbyQuery{Prefix: q.Prefix, Contains: q.Contains, Labels: q.Labels, Free: q.Free, Sort: sort}) {
+			answer := "error " + code(err)
+			if err == nil {
+				answer = listing(l)
+			}
+			select {
+			case lists <- answer:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return nil
+}
+
+// list returns the next list of rooms.
+func (s *subject) list(ctx context.Context) string {
+	select {
+	case list, ok := <-s.lists:
+		if ok {
+			return list
+		}
+		return "end"
+	case <-ctx.Done():
+		return "error no list comes"
+	}
 }
 
 // reader is an iteration.
@@ -56,6 +103,9 @@ func (s *subject) close() {
 	}
 	for _, r := range s.readers {
 		r.stop()
+	}
+	if s.unlist != nil {
+		defer s.unlist()
 	}
 }
 
@@ -95,6 +145,11 @@ func (s *subject) look(command string, args []string) (string, error) {
 		return "", s.connect(args[0])
 	case "close":
 		s.close()
+		return "ok", nil
+	case "lobby":
+		return "ok", s.follow(args[0])
+	case "unlist":
+		s.unlist()
 		return "ok", nil
 	case "view":
 		r := s.room(args[0])
@@ -152,8 +207,11 @@ func (s *subject) connect(text string) error {
 
 // ask does what waits for the server.
 func (s *subject) ask(ctx context.Context, command string, args []string) (string, error) {
-	if command == "connect" {
+	switch command {
+	case "connect":
 		return "", nil
+	case "list":
+		return s.list(ctx), nil
 	}
 	id := args[0]
 	switch command {

@@ -83,7 +83,7 @@ export interface ConnectOptions {
   user?: string
   /**
    * The token that says who the user is, for servers with a key. A function is called for each
-   * connection, and again when about 80 % of the token's time are over. A string is not renewed.
+   * connection, also of a lobby, and again when about 80 % of the token's time are over. A string is not renewed.
    */
   token?: string | (() => string | Promise<string>)
   /** Default: the global one. Node has one from version 22 on; before, give that of the package `ws`. */
@@ -154,6 +154,17 @@ export class Client extends EventTarget {
   /** The room at this moment, without joining or watching. */
   users<Data = any, MemberData = any>(id: string): Promise<Listing<Data, MemberData>>
 
+  /**
+   * Follows the list of rooms: `for await (const { rooms, stale } of client.lobby({ free: 1 }))` gives the list as it is, and then
+   * whenever it differs, always whole. One that is over before the loop looks is left out, so a slow reader is
+   * shown the newest. When the connection ends (it has one of its own, by HTTP) the client asks the next of its addresses, with a new token.
+   *
+   * `break` ends the iteration, and so does `return()` at any other moment. It throws a {@link RoomdError} if the server refuses it for good
+   * (such as `bad_request`, `unauthorized`) or the client has ended, the error of `token` if that throws before the first list, and
+   * `signal.reason` on abort.
+   */
+  lobby(query?: LobbyQuery, options?: { signal?: AbortSignal }): AsyncIterableIterator<Lobby>
+
   /** Makes a user leave, for admins and the host. `text` says why; `ban` is for how many seconds the user cannot come in again. */
   kick(id: string, user: string, options?: { text?: string; ban?: number }): Promise<Position>
   /** Has two members exchange their seats. For admins and the host. */
@@ -174,6 +185,45 @@ export class Client extends EventTarget {
    * Resolves when the server has answered, or after 2 s.
    */
   close(): Promise<void>
+}
+
+/** Which rooms of the lobby to follow, and in which order. Without anything: all, by id. */
+export interface LobbyQuery {
+  /** With what the ids begin. */
+  readonly prefix?: string
+  /** What the ids have somewhere. */
+  readonly contains?: string
+  /** What the rooms have, perhaps among other labels. */
+  readonly labels?: Labels
+  /** How many free seats there are at least, in rooms that are not closed. */
+  readonly free?: number
+  /** By id, the fullest first, or the newest first. Default: `id`. */
+  readonly sort?: "id" | "members" | "age"
+}
+
+/** The rooms that a {@link LobbyQuery} asks for, at one moment. */
+export interface Lobby {
+  readonly rooms: readonly LobbyRoom[]
+  /** No server answers any more, and the client goes on trying: `rooms` are what was. */
+  readonly stale: boolean
+}
+
+/** A room in the lobby. */
+export interface LobbyRoom {
+  /** The id, for `client.join`. */
+  readonly room: string
+  /** How many members there are. */
+  readonly count: number
+  /** How many seats there are; 0 is as many as there can be. */
+  readonly capacity: number
+  /** How many of them are free. */
+  readonly free: number
+  /** Nobody comes in. */
+  readonly closed: boolean
+  /** Undefined for none. */
+  readonly labels?: Labels
+  /** When the lobby first had the room, in ms since 1970; undefined in its first moment. */
+  readonly since?: number
 }
 
 /** A version, and the epoch in which it counts. Versions of two epochs cannot be compared. */

@@ -2,7 +2,8 @@
 // roomd.d.ts has its types, README.md the model, and PROTOCOL.md what goes over the wire.
 //
 // From the bottom up: Reader is one `for await` over a room, Mirror the copy of a room, Link one WebSocket,
-// Session the user behind all connections. Room and Client are what the program sees of Mirror and Session.
+// Lobby one `for await` over the list of rooms, Session the user behind all connections. Room and Client are what the
+// program sees of Mirror and Session.
 
 const PROTOCOL = "roomd.v1"
 const MOST_LAG = 1024 // changes that a reader may be behind
@@ -11,6 +12,7 @@ const STEADY = 10_000 // ms after which a connection counts as a good one
 const CLOSE_WAIT = 2_000 // ms for the server's answer to a close
 const PROBE_WAIT = 2_000 // ms for the reason of a refusal
 const RENEWAL_FLOOR = 500 // ms between two renewals, at least
+const LOBBY_SILENCE = 30_000 // ms without a word about the lobby; the server says one each 15 s
 const LONGEST_TIMER = 2 ** 31 - 1
 
 // These do no harm when they are done twice, so they are sent again if the reply is missing.
@@ -487,6 +489,113 @@ class Link {
   }
 }
 
+// The orders of a lobby. Where two rooms are equal it is that of their ids.
+const ORDERS = {
+  __proto__: null,
+  id: () => 0,
+  members: (a, b) => b.count - a.count,
+  age: (a, b) => (b.since ?? Infinity) - (a.since ?? Infinity) || 0, // one that is too new to have an age is the newest
+}
+
+/** Lobby is one iteration over the list of rooms, of which only the newest counts. Session feeds it. */
+class Lobby {
+  #order
+  #rooms // by id; undefined before the first list
+  #parts = [] // events of a list that is not whole yet; another connection begins with a list in their place
+  #stale = false
+  #news = false
+  #calls = [] // of next, which wait for a list
+  #error
+  #over = new AbortController() // its signal is for what feeds the lobby
+  query // of the request
+
+  constructor({ prefix, contains, labels = {}, free, sort = "id" } = {}) {
+    if (!ORDERS[sort]) throw new RoomdError("bad_request", `sort: must be ${Object.keys(ORDERS).join(", ")}`)
+    this.#order = (a, b) => ORDERS[sort](a, b) || (a.room < b.room ? -1 : 1)
+    this.query = new URLSearchParams({ watch: "", ...(prefix && { prefix }), ...(contains && { contains }), ...(free && { free }) })
+    for (const [name, value] of Object.entries(labels)) this.query.append("label", `${name}:${value}`)
+  }
+
+  get over() { return this.#over.signal }
+  get begun() { return this.#rooms !== undefined }
+
+  /** hear takes an event. */
+  hear(name, event) {
+    this.#parts.push({ ...event, whole: name === "rooms" })
+    if (event.more) return
+    for (const { whole, rooms = [], gone = [] } of this.#parts.splice(0)) {
+      if (whole) this.#rooms = new Map()
+      for (const room of rooms) this.#rooms?.set(room.room, freeze(room))
+      for (const id of gone) this.#rooms?.delete(id)
+    }
+    this.#stale = false
+    this.#tell()
+  }
+
+  /** miss says that no server answers. */
+  miss() {
+    if (this.#stale) return
+    this.#stale = true
+    this.#tell()
+  }
+
+  end(error) {
+    this.#error ??= error
+    this.#over.abort()
+    for (const call of this.#calls.splice(0)) this.next().then(call.resolve, call.reject)
+  }
+
+  #tell() {
+    this.#news = this.begun
+    const call = this.#news && this.#calls.shift()
+    if (call) this.next().then(call.resolve)
+  }
+
+  async next() {
+    if (this.#news) {
+      this.#news = false
+      return { done: false, value: Object.freeze({ rooms: Object.freeze([...this.#rooms.values()].sort(this.#order)), stale: this.#stale }) }
+    }
+    const error = this.#error
+    this.#error = undefined // which is thrown once
+    if (error) throw error
+    if (this.over.aborted) return { done: true, value: undefined }
+    return new Promise((resolve, reject) => this.#calls.push({ resolve, reject }))
+  }
+
+  async return(value) {
+    this.#news = false
+    this.end()
+    return { done: true, value }
+  }
+
+  [Symbol.asyncIterator]() {
+    return this
+  }
+}
+
+/** events reads server-sent events (text/event-stream), and calls heard whenever something has come, a comment included. */
+async function* events(body, heard) {
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  let rest = "", name = "", data = ""
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    heard()
+    const lines = (rest + decoder.decode(value, { stream: true })).split("\n")
+    rest = lines.pop()
+    for (const line of lines) {
+      if (line.startsWith("event:")) name = line.slice(6).trim()
+      else if (line.startsWith("data:")) data += line.slice(5)
+      else if (line === "") {
+        if (data) yield [name, JSON.parse(data)]
+        name = data = ""
+      }
+    }
+  }
+}
+
 /** Session is the user: it connects, connects again, and restores its rooms. */
 class Session {
   state = "connecting"
@@ -589,6 +698,78 @@ class Session {
         this.#fail(error)
       }
       return undefined
+    }
+  }
+
+  /** lobby has an iteration begin. It goes on in the background, until that or the client ends. */
+  lobby(query, signal) {
+    signal?.throwIfAborted()
+    const lobby = new Lobby(query)
+    if (this.error) lobby.end(this.error)
+    const abort = () => lobby.end(signal.reason)
+    const end = () => lobby.end(this.error)
+    signal?.addEventListener("abort", abort, { once: true })
+    this.#ends.add(end)
+    this.#feed(lobby).finally(() => {
+      signal?.removeEventListener("abort", abort)
+      this.#ends.delete(end)
+    })
+    return lobby
+  }
+
+  async #feed(lobby) {
+    const over = new Promise((resolve) => lobby.over.addEventListener("abort", resolve, { once: true }))
+    let next = Math.floor(Math.random() * this.#addresses.length)
+    let refused = false // the last token was not accepted
+    for (let n = 0; !lobby.over.aborted; n++) {
+      const began = Date.now()
+      try {
+        await this.#listen(lobby, this.#addresses[next++ % this.#addresses.length], () => (refused = false))
+        if (Date.now() - began >= STEADY) n = 0
+      } catch (error) {
+        const again = error.code === "unauthorized" && !refused && typeof this.#options.token === "function"
+        refused ||= error.code === "unauthorized"
+        if (error instanceof Failure && !lobby.begun) lobby.end(error.cause)
+        else if (error instanceof RoomdError && !error.retry && !again) lobby.end(error)
+        else lobby.miss()
+      }
+      if (!lobby.over.aborted) await this.#within(this.#pause(n), over)
+    }
+  }
+
+  /** listen has one server tell of the lobby, until that ends. It throws if the server does not. */
+  async #listen(lobby, address, accepted) {
+    const token = await this.#token()
+    const url = new URL("api/rooms", address)
+    url.protocol = address.protocol === "wss:" ? "https:" : "http:"
+    url.search = lobby.query
+    const cut = new AbortController()
+    let timer = setTimeout(() => cut.abort(), this.#options.timeout)
+    const end = () => cut.abort()
+    lobby.over.addEventListener("abort", end)
+    if (lobby.over.aborted) end()
+    let listening = false
+    try {
+      const headers = token === undefined ? {} : { Authorization: `Bearer ${token}` }
+      const response = await fetch(url, { headers, redirect: "error", cache: "no-store", signal: cut.signal })
+      if (!response.ok) throw await problemOf(response, lobby.begun)
+      if (!response.headers.get("Content-Type")?.startsWith("text/event-stream")) throw new RoomdError("bad_request", `${url.origin} has no lobby`, { retry: lobby.begun })
+      accepted()
+      listening = true
+      const heard = () => {
+        clearTimeout(timer)
+        timer = setTimeout(() => cut.abort(), LOBBY_SILENCE)
+      }
+      heard()
+      for await (const [name, event] of events(response.body, heard)) {
+        if (name === "rooms" || name === "changes") lobby.hear(name, event)
+      }
+    } catch (error) {
+      if (!listening) throw error // otherwise it is only the end of this connection
+    } finally {
+      clearTimeout(timer)
+      lobby.over.removeEventListener("abort", end)
+      cut.abort()
     }
   }
 
@@ -988,6 +1169,14 @@ async function probe(address, token) {
   }
 }
 
+// problemOf makes an error of an HTTP answer. What is no problem document is a proxy's, which may say anything while servers restart.
+async function problemOf(response, before) {
+  const { code, detail, retry } = await response.json().catch(() => ({}))
+  if (typeof code === "string") return new RoomdError(code, `${code}: ${detail}`, { retry: retry === true })
+  const retried = before || response.status >= 500 || response.status === 429
+  return new RoomdError("bad_request", `the server answers with HTTP ${response.status}`, { retry: retried })
+}
+
 // condition makes fields of a request of what the caller expects. What is no version is refused: to leave it
 // out would make the request unconditional.
 function condition(expect, epoch) {
@@ -1116,6 +1305,10 @@ export class Client extends EventTarget {
 
   watch(id, { signal } = {}) {
     return this.#session.request({ action: "watch", room: id }, { signal, apply: (reply) => this.#session.entered("watch", reply) })
+  }
+
+  lobby(query, { signal } = {}) {
+    return this.#session.lobby(query, signal)
   }
 
   async users(id) {

@@ -136,6 +136,12 @@ func TestOperatorsPage_Room(t *testing.T) {
 	p.eval(`fetch("/api/rooms/42", { method: "PUT", headers: { "Content-Type": "application/json" }, body: '{"capacity":4,"watch":"members"}' }); 0`)
 	p.until("who may watch now", `document.getElementById("facts").textContent.includes("Who may watch itmembers")`)
 
+	p.until("no host", `document.getElementById("facts").textContent.includes("Hostthe room has none") && document.getElementById("facts").textContent.includes("Timersnone")`)
+	p.eval(`fetch("/api/rooms/42", { method: "PUT", headers: { "Content-Type": "application/json" }, body: '{"capacity":4,"watch":"members","host":"longest"}' }); 0`)
+	p.until("the host", `document.getElementById("facts").textContent.includes("HostZoë") && document.querySelector("#journal-rows tr").textContent.includes("is the host now")`)
+	p.eval(`fetch("/api/rooms/42/timers/turn", { method: "PUT", headers: { "Content-Type": "application/json" }, body: '{"in":5400000}' }); 0`)
+	p.until("the timer", `/Timersturn fires in 1 h \d+ min/.test(document.getElementById("facts").textContent) && document.querySelector("#journal-rows tr").textContent.includes("timer turn fires in 1 h ")`)
+
 	p.click("#room-close")
 	p.until("words of what will happen", `document.getElementById("dialog-about").textContent.startsWith("2 members have to leave")`)
 	p.answer(nil)

@@ -24,6 +24,7 @@ type player struct {
 	peer    *peer                  // the latest connection, nil before the first
 	address int                    // of that connection
 	version int                    // of room 42 after the latest flood
+	lobby   *arrival               // the latest answer about the lobby, nil before the first
 }
 
 // verbs do the steps, as the head of the list explains them.
@@ -33,6 +34,7 @@ var verbs = map[string]func(*player, context.Context, step) error{
 	"see": (*player).observe, "ended": (*player).observe, "state": (*player).observe,
 	"accept": (*player).decide, "refuse": (*player).decide,
 	">": (*player).converse, "<": (*player).converse, "hears": (*player).converse, "silence": (*player).converse,
+	"asks": (*player).lobbyAsked, "denies": (*player).lobbyAsked, "tells": (*player).tell, "ends": (*player).tell, "list": (*player).list,
 	"flood": (*player).converse, "close": (*player).converse, "cut": (*player).converse, "closed": (*player).converse,
 }
 
@@ -152,6 +154,60 @@ func (p *player) decide(ctx context.Context, s step) error {
 	p.address = a.address
 	p.peer, err = p.server.accept(p.life, a)
 	return err
+}
+
+// lobbyAsked lets a client follow the lobby, or not.
+func (p *player) lobbyAsked(ctx context.Context, s step) error {
+	before := p.lobby
+	var err error
+	if p.lobby, err = receive(ctx, p.server.watchers); err != nil {
+		return fmt.Errorf("no client asks for the lobby: %w", err)
+	}
+	if s.verb == "denies" {
+		status, code, _ := strings.Cut(s.text, " ")
+		n, err := strconv.Atoi(status)
+		p.lobby.deny(n, code)
+		return err
+	}
+	query := "watch="
+	for word := range strings.FieldsSeq(s.text) {
+		name, want, _ := strings.Cut(word, "=")
+		switch {
+		case name == "other" && before != nil && before.address == p.lobby.address:
+			return errors.New("the client asks the same address")
+		case name == "token" && p.lobby.token() != want:
+			return fmt.Errorf("the client's token is %q", p.lobby.token())
+		case name == "query":
+			query = want
+		}
+	}
+	return differs(query, p.lobby.request.URL.Query().Encode(), nil)
+}
+
+// tell does a step of the present answer about the lobby.
+func (p *player) tell(_ context.Context, s step) error {
+	if p.lobby == nil {
+		return errors.New("nobody has asked")
+	}
+	if s.verb == "ends" {
+		close(p.lobby.decided)
+		return nil
+	}
+	event, data, _ := strings.Cut(s.text, " ")
+	return p.lobby.tell(event, data)
+}
+
+// list reads lists of rooms until the program gets the one that it should.
+func (p *player) list(ctx context.Context, s step) error {
+	for {
+		got := p.subject.Do(ctx, "list")
+		if same(s.text, got) {
+			return nil
+		}
+		if ctx.Err() != nil || decode(got) == nil {
+			return fmt.Errorf("got %s", got)
+		}
+	}
 }
 
 // converse does a step of the present connection.

@@ -20,11 +20,12 @@ import (
 type server struct {
 	listeners []*httptest.Server
 	arrivals  chan *arrival
+	watchers  chan *arrival // who asks for the lobby
 	peers     sync.WaitGroup
 	refused   atomic.Pointer[refusal] // what the latest handshake got, nil if it was let in
 }
 
-// arrival is a handshake that waits for a decision.
+// arrival is a handshake that waits for a decision, or a request for the lobby until its answer is over.
 type arrival struct {
 	address int
 	w       http.ResponseWriter
@@ -41,7 +42,7 @@ type refusal struct {
 
 // startServer starts a server with two addresses.
 func startServer(ctx context.Context) *server {
-	s := &server{arrivals: make(chan *arrival)}
+	s := &server{arrivals: make(chan *arrival), watchers: make(chan *arrival)}
 	for n := range 2 {
 		s.listeners = append(s.listeners, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.serve(ctx, &arrival{n, w, r, make(chan struct{})})
@@ -69,7 +70,11 @@ func (s *server) close() {
 
 // serve has the scenario decide on a handshake.
 func (s *server) serve(ctx context.Context, a *arrival) {
-	if !websocket.IsWebSocketUpgrade(a.request) {
+	to := s.arrivals
+	switch {
+	case strings.HasSuffix(a.request.URL.Path, "/api/rooms"):
+		to = s.watchers
+	case !websocket.IsWebSocketUpgrade(a.request):
 		refused := s.refused.Load()
 		if refused == nil {
 			refused = &refusal{http.StatusBadRequest, protocol.CodeBadRequest, "websocket: this is no handshake"}
@@ -78,7 +83,7 @@ func (s *server) serve(ctx context.Context, a *arrival) {
 		return
 	}
 	select {
-	case s.arrivals <- a:
+	case to <- a:
 		_, _ = receive(ctx, a.decided)
 	case <-a.request.Context().Done(): // the client has given up
 	case <-ctx.Done():
@@ -110,6 +115,23 @@ func (s *server) accept(ctx context.Context, a *arrival) (*peer, error) {
 	p := &peer{conn: conn, frames: make(chan []byte, 1000), pings: make(chan struct{}, 1), closed: make(chan struct{})}
 	s.peers.Go(func() { p.read(ctx) })
 	return p, nil
+}
+
+// tell sends an event of the lobby.
+func (a *arrival) tell(event, data string) error {
+	a.w.Header().Set("Content-Type", "text/event-stream")
+	if _, err := fmt.Fprintf(a.w, ":\n\nevent: %s\ndata: %s\n\n", event, data); err != nil {
+		return err
+	}
+	return http.NewResponseController(a.w).Flush()
+}
+
+// deny refuses a request for the lobby.
+func (a *arrival) deny(status int, code string) {
+	retry := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+	a.w.WriteHeader(status)
+	_, _ = fmt.Fprintf(a.w, `{"status":%d,"code":%q,"detail":"the scenario says so","retry":%v}`, status, code, retry)
+	close(a.decided)
 }
 
 // user returns who the client says it is.

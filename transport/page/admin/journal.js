@@ -2,7 +2,7 @@
 
 import { request, roomPath } from "./api.js"
 import { $, make, named, patch, plural, text } from "./dom.js"
-import { clock, count } from "./format.js"
+import { clock, count, duration } from "./format.js"
 
 const kept = 200 // entries
 const page = 1000
@@ -78,6 +78,11 @@ function describe(change) {
     case "away": return [who, " is away"]
     case "back": return [who, " is back"]
     case "member": return [who, ...(change.ready === undefined ? [] : [change.ready ? " is ready" : " is not ready"]), ...(change.data === undefined ? [] : [" data: ", json(change.data ?? undefined)])]
+    case "seat": return [who, ` has seat ${change.seat} now`]
+    case "private": return [who, " private data: ", json(change.data ?? undefined)]
+    case "host": return [who || "nobody", " is the host now"]
+    case "countdown": return [...(who ? [who, ": "] : []), `timer ${change.name} `, change.in === undefined ? "was cancelled" : `fires in ${duration(change.in)}`]
+    case "timer": return [`timer ${change.name} fired`]
     case "data": return ["data: ", json(change.data)]
     case "settings": return ["settings: ", json(change.settings)]
     case "message": return [...(who ? [who, " said"] : ["said"]), ...(Array.isArray(change.to) ? [" to ", plural(change.to.length, "user")] : []), ...(change.text === undefined ? [": ", json(change.data)] : [": ", named(change.text)])]

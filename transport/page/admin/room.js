@@ -3,7 +3,7 @@
 import { request, roomPath } from "./api.js"
 import * as authority from "./authority.js"
 import { $, attribute, make, named, patch, plural, text } from "./dom.js"
-import { count } from "./format.js"
+import { count, duration } from "./format.js"
 import { Journal } from "./journal.js"
 
 const drawn = 200 // members
@@ -13,6 +13,7 @@ export class Room {
   #id
   #etag
   #room
+  #ends = [] // of its timers: names, and when each fires by performance.now()
   #journal = new Journal()
   #done
 
@@ -44,7 +45,10 @@ export class Room {
       const { value, etag, status } = await request("GET", roomPath(id), { etag: this.#etag })
       if (id !== this.#id) return
       this.#etag = etag
-      if (status !== 304) this.#room = value
+      if (status !== 304) {
+        this.#room = value
+        this.#ends = Object.entries(value.timers ?? {}).map(([name, left]) => [name, performance.now() + left])
+      }
     } catch (problem) {
       if (problem.status !== 404) throw problem
       if (id !== this.#id) return
@@ -65,13 +69,15 @@ export class Room {
     text($("room-count"), room ? room.settings.capacity ? `${count(room.count)} of ${plural(room.settings.capacity, "seat")} taken` : plural(room.count, "member") : "")
     if (!room) return
     this.#drawMembers()
-    const { capacity, closed, keep, data, watch } = room.settings
+    const { capacity, closed, keep, data, watch, host } = room.settings
+    const timers = this.#ends.map(([name, end]) => `${name} fires in ${duration(Math.max(0, end - performance.now()))}`)
     const facts = [["Seats", capacity ? count(capacity) : "as many as there can be"], ["Who may come in", closed ? "nobody: it is closed" : "everybody who is not banned"],
       ["When it is empty", keep ? "it is kept" : "it is forgotten"], ["Who sets its data", data], ["Who may watch it", watch === "members" ? "members" : "everybody who is not banned"],
+      ["Host", room.host === undefined ? host === "none" ? "the room has none" : "nobody" : room.host], ["Timers", timers.join(", ") || "none"],
       ["Version", `${count(room.version)}, in epoch ${room.epoch}`]]
     patch($("facts"), facts, {
       key: ([name]) => name,
-      create: ([name]) => make("div", {}, make("dt", {}, name), make("dd")),
+      create: ([name]) => make("div", {}, make("dt", {}, name), make("dd", { dir: "auto" })),
       update: (pair, [, value]) => text(pair.lastChild, value),
     })
     $("room-data").hidden = room.data === undefined

@@ -2,64 +2,68 @@
 
 import { $, attribute, make, patch, plural, text } from "./dom.js"
 
-const every = 2000 // ms
-const slowest = 16_000 // after several failures: the server has other things to do
+const drawn = 200 // tables
+const old = "The list is not up to date: the server does not answer."
 
-/** Shows the lobby while it is open. `headers` returns what a request needs; `seated` says whether the user sits at a table. */
+/**
+ * Shows the lobby while it is open. `follow` begins to follow the list of tables; `seated` says whether the user sits at a table.
+ */
 export class Lobby {
-  #headers
+  #follow
   #seated
-  #timer
   #open = false
-  #pause = every
+  #lists // that are being followed
 
-  constructor({ headers, seated }) {
-    this.#headers = headers
+  constructor({ follow, seated }) {
+    this.#follow = follow
     this.#seated = seated
     $("open-form").onsubmit = (event) => {
       event.preventDefault()
       openTable($("open-id").value.trim())
     }
-    document.addEventListener("visibilitychange", () => {
-      if (this.#open && !document.hidden) this.#refresh()
-    })
+    document.addEventListener("visibilitychange", () => this.#update())
   }
 
   open() {
     this.#open = true
     $("lobby").hidden = false
     $("open-error").textContent = ""
-    this.#refresh()
+    this.#update()
   }
 
   close() {
     this.#open = false
-    clearTimeout(this.#timer)
     $("lobby").hidden = true
+    this.#update()
   }
 
-  async #refresh() {
-    clearTimeout(this.#timer)
-    try {
-      const answer = await fetch("/api/rooms?limit=200", { headers: this.#headers(), signal: AbortSignal.timeout(10_000) })
-      if (!answer.ok) throw new Error(String(answer.status))
-      const list = await answer.json()
-      this.#pause = every
-      if (this.#open) this.#draw(list)
-    } catch {
-      this.#pause = Math.min(slowest, 2 * this.#pause)
-      if (this.#open) text($("lobby-count"), "The list is not up to date: the server does not answer.")
+  /** Follows the tables only while they can be seen: a browser has few connections to a server for all its tabs. */
+  #update() {
+    if (this.#open && !document.hidden) {
+      if (!this.#lists) this.#read()
+      return
     }
-    clearTimeout(this.#timer)
-    if (this.#open && !document.hidden) this.#timer = setTimeout(() => this.#refresh(), this.#pause)
+    this.#lists?.return()
+    this.#lists = undefined
   }
 
-  #draw({ rooms, next, truncated }) {
-    text($("lobby-count"), rooms.length ? plural(rooms.length, "table") : "")
+  async #read() {
+    const lists = (this.#lists = this.#follow())
+    const present = () => lists === this.#lists
+    try {
+      for await (const { rooms, stale } of lists) if (present()) this.#draw(rooms, stale)
+    } catch {
+      if (present()) text($("lobby-count"), old) // the page says otherwise why, if the client has ended
+    }
+    if (present()) this.#lists = undefined
+  }
+
+  #draw(rooms, stale) {
+    text($("lobby-count"), stale ? old : rooms.length ? plural(rooms.length, "table") : "")
     $("tables-empty").hidden = rooms.length > 0
-    $("tables-more").hidden = !next && !truncated
+    $("tables-more").hidden = rooms.length <= drawn
     text($("tables-more"), "There are more tables. Open one by its name.")
-    patch($("tables"), rooms, {
+    patch($("tables"), rooms.slice(0, drawn), {
       key: (room) => room.room,
       create: (room) => {
         const link = make("a", { href: `#table=${encodeURIComponent(room.room)}` }, make("span", { class: "name" }, room.room), " ",

@@ -1,7 +1,7 @@
 // What programs do with roomd.d.ts; the compiler reads it, nobody runs it.
 import WebSocket from "ws"
 import { connect, RoomdError } from "../roomd.js"
-import type { Change, Client, ClientCode, Room, ServerCode, State, User } from "../roomd.js"
+import type { Change, Client, ClientCode, LobbyRoom, Room, ServerCode, State, User } from "../roomd.js"
 
 interface Table {
   pot: number
@@ -54,6 +54,14 @@ for await (const change of room) {
   console.log(show(change))
   if (change.type === "lost" && change.to) await client.join(change.to)
 }
+
+for await (const { rooms, stale } of client.lobby({ labels: { mode: "ranked" }, free: 1, sort: "members" })) {
+  const best: LobbyRoom | undefined = rooms[0]
+  console.log(best?.room, best?.labels?.mode, stale)
+  break
+}
+// @ts-expect-error: there is no such order
+client.lobby({ sort: "name" })
 
 const pot = await room.update((old) => ({ pot: (old?.pot ?? 0) + 1 }))
 console.log(pot?.pot)

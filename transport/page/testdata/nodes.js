@@ -94,6 +94,13 @@ await ready
 assert.equal(ada.room.user("ada").ready, true)
 await sameRoster()
 
+// Ada follows the lobby meanwhile.
+let tables = []
+const following = (async () => {
+  for await (const { rooms, stale } of ada.client.lobby({ prefix: "t" })) if (!stale) tables = rooms.map(({ room, count }) => `${room} ${count}`)
+})()
+await until(() => tables.join() === "table 2", ada)
+
 // A node starts again. Its users are still where they were.
 process.stdout.write("restart\n")
 await lines.next()
@@ -103,8 +110,13 @@ await until(() => bob.types.includes("message"), ada, bob)
 await sameRoster()
 assert.equal(ada.room.seat, 0)
 
+await bob.client.join("table-2")
+await until(() => tables.join() === "table 2,table-2 1", ada)
+
 // Who closes has left.
+const ended = assert.rejects(following, { code: "client_closed" })
 await ada.client.close()
+await ended
 await ada.reading
 await until(() => bob.types.includes("leave"), bob)
 assert.deepEqual(bob.room.users.map(({ user }) => user), ["bob"])

@@ -19,6 +19,7 @@ function subject(...addresses) {
   let client
   const rooms = new Map() // by id, also those that have ended
   const iterations = new Map() // by name
+  let lobby
 
   // room keeps a room, so that it can be asked for its end.
   function room(id) {
@@ -62,6 +63,12 @@ function subject(...addresses) {
       const { ends, ...shown } = value // when a timer ends is by the clock of this process
       return value.type === "snapshot" ? { type: value.type, epoch: value.epoch, version: value.version } : shown
     },
+    lobby: (query) => void (lobby = client.lobby(JSON.parse(query))),
+    list: async () => {
+      const { done, value } = await lobby.next()
+      return done ? "end" : { rooms: value.rooms.map(({ room, count, capacity }) => `${room} ${count}/${capacity}`), stale: value.stale || undefined }
+    },
+    unlist: async () => void (await lobby.return()),
     state: () => [client.state, client.error?.code].filter(Boolean).join(" "),
     ended: (id) => {
       const { error } = room(id)

@@ -13,6 +13,7 @@ var unplayed = map[string]string{
 	protocol.ActionUnwatch: "as watch",
 	protocol.ActionAuth:    "players have no tokens",
 	protocol.ActionPing:    "it says nothing of a room",
+	protocol.ActionTxn:     "its parts are played one by one: the tests of rules and of referees put them together",
 }
 
 // Whoever adds an action to the protocol lets players or the administrator do it, or says above why not.

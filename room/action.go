@@ -5,7 +5,7 @@ import "fmt"
 // Action is what one user does in a room through one session, or what somebody with authority over the
 // room does. It is one of the structs [Join], [Leave], [Ready], [SetMemberData], [SetData], [Deal], [SetTimer], [Say],
 // [Keep] and [Detach]; with authority [Configure], [Kick], [Unban], [Close], [Swap],
-// [Shuffle], [Reserve], [Release] and [Exchange];
+// [Shuffle], [Txn], [Reserve], [Release] and [Exchange];
 // and of nodes, when a timer is due, [Fire], and after a failure [Stray], [Evict] and [Renew].
 type Action interface {
 	// kind names the action. It is constant.
@@ -31,6 +31,7 @@ const (
 	KindRelease Kind = "release"
 	KindSwap    Kind = "swap"
 	KindShuffle Kind = "shuffle"
+	KindTxn     Kind = "txn"
 	KindReady   Kind = "ready"
 	KindDetach  Kind = "detach"
 	KindKeep    Kind = "keep"
@@ -47,7 +48,7 @@ const (
 // ActionKinds are those of all actions but of what only nodes do.
 var ActionKinds = []Kind{
 	KindJoin, KindLeave, KindSettings, KindData, KindMember, KindPrivate, KindReady, KindTimer, KindMessage,
-	KindKick, KindClose, KindReserve, KindRelease, KindSwap, KindShuffle, KindKeep, KindDetach,
+	KindKick, KindClose, KindReserve, KindRelease, KindSwap, KindShuffle, KindTxn, KindKeep, KindDetach,
 }
 
 // KindOf returns what an action does, "" for nil.

@@ -189,7 +189,6 @@ func TestMessages(t *testing.T) {
 		{0, Say{Text: "hi", Data: "1"}, "text is what is said, or data is: one of both"},
 		{0, Say{}, "text is what is said, or data is: one of both"},
 		{0, Say{Text: "hi", To: []string{"a", "a"}}, "to names a twice"},
-		{0, Say{Text: "hi", To: []string{}}, "to must name 1 to 64 users, not 0"},
 		{0, Say{Text: "hi", To: []string{"a", "\x00"}}, "to[1] may not hold the control character U+0000"},
 	})
 	c := Change{Type: KindMessage, User: "a", Detail: &Detail{To: []string{"b"}}}

@@ -9,8 +9,8 @@ import (
 // Deal gives members private data, which nobody else is shown but who has authority over the room: all of them, or
 // none. They are gone when the member leaves.
 type Deal struct {
-	// User is the member whose active session Session is, who may set its own alone. Both are empty if it is
-	// somebody with authority over the room.
+	// User is the member whose active session Session is, who may set its own alone, unless the room's settings
+	// forbid it. Both are empty if it is somebody with authority over the room.
 	User, Session string
 
 	Hands     []Hand // of 1 to MaxGroup different members
@@ -74,8 +74,11 @@ func (a Deal) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if seat = m.Seat; len(a.Hands) != 1 || a.Hands[0].User != a.User {
+		switch seat = m.Seat; {
+		case len(a.Hands) != 1 || a.Hands[0].User != a.User:
 			return 0, Forbid("only admins set the private data of others")
+		case r.state.settings.Data != DataMembers:
+			return 0, Forbid("the settings of room %s let only admins set private data", r.ID)
 		}
 	}
 	for _, hand := range a.Hands {
@@ -101,11 +104,11 @@ type Viewer struct {
 }
 
 // IsFor reports whether somebody may see a change. A message is for everybody, or for those whom it names and who said
-// it; private data are for their member, and for authority.
+// it, or, if it names nobody, for authority; private data are for their member, and for authority.
 func (c *Change) IsFor(v Viewer) bool {
 	switch c.Type {
 	case KindMessage:
-		return c.Detail == nil || c.To == nil || v.User != "" && c.User == v.User || slices.Contains(c.To, v.User)
+		return c.Detail == nil || c.To == nil || v.User != "" && c.User == v.User || len(c.To) == 0 && v.Authority || slices.Contains(c.To, v.User)
 	case KindPrivate:
 		return v.Authority || v.User != "" && c.User == v.User
 	}

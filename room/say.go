@@ -14,7 +14,9 @@ type Say struct {
 
 	Text string   // or
 	Data string   // JSON
-	To   []string // members whom it is for; nil for everybody
+	To   []string // members whom it is for; nil for everybody, and empty for who has authority over the room alone
+
+	Authority bool // the user has authority over the room, and need not be a member
 }
 
 func (Say) kind() Kind                { return KindMessage }
@@ -39,7 +41,7 @@ func (a Say) check(rules Rules) (_ Action, err error) {
 	if a.Text == "" && a.Data == "" {
 		a.Data = "null"
 	}
-	if a.To != nil {
+	if len(a.To) > 0 {
 		a.To, err = parseUsers("to", a.To)
 	}
 	return a, err
@@ -48,7 +50,7 @@ func (a Say) check(rules Rules) (_ Action, err error) {
 func (a Say) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
 	if a.User != "" {
 		m, err := activeMember(r, a.User, a.Session, by)
-		if err != nil {
+		if err != nil && !a.Authority {
 			return 0, err
 		}
 		seat = m.Seat

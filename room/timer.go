@@ -117,10 +117,7 @@ func (a SetTimer) apply(r *Room, _ Rules, by Origin) (int, error) {
 		}
 	}
 	timers := r.Timers()
-	if err := a.Expect.checkData(r, r.state.data.since(), "the data of room "+r.ID); err != nil {
-		return 0, err
-	}
-	if err := a.Expect.checkData(r, timers.since(), "a timer of room "+r.ID); err != nil {
+	if err := a.Expect.checkPlay(r); err != nil {
 		return 0, err
 	}
 	was, there := timers.Named(a.Name)

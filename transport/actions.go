@@ -36,7 +36,7 @@ func (r *request) actionOf() (room.Action, error) {
 	case protocol.ActionReady:
 		return room.Ready{User: s.user, Session: s.id, Value: in.Value}, nil
 	case protocol.ActionSay:
-		return room.Say{User: s.user, Session: s.id, Text: in.Text, Data: string(in.Data), To: in.To}, nil
+		return room.Say{User: s.user, Session: s.id, Text: in.Text, Data: string(in.Data), To: in.To, Authority: s.viewer(in.Room).Authority}, nil
 	case protocol.ActionSet:
 		switch in.Scope {
 		case protocol.ScopeMember:
@@ -54,6 +54,8 @@ func (r *request) actionOf() (room.Action, error) {
 			set.Then = *in.Then
 		}
 		return set, nil
+	case protocol.ActionTxn:
+		return r.txn()
 	case protocol.ActionKick:
 		kick := room.Kick{User: in.User, Text: in.Text, As: r.claim()}
 		if in.Ban > 0 {
@@ -81,6 +83,23 @@ func (r *request) claim() room.Claim {
 	return room.Claim{User: r.session.user, Session: r.session.id}
 }
 
+// txn returns what does several things with authority over the room.
+func (r *request) txn() (room.Action, error) {
+	if err := r.requireAuthority("a txn"); err != nil {
+		return nil, err
+	}
+	txn := room.Txn{Expect: r.expect()}
+	for _, part := range r.in.Actions {
+		part.Room = r.in.Room
+		action, err := (&request{session: r.session, in: part}).actionOf()
+		if err != nil {
+			return nil, err
+		}
+		txn.Actions = append(txn.Actions, action)
+	}
+	return txn, nil
+}
+
 // deal returns what sets the private data of the user or, by an admin, of another one.
 func (r *request) deal() (room.Action, error) {
 	s, in := r.session, &r.in
@@ -88,11 +107,8 @@ func (r *request) deal() (room.Action, error) {
 	if in.User == "" {
 		return room.Deal{User: s.user, Session: s.id, Hands: []room.Hand{hand}, Expect: r.expect()}, nil
 	}
-	if err := r.requireAdmin("setting the private data of others"); err != nil {
+	if err := r.requireAuthority("setting the private data of others"); err != nil {
 		return nil, err
-	}
-	if !s.viewer(in.Room).Authority {
-		return nil, room.Forbid("the token does not allow room %s", in.Room)
 	}
 	return room.Deal{Hands: []room.Hand{hand}, Expect: r.expect()}, nil
 }
@@ -105,13 +121,15 @@ func (r *request) expect() room.Expect {
 	return room.ExpectVersion(r.in.Epoch, *r.in.Expect)
 }
 
-// requireAdmin returns an error unless the client's token has the role admin.
-func (r *request) requireAdmin(action string) error {
+// requireAuthority returns an error unless the client's token has the role admin, for the room of the request.
+func (r *request) requireAuthority(action string) error {
 	switch {
 	case r.session.access == nil:
 		return room.Forbid("%s is for admins, and a server without a key for tokens has none", action)
 	case !r.session.isAdmin():
 		return room.Forbid("%s is for admins, and the role of the token is another one", action)
+	case !r.session.viewer(r.in.Room).Authority:
+		return room.Forbid("the token does not allow room %s", r.in.Room)
 	}
 	return nil
 }

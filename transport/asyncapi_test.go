@@ -123,10 +123,10 @@ func TestDescription_Requests(t *testing.T) {
 	values := map[string]string{
 		"room": `"42"`, "seat": `2`, "history": `7`, "token": `"x"`, "value": `true`, "user": `"a"`, "scope": `"private"`, "settings": `{"capacity":4}`,
 		"text": `"hi"`, "data": `{"x":[1]}`, "to": `["a","b"]`, "ban": `60`, "expect": `7`, "epoch": `"e"`, "users": `["a","b"]`, "name": `"turn"`, "in": `5`, "then": `{"kick":"a"}`, "nonsense": `1`,
-		"labels": `{"mode":"ranked"}`, "key": `"k"`,
+		"labels": `{"mode":"ranked"}`, "key": `"k"`, "actions": `[{"action":"close"}]`,
 	}
 	wrong := map[string]string{
-		"seat": `-1`, "history": `101`, "value": `1`, "scope": `"all"`, "settings": `{"capacities":4}`, "text": `7`, "to": `[]`, "ban": `0`, "expect": `-1`, "users": `["a"]`, "name": `7`, "in": `null`, "then": `{"close":true,"kick":"a"}`, "room": `42`, "labels": `{"mode":1}`, "key": `1`,
+		"seat": `-1`, "history": `101`, "value": `1`, "scope": `"all"`, "settings": `{"capacities":4}`, "text": `7`, "to": `["a","a"]`, "actions": `[{"action":"join"}]`, "ban": `0`, "expect": `-1`, "users": `["a"]`, "name": `7`, "in": `null`, "then": `{"close":true,"kick":"a"}`, "room": `42`, "labels": `{"mode":1}`, "key": `1`,
 	}
 	names := []string{""} // none
 	for name := range values {

@@ -111,7 +111,7 @@ func TestSay_Refused(t *testing.T) {
 		a.ask(`"say","data":"`+strings.Repeat("x", 2047)+`"`, refused("bad_request", "data must be at most 2048 bytes long, not 2049"))
 		a.ask(`"say","data":`+strings.Repeat("[", 33)+strings.Repeat("]", 33), refused("bad_request", "data must be at most 32 levels deep, not 33"))
 		for _, said := range []string{
-			"", `,"text":""`, `,"text":"hi","data":1`, `,"text":"hi","to":[]`, `,"text":"hi","to":["b","b"]`, `,"text":1`,
+			"", `,"text":""`, `,"text":"hi","data":1`, `,"text":"hi","to":["b","b"]`, `,"text":1`,
 			`,"text":"hi","to":"b"`, `,"text":"hi","to":` + names(65), `,"text":"hi","to":[1]`,
 		} {
 			a.send(`{"id":7,"room":"42","action":"say"` + said + `}`)

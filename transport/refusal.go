@@ -25,6 +25,7 @@ var refusals = []struct {
 	{room.ErrForbidden, protocol.CodeForbidden, ""},
 	{room.ErrDuplicate, protocol.CodeDuplicateUser, ""},
 	{room.ErrNotMember, protocol.CodeNotMember, ""},
+	{room.ErrNoRoom, protocol.CodeNotMember, ""}, // nobody is, where nothing has begun
 	{room.ErrBusy, protocol.CodeBusy, ""},
 	{room.ErrForeign, protocol.CodeInternal, "what Redis has of the room is not roomd's: the node's log names the key; nothing was written"}, // before ErrUnavailable
 	{room.ErrUnavailable, protocol.CodeUnavailable, "the room's store cannot be reached; nothing was written"},

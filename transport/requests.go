@@ -96,8 +96,8 @@ func (r *request) doJoin(action room.Join) (room.Result, error) {
 // keptTimeout bounds the wait for what a room has kept, after a join that was done.
 const keptTimeout = 2 * time.Second
 
-// missed returns the messages of before that go with the reply to a join: those that it asks for, or, of who comes back, those
-// behind the version expected. What is said behind the list of the reply comes as events, and a session that got events of the room
+// missed returns the messages of before that go with the reply to a join or a watch: those that it asks for, or, of who comes back,
+// those behind the version expected. What is said behind the list of the reply comes as events, and a session that got events of the room
 // already has what came before.
 func (r *request) missed(now room.Snapshot) (said []protocol.Said) {
 	s, most := r.session, 0
@@ -177,6 +177,7 @@ func (r *request) tryWatch(patient bool) (again bool) {
 		return false
 	}
 	p.beginWatch(now)
+	r.said = r.missed(now)
 	r.replyList(now, nil, false)
 	return false
 }

@@ -47,10 +47,12 @@ func newSession(s *Server, user string, access *access, out *outbox.Outbox, end 
 		access.end = end
 		access.onLate = func() { s.opts.Trace.refused(LimitAuth) }
 	}
-	return &session{
+	session := &session{
 		id: uuid.NewString(), user: user, access: access, server: s, out: out, end: end, isOver: func() bool { return false },
 		presences: make(map[string]*presence), throttle: throttle{server: s},
 	}
+	session.throttle.isAdmin = session.isAdmin
+	return session
 }
 
 // enter counts the connection among those of its user, when that is known.
@@ -230,12 +232,13 @@ func (r *request) beginSubscribed() (*presence, error) {
 	return p, nil
 }
 
-// admit returns an error if a room would be one too many for the connection.
+// admit returns an error if a room would be one too many for the connection. An admin's may be in any number.
 func (s *session) admit(id string) error {
+	admin := s.isAdmin()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	limit := s.server.opts.MaxRooms
-	if s.replaced || s.presences[id] != nil || len(s.presences) < limit {
+	if s.replaced || s.presences[id] != nil || len(s.presences) < limit || admin {
 		return nil
 	}
 	s.server.opts.Trace.refused(LimitRooms)

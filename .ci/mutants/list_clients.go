@@ -10,6 +10,10 @@ const (
 // clientMutants break both clients.
 var clientMutants = []mutant{
 	{"client: applies an event in spite of a gap", "transport/client/replica.go", "	if !begins && (e.Epoch != v.Epoch || e.From != v.Version) {", "	if false && begins {", goClient, "TestReplica_Events"},
+	{"referee: a move counts twice", "transport/client/referee/table.go", "move.Version <= m.Moved", "false", "./transport/client/referee", "TestReferee_EachMoveOnce"},
+	{"referee: who is late writes all the same", "transport/client/referee/session.go", ", client.Expect(view.Epoch, view.Version))", ")", "./transport/client/referee", "TestReferee_EachMoveOnce"},
+	{"referee: believes what players have set", "transport/client/referee/session.go", "\t\t\tdata = \"\"\n", "", "./transport/client/referee", "TestReferee_ForgedData"},
+	{"referee: half of a refused move stays", "transport/client/referee/session.go", "after = s.New()", "after = game", "./transport/client/referee", "TestReferee_TakesOver"},
 	{"client: another epoch goes on", "transport/client/replica.go", "(e.Epoch != v.Epoch || e.From != v.Version)", "(e.From != v.Version)", goClient, "TestReplica_Events"},
 	{"client: changes a list that it has lent", "transport/client/replica.go", "	if r.lent {", "	if false {", goClient, "TestReplica_Events"},
 	{"client: a member who is back stays away", "transport/client/replica.go", "		v.Users[i].Away = c.Type == protocol.ChangeAway", "		v.Users[i].Away = true", goClient, "TestReplica"},
@@ -34,7 +38,7 @@ var clientMutants = []mutant{
 	{"roomd.js: does not follow a move", script, "    if (!event.to) return", "    if (event.to) return", page, jsTests + "/what_is_asked_of_the_room_of_a_move"},
 	{"roomd.js: repeats what must not be repeated", script, "      if (REPEATABLE.has(request.frame.action)) again.push(request)", "      if (true) again.push(request)", page, jsTests + "/an_unanswered_message"},
 	{"roomd.js: connects again after it was replaced", script, `    if (code === 4001) this.#fail(`, `    if (code === 1) this.#fail(`, page, jsTests + "/a_newer_session"},
-	{"roomd.js: a list of rooms is shown in parts", script, "    if (event.more) return\n", "", page, jsTests + "/follows_the_lobby"},
+	{"roomd.js: a list of rooms is shown in parts", script, "    if (event.more) return\n", "", page, jsTests + "/the_lobby.s_node_stops"},
 	{"roomd.js: a lobby does not end", script, "    if (this.over.aborted) return { done: true, value: undefined }\n", "", page, jsTests + "/the_program_stops"},
 	{"roomd.js: a lost seat is not told", script, `    if (!this.lost) this.#tell([Object.freeze({ type: "lost"`, `    if (false) this.#tell([Object.freeze({ type: "lost"`, page, jsTests + "/a_move_that_was_missed"},
 }

@@ -169,8 +169,9 @@ func (c *Coordinator) do(ctx context.Context, id string, a room.Action, now time
 	}
 	c.timers.Start()
 	c.startReports()
-	if set, sets := a.(room.SetTimer); sets && !set.Stop {
-		return c.setTimer(ctx, id, set)
+	switch a.(type) {
+	case room.SetTimer, room.Txn:
+		return c.doTimed(ctx, id, a)
 	}
 	for {
 		result, err := c.workers.runSince(ctx, id, a, now)
@@ -187,16 +188,24 @@ func (c *Coordinator) do(ctx context.Context, id string, a room.Action, now time
 	}
 }
 
-// setTimer runs the action with the time at which the timer is due. Until the answer is certain, others look for the
-// timer in the room.
-func (c *Coordinator) setTimer(ctx context.Context, id string, a room.SetTimer) (room.Result, error) {
-	due, err := c.timers.Announce(ctx, id, a.In)
-	if err != nil {
-		return room.Result{}, err
+// doTimed runs an action with the times at which the timers that it sets are due. Until the answer is certain, others
+// look for the timers in the room.
+func (c *Coordinator) doTimed(ctx context.Context, id string, a room.Action) (result room.Result, err error) {
+	var announced []int64
+	a, err = room.Timed(a, func(in int64) (int64, error) {
+		due, err := c.timers.Announce(ctx, id, in)
+		if err == nil {
+			announced = append(announced, due)
+		}
+		return due, err
+	})
+	if err == nil {
+		result, err = c.workers.Run(ctx, id, a)
 	}
-	result, err := c.workers.Run(ctx, id, a.DueAt(due))
 	if err != nil && !errors.Is(err, room.ErrUnknown) {
-		c.timers.Withdraw(id, due)
+		for _, due := range announced {
+			c.timers.Withdraw(id, due)
+		}
 	}
 	return result, err
 }

@@ -128,7 +128,7 @@ func TestSay_Messages(t *testing.T) {
 	if c := redistest.Receive(t, heard, "data"); string(c.Data) != `{"x":1}` || fmt.Sprint(c.To) != "[a b]" {
 		t.Errorf("members hear %+v", c)
 	}
-	for body, field := range map[string]string{`{}`: "text", `{"text":"a","to":[]}`: "to", `{"text":"a","to":"a"}`: "to", `{"text":1}`: "text"} {
+	for body, field := range map[string]string{`{}`: "text", `{"text":"a","to":["a","a"]}`: "to", `{"text":"a","to":"a"}`: "to", `{"text":1}`: "text"} {
 		w.do(call{method: "POST", path: "/api/rooms/42/messages", body: body, operator: true, status: 400, want: []string{`"field":"` + field + `"`}})
 	}
 }

@@ -258,7 +258,7 @@ func stopTimer(q *request) (*answer, error) {
 type message struct {
 	Text string   `json:"text,omitzero" minLength:"1"`
 	Data rawJSON  `json:"data,omitzero" doc:"Any JSON, but with no number that a double (IEEE 754) cannot hold, such as 1e999 or 9007199254740993."`
-	To   []string `json:"to,omitzero" minItems:"1" maxItems:"64" uniqueItems:"true" doc:"Whom it is for; everybody without it."`
+	To   []string `json:"to,omitzero" maxItems:"64" uniqueItems:"true" doc:"Whom it is for; everybody without it, and the admins who watch if it is empty."`
 }
 
 func say(q *request, in message) (*answer, error) {

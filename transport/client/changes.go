@@ -26,9 +26,12 @@ const maxLag = 1024
 // ChangeSnapshot or ChangeLost; a newer server may send others, which a program ignores.
 type Change struct {
 	protocol.Change
-	// Epoch and Version are the room's after the change, and after the others of the same event.
+	// Epoch and Version are the room's after the change, and after the others of the same event; of a message, at which it
+	// was said.
 	Epoch   string
 	Version uint64
+	// More says that others of the same event follow.
+	More bool
 	// Ends is when the timer of a ChangeCountdown fires by this client's monotonic clock; zero if it was cancelled.
 	Ends time.Time
 	// View is the room at that version. Only with ChangeSnapshot; nil with others.

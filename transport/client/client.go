@@ -104,7 +104,7 @@ func (c *Client) JoinSeat(ctx context.Context, room string, seat int) (*Room, er
 // first iteration over the room's changes has them behind the snapshot with which it begins, each with the version at
 // which it was said, and all that is said until it begins. It does nothing for who is a member, or watches, already.
 func (c *Client) JoinHistory(ctx context.Context, room string, n int) (*Room, error) {
-	return c.enter(ctx, historyCall(room, n))
+	return c.enter(ctx, historyCall(protocol.ActionJoin, room, n))
 }
 
 // Match makes the user a member of a room that has the labels, perhaps among others, and a free seat: the fullest there is; or, if there
@@ -118,6 +118,11 @@ func (c *Client) Match(ctx context.Context, labels map[string]string, begin room
 // the end of the membership. Errors are as for Join.
 func (c *Client) Watch(ctx context.Context, room string) (*Room, error) {
 	return c.enter(ctx, plainCall(protocol.ActionWatch, room))
+}
+
+// WatchHistory is like Watch, and asks for messages of before, as JoinHistory does.
+func (c *Client) WatchHistory(ctx context.Context, room string, n int) (*Room, error) {
+	return c.enter(ctx, historyCall(protocol.ActionWatch, room, n))
 }
 
 // Room returns the room of which the client is a member, or which it watches, by its id. It is nil
@@ -170,6 +175,14 @@ func (c *Client) Configure(ctx context.Context, room string, s room.Settings, on
 // are as for Kick.
 func (c *Client) SetPrivateOf(ctx context.Context, room, user string, data any, only ...Condition) (*protocol.Reply, error) {
 	return c.do(ctx, setPrivateCall(room, user, data, only))
+}
+
+// Txn does several things in one version, all or none: 1 to [protocol.MaxTxn] requests with the actions set, timer, say, kick,
+// swap, shuffle, configure and close, which have neither id nor room, and expect nothing. With a condition made by [Expect]
+// they are done only if neither the room's data nor a timer has changed since. Only admins may: the error is
+// [protocol.ErrForbidden] for others, and otherwise as for [Room.Set].
+func (c *Client) Txn(ctx context.Context, room string, actions []protocol.Request, only ...Condition) (*protocol.Reply, error) {
+	return c.do(ctx, txnCall(room, actions, only))
 }
 
 // Close leaves all rooms and ends the client. It returns when the client's goroutines have ended.

@@ -220,7 +220,9 @@ func (r *Room) missing() *call {
 			k.req.Seat, k.req.Expect, k.req.Epoch = new(v.Seat), new(v.Version), v.Epoch
 		}
 	case r.err == nil && v.Watching && !r.watched:
-		k = plainCall(protocol.ActionWatch, r.id)
+		if k = plainCall(protocol.ActionWatch, r.id); v.Settings.History > 0 { // what was said meanwhile
+			k.req.Expect, k.req.Epoch = new(v.Version), v.Epoch
+		}
 	case r.err == nil && !r.replica.synced:
 		k = plainCall(protocol.ActionUsers, r.id)
 	default:

@@ -80,7 +80,7 @@ func (r *replica) apply(e *protocol.Event, user string) bool {
 	}
 	v.Epoch, v.Version = e.Epoch, e.Version
 	for i := range e.Changes {
-		c := Change{Change: e.Changes[i], Epoch: e.Epoch, Version: e.Version}
+		c := Change{Change: e.Changes[i], Epoch: e.Epoch, Version: cmp.Or(e.Changes[i].Version, e.Version), More: i < len(e.Changes)-1}
 		if c.Type == protocol.ChangeCountdown && c.In != nil {
 			c.Ends = endsIn(*c.In)
 		}

@@ -36,7 +36,7 @@ func (c *Conn) JoinSeat(ctx context.Context, room string, seat int) (*protocol.R
 // JoinHistory is like Join, and asks for up to n of the last messages that the room has kept, as its settings say: the
 // reply has them.
 func (c *Conn) JoinHistory(ctx context.Context, room string, n int) (*protocol.Reply, error) {
-	return c.do(ctx, historyCall(room, n))
+	return c.do(ctx, historyCall(protocol.ActionJoin, room, n))
 }
 
 // Match is like Join for a room that has the labels, perhaps among others, and a free seat: the fullest there is; or, if there
@@ -58,6 +58,11 @@ func (c *Conn) Users(ctx context.Context, room string) (*protocol.Reply, error) 
 // Watch is like Users, and the room's events follow, without joining it.
 func (c *Conn) Watch(ctx context.Context, room string) (*protocol.Reply, error) {
 	return c.do(ctx, plainCall(protocol.ActionWatch, room))
+}
+
+// WatchHistory is like Watch, and asks for up to n of the last messages, as JoinHistory does.
+func (c *Conn) WatchHistory(ctx context.Context, room string, n int) (*protocol.Reply, error) {
+	return c.do(ctx, historyCall(protocol.ActionWatch, room, n))
 }
 
 // Unwatch ends Watch; it is no error if the user does not watch. A member goes on getting the
@@ -114,8 +119,8 @@ func (c *Conn) Say(ctx context.Context, room string, m Message) (*protocol.Reply
 	return c.do(ctx, sayCall(room, nil, m))
 }
 
-// SayTo is like Say, but only these users get the message: at least one, and at most
-// [protocol.MaxTo] different ones. The others see that the room's version has changed.
+// SayTo is like Say, but only these users get the message, at most [protocol.MaxTo] different ones. The others see that the room's
+// version has changed. A message to nobody is for the admins who watch.
 func (c *Conn) SayTo(ctx context.Context, room string, users []string, m Message) (*protocol.Reply, error) {
 	return c.do(ctx, sayCall(room, append([]string{}, users...), m))
 }
@@ -128,6 +133,11 @@ func (c *Conn) SetTimer(ctx context.Context, room, name string, in time.Duration
 // StopTimer cancels one of the room's timers, as [Room.StopTimer] does. The reply has no list.
 func (c *Conn) StopTimer(ctx context.Context, room, name string, only ...Condition) (*protocol.Reply, error) {
 	return c.do(ctx, timerCall(room, name, nil, Then{}, only))
+}
+
+// Txn does several things in one version, as [Client.Txn] does. The reply has no list.
+func (c *Conn) Txn(ctx context.Context, room string, actions []protocol.Request, only ...Condition) (*protocol.Reply, error) {
+	return c.do(ctx, txnCall(room, actions, only))
 }
 
 // Kick makes a user leave the room, as [Client.Kick] does. The reply has no list.
@@ -171,8 +181,8 @@ func joinCall(room string, seat *int) *call {
 }
 
 // historyCall asks for any seat, and for messages.
-func historyCall(room string, n int) *call {
-	k := joinCall(room, nil)
+func historyCall(action, room string, n int) *call {
+	k := plainCall(action, room)
 	if k.req.History = &n; n < 0 || n > protocol.MaxHistory {
 		k.err = fmt.Errorf("history: must be from 0 to %d, not %d", protocol.MaxHistory, n)
 	}
@@ -205,7 +215,7 @@ func setPrivateCall(room, user string, data any, only []Condition) *call {
 	return k
 }
 
-// sayCall is a message for all, or, if to is not nil, for those. The server refuses an empty list.
+// sayCall is a message for all, or, if to is not nil, for those.
 func sayCall(room string, to []string, m Message) *call {
 	k := plainCall(protocol.ActionSay, room)
 	k.req.To, k.req.Text = to, m.Text
@@ -257,6 +267,13 @@ func kickCall(room, user, why string, ban time.Duration) *call {
 func swapCall(room, one, other string) *call {
 	k := plainCall(protocol.ActionSwap, room)
 	k.req.Users = []string{one, other}
+	return k
+}
+
+func txnCall(room string, actions []protocol.Request, only []Condition) *call {
+	k := plainCall(protocol.ActionTxn, room)
+	k.req.Actions = actions
+	k.restrict(only)
 	return k
 }
 

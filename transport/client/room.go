@@ -165,8 +165,8 @@ func (r *Room) Say(ctx context.Context, m Message) error {
 	return r.act(ctx, sayCall(r.id, nil, m))
 }
 
-// SayTo is like Say, but only these users get the message: at least one, and at most
-// [protocol.MaxTo] different ones.
+// SayTo is like Say, but only these users get the message, at most [protocol.MaxTo] different ones. A message to nobody is for
+// the admins who watch.
 func (r *Room) SayTo(ctx context.Context, users []string, m Message) error {
 	return r.act(ctx, sayCall(r.id, append([]string{}, users...), m))
 }

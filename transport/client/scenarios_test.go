@@ -238,6 +238,13 @@ func (s *subject) ask(ctx context.Context, command string, args []string) (strin
 	case "shuffle":
 		_, err := s.client.Shuffle(ctx, id)
 		return "", err
+	case "txn":
+		txn, bad := protocol.DecodeRequest([]byte(`{"id":0,"action":"txn","room":"x","actions":` + args[1] + `}`))
+		if bad != nil {
+			return "", bad
+		}
+		_, err := s.client.Txn(ctx, id, txn.Actions)
+		return "", err
 	}
 	r := s.room(id)
 	switch command {
@@ -277,7 +284,10 @@ func (s *subject) enter(ctx context.Context, command string, args []string) erro
 			return err
 		}
 		enter = func(ctx context.Context, id string) (*client.Room, error) {
-			if wish.History > 0 {
+			switch {
+			case command == "watch":
+				return s.client.WatchHistory(ctx, id, wish.History)
+			case wish.History > 0:
 				return s.client.JoinHistory(ctx, id, wish.History)
 			}
 			return s.client.JoinSeat(ctx, id, wish.Seat)

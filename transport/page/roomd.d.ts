@@ -149,8 +149,8 @@ export class Client extends EventTarget {
    * these settings. It rejects as join does, but never with `room_full`.
    */
   match<Data = any, MemberData = any>(labels: Labels, options?: { settings?: Settings; signal?: AbortSignal }): Promise<Room<Data, MemberData>>
-  /** Gets the room's changes without being a member. */
-  watch<Data = any, MemberData = any>(id: string, options?: { signal?: AbortSignal }): Promise<Room<Data, MemberData>>
+  /** Gets the room's changes without being a member. `history` is as of {@link join}. */
+  watch<Data = any, MemberData = any>(id: string, options?: { history?: number; signal?: AbortSignal }): Promise<Room<Data, MemberData>>
   /** The room at this moment, without joining or watching. */
   users<Data = any, MemberData = any>(id: string): Promise<Listing<Data, MemberData>>
 
@@ -171,6 +171,12 @@ export class Client extends EventTarget {
   swap(id: string, users: readonly [string, string]): Promise<Position>
   /** Gives each member the seat of another one, at random. For admins and the host. */
   shuffle(id: string): Promise<Position>
+  /**
+   * Does several things in one version, all or none: 1 to 32 requests as PROTOCOL.md has them, without `id` and `room`, with the actions
+   * `set`, `timer`, `say`, `kick`, `swap`, `shuffle`, `configure` and `close`. With `expect` only if neither the data nor a timer has
+   * changed since. For admins.
+   */
+  txn(id: string, actions: readonly { action: string; [field: string]: unknown }[], options?: { expect?: Expect }): Promise<Position>
   /** Makes everybody leave, and lets nobody in. For admins and the host. */
   closeRoom(id: string): Promise<Position>
   /** Replaces all settings of the room; what is left out is zero. With `expect` only if the room has that very version. For admins, and for the host,
@@ -347,7 +353,7 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
    * the data nor a timer has changed since. Everybody hears of a `countdown`, and when it fires of a `timer`.
    */
   timer(name: string, ms: number | null, options?: { then?: Then<Data>; expect?: Expect }): Promise<Position>
-  /** Sends a message to all in the room, or to the users in `to` alone. */
+  /** Sends a message to all in the room, or to the users in `to` alone; if that is empty, to the admins who watch. */
   say(message: string | { data: unknown }, options?: { to?: readonly string[] }): Promise<Position>
   /**
    * Ends the membership. The room goes on if the client watches it. Rejects with `lost` if the server has ended the

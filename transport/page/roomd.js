@@ -225,7 +225,7 @@ class Mirror {
     }
     this.users = freeze(users)
     if (this.member && known.some(({ type }) => type === "seat")) this.seat = users.find((other) => other.user === user)?.seat ?? this.seat
-    this.#tell(known.map((change) => freeze({ ...change, epoch, version })))
+    this.#tell(known.map((change) => freeze({ ...change, epoch, version: change.version ?? version })))
     return true
   }
 
@@ -952,7 +952,11 @@ class Session {
       if (lost) mirror.lose({ ...lost, reason: lost.reason ?? lost.code })
     }
     if (mirror.watching && this.#link === link) {
-      const refused = await this.#insist(mirror, link, { action: "watch", room }, (reply) => mirror.replace(reply, this.user, !mirror.member))
+      const since = mirror.settings?.history ? { expect: version, epoch } : {} // what was said meanwhile
+      const refused = await this.#insist(mirror, link, { action: "watch", room, ...since }, (reply) => {
+        mirror.replace(reply, this.user, !mirror.member)
+        mirror.hear(reply)
+      })
       if (refused) {
         mirror.watching = false
         if (!mirror.member) mirror.lose({ reason: refused.code })
@@ -1037,11 +1041,11 @@ class Session {
   /** entered takes the list of a reply to a join, a match or a watch. history says that it asked for messages. */
   entered(action, reply, history) {
     const mirror = this.enter(reply.room)
+    if (history !== undefined) mirror.keep()
     if (action === "watch") mirror.watching = true
     else {
       this.user = reply.users?.find(({ seat }) => seat === reply.seat)?.user ?? this.user
       mirror.enter(reply.seat)
-      if (history !== undefined) mirror.keep()
     }
     mirror.replace(reply, this.user, false)
     mirror.hear(reply)
@@ -1303,8 +1307,8 @@ export class Client extends EventTarget {
     return this.#session.request({ action: "match", labels, settings, key }, { signal, apply: (reply) => this.#session.entered("match", reply) })
   }
 
-  watch(id, { signal } = {}) {
-    return this.#session.request({ action: "watch", room: id }, { signal, apply: (reply) => this.#session.entered("watch", reply) })
+  watch(id, { history, signal } = {}) {
+    return this.#session.request({ action: "watch", room: id, history }, { signal, apply: (reply) => this.#session.entered("watch", reply, history) })
   }
 
   lobby(query, { signal } = {}) {
@@ -1327,6 +1331,11 @@ export class Client extends EventTarget {
 
   async shuffle(id) {
     return position(await this.#session.request({ action: "shuffle", room: id }))
+  }
+
+  async txn(id, actions, { expect } = {}) {
+    const epoch = this.rooms.get(id)?.epoch
+    return position(await this.#session.request({ action: "txn", room: id, actions, ...condition(expect, epoch) }))
   }
 
   async closeRoom(id) {

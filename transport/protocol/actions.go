@@ -20,6 +20,8 @@ const (
 
 	ActionTimer = "timer" // set one of the room's timers, or cancel it
 
+	ActionTxn = "txn" // do several things in one version, all or none; for admins
+
 	ActionKick      = "kick"      // make somebody leave, and keep them out for a while; for the host and admins
 	ActionSwap      = "swap"      // have two members exchange their seats; for the host and admins
 	ActionShuffle   = "shuffle"   // give each member the seat of another one, at random; for the host and admins
@@ -54,6 +56,8 @@ type Action struct {
 	Stays bool
 	// Cost is how many requests it counts as.
 	Cost int
+	// Part says that it may be part of a txn. There it has neither id nor room, and expects nothing.
+	Part bool
 
 	required, optional fieldSet
 }
@@ -65,18 +69,19 @@ var Actions = []Action{
 	{Name: ActionMatch, Reply: ShapeList, Repeats: true, Cost: 2, required: setOf(fieldLabels), optional: setOf(fieldSettings, fieldKey, fieldBrief)},
 	{Name: ActionLeave, Reply: ShapeCount, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionUsers, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
-	{Name: ActionWatch, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
+	{Name: ActionWatch, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom), optional: setOf(fieldHistory, fieldExpect, fieldEpoch)},
 	{Name: ActionUnwatch, Reply: ShapeCount, Repeats: true, Stays: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionReady, Reply: ShapeCount, Repeats: true, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldValue)},
-	{Name: ActionSet, Reply: ShapeCount, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldData), optional: setOf(fieldScope, fieldUser, fieldExpect, fieldEpoch)},
+	{Name: ActionSet, Reply: ShapeCount, Stays: true, Cost: 1, Part: true, required: setOf(fieldRoom, fieldData), optional: setOf(fieldScope, fieldUser, fieldExpect, fieldEpoch)},
 	// The server sends a message to everybody in the room.
-	{Name: ActionSay, Reply: ShapeCount, Stays: true, Cost: 5, required: setOf(fieldRoom), optional: setOf(fieldText, fieldData, fieldTo)},
-	{Name: ActionTimer, Reply: ShapeCount, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldName, fieldIn), optional: setOf(fieldThen, fieldExpect, fieldEpoch)},
-	{Name: ActionKick, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom, fieldUser), optional: setOf(fieldText, fieldBan)},
-	{Name: ActionSwap, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom, fieldUsers)},
-	{Name: ActionShuffle, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom)},
-	{Name: ActionClose, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom)},
-	{Name: ActionConfigure, Reply: ShapeCount, Host: true, Cost: 1, required: setOf(fieldRoom, fieldSettings), optional: setOf(fieldExpect, fieldEpoch)},
+	{Name: ActionSay, Reply: ShapeCount, Stays: true, Cost: 5, Part: true, required: setOf(fieldRoom), optional: setOf(fieldText, fieldData, fieldTo)},
+	{Name: ActionTimer, Reply: ShapeCount, Stays: true, Cost: 1, Part: true, required: setOf(fieldRoom, fieldName, fieldIn), optional: setOf(fieldThen, fieldExpect, fieldEpoch)},
+	{Name: ActionTxn, Reply: ShapeCount, Stays: true, Cost: 5, required: setOf(fieldRoom, fieldActions), optional: setOf(fieldExpect, fieldEpoch)},
+	{Name: ActionKick, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom, fieldUser), optional: setOf(fieldText, fieldBan)},
+	{Name: ActionSwap, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom, fieldUsers)},
+	{Name: ActionShuffle, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom)},
+	{Name: ActionClose, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom)},
+	{Name: ActionConfigure, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom, fieldSettings), optional: setOf(fieldExpect, fieldEpoch)},
 	{Name: ActionAuth, Reply: ShapeUser, Cost: 1, required: setOf(fieldToken)},
 	{Name: ActionPing, Reply: ShapeID, Cost: 1},
 }
@@ -97,13 +102,25 @@ func (a *Action) Fields() (required, optional []string) {
 	return a.required.names(), a.optional.names()
 }
 
-// check returns what is wrong with a request that has those fields: one that is missing goes
+// ofWhole are the fields that a request has, and a part of a txn has not.
+var ofWhole = setOf(fieldID, fieldRoom, fieldExpect, fieldEpoch)
+
+// check returns what is wrong with a request, or a part of a txn, that has those fields: one that is missing goes
 // first.
-func (a *Action) check(req *Request, seen fieldSet) *Error {
-	if missing := a.required &^ seen; missing != 0 {
+func (a *Action) check(req *Request, seen fieldSet, part bool) *Error {
+	need, known := a.required|setOf(fieldID, fieldAction), a.required|a.optional|setOf(fieldID, fieldAction)
+	if part {
+		if !a.Part {
+			return NewError(CodeBadRequest, "action: %s is no part of a txn", a.Name)
+		}
+		need, known = need&^ofWhole, known&^ofWhole
+		if whole := seen & ofWhole; whole != 0 {
+			return NewError(CodeBadRequest, "%s: goes with the txn, and not with its parts", whole.first().name())
+		}
+	}
+	if missing := need &^ seen; missing != 0 {
 		return required(missing.first())
 	}
-	known := a.required | a.optional | setOf(fieldID, fieldAction)
 	if foreign := seen &^ known; foreign != 0 {
 		return a.refuse(foreign.first())
 	}

@@ -64,6 +64,8 @@ type Change struct {
 	// In is of a ChangeCountdown in how many ms the timer fires, from when the server sent it. Nil says that the
 	// timer was cancelled.
 	In *int64 `json:"in"`
+	// Version is of a ChangeMessage that at which it was said. It is 0 if that is the event's.
+	Version uint64 `json:"version"`
 	// Settings are the room's now. Only in ChangeSettings.
 	Settings *room.Settings `json:"settings"`
 }

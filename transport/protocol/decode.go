@@ -46,13 +46,7 @@ func (e *DecodeError) Reply() *Reply { return &Reply{ID: e.ID, Room: e.Room, Err
 func DecodeRequest(frame []byte) (Request, *DecodeError) {
 	d := decoders.Get().(*decoder)
 	defer d.release()
-	d.src = *bytes.NewBuffer(frame)
-	d.json.Reset(&d.src, tolerant)
-
-	err := d.readObject()
-	if err == nil {
-		err = d.check()
-	}
+	err := d.decode(frame, false)
 	if err == nil {
 		return d.req, nil
 	}
@@ -61,6 +55,25 @@ func DecodeRequest(frame []byte) (Request, *DecodeError) {
 		failed.ID = &id
 	}
 	return Request{}, failed
+}
+
+// decodePart reads a part of a txn.
+func decodePart(text []byte) (Request, *Error) {
+	d := decoders.Get().(*decoder)
+	defer d.release()
+	err := d.decode(text, true)
+	return d.req, err
+}
+
+// decode reads a request, or a part of a txn.
+func (d *decoder) decode(text []byte, part bool) *Error {
+	d.src = *bytes.NewBuffer(text)
+	d.json.Reset(&d.src, tolerant)
+	d.part = part
+	if err := d.readObject(); err != nil {
+		return err
+	}
+	return d.check()
 }
 
 // tolerant lets the reading go on after a repeated name or bad UTF-8, because the id may come
@@ -84,6 +97,7 @@ type findings struct {
 	action  *Action // nil if it is unknown
 	seen    fieldSet
 	idValid bool
+	part    bool // of a txn
 
 	// The first fault of each kind, nil if none: in id, action or room, and in other known fields.
 	badCommon, badAction, badOther, badName *Error
@@ -97,10 +111,17 @@ func (d *decoder) release() {
 	decoders.Put(d)
 }
 
+func (d *decoder) whole() string {
+	if d.part {
+		return "it"
+	}
+	return "the frame"
+}
+
 // readObject reads the whole frame and fails only where the JSON itself is broken.
 func (d *decoder) readObject() *Error {
 	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
-		return NewError(CodeBadRequest, "the frame must be one JSON object, not %s", kindName(kind))
+		return NewError(CodeBadRequest, "%s must be one JSON object, not %s", d.whole(), kindName(kind))
 	}
 	if _, err := d.json.ReadToken(); err != nil {
 		return d.syntaxError(err)
@@ -142,9 +163,9 @@ func (d *decoder) check() *Error {
 		}
 	}
 	for _, f := range [...]field{fieldID, fieldAction} {
-		if !d.seen.has(f) {
+		if !d.seen.has(f) && !(d.part && f == fieldID) {
 			return required(f)
 		}
 	}
-	return d.action.check(&d.req, d.seen)
+	return d.action.check(&d.req, d.seen, d.part)
 }

@@ -163,6 +163,9 @@ func appendChange(dst []byte, c *Change) []byte {
 	if c.Name != "" {
 		dst = appendString(append(dst, `,"name":`...), c.Name)
 	}
+	if c.Version != 0 {
+		dst = strconv.AppendUint(append(dst, `,"version":`...), c.Version, 10)
+	}
 	if c.Type == ChangeCountdown {
 		dst = appendIn(append(dst, `,"in":`...), c.In)
 	}

@@ -31,6 +31,8 @@ func (d *decoder) readMember() error {
 		err = d.readSettings()
 	case fieldThen:
 		err = d.readThen()
+	case fieldActions:
+		err = d.readActions()
 	default:
 		var value jsontext.Value
 		if value, err = d.json.ReadValue(); err == nil {

@@ -32,6 +32,11 @@ func TestRequestsOfMembersAndAdmins(t *testing.T) {
 		{"say a text", `"say","room":"42","text":"你好\n"`, Request{Text: "你好\n"}},
 		{"say data", `"say","room":"42","data":null,"to":["李四"]`, Request{Data: "null", To: []string{"李四"}}},
 		{"say to many", `"say","room":"42","text":"a","to":["` + strings.Join(to, `","`) + `"]`, Request{Text: "a", To: to}},
+		{"say to admins", `"say","room":"42","text":"a","to":[]`, Request{Text: "a", To: []string{}}},
+		{"a txn", `"txn","room":"42","actions":[{"action":"set","data":1},{"action":"timer","name":"turn","in":null},{"action":"say","text":"a","to":["b"]},{"action":"close"}],"expect":1,"epoch":"e"`,
+			Request{Actions: []Request{
+				{Action: ActionSet, Data: "1"}, {Action: ActionTimer, Name: "turn"}, {Action: ActionSay, Text: "a", To: []string{"b"}}, {Action: ActionClose},
+			}, Expect: ptr(uint64(1)), Epoch: "e"}},
 		{"a timer", `"timer","room":"42","name":"turn","in":30000`, Request{Name: "turn", In: ptr(int64(30000))}},
 		{"a timer with all", `"timer","room":"42","name":"a","in":0,"then":{"close":true},"expect":3,"epoch":"e"`,
 			Request{Name: "a", In: ptr(int64(0)), Then: &room.Effect{Close: true}, Expect: ptr(uint64(3)), Epoch: "e"}},
@@ -97,6 +102,22 @@ func TestRefusedFieldsOfMembersAndAdmins(t *testing.T) {
 		{`"action":"timer","name":"a","in":1,"then":{"Kick":"a"}`, `then: unknown field "Kick": names are in lower case, "kick"`},
 		{`"action":"timer","name":"a","in":1,"then":{"data":{"a":1,"a":2}}`, "then.data: an object in it has a name twice"},
 		{`"action":"set","data":1,"then":{"close":true}`, "then: only goes with timer"},
+		{`"action":"txn"`, "actions: required"},
+		{`"action":"txn","actions":1`, "actions: must be an array of actions, not a number"},
+		{`"action":"txn","actions":[]`, "actions: must have 1 to 32 actions, not 0"},
+		{`"action":"txn","actions":[` + strings.Repeat(`{"action":"close"},`, 32) + `{"action":"close"}]`, "actions: must have 1 to 32 actions, not 33"},
+		{`"action":"txn","actions":[{"action":"close"},1]`, "actions[1]: it must be one JSON object, not a number"},
+		{`"action":"txn","actions":[{}]`, "actions[0]: action: required"},
+		{`"action":"txn","actions":[{"action":"dance"}]`, `actions[0]: unknown action "dance"`},
+		{`"action":"txn","actions":[{"action":"join"}]`, "actions[0]: action: join is no part of a txn"},
+		{`"action":"txn","actions":[{"action":"txn","actions":[{"action":"close"}]}]`, "actions[0]: action: txn is no part of a txn"},
+		{`"action":"txn","actions":[{"action":"set","data":1,"id":1}]`, "actions[0]: id: goes with the txn, and not with its parts"},
+		{`"action":"txn","actions":[{"action":"set","data":1,"room":"43"}]`, "actions[0]: room: goes with the txn, and not with its parts"},
+		{`"action":"txn","actions":[{"action":"set","data":1,"expect":1}]`, "actions[0]: expect: goes with the txn, and not with its parts"},
+		{`"action":"txn","actions":[{"action":"set"}]`, "actions[0]: data: required"},
+		{`"action":"txn","actions":[{"action":"set","data":{"a":1,"a":2}}]`, "actions[0]: data: an object in it has a name twice"},
+		{`"action":"txn","actions":[{"action":"close","Data":1}]`, `actions[0]: unknown field "Data": names are in lower case, "data"`},
+		{`"action":"txn","actions":[{"action":"say","text":"a","text":"b"}]`, "actions[0]: text: given twice"},
 		{`"action":"swap"`, "users: required"},
 		{`"action":"swap","users":["a"]`, "users: must have 2 users, not 1"},
 		{`"action":"swap","users":["a","b","c"]`, "users: must have 2 users, not 3"},
@@ -111,8 +132,8 @@ func TestRefusedFieldsOfMembersAndAdmins(t *testing.T) {
 		{`"action":"ready","value":true,"user":"a"`, "user: only goes with set and kick"},
 		{`"action":"say","text":"a","ban":5`, "ban: only goes with kick"},
 		{`"action":"set","data":1,"settings":{}`, "settings: only goes with match and configure"},
-		{`"action":"kick","user":"a","expect":1`, "expect: only goes with join and set and timer and configure"},
-		{`"action":"close","epoch":"e"`, "epoch: only goes with join and set and timer and configure"},
+		{`"action":"kick","user":"a","expect":1`, "expect: only goes with join and watch and set and timer and txn and configure"},
+		{`"action":"close","epoch":"e"`, "epoch: only goes with join and watch and set and timer and txn and configure"},
 		{`"action":"close","seat":1`, "seat: only goes with join"},
 		{`"action":"close","token":"t"`, "token: only goes with auth"},
 		{`"action":"auth","token":"t"`, "room: does not go with auth"},
@@ -139,10 +160,9 @@ func TestRefusedFieldsOfMembersAndAdmins(t *testing.T) {
 		{`"action":"say","text":""`, "text: must not be empty"},
 		{`"action":"say","text":"a","to":"b"`, "to: must be an array of users, not a string"},
 		{`"action":"say","text":"a","to":null`, "to: must be an array of users, not null"},
-		{`"action":"say","text":"a","to":[]`, "to: must have 1 to 64 users, not 0"},
 		{`"action":"say","text":"a",` + many, `to: has user "a" twice`},
-		{`"action":"say","text":"a",` + different(MaxTo+1), "to: must have 1 to 64 users, not 65"},
-		{`"action":"say","text":"a",` + strings.Replace(different(MaxTo+2), `p65"`, `p0"`, 1), "to: must have 1 to 64 users, not 66"},
+		{`"action":"say","text":"a",` + different(MaxTo+1), "to: must have 0 to 64 users, not 65"},
+		{`"action":"say","text":"a",` + strings.Replace(different(MaxTo+2), `p65"`, `p0"`, 1), "to: must have 0 to 64 users, not 66"},
 		{`"action":"say","text":"a","to":["b",["c"]]`, "to[1]: must be a string, not an array"},
 		{`"action":"say","text":"a","to":["\ud800"]`, "to[0]: not valid UTF-8"},
 		{`"action":"say","text":"a","to":["b"],"to":["b"]`, "to: given twice"},
@@ -194,7 +214,7 @@ func different(n int) string {
 
 // Each action refuses every field that its row does not have.
 func TestActions_Fields(t *testing.T) {
-	values := [...]string{`1`, ``, `"42"`, `"t"`, `0`, `true`, `3`, `true`, `"a"`, `"private"`, `{}`, `{"a":"b"}`, `"k"`, `"a"`, `1`, `["a"]`, `["a","b"]`, `"turn"`, `1`, `{"close":true}`, `1`, `1`, `"e"`}
+	values := [...]string{`1`, ``, `"42"`, `"t"`, `0`, `true`, `3`, `true`, `"a"`, `"private"`, `{}`, `{"a":"b"}`, `"k"`, `"a"`, `1`, `["a"]`, `["a","b"]`, `"turn"`, `1`, `{"close":true}`, `[{"action":"close"}]`, `1`, `1`, `"e"`}
 	for _, action := range Actions {
 		for f := fieldRoom; f < fieldUnknown; f++ {
 			needed := action.required

@@ -21,6 +21,7 @@ const (
 	MaxVersion = MaxID
 	MaxSeat    = 1<<16 - 1
 	MaxTo      = 64            // users to whom a message goes
+	MaxTxn     = room.MaxTxn   // actions of a txn
 	MaxBan     = 315360000     // seconds, ten years
 	MaxHistory = 100           // messages that a join asks for
 	MaxTimer   = room.MaxTimer // ms
@@ -64,8 +65,8 @@ type Request struct {
 	// Data is a message's, or what a set stores, where null removes what was stored. Either Data or
 	// Text of a message is empty.
 	Data JSON
-	// To are the users to whom alone a message goes, from 1 to MaxTo different ones. Nil means all
-	// who get the room's events.
+	// To are the users to whom alone a message goes, at most MaxTo different ones: empty but not nil, it is for admins
+	// alone. Nil means all who get the room's events.
 	To []string
 	// Users are the two different users who exchange their seats. Only with ActionSwap.
 	Users []string
@@ -75,6 +76,8 @@ type Request struct {
 	In *int64
 	// Then is what a timer does when it fires; nil is nothing. Only with ActionTimer.
 	Then *room.Effect
+	// Actions are the parts of a txn, in order, 1 to MaxTxn. They have no id, room, expect and epoch. Only with ActionTxn.
+	Actions []Request
 	// Ban is for how long a kick keeps the user out, in seconds, at most MaxBan. 0 means not at all.
 	Ban int
 	// Expect is the version of the room that a set, a timer or a configure builds on, or at which the user
@@ -109,6 +112,7 @@ const (
 	fieldName
 	fieldIn
 	fieldThen
+	fieldActions
 	fieldBan
 	fieldExpect
 	fieldEpoch
@@ -133,11 +137,12 @@ var fieldTable = [...]fieldRow{
 	fieldKey:      {name: "key", in: func(r *Request) any { return &r.Key }},
 	fieldText:     {name: "text", in: func(r *Request) any { return &r.Text }},
 	fieldData:     {name: "data", in: func(r *Request) any { return &r.Data }},
-	fieldTo:       {name: "to", least: 1, most: MaxTo, in: func(r *Request) any { return &r.To }},
+	fieldTo:       {name: "to", most: MaxTo, in: func(r *Request) any { return &r.To }},
 	fieldUsers:    {name: "users", least: 2, most: 2, in: func(r *Request) any { return &r.Users }},
 	fieldName:     {name: "name", in: func(r *Request) any { return &r.Name }},
 	fieldIn:       {name: "in", most: MaxTimer, in: func(r *Request) any { return &r.In }},
 	fieldThen:     {name: "then", in: func(r *Request) any { return &r.Then }},
+	fieldActions:  {name: "actions", least: 1, most: MaxTxn, in: func(r *Request) any { return &r.Actions }},
 	fieldBan:      {name: "ban", least: 1, most: MaxBan, in: func(r *Request) any { return &r.Ban }},
 	fieldExpect:   {name: "expect", most: MaxVersion, in: func(r *Request) any { return &r.Expect }},
 	fieldEpoch:    {name: "epoch", in: func(r *Request) any { return &r.Epoch }},
@@ -189,12 +194,20 @@ func (s fieldSet) names() (names []string) {
 func AppendRequest(dst []byte, r *Request) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = strconv.AppendInt(dst, r.ID, 10)
-	dst = appendString(append(dst, `,"action":`...), r.Action)
+	return appendRest(append(dst, ','), r, 0)
+}
+
+// appendRest writes a request but for its id, and but for those fields.
+func appendRest(dst []byte, r *Request, without fieldSet) []byte {
+	dst = appendString(append(dst, `"action":`...), r.Action)
 	var required fieldSet
 	if action := ActionNamed(r.Action); action != nil {
 		required = action.required
 	}
 	for f := fieldRoom; f < fieldUnknown; f++ {
+		if without.has(f) {
+			continue
+		}
 		name := len(dst)
 		dst = append(append(append(dst, `,"`...), f.name()...), `":`...)
 		var set bool
@@ -219,6 +232,15 @@ func appendValue(dst []byte, in any) (longer []byte, set bool) {
 		return strconv.AppendBool(dst, *v), *v
 	case *int:
 		return strconv.AppendInt(dst, int64(*v), 10), *v != 0
+	case *[]Request:
+		dst = append(dst, '[')
+		for i := range *v {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendRest(append(dst, '{'), &(*v)[i], ofWhole)
+		}
+		return append(dst, ']'), *v != nil
 	case *[]string:
 		return appendStrings(dst, *v), *v != nil
 	case **int:

@@ -101,25 +101,43 @@ func data(value jsontext.Value) (text JSON, wrong string) {
 
 // readUsers reads an array of different users. It fails only where the JSON is broken.
 func (d *decoder) readUsers(f field) error {
+	users := fieldTable[f].in(&d.req).(*[]string)
+	*users = []string{}
+	return d.readArray(f, "users", func(_ int64, value jsontext.Value) { d.readUser(f, users, value) })
+}
+
+// readActions reads the parts of a txn. It fails only where the JSON is broken.
+func (d *decoder) readActions() error {
+	return d.readArray(fieldActions, "actions", func(i int64, value jsontext.Value) {
+		part, wrong := decodePart(value)
+		if wrong != nil {
+			d.badAt(fieldActions, fmt.Sprintf("actions[%d]", i), wrong.Message)
+		}
+		d.req.Actions = append(d.req.Actions, part)
+	})
+}
+
+// readArray reads an array that is a field, and hands over its values, as many as there may be. It fails only where the
+// JSON is broken.
+func (d *decoder) readArray(f field, what string, each func(i int64, value jsontext.Value)) error {
 	if kind := d.json.PeekKind(); kind != jsontext.KindBeginArray {
-		d.bad(f, "must be an array of users, not "+kindName(kind))
+		d.bad(f, "must be an array of "+what+", not "+kindName(kind))
 		return d.json.SkipValue()
 	}
 	row := &fieldTable[f]
-	users := row.in(&d.req).(*[]string)
 	_, err := d.json.ReadToken()
 	count := int64(0)
 	for ; err == nil && d.json.PeekKind() != jsontext.KindEndArray; count++ {
 		var value jsontext.Value
 		if value, err = d.json.ReadValue(); err == nil && count < row.most {
-			d.readUser(f, users, value)
+			each(count, value)
 		}
 	}
 	if err != nil {
 		return err
 	}
 	if count < row.least || count > row.most {
-		d.bad(f, fmt.Sprintf("must have %s users, not %d", row.span(), count))
+		d.bad(f, fmt.Sprintf("must have %s %s, not %d", row.span(), what, count))
 	}
 	_, err = d.json.ReadToken()
 	return err

@@ -78,7 +78,11 @@ func Changes(to room.Viewer, clock Clock, events ...*room.Event) []byte {
 			if !change.IsFor(to) {
 				continue // its version tells that there was something
 			}
-			merged.Changes = append(merged.Changes, changeOf(&change, clock))
+			shown := changeOf(&change, clock)
+			if change.Type == room.KindMessage && e.Version != last.Version {
+				shown.Version = e.Version
+			}
+			merged.Changes = append(merged.Changes, shown)
 		}
 	}
 	return seal(protocol.AppendEvent(newFrame(eventSize+changeSize*len(merged.Changes)), &merged))

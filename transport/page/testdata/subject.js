@@ -36,7 +36,7 @@ function subject(...addresses) {
       client = await connect(addresses, { user, token, WebSocket, signal: abort.signal, backoff: { base, cap }, heartbeat, timeout: wait })
     },
     join: async (id, options) => void rooms.set(id, await client.join(id, options && JSON.parse(options))),
-    watch: async (id) => void rooms.set(id, await client.watch(id)),
+    watch: async (id, options) => void rooms.set(id, await client.watch(id, options && JSON.parse(options))),
     leave: (id) => room(id).leave(),
     unwatch: (id) => room(id).unwatch(),
     users: async (id) => view(await client.users(id)),
@@ -48,6 +48,7 @@ function subject(...addresses) {
     timer: async (id, name, ms, then) => void (await room(id).timer(name, JSON.parse(ms), { then: then && JSON.parse(then) })),
     swap: async (id, ...users) => void (await client.swap(id, users)),
     shuffle: async (id) => void (await client.shuffle(id)),
+    txn: async (id, actions) => void (await client.txn(id, JSON.parse(actions))),
     update: async (id, n) => void (await room(id).update((old = 0) => old + Number(n))),
     say: async (id, text) => void (await room(id).say(JSON.parse(text))),
     sayTo: async (id, to, text) => void (await room(id).say(JSON.parse(text), { to: [to] })),

@@ -47,7 +47,7 @@ func (t *Table) View() client.View { return t.view }
 // Deal gives a member private data, which the others do not see: the JSON form of hand, or nothing, if that is nil.
 func (t *Table) Deal(user string, hand any) {
 	data, err := json.Marshal(hand)
-	if err == nil && !t.has(user) {
+	if _, there := t.view.User(user); err == nil && !there {
 		err = errors.New("who is not there")
 	}
 	if err != nil {
@@ -90,10 +90,12 @@ func (t *Table) forget(name string) {
 	t.does = slices.DeleteFunc(t.does, func(r protocol.Request) bool { return r.Action == protocol.ActionTimer && r.Name == name })
 }
 
-// has reports whether the user is a member.
+// has reports whether the user is a member whom the table does not throw out.
 func (t *Table) has(user string) bool {
 	_, is := t.view.User(user)
-	return is
+	return is && !slices.ContainsFunc(t.does, func(r protocol.Request) bool {
+		return r.Action == protocol.ActionClose || r.Action == protocol.ActionKick && r.User == user
+	})
 }
 
 // Say sends a message, the JSON form of data, to those of the users who are there, or to all.
@@ -110,7 +112,7 @@ func (t *Table) Say(data any, to ...string) {
 	t.Do(protocol.Request{Action: protocol.ActionSay, Data: protocol.JSON(text), To: to})
 }
 
-// Kick makes a user leave who is there, and says why.
+// Kick makes a user leave who is there, and says why. Who is thrown out hears no message of the same version.
 func (t *Table) Kick(user, why string) {
 	if !t.has(user) {
 		return

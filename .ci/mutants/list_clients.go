@@ -14,6 +14,7 @@ var clientMutants = []mutant{
 	{"referee: who is late writes all the same", "transport/client/referee/session.go", ", client.Expect(view.Epoch, view.Version))", ")", "./transport/client/referee", "TestReferee_EachMoveOnce"},
 	{"referee: believes what players have set", "transport/client/referee/session.go", "\t\t\tdata = \"\"\n", "", "./transport/client/referee", "TestReferee_ForgedData"},
 	{"referee: all that has waited is one version, or none", "transport/client/referee/session.go", "case calls <= 1:", "case true:", "./transport/client/referee", "TestReferee_MuchHasWaited"},
+	{"referee: who left and came back is not told", "transport/client/referee/table.go", "!slices.Contains(m.Hands, user)", "true", "./transport/client/referee", "TestReferee_LeftAndBack"},
 	{"referee: half of a refused move stays", "transport/client/referee/session.go", "after = s.New()", "after = game", "./transport/client/referee", "TestReferee_TakesOver"},
 	{"client: another epoch goes on", "transport/client/replica.go", "(e.Epoch != v.Epoch || e.From != v.Version)", "(e.From != v.Version)", goClient, "TestReplica_Events"},
 	{"client: changes a list that it has lent", "transport/client/replica.go", "	if r.lent {", "	if false {", goClient, "TestReplica_Events"},

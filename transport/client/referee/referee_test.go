@@ -360,6 +360,21 @@ func TestReferee_RefusedOnce(t *testing.T) {
 	redistest.Equal(t, "all that happened", strings.Join(g.Log, ", "), "+a of a, +b of a b, a: deal late")
 }
 
+// Who left and came back while there was no referee has lost the hand, and the game is told.
+func TestReferee_LeftAndBack(t *testing.T) {
+	r := newRig(t, 1)
+	stop := r.serve("42", referee.Config{})
+	a, b := r.join("a", "42"), r.join("b", "42")
+	r.logged(a, "+b of a b")
+	stop()
+	redistest.OK(t, b.Leave(r.ctx))
+	b = r.join("b", "42")
+	r.serve("42", referee.Config{})
+	g := r.logged(b, "-b of a")
+	redistest.Equal(t, "all that happened", strings.Join(g.Log, ", "), "+a of a, +b of a b, -b of a, +b of a b")
+	r.hand(b, `"hand of b"`)
+}
+
 // What has waited for a referee may be more than one version holds, and about who is thrown out in the same one.
 func TestReferee_MuchHasWaited(t *testing.T) {
 	r := newRig(t, 1)

@@ -162,9 +162,9 @@ func (s *session) heed(t *Table, game Game, most int) (now Game, calls int, rest
 		}
 	}
 	t.log.Timers = slices.DeleteFunc(t.log.Timers, func(name string) bool { return slices.Contains(ended, name) })
-	for _, user := range slices.Clone(t.log.Users) {
-		if _, there := t.view.User(user); !there && calls < most {
-			t.log.Users = slices.DeleteFunc(t.log.Users, func(u string) bool { return u == user })
+	for _, user := range t.log.Users {
+		if !t.log.stays(t.view, user) && calls < most {
+			t.log.Users, t.log.Hands = without(t.log.Users, user), without(t.log.Hands, user)
 			game.Left(t, user)
 			calls++
 		}
@@ -212,7 +212,7 @@ func (s *session) move(t *Table, game Game, move client.Change) (after Game, err
 		return nil, fmt.Errorf("%w: %w", errGame, err)
 	}
 	table := *t
-	table.log.Timers, table.does, table.hands = slices.Clone(t.log.Timers), slices.Clone(t.does), maps.Clone(t.hands)
+	table.does, table.hands = slices.Clone(t.does), maps.Clone(t.hands)
 	why := game.Moved(&table, move.User, move.Data)
 	if why == nil {
 		*t = table

@@ -57,6 +57,10 @@ func (t *Table) Deal(user string, hand any) {
 		t.hands = make(map[string]protocol.JSON)
 	}
 	t.hands[user] = protocol.JSON(data)
+	t.log.Hands = without(t.log.Hands, user)
+	if string(data) != "null" {
+		t.log.Hands = append(t.log.Hands, user)
+	}
 }
 
 // Hand reads the private data of a member into what hand points to, and leaves it as it is if there is none.
@@ -86,7 +90,7 @@ func (t *Table) StopTimer(name string) {
 
 // forget takes back what was done with a timer.
 func (t *Table) forget(name string) {
-	t.log.Timers = slices.DeleteFunc(t.log.Timers, func(n string) bool { return n == name })
+	t.log.Timers = without(t.log.Timers, name)
 	t.does = slices.DeleteFunc(t.does, func(r protocol.Request) bool { return r.Action == protocol.ActionTimer && r.Name == name })
 }
 
@@ -141,9 +145,21 @@ func (t *Table) Rand(nonce string) *mathrand.Rand {
 // mark is what the referee has heeded, in the room's data.
 type mark struct {
 	Users  []string `json:"users"`            // who has joined and not left
+	Hands  []string `json:"hands,omitempty"`  // who has been dealt something
 	Timers []string `json:"timers,omitempty"` // that are set
 	Epoch  string   `json:"epoch,omitempty"`  // of the last move
 	Moved  uint64   `json:"moved,omitempty"`  // its version
+}
+
+// stays reports whether the user is a member since the game was told so: who has gone and come back has lost the hand.
+func (m *mark) stays(view client.View, user string) bool {
+	u, there := view.User(user)
+	return there && (u.Private != "" || !slices.Contains(m.Hands, user))
+}
+
+// without returns names but one, in a slice of its own.
+func without(names []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 }
 
 // behind returns the moves that are not heeded yet.

@@ -167,8 +167,8 @@ func (c *Config) watch(ctx context.Context, id string) error {
 	return err
 }
 
-// Run is the referee of many rooms: of those in the last list that rooms has yielded. It returns when rooms has
-// ended, or ctx has, and all it has begun has stopped. What a game of one room does that cannot be is logged, and
+// Run is the referee of many rooms: of those in the last list that rooms has yielded. When ctx ends it is the referee of none any more, and
+// it returns when rooms, which has to look at ctx where it waits, ends or yields again, and all it has begun has stopped. What a game of one room does that cannot be is logged, and
 // tried again when the next list has the room.
 func (c *Config) Run(ctx context.Context, rooms iter.Seq[[]string]) error {
 	if err := c.check(); err != nil {

@@ -2,7 +2,10 @@ package referee_test
 
 import (
 	"context"
+	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"roomd/lockmgr"
 	"roomd/lockmgr/redisconn/redisurl"
@@ -13,6 +16,8 @@ import (
 	"roomd/transport/client"
 	"roomd/transport/node"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const key = "a key for tokens that only tests have"
 

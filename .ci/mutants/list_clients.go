@@ -14,6 +14,8 @@ var clientMutants = []mutant{
 	{"referee: who is late writes all the same", "transport/client/referee/session.go", ", client.Expect(view.Epoch, view.Version))", ")", "./transport/client/referee", "TestReferee_EachMoveOnce"},
 	{"referee: believes what players have set", "transport/client/referee/session.go", "\t\t\tdata = \"\"\n", "", "./transport/client/referee", "TestReferee_ForgedData"},
 	{"referee: half of a refused move stays", "transport/client/referee/session.go", "after = s.New()", "after = game", "./transport/client/referee", "TestReferee_TakesOver"},
+	{"cards: who can follow suit need not", "transport/client/referee/cards/game.go", "card/13 != g.Trick[0]/13 })", "false })", "./transport/client/referee/cards", "TestGame_Rules"},
+	{"cards: anybody deals", "transport/client/referee/cards/game.go", "user == t.View().Host && ", "", "./transport/client/referee/cards", "TestGame_HostDeals"},
 	{"client: another epoch goes on", "transport/client/replica.go", "(e.Epoch != v.Epoch || e.From != v.Version)", "(e.From != v.Version)", goClient, "TestReplica_Events"},
 	{"client: changes a list that it has lent", "transport/client/replica.go", "	if r.lent {", "	if false {", goClient, "TestReplica_Events"},
 	{"client: a member who is back stays away", "transport/client/replica.go", "		v.Users[i].Away = c.Type == protocol.ChangeAway", "		v.Users[i].Away = true", goClient, "TestReplica"},

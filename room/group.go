@@ -39,7 +39,7 @@ func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 	if free := all - r.Count(); wanted > max(free, 0) && !r.state.settings.Closed {
 		return 0, Refuse(ErrFull, "room %s has %d of %d seats free, and not %d", r.ID, max(free, 0), all, wanted)
 	}
-	session := reserved + a.Session
+	session, at := reserved+a.Session, r.members.joinTime(by)
 	for _, user := range a.Users {
 		if m, ok := r.Member(user); ok {
 			if m.Reserved() && m.Session != session {
@@ -54,7 +54,7 @@ func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		r.update(by.Node, Update{Type: KindJoin, User: user, Seat: seat, Session: session, At: by.At})
+		r.update(by.Node, Update{Type: KindJoin, User: user, Seat: seat, Session: session, At: at})
 	}
 	return 0, nil
 }

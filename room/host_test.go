@@ -85,7 +85,7 @@ func TestHost_Succession(t *testing.T) {
 		want    string
 	}{
 		{"who came first", map[string]Member{"a": {Seat: 0, Session: "s", At: 9}, "b": {Seat: 1, At: 5}, "c": {Seat: 2, At: 4}}, Leave{User: "a", Session: "s"}, "c"},
-		{"of two, who has the lower seat", map[string]Member{"a": {Seat: 0, Session: "s", At: 9}, "b": {Seat: 2, At: 4}, "c": {Seat: 1, At: 4}}, Leave{User: "a", Session: "s"}, "c"},
+		{"of two who came at once, who has the lower seat", map[string]Member{"a": {Seat: 0, Session: "s", At: 9}, "b": {Seat: 2, At: 4}, "c": {Seat: 1, At: 4}}, Leave{User: "a", Session: "s"}, "c"},
 		{"nobody who is away", map[string]Member{"a": {Seat: 0, Session: "s", At: 9}, "b": {Seat: 1, Session: "~s", At: 4}, "c": {Seat: 2, At: 5}}, Leave{User: "a", Session: "s"}, "c"},
 		{"nobody who has not come", map[string]Member{"a": {Seat: 0, Session: "s", At: 9}, "b": {Seat: 1, Session: "~+s", At: 4}, "c": {Seat: 2, At: 5}}, Leave{User: "a", Session: "s"}, "c"},
 		{"unless all are", map[string]Member{"a": {Seat: 0, Session: "s", At: 9}, "b": {Seat: 1, Session: "~s", At: 4}, "c": {Seat: 2, Session: "~s", At: 5}}, Leave{User: "a", Session: "s"}, "b"},
@@ -102,6 +102,37 @@ func TestHost_Succession(t *testing.T) {
 		if _, err := r.Apply(tt.do, Rules{}, Origin{Node: "n", At: 20}); err != nil || r.Host() != tt.want {
 			t.Errorf("%s: %q, want %q (%v)", tt.name, r.Host(), tt.want, err)
 		}
+	}
+}
+
+// Who came first sits longest, whatever the clocks of the nodes say, and however fast the others followed.
+func TestHost_ClocksDiffer(t *testing.T) {
+	r := NewRoom("42", Position{"e", 7, ""}, map[string]Member{"d": {Seat: 3, Session: "s", At: 500}})
+	join := func(user string, seat int, at int64) {
+		t.Helper()
+		if _, err := r.Apply(Join{User: user, Session: "s", Seat: At(seat)}, Rules{}, Origin{Node: "n", At: at}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	join("x", 5, 900)
+	r.Revert()
+	join("c", 2, 500)
+	join("b", 1, 100)
+	r.Commit("e", "1")
+	join("a", 0, 100)
+	if _, err := r.Apply(Configure{Settings: Settings{Host: HostLongest}}, Rules{}, Origin{}); err != nil {
+		t.Fatal(err)
+	}
+	var hosts []string
+	for r.Count() > 0 {
+		m, _ := r.Member(r.Host())
+		hosts = append(hosts, fmt.Sprint(r.Host(), m.At))
+		if _, err := r.Apply(Kick{User: r.Host()}, Rules{}, Origin{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Join(hosts, " "); got != "d500 c501 b502 a503" {
+		t.Error("the hosts, one after the other:", got)
 	}
 }
 

@@ -101,7 +101,7 @@ func (a Join) apply(r *Room, rules Rules, by Origin) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	u := Update{Type: KindJoin, User: a.User, Seat: seat, Session: a.Session, At: by.At}
+	u := Update{Type: KindJoin, User: a.User, Seat: seat, Session: a.Session, At: r.members.joinTime(by)}
 	if back && r.state.settings.Closed {
 		u.Detail = broughtBack
 	}

@@ -18,6 +18,7 @@ type former struct {
 	user   string // whom the update is about; empty if nobody
 	member Member
 	was    bool
+	newest int64 // as in roster
 }
 
 func (p *pending) clear(members int, gone *goneList) {
@@ -30,7 +31,7 @@ func (p *pending) clear(members int, gone *goneList) {
 func (r *Room) update(node string, u Update) {
 	m, was := r.members.byUser[u.User]
 	r.updates = append(r.updates, u)
-	r.before = append(r.before, former{r.state, u.User, m, was})
+	r.before = append(r.before, former{r.state, u.User, m, was, r.members.newest})
 	r.members.update(node, u, r.Version+1)
 	r.state = r.state.heed(&u, r.Version+1)
 }
@@ -85,6 +86,7 @@ func (r *Room) undo(n int) {
 			r.state = f.state
 		}
 		if f.user != "" {
+			r.members.newest = f.newest
 			r.members.remove(f.user)
 			if f.was {
 				r.members.put(f.user, f.member)

@@ -20,7 +20,7 @@ type Member struct {
 	Seat    int    `json:"seat"`    // counted from 0
 	Session string `json:"session"` // the user's active one; after a ~ if it is detached
 	Node    string `json:"node"`    // the node of that session
-	At      int64  `json:"at"`      // when it joined, in ms since 1970, by its node's clock
+	At      int64  `json:"at"`      // when it joined, in ms since 1970, by its node's clock; later than who joined before
 
 	Ready bool   `json:"ready,omitzero"` // the user has said so
 	Data  *Value `json:"data,omitzero"`  // what the user has set; nil for none
@@ -62,6 +62,7 @@ func NewRoom(id string, at Position, members map[string]Member) *Room {
 	for user, m := range members {
 		r.members.seats.take(m.Seat, user)
 		r.members.seats.show(m.Seat, m)
+		r.members.newest = max(r.members.newest, m.At)
 	}
 	r.pending.clear(len(members), nil)
 	return r

@@ -17,6 +17,7 @@ var roomMutants = []mutant{
 `, "", rules, ""},
 	{"rules: members set what only admins may", "room/data.go", "	if r.state.settings.Data != DataMembers {", "	if false {", rules, ""},
 	{"rules: nobody follows a host who leaves", "room/host.go", "host == \"\" || !r.isMember(host)", "host == \"\"", rules, "TestHost"},
+	{"rules: the clock of a node decides who has sat longest", "room/roster.go", "return max(by.At, m.newest+1)", "return by.At", rules, "TestHost_ClocksDiffer"},
 	{"rules: a txn does not look whether somebody was faster", "room/txn.go", "	if err := a.Expect.checkPlay(r); err != nil {", "	if err := a.Expect.checkPlay(r); err != nil && false {", rules, "TestTxn"},
 	{"rules: a txn goes on behind what was refused", "room/txn.go", "apply(r, rules, by); err != nil {", "apply(r, rules, by); err != nil && len(a.Actions) == 1 {", rules, "TestTxn"},
 	{"rules: what is said to admins is said to all", "room/private.go", "len(c.To) == 0 && v.Authority", "len(c.To) == 0", rules, "TestTxn"},

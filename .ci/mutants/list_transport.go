@@ -58,6 +58,7 @@ var transportMutants = []mutant{
 	{"auth: a connection outlives its token", "transport/access.go", "	case !time.Now().Before(granted.Expires): // after", "	case false: // after", transports, "TestToken_ClockSteps"},
 	{"auth: another user renews", "transport/access.go", `	if user := a.granted.User; user != "" && user != identity.User {`, `	if false {`, transports, "TestToken|TestHandshake|TestAccess"},
 	{"auth: a token for a room allows all", "transport/access.go", "	return granted.May(use, id, member)", "	_, _, _ = use, granted, member\n	return nil", transports, "TestToken_Rooms"},
+	{"api: who may watch reads the journal", "transport/api/access.go", "case op.method == http.MethodGet && !op.admin:", "case op.method == http.MethodGet:", "./transport/api", "TestPrivate_WhoIsShown"},
 	{"auth: an admin has authority where the token does not allow the room", "transport/actions.go", "Authority: s.viewer(in.Room).Authority, Name", "Authority: s.isAdmin(), Name", transports, "TestAuthority_TokenWithoutTheRoom"},
 	{"api: the journal gives all changes a seat", "transport/api/journal.go", "	if c.Type.OfMember() {", "	if true {", "./transport/api", "TestJournal_EveryKind"},
 	{"api: If-Match does not count", "transport/api/etag.go", "			return room.ExpectVersion(found[1], version), nil", "			_ = version\n			return expected, nil", "./transport/api", "TestRoom_Configure|TestData_ComparedAndSet"},

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -100,9 +101,16 @@ func (r *run) step(ctx context.Context, s Step) (well bool, err error) {
 	r.enter("%s for %.1f s", strings.Join(names, " and "), length.Seconds())
 	_ = pause.For(ctx, length)
 	r.enter("after %s", strings.Join(names, " and "))
-	for _, heal := range heals {
-		if err := heal(begin); err != nil {
-			return false, err
+	for len(heals) > 0 { // one may need what another one heals
+		var failed []func(context.Context) error
+		var why error
+		for _, heal := range heals {
+			if err := heal(begin); err != nil {
+				failed, why = append(failed, heal), errors.Join(why, err)
+			}
+		}
+		if heals = failed; len(failed) > 0 && pause.For(begin, lookPause) != nil {
+			return false, why
 		}
 	}
 	healed := r.history.now()

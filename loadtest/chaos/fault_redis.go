@@ -90,14 +90,21 @@ var redisFaults = []*Fault{
 	{
 		Name: "memory-full", What: "maxmemory is reached", loses: losesNothing,
 		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
-			set := func(ctx context.Context, bytes string) (err error) {
+			set := func(ctx context.Context, bytes string) (done int, err error) {
 				for _, s := range i.run.store.servers() {
-					err = errors.Join(err, s.admin.ConfigSet(ctx, "maxmemory", bytes).Err())
+					failed := s.admin.ConfigSet(ctx, "maxmemory", bytes).Err()
+					if err = errors.Join(err, failed); failed == nil {
+						done++
+					}
 				}
-				return err
+				return done, err
 			}
 			i.on = "redis"
-			return func(ctx context.Context) error { return set(ctx, "0") }, set(ctx, "1")
+			done, err := set(ctx, "1")
+			if done > 0 { // others are stopped, or dead, by another fault
+				err = nil
+			}
+			return func(ctx context.Context) error { _, err := set(ctx, "0"); return err }, err
 		},
 	},
 	{

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -137,13 +138,16 @@ func decodeValue(field reflect.StructField, into reflect.Value, name string, val
 
 // checkTags checks a value by the tags from which the description is made, as far as no rule behind does.
 func checkTags(field reflect.StructField, value reflect.Value, name string) error {
-	if choices := field.Tag.Get("enum"); choices != "" && value.Kind() == reflect.String {
+	if choices := field.Tag.Get("enum"); choices != "" && (value.Kind() == reflect.String || value.Kind() == reflect.Bool) {
 		for choice := range strings.SplitSeq(choices, ",") {
-			if value.String() == choice {
+			if fmt.Sprint(value) == choice {
 				return nil
 			}
 		}
 		return badField(name, "must be %s", expectation(field))
+	}
+	if value.Kind() == reflect.String && value.Len() == 0 && field.Tag.Get("minLength") != "" {
+		return badField(name, "must not be empty")
 	}
 	least, limited := field.Tag.Lookup("minimum")
 	if !limited || !value.CanInt() {

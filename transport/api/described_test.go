@@ -117,6 +117,7 @@ var failures = map[string][]call{
 	"PUT /api/rooms/a1/timers/turn": {
 		{path: "/api/rooms/a9/timers/turn", body: `{"in":1}`, status: 404}, {body: `{"in":86400001}`, status: 400}, {body: `{"then":{}}`, status: 400},
 		{body: `{"in":1,"then":{"close":true,"kick":"x"}}`, status: 400}, {body: `{"in":1,"then":{"end":true}}`, status: 400}, {body: `{"in":1,"then":1}`, status: 400}, {body: `{"in":1,"then":null}`, status: 400},
+		{body: `{"in":1,"then":{"close":false}}`, status: 400}, {body: `{"in":1,"then":{"kick":""}}`, status: 400},
 		{path: "/api/rooms/a1/timers/a%20b", body: `{"in":1}`, status: 400}, {body: `{"in":1,"then":{"close":true}}`, status: 200}, {body: `{"in":1,"then":{"kick":"x"}}`, status: 200}, {body: `{"in":1}`, status: 200},
 	},
 	"POST /api/rooms/a1/swap":          {{body: `{"users":["x","y"]}`, status: 409}, {body: `{"users":["x"]}`, status: 400}},

@@ -70,6 +70,11 @@ func TestPrivate_WhoIsShown(t *testing.T) {
 				t.Errorf("the lobby shows private data: %s", lobby.body)
 			}
 		}
+		journal := call{method: "GET", path: "/api/rooms/42/log", token: signed(t, tt.who), status: 403}
+		if tt.a && tt.b {
+			journal.status = 200
+		}
+		w.do(journal)
 		if tt.who.Role != auth.RoleAdmin {
 			w.do(call{method: "PUT", path: "/api/rooms/42/members/a/private", body: `1`, token: signed(t, tt.who), status: 403})
 			w.do(call{method: "POST", path: "/api/rooms/42/deal", body: `{"hands":{"a":1}}`, token: signed(t, tt.who), status: 403})

@@ -236,7 +236,7 @@ type timer struct {
 
 // effect is what a timer does when it fires.
 type effect struct {
-	Close bool    `json:"close,omitzero" doc:"It closes the room."`
+	Close bool    `json:"close,omitzero" enum:"true" doc:"It closes the room."`
 	Kick  string  `json:"kick,omitzero" minLength:"1" maxLength:"64" doc:"It throws that user out, if the user is there."`
 	Data  rawJSON `json:"data,omitzero" doc:"The room gets this data, unless the data has changed since the timer was set. Null removes them."`
 }

@@ -110,9 +110,9 @@ func (s *lobbyStream) changes(before, now *coordinator.Lobby, ids []string) erro
 	return s.send("changes", e)
 }
 
-// differ reports whether a room has changed, but for when the lobby first had it.
+// differ reports whether the lobby shows something else of a room than before.
 func differ(was, is coordinator.Listed) bool {
-	was.Since, was.Epoch, was.Version = is.Since, is.Epoch, is.Version
+	was.Epoch, was.Version = is.Epoch, is.Version
 	return was != is
 }
 

@@ -64,4 +64,6 @@ var transportMutants = []mutant{
 	{"api: If-Match does not count", "transport/api/etag.go", "			return room.ExpectVersion(found[1], version), nil", "			_ = version\n			return expected, nil", "./transport/api", "TestRoom_Configure|TestData_ComparedAndSet"},
 	{"api: If-Match counts in any epoch", "transport/api/etag.go", "room.ExpectVersion(found[1], version)", `room.ExpectVersion("", version)`, "./transport/api", "TestRoom_Configure|TestData_ComparedAndSet"},
 	{"api: a condition that does not count is ignored", "transport/api/etag.go", "		if len(q.Header[name]) > 0 && !(op.match", "		if false && !(op.match", "./transport/api", ""},
+
+	{"deploy: a pod is killed while its node drains", "cmd/roomd/deploy/kubernetes/roomd.yaml", "terminationGracePeriodSeconds: 45", "terminationGracePeriodSeconds: 30", "./transport/roomd", "TestKubernetes_Node"},
 }

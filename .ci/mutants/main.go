@@ -7,7 +7,7 @@
 //	go run ./.ci/mutants -check              only looks whether the code still has the texts, and the tests
 //
 // It fails if a mutant survives, hangs, does not compile, or is not in the code any more. The code itself is
-// not touched: the go command gets the broken file as an overlay, or, where Node reads it, in a copy of the module.
+// not touched: the go command gets the broken file as an overlay, or, where Node or a test reads it, in a copy of the module.
 package main
 
 import (

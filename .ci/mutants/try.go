@@ -17,7 +17,7 @@ import (
 // workshop is where broken files are.
 type workshop struct {
 	root, dir string
-	copied    string // a copy of the module, for what Node reads; "" until it is needed
+	copied    string // a copy of the module, for what Node or a test reads; "" until it is needed
 }
 
 func newWorkshop() (*workshop, error) {
@@ -58,7 +58,7 @@ func (w *workshop) try(ctx context.Context, m mutant, limit time.Duration) findi
 		args = append(args, "-run", m.run)
 	}
 	in := w.root
-	if strings.HasSuffix(m.file, ".js") {
+	if ext := filepath.Ext(m.file); ext == ".js" || ext == ".yaml" {
 		undo, err := w.inCopy(m.file, text)
 		if err != nil {
 			return finding{what: broken, by: err.Error()}

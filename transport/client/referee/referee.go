@@ -21,12 +21,12 @@ import (
 // has to be an object without a member "referee", everybody sees. What nobody may see does not belong there: see [Table.Deal] and
 // [Table.Rand].
 type Game interface {
-	// Joined says that a user has become a member.
+	// Joined says that a user has become a member, to whom nothing is dealt yet.
 	Joined(t *Table, user string)
 	// Left says that a member has gone, for whatever reason, and with it what was dealt to it. Who is away is a member.
 	Left(t *Table, user string)
 	// Moved says what a member proposes: the data of what it said. An error refuses it, and nothing is changed: who
-	// proposed it is told, by a message with the data {"refused": the text}.
+	// proposed it is told, by a message with the data {"refused": the first 200 bytes of the text}.
 	Moved(t *Table, user string, move protocol.JSON) error
 	// Timer says that a timer has fired, or that somebody else has cancelled it.
 	Timer(t *Table, name string)

@@ -32,6 +32,10 @@ func (g *ledger) write(format string, args ...any) {
 
 func (g *ledger) Joined(t *referee.Table, user string) {
 	g.write("+%s of %s", user, strings.Join(t.Users(), " "))
+	var hand string
+	if redistest.OK(panics{}, t.Hand(user, &hand)); hand != "" {
+		g.write("%s has %s", user, hand)
+	}
 	t.Deal(user, "hand of "+user)
 }
 func (g *ledger) Left(t *referee.Table, user string) {
@@ -64,6 +68,10 @@ func (g *ledger) Moved(t *referee.Table, user string, move protocol.JSON) error 
 		t.Deal(user, rest)
 	case "kick":
 		t.Kick(rest, "so it is")
+	case "with":
+		if !slices.Contains(t.Users(), rest) {
+			return errors.New(strings.Repeat(`"`, 5000))
+		}
 	case "cheat":
 		g.Next = map[string]int{user: 1}
 		t.Deal(user, "aces")
@@ -182,7 +190,10 @@ func TestReferee_Plays(t *testing.T) {
 	r.propose(a, "kick b")
 	g = r.logged(a, "-b of a")
 	<-b.Done()
-	redistest.Equal(t, "all that happened", strings.Join(g.Log, ", "), "+a of a, +b of a b, a: timer turn, a: deal two, a: stop later, !turn, a: kick b, -b of a")
+	all := len(g.Log)
+	g.Log = slices.DeleteFunc(g.Log, func(line string) bool { return line == "!turn" }) // whenever that is
+	redistest.Equal(t, "how often the timer has fired", all-len(g.Log), 1)
+	redistest.Equal(t, "all that happened", strings.Join(g.Log, ", "), "+a of a, +b of a b, a: timer turn, a: deal two, a: stop later, a: kick b, -b of a")
 }
 
 // Who cheats is told why, and nobody else.
@@ -307,14 +318,82 @@ func TestReferee_TakesOver(t *testing.T) {
 	r.hand(a, `"late"`)
 }
 
-// Data that players have set before there was a referee do not count.
+// Data, hands and timers that players have set before there was a referee do not count.
 func TestReferee_ForgedData(t *testing.T) {
 	r := newRig(t, 1)
 	a := r.join("a", "42")
 	redistest.OK(t, a.Set(r.ctx, map[string]any{"log": []string{"a has won"}, "referee": map[string]any{"users": []string{"a"}}}))
+	redistest.OK(t, a.SetPrivate(r.ctx, "aces"))
+	for i := range 8 { // as many as there may be
+		redistest.OK(t, a.SetTimer(r.ctx, fmt.Sprint(i), time.Hour, client.Then{}))
+	}
 	r.serve("42", referee.Config{})
 	g := r.logged(a, "+a of a")
 	redistest.Equal(t, "the log", strings.Join(g.Log, ", "), "+a of a")
+	redistest.Equal(t, "timers", len(a.View().Timers), 0)
+	r.propose(a, "timer turn")
+	r.logged(a, "!turn")
+}
+
+// A move that was refused stays so: what happens later does not make it good, whoever is the referee then.
+func TestReferee_RefusedOnce(t *testing.T) {
+	r := newRig(t, 1)
+	stop := r.serve("42", referee.Config{})
+	a := r.join("a", "42")
+	r.logged(a, "+a of a")
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		for c := range a.Changes(r.ctx) {
+			if c.Type == client.ChangeSnapshot {
+				r.propose(a, "with b")
+			}
+			if c.Type == protocol.ChangeMessage && strings.HasPrefix(string(c.Data), `{"refused"`) {
+				return
+			}
+		}
+	}()
+	<-told
+	stop()
+	b := r.join("b", "42")
+	r.serve("42", referee.Config{})
+	r.logged(b, "+b of a b")
+	r.propose(a, "deal late")
+	g := r.logged(b, "a: deal late")
+	redistest.Equal(t, "all that happened", strings.Join(g.Log, ", "), "+a of a, +b of a b, a: deal late")
+}
+
+// Who left and came back while there was no referee has lost the hand, and the game is told.
+func TestReferee_LeftAndBack(t *testing.T) {
+	r := newRig(t, 1)
+	stop := r.serve("42", referee.Config{})
+	a, b := r.join("a", "42"), r.join("b", "42")
+	r.logged(a, "+b of a b")
+	stop()
+	redistest.OK(t, b.Leave(r.ctx))
+	b = r.join("b", "42")
+	r.serve("42", referee.Config{})
+	g := r.logged(b, "-b of a")
+	redistest.Equal(t, "all that happened", strings.Join(g.Log, ", "), "+a of a, +b of a b, -b of a, +b of a b")
+	r.hand(b, `"hand of b"`)
+}
+
+// What has waited for a referee may be more than one version holds, and about who is thrown out in the same one.
+func TestReferee_MuchHasWaited(t *testing.T) {
+	r := newRig(t, 1)
+	stop := r.serve("42", referee.Config{})
+	a, b := r.join("a", "42"), r.join("b", "42")
+	r.logged(a, "+b of a b")
+	stop()
+	for range 40 {
+		r.propose(a, "cheat")
+	}
+	r.propose(a, "kick b")
+	r.propose(b, "cheat")
+	r.propose(a, "kick b")
+	r.serve("42", referee.Config{})
+	g := r.logged(a, "-b of a")
+	redistest.Equal(t, "all that happened", strings.Join(g.Log, ", "), "+a of a, +b of a b, a: kick b, a: kick b, -b of a")
 }
 
 // broken is a game that cannot be.
@@ -338,7 +417,12 @@ func TestReferee_BrokenGame(t *testing.T) {
 		return func() referee.Game { return &broken{how: how} }
 	}
 	for want, of := range map[string]func() referee.Game{
-		"the hand of x: who is not there":               how(func(t *referee.Table) { t.Deal("x", 1) }),
+		"the hand of x: who is not there": how(func(t *referee.Table) { t.Deal("x", 1) }),
+		"one call does 41 things": how(func(t *referee.Table) {
+			for range 39 {
+				t.Say(1)
+			}
+		}),
 		"the hand of a: json: unsupported type":         how(func(t *referee.Table) { t.Deal("a", func() {}) }),
 		"its JSON form is no object: [1]":               func() referee.Game { return new(list) },
 		"actions[2].name must be 1 to 32 of A-Z":        how(func(t *referee.Table) { t.SetTimer("a b", time.Second) }),

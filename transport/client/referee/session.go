@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -23,6 +24,9 @@ type session struct {
 	epoch string          // with known: the room is to get there before the next step
 	known uint64
 }
+
+// maxWhy is how much of a refusal a player is told, in bytes: who proposes a move may be quoted in it.
+const maxWhy = 200
 
 var (
 	errGame  = errors.New("the game cannot go on")
@@ -62,34 +66,21 @@ func (s *session) run(ctx context.Context, changes <-chan client.Change) error {
 	}
 }
 
-// step heeds what has happened, in one version.
+// step heeds what has happened, in one version; what is too much for one is left to the next.
 func (s *session) step(ctx context.Context) error {
 	view := s.room.View()
 	if view.Version == 0 || view.Epoch == s.epoch && view.Version < s.known {
 		return nil // the change that is missing comes
 	}
-	t, game, fresh, err := s.open(view)
+	txn, rest, err := s.plan(view)
 	if err != nil {
 		return err
 	}
-	game, changed, err := s.heed(t, game)
-	if err != nil {
-		return err
-	}
-	changed = changed || fresh
-	var data protocol.JSON
-	if changed {
-		data, err = t.log.write(game)
-	}
-	if err := errors.Join(err, t.wrong); err != nil {
-		return fmt.Errorf("%w: %w", errGame, err)
-	}
-	parts := t.parts(data)
-	if len(parts) == 0 {
+	if len(txn.Actions) == 0 {
 		s.moves = nil
 		return nil
 	}
-	reply, err := s.Client.Txn(ctx, s.room.ID(), parts, client.Expect(view.Epoch, view.Version))
+	reply, err := s.Client.Txn(ctx, s.room.ID(), txn.Actions, client.Expect(view.Epoch, view.Version))
 	if conflict, is := errors.AsType[*client.ConflictError](err); is {
 		s.epoch, s.known = conflict.Epoch, conflict.Version
 		return err
@@ -97,8 +88,38 @@ func (s *session) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.moves, s.epoch, s.known = nil, reply.Epoch, reply.Version
+	s.moves, s.epoch, s.known = rest, reply.Epoch, reply.Version
 	return nil
+}
+
+// plan returns what to do about what has happened, or about the first of it, as much as fits into one request, and the moves that are left.
+func (s *session) plan(view client.View) (txn protocol.Request, rest []client.Change, err error) {
+	for most := math.MaxInt; ; {
+		t, game, fresh, err := s.open(view)
+		if err != nil {
+			return txn, nil, err
+		}
+		game, calls, rest, err := s.heed(t, game, most)
+		if err != nil {
+			return txn, nil, err
+		}
+		var data protocol.JSON
+		if calls > 0 || fresh {
+			data, err = t.log.write(game)
+		}
+		if err := errors.Join(err, t.wrong); err != nil {
+			return txn, nil, fmt.Errorf("%w: %w", errGame, err)
+		}
+		txn = protocol.Request{ID: protocol.MaxID, Action: protocol.ActionTxn, Room: s.room.ID(), Actions: t.parts(data), Expect: &view.Version, Epoch: view.Epoch}
+		size := len(protocol.AppendRequest(nil, &txn))
+		switch {
+		case len(txn.Actions) <= protocol.MaxTxn && size <= protocol.MaxFrame:
+			return txn, rest, nil
+		case calls <= 1:
+			return txn, nil, fmt.Errorf("%w: one call does %d things, in %d bytes, and there may be %d and %d", errGame, len(txn.Actions), size, protocol.MaxTxn, protocol.MaxFrame)
+		}
+		most = calls / 2
+	}
 }
 
 // open returns the table, and the game as the room has it: a new one, if it has none, or if others could have set it.
@@ -109,6 +130,9 @@ func (s *session) open(view client.View) (t *Table, game Game, fresh bool, err e
 	if settings := view.Settings; settings.Data != room.DataAdmins || settings.History < History {
 		if settings.Data != room.DataAdmins {
 			data = ""
+			for name := range view.Timers {
+				t.StopTimer(name)
+			}
 		}
 		settings.Data, settings.History = room.DataAdmins, History
 		t.Do(protocol.Request{Action: protocol.ActionConfigure, Settings: &settings})
@@ -128,71 +152,76 @@ func (s *session) open(view client.View) (t *Table, game Game, fresh bool, err e
 	return t, game, false, err
 }
 
-// heed calls the game for all that has happened since it was written. It returns the game after that, and whether something has.
-func (s *session) heed(t *Table, game Game) (now Game, changed bool, err error) {
-	ended := slices.Collect(func(yield func(string) bool) { // before the game sets others
-		for _, name := range t.log.Timers {
-			if _, runs := t.view.Timers[name]; !runs && !yield(name) {
-				return
-			}
+// heed calls the game for what has happened since it was written, at most so many times. It returns the game after that, how often it
+// was called, and the moves that are left.
+func (s *session) heed(t *Table, game Game, most int) (now Game, calls int, rest []client.Change, err error) {
+	var ended []string // before the game sets others
+	for _, name := range t.log.Timers {
+		if _, runs := t.view.Timers[name]; !runs {
+			ended = append(ended, name)
 		}
-	})
+	}
 	t.log.Timers = slices.DeleteFunc(t.log.Timers, func(name string) bool { return slices.Contains(ended, name) })
-	for _, user := range slices.Clone(t.log.Users) {
-		if !t.has(user) {
-			t.log.Users = slices.DeleteFunc(t.log.Users, func(u string) bool { return u == user })
+	for _, user := range t.log.Users {
+		if !t.log.stays(t.view, user) && calls < most {
+			t.log.Users, t.log.Hands = without(t.log.Users, user), without(t.log.Hands, user)
 			game.Left(t, user)
-			changed = true
+			calls++
 		}
 	}
 	for _, u := range t.view.Users {
-		if !slices.Contains(t.log.Users, u.User) {
+		if !slices.Contains(t.log.Users, u.User) && calls < most {
 			t.log.Users = append(t.log.Users, u.User)
+			if u.Private != "" { // which the game has not dealt
+				t.Deal(u.User, nil)
+			}
 			game.Joined(t, u.User)
-			changed = true
+			calls++
 		}
 	}
 	for _, name := range ended {
-		if slices.Contains(t.log.Timers, name) { // the game has set it anew since
-			continue
+		switch {
+		case slices.Contains(t.log.Timers, name): // the game has set it anew since
+		case calls < most:
+			game.Timer(t, name)
+			calls++
+		default:
+			t.log.Timers = append(t.log.Timers, name)
 		}
-		game.Timer(t, name)
-		changed = true
 	}
 	moves := t.log.behind(s.moves)
-	for _, move := range moves {
-		if !t.has(move.User) {
-			continue
+	for i, move := range moves {
+		if calls >= most && (i == 0 || move.Version != moves[i-1].Version) { // those of one version are heeded together
+			return game, calls, moves[i:], nil
 		}
-		after, refused, err := s.move(t, game, move)
-		if err != nil {
-			return nil, false, err
+		if t.has(move.User) {
+			if game, err = s.move(t, game, move); err != nil {
+				return nil, 0, nil, err
+			}
 		}
-		game, changed = after, changed || !refused
+		t.log.Epoch, t.log.Moved = move.Epoch, move.Version
+		calls++
 	}
-	if n := len(moves); n > 0 {
-		t.log.Epoch, t.log.Moved = moves[n-1].Epoch, moves[n-1].Version
-	}
-	return game, changed, nil
+	return game, calls, nil, nil
 }
 
 // move makes one move, or tells who proposed it why not, and returns the game after that.
-func (s *session) move(t *Table, game Game, move client.Change) (after Game, refused bool, err error) {
+func (s *session) move(t *Table, game Game, move client.Change) (after Game, err error) {
 	before, err := json.Marshal(game)
 	if err != nil {
-		return nil, false, fmt.Errorf("%w: %w", errGame, err)
+		return nil, fmt.Errorf("%w: %w", errGame, err)
 	}
 	table := *t
-	table.log.Timers, table.does, table.hands = slices.Clone(t.log.Timers), slices.Clone(t.does), maps.Clone(t.hands)
+	table.does, table.hands = slices.Clone(t.does), maps.Clone(t.hands)
 	why := game.Moved(&table, move.User, move.Data)
 	if why == nil {
 		*t = table
-		return game, false, nil
+		return game, nil
 	}
-	t.Say(map[string]string{"refused": why.Error()}, move.User)
+	t.Say(map[string]string{"refused": why.Error()[:min(len(why.Error()), maxWhy)]}, move.User)
 	after = s.New()
 	if err := json.Unmarshal(before, after); err != nil {
-		return nil, false, fmt.Errorf("%w: %w", errGame, err)
+		return nil, fmt.Errorf("%w: %w", errGame, err)
 	}
-	return after, true, nil
+	return after, nil
 }

@@ -47,7 +47,7 @@ func (t *Table) View() client.View { return t.view }
 // Deal gives a member private data, which the others do not see: the JSON form of hand, or nothing, if that is nil.
 func (t *Table) Deal(user string, hand any) {
 	data, err := json.Marshal(hand)
-	if err == nil && !t.has(user) {
+	if _, there := t.view.User(user); err == nil && !there {
 		err = errors.New("who is not there")
 	}
 	if err != nil {
@@ -57,6 +57,10 @@ func (t *Table) Deal(user string, hand any) {
 		t.hands = make(map[string]protocol.JSON)
 	}
 	t.hands[user] = protocol.JSON(data)
+	t.log.Hands = without(t.log.Hands, user)
+	if string(data) != "null" {
+		t.log.Hands = append(t.log.Hands, user)
+	}
 }
 
 // Hand reads the private data of a member into what hand points to, and leaves it as it is if there is none.
@@ -86,14 +90,16 @@ func (t *Table) StopTimer(name string) {
 
 // forget takes back what was done with a timer.
 func (t *Table) forget(name string) {
-	t.log.Timers = slices.DeleteFunc(t.log.Timers, func(n string) bool { return n == name })
+	t.log.Timers = without(t.log.Timers, name)
 	t.does = slices.DeleteFunc(t.does, func(r protocol.Request) bool { return r.Action == protocol.ActionTimer && r.Name == name })
 }
 
-// has reports whether the user is a member.
+// has reports whether the user is a member whom the table does not throw out.
 func (t *Table) has(user string) bool {
 	_, is := t.view.User(user)
-	return is
+	return is && !slices.ContainsFunc(t.does, func(r protocol.Request) bool {
+		return r.Action == protocol.ActionClose || r.Action == protocol.ActionKick && r.User == user
+	})
 }
 
 // Say sends a message, the JSON form of data, to those of the users who are there, or to all.
@@ -110,7 +116,7 @@ func (t *Table) Say(data any, to ...string) {
 	t.Do(protocol.Request{Action: protocol.ActionSay, Data: protocol.JSON(text), To: to})
 }
 
-// Kick makes a user leave who is there, and says why.
+// Kick makes a user leave who is there, and says why. Who is thrown out hears no message of the same version.
 func (t *Table) Kick(user, why string) {
 	if !t.has(user) {
 		return
@@ -139,9 +145,21 @@ func (t *Table) Rand(nonce string) *mathrand.Rand {
 // mark is what the referee has heeded, in the room's data.
 type mark struct {
 	Users  []string `json:"users"`            // who has joined and not left
+	Hands  []string `json:"hands,omitempty"`  // who has been dealt something
 	Timers []string `json:"timers,omitempty"` // that are set
 	Epoch  string   `json:"epoch,omitempty"`  // of the last move
 	Moved  uint64   `json:"moved,omitempty"`  // its version
+}
+
+// stays reports whether the user is a member since the game was told so: who has gone and come back has lost the hand.
+func (m *mark) stays(view client.View, user string) bool {
+	u, there := view.User(user)
+	return there && (u.Private != "" || !slices.Contains(m.Hands, user))
+}
+
+// without returns names but one, in a slice of its own.
+func without(names []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 }
 
 // behind returns the moves that are not heeded yet.

@@ -57,7 +57,7 @@ var (
 	// written.
 	ErrUnavailable = errors.New("redis is unavailable")
 
-	// ErrForeign: a key of the room holds something that roomd has not written; the text names it. Nothing was
+	// ErrForeign: a key of the room holds something that roomd has not written; a [ForeignError] names it. Nothing was
 	// written, and only an operator can help. It comes with ErrUnavailable.
 	ErrForeign = errors.New("the key holds something that is not roomd's")
 
@@ -90,6 +90,19 @@ func (e *DuplicateError) Error() string { return e.text }
 
 // Unwrap returns ErrDuplicate.
 func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
+
+// ForeignError is an [ErrForeign]. Its text is for operators: it names the key, says what that holds, and what to do.
+type ForeignError struct{ text string }
+
+func (e *ForeignError) Error() string { return e.text }
+
+// Unwrap returns ErrForeign.
+func (e *ForeignError) Unwrap() error { return ErrForeign }
+
+// Foreign returns a [ForeignError] that reads as the text.
+func Foreign(format string, args ...any) error {
+	return &ForeignError{fmt.Sprintf(format, args...)}
+}
 
 // refusal is a reason with a text of its own.
 type refusal struct {

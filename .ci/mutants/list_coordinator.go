@@ -4,6 +4,8 @@ const coordinators = "./room/coordinator"
 
 // coordinatorMutants break a room's worker, and a node among the others.
 var coordinatorMutants = []mutant{
+	{"import: the lock is not looked at", "room/coordinator/internal/store/lua/import.lua", "if not lock_holds(1, ARGV[3]) then", "if false then", coordinators, "TestImport_Disturbed"},
+	{"import: the list may be another one", "room/coordinator/internal/store/lua/import.lua", "redis.sha1hex(table.concat(list)) ~= ARGV[#ARGV] or ", "", coordinators, "TestImport_Disturbed"},
 	{"worker: a resend keeps its token after stale", "room/coordinator/commit.go", "			w.abandonCommit(c)\n			return at, nil, store.ErrLost", "			return at, nil, store.ErrLost", coordinators, "TestCommit_SentAgain"},
 	{"worker: an unknown outcome is a refusal", "room/coordinator/commit.go", "room.ErrUnknown, why)", "room.ErrUnavailable, why)", coordinators, "TestCommit_UnknownOutcome"},
 	{"worker: a commit is not sent again", "room/coordinator/commit.go", "	if !store.IsDecided(err) {", "	if false {", coordinators, "TestCommit_ExactlyOnce|TestHold_LostReply"},

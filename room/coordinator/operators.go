@@ -9,6 +9,7 @@ import (
 	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/lobby"
 	"roomd/room/coordinator/internal/nodes"
+	"roomd/room/coordinator/internal/store"
 )
 
 // What operators see.
@@ -24,6 +25,9 @@ type (
 	NodeReport   = nodes.Report
 	NodeLoad     = nodes.Load
 	WaitingRoom  = nodes.WaitingRoom
+
+	// Foreign is what another program keeps under the key of a room's members.
+	Foreign = store.Foreign
 
 	// Check names an invariant that each node checks in its rooms, Checked is what it has found, and
 	// Difference a room that is not as it should be.
@@ -104,6 +108,13 @@ func (c *Coordinator) Check(ctx context.Context) error { return c.redis().Check(
 // channel. It fails with [room.ErrUnavailable].
 func (c *Coordinator) MissingRights(ctx context.Context) ([]string, error) {
 	return c.redis().MissingRights(ctx)
+}
+
+// FindForeign searches all of Redis for keys of rooms that other programs have written, and calls found for each, one
+// after the other. In such a room every action fails with [room.ErrForeign]. It looks at every key of every server, so it is
+// for an operator, now and then. It fails with an error of Redis.
+func (c *Coordinator) FindForeign(ctx context.Context, found func(Foreign)) error {
+	return c.store.FindForeign(ctx, found)
 }
 
 func (c *Coordinator) redis() *checks.Redis {

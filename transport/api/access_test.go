@@ -112,3 +112,14 @@ func TestRead_SettingsOfAnotherVersion(t *testing.T) {
 		w.do(call{method: "GET", path: "/api/rooms/42", operator: true, status: 500, want: []string{`"code":"internal"`, `"retry":false`, "is not roomd's"}})
 	}
 }
+
+// What another program has written is named to operators, and not to players.
+func TestRead_Foreign(t *testing.T) {
+	w := newWorld(t, true, Options{})
+	redistest.OK(t, w.redis.HSet(t.Context(), "Room:42:Users", "李四", "1").Err())
+	read := call{method: "GET", path: "/api/rooms/42", token: sign(t, "p", auth.RolePlayer), status: 500,
+		want: []string{`"detail":"what Redis keeps under the name of this room is another program's, which an operator has to look after; nothing was written"`}}
+	w.do(read)
+	read.token, read.want = sign(t, "boss", auth.RoleAdmin), []string{`field \"李四\" of Room:42:Users holds`, "rename or delete"}
+	w.do(read)
+}

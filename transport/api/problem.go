@@ -11,6 +11,7 @@ import (
 	"roomd/room"
 	"roomd/room/episode"
 	"roomd/transport"
+	"roomd/transport/auth"
 	"roomd/transport/protocol"
 )
 
@@ -94,6 +95,10 @@ func (q *request) problem(err error) *answer {
 		kind = kinds[protocol.CodeInternal]
 	}
 	p := problem{Type: problemType + e.Code, Title: kind.title, Status: kind.status, Detail: e.Message, Code: e.Code, Retry: e.Retry}
+	// An operator hears of the key, and what to do; others could do nothing about it.
+	if foreign, ok := errors.AsType[*room.ForeignError](err); ok && q.token.Role == auth.RoleAdmin {
+		p.Detail = protocol.NewError(e.Code, "%v", foreign).Message
+	}
 	if invalid, ok := errors.AsType[*room.InvalidError](err); ok {
 		p.Field = invalid.Field
 	}

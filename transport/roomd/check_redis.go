@@ -57,6 +57,7 @@ func (f *findings) redis(ctx context.Context, a *asked) {
 		}
 	}
 	f.rights(ctx, a)
+	f.foreign(ctx, a)
 	f.nodes(ctx, a)
 }
 
@@ -216,6 +217,30 @@ func (f *findings) rights(ctx context.Context, a *asked) {
 		f.fail("rights", "What suffices is: ACL SETUSER name "+coordinator.EnoughRights, "Redis does not allow this user %s", strings.Join(missing, ", "))
 	default:
 		f.ok("rights", "this user may do all that a node does")
+	}
+}
+
+// searchTimeout bounds the search for what is not roomd's.
+const searchTimeout = 5 * time.Second
+
+// foreign looks for rooms whose key holds what another program has written.
+func (f *findings) foreign(ctx context.Context, a *asked) {
+	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
+	defer cancel()
+	count, first := 0, coordinator.Foreign{}
+	err := a.rooms.FindForeign(ctx, func(found coordinator.Foreign) {
+		if count++; count == 1 || found.Key < first.Key {
+			first = found
+		}
+	})
+	switch {
+	case count > 0:
+		f.warn("rooms", "See what roomd import would make of it; else rename or delete what is there, or give roomd another Redis or another database",
+			"%d rooms refuse every action, since another program has written under their keys, the first of them %s, which is a %s and not a hash", count, first.Key, first.Type)
+	case err != nil:
+		f.ok("rooms", "not all keys could be searched for those of other programs: %v", err)
+	default:
+		f.ok("rooms", "no key of a room's members is another program's")
 	}
 }
 

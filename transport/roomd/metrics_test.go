@@ -80,8 +80,8 @@ func TestMetrics_Game(t *testing.T) {
 	rdb.Set(t.Context(), "Room:foreign:Users", "not ours", time.Minute)
 	_, err = a.Join(t.Context(), "foreign")
 	refused("a join of what is no room", err)
-	n.until("busy, unavailable, and a long action", func(s series) bool {
-		return s[`roomd_actions_total{kind="join",result="busy"}`] == 1 && s[`roomd_actions_total{kind="join",result="unavailable"}`] == 1 &&
+	n.until("busy, internal, and a long action", func(s series) bool {
+		return s[`roomd_actions_total{kind="join",result="busy"}`] == 1 && s[`roomd_actions_total{kind="join",result="internal"}`] == 1 &&
 			s[`roomd_action_duration_seconds_bucket{kind="join",le="+Inf"}`]-s[`roomd_action_duration_seconds_bucket{kind="join",le="0.25"}`] == 1
 	})
 

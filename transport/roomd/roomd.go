@@ -47,9 +47,10 @@ type program struct {
 
 // cli is the command line.
 type cli struct {
-	Serve config   `cmd:"" default:"withargs" help:"Run a node. This is what roomd does if no command is given."`
-	Check checkCmd `cmd:"" help:"Try a configuration, and say what to change."`
-	Token tokenCmd `cmd:"" help:"Print a token, by which a game client says who it is."`
+	Serve  config    `cmd:"" default:"withargs" help:"Run a node. This is what roomd does if no command is given."`
+	Check  checkCmd  `cmd:"" help:"Try a configuration, and say what to change."`
+	Import importCmd `cmd:"" help:"Make rooms of the lists of users that an older program has left in Redis."`
+	Token  tokenCmd  `cmd:"" help:"Print a token, by which a game client says who it is."`
 
 	Completion completionCmd    `cmd:"" help:"Print a script that completes commands and flags in a shell."`
 	Version    kong.VersionFlag `env:"-" help:"Print the version, the revision it was built from, and Go's version."`
@@ -129,7 +130,7 @@ func (p program) command(args []string, stdout, stderr io.Writer) int {
 }
 
 func (p program) dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	c := cli{Serve: config{rules: p.rules}, Check: checkCmd{config: config{rules: p.rules}}}
+	c := cli{Serve: config{rules: p.rules}, Check: checkCmd{config: config{rules: p.rules}}, Import: importCmd{config: config{rules: p.rules}}}
 	parser, err := kong.New(&c, append(options(p.name), kong.Writers(stdout, stderr), kong.Vars{"version": version()})...)
 	if err != nil {
 		return err
@@ -149,6 +150,8 @@ func (p program) dispatch(ctx context.Context, args []string, stdout, stderr io.
 	switch command, _, _ := strings.Cut(parsed.Command(), " "); command {
 	case "check":
 		return c.Check.run(ctx, stdout)
+	case "import":
+		return c.Import.run(ctx, stdout, stderr)
 	case "token":
 		return c.Token.print(stdout)
 	case "completion":

@@ -100,8 +100,8 @@ func (s *Store) continues(ctx context.Context, id, epoch, began string) (bool, e
 const maxShown = 80
 
 func (s *Store) foreign(id, found string) error {
-	return fmt.Errorf("room %s: %w: %s; roomd keeps a room in hashes of its own: "+
-		"rename or delete what is there, or give roomd another Redis or another database", id, room.ErrForeign, found)
+	return room.Foreign("room %s holds something that is not roomd's: %s; roomd keeps a room in hashes of its own: "+
+		"roomd import makes rooms of lists of users; else rename or delete what is there, or give roomd another Redis or another database", id, found)
 }
 
 // explain adds the key to an error of Redis which says only that some key is of another

@@ -29,6 +29,7 @@ var results = []struct {
 	{room.ErrBanned, "banned"},
 	{room.ErrConflict, "conflict"},
 	{room.ErrBusy, "busy"},
+	{room.ErrForeign, resultInternal}, // before ErrUnavailable
 	{room.ErrUnavailable, "unavailable"},
 	{room.ErrClosed, "cancelled"},
 	{context.Canceled, "cancelled"},
@@ -37,7 +38,7 @@ var results = []struct {
 
 const (
 	resultOK       = "ok"
-	resultInternal = "internal" // none of results
+	resultInternal = "internal" // none of results, or one that only an operator can end
 )
 
 // resultOf names the result of an action.

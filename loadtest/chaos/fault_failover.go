@@ -35,6 +35,10 @@ var failoverFaults = []*Fault{
 				room := i.run.rooms[i.random.IntN(len(i.run.rooms))]
 				to, err := all.moveSlot(ctx, room, i.random.IntN(2))
 				for err != nil { // the servers may not agree yet who has the slot
+					if strings.Contains(err.Error(), "OOM") { // another fault has filled them: the slot moves when that is over
+						i.on = strings.TrimPrefix(i.on+", "+room+" at the end", ", ")
+						return func(ctx context.Context) error { _, err := all.moveSlot(ctx, room, 0); return err }, nil
+					}
 					if pause.For(ctx, 10*lookPause) != nil {
 						return nil, err
 					}

@@ -53,6 +53,35 @@ func TestReplicas_Acknowledge(t *testing.T) {
 	}
 }
 
+// What WAIT says beside a sending that wrote nothing says nothing of the commit: here Redis is full, and refuses to
+// let a leave wait; when it takes the next sending, the replica is gone.
+func TestReplicas_RefusedFirst(t *testing.T) {
+	t.Parallel() // it mostly waits
+	primary := redistest.Start(t, "--repl-diskless-sync-delay", "0")
+	host, port, _ := strings.Cut(primary.Addr(), ":")
+	replica := redistest.Start(t, "--replicaof", host, port)
+	rdb := primary.Client()
+	replicated(t, rdb)
+	c := newCoordinator(t, rdb, Options{Replicas: 1, LockTTL: time.Second})
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+	redistest.OK(t, rdb.Set(t.Context(), "LockRoom:42", "42:x", time.Minute).Err())
+	redistest.OK(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	sent := 0
+	rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+		if isScript(cmd, store.CommitScript) {
+			if sent++; sent == 2 {
+				replica.Kill()
+				return rdb.Del(ctx, "LockRoom:42").Err()
+			}
+		}
+		return nil
+	}})
+	expectRefused(t, "a leave that no replica has", c, "42", room.Leave{User: "a", Session: "s"}, room.ErrUnknown)
+	if s, _ := c.Read(t.Context(), "42"); sent < 2 || s.Count() != 0 {
+		t.Errorf("it was sent %d times, and the room holds %d", sent, s.Count())
+	}
+}
+
 // A script that the server does not know, on the connection that waits.
 func TestAcks_ScriptFlush(t *testing.T) {
 	t.Parallel() // it mostly waits

@@ -10,13 +10,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"roomd/lockmgr/redistest"
 )
 
-// The trial game of the client's README is a program that three players can play, on different nodes.
+// The trial game of the client's README is a program that three players can play, on different nodes. While two wait for the third the node of
+// one is killed, and starts again.
 func TestTrialGame_Plays(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../client/README.md")
@@ -41,15 +43,29 @@ func TestTrialGame_Plays(t *testing.T) {
 	names := []string{"ann", "bob", "cy"}
 	said := make([]string, len(names))
 	var players sync.WaitGroup
-	for i, name := range names {
+	t.Cleanup(players.Wait)
+	play := func(i int) {
 		players.Go(func() {
-			out, err := exec.CommandContext(ctx, dice, "ws://"+nodes[i%2].addr+"/ws", "table-7", name, "3").CombinedOutput()
+			out, err := exec.CommandContext(ctx, dice, "ws://"+nodes[i%2].addr+"/ws", "table-7", names[i], "3").CombinedOutput()
 			if said[i] = string(out); err != nil {
-				t.Errorf("%s: %v\n%s", name, err, out)
+				t.Errorf("%s: %v\n%s", names[i], err, out)
 			}
 		})
 	}
+	play(0)
+	play(1)
+	observer := nodes[1].player("observer", nil)
+	redistest.Until(t, "two are ready", func() bool {
+		reply, err := observer.Users(ctx, "table-7")
+		return err == nil && len(reply.Users) == 2 && reply.Users[0].Ready && reply.Users[1].Ready
+	})
+	nodes[0].stop(syscall.SIGKILL)
+	nodes[0].start()
+	play(2)
 	players.Wait()
+	if t.Failed() {
+		return
+	}
 	starts, winner := 0, ""
 	for i, text := range said {
 		lines := strings.Split(strings.TrimSpace(text), "\n")

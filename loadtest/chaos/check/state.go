@@ -168,6 +168,8 @@ func (s *state) lacks(op *Op, e *Entry) string {
 		_, in := s.members[user]
 		return in || has(func(c Change) bool { return c.Type == "join" && c.User == user })
 	}
+	// What is a member's goes with it, and is not told where it leaves in the same version.
+	gone := has(func(c Change) bool { return c.Type == "leave" && c.User == op.Process })
 	ok := true
 	switch op.Action {
 	case Join, Match:
@@ -184,13 +186,13 @@ func (s *state) lacks(op *Op, e *Entry) string {
 	case Swap, Shuffle:
 		ok = s.reseated(op, e)
 	case Leave:
-		ok = has(func(c Change) bool { return c.Type == "leave" && c.User == op.Process })
+		ok = gone
 	case SetData:
 		ok = has(func(c Change) bool { return c.Type == "data" && c.Data == op.Value })
 	case SetMember:
-		ok = has(func(c Change) bool { return c.Type == "member" && c.Data == op.Value && c.User == op.Process })
+		ok = gone || has(func(c Change) bool { return c.Type == "member" && c.Data == op.Value && c.User == op.Process })
 	case SetPrivate:
-		ok = has(func(c Change) bool { return c.Type == "private" && c.Data == op.Value && c.User == op.Process })
+		ok = gone || has(func(c Change) bool { return c.Type == "private" && c.Data == op.Value && c.User == op.Process })
 	case Deal:
 		ok = !slices.ContainsFunc(op.Users, func(user string) bool {
 			return !has(func(c Change) bool { return c.Type == "private" && c.Data == op.Value && c.User == user })
@@ -198,7 +200,7 @@ func (s *state) lacks(op *Op, e *Entry) string {
 	case Say:
 		ok = has(func(c Change) bool { return c.Type == "message" && c.Text == op.Value && c.User == op.Process })
 	case Ready:
-		ok = came(op.Process)
+		ok = gone || came(op.Process)
 	case Configure:
 		ok = s.settings == *op.Settings || has(func(c Change) bool { return c.Settings != nil && *c.Settings == *op.Settings })
 	case Close:

@@ -24,6 +24,9 @@ func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis
 		}
 		defer conn.Close()
 		cmd, unacked := s.acked(ctx, conn, script, command)
+		if reply, err := answerOf(cmd); err != nil || len(reply) == 0 || reply[0] != "done" {
+			return cmd // it has written nothing, and so its WAIT says nothing of the commit
+		}
 		if heard := c.acked.Load(); heard == nil || *heard != nil {
 			c.acked.Store(&unacked)
 		}

@@ -8,7 +8,8 @@
 //     not at all. See the action txn in PROTOCOL.md.
 //   - A referee keeps nothing to itself. What it has done is in the room, together with what it has heeded: who
 //     is in the game, which timers run, and the last move. So another one goes on where it stopped, whenever that was, and each
-//     join, leave, timer and move counts once.
+//     join, leave, timer and move counts once. Who has come and gone again while nobody looked was not there, and
+//     what a player had proposed who is gone does not count. What happened to members and timers comes before moves.
 //   - With [Config.Locks] a room has one referee at a time, and within seconds another one when that dies. Who goes on
 //     although its time is over is refused, because somebody has set the data since: so without Locks, too, nothing is done twice.
 //   - What players propose while there is no referee waits, as far as the room keeps it: its last 100 messages, of 64 KiB together.

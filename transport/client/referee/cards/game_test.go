@@ -75,18 +75,24 @@ func (r *table) sit(user string, slow bool) *client.Room {
 	r.t.Cleanup(func() { <-done })
 	go func() {
 		defer close(done)
-		asked := false
+		asked := "" // in which game, as it was: until that is another one, or the referee says no, the answer has not come
 		for change := range at.Changes(r.ctx) {
-			if change.Type == protocol.ChangeData || change.Type == protocol.ChangeMessage && change.User == "referee" {
-				asked = false // here is the answer
+			if change.Type == protocol.ChangeMessage && change.User == "referee" {
+				asked = ""
 			}
 			var g game
 			var hand []int
-			if errors.Join(at.Data().Decode(&g), at.Private().Decode(&hand)) != nil || g.Turn != user || slow || asked || change.More {
+			view := at.View()
+			own, _ := view.User(user)
+			if errors.Join(view.Data.Decode(&g), own.Private.Decode(&hand)) != nil || g.Turn != user || slow || change.More {
+				continue
+			}
+			now := fmt.Sprint(g, hand)
+			if now == asked {
 				continue
 			}
 			card := rand.IntN(52)
-			asked = true
+			asked = now
 			if len(hand) > 0 && rand.IntN(4) > 0 {
 				card = hand[rand.IntN(len(hand))]
 			}

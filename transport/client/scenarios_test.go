@@ -40,6 +40,7 @@ type subject struct {
 	readers map[string]*reader      // guarded by mu
 
 	lists  chan string        // of the lobby; closed at its end
+	last   chan string        // the error with which the lobby has ended, if with one
 	unlist context.CancelFunc // ends that; nil before the first
 }
 
@@ -56,18 +57,20 @@ func (s *subject) follow(text string) error {
 	}
 	sort := map[string]client.LobbySort{"members": client.LobbyByMembers, "age": client.LobbyByAge}[q.Sort]
 	ctx, cancel := context.WithCancel(context.Background())
-	lists := make(chan string)
-	s.lists, s.unlist = lists, cancel
+	lists, last := make(chan string), make(chan string, 1)
+	s.lists, s.last, s.unlist = lists, last, cancel
 	go func() {
 		defer close(lists)
+		defer cancel()
 		for l, err := range s.client.Lobby(ctx, client.LobbyQuery{Prefix: q.Prefix, Contains: q.Contains, Labels: q.Labels, Free: q.Free, Sort: sort}) {
-			answer := "error " + code(err)
-			if err == nil {
-				answer = listing(l)
+			if err != nil {
+				last <- "error " + code(err)
+				return
 			}
 			select {
-			case lists <- answer:
+			case lists <- listing(l):
 			case <-ctx.Done():
+			case <-s.client.Done():
 			}
 		}
 	}()
@@ -81,7 +84,12 @@ func (s *subject) list(ctx context.Context) string {
 		if ok {
 			return list
 		}
-		return "end"
+		select {
+		case err := <-s.last:
+			return err
+		default:
+			return "end"
+		}
 	case <-ctx.Done():
 		return "error no list comes"
 	}
@@ -103,9 +111,6 @@ func (s *subject) close() {
 	}
 	for _, r := range s.readers {
 		r.stop()
-	}
-	if s.unlist != nil {
-		defer s.unlist()
 	}
 }
 

@@ -137,7 +137,7 @@ func (c *Config) watch(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	s := &session{Config: c, room: room}
+	s := &session{cfg: c, room: room}
 	whole := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	changes := make(chan client.Change, 256)
@@ -174,10 +174,9 @@ func (c *Config) Run(ctx context.Context, rooms iter.Seq[[]string]) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var all sync.WaitGroup
 	defer all.Wait()
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // before the wait
 	type serving struct {
 		stop func()

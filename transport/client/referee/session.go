@@ -18,7 +18,7 @@ import (
 // session is a referee's time in a room. It goes by what the room is like now, beside what it had heeded when it last wrote: so it is all the
 // same which of them has seen what happen.
 type session struct {
-	*Config
+	cfg   *Config
 	room  *client.Room
 	moves []client.Change // that are not heeded yet
 	epoch string          // with known: the room is to get there before the next step
@@ -60,7 +60,7 @@ func (s *session) run(ctx context.Context, changes <-chan client.Change) error {
 			return err
 		}
 		if err != nil {
-			s.log().Debug("trying again", "room", s.room.ID(), "error", err)
+			s.cfg.log().Debug("trying again", "room", s.room.ID(), "error", err)
 			again = time.After(100 * time.Millisecond)
 		}
 	}
@@ -80,7 +80,7 @@ func (s *session) step(ctx context.Context) error {
 		s.moves = nil
 		return nil
 	}
-	reply, err := s.Client.Txn(ctx, s.room.ID(), txn.Actions, client.Expect(view.Epoch, view.Version))
+	reply, err := s.cfg.Client.Txn(ctx, s.room.ID(), txn.Actions, client.Expect(view.Epoch, view.Version))
 	if conflict, is := errors.AsType[*client.ConflictError](err); is {
 		s.epoch, s.known = conflict.Epoch, conflict.Version
 		return err
@@ -124,8 +124,8 @@ func (s *session) plan(view client.View) (txn protocol.Request, rest []client.Ch
 
 // open returns the table, and the game as the room has it: a new one, if it has none, or if others could have set it.
 func (s *session) open(view client.View) (t *Table, game Game, fresh bool, err error) {
-	t = &Table{view: view, room: s.room.ID(), secret: s.Secret}
-	game = s.New()
+	t = &Table{view: view, room: s.room.ID(), secret: s.cfg.Secret}
+	game = s.cfg.New()
 	data := view.Data
 	if settings := view.Settings; settings.Data != room.DataAdmins || settings.History < History {
 		if settings.Data != room.DataAdmins {
@@ -219,7 +219,7 @@ func (s *session) move(t *Table, game Game, move client.Change) (after Game, err
 		return game, nil
 	}
 	t.Say(map[string]string{"refused": why.Error()[:min(len(why.Error()), maxWhy)]}, move.User)
-	after = s.New()
+	after = s.cfg.New()
 	if err := json.Unmarshal(before, after); err != nil {
 		return nil, fmt.Errorf("%w: %w", errGame, err)
 	}

@@ -91,9 +91,10 @@ func (s *sender) send(ctx context.Context, script *redis.Script, on scriptKeys, 
 		switch {
 		case err == nil:
 			return reply
-		case ctx.Err() != nil:
+		case ctx.Err() == nil && redisconn.AwaitMove(ctx, err):
+		case ctx.Err() != nil: // perhaps while it waited for the slot
 			return failed(ctx)
-		case !redisconn.AwaitMove(ctx, err):
+		default:
 			return reply
 		}
 	}

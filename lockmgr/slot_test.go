@@ -172,3 +172,28 @@ func TestSlot_InDoubtAfterRefusal(t *testing.T) {
 	s.Abandon()
 	checkClean(t, client)
 }
+
+// A slot moves for as long as a caller sends its request itself: the request goes on, and its caller hears nothing of it.
+func TestSlot_MovesForLong(t *testing.T) {
+	_, client := redistest.Mini(t)
+	var first context.Context
+	client.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() != "evalsha" {
+			return nil
+		}
+		if first == nil {
+			first = ctx
+		}
+		if first.Err() == nil {
+			return refusal("TRYAGAIN the slot moves")
+		}
+		return nil
+	}})
+	m := newManager(t, client, Options{})
+	s := newSlot(t, m)
+	if _, err := s.Ask(t.Context(), take); err != nil {
+		t.Error(err)
+	}
+	s.Abandon()
+	checkClean(t, client)
+}

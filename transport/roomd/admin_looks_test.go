@@ -17,7 +17,7 @@ func TestOperatorsPage_Looks(t *testing.T) {
 	script := axe(t)
 	b := startBrowser(t)
 	server := redistest.Start(t)
-	nodes, admins := operated(t, 2, server.URL(), "--capacity", "8", "--journal", "100")
+	nodes, admins := operated(t, 2, server.URL(), "--capacity", "8", "--journal", "100", "--grace", "10m")
 	third := prepare(t, server.URL(), "--capacity", "4", "--rate", "20/s")
 	third.start()
 	for i, name := range []string{"李四", "张三", hostile, "سارة الطويلة جدا", "Ada Lovelace", "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW"} {

@@ -148,9 +148,14 @@ func (i *incarnations) of(ctx context.Context, key string, fresh bool) (string, 
 // askTimeout bounds one question, which may have several callers.
 const askTimeout = 3 * time.Second
 
-// ask asks the master that has a key for its incarnation. Those who ask meanwhile share the answer.
+// ask asks the master that has a key for its incarnation.
 func (i *incarnations) ask(ctx context.Context, key string) (string, error) {
-	asked := i.asking.DoChan(redisconn.MasterOf(ctx, i.client, key), func() (any, error) {
+	return i.share(ctx, key, "", i.askOn)
+}
+
+// share has the master of a key asked, by a connection of its own. Those who ask the same meanwhile share the answer.
+func (i *incarnations) share(ctx context.Context, key, what string, ask func(context.Context, *masterConn) (string, error)) (string, error) {
+	asked := i.asking.DoChan(redisconn.MasterOf(ctx, i.client, key)+" "+what, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 		defer cancel()
 		conn, err := connFor(ctx, i.client, key)
@@ -158,7 +163,7 @@ func (i *incarnations) ask(ctx context.Context, key string) (string, error) {
 			return "", err
 		}
 		defer conn.Close()
-		return i.askOn(ctx, conn)
+		return ask(ctx, conn)
 	})
 	select {
 	case answer := <-asked:
@@ -221,12 +226,10 @@ func (i *incarnations) forget() {
 
 // load has the master of a key load a script that it does not know. It is the lock manager's Load.
 func (i *incarnations) load(ctx context.Context, key string, script *redis.Script) error {
-	conn, err := connFor(ctx, i.client, key)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	return i.loadOn(ctx, conn, script)
+	_, err := i.share(ctx, key, script.Hash(), func(ctx context.Context, conn *masterConn) (string, error) {
+		return "", i.loadOn(ctx, conn, script)
+	})
+	return err
 }
 
 // loadOn has the server of a connection load a script. It fails with errIncarnation if the script is for

@@ -67,4 +67,8 @@ var transportMutants = []mutant{
 	{"api: a condition that does not count is ignored", "transport/api/etag.go", "		if len(q.Header[name]) > 0 && !(op.match", "		if false && !(op.match", "./transport/api", ""},
 
 	{"deploy: a pod is killed while its node drains", "cmd/roomd/deploy/kubernetes/roomd.yaml", "terminationGracePeriodSeconds: 45", "terminationGracePeriodSeconds: 30", "./transport/roomd", "TestKubernetes_Node"},
+
+	{"webhook: a refusal counts as taken", "transport/webhook/deliver.go", "	if res.StatusCode < 200 || res.StatusCode > 299 {", "	if false {", "./transport/webhook", "TestWebhook_Away|TestWebhook_BadReceiver"},
+	{"webhook: the place is not kept", "transport/webhook/webhook.go", "				if err := keep(m.next); err != nil {", "				if err := keep(place); err != nil {", "./transport/webhook", "TestWebhook_OneSends|TestWebhook_Gap"},
+	{"webhook: a redirection is followed", "transport/webhook/deliver.go", "{ return http.ErrUseLastResponse }", "{ return nil }", "./transport/webhook", "TestWebhook_BadReceiver"},
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"roomd/room"
 	"roomd/room/coordinator/internal/relay"
@@ -151,4 +152,30 @@ func (c *Coordinator) explainFeed(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	return fmt.Errorf("%w: the feed: %w", room.ErrUnavailable, err)
+}
+
+// feedLock and the name of a reader make the name of a lock. No room has that.
+const feedLock = "~feed-"
+
+// ReadFeedAs calls read for the reader of that name, from letters and digits, with the place that it has kept last, or "": of all nodes one at a time. The place
+// is that of a [FeedPage], and keep keeps one. read's context ends when another node may read. It returns what read
+// returns, lockmgr.ErrHeld if another node reads, or an error of Redis.
+func (c *Coordinator) ReadFeedAs(ctx context.Context, name string, read func(ctx context.Context, place string, keep func(place string) error) error) error {
+	lock, err := c.locks.TryAcquire(ctx, feedLock+name)
+	if err != nil {
+		return err
+	}
+	lock.KeepAlive()
+	holds, cancel := lock.Context(ctx)
+	defer func() {
+		cancel()
+		release, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer stop()
+		_ = lock.Release(release) // else it ends with its TTL
+	}()
+	place, err := c.relay.Reader(holds, name)
+	if err != nil {
+		return err
+	}
+	return read(holds, place, func(place string) error { return c.relay.Keep(holds, name, place) })
 }

@@ -126,12 +126,14 @@ type Stats struct {
 	Waiting int // actions that wait for their room's lock
 	Busy    int // rooms on which this node works
 	Copies  int // rooms that are idle, of which this node keeps a copy
+
+	Uncopied int // rooms with commits that this node has not copied into the feed yet
 }
 
 // Stats counts. It takes about a millisecond where there are many rooms.
 func (c *Coordinator) Stats() Stats {
 	busy, idle := c.workers.list()
-	s := Stats{Busy: len(busy), Copies: idle}
+	s := Stats{Busy: len(busy), Copies: idle, Uncopied: c.relay.Waiting()}
 	for _, w := range busy {
 		s.Waiting += w.queue.size()
 	}

@@ -35,6 +35,7 @@ import (
 	"roomd/room/episode"
 	"roomd/transport"
 	"roomd/transport/api"
+	"roomd/transport/webhook"
 )
 
 const (
@@ -93,6 +94,9 @@ type Config struct {
 	// open files can lower its MaxConnections.
 	Serve transport.Options
 
+	// Webhooks say who is told of every commit; Room.Feed and Room.Journal have to be set then. Its Log is taken from here.
+	Webhooks webhook.Config
+
 	// Log takes what an operator should know, also for Room and Serve. Nil is silent.
 	Log *slog.Logger
 }
@@ -103,6 +107,7 @@ type Node struct {
 	rooms    *coordinator.Coordinator
 	server   *transport.Server
 	api      *api.API
+	webhooks *webhook.Webhooks
 	http     *http.Server
 	tls      *tls.Config  // nil for plain HTTP
 	evicted  *episode.Log // connections that were closed because there were too many
@@ -168,6 +173,9 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if n.api, err = api.New(n.rooms, n.server, cfg.apiOptions()); err != nil {
 		return nil, err
 	}
+	if n.webhooks, err = cfg.webhooks(n.rooms); err != nil {
+		return nil, err
+	}
 	if n.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
 		return nil, err
 	}
@@ -181,10 +189,21 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		cfg.Log.Info("the limit on open files (ulimit -n) allows fewer game clients", "clients", most.clients, "instead", wanted, "files", maxFiles())
 	}
 	n.serve(&cfg)
+	n.webhooks.Start()
 	if n.admin != nil {
 		n.admin.serve(cfg.adminPages(n), cfg.AdminFiles, n.api)
 	}
 	return n, nil
+}
+
+// webhooks returns those of a node with such rooms.
+func (cfg *Config) webhooks(rooms *coordinator.Coordinator) (*webhook.Webhooks, error) {
+	if len(cfg.Webhooks.Receivers) > 0 && !rooms.HasFeed() {
+		return nil, &room.InvalidError{Field: "Webhooks", Problem: "need a feed: Room.Journal and Room.Feed"}
+	}
+	hooks := cfg.Webhooks
+	hooks.Log = cfg.Log
+	return webhook.New(rooms, hooks)
 }
 
 // startRooms checks Redis, and announces the node there.
@@ -259,6 +278,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	if n.http.Shutdown(answering) != nil {
 		_ = n.http.Close()
 	}
+	n.webhooks.Close()
 	if closed := n.rooms.Close(ctx); err == nil {
 		err = closed
 	}

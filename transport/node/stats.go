@@ -10,6 +10,7 @@ import (
 	"roomd/room/coordinator"
 	"roomd/transport"
 	"roomd/transport/api"
+	"roomd/transport/webhook"
 )
 
 // Stats are what a Node holds at a moment.
@@ -17,11 +18,13 @@ type Stats struct {
 	Rooms   coordinator.Stats
 	Clients transport.Stats
 	Redis   redis.PoolStats // of the connections to Redis
+
+	Webhooks []webhook.Stats
 }
 
 // Stats counts. See the Stats of a coordinator and of a server for how long that takes.
 func (n *Node) Stats() Stats {
-	return Stats{n.rooms.Stats(), n.server.Stats(), *n.client.PoolStats()}
+	return Stats{n.rooms.Stats(), n.server.Stats(), *n.client.PoolStats(), n.webhooks.Stats()}
 }
 
 // report adds what the coordinator does not know to what the node says of itself.
@@ -64,6 +67,11 @@ func (cfg Config) Validate() error {
 		return err
 	}
 	defer rooms.Close(ctx)
+	hooks, err := cfg.webhooks(rooms)
+	if err != nil {
+		return err
+	}
+	hooks.Close()
 	server, err := transport.New(rooms, cfg.Serve)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package roomd
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -23,6 +24,7 @@ type config struct {
 	redisFlags    `embed:"" group:"Where rooms are kept:"`
 	roomFlags     `embed:"" group:"How rooms work:"`
 	limitFlags    `embed:"" group:"Limits:"`
+	webhookFlags  `embed:"" group:"Who is told of commits:"`
 	operateFlags  `embed:"" group:"Operating:"`
 
 	rules room.Rules // of the program
@@ -33,11 +35,14 @@ type config struct {
 func (c *config) Validate() error {
 	for _, validate := range []func() error{
 		c.listenFlags.validate, c.verifierFlags.validate, c.redisFlags.validate, c.roomFlags.validate,
-		c.limitFlags.validate, c.operateFlags.validate,
+		c.limitFlags.validate, c.webhookFlags.validate, c.operateFlags.validate,
 	} {
 		if err := validate(); err != nil {
 			return err
 		}
+	}
+	if len(c.Webhook) > 0 && c.Feed == 0 {
+		return errors.New("--webhook needs --feed and --journal, from which it is told, such as --feed 1000000 --journal 1000")
 	}
 	if c.rules.Seating != nil && c.Capacity != 0 {
 		return fmt.Errorf("--capacity is %d, but this program has rules of its own for the seats of a room", c.Capacity)
@@ -90,6 +95,10 @@ func nodeConfig(cfg config, log *slog.Logger) (node.Config, error) {
 	if err != nil {
 		return node.Config{}, err
 	}
+	webhooks, err := cfg.webhooks(log)
+	if err != nil {
+		return node.Config{}, err
+	}
 	db, err := cfg.redisFlags.open()
 	if err != nil {
 		return node.Config{}, err
@@ -103,6 +112,7 @@ func nodeConfig(cfg config, log *slog.Logger) (node.Config, error) {
 		Redis:    db,
 		Room:     cfg.rooms(),
 		Serve:    clients,
+		Webhooks: webhooks,
 		Log:      log,
 		Version:  release(),
 		Settings: cfg.labels(),

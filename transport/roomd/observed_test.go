@@ -39,6 +39,8 @@ func observe(t *testing.T, redisURL string, hooks []redis.Hook, flags ...string)
 	redistest.OK(t, err)
 	t.Cleanup(db.Close)
 	parts := node.Config{Listen: "127.0.0.1:0", Redis: db, Room: cfg.rooms(), Serve: cfg.clients(), Log: slog.New(slog.DiscardHandler)}
+	parts.Webhooks, err = cfg.webhooks(parts.Log)
+	redistest.OK(t, err)
 	cfg.observe(&parts)
 	count := parts.OnClient
 	parts.OnClient = func(c redis.UniversalClient) {

@@ -62,6 +62,8 @@ func settings(cfg config, redis string) ([]setting, error) {
 		case s.isDefault:
 		case flag.Tag.Has("secret"):
 			s.value = "(secret)"
+		case flag.Name == "webhook":
+			s.value = cfg.webhookHosts()
 		case flag.Name == "redis":
 			s.value = redis
 		}

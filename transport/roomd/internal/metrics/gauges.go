@@ -26,6 +26,8 @@ type gauges struct {
 	node   Node
 	all    []gauge
 	checks *prometheus.Desc
+
+	requests, entries, lag *prometheus.Desc // of webhooks
 }
 
 // gauge is one of them.
@@ -37,6 +39,10 @@ type gauge struct {
 
 func newGauges(n Node) *gauges {
 	g := &gauges{node: n, checks: prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "invariant_violations"), "Rooms of this node's clients that are not as they should be, by what was checked.", []string{"check"}, nil)}
+	g.requests = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_requests_total"), "Requests to the receivers of commits, by whether they were acknowledged.", []string{"receiver", "result"}, nil)
+	g.entries = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_commits_total"), "Commits that receivers have acknowledged, and gaps.", []string{"receiver"}, nil)
+	g.lag = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_lag_seconds"), "How old the oldest commit is that this node is sending to a receiver, which has not acknowledged it.", []string{"receiver"}, nil)
+	g.add("feed_waiting_rooms", "Rooms with commits that this node has not copied into the feed yet.", func(s *node.Stats) int { return s.Rooms.Uncopied })
 	g.add("connections", "Game clients that are connected.", func(s *node.Stats) int { return s.Clients.Connections })
 	g.add("connections_limit", "How many game clients may be connected.", func(*node.Stats) int { return n.MaxConnections() })
 	g.add("connections_without_token", "Connections that have shown no token yet.", func(s *node.Stats) int { return s.Clients.Nameless })
@@ -84,7 +90,9 @@ func (g *gauges) Describe(to chan<- *prometheus.Desc) {
 	for _, one := range g.all {
 		to <- one.desc
 	}
-	to <- g.checks
+	for _, desc := range []*prometheus.Desc{g.checks, g.requests, g.entries, g.lag} {
+		to <- desc
+	}
 }
 
 // Collect implements prometheus.Collector.
@@ -92,6 +100,12 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	stats := g.node.Stats()
 	for _, one := range g.all {
 		to <- prometheus.MustNewConstMetric(one.desc, one.kind, one.value(&stats))
+	}
+	for _, w := range stats.Webhooks {
+		to <- prometheus.MustNewConstMetric(g.requests, prometheus.CounterValue, float64(w.Sent), w.Receiver, "acknowledged")
+		to <- prometheus.MustNewConstMetric(g.requests, prometheus.CounterValue, float64(w.Failed), w.Receiver, "failed")
+		to <- prometheus.MustNewConstMetric(g.entries, prometheus.CounterValue, float64(w.Entries), w.Receiver)
+		to <- prometheus.MustNewConstMetric(g.lag, prometheus.GaugeValue, w.Lag.Seconds(), w.Receiver)
 	}
 	for check, found := range g.node.Checks() {
 		to <- prometheus.MustNewConstMetric(g.checks, prometheus.GaugeValue, float64(found.Rooms), string(check))

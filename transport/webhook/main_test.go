@@ -1,0 +1,14 @@
+package webhook
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"roomd/lockmgr/redistest"
+)
+
+func TestMain(m *testing.M) {
+	redistest.MostlyWaiting()
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,82 @@
+package webhook
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+
+	"roomd/transport/reload"
+)
+
+// secretPrefix begins a secret, and minSecret and maxSecret are how many bytes it may have.
+const (
+	secretPrefix = "whsec_"
+	minSecret    = 24
+	maxSecret    = 64
+)
+
+// Secrets sign what receivers get: with each of them, so that a receiver that knows one of them believes it.
+type Secrets struct{ file *reload.Value[[][]byte] }
+
+// SecretFile reads secrets from a file with one in each line, such as whsec_ and 32 bytes in base64. When the file changes the new ones
+// count. It fails with a [reload.FileError].
+func SecretFile(path string, log *slog.Logger) (*Secrets, error) {
+	parse := func(texts [][]byte) ([][]byte, error) {
+		secrets, err := parseSecrets(texts[0])
+		if err != nil {
+			return nil, reload.NewFileError(path, err)
+		}
+		return secrets, nil
+	}
+	report := func(_ [][]byte, err error) {
+		if err != nil {
+			log.Error("the new webhook secrets cannot be used, the old ones count", "error", err)
+			return
+		}
+		log.Info("the webhook secrets have changed, the new ones count", "file", path)
+	}
+	file, err := reload.New(parse, report, path)
+	if err != nil {
+		return nil, err
+	}
+	return &Secrets{file}, nil
+}
+
+func parseSecrets(text []byte) (secrets [][]byte, err error) {
+	number := 0
+	for line := range bytes.Lines(text) {
+		number++
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 {
+			continue
+		}
+		encoded, found := bytes.CutPrefix(line, []byte(secretPrefix))
+		secret, err := base64.StdEncoding.AppendDecode(nil, encoded)
+		if !found || err != nil || len(secret) < minSecret || len(secret) > maxSecret {
+			return nil, fmt.Errorf("line %d is no secret: that is %s and the base64 of %d to %d bytes, as by: echo %[2]s$(openssl rand -base64 32)", number, secretPrefix, minSecret, maxSecret)
+		}
+		secrets = append(secrets, secret)
+	}
+	if len(secrets) == 0 {
+		return nil, errors.New("it has no secret")
+	}
+	return secrets, nil
+}
+
+// sign returns the header webhook-signature of a message.
+func (s *Secrets) sign(id string, at int64, body []byte) string {
+	var signatures []string
+	for _, secret := range s.file.Current() {
+		sum := hmac.New(sha256.New, secret)
+		_, _ = sum.Write([]byte(id + "." + strconv.FormatInt(at, 10) + "."))
+		_, _ = sum.Write(body)
+		signatures = append(signatures, "v1,"+base64.StdEncoding.EncodeToString(sum.Sum(nil)))
+	}
+	return strings.Join(signatures, " ")
+}

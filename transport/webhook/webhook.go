@@ -1,0 +1,187 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redisconn/pause"
+	"roomd/room/coordinator"
+	"roomd/room/episode"
+)
+
+// DefaultTimeout is how long a receiver may take to answer.
+const DefaultTimeout = 10 * time.Second
+
+const (
+	turnPause = time.Second      // between two attempts to be the node that sends
+	waitMost  = 15 * time.Second // for something new
+	readMost  = 10 * time.Second // for a page of the feed
+	keepEvery = time.Second      // how often the place is kept of who wants nothing of what comes
+)
+
+// Rooms is what webhooks need of a *coordinator.Coordinator.
+type Rooms interface {
+	Feed(ctx context.Context, after string, limit int, shows func(id string) bool) (coordinator.FeedPage, error)
+	AwaitFeed(ctx context.Context, after string) error
+	ReadFeedAs(ctx context.Context, name string, read func(ctx context.Context, place string, keep func(place string) error) error) error
+	Now() int64
+}
+
+// Config says who is told of commits. The zero value tells nobody.
+type Config struct {
+	Receivers []Receiver
+	Secrets   *Secrets      // required with Receivers
+	Timeout   time.Duration // of one request; zero means DefaultTimeout
+	Log       *slog.Logger  // nil is silent
+}
+
+// Webhooks tell receivers of commits. It is safe for concurrent use.
+type Webhooks struct {
+	all  []*webhook
+	life context.Context
+	end  context.CancelFunc
+	busy sync.WaitGroup
+}
+
+// webhook tells one receiver.
+type webhook struct {
+	Receiver
+	label   string
+	rooms   Rooms
+	secrets *Secrets
+	client  *http.Client
+	failed  *episode.Log // the receiver, or the way there
+	unread  *episode.Log // the feed
+
+	sent, failures, entries atomic.Uint64
+	since                   atomic.Int64 // the time of the oldest commit that waits to be acknowledged, in ms since 1970; 0 for none
+}
+
+// Stats are what a node has sent to one receiver.
+type Stats struct {
+	Receiver     string // its host, and a number if it is not the first there
+	Sent, Failed uint64 // requests
+	Entries      uint64 // commits and gaps that the receiver has acknowledged
+	Lag          time.Duration
+}
+
+// New returns Webhooks that tell nobody yet.
+func New(rooms Rooms, cfg Config) (*Webhooks, error) {
+	if err := Check(cfg.Receivers); err != nil {
+		return nil, err
+	}
+	if len(cfg.Receivers) > 0 && cfg.Secrets == nil {
+		return nil, errors.New("webhook: Secrets is nil")
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	ws := new(Webhooks)
+	ws.life, ws.end = context.WithCancel(context.Background())
+	labels := make(map[string]int)
+	for _, r := range cfg.Receivers {
+		label := r.Host()
+		if labels[r.Host()]++; labels[r.Host()] > 1 {
+			label += fmt.Sprintf("#%d", labels[r.Host()])
+		}
+		ws.all = append(ws.all, &webhook{
+			Receiver: r, label: label, rooms: rooms, secrets: cfg.Secrets, client: newClient(cfg.Timeout),
+			failed: episode.New(cfg.Log, slog.LevelWarn, "a webhook's receiver does not take commits, trying again", 2*maxPause),
+			unread: episode.New(cfg.Log, slog.LevelWarn, "the feed cannot be read for a webhook, trying again", episode.Quiet),
+		})
+	}
+	return ws, nil
+}
+
+// Start begins to tell.
+func (ws *Webhooks) Start() {
+	for _, w := range ws.all {
+		ws.busy.Go(func() { w.run(ws.life) })
+	}
+}
+
+// Close ends what is being sent; another node sends it again.
+func (ws *Webhooks) Close() {
+	ws.end()
+	ws.busy.Wait()
+	for _, w := range ws.all {
+		w.client.CloseIdleConnections()
+		w.failed.Close()
+		w.unread.Close()
+	}
+}
+
+// Stats counts, by receiver.
+func (ws *Webhooks) Stats() (all []Stats) {
+	for _, w := range ws.all {
+		s := Stats{Receiver: w.label, Sent: w.sent.Load(), Failed: w.failures.Load(), Entries: w.entries.Load()}
+		if since := w.since.Load(); since != 0 {
+			s.Lag = max(0, time.Since(time.UnixMilli(since)))
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// run tells the receiver whenever no other node does.
+func (w *webhook) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := w.rooms.ReadFeedAs(ctx, w.name(), w.tell)
+		w.since.Store(0)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, lockmgr.ErrHeld) {
+			w.unread.Happened(err, "receiver", w.label)
+		}
+		_ = pause.For(ctx, turnPause)
+	}
+}
+
+// tell tells the receiver of everything behind a place, until ctx ends or Redis does not answer.
+func (w *webhook) tell(ctx context.Context, place string, keep func(place string) error) error {
+	kept := time.Now()
+	for {
+		reading, cancel := context.WithTimeout(ctx, readMost)
+		page, err := w.rooms.Feed(reading, place, maxEntries, w.Filter.Shows)
+		cancel()
+		if err != nil {
+			return err
+		}
+		entries := slices.DeleteFunc(page.Entries, func(e coordinator.FeedEntry) bool { return !w.Filter.Has(&e) })
+		for len(entries) > 0 {
+			m := newMessage(entries, w.rooms.Now())
+			if err := w.deliver(ctx, m); err != nil {
+				return err
+			}
+			if entries = entries[m.entries:]; m.next != "" {
+				if err := keep(m.next); err != nil {
+					return err
+				}
+			}
+		}
+		if page.Next != place && (len(page.Entries) == 0 || page.Entries[len(page.Entries)-1].Next != page.Next) && time.Since(kept) >= keepEvery {
+			if err := keep(page.Next); err != nil {
+				return err
+			}
+			kept = time.Now()
+		}
+		if place = page.Next; page.More || len(page.Entries) > 0 {
+			continue
+		}
+		waiting, cancel := context.WithTimeout(ctx, waitMost)
+		err = w.rooms.AwaitFeed(waiting, place)
+		cancel()
+		if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
+			return err
+		}
+	}
+}

@@ -20,6 +20,11 @@ var coordinatorMutants = []mutant{
 	{"read: the room of an epoch that is over", "room/coordinator/coordinator.go", "if err == nil && r.Renewed() { // not whole", "if false { // not whole", coordinators, "TestIncarnation_OldCopy$"},
 	{"read: its watchers do not hear what it finds lost", "room/coordinator/coordinator.go", "	c.feeds.Compare(id, known, r.Position)\n", "	_ = known\n", coordinators, "TestEpoch_VersionGoesBack"},
 
+	{"feed: nobody looks for what a dead node has left", "room/coordinator/internal/relay/relay.go", "			r.busy.Go(r.searchLoop)\n", "", coordinators, "TestFeed_NodeDies"},
+	{"feed: a gap is not told", "room/coordinator/internal/relay/copy.go", "		if !n.now.follows(c, adjacent) {", "		if adjacent && false {", coordinators, "TestFeed_JournalTrimmed"},
+	{"feed: what was dropped is not noticed", "room/coordinator/internal/relay/read.go", "compareIDs(after, oldest[0].ID) < 0", "false", coordinators, "TestFeed_Dropped"},
+	{"feed: two nodes copy the same commit", "room/coordinator/internal/relay/lua/append.lua", "if (redis.call('HGET', KEYS[2], room) or '') == ARGV[i + 1] then", "if true then", coordinators, "TestFeed_Cluster"},
+
 	{"timers: the index is not looked at", "room/coordinator/internal/timers/poll.go", "	for _, e := range due {", "	for _, e := range due[:0] {", coordinators, "TestTimers_"},
 	{"timers: the node that has set one waits for others", "room/coordinator/internal/timers/alarm.go", "	if again <= 0 && t.open.Err() == nil {", "	if false {", coordinators, "TestTimers_FireOnTime"},
 	{"timers: one that could not fire is given up", "room/coordinator/internal/timers/alarm.go", "		again = retryPause\n", "		again = 0\n", coordinators, "TestTimers_RedisAway"},

@@ -230,5 +230,6 @@ func (ws *workers) committed(r *room.Room, c *store.Commit) {
 	if c.Event != nil {
 		ws.lobby.Committed(r, c.Event.Updates)
 		ws.timers.Committed(r, c.Event.Updates)
+		ws.relay.Committed(r.ID)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"roomd/room/coordinator/internal/feed"
 	"roomd/room/coordinator/internal/lobby"
 	"roomd/room/coordinator/internal/nodes"
+	"roomd/room/coordinator/internal/relay"
 	"roomd/room/coordinator/internal/store"
 	"roomd/room/coordinator/internal/timers"
 	"roomd/room/episode"
@@ -36,6 +37,7 @@ type Coordinator struct {
 	beacon  *nodes.Beacon
 	checks  *checks.Checks
 	timers  *timers.Timers
+	relay   *relay.Relay
 	logs    *episode.Set
 
 	reports sync.Once // starts the loops of beacon and checks
@@ -87,8 +89,9 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	c.life.open, c.life.shut = context.WithCancel(context.Background())
 	c.life.life, c.life.kill = context.WithCancel(context.Background())
 	c.lobby = lobby.New(c.life.open, c.life.life, st, opts.Rules.Seats(), opts.LockTTL, logs)
+	c.relay = relay.New(c.life.open, c.life.life, st, opts.Feed, logs)
 	// The workers need feeds and node, which run actions by the workers.
-	c.workers = newWorkers(opts, c.life, locks, st, c.lobby, logs)
+	c.workers = newWorkers(opts, c.life, locks, st, c.lobby, c.relay, logs)
 	c.feeds = feed.New(hub, st, c.workers, opts.Trace.Resynced, logs)
 	c.node = cluster.New(c.life.open, c.life.life, st, c.workers, c.feeds, logs, opts.cluster())
 	c.timers = timers.New(c.life.open, c.life.life, st, c.workers, max(time.Minute, 2*(opts.LockWait+2*opts.LockTTL)), logs)
@@ -108,6 +111,7 @@ func (c *Coordinator) Node() string { return c.node.Name() }
 func (c *Coordinator) Start(ctx context.Context) error {
 	err := c.node.Start(ctx)
 	c.timers.Start()
+	c.relay.Start()
 	c.startReports()
 	return err
 }
@@ -168,6 +172,7 @@ func (c *Coordinator) do(ctx context.Context, id string, a room.Action, now time
 		return room.Result{}, err
 	}
 	c.timers.Start()
+	c.relay.Start()
 	c.startReports()
 	switch a.(type) {
 	case room.SetTimer, room.Txn:
@@ -286,6 +291,7 @@ func (c *Coordinator) Close(ctx context.Context) error {
 		c.opts.Log.Warn("the node's lease could not be given back; it expires", "error", err)
 	}
 	c.timers.Close()
+	c.relay.Close()
 	c.lobby.Close()
 	c.locks.Close()
 	c.feeds.Close()

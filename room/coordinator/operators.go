@@ -118,7 +118,7 @@ func (c *Coordinator) FindForeign(ctx context.Context, found func(Foreign)) erro
 }
 
 func (c *Coordinator) redis() *checks.Redis {
-	return &checks.Redis{Store: c.store, Locks: c.locks, Replicas: c.opts.Replicas, Journal: c.opts.Journal, Log: c.opts.Log}
+	return &checks.Redis{Store: c.store, Locks: c.locks, Replicas: c.opts.Replicas, Journal: c.opts.Journal, Feed: c.opts.Feed, Log: c.opts.Log}
 }
 
 // Stats are what a [Coordinator] holds at a moment.

@@ -24,8 +24,13 @@ const (
 	DefaultIdle      = time.Hour
 )
 
-// MaxJournal is how long a journal may be.
-const MaxJournal = 1_000_000
+const (
+	// MaxJournal is how long a journal may be.
+	MaxJournal = 1_000_000
+
+	// MaxFeed is how long the feed may be.
+	MaxFeed = 100_000_000
+)
 
 // Options say how a [Coordinator] works. The zero value is ready to use.
 type Options struct {
@@ -91,6 +96,10 @@ type Options struct {
 	// should have the same: a commit by a node without a journal is missing in it.
 	Journal int
 
+	// Feed is about how many of the last commits of all rooms [Coordinator.Feed] can go back. At most MaxFeed;
+	// zero means that this node adds nothing to the feed. It needs a Journal. All nodes should have the same.
+	Feed int
+
 	// Report adds to what the node says of itself what only its owner knows. It is called about
 	// once a second, on one goroutine, from [Coordinator.Start] or the first action on. With it the
 	// node writes the report to Redis, where [Coordinator.Nodes] finds it, heeds
@@ -110,7 +119,7 @@ const unusedIdle = time.Minute
 
 // shared returns the settings that a coordinator with these options shares with others.
 func (o Options) shared() NodeSettings {
-	return NodeSettings{LockTTL: o.LockTTL, NodeTTL: o.NodeTTL, Grace: o.Grace, Seats: o.Rules.Seats(), Duplicate: o.Rules.Duplicate, Journal: o.Journal, Rules: o.Rules.ID()}
+	return NodeSettings{LockTTL: o.LockTTL, NodeTTL: o.NodeTTL, Grace: o.Grace, Seats: o.Rules.Seats(), Duplicate: o.Rules.Duplicate, Journal: o.Journal, Feed: o.Feed, Rules: o.Rules.ID()}
 }
 
 // cluster returns what package cluster needs of the options.
@@ -120,7 +129,7 @@ func (o Options) cluster() cluster.Options {
 
 // store returns what package store needs of the options.
 func (o Options) store() store.Options {
-	return store.Options{LockTTL: o.LockTTL, Replicas: o.Replicas, Idle: o.Idle, Unused: min(o.Idle, max(unusedIdle, 2*o.LockTTL)), Journal: o.Journal}
+	return store.Options{LockTTL: o.LockTTL, Replicas: o.Replicas, Idle: o.Idle, Unused: min(o.Idle, max(unusedIdle, 2*o.LockTTL)), Journal: o.Journal, Feed: o.Feed > 0}
 }
 
 func (o Options) withDefaults() Options {
@@ -196,6 +205,10 @@ func (o Options) validate() error {
 		return &room.InvalidError{Field: "MaxCopies", Problem: fmt.Sprintf("must be more than zero, not %d", o.MaxCopies)}
 	case o.Journal < 0 || o.Journal > MaxJournal:
 		return &room.InvalidError{Field: "Journal", Problem: fmt.Sprintf("must be from 0 (none) to %d, not %d", MaxJournal, o.Journal)}
+	case o.Feed < 0 || o.Feed > MaxFeed:
+		return &room.InvalidError{Field: "Feed", Problem: fmt.Sprintf("must be from 0 (none) to %d, not %d", MaxFeed, o.Feed)}
+	case o.Feed > 0 && o.Journal == 0:
+		return &room.InvalidError{Field: "Feed", Problem: fmt.Sprintf("is %d, and rests on the journals of the rooms: Journal must not be 0", o.Feed)}
 	case o.Idle < time.Millisecond:
 		return &room.InvalidError{Field: "Idle", Problem: fmt.Sprintf("must be at least 1ms, not %v", o.Idle)}
 	}

@@ -13,6 +13,7 @@ import (
 	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/feed"
 	"roomd/room/coordinator/internal/lobby"
+	"roomd/room/coordinator/internal/relay"
 	"roomd/room/coordinator/internal/store"
 	"roomd/room/coordinator/internal/timers"
 	"roomd/room/episode"
@@ -39,6 +40,7 @@ type workers struct {
 	node    *cluster.Node
 	lobby   *lobby.Lobby
 	timers  *timers.Timers
+	relay   *relay.Relay
 	logs    workerLogs
 	timeout *redisconn.SharedTimeout // of requests that have to end within a lock's TTL
 	prompt  *redisconn.SharedTimeout // of requests for which a caller waits by itself
@@ -58,9 +60,9 @@ type workers struct {
 type workerLogs struct{ replies, stale, epochs, partial, unheard, unlogged *episode.Log }
 
 // newWorkers returns workers without feeds, node and timers, which run actions by them.
-func newWorkers(opts Options, life lifetime, locks *lockmgr.Manager, st *store.Store, lobby *lobby.Lobby, set *episode.Set) *workers {
+func newWorkers(opts Options, life lifetime, locks *lockmgr.Manager, st *store.Store, lobby *lobby.Lobby, relay *relay.Relay, set *episode.Set) *workers {
 	ws := &workers{
-		opts: opts, life: life, locks: locks, store: st, lobby: lobby, byRoom: make(map[string]*worker),
+		opts: opts, life: life, locks: locks, store: st, lobby: lobby, relay: relay, byRoom: make(map[string]*worker),
 		timeout: redisconn.NewSharedTimeout(life.life, opts.LockTTL/2), // then there is time to ask what came of it
 		prompt:  redisconn.NewSharedTimeout(life.life, min(callerPatience, opts.LockTTL/4)),
 		logs: workerLogs{

@@ -24,6 +24,9 @@ type Rooms interface {
 	Now() int64
 
 	Journal(ctx context.Context, id, after string, limit int) ([]coordinator.JournalEntry, error)
+	HasFeed() bool
+	Feed(ctx context.Context, after string, limit int, shows func(id string) bool) (coordinator.FeedPage, error)
+	AwaitFeed(ctx context.Context, after string) error
 
 	Node() string
 	Nodes(ctx context.Context) ([]coordinator.NodeInfo, error)

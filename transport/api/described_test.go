@@ -44,6 +44,7 @@ var samples = []sample{
 	{"POST", "/api/rooms/a1/move", `{"users":["x"],"to":"a2"}`, true},
 	{"POST", "/api/rooms/a1/messages", `{"text":"hello"}`, true},
 	{"GET", "/api/rooms/a1/log", "", true},
+	{"GET", "/api/feed", "", true},
 	{"POST", "/api/match", `{"users":["y","z"],"labels":{"mode":"fast"},"settings":{"capacity":2}}`, true},
 }
 
@@ -84,6 +85,7 @@ func TestDescription_EverythingHappens(t *testing.T) {
 	w.do(call{method: "GET", path: "/api/openapi.yaml", status: 200})
 	w.do(call{method: "GET", path: "/api/openapi.yaml?x", status: 400})
 	w.tryNodes()
+	w.tryNoFeed()
 	for path, item := range described(t).Paths.Map() {
 		for method, op := range item.Operations() {
 			for status := range op.Responses.Map() {

@@ -59,6 +59,10 @@ func (e *ending) Journal(ctx context.Context, _, _ string, _ int) ([]coordinator
 	return nil, e.wait(ctx)
 }
 
+func (e *ending) Feed(ctx context.Context, _ string, _ int, _ func(string) bool) (page coordinator.FeedPage, err error) {
+	return page, e.wait(ctx)
+}
+
 func (e *ending) Read(ctx context.Context, _ string) (s room.Snapshot, err error) {
 	return s, e.wait(ctx)
 }

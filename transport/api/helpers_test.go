@@ -69,7 +69,7 @@ func newWorld(t *testing.T, keyed bool, opts Options) *world {
 	var nodes [2]*coordinator.Coordinator
 	var err error
 	for i := range nodes {
-		if nodes[i], err = coordinator.New(rdb, coordinator.Options{Report: reports[i], Rules: room.Rules{Seating: room.Capacity(4)}, Journal: 100}); err != nil {
+		if nodes[i], err = coordinator.New(rdb, coordinator.Options{Report: reports[i], Rules: room.Rules{Seating: room.Capacity(4)}, Journal: 100, Feed: 1000}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -93,15 +93,21 @@ func readRoom(q *request) (*answer, error) {
 	if q.ifNoneMatch(version) {
 		return &answer{status: http.StatusNotModified, version: version}, nil
 	}
-	body := roomState{position: at(q.room, s), Settings: settings(s.Settings), Data: jsonOf(s.Data), Host: s.Host(), Users: make([]member, 0, s.Count())}
-	body.Timers = timers(protocol.TimersOf(s.Timers(), q.api.rooms.Now()))
-	private := s.Private(q.token.Viewer(q.token.User, q.room))
+	state := stateOf(q.room, s, q.token.Viewer(q.token.User, q.room), q.api.rooms.Now())
+	return &answer{status: http.StatusOK, version: version, body: state}, nil
+}
+
+// stateOf returns a room as the viewer may see it, at a time by the clock that all nodes share.
+func stateOf(id string, s room.Snapshot, viewer room.Viewer, now int64) roomState {
+	body := roomState{position: at(id, s), Settings: settings(s.Settings), Data: jsonOf(s.Data), Host: s.Host(), Users: make([]member, 0, s.Count())}
+	body.Timers = timers(protocol.TimersOf(s.Timers(), now))
+	private := s.Private(viewer)
 	for _, u := range s.Users() {
 		m := memberOf(u)
 		m.Private = jsonOf(private[u.User])
 		body.Users = append(body.Users, m)
 	}
-	return &answer{status: http.StatusOK, version: version, body: body}, nil
+	return body
 }
 
 // do runs an action on the room of the path, and answers with what the room is at then.

@@ -35,6 +35,15 @@ func (q *request) watchLobby(f *filter) (*answer, error) {
 	if f.Sort != "" || f.After != "" || q.URL.Query().Has("limit") {
 		return nil, badField("watch", "does not go with sort, after or limit")
 	}
+	return q.watchBy(func(ctx context.Context, events *eventStream) {
+		s := &lobbyStream{events, q, f}
+		for before, err := s.next(ctx, nil); err == nil; before, err = s.next(ctx, before) {
+		}
+	})
+}
+
+// watchBy answers with what run writes, until that returns, the caller goes, the token expires or the node stops.
+func (q *request) watchBy(run func(ctx context.Context, s *eventStream)) (*answer, error) {
 	leave, refusal := q.api.watching.enter(q.network)
 	if refusal != nil {
 		return nil, refusal
@@ -47,19 +56,23 @@ func (q *request) watchLobby(f *filter) (*answer, error) {
 		if !q.token.Expires.IsZero() {
 			defer time.AfterFunc(time.Until(q.token.Expires), cancel).Stop()
 		}
-		s := &lobbyStream{q: q, f: f, w: w, control: http.NewResponseController(w)}
+		s := &eventStream{w, http.NewResponseController(w)}
 		_ = s.control.SetReadDeadline(time.Time{}) // nothing more is to come
-		for before, err := s.next(ctx, nil); err == nil; before, err = s.next(ctx, before) {
-		}
+		run(ctx, s)
 	}}, nil
+}
+
+// eventStream is server-sent events to one caller.
+type eventStream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
 }
 
 // lobbyStream is the events of one who watches.
 type lobbyStream struct {
-	q       *request
-	f       *filter
-	w       http.ResponseWriter
-	control *http.ResponseController
+	events *eventStream
+	q      *request
+	f      *filter
 }
 
 // next waits for another list, and tells in what it differs.
@@ -69,7 +82,7 @@ func (s *lobbyStream) next(ctx context.Context, before *coordinator.Lobby) (*coo
 	now, ids, all, err := s.q.api.rooms.NextLobby(patience, before)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return before, s.write(":\n\n")
+		return before, s.events.write(":\n\n")
 	case err != nil:
 		return nil, err
 	case all:
@@ -125,7 +138,7 @@ func (s *lobbyStream) send(name string, e lobbyEvent) error {
 	for i, part := range parts {
 		data, err := json.Marshal(lobbyEvent{part, e.Gone, i < len(parts)-1}, json.Deterministic(true))
 		if err == nil {
-			err = s.write("event: " + name + "\ndata: " + string(data) + "\n\n")
+			err = s.events.write("event: " + name + "\ndata: " + string(data) + "\n\n")
 		}
 		if err != nil {
 			return err
@@ -136,7 +149,7 @@ func (s *lobbyStream) send(name string, e lobbyEvent) error {
 }
 
 // write bounds the wait for a caller who does not read.
-func (s *lobbyStream) write(text string) error {
+func (s *eventStream) write(text string) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(watchTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}

@@ -21,15 +21,18 @@ type lobbyWatch struct {
 	lines chan string // closed at the end
 }
 
-func (w *world) watch(query, token string) *lobbyWatch {
+func (w *world) watch(query, token string, header ...string) *lobbyWatch {
 	w.t.Helper()
 	server := httptest.NewServer(w.api.Public())
 	w.t.Cleanup(server.Close)
 	w.t.Cleanup(w.api.EndWatches) // before
-	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, server.URL+"/api/rooms?watch"+query, nil)
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, server.URL+query, nil)
 	redistest.OK(w.t, err)
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
 	}
 	answer, err := http.DefaultClient.Do(req)
 	redistest.OK(w.t, err)
@@ -89,7 +92,7 @@ func TestWatchLobby(t *testing.T) {
 	fast := room.Settings{Capacity: 2, Labels: `{"mode":"fast"}`}
 	configure("a1", fast)
 	configure("a2", room.Settings{Capacity: 2})
-	l := w.watch("&label=mode:fast", sign(t, "p", auth.RolePlayer, "a*"))
+	l := w.watch("/api/rooms?watch&label=mode:fast", sign(t, "p", auth.RolePlayer, "a*"))
 	l.expect("rooms", `{"rooms":[{"room":"a1","count":0,"capacity":2,"free":2,"closed":false,"labels":{"mode":"fast"}`)
 	w.join("a2", "x")     // of no interest
 	configure("b1", fast) // not for this token
@@ -111,7 +114,7 @@ func TestWatchLobby(t *testing.T) {
 // A list of more rooms than an event may have comes in parts, and each but the last says so.
 func TestWatchLobby_Parts(t *testing.T) {
 	recorder := httptest.NewRecorder()
-	s := &lobbyStream{w: recorder, control: http.NewResponseController(recorder)}
+	s := &lobbyStream{events: &eventStream{recorder, http.NewResponseController(recorder)}}
 	many := lobbyEvent{Rooms: make([]listed, 2*maxEvent+1), Gone: []string{"a"}}
 	redistest.OK(t, s.send("rooms", many))
 	redistest.OK(t, s.send("changes", lobbyEvent{Gone: []string{"a"}}))

@@ -18,7 +18,7 @@ func TestACL_NoRightTooMany(t *testing.T) {
 	t.Parallel()
 	single, cluster := redistest.Start(t), redistest.StartClusterOfOne(t)
 	named := map[string]string{
-		"~LockRoom:*": "SET LockRoom:*", "~Room:*": "HSET Room:*:Meta", "~Node*": "SADD Node:*:Rooms", "~Lobby:*": "HSET Lobby:*", "~Timers:*": "ZADD Timers:due", "&LockRoom:*": "PUBLISH LockRoom:*:Wake:*", "&Room:*": "SUBSCRIBE Room:*:Events",
+		"~LockRoom:*": "SET LockRoom:*", "~Room:*": "HSET Room:*:Meta", "~Node*": "SADD Node:*:Rooms", "~Lobby:*": "HSET Lobby:*", "~Timers:*": "ZADD Timers:due", "~Feed:*": "HSET Feed:Rooms", "&LockRoom:*": "PUBLISH LockRoom:*:Wake:*", "&Room:*": "SUBSCRIBE Room:*:Events",
 		"+@read": "HGETALL Room:*:Users", "+@write": "HSET Room:*:Users", "+@pubsub": "PUBLISH Room:*:Events", "+@scripting": "EVALSHA", "+@connection": "'ping'",
 		"+time": "TIME", "+info": "INFO", "+cluster": "'cluster|slots'",
 	}
@@ -32,7 +32,7 @@ func TestACL_NoRightTooMany(t *testing.T) {
 			server, url = cluster, "redis+cluster://roomd:secret@"+cluster.Addr()
 		}
 		roomdtest.Grant(t, server.Client(), slices.Delete(slices.Clone(rights), i, i+1))
-		cfg, err := parse(t, "--listen", "127.0.0.1:0", "--redis", url, "--replicas", "1")
+		cfg, err := parse(t, "--listen", "127.0.0.1:0", "--redis", url, "--replicas", "1", "--journal", "10", "--feed", "10")
 		redistest.OK(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		err = run(ctx, cfg, io.Discard, func(*node.Node) { cancel() })

@@ -68,7 +68,7 @@ func (c *config) labels() map[string]string {
 	return map[string]string{
 		"redis": kind, "replicas": strconv.Itoa(c.Replicas), "auth": key,
 		"lock_ttl": c.LockTTL.String(), "lock_poll": c.LockPoll.String(), "lock_wait": c.LockWait.String(),
-		"max_batch": strconv.Itoa(c.MaxBatch), "capacity": strconv.Itoa(rules.Seats()), "duplicate": c.Duplicate, "rules": rules.ID(), "journal": strconv.Itoa(c.Journal),
+		"max_batch": strconv.Itoa(c.MaxBatch), "capacity": strconv.Itoa(rules.Seats()), "duplicate": c.Duplicate, "rules": rules.ID(), "journal": strconv.Itoa(c.Journal), "feed": strconv.Itoa(c.Feed),
 		"grace": c.Grace.String(), "ping_interval": c.PingInterval.String(), "node_ttl": c.NodeTTL.String(),
 		"max_connections": strconv.Itoa(c.MaxConnections), "max_queue": strconv.Itoa(int(c.MaxQueue)),
 		"max_frame": strconv.Itoa(int(c.MaxFrame)), "max_rooms": strconv.Itoa(c.MaxRooms), "max_new_rooms": c.MaxNewRooms.String(), "max_per_address": c.MaxPerAddress.String(),

@@ -64,6 +64,7 @@ var moreBadValues = map[string][]string{
 	"node-ttl":         {"1s"},
 	"max-batch":        {"0"},
 	"journal":          {"-1", "1000001", "x", ""},
+	"feed":             {"1", "100000001 --journal 10"},
 	"max-rooms":        {"0"},
 	"burst":            {"0", "2000000"},
 	"rate":             {"2000000"},

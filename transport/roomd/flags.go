@@ -65,6 +65,7 @@ func (c *config) rooms() coordinator.Options {
 		Grace:    c.grace(),
 		Replicas: c.Replicas,
 		Journal:  c.Journal,
+		Feed:     c.Feed,
 	}
 }
 
@@ -164,6 +165,7 @@ type roomFlags struct {
 	MaxBatch int           `default:"256" placeholder:"256" help:"How many actions may share one hold of the lock. 1 takes it for each anew."`
 	Capacity int           `default:"0" placeholder:"0" help:"How many members a room may have. 0 sets no limit of its own (65536 seats)."`
 
+	Feed    int `default:"0" placeholder:"0" help:"About how many of the last commits of all rooms a backend can go back in the feed, GET /api/feed. It needs --journal. 0 keeps no feed."`
 	Journal int `default:"0" placeholder:"0" help:"About how many of its last commits each room keeps in Redis, for audits. 0 keeps none."`
 
 	Duplicate string        `default:"replace" enum:"replace,reject" placeholder:"replace" help:"What happens when a user joins a room with a second connection: replace closes the first one (4001), reject refuses the second."`
@@ -191,6 +193,10 @@ func (f *roomFlags) validate() error {
 		return fmt.Errorf("--grace is %v, it must not be negative", f.Grace)
 	case f.Journal < 0 || f.Journal > coordinator.MaxJournal:
 		return fmt.Errorf("--journal is %d, it must be from 0 (none) to %d", f.Journal, coordinator.MaxJournal)
+	case f.Feed < 0 || f.Feed > coordinator.MaxFeed:
+		return fmt.Errorf("--feed is %d, it must be from 0 (none) to %d", f.Feed, coordinator.MaxFeed)
+	case f.Feed > 0 && f.Journal == 0:
+		return fmt.Errorf("--feed is %d, and the feed is copied from the journals of the rooms: give --journal, too, such as --journal 1000", f.Feed)
 	case f.Capacity < 0 || f.Capacity > room.MaxSeats:
 		return fmt.Errorf("--capacity is %d, it must be from 0 (no limit of its own) to %d", f.Capacity, room.MaxSeats)
 	case f.NodeTTL == 0:

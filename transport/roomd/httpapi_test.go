@@ -25,7 +25,7 @@ func TestManual_CurlLines(t *testing.T) {
 	if len(blocks) == 0 {
 		t.Fatal("OPERATING.md has no curl lines")
 	}
-	n, _ := startNode(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--journal", "100")
+	n, _ := startNode(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--journal", "100", "--feed", "1000")
 	for _, block := range blocks {
 		for step := range strings.SplitSeq(strings.TrimPrefix(block[1], "$ "), "\n$ ") {
 			command, want, _ := strings.Cut(step, "\n")

@@ -15,6 +15,7 @@ import (
 	"roomd/room/coordinator/inspect"
 	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/lobby"
+	"roomd/room/coordinator/internal/relay"
 	"roomd/room/coordinator/internal/store"
 	"roomd/room/coordinator/internal/timers"
 )
@@ -30,7 +31,7 @@ var keyless = []string{"time", "info", "wait", "scan"}
 const MinRedis = 7
 
 // EnoughRights is an ACL that allows what a coordinator does.
-const EnoughRights = "~LockRoom:* ~Room:* ~Node* ~Lobby:* ~Timers:* &LockRoom:* &Room:* +@read +@write +@pubsub +@scripting +@connection -@dangerous +time +info +cluster"
+const EnoughRights = "~LockRoom:* ~Room:* ~Node* ~Lobby:* ~Timers:* ~Feed:* &LockRoom:* &Room:* +@read +@write +@pubsub +@scripting +@connection -@dangerous +time +info +cluster"
 
 // Redis is what a coordinator keeps its rooms in.
 type Redis struct {
@@ -38,6 +39,7 @@ type Redis struct {
 	Locks    *lockmgr.Manager
 	Replicas int
 	Journal  int
+	Feed     int
 	Log      *slog.Logger
 }
 
@@ -123,6 +125,13 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 	}
 	if r.Journal > 0 {
 		tries = append(tries, []any{"xadd", fresh.Log, "nomkstream", "maxlen", "~", 1, "*", "x", "x"}, []any{"pexpire", fresh.Log, 1}, []any{"persist", fresh.Log}, []any{"xrange", fresh.Log, "-", "-"})
+	}
+	if r.Feed > 0 {
+		keys := relay.KeysOf(r.Store.Cluster)
+		place, feed := keys.Rooms, keys.Entries
+		tries = append(tries, []any{"hget", place, "~"}, []any{"hmget", place, "~"}, []any{"hset", place, "~", ""}, []any{"hdel", place, "~"}, []any{"hscan", place, 0, "count", 1},
+			[]any{"xadd", feed, "nomkstream", "maxlen", "~", r.Feed, "1-0", "x", "x"}, []any{"xrange", feed, "-", "-"}, []any{"xrevrange", feed, "-", "-"},
+			[]any{"set", keys.Searched, 1, "nx", "px", 1})
 	}
 	cmds, _ := r.Store.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, try := range append(tries, [][]any{

@@ -19,6 +19,7 @@ type Settings struct {
 	Seats                   int // of a room
 	Duplicate               room.Duplicate
 	Journal                 int    // how many commits a room keeps
+	Feed                    int    // how many commits of all rooms are kept
 	Rules                   string // [room.Rules.ID]
 
 	partial bool // of a lease of an older version: only NodeTTL and Grace are known
@@ -30,6 +31,9 @@ func (s Settings) inLease() string {
 	text := fmt.Sprintf("lock=%d,seats=%d,duplicate=%d", s.LockTTL.Milliseconds(), s.Seats, s.Duplicate)
 	if s.Journal > 0 {
 		text += fmt.Sprintf(",journal=%d", s.Journal)
+	}
+	if s.Feed > 0 {
+		text += fmt.Sprintf(",feed=%d", s.Feed)
 	}
 	if s.Rules != room.StandardRules {
 		text += ",rules=" + s.Rules
@@ -46,6 +50,9 @@ func parseSettings(text string) Settings {
 	}
 	if _, journal, ok := strings.Cut(text, ",journal="); ok {
 		_, _ = fmt.Sscan(journal, &s.Journal) // 0 if it cannot be read: the log says that it differs
+	}
+	if _, feed, ok := strings.Cut(text, ",feed="); ok {
+		_, _ = fmt.Sscan(feed, &s.Feed)
 	}
 	_, rules, _ := strings.Cut(text, ",rules=")
 	s.Rules = cmp.Or(rules, room.StandardRules)
@@ -67,6 +74,7 @@ func (s Settings) Differences(other Settings) string {
 		compare("lock-ttl", s.LockTTL, other.LockTTL)
 		compare("capacity", s.Seats, other.Seats)
 		compare("journal", s.Journal, other.Journal)
+		compare("feed", s.Feed, other.Feed)
 		compare("rules", s.Rules, other.Rules)
 		compare("duplicate", duplicateNames[s.Duplicate], duplicateNames[other.Duplicate])
 	}
@@ -79,7 +87,7 @@ func (s Settings) Strings() map[string]string {
 	if !s.partial {
 		all["lock_ttl"], all["capacity"] = s.LockTTL.String(), strconv.Itoa(s.Seats)
 		all["journal"], all["duplicate"] = strconv.Itoa(s.Journal), duplicateNames[s.Duplicate]
-		all["rules"] = s.Rules
+		all["rules"], all["feed"] = s.Rules, strconv.Itoa(s.Feed)
 	}
 	return all
 }

@@ -178,6 +178,9 @@ func (s *Store) optionalArgs(h Hold, epoch, idle string, fields int, journal, hi
 	if h.Next != "" && !h.OnlyQueue {
 		ttl = s.ttl
 	}
+	if s.feed && idle != "" && idle != s.idle { // whoever copies the log may be away
+		idle += "/" + s.idle
+	}
 	args := []string{h.Next, ttl, epoch, idle, strconv.Itoa(fields), journal, history}
 	if history == "" {
 		args = args[:len(args)-1]

@@ -87,6 +87,7 @@ type Options struct {
 	Idle     time.Duration // how long the keys of an empty room stay
 	Unused   time.Duration // how long those of one stay that nobody has configured
 	Journal  int           // about how many entries a room's log keeps; 0: there is none
+	Feed     bool          // the log is kept for Idle at least
 }
 
 // Store reads rooms from Redis and commits what was done to them. It is safe for concurrent use.
@@ -101,6 +102,7 @@ type Store struct {
 	idle    string        // in ms
 	unused  string        // in ms
 	journal string        // empty: there is none
+	feed    bool
 }
 
 // New returns a Store of what client has. It sends nothing.
@@ -112,7 +114,7 @@ func New(client redis.UniversalClient, opts Options) *Store {
 		ttl: ms(opts.LockTTL), idle: ms(opts.Idle), unused: ms(opts.Unused),
 	}
 	if opts.Journal > 0 {
-		s.journal = strconv.Itoa(opts.Journal)
+		s.journal, s.feed = strconv.Itoa(opts.Journal), opts.Feed
 	}
 	return s
 }
@@ -314,8 +316,8 @@ func (s *Store) Kept(ctx context.Context, id string, most int) (kept room.Kept, 
 // saidField is the field of an entry that holds a message.
 const saidField = "message"
 
-// journalField is the field of an entry that holds the commit, in the form of its event.
-const journalField = "commit"
+// JournalField is the field of an entry that holds the commit, in the form of its event.
+const JournalField = "commit"
 
 // Journal reads entries of a room's journal, oldest first.
 func (s *Store) Journal(ctx context.Context, id, from string, limit int) (messages []redis.XMessage, err error) {
@@ -329,7 +331,7 @@ func (s *Store) Journal(ctx context.Context, id, from string, limit int) (messag
 
 // ParseEntry reads an entry of a journal: the commit, and when it was written by the clock of Redis.
 func ParseEntry(m redis.XMessage) (c *room.Commit, at time.Time, err error) {
-	text, _ := m.Values[journalField].(string)
+	text, _ := m.Values[JournalField].(string)
 	if c, err = ParseCommit(text); err != nil {
 		return nil, at, err
 	}

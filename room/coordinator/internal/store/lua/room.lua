@@ -18,7 +18,8 @@
 --             ttl     of its hold, in ms; empty if the token is only to wait where others
 --                     do, and not to have the lock at once
 --             epoch   that begins
---             idle    ms that Redis keeps the room, if it is empty now and not to be kept
+--             idle    ms that Redis keeps the room, if it is empty now and not to be kept; behind a / those that it
+--                     keeps the journal, if they are others
 --             fields  how many arguments at the end are fields and values
 --             journal only with one: about how many entries it keeps
 --             said    only if something becomes of the messages that the room keeps: how many
@@ -76,7 +77,11 @@ end
 --
 -- returns refused, unheard, unlogged; each of them nil or an error
 local function room_write(users, meta, log, at, last, there, epoch, idle, fields, journal, said, most)
-  local all = last
+  local all, stays = last, idle
+  if idle ~= '' then
+    idle, stays = string.match(idle, '^(%d+)/?(%d*)$')
+    stays = stays ~= '' and stays or idle
+  end
   if said ~= '' then
     last = last - said
   end
@@ -145,7 +150,7 @@ local function room_write(users, meta, log, at, last, there, epoch, idle, fields
     if type(added) == 'table' then
       -- The key may be somebody else's.
     elseif idle ~= '' then
-      redis.call('PEXPIRE', log, idle)
+      redis.call('PEXPIRE', log, stays)
     elseif there == 0 then
       redis.call('PERSIST', log)
     end

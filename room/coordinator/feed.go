@@ -1,0 +1,154 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"roomd/room"
+	"roomd/room/coordinator/internal/relay"
+)
+
+// MaxFeedPage is how many entries [Coordinator.Feed] returns at most, but for those that stand for what was dropped.
+const MaxFeedPage = 1000
+
+// FeedEntry is a commit of any room, or says that some are missing.
+type FeedEntry struct {
+	Next string // reads on behind this entry
+	Room string
+	JournalEntry
+	Gap *FeedGap // nil for a commit; else the commit has a time only
+}
+
+// FeedGap says that commits of a room are missing which its journal, or the feed, had dropped before they were read: those
+// behind After and before Before, or behind whatever the reader knows where After is zero, and up to Now where Before is.
+type FeedGap struct {
+	After, Before room.Position
+	Now           *room.Snapshot // the room, later than what is missing; nil if there is none that can be read
+}
+
+// FeedPage is a part of the feed.
+type FeedPage struct {
+	Entries []FeedEntry
+	Next    string // reads on; empty for the beginning
+	More    bool   // there is more already
+}
+
+// feedCursor is the id of an entry, and, where rooms are listed instead of what was dropped, the place in that list.
+var feedCursor = regexp.MustCompile(`^[0-9]{1,19}-[0-9]{1,19}(~[0-9]{1,20})?$`)
+
+// HasFeed reports whether this node has Options.Feed.
+func (c *Coordinator) HasFeed() bool { return c.opts.Feed > 0 }
+
+// Feed returns the commits of all rooms that shows says yes to, from Next of an earlier page on, or from the first that is
+// left if after is empty. It looks at limit entries, from 1 to MaxFeedPage. Each room's commits are in order, and
+// each is there at least once: the same may come again, with the same epoch and version. The nodes need Options.Feed.
+//
+// Where what was behind after has been dropped meanwhile, all rooms come first, each as a gap.
+//
+// It fails with [room.ErrInvalid], [room.ErrUnavailable] or the cause of ctx.
+func (c *Coordinator) Feed(ctx context.Context, after string, limit int, shows func(id string) bool) (page FeedPage, err error) {
+	switch {
+	case limit < 1 || limit > MaxFeedPage:
+		return page, &room.InvalidError{Field: "limit", Problem: fmt.Sprintf("must be from 1 to %d, not %d", MaxFeedPage, limit)}
+	case after != "" && !feedCursor.MatchString(after):
+		return page, &room.InvalidError{Field: "after", Problem: fmt.Sprintf("must be next of the page before, such as 1767225600000-0, not %.100q", after)}
+	}
+	id, scan, listing := strings.Cut(after, "~")
+	if !listing {
+		entries, dropped, err := c.relay.Read(ctx, id, limit)
+		if err != nil {
+			return page, c.explainFeed(ctx, err)
+		}
+		if !dropped {
+			return c.feedPage(ctx, after, entries, limit, shows)
+		}
+		if id, err = c.relay.Newest(ctx); err != nil {
+			return page, c.explainFeed(ctx, err)
+		}
+		scan = "0"
+	}
+	return c.roomsPage(ctx, id, scan, limit, shows)
+}
+
+// feedPage returns entries that follow each other.
+func (c *Coordinator) feedPage(ctx context.Context, after string, entries []relay.Entry, limit int, shows func(string) bool) (FeedPage, error) {
+	page := FeedPage{Next: after, More: len(entries) == limit}
+	for _, e := range entries {
+		page.Next = e.ID
+		if !shows(e.Room) {
+			continue
+		}
+		one := FeedEntry{Next: e.ID, Room: e.Room}
+		if one.Time = e.Time; e.Gap != nil {
+			now, err := c.snapshot(ctx, e.Room)
+			if err != nil {
+				return page, err
+			}
+			one.Gap = &FeedGap{e.Gap.After, e.Gap.Before, now}
+		} else {
+			one.Position, one.Node, one.Changes = e.Commit.Position, e.Commit.Node, e.Commit.Event(e.Room).Changes
+		}
+		page.Entries = append(page.Entries, one)
+	}
+	return page, nil
+}
+
+// roomsPage returns some of all rooms, each as a gap. Behind the last of them the feed goes on from id.
+func (c *Coordinator) roomsPage(ctx context.Context, id, scan string, limit int, shows func(string) bool) (FeedPage, error) {
+	cursor, err := strconv.ParseUint(scan, 10, 64)
+	if err != nil {
+		return FeedPage{}, &room.InvalidError{Field: "after", Problem: "must be next of the page before"}
+	}
+	rooms, cursor, err := c.relay.Rooms(ctx, cursor, limit)
+	if err != nil {
+		return FeedPage{}, c.explainFeed(ctx, err)
+	}
+	page := FeedPage{Next: id, More: true}
+	if cursor != 0 {
+		page.Next += "~" + strconv.FormatUint(cursor, 10)
+	}
+	for _, id := range rooms {
+		if shows(id) {
+			now, err := c.snapshot(ctx, id)
+			if err != nil {
+				return page, err
+			}
+			page.Entries = append(page.Entries, FeedEntry{Room: id, Gap: &FeedGap{Now: now}})
+		}
+	}
+	if n := len(page.Entries); n > 0 {
+		page.Entries[n-1].Next = page.Next
+	}
+	return page, nil
+}
+
+// snapshot returns a room as it is now, or nil if it is no room that can be read.
+func (c *Coordinator) snapshot(ctx context.Context, id string) (*room.Snapshot, error) {
+	now, err := c.Read(ctx, id)
+	if errors.Is(err, room.ErrForeign) || err == nil && now.Epoch == "" {
+		return nil, nil
+	}
+	return &now, err
+}
+
+// AwaitFeed waits until there may be something behind Next of a page. It fails with [room.ErrUnavailable] or the cause of ctx.
+func (c *Coordinator) AwaitFeed(ctx context.Context, after string) error {
+	if strings.Contains(after, "~") {
+		return nil
+	}
+	return c.explainFeed(ctx, c.relay.Await(ctx, after))
+}
+
+func (c *Coordinator) explainFeed(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%w: the feed: %w", room.ErrUnavailable, err)
+}

@@ -1,0 +1,268 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator/internal/relay"
+)
+
+// withFeed are the options of a coordinator that adds to the feed.
+var withFeed = Options{Journal: 1000, Feed: 100_000}
+
+// listener reads the feed, and checks that each room's commits come in order and without gaps.
+type listener struct {
+	t     testing.TB
+	c     *Coordinator
+	next  string
+	rooms map[string][]FeedEntry // without repetitions
+	gaps  []FeedEntry
+	jumps map[string]bool // rooms with a gap behind their last commit
+	again int             // repetitions
+}
+
+func listen(t testing.TB, c *Coordinator) *listener {
+	return &listener{t: t, c: c, rooms: make(map[string][]FeedEntry), jumps: make(map[string]bool)}
+}
+
+// read reads one page.
+func (l *listener) read(limit int) {
+	l.t.Helper()
+	page, err := l.c.Feed(soon(l.t), l.next, limit, func(string) bool { return true })
+	redistest.OK(l.t, err)
+	l.next = page.Next
+	for _, e := range page.Entries {
+		l.hear(e)
+	}
+}
+
+func (l *listener) hear(e FeedEntry) {
+	if e.Gap != nil {
+		l.gaps, l.jumps[e.Room] = append(l.gaps, e), true
+		return
+	}
+	list := l.rooms[e.Room]
+	if slices.ContainsFunc(list, func(o FeedEntry) bool { return o.Epoch == e.Epoch && o.Version == e.Version }) {
+		l.again++
+		return
+	}
+	if n := len(list); n > 0 && list[n-1].Epoch == e.Epoch && e.Version != list[n-1].Version+1 && !l.jumps[e.Room] {
+		l.t.Errorf("room %s: version %d comes behind %d", e.Room, e.Version, list[n-1].Version)
+	}
+	l.rooms[e.Room], l.jumps[e.Room] = append(list, e), false
+}
+
+// until reads until a room has come to a position.
+func (l *listener) until(id string, at room.Position) {
+	l.t.Helper()
+	awaitUntil(l.t, patience, func() string {
+		l.read(MaxFeedPage)
+		if slices.ContainsFunc(l.rooms[id], func(e FeedEntry) bool { return e.Epoch == at.Epoch && e.Version == at.Version }) {
+			return ""
+		}
+		return fmt.Sprintf("the feed does not have room %s at %+v, but %d entries and %d gaps", id, at, len(l.rooms[id]), len(l.gaps))
+	})
+}
+
+func (l *listener) versions(id string) (list string) {
+	for _, e := range l.rooms[id] {
+		list += fmt.Sprintf("%d %s, ", e.Version, describeChanges(e.Changes))
+	}
+	return list
+}
+
+func at(t testing.TB, c *Coordinator, id string) room.Position {
+	t.Helper()
+	r, err := c.store.Load(soon(t), id)
+	redistest.OK(t, err)
+	return r.Position
+}
+
+// The feed has each commit of all rooms, by whichever node, in the order of its room, also that by which the last one leaves,
+// and it goes on with another epoch when the room begins anew.
+func TestFeed(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		a, b := newCoordinator(t, client(), withFeed), newCoordinator(t, client(), withFeed)
+		mustDo(t, a, "42", room.Join{User: "a", Session: "s"})
+		mustDo(t, b, "42", room.Join{User: "b", Session: "s"})
+		mustDo(t, b, "43", room.Join{User: "b", Session: "s"})
+		mustDo(t, a, "42", room.Leave{User: "a", Session: "s"})
+		mustDo(t, b, "42", room.Leave{User: "b", Session: "s"})
+		l := listen(t, a)
+		l.until("42", at(t, a, "42"))
+		l.until("43", at(t, a, "43"))
+		redistest.Equal(t, "room 42:", l.versions("42"), "1 +a@0, 2 +b@1, 3 -a@0, 4 -b@1, ")
+		rdb, keys := client(), a.store.KeysOf("42")
+		redistest.OK(t, rdb.Del(t.Context(), keys.Users, keys.Meta).Err()) // as when they expire
+		mustDo(t, a, "42", room.Join{User: "c", Session: "s"})
+		l.until("42", at(t, a, "42"))
+		if redistest.Equal(t, "and anew:", l.versions("42"), "1 +a@0, 2 +b@1, 3 -a@0, 4 -b@1, 1 +c@0, "); len(l.gaps) > 0 || l.again > 0 {
+			t.Errorf("%d gaps, %d again", len(l.gaps), l.again)
+		}
+		small := listen(t, b)
+		for range 20 {
+			small.read(1)
+		}
+		redistest.Equal(t, "by pages of one:", small.versions("42"), l.versions("42"))
+		some, err := a.Feed(soon(t), "", 100, func(id string) bool { return id == "43" })
+		if redistest.OK(t, err); len(some.Entries) != 1 || some.Entries[0].Room != "43" || some.Next != l.next {
+			t.Errorf("of room 43: %+v", some)
+		}
+		for field, fails := range map[string]func() error{
+			"limit": func() error { _, err := a.Feed(soon(t), "", 0, nil); return err },
+			"after": func() error { _, err := a.Feed(soon(t), "7", 1, nil); return err },
+		} {
+			checkInvalid(t, fails(), field, "")
+		}
+	})
+}
+
+// Where a journal has dropped commits before they were copied, the feed says which, and shows the room.
+func TestFeed_JournalTrimmed(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	silent := newCoordinator(t, rdb, Options{Journal: 1000}) // it has no feed
+	mustDo(t, silent, "42", room.Join{User: "a", Session: "s"})
+	reader := newCoordinator(t, rdb, withFeed)
+	l := listen(t, reader)
+	mustDo(t, reader, "42", room.Join{User: "b", Session: "s"})
+	l.until("42", at(t, reader, "42"))
+	for range 5 {
+		mustDo(t, silent, "42", room.Join{User: "c", Session: "s"})
+		mustDo(t, silent, "42", room.Leave{User: "c", Session: "s"})
+	}
+	redistest.OK(t, rdb.XTrimMaxLen(t.Context(), reader.store.KeysOf("42").Log, 2).Err())
+	mustDo(t, reader, "42", room.Leave{User: "b", Session: "s"})
+	now := at(t, reader, "42")
+	awaitUntil(t, patience, func() string {
+		l.read(100)
+		if len(l.gaps) == 0 {
+			return "there is no gap"
+		}
+		return ""
+	})
+	if g := l.gaps[0].Gap; len(l.gaps) != 1 || g.After.Version != 2 || g.Before.Version != 11 || g.Before.Epoch != now.Epoch || g.After.Epoch != now.Epoch || g.Now == nil || g.Now.Version != 13 {
+		t.Errorf("%d gaps: %+v", len(l.gaps), l.gaps[0].Gap)
+	}
+}
+
+// A reader that comes back after what it has not read was dropped gets all rooms as they are, and goes on behind them.
+func TestFeed_Dropped(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	c := newCoordinator(t, rdb, withFeed)
+	l := listen(t, c)
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+	l.until("42", at(t, c, "42"))
+	mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
+	mustDo(t, c, "43", room.Join{User: "a", Session: "s"})
+	other := listen(t, c)
+	other.until("42", at(t, c, "42"))
+	other.until("43", at(t, c, "43"))
+	redistest.OK(t, rdb.XTrimMaxLen(t.Context(), relay.KeysOf(false).Entries, 1).Err())
+	for range 3 {
+		l.read(100)
+	}
+	seen := make(map[string]uint64)
+	for _, g := range l.gaps {
+		seen[g.Room] = g.Gap.Now.Version
+	}
+	if len(l.gaps) != 2 || seen["42"] != 2 || seen["43"] != 1 || l.next != other.next {
+		t.Errorf("%d gaps, the rooms are at %v; it goes on from %s instead of %s", len(l.gaps), seen, l.next, other.next)
+	}
+}
+
+// What a node has not copied before it died, another one finds. Nobody has to use the room again.
+func TestFeed_NodeDies(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	dead := newCoordinator(t, rdb, Options{Journal: 1000}) // like one that dies after each commit
+	mustDo(t, dead, "42", room.Join{User: "a", Session: "s"})
+	mustDo(t, dead, "42", room.Leave{User: "a", Session: "s"})
+	if ttl := rdb.PTTL(t.Context(), dead.store.KeysOf("42").Log).Val(); ttl <= 0 {
+		t.Errorf("the journal of an empty room stays for %v", ttl)
+	}
+	c := newCoordinator(t, rdb, withFeed)
+	redistest.OK(t, c.Start(soon(t)))
+	l := listen(t, c)
+	l.until("42", at(t, c, "42"))
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+	mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
+	keys := c.store.KeysOf("42")
+	if meta, log := rdb.PTTL(t.Context(), keys.Meta).Val(), rdb.PTTL(t.Context(), keys.Log).Val(); log < DefaultIdle/2 || meta > DefaultIdle/2 {
+		t.Errorf("with a feed the journal of an empty room stays for %v, and the room for %v", log, meta)
+	}
+}
+
+// A Redis that is killed and comes back with its append-only file has lost nothing of the feed; and readers go on.
+func TestFeed_RedisRestarts(t *testing.T) {
+	redistest.Thorough(t)
+	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	a, b := newCoordinator(t, server.Client(), withFeed), newCoordinator(t, server.Client(), withFeed)
+	l := listen(t, a)
+	last := make(map[string]room.Position)
+	for round := range 3 {
+		for i := range 50 {
+			id := fmt.Sprint(i % 5)
+			r := mustDo(t, []*Coordinator{a, b}[i%2], id, room.Join{User: fmt.Sprint(round, "-", i), Session: "s"})
+			last[id] = room.Position{Epoch: r.Epoch, Version: r.Version}
+		}
+		server.Kill()
+		server.Restart()
+		awaitUntil(t, longPatience, func() string {
+			if _, err := a.Feed(t.Context(), l.next, 10, func(string) bool { return true }); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+		for id, at := range last {
+			l.until(id, at)
+		}
+	}
+	if len(l.gaps) > 0 {
+		t.Errorf("%d gaps: %+v", len(l.gaps), l.gaps[0].Gap)
+	}
+}
+
+// The same on a Cluster, where the feed and the rooms are on different masters.
+func TestFeed_Cluster(t *testing.T) {
+	redistest.Thorough(t)
+	cluster := redistest.StartCluster(t)
+	var nodes []*Coordinator
+	for range 3 {
+		nodes = append(nodes, newCoordinator(t, cluster.Client(), withFeed))
+	}
+	last := make(map[string]uint64)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for n := range 9 {
+		wg.Go(func() {
+			for i := range 40 {
+				id := fmt.Sprint((n + i) % 7)
+				r, err := nodes[n%3].Do(context.WithoutCancel(t.Context()), id, room.Join{User: fmt.Sprint(n, "-", i), Session: "s"})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				last[id] = max(last[id], r.Version)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	l := listen(t, nodes[0])
+	for id := range last {
+		l.until(id, at(t, nodes[1], id))
+		if int(last[id]) != len(l.rooms[id]) {
+			t.Errorf("room %s has come to version %d, the feed has %d commits", id, last[id], len(l.rooms[id]))
+		}
+	}
+	if len(l.gaps) > 0 || l.again > 0 {
+		t.Errorf("%d gaps, %d again", len(l.gaps), l.again)
+	}
+}

@@ -1,0 +1,238 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn"
+	"roomd/room"
+	"roomd/room/coordinator/internal/store"
+)
+
+const (
+	page     = 100       // entries of a journal that are read at once
+	behind   = 1000      // the same, of a journal that has gone back
+	maxBytes = 512 << 10 // of one append, about
+)
+
+// place is where in a room's journal the feed has come to.
+type place struct {
+	id string // of the journal's entry; "" for nowhere
+	room.Position
+}
+
+func (p place) String() string {
+	if p.id == "" {
+		return ""
+	}
+	return strings.Join([]string{p.id, p.Epoch, strconv.FormatUint(p.Version, 10), p.CommitID}, " ")
+}
+
+// parsePlace reads what String has written. What it cannot read is nowhere.
+func parsePlace(text string) (p place) {
+	if parts := strings.Split(text, " "); len(parts) == 4 {
+		p.id, p.Epoch, p.CommitID = parts[0], parts[1], parts[3]
+		p.Version, _ = strconv.ParseUint(parts[2], 10, 63)
+	}
+	return p
+}
+
+// news are what the feed gets of a room.
+type news struct {
+	id   string
+	was  string // the place, as Redis has it
+	now  place
+	args []any // kind, at and text of each entry
+	size int
+}
+
+func (n *news) add(kind, at, text string) {
+	n.args = append(n.args, kind, at, text)
+	n.size += len(text)
+}
+
+// copy copies what the journals of rooms have and the feed has not. It returns the rooms that have more.
+func (r *Relay) copy(ctx context.Context, ids []string) (again []string, err error) {
+	known, err := r.places(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := r.readAll(ctx, ids, func(p redis.Pipeliner, i int) *redis.XMessageSliceCmd {
+		from := "-"
+		if at := parsePlace(known[i]); at.id != "" {
+			from = at.id // whether that is there tells whether something is missing
+		}
+		return p.XRangeN(ctx, r.store.KeysOf(ids[i]).Log, from, "+", page)
+	})
+	if err != nil {
+		return nil, err
+	}
+	var batch []*news
+	size := 0
+	send := func() error {
+		refused, err := r.append(ctx, batch)
+		again = append(again, refused...)
+		batch, size = nil, 0
+		return err
+	}
+	for i, id := range ids {
+		if len(messages[i]) == page {
+			again = append(again, id)
+		}
+		n, err := r.newsOf(ctx, id, known[i], messages[i])
+		if err != nil {
+			return nil, err
+		}
+		if len(n.args) == 0 {
+			continue
+		}
+		batch, size = append(batch, n), size+n.size
+		if size > maxBytes {
+			if err := send(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return again, send()
+}
+
+// places returns up to where the feed has the journals of rooms, as Redis has it.
+func (r *Relay) places(ctx context.Context, ids []string) (known []string, err error) {
+	var values []any
+	err = redisconn.UntilMoved(ctx, func() error {
+		values, err = r.store.Client.HMGet(ctx, r.keys.Rooms, ids...).Result()
+		redisconn.SeekMaster(ctx, r.store.Client, err)
+		return err
+	})
+	for _, value := range values {
+		text, _ := value.(string)
+		known = append(known, text)
+	}
+	return known, err
+}
+
+// readAll reads from the journals of rooms. What is no journal has no entries.
+func (r *Relay) readAll(ctx context.Context, ids []string, read func(p redis.Pipeliner, i int) *redis.XMessageSliceCmd) ([][]redis.XMessage, error) {
+	cmds := make([]*redis.XMessageSliceCmd, len(ids))
+	_, err := r.store.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range ids {
+			cmds[i] = read(p, i)
+		}
+		return nil
+	})
+	if err != nil && !redis.HasErrorPrefix(err, "WRONGTYPE") {
+		redisconn.SeekMaster(ctx, r.store.Client, err)
+		return nil, err
+	}
+	messages := make([][]redis.XMessage, len(ids))
+	for i, cmd := range cmds {
+		if err := cmd.Err(); err != nil && !redis.HasErrorPrefix(err, "WRONGTYPE") {
+			return nil, err
+		}
+		messages[i] = cmd.Val()
+	}
+	return messages, nil
+}
+
+// newsOf returns what entries of a room's journal, from the known place on, mean for the feed.
+func (r *Relay) newsOf(ctx context.Context, id, known string, messages []redis.XMessage) (*news, error) {
+	n := &news{id: id, was: known, now: parsePlace(known)}
+	adjacent := false // nothing was between the place and the next entry
+	if len(messages) == 0 && known != "" {
+		var err error
+		if messages, adjacent, err = r.goneBack(ctx, id, n.now); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range messages {
+		if m.ID == n.now.id {
+			adjacent = true
+			continue
+		}
+		c, _, err := store.ParseEntry(m)
+		if err != nil {
+			r.broken.Happened(fmt.Errorf("entry %s: %w", m.ID, err), "room", id)
+			adjacent = false
+			continue
+		}
+		if !n.now.follows(c, adjacent) {
+			n.add("gap", m.ID, gapText(n.now.Position, c.Position))
+		}
+		text, _ := m.Values[store.JournalField].(string)
+		n.add("commit", m.ID, text)
+		n.now, adjacent = place{m.ID, c.Position}, true
+	}
+	return n, nil
+}
+
+// follows reports whether no commit is missing between the place and c. Within an epoch, and where an epoch goes on with
+// what an earlier one has left, a commit names the one before. A room that begins has none before it.
+func (p place) follows(c *room.Commit, adjacent bool) bool {
+	switch {
+	case p.id == "":
+		return c.Prev == ""
+	case c.Prev != "" && c.Prev == p.CommitID:
+		return true
+	case c.Epoch == p.Epoch:
+		return false
+	}
+	return adjacent
+}
+
+// goneBack returns what the feed does not have of a journal that ends before the place, if it is there at all: Redis has
+// lost its end.
+func (r *Relay) goneBack(ctx context.Context, id string, p place) (messages []redis.XMessage, adjacent bool, err error) {
+	all, err := r.readAll(ctx, []string{id}, func(pipe redis.Pipeliner, _ int) *redis.XMessageSliceCmd {
+		return pipe.XRevRangeN(ctx, r.store.KeysOf(id).Log, "+", "-", behind)
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	messages = all[0]
+	slices.Reverse(messages)
+	for i, m := range slices.Backward(messages) {
+		if c, _, err := store.ParseEntry(m); err == nil && c.Epoch == p.Epoch && c.Version <= p.Version {
+			return messages[i+1:], true, nil // of that epoch the feed has more
+		}
+	}
+	return messages, false, nil
+}
+
+// append appends to the feed, and returns the rooms of which it has other places than was thought.
+func (r *Relay) append(ctx context.Context, batch []*news) (refused []string, err error) {
+	if len(batch) == 0 {
+		return nil, nil
+	}
+	args := []any{r.keep}
+	for _, n := range batch {
+		args = append(append(args, n.id, n.was, n.now.String(), len(n.args)/3), n.args...)
+	}
+	reply, err := r.store.Run(ctx, appendScript, []string{r.keys.Entries, r.keys.Rooms}, args...)
+	for _, id := range reply {
+		if id, ok := id.(string); ok {
+			refused = append(refused, id)
+		}
+	}
+	return refused, err
+}
+
+// Gap says that commits of a room are missing, behind After and before Before. After is zero if nothing is known of the room
+// before.
+type Gap struct {
+	After  room.Position `json:"after"`
+	Before room.Position `json:"before"`
+}
+
+func gapText(after, before room.Position) string {
+	text, _ := json.Marshal(Gap{after, before})
+	return string(text)
+}
+
+var errEntry = errors.New("an entry of the feed is not as roomd writes it")

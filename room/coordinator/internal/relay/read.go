@@ -1,0 +1,173 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn"
+	"roomd/lockmgr/redisconn/pause"
+	"roomd/room"
+	"roomd/room/coordinator/internal/store"
+)
+
+// Entry is one of the feed.
+type Entry struct {
+	ID     string // places it in the feed
+	Room   string
+	Time   time.Time    // of the commit, or of the one behind the gap
+	Commit *room.Commit // nil for a gap
+	Gap    *Gap         // nil for a commit
+}
+
+// Read returns entries behind the one with that id, or the first if after is empty; and whether entries behind after have
+// been dropped meanwhile.
+func (r *Relay) Read(ctx context.Context, after string, limit int) (entries []Entry, dropped bool, err error) {
+	from := "-"
+	if after != "" {
+		from = "(" + after
+	}
+	var some, first *redis.XMessageSliceCmd
+	err = redisconn.UntilMoved(ctx, func() error {
+		_, err := r.store.Client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			some, first = p.XRangeN(ctx, r.keys.Entries, from, "+", int64(limit)), p.XRangeN(ctx, r.keys.Entries, "-", "+", 1)
+			return nil
+		})
+		redisconn.SeekMaster(ctx, r.store.Client, err)
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	for _, m := range some.Val() {
+		e, err := parseEntry(m)
+		if err != nil {
+			return nil, false, fmt.Errorf("%s: %w", m.ID, err)
+		}
+		entries = append(entries, e)
+	}
+	oldest := first.Val()
+	return entries, after != "" && len(oldest) > 0 && compareIDs(after, oldest[0].ID) < 0, nil
+}
+
+func parseEntry(m redis.XMessage) (e Entry, err error) {
+	text := func(field string) string { s, _ := m.Values[field].(string); return s }
+	e.ID, e.Room = m.ID, text("room")
+	ms, _, _ := strings.Cut(text("at"), "-")
+	at, err := strconv.ParseInt(ms, 10, 64)
+	if err != nil || e.Room == "" {
+		return e, errEntry
+	}
+	e.Time = time.UnixMilli(at)
+	if gap := text("gap"); gap != "" {
+		e.Gap = new(Gap)
+		return e, json.Unmarshal([]byte(gap), e.Gap)
+	}
+	e.Commit, err = store.ParseCommit(text("commit"))
+	return e, err
+}
+
+// compareIDs compares ids of a stream.
+func compareIDs(a, b string) int {
+	n, m := parseID(a), parseID(b)
+	for i := range n {
+		if n[i] != m[i] {
+			if n[i] < m[i] {
+				return -1
+			}
+			return 1
+		}
+	}
+	return 0
+}
+
+func parseID(id string) (n [2]uint64) {
+	ms, count, _ := strings.Cut(id, "-")
+	n[0], _ = strconv.ParseUint(ms, 10, 64)
+	n[1], _ = strconv.ParseUint(count, 10, 64)
+	return n
+}
+
+// newestAge is for how long all who wait on this node share what is known of the feed's end.
+const newestAge = 10 * time.Millisecond
+
+// newest is the id of the feed's last entry, as it was a moment ago.
+type newest struct {
+	mu sync.Mutex
+	id string    // guarded by mu
+	at time.Time // guarded by mu
+}
+
+// Newest returns the id of the feed's last entry; empty if it has none. It may be some milliseconds old.
+func (r *Relay) Newest(ctx context.Context) (id string, err error) {
+	r.newest.mu.Lock()
+	defer r.newest.mu.Unlock()
+	if time.Since(r.newest.at) < newestAge {
+		return r.newest.id, nil
+	}
+	err = redisconn.UntilMoved(ctx, func() error {
+		last, err := r.store.Client.XRevRangeN(ctx, r.keys.Entries, "+", "-", 1).Result()
+		redisconn.SeekMaster(ctx, r.store.Client, err)
+		if err == nil && len(last) > 0 {
+			id = last[0].ID
+		}
+		return err
+	})
+	if err == nil {
+		r.newest.id, r.newest.at = id, time.Now()
+	}
+	return id, err
+}
+
+// Await waits until the feed has an entry behind after.
+func (r *Relay) Await(ctx context.Context, after string) error {
+	for {
+		last, err := r.Newest(ctx)
+		if err != nil || last != "" && (after == "" || compareIDs(after, last) < 0) {
+			return err
+		}
+		if err := pause.For(ctx, 2*newestAge); err != nil {
+			return err
+		}
+	}
+}
+
+// Rooms returns some of the rooms that the feed knows, and from where to go on; 0 is the beginning, and the end.
+func (r *Relay) Rooms(ctx context.Context, cursor uint64, about int) (ids []string, next uint64, err error) {
+	var pairs []string
+	err = redisconn.UntilMoved(ctx, func() error {
+		pairs, next, err = r.store.Client.HScan(ctx, r.keys.Rooms, cursor, "*", int64(about)).Result()
+		redisconn.SeekMaster(ctx, r.store.Client, err)
+		return err
+	})
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if room.CheckID(pairs[i]) == nil {
+			ids = append(ids, pairs[i])
+		}
+	}
+	return ids, next, err
+}
+
+// Reader returns the place that a reader has kept; empty if it has none.
+func (r *Relay) Reader(ctx context.Context, name string) (place string, err error) {
+	place, err = r.store.Client.HGet(ctx, r.keys.Readers, name).Result()
+	redisconn.SeekMaster(ctx, r.store.Client, err)
+	if errors.Is(err, redis.Nil) {
+		return "", nil
+	}
+	return place, err
+}
+
+// Keep keeps the place of a reader.
+func (r *Relay) Keep(ctx context.Context, name, place string) error {
+	err := r.store.Client.HSet(ctx, r.keys.Readers, name, place).Err()
+	redisconn.SeekMaster(ctx, r.store.Client, err)
+	return err
+}

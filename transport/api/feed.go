@@ -1,0 +1,259 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"roomd/room"
+	"roomd/room/coordinator"
+)
+
+// feedEntry is a commit of any room, or says that some are missing.
+type feedEntry struct {
+	Next    string    `json:"next,omitzero" doc:"What after gets to read on behind this entry; absent where that is possible behind a later one only."`
+	Room    string    `json:"room" pattern:"^[A-Za-z0-9._-]{1,64}$"`
+	Time    time.Time `json:"time,omitzero" doc:"Of the commit, by the clock of Redis."`
+	Epoch   string    `json:"epoch,omitzero"`
+	Version uint64    `json:"version,omitzero" minimum:"1" doc:"With room and epoch it names the commit: what has all three in common is the same."`
+	Mark    string    `json:"mark,omitzero" doc:"Of this one commit."`
+	Node    string    `json:"node,omitzero"`
+	Changes []change  `json:"changes,omitzero"`
+	Gap     *feedGap  `json:"gap,omitzero" doc:"Commits are missing here. Such an entry is no commit."`
+}
+
+// feedGap says what is missing.
+type feedGap struct {
+	After  *feedPoint `json:"after,omitzero" doc:"The commits behind this one are missing; absent for those behind whatever the reader has."`
+	Before *feedPoint `json:"before,omitzero" doc:"The commits before this one are missing; absent for all up to the state."`
+	State  *roomState `json:"state,omitzero" doc:"The room, later than what is missing; absent if it is gone. Commits that follow may be in it already."`
+}
+
+// feedPoint names a commit of the room.
+type feedPoint struct {
+	Epoch   string `json:"epoch"`
+	Version uint64 `json:"version" minimum:"1"`
+}
+
+func pointOf(at room.Position) *feedPoint {
+	if at.Epoch == "" {
+		return nil
+	}
+	return &feedPoint{at.Epoch, at.Version}
+}
+
+// newFeedEntry returns an entry for who has authority over its room, at a time by the clock that all nodes share.
+func newFeedEntry(e *coordinator.FeedEntry, now int64) feedEntry {
+	one := feedEntry{Next: e.Next, Room: e.Room, Epoch: e.Epoch, Version: e.Version, Mark: e.CommitID, Node: e.Node}
+	if !e.Time.IsZero() {
+		one.Time = e.Time.UTC()
+	}
+	if e.Gap != nil {
+		one.Gap = &feedGap{After: pointOf(e.Gap.After), Before: pointOf(e.Gap.Before)}
+		if e.Gap.Now != nil {
+			one.Gap.State = new(stateOf(e.Room, *e.Gap.Now, room.Viewer{Authority: true}, now))
+		}
+		return one
+	}
+	one.Changes = make([]change, 0, len(e.Changes))
+	for i := range e.Changes {
+		one.Changes = append(one.Changes, changeOf(&e.Changes[i], e.Time))
+	}
+	return one
+}
+
+// EncodeFeedEntry returns an entry of the feed as JSON, for who has authority over its room. now is the time by the clock that
+// all nodes share.
+func EncodeFeedEntry(e *coordinator.FeedEntry, now int64) []byte {
+	text, _ := json.Marshal(newFeedEntry(e, now), json.Deterministic(true)) // our own types, of valid UTF-8
+	return text
+}
+
+// FeedFilter says which entries of the feed a reader wants.
+type FeedFilter struct {
+	Rooms []string // patterns as in path.Match, such as table-*; none is all
+	Kinds []string // of changes, of which a commit has to have one; none is all
+}
+
+// feedKinds are those that a reader of the feed can ask for.
+var feedKinds = []room.Kind{
+	room.KindJoin, room.KindLeave, room.KindAway, room.KindBack, room.KindSeat, room.KindMember, room.KindPrivate, room.KindSettings,
+	room.KindData, room.KindTimer, room.KindCountdown, room.KindHost, room.KindMessage,
+}
+
+// Check fails with a [room.ErrInvalid] that names what cannot be used.
+func (f *FeedFilter) Check() error {
+	for _, pattern := range f.Rooms {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return badField("room", "must be a pattern such as table-*, not %q", excerpt(pattern))
+		}
+	}
+	for _, kind := range f.Kinds {
+		if !slices.Contains(feedKinds, room.Kind(kind)) {
+			return badField("kind", "must be one of %v, not %q", feedKinds, excerpt(kind))
+		}
+	}
+	return nil
+}
+
+// Shows reports whether entries of a room are wanted.
+func (f *FeedFilter) Shows(id string) bool {
+	return len(f.Rooms) == 0 || slices.ContainsFunc(f.Rooms, func(pattern string) bool { is, _ := path.Match(pattern, id); return is })
+}
+
+// Has reports whether an entry of such a room is wanted. A gap is, always.
+func (f *FeedFilter) Has(e *coordinator.FeedEntry) bool {
+	return len(f.Kinds) == 0 || e.Gap != nil ||
+		slices.ContainsFunc(e.Changes, func(c room.Change) bool { return slices.Contains(f.Kinds, string(c.Type)) })
+}
+
+// feedPage is a page of the feed.
+type feedPage struct {
+	Entries []feedEntry `json:"entries"`
+	Next    string      `json:"next,omitzero" doc:"What after gets to read on, also if this page has no entries; absent while the feed is empty."`
+	More    bool        `json:"more" doc:"There is more already. Else ask again a little later."`
+}
+
+// feedQuery is the query of the feed.
+type feedQuery struct {
+	Room  []string `query:"room" doc:"Only rooms whose ids match this pattern, such as table-*; several times for rooms that match one of them."`
+	Kind  []string `query:"kind" doc:"Only commits with a change of this type, such as join; several times for commits with one of them. All changes of such a commit are there. Gaps are told always."`
+	After string   `query:"after" pattern:"^([0-9]{1,19}-[0-9]{1,19}(~[0-9]{1,20})?)?$" doc:"Only what is behind this; next of the page before. Without it from the first commit that is left. 0-0 begins with all rooms, each as a gap with its state, if any commit was dropped since there is a feed."`
+	Watch []string `query:"watch" doc:"Goes on: server-sent events (text/event-stream), commit or gap, with next as id. Last-Event-ID counts as after. A comment comes every 15 s. It ends with the token, or when the node stops: ask again."`
+	Limit int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many commits a page looks at."`
+}
+
+func readFeed(q *request, in feedQuery) (*answer, error) {
+	if !q.api.rooms.HasFeed() {
+		return nil, notFound("this node has no feed; it needs --journal and --feed, as all nodes do")
+	}
+	f := &feed{q: q, filter: FeedFilter{in.Room, in.Kind}, after: in.After, limit: in.Limit}
+	if err := f.filter.Check(); err != nil {
+		return nil, err
+	}
+	if len(in.Watch) > 0 {
+		if last := q.Header.Get("Last-Event-ID"); last != "" {
+			f.after = last
+		}
+		return f.watch()
+	}
+	page, err := f.read(q.Context())
+	if err != nil {
+		return nil, err
+	}
+	body := feedPage{Entries: make([]feedEntry, 0, len(page.Entries)), Next: page.Next, More: page.More}
+	for i := range page.Entries {
+		body.Entries = append(body.Entries, newFeedEntry(&page.Entries[i], q.api.rooms.Now()))
+	}
+	return ok(body)
+}
+
+// feed is what one caller reads.
+type feed struct {
+	q      *request
+	filter FeedFilter
+	after  string
+	limit  int
+}
+
+// read returns the next page, of what the caller wants and may know.
+func (f *feed) read(ctx context.Context) (coordinator.FeedPage, error) {
+	page, err := f.q.api.rooms.Feed(ctx, f.after, f.limit, func(id string) bool { return f.filter.Shows(id) && f.q.mayEnter(id) })
+	page.Entries = slices.DeleteFunc(page.Entries, func(e coordinator.FeedEntry) bool { return !f.filter.Has(&e) })
+	return page, err
+}
+
+const (
+	feedPages = 1000            // entries that are read at once for who watches
+	feedRetry = time.Second     // the pause after a failure
+	feedRead  = 8 * time.Second // how long reading them may take
+)
+
+// watch answers with the feed from a place on, until the caller goes, the token expires or the node stops.
+func (f *feed) watch() (*answer, error) {
+	if f.q.URL.Query().Has("limit") {
+		return nil, badField("watch", "does not go with limit")
+	}
+	f.limit = 1
+	if _, err := f.read(f.q.Context()); err != nil { // a place that cannot be, or no Redis
+		return nil, err
+	}
+	f.limit = feedPages
+	return f.q.watchBy(func(ctx context.Context, s *eventStream) {
+		for f.next(ctx, s) == nil {
+		}
+	})
+}
+
+// next writes a page, or waits for one.
+func (f *feed) next(ctx context.Context, s *eventStream) error {
+	reading, cancel := context.WithTimeout(ctx, feedRead)
+	page, err := f.read(reading)
+	cancel()
+	if err == nil && len(page.Entries) == 0 && !page.More {
+		f.after = page.Next
+		waiting, cancel := context.WithTimeout(ctx, watchBeat)
+		defer cancel()
+		err = f.q.api.rooms.AwaitFeed(waiting, f.after)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			return s.write(":\n\n")
+		}
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		if err := s.write(":\n\n"); err != nil { // Redis is away; the caller stays
+			return err
+		}
+		return sleep(ctx, feedRetry)
+	}
+	var text strings.Builder
+	for i := range page.Entries {
+		e := &page.Entries[i]
+		name := "commit"
+		if e.Gap != nil {
+			name = "gap"
+		}
+		if e.Next != "" {
+			text.WriteString("id: " + e.Next + "\n")
+		}
+		text.WriteString("event: " + name + "\ndata: ")
+		text.Write(EncodeFeedEntry(e, f.q.api.rooms.Now()))
+		text.WriteString("\n\n")
+		if text.Len() >= feedBytes {
+			if err := s.write(text.String()); err != nil {
+				return err
+			}
+			text.Reset()
+		}
+	}
+	if n := len(page.Entries); page.Next != f.after && (n == 0 || page.Entries[n-1].Next != page.Next) {
+		text.WriteString("id: " + page.Next + "\n\n") // what nobody wanted need not be looked at again
+	}
+	f.after = page.Next
+	return s.write(text.String())
+}
+
+// feedBytes is about how much is written at once.
+const feedBytes = 64 << 10
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// mayEnter reports whether the token gives authority over a room.
+func (q *request) mayEnter(id string) bool {
+	return q.allow(id, &operation{method: http.MethodGet, admin: true}) == nil
+}

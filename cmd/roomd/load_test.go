@@ -74,6 +74,7 @@ func (p *process) player(name string) *client.Conn {
 // Two nodes serve players; one of them is told to stop in the middle of it, and
 // started again. Whatever it had acknowledged is in the lists.
 func TestRestartsUnderLoadLoseNothing(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel() // it mostly waits
 	for _, how := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(fmt.Sprint(how), func(t *testing.T) {

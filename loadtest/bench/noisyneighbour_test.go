@@ -51,6 +51,7 @@ func neighbour(t *testing.T, kind, attack string) (*Neighbour, error) {
 // A server that stands still while somebody floods it is seen by all actions that were due
 // meanwhile, although each player has only one under way: most wait long before they are sent.
 func TestNeighbours_ServerThatStandsStill(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel() // it mostly waits
 	n, err := neighbour(t, stalling, "flood")
 	redistest.OK(t, err)

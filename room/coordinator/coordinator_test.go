@@ -173,16 +173,16 @@ func TestDo_DeadHolder(t *testing.T) {
 // again before that, its version goes on.
 func TestRoom_EmptyExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, rdb := onMini(t, Options{NodeTTL: time.Hour})
+		c, rdb := onMini(t, Options{NodeTTL: time.Hour, Idle: 5 * unusedIdle})
 		first := mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
 		mustDo(t, c, "42", room.Leave{User: "张三", Session: "s"})
 		time.Sleep(unusedIdle - time.Second)
 		if r := mustDo(t, c, "42", room.Join{User: "张三", Session: "s"}); r.Version != 3 || r.Epoch != first.Epoch {
 			t.Errorf("used again in time: %+v", r.Snapshot)
 		}
-		time.Sleep(24 * time.Hour) // in use: nothing expires
+		time.Sleep(15 * unusedIdle) // in use: nothing expires
 		if s, err := c.Read(t.Context(), "42"); err != nil || s.Version != 3 || len(s.Users()) != 1 {
-			t.Errorf("a day later: %+v, %v", s, err)
+			t.Errorf("long after: %+v, %v", s, err)
 		}
 		mustDo(t, c, "42", room.Leave{User: "张三", Session: "s"})
 		time.Sleep(unusedIdle + time.Second)

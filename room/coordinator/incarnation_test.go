@@ -112,6 +112,7 @@ func (o *observed) see(id, epoch string, version uint64, data string) {
 
 // Redis comes back from old copies again and again while three nodes act, read and watch.
 func TestIncarnation_OldCopiesAgainAndAgain(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel() // it mostly waits
 	server := redistest.Start(t)
 	o := &observed{t: t, seen: make(map[room.Position]string)}

@@ -138,6 +138,7 @@ const moment = lobbyShare + newsPause + 50*time.Millisecond
 // What one node does is in every node's list within a second: a room that begins, fills, empties, is
 // configured, and ends. The node that has done it shows it at once. Redis is not searched for it.
 func TestLobby_WithinASecond(t *testing.T) {
+	redistest.Thorough(t)
 	if moment > time.Second {
 		t.Fatalf("a list may be %v old", moment)
 	}

@@ -72,6 +72,7 @@ func TestMove_MoverDies(t *testing.T) {
 
 // The users cannot leave after all: their seats are released, and the error says why.
 func TestMove_SeatGivenBack(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel() // it mostly waits
 	servers := redistest.StartCluster(t)
 	for name, test := range map[string]struct {

@@ -81,6 +81,7 @@ const hostile = `<img src=x onerror=alert(1)>`
 
 // An operator finds a room, kicks, bans and lets in again, and closes it; players are told.
 func TestOperatorsPage_Room(t *testing.T) {
+	redistest.Thorough(t)
 	b := startBrowser(t)
 	nodes, admins := operated(t, 2, redistest.Start(t).URL(), "--capacity", "4", "--journal", "100")
 	told := &losses{some: make(chan struct{}, 1)}

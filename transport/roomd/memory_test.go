@@ -33,6 +33,7 @@ func resident(t *testing.T, pid int) int {
 
 // How much memory a seated player takes, of a node and of Redis. OPERATING.md computes with it.
 func TestMemory_Players(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel()
 	const players, table = 2000, 4
 	server := redistest.Start(t)

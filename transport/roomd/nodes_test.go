@@ -64,6 +64,7 @@ func (n observed) nodeAt(address, want string, good func(shownNode) bool) shownN
 // A node without an admin address is seen, and drained, by that of another one. What starts in its
 // place goes on.
 func TestDrain_FromAfar(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel() // it mostly waits
 	url1 := redistest.Start(t).URL()
 	n, p := observe(t, url1, nil), prepare(t, url1)

@@ -12,6 +12,7 @@ import (
 // Who is thrown out while a stampede is counted is not lost: the server has told the player. Here the
 // observer asks for the list only after an operator was faster.
 func TestPage_StampedeSentAway(t *testing.T) {
+	redistest.Thorough(t)
 	b := startBrowser(t)
 	admin := roomdtest.FreeAddr(t)
 	nodes := launch(t, 1, redistest.Start(t).URL(), "--admin-listen", admin)

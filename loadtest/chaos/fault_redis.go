@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"roomd/lockmgr/redisconn"
 	"roomd/lockmgr/redisconn/pause"
 )
 
@@ -90,21 +91,20 @@ var redisFaults = []*Fault{
 	{
 		Name: "memory-full", What: "maxmemory is reached", loses: losesNothing,
 		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
-			set := func(ctx context.Context, bytes string) (done int, err error) {
+			set := func(ctx context.Context, bytes string) (refused, away error) {
 				for _, s := range i.run.store.servers() {
-					failed := s.admin.ConfigSet(ctx, "maxmemory", bytes).Err()
-					if err = errors.Join(err, failed); failed == nil {
-						done++
+					switch err := s.admin.ConfigSet(ctx, "maxmemory", bytes).Err(); {
+					case redisconn.Answered(err):
+						refused = errors.Join(refused, err)
+					default:
+						away = errors.Join(away, err)
 					}
 				}
-				return done, err
+				return refused, away
 			}
 			i.on = "redis"
-			done, err := set(ctx, "1")
-			if done > 0 { // others are stopped, or dead, by another fault
-				err = nil
-			}
-			return func(ctx context.Context) error { _, err := set(ctx, "0"); return err }, err
+			refused, _ := set(ctx, "1") // who is away is stopped, or dead, by another fault, and all of them may be
+			return func(ctx context.Context) error { return errors.Join(set(ctx, "0")) }, refused
 		},
 	},
 	{

@@ -32,8 +32,9 @@ type Trace struct {
 	// copy. Its actions are applied again, under the same hold.
 	Reapplied func()
 
-	// Evicted is called when so many members of a dead node were removed from a room.
-	Evicted func(members int)
+	// Evicted is called when so many members of a node that is gone were removed from a room. stopped says
+	// that the node was drained: its members did not come back within the grace, as some never do.
+	Evicted func(members int, stopped bool)
 
 	// Resynced is called when a room's watchers on this node get a snapshot instead of events
 	// that were missed.

@@ -57,7 +57,7 @@ func (n *traced) trace() *Trace {
 			n.add("held %v for %d, lost %v", held, actions, lost)
 		},
 		Reapplied: func() { n.add("reapplied") },
-		Evicted:   func(members int) { n.add("evicted %d", members) },
+		Evicted:   func(members int, stopped bool) { n.add("evicted %d %v", members, stopped) },
 		Resynced:  func() { n.add("resynced") },
 		Renamed:   func() { n.add("renamed") },
 	}
@@ -183,7 +183,7 @@ func TestTrace_Evictions(t *testing.T) {
 		got := strings.Split(n.take(), ", ")
 		got = slices.DeleteFunc(got, func(line string) bool { return !strings.HasPrefix(line, "evicted") })
 		slices.Sort(got)
-		if strings.Join(got, ", ") != "evicted 1, evicted 2" {
+		if strings.Join(got, ", ") != "evicted 1 false, evicted 2 false" {
 			t.Error(got)
 		}
 		rdb.FlushAll(t.Context())

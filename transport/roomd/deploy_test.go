@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v2"
 
@@ -128,6 +129,9 @@ func (all exported) checkExpr(t *testing.T, expr string) (found int) {
 	return found
 }
 
+// lookBack is how far an expression looks back.
+var lookBack = regexp.MustCompile(`\[(\w+)\]`)
+
 func TestDeploy_Alerts(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../cmd/roomd/deploy/alerts.yml")
@@ -152,6 +156,12 @@ func TestDeploy_Alerts(t *testing.T) {
 				t.Errorf("%s is there twice, or lacks a severity, a summary or a runbook", rule.Alert)
 			}
 			seen[rule.Alert] = true
+			if back := lookBack.FindStringSubmatch(rule.Expr); back != nil && rule.For != "" {
+				looks, err := time.ParseDuration(back[1])
+				if lasts, bad := time.ParseDuration(rule.For); err != nil || bad != nil || lasts <= looks {
+					t.Errorf("%s looks %s back and has to hold for %s: a moment of a restart fires it", rule.Alert, back[1], rule.For)
+				}
+			}
 			for _, s := range selector.FindAllStringSubmatch(rule.Annotations["runbook"], -1) {
 				if all[s[1]] == nil && all[s[1]+"_bucket"] == nil {
 					t.Errorf("the runbook of %s names %s, which is not there", rule.Alert, s[1])

@@ -94,7 +94,13 @@ func TestMetrics_Game(t *testing.T) {
 	join(t, p.player("x", nil), "other")
 	join(t, p.player("y", nil), "other")
 	p.stop(syscall.SIGKILL)
-	n.expect(series{`roomd_evicted_members_total`: 2})
+	n.expect(series{`roomd_evicted_members_total{node_has="died"}`: 2, `roomd_evicted_members_total{node_has="stopped"}`: 0})
+
+	// Another one is stopped on purpose, and its player does not come back.
+	p = launch(t, 1, server.URL(), "--node-ttl", "1s", "--lock-ttl", "500ms", "--grace", "1ms")[0]
+	join(t, p.player("x", nil), "other")
+	p.stop(syscall.SIGTERM)
+	n.expect(series{`roomd_evicted_members_total{node_has="died"}`: 2, `roomd_evicted_members_total{node_has="stopped"}`: 1})
 
 	// A user comes a second time, and players go.
 	again := n.dial("a")

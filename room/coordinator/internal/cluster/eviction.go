@@ -135,7 +135,7 @@ func (n *Node) evictNode(ctx context.Context, list, node string, seen sighting) 
 		return stopped
 	}
 	start, who := time.Now(), &Identity{Node: node}
-	members, err := inEach(rooms, func(id string) (int, error) { return n.evictFrom(ctx, id, who) })
+	members, err := inEach(rooms, func(id string) (int, error) { return n.evictFrom(ctx, id, who, stopped == nil) })
 	if err != nil {
 		return err
 	}
@@ -188,15 +188,15 @@ func inEach(rooms []string, do func(id string) (members int, err error)) (int, e
 }
 
 // evictFrom removes the members of a node from a room, and the records of it there. Where
-// it has no members nothing is run: that would leave records of this node.
-func (n *Node) evictFrom(ctx context.Context, id string, who *Identity) (members int, err error) {
+// it has no members nothing is run: that would leave records of this node. stopped says that the node did not die.
+func (n *Node) evictFrom(ctx context.Context, id string, who *Identity, stopped bool) (members int, err error) {
 	seen, err := n.unregister(ctx, id, who.Node)
 	if err == nil && seen.Member {
 		var result room.Result
 		if result, err = n.actions.Run(ctx, id, room.Evict{Node: who.Node}); err == nil {
 			members = result.Seat // of an eviction: how many were removed
 			if evicted := n.opts.Evicted; evicted != nil {
-				evicted(members)
+				evicted(members, stopped)
 			}
 			seen, err = n.unregister(ctx, id, who.Node)
 		}

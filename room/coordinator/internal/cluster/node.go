@@ -36,8 +36,8 @@ type Options struct {
 	Address  string
 	Settings Settings
 
-	Renamed func()            // is called when the node has taken a new name
-	Evicted func(members int) // is called when members of a dead node were removed from a room
+	Renamed func()                          // is called when the node has taken a new name
+	Evicted func(members int, stopped bool) // is called when members of a dead node were removed from a room; stopped: it has drained
 	Log     *slog.Logger
 }
 

@@ -139,15 +139,16 @@ func TestHoldsAndTrouble(t *testing.T) {
 	rooms.Ended(time.Second, 1, coordinator.ErrHoldUnknown)
 	rooms.Ended(time.Second, 1, coordinator.ErrHoldUnknown)
 	rooms.Reapplied()
-	rooms.Evicted(4)
-	rooms.Evicted(1)
+	rooms.Evicted(4, false)
+	rooms.Evicted(1, false)
+	rooms.Evicted(2, true)
 	rooms.Resynced()
 	rooms.Renamed()
 	expect(t, h,
 		`roomd_lock_wait_seconds_sum 2`, `roomd_lock_hold_seconds_sum 4`, `roomd_lock_hold_seconds_count 4`,
 		`roomd_batch_actions_sum 261`, `roomd_batch_actions_bucket{le="256"} 4`, `roomd_batch_actions_bucket{le="128"} 3`,
 		`roomd_locks_lost_total{reason="stale_commit"} 1`, `roomd_locks_lost_total{reason="no_answer"} 2`,
-		`roomd_commits_reapplied_total 1`, `roomd_evicted_members_total 5`, `roomd_resyncs_total 1`, `roomd_leases_lost_total 1`)
+		`roomd_commits_reapplied_total 1`, `roomd_evicted_members_total{node_has="died"} 5`, `roomd_evicted_members_total{node_has="stopped"} 2`, `roomd_resyncs_total 1`, `roomd_leases_lost_total 1`)
 }
 
 func TestClients(t *testing.T) {

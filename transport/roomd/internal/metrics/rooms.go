@@ -40,14 +40,28 @@ func (l *locks) ended(held time.Duration, actions int, lost error) {
 }
 
 // trouble counts what should be rare.
-type trouble struct{ reapplied, evicted, resynced, renamed prometheus.Counter }
+type trouble struct {
+	reapplied, resynced, renamed prometheus.Counter
+	died, stopped                prometheus.Counter // members of such nodes
+}
 
 func newTrouble(r prometheus.Registerer) *trouble {
+	evicted := counters(r, "evicted_members_total", "Members of nodes that are gone which this node has removed: of a node that died, or of one that was stopped and whose players did not come back.", "node_has")
 	return &trouble{
 		reapplied: counter(r, "commits_reapplied_total", "Commits that found the room at another version than this node's copy, and were made again under the same hold."),
-		evicted:   counter(r, "evicted_members_total", "Members of dead nodes that this node has removed."),
+		died:      evicted.WithLabelValues("died"),
+		stopped:   evicted.WithLabelValues("stopped"),
 		resynced:  counter(r, "resyncs_total", "Snapshots that stood for events of a room which this node had missed."),
 		renamed:   counter(r, "leases_lost_total", "How often the node has lost its lease, and has taken a new name."),
+	}
+}
+
+// evicted counts members of a node that is gone.
+func (t *trouble) evicted(members int, stopped bool) {
+	if stopped {
+		t.stopped.Add(float64(members))
+	} else {
+		t.died.Add(float64(members))
 	}
 }
 
@@ -58,7 +72,7 @@ func (m *Metrics) Rooms() *coordinator.Trace {
 		Acquired:  func(waited time.Duration) { m.locks.waited.Observe(waited.Seconds()) },
 		Ended:     m.locks.ended,
 		Reapplied: m.trouble.reapplied.Inc,
-		Evicted:   func(members int) { m.trouble.evicted.Add(float64(members)) },
+		Evicted:   m.trouble.evicted,
 		Resynced:  m.trouble.resynced.Inc,
 		Renamed:   m.trouble.renamed.Inc,
 	}

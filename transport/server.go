@@ -52,8 +52,7 @@ type Server struct {
 	watching   *redisconn.SharedTimeout // bounds the wait for a room's subscription
 	retired    atomic.Bool
 	users      *users
-	pace       pace      // of a connection's requests, and of a user's
-	newRooms   pace      // of rooms that a user begins
+	limits     atomic.Pointer[limits]
 	began      time.Time // the clock of limits counts from here
 	now        frames.Clock
 
@@ -78,8 +77,9 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	s := &Server{
 		rooms: newSharedReads(rooms), opts: opts, origins: allowed, troubles: newTroubles(opts.Log),
 		conns: newConnections(opts.MaxConnections, opts.MaxPerAddress),
-		pace:  opts.pace(), newRooms: opts.newRoomsPace(), began: time.Now(), now: rooms.Now,
+		began: time.Now(), now: rooms.Now,
 	}
+	s.limits.Store(opts.limits())
 	s.heartbeats = newHeartbeats(opts.PingInterval, s.clock)
 	s.health = &health{server: s}
 	s.users, s.debug = newUsers(s.clock), newDebugLog(opts.Log, s.clock)

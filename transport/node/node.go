@@ -25,6 +25,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -114,12 +115,13 @@ type Node struct {
 	names    *episode.Log // requests by a name that is not the node's
 	errors   *episode.Log // that net/http reports
 	listener net.Listener
-	admin    *admin // nil without
-	most     limits
+	admin    *admin    // nil without
+	bounded  *listener // what accepts game clients
+	most     atomic.Pointer[limits]
 	failed   chan error
 
 	version  string
-	settings map[string]string
+	settings atomic.Pointer[map[string]string]
 }
 
 // Start starts a node; the end of ctx stops the attempt. It returns an error that names the
@@ -143,7 +145,9 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		return nil, err
 	}
 	cfg.Serve.MaxConnections = most.clients
-	n := &Node{most: most, version: cfg.Version, settings: cfg.Settings, tls: cfg.TLS, failed: make(chan error, 1)}
+	n := &Node{version: cfg.Version, tls: cfg.TLS, failed: make(chan error, 1)}
+	n.most.Store(&most)
+	n.settings.Store(&cfg.Settings)
 	if n.admin, err = listenAdmin(cfg.AdminListen, cfg.Serve.Auth, cfg.Log); err != nil {
 		return nil, err
 	}

@@ -30,8 +30,8 @@ func (n *Node) Stats() Stats {
 // report adds what the coordinator does not know to what the node says of itself.
 func (n *Node) report(r *coordinator.NodeReport) {
 	clients := n.server.Stats()
-	r.Version, r.Settings, r.Admin, r.Draining = n.version, n.settings, n.AdminAddr(), n.server.Draining()
-	r.Load.Connections, r.Load.MaxConnections = clients.Connections, n.most.clients
+	r.Version, r.Settings, r.Admin, r.Draining = n.version, n.Settings(), n.AdminAddr(), n.server.Draining()
+	r.Load.Connections, r.Load.MaxConnections = clients.Connections, n.MaxConnections()
 	r.Load.Rooms, r.Load.Members, r.Load.Watchers, r.Load.Graces = clients.Rooms, clients.Members, clients.Watchers, clients.Graces
 }
 
@@ -39,7 +39,10 @@ func (n *Node) report(r *coordinator.NodeReport) {
 func (n *Node) Checks() map[coordinator.Check]coordinator.Checked { return n.rooms.Checks() }
 
 // MaxConnections returns how many game clients may be connected.
-func (n *Node) MaxConnections() int { return n.most.clients }
+func (n *Node) MaxConnections() int { return n.most.Load().clients }
+
+// Settings returns what the node says of itself to operators. Nobody may change it.
+func (n *Node) Settings() map[string]string { return *n.settings.Load() }
 
 // Ready reports whether new clients should come to this node: it does not drain, and Redis
 // answers. Otherwise the error says why not.

@@ -19,7 +19,7 @@ func (c *config) observe(n *node.Config) {
 	if c.AdminListen == "" {
 		return
 	}
-	m := metrics.New(c.labels())
+	m := metrics.New()
 	n.AdminListen, n.OnClient = c.AdminListen, m.Hook
 	n.Room.Trace, n.Serve.Trace = m.Rooms(), m.Clients()
 	n.AdminFiles = page.Admin()

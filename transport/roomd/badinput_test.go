@@ -89,6 +89,7 @@ var moreBadValues = map[string][]string{
 	"redis-sentinel-password-file": {"/nowhere/password"},
 	"max-connections":              {"0"},
 	"capacity":                     {"70000"},
+	"config":                       {"", "/nowhere/config", "."},
 }
 
 // wantCode is 2 for flags, and 1 for what a file holds: that may be otherwise next time.
@@ -139,7 +140,7 @@ func parseAndValidate(t *testing.T, args ...string) error {
 
 func model(t *testing.T) *kong.Application {
 	t.Helper()
-	parser, err := kong.New(&cli{}, options("roomd")...)
+	_, parser, err := program{name: "roomd"}.parser()
 	redistest.OK(t, err)
 	return parser.Model
 }

@@ -32,15 +32,13 @@ type Metrics struct {
 	redis    *roundTrips
 }
 
-// New returns the metrics of a node with these settings, which become the labels of
-// roomd_config_info: their names are valid as labels, and no value is a secret.
-func New(settings map[string]string) *Metrics {
+// New returns the metrics of a node.
+func New() *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		info("build_info", "The version of roomd, and of the Go that built it. Always 1.", build()),
-		info("config_info", "The settings of the node. Always 1.", settings),
 	)
 	m.actions = newActions(m.registry)
 	m.locks = newLocks(m.registry)
@@ -50,7 +48,8 @@ func New(settings map[string]string) *Metrics {
 	return m
 }
 
-// Handler serves the metrics of a node, which it asks for what can be read. Call it once.
+// Handler serves the metrics of a node, which it asks for what can be read: also for its settings, which become
+// the labels of roomd_config_info. Their names are valid as labels, and do not change. Call it once.
 func (m *Metrics) Handler(n Node) http.Handler {
 	m.registry.MustRegister(newGauges(n))
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{

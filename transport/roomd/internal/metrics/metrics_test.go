@@ -32,13 +32,14 @@ type still struct {
 
 func (s still) Stats() node.Stats           { return s.stats }
 func (s still) MaxConnections() int         { return 7 }
+func (s still) Settings() map[string]string { return map[string]string{"lock_ttl": "3s"} }
 func (s still) Ready(context.Context) error { return s.ready }
 func (s still) Checks() map[coordinator.Check]coordinator.Checked {
 	return map[coordinator.Check]coordinator.Checked{coordinator.CheckSeats: {Rooms: s.differ}}
 }
 
 func newHandler(n Node) (*Metrics, http.Handler) {
-	m := New(map[string]string{"lock_ttl": "3s"})
+	m := New()
 	return m, m.Handler(n)
 }
 
@@ -219,7 +220,7 @@ func TestRoundTrips(t *testing.T) {
 // BenchmarkAction is what one action costs that shares its hold with nobody: the action itself,
 // its hold, and its two requests to Redis.
 func BenchmarkAction(b *testing.B) {
-	rooms := New(nil).Rooms()
+	rooms := New().Rooms()
 	b.Run("action", func(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
@@ -247,7 +248,7 @@ func BenchmarkAction(b *testing.B) {
 		})
 	})
 	b.Run("round trip", func(b *testing.B) {
-		trip := New(nil).redis.ProcessHook(func(context.Context, redis.Cmder) error { return nil })
+		trip := New().redis.ProcessHook(func(context.Context, redis.Cmder) error { return nil })
 		cmd := redis.NewCmd(b.Context(), "evalsha", "")
 		b.ReportAllocs()
 		for b.Loop() {

@@ -13,9 +13,10 @@ import (
 	"roomd/transport/roomd/internal/unguarded"
 )
 
-// observe adds what operators see to a node, if there is an address for them. Without one
-// nothing is counted.
+// observe adds what operators see to a node: its settings, and the rest if there is an address for
+// them. Without one nothing is counted.
 func (c *config) observe(n *node.Config) {
+	n.Settings = c.labels()
 	if c.AdminListen == "" {
 		return
 	}

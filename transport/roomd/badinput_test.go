@@ -133,7 +133,7 @@ func TestFlags_BadValues(t *testing.T) {
 func parseAndValidate(t *testing.T, args ...string) error {
 	cfg, err := parse(t, args...)
 	if err == nil {
-		err = validate(cfg)
+		err = cfg.file.locate(validate(cfg))
 	}
 	return err
 }

@@ -101,7 +101,11 @@ func (f *configFile) parse(text []byte, known map[string]*kong.Flag) (map[string
 		return nil, f.lineError(max(more.Line, 1), "another document begins here; settings are one")
 	}
 	if broken, ok := errors.AsType[*yaml.LoadError](err); ok {
-		return nil, f.lineError(max(broken.Mark.Line, 1), "not YAML: %s", broken.Message)
+		why := broken.Message
+		if strings.Contains(why, "anchor") {
+			why = "a value that begins with * needs quotes" // what follows may be a password
+		}
+		return nil, f.lineError(max(broken.Mark.Line, 1), "not YAML: %s", why)
 	}
 	if err != nil {
 		return nil, f.lineError(1, "not YAML: %w", err)

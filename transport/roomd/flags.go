@@ -119,7 +119,6 @@ func nodeConfig(cfg config, log *slog.Logger) (node.Config, error) {
 		Webhooks: webhooks,
 		Log:      log,
 		Version:  release(),
-		Settings: cfg.labels(),
 	}
 	cfg.observe(&parts)
 	return parts, nil

@@ -87,6 +87,7 @@ var transportMutants = []mutant{
 	{"reload: operators see the old settings", "transport/node/reload.go", "	n.settings.Store(&cfg.Settings)\n", "", "./transport/roomd", "TestReload_Connected|TestReload_API"},
 	{"reload: requests keep their rate", "transport/limits.go", "	s.limits.Store(opts.limits())\n", "", "./transport/roomd", "TestReload_Connected"},
 	{"reload: connections keep their number", "transport/limits.go", "	s.conns.setLimits(opts.MaxConnections, opts.MaxPerAddress)\n", "", "./transport/roomd", "TestReload_Connected"},
+	{"reload: webhooks keep their timeout", "transport/webhook/webhook.go", "{ ws.timeout.Store(int64(cmp.Or(d, DefaultTimeout))) }", "{ ws.timeout.CompareAndSwap(0, int64(cmp.Or(d, DefaultTimeout))) }", "./transport/webhook", "TestWebhook_BadReceiver"},
 	{"reload: a slow pace is owed at a fast one", "transport/throttle.go", "min(max(time.Duration(old), now), now+p.debt) + p.interval", "max(time.Duration(old), now) + p.interval", transports, "TestBucket_OtherPace"},
 	{"reload: SIGHUP stops a node with a file", "transport/roomd/roomd.go", `	if command == "serve" && c.Serve.Config != nil {`, `	if command == "serve" && false {`, "./transport/roomd", "TestReload_Process"},
 }

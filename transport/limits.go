@@ -5,16 +5,16 @@ import "time"
 // limits are the options that SetLimits changes, as they are used.
 type limits struct {
 	maxFrame, maxQueue, maxRooms int
-	rate, maxNewRooms            int  // what a refusal names
-	pace                         pace // of a connection's requests, and of a user's
-	newRooms                     pace // of rooms that a user begins
+	rate, maxNewRooms            int       // what a refusal names
+	requests                     rateLimit // of a connection, and of a user
+	newRooms                     rateLimit // that a user begins
 	authTimeout                  time.Duration
 }
 
 func (o Options) limits() *limits {
 	return &limits{
 		maxFrame: o.MaxFrame, maxQueue: o.MaxQueue, maxRooms: o.MaxRooms, rate: o.Rate, maxNewRooms: o.MaxNewRooms,
-		pace: o.pace(), newRooms: o.newRoomsPace(), authTimeout: o.AuthTimeout,
+		requests: o.requestLimit(), newRooms: o.newRoomsLimit(), authTimeout: o.AuthTimeout,
 	}
 }
 

@@ -58,6 +58,7 @@ var moreBadValues = map[string][]string{
 	"auth-jwks":        {"", "/nowhere/keys", "."},
 	"auth-audience":    {"alone"},
 	"auth-issuer":      {"alone"},
+	"key-prefix":       {"eu", "{eu}:"},
 	"lock-ttl":         {"0s", "1us", "1500us", "4ms", "10s --node-ttl 5s"},
 	"lock-poll":        {"0s", "3s", "16s --lock-ttl 20s --node-ttl 20s"},
 	"lock-wait":        {"0s"},

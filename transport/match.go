@@ -50,6 +50,6 @@ func (r *request) tryRoom(_ context.Context, id string, begin *room.Settings) (r
 	r.begin()
 	action := r.joinAction()
 	action.Begin = begin
-	r.enter(action, func(refused room.Result, why error) { result, err = refused, why })
+	result = r.enter(action, func(_ room.Result, why error) { err = why })
 	return result, err
 }

@@ -153,9 +153,13 @@ func (l *List) allowed(w Wanted) (ids []string) {
 	if w.Allow == nil {
 		return nil
 	}
+	will := map[room.Labels]bool{w.Labels: true}
+	for _, other := range l.including(w.Labels) {
+		will[other] = true
+	}
 	var rooms []*Listed
 	for _, r := range l.Rooms {
-		if !r.Closed && r.Free() >= w.Seats && r.Labels.Include(w.Labels) && w.Allow(r.ID) {
+		if !r.Closed && will[r.Labels] && r.Free() >= w.Seats && w.Allow(r.ID) {
 			rooms = append(rooms, r)
 		}
 	}

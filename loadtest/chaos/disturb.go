@@ -42,15 +42,19 @@ func (r *run) disturb(ctx context.Context) error {
 	all.Go(func() { r.admin.act(r.playing) })
 	r.outsider = &outsider{run: r, random: rand.New(rand.NewPCG(r.cfg.Seed, 2)), rdb: r.store.client()}
 	all.Go(func() { r.outsider.act(r.playing) })
+	r.feed.begin()
+	all.Go(func() { r.feed.disturb(r.playing) })
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	watch.Go(func() { r.watch(watching) })
+	watch.Go(func() { r.resources(watching) })
 
 	err := r.inject(ctx)
 	end()
 	all.Wait()
 	stop()
 	watch.Wait()
+	r.played = r.history.now()
 	return err
 }
 

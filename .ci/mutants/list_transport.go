@@ -70,5 +70,6 @@ var transportMutants = []mutant{
 
 	{"webhook: a refusal counts as taken", "transport/webhook/deliver.go", "	if res.StatusCode < 200 || res.StatusCode > 299 {", "	if false {", "./transport/webhook", "TestWebhook_Away|TestWebhook_BadReceiver"},
 	{"webhook: the place is not kept", "transport/webhook/webhook.go", "				if err := keep(m.next); err != nil {", "				if err := keep(place); err != nil {", "./transport/webhook", "TestWebhook_OneSends|TestWebhook_Gap"},
+	{"webhook: the place is kept before the receiver has acknowledged", "transport/webhook/webhook.go", "			if err := w.deliver(ctx, m); err != nil {", "			if m.next != \"\" {\n				_ = keep(m.next)\n			}\n			if err := w.deliver(ctx, m); err != nil {", "./transport/webhook", "TestWebhook_Away"},
 	{"webhook: a redirection is followed", "transport/webhook/deliver.go", "{ return http.ErrUseLastResponse }", "{ return nil }", "./transport/webhook", "TestWebhook_BadReceiver"},
 }

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,10 +157,14 @@ func (r *run) recover(ctx context.Context, healed time.Duration) (missing string
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Recover)
 	defer cancel()
 	for {
-		missing = r.missing(ctx, healed)
-		if missing == "" || ctx.Err() != nil {
-			return missing
+		now := r.missing(ctx, healed)
+		if now == "" {
+			return ""
 		}
+		if ctx.Err() != nil { // it may be that nobody was asked any more
+			return cmp.Or(missing, now)
+		}
+		missing = now
 		_ = pause.For(ctx, lookPause)
 	}
 }

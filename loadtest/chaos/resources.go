@@ -68,7 +68,7 @@ func (r *run) resources(ctx context.Context) {
 }
 
 func (r *run) takeUse(ctx context.Context, end bool) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(len(r.nodes)+2)*lookTimeout)
 	defer cancel()
 	u := use{at: r.history.now(), end: end, values: make(map[string]float64)}
 	for _, n := range r.nodes {
@@ -82,7 +82,7 @@ func (r *run) takeUse(ctx context.Context, end bool) {
 
 // uses adds the figures of a node, as its metrics have them.
 func (n *node) uses(ctx context.Context, values map[string]float64) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout/4)
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.admin+"/metrics", nil)
 	if err != nil {

@@ -107,10 +107,17 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	}.Write(w)
 }
 
+// mostNames is how many faults charts name.
+const mostNames = 40
+
 // spans are the faults, behind the charts.
 func (r *Report) spans() (list []report.Span) {
 	for _, f := range r.Faults {
-		list = append(list, report.Span{From: f.From, To: f.To, Name: f.Name})
+		name := f.Name
+		if len(r.Faults) > mostNames { // they would hide the lines
+			name = ""
+		}
+		list = append(list, report.Span{From: f.From, To: f.To, Name: name})
 	}
 	return list
 }

@@ -25,6 +25,7 @@ var coordinatorMutants = []mutant{
 	{"feed: what was dropped is not noticed", "room/coordinator/internal/relay/read.go", "compareIDs(after, oldest[0].ID) < 0", "false", coordinators, "TestFeed_Dropped"},
 	{"feed: two nodes copy the same commit", "room/coordinator/internal/relay/lua/append.lua", "if (redis.call('HGET', KEYS[2], room) or '') == ARGV[i + 1] then", "if true then", coordinators, "TestFeed_Cluster"},
 
+	{"bans: by the node's own clock", "room/coordinator/workers.go", "r.set(a, ws.timers.Now(), now, ", "r.set(a, now.UnixMilli(), now, ", "./transport", "TestBan_ByTheClockOfAll"},
 	{"timers: the index is not looked at", "room/coordinator/internal/timers/poll.go", "	for _, e := range due {", "	for _, e := range due[:0] {", coordinators, "TestTimers_"},
 	{"timers: the node that has set one waits for others", "room/coordinator/internal/timers/alarm.go", "	if again <= 0 && t.open.Err() == nil {", "	if false {", coordinators, "TestTimers_FireOnTime"},
 	{"timers: one that could not fire is given up", "room/coordinator/internal/timers/alarm.go", "		again = retryPause\n", "		again = 0\n", coordinators, "TestTimers_RedisAway"},

@@ -25,6 +25,7 @@ var checkerMutants = []mutant{
 	{"chaos: a timer that never fires", "loadtest/chaos/check/witness.go", "	if len(s.timers) > 0 {", "	if false {", witness, ""},
 	{"chaos: two on one seat behind a shuffle", "loadtest/chaos/check/state.go", "	for _, user := range s.seats.Settle() {", "	for _, user := range s.seats.Settle()[:0] {", witness, ""},
 	{"chaos: who is gone behind its last answer", "loadtest/chaos/check/linearize.go", "p.add(b.from, max(b.to, b.from+1)", "p.add(b.from, b.from+1", witness, ""},
+	{"chaos: a node that gets past its networks", "loadtest/chaos/link.go", "DialContext(ctx, network, by)", "DialContext(ctx, network, addr)", "./loadtest/chaos", "TestLinks_LeadAllConnections"},
 	{"audit: an entry that was changed", "loadtest/audit/chain.go", "	if e.Mark != e.sum {", "	if false {", audit, ""},
 	{"audit: a broken chain", "loadtest/audit/chain.go", "	case known && e.Prev != before:", "	case false:", audit, ""},
 	{"audit: an epoch that begins in the middle", "loadtest/audit/chain.go", "	case o.epochs[e.Epoch], e.Version > o.version+1:", "	case o.epochs[e.Epoch]:", audit, ""},

@@ -73,7 +73,7 @@ func (n *node) update() error {
 var updateFault = &Fault{
 	Name: "node-update", What: "SIGTERM of a node, which drains; it starts again, as the other version if there is one (--update-from)", loses: losesNothing,
 	inject: func(_ context.Context, i *injection) (func(context.Context) error, error) {
-		n := i.node()
+		n, updated := i.node(), false
 		if n.programs[other] != "" {
 			i.on += map[version]string{own: " goes back", other: " is updated"}[n.version]
 		}
@@ -81,8 +81,11 @@ var updateFault = &Fault{
 			if err := n.process.Wait(ctx); err != nil {
 				return fmt.Errorf("node %d drains: %w", n.number, err)
 			}
-			if err := n.update(); err != nil {
-				return err
+			if !updated { // else it could not start before
+				if err := n.update(); err != nil {
+					return err
+				}
+				updated = true
 			}
 			return n.heal(ctx)
 		}, n.drain()

@@ -20,6 +20,12 @@ var coordinatorMutants = []mutant{
 	{"read: the room of an epoch that is over", "room/coordinator/coordinator.go", "if err == nil && r.Renewed() { // not whole", "if false { // not whole", coordinators, "TestIncarnation_OldCopy$"},
 	{"read: its watchers do not hear what it finds lost", "room/coordinator/coordinator.go", "	c.feeds.Compare(id, known, r.Position)\n", "	_ = known\n", coordinators, "TestEpoch_VersionGoesBack"},
 
+	{"prefix: the channel of wake-ups has none", "lockmgr/keys.go", "	return n.key(name) + \":Wake:\"", "	return \"LockRoom:\" + name + \":Wake:\"", coordinators, "TestKeyPrefix"},
+	{"prefix: the feed has none", "room/coordinator/internal/keys/keys.go", "	return s.Prefix + \"Feed:\" + kind", "	return \"Feed:\" + kind", coordinators, "TestKeyPrefix"},
+	{"prefix: the lobby has none", "room/coordinator/internal/keys/keys.go", "	return s.Prefix + \"Lobby:\" + kind", "	return \"Lobby:\" + kind", coordinators, "TestKeyPrefix"},
+	{"prefix: a place of the feed is read without it", "room/coordinator/internal/relay/relay.go", "names.Feed(\"Searched\"), names.Feed(\"Readers\")", "names.Feed(\"Searched\"), \"Feed:Readers\"", coordinators, "TestKeyPrefix"},
+	{"prefix: it may begin as a name does", "room/coordinator/internal/keys/prefix.go", "			if strings.HasPrefix(part, word) {", "			if part == word+\"~\" {", coordinators + "/internal/keys", "TestCheck"},
+
 	{"feed: nobody looks for what a dead node has left", "room/coordinator/internal/relay/relay.go", "			r.busy.Go(r.searchLoop)\n", "", coordinators, "TestFeed_NodeDies"},
 	{"feed: a gap is not told", "room/coordinator/internal/relay/copy.go", "		if !n.now.follows(c, adjacent) {", "		if adjacent && false {", coordinators, "TestFeed_JournalTrimmed"},
 	{"feed: what was dropped is not noticed", "room/coordinator/internal/relay/read.go", "compareIDs(after, oldest[0].ID) < 0", "false", coordinators, "TestFeed_Dropped"},

@@ -20,6 +20,7 @@ type chaosCmd struct {
 	Profile    string        `default:"standalone" help:"The Redis: standalone, sentinel or cluster (${default})."`
 	Persist    string        `default:"always" help:"What it writes to its disk: none, everysec or always (${default})."`
 	Replicas   int           `default:"-1" help:"How many replicas must have an action before it is acknowledged: 0 or 1 (1 with sentinel and cluster)."`
+	KeyPrefix  string        `placeholder:"PREFIX:" help:"The nodes' --key-prefix (none by default)."`
 	Nodes      int           `default:"3" help:"How many nodes to start (${default})."`
 	Clients    int           `default:"30" help:"Players, with one connection each (${default})."`
 	Rooms      int           `default:"6" help:"Rooms, which all players share (${default})."`
@@ -73,7 +74,7 @@ func (c *chaosCmd) config() chaos.Config {
 		mix = loadtest.MixNames
 	}
 	return chaos.Config{
-		Profile: c.Profile, Persist: c.Persist, Replicas: replicas, Nodes: c.Nodes, Clients: c.Clients, Rooms: c.Rooms, Capacity: c.Capacity,
+		Profile: c.Profile, Persist: c.Persist, Replicas: replicas, KeyPrefix: c.KeyPrefix, Nodes: c.Nodes, Clients: c.Clients, Rooms: c.Rooms, Capacity: c.Capacity,
 		Duration: c.Duration, Seed: c.Seed, Faults: c.Faults, Mix: mix, Recover: c.Recover, Logs: c.Logs, Clock: c.Clock, OtherVersion: c.UpdateFrom,
 	}
 }

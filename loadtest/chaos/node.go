@@ -99,7 +99,7 @@ func (n *node) command(v version) launch.Command {
 		return []string{
 			"--listen", s.Addr(), "--admin-listen", n.admin, "--redis", n.url, "--replicas", fmt.Sprint(n.cfg.Replicas),
 			"--lock-ttl", lockTTL.String(), "--lock-wait", lockWait.String(), "--node-ttl", nodeTTL.String(), "--grace", grace.String(),
-			"--capacity", fmt.Sprint(n.cfg.Capacity), "--journal", "1000000",
+			"--capacity", fmt.Sprint(n.cfg.Capacity), "--journal", "1000000", "--key-prefix", n.cfg.KeyPrefix,
 			"--rate", "off", "--max-per-address", "off", "--max-new-rooms", "off",
 		}, nil
 	}

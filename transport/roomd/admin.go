@@ -66,7 +66,7 @@ func (c *config) labels() map[string]string {
 	}
 	rules := c.rooms().Rules
 	return map[string]string{
-		"redis": kind, "replicas": strconv.Itoa(c.Replicas), "auth": key,
+		"redis": kind, "key_prefix": c.KeyPrefix, "replicas": strconv.Itoa(c.Replicas), "auth": key,
 		"lock_ttl": c.LockTTL.String(), "lock_poll": c.LockPoll.String(), "lock_wait": c.LockWait.String(),
 		"max_batch": strconv.Itoa(c.MaxBatch), "capacity": strconv.Itoa(rules.Seats()), "duplicate": c.Duplicate, "rules": rules.ID(), "journal": strconv.Itoa(c.Journal), "feed": strconv.Itoa(c.Feed),
 		"grace": c.Grace.String(), "ping_interval": c.PingInterval.String(), "node_ttl": c.NodeTTL.String(),
@@ -84,7 +84,7 @@ func (c *config) compare(n *node.Config) (end func()) {
 		return func() {}
 	}
 	client := n.Redis.NewClient()
-	lists := unguarded.New(client)
+	lists := unguarded.New(client, c.KeyPrefix)
 	n.Unguarded = lists
 	return func() {
 		lists.Close()

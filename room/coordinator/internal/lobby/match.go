@@ -140,7 +140,7 @@ func (l *Lobby) Unclaimed(r Refused) {
 // match returns the key under which the room of a request is kept.
 func (x *index) match(w Wanted) string {
 	sum := sha256.Sum256([]byte(w.By + "\n" + w.Key))
-	return Prefix(x.store.Cluster) + "Match:" + base64.RawURLEncoding.EncodeToString(sum[:12])
+	return x.store.Lobby("Match:" + base64.RawURLEncoding.EncodeToString(sum[:12]))
 }
 
 // including returns other labels than these, of rooms in the list, that include them.

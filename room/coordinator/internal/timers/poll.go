@@ -90,7 +90,7 @@ func (t *Timers) exchange(ctx context.Context, most int) (now int64, due []entry
 		args = append(args, e.String())
 	}
 	sent := time.Now()
-	reply, err := redisconn.Run(ctx, t.store.Client, pollScript, []string{Key}, args...).Slice()
+	reply, err := redisconn.Run(ctx, t.store.Client, pollScript, []string{t.store.Space.Timers()}, args...).Slice()
 	if err != nil {
 		return 0, nil, false, err
 	}
@@ -145,7 +145,7 @@ func (t *Timers) look(ctx context.Context, e entry, now int64) error {
 
 // lookAt has an entry, unless it was removed, looked at later.
 func (t *Timers) lookAt(ctx context.Context, e entry, when int64) error {
-	return t.store.Client.ZAddXX(ctx, Key, redis.Z{Score: float64(when), Member: e.String()}).Err()
+	return t.store.Client.ZAddXX(ctx, t.store.Space.Timers(), redis.Z{Score: float64(when), Member: e.String()}).Err()
 }
 
 // flush writes what is left, and asks for nothing. It is called when nobody adds to that any more.

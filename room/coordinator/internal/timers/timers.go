@@ -26,9 +26,6 @@ var (
 	pollScript     = redis.NewScript(pollLua)
 )
 
-// Key is the key of the index.
-const Key = "Timers:due"
-
 // Actions run actions on rooms, each under its room's lock.
 type Actions interface {
 	Run(ctx context.Context, id string, a room.Action) (room.Result, error)
@@ -89,7 +86,7 @@ func (t *Timers) Now() int64 { return t.clock.now() }
 // [room.ErrUnavailable] or the cause of ctx.
 func (t *Timers) Announce(ctx context.Context, id string, in int64) (due int64, err error) {
 	sent := time.Now()
-	n, err := t.store.RunNumber(ctx, announceScript, []string{Key}, id, in)
+	n, err := t.store.RunNumber(ctx, announceScript, []string{t.store.Space.Timers()}, id, in)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return 0, context.Cause(ctx)

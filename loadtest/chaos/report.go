@@ -86,6 +86,7 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 	r.leave(ctx)
 	r.enter("the history is judged")
 	h := r.history.end()
+	h.Halves = r.cfg.Profile == Cluster
 	if err := r.journals(ctx, h); err != nil {
 		return nil, err
 	}

@@ -32,6 +32,13 @@ var coordinatorMutants = []mutant{
 	{"feed: two nodes copy the same commit", "room/coordinator/internal/relay/lua/append.lua", "if (redis.call('HGET', KEYS[2], room) or '') == ARGV[i + 1] then", "if true then", coordinators, "TestFeed_Cluster"},
 
 	{"bans: by the node's own clock", "room/coordinator/workers.go", "r.set(a, ws.timers.Now(), now, ", "r.set(a, now.UnixMilli(), now, ", "./transport", "TestBan_ByTheClockOfAll"},
+	{"timers: those of a dead node are not adopted", "room/coordinator/internal/timers/hasten.go", "err == nil && first && after != \"\"", "false", coordinators, "TestTimers_SetterIsGone"},
+	{"timers: a node that stops hands none over", "room/coordinator/internal/timers/hasten.go", "	for len(entries) > 0 {", "	for false {", coordinators, "TestTimers_SetterIsGone"},
+	{"timers: who looks early has no alarm", "room/coordinator/internal/timers/poll.go", "		t.adopt(e, name)\n", "		_ = name\n", coordinators, "TestTimers_SetterIsGone"},
+	{"match: a limited token claims seats in any room", "room/coordinator/internal/lobby/lua/claim.lua", "if string.sub(some[j], 1, #only) == only then", "if true then", coordinators, "TestMatch_OnlySome"},
+	{"match: rooms that are allowed are not named", "room/coordinator/internal/lobby/match.go", "	for _, id := range allowed {", "	for _, id := range allowed[:0] {", coordinators, "TestMatch_OnlySome"},
+	{"match: who sits there claims another seat", "room/coordinator/match.go", "			c.lobby.Settle(tried)", "			_ = tried", coordinators, "TestMatch_SitsThere"},
+	{"match: many refusals refuse the player", "room/coordinator/match.go", "		last := len(not) == maxMatches", "		last := false && len(not) == maxMatches", coordinators, "TestMatch_ManyRefuse"},
 	{"timers: the index is not looked at", "room/coordinator/internal/timers/poll.go", "	for _, e := range due {", "	for _, e := range due[:0] {", coordinators, "TestTimers_"},
 	{"timers: the node that has set one waits for others", "room/coordinator/internal/timers/alarm.go", "	if again <= 0 && t.open.Err() == nil {", "	if false {", coordinators, "TestTimers_FireOnTime"},
 	{"timers: one that could not fire is given up", "room/coordinator/internal/timers/alarm.go", "		again = retryPause\n", "		again = 0\n", coordinators, "TestTimers_RedisAway"},

@@ -117,8 +117,9 @@ func nodeConfig(cfg config, log *slog.Logger) (node.Config, error) {
 		Log:      log,
 		Version:  release(),
 		Settings: cfg.labels(),
+
+		AdminListen: cfg.AdminListen, Admin: adminPages(),
 	}
-	cfg.observe(&parts)
 	return parts, nil
 }
 

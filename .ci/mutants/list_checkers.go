@@ -32,6 +32,7 @@ var checkerMutants = []mutant{
 	{"chaos: a gap of the feed where nothing is missing", "loadtest/chaos/check/feed.go", "	case !l.lossy(t.At) && (!is || i > 0):", "	case i > 0 && !is:", witness, "TestFeed"},
 	{"chaos: a commit of the feed with another content", "loadtest/chaos/check/feed.go", "; t.Sum != want {", "; false && t.Sum != want {", witness, "TestFeed"},
 	{"chaos: what is in use rises", "loadtest/chaos/resources.go", "			q.Rises = q.Last > q.Bound ||", "			q.Rises = false &&", chaosRun, "TestJudgeUse"},
+	{"chaos: a node that gets past its networks", "loadtest/chaos/link.go", "DialContext(ctx, network, by)", "DialContext(ctx, network, addr)", "./loadtest/chaos", "TestLinks_LeadAllConnections"},
 	{"audit: an entry that was changed", "loadtest/audit/chain.go", "	if e.Mark != e.sum {", "	if false {", audit, ""},
 	{"audit: a broken chain", "loadtest/audit/chain.go", "	case known && e.Prev != before:", "	case false:", audit, ""},
 	{"audit: an epoch that begins in the middle", "loadtest/audit/chain.go", "	case o.epochs[e.Epoch], e.Version > o.version+1:", "	case o.epochs[e.Epoch]:", audit, ""},

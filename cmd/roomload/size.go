@@ -93,7 +93,7 @@ func (c *sizeCmd) Validate() error {
 
 // Run is called by kong.
 func (c *sizeCmd) Run(ctx context.Context, std streams) error {
-	cfg := measure.Config{Players: c.TrialPlayers, Rate: c.TrialRate, Rounds: c.TrialRounds, Round: c.TrialRound, Log: std.stderr}
+	cfg := measure.Config{Players: c.TrialPlayers, Rate: c.TrialRate, Rounds: c.TrialRounds, Round: c.TrialRound, Log: std.stderr, Refusable: 0.02}
 	if c.Calibrate != "" {
 		return c.calibrate(ctx, cfg)
 	}

@@ -22,6 +22,9 @@ type Config struct {
 	Rounds  int           // readings of a trial; the median counts
 	Round   time.Duration // how long each takes
 	Log     io.Writer     // gets a line about each trial
+
+	// Refusable is the share of the actions that may be answered busy or unknown. Beyond it the machine does not keep up, and a trial fails.
+	Refusable float64
 }
 
 // pingPeriod is how often a node pings a connection: a round of idle connections takes so long, or pings would count too much or too little.
@@ -57,7 +60,7 @@ func (t trialOf) falls(of func(rates) float64) float64 {
 func run(ctx context.Context, cfg Config, s setup, both bool, perSecond float64) (r trialOf, err error) {
 	fmt.Fprintf(cfg.Log, "%v … ", s)
 	r.setup = s
-	t, err := openTrial(ctx, s)
+	t, err := openTrial(ctx, cfg, s)
 	if err != nil {
 		return r, err
 	}

@@ -66,7 +66,7 @@ func Check(ctx context.Context, cfg Config, c *size.Costs) (list []Comparison, e
 
 // compare runs one setup at several rates.
 func compare(ctx context.Context, cfg Config, c *size.Costs, s setup, perSecond []float64) (list []Comparison, err error) {
-	t, err := openTrial(ctx, s)
+	t, err := openTrial(ctx, cfg, s)
 	if err != nil {
 		return nil, err
 	}

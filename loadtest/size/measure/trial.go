@@ -21,16 +21,15 @@ const (
 	first  = 64 // clients who come and go before, so that what a node needs once is there
 	warmUp = 1500 * time.Millisecond
 	settle = time.Second
-
-	refusable = 0.05 // share of the actions that may be answered busy or unknown
 )
 
 // trial is nodes, masters and clients, each in processes of their own.
 type trial struct {
 	setup
-	masters *masters
-	nodes   []*worker.Server
-	swarms  []*worker.Swarm
+	refusable float64 // see Config
+	masters   *masters
+	nodes     []*worker.Server
+	swarms    []*worker.Swarm
 }
 
 // setup says what a trial consists of.
@@ -63,11 +62,11 @@ func (s setup) String() string {
 func filesFor(players int) int { return players + players/8 + 1024 }
 
 // openTrial starts servers and nodes, and processes for clients.
-func openTrial(ctx context.Context, s setup) (_ *trial, err error) {
+func openTrial(ctx context.Context, cfg Config, s setup) (_ *trial, err error) {
 	if most := process.MaxFiles(); most > 0 && most < filesFor(s.players) {
 		return nil, fmt.Errorf("a process may open %d files, and %d players need %d: raise the limit (ulimit -n)", most, s.players, filesFor(s.players))
 	}
-	t := &trial{setup: s}
+	t := &trial{setup: s, refusable: cfg.Refusable}
 	defer func() {
 		if err != nil {
 			t.close()
@@ -274,7 +273,7 @@ func (t *trial) play(ctx context.Context, perSecond float64, n int, each time.Du
 		if n, failures := p.Latency.Errors(); n > 0 {
 			return r, fmt.Errorf("%d players were cut off: %v", n, failures)
 		}
-		if refused := refusals(p.Latency); refused > refusable*float64(worker.Done(p.Latency)) {
+		if refused := refusals(p.Latency); refused > t.refusable*float64(worker.Done(p.Latency)) {
 			return r, fmt.Errorf("the machine does not keep up: %v", p.Latency.Refusals())
 		}
 	}

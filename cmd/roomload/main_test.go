@@ -125,6 +125,7 @@ func TestMain_WrongUse(t *testing.T) {
 		"size --redis-memory 1KiB":             "--redis-memory is 1024",
 		"size --cores 0":                       "--cores is 0",
 		"size --utilization NaN":               "--utilization is NaN",
+		"size --utilization 0.001":             "--memory is 8589934592",
 		"size --profile sentinel":              `--profile is "sentinel"`,
 		"size --feed 5":                        "--feed is 5",
 		"size --check --constants":             "--constants",

@@ -88,7 +88,8 @@ func (c *sizeCmd) Validate() error {
 	case !(c.TrialRate >= 10):
 		return wrongFlag(fmt.Errorf("trial-rate is %v, it must be at least 10", c.TrialRate))
 	}
-	return wrongFlag(c.load().Validate())
+	_, err := c.load().Plan(size.Measured()) // which says what cannot be
+	return wrongFlag(err)
 }
 
 // Run is called by kong.

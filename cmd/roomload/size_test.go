@@ -68,7 +68,7 @@ func beside(c *size.Costs) string {
 | the same, for one ping | 118 µs | 55 µs | %.0f µs |
 | processor time of a publication, or of an action at a table of four | 8.8 µs; 11 µs with history | – | %.0f µs |
 | the same, of Redis | 1.8 µs; 10 µs with history | – | %.0f µs |
-`, v[size.NodeMemoryFreed]/1000, v[size.NodeMemoryConnection]/1000, v[size.KernelConnection]/1000, v[size.NodeConnection], 5*v[size.NodeConnection], node, v[size.RedisCommit])
+`, v[size.NodeMemoryConnection]/1000, v[size.NodeMemoryAsIs]/1000, v[size.KernelConnection]/1000, v[size.NodeConnection], 5*v[size.NodeConnection], node, v[size.RedisCommit])
 }
 
 // The comparison has the measured costs.

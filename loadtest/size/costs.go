@@ -35,9 +35,10 @@ const (
 
 	NodeMemory           = "node-memory"
 	NodeMemoryConnection = "node-memory-connection"
-	NodeMemoryFreed      = "node-memory-connection-freed"
+	NodeMemoryAsIs       = "node-memory-connection-as-is"
 	NodeMemoryMember     = "node-memory-member"
 	NodeMemoryRoom       = "node-memory-room"
+	NodeGarbage          = "node-memory-garbage"
 	KernelConnection     = "kernel-memory-connection"
 
 	RedisCommit     = "redis-cpu-commit"
@@ -48,6 +49,7 @@ const (
 	RedisReplica    = "redis-cpu-replica"
 	RedisCluster    = "redis-cpu-cluster"
 	RedisNode       = "redis-cpu-node"
+	RedisIdle       = "redis-cpu-idle"
 	RedisFalls      = "redis-cpu-falls"
 
 	BusyRate = "busy-rate"
@@ -79,11 +81,12 @@ var Table = []Cost{
 	{NodeIdle, "µs/s", "of a node without connections"},
 	{NodeFalls, "", "exponent e: at fewer actions/s the first three are × (busy-rate ÷ actions/s)^e, for want of company"},
 
-	{NodeMemory, "B", "resident memory of a node without connections"},
-	{NodeMemoryConnection, "B", "of a node for a connection without a room, as it stands"},
-	{NodeMemoryFreed, "B", "of the same after a collection that gives memory back"},
-	{NodeMemoryMember, "B", "of a node for a seat, while its player plays"},
-	{NodeMemoryRoom, "B", "of each node with somebody in the room, for a room"},
+	{NodeMemory, "B", "resident memory of a node without connections, after a collection that gives memory back"},
+	{NodeMemoryConnection, "B", "of a node for a connection without a room, after such a collection"},
+	{NodeMemoryAsIs, "B", "the same as it stands when all have connected, without a collection"},
+	{NodeMemoryMember, "B", "of a node for a seat of a player who plays, after such a collection"},
+	{NodeMemoryRoom, "B", "of each node with somebody in the room, for a room, after such a collection"},
+	{NodeGarbage, "", "by which factor the memory of a node that has much to do is more than after such a collection"},
 	{KernelConnection, "B", "of the kernel for a socket, which no process is charged for"},
 
 	{RedisCommit, "µs", "processor time of Redis for a commit that nobody contends, with telling one node of it"},
@@ -94,9 +97,10 @@ var Table = []Cost{
 	{RedisReplica, "µs", "more for each of --replicas, for WAIT and for sending the commit there"},
 	{RedisCluster, "µs", "more on a Cluster"},
 	{RedisNode, "µs/s", "for each node, which says that it is alive"},
+	{RedisIdle, "µs/s", "of a master without nodes"},
 	{RedisFalls, "", "exponent e: at fewer actions/s of a master what an action costs is × (busy-rate ÷ actions/s)^e"},
 
-	{RedisMemory, "B", "memory of a server of Redis without rooms"},
+	{RedisMemory, "B", "memory of a server of Redis without rooms, and without the buffers of connections, as below"},
 	{RedisMemoryRoom, "B", "for a room with data, its lock and its lines in the indexes"},
 	{RedisMemoryMember, "B", "for a member"},
 	{RedisMemorySubscriber, "B", "for each node with somebody in the room"},

@@ -103,13 +103,13 @@ func (l Load) leaves(c *Costs) error {
 		name  string
 		value int64
 		own   float64
-	}{{"memory", l.Memory, c.Values[NodeMemory]}, {"redis-memory", l.RedisMemory, c.Values[RedisMemory]}} {
+	}{{"memory", l.Memory, c.Values[NodeMemory] * c.Values[NodeGarbage]}, {"redis-memory", l.RedisMemory, c.Values[RedisMemory]}} {
 		if float64(m.value)*l.Utilization < 1.5*m.own {
 			return fmt.Errorf("%s is %d, of which at a utilization of %v hardly anything is left: the process alone has %.0f", m.name, m.value, l.Utilization, m.own)
 		}
 	}
-	if float64(l.Cores)*l.Utilization < 1.5*c.Values[NodeIdle]/1e6 {
-		return fmt.Errorf("utilization is %v, of which a node without clients needs most", l.Utilization)
+	if l.Utilization < 1.5*max(c.Values[NodeIdle]/float64(l.Cores), c.Values[RedisIdle])/1e6 {
+		return fmt.Errorf("utilization is %v, of which a node without clients, or Redis without nodes, needs most", l.Utilization)
 	}
 	return nil
 }
@@ -144,9 +144,10 @@ func (l Load) holding(n float64) float64 {
 func (l Load) nodes(c *Costs, p *Plan, n float64) Nodes {
 	e := l.each(c, p, n)
 	cores, memory := float64(l.Cores)*l.Utilization, float64(l.Memory)*l.Utilization
-	shared := (e.Memory+e.Kernel)*n - n*c.Values[NodeMemory] // what is spread over all of them
+	own := c.Values[NodeMemory] * c.Values[NodeGarbage]
+	shared := (e.Memory + e.Kernel - own) * n // what is spread over all of them
 	e.ByProcessor = atLeastOne((e.CPU - n*c.Values[NodeIdle]/1e6) / (cores - c.Values[NodeIdle]/1e6))
-	e.ByMemory = atLeastOne(shared / (memory - c.Values[NodeMemory]))
+	e.ByMemory = atLeastOne(shared / (memory - own))
 	e.ByConnections = atLeastOne(p.Connections / float64(l.MaxConnections))
 	e.Count = max(n, e.ByProcessor, e.ByMemory, e.ByConnections)
 	return e
@@ -159,7 +160,7 @@ func (l Load) each(c *Costs, p *Plan, n float64) Nodes {
 	e.Holding = l.holding(n)
 	e.CPU = ((p.Actions*(v[NodeAction]+e.Holding*v[NodeCommit])+p.Events*v[NodeEvent])*lonely(c, NodeFalls, p.Actions/n) + p.Connections*v[NodeConnection] + n*v[NodeIdle]) / 1e6
 	e.Connections = math.Ceil(p.Connections / n)
-	e.Memory = v[NodeMemory] + (p.Connections*v[NodeMemoryConnection]+float64(l.Players)*v[NodeMemoryMember]+p.Rooms*e.Holding*v[NodeMemoryRoom])/n
+	e.Memory = v[NodeGarbage] * (v[NodeMemory] + (p.Connections*v[NodeMemoryConnection]+float64(l.Players)*v[NodeMemoryMember]+p.Rooms*e.Holding*v[NodeMemoryRoom])/n)
 	e.Kernel = e.Connections * v[KernelConnection]
 	e.Files = files(e.Connections)
 	most := max(e.ByProcessor, e.ByMemory, e.ByConnections)
@@ -206,16 +207,16 @@ func (l Load) redis(c *Costs, p *Plan, n, masters float64) Redis {
 	}
 	r.PerCommit *= lonely(c, RedisFalls, p.Actions/masters)
 	work := p.Actions * r.PerCommit / 1e6
-	own := n * v[RedisNode] / 1e6 // of each master
+	own := n * v[RedisNode] / 1e6
 	data := p.Rooms*(v[RedisMemoryRoom]+p.Nodes.Holding*v[RedisMemorySubscriber]+entries*v[RedisMemoryEntry]) + float64(l.Players)*v[RedisMemoryMember] + feed*v[RedisMemoryFeed]
 	free := float64(l.RedisMemory)*l.Utilization - v[RedisMemory]
-	r.ByProcessor = atLeastOne(work / max(l.Utilization-own, l.Utilization/10))
+	r.ByProcessor = atLeastOne((work + own) / (l.Utilization - v[RedisIdle]/1e6))
 	r.ByMemory = atLeastOne(data / free)
 	r.DecidedBy = byProcessor
 	if r.ByMemory > r.ByProcessor {
 		r.DecidedBy = byMemory
 	}
-	r.CPU = work + r.Masters*own
+	r.CPU = work + own + r.Masters*v[RedisIdle]/1e6
 	r.Memory = data + r.Masters*v[RedisMemory]
 	return r
 }

@@ -23,8 +23,8 @@ func round() *Costs {
 	}
 	for name, value := range map[string]float64{
 		BusyRate: 1, NodeAction: 100, NodeCommit: 20, NodeEvent: 10, NodeConnection: 5,
-		NodeMemory: 50 << 20, NodeMemoryConnection: 10_000, NodeMemoryMember: 1000, NodeMemoryRoom: 2000, KernelConnection: 4000,
-		RedisCommit: 20, RedisContended: 60, RedisSubscriber: 2, RedisJournal: 8, RedisFeed: 10, RedisReplica: 5, RedisCluster: 3,
+		NodeMemory: 50 << 20, NodeMemoryConnection: 10_000, NodeMemoryMember: 1000, NodeMemoryRoom: 2000, KernelConnection: 4000, NodeGarbage: 1.5,
+		RedisCommit: 20, RedisContended: 60, RedisSubscriber: 2, RedisJournal: 8, RedisFeed: 10, RedisReplica: 5, RedisCluster: 3, RedisNode: 500, RedisIdle: 1000,
 		RedisMemory: 1 << 20, RedisMemoryRoom: 1000, RedisMemoryMember: 200, RedisMemorySubscriber: 100, RedisMemoryEntry: 230, RedisMemoryFeed: 350,
 		BytesAction: 80, BytesReply: 60, BytesEvent: 120, BytesPing: 1, BytesCommit: 600, BytesAnswer: 40, BytesMessage: 300,
 	} {
@@ -53,11 +53,11 @@ func TestPlan_OneNode(t *testing.T) {
 	near(t, "nodes", p.Nodes.Count, 1)
 	near(t, "nodes of a room", p.Nodes.Holding, 1)
 	near(t, "cores", p.Nodes.CPU, (200*(100+20)+800*10+1250*5)/1e6)
-	near(t, "memory of a node", p.Nodes.Memory, 50<<20+1250*10_000+1000*1000+250*2000)
+	near(t, "memory of a node", p.Nodes.Memory, 1.5*(50<<20+1250*10_000+1000*1000+250*2000))
 	near(t, "of its kernel", p.Nodes.Kernel, 1250*4000)
 	near(t, "open files", p.Nodes.Files, 1250+156+1024)
 	near(t, "an action of Redis", p.Redis.PerCommit, 20+8+10+2*5)
-	near(t, "cores of Redis", p.Redis.CPU, 200*48/1e6)
+	near(t, "cores of Redis", p.Redis.CPU, (200*48+500+1000)/1e6)
 	near(t, "memory of Redis", p.Redis.Memory, 1<<20+250*(1000+100+10*230)+1000*200+100*350)
 	near(t, "to clients", p.ToClients, 200*60+800*120+1250)
 	near(t, "from clients", p.FromClients, 200*80+1250)
@@ -73,10 +73,11 @@ func TestPlan_Spread(t *testing.T) {
 	held := 4 * (1 - math.Pow(0.75, 4))
 	near(t, "nodes of a room", p.Nodes.Holding, held)
 	near(t, "cores", p.Nodes.CPU, (20_000*(100+20*held)+60_000*10+100_000*5)/1e6)
-	near(t, "memory of a node", p.Nodes.Memory, 50<<20+(100_000*(10_000+1000)+25_000*held*2000)/4)
+	near(t, "memory of a node", p.Nodes.Memory, 1.5*(50<<20+(100_000*(10_000+1000)+25_000*held*2000)/4))
 	contended := 0.8 * 0.75 * window
 	near(t, "contended", p.Redis.Contended, contended)
 	near(t, "an action of Redis", p.Redis.PerCommit, 20*(1-contended)+60*contended+(held-1)*2+3)
+	near(t, "cores of Redis", p.Redis.CPU, (20_000*p.Redis.PerCommit+4*500+2*1000)/1e6)
 	near(t, "memory of Redis", p.Redis.Memory, 2<<20+25_000*(1000+held*100)+100_000*200)
 	near(t, "from Redis", p.FromRedis, 20_000*(40+held*300))
 }
@@ -91,7 +92,7 @@ func TestPlan_Lonely(t *testing.T) {
 		p, err := l.At(c, 1, 1)
 		redistest.OK(t, err)
 		near(t, "cores", p.Nodes.CPU, (actions*120*times[0]+1000*5)/1e6)
-		near(t, "cores of Redis", p.Redis.CPU, actions*20*times[1]/1e6)
+		near(t, "cores of Redis", p.Redis.CPU, (actions*20*times[1]+500+1000)/1e6)
 	}
 	l := small()
 	l.Actions, l.Cores = 0.01, 1 // 1,000 actions/s on several nodes, each of which has few

@@ -14,7 +14,7 @@ func (l Load) WriteText(w io.Writer, p *Plan) error {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&t, "%-13s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	line("load", "%s players at %s of %s, %s; %s, %s", count(float64(l.Players)), many(p.Rooms, "room"), count(float64(l.PerRoom)), many(p.Connections, "connection"), rate(p.Actions, "action"), rate(p.Events, "event"))
+	line("load", "%s at %s of %s, %s; %s, %s", many(float64(l.Players), "player"), many(p.Rooms, "room"), count(float64(l.PerRoom)), many(p.Connections, "connection"), rate(p.Actions, "action"), rate(p.Events, "event"))
 	n := p.Nodes
 	line("nodes", "%s of %s and %s; decided by %s", count(n.Count), many(float64(l.Cores), "core"), size(float64(l.Memory)), n.DecidedBy)
 	line("  processor", "%s: %s at %.0f %%", many(n.ByProcessor, "node"), cores(n.CPU), 100*l.Utilization)
@@ -24,7 +24,7 @@ func (l Load) WriteText(w io.Writer, p *Plan) error {
 	line("  of a room", "members on %.1f nodes", n.Holding)
 	r := p.Redis
 	line("Redis", "%s with %s each; decided by %s", many(r.Masters, "master"), size(float64(l.RedisMemory)), r.DecidedBy)
-	line("  processor", "%s: %s of one thread each at %.0f %%, %.0f µs an action, %.1f %% of them contended", many(r.ByProcessor, "master"), cores(r.CPU), 100*l.Utilization, r.PerCommit, 100*r.Contended)
+	line("  processor", "%s: %s, one each at %.0f %%; an action %.0f µs, %.1f %% contended", many(r.ByProcessor, "master"), cores(r.CPU), 100*l.Utilization, r.PerCommit, 100*r.Contended)
 	line("  memory", "%s: %s", many(r.ByMemory, "master"), size(r.Memory))
 	line("network", "%s to clients, %s from them; %s to Redis, %s from it", speed(p.ToClients), speed(p.FromClients), speed(p.ToRedis), speed(p.FromRedis))
 	for _, warning := range p.Warnings {

@@ -72,7 +72,7 @@ func run(ctx context.Context, cfg Config, s setup, both bool, perSecond float64)
 			return err
 		},
 		func() (err error) {
-			if both {
+			if both || s.nodes > 1 {
 				r.alone, err = t.rounds(ctx, 1, pingPeriod)
 			}
 			return err
@@ -100,7 +100,7 @@ func run(ctx context.Context, cfg Config, s setup, both bool, perSecond float64)
 			return err
 		},
 		func() (err error) { r.high, err = t.play(ctx, perSecond, cfg.Rounds, cfg.Round); return err },
-		func() (err error) { r.playing, err = t.memory(ctx, false); return err },
+		func() (err error) { r.playing, err = t.memory(ctx, true); return err },
 		func() error {
 			redis, err := t.masters.read(ctx)
 			r.redisPlayed = redis.memory
@@ -173,11 +173,12 @@ func Calibrate(ctx context.Context, cfg Config) (*size.Costs, error) {
 
 	p := float64(cfg.Players)
 	set(size.NodeMemory, (solo.base.freed+plain.base.freed)/2)
-	set(size.NodeMemoryConnection, (solo.idle.resident+plain.idle.resident-solo.base.freed-plain.base.freed)/2/p)
-	set(size.NodeMemoryFreed, (solo.idle.freed+plain.idle.freed-solo.base.freed-plain.base.freed)/2/p)
-	copies := (solo.playing.resident - solo.base.freed - plain.playing.resident + plain.base.freed) / (p - p/tableOf)
+	set(size.NodeMemoryAsIs, (solo.idle.resident+plain.idle.resident-solo.base.freed-plain.base.freed)/2/p)
+	set(size.NodeMemoryConnection, (solo.idle.freed+plain.idle.freed-solo.base.freed-plain.base.freed)/2/p)
+	copies := (solo.playing.freed - solo.base.freed - plain.playing.freed + plain.base.freed) / (p - p/tableOf)
 	set(size.NodeMemoryRoom, copies)
-	set(size.NodeMemoryMember, (plain.playing.resident-plain.base.freed)/p-c.Values[size.NodeMemoryConnection]-c.Values[size.NodeMemoryRoom]/tableOf)
+	set(size.NodeMemoryMember, (plain.playing.freed-plain.base.freed)/p-c.Values[size.NodeMemoryConnection]-c.Values[size.NodeMemoryRoom]/tableOf)
+	set(size.NodeGarbage, (solo.playing.resident/solo.playing.freed+plain.playing.resident/plain.playing.freed)/2)
 	set(size.KernelConnection, (solo.idle.kernel-solo.base.kernel+plain.idle.kernel-plain.base.kernel)/2/p/2) // both ends are here
 
 	set(size.RedisCommit, plain.perAction(redis))
@@ -187,7 +188,8 @@ func Calibrate(ctx context.Context, cfg Config) (*size.Costs, error) {
 	set(size.RedisReplica, replica.perAction(redis)-plain.perAction(redis))
 	set(size.RedisCluster, cluster.perAction(redis)-plain.perAction(redis))
 	set(size.RedisContended, hot.perAction(redis))
-	set(size.RedisNode, solo.alone.Redis)
+	set(size.RedisNode, (spread.alone.Redis-solo.alone.Redis)/(manyNode-1))
+	set(size.RedisIdle, solo.alone.Redis-c.Values[size.RedisNode])
 
 	of := func(t trialOf) float64 { return (t.redisPlayed - t.redisBase) / float64(t.players) }
 	set(size.RedisMemory, (solo.redisBase+plain.redisBase)/2)

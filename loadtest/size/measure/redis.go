@@ -148,7 +148,8 @@ func (m *masters) read(ctx context.Context) (sum used, err error) {
 		}{
 			{"CPU", "used_cpu_user_main_thread", &sum.cpu, 1e6}, {"CPU", "used_cpu_sys_main_thread", &sum.cpu, 1e6},
 			{"Stats", "total_net_input_bytes", &sum.in, 1}, {"Stats", "total_net_output_bytes", &sum.out, 1},
-			{"Memory", "used_memory", &sum.memory, 1},
+			// Without the buffers of connections, which come and go.
+			{"Memory", "used_memory", &sum.memory, 1}, {"Memory", "mem_clients_normal", &sum.memory, -1}, {"Memory", "mem_clients_slaves", &sum.memory, -1},
 		} {
 			v, err := strconv.ParseFloat(info[f.section][f.name], 64)
 			if err != nil {

@@ -50,7 +50,11 @@ func (g *gcra) take(l rateLimit, now time.Duration) (wait time.Duration) {
 	}
 	for {
 		old := g.arrival.Load()
-		arrival := min(max(time.Duration(old), now), now+l.burst) + l.interval // at another rate there may have been more
+		if most := int64(now + l.burst); old > most { // there was another limit before
+			g.arrival.CompareAndSwap(old, most)
+			continue
+		}
+		arrival := max(time.Duration(old), now) + l.interval
 		if wait := arrival - now - l.burst; wait > 0 {
 			return wait
 		}

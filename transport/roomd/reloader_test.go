@@ -59,8 +59,11 @@ func startReloading(t *testing.T, text string, args ...string) *reloading {
 	go func() { done <- run(ctx, cfg, r, func(n *node.Node) { ready <- n }) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
+		select {
+		case err := <-done:
+			redistest.OK(t, err)
+		case <-time.After(20 * time.Second):
+			t.Error("the node does not end")
 		}
 	})
 	select {

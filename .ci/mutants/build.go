@@ -186,11 +186,11 @@ const modules = "transport/page/testdata/node_modules"
 
 // inCopy writes the broken file into a copy of the module.
 func (w *workshop) inCopy(file string, text []byte) (undo func(), err error) {
+	installed := filepath.Join(w.root, modules)
+	if _, err := os.Stat(installed); err != nil && filepath.Ext(file) == ".js" {
+		return nil, fmt.Errorf("%w; npm ci --prefix transport/page/testdata", err)
+	}
 	if w.copied == "" {
-		installed := filepath.Join(w.root, modules)
-		if _, err := os.Stat(installed); err != nil {
-			return nil, fmt.Errorf("%w; npm ci --prefix transport/page/testdata", err)
-		}
 		copied := filepath.Join(w.dir, "module")
 		script := `mkdir "$1" && git ls-files -z | xargs -0 cp --parents -t "$1"`
 		if out, err := exec.Command("bash", "-c", script, "copy", copied).CombinedOutput(); err != nil {

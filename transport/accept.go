@@ -72,19 +72,19 @@ func joinProtocols(h http.Header) {
 func (s *Server) reserve(c *conn) (status int, refusal *protocol.Error) {
 	evicted, refusal := s.conns.add(c)
 	if evicted != nil {
-		s.opts.Trace.refused(LimitNameless)
-		s.troubles.evicted.Happened(nil)
+		s.opts.Trace.refused(LimitUnauthenticated)
+		s.rateLimitedLogs.evicted.Happened(nil)
 		evicted.abort()
 	}
 	switch {
 	case refusal == nil, refusal == errDraining:
 	case refusal.Is(protocol.ErrRateLimited):
 		s.opts.Trace.refused(LimitAddress)
-		s.troubles.address.Happened(refusal, "address", c.network.String())
+		s.rateLimitedLogs.address.Happened(refusal, "address", c.network.String())
 		return http.StatusTooManyRequests, refusal
 	default:
 		s.opts.Trace.refused(LimitConnections)
-		s.troubles.full.Happened(refusal)
+		s.rateLimitedLogs.full.Happened(refusal)
 	}
 	return http.StatusServiceUnavailable, refusal
 }

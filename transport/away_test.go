@@ -45,7 +45,7 @@ func TestAway_ClosedOnPurpose(t *testing.T) {
 					first, second, a, b := twoNodes(t, room.Rules{}, Options{Grace: grace})
 					if drains {
 						first.conns.drain()
-						first.graces.stop() // what Shutdown begins with, before it closes anybody
+						first.disconnectTimers.stop() // what Shutdown begins with, before it closes anybody
 					}
 					a.sendClose(websocket.CloseNormalClosure)
 					b.expect(eventALeft)

@@ -40,8 +40,8 @@ type conn struct {
 	network netip.Prefix  // of the client's address; the zero Prefix if that is not known
 	removed chan struct{} // closed when the server has removed it from its connections
 
-	nameless *pending.Entry[*conn] // guarded by connections.mu: of those that have shown no token; nil for others
-	evicted  bool                  // guarded by connections.mu: aborted to make room
+	unauthenticated *pending.Entry[*conn] // guarded by connections.mu: of those that have shown no token; nil for others
+	evicted         bool                  // guarded by connections.mu: aborted to make room
 
 	alive liveness
 
@@ -88,9 +88,9 @@ func (c *conn) serve(ws *websocket.Conn) error {
 
 	rooms := c.session.close()
 	if code, text, _ := c.closeReason(); code == websocket.CloseNormalClosure && text == "" {
-		c.server.graces.skip(c.session.user, c.session.id, rooms) // the client has closed on purpose
+		c.server.disconnectTimers.skip(c.session.user, c.session.id, rooms) // the client has closed on purpose
 	} else {
-		c.server.graces.begin(c.session.user, c.session.id, rooms)
+		c.server.disconnectTimers.begin(c.session.user, c.session.id, rooms)
 	}
 	c.flushLast()
 	c.hangUp()
@@ -99,7 +99,7 @@ func (c *conn) serve(ws *websocket.Conn) error {
 
 func (c *conn) open(raw net.Conn) {
 	c.mu.Lock()
-	c.raw, c.frames = raw, newFrameReader(raw, c.server.opts.MaxFrame, c.control, c.session.throttle.spareFrame)
+	c.raw, c.frames = raw, newFrameReader(raw, c.server.opts.MaxFrame, c.control, c.session.throttle.noopFrame)
 	if c.aborted { // before the handshake had ended
 		_ = socketOf(raw).Close()
 	}

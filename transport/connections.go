@@ -19,16 +19,16 @@ type connections struct {
 	perAddress int
 	wg         sync.WaitGroup // open connections
 
-	mu       sync.Mutex
-	open     map[string]*conn     // guarded by mu: by session
-	networks map[netip.Prefix]int // guarded by mu: how many are open, by conn.network
-	nameless pending.Set[*conn]   // guarded by mu: those that have shown no token yet
-	leaving  int                  // guarded by mu: evicted, and still in open
-	draining bool                 // guarded by mu
+	mu              sync.Mutex
+	open            map[string]*conn     // guarded by mu: by session
+	networks        map[netip.Prefix]int // guarded by mu: how many are open, by conn.network
+	unauthenticated pending.Set[*conn]   // guarded by mu: those that have shown no token yet
+	leaving         int                  // guarded by mu: evicted, and still in open
+	draining        bool                 // guarded by mu
 }
 
-// maxNameless returns how many of max connections may have shown no token yet.
-func maxNameless(max int) int { return min(max, 4+max/8) }
+// maxUnauthenticated returns how many of max connections may have shown no token yet.
+func maxUnauthenticated(max int) int { return min(max, 4+max/8) }
 
 func newConnections(max, perAddress int) *connections {
 	return &connections{max: max, perAddress: perAddress, open: make(map[string]*conn), networks: make(map[netip.Prefix]int)}
@@ -48,18 +48,18 @@ func (cs *connections) add(c *conn) (evicted *conn, refusal *protocol.Error) {
 		return nil, protocol.NewError(protocol.CodeRateLimited, "this node has %d connections from your address, the limit", cs.perAddress)
 	}
 	if c.session.user == "" {
-		c.nameless = cs.nameless.Add(c.network, c)
+		c.unauthenticated = cs.unauthenticated.Add(c.network, c)
 	}
 	full := len(cs.open)-cs.leaving >= cs.max
-	if full || cs.nameless.Len() > maxNameless(cs.max) {
-		evicted, _ = cs.nameless.Next()
+	if full || cs.unauthenticated.Len() > maxUnauthenticated(cs.max) {
+		evicted, _ = cs.unauthenticated.Next()
 	}
 	if full && (evicted == nil || evicted == c) {
-		cs.removeNamelessLocked(c)
+		cs.removeUnauthenticatedLocked(c)
 		return nil, protocol.NewError(protocol.CodeUnavailable, "this node has %d connections, its limit", cs.max)
 	}
 	if evicted != nil {
-		cs.removeNamelessLocked(evicted)
+		cs.removeUnauthenticatedLocked(evicted)
 		evicted.evicted = true
 		cs.leaving++
 	}
@@ -73,13 +73,13 @@ func (cs *connections) add(c *conn) (evicted *conn, refusal *protocol.Error) {
 func (cs *connections) name(c *conn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.removeNamelessLocked(c)
+	cs.removeUnauthenticatedLocked(c)
 }
 
-func (cs *connections) removeNamelessLocked(c *conn) {
-	if c.nameless != nil {
-		cs.nameless.Remove(c.nameless)
-		c.nameless = nil
+func (cs *connections) removeUnauthenticatedLocked(c *conn) {
+	if c.unauthenticated != nil {
+		cs.unauthenticated.Remove(c.unauthenticated)
+		c.unauthenticated = nil
 	}
 }
 
@@ -90,7 +90,7 @@ func (cs *connections) remove(c *conn) {
 	if cs.networks[c.network]--; cs.networks[c.network] == 0 {
 		delete(cs.networks, c.network)
 	}
-	cs.removeNamelessLocked(c)
+	cs.removeUnauthenticatedLocked(c)
 	if c.evicted {
 		cs.leaving--
 	}
@@ -107,10 +107,10 @@ func (cs *connections) find(session string) (c *conn, draining bool) {
 }
 
 // list returns the open connections, and how many of them have shown no token yet.
-func (cs *connections) list() (open []*conn, nameless int) {
+func (cs *connections) list() (open []*conn, unauthenticated int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	return slices.Collect(maps.Values(cs.open)), cs.nameless.Len()
+	return slices.Collect(maps.Values(cs.open)), cs.unauthenticated.Len()
 }
 
 func (cs *connections) count() int {

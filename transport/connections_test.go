@@ -26,7 +26,7 @@ func TestConnect_WithoutTokenBounded(t *testing.T) {
 		if _, _, err := first.ws.ReadMessage(); err == nil || websocket.IsCloseError(err, protocol.CloseUnauthorized) {
 			t.Errorf("the oldest connection without a token: %v", err)
 		}
-		if n := s.Connections(); n != 1+maxNameless(8) {
+		if n := s.Connections(); n != 1+maxUnauthenticated(8) {
 			t.Errorf("%d connections", n)
 		}
 		named.exchange(`{"id":2,"action":"users","room":"42"}`, `{"id":2,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
@@ -67,7 +67,7 @@ func TestConnect_OneAddress(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := startWithKey(t, Options{MaxConnections: 80, TrustProxy: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
 				s.pipes.wrap = func(c net.Conn) net.Conn { return proxied{c} }
-				for i := range maxNameless(80) {
+				for i := range maxUnauthenticated(80) {
 					s.dialFrom(t, flood(i))
 				}
 				var browsers []*testClient

@@ -17,11 +17,11 @@ const maxDebugLines = 200
 type debugLog struct {
 	log     *slog.Logger
 	clock   func() time.Duration
-	lines   bucket
+	lines   gcra
 	leftOut atomic.Int64
 }
 
-var debugPace = newPace(maxDebugLines, maxDebugLines)
+var debugLimit = newRateLimit(maxDebugLines, maxDebugLines)
 
 func newDebugLog(log *slog.Logger, clock func() time.Duration) *debugLog {
 	return &debugLog{log: log, clock: clock}
@@ -34,7 +34,7 @@ func (d *debugLog) write(message string, attrs ...slog.Attr) {
 	if !d.enabled() {
 		return
 	}
-	if d.lines.take(debugPace, d.clock()) > 0 {
+	if d.lines.take(debugLimit, d.clock()) > 0 {
 		d.leftOut.Add(1)
 		return
 	}

@@ -17,9 +17,9 @@ type flusher struct {
 
 	tries sync.Pool // of *attempt
 
-	mu    sync.Mutex
-	ready []*writer // guarded by mu: in order
-	crew  int       // guarded by mu: goroutines
+	mu         sync.Mutex
+	ready      []*writer // guarded by mu: in order
+	goroutines int       // guarded by mu: how many run
 }
 
 // add has a connection written soon. It does not block.
@@ -27,8 +27,8 @@ func (f *flusher) add(w *writer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ready = append(f.ready, w)
-	if f.crew == 0 || len(f.ready) > f.crew*flushesAtOnce && f.crew < runtime.GOMAXPROCS(0) {
-		f.crew++
+	if f.goroutines == 0 || len(f.ready) > f.goroutines*flushesAtOnce && f.goroutines < runtime.GOMAXPROCS(0) {
+		f.goroutines++
 		f.running.Go(f.run)
 	}
 }
@@ -63,7 +63,7 @@ func (f *flusher) take(into []*writer) (n int) {
 	clear(f.ready[rest:])
 	f.ready = f.ready[:rest]
 	if n == 0 {
-		f.crew--
+		f.goroutines--
 	}
 	return n
 }

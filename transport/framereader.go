@@ -37,13 +37,13 @@ type frameReader struct {
 	socket  *socket
 	max     int                                     // bytes of a message
 	control func(opcode byte, content []byte) error // handles a control frame
-	spare   func() bool                             // counts a frame that asks for nothing, and reports whether it is allowed
+	noop    func() bool                             // counts a frame that asks for nothing, and reports whether it is allowed
 
 	inMessage bool // a message has begun and not ended
 }
 
-func newFrameReader(src io.Reader, max int, control func(opcode byte, content []byte) error, spare func() bool) *frameReader {
-	return &frameReader{socket: newSocket(src), max: max, control: control, spare: spare}
+func newFrameReader(src io.Reader, max int, control func(opcode byte, content []byte) error, noop func() bool) *frameReader {
+	return &frameReader{socket: newSocket(src), max: max, control: control, noop: noop}
 }
 
 // next begins a frame between two messages. It handles a control frame, and reports true if the
@@ -151,7 +151,7 @@ func (r *frameReader) readControl(h frameHeader) error {
 
 // countSpare returns an error if the client has sent too many pings, pongs and fragments.
 func (r *frameReader) countSpare() error {
-	if !r.spare() {
+	if !r.noop() {
 		return &closeError{protocol.CloseTooMany, "too many pings, pongs or fragments"}
 	}
 	return nil

@@ -27,7 +27,7 @@ func TestFlood_Fragments(t *testing.T) {
 		{"one more", together(fragments(maxFragments + 1)), "close 1008"},
 		{"never the last", together(first(""), strings.Repeat(more(""), 1000)), "close 1008"},
 		{"never the last, one byte each", together(first("x"), strings.Repeat(more("x"), 1000)), "close 1008"},
-		{"with pings between them", together(first(""), strings.Repeat(more("")+pong(""), spareBurst)), "close 1008"},
+		{"with pings between them", together(first(""), strings.Repeat(more("")+pong(""), noopBurst)), "close 1008"},
 	})
 }
 
@@ -41,7 +41,7 @@ func TestFlood_CutOff(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := serve(t, sizedRooms{}, Options{Rate: -1})
 			c := s.connectRawAs(t, "a")
-			go c.write(strings.Repeat(unit, spareBurst), text(usersOf(7)), strings.Repeat(unit, 100))
+			go c.write(strings.Repeat(unit, noopBurst), text(usersOf(7)), strings.Repeat(unit, 100))
 			got := strings.TrimSpace(strings.ReplaceAll(c.readAll(), "bad_request ", ""))
 			if want := fmt.Sprint("7 close ", protocol.CloseTooMany); got != want {
 				t.Errorf("%s: got %q, want %q", name, got, want)
@@ -57,11 +57,11 @@ func TestFlood_AtTheRate(t *testing.T) {
 		c := s.connectRawAs(t, "a")
 		_ = c.raw.SetDeadline(time.Time{})
 		for range 10 * 60 {
-			c.write(strings.Repeat(pong(""), spareRate))
+			c.write(strings.Repeat(pong(""), noopRate))
 			time.Sleep(time.Second)
 		}
-		time.Sleep((spareBurst/spareRate + 1) * time.Second)
-		go c.write(strings.Repeat(pong(""), spareBurst), text(usersOf(1)), closing(1000, ""))
+		time.Sleep((noopBurst/noopRate + 1) * time.Second)
+		go c.write(strings.Repeat(pong(""), noopBurst), text(usersOf(1)), closing(1000, ""))
 		redistest.Equal(t, "got", c.readAll(), "1 close 1000")
 	})
 }

@@ -36,7 +36,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, http.StatusServiceUnavailable, errDraining)
 		return
 	case err != nil:
-		s.troubles.notReady.Happened(err)
+		s.rateLimitedLogs.notReady.Happened(err)
 		Refuse(w, http.StatusServiceUnavailable, protocol.NewError(protocol.CodeUnavailable, "Redis does not answer"))
 		return
 	}

@@ -74,7 +74,7 @@ func (s *Server) refuseIdentity(w http.ResponseWriter, err error) {
 		Refuse(w, http.StatusBadRequest, e)
 		return
 	}
-	s.troubles.refused[e.Code].Happened(e)
+	s.rateLimitedLogs.refused[e.Code].Happened(e)
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	Refuse(w, http.StatusUnauthorized, e)
 }

@@ -162,8 +162,8 @@ func TestMove_Refused(t *testing.T) {
 		time.Sleep(time.Minute)
 		a.expectSilence()
 		b.expectSilence()
-		if n := first.graces.count(); n != 0 {
-			t.Errorf("%d graces are left", n)
+		if n := first.disconnectTimers.count(); n != 0 {
+			t.Errorf("%d timers are left", n)
 		}
 	})
 }

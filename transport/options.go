@@ -189,18 +189,18 @@ func (o Options) validateLimits() error {
 	return nil
 }
 
-// pace returns how often a client may ask.
-func (o Options) pace() pace {
+// rateLimit returns how often a client may ask.
+func (o Options) requestLimit() rateLimit {
 	if o.Rate < 0 {
-		return pace{}
+		return rateLimit{}
 	}
-	return newPace(o.Rate, o.Burst)
+	return newRateLimit(o.Rate, o.Burst)
 }
 
-// newRoomsPace returns how often a user may begin a room.
-func (o Options) newRoomsPace() pace {
+// newRoomsLimit returns how often a user may begin a room.
+func (o Options) newRoomsLimit() rateLimit {
 	if o.MaxNewRooms < 0 {
-		return pace{}
+		return rateLimit{}
 	}
-	return pace{time.Minute / time.Duration(o.MaxNewRooms), time.Minute}
+	return rateLimit{time.Minute / time.Duration(o.MaxNewRooms), time.Minute}
 }

@@ -191,6 +191,6 @@ func (s *Server) AllowsHost(host string) bool { return s.origins.allowHost(host)
 // refuseOrigin says how to allow the origin, to its page and to the operator.
 func (s *Server) refuseOrigin(w http.ResponseWriter, r *http.Request) {
 	e := protocol.NewError(protocol.CodeForbidden, "pages of the origin %.200q may not connect; --allow-origin allows it", strings.Join(r.Header["Origin"], ", "))
-	s.troubles.origins.Happened(e)
+	s.rateLimitedLogs.origins.Happened(e)
 	Refuse(w, http.StatusForbidden, e)
 }

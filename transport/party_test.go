@@ -97,8 +97,8 @@ func TestParty_Refused(t *testing.T) {
 		if _, err := first.Reserve(t.Context(), "42", "p"); !errors.Is(err, room.ErrRoomClosed) {
 			t.Error(err)
 		}
-		if n := first.graces.count(); n != 0 {
-			t.Errorf("%d graces are left", n)
+		if n := first.disconnectTimers.count(); n != 0 {
+			t.Errorf("%d timers are left", n)
 		}
 		a.expectSilence()
 	})

@@ -164,7 +164,7 @@ func (p *presence) loseLocked(lost *membership.Loss, by *room.Event, replying bo
 	why := &protocol.Event{Event: protocol.EventLost, Room: p.room, Reason: string(lost.Reason), Text: lost.Text, To: lost.Target}
 	if lost.Refusal != nil {
 		why.Reason = ErrorOf(lost.Refusal).Code
-		s.server.troubles.lostSeats.Happened(lost.Refusal, "room", p.room, "user", s.user)
+		s.server.rateLimitedLogs.lostSeats.Happened(lost.Refusal, "room", p.room, "user", s.user)
 	}
 	p.tellLocked(why, by, replying)
 	switch {

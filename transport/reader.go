@@ -21,7 +21,7 @@ func (c *conn) read() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
-			c.server.troubles.panics.Happened(err, "user", c.session.user, "stack", string(debug.Stack()))
+			c.server.rateLimitedLogs.panics.Happened(err, "user", c.session.user, "stack", string(debug.Stack()))
 		}
 	}()
 	for {

@@ -62,7 +62,7 @@ func (r *request) refusal(err error) *protocol.Reply {
 		r.session.server.opts.Trace.refused(LimitMembers)
 	}
 	r.session.outcome = e.Code
-	if trouble := r.session.server.troubles.refused[e.Code]; trouble != nil {
+	if trouble := r.session.server.rateLimitedLogs.refused[e.Code]; trouble != nil {
 		trouble.Happened(err, "action", r.in.Action, "room", r.in.Room, "user", r.session.user)
 	}
 	return &protocol.Reply{ID: &r.in.ID, Room: r.in.Room, Error: e}
@@ -77,7 +77,7 @@ func (r *request) refuseRate(bad *protocol.DecodeError, refusal *protocol.Error,
 		reply.Error = refusal
 	}
 	r.session.out.Push(frames.Reply(reply))
-	r.session.server.troubles.rate.Happened(refusal, "user", r.session.user)
+	r.session.server.rateLimitedLogs.rate.Happened(refusal, "user", r.session.user)
 	if cutOff {
 		r.session.server.opts.Trace.refused(LimitFlood)
 		r.session.end(protocol.CloseTooMany, "too many requests")

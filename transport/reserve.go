@@ -9,24 +9,24 @@ import (
 	"roomd/room"
 )
 
-// reservation are the graces of users whose seats are reserved under one session, which no client
+// reservation has the disconnect timers of users whose seats are reserved under one session, which no client
 // has.
 type reservation struct {
-	graces  *graces
-	session string
-	members []*grace
+	disconnectTimers *disconnectTimers
+	session          string
+	members          []*disconnectTimer
 }
 
-// reserve begins the graces of users before their seats are reserved: from then on this server
+// reserve starts the disconnect timers of users before their seats are reserved: from then on this server
 // answers for their session. After stop it fails with room.ErrClosed.
-func (g *graces) reserve(id string, users []string) (*reservation, error) {
-	r := &reservation{graces: g, session: uuid.NewString()}
+func (g *disconnectTimers) reserve(id string, users []string) (*reservation, error) {
+	r := &reservation{disconnectTimers: g, session: uuid.NewString()}
 	return r, r.add(users, id)
 }
 
-// add begins the graces of further users, whose seats are reserved in rooms.
+// add starts the disconnect timers of further users, whose seats are reserved in rooms.
 func (r *reservation) add(users []string, rooms ...string) error {
-	g := r.graces
+	g := r.disconnectTimers
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.running == nil {
@@ -37,7 +37,7 @@ func (r *reservation) add(users []string, rooms ...string) error {
 		if err != nil {
 			continue // so is that
 		}
-		one := &grace{user: name, session: r.session, rooms: rooms, reason: room.ReasonTimeout}
+		one := &disconnectTimer{user: name, session: r.session, rooms: rooms, reason: room.ReasonTimeout}
 		g.running[one] = struct{}{}
 		r.members = append(r.members, one)
 	}
@@ -52,7 +52,7 @@ const minReservation = seatWait
 // those whose seats were reserved before; so they have if it is not known: their sessions may be on
 // their way. If nothing was written there is nothing to give up.
 func (r *reservation) settle(err error) {
-	g := r.graces
+	g := r.disconnectTimers
 	length := g.length
 	if length < 0 {
 		length = minReservation
@@ -79,7 +79,7 @@ func (s *Server) Reserve(ctx context.Context, id string, users ...string) (room.
 
 // seatParty is Reserve, in a room that may begin with settings.
 func (s *Server) seatParty(ctx context.Context, id string, begin *room.Settings, users []string) (room.Result, error) {
-	held, err := s.graces.reserve(id, users)
+	held, err := s.disconnectTimers.reserve(id, users)
 	if err != nil {
 		return room.Result{}, err
 	}
@@ -92,7 +92,7 @@ func (s *Server) seatParty(ctx context.Context, id string, begin *room.Settings,
 // room by themselves; who has none there keeps the seat for Options.Grace. It fails with the errors
 // of [Rooms].Move.
 func (s *Server) Move(ctx context.Context, from, to string, users ...string) (left, joined room.Result, err error) {
-	held, err := s.graces.reserve(to, users)
+	held, err := s.disconnectTimers.reserve(to, users)
 	if err != nil {
 		return left, joined, err
 	}
@@ -104,7 +104,7 @@ func (s *Server) Move(ctx context.Context, from, to string, users ...string) (le
 // Exchange takes users from one room to another, and others back from there, in one step: all of them, or none. So
 // members of two full rooms change places. It is as Move otherwise.
 func (s *Server) Exchange(ctx context.Context, from, to string, users, back []string) (left, joined room.Result, err error) {
-	held, err := s.graces.reserve(to, users)
+	held, err := s.disconnectTimers.reserve(to, users)
 	if err == nil {
 		err = held.add(back, from, to) // in to if the exchange has to be undone there
 	}

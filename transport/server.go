@@ -38,24 +38,24 @@ const watchTimeout = 5 * time.Second
 
 // Server answers game clients. It is safe for concurrent use.
 type Server struct {
-	rooms      *sharedReads
-	opts       Options
-	origins    *origins
-	upgrader   websocket.Upgrader
-	conns      *connections
-	heartbeats *heartbeats
-	health     *health
-	flusher    flusher
-	graces     *graces
-	troubles   *troubles
-	debug      *debugLog
-	watching   *redisconn.SharedTimeout // bounds the wait for a room's subscription
-	retired    atomic.Bool
-	users      *users
-	pace       pace      // of a connection's requests, and of a user's
-	newRooms   pace      // of rooms that a user begins
-	began      time.Time // the clock of limits counts from here
-	now        frames.Clock
+	rooms            *sharedReads
+	opts             Options
+	origins          *origins
+	upgrader         websocket.Upgrader
+	conns            *connections
+	heartbeats       *heartbeats
+	health           *health
+	flusher          flusher
+	disconnectTimers *disconnectTimers
+	rateLimitedLogs  *rateLimitedLogs
+	debug            *debugLog
+	watching         *redisconn.SharedTimeout // bounds the wait for a room's subscription
+	retired          atomic.Bool
+	users            *users
+	rateLimit        rateLimit // of a connection's requests, and of a user's
+	newRooms         rateLimit // of rooms that a user begins
+	began            time.Time // the clock of limits counts from here
+	now              frames.Clock
 
 	life context.Context // of connections and their actions
 	kill context.CancelFunc
@@ -76,16 +76,16 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		rooms: newSharedReads(rooms), opts: opts, origins: allowed, troubles: newTroubles(opts.Log),
-		conns: newConnections(opts.MaxConnections, opts.MaxPerAddress),
-		pace:  opts.pace(), newRooms: opts.newRoomsPace(), began: time.Now(), now: rooms.Now,
+		rooms: newSharedReads(rooms), opts: opts, origins: allowed, rateLimitedLogs: newRateLimitedLogs(opts.Log),
+		conns:     newConnections(opts.MaxConnections, opts.MaxPerAddress),
+		rateLimit: opts.requestLimit(), newRooms: opts.newRoomsLimit(), began: time.Now(), now: rooms.Now,
 	}
 	s.heartbeats = newHeartbeats(opts.PingInterval, s.clock)
 	s.health = &health{server: s}
 	s.users, s.debug = newUsers(s.clock), newDebugLog(opts.Log, s.clock)
 	s.life, s.kill = context.WithCancel(context.Background())
 	s.watching = redisconn.NewSharedTimeout(s.life, watchTimeout)
-	s.graces = newGraces(s)
+	s.disconnectTimers = newDisconnectTimers(s)
 	rooms.AnswerFor(s.answersFor)
 	s.upgrader = websocket.Upgrader{
 		HandshakeTimeout: opts.HandshakeTimeout,
@@ -109,7 +109,7 @@ func (s *Server) Connections() int { return s.conns.count() }
 // ended and the grace runs, or the node drains, and so keeps all seats.
 func (s *Server) answersFor(room, session string) bool {
 	c, draining := s.conns.find(session)
-	return draining || c != nil && c.session.claims(room) || s.graces.has(room, session)
+	return draining || c != nil && c.session.claims(room) || s.disconnectTimers.has(room, session)
 }
 
 // Retire makes /readyz fail, so that load balancers send no more clients. Everybody is served as
@@ -128,7 +128,7 @@ func (s *Server) Retire() { s.retired.Store(true) }
 // To drain with net/http, call Shutdown of both; the order does not matter.
 func (s *Server) Shutdown(ctx context.Context) error {
 	conns := s.conns.drain()
-	s.graces.stop()
+	s.disconnectTimers.stop()
 	stop := context.AfterFunc(ctx, func() {
 		s.kill()
 		s.conns.abort()
@@ -138,9 +138,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.heartbeats.wait()
 	s.health.wait()
 	s.flusher.wait()
-	s.graces.wait()
+	s.disconnectTimers.wait()
 	s.kill()
-	s.troubles.logs.Close()
+	s.rateLimitedLogs.logs.Close()
 	if !stop() {
 		return context.Cause(ctx)
 	}

@@ -56,12 +56,12 @@ func newSession(s *Server, user string, access *access, out *outbox.Outbox, end 
 }
 
 // enter counts the connection among those of its user, when that is known.
-func (s *session) enter() { s.throttle.user = s.server.users.enter(s.user) }
+func (s *session) enter() { s.throttle.user = s.server.users.acquire(s.user) }
 
 // exit undoes enter, when the connection has ended.
 func (s *session) exit() {
 	if t := s.throttle.user; t != nil {
-		s.server.users.leave(s.user, t)
+		s.server.users.release(s.user, t)
 	}
 }
 
@@ -253,7 +253,7 @@ func (s *session) isInside(id string) bool {
 }
 
 // claims reports whether the session is in a room, or may be soon. A closed one claims all
-// rooms until its graces have begun.
+// rooms until its disconnect timers have begun.
 func (s *session) claims(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

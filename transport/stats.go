@@ -4,21 +4,21 @@ import "context"
 
 // Stats are what a [Server] holds at a moment.
 type Stats struct {
-	Connections int // open WebSockets
-	Nameless    int // of those: that have shown no token yet
-	Rooms       int // that have members or watchers among the connections
-	Members     int // seats of the connections' users; a user in two rooms counts twice
-	Watchers    int // watches of connections; a member who watches counts in both
-	Graces      int // ended sessions whose users keep their seats
-	Queued      int // bytes that wait for the connections' clients, without snapshots
-	MostQueued  int // of those: for one connection
+	Connections     int // open WebSockets
+	Unauthenticated int // of those: that have shown no token yet
+	Rooms           int // that have members or watchers among the connections
+	Members         int // seats of the connections' users; a user in two rooms counts twice
+	Watchers        int // watches of connections; a member who watches counts in both
+	Graces          int // ended sessions whose users keep their seats
+	Queued          int // bytes that wait for the connections' clients, without snapshots
+	MostQueued      int // of those: for one connection
 }
 
 // Stats counts. With 50,000 connections it takes some milliseconds, in which connections come
 // and go as usual.
 func (s *Server) Stats() Stats {
-	conns, nameless := s.conns.list()
-	stats := Stats{Connections: len(conns), Nameless: nameless, Graces: s.graces.count()}
+	conns, unauthenticated := s.conns.list()
+	stats := Stats{Connections: len(conns), Unauthenticated: unauthenticated, Graces: s.disconnectTimers.count()}
 	rooms := make(map[string]struct{})
 	for _, c := range conns {
 		c.session.countInto(&stats, rooms)

@@ -8,64 +8,64 @@ import (
 )
 
 const (
-	// spareRate and spareBurst bound what the server does nothing for, because reading and refusing
+	// noopRate and noopBurst bound what the server does nothing for, because reading and refusing
 	// it costs something, too: pings, pongs, all fragments of a message but the first, and requests
 	// over the rate. They bound it per second, and at once, for a connection and for a user: who
 	// connects again gets no new burst.
-	spareRate  = 100
-	spareBurst = 256
+	noopRate  = 100
+	noopBurst = 256
 )
 
-// pace is how often something may happen. The zero value sets no limit.
-type pace struct {
+// rateLimit is how often something may happen. The zero value sets no limit.
+type rateLimit struct {
 	interval time.Duration // between two, on average
-	debt     time.Duration // the intervals of those that may happen at once
+	burst    time.Duration // the intervals of those that may happen at once
 }
 
-func newPace(perSecond, burst int) pace {
+func newRateLimit(perSecond, burst int) rateLimit {
 	interval := time.Second / time.Duration(perSecond)
-	return pace{interval, interval * time.Duration(burst)}
+	return rateLimit{interval, interval * time.Duration(burst)}
 }
 
-var sparePace = newPace(spareRate, spareBurst)
+var noopLimit = newRateLimit(noopRate, noopBurst)
 
-// times returns the pace of what counts as much as n of these, or as all that may happen at once.
-func (p pace) times(n int) pace {
-	p.interval = min(p.interval*time.Duration(n), p.debt)
-	return p
+// times returns the limit of what counts as much as n of these, or as all that may happen at once.
+func (l rateLimit) times(n int) rateLimit {
+	l.interval = min(l.interval*time.Duration(n), l.burst)
+	return l
 }
 
-// bucket counts what happens at a pace. A rate.Limiter of x/time takes 80 bytes in place of 8. And
-// it loses tokens when several connections of a user reserve and cancel at the same time, so that
-// refused requests would count.
-type bucket struct {
-	paid atomic.Int64 // the time at which all that has happened no longer counts
+// gcra counts what happens against a limit, by the generic cell rate algorithm (ITU-T I.371). A rate.Limiter of
+// x/time takes 80 bytes in place of 8. And it loses tokens when several connections of a user reserve and cancel
+// at the same time, so that refused requests would count.
+type gcra struct {
+	arrival atomic.Int64 // the theoretical arrival time: when all that has happened no longer counts
 }
 
 // take counts one, and returns 0. If there have been too many, it counts none, and returns how long
 // to wait. The time is that of a clock that never steps.
-func (b *bucket) take(p pace, now time.Duration) (wait time.Duration) {
-	if p.interval == 0 {
+func (g *gcra) take(l rateLimit, now time.Duration) (wait time.Duration) {
+	if l.interval == 0 {
 		return 0
 	}
 	for {
-		old := b.paid.Load()
-		paid := max(time.Duration(old), now) + p.interval
-		if wait := paid - now - p.debt; wait > 0 {
+		old := g.arrival.Load()
+		arrival := max(time.Duration(old), now) + l.interval
+		if wait := arrival - now - l.burst; wait > 0 {
 			return wait
 		}
-		if b.paid.CompareAndSwap(old, int64(paid)) {
+		if g.arrival.CompareAndSwap(old, int64(arrival)) {
 			return 0
 		}
 	}
 }
 
-// giveBack undoes a take.
-func (b *bucket) giveBack(p pace) { b.paid.Add(-int64(p.interval)) }
+// undo takes a take back.
+func (g *gcra) undo(l rateLimit) { g.arrival.Add(-int64(l.interval)) }
 
-// debt returns how long what has happened still counts.
-func (b *bucket) debt(now time.Duration) time.Duration {
-	return max(0, time.Duration(b.paid.Load())-now)
+// backlog returns how long what has happened still counts.
+func (g *gcra) backlog(now time.Duration) time.Duration {
+	return max(0, time.Duration(g.arrival.Load())-now)
 }
 
 // throttle bounds what a connection sends, alone and together with the user's other connections on
@@ -74,25 +74,25 @@ type throttle struct {
 	server   *Server
 	isAdmin  func() bool   // of an admin there may be as many requests as there are
 	user     *userThrottle // nil until the client has said who the user is
-	requests bucket
-	spare    bucket
+	requests gcra
+	noop     gcra
 }
 
-// spareFrame counts a frame that asks for nothing. It reports false if there are too many.
-func (t *throttle) spareFrame() bool {
+// noopFrame counts a frame that asks for nothing. It reports false if there are too many.
+func (t *throttle) noopFrame() bool {
 	now := t.server.clock()
-	return t.spare.take(sparePace, now) == 0 && (t.user == nil || t.user.spare.take(sparePace, now) == 0)
+	return t.noop.take(noopLimit, now) == 0 && (t.user == nil || t.user.noop.take(noopLimit, now) == 0)
 }
 
 // request counts a request as so many. It returns an error if there are too many, and then reports
 // whether the client is to be cut off, because it goes on regardless.
 func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
-	p, now := t.server.pace.times(cost), t.server.clock()
+	p, now := t.server.rateLimit.times(cost), t.server.clock()
 	limit := LimitRate
 	wait := t.requests.take(p, now)
 	if wait == 0 && t.user != nil {
 		if wait = t.user.requests.take(p, now); wait > 0 {
-			t.requests.giveBack(p)
+			t.requests.undo(p)
 			limit = LimitUserRate
 		}
 	}
@@ -100,7 +100,7 @@ func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
 		return nil, false
 	}
 	t.server.opts.Trace.refused(limit)
-	cutOff = t.user == nil || t.user.spare.take(sparePace, now) > 0
+	cutOff = t.user == nil || t.user.noop.take(noopLimit, now) > 0
 	whose := "a connection"
 	if limit == LimitUserRate {
 		whose = "all connections of a user"
@@ -121,7 +121,7 @@ func (t *throttle) newRoom() (wait time.Duration) {
 // noNewRoom undoes newRoom: the join has begun none.
 func (t *throttle) noNewRoom() {
 	if t.user != nil {
-		t.user.newRooms.giveBack(t.server.newRooms)
+		t.user.newRooms.undo(t.server.newRooms)
 	}
 }
 

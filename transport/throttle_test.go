@@ -11,8 +11,8 @@ import (
 
 func TestBucket_Takes(t *testing.T) {
 	const ms = time.Millisecond
-	var b bucket
-	p := newPace(50, 3) // one in 20 ms
+	var b gcra
+	p := newRateLimit(50, 3) // one in 20 ms
 	for _, step := range []struct{ at, wait time.Duration }{
 		{0, 0}, {0, 0}, {0, 0}, // the burst
 		{0, 20 * ms}, {0, 20 * ms}, // what is refused does not count
@@ -28,18 +28,18 @@ func TestBucket_Takes(t *testing.T) {
 			t.Errorf("at %v: wait %v, want %v", step.at, wait, step.wait)
 		}
 	}
-	b.giveBack(p)
+	b.undo(p)
 	if wait := b.take(p, time.Hour); wait != 0 {
 		t.Errorf("what was given back is not there: wait %v", wait)
 	}
-	if debt := b.debt(time.Hour); debt != 60*ms {
-		t.Errorf("the debt is %v", debt)
+	if backlog := b.backlog(time.Hour); backlog != 60*ms {
+		t.Errorf("the backlog is %v", backlog)
 	}
-	if debt := b.debt(2 * time.Hour); debt != 0 {
-		t.Errorf("later the debt is %v", debt)
+	if backlog := b.backlog(2 * time.Hour); backlog != 0 {
+		t.Errorf("later the backlog is %v", backlog)
 	}
 	for range 10_000 {
-		if wait := b.take(pace{}, 0); wait != 0 {
+		if wait := b.take(rateLimit{}, 0); wait != 0 {
 			t.Fatalf("without a limit: wait %v", wait)
 		}
 	}
@@ -50,8 +50,8 @@ func TestBucket_Takes(t *testing.T) {
 func TestBucket_KeepsThePace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perSecond, burst := rapid.IntRange(1, 2000).Draw(t, "rate"), rapid.IntRange(1, 50).Draw(t, "burst")
-		var b bucket
-		p := newPace(perSecond, burst)
+		var b gcra
+		p := newRateLimit(perSecond, burst)
 		var now time.Duration
 		var taken []time.Duration
 		for range 200 {
@@ -79,11 +79,11 @@ func TestBucket_KeepsThePace(t *testing.T) {
 	})
 }
 
-// All connections of a user take from one bucket at the same time.
+// All connections of a user take from one count at the same time.
 func TestBucket_AtOnce(t *testing.T) {
 	const burst = 2_000_000
-	var b bucket
-	p := newPace(1, burst)
+	var b gcra
+	p := newRateLimit(1, burst)
 	var taken atomic.Int64
 	var wg sync.WaitGroup
 	start := make(chan struct{})

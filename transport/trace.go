@@ -22,27 +22,27 @@ type Trace struct {
 
 // The limits that [Trace.Refused] names.
 const (
-	LimitConnections = "connections" // of the server
-	LimitAddress     = "address"     // connections of an address
-	LimitNameless    = "nameless"    // connections that have shown no token: one of the address with most is closed
-	LimitHandshake   = "handshake"   // time for the handshake, or any HTTP request
-	LimitAuth        = "auth_time"   // time until the token
-	LimitRate        = "rate"        // requests of a connection
-	LimitUserRate    = "user_rate"   // requests of all connections of a user
-	LimitFlood       = "flood"       // frames that ask for nothing, or requests over the rate
-	LimitFrame       = "frame"       // length of a request
-	LimitRooms       = "rooms"       // of a connection
-	LimitNewRooms    = "new_rooms"   // that a user begins
-	LimitMembers     = "members"     // of a room
-	LimitQueue       = "queue"       // of a client that reads slowly
-	LimitAPI         = "api"         // requests of the HTTP API that run at once
-	LimitAPIRate     = "api_rate"    // requests of the HTTP API a second
+	LimitConnections     = "connections"     // of the server
+	LimitAddress         = "address"         // connections of an address
+	LimitUnauthenticated = "unauthenticated" // connections that have shown no token: one of the address with most is closed
+	LimitHandshake       = "handshake"       // time for the handshake, or any HTTP request
+	LimitAuth            = "auth_time"       // time until the token
+	LimitRate            = "rate"            // requests of a connection
+	LimitUserRate        = "user_rate"       // requests of all connections of a user
+	LimitFlood           = "flood"           // frames that ask for nothing, or requests over the rate
+	LimitFrame           = "frame"           // length of a request
+	LimitRooms           = "rooms"           // of a connection
+	LimitNewRooms        = "new_rooms"       // that a user begins
+	LimitMembers         = "members"         // of a room
+	LimitQueue           = "queue"           // of a client that reads slowly
+	LimitAPI             = "api"             // requests of the HTTP API that run at once
+	LimitAPIRate         = "api_rate"        // requests of the HTTP API a second
 )
 
 // Limits returns all limits that [Trace.Refused] can name.
 func Limits() []string {
 	return []string{
-		LimitConnections, LimitAddress, LimitNameless, LimitHandshake, LimitAuth, LimitRate, LimitUserRate,
+		LimitConnections, LimitAddress, LimitUnauthenticated, LimitHandshake, LimitAuth, LimitRate, LimitUserRate,
 		LimitFlood, LimitFrame, LimitRooms, LimitNewRooms, LimitMembers, LimitQueue, LimitAPI, LimitAPIRate,
 	}
 }

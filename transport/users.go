@@ -16,9 +16,9 @@ type users struct {
 
 // userThrottle bounds what all connections of a user send together.
 type userThrottle struct {
-	requests bucket
-	spare    bucket // frames that ask for nothing, and requests over the rate
-	newRooms bucket // rooms that the user has begun
+	requests gcra
+	noop     gcra // frames that ask for nothing, and requests over the rate
+	newRooms gcra // rooms that the user has begun
 
 	connections int  // guarded by users.mu
 	forgetting  bool // guarded by users.mu: a timer will look whether it can be forgotten
@@ -28,8 +28,8 @@ func newUsers(clock func() time.Duration) *users {
 	return &users{clock: clock, byName: make(map[string]*userThrottle)}
 }
 
-// enter returns the throttle of a user with one more connection, which has to leave.
-func (u *users) enter(name string) *userThrottle {
+// acquire counts a connection of the user, and returns the throttle of all of them. Pair it with release.
+func (u *users) acquire(name string) *userThrottle {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	t := u.byName[name]
@@ -47,13 +47,13 @@ func (u *users) penalty(name string) time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if t := u.byName[name]; t != nil {
-		return max(0, t.spare.debt(u.clock())-sparePace.debt/2)
+		return max(0, t.noop.backlog(u.clock())-noopLimit.burst/2)
 	}
 	return 0
 }
 
-// leave is called when a connection of a user has ended.
-func (u *users) leave(name string, t *userThrottle) {
+// release is called when a connection of the user has ended.
+func (u *users) release(name string, t *userThrottle) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	t.connections--
@@ -66,13 +66,13 @@ func (u *users) forgetLocked(name string, t *userThrottle) {
 		return
 	}
 	now := u.clock()
-	debt := max(t.requests.debt(now), t.spare.debt(now), t.newRooms.debt(now))
-	if debt == 0 {
+	backlog := max(t.requests.backlog(now), t.noop.backlog(now), t.newRooms.backlog(now))
+	if backlog == 0 {
 		delete(u.byName, name)
 		return
 	}
 	t.forgetting = true
-	time.AfterFunc(debt, func() {
+	time.AfterFunc(backlog, func() {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		t.forgetting = false

@@ -1,7 +1,7 @@
 package history
 
 // checkRequests compares what was acknowledged or refused with what the history shows of
-// its topic: data, states and settings.
+// its register: data, states and settings.
 func (p *replay) checkRequests() {
 	for _, a := range p.log.requests {
 		t, hash, ok := a.sets()
@@ -17,9 +17,9 @@ func (p *replay) checkRequests() {
 }
 
 // checkPresent looks for an acknowledged value at its version.
-func (p *replay) checkPresent(a answered, t topic, hash uint64) {
-	b := p.books
-	writes, seen := b.topics[t], p.log.is(a.Version, hasCommit)
+func (p *replay) checkPresent(a answered, t register, hash uint64) {
+	b := p.registers
+	writes, seen := b.writes[t], p.log.is(a.Version, hasCommit)
 	shown := seen
 	for i := b.next(t, a.Version-1); i < len(writes) && writes[i].from < a.Version; i++ {
 		if seen && writes[i].span != (span{a.Version - 1, a.Version}) {
@@ -40,11 +40,11 @@ func (p *replay) checkPresent(a answered, t topic, hash uint64) {
 }
 
 // checkExpected looks for what an acknowledged compare-and-set should not have replaced.
-func (p *replay) checkExpected(a answered, t topic, hash uint64) {
+func (p *replay) checkExpected(a answered, t register, hash uint64) {
 	if a.Expect == nil {
 		return
 	}
-	e, b := *a.Expect, p.books
+	e, b := *a.Expect, p.registers
 	wrong := func(format string, args ...any) {
 		p.found(Conflict, a.Version, a.By, "%s of %q expected version %d: "+format, append([]any{a.Action, a.By, e}, args...)...)
 	}
@@ -66,7 +66,7 @@ func (p *replay) checkExpected(a answered, t topic, hash uint64) {
 	if a.Version <= e {
 		return
 	}
-	writes, set := b.topics[t], uint64(0)
+	writes, set := b.writes[t], uint64(0)
 	for i := b.next(t, e); i < len(writes) && writes[i].to < a.Version; i++ {
 		switch w := writes[i]; {
 		case w.how >= byMove:
@@ -117,8 +117,8 @@ func (p *replay) expected(w write, a answered) bool {
 
 // checkConflict looks for the reason why a compare-and-set was refused, and compares what
 // it was told to be there.
-func (p *replay) checkConflict(a answered, t topic) {
-	b := p.books
+func (p *replay) checkConflict(a answered, t register) {
+	b := p.registers
 	if a.Expect == nil {
 		p.found(Conflict, a.Version, a.By, "%s of %q was refused as a conflict, and expected nothing", a.Action, a.By)
 		return
@@ -138,7 +138,7 @@ func (p *replay) checkConflict(a answered, t topic) {
 		}
 		return
 	}
-	writes := b.topics[t]
+	writes := b.writes[t]
 	for i := b.next(t, e); i < len(writes) && writes[i].from < a.Version && e < a.Version; i++ {
 		if w := writes[i]; w.how < byList && (t.user == "" || w.how == byAnswer || b.mayChange(t, w)) {
 			return

@@ -7,15 +7,15 @@ type replay struct {
 	log   *evidence
 	final RoomState
 
-	version  uint64
-	list     estimate
-	exact    bool            // list is certain at version
-	split    bool            // sources contradict each other somewhere in this room
-	reached  map[uint64]int  // by version, the changes applied until then
-	reported map[string]bool // users of whom a wrong seat or place is reported
-	done     bool            // the final list was compared
-	stored   bool            // so was what the store has beside it
-	books    *books
+	version   uint64
+	list      estimate
+	exact     bool            // list is certain at version
+	split     bool            // sources contradict each other somewhere in this room
+	reached   map[uint64]int  // by version, the changes applied until then
+	reported  map[string]bool // users of whom a wrong seat or place is reported
+	done      bool            // the final list was compared
+	stored    bool            // so was what the store has beside it
+	registers *registers
 }
 
 func newReplay(r *roomLog, e *epochLog, final RoomState) *replay {
@@ -37,7 +37,7 @@ func newReplay(r *roomLog, e *epochLog, final RoomState) *replay {
 	for user := range p.list.roster.Of {
 		p.list.last[user] = action{true, e.start}
 	}
-	p.books = newBooks(r, e)
+	p.registers = newRegisters(r, e)
 	return p
 }
 
@@ -111,7 +111,7 @@ func (p *replay) stepCommit() {
 	if !contested {
 		p.checkRights(all, v)
 	}
-	p.books.commit(span{p.version, v}, all, &p.list)
+	p.registers.commit(span{p.version, v}, all, &p.list)
 	p.list.credit(done, acks, v)
 	if contested {
 		p.split = true

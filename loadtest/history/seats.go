@@ -39,7 +39,7 @@ func (p *replay) checkReseated(all changes, v uint64) {
 func (p *replay) checkRights(all changes, v uint64) {
 	for _, a := range p.log.requestsAt(v) {
 		became := func(c storedChange) bool { return c.kind == hosts && c.user.Value() == a.By }
-		if a.By == "" || !a.governs() || !p.books.host.known || p.books.host.hash == hashHost(a.By) || slices.ContainsFunc(all, became) {
+		if a.By == "" || !a.governs() || !p.registers.host.known || p.registers.host.hash == hashHost(a.By) || slices.ContainsFunc(all, became) {
 			continue
 		}
 		p.found(Intruder, v, a.By, "%s of %s was acknowledged, who was not the host", a.Action, a.By)

@@ -23,7 +23,7 @@ func (p *replay) stepSpan(s span, done changes) {
 		}
 		p.list.settleLast(all)
 	}
-	p.books.commit(s, all, &p.list)
+	p.registers.commit(s, all, &p.list)
 	p.list.credit(done, acks, s.to)
 	p.checkAcks(acks, done, true, lenient)
 	p.checkClosed(acks, done, s.to)
@@ -36,7 +36,7 @@ func (p *replay) stepSpan(s span, done changes) {
 
 // applySpan applies changes, and returns the room before them and after each.
 func (p *replay) applySpan(s span, all changes, lenient bool) []moment {
-	b := p.books
+	b := p.registers
 	now := moment{content: content{data: b.data.hash, rules: b.rules.hash}}
 	if b.host.known {
 		now.content.host = b.host.hash

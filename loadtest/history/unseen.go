@@ -27,15 +27,15 @@ func (p *replay) stepUnseen(versions []uint64) {
 		p.applyAcks(acks, v, &s)
 		p.vacateClosed(acks, v)
 		p.reseatUnseen(v)
-		p.books.arrivals(acks, v)
-		p.books.unseen(v, &p.list)
+		p.registers.arrivals(acks, v)
+		p.registers.unseen(v, &p.list)
 		p.version = v
 		_, span := p.log.shortest[v]
 		if len(pool) == 0 || v == p.final.Version || span || p.log.is(v, hasPrint) || p.log.is(v+1, hasCommit) {
 			break
 		}
 	}
-	p.books.darken(span{first, p.version})
+	p.registers.markUnobserved(span{first, p.version})
 	p.reconcile(p.version, s)
 }
 

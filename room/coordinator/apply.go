@@ -27,7 +27,7 @@ type batch struct {
 func (w *worker) hold() {
 	if b := w.nextBatch(); b != nil {
 		at, now, err := w.commit(b)
-		w.conclude(b, at, now, err)
+		w.finish(b, at, now, err)
 	}
 }
 
@@ -122,9 +122,9 @@ func (w *worker) reapply(b *batch, now *room.Room) error {
 	return nil
 }
 
-// conclude ends a batch whose commit was answered so, or failed. If the room has turned out to be
+// finish ends a batch whose commit was answered so, or failed. If the room has turned out to be
 // at another version it first applies the batch again, and commits that.
-func (w *worker) conclude(b *batch, at store.NextToken, now *room.Room, err error) {
+func (w *worker) finish(b *batch, at store.NextToken, now *room.Room, err error) {
 	for errors.Is(err, store.ErrStale) {
 		if err = w.reapply(b, now); err != nil {
 			w.answer(b, at, err)

@@ -20,7 +20,7 @@ import (
 	"roomd/room/coordinator/internal/relay"
 	"roomd/room/coordinator/internal/store"
 	"roomd/room/coordinator/internal/timers"
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 )
 
 // Coordinator runs actions on rooms, each under its room's lock. It is safe for
@@ -38,7 +38,7 @@ type Coordinator struct {
 	checks  *checks.Checks
 	timers  *timers.Timers
 	relay   *relay.Relay
-	logs    *episode.Set
+	logs    *ratelog.Set
 
 	reports sync.Once // starts the loops of beacon and checks
 	loops   sync.WaitGroup
@@ -70,7 +70,7 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 		opts.Trace = opts.Trace.counting(tally)
 	}
 	// An episode lasts for longer than one turn of the lease's loop, which may be a timeout and a pause.
-	logs := episode.NewSet(opts.Log, max(episode.Quiet, 3*opts.NodeTTL))
+	logs := ratelog.NewSet(opts.Log, max(ratelog.Quiet, 3*opts.NodeTTL))
 	st := store.New(client, opts.store())
 	// Events and wake-ups come on one connection, in the order of commits: when the lock
 	// is handed to this node, its copy of the room has followed what went before.

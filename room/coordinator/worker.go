@@ -86,7 +86,7 @@ func (w *worker) serveCaller() {
 			w.ws.busy.Go(func() { w.serveOn(b, ctx, at, now, err) })
 			return
 		}
-		w.conclude(b, at, now, nil)
+		w.finish(b, at, now, nil)
 	}
 	if !w.finished() {
 		w.ws.busy.Go(w.serve)
@@ -101,7 +101,7 @@ func (w *worker) serveOn(b *batch, ctx context.Context, at store.NextToken, now 
 	} else {
 		at, now, err = w.decide(b, at, now, err)
 	}
-	w.conclude(b, at, now, err)
+	w.finish(b, at, now, err)
 	w.serve()
 }
 

@@ -16,7 +16,7 @@ import (
 	"roomd/room/coordinator/internal/relay"
 	"roomd/room/coordinator/internal/store"
 	"roomd/room/coordinator/internal/timers"
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 )
 
 const (
@@ -57,10 +57,10 @@ type workers struct {
 }
 
 // workerLogs are of what an outage of Redis, or a client, can cause any number of times.
-type workerLogs struct{ replies, stale, epochs, partial, unheard, unlogged *episode.Log }
+type workerLogs struct{ replies, stale, epochs, partial, unheard, unlogged *ratelog.Log }
 
 // newWorkers returns workers without feeds, node and timers, which run actions by them.
-func newWorkers(opts Options, life lifetime, locks *lockmgr.Manager, st *store.Store, lobby *lobby.Lobby, relay *relay.Relay, set *episode.Set) *workers {
+func newWorkers(opts Options, life lifetime, locks *lockmgr.Manager, st *store.Store, lobby *lobby.Lobby, relay *relay.Relay, set *ratelog.Set) *workers {
 	ws := &workers{
 		opts: opts, life: life, locks: locks, store: st, lobby: lobby, relay: relay, byRoom: make(map[string]*worker),
 		timeout: redisconn.NewSharedTimeout(life.life, opts.LockTTL/2), // then there is time to ask what came of it

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"roomd/room"
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 	"roomd/transport"
 	"roomd/transport/auth"
 	"roomd/transport/protocol"
@@ -150,13 +150,13 @@ func (q *request) setRetry(status int, err error) {
 // troubles are what an outage of Redis, or a caller, can cause any number of times. They read as
 // those of the WebSockets do.
 type troubles struct {
-	logs    *episode.Set
-	byCode  map[string]*episode.Log
-	origins *episode.Log
+	logs    *ratelog.Set
+	byCode  map[string]*ratelog.Log
+	origins *ratelog.Log
 }
 
 func newTroubles(log *slog.Logger) *troubles {
-	set := episode.NewSet(log, episode.Quiet)
+	set := ratelog.NewSet(log, ratelog.Quiet)
 	byCode := transport.RefusalLogs(set)
 	byCode[protocol.CodeRateLimited] = transport.RateLog(set)
 	return &troubles{logs: set, byCode: byCode, origins: transport.OriginLog(set)}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"roomd/room"
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 	"roomd/transport"
 	"roomd/transport/api"
 	"roomd/transport/auth"
@@ -26,9 +26,9 @@ type admin struct {
 	loopback bool   // nobody else can reach it
 	http     *http.Server
 	verifier *auth.Verifier // nil: nobody has a token
-	refused  *episode.Log
-	evicted  *episode.Log
-	errors   *episode.Log
+	refused  *ratelog.Log
+	evicted  *ratelog.Log
+	errors   *ratelog.Log
 }
 
 // listenAdmin takes the address, and serves nothing yet. It returns nil if addr is empty.
@@ -45,9 +45,9 @@ func listenAdmin(addr string, verifier *auth.Verifier, log *slog.Logger) (*admin
 	}
 	return &admin{
 		listener: l, named: addr, loopback: IsLoopback(l.Addr().String()), verifier: verifier,
-		refused: episode.New(log, slog.LevelWarn, "requests to the admin address are refused", episode.Quiet),
-		evicted: episode.New(log, slog.LevelWarn, "connections to the admin address are closed to make room", episode.Quiet),
-		errors:  episode.New(log, slog.LevelWarn, "HTTP of the admin address", episode.Quiet),
+		refused: ratelog.New(log, slog.LevelWarn, "requests to the admin address are refused", ratelog.Quiet),
+		evicted: ratelog.New(log, slog.LevelWarn, "connections to the admin address are closed to make room", ratelog.Quiet),
+		errors:  ratelog.New(log, slog.LevelWarn, "HTTP of the admin address", ratelog.Quiet),
 	}, nil
 }
 

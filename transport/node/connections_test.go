@@ -20,7 +20,7 @@ import (
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
 	"roomd/room/coordinator"
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 	"roomd/transport"
 	"roomd/transport/client"
 	"roomd/transport/protocol"
@@ -187,7 +187,7 @@ func servePipes(t *testing.T, secure *tls.Config) (p pipes, stop func(ctx contex
 	server, err := transport.New(rooms, transport.Options{})
 	redistest.OK(t, err)
 	p = make(pipes)
-	web := newHTTP(server.Handler(), transport.DefaultHandshakeTimeout, episode.New(slog.New(slog.DiscardHandler), slog.LevelWarn, "HTTP", episode.Quiet))
+	web := newHTTP(server.Handler(), transport.DefaultHandshakeTimeout, ratelog.New(slog.New(slog.DiscardHandler), slog.LevelWarn, "HTTP", ratelog.Quiet))
 	if web.TLSConfig = secure; secure == nil {
 		go func() { _ = web.Serve(p) }()
 	} else {

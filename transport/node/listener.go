@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 	"roomd/transport/internal/pending"
 )
 
@@ -51,7 +51,7 @@ func spareFor(n int) int { return max(4, min(n/8, 1024)) }
 type listener struct {
 	*net.TCPListener
 	max     int
-	evicted *episode.Log
+	evicted *ratelog.Log
 	timeout time.Duration // of a request
 	late    func()        // called when a client takes longer; nil is not called
 

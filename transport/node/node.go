@@ -32,7 +32,7 @@ import (
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
 	"roomd/room/coordinator"
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 	"roomd/transport"
 	"roomd/transport/api"
 	"roomd/transport/webhook"
@@ -110,9 +110,9 @@ type Node struct {
 	webhooks *webhook.Webhooks
 	http     *http.Server
 	tls      *tls.Config  // nil for plain HTTP
-	evicted  *episode.Log // connections that were closed because there were too many
-	names    *episode.Log // requests by a name that is not the node's
-	errors   *episode.Log // that net/http reports
+	evicted  *ratelog.Log // connections that were closed because there were too many
+	names    *ratelog.Log // requests by a name that is not the node's
+	errors   *ratelog.Log // that net/http reports
 	listener net.Listener
 	admin    *admin // nil without
 	most     limits

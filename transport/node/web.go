@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 	"roomd/transport"
 	"roomd/transport/api"
 	"roomd/transport/page"
@@ -25,9 +25,9 @@ const (
 // serve accepts connections.
 func (n *Node) serve(cfg *Config) {
 	timeout, trace := cmp.Or(cfg.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout), cfg.Serve.Trace
-	n.evicted = episode.New(cfg.Log, slog.LevelWarn, "connections that are not WebSockets are closed to make room", episode.Quiet)
-	n.names = episode.New(cfg.Log, slog.LevelWarn, "requests by a name that is not this node's are refused", episode.Quiet)
-	n.errors = episode.New(cfg.Log, slog.LevelWarn, "HTTP", episode.Quiet)
+	n.evicted = ratelog.New(cfg.Log, slog.LevelWarn, "connections that are not WebSockets are closed to make room", ratelog.Quiet)
+	n.names = ratelog.New(cfg.Log, slog.LevelWarn, "requests by a name that is not this node's are refused", ratelog.Quiet)
+	n.errors = ratelog.New(cfg.Log, slog.LevelWarn, "HTTP", ratelog.Quiet)
 	bounded := &listener{TCPListener: n.listener.(*net.TCPListener), max: n.most.total, evicted: n.evicted, timeout: timeout}
 	if trace != nil && trace.Refused != nil {
 		bounded.late = func() { trace.Refused(transport.LimitHandshake) }
@@ -50,7 +50,7 @@ func (n *Node) serve(cfg *Config) {
 // newHTTP returns a server whose every wait for a client is bounded. The timeout bounds a TLS
 // handshake, an HTTP request with its body, and then the response; it does not bind a connection
 // that has become a WebSocket.
-func newHTTP(handler http.Handler, timeout time.Duration, log *episode.Log) *http.Server {
+func newHTTP(handler http.Handler, timeout time.Duration, log *ratelog.Log) *http.Server {
 	http1 := new(http.Protocols)
 	http1.SetHTTP1(true) // also by TLS: WebSocket needs it
 	return &http.Server{
@@ -66,7 +66,7 @@ func newHTTP(handler http.Handler, timeout time.Duration, log *episode.Log) *htt
 }
 
 // logLines turns the lines that net/http logs into an episode.
-type logLines struct{ log *episode.Log }
+type logLines struct{ log *ratelog.Log }
 
 func (l logLines) Write(line []byte) (int, error) {
 	l.log.Happened(errors.New(strings.TrimSpace(string(line))))

@@ -77,7 +77,7 @@ func loggedBy(call *ast.CallExpr) (message string, found bool) {
 		}
 	}
 	for i, arg := range call.Args {
-		if loud(arg) && i+1 < len(call.Args) { // episode.New, or a function around it
+		if loud(arg) && i+1 < len(call.Args) { // ratelog.New, or a function around it
 			return text(call.Args[i+1])
 		}
 	}

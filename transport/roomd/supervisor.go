@@ -8,23 +8,23 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 	"roomd/transport/node"
 )
 
 // supervisor tells systemd (Type=notify) how the node is, if NOTIFY_SOCKET says where. Otherwise
 // its methods do nothing.
 type supervisor struct {
-	failed *episode.Log // messages that were not sent
-	stuck  *episode.Log // the node stands still
+	failed *ratelog.Log // messages that were not sent
+	stuck  *ratelog.Log // the node stands still
 	stop   chan struct{}
 	ended  chan struct{}
 }
 
 func newSupervisor(log *slog.Logger) *supervisor {
 	return &supervisor{
-		failed: episode.New(log, slog.LevelWarn, "systemd cannot be told how the node is", episode.Quiet),
-		stuck:  episode.New(log, slog.LevelError, "the node stands still, and the watchdog is not told otherwise", episode.Quiet),
+		failed: ratelog.New(log, slog.LevelWarn, "systemd cannot be told how the node is", ratelog.Quiet),
+		stuck:  ratelog.New(log, slog.LevelError, "the node stands still, and the watchdog is not told otherwise", ratelog.Quiet),
 		stop:   make(chan struct{}), ended: make(chan struct{}),
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"roomd/lockmgr"
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room/coordinator"
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 )
 
 // DefaultTimeout is how long a receiver may take to answer.
@@ -58,8 +58,8 @@ type webhook struct {
 	rooms   Rooms
 	secrets *Secrets
 	client  *http.Client
-	failed  *episode.Log // the receiver, or the way there
-	unread  *episode.Log // the feed
+	failed  *ratelog.Log // the receiver, or the way there
+	unread  *ratelog.Log // the feed
 
 	sent, failures, entries atomic.Uint64
 	since                   atomic.Int64 // the time of the oldest commit that waits to be acknowledged, in ms since 1970; 0 for none
@@ -97,8 +97,8 @@ func New(rooms Rooms, cfg Config) (*Webhooks, error) {
 		}
 		ws.all = append(ws.all, &webhook{
 			Receiver: r, label: label, rooms: rooms, secrets: cfg.Secrets, client: newClient(cfg.Timeout),
-			failed: episode.New(cfg.Log, slog.LevelWarn, "a webhook's receiver does not take commits, trying again", 2*maxPause),
-			unread: episode.New(cfg.Log, slog.LevelWarn, "the feed cannot be read for a webhook, trying again", episode.Quiet),
+			failed: ratelog.New(cfg.Log, slog.LevelWarn, "a webhook's receiver does not take commits, trying again", 2*maxPause),
+			unread: ratelog.New(cfg.Log, slog.LevelWarn, "the feed cannot be read for a webhook, trying again", ratelog.Quiet),
 		})
 	}
 	return ws, nil

@@ -32,8 +32,8 @@ type step struct {
 	value   string
 }
 
-// standing is what is known of a user.
-type standing struct {
+// status is what is known of a user.
+type status struct {
 	seat  int  // -1: not known
 	loose bool // may have left
 	out   bool // is no member; only while others who are not known may be
@@ -44,7 +44,7 @@ type room struct {
 	epoch         string
 	version       uint64
 	placed        int // steps with a version
-	members       map[string]standing
+	members       map[string]status
 	shaken        map[string]bool // users of whom nobody knows
 	storms        int             // more than 0: nobody knows of any
 	wild          bool            // others may be members
@@ -60,7 +60,7 @@ type room struct {
 
 func newRoom(p *part) *room {
 	first := p.first
-	return &room{epoch: p.epoch, members: map[string]standing{}, wild: !first, knowsData: first}
+	return &room{epoch: p.epoch, members: map[string]status{}, wild: !first, knowsData: first}
 }
 
 func (r *room) equal(o *room) bool {
@@ -102,7 +102,7 @@ func (r *room) happen(s *step) {
 		r.storms++
 	case calm:
 		if r.storms--; r.storms == 0 { // what was known of members counts no more
-			r.members, r.wild = map[string]standing{}, true
+			r.members, r.wild = map[string]status{}, true
 		}
 	case unseat:
 		r.unseated = true
@@ -114,7 +114,7 @@ func (r *room) happen(s *step) {
 	case loosen:
 		for _, user := range s.users {
 			if m, in := r.members[user]; in && !m.out {
-				r.put(user, standing{seat: m.seat, loose: true})
+				r.put(user, status{seat: m.seat, loose: true})
 			}
 		}
 	case shake:
@@ -140,8 +140,8 @@ func (r *room) certain(user string) bool {
 	return known && !m.out && !m.loose && !r.vague(user)
 }
 
-// put records a user's standing.
-func (r *room) put(user string, m standing) {
+// put records a user's status.
+func (r *room) put(user string, m status) {
 	if r.vague(user) {
 		return
 	}
@@ -174,7 +174,7 @@ func (r *room) swap(users []string) string {
 	}
 	for i, seat := range []int{b.seat, a.seat} {
 		if m, known := r.members[users[i]]; known {
-			r.put(users[i], standing{seat: seat, loose: m.loose})
+			r.put(users[i], status{seat: seat, loose: m.loose})
 		}
 	}
 	return ""
@@ -183,7 +183,7 @@ func (r *room) swap(users []string) string {
 // drop records that a user is no member.
 func (r *room) drop(user string) {
 	if r.wild && !r.vague(user) {
-		r.put(user, standing{out: true})
+		r.put(user, status{out: true})
 		return
 	}
 	r.members = maps.Clone(r.members)
@@ -205,7 +205,7 @@ func (r *room) do(op *Op) string {
 		return ""
 	case Close:
 		r.settings.Closed = true
-		r.members, r.wild = map[string]standing{}, false
+		r.members, r.wild = map[string]status{}, false
 		return ""
 	case Kick, Release, MoveOut:
 		for _, user := range op.Users {
@@ -225,7 +225,7 @@ func (r *room) do(op *Op) string {
 	case Reserve, MoveIn:
 		for _, user := range op.Users {
 			if !r.certain(user) {
-				r.put(user, standing{seat: -1, loose: true})
+				r.put(user, status{seat: -1, loose: true})
 			}
 		}
 		return ""
@@ -241,7 +241,7 @@ func (r *room) do(op *Op) string {
 	if m, known := r.members[op.Process]; known {
 		seat = m.seat
 	}
-	r.put(op.Process, standing{seat: seat})
+	r.put(op.Process, status{seat: seat})
 	if op.Action == SetData {
 		other := op.InEpoch != "" && op.InEpoch != r.epoch
 		if op.Expect != nil && (other || r.knowsData && r.dataAt > *op.Expect) {
@@ -286,7 +286,7 @@ func (r *room) join(op *Op) string {
 			return fmt.Sprintf("%d members fill the %d seats", certain, r.settings.Capacity)
 		}
 	}
-	r.put(user, standing{seat: op.Seat})
+	r.put(user, status{seat: op.Seat})
 	return ""
 }
 
@@ -381,7 +381,7 @@ func (r *room) seen(l *List) string {
 	case r.settings != l.Settings:
 		return fmt.Sprintf("the settings are %+v, and were %+v", l.Settings, r.settings)
 	}
-	seats, members := model.NewSeats(), make(map[string]standing, len(l.Users))
+	seats, members := model.NewSeats(), make(map[string]status, len(l.Users))
 	for _, m := range l.Users {
 		if broken := seats.Join(m.User, m.Seat); len(broken) > 0 {
 			return fmt.Sprintf("%q is there twice, or has the seat of %q", m.User, broken[0].Other)
@@ -399,7 +399,7 @@ func (r *room) seen(l *List) string {
 		if r.unseated {
 			m.Seat = -1
 		}
-		members[m.User] = standing{seat: m.Seat, loose: !known || was.loose}
+		members[m.User] = status{seat: m.Seat, loose: !known || was.loose}
 	}
 	for user := range r.members {
 		if _, there := seats.Of[user]; !there && r.certain(user) {

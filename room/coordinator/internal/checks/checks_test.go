@@ -11,14 +11,14 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator/internal/feed"
 	"roomd/room/coordinator/internal/store"
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 )
 
 // Shadows are bounded; a room takes the place of another.
 func TestInvariants_ShadowsAreBounded(t *testing.T) {
 	client := redistest.Start(t).Client()
 	st := store.New(client, store.Options{})
-	feeds := feed.New(pubsub.New(client, nil), st, nil, nil, episode.NewSet(slog.New(slog.DiscardHandler), time.Second))
+	feeds := feed.New(pubsub.New(client, nil), st, nil, nil, ratelog.NewSet(slog.New(slog.DiscardHandler), time.Second))
 	defer feeds.Close()
 	v := New(st, feeds)
 	for i := range 5 {
@@ -46,7 +46,7 @@ func TestInvariants_ShadowsAreBounded(t *testing.T) {
 func TestInvariants_RoomAfterARestart(t *testing.T) {
 	_, client := redistest.Mini(t)
 	st := store.New(client, store.Options{})
-	feeds := feed.New(pubsub.New(client, nil), st, nil, nil, episode.NewSet(slog.New(slog.DiscardHandler), time.Second))
+	feeds := feed.New(pubsub.New(client, nil), st, nil, nil, ratelog.NewSet(slog.New(slog.DiscardHandler), time.Second))
 	defer feeds.Close()
 	stop, err := feeds.Watch(t.Context(), "42", func(*room.Event) {})
 	redistest.OK(t, err)

@@ -284,16 +284,16 @@ func (l *lease) keptNames() []string {
 	return slices.Collect(maps.Keys(l.names))
 }
 
-// send begins a lease, or prolongs the one that Redis has had with a beat. It returns -1 if that is over.
+// send begins a lease, or prolongs the one that Redis has had with a heartbeat. It returns -1 if that is over.
 func (l *lease) send(ctx context.Context, who *Identity, had int64) (rooms int, err error) {
-	beat, prolong := who.heartbeat.Add(1), ""
+	heartbeat, prolong := who.heartbeat.Add(1), ""
 	if had > 0 {
 		prolong = strconv.FormatInt(had, 10)
 	}
-	keys, args := append(l.keysOf(who), OverKey(who.Node)), []any{who.Node, l.ttl.Milliseconds(), l.grace.Milliseconds(), beat, l.address + " " + l.shared, prolong}
+	keys, args := append(l.keysOf(who), OverKey(who.Node)), []any{who.Node, l.ttl.Milliseconds(), l.grace.Milliseconds(), heartbeat, l.address + " " + l.shared, prolong}
 	rooms, err = l.store.RunNumber(ctx, LeaseScript, keys, args...)
 	if err == nil && rooms >= 0 {
-		who.acknowledged = beat
+		who.acknowledged = heartbeat
 	}
 	return rooms, err
 }

@@ -11,7 +11,7 @@ import (
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
 	"roomd/room/coordinator/internal/store"
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 )
 
 // Actions run actions on rooms, each under its room's lock.
@@ -66,11 +66,11 @@ type Node struct {
 }
 
 // logs are of what an outage of Redis can cause any number of times.
-type logs struct{ lease, renamed, eviction, unanswered, registration *episode.Log }
+type logs struct{ lease, renamed, eviction, unanswered, registration *ratelog.Log }
 
 // New returns a Node that is not known to others yet. Its loops end with open, and what Close waits for
 // with life.
-func New(open, life context.Context, st *store.Store, actions Actions, watchers Watchers, set *episode.Set, opts Options) *Node {
+func New(open, life context.Context, st *store.Store, actions Actions, watchers Watchers, set *ratelog.Set, opts Options) *Node {
 	n := &Node{
 		opts: opts, store: st, actions: actions, watchers: watchers, open: open, life: life, lease: newLease(st, opts),
 		registrations: registrations{users: make(map[string]int), gone: make(map[string]chan struct{})},
@@ -156,17 +156,17 @@ func (n *Node) Vanish() {
 
 // keepLease prolongs the node's lease as long as the coordinator is open.
 func (n *Node) keepLease() {
-	defer n.beat(time.Time{})
-	for n.beat(time.Now()); pause.For(n.open, n.opts.Settings.NodeTTL/3) == nil; {
-		n.beat(time.Now())
+	defer n.recordTurn(time.Time{})
+	for n.recordTurn(time.Now()); pause.For(n.open, n.opts.Settings.NodeTTL/3) == nil; {
+		n.recordTurn(time.Now())
 		if err := n.Prolong(n.open); err != nil && n.open.Err() == nil {
 			n.logs.lease.Happened(err)
 		}
 	}
 }
 
-// beat records when a turn of keepLease began.
-func (n *Node) beat(now time.Time) {
+// recordTurn records when a turn of keepLease began.
+func (n *Node) recordTurn(now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.heartbeat = now

@@ -260,8 +260,8 @@ func (l *lease) record(ctx context.Context, who *Identity, verb string, ids ...s
 		args = append(args, id)
 	}
 	for {
-		beat := who.heartbeat.Load()
-		args[0], args[1] = verb, beat
+		heartbeat := who.heartbeat.Load()
+		args[0], args[1] = verb, heartbeat
 		done, err := l.store.RunNumber(ctx, RoomsScript, keys, args...)
 		switch {
 		case err != nil:
@@ -269,7 +269,7 @@ func (l *lease) record(ctx context.Context, who *Identity, verb string, ids ...s
 			return err
 		case done == 1:
 			return nil
-		case who.heartbeat.Load() == beat:
+		case who.heartbeat.Load() == heartbeat:
 			return errLeaseOver
 		}
 	}

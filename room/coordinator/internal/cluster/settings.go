@@ -100,7 +100,7 @@ type Lease struct {
 	Address  string // empty if the node has none
 }
 
-// ParseLease reads "<beat> <TTL> <grace> <address> <settings>". Older versions write no settings,
+// ParseLease reads "<heartbeat> <TTL> <grace> <address> <settings>". Older versions write no settings,
 // or neither.
 func ParseLease(lease string) (l Lease, ok bool) {
 	parts := append(strings.SplitN(lease, " ", 5), "", "")

@@ -15,13 +15,13 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator/internal/store"
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func newFeeds(client redis.UniversalClient) *Feeds {
-	return New(pubsub.New(client, nil), store.New(client, store.Options{}), nothingIsLost{}, nil, episode.NewSet(slog.New(slog.DiscardHandler), time.Second))
+	return New(pubsub.New(client, nil), store.New(client, store.Options{}), nothingIsLost{}, nil, ratelog.NewSet(slog.New(slog.DiscardHandler), time.Second))
 }
 
 // nothingIsLost are Repairs that are not needed.

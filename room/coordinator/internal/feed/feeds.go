@@ -10,7 +10,7 @@ import (
 	"roomd/lockmgr/redisconn/pubsub"
 	"roomd/room"
 	"roomd/room/coordinator/internal/store"
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 )
 
 // Repairs put a room right of which Redis has lost something.
@@ -47,10 +47,10 @@ type Feeds struct {
 }
 
 // logs are of what an outage of Redis can cause any number of times.
-type logs struct{ snapshots, garbage, over *episode.Log }
+type logs struct{ snapshots, garbage, over *ratelog.Log }
 
 // New returns Feeds of the events that come through hub, which they close.
-func New(hub *pubsub.Hub, st *store.Store, repairs Repairs, resynced func(), set *episode.Set) *Feeds {
+func New(hub *pubsub.Hub, st *store.Store, repairs Repairs, resynced func(), set *ratelog.Set) *Feeds {
 	fs := &Feeds{hub: hub, store: st, repairs: repairs, resynced: resynced, rooms: make(map[string]*feed), read: make(chan struct{}, 1), logs: logs{
 		snapshots: set.Warn("events: snapshot not read, trying again"),
 		garbage:   set.Error("events: cannot be read, taking a snapshot instead"),

@@ -15,7 +15,7 @@ import (
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
 	"roomd/room/coordinator/internal/store"
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 )
 
 const (
@@ -31,7 +31,7 @@ type Lobby struct {
 	news   *news
 	seats  int // of rooms without settings
 	open   context.Context
-	failed *episode.Log
+	failed *ratelog.Log
 	shared singleflight.Group // of reads
 	busy   sync.WaitGroup     // reads, and the loop
 
@@ -62,7 +62,7 @@ const maxTouched = 32
 
 // New returns a Lobby of the rooms in st. Rooms without settings have so many seats. Reads end with open,
 // and what Close writes with life; a write takes no longer than timeout.
-func New(open, life context.Context, st *store.Store, seats int, timeout time.Duration, set *episode.Set) *Lobby {
+func New(open, life context.Context, st *store.Store, seats int, timeout time.Duration, set *ratelog.Set) *Lobby {
 	x := &index{store: st, keys: Keys(st.Cluster)}
 	return &Lobby{
 		index: x, seats: seats, open: open, failed: set.Warn("the index of the rooms could not be read or completed"),

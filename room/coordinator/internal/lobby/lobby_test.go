@@ -14,13 +14,13 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator/internal/store"
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 )
 
 func newLobby(t testing.TB, client redis.UniversalClient) *Lobby {
 	t.Helper()
 	open, shut := context.WithCancel(context.Background())
-	l := New(open, open, store.New(client, store.Options{}), 0, time.Second, episode.NewSet(slog.New(slog.DiscardHandler), time.Second))
+	l := New(open, open, store.New(client, store.Options{}), 0, time.Second, ratelog.NewSet(slog.New(slog.DiscardHandler), time.Second))
 	t.Cleanup(func() {
 		shut()
 		l.Close()

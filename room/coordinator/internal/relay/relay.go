@@ -8,7 +8,7 @@ import (
 
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room/coordinator/internal/store"
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 )
 
 const (
@@ -49,8 +49,8 @@ type Relay struct {
 	keep   int             // about how many entries; 0: this node copies nothing
 	open   context.Context // of what is done without anybody who waits
 	life   context.Context
-	failed *episode.Log
-	broken *episode.Log
+	failed *ratelog.Log
+	broken *ratelog.Log
 	start  sync.Once
 	busy   sync.WaitGroup
 	wake   chan struct{} // says that there is something to copy
@@ -62,7 +62,7 @@ type Relay struct {
 
 // New returns a Relay that keeps about so many entries, or only reads if keep is 0. It copies until open ends; life bounds
 // what Close copies after that.
-func New(open, life context.Context, st *store.Store, keep int, set *episode.Set) *Relay {
+func New(open, life context.Context, st *store.Store, keep int, set *ratelog.Set) *Relay {
 	r := &Relay{
 		store: st, keys: KeysOf(st.Cluster), keep: keep, open: open, life: life, wake: make(chan struct{}, 1),
 		failed: set.Warn("commits could not be copied into the feed, trying again"),

@@ -110,7 +110,7 @@ func (s *state) abandonCommit(i int) {
 // serve goes on until there is something to wait for, or a choice.
 func (s *state) serve(i int) {
 	w := &s.writers[i]
-	s.conclude(i)
+	s.finish(i)
 	if len(w.queue) == 0 && w.inLine {
 		s.abandon(i)
 	}
@@ -215,7 +215,7 @@ func (e *explorer) outcome(s *state, r request, reply []any) {
 		w.copy, w.held, w.inLine = w.content.after, at == NextHolds, w.next != "" && at != NextNowhere
 		lined := w.inLine && !w.held
 		more := w.more
-		s.conclude(i)
+		s.finish(i)
 		switch {
 		case lined && more:
 			w.phase = waiting
@@ -251,8 +251,8 @@ func (e *explorer) outcome(s *state, r request, reply []any) {
 	}
 }
 
-// conclude ends a batch.
-func (s *state) conclude(i int) {
+// finish ends a batch.
+func (s *state) finish(i int) {
 	w := &s.writers[i]
 	w.batch, w.content, w.hold, w.next, w.resent, w.more = nil, nil, "", "", false, false
 }
@@ -260,7 +260,7 @@ func (s *state) conclude(i int) {
 func (s *state) requeue(i int) {
 	w := &s.writers[i]
 	w.queue = slices.Concat(w.batch, w.queue)
-	s.conclude(i)
+	s.finish(i)
 }
 
 // acknowledge tells the callers of a batch that it is done.

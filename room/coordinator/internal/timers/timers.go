@@ -13,7 +13,7 @@ import (
 
 	"roomd/room"
 	"roomd/room/coordinator/internal/store"
-	"roomd/room/episode"
+	"roomd/room/ratelog"
 )
 
 var (
@@ -41,7 +41,7 @@ type Timers struct {
 	open    context.Context // of what this node does by itself
 	life    context.Context // of requests that Close waits for
 	settled time.Duration   // for how long, at most, a commit may be under way
-	failed  *episode.Log
+	failed  *ratelog.Log
 	clock   clock
 	start   sync.Once
 	busy    sync.WaitGroup
@@ -55,7 +55,7 @@ type Timers struct {
 
 // New returns Timers that send nothing yet. A commit that sets a timer is done, or never will be, within the time
 // settled from when the timer was announced.
-func New(open, life context.Context, st *store.Store, actions Actions, settled time.Duration, set *episode.Set) *Timers {
+func New(open, life context.Context, st *store.Store, actions Actions, settled time.Duration, set *ratelog.Set) *Timers {
 	return &Timers{
 		store: st, actions: actions, open: open, life: life, settled: settled, alarms: make(map[string]map[string]*alarm),
 		failed: set.Warn("timers of rooms could not be looked after, trying again"),

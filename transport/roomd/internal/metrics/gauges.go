@@ -45,7 +45,7 @@ func newGauges(n Node) *gauges {
 	g.add("feed_waiting_rooms", "Rooms with commits that this node has not copied into the feed yet.", func(s *node.Stats) int { return s.Rooms.Uncopied })
 	g.add("connections", "Game clients that are connected.", func(s *node.Stats) int { return s.Clients.Connections })
 	g.add("connections_limit", "How many game clients may be connected.", func(*node.Stats) int { return n.MaxConnections() })
-	g.add("connections_without_token", "Connections that have shown no token yet.", func(s *node.Stats) int { return s.Clients.Nameless })
+	g.add("connections_without_token", "Connections that have shown no token yet.", func(s *node.Stats) int { return s.Clients.Unauthenticated })
 	g.add("rooms", "Rooms that have members or watchers among this node's connections.", func(s *node.Stats) int { return s.Clients.Rooms })
 	g.add("members", "Seats of this node's connections.", func(s *node.Stats) int { return s.Clients.Members })
 	g.add("watchers", "Watches of this node's connections.", func(s *node.Stats) int { return s.Clients.Watchers })

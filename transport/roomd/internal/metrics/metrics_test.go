@@ -171,7 +171,7 @@ func TestClients(t *testing.T) {
 
 func TestGauges(t *testing.T) {
 	_, h := newHandler(still{differ: 8, stats: node.Stats{
-		Clients: transport.Stats{Connections: 1, Nameless: 2, Rooms: 3, Members: 4, Watchers: 5, Graces: 6},
+		Clients: transport.Stats{Connections: 1, Unauthenticated: 2, Rooms: 3, Members: 4, Watchers: 5, Graces: 6},
 		Rooms:   coordinator.Stats{Waiting: 7, Busy: 8, Copies: 9},
 		Redis:   redis.PoolStats{TotalConns: 10, IdleConns: 11, Misses: 12, Timeouts: 13},
 	}})

@@ -116,7 +116,7 @@ func TestGrace_LeaveOrTakeOver(t *testing.T) {
 		a.expectClose(protocol.CloseReplaced)
 		newer.exchange(leave42, `{"id":2,"room":"42","version":4,"count":1}`)
 		newer.cut()
-		if n := len(first.graces.running); n != 0 {
+		if n := len(first.disconnectTimers.running); n != 0 {
 			t.Errorf("%d sessions are in their grace", n)
 		}
 	})

@@ -5,25 +5,25 @@ import (
 	"slices"
 )
 
-// topic is something that has one value at a version.
-type topic struct {
+// register is something that has one value at a version.
+type register struct {
 	what string // one of the actions that set it
 	user string // whose, of SetReady and SetMember
 }
 
-// books has for each topic who gave it which value at which version.
-type books struct {
-	epoch   string
-	start   uint64
-	topics  map[topic][]write
-	pending []answered       // by version: acknowledged requests above the replay's version
-	after   map[topic]uint64 // requests with an unknown outcome may have been committed above that version
-	dark    []span           // versions that nobody saw
-	data    value            // of the room, at the replay's version
-	rules   value            // the settings
-	host    value
-	doubt   map[string]bool // members whose state is not known
-	spoilt  bool            // a wrong state was reported, which would show again
+// registers have for each register who gave it which value at which version.
+type registers struct {
+	epoch      string
+	start      uint64
+	writes     map[register][]write
+	pending    []answered          // by version: acknowledged requests above the replay's version
+	after      map[register]uint64 // requests with an unknown outcome may have been committed above that version
+	unobserved []span              // versions that nobody saw
+	data       value               // of the room, at the replay's version
+	rules      value               // the settings
+	host       value
+	doubt      map[string]bool // members whose state is not known
+	spoilt     bool            // a wrong state was reported, which would show again
 }
 
 // value is the hash of a value. It is not known where it may be the work of unknown requests.
@@ -32,7 +32,7 @@ type value struct {
 	known bool
 }
 
-// write is a change of a topic's value, committed within the span.
+// write is a change of a register's value, committed within the span.
 type write struct {
 	span
 	hash uint64
@@ -51,9 +51,9 @@ const (
 	byJoin              // so it may have been; nobody saw it
 )
 
-func newBooks(r *roomLog, e *epochLog) *books {
-	b := &books{
-		epoch: e.name, start: e.start, topics: make(map[topic][]write), after: make(map[topic]uint64), doubt: make(map[string]bool),
+func newRegisters(r *roomLog, e *epochLog) *registers {
+	b := &registers{
+		epoch: e.name, start: e.start, writes: make(map[register][]write), after: make(map[register]uint64), doubt: make(map[string]bool),
 		data: value{hashData(e.data), true}, host: value{hashHost(e.host), true}, rules: value{hashRules(e.rules), e.rules != nil},
 	}
 	for _, a := range e.requests {
@@ -62,7 +62,7 @@ func newBooks(r *roomLog, e *epochLog) *books {
 		}
 		b.pending = append(b.pending, a)
 		if a.Action == Close { // which has other settings behind it
-			b.lower(topic{what: Configure}, a.Version-1)
+			b.lower(register{what: Configure}, a.Version-1)
 		}
 	}
 	slices.SortStableFunc(b.pending, func(x, y answered) int { return cmp.Compare(x.Version, y.Version) })
@@ -71,41 +71,41 @@ func newBooks(r *roomLog, e *epochLog) *books {
 		case ok:
 			b.lower(t, u.after)
 		case u.Action == Close:
-			b.lower(topic{what: Configure}, u.after)
+			b.lower(register{what: Configure}, u.after)
 		}
 	}
 	for _, u := range slices.Concat(r.unknowns, e.closers(r.unanswered, r.unknowns)) {
 		if u.action == Join || u.action == Leave { // which begin the user's state anew
-			b.lower(topic{SetReady, u.user}, u.after)
-			b.lower(topic{SetMember, u.user}, u.after)
+			b.lower(register{SetReady, u.user}, u.after)
+			b.lower(register{SetMember, u.user}, u.after)
 		}
 	}
 	if e.rules != nil {
-		b.topics[topic{what: Configure}] = []write{{span: span{0, e.start}, hash: b.rules.hash}}
+		b.writes[register{what: Configure}] = []write{{span: span{0, e.start}, hash: b.rules.hash}}
 	}
 	return b
 }
 
-// lower notes that the topic may have been set unseen above that version.
-func (b *books) lower(t topic, version uint64) {
+// lower notes that the register may have been set unseen above that version.
+func (b *registers) lower(t register, version uint64) {
 	if was, ok := b.after[t]; !ok || version < was {
 		b.after[t] = version
 	}
 }
 
 // sets returns which value the request sets, and the hash of the new one.
-func (q *Request) sets() (t topic, hash uint64, ok bool) {
+func (q *Request) sets() (t register, hash uint64, ok bool) {
 	switch q.Action {
 	case SetData:
-		return topic{what: SetData}, hashData(q.Data), true
+		return register{what: SetData}, hashData(q.Data), true
 	case Configure:
-		return topic{what: Configure}, hashRules(&q.Settings), true
+		return register{what: Configure}, hashRules(&q.Settings), true
 	case SetMember:
-		return topic{SetMember, q.By}, hashData(q.Data), true
+		return register{SetMember, q.By}, hashData(q.Data), true
 	case SetReady:
-		return topic{SetReady, q.By}, hashReady(q.Ready), true
+		return register{SetReady, q.By}, hashReady(q.Ready), true
 	}
-	return topic{}, 0, false
+	return register{}, 0, false
 }
 
 func hashReady(ready bool) uint64 {
@@ -115,19 +115,19 @@ func hashReady(ready bool) uint64 {
 	return 0
 }
 
-func (b *books) write(t topic, w write) { b.topics[t] = append(b.topics[t], w) }
+func (b *registers) write(t register, w write) { b.writes[t] = append(b.writes[t], w) }
 
 // commit enters what an event showed.
-func (b *books) commit(s span, all changes, list *estimate) {
+func (b *registers) commit(s span, all changes, list *estimate) {
 	for _, c := range all {
 		user, said := c.user.Value(), c.detail()
 		switch c.kind {
 		case roomData:
 			b.data = value{hashData(said.Data), true}
-			b.write(topic{what: SetData}, write{span: s, hash: b.data.hash, by: user})
+			b.write(register{what: SetData}, write{span: s, hash: b.data.hash, by: user})
 		case settings:
 			b.rules = value{hashRules(&said.Settings), true}
-			b.write(topic{what: Configure}, write{span: s, hash: b.rules.hash, by: user})
+			b.write(register{what: Configure}, write{span: s, hash: b.rules.hash, by: user})
 		case hosts:
 			b.host = value{hashHost(user), true}
 		case memberState, moves: // who joins or leaves has no state
@@ -136,10 +136,10 @@ func (b *books) commit(s span, all changes, list *estimate) {
 				how, said = byMove, Detail{}
 			}
 			if said.Part != SetMember {
-				b.write(topic{SetReady, user}, write{span: s, hash: hashReady(said.Ready), by: user, how: how})
+				b.write(register{SetReady, user}, write{span: s, hash: hashReady(said.Ready), by: user, how: how})
 			}
 			if said.Part != SetReady {
-				b.write(topic{SetMember, user}, write{span: s, hash: hashData(said.Data), by: user, how: how})
+				b.write(register{SetMember, user}, write{span: s, hash: hashData(said.Data), by: user, how: how})
 			}
 			if _, there := list.roster.Of[user]; there || c.kind == moves {
 				delete(b.doubt, user)
@@ -151,7 +151,7 @@ func (b *books) commit(s span, all changes, list *estimate) {
 }
 
 // unseen enters what was acknowledged at a version that nobody saw.
-func (b *books) unseen(v uint64, list *estimate) {
+func (b *registers) unseen(v uint64, list *estimate) {
 	for len(b.pending) > 0 && b.pending[0].Version <= v {
 		a := b.pending[0]
 		b.pending = b.pending[1:]
@@ -159,7 +159,7 @@ func (b *books) unseen(v uint64, list *estimate) {
 		if !ok || a.Version < v {
 			continue // an event showed it
 		}
-		others := b.topics[t]
+		others := b.writes[t]
 		again := len(others) > 0 && others[len(others)-1].to == v && others[len(others)-1].hash != hash
 		b.write(t, write{span{v - 1, v}, hash, a.By, byAnswer})
 		switch a.Action {
@@ -185,10 +185,10 @@ func (b *books) unseen(v uint64, list *estimate) {
 
 // arrivals enters joins and leaves that were acknowledged at a version that nobody saw. Where the
 // room was closed, all have left.
-func (b *books) arrivals(acks []storedAck, v uint64) {
+func (b *registers) arrivals(acks []storedAck, v uint64) {
 	moved := func(user string) {
 		for _, what := range []string{SetReady, SetMember} {
-			b.write(topic{what, user}, write{span: span{v - 1, v}, how: byJoin})
+			b.write(register{what, user}, write{span: span{v - 1, v}, how: byJoin})
 		}
 	}
 	for _, a := range acks {
@@ -196,7 +196,7 @@ func (b *books) arrivals(acks []storedAck, v uint64) {
 		case ackMoves, ackGone:
 			moved(a.user.Value())
 		case ackCloses:
-			for t := range b.topics {
+			for t := range b.writes {
 				if t.what == SetReady {
 					moved(t.user)
 				}
@@ -205,10 +205,10 @@ func (b *books) arrivals(acks []storedAck, v uint64) {
 	}
 }
 
-// darken notes that nobody saw these versions, so that unknown requests may have been
+// markUnobserved notes that nobody saw these versions, so that unknown requests may have been
 // committed in them.
-func (b *books) darken(s span) {
-	b.dark, b.host.known = append(b.dark, s), false
+func (b *registers) markUnobserved(s span) {
+	b.unobserved, b.host.known = append(b.unobserved, s), false
 	for t, after := range b.after {
 		if after >= s.to {
 			continue
@@ -224,16 +224,16 @@ func (b *books) darken(s span) {
 	}
 }
 
-// next returns the index of the first write of the topic that may be above v. The replay
+// next returns the index of the first write of the register that may be above v. The replay
 // goes forward, so they are in order.
-func (b *books) next(t topic, v uint64) int {
-	i, _ := slices.BinarySearchFunc(b.topics[t], v+1, func(w write, v uint64) int { return cmp.Compare(w.to, v) })
+func (b *registers) next(t register, v uint64) int {
+	i, _ := slices.BinarySearchFunc(b.writes[t], v+1, func(w write, v uint64) int { return cmp.Compare(w.to, v) })
 	return i
 }
 
-// at returns the value of a topic after version v, if only one is possible.
-func (b *books) at(t topic, v uint64) value {
-	last, writes, n := write{span: span{0, b.start}, hash: b.first(t)}, b.topics[t], b.next(t, v)
+// at returns the value of a register after version v, if only one is possible.
+func (b *registers) at(t register, v uint64) value {
+	last, writes, n := write{span: span{0, b.start}, hash: b.first(t)}, b.writes[t], b.next(t, v)
 	if n < len(writes) && writes[n].from < v {
 		return value{} // within a span
 	}
@@ -247,10 +247,10 @@ func (b *books) at(t topic, v uint64) value {
 	return value{last.hash, true}
 }
 
-// changes reports whether the write has certainly changed its topic's value. One that is known
+// changes reports whether the write has certainly changed its register's value. One that is known
 // from an answer only may have found it there, and the event of a member's state may be about
 // the rest of it.
-func (b *books) changes(t topic, w write) bool {
+func (b *registers) changes(t register, w write) bool {
 	if w.how == byAnswer || w.how == byEvent && t.user != "" {
 		was := b.at(t, w.from)
 		return was.known && was.hash != w.hash
@@ -258,36 +258,36 @@ func (b *books) changes(t topic, w write) bool {
 	return w.how == byEvent
 }
 
-// mayChange reports whether the write is not known to leave the topic's value as it was.
-func (b *books) mayChange(t topic, w write) bool {
+// mayChange reports whether the write is not known to leave the register's value as it was.
+func (b *registers) mayChange(t register, w write) bool {
 	was := b.at(t, w.from)
 	return !was.known || was.hash != w.hash
 }
 
 // first returns the value at the start. That of settings may be unknown, which is 0.
-func (b *books) first(t topic) uint64 {
+func (b *registers) first(t register) uint64 {
 	if t.what == SetReady || t.what == Configure {
 		return 0
 	}
 	return hashData("")
 }
 
-// unsure reports whether an unknown request may have set the topic after from, up to to.
-func (b *books) unsure(t topic, from, to uint64) bool {
+// unsure reports whether an unknown request may have set the register after from, up to to.
+func (b *registers) unsure(t register, from, to uint64) bool {
 	after, ok := b.after[t]
-	return ok && slices.ContainsFunc(b.dark, func(d span) bool { return d.from < to && d.to > max(from, after) })
+	return ok && slices.ContainsFunc(b.unobserved, func(d span) bool { return d.from < to && d.to > max(from, after) })
 }
 
 // compareContent compares what who saw at v beside the seats with what the history makes.
 func (p *replay) compareContent(v uint64, seen content, who string, quiet bool) {
-	b, now := p.books, content{timers: seen.timers, states: p.list.roster.state, absent: seen.absent}
+	b, now := p.registers, content{timers: seen.timers, states: p.list.roster.state, absent: seen.absent}
 	if !b.data.known {
 		b.data = value{seen.data, true}
-		b.write(topic{what: SetData}, write{span: span{v - 1, v}, hash: seen.data, how: byList})
+		b.write(register{what: SetData}, write{span: span{v - 1, v}, hash: seen.data, how: byList})
 	}
 	if !b.rules.known && seen.rules != 0 {
 		b.rules = value{seen.rules, true}
-		b.write(topic{what: Configure}, write{span: span{v - 1, v}, hash: seen.rules, how: byList})
+		b.write(register{what: Configure}, write{span: span{v - 1, v}, hash: seen.rules, how: byList})
 	}
 	if !b.host.known {
 		b.host = value{seen.host, seen.host != 0}

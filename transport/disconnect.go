@@ -9,36 +9,36 @@ import (
 	"roomd/room"
 )
 
-// graces are the sessions whose connections have ended, and whose users keep their seats for
+// disconnectTimers have the sessions whose connections have ended, and whose users keep their seats for
 // Options.Grace. Then they leave; but a leave counts only if its session still speaks for the
 // user, so a user who has come back, here or through another node, stays.
-type graces struct {
-	retry     retrier
-	troubles  *troubles
-	length    time.Duration // less than zero for none
-	duplicate room.Duplicate
+type disconnectTimers struct {
+	retry           retrier
+	rateLimitedLogs *rateLimitedLogs
+	length          time.Duration // less than zero for none
+	duplicate       room.Duplicate
 
 	open context.Context // until stop
 	shut context.CancelFunc
 	wg   sync.WaitGroup // actions that run, or wait to be tried again
 
 	mu      sync.Mutex
-	running map[*grace]struct{} // guarded by mu: nil once stopped
+	running map[*disconnectTimer]struct{} // guarded by mu: nil once stopped
 }
 
-// grace is that of one session.
-type grace struct {
+// disconnectTimer is that of one session.
+type disconnectTimer struct {
 	user, session string
 	rooms         []string
 	reason        room.Reason // of the leave behind it
 	timer         *time.Timer
 }
 
-func newGraces(s *Server) *graces {
-	g := &graces{
+func newDisconnectTimers(s *Server) *disconnectTimers {
+	g := &disconnectTimers{
 		retry:  retrier{s.rooms, s.life, s.opts.LeaveTimeout},
-		length: s.opts.Grace, duplicate: s.opts.Duplicate, troubles: s.troubles,
-		running: make(map[*grace]struct{}),
+		length: s.opts.Grace, duplicate: s.opts.Duplicate, rateLimitedLogs: s.rateLimitedLogs,
+		running: make(map[*disconnectTimer]struct{}),
 	}
 	g.open, g.shut = context.WithCancel(context.Background())
 	return g
@@ -46,8 +46,8 @@ func newGraces(s *Server) *graces {
 
 // begin begins the grace of a session: the user is away until then. After stop nobody leaves
 // any more, and others see nothing of it: the node restarts, and its users come back elsewhere.
-func (g *graces) begin(user, session string, rooms []string) {
-	draining := !g.start(&grace{user: user, session: session, rooms: rooms, reason: room.ReasonTimeout})
+func (g *disconnectTimers) begin(user, session string, rooms []string) {
+	draining := !g.start(&disconnectTimer{user: user, session: session, rooms: rooms, reason: room.ReasonTimeout})
 	switch {
 	case g.length < 0:
 	case g.duplicate == room.Reject:
@@ -59,12 +59,12 @@ func (g *graces) begin(user, session string, rooms []string) {
 
 // skip has the user of a session leave at once, because the user wanted to. After stop it tries
 // that once only.
-func (g *graces) skip(user, session string, rooms []string) {
-	g.leave(&grace{user: user, session: session, rooms: rooms, reason: room.ReasonLeft})
+func (g *disconnectTimers) skip(user, session string, rooms []string) {
+	g.leave(&disconnectTimer{user: user, session: session, rooms: rooms, reason: room.ReasonLeft})
 }
 
 // start starts a grace, or ends it at once if there is to be none. It reports false after stop.
-func (g *graces) start(one *grace) bool {
+func (g *disconnectTimers) start(one *disconnectTimer) bool {
 	if len(one.rooms) == 0 {
 		return true
 	}
@@ -83,7 +83,7 @@ func (g *graces) start(one *grace) bool {
 }
 
 // armLocked ends a grace after a time.
-func (g *graces) armLocked(one *grace, length time.Duration) {
+func (g *disconnectTimers) armLocked(one *disconnectTimer, length time.Duration) {
 	one.timer = time.AfterFunc(length, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -92,7 +92,7 @@ func (g *graces) armLocked(one *grace, length time.Duration) {
 }
 
 // has reports whether a session has its grace in a room.
-func (g *graces) has(room, session string) bool {
+func (g *disconnectTimers) has(room, session string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for one := range g.running {
@@ -103,14 +103,14 @@ func (g *graces) has(room, session string) bool {
 	return false
 }
 
-func (g *graces) count() int {
+func (g *disconnectTimers) count() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.running)
 }
 
 // endLocked ends a grace: the user leaves its rooms, unless stop came first.
-func (g *graces) endLocked(one *grace) {
+func (g *disconnectTimers) endLocked(one *disconnectTimer) {
 	if _, due := g.running[one]; !due {
 		return
 	}
@@ -119,11 +119,11 @@ func (g *graces) endLocked(one *grace) {
 }
 
 // leave has a user leave rooms. What fails is tried again, until stop.
-func (g *graces) leave(one *grace) {
+func (g *disconnectTimers) leave(one *disconnectTimer) {
 	for _, id := range one.rooms {
 		g.wg.Go(func() {
 			if err := g.retry.do(g.open, id, room.Leave{User: one.user, Session: one.session, Reason: one.reason}, func() {}); err != nil {
-				g.troubles.notRemoved.Happened(err, "room", id, "user", one.user)
+				g.rateLimitedLogs.notRemoved.Happened(err, "room", id, "user", one.user)
 			}
 		})
 	}
@@ -132,7 +132,7 @@ func (g *graces) leave(one *grace) {
 // detach records in the rooms that the session's connection has ended: others see that the user
 // is away, and the user can come back with another session. What fails is tried again until the
 // grace is over, or stop. The group that it returns waits until all was tried once.
-func (g *graces) detach(user, session string, rooms []string) (first *sync.WaitGroup) {
+func (g *disconnectTimers) detach(user, session string, rooms []string) (first *sync.WaitGroup) {
 	first = new(sync.WaitGroup)
 	for _, id := range rooms {
 		first.Add(1)
@@ -142,15 +142,15 @@ func (g *graces) detach(user, session string, rooms []string) (first *sync.WaitG
 			ctx, cancel := context.WithTimeout(g.open, max(g.length, 0))
 			defer cancel()
 			if err := g.retry.do(ctx, id, room.Detach{User: user, Session: session}, tried); err != nil {
-				g.troubles.notDetached.Happened(err, "room", id, "user", user)
+				g.rateLimitedLogs.notDetached.Happened(err, "room", id, "user", user)
 			}
 		})
 	}
 	return first
 }
 
-// stop ends all graces. Their users do not leave.
-func (g *graces) stop() {
+// stop ends all timers. Their users do not leave.
+func (g *disconnectTimers) stop() {
 	g.shut()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -163,4 +163,4 @@ func (g *graces) stop() {
 }
 
 // wait returns when no action runs. It is called after stop.
-func (g *graces) wait() { g.wg.Wait() }
+func (g *disconnectTimers) wait() { g.wg.Wait() }

@@ -1,7 +1,7 @@
-// Package episode keeps trouble that happens often from filling the log: a [Log] writes one
+// Package ratelog keeps trouble that happens often from filling the log: a [Log] writes one
 // line when the trouble begins and one when it is over. So neither an outage nor a client
 // decides how much is logged.
-package episode
+package ratelog
 
 import (
 	"context"

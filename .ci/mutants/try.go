@@ -16,6 +16,7 @@ import (
 // finding is what became of a mutant.
 type finding struct {
 	what, by string
+	test     string        // the one that noticed; "" if none says that it failed
 	after    time.Duration // how long the tests ran
 }
 
@@ -61,27 +62,36 @@ func (w *workshop) try(ctx context.Context, n int, limit time.Duration) finding 
 		return finding{what: broken, by: w.broken[n]}
 	}
 	found := w.test(ctx, testRun{binary, filepath.Join(in, m.tests), m.run, limit, n})
-	if found.what == caught && strings.HasPrefix(found.by, "Test") {
-		if failed := w.fails(ctx, m.tests, found.by, limit); failed != "" {
-			return finding{unsound, found.by + " fails on the whole code: " + failed, found.after}
+	if found.what == caught {
+		tests := m.run // if no test says that it failed: a panic, or goroutines that are left
+		if found.test != "" {
+			tests = exactly(found.test)
+		}
+		if failed := w.fails(ctx, m.tests, tests, limit); failed != "" {
+			found.what, found.by = unsound, found.by+", and on the whole code: "+failed
 		}
 	}
 	return found
 }
 
-// fails says what comes of a test without any mutant, "" if it passes.
-func (w *workshop) fails(ctx context.Context, pkg, test string, limit time.Duration) string {
-	key := pkg + " " + test
+// exactly returns what to give to go test -run to have it run that test, and that part of it.
+func exactly(test string) string {
+	names := strings.Split(test, "/")
+	for i, name := range names {
+		names[i] = "^" + regexp.QuoteMeta(name) + "$"
+	}
+	return strings.Join(names, "/")
+}
+
+// fails says what comes of tests without any mutant, "" if they pass.
+func (w *workshop) fails(ctx context.Context, pkg, tests string, limit time.Duration) string {
+	key := pkg + " " + tests
 	if _, ok := w.sound[key]; !ok {
 		binary, err := w.binary(ctx, pkg)
 		if err != nil {
 			return err.Error()
 		}
-		names := strings.Split(test, "/")
-		for i, name := range names {
-			names[i] = "^" + regexp.QuoteMeta(name) + "$"
-		}
-		if found := w.test(ctx, testRun{binary, filepath.Join(w.root, pkg), strings.Join(names, "/"), limit, -1}); found.what != survived {
+		if found := w.test(ctx, testRun{binary, filepath.Join(w.root, pkg), tests, limit, -1}); found.what != survived {
 			w.sound[key] = found.what + " " + found.by
 		} else {
 			w.sound[key] = ""
@@ -132,11 +142,14 @@ func (w *workshop) test(ctx context.Context, r testRun) finding {
 	case err == nil:
 		f.what, f.by = survived, "all pass of "+r.dir+" "+r.tests
 	case len(failed) > 0:
-		f.what, f.by = caught, deepest(failed)
+		f.what, f.test = caught, deepest(failed)
+		f.by = f.test
 	case panicked.MatchString(text):
 		f.what, f.by = caught, firstLines(panicked.FindString(text), 1)
-	default: // goleak, for example
+	case strings.Contains(text, "goleak: "):
 		f.what, f.by = caught, firstLines(text, 1)
+	default:
+		f.what, f.by = broken, err.Error()+": "+firstLines(text, 1)
 	}
 	return f
 }

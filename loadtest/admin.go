@@ -59,7 +59,7 @@ func newAdmin(ctx context.Context, g *game, db *redisurl.DB) (*admin, error) {
 // open starts the administrator's node, with a journal as long as the nodes under test have: without one its commits
 // would be missing in theirs.
 func (a *admin) open(ctx context.Context) (err error) {
-	for opts := (coordinator.Options{Rules: a.game.cfg.rules()}); ; {
+	for opts := (coordinator.Options{KeyPrefix: a.game.cfg.KeyPrefix, Rules: a.game.cfg.rules()}); ; {
 		if a.rooms, err = coordinator.New(a.rdb, opts); err != nil {
 			return err
 		}

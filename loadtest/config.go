@@ -1,11 +1,14 @@
 package loadtest
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"time"
 
 	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/room"
+	"roomd/room/coordinator"
 )
 
 // Config says what to run. The zero value is invalid; see the fields.
@@ -21,6 +24,9 @@ type Config struct {
 	// the lists at the end; see redisurl. With Targets it may be empty or
 	// redisurl.Embedded. Then Run asks the nodes only.
 	Redis string
+
+	// KeyPrefix begins the names of all keys, as in coordinator.Options: of the nodes that Run starts, or of the Targets.
+	KeyPrefix string
 
 	Clients  int           // players, with one connection each
 	Rooms    int           // new rooms, which all players share
@@ -71,11 +77,23 @@ func (c Config) Validate() error {
 	if err := checkMix(c.Mix); err != nil {
 		return err
 	}
+	if err := CheckKeyPrefix(c.KeyPrefix); err != nil {
+		return err
+	}
 	if !c.readsStore() || c.Redis == redisurl.Embedded {
 		return nil
 	}
 	_, err := redisurl.Open(c.Redis)
 	return err
+}
+
+// CheckKeyPrefix returns an error, which begins with the name of the field as that of Validate does, if prefix can be no
+// KeyPrefix.
+func CheckKeyPrefix(prefix string) error {
+	if invalid, ok := errors.AsType[*room.InvalidError](coordinator.CheckKeyPrefix(prefix)); ok {
+		return errors.New("key-prefix " + invalid.Problem)
+	}
+	return nil
 }
 
 // readsStore reports whether Run can read the lists from Redis at the end.

@@ -32,7 +32,7 @@ func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (*fleet, error
 		n, err := node.Start(ctx, node.Config{
 			Listen: "127.0.0.1:0",
 			Redis:  db,
-			Room:   coordinator.Options{Rules: cfg.rules()},
+			Room:   coordinator.Options{KeyPrefix: cfg.KeyPrefix, Rules: cfg.rules()},
 			// No late leave of a broken connection changes the lists at the end, and players play without a pause.
 			Serve: transport.Options{Grace: -1, Rate: -1, MaxPerAddress: -1, MaxNewRooms: -1},
 		})

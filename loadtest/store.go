@@ -17,7 +17,7 @@ import (
 
 // readStore reads the rooms from Redis by the keys of the contract. It does not use the
 // server's code, so that a mistake there cannot hide itself.
-func readStore(ctx context.Context, db *redisurl.DB, rooms []string) (map[string]history.RoomState, error) {
+func readStore(ctx context.Context, db *redisurl.DB, prefix string, rooms []string) (map[string]history.RoomState, error) {
 	rdb := db.NewClient()
 	defer rdb.Close()
 	final := make(map[string]history.RoomState)
@@ -27,13 +27,13 @@ func readStore(ctx context.Context, db *redisurl.DB, rooms []string) (map[string
 		if cluster {
 			key = "{" + id + "}"
 		}
-		state, err := readRoom(ctx, rdb, "Room:"+key)
+		state, err := readRoom(ctx, rdb, prefix+"Room:"+key)
 		if err != nil {
 			return nil, err
 		}
 		final[id] = state
-		if stuck(ctx, rdb, "LockRoom:"+key) {
-			return nil, fmt.Errorf("LockRoom:%s still exists after the last reply", id)
+		if stuck(ctx, rdb, prefix+"LockRoom:"+key) {
+			return nil, fmt.Errorf("%sLockRoom:%s still exists after the last reply", prefix, id)
 		}
 	}
 	return final, nil

@@ -88,7 +88,7 @@ func hasTimers(answers []map[string]history.RoomState) bool {
 // them, and every node's answer.
 func (g *game) lists(ctx context.Context, db *redisurl.DB) (final map[string]history.RoomState, answers []map[string]history.RoomState, err error) {
 	if g.cfg.readsStore() {
-		if final, err = readStore(ctx, db, g.allRooms()); err != nil {
+		if final, err = readStore(ctx, db, g.cfg.KeyPrefix, g.allRooms()); err != nil {
 			return nil, nil, fmt.Errorf("read the lists from %s: %w", db, err)
 		}
 	}

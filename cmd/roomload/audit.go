@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"roomd/loadtest"
 	"roomd/loadtest/audit"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/transport/roomd/fileflags"
@@ -17,12 +18,13 @@ import (
 var errNotClean = errors.New("the journals and Redis do not agree")
 
 type auditCmd struct {
-	Redis string          `required:"" placeholder:"URL" help:"The Redis of the nodes, in the same form as their --redis. In ROOMLOAD_REDIS, or with --redis-password-file, other users of the machine do not see a password."`
-	Files fileflags.Redis `embed:""`
-	Room  string          `default:"*" placeholder:"PATTERN" help:"Rooms to audit: an id, or a pattern with * ? [a-z], in quotes (all by default)."`
-	Most  int             `default:"100" help:"How many findings to print; the others are counted (${default})."`
-	JSON  bool            `name:"json" help:"Print the report as JSON."`
-	Quiet bool            `help:"Print findings only, and no progress."`
+	Redis     string          `required:"" placeholder:"URL" help:"The Redis of the nodes, in the same form as their --redis. In ROOMLOAD_REDIS, or with --redis-password-file, other users of the machine do not see a password."`
+	Files     fileflags.Redis `embed:""`
+	KeyPrefix string          `placeholder:"PREFIX:" help:"What the names of all keys begin with, as of the nodes' --key-prefix."`
+	Room      string          `default:"*" placeholder:"PATTERN" help:"Rooms to audit: an id, or a pattern with * ? [a-z], in quotes (all by default)."`
+	Most      int             `default:"100" help:"How many findings to print; the others are counted (${default})."`
+	JSON      bool            `name:"json" help:"Print the report as JSON."`
+	Quiet     bool            `help:"Print findings only, and no progress."`
 }
 
 func (c *auditCmd) Help() string {
@@ -49,14 +51,17 @@ A journal that was trimmed begins in the middle of its room; what it does not sa
 judged. Rooms without a journal are counted and named. A version gap comes from nodes that
 were started with another --journal, or somebody has deleted entries.
 
-It only reads, and may have a user of its own in Redis (+cluster is for a Redis Cluster):
+It only reads, and may have a user of its own in Redis (+cluster is for a Redis Cluster; with
+--key-prefix eu: the keys are %R~eu:Room:*):
   ACL SETUSER auditor on >secret %R~Room:* +@read +@scripting +@connection +cluster
 
 It ends with 0 if nothing was found, with 1 if something was, or if Redis failed, and with 2
 if it was started wrongly.`
 }
 
-func (c *auditCmd) config() audit.Config { return audit.Config{Rooms: c.Room, Most: c.Most} }
+func (c *auditCmd) config() audit.Config {
+	return audit.Config{Rooms: c.Room, KeyPrefix: c.KeyPrefix, Most: c.Most}
+}
 
 // Validate is called by kong.
 func (c *auditCmd) Validate() error {
@@ -77,6 +82,9 @@ func (c *auditCmd) Validate() error {
 		return err
 	case err == nil: // else Run says what is wrong with a file
 		db.Close()
+	}
+	if err := loadtest.CheckKeyPrefix(c.KeyPrefix); err != nil {
+		return wrongFlag(err)
 	}
 	return wrongFlag(c.config().Validate())
 }

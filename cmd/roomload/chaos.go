@@ -17,20 +17,21 @@ import (
 var errNotConsistent = errors.New("something was lost, or wrong, or could not be decided")
 
 type chaosCmd struct {
-	Profile  string        `default:"standalone" help:"The Redis: standalone, sentinel or cluster (${default})."`
-	Persist  string        `default:"always" help:"What it writes to its disk: none, everysec or always (${default})."`
-	Replicas int           `default:"-1" help:"How many replicas must have an action before it is acknowledged: 0 or 1 (1 with sentinel and cluster)."`
-	Nodes    int           `default:"3" help:"How many nodes to start (${default})."`
-	Clients  int           `default:"30" help:"Players, with one connection each (${default})."`
-	Rooms    int           `default:"6" help:"Rooms, which all players share (${default})."`
-	Capacity int           `default:"8" help:"Seats of a room; the administrator changes them (${default})."`
-	Duration time.Duration `default:"60s" help:"How long faults are injected (${default})."`
-	Seed     uint64        `placeholder:"N" help:"Seed of the faults and the players. Without it roomload draws one, and prints it."`
-	Faults   []string      `placeholder:"NAME,…" help:"Faults to inject; see above. Without it, all that may lose nothing with this profile."`
-	Mix      []string      `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, as of run (${default})."`
-	Recover  time.Duration `default:"30s" help:"How long it may take after a fault until each room and each node works (${default})."`
-	History  string        `placeholder:"FILE" help:"Write each call, return, event and fault as a line of JSON."`
-	Logs     string        `placeholder:"DIR" help:"Write there what nodes and servers log."`
+	Profile   string        `default:"standalone" help:"The Redis: standalone, sentinel or cluster (${default})."`
+	Persist   string        `default:"always" help:"What it writes to its disk: none, everysec or always (${default})."`
+	Replicas  int           `default:"-1" help:"How many replicas must have an action before it is acknowledged: 0 or 1 (1 with sentinel and cluster)."`
+	KeyPrefix string        `placeholder:"PREFIX:" help:"The nodes' --key-prefix (none by default)."`
+	Nodes     int           `default:"3" help:"How many nodes to start (${default})."`
+	Clients   int           `default:"30" help:"Players, with one connection each (${default})."`
+	Rooms     int           `default:"6" help:"Rooms, which all players share (${default})."`
+	Capacity  int           `default:"8" help:"Seats of a room; the administrator changes them (${default})."`
+	Duration  time.Duration `default:"60s" help:"How long faults are injected (${default})."`
+	Seed      uint64        `placeholder:"N" help:"Seed of the faults and the players. Without it roomload draws one, and prints it."`
+	Faults    []string      `placeholder:"NAME,…" help:"Faults to inject; see above. Without it, all that may lose nothing with this profile."`
+	Mix       []string      `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, as of run (${default})."`
+	Recover   time.Duration `default:"30s" help:"How long it may take after a fault until each room and each node works (${default})."`
+	History   string        `placeholder:"FILE" help:"Write each call, return, event and fault as a line of JSON."`
+	Logs      string        `placeholder:"DIR" help:"Write there what nodes and servers log."`
 	outputFlags
 }
 
@@ -70,7 +71,7 @@ func (c *chaosCmd) config() chaos.Config {
 		mix = loadtest.MixNames
 	}
 	return chaos.Config{
-		Profile: c.Profile, Persist: c.Persist, Replicas: replicas, Nodes: c.Nodes, Clients: c.Clients, Rooms: c.Rooms, Capacity: c.Capacity,
+		Profile: c.Profile, Persist: c.Persist, Replicas: replicas, KeyPrefix: c.KeyPrefix, Nodes: c.Nodes, Clients: c.Clients, Rooms: c.Rooms, Capacity: c.Capacity,
 		Duration: c.Duration, Seed: c.Seed, Faults: c.Faults, Mix: mix, Recover: c.Recover, Logs: c.Logs,
 	}
 }

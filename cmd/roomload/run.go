@@ -9,14 +9,15 @@ import (
 )
 
 type runCmd struct {
-	Target   []string      `placeholder:"ws://…" help:"A running node, as ws://host:port/ws. Repeat it for several. With --rate off it lets players act as fast as they can; for more than 1000 clients it needs --max-per-address off. Without a target roomload starts nodes for the run."`
-	Nodes    int           `default:"1" help:"How many nodes to start (${default})."`
-	Redis    string        `default:"embedded" placeholder:"URL" help:"Where those nodes keep the rooms, and where roomload reads the lists at the end: redis://… or embedded (${default}). With --target, the Redis of those nodes, if roomload can reach it."`
-	Clients  int           `default:"200" help:"Players, with one connection each (${default})."`
-	Rooms    int           `default:"10" help:"Rooms, which all players share (${default})."`
-	Capacity int           `default:"0" help:"Seats of a room; 0 sets no limit (${default}). With --target, the capacity that those nodes have, to check it."`
-	Duration time.Duration `default:"10s" help:"How long the players play (${default})."`
-	Mix      []string      `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, separated by commas: ready, data, private, timer, say, configure, kick, close, deal, party, move; all or none (${default}). What an administrator does, from configure on, needs --redis, also with --target."`
+	Target    []string      `placeholder:"ws://…" help:"A running node, as ws://host:port/ws. Repeat it for several. With --rate off it lets players act as fast as they can; for more than 1000 clients it needs --max-per-address off. Without a target roomload starts nodes for the run."`
+	Nodes     int           `default:"1" help:"How many nodes to start (${default})."`
+	Redis     string        `default:"embedded" placeholder:"URL" help:"Where those nodes keep the rooms, and where roomload reads the lists at the end: redis://… or embedded (${default}). With --target, the Redis of those nodes, if roomload can reach it."`
+	KeyPrefix string        `placeholder:"PREFIX:" help:"What the names of all keys in Redis begin with, as of the nodes' --key-prefix."`
+	Clients   int           `default:"200" help:"Players, with one connection each (${default})."`
+	Rooms     int           `default:"10" help:"Rooms, which all players share (${default})."`
+	Capacity  int           `default:"0" help:"Seats of a room; 0 sets no limit (${default}). With --target, the capacity that those nodes have, to check it."`
+	Duration  time.Duration `default:"10s" help:"How long the players play (${default})."`
+	Mix       []string      `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, separated by commas: ready, data, private, timer, say, configure, kick, close, deal, party, move; all or none (${default}). What an administrator does, from configure on, needs --redis, also with --target."`
 	outputFlags
 }
 
@@ -34,7 +35,7 @@ users on one seat, versions without gaps.`
 
 func (c *runCmd) config() loadtest.Config {
 	return loadtest.Config{
-		Targets: c.Target, Nodes: c.Nodes, Redis: c.Redis,
+		Targets: c.Target, Nodes: c.Nodes, Redis: c.Redis, KeyPrefix: c.KeyPrefix,
 		Clients: c.Clients, Rooms: c.Rooms, Capacity: c.Capacity, Duration: c.Duration,
 		Mix: c.mix(),
 	}

@@ -12,7 +12,7 @@ func BenchmarkAudit(b *testing.B) {
 	rdb := redistest.Start(b).Client()
 	const rooms, commits = 20, 5000
 	for i := range rooms {
-		w, keys := newWorld(), keysOf(rdb, fmt.Sprint("table-", i))
+		w, keys := newWorld(), keysOf(rdb, "", fmt.Sprint("table-", i))
 		for n := range commits {
 			user := fmt.Sprint("player", n/2%500)
 			if n%2 == 0 {

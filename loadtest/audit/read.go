@@ -21,11 +21,12 @@ var (
 )
 
 // keysOf returns the keys of a room: its journal, its members, Meta, and the messages that it keeps.
-func keysOf(client redis.UniversalClient, id string) []string {
+func keysOf(client redis.UniversalClient, prefix, id string) []string {
 	if _, cluster := client.(*redis.ClusterClient); cluster {
 		id = "{" + id + "}"
 	}
-	return []string{"Room:" + id + ":Log", "Room:" + id + ":Users", "Room:" + id + ":Meta", "Room:" + id + ":Said"}
+	room := prefix + "Room:" + id
+	return []string{room + ":Log", room + ":Users", room + ":Meta", room + ":Said"}
 }
 
 // raw is an entry as the stream has it.
@@ -107,13 +108,13 @@ func pairs(reply any) map[string]string {
 // scanCount is how many keys a server looks at for one answer.
 const scanCount = 1000
 
-// search returns the ids of rooms that have a key of that kind ("Log" or "Meta"), sorted. On a
+// search returns the ids of rooms that cfg names, and that have a key of that kind ("Log" or "Meta"), sorted. On a
 // Cluster it asks each master.
-func search(ctx context.Context, client redis.UniversalClient, pattern, kind string) ([]string, error) {
-	open, end := "Room:", ":"+kind
+func search(ctx context.Context, client redis.UniversalClient, cfg Config, kind string) ([]string, error) {
+	open, end := cfg.KeyPrefix+"Room:", ":"+kind
 	cluster, isCluster := client.(*redis.ClusterClient)
 	if isCluster {
-		open, end = "Room:{", "}:"+kind
+		open, end = cfg.KeyPrefix+"Room:{", "}:"+kind
 	}
 	var mu sync.Mutex
 	found := make(map[string]bool) // guarded by mu: SCAN may return a key twice
@@ -121,7 +122,7 @@ func search(ctx context.Context, client redis.UniversalClient, pattern, kind str
 		for cursor, first := uint64(0), true; first || cursor != 0; first = false {
 			var keys []string
 			var err error
-			if keys, cursor, err = server.Scan(ctx, cursor, open+pattern+end, scanCount).Result(); err != nil {
+			if keys, cursor, err = server.Scan(ctx, cursor, open+cfg.Rooms+end, scanCount).Result(); err != nil {
 				return err
 			}
 			mu.Lock()

@@ -29,6 +29,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,6 +58,9 @@ type Config struct {
 	// Rooms is a pattern of room ids, with * ? and [a-z]. Empty means all.
 	Rooms string
 
+	// KeyPrefix begins the names of all keys. It holds none of the signs of patterns.
+	KeyPrefix string
+
 	// Most is how many findings the report has; it counts the others. Zero means DefaultMost.
 	Most int
 
@@ -82,6 +86,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.Rooms != "" && !patterns.MatchString(c.Rooms):
 		return fmt.Errorf("room is %q, it must be a pattern of A-Z a-z 0-9 . _ - with * ? [a-z]", c.Rooms)
+	case strings.ContainsAny(c.KeyPrefix, `*?[]\{}`):
+		return fmt.Errorf("key-prefix is %q, it must hold no sign of a pattern, and no brace", c.KeyPrefix)
 	case c.Most < 0:
 		return fmt.Errorf("most is %d, it must not be negative", c.Most)
 	}
@@ -126,11 +132,11 @@ type auditor struct {
 func (a *auditor) run(ctx context.Context) error {
 	// Meta first: a room that is created in between then has a journal, and is not taken for one
 	// without.
-	rooms, err := search(ctx, a.client, a.cfg.Rooms, "Meta")
+	rooms, err := search(ctx, a.client, a.cfg, "Meta")
 	if err != nil {
 		return fmt.Errorf("search rooms: %w", err)
 	}
-	journals, err := search(ctx, a.client, a.cfg.Rooms, "Log")
+	journals, err := search(ctx, a.client, a.cfg, "Log")
 	if err != nil {
 		return fmt.Errorf("search journals: %w", err)
 	}
@@ -159,7 +165,7 @@ func (a *auditor) run(ctx context.Context) error {
 // room audits one room.
 func (a *auditor) room(ctx context.Context, id string) error {
 	o := newOracle(id, a.found)
-	keys, from, middle := keysOf(a.client, id), "-", false
+	keys, from, middle := keysOf(a.client, a.cfg.KeyPrefix, id), "-", false
 	for full := false; ; {
 		var p *page
 		var err error

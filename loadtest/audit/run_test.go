@@ -172,7 +172,7 @@ func expectKinds(t *testing.T, reader redis.UniversalClient, kinds ...string) {
 	t.Helper()
 	var journals strings.Builder
 	for table := range 5 {
-		for _, entry := range reader.XRange(t.Context(), keysOf(reader, fmt.Sprint("table-", table))[0], "-", "+").Val() {
+		for _, entry := range reader.XRange(t.Context(), keysOf(reader, "", fmt.Sprint("table-", table))[0], "-", "+").Val() {
 			text, _ := entry.Values["commit"].(string)
 			journals.WriteString(text)
 		}

@@ -37,6 +37,8 @@ type Config struct {
 	Persist  string // of Persists
 	Replicas int    // that must have an action before it is acknowledged: 0 or, not with Standalone, 1
 
+	KeyPrefix string // of all keys, as of the nodes; empty for none
+
 	Nodes    int
 	Clients  int
 	Rooms    int
@@ -104,6 +106,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
 	case c.Recover < 0:
 		return fmt.Errorf("recover is %v, it must not be negative", c.Recover)
+	}
+	if err := loadtest.CheckKeyPrefix(c.KeyPrefix); err != nil {
+		return err
 	}
 	for _, name := range c.Mix {
 		if !slices.Contains(loadtest.MixNames, name) {

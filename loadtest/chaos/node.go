@@ -68,7 +68,7 @@ func startNode(ctx context.Context, number int, url string, cfg Config, log io.W
 			return []string{
 				"--listen", s.Addr(), "--admin-listen", n.admin, "--redis", url, "--replicas", fmt.Sprint(cfg.Replicas),
 				"--lock-ttl", lockTTL.String(), "--lock-wait", lockWait.String(), "--node-ttl", nodeTTL.String(), "--grace", grace.String(),
-				"--capacity", fmt.Sprint(cfg.Capacity), "--journal", "1000000",
+				"--capacity", fmt.Sprint(cfg.Capacity), "--journal", "1000000", "--key-prefix", cfg.KeyPrefix,
 				"--rate", "off", "--max-per-address", "off", "--max-new-rooms", "off",
 			}, err
 		},

@@ -96,5 +96,5 @@ func (o *outsider) compare(room, token string, before, after []string) {
 
 // lockOf returns the key of a room's lock.
 func (r *run) lockOf(room string) string {
-	return strings.TrimSuffix(strings.Replace(r.keyOf(room, ""), "Room:", "LockRoom:", 1), ":")
+	return r.cfg.KeyPrefix + "Lock" + strings.TrimSuffix(strings.TrimPrefix(r.keyOf(room, ""), r.cfg.KeyPrefix), ":")
 }

@@ -87,7 +87,7 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 	if err := r.journals(ctx, h); err != nil {
 		return nil, err
 	}
-	audited, err := audit.Run(ctx, r.store.client(), audit.Config{Rooms: "*"})
+	audited, err := audit.Run(ctx, r.store.client(), audit.Config{Rooms: "*", KeyPrefix: r.cfg.KeyPrefix})
 	if err != nil {
 		return nil, err
 	}

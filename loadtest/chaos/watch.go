@@ -32,7 +32,7 @@ func (r *run) keyOf(room, kind string) string {
 	if r.cfg.Profile == Cluster {
 		room = "{" + room + "}"
 	}
-	return "Room:" + room + ":" + kind
+	return r.cfg.KeyPrefix + "Room:" + room + ":" + kind
 }
 
 // watch samples until ctx ends.

@@ -35,25 +35,26 @@ func asUser(t *testing.T, server *redistest.Server, rules string) *redis.Client 
 
 // Check finds what Redis does not allow, and the ACL that its error recommends is enough.
 func TestCheck_Permissions(t *testing.T) {
-	server := redistest.Start(t)
+	server, rights := redistest.Start(t), EnoughRights("")
 	for _, test := range []struct {
 		rules string
 		want  []string
 	}{
-		{EnoughRights, nil},
-		{strings.Replace(EnoughRights, "&Room:*", "", 1), []string{"PUBLISH Room:*:Events", "SUBSCRIBE Room:*:Events"}},
-		{strings.Replace(EnoughRights, "&LockRoom:*", "", 1), []string{"PUBLISH LockRoom:*:Wake:*", "SUBSCRIBE LockRoom:*:Wake:*"}},
-		{strings.Replace(EnoughRights, "~Node*", "", 1), []string{"SET Node:*", "SADD Node:*:Rooms", "ZADD Nodes"}},
-		{strings.Replace(EnoughRights, "~LockRoom:*", "", 1), []string{"SET LockRoom:*", "ZPOPMIN LockRoom:*:Queue", "SET LockRoom:*:Fence"}},
-		{strings.Replace(EnoughRights, "~Lobby:*", "", 1), []string{"HSET Lobby:*"}},
-		{strings.Replace(EnoughRights, "~Timers:*", "", 1), []string{"ZADD Timers:due"}},
-		{EnoughRights + " -scan", []string{"SCAN"}},
-		{EnoughRights + " -time", []string{"TIME"}},
-		{EnoughRights + " -info", []string{"INFO"}},
-		{EnoughRights + " -wait", []string{"WAIT"}},
-		{EnoughRights + " -ping", []string{"'ping'"}},
-		{EnoughRights + " -@scripting", []string{"EVAL", "EVALSHA"}},
-		{EnoughRights + " -hset", []string{"HSET Room:*:Meta", "HSET Room:*:Users"}},
+		{rights, nil},
+		{strings.Replace(rights, "&Room:*", "", 1), []string{"PUBLISH Room:*:Events", "SUBSCRIBE Room:*:Events"}},
+		{strings.Replace(rights, "&LockRoom:*", "", 1), []string{"PUBLISH LockRoom:*:Wake:*", "SUBSCRIBE LockRoom:*:Wake:*"}},
+		{strings.Replace(rights, "~Node*", "", 1), []string{"SET Node:*", "SADD Node:*:Rooms", "ZADD Nodes"}},
+		{strings.Replace(rights, "~LockRoom:*", "", 1), []string{"SET LockRoom:*", "ZPOPMIN LockRoom:*:Queue", "SET LockRoom:*:Fence"}},
+		{strings.Replace(rights, "~Lobby:*", "", 1), []string{"HSET Lobby:*"}},
+		{strings.Replace(rights, "~Timers:*", "", 1), []string{"ZADD Timers:due"}},
+		{rights + " -scan", []string{"SCAN"}},
+		{rights + " -time", []string{"TIME"}},
+		{rights + " -info", []string{"INFO"}},
+		{rights + " -wait", []string{"WAIT"}},
+		{rights + " -ping", []string{"'ping'"}},
+		{rights + " -@transaction", []string{"MULTI"}},
+		{rights + " -@scripting", []string{"EVAL", "EVALSHA"}},
+		{rights + " -hset", []string{"HSET Room:*:Meta", "HSET Room:*:Users"}},
 	} {
 		opts := Options{}
 		if strings.HasSuffix(test.rules, "-wait") {
@@ -66,7 +67,7 @@ func TestCheck_Permissions(t *testing.T) {
 			continue
 		}
 		for _, missing := range test.want {
-			if !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), EnoughRights) {
+			if !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), rights) {
 				t.Errorf("%s: it does not say %q: %v", test.rules, missing, err)
 			}
 		}
@@ -138,7 +139,7 @@ func TestCheck_Replica(t *testing.T) {
 func TestCommit_EventRefused(t *testing.T) {
 	server := redistest.Start(t)
 	var log lines
-	c := newCoordinator(t, asUser(t, server, EnoughRights), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log).Level(zerolog.InfoLevel)))})
+	c := newCoordinator(t, asUser(t, server, EnoughRights("")), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log).Level(zerolog.InfoLevel)))})
 	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 	redistest.OK(t, server.Client().Do(t.Context(), "ACL", "SETUSER", "roomd", "resetchannels").Err())
 	for i := range 5 {
@@ -162,7 +163,7 @@ func TestCommit_EventRefused(t *testing.T) {
 
 func TestCheck_ManualHasTheRule(t *testing.T) {
 	manual, err := os.ReadFile("../../cmd/roomd/OPERATING.md")
-	if err != nil || !strings.Contains(string(manual), EnoughRights) {
-		t.Errorf("OPERATING.md does not have the ACL rule %q (%v)", EnoughRights, err)
+	if err != nil || !strings.Contains(string(manual), EnoughRights("")) {
+		t.Errorf("OPERATING.md does not have the ACL rule %q (%v)", EnoughRights(""), err)
 	}
 }

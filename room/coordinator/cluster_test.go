@@ -16,7 +16,7 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator/internal/cluster"
-	"roomd/room/coordinator/internal/store"
+	"roomd/room/coordinator/internal/keys"
 )
 
 // patient returns options with which no node is believed dead while Redis is in trouble.
@@ -81,7 +81,7 @@ func TestCluster(t *testing.T) {
 		if version := client.HGet(t.Context(), "Room:{42}:Meta", "version").Val(); version != "1" {
 			t.Errorf("the version in Room:{42}:Meta is %q", version)
 		}
-		locks, err := lockmgr.New(client, lockmgr.Options{Prefix: store.LockPrefix})
+		locks, err := lockmgr.New(client, lockmgr.Options{Prefix: unprefixed.LockPrefix()})
 		redistest.OK(t, err)
 		if key := locks.Key("42"); key != "LockRoom:{42}" {
 			t.Errorf("the lock is %s", key)
@@ -92,7 +92,7 @@ func TestCluster(t *testing.T) {
 		client := servers.Client()
 		for i, tag := range cluster.HashTags() {
 			node := tag + "n1"
-			for _, key := range []string{cluster.LeaseKey(node), cluster.RoomsKey(node), cluster.Lists(true)[i]} {
+			for _, key := range []string{unprefixed.Lease(node), unprefixed.NodeRooms(node), keys.Space{Cluster: true}.Nodes(tag)} {
 				if slot := client.ClusterKeySlot(t.Context(), key).Val(); slot/(16384/int64(len(cluster.HashTags()))) != int64(i) {
 					t.Errorf("the slot of %s is %d", key, slot)
 				}
@@ -108,7 +108,7 @@ func TestCluster(t *testing.T) {
 		if before != tag+"n1" || client.ZScore(t.Context(), "Nodes:"+tag, before).Val() == 0 || client.SCard(t.Context(), "Node:"+before+":Rooms").Val() != 1 {
 			t.Errorf("it is %s, and Redis does not know it", before)
 		}
-		client.Del(t.Context(), cluster.LeaseKey(before))
+		client.Del(t.Context(), unprefixed.Lease(before))
 		for c.Node() == before {
 			mustDo(t, c, "42", room.Join{User: "李四", Session: "s"})
 		}

@@ -14,7 +14,6 @@ import (
 	"roomd/lockmgr"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator/internal/store"
 )
 
 func TestDo_JoinAndLeave(t *testing.T) {
@@ -157,7 +156,7 @@ func TestDo_DeadHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
 		start := time.Now()
-		locks, err := lockmgr.New(rdb, lockmgr.Options{Prefix: store.LockPrefix})
+		locks, err := lockmgr.New(rdb, lockmgr.Options{Prefix: unprefixed.LockPrefix()})
 		redistest.OK(t, err)
 		if _, err := locks.Acquire(t.Context(), "42"); err != nil { // and never comes back
 			t.Fatal(err)

@@ -15,7 +15,6 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/store"
 )
 
@@ -34,11 +33,11 @@ func noOtherNodes(t *testing.T, rdb *redis.Client, live ...*Coordinator) {
 		alive[c.Node()] = true
 	}
 	for _, key := range rdb.Keys(t.Context(), "Node:*").Val() {
-		if node := strings.Split(key, ":")[1]; !alive[node] && key != cluster.OverKey(node) {
+		if node := strings.Split(key, ":")[1]; !alive[node] && key != unprefixed.Over(node) {
 			t.Errorf("%s is left", key)
 		}
 	}
-	for _, node := range rdb.ZRange(t.Context(), cluster.ListKey, 0, -1).Val() {
+	for _, node := range rdb.ZRange(t.Context(), unprefixed.Nodes(""), 0, -1).Val() {
 		if !alive[node] {
 			t.Errorf("%s is still known", node)
 		}
@@ -61,7 +60,7 @@ func TestEviction_LostRecords(t *testing.T) {
 		live := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "live"})
 		mustDo(t, dead, "42", room.Join{User: "a", Session: "s"})
 		die(dead)
-		redistest.OK(t, rdb.Del(t.Context(), cluster.LeaseKey("dead"), cluster.RoomsKey("dead"), cluster.ListKey).Err())
+		redistest.OK(t, rdb.Del(t.Context(), unprefixed.Lease("dead"), unprefixed.NodeRooms("dead"), unprefixed.Nodes("")).Err())
 		redistest.OK(t, rdb.HSet(t.Context(), "Room:42:Meta", "incarnation", "before").Err())
 		mustDo(t, live, "42", room.Join{User: "b", Session: "s"})
 		time.Sleep(2*DefaultNodeTTL + DefaultGrace)
@@ -196,7 +195,7 @@ func TestEviction_OneRoomFails(t *testing.T) {
 		rdb.Set(t.Context(), "LockRoom:room0", "somebody", time.Hour)
 		rdb.HSet(t.Context(), "Room:room7:Users", "b", `{"seat":`)
 		time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
-		if left := rdb.SMembers(t.Context(), cluster.RoomsKey(dead.Node())).Val(); !slices.Equal(left, []string{"room0", "room7"}) {
+		if left := rdb.SMembers(t.Context(), unprefixed.NodeRooms(dead.Node())).Val(); !slices.Equal(left, []string{"room0", "room7"}) {
 			t.Errorf("it may have members in %v", left)
 		}
 		rdb.Del(t.Context(), "LockRoom:room0")
@@ -266,7 +265,7 @@ func TestEviction_LivingNode(t *testing.T) {
 		c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
 		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
-		rdb.ZAdd(t.Context(), cluster.ListKey, redis.Z{Score: 1, Member: c.Node()})
+		rdb.ZAdd(t.Context(), unprefixed.Nodes(""), redis.Z{Score: 1, Member: c.Node()})
 		redistest.OK(t, other.Start(t.Context()))
 		time.Sleep(time.Minute)
 		if s, _ := c.Read(t.Context(), "42"); s.Count() != 1 {
@@ -286,7 +285,7 @@ func TestRegistration_LongLife(t *testing.T) {
 			}
 		}
 		time.Sleep(2 * copyIdle)
-		if rooms := rdb.SMembers(t.Context(), cluster.RoomsKey(c.Node())).Val(); len(rooms) != 3 {
+		if rooms := rdb.SMembers(t.Context(), unprefixed.NodeRooms(c.Node())).Val(); len(rooms) != 3 {
 			t.Errorf("it is remembered in %v", rooms)
 		}
 	})

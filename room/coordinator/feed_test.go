@@ -164,7 +164,7 @@ func TestFeed_Dropped(t *testing.T) {
 	other := listen(t, c)
 	other.until("42", at(t, c, "42"))
 	other.until("43", at(t, c, "43"))
-	redistest.OK(t, rdb.XTrimMaxLen(t.Context(), relay.KeysOf(false).Entries, 1).Err())
+	redistest.OK(t, rdb.XTrimMaxLen(t.Context(), relay.KeysOf(unprefixed).Entries, 1).Err())
 	for range 3 {
 		l.read(100)
 	}

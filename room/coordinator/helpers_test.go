@@ -15,6 +15,7 @@ import (
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/keys"
 	"roomd/room/coordinator/internal/store"
 )
 
@@ -24,6 +25,9 @@ const (
 	patience     = 15 * time.Second
 	longPatience = time.Minute
 )
+
+// unprefixed makes the names of a deployment without a prefix, on a Redis that is no Cluster.
+var unprefixed keys.Space
 
 // soon returns a context that ends when a test has waited for long enough.
 func soon(t testing.TB) context.Context {

@@ -190,7 +190,7 @@ func TestJournal_Refused(t *testing.T) {
 // A node with a journal needs the right to write it, and one without does not.
 func TestJournal_CheckRights(t *testing.T) {
 	server := redistest.Start(t)
-	client := asUser(t, server, EnoughRights+" -xadd -xrange")
+	client := asUser(t, server, EnoughRights("")+" -xadd -xrange")
 	if err := newCoordinator(t, client, Options{}).Check(soon(t)); err != nil {
 		t.Errorf("without a journal: %v", err)
 	}

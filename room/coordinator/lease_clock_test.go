@@ -10,7 +10,6 @@ import (
 	"roomd/lockmgr/redisconn/embedded"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/store"
 )
 
@@ -40,8 +39,8 @@ func TestLease_ClockStepsForward(t *testing.T) {
 		c, watches := twoNodes(t, mini, Options{Node: "was"}, Options{})
 		f, _ := follow(t, c, "42")
 		for _, node := range []string{c.Node(), watches.Node()} {
-			rdb.Del(t.Context(), cluster.LeaseKey(node))
-			rdb.ZAdd(t.Context(), cluster.ListKey, redis.Z{Score: 1, Member: node})
+			rdb.Del(t.Context(), unprefixed.Lease(node))
+			rdb.ZAdd(t.Context(), unprefixed.Nodes(""), redis.Z{Score: 1, Member: node})
 		}
 		time.Sleep(DefaultNodeTTL)
 		if n := count(t, watches); n != 1 {
@@ -66,8 +65,8 @@ func TestLease_ClockStepsBack(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		c, watches := twoNodes(t, mini, Options{}, Options{})
 		die(c)
-		rdb.PExpire(t.Context(), cluster.LeaseKey(c.Node()), time.Hour)
-		rdb.ZAdd(t.Context(), cluster.ListKey, redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: c.Node()})
+		rdb.PExpire(t.Context(), unprefixed.Lease(c.Node()), time.Hour)
+		rdb.ZAdd(t.Context(), unprefixed.Nodes(""), redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: c.Node()})
 		time.Sleep(DefaultGrace - time.Second)
 		if n := count(t, watches); n != 1 {
 			t.Error("the member was removed within the grace")
@@ -178,13 +177,13 @@ func TestLease_RestartFromASnapshot(t *testing.T) {
 	mustDo(t, c, "42", room.Join{User: "leaves", Session: "s"})
 	redistest.OK(t, other.Start(t.Context()))
 	redistest.OK(t, rdb.Save(t.Context()).Err())
-	before, lease := c.Node(), rdb.Get(t.Context(), cluster.LeaseKey(c.Node())).Val()
+	before, lease := c.Node(), rdb.Get(t.Context(), unprefixed.Lease(c.Node())).Val()
 	mustDo(t, c, "42", room.Leave{User: "leaves", Session: "s"})
 	sitDown(t, c, "42", "comes")
 	last := mustDo(t, c, "42", room.Join{User: "more", Session: "s"})
 	mustDo(t, c, "42", room.Leave{User: "more", Session: "s"})
 	awaitUntil(t, patience, func() string {
-		if rdb.Get(t.Context(), cluster.LeaseKey(before)).Val() != lease {
+		if rdb.Get(t.Context(), unprefixed.Lease(before)).Val() != lease {
 			return ""
 		}
 		return "the lease is not prolonged"

@@ -36,7 +36,7 @@ func TestLease_LateBeginning(t *testing.T) {
 				test.end(ended)
 				time.Sleep(test.after)
 				begins.arrive(t)
-				if rdb.Exists(t.Context(), cluster.LeaseKey("ended")).Val() != 0 {
+				if rdb.Exists(t.Context(), unprefixed.Lease("ended")).Val() != 0 {
 					t.Error("it lives again")
 				}
 				time.Sleep(gone)

@@ -148,11 +148,11 @@ func TestLease_ProlongedAtTheLastMoment(t *testing.T) {
 		client.AddHook(redistest.Hook{
 			Before: once(cluster.OverScript, func() error { return c.node.Prolong(t.Context()) }),
 			After: once(cluster.OverScript, func() error {
-				judged <- rdb.Exists(t.Context(), cluster.LeaseKey("alive")).Val()
+				judged <- rdb.Exists(t.Context(), unprefixed.Lease("alive")).Val()
 				return nil
 			}),
 		})
-		rdb.Persist(t.Context(), cluster.LeaseKey("alive")) // Redis' clock was set back
+		rdb.Persist(t.Context(), unprefixed.Lease("alive")) // Redis' clock was set back
 		if redistest.Receive(t, judged, "being taken for dead") != 1 || c.Node() != "alive" {
 			t.Errorf("the lease of a node that lives was ended; its name is %s", c.Node())
 		}
@@ -197,7 +197,7 @@ func TestLease_LostRoomIsRecordedAgain(t *testing.T) {
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		mustDo(t, c, "43", room.Join{User: "a", Session: "s"})
 		mustDo(t, c, "44", room.Join{User: "a", Session: "s"})
-		rooms := cluster.RoomsKey(c.Node())
+		rooms := unprefixed.NodeRooms(c.Node())
 		rdb.SRem(t.Context(), rooms, "42", "43")
 		time.Sleep(DefaultNodeTTL)
 		if recorded := rdb.SMembers(t.Context(), rooms).Val(); len(recorded) != 3 {
@@ -274,7 +274,7 @@ func TestLease_KeptNames(t *testing.T) {
 		kept(second)
 		mustDo(t, c, "43", room.Join{User: "a", Session: "s"})
 		third := c.Node()
-		rdb.Del(t.Context(), cluster.LeaseKey(third))
+		rdb.Del(t.Context(), unprefixed.Lease(third))
 		redistest.OK(t, c.node.Prolong(t.Context()))
 		if fourth := c.Node(); third == second || fourth == third {
 			t.Fatalf("the names are %s, %s, %s", second, third, fourth)

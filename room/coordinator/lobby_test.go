@@ -14,7 +14,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator/internal/lobby"
+	"roomd/room/coordinator/internal/keys"
 )
 
 // How old a list may be; see package lobby.
@@ -89,8 +89,8 @@ func TestLobby_Fails(t *testing.T) {
 	if _, err := newCoordinator(t, redistest.MiniClient(t, r), Options{}).Lobby(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("a call that was given up: %v", err)
 	}
-	rdb.HSet(t.Context(), lobby.Keys(false)[0], "42", "x")
-	rdb.ZAdd(t.Context(), lobby.Keys(false)[1], redis.Z{Score: 1, Member: "42"})
+	rdb.HSet(t.Context(), unprefixed.Lobby("Rooms"), "42", "x")
+	rdb.ZAdd(t.Context(), unprefixed.Lobby("Changed"), redis.Z{Score: 1, Member: "42"})
 	if _, err := c.Lobby(soon(t)); !errors.Is(err, room.ErrUnavailable) || !strings.Contains(err.Error(), "room 42") {
 		t.Errorf("a list that is none: %v", err)
 	}
@@ -118,7 +118,7 @@ func TestLobby_Cluster(t *testing.T) {
 		l, err := c.Lobby(soon(t))
 		return err == nil && len(l.Rooms) == len(all) && !l.Truncated
 	})
-	home := servers.Owner(lobby.Keys(true)[0])
+	home := servers.Owner(keys.Space{Cluster: true}.Lobby("Rooms"))
 	for server := range of {
 		if server == home {
 			continue
@@ -190,7 +190,7 @@ func TestLobby_WithinASecond(t *testing.T) {
 		mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
 		time.Sleep(2 * time.Hour)
 		redistest.Equal(t, "a list after a long time:", mustLobby(t, nodes[1]), "42:1/4")
-		rdb.Del(t.Context(), lobby.Keys(false)...)
+		rdb.Del(t.Context(), rdb.Keys(t.Context(), unprefixed.Lobby("*")).Val()...)
 		mustDo(t, nodes[0], "43", room.Join{User: "a", Session: "s"})
 		time.Sleep(lobbySearch)
 		redistest.Equal(t, "after Redis has lost the index:", mustLobby(t, nodes[1]), "42:1/4 43:1/4")

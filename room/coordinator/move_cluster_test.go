@@ -12,7 +12,6 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator/internal/cluster"
 )
 
 // A node dies at each step of a move. Nobody is without a seat, and the seats that it has reserved
@@ -59,7 +58,7 @@ func TestMove_MoverDies(t *testing.T) {
 			l.expect(t, test.fromAfter, test.toAfter)
 			awaitUntil(t, patience, func() string { // all of it is over
 				client := l.other.store.Client
-				if n := client.Exists(t.Context(), cluster.LeaseKey(l.c.Node()), cluster.RoomsKey(l.c.Node())).Val(); n > 0 {
+				if n := client.Exists(t.Context(), unprefixed.Lease(l.c.Node()), unprefixed.NodeRooms(l.c.Node())).Val(); n > 0 {
 					return "the dead node is still known"
 				}
 				return ""

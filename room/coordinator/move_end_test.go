@@ -13,7 +13,6 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/store"
 )
 
@@ -28,7 +27,7 @@ func TestMove_NodeRenamed(t *testing.T) {
 		if args := cmd.Args(); c == nil || !strings.HasPrefix(cmd.Name(), "eval") || len(args) < 4 || args[3] != "LockRoom:A" || !renamed.CompareAndSwap(false, true) {
 			return nil
 		}
-		rdb.Del(ctx, cluster.LeaseKey(before)) // the locks have just been taken
+		rdb.Del(ctx, unprefixed.Lease(before)) // the locks have just been taken
 		return c.node.Prolong(ctx)
 	}})
 	redistest.OK(t, c.Start(soon(t)))
@@ -51,7 +50,7 @@ func TestMove_RecordsStay(t *testing.T) {
 		if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); err != nil {
 			t.Fatal(err)
 		}
-		rooms := c.store.Client.SMembers(t.Context(), cluster.RoomsKey(c.Node())).Val()
+		rooms := c.store.Client.SMembers(t.Context(), unprefixed.NodeRooms(c.Node())).Val()
 		if len(rooms) != 1 || rooms[0] != "B" {
 			t.Errorf("it may have members in %v", rooms)
 		}
@@ -79,7 +78,7 @@ func TestMove_Close(t *testing.T) {
 				return nil
 			}),
 			After: once(store.MoveScript, func() error {
-				if rdb.Exists(t.Context(), cluster.LeaseKey(c.Node())).Val() == 0 || len(closed) > 0 {
+				if rdb.Exists(t.Context(), unprefixed.Lease(c.Node())).Val() == 0 || len(closed) > 0 {
 					t.Error("the node has written without a lease")
 				}
 				return nil

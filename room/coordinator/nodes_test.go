@@ -12,7 +12,6 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator/internal/cluster"
 )
 
 // A node says once with which settings others run, and nothing of those that have its own.
@@ -40,8 +39,8 @@ func TestNodes_OtherSettingsAreLogged(t *testing.T) {
 		if n := log.count("other settings"); n != 1 || log.count(want) != 1 || log.count("10.0.0.7:8080") != 1 {
 			t.Errorf("%d lines say so", n)
 		}
-		redistest.OK(t, rdb.ZAdd(t.Context(), cluster.ListKey, redis.Z{Score: 1, Member: "old"}).Err())
-		rdb.Set(t.Context(), cluster.LeaseKey("old"), "1 5000 3000 10.0.0.8:8080", time.Hour) // of an older version
+		redistest.OK(t, rdb.ZAdd(t.Context(), unprefixed.Nodes(""), redis.Z{Score: 1, Member: "old"}).Err())
+		rdb.Set(t.Context(), unprefixed.Lease("old"), "1 5000 3000 10.0.0.8:8080", time.Hour) // of an older version
 		time.Sleep(10 * time.Second)
 		if log.count("grace 3s instead of 10s\"") != 1 {
 			t.Error("nothing about a node that says only its grace")
@@ -58,7 +57,7 @@ func TestNodes(t *testing.T) {
 	}
 	other := newCoordinator(t, server.Client(), Options{Address: "10.0.0.7:8080", Grace: time.Second})
 	redistest.OK(t, other.Start(soon(t)))
-	server.Client().ZAdd(t.Context(), cluster.ListKey, redis.Z{Score: 1, Member: "dead"})
+	server.Client().ZAdd(t.Context(), unprefixed.Nodes(""), redis.Z{Score: 1, Member: "dead"})
 	nodes, err := c.Nodes(soon(t))
 	if err != nil || len(nodes) != 1 || nodes[0].Name != other.Node() || nodes[0].Address != "10.0.0.7:8080" {
 		t.Fatalf("%+v, %v", nodes, err)

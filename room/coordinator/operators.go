@@ -24,6 +24,7 @@ type (
 	NodeSettings = cluster.Settings
 	NodeReport   = nodes.Report
 	NodeLoad     = nodes.Load
+	NodeWebhook  = nodes.Webhook
 	WaitingRoom  = nodes.WaitingRoom
 
 	// Foreign is what another program keeps under the key of a room's members.
@@ -44,13 +45,11 @@ const (
 	CheckVersions = checks.CheckVersions // versions have no gap, and do not go back within an epoch
 )
 
-const (
-	// MinRedis is the oldest major version of Redis that has the commands a coordinator needs.
-	MinRedis = checks.MinRedis
+// MinRedis is the oldest major version of Redis that has the commands a coordinator needs.
+const MinRedis = checks.MinRedis
 
-	// EnoughRights is an ACL that allows what a coordinator does.
-	EnoughRights = checks.EnoughRights
-)
+// EnoughRights returns an ACL that allows what a coordinator does whose keys have that prefix.
+func EnoughRights(keyPrefix string) string { return checks.EnoughRights(keyPrefix) }
 
 var (
 	// AllChecks are the checks, in the order in which they are shown.
@@ -81,7 +80,7 @@ func (c *Coordinator) Settings() NodeSettings { return c.opts.shared() }
 
 // Nodes returns the nodes that are believed to live, by name. It fails with [room.ErrUnavailable].
 func (c *Coordinator) Nodes(ctx context.Context) ([]NodeInfo, error) {
-	return nodes.Living(ctx, c.store.Client, c.node, c.opts.NodeTTL)
+	return nodes.Living(ctx, c.store, c.node, c.opts.NodeTTL)
 }
 
 // DrainRequested returns a channel that is closed when somebody asks this node to stop, on any node,
@@ -92,7 +91,7 @@ func (c *Coordinator) DrainRequested() <-chan struct{} { return c.beacon.DrainRe
 // that takes its place has another name, and is not asked. It fails with [ErrNoNode] or
 // [room.ErrUnavailable].
 func (c *Coordinator) Drain(ctx context.Context, node string) error {
-	return nodes.Drain(ctx, c.store.Client, c.node, node)
+	return nodes.Drain(ctx, c.store, c.node, node)
 }
 
 // Checks returns what the checks of this node have found. Without Options.Report nothing is checked.

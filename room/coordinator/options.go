@@ -11,6 +11,7 @@ import (
 	"roomd/lockmgr"
 	"roomd/room"
 	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/keys"
 	"roomd/room/coordinator/internal/store"
 )
 
@@ -43,6 +44,10 @@ type Options struct {
 	// it in what they log about the node. At most 255 bytes without spaces and control
 	// characters; it may be empty. [Coordinator.SetAddress] changes it.
 	Address string
+
+	// KeyPrefix begins the names of all keys and channels in Redis, such as "eu:": coordinators with another one are
+	// another deployment, with other rooms, on the same Redis. See [CheckKeyPrefix]. Empty means none.
+	KeyPrefix string
 
 	// Rules are what the rooms allow.
 	Rules room.Rules
@@ -129,7 +134,7 @@ func (o Options) cluster() cluster.Options {
 
 // store returns what package store needs of the options.
 func (o Options) store() store.Options {
-	return store.Options{LockTTL: o.LockTTL, Replicas: o.Replicas, Idle: o.Idle, Unused: min(o.Idle, max(unusedIdle, 2*o.LockTTL)), Journal: o.Journal, Feed: o.Feed > 0}
+	return store.Options{KeyPrefix: o.KeyPrefix, LockTTL: o.LockTTL, Replicas: o.Replicas, Idle: o.Idle, Unused: min(o.Idle, max(unusedIdle, 2*o.LockTTL)), Journal: o.Journal, Feed: o.Feed > 0}
 }
 
 func (o Options) withDefaults() Options {
@@ -170,6 +175,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// CheckKeyPrefix returns a [room.InvalidError] unless prefix is empty or can be Options.KeyPrefix: it has at most 64 of
+// A-Z a-z 0-9 . _ - and colons, ends with a colon, and none of its parts begins as a name of roomd's own does: LockRoom, Room,
+// Node, Lobby, Timers, Feed. So deployments with different prefixes have no name in common, also if one prefix begins with
+// the other, or is empty.
+func CheckKeyPrefix(prefix string) error { return keys.Check(prefix) }
+
 // maxAddress is how many bytes long an Address may be: it is in each prolongation of the
 // lease.
 const maxAddress = 255
@@ -189,6 +200,9 @@ func (o Options) validate() error {
 		return err
 	}
 	if err := checkAddress(o.Address); err != nil {
+		return err
+	}
+	if err := CheckKeyPrefix(o.KeyPrefix); err != nil {
 		return err
 	}
 	switch {

@@ -11,7 +11,6 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/store"
 )
 
@@ -90,7 +89,7 @@ func TestRedis_OutOfMemory(t *testing.T) {
 	}
 	redistest.OK(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	before := c.Node()
-	until := rdb.ZScore(t.Context(), cluster.ListKey, before).Val()
+	until := rdb.ZScore(t.Context(), unprefixed.Nodes(""), before).Val()
 	for i, node := range []*Coordinator{c, other} {
 		expectRefused(t, "join", node, "42", room.Join{User: "late", Session: "s"}, room.ErrUnavailable)
 		for j := range 2 {
@@ -106,9 +105,9 @@ func TestRedis_OutOfMemory(t *testing.T) {
 	}
 	awaitUntil(t, patience, func() string {
 		switch {
-		case rdb.Exists(t.Context(), cluster.LeaseKey(before)).Val() == 0:
+		case rdb.Exists(t.Context(), unprefixed.Lease(before)).Val() == 0:
 			t.Fatal("the lease is over")
-		case rdb.ZScore(t.Context(), cluster.ListKey, before).Val() == until:
+		case rdb.ZScore(t.Context(), unprefixed.Nodes(""), before).Val() == until:
 			return "the lease is not prolonged"
 		}
 		return ""

@@ -26,7 +26,7 @@ import (
 // traceless checks that Redis has no record of a node in any room.
 func traceless(t *testing.T, rdb *redis.Client, node string) {
 	t.Helper()
-	if rooms := rdb.SMembers(t.Context(), cluster.RoomsKey(node)).Val(); len(rooms) > 0 {
+	if rooms := rdb.SMembers(t.Context(), unprefixed.NodeRooms(node)).Val(); len(rooms) > 0 {
 		t.Errorf("%s may have members in %d rooms, such as %s", node, len(rooms), rooms[0])
 	}
 	for _, key := range rdb.Keys(t.Context(), "Room:*:Meta").Val() {
@@ -67,7 +67,7 @@ func TestRegistration_OldRecords(t *testing.T) {
 				t.Errorf("%d requests in a second", n)
 			}
 		}
-		if rooms := rdb.SMembers(t.Context(), cluster.RoomsKey(c.Node())).Val(); !slices.Equal(rooms, []string{"stays"}) {
+		if rooms := rdb.SMembers(t.Context(), unprefixed.NodeRooms(c.Node())).Val(); !slices.Equal(rooms, []string{"stays"}) {
 			t.Errorf("it may have members in %d rooms: %v", len(rooms), rooms[:min(3, len(rooms))])
 		}
 		for i := range rooms {
@@ -179,7 +179,7 @@ func TestRegistration_InUse(t *testing.T) {
 		mustDo(t, c, "42", room.Leave{User: "a", Session: "s"}) // the worker is idle, and keeps the room
 		redistest.OK(t, c.node.Reconcile("42"))
 		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
-		if !rdb.SIsMember(t.Context(), cluster.RoomsKey(c.Node()), "42").Val() {
+		if !rdb.SIsMember(t.Context(), unprefixed.NodeRooms(c.Node()), "42").Val() {
 			t.Error("the node has a member in a room that is not on its list")
 		}
 	})
@@ -199,7 +199,7 @@ func TestRegistration_LateRemoval(t *testing.T) {
 		removal.pass()
 		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
 		removal.arrive(t)
-		if !rdb.SIsMember(t.Context(), cluster.RoomsKey(c.Node()), "42").Val() {
+		if !rdb.SIsMember(t.Context(), unprefixed.NodeRooms(c.Node()), "42").Val() {
 			t.Error("the node has a member in a room that is not on its list")
 		}
 	})

@@ -11,7 +11,6 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/store"
 )
 
@@ -147,7 +146,7 @@ func TestReplicas_None(t *testing.T) {
 	if err := redistest.Receive(t, last, "the last join"); !errors.Is(err, room.ErrUnknown) {
 		t.Errorf("the last join: %v", err)
 	}
-	if n := rdb.Exists(t.Context(), cluster.LeaseKey(c.Node())).Val(); n != 0 {
+	if n := rdb.Exists(t.Context(), unprefixed.Lease(c.Node())).Val(); n != 0 {
 		t.Error("the lease is left")
 	}
 }

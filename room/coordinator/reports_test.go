@@ -15,8 +15,6 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator/internal/cluster"
-	"roomd/room/coordinator/internal/store"
 )
 
 // reportOf waits for a report of a node that is as wanted.
@@ -74,7 +72,7 @@ func TestReports_WaitingRooms(t *testing.T) {
 	const held = 25
 	for i := range held {
 		id := fmt.Sprint("room-", i)
-		redistest.OK(t, rdb.Set(t.Context(), store.LockPrefix+id, "somebody else's", time.Minute).Err())
+		redistest.OK(t, rdb.Set(t.Context(), unprefixed.LockPrefix()+id, "somebody else's", time.Minute).Err())
 		for range 2 {
 			go func() { _, _ = c.Do(t.Context(), id, room.Join{User: "a", Session: "s"}) }()
 		}
@@ -143,7 +141,7 @@ func TestReports_Outage(t *testing.T) {
 		away.Store(true)
 		plain := redistest.MiniClient(t, mini)
 		awaitUntil(t, patience, func() string {
-			if plain.Exists(t.Context(), cluster.InfoKey(c.Node())).Val() > 0 {
+			if plain.Exists(t.Context(), unprefixed.NodeInfo(c.Node())).Val() > 0 {
 				return "the report is still there"
 			}
 			return ""
@@ -174,7 +172,7 @@ func TestReports_OfOthers(t *testing.T) {
 		"null": "null", "no name": "{}", "another node's": `{"node":"` + c.Node() + `"}`, "garbage": "\xff{",
 		"nested": mine + `,"settings":` + strings.Repeat(`{"a":`, 20000), "long": mine + `,"address":"` + strings.Repeat("a", 10<<20) + `"}`,
 	} {
-		redistest.OK(t, rdb.Set(t.Context(), cluster.InfoKey(victim.Node()), forged, 10*time.Second).Err())
+		redistest.OK(t, rdb.Set(t.Context(), unprefixed.NodeInfo(victim.Node()), forged, 10*time.Second).Err())
 		nodes, err := c.Nodes(soon(t))
 		if err != nil || len(nodes) != 2 {
 			t.Fatalf("%s: %+v, %v", name, nodes, err)

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"roomd/room"
-	"roomd/room/coordinator/internal/cluster"
-	"roomd/room/coordinator/internal/store"
 )
 
 // simProgress is within how much of virtual time everything works again when the faults are over.
@@ -173,8 +171,8 @@ func (w *simWorld) leftBehind(ctx context.Context, alone *Coordinator) string {
 					left = append(left, fmt.Sprintf("%s waits in %s", k.value[i-1], k.name))
 				}
 			}
-		case alone == nil || k.ttl != 0 || k.name == cluster.RoomsKey(alone.Node()):
-		case k.name != cluster.ListKey:
+		case alone == nil || k.ttl != 0 || k.name == unprefixed.NodeRooms(alone.Node()):
+		case k.name != unprefixed.Nodes(""):
 			left = append(left, fmt.Sprintf("%s has no end: %v", k.name, k.value))
 		case len(k.value) != 2 || !slices.Contains(k.value, alone.Node()):
 			left = append(left, fmt.Sprintf("the nodes known are %v, and only %s lives", k.value, alone.Node()))
@@ -187,7 +185,7 @@ func (w *simWorld) leftBehind(ctx context.Context, alone *Coordinator) string {
 // still has it.
 func (w *simWorld) article(ctx context.Context, id string, lasts time.Duration) error {
 	const ttl = simLockTTL
-	key, token := store.LockPrefix+id, w.name("article")
+	key, token := unprefixed.LockPrefix()+id, w.name("article")
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		sent := time.Now()
 		taken, err := w.server.admin.SetNX(ctx, key, token, ttl).Result()

@@ -14,6 +14,7 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/keys"
 	"roomd/room/coordinator/internal/store"
 )
 
@@ -217,14 +218,14 @@ func TestHome_AwayWhileANodeDies(t *testing.T) {
 		}
 	}
 	node, client := dead.Node(), home.Client()
-	list := cluster.ListKey + ":" + tagOf(dead)
+	list := keys.Space{Cluster: true}.Nodes(tagOf(dead))
 	if client.ZScore(t.Context(), list, node).Val() == 0 {
 		t.Errorf("%s is forgotten, and has members", node)
 	}
 	away.Resume()
 	empty(away)
 	awaitUntil(t, longPatience, func() string {
-		if client.ZScore(t.Context(), list, node).Err() == redis.Nil && client.Exists(t.Context(), cluster.RoomsKey(node)).Val() == 0 {
+		if client.ZScore(t.Context(), list, node).Err() == redis.Nil && client.Exists(t.Context(), unprefixed.NodeRooms(node)).Val() == 0 {
 			return ""
 		}
 		return node + " is not forgotten"

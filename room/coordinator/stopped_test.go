@@ -64,7 +64,7 @@ func TestEviction_StoppedBeforeAnybodyLooked(t *testing.T) {
 		first := newCoordinator(t, redistest.MiniClient(t, mini), Options{Address: "10.0.0.7:8080"})
 		mustDo(t, first, "42", room.Join{User: "a", Session: "s"})
 		stop(first)
-		if n := rdb.Exists(t.Context(), cluster.LeaseKey(first.Node())).Val(); n != 0 {
+		if n := rdb.Exists(t.Context(), unprefixed.Lease(first.Node())).Val(); n != 0 {
 			t.Error("its lease is not over")
 		}
 		time.Sleep(30 * time.Minute)
@@ -118,7 +118,7 @@ func TestLease_OtherVersions(t *testing.T) {
 			c := newCoordinator(t, rdb, Options{})
 			redistest.OK(t, c.SetAddress(address))
 			redistest.OK(t, c.Start(t.Context()))
-			redistest.Equal(t, "the lease is", rdb.Get(t.Context(), cluster.LeaseKey(c.Node())).Val(), "1 5000 10000"+want+"lock=3000,seats=65536,duplicate=0")
+			redistest.Equal(t, "the lease is", rdb.Get(t.Context(), unprefixed.Lease(c.Node())).Val(), "1 5000 10000"+want+"lock=3000,seats=65536,duplicate=0")
 		}
 	})
 }

@@ -17,7 +17,6 @@ import (
 	"roomd/lockmgr/redisconn/embedded"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator/internal/timers"
 )
 
 // timerLog is what a watcher of room 42 hears of its timers, with the times.
@@ -81,7 +80,7 @@ func timerNodes(t *testing.T, mini *embedded.Redis, n int) (nodes []*Coordinator
 func expectIndex(t *testing.T, rdb *redis.Client, want ...string) {
 	t.Helper()
 	var rooms []string
-	for _, e := range rdb.ZRange(t.Context(), timers.Key, 0, -1).Val() {
+	for _, e := range rdb.ZRange(t.Context(), unprefixed.Timers(), 0, -1).Val() {
 		id, _, _ := strings.Cut(e, ":")
 		rooms = append(rooms, id)
 	}
@@ -105,7 +104,7 @@ func TestTimers_FireOnTime(t *testing.T) {
 		mustDo(t, nodes[2], "42", room.SetTimer{Name: "game", Stop: true})
 		l.expect(3 * time.Minute)
 		expectIndex(t, rdb)
-		redistest.Equal(t, "keys of timers", rdb.Exists(t.Context(), timers.Key).Val(), 0)
+		redistest.Equal(t, "keys of timers", rdb.Exists(t.Context(), unprefixed.Timers()).Val(), 0)
 	})
 }
 
@@ -141,6 +140,33 @@ func TestTimers_SetterDies(t *testing.T) {
 		l.expect(2 * time.Minute)
 		expectIndex(t, rdb)
 	})
+}
+
+// A node has died some time before its timers are due, or was stopped. Then they fire on time.
+func TestTimers_SetterIsGone(t *testing.T) {
+	for name, leave := range map[string]func(t *testing.T, c *Coordinator){
+		"died":    func(_ *testing.T, c *Coordinator) { die(c) },
+		"stopped": func(t *testing.T, c *Coordinator) { redistest.OK(t, c.Close(t.Context())) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mini, rdb := redistest.Mini(t)
+				nodes, l := timerNodes(t, mini, 4)
+				mustDo(t, nodes[0], "42", room.Configure{Settings: room.Settings{Keep: true}})
+				setTimer(t, nodes[0], "turn", 20*time.Second)
+				setTimer(t, nodes[0], "game", 40*time.Second)
+				setTimer(t, nodes[1], "other", 30*time.Second)
+				leave(t, nodes[0])
+				l.expect(19 * time.Second)
+				setTimer(t, nodes[2], "game", 31*time.Second) // instead of that of the node that is gone
+				l.expect(12*time.Second, "turn at 20.0s", "other at 30.0s")
+				l.expect(10 * time.Second)
+				l.expect(10*time.Second, "game at 50.0s")
+				l.expect(2 * time.Minute)
+				expectIndex(t, rdb)
+			})
+		})
+	}
 }
 
 // All four nodes are sure that it is time.
@@ -228,7 +254,7 @@ func redisAway(t *testing.T, lost bool) {
 	}
 	l.expect(3100 * time.Millisecond)
 	if lost {
-		rdb.Del(t.Context(), timers.Key)
+		rdb.Del(t.Context(), unprefixed.Timers())
 	}
 	away.Store(false)
 	time.Sleep(time.Second)
@@ -284,11 +310,11 @@ func TestTimers_IndexIsLost(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		nodes, _ := timerNodes(t, mini, 2)
 		setTimer(t, nodes[0], "turn", time.Hour)
-		rdb.Del(t.Context(), timers.Key)
+		rdb.Del(t.Context(), unprefixed.Timers())
 		time.Sleep(2 * time.Minute)
 		expectIndex(t, rdb, "42")
 		die(nodes[0])
-		rdb.Del(t.Context(), timers.Key)
+		rdb.Del(t.Context(), unprefixed.Timers())
 		mustDo(t, nodes[1], "42", room.Say{Text: "hello"})
 		time.Sleep(2 * time.Second)
 		expectIndex(t, rdb, "42")
@@ -357,6 +383,6 @@ func TestTimers_Cluster(t *testing.T) {
 	die(first)
 	redistest.Until(t, "all have fired", func() bool { return fired.Load() == 20 })
 	client := cluster.Client()
-	redistest.Until(t, "the index is empty", func() bool { return client.ZCard(t.Context(), timers.Key).Val() == 0 })
+	redistest.Until(t, "the index is empty", func() bool { return client.ZCard(t.Context(), unprefixed.Timers()).Val() == 0 })
 	redistest.Equal(t, "timers that have fired", fired.Load(), 20)
 }

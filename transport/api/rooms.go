@@ -313,8 +313,7 @@ type wanted struct {
 }
 
 func match(q *request, in wanted) (*answer, error) {
-	w := coordinator.Wanted{Labels: in.Labels, Prefix: q.token.Prefix(""), By: "api", Key: in.Key}
-	w.Allow = func(id string) error { return q.token.May(auth.Enter, id, false) }
+	w := coordinator.Wanted{Labels: in.Labels, Prefix: q.token.Prefix(""), By: "api", Key: in.Key, Allow: q.token.Only()}
 	if in.Settings != nil {
 		w.Settings = room.Settings(*in.Settings)
 	}

@@ -10,6 +10,7 @@ import (
 	"roomd/room/coordinator"
 	"roomd/transport"
 	"roomd/transport/api"
+	"roomd/transport/node/internal/metrics"
 	"roomd/transport/webhook"
 )
 
@@ -30,6 +31,9 @@ func (n *Node) Stats() Stats {
 // report adds what the coordinator does not know to what the node says of itself.
 func (n *Node) report(r *coordinator.NodeReport) {
 	clients := n.server.Stats()
+	for _, w := range n.webhooks.Stats() {
+		r.Webhooks = append(r.Webhooks, coordinator.NodeWebhook{Receiver: w.Receiver, LagMS: w.Lag.Milliseconds()})
+	}
 	r.Version, r.Settings, r.Admin, r.Draining = n.version, n.settings, n.AdminAddr(), n.server.Draining()
 	r.Load.Connections, r.Load.MaxConnections = clients.Connections, n.most.clients
 	r.Load.Rooms, r.Load.Members, r.Load.Watchers, r.Load.Graces = clients.Rooms, clients.Members, clients.Watchers, clients.Graces
@@ -58,6 +62,9 @@ func (cfg Config) Validate() error {
 		if err := checkAdminListen(cfg.AdminListen, cfg.Serve.Auth != nil); err != nil {
 			return err
 		}
+	}
+	if _, err := metrics.New(cfg.Settings); err != nil {
+		return err
 	}
 	client := cfg.Redis.NewClient()
 	defer client.Close()

@@ -19,7 +19,7 @@ func TestACL_NoRightTooMany(t *testing.T) {
 	single, cluster := redistest.Start(t), redistest.StartClusterOfOne(t)
 	named := map[string]string{
 		"~LockRoom:*": "SET LockRoom:*", "~Room:*": "HSET Room:*:Meta", "~Node*": "SADD Node:*:Rooms", "~Lobby:*": "HSET Lobby:*", "~Timers:*": "ZADD Timers:due", "~Feed:*": "HSET Feed:Rooms", "&LockRoom:*": "PUBLISH LockRoom:*:Wake:*", "&Room:*": "SUBSCRIBE Room:*:Events",
-		"+@read": "HGETALL Room:*:Users", "+@write": "HSET Room:*:Users", "+@pubsub": "PUBLISH Room:*:Events", "+@scripting": "EVALSHA", "+@connection": "'ping'",
+		"+@read": "HGETALL Room:*:Users", "+@write": "HSET Room:*:Users", "+@pubsub": "PUBLISH Room:*:Events", "+@scripting": "EVALSHA", "+@transaction": "MULTI", "+@connection": "'ping'",
 		"+time": "TIME", "+info": "INFO", "+cluster": "'cluster|slots'",
 	}
 	rights := roomdtest.Rights(t, manual)

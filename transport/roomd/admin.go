@@ -8,23 +8,8 @@ import (
 	"strings"
 
 	"roomd/transport/node"
-	"roomd/transport/page"
-	"roomd/transport/roomd/internal/metrics"
 	"roomd/transport/roomd/internal/unguarded"
 )
-
-// observe adds what operators see to a node, if there is an address for them. Without one
-// nothing is counted.
-func (c *config) observe(n *node.Config) {
-	if c.AdminListen == "" {
-		return
-	}
-	m := metrics.New(c.labels())
-	n.AdminListen, n.OnClient = c.AdminListen, m.Hook
-	n.Room.Trace, n.Serve.Trace = m.Rooms(), m.Clients()
-	n.AdminFiles = page.Admin()
-	n.Admin = func(n *node.Node) http.Handler { return adminPages(m.Handler(n)) }
-}
 
 // adminIndex says what is on the admin address.
 const adminIndex = `<!doctype html><html lang="en"><title>roomd</title><pre>
@@ -37,10 +22,9 @@ const adminIndex = `<!doctype html><html lang="en"><title>roomd</title><pre>
 </pre></html>
 `
 
-// adminPages are what operators see.
-func adminPages(metrics http.Handler) http.Handler {
+// adminPages are what operators see besides what a node has for them.
+func adminPages() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics)
 	// Without pprof's cmdline: arguments can hold secrets.
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -66,7 +50,7 @@ func (c *config) labels() map[string]string {
 	}
 	rules := c.rooms().Rules
 	return map[string]string{
-		"redis": kind, "replicas": strconv.Itoa(c.Replicas), "auth": key,
+		"redis": kind, "key_prefix": c.KeyPrefix, "replicas": strconv.Itoa(c.Replicas), "auth": key,
 		"lock_ttl": c.LockTTL.String(), "lock_poll": c.LockPoll.String(), "lock_wait": c.LockWait.String(),
 		"max_batch": strconv.Itoa(c.MaxBatch), "capacity": strconv.Itoa(rules.Seats()), "duplicate": c.Duplicate, "rules": rules.ID(), "journal": strconv.Itoa(c.Journal), "feed": strconv.Itoa(c.Feed),
 		"grace": c.Grace.String(), "ping_interval": c.PingInterval.String(), "node_ttl": c.NodeTTL.String(),
@@ -84,7 +68,7 @@ func (c *config) compare(n *node.Config) (end func()) {
 		return func() {}
 	}
 	client := n.Redis.NewClient()
-	lists := unguarded.New(client)
+	lists := unguarded.New(client, c.KeyPrefix)
 	n.Unguarded = lists
 	return func() {
 		lists.Close()

@@ -56,6 +56,9 @@ func (f *findings) redis(ctx context.Context, a *asked) {
 			f.server(a, &servers[i])
 		}
 	}
+	if a.cfg.KeyPrefix != "" {
+		f.ok("key prefix", "keys and channels begin with %[1]s, such as %[1]sRoom:<id>:Users", a.cfg.KeyPrefix)
+	}
 	f.rights(ctx, a)
 	f.foreign(ctx, a)
 	f.nodes(ctx, a)
@@ -214,7 +217,7 @@ func (f *findings) rights(ctx context.Context, a *asked) {
 	case err != nil:
 		f.fail("rights", "", "%v", err)
 	case len(missing) > 0:
-		f.fail("rights", "What suffices is: ACL SETUSER name "+coordinator.EnoughRights, "Redis does not allow this user %s", strings.Join(missing, ", "))
+		f.fail("rights", "What suffices is: ACL SETUSER name "+coordinator.EnoughRights(a.cfg.KeyPrefix), "Redis does not allow this user %s", strings.Join(missing, ", "))
 	default:
 		f.ok("rights", "this user may do all that a node does")
 	}
@@ -235,13 +238,21 @@ func (f *findings) foreign(ctx context.Context, a *asked) {
 	})
 	switch {
 	case count > 0:
-		f.warn("rooms", "See what roomd import would make of it; else rename or delete what is there, or give roomd another Redis or another database",
+		f.warn("rooms", "See what roomd import would make of it; else rename or delete what is there, or give roomd a --key-prefix, another Redis or another database",
 			"%d rooms refuse every action, since another program has written under their keys, the first of them %s, which is a %s and not a hash", count, first.Key, first.Type)
 	case err != nil:
 		f.ok("rooms", "not all keys could be searched for those of other programs: %v", err)
 	default:
 		f.ok("rooms", "no key of a room's members is another program's")
 	}
+}
+
+// withPrefix says which of the deployments that may share a Redis is meant; nothing where there is no prefix.
+func (c *config) withPrefix() string {
+	if c.KeyPrefix == "" {
+		return ""
+	}
+	return " with the key prefix " + c.KeyPrefix
 }
 
 // nodes compares this configuration with the nodes that run.
@@ -260,8 +271,8 @@ func (f *findings) nodes(ctx context.Context, a *asked) {
 	}
 	switch {
 	case len(nodes) == 0:
-		f.ok("nodes", "none runs on this Redis")
+		f.ok("nodes", "none runs on this Redis%s", a.cfg.withPrefix())
 	case different == 0:
-		f.ok("nodes", "%d on this Redis, with the same settings", len(nodes))
+		f.ok("nodes", "%d on this Redis%s, with the same settings", len(nodes), a.cfg.withPrefix())
 	}
 }

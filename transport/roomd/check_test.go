@@ -114,7 +114,7 @@ func TestCheck_OtherServers(t *testing.T) {
 func TestCheck_Rights(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes")
-	rules := strings.Fields("~LockRoom:* ~Room:* ~Node* ~Lobby:* ~Timers:* &LockRoom:* &Room:* +@read +@write +@pubsub +@scripting +@connection +time +wait +info +cluster")
+	rules := strings.Fields("~LockRoom:* ~Room:* ~Node* ~Lobby:* ~Timers:* &LockRoom:* &Room:* +@read +@write +@pubsub +@scripting +@transaction +@connection +time +wait +info +cluster")
 	user := func(name string, more ...string) string {
 		args := []any{"ACL", "SETUSER", name, "on", ">secret"}
 		for _, rule := range append(rules, more...) {

@@ -61,16 +61,17 @@ func (c *config) rooms() coordinator.Options {
 		rules.Duplicate = room.Reject
 	}
 	return coordinator.Options{
-		Rules:    rules,
-		LockTTL:  c.LockTTL,
-		LockPoll: c.LockPoll,
-		LockWait: c.LockWait,
-		MaxBatch: c.MaxBatch,
-		NodeTTL:  c.NodeTTL,
-		Grace:    c.grace(),
-		Replicas: c.Replicas,
-		Journal:  c.Journal,
-		Feed:     c.Feed,
+		KeyPrefix: c.KeyPrefix,
+		Rules:     rules,
+		LockTTL:   c.LockTTL,
+		LockPoll:  c.LockPoll,
+		LockWait:  c.LockWait,
+		MaxBatch:  c.MaxBatch,
+		NodeTTL:   c.NodeTTL,
+		Grace:     c.grace(),
+		Replicas:  c.Replicas,
+		Journal:   c.Journal,
+		Feed:      c.Feed,
 	}
 }
 
@@ -116,8 +117,9 @@ func nodeConfig(cfg config, log *slog.Logger) (node.Config, error) {
 		Log:      log,
 		Version:  release(),
 		Settings: cfg.labels(),
+
+		AdminListen: cfg.AdminListen, Admin: adminPages(),
 	}
-	cfg.observe(&parts)
 	return parts, nil
 }
 
@@ -148,8 +150,9 @@ func (f *listenFlags) secure(log *slog.Logger) (*tls.Config, error) {
 
 // redisFlags say where the rooms are kept.
 type redisFlags struct {
-	Redis    string `default:"embedded" placeholder:"URL" help:"redis://[user:password@]host:port[/db], rediss://… for TLS, unix:///path/to/socket, redis+sentinel://host:port,…/master, redis+cluster://host:port,…, also with rediss+, or embedded: inside this process, keeping nothing, for trying it out (default ${default})."`
-	Replicas int    `default:"0" placeholder:"0" help:"How many replicas of Redis must have an action before it is acknowledged."`
+	Redis     string `default:"embedded" placeholder:"URL" help:"redis://[user:password@]host:port[/db], rediss://… for TLS, unix:///path/to/socket, redis+sentinel://host:port,…/master, redis+cluster://host:port,…, also with rediss+, or embedded: inside this process, keeping nothing, for trying it out (default ${default})."`
+	KeyPrefix string `placeholder:"PREFIX:" help:"What the names of all keys and channels in Redis begin with, such as eu: for eu:Room:42:Users. Nodes with another prefix are another deployment: several may share one Redis. Ends with a colon. None by default."`
+	Replicas  int    `default:"0" placeholder:"0" help:"How many replicas of Redis must have an action before it is acknowledged."`
 
 	Files fileflags.Redis `embed:""`
 }

@@ -33,7 +33,7 @@ type importCmd struct {
 
 // Help is shown by kong below the description.
 func (*importCmd) Help() string {
-	return `A program that kept the users of a room as a list under Room:<id>:Users, with LockRoom:<id> as its lock, leaves lists that roomd refuses to touch. Import makes rooms of them: of lists of names in Redis, and of strings with a JSON array of names or whole numbers. Each user has a seat, in the order of the list, as one of a party has who has not come yet. The list itself stays, as Room:<id>:Users:imported-<ms since 1970>. Each room is made in one step under its lock, so both programs may run meanwhile; a second import finds nothing left to do.
+	return `A program that kept the users of a room as a list under Room:<id>:Users, with LockRoom:<id> as its lock, leaves lists that roomd refuses to touch (with --key-prefix, under keys that begin with that). Import makes rooms of them: of lists of names in Redis, and of strings with a JSON array of names or whole numbers. Each user has a seat, in the order of the list, as one of a party has who has not come yet. The list itself stays, as Room:<id>:Users:imported-<ms since 1970>. Each room is made in one step under its lock, so both programs may run meanwhile; a second import finds nothing left to do.
 
 Give it --redis and the other flags of a node. It ends with 1 if a list could not be imported, or an entry was skipped: a name that roomd does not take, one that stands there twice, or one for whom there is no seat.`
 }

@@ -197,7 +197,7 @@ var flagOf = map[string]string{
 	"AllowOrigins": "--allow-origin", "listen": "--listen", "AdminListen": "--admin-listen",
 	"TrustProxy": "--trust-proxy", "MaxFrame": "--max-frame", "Rate": "--rate", "Burst": "--burst",
 	"MemberData": "--max-member-data", "PrivateData": "--max-private-data", "RoomData": "--max-room-data", "Message": "--max-message",
-	"TTL": "--lock-ttl", "Claim": "--lock-ttl", "Poll": "--lock-poll", "LockWait": "--lock-wait", "NodeTTL": "--node-ttl",
+	"KeyPrefix": "--key-prefix", "TTL": "--lock-ttl", "Claim": "--lock-ttl", "Poll": "--lock-poll", "LockWait": "--lock-wait", "NodeTTL": "--node-ttl",
 }
 
 // inFlags names the flag in an error that names an option.

@@ -14,10 +14,8 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator/inspect"
 	"roomd/room/coordinator/internal/cluster"
-	"roomd/room/coordinator/internal/lobby"
 	"roomd/room/coordinator/internal/relay"
 	"roomd/room/coordinator/internal/store"
-	"roomd/room/coordinator/internal/timers"
 )
 
 // checkID names a room that nobody can join.
@@ -30,8 +28,14 @@ var keyless = []string{"time", "info", "wait", "scan"}
 // MinRedis is the oldest major version of Redis that has the commands a coordinator needs.
 const MinRedis = 7
 
-// EnoughRights is an ACL that allows what a coordinator does.
-const EnoughRights = "~LockRoom:* ~Room:* ~Node* ~Lobby:* ~Timers:* ~Feed:* &LockRoom:* &Room:* +@read +@write +@pubsub +@scripting +@connection -@dangerous +time +info +cluster"
+// EnoughRights returns an ACL that allows what a coordinator does whose keys have that prefix.
+func EnoughRights(prefix string) string {
+	names := "~LockRoom:* ~Room:* ~Node* ~Lobby:* ~Timers:* ~Feed:* &LockRoom:* &Room:*"
+	if prefix != "" {
+		names = "~" + prefix + "* &" + prefix + "*"
+	}
+	return names + " +@read +@write +@pubsub +@scripting +@transaction +@connection -@dangerous +time +info +cluster"
+}
 
 // Redis is what a coordinator keeps its rooms in.
 type Redis struct {
@@ -51,12 +55,12 @@ func (r *Redis) Check(ctx context.Context) error {
 	missing, err := r.MissingRights(ctx)
 	switch {
 	case isNotAllowed(err):
-		return fmt.Errorf("redis does not allow this user what a node needs: %w; what suffices is: ACL SETUSER name %s", err, EnoughRights)
+		return fmt.Errorf("redis does not allow this user what a node needs: %w; what suffices is: ACL SETUSER name %s", err, EnoughRights(r.Store.Prefix))
 	case err != nil:
 		return err
 	case len(missing) > 0:
 		return fmt.Errorf("redis does not allow this user %s; what suffices is: ACL SETUSER name %s",
-			strings.Join(missing, ", "), EnoughRights)
+			strings.Join(missing, ", "), EnoughRights(r.Store.Prefix))
 	}
 	r.logServers(ctx)
 	return nil
@@ -111,14 +115,13 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 	if r.Store.Cluster {
 		tag = cluster.HashTags()[0]
 	}
-	lock, fresh, node := r.Locks.Keys(checkID), r.Store.KeysOf(checkID), tag+checkID
-	list := cluster.Lists(r.Store.Cluster)[0]
+	names, node := r.Store.Space, tag+checkID
+	lock, fresh, list := r.Locks.Keys(checkID), r.Store.KeysOf(checkID), names.Nodes(tag)
 	wakes, publish := lock[0]+":Wake:00000000", "publish"
 	if r.Store.Cluster {
 		publish = "spublish"
 	}
-	due := timers.Key
-	index := lobby.Prefix(r.Store.Cluster) + checkID
+	due, index := names.Timers(), names.Lobby(checkID)
 	tries := [][]any{{"time"}, {"info", "memory"}, {"scan", 0, "match", index, "count", 1}}
 	if r.Replicas > 0 {
 		tries = append(tries, []any{"wait", 0, 0})
@@ -127,7 +130,7 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 		tries = append(tries, []any{"xadd", fresh.Log, "nomkstream", "maxlen", "~", 1, "*", "x", "x"}, []any{"pexpire", fresh.Log, 1}, []any{"persist", fresh.Log}, []any{"xrange", fresh.Log, "-", "-"})
 	}
 	if r.Feed > 0 {
-		keys := relay.KeysOf(r.Store.Cluster)
+		keys := relay.KeysOf(names)
 		place, feed := keys.Rooms, keys.Entries
 		tries = append(tries, []any{"hget", place, "~"}, []any{"hmget", place, "~"}, []any{"hset", place, "~", ""}, []any{"hdel", place, "~"}, []any{"hscan", place, 0, "count", 1},
 			[]any{"xadd", feed, "nomkstream", "maxlen", "~", r.Feed, "1-0", "x", "x"}, []any{"xrange", feed, "-", "-"}, []any{"xrevrange", feed, "-", "-"},
@@ -140,8 +143,8 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 			{"set", lock[2], 1, "px", 1}, {"del", lock[2]},
 			{"hset", fresh.Users, "x", "x"}, {"hdel", fresh.Users, "x"}, {"hgetall", fresh.Users}, {"hvals", fresh.Users}, {"hlen", fresh.Users}, {"type", fresh.Users}, {"getrange", fresh.Users, 0, 0},
 			{"hset", fresh.Meta, "x", "x"}, {"hdel", fresh.Meta, "x"}, {"hget", fresh.Meta, "x"}, {"hmget", fresh.Meta, "x"}, {"hexists", fresh.Meta, "x"}, {"pexpire", fresh.Meta, 1}, {"persist", fresh.Meta},
-			{"set", cluster.LeaseKey(node), "0 1 1", "px", 1}, {"get", cluster.LeaseKey(node)}, {"mget", cluster.LeaseKey(node)}, {"del", cluster.LeaseKey(node)}, {"set", cluster.InfoKey(node), "", "px", 1}, {"get", cluster.InfoKey(node)}, {"pttl", cluster.InfoKey(node)}, {"del", cluster.InfoKey(node)}, {"set", cluster.DrainKey(node), "", "px", 1}, {"get", cluster.DrainKey(node)}, {"del", cluster.DrainKey(node)}, {"set", cluster.StoppedKey(node), "", "px", 1}, {"get", cluster.StoppedKey(node)}, {"del", cluster.StoppedKey(node)}, {"set", cluster.OverKey(node), "", "px", 1}, {"exists", cluster.OverKey(node)}, {"del", cluster.OverKey(node)},
-			{"sadd", cluster.RoomsKey(node), "x"}, {"srem", cluster.RoomsKey(node), "x"}, {"sismember", cluster.RoomsKey(node), "x"}, {"smembers", cluster.RoomsKey(node)}, {"scard", cluster.RoomsKey(node)},
+			{"set", names.Lease(node), "0 1 1", "px", 1}, {"get", names.Lease(node)}, {"mget", names.Lease(node)}, {"del", names.Lease(node)}, {"set", names.NodeInfo(node), "", "px", 1}, {"get", names.NodeInfo(node)}, {"pttl", names.NodeInfo(node)}, {"del", names.NodeInfo(node)}, {"set", names.Drain(node), "", "px", 1}, {"get", names.Drain(node)}, {"del", names.Drain(node)}, {"set", names.Stopped(node), "", "px", 1}, {"get", names.Stopped(node)}, {"del", names.Stopped(node)}, {"set", names.Over(node), "", "px", 1}, {"exists", names.Over(node)}, {"del", names.Over(node)},
+			{"sadd", names.NodeRooms(node), "x"}, {"srem", names.NodeRooms(node), "x"}, {"sismember", names.NodeRooms(node), "x"}, {"smembers", names.NodeRooms(node)}, {"scard", names.NodeRooms(node)},
 			{"zadd", list, "xx", 1, node}, {"zrem", list, node}, {"zrange", list, 0, 0},
 			{"zadd", due, "xx", 1, "x"}, {"zrem", due, "x"}, {"zrangebyscore", due, 0, 0},
 			{"hset", index, "x", "x"}, {"hget", index, "x"}, {"hmget", index, "x"}, {"hdel", index, "x"}, {"hincrby", index, "x", 1}, {"del", index},
@@ -170,13 +173,16 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 			missing = append(missing, what)
 		}
 	}
+	if _, err := r.Store.Client.TxPipelined(ctx, func(p redis.Pipeliner) error { p.HGet(ctx, fresh.Meta, "x"); return nil }); isNotAllowed(err) {
+		missing = append(missing, "MULTI")
+	}
 	for _, channel := range []string{fresh.Events, wakes} {
 		if err := r.trySubscribe(ctx, channel); isNotAllowed(err) {
 			missing = append(missing, "SUBSCRIBE "+channel)
 		}
 	}
 	for i := range missing {
-		missing[i] = strings.TrimSpace(strings.NewReplacer("{"+checkID+"}", "*", checkID, "*", "00000000", "*").Replace(missing[i]))
+		missing[i] = strings.TrimSpace(strings.NewReplacer("{"+checkID+"}", "*", checkID, "*", ":Wake:00000000", ":Wake:*").Replace(missing[i]))
 	}
 	slices.Sort(missing)
 	return slices.Compact(missing), nil

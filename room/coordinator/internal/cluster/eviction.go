@@ -104,7 +104,7 @@ func (n *Node) leasesOf(ctx context.Context, list string) (map[string]string, er
 	}
 	keys := make([]string, len(nodes))
 	for i, node := range nodes {
-		keys[i] = LeaseKey(node)
+		keys[i] = n.store.Lease(node)
 	}
 	values, err := n.store.Client.MGet(ctx, keys...).Result()
 	if err != nil {
@@ -126,11 +126,11 @@ func (n *Node) evictNode(ctx context.Context, list, node string, seen sighting) 
 	if over, err := n.endLease(asking, node, seen); err != nil || !over {
 		return err
 	}
-	rooms, err := rdb.SMembers(asking, RoomsKey(node)).Result()
+	rooms, err := rdb.SMembers(asking, n.store.NodeRooms(node)).Result()
 	if err != nil {
 		return err
 	}
-	address, stopped := rdb.Get(asking, StoppedKey(node)).Result()
+	address, stopped := rdb.Get(asking, n.store.Stopped(node)).Result()
 	if stopped != nil && stopped != redis.Nil {
 		return stopped
 	}
@@ -145,7 +145,7 @@ func (n *Node) evictNode(ctx context.Context, list, node string, seen sighting) 
 	if err != nil {
 		return err
 	}
-	_ = rdb.Del(forgetting, StoppedKey(node)).Err() // else it expires
+	_ = rdb.Del(forgetting, n.store.Stopped(node)).Err() // else it expires
 	level, message := slog.LevelInfo, "a node has died; its members were removed"
 	if stopped == nil {
 		message = "a node has stopped; its members did not come back and were removed"
@@ -160,7 +160,7 @@ func (n *Node) evictNode(ctx context.Context, list, node string, seen sighting) 
 
 // endLease makes sure that a node does not prolong its lease any more. It reports false if it has.
 func (n *Node) endLease(ctx context.Context, node string, seen sighting) (over bool, err error) {
-	done, err := redisconn.Run(ctx, n.store.Client, OverScript, []string{LeaseKey(node), OverKey(node)}, seen.lease, overKept.Milliseconds()).Int()
+	done, err := redisconn.Run(ctx, n.store.Client, OverScript, []string{n.store.Lease(node), n.store.Over(node)}, seen.lease, overKept.Milliseconds()).Int()
 	return done == 1, err
 }
 
@@ -220,13 +220,16 @@ func (n *Node) strayNode(ctx context.Context, node string, seen sighting) (done 
 	rdb := n.store.Client
 	asking, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
 	defer cancel()
-	if stopped, err := rdb.Exists(asking, StoppedKey(node)).Result(); err != nil || stopped == 1 {
+	if stopped, err := rdb.Exists(asking, n.store.Stopped(node)).Result(); err != nil || stopped == 1 {
 		return err == nil, err
 	}
 	if over, err := n.endLease(asking, node, seen); err != nil || !over {
 		return false, err
 	}
-	rooms, err := rdb.SMembers(asking, RoomsKey(node)).Result()
+	if died := n.opts.Died; died != nil {
+		died(node)
+	}
+	rooms, err := rdb.SMembers(asking, n.store.NodeRooms(node)).Result()
 	if err != nil {
 		return false, err
 	}

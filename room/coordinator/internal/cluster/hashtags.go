@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"roomd/lockmgr/redisconn"
+	"roomd/room/coordinator/internal/keys"
 )
 
 // hashTags are one in each sixteenth of the slots of a Redis Cluster: they are
@@ -23,34 +24,16 @@ var hashTags = [...]string{
 // HashTags returns the hash tags that a node's name may begin with on Cluster.
 func HashTags() []string { return hashTags[:] }
 
-// ListKey is a sorted set of the nodes that may have members, by the time when their leases
-// end. It saves searching all keys for them. On Cluster each hash tag has one; see [Lists].
-const ListKey = "Nodes"
-
-// LeaseKey has a node's lease, and RoomsKey the rooms where it may have members.
-func LeaseKey(node string) string { return "Node:" + node }
-func RoomsKey(node string) string { return "Node:" + node + ":Rooms" }
-
-// InfoKey has what a node says of itself, and DrainKey exists if it is to stop.
-func InfoKey(node string) string  { return "Node:" + node + ":Info" }
-func DrainKey(node string) string { return "Node:" + node + ":Drain" }
-
-// StoppedKey exists for a while after a node has stopped, and not after it has died.
-func StoppedKey(node string) string { return "Node:" + node + ":Stopped" }
-
-// OverKey exists for a while after a node's lease was ended.
-func OverKey(node string) string { return "Node:" + node + ":Over" }
-
-// Lists returns the keys of all lists of nodes.
-func Lists(cluster bool) []string {
-	if !cluster {
-		return []string{ListKey}
+// lists returns the keys of all lists of nodes.
+func lists(names keys.Space) []string {
+	if !names.Cluster {
+		return []string{names.Nodes("")}
 	}
-	keys := make([]string, len(hashTags))
+	all := make([]string, len(hashTags))
 	for i, tag := range hashTags {
-		keys[i] = ListKey + ":" + tag
+		all[i] = names.Nodes(tag)
 	}
-	return keys
+	return all
 }
 
 // split returns the hash tag and the rest of a node's name.
@@ -64,11 +47,8 @@ func (l *lease) split(node string) (tag, name string) {
 
 // keysOf returns the keys of a lease. On Cluster they share a slot.
 func (l *lease) keysOf(who *Identity) []string {
-	list := ListKey
-	if tag, _ := l.split(who.Node); tag != "" {
-		list += ":" + tag
-	}
-	return []string{LeaseKey(who.Node), RoomsKey(who.Node), list}
+	tag, _ := l.split(who.Node)
+	return []string{l.store.Lease(who.Node), l.store.NodeRooms(who.Node), l.store.Nodes(tag)}
 }
 
 // withHashTag puts a hash tag chosen at random before a name, on Cluster.

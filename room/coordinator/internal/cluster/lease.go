@@ -290,7 +290,7 @@ func (l *lease) send(ctx context.Context, who *Identity, had int64) (rooms int, 
 	if had > 0 {
 		prolong = strconv.FormatInt(had, 10)
 	}
-	keys, args := append(l.keysOf(who), OverKey(who.Node)), []any{who.Node, l.ttl.Milliseconds(), l.grace.Milliseconds(), heartbeat, l.address + " " + l.shared, prolong}
+	keys, args := append(l.keysOf(who), l.store.Over(who.Node)), []any{who.Node, l.ttl.Milliseconds(), l.grace.Milliseconds(), heartbeat, l.address + " " + l.shared, prolong}
 	rooms, err = l.store.RunNumber(ctx, LeaseScript, keys, args...)
 	if err == nil && rooms >= 0 {
 		who.acknowledged = heartbeat
@@ -300,6 +300,6 @@ func (l *lease) send(ctx context.Context, who *Identity, had int64) (rooms int, 
 
 // stopped ends a lease because the node stops.
 func (l *lease) stopped(ctx context.Context, who *Identity) error {
-	keys := append(l.keysOf(who), StoppedKey(who.Node), OverKey(who.Node))
+	keys := append(l.keysOf(who), l.store.Stopped(who.Node), l.store.Over(who.Node))
 	return redisconn.Run(ctx, l.store.Client, EndScript, keys, who.Node, l.address, (stoppedKept + l.grace).Milliseconds(), overKept.Milliseconds()).Err()
 }

@@ -37,6 +37,7 @@ type Options struct {
 	Settings Settings
 
 	Renamed func()                          // is called when the node has taken a new name
+	Died    func(node string)               // is called when a node is taken for dead; others may call it, too
 	Evicted func(members int, stopped bool) // is called when members of a dead node were removed from a room; stopped: it has drained
 	Log     *slog.Logger
 }
@@ -83,7 +84,7 @@ func New(open, life context.Context, st *store.Store, actions Actions, watchers 
 		},
 	}
 	met := &peers{log: opts.Log, mine: opts.Settings}
-	for _, list := range Lists(st.Cluster) {
+	for _, list := range lists(st.Space) {
 		n.lists = append(n.lists, &sightings{list: list, seen: make(map[string]sighting), peers: met})
 	}
 	return n
@@ -219,14 +220,14 @@ func (n *Node) Prolong(ctx context.Context) error {
 func (n *Node) IsDead(ctx context.Context, node string) bool {
 	ctx, cancel := context.WithTimeout(ctx, n.opts.Settings.LockTTL)
 	defer cancel()
-	alive, err := n.store.Client.Exists(ctx, LeaseKey(node)).Result()
+	alive, err := n.store.Client.Exists(ctx, n.store.Lease(node)).Result()
 	return err == nil && alive == 0
 }
 
 // Living returns what the leases of the nodes say that are believed to live, by their names.
 func (n *Node) Living(ctx context.Context) (map[string]Lease, error) {
 	living := make(map[string]Lease)
-	for _, list := range Lists(n.store.Cluster) {
+	for _, list := range lists(n.store.Space) {
 		leases, err := n.leasesOf(ctx, list)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", room.ErrUnavailable, err)

@@ -40,7 +40,7 @@ func (n *Node) List(r *room.Room) {
 	defer n.unlisted.mu.Unlock()
 	for _, m := range r.Members() {
 		list := n.lease.keysOf(&Identity{Node: m.Node})[2]
-		if m.Node == who.Node || n.unlisted.rooms[m.Node][r.ID] || !slices.Contains(Lists(n.store.Cluster), list) {
+		if m.Node == who.Node || n.unlisted.rooms[m.Node][r.ID] || !slices.Contains(lists(n.store.Space), list) {
 			continue
 		}
 		if n.unlisted.rooms == nil {

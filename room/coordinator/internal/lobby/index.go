@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"roomd/room"
+	"roomd/room/coordinator/internal/keys"
 	"roomd/room/coordinator/internal/store"
 )
 
@@ -33,18 +34,9 @@ var (
 	claimScript    = store.NewScript(claimLua, indexLua)
 )
 
-// Prefix returns what the keys of the index begin with. On Cluster they share a slot.
-func Prefix(cluster bool) string {
-	if cluster {
-		return "Lobby:{lobby}:"
-	}
-	return "Lobby:"
-}
-
-// Keys returns the keys of the index; the last one is what the keys of free seats begin with. See lua/index.lua.
-func Keys(cluster bool) []string {
-	prefix := Prefix(cluster)
-	return []string{prefix + "Rooms", prefix + "Changed", prefix + "Gone", prefix + "State", prefix + "Free:"}
+// keysOf returns the keys of the index; the last one is what the keys of free seats begin with. See lua/index.lua.
+func keysOf(names keys.Space) []string {
+	return []string{names.Lobby("Rooms"), names.Lobby("Changed"), names.Lobby("Gone"), names.Lobby("State"), names.Lobby("Free:")}
 }
 
 // Listed is a room in a [List].

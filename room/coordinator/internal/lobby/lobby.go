@@ -63,7 +63,7 @@ const maxTouched = 32
 // New returns a Lobby of the rooms in st. Rooms without settings have so many seats. Reads end with open,
 // and what Close writes with life; a write takes no longer than timeout.
 func New(open, life context.Context, st *store.Store, seats int, timeout time.Duration, set *ratelog.Set) *Lobby {
-	x := &index{store: st, keys: Keys(st.Cluster)}
+	x := &index{store: st, keys: keysOf(st.Space)}
 	return &Lobby{
 		index: x, seats: seats, open: open, failed: set.Warn("the index of the rooms could not be read or completed"),
 		news: &news{index: x, life: life, timeout: timeout},

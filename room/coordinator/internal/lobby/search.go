@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
-	"roomd/room/coordinator/internal/store"
+	"roomd/room/coordinator/internal/keys"
 )
 
 const (
@@ -74,7 +73,7 @@ func (l *Lobby) search(ctx context.Context) (done bool, err error) {
 	var missing []string
 	for _, r := range before {
 		if !s.found[r.ID] {
-			missing = append(missing, l.index.store.KeysOf(r.ID).Meta)
+			missing = append(missing, l.index.store.Room(r.ID, keys.Meta))
 		}
 	}
 	for len(missing) > 0 {
@@ -111,9 +110,9 @@ func (s *search) all(ctx context.Context) error {
 func (s *search) scan(ctx context.Context, master redis.Cmdable) error {
 	for cursor := uint64(0); ; {
 		began := time.Now()
-		keys, next, err := master.Scan(ctx, cursor, s.index.store.KeysOf("*").Meta, scanCount).Result()
+		found, next, err := master.Scan(ctx, cursor, s.index.store.Room("*", keys.Meta), scanCount).Result()
 		if err == nil {
-			err = s.compare(ctx, keys)
+			err = s.compare(ctx, found)
 		}
 		if cursor = next; err != nil || cursor == 0 {
 			return err
@@ -125,13 +124,13 @@ func (s *search) scan(ctx context.Context, master redis.Cmdable) error {
 }
 
 // compare has the index have rooms as they are, in one round trip for reading them.
-func (s *search) compare(ctx context.Context, keys []string) error {
-	if len(keys) == 0 {
+func (s *search) compare(ctx context.Context, metas []string) error {
+	if len(metas) == 0 {
 		return nil
 	}
 	// By the client of all masters: a slot may move meanwhile.
 	replies, err := s.index.store.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, key := range keys {
+		for _, key := range metas {
 			p.HMGet(ctx, key, "version", "members", "settings", "epoch")
 		}
 		return nil
@@ -141,7 +140,7 @@ func (s *search) compare(ctx context.Context, keys []string) error {
 		return err
 	}
 	var noted []*change
-	for i, key := range keys {
+	for i, key := range metas {
 		reply, ok := replies[i].(*redis.SliceCmd)
 		if !ok || reply.Err() != nil && !redis.HasErrorPrefix(reply.Err(), "WRONGTYPE") {
 			return replies[i].Err()
@@ -173,7 +172,7 @@ func (s *search) differs(c *change) bool {
 
 // read returns a room as the fields of Meta have it, nil for what is none.
 func (s *search) read(key string, meta []any) *change {
-	c := &change{Listed: Listed{ID: roomOf(s.index.store, key)}}
+	c := &change{Listed: Listed{ID: s.index.store.RoomOf(key, keys.Meta)}}
 	if len(meta) != 4 || room.CheckID(c.ID) != nil {
 		return nil
 	}
@@ -200,12 +199,4 @@ func (s *search) read(key string, meta []any) *change {
 	}
 	settings.Adapt()
 	return changeOf(c.ID, room.Position{Epoch: c.Epoch, Version: c.Version}, c.Members, settings)
-}
-
-func roomOf(st *store.Store, key string) string {
-	id := strings.TrimSuffix(strings.TrimPrefix(key, "Room:"), ":Meta")
-	if st.Cluster {
-		id = strings.TrimSuffix(strings.TrimPrefix(id, "{"), "}")
-	}
-	return id
 }

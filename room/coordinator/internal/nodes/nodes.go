@@ -16,6 +16,7 @@ import (
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
 	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/store"
 )
 
 const (
@@ -41,7 +42,7 @@ var ErrNoNode = errors.New("no such node")
 // An outage of Redis, which others log, costs reports and nothing else.
 type Beacon struct {
 	tally    *Tally
-	client   redis.UniversalClient
+	store    *store.Store
 	node     *cluster.Node
 	describe func(*Report)
 	started  time.Time
@@ -52,8 +53,8 @@ type Beacon struct {
 
 // NewBeacon returns a Beacon of a node, which counts in tally. describe adds to a report what the Beacon
 // does not know.
-func NewBeacon(client redis.UniversalClient, node *cluster.Node, tally *Tally, describe func(*Report)) *Beacon {
-	return &Beacon{tally: tally, client: client, node: node, describe: describe, started: time.Now(), asked: make(chan struct{})}
+func NewBeacon(st *store.Store, node *cluster.Node, tally *Tally, describe func(*Report)) *Beacon {
+	return &Beacon{tally: tally, store: st, node: node, describe: describe, started: time.Now(), asked: make(chan struct{})}
 }
 
 // Loop reports until open ends. It takes at most a hundredth of the time, except
@@ -80,9 +81,9 @@ func (b *Beacon) exchange(ctx context.Context, node string, report []byte) {
 	ctx, cancel := context.WithTimeout(ctx, maxBeaconPause)
 	defer cancel()
 	var drain *redis.StringCmd
-	_, _ = b.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		p.Set(ctx, cluster.InfoKey(node), report, reportKept)
-		drain = p.Get(ctx, cluster.DrainKey(node))
+	_, _ = b.store.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.Set(ctx, b.store.NodeInfo(node), report, reportKept)
+		drain = p.Get(ctx, b.store.Drain(node))
 		return nil
 	})
 	if drain.Val() != "" {
@@ -94,7 +95,7 @@ func (b *Beacon) exchange(ctx context.Context, node string, report []byte) {
 func (b *Beacon) DrainRequested() <-chan struct{} { return b.asked }
 
 // Drain asks a node to stop.
-func Drain(ctx context.Context, client redis.UniversalClient, from *cluster.Node, node string) error {
+func Drain(ctx context.Context, st *store.Store, from *cluster.Node, node string) error {
 	living, err := from.Living(ctx)
 	if err != nil {
 		return err
@@ -102,7 +103,7 @@ func Drain(ctx context.Context, client redis.UniversalClient, from *cluster.Node
 	if _, lives := living[node]; !lives {
 		return fmt.Errorf("%w: %s", ErrNoNode, node)
 	}
-	if err := client.Set(ctx, cluster.DrainKey(node), "please", drainKept).Err(); err != nil {
+	if err := st.Client.Set(ctx, st.Drain(node), "please", drainKept).Err(); err != nil {
 		return fmt.Errorf("%w: %w", room.ErrUnavailable, err)
 	}
 	return nil
@@ -122,7 +123,7 @@ type Info struct {
 //
 // What cannot be read, or is said of another node, is left out: nobody can take the place of a node in
 // the list by what it says.
-func Living(ctx context.Context, client redis.UniversalClient, from *cluster.Node, timeout time.Duration) (nodes []Info, err error) {
+func Living(ctx context.Context, st *store.Store, from *cluster.Node, timeout time.Duration) (nodes []Info, err error) {
 	living, err := from.Living(ctx)
 	if err != nil {
 		return nil, err
@@ -131,9 +132,9 @@ func Living(ctx context.Context, client redis.UniversalClient, from *cluster.Nod
 	defer cancel()
 	names := slices.Sorted(maps.Keys(living))
 	texts, left := make([]*redis.StringCmd, len(names)), make([]*redis.DurationCmd, len(names))
-	_, _ = client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, _ = st.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, name := range names {
-			key := cluster.InfoKey(name)
+			key := st.NodeInfo(name)
 			texts[i], left[i] = p.GetRange(ctx, key, 0, maxReport), p.PTTL(ctx, key)
 		}
 		return nil

@@ -13,6 +13,7 @@ import (
 
 	"roomd/lockmgr/redisconn"
 	"roomd/room"
+	"roomd/room/coordinator/internal/keys"
 	"roomd/room/coordinator/internal/store"
 )
 
@@ -69,7 +70,7 @@ func (r *Relay) copy(ctx context.Context, ids []string) (again []string, err err
 		if at := parsePlace(known[i]); at.id != "" {
 			from = at.id // whether that is there tells whether something is missing
 		}
-		return p.XRangeN(ctx, r.store.KeysOf(ids[i]).Log, from, "+", page)
+		return p.XRangeN(ctx, r.store.Room(ids[i], keys.Log), from, "+", page)
 	})
 	if err != nil {
 		return nil, err
@@ -190,7 +191,7 @@ func (p place) follows(c *room.Commit, adjacent bool) bool {
 // lost its end.
 func (r *Relay) goneBack(ctx context.Context, id string, p place) (messages []redis.XMessage, adjacent bool, err error) {
 	all, err := r.readAll(ctx, []string{id}, func(pipe redis.Pipeliner, _ int) *redis.XMessageSliceCmd {
-		return pipe.XRevRangeN(ctx, r.store.KeysOf(id).Log, "+", "-", behind)
+		return pipe.XRevRangeN(ctx, r.store.Room(id, keys.Log), "+", "-", behind)
 	})
 	if err != nil {
 		return nil, false, err

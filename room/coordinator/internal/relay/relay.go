@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"roomd/lockmgr/redisconn/pause"
+	"roomd/room/coordinator/internal/keys"
 	"roomd/room/coordinator/internal/store"
 	"roomd/room/ratelog"
 )
@@ -33,13 +34,9 @@ type Keys struct {
 	Readers  string // a hash: up to where readers have come that keep their places here
 }
 
-// KeysOf returns the keys of the feed. On a Cluster they share a slot.
-func KeysOf(cluster bool) Keys {
-	prefix := "Feed:"
-	if cluster {
-		prefix = "Feed:{feed}:"
-	}
-	return Keys{prefix + "Entries", prefix + "Rooms", prefix + "Searched", prefix + "Readers"}
+// KeysOf returns the keys of the feed.
+func KeysOf(names keys.Space) Keys {
+	return Keys{names.Feed("Entries"), names.Feed("Rooms"), names.Feed("Searched"), names.Feed("Readers")}
 }
 
 // Relay copies commits into the feed, and reads it. It is safe for concurrent use.
@@ -64,7 +61,7 @@ type Relay struct {
 // what Close copies after that.
 func New(open, life context.Context, st *store.Store, keep int, set *ratelog.Set) *Relay {
 	r := &Relay{
-		store: st, keys: KeysOf(st.Cluster), keep: keep, open: open, life: life, wake: make(chan struct{}, 1),
+		store: st, keys: KeysOf(st.Space), keep: keep, open: open, life: life, wake: make(chan struct{}, 1),
 		failed: set.Warn("commits could not be copied into the feed, trying again"),
 		broken: set.Error("entries of journals cannot be read; the feed has gaps in their place"),
 	}

@@ -2,12 +2,12 @@ package relay
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr/redisconn/pause"
+	"roomd/room/coordinator/internal/keys"
 )
 
 const (
@@ -42,9 +42,9 @@ func (r *Relay) search(ctx context.Context) error {
 	scan := func(ctx context.Context, master redis.Cmdable) error {
 		for cursor := uint64(0); ; {
 			began := time.Now()
-			keys, next, err := master.Scan(ctx, cursor, r.store.KeysOf("*").Log, scanCount).Result()
+			logs, next, err := master.Scan(ctx, cursor, r.store.Room("*", keys.Log), scanCount).Result()
 			if err == nil {
-				err = r.compare(ctx, keys, found)
+				err = r.compare(ctx, logs, found)
 			}
 			if cursor = next; err != nil || cursor == 0 {
 				return err
@@ -71,14 +71,13 @@ func (r *Relay) search(ctx context.Context) error {
 }
 
 // compare has rooms copied whose journals end elsewhere than the feed knows. It adds all to found.
-func (r *Relay) compare(ctx context.Context, keys []string, found map[string]bool) error {
-	if len(keys) == 0 {
+func (r *Relay) compare(ctx context.Context, logs []string, found map[string]bool) error {
+	if len(logs) == 0 {
 		return nil
 	}
-	before, after, _ := strings.Cut(r.store.KeysOf("*").Log, "*")
-	ids := make([]string, len(keys))
-	for i, key := range keys {
-		ids[i] = strings.TrimSuffix(strings.TrimPrefix(key, before), after)
+	ids := make([]string, len(logs))
+	for i, key := range logs {
+		ids[i] = r.store.RoomOf(key, keys.Log)
 		found[ids[i]] = true
 	}
 	known, err := r.places(ctx, ids)
@@ -86,7 +85,7 @@ func (r *Relay) compare(ctx context.Context, keys []string, found map[string]boo
 		return err
 	}
 	last, err := r.readAll(ctx, ids, func(p redis.Pipeliner, i int) *redis.XMessageSliceCmd {
-		return p.XRevRangeN(ctx, keys[i], "+", "-", 1)
+		return p.XRevRangeN(ctx, logs[i], "+", "-", 1)
 	})
 	if err != nil {
 		return err
@@ -116,7 +115,7 @@ func (r *Relay) forget(ctx context.Context, found map[string]bool) error {
 			known, err := r.places(ctx, []string{id}) // before the journal is looked for: a later one has another place
 			if err == nil {
 				var there int64
-				if there, err = r.store.Client.Exists(ctx, r.store.KeysOf(id).Log).Result(); there == 0 && err == nil {
+				if there, err = r.store.Client.Exists(ctx, r.store.Room(id, keys.Log)).Result(); there == 0 && err == nil {
 					gone = append(gone, &news{id: id, was: known[0]})
 				}
 			}

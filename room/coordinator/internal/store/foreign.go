@@ -2,10 +2,11 @@ package store
 
 import (
 	"context"
-	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"roomd/room/coordinator/internal/keys"
 )
 
 // Foreign is what another program keeps under the key of a room's members.
@@ -38,15 +39,14 @@ func (s *Store) FindForeign(ctx context.Context, found func(Foreign)) error {
 
 // findForeign searches one master, page by page.
 func (s *Store) findForeign(ctx context.Context, master redis.Cmdable, report func(Foreign)) error {
-	pattern := s.KeysOf("*").Users
-	before, after, _ := strings.Cut(pattern, "*")
+	pattern := s.Room("*", keys.Users)
 	for cursor := uint64(0); ; {
-		keys, next, err := master.Scan(ctx, cursor, pattern, scanCount).Result()
+		found, next, err := master.Scan(ctx, cursor, pattern, scanCount).Result()
 		if err != nil {
 			return err
 		}
 		types, err := master.Pipelined(ctx, func(p redis.Pipeliner) error {
-			for _, key := range keys {
+			for _, key := range found {
 				p.Type(ctx, key)
 			}
 			return nil
@@ -54,9 +54,9 @@ func (s *Store) findForeign(ctx context.Context, master redis.Cmdable, report fu
 		if err != nil {
 			return err
 		}
-		for i, key := range keys {
+		for i, key := range found {
 			if kind := types[i].(*redis.StatusCmd).Val(); kind != "hash" && kind != "none" {
-				report(Foreign{key, kind, strings.TrimSuffix(strings.TrimPrefix(key, before), after)})
+				report(Foreign{key, kind, s.RoomOf(key, keys.Users)})
 			}
 		}
 		if cursor = next; cursor == 0 {

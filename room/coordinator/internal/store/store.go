@@ -17,6 +17,7 @@ import (
 	"roomd/lockmgr"
 	"roomd/lockmgr/redisconn"
 	"roomd/room"
+	"roomd/room/coordinator/internal/keys"
 )
 
 var (
@@ -55,9 +56,6 @@ var (
 	UnregisterScript = redis.NewScript(unregisterLua)
 )
 
-// LockPrefix and a room's id make the key of its lock.
-const LockPrefix = "LockRoom:"
-
 // Keys are a room's keys and its channel in Redis. On Redis Cluster they share a slot with the
 // room's lock.
 type Keys struct {
@@ -82,6 +80,8 @@ func (k *Keys) byNode(node string) any {
 
 // Options say how a [Store] keeps rooms.
 type Options struct {
+	KeyPrefix string // of all keys and channels
+
 	LockTTL  time.Duration
 	Replicas int           // that must have a commit
 	Idle     time.Duration // how long the keys of an empty room stay
@@ -92,8 +92,8 @@ type Options struct {
 
 // Store reads rooms from Redis and commits what was done to them. It is safe for concurrent use.
 type Store struct {
-	Client  redis.UniversalClient
-	Cluster bool
+	Client     redis.UniversalClient
+	keys.Space // the names of keys and channels
 
 	servers *incarnations
 	acks    int
@@ -110,7 +110,7 @@ func New(client redis.UniversalClient, opts Options) *Store {
 	ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 	_, cluster := client.(*redis.ClusterClient)
 	s := &Store{
-		Client: client, Cluster: cluster, servers: newIncarnations(client), acks: opts.Replicas, wait: opts.LockTTL / 6,
+		Client: client, Space: keys.Space{Prefix: opts.KeyPrefix, Cluster: cluster}, servers: newIncarnations(client), acks: opts.Replicas, wait: opts.LockTTL / 6,
 		ttl: ms(opts.LockTTL), idle: ms(opts.Idle), unused: ms(opts.Unused),
 	}
 	if opts.Journal > 0 {
@@ -121,10 +121,7 @@ func New(client redis.UniversalClient, opts Options) *Store {
 
 // KeysOf returns the keys of a room.
 func (s *Store) KeysOf(id string) *Keys {
-	if s.Cluster {
-		id = "{" + id + "}"
-	}
-	k := &Keys{Users: "Room:" + id + ":Users", Meta: "Room:" + id + ":Meta", Log: "Room:" + id + ":Log", Said: "Room:" + id + ":Said", Events: "Room:" + id + ":Events"}
+	k := &Keys{Users: s.Room(id, keys.Users), Meta: s.Room(id, keys.Meta), Log: s.Room(id, keys.Log), Said: s.Room(id, keys.Said), Events: s.Room(id, keys.Events)}
 	k.Both, k.channel = []string{k.Users, k.Meta}, k.Events
 	k.Held = k.Both
 	if s.journal != "" {

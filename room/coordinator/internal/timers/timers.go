@@ -26,9 +26,6 @@ var (
 	pollScript     = redis.NewScript(pollLua)
 )
 
-// Key is the key of the index.
-const Key = "Timers:due"
-
 // Actions run actions on rooms, each under its room's lock.
 type Actions interface {
 	Run(ctx context.Context, id string, a room.Action) (room.Result, error)
@@ -67,7 +64,7 @@ func (t *Timers) Start() {
 	t.start.Do(func() { t.busy.Go(t.loop) })
 }
 
-// Close ends that, and all alarms. Other nodes have the timers fire.
+// Close ends that, and all alarms. Other nodes adopt the timers.
 func (t *Timers) Close() {
 	t.start.Do(func() {}) // it does not start any more
 	t.mu.Lock()
@@ -80,6 +77,7 @@ func (t *Timers) Close() {
 	t.mu.Unlock()
 	t.busy.Wait()
 	t.flush()
+	t.handOver()
 }
 
 // Now returns the time by the clock that all nodes share, in ms since 1970.
@@ -89,7 +87,7 @@ func (t *Timers) Now() int64 { return t.clock.now() }
 // [room.ErrUnavailable] or the cause of ctx.
 func (t *Timers) Announce(ctx context.Context, id string, in int64) (due int64, err error) {
 	sent := time.Now()
-	n, err := t.store.RunNumber(ctx, announceScript, []string{Key}, id, in)
+	n, err := t.store.RunNumber(ctx, announceScript, []string{t.store.Space.Timers()}, id, in)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return 0, context.Cause(ctx)

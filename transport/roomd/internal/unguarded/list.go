@@ -18,12 +18,13 @@ const (
 // lists are the users of rooms, as the article keeps them: each a list in one string. JSON is our choice.
 type lists struct {
 	client redis.UniversalClient
+	prefix string // of the keys
 
 	mu      sync.Mutex
 	expires map[string]time.Time // guarded by mu: when Redis forgets a list
 }
 
-func key(id string) string { return "Lobby:Unguarded:" + id }
+func (l *lists) key(id string) string { return l.prefix + "Lobby:Unguarded:" + id }
 
 var (
 	errFull    = errors.New("the list is full")
@@ -49,7 +50,7 @@ func (l *lists) admit(id string) error {
 
 // read is the first step: GET the list.
 func (l *lists) read(ctx context.Context, id string) ([]string, error) {
-	text, err := l.client.Get(ctx, key(id)).Result()
+	text, err := l.client.Get(ctx, l.key(id)).Result()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}
@@ -78,5 +79,5 @@ func (l *lists) join(ctx context.Context, id, user string, capacity int) (seat i
 	if err != nil {
 		return 0, err
 	}
-	return len(users), l.client.Set(ctx, key(id), text, lifetime).Err()
+	return len(users), l.client.Set(ctx, l.key(id), text, lifetime).Err()
 }

@@ -38,9 +38,9 @@ type Server struct {
 	wait  sync.WaitGroup               // Add is called with mu held
 }
 
-// New returns a server of lists in the Redis of client, which the caller closes after Close.
-func New(client redis.UniversalClient) *Server {
-	s := &Server{lists: lists{client: client, expires: make(map[string]time.Time)}, conns: make(map[*websocket.Conn]struct{})}
+// New returns a server of lists in the Redis of client, which the caller closes after Close. Their keys begin with prefix.
+func New(client redis.UniversalClient, prefix string) *Server {
+	s := &Server{lists: lists{client: client, prefix: prefix, expires: make(map[string]time.Time)}, conns: make(map[*websocket.Conn]struct{})}
 	s.upgrader.Subprotocols = []string{protocol.Subprotocol}
 	s.life, s.stop = context.WithCancel(context.Background())
 	return s

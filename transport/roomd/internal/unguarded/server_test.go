@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func serve(t *testing.T) (s *Server, redis *redis.Client, url string) {
 	t.Helper()
 	_, client := redistest.Mini(t)
-	s = New(client)
+	s = New(client, "eu:")
 	web := httptest.NewServer(s)
 	t.Cleanup(func() {
 		s.Close()
@@ -82,10 +82,10 @@ func TestOneAfterTheOther(t *testing.T) {
 	if r := dial(t, url, "d", 0).ask("users", "42"); r.Count != 2 || r.Users[1].User != "b" {
 		t.Errorf("%+v", r)
 	}
-	if text := redis.Get(t.Context(), "Lobby:Unguarded:42").Val(); text != `["a","b"]` {
+	if text := redis.Get(t.Context(), "eu:Lobby:Unguarded:42").Val(); text != `["a","b"]` {
 		t.Errorf("the list is %s", text)
 	}
-	if ttl := redis.PTTL(t.Context(), "Lobby:Unguarded:42").Val(); ttl <= 0 || ttl > time.Minute {
+	if ttl := redis.PTTL(t.Context(), "eu:Lobby:Unguarded:42").Val(); ttl <= 0 || ttl > time.Minute {
 		t.Errorf("it expires in %v", ttl)
 	}
 }

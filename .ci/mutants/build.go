@@ -142,32 +142,29 @@ func (w *workshop) build(ctx context.Context, pkg, name string) (string, error) 
 	return string(out), err
 }
 
-// withScript returns the test binary of a package in which the text of a script, as it is embedded, is another one.
-func (w *workshop) withScript(ctx context.Context, m mutant, whole, text []byte) (string, error) {
+// withText returns the test binary of a package in which the text of a file, if it is embedded, is another one.
+func (w *workshop) withText(ctx context.Context, m mutant, whole, text []byte) (string, error) {
 	name, err := w.binary(ctx, m.tests)
 	if err != nil {
 		return "", err
 	}
 	program, err := os.ReadFile(name)
-	if err != nil {
-		return "", err
-	}
-	if !bytes.Contains(program, whole) {
-		return "", fmt.Errorf("%s is not in the tests of %s", m.file, m.tests)
+	if err != nil || !bytes.Contains(program, whole) {
+		return name, err
 	}
 	fits, err := fit(text, len(whole))
 	if err != nil {
 		return "", err
 	}
-	name = filepath.Join(w.dir, "script.test")
+	name = filepath.Join(w.dir, "text.test")
 	_ = os.Remove(name)
 	return name, os.WriteFile(name, bytes.ReplaceAll(program, whole, fits), 0o700)
 }
 
-// comment is one in a script that says nothing to Go.
+// comment is one of a script that says nothing to Go.
 var comment = regexp.MustCompile(`(?m)^--.*\n`)
 
-// fit returns a script that has so many bytes: without some of its comments, and with empty lines at the end.
+// fit returns a text that has so many bytes: a script without its comments, and with empty lines at the end.
 func fit(text []byte, size int) ([]byte, error) {
 	text = comment.ReplaceAllFunc(text, func(line []byte) []byte {
 		if size >= len(text) || string(line) == "-- lock.lua\n" {
@@ -176,7 +173,7 @@ func fit(text []byte, size int) ([]byte, error) {
 		return nil
 	})
 	if len(text) > size {
-		return nil, fmt.Errorf("the script is %d bytes too long", len(text)-size)
+		return nil, fmt.Errorf("the file becomes %d bytes too long", len(text)-size)
 	}
 	return append(text, bytes.Repeat([]byte("\n"), size-len(text))...), nil
 }

@@ -8,7 +8,7 @@
 //
 // It fails if a mutant survives, hangs, does not compile, or is not in the code any more, and if the test that noticed fails
 // on the whole code, too. The code itself is not touched. A package's tests are built once, with all mutants that are in the body of a
-// Go function; the environment chooses one. A script is replaced in the test binary, and what Node or a test reads in a copy of the module.
+// Go function; the environment chooses one. Files of other kinds are replaced in the test binary, where they are embedded, and for Node in a copy of the module.
 package main
 
 import (

@@ -42,7 +42,7 @@ func (w *workshop) try(ctx context.Context, n int, limit time.Duration) finding 
 	var binary string
 	switch filepath.Ext(m.file) {
 	case ".lua":
-		binary, err = w.withScript(ctx, m, whole, text)
+		binary, err = w.withText(ctx, m, whole, text)
 	case ".go":
 		if binary, err = w.binary(ctx, m.tests); err == nil && !w.placed[n] && w.broken[n] == "" {
 			binary, err = w.alone(ctx, m, text)
@@ -51,7 +51,7 @@ func (w *workshop) try(ctx context.Context, n int, limit time.Duration) finding 
 		var undo func()
 		if undo, err = w.inCopy(m.file, text); err == nil {
 			defer undo()
-			binary, err = w.binary(ctx, m.tests)
+			binary, err = w.withText(ctx, m, whole, text)
 			in = w.copied
 		}
 	}

@@ -31,7 +31,7 @@ var coordinatorMutants = []mutant{
 	{"feed: what was dropped is not noticed", "room/coordinator/internal/relay/read.go", "compareIDs(after, oldest[0].ID) < 0", "false", coordinators, "TestFeed_Dropped"},
 	{"feed: two nodes copy the same commit", "room/coordinator/internal/relay/lua/append.lua", "if (redis.call('HGET', KEYS[2], room) or '') == ARGV[i + 1] then", "if true then", coordinators, "TestFeed_Cluster"},
 
-	{"timers: those of a dead node are not adopted", "room/coordinator/internal/timers/hasten.go", "err == nil && first && after != \"\"", "false", coordinators, "TestTimers_SetterIsGone"},
+	{"timers: those of a dead node are not adopted", "room/coordinator/internal/timers/hasten.go", "err == nil && first && after != \"\"", "first && false", coordinators, "TestTimers_SetterIsGone"},
 	{"timers: a node that stops hands none over", "room/coordinator/internal/timers/hasten.go", "	for len(entries) > 0 {", "	for false {", coordinators, "TestTimers_SetterIsGone"},
 	{"timers: who looks early has no alarm", "room/coordinator/internal/timers/poll.go", "		t.adopt(e, name)\n", "		_ = name\n", coordinators, "TestTimers_SetterIsGone"},
 	{"match: a limited token claims seats in any room", "room/coordinator/internal/lobby/lua/claim.lua", "if string.sub(some[j], 1, #only) == only then", "if true then", coordinators, "TestMatch_OnlySome"},

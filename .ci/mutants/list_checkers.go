@@ -4,6 +4,8 @@ const (
 	history = "./loadtest/history"
 	audit   = "./loadtest/audit"
 	witness = "./loadtest/chaos/check"
+
+	chaosRun = "./loadtest/chaos"
 )
 
 // checkerMutants break what proves the lists: a checker that finds nothing.
@@ -25,6 +27,11 @@ var checkerMutants = []mutant{
 	{"chaos: a timer that never fires", "loadtest/chaos/check/witness.go", "	if len(s.timers) > 0 {", "	if false {", witness, ""},
 	{"chaos: two on one seat behind a shuffle", "loadtest/chaos/check/state.go", "	for _, user := range s.seats.Settle() {", "	for _, user := range s.seats.Settle()[:0] {", witness, ""},
 	{"chaos: who is gone behind its last answer", "loadtest/chaos/check/linearize.go", "p.add(b.from, max(b.to, b.from+1)", "p.add(b.from, b.from+1", witness, ""},
+	{"chaos: a commit that no reader of the feed was told", "loadtest/chaos/check/feed.go", "	for i, e := range l.journal {\n		p := Point{e.Epoch, e.Version}\n		if _, told", "	for i, e := range l.journal[:0] {\n		p := Point{e.Epoch, e.Version}\n		if _, told", witness, "TestFeed"},
+	{"chaos: commits of the feed in another order", "loadtest/chaos/check/feed.go", "		return p.Version == l.last.Version+1 ||", "		return true ||", witness, "TestFeed"},
+	{"chaos: a gap of the feed where nothing is missing", "loadtest/chaos/check/feed.go", "	case !l.lossy(t.At) && (!is || i > 0):", "	case i > 0 && !is:", witness, "TestFeed"},
+	{"chaos: a commit of the feed with another content", "loadtest/chaos/check/feed.go", "; t.Sum != want {", "; false && t.Sum != want {", witness, "TestFeed"},
+	{"chaos: what is in use rises", "loadtest/chaos/resources.go", "			q.Rises = q.Last > q.Bound ||", "			q.Rises = false &&", chaosRun, "TestJudgeUse"},
 	{"audit: an entry that was changed", "loadtest/audit/chain.go", "	if e.Mark != e.sum {", "	if false {", audit, "TestTampering_EachField"},
 	{"audit: a broken chain", "loadtest/audit/chain.go", "	case known && e.Prev != before:", "	case false:", audit, "TestOracle_EachRule"},
 	{"audit: an epoch that begins in the middle", "loadtest/audit/chain.go", "	case o.epochs[e.Epoch], e.Version > o.version+1:", "	case o.epochs[e.Epoch]:", audit, "TestOracle_EachRule"},

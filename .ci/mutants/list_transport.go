@@ -70,6 +70,7 @@ var transportMutants = []mutant{
 
 	{"webhook: a refusal counts as taken", "transport/webhook/deliver.go", "	if res.StatusCode < 200 || res.StatusCode > 299 {", "	if false {", "./transport/webhook", "TestWebhook_Away|TestWebhook_BadReceiver"},
 	{"webhook: the place is not kept", "transport/webhook/webhook.go", "				if err := keep(m.next); err != nil {", "				if err := keep(place); err != nil {", "./transport/webhook", "TestWebhook_OneSends|TestWebhook_Gap"},
+	{"webhook: the place is kept before the receiver has acknowledged", "transport/webhook/webhook.go", "			if err := w.deliver(ctx, m); err != nil {", "			if m.next != \"\" {\n				_ = keep(m.next)\n			}\n			if err := w.deliver(ctx, m); err != nil {", "./transport/webhook", "TestWebhook_Away"},
 	{"webhook: a redirection is followed", "transport/webhook/deliver.go", "{ return http.ErrUseLastResponse }", "{ return nil }", "./transport/webhook", "TestWebhook_BadReceiver"},
 	{"metrics: the traces of a program are not called", "transport/node/observe.go", "	cfg.Room.Trace = metrics.Join(n.metrics.Rooms(), cfg.Room.Trace)", "	cfg.Room.Trace = n.metrics.Rooms()", "./transport/node", "TestAdminListen_OfAProgram"},
 	{"metrics: the second end of a node takes those of another", "transport/node/observe.go", "sync.OnceFunc(func() { with.Unregister(n.metrics) })", "func() { sync.OnceFunc(func() {})(); with.Unregister(n.metrics) }", "./transport/node", "TestRegisterer"},

@@ -42,6 +42,7 @@ func (c *chaosCmd) Help() string {
   roomload chaos --profile cluster --duration 2m --html chaos.html
   roomload chaos --faults node-kill,net-swallow --seed 7 --history history.jsonl
   roomload chaos --persist everysec --faults redis-power --duration 30s
+  roomload chaos --duration 1h --clients 12 --rooms 4 --recover 10m --html hour.html
 
 It starts servers of Redis, and nodes, as processes, and puts a network of its own between
 clients, nodes and Redis. Players do all that rooms allow, while faults come by a schedule
@@ -49,7 +50,9 @@ that the seed makes. Each lasts for 2 to 6 s, some longer; then all heals, and e
 each node has to work again before the next one comes.
 
 Two checkers judge what the clients were told: the witness by the rooms' journals, porcupine
-without them. It ends with 0 only if nothing is wrong: nothing acknowledged is lost but what
+without them. What readers of the feed and the receiver of a webhook were told is compared with
+the journals, too. From two minutes on a run says whether nodes or Redis need more and more.
+It ends with 0 only if nothing is wrong: nothing acknowledged is lost but what
 Redis may lose as it is set up, nothing happens twice, and everything happens in the order
 of time. Faults that lose something by themselves have to be named.
 

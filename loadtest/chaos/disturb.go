@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,15 +43,19 @@ func (r *run) disturb(ctx context.Context) error {
 	all.Go(func() { r.admin.act(r.playing) })
 	r.outsider = &outsider{run: r, random: rand.New(rand.NewPCG(r.cfg.Seed, 2)), rdb: r.store.client()}
 	all.Go(func() { r.outsider.act(r.playing) })
+	r.feed.begin()
+	all.Go(func() { r.feed.disturb(r.playing) })
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	watch.Go(func() { r.watch(watching) })
+	watch.Go(func() { r.resources(watching) })
 
 	err := r.inject(ctx)
 	end()
 	all.Wait()
 	stop()
 	watch.Wait()
+	r.played = r.history.now()
 	return err
 }
 
@@ -152,10 +157,14 @@ func (r *run) recover(ctx context.Context, healed time.Duration) (missing string
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Recover)
 	defer cancel()
 	for {
-		missing = r.missing(ctx, healed)
-		if missing == "" || ctx.Err() != nil {
-			return missing
+		now := r.missing(ctx, healed)
+		if now == "" {
+			return ""
 		}
+		if ctx.Err() != nil { // it may be that nobody was asked any more
+			return cmp.Or(missing, now)
+		}
+		missing = now
 		_ = pause.For(ctx, lookPause)
 	}
 }

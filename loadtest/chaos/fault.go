@@ -134,6 +134,10 @@ var nodeFaults = []*Fault{
 		Name: "node-kill", What: "SIGKILL of a node; it starts again at the end", loses: losesNothing,
 		inject: func(_ context.Context, i *injection) (func(context.Context) error, error) {
 			n := i.node()
+			if i.run.cfg.Duration >= longRun && n.number == 1 && len(i.run.nodes) > 1 { // its memory is looked at for as long as the run
+				n = i.run.nodes[1]
+				i.on = fmt.Sprintf("node %d", n.number)
+			}
 			n.kill()
 			return n.heal, nil
 		},

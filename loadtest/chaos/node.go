@@ -50,8 +50,8 @@ const (
 	eviction = nodeTTL*3/2 + grace
 )
 
-// startNode starts a node on the Redis at url, and waits until it takes clients.
-func startNode(ctx context.Context, number int, url string, cfg Config, log io.Writer) (*node, error) {
+// startNode starts a node on the Redis at url, and waits until it takes clients. more are further arguments.
+func startNode(ctx context.Context, number int, url string, cfg Config, log io.Writer, more ...string) (*node, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -65,12 +65,12 @@ func startNode(ctx context.Context, number int, url string, cfg Config, log io.W
 		Args: func(s *launch.Server) ([]string, error) {
 			port, err := launch.FreePort()
 			n.admin = fmt.Sprintf("127.0.0.1:%d", port)
-			return []string{
+			return append([]string{
 				"--listen", s.Addr(), "--admin-listen", n.admin, "--redis", url, "--replicas", fmt.Sprint(cfg.Replicas),
 				"--lock-ttl", lockTTL.String(), "--lock-wait", lockWait.String(), "--node-ttl", nodeTTL.String(), "--grace", grace.String(),
 				"--capacity", fmt.Sprint(cfg.Capacity), "--journal", "1000000", "--key-prefix", cfg.KeyPrefix,
 				"--rate", "off", "--max-per-address", "off", "--max-new-rooms", "off",
-			}, err
+			}, more...), err
 		},
 	})
 	if err != nil {

@@ -51,12 +51,16 @@ type Report struct {
 	Events     int `json:"events"`
 	Holds      int `json:"outsider_holds"` // of locks by somebody who is no node
 
+	Feed      FeedReport `json:"feed"`
+	Resources []Resource `json:"resources"`
+
 	Violations []string `json:"violations"`
 	Undecided  []string `json:"undecided,omitempty"`
 	Verdict    string   `json:"verdict"`
 
 	history *check.History
 	samples []sample
+	used    []use
 	marks   []mark
 	curve   []hdrhistogram.Bracket
 }
@@ -82,6 +86,9 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 		}
 	}
 	r.leave(ctx)
+	r.feed.arrive(ctx)
+	r.feed.close()
+	r.takeUse(ctx, true)
 	r.enter("the history is judged")
 	h := r.history.end()
 	if err := r.journals(ctx, h); err != nil {
@@ -92,6 +99,8 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	report := r.report(h)
+	report.feedJudged(check.Feed(h, r.feed.heard()), r.feed.receiver.failed)
+	report.useJudged(r.used, r.played)
 	report.judged(r.problems, audited, check.Witness(h), check.Linearize(h, check.DefaultPatience))
 	if report.Actions == 0 {
 		return nil, ErrNothingDone
@@ -101,7 +110,7 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 
 // judged adds what the checkers say.
 func (r *Report) judged(problems []string, audited *audit.Report, witness, porcupine *check.Verdict) {
-	r.Violations = append([]string{}, problems...)
+	r.Violations = append(r.Violations, problems...)
 	for _, v := range append(witness.Violations, porcupine.Violations...) {
 		r.Violations = append(r.Violations, v.String())
 	}
@@ -130,7 +139,7 @@ func (r *run) report(h *check.History) *Report {
 	report := &Report{
 		Profile: c.Profile, Persist: c.Persist, Replicas: c.Replicas, Nodes: c.Nodes, Clients: c.Clients, Rooms: c.Rooms, Seed: c.Seed,
 		Seconds: h.End.Seconds(), Repeat: c.command(), Holds: r.outsider.holds, history: h, samples: r.samples, marks: r.history.marks,
-		Events: len(h.Events), Faults: []FaultReport{},
+		Events: len(h.Events), Faults: []FaultReport{}, Violations: []string{},
 	}
 	report.Actions, report.Refused, report.Unknown = r.history.counts()
 	latency := new(tally.Tally)

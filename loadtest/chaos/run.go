@@ -37,10 +37,12 @@ type run struct {
 	players  []*player
 	admin    *administrator
 	outsider *outsider
+	feed     *feed
 	history  *recorder
 	files    []io.Closer // of logs
 	playing  context.Context
-	lastDue  int64 // when the last timer that was seen at the end is due, in ms since 1970
+	played   time.Duration // for how long players played
+	lastDue  int64         // when the last timer that was seen at the end is due, in ms since 1970
 
 	mu       sync.Mutex
 	problems []string                   // guarded by mu: in words
@@ -48,6 +50,7 @@ type run struct {
 	wants    map[string]*check.Settings // guarded by mu: by room, with which they began
 	phase    string                     // guarded by mu
 	samples  []sample                   // guarded by mu
+	used     []use                      // guarded by mu
 }
 
 // Run disturbs a service of its own for cfg.Duration, or until ctx ends, and judges what its clients were told. An
@@ -90,6 +93,9 @@ func (r *run) start(ctx context.Context) error {
 	if r.store, err = open(ctx, r.cfg, r.log); err != nil {
 		return err
 	}
+	if r.feed, err = newFeed(r); err != nil {
+		return err
+	}
 	for i := range r.cfg.Nodes {
 		if err := r.startNode(ctx, i+1); err != nil {
 			return err
@@ -110,11 +116,14 @@ func (r *run) startNode(ctx context.Context, number int) error {
 	if err != nil {
 		return err
 	}
-	n, err := startNode(ctx, number, url, r.cfg, r.log(fmt.Sprintf("node-%d", number)))
+	n, err := startNode(ctx, number, url, r.cfg, r.log(fmt.Sprintf("node-%d", number)), r.feed.args()...)
 	if err != nil {
 		return err
 	}
 	r.nodes = append(r.nodes, n)
+	if err := r.feed.open(n); err != nil {
+		return err
+	}
 	var clients *proxy.Proxy
 	clients, err = carry(n.process.Addr())
 	l.clients = clients
@@ -135,6 +144,9 @@ func (r *run) log(name string) io.Writer {
 }
 
 func (r *run) close() {
+	if r.feed != nil {
+		r.feed.close()
+	}
 	for _, l := range r.links {
 		l.close()
 	}

@@ -38,7 +38,13 @@ func TestRun_FindsNothing(t *testing.T) {
 	if !report.Good() || report.Actions == 0 || report.Witnessed == 0 || report.Linearized == 0 || len(report.Faults) == 0 {
 		t.Errorf("%+v", report)
 	}
-	for _, kind := range []string{`"call":`, `"return":`, `"event":`, `"fault":`} {
+	if f := report.Feed; f.Pages != report.Commits || f.Events != report.Commits || f.Webhook != report.Commits || f.Gaps > 0 || f.Failed == 0 {
+		t.Errorf("of %d commits the readers of the feed have heard %v", report.Commits, f)
+	}
+	if len(report.Resources) == 0 || report.Resources[0].End == 0 {
+		t.Errorf("what is in use: %+v", report.Resources)
+	}
+	for _, kind := range []string{`"call":`, `"return":`, `"event":`, `"fault":`, `"told":`} {
 		if !strings.Contains(history.String(), kind) {
 			t.Errorf("the history has no %s", kind)
 		}

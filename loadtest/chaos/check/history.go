@@ -268,6 +268,7 @@ type Entry struct {
 	Epoch   string
 	Version uint64
 	Changes []Change // as everyone may know them, and replace, of a session that took over
+	Mark    string   // which its text makes
 }
 
 // History is all that is known of a run.

@@ -35,7 +35,7 @@ var coordinatorMutants = []mutant{
 	{"feed: two nodes copy the same commit", "room/coordinator/internal/relay/lua/append.lua", "if (redis.call('HGET', KEYS[2], room) or '') == ARGV[i + 1] then", "if true then", coordinators, "TestFeed_Cluster"},
 
 	{"bans: by the node's own clock", "room/coordinator/workers.go", "r.set(a, ws.timers.Now(), now, ", "r.set(a, now.UnixMilli(), now, ", "./transport", "TestBan_ByTheClockOfAll"},
-	{"timers: those of a dead node are not adopted", "room/coordinator/internal/timers/hasten.go", "err == nil && first && after != \"\"", "false", coordinators, "TestTimers_SetterIsGone"},
+	{"timers: those of a dead node are not adopted", "room/coordinator/internal/timers/hasten.go", "err == nil && first && after != \"\"", "first && false", coordinators, "TestTimers_SetterIsGone"},
 	{"timers: a node that stops hands none over", "room/coordinator/internal/timers/hasten.go", "	for len(entries) > 0 {", "	for false {", coordinators, "TestTimers_SetterIsGone"},
 	{"timers: who looks early has no alarm", "room/coordinator/internal/timers/poll.go", "		t.adopt(e, name)\n", "		_ = name\n", coordinators, "TestTimers_SetterIsGone"},
 	{"match: a limited token claims seats in any room", "room/coordinator/internal/lobby/lua/claim.lua", "if string.sub(some[j], 1, #only) == only then", "if true then", coordinators, "TestMatch_OnlySome"},
@@ -47,7 +47,7 @@ var coordinatorMutants = []mutant{
 	{"timers: one that could not fire is given up", "room/coordinator/internal/timers/alarm.go", "		again = retryPause\n", "		again = 0\n", coordinators, "TestTimers_RedisAway"},
 	{"timers: due by the node's own clock", "room/coordinator/internal/timers/clock.go", "	if c.when.IsZero() {", "	if true {", coordinators, "TestTimers_ClockOfRedis"},
 	{"timers: an entry goes before its commit may be done", "room/coordinator/internal/timers/poll.go", "	case now <= settled:\n		return t.lookAt(reading, e, settled)\n", "	case settled == 0:\n", coordinators, "TestTimers_EntriesEnd"},
-	{"timers: that of a refused one stays", "room/coordinator/coordinator.go", "		c.timers.Withdraw(id, due)\n", "", coordinators, "TestTimers_EntriesEnd"},
+	{"timers: that of a refused one stays", "room/coordinator/coordinator.go", "		c.timers.Withdraw(id, due)\n", "		_ = due\n", coordinators, "TestTimers_EntriesEnd"},
 	{"timers: two share an entry", "room/coordinator/internal/timers/lua/announce.lua", "  due = due + 1000\n", "  break\n", coordinators, "TestTimers_SameMoment"},
 	{"timers: what Redis has lost is not written again", "room/coordinator/internal/timers/poll.go", "		if round%rewriteRounds == 0 {", "		if false {", coordinators, "TestTimers_IndexIsLost"},
 	{"timers: who reads a room does not write them again", "room/coordinator/internal/timers/timers.go", "	if r.Timers().Len() == 0 {", "	if true {", coordinators, "TestTimers_IndexIsLost"},

@@ -19,7 +19,7 @@ var transportMutants = []mutant{
 	{"outbox: requests have no bound", "transport/internal/outbox/outbox.go", "	for o.queued.frames+o.inFlight.frames >= o.max && !o.finished {", "	for false {", "./transport/internal/outbox", ""},
 	{"session: one that was replaced acts", "transport/presence.go", "	if s.replaced {\n		p.busy--\n		return nil, errReplaced\n	}\n", "", transports, "TestTakeOver_RequestBehind"},
 	{"session: the wrong close code for one that was replaced", "transport/presence.go", "	s.end(protocol.CloseReplaced, replacedText)\n}", "	s.end(protocol.CloseTooMany, replacedText)\n}", transports, "TestTakeOver_NewerSession|TestTakeOver_LateRejoin"},
-	{"session: a request may begin any number of rooms", "transport/session.go", "len(s.presences) < limit || admin {", "true {", transports, "TestWatch_MaxRooms"},
+	{"session: a request may begin any number of rooms", "transport/session.go", "len(s.presences) < limit || admin {", "true || admin {", transports, "TestWatch_MaxRooms"},
 	{"session: an event that comes during a request is forgotten", "transport/presence.go", "		p.deferred = append(p.deferred, e) // only", "		_ = p.deferred // only", transports, "TestTakeOver_RemovedBefore|TestRejoin_RemovedBeforeReply|TestKick_AtTheSameInstant|TestTakeOver_AtRandom"},
 	{"session: a closing one frees its seats", "transport/conn.go", `	if code, text, _ := c.closeReason(); code == websocket.CloseNormalClosure && text == "" {`, `	if code, text, _ := c.closeReason(); code >= 0 && text == "" {`, transports, "TestAway_EveryOtherEnd"},
 	{"session: a goodbye keeps its seats", "transport/conn.go", `	if code, text, _ := c.closeReason(); code == websocket.CloseNormalClosure && text == "" {`, `	if code, _, _ := c.closeReason(); code < 0 {`, transports, "TestAway_ClosedOnPurpose"},
@@ -64,7 +64,7 @@ var transportMutants = []mutant{
 	{"api: players hear of an operator's keys", "transport/api/problem.go", "ok && q.token.Role == auth.RoleAdmin {", "ok && auth.RoleAdmin != \"\" {", "./transport/api", "TestRead_Foreign"},
 	{"api: If-Match does not count", "transport/api/etag.go", "			return room.ExpectVersion(found[1], version), nil", "			_ = version\n			return expected, nil", "./transport/api", "TestRoom_Configure|TestData_ComparedAndSet"},
 	{"api: If-Match counts in any epoch", "transport/api/etag.go", "room.ExpectVersion(found[1], version)", `room.ExpectVersion("", version)`, "./transport/api", "TestRoom_Configure|TestData_ComparedAndSet"},
-	{"api: a condition that does not count is ignored", "transport/api/etag.go", "		if len(q.Header[name]) > 0 && !(op.match", "		if false && !(op.match", "./transport/api", ""},
+	{"api: a condition that does not count is ignored", "transport/api/etag.go", "		if len(q.Header[name]) > 0 && !(op.match", "		if false && !(op.match", "./transport/api", "TestRoom_Configure"},
 
 	{"deploy: a pod is killed while its node drains", "cmd/roomd/deploy/kubernetes/roomd.yaml", "terminationGracePeriodSeconds: 45", "terminationGracePeriodSeconds: 30", "./transport/roomd", "TestKubernetes_Node"},
 

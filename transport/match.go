@@ -6,7 +6,6 @@ import (
 
 	"roomd/room"
 	"roomd/room/coordinator"
-	"roomd/transport/protocol"
 )
 
 // newRoomPrefix begins the ids of rooms that a match begins, where a token asks for no other.
@@ -15,8 +14,7 @@ const newRoomPrefix = "m-"
 // match finds a room, and joins it.
 func (r *request) match() {
 	s, identity := r.session, r.session.identity()
-	w := coordinator.Wanted{Labels: r.in.Labels, Seats: 1, Prefix: identity.Prefix(newRoomPrefix), By: s.user, Key: r.in.Key}
-	w.Allow = func(id string) error { return s.check(protocol.ActionJoin, id, false, s.isMember(id)) }
+	w := coordinator.Wanted{Labels: r.in.Labels, Seats: 1, Prefix: identity.Prefix(newRoomPrefix), By: s.user, Key: r.in.Key, Allow: identity.Only()}
 	if r.in.Settings != nil {
 		w.Settings = *r.in.Settings
 	}
@@ -33,7 +31,10 @@ func (r *request) match() {
 
 // Match seats users who have not come yet together in a room that Rooms.Match finds, or in none, as [Server.Reserve] does.
 func (s *Server) Match(ctx context.Context, w coordinator.Wanted, users ...string) (id string, result room.Result, err error) {
-	w.Seats, w.Prefix = len(users), cmp.Or(w.Prefix, newRoomPrefix)
+	w.Seats = len(users)
+	if w.Allow == nil {
+		w.Prefix = cmp.Or(w.Prefix, newRoomPrefix)
+	}
 	err = s.rooms.Match(ctx, w, func(ctx context.Context, found string, begin *room.Settings) (room.Result, error) {
 		id = found
 		result, err = s.seatParty(ctx, found, begin, users)
@@ -49,6 +50,6 @@ func (r *request) tryRoom(_ context.Context, id string, begin *room.Settings) (r
 	r.begin()
 	action := r.joinAction()
 	action.Begin = begin
-	r.enter(action, func(refused room.Result, why error) { result, err = refused, why })
+	result = r.enter(action, func(_ room.Result, why error) { err = why })
 	return result, err
 }

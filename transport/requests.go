@@ -40,17 +40,17 @@ func (r *request) joinAction() room.Join {
 	return room.Join{User: r.session.user, Session: r.session.id}
 }
 
-// enter runs a join, and replies with the list. If it fails it has refuse say so.
-func (r *request) enter(action room.Join, refuse func(room.Result, error)) {
+// enter runs a join, replies with the list, and returns the result. If it fails it has refuse say so.
+func (r *request) enter(action room.Join, refuse func(room.Result, error)) (result room.Result) {
 	s := r.session
 	p, err := r.beginSubscribed()
 	if err != nil {
-		refuse(room.Result{}, err)
-		return
+		refuse(result, err)
+		return result
 	}
 	defer p.end()
 	action.Yield = s.isOver() // or it would replace the session with which the user has come back since
-	result, err := r.doJoin(action)
+	result, err = r.doJoin(action)
 	if err == nil {
 		err = s.ifListed(result)
 	}
@@ -65,13 +65,14 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) {
 		// Where the client has events of the room already, some may wait: then the list stands for them.
 		r.said = r.missed(result.Snapshot)
 		r.replyList(result.Snapshot, &result.Seat, r.in.Brief && r.held == nil)
-		return
+		return result
 	}
 	refuse(result, err)
 	p.endEvents(before)
 	if lost != nil && errors.Is(err, room.ErrDuplicate) && !action.Yield {
 		s.end(protocol.CloseReplaced, replacedText)
 	}
+	return result
 }
 
 // doJoin runs a join, which begins a room only if the user has not begun too many of late.

@@ -4,6 +4,10 @@ const (
 	history = "./loadtest/history"
 	audit   = "./loadtest/audit"
 	witness = "./loadtest/chaos/check"
+
+	chaosRun = "./loadtest/chaos"
+	sizes    = "./loadtest/size"
+	trials   = "./loadtest/size/measure"
 )
 
 // checkerMutants break what proves the lists: a checker that finds nothing.
@@ -25,13 +29,30 @@ var checkerMutants = []mutant{
 	{"chaos: a timer that never fires", "loadtest/chaos/check/witness.go", "	if len(s.timers) > 0 {", "	if false {", witness, ""},
 	{"chaos: two on one seat behind a shuffle", "loadtest/chaos/check/state.go", "	for _, user := range s.seats.Settle() {", "	for _, user := range s.seats.Settle()[:0] {", witness, ""},
 	{"chaos: who is gone behind its last answer", "loadtest/chaos/check/linearize.go", "p.add(b.from, max(b.to, b.from+1)", "p.add(b.from, b.from+1", witness, ""},
-	{"audit: an entry that was changed", "loadtest/audit/chain.go", "	if e.Mark != e.sum {", "	if false {", audit, ""},
-	{"audit: a broken chain", "loadtest/audit/chain.go", "	case known && e.Prev != before:", "	case false:", audit, ""},
-	{"audit: an epoch that begins in the middle", "loadtest/audit/chain.go", "	case o.epochs[e.Epoch], e.Version > o.version+1:", "	case o.epochs[e.Epoch]:", audit, ""},
-	{"audit: a member whom Redis has lost", "loadtest/audit/final.go", "		if _, ok := f.users[user]; !ok {", "		if false {", audit, ""},
-	{"audit: another version in Redis", "loadtest/audit/final.go", `	case meta["epoch"] != o.epoch || version != o.version || meta["mark"] != o.mark:`, "	case false:", audit, ""},
-	{"audit: a member on another seat", "loadtest/audit/final.go", "	case o.seats.Of[user] != r.Seat:", "	case false:", audit, ""},
-	{"audit: a join into a closed room", "loadtest/audit/members.go", "		case !c.Again:\n			o.find(RuleClosed", "		case false:\n			o.find(RuleClosed", audit, ""},
-	{"audit: a session out of turn", "loadtest/audit/members.go", `	if !fits || m.session != "" && c.Old != m.session {`, "	if !fits {", audit, ""},
+	{"chaos: a commit that no reader of the feed was told", "loadtest/chaos/check/feed.go", "	for i, e := range l.journal {\n		p := Point{e.Epoch, e.Version}\n		if _, told", "	for i, e := range l.journal[:0] {\n		p := Point{e.Epoch, e.Version}\n		if _, told", witness, "TestFeed"},
+	{"chaos: commits of the feed in another order", "loadtest/chaos/check/feed.go", "		return p.Version == l.last.Version+1 ||", "		return true ||", witness, "TestFeed"},
+	{"chaos: a gap of the feed where nothing is missing", "loadtest/chaos/check/feed.go", "	case !l.lossy(t.At) && (!is || i > 0):", "	case i > 0 && !is:", witness, "TestFeed"},
+	{"chaos: a commit of the feed with another content", "loadtest/chaos/check/feed.go", "; t.Sum != want {", "; false && t.Sum != want {", witness, "TestFeed"},
+	{"chaos: what is in use rises", "loadtest/chaos/resources.go", "			q.Rises = q.Last > q.Bound ||", "			q.Rises = false &&", chaosRun, "TestJudgeUse"},
+	{"chaos: a node that gets past its networks", "loadtest/chaos/link.go", "DialContext(ctx, network, by)", "DialContext(ctx, network, addr)", "./loadtest/chaos", "TestLinks_LeadAllConnections"},
+	{"audit: an entry that was changed", "loadtest/audit/chain.go", "	if e.Mark != e.sum {", "	if false {", audit, "TestTampering_EachField"},
+	{"audit: a broken chain", "loadtest/audit/chain.go", "	case known && e.Prev != before:", "	case false:", audit, "TestOracle_EachRule"},
+	{"audit: an epoch that begins in the middle", "loadtest/audit/chain.go", "	case o.epochs[e.Epoch], e.Version > o.version+1:", "	case o.epochs[e.Epoch]:", audit, "TestOracle_EachRule"},
+	{"audit: a member whom Redis has lost", "loadtest/audit/final.go", "		if _, ok := f.users[user]; !ok {", "		if false {", audit, "TestOracle_EachRule"},
+	{"audit: another version in Redis", "loadtest/audit/final.go", `	case meta["epoch"] != o.epoch || version != o.version || meta["mark"] != o.mark:`, "	case false:", audit, "TestOracle_EachRule"},
+	{"audit: a member on another seat", "loadtest/audit/final.go", "	case o.seats.Of[user] != r.Seat:", "	case false:", audit, "TestOracle_EachRule"},
+	{"audit: a join into a closed room", "loadtest/audit/members.go", "		case !c.Again:\n			o.find(RuleClosed", "		case false:\n			o.find(RuleClosed", audit, "TestOracle_EachRule"},
+	{"audit: a session out of turn", "loadtest/audit/members.go", `	if !fits || m.session != "" && c.Old != m.session {`, "	if !fits {", audit, "TestOracle_EachRule"},
 	{"lab: a hold that overlaps another", "loadtest/lab/anomaly/holders.go", "if i > 0 && h.from < last.to && h.caller != last.caller {", "if false {", "./loadtest/lab/anomaly", ""},
+	{"size: an event for who acts", "loadtest/size/plan.go", "(l.seated() - 1 + float64(l.Watchers))", "(l.seated() + float64(l.Watchers))", sizes, ""},
+	{"size: each room on one node", "loadtest/size/plan.go", "	return -n * math.Expm1(k*math.Log1p(-1/n))", "	return min(1, k*n)", sizes, ""},
+	{"size: memory decides nothing", "loadtest/size/plan.go", "max(n, e.ByProcessor, e.ByMemory, e.ByConnections)", "max(n, e.ByProcessor, e.ByConnections)", sizes, ""},
+	{"size: nobody contends", "loadtest/size/plan.go", "v[RedisContended]*r.Contended", "v[RedisCommit]*r.Contended", sizes, ""},
+	{"size: a lone action costs no more", "loadtest/size/plan.go", "	return math.Pow(busy/", "	return 1 + 0*math.Pow(busy/", sizes, ""},
+	{"size: a minute is a second", "loadtest/size/load.go", `{"/min", time.Minute}`, `{"/min", time.Second}`, sizes, ""},
+	{"size: a room with more seats than there can be", "loadtest/size/load.go", "1, room.MaxSeats}", "1, 2 * room.MaxSeats}", sizes, ""},
+	{"size: a cost that is missing", "loadtest/size/costs.go", "ok := c.Values[t.Name]; !ok {", "ok := c.Values[t.Name]; !ok && false {", sizes, ""},
+	{"size: a disturbed round counts", "loadtest/size/measure/trial.go", "(values[(len(values)-1)/2] + values[len(values)/2]) / 2", "values[len(values)-1]", trials, "TestMedian"},
+	{"size: idle connections count for actions", "loadtest/size/measure/calibrate.go", "	return (of(t.high) - of(t.connected)) / t.high.Actions", "	return of(t.high) / t.high.Actions", trials, "TestPerAction"},
+	{"size: the manual shows something else", "loadtest/size/text.go", `"%s a node (ulimit -n)", count(n.Files)`, `"%s a node (ulimit -n)", count(n.Connections)`, "./cmd/roomload", "TestSize_Manual"},
 }

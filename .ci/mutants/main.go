@@ -1,13 +1,14 @@
-// Command mutants breaks roomd on purpose, in one place after the other, and says which test noticed, and after how
-// long:
+// Command mutants breaks roomd on purpose, in one place after the other, and says which test noticed, and how long the
+// tests ran until then:
 //
 //	go run ./.ci/mutants                     all of them
 //	go run ./.ci/mutants -run 'lease|queue'  those with such a name
 //	go run ./.ci/mutants -sample 6           some, others each day; -day 2026-11-23 has those of that day again
 //	go run ./.ci/mutants -check              only looks whether the code still has the texts, and the tests
 //
-// It fails if a mutant survives, hangs, does not compile, or is not in the code any more. The code itself is
-// not touched: the go command gets the broken file as an overlay, or, where Node or a test reads it, in a copy of the module.
+// It fails if a mutant survives, hangs, does not compile, or is not in the code any more, and if the test that noticed fails
+// on the whole code, too. The code itself is not touched. A package's tests are built once, with all mutants that are in the body of a
+// Go function; the environment chooses one. Files of other kinds are replaced in the test binary, where they are embedded, and for Node in a copy of the module.
 package main
 
 import (
@@ -16,6 +17,7 @@ import (
 	"flag"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -39,7 +41,7 @@ func main() {
 	names := flag.String("run", "", "only mutants whose name matches this `pattern`")
 	sample := flag.Int("sample", 0, "only so many of them, by the day")
 	day := flag.String("day", time.Now().Format(time.DateOnly), "the day of the sample")
-	limit := flag.Duration("timeout", time.Minute, "how long its tests may take; then it hangs")
+	limit := flag.Duration("timeout", time.Minute, "how long its tests may run; then it hangs")
 	check := flag.Bool("check", false, "run no test")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -67,24 +69,43 @@ func run(ctx context.Context, names string, sample int, day string, limit time.D
 		fmt.Printf("%d mutants are in the code, and the tests for them\n", len(all))
 		return nil
 	}
-	w, err := newWorkshop()
+	w, err := newWorkshop(all)
 	if err != nil {
 		return err
 	}
 	defer w.close()
-	start, missed := time.Now(), 0
-	for i, m := range all {
-		found := w.try(ctx, m, limit)
+	var found []finding
+	start := time.Now()
+	for n, m := range all {
+		f := w.try(ctx, n, limit)
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
 		}
-		if found.bad() {
-			missed++
-		}
-		fmt.Printf("%3d/%d  %-11s %6.1fs  %s: %s\n", i+1, len(all), found.what, found.after.Seconds(), m.name, found.by)
+		fmt.Printf("%3d/%d  %-9s %6.1fs  %s: %s\n", n+1, len(all), f.what, f.after.Seconds(), m.name, f.by)
+		found = append(found, f)
 	}
-	fmt.Printf("%d mutants, %d not caught, %v\n", len(all), missed, time.Since(start).Round(time.Second))
-	if missed > 0 {
+	return summary(all, found, time.Since(start))
+}
+
+// summary prints whose tests noticed how many mutants, and how long they ran, and returns an error if not all are caught.
+func summary(all []mutant, found []finding, took time.Duration) error {
+	by := make(map[string]int)
+	var times []time.Duration
+	for n, f := range found {
+		if f.what == caught {
+			by[all[n].tests]++
+			times = append(times, f.after)
+		}
+	}
+	fmt.Println()
+	for _, pkg := range slices.Sorted(maps.Keys(by)) {
+		fmt.Printf("%4d  %s\n", by[pkg], pkg)
+	}
+	if slices.Sort(times); len(times) > 0 {
+		fmt.Printf("%d of %d mutants were caught, half of them within %.1f s and all within %.1f s, in %v\n",
+			len(times), len(all), times[len(times)/2].Seconds(), times[len(times)-1].Seconds(), took.Round(time.Second))
+	}
+	if missed := len(all) - len(times); missed > 0 {
 		return fmt.Errorf("%d mutants were not caught", missed)
 	}
 	return nil
@@ -142,9 +163,8 @@ func tested(all []mutant) error {
 	return errors.Join(wrong...)
 }
 
-// draw returns some mutants, which the day decides. Those of Node's part take a build of their own, and are left out.
+// draw returns some mutants, which the day decides.
 func draw(all []mutant, n int, day string) []mutant {
-	all = slices.DeleteFunc(all, func(m mutant) bool { return strings.HasSuffix(m.file, ".js") })
 	order := func(m mutant) uint64 {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(day + m.name))

@@ -3,38 +3,21 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// workshop is where broken files are.
-type workshop struct {
-	root, dir string
-	copied    string // a copy of the module, for what Node or a test reads; "" until it is needed
-}
-
-func newWorkshop() (*workshop, error) {
-	root, err := os.Getwd()
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "mutants")
-	return &workshop{root: root, dir: dir}, err
-}
-
-func (w *workshop) close() { _ = os.RemoveAll(w.dir) }
-
 // finding is what became of a mutant.
 type finding struct {
 	what, by string
-	after    time.Duration
+	test     string        // the one that noticed; "" if none says that it failed
+	after    time.Duration // how long the tests ran
 }
 
 const (
@@ -42,77 +25,79 @@ const (
 	survived = "SURVIVED"
 	hung     = "HUNG"
 	broken   = "NO MUTANT" // it does not compile, or the tests do not run
+	unsound  = "UNSOUND"   // the test that fails does so without the mutant, too
 )
 
 func (f finding) bad() bool { return f.what != caught }
 
-// try runs the tests that have to notice a mutant.
-func (w *workshop) try(ctx context.Context, m mutant, limit time.Duration) finding {
-	text, err := os.ReadFile(m.file)
+// try runs the tests that have to notice a mutant, and those that did once more without it.
+func (w *workshop) try(ctx context.Context, n int, limit time.Duration) finding {
+	m := w.mutants[n]
+	whole, err := os.ReadFile(m.file)
 	if err != nil {
 		return finding{what: broken, by: err.Error()}
 	}
-	text = []byte(strings.Replace(string(text), m.old, m.new, 1))
-	args := []string{"test", "-count=1", "-failfast", "-vet=off", "-timeout", limit.String()}
-	if m.run != "" {
-		args = append(args, "-run", m.run)
-	}
+	text := []byte(strings.Replace(string(whole), m.old, m.new, 1))
 	in := w.root
-	if ext := filepath.Ext(m.file); ext == ".js" || ext == ".yaml" {
-		undo, err := w.inCopy(m.file, text)
-		if err != nil {
-			return finding{what: broken, by: err.Error()}
+	var binary string
+	switch filepath.Ext(m.file) {
+	case ".lua":
+		binary, err = w.withText(ctx, m, whole, text)
+	case ".go":
+		if binary, err = w.binary(ctx, m.tests); err == nil && !w.placed[n] && w.broken[n] == "" {
+			binary, err = w.alone(ctx, m, text)
 		}
-		defer undo()
-		in = w.copied
-	} else {
-		overlay, err := w.overlay(m.file, text)
-		if err != nil {
-			return finding{what: broken, by: err.Error()}
+	default:
+		var undo func()
+		if undo, err = w.inCopy(m.file, text); err == nil {
+			defer undo()
+			binary, err = w.withText(ctx, m, whole, text)
+			in = w.copied
 		}
-		args = append(args, "-overlay", overlay)
 	}
-	return w.test(ctx, in, append(append(args, m.tests), keepNothing(m.tests)...), limit)
+	switch {
+	case err != nil:
+		return finding{what: broken, by: err.Error()}
+	case w.broken[n] != "":
+		return finding{what: broken, by: w.broken[n]}
+	}
+	found := w.test(ctx, testRun{binary, filepath.Join(in, m.tests), m.run, limit, n})
+	if found.what == caught {
+		tests := m.run // if no test says that it failed: a panic, or goroutines that are left
+		if found.test != "" {
+			tests = exactly(found.test)
+		}
+		if failed := w.fails(ctx, m.tests, tests, limit); failed != "" {
+			found.what, found.by = unsound, found.by+", and on the whole code: "+failed
+		}
+	}
+	return found
 }
 
-// overlay writes the broken file, and what says to the go command that it replaces the other one.
-func (w *workshop) overlay(file string, text []byte) (string, error) {
-	replacement, overlay := filepath.Join(w.dir, "broken"+filepath.Ext(file)), filepath.Join(w.dir, "overlay.json")
-	list, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(w.root, file): replacement}})
-	if err == nil {
-		err = os.WriteFile(replacement, text, 0o600)
+// exactly returns what to give to go test -run to have it run that test, and that part of it.
+func exactly(test string) string {
+	names := strings.Split(test, "/")
+	for i, name := range names {
+		names[i] = "^" + regexp.QuoteMeta(name) + "$"
 	}
-	if err == nil {
-		err = os.WriteFile(overlay, list, 0o600)
-	}
-	return overlay, err
+	return strings.Join(names, "/")
 }
 
-// modules is what npm has installed for the tests of what Node reads. They are skipped without.
-const modules = "transport/page/testdata/node_modules"
-
-// inCopy writes the broken file into a copy of the module.
-func (w *workshop) inCopy(file string, text []byte) (undo func(), err error) {
-	if w.copied == "" {
-		installed := filepath.Join(w.root, modules)
-		if _, err := os.Stat(installed); err != nil {
-			return nil, fmt.Errorf("%w; npm ci --prefix transport/page/testdata", err)
+// fails says what comes of tests without any mutant, "" if they pass.
+func (w *workshop) fails(ctx context.Context, pkg, tests string, limit time.Duration) string {
+	key := pkg + " " + tests
+	if _, ok := w.sound[key]; !ok {
+		binary, err := w.binary(ctx, pkg)
+		if err != nil {
+			return err.Error()
 		}
-		w.copied = filepath.Join(w.dir, "module")
-		script := `mkdir "$1" && git ls-files -z | xargs -0 cp --parents -t "$1"`
-		if out, err := exec.Command("bash", "-c", script, "copy", w.copied).CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("copy the module: %w: %s", err, out)
-		}
-		if err := os.Symlink(installed, filepath.Join(w.copied, modules)); err != nil {
-			return nil, err
+		if found := w.test(ctx, testRun{binary, filepath.Join(w.root, pkg), tests, limit, -1}); found.what != survived {
+			w.sound[key] = found.what + " " + found.by
+		} else {
+			w.sound[key] = ""
 		}
 	}
-	path := filepath.Join(w.copied, file)
-	whole, err := os.ReadFile(path)
-	if err == nil {
-		err = os.WriteFile(path, text, 0o600)
-	}
-	return func() { _ = os.WriteFile(path, whole, 0o600) }, err
+	return w.sound[key]
 }
 
 // firstFailure is a test, or a part of one, that has failed.
@@ -124,13 +109,22 @@ var panicked = regexp.MustCompile(`(?m)^(?:panic: |fatal error: |WARNING: DATA R
 // stillRunning is which tests had not ended in time.
 var stillRunning = regexp.MustCompile(`running tests:(\n\t+Test.*)+`)
 
-// test runs the go command, with an end for all of its processes.
-func (w *workshop) test(ctx context.Context, dir string, args []string, limit time.Duration) finding {
-	ctx, cancel := context.WithTimeout(ctx, limit+3*time.Minute) // the build takes time, too
+// testRun is one of a test binary.
+type testRun struct {
+	binary, dir string
+	tests       string // as in go test -run
+	limit       time.Duration
+	mutant      int // -1: none
+}
+
+// test runs a test binary as the go command does, with an end for all of its processes.
+func (w *workshop) test(ctx context.Context, r testRun) finding {
+	ctx, cancel := context.WithTimeout(ctx, r.limit+10*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "ROOMD_TESTS=thorough") // all that are named run
+	args := []string{"-test.paniconexit0", "-test.failfast", "-test.timeout", r.limit.String(), "-test.run", r.tests}
+	cmd := exec.CommandContext(ctx, r.binary, append(args, keepNothing(r.dir)...)...)
+	cmd.Dir = r.dir
+	cmd.Env = append(os.Environ(), "ROOMD_TESTS=thorough", number+"="+strconv.Itoa(r.mutant)) // all that are named run
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var out bytes.Buffer
@@ -142,19 +136,20 @@ func (w *workshop) test(ctx context.Context, dir string, args []string, limit ti
 	failed := firstFailure.FindAllStringSubmatch(text, -1)
 	switch {
 	case ctx.Err() != nil, strings.Contains(text, "panic: test timed out"):
-		f.what, f.by = hung, "within "+limit.String()+" "+strings.Join(strings.Fields(stillRunning.FindString(text)), " ")
+		f.what, f.by = hung, "within "+r.limit.String()+" "+strings.Join(strings.Fields(stillRunning.FindString(text)), " ")
 	case err == nil && strings.Contains(text, "no tests to run"):
 		f.what, f.by = broken, "there are no such tests"
 	case err == nil:
-		f.what, f.by = survived, strings.Join(args[5:], " ")
-	case strings.Contains(text, "[build failed]"), strings.Contains(text, "[setup failed]"):
-		f.what, f.by = broken, firstLines(text, 3)
+		f.what, f.by = survived, "all pass of "+r.dir+" "+r.tests
 	case len(failed) > 0:
-		f.what, f.by = caught, deepest(failed)
+		f.what, f.test = caught, deepest(failed)
+		f.by = f.test
 	case panicked.MatchString(text):
 		f.what, f.by = caught, firstLines(panicked.FindString(text), 1)
-	default: // goleak, for example
+	case strings.Contains(text, "goleak: "):
 		f.what, f.by = caught, firstLines(text, 1)
+	default:
+		f.what, f.by = broken, err.Error()+": "+firstLines(text, 1)
 	}
 	return f
 }
@@ -170,14 +165,9 @@ func deepest(failed [][]string) string {
 	return name
 }
 
-func firstLines(text string, n int) string {
-	lines := strings.SplitN(strings.TrimSpace(text), "\n", n+1)
-	return strings.Join(lines[:min(n, len(lines))], " | ")
-}
-
 // keepNothing returns the flag by which rapid writes no file for a failure, if tests of the package use it.
-func keepNothing(tests string) []string {
-	files, _ := filepath.Glob(filepath.Join(tests, "*_test.go"))
+func keepNothing(dir string) []string {
+	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	for _, file := range files {
 		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), "pgregory.net/rapid") {
 			return []string{"-rapid.nofailfile"}

@@ -16,7 +16,7 @@ type benchCmd struct {
 	Duration time.Duration `default:"2s" help:"How long each measurement takes (${default})."`
 
 	Connections int    `default:"10000" help:"How many clients connect in memory and storm (${default})."`
-	Rounds      int    `default:"3" help:"How often the players of neighbours play alone, and how often beside each attack (${default})."`
+	Rounds      int    `default:"3" help:"How often the players of neighbours play alone, and how often beside each attack; and how often each turn of feed comes (${default})."`
 	HeapProfile string `placeholder:"FILE" help:"Write a profile of a node's heap, for go tool pprof: from memory with all clients in their rooms, from storm when all have left."`
 	outputFlags
 }
@@ -28,6 +28,7 @@ func (c *benchCmd) Help() string {
   roomload bench --redis redis://127.0.0.1:6379 --only article,roomd --workload hot-room
   roomload bench --workload memory,storm --connections 5000
   roomload bench --workload neighbours --duration 5s --html neighbours.html
+  roomload bench --workload feed --duration 10s
   roomload bench --workload network --only article,roomd
   roomload bench --workload locks --only lockmgr,redislock
   roomload bench --json - | jq '.workloads["hot-room"].roomd.to_article'
@@ -44,6 +45,10 @@ network stands for all workloads with 0.25 ms each way between nodes and Redis.
 
 locks stands for all workloads of locks: clients take a lock and give it back. They need a
 redis-server. Each hold checks that nobody else has the lock.
+
+feed has a node commit 1,000 times a second, by turns without the feed, with it, and with
+three readers besides: pages, server-sent events and a webhook. It tells what the feed costs,
+and how late commits come.
 
 The last three start this program again, for a node with roomd's defaults, for clients and
 for attackers:

@@ -27,7 +27,7 @@ type Config struct {
 	// files forbids that many, and Log says so. Zero means 10,000.
 	Connections int
 
-	// Rounds is how often the players of neighbours play alone, and how often beside each attack.
+	// Rounds is how often the players of neighbours play alone, and how often beside each attack; and how often each turn of feed comes.
 	// Each round takes Duration. Zero means 3.
 	Rounds int
 
@@ -74,7 +74,7 @@ func NamedWorkloads() (list []string) {
 			}
 		}
 	}
-	return append(list, memoryName, stormName, neighboursName)
+	return append(list, feedName, memoryName, stormName, neighboursName)
 }
 
 // plan is what a Config asks for.

@@ -22,6 +22,9 @@ type Report struct {
 	// WebSocket is the figure for the whole path, nil if it was not asked for.
 	WebSocket *WebSocket `json:"websocket,omitempty"`
 
+	// Feed is what the feed costs, nil if it was not asked for.
+	Feed *Feed `json:"feed,omitempty"`
+
 	// These need processes of their own. Each is nil if it was not asked for.
 	Memory     *Memory     `json:"memory,omitempty"`
 	Storm      *Storm      `json:"storm,omitempty"`
@@ -73,6 +76,9 @@ func problem(where string, wrong []string) []string {
 func (r *Report) parts() (list []part) {
 	if r.WebSocket != nil {
 		list = append(list, r.WebSocket)
+	}
+	if r.Feed != nil {
+		list = append(list, r.Feed)
 	}
 	if r.Memory != nil {
 		list = append(list, r.Memory)

@@ -26,7 +26,7 @@ type bench struct {
 	begun    int // measurements so far
 	out, log io.Writer
 
-	rounds      int           // of neighbours
+	rounds      int           // of neighbours and feed
 	pace        time.Duration // between two actions of a player of neighbours
 	connections int           // of the workloads with processes of their own
 	heapProfile string        // a file; empty for none
@@ -119,6 +119,10 @@ var specials = []special{
 	{webSocketName, "The whole path: WebSockets", 1, false, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
 		r.WebSocket, err = b.measureWebSocket(ctx, webSocketLoad)
 		return r.WebSocket, err
+	}},
+	{feedName, "What the feed costs, and how late it is", 1, true, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
+		r.Feed, err = b.measureFeed(ctx)
+		return r.Feed, err
 	}},
 	{memoryName, "What a connection costs", len(memoryServers), true, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
 		r.Memory, err = b.measureMemory(ctx)

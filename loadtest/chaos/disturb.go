@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,15 +43,19 @@ func (r *run) disturb(ctx context.Context) error {
 	all.Go(func() { r.admin.act(r.playing) })
 	r.outsider = &outsider{run: r, random: rand.New(rand.NewPCG(r.cfg.Seed, 2)), rdb: r.store.client()}
 	all.Go(func() { r.outsider.act(r.playing) })
+	r.feed.begin()
+	all.Go(func() { r.feed.disturb(r.playing) })
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	watch.Go(func() { r.watch(watching) })
+	watch.Go(func() { r.resources(watching) })
 
 	err := r.inject(ctx)
 	end()
 	all.Wait()
 	stop()
 	watch.Wait()
+	r.played = r.history.now()
 	return err
 }
 
@@ -101,17 +106,19 @@ func (r *run) step(ctx context.Context, s Step) (well bool, err error) {
 	r.enter("%s for %.1f s", strings.Join(names, " and "), length.Seconds())
 	_ = pause.For(ctx, length)
 	r.enter("after %s", strings.Join(names, " and "))
-	for len(heals) > 0 { // one may need what another one heals
-		var failed []func(context.Context) error
-		var why error
-		for _, heal := range heals {
-			if err := heal(begin); err != nil {
-				failed, why = append(failed, heal), errors.Join(why, err)
+	end, cancel := context.WithTimeout(ctx, max(injectTimeout, r.cfg.Recover))
+	defer cancel()
+	why := make([]error, len(heals))
+	var healing sync.WaitGroup
+	for n, heal := range heals { // at once, and again: one may need what another one heals
+		healing.Go(func() {
+			for why[n] = heal(end); why[n] != nil && pause.For(end, lookPause) == nil; why[n] = heal(end) {
 			}
-		}
-		if heals = failed; len(failed) > 0 && pause.For(begin, lookPause) != nil {
-			return false, why
-		}
+		})
+	}
+	healing.Wait()
+	if err := errors.Join(why...); err != nil {
+		return false, err
 	}
 	healed := r.history.now()
 	for _, i := range indexes {
@@ -152,10 +159,14 @@ func (r *run) recover(ctx context.Context, healed time.Duration) (missing string
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Recover)
 	defer cancel()
 	for {
-		missing = r.missing(ctx, healed)
-		if missing == "" || ctx.Err() != nil {
-			return missing
+		now := r.missing(ctx, healed)
+		if now == "" {
+			return ""
 		}
+		if ctx.Err() != nil { // it may be that nobody was asked any more
+			return cmp.Or(missing, now)
+		}
+		missing = now
 		_ = pause.For(ctx, lookPause)
 	}
 }

@@ -41,6 +41,8 @@ type line struct {
 	Return *check.Op     `json:"return,omitzero"`
 	Event  *check.Event  `json:"event,omitzero"`
 	Fault  *check.Fault  `json:"fault,omitzero"`
+	Told   *check.Told   `json:"told,omitzero"`
+	Reader string        `json:"reader,omitzero"` // of the feed, who was told
 }
 
 func newRecorder(w io.Writer) *recorder {
@@ -113,6 +115,13 @@ func (r *recorder) heard(e check.Event) {
 	if !e.Reply {
 		r.writeLocked(line{At: e.At, Event: &e})
 	}
+}
+
+// told writes what a reader of the feed was told.
+func (r *recorder) told(reader string, t *check.Told) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writeLocked(line{At: t.At, Told: t, Reader: reader})
 }
 
 // connected records a new connection, and returns its number.

@@ -32,7 +32,9 @@ type Report struct {
 	Rooms    int     `json:"rooms"`
 	Seed     uint64  `json:"seed"`
 	Seconds  float64 `json:"seconds"`
-	Repeat   string  `json:"repeat"` // the command that makes the same schedule
+	Other    string  `json:"other_version,omitempty"` // that half of the nodes began as
+	Clock    bool    `json:"clock"`                   // the clocks of nodes could be set
+	Repeat   string  `json:"repeat"`                  // the command that makes the same schedule
 
 	Actions int64         `json:"actions"` // acknowledged, without reads
 	Refused int64         `json:"refused"`
@@ -51,12 +53,16 @@ type Report struct {
 	Events     int `json:"events"`
 	Holds      int `json:"outsider_holds"` // of locks by somebody who is no node
 
+	Feed      FeedReport `json:"feed"`
+	Resources []Resource `json:"resources"`
+
 	Violations []string `json:"violations"`
 	Undecided  []string `json:"undecided,omitempty"`
 	Verdict    string   `json:"verdict"`
 
 	history *check.History
 	samples []sample
+	used    []use
 	marks   []mark
 	curve   []hdrhistogram.Bracket
 }
@@ -82,8 +88,12 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 		}
 	}
 	r.leave(ctx)
+	r.feed.arrive(ctx)
+	r.feed.close()
+	r.takeUse(ctx, true)
 	r.enter("the history is judged")
 	h := r.history.end()
+	h.Halves = r.cfg.Profile == Cluster
 	if err := r.journals(ctx, h); err != nil {
 		return nil, err
 	}
@@ -92,6 +102,8 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	report := r.report(h)
+	report.feedJudged(check.Feed(h, r.feed.heard()), r.feed.receiver.failed)
+	report.useJudged(r.used, r.played)
 	report.judged(r.problems, audited, check.Witness(h), check.Linearize(h, check.DefaultPatience))
 	if report.Actions == 0 {
 		return nil, ErrNothingDone
@@ -101,7 +113,7 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 
 // judged adds what the checkers say.
 func (r *Report) judged(problems []string, audited *audit.Report, witness, porcupine *check.Verdict) {
-	r.Violations = append([]string{}, problems...)
+	r.Violations = append(r.Violations, problems...)
 	for _, v := range append(witness.Violations, porcupine.Violations...) {
 		r.Violations = append(r.Violations, v.String())
 	}
@@ -129,8 +141,9 @@ func (r *run) report(h *check.History) *Report {
 	c := r.cfg
 	report := &Report{
 		Profile: c.Profile, Persist: c.Persist, Replicas: c.Replicas, Nodes: c.Nodes, Clients: c.Clients, Rooms: c.Rooms, Seed: c.Seed,
+		Other: c.OtherVersion, Clock: c.Clock,
 		Seconds: h.End.Seconds(), Repeat: c.command(), Holds: r.outsider.holds, history: h, samples: r.samples, marks: r.history.marks,
-		Events: len(h.Events), Faults: []FaultReport{},
+		Events: len(h.Events), Faults: []FaultReport{}, Violations: []string{},
 	}
 	report.Actions, report.Refused, report.Unknown = r.history.counts()
 	latency := new(tally.Tally)
@@ -162,6 +175,12 @@ func (r *run) report(h *check.History) *Report {
 func (c Config) command() string {
 	text := fmt.Sprintf("roomload chaos --profile %s --persist %s --replicas %d --nodes %d --clients %d --rooms %d --capacity %d --duration %v --seed %d",
 		c.Profile, c.Persist, c.Replicas, c.Nodes, c.Clients, c.Rooms, c.Capacity, c.Duration, c.Seed)
+	if c.Clock {
+		text += " --clock"
+	}
+	if c.OtherVersion != "" {
+		text += " --update-from " + c.OtherVersion
+	}
 	if len(c.Faults) > 0 {
 		text += " --faults " + strings.Join(c.Faults, ",")
 	}

@@ -38,7 +38,13 @@ func TestRun_FindsNothing(t *testing.T) {
 	if !report.Good() || report.Actions == 0 || report.Witnessed == 0 || report.Linearized == 0 || len(report.Faults) == 0 {
 		t.Errorf("%+v", report)
 	}
-	for _, kind := range []string{`"call":`, `"return":`, `"event":`, `"fault":`} {
+	if f := report.Feed; f.Pages != report.Commits || f.Events != report.Commits || f.Webhook != report.Commits || f.Gaps > 0 || f.Failed == 0 {
+		t.Errorf("of %d commits the readers of the feed have heard %v", report.Commits, f)
+	}
+	if len(report.Resources) == 0 || report.Resources[0].End == 0 {
+		t.Errorf("what is in use: %+v", report.Resources)
+	}
+	for _, kind := range []string{`"call":`, `"return":`, `"event":`, `"fault":`, `"told":`} {
 		if !strings.Contains(history.String(), kind) {
 			t.Errorf("the history has no %s", kind)
 		}
@@ -89,6 +95,7 @@ func TestValidate(t *testing.T) {
 		"nodes is": func(c *Config) { c.Nodes = 0 }, "clients is": func(c *Config) { c.Clients = 0 }, "rooms is": func(c *Config) { c.Rooms = 0 },
 		"capacity is": func(c *Config) { c.Capacity = 1 }, "duration is": func(c *Config) { c.Duration = 0 }, "recover is": func(c *Config) { c.Recover = -1 },
 		"mix is": func(c *Config) { c.Mix = []string{"x"} }, "faults is": func(c *Config) { c.Faults = []string{"x"} },
+		"faults is \"node-clock\", which needs": func(c *Config) { c.Faults = []string{"node-clock"} },
 	} {
 		c := small()
 		spoil(&c)

@@ -20,6 +20,10 @@ func (r *Report) WriteTable(w io.Writer) error {
 	faults.Title = ""
 	_ = faults.WriteText(&b)
 	_ = r.proved().WriteText(&b, nameWidth)
+	if r.Seconds >= judgedFrom.Seconds() {
+		b.WriteByte('\n')
+		_ = r.resources().WriteText(&b)
+	}
 	for _, list := range []struct {
 		title string
 		lines []string
@@ -40,8 +44,16 @@ func (r *Report) setup() string {
 }
 
 func (r *Report) played() *report.Facts {
+	nodes := "of this version"
+	if r.Other != "" {
+		nodes += ", and every second one began as " + r.Other
+	}
+	if !r.Clock {
+		nodes += "; their clocks are the machine's, and were not stepped (--clock)"
+	}
 	return &report.Facts{Title: "What was played", Rows: []report.Fact{
 		{Name: "setup", Text: r.setup()},
+		{Name: "nodes", Text: nodes},
 		{Name: "actions", Text: fmt.Sprintf("%d acknowledged, %d refused, %d unknown", r.Actions, r.Refused, r.Unknown),
 			About: "Of players and the administrator, without reads. Unknown ones may have happened."},
 		{Name: "latency", Text: fmt.Sprintf("p50 %s ms, p99 %s ms, max %s ms", r.Latency.P50.Text("%.1f"), r.Latency.P99.Text("%.0f"), r.Latency.Max.Text("%.0f")),
@@ -79,7 +91,9 @@ func (r *Report) proved() *report.Facts {
 		{Name: "ghosts", Text: fmt.Sprintf("%d at most, none at the end", r.Ghosts), About: "Members whose player was gone: their seats wait for the grace."},
 		{Name: "witness", Text: fmt.Sprintf("%d operations and %d events fit %d commits", r.Witnessed, r.Events, r.Commits), About: "By the journals."},
 		{Name: "porcupine", Text: fmt.Sprintf("%d operations have an order", r.Linearized), About: "Without the journals: linearizability of each epoch of each room."},
+		{Name: "feed", Text: r.Feed.String(), About: "Commits that each reader of the feed was told, without repetitions: all of them, in order, as the journals have them."},
 		{Name: "lock", Text: fmt.Sprintf("%d holds by an outsider were respected", r.Holds), About: "Somebody who is no node took LockRoom:<id>, and nobody wrote meanwhile."},
+		{Name: "resources", Text: r.flat(), About: "Memory, goroutines and open files of the nodes, memory and keys of Redis: the last quarter of the run beside the second one."},
 		{Name: "violations", Text: fmt.Sprint(len(r.Violations))},
 		{Name: "verdict", Text: r.Verdict, Class: class},
 	}}
@@ -95,15 +109,23 @@ func (r *Report) WriteHTML(w io.Writer) error {
 			{ID: "faults", Title: "Faults", Parts: []template.HTML{r.throughput(), r.ghosts(), r.faults().HTML()}},
 			{ID: "actions", Title: "Actions", Parts: []template.HTML{(&report.Facts{Title: played.Title, Rows: played.Rows[1:]}).HTML(), r.latency(),
 				report.Latency("Latency", "actions", r.curve)}},
+			{ID: "resources", Title: "What is in use", Parts: append(r.resourceCharts(), r.resources().HTML())},
 			{ID: "repeat", Title: "Repeat it", About: "The seed makes the same faults, in the same order, for as long.", Parts: []template.HTML{report.List([]string{r.Repeat})}},
 		},
 	}.Write(w)
 }
 
+// mostNames is how many faults charts name.
+const mostNames = 40
+
 // spans are the faults, behind the charts.
 func (r *Report) spans() (list []report.Span) {
 	for _, f := range r.Faults {
-		list = append(list, report.Span{From: f.From, To: f.To, Name: f.Name})
+		name := f.Name
+		if len(r.Faults) > mostNames { // they would hide the lines
+			name = ""
+		}
+		list = append(list, report.Span{From: f.From, To: f.To, Name: name})
 	}
 	return list
 }

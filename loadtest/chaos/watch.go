@@ -232,9 +232,9 @@ func (r *run) journals(ctx context.Context, h *check.History) error {
 // entryOf reads an entry of a journal.
 func entryOf(text string) (check.Entry, error) {
 	var in struct {
-		Epoch   string
-		Version uint64
-		Changes []struct {
+		Epoch, Mark string
+		Version     uint64
+		Changes     []struct {
 			Type, User, Session, Reason, Text, Target string
 			Seat                                      int
 			Data                                      json.RawMessage
@@ -250,7 +250,7 @@ func entryOf(text string) (check.Entry, error) {
 	if err := json.Unmarshal([]byte(text), &in); err != nil {
 		return check.Entry{}, err
 	}
-	e := check.Entry{Epoch: in.Epoch, Version: in.Version}
+	e := check.Entry{Epoch: in.Epoch, Version: in.Version, Mark: in.Mark}
 	for _, c := range in.Changes {
 		if c.Type == "message" || c.Type == "data" {
 			c.Seat = 0 // clients are not told

@@ -93,8 +93,10 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	// The workers need feeds and node, which run actions by the workers.
 	c.workers = newWorkers(opts, c.life, locks, st, c.lobby, c.relay, logs)
 	c.feeds = feed.New(hub, st, c.workers, opts.Trace.Resynced, logs)
-	c.node = cluster.New(c.life.open, c.life.life, st, c.workers, c.feeds, logs, opts.cluster())
 	c.timers = timers.New(c.life.open, c.life.life, st, c.workers, max(time.Minute, 2*(opts.LockWait+2*opts.LockTTL)), logs)
+	peers := opts.cluster()
+	peers.Died = c.timers.Died
+	c.node = cluster.New(c.life.open, c.life.life, st, c.workers, c.feeds, logs, peers)
 	c.workers.feeds, c.workers.node, c.workers.timers = c.feeds, c.node, c.timers
 	c.checks = checks.New(st, c.feeds)
 	c.beacon = nodes.NewBeacon(st, c.node, tally, c.describe)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator/internal/relay"
+	"roomd/room/coordinator/internal/store"
 )
 
 // withFeed are the options of a coordinator that adds to the feed.
@@ -148,6 +150,39 @@ func TestFeed_JournalTrimmed(t *testing.T) {
 		return ""
 	})
 	if g := l.gaps[0].Gap; len(l.gaps) != 1 || g.After.Version != 2 || g.Before.Version != 11 || g.Before.Epoch != now.Epoch || g.After.Epoch != now.Epoch || g.Now == nil || g.Now.Version != 13 {
+		t.Errorf("%d gaps: %+v", len(l.gaps), l.gaps[0].Gap)
+	}
+}
+
+// Another server takes over which lacks the journal's end, and whose clock is behind: what is committed there comes into the feed,
+// wherever its ids are.
+func TestFeed_JournalLosesItsEnd(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	c := newCoordinator(t, rdb, withFeed)
+	l := listen(t, c)
+	for _, user := range []string{"a", "b", "c"} {
+		mustDo(t, c, "42", room.Join{User: user, Session: "s"})
+	}
+	l.until("42", at(t, c, "42"))
+	log := c.store.KeysOf("42").Log
+	had, err := rdb.XRange(t.Context(), log, "-", "+").Result()
+	redistest.OK(t, err)
+	before, _, err := store.ParseEntry(had[1])
+	redistest.OK(t, err)
+	text := func(version int, mark, prev string) string {
+		return fmt.Sprintf(`{"epoch":"later","version":%d,"mark":"%s","prev":"%s","node":"n","changes":[]}`, version, mark, prev)
+	}
+	redistest.OK(t, rdb.Del(t.Context(), log).Err())
+	ms, _, _ := strings.Cut(had[2].ID, "-")
+	for _, e := range [][2]string{
+		{"1-0", had[0].Values[store.JournalField].(string)}, {"2-0", had[1].Values[store.JournalField].(string)},
+		{"3-0", text(3, "one", before.CommitID)}, {ms + "000-0", text(4, "two", "one")},
+	} {
+		redistest.OK(t, rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: log, ID: e[0], Values: []any{store.JournalField, e[1]}}).Err())
+	}
+	c.relay.Committed("42")
+	l.until("42", room.Position{Epoch: "later", Version: 4})
+	if redistest.Equal(t, "the feed has", l.versions("42"), "1 +a@0, 2 +b@1, 3 +c@2, 3 , 4 , "); len(l.gaps) > 0 {
 		t.Errorf("%d gaps: %+v", len(l.gaps), l.gaps[0].Gap)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // Wanted is what somebody looks for who calls [Coordinator.Match].
 type Wanted = lobby.Wanted
 
-// maxMatches is how many rooms Match tries. That many others would have to be faster each time.
+// maxMatches is how many rooms Match tries before it begins one: in each others would have to be faster, or it would not let this user in.
 const maxMatches = 20
 
 // Match finds a room with labels and enough seats, the fullest first, or begins one, and has join take the seats: by a
@@ -30,25 +30,27 @@ func (c *Coordinator) Match(ctx context.Context, w Wanted, join func(ctx context
 	}
 	var not []lobby.Refused
 	for {
-		found, err := c.lobby.Claim(ctx, w, not...)
+		last := len(not) == maxMatches
+		found, err := c.lobby.Claim(ctx, w, last, not...)
 		if err != nil {
 			return err
+		} else if found.Room == "" {
+			return room.Forbid("no room that is allowed has these labels and free seats, and none may begin, because no allowed name ends in *")
 		}
 		var result room.Result
-		if err = w.Allows(found.Room); err == nil {
+		if w.Allow != nil && !w.Allow(found.Room) { // the same request found it, with another token
+			err = room.Forbid("the token does not allow room %s", found.Room)
+		} else {
 			result, err = join(ctx, found.Room, &found.Settings)
 		}
-		if err == nil {
-			return nil
-		}
-		refused := lobby.Refused{Room: found.Room, At: room.Position{Epoch: result.Epoch, Version: result.Version}, Members: result.Count(), Settings: result.Settings}
+		tried := lobby.Refused{Room: found.Room, At: room.Position{Epoch: result.Epoch, Version: result.Version}, Members: result.Count(), Settings: result.Settings}
 		// In a new room only others who were faster make a difference: a rule that refuses there does so in any.
 		again := isTaken(err) || !found.New && isPassedOver(err)
-		if !again || len(not) == maxMatches {
-			c.lobby.Unclaimed(refused)
+		if !again || last {
+			c.lobby.Settle(tried) // also if the user sat there before
 			return err
 		}
-		not = append(not, refused)
+		not = append(not, tried)
 	}
 }
 

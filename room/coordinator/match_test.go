@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -131,6 +132,70 @@ func TestMatch_Choice(t *testing.T) {
 		if got := match(t, nodes[1], w, "party2"); !slices.Contains([]string{"m-"}, got[:2]) {
 			t.Errorf("a party sits in %s", got)
 		}
+	})
+}
+
+// only is for a token that allows the rooms whose ids begin so.
+func only(prefix string) func(string) bool {
+	return func(id string) bool { return strings.HasPrefix(id, prefix) }
+}
+
+// Who may not enter all tables finds those that are allowed, whatever others there are, and leaves the seats of the others
+// to others.
+func TestMatch_OnlySome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := fourNodes(t)
+		mustLobby(t, nodes[0])
+		for i := range 30 {
+			mustDo(t, nodes[0], fmt.Sprint("t", i), room.Configure{Settings: room.Settings{Capacity: 2, Labels: ranked(2).Labels}})
+		}
+		mustDo(t, nodes[0], "t7", room.Join{User: "seven", Session: "s"})
+		mustDo(t, nodes[0], "vip", room.Configure{Settings: room.Settings{Capacity: 9, Labels: ranked(2).Labels}})
+		time.Sleep(time.Second)
+		w := ranked(2)
+		w.Allow, w.Prefix = only("vip"), ""
+		redistest.Equal(t, "who may enter one:", match(t, nodes[1], w, "a"), "vip")
+		w.Allow, w.Prefix = only("v-"), "v-"
+		first := match(t, nodes[1], w, "b")
+		redistest.Equal(t, "its id begins with", first[:2], "v-")
+		redistest.Equal(t, "another one, at once:", match(t, nodes[2], w, "c"), first)
+		if next := match(t, nodes[2], w, "d"); next == first || next[:2] != "v-" {
+			t.Errorf("a third one sits in %s", next)
+		}
+		w.Allow, w.Prefix = only("none"), ""
+		id := ""
+		if err := tryMatch(t.Context(), nodes[1], w, "e", &id); !errors.Is(err, room.ErrForbidden) || id != "" {
+			t.Errorf("who may enter none: %v in %s", err, id)
+		}
+		redistest.Equal(t, "the fullest of all:", match(t, nodes[3], ranked(2), "f"), "t7")
+	})
+}
+
+// Who sits at a table, and looks for one again, takes no other seat there from others.
+func TestMatch_SitsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := fourNodes(t)
+		first := match(t, nodes[0], ranked(4), "a")
+		for range 5 {
+			redistest.Equal(t, "again:", match(t, nodes[0], ranked(4), "a"), first)
+			time.Sleep(time.Second)
+		}
+		redistest.Equal(t, "another:", match(t, nodes[1], ranked(4), "b"), first)
+	})
+}
+
+// Many tables let somebody in no more. One begins.
+func TestMatch_ManyRefuse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := fourNodes(t)
+		mustLobby(t, nodes[0])
+		for i := range 2 * maxMatches {
+			id := fmt.Sprint("t", i)
+			mustDo(t, nodes[0], id, room.Configure{Settings: room.Settings{Capacity: 2, Labels: ranked(2).Labels}})
+			mustDo(t, nodes[0], id, room.Kick{User: "x", Until: room.Forever})
+		}
+		time.Sleep(time.Second)
+		redistest.Equal(t, "a table of its own:", match(t, nodes[1], ranked(2), "x")[:2], "m-")
 	})
 }
 

@@ -24,6 +24,7 @@ type (
 	NodeSettings = cluster.Settings
 	NodeReport   = nodes.Report
 	NodeLoad     = nodes.Load
+	NodeWebhook  = nodes.Webhook
 	WaitingRoom  = nodes.WaitingRoom
 
 	// Foreign is what another program keeps under the key of a room's members.

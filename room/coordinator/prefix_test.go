@@ -90,7 +90,7 @@ var nameKinds = map[string]*regexp.Regexp{
 	"Users": regexp.MustCompile(`^Room:[^:]+:Users$`), "Meta": regexp.MustCompile(`^Room:[^:]+:Meta$`), "Log": regexp.MustCompile(`^Room:[^:]+:Log$`), "Said": regexp.MustCompile(`^Room:[^:]+:Said$`), "Events": regexp.MustCompile(`^Room:[^:]+:Events$`),
 	"imported": regexp.MustCompile(`^Room:[^:]+:Users:imported-\d+$`),
 	"Node":     regexp.MustCompile(`^Node:[^:]+$`), "Node Rooms": regexp.MustCompile(`^Node:[^:]+:Rooms$`), "Info": regexp.MustCompile(`^Node:[^:]+:Info$`), "Drain": regexp.MustCompile(`^Node:[^:]+:Drain$`), "Stopped": regexp.MustCompile(`^Node:[^:]+:Stopped$`), "Over": regexp.MustCompile(`^Node:[^:]+:Over$`),
-	"Nodes": regexp.MustCompile(`^Nodes(:\{..\})?$`), "Timers": regexp.MustCompile(`^Timers:due$`),
+	"Nodes": regexp.MustCompile(`^Nodes(:\{..\})?$`), "Timers": regexp.MustCompile(`^Timers:(due|died:(\{..\})?\w+)$`),
 	"Lobby Rooms": regexp.MustCompile(`^Lobby:(\{lobby\}:)?Rooms$`), "Changed": regexp.MustCompile(`^Lobby:(\{lobby\}:)?Changed$`), "Gone": regexp.MustCompile(`^Lobby:(\{lobby\}:)?Gone$`), "State": regexp.MustCompile(`^Lobby:(\{lobby\}:)?State$`), "Free": regexp.MustCompile(`^Lobby:(\{lobby\}:)?Free:.+$`), "Check": regexp.MustCompile(`^Lobby:(\{lobby\}:)?~check$`), "Match": regexp.MustCompile(`^Lobby:(\{lobby\}:)?Match:.+$`),
 	"Entries": regexp.MustCompile(`^Feed:(\{feed\}:)?Entries$`), "Feed Rooms": regexp.MustCompile(`^Feed:(\{feed\}:)?Rooms$`), "Searched": regexp.MustCompile(`^Feed:(\{feed\}:)?Searched$`), "Readers": regexp.MustCompile(`^Feed:(\{feed\}:)?Readers$`),
 }

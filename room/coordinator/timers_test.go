@@ -142,6 +142,33 @@ func TestTimers_SetterDies(t *testing.T) {
 	})
 }
 
+// A node has died some time before its timers are due, or was stopped. Then they fire on time.
+func TestTimers_SetterIsGone(t *testing.T) {
+	for name, leave := range map[string]func(t *testing.T, c *Coordinator){
+		"died":    func(_ *testing.T, c *Coordinator) { die(c) },
+		"stopped": func(t *testing.T, c *Coordinator) { redistest.OK(t, c.Close(t.Context())) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mini, rdb := redistest.Mini(t)
+				nodes, l := timerNodes(t, mini, 4)
+				mustDo(t, nodes[0], "42", room.Configure{Settings: room.Settings{Keep: true}})
+				setTimer(t, nodes[0], "turn", 20*time.Second)
+				setTimer(t, nodes[0], "game", 40*time.Second)
+				setTimer(t, nodes[1], "other", 30*time.Second)
+				leave(t, nodes[0])
+				l.expect(19 * time.Second)
+				setTimer(t, nodes[2], "game", 31*time.Second) // instead of that of the node that is gone
+				l.expect(12*time.Second, "turn at 20.0s", "other at 30.0s")
+				l.expect(10 * time.Second)
+				l.expect(10*time.Second, "game at 50.0s")
+				l.expect(2 * time.Minute)
+				expectIndex(t, rdb)
+			})
+		})
+	}
+}
+
 // All four nodes are sure that it is time.
 func TestTimers_AllTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -78,8 +78,9 @@ func newFilter(in search) (f filter, err error) {
 		labels[name] = value
 	}
 	f.labels = room.MakeLabels(labels)
-	if err := f.labels.Check(); err != nil {
-		return f, badField("label", "%s", strings.TrimPrefix(err.Error(), "labels"))
+	if invalid, is := errors.AsType[*room.InvalidError](f.labels.Check()); is {
+		_, name, _ := strings.Cut(invalid.Field, ".")
+		return f, badField("label", "%s", strings.TrimSpace(name+" "+invalid.Problem))
 	}
 	return f, nil
 }

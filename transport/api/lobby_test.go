@@ -63,6 +63,7 @@ func TestLobby_Rooms(t *testing.T) {
 	if r := w.do(call{method: "GET", path: "/api/rooms?limit=5", status: 200}); r.field("next") != nil {
 		t.Errorf("the last page has a next one: %s", r.body)
 	}
+	w.do(call{method: "GET", path: "/api/rooms?label=a:", status: 400, want: []string{`"detail":"label a must be 1 to 64 of`}})
 	for query, names := range map[string]string{
 		"?label=x": "label", "?label=a:b&label=a:c": "label", "?label=a:": "label", "?sort=x": "sort", "?after=1~a1": "after", "?sort=age&after=a1": "after", "?sort=members&after=x~a": "after",
 		"?limit=0": "limit", "?limit=1001": "limit", "?limit=x": "limit", "?limit=1&limit=2": "limit", "?free=-1": "free", "?free=65537": "free",

@@ -64,6 +64,9 @@ func TestRoom_Configure(t *testing.T) {
 	for _, match := range []string{"6.", `"6`, `6"`, `W/"6"`, `"x.y"`, "*", epoch + ".6", `".6"`, "06", "-1", "+6", `"` + epoch + `. 6"`, "9223372036854775808", `"5", "6"`, `""`} {
 		put(`{}`, match, 400, `"field":"If-Match"`)
 	}
+	for _, name := range []string{"If-None-Match", "If-Unmodified-Since"} { // which do not count here
+		w.do(call{method: "PUT", path: "/api/rooms/42", body: `{}`, headers: []string{name, `"6"`}, operator: true, status: 400, want: []string{`"field":"` + name + `"`}})
+	}
 	w.do(call{method: "GET", path: "/api/rooms/42", status: 200, want: []string{`"version":6`}})
 }
 

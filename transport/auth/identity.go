@@ -60,6 +60,14 @@ func (i *Identity) May(use Use, id string, member bool) error {
 	return room.Forbid("the token does not allow room %s", id)
 }
 
+// Only returns what reports whether the user may enter a room, and nil if the user may enter all.
+func (i *Identity) Only() func(id string) bool {
+	if i.Rooms == nil {
+		return nil
+	}
+	return func(id string) bool { return i.May(Enter, id, false) == nil }
+}
+
 // Prefix returns with what the id of a new room has to begin, and then may be anything: the first of Rooms that
 // allows some so. It is empty if none does, and otherwise if all rooms are allowed.
 func (i *Identity) Prefix(otherwise string) string {

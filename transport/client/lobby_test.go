@@ -91,19 +91,22 @@ func startLobby(t *testing.T, change func(*Config), scripts ...func(*lobbyAnswer
 
 // lobbyReader reads an iteration.
 type lobbyReader struct {
-	t    *testing.T
-	next func() (Lobby, error, bool)
+	t      *testing.T
+	next   func() (Lobby, error, bool)
+	cancel func()
 }
 
 func readLobby(t *testing.T, c *Client, ctx context.Context, q LobbyQuery) *lobbyReader {
+	ctx, cancel := context.WithCancel(ctx)
 	next, stop := iter.Pull2(c.Lobby(ctx, q))
-	t.Cleanup(stop)
-	return &lobbyReader{t, next}
+	t.Cleanup(func() { stop(); cancel() })
+	return &lobbyReader{t, next, cancel}
 }
 
-// expect reads a list, as ids and counts.
+// expect reads a list, as ids and counts, within ten minutes of virtual time.
 func (r *lobbyReader) expect(want string) {
 	r.t.Helper()
+	defer time.AfterFunc(10*time.Minute, r.cancel).Stop()
 	list, err, ok := r.next()
 	got := fmt.Sprint(err)
 	if err == nil {

@@ -13,6 +13,7 @@ import (
 	"roomd/transport"
 	"roomd/transport/api"
 	"roomd/transport/auth"
+	"roomd/transport/page"
 )
 
 // maxAdmins is how many connections operators may have; beyond that the listener evicts.
@@ -71,25 +72,19 @@ func (n *Node) AdminAddr() string {
 	return n.admin.listener.Addr().String()
 }
 
-// adminPages returns what operators see on a node.
-func (c *Config) adminPages(n *Node) http.Handler {
-	if c.Admin == nil {
-		return http.NotFoundHandler()
-	}
-	return c.Admin(n)
-}
-
-// serve begins to answer. /healthz is for everybody, files for everybody who could have a token, and
-// what pages and the API serve for operators.
-func (a *admin) serve(pages, files http.Handler, rooms *api.API) {
+// serve begins to answer. /healthz is for everybody, the files of the page for everybody who could have a token, and
+// all else for operators.
+func (a *admin) serve(others, metrics http.Handler, rooms *api.API) {
 	mux := http.NewServeMux()
-	if files != nil {
-		open := a.protectBy(a.checkReader, files, refuseText)
-		mux.Handle("GET /admin", open)
-		mux.Handle("GET /admin/", open)
-	}
+	files := a.protectBy(a.checkReader, page.Admin(), refuseText)
+	mux.Handle("GET /admin", files)
+	mux.Handle("GET /admin/", files)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
-	mux.Handle("/", a.protect(pages, refuseText))
+	mux.Handle("GET /metrics", a.protect(metrics, refuseText))
+	if others == nil {
+		others = http.NotFoundHandler()
+	}
+	mux.Handle("/", a.protect(others, refuseText))
 	bounded := &listener{TCPListener: a.listener.(*net.TCPListener), max: maxAdmins, evicted: a.evicted}
 	a.http = newHTTP(withAPI(a.protect(rooms.Operators(), rooms.Refuse), transport.SecureHeaders(mux)), transport.DefaultHandshakeTimeout, a.errors)
 	a.http.RegisterOnShutdown(rooms.EndWatches)

@@ -40,9 +40,7 @@ func token(t *testing.T, role auth.Role) string {
 }
 
 // secrets answers with what nobody else may see.
-func secrets(*Node) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secrets") })
-}
+var secrets = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secrets") })
 
 // get asks the admin address. The headers are alternately names and values.
 func get(t *testing.T, url string, headers ...string) (status int, body string) {
@@ -137,9 +135,11 @@ func TestWhoIsAnOperator(t *testing.T) {
 			n := start(t, cfg)
 			_, port, _ := net.SplitHostPort(n.AdminAddr())
 			url := "http://" + net.JoinHostPort(host, port)
-			status, body := get(t, url+"/metrics", tt.headers...)
-			if status != tt.status || strings.Contains(body, "secrets") != (status == 200) {
-				t.Errorf("%d %s, want %d", status, body, tt.status)
+			for path, secret := range map[string]string{"/others": "secrets", "/metrics": "roomd_ready", "/api/nodes": `"nodes"`} {
+				status, body := get(t, url+path, tt.headers...)
+				if status != tt.status || strings.Contains(body, secret) != (status == 200) {
+					t.Errorf("%s: %d %s, want %d", path, status, body, tt.status)
+				}
 			}
 			if status, body := get(t, url+"/healthz", tt.headers...); status != 200 || body != "ok\n" {
 				t.Errorf("healthz: %d %s", status, body)

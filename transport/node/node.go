@@ -2,7 +2,8 @@
 // server of game clients on a TCP port. Start with [Start], and end with [Node.Shutdown].
 //
 // A game's own rules, who may come in and when it begins, are Config.Room.Rules: see the example. Package
-// roomd makes a whole program of a node, with flags, metrics and signals.
+// roomd makes a whole program of a node, with flags, profiles and signals. Config.AdminListen opens the operators' page and
+// metrics; Config.Registerer adds the metrics to those of a program.
 //
 // It promises that connections which are not WebSockets keep no game client out: there are few
 // places for them, a new one evicts the oldest of the address that has most (behind a trusted proxy,
@@ -28,6 +29,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr/redisconn/redisurl"
@@ -36,6 +38,7 @@ import (
 	"roomd/room/ratelog"
 	"roomd/transport"
 	"roomd/transport/api"
+	"roomd/transport/node/internal/metrics"
 	"roomd/transport/webhook"
 )
 
@@ -61,21 +64,23 @@ type Config struct {
 	// See certfile.Serve.
 	TLS *tls.Config
 
-	// AdminListen is the TCP address for operators, host:port; empty for none. Unless Serve.Auth
+	// AdminListen is the TCP address for operators, host:port; empty for none. It serves their page at
+	// /admin, /metrics for Prometheus, the operators' API at /api, and /healthz. Unless Serve.Auth
 	// is set, the host must be loopback. On loopback everybody on this machine is an operator;
 	// elsewhere an admin token makes one. It is served until the node has been drained.
 	AdminListen string
 
-	// Admin returns what operators see there besides /healthz. It is called once, when the node
-	// runs. Nil shows nothing.
-	Admin func(*Node) http.Handler
+	// Admin serves operators what else there is on AdminListen, such as profiles. Nil serves nothing more.
+	Admin http.Handler
 
-	// AdminFiles serves what is below /admin on AdminListen, also to those who have shown no token
-	// yet: it may hold no secret. Nil serves nothing there.
-	AdminFiles http.Handler
+	// Registerer gets the node's metrics, for a program that serves its own: they are those of /metrics, without those of Go and
+	// the process. Shutdown takes them back. Of several nodes each needs labels of its own: see
+	// prometheus.WrapRegistererWith. Without Registerer and AdminListen nothing is counted.
+	Registerer prometheus.Registerer
 
 	// Version and Settings are what the node says of itself to operators of all nodes; the page for
-	// players shows the version, too, where they need no token. The values of the settings may be no secrets.
+	// players shows the version, too, where they need no token. The values of the settings may be no secrets, and
+	// their names are labels of a metric. Nil stands for those of Room that all nodes should have in common.
 	Version  string
 	Settings map[string]string
 
@@ -115,8 +120,10 @@ type Node struct {
 	names    *ratelog.Log // requests by a name that is not the node's
 	errors   *ratelog.Log // that net/http reports
 	listener net.Listener
-	admin    *admin    // nil without
-	bounded  *listener // what accepts game clients
+	admin    *admin           // nil without
+	metrics  *metrics.Metrics // nil without Config.AdminListen and Config.Registerer
+	hide     func()           // takes the metrics back; nil before they are registered
+	bounded  *listener        // what accepts game clients
 	most     atomic.Pointer[limits]
 	failed   chan error
 
@@ -147,13 +154,15 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	cfg.Serve.MaxConnections = most.clients
 	n := &Node{version: cfg.Version, tls: cfg.TLS, failed: make(chan error, 1)}
 	n.most.Store(&most)
-	n.settings.Store(&cfg.Settings)
 	if n.admin, err = listenAdmin(cfg.AdminListen, cfg.Serve.Auth, cfg.Log); err != nil {
 		return nil, err
 	}
 	n.client = cfg.Redis.NewClient()
 	defer func() {
 		if err != nil {
+			if n.hide != nil {
+				n.hide()
+			}
 			n.admin.shutdown(ctx)
 			if n.listener != nil {
 				_ = n.listener.Close()
@@ -164,6 +173,9 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 			_ = n.client.Close()
 		}
 	}()
+	if err := n.count(&cfg); err != nil {
+		return nil, err
+	}
 	if cfg.OnClient != nil {
 		cfg.OnClient(n.client)
 	}
@@ -171,6 +183,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if n.rooms, err = coordinator.New(n.client, cfg.Room); err != nil {
 		return nil, err
 	}
+	n.setSettings(cfg.Settings)
 	if n.server, err = transport.New(n.rooms, cfg.Serve); err != nil {
 		return nil, err
 	}
@@ -178,6 +191,9 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		return nil, err
 	}
 	if n.webhooks, err = cfg.webhooks(n.rooms); err != nil {
+		return nil, err
+	}
+	if err := n.show(cfg.Registerer); err != nil {
 		return nil, err
 	}
 	if n.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
@@ -195,7 +211,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	n.serve(&cfg)
 	n.webhooks.Start()
 	if n.admin != nil {
-		n.admin.serve(cfg.adminPages(n), cfg.AdminFiles, n.api)
+		n.admin.serve(cfg.Admin, n.metrics.Handler(), n.api)
 	}
 	return n, nil
 }
@@ -293,6 +309,9 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	showing, cancel := context.WithTimeout(context.WithoutCancel(ctx), httpTimeout)
 	defer cancel()
 	n.admin.shutdown(showing)
+	if n.hide != nil {
+		n.hide()
+	}
 	n.api.Close()
 	return err
 }

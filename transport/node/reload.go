@@ -23,6 +23,6 @@ func (n *Node) Reload(cfg Config) error {
 	n.bounded.setMax(most.total)
 	n.api.SetRate(cfg.Serve.Rate, cfg.Serve.Burst)
 	n.webhooks.SetTimeout(cfg.Webhooks.Timeout)
-	n.settings.Store(&cfg.Settings)
+	n.setSettings(cfg.Settings)
 	return nil
 }

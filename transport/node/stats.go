@@ -10,6 +10,7 @@ import (
 	"roomd/room/coordinator"
 	"roomd/transport"
 	"roomd/transport/api"
+	"roomd/transport/node/internal/metrics"
 	"roomd/transport/webhook"
 )
 
@@ -30,6 +31,9 @@ func (n *Node) Stats() Stats {
 // report adds what the coordinator does not know to what the node says of itself.
 func (n *Node) report(r *coordinator.NodeReport) {
 	clients := n.server.Stats()
+	for _, w := range n.webhooks.Stats() {
+		r.Webhooks = append(r.Webhooks, coordinator.NodeWebhook{Receiver: w.Receiver, LagMS: w.Lag.Milliseconds()})
+	}
 	r.Version, r.Settings, r.Admin, r.Draining = n.version, n.Settings(), n.AdminAddr(), n.server.Draining()
 	r.Load.Connections, r.Load.MaxConnections = clients.Connections, n.MaxConnections()
 	r.Load.Rooms, r.Load.Members, r.Load.Watchers, r.Load.Graces = clients.Rooms, clients.Members, clients.Watchers, clients.Graces
@@ -43,6 +47,14 @@ func (n *Node) MaxConnections() int { return n.most.Load().clients }
 
 // Settings returns what the node says of itself to operators. Nobody may change it.
 func (n *Node) Settings() map[string]string { return *n.settings.Load() }
+
+// setSettings sets what Settings returns; see Config.Settings for nil.
+func (n *Node) setSettings(settings map[string]string) {
+	if settings == nil {
+		settings = n.rooms.Settings().Strings()
+	}
+	n.settings.Store(&settings)
+}
 
 // Ready reports whether new clients should come to this node: it does not drain, and Redis
 // answers. Otherwise the error says why not.
@@ -61,6 +73,9 @@ func (cfg Config) Validate() error {
 		if err := checkAdminListen(cfg.AdminListen, cfg.Serve.Auth != nil); err != nil {
 			return err
 		}
+	}
+	if err := metrics.CheckSettings(cfg.Settings); err != nil {
+		return err
 	}
 	client := cfg.Redis.NewClient()
 	defer client.Close()

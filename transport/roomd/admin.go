@@ -8,24 +8,8 @@ import (
 	"strings"
 
 	"roomd/transport/node"
-	"roomd/transport/page"
-	"roomd/transport/roomd/internal/metrics"
 	"roomd/transport/roomd/internal/unguarded"
 )
-
-// observe adds what operators see to a node: its settings, and the rest if there is an address for
-// them. Without one nothing is counted.
-func (c *config) observe(n *node.Config) {
-	n.Settings = c.labels()
-	if c.AdminListen == "" {
-		return
-	}
-	m := metrics.New()
-	n.AdminListen, n.OnClient = c.AdminListen, m.Hook
-	n.Room.Trace, n.Serve.Trace = m.Rooms(), m.Clients()
-	n.AdminFiles = page.Admin()
-	n.Admin = func(n *node.Node) http.Handler { return adminPages(m.Handler(n)) }
-}
 
 // adminIndex says what is on the admin address.
 const adminIndex = `<!doctype html><html lang="en"><title>roomd</title><pre>
@@ -38,10 +22,9 @@ const adminIndex = `<!doctype html><html lang="en"><title>roomd</title><pre>
 </pre></html>
 `
 
-// adminPages are what operators see.
-func adminPages(metrics http.Handler) http.Handler {
+// adminPages are what operators see besides what a node has for them.
+func adminPages() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics)
 	// Without pprof's cmdline: arguments can hold secrets.
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

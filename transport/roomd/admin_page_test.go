@@ -180,7 +180,9 @@ func TestOperatorsPage_Nodes(t *testing.T) {
 	_ = third.cmd.Process.Signal(syscall.SIGCONT)
 	p.until("a node that reports", rowOf("nodes-rows", third.addr)+`.dataset.state === "up"`)
 
-	p.eval(rowOf("nodes-rows", nodes[1].addr) + `.querySelector("button").click(); 0`)
+	p.eval(rowOf("nodes-rows", nodes[1].addr) + `.querySelector("a").click(); 0`)
+	p.until("the node", `document.getElementById("node-title").textContent === `+quote(nodes[1].addr)+` && document.getElementById("node-load").textContent.includes("Connections1 of ")`)
+	p.click("#node-drain")
 	p.until("words of what will happen", `document.getElementById("dialog-about").textContent.includes("1 connection")`)
 	p.answer(nil)
 	p.until("the result", `document.getElementById("result").textContent.includes("was asked to stop")`)
@@ -192,7 +194,7 @@ func TestOperatorsPage_Nodes(t *testing.T) {
 	if err := nodes[1].cmd.Wait(); err != nil {
 		t.Errorf("the node ended with %v", err)
 	}
-	p.until("a node that is gone", `["stopped", "gone"].includes(`+rowOf("nodes-rows", nodes[1].addr)+`.dataset.state)`)
+	p.until("a node that is gone", `["stopped", "gone"].includes(document.getElementById("view-node").dataset.state) && document.getElementById("node-drain").disabled`)
 
 	p.eval(`location.hash = "charts"; 0`)
 	p.until("the charts", `document.querySelectorAll("#plots [role=img] canvas").length === 4 && `+drawnLine)
@@ -234,16 +236,17 @@ func TestOperatorsPage_Violation(t *testing.T) {
 		t.Fatalf("%v has %v", redis.Keys(ctx, "*").Val(), all)
 	}
 	redis.HSet(ctx, "Room:42:Users", "张三", all["李四"])
-	p.until("a violation", tile("bad")+` && document.querySelector('.tile[data-check="seats"] a').textContent === "Room 42"`)
-	p.until("what a screen reader says", `document.getElementById("live").textContent.includes("Invariant violated: No seat is taken twice is not so in room 42")`)
+	p.until("a violation", tile("bad")+` && document.querySelector("#problems-list a strong").textContent === "Room 42 differs"`)
+	p.until("what a screen reader says", `document.getElementById("live").textContent.includes("Wrong now: Room 42 differs.")`)
 	p.shot("violation")
 	redis.HSet(ctx, "Room:42:Users", "张三", all["张三"])
-	p.until("no violation", tile("good"))
-	p.until("what a screen reader says", `document.getElementById("live").textContent.includes("as they should be again")`)
+	p.until("no violation", tile("good")+` && document.getElementById("problems").dataset.state === "good" && document.getElementById("badge").hidden`)
+	p.until("what a screen reader says", `document.getElementById("live").textContent.includes("No longer wrong: Room 42 differs")`)
 	server.Pause()
 	p.until("words about Redis", `document.getElementById("notice-text").textContent.startsWith("Redis does not answer") && document.getElementById("state-text").textContent === "not up to date"`)
+	p.until("that nothing is known", `document.getElementById("problems").dataset.state === "idle" && document.getElementById("problems-count").textContent.startsWith("As of ")`)
 	server.Resume()
-	p.until("an answer", `document.getElementById("notice").hidden && document.getElementById("state-text").textContent === "up to date"`)
+	p.until("an answer", `document.getElementById("notice").hidden && document.getElementById("state-text").textContent === "up to date" && document.getElementById("problems").dataset.state === "good"`)
 	p.silent("Failed to load resource")
 }
 
@@ -262,6 +265,7 @@ func TestOperatorsPage_AsksForToken(t *testing.T) {
 	p.click("#notice-action")
 	p.take(token("ops", "--role", "admin", "--rooms", "42"))
 	p.until("words about rooms", `document.getElementById("notice-text").textContent.includes("tokens allow all rooms") && !document.getElementById("rooms-empty").hidden`)
+	p.until("that nothing is known of the nodes", `document.getElementById("problems").dataset.state !== "good" && document.getElementById("badge").hidden`)
 	p.click("#notice-action")
 	p.take(token("ops", "--role", "admin"))
 	p.until("the rooms", `!document.getElementById("rooms-empty").hidden && document.getElementById("state-text").textContent === "up to date"`)

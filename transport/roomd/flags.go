@@ -120,8 +120,10 @@ func nodeConfig(cfg config, log *slog.Logger) (node.Config, error) {
 		Webhooks: webhooks,
 		Log:      log,
 		Version:  release(),
+		Settings: cfg.labels(),
+
+		AdminListen: cfg.AdminListen, Admin: adminPages(),
 	}
-	cfg.observe(&parts)
 	return parts, nil
 }
 

@@ -41,10 +41,8 @@ func observe(t *testing.T, redisURL string, hooks []redis.Hook, flags ...string)
 	parts := node.Config{Listen: "127.0.0.1:0", Redis: db, Room: cfg.rooms(), Serve: cfg.clients(), Log: slog.New(slog.DiscardHandler)}
 	parts.Webhooks, err = cfg.webhooks(parts.Log)
 	redistest.OK(t, err)
-	cfg.observe(&parts)
-	count := parts.OnClient
+	parts.AdminListen, parts.Settings = cfg.AdminListen, cfg.labels()
 	parts.OnClient = func(c redis.UniversalClient) {
-		count(c)
 		for _, h := range hooks {
 			c.AddHook(h)
 		}

@@ -50,7 +50,7 @@ func TestPrivateData_IsNowhere(t *testing.T) {
 	t.Cleanup(db.Close)
 	parts := node.Config{Listen: "127.0.0.1:0", Redis: db, Room: cfg.rooms(), Serve: cfg.clients(),
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-	cfg.observe(&parts)
+	parts.AdminListen, parts.Settings = cfg.AdminListen, cfg.labels()
 	n, err := node.Start(t.Context(), parts)
 	redistest.OK(t, err)
 	stop := sync.OnceFunc(func() {

@@ -23,6 +23,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"roomd/lockmgr"
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
 	"roomd/transport/node"
 	"roomd/transport/reload"
@@ -34,15 +35,19 @@ import (
 // flags say the rest. With a Seating, --capacity must not be given: that is then the rules' own matter.
 // Start all nodes on one Redis with the same rules. Nodes that meet compare the names of
 // theirs, and log a difference.
-func Main(rules room.Rules) {
+func Main(rules room.Rules) { MainVia(rules, nil) }
+
+// MainVia is Main, and dial, if not nil, opens all connections to Redis: for tests of what happens when networks fail.
+func MainVia(rules room.Rules, dial redisurl.Dialer) {
 	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with their units
-	os.Exit(program{filepath.Base(os.Args[0]), rules}.command(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(program{filepath.Base(os.Args[0]), rules, dial}.command(os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // program is roomd under its name in the shell, with the rules of a game.
 type program struct {
 	name  string
 	rules room.Rules
+	dial  redisurl.Dialer
 }
 
 // cli is the command line.
@@ -136,7 +141,8 @@ func (p program) command(args []string, stdout, stderr io.Writer) int {
 
 // parser returns what reads a command line into c, with the environment and the file that either names.
 func (p program) parser(opts ...kong.Option) (c *cli, parser *kong.Kong, err error) {
-	c = &cli{file: new(configFile), Serve: config{rules: p.rules}, Check: checkCmd{config: config{rules: p.rules}}, Import: importCmd{config: config{rules: p.rules}}}
+	base := config{rules: p.rules, redisFlags: redisFlags{Files: fileflags.Redis{Dial: p.dial}}}
+	c = &cli{file: new(configFile), Serve: base, Check: checkCmd{config: base}, Import: importCmd{config: base}}
 	opts = append(opts, kong.WithBeforeResolve(c.file.load))
 	parser, err = kong.New(c, append(options(p.name), opts...)...)
 	return c, parser, err

@@ -131,7 +131,7 @@ func (ws *Webhooks) Stats() (all []Stats) {
 	for _, w := range ws.all {
 		s := Stats{Receiver: w.label, Sent: w.sent.Load(), Failed: w.failures.Load(), Entries: w.entries.Load()}
 		if since := w.since.Load(); since != 0 {
-			s.Lag = max(0, time.Since(time.UnixMilli(since)))
+			s.Lag = max(0, time.Duration(w.rooms.Now()-since)*time.Millisecond)
 		}
 		all = append(all, s)
 	}

@@ -47,7 +47,7 @@ func (w *witness) event(e *Event, told map[at][]Change) {
 			}
 			return
 		}
-		want = append(want, public(w.journal[i].Changes, e.User)...)
+		want = append(want, public(w.journal[i].Changes, e.User, false)...)
 	}
 	if !same(e.Changes, want) {
 		w.broken("event", e.At, "%q is told of versions %d to %d of epoch %s: %s; the journal has %s", e.User, e.From+1, e.Version, short(e.Epoch), changes(e.Changes), changes(want))
@@ -64,8 +64,8 @@ func (w *witness) eventApart(e *Event, told map[at][]Change) {
 	told[here] = all
 }
 
-// public returns what a user may know of a commit.
-func public(all []Change, user string) (list []Change) {
+// public returns what a user may know of a commit. Who has authority hears all messages and private data.
+func public(all []Change, user string, authority bool) (list []Change) {
 	for _, c := range all {
 		switch {
 		case c.Type == "replace", c.Type == "ban":
@@ -75,6 +75,7 @@ func public(all []Change, user string) (list []Change) {
 				continue
 			}
 			c.Type = "settings"
+		case authority:
 		case c.Type == "message" && c.To != nil && c.User != user && !slices.Contains(c.To, user):
 			continue
 		case c.Type == "private" && c.User != user:

@@ -268,6 +268,7 @@ type Entry struct {
 	Epoch   string
 	Version uint64
 	Changes []Change // as everyone may know them, and replace, of a session that took over
+	Mark    string   // which its text makes
 }
 
 // History is all that is known of a run.
@@ -279,6 +280,10 @@ type History struct {
 	Rooms    []string
 	Journals map[string][]Entry // by room, as they were in the end
 	End      time.Duration
+
+	// Halves says that rooms are on several servers: a move to another room that cannot be finished is taken back, and is
+	// refused although others may have seen it begin.
+	Halves bool
 }
 
 // Violation is something that must not have happened.

@@ -25,13 +25,13 @@ func played() *History {
 		op.ID, op.Room, op.Call, op.Return, op.Epoch = i+1, room42, ms(100*i+10), ms(100*i+50), epoch1
 	}
 	h.Journals = map[string][]Entry{room42: {
-		{epoch1, 1, []Change{{Type: "join", User: "张三"}, {Type: "settings", Settings: &begins}, {Type: "host", User: "张三"}}},
-		{epoch1, 2, []Change{{Type: "join", User: "李四", Seat: 1}}},
-		{epoch1, 3, []Change{{Type: "countdown", User: "张三", Name: "turn", Set: true}}},
-		{epoch1, 4, []Change{{Type: "timer", Name: "turn"}, {Type: "data", Data: "fired-1"}}},
-		{epoch1, 5, []Change{{Type: "seat", User: "张三", Seat: 1}, {Type: "seat", User: "李四"}}},
-		{epoch1, 6, []Change{{Type: "seat", User: "张三"}, {Type: "seat", User: "李四", Seat: 1}}},
-		{epoch1, 7, []Change{{Type: "leave", User: "李四", Seat: 1, Reason: "kicked"}}},
+		{Epoch: epoch1, Version: 1, Changes: []Change{{Type: "join", User: "张三"}, {Type: "settings", Settings: &begins}, {Type: "host", User: "张三"}}},
+		{Epoch: epoch1, Version: 2, Changes: []Change{{Type: "join", User: "李四", Seat: 1}}},
+		{Epoch: epoch1, Version: 3, Changes: []Change{{Type: "countdown", User: "张三", Name: "turn", Set: true}}},
+		{Epoch: epoch1, Version: 4, Changes: []Change{{Type: "timer", Name: "turn"}, {Type: "data", Data: "fired-1"}}},
+		{Epoch: epoch1, Version: 5, Changes: []Change{{Type: "seat", User: "张三", Seat: 1}, {Type: "seat", User: "李四"}}},
+		{Epoch: epoch1, Version: 6, Changes: []Change{{Type: "seat", User: "张三"}, {Type: "seat", User: "李四", Seat: 1}}},
+		{Epoch: epoch1, Version: 7, Changes: []Change{{Type: "leave", User: "李四", Seat: 1, Reason: "kicked"}}},
 	}}
 	h.Conns = []Conn{{User: "张三", Last: ms(990), Open: true}, {User: "李四", Last: ms(990), Open: true}}
 	return h

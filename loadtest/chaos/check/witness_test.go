@@ -14,16 +14,16 @@ func TestWitness_Finds(t *testing.T) {
 		{"an acknowledged join that its commit has not", "lost", func(h *History) { h.entries()[2].Changes = nil }},
 		{"an acknowledged message that its commit has not", "lost", func(h *History) { h.entries()[4].Changes[0].Text = "say-9" }},
 		{"data that are there twice", "twice", func(h *History) {
-			h.Journals[room42] = append(h.entries(), Entry{epoch1, 8, []Change{{Type: "data", Data: "data-1"}}})
+			h.Journals[room42] = append(h.entries(), Entry{Epoch: epoch1, Version: 8, Changes: []Change{{Type: "data", Data: "data-1"}}})
 		}},
 		{"a refused set that is there", "refused", func(h *History) {
-			h.Journals[room42] = append(h.entries(), Entry{epoch1, 8, []Change{{Type: "data", User: "李四", Data: "data-2"}}})
+			h.Journals[room42] = append(h.entries(), Entry{Epoch: epoch1, Version: 8, Changes: []Change{{Type: "data", User: "李四", Data: "data-2"}}})
 		}},
 		{"a join of whom nobody let in", "phantom", func(h *History) {
-			h.Journals[room42] = append(h.entries(), Entry{epoch1, 8, []Change{{Type: "join", User: "王五"}}})
+			h.Journals[room42] = append(h.entries(), Entry{Epoch: epoch1, Version: 8, Changes: []Change{{Type: "join", User: "王五"}}})
 		}},
 		{"data that nobody set", "phantom", func(h *History) {
-			h.Journals[room42] = append(h.entries(), Entry{epoch1, 8, []Change{{Type: "data", Data: "data-77"}}})
+			h.Journals[room42] = append(h.entries(), Entry{Epoch: epoch1, Version: 8, Changes: []Change{{Type: "data", Data: "data-77"}}})
 		}},
 		{"a list without a member", "reply", func(h *History) { h.Ops[8].List.Users = nil }},
 		{"a list with other data", "reply", func(h *History) { h.Ops[8].List.Data = "" }},
@@ -58,7 +58,7 @@ func TestWitness_Finds(t *testing.T) {
 func lossy(f Fault) *History {
 	h := good()
 	h.Faults = []Fault{f}
-	h.Journals[room42] = append(h.entries()[:5], Entry{epoch2, 6, nil})
+	h.Journals[room42] = append(h.entries()[:5], Entry{Epoch: epoch2, Version: 6, Changes: nil})
 	return h
 }
 

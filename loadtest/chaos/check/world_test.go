@@ -39,13 +39,13 @@ func good() *History {
 		}
 	}
 	h.Journals = map[string][]Entry{room42: {
-		{epoch1, 1, []Change{{Type: "settings", Settings: &two}}},
-		{epoch1, 2, []Change{{Type: "join", User: "张三"}}},
-		{epoch1, 3, []Change{{Type: "join", User: "李四", Seat: 1}}},
-		{epoch1, 4, []Change{{Type: "data", User: "张三", Data: "data-1"}}},
-		{epoch1, 5, []Change{{Type: "message", User: "李四", Text: "say-1"}}},
-		{epoch1, 6, []Change{{Type: "leave", User: "李四", Seat: 1, Reason: "left"}}},
-		{epoch1, 7, []Change{{Type: "leave", User: "张三", Reason: "kicked"}}},
+		{Epoch: epoch1, Version: 1, Changes: []Change{{Type: "settings", Settings: &two}}},
+		{Epoch: epoch1, Version: 2, Changes: []Change{{Type: "join", User: "张三"}}},
+		{Epoch: epoch1, Version: 3, Changes: []Change{{Type: "join", User: "李四", Seat: 1}}},
+		{Epoch: epoch1, Version: 4, Changes: []Change{{Type: "data", User: "张三", Data: "data-1"}}},
+		{Epoch: epoch1, Version: 5, Changes: []Change{{Type: "message", User: "李四", Text: "say-1"}}},
+		{Epoch: epoch1, Version: 6, Changes: []Change{{Type: "leave", User: "李四", Seat: 1, Reason: "left"}}},
+		{Epoch: epoch1, Version: 7, Changes: []Change{{Type: "leave", User: "张三", Reason: "kicked"}}},
 	}}
 	tell := func(e Event) {
 		e.Conn, e.User, e.Room, e.Epoch = 0, "张三", room42, epoch1

@@ -8,16 +8,23 @@ import { $, attribute, text } from "./dom.js"
 import { Fleet } from "./fleet.js"
 import { History } from "./history.js"
 import { ask } from "./login.js"
+import { Node } from "./node.js"
 import { drawNodes, drawWaits } from "./nodes.js"
+import { Problems } from "./problems.js"
 import { Room } from "./room.js"
 import { Rooms } from "./rooms.js"
+import { Setting } from "./settings.js"
 
 const pause = 1000 // ms from an answer to the next question
 
 const fleet = new Fleet()
+const problems = new Problems(fleet)
 const history = new History()
-const overview = { open: drawOverview, close() {}, draw: drawOverview }
-const views = { overview, charts: new Charts(history), rooms: new Rooms(wake), room: new Room(done) }
+const overview = { open() {}, close() {}, draw: drawOverview }
+const views = { overview, charts: new Charts(history), rooms: new Rooms(wake), room: new Room(done), node: new Node(fleet, done), setting: new Setting(fleet) }
+const under = { room: "rooms", node: "overview", setting: "overview" } // what the navigation calls them
+const named = { room: (id) => `Room ${id}`, node: (name) => `Node ${name}`, setting: (name) => `Setting ${name}` }
+let current = false // the nodes have just been heard
 let shown // the name of the view
 let hurry = false // there is something to ask for at once
 let awake = () => {} // ends the pause
@@ -34,29 +41,36 @@ function done(sentence) {
 }
 
 function drawOverview() {
+  problems.draw(current)
   drawChecks(fleet.live)
-  drawNodes(fleet, done)
+  drawNodes(fleet)
   drawWaits(fleet.heard)
+}
+
+/** Draws what the nodes have said, in the view that is shown. */
+function draw() {
+  views[shown].draw?.(problems.all)
 }
 
 /** Shows the view that the address names. `event` says that it has changed. */
 function route(event) {
   const [, name, argument = ""] = /^#?([a-z]*)(?:=(.*))?$/s.exec(location.hash) ?? [undefined, ""]
-  const view = name === "room" && !argument ? "rooms" : Object.hasOwn(views, name) ? name : "overview"
+  const view = !Object.hasOwn(views, name) ? "overview" : under[name] && !argument ? under[name] : name
   dismiss()
   text($("result"), "")
   views[shown]?.close()
   shown = view
   for (const other of Object.keys(views)) $(`view-${other}`).hidden = other !== view
-  for (const link of document.querySelectorAll(".views a")) attribute(link, "aria-current", link.dataset.view === (view === "room" ? "rooms" : view) ? "page" : undefined)
+  for (const link of document.querySelectorAll(".views a")) attribute(link, "aria-current", link.dataset.view === (under[view] ?? view) ? "page" : undefined)
   let decoded = argument
   try {
     decoded = decodeURIComponent(argument)
   } catch {
     // It is no encoding, and stands for itself.
   }
-  document.title = `${view === "room" ? `Room ${decoded}` : view[0].toUpperCase() + view.slice(1)} – roomd: operators`
+  document.title = `${named[view]?.(decoded) ?? view[0].toUpperCase() + view.slice(1)} – roomd: operators`
   views[view].open(decoded)
+  draw()
   if (event && !document.activeElement.closest("header")) { // what had the focus may be hidden now
     const heading = document.querySelector(`#view-${view} h1`)
     heading.tabIndex = -1
@@ -73,11 +87,13 @@ async function look() {
     const { value } = await request("GET", "/api/nodes")
     fleet.update(value.nodes)
     history.add(fleet.heard)
-    if (shown === "overview") drawOverview()
-    else drawChecks(fleet.live)
-    views.charts.draw()
+    current = true
+    problems.update()
+    draw()
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem
+    current = false
+    draw()
     if (problem.status !== 403) throw problem // a token for some rooms may see those
     trouble.push(problem)
   }

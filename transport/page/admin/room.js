@@ -2,9 +2,10 @@
 
 import { request, roomPath } from "./api.js"
 import * as authority from "./authority.js"
-import { $, attribute, make, named, patch, plural, text } from "./dom.js"
+import { $, attribute, make, named, pairs, patch, plural, text } from "./dom.js"
 import { count, duration } from "./format.js"
 import { Journal } from "./journal.js"
+import { drawProblems } from "./problems.js"
 
 const drawn = 200 // members
 
@@ -37,6 +38,11 @@ export class Room {
 
   close() {
     this.#id = undefined
+  }
+
+  /** Shows what of all problems is one of this room. */
+  draw(problems) {
+    drawProblems($("room-problems"), problems.filter(({ room }) => room === this.#id))
   }
 
   async refresh() {
@@ -75,11 +81,7 @@ export class Room {
       ["When it is empty", keep ? "it is kept" : "it is forgotten"], ["Who sets its data", data], ["Who may watch it", watch === "members" ? "members" : "everybody who is not banned"],
       ["Host", room.host === undefined ? host === "none" ? "the room has none" : "nobody" : room.host], ["Timers", timers.join(", ") || "none"],
       ["Version", `${count(room.version)}, in epoch ${room.epoch}`]]
-    patch($("facts"), facts, {
-      key: ([name]) => name,
-      create: ([name]) => make("div", {}, make("dt", {}, name), make("dd", { dir: "auto" })),
-      update: (pair, [, value]) => text(pair.lastChild, value),
-    })
+    pairs($("facts"), facts)
     $("room-data").hidden = room.data === undefined
     text($("room-data"), room.data === undefined ? "" : JSON.stringify(room.data, null, 2))
   }

@@ -61,11 +61,10 @@ export class Rooms {
     patch($("rooms-rows"), rooms, {
       key: ({ room }) => room,
       create: ({ room }) => make("tr", {}, make("th", { scope: "row" }, make("a", { href: `#room=${encodeURIComponent(room)}` }, room)),
-        make("td", { class: "number" }), make("td", { class: "number" }), make("td", { class: "number" }), make("td", {}, make("span", { class: "mark" }))),
+        make("td", { class: "number" }), make("td", { class: "number spare" }), make("td", {}, make("span", { class: "mark" }))),
       update: (row, { count: members, capacity, free, closed }) => {
-        const [, taken, seats, left, state] = row.children
-        text(taken, count(members))
-        text(seats, capacity ? count(capacity) : "unlimited")
+        const [, taken, left, state] = row.children
+        text(taken, capacity ? `${count(members)} of ${count(capacity)}` : count(members))
         text(left, capacity ? count(free) : "–")
         text(state.firstChild, closed ? "closed" : capacity && free <= 0 ? "full" : "open")
         row.dataset.state = closed ? "gone" : capacity && free <= 0 ? "draining" : "up"

@@ -67,6 +67,18 @@ function remove(known, id, element) {
   if (focused) neighbour?.querySelector("a, button")?.focus({ preventScroll: true })
 }
 
+/** Makes a description list say [name, value, class] each, in that order. */
+export function pairs(list, facts) {
+  patch(list, facts, {
+    key: ([name]) => name,
+    create: ([name]) => make("div", {}, make("dt", {}, name), make("dd", { dir: "auto" })),
+    update: ({ lastChild }, [, value, kind]) => {
+      text(lastChild, value)
+      attribute(lastChild, "class", kind)
+    },
+  })
+}
+
 const news = []
 let telling
 

@@ -226,6 +226,9 @@ func (n *Node) strayNode(ctx context.Context, node string, seen sighting) (done 
 	if over, err := n.endLease(asking, node, seen); err != nil || !over {
 		return false, err
 	}
+	if died := n.opts.Died; died != nil {
+		died(node)
+	}
 	rooms, err := rdb.SMembers(asking, n.store.NodeRooms(node)).Result()
 	if err != nil {
 		return false, err

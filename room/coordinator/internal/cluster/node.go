@@ -37,6 +37,7 @@ type Options struct {
 	Settings Settings
 
 	Renamed func()                          // is called when the node has taken a new name
+	Died    func(node string)               // is called when a node is taken for dead; others may call it, too
 	Evicted func(members int, stopped bool) // is called when members of a dead node were removed from a room; stopped: it has drained
 	Log     *slog.Logger
 }

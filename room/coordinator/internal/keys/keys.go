@@ -91,3 +91,6 @@ func (s Space) Feed(kind string) string {
 
 // Timers is a sorted set of the timers of all rooms, by when they are due.
 func (s Space) Timers() string { return s.Prefix + "Timers:due" }
+
+// TimersDied exists for a while after somebody has hastened the timers of a node that has died.
+func (s Space) TimersDied(node string) string { return s.Prefix + "Timers:died:" + node }

@@ -1,6 +1,7 @@
 package lobby
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -19,10 +20,11 @@ const (
 	// matchKept is how long a request that is sent again finds the same room.
 	matchKept = time.Minute
 
-	// maxOthers bounds with how many other labels a room is looked for at once, and maxRefused how many rooms that
-	// would not do it is looked beyond.
+	// maxOthers bounds with how many other labels a room is looked for at once, maxRefused how many rooms that
+	// would not do it is looked beyond, and maxAllowed how many are named to it of those that are allowed.
 	maxOthers  = 16
-	maxRefused = 16
+	maxRefused = 20
+	maxAllowed = 20
 
 	maxKey = 64 // bytes
 )
@@ -32,19 +34,13 @@ type Wanted struct {
 	Labels   room.Labels   // that the room has, perhaps among others; not empty
 	Seats    int           // together
 	Settings room.Settings // of the room that begins if there is none; its labels are Labels
-	Prefix   string        // of the id of such a room
+	Prefix   string        // of the id of such a room; empty if none may begin
 	By       string        // who looks
 	Key      string        // names the request, among those of who looks, if it may be sent again; else empty
 
-	Allow func(id string) error // says why a room will not do; nil allows all
-}
-
-// Allows returns why a room will not do.
-func (w *Wanted) Allows(id string) error {
-	if w.Allow == nil {
-		return nil
-	}
-	return w.Allow(id)
+	// Allow says of a room in which somebody already sits whether it will do; nil allows all. One whose id begins with Prefix
+	// does.
+	Allow func(id string) bool
 }
 
 // Check returns a [room.InvalidError] that names the field if a room cannot be found or begun so.
@@ -69,15 +65,16 @@ func (w *Wanted) Check(rules room.Rules) error {
 	return nil
 }
 
-// Found is a room that was found. Its seats count as taken until the room is noted again.
+// Found is a room that was found. Its seats count as taken until the room is noted again: see [Lobby.Settle].
 type Found struct {
-	Room     string
+	Room     string        // empty if there is none, and none may begin
 	New      bool          // nobody else has found it before
 	Settings room.Settings // with which it is to begin if nobody has begun it; its labels are those of Wanted
 }
 
-// Claim finds a room. Some of them will not do, and are passed over; of those it is noted how they are.
-func (l *Lobby) Claim(ctx context.Context, w Wanted, not ...Refused) (Found, error) {
+// Claim finds a room. Some of them will not do, and are passed over; of those it is noted how they are. If begin is true all will
+// not do, and a room begins.
+func (l *Lobby) Claim(ctx context.Context, w Wanted, begin bool, not ...Refused) (Found, error) {
 	list, err := l.Get(ctx)
 	if err != nil {
 		return Found{}, err
@@ -99,12 +96,25 @@ func (l *Lobby) Claim(ctx context.Context, w Wanted, not ...Refused) (Found, err
 		kept = matchKept.Milliseconds()
 	}
 	not = not[max(0, len(not)-maxRefused):]
-	args := []any{w.Seats, w.Prefix + strings.ToLower(rand.Text()[:10]), string(w.Labels), settings.Seats(), text, kept, len(not)}
+	allowed, only, id := list.allowed(w), "", ""
+	if w.Allow != nil {
+		only = cmp.Or(w.Prefix, "/") // with which no id begins
+	}
+	if w.Prefix != "" {
+		id = w.Prefix + strings.ToLower(rand.Text()[:10])
+	}
+	args := []any{w.Seats, id, string(w.Labels), settings.Seats(), text, kept, only, len(not), len(allowed)}
 	for _, r := range not {
 		args = append(args, r.Room)
 	}
-	for _, labels := range list.including(w.Labels) {
-		args = append(args, string(labels))
+	for _, id := range allowed {
+		args = append(args, id)
+	}
+	if !begin {
+		args = append(args, string(w.Labels))
+		for _, labels := range list.including(w.Labels) {
+			args = append(args, string(labels))
+		}
 	}
 	reply, err := l.index.store.Run(ctx, claimScript, append(slices.Clip(l.index.keys), l.index.match(w)), args...)
 	if err != nil {
@@ -130,11 +140,34 @@ type Refused struct {
 	Settings room.Settings
 }
 
-// Unclaimed has the seats of a room that nobody has taken after all be free again.
-func (l *Lobby) Unclaimed(r Refused) {
+// Settle has the seats of a room be free again that somebody claimed who has not taken them, or had them before. Of a room
+// that could not be asked the next search does.
+func (l *Lobby) Settle(r Refused) {
 	if r.At.Version > 0 {
 		l.news.put(changeOf(r.Room, r.At, r.Members, r.Settings))
 	}
+}
+
+// allowed returns some rooms in the list that will do for who may not enter all, the fullest first.
+func (l *List) allowed(w Wanted) (ids []string) {
+	if w.Allow == nil {
+		return nil
+	}
+	will := map[room.Labels]bool{w.Labels: true}
+	for _, other := range l.including(w.Labels) {
+		will[other] = true
+	}
+	var rooms []*Listed
+	for _, r := range l.Rooms {
+		if !r.Closed && will[r.Labels] && r.Free() >= w.Seats && w.Allow(r.ID) {
+			rooms = append(rooms, r)
+		}
+	}
+	slices.SortFunc(rooms, func(a, b *Listed) int { return cmp.Compare(a.Free(), b.Free()) })
+	for _, r := range rooms[:min(len(rooms), maxAllowed)] {
+		ids = append(ids, r.ID)
+	}
+	return ids
 }
 
 // match returns the key under which the room of a request is kept.

@@ -63,6 +63,9 @@ func (n *news) put(c *change) {
 	if n.rooms == nil {
 		n.rooms = make(map[string]*novelty)
 	}
+	if is := n.rooms[c.ID]; is != nil && is.Epoch == c.Epoch && is.Version > c.Version {
+		return // who took or was refused a seat then comes late
+	}
 	n.rooms[c.ID] = &novelty{change: c}
 	n.count++
 	n.scheduleLocked(newsPause)

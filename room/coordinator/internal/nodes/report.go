@@ -21,6 +21,7 @@ type Report struct {
 	P99      P99                             `json:"p99"`
 	Waiting  []WaitingRoom                   `json:"waiting"` // the rooms whose actions wait longest, longest first
 	Checks   map[checks.Check]checks.Checked `json:"checks"`
+	Webhooks []Webhook                       `json:"webhooks,omitzero"`
 }
 
 // Load is what a node has to do at a moment.
@@ -42,6 +43,12 @@ type WaitingRoom struct {
 	Room    string `json:"room"`
 	Actions int    `json:"actions"`
 	MS      int64  `json:"ms"` // for how long the first of them has waited
+}
+
+// Webhook is a receiver of commits.
+type Webhook struct {
+	Receiver string `json:"receiver"`
+	LagMS    int64  `json:"lag_ms"` // how old the oldest commit is that this node sends, and it has not acknowledged; 0 for none
 }
 
 // memory returns how much memory the process has from the operating system, without what it has

@@ -145,11 +145,14 @@ func (r *Relay) readAll(ctx context.Context, ids []string, read func(p redis.Pip
 // newsOf returns what entries of a room's journal, from the known place on, mean for the feed.
 func (r *Relay) newsOf(ctx context.Context, id, known string, messages []redis.XMessage) (*news, error) {
 	n := &news{id: id, was: known, now: parsePlace(known)}
-	adjacent := false // nothing was between the place and the next entry
-	if len(messages) == 0 && known != "" {
-		var err error
-		if messages, adjacent, err = r.goneBack(ctx, id, n.now); err != nil {
+	adjacent := false                                                      // nothing was between the place and the next entry
+	if known != "" && (len(messages) == 0 || messages[0].ID != n.now.id) { // the place is gone
+		behind, found, err := r.goneBack(ctx, id, n.now)
+		if err != nil {
 			return nil, err
+		}
+		if adjacent = found; found || len(messages) == 0 {
+			messages = behind
 		}
 	}
 	for _, m := range messages {
@@ -187,9 +190,9 @@ func (p place) follows(c *room.Commit, adjacent bool) bool {
 	return adjacent
 }
 
-// goneBack returns what the feed does not have of a journal that ends before the place, if it is there at all: Redis has
-// lost its end.
-func (r *Relay) goneBack(ctx context.Context, id string, p place) (messages []redis.XMessage, adjacent bool, err error) {
+// goneBack returns what the feed does not have of a journal of which Redis has lost the end, and whether it still has what
+// came before that. Entries that came since may have ids before the place: another server's clock may be behind.
+func (r *Relay) goneBack(ctx context.Context, id string, p place) (messages []redis.XMessage, found bool, err error) {
 	all, err := r.readAll(ctx, []string{id}, func(pipe redis.Pipeliner, _ int) *redis.XMessageSliceCmd {
 		return pipe.XRevRangeN(ctx, r.store.Room(id, keys.Log), "+", "-", behind)
 	})

@@ -9,7 +9,7 @@ import (
 // retryPause is the pause before a timer that could not fire is tried again.
 const retryPause = 500 * time.Millisecond
 
-// alarm is for a timer that this node has set.
+// alarm is for a timer that this node has set, or adopted.
 type alarm struct {
 	entry
 	name  string
@@ -35,6 +35,15 @@ func (t *Timers) setLocked(id, name string, due int64) {
 	}
 	if len(named) == 0 {
 		delete(t.alarms, id)
+	}
+}
+
+// adopt sets an alarm for a timer that another node has set, unless there is one. If that node lives after all, both try.
+func (t *Timers) adopt(e entry, name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if a := t.alarms[e.room][name]; a == nil || a.entry != e {
+		t.setLocked(e.room, name, e.due)
 	}
 }
 

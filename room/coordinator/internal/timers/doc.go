@@ -10,6 +10,9 @@
 // timer some time after it was due, when no commit can be under way any more that sets it. Who reads a room which has
 // timers writes their entries again if they are missing.
 //
+// A node that stops, or has died, leaves timers that are not due yet. Their entries are hastened (hasten.go): who looks at one before
+// its time has an alarm for the timer from then on, so it fires on time.
+//
 // The clock by which timers are due is that of the Redis server that has the index (clock.go).
 //
 // One goroutine runs from [Timers.Start] on, others for a moment while timers fire. [Timers.Close] ends them.

@@ -117,8 +117,8 @@ func rest(list []entry, n int) []entry {
 	return list[n:]
 }
 
-// look has the timers of a room fire that are due. An entry whose timer is not there is kept until it is certain
-// that no commit will set it.
+// look has the timers of a room fire that are due. For one that is not yet, because its entry was hastened, or the clock was set back,
+// this node has an alarm from now on. An entry whose timer is not there is kept until it is certain that no commit will set it.
 func (t *Timers) look(ctx context.Context, e entry, now int64) error {
 	reading, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -126,15 +126,20 @@ func (t *Timers) look(ctx context.Context, e entry, now int64) error {
 	if err != nil {
 		return err
 	}
-	set := false
-	for _, timer := range timers.ByName {
-		set = set || timer.Due == e.due
+	set, name := false, ""
+	for of, timer := range timers.ByName {
+		if timer.Due == e.due {
+			set, name = true, of
+		}
 	}
 	switch settled := e.due + t.settled.Milliseconds(); {
 	case set && e.due <= now:
 		_, err = t.actions.Run(ctx, e.room, room.Fire{Now: now}) // Committed removes the entry
 		return err
-	case set: // the clock was set back
+	case set:
+		t.adopt(e, name)
+		return t.lookAt(reading, e, e.due)
+	case now < e.due:
 		return t.lookAt(reading, e, e.due)
 	case now <= settled:
 		return t.lookAt(reading, e, settled)

@@ -64,7 +64,7 @@ func (t *Timers) Start() {
 	t.start.Do(func() { t.busy.Go(t.loop) })
 }
 
-// Close ends that, and all alarms. Other nodes have the timers fire.
+// Close ends that, and all alarms. Other nodes adopt the timers.
 func (t *Timers) Close() {
 	t.start.Do(func() {}) // it does not start any more
 	t.mu.Lock()
@@ -77,6 +77,7 @@ func (t *Timers) Close() {
 	t.mu.Unlock()
 	t.busy.Wait()
 	t.flush()
+	t.handOver()
 }
 
 // Now returns the time by the clock that all nodes share, in ms since 1970.

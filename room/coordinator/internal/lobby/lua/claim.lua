@@ -2,15 +2,21 @@
 -- again. Where there is none, it is a new room, which whoever comes next finds as well.
 --
 -- KEYS[1..5] of the index   KEYS[6] Lobby:Match:<key>, the room that an earlier sending of the same request has found
--- ARGV[1] how many seats            ARGV[2] id of the new room     ARGV[3] its labels
+-- ARGV[1] how many seats   ARGV[2] id of the new room; empty if none may begin   ARGV[3] its labels
 -- ARGV[4] its capacity              ARGV[5] its settings, as JSON without blanks
 -- ARGV[6] ms to keep KEYS[6]; 0 for a request that is never sent again
--- ARGV[7] how many of the further arguments are rooms that will not do; behind them other labels that will do, too
--- returns {room, 1 if it is the new one, settings of one that nobody has begun yet, or empty}
+-- ARGV[7] with what the id of a room that will do begins, unless it is named; empty if all rooms will do
+-- ARGV[8] how many of the further arguments are rooms that will not do   ARGV[9] how many behind these are rooms that will do;
+-- then the labels that will do: none for the new room
+-- returns {room, 1 if it is the new one, settings of one that nobody has begun yet, or empty}; the room is empty if there is none
 local _, now = index_begin()
-local seats, refused, last = tonumber(ARGV[1]), {}, 7 + ARGV[7]
-for i = 8, last do
+local seats, only, refused, named = tonumber(ARGV[1]), ARGV[7], {}, {}
+local first = 10 + ARGV[8] + ARGV[9] -- of the labels
+for i = 10, 9 + ARGV[8] do
   refused[ARGV[i]] = true
+end
+for i = 10 + ARGV[8], first - 1 do
+  named[#named + 1] = ARGV[i]
 end
 local function settings(id)
   return string.match(redis.call('HGET', KEYS[1], id) or '', '^%- %S+ %S+ %S+ %S+ %S+ %S+ (%S+)$') or ''
@@ -22,16 +28,31 @@ if ARGV[6] ~= '0' then
   end
 end
 local best, free, among
-for i = last, #ARGV do
-  local labels = i == last and ARGV[3] or ARGV[i]
-  local some = redis.call('ZRANGEBYSCORE', KEYS[5] .. labels, seats, '+inf', 'WITHSCORES', 'LIMIT', 0, 1 + ARGV[7])
+local function consider(id, seats_free, labels)
+  if not refused[id] and (not best or seats_free < free) then
+    best, free, among = id, seats_free, labels
+  end
+end
+for i = first, #ARGV do
+  local key = KEYS[5] .. ARGV[i]
+  -- Where only some will do, those that have just begun are not named; they are looked for among so many.
+  local some = redis.call('ZRANGEBYSCORE', key, seats, '+inf', 'WITHSCORES', 'LIMIT', 0, only == '' and 1 + ARGV[8] or 500)
   for j = 1, #some, 2 do
-    if not refused[some[j]] and (not best or tonumber(some[j + 1]) < free) then
-      best, free, among = some[j], tonumber(some[j + 1]), labels
+    if string.sub(some[j], 1, #only) == only then
+      consider(some[j], tonumber(some[j + 1]), ARGV[i])
+    end
+  end
+  for _, id in ipairs(named) do
+    local has = tonumber(redis.call('ZSCORE', key, id) or 0)
+    if has >= seats then
+      consider(id, has, ARGV[i])
     end
   end
 end
 local new = not best
+if new and ARGV[2] == '' then
+  return {'', 0, ''}
+end
 if new then
   best, free, among = ARGV[2], tonumber(ARGV[4]), ARGV[3]
   index_set(best, '-', '0', string.format('%.0f', now), '0 ' .. ARGV[4] .. ' 0 ' .. among .. ' ' .. ARGV[5], now)

@@ -19,18 +19,17 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport"
-	"roomd/transport/node"
 	"roomd/transport/protocol"
 )
 
 // still is a node that always says the same.
 type still struct {
-	stats  node.Stats
+	stats  Stats
 	ready  error
 	differ int // rooms in which a seat is taken twice
 }
 
-func (s still) Stats() node.Stats           { return s.stats }
+func (s still) Stats() Stats                { return s.stats }
 func (s still) MaxConnections() int         { return 7 }
 func (s still) Settings() map[string]string { return map[string]string{"lock_ttl": "3s"} }
 func (s still) Ready(context.Context) error { return s.ready }
@@ -38,9 +37,10 @@ func (s still) Checks() map[coordinator.Check]coordinator.Checked {
 	return map[coordinator.Check]coordinator.Checked{coordinator.CheckSeats: {Rooms: s.differ}}
 }
 
-func newHandler(n Node) (*Metrics, http.Handler) {
+func newHandler(t testing.TB, n Node) (*Metrics, http.Handler) {
 	m := New()
-	return m, m.Handler(n)
+	m.Observe(n)
+	return m, m.Handler()
 }
 
 // scrape returns the lines of the metrics, without comments.
@@ -83,8 +83,8 @@ func expect(t *testing.T, h http.Handler, want ...string) {
 
 // Names, units and help are as Prometheus wants them.
 func TestConventions(t *testing.T) {
-	m, _ := newHandler(still{})
-	problems, err := testutil.GatherAndLint(m.registry)
+	m, _ := newHandler(t, still{})
+	problems, err := testutil.GatherAndLint(m.Registry)
 	redistest.OK(t, err)
 	for _, p := range problems {
 		if strings.HasPrefix(p.Metric, namespace+"_") {
@@ -94,7 +94,7 @@ func TestConventions(t *testing.T) {
 }
 
 func TestActions(t *testing.T) {
-	m, h := newHandler(still{})
+	m, h := newHandler(t, still{})
 	rooms := m.Rooms()
 	for _, tt := range []struct {
 		action room.Action
@@ -132,7 +132,7 @@ func TestActions(t *testing.T) {
 }
 
 func TestHoldsAndTrouble(t *testing.T) {
-	m, h := newHandler(still{})
+	m, h := newHandler(t, still{})
 	rooms := m.Rooms()
 	rooms.Acquired(2 * time.Second)
 	rooms.Ended(time.Second, 3, nil)
@@ -153,7 +153,7 @@ func TestHoldsAndTrouble(t *testing.T) {
 }
 
 func TestClients(t *testing.T) {
-	m, h := newHandler(still{})
+	m, h := newHandler(t, still{})
 	clients := m.Clients()
 	clients.Connected()
 	clients.Merged(3)
@@ -171,7 +171,7 @@ func TestClients(t *testing.T) {
 }
 
 func TestGauges(t *testing.T) {
-	_, h := newHandler(still{differ: 8, stats: node.Stats{
+	_, h := newHandler(t, still{differ: 8, stats: Stats{
 		Clients: transport.Stats{Connections: 1, Unauthenticated: 2, Rooms: 3, Members: 4, Watchers: 5, Graces: 6},
 		Rooms:   coordinator.Stats{Waiting: 7, Busy: 8, Copies: 9},
 		Redis:   redis.PoolStats{TotalConns: 10, IdleConns: 11, Misses: 12, Timeouts: 13},
@@ -181,13 +181,13 @@ func TestGauges(t *testing.T) {
 		`roomd_queue_length 7`, `roomd_busy_rooms 8`, `roomd_copied_rooms 9`,
 		`roomd_redis_pool_connections 10`, `roomd_redis_pool_idle_connections 11`, `roomd_redis_pool_misses_total 12`, `roomd_redis_pool_timeouts_total 13`,
 		`roomd_connections_limit 7`, `roomd_ready 1`, `roomd_invariant_violations{check="seats"} 8`, `roomd_config_info{lock_ttl="3s"} 1`)
-	_, h = newHandler(still{ready: room.ErrUnavailable})
+	_, h = newHandler(t, still{ready: room.ErrUnavailable})
 	expect(t, h, `roomd_ready 0`)
 }
 
 func TestRoundTrips(t *testing.T) {
 	_, rdb := redistest.Mini(t)
-	m, h := newHandler(still{})
+	m, h := newHandler(t, still{})
 	ctx := t.Context()
 	m.Hook(rdb)
 	rdb.Set(ctx, "text", "x", 0)
@@ -262,6 +262,32 @@ func TestUnknownCountsFirst(t *testing.T) {
 	for _, r := range results {
 		if got := resultOf(fmt.Errorf("%w: %w", room.ErrUnknown, r.err)); got != "unknown" {
 			t.Errorf("with %v: %s", r.err, got)
+		}
+	}
+}
+
+// Traces of somebody else are called, too.
+func TestJoin(t *testing.T) {
+	m, h := newHandler(t, still{})
+	var told []string
+	rooms := Join(m.Rooms(), &coordinator.Trace{
+		Done:      func(kind room.Kind, err error, took time.Duration) { told = append(told, fmt.Sprint(kind, err, took)) },
+		Committed: func() { told = append(told, "committed") }, // which the metrics do not count
+	})
+	rooms.Done(room.KindJoin, nil, time.Second)
+	rooms.Committed()
+	rooms.Resynced()
+	redistest.Equal(t, "the other trace was told", fmt.Sprint(told), "[join<nil> 1s committed]")
+	expect(t, h, `roomd_actions_total{kind="join",result="ok"} 1`, `roomd_resyncs_total 1`)
+	if Join(rooms, nil) != rooms {
+		t.Error("without another trace there is another one")
+	}
+}
+
+func TestCheckSettings(t *testing.T) {
+	for _, name := range []string{"", "__name__", "\xff"} {
+		if err := CheckSettings(map[string]string{name: "x"}); !errors.Is(err, room.ErrInvalid) {
+			t.Errorf("%q: %v", name, err)
 		}
 	}
 }

@@ -7,17 +7,28 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 
 	"roomd/room/coordinator"
-	"roomd/transport/node"
+	"roomd/transport"
+	"roomd/transport/webhook"
 )
 
 // readyTimeout is how long Redis may take to say that it is there, when Prometheus asks.
 const readyTimeout = time.Second
 
-// Node is what can be read of a *node.Node.
+// Stats are what a node holds at a moment.
+type Stats struct {
+	Rooms   coordinator.Stats
+	Clients transport.Stats
+	Redis   redis.PoolStats
+
+	Webhooks []webhook.Stats
+}
+
+// Node is what can be read of a node.
 type Node interface {
-	Stats() node.Stats
+	Stats() Stats
 	MaxConnections() int
 	Settings() map[string]string
 	Ready(ctx context.Context) error
@@ -39,7 +50,7 @@ type gauges struct {
 type gauge struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
-	value func(*node.Stats) float64
+	value func(*Stats) float64
 }
 
 func newGauges(n Node) *gauges {
@@ -49,38 +60,38 @@ func newGauges(n Node) *gauges {
 	g.requests = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_requests_total"), "Requests to the receivers of commits, by whether they were acknowledged.", []string{"receiver", "result"}, nil)
 	g.entries = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_commits_total"), "Commits that receivers have acknowledged, and gaps.", []string{"receiver"}, nil)
 	g.lag = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_lag_seconds"), "How old the oldest commit is that this node is sending to a receiver, which has not acknowledged it.", []string{"receiver"}, nil)
-	g.add("feed_waiting_rooms", "Rooms with commits that this node has not copied into the feed yet.", func(s *node.Stats) int { return s.Rooms.Uncopied })
-	g.add("connections", "Game clients that are connected.", func(s *node.Stats) int { return s.Clients.Connections })
-	g.add("connections_limit", "How many game clients may be connected.", func(*node.Stats) int { return n.MaxConnections() })
-	g.add("connections_without_token", "Connections that have shown no token yet.", func(s *node.Stats) int { return s.Clients.Unauthenticated })
-	g.add("rooms", "Rooms that have members or watchers among this node's connections.", func(s *node.Stats) int { return s.Clients.Rooms })
-	g.add("members", "Seats of this node's connections.", func(s *node.Stats) int { return s.Clients.Members })
-	g.add("watchers", "Watches of this node's connections.", func(s *node.Stats) int { return s.Clients.Watchers })
-	g.add("sessions_in_grace", "Sessions whose connections were lost, and whose users keep their seats.", func(s *node.Stats) int { return s.Clients.Graces })
-	g.add("queued_bytes", "Bytes that wait for the clients, without snapshots.", func(s *node.Stats) int { return s.Clients.Queued })
-	g.add("queued_bytes_most", "Bytes that wait for the one client for which most do.", func(s *node.Stats) int { return s.Clients.MostQueued })
-	g.add("queue_length", "Actions that wait for their room's lock.", func(s *node.Stats) int { return s.Rooms.Waiting })
-	g.add("busy_rooms", "Rooms on which this node works at the moment.", func(s *node.Stats) int { return s.Rooms.Busy })
-	g.add("copied_rooms", "Idle rooms of which this node keeps a copy.", func(s *node.Stats) int { return s.Rooms.Copies })
-	g.add("redis_pool_connections", "Connections to Redis, without those for events.", func(s *node.Stats) int { return int(s.Redis.TotalConns) })
-	g.add("redis_pool_idle_connections", "Connections to Redis that no request uses.", func(s *node.Stats) int { return int(s.Redis.IdleConns) })
-	g.add("ready", "1 if the node takes new clients: it does not drain, and Redis answers. Else 0.", func(*node.Stats) int { return g.ready() })
-	g.addTotal("redis_pool_misses_total", "Requests for which no connection to Redis was free.", func(s *node.Stats) int { return int(s.Redis.Misses) })
-	g.addTotal("redis_pool_timeouts_total", "Requests that waited in vain for a connection to Redis.", func(s *node.Stats) int { return int(s.Redis.Timeouts) })
+	g.add("feed_waiting_rooms", "Rooms with commits that this node has not copied into the feed yet.", func(s *Stats) int { return s.Rooms.Uncopied })
+	g.add("connections", "Game clients that are connected.", func(s *Stats) int { return s.Clients.Connections })
+	g.add("connections_limit", "How many game clients may be connected.", func(*Stats) int { return n.MaxConnections() })
+	g.add("connections_without_token", "Connections that have shown no token yet.", func(s *Stats) int { return s.Clients.Unauthenticated })
+	g.add("rooms", "Rooms that have members or watchers among this node's connections.", func(s *Stats) int { return s.Clients.Rooms })
+	g.add("members", "Seats of this node's connections.", func(s *Stats) int { return s.Clients.Members })
+	g.add("watchers", "Watches of this node's connections.", func(s *Stats) int { return s.Clients.Watchers })
+	g.add("sessions_in_grace", "Sessions whose connections were lost, and whose users keep their seats.", func(s *Stats) int { return s.Clients.Graces })
+	g.add("queued_bytes", "Bytes that wait for the clients, without snapshots.", func(s *Stats) int { return s.Clients.Queued })
+	g.add("queued_bytes_most", "Bytes that wait for the one client for which most do.", func(s *Stats) int { return s.Clients.MostQueued })
+	g.add("queue_length", "Actions that wait for their room's lock.", func(s *Stats) int { return s.Rooms.Waiting })
+	g.add("busy_rooms", "Rooms on which this node works at the moment.", func(s *Stats) int { return s.Rooms.Busy })
+	g.add("copied_rooms", "Idle rooms of which this node keeps a copy.", func(s *Stats) int { return s.Rooms.Copies })
+	g.add("redis_pool_connections", "Connections to Redis, without those for events.", func(s *Stats) int { return int(s.Redis.TotalConns) })
+	g.add("redis_pool_idle_connections", "Connections to Redis that no request uses.", func(s *Stats) int { return int(s.Redis.IdleConns) })
+	g.add("ready", "1 if the node takes new clients: it does not drain, and Redis answers. Else 0.", func(*Stats) int { return g.ready() })
+	g.addTotal("redis_pool_misses_total", "Requests for which no connection to Redis was free.", func(s *Stats) int { return int(s.Redis.Misses) })
+	g.addTotal("redis_pool_timeouts_total", "Requests that waited in vain for a connection to Redis.", func(s *Stats) int { return int(s.Redis.Timeouts) })
 	return g
 }
 
-func (g *gauges) add(name, help string, value func(*node.Stats) int) {
+func (g *gauges) add(name, help string, value func(*Stats) int) {
 	g.register(name, help, prometheus.GaugeValue, value)
 }
 
-func (g *gauges) addTotal(name, help string, value func(*node.Stats) int) {
+func (g *gauges) addTotal(name, help string, value func(*Stats) int) {
 	g.register(name, help, prometheus.CounterValue, value)
 }
 
-func (g *gauges) register(name, help string, kind prometheus.ValueType, value func(*node.Stats) int) {
+func (g *gauges) register(name, help string, kind prometheus.ValueType, value func(*Stats) int) {
 	desc := prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, nil, nil)
-	g.all = append(g.all, gauge{desc, kind, func(s *node.Stats) float64 { return float64(value(s)) }})
+	g.all = append(g.all, gauge{desc, kind, func(s *Stats) float64 { return float64(value(s)) }})
 }
 
 func (g *gauges) ready() int {

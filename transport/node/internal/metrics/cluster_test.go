@@ -16,7 +16,7 @@ import (
 func TestRoundTripsOfACluster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	rdb := cluster.Client()
-	m, h := newHandler(still{})
+	m, h := newHandler(t, still{})
 	m.Hook(rdb)
 	c, err := coordinator.New(rdb, coordinator.Options{Trace: m.Rooms()})
 	redistest.OK(t, err)

@@ -2,7 +2,7 @@
 //
 // [New] makes the metrics. Give [Metrics.Rooms] to the coordinator, [Metrics.Clients] to the server,
 // and [Metrics.Hook] to the client of Redis; they count while the node works, without a lock and
-// without an allocation. What can be read is not counted: [Metrics.Handler] asks the node for it
+// without an allocation. What can be read is not counted: the node that [Metrics.Observe] names is asked for it
 // when Prometheus asks.
 package metrics
 
@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"roomd/room"
 )
 
 const namespace = "roomd"
@@ -22,37 +24,45 @@ const namespace = "roomd"
 // maxScrapes is how many requests for the metrics run at the same time; further ones get 503.
 const maxScrapes = 4
 
-// Metrics are those of one node.
+// Metrics are those of one node. They are a collector, for a registry of somebody else.
 type Metrics struct {
-	registry *prometheus.Registry
-	actions  *actions
-	locks    *locks
-	trouble  *trouble
-	clients  *clients
-	redis    *roundTrips
+	*prometheus.Registry
+	actions *actions
+	locks   *locks
+	trouble *trouble
+	clients *clients
+	redis   *roundTrips
 }
 
 // New returns the metrics of a node.
 func New() *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry()}
-	m.registry.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		info("build_info", "The version of roomd, and of the Go that built it. Always 1.", build()),
-	)
-	m.actions = newActions(m.registry)
-	m.locks = newLocks(m.registry)
-	m.trouble = newTrouble(m.registry)
-	m.clients = newClients(m.registry)
-	m.redis = newRoundTrips(m.registry)
+	m := &Metrics{Registry: prometheus.NewRegistry()}
+	m.MustRegister(info("build_info", "The version of roomd, and of the Go that built it. Always 1.", build()))
+	m.actions = newActions(m.Registry)
+	m.locks = newLocks(m.Registry)
+	m.trouble = newTrouble(m.Registry)
+	m.clients = newClients(m.Registry)
+	m.redis = newRoundTrips(m.Registry)
 	return m
 }
 
-// Handler serves the metrics of a node, which it asks for what can be read: also for its settings, which become
-// the labels of roomd_config_info. Their names are valid as labels, and do not change. Call it once.
-func (m *Metrics) Handler(n Node) http.Handler {
-	m.registry.MustRegister(newGauges(n))
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+// CheckSettings returns an error if the name of a setting cannot be a label of roomd_config_info.
+func CheckSettings(settings map[string]string) error {
+	if err := prometheus.NewRegistry().Register(info("config_info", "", settings)); err != nil {
+		return &room.InvalidError{Field: "Settings", Problem: "cannot be labels: " + err.Error()}
+	}
+	return nil
+}
+
+// Observe adds what can be read of a node, also its settings, which become the labels of roomd_config_info: no
+// value is a secret, and their names are fit for labels and do not change. Call it once.
+func (m *Metrics) Observe(n Node) { m.MustRegister(newGauges(n)) }
+
+// Handler serves the metrics, and those of Go and the process.
+func (m *Metrics) Handler() http.Handler {
+	all := prometheus.NewRegistry()
+	all.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(all, promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxScrapes,
 		ErrorHandling:       promhttp.ContinueOnError, // some metrics are better than none
 	})

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// workshop is where mutants are made.
+type workshop struct {
+	root, dir string
+	mutants   map[int]mutant    // by number
+	placed    map[int]bool      // those that are in each test binary, and wait to be chosen
+	broken    map[int]string    // those that do not compile, and why
+	binaries  map[string]string // by package
+	sound     map[string]string // by package and test: what it says without a mutant, "" if it passes
+	copied    string            // a copy of the module, for what Node or a test reads; "" until it is needed
+}
+
+func newWorkshop(all []mutant) (*workshop, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	w := &workshop{
+		root: root, mutants: make(map[int]mutant), broken: make(map[int]string),
+		binaries: make(map[string]string), sound: make(map[string]string),
+	}
+	for n, m := range all {
+		w.mutants[n] = m
+	}
+	if w.dir, err = os.MkdirTemp("", "mutants"); err != nil {
+		return nil, err
+	}
+	return w, w.place()
+}
+
+func (w *workshop) close() { _ = os.RemoveAll(w.dir) }
+
+// overlayFile has what replaces files of the module for the go command.
+func (w *workshop) overlayFile() string { return filepath.Join(w.dir, "overlay.json") }
+
+// place writes the overlay that has all mutants of Go code that compile and are in the body of a function.
+func (w *workshop) place() error {
+	files := make(map[string]map[int]mutant)
+	for n, m := range w.mutants {
+		if filepath.Ext(m.file) == ".go" && w.broken[n] == "" {
+			if files[m.file] == nil {
+				files[m.file] = make(map[int]mutant)
+			}
+			files[m.file][n] = m
+		}
+	}
+	w.placed = make(map[int]bool)
+	replaced := make(map[string]string)
+	for file, mutants := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		with, pkg, placed, err := withCopies(file, string(text), mutants)
+		if err != nil {
+			return err
+		}
+		replaced[file], replaced[chosenFile(file)] = with, fmt.Sprintf(chosen, pkg)
+		for _, n := range placed {
+			w.placed[n] = true
+		}
+	}
+	return w.overlay(replaced)
+}
+
+// overlay writes files, and what says to the go command that they replace those of the module.
+func (w *workshop) overlay(files map[string]string) error {
+	replace := make(map[string]string)
+	for i, file := range slices.Sorted(maps.Keys(files)) {
+		replace[filepath.Join(w.root, file)] = filepath.Join(w.dir, fmt.Sprintf("replaced%d.go", i))
+		if err := os.WriteFile(filepath.Join(w.dir, fmt.Sprintf("replaced%d.go", i)), []byte(files[file]), 0o600); err != nil {
+			return err
+		}
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(w.overlayFile(), list, 0o600)
+}
+
+// complained is a mutant that the compiler does not like.
+var complained = regexp.MustCompile(`mutant-(\d+)\.go:\d+.*`)
+
+// binary returns the test binary of a package, with all mutants that compile.
+func (w *workshop) binary(ctx context.Context, pkg string) (string, error) {
+	if name, ok := w.binaries[pkg]; ok {
+		return name, nil
+	}
+	name := filepath.Join(w.dir, fmt.Sprintf("%d.test", len(w.binaries)))
+	for {
+		out, err := w.build(ctx, pkg, name)
+		if err == nil {
+			w.binaries[pkg] = name
+			return name, nil
+		}
+		bad := complained.FindAllStringSubmatch(out, -1)
+		if len(bad) == 0 {
+			return "", fmt.Errorf("%w: %s", err, firstLines(out, 3))
+		}
+		for _, found := range bad {
+			n, _ := strconv.Atoi(found[1])
+			w.broken[n] = found[0]
+		}
+		if err := w.place(); err != nil {
+			return "", err
+		}
+	}
+}
+
+// alone returns the test binary of a package in which a mutant replaces the code, for one that is in no function.
+func (w *workshop) alone(ctx context.Context, m mutant, text []byte) (string, error) {
+	if err := w.overlay(map[string]string{m.file: string(text)}); err != nil {
+		return "", err
+	}
+	name := filepath.Join(w.dir, "alone.test")
+	out, err := w.build(ctx, m.tests, name)
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, firstLines(out, 3))
+	}
+	return name, w.place()
+}
+
+func (w *workshop) build(ctx context.Context, pkg, name string) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", w.overlayFile(), "-o", name, pkg).CombinedOutput()
+	return string(out), err
+}
+
+// withText returns the test binary of a package in which the text of a file, if it is embedded, is another one.
+func (w *workshop) withText(ctx context.Context, m mutant, whole, text []byte) (string, error) {
+	name, err := w.binary(ctx, m.tests)
+	if err != nil {
+		return "", err
+	}
+	program, err := os.ReadFile(name)
+	if err != nil || !bytes.Contains(program, whole) {
+		return name, err
+	}
+	fits, err := fit(text, len(whole))
+	if err != nil {
+		return "", err
+	}
+	name = filepath.Join(w.dir, "text.test")
+	_ = os.Remove(name)
+	return name, os.WriteFile(name, bytes.ReplaceAll(program, whole, fits), 0o700)
+}
+
+// comment is one of a script that says nothing to Go.
+var comment = regexp.MustCompile(`(?m)^--.*\n`)
+
+// fit returns a text that has so many bytes: a script without its comments, and with empty lines at the end.
+func fit(text []byte, size int) ([]byte, error) {
+	text = comment.ReplaceAllFunc(text, func(line []byte) []byte {
+		if size >= len(text) || string(line) == "-- lock.lua\n" {
+			return line
+		}
+		return nil
+	})
+	if len(text) > size {
+		return nil, fmt.Errorf("the file becomes %d bytes too long", len(text)-size)
+	}
+	return append(text, bytes.Repeat([]byte("\n"), size-len(text))...), nil
+}
+
+// modules is what npm has installed for the tests of what Node reads. They are skipped without.
+const modules = "transport/page/testdata/node_modules"
+
+// inCopy writes the broken file into a copy of the module.
+func (w *workshop) inCopy(file string, text []byte) (undo func(), err error) {
+	installed := filepath.Join(w.root, modules)
+	if _, err := os.Stat(installed); err != nil && filepath.Ext(file) == ".js" {
+		return nil, fmt.Errorf("%w; npm ci --prefix transport/page/testdata", err)
+	}
+	if w.copied == "" {
+		copied := filepath.Join(w.dir, "module")
+		script := `mkdir "$1" && git ls-files -z | xargs -0 cp --parents -t "$1"`
+		if out, err := exec.Command("bash", "-c", script, "copy", copied).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("copy the module: %w: %s", err, out)
+		}
+		if err := os.Symlink(installed, filepath.Join(copied, modules)); err != nil {
+			return nil, err
+		}
+		w.copied = copied
+	}
+	path := filepath.Join(w.copied, file)
+	whole, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	return func() { _ = os.WriteFile(path, whole, 0o600) }, err
+}
+
+func firstLines(text string, n int) string {
+	lines := strings.SplitN(strings.TrimSpace(text), "\n", n+1)
+	return strings.Join(lines[:min(n, len(lines))], " | ")
+}

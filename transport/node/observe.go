@@ -1,0 +1,47 @@
+package node
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"roomd/room"
+	"roomd/transport/node/internal/metrics"
+)
+
+// count begins to count what the node does, if somebody can see it. Traces of the caller are called as well.
+func (n *Node) count(cfg *Config) error {
+	if err := metrics.CheckSettings(cfg.Settings); err != nil || cfg.AdminListen == "" && cfg.Registerer == nil {
+		return err
+	}
+	n.metrics = metrics.New()
+	n.metrics.Hook(n.client)
+	cfg.Room.Trace = metrics.Join(n.metrics.Rooms(), cfg.Room.Trace)
+	cfg.Serve.Trace = metrics.Join(n.metrics.Clients(), cfg.Serve.Trace)
+	return nil
+}
+
+// show adds what can be read of the node to what was counted, and registers all of it.
+func (n *Node) show(with prometheus.Registerer) error {
+	if n.metrics == nil {
+		return nil
+	}
+	n.metrics.Observe(observed{n})
+	if with == nil {
+		return nil
+	}
+	switch err := with.Register(n.metrics); {
+	case errors.As(err, new(prometheus.AlreadyRegisteredError)):
+		return &room.InvalidError{Field: "Registerer", Problem: "has the metrics of another node: give each node labels of its own, by prometheus.WrapRegistererWith"}
+	case err != nil:
+		return &room.InvalidError{Field: "Registerer", Problem: "does not take the metrics: " + err.Error()}
+	}
+	n.hide = sync.OnceFunc(func() { with.Unregister(n.metrics) })
+	return nil
+}
+
+// observed is a node as the metrics read it.
+type observed struct{ *Node }
+
+func (o observed) Stats() metrics.Stats { return metrics.Stats(o.Node.Stats()) }

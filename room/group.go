@@ -11,6 +11,32 @@ type Reserve struct {
 	Session string // one that nothing else uses
 	Users   []string
 	Begin   *Settings // as in Join
+	Carried Carried
+}
+
+// Carried are the private data, by user, that members bring along from another room; nil for none. They were checked
+// there. A member who is there already, with some of its own, keeps those.
+type Carried map[string]string
+
+// CarriedFrom returns what users take along from a room.
+func CarriedFrom(r *Room, users []string) (found Carried) {
+	for _, user := range users {
+		if m, ok := r.Member(user); ok && m.Private.String() != "" {
+			if found == nil {
+				found = make(Carried)
+			}
+			found[user] = m.Private.String()
+		}
+	}
+	return found
+}
+
+// give has a member have what it brings.
+func (c Carried) give(r *Room, user string) {
+	m, ok := r.Member(user)
+	if data := c[user]; ok && data != "" && data != m.Private.String() && (m.Reserved() || m.Private.String() == "") {
+		r.update(m.Node, Update{Type: KindPrivate, User: user, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(data)}})
+	}
 }
 
 func (Reserve) kind() Kind              { return KindReserve }
@@ -45,6 +71,7 @@ func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 			if m.Reserved() && m.Session != session {
 				r.update(by.Node, Update{Type: KindReplace, User: user, Seat: m.Seat, Session: session, Old: m.Session})
 			}
+			a.Carried.give(r, user)
 			continue
 		}
 		if err := r.state.checkBan(r.ID, user, by.At); err != nil {
@@ -55,6 +82,7 @@ func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 			return 0, err
 		}
 		r.update(by.Node, Update{Type: KindJoin, User: user, Seat: seat, Session: session, At: at})
+		a.Carried.give(r, user)
 	}
 	return 0, nil
 }
@@ -67,6 +95,7 @@ type Exchange struct {
 	In     []string // who come from there
 
 	Session string // under which their seats are reserved; see Reserve
+	Carried Carried
 }
 
 func (Exchange) kind() Kind              { return kindExchange }
@@ -91,7 +120,7 @@ func (a Exchange) apply(r *Room, rules Rules, by Origin) (int, error) {
 	if _, err := (Release{Users: a.Out, Target: a.Target}).apply(r, rules, by); err != nil {
 		return 0, err
 	}
-	return Reserve{Session: a.Session, Users: a.In}.apply(r, rules, by)
+	return Reserve{Session: a.Session, Users: a.In, Carried: a.Carried}.apply(r, rules, by)
 }
 
 // Release has users leave: all of them, or none. It fails with [ErrNotMember] if one of them is not

@@ -123,12 +123,15 @@ func (v *View) Changed(e Event) {
 		v.blind = true
 	}
 	v.needLost(e.Version)
-	private := v.split(&e)
-	for _, c := range private {
-		if c.Type == Private {
+	for _, c := range e.Changes {
+		switch {
+		case c.Type == Private:
 			v.hold(c, e.Version)
+		case c.User == v.user && (c.Type == Leave || c.Type == Join): // a join may have brought some along, which follow it
+			v.private = ""
 		}
 	}
+	private := v.split(&e)
 	for _, c := range e.Changes {
 		v.apply(c, e)
 	}
@@ -145,9 +148,6 @@ func (v *View) Changed(e Event) {
 
 // apply applies one change to the picture, if that can be trusted.
 func (v *View) apply(c Change, e Event) {
-	if c.User == v.user && (c.Type == Leave || c.Type == Join) {
-		v.private = ""
-	}
 	if c.User == v.user && c.Type == Leave && v.member && removes(c.Reason) {
 		v.removed = c.Reason
 	}

@@ -13,8 +13,8 @@ import (
 
 // Move takes users from one room to another: all of them, or none. They are never without a seat.
 // In the room to, their seats are reserved under the session (see [room.Reserve]) until sessions of
-// the users join, and they leave the room from with [room.ReasonMoved]. The session has to be one
-// that nothing else uses. Whoever calls Move has to give up what is reserved after a while, with a
+// the users join, and they leave the room from with [room.ReasonMoved]. They take their private data
+// along. The session has to be one that nothing else uses. Whoever calls Move has to give up what is reserved after a while, with a
 // Leave of the session.
 //
 // Both rooms are locked meanwhile. On one Redis a script writes to both. On Redis Cluster, where
@@ -102,8 +102,9 @@ type move struct {
 	ws                *workers
 	from, to, session string
 	release, reserve  room.Action
-	users             []string // who go from from to to
-	back              []string // who go the other way
+	users             []string     // who go from from to to
+	back              []string     // who go the other way
+	carried           room.Carried // by those who go the other way, from to
 
 	undo []string // on Cluster, not nil if something is to be undone: whose seats in to are reserved, or may be, and who have not left from
 }

@@ -30,12 +30,30 @@ func (e *ruledOut) Unwrap() error { return e.error }
 
 // apply reads both rooms, applies the move to them, and commits it.
 func (m *move) apply(ctx context.Context, node string, locks *lockmgr.Locks) (left, joined room.Result, err error) {
-	from, err := m.prepare(ctx, m.from, m.release, node, locks)
+	from, err := m.load(ctx, m.from, node)
 	if err != nil {
 		return from.result, joined, err
 	}
-	to, err := m.prepare(ctx, m.to, m.reserve, node, locks)
+	to, err := m.load(ctx, m.to, node)
 	if err != nil {
+		return from.result, to.result, err
+	}
+	release, reserve := m.release, m.reserve
+	switch a := reserve.(type) {
+	case room.Reserve:
+		a.Carried = room.CarriedFrom(from.room, m.users)
+		reserve = a
+	case room.Exchange:
+		a.Carried, m.carried = room.CarriedFrom(from.room, m.users), room.CarriedFrom(to.room, m.back)
+		reserve = a
+		a = release.(room.Exchange)
+		a.Carried = m.carried
+		release = a
+	}
+	if err := m.prepare(from, release, locks); err != nil {
+		return from.result, joined, err
+	}
+	if err := m.prepare(to, reserve, locks); err != nil {
 		return from.result, to.result, err
 	}
 	if m.ws.store.Cluster {
@@ -49,7 +67,8 @@ func (m *move) apply(ctx context.Context, node string, locks *lockmgr.Locks) (le
 	return from.result, to.result, err
 }
 
-func (m *move) prepare(ctx context.Context, id string, a room.Action, node string, locks *lockmgr.Locks) (*half, error) {
+// load reads one of the rooms.
+func (m *move) load(ctx context.Context, id, node string) (*half, error) {
 	h := &half{result: room.Result{Node: node}, since: make(map[string]int64)}
 	known := m.ws.feeds.At(id)
 	r, err := m.ws.store.Load(ctx, id)
@@ -68,11 +87,17 @@ func (m *move) prepare(ctx context.Context, id string, a room.Action, node strin
 			h.since[user] = member.At
 		}
 	}
-	if h.result.Seat, err = r.Apply(a, m.ws.opts.Rules, room.Origin{Node: node, At: m.ws.timers.Now()}); err != nil {
-		return h, &ruledOut{err}
-	}
-	h.commit = m.ws.store.Prepare(r, m.ws.store.KeysOf(id), store.Hold{Node: node, Token: locks.Lock(id).Token(), Moves: true})
 	return h, nil
+}
+
+// prepare applies its half of the move to a room, and makes the commit of it.
+func (m *move) prepare(h *half, a room.Action, locks *lockmgr.Locks) (err error) {
+	id, node := h.room.ID, h.result.Node
+	if h.result.Seat, err = h.room.Apply(a, m.ws.opts.Rules, room.Origin{Node: node, At: m.ws.timers.Now()}); err != nil {
+		return &ruledOut{err}
+	}
+	h.commit = m.ws.store.Prepare(h.room, m.ws.store.KeysOf(id), store.Hold{Node: node, Token: locks.Lock(id).Token(), Moves: true})
+	return nil
 }
 
 // committed publishes what is written on this node.
@@ -139,7 +164,7 @@ func (m *move) newIn(to *half) []string {
 	return slices.DeleteFunc(slices.Clone(m.users), func(user string) bool { _, was := to.since[user]; return was })
 }
 
-// giveBack frees the seats that are reserved, and reserves those of the users who have left for them. The users are
+// giveBack frees the seats that are reserved, and reserves those of the users who have left for them, with their private data. The users are
 // still in the room from.
 func (m *move) giveBack() error {
 	ctx, cancel := context.WithTimeout(m.ws.life.life, m.ws.opts.LockWait)
@@ -157,7 +182,7 @@ func (m *move) giveBack() error {
 	}
 	wg.Wait()
 	if m.back != nil && errors.Join(failed...) == nil { // who has not left keeps the seat
-		_, err := m.ws.runAccepted(ctx, m.to, room.Reserve{Session: m.session, Users: m.back})
+		_, err := m.ws.runAccepted(ctx, m.to, room.Reserve{Session: m.session, Users: m.back, Carried: m.carried})
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)

@@ -111,6 +111,28 @@ func TestSwap_SeatsFitMembers(t *testing.T) {
 	})
 }
 
+// Who comes from another room has the private data that it had there, unless it is here already, with some of its own. In
+// the commit they follow the join, and undone they are gone.
+func TestReserve_Carried(t *testing.T) {
+	g := newGame(t)
+	has := func() string { return fmt.Sprint(g.is.Snapshot().Private(Viewer{Authority: true})) }
+	come := func(session, user, data string) string {
+		return g.must(Reserve{Session: session, Users: []string{user}, Carried: Carried{user: data, "else": "0"}})
+	}
+	redistest.Equal(t, "the changes are", come("r1", "a", "1"), "join private")
+	redistest.Equal(t, "the second mover's are", come("r2", "a", "2"), "private")
+	g.must(Join{User: "a", Session: "s"})
+	redistest.Equal(t, "who has some keeps those", come("r3", "a", "3"), "")
+	g.must(Join{User: "b", Session: "s"})
+	redistest.Equal(t, "who has none gets them", come("r3", "b", "4"), "private")
+	redistest.Equal(t, "the room has", has(), "map[a:2 b:4]")
+	redistest.Equal(t, "all are", fmt.Sprint(CarriedFrom(g.is, []string{"b", "c", "a"})), "map[a:2 b:4]")
+	redistest.Equal(t, "the changes of an exchange are", g.must(Exchange{Out: []string{"a"}, Target: "43", In: []string{"c"}, Session: "x", Carried: Carried{"c": "5"}}), "leave join private")
+	_, _ = g.is.Apply(Exchange{Out: []string{"b"}, Target: "43", In: []string{"d"}, Session: "x", Carried: Carried{"d": "6"}}, Rules{}, Origin{})
+	g.is.Revert()
+	redistest.Equal(t, "the room has", has(), "map[b:4 c:5]")
+}
+
 // Members of two full rooms change places.
 func TestExchange(t *testing.T) {
 	g := newGame(t)

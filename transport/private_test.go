@@ -101,8 +101,8 @@ func TestPrivate_WhoIsShown(t *testing.T) {
 	})
 }
 
-// A member keeps its private data while it is away, gets them with the list when it is back, also on another node, and
-// loses them when it leaves or is moved.
+// A member keeps its private data while it is away, gets them with the list when it is back, also on another node, takes
+// them along when it is moved, and loses them when it leaves.
 func TestPrivate_Kept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, second, a, _ := twoNodes(t, room.Rules{}, Options{})
@@ -122,7 +122,72 @@ func TestPrivate_Kept(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.expect(`{"event":"lost","room":"42","reason":"moved","to":"43"}`)
-		a.expectWithin(`{"event":"snapshot","room":"43","version":2,"count":1,"users":[{"user":"a","seat":0}]}`, time.Second)
+		if has := privateOf(t, second, "42") + privateOf(t, second, "43"); has != "map[]map[a:\"hand\"]" {
+			t.Errorf("the rooms have %s", has)
+		}
+		a.expectWithin(`{"event":"snapshot","room":"43","version":2,"count":1,"private":{"a":"hand"},"users":[{"user":"a","seat":0}]}`, time.Second)
+	})
+}
+
+// privateOf returns all private data of a room.
+func privateOf(t *testing.T, s *testNode, id string) string {
+	t.Helper()
+	snapshot, err := s.rooms.Read(t.Context(), id)
+	redistest.OK(t, err)
+	return fmt.Sprint(snapshot.Private(room.Viewer{Authority: true}))
+}
+
+// Two members of different rooms change places, each with its private data: each is told its own, with another session,
+// too, which watches, and as a connection that comes later; nobody else is.
+func TestPrivate_Moved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+		settled := func() { time.Sleep(time.Second); synctest.Wait() }
+		x := second.connect(t, "x")
+		x.send(`{"id":1,"room":"43","action":"join"}`)
+		settled()
+		again, w := second.connect(t, "a"), first.connect(t, "w")
+		for _, v := range []*testClient{again, w} {
+			v.send(`{"id":1,"room":"43","action":"watch"}`)
+			v.send(`{"id":2,"room":"42","action":"watch"}`)
+		}
+		const aces, kings = "ACES", "KINGS"
+		first.act(t, room.Deal{Hands: []room.Hand{{User: "a", Data: `"` + aces + `"`}}})
+		if _, err := first.rooms.Do(t.Context(), "43", room.Deal{Hands: []room.Hand{{User: "x", Data: `"` + kings + `"`}}}); err != nil {
+			t.Fatal(err)
+		}
+		settled()
+		heard := func(v *testClient) (all string) {
+			settled()
+			for len(v.frames) > 0 {
+				all += <-v.frames + "\n"
+			}
+			return all
+		}
+		for _, v := range []*testClient{a, b, x, again, w} {
+			heard(v)
+		}
+		_, _, err := first.Exchange(t.Context(), "42", "43", []string{"a"}, []string{"x"})
+		redistest.OK(t, err)
+		for _, v := range []struct {
+			*testClient
+			who         string
+			aces, kings bool
+		}{{a, "a", true, false}, {again, "a's other session", true, false}, {x, "x", false, true}, {b, "b", false, false}, {w, "w", false, false}} {
+			if text := heard(v.testClient); strings.Contains(text, aces) != v.aces || strings.Contains(text, kings) != v.kings || text == "" {
+				t.Errorf("%s hears\n%s", v.who, text)
+			}
+		}
+		if has := privateOf(t, second, "42") + privateOf(t, second, "43"); has != `map[x:"KINGS"]map[a:"ACES"]` {
+			t.Errorf("the rooms have %s", has)
+		}
+		a.cut()
+		settled()
+		a = second.connect(t, "a")
+		a.send(`{"id":1,"room":"43","action":"join"}`)
+		if text := heard(a); !strings.Contains(text, `"private":{"a":"ACES"}`) {
+			t.Errorf("back again, a gets\n%s", text)
+		}
 	})
 }
 

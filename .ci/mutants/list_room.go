@@ -21,6 +21,8 @@ var roomMutants = []mutant{
 	{"rules: a txn does not look whether somebody was faster", "room/txn.go", "	if err := a.Expect.checkPlay(r); err != nil {", "	if err := a.Expect.checkPlay(r); err != nil && false {", rules, "TestTxn"},
 	{"rules: a txn goes on behind what was refused", "room/txn.go", "apply(r, rules, by); err != nil {", "apply(r, rules, by); err != nil && len(a.Actions) == 1 {", rules, "TestTxn"},
 	{"rules: what is said to admins is said to all", "room/private.go", "len(c.To) == 0 && v.Authority", "len(c.To) == 0", rules, "TestTxn"},
+	{"rules: a move ends private data", "room/group.go", "if m, ok := r.Member(user); ok && m.Private.String() != \"\" {", "if m, ok := r.Member(user); ok && false && m.Private.String() != \"\" {", rules, "TestReserve_Carried"},
+	{"rules: who is moved brings data over those of the room", "room/group.go", " && (m.Reserved() || m.Private.String() == \"\")", "", rules, "TestReserve_Carried"},
 	{"rules: players deal to themselves", "room/private.go", "		case r.state.settings.Data != DataMembers:", "		case false:", rules, "TestTxn"},
 	{"rules: who was the host a moment ago still is", "room/host.go", "	if r.state.host != c.User {", "	if false {", rules, "TestHost"},
 	{"rules: a version of another epoch is as good", "room/action.go", `return e.epoch == "" || e.epoch == r.Epoch && !r.Renewed()`, "return true", rules, ""},

@@ -53,6 +53,10 @@ func (l *Ledger) Check(final map[string]RoomState) {
 			rooms[name] = &roomLog{ledger: l, name: name}
 		}
 	}
+	l.dealt = make(map[Hand]bool)
+	for _, r := range rooms {
+		l.dealtIn(r)
+	}
 	for _, name := range slices.Sorted(maps.Keys(rooms)) {
 		rooms[name].check(final[name])
 	}

@@ -25,7 +25,8 @@ type Options struct {
 type Ledger struct {
 	options    Options
 	violations Violations
-	budget     int // tries per room to explain lists by unknown outcomes
+	budget     int           // tries per room to explain lists by unknown outcomes
+	dealt      map[Hand]bool // in any room, as far as anybody asked for it; set by Check
 
 	mu        sync.Mutex
 	rooms     map[string]*roomLog // guarded by mu

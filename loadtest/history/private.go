@@ -58,8 +58,30 @@ func (p *replay) checkDeals(a answered, heard map[string][]hearing) {
 	}
 }
 
-// dealings returns how many requests may have set a user's private data to that.
+// dealings returns how many requests may have set a user's private data to that. A move brings what was dealt in any room.
 func (p *replay) dealings(user string, what Detail, s span) (n int) {
-	is := func(q *Request) bool { return slices.Contains(q.deals(), Hand{user, what.Data}) }
+	hand := Hand{user, what.Data}
+	is := func(q *Request) bool {
+		return slices.Contains(q.deals(), hand) || q.Action == MoveIn && q.has(user) && p.room.ledger.dealt[hand]
+	}
 	return p.possible(is, s)
+}
+
+// dealtIn notes what was dealt in a room, or may have been.
+func (l *Ledger) dealtIn(r *roomLog) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	note := func(q *Request) {
+		for _, hand := range q.deals() {
+			l.dealt[hand] = true
+		}
+	}
+	for _, e := range r.epochs {
+		for i := range e.requests {
+			note(&e.requests[i].Request)
+		}
+	}
+	for i := range r.unanswered {
+		note(&r.unanswered[i].Request)
+	}
 }

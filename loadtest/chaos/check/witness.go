@@ -118,12 +118,30 @@ func (w *witness) index() {
 			if c.Type == "private" && len(at) > 0 && at[len(at)-1] == i {
 				continue // several were dealt the same
 			}
+			if w.carried(&e, c) {
+				if !slices.ContainsFunc(w.history.Ops, func(op *Op) bool { return op.deals(c.User, c.Data) }) {
+					w.broken("phantom", 0, "version %d of epoch %s has private data of %q that nobody dealt in any room", e.Version, short(e.Epoch), c.User)
+				}
+				continue // they were told where they were dealt
+			}
 			if c.Type == "private" || c.Type == "data" || c.Type == "message" || c.Type == "member" && c.Data != "" {
 				w.values[value] = append(w.values[value], i)
 			}
 		}
 		before = here
 	}
+}
+
+// carried reports whether a change has private data that a member has brought from another room.
+func (w *witness) carried(e *Entry, c Change) bool {
+	return c.Type == "private" &&
+		(slices.ContainsFunc(e.Changes, func(o Change) bool { return o.User == c.User && (o.Type == "join" && o.Away || o.Type == "replace") }) ||
+			slices.ContainsFunc(w.acked[at{e.Epoch, e.Version}], func(op *Op) bool { return op.Action == MoveIn && slices.Contains(op.Users, c.User) }))
+}
+
+// deals reports whether an operation sets a user's private data to that, or tries to.
+func (op *Op) deals(user, data string) bool {
+	return op.Value == data && (op.Action == SetPrivate && op.Process == user || op.Action == Deal && slices.Contains(op.Users, user))
 }
 
 // replay makes the room of each version, and compares it with what was shown and answered there.

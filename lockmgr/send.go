@@ -56,11 +56,12 @@ type sender struct {
 	own    *redisconn.SharedTimeout // of requests that do not end with their callers
 
 	underway  atomic.Int64 // requests, if pipelined
-	slowUntil atomic.Int64 // in ns since 1970; 0 if Redis was never slow
+	began     time.Time
+	slowUntil atomic.Int64 // in ns since began; 0 if Redis was never slow
 }
 
 func newSender(client redis.UniversalClient, opts Options, life *lifetime) (*sender, error) {
-	s := &sender{client: client, load: opts.Load, life: life, pipelined: opts.Pipelined}
+	s := &sender{client: client, load: opts.Load, life: life, pipelined: opts.Pipelined, began: time.Now()}
 	s.own = redisconn.NewSharedTimeout(context.WithValue(context.Background(), sendMode{}, sendUnattended), ownTimeout)
 	s.direct = redisconn.NewSharedTimeout(context.WithValue(life.ctx, sendMode{}, sendDirectly), directTimeout)
 	var err error
@@ -184,7 +185,7 @@ func noAnswer(ctx context.Context, err error) error {
 // Manager, whose callers send nothing themselves.
 func (s *sender) isPrompt() bool {
 	until := s.slowUntil.Load()
-	return (until == 0 || time.Now().UnixNano() > until) && s.life.ctx.Err() == nil
+	return (until == 0 || int64(time.Since(s.began)) > until) && s.life.ctx.Err() == nil
 }
 
 // isIdle reports whether no request is under way with which another could share a round
@@ -214,7 +215,7 @@ func (s *sender) byCaller(ctx context.Context, send func(ctx context.Context) *r
 		return cmd, nil, err
 	}
 	if time.Since(sent) > slowAnswer {
-		s.slowUntil.Store(time.Now().Add(slowFor).UnixNano())
+		s.slowUntil.Store(int64(time.Since(s.began) + slowFor))
 	}
 	if share != nil && share.cmd != nil {
 		abandoned = share

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"math/rand/v2"
-	"time"
 
 	"roomd/room"
 	"roomd/transport/auth"
@@ -59,7 +58,7 @@ func (r *request) actionOf() (room.Action, error) {
 	case protocol.ActionKick:
 		kick := room.Kick{User: in.User, Text: in.Text, As: r.claim()}
 		if in.Ban > 0 {
-			kick.Until = time.Now().Add(time.Duration(in.Ban) * time.Second).UnixMilli()
+			kick.Until = s.server.now() + int64(in.Ban)*1000
 		}
 		return kick, nil
 	case protocol.ActionSwap:

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -142,6 +143,28 @@ func TestBan_DuringRejoin(t *testing.T) {
 		time.Sleep(time.Minute)
 		a.expectSilence()
 		second.expectMembers(t, "42", "b")
+	})
+}
+
+// A node's own clock may be set wrong, here by an hour: a ban begins and ends by that which all nodes share.
+func TestBan_ByTheClockOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, wrong := range []time.Duration{time.Hour, -time.Hour} {
+			mini, _ := redistest.Mini(t)
+			mini.SetTime(time.Now().Add(-wrong))
+			s := (&testNode{mini: mini}).beside(t, room.Rules{}, Options{Auth: newVerifier(t)})
+			a, boss := s.connectAs(t, "a", ""), s.connectAs(t, "boss", auth.RoleAdmin)
+			a.ask(`"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
+			time.Sleep(10 * time.Second) // now the node has asked Redis for the time
+			boss.ask(`"kick","user":"a","ban":60`, `"version":2,"count":0`)
+			a.expect(`{"event":"lost","room":"42","reason":"kicked"}`)
+			for _, action := range []string{"join", "watch"} {
+				a.send(`{"id":1,"action":"` + action + `","room":"42"}`)
+				if got := a.next("banned", time.Second); !regexp.MustCompile(`is banned from room 42 for another (60|5[0-9]) s"`).MatchString(got) {
+					t.Errorf("a clock that is wrong by %v, %s: %s", wrong, action, got)
+				}
+			}
+		}
 	})
 }
 

@@ -56,7 +56,7 @@ type conn struct {
 func newConn(s *Server, user string, access *access, address netip.Addr) *conn {
 	c := &conn{server: s, network: pending.Network(address), removed: make(chan struct{})}
 	c.writer = &writer{conn: c}
-	c.out = outbox.New(c.writer.start, s.opts.MaxQueue)
+	c.out = outbox.New(c.writer.start, s.limits.Load().maxQueue)
 	c.session = newSession(s, user, access, c.out, c.end)
 	c.session.isOver = c.isOver
 	c.session.onUser = func() {
@@ -74,7 +74,7 @@ func (c *conn) serve(ws *websocket.Conn) error {
 	}
 	defer c.session.exit()
 	if access := c.session.access; access != nil {
-		access.start(c.server.opts.AuthTimeout)
+		access.start(c.server.limits.Load().authTimeout)
 		defer access.stop()
 	}
 	reason := c.read()
@@ -99,7 +99,7 @@ func (c *conn) serve(ws *websocket.Conn) error {
 
 func (c *conn) open(raw net.Conn) {
 	c.mu.Lock()
-	c.raw, c.frames = raw, newFrameReader(raw, c.server.opts.MaxFrame, c.control, c.session.throttle.noopFrame)
+	c.raw, c.frames = raw, newFrameReader(raw, c.server.limits.Load().maxFrame, c.control, c.session.throttle.noopFrame)
 	if c.aborted { // before the handshake had ended
 		_ = socketOf(raw).Close()
 	}

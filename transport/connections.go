@@ -15,11 +15,11 @@ var errDraining = protocol.NewError(protocol.CodeUnavailable, "this node is shut
 // connections are the open connections of a server, at most max of them, and perAddress of one
 // address; a negative perAddress sets no limit.
 type connections struct {
-	max        int
-	perAddress int
-	wg         sync.WaitGroup // open connections
+	wg sync.WaitGroup // open connections
 
 	mu              sync.Mutex
+	max             int                  // guarded by mu
+	perAddress      int                  // guarded by mu
 	open            map[string]*conn     // guarded by mu: by session
 	networks        map[netip.Prefix]int // guarded by mu: how many are open, by conn.network
 	unauthenticated pending.Set[*conn]   // guarded by mu: those that have shown no token yet
@@ -32,6 +32,13 @@ func maxUnauthenticated(max int) int { return min(max, 4+max/8) }
 
 func newConnections(max, perAddress int) *connections {
 	return &connections{max: max, perAddress: perAddress, open: make(map[string]*conn), networks: make(map[netip.Prefix]int)}
+}
+
+// setLimits binds connections that are added from now on.
+func (cs *connections) setLimits(max, perAddress int) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.max, cs.perAddress = max, perAddress
 }
 
 // add reserves a place for a connection, or returns why there is none. It returns the connection

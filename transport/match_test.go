@@ -60,12 +60,12 @@ func TestMatch_Session(t *testing.T) {
 		}
 		nodes[0].conns.mu.Unlock()
 		again := nodes[0].connect(t, "again")
-		first := again.match(`,"settings":{"capacity":3}`)
+		theirs := again.match(`,"settings":{"capacity":3}`)
 		for range 4 { // who sits there takes no seat from others
-			redistest.Equal(t, "who looks again sits in", again.match(""), first)
+			redistest.Equal(t, "who looks again sits in", again.match(""), theirs)
 			time.Sleep(time.Second)
 		}
-		redistest.Equal(t, "another one sits in", nodes[1].connect(t, "d").match(""), first)
+		redistest.Equal(t, "another one sits in", nodes[1].connect(t, "d").match(""), theirs)
 		a.exchange(`{"id":8,"action":"leave","room":"`+table+`"}`, `{"id":8,"room":"`+table+`","version":3,"count":1}`)
 		b.expect(`{"event":"changes","room":"` + table + `","version":3,"from":2,"changes":[{"type":"leave","user":"a","seat":0,"reason":"left"}]}`)
 		for frame, refusal := range map[string]string{

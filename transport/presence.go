@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"errors"
-	"time"
 
 	"roomd/room"
 	"roomd/transport/internal/frames"
@@ -119,7 +118,7 @@ func (s *session) push(queue *outbox.Room, e *room.Event) {
 func (p *presence) judgeLocked(e *room.Event) {
 	p.afterLocked(p.membership.Event(e), e)
 	if !p.session.replaced && p.watch.heed(e) {
-		p.endWatchLocked(e.EndsWatch(p.session.user, time.Now().UnixMilli()), e)
+		p.endWatchLocked(e.EndsWatch(p.session.user, p.session.server.now()), e)
 	}
 }
 

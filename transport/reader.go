@@ -56,7 +56,7 @@ func (c *conn) refuseFrame(broken *closeError) {
 	case protocol.CloseTooBig:
 		c.server.opts.Trace.refused(LimitFrame)
 		c.out.Push(frames.Reply(&protocol.Reply{Error: protocol.NewError(protocol.CodeTooLarge,
-			"a request has at most %d bytes", c.server.opts.MaxFrame)}))
+			"a request has at most %d bytes", c.frames.max)}))
 	case protocol.CloseTooMany, protocol.ClosePolicy:
 		c.server.opts.Trace.refused(LimitFlood)
 	}

@@ -78,7 +78,8 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 // doJoin runs a join, which begins a room only if the user has not begun too many of late.
 func (r *request) doJoin(action room.Join) (room.Result, error) {
 	s := r.session
-	wait := s.throttle.newRoom()
+	limit := s.server.limits.Load().newRooms
+	wait := s.throttle.newRoom(limit)
 	if wait > 0 {
 		action.Existing = true
 	}
@@ -89,7 +90,7 @@ func (r *request) doJoin(action room.Join) (room.Result, error) {
 	case errors.Is(err, room.ErrNoRoom):
 		err = s.throttle.tooManyRooms(wait)
 	case wait == 0 && !begun:
-		s.throttle.noNewRoom()
+		s.throttle.noNewRoom(limit)
 	}
 	return result, err
 }

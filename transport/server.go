@@ -52,8 +52,7 @@ type Server struct {
 	watching         *redisconn.SharedTimeout // bounds the wait for a room's subscription
 	retired          atomic.Bool
 	users            *users
-	rateLimit        rateLimit // of a connection's requests, and of a user's
-	newRooms         rateLimit // of rooms that a user begins
+	limits           atomic.Pointer[limits]
 	began            time.Time // the clock of limits counts from here
 	now              frames.Clock
 
@@ -77,9 +76,10 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	}
 	s := &Server{
 		rooms: newSharedReads(rooms), opts: opts, origins: allowed, rateLimitedLogs: newRateLimitedLogs(opts.Log),
-		conns:     newConnections(opts.MaxConnections, opts.MaxPerAddress),
-		rateLimit: opts.requestLimit(), newRooms: opts.newRoomsLimit(), began: time.Now(), now: rooms.Now,
+		conns: newConnections(opts.MaxConnections, opts.MaxPerAddress),
+		began: time.Now(), now: rooms.Now,
 	}
+	s.limits.Store(opts.limits())
 	s.heartbeats = newHeartbeats(opts.PingInterval, s.clock)
 	s.health = &health{server: s}
 	s.users, s.debug = newUsers(s.clock), newDebugLog(opts.Log, s.clock)

@@ -237,7 +237,7 @@ func (s *session) admit(id string) error {
 	admin := s.isAdmin()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	limit := s.server.opts.MaxRooms
+	limit := s.server.limits.Load().maxRooms
 	if s.replaced || s.presences[id] != nil || len(s.presences) < limit || admin {
 		return nil
 	}

@@ -50,6 +50,10 @@ func (g *gcra) take(l rateLimit, now time.Duration) (wait time.Duration) {
 	}
 	for {
 		old := g.arrival.Load()
+		if most := int64(now + l.burst); old > most { // there was another limit before
+			g.arrival.CompareAndSwap(old, most)
+			continue
+		}
 		arrival := max(time.Duration(old), now) + l.interval
 		if wait := arrival - now - l.burst; wait > 0 {
 			return wait
@@ -87,7 +91,8 @@ func (t *throttle) noopFrame() bool {
 // request counts a request as so many. It returns an error if there are too many, and then reports
 // whether the client is to be cut off, because it goes on regardless.
 func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
-	p, now := t.server.rateLimit.times(cost), t.server.clock()
+	limits, now := t.server.limits.Load(), t.server.clock()
+	p := limits.requests.times(cost)
 	limit := LimitRate
 	wait := t.requests.take(p, now)
 	if wait == 0 && t.user != nil {
@@ -106,22 +111,22 @@ func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
 		whose = "all connections of a user"
 	}
 	return protocol.NewError(protocol.CodeRateLimited, "%s may send %d requests a second; wait %v",
-		whose, t.server.opts.Rate, roundUp(wait)), cutOff
+		whose, limits.rate, roundUp(wait)), cutOff
 }
 
 // newRoom counts a room that the user may begin with a join. If there have been too many, it counts none,
 // and returns how long to wait.
-func (t *throttle) newRoom() (wait time.Duration) {
+func (t *throttle) newRoom(l rateLimit) (wait time.Duration) {
 	if t.user == nil {
 		return 0
 	}
-	return t.user.newRooms.take(t.server.newRooms, t.server.clock())
+	return t.user.newRooms.take(l, t.server.clock())
 }
 
 // noNewRoom undoes newRoom: the join has begun none.
-func (t *throttle) noNewRoom() {
+func (t *throttle) noNewRoom(l rateLimit) {
 	if t.user != nil {
-		t.user.newRooms.undo(t.server.newRooms)
+		t.user.newRooms.undo(l)
 	}
 }
 
@@ -129,7 +134,7 @@ func (t *throttle) noNewRoom() {
 func (t *throttle) tooManyRooms(wait time.Duration) error {
 	t.server.opts.Trace.refused(LimitNewRooms)
 	return protocol.NewError(protocol.CodeRateLimited, "there is no such room, and a user may begin %d rooms a minute; wait %v",
-		t.server.opts.MaxNewRooms, roundUp(wait))
+		t.server.limits.Load().maxNewRooms, roundUp(wait))
 }
 
 // roundUp returns d in whole milliseconds, so that a client that waits so long is never early.

@@ -103,3 +103,19 @@ func TestBucket_AtOnce(t *testing.T) {
 		t.Errorf("%d were taken, want %d", taken.Load(), burst)
 	}
 }
+
+// Who has used up a burst at a slow rate owes no more than that of the rate that counts now.
+func TestGCRA_OtherRate(t *testing.T) {
+	t.Parallel()
+	var b gcra
+	slow, fast := newRateLimit(1, 100), newRateLimit(1000, 10)
+	for range 100 {
+		b.take(slow, 0)
+	}
+	if wait := b.take(fast, 0); wait != time.Millisecond {
+		t.Errorf("wait %v", wait)
+	}
+	if wait := b.take(fast, time.Millisecond); wait != 0 {
+		t.Errorf("after that: %v", wait)
+	}
+}

@@ -1,8 +1,6 @@
 package transport
 
 import (
-	"time"
-
 	"roomd/room"
 	"roomd/transport/protocol"
 )
@@ -98,5 +96,5 @@ func (r *request) mayWatch(now room.Snapshot) error {
 		return nil
 	}
 	identity := s.identity()
-	return identity.MayWatch(now, r.in.Room, s.user, time.Now().UnixMilli())
+	return identity.MayWatch(now, r.in.Room, s.user, s.server.now())
 }

@@ -6,6 +6,8 @@ const (
 	witness = "./loadtest/chaos/check"
 
 	chaosRun = "./loadtest/chaos"
+	sizes    = "./loadtest/size"
+	trials   = "./loadtest/size/measure"
 )
 
 // checkerMutants break what proves the lists: a checker that finds nothing.
@@ -32,6 +34,7 @@ var checkerMutants = []mutant{
 	{"chaos: a gap of the feed where nothing is missing", "loadtest/chaos/check/feed.go", "	case !l.lossy(t.At) && (!is || i > 0):", "	case i > 0 && !is:", witness, "TestFeed"},
 	{"chaos: a commit of the feed with another content", "loadtest/chaos/check/feed.go", "; t.Sum != want {", "; false && t.Sum != want {", witness, "TestFeed"},
 	{"chaos: what is in use rises", "loadtest/chaos/resources.go", "			q.Rises = q.Last > q.Bound ||", "			q.Rises = false &&", chaosRun, "TestJudgeUse"},
+	{"chaos: a node that gets past its networks", "loadtest/chaos/link.go", "DialContext(ctx, network, by)", "DialContext(ctx, network, addr)", "./loadtest/chaos", "TestLinks_LeadAllConnections"},
 	{"audit: an entry that was changed", "loadtest/audit/chain.go", "	if e.Mark != e.sum {", "	if false {", audit, "TestTampering_EachField"},
 	{"audit: a broken chain", "loadtest/audit/chain.go", "	case known && e.Prev != before:", "	case false:", audit, "TestOracle_EachRule"},
 	{"audit: an epoch that begins in the middle", "loadtest/audit/chain.go", "	case o.epochs[e.Epoch], e.Version > o.version+1:", "	case o.epochs[e.Epoch]:", audit, "TestOracle_EachRule"},
@@ -41,4 +44,15 @@ var checkerMutants = []mutant{
 	{"audit: a join into a closed room", "loadtest/audit/members.go", "		case !c.Again:\n			o.find(RuleClosed", "		case false:\n			o.find(RuleClosed", audit, "TestOracle_EachRule"},
 	{"audit: a session out of turn", "loadtest/audit/members.go", `	if !fits || m.session != "" && c.Old != m.session {`, "	if !fits {", audit, "TestOracle_EachRule"},
 	{"lab: a hold that overlaps another", "loadtest/lab/anomaly/holders.go", "if i > 0 && h.from < last.to && h.caller != last.caller {", "if false {", "./loadtest/lab/anomaly", ""},
+	{"size: an event for who acts", "loadtest/size/plan.go", "(l.seated() - 1 + float64(l.Watchers))", "(l.seated() + float64(l.Watchers))", sizes, ""},
+	{"size: each room on one node", "loadtest/size/plan.go", "	return -n * math.Expm1(k*math.Log1p(-1/n))", "	return min(1, k*n)", sizes, ""},
+	{"size: memory decides nothing", "loadtest/size/plan.go", "max(n, e.ByProcessor, e.ByMemory, e.ByConnections)", "max(n, e.ByProcessor, e.ByConnections)", sizes, ""},
+	{"size: nobody contends", "loadtest/size/plan.go", "v[RedisContended]*r.Contended", "v[RedisCommit]*r.Contended", sizes, ""},
+	{"size: a lone action costs no more", "loadtest/size/plan.go", "	return math.Pow(busy/", "	return 1 + 0*math.Pow(busy/", sizes, ""},
+	{"size: a minute is a second", "loadtest/size/load.go", `{"/min", time.Minute}`, `{"/min", time.Second}`, sizes, ""},
+	{"size: a room with more seats than there can be", "loadtest/size/load.go", "1, room.MaxSeats}", "1, 2 * room.MaxSeats}", sizes, ""},
+	{"size: a cost that is missing", "loadtest/size/costs.go", "ok := c.Values[t.Name]; !ok {", "ok := c.Values[t.Name]; !ok && false {", sizes, ""},
+	{"size: a disturbed round counts", "loadtest/size/measure/trial.go", "(values[(len(values)-1)/2] + values[len(values)/2]) / 2", "values[len(values)-1]", trials, "TestMedian"},
+	{"size: idle connections count for actions", "loadtest/size/measure/calibrate.go", "	return (of(t.high) - of(t.connected)) / t.high.Actions", "	return of(t.high) / t.high.Actions", trials, "TestPerAction"},
+	{"size: the manual shows something else", "loadtest/size/text.go", `"%s a node (ulimit -n)", count(n.Files)`, `"%s a node (ulimit -n)", count(n.Connections)`, "./cmd/roomload", "TestSize_Manual"},
 }

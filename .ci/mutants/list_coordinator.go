@@ -34,6 +34,7 @@ var coordinatorMutants = []mutant{
 	{"feed: what a server with a late clock has committed is passed over", "room/coordinator/internal/relay/copy.go", "(len(messages) == 0 || messages[0].ID != n.now.id)", "len(messages) == 0", coordinators, "TestFeed_JournalLosesItsEnd"},
 	{"feed: two nodes copy the same commit", "room/coordinator/internal/relay/lua/append.lua", "if (redis.call('HGET', KEYS[2], room) or '') == ARGV[i + 1] then", "if true then", coordinators, "TestFeed_Cluster"},
 
+	{"bans: by the node's own clock", "room/coordinator/workers.go", "r.set(a, ws.timers.Now(), now, ", "r.set(a, now.UnixMilli(), now, ", "./transport", "TestBan_ByTheClockOfAll"},
 	{"timers: those of a dead node are not adopted", "room/coordinator/internal/timers/hasten.go", "err == nil && first && after != \"\"", "first && false", coordinators, "TestTimers_SetterIsGone"},
 	{"timers: a node that stops hands none over", "room/coordinator/internal/timers/hasten.go", "	for len(entries) > 0 {", "	for false {", coordinators, "TestTimers_SetterIsGone"},
 	{"timers: who looks early has no alarm", "room/coordinator/internal/timers/poll.go", "		t.adopt(e, name)\n", "		_ = name\n", coordinators, "TestTimers_SetterIsGone"},

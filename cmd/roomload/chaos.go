@@ -17,21 +17,23 @@ import (
 var errNotConsistent = errors.New("something was lost, or wrong, or could not be decided")
 
 type chaosCmd struct {
-	Profile   string        `default:"standalone" help:"The Redis: standalone, sentinel or cluster (${default})."`
-	Persist   string        `default:"always" help:"What it writes to its disk: none, everysec or always (${default})."`
-	Replicas  int           `default:"-1" help:"How many replicas must have an action before it is acknowledged: 0 or 1 (1 with sentinel and cluster)."`
-	KeyPrefix string        `placeholder:"PREFIX:" help:"The nodes' --key-prefix (none by default)."`
-	Nodes     int           `default:"3" help:"How many nodes to start (${default})."`
-	Clients   int           `default:"30" help:"Players, with one connection each (${default})."`
-	Rooms     int           `default:"6" help:"Rooms, which all players share (${default})."`
-	Capacity  int           `default:"8" help:"Seats of a room; the administrator changes them (${default})."`
-	Duration  time.Duration `default:"60s" help:"How long faults are injected (${default})."`
-	Seed      uint64        `placeholder:"N" help:"Seed of the faults and the players. Without it roomload draws one, and prints it."`
-	Faults    []string      `placeholder:"NAME,…" help:"Faults to inject; see above. Without it, all that may lose nothing with this profile."`
-	Mix       []string      `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, as of run (${default})."`
-	Recover   time.Duration `default:"30s" help:"How long it may take after a fault until each room and each node works (${default})."`
-	History   string        `placeholder:"FILE" help:"Write each call, return, event and fault as a line of JSON."`
-	Logs      string        `placeholder:"DIR" help:"Write there what nodes and servers log."`
+	Profile    string        `default:"standalone" help:"The Redis: standalone, sentinel or cluster (${default})."`
+	Persist    string        `default:"always" help:"What it writes to its disk: none, everysec or always (${default})."`
+	Replicas   int           `default:"-1" help:"How many replicas must have an action before it is acknowledged: 0 or 1 (1 with sentinel and cluster)."`
+	KeyPrefix  string        `placeholder:"PREFIX:" help:"The nodes' --key-prefix (none by default)."`
+	Nodes      int           `default:"3" help:"How many nodes to start (${default})."`
+	Clients    int           `default:"30" help:"Players, with one connection each (${default})."`
+	Rooms      int           `default:"6" help:"Rooms, which all players share (${default})."`
+	Capacity   int           `default:"8" help:"Seats of a room; the administrator changes them (${default})."`
+	Duration   time.Duration `default:"60s" help:"How long faults are injected (${default})."`
+	Seed       uint64        `placeholder:"N" help:"Seed of the faults and the players. Without it roomload draws one, and prints it."`
+	Faults     []string      `placeholder:"NAME,…" help:"Faults to inject; see above. Without it, all that may lose nothing with this profile."`
+	Mix        []string      `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, as of run (${default})."`
+	Recover    time.Duration `default:"30s" help:"How long it may take after a fault until each room and each node works (${default})."`
+	Clock      bool          `help:"Build nodes whose wall clocks can be set, for the fault node-clock. That takes the go command, the source of this program, and at first a minute."`
+	UpdateFrom string        `placeholder:"REVISION" help:"Every second node begins as another version, and node-update has nodes become the other one: a revision such as main~3, or a roomd or roomload program."`
+	History    string        `placeholder:"FILE" help:"Write each call, return, event and fault as a line of JSON."`
+	Logs       string        `placeholder:"DIR" help:"Write there what nodes and servers log."`
 	outputFlags
 }
 
@@ -41,6 +43,7 @@ func (c *chaosCmd) Help() string {
   roomload chaos
   roomload chaos --profile cluster --duration 2m --html chaos.html
   roomload chaos --faults node-kill,net-swallow --seed 7 --history history.jsonl
+  roomload chaos --update-from main~3
   roomload chaos --persist everysec --faults redis-power --duration 30s
   roomload chaos --duration 1h --clients 12 --rooms 4 --recover 10m --html hour.html
 
@@ -75,7 +78,7 @@ func (c *chaosCmd) config() chaos.Config {
 	}
 	return chaos.Config{
 		Profile: c.Profile, Persist: c.Persist, Replicas: replicas, KeyPrefix: c.KeyPrefix, Nodes: c.Nodes, Clients: c.Clients, Rooms: c.Rooms, Capacity: c.Capacity,
-		Duration: c.Duration, Seed: c.Seed, Faults: c.Faults, Mix: mix, Recover: c.Recover, Logs: c.Logs,
+		Duration: c.Duration, Seed: c.Seed, Faults: c.Faults, Mix: mix, Recover: c.Recover, Logs: c.Logs, Clock: c.Clock, OtherVersion: c.UpdateFrom,
 	}
 }
 
@@ -85,6 +88,16 @@ func (c *chaosCmd) Validate() error { return wrongFlag(c.config().Validate()) }
 // Run is called by kong.
 func (c *chaosCmd) Run(ctx context.Context, std streams) error {
 	cfg := c.config()
+	if c.UpdateFrom != "" {
+		work, err := os.MkdirTemp("", "roomload-chaos-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(work)
+		if cfg.OtherProgram, err = programOf(ctx, work, c.UpdateFrom, std.stderr); err != nil {
+			return err
+		}
+	}
 	if c.History != "" {
 		f, err := os.Create(c.History)
 		if err != nil {

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -60,10 +59,10 @@ func (c *compareCmd) Run(ctx context.Context, std streams) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	var programs [2]string
-	if programs[0], err = c.program(ctx, work, c.Before, std.stderr); err != nil {
+	if programs[0], err = programOf(ctx, work, c.Before, std.stderr); err != nil {
 		return err
 	}
-	if programs[1], err = c.program(ctx, work, c.After, std.stderr); err != nil {
+	if programs[1], err = programOf(ctx, work, c.After, std.stderr); err != nil {
 		return err
 	}
 	rounds := make([][2]map[string]*bench.Result, c.Rounds)
@@ -77,33 +76,6 @@ func (c *compareCmd) Run(ctx context.Context, std streams) (err error) {
 		}
 	}
 	return printComparison(std.stdout, c.Workload, rounds)
-}
-
-// program returns a roomload program: the path of one, or that of a revision, which it builds.
-func (c *compareCmd) program(ctx context.Context, work, name string, log io.Writer) (string, error) {
-	if name == "" {
-		return os.Executable()
-	}
-	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
-		return filepath.Abs(name)
-	}
-	tree, err := os.MkdirTemp(work, "")
-	if err != nil {
-		return "", err
-	}
-	fmt.Fprintln(log, "building", name)
-	archive := filepath.Join(tree, "revision.tar")
-	program := filepath.Join(tree, "roomload.exe")
-	for _, args := range [][]string{
-		{"git", "-C", ".", "archive", "-o", archive, name + ":./"},
-		{"tar", "-xf", archive, "-C", tree},
-		{"go", "build", "-C", tree, "-o", program, "./cmd/roomload"},
-	} {
-		if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%s is no program, and cannot be built as a revision of the repository: %s: %w: %s", name, args[0], err, bytes.TrimSpace(out))
-		}
-	}
-	return program, nil
 }
 
 // measure runs a program's bench once.

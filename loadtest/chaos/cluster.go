@@ -57,13 +57,15 @@ func startCluster(ctx context.Context, cfg Config, log func(string) io.Writer) (
 	return c, awaitReady(ctx, c)
 }
 
-func (c *cluster) url(func(string) (string, error)) (string, error) {
+func (c *cluster) url() string {
 	var addrs []string
 	for _, s := range c.all[:3] {
 		addrs = append(addrs, s.process.Addr())
 	}
-	return "redis+cluster://" + strings.Join(addrs, ","), nil
+	return "redis+cluster://" + strings.Join(addrs, ",")
 }
+
+func (c *cluster) ends() []end { return endsOf(c.all) }
 
 func (c *cluster) client() redis.UniversalClient { return c.rdb }
 

@@ -49,6 +49,14 @@ type Config struct {
 	// Faults are the names of those to inject. Empty means all that the profile has.
 	Faults []string
 
+	// Clock has nodes built with a wall clock that can be set, for the fault node-clock. That needs the go command, and the
+	// source that this program was built from.
+	Clock bool
+
+	// OtherProgram, if not empty, is a roomd or a roomload of another version. Nodes with even numbers begin as that, and
+	// the fault node-update has them change. OtherVersion is what the report calls it.
+	OtherProgram, OtherVersion string
+
 	// Mix is what happens besides joins and leaves, of loadtest.MixNames.
 	Mix []string
 
@@ -119,7 +127,9 @@ func (c Config) Validate() error {
 		switch f := FaultNamed(name); {
 		case f == nil:
 			return fmt.Errorf("faults is %q, which there is not; --help names them", name)
-		case !f.in(c.Profile):
+		case f.Built && !c.Clock:
+			return fmt.Errorf("faults is %q, which needs --clock", name)
+		case !f.in(c):
 			return fmt.Errorf("faults is %q, which cannot be injected with %s on this machine", name, c.Profile)
 		}
 	}
@@ -134,7 +144,7 @@ func (c Config) faults() []string {
 	var names []string
 	for _, f := range Faults {
 		// What loses acknowledged actions by itself is for whoever wants to see how many.
-		if f.in(c.Profile) && f.loses(c) == nothing {
+		if f.in(c) && f.loses(c) == nothing {
 			names = append(names, f.Name)
 		}
 	}

@@ -106,17 +106,19 @@ func (r *run) step(ctx context.Context, s Step) (well bool, err error) {
 	r.enter("%s for %.1f s", strings.Join(names, " and "), length.Seconds())
 	_ = pause.For(ctx, length)
 	r.enter("after %s", strings.Join(names, " and "))
-	for len(heals) > 0 { // one may need what another one heals
-		var failed []func(context.Context) error
-		var why error
-		for _, heal := range heals {
-			if err := heal(begin); err != nil {
-				failed, why = append(failed, heal), errors.Join(why, err)
+	end, cancel := context.WithTimeout(ctx, max(injectTimeout, r.cfg.Recover))
+	defer cancel()
+	why := make([]error, len(heals))
+	var healing sync.WaitGroup
+	for n, heal := range heals { // at once, and again: one may need what another one heals
+		healing.Go(func() {
+			for why[n] = heal(end); why[n] != nil && pause.For(end, lookPause) == nil; why[n] = heal(end) {
 			}
-		}
-		if heals = failed; len(failed) > 0 && pause.For(begin, lookPause) != nil {
-			return false, why
-		}
+		})
+	}
+	healing.Wait()
+	if err := errors.Join(why...); err != nil {
+		return false, err
 	}
 	healed := r.history.now()
 	for _, i := range indexes {

@@ -26,6 +26,7 @@ type Fault struct {
 	What     string   // it does
 	Profiles []string // nil: all
 	Clock    bool     // needs libfaketime
+	Built    bool     // needs Config.Clock
 
 	// loses reports whether Redis, as it is set up, may lose what it had acknowledged: all of it, or (since)
 	// what is not older than the fault.
@@ -62,9 +63,9 @@ type injection struct {
 // Faults are all faults, in the order of the documents.
 var Faults = slices.Concat(nodeFaults, redisFaults, failoverFaults, linkFaults)
 
-// in reports whether the fault can be injected in a profile.
-func (f *Fault) in(profile string) bool {
-	return (f.Profiles == nil || slices.Contains(f.Profiles, profile)) && (!f.Clock || fakeClock() != nil)
+// in reports whether the fault can be injected in a run.
+func (f *Fault) in(c Config) bool {
+	return (f.Profiles == nil || slices.Contains(f.Profiles, c.Profile)) && (!f.Clock || fakeClock() != nil) && (!f.Built || c.Clock)
 }
 
 // FaultNamed returns the fault of that name, nil if there is none.
@@ -150,6 +151,8 @@ var nodeFaults = []*Fault{
 		Name: "node-stop-long", What: "SIGSTOP of a node, until the others have removed its members", loses: losesNothing, evicts: true,
 		lasts: eviction + time.Second, inject: stopNode,
 	},
+	updateFault,
+	clockFault,
 }
 
 func stopNode(_ context.Context, i *injection) (func(context.Context) error, error) {

@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"roomd/lockmgr/redistest/proxy"
@@ -13,61 +14,102 @@ var linkFaults = []*Fault{
 	clientsLink("clients-hole", "nothing arrives between a node and its clients, or only one way", holed),
 	clientsLink("clients-reset", "resets of all connections between a node and its clients, twice a second", resetted),
 	clientsLink("clients-swallow", "connections between a node and its clients end in place of the next frame, twice a second", swallowed),
-	redisLink("net-lag", "5 to 60 ms of delay each way between a node and Redis", true, lagged),
+	redisLink("net-lag", "5 to 60 ms of delay each way between a node and Redis: one server of it, or all, Sentinels included", true, lagged),
 	redisLink("net-hole", "nothing arrives between a node and Redis, or only one way", true, holed),
 	redisLink("net-reset", "resets of all connections between a node and Redis, twice a second", false, resetted),
 	redisLink("net-swallow", "Redis does what a node asks for, and connections end in place of the next reply, twice a second", false, swallowed),
 }
 
-// onLink does something to a network, until heal.
-type onLink func(i *injection, p *proxy.Proxy, slow bool) (heal func(context.Context) error, err error)
+// onLink does something to networks, until heal.
+type onLink func(i *injection, on []*proxy.Proxy, slow bool) (heal func(context.Context) error, err error)
+
+// each calls f for all of them.
+func each(on []*proxy.Proxy, f func(p *proxy.Proxy)) func() {
+	return func() {
+		for _, p := range on {
+			f(p)
+		}
+	}
+}
 
 func clientsLink(name, what string, do onLink) *Fault {
 	return &Fault{Name: name, What: what, loses: losesNothing, inject: func(_ context.Context, i *injection) (func(context.Context) error, error) {
 		n := i.random.IntN(len(i.run.links))
 		i.on = fmt.Sprintf("clients of node %d", n+1)
-		return do(i, i.run.links[n].clients, true)
+		return do(i, []*proxy.Proxy{i.run.links[n].clients}, true)
 	}}
 }
 
 func redisLink(name, what string, evicts bool, do onLink) *Fault {
 	return &Fault{
-		Name: name, What: what, loses: losesNothing, evicts: evicts, Profiles: []string{Standalone},
-		inject: func(_ context.Context, i *injection) (func(context.Context) error, error) {
-			n := i.random.IntN(len(i.run.links))
-			i.on = fmt.Sprintf("node %d to redis", n+1)
-			return do(i, i.run.links[n].redis, false)
+		Name: name, What: what, loses: losesNothing, evicts: evicts,
+		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
+			return do(i, i.wires(ctx), false)
 		},
 	}
 }
 
-func lagged(i *injection, p *proxy.Proxy, slow bool) (func(context.Context) error, error) {
+// wires chooses a node, and networks between it and Redis: to all that it connects to, to the server that keeps some room, or to
+// any one.
+func (i *injection) wires(ctx context.Context) (on []*proxy.Proxy) {
+	n := i.random.IntN(len(i.run.links))
+	all := i.run.links[n].redis
+	how, room, one := i.random.IntN(3), i.random.IntN(len(i.run.rooms)), i.random.IntN(len(all))
+	chosen := all[one:][:1]
+	switch how {
+	case 0:
+		chosen = all
+	case 1: // if nobody knows who that is now, another fault is at work
+		if s, err := i.run.store.primary(ctx, i.run.rooms[room]); err == nil {
+			chosen = all[slices.Index(i.run.store.servers(), s):][:1]
+		}
+	}
+	to := chosen[0].name
+	if len(chosen) > 1 {
+		to = "all of redis"
+	}
+	i.on = fmt.Sprintf("node %d to %s", n+1, to)
+	if i.run.links[n].used() != nil {
+		i.on += ", which it reaches otherwise"
+	}
+	for _, w := range chosen {
+		on = append(on, w.proxy)
+	}
+	return on
+}
+
+func lagged(i *injection, on []*proxy.Proxy, slow bool) (func(context.Context) error, error) {
 	d := time.Duration(5+i.random.IntN(55)) * time.Millisecond
 	if slow {
 		d *= 5
 	}
-	p.Lag(d)
-	return func(context.Context) error { p.Lag(0); return nil }, nil
+	each(on, func(p *proxy.Proxy) { p.Lag(d) })()
+	return healed(each(on, func(p *proxy.Proxy) { p.Lag(0) }))
 }
 
-func holed(i *injection, p *proxy.Proxy, _ bool) (func(context.Context) error, error) {
+func holed(i *injection, on []*proxy.Proxy, _ bool) (func(context.Context) error, error) {
+	begin := (*proxy.Proxy).Pause
 	switch i.random.IntN(3) {
-	case 0:
-		p.Pause()
 	case 1:
 		i.on += ", that way"
-		p.PauseWay(proxy.ToServer)
+		begin = func(p *proxy.Proxy) { p.PauseWay(proxy.ToServer) }
 	case 2:
 		i.on += ", back"
-		p.PauseWay(proxy.ToClient)
+		begin = func(p *proxy.Proxy) { p.PauseWay(proxy.ToClient) }
 	}
-	return func(context.Context) error { p.Resume(); return nil }, nil
+	each(on, begin)()
+	return healed(each(on, (*proxy.Proxy).Resume))
 }
 
-func resetted(_ *injection, p *proxy.Proxy, _ bool) (func(context.Context) error, error) {
-	return repeat(500*time.Millisecond, p.Reset)
+func resetted(_ *injection, on []*proxy.Proxy, _ bool) (func(context.Context) error, error) {
+	return repeat(500*time.Millisecond, each(on, (*proxy.Proxy).Reset))
 }
 
-func swallowed(_ *injection, p *proxy.Proxy, _ bool) (func(context.Context) error, error) {
-	return repeat(500*time.Millisecond, p.Swallow)
+func swallowed(_ *injection, on []*proxy.Proxy, _ bool) (func(context.Context) error, error) {
+	return repeat(500*time.Millisecond, each(on, (*proxy.Proxy).Swallow))
+}
+
+// healed is a fault that has begun, and that f ends.
+func healed(f func()) (func(context.Context) error, error) {
+	return func(context.Context) error { f(); return nil }, nil
 }

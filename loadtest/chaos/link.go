@@ -2,15 +2,28 @@ package chaos
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
+	"strings"
 
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest/proxy"
 )
 
-// links are the networks of a node: to its clients, and to Redis.
+// end is a process of Redis' that nodes connect to.
+type end struct{ name, addr string }
+
+// wire is the network between a node and one end.
+type wire struct {
+	end
+	proxy *proxy.Proxy
+}
+
+// links are the networks of a node: to its clients, and to each server of Redis and each Sentinel.
 type links struct {
 	clients *proxy.Proxy
-	redis   *proxy.Proxy // nil where nodes find the servers of Redis by themselves
+	redis   []wire
 }
 
 // carry starts a network in front of an address.
@@ -18,10 +31,63 @@ func carry(addr string) (*proxy.Proxy, error) {
 	return proxy.Start(func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", addr) }, nil, nil)
 }
 
-func (l *links) close() {
-	for _, p := range []*proxy.Proxy{l.clients, l.redis} {
-		if p != nil {
-			p.Close()
+// lead starts a network to each of the ends.
+func (l *links) lead(ends []end) error {
+	for _, e := range ends {
+		p, err := carry(e.addr)
+		if err != nil {
+			return err
 		}
+		l.redis = append(l.redis, wire{e, p})
+	}
+	return nil
+}
+
+// linksOf in the environment of a node says through which address it reaches which: ADDRESS=THROUGH, separated by commas.
+const linksOf = "ROOMLOAD_CHAOS_LINKS"
+
+// env is what a node has to know of its networks. Servers tell it the addresses that they have for all, so its connections
+// are led by address, and not by a URL.
+func (l *links) env() string {
+	var pairs []string
+	for _, w := range l.redis {
+		pairs = append(pairs, w.addr+"="+w.proxy.Addr())
+	}
+	return linksOf + "=" + strings.Join(pairs, ",")
+}
+
+// dialThrough returns what opens a node's connections to Redis, by what env said. An address to which no network leads is
+// refused: nothing gets past the networks.
+func dialThrough(said string) redisurl.Dialer {
+	through := make(map[string]string)
+	for pair := range strings.SplitSeq(said, ",") {
+		addr, by, _ := strings.Cut(pair, "=")
+		through[addr] = by
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		by := through[addr]
+		if by == "" {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: fmt.Errorf("chaos: no network leads to %s", addr)}
+		}
+		return new(net.Dialer).DialContext(ctx, network, by)
+	}
+}
+
+// used reports whether the node has connected to Redis through its networks. A program that does not call Main does not.
+func (l *links) used() error {
+	for _, w := range l.redis {
+		if w.proxy.Carries() > 0 {
+			return nil
+		}
+	}
+	return errors.New("its connections to Redis do not lead through networks of chaos")
+}
+
+func (l *links) close() {
+	if l.clients != nil {
+		l.clients.Close()
+	}
+	for _, w := range l.redis {
+		w.proxy.Close()
 	}
 }

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,17 +24,30 @@ var hosted bool
 func Main() {
 	hosted = true
 	if os.Getenv(asNode) != "" {
-		roomd.Main(room.Rules{})
+		roomd.MainVia(room.Rules{}, dialThrough(os.Getenv(linksOf)))
 	}
 }
 
 // node is a process of roomd's.
 type node struct {
-	number  int // from 1
+	start
 	process *launch.Server
-	admin   string // host:port of its operators' side
-	stopped bool   // by SIGSTOP
-	down    bool   // killed, and not started again
+	admin   string  // host:port of its operators' side
+	version version // that it is, or will be when it starts again
+	stopped bool    // by SIGSTOP
+	down    bool    // killed or told to end, and not started again
+}
+
+// start is how a node is started.
+type start struct {
+	number   int // from 1
+	programs map[version]string
+	clock    *clock // nil: it is the machine's
+	links    *links
+	url      string // of Redis
+	cfg      Config
+	more     []string // further arguments
+	log      io.Writer
 }
 
 // The times of the nodes: short, so that faults of seconds outlast them.
@@ -50,33 +62,52 @@ const (
 	eviction = nodeTTL*3/2 + grace
 )
 
-// startNode starts a node on the Redis at url, and waits until it takes clients. more are further arguments.
-func startNode(ctx context.Context, number int, url string, cfg Config, log io.Writer, more ...string) (*node, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
+// startNode starts a node, and waits until it takes clients.
+func startNode(ctx context.Context, s start) (*node, error) {
+	n := &node{start: s}
+	if s.number%2 == 0 && s.programs[other] != "" {
+		n.version = other
 	}
-	if !hosted {
-		return nil, errors.New("chaos: this program starts itself as a node, and does not call chaos.Main")
+	command := n.command(n.version)
+	args := command.Args
+	command.Args = func(s *launch.Server) ([]string, error) { // each attempt to start has another port
+		port, err := launch.FreePort()
+		if err != nil {
+			return nil, err
+		}
+		n.admin = fmt.Sprintf("127.0.0.1:%d", port)
+		return args(s)
 	}
-	n := &node{number: number}
-	n.process, err = launch.Start(ctx, launch.Command{
-		Program: program, Env: []string{asNode + "=1"}, Ready: "ready: connect to", Log: log,
-		Args: func(s *launch.Server) ([]string, error) {
-			port, err := launch.FreePort()
-			n.admin = fmt.Sprintf("127.0.0.1:%d", port)
-			return append([]string{
-				"--listen", s.Addr(), "--admin-listen", n.admin, "--redis", url, "--replicas", fmt.Sprint(cfg.Replicas),
-				"--lock-ttl", lockTTL.String(), "--lock-wait", lockWait.String(), "--node-ttl", nodeTTL.String(), "--grace", grace.String(),
-				"--capacity", fmt.Sprint(cfg.Capacity), "--journal", "1000000", "--key-prefix", cfg.KeyPrefix,
-				"--rate", "off", "--max-per-address", "off", "--max-new-rooms", "off",
-			}, more...), err
-		},
-	})
+	var err error
+	if n.process, err = launch.Start(ctx, command); err == nil && n.version == own {
+		if err = n.links.used(); err != nil {
+			_ = n.process.Close()
+		}
+	}
 	if err != nil {
-		return nil, fmt.Errorf("node %d: %w", number, err)
+		return nil, fmt.Errorf("node %d: %w", n.number, err)
 	}
 	return n, nil
+}
+
+// command is what starts the node as a version.
+func (n *node) command(v version) launch.Command {
+	c := launch.Command{Program: n.programs[v], Env: []string{asNode + "=1", n.links.env()}, Ready: "ready: connect to", Log: n.log}
+	if n.clock != nil {
+		c.Env = append(c.Env, n.clock.env())
+	}
+	c.Args = func(s *launch.Server) ([]string, error) {
+		return append([]string{
+			"--listen", s.Addr(), "--admin-listen", n.admin, "--redis", n.url, "--replicas", fmt.Sprint(n.cfg.Replicas),
+			"--lock-ttl", lockTTL.String(), "--lock-wait", lockWait.String(), "--node-ttl", nodeTTL.String(), "--grace", grace.String(),
+			"--capacity", fmt.Sprint(n.cfg.Capacity), "--journal", "1000000", "--key-prefix", n.cfg.KeyPrefix,
+			"--rate", "off", "--max-per-address", "off", "--max-new-rooms", "off",
+		}, n.more...), nil
+	}
+	if v == other {
+		c = inEnvironment(c)
+	}
+	return c
 }
 
 func (n *node) kill() {
@@ -86,7 +117,7 @@ func (n *node) kill() {
 
 func (n *node) stop() { n.stopped = n.process.Signal(syscall.SIGSTOP) == nil }
 
-// heal starts a killed node again, and lets a stopped one go on.
+// heal starts a node again that is down, and lets a stopped one go on.
 func (n *node) heal(ctx context.Context) error {
 	if n.stopped {
 		n.stopped = false

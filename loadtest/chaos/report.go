@@ -32,7 +32,9 @@ type Report struct {
 	Rooms    int     `json:"rooms"`
 	Seed     uint64  `json:"seed"`
 	Seconds  float64 `json:"seconds"`
-	Repeat   string  `json:"repeat"` // the command that makes the same schedule
+	Other    string  `json:"other_version,omitempty"` // that half of the nodes began as
+	Clock    bool    `json:"clock"`                   // the clocks of nodes could be set
+	Repeat   string  `json:"repeat"`                  // the command that makes the same schedule
 
 	Actions int64         `json:"actions"` // acknowledged, without reads
 	Refused int64         `json:"refused"`
@@ -91,6 +93,7 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 	r.takeUse(ctx, true)
 	r.enter("the history is judged")
 	h := r.history.end()
+	h.Halves = r.cfg.Profile == Cluster
 	if err := r.journals(ctx, h); err != nil {
 		return nil, err
 	}
@@ -138,6 +141,7 @@ func (r *run) report(h *check.History) *Report {
 	c := r.cfg
 	report := &Report{
 		Profile: c.Profile, Persist: c.Persist, Replicas: c.Replicas, Nodes: c.Nodes, Clients: c.Clients, Rooms: c.Rooms, Seed: c.Seed,
+		Other: c.OtherVersion, Clock: c.Clock,
 		Seconds: h.End.Seconds(), Repeat: c.command(), Holds: r.outsider.holds, history: h, samples: r.samples, marks: r.history.marks,
 		Events: len(h.Events), Faults: []FaultReport{}, Violations: []string{},
 	}
@@ -171,6 +175,12 @@ func (r *run) report(h *check.History) *Report {
 func (c Config) command() string {
 	text := fmt.Sprintf("roomload chaos --profile %s --persist %s --replicas %d --nodes %d --clients %d --rooms %d --capacity %d --duration %v --seed %d",
 		c.Profile, c.Persist, c.Replicas, c.Nodes, c.Clients, c.Rooms, c.Capacity, c.Duration, c.Seed)
+	if c.Clock {
+		text += " --clock"
+	}
+	if c.OtherVersion != "" {
+		text += " --update-from " + c.OtherVersion
+	}
 	if len(c.Faults) > 0 {
 		text += " --faults " + strings.Join(c.Faults, ",")
 	}

@@ -16,7 +16,6 @@ import (
 
 	"roomd/loadtest"
 	"roomd/loadtest/chaos/check"
-	"roomd/lockmgr/redistest/proxy"
 )
 
 // startTimeout bounds the start of a server or a node.
@@ -40,6 +39,7 @@ type run struct {
 	feed     *feed
 	history  *recorder
 	files    []io.Closer // of logs
+	built    string      // the folder of what was built for the run, empty if nothing
 	playing  context.Context
 	played   time.Duration // for how long players played
 	lastDue  int64         // when the last timer that was seen at the end is due, in ms since 1970
@@ -84,12 +84,15 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 
 // start starts Redis, the nodes and their networks.
 func (r *run) start(ctx context.Context) error {
+	programs, err := r.build(ctx)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	open := map[string]func(context.Context, Config, func(string) io.Writer) (store, error){
 		Standalone: startStandalone, Sentinel: startSentinel, Cluster: startCluster,
 	}[r.cfg.Profile]
-	var err error
 	if r.store, err = open(ctx, r.cfg, r.log); err != nil {
 		return err
 	}
@@ -97,26 +100,24 @@ func (r *run) start(ctx context.Context) error {
 		return err
 	}
 	for i := range r.cfg.Nodes {
-		if err := r.startNode(ctx, i+1); err != nil {
+		if err := r.startNode(ctx, i+1, programs); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *run) startNode(ctx context.Context, number int) error {
-	l := new(links)
-	r.links = append(r.links, l)
-	url, err := r.store.url(func(addr string) (_ string, err error) {
-		if l.redis, err = carry(addr); err != nil {
-			return "", err
-		}
-		return l.redis.Addr(), nil
-	})
+func (r *run) startNode(ctx context.Context, number int, programs map[version]string) error {
+	s := start{number: number, programs: programs, links: new(links), url: r.store.url(), cfg: r.cfg, more: r.feed.args(), log: r.log(fmt.Sprintf("node-%d", number))}
+	r.links = append(r.links, s.links)
+	err := s.links.lead(r.store.ends())
+	if err == nil && r.cfg.Clock {
+		s.clock, err = newClock()
+	}
 	if err != nil {
 		return err
 	}
-	n, err := startNode(ctx, number, url, r.cfg, r.log(fmt.Sprintf("node-%d", number)), r.feed.args()...)
+	n, err := startNode(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -124,9 +125,7 @@ func (r *run) startNode(ctx context.Context, number int) error {
 	if err := r.feed.open(n); err != nil {
 		return err
 	}
-	var clients *proxy.Proxy
-	clients, err = carry(n.process.Addr())
-	l.clients = clients
+	s.links.clients, err = carry(n.process.Addr())
 	return err
 }
 
@@ -152,6 +151,12 @@ func (r *run) close() {
 	}
 	for _, n := range r.nodes {
 		_ = n.process.Close()
+		if n.clock != nil {
+			n.clock.close()
+		}
+	}
+	if r.built != "" {
+		_ = os.RemoveAll(r.built)
 	}
 	if r.store != nil {
 		r.store.close()

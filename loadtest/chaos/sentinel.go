@@ -88,8 +88,16 @@ func (s *sentinel) addrs() (list []string) {
 	return list
 }
 
-func (s *sentinel) url(func(string) (string, error)) (string, error) {
-	return "redis+sentinel://" + strings.Join(s.addrs(), ",") + "/" + masterName, nil
+func (s *sentinel) url() string {
+	return "redis+sentinel://" + strings.Join(s.addrs(), ",") + "/" + masterName
+}
+
+func (s *sentinel) ends() []end {
+	ends := endsOf(s.all)
+	for i, addr := range s.addrs() {
+		ends = append(ends, end{fmt.Sprintf("sentinel-%d", i+1), addr})
+	}
+	return ends
 }
 
 func (s *sentinel) client() redis.UniversalClient { return s.rdb }

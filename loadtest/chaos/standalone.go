@@ -18,10 +18,9 @@ func startStandalone(ctx context.Context, cfg Config, log func(string) io.Writer
 	return &standalone{s}, nil
 }
 
-func (s *standalone) url(wire func(string) (string, error)) (string, error) {
-	addr, err := wire(s.server.process.Addr())
-	return "redis://" + addr, err
-}
+func (s *standalone) url() string { return "redis://" + s.server.process.Addr() }
+
+func (s *standalone) ends() []end { return endsOf(s.servers()) }
 
 func (s *standalone) client() redis.UniversalClient { return s.server.admin }
 

@@ -23,9 +23,11 @@ import (
 
 // store is the Redis of a run, by profile: its servers, and what nodes are told of it.
 type store interface {
-	// url returns the --redis of a node. wire puts a network in front of a server; profiles in which servers
-	// tell nodes where others are do not use it.
-	url(wire func(addr string) (string, error)) (string, error)
+	// url returns the --redis of a node.
+	url() string
+
+	// ends are all to whom a node connects: the servers, and Sentinels.
+	ends() []end
 
 	// client is for whoever only looks on.
 	client() redis.UniversalClient
@@ -194,6 +196,14 @@ func (s *server) replicates(ctx context.Context) error {
 		return fmt.Errorf("%s is a %s with %s replicas, its link is %q", s.name, is["role"], is["connected_slaves"], is["master_link_status"])
 	}
 	return nil
+}
+
+// endsOf are servers as nodes see them.
+func endsOf(servers []*server) (ends []end) {
+	for _, s := range servers {
+		ends = append(ends, end{s.name, s.process.Addr()})
+	}
+	return ends
 }
 
 // of returns the server at an address.

@@ -44,8 +44,16 @@ func (r *Report) setup() string {
 }
 
 func (r *Report) played() *report.Facts {
+	nodes := "of this version"
+	if r.Other != "" {
+		nodes += ", and every second one began as " + r.Other
+	}
+	if !r.Clock {
+		nodes += "; their clocks are the machine's, and were not stepped (--clock)"
+	}
 	return &report.Facts{Title: "What was played", Rows: []report.Fact{
 		{Name: "setup", Text: r.setup()},
+		{Name: "nodes", Text: nodes},
 		{Name: "actions", Text: fmt.Sprintf("%d acknowledged, %d refused, %d unknown", r.Actions, r.Refused, r.Unknown),
 			About: "Of players and the administrator, without reads. Unknown ones may have happened."},
 		{Name: "latency", Text: fmt.Sprintf("p50 %s ms, p99 %s ms, max %s ms", r.Latency.P50.Text("%.1f"), r.Latency.P99.Text("%.0f"), r.Latency.Max.Text("%.0f")),

@@ -141,7 +141,7 @@ func (i *importer) hold(ctx context.Context) (done Imported, err error) {
 // seat reserves seats for the users of a list in a new room. It fails with ErrNobody.
 func (i *importer) seat(list store.List, node string) (r *room.Room, done Imported, err error) {
 	r = room.NewRoom(i.id, room.Position{}, make(map[string]room.Member))
-	rules, by := i.ws.opts.Rules, room.Origin{Node: node, At: time.Now().UnixMilli()}
+	rules, by := i.ws.opts.Rules, room.Origin{Node: node, At: i.ws.timers.Now()}
 	for n, entry := range list.Entries {
 		user, err := entry.Text, entry.Err
 		if err == nil {

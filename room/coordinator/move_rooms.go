@@ -68,7 +68,7 @@ func (m *move) prepare(ctx context.Context, id string, a room.Action, node strin
 			h.since[user] = member.At
 		}
 	}
-	if h.result.Seat, err = r.Apply(a, m.ws.opts.Rules, room.Origin{Node: node, At: time.Now().UnixMilli()}); err != nil {
+	if h.result.Seat, err = r.Apply(a, m.ws.opts.Rules, room.Origin{Node: node, At: m.ws.timers.Now()}); err != nil {
 		return h, &ruledOut{err}
 	}
 	h.commit = m.ws.store.Prepare(r, m.ws.store.KeysOf(id), store.Hold{Node: node, Token: locks.Lock(id).Token(), Moves: true})

@@ -29,9 +29,9 @@ type outcome struct {
 
 func newRequest() any { return &request{done: make(chan outcome, 1)} }
 
-// set makes a request new.
-func (r *request) set(a room.Action, now time.Time, wait time.Duration) {
-	r.action, r.at, r.deadline, r.accepted, r.gone, r.inBatch = a, now.UnixMilli(), now.Add(wait), false, false, false
+// set makes a request new. at is the time by the clock that all nodes share: a node's own may be set wrong.
+func (r *request) set(a room.Action, at int64, now time.Time, wait time.Duration) {
+	r.action, r.at, r.deadline, r.accepted, r.gone, r.inBatch = a, at, now.Add(wait), false, false, false
 }
 
 func (r *request) fail(err error) { r.done <- outcome{err: err} }

@@ -102,14 +102,14 @@ func (ws *workers) KeptNames() []string { return ws.node.KeptNames() }
 // runSince is Run for a caller that knows the time.
 func (ws *workers) runSince(ctx context.Context, id string, a room.Action, now time.Time) (room.Result, error) {
 	r := ws.requests.Get().(*request)
-	r.set(a, now, ws.opts.LockWait)
+	r.set(a, ws.timers.Now(), now, ws.opts.LockWait)
 	return ws.await(ctx, id, r)
 }
 
 // runAccepted is like Run, but is not refused after Close: it finishes what was accepted, by begin, before.
 func (ws *workers) runAccepted(ctx context.Context, id string, a room.Action) (room.Result, error) {
 	r := newRequest().(*request)
-	r.set(a, time.Now(), ws.opts.LockWait)
+	r.set(a, ws.timers.Now(), time.Now(), ws.opts.LockWait)
 	r.accepted = true
 	return ws.await(ctx, id, r)
 }

@@ -127,6 +127,11 @@ func New(rooms Rooms, server Server, opts Options) (*API, error) {
 	return a, nil
 }
 
+// SetRate puts another Rate and Burst in force, as Options have them, from the next request on.
+func (a *API) SetRate(perSecond, burst int) {
+	a.callers.set(cmp.Or(perSecond, defaultRate), cmp.Or(burst, defaultBurst))
+}
+
 // Public returns the API for everybody.
 func (a *API) Public() http.Handler { return transport.SecureHeaders(a.mux(false)) }
 

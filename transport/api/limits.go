@@ -57,10 +57,9 @@ func (g *gate) enter(from netip.Prefix) (leave func(), refusal error) {
 
 // callers bound how often each caller asks.
 type callers struct {
-	rate  rate.Limit
-	burst int
-
 	mu     sync.Mutex
+	rate   rate.Limit               // guarded by mu
+	burst  int                      // guarded by mu
 	byName map[string]*rate.Limiter // guarded by mu: those whose requests still count
 	sweep  int                      // guarded by mu: how many there are when the others are forgotten
 }
@@ -69,21 +68,33 @@ type callers struct {
 const minSweep = 1024
 
 func newCallers(perSecond, burst int) *callers {
-	c := &callers{rate: rate.Limit(perSecond), burst: burst, byName: make(map[string]*rate.Limiter), sweep: minSweep}
+	c := &callers{byName: make(map[string]*rate.Limiter), sweep: minSweep}
+	c.set(perSecond, burst)
+	return c
+}
+
+// set puts another rate in force, also for those who have asked already.
+func (c *callers) set(perSecond, burst int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rate, c.burst = rate.Limit(perSecond), burst
 	if perSecond < 0 {
 		c.rate = rate.Inf
 	}
-	return c
+	for _, limiter := range c.byName {
+		limiter.SetLimit(c.rate)
+		limiter.SetBurst(c.burst)
+	}
 }
 
 // take counts a request, and returns 0. If there have been too many, it counts none, and returns how
 // long to wait.
 func (c *callers) take(name string) (wait time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.rate == rate.Inf {
 		return 0
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	limiter := c.byName[name]
 	if limiter == nil {
 		c.forgetLocked()

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -84,7 +83,7 @@ func (q *request) noRoom() error {
 
 func readRoom(q *request) (*answer, error) {
 	s, err := q.read(func(s room.Snapshot) error {
-		return q.token.MayWatch(s, q.room, q.token.User, time.Now().UnixMilli())
+		return q.token.MayWatch(s, q.room, q.token.User, q.api.rooms.Now())
 	})
 	if err != nil {
 		return nil, err
@@ -179,7 +178,7 @@ type kick struct {
 func kickUser(q *request, in kick) (*answer, error) {
 	action := room.Kick{User: in.User, Text: in.Text}
 	if in.Ban > 0 {
-		action.Until = time.Now().Add(time.Duration(in.Ban) * time.Second).UnixMilli()
+		action.Until = q.api.rooms.Now() + int64(in.Ban)*1000
 	}
 	return q.do(action)
 }

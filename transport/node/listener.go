@@ -50,12 +50,12 @@ func spareFor(n int) int { return max(4, min(n/8, 1024)) }
 // connections that are only held open, also in the middle of a TLS handshake, keep nobody out.
 type listener struct {
 	*net.TCPListener
-	max     int
 	evicted *ratelog.Log
 	timeout time.Duration // of a request
 	late    func()        // called when a client takes longer; nil is not called
 
 	mu      sync.Mutex
+	max     int                      // guarded by mu
 	open    int                      // guarded by mu
 	pending pending.Set[*connection] // guarded by mu: those that are not WebSockets
 }
@@ -113,6 +113,13 @@ func (l *listener) Accept() (net.Conn, error) {
 // twice as many. By itself it would let a client that floods grow that to megabytes.
 const receiveBuffer = 32 << 10
 
+// setMax binds connections that come from now on.
+func (l *listener) setMax(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.max = n
+}
+
 // add counts a connection. If there are too many, it evicts one. It returns nil if that is the new
 // one itself.
 func (l *listener) add(conn *net.TCPConn) *connection {
@@ -121,9 +128,9 @@ func (l *listener) add(conn *net.TCPConn) *connection {
 	l.mu.Lock()
 	c.place = l.pending.Add(pending.Network(address.Addr().Unmap().WithZone("")), c)
 	l.open++
-	full := l.open > l.max
+	limit, full := l.max, l.open > l.max
 	l.mu.Unlock()
-	if full && l.evict(fmt.Errorf("%d connections are open, the limit", l.max)) == c {
+	if full && l.evict(fmt.Errorf("%d connections are open, the limit", limit)) == c {
 		return nil
 	}
 	return c

@@ -26,6 +26,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -122,11 +123,12 @@ type Node struct {
 	admin    *admin           // nil without
 	metrics  *metrics.Metrics // nil without Config.AdminListen and Config.Registerer
 	hide     func()           // takes the metrics back; nil before they are registered
-	most     limits
+	bounded  *listener        // what accepts game clients
+	most     atomic.Pointer[limits]
 	failed   chan error
 
 	version  string
-	settings map[string]string
+	settings atomic.Pointer[map[string]string]
 }
 
 // Start starts a node; the end of ctx stops the attempt. It returns an error that names the
@@ -150,7 +152,8 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		return nil, err
 	}
 	cfg.Serve.MaxConnections = most.clients
-	n := &Node{most: most, version: cfg.Version, settings: cfg.Settings, tls: cfg.TLS, failed: make(chan error, 1)}
+	n := &Node{version: cfg.Version, tls: cfg.TLS, failed: make(chan error, 1)}
+	n.most.Store(&most)
 	if n.admin, err = listenAdmin(cfg.AdminListen, cfg.Serve.Auth, cfg.Log); err != nil {
 		return nil, err
 	}
@@ -180,9 +183,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if n.rooms, err = coordinator.New(n.client, cfg.Room); err != nil {
 		return nil, err
 	}
-	if n.settings == nil {
-		n.settings = n.rooms.Settings().Strings()
-	}
+	n.setSettings(cfg.Settings)
 	if n.server, err = transport.New(n.rooms, cfg.Serve); err != nil {
 		return nil, err
 	}

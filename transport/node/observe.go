@@ -11,13 +11,11 @@ import (
 )
 
 // count begins to count what the node does, if somebody can see it. Traces of the caller are called as well.
-func (n *Node) count(cfg *Config) (err error) {
-	if cfg.AdminListen == "" && cfg.Registerer == nil {
-		return nil
-	}
-	if n.metrics, err = metrics.New(cfg.Settings); err != nil {
+func (n *Node) count(cfg *Config) error {
+	if err := metrics.CheckSettings(cfg.Settings); err != nil || cfg.AdminListen == "" && cfg.Registerer == nil {
 		return err
 	}
+	n.metrics = metrics.New()
 	n.metrics.Hook(n.client)
 	cfg.Room.Trace = metrics.Join(n.metrics.Rooms(), cfg.Room.Trace)
 	cfg.Serve.Trace = metrics.Join(n.metrics.Clients(), cfg.Serve.Trace)

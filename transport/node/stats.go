@@ -34,8 +34,8 @@ func (n *Node) report(r *coordinator.NodeReport) {
 	for _, w := range n.webhooks.Stats() {
 		r.Webhooks = append(r.Webhooks, coordinator.NodeWebhook{Receiver: w.Receiver, LagMS: w.Lag.Milliseconds()})
 	}
-	r.Version, r.Settings, r.Admin, r.Draining = n.version, n.settings, n.AdminAddr(), n.server.Draining()
-	r.Load.Connections, r.Load.MaxConnections = clients.Connections, n.most.clients
+	r.Version, r.Settings, r.Admin, r.Draining = n.version, n.Settings(), n.AdminAddr(), n.server.Draining()
+	r.Load.Connections, r.Load.MaxConnections = clients.Connections, n.MaxConnections()
 	r.Load.Rooms, r.Load.Members, r.Load.Watchers, r.Load.Graces = clients.Rooms, clients.Members, clients.Watchers, clients.Graces
 }
 
@@ -43,7 +43,18 @@ func (n *Node) report(r *coordinator.NodeReport) {
 func (n *Node) Checks() map[coordinator.Check]coordinator.Checked { return n.rooms.Checks() }
 
 // MaxConnections returns how many game clients may be connected.
-func (n *Node) MaxConnections() int { return n.most.clients }
+func (n *Node) MaxConnections() int { return n.most.Load().clients }
+
+// Settings returns what the node says of itself to operators. Nobody may change it.
+func (n *Node) Settings() map[string]string { return *n.settings.Load() }
+
+// setSettings sets what Settings returns; see Config.Settings for nil.
+func (n *Node) setSettings(settings map[string]string) {
+	if settings == nil {
+		settings = n.rooms.Settings().Strings()
+	}
+	n.settings.Store(&settings)
+}
 
 // Ready reports whether new clients should come to this node: it does not drain, and Redis
 // answers. Otherwise the error says why not.
@@ -63,7 +74,7 @@ func (cfg Config) Validate() error {
 			return err
 		}
 	}
-	if _, err := metrics.New(cfg.Settings); err != nil {
+	if err := metrics.CheckSettings(cfg.Settings); err != nil {
 		return err
 	}
 	client := cfg.Redis.NewClient()

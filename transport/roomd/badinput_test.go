@@ -58,6 +58,7 @@ var moreBadValues = map[string][]string{
 	"auth-jwks":        {"", "/nowhere/keys", "."},
 	"auth-audience":    {"alone"},
 	"auth-issuer":      {"alone"},
+	"key-prefix":       {"eu", "{eu}:"},
 	"lock-ttl":         {"0s", "1us", "1500us", "4ms", "10s --node-ttl 5s"},
 	"lock-poll":        {"0s", "3s", "16s --lock-ttl 20s --node-ttl 20s"},
 	"lock-wait":        {"0s"},
@@ -89,6 +90,7 @@ var moreBadValues = map[string][]string{
 	"redis-sentinel-password-file": {"/nowhere/password"},
 	"max-connections":              {"0"},
 	"capacity":                     {"70000"},
+	"config":                       {"", "/nowhere/config", "."},
 }
 
 // wantCode is 2 for flags, and 1 for what a file holds: that may be otherwise next time.
@@ -132,14 +134,14 @@ func TestFlags_BadValues(t *testing.T) {
 func parseAndValidate(t *testing.T, args ...string) error {
 	cfg, err := parse(t, args...)
 	if err == nil {
-		err = validate(cfg)
+		err = cfg.file.locate(validate(cfg))
 	}
 	return err
 }
 
 func model(t *testing.T) *kong.Application {
 	t.Helper()
-	parser, err := kong.New(&cli{}, options("roomd")...)
+	_, parser, err := program{name: "roomd"}.parser()
 	redistest.OK(t, err)
 	return parser.Model
 }

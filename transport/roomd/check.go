@@ -70,6 +70,7 @@ func checkConfig(ctx context.Context, cfg config) (found findings) {
 		return found
 	}
 	defer parts.Redis.Close()
+	found.settings(cfg, parts.Redis.String())
 	if err := parts.Validate(); err != nil {
 		found.fail("flags", "", "%v", inFlags(err))
 		return found
@@ -92,6 +93,22 @@ func checkConfig(ctx context.Context, cfg config) (found findings) {
 	defer rooms.Close(context.WithoutCancel(ctx))
 	found.redis(ctx, &asked{cfg: cfg, db: parts.Redis, client: client, rooms: rooms})
 	return found
+}
+
+// settings says what is in force that is not the default, or was given, and where it comes from.
+func (f *findings) settings(cfg config, redis string) {
+	if key := cfg.file.exposed(); key != "" {
+		f.warn("config", "Take the right from others (chmod o-r), or name a file of its own there", "%s: every user of this machine can read the secret of %s", cfg.file.path, key)
+	}
+	all, err := settings(cfg, redis)
+	if err != nil {
+		f.fail("setting", "", "%v", err)
+	}
+	for _, s := range all {
+		if s.origin != "" {
+			f.ok("setting", "%s, from %s", s, s.origin)
+		}
+	}
 }
 
 // keys says who may connect.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v2"
+	"go.yaml.in/yaml/v4"
 
 	"roomd/lockmgr/redistest"
 )
@@ -239,7 +239,7 @@ func at(t *testing.T, tree any, path string) any {
 	t.Helper()
 	for step := range strings.SplitSeq(path, ".") {
 		switch node := tree.(type) {
-		case map[any]any:
+		case map[string]any:
 			tree = node[step]
 		case []any:
 			if i, err := strconv.Atoi(step); err == nil && i < len(node) {
@@ -383,7 +383,11 @@ func TestRelease_Files(t *testing.T) {
 	}
 	// roomload stops and continues processes, which Windows cannot.
 	redistest.Equal(t, "programs:", strings.Join(programs, " "), "roomd[linux darwin windows] [amd64 arm64] roomload[linux darwin] [amd64 arm64]")
+	made := fmt.Sprint(at(t, release, "before.hooks.1"))
 	for _, name := range texts(t, release, "archives.0.files") {
+		if strings.HasSuffix(made, `roomd man >`+name+`"`) {
+			continue
+		}
 		if _, err := os.Stat(top + name); err != nil {
 			t.Error(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v2"
+	"go.yaml.in/yaml/v4"
 
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
@@ -145,7 +145,7 @@ func TestDeploy_Alerts(t *testing.T) {
 			}
 		}
 	}
-	redistest.OK(t, yaml.UnmarshalStrict(text, &file))
+	redistest.OK(t, yaml.Load(text, &file, yaml.WithKnownFields()))
 	all, seen := playedLittle(t), map[string]bool{}
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"roomd/lockmgr/redisconn/redisurl"
@@ -28,6 +29,9 @@ type config struct {
 	operateFlags  `embed:"" group:"Operating:"`
 
 	rules room.Rules // of the program
+
+	reread  func() (config, error) // reads flags, environment and file again
+	hangups <-chan os.Signal       // each SIGHUP; nil without a file
 }
 
 // Validate is called by kong. What the packages behind check themselves is left to them; but
@@ -230,9 +234,11 @@ func (f *roomFlags) grace() time.Duration {
 type operateFlags struct {
 	AdminListen string `placeholder:"HOST:PORT" help:"Where operators find their page /admin, /metrics (Prometheus), /debug/pprof/ and /healthz, such as 127.0.0.1:9090. On loopback all of this machine may look; elsewhere an admin token is needed, and so a key. Off unless given."`
 
-	LogLevel   string        `default:"info" enum:"trace,debug,info,warn,error" placeholder:"info" help:"One of ${enum}."`
+	LogLevel   string        `live:"" default:"info" enum:"trace,debug,info,warn,error" placeholder:"info" help:"One of ${enum}."`
 	LogFormat  string        `default:"console" enum:"console,json" placeholder:"console" help:"One of ${enum}."`
-	DrainDelay time.Duration `default:"0s" placeholder:"0s" help:"After SIGTERM: how long /readyz fails before the node stops serving new clients. Longer than two probes of the load balancer."`
+	DrainDelay time.Duration `live:"" default:"0s" placeholder:"0s" help:"After SIGTERM: how long /readyz fails before the node stops serving new clients. Longer than two probes of the load balancer."`
+
+	fileFlag `embed:""`
 }
 
 func (f *operateFlags) validate() error {

@@ -46,7 +46,7 @@ func (c *importCmd) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if c.Redis == redisurl.Embedded {
 		return useError{errors.New("--redis has to name the Redis that has the lists")}
 	}
-	log := newLog(c.config, stderr)
+	log, _ := newLog(c.config, stderr)
 	redis.SetLogger(redisLog{log})
 	db, err := c.redisFlags.open()
 	if err != nil {

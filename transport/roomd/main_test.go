@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alecthomas/kong"
 	"go.uber.org/goleak"
 
 	"roomd/lockmgr/redistest"
@@ -43,10 +42,11 @@ func (m tests) Run() int {
 
 func parse(t *testing.T, args ...string) (config, error) {
 	t.Helper()
-	var c cli
-	parser, err := kong.New(&c, options("roomd")...)
+	p := program{name: "roomd"}
+	c, parser, err := p.parser()
 	redistest.OK(t, err)
-	_, err = parser.Parse(args)
+	_, err = c.parse(parser, args)
+	c.Serve.reread = p.reread(args)
 	return c.Serve, err
 }
 

@@ -17,13 +17,13 @@ import (
 
 // command is roomd with rules, and returns its exit code.
 func command(rules room.Rules, args []string, stdout, stderr io.Writer) int {
-	return program{"roomd", rules}.command(args, stdout, stderr)
+	return program{name: "roomd", rules: rules}.command(args, stdout, stderr)
 }
 
 // A program with rules for the seats has no --capacity in its help and its completion, which is for the name of the
 // program, and shows the operators how many seats its rooms have. Who gives --capacity hears why it does not go.
 func TestProgram_OfRulesForSeats(t *testing.T) {
-	teams := program{"teams", room.Rules{Name: "teams-1", Seating: room.Capacity(4)}}
+	teams := program{name: "teams", rules: room.Rules{Name: "teams-1", Seating: room.Capacity(4)}}
 	parser, err := kong.New(&cli{}, options(teams.name)...)
 	redistest.OK(t, err)
 	teams.hideFlags(parser.Model)

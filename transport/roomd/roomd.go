@@ -9,7 +9,6 @@
 package roomd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,9 +19,11 @@ import (
 
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
+	"github.com/posener/complete"
 	"github.com/rs/zerolog"
 
 	"roomd/lockmgr"
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
 	"roomd/transport/node"
 	"roomd/transport/reload"
@@ -34,15 +35,19 @@ import (
 // flags say the rest. With a Seating, --capacity must not be given: that is then the rules' own matter.
 // Start all nodes on one Redis with the same rules. Nodes that meet compare the names of
 // theirs, and log a difference.
-func Main(rules room.Rules) {
+func Main(rules room.Rules) { MainVia(rules, nil) }
+
+// MainVia is Main, and dial, if not nil, opens all connections to Redis: for tests of what happens when networks fail.
+func MainVia(rules room.Rules, dial redisurl.Dialer) {
 	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with their units
-	os.Exit(program{filepath.Base(os.Args[0]), rules}.command(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(program{filepath.Base(os.Args[0]), rules, dial}.command(os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // program is roomd under its name in the shell, with the rules of a game.
 type program struct {
 	name  string
 	rules room.Rules
+	dial  redisurl.Dialer
 }
 
 // cli is the command line.
@@ -53,7 +58,10 @@ type cli struct {
 	Token  tokenCmd  `cmd:"" help:"Print a token, by which a game client says who it is."`
 
 	Completion completionCmd    `cmd:"" help:"Print a script that completes commands and flags in a shell."`
+	Man        struct{}         `cmd:"" help:"Print the manual page: roomd man | man -l -"`
 	Version    kong.VersionFlag `env:"-" help:"Print the version, the revision it was built from, and Go's version."`
+
+	file *configFile
 }
 
 // completionCmd is "roomd completion".
@@ -82,10 +90,11 @@ With a key (--auth-...) a token says who a client is, instead of ?user=. To try 
   roomd token --auth-secret-file secret --user NAME
   wscat -s roomd.v1 -H "Authorization: Bearer TOKEN" -c ws://HOST:PORT/ws
 
-Every flag is also an environment variable: --lock-ttl is ROOMD_LOCK_TTL.
+Every flag is also an environment variable, --lock-ttl is ROOMD_LOCK_TTL, and a key in the YAML
+file that --config names: lock-ttl. With a file SIGHUP reads it again, and changes flags that are live.
 
-It ends with 0 after SIGTERM, SIGINT or SIGHUP, with 1 if something failed, and with 2 if it was
-started wrongly.`
+It ends with 0 after SIGTERM or SIGINT, and after SIGHUP without a file; with 1 if something failed,
+and with 2 if it was started wrongly.`
 
 // options tell kong what the struct tags cannot.
 func options(name string) []kong.Option {
@@ -93,6 +102,7 @@ func options(name string) []kong.Option {
 		kong.Name(name),
 		kong.Description(description),
 		kong.DefaultEnvars("ROOMD"),
+		kong.ValueFormatter(helpOf),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.Help(func(options kong.HelpOptions, ctx *kong.Context) error {
 			if ctx.Selected() == nil {
@@ -120,18 +130,50 @@ func (p program) hideFlags(model *kong.Application) {
 
 // command is roomd, and returns its exit code.
 func (p program) command(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := untilSignal()
-	defer stop()
-	err := p.dispatch(ctx, args, stdout, stderr)
+	signals := catchSignals()
+	defer signals.release()
+	err := p.dispatch(signals, args, stdout, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", p.name, err)
 	}
 	return exitCode(err)
 }
 
-func (p program) dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	c := cli{Serve: config{rules: p.rules}, Check: checkCmd{config: config{rules: p.rules}}, Import: importCmd{config: config{rules: p.rules}}}
-	parser, err := kong.New(&c, append(options(p.name), kong.Writers(stdout, stderr), kong.Vars{"version": version()})...)
+// parser returns what reads a command line into c, with the environment and the file that either names.
+func (p program) parser(opts ...kong.Option) (c *cli, parser *kong.Kong, err error) {
+	base := config{rules: p.rules, redisFlags: redisFlags{Files: fileflags.Redis{Dial: p.dial}}}
+	c = &cli{file: new(configFile), Serve: base, Check: checkCmd{config: base}, Import: importCmd{config: base}}
+	opts = append(opts, kong.WithBeforeResolve(c.file.load))
+	parser, err = kong.New(c, append(options(p.name), opts...)...)
+	return c, parser, err
+}
+
+// parse reads a command line. Its error says where in the file the value is that cannot be used.
+func (c *cli) parse(parser *kong.Kong, args []string) (*kong.Context, error) {
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return nil, c.file.locate(err)
+	}
+	for _, cfg := range []*config{&c.Serve, &c.Check.config, &c.Import.config} {
+		cfg.file, cfg.origins = c.file, c.file.originsOf(parsed)
+	}
+	return parsed, nil
+}
+
+// reread returns what reads the configuration of a node again.
+func (p program) reread(args []string) func() (config, error) {
+	return func() (config, error) {
+		c, parser, err := p.parser(kong.Writers(io.Discard, io.Discard))
+		if err == nil {
+			c.file.again = true
+			_, err = c.parse(parser, args)
+		}
+		return c.Serve, err
+	}
+}
+
+func (p program) dispatch(signals *signals, args []string, stdout, stderr io.Writer) error {
+	c, parser, err := p.parser(kong.Writers(stdout, stderr), kong.Vars{"version": version()})
 	if err != nil {
 		return err
 	}
@@ -140,25 +182,35 @@ func (p program) dispatch(ctx context.Context, args []string, stdout, stderr io.
 		if !slices.ContainsFunc(parser.Model.Children, func(n *kong.Node) bool { return slices.Contains(typed, n.Name) }) {
 			addDefaults(parser.Model)
 		}
-		kongcompletion.Register(parser, kongcompletion.WithExitFunc(func(int) {}))
+		kongcompletion.Register(parser, kongcompletion.WithPredictor("file", complete.PredictFiles("*")), kongcompletion.WithExitFunc(func(int) {}))
 		return nil
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := c.parse(parser, args)
 	if err != nil {
 		return err
 	}
-	switch command, _, _ := strings.Cut(parsed.Command(), " "); command {
+	command, _, _ := strings.Cut(parsed.Command(), " ")
+	if command == "serve" && c.Serve.Config != nil {
+		c.Serve.reread, c.Serve.hangups = p.reread(args), signals.keepHangups()
+	} else {
+		signals.stopOnHangup()
+	}
+	switch command {
 	case "check":
-		return c.Check.run(ctx, stdout)
+		err = c.Check.run(signals.ctx, stdout)
 	case "import":
-		return c.Import.run(ctx, stdout, stderr)
+		err = c.Import.run(signals.ctx, stdout, stderr)
 	case "token":
-		return c.Token.print(stdout)
+		err = c.Token.print(stdout)
+	case "man":
+		err = writeManual(stdout, parser.Model)
 	case "completion":
 		parser.Exit = func(int) {} // the library's command would end the process
-		return (&kongcompletion.Completion{Shell: c.Completion.Shell, Code: true}).Run(parsed)
+		err = (&kongcompletion.Completion{Shell: c.Completion.Shell, Code: true}).Run(parsed)
+	default:
+		err = run(signals.ctx, c.Serve, stderr, func(*node.Node) {})
 	}
-	return run(ctx, c.Serve, stderr, func(*node.Node) {})
+	return c.file.locate(err)
 }
 
 // What roomd ends with.
@@ -186,6 +238,8 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, new(*reload.FileError)):
+		return exitFailed
 	case errors.As(err, &parse), errors.As(err, new(useError)), errors.As(err, new(fileflags.UseError)), errors.Is(err, room.ErrInvalid), errors.Is(err, lockmgr.ErrInvalid):
 		return exitWrongUse
 	}

@@ -7,9 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -22,7 +20,7 @@ import (
 // run serves until ctx ends, or an operator asks for that, and then drains. ready is called when the node
 // accepts clients.
 func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Node)) error {
-	log := newLog(cfg, stderr)
+	log, level := newLog(cfg, stderr)
 	redis.SetLogger(redisLog{log})
 	parts, err := nodeConfig(cfg, log)
 	if err != nil {
@@ -42,6 +40,7 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 	if err := logSettings(log, cfg, db.String()); err != nil {
 		return errors.Join(err, n.Shutdown(ctx))
 	}
+	cfg.file.warn(log)
 	kept := db.String()
 	if db.IsEmbedded() {
 		kept = "the embedded Redis, which keeps nothing and serves this node only"
@@ -60,31 +59,48 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*node.Nod
 	super.ready(n)
 	defer super.close()
 
-	delay := cfg.DrainDelay
-	select {
-	case <-ctx.Done():
-	case <-n.DrainRequested():
-		log.Info("an operator asks this node to stop, by the API of some node")
-	case err := <-n.Failed():
-		log.Error("stopped listening", "error", err)
+	running := &reloader{cfg: cfg, parts: parts, node: n, level: level, log: log}
+	failed := running.serve(ctx, super)
+	delay := running.cfg.DrainDelay
+	if failed {
 		delay = 0
 	}
 	super.stopping(delay+2*drainTimeout, "draining")
 	return drain(context.WithoutCancel(ctx), delay, n, log)
 }
 
-func newLog(cfg config, w io.Writer) *slog.Logger {
-	level, err := zerolog.ParseLevel(cfg.LogLevel)
-	if err != nil {
-		level = zerolog.InfoLevel
-	}
+// newLog returns a log, and its level, which may be set at any time.
+func newLog(cfg config, w io.Writer) (*slog.Logger, *slog.LevelVar) {
 	file, isFile := w.(*os.File)
 	plain := !isFile || !isatty.IsTerminal(file.Fd())
 	w = zerolog.SyncWriter(w) // connections log at the same time
 	if cfg.LogFormat == "console" {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.DateTime, NoColor: plain}
 	}
-	return slog.New(zerolog.NewSlogHandler(zerolog.New(w).Level(level)))
+	level := new(slog.LevelVar)
+	level.Set(cfg.level())
+	return slog.New(leveled{zerolog.NewSlogHandler(zerolog.New(w)), level}), level
+}
+
+// level returns --log-level.
+func (f *operateFlags) level() slog.Level {
+	return map[string]slog.Level{"trace": slog.LevelDebug - 4, "debug": slog.LevelDebug, "warn": slog.LevelWarn, "error": slog.LevelError}[f.LogLevel]
+}
+
+// leveled is a handler whose level may change.
+type leveled struct {
+	slog.Handler
+	level *slog.LevelVar
+}
+
+func (l leveled) Enabled(_ context.Context, level slog.Level) bool { return level >= l.level.Level() }
+
+func (l leveled) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return leveled{l.Handler.WithAttrs(attrs), l.level}
+}
+
+func (l leveled) WithGroup(name string) slog.Handler {
+	return leveled{l.Handler.WithGroup(name), l.level}
 }
 
 // redisLog takes what go-redis has to say, which callers hear as errors as well.
@@ -98,18 +114,6 @@ func (l redisLog) Printf(_ context.Context, format string, args ...any) {
 
 // drainTimeout is how long requests may still run when the node drains.
 const drainTimeout = 15 * time.Second
-
-// untilSignal returns a context that ends with a signal to stop. A second signal ends the
-// process at once.
-func untilSignal() (context.Context, context.CancelFunc) {
-	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
-		signals = append(signals, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
-}
 
 // drain ends the node. For delay it serves as before, so that load balancers notice that
 // /readyz fails before anybody is refused.

@@ -33,6 +33,7 @@ type setting struct {
 	flag      string // with its dashes
 	value     string
 	isDefault bool
+	origin    string // where it comes from; "" for the default
 }
 
 // String returns the setting as a shell would take it.
@@ -57,7 +58,7 @@ func settings(cfg config, redis string) ([]setting, error) {
 	var all []setting
 	for i, flag := range given {
 		value, standard := flag.Target.Interface(), defaults[i].Target.Interface()
-		s := setting{"--" + flag.Name, shown(value), reflect.DeepEqual(value, standard)}
+		s := setting{"--" + flag.Name, shown(value), reflect.DeepEqual(value, standard), cfg.origins[flag.Name]}
 		switch {
 		case s.isDefault:
 		case flag.Tag.Has("secret"):

@@ -53,7 +53,8 @@ func TestSettings_SecretsAreTagged(t *testing.T) {
 	redistest.OK(t, err)
 	defer db.Close()
 	var log bytes.Buffer
-	if err = logSettings(newLog(cfg, &log), cfg, db.String()); err != nil || !strings.Contains(log.String(), "--redis='Redis at 127.0.0.1:1, database 3'") || strings.Contains(log.String(), "hidden") {
+	written, _ := newLog(cfg, &log)
+	if err = logSettings(written, cfg, db.String()); err != nil || !strings.Contains(log.String(), "--redis='Redis at 127.0.0.1:1, database 3'") || strings.Contains(log.String(), "hidden") {
 		t.Errorf("%v\n%s", err, &log)
 	}
 }

@@ -67,6 +67,11 @@ func (s *supervisor) watch(every time.Duration, n *node.Node) {
 	}
 }
 
+// reloading says that the configuration is read again, until reloaded.
+func (s *supervisor) reloading() { s.notify(daemon.SdNotifyReloading, daemon.SdNotifyMonotonicUsec()) }
+
+func (s *supervisor) reloaded() { s.notify(daemon.SdNotifyReady) }
+
 // stopping says that the node drains, which takes no longer than limit.
 func (s *supervisor) stopping(limit time.Duration, status string) {
 	s.notify(daemon.SdNotifyStopping, "STATUS="+status, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", limit.Microseconds()))

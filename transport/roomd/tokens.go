@@ -101,6 +101,8 @@ type tokenCmd struct {
 	KeyID          string  `placeholder:"KID" help:"The token's kid, for nodes with --auth-jwks and several keys."`
 	AuthAudience   string  `placeholder:"NAME" help:"The token's aud."`
 	AuthIssuer     string  `placeholder:"NAME" help:"The token's iss."`
+
+	fileFlag
 }
 
 // Help is shown by kong below the description.

@@ -142,7 +142,8 @@ func TestWebhooks_Flags(t *testing.T) {
 		t.Errorf("%+v", to)
 	}
 	var log bytes.Buffer
-	if err = logSettings(newLog(cfg, &log), cfg, ""); err != nil || !strings.Contains(log.String(), "--webhook="+b.server.URL) || strings.Contains(log.String(), "hidden") {
+	written, _ := newLog(cfg, &log)
+	if err = logSettings(written, cfg, ""); err != nil || !strings.Contains(log.String(), "--webhook="+b.server.URL) || strings.Contains(log.String(), "hidden") {
 		t.Errorf("%v\n%s", err, &log)
 	}
 	for want, args := range map[string][]string{

@@ -65,12 +65,12 @@ func newMessage(entries []coordinator.FeedEntry, now int64) *message {
 }
 
 // newClient returns a client that follows no redirection, since the signature is for the receiver alone.
-func newClient(timeout time.Duration) *http.Client {
+func newClient() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxResponseHeaderBytes = maxAnswer
 	transport.DisableCompression = true
 	return &http.Client{
-		Transport: transport, Timeout: timeout,
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -100,6 +100,8 @@ func (w *webhook) deliver(ctx context.Context, m *message) error {
 
 // send sends a message once.
 func (w *webhook) send(ctx context.Context, m *message) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(w.timeout.Load()))
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(m.body))
 	if err != nil {
 		return errors.New("the request cannot be made")

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,10 +46,11 @@ type Config struct {
 
 // Webhooks tell receivers of commits. It is safe for concurrent use.
 type Webhooks struct {
-	all  []*webhook
-	life context.Context
-	end  context.CancelFunc
-	busy sync.WaitGroup
+	all     []*webhook
+	timeout atomic.Int64
+	life    context.Context
+	end     context.CancelFunc
+	busy    sync.WaitGroup
 }
 
 // webhook tells one receiver.
@@ -58,8 +60,9 @@ type webhook struct {
 	rooms   Rooms
 	secrets *Secrets
 	client  *http.Client
-	failed  *ratelog.Log // the receiver, or the way there
-	unread  *ratelog.Log // the feed
+	timeout *atomic.Int64 // of one request, a time.Duration
+	failed  *ratelog.Log  // the receiver, or the way there
+	unread  *ratelog.Log  // the feed
 
 	sent, failures, entries atomic.Uint64
 	since                   atomic.Int64 // the time of the oldest commit that waits to be acknowledged, in ms since 1970; 0 for none
@@ -81,13 +84,11 @@ func New(rooms Rooms, cfg Config) (*Webhooks, error) {
 	if len(cfg.Receivers) > 0 && cfg.Secrets == nil {
 		return nil, errors.New("webhook: Secrets is nil")
 	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = DefaultTimeout
-	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	ws := new(Webhooks)
+	ws.SetTimeout(cfg.Timeout)
 	ws.life, ws.end = context.WithCancel(context.Background())
 	labels := make(map[string]int)
 	for _, r := range cfg.Receivers {
@@ -96,13 +97,16 @@ func New(rooms Rooms, cfg Config) (*Webhooks, error) {
 			label += fmt.Sprintf("#%d", labels[r.Host()])
 		}
 		ws.all = append(ws.all, &webhook{
-			Receiver: r, label: label, rooms: rooms, secrets: cfg.Secrets, client: newClient(cfg.Timeout),
+			Receiver: r, label: label, rooms: rooms, secrets: cfg.Secrets, client: newClient(), timeout: &ws.timeout,
 			failed: ratelog.New(cfg.Log, slog.LevelWarn, "a webhook's receiver does not take commits, trying again", 2*maxPause),
 			unread: ratelog.New(cfg.Log, slog.LevelWarn, "the feed cannot be read for a webhook, trying again", ratelog.Quiet),
 		})
 	}
 	return ws, nil
 }
+
+// SetTimeout says how long requests from now on may take; zero means DefaultTimeout.
+func (ws *Webhooks) SetTimeout(d time.Duration) { ws.timeout.Store(int64(cmp.Or(d, DefaultTimeout))) }
 
 // Start begins to tell.
 func (ws *Webhooks) Start() {
@@ -127,7 +131,7 @@ func (ws *Webhooks) Stats() (all []Stats) {
 	for _, w := range ws.all {
 		s := Stats{Receiver: w.label, Sent: w.sent.Load(), Failed: w.failures.Load(), Entries: w.entries.Load()}
 		if since := w.since.Load(); since != 0 {
-			s.Lag = max(0, time.Since(time.UnixMilli(since)))
+			s.Lag = max(0, time.Duration(w.rooms.Now()-since)*time.Millisecond)
 		}
 		all = append(all, s)
 	}

@@ -9,9 +9,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+
 	"roomd/loadtest/bench/echo"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room/coordinator"
+	"roomd/transport"
 	"roomd/transport/node"
 )
 
@@ -38,7 +42,8 @@ func Main(more ...Kind) {
 	}
 	signal.Ignore(syscall.SIGINT) // a terminal sends it to the children, too; they end with the parent
 	out := os.Stdout
-	os.Stdout = os.Stderr // what prints there would break the conversation
+	os.Stdout = os.Stderr                  // what prints there would break the conversation
+	redis.SetLogger(&logging.VoidLogger{}) // callers get the same as errors
 	s := rpc.NewServer()
 	for name, service := range map[string]any{
 		"Child":  new(child),
@@ -76,10 +81,15 @@ const stopTimeout = 15 * time.Second
 // are what is measured. On Linux each client has an address of its own, so that a limit by address
 // does not bind them together; see source.
 func nodeConfig(cfg ServerConfig, db *redisurl.DB) node.Config {
+	rate := 0
+	if cfg.Unlimited {
+		rate = -1
+	}
 	return node.Config{
 		Listen: "127.0.0.1:0",
 		Redis:  db,
-		Room:   coordinator.Options{Node: cfg.Name},
+		Serve:  transport.Options{Rate: rate},
+		Room:   coordinator.Options{Node: cfg.Name, Journal: cfg.Journal, Feed: cfg.Feed, Replicas: cfg.Replicas},
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
+
+	own "roomd/loadtest/internal/process"
 )
 
 // The kinds of servers that every child can be.
@@ -21,6 +23,9 @@ type ServerConfig struct {
 	Kind  string
 	Redis string // the URL; for a node
 	Name  string // in Redis; for a node
+
+	Journal, Feed, Replicas int  // as of the flags of roomd; for a node
+	Unlimited               bool // the node's clients may act as often as they can
 }
 
 // Memory is what a process uses, in bytes.
@@ -55,6 +60,11 @@ func StartServer(ctx context.Context, cfg ServerConfig) (*Server, error) {
 // that nothing uses back to the system.
 func (s *Server) Memory(ctx context.Context, free bool) (m Memory, err error) {
 	return m, s.process.call(ctx, "Server.Memory", free, &m)
+}
+
+// CPU returns the processor time that the server has used so far in microseconds, or NaN if that is unknown.
+func (s *Server) CPU(ctx context.Context) (used float64, err error) {
+	return used, s.process.call(ctx, "Server.CPU", 0, &used)
 }
 
 // WriteHeapProfile writes a profile of what is in the heap to a file, for go tool pprof.
@@ -103,6 +113,12 @@ func (s *serverChild) Memory(free bool, m *Memory) error {
 	m.Resident, m.Peak = resident()
 	m.Heap, m.Stack = int64(used.HeapInuse), int64(used.StackInuse)
 	m.Goroutines, m.Connections = runtime.NumGoroutine(), s.service.Connections()
+	return nil
+}
+
+// CPU returns the processor time of this process.
+func (s *serverChild) CPU(_ int, used *float64) error {
+	*used = own.CPU()
 	return nil
 }
 

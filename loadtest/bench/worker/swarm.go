@@ -26,6 +26,18 @@ type ConnectConfig struct {
 	Join        bool   // each joins its room, and is in when that is answered
 	At          time.Time
 	AllTogether bool // at the time At, and not a few after the others
+
+	// Addresses of several nodes, if there are any, are those that clients connect to, each to one at random, as a load balancer has it.
+	// The same number leads to the same one.
+	Addresses []string
+}
+
+// address returns where the i-th client connects.
+func (c ConnectConfig) address(i int) string {
+	if len(c.Addresses) == 0 {
+		return c.Address
+	}
+	return c.Addresses[rand.New(rand.NewPCG(uint64(i), 1)).IntN(len(c.Addresses))]
 }
 
 // Swarm is many clients in a process of their own.
@@ -95,7 +107,7 @@ func (s *swarmChild) Connect(cfg ConnectConfig, t *tally.Tally) error {
 	for n := range clients {
 		group.Go(func() error {
 			i := cfg.First + n
-			c, err := newClient(context.Background(), cfg.Address, fmt.Sprintf("player-%d", i), fmt.Sprintf("%s%d", cfg.Room, i/max(1, cfg.RoomSize)), i)
+			c, err := newClient(context.Background(), cfg.address(i), fmt.Sprintf("player-%d", i), fmt.Sprintf("%s%d", cfg.Room, i/max(1, cfg.RoomSize)), i)
 			if err == nil && cfg.Join {
 				if err = c.act(); err != nil {
 					c.close()

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"roomd/transport/protocol"
@@ -38,6 +39,22 @@ type wire struct {
 	net.Conn
 	in      *bufio.Reader
 	payload []byte // of the frame that was read last
+
+	received, sent atomic.Int64 // bytes
+}
+
+// Read reads from the connection, and counts.
+func (w *wire) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	w.received.Add(int64(n))
+	return n, err
+}
+
+// Write writes to the connection, and counts.
+func (w *wire) Write(p []byte) (int, error) {
+	n, err := w.Conn.Write(p)
+	w.sent.Add(int64(n))
+	return n, err
 }
 
 // Refusal is a clear answer of the server other than the one that was hoped for.
@@ -66,7 +83,8 @@ func dial(ctx context.Context, address, user string, i int) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{Conn: conn, in: bufio.NewReaderSize(conn, readBuffer)}
+	w := &wire{Conn: conn}
+	w.in = bufio.NewReaderSize(w, readBuffer)
 	if err := w.handshake(u, user); err != nil {
 		_ = conn.Close()
 		return nil, err

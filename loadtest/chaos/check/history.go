@@ -280,6 +280,10 @@ type History struct {
 	Rooms    []string
 	Journals map[string][]Entry // by room, as they were in the end
 	End      time.Duration
+
+	// Halves says that rooms are on several servers: a move to another room that cannot be finished is taken back, and is
+	// refused although others may have seen it begin.
+	Halves bool
 }
 
 // Violation is something that must not have happened.

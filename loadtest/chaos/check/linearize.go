@@ -112,6 +112,9 @@ func (p *part) fill(h *History, believed []moment) {
 			p.judged++
 			p.add(op.Call, op.Return, step{op: op})
 		}
+		if h.Halves && op.Outcome == Refused && op.Code == "unavailable" && (op.Action == MoveIn || op.Action == MoveOut) && op.Call < p.end {
+			p.perhaps(op)
+		}
 	}
 	for i, c := range h.Conns {
 		if b := believed[i]; !c.Open && names[c.User] && b.from < p.end {

@@ -112,6 +112,24 @@ func TestLinearize_MembersWhoMayBeGone(t *testing.T) {
 	}
 }
 
+// On a Cluster others may see a move begin that is taken back, and refused because its other room did not answer.
+func TestLinearize_MoveTakenBack(t *testing.T) {
+	for _, tt := range []struct {
+		halves bool
+		code   string
+		ok     bool
+	}{{true, "unavailable", true}, {false, "unavailable", false}, {true, "room_full", false}} {
+		h := good()
+		read := h.Ops[8]
+		read.List.Users = append(read.List.Users, Member{User: "王五", Seat: 1})
+		h.Halves = tt.halves
+		h.Ops = append(h.Ops, &Op{ID: 13, Process: "administrator", Room: room42, Action: MoveIn, Users: []string{"王五"}, Outcome: Refused, Code: tt.code, Call: read.Call - 1, Return: read.Return + 1})
+		if v := Linearize(h, DefaultPatience); (len(v.Violations) == 0) != tt.ok {
+			t.Errorf("%+v: %v", tt, v.Violations)
+		}
+	}
+}
+
 // A time-out is no answer.
 func TestLinearize_Undecided(t *testing.T) {
 	if v := Linearize(good(), time.Nanosecond); len(v.Unsure) != 1 || len(v.Violations) > 0 {

@@ -1,9 +1,11 @@
 package redisurl
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"net"
 )
 
 // Options are what a URL cannot say, or should not. The zero value adds nothing.
@@ -18,13 +20,21 @@ type Options struct {
 	// URL that begins with rediss.
 	RootCAs     *x509.CertPool
 	Certificate *tls.Certificate
+
+	// Dial, if not nil, opens each connection, those to Sentinels included, to an address that the
+	// URL or a server names. It is for tests of networks. The URL must not begin with rediss.
+	Dial Dialer
 }
+
+// Dialer opens a connection, as [net.Dialer.DialContext] does.
+type Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // What a URL and Options can disagree about.
 var (
 	ErrPassword         = errors.New("the URL has a password already, or names the embedded Redis, which has none")
 	ErrSentinelPassword = errors.New("the URL has a sentinel_password already, or names no Sentinels")
 	ErrNoTLS            = errors.New("TLS needs a URL that begins with rediss")
+	ErrDial             = errors.New("connections of one's own making have no TLS, and do not lead to the embedded Redis")
 )
 
 func (o *Options) refuseEmbedded() error {
@@ -35,6 +45,8 @@ func (o *Options) refuseEmbedded() error {
 		return ErrSentinelPassword
 	case o.RootCAs != nil || o.Certificate != nil:
 		return ErrNoTLS
+	case o.Dial != nil:
+		return ErrDial
 	}
 	return nil
 }
@@ -53,6 +65,12 @@ func (db *DB) add(opts Options) error {
 			return ErrSentinelPassword
 		}
 		db.sentinel.SentinelPassword = opts.SentinelPassword
+	}
+	if opts.Dial != nil {
+		if secure != nil {
+			return ErrDial // the client would leave TLS to it
+		}
+		*db.dialer() = opts.Dial
 	}
 	if opts.RootCAs == nil && opts.Certificate == nil {
 		return nil
@@ -76,4 +94,15 @@ func (db *DB) places() (password *string, secure *tls.Config) {
 		return &db.cluster.Password, db.cluster.TLSConfig
 	}
 	return &db.opts.Password, db.opts.TLSConfig
+}
+
+// dialer returns where the client finds what opens its connections.
+func (db *DB) dialer() *func(ctx context.Context, network, addr string) (net.Conn, error) {
+	switch {
+	case db.sentinel != nil:
+		return &db.sentinel.Dialer
+	case db.cluster != nil:
+		return &db.cluster.Dialer
+	}
+	return &db.opts.Dialer
 }

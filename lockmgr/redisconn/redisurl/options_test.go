@@ -1,9 +1,11 @@
 package redisurl
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 
@@ -17,6 +19,7 @@ import (
 func TestContradictions(t *testing.T) {
 	password, sentinel := Options{Password: "hidden"}, Options{SentinelPassword: "hidden"}
 	roots, cert := Options{RootCAs: x509.NewCertPool()}, Options{Certificate: new(tls.Certificate)}
+	dial := Options{Dial: new(net.Dialer).DialContext}
 	for _, tt := range []struct {
 		url  string
 		opts Options
@@ -28,6 +31,10 @@ func TestContradictions(t *testing.T) {
 		{"unix://u:secret@/s", password, ErrPassword},
 		{"redis+sentinel://u:secret@h:1/m", password, ErrPassword},
 		{"redis+cluster://u:secret@h:1", password, ErrPassword},
+		{Embedded, dial, ErrDial},
+		{"rediss://h", dial, ErrDial},
+		{"rediss+sentinel://h:1/m", dial, ErrDial},
+		{"rediss+cluster://h:1", dial, ErrDial},
 		{Embedded, sentinel, ErrSentinelPassword},
 		{"redis://h", sentinel, ErrSentinelPassword},
 		{"redis+cluster://h:1", sentinel, ErrSentinelPassword},
@@ -71,6 +78,23 @@ func TestOptionsOfClients(t *testing.T) {
 	}
 	if db, err := OpenWith("redis://u@h:1", Options{Password: "p"}); err != nil || db.opts.Username != "u" || db.opts.Password != "p" {
 		t.Errorf("without TLS: %v", err)
+	}
+}
+
+// All connections are of the caller's making: those to a server, to a Cluster's servers, and to Sentinels.
+func TestOptionsDial(t *testing.T) {
+	for _, url := range []string{"redis://h:1", "redis+sentinel://h:1/m", "redis+cluster://h:1"} {
+		dialed := ""
+		db, err := OpenWith(url, Options{Dial: func(_ context.Context, network, addr string) (net.Conn, error) {
+			dialed = network + " " + addr
+			return nil, errors.New("there is no way")
+		}})
+		redistest.OK(t, err)
+		client := db.NewClient()
+		if err := client.Ping(t.Context()).Err(); err == nil || dialed != "tcp h:1" {
+			t.Errorf("%s: %v, dialed %q", url, err, dialed)
+		}
+		client.Close()
 	}
 }
 

@@ -58,7 +58,7 @@ type DB struct {
 func Open(rawURL string) (*DB, error) { return OpenWith(rawURL, Options{}) }
 
 // OpenWith does what Open does, with what the URL does not say. The error wraps [ErrPassword],
-// [ErrSentinelPassword] or [ErrNoTLS] if the two do not go together.
+// [ErrSentinelPassword], [ErrNoTLS] or [ErrDial] if the two do not go together.
 func OpenWith(rawURL string, opts Options) (*DB, error) {
 	if rawURL == Embedded {
 		if err := opts.refuseEmbedded(); err != nil {

@@ -25,6 +25,8 @@ const (
 	readyWithin = 30 * time.Second
 	drain       = time.Second // how long a child of the server may keep its output open
 	folderNames = "redis-launch-"
+
+	defaultProgram = "redis-server"
 )
 
 // Command says what to run.
@@ -92,9 +94,8 @@ func try(ctx context.Context, command Command) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	command.Program = cmp.Or(command.Program, "redis-server")
-	s := &Server{port: port, folder: folder, command: command}
-	if s.args, err = command.Args(s); err == nil {
+	s := &Server{port: port, folder: folder}
+	if err = s.Become(command); err == nil {
 		err = s.launch(ctx)
 	}
 	if err != nil {
@@ -186,6 +187,24 @@ func (s *Server) Kill() {
 func (s *Server) Restart(ctx context.Context) error {
 	s.Kill()
 	return s.launch(ctx)
+}
+
+// Wait returns when the process has ended, as it does after a signal, or with an error when ctx has.
+func (s *Server) Wait(ctx context.Context) error {
+	select {
+	case <-s.gone:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s has not ended: %w", filepath.Base(s.command.Program), context.Cause(ctx))
+	}
+}
+
+// Become has Restart start another program, or the same with other arguments, on the old port and in the old folder.
+func (s *Server) Become(command Command) (err error) {
+	command.Program = cmp.Or(command.Program, defaultProgram)
+	s.command = command
+	s.args, err = command.Args(s)
+	return err
 }
 
 // Close kills the server and removes its folder.

@@ -87,6 +87,37 @@ func TestLife(t *testing.T) {
 	}
 }
 
+// A server that was told to end is waited for, and another one takes its place.
+func TestBecome(t *testing.T) {
+	s := start(t)
+	waiting, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Wait(waiting); err == nil || !strings.Contains(err.Error(), "has not ended") {
+		t.Errorf("a server that runs: %v", err)
+	}
+	if err := s.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	waiting, cancel = context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	if err := s.Wait(waiting); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Become(launch.Plain("--requirepass", "secret")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, s.Addr())
+	if _, err := fmt.Fprint(conn, "PING\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := bufio.NewReader(conn).ReadString('\n'); !strings.HasPrefix(said, "-NOAUTH") {
+		t.Errorf("it answers %q, %v", said, err)
+	}
+}
+
 // fake puts a script in the place of redis-server.
 func fake(t *testing.T, script string) {
 	t.Helper()

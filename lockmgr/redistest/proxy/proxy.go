@@ -79,6 +79,13 @@ func Start(dial func(ctx context.Context) (net.Conn, error), exchange Exchange, 
 // Addr returns the host:port where the proxy listens.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
+// Carries returns how many connections there are.
+func (p *Proxy) Carries() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.links)
+}
+
 // Cut ends all present connections, with all that is under way on them. It accepts new ones.
 func (p *Proxy) Cut() {
 	p.mu.Lock()

@@ -11,13 +11,15 @@ import (
 	"roomd/transport/reload"
 )
 
-// Redis are the files for the URL of a Redis.
+// Redis are the files for the URL of a Redis, and what no flag says.
 type Redis struct {
 	RedisPasswordFile         *string `placeholder:"FILE" help:"File with the password of the URL's user, which other users of the machine would see in the URL. A line break at its end does not count."`
 	RedisSentinelPasswordFile *string `placeholder:"FILE" help:"File with the password of the Sentinels. Their user is sentinel_username in the URL."`
 	RedisCA                   *string `name:"redis-ca" placeholder:"FILE" help:"PEM file with the authorities that certify Redis, in place of the system's. This and the next two need a rediss URL, and count for Sentinels, too."`
 	RedisCert                 *string `placeholder:"FILE" help:"PEM file with the certificate that Redis gets to see of this node."`
 	RedisKey                  *string `placeholder:"FILE" help:"PEM file with its private key."`
+
+	Dial redisurl.Dialer `kong:"-"` // opens the connections, if not nil
 }
 
 // Check returns an error for flags of which one needs another.
@@ -76,6 +78,7 @@ func firstGiven(one string, value *string, other string) string {
 }
 
 func (f *Redis) options() (opts redisurl.Options, err error) {
+	opts.Dial = f.Dial
 	if opts.Password, err = passwordFile("--redis-password-file", f.RedisPasswordFile); err != nil {
 		return opts, err
 	}

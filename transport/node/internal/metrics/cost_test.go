@@ -18,7 +18,7 @@ func BenchmarkNode(b *testing.B) {
 		b.Run(fmt.Sprintf("metrics=%t", observed), func(b *testing.B) {
 			client, opts := redistest.Start(b).Client(), coordinator.Options{}
 			if observed {
-				m := newMetrics(b)
+				m := New()
 				m.Hook(client)
 				opts.Trace = m.Rooms()
 			}

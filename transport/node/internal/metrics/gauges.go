@@ -2,6 +2,8 @@ package metrics
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,15 +30,18 @@ type Stats struct {
 type Node interface {
 	Stats() Stats
 	MaxConnections() int
+	Settings() map[string]string
 	Ready(ctx context.Context) error
 	Checks() map[coordinator.Check]coordinator.Checked
 }
 
 // gauges read a node when Prometheus asks. So nothing is counted twice.
 type gauges struct {
-	node   Node
-	all    []gauge
-	checks *prometheus.Desc
+	node     Node
+	settings []string // the labels of roomd_config_info
+	all      []gauge
+	checks   *prometheus.Desc
+	config   *prometheus.Desc
 
 	requests, entries, lag *prometheus.Desc // of webhooks
 }
@@ -50,6 +55,8 @@ type gauge struct {
 
 func newGauges(n Node) *gauges {
 	g := &gauges{node: n, checks: prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "invariant_violations"), "Rooms of this node's clients that are not as they should be, by what was checked.", []string{"check"}, nil)}
+	g.settings = slices.Sorted(maps.Keys(n.Settings()))
+	g.config = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "config_info"), "The settings of the node. Always 1.", g.settings, nil)
 	g.requests = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_requests_total"), "Requests to the receivers of commits, by whether they were acknowledged.", []string{"receiver", "result"}, nil)
 	g.entries = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_commits_total"), "Commits that receivers have acknowledged, and gaps.", []string{"receiver"}, nil)
 	g.lag = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_lag_seconds"), "How old the oldest commit is that this node is sending to a receiver, which has not acknowledged it.", []string{"receiver"}, nil)
@@ -101,14 +108,19 @@ func (g *gauges) Describe(to chan<- *prometheus.Desc) {
 	for _, one := range g.all {
 		to <- one.desc
 	}
-	for _, desc := range []*prometheus.Desc{g.checks, g.requests, g.entries, g.lag} {
+	for _, desc := range []*prometheus.Desc{g.config, g.checks, g.requests, g.entries, g.lag} {
 		to <- desc
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (g *gauges) Collect(to chan<- prometheus.Metric) {
-	stats := g.node.Stats()
+	stats, settings := g.node.Stats(), g.node.Settings()
+	values := make([]string, len(g.settings))
+	for i, name := range g.settings {
+		values[i] = settings[name]
+	}
+	to <- prometheus.MustNewConstMetric(g.config, prometheus.GaugeValue, 1, values...)
 	for _, one := range g.all {
 		to <- prometheus.MustNewConstMetric(one.desc, one.kind, one.value(&stats))
 	}

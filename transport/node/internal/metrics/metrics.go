@@ -34,23 +34,28 @@ type Metrics struct {
 	redis   *roundTrips
 }
 
-// New returns the metrics of a node with these settings, which become the labels of
-// roomd_config_info: no value is a secret. It fails if a name cannot be a label.
-func New(settings map[string]string) (*Metrics, error) {
+// New returns the metrics of a node.
+func New() *Metrics {
 	m := &Metrics{Registry: prometheus.NewRegistry()}
-	if err := m.Register(info("config_info", "The settings of the node. Always 1.", settings)); err != nil {
-		return nil, &room.InvalidError{Field: "Settings", Problem: "cannot be labels: " + err.Error()}
-	}
 	m.MustRegister(info("build_info", "The version of roomd, and of the Go that built it. Always 1.", build()))
 	m.actions = newActions(m.Registry)
 	m.locks = newLocks(m.Registry)
 	m.trouble = newTrouble(m.Registry)
 	m.clients = newClients(m.Registry)
 	m.redis = newRoundTrips(m.Registry)
-	return m, nil
+	return m
 }
 
-// Observe adds what can be read of a node. Call it once.
+// CheckSettings returns an error if the name of a setting cannot be a label of roomd_config_info.
+func CheckSettings(settings map[string]string) error {
+	if err := prometheus.NewRegistry().Register(info("config_info", "", settings)); err != nil {
+		return &room.InvalidError{Field: "Settings", Problem: "cannot be labels: " + err.Error()}
+	}
+	return nil
+}
+
+// Observe adds what can be read of a node, also its settings, which become the labels of roomd_config_info: no
+// value is a secret, and their names are fit for labels and do not change. Call it once.
 func (m *Metrics) Observe(n Node) { m.MustRegister(newGauges(n)) }
 
 // Handler serves the metrics, and those of Go and the process.

@@ -31,19 +31,14 @@ type still struct {
 
 func (s still) Stats() Stats                { return s.stats }
 func (s still) MaxConnections() int         { return 7 }
+func (s still) Settings() map[string]string { return map[string]string{"lock_ttl": "3s"} }
 func (s still) Ready(context.Context) error { return s.ready }
 func (s still) Checks() map[coordinator.Check]coordinator.Checked {
 	return map[coordinator.Check]coordinator.Checked{coordinator.CheckSeats: {Rooms: s.differ}}
 }
 
-func newMetrics(t testing.TB) *Metrics {
-	m, err := New(map[string]string{"lock_ttl": "3s"})
-	redistest.OK(t, err)
-	return m
-}
-
 func newHandler(t testing.TB, n Node) (*Metrics, http.Handler) {
-	m := newMetrics(t)
+	m := New()
 	m.Observe(n)
 	return m, m.Handler()
 }
@@ -225,7 +220,7 @@ func TestRoundTrips(t *testing.T) {
 // BenchmarkAction is what one action costs that shares its hold with nobody: the action itself,
 // its hold, and its two requests to Redis.
 func BenchmarkAction(b *testing.B) {
-	rooms := newMetrics(b).Rooms()
+	rooms := New().Rooms()
 	b.Run("action", func(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
@@ -253,7 +248,7 @@ func BenchmarkAction(b *testing.B) {
 		})
 	})
 	b.Run("round trip", func(b *testing.B) {
-		trip := newMetrics(b).redis.ProcessHook(func(context.Context, redis.Cmder) error { return nil })
+		trip := New().redis.ProcessHook(func(context.Context, redis.Cmder) error { return nil })
 		cmd := redis.NewCmd(b.Context(), "evalsha", "")
 		b.ReportAllocs()
 		for b.Loop() {
@@ -289,9 +284,9 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-func TestNew_NoLabels(t *testing.T) {
+func TestCheckSettings(t *testing.T) {
 	for _, name := range []string{"", "__name__", "\xff"} {
-		if _, err := New(map[string]string{name: "x"}); !errors.Is(err, room.ErrInvalid) {
+		if err := CheckSettings(map[string]string{name: "x"}); !errors.Is(err, room.ErrInvalid) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

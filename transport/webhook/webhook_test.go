@@ -232,7 +232,7 @@ func TestWebhook_BadReceiver(t *testing.T) {
 		}
 		return false
 	})
-	ws, _ := r.tell(rooms, Config{}, "")
+	ws, _ := r.tell(rooms, Config{Timeout: time.Hour}, "")
 	ws.SetTimeout(200 * time.Millisecond)
 	r.until("42", first)
 	redistest.Equal(t, "requests elsewhere:", elsewhere.requests(), 0)

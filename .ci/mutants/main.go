@@ -41,7 +41,7 @@ func main() {
 	names := flag.String("run", "", "only mutants whose name matches this `pattern`")
 	sample := flag.Int("sample", 0, "only so many of them, by the day")
 	day := flag.String("day", time.Now().Format(time.DateOnly), "the day of the sample")
-	limit := flag.Duration("timeout", time.Minute, "how long its tests may run; then it hangs")
+	limit := flag.Duration("timeout", 2*time.Minute, "how long its tests may run; then it hangs")
 	check := flag.Bool("check", false, "run no test")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

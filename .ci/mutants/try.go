@@ -67,7 +67,11 @@ func (w *workshop) try(ctx context.Context, n int, limit time.Duration) finding 
 		if found.test != "" {
 			tests = exactly(found.test)
 		}
-		if failed := w.fails(ctx, m.tests, tests, limit); failed != "" {
+		failed := w.fails(ctx, m.tests, tests, limit)
+		if whole, _, isPart := strings.Cut(found.test, "/"); failed != "" && isPart { // which may need those before it
+			failed = w.fails(ctx, m.tests, exactly(whole), limit)
+		}
+		if failed != "" {
 			found.what, found.by = unsound, found.by+", and on the whole code: "+failed
 		}
 	}

@@ -78,7 +78,7 @@ func (b *bench) measureFeed(ctx context.Context) (*Feed, error) {
 		f.sums[t.name] = &feedSum{actions: new(tally.Tally)}
 	}
 	prefix := b.begin(feedName)
-	for i := range b.rounds * len(feedTurns) {
+	for i := range max(b.rounds, 1) * len(feedTurns) {
 		t := feedTurns[i%len(feedTurns)]
 		err, stopped := b.finish(ctx, prefix, b.tryFeed(ctx, t, f))
 		if stopped != nil {

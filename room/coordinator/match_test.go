@@ -29,7 +29,11 @@ func match(t *testing.T, c *Coordinator, w Wanted, user string) (id string) {
 }
 
 func tryMatch(ctx context.Context, c *Coordinator, w Wanted, user string, id *string) error {
+	tries := 0
 	return c.Match(ctx, w, func(ctx context.Context, found string, begin *room.Settings) (room.Result, error) {
+		if tries++; tries > 10*maxMatches {
+			return room.Result{}, fmt.Errorf("%d rooms were tried, and it goes on", tries)
+		}
 		*id = found
 		return c.Do(ctx, found, room.Join{User: user, Session: "s", Begin: begin})
 	})

@@ -159,6 +159,9 @@ func TestManual_Flags(t *testing.T) {
 	_, section, _ := strings.Cut(string(manual), "\n## Flags by task\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	all := map[string]bool{"help": true, "version": true, "daemonize": true, "save": true, "port": true, "cluster": true, "target": true, "cacert": true, "ca": true, "clients": true, "rooms": true}
+	for _, roomload := range []string{"constants", "check", "watchers", "cores", "memory", "redis-memory", "utilization", "profile"} {
+		all[roomload] = true
+	}
 	known := model(t)
 	for _, c := range known.Children {
 		for _, flag := range c.Flags {
@@ -168,7 +171,7 @@ func TestManual_Flags(t *testing.T) {
 			}
 		}
 	}
-	others := regexp.MustCompile("(?:docker|kubectl) [^`\n]*") // what they take is theirs
+	others := regexp.MustCompile("(?:docker|kubectl|roomload) [^`\n]*") // what they take is theirs
 	for _, name := range regexp.MustCompile("--([a-z][a-z-]+)").FindAllStringSubmatch(others.ReplaceAllString(string(manual), ""), -1) {
 		if !all[name[1]] {
 			t.Errorf("there is no flag --%s", name[1])

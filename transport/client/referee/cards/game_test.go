@@ -171,14 +171,19 @@ func worth(card, led int) int {
 	return card
 }
 
-// watch sees what happens, until the game is as it should be. The judge, if not nil, has to find it right.
-func (r *table) watch(of *client.Room, j *judge, what string, is func(game) bool) (g game) {
+// watch sees what happens, until the game is as it should be. The judge, if not nil, has to find it right. It sees all
+// that begin has happen.
+func (r *table) watch(of *client.Room, j *judge, what string, is func(game) bool, begin ...func()) (g game) {
 	r.t.Helper()
 	hands := map[string][]int{}
 	for change := range of.Changes(r.ctx) {
 		switch change.Type {
 		case client.ChangeSnapshot:
 			redistest.OK(r.t, change.View.Data.Decode(&g))
+			for _, f := range begin {
+				f()
+			}
+			begin = nil
 		case protocol.ChangeData:
 			g = game{}
 			clear(hands)
@@ -228,8 +233,8 @@ func TestGame_Rules(t *testing.T) {
 	decks := map[string]bool{}
 	for range 5 {
 		before := len(decks)
-		r.propose(host, "deal")
-		g := r.watch(seen, &j, "the end of the game", func(g game) bool { return over(g) && !decks[g.Deck] })
+		deal := func() { r.propose(host, "deal") }
+		g := r.watch(seen, &j, "the end of the game", func(g game) bool { return over(g) && !decks[g.Deck] }, deal)
 		decks[g.Deck] = true
 		if taken(g) != 5 || j.plays != 20 || len(decks) != before+1 {
 			t.Errorf("%d cards were played, of %d decks: %+v", j.plays, len(decks), g)

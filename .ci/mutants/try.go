@@ -28,8 +28,6 @@ const (
 	unsound  = "UNSOUND"   // the test that fails does so without the mutant, too
 )
 
-func (f finding) bad() bool { return f.what != caught }
-
 // try runs the tests that have to notice a mutant, and those that did once more without it.
 func (w *workshop) try(ctx context.Context, n int, limit time.Duration) finding {
 	m := w.mutants[n]

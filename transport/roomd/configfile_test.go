@@ -240,7 +240,7 @@ func TestConfig_Example(t *testing.T) {
 // OPERATING.md names what is live, and nothing else.
 func TestManual_Live(t *testing.T) {
 	t.Parallel()
-	row := regexp.MustCompile("(?m)^\\| live \\| (.*) \\|$").FindStringSubmatch(read(t, manual))
+	row := regexp.MustCompile(`(?m)^\| live \| (.*) \|$`).FindStringSubmatch(read(t, manual))
 	if row == nil {
 		t.Fatal("there is no row of what is live")
 	}

@@ -62,9 +62,10 @@ func TestConnectConfig_Address(t *testing.T) {
 	c.Addresses = []string{"a", "b", "c"}
 	at := map[string]int{}
 	for i := range 3000 {
-		at[c.address(i)]++
-		if c.address(i) != c.address(i) {
-			t.Fatal("another node")
+		first := c.address(i)
+		at[first]++
+		if again := c.address(i); again != first {
+			t.Fatalf("client %d goes to %s, and then to %s", i, first, again)
 		}
 	}
 	for _, node := range c.Addresses {

@@ -94,7 +94,7 @@ func TestOneAfterTheOther(t *testing.T) {
 // come exactly there.
 func TestTheLaterWriteWins(t *testing.T) {
 	s, client, _ := serve(t)
-	other := &lists{client: client, expires: make(map[string]time.Time)}
+	other := &lists{client: client, prefix: s.lists.prefix, expires: make(map[string]time.Time)}
 	slow := redis.NewClient(client.Options())
 	defer slow.Close()
 	slow.AddHook(between{func() {

@@ -44,7 +44,7 @@ var checkerMutants = []mutant{
 	{"audit: a join into a closed room", "loadtest/audit/members.go", "		case !c.Again:\n			o.find(RuleClosed", "		case false:\n			o.find(RuleClosed", audit, "TestOracle_EachRule"},
 	{"audit: a session out of turn", "loadtest/audit/members.go", `	if !fits || m.session != "" && c.Old != m.session {`, "	if !fits {", audit, "TestOracle_EachRule"},
 	{"lab: a hold that overlaps another", "loadtest/lab/anomaly/holders.go", "if i > 0 && h.from < last.to && h.caller != last.caller {", "if false {", "./loadtest/lab/anomaly", ""},
-	{"size: an event for who acts", "loadtest/size/plan.go", "(l.seated() - 1 + float64(l.Watchers))", "(l.seated() + float64(l.Watchers))", sizes, ""},
+	{"size: an event for who acts", "loadtest/size/plan.go", "return l.seated() - 1 + float64(l.Watchers)", "return l.seated() + float64(l.Watchers)", sizes, ""},
 	{"size: each room on one node", "loadtest/size/plan.go", "	return -n * math.Expm1(k*math.Log1p(-1/n))", "	return min(1, k*n)", sizes, ""},
 	{"size: memory decides nothing", "loadtest/size/plan.go", "max(n, e.ByProcessor, e.ByMemory, e.ByConnections)", "max(n, e.ByProcessor, e.ByConnections)", sizes, ""},
 	{"size: nobody contends", "loadtest/size/plan.go", "v[RedisContended]*r.Contended", "v[RedisCommit]*r.Contended", sizes, ""},

@@ -40,7 +40,7 @@ type sizeCmd struct {
 
 	TrialPlayers int           `default:"4000" hidden:"" help:"Players of --calibrate and --check."`
 	TrialRate    float64       `default:"4000" hidden:"" help:"Actions of all in a second of --calibrate."`
-	TrialRounds  int           `default:"3" hidden:"" help:"Readings of a trial."`
+	TrialRounds  int           `default:"3" hidden:"" help:"Readings of a trial, and how often all trials are done; the median counts."`
 	TrialRound   time.Duration `default:"1500ms" hidden:"" help:"How long each takes."`
 }
 
@@ -58,7 +58,7 @@ Examples:
 
 All of it is computed: actions × what an action costs, and so on. What single things cost was
 measured on one machine, which --constants names. On a quiet machine of yours
-  --calibrate FILE   measures that again, in about three minutes, and --constants-file FILE
+  --calibrate FILE   measures that again, in about ten minutes, and --constants-file FILE
                      computes with it
   --check            runs players at tables at 500 to 2,000 actions/s on up to three masters
                      and four nodes, in about two minutes, and prints predicted beside

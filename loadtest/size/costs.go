@@ -76,7 +76,7 @@ var Table = []Cost{
 	{BusyRate, "/s", "actions of a node, and of a master, from which on a single one costs what is below"},
 	{NodeAction, "µs", "processor time of a node for an action: the request, the commit, the reply"},
 	{NodeCommit, "µs", "of each node with somebody in the room, for hearing of a commit"},
-	{NodeEvent, "µs", "of a node for an event that it delivers to one client"},
+	{NodeEvent, "µs", "of a node for an event that it delivers to another client than who acts"},
 	{NodeConnection, "µs/s", "of a node for a connection, which is pinged every 5 s"},
 	{NodeIdle, "µs/s", "of a node without connections"},
 	{NodeFalls, "", "exponent e: at fewer actions/s the first three are × (busy-rate ÷ actions/s)^e, for want of company"},
@@ -86,7 +86,7 @@ var Table = []Cost{
 	{NodeMemoryAsIs, "B", "the same as it stands when all have connected, without a collection"},
 	{NodeMemoryMember, "B", "of a node for a seat of a player who plays, after such a collection"},
 	{NodeMemoryRoom, "B", "of each node with somebody in the room, for a room, after such a collection"},
-	{NodeGarbage, "", "by which factor the memory of a node that has much to do is more than after such a collection"},
+	{NodeGarbage, "", "by which factor the memory for connections, members and rooms is more than that while a node has much to do"},
 	{KernelConnection, "B", "of the kernel for a socket, which no process is charged for"},
 
 	{RedisCommit, "µs", "processor time of Redis for a commit that nobody contends, with telling one node of it"},
@@ -109,7 +109,7 @@ var Table = []Cost{
 
 	{BytesAction, "B", "from a client for an action, with the heads of WebSocket frames"},
 	{BytesReply, "B", "to a client for an action"},
-	{BytesEvent, "B", "to a client for an event"},
+	{BytesEvent, "B", "to a client for an event of another one"},
 	{BytesPing, "B/s", "to a client for pings, and from it for pongs"},
 	{BytesCommit, "B", "from a node to Redis for a commit"},
 	{BytesAnswer, "B", "from Redis to a node for a commit"},

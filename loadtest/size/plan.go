@@ -16,6 +16,10 @@ const (
 // assumed and not measured.
 const window = 0.001
 
+// heard is in which share of the actions who acts gets an event, too: in all but those that leave and join. What that costs is a
+// part of the action.
+const heard = 0.8
+
 // Plan is what a Load needs. Its JSON form is a contract that scripts rely on. All of it is computed.
 type Plan struct {
 	Rooms       float64 `json:"rooms"`
@@ -77,7 +81,7 @@ func (l Load) Plan(c *Costs) (*Plan, error) {
 	p := &Plan{Rooms: math.Ceil(float64(l.Players) / float64(l.PerRoom))}
 	p.Connections = float64(l.Players) + p.Rooms*float64(l.Watchers)
 	p.Actions = float64(l.Players) * l.Actions
-	p.Events = p.Actions * (l.seated() - 1 + float64(l.Watchers))
+	p.Events = p.Actions * (l.others() + heard)
 	// More nodes share more rooms, which costs each of them a copy, and the news of each commit. So their number is found step by step. It only
 	// grows, and a room is on no more nodes than it has connections.
 	for n := 1.0; ; n = p.Nodes.Count {
@@ -103,7 +107,7 @@ func (l Load) leaves(c *Costs) error {
 		name  string
 		value int64
 		own   float64
-	}{{"memory", l.Memory, c.Values[NodeMemory] * c.Values[NodeGarbage]}, {"redis-memory", l.RedisMemory, c.Values[RedisMemory]}} {
+	}{{"memory", l.Memory, c.Values[NodeMemory]}, {"redis-memory", l.RedisMemory, c.Values[RedisMemory]}} {
 		if float64(m.value)*l.Utilization < 1.5*m.own {
 			return fmt.Errorf("%s is %d, of which at a utilization of %v hardly anything is left: the process alone has %.0f", m.name, m.value, l.Utilization, m.own)
 		}
@@ -130,6 +134,9 @@ func (l Load) At(c *Costs, nodes, masters int) (*Plan, error) {
 // seated returns how many members a room has.
 func (l Load) seated() float64 { return float64(max(1, min(int64(l.PerRoom), l.Players))) }
 
+// others returns how many there are in a room beside who acts.
+func (l Load) others() float64 { return l.seated() - 1 + float64(l.Watchers) }
+
 // holding returns on how many of n nodes there is somebody of a room, on average, when a balancer spreads connections at random.
 func (l Load) holding(n float64) float64 {
 	if l.Players == 0 {
@@ -144,7 +151,7 @@ func (l Load) holding(n float64) float64 {
 func (l Load) nodes(c *Costs, p *Plan, n float64) Nodes {
 	e := l.each(c, p, n)
 	cores, memory := float64(l.Cores)*l.Utilization, float64(l.Memory)*l.Utilization
-	own := c.Values[NodeMemory] * c.Values[NodeGarbage]
+	own := c.Values[NodeMemory]
 	shared := (e.Memory + e.Kernel - own) * n // what is spread over all of them
 	e.ByProcessor = atLeastOne((e.CPU - n*c.Values[NodeIdle]/1e6) / (cores - c.Values[NodeIdle]/1e6))
 	e.ByMemory = atLeastOne(shared / (memory - own))
@@ -158,9 +165,9 @@ func (l Load) each(c *Costs, p *Plan, n float64) Nodes {
 	v := c.Values
 	e := p.Nodes
 	e.Holding = l.holding(n)
-	e.CPU = ((p.Actions*(v[NodeAction]+e.Holding*v[NodeCommit])+p.Events*v[NodeEvent])*lonely(c, NodeFalls, p.Actions/n) + p.Connections*v[NodeConnection] + n*v[NodeIdle]) / 1e6
+	e.CPU = ((p.Actions*(v[NodeAction]+e.Holding*v[NodeCommit])+p.Actions*l.others()*v[NodeEvent])*lonely(c, NodeFalls, p.Actions/n) + p.Connections*v[NodeConnection] + n*v[NodeIdle]) / 1e6
 	e.Connections = math.Ceil(p.Connections / n)
-	e.Memory = v[NodeGarbage] * (v[NodeMemory] + (p.Connections*v[NodeMemoryConnection]+float64(l.Players)*v[NodeMemoryMember]+p.Rooms*e.Holding*v[NodeMemoryRoom])/n)
+	e.Memory = v[NodeMemory] + v[NodeGarbage]*(p.Connections*v[NodeMemoryConnection]+float64(l.Players)*v[NodeMemoryMember]+p.Rooms*e.Holding*v[NodeMemoryRoom])/n
 	e.Kernel = e.Connections * v[KernelConnection]
 	e.Files = files(e.Connections)
 	most := max(e.ByProcessor, e.ByMemory, e.ByConnections)
@@ -225,7 +232,7 @@ func (l Load) redis(c *Costs, p *Plan, n, masters float64) Redis {
 func (l Load) traffic(c *Costs, p *Plan) {
 	v := c.Values
 	p.FromClients = p.Actions*v[BytesAction] + p.Connections*v[BytesPing]
-	p.ToClients = p.Actions*v[BytesReply] + p.Events*v[BytesEvent] + p.Connections*v[BytesPing]
+	p.ToClients = p.Actions*v[BytesReply] + p.Actions*l.others()*v[BytesEvent] + p.Connections*v[BytesPing]
 	idle := p.Nodes.Count * v[BytesNodeIdle] / 2
 	p.ToRedis = p.Actions*v[BytesCommit] + idle
 	p.FromRedis = p.Actions*(v[BytesAnswer]+p.Nodes.Holding*v[BytesMessage]) + idle

@@ -2,7 +2,9 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,23 +15,27 @@ import (
 )
 
 // A game's requests. Of ten actions of a member four set the room's data, two say that it is ready, and that it is not, two say something,
-// and the last two leave and come back at once. So all who are at a table get nearly every event, as in a card game.
+// and the last two leave and come back at once. Each changes something, so all who are at a table get an event of it, but for who leaves or comes.
 var gameOf = []protocol.Request{
-	{ID: 11, Action: protocol.ActionReady, Value: true},
+	readyAt: {ID: 11, Action: protocol.ActionReady, Value: true},
 	{ID: 12, Action: protocol.ActionSet, Data: `{"turn":"player-1042","cards":["7h","Qs","2d","Jc"],"pot":1250,"round":3}`},
 	{ID: 13, Action: protocol.ActionSay, Text: "well played, but this one is mine"},
 	{ID: 14, Action: protocol.ActionSet, Data: `{"turn":"player-1043","cards":["7h","Qs","2d","Jc"],"pot":1300,"round":3}`},
-	{ID: 15, Action: protocol.ActionReady},
+	unreadyAt: {ID: 15, Action: protocol.ActionReady},
 	{ID: 16, Action: protocol.ActionSet, Data: `{"turn":"player-1044","cards":["7h","Qs","2d","Jc"],"pot":1350,"round":3}`},
 	{ID: 17, Action: protocol.ActionSay, Text: "your turn"},
 	{ID: 18, Action: protocol.ActionSet, Data: `{"turn":"player-1045","cards":["7h","Qs","2d","Jc"],"pot":1400,"round":3}`},
 	{ID: leaveID, Action: protocol.ActionLeave},
 }
 
+// Where the two about being ready are.
+const readyAt, unreadyAt = 0, 4
+
 // game is where a client is among the requests.
 type game struct {
 	requests []request
 	next     int
+	ready    bool
 }
 
 // begin encodes the requests for a room, once. Clients start at different ones.
@@ -39,6 +45,9 @@ func (g *game) begin(room string) {
 	}
 	for _, r := range gameOf {
 		r.Room = room
+		if r.Action == protocol.ActionSet { // as nobody else has set
+			r.Data = protocol.JSON(strings.Replace(string(r.Data), "player-1", fmt.Sprintf("player-%08x", rand.Uint32()), 1))
+		}
 		g.requests = append(g.requests, encode(r))
 	}
 	g.next = rand.IntN(len(g.requests))
@@ -46,8 +55,18 @@ func (g *game) begin(room string) {
 
 // move makes the next action of the game, or the last two, and returns how many it made.
 func (c *client) move() (int, error) {
-	last := c.game.next == len(c.game.requests)-1
-	if err := c.do(c.game.requests[c.game.next]); err != nil {
+	at := c.game.next
+	last := at == len(c.game.requests)-1
+	switch {
+	case last:
+		c.game.ready = false
+	case at == readyAt || at == unreadyAt:
+		if at = readyAt; c.game.ready {
+			at = unreadyAt
+		}
+		c.game.ready = !c.game.ready
+	}
+	if err := c.do(c.game.requests[at]); err != nil {
 		return 0, err
 	}
 	c.done.Add(1)

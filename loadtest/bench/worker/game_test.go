@@ -39,7 +39,7 @@ func TestSwarm_Game(t *testing.T) {
 	if actions < int64(moves) || actions > int64(moves)*4/3+players || actions > 220 {
 		t.Errorf("%d actions in %d moves", actions, moves)
 	}
-	if events < 2*actions || events > 4*actions { // of a message its author gets one, too
+	if events < 2*actions || events > 4*actions { // who acts gets one, too, but for a leave and a join
 		t.Errorf("%d events of %d actions at tables of four", events, actions)
 	}
 	if after.Received-before.Received < 50*events || after.Sent-before.Sent < 20*actions {

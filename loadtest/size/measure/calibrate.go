@@ -18,8 +18,8 @@ import (
 // Config says how to measure.
 type Config struct {
 	Players int           // connected in each trial
-	Rate    float64       // actions of all players in a second where there are many; where there are few it is a quarter
-	Rounds  int           // readings of a trial; the median counts
+	Rate    float64       // actions of all players in a second where there are many; where there are few it is an eighth
+	Rounds  int           // readings of a trial, and how often all trials are done; the median counts
 	Round   time.Duration // how long each takes
 	Log     io.Writer     // gets a line about each trial
 
@@ -54,6 +54,11 @@ func (t trialOf) perAction(of func(rates) float64) float64 {
 func (t trialOf) falls(of func(rates) float64) float64 {
 	few := (of(t.low) - of(t.connected)) / t.low.Actions
 	return max(0, min(0.9, math.Log(few/t.perAction(of))/math.Log(t.high.Actions/t.low.Actions)))
+}
+
+// garbage returns by which factor the memory that a node needs for its clients is more before a collection than after it.
+func (t trialOf) garbage() float64 {
+	return (t.playing.resident - t.base.freed) / (t.playing.freed - t.base.freed)
 }
 
 // run runs a trial. With both there are at first few actions, and what is idle is measured well.
@@ -93,13 +98,14 @@ func run(ctx context.Context, cfg Config, s setup, both bool, perSecond float64)
 			return err
 		},
 		func() error { return t.join(ctx, s.players) },
+		func() error { _, err := t.play(ctx, perSecond, 1, cfg.Round); return err }, // the first action of a room and of a connection costs more
+		func() (err error) { r.high, err = t.play(ctx, perSecond, cfg.Rounds, cfg.Round); return err },
 		func() (err error) {
-			if both {
+			if both { // last, for the same reason
 				r.low, err = t.play(ctx, perSecond/fewer, cfg.Rounds, cfg.Round)
 			}
 			return err
 		},
-		func() (err error) { r.high, err = t.play(ctx, perSecond, cfg.Rounds, cfg.Round); return err },
 		func() (err error) { r.playing, err = t.memory(ctx, true); return err },
 		func() error {
 			redis, err := t.masters.read(ctx)
@@ -118,13 +124,35 @@ func run(ctx context.Context, cfg Config, s setup, both bool, perSecond float64)
 }
 
 const (
-	tableOf  = 4
-	manyNode = 4
-	fewer    = manyNode // so that each of many nodes has as few actions as one node had
+	tableOf   = 4
+	wideTable = 12 // so many more events that their cost shows
+	manyNode  = 4
+	fewer     = 8 // than the many actions are the few
 )
 
-// Calibrate measures all costs on this machine. It starts redis-server, nodes and clients as processes.
+// Calibrate measures all costs on this machine. It starts redis-server, nodes and clients as processes. All trials are done anew for
+// each of the rounds, since a machine that others share may be slow for a minute: each cost is the median of what the rounds found.
 func Calibrate(ctx context.Context, cfg Config) (*size.Costs, error) {
+	c := &size.Costs{Machine: machine(ctx), Measured: size.Today() + version(), Values: make(map[string]float64)}
+	found := make(map[string][]float64)
+	for n := range cfg.Rounds {
+		fmt.Fprintf(cfg.Log, "round %d of %d\n", n+1, cfg.Rounds)
+		values, err := costs(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		for name, v := range values {
+			found[name] = append(found[name], v)
+		}
+	}
+	for name, list := range found {
+		c.Values[name] = middle(list)
+	}
+	return c, nil
+}
+
+// costs does all trials once.
+func costs(ctx context.Context, cfg Config) (map[string]float64, error) {
 	half := cfg
 	half.Players = max(64, cfg.Players/2)
 	table := setup{masters: 1, nodes: 1, players: half.Players, perRoom: tableOf}
@@ -133,7 +161,7 @@ func Calibrate(ctx context.Context, cfg Config) (*size.Costs, error) {
 		change(&s)
 		return s
 	}
-	var solo, plain, spread, journal, feed, replica, cluster, hot trialOf
+	var solo, plain, wide, spread, journal, feed, replica, cluster, hot trialOf
 	for _, trial := range []struct {
 		to    *trialOf
 		setup setup
@@ -142,6 +170,7 @@ func Calibrate(ctx context.Context, cfg Config) (*size.Costs, error) {
 	}{
 		{&solo, with(func(s *setup) { s.players, s.perRoom = cfg.Players, 1 }), true, cfg.Rate},
 		{&plain, with(func(s *setup) { s.players = cfg.Players }), true, cfg.Rate},
+		{&wide, with(func(s *setup) { s.players, s.perRoom = cfg.Players, wideTable }), false, cfg.Rate},
 		{&spread, with(func(s *setup) { s.nodes = manyNode }), false, cfg.Rate},
 		{&journal, with(func(s *setup) { s.journal = longJournal }), false, cfg.Rate},
 		{&feed, with(func(s *setup) { s.journal, s.feed = longJournal, longFeed }), false, cfg.Rate},
@@ -154,20 +183,20 @@ func Calibrate(ctx context.Context, cfg Config) (*size.Costs, error) {
 			return nil, fmt.Errorf("%v: %w", trial.setup, err)
 		}
 	}
-	c := &size.Costs{Machine: machine(ctx), Measured: size.Today() + version(), Values: make(map[string]float64)}
-	set := func(name string, v float64) { c.Values[name] = max(0, v) }
+	c := make(map[string]float64)
+	set := func(name string, v float64) { c[name] = max(0, v) }
 
 	nodes := func(r rates) float64 { return r.Nodes }
 	redis := func(r rates) float64 { return r.Redis }
 	others := float64(tableOf - 1)
 	held := holding(manyNode, tableOf)
 
-	set(size.NodeEvent, (plain.perAction(nodes)-solo.perAction(nodes))/others)
+	set(size.NodeEvent, (wide.perAction(nodes)-plain.perAction(nodes))/(wideTable-tableOf))
 	set(size.BusyRate, cfg.Rate)
 	set(size.NodeFalls, plain.falls(nodes))
 	set(size.RedisFalls, plain.falls(redis))
-	set(size.NodeCommit, (spread.perAction(nodes)*math.Pow(fewer, -c.Values[size.NodeFalls])-plain.perAction(nodes))/(held-1))
-	set(size.NodeAction, solo.perAction(nodes)-c.Values[size.NodeCommit])
+	set(size.NodeCommit, (spread.perAction(nodes)*math.Pow(manyNode, -c[size.NodeFalls])-plain.perAction(nodes))/(held-1))
+	set(size.NodeAction, plain.perAction(nodes)-others*c[size.NodeEvent]-c[size.NodeCommit])
 	set(size.NodeIdle, solo.alone.Nodes)
 	set(size.NodeConnection, ((solo.connected.Nodes-solo.alone.Nodes)+(plain.connected.Nodes-plain.alone.Nodes))/2/float64(cfg.Players))
 
@@ -177,8 +206,8 @@ func Calibrate(ctx context.Context, cfg Config) (*size.Costs, error) {
 	set(size.NodeMemoryConnection, (solo.idle.freed+plain.idle.freed-solo.base.freed-plain.base.freed)/2/p)
 	copies := (solo.playing.freed - solo.base.freed - plain.playing.freed + plain.base.freed) / (p - p/tableOf)
 	set(size.NodeMemoryRoom, copies)
-	set(size.NodeMemoryMember, (plain.playing.freed-plain.base.freed)/p-c.Values[size.NodeMemoryConnection]-c.Values[size.NodeMemoryRoom]/tableOf)
-	set(size.NodeGarbage, (solo.playing.resident/solo.playing.freed+plain.playing.resident/plain.playing.freed)/2)
+	set(size.NodeMemoryMember, (plain.playing.freed-plain.base.freed)/p-c[size.NodeMemoryConnection]-c[size.NodeMemoryRoom]/tableOf)
+	set(size.NodeGarbage, (solo.garbage()+plain.garbage())/2)
 	set(size.KernelConnection, (solo.idle.kernel-solo.base.kernel+plain.idle.kernel-plain.base.kernel)/2/p/2) // both ends are here
 
 	set(size.RedisCommit, plain.perAction(redis))
@@ -189,13 +218,13 @@ func Calibrate(ctx context.Context, cfg Config) (*size.Costs, error) {
 	set(size.RedisCluster, cluster.perAction(redis)-plain.perAction(redis))
 	set(size.RedisContended, hot.perAction(redis))
 	set(size.RedisNode, (spread.alone.Redis-solo.alone.Redis)/(manyNode-1))
-	set(size.RedisIdle, solo.alone.Redis-c.Values[size.RedisNode])
+	set(size.RedisIdle, solo.alone.Redis-c[size.RedisNode])
 
 	of := func(t trialOf) float64 { return (t.redisPlayed - t.redisBase) / float64(t.players) }
 	set(size.RedisMemory, (solo.redisBase+plain.redisBase)/2)
 	rooms := (of(solo) - of(plain)) / (1 - 1.0/tableOf)
 	set(size.RedisMemorySubscriber, (of(spread)-of(plain))*tableOf/(held-1))
-	set(size.RedisMemoryRoom, rooms-c.Values[size.RedisMemorySubscriber])
+	set(size.RedisMemoryRoom, rooms-c[size.RedisMemorySubscriber])
 	set(size.RedisMemoryMember, of(plain)-rooms/tableOf)
 	set(size.RedisMemoryEntry, (journal.high.Growth-plain.high.Growth)/journal.high.Actions)
 	set(size.RedisMemoryFeed, feed.high.Growth/feed.high.Actions-journal.high.Growth/journal.high.Actions)
@@ -203,11 +232,11 @@ func Calibrate(ctx context.Context, cfg Config) (*size.Costs, error) {
 	set(size.BytesPing, (plain.connected.ToClients+plain.connected.FromClients)/2/p)
 	set(size.BytesAction, plain.perAction(func(r rates) float64 { return r.FromClients }))
 	set(size.BytesReply, solo.perAction(func(r rates) float64 { return r.ToClients }))
-	set(size.BytesEvent, (plain.perAction(func(r rates) float64 { return r.ToClients })-c.Values[size.BytesReply])/others)
+	set(size.BytesEvent, (plain.perAction(func(r rates) float64 { return r.ToClients })-c[size.BytesReply])/others)
 	set(size.BytesCommit, plain.perAction(func(r rates) float64 { return r.ToRedis }))
 	from := func(r rates) float64 { return r.FromRedis }
 	set(size.BytesMessage, (spread.perAction(from)-plain.perAction(from))/(held-1))
-	set(size.BytesAnswer, plain.perAction(from)-c.Values[size.BytesMessage])
+	set(size.BytesAnswer, plain.perAction(from)-c[size.BytesMessage])
 	set(size.BytesNodeIdle, plain.alone.ToRedis+plain.alone.FromRedis)
 	return c, nil
 }

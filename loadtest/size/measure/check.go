@@ -50,8 +50,38 @@ var checks = []struct {
 	{setup{masters: 3, nodes: 4, perRoom: 4, cluster: true}, []float64{1000}},
 }
 
-// Check runs loads at fixed rates on some nodes and masters, and compares what they use with what the costs predict.
-func Check(ctx context.Context, cfg Config, c *size.Costs) (list []Comparison, err error) {
+// Check runs loads at fixed rates on some nodes and masters, and compares what they use with what the costs predict. As with
+// [Calibrate], all is done anew for each of the rounds, and the median counts.
+func Check(ctx context.Context, cfg Config, c *size.Costs) ([]Comparison, error) {
+	var rounds [][]Comparison
+	for n := range cfg.Rounds {
+		fmt.Fprintf(cfg.Log, "round %d of %d\n", n+1, cfg.Rounds)
+		list, err := checkOnce(ctx, cfg, c)
+		if err != nil {
+			return nil, err
+		}
+		rounds = append(rounds, list)
+	}
+	return medians(rounds), nil
+}
+
+// medians returns what was predicted, which is the same in each of the rounds, and of what was measured the median of each figure.
+func medians(rounds [][]Comparison) []Comparison {
+	list := rounds[0]
+	for i, c := range list {
+		for j := range c.Figures {
+			var measured []float64
+			for _, r := range rounds {
+				measured = append(measured, r[i].Figures[j].Measured)
+			}
+			c.Figures[j].Measured = middle(measured)
+		}
+	}
+	return list
+}
+
+// checkOnce does all runs once.
+func checkOnce(ctx context.Context, cfg Config, c *size.Costs) (list []Comparison, err error) {
 	for _, check := range checks {
 		s := check.setup
 		s.players = cfg.Players
@@ -76,6 +106,9 @@ func compare(ctx context.Context, cfg Config, c *size.Costs, s setup, perSecond 
 	}
 	if err == nil {
 		err = t.join(ctx, s.players)
+	}
+	if err == nil { // the first action of a room and of a connection costs more
+		_, err = t.play(ctx, perSecond[len(perSecond)-1], 1, cfg.Round)
 	}
 	if err != nil {
 		return nil, err

@@ -75,6 +75,12 @@ func TestMedian(t *testing.T) {
 	if m := median([]rates{{Redis: 10}, {Redis: 20}}); m.Redis != 15 {
 		t.Errorf("%+v", m)
 	}
+	of := func(measured float64) []Comparison {
+		return []Comparison{{Figures: []Pair{{Predicted: 7, Measured: 7}, {Predicted: 8, Measured: measured}}}}
+	}
+	if list := medians([][]Comparison{of(9), of(800), of(8)}); list[0].Figures[0].Error() != 0 || list[0].Figures[1].Measured != 9 {
+		t.Errorf("%+v", list)
+	}
 }
 
 // What is there without actions is no cost of an action.

@@ -233,8 +233,7 @@ func median(list []rates) (m rates) {
 		for i := range list {
 			values = append(values, *of(&list[i]))
 		}
-		slices.Sort(values)
-		*of(&m) = (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+		*of(&m) = middle(values)
 	}
 	pick(func(r *rates) *float64 { return &r.Actions })
 	pick(func(r *rates) *float64 { return &r.Events })
@@ -246,6 +245,11 @@ func median(list []rates) (m rates) {
 	pick(func(r *rates) *float64 { return &r.FromRedis })
 	pick(func(r *rates) *float64 { return &r.Growth })
 	return m
+}
+
+func middle(values []float64) float64 {
+	slices.Sort(values)
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }
 
 // play lets all clients act at a fixed rate in all, and returns what a second of it cost.

@@ -59,8 +59,9 @@ func (a *administrator) move(from string) {
 	joined := []*check.Op{{Action: check.MoveIn, Room: to, Users: []string{user}}}
 	if other := a.someone(to); other != "" && other != user && a.random.IntN(2) == 0 {
 		body["back"] = []string{other}
-		left = append(left, &check.Op{Action: check.MoveIn, Room: from, Users: []string{other}})
-		joined = append(joined, &check.Op{Action: check.MoveOut, Room: to, Users: []string{other}})
+		left = append(left, &check.Op{Action: check.MoveIn, Room: from, Users: []string{other}, Exchange: true})
+		joined = append(joined, &check.Op{Action: check.MoveOut, Room: to, Users: []string{other}, Exchange: true})
+		joined[0].Exchange = true
 	}
 	node := a.begin(slices.Concat(left, joined)...)
 	var said struct{ From, To position }

@@ -122,6 +122,7 @@ type Op struct {
 	Expect   *uint64   `json:"expect,omitzero"`  // version
 	InEpoch  string    `json:"in_epoch,omitzero"`
 	Settings *Settings `json:"settings,omitzero"`
+	Exchange bool      `json:"exchange,omitzero"` // two rooms give each other members, and why that was refused may be a matter of the other one
 
 	// What was answered.
 	Epoch   string `json:"epoch,omitzero"`

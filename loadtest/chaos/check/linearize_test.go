@@ -130,6 +130,19 @@ func TestLinearize_MoveTakenBack(t *testing.T) {
 	}
 }
 
+// An exchange is refused for what one of its two rooms is.
+func TestLinearize_ExchangeRefused(t *testing.T) {
+	for _, code := range []string{"closed", "room_full"} {
+		for _, exchange := range []bool{true, false} {
+			h := good()
+			h.Ops = append(h.Ops, &Op{ID: 13, Process: "administrator", Room: room42, Action: MoveIn, Users: []string{"王五"}, Exchange: exchange, Outcome: Refused, Code: code, Call: ms(755), Return: ms(760)})
+			if v := Linearize(h, DefaultPatience); (len(v.Violations) == 0) != exchange {
+				t.Errorf("%s, an exchange %v: %v", code, exchange, v.Violations)
+			}
+		}
+	}
+}
+
 // A time-out is no answer.
 func TestLinearize_Undecided(t *testing.T) {
 	if v := Linearize(good(), time.Nanosecond); len(v.Unsure) != 1 || len(v.Violations) > 0 {

@@ -300,11 +300,11 @@ func (r *room) refuse(op *Op) string {
 			}
 		}
 	case "closed":
-		if op.Action != MoveOut && r.knowsSettings && !r.maySettings && !r.settings.Closed {
+		if op.Action != MoveOut && !op.Exchange && r.knowsSettings && !r.maySettings && !r.settings.Closed {
 			return "the room is not closed"
 		}
 	case "room_full":
-		if op.Action != MoveOut { // it says so of the other room
+		if op.Action != MoveOut && !op.Exchange { // it says so of the other room
 			return r.full(max(1, len(op.Users)))
 		}
 	case "seat_taken":

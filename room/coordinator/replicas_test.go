@@ -53,7 +53,7 @@ func TestReplicas_Acknowledge(t *testing.T) {
 }
 
 // What WAIT says beside a sending that wrote nothing says nothing of the commit: here Redis is full, and refuses to
-// let a leave wait; when it takes the next sending, the replica is gone.
+// let a leave wait; when it takes the next sending, the replica is silent.
 func TestReplicas_RefusedFirst(t *testing.T) {
 	t.Parallel() // it mostly waits
 	primary := redistest.Start(t, "--repl-diskless-sync-delay", "0")
@@ -66,18 +66,32 @@ func TestReplicas_RefusedFirst(t *testing.T) {
 	redistest.OK(t, rdb.Set(t.Context(), "LockRoom:42", "42:x", time.Minute).Err())
 	redistest.OK(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	sent := 0
-	rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+	rdb.AddHook(afterPipeline{then: func(ctx context.Context, cmd redis.Cmder) {
 		if isScript(cmd, store.CommitScript) {
-			if sent++; sent == 2 {
-				replica.Kill()
-				return rdb.Del(ctx, "LockRoom:42").Err()
+			if sent++; sent == 1 {
+				replica.Pause()
+				rdb.Del(ctx, "LockRoom:42")
 			}
 		}
-		return nil
 	}})
 	expectRefused(t, "a leave that no replica has", c, "42", room.Leave{User: "a", Session: "s"}, room.ErrUnknown)
+	replica.Resume()
 	if s, _ := c.Read(t.Context(), "42"); sent < 2 || s.Count() != 0 {
 		t.Errorf("it was sent %d times, and the room holds %d", sent, s.Count())
+	}
+}
+
+// afterPipeline calls then after each pipeline with its first command, also if that was refused.
+type afterPipeline struct {
+	redistest.Hook
+	then func(ctx context.Context, cmd redis.Cmder)
+}
+
+func (h afterPipeline) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		h.then(ctx, cmds[0])
+		return err
 	}
 }
 

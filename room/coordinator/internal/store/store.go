@@ -105,12 +105,16 @@ type Store struct {
 	feed    bool
 }
 
+// mostWait bounds how long one sending of a commit waits for replicas: less than the quarter of a second within which a [lockmgr.Slot] wants an
+// answer, or each commit would be in doubt, and sent twice, while replicas are slow.
+const mostWait = 200 * time.Millisecond
+
 // New returns a Store of what client has. It sends nothing.
 func New(client redis.UniversalClient, opts Options) *Store {
 	ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 	_, cluster := client.(*redis.ClusterClient)
 	s := &Store{
-		Client: client, Space: keys.Space{Prefix: opts.KeyPrefix, Cluster: cluster}, servers: newIncarnations(client), acks: opts.Replicas, wait: opts.LockTTL / 6,
+		Client: client, Space: keys.Space{Prefix: opts.KeyPrefix, Cluster: cluster}, servers: newIncarnations(client), acks: opts.Replicas, wait: min(opts.LockTTL/6, mostWait),
 		ttl: ms(opts.LockTTL), idle: ms(opts.Idle), unused: ms(opts.Unused),
 	}
 	if opts.Journal > 0 {

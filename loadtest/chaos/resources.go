@@ -54,7 +54,8 @@ type figure struct {
 	drops  bool // in the end it is not above what it was in the run
 }
 
-var nodeFigures = []figure{{resident, 16, true, false}, {goroutines, 50, true, true}, {openFiles, 50, true, true}}
+// nodeFigures are those of a node. Faults fill the node's pool of 64 connections to Redis, which empties slowly: by so many open files may differ.
+var nodeFigures = []figure{{resident, 16, true, false}, {goroutines, 50, true, true}, {openFiles, 80, true, true}}
 
 var redisFigures = []figure{{redisMemory, 0, false, false}, {redisKeys, 0, false, false}, {perCommit, 200, true, false}, {perRoom, 1, true, true}, {otherKeys, 20, true, true}}
 

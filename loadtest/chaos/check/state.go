@@ -89,8 +89,9 @@ func (s *state) apply(c Change) (wrong string) {
 			delete(s.private, c.User)
 		}
 		return ""
-	case "away", "back", "replace":
+	case "away", "back":
 		m.Away = c.Type == "away"
+	case "replace": // of who is there by another session, or of who is awaited by another move
 	case "member":
 		if c.Ready != nil {
 			m.Ready = *c.Ready

@@ -109,3 +109,16 @@ func TestWitness_PrivateData(t *testing.T) {
 		}
 	}
 }
+
+// Who is awaited in a room stays away when another move reserves the seat again.
+func TestWitness_ReservedAgain(t *testing.T) {
+	s := newState()
+	for _, c := range []Change{{Type: "join", User: "张三", Away: true}, {Type: "replace", User: "张三"}} {
+		if wrong := s.apply(c); wrong != "" || !s.members["张三"].Away {
+			t.Errorf("%+v: %q, %+v", c, wrong, s.members["张三"])
+		}
+	}
+	if s.apply(Change{Type: "back", User: "张三"}); s.members["张三"].Away {
+		t.Error("who is back is away")
+	}
+}

@@ -17,7 +17,7 @@ func TestDataLoss_OneKey(t *testing.T) {
 		for _, busy := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				first, second, a, b := twoNodes(t, room.Rules{}, Options{})
-				time.Sleep(10 * time.Minute)
+				time.Sleep(2 * time.Minute)
 				first.redis.Del(t.Context(), lost...)
 				want := "a b"
 				if busy {

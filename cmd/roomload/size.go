@@ -94,7 +94,7 @@ func (c *sizeCmd) Validate() error {
 
 // Run is called by kong.
 func (c *sizeCmd) Run(ctx context.Context, std streams) error {
-	cfg := measure.Config{Players: c.TrialPlayers, Rate: c.TrialRate, Rounds: c.TrialRounds, Round: c.TrialRound, Log: std.stderr, Refusable: 0.02}
+	cfg := measure.Config{Players: c.TrialPlayers, Rate: c.TrialRate, Rounds: c.TrialRounds, Round: c.TrialRound, Idle: 5 * time.Second, Log: std.stderr, Refusable: 0.02}
 	if c.Calibrate != "" {
 		return c.calibrate(ctx, cfg)
 	}

@@ -49,6 +49,7 @@ func (r *run) disturb(ctx context.Context) error {
 	defer stop()
 	watch.Go(func() { r.watch(watching) })
 	watch.Go(func() { r.resources(watching) })
+	watch.Go(func() { r.keep(watching) })
 
 	err := r.inject(ctx)
 	end()

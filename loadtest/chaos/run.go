@@ -41,8 +41,9 @@ type run struct {
 	files    []io.Closer // of logs
 	built    string      // the folder of what was built for the run, empty if nothing
 	playing  context.Context
-	played   time.Duration // for how long players played
-	lastDue  int64         // when the last timer that was seen at the end is due, in ms since 1970
+	played   time.Duration            // for how long players played
+	kept     map[string][]check.Entry // by room: journals of rooms that may be gone in the end
+	lastDue  int64                    // when the last timer that was seen at the end is due, in ms since 1970
 
 	mu       sync.Mutex
 	problems []string                   // guarded by mu: in words
@@ -60,7 +61,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	cfg.Recover = cmp.Or(cfg.Recover, defaultRecover)
-	r := &run{cfg: cfg, wants: make(map[string]*check.Settings)}
+	r := &run{cfg: cfg, wants: make(map[string]*check.Settings), kept: make(map[string][]check.Entry)}
 	for i := range cfg.Rooms {
 		r.rooms = append(r.rooms, fmt.Sprintf("chaos-%s-%d", uuid.NewString()[:4], i+1))
 	}

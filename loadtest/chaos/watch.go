@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -210,23 +211,52 @@ func (r *run) left(ctx context.Context, rdb redis.UniversalClient) string {
 func (r *run) journals(ctx context.Context, h *check.History) error {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
-	rdb := r.store.client()
 	h.Rooms, h.Journals = r.allRooms(), make(map[string][]check.Entry)
 	for _, room := range h.Rooms {
-		messages, err := rdb.XRange(ctx, r.keyOf(room, "Log"), "-", "+").Result()
+		list, err := r.journal(ctx, room)
 		if err != nil {
-			return fmt.Errorf("journal of room %s: %w", room, err)
+			return err
 		}
-		for _, m := range messages {
-			text, _ := m.Values["commit"].(string)
-			e, err := entryOf(text)
-			if err != nil {
-				return fmt.Errorf("journal of room %s, entry %s: %w", room, m.ID, err)
-			}
-			h.Journals[room] = append(h.Journals[room], e)
+		if len(list) == 0 {
+			list = r.kept[room]
 		}
+		h.Journals[room] = list
 	}
 	return nil
+}
+
+// keepEvery is how often the journals of rooms that matches began are read during a run: an hour after such a room is gone its journal is, too.
+const keepEvery = 20 * time.Minute
+
+// keep reads the journals of rooms that may be gone when the run is over.
+func (r *run) keep(ctx context.Context) {
+	for pause.For(ctx, keepEvery) == nil {
+		r.mu.Lock()
+		matched := slices.Clone(r.matched)
+		r.mu.Unlock()
+		for _, room := range matched {
+			if list, err := r.journal(ctx, room); err == nil && len(list) > 0 {
+				r.kept[room] = list
+			}
+		}
+	}
+}
+
+// journal reads the journal of a room.
+func (r *run) journal(ctx context.Context, room string) (list []check.Entry, err error) {
+	messages, err := r.store.client().XRange(ctx, r.keyOf(room, "Log"), "-", "+").Result()
+	if err != nil {
+		return nil, fmt.Errorf("journal of room %s: %w", room, err)
+	}
+	for _, m := range messages {
+		text, _ := m.Values["commit"].(string)
+		e, err := entryOf(text)
+		if err != nil {
+			return nil, fmt.Errorf("journal of room %s, entry %s: %w", room, m.ID, err)
+		}
+		list = append(list, e)
+	}
+	return list, nil
 }
 
 // entryOf reads an entry of a journal.

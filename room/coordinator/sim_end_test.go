@@ -46,7 +46,10 @@ func (w *simWorld) settle() {
 	}
 	for i, p := range w.players {
 		p.node = nodes[i%len(nodes)]
-		if session, _ := p.now(); session != "" {
+		for session, last := "", "-"; ; last = session {
+			if session, _ = p.now(); session == "" || session == last {
+				break
+			}
 			until(p.user+" leaves", func() string { return simFailed(p.leave(simProgress, session), "not a member") })
 		}
 	}

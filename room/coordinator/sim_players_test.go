@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +24,9 @@ type simPlayer struct {
 	mu      sync.Mutex
 	session string // guarded by mu: of the last join that may have succeeded; "" if the player is not in the room for certain
 	renamed bool   // guarded by mu: the node of the session has a new name
+
+	// older are the sessions before, the last one at the end, while it is not certain that the joins after them were done.
+	older []string // guarded by mu
 }
 
 // simRefusals are how the players' requests may be refused.
@@ -135,7 +139,17 @@ func (p *simPlayer) now() (session string, renamed bool) {
 func (p *simPlayer) set(session string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.session, p.renamed = session, false
+	p.session, p.older, p.renamed = session, nil, false
+}
+
+// leftOut makes the session the active one that was it before, since the room does not know the last one.
+func (p *simPlayer) leftOut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.session, p.renamed = "", false
+	if n := len(p.older); n > 0 {
+		p.session, p.older = p.older[n-1], p.older[:n-1]
+	}
 }
 
 // has reports whether the player may have that session.
@@ -151,13 +165,20 @@ func (p *simPlayer) action(kind string) simAction {
 func (p *simPlayer) join(limit time.Duration) *simAction {
 	a := p.action("join")
 	a.session = p.w.name("s")
-	before, _ := p.now()
+	p.mu.Lock()
+	before, older := p.session, p.older
+	p.mu.Unlock()
 	p.set(a.session)
 	done := p.w.do(a, limit, func(ctx context.Context, c *Coordinator) (room.Result, error) {
 		return c.Do(ctx, p.room, room.Join{User: p.user, Session: a.session})
 	})
-	if done.outcome == simRefused {
-		p.set(before)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch done.outcome {
+	case simRefused:
+		p.session, p.older, p.renamed = before, older, false
+	case simUnknown:
+		p.older = append(slices.Clip(older), before)
 	}
 	return done
 }
@@ -168,8 +189,10 @@ func (p *simPlayer) leave(limit time.Duration, session string) *simAction {
 	done := p.w.do(a, limit, func(ctx context.Context, c *Coordinator) (room.Result, error) {
 		return c.Do(ctx, p.room, room.Leave{User: p.user, Session: session})
 	})
-	if done.outcome == simDone || done.why == "not a member" {
+	if done.outcome == simDone {
 		p.set("")
+	} else if done.why == "not a member" {
+		p.leftOut()
 	}
 	return done
 }

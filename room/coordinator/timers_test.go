@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -171,10 +172,14 @@ func TestTimers_SetterIsGone(t *testing.T) {
 
 // All four nodes are sure that it is time.
 func TestTimers_AllTry(t *testing.T) {
+	rounds := 20
+	if os.Getenv("ROOMD_TESTS") == "thorough" {
+		rounds = 1000
+	}
 	synctest.Test(t, func(t *testing.T) {
 		mini, _ := redistest.Mini(t)
 		nodes, l := timerNodes(t, mini, 4)
-		for round := range 20 {
+		for round := range rounds {
 			setTimer(t, nodes[round%4], "turn", time.Minute)
 			var fired atomic.Int64
 			var all sync.WaitGroup
@@ -191,7 +196,7 @@ func TestTimers_AllTry(t *testing.T) {
 		}
 		synctest.Wait()
 		l.mu.Lock()
-		redistest.Equal(t, "timers of which a watcher has heard", len(l.told), 20)
+		redistest.Equal(t, "timers of which a watcher has heard", len(l.told), rounds)
 		l.told = nil
 		l.mu.Unlock()
 		l.expect(2 * time.Minute)

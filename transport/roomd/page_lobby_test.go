@@ -10,6 +10,7 @@ import (
 
 // The list of tables shows what happens without asking again and again, while the page is seen, and goes on when its node is back.
 func TestPage_Lobby(t *testing.T) {
+	redistest.Thorough(t)
 	b := startBrowser(t)
 	nodes := launch(t, 2, redistest.Start(t).URL())
 	p := b.open("lobby", "http://"+nodes[0].addr+"/")

@@ -80,6 +80,7 @@ func TestPage_StampedeSeesWhatIsWrong(t *testing.T) {
 
 // Where players need tokens there is no crowd, and no list without a lock.
 func TestPage_Tokens(t *testing.T) {
+	redistest.Thorough(t)
 	b := startBrowser(t)
 	secret, token := keyed(t)
 	nodes := launch(t, 1, redistest.Start(t).URL(), "--auth-secret-file", secret)

@@ -206,6 +206,7 @@ func settle(t *testing.T, table []*regular) {
 // other, or die, or Redis loses everything. Nobody loses the seat or misses a change, and, unless
 // Redis has forgotten it, no acknowledged count is lost.
 func TestReconnect_ClientsStayConnected(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel() // it mostly waits
 	const rooms, players = 6, 36
 	roll := func(how os.Signal) func(*redistest.Server, []*process) {

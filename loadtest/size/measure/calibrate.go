@@ -21,14 +21,12 @@ type Config struct {
 	Rate    float64       // actions of all players in a second where there are many; where there are few it is an eighth
 	Rounds  int           // readings of a trial, and how often all trials are done; the median counts
 	Round   time.Duration // how long each takes
+	Idle    time.Duration // how long one of idle connections takes: as long as nodes wait between two pings, or these would count too much or too little
 	Log     io.Writer     // gets a line about each trial
 
 	// Refusable is the share of the actions that may be answered busy or unknown. Beyond it the machine does not keep up, and a trial fails.
 	Refusable float64
 }
-
-// pingPeriod is how often a node pings a connection: a round of idle connections takes so long, or pings would count too much or too little.
-const pingPeriod = 5 * time.Second
 
 // journal and feed of the trials that have one, so long that nothing is trimmed.
 const (
@@ -78,14 +76,14 @@ func run(ctx context.Context, cfg Config, s setup, both bool, perSecond float64)
 		},
 		func() (err error) {
 			if both || s.nodes > 1 {
-				r.alone, err = t.rounds(ctx, 1, pingPeriod)
+				r.alone, err = t.rounds(ctx, 1, cfg.Idle)
 			}
 			return err
 		},
 		func() error { return t.connect(ctx, 0, s.players) },
 		func() (err error) { r.idle, err = t.memory(ctx, false); return err },
 		func() (err error) {
-			period := pingPeriod
+			period := cfg.Idle
 			if !both { // next to nothing beside many actions
 				period = cfg.Round
 			}

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 }
 
 // tiny is so short that the figures mean nothing.
-var tiny = Config{Players: 64, Rate: 200, Rounds: 1, Round: 500 * time.Millisecond, Log: io.Discard, Refusable: 1}
+var tiny = Config{Players: 64, Rate: 200, Rounds: 1, Round: 500 * time.Millisecond, Idle: time.Second, Log: io.Discard, Refusable: 1}
 
 // A Cluster of two masters and two nodes: all players are in, act, and hear of each other, on both masters.
 func TestTrial_Cluster(t *testing.T) {

@@ -81,7 +81,7 @@ func TestMatch_FullTables(t *testing.T) {
 func TestMatch_OneSeatTwoPlayers(t *testing.T) {
 	rounds := 50
 	if os.Getenv("ROOMD_TESTS") == "thorough" {
-		rounds = 1000
+		rounds = 300
 	}
 	nodes := fourNodes(t)
 	for round := range rounds {

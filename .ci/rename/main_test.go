@@ -79,7 +79,6 @@ func TestRename_Clone(t *testing.T) {
 	run(dir, "go", "test", "-count=1", "-run", "Imports", "./cmd", "./loadtest/history", "./loadtest/audit")
 	if nightly {
 		run(dir, "go", "vet", "./...")
-		run(dir, "go", "test", "-count=1", "-run", "AnotherModuleImports", "./cmd")
 	}
 	if again, err := rename(dir, "github.com/someone/else"); err != nil || again != changed {
 		t.Errorf("back again: %d files instead of %d, %v", again, changed, err)

@@ -60,8 +60,8 @@ All of it is computed: actions × what an action costs, and so on. What single t
 measured on one machine, which --constants names. On a quiet machine of yours
   --calibrate FILE   measures that again, in about ten minutes, and --constants-file FILE
                      computes with it
-  --check            runs players at tables at 500 to 2,000 actions/s on up to three masters
-                     and four nodes, in about two minutes, and prints predicted beside
+  --check            runs players at tables at 500 to 4,000 actions/s on up to three masters
+                     and four nodes, in about six minutes, and prints predicted beside
                      measured. It ends with 1 if a prediction is off by more than 25 %
 Both start redis-server, nodes and clients on this machine, and need 6,000 open files.
 

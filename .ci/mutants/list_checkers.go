@@ -28,6 +28,8 @@ var checkerMutants = []mutant{
 	{"chaos: a timer that fires twice", "loadtest/chaos/check/state.go", "set := s.timers[c.Name]; !set && !c.Set {", "set := s.timers[c.Name]; !set && false {", witness, ""},
 	{"chaos: a timer that never fires", "loadtest/chaos/check/witness.go", "	if len(s.timers) > 0 {", "	if false {", witness, ""},
 	{"chaos: two on one seat behind a shuffle", "loadtest/chaos/check/state.go", "	for _, user := range s.seats.Settle() {", "	for _, user := range s.seats.Settle()[:0] {", witness, ""},
+	{"chaos: private data that a move loses", "loadtest/chaos/check/luggage.go", "		if !some || a.now == had ||", "		if !some || a.now == \"\" || a.now == had ||", witness, "TestWitness"},
+	{"chaos: the reason of a refused exchange is of both rooms", "loadtest/chaos/check/sequential.go", "		if op.Action != MoveOut && !op.Exchange && r.knowsSettings", "		if op.Action != MoveOut && r.knowsSettings", witness, "TestLinearize_ExchangeRefused"},
 	{"chaos: who is gone behind its last answer", "loadtest/chaos/check/linearize.go", "p.add(b.from, max(b.to, b.from+1)", "p.add(b.from, b.from+1", witness, ""},
 	{"chaos: a commit that no reader of the feed was told", "loadtest/chaos/check/feed.go", "	for i, e := range l.journal {\n		p := Point{e.Epoch, e.Version}\n		if _, told", "	for i, e := range l.journal[:0] {\n		p := Point{e.Epoch, e.Version}\n		if _, told", witness, "TestFeed"},
 	{"chaos: commits of the feed in another order", "loadtest/chaos/check/feed.go", "		return p.Version == l.last.Version+1 ||", "		return true ||", witness, "TestFeed"},

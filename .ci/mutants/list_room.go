@@ -40,6 +40,7 @@ var roomMutants = []mutant{
 
 	{"commit: the mark is not looked at", "room/coordinator/internal/store/lua/room.lua", "(is[1] or '') == ARGV[at + 1] and ", "", "./room/coordinator", "TestCommit_OtherVersion"},
 	{"commit: the incarnation is not looked at", "room/coordinator/internal/store/lua/room.lua", " or is[2] == '<incarnation>')", " or true)", "./room/coordinator", "TestIncarnation_OldCopy$"},
+	{"commit: replicas have longer than an answer may take", "room/coordinator/internal/store/store.go", "mostWait = 200 *", "mostWait = 2000 *", "./room/coordinator", "TestReplicas_Acknowledge"},
 	{"commit: what replicas say of a refusal counts", "room/coordinator/internal/store/acked.go", "err != nil || len(reply) == 0 || reply[0] != \"done\"", "err != nil && len(reply) > 9", "./room/coordinator", "TestReplicas_RefusedFirst"},
 	{"commit: members are not counted", "room/coordinator/internal/store/lua/room.lua", " and there == tonumber(ARGV[at + 6])", "", "./room/coordinator", "TestRoom_NotWhole/by_an_action_that_changes_something"},
 	{"commit: by:<node> is forgotten", "room/coordinator/internal/store/lua/room.lua", "'mark', ARGV[at + 10], ARGV[at + 2], ARGV[at])", "'mark', ARGV[at + 10])", "./room/coordinator", "TestCosts"},

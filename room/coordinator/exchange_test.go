@@ -195,10 +195,17 @@ func TestExchange_Undone(t *testing.T) {
 	c := newCoordinator(t, client, Options{Rules: room.Rules{Seating: room.Capacity(2)}})
 	other := newCoordinator(t, servers.Client(), Options{Rules: room.Rules{Seating: room.Capacity(2)}})
 	fullRooms(t, other)
+	mustDo(t, other, "A", room.Deal{Hands: []room.Hand{{User: "a", Data: `"ace"`}}})
+	mustDo(t, other, "C", room.Deal{Hands: []room.Hand{{User: "x", Data: `"ten"`}}})
 	if _, _, err := c.Exchange(t.Context(), "A", "C", "r", []string{"a"}, []string{"x"}); err == nil {
 		t.Error("it was done")
 	}
 	redistest.OK(t, limit("0"))
-	redistest.Equal(t, "the room that was not written is", describeRoom(t, other, "A"), "2: a@0 b@1")
-	redistest.Equal(t, "the other room is", describeRoom(t, other, "C"), "5: (x)@0 y@1") // it was written, and undone by two commits
+	redistest.Equal(t, "the room that was not written is", describeRoom(t, other, "A"), "3: a@0 b@1")
+	redistest.Equal(t, "the other room is", describeRoom(t, other, "C"), "6: (x)@0 y@1") // it was written, and undone by two commits
+	for id, want := range map[string]map[string]string{"A": {"a": `"ace"`}, "C": {"x": `"ten"`}} {
+		snapshot, err := other.Read(t.Context(), id)
+		redistest.OK(t, err)
+		redistest.Equal(t, "the private data in room "+id+" are", fmt.Sprint(snapshot.Private(room.Viewer{Authority: true})), fmt.Sprint(want))
+	}
 }

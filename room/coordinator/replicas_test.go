@@ -23,6 +23,12 @@ func TestReplicas_Acknowledge(t *testing.T) {
 	replica := redistest.Start(t, "--replicaof", host, port)
 	rdb := primary.Client()
 	replicated(t, rdb)
+	rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "wait" && cmd.Args()[2].(int64) >= 250 {
+			t.Errorf("a commit waits for %d ms, and is in doubt by then", cmd.Args()[2])
+		}
+		return nil
+	}})
 	c := newCoordinator(t, rdb, Options{Replicas: 1, LockTTL: 2 * time.Second})
 	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 	if n := replica.Client().HLen(t.Context(), "Room:42:Users").Val(); n != 1 {

@@ -122,6 +122,7 @@ type Op struct {
 	Expect   *uint64   `json:"expect,omitzero"`  // version
 	InEpoch  string    `json:"in_epoch,omitzero"`
 	Settings *Settings `json:"settings,omitzero"`
+	Left     int       `json:"left,omitzero"`     // of a MoveIn: the operation by which its user leaves the other room
 	Exchange bool      `json:"exchange,omitzero"` // two rooms give each other members, and why that was refused may be a matter of the other one
 
 	// What was answered.

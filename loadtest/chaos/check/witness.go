@@ -27,14 +27,17 @@ func Witness(h *History) *Verdict {
 			v.Violations = append(v.Violations, Violation{Checker: "witness", Rule: "match", At: op.Return, Text: op.String() + ": a room of its own would have done"})
 		}
 	}
+	moved := &luggage{taken: make(map[int]string)}
 	for _, room := range h.Rooms {
 		w := newWitness(h, room, v)
+		w.moved = moved
 		w.index()
 		w.replay()
 		w.actions()
 		w.order()
 		w.events()
 	}
+	moved.judge(v)
 	return v
 }
 
@@ -56,6 +59,7 @@ type witness struct {
 	history  *History
 	room     string
 	verdict  *Verdict
+	moved    *luggage       // of all rooms
 	told     map[string]int // how often a rule was broken
 	journal  []Entry
 	position map[at]int // in the journal
@@ -151,7 +155,10 @@ func (w *witness) replay() {
 		if e.Version == 1 {
 			s = newState()
 		}
-		host := s.host
+		host, before := s.host, s.private
+		if len(w.acked[at{e.Epoch, e.Version}]) > 0 {
+			before = maps.Clone(before)
+		}
 		var wrong []string
 		for _, c := range e.Changes {
 			if one := s.apply(c); one != "" {
@@ -171,6 +178,7 @@ func (w *witness) replay() {
 			if missing := s.lacks(op, &w.journal[i]); missing != "" {
 				w.broken("lost", op.Return, "%s: %s", op, missing)
 			}
+			w.moved.pack(op, &w.journal[i], before, s)
 			if op.AsHost && op.Process != host && !slices.ContainsFunc(e.Changes, func(c Change) bool { return c.Type == "host" && c.User == op.Process }) {
 				w.broken("rights", op.Return, "%s: only the host may, and that was %q", op, host)
 			}

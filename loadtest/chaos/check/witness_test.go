@@ -110,6 +110,54 @@ func TestWitness_PrivateData(t *testing.T) {
 	}
 }
 
+// Who is moved takes its private data along, unless it has some in the other room already.
+func TestWitness_PrivateDataMove(t *testing.T) {
+	for _, tt := range []struct {
+		what        string
+		there, with string // what the user has in the other room before, and what the move gives it
+		lost        bool
+	}{
+		{"they come along", "", "own-1", false},
+		{"they are lost", "", "", true},
+		{"others come", "", "own-2", true},
+		{"who is there keeps its own", "own-2", "", false},
+		{"who is there gets those of the other room", "own-2", "own-1", false},
+		{"who is there loses both", "own-2", "null", true},
+	} {
+		user := "张三"
+		private := func(data string) Change { return Change{Type: "private", User: user, Data: data} }
+		in := []Entry{{Epoch: epoch1, Version: 1, Changes: []Change{{Type: "settings", Settings: &Settings{Capacity: 2}}}}}
+		add := func(changes ...Change) {
+			in = append(in, Entry{Epoch: epoch1, Version: uint64(len(in) + 1), Changes: changes})
+		}
+		come := []Change{{Type: "join", User: user, Away: true}}
+		if tt.there != "" {
+			add(Change{Type: "join", User: user})
+			add(private(tt.there))
+			come = []Change{{Type: "replace", User: user}}
+		}
+		if tt.with != "" {
+			come = append(come, private(tt.with))
+		}
+		add(come...)
+		h := &History{Rooms: []string{"B", "A"}, End: ms(1000), Journals: map[string][]Entry{"B": in, "A": {
+			{Epoch: epoch1, Version: 1, Changes: []Change{{Type: "join", User: user}}},
+			{Epoch: epoch1, Version: 2, Changes: []Change{private("own-1")}},
+			{Epoch: epoch1, Version: 3, Changes: []Change{{Type: "leave", User: user, Reason: "moved"}}},
+		}}}
+		h.Ops = []*Op{
+			{ID: 1, Process: user, Room: "A", Action: SetPrivate, Value: "own-1", Outcome: Done, Epoch: epoch1, Version: 2, Count: 1, Call: ms(10), Return: ms(20)},
+			{ID: 2, Process: user, Room: "B", Action: SetPrivate, Value: "own-2", Outcome: Unknown, Call: ms(10), Return: ms(20)},
+			{ID: 3, Process: "administrator", Room: "A", Action: MoveOut, Users: []string{user}, Outcome: Done, Epoch: epoch1, Version: 3, Call: ms(30), Return: ms(40)},
+			{ID: 4, Process: "administrator", Room: "B", Action: MoveIn, Left: 3, Users: []string{user}, Outcome: Done, Epoch: epoch1, Version: uint64(len(in)), Count: 1, Call: ms(30), Return: ms(40)},
+		}
+		lost := slices.ContainsFunc(Witness(h).Violations, func(v Violation) bool { return v.Rule == "private" })
+		if lost != tt.lost {
+			t.Errorf("%s: %v", tt.what, Witness(h).Violations)
+		}
+	}
+}
+
 // Who is awaited in a room stays away when another move reserves the seat again.
 func TestWitness_ReservedAgain(t *testing.T) {
 	s := newState()

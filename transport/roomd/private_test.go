@@ -116,6 +116,20 @@ func TestPrivateData_IsNowhere(t *testing.T) {
 		_, _ = c.SetPrivateOf(t.Context(), "42", "ann", 1, client.Expect("", 1))
 		_, _ = c.Say(t.Context(), "42", client.Message{Text: "hi"})
 	}
+
+	// They go along to another room, and back.
+	join(t, bob, "43")
+	_, err = eve.Watch(t.Context(), "43")
+	redistest.OK(t, err)
+	for _, rooms := range [][2]string{{"42", "43"}, {"43", "42"}} {
+		from, to := rooms[0], rooms[1]
+		if moved := ask("POST", admin+"/api/rooms/"+from+"/move", `{"users":["ann"],"to":"`+to+`"}`); !strings.HasPrefix(moved, "200") || strings.Contains(moved, secret) {
+			t.Fatalf("a move is answered with %s", moved)
+		}
+		if shown := ask("GET", admin+"/api/rooms/"+to, ""); !strings.Contains(shown, secret) {
+			t.Fatalf("they did not go along: %s", shown)
+		}
+	}
 	said := heard.String()
 	for _, path := range []string{"/", "/api/rooms", "/api/rooms/42", "/api/rooms/42/log", "/healthz", "/readyz", "/admin", "/metrics"} {
 		said += ask("GET", public+path, "")

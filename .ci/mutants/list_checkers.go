@@ -54,7 +54,7 @@ var checkerMutants = []mutant{
 	{"size: a minute is a second", "loadtest/size/load.go", `{"/min", time.Minute}`, `{"/min", time.Second}`, sizes, ""},
 	{"size: a room with more seats than there can be", "loadtest/size/load.go", "1, room.MaxSeats}", "1, 2 * room.MaxSeats}", sizes, ""},
 	{"size: a cost that is missing", "loadtest/size/costs.go", "ok := c.Values[t.Name]; !ok {", "ok := c.Values[t.Name]; !ok && false {", sizes, ""},
-	{"size: a disturbed round counts", "loadtest/size/measure/trial.go", "(values[(len(values)-1)/2] + values[len(values)/2]) / 2", "values[len(values)-1]", trials, "TestMedian"},
+	{"size: a disturbed round counts", "loadtest/report/figure.go", "(sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2", "sorted[len(sorted)-1]", trials, "TestMedian"},
 	{"size: idle connections count for actions", "loadtest/size/measure/calibrate.go", "	return (of(t.high) - of(t.connected)) / t.high.Actions", "	return of(t.high) / t.high.Actions", trials, "TestPerAction"},
 	{"size: the manual shows something else", "loadtest/size/text.go", `"%s a node (ulimit -n)", count(n.Files)`, `"%s a node (ulimit -n)", count(n.Connections)`, "./cmd/roomload", "TestSize_Manual"},
 }

@@ -111,7 +111,7 @@ func TestMedian(t *testing.T) {
 			t.Errorf("%v: %v", list, got)
 		}
 	}
-	if !math.IsNaN(float64(report.Median(nil))) {
+	if !math.IsNaN(float64(report.Median[report.Figure](nil))) {
 		t.Error("a median of nothing")
 	}
 }

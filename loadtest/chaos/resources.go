@@ -5,12 +5,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"roomd/loadtest/report"
 	"roomd/lockmgr/redisconn/pause"
 )
 
@@ -183,7 +183,12 @@ func judgeUse(used []use, nodes int, length time.Duration) (list []Resource) {
 				last = append(last, value)
 			}
 		}
-		q.Second, q.Last = median(second), median(last)
+		if len(second) > 0 {
+			q.Second = report.Median(second)
+		}
+		if len(last) > 0 {
+			q.Last = report.Median(last)
+		}
 		if f.judged && length >= judgedFrom && len(second) > 0 && len(last) > 0 {
 			q.Bound = q.Second*(1+mayRise) + f.slack
 			q.Rises = q.Last > q.Bound || f.drops && q.End > q.Bound
@@ -199,14 +204,6 @@ func judgeUse(used []use, nodes int, length time.Duration) (list []Resource) {
 		add(f.name, f)
 	}
 	return list
-}
-
-func median(list []float64) float64 {
-	if len(list) == 0 {
-		return 0
-	}
-	slices.Sort(list)
-	return list[len(list)/2]
 }
 
 // useJudged adds what is in use. What rises is a violation.

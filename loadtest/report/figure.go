@@ -19,10 +19,10 @@ func Per(x, n float64) Figure {
 	return Figure(x / n)
 }
 
-// Median returns the middle one, the mean of both in the middle, or an unknown figure.
-func Median(list []Figure) Figure {
+// Median returns the middle one, the mean of both in the middle, or NaN, which is an unknown [Figure], if there is none.
+func Median[F ~float64](list []F) F {
 	if len(list) == 0 {
-		return Per(0, 0)
+		return F(math.NaN())
 	}
 	sorted := slices.Sorted(slices.Values(list))
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"roomd/loadtest/report"
 	"roomd/loadtest/size"
 	"roomd/lockmgr/redistest/launch"
 )
@@ -144,7 +145,7 @@ func Calibrate(ctx context.Context, cfg Config) (*size.Costs, error) {
 		}
 	}
 	for name, list := range found {
-		c.Values[name] = middle(list)
+		c.Values[name] = report.Median(list)
 	}
 	return c, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"roomd/loadtest/report"
 	"roomd/loadtest/size"
 )
 
@@ -74,7 +75,7 @@ func medians(rounds [][]Comparison) []Comparison {
 			for _, r := range rounds {
 				measured = append(measured, r[i].Figures[j].Measured)
 			}
-			c.Figures[j].Measured = middle(measured)
+			c.Figures[j].Measured = report.Median(measured)
 		}
 	}
 	return list

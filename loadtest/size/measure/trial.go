@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"roomd/loadtest/bench/worker"
 	"roomd/loadtest/internal/process"
 	"roomd/loadtest/internal/tally"
+	"roomd/loadtest/report"
 	"roomd/lockmgr/redisconn/pause"
 )
 
@@ -233,7 +233,7 @@ func median(list []rates) (m rates) {
 		for i := range list {
 			values = append(values, *of(&list[i]))
 		}
-		*of(&m) = middle(values)
+		*of(&m) = report.Median(values)
 	}
 	pick(func(r *rates) *float64 { return &r.Actions })
 	pick(func(r *rates) *float64 { return &r.Events })
@@ -245,11 +245,6 @@ func median(list []rates) (m rates) {
 	pick(func(r *rates) *float64 { return &r.FromRedis })
 	pick(func(r *rates) *float64 { return &r.Growth })
 	return m
-}
-
-func middle(values []float64) float64 {
-	slices.Sort(values)
-	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }
 
 // play lets all clients act at a fixed rate in all, and returns what a second of it cost.

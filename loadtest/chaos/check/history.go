@@ -219,6 +219,16 @@ type Conn struct {
 // moment is when something happened, between two times.
 type moment struct{ from, to time.Duration }
 
+// opsOf returns the operations of a room, or that may be of it.
+func (h *History) opsOf(room string) (list []*Op) {
+	for _, op := range h.Ops {
+		if op.of(room) {
+			list = append(list, op)
+		}
+	}
+	return list
+}
+
 // believed returns when the server had each of the connections for the last time for certain: when it did the last operation whose reply came
 // there, or at its beginning. What was heard after that may have been on its way for any time when the server had given the connection up already.
 func (h *History) believed() []moment {

@@ -14,17 +14,23 @@ import (
 // DefaultPatience is how long porcupine may think about one epoch of a room.
 const DefaultPatience = 20 * time.Second
 
+// latest is how long after its call an operation without a known end, or a timer that was set, may still change a room:
+// longer than faults last, and than a timer of a run has to go when one begins. If it could be at any time, the model of a
+// long run would have to know of thousands of them.
+const latest = 2 * time.Minute
+
 // Linearize judges a history without its journals: whether the operations of each epoch of each room can have happened
 // one after the other, each between its call and its return. What porcupine does not decide within patience is unsure.
 //
 // An operation without a known end may happen at any time after its call, or never. So from its call on the model
-// allows what it could have done, for ever. Its user does not come back, so there are never many at once.
+// allows what it could have done, to the room's data for two minutes, else until the epoch ends. Its user does not come
+// back, so there are never many at once.
 func Linearize(h *History, patience time.Duration) *Verdict {
 	v := &Verdict{}
 	var parts []*part
 	believed := h.believed()
 	for _, room := range h.Rooms {
-		parts = append(parts, split(h, room, believed)...)
+		parts = append(parts, split(h, room, h.opsOf(room), believed)...)
 	}
 	all := new(errgroup.Group)
 	all.SetLimit(runtime.GOMAXPROCS(0))
@@ -49,8 +55,8 @@ type part struct {
 	room, epoch string
 	first       bool // the room had nothing before
 	steps       []porcupine.Operation
+	begin, end  time.Duration // the first call, and the last return
 	from, to    time.Duration // when the epoch was seen for certain: from the first return to the last call
-	end         time.Duration // the last return
 	judged      int
 	result      porcupine.CheckResult
 	at          time.Duration
@@ -58,46 +64,44 @@ type part struct {
 }
 
 // split makes the parts of a room.
-func split(h *History, room string, believed []moment) []*part {
+func split(h *History, room string, ops []*Op, believed []moment) []*part {
 	var parts []*part
 	by := make(map[string]*part)
-	for _, op := range h.Ops {
+	for _, op := range ops {
 		if op.Room != room || op.Outcome == Unknown || op.Version == 0 {
 			continue
 		}
 		p := by[op.Epoch]
 		if p == nil {
-			p = &part{room: room, epoch: op.Epoch, from: op.Return}
+			p = &part{room: room, epoch: op.Epoch, begin: op.Call, from: op.Return}
 			by[op.Epoch] = p
 			parts = append(parts, p)
 		}
-		p.from, p.to, p.end = min(p.from, op.Return), max(p.to, op.Call), max(p.end, op.Return)
+		p.begin, p.from, p.to, p.end = min(p.begin, op.Call), min(p.from, op.Return), max(p.to, op.Call), max(p.end, op.Return)
 	}
 	slices.SortFunc(parts, func(a, b *part) int { return cmp.Compare(a.from, b.from) })
 	for i, p := range parts {
 		p.first = i == 0
-		p.fill(h, believed)
+		p.fill(h, ops, believed)
 	}
 	return parts
 }
 
 // fill collects what happens in the epoch.
-func (p *part) fill(h *History, believed []moment) {
+func (p *part) fill(h *History, ops []*Op, believed []moment) {
 	names := make(map[string]bool)
-	for _, op := range h.Ops {
-		if !op.of(p.room) {
-			continue
-		}
+	for _, op := range ops {
+		may := op.Call >= p.begin-latest && op.Call < p.end // change something in this epoch, if nobody knows when it does
 		names[op.Process] = true
 		for _, user := range op.Users {
 			names[user] = true
 		}
-		if op.Action == SetTimer && op.Outcome == Done && op.Call < p.end {
+		if op.Action == SetTimer && op.Outcome == Done && may {
 			p.perhaps(op) // it fires in this epoch or another
 		}
 		switch {
 		case op.Outcome == Unknown:
-			if op.Call < p.end {
+			if may {
 				p.perhaps(op)
 			}
 		case op.Version > 0 && op.Epoch == p.epoch:
@@ -112,17 +116,17 @@ func (p *part) fill(h *History, believed []moment) {
 			p.judged++
 			p.add(op.Call, op.Return, step{op: op})
 		}
-		if h.Halves && op.Outcome == Refused && op.Code == "unavailable" && (op.Action == MoveIn || op.Action == MoveOut) && op.Call < p.end {
+		if h.Halves && op.Outcome == Refused && op.Code == "unavailable" && (op.Action == MoveIn || op.Action == MoveOut) && may {
 			p.perhaps(op)
 		}
 	}
 	for i, c := range h.Conns {
-		if b := believed[i]; !c.Open && names[c.User] && b.from < p.end {
+		if b := believed[i]; !c.Open && names[c.User] && b.from < p.end && b.to >= p.begin {
 			p.add(b.from, max(b.to, b.from+1), step{env: loosen, users: []string{c.User}})
 		}
 	}
 	for _, f := range h.Faults {
-		if f.Evicts && f.From < p.end {
+		if f.Evicts && f.From < p.end && (f.Until == 0 || f.Until >= p.begin) {
 			p.instant(f.From, step{env: storm})
 			if f.Until > 0 {
 				p.instant(f.Until, step{env: calm})
@@ -148,6 +152,9 @@ func (p *part) perhaps(op *Op) {
 		fallthrough
 	case SetData:
 		p.instant(op.Call, step{env: mayData, value: op.Value})
+		if op.Call+latest < p.end {
+			p.instant(op.Call+latest, step{env: mayNoMore, value: op.Value})
+		}
 	case Configure:
 		p.instant(op.Call, step{env: maySettings})
 	case Close:

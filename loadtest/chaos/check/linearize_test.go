@@ -78,6 +78,22 @@ func TestLinearize_Unknown(t *testing.T) {
 	}
 }
 
+// What nobody knows the end of is not seen first after two minutes.
+func TestLinearize_UnknownForLong(t *testing.T) {
+	for at, ok := range map[int]bool{100_000: true, 130_000: false} {
+		h := good()
+		h.Ops = append(h.Ops, &Op{ID: 11, Process: "赵六", Room: room42, Action: SetData, Value: "data-3", Outcome: Unknown, Call: ms(700)})
+		for i, data := range []string{"data-1", "data-3", "data-3"} {
+			version := uint64(8 + i)
+			h.Ops = append(h.Ops, &Op{ID: 20 + i, Process: "王五", Room: room42, Action: Read, Outcome: Done, Epoch: epoch1, Version: version,
+				Call: ms(at*i + 1000), Return: ms(at*i + 1050), List: &List{Data: data, Settings: Settings{Capacity: 2}}})
+		}
+		if v := Linearize(h, DefaultPatience); (len(v.Violations) == 0) != ok {
+			t.Errorf("seen first after %d ms: %v", at, v.Violations)
+		}
+	}
+}
+
 // A call without a known end that begins while the last one runs is seen by that.
 func TestLinearize_UnknownAtTheEnd(t *testing.T) {
 	h := good()

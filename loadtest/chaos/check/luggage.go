@@ -7,8 +7,27 @@ import (
 
 // luggage is the private data of users who are moved, which they take along from one room to the other.
 type luggage struct {
+	dealt   map[hand]bool  // what somebody set, or tried to, in any room
 	taken   map[int]string // by the operation by which they leave: what they had
 	arrived []arrival
+}
+
+// hand is private data of a user.
+type hand struct{ user, data string }
+
+func newLuggage(h *History) *luggage {
+	l := &luggage{dealt: make(map[hand]bool), taken: make(map[int]string)}
+	for _, op := range h.Ops {
+		switch op.Action {
+		case SetPrivate:
+			l.dealt[hand{op.Process, op.Value}] = true
+		case Deal:
+			for _, user := range op.Users {
+				l.dealt[hand{user, op.Value}] = true
+			}
+		}
+	}
+	return l
 }
 
 // arrival is a user in the room to which it was moved.

@@ -18,6 +18,7 @@ const (
 	calm            //
 	unseat          // nobody knows any more who sits where
 	mayData         // the room's data may become the value, once
+	mayNoMore       // they may not any more
 	maySettings     // the settings may change
 )
 
@@ -109,6 +110,8 @@ func (r *room) happen(s *step) {
 		r.unseat()
 	case mayData:
 		r.mayData = with(r.mayData, s.value)
+	case mayNoMore:
+		r.mayData = without(r.mayData, s.value)
 	case maySettings:
 		r.maySettings = true
 	case loosen:
@@ -361,8 +364,7 @@ func (r *room) seenData(data string) string {
 		r.data, r.knowsData, r.dataAt = data, true, 0
 	case data == r.data:
 	case r.mayData[data]:
-		r.mayData = maps.Clone(r.mayData)
-		delete(r.mayData, data)
+		r.mayData = without(r.mayData, data)
 		r.data, r.dataAt = data, 0 // nobody knows since when
 	default:
 		return fmt.Sprintf("the data are %q, and were %q", data, r.data)
@@ -420,4 +422,10 @@ func with(set map[string]bool, element string) map[string]bool {
 	}
 	bigger[element] = true
 	return bigger
+}
+
+func without(set map[string]bool, element string) map[string]bool {
+	smaller := maps.Clone(set)
+	delete(smaller, element)
+	return smaller
 }

@@ -27,7 +27,7 @@ func Witness(h *History) *Verdict {
 			v.Violations = append(v.Violations, Violation{Checker: "witness", Rule: "match", At: op.Return, Text: op.String() + ": a room of its own would have done"})
 		}
 	}
-	moved := &luggage{taken: make(map[int]string)}
+	moved := newLuggage(h)
 	for _, room := range h.Rooms {
 		w := newWitness(h, room, v)
 		w.moved = moved
@@ -64,6 +64,7 @@ type witness struct {
 	journal  []Entry
 	position map[at]int // in the journal
 	ops      []*Op
+	open     []*Op // of them, those of which nobody knows the end
 	seen     map[at][]sighting
 	acked    map[at][]*Op
 	values   map[string][]int // data and texts in the journal, by position
@@ -74,11 +75,11 @@ func newWitness(h *History, room string, v *Verdict) *witness {
 		history: h, room: room, verdict: v, told: make(map[string]int), journal: h.Journals[room],
 		position: make(map[at]int), seen: make(map[at][]sighting), acked: make(map[at][]*Op), values: make(map[string][]int),
 	}
-	for _, op := range h.Ops {
-		if !op.of(room) {
-			continue
+	w.ops = h.opsOf(room)
+	for _, op := range w.ops {
+		if op.Outcome == Unknown {
+			w.open = append(w.open, op)
 		}
-		w.ops = append(w.ops, op)
 		if op.Outcome == Done {
 			p := at{op.Epoch, op.Version}
 			w.acked[p] = append(w.acked[p], op)
@@ -123,7 +124,7 @@ func (w *witness) index() {
 				continue // several were dealt the same
 			}
 			if w.carried(&e, c) {
-				if !slices.ContainsFunc(w.history.Ops, func(op *Op) bool { return op.deals(c.User, c.Data) }) {
+				if !w.moved.dealt[hand{c.User, c.Data}] {
 					w.broken("phantom", 0, "version %d of epoch %s has private data of %q that nobody dealt in any room", e.Version, short(e.Epoch), c.User)
 				}
 				continue // they were told where they were dealt
@@ -141,11 +142,6 @@ func (w *witness) carried(e *Entry, c Change) bool {
 	return c.Type == "private" &&
 		(slices.ContainsFunc(e.Changes, func(o Change) bool { return o.User == c.User && (o.Type == "join" && o.Away || o.Type == "replace") }) ||
 			slices.ContainsFunc(w.acked[at{e.Epoch, e.Version}], func(op *Op) bool { return op.Action == MoveIn && slices.Contains(op.Users, c.User) }))
-}
-
-// deals reports whether an operation sets a user's private data to that, or tries to.
-func (op *Op) deals(user, data string) bool {
-	return op.Value == data && (op.Action == SetPrivate && op.Process == user || op.Action == Deal && slices.Contains(op.Users, user))
 }
 
 // replay makes the room of each version, and compares it with what was shown and answered there.
@@ -266,7 +262,7 @@ func (w *witness) askedThere(e Entry, c Change) bool {
 		return op.Action == MoveOut && slices.Contains(op.Users, c.User)
 	}
 	return slices.ContainsFunc(w.acked[at{e.Epoch, e.Version}], is) ||
-		slices.ContainsFunc(w.ops, func(op *Op) bool { return op.Outcome == Unknown && is(op) })
+		slices.ContainsFunc(w.open, is)
 }
 
 // value judges how often the data or text of an operation are in the journal.

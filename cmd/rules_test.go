@@ -87,6 +87,7 @@ func startProgram(t *testing.T, program string, args ...string) (url string, awa
 // A program of another module is roomd with rules of its own, which a player hears of by WebSocket, and a
 // node with other rules in the log.
 func TestAnotherModule_HasRulesOfItsOwn(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel()
 	program, server := buildTeams(t), redistest.Start(t)
 	url, _ := startProgram(t, program, "--redis", server.URL())

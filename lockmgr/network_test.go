@@ -240,6 +240,7 @@ func contend(t *testing.T, client func() redis.UniversalClient, name string, for
 // The primary fails over to its replica during a hold and under contention. The
 // lock was replicated, so it lives on there.
 func TestSentinelFailover(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel()
 	sentinel := redistest.StartSentinel(t)
 	client := sentinel.Client()

@@ -103,7 +103,7 @@ func TestWholeView_NoRoomWithoutItself(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			if seed > 3 {
+			if seed > 0 {
 				redistest.Thorough(t)
 			}
 			synctest.Test(t, func(t *testing.T) { runFaults(t, rand.New(rand.NewPCG(seed, 1))) })

@@ -163,7 +163,7 @@ func exchangeAtOnce(t *testing.T, nodes []*Coordinator, wrong func() string, tim
 // On Cluster, where the rooms are on two masters, both are full when all is done, and each user is in one of them.
 func TestExchange_Cluster(t *testing.T) {
 	redistest.Thorough(t)
-	redistest.MostlyWaiting()
+	t.Parallel() // it mostly waits
 	servers := redistest.StartCluster(t)
 	var nodes []*Coordinator
 	for range 3 {
@@ -180,7 +180,7 @@ func TestExchange_Cluster(t *testing.T) {
 // The second half cannot be written: the first one is undone.
 func TestExchange_Undone(t *testing.T) {
 	redistest.Thorough(t)
-	redistest.MostlyWaiting()
+	t.Parallel() // it mostly waits
 	servers := redistest.StartCluster(t)
 	client := servers.Client()
 	full := servers.Owner("Room:{A}:Meta").Client() // from when the first half is written

@@ -145,6 +145,7 @@ func TestMove_SeatGivenBack(t *testing.T) {
 // Users are moved to and fro on a Cluster by several nodes at once. Nobody is ever without a seat, and
 // in the end each has one.
 func TestMove_AtOnceOnACluster(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel() // it mostly waits
 	servers := redistest.StartCluster(t)
 	l := newMoveLab(t, servers, Options{}, new(moveFaults))

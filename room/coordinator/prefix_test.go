@@ -23,9 +23,10 @@ import (
 // of the same ids, at the same time, by nodes of the same names, and none has a part in what another does. Each has the
 // rights of its own prefix, and Redis refuses nothing; so it is found where a key or a channel has no prefix.
 func TestKeyPrefix(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel() // it mostly waits
 	t.Run("one Redis", func(t *testing.T) { apart(t, redistest.Start(t), false) })
-	t.Run("a Cluster", func(t *testing.T) { redistest.Thorough(t); apart(t, redistest.StartClusterOfOne(t), true) })
+	t.Run("a Cluster", func(t *testing.T) { apart(t, redistest.StartClusterOfOne(t), true) })
 }
 
 func apart(t *testing.T, server *redistest.Server, cluster bool) {

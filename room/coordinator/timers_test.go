@@ -366,7 +366,7 @@ func TestTimers_LostReplies(t *testing.T) {
 // The index is on another master than the room.
 func TestTimers_Cluster(t *testing.T) {
 	redistest.Thorough(t)
-	redistest.MostlyWaiting()
+	t.Parallel() // it mostly waits
 	cluster := redistest.StartCluster(t)
 	first, second := newCoordinator(t, cluster.Client(), Options{}), newCoordinator(t, cluster.Client(), Options{})
 	redistest.OK(t, second.Start(t.Context()))

@@ -168,6 +168,7 @@ func TestNode_StoppedComesBack(t *testing.T) {
 // Redis restarts, empty or with what its log has: every player who is connected is
 // back in the room.
 func TestRedis_Restarts(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel()
 	const players = 30
 	for name, flags := range map[string][]string{"empty": nil, "with AOF": {"--appendonly", "yes", "--appendfsync", "always"}} {

@@ -43,6 +43,7 @@ func atTable(b *browser, node *process, table, user string) *tab {
 
 // Players at two nodes see what the others do, and what is refused is said in words.
 func TestPage_Table(t *testing.T) {
+	redistest.Thorough(t)
 	b := startBrowser(t)
 	nodes := launch(t, 2, redistest.Start(t).URL(), "--capacity", "2")
 	one, other := atTable(b, nodes[0], "42", "李四"), atTable(b, nodes[1], "42", "张三")

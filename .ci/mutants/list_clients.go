@@ -16,6 +16,7 @@ var clientMutants = []mutant{
 	{"referee: all that has waited is one version, or none", "transport/client/referee/session.go", "case calls <= 1:", "case true:", "./transport/client/referee", "TestReferee_MuchHasWaited"},
 	{"referee: who left and came back is not told", "transport/client/referee/table.go", "!slices.Contains(m.Hands, user)", "true", "./transport/client/referee", "TestReferee_LeftAndBack"},
 	{"referee: half of a refused move stays", "transport/client/referee/session.go", "after = s.cfg.New()", "after = game", "./transport/client/referee", "TestReferee_TakesOver"},
+	{"referee: what it says itself is heeded", "transport/client/referee/session.go", "\t\t\tcalls++\n\t\t}\n\t\tt.log.Epoch", "\t\t}\n\t\tcalls++\n\t\tt.log.Epoch", "./transport/client/referee", "TestReferee_RefusesInOneVersion"},
 	{"cards: who can follow suit need not", "transport/client/referee/cards/game.go", "card/13 != g.Trick[0]/13 })", "false })", "./transport/client/referee/cards", "TestGame_Rules"},
 	{"cards: anybody deals", "transport/client/referee/cards/game.go", "user == t.View().Host && ", "", "./transport/client/referee/cards", "TestGame_HostDeals"},
 	{"client: another epoch goes on", "transport/client/replica.go", "(e.Epoch != v.Epoch || e.From != v.Version)", "(e.From != v.Version)", goClient, "TestReplica_Events"},

@@ -116,7 +116,7 @@ const cardWatch = `
 		for (const { id, textContent } of document.body?.children ?? []) {
 			if (id !== "trick") window.shown.push(...(textContent.match(/[♣♦♥♠][2-9TJQKA]/g) ?? []))
 		}
-		const cards = document.querySelectorAll("#hand button:enabled")
+		const cards = document.querySelectorAll("#hand:not([inert]) button:enabled")
 		if (window.plays && cards.length > 0 && records.some(({ target }) => target.id === "hand")) cards[n++ % cards.length].click()
 	}).observe(document, { subtree: true, childList: true, characterData: true })`
 
@@ -390,6 +390,14 @@ func TestPage_Cards(t *testing.T) {
 	held.Store(false)
 	two.eval("plays = true")
 	w.toTheEnd(t, g.Deck)
+	two.until("who has won", `/ won. To deal/.test(document.getElementById("news").textContent)`)
+
+	two.collect()
+	server.Pause()
+	two.do(chromedp.Reload())
+	two.until("that there is no table now", `document.getElementById("news").textContent.includes("unavailable")`)
+	server.Resume()
+	two.until("the table", `document.querySelectorAll("#players li").length > 0`)
 
 	for _, hands := range w.dealt {
 		var all []int
@@ -405,6 +413,6 @@ func TestPage_Cards(t *testing.T) {
 	for _, p := range []*cardPlayer{one, two} {
 		p.collect()
 		w.check(p)
-		p.silent("WebSocket connection to", "ERR_CONNECTION_REFUSED", "net::ERR_", "404")
+		p.silent("WebSocket connection to", "ERR_CONNECTION_REFUSED", "net::ERR_", "404", "unavailable")
 	}
 }

@@ -142,6 +142,22 @@ func TestPage_RedisAway(t *testing.T) {
 	p.silent("503")
 }
 
+// A page that is loaded again while Redis is away has its seat when Redis is back.
+func TestPage_LoadedAgainWithoutRedis(t *testing.T) {
+	redistest.Thorough(t)
+	b := startBrowser(t)
+	server := redistest.Start(t)
+	p := atTable(b, launch(t, 1, server.URL(), "--grace", "1m")[0], "42", "李四")
+	p.click(`.seat[data-seat="2"]`)
+	p.until("the own seat", own(2))
+	server.Pause()
+	p.do(chromedp.Reload())
+	p.until("words", `document.getElementById("notice-text").textContent === "The server cannot do what this page asks for. Trying again…"`)
+	server.Resume()
+	p.until("the seat", own(2)+` && document.getElementById("notice").hidden`)
+	p.silent("503")
+}
+
 // A page that is loaded again has its name and its seat still; a second tab of the same user takes
 // the seat over, and the first says so, and has a way back.
 func TestPage_LoadedAgainAndReplaced(t *testing.T) {

@@ -2,7 +2,7 @@
 // referee of a room: players propose moves, and it alone sets the room's data, private data and timers.
 //
 // The game is a Go type whose JSON form is the room's data. [Config.Serve] calls its methods for what has happened in one
-// room, and [Config.Run] does so for many. The package promises:
+// room, and [Config.Run] and [Config.RunLobby] do so for many. The package promises:
 //
 //   - Each move is one version: the data, hands and timers that one call of the game's methods has made are seen together, or
 //     not at all. See the action txn in PROTOCOL.md.

@@ -216,3 +216,23 @@ func (c *Config) Run(ctx context.Context, rooms iter.Seq[[]string]) error {
 	}
 	return ctx.Err()
 }
+
+// RunLobby is [Config.Run] for the rooms that the lobby lists. It returns the lobby's error, too.
+func (c *Config) RunLobby(ctx context.Context, query client.LobbyQuery) error {
+	var ended error
+	err := c.Run(ctx, func(yield func(rooms []string) bool) {
+		for list, err := range c.Client.Lobby(ctx, query) {
+			if ended = err; err != nil {
+				return
+			}
+			var rooms []string
+			for _, room := range list.Rooms {
+				rooms = append(rooms, room.Room)
+			}
+			if !yield(rooms) {
+				return
+			}
+		}
+	})
+	return cmp.Or(err, ended)
+}

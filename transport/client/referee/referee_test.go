@@ -363,6 +363,32 @@ func TestReferee_RefusedOnce(t *testing.T) {
 	redistest.Equal(t, "all that happened", strings.Join(g.Log, ", "), "+a of a, +b of a b, a: deal late")
 }
 
+// A refusal is one version: what the referee says itself is no move of which it would have to write that it was heeded.
+func TestReferee_RefusesInOneVersion(t *testing.T) {
+	r := newRig(t, 1)
+	r.serve("42", referee.Config{})
+	a := r.join("a", "42")
+	r.logged(a, "+a of a")
+	var told []uint64
+	for c := range a.Changes(r.ctx) {
+		if c.Type == protocol.ChangeMessage && strings.HasPrefix(string(c.Data), `{"refused"`) {
+			told = append(told, c.Version)
+		}
+		if len(told) == 6 {
+			break
+		}
+		if c.Type == client.ChangeSnapshot || c.Type == protocol.ChangeMessage && c.User == "referee" {
+			go r.propose(a, "with b")
+		}
+	}
+	for i := range len(told) - 1 {
+		if told[i+1] != told[i]+2 { // of the proposal, and the refusal
+			t.Fatalf("refused in the versions %v", told)
+		}
+	}
+	redistest.Equal(t, "refusals", len(told), 6)
+}
+
 // Who left and came back while there was no referee has lost the hand, and the game is told.
 func TestReferee_LeftAndBack(t *testing.T) {
 	r := newRig(t, 1)

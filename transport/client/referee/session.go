@@ -194,13 +194,13 @@ func (s *session) heed(t *Table, game Game, most int) (now Game, calls int, rest
 		if calls >= most && (i == 0 || move.Version != moves[i-1].Version) { // those of one version are heeded together
 			return game, calls, moves[i:], nil
 		}
-		if t.has(move.User) {
+		if t.has(move.User) { // else it is nothing to write about: the referee's own messages come here, too
 			if game, err = s.move(t, game, move); err != nil {
 				return nil, 0, nil, err
 			}
+			calls++
 		}
 		t.log.Epoch, t.log.Moved = move.Epoch, move.Version
-		calls++
 	}
 	return game, calls, nil, nil
 }

@@ -145,13 +145,33 @@ function showWho() {
   show($("who"), true)
 }
 
+/** Does what the server cannot do now once more, as long as somebody waits for it, and says so meanwhile. */
+async function patiently(work, waits = () => true) {
+  const present = client
+  let told = false
+  try {
+    for (;;) {
+      try {
+        return await work()
+      } catch (error) {
+        if (!error.retry || !waits() || present !== client || client.state === "lost") throw error
+        notice("The server cannot do what this page asks for. Trying again…")
+        told = true
+      }
+      await new Promise((resolve) => setTimeout(resolve, 1000))
+    }
+  } finally {
+    if (told && present === client && client.state !== "lost") notice("")
+  }
+}
+
 /** Takes the seats again that this tab had, as far as the server still keeps them. Returns why not, by table. */
 async function sitAgain() {
   const missed = new Map()
   for (const [id, seat] of Object.entries(seated.all())) {
     try {
-      const { users } = await client.users(id)
-      if (users.some((user) => user.user === client.user)) await client.join(id, { seat })
+      const { users } = await patiently(() => client.users(id))
+      if (users.some((user) => user.user === client.user)) await patiently(() => client.join(id, { seat }))
       else missed.set(id, explainLost({ reason: "timeout" }))
     } catch (error) {
       missed.set(id, explain(error, seat))
@@ -175,7 +195,7 @@ async function route() {
   lobby.close()
   document.title = `Table ${id} · roomd`
   try {
-    const room = await client.watch(id)
+    const room = await patiently(() => client.watch(id), () => wanted() === id)
     if (wanted() !== id || table) return
     table = new Table(client, room, {
       version: facts.version,

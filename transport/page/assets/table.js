@@ -103,7 +103,10 @@ export class Table {
 
   /** Does one thing at a time, and explains what goes wrong. */
   async #try(work, seat) {
-    if (this.#busy) return false
+    if (this.#busy) {
+      this.problem("What you did before is still on its way. Then do this again.")
+      return false
+    }
     this.#busy = true
     this.problem("")
     try {

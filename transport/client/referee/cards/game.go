@@ -44,25 +44,24 @@ func (g *game) hand(t *referee.Table) (cards []int) {
 	return cards
 }
 
+// led returns those of the cards that are of the suit which was led.
+func (g *game) led(cards []int) []int {
+	return slices.DeleteFunc(slices.Clone(cards), func(card int) bool { return len(g.Trick) > 0 && card/13 != g.Trick[0]/13 })
+}
+
 // playable returns those cards of who has the turn that follow suit, or all if none does.
 func (g *game) playable(t *referee.Table) []int {
-	same := slices.DeleteFunc(g.hand(t), func(card int) bool { return len(g.Trick) > 0 && card/13 != g.Trick[0]/13 })
-	if len(same) == 0 {
-		return g.hand(t)
+	if led := g.led(g.hand(t)); len(led) > 0 {
+		return led
 	}
-	return same
+	return g.hand(t)
 }
 
 // play puts down a card of who has the turn. The next one has it then, or who has taken the trick.
 func (g *game) play(t *referee.Table, card int) {
 	t.Deal(g.Turn, slices.DeleteFunc(g.hand(t), func(other int) bool { return other == card }))
 	if g.Trick = append(g.Trick, card); len(g.Trick) == len(g.Players) {
-		best := 0
-		for i, card := range g.Trick {
-			if card/13 == g.Trick[0]/13 && card > g.Trick[best] {
-				best = i
-			}
-		}
+		best := slices.Index(g.Trick, slices.Max(g.led(g.Trick)))
 		g.Players = slices.Concat(g.Players[best:], g.Players[:best])
 		g.Tricks[g.Players[0]]++
 		g.Last, g.Trick = g.Trick, nil
@@ -86,8 +85,9 @@ func (g *game) Joined(*referee.Table, string) {}
 
 // Left ends the game: cards are missing.
 func (g *game) Left(t *referee.Table, user string) {
-	if slices.Contains(g.Players, user) {
-		g.Turn = ""
+	if g.Turn != "" && slices.Contains(g.Players, user) {
+		g.Turn, g.Tricks = "", nil
+		t.Say(map[string]string{"over": user + " has left: the game is over"})
 		t.StopTimer("turn")
 	}
 }

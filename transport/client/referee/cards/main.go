@@ -41,21 +41,13 @@ func main() {
 	})
 	go func() { log.Fatal(http.ListenAndServe(*listen, nil)) }()
 
-	config := client.Config{Addresses: flag.Args(), Token: func(context.Context) (string, error) { return token("referee", auth.RoleAdmin), nil }}
-	c := must(client.Connect(context.Background(), config))
+	fresh := func(context.Context) (string, error) { return token("referee", auth.RoleAdmin), nil }
+	c := must(client.Connect(context.Background(), client.Config{Addresses: flag.Args(), Token: fresh}))
 	keeper := referee.Config{Client: c, New: func() referee.Game { return &game{clock: *clock} }, Secret: append(secret, "cards"...), Log: slog.Default()}
 	if *redis != "" {
 		keeper.Locks = must(lockmgr.New(must(redisurl.Open(*redis)).NewClient(), lockmgr.Options{}))
 	}
-	log.Fatal(keeper.Run(context.Background(), func(yield func(rooms []string) bool) {
-		for list, err := range c.Lobby(context.Background(), client.LobbyQuery{Labels: map[string]string{"game": "cards"}}) {
-			var rooms []string
-			for _, room := range must(list, err).Rooms {
-				rooms = append(rooms, room.Room)
-			}
-			yield(rooms)
-		}
-	}))
+	log.Fatal(keeper.RunLobby(context.Background(), client.LobbyQuery{Labels: map[string]string{"game": "cards"}}))
 }
 
 func must[T any](value T, err error) T {

@@ -121,5 +121,5 @@ func (s *state) checkBan(id, user string, now int64) error {
 	case until >= Forever:
 		return Refuse(ErrBanned, "%s is banned from room %s", user, id)
 	}
-	return Refuse(ErrBanned, "%s is banned from room %s for another %d s", user, id, (until-now+999)/1000)
+	return Refuse(ErrBanned, "%s is banned from room %s for another %d s", user, id, max(1, (until-now+500)/1000)) // up would make it 61 of 60: now is an estimate
 }

@@ -64,9 +64,11 @@ func (a *administrator) move(from string) {
 		joined[0].Exchange = true
 	}
 	node := a.begin(slices.Concat(left, joined)...)
-	joined[0].Left = left[0].ID
-	if len(left) > 1 {
-		left[1].Left = joined[1].ID
+	if a.run.cfg.OtherProgram == "" { // else a node may be of a version whose moves end private data
+		joined[0].Left = left[0].ID
+		if len(left) > 1 {
+			left[1].Left = joined[1].ID
+		}
 	}
 	var said struct{ From, To position }
 	code, err := a.send(node, http.MethodPost, pathOf(from, "/move"), body, &said)

@@ -29,8 +29,7 @@ func Witness(h *History) *Verdict {
 	}
 	moved := newLuggage(h)
 	for _, room := range h.Rooms {
-		w := newWitness(h, room, v)
-		w.moved = moved
+		w := newWitness(h, room, v, moved)
 		w.index()
 		w.replay()
 		w.actions()
@@ -70,9 +69,9 @@ type witness struct {
 	values   map[string][]int // data and texts in the journal, by position
 }
 
-func newWitness(h *History, room string, v *Verdict) *witness {
+func newWitness(h *History, room string, v *Verdict, moved *luggage) *witness {
 	w := &witness{
-		history: h, room: room, verdict: v, told: make(map[string]int), journal: h.Journals[room],
+		history: h, room: room, verdict: v, moved: moved, told: make(map[string]int), journal: h.Journals[room],
 		position: make(map[at]int), seen: make(map[at][]sighting), acked: make(map[at][]*Op), values: make(map[string][]int),
 	}
 	w.ops = h.opsOf(room)
@@ -151,10 +150,7 @@ func (w *witness) replay() {
 		if e.Version == 1 {
 			s = newState()
 		}
-		host, before := s.host, s.private
-		if len(w.acked[at{e.Epoch, e.Version}]) > 0 {
-			before = maps.Clone(before)
-		}
+		host, before := s.host, maps.Clone(s.private)
 		var wrong []string
 		for _, c := range e.Changes {
 			if one := s.apply(c); one != "" {

@@ -112,27 +112,32 @@ func TestPage_Tokens(t *testing.T) {
 }
 
 // Before a token expires the page asks for the next one, and the connection goes on. When the last
-// one has expired the page says so, and the next one brings the player back to the seat.
+// one has expired the page says so, keeps what is being typed, and the next one brings the player back to the seat.
 func TestPage_AsksForNextToken(t *testing.T) {
 	redistest.Thorough(t)
 	b := startBrowser(t)
 	secret, token := keyed(t)
 	nodes := launch(t, 1, redistest.Start(t).URL(), "--auth-secret-file", secret)
 	p := b.open("李四", nodes[0].page("42"))
-	p.take(token("李四", "--ttl", "3s"))
+	p.take(token("李四", "--ttl", "8s")) // of which 6 s to sit
 	p.until("the table", `document.querySelectorAll(".seat").length > 0`)
 	p.click("#sit")
 	p.until("the own seat", own(0))
 	p.until("the question", `document.getElementById("notice-text").textContent.includes("expires soon")`)
-	p.take(token("李四", "--ttl", "4s"))
+	p.take(token("李四", "--ttl", "8s"))
 	p.until("the answer", `document.getElementById("notice").hidden`)
 	p.until("the second question", `document.getElementById("notice-text").textContent.includes("expires soon")`)
 	if p.eval(`document.getElementById("state").dataset.state === "connected"`) != "true" {
 		t.Error("the newer token was not used in time")
 	}
+	p.eval(`document.getElementById("login-value").value = "half"; 0`)
 	p.until("the end", `document.getElementById("login-error").textContent.includes("has expired")`)
-	p.take(token("李四"))
+	if p.eval(`document.getElementById("login-value").value`) != `"half"` {
+		t.Error("what was being typed is gone")
+	}
+	p.take(token("李四", "--ttl", "8s"))
 	p.until("the seat", own(0)+` && document.getElementById("state-text").textContent === "connected"`)
+	p.until("a third question", `document.getElementById("notice-text").textContent.includes("expires soon") && !document.getElementById("login").hidden`)
 	p.silent("Failed to load resource", "WebSocket connection to")
 }
 

@@ -10,11 +10,25 @@ export const remembered = () => store.get("roomd.identity")
 
 export const remember = (identity) => store.set("roomd.identity", identity)
 
+let question // {auth, answer} that the form shows, undefined while it is hidden
+
 /**
- * Asks who plays, and resolves to {user} or {token}. `problem` is shown if the last answer was of no use.
+ * Asks who plays, and resolves to {user} or {token}. `problem` is shown: why the last answer was of no use. Who asks
+ * while the form is open waits for the same answer, and what has been typed stays.
  */
 export function ask(auth, problem = "") {
-  const [form, field, error] = [$("login-form"), $("login-value"), $("login-error")]
+  complain(problem)
+  if (question?.auth !== auth) question = { auth, answer: open(auth) }
+  return question.answer
+}
+
+function complain(sentence) {
+  text($("login-error"), sentence)
+  attribute($("login-value"), "aria-invalid", sentence ? "true" : undefined)
+}
+
+function open(auth) {
+  const [form, field] = [$("login-form"), $("login-value")]
   text($("login-title"), auth ? "Show a token" : "Take a name")
   text($("login-about"), auth
     ? "This server asks for a token that says who you are. It stays in this tab."
@@ -23,11 +37,6 @@ export function ask(auth, problem = "") {
   field.type = auth ? "password" : "text"
   attribute(field, "autocapitalize", auth ? "none" : "words")
   field.value = auth ? "" : (remembered()?.user ?? "")
-  const complain = (sentence) => {
-    text(error, sentence)
-    attribute(field, "aria-invalid", sentence ? "true" : undefined)
-  }
-  complain(problem)
   $("login").hidden = false
   field.focus()
   return new Promise((resolve) => {
@@ -39,6 +48,7 @@ export function ask(auth, problem = "") {
       if (wrong) return field.focus()
       $("login").hidden = true
       field.value = ""
+      question = undefined
       resolve(auth ? { token: value } : { user: value })
     }
   })

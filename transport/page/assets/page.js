@@ -26,7 +26,6 @@ let client // undefined until connected for the first time
 let table // the one that is shown
 let attempt // an AbortController while connecting
 let reconnects = 0
-let asking // for a newer token, which the connection and the lobby may both need
 
 const lobby = new Lobby({
   follow: () => client.lobby(),
@@ -91,7 +90,7 @@ async function freshToken() {
   const soon = (client?.state === "connected" || client?.state === "degraded") && left < Math.max(60_000, Math.min(0.25 * lasts, 300_000))
   if (soon) {
     notice("Your token expires soon. Show a newer one to go on playing.")
-    identity = await (asking ??= ask(true).finally(() => (asking = undefined)))
+    identity = await ask(true)
     remember(identity)
     notice("")
   }

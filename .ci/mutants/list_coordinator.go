@@ -28,7 +28,9 @@ var coordinatorMutants = []mutant{
 
 	{"feed: nobody looks for what a dead node has left", "room/coordinator/internal/relay/relay.go", "			r.busy.Go(r.searchLoop)\n", "", coordinators, "TestFeed_NodeDies"},
 	{"feed: a gap is not told", "room/coordinator/internal/relay/copy.go", "		if !n.now.follows(c, adjacent) {", "		if adjacent && false {", coordinators, "TestFeed_JournalTrimmed"},
-	{"feed: what was dropped is not noticed", "room/coordinator/internal/relay/read.go", "compareIDs(after, oldest[0].ID) < 0", "false", coordinators, "TestFeed_Dropped"},
+	{"feed: what was dropped is not noticed", "room/coordinator/internal/relay/read.go", "compareIDs(after, before(oldest[0].ID)) < 0", "false", coordinators, "TestFeed_Dropped"},
+	{"feed: a reader without a place keeps none to begin with", "room/coordinator/internal/relay/read.go", "err = r.store.Client.HSetNX(ctx, r.keys.Readers, name, before(first[0].ID)).Err()", "return \"\", nil", "./transport/webhook", "TestWebhook_Gap"},
+	{"feed: what begins right before the first entry has a gap", "room/coordinator/internal/relay/read.go", "compareIDs(after, before(oldest[0].ID)) < 0", "compareIDs(after, oldest[0].ID) < 0", "./transport/webhook", "TestWebhook_Away|TestWebhook_BadReceiver"},
 	{"feed: one commit in a hundred is not copied", "room/coordinator/internal/relay/copy.go", "		n.add(\"commit\", m.ID, text)\n", "		if c.Version%100 != 0 {\n			n.add(\"commit\", m.ID, text)\n		}\n", chaosRun, "TestRun_FindsNothing"},
 	{"feed: what is copied together is copied backwards", "room/coordinator/internal/relay/copy.go", "	n.args = append(n.args, kind, at, text)\n", "	n.args = append([]any{kind, at, text}, n.args...)\n", chaosRun, "TestRun_FindsNothing"},
 	{"feed: what a server with a late clock has committed is passed over", "room/coordinator/internal/relay/copy.go", "(len(messages) == 0 || messages[0].ID != n.now.id)", "len(messages) == 0", coordinators, "TestFeed_JournalLosesItsEnd"},

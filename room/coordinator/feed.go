@@ -157,9 +157,10 @@ func (c *Coordinator) explainFeed(ctx context.Context, err error) error {
 // feedLock and the name of a reader make the name of a lock. No room has that.
 const feedLock = "~feed-"
 
-// ReadFeedAs calls read for the reader of that name, from letters and digits, with the place that it has kept last, or "": of all nodes one at a time. The place
-// is that of a [FeedPage], and keep keeps one. read's context ends when another node may read. It returns what read
-// returns, lockmgr.ErrHeld if another node reads, or an error of Redis.
+// ReadFeedAs calls read for the reader of that name, from letters and digits, with the place that it has kept last: of all nodes
+// one at a time. Who has kept none begins before the first entry that is left, as soon as there is one. The place is that of a
+// [FeedPage], and keep keeps one, also when ctx has ended meanwhile. read's context ends when another node may read. It returns what read returns,
+// lockmgr.ErrHeld if another node reads, or an error of Redis.
 func (c *Coordinator) ReadFeedAs(ctx context.Context, name string, read func(ctx context.Context, place string, keep func(place string) error) error) error {
 	lock, err := c.locks.TryAcquire(ctx, feedLock+name)
 	if err != nil {
@@ -167,15 +168,20 @@ func (c *Coordinator) ReadFeedAs(ctx context.Context, name string, read func(ctx
 	}
 	lock.KeepAlive()
 	holds, cancel := lock.Context(ctx)
+	ending := func(do func(context.Context) error) error { // also if ctx has ended
+		soon, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer stop()
+		return do(soon)
+	}
 	defer func() {
 		cancel()
-		release, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer stop()
-		_ = lock.Release(release) // else it ends with its TTL
+		_ = ending(lock.Release) // else it ends with its TTL
 	}()
-	place, err := c.relay.Reader(holds, name)
+	place, err := c.relay.Begin(holds, name)
 	if err != nil {
 		return err
 	}
-	return read(holds, place, func(place string) error { return c.relay.Keep(holds, name, place) })
+	return read(holds, place, func(place string) error {
+		return ending(func(ctx context.Context) error { return c.relay.Keep(ctx, name, place) })
+	})
 }

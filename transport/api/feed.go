@@ -124,7 +124,7 @@ type feedPage struct {
 type feedQuery struct {
 	Room  []string `query:"room" doc:"Only rooms whose ids match this pattern, such as table-*; several times for rooms that match one of them."`
 	Kind  []string `query:"kind" doc:"Only commits with a change of this type, such as join; several times for commits with one of them. All changes of such a commit are there. Gaps are told always."`
-	After string   `query:"after" pattern:"^([0-9]{1,19}-[0-9]{1,19}(~[0-9]{1,20})?)?$" doc:"Only what is behind this; next of the page before. Without it from the first commit that is left. 0-0 begins with all rooms, each as a gap with its state, if any commit was dropped since there is a feed."`
+	After string   `query:"after" pattern:"^([0-9]{1,19}-[0-9]{1,19}(~[0-9]{1,20})?)?$" doc:"Only what is behind this; next of the page before. Without it from the first commit that is left. 0-0 begins with all rooms, each as a gap with its state."`
 	Watch []string `query:"watch" doc:"Goes on: server-sent events (text/event-stream), commit or gap, with next as id. Last-Event-ID counts as after. A comment comes every 15 s. It ends with the token, or when the node stops: ask again."`
 	Limit int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many commits a page looks at."`
 }

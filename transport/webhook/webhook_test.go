@@ -278,43 +278,67 @@ func TestWebhook_Away(t *testing.T) {
 	}
 }
 
-// Two nodes send each commit by one of them.
+// Two nodes send each commit by one of them, and who comes after them does not send it again.
 func TestWebhook_OneSends(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	a, b := newRooms(t, server.Client()), newRooms(t, server.Client())
 	r := newReceiver(t)
-	one, _ := r.tell(a, Config{}, "")
-	two, _ := r.tell(b, Config{}, "")
-	r.until("42", fill(t, a, "42", 50))
-	r.until("42", fill(t, b, "42", 50))
+	one, endOne := r.tell(a, Config{}, "")
+	two, endTwo := r.tell(b, Config{}, "")
+	fill(t, a, "42", 50)
+	fill(t, b, "42", 50)
+	redistest.Until(t, "all are acknowledged", func() bool { return one.Stats()[0].Entries+two.Stats()[0].Entries >= 100 })
 	if n, m := one.Stats()[0].Entries, two.Stats()[0].Entries; n+m > 100 || n > 0 && m > 0 {
 		t.Errorf("one has sent %d, and the other %d", n, m)
 	}
+	endOne()
+	endTwo()
+	third, _ := r.tell(b, Config{}, "")
+	r.until("42", fill(t, a, "42", 1))
+	redistest.Until(t, "the last one is acknowledged", func() bool { return third.Stats()[0].Entries > 0 })
+	redistest.Equal(t, "the third has sent", third.Stats()[0].Entries, 1)
 }
 
-// What was dropped before it was sent comes as a gap with the room's state.
+// What was dropped before it was sent comes as a gap with the room's state, also when the first node that sent has died before
+// it has kept a place.
 func TestWebhook_Gap(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client()
-	rooms := newRooms(t, client)
-	r := newReceiver(t)
-	_, end := r.tell(rooms, Config{}, "")
-	r.until("42", fill(t, rooms, "42", 10))
-	end()
-	fill(t, rooms, "42", 20)
-	redistest.Until(t, "the feed has it", func() bool {
-		page, err := rooms.Feed(t.Context(), "", 1000, func(string) bool { return true })
-		return err == nil && len(page.Entries) == 30
+	for name, first := range map[string]func(rooms *coordinator.Coordinator) Rooms{
+		"a place was kept":  func(rooms *coordinator.Coordinator) Rooms { return rooms },
+		"no place was kept": func(rooms *coordinator.Coordinator) Rooms { return keepsNothing{rooms} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := redistest.Start(t).Client()
+			rooms := newRooms(t, client)
+			r := newReceiver(t)
+			_, end := r.tell(first(rooms), Config{}, "")
+			r.until("42", fill(t, rooms, "42", 10))
+			end()
+			fill(t, rooms, "42", 20)
+			redistest.Until(t, "the feed has it", func() bool {
+				page, err := rooms.Feed(t.Context(), "", 1000, func(string) bool { return true })
+				return err == nil && len(page.Entries) == 30
+			})
+			redistest.OK(t, client.XTrimMaxLen(t.Context(), "Feed:Entries", 1).Err())
+			r.tell(rooms, Config{}, "")
+			redistest.Until(t, "the receiver hears of a gap", func() bool {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				return r.gaps == 1
+			})
+			r.until("42", fill(t, rooms, "42", 1))
+		})
+	}
+}
+
+// keepsNothing are the rooms of a node that dies before it keeps a place.
+type keepsNothing struct{ Rooms }
+
+func (k keepsNothing) ReadFeedAs(ctx context.Context, name string, read func(context.Context, string, func(string) error) error) error {
+	return k.Rooms.ReadFeedAs(ctx, name, func(ctx context.Context, place string, _ func(string) error) error {
+		return read(ctx, place, func(string) error { return nil })
 	})
-	redistest.OK(t, client.XTrimMaxLen(t.Context(), "Feed:Entries", 1).Err())
-	r.tell(rooms, Config{}, "")
-	redistest.Until(t, "the receiver hears of a gap", func() bool {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return r.gaps == 1
-	})
-	r.until("42", fill(t, rooms, "42", 1))
 }
 
 // A message has as many entries as fit, and one at least.

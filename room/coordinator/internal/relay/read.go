@@ -54,7 +54,7 @@ func (r *Relay) Read(ctx context.Context, after string, limit int) (entries []En
 		entries = append(entries, e)
 	}
 	oldest := first.Val()
-	return entries, after != "" && len(oldest) > 0 && compareIDs(after, oldest[0].ID) < 0, nil
+	return entries, after != "" && len(oldest) > 0 && compareIDs(after, before(oldest[0].ID)) < 0, nil
 }
 
 func parseEntry(m redis.XMessage) (e Entry, err error) {
@@ -87,6 +87,18 @@ func compareIDs(a, b string) int {
 	}
 	return 0
 }
+
+// before returns the id before another one: no entry is between them.
+func before(id string) string {
+	n := parseID(id)
+	if n[1] > 0 {
+		return fmt.Sprintf("%d-%d", n[0], n[1]-1)
+	}
+	return fmt.Sprintf("%d-%d", n[0]-1, lastOfMillisecond)
+}
+
+// lastOfMillisecond is above what Redis counts to in a millisecond, and has as many digits as a cursor may have.
+const lastOfMillisecond uint64 = 9_999_999_999_999_999_999
 
 func parseID(id string) (n [2]uint64) {
 	ms, count, _ := strings.Cut(id, "-")
@@ -155,14 +167,27 @@ func (r *Relay) Rooms(ctx context.Context, cursor uint64, about int) (ids []stri
 	return ids, next, err
 }
 
-// Reader returns the place that a reader has kept; empty if it has none.
-func (r *Relay) Reader(ctx context.Context, name string) (place string, err error) {
-	place, err = r.store.Client.HGet(ctx, r.keys.Readers, name).Result()
-	redisconn.SeekMaster(ctx, r.store.Client, err)
-	if errors.Is(err, redis.Nil) {
-		return "", nil
+// Begin returns the place that a reader has kept. For one that has none it waits for an entry, and keeps the place before the
+// first that is left: what is dropped before the reader keeps another place is noticed, too.
+func (r *Relay) Begin(ctx context.Context, name string) (place string, err error) {
+	for {
+		place, err = r.store.Client.HGet(ctx, r.keys.Readers, name).Result()
+		redisconn.SeekMaster(ctx, r.store.Client, err)
+		if !errors.Is(err, redis.Nil) {
+			return place, err
+		}
+		if err := r.Await(ctx, ""); err != nil {
+			return "", err
+		}
+		first, err := r.store.Client.XRangeN(ctx, r.keys.Entries, "-", "+", 1).Result()
+		if err == nil && len(first) > 0 {
+			err = r.store.Client.HSetNX(ctx, r.keys.Readers, name, before(first[0].ID)).Err()
+		}
+		redisconn.SeekMaster(ctx, r.store.Client, err)
+		if err != nil {
+			return "", err
+		}
 	}
-	return place, err
 }
 
 // Keep keeps the place of a reader.

@@ -13,6 +13,7 @@ import (
 
 // Another module imports lockmgr by the commands and with the program of its README.
 func TestAnotherModuleImportsLockmgr(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel()
 	readme, err := os.ReadFile("../lockmgr/README.md")
 	redistest.OK(t, err)

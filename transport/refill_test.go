@@ -160,6 +160,7 @@ func (c *slowConn) Read(p []byte) (int, error) {
 // stay connected, never see a gap or a room without themselves, no more than the queue is kept for
 // each of them, and in the end they know the room as it is.
 func TestSlowReader_KeepsUp(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel()
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -52,10 +52,10 @@ func TestSay_ToAdmins(t *testing.T) {
 		a.tell(`"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
 		const users = `"users":[{"user":"a","seat":0},{"user":"b","seat":1}]`
 		b.tell(`"join"`, `"version":2,"seat":1,"count":2,`+users)
+		a.next("that b came", time.Second) // else one frame may have the next change, too
 		const settings = `"settings":{"capacity":0,"history":9},`
 		boss.ask(`"configure","settings":{"history":9}`, `"version":3,"count":2`)
 		boss.ask(`"watch"`, `"version":3,"count":2,`+settings+users)
-		a.next("that b came", time.Second)
 		for _, c := range []*testClient{a, b} {
 			c.next("the settings", time.Second)
 		}

@@ -119,6 +119,7 @@ func TestRestartsUnderLoadLoseNothing(t *testing.T) {
 // The rights that the manual gives suffice for a whole load on two nodes, one of which is killed in
 // the middle, so that the other removes its members: Redis refuses nothing.
 func TestACLSufficesForALoad(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel() // it mostly waits
 	single := redistest.Start(t)
 	t.Run("one Redis", func(t *testing.T) { playWithACL(t, single, "redis://roomd@"+single.Addr(), "Room:43:Users") })

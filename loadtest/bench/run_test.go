@@ -18,6 +18,7 @@ import (
 var small = workload{name: "small", clients: 12, rooms: 3, nodes: 2, members: 5}
 
 func TestContenders_KeepTheirLists(t *testing.T) {
+	redistest.Thorough(t)
 	for kind, url := range servers {
 		t.Run(kind, func(t *testing.T) {
 			b := newBench(t, url(t))

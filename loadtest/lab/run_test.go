@@ -23,6 +23,7 @@ func quick(redisURL string) Config {
 // The whole lab: every discipline shows its listed anomalies under the listed faults, and
 // roomd shows none. On the embedded Redis a part is enough, and in a hurry a part of everything.
 func TestRun_EveryDisciplineIsAsListed(t *testing.T) {
+	redistest.Thorough(t)
 	real := func(t *testing.T) string { return redistest.Start(t).URL() }
 	embedded := func(*testing.T) string { return redisurl.Embedded }
 	few := []string{pauseWrite, crashLocked, loseWrite, failOver, takeOver, heavyLoad}

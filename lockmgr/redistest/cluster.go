@@ -169,10 +169,8 @@ func StartClusterOfOne(tb testing.TB) *Server {
 	if err := admin.Do(tb.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err(); err != nil {
 		tb.Fatal(err)
 	}
-	for patience := time.Now().Add(10 * time.Second); !strings.Contains(admin.ClusterInfo(tb.Context()).Val(), "cluster_state:ok"); {
-		if time.Now().After(patience) {
-			tb.Fatal("the Cluster does not get ready")
-		}
-	}
+	Until(tb, "the Cluster gets ready", func() bool {
+		return strings.Contains(admin.ClusterInfo(tb.Context()).Val(), "cluster_state:ok")
+	})
 	return server
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,8 +22,11 @@ func Thorough(tb testing.TB) {
 
 // MostlyWaiting lets twice as many tests that call t.Parallel run at once as there are processors, unless
 // -parallel says otherwise. Call it in TestMain of a package whose tests wait for servers, and leave the
-// processors idle meanwhile.
+// processors idle meanwhile. They have small heaps, which would be collected all the time: GOGC is 400 unless it is set.
 func MostlyWaiting() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
 	// A flag of every test binary, which reads the command line later.
 	_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 }

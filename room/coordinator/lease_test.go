@@ -262,7 +262,7 @@ func TestLease_KeptNames(t *testing.T) {
 				t.Errorf("kept are %v, want %v", got, want)
 			}
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(5 * time.Minute)
 		kept("first")
 		c.life.shut() // it is stopped
 		c.node.Wait()

@@ -91,6 +91,7 @@ func TestImport_Bad(t *testing.T) {
 
 // On a Cluster each master has its lists.
 func TestImport_Cluster(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel()
 	server := redistest.StartClusterOfOne(t)
 	rdb := server.Client()

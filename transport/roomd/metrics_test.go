@@ -33,6 +33,7 @@ func staleOnce(t *testing.T, rdb *redis.Client, id string) redis.Hook {
 
 // A small game, and what the metrics say of it.
 func TestMetrics_Game(t *testing.T) {
+	redistest.Thorough(t)
 	t.Parallel()
 	server := redistest.Start(t)
 	rdb := server.Client()

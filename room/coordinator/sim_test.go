@@ -32,7 +32,7 @@ func TestSim(t *testing.T) {
 	case first > 0:
 		count = 1
 	case os.Getenv("ROOMD_TESTS") == "thorough":
-		count = 150
+		count = 300
 	}
 	first, count = max(1, first), simEnv(t, "ROOMD_SIM", count)
 	for seed := first; seed < first+count; seed++ {

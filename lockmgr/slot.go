@@ -140,22 +140,23 @@ func (s *Slot) InDoubt() bool { return s.asked != nil || s.repeats || s.tokens.i
 // ask sends a request by which the token may get the lock, or a position in the queue, until
 // nothing of that is in doubt any more.
 func (s *Slot) ask(ctx context.Context, send func(ctx context.Context) *redis.Cmd) (*redis.Cmd, error) {
+	t := s.tokens // what goes on without the caller is not to name those of a later attempt
 	for range maxDoubts {
 		cmd, err := s.request(ctx, send)
 		carriedOut := err == nil || err == redis.Nil
-		if !redisconn.Answered(err) || !s.tokens.answered() || !carriedOut {
+		if !redisconn.Answered(err) || !t.answered() || !carriedOut {
 			s.repeats = s.repeats && !carriedOut
 			return cmd, err
 		}
 		s.repeats = true
 		_, err = s.request(ctx, func(ctx context.Context) *redis.Cmd {
-			return s.m.sender.run(ctx, inheritScript, s.on.only(lockKeys), s.tokens, doubts{s.tokens})
+			return s.m.sender.run(ctx, inheritScript, s.on.only(lockKeys), t, doubts{t})
 		})
 		if err != nil {
 			return nil, err
 		}
-		s.tokens.answered()
-		s.tokens.inherited()
+		t.answered()
+		t.inherited()
 	}
 	return nil, errNoAnswer
 }

@@ -127,7 +127,8 @@ func (r *run) behind(ctx context.Context) (string, error) {
 		}
 		for _, p := range r.players {
 			if name, knows, in := p.knows(room); in && knows != fmt.Sprint(at[0], " ", at[1]) {
-				return fmt.Sprintf("%s is told of room %s at %s, and Redis has it at %v", name, room, knows, at[:2]), nil
+				member, err := rdb.HExists(ctx, r.keyOf(room, "Users"), name).Result()
+				return fmt.Sprintf("%s is told of room %s at %q, and Redis has it at %v (a member: %v)", name, room, knows, at[:2], member), err
 			}
 		}
 	}

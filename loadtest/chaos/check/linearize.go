@@ -28,9 +28,15 @@ const latest = 2 * time.Minute
 func Linearize(h *History, patience time.Duration) *Verdict {
 	v := &Verdict{}
 	var parts []*part
-	believed := h.believed()
+	believed, evicted := h.believed(), h.evicted()
 	for _, room := range h.Rooms {
 		parts = append(parts, split(h, room, h.opsOf(room), believed)...)
+	}
+	for _, p := range parts {
+		if users := evicted[roomEpoch{p.room, p.epoch}]; len(users) > 0 {
+			p.instant(p.begin, step{env: shake, users: users})
+			v.Unsure = append(v.Unsure, fmt.Sprintf("room %s, epoch %s: %q were removed as if their node had died, and no fault says why: the machine may be too slow", p.room, short(p.epoch), users))
+		}
 	}
 	all := new(errgroup.Group)
 	all.SetLimit(runtime.GOMAXPROCS(0))
@@ -48,6 +54,30 @@ func Linearize(h *History, patience time.Duration) *Verdict {
 		}
 	}
 	return v
+}
+
+type roomEpoch struct{ room, epoch string }
+
+// toldWithin is how long after a commit clients may still be told of it.
+const toldWithin = 10 * time.Second
+
+// evicted returns of whom it was told that they were removed because their node seemed to be dead, while no fault had that
+// effect. Nodes that get no processor time lose their leases, too, and their users come back by themselves: the model knows
+// nothing of these users.
+func (h *History) evicted() map[roomEpoch][]string {
+	explained := func(at time.Duration) bool {
+		return slices.ContainsFunc(h.Faults, func(f Fault) bool { return f.Evicts && f.From <= at && (f.Until == 0 || at <= f.Until+toldWithin) })
+	}
+	all := make(map[roomEpoch][]string)
+	for _, e := range h.Events {
+		for _, c := range e.Changes {
+			in := roomEpoch{e.Room, e.Epoch}
+			if c.Type == "leave" && c.Reason == "node" && !slices.Contains(all[in], c.User) && !explained(e.At) {
+				all[in] = append(all[in], c.User)
+			}
+		}
+	}
+	return all
 }
 
 // part is an epoch of a room.

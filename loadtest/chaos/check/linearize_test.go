@@ -177,3 +177,21 @@ func TestLinearize_Epochs(t *testing.T) {
 		t.Errorf("%v", v.Violations)
 	}
 }
+
+// A node that got no processor time has lost its users' seats without a fault: they are back by themselves, which is no violation,
+// but nothing is proven of them.
+func TestLinearize_EvictedWithoutAFault(t *testing.T) {
+	h := good()
+	h.Ops[8].List = &List{Users: []Member{{User: "张三", Seat: 1}}, Data: "data-1", Settings: Settings{Capacity: 2}}
+	if v := Linearize(h, DefaultPatience); len(v.Violations) != 1 {
+		t.Errorf("another seat without a reason: %v", v.Violations)
+	}
+	h.Events = append(h.Events, Event{User: "王五", Room: room42, Epoch: epoch1, Version: 7, From: 6, At: ms(820), Changes: []Change{{Type: "leave", User: "张三", Reason: "node"}}})
+	if v := Linearize(h, DefaultPatience); len(v.Violations) > 0 || len(v.Unsure) != 1 || !strings.Contains(v.Unsure[0], "张三") {
+		t.Errorf("removed as if the node had died: %v, %v", v.Violations, v.Unsure)
+	}
+	h.Faults = []Fault{{From: ms(500), Evicts: true}}
+	if v := Linearize(h, DefaultPatience); len(v.Violations) > 0 || len(v.Unsure) > 0 {
+		t.Errorf("removed after such a fault: %v, %v", v.Violations, v.Unsure)
+	}
+}

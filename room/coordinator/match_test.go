@@ -49,7 +49,7 @@ func fourNodes(t *testing.T) (nodes []*Coordinator) {
 
 // However many players look for a table at once, on however many nodes, all tables but one are full, and nobody is refused.
 func TestMatch_FullTables(t *testing.T) {
-	const players = 402
+	const players = 202
 	nodes := fourNodes(t)
 	var mu sync.Mutex
 	tables := make(map[string]int)

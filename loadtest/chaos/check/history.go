@@ -217,7 +217,10 @@ type Conn struct {
 }
 
 // moment is when something happened, between two times.
-type moment struct{ from, to time.Duration }
+type moment struct {
+	from, to time.Duration
+	op       *Op // by which; nil if it was none
+}
 
 // opsOf returns the operations of a room, or that may be of it.
 func (h *History) opsOf(room string) (list []*Op) {
@@ -243,10 +246,10 @@ func (h *History) believed() []moment {
 	for i, c := range slices.Backward(h.Conns) {
 		ops := of[c.User]
 		end, again := next[c.User]
-		at[i] = moment{c.From, c.From}
+		at[i] = moment{from: c.From, to: c.From}
 		for j, _ := slices.BinarySearchFunc(ops, c.Last+1, func(op *Op, last time.Duration) int { return cmp.Compare(op.Call, last) }); j > 0 && ops[j-1].Call >= c.From; j-- {
 			if op := ops[j-1]; !again || op.Return < end {
-				at[i] = moment{op.Call, op.Return}
+				at[i] = moment{op.Call, op.Return, op}
 				break
 			}
 		}

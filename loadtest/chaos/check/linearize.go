@@ -24,7 +24,8 @@ const latest = 2 * time.Minute
 //
 // An operation without a known end may happen at any time after its call, or never. So from its call on the model
 // allows what it could have done, to the room's data for two minutes, else until the epoch ends. Its user does not come
-// back, so there are never many at once.
+// back, so there are never many at once. And from the last operation of a connection on its user may have left: at once behind it, since
+// that allows most. So porcupine has nothing to try out there, which would double its work with each connection.
 func Linearize(h *History, patience time.Duration) *Verdict {
 	v := &Verdict{}
 	var parts []*part
@@ -119,7 +120,12 @@ func split(h *History, room string, ops []*Op, believed []moment) []*part {
 
 // fill collects what happens in the epoch.
 func (p *part) fill(h *History, ops []*Op, believed []moment) {
-	names := make(map[string]bool)
+	names, lasts := make(map[string]bool), make(map[*Op]bool)
+	for i, c := range h.Conns {
+		if !c.Open {
+			lasts[believed[i].op] = true
+		}
+	}
 	for _, op := range ops {
 		may := op.Call >= p.begin-latest && op.Call < p.end // change something in this epoch, if nobody knows when it does
 		names[op.Process] = true
@@ -137,23 +143,30 @@ func (p *part) fill(h *History, ops []*Op, believed []moment) {
 		case op.Version > 0 && op.Epoch == p.epoch:
 			p.judged++
 			if op.Action != Read {
-				p.add(op.Call, op.Return, step{op: op, version: op.Version})
+				p.add(op.Call, op.Return, step{op: op, version: op.Version, last: lasts[op]})
 			}
 			if op.List != nil {
 				p.add(op.Call, op.Return, step{op: op, list: op.List, version: op.Version})
 			}
 		case op.Version == 0 && op.Outcome == Refused && op.Call > p.from && op.Return < p.to:
 			p.judged++
-			p.add(op.Call, op.Return, step{op: op})
+			if slices.Contains(judgedCodes, op.Code) {
+				p.add(op.Call, op.Return, step{op: op})
+			}
 		}
 		if h.Halves && op.Outcome == Refused && op.Code == "unavailable" && (op.Action == MoveIn || op.Action == MoveOut) && may {
 			p.perhaps(op)
 		}
 	}
 	for i, c := range h.Conns {
-		if b := believed[i]; !c.Open && names[c.User] && b.from < p.end && b.to >= p.begin {
-			p.add(b.from, max(b.to, b.from+1), step{env: loosen, users: []string{c.User}})
+		b := believed[i]
+		if c.Open || !names[c.User] || b.from >= p.end || b.to < p.begin {
+			continue
 		}
+		if o := b.op; o != nil && o.Room == p.room && o.Epoch == p.epoch && o.Outcome == Done && o.Version > 0 && o.Action != Read {
+			continue // with that operation
+		}
+		p.instant(b.from, step{env: loosen, users: []string{c.User}})
 	}
 	for _, f := range h.Faults {
 		if f.Evicts && f.From < p.end && (f.Until == 0 || f.Until >= p.begin) {

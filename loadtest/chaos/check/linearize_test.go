@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -193,5 +194,38 @@ func TestLinearize_EvictedWithoutAFault(t *testing.T) {
 	h.Faults = []Fault{{From: ms(500), Evicts: true}}
 	if v := Linearize(h, DefaultPatience); len(v.Violations) > 0 || len(v.Unsure) > 0 {
 		t.Errorf("removed after such a fault: %v, %v", v.Violations, v.Unsure)
+	}
+}
+
+// Of many connections that end at once porcupine does not try out which user left when.
+func TestLinearize_ManyConnectionsEnd(t *testing.T) {
+	const users = 40
+	for _, missing := range []string{"", "观众"} { // whose connection goes on
+		h := &History{Rooms: []string{room42}, End: ms(9000)}
+		do := func(op Op, call, end int) {
+			op.ID, op.Room, op.Epoch, op.Outcome, op.Call, op.Return = len(h.Ops)+1, room42, epoch1, Done, ms(call), ms(end)
+			h.Ops = append(h.Ops, &op)
+		}
+		left := &List{Users: []Member{{User: "观众", Seat: 0}}}
+		if missing != "" {
+			left = &List{}
+		}
+		do(Op{Process: "观众", Action: Join, Version: 1}, 1, 2)
+		h.Conns = append(h.Conns, Conn{User: "观众", Last: ms(9000), Open: true})
+		for i := range users {
+			user := fmt.Sprint("user ", i)
+			do(Op{Process: user, Action: Join, Seat: i + 1, Version: uint64(2 + i)}, 10*i+10, 10*i+15)
+			do(Op{Process: user, Action: Ready, Version: uint64(2 + users + i/2)}, 5000+i, 6000+i)
+			if i%2 > 0 { // it did something elsewhere
+				last := h.Ops[len(h.Ops)-1]
+				last.Room, last.Epoch = "43", epoch2
+			}
+			h.Conns = append(h.Conns, Conn{User: user, From: ms(10*i + 9), Last: ms(6000 + i)})
+		}
+		do(Op{Process: "观众", Action: Read, Version: 2 + users + users/2, List: left}, 8000, 8001)
+		v := Linearize(h, 5*time.Second)
+		if len(v.Unsure) > 0 || (len(v.Violations) == 0) != (missing == "") {
+			t.Errorf("%q is missing: %v, %v", missing, v.Violations, v.Unsure)
+		}
 	}
 }

@@ -29,6 +29,7 @@ type step struct {
 	list    *List  // if not nil, the step is that the room was seen
 	version uint64 // 0: not known
 	before  int    // steps with lower versions
+	last    bool   // of its connection: from then on the user may leave at any time
 	env     env
 	users   []string
 	value   string
@@ -99,6 +100,9 @@ func (r *room) step(s *step) (next *room, wrong string) {
 	if wrong != "" {
 		return r, wrong
 	}
+	if s.last {
+		n.loosen(s.op.Process)
+	}
 	return &n, ""
 }
 
@@ -121,15 +125,20 @@ func (r *room) happen(s *step) {
 	case maySettings:
 		r.maySettings = true
 	case loosen:
-		for _, user := range s.users {
-			if m, in := r.members[user]; in && !m.out {
-				r.put(user, status{seat: m.seat, loose: true})
-			}
-		}
+		r.loosen(s.users...)
 	case shake:
 		for _, user := range s.users {
 			r.shaken = with(r.shaken, user)
 			r.drop(user)
+		}
+	}
+}
+
+// loosen records that members may leave at any time.
+func (r *room) loosen(users ...string) {
+	for _, user := range users {
+		if m, in := r.members[user]; in && !m.out {
+			r.put(user, status{seat: m.seat, loose: true})
 		}
 	}
 }
@@ -298,6 +307,9 @@ func (r *room) join(op *Op) string {
 	r.put(user, status{seat: op.Seat})
 	return ""
 }
+
+// judgedCodes are those of refusals without a version that refuse looks at. The others say nothing of the room.
+var judgedCodes = []string{"not_member", "closed", "room_full", "seat_taken", "conflict"}
 
 // refuse is a refused operation: the reason has to be one.
 func (r *room) refuse(op *Op) string {

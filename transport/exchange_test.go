@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,6 +55,26 @@ func TestExchange_SessionsFollow(t *testing.T) {
 		redistest.Equal(t, "room T has", first.present(t, "T"), "xa")
 		y.drain()
 		y.ask(`"say","text":"hi"`, fmt.Sprintf(`"version":%d,"count":2`, 5))
+	})
+}
+
+// On a Cluster an exchange is undone when the second room cannot be had: who has left gets the seat back, for the grace.
+func TestExchange_UndoneSeatIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, room.Rules{}, Options{Grace: 5 * time.Second})
+		s.hook.exchange = func(ctx context.Context, to, session string, back []string) error {
+			_, err := s.rooms.Do(ctx, to, room.Reserve{Session: session, Users: back})
+			redistest.OK(t, err)
+			return room.ErrBusy
+		}
+		if _, _, err := s.Exchange(t.Context(), "43", "T", []string{"x"}, []string{"z"}); !errors.Is(err, room.ErrBusy) {
+			t.Fatal(err)
+		}
+		s.expectMembers(t, "T", "z")
+		time.Sleep(4 * time.Second)
+		s.expectMembers(t, "T", "z")
+		time.Sleep(2 * time.Second)
+		s.expectMembers(t, "T", "")
 	})
 }
 

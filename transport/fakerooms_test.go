@@ -52,10 +52,18 @@ type hookedRooms struct {
 	Rooms
 	reading     func(ctx context.Context, id string) error
 	keeping     func(before bool) error
+	exchange    func(ctx context.Context, to, session string, back []string) error
 	mu          sync.Mutex
 	before      func(ctx context.Context, a room.Action) error // guarded by mu
 	after       func(a room.Action)                            // guarded by mu
 	unreachable atomic.Bool                                    // Redis answers no subscription and no ping
+}
+
+func (r *hookedRooms) Exchange(ctx context.Context, from, to, session string, users, back []string) (left, joined room.Result, err error) {
+	if r.exchange != nil {
+		return left, joined, r.exchange(ctx, to, session, back)
+	}
+	return r.Rooms.Exchange(ctx, from, to, session, users, back)
 }
 
 func (r *hookedRooms) Ping(ctx context.Context) error {

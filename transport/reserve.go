@@ -50,7 +50,8 @@ const minReservation = seatWait
 
 // settle says what came of the reservation. Without an error the users have the grace from now on, also
 // those whose seats were reserved before; so they have if it is not known: their sessions may be on
-// their way. If nothing was written there is nothing to give up.
+// their way. If nothing was written there is nothing to give up; but an exchange that was undone has given seats back to
+// users who had left, whose sessions believe that they have none.
 func (r *reservation) settle(err error) {
 	g := r.disconnectTimers
 	length := g.length
@@ -62,7 +63,7 @@ func (r *reservation) settle(err error) {
 	for _, one := range r.members {
 		switch {
 		case g.running == nil: // the lease of the node ends the reservation
-		case err == nil, errors.Is(err, room.ErrUnknown):
+		case err == nil, errors.Is(err, room.ErrUnknown), len(one.rooms) > 1:
 			g.armLocked(one, length)
 		default:
 			delete(g.running, one)

@@ -301,6 +301,11 @@ type History struct {
 	Halves bool
 }
 
+// halfDone reports whether an operation is a move that could not be finished, and may have been taken back.
+func (h *History) halfDone(op *Op) bool {
+	return h.Halves && op.Outcome == Refused && (op.Code == "unavailable" || op.Code == "busy") && (op.Action == MoveIn || op.Action == MoveOut)
+}
+
 // Violation is something that must not have happened.
 type Violation struct {
 	Checker string        `json:"checker"`

@@ -154,7 +154,7 @@ func (p *part) fill(h *History, ops []*Op, believed []moment) {
 				p.add(op.Call, op.Return, step{op: op})
 			}
 		}
-		if h.Halves && op.Outcome == Refused && op.Code == "unavailable" && (op.Action == MoveIn || op.Action == MoveOut) && may {
+		if may && h.halfDone(op) {
 			p.perhaps(op)
 		}
 	}

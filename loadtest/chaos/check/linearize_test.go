@@ -135,7 +135,7 @@ func TestLinearize_MoveTakenBack(t *testing.T) {
 		halves bool
 		code   string
 		ok     bool
-	}{{true, "unavailable", true}, {false, "unavailable", false}, {true, "room_full", false}} {
+	}{{true, "unavailable", true}, {true, "busy", true}, {false, "unavailable", false}, {true, "room_full", false}} {
 		h := good()
 		read := h.Ops[8]
 		read.List.Users = append(read.List.Users, Member{User: "王五", Seat: 1})

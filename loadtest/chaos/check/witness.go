@@ -76,7 +76,7 @@ func newWitness(h *History, room string, v *Verdict, moved *luggage) *witness {
 	}
 	w.ops = h.opsOf(room)
 	for _, op := range w.ops {
-		if op.Outcome == Unknown {
+		if op.Outcome == Unknown || h.halfDone(op) {
 			w.open = append(w.open, op)
 		}
 		if op.Outcome == Done {
@@ -215,7 +215,7 @@ func (w *witness) actions() {
 		if op.Value != "" {
 			w.value(op, survives)
 		}
-		if op.Outcome != Refused {
+		if op.Outcome != Refused || w.history.halfDone(op) {
 			switch op.Action {
 			case Join, Match:
 				asked[op.Process] = true

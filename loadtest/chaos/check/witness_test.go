@@ -170,3 +170,17 @@ func TestWitness_ReservedAgain(t *testing.T) {
 		t.Error("who is back is away")
 	}
 }
+
+// On a Cluster a move that could not be finished, and was refused, may be in the journal.
+func TestWitness_MoveTakenBack(t *testing.T) {
+	for _, halves := range []bool{true, false} {
+		h := good()
+		h.Halves = halves
+		h.entries()[6].Changes[0].Reason = "moved"
+		h.Events = nil
+		h.Ops[9].Action, h.Ops[9].Outcome, h.Ops[9].Code, h.Ops[9].Version = MoveOut, Refused, "busy", 0
+		if v := Witness(h); (len(v.Violations) == 0) != halves {
+			t.Errorf("halves %v: %v", halves, v.Violations)
+		}
+	}
+}

@@ -63,7 +63,7 @@ func (r *reservation) settle(err error) {
 	for _, one := range r.members {
 		switch {
 		case g.running == nil: // the lease of the node ends the reservation
-		case err == nil, errors.Is(err, room.ErrUnknown), len(one.rooms) > 1:
+		case err == nil, errors.Is(err, room.ErrUnknown), len(one.rooms) > 1: // with two it comes back in an exchange, see there
 			g.armLocked(one, length)
 		default:
 			delete(g.running, one)

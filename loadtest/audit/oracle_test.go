@@ -58,7 +58,7 @@ func TestOracle_DamagedJournals(t *testing.T) {
 		w := newWorld()
 		w.play(t)
 		if len(w.commits) < 2 {
-			t.Skip()
+			t.Skip("no commit to damage but the last one")
 		}
 		commits, at := slices.Clone(w.commits), rapid.IntRange(1, len(w.commits)-1).Draw(t, "at")
 		switch rapid.SampledFrom([]string{"drop", "double", "swap"}).Draw(t, "damage") {

@@ -44,7 +44,7 @@ func (c *Coordinator) Move(ctx context.Context, from, to, session string, users 
 
 // Exchange is a Move of users to the room to, and of others, who are members there, back from it in the same step: so
 // members of two full rooms change places. Their seats are reserved under the session in both rooms, and whoever calls
-// Exchange has to give up what is reserved in both.
+// Exchange has to give up what is reserved in both, also for the others when it fails: it may have been undone.
 //
 // On Redis Cluster, where the rooms may be on two masters, the first script writes to the room to: there the others
 // have left, and the users have their seats. If this node dies before the second one, the users are in both

@@ -120,12 +120,7 @@ func split(h *History, room string, ops []*Op, believed []moment) []*part {
 
 // fill collects what happens in the epoch.
 func (p *part) fill(h *History, ops []*Op, believed []moment) {
-	names, lasts := make(map[string]bool), make(map[*Op]bool)
-	for i, c := range h.Conns {
-		if !c.Open {
-			lasts[believed[i].op] = true
-		}
-	}
+	names, done := make(map[string]bool), make(map[*Op]*step)
 	for _, op := range ops {
 		may := op.Call >= p.begin-latest && op.Call < p.end // change something in this epoch, if nobody knows when it does
 		names[op.Process] = true
@@ -143,14 +138,17 @@ func (p *part) fill(h *History, ops []*Op, believed []moment) {
 		case op.Version > 0 && op.Epoch == p.epoch:
 			p.judged++
 			if op.Action != Read {
-				p.add(op.Call, op.Return, step{op: op, version: op.Version, last: lasts[op]})
+				s := p.add(op.Call, op.Return, step{op: op, version: op.Version})
+				if op.Outcome == Done {
+					done[op] = s
+				}
 			}
 			if op.List != nil {
 				p.add(op.Call, op.Return, step{op: op, list: op.List, version: op.Version})
 			}
 		case op.Version == 0 && op.Outcome == Refused && op.Call > p.from && op.Return < p.to:
 			p.judged++
-			if slices.Contains(judgedCodes, op.Code) {
+			if refusals[op.Code] != nil {
 				p.add(op.Call, op.Return, step{op: op})
 			}
 		}
@@ -163,10 +161,11 @@ func (p *part) fill(h *History, ops []*Op, believed []moment) {
 		if c.Open || !names[c.User] || b.from >= p.end || b.to < p.begin {
 			continue
 		}
-		if o := b.op; o != nil && o.Room == p.room && o.Epoch == p.epoch && o.Outcome == Done && o.Version > 0 && o.Action != Read {
-			continue // with that operation
+		if s := done[b.op]; s != nil {
+			s.last = true
+		} else {
+			p.instant(b.from, step{env: loosen, users: []string{c.User}})
 		}
-		p.instant(b.from, step{env: loosen, users: []string{c.User}})
 	}
 	for _, f := range h.Faults {
 		if f.Evicts && f.From < p.end && (f.Until == 0 || f.Until >= p.begin) {
@@ -208,8 +207,9 @@ func (p *part) perhaps(op *Op) {
 
 func (p *part) instant(at time.Duration, s step) { p.add(at, at+1, s) }
 
-func (p *part) add(call, end time.Duration, s step) {
+func (p *part) add(call, end time.Duration, s step) *step {
 	p.steps = append(p.steps, porcupine.Operation{ClientId: 0, Input: &s, Call: int64(call), Return: int64(end)})
+	return &s
 }
 
 // count tells each step with a version how many steps with lower ones must have come before it. So a wrong order is

@@ -308,27 +308,30 @@ func (r *room) join(op *Op) string {
 	return ""
 }
 
-// judgedCodes are those of refusals without a version that refuse looks at. The others say nothing of the room.
-var judgedCodes = []string{"not_member", "closed", "room_full", "seat_taken", "conflict"}
-
-// refuse is a refused operation: the reason has to be one.
-func (r *room) refuse(op *Op) string {
-	switch op.Code {
-	case "not_member":
+// refusals are the reasons that can be judged, by code: each function says why that was none, or "". Others say nothing of
+// the room.
+var refusals = map[string]func(r *room, op *Op) string{
+	"not_member": func(r *room, op *Op) string {
 		if op.Action == Leave || op.Action == SetData || op.Action == SetMember || op.Action == SetPrivate || op.Action == Ready || op.Action == SetTimer {
 			if r.certain(op.Process) {
 				return fmt.Sprintf("%q is a member", op.Process)
 			}
 		}
-	case "closed":
+		return ""
+	},
+	"closed": func(r *room, op *Op) string {
 		if op.Action != MoveOut && !op.Exchange && r.knowsSettings && !r.maySettings && !r.settings.Closed {
 			return "the room is not closed"
 		}
-	case "room_full":
+		return ""
+	},
+	"room_full": func(r *room, op *Op) string {
 		if op.Action != MoveOut && !op.Exchange { // it says so of the other room
 			return r.full(max(1, len(op.Users)))
 		}
-	case "seat_taken":
+		return ""
+	},
+	"seat_taken": func(r *room, op *Op) string {
 		if op.Asked == nil || r.storms > 0 || r.wild || len(r.shaken) > 0 {
 			return ""
 		}
@@ -338,8 +341,14 @@ func (r *room) refuse(op *Op) string {
 			}
 		}
 		return fmt.Sprintf("nobody sits on seat %d", *op.Asked)
-	case "conflict":
-		return r.conflict(op)
+	},
+	"conflict": (*room).conflict,
+}
+
+// refuse is a refused operation: the reason has to be one.
+func (r *room) refuse(op *Op) string {
+	if judge := refusals[op.Code]; judge != nil {
+		return judge(r, op)
 	}
 	return ""
 }

@@ -98,7 +98,7 @@ func TestCheck_Apart(t *testing.T) {
 		a := Space{prefix.Draw(t, "a"), rapid.Bool().Draw(t, "cluster")}
 		b := Space{a.Prefix + prefix.Draw(t, "b"), a.Cluster} // those that do not begin with each other are no question
 		if a == b || Check(b.Prefix) != nil {
-			t.Skip()
+			t.Skip("one deployment, or no prefix")
 		}
 		mine, others := make(map[string]bool), b.names(names.Draw(t, "room"), names.Draw(t, "node"))
 		for _, name := range a.names(names.Draw(t, "room"), names.Draw(t, "node")) {

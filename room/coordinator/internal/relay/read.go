@@ -179,11 +179,11 @@ func (r *Relay) Begin(ctx context.Context, name string) (place string, err error
 		if err := r.Await(ctx, ""); err != nil {
 			return "", err
 		}
-		first, err := r.store.Client.XRangeN(ctx, r.keys.Entries, "-", "+", 1).Result()
+		first, _, err := r.Read(ctx, "", 1)
 		if err == nil && len(first) > 0 {
 			err = r.store.Client.HSetNX(ctx, r.keys.Readers, name, before(first[0].ID)).Err()
+			redisconn.SeekMaster(ctx, r.store.Client, err)
 		}
-		redisconn.SeekMaster(ctx, r.store.Client, err)
 		if err != nil {
 			return "", err
 		}

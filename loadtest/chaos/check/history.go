@@ -232,15 +232,21 @@ func (h *History) opsOf(room string) (list []*Op) {
 	return list
 }
 
-// believed returns when the server had each of the connections for the last time for certain: when it did the last operation whose reply came
-// there, or at its beginning. What was heard after that may have been on its way for any time when the server had given the connection up already.
-func (h *History) believed() []moment {
-	of := make(map[string][]*Op) // by user, in the order of their calls
+// answered returns the operations that were answered, by user, in the order of their calls.
+func (h *History) answered() map[string][]*Op {
+	of := make(map[string][]*Op)
 	for _, op := range h.Ops {
 		if op.Outcome != Unknown && op.Return > 0 {
 			of[op.Process] = append(of[op.Process], op)
 		}
 	}
+	return of
+}
+
+// believed returns when the server had each of the connections for the last time for certain: when it did the last operation whose reply came
+// there, or at its beginning. What was heard after that may have been on its way for any time when the server had given the connection up already.
+func (h *History) believed() []moment {
+	of := h.answered()
 	next := make(map[string]time.Duration) // by user: the beginning of the connection after this one
 	at := make([]moment, len(h.Conns))
 	for i, c := range slices.Backward(h.Conns) {

@@ -62,23 +62,35 @@ type roomEpoch struct{ room, epoch string }
 // toldWithin is how long after a commit clients may still be told of it.
 const toldWithin = 10 * time.Second
 
-// evicted returns of whom it was told that they were removed because their node seemed to be dead, while no fault had that
-// effect. Nodes that get no processor time lose their leases, too, and their users come back by themselves: the model knows
-// nothing of these users.
+// evicted returns of whom it was told that they were removed because their node seemed to be dead, while it was heard
+// on the connection by which they were there, and no fault had that effect. Nodes that get no processor time lose their
+// leases, too, and their users come back by themselves: the model knows nothing of these users.
 func (h *History) evicted() map[roomEpoch][]string {
-	explained := func(at time.Duration) bool {
-		return slices.ContainsFunc(h.Faults, func(f Fault) bool { return f.Evicts && f.From <= at && (f.Until == 0 || at <= f.Until+toldWithin) })
-	}
-	all := make(map[roomEpoch][]string)
+	all, of := make(map[roomEpoch][]string), h.answered()
 	for _, e := range h.Events {
 		for _, c := range e.Changes {
 			in := roomEpoch{e.Room, e.Epoch}
-			if c.Type == "leave" && c.Reason == "node" && !slices.Contains(all[in], c.User) && !explained(e.At) {
+			if c.Type == "leave" && c.Reason == "node" && !slices.Contains(all[in], c.User) && !h.mayEvict(e.At) && h.heard(c.User, of[c.User], e) {
 				all[in] = append(all[in], c.User)
 			}
 		}
 	}
 	return all
+}
+
+// mayEvict reports whether a fault explains that it was told at the time that users of a node were removed.
+func (h *History) mayEvict(at time.Duration) bool {
+	return slices.ContainsFunc(h.Faults, func(f Fault) bool { return f.Evicts && f.From <= at && (f.Until == 0 || at <= f.Until+toldWithin) })
+}
+
+// heard reports whether a connection by which the user, whose operations these are, had acted in the room before the event
+// was heard still behind it.
+func (h *History) heard(user string, ops []*Op, e Event) bool {
+	return slices.ContainsFunc(h.Conns, func(c Conn) bool {
+		return c.User == user && (c.Open || c.Last > e.At) && slices.ContainsFunc(ops, func(op *Op) bool {
+			return op.Call >= c.From && op.Room == e.Room && op.Epoch == e.Epoch && 0 < op.Version && op.Version < e.Version
+		})
+	})
 }
 
 // part is an epoch of a room.

@@ -180,7 +180,7 @@ func TestLinearize_Epochs(t *testing.T) {
 }
 
 // A node that got no processor time has lost its users' seats without a fault: they are back by themselves, which is no violation,
-// but nothing is proven of them.
+// but nothing is proven of them. Whose connection ended is gone with it, as when a node is killed.
 func TestLinearize_EvictedWithoutAFault(t *testing.T) {
 	h := good()
 	h.Ops[8].List = &List{Users: []Member{{User: "张三", Seat: 1}}, Data: "data-1", Settings: Settings{Capacity: 2}}
@@ -191,7 +191,16 @@ func TestLinearize_EvictedWithoutAFault(t *testing.T) {
 	if v := Linearize(h, DefaultPatience); len(v.Violations) > 0 || len(v.Unsure) != 1 || !strings.Contains(v.Unsure[0], "张三") {
 		t.Errorf("removed as if the node had died: %v, %v", v.Violations, v.Unsure)
 	}
-	h.Faults = []Fault{{From: ms(500), Evicts: true}}
+	evicts, conn := []Fault{{From: ms(500), Evicts: true}}, h.Conns[0]
+	ended, back := conn, conn
+	ended.Last, ended.Open, back.From = ms(500), false, ms(600)
+	for what, conns := range map[string][]Conn{"when his connection had ended": {ended}, "when he was not yet back": {ended, back}} {
+		h.Conns = conns
+		if v := Linearize(h, DefaultPatience); len(v.Unsure) > 0 {
+			t.Errorf("removed %s: %v", what, v.Unsure)
+		}
+	}
+	h.Conns, h.Faults = []Conn{conn}, evicts
 	if v := Linearize(h, DefaultPatience); len(v.Violations) > 0 || len(v.Unsure) > 0 {
 		t.Errorf("removed after such a fault: %v, %v", v.Violations, v.Unsure)
 	}

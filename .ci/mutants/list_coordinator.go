@@ -75,6 +75,7 @@ var coordinatorMutants = []mutant{
 	{"eviction: without the grace", "room/coordinator/internal/cluster/sightings.go", "	return s.since.Add(s.ttl + s.grace)", "	return s.since.Add(s.ttl)", coordinators, "TestEviction$"},
 	{"eviction: by the first look after an outage", "room/coordinator/internal/cluster/sightings.go", "		} else if blind && !s.shown {", "		} else if blind && false {", coordinators, "TestEviction_Outage"},
 	{"eviction: nobody is shown as away", "room/coordinator/internal/cluster/eviction.go", "		if m.Node == node && !m.Detached() {", "		if false && m.Node == node {", coordinators, "TestEviction$"},
-	{"eviction: the node is forgotten before its members are gone", "room/coordinator/internal/cluster/eviction.go", "	if err != nil {\n		return err\n	}\n	forgetting,", "	forgetting,", coordinators, "TestEviction_OneRoomFails"},
+	{"eviction: a node that has rooms in a copy is forgotten", "room/coordinator/internal/cluster/lua/lease_unlist.lua", "redis.call('SCARD', KEYS[2]) > 0", "false", coordinators, "TestEviction_CopyAtTheLastMoment"},
+	{"eviction: a node that has a lease in a copy is forgotten", "room/coordinator/internal/cluster/lua/lease_unlist.lua", "redis.call('EXISTS', KEYS[1]) == 1", "false", coordinators, "TestEviction_CopyAtTheLastMoment"},
 	{"settings: shared ones are not compared", "room/coordinator/internal/cluster/sightings.go", "				v.peers.met(node, l)\n", "				_ = l.Address\n", coordinators, "TestNodes_OtherSettingsAreLogged"},
 }

@@ -15,6 +15,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/store"
 )
 
@@ -71,6 +72,43 @@ func TestEviction_LostRecords(t *testing.T) {
 		}
 		noOtherNodes(t, rdb, live)
 	})
+}
+
+// Redis comes back from an older copy just when a dead node's members have been removed, and the node is taken off those that
+// may have members. It stays while it has rooms or a lease in the copy, and is gone for good in the end.
+func TestEviction_CopyAtTheLastMoment(t *testing.T) {
+	for what, copied := range map[string]func(context.Context, *redis.Client) error{
+		"rooms": func(ctx context.Context, rdb *redis.Client) error {
+			return rdb.SAdd(ctx, unprefixed.NodeRooms("dead"), "42").Err()
+		},
+		"a lease": func(ctx context.Context, rdb *redis.Client) error {
+			return rdb.Set(ctx, unprefixed.Lease("dead"), "7 2000 2000 ", time.Minute).Err()
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			mini, rdb := redistest.Mini(t)
+			warmAll(t, rdb)
+			dead := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "dead"})
+			client := redistest.MiniClient(t, mini)
+			live := newCoordinator(t, client, Options{Node: "live"})
+			mustDo(t, dead, "42", room.Join{User: "a", Session: "s"})
+			redistest.OK(t, live.Start(t.Context()))
+			stays := make(chan bool, 1)
+			client.AddHook(redistest.Hook{
+				Before: once(cluster.UnlistScript, func() error { return copied(t.Context(), rdb) }),
+				After: once(cluster.UnlistScript, func() error {
+					stays <- rdb.ZScore(t.Context(), unprefixed.Nodes(""), "dead").Err() == nil
+					return nil
+				}),
+			})
+			die(dead)
+			if !redistest.Receive(t, stays, "the end of the dead node") {
+				t.Errorf("with %s it is not listed any more", what)
+			}
+			time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
+			noOtherNodes(t, rdb, live)
+		})
+	}
 }
 
 // A node dies. When its TTL is over its members are away, and keep their seats for the grace; then

@@ -251,7 +251,7 @@ func TestRegistration_LateUnregister(t *testing.T) {
 func warmAll(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	warm(t, rdb)
-	for _, s := range []*redis.Script{store.UnregisterScript, cluster.LeaseScript, cluster.RoomsScript, cluster.EndScript, cluster.OverScript, cluster.ListScript} {
+	for _, s := range []*redis.Script{store.UnregisterScript, cluster.LeaseScript, cluster.RoomsScript, cluster.EndScript, cluster.OverScript, cluster.ListScript, cluster.UnlistScript} {
 		redistest.OK(t, s.Load(t.Context(), rdb).Err())
 	}
 }

@@ -25,6 +25,12 @@ var (
 
 	// OverScript ends the lease of a node that has died.
 	OverScript = redis.NewScript(leaseOverLua)
+
+	//go:embed lua/lease_unlist.lua
+	leaseUnlistLua string
+
+	// UnlistScript takes a dead node off those that may have members.
+	UnlistScript = redis.NewScript(leaseUnlistLua)
 )
 
 // maxEvictions is from how many rooms a dead node's members are removed at the same time:
@@ -77,7 +83,7 @@ func (n *Node) checkList(ctx context.Context, v *sightings) (next time.Time, err
 		s, err := v.seen[node], error(nil)
 		switch {
 		case !due.After(now):
-			err = n.evictNode(ctx, v.list, node, s)
+			err = n.evictNode(ctx, node, s)
 		case !s.shown && !s.dead.After(now):
 			s.shown, err = n.strayNode(ctx, node, s)
 			v.seen[node] = s
@@ -119,7 +125,7 @@ func (n *Node) leasesOf(ctx context.Context, list string) (map[string]string, er
 
 // evictNode removes the members of a node that has not prolonged its lease. If that has
 // succeeded in all rooms it takes the node off the list.
-func (n *Node) evictNode(ctx context.Context, list, node string, seen sighting) error {
+func (n *Node) evictNode(ctx context.Context, node string, seen sighting) error {
 	rdb := n.store.Client
 	asking, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
 	defer cancel()
@@ -141,7 +147,7 @@ func (n *Node) evictNode(ctx context.Context, list, node string, seen sighting) 
 	}
 	forgetting, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
 	defer cancel()
-	first, err := rdb.ZRem(forgetting, list, node).Result()
+	unlisted, err := redisconn.Run(forgetting, rdb, UnlistScript, n.lease.keysOf(who), node).Int()
 	if err != nil {
 		return err
 	}
@@ -150,7 +156,7 @@ func (n *Node) evictNode(ctx context.Context, list, node string, seen sighting) 
 	if stopped == nil {
 		message = "a node has stopped; its members did not come back and were removed"
 	}
-	if members == 0 && (stopped == nil || first == 0) { // first: no other node was faster
+	if members == 0 && (stopped == nil || unlisted != 1) { // another node was faster, or it is done once more
 		level = slog.LevelDebug
 	}
 	n.opts.Log.Log(ctx, level, message, "node", node, "address", cmp.Or(seen.address, address),

@@ -2,12 +2,17 @@ package page_test
 
 import (
 	"bufio"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/gorilla/websocket"
 
 	"roomd/transport"
 	"roomd/transport/client"
@@ -19,18 +24,7 @@ import (
 func TestProtocol_ClientByHand(t *testing.T) {
 	t.Parallel()
 	needNode(t)
-	text, err := os.ReadFile("../PROTOCOL.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	code := regexp.MustCompile("(?s)```js\n(.*?)```").FindSubmatch(text)
-	if code == nil || strings.Count(string(code[1]), "\n") > 35 {
-		t.Fatal("PROTOCOL.md has no short client")
-	}
-	script := filepath.Join(filepath.Dir(install(t, string(code[1]))), "main.mjs")
-	if err := os.WriteFile(script, []byte(`import WebSocket from "ws"; globalThis.WebSocket = WebSocket; await import("./game.mjs")`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	script := clientByHand(t)
 	db := openEmbedded(t)
 	n, stop := startNode(t, db, "127.0.0.1:0", transport.Options{})
 	other, _ := startNode(t, db, "127.0.0.1:0", transport.Options{})
@@ -83,4 +77,57 @@ func TestProtocol_ClientByHand(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// The client by hand comes back when it is not let in, and when its request is refused for now.
+func TestProtocol_ClientByHandComesBack(t *testing.T) {
+	t.Parallel()
+	needNode(t)
+	var tries atomic.Int32
+	upgrader := websocket.Upgrader{Subprotocols: []string{protocol.Subprotocol}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		try := tries.Add(1)
+		if try == 1 {
+			http.Error(w, "not yet", http.StatusServiceUnavailable)
+			return
+		}
+		ws, err := upgrader.Upgrade(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer ws.Close()
+		reply := `{"id":1,"error":{"code":"unavailable","retry":true}}`
+		if try > 2 {
+			reply = `{"id":1,"error":{"code":"room_full"}}`
+		}
+		if err := ws.WriteMessage(websocket.TextMessage, []byte(reply)); err != nil {
+			t.Error(err)
+		}
+		for err == nil {
+			_, _, err = ws.ReadMessage()
+		}
+	}))
+	defer server.Close()
+	if said := runNode(t, clientByHand(t), "ws"+strings.TrimPrefix(server.URL, "http"), "42"); said != "out: room_full\n" || tries.Load() != 3 {
+		t.Errorf("after %d tries it said %q", tries.Load(), said)
+	}
+}
+
+// clientByHand returns the client that PROTOCOL.md has, as a program for Node.
+func clientByHand(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../PROTOCOL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := regexp.MustCompile("(?s)```js\n(.*?)```").FindSubmatch(text)
+	if code == nil || strings.Count(string(code[1]), "\n") > 35 {
+		t.Fatal("PROTOCOL.md has no short client")
+	}
+	program := filepath.Join(filepath.Dir(install(t, string(code[1]))), "main.mjs")
+	if err := os.WriteFile(program, []byte(`import WebSocket from "ws"; globalThis.WebSocket = WebSocket; await import("./game.mjs")`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return program
 }

@@ -72,13 +72,19 @@ func TestReplicas_RefusedFirst(t *testing.T) {
 	redistest.OK(t, rdb.Set(t.Context(), "LockRoom:42", "42:x", time.Minute).Err())
 	redistest.OK(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	sent := 0
-	rdb.AddHook(afterPipeline{then: func(ctx context.Context, cmd redis.Cmder) {
-		if isScript(cmd, store.CommitScript) {
-			if sent++; sent == 1 {
-				replica.Pause()
-				rdb.Del(ctx, "LockRoom:42")
-			}
+	rdb.AddHook(aroundPipeline{do: func(ctx context.Context, cmds []redis.Cmder, next redis.ProcessPipelineHook) error {
+		if !isScript(cmds[0], store.CommitScript) {
+			return next(ctx, cmds)
 		}
+		if sent++; sent > 1 {
+			cmds[1].Args()[2] = 1 // ms: else the reply may come too late to say anything
+		}
+		err := next(ctx, cmds)
+		if sent == 1 {
+			replica.Pause()
+			rdb.Del(ctx, "LockRoom:42")
+		}
+		return err
 	}})
 	expectRefused(t, "a leave that no replica has", c, "42", room.Leave{User: "a", Session: "s"}, room.ErrUnknown)
 	replica.Resume()
@@ -87,18 +93,14 @@ func TestReplicas_RefusedFirst(t *testing.T) {
 	}
 }
 
-// afterPipeline calls then after each pipeline with its first command, also if that was refused.
-type afterPipeline struct {
+// aroundPipeline has do carry out each pipeline, by next.
+type aroundPipeline struct {
 	redistest.Hook
-	then func(ctx context.Context, cmd redis.Cmder)
+	do func(ctx context.Context, cmds []redis.Cmder, next redis.ProcessPipelineHook) error
 }
 
-func (h afterPipeline) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := next(ctx, cmds)
-		h.then(ctx, cmds[0])
-		return err
-	}
+func (h aroundPipeline) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error { return h.do(ctx, cmds, next) }
 }
 
 // A script that the server does not know, on the connection that waits.

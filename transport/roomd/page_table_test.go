@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	cdpnetwork "github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
 	"roomd/lockmgr/redistest"
@@ -204,6 +205,24 @@ func TestPage_SomebodyElse(t *testing.T) {
 	p.until("words", `document.getElementById("table-problem").textContent.includes("away for too long")`)
 	p.until("a free seat", free(0))
 	p.silent()
+}
+
+// Whose page does not hear what the server is asks for a name all the same.
+func TestPage_ServerDoesNotSay(t *testing.T) {
+	redistest.Thorough(t)
+	b := startBrowser(t)
+	nodes := launch(t, 1, redistest.Start(t).URL())
+	p := b.open("李四", "about:blank")
+	_, err := chromedp.Call(p.ctx, cdpnetwork.SetBlockedURLs, cdpnetwork.SetBlockedURLsParams{URLPatterns: []*cdpnetwork.BlockPattern{{URLPattern: "*://*:*/page.json", Block: true}}})
+	redistest.OK(t, err)
+	p.do(chromedp.Navigate(nodes[0].page("42")))
+	p.until("the question", `!document.getElementById("login").hidden`)
+	if p.eval(`fetch("/page.json").then(() => true, () => false)`) != "false" {
+		t.Fatal("the page can ask what the server is")
+	}
+	p.take("李四")
+	p.until("the table", `document.querySelectorAll(".seat").length > 0`)
+	p.silent("Failed to load resource")
 }
 
 // Names are text, whatever they look like, and stay within their seats.

@@ -18,7 +18,7 @@ let question // {auth, answer} that the form shows, undefined while it is hidden
  */
 export function ask(auth, problem = "") {
   complain(problem)
-  if (question?.auth !== auth) question = { auth, answer: open(auth) }
+  if (!question || question.auth !== auth) question = { auth, answer: open(auth) }
   return question.answer
 }
 

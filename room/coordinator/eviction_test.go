@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -75,7 +76,8 @@ func TestEviction_LostRecords(t *testing.T) {
 }
 
 // Redis comes back from an older copy just when a dead node's members have been removed, and the node is taken off those that
-// may have members. It stays while it has rooms or a lease in the copy, and is gone for good in the end.
+// may have members. It stays while it has rooms or a lease in the copy, and so does whether it had stopped, and is gone for good
+// in the end.
 func TestEviction_CopyAtTheLastMoment(t *testing.T) {
 	for what, copied := range map[string]func(context.Context, *redis.Client) error{
 		"rooms": func(ctx context.Context, rdb *redis.Client) error {
@@ -95,8 +97,13 @@ func TestEviction_CopyAtTheLastMoment(t *testing.T) {
 			redistest.OK(t, live.Start(t.Context()))
 			stays := make(chan bool, 1)
 			client.AddHook(redistest.Hook{
-				Before: once(cluster.UnlistScript, func() error { return copied(t.Context(), rdb) }),
+				Before: once(cluster.UnlistScript, func() error {
+					return errors.Join(copied(t.Context(), rdb), rdb.Set(t.Context(), unprefixed.Stopped("dead"), "", time.Hour).Err())
+				}),
 				After: once(cluster.UnlistScript, func() error {
+					if rdb.Exists(t.Context(), unprefixed.Stopped("dead")).Val() != 1 {
+						t.Errorf("with %s it is not known any more that it had stopped", what)
+					}
 					stays <- rdb.ZScore(t.Context(), unprefixed.Nodes(""), "dead").Err() == nil
 					return nil
 				}),

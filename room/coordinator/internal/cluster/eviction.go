@@ -147,11 +147,10 @@ func (n *Node) evictNode(ctx context.Context, node string, seen sighting) error 
 	}
 	forgetting, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
 	defer cancel()
-	unlisted, err := redisconn.Run(forgetting, rdb, UnlistScript, n.lease.keysOf(who), node).Int()
+	unlisted, err := redisconn.Run(forgetting, rdb, UnlistScript, append(n.lease.keysOf(who), n.store.Stopped(node)), node).Int()
 	if err != nil {
 		return err
 	}
-	_ = rdb.Del(forgetting, n.store.Stopped(node)).Err() // else it expires
 	level, message := slog.LevelInfo, "a node has died; its members were removed"
 	if stopped == nil {
 		message = "a node has stopped; its members did not come back and were removed"

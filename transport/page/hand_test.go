@@ -4,9 +4,6 @@ import (
 	"bufio"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -24,7 +21,7 @@ import (
 func TestProtocol_ClientByHand(t *testing.T) {
 	t.Parallel()
 	needNode(t)
-	script := clientByHand(t)
+	script := programIn(t, "../PROTOCOL.md")
 	db := openEmbedded(t)
 	n, stop := startNode(t, db, "127.0.0.1:0", transport.Options{})
 	other, _ := startNode(t, db, "127.0.0.1:0", transport.Options{})
@@ -109,25 +106,7 @@ func TestProtocol_ClientByHandComesBack(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	if said := runNode(t, clientByHand(t), "ws"+strings.TrimPrefix(server.URL, "http"), "42"); said != "out: room_full\n" || tries.Load() != 3 {
+	if said := runNode(t, programIn(t, "../PROTOCOL.md"), "ws"+strings.TrimPrefix(server.URL, "http"), "42"); said != "out: room_full\n" || tries.Load() != 3 {
 		t.Errorf("after %d tries it said %q", tries.Load(), said)
 	}
-}
-
-// clientByHand returns the client that PROTOCOL.md has, as a program for Node.
-func clientByHand(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("../PROTOCOL.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	code := regexp.MustCompile("(?s)```js\n(.*?)```").FindSubmatch(text)
-	if code == nil || strings.Count(string(code[1]), "\n") > 35 {
-		t.Fatal("PROTOCOL.md has no short client")
-	}
-	program := filepath.Join(filepath.Dir(install(t, string(code[1]))), "main.mjs")
-	if err := os.WriteFile(program, []byte(`import WebSocket from "ws"; globalThis.WebSocket = WebSocket; await import("./game.mjs")`), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return program
 }

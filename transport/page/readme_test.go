@@ -13,21 +13,32 @@ import (
 	"roomd/transport"
 )
 
-// gameIn returns the game of the README.
-func gameIn(t *testing.T) string {
+// codeIn returns the first code of a kind in a document. It has to be short.
+func codeIn(t *testing.T, document, kind string, mostLines int) string {
 	t.Helper()
-	text, err := os.ReadFile("README.md")
+	text, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile("(?s)```js game\n(.*?)```").FindSubmatch(text)
+	found := regexp.MustCompile("(?s)```" + kind + "\n(.*?)```").FindSubmatch(text)
 	if found == nil {
-		t.Fatal("README.md has no game")
+		t.Fatalf("%s has no %s", document, kind)
 	}
-	if n := strings.Count(string(found[1]), "\n"); n > 60 {
-		t.Errorf("the game has %d lines, and should be short", n)
+	if n := strings.Count(string(found[1]), "\n"); n > mostLines {
+		t.Errorf("the %s of %s has %d lines, and should be short", kind, document, n)
 	}
 	return string(found[1])
+}
+
+// programIn installs the first JavaScript of a document, which needs no package, as a program for a Node without a
+// WebSocket of its own, and returns its path.
+func programIn(t *testing.T, document string) string {
+	t.Helper()
+	program := filepath.Join(filepath.Dir(install(t, codeIn(t, document, "js", 35))), "main.mjs")
+	if err := os.WriteFile(program, []byte(`import WebSocket from "ws"; globalThis.WebSocket = WebSocket; await import("./game.mjs")`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return program
 }
 
 // install makes a folder with the game, where it finds the packages that it imports.
@@ -58,7 +69,7 @@ func install(t *testing.T, game string) string {
 func TestREADME_Game(t *testing.T) {
 	t.Parallel()
 	needNode(t)
-	script := install(t, gameIn(t))
+	script := install(t, codeIn(t, "README.md", "js game", 60))
 	db := openEmbedded(t)
 	first, _ := startNode(t, db, "127.0.0.1:0", transport.Options{})
 	second, _ := startNode(t, db, "127.0.0.1:0", transport.Options{})

@@ -2,10 +2,6 @@ package page_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,14 +16,7 @@ import (
 func TestReferee_ByHand(t *testing.T) {
 	t.Parallel()
 	needNode(t)
-	text, err := os.ReadFile("../client/referee/README.md")
-	redistest.OK(t, err)
-	code := regexp.MustCompile("(?s)```js\n(.*?)```").FindSubmatch(text)
-	if code == nil || strings.Count(string(code[1]), "\n") > 35 {
-		t.Fatal("the README has no short referee")
-	}
-	script := filepath.Join(filepath.Dir(install(t, string(code[1]))), "main.mjs")
-	redistest.OK(t, os.WriteFile(script, []byte(`import WebSocket from "ws"; globalThis.WebSocket = WebSocket; await import("./game.mjs")`), 0o644))
+	script := programIn(t, "../client/referee/README.md")
 	const key = "a key for tokens that only tests have"
 	verifier, err := auth.New(auth.Secret(key), auth.Options{})
 	redistest.OK(t, err)

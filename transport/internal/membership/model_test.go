@@ -207,22 +207,15 @@ func TestStatus_Table(t *testing.T) {
 
 // Whoever was kicked is out, and does not come back by itself.
 func TestMembership_Kicked(t *testing.T) {
-	m := Of(user, session)
-	at := room.Position{Epoch: "e", Version: 1}
-	r := room.NewRoom("42", at, map[string]room.Member{})
-	for _, a := range []room.Action{room.Join{User: user, Session: session}, room.Kick{User: user}} {
-		seat, err := r.Apply(a, room.Rules{}, room.Origin{Node: "n", At: 5})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, joins := a.(room.Join); joins {
-			m.JoinReply(room.Result{Seat: seat, Node: "n", Snapshot: r.Snapshot()}, nil)
-		} else if why := m.Event(r.Pending("e", "n").Event("42")); why == nil {
-			t.Error("nothing is lost")
-		}
-		r.Commit("e", "")
+	w := newWorld(nil) // nothing of it is drawn
+	w.client("join")
+	if _, err := w.do(room.Kick{User: user}); err != nil {
+		t.Fatal(err)
 	}
-	if _, needed := m.Next(); needed || m.Status != Outside {
-		t.Errorf("%v, and an action is needed: %v", m.Status, needed)
+	for len(w.told) > 0 {
+		w.hear()
+	}
+	if _, needed := w.m.Next(); needed || w.m.Status != Outside || w.member {
+		t.Errorf("%v, an action is needed: %v, told to be a member: %v", w.m.Status, needed, w.member)
 	}
 }

@@ -39,8 +39,8 @@ func TestNodes_OtherSettingsAreLogged(t *testing.T) {
 		if n := log.count("other settings"); n != 1 || log.count(want) != 1 || log.count("10.0.0.7:8080") != 1 {
 			t.Errorf("%d lines say so", n)
 		}
+		rdb.Set(t.Context(), unprefixed.Lease("old"), "1 5000 3000 10.0.0.8:8080", time.Hour) // of an older version; before anybody can look for it
 		redistest.OK(t, rdb.ZAdd(t.Context(), unprefixed.Nodes(""), redis.Z{Score: 1, Member: "old"}).Err())
-		rdb.Set(t.Context(), unprefixed.Lease("old"), "1 5000 3000 10.0.0.8:8080", time.Hour) // of an older version
 		time.Sleep(10 * time.Second)
 		if log.count("grace 3s instead of 10s\"") != 1 {
 			t.Error("nothing about a node that says only its grace")

@@ -34,6 +34,9 @@ var coordinatorMutants = []mutant{
 	{"feed: one commit in a hundred is not copied", "room/coordinator/internal/relay/copy.go", "		n.add(\"commit\", m.ID, text)\n", "		if c.Version%100 != 0 {\n			n.add(\"commit\", m.ID, text)\n		}\n", chaosRun, "TestRun_FindsNothing"},
 	{"feed: what is copied together is copied backwards", "room/coordinator/internal/relay/copy.go", "	n.args = append(n.args, kind, at, text)\n", "	n.args = append([]any{kind, at, text}, n.args...)\n", chaosRun, "TestRun_FindsNothing"},
 	{"feed: what a server with a late clock has committed is passed over", "room/coordinator/internal/relay/copy.go", "(len(messages) == 0 || messages[0].ID != n.now.id)", "len(messages) == 0", coordinators, "TestFeed_JournalLosesItsEnd"},
+	{"feed: a list of rooms goes on with the cursor of another server", "room/coordinator/internal/relay/lua/rooms.lua", "ARGV[2] == '<incarnation>' and ARGV[1] or '0'", "ARGV[1]", coordinators, "TestFeed_RestartInList"},
+	{"feed: what another server has lost gives its place to other entries", "room/coordinator/internal/relay/lua/append.lua", "if last then", "if false then", coordinators, "TestFeed_LosesItsEnd"},
+	{"feed: the list of all rooms has no end", "room/coordinator/feed.go", "	if list.Next == \"\" {", "	if list.Next == \"\" && false {", coordinators, "TestFeed_Dropped"},
 	{"feed: two nodes copy the same commit", "room/coordinator/internal/relay/lua/append.lua", "if (redis.call('HGET', KEYS[2], room) or '') == ARGV[i + 1] then", "if true then", coordinators, "TestFeed_Cluster"},
 
 	{"bans: by the node's own clock", "room/coordinator/workers.go", "r.set(a, ws.timers.Now(), now, ", "r.set(a, now.UnixMilli(), now, ", "./transport", "TestBan_ByTheClockOfAll"},

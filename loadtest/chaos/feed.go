@@ -124,6 +124,9 @@ func (f *feed) hear(reader string, entries []feedEntry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range entries {
+		if entries[i].Room == "" {
+			continue // a list of all rooms begins or ends
+		}
 		t := entries[i].told(at)
 		t.Room, t.Epoch = f.nameLocked(t.Room), f.nameLocked(t.Epoch)
 		f.told[reader] = append(f.told[reader], t)

@@ -52,6 +52,7 @@ func TestCheck_Permissions(t *testing.T) {
 		{rights + " -info", []string{"INFO"}},
 		{rights + " -wait", []string{"WAIT"}},
 		{rights + " -ping", []string{"'ping'"}},
+		{rights + " -hsetnx", []string{"HSETNX Feed:Readers"}},
 		{rights + " -@transaction", []string{"MULTI"}},
 		{rights + " -@scripting", []string{"EVAL", "EVALSHA"}},
 		{rights + " -hset", []string{"HSET Room:*:Meta", "HSET Room:*:Users"}},
@@ -59,6 +60,9 @@ func TestCheck_Permissions(t *testing.T) {
 		opts := Options{}
 		if strings.HasSuffix(test.rules, "-wait") {
 			opts.Replicas = 1
+		}
+		if strings.HasSuffix(test.rules, "-hsetnx") {
+			opts = withFeed
 		}
 		c := newCoordinator(t, asUser(t, server, test.rules), opts)
 		err := c.Check(soon(t))

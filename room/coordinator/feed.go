@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,8 +17,8 @@ const MaxFeedPage = 1000
 
 // FeedEntry is a commit of any room, or says that some are missing.
 type FeedEntry struct {
-	Next string // reads on behind this entry
-	Room string
+	Next string // reads on behind this entry; empty where that is possible behind a later one only
+	Room string // empty for where the list of all rooms begins or ends
 	JournalEntry
 	Gap *FeedGap // nil for a commit; else the commit has a time only
 }
@@ -29,7 +28,18 @@ type FeedEntry struct {
 type FeedGap struct {
 	After, Before room.Position
 	Now           *room.Snapshot // the room, later than what is missing; nil if there is none that can be read
+	List          FeedList       // of an entry without a room
 }
+
+// FeedList says that commits of any rooms are missing, and that a list of all rooms begins or ends, each as a gap. A room that a
+// reader has known before the list began, and that is not in it, is over. A list may begin again before it has ended.
+type FeedList string
+
+// Where a list of all rooms is.
+const (
+	FeedListBegins FeedList = "begin"
+	FeedListEnds   FeedList = "end"
+)
 
 // FeedPage is a part of the feed.
 type FeedPage struct {
@@ -39,7 +49,7 @@ type FeedPage struct {
 }
 
 // feedCursor is the id of an entry, and, where rooms are listed instead of what was dropped, the place in that list.
-var feedCursor = regexp.MustCompile(`^[0-9]{1,19}-[0-9]{1,19}(~[0-9]{1,20})?$`)
+var feedCursor = regexp.MustCompile(`^[0-9]{1,19}-[0-9]{1,19}(~[0-9]{1,18}(\.[A-Za-z0-9_-]{0,32})?)?$`)
 
 // HasFeed reports whether this node has Options.Feed.
 func (c *Coordinator) HasFeed() bool { return c.opts.Feed > 0 }
@@ -48,7 +58,8 @@ func (c *Coordinator) HasFeed() bool { return c.opts.Feed > 0 }
 // left if after is empty. It looks at limit entries, from 1 to MaxFeedPage. Each room's commits are in order, and
 // each is there at least once: the same may come again, with the same epoch and version. The nodes need Options.Feed.
 //
-// Where what was behind after has been dropped meanwhile, all rooms come first, each as a gap.
+// Where what was behind after has been dropped meanwhile, all rooms come first, each as a gap, between two entries with
+// a FeedList.
 //
 // It fails with [room.ErrInvalid], [room.ErrUnavailable] or the cause of ctx.
 func (c *Coordinator) Feed(ctx context.Context, after string, limit int, shows func(id string) bool) (page FeedPage, err error) {
@@ -58,7 +69,7 @@ func (c *Coordinator) Feed(ctx context.Context, after string, limit int, shows f
 	case after != "" && !feedCursor.MatchString(after):
 		return page, &room.InvalidError{Field: "after", Problem: fmt.Sprintf("must be next of the page before, such as 1767225600000-0, not %.100q", after)}
 	}
-	id, scan, listing := strings.Cut(after, "~")
+	id, from, listing := strings.Cut(after, "~")
 	if !listing {
 		entries, dropped, err := c.relay.Read(ctx, id, limit)
 		if err != nil {
@@ -70,9 +81,8 @@ func (c *Coordinator) Feed(ctx context.Context, after string, limit int, shows f
 		if id, err = c.relay.Newest(ctx); err != nil {
 			return page, c.explainFeed(ctx, err)
 		}
-		scan = "0"
 	}
-	return c.roomsPage(ctx, id, scan, limit, shows)
+	return c.roomsPage(ctx, id, from, limit, shows)
 }
 
 // feedPage returns entries that follow each other.
@@ -89,7 +99,7 @@ func (c *Coordinator) feedPage(ctx context.Context, after string, entries []rela
 			if err != nil {
 				return page, err
 			}
-			one.Gap = &FeedGap{e.Gap.After, e.Gap.Before, now}
+			one.Gap = &FeedGap{After: e.Gap.After, Before: e.Gap.Before, Now: now}
 		} else {
 			one.Position, one.Node, one.Changes = e.Commit.Position, e.Commit.Node, e.Commit.Event(e.Room).Changes
 		}
@@ -98,21 +108,17 @@ func (c *Coordinator) feedPage(ctx context.Context, after string, entries []rela
 	return page, nil
 }
 
-// roomsPage returns some of all rooms, each as a gap. Behind the last of them the feed goes on from id.
-func (c *Coordinator) roomsPage(ctx context.Context, id, scan string, limit int, shows func(string) bool) (FeedPage, error) {
-	cursor, err := strconv.ParseUint(scan, 10, 64)
-	if err != nil {
-		return FeedPage{}, &room.InvalidError{Field: "after", Problem: "must be next of the page before"}
-	}
-	rooms, cursor, err := c.relay.Rooms(ctx, cursor, limit)
+// roomsPage returns a part of the list of all rooms. Behind its end the feed goes on from id.
+func (c *Coordinator) roomsPage(ctx context.Context, id, from string, limit int, shows func(string) bool) (FeedPage, error) {
+	list, err := c.relay.List(ctx, from, limit)
 	if err != nil {
 		return FeedPage{}, c.explainFeed(ctx, err)
 	}
 	page := FeedPage{Next: id, More: true}
-	if cursor != 0 {
-		page.Next += "~" + strconv.FormatUint(cursor, 10)
+	if list.Begins {
+		page.Entries = append(page.Entries, FeedEntry{Gap: &FeedGap{List: FeedListBegins}})
 	}
-	for _, id := range rooms {
+	for _, id := range list.Rooms {
 		if shows(id) {
 			now, err := c.snapshot(ctx, id)
 			if err != nil {
@@ -120,6 +126,11 @@ func (c *Coordinator) roomsPage(ctx context.Context, id, scan string, limit int,
 			}
 			page.Entries = append(page.Entries, FeedEntry{Room: id, Gap: &FeedGap{Now: now}})
 		}
+	}
+	if list.Next == "" {
+		page.Entries = append(page.Entries, FeedEntry{Gap: &FeedGap{List: FeedListEnds}})
+	} else {
+		page.Next += "~" + list.Next
 	}
 	if n := len(page.Entries); n > 0 {
 		page.Entries[n-1].Next = page.Next

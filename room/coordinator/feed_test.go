@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -26,6 +27,7 @@ type listener struct {
 	next  string
 	rooms map[string][]FeedEntry // without repetitions
 	gaps  []FeedEntry
+	lists []FeedList
 	jumps map[string]bool // rooms with a gap behind their last commit
 	again int             // repetitions
 }
@@ -46,6 +48,10 @@ func (l *listener) read(limit int) {
 }
 
 func (l *listener) hear(e FeedEntry) {
+	if e.Gap != nil && e.Room == "" {
+		l.lists = append(l.lists, e.Gap.List)
+		return
+	}
 	if e.Gap != nil {
 		l.gaps, l.jumps[e.Room] = append(l.gaps, e), true
 		return
@@ -113,6 +119,12 @@ func TestFeed(t *testing.T) {
 			small.read(1)
 		}
 		redistest.Equal(t, "by pages of one:", small.versions("42"), l.versions("42"))
+		whole := listen(t, a)
+		whole.next = "0-0"
+		whole.read(100)
+		if redistest.Equal(t, "marks of the list:", fmt.Sprint(whole.lists), "[begin end]"); len(whole.gaps) != 2 || whole.next != small.next {
+			t.Errorf("%d of two rooms are listed, and it goes on from %s", len(whole.gaps), whole.next)
+		}
 		some, err := a.Feed(soon(t), "", 100, func(id string) bool { return id == "43" })
 		if redistest.OK(t, err); len(some.Entries) != 1 || some.Entries[0].Room != "43" || some.Next != l.next {
 			t.Errorf("of room 43: %+v", some)
@@ -209,6 +221,80 @@ func TestFeed_Dropped(t *testing.T) {
 	}
 	if len(l.gaps) != 2 || seen["42"] != 2 || seen["43"] != 1 || l.next != other.next {
 		t.Errorf("%d gaps, the rooms are at %v; it goes on from %s instead of %s", len(l.gaps), seen, l.next, other.next)
+	}
+	redistest.Equal(t, "marks of the list:", fmt.Sprint(l.lists), "[begin end]")
+}
+
+// A Redis that has lost the end of the feed, and whose clock is behind, gives no place to another entry that a reader has come to.
+func TestFeed_LosesItsEnd(t *testing.T) {
+	server := redistest.Start(t)
+	rdb, keys := server.Client(), relay.KeysOf(unprefixed)
+	c := newCoordinator(t, rdb, withFeed)
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+	l := listen(t, c)
+	l.until("42", at(t, c, "42"))
+	now, err := rdb.Time(t.Context()).Result()
+	redistest.OK(t, err)
+	redistest.OK(t, rdb.XAdd(t.Context(), &redis.XAddArgs{ // written when the clock was ahead
+		Stream: keys.Entries, ID: fmt.Sprint(now.Add(time.Hour).UnixMilli(), "-0"), Values: []any{"room", "41", "at", "1-0", "gap", "{}"},
+	}).Err())
+	save(t, server)
+	mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
+	l.until("42", at(t, c, "42"))
+	restartOld(server)
+	awaitUntil(t, patience, func() string {
+		if _, err := c.Do(soon(t), "42", room.Join{User: "c", Session: "s"}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	l.until("42", at(t, c, "42"))
+}
+
+// A list of all rooms that Redis is restarted in begins again: else it would leave out rooms of which nobody told the reader.
+func TestFeed_RestartInList(t *testing.T) {
+	server := redistest.Start(t, "--hash-max-listpack-entries", "8")
+	c := newCoordinator(t, server.Client(), withFeed)
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+	l := listen(t, c)
+	l.until("42", at(t, c, "42"))
+	const rooms = 1000 // the order of a restarted server's hash is another one
+	var places []any
+	for i := range rooms {
+		places = append(places, fmt.Sprint("old", i), "1-0 e 1 c")
+	}
+	redistest.OK(t, server.Client().HSet(t.Context(), relay.KeysOf(unprefixed).Rooms, places...).Err())
+	save(t, server)
+	l.next = "0-0"
+	for range 4 {
+		l.read(100)
+	}
+	before := len(l.gaps)
+	if restartOld(server); before < 100 || before > rooms/2 {
+		t.Fatalf("%d rooms are listed before the restart", before)
+	}
+	awaitUntil(t, patience, func() string {
+		page, err := c.Feed(soon(t), l.next, 100, func(string) bool { return true })
+		if err != nil {
+			return err.Error()
+		}
+		if l.next = page.Next; len(l.lists) == 1 {
+			l.gaps = nil // who hears the beginning begins anew
+		}
+		for _, e := range page.Entries {
+			l.hear(e)
+		}
+		if n := len(l.lists); l.lists[n-1] != FeedListEnds {
+			return fmt.Sprint("the list has not ended: ", l.lists)
+		}
+		return ""
+	})
+	seen := make(map[string]bool)
+	for _, g := range l.gaps {
+		seen[g.Room] = true
+	}
+	if redistest.Equal(t, "marks of the list:", fmt.Sprint(l.lists), "[begin begin end]"); len(seen) != rooms+1 {
+		t.Errorf("behind the restart %d of %d rooms are listed", len(seen), rooms+1)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // feedEntry is a commit of any room, or says that some are missing.
 type feedEntry struct {
 	Next    string    `json:"next,omitzero" doc:"What after gets to read on behind this entry; absent where that is possible behind a later one only."`
-	Room    string    `json:"room" pattern:"^[A-Za-z0-9._-]{1,64}$"`
+	Room    string    `json:"room,omitzero" pattern:"^[A-Za-z0-9._-]{1,64}$" doc:"Absent where a list of all rooms begins or ends."`
 	Time    time.Time `json:"time,omitzero" doc:"Of the commit, by the clock of Redis."`
 	Epoch   string    `json:"epoch,omitzero"`
 	Version uint64    `json:"version,omitzero" minimum:"1" doc:"With room and epoch it names the commit: what has all three in common is the same."`
@@ -33,6 +33,7 @@ type feedGap struct {
 	After  *feedPoint `json:"after,omitzero" doc:"The commits behind this one are missing; absent for those behind whatever the reader has."`
 	Before *feedPoint `json:"before,omitzero" doc:"The commits before this one are missing; absent for all up to the state."`
 	State  *roomState `json:"state,omitzero" doc:"The room, later than what is missing; absent if it is gone. Commits that follow may be in it already."`
+	List   string     `json:"list,omitzero" enum:"begin,end" doc:"In an entry without a room: of any rooms commits are missing, and a list of all rooms, each as a gap with its state, begins or ends here. A room that you knew before the beginning, and that is not in the list, is over. A list may begin again before it has ended."`
 }
 
 // feedPoint names a commit of the room.
@@ -55,7 +56,7 @@ func newFeedEntry(e *coordinator.FeedEntry, now int64) feedEntry {
 		one.Time = e.Time.UTC()
 	}
 	if e.Gap != nil {
-		one.Gap = &feedGap{After: pointOf(e.Gap.After), Before: pointOf(e.Gap.Before)}
+		one.Gap = &feedGap{After: pointOf(e.Gap.After), Before: pointOf(e.Gap.Before), List: string(e.Gap.List)}
 		if e.Gap.Now != nil {
 			one.Gap.State = new(stateOf(e.Room, *e.Gap.Now, room.Viewer{Authority: true}, now))
 		}
@@ -124,7 +125,7 @@ type feedPage struct {
 type feedQuery struct {
 	Room  []string `query:"room" doc:"Only rooms whose ids match this pattern, such as table-*; several times for rooms that match one of them."`
 	Kind  []string `query:"kind" doc:"Only commits with a change of this type, such as join; several times for commits with one of them. All changes of such a commit are there. Gaps are told always."`
-	After string   `query:"after" pattern:"^([0-9]{1,19}-[0-9]{1,19}(~[0-9]{1,20})?)?$" doc:"Only what is behind this; next of the page before. Without it from the first commit that is left. 0-0 begins with all rooms, each as a gap with its state."`
+	After string   `query:"after" pattern:"^([0-9]{1,19}-[0-9]{1,19}(~[0-9]{1,18}(\\.[A-Za-z0-9_-]{0,32})?)?)?$" doc:"Only what is behind this; next of the page before. Without it from the first commit that is left. 0-0 begins with all rooms, each as a gap with its state."`
 	Watch []string `query:"watch" doc:"Goes on: server-sent events (text/event-stream), commit or gap, with next as id. Last-Event-ID counts as after. A comment comes every 15 s. It ends with the token, or when the node stops: ask again."`
 	Limit int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many commits a page looks at."`
 }

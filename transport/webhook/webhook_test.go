@@ -45,6 +45,7 @@ type receiver struct {
 	answer func(w http.ResponseWriter, r *http.Request) bool // guarded by mu: nil takes everything; false has not taken it
 	last   map[string]string                                 // guarded by mu: by room, "epoch version"
 	gaps   int                                               // guarded by mu
+	lists  string                                            // guarded by mu: where lists of all rooms began and ended
 	came   int                                               // guarded by mu: requests
 	ids    map[string]int                                    // guarded by mu: how often each came
 }
@@ -79,7 +80,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			Entries []struct {
 				Room, Epoch string
 				Version     int
-				Gap         *struct{}
+				Gap         *struct{ List string }
 			}
 		}
 	}
@@ -89,6 +90,10 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range m.Data.Entries {
+		if e.Gap != nil && e.Room == "" {
+			r.lists += e.Gap.List + " "
+			continue
+		}
 		if e.Gap != nil {
 			r.gaps++
 			delete(r.last, e.Room)
@@ -328,6 +333,9 @@ func TestWebhook_Gap(t *testing.T) {
 				return r.gaps == 1
 			})
 			r.until("42", fill(t, rooms, "42", 1))
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			redistest.Equal(t, "marks of the list:", r.lists, "begin end ")
 		})
 	}
 }

@@ -131,10 +131,11 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 	}
 	if r.Feed > 0 {
 		keys := relay.KeysOf(names)
-		place, feed := keys.Rooms, keys.Entries
+		place, feed, readers := keys.Rooms, keys.Entries, keys.Readers
 		tries = append(tries, []any{"hget", place, "~"}, []any{"hmget", place, "~"}, []any{"hset", place, "~", ""}, []any{"hdel", place, "~"}, []any{"hscan", place, 0, "count", 1},
 			[]any{"xadd", feed, "nomkstream", "maxlen", "~", r.Feed, "1-0", "x", "x"}, []any{"xrange", feed, "-", "-"}, []any{"xrevrange", feed, "-", "-"},
-			[]any{"set", keys.Searched, 1, "nx", "px", 1})
+			[]any{"set", keys.Searched, 1, "nx", "px", 1},
+			[]any{"hget", readers, "~"}, []any{"hsetnx", readers, "~", ""}, []any{"hset", readers, "~", ""}, []any{"hdel", readers, "~"})
 	}
 	cmds, _ := r.Store.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, try := range append(tries, [][]any{

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,20 +152,34 @@ func (r *Relay) Await(ctx context.Context, after string) error {
 	}
 }
 
-// Rooms returns some of the rooms that the feed knows, and from where to go on; 0 is the beginning, and the end.
-func (r *Relay) Rooms(ctx context.Context, cursor uint64, about int) (ids []string, next uint64, err error) {
-	var pairs []string
-	err = redisconn.UntilMoved(ctx, func() error {
-		pairs, next, err = r.store.Client.HScan(ctx, r.keys.Rooms, cursor, "*", int64(about)).Result()
-		redisconn.SeekMaster(ctx, r.store.Client, err)
-		return err
-	})
+// Listing is a part of the list of rooms that the feed knows.
+type Listing struct {
+	Rooms  []string
+	Next   string // lists on; empty at the end
+	Begins bool   // the list begins here, also if it was to go on: Redis was restarted or replaced
+}
+
+// List lists about so many rooms, from Next of an earlier part on, or from the beginning if that is empty.
+func (r *Relay) List(ctx context.Context, from string, about int) (l Listing, err error) {
+	cursor, incarnation, _ := strings.Cut(cmp.Or(from, "0."), ".")
+	reply, err := r.store.Run(ctx, roomsScript, []string{r.keys.Rooms}, cursor, incarnation, about)
+	if err != nil {
+		return l, err
+	}
+	if len(reply) != 4 {
+		return l, fmt.Errorf("rooms.lua answered %q", reply)
+	}
+	if next := fmt.Sprint(reply[0]); next != "0" {
+		l.Next = fmt.Sprint(next, ".", reply[1])
+	}
+	l.Begins = reply[2] == int64(1)
+	pairs, _ := reply[3].([]any)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		if room.CheckID(pairs[i]) == nil {
-			ids = append(ids, pairs[i])
+		if id, _ := pairs[i].(string); room.CheckID(id) == nil {
+			l.Rooms = append(l.Rooms, id)
 		}
 	}
-	return ids, next, err
+	return l, nil
 }
 
 // Begin returns the place that a reader has kept. For one that has none it waits for an entry, and keeps the place before the

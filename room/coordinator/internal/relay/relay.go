@@ -23,7 +23,11 @@ var (
 	//go:embed lua/append.lua
 	appendLua string
 
+	//go:embed lua/rooms.lua
+	roomsLua string
+
 	appendScript = store.NewScript(appendLua)
+	roomsScript  = store.NewScript(roomsLua)
 )
 
 // Keys are the keys of the feed.

@@ -102,13 +102,13 @@ func (r *Relay) compare(ctx context.Context, logs []string, found map[string]boo
 
 // forget forgets rooms whose journals are gone.
 func (r *Relay) forget(ctx context.Context, found map[string]bool) error {
-	for cursor := uint64(0); ; {
-		ids, next, err := r.Rooms(ctx, cursor, scanCount)
+	for from := ""; ; {
+		list, err := r.List(ctx, from, scanCount)
 		if err != nil {
 			return err
 		}
 		var gone []*news
-		for _, id := range ids {
+		for _, id := range list.Rooms {
 			if found[id] {
 				continue
 			}
@@ -126,7 +126,7 @@ func (r *Relay) forget(ctx context.Context, found map[string]bool) error {
 		if _, err := r.append(ctx, gone); err != nil {
 			return err
 		}
-		if cursor = next; cursor == 0 {
+		if from = list.Next; from == "" {
 			return nil
 		}
 	}

@@ -63,7 +63,7 @@ type Script struct {
 // scripts are all of them.
 var scripts []*Script
 
-// NewScript returns a script, with the functions of libraries that it uses. In their texts <incarnation> is that of the server.
+// NewScript returns a script, with the functions of libraries that it uses. In all texts <incarnation> is that of the server.
 func NewScript(body string, libraries ...string) *Script {
 	s := &Script{body: body, libraries: libraries, texts: make(map[string]*redis.Script)}
 	scripts = append(scripts, s)
@@ -79,11 +79,11 @@ func (s *Script) on(incarnation string) *redis.Script {
 		if len(s.texts) == maxIncarnations {
 			clear(s.texts)
 		}
-		libraries := make([]string, len(s.libraries))
-		for i, library := range s.libraries {
-			libraries[i] = strings.ReplaceAll(library, "<incarnation>", incarnation)
+		texts := append([]string{"-- for <incarnation>\n" + s.body}, s.libraries...)
+		for i, text := range texts {
+			texts[i] = strings.ReplaceAll(text, "<incarnation>", incarnation)
 		}
-		text = lockmgr.NewScript("-- for "+incarnation+"\n"+s.body, libraries...)
+		text = lockmgr.NewScript(texts[0], texts[1:]...)
 		s.texts[incarnation] = text
 	}
 	return text

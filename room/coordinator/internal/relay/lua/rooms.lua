@@ -1,0 +1,13 @@
+-- Lists some of the rooms that the feed knows.
+--
+-- KEYS[1] hash: room → the place up to which the feed has its journal
+-- ARGV[1] cursor of the last answer; 0 is the beginning
+-- ARGV[2] incarnation of the last answer
+-- ARGV[3] about how many
+-- returns {cursor, 0 at the end; incarnation; 1 if the list begins here; fields and values}
+--
+-- A cursor means something only to the server that has given it: a list that went on with it on another one, or behind a restart,
+-- would leave rooms out. So it begins again there.
+local cursor = ARGV[2] == '<incarnation>' and ARGV[1] or '0'
+local found = redis.call('HSCAN', KEYS[1], cursor, 'COUNT', ARGV[3])
+return {found[1], '<incarnation>', cursor == '0' and 1 or 0, found[2]}

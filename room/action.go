@@ -6,7 +6,7 @@ import "fmt"
 // room does. It is one of the structs [Join], [Leave], [Ready], [SetMemberData], [SetData], [Deal], [SetTimer], [Say],
 // [Keep] and [Detach]; with authority [Configure], [Kick], [Unban], [Close], [Swap],
 // [Shuffle], [Txn], [Reserve], [Release] and [Exchange];
-// and of nodes, when a timer is due, [Fire], and after a failure [Stray], [Evict] and [Renew].
+// and of nodes, when a timer is due, [Fire], and after a failure [Stray], [Evict], [Renew] and [Undo].
 type Action interface {
 	// kind names the action. It is constant.
 	kind() Kind
@@ -43,6 +43,7 @@ const (
 	kindStray Kind = "stray"
 	kindEvict Kind = "evict"
 	kindRenew Kind = "renew"
+	kindUndo  Kind = "undo"
 )
 
 // ActionKinds are those of all actions but of what only nodes do.

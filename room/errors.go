@@ -50,7 +50,7 @@ var (
 	// names that session's node.
 	ErrDuplicate = errors.New("user is in the room with another session")
 
-	// ErrBusy: the room's lock could not be had in time. Nothing was written.
+	// ErrBusy: the room's lock could not be had in time. Nothing was written, or what was has been taken back.
 	ErrBusy = errors.New("room is busy")
 
 	// ErrUnavailable: Redis cannot be reached, or it refuses. Nothing was

@@ -12,6 +12,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator"
 )
 
 // present returns who is in a room, by seat, and fails the test if somebody is away.
@@ -65,7 +66,7 @@ func TestExchange_UndoneSeatIsGivenUp(t *testing.T) {
 		s.hook.exchange = func(ctx context.Context, to, session string, back []string) error {
 			_, err := s.rooms.Do(ctx, to, room.Reserve{Session: session, Users: back})
 			redistest.OK(t, err)
-			return room.ErrBusy
+			return fmt.Errorf("%w, %w", room.ErrBusy, coordinator.ErrUndone)
 		}
 		if _, _, err := s.Exchange(t.Context(), "43", "T", []string{"x"}, []string{"z"}); !errors.Is(err, room.ErrBusy) {
 			t.Fatal(err)
@@ -75,6 +76,19 @@ func TestExchange_UndoneSeatIsGivenUp(t *testing.T) {
 		s.expectMembers(t, "T", "z")
 		time.Sleep(2 * time.Second)
 		s.expectMembers(t, "T", "")
+	})
+}
+
+// A refused exchange has written nothing, and so nobody has anything to give up.
+func TestExchange_RefusedKeepsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, room.Rules{}, Options{Grace: 5 * time.Second})
+		if _, _, err := s.Exchange(t.Context(), "43", "T", []string{"x"}, []string{"z"}); !errors.Is(err, room.ErrNotMember) {
+			t.Fatal(err)
+		}
+		if n := s.disconnectTimers.count(); n > 0 {
+			t.Errorf("%d graces run", n)
+		}
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomd/room"
+	"roomd/room/coordinator"
 )
 
 // reservation has the disconnect timers of users whose seats are reserved under one session, which no client
@@ -24,7 +25,8 @@ func (g *disconnectTimers) reserve(id string, users []string) (*reservation, err
 	return r, r.add(users, id)
 }
 
-// add starts the disconnect timers of further users, whose seats are reserved in rooms.
+// add starts the disconnect timers of further users, whose seats are reserved in the first of rooms, or in the other if an
+// exchange is undone.
 func (r *reservation) add(users []string, rooms ...string) error {
 	g := r.disconnectTimers
 	g.mu.Lock()
@@ -51,7 +53,7 @@ const minReservation = seatWait
 // settle says what came of the reservation. Without an error the users have the grace from now on, also
 // those whose seats were reserved before; so they have if it is not known: their sessions may be on
 // their way. If nothing was written there is nothing to give up; but an exchange that was undone has given seats back to
-// users who had left, whose sessions believe that they have none.
+// users who had left, and whose sessions believe that they have none.
 func (r *reservation) settle(err error) {
 	g := r.disconnectTimers
 	length := g.length
@@ -63,7 +65,13 @@ func (r *reservation) settle(err error) {
 	for _, one := range r.members {
 		switch {
 		case g.running == nil: // the lease of the node ends the reservation
-		case err == nil, errors.Is(err, room.ErrUnknown), len(one.rooms) > 1: // with two it comes back in an exchange, see there
+		case err == nil:
+			one.rooms = one.rooms[:1]
+			g.armLocked(one, length)
+		case errors.Is(err, room.ErrUnknown):
+			g.armLocked(one, length)
+		case errors.Is(err, coordinator.ErrUndone) && len(one.rooms) > 1:
+			one.rooms = one.rooms[1:]
 			g.armLocked(one, length)
 		default:
 			delete(g.running, one)
@@ -107,7 +115,7 @@ func (s *Server) Move(ctx context.Context, from, to string, users ...string) (le
 func (s *Server) Exchange(ctx context.Context, from, to string, users, back []string) (left, joined room.Result, err error) {
 	held, err := s.disconnectTimers.reserve(to, users)
 	if err == nil {
-		err = held.add(back, from, to) // in to if the exchange has to be undone there
+		err = held.add(back, from, to)
 	}
 	if err != nil {
 		return left, joined, err

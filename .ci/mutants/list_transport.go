@@ -68,7 +68,8 @@ var transportMutants = []mutant{
 
 	{"deploy: a pod is killed while its node drains", "cmd/roomd/deploy/kubernetes/roomd.yaml", "terminationGracePeriodSeconds: 45", "terminationGracePeriodSeconds: 30", "./transport/roomd", "TestKubernetes_Node"},
 
-	{"exchange: a seat that is given back is not kept for the grace", "transport/reserve.go", ", len(one.rooms) > 1:", ":", "./transport", "TestExchange_UndoneSeatIsGivenUp"},
+	{"exchange: a seat that is given back is not kept for the grace", "transport/reserve.go", "errors.Is(err, coordinator.ErrUndone) && len", "false && len", transports, "TestExchange_UndoneSeatIsGivenUp"},
+	{"exchange: a refused one keeps graces", "transport/reserve.go", "errors.Is(err, coordinator.ErrUndone) && len", "len", transports, "TestExchange_RefusedKeepsNothing"},
 	{"webhook: a refusal counts as taken", "transport/webhook/deliver.go", "	if res.StatusCode < 200 || res.StatusCode > 299 {", "	if false {", "./transport/webhook", "TestWebhook_Away|TestWebhook_BadReceiver"},
 	{"webhook: the place is not kept", "transport/webhook/webhook.go", "				if err := keep(m.next); err != nil {", "				if err := keep(place); err != nil {", "./transport/webhook", "TestWebhook_OneSends"},
 	{"webhook: the place is kept before the receiver has acknowledged", "transport/webhook/webhook.go", "			if err := w.deliver(ctx, m); err != nil {", "			if m.next != \"\" {\n				_ = keep(m.next)\n			}\n			if err := w.deliver(ctx, m); err != nil {", "./transport/webhook", "TestWebhook_Away"},

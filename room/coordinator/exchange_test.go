@@ -197,12 +197,21 @@ func TestExchange_Undone(t *testing.T) {
 	fullRooms(t, other)
 	mustDo(t, other, "A", room.Deal{Hands: []room.Hand{{User: "a", Data: `"ace"`}}})
 	mustDo(t, other, "C", room.Deal{Hands: []room.Hand{{User: "x", Data: `"ten"`}}})
-	if _, _, err := c.Exchange(t.Context(), "A", "C", "r", []string{"a"}, []string{"x"}); err == nil {
-		t.Error("it was done")
+	mustDo(t, other, "C", room.SetMemberData{User: "x", Session: "s", Data: `"last"`})
+	was, err := other.store.Load(soon(t), "C")
+	redistest.OK(t, err)
+	if _, _, err := c.Exchange(t.Context(), "A", "C", "r", []string{"a"}, []string{"x"}); !errors.Is(err, ErrUndone) || !errors.Is(err, room.ErrUnavailable) {
+		t.Errorf("it failed with %v", err)
 	}
 	redistest.OK(t, limit("0"))
 	redistest.Equal(t, "the room that was not written is", describeRoom(t, other, "A"), "3: a@0 b@1")
-	redistest.Equal(t, "the other room is", describeRoom(t, other, "C"), "6: (x)@0 y@1") // it was written, and undone by two commits
+	redistest.Equal(t, "the other room is", describeRoom(t, other, "C"), "6: (x)@0 y@1") // it was written, and undone
+	now, err := other.store.Load(soon(t), "C")
+	redistest.OK(t, err)
+	before, _ := was.Member("x")
+	if after, _ := now.Member("x"); after.At != before.At || after.Data.String() != before.Data.String() {
+		t.Errorf("who had left was %+v, and is %+v", before, after)
+	}
 	for id, want := range map[string]map[string]string{"A": {"a": `"ace"`}, "C": {"x": `"ten"`}} {
 		snapshot, err := other.Read(t.Context(), id)
 		redistest.OK(t, err)

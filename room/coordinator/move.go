@@ -43,13 +43,14 @@ func (c *Coordinator) Move(ctx context.Context, from, to, session string, users 
 }
 
 // Exchange is a Move of users to the room to, and of others, who are members there, back from it in the same step: so
-// members of two full rooms change places. Their seats are reserved under the session in both rooms, and whoever calls
-// Exchange has to give up what is reserved in both, also for the others when it fails: it may have been undone.
+// members of two full rooms change places. Their seats are reserved under the session in the room to which they go, and whoever
+// calls Exchange has to give those up.
 //
 // On Redis Cluster, where the rooms may be on two masters, the first script writes to the room to: there the others
 // have left, and the users have their seats. If this node dies before the second one, the users are in both
-// rooms, and the others in none. If from cannot be written, the room to is given back what it was, but for the
-// sessions that have followed meanwhile.
+// rooms, and the others in none. If from cannot be written, Exchange fails with an error that is [ErrUndone], too: what it has done to the
+// room to is taken back, but for users who have followed meanwhile. The others have their seats reserved there under the session,
+// the same ones as far as they are still free, with the time of the join and their data; whoever calls Exchange has to give those up.
 func (c *Coordinator) Exchange(ctx context.Context, from, to, session string, users, back []string) (left, joined room.Result, err error) {
 	start := time.Now()
 	left, joined, err = c.move(ctx, from, to, session, users, back)
@@ -102,12 +103,21 @@ type move struct {
 	ws                *workers
 	from, to, session string
 	release, reserve  room.Action
-	users             []string     // who go from from to to
-	back              []string     // who go the other way
-	carried           room.Carried // by those who go the other way, from to
+	users             []string // who go from from to to
+	back              []string // who go the other way
 
-	undo []string // on Cluster, not nil if something is to be undone: whose seats in to are reserved, or may be, and who have not left from
+	undo   *room.Undo // on Cluster: of what is written, or may be, in to and not in from
+	undone bool       // seats were given back
 }
+
+// ErrUndone is what an error of an Exchange is, too, if something was written before it failed, and taken back.
+var ErrUndone = errors.New("the exchange was undone")
+
+// undoneError is an error that is ErrUndone, too.
+type undoneError struct{ error }
+
+func (e undoneError) Unwrap() error   { return e.error }
+func (undoneError) Is(err error) bool { return err == ErrUndone }
 
 // run holds the locks of both rooms, again if they are lost before anything is written.
 func (m *move) run(ctx context.Context) (left, joined room.Result, err error) {
@@ -120,13 +130,17 @@ func (m *move) run(ctx context.Context) (left, joined room.Result, err error) {
 			return left, joined, nil
 		}
 		if m.undo != nil {
-			if failed := m.giveBack(); failed != nil {
+			if failed := m.takeBack(); failed != nil {
 				return left, joined, m.describe(room.ErrUnknown, fmt.Errorf("%w; the seats could not be given back: %v", err, failed))
 			}
 			m.undo = nil
+			m.undone = m.back != nil
 		}
 		if !errors.Is(err, store.ErrLost) || limited.Err() != nil {
-			return left, joined, m.failed(ctx, limited, err)
+			if err = m.failed(ctx, limited, err); m.undone {
+				err = undoneError{err}
+			}
+			return left, joined, err
 		}
 		m.ws.logs.stale.Happened(nil, "room", m.from)
 	}

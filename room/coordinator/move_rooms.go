@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"roomd/lockmgr"
@@ -44,12 +42,13 @@ func (m *move) apply(ctx context.Context, node string, locks *lockmgr.Locks) (le
 		a.Carried = room.CarriedFrom(from.room, m.users)
 		reserve = a
 	case room.Exchange:
-		a.Carried, m.carried = room.CarriedFrom(from.room, m.users), room.CarriedFrom(to.room, m.back)
+		a.Carried = room.CarriedFrom(from.room, m.users)
 		reserve = a
 		a = release.(room.Exchange)
-		a.Carried = m.carried
+		a.Carried = room.CarriedFrom(to.room, m.back)
 		release = a
 	}
+	undo := m.undoOf(to)
 	if err := m.prepare(from, release, locks); err != nil {
 		return from.result, joined, err
 	}
@@ -57,7 +56,8 @@ func (m *move) apply(ctx context.Context, node string, locks *lockmgr.Locks) (le
 		return from.result, to.result, err
 	}
 	if m.ws.store.Cluster {
-		err = m.commitEach(to, from)
+		undo.Heir = to.room.Host()
+		err = m.commitEach(to, from, undo)
 	} else if err = m.commit(to, from); err == nil {
 		m.committed(to, from)
 	}
@@ -131,12 +131,12 @@ func (m *move) describe(reason, why error) error {
 
 // commitEach writes the two halves one after the other, since no script reaches the masters of both.
 // No other move of the users can come in between: it needs the locks, and when one is lost the second
-// script writes nothing. It fails as commit does; undo says whether there may be seats to give back.
-func (m *move) commitEach(to, from *half) error {
+// script writes nothing. It fails as commit does; m.undo says what is to be undone then.
+func (m *move) commitEach(to, from *half, undo *room.Undo) error {
 	if to.commit.Event != nil { // else all of them are members there
 		err := m.commit(to)
 		if errors.Is(err, errUnanswered) {
-			m.undo = m.newIn(to)
+			m.undo = undo
 			return fmt.Errorf("reserve seats in room %s: %v", m.to, err)
 		}
 		if err != nil {
@@ -150,7 +150,7 @@ func (m *move) commitEach(to, from *half) error {
 		return nil
 	}
 	if to.commit.Event != nil && !errors.Is(err, errUnanswered) {
-		m.undo = m.newIn(to)
+		m.undo = undo
 	}
 	if errors.Is(err, store.ErrStale) {
 		err = store.ErrLost // from the beginning
@@ -158,34 +158,28 @@ func (m *move) commitEach(to, from *half) error {
 	return err
 }
 
-// newIn returns the users who had no seat in a room before the move. The seats of the others, which may
-// have been reserved, stay theirs. It is not nil.
-func (m *move) newIn(to *half) []string {
-	return slices.DeleteFunc(slices.Clone(m.users), func(user string) bool { _, was := to.since[user]; return was })
+// undoOf returns what takes back what the move does to the room to, as it is before that. Users who have a seat there keep it.
+func (m *move) undoOf(to *half) *room.Undo {
+	undo := &room.Undo{Session: m.session, From: m.from, Since: to.room.Version, Host: to.room.Host(), Out: make(map[string]room.Member)}
+	for _, user := range m.users {
+		if _, was := to.since[user]; !was {
+			undo.In = append(undo.In, user)
+		}
+	}
+	for _, user := range m.back {
+		if member, ok := to.room.Member(user); ok {
+			undo.Out[user] = member
+		}
+	}
+	return undo
 }
 
-// giveBack frees the seats that are reserved, and reserves those of the users who have left for them, with their private data. The users are
-// still in the room from.
-func (m *move) giveBack() error {
+// takeBack undoes what is written in the room to. The users are still in the room from.
+func (m *move) takeBack() error {
 	ctx, cancel := context.WithTimeout(m.ws.life.life, m.ws.opts.LockWait)
 	defer cancel()
-	users := m.undo
-	failed := make([]error, len(users))
-	var wg sync.WaitGroup
-	for i, user := range users { // at once, so that they share a hold
-		wg.Go(func() {
-			_, err := m.ws.runAccepted(ctx, m.to, room.Leave{User: user, Session: m.session})
-			if !errors.Is(err, room.ErrNotMember) { // one who was there before, or came with a session of its own
-				failed[i] = err
-			}
-		})
-	}
-	wg.Wait()
-	if m.back != nil && errors.Join(failed...) == nil { // who has not left keeps the seat
-		_, err := m.ws.runAccepted(ctx, m.to, room.Reserve{Session: m.session, Users: m.back, Carried: m.carried})
-		failed = append(failed, err)
-	}
-	return errors.Join(failed...)
+	_, err := m.ws.runAccepted(ctx, m.to, *m.undo)
+	return err
 }
 
 // errUnanswered: Redis does not say whether halves of a move were written.

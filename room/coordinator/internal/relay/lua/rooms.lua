@@ -9,5 +9,5 @@
 -- A cursor means something only to the server that has given it: a list that went on with it on another one, or behind a restart,
 -- would leave rooms out. So it begins again there.
 local cursor = ARGV[2] == '<incarnation>' and ARGV[1] or '0'
-local found = redis.call('HSCAN', KEYS[1], cursor, 'COUNT', ARGV[3])
+local found = redis.call('HSCAN', KEYS[1], cursor, 'COUNT', math.max(1, tonumber(ARGV[3]) or 1))
 return {found[1], '<incarnation>', cursor == '0' and 1 or 0, found[2]}

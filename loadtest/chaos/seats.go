@@ -56,11 +56,11 @@ func (a *administrator) move(from string) {
 	}
 	body := map[string]any{"users": []string{user}, "to": to}
 	left := []*check.Op{{Action: check.MoveOut, Room: from, Users: []string{user}}}
-	joined := []*check.Op{{Action: check.MoveIn, Room: to, Users: []string{user}}}
+	joined := []*check.Op{{Action: check.MoveIn, Room: to, Users: []string{user}, First: true}}
 	if other := a.someone(to); other != "" && other != user && a.random.IntN(2) == 0 {
 		body["back"] = []string{other}
 		left = append(left, &check.Op{Action: check.MoveIn, Room: from, Users: []string{other}, Exchange: true})
-		joined = append(joined, &check.Op{Action: check.MoveOut, Room: to, Users: []string{other}, Exchange: true})
+		joined = append(joined, &check.Op{Action: check.MoveOut, Room: to, Users: []string{other}, Exchange: true, First: true})
 		joined[0].Exchange = true
 	}
 	node := a.begin(slices.Concat(left, joined)...)

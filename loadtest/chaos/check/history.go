@@ -124,6 +124,7 @@ type Op struct {
 	Settings *Settings `json:"settings,omitzero"`
 	Left     int       `json:"left,omitzero"`     // of a MoveIn: the operation by which its user leaves the other room
 	Exchange bool      `json:"exchange,omitzero"` // two rooms give each other members, and why that was refused may be a matter of the other one
+	First    bool      `json:"first,omitzero"`    // of a move: in the room to which it takes users, which is written first where each room is written by itself
 
 	// What was answered.
 	Epoch   string `json:"epoch,omitzero"`
@@ -284,6 +285,11 @@ type Fault struct {
 	Until  time.Duration `json:"until,omitzero"`
 }
 
+// split reports whether two servers may have answered for the room while an operation ran.
+func (h *History) split(op *Op) bool {
+	return slices.ContainsFunc(h.Faults, func(f Fault) bool { return f.Splits && f.From <= op.Return && op.Call <= f.Until })
+}
+
 // Entry is a commit in a journal.
 type Entry struct {
 	Epoch   string
@@ -302,14 +308,25 @@ type History struct {
 	Journals map[string][]Entry // by room, as they were in the end
 	End      time.Duration
 
-	// Halves says that rooms are on several servers: a move to another room that cannot be finished is taken back, and is
-	// refused although others may have seen it begin.
+	// Halves says that rooms are on several servers: a move writes the room to which it takes users, and then the other one. If
+	// that cannot be, it takes the first half back, and tries again, or is refused for whatever the rooms say by then.
 	Halves bool
 }
 
-// halfDone reports whether an operation is a move that could not be finished, and may have been taken back.
-func (h *History) halfDone(op *Op) bool {
-	return h.Halves && op.Outcome == Refused && (op.Code == "unavailable" || op.Code == "busy") && (op.Action == MoveIn || op.Action == MoveOut)
+// halfDone reports whether an operation is a move of which others may have seen something at another version than that of the answer, if there
+// is one, and until when that may have begun. What was acknowledged may have been taken back before, and the room that users leave may be
+// at a later version when it is found out that they have left. Of what was refused only the first half may have been seen; but who was to come
+// back in exchange, and has left for that, may have gone to the other room already, also when the first half is taken back.
+func (h *History) halfDone(op *Op) (until time.Duration, may bool) {
+	switch {
+	case !h.Halves || op.Action != MoveIn && op.Action != MoveOut:
+		return 0, false
+	case op.Outcome == Done, op.Outcome == Refused && op.First:
+		return op.Return, true
+	case op.Outcome == Refused && op.Action == MoveIn:
+		return op.Return + latest, op.Exchange
+	}
+	return 0, false
 }
 
 // Violation is something that must not have happened.

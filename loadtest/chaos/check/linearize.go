@@ -57,8 +57,6 @@ func Linearize(h *History, patience time.Duration) *Verdict {
 	return v
 }
 
-type roomEpoch struct{ room, epoch string }
-
 // toldWithin is how long after a commit clients may still be told of it.
 const toldWithin = 10 * time.Second
 
@@ -164,8 +162,13 @@ func (p *part) fill(h *History, ops []*Op, believed []moment) {
 				p.add(op.Call, op.Return, step{op: op})
 			}
 		}
-		if may && h.halfDone(op) {
-			p.perhaps(op)
+		if until, may := h.halfDone(op); may && op.Call < p.end && until >= p.begin {
+			p.instant(op.Call, step{env: half, users: op.Users})
+			if s := done[op]; s != nil {
+				s.halved = true
+			} else { // who was taken back in the first room is there by itself, or not at all
+				p.instant(until, step{env: whole, users: op.Users, loose: op.Action == MoveOut || !op.First})
+			}
 		}
 	}
 	for i, c := range h.Conns {

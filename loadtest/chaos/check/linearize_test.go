@@ -129,20 +129,55 @@ func TestLinearize_MembersWhoMayBeGone(t *testing.T) {
 	}
 }
 
-// On a Cluster others may see a move begin that is taken back, and refused because its other room did not answer.
+// On a Cluster others may see a move's first half that is taken back before the move is refused, or acknowledged; who was to come back in exchange
+// may have gone already; and a room may be at a later version when it is known that users have left it.
 func TestLinearize_MoveTakenBack(t *testing.T) {
+	zhang, wang := []string{"张三"}, []string{"王五"}
+	both, nobody := []Member{{User: "张三"}, {User: "王五", Seat: 1}}, []Member(nil)
+	during, before := ms(805), ms(700) // the list is seen from 810 to 850 ms
 	for _, tt := range []struct {
-		halves bool
-		code   string
-		ok     bool
-	}{{true, "unavailable", true}, {true, "busy", true}, {false, "unavailable", false}, {true, "room_full", false}} {
+		what string
+		op   Op
+		call time.Duration
+		seen []Member
+		ok   bool // on a Cluster
+	}{
+		{"refused by another fault", Op{Action: MoveIn, First: true, Users: wang, Outcome: Refused, Code: "unavailable"}, during, both, true},
+		{"refused by what a room has become", Op{Action: MoveIn, First: true, Users: wang, Outcome: Refused, Code: "not_member"}, during, both, true},
+		{"refused before the room was seen", Op{Action: MoveIn, First: true, Users: wang, Outcome: Refused, Code: "not_member"}, before, both, false},
+		{"refused, and lost from the other room", Op{Action: MoveOut, Users: zhang, Outcome: Refused, Code: "busy"}, during, nobody, false},
+		{"an exchange that is refused", Op{Action: MoveOut, Exchange: true, First: true, Users: zhang, Outcome: Refused, Code: "room_full"}, during, nobody, true},
+		{"gone to the other room", Op{Action: MoveIn, Exchange: true, Users: wang, Outcome: Refused, Code: "room_full"}, before, both, true},
+		{"acknowledged when it is done again", Op{Action: MoveIn, First: true, Users: wang, Outcome: Done, Epoch: epoch1, Version: 7}, during, both, true},
+		{"acknowledged at a later version", Op{Action: MoveOut, Users: zhang, Outcome: Done, Epoch: epoch1, Version: 7}, during, nobody, true},
+	} {
+		for _, halves := range []bool{true, false} {
+			h := good()
+			h.Halves = halves
+			h.Ops = h.Ops[:9]
+			h.Ops[8].List.Users = tt.seen
+			op := tt.op
+			op.ID, op.Process, op.Room, op.Call, op.Return = 13, "administrator", room42, tt.call, tt.call+ms(50)
+			h.Ops = append(h.Ops, &op)
+			end := *h.Ops[0] // nothing else of it is judged
+			end.Version, end.Call, end.Return = 8, ms(950), ms(960)
+			h.Ops = append(h.Ops, &end)
+			if v := Linearize(h, DefaultPatience); (len(v.Violations) == 0) != (tt.ok && halves) {
+				t.Errorf("%s, on a Cluster %v: %v", tt.what, halves, v.Violations)
+			}
+		}
+	}
+}
+
+// Who was moved is a member no more, also on a Cluster.
+func TestLinearize_MovedAndThere(t *testing.T) {
+	for _, halves := range []bool{true, false} {
 		h := good()
-		read := h.Ops[8]
-		read.List.Users = append(read.List.Users, Member{User: "王五", Seat: 1})
-		h.Halves = tt.halves
-		h.Ops = append(h.Ops, &Op{ID: 13, Process: "administrator", Room: room42, Action: MoveIn, Users: []string{"王五"}, Outcome: Refused, Code: tt.code, Call: read.Call - 1, Return: read.Return + 1})
-		if v := Linearize(h, DefaultPatience); (len(v.Violations) == 0) != tt.ok {
-			t.Errorf("%+v: %v", tt, v.Violations)
+		h.Halves = halves
+		h.Ops[7].Process, h.Ops[7].Action, h.Ops[7].Users = "administrator", MoveOut, []string{"李四"}
+		h.Ops[8].List.Users = append(h.Ops[8].List.Users, Member{User: "李四", Seat: 1})
+		if v := Linearize(h, DefaultPatience); len(v.Violations) != 1 {
+			t.Errorf("on a Cluster %v: %v", halves, v.Violations)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -15,6 +16,8 @@ const (
 	none        env = iota
 	loosen          // the users' connections have ended: they may leave at any time, if they do not come back
 	shake           // of the users nobody knows any more whether they are in the room
+	half            // of the users others may see half a move, which changes nothing if it is taken back, until
+	whole           // then
 	storm           // so it is with all users, until calm
 	calm            //
 	unseat          // nobody knows any more who sits where
@@ -30,6 +33,8 @@ type step struct {
 	version uint64 // 0: not known
 	before  int    // steps with lower versions
 	last    bool   // of its connection: from then on the user may leave at any time
+	halved  bool   // others may have seen half of it before
+	loose   bool   // of whole: the users may be members behind it
 	env     env
 	users   []string
 	value   string
@@ -49,6 +54,7 @@ type room struct {
 	placed        int // steps with a version
 	members       map[string]status
 	shaken        map[string]bool // users of whom nobody knows
+	halves        map[string]int  // by user: of how many moves others may see a half
 	storms        int             // more than 0: nobody knows of any
 	wild          bool            // others may be members
 	unseated      bool            // nobody knows who sits where, for ever
@@ -69,7 +75,7 @@ func newRoom(p *part) *room {
 func (r *room) equal(o *room) bool {
 	return r.version == o.version && r.placed == o.placed && r.storms == o.storms && r.wild == o.wild && r.unseated == o.unseated && r.data == o.data && r.dataAt == o.dataAt &&
 		r.knowsData == o.knowsData && r.settings == o.settings && r.knowsSettings == o.knowsSettings && r.maySettings == o.maySettings &&
-		equal(r.members, o.members) && equal(r.shaken, o.shaken) && equal(r.mayData, o.mayData)
+		equal(r.members, o.members) && equal(r.shaken, o.shaken) && equal(r.halves, o.halves) && equal(r.mayData, o.mayData)
 }
 
 // equal reports whether two maps have the same elements, and mostly sees at once that they are one: who changes a map makes another.
@@ -88,12 +94,16 @@ func (r *room) step(s *step) (next *room, wrong string) {
 		n.placed++
 	}
 	switch {
+	case s.env == whole:
+		wrong = n.whole(s.users, s.loose)
 	case s.env != none:
 		n.happen(s)
 	case s.list != nil:
 		wrong = n.seen(s.list)
 	case s.op.Outcome == Refused:
 		wrong = n.refuse(s.op)
+	case s.halved:
+		wrong = cmp.Or(n.whole(s.op.Users, false), n.do(s.op))
 	default:
 		wrong = n.do(s.op)
 	}
@@ -119,7 +129,7 @@ func (r *room) happen(s *step) {
 		r.unseated = true
 		r.unseat()
 	case mayData:
-		r.mayData = with(r.mayData, s.value)
+		r.mayData = with(r.mayData, s.value, true)
 	case mayNoMore:
 		r.mayData = without(r.mayData, s.value)
 	case maySettings:
@@ -128,10 +138,32 @@ func (r *room) happen(s *step) {
 		r.loosen(s.users...)
 	case shake:
 		for _, user := range s.users {
-			r.shaken = with(r.shaken, user)
+			r.shaken = with(r.shaken, user, true)
 			r.drop(user)
 		}
+	case half:
+		for _, user := range s.users {
+			r.halves = with(r.halves, user, r.halves[user]+1)
+		}
 	}
+}
+
+// whole records that nobody sees half a move of users any more.
+func (r *room) whole(users []string, loose bool) string {
+	for _, user := range users {
+		switch n := r.halves[user]; n {
+		case 0:
+			return fmt.Sprintf("the move of %q has not begun", user)
+		case 1:
+			r.halves = without(r.halves, user)
+		default:
+			r.halves = with(r.halves, user, n-1)
+		}
+		if loose {
+			r.put(user, status{seat: -1, loose: true})
+		}
+	}
+	return ""
 }
 
 // loosen records that members may leave at any time.
@@ -143,8 +175,11 @@ func (r *room) loosen(users ...string) {
 	}
 }
 
-// vague reports whether nobody knows if a user is a member.
-func (r *room) vague(user string) bool { return r.storms > 0 || r.shaken[user] }
+// lost reports whether nothing is known of a user.
+func (r *room) lost(user string) bool { return r.storms > 0 || r.shaken[user] }
+
+// vague reports whether others may see a user as a member, or not, whatever is known.
+func (r *room) vague(user string) bool { return r.lost(user) || r.halves[user] > 0 }
 
 // possible reports whether a user may be a member.
 func (r *room) possible(user string) bool {
@@ -160,7 +195,7 @@ func (r *room) certain(user string) bool {
 
 // put records a user's status.
 func (r *room) put(user string, m status) {
-	if r.vague(user) {
+	if r.lost(user) {
 		return
 	}
 	if r.unseated {
@@ -200,7 +235,7 @@ func (r *room) swap(users []string) string {
 
 // drop records that a user is no member.
 func (r *room) drop(user string) {
-	if r.wild && !r.vague(user) {
+	if r.wild && !r.lost(user) {
 		r.put(user, status{out: true})
 		return
 	}
@@ -332,7 +367,7 @@ var refusals = map[string]func(r *room, op *Op) string{
 		return ""
 	},
 	"seat_taken": func(r *room, op *Op) string {
-		if op.Asked == nil || r.storms > 0 || r.wild || len(r.shaken) > 0 {
+		if op.Asked == nil || r.storms > 0 || r.wild || len(r.shaken) > 0 || len(r.halves) > 0 {
 			return ""
 		}
 		for _, m := range r.members {
@@ -358,7 +393,7 @@ func (r *room) full(more int) string {
 	if !r.knowsSettings || r.maySettings || r.storms > 0 || r.wild {
 		return ""
 	}
-	possible := len(r.shaken)
+	possible := len(r.shaken) + len(r.halves)
 	for _, m := range r.members {
 		if !m.out {
 			possible++
@@ -435,24 +470,31 @@ func (r *room) seen(l *List) string {
 			return fmt.Sprintf("%q is not there, who was on seat %d", user, r.members[user].seat)
 		}
 	}
+	for user := range r.halves { // that is not what was seen
+		if was, known := r.members[user]; known {
+			members[user] = was
+		} else if r.wild && !r.lost(user) {
+			members[user] = status{seat: -1, loose: true}
+		}
+	}
 	if r.storms == 0 {
 		r.members, r.wild = members, false
 	}
 	return ""
 }
 
-// with returns a set with one element more.
-func with(set map[string]bool, element string) map[string]bool {
-	bigger := maps.Clone(set)
+// with returns a map with one element more, or another one.
+func with[V any](all map[string]V, key string, value V) map[string]V {
+	bigger := maps.Clone(all)
 	if bigger == nil {
-		bigger = make(map[string]bool)
+		bigger = make(map[string]V)
 	}
-	bigger[element] = true
+	bigger[key] = value
 	return bigger
 }
 
-func without(set map[string]bool, element string) map[string]bool {
-	smaller := maps.Clone(set)
-	delete(smaller, element)
+func without[V any](all map[string]V, key string) map[string]V {
+	smaller := maps.Clone(all)
+	delete(smaller, key)
 	return smaller
 }

@@ -27,9 +27,9 @@ func Witness(h *History) *Verdict {
 			v.Violations = append(v.Violations, Violation{Checker: "witness", Rule: "match", At: op.Return, Text: op.String() + ": a room of its own would have done"})
 		}
 	}
-	moved := newLuggage(h)
+	moved, moments := newLuggage(h), newMoments(h)
 	for _, room := range h.Rooms {
-		w := newWitness(h, room, v, moved)
+		w := newWitness(h, room, v, moved, moments)
 		w.index()
 		w.replay()
 		w.actions()
@@ -59,24 +59,25 @@ type witness struct {
 	room     string
 	verdict  *Verdict
 	moved    *luggage       // of all rooms
+	moments  *moments       // of all rooms
 	told     map[string]int // how often a rule was broken
 	journal  []Entry
 	position map[at]int // in the journal
 	ops      []*Op
-	open     []*Op // of them, those of which nobody knows the end
+	open     []*Op // of them, those of which the journal may have something that no answer names
 	seen     map[at][]sighting
 	acked    map[at][]*Op
 	values   map[string][]int // data and texts in the journal, by position
 }
 
-func newWitness(h *History, room string, v *Verdict, moved *luggage) *witness {
+func newWitness(h *History, room string, v *Verdict, moved *luggage, moments *moments) *witness {
 	w := &witness{
-		history: h, room: room, verdict: v, moved: moved, told: make(map[string]int), journal: h.Journals[room],
+		history: h, room: room, verdict: v, moved: moved, moments: moments, told: make(map[string]int), journal: h.Journals[room],
 		position: make(map[at]int), seen: make(map[at][]sighting), acked: make(map[at][]*Op), values: make(map[string][]int),
 	}
 	w.ops = h.opsOf(room)
 	for _, op := range w.ops {
-		if op.Outcome == Unknown || h.halfDone(op) {
+		if _, half := h.halfDone(op); op.Outcome == Unknown || half {
 			w.open = append(w.open, op)
 		}
 		if op.Outcome == Done {
@@ -215,7 +216,7 @@ func (w *witness) actions() {
 		if op.Value != "" {
 			w.value(op, survives)
 		}
-		if op.Outcome != Refused || w.history.halfDone(op) {
+		if _, half := w.history.halfDone(op); op.Outcome != Refused || half {
 			switch op.Action {
 			case Join, Match:
 				asked[op.Process] = true
@@ -249,7 +250,7 @@ func (w *witness) actions() {
 }
 
 // askedThere reports whether somebody asked for a change of seats, or for a move, and it was acknowledged in that entry or may
-// have been done.
+// have been done there.
 func (w *witness) askedThere(e Entry, c Change) bool {
 	is := func(op *Op) bool {
 		if c.Type == "seat" {
@@ -257,8 +258,12 @@ func (w *witness) askedThere(e Entry, c Change) bool {
 		}
 		return op.Action == MoveOut && slices.Contains(op.Users, c.User)
 	}
-	return slices.ContainsFunc(w.acked[at{e.Epoch, e.Version}], is) ||
-		slices.ContainsFunc(w.open, is)
+	here := at{e.Epoch, e.Version}
+	when := w.moments.when(w.room, here)
+	return slices.ContainsFunc(w.acked[here], is) || slices.ContainsFunc(w.open, func(op *Op) bool {
+		until, half := w.history.halfDone(op)
+		return is(op) && (!half || op.Call <= when.to && when.from <= until)
+	})
 }
 
 // value judges how often the data or text of an operation are in the journal.
@@ -283,7 +288,7 @@ func (w *witness) lose(op *Op) {
 			return
 		}
 	}
-	if op.Action == Read && w.split(op) {
+	if op.Action == Read && w.history.split(op) {
 		return // a read waits for no replica
 	}
 	w.broken("lost", op.Return, "%s: the journal has no such version, and no fault was allowed to lose it", op)
@@ -313,16 +318,11 @@ func (w *witness) order() {
 				last = a
 			}
 		}
-		if n := newest[op.Epoch]; n != nil && (n.Version > op.Version || n.Version == op.Version && op.writes()) && !w.split(op) {
+		if n := newest[op.Epoch]; n != nil && (n.Version > op.Version || n.Version == op.Version && op.writes()) && !w.history.split(op) {
 			w.broken("order", op.Call, "%s began after the end of %s", op, n)
 		}
-		if i, is := w.position[at{op.Epoch, op.Version}]; last != nil && is && last.Epoch != op.Epoch && i < w.position[at{last.Epoch, last.Version}] && !w.split(op) {
+		if i, is := w.position[at{op.Epoch, op.Version}]; last != nil && is && last.Epoch != op.Epoch && i < w.position[at{last.Epoch, last.Version}] && !w.history.split(op) {
 			w.broken("order", op.Call, "%s began after the end of %s", op, last)
 		}
 	}
-}
-
-// split reports whether two servers may have answered for the room while an operation ran.
-func (w *witness) split(op *Op) bool {
-	return slices.ContainsFunc(w.history.Faults, func(f Fault) bool { return f.Splits && f.From <= op.Return && op.Call <= f.Until })
 }

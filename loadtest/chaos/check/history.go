@@ -287,7 +287,21 @@ type Fault struct {
 
 // split reports whether two servers may have answered for the room while an operation ran.
 func (h *History) split(op *Op) bool {
-	return slices.ContainsFunc(h.Faults, func(f Fault) bool { return f.Splits && f.From <= op.Return && op.Call <= f.Until })
+	return slices.ContainsFunc(h.Faults, func(f Fault) bool { return f.splits(op) })
+}
+
+func (f Fault) splits(op *Op) bool { return f.Splits && f.From <= op.Return && op.Call <= f.Until }
+
+// since returns since when what an operation was answered may be so: since its call, or, if it wrote nothing and another server may have taken the
+// place of the one that answered, since that may have been.
+func (h *History) since(op *Op) time.Duration {
+	since := op.Call
+	for _, f := range h.Faults {
+		if f.splits(op) && (op.Action == Read || op.Outcome == Refused) {
+			since = min(since, f.From)
+		}
+	}
+	return since
 }
 
 // Entry is a commit in a journal.

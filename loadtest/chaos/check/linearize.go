@@ -147,16 +147,17 @@ func (p *part) fill(h *History, ops []*Op, believed []moment) {
 			}
 		case op.Version > 0 && op.Epoch == p.epoch:
 			p.judged++
+			since := h.since(op)
 			if op.Action != Read {
-				s := p.add(op.Call, op.Return, step{op: op, version: op.Version})
+				s := p.add(since, op.Return, step{op: op, version: op.Version})
 				if op.Outcome == Done {
 					done[op] = s
 				}
 			}
 			if op.List != nil {
-				p.add(op.Call, op.Return, step{op: op, list: op.List, version: op.Version})
+				p.add(since, op.Return, step{op: op, list: op.List, version: op.Version})
 			}
-		case op.Version == 0 && op.Outcome == Refused && op.Call > p.from && op.Return < p.to:
+		case op.Version == 0 && op.Outcome == Refused && op.Call > p.from && op.Return < p.to && !h.split(op): // else nobody knows by which of two servers
 			p.judged++
 			if refusals[op.Code] != nil {
 				p.add(op.Call, op.Return, step{op: op})

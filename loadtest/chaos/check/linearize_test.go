@@ -273,3 +273,37 @@ func TestLinearize_ManyConnectionsEnd(t *testing.T) {
 		}
 	}
 }
+
+// While two servers may answer for a room, a refusal may be true of either of its epochs, and what somebody is told not so any more.
+func TestLinearize_TwoServersAnswer(t *testing.T) {
+	split := []Fault{{Name: "failover", From: ms(500), To: ms(600), Splits: true, Until: ms(900)}}
+	for what, spoil := range map[string]func(h *History){
+		"refused by the new one while the old one is read": func(h *History) {
+			open, shut := Settings{Capacity: 2}, Settings{Capacity: 2, Closed: true}
+			h.Ops = h.Ops[:5]
+			for i, s := range []*Settings{&shut, &open, &shut, &open} { // by turns of the one and the other
+				h.Ops = append(h.Ops, &Op{ID: 20 + i, Process: "王五", Room: room42, Action: Read, Outcome: Done, Epoch: []string{epoch2, epoch1}[i%2],
+					Version: 4, List: &List{Users: h.Ops[2].List.Users, Data: "data-1", Settings: *s}, Call: ms(600 + 50*i), Return: ms(610 + 50*i)})
+			}
+			h.Ops = append(h.Ops, &Op{ID: 30, Process: "赵六", Room: room42, Action: Join, Outcome: Refused, Code: "closed", Call: ms(670), Return: ms(680)})
+		},
+		"refused by the old one": func(h *History) {
+			h.Ops[5] = &Op{ID: 6, Process: "administrator", Room: room42, Action: Configure, Settings: &Settings{Capacity: 3}, Outcome: Done, Epoch: epoch1, Version: 5, Call: ms(510), Return: ms(520)}
+			h.Ops[6] = &Op{ID: 7, Process: "王五", Room: room42, Action: Join, Outcome: Refused, Code: "room_full", Call: ms(610), Return: ms(620)}
+			h.Ops[8].List.Settings.Capacity = 3
+		},
+		"read of the old one": func(h *History) {
+			h.Ops[8].Version, h.Ops[8].List = 5, &List{Users: h.Ops[2].List.Users, Data: "data-1", Settings: Settings{Capacity: 2}}
+		},
+	} {
+		h := good()
+		spoil(h)
+		if v := Linearize(h, DefaultPatience); len(v.Violations) == 0 {
+			t.Errorf("%s, and no server has taken another one's place: it fits", what)
+		}
+		h.Faults = split
+		if v := Linearize(h, DefaultPatience); len(v.Violations) > 0 {
+			t.Errorf("%s: %v", what, v.Violations)
+		}
+	}
+}

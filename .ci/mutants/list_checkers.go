@@ -33,7 +33,7 @@ var checkerMutants = []mutant{
 	{"chaos: who is gone behind its last answer", "loadtest/chaos/check/linearize.go", "s.last = true", "s.last = false", witness, ""},
 	{"chaos: who is gone without a last answer", "loadtest/chaos/check/linearize.go", "			p.instant(b.from, step{env: loosen, users: []string{c.User}})\n", "", witness, ""},
 	{"chaos: an undone move counts as a phantom", "loadtest/chaos/check/witness.go", "op.Outcome == Unknown || half", "op.Outcome == Unknown", witness, "TestWitness_MoveTakenBack"},
-	{"chaos: a slow machine counts as a violation", "loadtest/chaos/check/linearize.go", "c.Reason == \"node\"", "c.Reason == \"none\"", witness, ""},
+	{"chaos: a slow machine counts as a violation", "loadtest/chaos/check/evicted.go", "c.Reason == \"node\"", "c.Reason == \"none\"", witness, ""},
 	{"chaos: a commit that no reader of the feed was told", "loadtest/chaos/check/feed.go", "	for i, e := range l.journal {\n		p := Point{e.Epoch, e.Version}\n		if _, told", "	for i, e := range l.journal[:0] {\n		p := Point{e.Epoch, e.Version}\n		if _, told", witness, "TestFeed"},
 	{"chaos: commits of the feed in another order", "loadtest/chaos/check/feed.go", "		return p.Version == l.last.Version+1 ||", "		return true ||", witness, "TestFeed"},
 	{"chaos: a gap of the feed where nothing is missing", "loadtest/chaos/check/feed.go", "	case !l.lossy(t.At) && (!is || i > 0):", "	case i > 0 && !is:", witness, "TestFeed"},

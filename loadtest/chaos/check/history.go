@@ -5,8 +5,9 @@
 //
 //   - [Witness] replays each journal and compares it with what the clients know: each acknowledged action is in it
 //     exactly once, replies and events say what it says, and who began after another had been answered comes behind.
-//   - [Linearize] has no journal. It asks porcupine whether the calls of a room can have happened one after the
-//     other, each between its call and its return, by a sequential model of a room.
+//   - [Linearize] has no journal, which only tells it who was removed with a dead node. It asks porcupine whether the
+//     calls of a room can have happened one after the other, each between its call and its return, by a sequential model
+//     of a room.
 //
 // Both judge by epoch. Where Redis lost acknowledged commits, a new epoch begins: what of the old one is missing in
 // the journal is counted, and is a violation unless a fault was allowed to lose it ([Fault.Loses]).
@@ -302,6 +303,11 @@ func (h *History) since(op *Op) time.Duration {
 		}
 	}
 	return since
+}
+
+// evicts reports whether between two times nodes may have taken each other for dead.
+func (f Fault) evicts(from, to time.Duration) bool {
+	return f.Evicts && f.From <= to && (f.Until == 0 || from <= f.Until)
 }
 
 // Entry is a commit in a journal.

@@ -20,7 +20,8 @@ const DefaultPatience = 20 * time.Second
 const latest = 2 * time.Minute
 
 // Linearize judges a history without its journals: whether the operations of each epoch of each room can have happened
-// one after the other, each between its call and its return. What porcupine does not decide within patience is unsure.
+// one after the other, each between its call and its return. What porcupine does not decide within patience is unsure, and so
+// are users who were removed as if their node had died, which only the journals say for certain.
 //
 // An operation without a known end may happen at any time after its call, or never. So from its call on the model
 // allows what it could have done, to the room's data for two minutes, else until the epoch ends. Its user does not come
@@ -55,40 +56,6 @@ func Linearize(h *History, patience time.Duration) *Verdict {
 		}
 	}
 	return v
-}
-
-// toldWithin is how long after a commit clients may still be told of it.
-const toldWithin = 10 * time.Second
-
-// evicted returns of whom it was told that they were removed because their node seemed to be dead, while it was heard
-// on the connection by which they were there, and no fault had that effect. Nodes that get no processor time lose their
-// leases, too, and their users come back by themselves: the model knows nothing of these users.
-func (h *History) evicted() map[roomEpoch][]string {
-	all, of := make(map[roomEpoch][]string), h.answered()
-	for _, e := range h.Events {
-		for _, c := range e.Changes {
-			in := roomEpoch{e.Room, e.Epoch}
-			if c.Type == "leave" && c.Reason == "node" && !slices.Contains(all[in], c.User) && !h.mayEvict(e.At) && h.heard(c.User, of[c.User], e) {
-				all[in] = append(all[in], c.User)
-			}
-		}
-	}
-	return all
-}
-
-// mayEvict reports whether a fault explains that it was told at the time that users of a node were removed.
-func (h *History) mayEvict(at time.Duration) bool {
-	return slices.ContainsFunc(h.Faults, func(f Fault) bool { return f.Evicts && f.From <= at && (f.Until == 0 || at <= f.Until+toldWithin) })
-}
-
-// heard reports whether a connection by which the user, whose operations these are, had acted in the room before the event
-// was heard still behind it.
-func (h *History) heard(user string, ops []*Op, e Event) bool {
-	return slices.ContainsFunc(h.Conns, func(c Conn) bool {
-		return c.User == user && (c.Open || c.Last > e.At) && slices.ContainsFunc(ops, func(op *Op) bool {
-			return op.Call >= c.From && op.Room == e.Room && op.Epoch == e.Epoch && 0 < op.Version && op.Version < e.Version
-		})
-	})
 }
 
 // part is an epoch of a room.
@@ -184,7 +151,7 @@ func (p *part) fill(h *History, ops []*Op, believed []moment) {
 		}
 	}
 	for _, f := range h.Faults {
-		if f.Evicts && f.From < p.end && (f.Until == 0 || f.Until >= p.begin) {
+		if f.evicts(p.begin, p.end) {
 			p.instant(f.From, step{env: storm})
 			if f.Until > 0 {
 				p.instant(f.Until, step{env: calm})

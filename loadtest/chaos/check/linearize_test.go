@@ -241,6 +241,43 @@ func TestLinearize_EvictedWithoutAFault(t *testing.T) {
 	}
 }
 
+// That users were removed as if their node had died is explained by a fault if that may have been before the fault was over, however late
+// somebody is told; and by none if the node had heard the user behind it.
+func TestLinearize_Evicted(t *testing.T) {
+	leave := []Change{{Type: "leave", User: "张三", Reason: "node"}}
+	told := Event{Conn: 1, User: "王五", Room: room42, Epoch: epoch1, From: 5, Version: 6, At: ms(820), Changes: leave}
+	storm := func(until int) []Fault {
+		return []Fault{{Name: "node-stop", From: ms(200), Evicts: true, Until: ms(until)}}
+	}
+	for _, tt := range []struct {
+		what       string
+		wrong, not bool // a violation, or undecided
+		spoil      func(h *History)
+	}{
+		{"without a word", true, false, func(*History) {}},
+		{"told by an event", false, true, func(h *History) { h.Events = []Event{told} }},
+		{"told to be lost", false, true, func(h *History) {
+			h.Events = []Event{{User: "张三", Room: room42, Epoch: epoch1, Version: 5, At: ms(700)}, {User: "张三", Room: room42, Lost: "node", At: ms(820)}}
+		}},
+		{"in the journal", false, true, func(h *History) { h.entries()[5].Changes = leave }},
+		{"and heard after the fault", false, true, func(h *History) { h.Events, h.Faults = []Event{told}, storm(400) }}, // data were set from 410 to 450 ms
+		{"and told after the fault", false, false, func(h *History) { h.Events, h.Faults = []Event{told}, storm(420) }},
+		{"with the old connection, and the new one only reads", false, false, func(h *History) {
+			h.Events = []Event{told}
+			h.Conns[0].Open, h.Conns[0].Last = false, ms(460)
+			h.Conns = append(h.Conns, Conn{User: "张三", From: ms(500), Last: ms(990), Open: true})
+			h.Ops[6] = &Op{ID: 7, Process: "张三", Room: room42, Action: Read, Outcome: Done, Epoch: epoch1, Version: 5, Call: ms(610), Return: ms(650)}
+		}},
+	} {
+		h := good()
+		h.Events, h.Ops[8].List.Users = nil, nil
+		tt.spoil(h)
+		if v := Linearize(h, DefaultPatience); (len(v.Violations) > 0) != tt.wrong || (len(v.Unsure) > 0) != tt.not {
+			t.Errorf("%s: %v, %v", tt.what, v.Violations, v.Unsure)
+		}
+	}
+}
+
 // Of many connections that end at once porcupine does not try out which user left when.
 func TestLinearize_ManyConnectionsEnd(t *testing.T) {
 	const users = 40

@@ -37,6 +37,7 @@ var coordinatorMutants = []mutant{
 	{"feed: a list of rooms goes on with the cursor of another server", "room/coordinator/internal/relay/lua/rooms.lua", "ARGV[2] == '<incarnation>' and ARGV[1] or '0'", "ARGV[1]", coordinators, "TestFeed_RestartInList"},
 	{"feed: what another server has lost gives its place to other entries", "room/coordinator/internal/relay/lua/append.lua", "if last then", "if false then", coordinators, "TestFeed_LosesItsEnd"},
 	{"feed: the list of all rooms has no end", "room/coordinator/feed.go", "	if list.Next == \"\" {", "	if list.Next == \"\" && false {", coordinators, "TestFeed_Dropped"},
+	{"feed: webhooks are signed by the node's own clock", "transport/webhook/deliver.go", "at := w.rooms.Now() / 1000", "at := time.Now().Unix()", "./transport/webhook", "TestWebhook_SignsByTheClockOfAll"},
 	{"feed: two nodes copy the same commit", "room/coordinator/internal/relay/lua/append.lua", "if (redis.call('HGET', KEYS[2], room) or '') == ARGV[i + 1] then", "if true then", coordinators, "TestFeed_Cluster"},
 
 	{"bans: by the node's own clock", "room/coordinator/workers.go", "r.set(a, ws.timers.Now(), now, ", "r.set(a, now.UnixMilli(), now, ", "./transport", "TestBan_ByTheClockOfAll"},

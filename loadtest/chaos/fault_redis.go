@@ -110,19 +110,20 @@ var redisFaults = []*Fault{
 	{
 		// Sentinel and Cluster put a failover off for as long as a clock was stepped: see TILT in the documentation of Sentinel.
 		Name: clockJump, What: "the clock of Redis goes 20 to 60 s wrong, and back", Profiles: []string{Standalone}, Clock: true, loses: losesNothing,
-		inject: func(_ context.Context, i *injection) (func(context.Context) error, error) {
+		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
 			wrong := time.Duration(20+i.random.IntN(40)) * time.Second
 			if i.random.IntN(2) == 0 {
 				wrong = -wrong
 			}
-			set := func(d time.Duration) (err error) {
+			set := func(ctx context.Context, d time.Duration) (err error) {
 				for _, s := range i.run.store.servers() {
 					err = errors.Join(err, s.setClock(d))
+					s.showsClock(ctx, d)
 				}
 				return err
 			}
 			i.on = "redis, by " + wrong.String()
-			return func(context.Context) error { return set(0) }, set(wrong)
+			return func(ctx context.Context) error { return set(ctx, 0) }, set(ctx, wrong)
 		},
 	},
 }

@@ -110,9 +110,19 @@ var fakeClock = sync.OnceValue(func() []string {
 	return env
 })
 
-// setClock has the server's clock go wrong by d.
+// setClock has the server's clock go wrong by d, at once or, as libfaketime keeps what it has read, within two seconds.
 func (s *server) setClock(d time.Duration) error {
 	return os.WriteFile(s.clock, []byte(fmt.Sprintf("%+d\n", int(d.Seconds()))), 0o600)
+}
+
+// showsClock waits until the server says that its clock is wrong by d, or does not answer: then it starts with that clock, or goes on.
+func (s *server) showsClock(ctx context.Context, d time.Duration) {
+	for {
+		at, err := s.admin.Time(ctx).Result()
+		if err != nil || (time.Until(at)-d).Abs() < 5*time.Second || pause.For(ctx, lookPause) != nil {
+			return
+		}
+	}
 }
 
 func (s *server) kill() {

@@ -106,7 +106,7 @@ func (w *webhook) send(ctx context.Context, m *message) error {
 	if err != nil {
 		return errors.New("the request cannot be made")
 	}
-	at := time.Now().Unix()
+	at := w.rooms.Now() / 1000 // of which the receiver is told: a node's own clock may be wrong
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "User-Agent": "roomd",
 		"webhook-id": m.id, "webhook-timestamp": strconv.FormatInt(at, 10), "webhook-signature": w.secrets.sign(m.id, at, m.body),

@@ -349,6 +349,29 @@ func (k keepsNothing) ReadFeedAs(ctx context.Context, name string, read func(con
 	})
 }
 
+// otherClock are the rooms of a Redis whose clock is an hour ahead of this node's.
+type otherClock struct{ Rooms }
+
+func (o otherClock) Now() int64 { return o.Rooms.Now() + time.Hour.Milliseconds() }
+
+// The time in a signature is that of Redis, which all nodes share: who is asked to believe it does not depend on one node.
+func TestWebhook_SignsByTheClockOfAll(t *testing.T) {
+	rooms := newRooms(t, redistest.Start(t).Client())
+	r := newReceiver(t)
+	at := make(chan string, 100)
+	r.set(func(_ http.ResponseWriter, req *http.Request) bool {
+		at <- req.Header.Get("webhook-timestamp")
+		return true
+	})
+	r.tell(otherClock{rooms}, Config{}, "")
+	r.until("42", fill(t, rooms, "42", 1))
+	signed, err := strconv.ParseInt(<-at, 10, 64)
+	redistest.OK(t, err)
+	if ahead := time.Until(time.Unix(signed, 0)); ahead < 50*time.Minute {
+		t.Errorf("it is signed %v ahead", ahead)
+	}
+}
+
 // A message has as many entries as fit, and one at least.
 func TestMessage_Bounded(t *testing.T) {
 	var entries []coordinator.FeedEntry

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,9 @@ import (
 
 // MaxFeedPage is how many entries [Coordinator.Feed] returns at most, but for those that stand for what was dropped.
 const MaxFeedPage = 1000
+
+// maxFeedRooms is how many rooms are listed at once: each is read by itself.
+const maxFeedRooms = 100
 
 // FeedEntry is a commit of any room, or says that some are missing.
 type FeedEntry struct {
@@ -78,9 +82,7 @@ func (c *Coordinator) Feed(ctx context.Context, after string, limit int, shows f
 		if !dropped {
 			return c.feedPage(ctx, after, entries, limit, shows)
 		}
-		if id, err = c.relay.Newest(ctx); err != nil {
-			return page, c.explainFeed(ctx, err)
-		}
+		return c.beginList(ctx, limit, shows)
 	}
 	return c.roomsPage(ctx, id, from, limit, shows)
 }
@@ -108,11 +110,23 @@ func (c *Coordinator) feedPage(ctx context.Context, after string, entries []rela
 	return page, nil
 }
 
-// roomsPage returns a part of the list of all rooms. Behind its end the feed goes on from id.
-func (c *Coordinator) roomsPage(ctx context.Context, id, from string, limit int, shows func(string) bool) (FeedPage, error) {
-	list, err := c.relay.List(ctx, from, limit)
+// beginList returns the first part of the list of all rooms. What is committed from now on is behind the list.
+func (c *Coordinator) beginList(ctx context.Context, limit int, shows func(string) bool) (FeedPage, error) {
+	id, err := c.relay.Newest(ctx)
 	if err != nil {
 		return FeedPage{}, c.explainFeed(ctx, err)
+	}
+	return c.roomsPage(ctx, cmp.Or(id, "0-0"), "", limit, shows)
+}
+
+// roomsPage returns a part of the list of all rooms. Behind its end the feed goes on from id.
+func (c *Coordinator) roomsPage(ctx context.Context, id, from string, limit int, shows func(string) bool) (FeedPage, error) {
+	list, err := c.relay.List(ctx, from, min(limit, maxFeedRooms))
+	if err != nil {
+		return FeedPage{}, c.explainFeed(ctx, err)
+	}
+	if list.Begins && from != "" { // another server, which need not have id
+		return c.beginList(ctx, limit, shows)
 	}
 	page := FeedPage{Next: id, More: true}
 	if list.Begins {

@@ -52,6 +52,8 @@ type news struct {
 	now  place
 	args []any // kind, at and text of each entry
 	size int
+
+	moved bool // the place is another one, also without entries
 }
 
 func (n *news) add(kind, at, text string) {
@@ -91,7 +93,7 @@ func (r *Relay) copy(ctx context.Context, ids []string) (again []string, err err
 		if err != nil {
 			return nil, err
 		}
-		if len(n.args) == 0 {
+		if len(n.args) == 0 && !n.moved {
 			continue
 		}
 		batch, size = append(batch, n), size+n.size
@@ -145,8 +147,10 @@ func (r *Relay) readAll(ctx context.Context, ids []string, read func(p redis.Pip
 // newsOf returns what entries of a room's journal, from the known place on, mean for the feed.
 func (r *Relay) newsOf(ctx context.Context, id, known string, messages []redis.XMessage) (*news, error) {
 	n := &news{id: id, was: known, now: parsePlace(known)}
-	adjacent := false                                                      // nothing was between the place and the next entry
-	if known != "" && (len(messages) == 0 || messages[0].ID != n.now.id) { // the place is gone
+	adjacent := known != "" && n.now.begins(messages) // nothing was between the place and the next entry
+	if adjacent {
+		messages = messages[1:]
+	} else if known != "" { // the place is gone
 		behind, found, err := r.goneBack(ctx, id, n.now)
 		if err != nil {
 			return nil, err
@@ -156,13 +160,10 @@ func (r *Relay) newsOf(ctx context.Context, id, known string, messages []redis.X
 		}
 	}
 	for _, m := range messages {
-		if m.ID == n.now.id {
-			adjacent = true
-			continue
-		}
 		c, _, err := store.ParseEntry(m)
 		if err != nil {
 			r.broken.Happened(fmt.Errorf("entry %s: %w", m.ID, err), "room", id)
+			n.now.id, n.moved = m.ID, true
 			adjacent = false
 			continue
 		}
@@ -174,6 +175,15 @@ func (r *Relay) newsOf(ctx context.Context, id, known string, messages []redis.X
 		n.now, adjacent = place{m.ID, c.Position}, true
 	}
 	return n, nil
+}
+
+// begins reports whether entries of the journal begin with the one at the place.
+func (p place) begins(messages []redis.XMessage) bool {
+	if len(messages) == 0 || messages[0].ID != p.id {
+		return false
+	}
+	c, _, err := store.ParseEntry(messages[0])
+	return err != nil || c.CommitID == p.CommitID // else another one has the id: a server lost the end of the journal, and its clock is behind
 }
 
 // follows reports whether no commit is missing between the place and c. Within an epoch, and where an epoch goes on with
@@ -218,7 +228,7 @@ func (r *Relay) append(ctx context.Context, batch []*news) (refused []string, er
 	for _, n := range batch {
 		args = append(append(args, n.id, n.was, n.now.String(), len(n.args)/3), n.args...)
 	}
-	reply, err := r.store.Run(ctx, appendScript, []string{r.keys.Entries, r.keys.Rooms}, args...)
+	reply, err := r.store.Run(ctx, AppendScript, []string{r.keys.Entries, r.keys.Rooms}, args...)
 	for _, id := range reply {
 		if id, ok := id.(string); ok {
 			refused = append(refused, id)

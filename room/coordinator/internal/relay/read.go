@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,16 +28,17 @@ type Entry struct {
 }
 
 // Read returns entries behind the one with that id, or the first if after is empty; and whether entries behind after have
-// been dropped meanwhile.
+// been dropped meanwhile, or Redis has lost those before it.
 func (r *Relay) Read(ctx context.Context, after string, limit int) (entries []Entry, dropped bool, err error) {
 	from := "-"
 	if after != "" {
 		from = "(" + after
 	}
-	var some, first *redis.XMessageSliceCmd
+	var some, first, last *redis.XMessageSliceCmd
 	err = redisconn.UntilMoved(ctx, func() error {
 		_, err := r.store.Client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			some, first = p.XRangeN(ctx, r.keys.Entries, from, "+", int64(limit)), p.XRangeN(ctx, r.keys.Entries, "-", "+", 1)
+			some = p.XRangeN(ctx, r.keys.Entries, from, "+", int64(limit))
+			first, last = p.XRangeN(ctx, r.keys.Entries, "-", "+", 1), p.XRevRangeN(ctx, r.keys.Entries, "+", "-", 1)
 			return nil
 		})
 		redisconn.SeekMaster(ctx, r.store.Client, err)
@@ -54,8 +54,11 @@ func (r *Relay) Read(ctx context.Context, after string, limit int) (entries []En
 		}
 		entries = append(entries, e)
 	}
-	oldest := first.Val()
-	return entries, after != "" && len(oldest) > 0 && compareIDs(after, before(oldest[0].ID)) < 0, nil
+	if after == "" || len(first.Val()) == 0 {
+		return entries, false, nil
+	}
+	oldest, newest := first.Val()[0].ID, last.Val()[0].ID
+	return entries, compareIDs(after, before(oldest)) < 0 || compareIDs(after, newest) > 0, nil
 }
 
 func parseEntry(m redis.XMessage) (e Entry, err error) {
@@ -161,7 +164,10 @@ type Listing struct {
 
 // List lists about so many rooms, from Next of an earlier part on, or from the beginning if that is empty.
 func (r *Relay) List(ctx context.Context, from string, about int) (l Listing, err error) {
-	cursor, incarnation, _ := strings.Cut(cmp.Or(from, "0."), ".")
+	cursor, incarnation, known := strings.Cut(from, ".")
+	if !known {
+		cursor = "0"
+	}
 	reply, err := r.store.Run(ctx, roomsScript, []string{r.keys.Rooms}, cursor, incarnation, about)
 	if err != nil {
 		return l, err

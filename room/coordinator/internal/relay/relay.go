@@ -26,8 +26,10 @@ var (
 	//go:embed lua/rooms.lua
 	roomsLua string
 
-	appendScript = store.NewScript(appendLua)
-	roomsScript  = store.NewScript(roomsLua)
+	// AppendScript is lua/append.lua.
+	AppendScript = store.NewScript(appendLua)
+
+	roomsScript = store.NewScript(roomsLua)
 )
 
 // Keys are the keys of the feed.

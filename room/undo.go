@@ -1,24 +1,24 @@
 package room
 
-import (
-	"maps"
-	"slices"
-)
-
 // Undo takes back what one half of a move has done to the room to which users were to come, because its other half could not be
 // written. Only what is still as the half has left it counts: who has come, or gone, by himself meanwhile is where he wants
 // to be. It is of nodes alone.
 type Undo struct {
-	Session string   // under which seats are reserved; see Reserve
-	In      []string // whose seats are given up
+	Session string // under which seats are reserved; see Reserve
+	From    string // the room from which users were to come
+	Written bool   // it is known that the half was written; else seats under the session say so
 
-	// Out are members who left in exchange. Their seats are reserved under the session: the same ones as far as
-	// they are free, with the time of the join, and with data. From is the room to which they were moved, Since the version of the room before
-	// that; Host is whoever was the host then, and Heir became it in place of one who left.
-	Out        map[string]Member
-	From       string
-	Since      uint64
-	Host, Heir string
+	// The room before the half, which made the next version.
+	Since uint64
+	Host  string
+	Data  *Value
+	Were  map[string]Member // those of Users and Back who were members
+
+	Users []string // who were to come: seats that they did not have are given up
+
+	// Back are who left in exchange. Their seats are reserved under the session: the same ones as far as they are free,
+	// whatever Rules.Seating says, with the time of the join and data.
+	Back []string
 }
 
 func (Undo) kind() Kind                  { return kindUndo }
@@ -26,39 +26,68 @@ func (Undo) subject() (string, bool)     { return "", true }
 func (Undo) check(Rules) (Action, error) { return nil, errOfNodes }
 
 func (a Undo) apply(r *Room, rules Rules, by Origin) (int, error) {
-	for _, user := range a.In {
-		if m, ok := r.Member(user); ok && m.Reserved() && m.SessionID() == a.Session {
+	written := a.Written || a.hasReserved(r)
+	for _, user := range a.Users {
+		m, ok := r.Member(user)
+		was, had := a.Were[user]
+		switch {
+		case !ok:
+		case had:
+			if written && m.Private.since() == a.Since+1 && m.Private.String() != was.Private.String() { // those of the other room
+				r.update(m.Node, Update{Type: KindPrivate, User: user, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(was.Private.String())}})
+			}
+		case a.reserved(m):
 			r.update(by.Node, Update{Type: KindLeave, User: user, Seat: m.Seat, Reason: ReasonLeft})
 		}
 	}
-	for _, user := range slices.Sorted(maps.Keys(a.Out)) {
-		if a.tookOut(r, user) && r.state.checkBan(r.ID, user, by.At) == nil {
-			a.giveBack(r, rules, by, user)
+	var others []string
+	for _, user := range a.Back {
+		seat := a.Were[user].Seat
+		switch {
+		case !a.tookOut(r, user) || r.state.checkBan(r.ID, user, by.At) != nil:
+		case r.members.seats.has(seat) || seat >= seats(r, rules) || r.Count() >= seats(r, rules):
+			others = append(others, user)
+		default:
+			a.giveBack(r, by, user, seat)
 		}
 	}
-	if host := r.Host(); host != a.Host && host == a.Heir && r.isMember(a.Host) {
-		r.updateState(Update{Type: KindHost, User: a.Host})
+	for _, user := range others {
+		if seat, err := rules.seat(r, user, AnySeat, true); err == nil { // else the room is full by now
+			a.giveBack(r, by, user, seat)
+		}
+	}
+	if m, ok := r.Member(a.Host); ok && a.reserved(m) && r.Host() != a.Host {
+		r.updateState(Update{Type: KindHost, User: a.Host, Detail: broughtBack})
+	}
+	if written && r.state.data.since() == a.Since+1 && r.state.data.String() != a.Data.String() { // Rules.Starter has set them
+		r.updateState(Update{Type: KindData, Detail: &Detail{Data: jsonOf(a.Data.String())}})
 	}
 	return 0, nil
+}
+
+// reserved reports whether a seat is reserved under the session.
+func (a Undo) reserved(m Member) bool { return m.Reserved() && m.SessionID() == a.Session }
+
+func (a Undo) hasReserved(r *Room) bool {
+	for _, m := range r.Members() {
+		if a.reserved(m) {
+			return true
+		}
+	}
+	return false
 }
 
 // tookOut reports whether a user is not in the room because of this half, and nothing else.
 func (a Undo) tookOut(r *Room, user string) bool {
 	g := r.Gone()[user]
 	_, shut := r.Gone()[everybody]
-	return !shut && !r.isMember(user) && g.Reason == ReasonMoved && g.Target == a.From && g.Version > a.Since
+	_, was := a.Were[user]
+	return was && !shut && !r.isMember(user) && g.Reason == ReasonMoved && g.Target == a.From && g.Version == a.Since+1
 }
 
-// giveBack reserves a seat for a user, as it was, or another one. In a room that is full by now there is none.
-func (a Undo) giveBack(r *Room, rules Rules, by Origin, user string) {
-	was := a.Out[user]
-	seat, err := rules.seat(r, user, was.Seat, true)
-	if err != nil {
-		seat, err = rules.seat(r, user, AnySeat, true)
-	}
-	if err != nil {
-		return
-	}
+// giveBack reserves a seat for a user, with what was kept of him.
+func (a Undo) giveBack(r *Room, by Origin, user string, seat int) {
+	was := a.Were[user]
 	back := Update{Type: KindJoin, User: user, Seat: seat, Session: reserved + a.Session, At: was.At}
 	if r.state.settings.Closed {
 		back.Detail = broughtBack
@@ -71,6 +100,6 @@ func (a Undo) giveBack(r *Room, rules Rules, by Origin, user string) {
 		r.update(by.Node, Update{Type: KindMember, User: user, Seat: seat, Detail: &had})
 	}
 	if was.Private != nil {
-		r.update(by.Node, Update{Type: KindPrivate, User: user, Seat: seat, Detail: &Detail{Data: jsonOf(was.Private.String())}})
+		r.update(by.Node, Update{Type: KindPrivate, User: user, Seat: seat, Detail: &Detail{Data: jsonOfMember(was.Private.String())}})
 	}
 }

@@ -107,6 +107,34 @@ func TestMove_LeaveAtOnce(t *testing.T) {
 	})
 }
 
+// A leave of the room to which the user was moved has no answer: no event comes of a room that the client has not seen.
+func TestMove_LeaveUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		open := first.hook.gate(room.KindJoin, func() {})
+		second.moveTo(t, "42", "T", "a")
+		a.expect(lostMoved)
+		a.send(`{"id":9,"room":"T","action":"leave"}`)
+		synctest.Wait()
+		open()
+		first.hook.setBefore(func(_ context.Context, a room.Action) error {
+			if room.KindOf(a) == room.KindLeave {
+				return room.ErrUnknown
+			}
+			return nil
+		})
+		a.expect(`{"id":9,"room":"T","error":{"code":"unknown","message":"it may or may not have been written; ask for users","retry":false}}`)
+		for _, user := range []string{"x", "y"} {
+			_, err := second.rooms.Do(t.Context(), "T", room.Join{User: user, Session: user})
+			redistest.OK(t, err)
+		}
+		time.Sleep(time.Minute)
+		a.expectSilence()
+		first.hook.setBefore(nil)
+		a.exchange(`{"id":10,"room":"T","action":"leave"}`, `{"id":10,"room":"T","version":5,"count":2}`)
+	})
+}
+
 // The news of a move into a room where the session was a member comes when the room knows that it has left, and the client
 // not yet: the session does not come in again to leave.
 func TestMove_LeaveAnswered(t *testing.T) {

@@ -17,7 +17,7 @@ func (r *request) leave() {
 	}
 	defer p.end()
 	result, err := p.leave()
-	if p.status() == membership.Outside {
+	if status := p.status(); status == membership.Outside || status == membership.Unknown && p.unseen {
 		p.endEvents(false)
 	}
 	if err != nil {
@@ -117,6 +117,7 @@ func (p *presence) recordLeave(result room.Result, err error) (again bool) {
 	s := p.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	p.unseen = p.membership.Status == membership.Following
 	if lost := p.membership.LeaveReply(result, err); lost != nil {
 		p.loseLocked(lost, nil, true)
 	}

@@ -28,6 +28,7 @@ type presence struct {
 	busy     int           // requests that may change the membership, and actions of the recovery, that run
 	deferred []*room.Event // came meanwhile; the result says how to judge them
 	moved    bool          // meanwhile the user was moved into the room
+	unseen   bool          // at the last leave the client had not seen the room yet to which its user was moved
 	told     room.Gone     // why the session has lost its place, as the client heard before that move was followed; or zero
 	recovery *recovery     // nil if none runs
 }

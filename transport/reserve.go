@@ -52,8 +52,8 @@ const minReservation = seatWait
 
 // settle says what came of the reservation. Without an error the users have the grace from now on, also
 // those whose seats were reserved before; so they have if it is not known: their sessions may be on
-// their way. If nothing was written there is nothing to give up; but an exchange that was undone has given seats back to
-// users who had left, and whose sessions believe that they have none.
+// their way. If nothing was written there is nothing to give up; but a move that was undone may have left seats under the session: of users
+// who had one reserved there before, and of those who had left in exchange, whose sessions believe that they have none.
 func (r *reservation) settle(err error) {
 	g := r.disconnectTimers
 	length := g.length
@@ -65,13 +65,13 @@ func (r *reservation) settle(err error) {
 	for _, one := range r.members {
 		switch {
 		case g.running == nil: // the lease of the node ends the reservation
+		case errors.Is(err, room.ErrUnknown):
+			g.armLocked(one, length)
 		case err == nil:
 			one.rooms = one.rooms[:1]
 			g.armLocked(one, length)
-		case errors.Is(err, room.ErrUnknown):
-			g.armLocked(one, length)
-		case errors.Is(err, coordinator.ErrUndone) && len(one.rooms) > 1:
-			one.rooms = one.rooms[1:]
+		case errors.Is(err, coordinator.ErrUndone):
+			one.rooms = one.rooms[len(one.rooms)-1:]
 			g.armLocked(one, length)
 		default:
 			delete(g.running, one)

@@ -62,7 +62,7 @@ var coordinatorMutants = []mutant{
 	{"timers: two share an entry", "room/coordinator/internal/timers/lua/announce.lua", "  due = due + 1000\n", "  break\n", coordinators, "TestTimers_SameMoment"},
 	{"timers: what Redis has lost is not written again", "room/coordinator/internal/timers/poll.go", "		if round%rewriteRounds == 0 {", "		if false {", coordinators, "TestTimers_IndexIsLost"},
 	{"timers: who reads a room does not write them again", "room/coordinator/internal/timers/timers.go", "	if r.Timers().Len() == 0 {", "	if true {", coordinators, "TestTimers_IndexIsLost"},
-	{"exchange: the others do not come back when it fails", "room/coordinator/move_rooms.go", "			undo.Out[user] = member\n", "			_ = member\n", coordinators, "TestExchange_Undone"},
+	{"exchange: the others do not come back when it fails", "room/coordinator/move_rooms.go", "			undo.Were[user] = member\n", "			_ = member\n", coordinators, "TestExchange_Undone"},
 
 	{"lease: goes on after its end", "room/coordinator/internal/cluster/lua/lease.lua", "if ARGV[6] ~= '' and (not beat or beat < tonumber(ARGV[6])) then", "if false then", coordinators, "TestLease_StalledNode|TestLease_ComesBackToLife|TestSim$"},
 	{"lease: an old copy of it counts", "room/coordinator/internal/cluster/lua/lease.lua", "(not beat or beat < tonumber(ARGV[6]))", "not beat", coordinators, "TestLease_RestartFromASnapshot"},

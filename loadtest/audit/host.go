@@ -17,13 +17,18 @@ const (
 type hostState struct {
 	known bool
 	user  string // empty: nobody
+
+	before string // who was it before
 }
 
 // appoint replays that a member becomes the host, or, without a user, that nobody is it any more. The changes before
 // are those of the action that made it so, and of earlier ones.
 func (o *oracle) appoint(e *entry, c *change) {
 	was := o.host
-	o.host = hostState{true, c.User}
+	o.host = hostState{known: true, user: c.User, before: was.user}
+	if c.Again && was.before == c.User && o.mayBeIn(c.User) {
+		return // he lost the part by a move that was undone
+	}
 	says1 := says(theEntry, "the host is %s", quoted(c.User))
 	switch {
 	case was.known && c.User != "" && o.members[was.user] != nil:

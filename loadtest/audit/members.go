@@ -83,7 +83,7 @@ func (o *oracle) bringBack(e *entry, c *change, says1 Side) {
 		removed, by = o.removals[everybody]
 	}
 	switch {
-	case by:
+	case by && !(removed.Reason == reasonMoved && isReserved(c.Session)): // a move that was undone
 		o.find(RuleClosed, e.Version, says1, says(before, "%s was taken out at version %d: %s", quoted(c.User), removed.Version, quoted(removed.Reason)))
 	case o.complete && !o.gone[c.User] && !o.anew:
 		o.anew = true

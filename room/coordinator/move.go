@@ -24,7 +24,7 @@ import (
 //   - If one of the rooms refuses, or this node dies before the first script, nothing has happened.
 //   - If this node dies between the two, the users are in both rooms. They stay in from; their
 //     seats in to are free when the node's lease and Options.Grace are over.
-//   - If from cannot be written, the seats in to are released.
+//   - If from cannot be written, the seats in to are released, and the error is [ErrUndone], too: who had a seat there keeps it.
 //   - If this node dies after both, the seats stay reserved until its lease and Options.Grace are
 //     over. The users' sessions may join to from any node, as always.
 //   - If the master of to fails over and loses the reservation, the users have no seat. With
@@ -49,7 +49,8 @@ func (c *Coordinator) Move(ctx context.Context, from, to, session string, users 
 // On Redis Cluster, where the rooms may be on two masters, the first script writes to the room to: there the others
 // have left, and the users have their seats. If this node dies before the second one, the users are in both
 // rooms, and the others in none. If from cannot be written, Exchange fails with an error that is [ErrUndone], too: what it has done to the
-// room to is taken back, but for users who have followed meanwhile. The others have their seats reserved there under the session,
+// room to is taken back, but for users who have followed meanwhile: also those who were to come back, since their sessions join from
+// by themselves if a seat is free there. The others have their seats reserved in to under the session,
 // the same ones as far as they are still free, with the time of the join and their data; whoever calls Exchange has to give those up.
 func (c *Coordinator) Exchange(ctx context.Context, from, to, session string, users, back []string) (left, joined room.Result, err error) {
 	start := time.Now()
@@ -107,11 +108,12 @@ type move struct {
 	back              []string // who go the other way
 
 	undo   *room.Undo // on Cluster: of what is written, or may be, in to and not in from
-	undone bool       // seats were given back
+	undone bool       // it was
 }
 
-// ErrUndone is what an error of an Exchange is, too, if something was written before it failed, and taken back.
-var ErrUndone = errors.New("the exchange was undone")
+// ErrUndone is what an error of a Move or an Exchange is, too, if something was written before it failed, or may have been, and
+// taken back. Seats may be reserved under its session then.
+var ErrUndone = errors.New("the move was undone")
 
 // undoneError is an error that is ErrUndone, too.
 type undoneError struct{ error }
@@ -134,7 +136,7 @@ func (m *move) run(ctx context.Context) (left, joined room.Result, err error) {
 				return left, joined, m.describe(room.ErrUnknown, fmt.Errorf("%w; the seats could not be given back: %v", err, failed))
 			}
 			m.undo = nil
-			m.undone = m.back != nil
+			m.undone = true
 		}
 		if !errors.Is(err, store.ErrLost) || limited.Err() != nil {
 			if err = m.failed(ctx, limited, err); m.undone {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"roomd/lockmgr"
@@ -48,7 +49,7 @@ func (m *move) apply(ctx context.Context, node string, locks *lockmgr.Locks) (le
 		a.Carried = room.CarriedFrom(to.room, m.back)
 		release = a
 	}
-	undo := m.undoOf(to)
+	undo := m.undoOf(to.room)
 	if err := m.prepare(from, release, locks); err != nil {
 		return from.result, joined, err
 	}
@@ -56,7 +57,6 @@ func (m *move) apply(ctx context.Context, node string, locks *lockmgr.Locks) (le
 		return from.result, to.result, err
 	}
 	if m.ws.store.Cluster {
-		undo.Heir = to.room.Host()
 		err = m.commitEach(to, from, undo)
 	} else if err = m.commit(to, from); err == nil {
 		m.committed(to, from)
@@ -142,6 +142,7 @@ func (m *move) commitEach(to, from *half, undo *room.Undo) error {
 		if err != nil {
 			return err
 		}
+		undo.Written = true
 		m.committed(to)
 	}
 	err := m.commit(from)
@@ -158,17 +159,12 @@ func (m *move) commitEach(to, from *half, undo *room.Undo) error {
 	return err
 }
 
-// undoOf returns what takes back what the move does to the room to, as it is before that. Users who have a seat there keep it.
-func (m *move) undoOf(to *half) *room.Undo {
-	undo := &room.Undo{Session: m.session, From: m.from, Since: to.room.Version, Host: to.room.Host(), Out: make(map[string]room.Member)}
-	for _, user := range m.users {
-		if _, was := to.since[user]; !was {
-			undo.In = append(undo.In, user)
-		}
-	}
-	for _, user := range m.back {
-		if member, ok := to.room.Member(user); ok {
-			undo.Out[user] = member
+// undoOf returns what takes back what the move does to the room to, as it is before that.
+func (m *move) undoOf(to *room.Room) *room.Undo {
+	undo := &room.Undo{Session: m.session, From: m.from, Since: to.Version, Host: to.Host(), Data: to.Data(), Were: make(map[string]room.Member), Users: m.users, Back: m.back}
+	for _, user := range slices.Concat(m.users, m.back) {
+		if member, ok := to.Member(user); ok {
+			undo.Were[user] = member
 		}
 	}
 	return undo

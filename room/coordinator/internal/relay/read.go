@@ -35,10 +35,12 @@ func (r *Relay) Read(ctx context.Context, after string, limit int) (entries []En
 		from = "(" + after
 	}
 	var some, first, last *redis.XMessageSliceCmd
+	var of *redis.SliceCmd
 	err = redisconn.UntilMoved(ctx, func() error {
 		_, err := r.store.Client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 			some = p.XRangeN(ctx, r.keys.Entries, from, "+", int64(limit))
 			first, last = p.XRangeN(ctx, r.keys.Entries, "-", "+", 1), p.XRevRangeN(ctx, r.keys.Entries, "+", "-", 1)
+			of = p.HMGet(ctx, r.keys.Rooms, "~incarnation")
 			return nil
 		})
 		redisconn.SeekMaster(ctx, r.store.Client, err)
@@ -57,8 +59,16 @@ func (r *Relay) Read(ctx context.Context, after string, limit int) (entries []En
 	if after == "" || len(first.Val()) == 0 {
 		return entries, false, nil
 	}
-	oldest, newest := first.Val()[0].ID, last.Val()[0].ID
-	return entries, compareIDs(after, before(oldest)) < 0 || compareIDs(after, newest) > 0, nil
+	dropped = compareIDs(after, before(first.Val()[0].ID)) < 0
+	if !dropped && compareIDs(after, last.Val()[0].ID) > 0 {
+		// What Redis lost, in a restart or failover, came before. The ids go on behind it, if any entry came since; else with the next one.
+		now, err := r.store.Incarnation(ctx, r.keys.Entries)
+		if err != nil {
+			return nil, false, err
+		}
+		dropped = of.Val()[0] == now
+	}
+	return entries, dropped, nil
 }
 
 func parseEntry(m redis.XMessage) (e Entry, err error) {

@@ -246,6 +246,11 @@ func (s *Store) LoadMissing(ctx context.Context, key string, script *redis.Scrip
 	return s.servers.load(ctx, key, script)
 }
 
+// Incarnation returns that of the master that has a key, as far as it is known.
+func (s *Store) Incarnation(ctx context.Context, key string) (string, error) {
+	return s.servers.of(ctx, key, false)
+}
+
 // ConnectionLost has the servers be asked again whether they are the ones that they were.
 func (s *Store) ConnectionLost() { s.servers.forget() }
 

@@ -52,8 +52,6 @@ type news struct {
 	now  place
 	args []any // kind, at and text of each entry
 	size int
-
-	moved bool // the place is another one, also without entries
 }
 
 func (n *news) add(kind, at, text string) {
@@ -93,7 +91,7 @@ func (r *Relay) copy(ctx context.Context, ids []string) (again []string, err err
 		if err != nil {
 			return nil, err
 		}
-		if len(n.args) == 0 && !n.moved {
+		if n.now == parsePlace(n.was) {
 			continue
 		}
 		batch, size = append(batch, n), size+n.size
@@ -163,7 +161,7 @@ func (r *Relay) newsOf(ctx context.Context, id, known string, messages []redis.X
 		c, _, err := store.ParseEntry(m)
 		if err != nil {
 			r.broken.Happened(fmt.Errorf("entry %s: %w", m.ID, err), "room", id)
-			n.now.id, n.moved = m.ID, true
+			n.now.id = m.ID // it is passed over
 			adjacent = false
 			continue
 		}

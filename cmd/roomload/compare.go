@@ -89,6 +89,7 @@ func (c *compareCmd) measure(ctx context.Context, program string) (map[string]*b
 	var r struct {
 		Workloads map[string]map[string]*bench.Result `json:"workloads"`
 		WebSocket *bench.Result                       `json:"websocket"`
+		TwoNodes  *bench.Result                       `json:"websocket_two_nodes"`
 	}
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		return nil, fmt.Errorf("%s: its report: %w", program, err)
@@ -99,6 +100,9 @@ func (c *compareCmd) measure(ctx context.Context, program string) (map[string]*b
 	}
 	if r.WebSocket != nil {
 		results["websocket"] = r.WebSocket
+	}
+	if r.TwoNodes != nil {
+		results["websocket-two-nodes"] = r.TwoNodes
 	}
 	return results, nil
 }

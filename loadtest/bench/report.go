@@ -19,8 +19,9 @@ type Report struct {
 	// Workloads are the results by the names of workload and contender.
 	Workloads map[string]map[string]*Result `json:"workloads"`
 
-	// WebSocket is the figure for the whole path, nil if it was not asked for.
+	// WebSocket is the figure for the whole path, nil if it was not asked for, and TwoNodes that with two nodes.
 	WebSocket *WebSocket `json:"websocket,omitempty"`
+	TwoNodes  *WebSocket `json:"websocket_two_nodes,omitempty"`
 
 	// Feed is what the feed costs, nil if it was not asked for.
 	Feed *Feed `json:"feed,omitempty"`
@@ -76,6 +77,9 @@ func problem(where string, wrong []string) []string {
 func (r *Report) parts() (list []part) {
 	if r.WebSocket != nil {
 		list = append(list, r.WebSocket)
+	}
+	if r.TwoNodes != nil {
+		list = append(list, r.TwoNodes)
 	}
 	if r.Feed != nil {
 		list = append(list, r.Feed)

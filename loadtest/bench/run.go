@@ -120,6 +120,10 @@ var specials = []special{
 		r.WebSocket, err = b.measureWebSocket(ctx, webSocketLoad)
 		return r.WebSocket, err
 	}},
+	{twoNodesName, "The whole path with two nodes", 1, false, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
+		r.TwoNodes, err = b.measureWebSocket(ctx, twoNodesLoad)
+		return r.TwoNodes, err
+	}},
 	{feedName, "What the feed costs, and how late it is", 1, true, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
 		r.Feed, err = b.measureFeed(ctx)
 		return r.Feed, err

@@ -20,7 +20,7 @@ import (
 
 const dialsAtOnce = 32
 
-// tables is the WebSocket workload: the two servers and their clients. At each table half of the players act and
+// tables is a WebSocket workload: roomd's nodes, an echo server, and their clients. At each table half of the players act and
 // half stay. If all acted, they would do so in step: those who share a hold get their
 // answers at the same time and ask again at the same time, and nobody would be in the room
 // to get an event.
@@ -28,9 +28,9 @@ type tables struct {
 	load    workload
 	meter   *meter
 	rooms   []string
-	node    *wsnode.Node
+	nodes   []*wsnode.Node
 	echo    *echo.Server
-	players []*socket // at the node; the first half act
+	players []*socket // at the nodes; the first half act
 	callers []*socket // at the echo server; the first half act
 
 	listening sync.WaitGroup
@@ -44,25 +44,28 @@ func (t *tables) acting(sockets []*socket) []*socket { return sockets[:t.load.cl
 // staying returns the sockets that stay.
 func (t *tables) staying(sockets []*socket) []*socket { return sockets[t.load.clients/2:] }
 
-// open starts both servers and makes all connections.
+// open starts all servers and makes all connections.
 func (t *tables) open(ctx context.Context, b *bench, name string) (err error) {
-	t.node, err = wsnode.Start(ctx, wsnode.Config{
-		Listen: "127.0.0.1:0",
-		Redis:  b.redis.DB(),
-		Room:   coordinator.Options{Node: name, Rules: room.Rules{Seating: room.Capacity(t.load.clients / t.load.rooms)}},
-		// Sockets answer no pings between their turns.
-		Serve: transport.Options{PingInterval: max(transport.DefaultPingInterval, 2*b.duration+time.Minute), Rate: -1, MaxPerAddress: -1, MaxNewRooms: -1},
-	})
-	if err != nil {
-		return fmt.Errorf("start a node: %w", err)
+	for i := range t.load.nodes {
+		node, err := wsnode.Start(ctx, wsnode.Config{
+			Listen: "127.0.0.1:0",
+			Redis:  b.redis.DB(),
+			Room:   coordinator.Options{Node: fmt.Sprint(name, i), Rules: room.Rules{Seating: room.Capacity(t.load.clients / t.load.rooms)}},
+			// Sockets answer no pings between their turns.
+			Serve: transport.Options{PingInterval: max(transport.DefaultPingInterval, 2*b.duration+time.Minute), Rate: -1, MaxPerAddress: -1, MaxNewRooms: -1},
+		})
+		if err != nil {
+			return fmt.Errorf("start a node: %w", err)
+		}
+		t.nodes = append(t.nodes, node)
 	}
 	if t.echo, err = echo.Start(); err != nil {
 		return fmt.Errorf("start the echo server: %w", err)
 	}
-	if t.players, err = t.connect(ctx, t.node.URL()); err != nil {
+	if t.players, err = t.connect(ctx, func(client int) string { return t.nodes[t.load.node(client)].URL() }); err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	if t.callers, err = t.connect(ctx, t.echo.URL()); err != nil {
+	if t.callers, err = t.connect(ctx, func(int) string { return t.echo.URL() }); err != nil {
 		return fmt.Errorf("connect to the echo server: %w", err)
 	}
 	return t.seat(ctx)
@@ -101,8 +104,8 @@ func (t *tables) allHeard() error {
 	return nil
 }
 
-// connect returns a socket for each client, connected unless there is an error.
-func (t *tables) connect(ctx context.Context, address string) (sockets []*socket, err error) {
+// connect returns a socket for each client, connected to its address unless there is an error.
+func (t *tables) connect(ctx context.Context, address func(client int) string) (sockets []*socket, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(dialsAtOnce)
 	for i := range t.load.clients {
@@ -112,7 +115,7 @@ func (t *tables) connect(ctx context.Context, address string) (sockets []*socket
 			return sockets, err
 		}
 		sockets = append(sockets, s)
-		group.Go(func() error { return s.dial(ctx, address) })
+		group.Go(func() error { return s.dial(ctx, address(i)) })
 	}
 	return sockets, group.Wait()
 }
@@ -134,7 +137,7 @@ func (t *tables) turn(ctx context.Context, sockets []*socket, duration time.Dura
 	})
 }
 
-// check asks the node for every room.
+// check asks the last node for every room.
 func (t *tables) check(ctx context.Context) (v Violations, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -145,7 +148,7 @@ func (t *tables) check(ctx context.Context) (v Violations, err error) {
 	for _, s := range t.players {
 		rosters[s.room].add(s.user, s.membership)
 	}
-	c, err := client.Dial(ctx, t.node.URL(), client.Options{User: "roomload"})
+	c, err := client.Dial(ctx, t.nodes[len(t.nodes)-1].URL(), client.Options{User: "roomload"})
 	if err != nil {
 		return v, err
 	}
@@ -173,9 +176,9 @@ func (t *tables) close() {
 	if t.echo != nil {
 		t.echo.Close()
 	}
-	if t.node != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		_ = t.node.Shutdown(ctx)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	for _, node := range t.nodes {
+		_ = node.Shutdown(ctx)
 	}
 }

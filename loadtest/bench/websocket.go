@@ -11,14 +11,22 @@ import (
 
 const (
 	webSocketName = "websocket"
+	twoNodesName  = "websocket-two-nodes"
 	turns         = 2 // of each server, one after the other
 )
 
-var webSocketLoad = workload{
-	name:    webSocketName,
-	about:   "1,000 WebSockets at 250 tables of four, where two come and go and two stay and get the events; by turns with an echo server",
-	clients: 1000, rooms: 250, nodes: 1,
-}
+var (
+	webSocketLoad = workload{
+		name:    webSocketName,
+		about:   "1,000 WebSockets at 250 tables of four, where two come and go and two stay and get the events; by turns with an echo server",
+		clients: 1000, rooms: 250, nodes: 1,
+	}
+	twoNodesLoad = workload{
+		name:    twoNodesName,
+		about:   "the same with two nodes: at each table one of the two who come and go is at either, and one of the two who stay",
+		clients: 1000, rooms: 250, nodes: 2,
+	}
+)
 
 // measureWebSocket measures roomd through its WebSockets. It returns an error if ctx has ended.
 func (b *bench) measureWebSocket(ctx context.Context, w workload) (*WebSocket, error) {
@@ -73,6 +81,7 @@ func (b *bench) tryWebSocket(ctx context.Context, w workload, prefix string) (*W
 // those of an echo server beside it.
 type WebSocket struct {
 	Result
+	load         workload
 	Connections  int           `json:"connections"` // to each of the two
 	Acting       int           `json:"acting"`      // of them; the others stay and get the events
 	Rooms        int           `json:"rooms"`
@@ -88,6 +97,7 @@ type WebSocket struct {
 func newWebSocket(w workload, played, called *measurement, v Violations) *WebSocket {
 	return &WebSocket{
 		Result:       *newResult(played, v),
+		load:         w,
 		Connections:  w.clients,
 		Acting:       len(played.actors),
 		Rooms:        w.rooms,
@@ -101,11 +111,11 @@ func newWebSocket(w workload, played, called *measurement, v Violations) *WebSoc
 	}
 }
 
-func (s *WebSocket) problems() []string { return problem(webSocketName, s.wrong()) }
+func (s *WebSocket) problems() []string { return problem(s.load.name, s.wrong()) }
 
 func (s *WebSocket) figures() *figures {
-	return &figures{name: webSocketName, about: webSocketLoad.about, table: report.Table{
-		Columns: slices.Concat([]report.Column{{Head: ""}, webSocketLoad.columns()[1], {Head: "×echo", About: "actions/s divided by those of an echo server with the same clients"}},
+	return &figures{name: s.load.name, about: s.load.about, table: report.Table{
+		Columns: slices.Concat([]report.Column{{Head: ""}, s.load.columns()[1], {Head: "×echo", About: "actions/s divided by those of an echo server with the same clients"}},
 			latencyColumns, []report.Column{{Head: "events/s", About: "frames per second about other clients' actions"}}, costColumns),
 		Rows: []report.Row{
 			{Cells: slices.Concat([]string{"echo", s.EchoPerSec.Text("%.0f"), "1.00"}, latencyTexts(s.EchoLatency),

@@ -23,7 +23,7 @@ type compareCmd struct {
 	Before   string        `arg:"" help:"The revision to compare with, such as main~3, or a roomload program that was built from it."`
 	After    string        `arg:"" optional:"" help:"The other one. Without it this program."`
 	Rounds   int           `default:"4" help:"How often each is measured (${default})."`
-	Workload []string      `placeholder:"NAME" default:"lone,hot-room,1000-rooms-128,1000-rooms-2000,four-nodes-one-room,four-nodes-16-rooms,members-10,websocket" help:"Workloads of bench, separated by commas (${default})."`
+	Workload []string      `placeholder:"NAME" default:"lone,hot-room,1000-rooms-128,1000-rooms-2000,four-nodes-one-room,four-nodes-16-rooms,members-10,websocket,websocket-two-nodes" help:"Workloads of bench, separated by commas (${default})."`
 	Only     string        `default:"roomd" help:"The contender that is compared (${default})."`
 	Duration time.Duration `default:"700ms" help:"How long each measurement takes (${default})."`
 }

@@ -54,7 +54,8 @@
 // The workload websocket is roomd as its clients see it: joins and leaves through 1,000
 // WebSockets at 250 tables of four, events included. At each table two players come and
 // go, and two stay and get the events. By turns with it the same clients send frames of
-// the same size to an echo server of a few lines. All of this is in one process.
+// the same size to an echo server of a few lines. All of this is in one process. In
+// websocket-two-nodes one of the two who come and go, and one of those who stay, is at either node.
 //
 // # A node alone
 //

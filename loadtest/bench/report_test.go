@@ -25,7 +25,8 @@ func made() *Report {
 	relate(results)
 	return &Report{
 		Redis: "Redis & <co>", Workloads: map[string]map[string]*Result{"hot-room": results},
-		WebSocket:  &WebSocket{Result: Result{ActionsPerSec: 500}, EchoPerSec: 5000, Ratio: 0.1},
+		WebSocket:  &WebSocket{load: webSocketLoad, Result: Result{ActionsPerSec: 500}, EchoPerSec: 5000, Ratio: 0.1},
+		TwoNodes:   &WebSocket{load: twoNodesLoad, Result: Result{ActionsPerSec: 300}, EchoPerSec: 5000, Ratio: 0.06},
 		Memory:     &Memory{Servers: map[string]*MemoryResult{"gorilla": {}}},
 		Storm:      &Storm{In: 1},
 		Neighbours: &Neighbours{Attacks: map[string]*Neighbour{"flood": {Actions: 1, Attack: Attack{MiB: 1}}}},
@@ -68,7 +69,7 @@ func TestReport_Fields(t *testing.T) {
 	redistest.OK(t, err)
 	figures := "actions_per_s allocs_per_action commands_per_action cut_off errors jain latency_ms own_cpu_us_per_action reads_per_action redis_cpu_us_per_action starved"
 	for path, want := range map[string]string{
-		"":                                    "cores duration_s go memory neighbours redis storm websocket workloads",
+		"":                                    "cores duration_s go memory neighbours redis storm websocket websocket_two_nodes workloads",
 		"workloads":                           "hot-room",
 		"workloads hot-room":                  "article roomd sadd",
 		"workloads hot-room roomd":            figures + " to_article to_sadd violations",
@@ -112,6 +113,7 @@ func TestReport_WhatIsWrong(t *testing.T) {
 		},
 		"hot-room, article: not one action": func(r *Report) { r.Workloads["hot-room"][articleName].ActionsPerSec = 0 },
 		"websocket: no node":                func(r *Report) { r.WebSocket.Failure = "no node" },
+		"websocket-two-nodes: no node":      func(r *Report) { r.TwoNodes.Failure = "no node" },
 	} {
 		r := made()
 		spoil(r)

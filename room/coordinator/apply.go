@@ -67,6 +67,7 @@ func (w *worker) nextBatch() *batch {
 func (w *worker) begin(more bool) store.Hold {
 	h := store.Hold{Node: w.registration.Node()}
 	if !w.held {
+		h.Behind = w.behind.asks(w.copy.Follows())
 		return h
 	}
 	h.Token = w.slot.Token()
@@ -112,14 +113,19 @@ func (w *worker) reapply(b *batch, now *room.Room) error {
 	}
 	b.stale++
 	call(w.ws.opts.Trace.Reapplied)
-	w.ws.feeds.Follow(&w.copy, w.id) // somebody else has written to it, or a failover has lost something
+	w.found(now)
+	w.apply(b)
+	return nil
+}
+
+// found makes the copy the room that Redis has. Somebody else has written to it, or a failover has lost something.
+func (w *worker) found(now *room.Room) {
+	w.ws.feeds.Follow(&w.copy, w.id)
 	if w.copy.Room.Lost(now.Position) {
 		now.Renew()
 	}
 	w.copy.Room = now
 	w.ws.timers.Found(now)
-	w.apply(b)
-	return nil
 }
 
 // finish ends a batch whose commit was answered so, or failed. If the room has turned out to be
@@ -133,7 +139,10 @@ func (w *worker) finish(b *batch, at store.NextToken, now *room.Room, err error)
 		at, now, err = w.commit(b)
 	}
 	switch {
+	case errors.Is(err, store.ErrBehind):
+		w.fallBehind(now)
 	case err == nil:
+		w.behind.times = 0
 		w.quiet = w.quiet || b.hold.Token == ""
 		w.committed(b.commit)
 	case errors.Is(err, store.ErrLost), errors.Is(err, store.ErrQueued), errors.Is(err, room.ErrUnavailable):
@@ -148,7 +157,7 @@ func (w *worker) finish(b *batch, at store.NextToken, now *room.Room, err error)
 func (w *worker) answer(b *batch, at store.NextToken, err error) {
 	w.trace(b.requests, b.began, err)
 	defer b.forget()
-	if w.singly > 0 && !errors.Is(err, store.ErrQueued) && !errors.Is(err, store.ErrLost) {
+	if w.singly > 0 && !errors.Is(err, store.ErrQueued) && !errors.Is(err, store.ErrBehind) && !errors.Is(err, store.ErrLost) {
 		w.singly--
 	}
 	switch {
@@ -160,6 +169,9 @@ func (w *worker) answer(b *batch, at store.NextToken, err error) {
 		w.queue.requeue(b.requests)
 		w.quiet = false
 		w.enterLine()
+		return
+	case errors.Is(err, store.ErrBehind):
+		w.queue.requeue(b.requests)
 		return
 	case errors.Is(err, store.ErrLost):
 		w.ws.logs.stale.Happened(nil, "room", w.id)

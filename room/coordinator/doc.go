@@ -21,8 +21,9 @@
 // id of the last commit); then it writes what has changed, counts the version, publishes the event, and gives
 // the lock back if the writer had it. So an action in a quiet room is one request, and its hold has no length; and
 // all others who use the lock are respected. If another has the lock or waits for it, the writer's token waits, too,
-// and a wake-up lets the node commit (lock.go). If the copy is old, the writer gets the lock, and
-// the room with it. A node without a copy asks for both. An action that changes nothing needs only the
+// and a wake-up lets the node commit (lock.go). If the copy is old, the writer applies the actions to the room as it is,
+// which it reads, or hears of, and commits again, a few times without the lock and then under it (behind.go). A node
+// without a copy asks for the lock and the room. An action that changes nothing needs only the
 // answer that the copy is not old. What a hold costs does not grow with the room.
 //
 // While several nodes fight over a room, the lock is handed from

@@ -29,7 +29,7 @@ type Trace struct {
 	Committed func()
 
 	// Reapplied is called when a commit finds the room at another version than this node's
-	// copy. Its actions are applied again, under the same hold.
+	// copy. Its actions are applied again.
 	Reapplied func()
 
 	// Evicted is called when so many members of a node that is gone were removed from a room. stopped says
@@ -58,7 +58,7 @@ var (
 
 // trace tells the Trace of a hold of a batch, which began then, and ended now. err is the result of apply.
 func (w *worker) trace(batch []*request, began time.Time, err error) {
-	if errors.Is(err, store.ErrQueued) { // there was none
+	if errors.Is(err, store.ErrQueued) || errors.Is(err, store.ErrBehind) { // there was none
 		return
 	}
 	if acquired := w.ws.opts.Trace.Acquired; acquired != nil {

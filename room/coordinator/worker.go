@@ -37,6 +37,7 @@ type worker struct {
 	quiet        bool                                             // nobody else was met at the last hold
 	singly       int                                              // so many actions are committed one by one, since Redis has no memory for them together
 	lookahead    lookahead
+	behind       behind
 	freed        time.Time // when the last hold ended, if there is a Trace of that
 
 	idleAt *list.Element // guarded by ws.mu: its place in ws.idle; nil while it is busy
@@ -78,15 +79,19 @@ func (w *worker) serveCaller() {
 		w.ws.busy.Go(w.serve)
 		return
 	}
-	if b := w.nextBatch(); b != nil {
+	for again := true; again; {
+		b := w.nextBatch()
+		if b == nil {
+			break
+		}
 		b.sent = time.Now()
 		ctx := w.ws.prompt.Context()
 		at, now, err := w.ws.store.Send(ctx, w.slot, b.commit)
-		if err != nil {
+		if again = errors.Is(err, store.ErrBehind); err != nil && !again {
 			w.ws.busy.Go(func() { w.serveOn(b, ctx, at, now, err) })
 			return
 		}
-		w.finish(b, at, now, nil)
+		w.finish(b, at, now, err)
 	}
 	if !w.finished() {
 		w.ws.busy.Go(w.serve)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -217,4 +218,30 @@ func TestFollow_MissedEvents(t *testing.T) {
 	if r.CatchUp(); r.Room != nil {
 		t.Error("a copy that missed events was kept")
 	}
+}
+
+// Who waits for an event goes on as soon as one has come, also one that came before, or when the time is over.
+func TestFollow_Await(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := Replica{Room: room.NewRoom("42", room.Position{Epoch: "e", Version: 1}, map[string]room.Member{}), news: make(chan struct{}, 1)}
+		r.Use()
+		const most = time.Second
+		began := time.Now()
+		await := func(come bool, took time.Duration) {
+			t.Helper()
+			if got := r.Await(most); got != come || time.Since(began) != took {
+				t.Errorf("it has come: %v, after %v", got, time.Since(began))
+			}
+			r.CatchUp()
+		}
+		await(false, most)
+		time.AfterFunc(most/2, func() { r.put((&room.Commit{Position: room.Position{Epoch: "e", Version: 2}}).Event("42")) })
+		await(true, most+most/2)
+		await(false, 2*most+most/2) // that one is known
+		r.put((&room.Commit{Position: room.Position{Epoch: "e", Version: 3}}).Event("42"))
+		await(true, 2*most+most/2)
+		if r.Room.Version != 3 {
+			t.Errorf("the room is at version %d", r.Room.Version)
+		}
+	})
 }

@@ -20,7 +20,7 @@ type Replica struct {
 
 	feed *feed // nil while it does not follow
 	stop func()
-	news chan struct{} // an event has come; nil for nobody who waits for that
+	news chan struct{} // an event has come
 
 	mu     sync.Mutex
 	used   bool   // guarded by mu
@@ -35,12 +35,37 @@ func (fs *Feeds) Follow(r *Replica, id string) {
 	if r.stop != nil {
 		return
 	}
+	r.news = make(chan struct{}, 1)
 	w := &watch{fn: r.put}
 	f, err := fs.open(id, w)
 	if err != nil { // closed
 		return
 	}
 	r.feed, r.stop = f, sync.OnceFunc(func() { fs.remove(f, w) })
+}
+
+// Follows reports whether Follow was called.
+func (r *Replica) Follows() bool { return r.stop != nil }
+
+// Await waits until an event has come that CatchUp has not seen, for at most so long, and reports whether one has. It
+// is for a Replica that follows and is in use.
+func (r *Replica) Await(most time.Duration) bool {
+	end := time.NewTimer(most)
+	defer end.Stop()
+	for !r.hasNews() {
+		select {
+		case <-r.news:
+		case <-end.C:
+			return r.hasNews()
+		}
+	}
+	return true
+}
+
+func (r *Replica) hasNews() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.missed || len(r.held.events) > 0
 }
 
 // Shadow returns a Replica of a room that is watched here, or nil if it is not. Nothing stays watched

@@ -35,7 +35,7 @@ func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis
 	var cmd *redis.Cmd
 	if c.token != "" {
 		cmd = send(ctx, slot.Command(script, c.args...))
-	} else if asked, err := s.askFully(func(ttl string) (*redis.Cmd, error) { return slot.AskBy(ctx, send, script, s.asking(c, ttl)...) }); asked != nil {
+	} else if asked, err := askFully(func(full string) (*redis.Cmd, error) { return slot.AskBy(ctx, send, script, c.asking(full)...) }); asked != nil {
 		cmd = asked
 	} else {
 		return nil, err

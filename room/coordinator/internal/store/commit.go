@@ -20,6 +20,7 @@ var (
 	ErrLost    = errors.New("the lock is not the writer's any more")
 	ErrQueued  = errors.New("another holds the lock, and the slot's token waits for it")
 	ErrStale   = errors.New("the room is at another version")
+	ErrBehind  = errors.New("the room is at another version, and the lock is free")
 	ErrRefused = errors.New("redis refused the write")
 	ErrFull    = errors.New("redis is out of memory")          // together with ErrRefused
 	ErrUnacked = errors.New("too few replicas have the write") // so far
@@ -27,7 +28,7 @@ var (
 
 // IsDecided reports whether err, with which a commit was answered, says what became of it.
 func IsDecided(err error) bool {
-	return err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrQueued) || errors.Is(err, ErrStale) || errors.Is(err, ErrRefused)
+	return err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrQueued) || errors.Is(err, ErrStale) || errors.Is(err, ErrBehind) || errors.Is(err, ErrRefused)
 }
 
 // NextToken is where a commit has put the token of the worker's next hold.
@@ -43,11 +44,30 @@ const (
 // nil here) of a token that waits.
 var nextTokens = map[any]NextToken{int64(0): NextNowhere, int64(1): NextHolds}
 
+// Behind is what a commit without a hold does where the lock is free, but the room is another one than the writer's copy.
+type Behind int
+
+const (
+	TakeLock Behind = iota // it takes the lock, and reads the room: ErrStale
+	ReadRoom               // it reads the room: ErrBehind
+	HearRoom               // nothing, since the writer hears of the room by events: ErrBehind
+)
+
+// asks returns what a commit without a hold says of the lock: the TTL of a hold that begins, and what a Behind is called
+// in its script.
+func asks(ttl string) (asks [3]string) {
+	for behind, name := range []string{TakeLock: "lock", ReadRoom: "read", HearRoom: "hear"} {
+		asks[behind] = ttl + " " + name
+	}
+	return asks
+}
+
 // Hold is the hold of the lock in which a commit is written.
 type Hold struct {
-	Node  string // under whose name
-	Token string // that the lock holds; "" if the commit has to find it free, or to take it
-	Moves bool   // the commit is one half of a move
+	Node   string // under whose name
+	Token  string // that the lock holds; "" if the commit has to find it free, or to take it
+	Behind Behind // of a Hold without a Token
+	Moves  bool   // the commit is one half of a move
 
 	// Next is, for a Hold with a Token, the token of the same node's next hold if the commit is to put that into the queue,
 	// else empty. If no other node waits it gets the lock at once, unless OnlyQueue says that it is
@@ -126,7 +146,7 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 	if h.Token != "" {
 		c.args = append(c.args, &c.token, "")
 	} else {
-		c.args = append(c.args, &s.ttl)
+		c.args = append(c.args, &s.asks[h.Behind])
 	}
 	c.args = append(c.args, &c.request, &c.base, idField, &c.version, event, k.channel, r.Base(), r.Count(), 0, s.optionalArgs(h, epoch, idle, len(fields), journal, history), &c.CommitID)
 	setsArg, sets := len(c.args)-3, 0
@@ -251,22 +271,22 @@ func metaFields(r *room.Room, updates []room.Update) (fields []any) {
 	return fields
 }
 
-// askFully has a request for the lock sent, with the TTL that it asks for; and again if Redis is out of memory, with
-// one that says so: see room_ttl in room.lua.
-func (s *Store) askFully(ask func(ttl string) (*redis.Cmd, error)) (*redis.Cmd, error) {
-	cmd, err := ask(s.ttl)
+// askFully has a request for the lock sent; and again if Redis is out of memory, with full behind the TTL that it asks
+// for: see room_ttl in room.lua.
+func askFully(ask func(full string) (*redis.Cmd, error)) (*redis.Cmd, error) {
+	cmd, err := ask("")
 	if err != nil && redis.HasErrorPrefix(err, "OOM") {
-		cmd, err = ask(s.ttl + " full")
+		cmd, err = ask(" full")
 	}
 	return cmd, err
 }
 
-// asking returns the arguments of a commit that may ask for the lock.
-func (s *Store) asking(c *Commit, ttl string) []any {
-	if ttl == s.ttl {
+// asking returns the arguments of a commit that may ask for the lock. full is that of askFully.
+func (c *Commit) asking(full string) []any {
+	if full == "" {
 		return c.args
 	}
-	return append([]any{ttl}, c.args[1:]...)
+	return append([]any{*c.args[0].(*string) + full}, c.args[1:]...)
 }
 
 // inScript is what Redis adds to an error that a script has met.
@@ -274,30 +294,29 @@ const inScript = "script: "
 
 // Send sends a commit. Without an error it is written, now or by an earlier
 // sending. at says where the next token is, and now is what the room is when the
-// error is ErrStale: then the lock is the slot's token's. A commit of a Hold without a Token
-// fails with ErrQueued where one of another fails with ErrLost.
+// error is ErrStale, and then the lock is the slot's token's, or ErrBehind, unless the writer hears of it. A commit of
+// a Hold without a Token fails with ErrQueued where one of another fails with ErrLost.
 func (s *Store) Send(ctx context.Context, slot *lockmgr.Slot, c *Commit) (at NextToken, now *room.Room, err error) {
 	reply, err := s.run(ctx, c.keys.Meta, CommitScript, func(script *redis.Script) (*redis.Cmd, error) {
 		switch {
 		case s.acks > 0 && c.Event != nil: // what is not written need not be acknowledged
 			return s.sendAcked(ctx, slot, script, c)
 		case c.token == "":
-			return s.askFully(func(ttl string) (*redis.Cmd, error) { return slot.Ask(ctx, script, s.asking(c, ttl)...) })
+			return askFully(func(full string) (*redis.Cmd, error) { return slot.Ask(ctx, script, c.asking(full)...) })
 		}
 		return slot.Run(ctx, script, c.args...), nil
 	})
 	if err != nil && c.token == "" && !c.doubted && !slot.InDoubt() && !errors.Is(err, ErrUnacked) && !strings.Contains(err.Error(), inScript) {
 		return at, nil, fmt.Errorf("%w: %w", ErrRefused, s.explain(ctx, c.ID, err)) // Redis has got nothing, or would not run it
 	}
-	if err == nil && reply[0] == "stale" {
+	if err == nil && len(reply) > 1 && (reply[0] == "stale" || reply[0] == "behind") {
 		if now, err = s.parseRoom(ctx, c.ID, reply[1:]); err != nil {
 			return at, nil, fmt.Errorf("%w: %w", ErrRefused, err)
 		}
-		return at, now, ErrStale
 	}
 	if err = s.outcome(ctx, c.ID, reply, err); err != nil {
 		c.doubted = !IsDecided(err)
-		return at, nil, err
+		return at, now, err
 	}
 	if len(reply) > 1 {
 		at = nextTokens[reply[1]]
@@ -321,6 +340,8 @@ func (s *Store) outcome(ctx context.Context, id string, reply []any, err error) 
 		return ErrQueued
 	case reply[0] == "stale":
 		return ErrStale
+	case reply[0] == "behind":
+		return ErrBehind
 	case reply[0] == "refused" && len(reply) == 2:
 		why, _ := reply[1].(string)
 		if strings.HasPrefix(why, "OOM") {

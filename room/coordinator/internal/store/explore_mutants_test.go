@@ -50,6 +50,7 @@ func (m mutant) scripts(t *testing.T) scriptSet {
 
 const (
 	freeLua  = `ARGV[4] ~= '' and known and redis.call('EXISTS', KEYS[1], KEYS[2]) == 0` + "\nlocal there"
+	heardLua = "return 1"
 	onceLua  = "local before = is[3] == ARGV[5]\n"
 	heldLua  = "if not ttl and not lock_holds(1, ARGV[3]) then"
 	buryLua  = "  lock_bury(1, token)\n"
@@ -73,6 +74,7 @@ func TestExplorerFindsFaults(t *testing.T) {
 			new:  "local before = is[3] == ARGV[3]\nARGV[5] = ARGV[3]\n",
 			left: bounds{unanswered: 1}, found: "twice"},
 		{name: "does not check the token of a hold", file: "commit", old: heldLua, new: "if false then", left: bounds{expiries: 1, foreign: 1}, found: "held the lock"},
+		{name: "says that it is written, and another was", file: "commit", old: heardLua, new: "return 0", rules: writerRules{behind: 2, hears: true}, found: "is acknowledged, and is not in the room"},
 		{name: "does not release the lock", file: "commit", old: freedLua, new: "", left: bounds{}, found: "holds the lock"},
 		{name: "does not let a repeated commit leave", file: "commit", old: "    lock_abandon(1, ARGV[3])", new: "    --", actions: [][]string{{"a"}},
 			left: bounds{unanswered: 2, foreign: 1}, found: "holds the lock"},

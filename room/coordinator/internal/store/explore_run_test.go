@@ -12,17 +12,20 @@ import (
 // explorer tries all orders in which the requests of a few writers can arrive, be late or be lost, on the
 // real scripts: breadth first, each state once. So the first fault comes about in the fewest steps.
 type explorer struct {
-	t     *testing.T
-	x     *executor
-	store *Store
-	rules writerRules
-	fault string // what the last step has broken
-	stats stats
+	t      *testing.T
+	x      *executor
+	store  *Store
+	rules  writerRules
+	copies map[string]*copied // by commit id: what events say of it
+	fault  string             // what the last step has broken
+	stats  stats
 }
 
 // writerRules are how the writers behave.
 type writerRules struct {
 	maxBatch  int  // actions in a commit
+	behind    int  // how often a commit may find another room before it takes the lock
+	hears     bool // it does not read the room then
 	lookahead bool // a hold puts the next token into the queue though nothing waits
 	idOfHold  bool // broken: the id of a commit does not name what it writes
 	mayLeave  bool // what is left behind is no fault

@@ -204,8 +204,13 @@ func (x *executor) run(t *testing.T, before *server, r request) effect {
 	if err != nil {
 		t.Fatal(r.text, err)
 	}
-	if e.reply, _ = reply.([]any); reply == int64(0) {
+	switch reply {
+	case int64(0):
 		e.reply = doneAlone
+	case int64(1):
+		e.reply = behind
+	default:
+		e.reply = reply.([]any)
 	}
 	after, fault := x.save(before)
 	e.wakes, e.fault = x.messages(before, fault)

@@ -55,7 +55,7 @@ func (s *state) key() string {
 	}
 	for i := range s.writers {
 		w := &s.writers[i]
-		fmt.Fprint(&b, "\n", w.token, w.doubts, w.underway, w.promised, " ", int(w.phase), w.held, w.inLine, w.queue, w.todo, w.batch, w.more, w.hold, " ", w.next, w.resent, w.excused)
+		fmt.Fprint(&b, "\n", w.token, w.doubts, w.underway, w.promised, " ", int(w.phase), w.held, w.inLine, w.queue, w.todo, w.batch, w.more, w.hold, " ", w.next, w.resent, w.excused, w.behind, w.deaf)
 		if w.copy != nil {
 			b.WriteString(w.copy.text)
 		}

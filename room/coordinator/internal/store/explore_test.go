@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func (c situation) explore(t *testing.T, scripts scriptSet, most int) (trace str
 	mini.SetTime(clock)
 	client := redis.NewClient(&redis.Options{Addr: mini.Addr()})
 	defer client.Close()
-	e := &explorer{t: t, rules: c.rules, store: New(client, Options{LockTTL: 2 * time.Second, Idle: time.Hour, Unused: time.Minute})}
+	e := &explorer{t: t, rules: c.rules, copies: make(map[string]*copied), store: New(client, Options{LockTTL: 2 * time.Second, Idle: time.Hour, Unused: time.Minute})}
 	e.rules.maxBatch = max(1, e.rules.maxBatch)
 	e.x = &executor{mini: mini, client: client, scripts: scripts, known: make(map[string]effect)}
 	s := &state{left: c.left, writers: make([]writer, len(c.actions))}
@@ -56,6 +57,7 @@ func TestAllOrders(t *testing.T) {
 	old := []string{"join m"} // so that what is said has a room
 	situations := []situation{
 		{"replies are missing", old, both, writerRules{}, bounds{unanswered: 2}},
+		{"replies are missing, and writers hear of each other", old, both, writerRules{hears: true}, bounds{unanswered: 2}},
 		{"a client of the lock alone", old, both, writerRules{}, bounds{unanswered: 1, foreign: 1}},
 		{"a hold expires", old, both, writerRules{}, bounds{expiries: 1, foreign: 1}},
 		{"a writer gives up", old, both, writerRules{}, bounds{unanswered: 1, giveUps: 1}},
@@ -69,6 +71,8 @@ func TestAllOrders(t *testing.T) {
 		{"three", old, [][]string{{"a"}, {"b"}, {"c"}}, writerRules{}, bounds{expiries: 1}},
 	}
 	deeper := []situation{
+		{"writers hear of each other, and an older copy takes over", old, both, writerRules{hears: true}, bounds{unanswered: 1, failovers: 1}},
+		{"three hear of each other", old, [][]string{{"a"}, {"b"}, {"c"}}, writerRules{hears: true}, bounds{foreign: 1}},
 		{"many replies are missing", old, both, writerRules{}, bounds{unanswered: 3}},
 		{"replies are missing, and a client of the lock alone", old, both, writerRules{}, bounds{unanswered: 2, foreign: 1}},
 		{"two holds expire", old, both, writerRules{}, bounds{unanswered: 1, expiries: 2, foreign: 1, giveUps: 1}},
@@ -83,15 +87,20 @@ func TestAllOrders(t *testing.T) {
 		{"three, and a client of the lock alone", old, [][]string{{"a"}, {"b"}, {"c"}}, writerRules{}, bounds{expiries: 1, foreign: 1}},
 	}
 	for i, c := range slices.Concat(situations, deeper) {
-		t.Run(c.name, func(t *testing.T) {
-			if i >= len(situations) {
-				redistest.Thorough(t)
+		for _, c.rules.behind = range []int{0, 2} {
+			if c.rules.hears && c.rules.behind == 0 {
+				continue
 			}
-			fault, stats := c.explore(t, shippedScripts(), 3e6)
-			t.Log(stats)
-			if fault != "" {
-				t.Error(fault)
-			}
-		})
+			t.Run(fmt.Sprintf("%s, behind %d times", c.name, c.rules.behind), func(t *testing.T) {
+				if i >= len(situations) {
+					redistest.Thorough(t)
+				}
+				fault, stats := c.explore(t, shippedScripts(), 3e6)
+				t.Log(stats)
+				if fault != "" {
+					t.Error(fault)
+				}
+			})
+		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"roomd/room"
 )
 
 // phase is what a writer is doing.
@@ -43,6 +45,8 @@ type writer struct {
 	contents     int    // made so far
 	hold, next   string // the commit's token, if it has one, and the next hold's
 	resent       bool   // the worker has sent the commit again
+	behind       int    // how often in a row its commits found another room
+	deaf         bool   // it did not hear of that
 	excused      bool   // Redis was not told that it gives up
 }
 
@@ -158,7 +162,15 @@ func (e *explorer) apply(s *state, i int) {
 		id = fmt.Sprintf("c%d.0", i)
 	}
 	h := Hold{Node: fmt.Sprintf("n%d", i), Token: w.hold, Next: w.next, OnlyQueue: w.next != "" && !w.more}
+	switch {
+	case w.behind >= e.rules.behind:
+	case e.rules.hears && !w.deaf:
+		h.Behind = HearRoom
+	default:
+		h.Behind = ReadRoom
+	}
 	w.content = prepare(e.t, e.store, w.copy, w.batch, h, id)
+	e.copies[w.content.after.at.CommitID] = w.content.after
 	s.write(i)
 }
 
@@ -212,7 +224,7 @@ func (e *explorer) outcome(s *state, r request, reply []any) {
 	case "done":
 		at := nextTokens[reply[1]]
 		e.acknowledge(s, w)
-		w.copy, w.held, w.inLine = w.content.after, at == NextHolds, w.next != "" && at != NextNowhere
+		w.copy, w.held, w.inLine, w.behind = w.content.after, at == NextHolds, w.next != "" && at != NextNowhere, 0
 		lined := w.inLine && !w.held
 		more := w.more
 		s.finish(i)
@@ -240,15 +252,32 @@ func (e *explorer) outcome(s *state, r request, reply []any) {
 		if w.hold == "" {
 			e.begin(s, i)
 		}
-		now := read(e.t, e.store, r.incarnation, reply[1:])
-		if w.copy.at.Lost(now.Position) {
-			now.Renew()
-		}
-		w.copy = copyOf(now)
+		e.found(w, r, reply)
 		e.apply(s, i)
+	case "behind":
+		w.behind++
+		if len(reply) > 1 {
+			w.deaf = false
+			e.found(w, r, reply)
+		} else if heard := e.copies[s.db.meta["mark"]]; heard != nil && w.copy.at.Compare(heard.at) == room.Later {
+			w.copy = heard
+		} else {
+			w.deaf = true
+		}
+		s.requeue(i)
+		s.serve(i)
 	default:
 		e.t.Fatalf("%s: %v", r.text, reply)
 	}
+}
+
+// found makes the writer's copy the room that a commit has found.
+func (e *explorer) found(w *writer, r request, reply []any) {
+	now := read(e.t, e.store, r.incarnation, reply[1:])
+	if w.copy.at.Lost(now.Position) {
+		now.Renew()
+	}
+	w.copy = copyOf(now)
 }
 
 // finish ends a batch.

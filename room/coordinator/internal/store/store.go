@@ -99,6 +99,7 @@ type Store struct {
 	acks    int
 	wait    time.Duration // for replicas
 	ttl     string        // of the lock, in ms
+	asks    [3]string     // what a commit without a hold says of it; by Behind
 	idle    string        // in ms
 	unused  string        // in ms
 	journal string        // empty: there is none
@@ -115,7 +116,7 @@ func New(client redis.UniversalClient, opts Options) *Store {
 	_, cluster := client.(*redis.ClusterClient)
 	s := &Store{
 		Client: client, Space: keys.Space{Prefix: opts.KeyPrefix, Cluster: cluster}, servers: newIncarnations(client), acks: opts.Replicas, wait: min(opts.LockTTL/6, mostWait),
-		ttl: ms(opts.LockTTL), idle: ms(opts.Idle), unused: ms(opts.Unused),
+		ttl: ms(opts.LockTTL), asks: asks(ms(opts.LockTTL)), idle: ms(opts.Idle), unused: ms(opts.Unused),
 	}
 	if opts.Journal > 0 {
 		s.journal, s.feed = strconv.Itoa(opts.Journal), opts.Feed
@@ -168,7 +169,7 @@ func (s *Store) Acquire(ctx context.Context, slot *lockmgr.Slot, id string, copi
 		known = 1
 	}
 	reply, err := s.run(ctx, s.KeysOf(id).Meta, AcquireScript, func(script *redis.Script) (*redis.Cmd, error) {
-		return s.askFully(func(ttl string) (*redis.Cmd, error) { return slot.Ask(ctx, script, ttl, known) })
+		return askFully(func(full string) (*redis.Cmd, error) { return slot.Ask(ctx, script, s.ttl+full, known) })
 	})
 	switch {
 	case err != nil:
@@ -184,13 +185,19 @@ func (s *Store) Acquire(ctx context.Context, slot *lockmgr.Slot, id string, copi
 	return false, nil, fmt.Errorf("acquire.lua answered %q", reply[0])
 }
 
-// doneAlone is what a commit without the lock answers by 0; see commit.lua.
-var doneAlone = []any{"done", int64(0)}
+// What a commit without the lock answers by a number; see commit.lua.
+var (
+	doneAlone = []any{"done", int64(0)}
+	behind    = []any{"behind"}
+)
 
 // answerOf returns what a script on a room has answered.
 func answerOf(cmd *redis.Cmd) ([]any, error) {
-	if cmd.Val() == int64(0) {
+	switch cmd.Val() {
+	case int64(0):
 		return doneAlone, nil
+	case int64(1):
+		return behind, nil
 	}
 	return cmd.Slice()
 }

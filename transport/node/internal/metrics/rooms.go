@@ -48,7 +48,7 @@ type trouble struct {
 func newTrouble(r prometheus.Registerer) *trouble {
 	evicted := counters(r, "evicted_members_total", "Members of nodes that are gone which this node has removed: of a node that died, or of one that was stopped and whose players did not come back.", "node_has")
 	return &trouble{
-		reapplied: counter(r, "commits_reapplied_total", "Commits that found the room at another version than this node's copy, and were made again under the same hold."),
+		reapplied: counter(r, "commits_reapplied_total", "Commits that found the room at another version than this node's copy, and were made again."),
 		died:      evicted.WithLabelValues("died"),
 		stopped:   evicted.WithLabelValues("stopped"),
 		resynced:  counter(r, "resyncs_total", "Snapshots that stood for events of a room which this node had missed."),

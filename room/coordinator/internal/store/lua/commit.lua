@@ -6,7 +6,9 @@
 -- KEYS[6] Room:<id>:Log, only with a journal
 -- ARGV[1], ARGV[2] of the lock (publish, claim)
 -- ARGV[3] token           ARGV[4] empty if the lock has to be the token's; else the TTL of a hold that
---                         begins here; see room_ttl
+--                         begins here, see room_ttl, and what is done where the lock is free and the
+--                         room another one: "lock" takes the lock, "read" only returns the room, and "hear"
+--                         not even that, since the writer hears of it anyway
 -- ARGV[5..] the commit; see room.lua
 --
 -- returns {'done', 1}          written (or nothing was to be), now or when this same
@@ -22,6 +24,8 @@
 --                              nothing written, the lock is the token's: the room is
 --                              at another version, or not whole, or does not know the writer's
 --                              node; this is what it is (see load.lua)
+--         {'behind', epoch, ...}  the same, but the token has nothing: the lock was free, and is
+--         1                    {'behind'}, to who hears of the room
 --         {'queued'}           nothing written: another holds the lock or waits for it, and the token waits
 --         {'lost'}             nothing written: the lock, which had to be the token's, is not, and
 --                              the token does not wait for it
@@ -47,6 +51,14 @@ local free = ARGV[4] ~= '' and known and redis.call('EXISTS', KEYS[1], KEYS[2]) 
 local there = not before and (free or not writes) and room_count(KEYS[4], is, 5, epoch)
 -- Who writes nothing needs no lock to know that the room is this one.
 local alone, release = there and ARGV[4] ~= '', nil
+-- Who finds another room than his copy most often meets somebody who is done with it. If the lock was taken for that,
+-- the next of the others would have to wait for it, and each for the next from then on.
+local behind = free and not there and string.match(ARGV[4], '%a+')
+if behind == 'hear' then
+  return 1
+elseif behind == 'read' then
+  return {'behind', unpack(room_read(KEYS[4], KEYS[5]), 1, 12)}
+end
 if not alone then
 -- lock.lua
   if before then

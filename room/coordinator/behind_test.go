@@ -1,0 +1,121 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator/internal/feed"
+	"roomd/room/coordinator/internal/store"
+)
+
+// outrun is a node whose commits are outrun.
+type outrun struct {
+	*Coordinator
+	rdb   *redis.Client
+	times int      // it still is so often
+	by    func()   // what happens before its commit
+	asked []string // what its commits have asked for, and whether the lock was held after them
+}
+
+// startOutrun returns a node that knows the room 42, in which nobody is, and another one whose players join it whenever
+// the first commits.
+func startOutrun(t *testing.T) *outrun {
+	mini, rdb := redistest.Mini(t)
+	o := &outrun{Coordinator: newCoordinator(t, rdb, Options{}), rdb: redistest.MiniClient(t, mini)}
+	other, n := newCoordinator(t, redistest.MiniClient(t, mini), Options{}), 0
+	for _, node := range []*Coordinator{o.Coordinator, other, o.Coordinator, other} {
+		mustDo(t, node, "42", room.Say{Text: "I am here"})
+		synctest.Wait() // the others have heard it, and nobody keeps a place at the lock
+	}
+	o.by = func() {
+		n++
+		mustDo(t, other, "42", room.Join{User: fmt.Sprint("other", n), Session: "s"})
+	}
+	rdb.AddHook(redistest.Hook{
+		Before: func(_ context.Context, cmd redis.Cmder) error {
+			if o.times > 0 && isScript(cmd, store.CommitScript) {
+				o.times--
+				o.by()
+			}
+			return nil
+		},
+		After: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, store.CommitScript) {
+				ttl, _ := cmd.Args()[11].(*string) // behind evalsha, its hash, the number of keys, five of them, publish, claim, token
+				asks := "the lock is its own"
+				if ttl != nil {
+					_, asks, _ = strings.Cut(*ttl, " ")
+				}
+				if o.rdb.Exists(t.Context(), "LockRoom:42").Val() > 0 {
+					asks += ", has the lock"
+				}
+				o.asked = append(o.asked, asks)
+			}
+			return nil
+		},
+	})
+	return o
+}
+
+// A commit that another one has outrun comes again without the lock, a few times. Then it takes the lock, and
+// nobody outruns it. Its action is done once.
+func TestBehind_Lock(t *testing.T) {
+	for times, want := range map[int][]string{
+		0: {"hear"},
+		1: {"hear", "hear"},
+		3: {"hear", "hear", "hear", "lock"},
+		4: {"hear", "hear", "hear", "lock, has the lock", "the lock is its own"},
+	} {
+		t.Run(fmt.Sprint(times), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := startOutrun(t)
+				o.times = times
+				r := mustDo(t, o.Coordinator, "42", room.Join{User: "a", Session: "s"})
+				if len(r.Users()) != times+1 || r.Version != uint64(4+times+1) {
+					t.Errorf("%s at version %d", describeUsers(r.Users()), r.Version)
+				}
+				redistest.Equal(t, "its commits", fmt.Sprintf("%q", o.asked), fmt.Sprintf("%q", want))
+				o.asked, o.times = nil, 1
+				mustDo(t, o.Coordinator, "42", room.Say{Text: "and on"}) // it counts anew
+				redistest.Equal(t, "then its commits", fmt.Sprintf("%q", o.asked), `["hear" "hear"]`)
+			})
+		})
+	}
+}
+
+// Where the event of the other commit does not come, the worker reads the room, after a moment.
+func TestBehind_Deaf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := startOutrun(t)
+		o.times, o.by = 1, func() { o.rdb.HSet(t.Context(), "Room:42:Meta", "version", 7, "mark", "another commit's") }
+		began := time.Now()
+		r := mustDo(t, o.Coordinator, "42", room.Join{User: "a", Session: "s"})
+		if took := time.Since(began); describeUsers(r.Users()) != "a@0" || r.Version != 8 || took != eventPatience {
+			t.Errorf("after %v: %s at version %d", took, describeUsers(r.Users()), r.Version)
+		}
+		redistest.Equal(t, "its commits", fmt.Sprintf("%q", o.asked), `["hear" "read" "hear"]`)
+	})
+}
+
+// A node that has not followed the room until now reads it at once.
+func TestBehind_Reads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := startOutrun(t)
+		for user := range 2 { // the room is the node's alone for a while
+			w := o.workers.byRoom["42"]
+			w.copy.Stop()
+			w.copy = feed.Replica{Room: w.copy.Room}
+			o.asked, o.times = nil, 1
+			mustDo(t, o.Coordinator, "42", room.Join{User: fmt.Sprint(user), Session: "s"})
+			redistest.Equal(t, "its commits", fmt.Sprintf("%q", o.asked), `["read" "hear"]`)
+		}
+	})
+}

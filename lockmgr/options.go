@@ -57,9 +57,8 @@ type Options struct {
 
 	// Pipelined has requests that are made at the same time share round trips
 	// (go-redis' AutoPipeline): with many locks in use at once a multiple of the
-	// throughput, for some tens of microseconds when a handful of requests meet. A
-	// request that is made while no other is under way goes out by itself, as
-	// without this option.
+	// throughput, for some tens of microseconds more each. A request that is made
+	// while only a few others are under way goes out by itself, as without this option.
 	//
 	// On Redis Cluster each master has a pipeline of its own. Hooks of the
 	// ClusterClient see only what goes out by itself or had to be redirected; those

@@ -14,10 +14,21 @@ import (
 // pipelining says how requests share round trips: each is sent as soon as possible, and
 // those that come meanwhile go together. They are of different callers, each of whom
 // waits for its reply, so their order does not matter.
-var pipelining = &redis.AutoPipelineOptions{MaxConcurrentBatches: maxConcurrentBatches, Unordered: true}
+//
+// Redis answers what it has read of all connections at once, and who is answered asks again: so in the end all requests
+// would go to and fro together, and Redis and the callers would wait for each other, as buses bunch. Two queues keep them apart. With 128
+// callers in 128 rooms that makes 75 % use of two cores out of 69 %; more queues only make batches smaller.
+var pipelining = &redis.AutoPipelineOptions{MaxConcurrentBatches: maxConcurrentBatches, Unordered: true, NumShards: 2}
 
-// maxConcurrentBatches is how many pipelines to one server may be under way.
-const maxConcurrentBatches = 8
+const (
+	// maxConcurrentBatches is how many pipelines to one server may be under way.
+	maxConcurrentBatches = 8
+
+	// maxDirect is how many requests are under way from which on others share round trips. Below that there is little to
+	// share, and handing a request to the pipeline's goroutine and back takes longer than Redis does: so its caller
+	// sends it by itself.
+	maxDirect = 4
+)
 
 // pending is a request that shares a round trip and that its caller may abandon: a
 // pipeline sends it all the same. It is the value of the context's sendMode.
@@ -28,16 +39,13 @@ type pending struct {
 
 // process sends a command about key, together with others if the sender is pipelined.
 // When ctx has ended cmd must not be looked at.
-//
-// While no other request is under way there is nothing to share, and the caller sends its
-// own by itself: handing it to the pipeline's goroutine and back takes as long as Redis does.
 func (s *sender) process(ctx context.Context, key string, cmd *redis.Cmd) error {
 	if s.pipelined {
-		alone := s.underway.Add(1) == 1
+		direct := s.underway.Add(1) <= maxDirect
 		defer s.underway.Add(-1)
 		// What Redis does not answer must not pile up in a pipeline, which has no bound.
 		mode := ctx.Value(sendMode{})
-		if !alone && mode != sendDirectly && (mode != sendUnattended || s.isPrompt()) {
+		if !direct && mode != sendDirectly && (mode != sendUnattended || s.isPrompt()) {
 			if pipe := s.pipeTo(ctx, key); pipe != nil {
 				return s.share(ctx, pipe, cmd, mode)
 			}

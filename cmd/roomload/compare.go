@@ -90,6 +90,7 @@ func (c *compareCmd) measure(ctx context.Context, program string) (map[string]*b
 		Workloads map[string]map[string]*bench.Result `json:"workloads"`
 		WebSocket *bench.Result                       `json:"websocket"`
 		TwoNodes  *bench.Result                       `json:"websocket_two_nodes"`
+		Paced     *bench.Result                       `json:"websocket_paced"`
 	}
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		return nil, fmt.Errorf("%s: its report: %w", program, err)
@@ -98,11 +99,10 @@ func (c *compareCmd) measure(ctx context.Context, program string) (map[string]*b
 	for name, of := range r.Workloads {
 		results[name] = of[c.Only]
 	}
-	if r.WebSocket != nil {
-		results["websocket"] = r.WebSocket
-	}
-	if r.TwoNodes != nil {
-		results["websocket-two-nodes"] = r.TwoNodes
+	for name, result := range map[string]*bench.Result{"websocket": r.WebSocket, "websocket-two-nodes": r.TwoNodes, "websocket-paced": r.Paced} {
+		if result != nil {
+			results[name] = result
+		}
 	}
 	return results, nil
 }

@@ -60,7 +60,7 @@ func WorkloadNames() (list []string) {
 			list = append(list, w.name)
 		}
 	}
-	return slices.Concat(list, []string{webSocketName, twoNodesName}, NamedWorkloads())
+	return slices.Concat(list, []string{webSocketName, twoNodesName, pacedName}, NamedWorkloads())
 }
 
 // NamedWorkloads returns the names of the workloads that run only if they are named: the groups with their

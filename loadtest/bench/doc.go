@@ -56,6 +56,7 @@
 // go, and two stay and get the events. By turns with it the same clients send frames of
 // the same size to an echo server of a few lines. All of this is in one process. In
 // websocket-two-nodes one of the two who come and go, and one of those who stay, is at either node.
+// websocket-paced is a node that has time: its clients make pauses, which do not count.
 //
 // # A node alone
 //

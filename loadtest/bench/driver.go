@@ -29,6 +29,9 @@ type actor interface {
 	act(ctx context.Context) error
 }
 
+// resting is an actor that makes pauses between its actions, which do not count.
+type resting interface{ rest(ctx context.Context) }
+
 // The phases of a measurement.
 const (
 	warmingUp = iota
@@ -105,6 +108,10 @@ acting:
 			t.Record(end.Sub(start))
 		case at == over:
 			t.Record(end.Sub(start))
+		}
+		if r, ok := any(a).(resting); ok {
+			r.rest(ctx)
+			end = time.Now()
 		}
 		start = end
 	}

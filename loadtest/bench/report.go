@@ -19,9 +19,11 @@ type Report struct {
 	// Workloads are the results by the names of workload and contender.
 	Workloads map[string]map[string]*Result `json:"workloads"`
 
-	// WebSocket is the figure for the whole path, nil if it was not asked for, and TwoNodes that with two nodes.
+	// WebSocket is the figure for the whole path, nil if it was not asked for. TwoNodes is with two nodes, and Paced
+	// with clients who make pauses.
 	WebSocket *WebSocket `json:"websocket,omitempty"`
 	TwoNodes  *WebSocket `json:"websocket_two_nodes,omitempty"`
+	Paced     *WebSocket `json:"websocket_paced,omitempty"`
 
 	// Feed is what the feed costs, nil if it was not asked for.
 	Feed *Feed `json:"feed,omitempty"`
@@ -75,11 +77,10 @@ func problem(where string, wrong []string) []string {
 
 // parts returns the results of the workloads that compare no contenders, as far as there are any.
 func (r *Report) parts() (list []part) {
-	if r.WebSocket != nil {
-		list = append(list, r.WebSocket)
-	}
-	if r.TwoNodes != nil {
-		list = append(list, r.TwoNodes)
+	for _, w := range []*WebSocket{r.WebSocket, r.TwoNodes, r.Paced} {
+		if w != nil {
+			list = append(list, w)
+		}
 	}
 	if r.Feed != nil {
 		list = append(list, r.Feed)

@@ -27,6 +27,7 @@ func made() *Report {
 		Redis: "Redis & <co>", Workloads: map[string]map[string]*Result{"hot-room": results},
 		WebSocket:  &WebSocket{load: webSocketLoad, Result: Result{ActionsPerSec: 500}, EchoPerSec: 5000, Ratio: 0.1},
 		TwoNodes:   &WebSocket{load: twoNodesLoad, Result: Result{ActionsPerSec: 300}, EchoPerSec: 5000, Ratio: 0.06},
+		Paced:      &WebSocket{load: pacedLoad, Result: Result{ActionsPerSec: 2}, EchoPerSec: 2, Ratio: 1},
 		Memory:     &Memory{Servers: map[string]*MemoryResult{"gorilla": {}}},
 		Storm:      &Storm{In: 1},
 		Neighbours: &Neighbours{Attacks: map[string]*Neighbour{"flood": {Actions: 1, Attack: Attack{MiB: 1}}}},
@@ -69,7 +70,7 @@ func TestReport_Fields(t *testing.T) {
 	redistest.OK(t, err)
 	figures := "actions_per_s allocs_per_action commands_per_action cut_off errors jain latency_ms own_cpu_us_per_action reads_per_action redis_cpu_us_per_action starved"
 	for path, want := range map[string]string{
-		"":                                    "cores duration_s go memory neighbours redis storm websocket websocket_two_nodes workloads",
+		"":                                    "cores duration_s go memory neighbours redis storm websocket websocket_paced websocket_two_nodes workloads",
 		"workloads":                           "hot-room",
 		"workloads hot-room":                  "article roomd sadd",
 		"workloads hot-room roomd":            figures + " to_article to_sadd violations",

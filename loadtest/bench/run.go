@@ -124,6 +124,10 @@ var specials = []special{
 		r.TwoNodes, err = b.measureWebSocket(ctx, twoNodesLoad)
 		return r.TwoNodes, err
 	}},
+	{pacedName, "The whole path, 2,000 times a second", 1, false, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
+		r.Paced, err = b.measureWebSocket(ctx, pacedLoad)
+		return r.Paced, err
+	}},
 	{feedName, "What the feed costs, and how late it is", 1, true, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
 		r.Feed, err = b.measureFeed(ctx)
 		return r.Feed, err

@@ -145,7 +145,7 @@ func TestConfig_Bad(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	all := Config{}.plan()
-	if len(all.contenders) != len(contenders) || len(all.workloads) == 0 || len(all.special) != 2 || all.special[0].name != webSocketName || all.cells() < 55 {
+	if len(all.contenders) != len(contenders) || len(all.workloads) == 0 || len(all.special) != 3 || all.special[0].name != webSocketName || all.cells() < 55 {
 		t.Errorf("%+v", all)
 	}
 	some := Config{Only: []string{"roomd", "sadd", "roomd"}, Workloads: []string{"websocket"}}.plan()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/transport/protocol"
 )
 
@@ -39,8 +41,9 @@ type socket struct {
 	user       string
 	requests   [2]request // join, leave
 	membership membership
-	frame      []byte       // the last one read
-	events     atomic.Int64 // frames other than replies
+	pace       time.Duration // between two actions, on average
+	frame      []byte        // the last one read
+	events     atomic.Int64  // frames other than replies
 }
 
 // request is a frame to send, and the first bytes of its reply.
@@ -107,6 +110,13 @@ func (s *socket) act(context.Context) error {
 		}
 		s.membership = done
 		return nil
+	}
+}
+
+// rest makes a pause, so that sockets with the same pace do not act in step.
+func (s *socket) rest(ctx context.Context) {
+	if s.pace > 0 {
+		_ = pause.For(ctx, rand.N(2*s.pace))
 	}
 }
 

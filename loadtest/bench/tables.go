@@ -114,6 +114,7 @@ func (t *tables) connect(ctx context.Context, address func(client int) string) (
 		if err != nil {
 			return sockets, err
 		}
+		s.pace = t.load.pace
 		sockets = append(sockets, s)
 		group.Go(func() error { return s.dial(ctx, address(i)) })
 	}

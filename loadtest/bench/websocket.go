@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/report"
@@ -12,6 +13,7 @@ import (
 const (
 	webSocketName = "websocket"
 	twoNodesName  = "websocket-two-nodes"
+	pacedName     = "websocket-paced"
 	turns         = 2 // of each server, one after the other
 )
 
@@ -25,6 +27,11 @@ var (
 		name:    twoNodesName,
 		about:   "the same with two nodes: at each table one of the two who come and go is at either, and one of the two who stay",
 		clients: 1000, rooms: 250, nodes: 2,
+	}
+	pacedLoad = workload{
+		name:    pacedName,
+		about:   "the same with one node, and 2,000 actions/s: who comes and goes does so four times a second",
+		clients: 1000, rooms: 250, nodes: 1, pace: 250 * time.Millisecond,
 	}
 )
 

@@ -41,6 +41,10 @@ type workload struct {
 	nodes       int // over which the clients are spread
 	members     int // of each room, besides the clients
 
+	// pace is how long a client waits between two actions, on average: not at all if that is 0. Only
+	// those with WebSockets can.
+	pace time.Duration
+
 	// locks means that the clients take locks and give them back, and there are no rooms.
 	locks bool
 

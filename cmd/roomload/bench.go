@@ -17,6 +17,7 @@ type benchCmd struct {
 
 	Connections int    `default:"10000" help:"How many clients connect in memory and storm (${default})."`
 	Rounds      int    `default:"3" help:"How often the players of neighbours play alone, and how often beside each attack; and how often each turn of feed comes (${default})."`
+	CPUProfile  string `name:"cpu-profile" placeholder:"FILE" help:"Write a profile of the processor time of nodes and clients, for go tool pprof."`
 	HeapProfile string `placeholder:"FILE" help:"Write a profile of a node's heap, for go tool pprof: from memory with all clients in their rooms, from storm when all have left."`
 	outputFlags
 }
@@ -64,7 +65,7 @@ roomload uses and removes only keys with names of its own.`
 func (c *benchCmd) config(std streams) bench.Config {
 	return bench.Config{
 		Redis: c.Redis, Duration: c.Duration, Only: c.Only, Workloads: c.Workload,
-		Connections: c.Connections, Rounds: c.Rounds, HeapProfile: c.HeapProfile,
+		Connections: c.Connections, Rounds: c.Rounds, CPUProfile: c.CPUProfile, HeapProfile: c.HeapProfile,
 		Out: c.table(std), Log: std.stderr,
 	}
 }

@@ -14,10 +14,10 @@ import (
 
 func TestBench_Reports(t *testing.T) {
 	t.Parallel()
-	page := filepath.Join(t.TempDir(), "bench.html")
+	page, profile := filepath.Join(t.TempDir(), "bench.html"), filepath.Join(t.TempDir(), "cpu")
 	args := []string{"bench", "--redis", "embedded", "--only", "sadd,roomd", "--workload", "members-10", "--duration", "100ms"}
 	var stdout, stderr bytes.Buffer
-	redistest.OK(t, run(t.Context(), append(args, "--json", "-", "--html", page), &stdout, &stderr))
+	redistest.OK(t, run(t.Context(), append(args, "--json", "-", "--html", page, "--cpu-profile", profile), &stdout, &stderr))
 	var r bench.Report
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || r.Workloads["members-10"]["roomd"] == nil || r.WebSocket != nil {
 		t.Errorf("standard output is not the report: %v\n%s", err, &stdout)
@@ -27,6 +27,9 @@ func TestBench_Reports(t *testing.T) {
 	}
 	if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte(`class="chart"`)) {
 		t.Errorf("the page: %v", err)
+	}
+	if file, err := os.Stat(profile); err != nil || file.Size() == 0 {
+		t.Errorf("the profile: %v", err)
 	}
 	stdout.Reset()
 	if err := run(t.Context(), args, &stdout, &stderr); err != nil || !strings.Contains(stdout.String(), "×sadd") {

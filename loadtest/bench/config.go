@@ -35,6 +35,10 @@ type Config struct {
 	// in their rooms, from storm when all have left. Empty means none.
 	HeapProfile string
 
+	// CPUProfile is a file that gets a profile of what this process does meanwhile: nodes and clients, but of the
+	// workloads with processes of their own only what looks at them. Empty means none.
+	CPUProfile string
+
 	Out io.Writer // gets a table as soon as its workload is done
 	Log io.Writer // gets a line about each measurement
 }

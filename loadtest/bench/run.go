@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/pprof"
 	"time"
 
 	"github.com/google/uuid"
@@ -50,6 +51,17 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	defer server.Close()
+	if cfg.CPUProfile != "" {
+		file, err := os.Create(cfg.CPUProfile)
+		if err != nil {
+			return nil, fmt.Errorf("cpu-profile: %w", err)
+		}
+		defer file.Close()
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return nil, fmt.Errorf("cpu-profile: %w", err)
+		}
+		defer pprof.StopCPUProfile()
+	}
 	b := &bench{
 		redis: server, rdb: server.NewClient(1), meter: newMeter(server),
 		prefix: "bench-" + uuid.NewString()[:8] + "-",

@@ -134,6 +134,7 @@ func TestConfig_Bad(t *testing.T) {
 		"rounds":      func(c *Config) { c.Rounds = -1 },
 
 		"heap-profile": func(c *Config) { c.HeapProfile = "/nonexistent/heap" },
+		"cpu-profile":  func(c *Config) { c.CPUProfile = "/nonexistent/cpu" },
 	} {
 		c := Config{Redis: redisurl.Embedded, Duration: time.Second, Out: io.Discard, Log: io.Discard}
 		spoil(&c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,5 +118,49 @@ func TestBehind_Reads(t *testing.T) {
 			mustDo(t, o.Coordinator, "42", room.Join{User: fmt.Sprint(user), Session: "s"})
 			redistest.Equal(t, "its commits", fmt.Sprintf("%q", o.asked), `["read" "hear"]`)
 		}
+	})
+}
+
+// A node that is far from Redis is outrun each time by those that are near. It does not starve.
+func TestBehind_FarNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const far = 20 * time.Millisecond // each way
+		mini, _ := redistest.Mini(t)
+		node := func(delay time.Duration) *Coordinator {
+			client := redistest.MiniClient(t, mini)
+			wait := func(context.Context, redis.Cmder) error { time.Sleep(delay); return nil }
+			client.AddHook(redistest.Hook{Before: wait, After: wait})
+			return newCoordinator(t, client, Options{})
+		}
+		distant, over := node(far), make(chan struct{})
+		var near sync.WaitGroup
+		for i := range 2 {
+			c := node(100 * time.Microsecond)
+			near.Go(func() {
+				for {
+					select {
+					case <-over:
+						return
+					case <-time.After(time.Duration(i+1) * time.Millisecond):
+						mustDo(t, c, "42", room.Say{Text: "near"})
+					}
+				}
+			})
+		}
+		mustDo(t, distant, "42", room.Join{User: "a", Session: "s"})
+		var longest time.Duration
+		for range 15 {
+			began := time.Now()
+			mustDo(t, distant, "42", room.Say{Text: "far"})
+			longest = max(longest, time.Since(began))
+			time.Sleep(3 * time.Millisecond)
+		}
+		close(over)
+		near.Wait()
+		// A few times behind, then once for the lock, once to wait for it, and once under it.
+		if most := (maxBehind + 3) * (2*far + eventPatience); longest > most {
+			t.Errorf("an action took %v, more than %v", longest, most)
+		}
+		t.Logf("an action took %v at most", longest)
 	})
 }

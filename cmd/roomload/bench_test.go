@@ -79,7 +79,7 @@ func TestCompare_Programs(t *testing.T) {
 	if len(lines) != 4 || !strings.HasPrefix(lines[1], "lone ") || !strings.HasPrefix(lines[2], "members-10 ") || strings.Contains(lines[1], "NaN") {
 		t.Errorf("it prints\n%s", &stdout)
 	}
-	if !strings.Contains(stderr.String(), "[1/4] before\n[2/4] after\n[3/4] after\n[4/4] before") {
+	if !strings.Contains(stderr.String(), "[3/8] members-10, before\n[4/8] members-10, after\n[5/8] lone, after\n[6/8] lone, before") {
 		t.Errorf("not by turns:\n%s", &stderr)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -23,7 +22,7 @@ type compareCmd struct {
 	Before   string        `arg:"" help:"The revision to compare with, such as main~3, or a roomload program that was built from it."`
 	After    string        `arg:"" optional:"" help:"The other one. Without it this program."`
 	Rounds   int           `default:"4" help:"How often each is measured (${default})."`
-	Workload []string      `placeholder:"NAME" default:"lone,hot-room,1000-rooms-128,1000-rooms-2000,four-nodes-one-room,four-nodes-16-rooms,members-10,websocket,websocket-two-nodes" help:"Workloads of bench, separated by commas (${default})."`
+	Workload []string      `placeholder:"NAME" default:"lone,hot-room,1000-rooms-128,1000-rooms-2000,four-nodes-one-room,four-nodes-16-rooms,members-10,websocket,websocket-two-nodes,websocket-paced" help:"Workloads of bench, separated by commas (${default})."`
 	Only     string        `default:"roomd" help:"The contender that is compared (${default})."`
 	Duration time.Duration `default:"700ms" help:"How long each measurement takes (${default})."`
 }
@@ -34,8 +33,8 @@ func (c *compareCmd) Help() string {
   go run ./cmd/roomload compare main~3
   go run ./cmd/roomload compare main~3 --workload lone,hot-room --rounds 8
 
-Both are measured by turns, since the speed of a machine changes from minute to minute: in each
-round one after the other, and in the next round in the other order. It prints the ratio of
+Both are measured by turns, since the speed of a machine changes from minute to minute: each workload
+with one right after the other, and in the next round in the other order. It prints the ratio of
 actions per second, of the second to the first, and how far the rounds lie apart: a ratio
 counts if 1.00 is outside of that. Commands and allocations per action hardly depend on the
 machine.
@@ -66,25 +65,41 @@ func (c *compareCmd) Run(ctx context.Context, std streams) (err error) {
 		return err
 	}
 	rounds := make([][2]map[string]*bench.Result, c.Rounds)
+	runs := 0
 	for i := range rounds {
-		for turn := range 2 {
-			which := (turn + i) % 2
-			fmt.Fprintf(std.stderr, "[%d/%d] %s\n", 2*i+turn+1, 2*c.Rounds, []string{"before", "after"}[which])
-			if rounds[i][which], err = c.measure(ctx, programs[which]); err != nil {
-				return err
+		rounds[i] = [2]map[string]*bench.Result{{}, {}}
+		for _, workload := range c.Workload {
+			var unknown error
+			for turn := range 2 {
+				which := (turn + i) % 2
+				runs++
+				fmt.Fprintf(std.stderr, "[%d/%d] %s, %s\n", runs, 2*c.Rounds*len(c.Workload), workload, []string{"before", "after"}[which])
+				switch err := c.measure(ctx, programs[which], workload, rounds[i][which]); {
+				case err == nil:
+				case unknown == nil && isWrongUse(err): // it has no such workload, or no such contender
+					unknown = err
+				default:
+					return err
+				}
 			}
 		}
 	}
 	return printComparison(std.stdout, c.Workload, rounds)
 }
 
-// measure runs a program's bench once.
-func (c *compareCmd) measure(ctx context.Context, program string) (map[string]*bench.Result, error) {
-	cmd := exec.CommandContext(ctx, program, "bench", "--json", "-", "--only", c.Only, "--workload", strings.Join(c.Workload, ","), "--duration", c.Duration.String())
+// isWrongUse reports whether a program has ended because it does not know what it was asked for.
+func isWrongUse(err error) bool {
+	exit, ended := errors.AsType[*exec.ExitError](err)
+	return ended && exit.ExitCode() == exitWrongUse
+}
+
+// measure runs a workload of a program's bench once, and adds its results.
+func (c *compareCmd) measure(ctx context.Context, program, workload string, results map[string]*bench.Result) error {
+	cmd := exec.CommandContext(ctx, program, "bench", "--json", "-", "--only", c.Only, "--workload", workload, "--duration", c.Duration.String())
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(problems.Bytes()))
+		return fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(problems.Bytes()))
 	}
 	var r struct {
 		Workloads map[string]map[string]*bench.Result `json:"workloads"`
@@ -93,9 +108,8 @@ func (c *compareCmd) measure(ctx context.Context, program string) (map[string]*b
 		Paced     *bench.Result                       `json:"websocket_paced"`
 	}
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
-		return nil, fmt.Errorf("%s: its report: %w", program, err)
+		return fmt.Errorf("%s: its report: %w", program, err)
 	}
-	results := make(map[string]*bench.Result)
 	for name, of := range r.Workloads {
 		results[name] = of[c.Only]
 	}
@@ -104,16 +118,18 @@ func (c *compareCmd) measure(ctx context.Context, program string) (map[string]*b
 			results[name] = result
 		}
 	}
-	return results, nil
+	return nil
 }
 
 func printComparison(out io.Writer, order []string, rounds [][2]map[string]*bench.Result) error {
-	known := slices.Sorted(maps.Keys(rounds[0][1]))
+	all := maps.Clone(rounds[0][0])
+	maps.Copy(all, rounds[0][1])
+	known := slices.Sorted(maps.Keys(all))
 	slices.SortStableFunc(known, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "workload\tbefore/s\tafter/s\tratio\tof the rounds\tcommands\tallocations")
+	fmt.Fprintln(table, "workload\tbefore/s\tafter/s\tratio\tof the rounds\tp50 ms\tcommands\tallocations")
 	for _, name := range known {
-		var rates, commands, allocs [2][]report.Figure
+		var rates, p50, commands, allocs [2][]report.Figure
 		var ratios []report.Figure
 		for _, round := range rounds {
 			if round[0][name] == nil || round[1][name] == nil {
@@ -121,6 +137,7 @@ func printComparison(out io.Writer, order []string, rounds [][2]map[string]*benc
 			}
 			for i, results := range round {
 				rates[i] = append(rates[i], results[name].ActionsPerSec)
+				p50[i] = append(p50[i], results[name].Latency.P50)
 				commands[i] = append(commands[i], results[name].Commands)
 				allocs[i] = append(allocs[i], results[name].Allocs)
 			}
@@ -130,8 +147,8 @@ func printComparison(out io.Writer, order []string, rounds [][2]map[string]*benc
 			fmt.Fprintf(table, "%s\tonly one of them has it\n", name)
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.2f\t%.2f–%.2f\t%.2f → %.2f\t%.1f → %.1f\n", name, report.Median(rates[0]), report.Median(rates[1]), report.Median(ratios),
-			slices.Min(ratios), slices.Max(ratios), report.Median(commands[0]), report.Median(commands[1]), report.Median(allocs[0]), report.Median(allocs[1]))
+		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.2f\t%.2f–%.2f\t%.2f → %.2f\t%.2f → %.2f\t%.1f → %.1f\n", name, report.Median(rates[0]), report.Median(rates[1]), report.Median(ratios),
+			slices.Min(ratios), slices.Max(ratios), report.Median(p50[0]), report.Median(p50[1]), report.Median(commands[0]), report.Median(commands[1]), report.Median(allocs[0]), report.Median(allocs[1]))
 	}
 	return table.Flush()
 }

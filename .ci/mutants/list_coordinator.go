@@ -15,6 +15,7 @@ var coordinatorMutants = []mutant{
 	{"behind: it is not counted anew", "room/coordinator/apply.go", "		w.behind.times = 0\n", "", coordinators, "TestBehind_Lock"},
 	{"behind: who hears nothing goes on listening", "room/coordinator/behind.go", "case follows && !l.deaf:", "case follows:", coordinators, "TestBehind_Deaf"},
 	{"behind: what was not written stays in the copy", "room/coordinator/behind.go", "	w.copy.Room.Revert()\n", "", coordinators, "TestBehind_Lock"},
+	{"behind: who has given up goes on", "room/coordinator/worker.go", "again = behind && ctx.Err() == nil", "again = behind", coordinators, "TestBehind_CallerGone"},
 	{"behind: nobody waits for the event", "room/coordinator/internal/feed/replica.go", "	for !r.hasNews() {", "	for false {", "./room/coordinator/internal/feed", "TestFollow_Await"},
 	{"worker: two actions of a user share a commit", "room/coordinator/queue.go", "		if q.users[user] {\n			break\n		}\n", "", coordinators, "TestBatch_UserOnce"},
 	{"worker: who gave up is served", "room/coordinator/queue.go", "	batch = slices.DeleteFunc(batch, func(r *request) bool { return r.gone })\n", "", coordinators, "TestGiveUp_WhileQueued"},

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -118,6 +119,24 @@ func TestBehind_Reads(t *testing.T) {
 			mustDo(t, o.Coordinator, "42", room.Join{User: fmt.Sprint(user), Session: "s"})
 			redistest.Equal(t, "its commits", fmt.Sprintf("%q", o.asked), `["read" "hear"]`)
 		}
+	})
+}
+
+// A caller who has given up when the commit is behind goes at once, and what it wanted is not done.
+func TestBehind_CallerGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := startOutrun(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		outrun := o.by
+		o.times, o.by = 1, func() { outrun(); cancel() }
+		_, err := o.Do(ctx, "42", room.Join{User: "a", Session: "s"})
+		if !errors.Is(err, context.Canceled) || errors.Is(err, room.ErrUnknown) {
+			t.Errorf("who has given up hears %v", err)
+		}
+		if r := mustDo(t, o.Coordinator, "42", room.Join{User: "b", Session: "s"}); describeUsers(r.Users()) != "other1@0 b@1" {
+			t.Errorf("then %s", describeUsers(r.Users()))
+		}
+		redistest.Equal(t, "the commits", fmt.Sprintf("%q", o.asked), `["hear" "hear"]`)
 	})
 }
 

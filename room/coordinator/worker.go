@@ -65,9 +65,9 @@ func (w *worker) serve() {
 }
 
 // serveCaller runs one batch in the goroutine of a caller, whose request began the queue: nobody else has to be
-// started and woken then. What needs more than a request to Redis that is answered soon, and
-// what has come meanwhile, gets a goroutine.
-func (w *worker) serveCaller() {
+// started and woken then. What needs more than requests to Redis that are answered soon, and
+// what has come meanwhile, gets a goroutine. ctx is the caller's.
+func (w *worker) serveCaller(ctx context.Context) {
 	defer func() {
 		if reason := recover(); reason != nil { // a caller who recovers would leave the room without anybody who serves it
 			go panic(reason)
@@ -85,13 +85,15 @@ func (w *worker) serveCaller() {
 			break
 		}
 		b.sent = time.Now()
-		ctx := w.ws.prompt.Context()
-		at, now, err := w.ws.store.Send(ctx, w.slot, b.commit)
-		if again = errors.Is(err, store.ErrBehind); err != nil && !again {
-			w.ws.busy.Go(func() { w.serveOn(b, ctx, at, now, err) })
+		prompt := w.ws.prompt.Context()
+		at, now, err := w.ws.store.Send(prompt, w.slot, b.commit)
+		behind := errors.Is(err, store.ErrBehind)
+		if err != nil && !behind {
+			w.ws.busy.Go(func() { w.serveOn(b, prompt, at, now, err) })
 			return
 		}
 		w.finish(b, at, now, err)
+		again = behind && ctx.Err() == nil
 	}
 	if !w.finished() {
 		w.ws.busy.Go(w.serve)

@@ -124,7 +124,7 @@ func (ws *workers) await(ctx context.Context, id string, r *request) (room.Resul
 		return room.Result{}, err
 	}
 	if first {
-		w.serveCaller()
+		w.serveCaller(ctx)
 	}
 	select {
 	case o := <-r.done:

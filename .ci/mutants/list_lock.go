@@ -20,6 +20,8 @@ var lockMutants = []mutant{
 	{"lock: what was asked twice is not buried", lockLua, "  lock_bury(at, token)\n  if lock_holds(at, token) then\n    redis.call('ZREM', queue, heir)", "  if lock_holds(at, token) then\n    redis.call('ZREM', queue, heir)", lockmgr, "TestALateRequestRevivesNothing|TestWaitingForAHoldWithAnotherToken"},
 	{"lock: takes one of several", "lockmgr/lua/all.lua", "  if not lock_open(3 * (i - 4) + 1, ARGV[i]) then", "  if i == 4 and not lock_open(3 * (i - 4) + 1, ARGV[i]) then", lockmgr, "TestAcquireAllOrNone|TestAcquireAllNeverDeadlocks"},
 	{"lock: the deadline after Extend counts from the reply", "lockmgr/extend.go", "l.deadline, l.unanswered = sent.Add(l.ttl), false", "l.deadline, l.unanswered = sent.Add(time.Since(sent)+l.ttl), false", lockmgr, "TestTheDeadlineCountsFromTheExtensionsRequest"},
+	{"lock: only a lone request goes by itself", "lockmgr/pipeline.go", "s.underway.Add(1) <= maxDirect", "s.underway.Add(1) <= 1", lockmgr, "TestPipelined_AFewGoAlone"},
+	{"lock: no request shares a round trip", "lockmgr/pipeline.go", "s.underway.Add(1) <= maxDirect", "s.underway.Add(1) > 0", lockmgr, "TestPipelined_AFewGoAlone"},
 	{"lock: believes in a hold after its deadline", "lockmgr/lock.go", "deadline: g.since.Add(g.lasts)}", "deadline: g.since.Add(g.lasts + time.Second)}", lockmgr, "TestAnAnswerAfterTheDeadlineIsNoTheft"},
 	{"lock: Extend does not say that the hold is lost", "lockmgr/extend.go", "	if err == nil && !extended {\n		l.stolenLocked()\n	}\n", "	_ = extended\n", lockmgr, "TestLocksReleaseAllTheSame|TestDoTellsALostLock$"},
 	{"lock: KeepAlive begins at the end", "lockmgr/extend.go", "l.next = time.AfterFunc(l.ttl/3, l.extendInTime)", "l.next = time.AfterFunc(2*l.ttl, l.extendInTime)", lockmgr, "TestWatchdog"},

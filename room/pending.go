@@ -51,7 +51,7 @@ func (p *pending) Changed() bool {
 // Base returns how many members there were at the last Commit or Revert.
 func (p *pending) Base() int { return p.base }
 
-// Renewed reports whether Renew was called since the last Commit or Revert.
+// Renewed reports whether Renew was called since the last Commit, Revert or Advance.
 func (p *pending) Renewed() bool { return p.renew }
 
 // Confirm makes the next Commit count a version, although nothing may have changed.

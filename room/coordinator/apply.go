@@ -83,7 +83,13 @@ func (w *worker) begin(more bool) store.Hold {
 }
 
 // apply applies a batch to the copy, and prepares its commit.
+//
+// What was lost is known until a commit has begun a new epoch, whatever becomes of the commits before: the copy
+// forgets it when it is reverted, or read again after another node, which does not know it, has written.
 func (w *worker) apply(b *batch) {
+	if r := w.copy.Room; w.ends != "" && r.Epoch == w.ends {
+		r.Renew()
+	}
 	for i, r := range b.requests {
 		w.applyOne(r, b.hold.Node, &b.outcomes[i])
 	}
@@ -101,7 +107,7 @@ func (w *worker) reapply(b *batch, now *room.Room) error {
 		w.quiet, w.held, w.inLine = false, true, true
 		if !w.registration.Valid() { // the node has stood still
 			w.abandon()
-			w.copy.Room = now
+			w.found(now)
 			return store.ErrLost
 		}
 		b.hold = w.begin(b.more)
@@ -124,8 +130,16 @@ func (w *worker) found(now *room.Room) {
 	if w.copy.Room.Lost(now.Position) {
 		now.Renew()
 	}
-	w.copy.Room = now
-	w.ws.timers.Found(now)
+	w.read(now)
+}
+
+// read makes the copy the room as it was read.
+func (w *worker) read(r *room.Room) {
+	if r.Renewed() {
+		w.ends = r.Epoch
+	}
+	w.copy.Room = r
+	w.ws.timers.Found(r)
 }
 
 // finish ends a batch whose commit was answered so, or failed. If the room has turned out to be

@@ -23,7 +23,7 @@ const (
 // behind is how a worker's last commits have fallen behind. The zero value says that they did not.
 type behind struct {
 	times int  // in a row
-	deaf  bool // the event of the commit that the last one has met did not come
+	deaf  bool // the event of a commit that was met did not come, and none has since
 }
 
 // asks returns what the next commit does if it finds another room than the copy, which follows the room's events or not.
@@ -43,7 +43,7 @@ func (w *worker) fallBehind(now *room.Room) {
 	w.quiet = false
 	w.behind.times++
 	if now != nil {
-		w.behind.deaf = false
+		w.behind.deaf = w.behind.deaf && !w.copy.Await(0)
 		w.found(now)
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"roomd/lockmgr/redisconn/embedded"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator/internal/feed"
@@ -21,17 +23,19 @@ import (
 // outrun is a node whose commits are outrun.
 type outrun struct {
 	*Coordinator
+	mini  *embedded.Redis
 	rdb   *redis.Client
-	times int      // it still is so often
-	by    func()   // what happens before its commit
-	asked []string // what its commits have asked for, and whether the lock was held after them
+	after func() error // happens before its commits, if it is not nil
+	times int          // it still is so often
+	by    func()       // what happens before its commit
+	asked []string     // what its commits have asked for, and whether the lock was held after them
 }
 
 // startOutrun returns a node that knows the room 42, in which nobody is, and another one whose players join it whenever
 // the first commits.
 func startOutrun(t *testing.T) *outrun {
 	mini, rdb := redistest.Mini(t)
-	o := &outrun{Coordinator: newCoordinator(t, rdb, Options{}), rdb: redistest.MiniClient(t, mini)}
+	o := &outrun{Coordinator: newCoordinator(t, rdb, Options{Trace: new(Trace)}), mini: mini, rdb: redistest.MiniClient(t, mini)}
 	other, n := newCoordinator(t, redistest.MiniClient(t, mini), Options{}), 0
 	for _, node := range []*Coordinator{o.Coordinator, other, o.Coordinator, other} {
 		mustDo(t, node, "42", room.Say{Text: "I am here"})
@@ -43,9 +47,15 @@ func startOutrun(t *testing.T) *outrun {
 	}
 	rdb.AddHook(redistest.Hook{
 		Before: func(_ context.Context, cmd redis.Cmder) error {
-			if o.times > 0 && isScript(cmd, store.CommitScript) {
+			if !isScript(cmd, store.CommitScript) {
+				return nil
+			}
+			if o.times > 0 {
 				o.times--
 				o.by()
+			}
+			if o.after != nil {
+				return o.after()
 			}
 			return nil
 		},
@@ -103,7 +113,29 @@ func TestBehind_Deaf(t *testing.T) {
 		if took := time.Since(began); describeUsers(r.Users()) != "a@0" || r.Version != 8 || took != eventPatience {
 			t.Errorf("after %v: %s at version %d", took, describeUsers(r.Users()), r.Version)
 		}
-		redistest.Equal(t, "its commits", fmt.Sprintf("%q", o.asked), `["hear" "read" "hear"]`)
+		redistest.Equal(t, "its commits", fmt.Sprintf("%q", o.asked), `["hear" "read" "read"]`)
+	})
+}
+
+// A worker is deaf until an event has come.
+func TestBehind_HearsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := startOutrun(t)
+		w := o.workers.byRoom["42"]
+		w.copy.Use()
+		w.behind.deaf = true
+		o.by()
+		synctest.Wait()
+		for _, deaf := range []bool{false, true} {
+			now, err := o.workers.store.Load(t.Context(), "42")
+			redistest.OK(t, err)
+			if w.fallBehind(now); w.behind.deaf != deaf {
+				t.Errorf("deaf: %v", w.behind.deaf)
+			}
+			w.copy.CatchUp()
+			w.behind.deaf = true
+		}
+		w.copy.Release()
 	})
 }
 
@@ -182,4 +214,66 @@ func TestBehind_FarNode(t *testing.T) {
 		}
 		t.Logf("an action took %v at most", longest)
 	})
+}
+
+// A node that finds that Redis has lost a member, or commits, begins a new epoch, also if its commit is refused
+// meanwhile, has to wait for the lock, or meets one of a node that does not know what was lost.
+func TestBehind_Lost(t *testing.T) {
+	for _, lost := range []string{"a member", "commits"} {
+		for _, then := range []string{"nothing", "a lock", "another commit", "another commit, unheard", "no connection"} {
+			t.Run(lost+", then "+then, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testLost(t, lost, then) }) })
+		}
+	}
+}
+
+func testLost(t *testing.T, lost, then string) {
+	o := startOutrun(t)
+	for _, user := range []string{"a", "b"} {
+		mustDo(t, o.Coordinator, "42", room.Join{User: user, Session: "s"})
+	}
+	old := o.rdb.HGetAll(t.Context(), "Room:42:Meta").Val()
+	known := mustDo(t, o.Coordinator, "42", room.Say{Text: "lost"})
+	synctest.Wait()
+	switch lost {
+	case "a member":
+		o.rdb.HDel(t.Context(), "Room:42:Users", "a")
+	case "commits":
+		o.rdb.HSet(t.Context(), "Room:42:Meta", old)
+	}
+	read := false
+	o.workers.opts.Trace.Reapplied = func() { read = len(o.asked) > 0 && o.asked[len(o.asked)-1] == "read" }
+	o.after = func() error {
+		if !read {
+			return nil
+		}
+		o.after = nil
+		switch then {
+		case "a lock":
+			o.rdb.Set(t.Context(), "LockRoom:42", "foreign", 200*time.Millisecond)
+		case "another commit", "another commit, unheard":
+			fresh := newCoordinator(t, redistest.MiniClient(t, o.mini), Options{})
+			if lost == "a member" {
+				o.rdb.HSet(t.Context(), "Room:42:Meta", "members", 1) // else it would find that, too
+			}
+			if mustDo(t, fresh, "42", room.Say{Text: "what was lost?"}); then == "another commit" {
+				synctest.Wait()
+			}
+		case "no connection":
+			return io.ErrUnexpectedEOF
+		}
+		return nil
+	}
+	var r room.Result
+	for range 2 { // without a connection the first fails
+		var err error
+		if r, err = o.Do(t.Context(), "42", room.Say{Text: "on"}); err == nil {
+			break
+		}
+	}
+	if r.Epoch == known.Epoch || r.Epoch == "" {
+		t.Errorf("the epoch goes on: version %d with %s, after version %d", r.Version, describeUsers(r.Users()), known.Version)
+	}
+	if !read {
+		t.Errorf("the room was not read: %q", o.asked)
+	}
 }

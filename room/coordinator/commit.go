@@ -13,7 +13,7 @@ import (
 // commit writes what was done to the room, under the lock, and gives that back with it. When
 // the reply is lost it sends the same commit again, which tells whether it
 // was written, until a TTL has passed: then no copy of it can be carried out
-// any more. It fails with store.ErrLost, store.ErrQueued, store.ErrStale, ErrUnavailable or ErrUnknown.
+// any more. It fails with store.ErrLost, store.ErrQueued, store.ErrStale, store.ErrBehind, ErrUnavailable or ErrUnknown.
 func (w *worker) commit(b *batch) (at store.NextToken, now *room.Room, err error) {
 	b.sent = time.Now()
 	at, now, err = w.ws.store.Send(w.ws.timeout.Context(), w.slot, b.commit)

@@ -54,8 +54,7 @@ func (w *worker) askForLock(ctx context.Context) (held bool, err error) {
 		return false, err
 	}
 	if read != nil {
-		w.copy.Room = read
-		w.ws.timers.Found(read)
+		w.read(read)
 	}
 	if !held {
 		w.ws.feeds.Follow(&w.copy, w.id)

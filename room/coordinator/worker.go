@@ -38,6 +38,7 @@ type worker struct {
 	singly       int                                              // so many actions are committed one by one, since Redis has no memory for them together
 	lookahead    lookahead
 	behind       behind
+	ends         string    // the epoch that has to end with the next commit, since Redis has lost something of it; or ""
 	freed        time.Time // when the last hold ended, if there is a Trace of that
 
 	idleAt *list.Element // guarded by ws.mu: its place in ws.idle; nil while it is busy

@@ -29,8 +29,15 @@ func copyOf(r *room.Room) *copied {
 	if settings, settled := r.Settings(); settled {
 		c.settings = string(marshal(settings))
 	}
-	c.text = fmt.Sprint(c.at, c.users, len(c.settings), c.renew)
-	return c
+	return c.renewing(c.renew)
+}
+
+// renewing returns the copy with an epoch that has to end, or does not.
+func (c *copied) renewing(renew bool) *copied {
+	r := *c
+	r.renew = renew
+	r.text = fmt.Sprint(r.at, r.users, len(r.settings), r.renew)
+	return &r
 }
 
 // room returns the copy as a room.

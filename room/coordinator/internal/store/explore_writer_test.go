@@ -260,7 +260,7 @@ func (e *explorer) outcome(s *state, r request, reply []any) {
 			w.deaf = false
 			e.found(w, r, reply)
 		} else if heard := e.copies[s.db.meta["mark"]]; heard != nil && w.copy.at.Compare(heard.at) == room.Later {
-			w.copy = heard
+			w.copy = heard.renewing(w.copy.renew && w.copy.at.Epoch == heard.at.Epoch)
 		} else {
 			w.deaf = true
 		}

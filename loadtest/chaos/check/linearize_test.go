@@ -197,7 +197,13 @@ func TestLinearize_ExchangeRefused(t *testing.T) {
 
 // A time-out is no answer.
 func TestLinearize_Undecided(t *testing.T) {
-	if v := Linearize(good(), time.Nanosecond); len(v.Unsure) != 1 || len(v.Violations) > 0 {
+	var v *Verdict
+	for range 100 { // porcupine may be done before it looks at its timer
+		if v = Linearize(good(), time.Nanosecond); len(v.Unsure) == 1 || len(v.Violations) > 0 {
+			break
+		}
+	}
+	if len(v.Unsure) != 1 || len(v.Violations) > 0 {
 		t.Errorf("%v, %v", v.Unsure, v.Violations)
 	}
 }

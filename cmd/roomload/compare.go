@@ -101,21 +101,16 @@ func (c *compareCmd) measure(ctx context.Context, program, workload string, resu
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(problems.Bytes()))
 	}
-	var r struct {
-		Workloads map[string]map[string]*bench.Result `json:"workloads"`
-		WebSocket *bench.Result                       `json:"websocket"`
-		TwoNodes  *bench.Result                       `json:"websocket_two_nodes"`
-		Paced     *bench.Result                       `json:"websocket_paced"`
-	}
+	var r bench.Report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		return fmt.Errorf("%s: its report: %w", program, err)
 	}
 	for name, of := range r.Workloads {
 		results[name] = of[c.Only]
 	}
-	for name, result := range map[string]*bench.Result{"websocket": r.WebSocket, "websocket-two-nodes": r.TwoNodes, "websocket-paced": r.Paced} {
-		if result != nil {
-			results[name] = result
+	for name, w := range map[string]*bench.WebSocket{"websocket": r.WebSocket, "websocket-two-nodes": r.TwoNodes, "websocket-paced": r.Paced} {
+		if w != nil {
+			results[name] = &w.Result
 		}
 	}
 	return nil

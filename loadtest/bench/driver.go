@@ -29,8 +29,11 @@ type actor interface {
 	act(ctx context.Context) error
 }
 
-// resting is an actor that makes pauses between its actions, which do not count.
-type resting interface{ rest(ctx context.Context) }
+// resting is an actor that may make a pause behind an action, which has ended then. It returns when it goes on. Pauses do
+// not count.
+type resting interface {
+	rest(ctx context.Context, end time.Time) time.Time
+}
 
 // The phases of a measurement.
 const (
@@ -88,6 +91,7 @@ func drive[A actor](ctx context.Context, actors []A, duration time.Duration, pro
 
 // loop lets one actor act until the end, and counts in t. It calls note after each measured action.
 func loop(ctx context.Context, a actor, t *tally.Tally, phase *atomic.Int32, note func()) {
+	r, rests := any(a).(resting)
 acting:
 	for start := time.Now(); phase.Load() != over; {
 		err := a.act(ctx)
@@ -109,9 +113,8 @@ acting:
 		case at == over:
 			t.Record(end.Sub(start))
 		}
-		if r, ok := any(a).(resting); ok {
-			r.rest(ctx)
-			end = time.Now()
+		if rests {
+			end = r.rest(ctx, end)
 		}
 		start = end
 	}

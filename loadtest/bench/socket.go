@@ -113,11 +113,13 @@ func (s *socket) act(context.Context) error {
 	}
 }
 
-// rest makes a pause, so that sockets with the same pace do not act in step.
-func (s *socket) rest(ctx context.Context) {
-	if s.pace > 0 {
-		_ = pause.For(ctx, rand.N(2*s.pace))
+// rest makes a pause if the socket has a pace, at random, so that sockets with the same do not act in step.
+func (s *socket) rest(ctx context.Context, end time.Time) time.Time {
+	if s.pace == 0 {
+		return end
 	}
+	_ = pause.For(ctx, rand.N(2*s.pace))
+	return time.Now()
 }
 
 // read reads one frame into s.frame, and reuses its memory.

@@ -25,12 +25,12 @@ var (
 	}
 	twoNodesLoad = workload{
 		name:    twoNodesName,
-		about:   "the same with two nodes: at each table one of the two who come and go is at either, and one of the two who stay",
+		about:   "as websocket, with two nodes: at each table one of the two who come and go is at either, and one of the two who stay",
 		clients: 1000, rooms: 250, nodes: 2,
 	}
 	pacedLoad = workload{
 		name:    pacedName,
-		about:   "the same with one node, and 2,000 actions/s: who comes and goes does so four times a second",
+		about:   "as websocket, but 2,000 actions/s: who comes and goes acts four times a second",
 		clients: 1000, rooms: 250, nodes: 1, pace: 250 * time.Millisecond,
 	}
 )

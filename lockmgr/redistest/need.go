@@ -20,6 +20,14 @@ func Thorough(tb testing.TB) {
 	}
 }
 
+// Nightly skips a test that takes too long for every change, unless ROOMD_TESTS is nightly.
+func Nightly(tb testing.TB) {
+	tb.Helper()
+	if os.Getenv("ROOMD_TESTS") != "nightly" {
+		tb.Skip("takes long: runs with ROOMD_TESTS=nightly")
+	}
+}
+
 // MostlyWaiting lets twice as many tests that call t.Parallel run at once as there are processors, unless
 // -parallel says otherwise. Call it in TestMain of a package whose tests wait for servers, and leave the
 // processors idle meanwhile. They have small heaps, which would be collected all the time: GOGC is 400 unless it is set.

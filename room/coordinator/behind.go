@@ -43,7 +43,7 @@ func (w *worker) fallBehind(now *room.Room) {
 	w.quiet = false
 	w.behind.times++
 	if now != nil {
-		w.behind.deaf = w.behind.deaf && !w.copy.Await(0)
+		w.behind.deaf = w.behind.deaf && !w.copy.HasNews()
 		w.found(now)
 		return
 	}

@@ -23,12 +23,12 @@ import (
 // outrun is a node whose commits are outrun.
 type outrun struct {
 	*Coordinator
-	mini  *embedded.Redis
-	rdb   *redis.Client
-	after func() error // happens before its commits, if it is not nil
-	times int          // it still is so often
-	by    func()       // what happens before its commit
-	asked []string     // what its commits have asked for, and whether the lock was held after them
+	mini   *embedded.Redis
+	rdb    *redis.Client
+	before func() error // is called before its commits, if it is not nil
+	times  int          // it still is so often
+	by     func()       // what happens before its commit
+	asked  []string     // what its commits have asked for, and whether the lock was held after them
 }
 
 // startOutrun returns a node that knows the room 42, in which nobody is, and another one whose players join it whenever
@@ -54,8 +54,8 @@ func startOutrun(t *testing.T) *outrun {
 				o.times--
 				o.by()
 			}
-			if o.after != nil {
-				return o.after()
+			if o.before != nil {
+				return o.before()
 			}
 			return nil
 		},
@@ -242,11 +242,11 @@ func testLost(t *testing.T, lost, then string) {
 	}
 	read := false
 	o.workers.opts.Trace.Reapplied = func() { read = len(o.asked) > 0 && o.asked[len(o.asked)-1] == "read" }
-	o.after = func() error {
+	o.before = func() error {
 		if !read {
 			return nil
 		}
-		o.after = nil
+		o.before = nil
 		switch then {
 		case "a lock":
 			o.rdb.Set(t.Context(), "LockRoom:42", "foreign", 200*time.Millisecond)

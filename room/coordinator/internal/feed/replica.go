@@ -50,22 +50,23 @@ func (r *Replica) Follows() bool { return r.stop != nil }
 // Await waits until an event has come that CatchUp has not seen, for at most so long, and reports whether one has. It
 // is for a Replica that follows and is in use.
 func (r *Replica) Await(most time.Duration) bool {
-	if r.hasNews() { // as most often
+	if r.HasNews() { // as most often
 		return true
 	}
 	end := time.NewTimer(most)
 	defer end.Stop()
-	for !r.hasNews() {
+	for !r.HasNews() {
 		select {
 		case <-r.news:
 		case <-end.C:
-			return r.hasNews()
+			return r.HasNews()
 		}
 	}
 	return true
 }
 
-func (r *Replica) hasNews() bool {
+// HasNews reports whether an event has come that CatchUp has not seen.
+func (r *Replica) HasNews() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.missed || len(r.held.events) > 0

@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -95,9 +94,7 @@ func TestAllOrders(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, behind %d times", c.name, c.rules.behind), func(t *testing.T) {
 				switch deep := i >= len(situations); {
 				case deep && !c.rules.hears && i%2 != c.rules.behind/2:
-					if os.Getenv("ROOMD_TESTS") != "nightly" {
-						t.Skip("takes long: runs with ROOMD_TESTS=nightly")
-					}
+					redistest.Nightly(t)
 				case deep:
 					redistest.Thorough(t)
 				}

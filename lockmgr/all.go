@@ -25,13 +25,17 @@ import (
 // Holds that began while others were waited for have less than a TTL left; see
 // [Locks.Deadline].
 //
-// It returns [ErrInvalid] if there is no name, or for a bad one; an [ErrLost] if a
+// It returns [ErrInvalid] if there is no name, if there are more than 1,000, which would keep
+// Redis from answering others for too long, or for a bad one; an [ErrLost] if a
 // lock was lost while another was waited for; and the other errors of
 // [Manager.Acquire]. Whenever it returns an error, what it had acquired has been
 // released, or goes away with its TTL if Redis cannot be reached.
 func (m *Manager) AcquireAll(ctx context.Context, names ...string) (*Locks, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("lockmgr: names is empty: %w", ErrInvalid)
+	}
+	if len(names) > maxNames {
+		return nil, fmt.Errorf("lockmgr: names has %d, at most %d are allowed: %w", len(names), maxNames, ErrInvalid)
 	}
 	for i, name := range names {
 		if err := m.names.check(name); err != nil {

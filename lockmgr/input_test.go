@@ -69,6 +69,11 @@ func TestNilContexts(t *testing.T) {
 		"Release":       func() error { return lock.Release(none) },
 		"Locks.Release": func() error { return all.Release(none) },
 		"Run":           func() error { return m.Run(none, extendScript, "x", nil).Err() },
+		"Context": func() error {
+			ctx, cancel := lock.Context(none)
+			cancel()
+			return context.Cause(ctx)
+		},
 	} {
 		if err := call(); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
@@ -113,9 +118,27 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("TryAcquire: %v", err)
 		}
 	}
+	if _, err := m.AcquireAll(t.Context(), numbered(maxNames+1)...); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "1001") {
+		t.Errorf("AcquireAll of too many: %v", err)
+	}
 	if sent != 0 {
 		t.Errorf("%d commands were sent", sent)
 	}
+}
+
+// AcquireAll takes as many locks as it promises.
+func TestAcquireAllOfTheMost(t *testing.T) {
+	client := redistest.Start(t).Client()
+	all, err := newManager(t, client, Options{TTL: time.Minute}).AcquireAll(t.Context(), numbered(maxNames)...)
+	redistest.OK(t, err)
+	redistest.OK(t, all.Release(t.Context()))
+}
+
+func numbered(count int) (names []string) {
+	for i := range count {
+		names = append(names, fmt.Sprint(i))
+	}
+	return names
 }
 
 // The keys of locks that were used of late are kept: of a bounded number, and those of each lock its own.

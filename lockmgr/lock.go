@@ -23,7 +23,7 @@ type Lock struct {
 	done     chan struct{} // guarded by mu: nil until somebody asks for it
 	expiry   *time.Timer   // guarded by mu: closes done at the deadline; nil like done
 
-	unanswered bool               // guarded by mu: Redis has not answered the last extension
+	unanswered bool               // guarded by mu: the last extension failed: Redis did not answer, or refused
 	next       *time.Timer        // guarded by mu: the next extension, nil if there is to be none
 	watching   bool               // guarded by mu: the watchdog is on
 	extending  context.CancelFunc // guarded by mu: ends the extension that runs, nil if none does
@@ -97,8 +97,14 @@ func (l *Lock) Err() error {
 }
 
 // Context returns a copy of ctx that is cancelled when the hold is over, with what
-// [Lock.Err] says as context.Cause. Call cancel when you need it no more.
+// [Lock.Err] says as context.Cause. Call cancel when you need it no more. For a nil ctx the
+// copy has ended already, with an [ErrInvalid] as its cause.
 func (l *Lock) Context(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
+	if ctx == nil {
+		none, cancelCause := context.WithCancelCause(context.Background())
+		cancelCause(errNilContext)
+		return none, func() {}
+	}
 	ctx, cancelCause := context.WithCancelCause(ctx)
 	done := l.Done()
 	stop := make(chan struct{})

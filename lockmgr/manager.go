@@ -134,8 +134,9 @@ var (
 	// Redis was emptied or failed over, or somebody deleted the key.
 	ErrStolen = fmt.Errorf("%w: somebody else has it", ErrLost)
 
-	// ErrUnreachable: Redis did not answer the last extension until the deadline.
-	ErrUnreachable = fmt.Errorf("%w: redis cannot be reached", ErrLost)
+	// ErrUnreachable: the last extension failed, and the deadline has passed since. Redis did not
+	// answer, or it refused: the error of [Lock.Extend] says which.
+	ErrUnreachable = fmt.Errorf("%w: redis did not answer the last extension, or refused it", ErrLost)
 
 	// ErrReleased says that the lock has been released already.
 	ErrReleased = errors.New("lock is released")

@@ -69,7 +69,7 @@ type loading struct {
 type Loader func(ctx context.Context) ([]byte, error)
 
 // Get returns the value of key. If there is none, or it is too old, exactly one of all
-// callers, in all processes, calls its load.
+// callers, in all processes, calls its load. A value of no bytes is empty and never nil.
 //
 // It returns the error of load, if that was called in this process; a [PanicError]
 // if load panicked; [ErrLoadFailed] if it was called in another process and failed

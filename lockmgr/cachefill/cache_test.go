@@ -159,6 +159,17 @@ func TestOneLoadOnCluster(t *testing.T) {
 	}
 }
 
+// Every caller gets the same of a load that returned nil: a value that is empty.
+func TestANilValueIsEmpty(t *testing.T) {
+	_, client := redistest.Mini(t)
+	for i, c := range []*Cache{newNode(t, client, Options{}), newNode(t, client, Options{})} {
+		got, err := c.Get(t.Context(), "k", func(context.Context) ([]byte, error) { return nil, nil })
+		if err != nil || got == nil || len(got) != 0 {
+			t.Errorf("caller %d: %#v, %v", i, got, err)
+		}
+	}
+}
+
 // Somebody else loads after this caller has found no value, before it gets the lock.
 func TestLoadedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

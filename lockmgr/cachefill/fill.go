@@ -107,6 +107,9 @@ func (c *Cache) loadUnder(ctx context.Context, lock *lockmgr.Lock, e entry, load
 	if failure != nil {
 		return c.failed(cleanup, lock, e, failure)
 	}
+	if value == nil {
+		value = []byte{} // as others will read it
+	}
 	stored, err := c.redis.store(cleanup, e, lock, value)
 	switch {
 	case err != nil:

@@ -30,8 +30,8 @@
 //     is lost, one poll (5 ms).
 //   - The client may send every request twice, and each copy may arrive whenever it likes; the
 //     effect is that of one. No holder is locked out by its own lock, no lock is left behind,
-//     none is released twice. A token never holds the lock again after its hold, so a late copy
-//     of a script that checks it is refused. For that each sending of a request for the lock has
+//     none is released twice. The client's copies never give a token the lock again after its
+//     hold, so a late copy of a script that checks it is refused. For that each sending of a request for the lock has
 //     a token of its own; see lock_inherit and lock_bury in lua/lock.lua. A request that arrives
 //     more than ten minutes late could take a free lock for one TTL, or a position in the queue
 //     that costs the others one claim; it never gets a hold in which anybody believes.
@@ -43,7 +43,7 @@
 //   - A waiter learns from the wake-up that it has the lock, and goes to work without asking
 //     Redis: a hold that was waited for costs one request. It trusts the hold from when it last
 //     asked and was told to wait, by its own clock, for the claim that the wake-up names. So
-//     neither the server's clock nor other Options in another process lead to two holders. If
+//     this trust depends neither on the server's clock nor on this process's Options. If
 //     that leaves less than three round trips, the waiter asks first.
 //   - [Lock.Deadline] is the moment up to which the hold can be trusted. It is measured on
 //     the local monotonic clock from before the request was sent, so it lies before the
@@ -85,6 +85,11 @@
 //   - A failover or a restart from an old copy may bring back a hold that was over, for what
 //     is left of its TTL, and forget which requests are to do nothing. Until then a late copy
 //     of a script of that hold is carried out.
+//   - A box between the client and Redis that sends a request again, under the token that the
+//     request has, may give a token the lock again after its hold, for one TTL. Its holder
+//     does not believe in that, but a late copy of a script that checks the token is carried out.
+//   - A process that waits asks once per Options.Poll, some 200 times a second by default, for as
+//     long as it waits. Where many processes wait for hours choose a longer Poll.
 //   - Within one hold a script that the client sent twice may be carried out twice, the second
 //     time after later scripts of the same hold. Make what one hold writes one script, or
 //     have it compare.
@@ -102,9 +107,10 @@
 //
 // # Goroutines
 //
-// None as long as no lock has to be waited for and Redis answers; with Options.Pipelined,
-// those of the client's pipeline, which end with the client. From then on three, for
-// the pub/sub connection of the wake-ups (see package pubsub), until [Manager.Close]. A
+// [Manager.Do] and [Lock.Context] have one each, until the hold or the context ends. Otherwise
+// there are none as long as no lock has to be waited for and Redis answers; with Options.Pipelined,
+// those of the client's pipeline, which end with the client. Once a lock has to be waited for
+// there are three, for the pub/sub connection of the wake-ups (see package pubsub), until [Manager.Close]. A
 // watchdog has goroutines only while it extends. A request has one of its own when Redis
 // is slow, or when it shares a round trip, and so has the clean-up after an Acquire that
 // gave up.

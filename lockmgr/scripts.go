@@ -2,6 +2,7 @@ package lockmgr
 
 import (
 	"embed"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -44,8 +45,9 @@ func luaFile(name string) string {
 //
 // Where body has a line "-- lock.lua", those functions of lua/lock.lua stand there that only what follows uses.
 //
-// Libraries are texts with further functions, of which the script gets those that it uses. Such a
-// function begins with "local function" and ends with the first "end" that is not indented.
+// Libraries are texts of further functions, of which the script gets those that it uses. Such a
+// function begins with "local function" and ends with the first "end" that is not indented. Nothing
+// else but comments of one line may stand there. NewScript panics if a library has something else, and names its line.
 func NewScript(body string, libraries ...string) *redis.Script {
 	return redis.NewScript(withRules(body, libraries...))
 }
@@ -58,19 +60,37 @@ type rule struct{ name, text string }
 
 var rules = parseRules(luaFile("lock"))
 
+var (
+	ruleText = regexp.MustCompile(`(?ms)^local function (\w+)[ \t]*\(.*?^end\b[^\n]*\n`)
+	ruleName = regexp.MustCompile(`\b[A-Za-z_]\w*`)
+	comment  = regexp.MustCompile(`--[^\n]*`)
+)
+
 // parseRules splits the text of lock.lua into its functions, in their order, in which
 // each uses only earlier ones. A function ends with the first "end" that is not indented.
 func parseRules(text string) (all []rule) {
-	for _, m := range regexp.MustCompile(`(?ms)^local function (\w+)\(.*?^end\n`).FindAllStringSubmatch(text, -1) {
+	text = unixLines(text) + "\n"
+	for _, m := range ruleText.FindAllStringSubmatch(text, -1) {
+		if _, second, two := strings.Cut(m[0], "\nlocal function "); two {
+			name, _, _ := strings.Cut(second, "\n")
+			panic(fmt.Sprintf("lockmgr: function %s has no \"end\" at the beginning of a line before function %s", m[1], name))
+		}
 		all = append(all, rule{m[1], m[0]})
+	}
+	rest := strings.TrimSpace(comment.ReplaceAllString(ruleText.ReplaceAllString(text, ""), ""))
+	if rest != "" {
+		line, _, _ := strings.Cut(rest, "\n")
+		panic(fmt.Sprintf("lockmgr: a library of functions has a line that is part of none: %q", line))
 	}
 	return all
 }
 
-var ruleName = regexp.MustCompile(`\b[a-z]+_\w+`)
+// unixLines ends each line as Lua's own files do.
+func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
 // withRules returns the text of a script of [NewScript].
 func withRules(body string, libraries ...string) string {
+	body = unixLines(body)
 	all := slices.Clip(rules)
 	for _, text := range libraries {
 		all = append(all, parseRules(text)...)

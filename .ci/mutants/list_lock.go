@@ -21,6 +21,8 @@ var lockMutants = []mutant{
 	{"lock: acquires any number at once", "lockmgr/all.go", "if len(names) > maxNames {", "if false {", lockmgr, "TestBadInput"},
 	{"lock: a hold's context needs a parent", "lockmgr/lock.go", "		cancelCause(errNilContext)\n", "		cancelCause(nil)\n", lockmgr, "TestNilContexts"},
 	{"cachefill: a nil value is nil to its loader only", "lockmgr/cachefill/fill.go", "		value = []byte{} // as others will read it", "		value = nil", "./lockmgr/cachefill", "TestANilValueIsEmpty"},
+	{"lock: a script drops functions by their names", "lockmgr/scripts.go", "MustCompile(`\\b[A-Za-z_]\\w*`)", "MustCompile(`\\b[a-z]+_\\w+`)", lockmgr, "TestScripts_NoFunctionIsDropped"},
+	{"lock: a script drops what is no function", "lockmgr/scripts.go", "	if rest != \"\" {", "	if false {", lockmgr, "TestScripts_NoFunctionIsDropped"},
 	{"lock: takes one of several", "lockmgr/lua/all.lua", "  if not lock_open(3 * (i - 4) + 1, ARGV[i]) then", "  if i == 4 and not lock_open(3 * (i - 4) + 1, ARGV[i]) then", lockmgr, "TestAcquireAllOrNone|TestAcquireAllNeverDeadlocks"},
 	{"lock: the deadline after Extend counts from the reply", "lockmgr/extend.go", "l.deadline, l.unanswered = sent.Add(l.ttl), false", "l.deadline, l.unanswered = sent.Add(time.Since(sent)+l.ttl), false", lockmgr, "TestTheDeadlineCountsFromTheExtensionsRequest"},
 	{"lock: only a lone request goes by itself", "lockmgr/pipeline.go", "s.underway.Add(1) <= maxDirect", "s.underway.Add(1) <= 1", lockmgr, "TestPipelined_AFewGoAlone"},

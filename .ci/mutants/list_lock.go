@@ -23,6 +23,8 @@ var lockMutants = []mutant{
 	{"cachefill: a nil value is nil to its loader only", "lockmgr/cachefill/fill.go", "		value = []byte{} // as others will read it", "		value = nil", "./lockmgr/cachefill", "TestANilValueIsEmpty"},
 	{"lock: a script drops functions by their names", "lockmgr/scripts.go", "MustCompile(`\\b[A-Za-z_]\\w*`)", "MustCompile(`\\b[a-z]+_\\w+`)", lockmgr, "TestScripts_NoFunctionIsDropped"},
 	{"lock: a script drops what is no function", "lockmgr/scripts.go", "	if rest != \"\" {", "	if false {", lockmgr, "TestScripts_NoFunctionIsDropped"},
+	{"lock: an inherited hold has no end", lockLua, "redis.call('SET', key, heir, 'KEEPTTL')", "redis.call('SET', key, heir)", lockmgr, "TestInherit"},
+	{"lock: no position is inherited", lockLua, "    redis.call('ZADD', queue, 'LT', position, heir)", "    redis.call('ZADD', queue, 'NX', position, heir)", lockmgr, "TestInherit"},
 	{"lock: takes one of several", "lockmgr/lua/all.lua", "  if not lock_open(3 * (i - 4) + 1, ARGV[i]) then", "  if i == 4 and not lock_open(3 * (i - 4) + 1, ARGV[i]) then", lockmgr, "TestAcquireAllOrNone|TestAcquireAllNeverDeadlocks"},
 	{"lock: the deadline after Extend counts from the reply", "lockmgr/extend.go", "l.deadline, l.unanswered = sent.Add(l.ttl), false", "l.deadline, l.unanswered = sent.Add(time.Since(sent)+l.ttl), false", lockmgr, "TestTheDeadlineCountsFromTheExtensionsRequest"},
 	{"lock: only a lone request goes by itself", "lockmgr/pipeline.go", "s.underway.Add(1) <= maxDirect", "s.underway.Add(1) <= 1", lockmgr, "TestPipelined_AFewGoAlone"},

@@ -8,7 +8,8 @@ import (
 
 // Extend starts the TTL anew. It returns an [ErrLost] if the lock is not the caller's any
 // more, [ErrReleased] after a release, [ErrInvalid] if ctx is nil, and the client's error
-// if Redis did not answer; the old deadline stands then, and Extend may be called again.
+// if Redis did not answer; the old deadline stands then, or the TTL from now if that is
+// earlier, and Extend may be called again.
 func (l *Lock) Extend(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("lockmgr: extend %q: %w", l.name, errNilContext)
@@ -57,8 +58,9 @@ func (l *Lock) extendLocked(ctx context.Context) error {
 	}
 	ctx, l.extending = context.WithCancel(ctx)
 	l.unanswered = true
-	l.mu.Unlock()
 	sent := time.Now()
+	l.shortenLocked(sent.Add(l.ttl))
+	l.mu.Unlock()
 	extended, err := start(l.m.life, func() (bool, error) {
 		// One key only: while the lock's slot moves within a Cluster, scripts of
 		// several keys are refused, and a hold has to live through that.
@@ -83,6 +85,18 @@ func (l *Lock) extendLocked(ctx context.Context) error {
 		l.next = nil
 	}
 	return nil
+}
+
+// shortenLocked moves the deadline to end if that is earlier. An extension gives the key the TTL of this process, which
+// may be less than the claim of the process that handed the lock over, and its reply may be lost.
+func (l *Lock) shortenLocked(end time.Time) {
+	if !end.Before(l.deadline) {
+		return
+	}
+	l.deadline = end
+	if l.expiry != nil {
+		l.expiry.Reset(time.Until(end))
+	}
 }
 
 // stopExtendingLocked ends the watchdog, and cuts off an extension that runs.

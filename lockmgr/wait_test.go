@@ -49,6 +49,46 @@ func TestServerClockStepsDuringAWait(t *testing.T) {
 	}
 }
 
+// The claim of the process that releases the lock is longer than the TTL of the next holder, whose extension
+// therefore shortens the life of the key. Redis carries it out, and the reply is lost.
+func TestExtensionShorterThanTheClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := redistest.Mini(t)
+		from := newManager(t, client, Options{TTL: 20 * time.Second, Claim: 8 * time.Second})
+		next := redistest.MiniClient(t, server)
+		to := newManager(t, next, Options{TTL: time.Second})
+		lock, _ := handedOver(t, from, to, func() {})
+		if d := time.Until(lock.Deadline()); d <= time.Second {
+			t.Fatalf("the claim lasts for %v", d)
+		}
+		done, lost := lock.Done(), errors.New("the reply is lost")
+		next.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+			if name := cmd.Name(); name == "evalsha" || name == "eval" {
+				return lost
+			}
+			return nil
+		}})
+		sent := time.Now()
+		if err := lock.Extend(t.Context()); !errors.Is(err, lost) {
+			t.Errorf("extend: %v", err)
+		}
+		if d := lock.Deadline().Sub(sent); d > time.Second {
+			t.Errorf("the key lasts for 1s, and is trusted for %v", d)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		select {
+		case <-done:
+		default:
+			t.Error("Done is open after the TTL")
+		}
+		mustAcquire(t, from, "a") // Redis has dropped the key
+		if err := lock.Err(); !errors.Is(err, ErrUnreachable) {
+			t.Errorf("Err: %v", err)
+		}
+	})
+}
+
 // The claim of the process that releases the lock counts.
 func TestClaimsThatDiffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -30,6 +30,8 @@ var lockMutants = []mutant{
 	{"lock: only a lone request goes by itself", "lockmgr/pipeline.go", "s.underway.Add(1) <= maxDirect", "s.underway.Add(1) <= 1", lockmgr, "TestPipelined_AFewGoAlone"},
 	{"lock: no request shares a round trip", "lockmgr/pipeline.go", "s.underway.Add(1) <= maxDirect", "s.underway.Add(1) > 0", lockmgr, "TestPipelined_AFewGoAlone"},
 	{"lock: believes in a hold after its deadline", "lockmgr/lock.go", "deadline: g.since.Add(g.lasts)}", "deadline: g.since.Add(g.lasts + time.Second)}", lockmgr, "TestAnAnswerAfterTheDeadlineIsNoTheft"},
+	{"lock: an extension without an answer leaves a deadline behind the end of the key", "lockmgr/extend.go", "	l.shortenLocked(sent.Add(l.ttl))\n", "", lockmgr, "TestExtensionShorterThanTheClaim"},
+	{"lock: Done does not hear that the deadline is earlier", "lockmgr/extend.go", "		l.expiry.Reset(time.Until(end))\n", "", lockmgr, "TestExtensionShorterThanTheClaim"},
 	{"lock: Extend does not say that the hold is lost", "lockmgr/extend.go", "	if err == nil && !extended {\n		l.stolenLocked()\n	}\n", "	_ = extended\n", lockmgr, "TestLocksReleaseAllTheSame|TestDoTellsALostLock$"},
 	{"lock: KeepAlive begins at the end", "lockmgr/extend.go", "l.next = time.AfterFunc(l.ttl/3, l.extendInTime)", "l.next = time.AfterFunc(2*l.ttl, l.extendInTime)", lockmgr, "TestWatchdog"},
 	{"lock: a request is sent twice under one token", "lockmgr/tokens.go", "		t.current = t.names.newToken(t.name)\n	}\n	t.underway = true", "	}\n	t.underway = true", lockmgr, "TestALateRequestRevivesNothing|TestWaitingForAHoldWithAnotherToken|TestLostReplies"},

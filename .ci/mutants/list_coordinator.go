@@ -6,10 +6,6 @@ const coordinators = "./room/coordinator"
 var coordinatorMutants = []mutant{
 	{"import: the lock is not looked at", "room/coordinator/internal/store/lua/import.lua", "if not lock_holds(1, ARGV[3]) then", "if false then", coordinators, "TestImport_Disturbed"},
 	{"import: the list may be another one", "room/coordinator/internal/store/lua/import.lua", "redis.sha1hex(table.concat(list)) ~= ARGV[#ARGV] or ", "", coordinators, "TestImport_Disturbed"},
-	{"forgotten: a room comes back without what it had", "room/coordinator/apply.go", "	w.copy.Room.Recall(w.ws.feeds.Memory(w.id))\n", "", coordinators, "TestForgotten_ComesBack"},
-	{"forgotten: nodes do not hear what others do", "room/coordinator/internal/feed/feed.go", "	f.memory = f.memory.After(e)\n", "", coordinators, "TestForgotten_ComesBack/the_node_that_only_heard"},
-	{"forgotten: a room that was left is restored", "room/memory.go", "if m.members <= 0 || m.Epoch == epoch {", "if m.Epoch == epoch {", coordinators, "TestForgotten_Deliberately"},
-	{"forgotten: who begins a room anew opens it", "room/memory.go", "m.state.configured() && !now.configured()", "false", coordinators, "TestForgotten_ComesBack/somebody_new"},
 	{"worker: a resend keeps its token after stale", "room/coordinator/commit.go", "			w.abandonCommit(c)\n			return at, nil, store.ErrLost", "			return at, nil, store.ErrLost", coordinators, "TestCommit_SentAgain"},
 	{"worker: an unknown outcome is a refusal", "room/coordinator/commit.go", "room.ErrUnknown, why)", "room.ErrUnavailable, why)", coordinators, "TestCommit_UnknownOutcome"},
 	{"worker: a commit is not sent again", "room/coordinator/commit.go", "	if !store.IsDecided(err) {", "	if false {", coordinators, "TestCommit_ExactlyOnce|TestHold_LostReply"},

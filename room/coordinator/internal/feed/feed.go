@@ -26,7 +26,6 @@ type feed struct {
 	at      room.Position       // guarded by mu
 	syncing bool                // guarded by mu: a snapshot is wanted, events are held back
 	forked  bool                // guarded by mu: Redis has lost commits that the watchers know, in the epoch of at
-	memory  room.Memory         // guarded by mu: of the room as it was last known here
 	held    buffer              // guarded by mu: if it drops some, the gap after the snapshot leads to another one
 }
 
@@ -85,7 +84,6 @@ func (f *feed) receiveLocked(e *room.Event, size int) (gap bool) {
 		}
 	}
 	f.known, f.at = true, e.Position()
-	f.memory = f.memory.After(e)
 	f.publishLocked(e)
 	return false
 }
@@ -110,24 +108,6 @@ func (f *feed) committed(c *room.Commit) {
 	}
 	c.Updates = slices.Clone(c.Updates) // the room uses its own again
 	f.receiveLocked(c.Event(f.id), 0)   // it is the next one, so it is not held
-}
-
-// remember records what the room was at a commit of this node, unless a later one is known.
-func (f *feed) remember(m room.Memory) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.memory.Compare(m.Position) != room.Earlier {
-		f.memory = m
-	}
-}
-
-// saw records what the room was when it was read.
-func (f *feed) saw(m room.Memory) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.memory.Compare(m.Position) != room.Earlier {
-		f.memory = f.memory.Seen(m)
-	}
 }
 
 // interrupt records that events may have been missed, and reports whether a snapshot has
@@ -185,7 +165,6 @@ func (f *feed) resume(r *room.Room, alive []string) (gap, stale bool) {
 	held := f.held
 	f.syncing, f.forked, f.held = false, false, buffer{}
 	f.known, f.at = true, r.Position
-	f.memory = f.memory.Seen(r.Memory())
 	f.publishLocked(room.SnapshotEvent(r, alive, held.events))
 	for i, e := range held.events {
 		if i < held.early && e.Epoch != r.Epoch {

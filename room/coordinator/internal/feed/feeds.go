@@ -146,41 +146,12 @@ func (fs *Feeds) message(f *feed, payload string) {
 // Committed publishes a commit of this node to the watchers here, without the way through
 // Redis, if they know what went before. Otherwise it comes through Redis as any event.
 func (fs *Feeds) Committed(id string, c *room.Commit) {
-	if f := fs.of(id); f != nil {
+	fs.mu.Lock()
+	f := fs.rooms[id]
+	fs.mu.Unlock()
+	if f != nil {
 		f.committed(c)
 	}
-}
-
-// Remember has the room's feed here, if there is one, know the room as it was after a commit of this node.
-func (fs *Feeds) Remember(r *room.Room) {
-	if f := fs.of(r.ID); f != nil {
-		f.remember(r.Memory())
-	}
-}
-
-// Saw has the room's feed here, if there is one, know the room as it was read.
-func (fs *Feeds) Saw(r *room.Room) {
-	if f := fs.of(r.ID); f != nil {
-		f.saw(r.Memory())
-	}
-}
-
-// Memory returns what those who watch the room here know of it for when Redis has forgotten it.
-func (fs *Feeds) Memory(id string) room.Memory {
-	f := fs.of(id)
-	if f == nil {
-		return room.Memory{}
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.memory
-}
-
-// of returns the room's feed, nil if nobody watches it here.
-func (fs *Feeds) of(id string) *feed {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	return fs.rooms[id]
 }
 
 // Rejoin publishes in all rooms that the node has a new name.
@@ -195,7 +166,9 @@ func (fs *Feeds) Rejoin() {
 
 // At returns what the watchers of a room here know; the zero Position is nothing.
 func (fs *Feeds) At(id string) room.Position {
-	f := fs.of(id)
+	fs.mu.Lock()
+	f := fs.rooms[id]
+	fs.mu.Unlock()
 	if f == nil {
 		return room.Position{}
 	}
@@ -212,7 +185,9 @@ func (fs *Feeds) Compare(id string, known, now room.Position) {
 	if !known.Gone(now) {
 		return
 	}
-	f := fs.of(id)
+	fs.mu.Lock()
+	f := fs.rooms[id]
+	fs.mu.Unlock()
 	if f != nil {
 		fs.sawGap(f, f.interrupt())
 	}

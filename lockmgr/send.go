@@ -101,24 +101,25 @@ func (s *sender) send(ctx context.Context, script *redis.Script, on scriptKeys, 
 	}
 }
 
-// maxLoads is how often a script is loaded for one request. Once is usual.
-const maxLoads = 10
-
 // eval sends a script once: by its hash, and to a server that does not know it as a whole, or
 // again when it is loaded.
-func (s *sender) eval(ctx context.Context, script *redis.Script, on scriptKeys, command []any) *redis.Cmd {
-	args := command[3+len(on.keys):]
-	for loads := 0; ; loads++ {
-		cmd := redis.NewCmd(ctx, command...)
+func (s *sender) eval(ctx context.Context, script *redis.Script, on scriptKeys, command []any) (cmd *redis.Cmd) {
+	args, whole := command[3+len(on.keys):], false
+	err := redisconn.UntilKnown(func() error {
+		if whole {
+			cmd = script.Eval(ctx, s.client, on.keys, args...)
+			return cmd.Err()
+		}
+		cmd = redis.NewCmd(ctx, command...)
 		cmd.SetFirstKeyPos(3)
 		namedBy(args, cmd)
 		err := s.process(ctx, on.keys[0], cmd)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return failed(ctx) // the pipeline may still be writing to cmd
-		case err == nil || !redis.HasErrorPrefix(err, "NOSCRIPT") || loads == maxLoads:
-			return cmd
+		if err != nil && ctx.Err() != nil {
+			cmd = failed(ctx) // the pipeline may still be writing to the other one
+			return cmd.Err()
 		}
+		return err
+	}, func() error {
 		for _, arg := range args {
 			switch arg := arg.(type) {
 			case *sends:
@@ -128,17 +129,17 @@ func (s *sender) eval(ctx context.Context, script *redis.Script, on scriptKeys, 
 			}
 		}
 		if err := s.refuseOld(ctx); err != nil {
-			cmd.SetErr(err)
-			return cmd
+			return err
 		}
-		if s.load == nil {
-			return script.Eval(ctx, s.client, on.keys, args...)
+		if whole = s.load == nil; whole {
+			return nil
 		}
-		if err := s.load(ctx, on.keys[0], script); err != nil {
-			cmd.SetErr(err)
-			return cmd
-		}
+		return s.load(ctx, on.keys[0], script)
+	})
+	if err != nil {
+		cmd.SetErr(err)
 	}
+	return cmd
 }
 
 // minRedis is the oldest major version of Redis that has the commands of the scripts.

@@ -42,6 +42,24 @@ func UntilMoved(ctx context.Context, send func() error) error {
 	}
 }
 
+// maxLoads is how often a script is loaded for one request. Once is usual; more often where somebody has the
+// server forget its scripts again and again.
+const maxLoads = 10
+
+// UntilKnown sends a script by its hash; and while the server does not know the script, it calls load and sends the
+// script again, ten times at most. It returns the error of the last attempt, or of load, with which it ends.
+func UntilKnown(send, load func() error) error {
+	for loads := 0; ; loads++ {
+		err := send()
+		if err == nil || loads == maxLoads || !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			return err
+		}
+		if err = load(); err != nil {
+			return err
+		}
+	}
+}
+
 // AwaitMove reports whether a request failed with err because a slot moves, and is to be sent
 // again. It waits for a moment before it says so, and says no if ctx ends meanwhile.
 func AwaitMove(ctx context.Context, err error) bool {

@@ -3,7 +3,9 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,22 +105,31 @@ func (h aroundPipeline) ProcessPipelineHook(next redis.ProcessPipelineHook) redi
 	return func(ctx context.Context, cmds []redis.Cmder) error { return h.do(ctx, cmds, next) }
 }
 
-// A script that the server does not know, on the connection that waits.
+// A server that forgets its scripts again and again, on the connection that waits and on others.
 func TestAcks_ScriptFlush(t *testing.T) {
 	t.Parallel() // it mostly waits
-	rdb := redistest.Start(t).Client()
-	c := newCoordinator(t, rdb, Options{LockTTL: time.Second, Replicas: 1})
-	flushed := false
-	rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
-		if isScript(cmd, store.CommitScript) && !flushed {
-			flushed = true
-			return rdb.ScriptFlush(ctx).Err()
-		}
-		return nil
-	}})
-	expectRefused(t, "join", c, "42", room.Join{User: "a", Session: "s"}, room.ErrUnknown)
-	if s, _ := c.Read(t.Context(), "42"); s.Count() != 1 {
-		t.Errorf("the room holds %d", s.Count())
+	for _, replicas := range []int{0, 1} {
+		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
+			server := redistest.Start(t)
+			rdb := server.Client()
+			c := newCoordinator(t, rdb, Options{LockTTL: time.Second, Replicas: replicas})
+			admin := server.Client()
+			var flushes [2]atomic.Int32 // of each script
+			rdb.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+				for i, script := range []*store.Script{store.CommitScript, store.LoadScript} {
+					if isScript(cmd, script) && flushes[i].Add(1) <= 3 {
+						return admin.ScriptFlush(ctx).Err()
+					}
+				}
+				return nil
+			}})
+			if _, err := c.Do(soon(t), "42", room.Join{User: "a", Session: "s"}); replicas == 0 && err != nil || replicas > 0 && !errors.Is(err, room.ErrUnknown) {
+				t.Errorf("join: %v", err)
+			}
+			if s, err := c.Read(t.Context(), "42"); err != nil || s.Count() != 1 {
+				t.Errorf("the room holds %d: %v", s.Count(), err)
+			}
+		})
 	}
 }
 

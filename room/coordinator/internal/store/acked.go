@@ -85,18 +85,15 @@ func (s *Store) RunNumber(ctx context.Context, script *redis.Script, keys []stri
 // meanwhile.
 func (s *Store) acked(ctx context.Context, conn *masterConn, script *redis.Script, write []any) (cmd *redis.Cmd, unacked error) {
 	var acks *redis.Cmd
-	for known := true; ; known = false {
+	err := redisconn.UntilKnown(func() error {
 		pipe := conn.Pipeline()
 		cmd = pipe.Do(ctx, write...)
 		acks = pipe.Do(ctx, "WAIT", s.acks, s.wait.Milliseconds())
 		_, _ = pipe.Exec(ctx)
-		if !known || !redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
-			break
-		}
-		if err := s.servers.loadOn(ctx, conn, script); err != nil {
-			cmd.SetErr(err)
-			break
-		}
+		return cmd.Err()
+	}, func() error { return s.servers.loadOn(ctx, conn, script) })
+	if err != nil {
+		cmd.SetErr(err)
 	}
 	redisconn.SeekMaster(ctx, s.Client, cmd.Err())
 	switch n, err := acks.Int(); {

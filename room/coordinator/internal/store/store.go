@@ -231,17 +231,14 @@ func (s *Store) Run(ctx context.Context, script *Script, keys []string, args ...
 // eval runs a script on keys that no lock guards.
 func (s *Store) eval(ctx context.Context, script *redis.Script, keys []string, args ...any) (cmd *redis.Cmd, err error) {
 	err = redisconn.UntilMoved(ctx, func() error {
-		cmd = script.EvalSha(ctx, s.Client, keys, args...)
-		if err := cmd.Err(); redis.HasErrorPrefix(err, "NOSCRIPT") {
-			if err = s.servers.load(ctx, keys[0], script); err != nil {
-				return err
-			}
+		err := redisconn.UntilKnown(func() error {
 			cmd = script.EvalSha(ctx, s.Client, keys, args...)
-		}
-		redisconn.SeekMaster(ctx, s.Client, cmd.Err())
-		return cmd.Err()
+			return cmd.Err()
+		}, func() error { return s.servers.load(ctx, keys[0], script) })
+		redisconn.SeekMaster(ctx, s.Client, err)
+		return err
 	})
-	if errors.Is(err, errIncarnation) {
+	if err != nil {
 		cmd.SetErr(err)
 	}
 	return cmd, nil

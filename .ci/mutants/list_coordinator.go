@@ -1,6 +1,9 @@
 package main
 
-const coordinators = "./room/coordinator"
+const (
+	coordinators = "./room/coordinator"
+	lobbies      = coordinators + "/internal/lobby"
+)
 
 // coordinatorMutants break a room's worker, and a node among the others.
 var coordinatorMutants = []mutant{
@@ -59,6 +62,9 @@ var coordinatorMutants = []mutant{
 	{"timers: those of a dead node are not adopted", "room/coordinator/internal/timers/hasten.go", "err == nil && first && after != \"\"", "first && false", coordinators, "TestTimers_SetterIsGone"},
 	{"timers: a node that stops hands none over", "room/coordinator/internal/timers/hasten.go", "	for len(entries) > 0 {", "	for false {", coordinators, "TestTimers_SetterIsGone"},
 	{"timers: who looks early has no alarm", "room/coordinator/internal/timers/poll.go", "		t.adopt(e, name)\n", "		_ = name\n", coordinators, "TestTimers_SetterIsGone"},
+	{"lobby: a node's own change stands over a later one", "room/coordinator/internal/lobby/news.go", "is.Version < c.Version {", "is.Version+9 < c.Version {", lobbies, "TestLobby_OwnChangeIsOver"},
+	{"lobby: the list is not made anew when the index was read", "room/coordinator/internal/lobby/lobby.go", "	l.reads++\n", "", lobbies, "TestLobby_OwnChangeIsOver"},
+	{"lobby: who missed a list hears of the last one's rooms only", "room/coordinator/internal/lobby/list.go", "	if earlier.serial+1 == l.serial {", "	if true {", lobbies, "TestLobby_Next"},
 	{"match: a limited token claims seats in any room", "room/coordinator/internal/lobby/lua/claim.lua", "if string.sub(some[j], 1, #only) == only then", "if true then", coordinators, "TestMatch_OnlySome"},
 	{"match: rooms that are allowed are not named", "room/coordinator/internal/lobby/match.go", "	for _, id := range allowed {", "	for _, id := range allowed[:0] {", coordinators, "TestMatch_OnlySome"},
 	{"match: who sits there claims another seat", "room/coordinator/match.go", "			c.lobby.Settle(tried)", "			_ = tried", coordinators, "TestMatch_SitsThere"},

@@ -69,9 +69,8 @@ var (
 func (c *Coordinator) Lobby(ctx context.Context) (*Lobby, error) { return c.lobby.Get(ctx) }
 
 // NextLobby waits until the list of [Coordinator.Lobby] is another one than before, and returns it with the ids of
-// the rooms in which the two may differ; or reports all if they may differ in any. Nil is no list: then it does not
-// wait. It fails as Lobby does.
-func (c *Coordinator) NextLobby(ctx context.Context, before *Lobby) (now *Lobby, ids []string, all bool, err error) {
+// the rooms in which the two differ. Nil is no list: then it does not wait, and returns no ids. It fails as Lobby does.
+func (c *Coordinator) NextLobby(ctx context.Context, before *Lobby) (now *Lobby, ids []string, err error) {
 	return c.lobby.Next(ctx, before)
 }
 

@@ -19,7 +19,7 @@ import (
 type Rooms interface {
 	Do(ctx context.Context, id string, a room.Action) (room.Result, error)
 	Lobby(ctx context.Context) (*coordinator.Lobby, error)
-	NextLobby(ctx context.Context, before *coordinator.Lobby) (now *coordinator.Lobby, ids []string, all bool, err error)
+	NextLobby(ctx context.Context, before *coordinator.Lobby) (now *coordinator.Lobby, ids []string, err error)
 	// Now returns the time by the clock that all nodes share, in ms since 1970.
 	Now() int64
 

@@ -79,13 +79,13 @@ type lobbyStream struct {
 func (s *lobbyStream) next(ctx context.Context, before *coordinator.Lobby) (*coordinator.Lobby, error) {
 	patience, cancel := context.WithTimeout(ctx, watchBeat)
 	defer cancel()
-	now, ids, all, err := s.q.api.rooms.NextLobby(patience, before)
+	now, ids, err := s.q.api.rooms.NextLobby(patience, before)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		return before, s.events.write(":\n\n")
 	case err != nil:
 		return nil, err
-	case all:
+	case before == nil:
 		return now, s.whole(now)
 	}
 	return now, s.changes(before, now, ids)

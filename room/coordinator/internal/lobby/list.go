@@ -17,7 +17,8 @@ type List struct {
 	// Truncated says that rooms may be missing: not all that Redis has are in the index yet.
 	Truncated bool
 
-	serial uint64 // of the lists of this node
+	serial  uint64   // of the lists of this node
+	changed []string // in what it differs from the one before
 
 	once   sync.Once     // finds labels
 	labels []room.Labels // of the rooms that let players in, each once
@@ -29,6 +30,33 @@ func (l *List) Find(id string) *Listed {
 		return l.Rooms[n]
 	}
 	return nil
+}
+
+// since returns the ids of the rooms in which l differs from an earlier list.
+func (l *List) since(earlier *List) []string {
+	if earlier.serial+1 == l.serial {
+		return l.changed
+	}
+	return l.differsIn(earlier)
+}
+
+// differsIn compares two lists.
+func (l *List) differsIn(other *List) (ids []string) {
+	a, b := l.Rooms, other.Rooms
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].ID < b[0].ID:
+			ids, a = append(ids, a[0].ID), a[1:]
+		case len(a) == 0 || b[0].ID < a[0].ID:
+			ids, b = append(ids, b[0].ID), b[1:]
+		default:
+			if a[0] != b[0] && *a[0] != *b[0] {
+				ids = append(ids, a[0].ID)
+			}
+			a, b = a[1:], b[1:]
+		}
+	}
+	return ids
 }
 
 func compareID(r *Listed, id string) int { return strings.Compare(r.ID, id) }
@@ -51,8 +79,9 @@ func after(rooms []*Listed, changes map[string]*change) []*Listed {
 				next = append(next, was)
 				continue
 			}
-			if c.Since == 0 {
-				c.Since = was.Since
+			if c.Since == 0 && c.listed {
+				is := *c // other lists have c
+				is.Since, c = was.Since, &is
 			}
 		}
 		if c.listed {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -37,28 +35,23 @@ type Lobby struct {
 
 	reading sync.Mutex // of the index, one after the other
 
-	mu      sync.Mutex
-	used    time.Time // guarded by mu: since when the loop runs; zero before
-	closed  bool      // guarded by mu
-	rooms   []*Listed // guarded by mu: as the index has them
-	known   known     // guarded by mu: up to what
-	whole   bool      // guarded by mu
-	at      time.Time // guarded by mu: when the index was so; zero before the first
-	shown   *List     // guarded by mu: that, and this node's own changes
-	count   uint64    // guarded by mu: of the node's own changes in it
-	touched []touch   // guarded by mu: in what the last lists may differ from those before, in their order
-	dirty   touch     // guarded by mu: in what the next one may
+	mu     sync.Mutex
+	used   time.Time // guarded by mu: since when the loop runs; zero before
+	closed bool      // guarded by mu
+	rooms  []*Listed // guarded by mu: as the index has them
+	known  known     // guarded by mu: up to what
+	whole  bool      // guarded by mu
+	at     time.Time // guarded by mu: when the index was so; zero before the first
+	reads  uint64    // guarded by mu: of the index so far
+	shown  *List     // guarded by mu: that, and this node's own changes
+	basis  basis     // guarded by mu: of shown
 }
 
-// touch are the rooms in which a list may differ from the one before.
-type touch struct {
-	serial uint64 // of the list
-	ids    []string
-	all    bool // in any
+// basis is what a list was made of.
+type basis struct {
+	reads uint64 // of the index before it
+	own   uint64 // of the node's own changes before it
 }
-
-// maxTouched is how many lists the differences are kept of: for a watcher that asks as often as it may, some seconds.
-const maxTouched = 32
 
 // New returns a Lobby of the rooms in st. Rooms without settings have so many seats. Reads end with open,
 // and what Close writes with life; a write takes no longer than timeout.
@@ -198,57 +191,45 @@ func (l *Lobby) read(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if anew {
-		l.rooms, l.dirty.all = nil, true
+		l.rooms = nil
 	}
 	l.rooms, l.known, l.whole, l.at = after(l.rooms, changed), now, whole, at
-	l.dirty.ids = slices.AppendSeq(l.dirty.ids, maps.Keys(changed))
+	l.reads++
+	l.news.overtaken(changed)
 	return nil
 }
 
 // showLocked returns the list, with what this node has changed since.
 func (l *Lobby) showLocked() *List {
-	same := l.shown != nil && len(l.dirty.ids) == 0 && !l.dirty.all && l.shown.Truncated == !l.whole
-	if same && l.count == l.news.counted() {
+	if l.shown != nil && l.basis == (basis{l.reads, l.news.counted()}) {
 		return l.shown
 	}
-	var own map[string]*change
-	own, l.count = l.news.since(l.at)
+	own, count := l.news.since(l.at)
+	l.basis = basis{l.reads, count}
 	next := &List{Rooms: after(l.rooms, own), Truncated: !l.whole}
 	if l.shown != nil {
-		next.serial = l.shown.serial + 1
+		next.serial, next.changed = l.shown.serial+1, next.differsIn(l.shown)
+		if len(next.changed) == 0 && next.Truncated == l.shown.Truncated {
+			return l.shown
+		}
 	}
-	l.dirty.serial, l.dirty.ids = next.serial, slices.AppendSeq(l.dirty.ids, maps.Keys(own))
-	l.touched = append(l.touched, l.dirty)
-	l.touched = l.touched[max(0, len(l.touched)-maxTouched):]
-	l.shown, l.dirty = next, touch{}
+	l.shown = next
 	return next
 }
 
-// Next waits until the list is another one than before, which may be nil, and returns it with the ids of the rooms in which they may differ;
-// or reports all if they may differ in any.
-func (l *Lobby) Next(ctx context.Context, before *List) (now *List, ids []string, all bool, err error) {
+// Next waits until the list is another one than before, and returns it with the ids of the rooms in which they differ.
+// Nil is no list: then it does not wait, and returns no ids.
+func (l *Lobby) Next(ctx context.Context, before *List) (now *List, ids []string, err error) {
 	l.Start()
 	for {
 		if now, err = l.get(ctx); err != nil || before == nil {
-			return now, nil, true, l.explain(ctx, err)
+			return now, nil, l.explain(ctx, err)
 		}
 		if now != before {
-			break
+			return now, now.since(before), nil
 		}
 		if err := pause.For(ctx, share); err != nil {
-			return nil, nil, false, l.explain(ctx, err)
+			return nil, nil, l.explain(ctx, err)
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.touched[0].serial > before.serial+1 {
-		return now, nil, true, nil
-	}
-	for _, t := range l.touched {
-		if t.serial > before.serial && t.serial <= now.serial {
-			ids, all = append(ids, t.ids...), all || t.all
-		}
-	}
-	slices.Sort(ids)
-	return now, slices.Compact(ids), all, nil
 }

@@ -137,6 +137,17 @@ func (n *news) since(moment time.Time) (own map[string]*change, count uint64) {
 	return own, n.count
 }
 
+// overtaken forgets what the index has a later version of.
+func (n *news) overtaken(changed map[string]*change) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id, c := range changed {
+		if is := n.rooms[id]; is != nil && is.Epoch == c.Epoch && is.Version < c.Version {
+			delete(n.rooms, id)
+		}
+	}
+}
+
 // counted returns that number.
 func (n *news) counted() uint64 {
 	n.mu.Lock()

@@ -316,7 +316,7 @@ func TestKick_Missed(t *testing.T) {
 func TestPing_Answered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, a, _ := twoNodes(t, room.Rules{}, Options{})
-		a.exchange(`{"id":8,"action":"ping"}`, `{"id":8}`)
+		a.ping()
 		a.send(`{"id":8,"action":"ping","room":"42"}`)
 		a.expect(`{"id":8,"room":"42","error":{"code":"bad_request","message":"room: does not go with ping","retry":false}}`)
 		keyed := startWithKey(t, Options{})
@@ -324,6 +324,6 @@ func TestPing_Answered(t *testing.T) {
 		x.exchange(`{"id":1,"action":"ping"}`, `{"id":1,`+refused("unauthorized", "the first request must be auth, with a token")+`}`)
 		x.expectClose(4003)
 		p := keyed.connectAs(t, "p", auth.RolePlayer)
-		p.exchange(`{"id":8,"action":"ping"}`, `{"id":8}`)
+		p.ping()
 	})
 }

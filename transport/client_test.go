@@ -185,6 +185,18 @@ func (c *testClient) exchange(frame, answer string) {
 	c.expect(answer)
 }
 
+// ping expects an answer to a ping, with the time at the server.
+func (c *testClient) ping() {
+	c.t.Helper()
+	c.send(`{"id":9,"action":"ping"}`)
+	var pong struct{ ID, Time int64 }
+	got := c.next("a pong", time.Second)
+	_ = json.Unmarshal([]byte(got), &pong)
+	if late := time.Since(time.UnixMilli(pong.Time)); pong.ID != 9 || late.Abs() > testTimeout {
+		c.t.Fatalf("got %s at %v", got, time.Now())
+	}
+}
+
 // expectLeaveAndRejoin expects that a is removed from its seat at that version, and joins again at the
 // next: in one frame if the second came before the first was written.
 func (c *testClient) expectLeaveAndRejoin(version, seat int) {

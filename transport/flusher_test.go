@@ -14,8 +14,7 @@ func TestFlusher_FullSocket(t *testing.T) {
 	for range 5 {
 		s := serve(t, sizedRooms{}, Options{PingInterval: time.Hour})
 		p, c := s.connectSlow(t, 0)
-		p.send(`{"id":1,"action":"ping"}`)
-		p.expect(`{"id":1}`)
+		p.ping()
 		c.mu.Lock()
 		_ = c.raw.(*net.TCPConn).SetWriteBuffer(32 << 10)
 		c.mu.Unlock()

@@ -36,7 +36,7 @@ func TestJoin_BehindWhichTheClientHasClosed(t *testing.T) {
 			if now, err := server.rooms.Read(context.Background(), "42"); err != nil || now.Version != 1 {
 				t.Errorf("the room is at version %d (%v)", now.Version, err)
 			}
-			newer.exchange(`{"id":2,"action":"ping"}`, `{"id":2}`)
+			newer.ping()
 		})
 	}
 }

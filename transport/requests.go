@@ -18,7 +18,7 @@ func (r *request) ping() {
 		r.refuse(err)
 		return
 	}
-	r.session.out.Push(frames.Reply(&protocol.Reply{ID: &r.in.ID}))
+	r.session.out.Push(frames.Reply(&protocol.Reply{ID: &r.in.ID, Time: time.Now().UnixMilli()}))
 }
 
 func (r *request) join() {

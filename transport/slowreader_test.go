@@ -60,7 +60,7 @@ func TestSlowReader_NotVanished(t *testing.T) {
 					t.Fatalf("frame %d: %v", i, err)
 				}
 			}
-			a.exchange(`{"id":1,"action":"ping"}`, `{"id":1}`)
+			a.ping()
 		})
 	}
 }

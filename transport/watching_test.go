@@ -169,7 +169,7 @@ func TestWatch_NotAllowedAnyMore(t *testing.T) {
 		}
 		s.act(t, room.Say{Text: "secret"})
 		for _, c := range []*testClient{leaves, kicked, narrowed, demoted} {
-			c.exchange(`{"id":9,"action":"ping"}`, `{"id":9}`)
+			c.ping()
 		}
 	})
 }

@@ -87,8 +87,8 @@ func (s *session) heartbeat() {
 // renew shows the server a newer token whenever most of the present one's time is over.
 func (s *session) renew() {
 	for expires := expiry(s.token); !expires.IsZero(); {
-		// A clock that goes wrong, or a token that is always the same, must not make this a busy loop.
-		rest := max(time.Until(expires)/5*4, time.Second)
+		// A token that is always the same must not make this a busy loop.
+		rest := max(s.remaining(expires)/5*4, time.Second)
 		expires = time.Time{}
 		backoff := s.client.cfg.backoff()
 		for err := pause.For(s.ctx, rest); err == nil; err = backoff.Wait(s.ctx) {
@@ -107,6 +107,16 @@ func (s *session) renew() {
 			}
 		}
 	}
+}
+
+// remaining returns how long a token lasts by the clock of the server, which is the one that counts; 0 if the server does not say what
+// time it is.
+func (s *session) remaining(expires time.Time) time.Duration {
+	reply, _, err := s.conn.roundTrip(s.ctx, &call{req: &protocol.Request{Action: protocol.ActionPing}})
+	if err != nil {
+		return 0
+	}
+	return expires.Sub(time.UnixMilli(reply.Time))
 }
 
 // expiry reads from a JSON Web Token when it expires, without checking it, which is the server's

@@ -452,7 +452,7 @@ class Link {
 
   #receive(text) {
     if (!this.#onEvent) return // dropped
-    this.#heard = Date.now()
+    this.#heard = performance.now()
     this.#pinged = false
     let frame
     try {
@@ -471,12 +471,12 @@ class Link {
   }
 
   #listen() {
-    this.#heard = Date.now()
+    this.#heard = performance.now()
     this.#timer = setTimeout(() => this.#beat(), this.#heartbeat.idle)
   }
 
   #beat() {
-    const left = this.#heartbeat.idle - (Date.now() - this.#heard)
+    const left = this.#heartbeat.idle - (performance.now() - this.#heard)
     if (this.#pinged) {
       this.drop("the server is silent")
     } else if (left > 0) {
@@ -670,11 +670,11 @@ class Session {
     for (let n = 0; !this.error; n++) {
       const link = await this.#try(this.#addresses[next++ % this.#addresses.length], failed)
       if (link) {
-        const began = Date.now()
+        const began = performance.now()
         this.#up(link)
         connected()
         const { code, reason } = await link.ended
-        if (Date.now() - began >= STEADY) n = 0
+        if (performance.now() - began >= STEADY) n = 0
         if (this.#link === link) this.#down(link)
         this.#judge(code, reason)
       }
@@ -722,10 +722,10 @@ class Session {
     let next = Math.floor(Math.random() * this.#addresses.length)
     let refused = false // the last token was not accepted
     for (let n = 0; !lobby.over.aborted; n++) {
-      const began = Date.now()
+      const began = performance.now()
       try {
         await this.#listen(lobby, this.#addresses[next++ % this.#addresses.length], () => (refused = false))
-        if (Date.now() - began >= STEADY) n = 0
+        if (performance.now() - began >= STEADY) n = 0
       } catch (error) {
         const again = error.code === "unauthorized" && !refused && typeof this.#options.token === "function"
         refused ||= error.code === "unauthorized"
@@ -847,7 +847,7 @@ class Session {
 
   #up(link) {
     this.#refused = false
-    this.#planRenewal()
+    this.#planRenewal(link)
     for (const mirror of this.mirrors.values()) {
       mirror.restoring = true
       mirror.stale = mirror.moved = false
@@ -921,12 +921,13 @@ class Session {
     await goodbye
   }
 
-  #planRenewal() {
-    clearTimeout(this.#renewal)
+  /** planRenewal asks the server, whose clock decides when the token expires, what time it is. */
+  async #planRenewal(link) {
     if (typeof this.#options.token !== "function" || this.#expires === undefined) return
-    const left = this.#expires * 1000 - Date.now()
-    if (left <= 0) return
-    this.#renewal = setTimeout(() => this.#renew(this.#link), Math.min(Math.max(left * 0.8, RENEWAL_FLOOR), LONGEST_TIMER))
+    const reply = await link.ask({ action: "ping" })
+    if (!reply || this.#link !== link) return
+    const left = this.#expires * 1000 - reply.time || 0 // a ping that is refused has no time
+    this.#renewal = setTimeout(() => this.#renew(link), Math.min(Math.max(left * 0.8, RENEWAL_FLOOR), LONGEST_TIMER))
   }
 
   async #renew(link) {
@@ -936,7 +937,7 @@ class Session {
     } catch {
       // The older token counts on. When that has expired the server says so.
     }
-    if (this.#link === link && !this.error) this.#planRenewal()
+    if (this.#link === link && !this.error) this.#planRenewal(link)
   }
 
   /** restore joins and watches a room again. Until it is done the room's other requests wait. */

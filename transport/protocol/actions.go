@@ -29,7 +29,7 @@ const (
 	ActionConfigure = "configure" // replace the room's settings; for the host and admins
 
 	ActionAuth = "auth" // say with a token who the user is, or show a newer token
-	ActionPing = "ping" // nothing, but the reply shows that the connection works
+	ActionPing = "ping" // nothing, but the reply shows that the connection works, and what time it is at the server
 )
 
 // Shape is what the reply to an action has.
@@ -37,10 +37,10 @@ type Shape string
 
 // The shapes of replies.
 const (
-	ShapeList  Shape = "the list"  // who is in the room, its settings and data; of a join the seat, too
-	ShapeCount Shape = "the count" // the room's version, and how many members there are
-	ShapeUser  Shape = "`expires`" // who the client is, and for how long
-	ShapeID    Shape = "`id`"      // nothing else
+	ShapeList  Shape = "the list"     // who is in the room, its settings and data; of a join the seat, too
+	ShapeCount Shape = "the count"    // the room's version, and how many members there are
+	ShapeUser  Shape = "`expires`"    // who the client is, and for how long
+	ShapeTime  Shape = "`id`, `time`" // the server's clock
 )
 
 // Action is what there is to know about an action, beside what it does.
@@ -83,7 +83,7 @@ var Actions = []Action{
 	{Name: ActionClose, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom)},
 	{Name: ActionConfigure, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom, fieldSettings), optional: setOf(fieldExpect, fieldEpoch)},
 	{Name: ActionAuth, Reply: ShapeUser, Cost: 1, required: setOf(fieldToken)},
-	{Name: ActionPing, Reply: ShapeID, Cost: 1},
+	{Name: ActionPing, Reply: ShapeTime, Cost: 1},
 }
 
 // ActionNamed returns the row of an action, nil if there is no such action. It must not be changed.

@@ -16,7 +16,7 @@ import (
 
 // AppendReply appends r to dst as one JSON object and returns the longer slice. Of a refusal it
 // writes the id and the room, if there are some, and the error, and of a conflict what there is
-// now; of an answer to auth the id, User and Expires; of one without a room the id alone. Data must be JSON. Other bytes that are not
+// now; of an answer to auth the id, User and Expires; of one to ping, which has no room, the id and Time. Data must be JSON. Other bytes that are not
 // UTF-8 are written as U+FFFD.
 func AppendReply(dst []byte, r *Reply) []byte {
 	dst = append(dst, '{')
@@ -36,8 +36,9 @@ func AppendReply(dst []byte, r *Reply) []byte {
 		return append(dst, '}')
 	}
 	if r.Room == "" { // a ping's
-		dst[len(dst)-1] = '}'
-		return dst
+		dst = append(dst, `"time":`...)
+		dst = strconv.AppendInt(dst, r.Time, 10)
+		return append(dst, '}')
 	}
 	dst = append(dst, `"room":`...)
 	dst = appendRoom(dst, r.Room, r.Epoch, r.Version)

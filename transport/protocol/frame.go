@@ -68,6 +68,8 @@ type Reply struct {
 	User string
 	// Expires is when the token expires, in seconds since 1970. Only in answers to auth.
 	Expires int64
+	// Time is what the server's clock says, in ms since 1970. Only in answers to ping.
+	Time int64
 	// Reason says in the conflict of a join why the user was taken out of the room: ReasonKicked,
 	// ReasonMoved or ReasonClosed. Text says of a kick why, in words, and To of a move whereto. They
 	// are as in an EventLost, and empty in other replies.
@@ -167,6 +169,7 @@ type received struct {
 	Degraded bool            `json:"degraded"`
 	User     string          `json:"user"`
 	Expires  int64           `json:"expires"`
+	Time     int64           `json:"time"`
 }
 
 var errNoFrame = errors.New("protocol: server frame has no id, no event and no error")
@@ -190,7 +193,7 @@ func DecodeFrame(data []byte) (Frame, error) {
 		return &Reply{
 			ID: r.ID, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
 			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Timers: r.Timers, Host: r.Host, Said: r.Said, Users: r.Users,
-			User: r.User, Expires: r.Expires, Reason: r.Reason, Text: r.Text, To: r.To.Room, Error: r.Error,
+			User: r.User, Expires: r.Expires, Time: r.Time, Reason: r.Reason, Text: r.Text, To: r.To.Room, Error: r.Error,
 		}, nil
 	}
 	return nil, errNoFrame

@@ -109,7 +109,7 @@ func TestFrameShapes(t *testing.T) {
 		{"snapshot of an empty room",
 			&Event{Event: EventSnapshot, Room: "42", Epoch: "e1", Version: 20, Users: []Seated{}},
 			`{"event":"snapshot","room":"42","epoch":"e1","version":20,"count":0,"users":[]}`},
-		{"a ping", &Reply{ID: ptr(int64(8))}, `{"id":8}`},
+		{"a ping", &Reply{ID: ptr(int64(8)), Time: 946684800000}, `{"id":8,"time":946684800000}`},
 		{"a join after a kick", &Reply{ID: ptr(int64(1)), Room: "42", Epoch: "e1", Version: 6, Reason: ReasonKicked, Text: "too loud", Error: NewError(CodeConflict, "m")},
 			`{"id":1,"room":"42","epoch":"e1","version":6,"reason":"kicked","text":"too loud","error":{"code":"conflict","message":"m","retry":false}}`},
 		{"a join after a move", &Reply{ID: ptr(int64(1)), Room: "42", Epoch: "e1", Version: 6, Reason: ReasonMoved, To: "43", Error: NewError(CodeConflict, "m")},

@@ -73,7 +73,7 @@ func withDefaults(text string) (string, error) {
 	for i, token := range options.Tokens {
 		var seconds int
 		if n, _ := fmt.Sscanf(token, "expires in %d s", &seconds); n == 1 {
-			exp := fmt.Appendf(nil, `{"sub":"ada","exp":%d}`, time.Now().Unix()+int64(seconds))
+			exp := fmt.Appendf(nil, `{"sub":"ada","exp":%d}`, clock().Unix()+int64(seconds))
 			options.Tokens[i] = "e30." + base64.RawURLEncoding.EncodeToString(exp) + ".c2lnbmF0dXJl" // as far as a client reads it
 		}
 	}

@@ -6,6 +6,9 @@ import { createInterface } from "node:readline"
 import WebSocket from "ws"
 import { connect } from "../roomd.js"
 
+let wall = Date.now()
+Date.now = () => (wall -= 3_600_000) // nothing here may depend on a clock that somebody sets
+
 const view = ({ epoch, version, users, settings, host, data, timers, seat }) => {
   const dealt = users.filter((user) => user.private !== undefined).map((user) => [user.user, user.private])
   const seated = users.map(({ private: hidden, ...shown }) => shown)

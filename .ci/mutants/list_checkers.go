@@ -6,8 +6,6 @@ const (
 	witness = "./loadtest/chaos/check"
 
 	chaosRun = "./loadtest/chaos"
-	sizes    = "./loadtest/size"
-	trials   = "./loadtest/size/measure"
 )
 
 // checkerMutants break what proves the lists: a checker that finds nothing.
@@ -25,6 +23,7 @@ var checkerMutants = []mutant{
 	{"history: a shuffle that leaves one out", "loadtest/history/seats.go", "len(users) > 1 && !changed(user, reseat)", "len(users) > 1 && false", history, ""},
 	{"history: a match that began another room", "loadtest/history/match.go", "list.Version == 1 && *got != wanted", "false", history, ""},
 	{"history and chaos: a seat that nobody left for another", "loadtest/internal/model/model.go", "	if _, left := s.given[seat]; left {", "	if true {", history, ""},
+	{"bench: a disturbed round counts", "loadtest/report/figure.go", "(sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2", "sorted[len(sorted)-1]", "./loadtest/bench", "TestMedian"},
 	{"chaos: a timer that fires twice", "loadtest/chaos/check/state.go", "set := s.timers[c.Name]; !set && !c.Set {", "set := s.timers[c.Name]; !set && false {", witness, ""},
 	{"chaos: a timer that never fires", "loadtest/chaos/check/witness.go", "	if len(s.timers) > 0 {", "	if false {", witness, ""},
 	{"chaos: two on one seat behind a shuffle", "loadtest/chaos/check/state.go", "	for _, user := range s.seats.Settle() {", "	for _, user := range s.seats.Settle()[:0] {", witness, ""},
@@ -54,15 +53,4 @@ var checkerMutants = []mutant{
 	{"audit: a join into a closed room", "loadtest/audit/members.go", "		case !c.Again:\n			o.find(RuleClosed", "		case false:\n			o.find(RuleClosed", audit, "TestOracle_EachRule"},
 	{"audit: a session out of turn", "loadtest/audit/members.go", `	if !fits || m.session != "" && c.Old != m.session {`, "	if !fits {", audit, "TestOracle_EachRule"},
 	{"lab: a hold that overlaps another", "loadtest/lab/anomaly/holders.go", "if i > 0 && h.from < last.to && h.caller != last.caller {", "if false {", "./loadtest/lab/anomaly", ""},
-	{"size: an event for who acts", "loadtest/size/plan.go", "return l.seated() - 1 + float64(l.Watchers)", "return l.seated() + float64(l.Watchers)", sizes, ""},
-	{"size: each room on one node", "loadtest/size/plan.go", "	return -n * math.Expm1(k*math.Log1p(-1/n))", "	return min(1, k*n)", sizes, ""},
-	{"size: memory decides nothing", "loadtest/size/plan.go", "max(n, e.ByProcessor, e.ByMemory, e.ByConnections)", "max(n, e.ByProcessor, e.ByConnections)", sizes, ""},
-	{"size: nobody contends", "loadtest/size/plan.go", "v[RedisContended]*r.Contended", "v[RedisCommit]*r.Contended", sizes, ""},
-	{"size: a lone action costs no more", "loadtest/size/plan.go", "	return math.Pow(busy/", "	return 1 + 0*math.Pow(busy/", sizes, ""},
-	{"size: a minute is a second", "loadtest/size/load.go", `{"/min", time.Minute}`, `{"/min", time.Second}`, sizes, ""},
-	{"size: a room with more seats than there can be", "loadtest/size/load.go", "1, room.MaxSeats}", "1, 2 * room.MaxSeats}", sizes, ""},
-	{"size: a cost that is missing", "loadtest/size/costs.go", "ok := c.Values[t.Name]; !ok {", "ok := c.Values[t.Name]; !ok && false {", sizes, ""},
-	{"size: a disturbed round counts", "loadtest/report/figure.go", "(sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2", "sorted[len(sorted)-1]", trials, "TestMedian"},
-	{"size: idle connections count for actions", "loadtest/size/measure/calibrate.go", "	return (of(t.high) - of(t.connected)) / t.high.Actions", "	return of(t.high) / t.high.Actions", trials, "TestPerAction"},
-	{"size: the manual shows something else", "loadtest/size/text.go", `"%s a node (ulimit -n)", count(n.Files)`, `"%s a node (ulimit -n)", count(n.Connections)`, "./cmd/roomload", "TestSize_Manual"},
 }

@@ -34,7 +34,6 @@ type cli struct {
 	Lab     labCmd     `cmd:"" help:"Runs the published Redis locks, and roomd, under faults, and counts what goes wrong."`
 	Chaos   chaosCmd   `cmd:"" help:"Disturbs nodes and their Redis while players play, and proves that nothing is lost that must not be."`
 	Audit   auditCmd   `cmd:"" help:"Replays the journals of all rooms in a Redis, while nodes use it, and says what does not fit."`
-	Size    sizeCmd    `cmd:"" help:"Says how many nodes and servers of Redis a number of players needs."`
 }
 
 // The exit codes besides 0.

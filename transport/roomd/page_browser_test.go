@@ -88,6 +88,9 @@ type tab struct {
 	troubles []string // guarded by mu: errors in the console, and violations of the policy
 }
 
+// wrongClock is a clock that is a day ahead, and is set ahead by an hour whenever somebody looks. It makes no difference to a page.
+const wrongClock = `{ const now = Date.now; let ahead = 86_400_000; Date.now = () => now() + (ahead += 3_600_000) }`
+
 // open opens a page. Each tab is a browser context of its own, so tabs share no storage.
 func (b *browser) open(name, url string) *tab {
 	b.t.Helper()
@@ -105,6 +108,8 @@ func (b *browser) open(name, url string) *tab {
 	if err := chromedp.Listen(ctx, p.heard); err != nil {
 		b.t.Fatal(err)
 	}
+	_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: wrongClock})
+	redistest.OK(b.t, err)
 	p.do(chromedp.EmulateViewport(1280, 800), chromedp.Navigate(url))
 	return p
 }

@@ -21,7 +21,10 @@ export function bytes(n) {
 /** A number for people: three digits count. */
 export const rough = (n) => n.toLocaleString("en", { maximumSignificantDigits: 3, notation: Math.abs(n) >= 100_000 ? "compact" : "standard" })
 
-/** The time of day. */
+/** The time of day, of ms since 1970. */
 export const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB")
+
+/** The time of day of a moment by performance.now(), by which all is measured here: nobody sets it. */
+export const clockAt = (moment) => clock(Date.now() - performance.now() + moment)
 
 export const byteLength = (text) => new TextEncoder().encode(text).length

@@ -14,7 +14,7 @@ export class History {
   #last = new Map() // by node: its last report, and what it came to
 
   /** Adds what the nodes say now. `fresh` are those whose reports count. */
-  add(fresh, now = Date.now()) {
+  add(fresh, now = performance.now()) {
     const nodes = new Map()
     for (const node of fresh) {
       const values = this.#rates(node)

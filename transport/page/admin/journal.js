@@ -1,6 +1,6 @@
 // The journal of a room, newest first, as far as nodes write one.
 
-import { request, roomPath } from "./api.js"
+import { request, roomPath, serverTime } from "./api.js"
 import { $, make, named, patch, plural, text } from "./dom.js"
 import { clock, count, duration } from "./format.js"
 
@@ -30,7 +30,7 @@ export class Journal {
     else {
       // The API begins with the oldest entry. Ids are times, so the newest are found from the end.
       for (const back of this.#begun ? [Infinity] : windows) {
-        await this.#read(id, back === Infinity ? "0-0" : `${Date.now() - back}-0`)
+        await this.#read(id, back === Infinity ? "0-0" : `${Math.round(serverTime()) - back}-0`)
         if (this.#entries.length >= 20 || id !== this.#id) break
       }
     }

@@ -4,7 +4,7 @@ import { request } from "./api.js"
 import { confirm } from "./dialog.js"
 import { $, attribute, pairs, plural, text } from "./dom.js"
 import { nameOf, stateOf } from "./fleet.js"
-import { bytes, clock, count, duration, rough } from "./format.js"
+import { bytes, clockAt, count, duration, rough } from "./format.js"
 import { drawProblems } from "./problems.js"
 import { compare, ownOf } from "./settings.js"
 
@@ -51,11 +51,11 @@ export class Node {
   }
 }
 
-function loadOf({ started, gone, heard, load, p99, admin, webhooks }) {
+function loadOf({ began, gone, heard, load, p99, admin, webhooks }) {
   if (!load) return [["Load", "It has not said."]]
   const ms = (n) => (n ? `${rough(n)} ms` : "none of late")
   return [
-    ["Up for", started && !gone ? duration(Date.now() - started) : "–"], ["Last heard of", clock(heard)],
+    ["Up for", began !== undefined && !gone ? duration(performance.now() - began) : "–"], ["Last heard of", clockAt(heard)],
     ["Connections", `${count(load.connections)} of ${count(load.max_connections)}`], ["Rooms", count(load.rooms)], ["Members", count(load.members)],
     ["Watchers", count(load.watchers)], ["Lost connections in their grace", count(load.graces)],
     ["Actions that wait for a lock", `${count(load.queue)}, in ${plural(load.busy_rooms, "busy room")}`],

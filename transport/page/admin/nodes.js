@@ -9,7 +9,7 @@ const few = 4 // settings that a row has at most
 const longest = 20 // waits that are shown
 
 /** Draws all nodes of a fleet. */
-export function drawNodes(fleet, now = Date.now()) {
+export function drawNodes(fleet, now = performance.now()) {
   const { live } = fleet
   const compared = compare(fleet.comparable)
   const players = live.reduce((sum, node) => sum + (node.load?.connections ?? 0), 0)
@@ -39,7 +39,7 @@ function updateRow(row, node, own, now) {
   const [kind, words] = stateOf(node, now)
   row.dataset.state = kind
   text(state.firstChild, words)
-  text(up, node.started && !node.gone ? duration(now - node.started) : "–")
+  text(up, node.began !== undefined && !node.gone ? duration(now - node.began) : "–")
   text(version, node.version ?? "–")
   drawOwn(settings, own)
   text(connections.firstChild, load ? `${count(load.connections)} of ${count(load.max_connections)}` : "–")

@@ -2,7 +2,7 @@
 // index.html.
 
 import { attribute, make, patch, text } from "./dom.js"
-import { clock, rough } from "./format.js"
+import { clockAt, rough } from "./format.js"
 import { span } from "./history.js"
 
 /* global uPlot */
@@ -79,13 +79,13 @@ export class Plot {
   }
 
   #now() {
-    return this.#times.at(-1) ?? Date.now()
+    return this.#times.at(-1) ?? performance.now()
   }
 
   /** Writes the table: the values where the pointer is on any of the charts, or else the latest. */
   #tell() {
     const at = this.#chart?.cursor.left >= 0 ? this.#chart.cursor.idx : undefined
-    text(this.#latest, at === undefined || at === null ? "now" : clock(this.#times[at]))
+    text(this.#latest, at === undefined || at === null ? "now" : clockAt(this.#times[at]))
     const facts = this.#series.map((one) => ({ ...one, ...summary(one.values, at) }))
     attribute(this.#place, "aria-label", `${this.#title}, ${this.#unit}, over the last three minutes. ${facts.slice(0, 4).map(({ label, latest, highest }) => `${label}: ${words(latest)} now, ${words(highest)} at most.`).join(" ")}`)
     patch(this.#rows, facts, { key: ({ id }) => id, create: legendRow, update: updateLegend })

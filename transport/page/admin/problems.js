@@ -3,7 +3,7 @@
 import { invariants } from "./checks.js"
 import { $, announce, attribute, make, patch, plural, text } from "./dom.js"
 import { nameOf, nodeLink, stateOf } from "./fleet.js"
-import { clock, duration } from "./format.js"
+import { clockAt, duration } from "./format.js"
 import { compare, differs, settingLink } from "./settings.js"
 
 const longWait = 1000 // ms for which an action waits for a lock
@@ -22,7 +22,7 @@ const kinds = [
  * Finds the problems of a fleet, the gravest first. Each is {kind, href, title, what, grave, room, nodes}: where it leads,
  * what it is, and which room and which nodes (by name) have it.
  */
-export const find = (fleet, now = Date.now()) => [...ofRooms(fleet.live), ...ofNodes(fleet.all, now), ...ofSettings(fleet.comparable), ...ofWaits(fleet.heard), ...ofWebhooks(fleet.heard)]
+export const find = (fleet, now = performance.now()) => [...ofRooms(fleet.live), ...ofNodes(fleet.all, now), ...ofSettings(fleet.comparable), ...ofWaits(fleet.heard), ...ofWebhooks(fleet.heard)]
 
 const roomLink = (room) => `#room=${encodeURIComponent(room)}`
 
@@ -137,7 +137,7 @@ export class Problems {
     const good = `Nothing, as far as ${plural(live.length, "node")} ${live.length === 1 ? "says" : "say"}.`
     const words = at === undefined ? "Not known yet." : sums.length ? `${sums.join(", ")}.` : live.length ? good : "No node is believed to live."
     $("problems").dataset.state = at === undefined || !current ? "idle" : sums.length || !live.length ? "bad" : "good"
-    text($("problems-count"), at === undefined || current ? words : `As of ${clock(at)}: ${words}`)
+    text($("problems-count"), at === undefined || current ? words : `As of ${clockAt(at)}: ${words}`)
     drawProblems($("problems-list"), parts.flatMap((part) => this.#shown(part)))
   }
 

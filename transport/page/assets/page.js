@@ -9,11 +9,14 @@ import { Table } from "./table.js"
 import { explain, explainEnd, explainLost } from "./words.js"
 
 const facts = {}
+let ahead // what the server's clock says at performance.now() 0: this machine's may be wrong
 
 /** Asks the server what it is. It may be another one since: started again, with a key or without. */
 async function ascertain() {
   try {
-    Object.assign(facts, await (await fetch("/page.json", { signal: AbortSignal.timeout(5000) })).json())
+    const answer = await fetch("/page.json", { signal: AbortSignal.timeout(5000) })
+    ahead = Date.parse(answer.headers.get("Date")) - performance.now()
+    Object.assign(facts, await answer.json())
   } catch {
     // It is away: what is known counts on.
   }
@@ -85,7 +88,7 @@ function forget(problem) {
 /** The token for a connection. If it is about to expire while the client is connected, a newer one is asked for. */
 async function freshToken() {
   const claims = claimsOf(identity.token)
-  const left = claims?.exp * 1000 - Date.now()
+  const left = claims?.exp * 1000 - (ahead + performance.now())
   const lasts = (claims?.exp - (claims?.iat ?? NaN)) * 1000 || Infinity
   const soon = (client?.state === "connected" || client?.state === "degraded") && left < Math.max(60_000, Math.min(0.25 * lasts, 300_000))
   if (soon) {

@@ -14,12 +14,14 @@ const newRoomPrefix = "m-"
 // match finds a room, and joins it.
 func (r *request) match() {
 	s, identity := r.session, r.session.identity()
-	w := coordinator.Wanted{Labels: r.in.Labels, Seats: 1, Prefix: identity.Prefix(newRoomPrefix), By: s.user, Key: r.in.Key, Allow: identity.Only()}
-	if r.in.Settings != nil {
-		w.Settings = *r.in.Settings
+	w := coordinator.Wanted{
+		Labels: r.in.Labels, Seats: 1, Prefix: identity.Prefix(newRoomPrefix, coordinator.NewIDLength), By: s.user, Key: r.in.Key, Allow: identity.Only(),
 	}
-	err := room.Forbid("only admins begin rooms that are kept or closed")
-	if !w.Settings.Keep && !w.Settings.Closed || s.isAdmin() {
+	err := s.admit(r.in.Room) // before others see a seat as taken
+	if err == nil {
+		err = r.mayBegin(&w)
+	}
+	if err == nil {
 		err = s.server.rooms.Match(s.server.life, w, r.tryRoom)
 	}
 	if err != nil { // the request has named no room
@@ -27,6 +29,21 @@ func (r *request) match() {
 		r.in.Room, r.held = "", nil
 		r.refuse(err)
 	}
+}
+
+// mayBegin sets with which settings the request may begin a room, or why it may begin none.
+func (r *request) mayBegin(w *coordinator.Wanted) error {
+	s := r.session
+	if wait := s.throttle.newRoomWait(s.server.limits.Load().newRooms); wait > 0 {
+		w.NoNew = s.throttle.tooManyRooms(wait)
+	}
+	if r.in.Settings != nil {
+		w.Settings = *r.in.Settings
+	}
+	if (w.Settings.Keep || w.Settings.Closed) && !s.isAdmin() {
+		return room.Forbid("only admins begin rooms that are kept or closed")
+	}
+	return nil
 }
 
 // Match seats users who have not come yet together in a room that Rooms.Match finds, or in none, as [Server.Reserve] does.

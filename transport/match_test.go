@@ -3,6 +3,7 @@ package transport
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -138,4 +139,78 @@ func BenchmarkMatch(b *testing.B) {
 		}
 		b.StartTimer()
 	}
+}
+
+// tables returns how many sit at each table that the index has, and how many seats each has; claims of others count as an error.
+func (s *testNode) tables(t *testing.T) (tables []string) {
+	t.Helper()
+	for id, text := range s.redis.HGetAll(t.Context(), "Lobby:Rooms").Val() {
+		is := strings.Fields(text)
+		if len(is) > 3 && is[0] == "-" {
+			t.Errorf("nobody has begun %s, and it is in the index", id)
+		} else if len(is) > 3 {
+			tables = append(tables, is[3]+" of "+is[4])
+		}
+	}
+	slices.Sort(tables)
+	return tables
+}
+
+// untouched runs try, and wants the index as it was: nothing was claimed, and be it for a moment.
+func (s *testNode) untouched(t *testing.T, try func()) {
+	t.Helper()
+	before := s.redis.HGet(t.Context(), "Lobby:State", "number").Val()
+	try()
+	redistest.Equal(t, "changes of the index", s.redis.HGet(t.Context(), "Lobby:State", "number").Val(), before)
+}
+
+// A player who is in as many rooms as a connection may be claims no seats: it neither keeps others apart, nor gives them its settings.
+func TestMatch_OneRoomTooMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, room.Rules{}, Options{MaxRooms: 2, Rate: -1})
+		full := s.connect(t, "full")
+		for id := range 2 {
+			full.send(fmt.Sprintf(`{"id":1,"action":"watch","room":"w%d"}`, id))
+			full.next("the reply to a watch", time.Second)
+		}
+		refused := func(more string) {
+			full.send(`{"id":2,"action":"match","labels":{"mode":"ranked"}` + more + `}`)
+			full.expect(`{"id":2,"error":{"code":"bad_request","message":"room is one too many: a connection can be in, or watch, 2 rooms","retry":false}}`)
+		}
+		s.untouched(t, func() { refused(`,"settings":{"capacity":60,"data":"admins"}`) })
+		for i := range 24 {
+			refused(`,"settings":{"capacity":60,"data":"admins"},"key":"k"`)
+			s.connect(t, fmt.Sprint("u", i)).match(`,"settings":{"capacity":4}`)
+			refused("")
+			time.Sleep(400 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		redistest.Equal(t, "tables:", fmt.Sprint(s.tables(t)), "[4 of 4 4 of 4 4 of 4 4 of 4 4 of 4 4 of 4]")
+	})
+}
+
+// A player who has begun as many rooms as it may finds those of others, and where there is none leaves nothing in the index.
+func TestMatch_TooManyNewRooms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := make(chan string, 100)
+		s := start(t, room.Rules{}, Options{MaxNewRooms: 1, Rate: -1, Trace: &Trace{Refused: func(limit string) { refused <- limit }}})
+		a := s.connect(t, "a")
+		a.match(`,"settings":{"capacity":1}`)
+		time.Sleep(time.Second)
+		s.untouched(t, func() {
+			for i := range 20 {
+				a.send(fmt.Sprintf(`{"id":2,"action":"match","labels":{"mode":"m%d"},"key":"k"}`, i))
+				a.expect(`{"id":2,"error":{"code":"rate_limited","message":"there is no such room, and a user may begin 1 rooms a minute; wait 59s","retry":true}}`)
+			}
+		})
+		if len(refused) != 20 || <-refused != LimitNewRooms {
+			t.Errorf("%d refusals are counted", len(refused))
+		}
+		redistest.Equal(t, "tables:", fmt.Sprint(s.tables(t)), "[1 of 1]")
+		theirs := s.connect(t, "b").match("")
+		redistest.Equal(t, "where there is a table:", a.match(""), theirs)
+		if keys := s.redis.Keys(t.Context(), "Lobby:Match:*").Val(); len(keys) > 0 {
+			t.Errorf("requests that were refused are kept: %v", keys)
+		}
+	})
 }

@@ -58,8 +58,11 @@ func (r *request) refuse(err error) {
 // refusal returns the reply that refuses a request, which counts from then on.
 func (r *request) refusal(err error) *protocol.Reply {
 	e := ErrorOf(err)
-	if e.Code == protocol.CodeRoomFull {
+	switch {
+	case e.Code == protocol.CodeRoomFull:
 		r.session.server.opts.Trace.refused(LimitMembers)
+	case e.Code == protocol.CodeRateLimited && errors.Is(err, room.ErrNoRoom):
+		r.session.server.opts.Trace.refused(LimitNewRooms)
 	}
 	r.session.outcome = e.Code
 	if trouble := r.session.server.rateLimitedLogs.refused[e.Code]; trouble != nil {

@@ -1,9 +1,11 @@
 package transport
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
 
+	"roomd/room"
 	"roomd/transport/protocol"
 )
 
@@ -66,6 +68,11 @@ func (g *gcra) take(l rateLimit, now time.Duration) (wait time.Duration) {
 
 // undo takes a take back.
 func (g *gcra) undo(l rateLimit) { g.arrival.Add(-int64(l.interval)) }
+
+// wait returns how long take would have to wait, and counts none.
+func (g *gcra) wait(l rateLimit, now time.Duration) time.Duration {
+	return max(0, min(g.backlog(now), l.burst)+l.interval-l.burst)
+}
 
 // backlog returns how long what has happened still counts.
 func (g *gcra) backlog(now time.Duration) time.Duration {
@@ -130,11 +137,18 @@ func (t *throttle) noNewRoom(l rateLimit) {
 	}
 }
 
-// tooManyRooms refuses a join that would have begun a room.
+// newRoomWait returns how long newRoom would have to wait, and counts none.
+func (t *throttle) newRoomWait(l rateLimit) time.Duration {
+	if t.user == nil || l.interval == 0 {
+		return 0
+	}
+	return t.user.newRooms.wait(l, t.server.clock())
+}
+
+// tooManyRooms returns the error of a join that would have begun a room.
 func (t *throttle) tooManyRooms(wait time.Duration) error {
-	t.server.opts.Trace.refused(LimitNewRooms)
-	return protocol.NewError(protocol.CodeRateLimited, "there is no such room, and a user may begin %d rooms a minute; wait %v",
-		t.server.limits.Load().maxNewRooms, roundUp(wait))
+	return fmt.Errorf("%w: %w", room.ErrNoRoom, protocol.NewError(protocol.CodeRateLimited,
+		"there is no such room, and a user may begin %d rooms a minute; wait %v", t.server.limits.Load().maxNewRooms, roundUp(wait)))
 }
 
 // roundUp returns d in whole milliseconds, so that a client that waits so long is never early.

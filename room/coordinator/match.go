@@ -11,6 +11,9 @@ import (
 // Wanted is what somebody looks for who calls [Coordinator.Match].
 type Wanted = lobby.Wanted
 
+// NewIDLength is how many characters the id of a room that [Coordinator.Match] begins has behind Wanted.Prefix.
+const NewIDLength = lobby.NewIDLength
+
 // maxMatches is how many rooms Match tries before it begins one: in each others would have to be faster, or it would not let this user in.
 const maxMatches = 20
 
@@ -19,7 +22,8 @@ const maxMatches = 20
 // look for the same at the same instant, on any nodes, sit together, and a new room begins only when all others
 // that are known have no seats: of players who join rooms with these labels in no other way, all sit in full ones but the last.
 //
-// Usually that is two requests: one finds the room, the other is the join. It fails with the error of join in a room
+// Usually that is two requests: one finds the room, and claims the seats, the other is the join. If that fails and has written nothing, the claim
+// is given back; an error of join that is [room.ErrUnknown] leaves it to the next search of the index. It fails with the error of join in a room
 // that nobody had found before, or of the last one, and with [room.ErrInvalid], [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
 func (c *Coordinator) Match(ctx context.Context, w Wanted, join func(ctx context.Context, id string, begin *room.Settings) (room.Result, error)) error {
 	if w.Settings.Capacity == 0 {
@@ -28,14 +32,16 @@ func (c *Coordinator) Match(ctx context.Context, w Wanted, join func(ctx context
 	if err := w.Check(c.opts.Rules); err != nil {
 		return err
 	}
-	var not []lobby.Refused
+	var not []string
 	for {
 		last := len(not) == maxMatches
 		found, err := c.lobby.Claim(ctx, w, last, not...)
 		if err != nil {
 			return err
+		} else if found.Room == "" && w.NoNew != nil {
+			return w.NoNew
 		} else if found.Room == "" {
-			return room.Forbid("no room that is allowed has these labels and free seats, and none may begin, because no allowed name ends in *")
+			return room.Forbid("no room that is allowed has these labels and free seats, and none may begin, because no allowed name ends in * behind at most %d characters", room.MaxIDLength-NewIDLength)
 		}
 		var result room.Result
 		if w.Allow != nil && !w.Allow(found.Room) { // the same request found it, with another token
@@ -43,14 +49,19 @@ func (c *Coordinator) Match(ctx context.Context, w Wanted, join func(ctx context
 		} else {
 			result, err = join(ctx, found.Room, &found.Settings)
 		}
-		tried := lobby.Refused{Room: found.Room, At: room.Position{Epoch: result.Epoch, Version: result.Version}, Members: result.Count(), Settings: result.Settings}
+		tried := lobby.Tried{Room: found.Room, At: room.Position{Epoch: result.Epoch, Version: result.Version}, Members: result.Count(), Settings: result.Settings}
+		switch {
+		case err == nil:
+			c.lobby.Settle(tried) // the user may have sat there before
+		case !errors.Is(err, room.ErrUnknown): // the join may still be carried out
+			c.lobby.GiveBack(ctx, w, found, tried)
+		}
 		// In a new room only others who were faster make a difference: a rule that refuses there does so in any.
 		again := isTaken(err) || !found.New && isPassedOver(err)
 		if !again || last {
-			c.lobby.Settle(tried) // also if the user sat there before
 			return err
 		}
-		not = append(not, tried)
+		not = append(not, found.Room)
 	}
 }
 
@@ -61,5 +72,6 @@ func isTaken(err error) bool {
 
 // isPassedOver reports whether an error says that a room will not do, and another one may.
 func isPassedOver(err error) bool {
-	return isTaken(err) || errors.Is(err, room.ErrSeatTaken) || errors.Is(err, room.ErrBanned) || errors.Is(err, room.ErrForbidden) || errors.Is(err, room.ErrDuplicate)
+	return isTaken(err) || errors.Is(err, room.ErrSeatTaken) || errors.Is(err, room.ErrBanned) || errors.Is(err, room.ErrForbidden) || errors.Is(err, room.ErrDuplicate) ||
+		errors.Is(err, room.ErrNoRoom) // nobody has begun it yet
 }

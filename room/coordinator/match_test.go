@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
@@ -203,7 +205,7 @@ func TestMatch_ManyRefuse(t *testing.T) {
 	})
 }
 
-// A request that is sent again finds the same table. One that has failed in a new one leaves that to others.
+// A request that is sent again finds the same table. One that may have failed in a new one leaves that to others.
 func TestMatch_Again(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := fourNodes(t)
@@ -211,24 +213,95 @@ func TestMatch_Again(t *testing.T) {
 		w.Key = "k"
 		first := match(t, nodes[0], w, "a")
 		redistest.Equal(t, "the same request again:", match(t, nodes[1], w, "a"), first)
-		w.Key = ""
+		w.Labels = `{"mode":"fast"}`
+		if other := match(t, nodes[1], w, "a"); other == first {
+			t.Errorf("a request for other labels, by the same name, sits in %s", other)
+		}
+		w.Labels, w.Key = ranked(4).Labels, ""
 		for i := range 3 {
 			redistest.Equal(t, "others:", match(t, nodes[2], w, fmt.Sprint("b", i)), first)
 		}
-		failed := errors.New("the client has gone")
-		id := ""
-		err := nodes[0].Match(t.Context(), w, func(_ context.Context, found string, _ *room.Settings) (room.Result, error) {
-			id = found
-			return room.Result{}, failed
-		})
-		if !errors.Is(err, failed) || id == first {
-			t.Errorf("%v in %s", err, id)
+		id := refuse(t, nodes[0], w, room.ErrUnknown)
+		if id == first {
+			t.Errorf("found is %s, which is full", id)
 		}
 		redistest.Equal(t, "the table that nobody has begun:", match(t, nodes[1], w, "c"), id)
 		_, _ = nodes[0].Do(t.Context(), id, room.Leave{User: "c", Session: "s"})
 		time.Sleep(10 * time.Minute)
 		if next := match(t, nodes[1], w, "d"); next == id || next == first {
 			t.Errorf("a table that was forgotten is found")
+		}
+	})
+}
+
+// refuse looks for a table whose join fails without reading the room, and returns which it was.
+func refuse(t *testing.T, c *Coordinator, w Wanted, why error) (id string) {
+	t.Helper()
+	tries := 0
+	err := c.Match(t.Context(), w, func(_ context.Context, found string, _ *room.Settings) (room.Result, error) {
+		id = found
+		if tries++; tries > maxMatches {
+			return room.Result{}, errors.New("it goes on")
+		}
+		return room.Result{}, why
+	})
+	if !errors.Is(err, why) {
+		t.Errorf("refused with %v, not %v", err, why)
+	}
+	return id
+}
+
+// indexOf returns all that the index has of rooms and claims.
+func indexOf(t *testing.T, client redis.UniversalClient) string {
+	t.Helper()
+	keys := client.Keys(t.Context(), "Lobby:[FM]*").Val()
+	slices.Sort(keys)
+	all := fmt.Sprint(client.HGetAll(t.Context(), "Lobby:Rooms").Val(), keys)
+	for _, key := range append(keys, "Lobby:Changed", "Lobby:Gone") {
+		if !strings.HasPrefix(key, "Lobby:Match:") {
+			all += fmt.Sprint(" ", key, client.ZRangeWithScores(t.Context(), key, 0, -1).Val())
+		}
+	}
+	return all
+}
+
+// A claim whose join failed without reading the room is given back, in a new room, in one that others have claimed, and in one that
+// there is. One whose join may still be carried out is not.
+func TestMatch_GivesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, client := redistest.Mini(t)
+		var nodes []*Coordinator
+		for range 3 {
+			nodes = append(nodes, newCoordinator(t, redistest.MiniClient(t, mini), Options{}))
+		}
+		w := ranked(4)
+		w.Key = "k"
+		mustLobby(t, nodes[0])
+		failed := errors.New("the client has gone")
+		begin := indexOf(t, client)
+		refuse(t, nodes[0], w, failed)
+		redistest.Equal(t, "after a new room:", indexOf(t, client), begin)
+		claimed := refuse(t, nodes[0], ranked(4), room.ErrUnknown)
+		before := indexOf(t, client)
+		redistest.Equal(t, "the same one:", refuse(t, nodes[1], w, failed), claimed)
+		redistest.Equal(t, "after one that another has claimed:", indexOf(t, client), before)
+		table := match(t, nodes[1], ranked(4), "a")
+		time.Sleep(time.Second)
+		before = indexOf(t, client)
+		for range 5 {
+			redistest.Equal(t, "the table:", refuse(t, nodes[2], w, room.ErrInvalid), table)
+		}
+		redistest.Equal(t, "after one that there is:", indexOf(t, client), before)
+		_ = nodes[2].Match(t.Context(), ranked(4), func(context.Context, string, *room.Settings) (room.Result, error) {
+			for _, capacity := range []int{5, 4} {
+				mustDo(t, nodes[1], table, room.Configure{Settings: room.Settings{Capacity: capacity, Labels: w.Labels}})
+			}
+			time.Sleep(time.Second)
+			return room.Result{}, failed
+		})
+		redistest.Equal(t, "free seats, after one that was noted meanwhile:", client.ZScore(t.Context(), "Lobby:Free:"+string(w.Labels), table).Val(), 3)
+		for i := range 3 {
+			redistest.Equal(t, "others:", match(t, nodes[2], ranked(4), fmt.Sprint("b", i)), table)
 		}
 	})
 }
@@ -242,6 +315,7 @@ func TestMatch_BadInput(t *testing.T) {
 		"settings.labels": func(w *Wanted) { w.Settings.Labels = `{"b":"c"}` },
 		"capacity":        func(w *Wanted) { w.Settings.Capacity = -1 },
 		"users":           func(w *Wanted) { w.Seats = 5 },
+		"room":            func(w *Wanted) { w.Prefix = strings.Repeat("p", room.MaxIDLength-NewIDLength+1) },
 	} {
 		w, id := ranked(4), ""
 		change(&w)

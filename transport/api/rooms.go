@@ -312,7 +312,7 @@ type wanted struct {
 }
 
 func match(q *request, in wanted) (*answer, error) {
-	w := coordinator.Wanted{Labels: in.Labels, Prefix: q.token.Prefix(""), By: "api", Key: in.Key, Allow: q.token.Only()}
+	w := coordinator.Wanted{Labels: in.Labels, Prefix: q.token.Prefix("", coordinator.NewIDLength), By: "api", Key: in.Key, Allow: q.token.Only()}
 	if in.Settings != nil {
 		w.Settings = room.Settings(*in.Settings)
 	}

@@ -61,6 +61,18 @@ func TestIdentity_May(t *testing.T) {
 	}
 }
 
+// A new room's id, with all that comes behind the prefix, is one that a room can have.
+func TestIdentity_Prefix(t *testing.T) {
+	long := strings.Repeat("x", room.MaxIDLength-10)
+	for want, rooms := range map[string][]string{
+		"m-": nil, "vip-": {"4?", "vip-*", "t-*"}, "": {"42", "a?-*", long + "y*"}, long: {long + "y*", long + "*"},
+	} {
+		if got := (&Identity{Rooms: rooms}).Prefix("m-", 10); got != want {
+			t.Errorf("%v: %q, not %q", rooms, got, want)
+		}
+	}
+}
+
 // Settings let only members watch, unless the token is an admin's; the token counts in any case.
 func TestIdentity_MayWatch(t *testing.T) {
 	now := room.Snapshot{Settings: room.Settings{Watch: room.WatchMembers}}

@@ -68,14 +68,14 @@ func (i *Identity) Only() func(id string) bool {
 	return func(id string) bool { return i.May(Enter, id, false) == nil }
 }
 
-// Prefix returns with what the id of a new room has to begin, and then may be anything: the first of Rooms that
-// allows some so. It is empty if none does, and otherwise if all rooms are allowed.
-func (i *Identity) Prefix(otherwise string) string {
+// Prefix returns with what the id of a new room has to begin, and then may have any so many characters: the first of Rooms that
+// allows that. It is empty if none does, and otherwise if all rooms are allowed.
+func (i *Identity) Prefix(otherwise string, more int) string {
 	if i.Rooms == nil {
 		return otherwise
 	}
 	for _, pattern := range i.Rooms {
-		if prefix, ok := strings.CutSuffix(pattern, "*"); ok && room.CheckID(prefix+"x") == nil {
+		if prefix, ok := strings.CutSuffix(pattern, "*"); ok && room.CheckID(prefix+strings.Repeat("x", more)) == nil {
 			return prefix
 		}
 	}

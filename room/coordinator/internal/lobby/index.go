@@ -25,6 +25,8 @@ var (
 	searchedLua string
 	//go:embed lua/claim.lua
 	claimLua string
+	//go:embed lua/unclaim.lua
+	unclaimLua string
 
 	// The scripts on the index.
 	noteScript     = store.NewScript(noteLua, indexLua)
@@ -32,6 +34,7 @@ var (
 	searchScript   = store.NewScript(searchLua, indexLua)
 	searchedScript = store.NewScript(searchedLua, indexLua)
 	claimScript    = store.NewScript(claimLua, indexLua)
+	unclaimScript  = store.NewScript(unclaimLua, indexLua)
 )
 
 // keysOf returns the keys of the index; the last one is what the keys of free seats begin with. See lua/index.lua.

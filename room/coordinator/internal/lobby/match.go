@@ -29,14 +29,18 @@ const (
 	maxKey = 64 // bytes
 )
 
+// NewIDLength is how many characters the id of a new room has behind its prefix.
+const NewIDLength = 10
+
 // Wanted is what somebody looks for.
 type Wanted struct {
 	Labels   room.Labels   // that the room has, perhaps among others; not empty
 	Seats    int           // together
 	Settings room.Settings // of the room that begins if there is none; its labels are Labels
-	Prefix   string        // of the id of such a room; empty if none may begin
+	Prefix   string        // of the id of such a room, which has NewIDLength characters more; empty if none may begin
+	NoNew    error         // with which a match fails that finds no room, where none may begin for another reason; nil if one may
 	By       string        // who looks
-	Key      string        // names the request, among those of who looks, if it may be sent again; else empty
+	Key      string        // names the request, among those of who looks for these labels, if it may be sent again; else empty
 
 	// Allow says of a room in which somebody already sits whether it will do; nil allows all. One whose id begins with Prefix
 	// does.
@@ -54,6 +58,11 @@ func (w *Wanted) Check(rules room.Rules) error {
 	if len(w.Key) > maxKey {
 		return &room.InvalidError{Field: "key", Problem: fmt.Sprintf("must be at most %d bytes long, not %d", maxKey, len(w.Key))}
 	}
+	if w.Prefix != "" {
+		if err := room.CheckID(w.newID()); err != nil {
+			return fmt.Errorf("prefix %q of new rooms, with %d characters behind it: %w", w.Prefix, NewIDLength, err)
+		}
+	}
 	settings := w.Settings
 	settings.Labels = w.Labels
 	if _, err := room.Check(room.Configure{Settings: settings}, rules); err != nil {
@@ -65,25 +74,22 @@ func (w *Wanted) Check(rules room.Rules) error {
 	return nil
 }
 
-// Found is a room that was found. Its seats count as taken until the room is noted again: see [Lobby.Settle].
+// newID returns an id for a new room.
+func (w *Wanted) newID() string { return w.Prefix + strings.ToLower(rand.Text()[:NewIDLength]) }
+
+// Found is a room that was found. Its seats count as taken until the room is noted again: see [Lobby.Settle] and [Lobby.GiveBack].
 type Found struct {
 	Room     string        // empty if there is none, and none may begin
+	Seats    int           // that count as taken; 0 where an earlier sending of the request has found the room
 	New      bool          // nobody else has found it before
 	Settings room.Settings // with which it is to begin if nobody has begun it; its labels are those of Wanted
 }
 
-// Claim finds a room. Some of them will not do, and are passed over; of those it is noted how they are. If begin is true all will
-// not do, and a room begins.
-func (l *Lobby) Claim(ctx context.Context, w Wanted, begin bool, not ...Refused) (Found, error) {
+// Claim finds a room. Some of them will not do, and are passed over. If begin is true all will not do, and a room begins.
+func (l *Lobby) Claim(ctx context.Context, w Wanted, begin bool, not ...string) (Found, error) {
 	list, err := l.Get(ctx)
 	if err != nil {
 		return Found{}, err
-	}
-	if last := len(not) - 1; last >= 0 && not[last].At.Version > 0 {
-		r := not[last]
-		if err := l.index.note(ctx, []*change{changeOf(r.Room, r.At, r.Members, r.Settings)}); err != nil {
-			return Found{}, l.explain(ctx, err)
-		}
 	}
 	settings := w.Settings
 	settings.Labels, settings.Default = w.Labels, true
@@ -100,12 +106,12 @@ func (l *Lobby) Claim(ctx context.Context, w Wanted, begin bool, not ...Refused)
 	if w.Allow != nil {
 		only = cmp.Or(w.Prefix, "/") // with which no id begins
 	}
-	if w.Prefix != "" {
-		id = w.Prefix + strings.ToLower(rand.Text()[:10])
+	if w.Prefix != "" && w.NoNew == nil {
+		id = w.newID()
 	}
 	args := []any{w.Seats, id, string(w.Labels), settings.Seats(), text, kept, only, len(not), len(allowed)}
-	for _, r := range not {
-		args = append(args, r.Room)
+	for _, id := range not {
+		args = append(args, id)
 	}
 	for _, id := range allowed {
 		args = append(args, id)
@@ -120,7 +126,8 @@ func (l *Lobby) Claim(ctx context.Context, w Wanted, begin bool, not ...Refused)
 	if err != nil {
 		return Found{}, l.explain(ctx, err)
 	}
-	f := Found{New: reply[1] == int64(1), Settings: settings}
+	seats, _ := reply[3].(int64)
+	f := Found{Seats: int(seats), New: reply[1] == int64(1), Settings: settings}
 	f.Room, _ = reply[0].(string)
 	if begun, _ := reply[2].(string); begun != "" {
 		if err := json.Unmarshal([]byte(begun), &f.Settings); err != nil {
@@ -132,19 +139,35 @@ func (l *Lobby) Claim(ctx context.Context, w Wanted, begin bool, not ...Refused)
 	return f, nil
 }
 
-// Refused is a room that would not do, as it was then.
-type Refused struct {
+// Tried is a room that was found, as the join has left it or found it. Without a version the join has not read it.
+type Tried struct {
 	Room     string
 	At       room.Position
 	Members  int
 	Settings room.Settings
 }
 
-// Settle has the seats of a room be free again that somebody claimed who has not taken them, or had them before. Of a room
-// that could not be asked the next search does.
-func (l *Lobby) Settle(r Refused) {
+// Settle has the seats of a room be free again that somebody claimed who has not taken them, since they sat there before.
+func (l *Lobby) Settle(r Tried) {
 	if r.At.Version > 0 {
 		l.news.put(changeOf(r.Room, r.At, r.Members, r.Settings))
+	}
+}
+
+// GiveBack has the seats of a room be free again, and forgets a new room, after a join that has written nothing. If Redis does not
+// answer, the next search does it.
+func (l *Lobby) GiveBack(ctx context.Context, w Wanted, f Found, r Tried) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.news.timeout)
+	defer cancel()
+	var err error
+	switch {
+	case r.At.Version > 0:
+		err = l.index.note(ctx, []*change{changeOf(r.Room, r.At, r.Members, r.Settings)})
+	case f.Seats > 0:
+		_, err = l.index.store.Run(ctx, unclaimScript, append(slices.Clip(l.index.keys), l.index.match(w)), f.Room, f.Seats, room.MaxSeats)
+	}
+	if err != nil && l.open.Err() == nil {
+		l.failed.Happened(err)
 	}
 }
 
@@ -172,7 +195,7 @@ func (l *List) allowed(w Wanted) (ids []string) {
 
 // match returns the key under which the room of a request is kept.
 func (x *index) match(w Wanted) string {
-	sum := sha256.Sum256([]byte(w.By + "\n" + w.Key))
+	sum := sha256.Sum256([]byte(w.By + "\n" + string(w.Labels) + "\n" + w.Key))
 	return x.store.Lobby("Match:" + base64.RawURLEncoding.EncodeToString(sum[:12]))
 }
 

@@ -8,7 +8,8 @@
 -- ARGV[7] with what the id of a room that will do begins, unless it is named; empty if all rooms will do
 -- ARGV[8] how many of the further arguments are rooms that will not do   ARGV[9] how many behind these are rooms that will do;
 -- then the labels that will do: none for the new room
--- returns {room, 1 if it is the new one, settings of one that nobody has begun yet, or empty}; the room is empty if there is none
+-- returns {room, 1 if it is the new one, settings of one that nobody has begun yet, or empty, how many seats count as taken from
+-- now on}; the room is empty if there is none. See unclaim.lua
 local _, now = index_begin()
 local seats, only, refused, named = tonumber(ARGV[1]), ARGV[7], {}, {}
 local first = 10 + ARGV[8] + ARGV[9] -- of the labels
@@ -24,7 +25,7 @@ end
 if ARGV[6] ~= '0' then
   local found = redis.call('GET', KEYS[6])
   if found and not refused[found] then
-    return {found, 0, settings(found)}
+    return {found, 0, settings(found), 0}
   end
 end
 local best, free, among
@@ -51,7 +52,7 @@ for i = first, #ARGV do
 end
 local new = not best
 if new and ARGV[2] == '' then
-  return {'', 0, ''}
+  return {'', 0, '', 0}
 end
 if new then
   best, free, among = ARGV[2], tonumber(ARGV[4]), ARGV[3]
@@ -62,4 +63,4 @@ index_free(among, best, free - seats)
 if ARGV[6] ~= '0' then
   redis.call('SET', KEYS[6], best, 'PX', ARGV[6])
 end
-return {best, new and 1 or 0, settings(best)}
+return {best, new and 1 or 0, settings(best), seats}

@@ -55,3 +55,13 @@ local function index_set(id, epoch, version, since, rest, now)
     redis.call('ZREM', KEYS[3], id)
   end
 end
+
+-- Forgets a room, with its free seats.
+local function index_forget(id, labels)
+  if labels then
+    index_free(labels, id, 0)
+  end
+  redis.call('ZREM', KEYS[2], id)
+  redis.call('HDEL', KEYS[1], id)
+  redis.call('ZREM', KEYS[3], id)
+end

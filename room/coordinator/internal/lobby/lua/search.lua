@@ -13,12 +13,7 @@ for _, id in ipairs(gone) do
     redis.call('HSET', KEYS[4], 'floor', number)
   end
   local labels = string.match(redis.call('HGET', KEYS[1], id) or '', '^%S+ %S+ %S+ %S+ %S+ %S+ (%S+)')
-  if labels then
-    index_free(labels, id, 0)
-  end
-  redis.call('ZREM', KEYS[2], id)
-  redis.call('HDEL', KEYS[1], id)
-  redis.call('ZREM', KEYS[3], id)
+  index_forget(id, labels)
 end
 local is = redis.call('HMGET', KEYS[4], 'searched', 'whole')
 -- Also if the clock was set back.

@@ -81,6 +81,7 @@ var transportMutants = []mutant{
 	{"metrics: the traces of a program are not called", "transport/node/observe.go", "	cfg.Room.Trace = metrics.Join(n.metrics.Rooms(), cfg.Room.Trace)", "	cfg.Room.Trace = n.metrics.Rooms()", "./transport/node", "TestAdminListen_OfAProgram"},
 	{"metrics: the second end of a node takes those of another", "transport/node/observe.go", "sync.OnceFunc(func() { with.Unregister(n.metrics) })", "func() { sync.OnceFunc(func() {})(); with.Unregister(n.metrics) }", "./transport/node", "TestRegisterer"},
 	{"metrics: everybody may read them", "transport/node/admin.go", `mux.Handle("GET /metrics", a.protect(metrics, refuseText))`, `mux.Handle("GET /metrics", metrics)`, "./transport/node", "TestWhoIsAnOperator"},
+	{"page: every origin may import the client", "transport/node/web.go", `origin != "" && n.server.AllowsOrigin(r)`, `origin != ""`, "./transport/node", "TestPage_ImportedByOthers"},
 	{"operators' page: a room that differs is not named", "transport/page/admin/problems.js", "[...ofRooms(fleet.live), ", "[", "./transport/roomd", "TestOperatorsPage_OneClickToAProblem"},
 	{"operators' page: a silent node is not named", "transport/page/admin/problems.js", `state === "silent" || `, "", "./transport/roomd", "TestOperatorsPage_OneClickToAProblem"},
 	{"operators' page: it says that all is well while nobody answers", "transport/page/admin/problems.js", "at === undefined || !current ?", "at === undefined ?", "./transport/roomd", "TestOperatorsPage_Violation"},

@@ -84,6 +84,31 @@ func TestAPIElsewhere(t *testing.T) {
 	}
 }
 
+// Pages of an allowed origin may import the client, and others may not.
+func TestPage_ImportedByOthers(t *testing.T) {
+	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{AllowOrigins: []string{"https://game.example"}}})
+	for _, tt := range []struct{ path, origin, allowed string }{
+		{"/roomd.js", "https://game.example", "https://game.example"},
+		{"/roomd.d.ts", "https://game.example", "https://game.example"},
+		{"/roomd.js", "https://evil.example", ""},
+		{"/roomd.js", "", ""},
+		{"/page.json", "https://game.example", ""},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.Addr()+tt.path, http.NoBody)
+		redistest.OK(t, err)
+		if tt.origin != "" {
+			request.Header.Set("Origin", tt.origin)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		redistest.OK(t, err)
+		answer.Body.Close()
+		if got := answer.Header.Get("Access-Control-Allow-Origin"); answer.StatusCode != http.StatusOK || got != tt.allowed || (answer.Header.Get("Vary") == "Origin") != (tt.path != "/page.json") {
+			t.Errorf("%s for a page of %q: %d %v", tt.path, tt.origin, answer.StatusCode, answer.Header)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
 // The page is on the address of the game clients, beside everything else there.
 func TestPageOnTheGameAddress(t *testing.T) {
 	keyed := start(t, Config{Redis: open(t, redisurl.Embedded), Version: "v1.2", Serve: transport.Options{Auth: verifier(t)}})

@@ -33,7 +33,7 @@ func (n *Node) serve(cfg *Config) {
 	if trace != nil && trace.Refused != nil {
 		bounded.late = func() { trace.Refused(transport.LimitHandshake) }
 	}
-	all := withAPI(n.api.Public(), cfg.withPage(n.server.Handler()))
+	all := withAPI(n.api.Public(), n.withPage(cfg))
 	if cfg.Serve.Auth == nil && IsLoopback(n.Addr()) {
 		all = n.byOwnName(all, cfg.Listen)
 	}
@@ -147,8 +147,9 @@ func withAPI(api, others http.Handler) http.Handler {
 	})
 }
 
-// withPage serves the page, and what it compares the server with, beside others.
-func (c *Config) withPage(others http.Handler) http.Handler {
+// withPage serves the page, and what it compares the server with, beside what the server serves.
+func (n *Node) withPage(c *Config) http.Handler {
+	others := n.server.Handler()
 	options := page.Options{Auth: c.Serve.Auth != nil, Stampede: c.Unguarded != nil, Version: c.Version}
 	if options.Auth {
 		options.Version = "" // whoever has shown no token need not know what runs
@@ -156,6 +157,8 @@ func (c *Config) withPage(others http.Handler) http.Handler {
 	files := page.New(options)
 	own := http.NewServeMux()
 	own.Handle("/", files)
+	own.Handle("/roomd.js", n.shared(files))
+	own.Handle("/roomd.d.ts", n.shared(files))
 	if c.Unguarded != nil {
 		own.Handle("/unguarded", c.Unguarded)
 	}
@@ -166,5 +169,16 @@ func (c *Config) withPage(others http.Handler) http.Handler {
 			return
 		}
 		others.ServeHTTP(w, r)
+	})
+}
+
+// shared lets pages of allowed origins read an answer, as they must to import a module.
+func (n *Node) shared(files http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Vary", "Origin")
+		if origin := r.Header.Get("Origin"); origin != "" && n.server.AllowsOrigin(r) {
+			w.Header().Set("Access-Control-Allow-Origin", origin)
+		}
+		files.ServeHTTP(w, r)
 	})
 }

@@ -41,7 +41,8 @@ export type ServerCode =
  * - `disconnected`: the server ended the connection over a fault of the client (`closeCode` says which).
  *
  * It also says `unknown`, as the server does: the connection broke before the reply came, and the request was
- * done, or it was not; and `bad_request` and `too_large` for what it does not send at all, such as a URL without a scheme.
+ * done, or it was not; and `bad_request` and `too_large` for what it does not send at all, such as a URL without a scheme,
+ * or an option that the call does not have.
  */
 export type ClientCode = "timeout" | "left" | "unwatched" | "lost" | "client_closed" | "replaced" | "disconnected"
 
@@ -187,7 +188,7 @@ export class Client extends EventTarget {
   setPrivateOf(id: string, user: string, data: any, options?: { expect?: Expect }): Promise<Position>
 
   /**
-   * Leaves all rooms and ends the connection. Whatever waits rejects with `client_closed`, and iterations end.
+   * Leaves all rooms and ends the connection. Whatever waits rejects with `client_closed`, also an iteration of {@link lobby}; those of rooms end.
    * Resolves when the server has answered, or after 2 s.
    */
   close(): Promise<void>

@@ -509,7 +509,8 @@ class Lobby {
   #over = new AbortController() // its signal is for what feeds the lobby
   query // of the request
 
-  constructor({ prefix, contains, labels = {}, free, sort = "id" } = {}) {
+  constructor({ prefix, contains, labels = {}, free, sort = "id", ...rest } = {}) {
+    nothingElse("lobby", rest)
     if (!ORDERS[sort]) throw new RoomdError("bad_request", `sort: must be ${Object.keys(ORDERS).join(", ")}`)
     this.#order = (a, b) => ORDERS[sort](a, b) || (a.room < b.room ? -1 : 1)
     this.query = new URLSearchParams({ watch: "", ...(prefix && { prefix }), ...(contains && { contains }), ...(free && { free }) })
@@ -617,18 +618,17 @@ class Session {
   #shown // resolves when a page that was left is shown again
 
   constructor(url, options) {
-    const { timeout = 10_000, backoff = {}, heartbeat = {} } = options
-    this.#options = {
-      ...options,
-      WebSocket: options.WebSocket ?? globalThis.WebSocket,
-      timeout,
-      backoff: { base: backoff.base ?? 250, cap: backoff.cap ?? 5_000 },
-      heartbeat: { idle: heartbeat.idle ?? 6_000, timeout: heartbeat.timeout ?? 5_000 },
-    }
+    const { user, token, WebSocket = globalThis.WebSocket, signal, timeout = 10_000, backoff = {}, heartbeat = {}, ...rest } = options
+    nothingElse("connect", rest)
+    const { base = 250, cap = 5_000, ...restOfBackoff } = backoff
+    nothingElse("connect: backoff", restOfBackoff)
+    const { idle = 6_000, timeout: silence = 5_000, ...restOfHeartbeat } = heartbeat
+    nothingElse("connect: heartbeat", restOfHeartbeat)
+    this.#options = { token, WebSocket, timeout, backoff: { base, cap }, heartbeat: { idle, timeout: silence } }
     if (!this.#options.WebSocket) throw new TypeError("WebSocket: there is none here; give that of the package ws")
-    this.#addresses = [url].flat().map((address) => resolve(address, options.user))
+    this.#addresses = [url].flat().map((address) => resolve(address, user))
     if (this.#addresses.length === 0) throw new RoomdError("bad_request", "url: there is none")
-    this.user = options.user
+    this.user = user
     this.client = new Client(this)
   }
 
@@ -1193,6 +1193,13 @@ function condition(expect, epoch) {
 
 const position = ({ epoch, version }) => ({ epoch, version })
 
+// nothingElse refuses the options that a call does not have: one in the wrong place, or with a slip in its name, would be passed over
+// in silence.
+function nothingElse(call, rest) {
+  const [name] = Object.keys(rest)
+  if (name !== undefined) throw new RoomdError("bad_request", `${call}: there is no option ${name}`)
+}
+
 export class Room {
   #mirror
   #session
@@ -1225,15 +1232,18 @@ export class Room {
     return this.#ask({ action: "ready", value })
   }
 
-  async set(data, { expect } = {}) {
+  async set(data, { expect, ...rest } = {}) {
+    nothingElse("set", rest)
     return this.#ask({ action: "set", data, ...condition(expect, this.epoch) })
   }
 
-  async setMember(data, { expect } = {}) {
+  async setMember(data, { expect, ...rest } = {}) {
+    nothingElse("setMember", rest)
     return this.#ask({ action: "set", scope: "member", data, ...condition(expect, this.epoch) })
   }
 
-  async setPrivate(data, { expect } = {}) {
+  async setPrivate(data, { expect, ...rest } = {}) {
+    nothingElse("setPrivate", rest)
     return this.#ask({ action: "set", scope: "private", data, ...condition(expect, this.epoch) })
   }
 
@@ -1252,11 +1262,13 @@ export class Room {
     }
   }
 
-  async timer(name, ms, { then, expect } = {}) {
+  async timer(name, ms, { then, expect, ...rest } = {}) {
+    nothingElse("timer", rest)
     return this.#ask({ action: "timer", name, in: ms, ...(then && { then }), ...condition(expect, this.epoch) })
   }
 
-  async say(message, { to } = {}) {
+  async say(message, { to, ...rest } = {}) {
+    nothingElse("say", rest)
     return this.#ask({ action: "say", ...(typeof message === "string" ? { text: message } : { data: message?.data }), ...(to && { to }) })
   }
 
@@ -1299,20 +1311,24 @@ export class Client extends EventTarget {
   get error() { return this.#session.error }
   get rooms() { return this.#session.rooms }
 
-  join(id, { seat, history, signal } = {}) {
+  async join(id, { seat, history, signal, ...rest } = {}) {
+    nothingElse("join", rest)
     return this.#session.request({ action: "join", room: id, seat, history }, { signal, apply: (reply) => this.#session.entered("join", reply, history) })
   }
 
-  match(labels, { settings, signal } = {}) {
+  async match(labels, { settings, signal, ...rest } = {}) {
+    nothingElse("match", rest)
     const key = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("")
     return this.#session.request({ action: "match", labels, settings, key }, { signal, apply: (reply) => this.#session.entered("match", reply) })
   }
 
-  watch(id, { history, signal } = {}) {
+  async watch(id, { history, signal, ...rest } = {}) {
+    nothingElse("watch", rest)
     return this.#session.request({ action: "watch", room: id, history }, { signal, apply: (reply) => this.#session.entered("watch", reply, history) })
   }
 
-  lobby(query, { signal } = {}) {
+  lobby(query, { signal, ...rest } = {}) {
+    nothingElse("lobby", rest)
     return this.#session.lobby(query, signal)
   }
 
@@ -1322,7 +1338,8 @@ export class Client extends EventTarget {
     return freeze({ epoch, version, users: usersOf(list), settings, host, data, timers: endsOf(timers) })
   }
 
-  async kick(id, user, { text, ban } = {}) {
+  async kick(id, user, { text, ban, ...rest } = {}) {
+    nothingElse("kick", rest)
     return position(await this.#session.request({ action: "kick", room: id, user, text, ban }))
   }
 
@@ -1334,7 +1351,8 @@ export class Client extends EventTarget {
     return position(await this.#session.request({ action: "shuffle", room: id }))
   }
 
-  async txn(id, actions, { expect } = {}) {
+  async txn(id, actions, { expect, ...rest } = {}) {
+    nothingElse("txn", rest)
     const epoch = this.rooms.get(id)?.epoch
     return position(await this.#session.request({ action: "txn", room: id, actions, ...condition(expect, epoch) }))
   }
@@ -1343,12 +1361,14 @@ export class Client extends EventTarget {
     return position(await this.#session.request({ action: "close", room: id }))
   }
 
-  async configure(id, settings, { expect } = {}) {
+  async configure(id, settings, { expect, ...rest } = {}) {
+    nothingElse("configure", rest)
     const epoch = this.rooms.get(id)?.epoch
     return position(await this.#session.request({ action: "configure", room: id, settings, ...condition(expect, epoch) }))
   }
 
-  async setPrivateOf(id, user, data, { expect } = {}) {
+  async setPrivateOf(id, user, data, { expect, ...rest } = {}) {
+    nothingElse("setPrivateOf", rest)
     const epoch = this.rooms.get(id)?.epoch
     return position(await this.#session.request({ action: "set", room: id, scope: "private", user, data, ...condition(expect, epoch) }))
   }

@@ -73,6 +73,18 @@ for (const [url, words] of Object.entries({
 }
 await assert.rejects(connect([], { user: "ada", WebSocket }), { name: "RoomdError", code: "bad_request" })
 
+// What is no option of a call is refused, and not passed over.
+for (const [name, call] of Object.entries({
+  capacity: () => ada.client.match({ mode: "x" }, { capacity: 4 }), seats: () => ada.client.join("table", { seats: 1 }), seat: () => ada.client.watch("table", { seat: 1 }),
+  label: () => ada.client.lobby({ label: "x" }).next(), abort: () => ada.client.lobby({}, { abort: 1 }).next(), expects: () => ada.room.set("lost", { expects: 1 }),
+  version: () => ada.room.setMember("lost", { version: 1 }), epoch: () => ada.room.setPrivate("lost", { epoch: "e" }), data: () => ada.room.timer("t", 1, { data: "lost" }),
+  users: () => ada.room.say("lost", { users: ["bob"] }), reason: () => ada.client.kick("table", "bob", { reason: "lost" }), expected: () => ada.client.txn("table", [], { expected: 1 }),
+  capacities: () => ada.client.configure("table", {}, { capacities: 1 }), to: () => ada.client.setPrivateOf("table", "bob", "lost", { to: 1 }),
+  tokens: () => connect(urls, { tokens: [] }), most: () => connect(urls, { backoff: { most: 1 } }), interval: () => connect(urls, { heartbeat: { interval: 1 } }),
+})) {
+  await assert.rejects(async () => call(), (error) => error instanceof RoomdError && error.code === "bad_request" && error.message.endsWith(`there is no option ${name}`), name)
+}
+
 // What is no version makes no request unconditional.
 for (const expect of [null, "3", {}, { version: "3" }, { epoch: ada.room.epoch }, NaN]) {
   await assert.rejects(ada.room.set("lost", { expect }), { code: "bad_request" })

@@ -27,7 +27,7 @@ var refusals = []struct {
 	{room.ErrNotMember, protocol.CodeNotMember, ""},
 	{room.ErrNoRoom, protocol.CodeNotMember, ""}, // nobody is, where nothing has begun
 	{room.ErrBusy, protocol.CodeBusy, ""},
-	{room.ErrForeign, protocol.CodeInternal, "what Redis keeps under the name of this room is another program's, which an operator has to look after; nothing was written"}, // before ErrUnavailable
+	{room.ErrForeign, protocol.CodeInternal, "what Redis keeps under a key of this room, or one that all rooms share, is another program's, which an operator has to look after; nothing was written"}, // before ErrUnavailable
 	{room.ErrUnavailable, protocol.CodeUnavailable, "the room's store cannot be reached; nothing was written"},
 	{room.ErrClosed, protocol.CodeUnavailable, "this node is shutting down; nothing was written"},
 }

@@ -22,6 +22,8 @@ var coordinatorMutants = []mutant{
 	{"behind: what was lost is forgotten with the copy", "room/coordinator/apply.go", "		w.ends = r.Epoch\n", "", coordinators, "TestBehind_Lost"},
 	{"behind: an event that has come does not count", "room/coordinator/behind.go", "w.behind.deaf && !w.copy.HasNews()", "w.behind.deaf", coordinators, "TestBehind_HearsAgain"},
 	{"behind: nobody waits for the event", "room/coordinator/internal/feed/replica.go", "	for !r.HasNews() {", "	for false {", "./room/coordinator/internal/feed", "TestFollow_Await"},
+	{"foreign: the key is not named", "room/coordinator/internal/store/store.go", "cmd.SetErr(s.Explain(ctx, err, keys...))", "cmd.SetErr(err)", coordinators, "TestForeign_EachKey"},
+	{"foreign: a node begins all the same", "room/coordinator/internal/checks/rights.go", "if err := r.CheckKeys(ctx); err != nil {", "if err := r.CheckKeys(ctx); false {", coordinators, "TestForeign_EachKey"},
 	{"scripts: each is loaded once", "lockmgr/redisconn/redisconn.go", "loads == maxLoads", "loads == 1", coordinators, "TestAcks_ScriptFlush"},
 	{"worker: two actions of a user share a commit", "room/coordinator/queue.go", "		if q.users[user] {\n			break\n		}\n", "", coordinators, "TestBatch_UserOnce"},
 	{"worker: who gave up is served", "room/coordinator/queue.go", "	batch = slices.DeleteFunc(batch, func(r *request) bool { return r.gone })\n", "", coordinators, "TestGiveUp_WhileQueued"},

@@ -176,7 +176,7 @@ func (c *Coordinator) explainFeed(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	return fmt.Errorf("%w: the feed: %w", room.ErrUnavailable, err)
+	return fmt.Errorf("%w: the feed: %w", room.ErrUnavailable, c.store.Explain(ctx, err, c.store.Shared()...))
 }
 
 // feedLock and the name of a reader make the name of a lock. No room has that.

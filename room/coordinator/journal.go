@@ -29,7 +29,7 @@ var entryID = regexp.MustCompile(`^[0-9]{1,19}-[0-9]{1,19}$`)
 // after, or from the first that is left if after is empty. limit is from 1 to MaxJournalPage.
 // Nodes without Options.Journal can read it, too.
 //
-// It fails with [room.ErrInvalid], [room.ErrUnavailable] or the cause of ctx.
+// It fails with [room.ErrInvalid], [room.ErrForeign], [room.ErrUnavailable] or the cause of ctx.
 func (c *Coordinator) Journal(ctx context.Context, id, after string, limit int) ([]JournalEntry, error) {
 	if err := room.CheckID(id); err != nil {
 		return nil, err

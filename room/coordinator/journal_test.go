@@ -182,7 +182,7 @@ func TestJournal_Refused(t *testing.T) {
 	if n := log.count("not their entries in the journal"); n != 1 || log.count("WRONGTYPE") != 1 {
 		t.Errorf("%d lines say so", n)
 	}
-	if _, err := c.Journal(soon(t), "42", "", 1); !errors.Is(err, room.ErrUnavailable) || !strings.Contains(err.Error(), "WRONGTYPE") {
+	if _, err := c.Journal(soon(t), "42", "", 1); !errors.Is(err, room.ErrForeign) || !strings.Contains(err.Error(), "Room:42:Log is a string and not a stream") {
 		t.Errorf("read: %v", err)
 	}
 }

@@ -98,7 +98,7 @@ func (c *Coordinator) Checks() map[Check]Checked { return c.checks.Results() }
 
 // Check tries all that a coordinator will ask of Redis, and leaves nothing behind. It
 // returns an error that says what Redis does not allow this user, so that this is not
-// found out in the middle of a commit, or fails with [room.ErrUnavailable]. It logs what else
+// found out in the middle of a commit, or fails with [room.ErrForeign] as CheckKeys does, or with [room.ErrUnavailable]. It logs what else
 // is wrong with a server, as far as the server says so.
 func (c *Coordinator) Check(ctx context.Context) error { return c.redis().Check(ctx) }
 
@@ -107,6 +107,9 @@ func (c *Coordinator) Check(ctx context.Context) error { return c.redis().Check(
 func (c *Coordinator) MissingRights(ctx context.Context) ([]string, error) {
 	return c.redis().MissingRights(ctx)
 }
+
+// CheckKeys fails with [room.ErrForeign] if a key that all rooms share holds what roomd has not written.
+func (c *Coordinator) CheckKeys(ctx context.Context) error { return c.redis().CheckKeys(ctx) }
 
 // FindForeign searches all of Redis for keys of rooms that other programs have written, and calls found for each, one
 // after the other. In such a room every action fails with [room.ErrForeign]. It looks at every key of every server, so it is

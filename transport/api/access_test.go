@@ -118,7 +118,7 @@ func TestRead_Foreign(t *testing.T) {
 	w := newWorld(t, true, Options{})
 	redistest.OK(t, w.redis.HSet(t.Context(), "Room:42:Users", "李四", "1").Err())
 	read := call{method: "GET", path: "/api/rooms/42", token: sign(t, "p", auth.RolePlayer), status: 500,
-		want: []string{`"detail":"what Redis keeps under the name of this room is another program's, which an operator has to look after; nothing was written"`}}
+		want: []string{`"detail":"what Redis keeps under a key of this room, or one that all rooms share, is another program's, which an operator has to look after; nothing was written"`}}
 	w.do(read)
 	read.token, read.want = sign(t, "boss", auth.RoleAdmin), []string{`field \"李四\" of Room:42:Users holds`, "rename or delete"}
 	w.do(read)

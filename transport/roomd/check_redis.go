@@ -221,6 +221,9 @@ func (f *findings) rights(ctx context.Context, a *asked) {
 	default:
 		f.ok("rights", "this user may do all that a node does")
 	}
+	if err := a.rooms.CheckKeys(ctx); err != nil {
+		f.fail("keys", "", "%v", err)
+	}
 }
 
 // searchTimeout bounds the search for what is not roomd's.

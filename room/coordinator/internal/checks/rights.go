@@ -49,7 +49,7 @@ type Redis struct {
 
 // Check tries all that a coordinator will ask of Redis, and leaves nothing behind. It
 // returns an error that says what Redis does not allow this user, so that this is not
-// found out in the middle of a commit, or fails with [room.ErrUnavailable]. It logs what else
+// found out in the middle of a commit, or fails with [room.ErrForeign] as CheckKeys does, or with [room.ErrUnavailable]. It logs what else
 // is wrong with a server, as far as the server says so.
 func (r *Redis) Check(ctx context.Context) error {
 	missing, err := r.MissingRights(ctx)
@@ -62,8 +62,16 @@ func (r *Redis) Check(ctx context.Context) error {
 		return fmt.Errorf("redis does not allow this user %s; what suffices is: ACL SETUSER name %s",
 			strings.Join(missing, ", "), EnoughRights(r.Store.Prefix))
 	}
+	if err := r.CheckKeys(ctx); err != nil {
+		return err
+	}
 	r.logServers(ctx)
 	return nil
+}
+
+// CheckKeys fails with a [room.ErrForeign] if a key that all rooms share holds what roomd has not written.
+func (r *Redis) CheckKeys(ctx context.Context) error {
+	return r.Store.CheckTypes(ctx, append(r.Store.Shared(), cluster.Lists(r.Store.Space)...)...)
 }
 
 // logServers logs what would go wrong later, in one line for all servers. A server that tells

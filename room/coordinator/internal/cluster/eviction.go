@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"roomd/lockmgr/redisconn"
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
 )
@@ -106,7 +105,7 @@ func (n *Node) leasesOf(ctx context.Context, list string) (map[string]string, er
 	defer cancel()
 	nodes, err := n.store.Client.ZRange(ctx, list, 0, -1).Result()
 	if err != nil || len(nodes) == 0 {
-		return nil, err
+		return nil, n.store.Explain(ctx, err, list)
 	}
 	keys := make([]string, len(nodes))
 	for i, node := range nodes {
@@ -147,7 +146,7 @@ func (n *Node) evictNode(ctx context.Context, node string, seen sighting) error 
 	}
 	forgetting, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
 	defer cancel()
-	unlisted, err := redisconn.Run(forgetting, rdb, UnlistScript, append(n.lease.keysOf(who), n.store.Stopped(node)), node).Int()
+	unlisted, err := n.store.RunPlain(forgetting, UnlistScript, append(n.lease.keysOf(who), n.store.Stopped(node)), node).Int()
 	if err != nil {
 		return err
 	}
@@ -165,7 +164,7 @@ func (n *Node) evictNode(ctx context.Context, node string, seen sighting) error 
 
 // endLease makes sure that a node does not prolong its lease any more. It reports false if it has.
 func (n *Node) endLease(ctx context.Context, node string, seen sighting) (over bool, err error) {
-	done, err := redisconn.Run(ctx, n.store.Client, OverScript, []string{n.store.Lease(node), n.store.Over(node)}, seen.lease, overKept.Milliseconds()).Int()
+	done, err := n.store.RunPlain(ctx, OverScript, []string{n.store.Lease(node), n.store.Over(node)}, seen.lease, overKept.Milliseconds()).Int()
 	return done == 1, err
 }
 

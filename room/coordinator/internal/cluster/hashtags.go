@@ -24,8 +24,8 @@ var hashTags = [...]string{
 // HashTags returns the hash tags that a node's name may begin with on Cluster.
 func HashTags() []string { return hashTags[:] }
 
-// lists returns the keys of all lists of nodes.
-func lists(names keys.Space) []string {
+// Lists returns the keys of all lists of nodes.
+func Lists(names keys.Space) []string {
 	if !names.Cluster {
 		return []string{names.Nodes("")}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/singleflight"
 
-	"roomd/lockmgr/redisconn"
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
 	"roomd/room/coordinator/internal/store"
@@ -301,5 +300,5 @@ func (l *lease) send(ctx context.Context, who *Identity, had int64) (rooms int, 
 // stopped ends a lease because the node stops.
 func (l *lease) stopped(ctx context.Context, who *Identity) error {
 	keys := append(l.keysOf(who), l.store.Stopped(who.Node), l.store.Over(who.Node))
-	return redisconn.Run(ctx, l.store.Client, EndScript, keys, who.Node, l.address, (stoppedKept + l.grace).Milliseconds(), overKept.Milliseconds()).Err()
+	return l.store.RunPlain(ctx, EndScript, keys, who.Node, l.address, (stoppedKept + l.grace).Milliseconds(), overKept.Milliseconds()).Err()
 }

@@ -84,7 +84,7 @@ func New(open, life context.Context, st *store.Store, actions Actions, watchers 
 		},
 	}
 	met := &peers{log: opts.Log, mine: opts.Settings}
-	for _, list := range lists(st.Space) {
+	for _, list := range Lists(st.Space) {
 		n.lists = append(n.lists, &sightings{list: list, seen: make(map[string]sighting), peers: met})
 	}
 	return n
@@ -227,7 +227,7 @@ func (n *Node) IsDead(ctx context.Context, node string) bool {
 // Living returns what the leases of the nodes say that are believed to live, by their names.
 func (n *Node) Living(ctx context.Context) (map[string]Lease, error) {
 	living := make(map[string]Lease)
-	for _, list := range lists(n.store.Space) {
+	for _, list := range Lists(n.store.Space) {
 		leases, err := n.leasesOf(ctx, list)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", room.ErrUnavailable, err)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"roomd/lockmgr/redisconn"
 	"roomd/room"
 )
 
@@ -40,7 +39,7 @@ func (n *Node) List(r *room.Room) {
 	defer n.unlisted.mu.Unlock()
 	for _, m := range r.Members() {
 		list := n.lease.keysOf(&Identity{Node: m.Node})[2]
-		if m.Node == who.Node || n.unlisted.rooms[m.Node][r.ID] || !slices.Contains(lists(n.store.Space), list) {
+		if m.Node == who.Node || n.unlisted.rooms[m.Node][r.ID] || !slices.Contains(Lists(n.store.Space), list) {
 			continue
 		}
 		if n.unlisted.rooms == nil {
@@ -90,7 +89,7 @@ func (n *Node) list(ctx context.Context, node string, rooms []string) error {
 		for _, id := range chunk {
 			args = append(args, id)
 		}
-		if err := redisconn.Run(ctx, n.store.Client, ListScript, keys, args...).Err(); err != nil {
+		if err := n.store.RunPlain(ctx, ListScript, keys, args...).Err(); err != nil {
 			return err
 		}
 	}

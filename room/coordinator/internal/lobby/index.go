@@ -1,6 +1,7 @@
 package lobby
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -131,7 +132,7 @@ func (x *index) note(ctx context.Context, rooms []*change) error {
 			args = c.put(args)
 		}
 		if _, err := x.store.Run(ctx, noteScript, x.keys, args...); err != nil {
-			return err
+			return x.explain(ctx, err, rooms[:n])
 		}
 		rooms = rooms[n:]
 	}
@@ -145,6 +146,20 @@ const readChunk = 1000
 type known struct {
 	run    string
 	number string
+}
+
+// explain adds the key to an error of Redis that is about seats by the labels of rooms.
+func (x *index) explain(ctx context.Context, err error, rooms []*change) error {
+	var free []string
+	for _, c := range rooms {
+		free = append(free, x.freeKey(c.Labels))
+	}
+	return x.store.Explain(ctx, err, free...)
+}
+
+// freeKey returns the key of the free seats in rooms with those labels.
+func (x *index) freeKey(labels room.Labels) string {
+	return x.keys[len(x.keys)-1] + cmp.Or(string(labels), "{}")
 }
 
 // changes reads what has changed in the index. Anew says that what was known before does not count; whole, that all rooms

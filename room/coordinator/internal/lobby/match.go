@@ -124,7 +124,7 @@ func (l *Lobby) Claim(ctx context.Context, w Wanted, begin bool, not ...string) 
 	}
 	reply, err := l.index.store.Run(ctx, claimScript, append(slices.Clip(l.index.keys), l.index.match(w)), args...)
 	if err != nil {
-		return Found{}, l.explain(ctx, err)
+		return Found{}, l.explain(ctx, l.index.store.Explain(ctx, err, l.index.freeKey(w.Labels)))
 	}
 	seats, _ := reply[3].(int64)
 	f := Found{Seats: int(seats), New: reply[1] == int64(1), Settings: settings}

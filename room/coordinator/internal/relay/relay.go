@@ -149,7 +149,7 @@ func (r *Relay) copyLoop() {
 				break
 			}
 			if wait = gather; err != nil && r.open.Err() == nil {
-				r.failed.Happened(err)
+				r.failed.Happened(r.store.Explain(r.open, err, r.store.Shared()...))
 				wait = again.Next()
 			}
 		}

@@ -58,7 +58,7 @@ func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis
 // that was written before. While a slot moves it waits.
 func (s *Store) RunNumber(ctx context.Context, script *redis.Script, keys []string, args ...any) (n int, err error) {
 	if !s.Cluster || s.acks == 0 {
-		return redisconn.Run(ctx, s.Client, script, keys, args...).Int()
+		return s.RunPlain(ctx, script, keys, args...).Int()
 	}
 	write := []any{"evalsha", script.Hash(), len(keys)}
 	for _, key := range keys {
@@ -77,7 +77,7 @@ func (s *Store) RunNumber(ctx context.Context, script *redis.Script, keys []stri
 		}
 		return unacked
 	})
-	return n, err
+	return n, s.Explain(ctx, err, keys...)
 }
 
 // acked sends a script, and says whether enough replicas have what it wrote. WAIT answers

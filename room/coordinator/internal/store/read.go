@@ -104,26 +104,58 @@ func (s *Store) foreign(id, found string) error {
 		"roomd import makes rooms of lists of users; else rename or delete what is there, or give roomd a key prefix, another Redis or another database", id, found)
 }
 
-// explain adds the key to an error of Redis which says only that some key is of another
-// type, and returns any other error as it is. In the article's form Room:<id>:Users is a
-// string that holds a list.
+// explain is Explain for a request about a room.
 func (s *Store) explain(ctx context.Context, id string, err error) error {
 	if !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return err
-	}
-	for _, key := range s.KeysOf(id).Both {
-		kind, unknown := s.Client.Type(ctx, key).Result()
-		if unknown != nil || kind == "hash" || kind == "none" {
-			continue
-		}
-		found := fmt.Sprintf("%s is a %s and not a hash", key, kind)
-		if kind == "string" {
-			value := s.Client.GetRange(ctx, key, 0, maxShown).Val()
-			found = fmt.Sprintf("%s is a string and not a hash, and holds %s", key, shown(value))
-		}
+	} else if found := s.wrongType(ctx, s.OfRoom(id)); found != "" {
 		return s.foreign(id, found)
 	}
 	return err
+}
+
+// Explain adds the key to an error of Redis which says only that some key is of another type, if it is one of these. It
+// returns any other error as it is.
+func (s *Store) Explain(ctx context.Context, err error, keys ...string) error {
+	if !redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return err
+	} else if foreign := s.CheckTypes(ctx, keys...); foreign != nil {
+		return foreign
+	}
+	return err
+}
+
+// CheckTypes fails with a [room.ErrForeign] if one of the keys is of another type than roomd's, as far as Redis says so.
+func (s *Store) CheckTypes(ctx context.Context, keys ...string) error {
+	if found := s.wrongType(ctx, keys); found != "" {
+		return room.Foreign("a key that all rooms share holds something that is not roomd's: %s; rename or delete it, "+
+			"or give roomd a key prefix, another Redis or another database", found)
+	}
+	return nil
+}
+
+// wrongType describes the first of these keys that is of another type; empty if none is. In the article's form
+// Room:<id>:Users is a string that holds a list.
+func (s *Store) wrongType(ctx context.Context, keys []string) string {
+	types := make([]*redis.StatusCmd, len(keys))
+	_, _ = s.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, key := range keys {
+			types[i] = p.Type(ctx, key)
+		}
+		return nil
+	})
+	for i, key := range keys {
+		kind, want := types[i].Val(), s.TypeOf(key)
+		switch {
+		case kind == "", kind == "none", kind == want, want == "":
+			continue
+		case kind == "string":
+			value := s.Client.GetRange(ctx, key, 0, maxShown).Val()
+			return fmt.Sprintf("%s is a string and not a %s, and holds %s", key, want, shown(value))
+		}
+		return fmt.Sprintf("%s is a %s and not a %s", key, kind, want)
+	}
+	return ""
 }
 
 // shown returns the beginning of a value for an error.

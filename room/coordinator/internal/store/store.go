@@ -149,7 +149,9 @@ func (s *Store) Load(ctx context.Context, id string) (*room.Room, error) {
 // Examine is Load, and returns how many members the room's last commit has left there, too.
 func (s *Store) Examine(ctx context.Context, id string) (r *room.Room, recorded int, err error) {
 	k := s.KeysOf(id)
-	reply, err := s.Run(ctx, LoadScript, k.Both)
+	reply, err := s.run(ctx, k.Meta, LoadScript, func(script *redis.Script) (*redis.Cmd, error) {
+		return s.eval(ctx, script, k.Both)
+	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("read room %s: %w", id, s.explain(ctx, id, err))
 	}
@@ -221,11 +223,22 @@ func (s *Store) run(ctx context.Context, meta string, script *Script, send func(
 	}
 }
 
-// Run runs a script on keys that no lock guards, and returns its answer.
+// Run runs a script on keys that no lock guards, and returns its answer. It fails with a [room.ErrForeign] if one of
+// the keys is of another type.
 func (s *Store) Run(ctx context.Context, script *Script, keys []string, args ...any) ([]any, error) {
-	return s.run(ctx, keys[len(keys)-1], script, func(script *redis.Script) (*redis.Cmd, error) {
+	reply, err := s.run(ctx, keys[len(keys)-1], script, func(script *redis.Script) (*redis.Cmd, error) {
 		return s.eval(ctx, script, keys, args...)
 	})
+	return reply, s.Explain(ctx, err, keys...)
+}
+
+// RunPlain is Run for a script that is for every incarnation.
+func (s *Store) RunPlain(ctx context.Context, script *redis.Script, keys []string, args ...any) *redis.Cmd {
+	cmd := redisconn.Run(ctx, s.Client, script, keys, args...)
+	if err := cmd.Err(); err != nil {
+		cmd.SetErr(s.Explain(ctx, err, keys...))
+	}
+	return cmd
 }
 
 // eval runs a script on keys that no lock guards.
@@ -309,7 +322,7 @@ func (s *Store) Kept(ctx context.Context, id string, most int) (kept room.Kept, 
 		return err
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return kept, fmt.Errorf("read the messages of room %s: %w", id, err)
+		return kept, fmt.Errorf("read the messages of room %s: %w", id, s.explain(ctx, id, err))
 	}
 	kept.Epoch = epoch.Val()
 	for _, m := range slices.Backward(newest.Val()) {
@@ -336,7 +349,7 @@ func (s *Store) Journal(ctx context.Context, id, from string, limit int) (messag
 		redisconn.SeekMaster(ctx, s.Client, err)
 		return err
 	})
-	return messages, err
+	return messages, s.explain(ctx, id, err)
 }
 
 // ParseEntry reads an entry of a journal: the commit, and when it was written by the clock of Redis.

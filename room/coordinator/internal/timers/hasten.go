@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"roomd/lockmgr/redisconn"
 )
 
 //go:embed lua/hasten.lua
@@ -33,7 +31,7 @@ func (t *Timers) hasten(node string) {
 	defer cancel()
 	first, err := t.store.Client.SetNX(ctx, t.store.Space.TimersDied(node), 1, deathKept).Result()
 	for after := "-inf"; err == nil && first && after != ""; {
-		after, err = redisconn.Run(ctx, t.store.Client, hastenScript, []string{t.store.Space.Timers()}, after, maxEntries).Text()
+		after, err = t.store.RunPlain(ctx, hastenScript, []string{t.store.Space.Timers()}, after, maxEntries).Text()
 	}
 	if err != nil && t.open.Err() == nil {
 		t.failed.Happened(err) // they fire late

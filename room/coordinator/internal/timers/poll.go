@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"roomd/lockmgr/redisconn"
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
 )
@@ -90,7 +89,7 @@ func (t *Timers) exchange(ctx context.Context, most int) (now int64, due []entry
 		args = append(args, e.String())
 	}
 	sent := time.Now()
-	reply, err := redisconn.Run(ctx, t.store.Client, pollScript, []string{t.store.Space.Timers()}, args...).Slice()
+	reply, err := t.store.RunPlain(ctx, pollScript, []string{t.store.Space.Timers()}, args...).Slice()
 	if err != nil {
 		return 0, nil, false, err
 	}

@@ -181,6 +181,9 @@ func (p *player) done(r *request, err error) {
 		time.Sleep(limitedPause)
 	case errors.As(err, &refused) && refused.Is(protocol.ErrUnknown):
 		p.tally.Count(r.action, tally.Unknown)
+		if r.action == protocol.ActionLeave { // and hears no more of the room
+			p.members = slices.DeleteFunc(p.members, func(id string) bool { return id == r.room })
+		}
 	case errors.As(err, &refused):
 		p.tally.Fail(fmt.Errorf("%s %s: %w", r.action, r.room, err))
 	default: // no reply: the connection broke, or the server was too slow

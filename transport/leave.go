@@ -17,9 +17,7 @@ func (r *request) leave() {
 	}
 	defer p.end()
 	result, err := p.leave()
-	if status := p.status(); status == membership.Outside || status == membership.Unknown && p.unseen {
-		p.endEvents(false)
-	}
+	p.endEvents(false)
 	if err != nil {
 		r.refuse(err)
 		return
@@ -117,7 +115,6 @@ func (p *presence) recordLeave(result room.Result, err error) (again bool) {
 	s := p.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.unseen = p.membership.Status == membership.Following
 	if lost := p.membership.LeaveReply(result, err); lost != nil {
 		p.loseLocked(lost, nil, true)
 	}

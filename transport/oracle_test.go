@@ -122,7 +122,7 @@ func (o *oracle) eventLocked(e *protocol.Event) {
 	if e.Event == protocol.EventNode {
 		return
 	}
-	if !o.member && !o.unsure && !o.watches {
+	if !o.member && !o.watches {
 		o.wrongLocked("an event of a room in which it is not")
 	}
 	repeats := e.Epoch == o.epoch && e.Version <= o.version

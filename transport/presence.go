@@ -28,7 +28,6 @@ type presence struct {
 	busy     int           // requests that may change the membership, and actions of the recovery, that run
 	deferred []*room.Event // came meanwhile; the result says how to judge them
 	moved    bool          // meanwhile the user was moved into the room
-	unseen   bool          // at the last leave the client had not seen the room yet to which its user was moved
 	told     room.Gone     // why the session has lost its place, as the client heard before that move was followed; or zero
 	recovery *recovery     // nil if none runs
 }
@@ -43,7 +42,7 @@ func (p *presence) needsEvents() bool { return p.membership.Status.IsMember() ||
 
 // hasIdleEvents reports whether the room's events have to end, because the session has lost what they were for.
 func (p *presence) hasIdleEvents() bool {
-	return p.unsubscribe != nil && p.membership.Status == membership.Outside && !p.watch.on
+	return p.unsubscribe != nil && !p.needsEvents()
 }
 
 // subscribe starts the room's events. They are held until the reply to the request.

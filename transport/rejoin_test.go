@@ -238,20 +238,53 @@ func TestRejoin_RemovedBeforeReply(t *testing.T) {
 }
 
 // A session that asked to leave is not brought back, also if the outcome of the leave is
-// unknown.
+// unknown. It hears no more of the room unless it watches, and may.
 func TestLeave_UnknownOutcome(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
-		first.hook.setBefore(func(context.Context, room.Action) error { return room.ErrUnknown })
-		a.send(leave42)
-		a.expect(`{"id":2,"room":"42","error":{"code":"unknown","message":"it may or may not have been written; ask for users","retry":false}}`)
-		first.hook.setBefore(nil)
-		removeA(t, first, second) // it was written after all
-		a.expect(eventARemoved)
-		b.expect(eventARemoved)
-		time.Sleep(time.Minute)
-		b.expectSilence()
-	})
+	const forbidden = `{"id":2,"room":"42","error":{"code":"forbidden","message":"the settings of room 42 let only members watch it","retry":false}}`
+	for _, c := range []struct {
+		name     string
+		settings room.Settings
+		watches  bool
+		hears    []string // after the reply
+		users    string   // the reply to that
+	}{
+		{"member", room.Settings{Capacity: 9}, false, nil, `{"id":2,"room":"42","version":5,"count":1,"settings":{"capacity":9},"users":[{"user":"b","seat":0}]}`},
+		{"watching", room.Settings{Capacity: 9}, true, []string{
+			`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"a","seat":1,"reason":"node"}]}`, eventOf(5, `{"type":"message","text":"hi"}`),
+		}, `{"id":2,"room":"42","version":5,"count":1,"settings":{"capacity":9},"users":[{"user":"b","seat":0}]}`},
+		{"watching as a member", room.Settings{Watch: room.WatchMembers}, true, []string{`{"event":"unwatched","room":"42","reason":"forbidden"}`}, forbidden},
+		{"only members watch", room.Settings{Watch: room.WatchMembers}, false, nil, forbidden},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+				second.act(t, room.Configure{Settings: c.settings})
+				for _, one := range []*testClient{a, b} {
+					one.expectEnd(`}]}`)
+				}
+				if c.watches {
+					a.send(`{"id":1,"action":"watch","room":"42"}`)
+					a.expectEnd(`}]}`)
+				}
+				first.hook.setBefore(func(context.Context, room.Action) error { return room.ErrUnknown })
+				a.send(leave42)
+				a.expect(`{"id":2,"room":"42","error":{"code":"unknown","message":"it may or may not have been written; ask for users","retry":false}}`)
+				first.hook.setBefore(nil)
+				removeA(t, first, second) // it was written after all
+				second.act(t, room.Say{Text: "hi"})
+				for _, want := range c.hears {
+					a.expect(want)
+				}
+				a.expectSilence()
+				a.exchange(`{"id":2,"action":"users","room":"42"}`, c.users)
+				b.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"a","seat":1,"reason":"node"}]}`)
+				b.expect(eventOf(5, `{"type":"message","text":"hi"}`))
+				time.Sleep(time.Minute)
+				a.expectSilence()
+				b.expectSilence()
+			})
+		})
+	}
 }
 
 // A node that was believed dead for a moment has a new name. Its sessions adopt it before

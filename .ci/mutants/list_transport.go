@@ -73,7 +73,8 @@ var transportMutants = []mutant{
 
 	{"exchange: a seat that is given back is not kept for the grace", "transport/reserve.go", "errors.Is(err, coordinator.ErrUndone):", "len(one.rooms) > 9:", transports, "TestExchange_UndoneSeatIsGivenUp"},
 	{"exchange: a refused one keeps graces", "transport/reserve.go", "errors.Is(err, coordinator.ErrUndone):", "err != nil:", transports, "TestExchange_RefusedKeepsNothing"},
-	{"leave: events come of a room that the client has not seen", "transport/leave.go", "status == membership.Unknown && p.unseen", "status < 0", transports, "TestMove_LeaveUnknown"},
+	{"leave: events go on behind one without an answer", "transport/presence.go", "{ return p.membership.Status.IsMember() || p.watch.on }", "{\n	return p.membership.Status.IsMember() || p.watch.on || p.membership.Status == membership.Unknown\n}", transports, "TestLeave_UnknownOutcome|TestMove_LeaveUnknown"},
+	{"leave: a watch goes on behind one that was done in silence", "transport/presence.go", "	if !p.session.replaced && p.watch.heed(e) {", "	if !p.session.replaced && p.watch.heed(e) && p.membership.Status != membership.Unknown {", transports, "TestLeave_UnknownOutcome"},
 	{"webhook: a refusal counts as taken", "transport/webhook/deliver.go", "	if res.StatusCode < 200 || res.StatusCode > 299 {", "	if false {", "./transport/webhook", "TestWebhook_Away|TestWebhook_BadReceiver"},
 	{"webhook: the place is not kept", "transport/webhook/webhook.go", "				if err := keep(m.next); err != nil {", "				if err := keep(place); err != nil {", "./transport/webhook", "TestWebhook_OneSends"},
 	{"webhook: the place is kept before the receiver has acknowledged", "transport/webhook/webhook.go", "			if err := w.deliver(ctx, m); err != nil {", "			if m.next != \"\" {\n				_ = keep(m.next)\n			}\n			if err := w.deliver(ctx, m); err != nil {", "./transport/webhook", "TestWebhook_Away"},

@@ -204,11 +204,14 @@ func (v *View) Left(epoch string, version uint64, count int) {
 }
 
 // Unknown records a request, Join or Leave, that may or may not be committed: its reply
-// never came, or said so.
+// never came, or said so. After a Leave the client is no member, and hears no more of the room.
 func (v *View) Unknown(action string) {
 	v.room.addUnknown(v.user, action, v.floor)
-	if action == Join {
+	switch action {
+	case Join:
 		v.unsure++
+	case Leave:
+		v.synced, v.member, v.removed = false, false, ""
 	}
 }
 

@@ -106,6 +106,12 @@ func (w *world) client(name string) {
 			w.lost(lost)
 		}
 		w.member = false
+	case "leave without an answer":
+		if rapid.Bool().Draw(w.t, "written") {
+			_, _ = w.do(room.Leave{User: user, Session: session})
+		}
+		w.lost(w.m.LeaveReply(room.Result{}, room.ErrUnknown))
+		w.member = false
 	case "moved":
 		if w.room.Count() > 0 || w.member { // it is there, or another session is the user's active one
 			return
@@ -142,7 +148,7 @@ func (w *world) others(name string) {
 // Whatever happens, in whatever order the session hears of it: in the end the client takes itself for a
 // member exactly if the session is in the room, is closed if a newer session is, and nothing is left to do.
 func TestMembership_Model(t *testing.T) {
-	client := []string{"join", "join", "join without an answer", "leave", "moved"}
+	client := []string{"join", "join", "join without an answer", "leave", "leave without an answer", "moved"}
 	others := []string{"node dies", "kick", "move away", "new name", "flushed", "cut", "rival"}
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -211,6 +212,47 @@ func TestMatch_TooManyNewRooms(t *testing.T) {
 		redistest.Equal(t, "where there is a table:", a.match(""), theirs)
 		if keys := s.redis.Keys(t.Context(), "Lobby:Match:*").Val(); len(keys) > 0 {
 			t.Errorf("requests that were refused are kept: %v", keys)
+		}
+	})
+}
+
+// A server bounds with which settings players begin rooms, by the labels. What it does not bound, players choose.
+func TestMatch_Settings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, room.Rules{}, Options{Rate: -1, MatchSettings: MatchSettings{
+			{Capacity: 4, Labels: `{"mode":"ranked"}`}, {Capacity: 2, Labels: `{"mode":"ranked"}`, Host: room.HostLongest}, {Capacity: 9, Labels: `{"mode":"party"}`},
+		}})
+		a := s.connect(t, "a")
+		for i, tt := range []struct{ labels, settings, want string }{
+			{`"mode":"ranked"`, `{"capacity":60,"data":"admins"}`, `"error":{"code":"bad_request","message":"settings must be left out, or one of [{\"capacity\":4},{\"capacity\":2,\"host\":\"longest\"}]"`},
+			{`"mode":"ranked"`, `{"capacity":9}`, `"error":{"code":"bad_request"`},
+			{`"mode":"ranked"`, `{"capacity":4,"watch":"members"}`, `"error":{"code":"bad_request"`},
+			{`"mode":"ranked"`, ``, `"settings":{"capacity":4,"labels":{"mode":"ranked","n":"3"}}`},
+			{`"mode":"ranked"`, `{"capacity":4}`, `"settings":{"capacity":4,`},
+			{`"mode":"ranked"`, `{"capacity":2,"host":"longest"}`, `"settings":{"capacity":2,`},
+			{`"mode":"ranked"`, `{"capacity":4,"labels":{"mode":"ranked","n":"6"}}`, `"settings":{"capacity":4,`},
+			{`"mode":"party"`, `{"capacity":9}`, `"settings":{"capacity":9,`},
+			{`"mode":"other"`, `{"capacity":4}`, `"error":{"code":"forbidden","message":"there is no room with these labels and free seats, and this server lets no player begin one"`},
+			{`"mode":"other"`, ``, `"error":{"code":"forbidden"`},
+		} {
+			more := ""
+			if tt.settings != "" {
+				more = `,"settings":` + tt.settings
+			}
+			a.send(fmt.Sprintf(`{"id":7,"action":"match","labels":{%s,"n":"%d"}%s}`, tt.labels, i, more))
+			if got := a.next("the reply to a match", time.Second); !strings.Contains(got, tt.want) {
+				t.Errorf("%s %s: %s", tt.labels, tt.settings, got)
+			}
+		}
+		s.actIn(t, "theirs", room.Configure{Settings: room.Settings{Capacity: 5, Labels: `{"mode":"other"}`}})
+		time.Sleep(time.Second)
+		a.send(`{"id":7,"action":"match","labels":{"mode":"other"}}`)
+		if got := a.next("the reply to a match", time.Second); !strings.Contains(got, `"room":"theirs"`) {
+			t.Errorf("a room that an admin has begun: %s", got)
+		}
+		admin := MatchSettings{{Keep: true}}.Check()
+		if _, is := errors.AsType[*room.InvalidError](admin); !is {
+			t.Errorf("rooms that only admins begin: %v", admin)
 		}
 	})
 }

@@ -99,6 +99,9 @@ type Options struct {
 	// limit.
 	MaxNewRooms int
 
+	// MatchSettings bound the settings of rooms that players begin by a match. Admins are not bound. Nil lets players choose.
+	MatchSettings MatchSettings
+
 	// MaxQueue is how many bytes may wait for a client that reads slowly: of replies, until
 	// its next request waits, and of changes in its rooms, until a snapshot takes their place. A
 	// single reply, or a snapshot, may be longer. Zero means 256 KiB.
@@ -160,6 +163,9 @@ func (o Options) validate() error {
 		if d < 0 {
 			return &room.InvalidError{Field: name, Problem: fmt.Sprintf("must be more than zero, not %v", d)}
 		}
+	}
+	if err := o.MatchSettings.Check(); err != nil {
+		return &room.InvalidError{Field: "MatchSettings", Problem: err.Error()}
 	}
 	return o.validateLimits()
 }

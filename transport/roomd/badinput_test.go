@@ -90,6 +90,7 @@ var moreBadValues = map[string][]string{
 	"redis-sentinel-password-file": {"/nowhere/password"},
 	"max-connections":              {"0"},
 	"capacity":                     {"70000"},
+	"match-settings":               {"4", "{}", `[{"seats":4}]`, `[{"capacity":70000}]`, `[{"data":"all"}]`, `[{"keep":true}]`, `[{"default":true}]`, `[{"labels":{"a":1}}]`, "@/nowhere/settings"},
 	"config":                       {"", "/nowhere/config", "."},
 }
 

@@ -82,8 +82,9 @@ func (c *config) rooms() coordinator.Options {
 // clients returns what the server of clients is told.
 func (c *config) clients() transport.Options {
 	opts := transport.Options{
-		AllowOrigins: c.AllowOrigin,
-		Grace:        c.grace(),
+		AllowOrigins:  c.AllowOrigin,
+		Grace:         c.grace(),
+		MatchSettings: transport.MatchSettings(c.MatchSettings),
 	}
 	c.limits(&opts)
 	return opts
@@ -181,6 +182,8 @@ type roomFlags struct {
 	LockWait time.Duration `default:"10s" placeholder:"10s" help:"How long an action waits for its room before it is refused as busy."`
 	MaxBatch int           `default:"256" placeholder:"256" help:"How many actions may share one hold of the lock. 1 takes it for each anew."`
 	Capacity int           `default:"0" placeholder:"0" help:"How many members a room may have. 0 sets no limit of its own (65536 seats)."`
+
+	MatchSettings matchSettings `placeholder:"JSON" help:"With which settings players may begin rooms by a match: a list, such as '[{\"labels\":{\"mode\":\"duel\"},\"capacity\":2},{\"capacity\":4}]', or @FILE with one. Those count whose labels the match has, and the first is for a match without settings. Players choose unless given."`
 
 	Feed    int `default:"0" placeholder:"0" help:"About how many of the last commits of all rooms a backend can go back in the feed, GET /api/feed. It needs --journal. 0 keeps no feed."`
 	Journal int `default:"0" placeholder:"0" help:"About how many of its last commits each room keeps in Redis, for audits. 0 keeps none."`

@@ -90,6 +90,9 @@ func flagsOf(c *cli, parse func(*kong.Kong) error) ([]*kong.Flag, error) {
 // shown returns a value as it is written on the command line.
 func shown(value any) string {
 	v := reflect.ValueOf(value)
+	if text, is := value.(fmt.Stringer); is && v.Kind() != reflect.Pointer {
+		return text.String()
+	}
 	switch {
 	case v.Kind() == reflect.Pointer && v.IsNil():
 		return ""

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"reflect"
 	"regexp"
 	"runtime"
 	"runtime/debug"
@@ -12,6 +14,8 @@ import (
 	"testing"
 
 	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/transport"
 	"roomd/transport/node"
 	"roomd/transport/roomd/roomdtest"
 )
@@ -120,5 +124,27 @@ func TestUnguarded_WhereItIs(t *testing.T) {
 		}
 		end()
 		parts.Redis.Close()
+	}
+}
+
+// What players may begin by a match stands in the flag or in a file, and operators are shown it.
+func TestMatchSettings(t *testing.T) {
+	text := `[{"capacity":4,"labels":{"mode":"ranked"}},{"capacity":2,"host":"longest"}]`
+	file := filepath.Join(t.TempDir(), "settings.json")
+	redistest.OK(t, os.WriteFile(file, []byte(text+"\n"), 0o600))
+	for _, value := range []string{text, "@" + file} {
+		cfg, err := parse(t, "--match-settings", value)
+		redistest.OK(t, err)
+		want := transport.MatchSettings{{Capacity: 4, Labels: `{"mode":"ranked"}`}, {Capacity: 2, Host: room.HostLongest}}
+		if got := cfg.clients().MatchSettings; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v", value, got)
+		}
+		all, err := settings(cfg, "")
+		redistest.OK(t, err)
+		redistest.Equal(t, "shown", inForce(all, false), "--match-settings='"+text+"'")
+	}
+	cfg, err := parse(t, "--match-settings", "[]")
+	if redistest.OK(t, err); cfg.clients().MatchSettings == nil {
+		t.Error("an empty list bounds nothing")
 	}
 }

@@ -67,6 +67,16 @@ func TestData_CompareAndSet(t *testing.T) {
 		{"it wins in another epoch", "conflict", `race; a does 4/2 set 5 if 3 of e0; a b see 4 #a:5; data 5; end 4 a0 b1`},
 		{"it is refused without a reason", "conflict", `race; a b see 4; a refused 4=3 set 5 if 3; data 3; end 4 a0 b1`},
 		{"it is refused, and told other data", "diverged", `race; a refused 3=2 set 5 if 2; data 3; end 3 a0 b1`},
+		{"it is refused within an event over several versions", "",
+			`race; a refused 4=4 set 5 if 3; b does 4/2 set 4 if 3; b does 5/2 ready; a b see 3-5 #b:4 *b1!; data 4; end 5 a0 b1!`},
+		{"it is refused there, and told data of none of them", "diverged",
+			`race; a refused 4=5 set 5 if 3; b does 4/2 set 4 if 3; b does 5/2 ready; a b see 3-5 #b:4 *b1!; data 4; end 5 a0 b1!`},
+		{"it is refused where nobody saw who came last", "",
+			`race; a does 4/2 set 7; b does 4/2 set 8; a refused 4=7 set 5 if 3; b does 5/2 set 6; data 6; end 5 a0 b1`},
+		{"it is refused there, and told data of neither", "diverged",
+			`race; a does 4/2 set 7; b does 4/2 set 8; a refused 4=9 set 5 if 3; b does 5/2 set 6; data 6; end 5 a0 b1`},
+		{"it is refused because of what was there before the run", "", `data 7; start 5 a0; a joins 5 a0; a refused 5=7 set 8 if 3; end 5 a0`},
+		{"set to what was there before the run", "", `data 7; start 5 a0; a joins 5 a0; a does 5/1 set 7; end 5 a0`},
 	})
 }
 

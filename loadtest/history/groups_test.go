@@ -22,6 +22,8 @@ func TestGroups_Parties(t *testing.T) {
 		{"a seat for which nobody asked", "phantom", `a joins 1 a0; a sees 2 +b1?; end 2 a0 b1?`},
 		{"one of an acknowledged group stays", "lost",
 			`a joins 1 a0; admin 2 reserve b1 c2; a sees 2 +b1? +c2?; admin 3 release b1 c2; a sees 3 -b; end 3 a0 c2?`},
+		{"a seat is reserved twice, and lapses twice", "",
+			`b joins 1 b0; admin 2 reserve a1; a lapses 2; admin 4 reserve a1; a lapses 4; b sees 1-4 +a1? -a +a1?; b gets 5 b0; end 5 b0`},
 	})
 }
 
@@ -72,6 +74,14 @@ func TestRemovals_EachKind(t *testing.T) {
 		{"one is told so after an older kick", "phantom",
 			`three; admin 4 kick b; a c see 4 -b:kicked; b lost kicked; b joins 5 a0 b1 c2; a c see 5 +b1; b lost kicked;
 				a c see 6 -b:left; end 6 a0 c2`},
+		{"kicked and closed in one event", "",
+			`two; admin 3 kick b; b sees 3 -b:kicked; b lost kicked; admin 4 reserve b1; admin 5 close; a sees 2-5 -b:kicked +b1? -a:closed -b:closed;
+				a lost closed; rules c; end 5`},
+		{"kicked twice in one event, for one request", "phantom",
+			`two; admin 3 kick b; admin 4 reserve b1; a sees 2-5 -b:kicked +b1? -b:kicked; end 5 a0`},
+		{"kicked out of a membership that it has not heard of", "",
+			`two; r2: admin 1 in b0 from r; admin 3 kick b; a sees 3 -b:kicked; b lost kicked; b unsure join; a sees 4 +b1; admin 5 out b0 to r2;
+				a sees 5 -b:moved:r2; b lost moved r2; end 5 a0 and r2: 1 b0`},
 		{"one is told another reason", "diverged", `three; admin 4 kick b; a b c see 4 -b:kicked; b lost closed; end 4 a0 c2`},
 		{"one is told what nobody else saw, and finds the room closed when it is back", "",
 			`three; admin 4 kick b; b lost kicked; b joins 5 a0 b1 c2; a gets 5 a0 b1 c2; c gets 5 a0 b1 c2; admin 6 close;

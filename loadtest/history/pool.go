@@ -58,7 +58,7 @@ func (c *requests) usable(action string, version uint64) int {
 }
 
 // use removes such a request, because it turned out to be committed, and reports
-// whether there was one. Which of several does not matter: the replay never goes back.
+// whether there was one. Of several it is the oldest, because come keeps newer ones for longer.
 func (p pool) use(user, action string, version uint64) bool {
 	if !p.has(user, action, version) {
 		return false
@@ -67,8 +67,8 @@ func (p pool) use(user, action string, version uint64) bool {
 	if action == Leave && c.usable(lapse, version) > 0 {
 		action = lapse
 	}
-	list, n := c.of(action), c.usable(action, version)
-	*list = slices.Delete(*list, n-1, n)
+	list := c.of(action)
+	*list = slices.Delete(*list, 0, 1)
 	p.tidy(user)
 	return true
 }

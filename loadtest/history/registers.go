@@ -80,6 +80,9 @@ func newRegisters(r *roomLog, e *epochLog) *registers {
 			b.lower(register{SetMember, u.user}, u.after)
 		}
 	}
+	if e.data != "" {
+		b.writes[register{what: SetData}] = []write{{span: span{0, e.start}, hash: b.data.hash}}
+	}
 	if e.rules != nil {
 		b.writes[register{what: Configure}] = []write{{span: span{0, e.start}, hash: b.rules.hash}}
 	}
@@ -231,20 +234,38 @@ func (b *registers) next(t register, v uint64) int {
 	return i
 }
 
-// at returns the value of a register after version v, if only one is possible.
-func (b *registers) at(t register, v uint64) value {
+// possible returns the values that a register may have after version v, or nil if it may have any.
+func (b *registers) possible(t register, v uint64) (hashes []uint64) {
 	last, writes, n := write{span: span{0, b.start}, hash: b.first(t)}, b.writes[t], b.next(t, v)
-	if n < len(writes) && writes[n].from < v {
-		return value{} // within a span
-	}
 	if n > 0 {
 		last = writes[n-1]
 	}
-	several := n > 1 && last.how == byAnswer && writes[n-2].span == last.span
-	if several || last.how == byJoin || b.unsure(t, last.to, v) || t.what == Configure && last.hash == 0 {
+	if b.unsure(t, last.to, v) || t.what == Configure && last.hash == 0 {
+		return nil
+	}
+	first := max(n-1, 0)
+	for first > 0 && last.how == byAnswer && writes[first-1].span == last.span {
+		first-- // nobody knows which came last
+	}
+	if n == 0 {
+		hashes = append(hashes, last.hash)
+	}
+	for i := first; i < len(writes) && (i < n || writes[i].from < v); i++ { // the last ones cover versions above v, too
+		if writes[i].how == byJoin {
+			return nil
+		}
+		hashes = append(hashes, writes[i].hash)
+	}
+	return hashes
+}
+
+// at returns the value of a register after version v, if only one is possible.
+func (b *registers) at(t register, v uint64) value {
+	all := b.possible(t, v)
+	if all == nil || slices.ContainsFunc(all, func(hash uint64) bool { return hash != all[0] }) {
 		return value{}
 	}
-	return value{last.hash, true}
+	return value{all[0], true}
 }
 
 // changes reports whether the write has certainly changed its register's value. One that is known

@@ -10,7 +10,7 @@ func (p *replay) checkRemovals() {
 	commits := p.log.commits()
 	byUser := make(map[string][]seenRemoval)
 	for _, s := range commits {
-		times := make(map[string]int) // that a user was removed in this event
+		times := make(map[ousted]int) // that a user was removed so in this event
 		for _, c := range s.changes {
 			said := c.detail()
 			if c.kind != moves || c.join || !removes(said.Reason) {
@@ -18,7 +18,8 @@ func (p *replay) checkRemovals() {
 			}
 			user := c.user.Value()
 			byUser[user] = append(byUser[user], seenRemoval{s.span, said.Reason, said.Target})
-			if times[user]++; p.removersOf(user, said, s.span) < times[user] {
+			so := ousted{user: user, reason: said.Reason, target: said.Target}
+			if times[so]++; p.removersOf(user, said, s.span) < times[so] {
 				p.found(Phantom, s.to, user, "%s was %s, and nobody asked for that", user, said.Reason)
 			}
 		}
@@ -148,7 +149,7 @@ type ousted struct {
 	target string
 	epoch  string
 	after  uint64 // it was removed above this version
-	late   bool   // it was moved into the room, and removed before it knew the room
+	late   bool   // of a membership that it had not heard of: it was moved into the room, or its join was not answered
 }
 
 // removes reports whether somebody with that reason left who did not ask for it.
@@ -158,11 +159,10 @@ func removes(reason string) bool { return reason == Kicked || reason == Closed |
 // more, and why: Kicked, Closed, Moved into the room target, or an error. No event of the
 // room may follow until the connection joins or watches it again.
 func (v *View) Lost(reason, target string) {
-	switch {
-	case removes(reason):
-		v.room.oust(ousted{v.user, reason, target, v.epoch, v.since, v.arrives})
-	case v.member:
-		v.room.oust(ousted{v.user, reason, target, v.epoch, v.since, v.arrives})
+	if removes(reason) || v.member {
+		v.room.oust(ousted{v.user, reason, target, v.epoch, v.since, v.arrives || !v.member && v.unsure > 0})
+	}
+	if v.member && !removes(reason) {
 		v.Unknown(Leave) // the client may not know its version
 	}
 	v.synced, v.member, v.arrives, v.removed = false, false, false, ""

@@ -52,9 +52,9 @@ func (m *simulation) order() {
 		q.Expect = at(m.version - min(m.version, rapid.Uint64Range(0, 2).Draw(m.t, "expect")))
 	}
 	// Nobody knows of an administrator's request that it is under way.
-	done, outcome, there := m.act(q)
+	done, outcome := m.act(q)
 	m.write(false, done)
-	s := step{what: "admin", q: q, list: List{Epoch: "e", Version: m.version}, there: there, seat: len(done)}
+	s := step{what: "admin", q: q, list: List{Epoch: "e", Version: m.version}, there: m.there(q), seat: len(done)}
 	switch {
 	case outcome == "conflict":
 		s.what = "admin conflict"
@@ -77,18 +77,17 @@ func (m *simulation) order() {
 	}
 }
 
-// act carries a request out, and returns its changes, why it was refused, and the data that
-// refused it.
-func (m *simulation) act(q Request) (done []Change, outcome, there string) {
+// act carries a request out, and returns its changes, and why it was refused.
+func (m *simulation) act(q Request) (done []Change, outcome string) {
 	now := m.members[q.By]
 	change := Change{User: q.By, Seat: now.seat}
 	switch q.Action {
 	case SetReady, SetMember:
 		if q.Action == SetMember && q.Expect != nil && now.at > *q.Expect {
-			return nil, "conflict", now.data
+			return nil, "conflict"
 		}
 		if q.Action == SetReady && now.ready == q.Ready || q.Action == SetMember && now.data == q.Data {
-			return nil, "done", ""
+			return nil, "done"
 		}
 		if q.Action == SetReady {
 			now.ready = q.Ready
@@ -103,10 +102,10 @@ func (m *simulation) act(q Request) (done []Change, outcome, there string) {
 		}
 	case SetData:
 		if q.Expect != nil && m.dataAt > *q.Expect {
-			return nil, "conflict", m.data
+			return nil, "conflict"
 		}
 		if m.data == q.Data {
-			return nil, "done", ""
+			return nil, "done"
 		}
 		m.data, m.dataAt = q.Data, m.version+1
 		change.Type, change.Seat, change.Data = RoomData, 0, q.Data
@@ -117,27 +116,38 @@ func (m *simulation) act(q Request) (done []Change, outcome, there string) {
 	default:
 		return m.group(q)
 	}
-	return []Change{change}, "done", ""
+	return []Change{change}, "done"
 }
 
-func (m *simulation) configure(q Request) (done []Change, outcome, there string) {
+// there returns the data that a conflict tells: what is there after the commit that refused it.
+func (m *simulation) there(q Request) string {
+	switch q.Action {
+	case SetData:
+		return m.data
+	case SetMember:
+		return m.members[q.By].data
+	}
+	return ""
+}
+
+func (m *simulation) configure(q Request) (done []Change, outcome string) {
 	if q.Expect != nil && *q.Expect != m.version {
-		return nil, "conflict", ""
+		return nil, "conflict"
 	}
 	for _, now := range m.members {
 		if q.Settings.Capacity > 0 && (now.seat >= q.Settings.Capacity || len(m.members) > q.Settings.Capacity) {
-			return nil, "refused", ""
+			return nil, "refused"
 		}
 	}
 	if m.rules == q.Settings {
-		return nil, "done", ""
+		return nil, "done"
 	}
 	m.rules = q.Settings
-	return []Change{{Type: Settings, Detail: Detail{Settings: m.rules}}}, "done", ""
+	return []Change{{Type: Settings, Detail: Detail{Settings: m.rules}}}, "done"
 }
 
 // group carries out what concerns several users, who come or leave together or not at all.
-func (m *simulation) group(q Request) (done []Change, outcome, there string) {
+func (m *simulation) group(q Request) (done []Change, outcome string) {
 	if q.Action == Close {
 		q.Users = nil
 		for _, user := range slices.Sorted(maps.Keys(m.members)) {
@@ -151,7 +161,7 @@ func (m *simulation) group(q Request) (done []Change, outcome, there string) {
 		}
 	}
 	if q.Action == Reserve && wanted > 0 && (m.rules.Closed || m.full(wanted)) || q.Action != Reserve && wanted > 0 {
-		return nil, "refused", ""
+		return nil, "refused"
 	}
 	for _, u := range q.Users {
 		now, member := m.members[u.User]
@@ -171,7 +181,7 @@ func (m *simulation) group(q Request) (done []Change, outcome, there string) {
 		m.rules.Closed = true
 		done = append(done, Change{Type: Settings, Detail: Detail{Settings: m.rules}})
 	}
-	return done, "done", ""
+	return done, "done"
 }
 
 // removed returns why the client has lost its seat by the changes, if it has by no wish of

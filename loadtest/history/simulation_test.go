@@ -48,7 +48,6 @@ type request struct {
 	action  string // Join, Leave, users or that of q
 	given   bool   // its client has given up
 	q       Request
-	there   string // the data that refused it
 }
 
 // step is a message to one client, or the end of its request or connection.
@@ -161,7 +160,7 @@ func (m *simulation) serve(batch []*request) {
 			outcome[r] = "refused"
 		default:
 			var c []Change
-			c, outcome[r], r.there = m.act(r.q)
+			c, outcome[r] = m.act(r.q)
 			done = append(done, c...)
 		}
 	}
@@ -226,7 +225,7 @@ func (m *simulation) answer(r *request, outcome string) {
 	if r.session != c.session {
 		return // that connection is gone
 	}
-	s := step{user: c.user, session: c.session, list: m.lists[m.version], q: r.q, there: r.there}
+	s := step{user: c.user, session: c.session, list: m.lists[m.version], q: r.q, there: m.there(r.q)}
 	switch now, member := m.members[c.user]; {
 	case outcome != "":
 		s.what = outcome

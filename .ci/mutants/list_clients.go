@@ -35,6 +35,8 @@ var clientMutants = []mutant{
 	{"roomd.js: a token lasts as the own clock says", script, "const left = this.#expires * 1000 - reply.time || 0", "const left = this.#expires * 1000 - Date.now()", page, "TestClient_Tokens"},
 	{"roomd.js: silence is measured by a clock that somebody sets", script, "  #listen() {\n    this.#heard = performance.now()", "  #listen() {\n    this.#heard = Date.now()", page, jsTests + "/a_silent_connection_is_given_up"},
 	{"roomd.js: what is no option is passed over", script, "if (name !== undefined) throw", "if (false) throw", page, "TestClient_TwoNodes"},
+	{"client: waits for a server in silence", "transport/client/reconnect.go", "attempts == silentAttempts && !k.before", "false", goClient, "TestConnect_Unreachable"},
+	{"roomd.js: waits for a server in silence", script, "n === SILENT_ATTEMPTS - 1 && ", "false && ", page, "TestClient_TwoNodes"},
 	{"client: a silent server is believed", "transport/client/session.go", "		if c.heard.Load() == before {", "		if c.heard.Load() < before {", goClient, "TestSession_Heartbeat"},
 	{"client: a reply goes to the wrong request", "transport/client/call.go", "	k.req.ID = c.lastID\n", "	k.req.ID = c.lastID / 2\n", goClient, "TestRequest_Concurrent"},
 	{"client: a list of rooms is shown in parts", "transport/client/lobby.go", "if parts = append(parts, e); e.More {", "if parts = append(parts, e); false {", goClient, "TestLobby_Lists"},

@@ -35,7 +35,7 @@ type Client struct {
 // Connect connects a user. It returns when the first connection is made, or fails: with what is wrong
 // with cfg; with a refusal that would be the same next time, which wraps the server's [protocol.Error]
 // or is [ErrUnauthorized]; with the error of [Config.Token]; or with ctx.Err() and why there was no
-// connection until then. The end of ctx does nothing once Connect has returned. The caller must Close
+// connection until then: it goes on trying until ctx ends, and tells [Config.OnUnreachable]. The end of ctx does nothing once Connect has returned. The caller must Close
 // the client.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.check(); err != nil {

@@ -1,10 +1,13 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -150,6 +153,39 @@ func TestSession_Heartbeat(t *testing.T) {
 		synctest.Wait()
 		if len(c.attempts().dialed) != 2 {
 			t.Error("dropped a server that answers")
+		}
+	})
+}
+
+// Who waits for a server that is not there is told so, once.
+func TestConnect_Unreachable(t *testing.T) {
+	const failures = 7
+	connect := func(t *testing.T, hook func(c *cast) func(error)) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCast(t, append(make([]script, failures), quiet)...)
+			cfg := c.config()
+			if hook != nil {
+				cfg.OnUnreachable = hook(c)
+			}
+			c.connect(cfg)
+		})
+	}
+	t.Run("by a hook", func(t *testing.T) {
+		var told []string
+		connect(t, func(c *cast) func(error) {
+			return func(err error) { told = append(told, fmt.Sprintf("after %d: %v", len(c.attempts().dialed), err)) }
+		})
+		if want := "after 3: "; len(told) != 1 || !strings.HasPrefix(told[0], want) || !strings.Contains(told[0], "502") {
+			t.Errorf("told %q", told)
+		}
+	})
+	t.Run("by the log", func(t *testing.T) {
+		var lines bytes.Buffer
+		log.SetOutput(&lines)
+		defer log.SetOutput(os.Stderr)
+		connect(t, nil)
+		if got := lines.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "WARN three attempts to connect to roomd have failed") || !strings.Contains(got, "502") {
+			t.Errorf("logged %q", got)
 		}
 	})
 }

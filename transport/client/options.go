@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/textproto"
@@ -63,6 +64,11 @@ type Config struct {
 	// connects again asks later. [Client.Lobby] calls it, too, perhaps at the same time. Token must not call Close. [StaticToken] is a Token that is known
 	// already. Default: no token is sent.
 	Token func(ctx context.Context) (string, error)
+
+	// OnUnreachable is called once, if the first three attempts of [Connect] fail, with why the third did: a server may not be
+	// started yet, or an address be wrong. The client goes on trying. OnUnreachable must return soon, and must not call Close.
+	// Default: a warning by [slog.Default].
+	OnUnreachable func(err error)
 
 	// HandshakeTimeout, of each attempt to connect, and WriteTimeout are as in [Options].
 	HandshakeTimeout, WriteTimeout time.Duration
@@ -125,6 +131,11 @@ func (c *Config) check() error {
 	c.HandshakeTimeout, c.WriteTimeout = opts.HandshakeTimeout, opts.WriteTimeout
 	if c.dial == nil {
 		c.dial = Dial
+	}
+	if c.OnUnreachable == nil {
+		c.OnUnreachable = func(err error) {
+			slog.Warn("three attempts to connect to roomd have failed; the client goes on trying", "error", err)
+		}
 	}
 	return cmp.Or(
 		setDefault("BackoffBase", &c.BackoffBase, 250*time.Millisecond),

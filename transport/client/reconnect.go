@@ -36,9 +36,12 @@ func (c *Client) run() {
 	c.notifyLocked()
 }
 
+// silentAttempts is how many attempts to make the first connection fail before the program is told.
+const silentAttempts = 3
+
 // sessions runs a session on each connection, and returns why there is no further one.
 func (c *Client) sessions(k *connector) error {
-	for {
+	for attempts := 1; ; attempts++ {
 		var conn *Conn
 		token := ""
 		final, err := k.attempt(c.ctx, func(address, shown string, opts Options) (err error) {
@@ -61,6 +64,9 @@ func (c *Client) sessions(k *connector) error {
 		}
 		if final {
 			return err
+		}
+		if attempts == silentAttempts && !k.before {
+			c.cfg.OnUnreachable(err)
 		}
 		c.disconnected(err)
 		if err := k.backoff.Wait(c.ctx); err != nil {

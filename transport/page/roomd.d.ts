@@ -91,6 +91,11 @@ export interface ConnectOptions {
   WebSocket?: WebSocketConstructor
   /** Its abort ends the attempt to connect. It does nothing once `connect` has resolved. */
   signal?: AbortSignal
+  /**
+   * Called once, if the first three attempts to connect fail, with what says so: a server may not be started yet, or an address be
+   * wrong. The client goes on trying. Default: `console.warn`.
+   */
+  onUnreachable?: (error: Error) => void
   /** For how many ms a request waits for a connection, and how long one attempt to connect may take. Default: 10,000. */
   timeout?: number
   /** Before attempt n the client waits for a random time up to min(cap, base·2ⁿ). In ms. Default: 250 and 5,000. */
@@ -107,7 +112,7 @@ export interface ConnectOptions {
  * one, each further attempt to the next. An address is `ws://HOST/ws`, `wss://HOST/ws`, `http://HOST`,
  * `https://HOST` or, in a browser, a path of the page's own server: `/ws`.
  *
- * The promise resolves when the client is connected. It goes on trying until then, and rejects with a
+ * The promise resolves when the client is connected. It goes on trying until then, tells `onUnreachable` after three attempts, and rejects with a
  * {@link RoomdError} if the server refuses the client for a reason that no repetition mends, with the
  * error of `token` if that throws, and with `signal.reason` on abort.
  */

@@ -8,6 +8,7 @@
 const PROTOCOL = "roomd.v1"
 const MOST_LAG = 1024 // changes that a reader may be behind
 const LONGEST_FRAME = 16 * 1024 // bytes; the server closes the connection over a longer one
+const SILENT_ATTEMPTS = 3 // to make the first connection, before the program is told
 const STEADY = 10_000 // ms after which a connection counts as a good one
 const CLOSE_WAIT = 2_000 // ms for the server's answer to a close
 const PROBE_WAIT = 2_000 // ms for the reason of a refusal
@@ -618,13 +619,13 @@ class Session {
   #shown // resolves when a page that was left is shown again
 
   constructor(url, options) {
-    const { user, token, WebSocket = globalThis.WebSocket, signal, timeout = 10_000, backoff = {}, heartbeat = {}, ...rest } = options
+    const { user, token, WebSocket = globalThis.WebSocket, signal, timeout = 10_000, backoff = {}, heartbeat = {}, onUnreachable = warn, ...rest } = options
     nothingElse("connect", rest)
     const { base = 250, cap = 5_000, ...restOfBackoff } = backoff
     nothingElse("connect: backoff", restOfBackoff)
     const { idle = 6_000, timeout: silence = 5_000, ...restOfHeartbeat } = heartbeat
     nothingElse("connect: heartbeat", restOfHeartbeat)
-    this.#options = { token, WebSocket, timeout, backoff: { base, cap }, heartbeat: { idle, timeout: silence } }
+    this.#options = { token, WebSocket, timeout, onUnreachable, backoff: { base, cap }, heartbeat: { idle, timeout: silence } }
     if (!this.#options.WebSocket) throw new TypeError("WebSocket: there is none here; give that of the package ws")
     this.#addresses = [url].flat().map((address) => resolve(address, user))
     if (this.#addresses.length === 0) throw new RoomdError("bad_request", "url: there is none")
@@ -668,7 +669,7 @@ class Session {
     this.#watchPage()
     let next = Math.floor(Math.random() * this.#addresses.length)
     for (let n = 0; !this.error; n++) {
-      const link = await this.#try(this.#addresses[next++ % this.#addresses.length], failed)
+      const link = await this.#try(this.#addresses[next++ % this.#addresses.length], n, failed)
       if (link) {
         const began = performance.now()
         this.#up(link)
@@ -684,8 +685,8 @@ class Session {
     failed(this.error)
   }
 
-  /** try makes a connection. It returns undefined if that failed, which is the end if no repetition helps. */
-  async #try(address, failed) {
+  /** try makes a connection, as attempt n from 0 on. It returns undefined if that failed, which is the end if no repetition helps. */
+  async #try(address, n, failed) {
     try {
       return await this.#open(address)
     } catch (error) {
@@ -696,6 +697,9 @@ class Session {
         this.#fail(new RoomdError("client_closed", "the client could not connect"))
       } else if (error instanceof RoomdError && this.#final(error)) {
         this.#fail(error)
+      } else if (n === SILENT_ATTEMPTS - 1 && this.state === "connecting") {
+        const why = new Error(`${SILENT_ATTEMPTS} attempts to connect have failed, the last to ${this.address}, and more follow: ${error.message}`, { cause: error })
+        queueMicrotask(() => this.#options.onUnreachable(why)) // what it throws is not for the client
       }
       return undefined
     }
@@ -1121,6 +1125,8 @@ class Session {
     })
   }
 }
+
+const warn = (error) => console.warn(`roomd.js: ${error.message}`)
 
 // resolve makes the URL of a WebSocket of an address.
 function resolve(address, user) {

@@ -60,7 +60,8 @@ async function enter(problem) {
   state("connecting")
   attempt = new AbortController()
   try {
-    client = await connect("/ws", { ...(facts.auth ? { token: freshToken } : { user: identity.user }), signal: attempt.signal })
+    client = await connect("/ws", { ...(facts.auth ? { token: freshToken } : { user: identity.user }), signal: attempt.signal, onUnreachable: () => notice("The server does not answer. This page goes on trying.") })
+    notice("")
   } catch (error) {
     if (attempt.signal.aborted) return enter("")
     const { auth } = facts

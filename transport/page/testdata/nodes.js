@@ -73,6 +73,26 @@ for (const [url, words] of Object.entries({
 }
 await assert.rejects(connect([], { user: "ada", WebSocket }), { name: "RoomdError", code: "bad_request" })
 
+// Who waits for a server that is not there is told so, once.
+for (const hook of [true, false]) {
+  const told = []
+  const abort = new AbortController()
+  let attempts = 0
+  class Nowhere extends WebSocket {
+    constructor(...args) {
+      super(...args)
+      if (++attempts > 6) abort.abort(new Error("enough"))
+    }
+  }
+  const { warn } = console
+  console.warn = (line) => told.push(line)
+  const onUnreachable = hook ? (error) => told.push(`roomd.js: ${error.message} (${attempts})`) : undefined
+  await assert.rejects(connect("ws://127.0.0.1:1/ws", { ...options, user: "ada", WebSocket: Nowhere, signal: abort.signal, onUnreachable }), /enough/)
+  console.warn = warn
+  const line = "roomd.js: 3 attempts to connect have failed, the last to ws://127.0.0.1:1/ws, and more follow: the connection could not be made"
+  assert.deepEqual(told, [hook ? `${line} (3)` : line])
+}
+
 // What is no option of a call is refused, and not passed over.
 for (const [name, call] of Object.entries({
   capacity: () => ada.client.match({ mode: "x" }, { capacity: 4 }), seats: () => ada.client.join("table", { seats: 1 }), seat: () => ada.client.watch("table", { seat: 1 }),

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"roomd/lockmgr/redisconn"
 )
 
 // AcquireAll acquires the locks of all those names, or none. A name that is given
@@ -64,10 +62,10 @@ func (m *Manager) acquireTogether(ctx context.Context, names []string) (*Locks, 
 		attempts[i] = slots[i].attempt()
 		keys, args = append(keys, slots[i].on.keys...), append(args, slots[i].tokens)
 	}
-	sent, first := time.Now(), &slots[0]
-	cmd, err := first.request(ctx, func(ctx context.Context) *redis.Cmd {
+	sent, first, token := time.Now(), &slots[0], slots[0].Token()
+	cmd, err := first.ask(ctx, func(ctx context.Context) *redis.Cmd {
 		return m.sender.run(ctx, allScript, m.names.scriptKeys(keys), args...)
-	})
+	}, attempts[1:]...)
 	var fences []string
 	if err == nil {
 		fences, err = cmd.StringSlice()
@@ -75,19 +73,13 @@ func (m *Manager) acquireTogether(ctx context.Context, names []string) (*Locks, 
 	if err == nil && len(fences) > 0 && time.Since(sent) >= m.opts.TTL {
 		err = errLate
 	}
-	doubt := false
-	if redisconn.Answered(err) {
-		for i := range slots {
-			doubt = slots[i].tokens.answered() || doubt
-		}
-	}
-	if err != nil || doubt {
+	if err != nil || len(fences) == 0 && first.Token() != token { // an earlier sending may have got some of them
 		abandon(m, first.asked, attempts...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lockmgr: acquire %q: %w", names, err)
 	}
-	if len(fences) == 0 || doubt { // one after the other, so that nothing is in doubt
+	if len(fences) == 0 {
 		return nil, nil
 	}
 	all := &Locks{m: m}
@@ -102,9 +94,9 @@ func (m *Manager) acquireEach(ctx context.Context, names []string) (_ *Locks, er
 	all := &Locks{m: m}
 	defer func() {
 		if err != nil {
-			release, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupWait)
-			defer cancel()
-			_ = all.Release(release) // goes on without us, and what is not released expires
+			ended, cancel := context.WithCancel(ctx)
+			cancel()
+			_ = all.Release(ended) // goes on without us, and what is not released expires
 		}
 	}()
 	waiting := ctx // ends with the first hold that is lost
@@ -192,15 +184,35 @@ func (s *Locks) errLocked() error {
 	return s.over
 }
 
-// Release releases all locks, the last one acquired first, as [Lock.Release] does,
-// and returns the errors joined. If one cannot be released the others are all
-// the same. Calling it again tries those that were not released; when there are
-// none it does nothing.
+// Release releases all locks as [Lock.Release] does, by one request (on Redis Cluster, one for each hash tag),
+// and returns the errors joined. All holds are over as soon as Release is called. If one lock cannot be released the
+// others are all the same. Calling it again tries those that were not released; when there are none it does nothing.
 func (s *Locks) Release(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("lockmgr: release: %w", errNilContext)
+	}
 	_ = s.Err() // keeps what was lost before
+	calls, byTag := make([]*release, len(s.list)), make(map[string]releases)
+	for i, lock := range s.list {
+		r, begun := lock.beginRelease()
+		calls[i] = r
+		if tag := s.m.names.slotTag(lock.name); begun {
+			byTag[tag] = append(byTag[tag], r)
+		}
+	}
+	for _, together := range byTag {
+		var request releaseRequest = together
+		if len(together) == 1 {
+			request = together[0]
+		}
+		s.m.askRelease(ctx, request, len(byTag) == 1)
+	}
+	awaitReleases(ctx, calls...)
 	var errs []error
-	for _, lock := range slices.Backward(s.list) {
-		errs = append(errs, lock.Release(ctx))
+	for i, lock := range s.list {
+		if err := lock.releaseOutcome(ctx, calls[i]); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }

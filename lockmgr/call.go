@@ -49,6 +49,13 @@ func (l *lifetime) spawn(f func()) bool {
 	return true
 }
 
+// run is spawn, but runs f itself where that does nothing.
+func (l *lifetime) run(f func()) {
+	if !l.spawn(f) {
+		f()
+	}
+}
+
 // ended returns why a caller has to stop waiting, or nil.
 func (l *lifetime) ended(ctx context.Context) error {
 	if l.ctx.Err() != nil {
@@ -96,10 +103,7 @@ func start[T any](life *lifetime, ask func() (T, error)) *call[T] {
 // run runs ask, once, in a goroutine that Close waits for; or in the caller's if the
 // Manager is closed.
 func (c *call[T]) run(life *lifetime, ask func() (T, error)) {
-	f := func() { c.finish(ask()) }
-	if !life.spawn(f) {
-		f()
-	}
+	life.run(func() { c.finish(ask()) })
 }
 
 // finish records the call's result.

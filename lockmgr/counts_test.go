@@ -27,7 +27,7 @@ var costs = []struct {
 			return err
 		}
 		return locks.Release(ctx)
-	}, 3, 21, 63},
+	}, 2, 20, 72}, // one script more of which replies are read, and one request less
 	{"extend", func(ctx context.Context, m []*Manager) error {
 		lock, err := m[0].Acquire(ctx, "a")
 		if err != nil {

@@ -58,7 +58,8 @@
 //   - At maxmemory a holder can still release its lock, and a waiter can still be handed
 //     one. No key stays for ever: the last one of an idle lock goes after ten minutes.
 //   - Calls end with their contexts, at most a quarter of a second later when Redis does
-//     not answer, if the client has ContextTimeoutEnabled.
+//     not answer, if the client has ContextTimeoutEnabled; however many locks they are about.
+//     Cleaning up goes on without them.
 //   - It works on a single Redis, Sentinel, and Cluster (each lock in one slot, also
 //     while the slot moves).
 //

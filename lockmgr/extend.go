@@ -44,19 +44,41 @@ func (l *Lock) StopKeepAlive() {
 	defer l.mu.Unlock()
 	l.stopExtendingLocked()
 	for l.extending != nil {
-		l.extended.Wait()
+		l.awaitExtensionLocked(context.Background())
+	}
+}
+
+// extension is an extension that runs.
+type extension struct {
+	cut  context.CancelFunc // ends it
+	over chan struct{}      // closed when it has ended
+}
+
+// awaitExtensionLocked waits for the extension that runs, until ctx ends. It lets go of the mutex meanwhile.
+func (l *Lock) awaitExtensionLocked(ctx context.Context) {
+	over := l.extending.over
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	select {
+	case <-over:
+	case <-ctx.Done():
 	}
 }
 
 // extendLocked starts the TTL anew. It lets go of the mutex while it waits for Redis.
 func (l *Lock) extendLocked(ctx context.Context) error {
-	for l.over == nil && l.extending != nil {
-		l.extended.Wait()
+	for l.over == nil && l.extending != nil && ctx.Err() == nil {
+		l.awaitExtensionLocked(ctx)
 	}
-	if err := l.errLocked(); err != nil {
+	err := l.errLocked()
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("lockmgr: extend %q: %w", l.name, err)
 	}
-	ctx, l.extending = context.WithCancel(ctx)
+	ctx, cut := context.WithCancel(ctx)
+	l.extending = &extension{cut, make(chan struct{})}
 	l.unanswered = true
 	sent := time.Now()
 	l.shortenLocked(sent.Add(l.ttl))
@@ -67,9 +89,9 @@ func (l *Lock) extendLocked(ctx context.Context) error {
 		return l.m.sender.run(ctx, extendScript, l.on.only(1), l.token, l.ttl.Milliseconds()).Bool()
 	}).wait(ctx)
 	l.mu.Lock()
-	l.extending()
+	cut()
+	close(l.extending.over)
 	l.extending = nil
-	l.extended.Broadcast()
 	if err == nil && !extended {
 		l.stolenLocked()
 	}
@@ -102,7 +124,7 @@ func (l *Lock) shortenLocked(end time.Time) {
 // stopExtendingLocked ends the watchdog, and cuts off an extension that runs.
 func (l *Lock) stopExtendingLocked() {
 	if l.extending != nil {
-		l.extending()
+		l.extending.cut()
 	}
 	if l.next != nil {
 		l.next.Stop()

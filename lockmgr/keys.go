@@ -106,11 +106,16 @@ func (n *names) inOrder(list []string) []string {
 
 // oneSlot reports whether one script may touch all those locks.
 func (n *names) oneSlot(list []string) bool {
+	first := n.slotTag(list[0])
+	return !slices.ContainsFunc(list, func(name string) bool { return n.slotTag(name) != first })
+}
+
+// slotTag returns what is equal for locks that one script may touch.
+func (n *names) slotTag(name string) string {
 	if !n.cluster {
-		return true
+		return ""
 	}
-	first := hashTag(n.key(list[0]))
-	return !slices.ContainsFunc(list, func(name string) bool { return hashTag(n.key(name)) != first })
+	return hashTag(n.key(name))
 }
 
 // scriptKeys are the keys of a script, and the part of its command that they determine.
@@ -141,6 +146,18 @@ func (n *names) scriptKeys(keys []string) scriptKeys {
 		sent = append(sent, key)
 	}
 	return scriptKeys{keys, append(sent, n.first...)}
+}
+
+// together returns the keys of all attempts, in their order.
+func (n *names) together(attempts []attempt) scriptKeys {
+	if len(attempts) == 1 {
+		return attempts[0].on
+	}
+	var keys []string
+	for _, a := range attempts {
+		keys = append(keys, a.on.keys...)
+	}
+	return n.scriptKeys(keys)
 }
 
 // only returns the same for the first count keys.

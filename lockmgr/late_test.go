@@ -23,7 +23,7 @@ func carries(name string, scripts ...*redis.Script) func(args []string) bool {
 // loadScripts has Redis know all scripts, so that no request fails for that reason.
 func loadScripts(t *testing.T, client redis.UniversalClient) {
 	t.Helper()
-	for _, s := range []*redis.Script{acquireScript, allScript, tryScript, extendScript, releaseScript, passScript, abandonScript, inheritScript} {
+	for _, s := range []*redis.Script{acquireScript, allScript, tryScript, extendScript, releaseScript, releaseAllScript, passScript, abandonScript, inheritScript} {
 		redistest.OK(t, s.Load(t.Context(), client).Err())
 	}
 }

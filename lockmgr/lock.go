@@ -23,11 +23,10 @@ type Lock struct {
 	done     chan struct{} // guarded by mu: nil until somebody asks for it
 	expiry   *time.Timer   // guarded by mu: closes done at the deadline; nil like done
 
-	unanswered bool               // guarded by mu: the last extension failed: Redis did not answer, or refused
-	next       *time.Timer        // guarded by mu: the next extension, nil if there is to be none
-	watching   bool               // guarded by mu: the watchdog is on
-	extending  context.CancelFunc // guarded by mu: ends the extension that runs, nil if none does
-	extended   sync.Cond          // with mu: an extension has ended
+	unanswered bool        // guarded by mu: the last extension failed: Redis did not answer, or refused
+	next       *time.Timer // guarded by mu: the next extension, nil if there is to be none
+	watching   bool        // guarded by mu: the watchdog is on
+	extending  *extension  // guarded by mu: the one that runs, nil if none does
 
 	releasing *release // guarded by mu: the one that runs, nil if none does
 	returned  bool     // guarded by mu: Redis does not know the token any more
@@ -37,7 +36,6 @@ type Lock struct {
 // newLock returns the Lock of a hold that has begun.
 func newLock(s *Slot, ttl time.Duration, g *grant) *Lock {
 	l := &Lock{m: s.m, name: s.name, on: s.on, token: g.token, fence: g.fence, ttl: ttl, deadline: g.since.Add(g.lasts)}
-	l.extended.L = &l.mu
 	if g.lasts < ttl {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -209,7 +207,7 @@ func (m *Manager) DoWith(ctx context.Context, name string, opts AcquireOptions, 
 	lock.KeepAlive()
 	held, cancel := lock.Context(ctx)
 	defer func() {
-		release, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+		release, stop := context.WithTimeout(ctx, cleanupTimeout)
 		defer stop()
 		// If Redis does not answer the release, the TTL ends the hold: no fault of fn's.
 		if lost := lock.Release(release); errors.Is(lost, ErrLost) {

@@ -1,15 +1,11 @@
 package lockmgr_test
 
 import (
-	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr"
 	"roomd/lockmgr/redistest"
@@ -111,11 +107,10 @@ func TestLocksReleaseAllTheSame(t *testing.T) {
 	})
 }
 
-// Release begins with the lock taken last, and reports a loss that nobody has noticed before.
-func TestLocksReleaseInReverse(t *testing.T) {
+// Release reports a loss that nobody has noticed before.
+func TestLocksReleaseTellsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := redistest.Mini(t)
-		var order []string
 		m := manager(t, client, lockmgr.Options{})
 		locks, err := m.AcquireAll(t.Context(), "a", "b", "c")
 		redistest.OK(t, err)
@@ -124,19 +119,11 @@ func TestLocksReleaseInReverse(t *testing.T) {
 			redistest.OK(t, locks.Lock(name).Extend(t.Context()))
 		}
 		time.Sleep(lockmgr.DefaultTTL / 2)
-		client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-			key, _ := cmd.Args()[3].(string)
-			order = append(order, strings.TrimPrefix(key, "Lock:"))
-			return nil
-		}})
 		if err := locks.Release(t.Context()); !errors.Is(err, lockmgr.ErrExpired) || !strings.Contains(err.Error(), `"b"`) {
 			t.Errorf("release: %v", err)
 		}
 		if err := locks.Err(); !errors.Is(err, lockmgr.ErrExpired) || !strings.Contains(err.Error(), `"b"`) {
 			t.Errorf("b has expired: %v", err)
-		}
-		if !slices.Equal(order, []string{"c", "b", "a"}) {
-			t.Errorf("released in the order %v", order)
 		}
 	})
 }

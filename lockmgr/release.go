@@ -29,28 +29,54 @@ func (l *Lock) Release(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("lockmgr: release %q: %w", l.name, errNilContext)
 	}
+	r, begun := l.beginRelease()
+	if begun {
+		l.m.askRelease(ctx, r, true)
+	}
+	awaitReleases(ctx, r)
+	return l.releaseOutcome(ctx, r)
+}
+
+// beginRelease ends the hold, and returns the call that releases the lock, or nil if that has succeeded before. It
+// reports whether the call has to be asked yet.
+func (l *Lock) beginRelease() (r *release, begun bool) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.stopExtendingLocked()
 	if l.errLocked() == nil {
 		l.endLocked(ErrReleased)
 	}
-	if l.returned {
-		defer l.mu.Unlock()
-		return releaseError(l.name, l.over)
+	if l.returned || l.releasing != nil {
+		return l.releasing, false
 	}
-	releasing := l.releasing
-	if releasing == nil {
-		releasing = &release{call: call[struct{}]{done: make(chan struct{})}, lock: l, token: sends{arg: l.token}}
-		l.releasing = releasing
-		l.mu.Unlock()
-		releasing.ask(ctx)
-	} else {
-		l.mu.Unlock()
+	l.releasing = &release{call: call[struct{}]{done: make(chan struct{})}, lock: l, token: sends{arg: l.token}}
+	return l.releasing, true
+}
+
+// awaitReleases waits for calls, of which some may be nil, until ctx ends; and then for 50 ms more.
+func awaitReleases(ctx context.Context, calls ...*release) {
+	for _, r := range calls {
+		if r != nil {
+			_, _ = r.wait(ctx)
+		}
 	}
-	_, err := releasing.wait(ctx)
-	if ctx.Err() != nil {
-		releasing.waitAtMost(cleanupWait)
-		_, err = releasing.wait(ctx)
+	if ctx.Err() == nil {
+		return
+	}
+	more, cancel := context.WithTimeout(context.Background(), cleanupWait)
+	defer cancel()
+	for _, r := range calls {
+		if r != nil {
+			_, _ = r.wait(more)
+		}
+	}
+}
+
+// releaseOutcome returns how a release has ended, or that it has not, since ctx has. r is nil if an earlier one
+// succeeded.
+func (l *Lock) releaseOutcome(ctx context.Context, r *release) (err error) {
+	if r != nil {
+		_, err = r.wait(ctx)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,54 +86,118 @@ func (l *Lock) Release(ctx context.Context) error {
 	return releaseError(l.name, l.over)
 }
 
+// releaseRequest is a request that releases one lock, or several.
+type releaseRequest interface {
+	send(ctx context.Context) *redis.Cmd // once
+	ended(err error)                     // finishes the calls with the outcome
+}
+
+// askRelease sends a request, by the caller if it is the only one. It returns before the request has ended if it is
+// not, if ctx has ended, or if Redis is slow.
+func (m *Manager) askRelease(ctx context.Context, r releaseRequest, only bool) {
+	var abandoned *pending
+	if only && ctx.Err() == nil && m.sender.isPrompt() && m.sender.isIdle() {
+		var err error
+		_, abandoned, err = m.sender.byCaller(ctx, r.send)
+		if redisconn.Answered(err) || !errors.Is(err, errSlow) && m.life.ended(ctx) == nil {
+			r.ended(err)
+			return
+		}
+	}
+	m.life.run(func() {
+		if abandoned != nil {
+			_ = abandoned.wait(m.sender.own.Context())
+		}
+		_, err := m.sender.unattended(r.send)
+		r.ended(err)
+	})
+}
+
 // release is a call that releases a lock.
 type release struct {
 	call[struct{}]
 	lock  *Lock
 	token sends // of all attempts
 	held  bool  // the lock held the token when Redis answered
-}
-
-// ask asks Redis to release the lock, and finishes the call with the outcome. It
-// returns before that if ctx has ended, or Redis is slow.
-func (r *release) ask(ctx context.Context) {
-	m := r.lock.m
-	var abandoned *pending
-	if ctx.Err() == nil && m.sender.isPrompt() && m.sender.isIdle() {
-		var err error
-		_, abandoned, err = m.sender.byCaller(ctx, r.send)
-		if redisconn.Answered(err) || !errors.Is(err, errSlow) && m.life.ended(ctx) == nil {
-			r.finish(r.lock.released(r, err))
-			return
-		}
-	}
-	r.run(m.life, func() (struct{}, error) {
-		if abandoned != nil {
-			_ = abandoned.wait(m.sender.own.Context())
-		}
-		_, err := m.sender.unattended(r.send)
-		return r.lock.released(r, err)
-	})
+	err   error // with which Redis answered
 }
 
 // send sends the release once: to the next waiter of this process, if nobody elsewhere has
 // waited longer.
 func (r *release) send(ctx context.Context) (cmd *redis.Cmd) {
-	l, m := r.lock, r.lock.m
-	if next := m.lines.next(l.name); next == nil {
+	l, m, sent := r.lock, r.lock.m, time.Now()
+	next, named := r.next()
+	if next == nil {
 		cmd = m.sender.run(ctx, releaseScript, l.on.only(lockKeys), &r.token)
 	} else {
-		sent := time.Now()
-		m.wakes.addEarly(&next.Slot)
-		named := next.Token()
 		cmd = m.sender.run(ctx, passScript, l.on.only(lockKeys), &r.token, named, next.ttl.Milliseconds())
-		if redisconn.Answered(cmd.Err()) {
-			next.tokens.promise(false) // another copy would not find the token of this hold
-		}
-		m.handOver(next, named, cmd.Val(), sent)
 	}
-	r.held = cmd.Err() == nil && cmd.Val() != int64(0)
+	reply, err := cmd.Result()
+	if redisconn.Answered(err) {
+		r.answered(next, named, reply, err, sent)
+	}
 	return cmd
+}
+
+// next returns the waiter of this process to whom the release hands the lock, and its token, or nil.
+func (r *release) next() (w *waiter, token string) {
+	if w = r.lock.m.lines.next(r.lock.name); w == nil {
+		return nil, ""
+	}
+	r.lock.m.wakes.addEarly(&w.Slot)
+	return w, w.Token()
+}
+
+// answered takes Redis' answer to a release that has named that token of that waiter as the next.
+func (r *release) answered(next *waiter, named string, reply any, err error, sent time.Time) {
+	if refused, ok := reply.(error); ok {
+		err = refused
+	}
+	r.err, r.held = err, err == nil && reply != int64(0)
+	if next != nil {
+		next.tokens.promise(false) // another copy would not find the token of this hold
+		r.lock.m.handOver(next, named, reply, sent)
+	}
+}
+
+func (r *release) ended(err error) {
+	if err == nil {
+		err = r.err
+	}
+	r.finish(r.lock.released(r, err))
+}
+
+// releases are calls whose locks one script may release.
+type releases []*release
+
+// send sends all releases once; see release.send.
+func (rs releases) send(ctx context.Context) *redis.Cmd {
+	m, sent := rs[0].lock.m, time.Now()
+	next, named := make([]*waiter, len(rs)), make([]string, len(rs))
+	keys, args := make([]string, 0, lockKeys*len(rs)), make([]any, 0, 3*len(rs))
+	for i, r := range rs {
+		ttl := int64(0)
+		if next[i], named[i] = r.next(); next[i] != nil {
+			ttl = next[i].ttl.Milliseconds()
+		}
+		keys, args = append(keys, r.lock.on.keys[:lockKeys]...), append(args, &r.token, named[i], ttl)
+	}
+	cmd := m.sender.run(ctx, releaseAllScript, m.names.scriptKeys(keys), args...)
+	replies, err := cmd.Slice()
+	if !redisconn.Answered(err) {
+		return cmd
+	}
+	replies = append(replies, make([]any, len(rs)-len(replies))...) // there is none with an error
+	for i, r := range rs {
+		r.answered(next[i], named[i], replies[i], err, sent)
+	}
+	return cmd
+}
+
+func (rs releases) ended(err error) {
+	for _, r := range rs {
+		r.ended(err)
+	}
 }
 
 // handOver tells the next waiter what a release has made of its token.

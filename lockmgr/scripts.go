@@ -133,12 +133,13 @@ func join(rules []rule) string {
 }
 
 var (
-	acquireScript = NewScript(luaFile("acquire"))
-	allScript     = NewScript(luaFile("all"))
-	tryScript     = NewScript(luaFile("try"))
-	extendScript  = NewScript(luaFile("extend"))
-	releaseScript = NewScript(luaFile("release"))
-	passScript    = NewScript(luaFile("pass"))
-	abandonScript = NewScript(luaFile("abandon"))
-	inheritScript = NewScript(luaFile("inherit"))
+	acquireScript    = NewScript(luaFile("acquire"))
+	allScript        = NewScript(luaFile("all"))
+	tryScript        = NewScript(luaFile("try"))
+	extendScript     = NewScript(luaFile("extend"))
+	releaseScript    = NewScript(luaFile("release"))
+	releaseAllScript = NewScript(luaFile("release_all"))
+	passScript       = NewScript(luaFile("pass"))
+	abandonScript    = NewScript(luaFile("abandon"))
+	inheritScript    = NewScript(luaFile("inherit"))
 )

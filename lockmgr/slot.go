@@ -139,24 +139,33 @@ func (s *Slot) InDoubt() bool { return s.asked != nil || s.repeats || s.tokens.i
 
 // ask sends a request by which the token may get the lock, or a position in the queue, until
 // nothing of that is in doubt any more.
-func (s *Slot) ask(ctx context.Context, send func(ctx context.Context) *redis.Cmd) (*redis.Cmd, error) {
+//
+// others are those of other slots, which the same request names.
+func (s *Slot) ask(ctx context.Context, send func(ctx context.Context) *redis.Cmd, others ...attempt) (*redis.Cmd, error) {
 	t := s.tokens // what goes on without the caller is not to name those of a later attempt
 	for range maxDoubts {
 		cmd, err := s.request(ctx, send)
-		carriedOut := err == nil || err == redis.Nil
-		if !redisconn.Answered(err) || !t.answered() || !carriedOut {
+		carriedOut, doubt := err == nil || err == redis.Nil, false
+		if redisconn.Answered(err) {
+			doubt = t.answered()
+			for _, o := range others {
+				doubt = o.tokens.answered() || doubt
+			}
+		}
+		if !doubt || !carriedOut {
 			s.repeats = s.repeats && !carriedOut
 			return cmd, err
 		}
 		s.repeats = true
-		_, err = s.request(ctx, func(ctx context.Context) *redis.Cmd {
-			return s.m.sender.run(ctx, inheritScript, s.on.only(lockKeys), t, doubts{t})
-		})
+		all := append([]attempt{{s.on.only(lockKeys), t}}, others...)
+		_, err = s.request(ctx, func(ctx context.Context) *redis.Cmd { return s.m.inherit(ctx, all) })
 		if err != nil {
 			return nil, err
 		}
-		t.answered()
-		t.inherited()
+		for _, a := range all {
+			a.tokens.answered()
+			a.tokens.inherited()
+		}
 	}
 	return nil, errNoAnswer
 }

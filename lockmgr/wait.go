@@ -188,7 +188,8 @@ type attempt struct {
 }
 
 // abandon removes what Redis has of attempts, after the request has ended by which it has
-// that. If Redis does not answer at once, abandon goes on without the caller.
+// that, by one request: they share a slot of a Cluster. If Redis does not answer at once, abandon goes on without
+// the caller.
 func abandon(m *Manager, asked *call[*redis.Cmd], attempts ...attempt) {
 	start(m.life, func() (struct{}, error) {
 		if asked != nil {
@@ -202,9 +203,20 @@ func abandon(m *Manager, asked *call[*redis.Cmd], attempts ...attempt) {
 		// Not a caller's context: that one has ended.
 		ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 		defer cancel()
+		args := make([]any, 0, 2*len(attempts))
 		for _, a := range attempts {
-			_ = m.sender.run(ctx, abandonScript, a.on, a.tokens.String(), a.tokens.inDoubt()).Err()
+			args = append(args, a.tokens.String(), a.tokens.inDoubt())
 		}
+		_ = m.sender.run(ctx, abandonScript, m.names.together(attempts), args...).Err()
 		return struct{}{}, nil
 	}).waitAtMost(cleanupWait)
+}
+
+// inherit lets the current tokens of attempts, which share a slot of a Cluster, have what earlier ones have.
+func (m *Manager) inherit(ctx context.Context, attempts []attempt) *redis.Cmd {
+	args := make([]any, 0, 2*len(attempts))
+	for _, a := range attempts {
+		args = append(args, a.tokens, doubts{a.tokens})
+	}
+	return m.sender.run(ctx, inheritScript, m.names.together(attempts), args...)
 }

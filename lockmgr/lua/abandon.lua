@@ -1,12 +1,19 @@
--- Stops waiting.
--- KEYS[1..3] lock   ARGV[1] publish   ARGV[2] claim   ARGV[3] token
--- ARGV[4] the UUIDs at the end of those tokens of the same caller that may still be on their
---         way to the lock, 36 characters each; ARGV[3] may be one of them
--- returns 1 if one of them had been given the lock, which is released; 0 if not
-local left = lock_abandon(1, ARGV[3])
-for i = 1, #ARGV[4], 36 do
-  local token = string.sub(ARGV[3], 1, -37) .. string.sub(ARGV[4], i, i + 35)
-  lock_bury(1, token)
-  left = lock_holds(1, token) and (lock_release(1) or true) or left
+-- Stops waiting for a lock, or for several.
+-- KEYS[1..3] the first lock   KEYS[4..6] the second   and so on
+-- ARGV[1] publish   ARGV[2] claim   then for each lock:
+--   its token
+--   the UUIDs at the end of those tokens of the same caller that may still be on their way to
+--   the lock, 36 characters each; the token may be one of them
+-- returns how many of the locks were held by one of them, and are released
+local left = 0
+for i = 3, #ARGV, 2 do
+  local at, token = 3 * (i - 3) / 2 + 1, ARGV[i]
+  local held = lock_abandon(at, token)
+  for j = 1, #ARGV[i + 1], 36 do
+    local other = string.sub(token, 1, -37) .. string.sub(ARGV[i + 1], j, j + 35)
+    lock_bury(at, other)
+    held = lock_holds(at, other) and (lock_release(at) or true) or held
+  end
+  left = left + (held and 1 or 0)
 end
-return left and 1 or 0
+return left

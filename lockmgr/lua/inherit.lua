@@ -1,7 +1,10 @@
--- Lets a token have what earlier ones have, whose requests were not answered; see lock_inherit.
--- KEYS[1..3] lock   ARGV[1] publish   ARGV[2] claim   ARGV[3] token
--- ARGV[4] the UUIDs at the end of the earlier ones, 36 characters each
-for i = 1, #ARGV[4], 36 do
-  lock_inherit(1, ARGV[3], string.sub(ARGV[3], 1, -37) .. string.sub(ARGV[4], i, i + 35))
+-- Lets tokens have what earlier ones have, whose requests were not answered; see lock_inherit.
+-- KEYS[1..3] the first lock   KEYS[4..6] the second   and so on
+-- ARGV[1] publish   ARGV[2] claim   then for each lock: its token, and the UUIDs at the end of
+-- the earlier ones, 36 characters each
+for i = 3, #ARGV, 2 do
+  for j = 1, #ARGV[i + 1], 36 do
+    lock_inherit(3 * (i - 3) / 2 + 1, ARGV[i], string.sub(ARGV[i], 1, -37) .. string.sub(ARGV[i + 1], j, j + 35))
+  end
 end
 return 1

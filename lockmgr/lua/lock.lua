@@ -167,6 +167,22 @@ local function lock_release(at, next, ttl)
   return true
 end
 
+-- Releases the lock as lock_release does, if the token holds it. Returns
+--   fence       next has the lock
+--   {position}  another has it, and next waits at that position
+--   {}          another has it, or nobody, and next does not wait: there is none, or it is buried
+--   0           the token did not hold it
+local function lock_pass(at, token, next, ttl)
+  if not lock_holds(at, token) then
+    return 0
+  end
+  local held, position = lock_release(at, next, ttl)
+  if held then
+    return lock_number(at)
+  end
+  return {position}
+end
+
 -- Takes a token out of the queue, and releases the lock if the token holds it. Returns
 -- whether it did.
 local function lock_abandon(at, token)

@@ -53,8 +53,8 @@ const (
 	heardLua = "return 1"
 	onceLua  = "local before = is[3] == ARGV[5]\n"
 	heldLua  = "if not ttl and not lock_holds(1, ARGV[3]) then"
-	buryLua  = "  lock_bury(1, token)\n"
-	heirLua  = "  lock_inherit(1, ARGV[3], string.sub(ARGV[3], 1, -37) .. string.sub(ARGV[4], i, i + 35))\n"
+	buryLua  = "    lock_bury(at, other)\n"
+	heirLua  = "    lock_inherit(3 * (i - 3) / 2 + 1, ARGV[i], string.sub(ARGV[i], 1, -37) .. string.sub(ARGV[i + 1], j, j + 35))\n"
 	freedLua = "held, position = release(1, next ~= '' and next, next_ttl ~= '' and next_ttl)"
 )
 

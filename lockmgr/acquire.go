@@ -157,7 +157,8 @@ func (w *waiter) ask(ctx context.Context) (held bool, err error) {
 		w.queuedAt(token, parseNumber(position), sent, time.Since(sent))
 		return false, nil
 	}
-	w.queuedAt(token, 0, sent, 0) // the number of an earlier position may be larger, where Redis has lost it
+	// What was given before is over with this answer: the key lasts for our TTL now, which may be less than a claim.
+	w.queuedAt(token, parseNumber(fence), sent, 0)
 	w.granted = grant{token, parseNumber(fence), sent, w.ttl}
 	return !w.granted.isOver(), nil
 }

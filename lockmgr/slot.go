@@ -53,7 +53,7 @@ type Slot struct {
 	grants   chan *grant   // guarded by mu: the lock is the token's, nil says only that it is worth asking; see inbox
 	tokens   *tokens       // guarded by mu
 	first    tokens        // what tokens points to until Renew
-	position int64         // guarded by mu: in the queue, as far as it is known; 0 before
+	position int64         // guarded by mu: in the queue, as far as it is known, or the fence of a hold; 0 before
 	waited   time.Time     // guarded by mu: when Redis was asked last and answered that it has to wait
 	trip     time.Duration // guarded by mu: how long that took
 }

@@ -139,7 +139,8 @@ func (s *Slot) inboxLocked() chan *grant {
 	return s.grants
 }
 
-// queuedAt records what Redis answered to a token that has to wait.
+// queuedAt records what Redis answered to a token: the position at which it waits, or the fence with which it has the
+// lock. A wake-up with a smaller number was sent before that.
 func (s *Slot) queuedAt(token string, position int64, sent time.Time, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +151,8 @@ func (s *Slot) queuedAt(token string, position int64, sent time.Time, took time.
 }
 
 // isUsable reports whether the slot's caller can go to work on a hold. It cannot if the
-// hold is over; if it was given for a position in the queue that the slot has lost since; or
+// hold is over; if it was given for a position in the queue that the slot has lost since, or before Redis answered with a
+// hold, whose TTL counts then; or
 // if a claim leaves too little time to extend it, and to do so again.
 func (s *Slot) isUsable(g *grant) bool {
 	s.mu.Lock()

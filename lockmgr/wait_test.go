@@ -89,6 +89,91 @@ func TestExtensionShorterThanTheClaim(t *testing.T) {
 	})
 }
 
+// A waiter is handed the lock for a claim longer than its TTL while it asks. Redis cuts that to the TTL, and the answer is
+// late. The wake-up, in time or late itself, is not taken for a hold then: the key is gone.
+func TestAskShorterThanTheClaim(t *testing.T) {
+	for _, overtakes := range []bool{true, false} { // the wake-up the answer
+		synctest.Test(t, func(t *testing.T) {
+			server, client := redistest.Mini(t)
+			from := newManager(t, client, Options{TTL: 20 * time.Second, Claim: 8 * time.Second})
+			next := redistest.MiniClient(t, server)
+			to := newManager(t, next, Options{TTL: time.Second, Claim: time.Second})
+			held := mustAcquire(t, from, "a")
+			w := new(waiter)
+			w.init(to, "a")
+			w.ttl = time.Second
+			asked := 0
+			next.AddHook(redistest.Hook{
+				Before: func(_ context.Context, cmd redis.Cmder) error {
+					if isScript(cmd, acquireScript) {
+						if asked++; asked == 2 { // the request is under way
+							mustRelease(t, held)
+						}
+					}
+					return nil
+				},
+				After: func(_ context.Context, cmd redis.Cmder) error {
+					if isScript(cmd, acquireScript) && asked == 2 {
+						time.Sleep(1500 * time.Millisecond)
+					}
+					return nil
+				},
+			})
+			heard := w.wakeFor(t, client)
+			if _, err := w.ask(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			asking := make(chan bool, 1)
+			go func() {
+				got, err := w.ask(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				asking <- got
+			}()
+			payload := redistest.Receive(t, heard, "the wake-up")
+			if overtakes {
+				w.wake(payload)
+			}
+			if redistest.Receive(t, asking, "the answer") {
+				t.Error("the answer is late, and a hold")
+			}
+			if !overtakes {
+				w.wake(payload)
+			}
+			g, err := w.sleep(t.Context())
+			if err != nil || g == nil {
+				t.Fatalf("the wake-up was lost: %v", err)
+			}
+			if n := client.Exists(t.Context(), "Lock:a").Val(); n != 0 {
+				t.Fatal("the key is there")
+			}
+			if w.isUsable(g) {
+				t.Errorf("a hold of %v, whose key is gone", g.lasts)
+			}
+		})
+	}
+}
+
+// wakeFor returns a channel that brings the next wake-up for the token.
+func (w *waiter) wakeFor(t *testing.T, client *redis.Client) <-chan wakeUp {
+	sub := client.Subscribe(t.Context(), w.m.names.wakeChannel(w.name))
+	t.Cleanup(func() { _ = sub.Close() })
+	_, err := sub.Receive(t.Context())
+	redistest.OK(t, err)
+	got := make(chan wakeUp, 1)
+	go func() {
+		message, err := sub.ReceiveMessage(t.Context())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		wake, _ := parseWakeUp(message.Payload)
+		got <- wake
+	}()
+	return got
+}
+
 // The claim of the process that releases the lock counts.
 func TestClaimsThatDiffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

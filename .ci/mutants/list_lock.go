@@ -44,5 +44,6 @@ var lockMutants = []mutant{
 	{"lock: Extend waits for the watchdog's beyond its context", "lockmgr/extend.go", "		l.awaitExtensionLocked(ctx)", "		l.awaitExtensionLocked(context.Background())", lockmgr, "TestCallsEndInTime"},
 	{"lock: of several locks asked for twice one is inherited", "lockmgr/slot.go", "all := append([]attempt{{s.on.only(lockKeys), t}}, others...)", "all := []attempt{{s.on.only(lockKeys), t}}", lockmgr, "TestAcquireAllAsksAgain"},
 	{"lock: AcquireAll leaves what an earlier sending got", "lockmgr/all.go", "if err != nil || len(fences) == 0 && first.Token() != token {", "if _ = token; err != nil {", lockmgr, "TestAcquireAllLosesOneMeanwhile"},
+	{"lock: an answer with a hold leaves an earlier claim usable", "lockmgr/acquire.go", "	w.queuedAt(token, parseNumber(fence), sent, 0)\n", "", lockmgr, "TestAskShorterThanTheClaim"},
 	{"lock: a release is not told that the hold was stolen", "lockmgr/release.go", "		l.over = ErrStolen // it was over before it was released", "		_ = ErrStolen", lockmgr, "TestExpiredAndGoneIsLost|TestDoTellsALostLock$|TestOnlyTheWholeTokenCounts"},
 }

@@ -39,6 +39,7 @@ var clientMutants = []mutant{
 	{"roomd.js: waits for a server in silence", script, "n === SILENT_ATTEMPTS - 1 && ", "false && ", page, "TestClient_TwoNodes"},
 	{"client: a silent server is believed", "transport/client/session.go", "		if c.heard.Load() == before {", "		if c.heard.Load() < before {", goClient, "TestSession_Heartbeat"},
 	{"client: a reply goes to the wrong request", "transport/client/call.go", "	k.req.ID = c.lastID\n", "	k.req.ID = c.lastID / 2\n", goClient, "TestRequest_Concurrent"},
+	{"client: a leave without an answer leaves a room that hears no more", "transport/client/membership.go", "!reply.Error.Is(protocol.ErrNotMember) && !reply.Error.Is(protocol.ErrUnknown) {", "!reply.Error.Is(protocol.ErrNotMember) {", goClient, "TestClient_Scenarios/a_leave_that_may"},
 	{"client: a list of rooms is shown in parts", "transport/client/lobby.go", "if parts = append(parts, e); e.More {", "if parts = append(parts, e); false {", goClient, "TestLobby_Lists"},
 	{"client: a refused lobby is asked for again and again", "transport/client/lobby.go", "		case final:\n			return err\n", "		case final && k.next < 9:\n", goClient, "TestLobby_Refused"},
 
@@ -49,6 +50,7 @@ var clientMutants = []mutant{
 	{"roomd.js: does not follow a move", script, "    if (!event.to) return", "    if (event.to) return", page, jsTests + "/what_is_asked_of_the_room_of_a_move"},
 	{"roomd.js: repeats what must not be repeated", script, "      if (REPEATABLE.has(request.frame.action)) again.push(request)", "      if (true) again.push(request)", page, jsTests + "/an_unanswered_message"},
 	{"roomd.js: connects again after it was replaced", script, `    if (code === 4001) this.#fail(`, `    if (code === 1) this.#fail(`, page, jsTests + "/a_newer_session"},
+	{"roomd.js: a leave without an answer is taken for one that was done", script, "    return reply.error?.code === \"unknown\" ? refusal(reply) : undefined\n", "", page, jsTests + "/a_leave_that_may"},
 	{"roomd.js: a list of rooms is shown in parts", script, "    if (event.more) return\n", "", page, jsTests + "/the_lobby.s_node_stops"},
 	{"roomd.js: a lobby does not end", script, "    if (this.over.aborted) return { done: true, value: undefined }\n", "", page, jsTests + "/the_program_stops"},
 	{"roomd.js: a lost seat is not told", script, `    if (!this.lost) this.#tell([Object.freeze({ type: "lost"`, `    if (false) this.#tell([Object.freeze({ type: "lost"`, page, jsTests + "/a_move_that_was_missed"},

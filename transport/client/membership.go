@@ -127,7 +127,7 @@ func (r *Room) enteredLocked(action string, reply *protocol.Reply) {
 func (r *Room) leftLocked(reply *protocol.Reply) error {
 	c := r.client
 	refused := reply.Error != nil
-	if refused && !reply.Error.Is(protocol.ErrNotMember) {
+	if refused && !reply.Error.Is(protocol.ErrNotMember) && !reply.Error.Is(protocol.ErrUnknown) {
 		return reply.Error
 	}
 	now := c.rooms[r.id] // r, unless that was lost before the reply came

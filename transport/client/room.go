@@ -69,7 +69,8 @@ func (r *Room) Err() error {
 }
 
 // Leave ends the membership and frees the seat. The room goes on if the client watches it. The error
-// is as for Set; a [*LostError] says that there was no membership any more, and where the user was
+// is as for Set, and with [protocol.ErrUnknown] the membership has ended, too, though the seat may not be free before the
+// connection ends; a [*LostError] says that there was no membership any more, and where the user was
 // moved, if that is why: the seat there stays.
 func (r *Room) Leave(ctx context.Context) error {
 	var left error // set by the reading goroutine, before the reply gets here

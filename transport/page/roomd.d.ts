@@ -363,7 +363,8 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
   say(message: string | { data: unknown }, options?: { to?: readonly string[] }): Promise<Position>
   /**
    * Ends the membership. The room goes on if the client watches it. Rejects with `lost` if the server has ended the
-   * membership before; `to` says where the user was moved, and has a seat now.
+   * membership before; `to` says where the user was moved, and has a seat now. If it rejects with `unknown` the membership
+   * has ended as well, but the seat may not be free before the connection ends.
    */
   leave(): Promise<void>
   /** Ends the watching. The room goes on if the client is a member. */

@@ -984,8 +984,8 @@ class Session {
     return undefined
   }
 
-  /** request sends a frame as soon as it can. apply gets the reply before the next frame is read, with an error only if that is harmless. */
-  request(frame, { signal, apply, harmless } = {}) {
+  /** request sends a frame as soon as it can. apply gets the reply before the next frame is read, with an error only if that is one of those. */
+  request(frame, { signal, apply, errors = [] } = {}) {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted()
       if (this.error) throw this.error
@@ -1001,7 +1001,7 @@ class Session {
       }
       request.done = (reply) => {
         settle()
-        if (reply.error && reply.error.code !== harmless) return reject(refusal(reply))
+        if (reply.error && !errors.includes(reply.error.code)) return reject(refusal(reply))
         resolve(apply ? apply(reply) : reply)
       }
       request.failed = (error) => {
@@ -1066,7 +1066,7 @@ class Session {
     if (reply.error && mirror.lost) return mirror.lost
     // Mirror, unless that was lost before the reply came.
     this.mirrors.get(id)?.quit("left")
-    return undefined
+    return reply.error?.code === "unknown" ? refusal(reply) : undefined
   }
 
   /** lost takes the end of a membership. Who is moved is a member of the other room from then on; its snapshot follows. */
@@ -1281,7 +1281,7 @@ export class Room {
   async leave() {
     if (!this.member) return
     const apply = (reply) => this.#session.left(this.id, this.#mirror, reply)
-    const lost = await this.#session.request({ action: "leave", room: this.id }, { apply, harmless: "not_member" })
+    const lost = await this.#session.request({ action: "leave", room: this.id }, { apply, errors: ["not_member", "unknown"] })
     if (lost) throw lost
   }
 

@@ -122,21 +122,6 @@ func TestGrace_LeaveOrTakeOver(t *testing.T) {
 	})
 }
 
-// A session that was replaced in one room leaves its others.
-func TestTakeOver_OneRoomOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, _, a, _ := twoNodes(t, room.Rules{}, Options{})
-		a.exchange(`{"id":2,"action":"join","room":"43"}`, `{"id":2,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
-		newer := first.connect(t, "a")
-		newer.exchange(join42, replyARejoined)
-		a.expectClose(protocol.CloseReplaced)
-		time.Sleep(defaultGrace + time.Second)
-		if in42, in43 := first.members(t, "42"), first.members(t, "43"); in42 != "b a" || in43 != "" {
-			t.Errorf("in 42 are %q, in 43 %q", in42, in43)
-		}
-	})
-}
-
 // The leave at the end of a grace is tried until it is done.
 func TestGrace_LeaveTriedAgain(t *testing.T) {
 	for _, passing := range []error{room.ErrUnavailable, room.ErrBusy, room.ErrUnknown, context.DeadlineExceeded} {

@@ -38,9 +38,10 @@
 //     itself, on its old seat if that is free. Until then its client gets no events of the room, and
 //     then a snapshot: it is never shown the room without itself. If the room is full by then, the
 //     client gets the event lost, and no more events of the room, unless it watches it.
-//   - If a newer session of its user has joined, the connection is closed with 4001, also when
+//   - If a newer session of its user has joined a room, the client gets the event lost, also when
 //     this node learns of it late, or only from a snapshot. Versions decide which session is
-//     newer. What a client reads has no gap up to the close.
+//     newer. The connection keeps its other rooms, and what it watches. If nothing is left to
+//     it, it is closed with 4001. What a client reads of a room has no gap up to the loss.
 //
 // # What it does not promise
 //

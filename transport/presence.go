@@ -34,7 +34,7 @@ type presence struct {
 
 // isUnused reports whether the session has nothing to do with the room.
 func (p *presence) isUnused() bool {
-	return (p.membership.Status == membership.Outside || p.membership.Status == membership.Replaced) && !p.watch.on && p.unsubscribe == nil && p.busy == 0 && p.recovery == nil
+	return p.membership.Status == membership.Outside && !p.watch.on && p.unsubscribe == nil && p.busy == 0 && p.recovery == nil
 }
 
 // needsEvents reports whether the session gets the room's events.
@@ -117,7 +117,7 @@ func (s *session) push(queue *outbox.Room, e *room.Event) {
 // judgeLocked does what an event asks for, as to the session's place and its watch.
 func (p *presence) judgeLocked(e *room.Event) {
 	p.afterLocked(p.membership.Event(e), e)
-	if !p.session.replaced && p.watch.heed(e) {
+	if p.watch.heed(e) {
 		p.endWatchLocked(e.EndsWatch(p.session.user, p.session.server.now()), e)
 	}
 }
@@ -125,8 +125,6 @@ func (p *presence) judgeLocked(e *room.Event) {
 // afterLocked does what follows from a step of the membership, which e, if not nil, has caused.
 func (p *presence) afterLocked(lost *membership.Loss, e *room.Event) {
 	switch {
-	case p.membership.Status == membership.Replaced:
-		p.replacedLocked()
 	case lost != nil:
 		p.loseLocked(lost, e, false)
 	case p.queue != nil && p.membership.Status.IsPaused():
@@ -136,19 +134,6 @@ func (p *presence) afterLocked(lost *membership.Loss, e *room.Event) {
 		p.queue.Pause(e)
 	}
 }
-
-// replacedLocked closes the connection, because a newer session speaks for its user. The
-// client gets no further event of the room.
-func (p *presence) replacedLocked() {
-	s := p.session
-	if p.queue != nil {
-		p.queue.End()
-	}
-	s.replaced = true
-	s.end(protocol.CloseReplaced, replacedText)
-}
-
-const replacedText = "replaced by a newer session"
 
 // loseLocked tells the client that its session is not in the room any more, and why. A session that was
 // moved goes after its user. replying says that the reply to a request that found the loss follows at once.
@@ -173,6 +158,25 @@ func (p *presence) loseLocked(lost *membership.Loss, by *room.Event, replying bo
 	default:
 		s.followLocked(lost.Target)
 	}
+	if lost.Reason == membership.ReasonReplaced {
+		p.endIfLastLocked()
+	}
+}
+
+// endIfLastLocked closes the connection if the room, which a newer session has taken over, was the last that it had:
+// it is in no other one, watches none, and no request or move is on its way to one.
+func (p *presence) endIfLastLocked() {
+	s := p.session
+	if p.watch.on || p.moved || len(s.toFollow) > 0 {
+		return
+	}
+	for _, other := range s.presences {
+		if other != p && (other.mayBeMember() || other.watch.on || other.moved || other.busy > 0) {
+			return
+		}
+	}
+	s.closed = true
+	s.end(protocol.CloseReplaced, "replaced by a newer session")
 }
 
 // tellLocked tells the client what it hears of the room at last, unless it watches.
@@ -192,7 +196,7 @@ func (p *presence) tellLocked(last *protocol.Event, by *room.Event, replying boo
 // snapshot of that room, or hears that there is no seat. The limit of rooms does not count: the
 // session has left another one.
 func (s *session) followLocked(id string) {
-	if s.closed || s.replaced {
+	if s.closed {
 		return
 	}
 	p := s.presenceLocked(id)
@@ -217,7 +221,7 @@ func (p *presence) settleLocked() {
 	if p.busy > 0 {
 		return
 	}
-	for len(p.deferred) > 0 && !s.replaced {
+	for len(p.deferred) > 0 {
 		e := p.deferred[0]
 		p.deferred = p.deferred[1:]
 		p.judgeLocked(e)
@@ -225,7 +229,7 @@ func (p *presence) settleLocked() {
 	p.deferred = nil
 	p.moveLocked()
 	switch {
-	case s.replaced || s.closed:
+	case s.closed:
 	case p.isUnused():
 		delete(s.presences, p.room)
 	case p.membership.Status.IsPaused():
@@ -250,7 +254,7 @@ func (s *session) presenceLocked(id string) *presence {
 
 // begin gives a request of the client exclusive control of the session's presence in the room: a
 // recovery that runs is cancelled and waited for, and no other starts before end. It returns
-// errReplaced if another session has replaced this one.
+// errReplaced if another session has taken over the last room of this one.
 func (s *session) begin(id string) (*presence, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,7 +266,7 @@ func (s *session) begin(id string) (*presence, error) {
 		<-running.done
 		s.mu.Lock()
 	}
-	if s.replaced {
+	if s.closed {
 		p.busy--
 		return nil, errReplaced
 	}

@@ -199,6 +199,10 @@ func (s *docSession) happen(what string) {
 	case "李四 connects again":
 		s.older = s.clients["李四"]
 		s.clients["李四"] = s.first.connectIdle(s.t, "李四")
+	case "the older connection of 李四 hears that 42 is replaced":
+		s.older.expect(fmt.Sprintf(lostReplaced, "42"))
+	case "the older connection of 李四 hears that 43 is replaced":
+		s.older.expect(fmt.Sprintf(lostReplaced, "43"))
 	case "the older connection of 李四 is closed with 4001":
 		s.older.expectClose(protocol.CloseReplaced)
 	case "the connection of 李四 breaks":

@@ -107,7 +107,7 @@ func (p *presence) endAction(ctx context.Context, result room.Result, err error)
 	needed := p.membership.Status.NeedsList() || slices.ContainsFunc(p.deferred, s.isLackedBy)
 	followed := p.membership.Status == membership.Following
 	lost, wait := p.membership.Answer(result, err)
-	if err == nil && p.queue != nil && !s.replaced {
+	if err == nil && p.queue != nil {
 		now := listEvent(p.room, result.Snapshot)
 		if followed { // a snapshot says that it is there, also to who has just listed the room as a watcher
 			p.queue.Again(now)

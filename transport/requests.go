@@ -69,9 +69,6 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 	}
 	refuse(result, err)
 	p.endEvents(before)
-	if lost != nil && errors.Is(err, room.ErrDuplicate) && !action.Yield {
-		s.end(protocol.CloseReplaced, replacedText)
-	}
 	return result
 }
 

@@ -34,8 +34,7 @@ type session struct {
 	serving   string               // guarded by mu: the room of the request that runs; "" if none does
 	toFollow  []string             // guarded by mu: the rooms to which the user was moved out of that room meanwhile
 	left      []string             // guarded by mu: the last rooms that the client has left; see take
-	replaced  bool                 // guarded by mu: a newer session speaks for the user; no request begins any more
-	closed    bool                 // guarded by mu: no recovery starts any more
+	closed    bool                 // guarded by mu: no request and no recovery begins any more
 	ctx       context.Context      // guarded by mu: of refills, ends with the session; nil before the first
 	cancel    context.CancelFunc   // guarded by mu
 
@@ -199,9 +198,9 @@ func (s *session) do(id string, action room.Action) (room.Result, error) {
 }
 
 // errReplaced refuses a request that was read before the connection was closed, but after a
-// newer session had replaced this one. A join would take the place back for a client that is
+// newer session had taken over its last room. A join would get a seat for a client that is
 // told not to connect again.
-var errReplaced = protocol.NewError(protocol.CodeDuplicateUser, "a newer session of the user has replaced this one; nothing was written")
+var errReplaced = protocol.NewError(protocol.CodeDuplicateUser, "a newer session of the user has taken over the last room of this one; nothing was written")
 
 // beginSubscribed is begin for a join or a watch. It subscribes to the room's events
 // before the request runs, so that none is missing after its reply.
@@ -238,7 +237,7 @@ func (s *session) admit(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	limit := s.server.limits.Load().maxRooms
-	if s.replaced || s.presences[id] != nil || len(s.presences) < limit || admin {
+	if s.closed || s.presences[id] != nil || len(s.presences) < limit || admin {
 		return nil
 	}
 	s.server.opts.Trace.refused(LimitRooms)

@@ -74,7 +74,7 @@ func (s *session) doubt(id string, now room.Snapshot) (running <-chan struct{}, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.presences[id]
-	if s.replaced {
+	if s.closed {
 		return nil, errReplaced
 	}
 	if p == nil || !p.membership.Status.IsMember() {

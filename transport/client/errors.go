@@ -75,7 +75,8 @@ func closeError(read, cut error) *CloseError {
 type LostError struct {
 	// Room is the room's id.
 	Room string
-	// Reason is one of protocol's reasons, such as protocol.ReasonKicked, or the code of the error
+	// Reason is one of protocol's reasons, such as protocol.ReasonKicked, or protocol.LostReplaced where a
+	// newer session of the user has taken the seat over, or the code of the error
 	// with which the server refused the client that came back, such as protocol.CodeSeatTaken.
 	Reason string
 	// Text says why, in words. It may be empty.

@@ -37,7 +37,7 @@ export type ServerCode =
  * - `timeout`: the request was not sent in time, so nothing was done;
  * - `left`, `unwatched`, `lost`: why a room has ended;
  * - `client_closed`: the program called `close`;
- * - `replaced`: a newer session of the user took over (close code 4001);
+ * - `replaced`: newer sessions of the user took over all rooms of this one (close code 4001);
  * - `disconnected`: the server ended the connection over a fault of the client (`closeCode` says which).
  *
  * It also says `unknown`, as the server does: the connection broke before the reply came, and the request was
@@ -64,7 +64,7 @@ export class RoomdError extends Error {
   epoch?: string
   /** With `conflict`: the version that the room has now. */
   version?: number
-  /** With `lost`: `kicked`, `moved`, `closed`, `left`, or the error code for which the seat was lost. */
+  /** With `lost`: `kicked`, `moved`, `closed`, `replaced` (by a newer session of the user), `left`, or the error code for which the seat was lost. */
   reason?: Reason | ServerCode
   /** With `lost`: what the admin said, if anything. */
   text?: string
@@ -378,7 +378,7 @@ export type Change<Data = any, MemberData = any> = Position & (
   /** The room at this version, in place of what was before: at the start, after a reconnect, or for a reader that lags. */
   | { readonly type: "snapshot"; readonly users: readonly User<MemberData>[]; readonly settings: Settings; readonly host: string | undefined; readonly data: Data | undefined; readonly timers: Timers; readonly seat: number | undefined }
   /** This session is a member no more, although it did not leave, or may not watch any more. A membership is lost once. */
-  | { readonly type: "lost"; readonly reason: Reason | ServerCode; readonly text?: string; readonly to?: string }
+  | { readonly type: "lost"; readonly reason: Reason | "replaced" | ServerCode; readonly text?: string; readonly to?: string }
   /** The user came in. `away`: the seat is reserved, and the user has no connection yet. */
   | { readonly type: "join"; readonly user: string; readonly seat: number; readonly away?: boolean }
   /** The user left. `reason`: `left`, `timeout`, `node`, `kicked` (`text` says why), `closed` or `moved` (`to` says where). */

@@ -36,6 +36,10 @@ const (
 	ReasonMoved   = "moved"   // an admin moved the user to another room
 )
 
+// LostReplaced is the Reason of an [EventLost] of which the others hear nothing: a newer session of the user has
+// taken the seat over.
+const LostReplaced = "replaced"
+
 // Change is one thing that was done to a room.
 type Change struct {
 	// Type is one of the Change constants. A newer server may send others: ignore those, the

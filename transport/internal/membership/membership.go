@@ -8,9 +8,9 @@
 //	   │                   └──────►──┤                    │ joined, listed
 //	   │                             │ ◄──────────────────┴─────── joined, listed ─── all of these
 //	   │ left: the client wants out  │
-//	   │ ended, refused: lost        ├── taken before ──► Overtaken                   leave, too
-//	   └──────────────────────────── ┤                        │ removed
-//	                                 └── taken over ──► Replaced: the connection closes ◄┘
+//	   │ ended, refused, or          ├── taken before ──► Overtaken                   leave, too
+//	   │ taken over: lost            │                        │ removed: lost
+//	   └──────────────────────────── ┴ ◄──────────────────────┘
 //
 // Unknown is Outside, for the client, of a session that may be in the room: a join or a leave had no answer.
 // Unsure is a member of whom a further join had no answer: it asks, and is a member, missing, or what it hears.
@@ -45,10 +45,19 @@ type Loss struct {
 	Refusal   error // if not nil, the node could not bring the session back
 }
 
-// step takes an input. It returns the loss of which the client has to hear, if there is one.
+// ReasonReplaced is the reason of a [Loss] to a newer session of the user.
+const ReasonReplaced room.Reason = "replaced"
+
+var replaced = Loss{Gone: room.Gone{Reason: ReasonReplaced}}
+
+// step takes an input. It returns the loss of which the client has to hear, if there is one. Whatever ends an
+// overtaken membership, it was lost to the newer session.
 func (m *Membership) step(in Input, why Loss) *Loss {
 	before := m.Status
 	m.Status = before.After(in)
+	if before == Overtaken {
+		why = replaced
+	}
 	if before.IsMember() && m.Status == Outside && in != Left {
 		return new(why) // not &why, which would allocate it always
 	}
@@ -85,7 +94,7 @@ func (m *Membership) Event(e *room.Event) *Loss {
 		if before.Overtook(e) {
 			return m.step(TakenBefore, Loss{})
 		}
-		return m.step(TakenOver, Loss{})
+		return m.step(TakenOver, replaced)
 	case room.Removed:
 		return m.step(Removed, Loss{})
 	case room.Ended:
@@ -115,6 +124,8 @@ func (m *Membership) JoinReply(result room.Result, err error) *Loss {
 		return m.step(JoinUnknown, Loss{})
 	case found && m.Status.IsMember():
 		return m.step(Ended, Loss{Gone: gone})
+	case errors.Is(err, room.ErrDuplicate) && m.Status.IsMember():
+		return m.step(TakenOver, replaced)
 	case errors.Is(err, room.ErrFull), errors.Is(err, room.ErrRoomClosed), errors.Is(err, room.ErrBanned), errors.Is(err, room.ErrDuplicate):
 		return m.step(Refused, Loss{Refusal: err}) // a member does not get these, unless the seat was lost
 	}
@@ -182,7 +193,7 @@ func (m *Membership) Answer(result room.Result, err error) (lost *Loss, wait boo
 	case absent:
 		return m.absent(result, err)
 	case errors.Is(err, room.ErrDuplicate):
-		return m.step(TakenOver, Loss{Refusal: err}), false
+		return m.step(TakenOver, replaced), false
 	case errors.Is(err, room.ErrSeatTaken), errors.Is(err, room.ErrInvalid) && m.Status == Missing && m.Seat != room.AnySeat:
 		m.Seat = room.AnySeat // the room may have fewer seats by now
 		return nil, false

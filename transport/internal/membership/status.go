@@ -23,14 +23,12 @@ const (
 	Following
 	// Overtaken: brought back after a newer session had joined and left. It has to leave, too.
 	Overtaken
-	// Replaced: a newer session of the user is active, and the connection closes.
-	Replaced
 
 	statuses
 )
 
 func (s Status) String() string {
-	return [statuses]string{"outside", "unknown", "member", "doubtful", "missing", "returned", "unsure", "following", "overtaken", "replaced"}[s]
+	return [statuses]string{"outside", "unknown", "member", "doubtful", "missing", "returned", "unsure", "following", "overtaken"}[s]
 }
 
 // IsMember reports whether the client takes the session for a member.
@@ -98,9 +96,9 @@ var transitions = [inputs]map[Status]Status{
 	Back:         {Doubtful: Member, Missing: Returned},
 	Questioned:   {Member: Doubtful},
 	Contradicted: {Member: Returned, Doubtful: Returned},
-	Removed:      {Member: Missing, Doubtful: Missing, Returned: Missing, Unsure: Missing, Overtaken: Replaced},
-	Ended:        {Member: Outside, Doubtful: Outside, Missing: Outside, Returned: Outside, Unsure: Outside, Following: Outside, Overtaken: Replaced},
-	TakenOver:    {Member: Replaced, Doubtful: Replaced, Missing: Replaced, Returned: Replaced, Unsure: Replaced, Following: Outside},
+	Removed:      {Member: Missing, Doubtful: Missing, Returned: Missing, Unsure: Missing, Overtaken: Outside},
+	Ended:        {Member: Outside, Doubtful: Outside, Missing: Outside, Returned: Outside, Unsure: Outside, Following: Outside, Overtaken: Outside},
+	TakenOver:    {Member: Outside, Doubtful: Outside, Missing: Outside, Returned: Outside, Unsure: Outside, Following: Outside, Overtaken: Outside},
 	TakenBefore:  {Member: Overtaken, Doubtful: Overtaken, Missing: Overtaken, Returned: Overtaken},
 }
 

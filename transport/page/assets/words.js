@@ -49,6 +49,8 @@ export function explainLost(change) {
       return `This table was closed.${said}`
     case "moved":
       return `You were taken to table ${change.to}.`
+    case "replaced":
+      return "You sit here in another tab or window now. This one goes on watching."
     case "room_full":
     case "seat_taken":
       return "Your seat was taken while you were away. You can watch, or take another one."

@@ -96,7 +96,8 @@ func (r *replica) notify() {
 }
 
 // Changes returns an iteration over what happens in the room. It begins, when the loop does, with a
-// ChangeSnapshot, and then yields every change behind it exactly once, in order. It ends when the room
+// ChangeSnapshot, and then yields every change behind it exactly once, in order. A version may pass without a change, such as
+// a message for others. It ends when the room
 // has ended, and then Err says why, or when ctx ends. What was said before the loop began is not in it, unless the room
 // was joined by JoinHistory. What was said while the connection was lost, and the room has kept, comes behind the snapshot of
 // the reconnect, with the versions at which it was said.

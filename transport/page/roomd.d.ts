@@ -306,8 +306,8 @@ export interface Listing<Data = any, MemberData = any> extends Position {
  * are new ones, so `===` tells whether `users`, `data`, `settings` or `timers` have changed.
  *
  * `for await (const change of room)` gives the changes: at first one of type `snapshot`, which stands for
- * what there is, then each change behind it exactly once and in order. The room has a change already when the
- * program gets it, and may have later ones, too. Several iterations at once are independent. One that lags by more than 1,024 changes
+ * what there is, then each change behind it exactly once and in order. A version may pass without
+ * a change, such as a message for others. The room has a change already when the program gets it, and may have later ones, too. Several iterations at once are independent. One that lags by more than 1,024 changes
  * gets a `snapshot` in their place. An iteration ends when the room does; `error` then says why. The loop may call
  * anything, also `leave` and `close`.
  *

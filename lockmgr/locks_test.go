@@ -59,6 +59,27 @@ func TestAcquireAllKeepsWhatItHas(t *testing.T) {
 	})
 }
 
+// The last lock is handed over, for a claim, just before AcquireAll returns: it is extended to a TTL as well.
+func TestAcquireAllExtendsAClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, client := redistest.Mini(t)
+		m := manager(t, client, lockmgr.Options{Poll: 100 * time.Millisecond})
+		last := hold(t, manager(t, redistest.MiniClient(t, r), lockmgr.Options{}), "b")
+		time.AfterFunc(time.Millisecond, func() { _ = last.Release(t.Context()) })
+		start := time.Now()
+		locks, err := m.AcquireAll(t.Context(), "a", "b")
+		redistest.OK(t, err)
+		if took := time.Since(start); took > 100*time.Millisecond {
+			t.Fatalf("b was not handed over, but found free after %v", took)
+		}
+		if left, stays := time.Until(locks.Deadline()), client.PTTL(t.Context(), m.Key("b")).Val(); left < lockmgr.DefaultTTL/2 || stays < left {
+			t.Errorf("%v are left, and %v in Redis", left, stays)
+		}
+		redistest.OK(t, locks.Release(t.Context()))
+		nothingLeft(t, client)
+	})
+}
+
 func TestAcquireAllLosesOneWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := redistest.Mini(t)

@@ -155,6 +155,44 @@ func TestAskShorterThanTheClaim(t *testing.T) {
 	}
 }
 
+// A claim counts from when the waiter asked, and not from the answer: it may have been given right after Redis wrote that.
+func TestAClaimCountsFromTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 1, Options{})
+		held := mustAcquire(t, managers[0], "a")
+		farAway(clients[0], 100*time.Millisecond)
+		w := new(waiter)
+		w.init(managers[0], "a")
+		w.ttl = DefaultTTL
+		sent := time.Now()
+		if got, err := w.ask(t.Context()); got || err != nil {
+			t.Fatal(got, err)
+		}
+		w.wake(wakeUp{held.Fence() * 2, DefaultClaim, w.Token()})
+		g, err := w.sleep(t.Context())
+		redistest.OK(t, err)
+		if g == nil || !g.since.Equal(sent) || w.isUsable(g) {
+			t.Errorf("%+v, asked at %v; with less than two round trips left it is usable: %v", g, sent, w.isUsable(g))
+		}
+		w.abandon()
+		mustRelease(t, held)
+		checkClean(t, clients[0])
+	})
+}
+
+// To look who has the lock is not to ask for it: the claim counts from when the waiter was last told to wait.
+func TestALookDoesNotProlongTheClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, _ := nodes(t, 2, Options{})
+		asked := time.Now()
+		lock, _ := handedOver(t, managers[0], managers[1], func() { time.Sleep(5 * DefaultPoll / 2) })
+		if d := lock.Deadline().Sub(asked); d != DefaultClaim {
+			t.Errorf("the hold is trusted for %v from when it was asked for", d)
+		}
+		mustRelease(t, lock)
+	})
+}
+
 // wakeFor returns a channel that brings the next wake-up for the token.
 func (w *waiter) wakeFor(t *testing.T, client *redis.Client) <-chan wakeUp {
 	sub := client.Subscribe(t.Context(), w.m.names.wakeChannel(w.name))

@@ -45,5 +45,10 @@ var lockMutants = []mutant{
 	{"lock: of several locks asked for twice one is inherited", "lockmgr/slot.go", "all := append([]attempt{{s.on.only(lockKeys), t}}, others...)", "all := []attempt{{s.on.only(lockKeys), t}}", lockmgr, "TestAcquireAllAsksAgain"},
 	{"lock: AcquireAll leaves what an earlier sending got", "lockmgr/all.go", "if err != nil || len(fences) == 0 && first.Token() != token {", "if _ = token; err != nil {", lockmgr, "TestAcquireAllLosesOneMeanwhile"},
 	{"lock: an answer with a hold leaves an earlier claim usable", "lockmgr/acquire.go", "	w.queuedAt(token, parseNumber(fence), sent, 0)\n", "", lockmgr, "TestAskShorterThanTheClaim"},
+	{"lock: a claim counts from the answer", "lockmgr/wait.go", "s.position, s.waited, s.trip = position, sent, took", "s.position, s.waited, s.trip = position, sent.Add(took), took", lockmgr, "TestAClaimCountsFromTheRequest"},
+	{"lock: a promise never ends", "lockmgr/release.go", "		next.tokens.promise(false) // another", "		_ = named // another", lockmgr, "TestAPromiseEndsWithItsAnswer"},
+	{"lock: a redirection counts as doubt", "lockmgr/tokens.go", "			t.underway = false\n		}", "		}", lockmgr, "TestTokensOfASecondSending"},
+	{"lock: AcquireAll does not extend a claim", "lockmgr/all.go", "if time.Until(lock.Deadline()) < lock.ttl/2 {", "if false {", lockmgr, "TestAcquireAllExtendsAClaim"},
+	{"lock: a look prolongs the claim", "lockmgr/wait.go", "	ours = err == nil && holder == s.Token()\n", "	ours = err == nil && holder == s.Token()\n	s.queuedAt(s.Token(), s.position, time.Now(), s.trip)\n", lockmgr, "TestALookDoesNotProlongTheClaim"},
 	{"lock: a release is not told that the hold was stolen", "lockmgr/release.go", "		l.over = ErrStolen // it was over before it was released", "		_ = ErrStolen", lockmgr, "TestExpiredAndGoneIsLost|TestDoTellsALostLock$|TestOnlyTheWholeTokenCounts"},
 }

@@ -64,7 +64,8 @@ func (r *benchRooms) Match(context.Context, coordinator.Wanted, func(context.Con
 	return room.ErrUnavailable
 }
 
-func (r *benchRooms) Ping(context.Context) error { return nil }
+func (r *benchRooms) Ping(context.Context) error  { return nil }
+func (r *benchRooms) Ready(context.Context) error { return nil }
 
 func (r *benchRooms) AnswerFor(func(room, session string) bool) {}
 

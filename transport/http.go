@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"roomd/lockmgr/redisconn"
+	"roomd/room/coordinator"
 	"roomd/transport/protocol"
 )
 
@@ -37,10 +39,21 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		return
 	case err != nil:
 		s.rateLimitedLogs.notReady.Happened(err)
-		Refuse(w, http.StatusServiceUnavailable, protocol.NewError(protocol.CodeUnavailable, "Redis does not answer"))
+		Refuse(w, http.StatusServiceUnavailable, protocol.NewError(protocol.CodeUnavailable, "%s", whyNotReady(err)))
 		return
 	}
 	writeText(w, "ok")
+}
+
+// whyNotReady says why the node can do nothing for new clients, without what Redis says of itself.
+func whyNotReady(err error) string {
+	switch {
+	case errors.Is(err, coordinator.ErrReplicas):
+		return "Redis has fewer replicas than a change waits for (--replicas): each would end as unknown"
+	case redisconn.Answered(err):
+		return "Redis answers, and refuses what this node asks; its log has the reason"
+	}
+	return "Redis does not answer"
 }
 
 // only refuses requests with other methods.

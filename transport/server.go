@@ -27,6 +27,7 @@ type Rooms interface {
 	Match(ctx context.Context, w coordinator.Wanted, join func(ctx context.Context, id string, begin *room.Settings) (room.Result, error)) error
 	Watch(ctx context.Context, id string, fn func(*room.Event)) (stop func(), err error)
 	Ping(ctx context.Context) error
+	Ready(ctx context.Context) error
 	AnswerFor(fn func(room, session string) bool)
 
 	// Now returns the time by the clock that all nodes share, in ms since 1970.

@@ -55,5 +55,5 @@ func (s *Server) Ready(ctx context.Context) error {
 	if s.Draining() {
 		return errDraining
 	}
-	return s.rooms.Ping(ctx)
+	return s.rooms.Ready(ctx)
 }

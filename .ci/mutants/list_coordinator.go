@@ -24,6 +24,8 @@ var coordinatorMutants = []mutant{
 	{"behind: nobody waits for the event", "room/coordinator/internal/feed/replica.go", "	for !r.HasNews() {", "	for false {", "./room/coordinator/internal/feed", "TestFollow_Await"},
 	{"foreign: the key is not named", "room/coordinator/internal/store/store.go", "cmd.SetErr(s.Explain(ctx, err, keys...))", "cmd.SetErr(err)", coordinators, "TestForeign_EachKey"},
 	{"foreign: a node begins all the same", "room/coordinator/internal/checks/rights.go", "if err := r.CheckKeys(ctx); err != nil {", "if err := r.CheckKeys(ctx); false {", coordinators, "TestForeign_EachKey"},
+	{"rights: a renamed command is allowed", "lockmgr/redisconn/redisconn.go", " || redis.HasErrorPrefix(err, \"unknown command\")", "", coordinators, "TestCheck_Renamed"},
+	{"replicas: a node without them is ready", "room/coordinator/internal/store/acked.go", "if err == nil && n < s.acks {", "if err == nil && n < 0 {", coordinators, "TestCheck_Replicas"},
 	{"scripts: each is loaded once", "lockmgr/redisconn/redisconn.go", "loads == maxLoads", "loads == 1", coordinators, "TestAcks_ScriptFlush"},
 	{"worker: two actions of a user share a commit", "room/coordinator/queue.go", "		if q.users[user] {\n			break\n		}\n", "", coordinators, "TestBatch_UserOnce"},
 	{"worker: who gave up is served", "room/coordinator/queue.go", "	batch = slices.DeleteFunc(batch, func(r *request) bool { return r.gone })\n", "", coordinators, "TestGiveUp_WhileQueued"},

@@ -101,6 +101,12 @@ func Answered(err error) bool {
 	return answered
 }
 
+// NotAllowed reports whether Redis has refused a request because this user may not send it, or because the server
+// does not know the command: it may be renamed.
+func NotAllowed(err error) bool {
+	return redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "unknown command")
+}
+
 // Once is a command that the client does not send again by itself.
 type Once struct{ redis.Cmder }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -51,7 +52,8 @@ func TestCheck_Permissions(t *testing.T) {
 		{rights + " -time", []string{"TIME"}},
 		{rights + " -info", []string{"INFO"}},
 		{rights + " -wait", []string{"WAIT"}},
-		{rights + " -ping", []string{"'ping'"}},
+		{rights + " -ping", []string{"PING"}},
+		{rights + " -script|load", []string{"SCRIPT LOAD"}},
 		{rights + " -hsetnx", []string{"HSETNX Feed:Readers"}},
 		{rights + " -@transaction", []string{"MULTI"}},
 		{rights + " -@scripting", []string{"EVAL", "EVALSHA"}},
@@ -120,6 +122,31 @@ func TestCheck_Eviction(t *testing.T) {
 			t.Errorf("%s: %d warnings", policy, n)
 		}
 	}
+}
+
+// A server that does not know a command refuses it as an ACL does.
+func TestCheck_Renamed(t *testing.T) {
+	c := newCoordinator(t, redistest.Start(t, "--rename-command", "INFO", "hidden").Client(), Options{})
+	if err := c.Check(soon(t)); err == nil || !strings.Contains(err.Error(), "does not allow this user INFO;") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Where replicas are missing a node begins with a warning, and is not ready.
+func TestCheck_Replicas(t *testing.T) {
+	server := redistest.Start(t)
+	var log lines
+	c := newCoordinator(t, server.Client(), Options{Replicas: 1, Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
+	if err := c.Check(soon(t)); err != nil || log.count("fewer replicas than --replicas") != 1 {
+		t.Errorf("without a replica: %v, and %d warnings", err, log.count("fewer replicas"))
+	}
+	if err := c.Ready(soon(t)); !errors.Is(err, room.ErrUnavailable) || !errors.Is(err, ErrReplicas) {
+		t.Errorf("without a replica: %v", err)
+	}
+	host, port, err := net.SplitHostPort(server.Addr())
+	redistest.OK(t, err)
+	redistest.Start(t, "--replicaof", host+" "+port)
+	redistest.Until(t, "the replica is there", func() bool { return c.Ready(soon(t)) == nil })
 }
 
 // Check says that it was led to a replica, which is why nothing can be written.

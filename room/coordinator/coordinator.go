@@ -259,6 +259,21 @@ func (c *Coordinator) Watch(ctx context.Context, id string, fn func(*room.Event)
 	return c.feeds.Watch(ctx, id, fn)
 }
 
+// ErrReplicas says that Redis has fewer replicas than Options.Replicas: each change would end with [room.ErrUnknown].
+var ErrReplicas = store.ErrUnacked
+
+// Ready asks whether actions can be done: Redis answers, and has the replicas that Options.Replicas wants. It fails with
+// [room.ErrUnavailable], which wraps [ErrReplicas] or the error of Redis.
+func (c *Coordinator) Ready(ctx context.Context) error {
+	if err := c.Ping(ctx); err != nil {
+		return err
+	}
+	if err := c.store.CheckReplicas(ctx); err != nil {
+		return fmt.Errorf("%w: %w", room.ErrUnavailable, err)
+	}
+	return nil
+}
+
 // Ping asks Redis whether it is there. It fails with [room.ErrUnavailable].
 func (c *Coordinator) Ping(ctx context.Context) error {
 	if err := c.store.Client.Ping(ctx).Err(); err != nil {

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -42,7 +43,7 @@ func listenAdmin(addr string, verifier *auth.Verifier, log *slog.Logger) (*admin
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--admin-listen: %w", err)
 	}
 	return &admin{
 		listener: l, named: addr, loopback: IsLoopback(l.Addr().String()), verifier: verifier,

@@ -141,4 +141,14 @@ func TestPageOnTheGameAddress(t *testing.T) {
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
+	upgrade, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+open.Addr()+"/?user=x", nil)
+	redistest.OK(t, err)
+	upgrade.Header.Set("Connection", "Upgrade")
+	upgrade.Header.Set("Upgrade", "websocket")
+	answer, err := http.DefaultClient.Do(upgrade)
+	redistest.OK(t, err)
+	defer answer.Body.Close()
+	if body, err := io.ReadAll(answer.Body); answer.StatusCode != http.StatusNotFound || !strings.Contains(string(body), "game clients connect to /ws") {
+		t.Errorf("a game client at / gets %d %.100s, %v", answer.StatusCode, body, err)
+	}
 }

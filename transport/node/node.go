@@ -32,6 +32,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
+	"roomd/lockmgr/redisconn"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
 	"roomd/room/coordinator"
@@ -197,7 +198,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		return nil, err
 	}
 	if n.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--listen: %w", err)
 	}
 	if err := n.rooms.SetAddress(knownAs(n.listener.Addr())); err != nil {
 		return nil, err
@@ -230,8 +231,11 @@ func (cfg *Config) webhooks(rooms *coordinator.Coordinator) (*webhook.Webhooks, 
 func (n *Node) startRooms(ctx context.Context, db *redisurl.DB) error {
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := n.rooms.Ping(limited); err != nil && !redis.HasErrorPrefix(err, "NOPERM") { // Check knows what to say then
-		return fmt.Errorf("%s does not answer: %w", db, db.Explain(ctx, err))
+	if err := n.rooms.Ping(limited); err != nil && !redisconn.NotAllowed(err) { // Check knows what to say then
+		if err = db.Explain(ctx, err); errors.Is(err, redisurl.ErrLogin) {
+			return fmt.Errorf("%s answers: %w; give another --redis-password-file, or another user in the URL", db, err)
+		}
+		return fmt.Errorf("%s does not answer: %w", db, err)
 	}
 	if err := n.rooms.Check(limited); err != nil {
 		return err

@@ -56,14 +56,16 @@ func TestStartRefuses(t *testing.T) {
 	redistest.OK(t, err)
 	defer running.Shutdown(context.Background())
 	for names, cfg := range map[string]Config{
-		"other machines":  {Listen: "0.0.0.0:0", Redis: db},
-		"other  machines": {Listen: ":0", Redis: db},
-		"host:port":       {Listen: "127.0.0.1", Redis: db},
-		"Redis is nil":    {Listen: "127.0.0.1:0"},
-		"127.0.0.1:1":     {Listen: "127.0.0.1:0", Redis: open(t, "redis://127.0.0.1:1")},
-		"address already": {Listen: running.Addr(), Redis: db},
-		"Seating":         {Listen: "127.0.0.1:0", Redis: db, Room: coordinator.Options{Rules: room.Rules{Seating: room.Capacity(-1)}}},
-		"MaxConnections":  {Listen: "127.0.0.1:0", Redis: db, Serve: transport.Options{MaxConnections: -1}},
+		"other machines":         {Listen: "0.0.0.0:0", Redis: db},
+		"other  machines":        {Listen: ":0", Redis: db},
+		"host:port":              {Listen: "127.0.0.1", Redis: db},
+		"Redis is nil":           {Listen: "127.0.0.1:0"},
+		"127.0.0.1:1":            {Listen: "127.0.0.1:0", Redis: open(t, "redis://127.0.0.1:1")},
+		"--listen: listen tcp":   {Listen: running.Addr(), Redis: db},
+		"--admin-listen: listen": {Listen: "127.0.0.1:0", AdminListen: running.Addr(), Redis: db},
+		"does not accept the user or the password": {Listen: "127.0.0.1:0", Redis: open(t, strings.Replace(redistest.Start(t, "--requirepass", "secret").URL(), "redis://", "redis://:wrong@", 1))},
+		"Seating":        {Listen: "127.0.0.1:0", Redis: db, Room: coordinator.Options{Rules: room.Rules{Seating: room.Capacity(-1)}}},
+		"MaxConnections": {Listen: "127.0.0.1:0", Redis: db, Serve: transport.Options{MaxConnections: -1}},
 	} {
 		n, err := Start(t.Context(), cfg)
 		if err == nil {

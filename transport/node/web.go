@@ -164,7 +164,8 @@ func (n *Node) withPage(c *Config) http.Handler {
 	}
 	secured := transport.SecureHeaders(own)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if files.Serves(r.URL.Path) || r.URL.Path == "/unguarded" && c.Unguarded != nil {
+		upgrade := r.Header.Get("Upgrade") != "" // a game client without /ws hears where it connects
+		if !upgrade && files.Serves(r.URL.Path) || r.URL.Path == "/unguarded" && c.Unguarded != nil {
 			secured.ServeHTTP(w, r)
 			return
 		}

@@ -133,7 +133,7 @@ func (f *findings) listen(ctx context.Context, flag, address string) {
 		f.ok("listen", "%s: %s is free", flag, address)
 	case errors.Is(err, syscall.EADDRINUSE):
 		f.fail("listen", "If it is a node that runs already, check with "+flag+" 127.0.0.1:0; else stop the other process, or listen elsewhere",
-			"another process listens on %s", address)
+			"%s: another process listens on %s", flag, address)
 	case errors.Is(err, fs.ErrPermission):
 		f.fail("listen", "Take a port from 1024, or give the process CAP_NET_BIND_SERVICE", "this user may not listen on %s", address)
 	default:

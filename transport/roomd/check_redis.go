@@ -2,12 +2,14 @@ package roomd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"roomd/lockmgr/redisconn"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room/coordinator"
 	"roomd/room/coordinator/inspect"
@@ -36,13 +38,20 @@ func (f *findings) redis(ctx context.Context, a *asked) {
 		f.warn("redis", "Give --redis a URL", "the embedded Redis keeps nothing, and serves this node only: for trying things out")
 		return
 	}
-	if err := a.rooms.Ping(ctx); err != nil {
-		f.fail("redis", "Check --redis, that Redis runs, and the way to it", "%s does not answer: %v", a.db, a.db.Explain(ctx, err))
+	if err := a.rooms.Ping(ctx); redisconn.NotAllowed(err) {
+		f.rights(ctx, a)
+		return
+	} else if err != nil {
+		if err = a.db.Explain(ctx, err); errors.Is(err, redisurl.ErrLogin) {
+			f.fail("redis", "Check --redis-password-file, and the user in --redis", "%s answers: %v", a.db, err)
+		} else {
+			f.fail("redis", "Check --redis, that Redis runs, and the way to it", "%s does not answer: %v", a.db, err)
+		}
 		return
 	}
 	servers, err := inspect.Servers(ctx, a.client, true)
 	switch {
-	case redis.HasErrorPrefix(err, "NOPERM"):
+	case redisconn.NotAllowed(err):
 		f.warn("redis", "Allow this user +info", "%s answers, and does not say what it is", a.db)
 	case err != nil:
 		f.fail("redis", "Check that each server can be reached from here", "%s: %v", a.db, err)

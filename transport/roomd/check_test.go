@@ -169,7 +169,7 @@ func TestCheck_FindsWhatIsWrong(t *testing.T) {
 	}
 	locked := redistest.Start(t)
 	redistest.OK(t, locked.Client().ConfigSet(t.Context(), "requirepass", "x").Err())
-	wantLine(t, check(t, exitFailed, "--redis", locked.URL()), levelFail, "redis", "NOAUTH Authentication required. Check --redis")
+	wantLine(t, check(t, exitFailed, "--redis", locked.URL()), levelFail, "redis", "NOAUTH Authentication required.). Check --redis-password-file")
 	server.Pause()
 	wantLine(t, check(t, exitFailed, "--redis", server.URL()), levelFail, "redis", "does not answer")
 	server.Resume()

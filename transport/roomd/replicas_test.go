@@ -3,6 +3,9 @@ package roomd
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +20,12 @@ func TestDrain_WithoutReplica(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	p := launch(t, 1, server.URL(), "--replicas", "1", "--lock-ttl", "500ms", "--lock-wait", "1s", "--capacity", "1")[0]
+	reply, err := http.Get("http://" + p.addr + "/readyz")
+	redistest.OK(t, err)
+	defer reply.Body.Close()
+	if text, err := io.ReadAll(reply.Body); reply.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(text), "fewer replicas") {
+		t.Errorf("readyz: %d %s, %v", reply.StatusCode, text, err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	a, b := p.player("a", nil), p.player("b", nil)

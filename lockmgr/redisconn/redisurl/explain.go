@@ -8,15 +8,24 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // probeTimeout bounds the time that Explain takes for one server.
 const probeTimeout = time.Second
 
+// ErrLogin says that Redis has answered, and does not accept the user or the password.
+var ErrLogin = errors.New("it does not accept the user or the password")
+
 // Explain returns a better error for a Redis that has just failed with err, if it finds one:
 // the server speaks TLS and the URL does not say so, or the other way round. The client only
-// sees a timeout, or a server that hangs up. Otherwise Explain returns err.
+// sees a timeout, or a server that hangs up. A server that does not accept the user or the password has answered: it wraps
+// [ErrLogin] then. Otherwise Explain returns err.
 func (db *DB) Explain(ctx context.Context, err error) error {
+	if redis.HasErrorPrefix(err, "WRONGPASS") || redis.HasErrorPrefix(err, "NOAUTH") {
+		return fmt.Errorf("%w (%w)", ErrLogin, err)
+	}
 	addresses, secure := db.servers()
 	for _, address := range addresses {
 		ctx, cancel := context.WithTimeout(ctx, probeTimeout)

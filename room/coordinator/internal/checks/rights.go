@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr"
+	"roomd/lockmgr/redisconn"
 	"roomd/room"
 	"roomd/room/coordinator/inspect"
 	"roomd/room/coordinator/internal/cluster"
@@ -23,7 +25,7 @@ const checkID = "~check"
 
 // keyless are commands without a key. On Cluster any server may get them, also one that is away and
 // not needed now.
-var keyless = []string{"time", "info", "wait", "scan"}
+var keyless = []string{"time", "info", "wait", "scan", "script"}
 
 // MinRedis is the oldest major version of Redis that has the commands a coordinator needs.
 const MinRedis = 7
@@ -54,8 +56,6 @@ type Redis struct {
 func (r *Redis) Check(ctx context.Context) error {
 	missing, err := r.MissingRights(ctx)
 	switch {
-	case isNotAllowed(err):
-		return fmt.Errorf("redis does not allow this user what a node needs: %w; what suffices is: ACL SETUSER name %s", err, EnoughRights(r.Store.Prefix))
 	case err != nil:
 		return err
 	case len(missing) > 0:
@@ -78,13 +78,16 @@ func (r *Redis) CheckKeys(ctx context.Context) error {
 // nothing of itself is believed.
 func (r *Redis) logServers(ctx context.Context) {
 	servers, _ := inspect.Servers(ctx, r.Store.Client, false)
-	var old, readOnly, evicting, policies []string
+	var old, readOnly, evicting, policies, alone []string
 	for _, s := range servers {
 		if s.IsOlderThan(MinRedis) {
 			old = append(old, s.Address+" "+s.Version)
 		}
 		if s.ReadOnly {
 			readOnly = append(readOnly, s.Address)
+		}
+		if s.Replicas < r.Replicas && !s.IsReplica {
+			alone = append(alone, fmt.Sprintf("%s %d", s.Address, s.Replicas))
 		}
 		if s.Evicts() {
 			evicting, policies = append(evicting, s.Address), append(policies, s.Policy)
@@ -96,6 +99,9 @@ func (r *Redis) logServers(ctx context.Context) {
 	}
 	if readOnly != nil {
 		log.Error("Redis is a read-only replica: nothing can be written; --redis has to name its master", "servers", readOnly)
+	}
+	if alone != nil {
+		log.Warn("Redis has fewer replicas than --replicas: until they are there each change ends as unknown, and /readyz fails", "servers", alone, "replicas", r.Replicas)
 	}
 	if evicting != nil {
 		slices.Sort(policies)
@@ -116,8 +122,11 @@ func (r *Redis) MissingRights(ctx context.Context) ([]string, error) {
 
 // missing returns what Redis does not allow, each as a command and a key or channel.
 func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
-	if err := r.Store.Client.Ping(ctx).Err(); isNotAllowed(err) { // also where a Cluster does not show its slots
-		return nil, err
+	if err := r.Store.Client.Ping(ctx).Err(); redisconn.NotAllowed(err) {
+		missing = append(missing, commandIn(err, "PING"))
+		if missing[0] != "PING" { // a Cluster that does not show its slots: nothing else can be asked
+			return missing, nil
+		}
 	}
 	tag := ""
 	if r.Store.Cluster {
@@ -130,7 +139,7 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 		publish = "spublish"
 	}
 	due, index := names.Timers(), names.Lobby(checkID)
-	tries := [][]any{{"time"}, {"info", "memory"}, {"scan", 0, "match", index, "count", 1}}
+	tries := [][]any{{"time"}, {"info", "server"}, {"scan", 0, "match", index, "count", 1}}
 	if r.Replicas > 0 {
 		tries = append(tries, []any{"wait", 0, 0})
 	}
@@ -158,7 +167,7 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 			{"zadd", due, "xx", 1, "x"}, {"zrem", due, "x"}, {"zrangebyscore", due, 0, 0},
 			{"hset", index, "x", "x"}, {"hget", index, "x"}, {"hmget", index, "x"}, {"hdel", index, "x"}, {"hincrby", index, "x", 1}, {"del", index},
 			{"zadd", index, 1, "x"}, {"zscore", index, "x"}, {"zrangebyscore", index, 1, 1}, {"zrem", index, "x"}, {"pexpire", index, 1}, {"set", index, "x", "px", 1}, {"get", index}, {"exists", index}, {"del", index},
-			{"eval", "return redis.call('TIME')", 1, fresh.Meta}, {"evalsha", strings.Repeat("0", 40), 1, fresh.Meta},
+			{"eval", "return redis.call('TIME')", 1, fresh.Meta}, {"script", "load", "return redis.call('TIME')"}, {"evalsha", strings.Repeat("0", 40), 1, fresh.Meta},
 			{publish, fresh.Events, ""}, {publish, wakes, ""},
 		}...) {
 			cmd := redis.NewCmd(ctx, try...)
@@ -174,19 +183,22 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 		if err := cmd.Err(); err != nil && !errors.As(err, &reply) && !slices.Contains(keyless, cmd.Name()) {
 			return nil, err
 		}
-		if isNotAllowed(cmd.Err()) {
+		if redisconn.NotAllowed(cmd.Err()) {
 			what := strings.ToUpper(cmd.Name())
+			if cmd.Name() == "script" {
+				what = "SCRIPT LOAD"
+			}
 			if !slices.Contains(keyless, cmd.Name()) && !strings.HasPrefix(cmd.Name(), "eval") {
 				what += fmt.Sprint(" ", cmd.Args()[1])
 			}
 			missing = append(missing, what)
 		}
 	}
-	if _, err := r.Store.Client.TxPipelined(ctx, func(p redis.Pipeliner) error { p.HGet(ctx, fresh.Meta, "x"); return nil }); isNotAllowed(err) {
+	if _, err := r.Store.Client.TxPipelined(ctx, func(p redis.Pipeliner) error { p.HGet(ctx, fresh.Meta, "x"); return nil }); redisconn.NotAllowed(err) {
 		missing = append(missing, "MULTI")
 	}
 	for _, channel := range []string{fresh.Events, wakes} {
-		if err := r.trySubscribe(ctx, channel); isNotAllowed(err) {
+		if err := r.trySubscribe(ctx, channel); redisconn.NotAllowed(err) {
 			missing = append(missing, "SUBSCRIBE "+channel)
 		}
 	}
@@ -197,7 +209,16 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 	return slices.Compact(missing), nil
 }
 
-func isNotAllowed(err error) bool { return redis.HasErrorPrefix(err, "NOPERM") }
+// refusedCommand is where an error of Redis names the command that is not allowed.
+var refusedCommand = regexp.MustCompile("'([a-zA-Z|]+)' command")
+
+// commandIn returns the command that an error of Redis names, or, if it names none, other.
+func commandIn(err error, other string) string {
+	if m := refusedCommand.FindStringSubmatch(err.Error()); m != nil {
+		return strings.ToUpper(strings.ReplaceAll(m[1], "|", " "))
+	}
+	return other
+}
 
 func (r *Redis) trySubscribe(ctx context.Context, channel string) error {
 	subscribe := r.Store.Client.Subscribe

@@ -105,6 +105,27 @@ func (s *Store) acked(ctx context.Context, conn *masterConn, script *redis.Scrip
 	return cmd, unacked
 }
 
+// CheckReplicas fails with ErrUnacked if a master has fewer replicas than a commit waits for.
+func (s *Store) CheckReplicas(ctx context.Context) error {
+	if s.acks == 0 {
+		return nil
+	}
+	check := func(ctx context.Context, master *redis.Client) error {
+		n, err := master.Do(ctx, "WAIT", s.acks, s.wait.Milliseconds()).Int()
+		if err == nil && n < s.acks {
+			err = fmt.Errorf("%w: %d of %d", ErrUnacked, n, s.acks)
+		}
+		return err
+	}
+	switch client := s.Client.(type) {
+	case *redis.ClusterClient:
+		return client.ForEachMaster(ctx, check)
+	case *redis.Client:
+		return check(ctx, client)
+	}
+	return nil
+}
+
 // masterConn is a connection to a master.
 type masterConn struct {
 	*redis.Conn

@@ -38,14 +38,19 @@ func TestMemory_Connection(t *testing.T) {
 		connect(i).Close()
 	}
 	before := memoryInUse()
+	var conns []net.Conn
 	for i := range n {
-		connect(100 + i)
+		conns = append(conns, connect(100+i))
 	}
 	if got := (memoryInUse() - before) / n; got > most {
 		t.Errorf("a connection takes %d bytes, more than %d", got, most)
 	} else {
 		t.Logf("a connection takes %d bytes", got)
 	}
+	for _, c := range conns {
+		_ = c.Close()
+	}
+	redistest.Until(t, "nothing runs for clients that are gone", func() bool { return runtime.NumGoroutine() < n/4 })
 }
 
 func readUntil(t *testing.T, c net.Conn, end string) {

@@ -28,7 +28,7 @@ var checkerMutants = []mutant{
 	{"history: a shuffle that leaves one out", "loadtest/history/seats.go", "len(users) > 1 && !changed(user, reseat)", "len(users) > 1 && false", history, ""},
 	{"history: a match that began another room", "loadtest/history/match.go", "list.Version == 1 && *got != wanted", "false", history, ""},
 	{"history and chaos: a seat that nobody left for another", "loadtest/internal/model/model.go", "	if _, left := s.given[seat]; left {", "	if true {", history, ""},
-	{"bench: a disturbed round counts", "loadtest/report/figure.go", "(sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2", "sorted[len(sorted)-1]", "./loadtest/bench", "TestMedian"},
+	{"reports: a disturbed round counts", "loadtest/report/figure.go", "(sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2", "sorted[len(sorted)-1]", "./loadtest/report", "TestMedian"},
 	{"chaos: a timer that fires twice", "loadtest/chaos/check/state.go", "set := s.timers[c.Name]; !set && !c.Set {", "set := s.timers[c.Name]; !set && false {", witness, ""},
 	{"chaos: a timer that never fires", "loadtest/chaos/check/witness.go", "	if len(s.timers) > 0 {", "	if false {", witness, ""},
 	{"chaos: two on one seat behind a shuffle", "loadtest/chaos/check/state.go", "	for _, user := range s.seats.Settle() {", "	for _, user := range s.seats.Settle()[:0] {", witness, ""},

@@ -15,10 +15,9 @@ type benchCmd struct {
 	Workload []string      `placeholder:"NAME" help:"Workloads, separated by commas; see above."`
 	Duration time.Duration `default:"2s" help:"How long each measurement takes (${default})."`
 
-	Connections int    `default:"10000" help:"How many clients connect in memory and storm (${default})."`
-	Rounds      int    `default:"3" help:"How often the players of neighbours play alone, and how often beside each attack; and how often each turn of feed comes (${default})."`
+	Connections int    `default:"10000" help:"How many clients connect in memory (${default})."`
 	CPUProfile  string `name:"cpu-profile" placeholder:"FILE" help:"Write a profile of the processor time of nodes and clients, for go tool pprof."`
-	HeapProfile string `placeholder:"FILE" help:"Write a profile of a node's heap, for go tool pprof: from memory with all clients in their rooms, from storm when all have left."`
+	HeapProfile string `placeholder:"FILE" help:"Write a profile of a node's heap, for go tool pprof: from memory with all clients in their rooms."`
 	outputFlags
 }
 
@@ -27,9 +26,7 @@ func (c *benchCmd) Help() string {
 
   roomload bench
   roomload bench --redis redis://127.0.0.1:6379 --only article,roomd --workload hot-room
-  roomload bench --workload memory,storm --connections 5000
-  roomload bench --workload neighbours --duration 5s --html neighbours.html
-  roomload bench --workload feed --duration 10s
+  roomload bench --workload memory --connections 5000
   roomload bench --workload network --only article,roomd
   roomload bench --workload locks --only lockmgr,redislock
   roomload bench --json - | jq '.workloads["hot-room"].roomd.to_article'
@@ -47,16 +44,8 @@ network stands for all workloads with 0.25 ms each way between nodes and Redis.
 locks stands for all workloads of locks: clients take a lock and give it back. They need a
 redis-server. Each hold checks that nobody else has the lock.
 
-feed has a node commit 1,000 times a second, by turns without the feed, with it, and with
-three readers besides: pages, server-sent events and a webhook. It tells what the feed costs,
-and how late commits come.
-
-The last three start this program again, for a node with roomd's defaults, for clients and
-for attackers:
-  memory      what a connection costs in resident memory, beside gorilla/websocket
-  storm       --connections clients connect at the same instant and join; all must get in
-              or get a clear answer, and the memory must come back when they have left
-  neighbours  what 500 players at a human pace notice of clients who attack the node
+memory says what a connection costs in resident memory, beside gorilla/websocket. It starts this
+program again, for a node with roomd's defaults and for clients.
 
 Compare a figure only with others of the same run, on a Redis that nobody else uses.
 roomload uses and removes only keys with names of its own.`
@@ -65,17 +54,15 @@ roomload uses and removes only keys with names of its own.`
 func (c *benchCmd) config(std streams) bench.Config {
 	return bench.Config{
 		Redis: c.Redis, Duration: c.Duration, Only: c.Only, Workloads: c.Workload,
-		Connections: c.Connections, Rounds: c.Rounds, CPUProfile: c.CPUProfile, HeapProfile: c.HeapProfile,
+		Connections: c.Connections, CPUProfile: c.CPUProfile, HeapProfile: c.HeapProfile,
 		Out: c.table(std), Log: std.stderr,
 	}
 }
 
 // Validate is called by kong.
 func (c *benchCmd) Validate() error {
-	for flag, value := range map[string]int{"connections": c.Connections, "rounds": c.Rounds} {
-		if value == 0 { // which is the default for the bench
-			return wrongFlag(errors.New(flag + " is 0, it must be at least 1"))
-		}
+	if c.Connections == 0 { // which is the default for the bench
+		return wrongFlag(errors.New("connections is 0, it must be at least 1"))
 	}
 	return wrongFlag(c.config(streams{}).Validate())
 }

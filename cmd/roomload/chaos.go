@@ -30,7 +30,6 @@ type chaosCmd struct {
 	Faults     []string      `placeholder:"NAME,…" help:"Faults to inject; see above. Without it, all that may lose nothing with this profile."`
 	Mix        []string      `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, as of run (${default})."`
 	Recover    time.Duration `default:"30s" help:"How long it may take after a fault until each room and each node works (${default})."`
-	Clock      bool          `help:"Build nodes whose wall clocks can be set, for the fault node-clock. That takes the go command, the source of this program, and at first a minute."`
 	UpdateFrom string        `placeholder:"REVISION" help:"Every second node begins as another version, and node-update has nodes become the other one: a revision such as main~3, or a roomd or roomload program."`
 	History    string        `placeholder:"FILE" help:"Write each call, return, event and fault as a line of JSON."`
 	Logs       string        `placeholder:"DIR" help:"Write there what nodes and servers log."`
@@ -78,7 +77,7 @@ func (c *chaosCmd) config() chaos.Config {
 	}
 	return chaos.Config{
 		Profile: c.Profile, Persist: c.Persist, Replicas: replicas, KeyPrefix: c.KeyPrefix, Nodes: c.Nodes, Clients: c.Clients, Rooms: c.Rooms, Capacity: c.Capacity,
-		Duration: c.Duration, Seed: c.Seed, Faults: c.Faults, Mix: mix, Recover: c.Recover, Logs: c.Logs, Clock: c.Clock, OtherVersion: c.UpdateFrom,
+		Duration: c.Duration, Seed: c.Seed, Faults: c.Faults, Mix: mix, Recover: c.Recover, Logs: c.Logs, OtherVersion: c.UpdateFrom,
 	}
 }
 

@@ -94,8 +94,6 @@ func TestMain_WrongUse(t *testing.T) {
 		"bench --duration 0s":                  "--duration is 0s",
 		"bench --connections 0":                "--connections is 0",
 		"bench --connections=-1":               "--connections is -1",
-		"bench --rounds 0":                     "--rounds is 0",
-		"bench --rounds=-1":                    "--rounds is -1",
 		"bench --only nobody":                  `--only is "nobody"`,
 		"bench --workload none":                `--workload is "none"`,
 		"bench --redis nonsense":               `--redis: "nonsense"`,

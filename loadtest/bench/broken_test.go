@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -16,12 +15,8 @@ import (
 
 // Servers with a fault, which the bench must find.
 const (
-	dropping  = "dropping"  // cuts off each third client
-	leaking   = "leaking"   // keeps a MiB of each client
-	staring   = "staring"   // keeps two goroutines of each client
-	full      = "full"      // refuses each second client
-	stalling  = "stalling"  // stands still once more than 20 have connected, and goes on later
-	impatient = "impatient" // cuts off everybody then
+	dropping = "dropping" // cuts off each third client
+	leaking  = "leaking"  // keeps a MiB of each client
 )
 
 // brokenKinds are those servers. A child of a test can be one of them.
@@ -40,27 +35,7 @@ var brokenKinds = []worker.Kind{
 		defer b.mu.Unlock()
 		b.leaks = append(b.leaks, block)
 	}),
-	brokenKind(staring, func(*broken, int64, *websocket.Conn) {
-		for range 2 {
-			go func() { select {} }()
-		}
-	}),
-	brokenKind(full, nil),
-	brokenKind(stalling, func(b *broken, n int64, _ *websocket.Conn) {
-		if n > 20 {
-			b.mu.Lock()
-			time.AfterFunc(stall, b.mu.Unlock)
-		}
-	}),
-	brokenKind(impatient, func(b *broken, n int64, _ *websocket.Conn) {
-		if n > 20 {
-			b.conns.Range(func(ws, _ any) bool { _ = ws.(*websocket.Conn).Close(); return true })
-		}
-	}),
 }
-
-// stall is how long the server that stands still does so: far longer than a round.
-const stall = 3 * time.Second
 
 // brokenKind is a server that answers each request as if it were done, and does something wrong to
 // each client that connects.
@@ -73,52 +48,35 @@ func brokenKind(name string, wrong func(b *broken, n int64, ws *websocket.Conn))
 }
 
 type broken struct {
-	wrong     func(*broken, int64, *websocket.Conn) // nil refuses each second client
+	wrong     func(*broken, int64, *websocket.Conn)
 	http      *httptest.Server
 	all, open atomic.Int64
 
-	mu    sync.Mutex // held while it stands still
-	leaks [][]byte   // guarded by mu
-
-	conns sync.Map // of *websocket.Conn
+	mu    sync.Mutex
+	leaks [][]byte // guarded by mu
 }
 
 // ServeHTTP serves one client.
 func (b *broken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := b.all.Add(1)
-	if b.wrong == nil && n%2 == 0 {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = w.Write([]byte(`{"error":{"code":"unavailable","message":"full","retry":true}}`))
-		return
-	}
 	ws, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 	if err != nil {
 		return
 	}
 	defer ws.Close()
-	b.conns.Store(ws, nil)
 	b.open.Add(1)
 	defer b.open.Add(-1)
-	if b.wrong != nil {
-		b.wrong(b, n, ws)
-	}
+	b.wrong(b, n, ws)
 	for {
 		_, request, err := ws.ReadMessage()
 		if err != nil {
 			return
 		}
-		b.standStill()
 		id, _, _ := strings.Cut(string(request), ",")
 		if err := ws.WriteMessage(websocket.TextMessage, []byte(id+`,"room":"any","version":1,"count":1}`)); err != nil {
 			return
 		}
 	}
-}
-
-// standStill waits for as long as the server stands still.
-func (b *broken) standStill() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 }
 
 func (b *broken) URL() string      { return strings.Replace(b.http.URL, "http", "ws", 1) }

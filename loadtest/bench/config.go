@@ -23,16 +23,12 @@ type Config struct {
 	// means all, except those of NamedWorkloads.
 	Only, Workloads []string
 
-	// Connections is how many clients memory and storm have. Fewer connect if the limit on open
+	// Connections is how many clients memory has. Fewer connect if the limit on open
 	// files forbids that many, and Log says so. Zero means 10,000.
 	Connections int
 
-	// Rounds is how often the players of neighbours play alone, and how often beside each attack; and how often each turn of feed comes.
-	// Each round takes Duration. Zero means 3.
-	Rounds int
-
 	// HeapProfile is a file that gets a profile of a node's heap: from memory while all clients are
-	// in their rooms, from storm when all have left. Empty means none.
+	// in their rooms. Empty means none.
 	HeapProfile string
 
 	// CPUProfile is a file that gets a profile of what this process does meanwhile: nodes and clients, but of the
@@ -78,7 +74,7 @@ func NamedWorkloads() (list []string) {
 			}
 		}
 	}
-	return append(list, feedName, memoryName, stormName, neighboursName)
+	return append(list, memoryName)
 }
 
 // plan is what a Config asks for.
@@ -117,9 +113,6 @@ func (c Config) Validate() error {
 	}
 	if c.Connections < 0 {
 		return fmt.Errorf("connections is %d, it must be at least 1", c.Connections)
-	}
-	if c.Rounds < 0 {
-		return fmt.Errorf("rounds is %d, it must be at least 1", c.Rounds)
 	}
 	if err := checkNames("only", c.Only, ContenderNames()); err != nil {
 		return err

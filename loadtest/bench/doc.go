@@ -60,7 +60,6 @@
 //
 // # A node alone
 //
-// The workloads memory, storm and neighbours measure a node with roomd's defaults, in a process of
-// its own; package worker runs that, and the clients and attackers in others. They run only if they
-// are named.
+// The workload memory measures a node with roomd's defaults, in a process of its own; package worker runs
+// that, and the clients in others. It runs only if it is named.
 package bench

@@ -102,6 +102,11 @@ func (b *bench) tryMemory(ctx context.Context, s memoryServer, prefix string, cl
 	return r, nil
 }
 
+// mib returns bytes as MiB; 0 is not known.
+func mib(bytes int64) report.Figure {
+	return report.Per(float64(bytes)/(1<<20), float64(min(1, bytes)))
+}
+
 func newMemoryResult(before, asIs, freed worker.Memory) *MemoryResult {
 	n := float64(freed.Connections)
 	each := func(after, before int64) report.Figure {

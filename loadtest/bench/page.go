@@ -42,11 +42,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	}
 	for _, part := range r.parts() {
 		f := part.figures()
-		parts := []template.HTML{f.html()}
-		if part == r.Neighbours {
-			parts = append([]template.HTML{r.Neighbours.chart()}, parts...)
-		}
-		page.Sections = append(page.Sections, report.Section{ID: f.name, Title: titleOf(f.name), Parts: parts})
+		page.Sections = append(page.Sections, report.Section{ID: f.name, Title: titleOf(f.name), Parts: []template.HTML{f.html()}})
 	}
 	return page.Write(w)
 }

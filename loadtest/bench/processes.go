@@ -97,11 +97,11 @@ func (p *processes) each(ask func(int, *worker.Swarm) (*tally.Tally, error)) (_ 
 	return tally.Sum(answers...), err
 }
 
-// warm lets some clients come at the same instant and go, so that what a server needs once, such as
+// warm lets some clients come and go, so that what a server needs once, such as
 // its connections to Redis, is there already. It returns what the server uses then.
 func (p *processes) warm(ctx context.Context, clients int, join bool) (m worker.Memory, err error) {
 	clients = min(clients, max(minWarm, clients/warmDivisor))
-	_, err = p.connect(ctx, 0, clients, worker.ConnectConfig{Join: join, AllTogether: true}) // who fails there fails later, too
+	_, err = p.connect(ctx, 0, clients, worker.ConnectConfig{Join: join}) // who fails there fails later, too
 	if err == nil {
 		_, err = p.leave(ctx)
 	}
@@ -170,11 +170,4 @@ func kinds(all ...map[string]int64) string {
 	}
 	slices.Sort(texts)
 	return strings.Join(texts, ", ")
-}
-
-// addKinds adds counts by kind.
-func addKinds(sum, more map[string]int64) {
-	for kind, n := range more {
-		sum[kind] += n
-	}
 }

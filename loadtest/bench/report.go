@@ -25,13 +25,8 @@ type Report struct {
 	TwoNodes  *WebSocket `json:"websocket_two_nodes,omitempty"`
 	Paced     *WebSocket `json:"websocket_paced,omitempty"`
 
-	// Feed is what the feed costs, nil if it was not asked for.
-	Feed *Feed `json:"feed,omitempty"`
-
-	// These need processes of their own. Each is nil if it was not asked for.
-	Memory     *Memory     `json:"memory,omitempty"`
-	Storm      *Storm      `json:"storm,omitempty"`
-	Neighbours *Neighbours `json:"neighbours,omitempty"`
+	// Memory needs processes of its own. It is nil if it was not asked for.
+	Memory *Memory `json:"memory,omitempty"`
 }
 
 func newReport(r *redisserver.Redis, duration time.Duration) *Report {
@@ -82,17 +77,8 @@ func (r *Report) parts() (list []part) {
 			list = append(list, w)
 		}
 	}
-	if r.Feed != nil {
-		list = append(list, r.Feed)
-	}
 	if r.Memory != nil {
 		list = append(list, r.Memory)
-	}
-	if r.Storm != nil {
-		list = append(list, r.Storm)
-	}
-	if r.Neighbours != nil {
-		list = append(list, r.Neighbours)
 	}
 	return list
 }

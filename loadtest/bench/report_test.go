@@ -25,12 +25,10 @@ func made() *Report {
 	relate(results)
 	return &Report{
 		Redis: "Redis & <co>", Workloads: map[string]map[string]*Result{"hot-room": results},
-		WebSocket:  &WebSocket{load: webSocketLoad, Result: Result{ActionsPerSec: 500}, EchoPerSec: 5000, Ratio: 0.1},
-		TwoNodes:   &WebSocket{load: twoNodesLoad, Result: Result{ActionsPerSec: 300}, EchoPerSec: 5000, Ratio: 0.06},
-		Paced:      &WebSocket{load: pacedLoad, Result: Result{ActionsPerSec: 2}, EchoPerSec: 2, Ratio: 1},
-		Memory:     &Memory{Servers: map[string]*MemoryResult{"gorilla": {}}},
-		Storm:      &Storm{In: 1},
-		Neighbours: &Neighbours{Attacks: map[string]*Neighbour{"flood": {Actions: 1, Attack: Attack{MiB: 1}}}},
+		WebSocket: &WebSocket{load: webSocketLoad, Result: Result{ActionsPerSec: 500}, EchoPerSec: 5000, Ratio: 0.1},
+		TwoNodes:  &WebSocket{load: twoNodesLoad, Result: Result{ActionsPerSec: 300}, EchoPerSec: 5000, Ratio: 0.06},
+		Paced:     &WebSocket{load: pacedLoad, Result: Result{ActionsPerSec: 2}, EchoPerSec: 2, Ratio: 1},
+		Memory:    &Memory{Servers: map[string]*MemoryResult{"gorilla": {}}},
 	}
 }
 
@@ -70,7 +68,7 @@ func TestReport_Fields(t *testing.T) {
 	redistest.OK(t, err)
 	figures := "actions_per_s allocs_per_action commands_per_action cut_off errors jain latency_ms own_cpu_us_per_action reads_per_action redis_cpu_us_per_action starved"
 	for path, want := range map[string]string{
-		"":                                    "cores duration_s go memory neighbours redis storm websocket websocket_paced websocket_two_nodes workloads",
+		"":                                    "cores duration_s go memory redis websocket websocket_paced websocket_two_nodes workloads",
 		"workloads":                           "hot-room",
 		"workloads hot-room":                  "article roomd sadd",
 		"workloads hot-room roomd":            figures + " to_article to_sadd violations",
@@ -79,12 +77,6 @@ func TestReport_Fields(t *testing.T) {
 		"workloads hot-room roomd violations": "duplicate lost phantom",
 		"memory":                              "connections servers",
 		"memory servers gorilla":              "before_mib connections freed_kib_per_connection goroutines_per_connection heap_kib_per_connection resident_kib_per_connection stack_kib_per_connection",
-		"storm":                               "after back_s before connected connections failed in in_latency_ms left peak_mib processes refused",
-		"storm before":                        "freed_mib goroutines heap_mib resident_mib stack_mib",
-		"neighbours":                          "attacks players rounds",
-		"neighbours attacks flood":            "actions alone attack beside p50_ratio p99_ratio",
-		"neighbours attacks flood alone":      "late_p99_ms p50_ms p99_each_ms p99_ms",
-		"neighbours attacks flood attack":     "connections written_mib",
 		"websocket": "acting actions_per_s allocs_per_action commands_per_action connections cut_off echo_allocs_per_action echo_cpu_us_per_action " +
 			"echo_latency_ms echo_per_s errors events events_per_s jain latency_ms own_cpu_us_per_action ratio reads_per_action redis_cpu_us_per_action rooms starved violations",
 	} {
@@ -139,10 +131,10 @@ func TestReport_Page(t *testing.T) {
 	redistest.OK(t, r.WriteHTML(&page))
 	got := page.String()
 	reporttest.SelfContained(t, got)
-	if strings.Count(got, `<figure class="plot">`) != 3 || strings.Contains(got, "<b>张三") {
+	if strings.Count(got, `<figure class="plot">`) != 2 || strings.Contains(got, "<b>张三") {
 		t.Errorf("the page is\n%s", got)
 	}
-	for _, row := range []string{articleName, saddName, "roomd", "echo", "gorilla", "goroutines", "flood", "in after"} {
+	for _, row := range []string{articleName, saddName, "roomd", "echo", "gorilla"} {
 		if !strings.Contains(got, `<th scope="row">`+row+"</th>") {
 			t.Errorf("no row of %s", row)
 		}

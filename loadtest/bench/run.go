@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
-	"roomd/loadtest/bench/worker"
 	"roomd/loadtest/redisserver"
 )
 
@@ -27,11 +26,8 @@ type bench struct {
 	begun    int // measurements so far
 	out, log io.Writer
 
-	rounds      int           // of neighbours and feed
-	pace        time.Duration // between two actions of a player of neighbours
-	connections int           // of the workloads with processes of their own
-	heapProfile string        // a file; empty for none
-	patience    time.Duration // until memory must be back after a storm
+	connections int    // of the workloads with processes of their own
+	heapProfile string // a file; empty for none
 }
 
 // Run measures what cfg asks for and prints a table as soon as a workload is done.
@@ -66,8 +62,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		redis: server, rdb: server.NewClient(1), meter: newMeter(server),
 		prefix: "bench-" + uuid.NewString()[:8] + "-",
 		plan:   cfg.plan(), duration: cfg.Duration, out: cfg.Out, log: cfg.Log,
-		rounds: cmp.Or(cfg.Rounds, defaultRounds), pace: playerPace,
-		connections: cmp.Or(cfg.Connections, defaultConnections), patience: defaultPatience,
+		connections: cmp.Or(cfg.Connections, defaultConnections),
 		heapProfile: cfg.HeapProfile,
 	}
 	defer b.meter.close()
@@ -140,21 +135,9 @@ var specials = []special{
 		r.Paced, err = b.measureWebSocket(ctx, pacedLoad)
 		return r.Paced, err
 	}},
-	{feedName, "What the feed costs, and how late it is", 1, true, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
-		r.Feed, err = b.measureFeed(ctx)
-		return r.Feed, err
-	}},
 	{memoryName, "What a connection costs", len(memoryServers), true, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
 		r.Memory, err = b.measureMemory(ctx)
 		return r.Memory, err
-	}},
-	{stormName, "All connect at once", 1, true, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
-		r.Storm, err = b.measureStorm(ctx)
-		return r.Storm, err
-	}},
-	{neighboursName, "What players notice of attackers", len(worker.Attacks()), true, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
-		r.Neighbours, err = b.measureNeighbours(ctx, defaultPlayers)
-		return r.Neighbours, err
 	}},
 }
 

@@ -131,7 +131,6 @@ func TestConfig_Bad(t *testing.T) {
 		"duration": func(c *Config) { c.Duration = 0 },
 
 		"connections": func(c *Config) { c.Connections = -1 },
-		"rounds":      func(c *Config) { c.Rounds = -1 },
 
 		"heap-profile": func(c *Config) { c.HeapProfile = "/nonexistent/heap" },
 		"cpu-profile":  func(c *Config) { c.CPUProfile = "/nonexistent/cpu" },

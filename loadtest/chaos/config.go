@@ -49,10 +49,6 @@ type Config struct {
 	// Faults are the names of those to inject. Empty means all that the profile has.
 	Faults []string
 
-	// Clock has nodes built with a wall clock that can be set, for the fault node-clock. That needs the go command, and the
-	// source that this program was built from.
-	Clock bool
-
 	// OtherProgram, if not empty, is a roomd or a roomload of another version. Nodes with even numbers begin as that, and
 	// the fault node-update has them change. OtherVersion is what the report calls it.
 	OtherProgram, OtherVersion string
@@ -127,8 +123,6 @@ func (c Config) Validate() error {
 		switch f := FaultNamed(name); {
 		case f == nil:
 			return fmt.Errorf("faults is %q, which there is not; --help names them", name)
-		case f.Built && !c.Clock:
-			return fmt.Errorf("faults is %q, which needs --clock", name)
 		case !f.in(c):
 			return fmt.Errorf("faults is %q, which cannot be injected with %s on this machine", name, c.Profile)
 		}

@@ -26,7 +26,6 @@ type Fault struct {
 	What     string   // it does
 	Profiles []string // nil: all
 	Clock    bool     // needs libfaketime
-	Built    bool     // needs Config.Clock
 
 	// loses reports whether Redis, as it is set up, may lose what it had acknowledged: all of it, or (since)
 	// what is not older than the fault.
@@ -65,7 +64,7 @@ var Faults = slices.Concat(nodeFaults, redisFaults, failoverFaults, linkFaults)
 
 // in reports whether the fault can be injected in a run.
 func (f *Fault) in(c Config) bool {
-	return (f.Profiles == nil || slices.Contains(f.Profiles, c.Profile)) && (!f.Clock || fakeClock() != nil) && (!f.Built || c.Clock)
+	return (f.Profiles == nil || slices.Contains(f.Profiles, c.Profile)) && (!f.Clock || fakeClock() != nil)
 }
 
 // FaultNamed returns the fault of that name, nil if there is none.
@@ -152,7 +151,6 @@ var nodeFaults = []*Fault{
 		lasts: eviction + time.Second, inject: stopNode,
 	},
 	updateFault,
-	clockFault,
 }
 
 func stopNode(_ context.Context, i *injection) (func(context.Context) error, error) {

@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"context"
 	"net"
 	"os"
 	"slices"
@@ -70,21 +69,5 @@ func TestRun_UpdatesNodes(t *testing.T) {
 		if strings.Contains(f.On, "reaches otherwise") {
 			t.Errorf("%s on %s", f.Name, f.On)
 		}
-	}
-}
-
-// Without the source there are no clocks to set, and who asks for them hears why.
-func TestFaults_ClockHasToBeBuilt(t *testing.T) {
-	c := small()
-	if slices.Contains(c.faults(), clockFault.Name) {
-		t.Error("it is injected without Config.Clock")
-	}
-	if c.Clock = true; !slices.Contains(c.faults(), clockFault.Name) {
-		t.Error("it is not injected")
-	}
-	none, cancel := context.WithCancel(t.Context())
-	cancel()
-	if program, err := buildClocked(none, t.TempDir()); err == nil || !strings.HasPrefix(err.Error(), "clock: ") {
-		t.Errorf("%q, %v", program, err)
 	}
 }

@@ -42,7 +42,6 @@ type node struct {
 type start struct {
 	number   int // from 1
 	programs map[version]string
-	clock    *clock // nil: it is the machine's
 	links    *links
 	url      string // of Redis
 	cfg      Config
@@ -93,9 +92,6 @@ func startNode(ctx context.Context, s start) (*node, error) {
 // command is what starts the node as a version.
 func (n *node) command(v version) launch.Command {
 	c := launch.Command{Program: n.programs[v], Env: []string{asNode + "=1", n.links.env()}, Ready: "ready: connect to", Log: n.log}
-	if n.clock != nil {
-		c.Env = append(c.Env, n.clock.env())
-	}
 	c.Args = func(s *launch.Server) ([]string, error) {
 		return append([]string{
 			"--listen", s.Addr(), "--admin-listen", n.admin, "--redis", n.url, "--replicas", fmt.Sprint(n.cfg.Replicas),

@@ -33,7 +33,6 @@ type Report struct {
 	Seed     uint64  `json:"seed"`
 	Seconds  float64 `json:"seconds"`
 	Other    string  `json:"other_version,omitempty"` // that half of the nodes began as
-	Clock    bool    `json:"clock"`                   // the clocks of nodes could be set
 	Repeat   string  `json:"repeat"`                  // the command that makes the same schedule
 
 	Actions int64         `json:"actions"` // acknowledged, without reads
@@ -141,7 +140,7 @@ func (r *run) report(h *check.History) *Report {
 	c := r.cfg
 	report := &Report{
 		Profile: c.Profile, Persist: c.Persist, Replicas: c.Replicas, Nodes: c.Nodes, Clients: c.Clients, Rooms: c.Rooms, Seed: c.Seed,
-		Other: c.OtherVersion, Clock: c.Clock,
+		Other:   c.OtherVersion,
 		Seconds: h.End.Seconds(), Repeat: c.command(), Holds: r.outsider.holds, history: h, samples: r.samples, marks: r.history.marks,
 		Events: len(h.Events), Faults: []FaultReport{}, Violations: []string{},
 	}
@@ -175,9 +174,6 @@ func (r *run) report(h *check.History) *Report {
 func (c Config) command() string {
 	text := fmt.Sprintf("roomload chaos --profile %s --persist %s --replicas %d --nodes %d --clients %d --rooms %d --capacity %d --duration %v --seed %d",
 		c.Profile, c.Persist, c.Replicas, c.Nodes, c.Clients, c.Rooms, c.Capacity, c.Duration, c.Seed)
-	if c.Clock {
-		text += " --clock"
-	}
 	if c.OtherVersion != "" {
 		text += " --update-from " + c.OtherVersion
 	}

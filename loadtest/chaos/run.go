@@ -39,7 +39,6 @@ type run struct {
 	feed     *feed
 	history  *recorder
 	files    []io.Closer // of logs
-	built    string      // the folder of what was built for the run, empty if nothing
 	playing  context.Context
 	played   time.Duration            // for how long players played
 	kept     map[string][]check.Entry // by room: journals of rooms that may be gone in the end
@@ -85,7 +84,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 
 // start starts Redis, the nodes and their networks.
 func (r *run) start(ctx context.Context) error {
-	programs, err := r.build(ctx)
+	programs, err := r.build()
 	if err != nil {
 		return err
 	}
@@ -112,9 +111,6 @@ func (r *run) startNode(ctx context.Context, number int, programs map[version]st
 	s := start{number: number, programs: programs, links: new(links), url: r.store.url(), cfg: r.cfg, more: r.feed.args(), log: r.log(fmt.Sprintf("node-%d", number))}
 	r.links = append(r.links, s.links)
 	err := s.links.lead(r.store.ends())
-	if err == nil && r.cfg.Clock {
-		s.clock, err = newClock()
-	}
 	if err != nil {
 		return err
 	}
@@ -152,12 +148,6 @@ func (r *run) close() {
 	}
 	for _, n := range r.nodes {
 		_ = n.process.Close()
-		if n.clock != nil {
-			n.clock.close()
-		}
-	}
-	if r.built != "" {
-		_ = os.RemoveAll(r.built)
 	}
 	if r.store != nil {
 		r.store.close()

@@ -95,7 +95,6 @@ func TestValidate(t *testing.T) {
 		"nodes is": func(c *Config) { c.Nodes = 0 }, "clients is": func(c *Config) { c.Clients = 0 }, "rooms is": func(c *Config) { c.Rooms = 0 },
 		"capacity is": func(c *Config) { c.Capacity = 1 }, "duration is": func(c *Config) { c.Duration = 0 }, "recover is": func(c *Config) { c.Recover = -1 },
 		"mix is": func(c *Config) { c.Mix = []string{"x"} }, "faults is": func(c *Config) { c.Faults = []string{"x"} },
-		"faults is \"node-clock\", which needs": func(c *Config) { c.Faults = []string{"node-clock"} },
 	} {
 		c := small()
 		spoil(&c)

@@ -48,9 +48,6 @@ func (r *Report) played() *report.Facts {
 	if r.Other != "" {
 		nodes += ", and every second one began as " + r.Other
 	}
-	if !r.Clock {
-		nodes += "; their clocks are the machine's, and were not stepped (--clock)"
-	}
 	return &report.Facts{Title: "What was played", Rows: []report.Fact{
 		{Name: "setup", Text: r.setup()},
 		{Name: "nodes", Text: nodes},

@@ -19,23 +19,13 @@ const (
 	other                // that of Config.OtherProgram; nodes with even numbers begin as that
 )
 
-// build returns what nodes are started as, and builds what there is to build.
-func (r *run) build(ctx context.Context) (programs map[version]string, err error) {
+// build returns what nodes are started as.
+func (r *run) build() (programs map[version]string, err error) {
 	programs = map[version]string{other: r.cfg.OtherProgram}
-	switch {
-	case !hosted:
+	if !hosted {
 		return nil, errors.New("chaos: this program starts itself as a node, and does not call chaos.Main")
-	case !r.cfg.Clock:
-		programs[own], err = os.Executable()
-		return programs, err
 	}
-	if r.built, err = os.MkdirTemp("", "roomload-chaos-"); err != nil {
-		return nil, err
-	}
-	if r.cfg.Progress != nil {
-		r.cfg.Progress(Progress{Changed: true, Phase: "nodes are built whose clocks can be set; the first time that takes a minute"})
-	}
-	programs[own], err = buildClocked(ctx, r.built)
+	programs[own], err = os.Executable()
 	return programs, err
 }
 

@@ -26,3 +26,14 @@ func TestFigures(t *testing.T) {
 		}
 	}
 }
+
+func TestMedian(t *testing.T) {
+	for want, list := range map[Figure][]Figure{2: {3, 1, 2}, 2.5: {4, 1, 2, 3}, 7: {7}} {
+		if got := Median(list); got != want {
+			t.Errorf("%v: %v", list, got)
+		}
+	}
+	if !math.IsNaN(float64(Median[Figure](nil))) {
+		t.Error("a median of nothing")
+	}
+}

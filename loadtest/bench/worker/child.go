@@ -15,7 +15,6 @@ import (
 	"roomd/loadtest/bench/echo"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room/coordinator"
-	"roomd/transport"
 	"roomd/transport/node"
 )
 
@@ -49,7 +48,6 @@ func Main(more ...Kind) {
 		"Child":  new(child),
 		"Server": &serverChild{kinds: append([]Kind{nodeKind, echoKind}, more...)},
 		"Swarm":  new(swarmChild),
-		"Attack": new(attackChild),
 	} {
 		if err := s.RegisterName(name, service); err != nil {
 			panic(err)
@@ -81,15 +79,10 @@ const stopTimeout = 15 * time.Second
 // are what is measured. On Linux each client has an address of its own, so that a limit by address
 // does not bind them together; see source.
 func nodeConfig(cfg ServerConfig, db *redisurl.DB) node.Config {
-	rate := 0
-	if cfg.Unlimited {
-		rate = -1
-	}
 	return node.Config{
 		Listen: "127.0.0.1:0",
 		Redis:  db,
-		Serve:  transport.Options{Rate: rate},
-		Room:   coordinator.Options{Node: cfg.Name, Journal: cfg.Journal, Feed: cfg.Feed, Replicas: cfg.Replicas},
+		Room:   coordinator.Options{Node: cfg.Name},
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"roomd/transport/protocol"
@@ -38,10 +37,6 @@ type client struct {
 	ended       chan struct{} // closed when nothing more can be read
 	why         error         // of that; read it when ended is closed
 	in          bool          // the last reply says that the client is in its room
-	room        string
-	game        game
-
-	events, done atomic.Int64 // events heard, and actions of a game that were acknowledged
 
 	mu sync.Mutex // guards writing
 }
@@ -50,10 +45,7 @@ type client struct {
 type request struct{ frame, start []byte }
 
 func newRequest(id int64, action, room string) request {
-	return encode(protocol.Request{ID: id, Action: action, Room: room})
-}
-
-func encode(r protocol.Request) request {
+	r := protocol.Request{ID: id, Action: action, Room: room}
 	return request{appendFrame(nil, opText, protocol.AppendRequest(nil, &r)), fmt.Appendf(nil, `{"id":%d,`, r.ID)}
 }
 
@@ -64,7 +56,7 @@ func newClient(ctx context.Context, address, user, room string, i int) (*client,
 		return nil, err
 	}
 	c := &client{
-		wire: w, room: room, join: newRequest(joinID, protocol.ActionJoin, room), leave: newRequest(leaveID, protocol.ActionLeave, room),
+		wire: w, join: newRequest(joinID, protocol.ActionJoin, room), leave: newRequest(leaveID, protocol.ActionLeave, room),
 		replies: make(chan []byte, 1), ended: make(chan struct{}),
 	}
 	go c.listen()
@@ -83,9 +75,7 @@ func (c *client) listen() {
 			return
 		case op == opPing:
 			_ = c.write(appendFrame(nil, opPong, payload)) // the next read says what is wrong
-		case op == opText && bytes.HasPrefix(payload, eventStart):
-			c.events.Add(1)
-		case op == opText:
+		case op == opText && !bytes.HasPrefix(payload, eventStart):
 			select {
 			case c.replies <- bytes.Clone(payload):
 			default: // to no request; nobody waits for it

@@ -8,8 +8,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
-
-	own "roomd/loadtest/internal/process"
 )
 
 // The kinds of servers that every child can be.
@@ -23,17 +21,14 @@ type ServerConfig struct {
 	Kind  string
 	Redis string // the URL; for a node
 	Name  string // in Redis; for a node
-
-	Journal, Feed, Replicas int  // as of the flags of roomd; for a node
-	Unlimited               bool // the node's clients may act as often as they can
 }
 
 // Memory is what a process uses, in bytes.
 type Memory struct {
-	Resident, Peak int64 // as an operator sees it; 0 if the system does not say
-	Heap, Stack    int64 // that Go has in use
-	Goroutines     int
-	Connections    int
+	Resident    int64 // as an operator sees it; 0 if the system does not say
+	Heap, Stack int64 // that Go has in use
+	Goroutines  int
+	Connections int
 }
 
 // Server is a server in a process of its own.
@@ -60,11 +55,6 @@ func StartServer(ctx context.Context, cfg ServerConfig) (*Server, error) {
 // that nothing uses back to the system.
 func (s *Server) Memory(ctx context.Context, free bool) (m Memory, err error) {
 	return m, s.process.call(ctx, "Server.Memory", free, &m)
-}
-
-// CPU returns the processor time that the server has used so far in microseconds, or NaN if that is unknown.
-func (s *Server) CPU(ctx context.Context) (used float64, err error) {
-	return used, s.process.call(ctx, "Server.CPU", 0, &used)
 }
 
 // WriteHeapProfile writes a profile of what is in the heap to a file, for go tool pprof.
@@ -110,15 +100,9 @@ func (s *serverChild) Memory(free bool, m *Memory) error {
 	}
 	var used runtime.MemStats
 	runtime.ReadMemStats(&used)
-	m.Resident, m.Peak = resident()
+	m.Resident = resident()
 	m.Heap, m.Stack = int64(used.HeapInuse), int64(used.StackInuse)
 	m.Goroutines, m.Connections = runtime.NumGoroutine(), s.service.Connections()
-	return nil
-}
-
-// CPU returns the processor time of this process.
-func (s *serverChild) CPU(_ int, used *float64) error {
-	*used = own.CPU()
 	return nil
 }
 

@@ -7,20 +7,18 @@ import (
 	"strings"
 )
 
-// resident returns how much memory of this process is resident, and how much was at most.
-func resident() (now, peak int64) {
+// resident returns how much memory of this process is resident.
+func resident() (now int64) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		return 0, 0
+		return 0
 	}
 	for line := range strings.Lines(string(status)) {
-		for name, value := range map[string]*int64{"VmRSS": &now, "VmHWM": &peak} {
-			if _, err := fmt.Sscanf(line, name+": %d kB", value); err == nil {
-				*value *= 1024
-			}
+		if _, err := fmt.Sscanf(line, "VmRSS: %d kB", &now); err == nil {
+			return now * 1024
 		}
 	}
-	return now, peak
+	return 0
 }
 
 // perNet is how many addresses source takes from a network of 256.

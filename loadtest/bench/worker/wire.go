@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"roomd/transport/protocol"
@@ -33,28 +32,11 @@ const (
 	maxBody          = 4 << 10 // of a refusal that is read
 )
 
-// wire is a WebSocket without a library: attackers write what no library would, and ten thousand
-// clients share the machine with the server, so each must be cheap.
+// wire is a WebSocket without a library: ten thousand clients share the machine with the server, so each must be cheap.
 type wire struct {
 	net.Conn
 	in      *bufio.Reader
 	payload []byte // of the frame that was read last
-
-	received, sent atomic.Int64 // bytes
-}
-
-// Read reads from the connection, and counts.
-func (w *wire) Read(p []byte) (int, error) {
-	n, err := w.Conn.Read(p)
-	w.received.Add(int64(n))
-	return n, err
-}
-
-// Write writes to the connection, and counts.
-func (w *wire) Write(p []byte) (int, error) {
-	n, err := w.Conn.Write(p)
-	w.sent.Add(int64(n))
-	return n, err
 }
 
 // Refusal is a clear answer of the server other than the one that was hoped for.

@@ -82,7 +82,7 @@ func TestClient_Refusals(t *testing.T) {
 	} {
 		c, err := newClient(t.Context(), url, how, "42", 1)
 		if err == nil {
-			err = c.act()
+			err = c.do(c.join)
 			c.close()
 		}
 		var refusal *Refusal

@@ -193,6 +193,53 @@ func TestALookDoesNotProlongTheClaim(t *testing.T) {
 	})
 }
 
+// What Redis answered to an earlier token of a slot says nothing about the present one.
+func TestAnAnswerToAnEarlierToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, _ := nodes(t, 1, Options{})
+		s := slotOf(managers[0], "a:earlier")
+		s.Renew()
+		asked := time.Now()
+		s.queuedAt(s.Token(), 1, asked, 0)
+		time.Sleep(DefaultPoll)
+		s.queuedAt("a:earlier", 3, time.Now(), time.Second)
+		s.wake(wakeUp{2, DefaultClaim, s.Token()})
+		if g, err := s.sleep(t.Context()); err != nil || !g.since.Equal(asked) || !s.isUsable(g) {
+			t.Errorf("%+v, %v", g, err)
+		}
+	})
+}
+
+// A slot with a new token does not ask because its earlier one was given the lock.
+func TestAGrantOfAnEarlierToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, _ := nodes(t, 1, Options{})
+		s := slotOf(managers[0], "a:earlier")
+		s.wake(wakeUp{1, DefaultClaim, s.Token()})
+		s.Renew()
+		start := time.Now()
+		if g, err := s.sleep(t.Context()); g != nil || err != nil || time.Since(start) != DefaultPoll {
+			t.Errorf("%+v, %v after %v", g, err, time.Since(start))
+		}
+	})
+}
+
+// The watchdog starts also after the one extension that a claim has.
+func TestKeepAliveAfterAClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 2, Options{})
+		lock, _ := handedOver(t, managers[0], managers[1], func() {})
+		time.Sleep(DefaultClaim)
+		lock.KeepAlive()
+		time.Sleep(10 * DefaultTTL)
+		if err := lock.Err(); err != nil {
+			t.Errorf("with a watchdog: %v", err)
+		}
+		mustRelease(t, lock)
+		checkClean(t, clients[0])
+	})
+}
+
 // wakeFor returns a channel that brings the next wake-up for the token.
 func (w *waiter) wakeFor(t *testing.T, client *redis.Client) <-chan wakeUp {
 	sub := client.Subscribe(t.Context(), w.m.names.wakeChannel(w.name))

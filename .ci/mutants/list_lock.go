@@ -50,5 +50,8 @@ var lockMutants = []mutant{
 	{"lock: a redirection counts as doubt", "lockmgr/tokens.go", "			t.underway = false\n		}", "		}", lockmgr, "TestTokensOfASecondSending"},
 	{"lock: AcquireAll does not extend a claim", "lockmgr/all.go", "if time.Until(lock.Deadline()) < lock.ttl/2 {", "if false {", lockmgr, "TestAcquireAllExtendsAClaim"},
 	{"lock: a look prolongs the claim", "lockmgr/wait.go", "	ours = err == nil && holder == s.Token()\n", "	ours = err == nil && holder == s.Token()\n	s.queuedAt(s.Token(), s.position, time.Now(), s.trip)\n", lockmgr, "TestALookDoesNotProlongTheClaim"},
+	{"lock: an answer to an earlier token counts", "lockmgr/wait.go", "	if token != s.tokens.String() {\n		return\n	}\n	s.position", "	s.position", lockmgr, "TestAnAnswerToAnEarlierToken"},
+	{"lock: a new token is woken for an earlier one", "lockmgr/slot.go", "	s.grants = nil // what is in there is for the token before\n", "", lockmgr, "TestAGrantOfAnEarlierToken"},
+	{"lock: a claim's extension keeps the watchdog from starting", "lockmgr/extend.go", "		l.next.Stop()\n		l.next = nil\n	}\n	return nil", "		_ = l.next\n	}\n	return nil", lockmgr, "TestKeepAliveAfterAClaim"},
 	{"lock: a release is not told that the hold was stolen", "lockmgr/release.go", "		l.over = ErrStolen // it was over before it was released", "		_ = ErrStolen", lockmgr, "TestExpiredAndGoneIsLost|TestDoTellsALostLock$|TestOnlyTheWholeTokenCounts"},
 }

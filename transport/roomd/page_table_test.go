@@ -159,8 +159,8 @@ func TestPage_LoadedAgainWithoutRedis(t *testing.T) {
 	p.silent("503")
 }
 
-// A page that is loaded again has its name and its seat still; a second tab of the same user takes
-// the seat over, and the first says so, and has a way back.
+// A page that is loaded again has its name and its seat still; a second connection of the same user takes
+// the seat over, and the page says so, and has a way back.
 func TestPage_LoadedAgainAndReplaced(t *testing.T) {
 	redistest.Thorough(t)
 	b := startBrowser(t)
@@ -179,10 +179,51 @@ func TestPage_LoadedAgainAndReplaced(t *testing.T) {
 	watcher.until("a player who is there", sits(2, "李四")+` && document.querySelector('.seat[data-seat="2"]').dataset.away === undefined`)
 
 	join(t, nodes[0].player("李四", nil), "42")
-	p.until("the notice", `document.getElementById("notice-text").textContent.includes("another tab or window")`)
-	p.eval(`document.getElementById("notice-action").click(); 0`) // the driver does not know the nodes of a page that was kept
-	p.until("the seat", own(2)+` && document.getElementById("notice").hidden`)
+	p.until("why the seat is lost", elsewhere)
+	p.eval(`document.getElementById("sit").click(); 0`) // the driver does not know the nodes of a page that was kept
+	p.until("the seat", own(2))
 	p.silent()
+}
+
+// elsewhere is a condition: the page says that its user sits there in another tab, and is connected.
+const elsewhere = `document.getElementById("table-problem").textContent.includes("another tab or window") &&
+	document.getElementById("state-text").textContent === "connected"`
+
+// Of two tabs of a user at three tables the second takes over the one where it sits down. The first keeps the others, and can take
+// that one back.
+func TestPage_TwoTabs(t *testing.T) {
+	redistest.Thorough(t)
+	b := startBrowser(t)
+	nodes := launch(t, 2, redistest.Start(t).URL(), "--capacity", "2")
+	one := atTable(b, nodes[0], "A", "李四")
+	at := func(table string) {
+		t.Helper()
+		one.eval(fmt.Sprintf(`location.hash = "table=%s"; 0`, table))
+		one.until("table "+table, fmt.Sprintf(`document.querySelector("#facts-list dd").textContent === %q && !document.getElementById("table").hidden`, table))
+	}
+	for _, table := range []string{"A", "B", "C"} {
+		at(table)
+		one.click(`.seat[data-seat="0"]`)
+		one.until("the own seat at "+table, own(0))
+	}
+	other := atTable(b, nodes[1], "A", "李四")
+	other.until("the seat that the first tab has", sits(0, "李四"))
+	other.click(`.seat[data-seat="0"]`)
+	other.until("the own seat", own(0))
+	for _, table := range []string{"B", "C"} {
+		at(table)
+		one.until("the seat that is left at "+table, own(0)+` && document.getElementById("state-text").textContent === "connected"`)
+	}
+	at("A")
+	one.until("the seat that the second tab has", sits(0, "李四")+" && !("+own(0)+")")
+	one.click(`.seat[data-seat="0"]`)
+	one.until("the own seat", own(0))
+	other.until("why the seat is lost", elsewhere)
+	other.click("#sit")
+	other.until("the own seat", own(0))
+	one.until("why the seat is lost", elsewhere)
+	one.silent()
+	other.silent()
 }
 
 // Who becomes somebody else leaves at once. Who was away for longer than the grace is told so.

@@ -72,7 +72,7 @@ export class Table {
   async sit(seat) {
     const room = this.#room
     if (room.member) return this.problem(`You sit at seat ${room.seat + 1}. Stand up first to take another one.`)
-    const taken = seat !== undefined && room.users.find((user) => user.seat === seat)
+    const taken = seat !== undefined && room.users.find((user) => user.seat === seat && user.user !== this.#client.user) // or this user sits there in another tab
     if (taken) return this.problem(`Seat ${seat + 1} is taken by ${quoted(taken.user)}. Choose another one.`)
     await this.#try(async () => {
       await this.#client.join(room.id, { seat })
@@ -152,7 +152,6 @@ export class Table {
     const face = make("span", { class: "face", "aria-hidden": "true" }, make("span", { class: "initial" }))
     const button = make("button", { class: "seat", type: "button", "data-seat": String(seat) }, face,
       make("span", { class: "name" }, make("bdi")), make("span", { class: "note" }))
-    button.onclick = () => this.sit(seat)
     return make("li", {}, button)
   }
 
@@ -160,13 +159,14 @@ export class Table {
     const button = item.firstChild
     const [face, name, note] = button.children
     const own = user !== undefined && seat === room.seat
+    button.onclick = () => this.sit(seat) // the button may be left of another table
     item.style.setProperty("--x", x.toFixed(4))
     item.style.setProperty("--y", y.toFixed(4))
     attribute(button, "data-kind", user ? "taken" : "free")
     attribute(button, "data-own", own)
     attribute(button, "data-away", Boolean(user?.away))
     attribute(button, "data-ready", Boolean(user?.ready))
-    attribute(button, "aria-disabled", user || room.member ? "true" : undefined)
+    attribute(button, "aria-disabled", (user && user.user !== this.#client.user) || room.member ? "true" : undefined)
     attribute(face.firstChild, "data-letter", user ? initial(user.user) : "+") // the style shows it: it is not part of the label
     text(name.firstChild, user ? user.user : `Seat ${seat + 1}`)
     text(note, own ? (user.away ? "you, away" : "you") : user?.away ? "away" : "")
@@ -178,7 +178,7 @@ export class Table {
 
   #renderActions(room, capacity) {
     const ready = room.user(this.#client.user)?.ready
-    const full = capacity > 0 && room.users.length >= capacity
+    const full = capacity > 0 && room.users.length >= capacity && !room.user(this.#client.user)
     if (room.member) show($("ready"), true)
     show($("sit"), !room.member, $("ready"))
     // Not disabled, which would lose the focus: who presses it is told why there is no seat.

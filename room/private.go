@@ -104,11 +104,17 @@ type Viewer struct {
 }
 
 // IsFor reports whether somebody may see a change. A message is for everybody, or for those whom it names and who said
-// it, or, if it names nobody, for authority; private data are for their member, and for authority.
+// it, or, if it names nobody, for authority alone; private data are for their member, and for authority.
 func (c *Change) IsFor(v Viewer) bool {
 	switch c.Type {
 	case KindMessage:
-		return c.Detail == nil || c.To == nil || v.User != "" && c.User == v.User || len(c.To) == 0 && v.Authority || slices.Contains(c.To, v.User)
+		switch {
+		case c.Detail == nil || c.To == nil:
+			return true
+		case len(c.To) == 0:
+			return v.Authority
+		}
+		return v.User != "" && c.User == v.User || slices.Contains(c.To, v.User)
 	case KindPrivate:
 		return v.Authority || v.User != "" && c.User == v.User
 	}

@@ -80,7 +80,7 @@ func TestTxn_Referee(t *testing.T) {
 	g := timed(t)
 	g.must(Say{User: "a", Session: "sa", Text: "I play", To: []string{}})
 	c := Change{Type: KindMessage, User: "a", Detail: &Detail{To: []string{}}}
-	for viewer, hears := range map[Viewer]bool{{}: false, {User: "b"}: false, {User: "a"}: true, {User: "x", Authority: true}: true} {
+	for viewer, hears := range map[Viewer]bool{{}: false, {User: "b"}: false, {User: "a"}: false, {User: "a", Authority: true}: true, {User: "x", Authority: true}: true} {
 		if c.IsFor(viewer) != hears {
 			t.Errorf("%+v hears what a says to nobody: %v", viewer, !hears)
 		}

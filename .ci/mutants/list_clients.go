@@ -37,6 +37,8 @@ var clientMutants = []mutant{
 	{"roomd.js: what is no option is passed over", script, "if (name !== undefined) throw", "if (false) throw", page, "TestClient_TwoNodes"},
 	{"client: waits for a server in silence", "transport/client/reconnect.go", "attempts == silentAttempts && !k.before", "false", goClient, "TestConnect_Unreachable"},
 	{"roomd.js: waits for a server in silence", script, "n === SILENT_ATTEMPTS - 1 && ", "false && ", page, "TestClient_TwoNodes"},
+	{"roomd.js: all hear what is proposed", script, "data: move, to: [] }", "data: move }", page, jsTests + "/a_move_is_proposed"},
+	{"client: all hear what is proposed", "transport/client/room.go", "return r.SayTo(ctx, nil, Message{Data: move})", "return r.Say(ctx, Message{Data: move})", goClient, "TestClient_Scenarios/a_move_is_proposed"},
 	{"client: a silent server is believed", "transport/client/session.go", "		if c.heard.Load() == before {", "		if c.heard.Load() < before {", goClient, "TestSession_Heartbeat"},
 	{"client: a reply goes to the wrong request", "transport/client/call.go", "	k.req.ID = c.lastID\n", "	k.req.ID = c.lastID / 2\n", goClient, "TestRequest_Concurrent"},
 	{"client: a leave without an answer leaves a room that hears no more", "transport/client/membership.go", "!reply.Error.Is(protocol.ErrNotMember) && !reply.Error.Is(protocol.ErrUnknown) {", "!reply.Error.Is(protocol.ErrNotMember) {", goClient, "TestClient_Scenarios/a_leave_that_may"},

@@ -119,8 +119,8 @@ func (c *Conn) Say(ctx context.Context, room string, m Message) (*protocol.Reply
 	return c.do(ctx, sayCall(room, nil, m))
 }
 
-// SayTo is like Say, but only these users get the message, at most [protocol.MaxTo] different ones. The others see that the room's
-// version has changed. A message to nobody is for the admins who watch.
+// SayTo is like Say, but only these users get the message, and the user, at most [protocol.MaxTo] different ones. The others see that the room's
+// version has changed. A message to nobody is for the admins who watch, and the user does not get it.
 func (c *Conn) SayTo(ctx context.Context, room string, users []string, m Message) (*protocol.Reply, error) {
 	return c.do(ctx, sayCall(room, append([]string{}, users...), m))
 }

@@ -166,10 +166,16 @@ func (r *Room) Say(ctx context.Context, m Message) error {
 	return r.act(ctx, sayCall(r.id, nil, m))
 }
 
-// SayTo is like Say, but only these users get the message, at most [protocol.MaxTo] different ones. A message to nobody is for
-// the admins who watch.
+// SayTo is like Say, but only these users get the message, and the user, at most [protocol.MaxTo] different ones. A message to nobody is
+// for the admins who watch: see Propose.
 func (r *Room) SayTo(ctx context.Context, users []string, m Message) error {
 	return r.act(ctx, sayCall(r.id, append([]string{}, users...), m))
+}
+
+// Propose sends a move to a referee: a message with the JSON form of move, as [json.Marshal] makes it, which only the admins who watch get, and
+// not the user either. Errors are as for Set.
+func (r *Room) Propose(ctx context.Context, move any) error {
+	return r.SayTo(ctx, nil, Message{Data: move})
 }
 
 // act sends a request that changes the room, and returns when the room shows what it has done.

@@ -272,6 +272,8 @@ func (s *subject) ask(ctx context.Context, command string, args []string) (strin
 		return "", timer(ctx, r, args[1:])
 	case "update":
 		return "", add(ctx, r, args[1])
+	case "propose":
+		return "", r.Propose(ctx, json.RawMessage(args[1]))
 	case "say", "sayTo":
 		return "", say(ctx, r, args[1:])
 	}

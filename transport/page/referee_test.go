@@ -66,10 +66,10 @@ func TestReferee_ByHand(t *testing.T) {
 				if game.Turn == "" && user == "a" || game.Turn == user {
 					if view := room.View(); len(view.Users) == 2 && view.Settings.History > 0 && proposed != game.Sum {
 						proposed = game.Sum
-						if err := room.SayTo(ctx, nil, client.Message{Data: game.Sum + 1}); err != nil {
+						if err := room.Propose(ctx, game.Sum+1); err != nil {
 							t.Error(err)
 						}
-						if err := room.SayTo(ctx, nil, client.Message{Data: game.Sum + 1}); err != nil { // once more, which is late
+						if err := room.Propose(ctx, game.Sum+1); err != nil { // once more, which is late
 							t.Error(err)
 						}
 					}

@@ -359,8 +359,10 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
    * the data nor a timer has changed since. Everybody hears of a `countdown`, and when it fires of a `timer`.
    */
   timer(name: string, ms: number | null, options?: { then?: Then<Data>; expect?: Expect }): Promise<Position>
-  /** Sends a message to all in the room, or to the users in `to` alone; if that is empty, to the admins who watch. */
+  /** Sends a message to all in the room, or to the users in `to` alone, and to this one; if that is empty, as of {@link propose}. */
   say(message: string | { data: unknown }, options?: { to?: readonly string[] }): Promise<Position>
+  /** Sends a move to a referee: a message with these data, which only the admins who watch get, and this user does not get either. */
+  propose(move: unknown): Promise<Position>
   /**
    * Ends the membership. The room goes on if the client watches it. Rejects with `lost` if the server has ended the
    * membership before; `to` says where the user was moved, and has a seat now. If it rejects with `unknown` the membership

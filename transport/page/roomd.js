@@ -1278,6 +1278,10 @@ export class Room {
     return this.#ask({ action: "say", ...(typeof message === "string" ? { text: message } : { data: message?.data }), ...(to && { to }) })
   }
 
+  async propose(move) {
+    return this.#ask({ action: "say", data: move, to: [] })
+  }
+
   async leave() {
     if (!this.member) return
     const apply = (reply) => this.#session.left(this.id, this.#mirror, reply)

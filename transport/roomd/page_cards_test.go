@@ -173,7 +173,7 @@ func cardBot(t *testing.T, ctx context.Context, c *client.Client, user string, h
 				continue
 			}
 			n, asked = n+1, true
-			_ = at.SayTo(ctx, nil, client.Message{Data: hand[n%len(hand)]}) // the clock takes care of what is lost
+			_ = at.Propose(ctx, hand[n%len(hand)]) // the clock takes care of what is lost
 		}
 	}()
 	return at

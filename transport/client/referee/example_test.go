@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"roomd/transport/client"
 	"roomd/transport/client/referee"
 	"roomd/transport/protocol"
 )
@@ -101,7 +100,7 @@ func Example() {
 		if len(hand) == 5 && !played {
 			played = true
 			fmt.Println(g.Turn, "plays one of", len(hand), "cards")
-			_ = li.SayTo(ctx, nil, client.Message{Data: hand[0]})
+			_ = li.Propose(ctx, hand[0])
 		}
 		if g.Turn == "王五" {
 			fmt.Println("it is the turn of", g.Turn)

@@ -7,7 +7,8 @@
 //
 //	connect OPTIONS            as type Options; answers when connected
 //	join ROOM [{"seat":2}]     or {"history":5}; likewise watch (with history), leave, unwatch, and: ready ROOM true|false, set ROOM DATA,
-//	                           setMember ROOM DATA, setPrivate ROOM DATA, setPrivateOf ROOM USER DATA, say ROOM TEXT, sayTo ROOM USER TEXT
+//	                           setMember ROOM DATA, setPrivate ROOM DATA, setPrivateOf ROOM USER DATA, say ROOM TEXT, sayTo ROOM USER TEXT,
+//	                           propose ROOM MOVE
 //	timer ROOM NAME MS [THEN]  sets a timer; MS null cancels it. swap ROOM USER USER, shuffle ROOM, and txn ROOM ACTIONS
 //	update ROOM N              adds N to the room's data, which is a number, 0 if there is none
 //	users ROOM                 answers as view, without seat

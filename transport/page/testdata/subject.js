@@ -55,6 +55,7 @@ function subject(...addresses) {
     update: async (id, n) => void (await room(id).update((old = 0) => old + Number(n))),
     say: async (id, text) => void (await room(id).say(JSON.parse(text))),
     sayTo: async (id, to, text) => void (await room(id).say(JSON.parse(text), { to: [to] })),
+    propose: async (id, move) => void (await room(id).propose(JSON.parse(move))),
     close: async () => {
       abort.abort(new Error("closed"))
       await client?.close()

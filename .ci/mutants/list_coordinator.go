@@ -77,6 +77,8 @@ var coordinatorMutants = []mutant{
 	{"match: who gives a claim back forgets a room that others have claimed", "room/coordinator/internal/lobby/lua/unclaim.lua", "if epoch == '-' and free >= capacity then", "if epoch == '-' then", coordinators, "TestMatch_GivesBack"},
 	{"match: a claim is given back twice", "room/coordinator/internal/lobby/lua/unclaim.lua", "math.min(free, capacity - members)", "free", coordinators, "TestMatch_GivesBack"},
 	{"match: a request for other labels finds the room of the first", "room/coordinator/internal/lobby/match.go", `"\n" + string(w.Labels) + "\n"`, `"\n"`, coordinators, "TestMatch_Again"},
+	{"rooms: a host's ban keeps a room that a player began", "room/coordinator/internal/store/commit.go", "(settings.Host != room.HostNone || len(r.Bans())", "(len(r.Bans())", coordinators, "TestRoom_EmptyWithBans"},
+	{"lobby: a search forgets a page of rooms that are gone", "room/coordinator/internal/lobby/search.go", "more = reply[1] == int64(1)", "more = false", "./room/coordinator/internal/lobby", "TestSearch_ForgetsAll"},
 	{"match: many refusals refuse the player", "room/coordinator/match.go", "		last := len(not) == maxMatches", "		last := false && len(not) == maxMatches", coordinators, "TestMatch_ManyRefuse"},
 	{"timers: the index is not looked at", "room/coordinator/internal/timers/poll.go", "	for _, e := range due {", "	for _, e := range due[:0] {", coordinators, "TestTimers_"},
 	{"timers: the node that has set one waits for others", "room/coordinator/internal/timers/alarm.go", "	if again <= 0 && t.open.Err() == nil {", "	if false {", coordinators, "TestTimers_FireOnTime"},

@@ -194,6 +194,29 @@ func TestRoom_EmptyExpires(t *testing.T) {
 	})
 }
 
+// A player who begins a room, and bans somebody there as its host, keeps it in Redis no longer than any other. What an admin decides
+// stays.
+func TestRoom_EmptyWithBans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, rdb := onMini(t, Options{NodeTTL: time.Hour, Idle: 5 * unusedIdle})
+		host := room.Claim{User: "a", Session: "s"}
+		for id, begin := range map[string]*room.Settings{"hosted": {Host: room.HostLongest, Labels: `{"mode":"x"}`}, "plain": nil} {
+			mustDo(t, c, id, room.Join{User: "a", Session: "s", Begin: begin})
+			mustDo(t, c, id, room.Join{User: "b", Session: "s"})
+			by := host
+			if begin == nil {
+				by = room.Claim{}
+			}
+			mustDo(t, c, id, room.Kick{User: "b", Until: room.Forever, As: by})
+			mustDo(t, c, id, room.SetData{User: "a", Session: "s", Data: `"much"`})
+			mustDo(t, c, id, room.Leave{User: "a", Session: "s"})
+		}
+		time.Sleep(unusedIdle + time.Second)
+		redistest.Equal(t, "left", fmt.Sprint(rdb.Keys(t.Context(), "Room:*").Val()), "[Room:plain:Meta]")
+		expectRefused(t, "join", c, "plain", room.Join{User: "b", Session: "s"}, room.ErrBanned)
+	})
+}
+
 func TestClose(t *testing.T) {
 	c, _ := onMini(t, Options{})
 	mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})

@@ -212,6 +212,25 @@ func TestSearch_PutsRight(t *testing.T) {
 	})
 }
 
+// However many rooms are gone, the index remembers them for a minute, and the one who is asked next forgets them all.
+func TestSearch_ForgetsAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		l := newLobby(t, rdb)
+		mustGet(t, l)
+		gone := make([]*change, 2500)
+		for i := range gone {
+			gone[i] = &change{Listed: Listed{ID: fmt.Sprint("gone", i), Epoch: "e", Version: 2}}
+		}
+		redistest.OK(t, l.index.note(t.Context(), gone))
+		time.Sleep(goneKept + searchEvery/3 + time.Second)
+		for _, key := range l.index.keys[1:3] {
+			redistest.Equal(t, key, rdb.ZCard(t.Context(), key).Val(), 0)
+		}
+		redistest.Equal(t, "rooms", rdb.HLen(t.Context(), l.index.keys[0]).Val(), 0)
+	})
+}
+
 // One node at a time searches; while rooms are missing it is another one soon.
 func TestSearch_OneNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -56,8 +56,8 @@ func (l *Lobby) isWhole() bool {
 
 // search compares the index with all rooms, if it is this node's turn; done says that it was, and all were found.
 func (l *Lobby) search(ctx context.Context) (done bool, err error) {
-	reply, err := l.index.store.Run(ctx, searchScript, l.index.keys, searchEvery.Milliseconds(), searchSoon.Milliseconds(), goneKept.Milliseconds())
-	if err != nil || reply[0] == nil {
+	run, err := l.turn(ctx)
+	if err != nil || run == nil {
 		return false, err
 	}
 	if err := l.read(ctx); err != nil {
@@ -83,8 +83,24 @@ func (l *Lobby) search(ctx context.Context) (done bool, err error) {
 		}
 		missing = missing[n:]
 	}
-	_, err = l.index.store.Run(ctx, searchedScript, l.index.keys, reply[0])
+	_, err = l.index.store.Run(ctx, searchedScript, l.index.keys, run)
 	return err == nil, err
+}
+
+// turn has the index forget all rooms that have been gone for long, and returns the life of the index that this node is to compare with all rooms;
+// nil if it is not this node's turn.
+func (l *Lobby) turn(ctx context.Context) (run any, err error) {
+	for more := true; more; {
+		reply, err := l.index.store.Run(ctx, searchScript, l.index.keys, searchEvery.Milliseconds(), searchSoon.Milliseconds(), goneKept.Milliseconds())
+		if err != nil {
+			return nil, err
+		}
+		if reply[0] != nil {
+			run = reply[0]
+		}
+		more = reply[1] == int64(1)
+	}
+	return run, nil
 }
 
 // search is one search for all rooms.

@@ -210,13 +210,13 @@ func (s *Store) optionalArgs(h Hold, epoch, idle string, fields int, journal, hi
 
 // idleOf returns how long Redis is to keep a room as it is now, in ms, and "" for as long as it is there.
 // An empty room that nobody has configured goes soon, since any player can begin any number of them.
-// Bans, and who was taken out, are known for as long as elsewhere.
+// Bans, and who was taken out, are known for as long as elsewhere, unless the room has a host: then a player has made them.
 func (s *Store) idleOf(r *room.Room) string {
 	settings, _ := r.Settings()
 	switch {
 	case r.Count() > 0 || settings.Keep:
 		return ""
-	case settings.Default && len(r.Bans()) == 0 && len(r.Gone()) == 0:
+	case settings.Default && (settings.Host != room.HostNone || len(r.Bans()) == 0 && len(r.Gone()) == 0):
 		return s.unused
 	}
 	return s.idle

@@ -4,9 +4,10 @@
 -- KEYS[1..5] of the index
 -- ARGV[1] ms between two searches   ARGV[2] ms until another one begins if not all rooms are in the index
 -- ARGV[3] ms to remember rooms that are gone
--- returns {run}, or {false}
+-- returns {run, or false; 1 if there may be more to forget, else 0}
 local run, now = index_begin()
 local gone = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[3], 'LIMIT', 0, 1000)
+local more = #gone == 1000 and 1 or 0
 for _, id in ipairs(gone) do
   local number = redis.call('ZSCORE', KEYS[2], id)
   if number and tonumber(number) > tonumber(redis.call('HGET', KEYS[4], 'floor') or 0) then
@@ -18,7 +19,7 @@ end
 local is = redis.call('HMGET', KEYS[4], 'searched', 'whole')
 -- Also if the clock was set back.
 if is[1] and math.abs(now - is[1]) < tonumber(is[2] and ARGV[1] or ARGV[2]) then
-  return {false}
+  return {false, more}
 end
 redis.call('HSET', KEYS[4], 'searched', string.format('%.0f', now))
-return {run}
+return {run, more}

@@ -201,7 +201,7 @@ func TestJournal_EveryKind(t *testing.T) {
 	redistest.Until(t, "the timer has fired", func() bool {
 		return strings.Contains(string(w.must("GET", "/api/rooms/42/log", "").body), `"type":"timer"`)
 	})
-	r := w.must("GET", "/api/rooms/42/log", "", `{"type":"seat","user":"a","seat":1}`, `{"type":"countdown","name":"turn"}`, `{"type":"timer","name":"end"}`, `{"type":"host","user":"a"}`)
+	r := w.must("GET", "/api/rooms/42/log", "", `{"type":"seat","user":"a","seat":1}`, `{"type":"countdown","name":"turn","in":null}`, `{"type":"timer","name":"end"}`, `{"type":"host","user":"a"}`)
 	found := map[string]bool{}
 	for _, e := range r.field("entries").([]any) {
 		for _, c := range e.(map[string]any)["changes"].([]any) {

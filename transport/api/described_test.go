@@ -177,7 +177,6 @@ func TestOpenAPI_Settings(t *testing.T) {
 		Components struct {
 			Schemas map[string]struct {
 				Properties map[string]struct {
-					Type    string   `json:"type"`
 					Maximum int      `json:"maximum"`
 					Enum    []string `json:"enum"`
 				} `json:"properties"`

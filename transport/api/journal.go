@@ -30,7 +30,7 @@ type change struct {
 	To       any       `json:"to,omitzero" doc:"The users whom a message is for (a list), or the room to which a user was moved (its id)."`
 	Settings *settings `json:"settings,omitzero"`
 	Name     string    `json:"name,omitzero" minLength:"1" maxLength:"32" doc:"Of a timer."`
-	In       *int64    `json:"in,omitzero" minimum:"0" doc:"Of a timer that was set: in how many ms from the entry's time on it fires. Absent where it was cancelled, or has fired."`
+	In       **int64   `json:"in,omitzero" minimum:"0" doc:"Of a countdown: in how many ms from the entry's time on the timer fires, or null if it was cancelled."`
 }
 
 // journal is a page of a room's journal.
@@ -84,8 +84,11 @@ func changeOf(c *room.Change, at time.Time) change {
 		one.Settings = new(settings(*c.Settings))
 	}
 	if c.Timer != nil {
-		if one.Name = c.Timer.Name; c.Timer.Due != 0 {
-			one.In = new(max(0, c.Timer.Due-at.UnixMilli()))
+		switch one.Name = c.Timer.Name; {
+		case c.Timer.Due != 0:
+			one.In = new(new(max(0, c.Timer.Due-at.UnixMilli())))
+		case c.Type == room.KindCountdown:
+			one.In = new(*int64) // null
 		}
 	}
 	return one

@@ -171,7 +171,7 @@ func (d *describer) refine() {
 	all := d.registry.Map()
 	for name, schema := range all {
 		for property, s := range schema.Properties {
-			s.Nullable = false // what is not there is left out
+			s.Nullable = name == "Change" && property == "in" // else what is not there is left out
 			if s.ContentEncoding == "base64" {
 				*s = huma.Schema{Description: s.Description} // any JSON
 			}

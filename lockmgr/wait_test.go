@@ -240,6 +240,78 @@ func TestKeepAliveAfterAClaim(t *testing.T) {
 	})
 }
 
+// StopKeepAlive returns when the extension that runs has ended: a later answer would report a lock that the caller has
+// given back as stolen.
+func TestStopKeepAliveWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 1, Options{})
+		clients[0].AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, extendScript) {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}})
+		lock := mustAcquire(t, managers[0], "a")
+		lock.KeepAlive()
+		time.Sleep(DefaultTTL / 2) // the extension hangs
+		lock.StopKeepAlive()
+		lock.mu.Lock()
+		runs := lock.extending != nil
+		lock.mu.Unlock()
+		if runs {
+			t.Error("the extension runs still")
+		}
+		mustRelease(t, lock)
+		checkClean(t, clients[0])
+	})
+}
+
+// However a hold begins, its deadline counts from before the request that began it.
+func TestDeadlinesCountFromTheRequest(t *testing.T) {
+	for name, begin := range map[string]func(t *testing.T, m *Manager) (deadline time.Time){
+		"acquire": func(t *testing.T, m *Manager) time.Time { return mustAcquire(t, m, "a").Deadline() },
+		"try": func(t *testing.T, m *Manager) time.Time {
+			lock, err := m.TryAcquire(t.Context(), "a")
+			redistest.OK(t, err)
+			return lock.Deadline()
+		},
+		"all": func(t *testing.T, m *Manager) time.Time {
+			locks, err := m.AcquireAll(t.Context(), "a", "b")
+			redistest.OK(t, err)
+			return locks.Deadline()
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			managers, clients := nodes(t, 1, Options{})
+			loadScripts(t, clients[0])
+			farAway(clients[0], 100*time.Millisecond)
+			start := time.Now()
+			if lasts := begin(t, managers[0]).Sub(start); lasts != DefaultTTL {
+				t.Errorf("%s: %v from the request", name, lasts)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // passed on within the process
+		managers, clients := nodes(t, 1, Options{})
+		held := mustAcquire(t, managers[0], "a")
+		got := make(chan *Lock, 1)
+		go func() { got <- mustAcquire(t, managers[0], "a") }()
+		synctest.Wait()
+		clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, passScript) {
+				time.Sleep(time.Millisecond) // before the next poll
+			}
+			return nil
+		}})
+		start := time.Now()
+		mustRelease(t, held)
+		if lasts := redistest.Receive(t, got, "the next waiter").Deadline().Sub(start); lasts != DefaultTTL {
+			t.Errorf("passed on: %v from the request", lasts)
+		}
+	})
+}
+
 // wakeFor returns a channel that brings the next wake-up for the token.
 func (w *waiter) wakeFor(t *testing.T, client *redis.Client) <-chan wakeUp {
 	sub := client.Subscribe(t.Context(), w.m.names.wakeChannel(w.name))

@@ -53,5 +53,8 @@ var lockMutants = []mutant{
 	{"lock: an answer to an earlier token counts", "lockmgr/wait.go", "	if token != s.tokens.String() {\n		return\n	}\n	s.position", "	s.position", lockmgr, "TestAnAnswerToAnEarlierToken"},
 	{"lock: a new token is woken for an earlier one", "lockmgr/slot.go", "	s.grants = nil // what is in there is for the token before\n", "", lockmgr, "TestAGrantOfAnEarlierToken"},
 	{"lock: a claim's extension keeps the watchdog from starting", "lockmgr/extend.go", "		l.next.Stop()\n		l.next = nil\n	}\n	return nil", "		_ = l.next\n	}\n	return nil", lockmgr, "TestKeepAliveAfterAClaim"},
+	{"lock: StopKeepAlive does not wait for an extension", "lockmgr/extend.go", "	for l.extending != nil {\n		l.awaitExtensionLocked(context.Background())\n	}\n", "", lockmgr, "TestStopKeepAliveWaits"},
+	{"lock: a hold that is passed on counts from the answer", "lockmgr/release.go", "next.grant(&grant{token, parseNumber(fence), sent, next.ttl})", "next.grant(&grant{token, parseNumber(fence), time.Now(), next.ttl})", lockmgr, "TestDeadlinesCountFromTheRequest"},
+	{"lock: holds that begin together count from the answer", "lockmgr/all.go", "parseNumber(fences[i]), sent, m.opts.TTL}", "parseNumber(fences[i]), time.Now(), m.opts.TTL}", lockmgr, "TestDeadlinesCountFromTheRequest"},
 	{"lock: a release is not told that the hold was stolen", "lockmgr/release.go", "		l.over = ErrStolen // it was over before it was released", "		_ = ErrStolen", lockmgr, "TestExpiredAndGoneIsLost|TestDoTellsALostLock$|TestOnlyTheWholeTokenCounts"},
 }

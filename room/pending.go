@@ -8,8 +8,9 @@ type pending struct {
 	before  []former // by which Revert undoes each of them
 	base    int      // how many members there were
 	gone    *goneList
-	renew   bool // the next Commit begins a new epoch
-	confirm bool // the next Commit counts a version although nothing has changed
+	renew   bool   // the next Commit begins a new epoch
+	confirm bool   // the next Commit counts a version although nothing has changed
+	recall  *state // what the first update puts back, since Redis has forgotten it; nil for nothing
 }
 
 // former is what there was before an update.
@@ -23,7 +24,7 @@ type former struct {
 
 func (p *pending) clear(members int, gone *goneList) {
 	p.updates, p.before, p.base, p.gone = p.updates[:0], p.before[:0], members, gone
-	p.renew, p.confirm = false, false
+	p.renew, p.confirm, p.recall = false, false, nil
 }
 
 // update carries out what becomes of one user, and remembers it. node is that of the

@@ -90,6 +90,7 @@ func (w *worker) apply(b *batch) {
 	if r := w.copy.Room; w.ends != "" && r.Epoch == w.ends {
 		r.Renew()
 	}
+	w.copy.Room.Recall(w.ws.feeds.Memory(w.id))
 	for i, r := range b.requests {
 		w.applyOne(r, b.hold.Node, &b.outcomes[i])
 	}
@@ -253,6 +254,7 @@ func (ws *workers) committed(r *room.Room, c *store.Commit) {
 		ws.node.List(r)
 	}
 	r.Commit(c.Epoch, c.CommitID)
+	ws.feeds.Saw(r)
 	if c.Event != nil {
 		ws.lobby.Committed(r, c.Event.Updates)
 		ws.timers.Committed(r, c.Event.Updates)

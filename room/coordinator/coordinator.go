@@ -241,6 +241,7 @@ func (c *Coordinator) Read(ctx context.Context, id string) (room.Snapshot, error
 	case err != nil:
 		return room.Snapshot{}, fmt.Errorf("%w: %w", room.ErrUnavailable, err)
 	}
+	c.feeds.Saw(r)
 	c.feeds.Compare(id, known, r.Position)
 	return r.Snapshot(), nil
 }

@@ -58,6 +58,7 @@ func TestEpoch_VersionGoesBack(t *testing.T) {
 			old := rdb.HGetAll(t.Context(), "Room:42:Meta").Val()
 			mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
 			mustDo(t, c, "42", room.Join{User: "c", Session: "s"})
+			synctest.Wait() // the watcher knows what is lost
 			rdb.HDel(t.Context(), "Room:42:Users", "b", "c")
 			rdb.HSet(t.Context(), "Room:42:Meta", old)
 			switch by {

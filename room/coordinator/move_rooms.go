@@ -82,6 +82,7 @@ func (m *move) load(ctx context.Context, id, node string) (*half, error) {
 	if !r.Renewed() { // else nobody sees it before its new epoch
 		h.result.Snapshot = r.Snapshot()
 	}
+	r.Recall(m.ws.feeds.Memory(id))
 	for _, user := range m.users {
 		if member, ok := r.Member(user); ok {
 			h.since[user] = member.At

@@ -26,6 +26,7 @@ type feed struct {
 	at      room.Position       // guarded by mu
 	syncing bool                // guarded by mu: a snapshot is wanted, events are held back
 	forked  bool                // guarded by mu: Redis has lost commits that the watchers know, in the epoch of at
+	memory  room.Memory         // guarded by mu: of the room as far as it is known here
 	held    buffer              // guarded by mu: if it drops some, the gap after the snapshot leads to another one
 }
 
@@ -83,7 +84,7 @@ func (f *feed) receiveLocked(e *room.Event, size int) (gap bool) {
 			return true
 		}
 	}
-	f.known, f.at = true, e.Position()
+	f.known, f.at, f.memory = true, e.Position(), f.memory.After(e)
 	f.publishLocked(e)
 	return false
 }
@@ -129,11 +130,22 @@ func (f *feed) rejoin() {
 	f.publishLocked(room.RejoinEvent(f.id, f.at))
 }
 
-// hasLost reports whether commits that the watchers know are not in the room as it was read.
-func (f *feed) hasLost(now room.Position) bool {
+// hasLost reports whether the room as it was read lacks commits that the watchers know, or what its new epoch has to
+// begin with.
+func (f *feed) hasLost(now *room.Room) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.known && (f.at.Lost(now) || f.forked && f.at.Epoch == now.Epoch)
+	if now.Epoch != "" && f.memory.Outlives(now.Memory()) {
+		return true
+	}
+	return f.known && (f.at.Lost(now.Position) || f.forked && f.at.Epoch == now.Epoch)
+}
+
+// saw records what the room was when it was read or written.
+func (f *feed) saw(m room.Memory) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.memory = f.memory.Seen(m)
 }
 
 // position returns what the watchers know, also while a snapshot is read. The zero
@@ -164,7 +176,7 @@ func (f *feed) resume(r *room.Room, alive []string) (gap, stale bool) {
 	defer f.mu.Unlock()
 	held := f.held
 	f.syncing, f.forked, f.held = false, false, buffer{}
-	f.known, f.at = true, r.Position
+	f.known, f.at, f.memory = true, r.Position, f.memory.Seen(r.Memory())
 	f.publishLocked(room.SnapshotEvent(r, alive, held.events))
 	for i, e := range held.events {
 		if i < held.early && e.Epoch != r.Epoch {

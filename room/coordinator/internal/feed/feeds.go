@@ -146,12 +146,34 @@ func (fs *Feeds) message(f *feed, payload string) {
 // Committed publishes a commit of this node to the watchers here, without the way through
 // Redis, if they know what went before. Otherwise it comes through Redis as any event.
 func (fs *Feeds) Committed(id string, c *room.Commit) {
-	fs.mu.Lock()
-	f := fs.rooms[id]
-	fs.mu.Unlock()
-	if f != nil {
+	if f := fs.of(id); f != nil {
 		f.committed(c)
 	}
+}
+
+// Saw has the room's feed here, if there is one, remember the room as it was read or written.
+func (fs *Feeds) Saw(r *room.Room) {
+	if f := fs.of(r.ID); f != nil {
+		f.saw(r.Memory())
+	}
+}
+
+// Memory returns what is known of a room that is watched here.
+func (fs *Feeds) Memory(id string) room.Memory {
+	f := fs.of(id)
+	if f == nil {
+		return room.Memory{}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.memory
+}
+
+// of returns the room's feed, nil if nobody watches it here.
+func (fs *Feeds) of(id string) *feed {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.rooms[id]
 }
 
 // Rejoin publishes in all rooms that the node has a new name.
@@ -166,9 +188,7 @@ func (fs *Feeds) Rejoin() {
 
 // At returns what the watchers of a room here know; the zero Position is nothing.
 func (fs *Feeds) At(id string) room.Position {
-	fs.mu.Lock()
-	f := fs.rooms[id]
-	fs.mu.Unlock()
+	f := fs.of(id)
 	if f == nil {
 		return room.Position{}
 	}
@@ -185,10 +205,7 @@ func (fs *Feeds) Compare(id string, known, now room.Position) {
 	if !known.Gone(now) {
 		return
 	}
-	fs.mu.Lock()
-	f := fs.rooms[id]
-	fs.mu.Unlock()
-	if f != nil {
+	if f := fs.of(id); f != nil {
 		fs.sawGap(f, f.interrupt())
 	}
 }

@@ -73,7 +73,7 @@ func (fs *Feeds) reread(f *feed) {
 		if known.Gone(r.Position) {
 			fs.wg.Go(func() { fs.repairs.Lost(fs.life, r) })
 		}
-		if r.Renewed() || f.hasLost(r.Position) {
+		if r.Renewed() || f.hasLost(r) {
 			// Nobody gets the room in an epoch that has lost commits.
 			epoch := r.Epoch
 			fs.wg.Go(func() {

@@ -13,6 +13,7 @@ import (
 
 	"roomd/lockmgr"
 	"roomd/lockmgr/redisconn/pause"
+	"roomd/room"
 	"roomd/transport/client"
 	"roomd/transport/protocol"
 )
@@ -44,6 +45,11 @@ type Config struct {
 	Client *client.Client
 	// New returns a game that has not begun: that of a room without data.
 	New func() Game
+	// Settings are those of the game's rooms. The referee gives them to a room that somebody has begun each time that it comes
+	// there: when it is elected, and when it has missed something, as where Redis comes back empty. In between a host or
+	// admin may change them. Data are set by admins only and History is at least [History], whatever it says. Serve fails if more users sit there than Capacity lets in.
+	// Nil leaves the other settings as they are.
+	Settings *room.Settings
 	// Locks makes this one of several referees, of whom each room has one at a time. Nil means that nobody else is
 	// there, or that both try.
 	Locks *lockmgr.Manager

@@ -196,6 +196,31 @@ func TestReferee_Plays(t *testing.T) {
 	redistest.Equal(t, "all that happened", strings.Join(g.Log, ", "), "+a of a, +b of a b, a: timer turn, a: deal two, a: stop later, a: kick b, -b of a")
 }
 
+// A referee gives the room the game's settings when it comes there, and leaves what others set afterwards.
+func TestReferee_Settings(t *testing.T) {
+	r := newRig(t, 1)
+	a := r.join("a", "42")
+	all := room.Settings{Capacity: 2, Host: room.HostLongest, Labels: `{"game":"x"}`}
+	has := func(settings room.Settings) {
+		t.Helper()
+		settings.Data, settings.History = room.DataAdmins, referee.History
+		r.until(a, "other settings", func(ledger) bool { return a.View().Settings == settings })
+	}
+	stop := r.serve("42", referee.Config{Settings: &all})
+	r.logged(a, "+a of a")
+	has(all)
+	others := all
+	others.Capacity, others.Data, others.History = 3, room.DataAdmins, referee.History
+	_, err := r.connect("referee").Configure(r.ctx, "42", others)
+	redistest.OK(t, err)
+	r.propose(a, "after that")
+	r.logged(a, "a: after that")
+	has(others)
+	stop()
+	r.serve("42", referee.Config{Settings: &all})
+	has(all)
+}
+
 // Who cheats is told why, and nobody else.
 func TestReferee_TellsWhoIsRefused(t *testing.T) {
 	r := newRig(t, 1)

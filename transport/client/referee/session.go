@@ -23,6 +23,7 @@ type session struct {
 	moves []client.Change // that are not heeded yet
 	epoch string          // with known: the room is to get there before the next step
 	known uint64
+	here  bool // the room has been given the settings of cfg
 }
 
 // maxWhy is how much of a refusal a player is told, in bytes: who proposes a move may be quoted in it.
@@ -77,7 +78,7 @@ func (s *session) step(ctx context.Context) error {
 		return err
 	}
 	if len(txn.Actions) == 0 {
-		s.moves = nil
+		s.moves, s.here = nil, true
 		return nil
 	}
 	reply, err := s.cfg.Client.Txn(ctx, s.room.ID(), txn.Actions, client.Expect(view.Epoch, view.Version))
@@ -88,7 +89,7 @@ func (s *session) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.moves, s.epoch, s.known = rest, reply.Epoch, reply.Version
+	s.moves, s.epoch, s.known, s.here = rest, reply.Epoch, reply.Version, true
 	return nil
 }
 
@@ -127,14 +128,18 @@ func (s *session) open(view client.View) (t *Table, game Game, fresh bool, err e
 	t = &Table{view: view, room: s.room.ID(), secret: s.cfg.Secret}
 	game = s.cfg.New()
 	data := view.Data
-	if settings := view.Settings; settings.Data != room.DataAdmins || settings.History < History {
-		if settings.Data != room.DataAdmins {
-			data = ""
-			for name := range view.Timers {
-				t.StopTimer(name)
-			}
+	if view.Settings.Data != room.DataAdmins {
+		data = ""
+		for name := range view.Timers {
+			t.StopTimer(name)
 		}
-		settings.Data, settings.History = room.DataAdmins, History
+	}
+	settings := view.Settings
+	if s.cfg.Settings != nil && !s.here {
+		settings = *s.cfg.Settings
+	}
+	settings.Data, settings.History = room.DataAdmins, max(settings.History, History)
+	if settings != view.Settings {
 		t.Do(protocol.Request{Action: protocol.ActionConfigure, Settings: &settings})
 	}
 	if data == "" {

@@ -142,6 +142,8 @@ func TestOperatorsPage_Room(t *testing.T) {
 	p.until("the host", `document.getElementById("facts").textContent.includes("HostZoë") && document.querySelector("#journal-rows tr").textContent.includes("is the host now")`)
 	p.eval(`fetch("/api/rooms/42/timers/turn", { method: "PUT", headers: { "Content-Type": "application/json" }, body: '{"in":5400000}' }); 0`)
 	p.until("the timer", `/Timersturn fires in 1 h \d+ min/.test(document.getElementById("facts").textContent) && document.querySelector("#journal-rows tr").textContent.includes("timer turn fires in 1 h ")`)
+	p.eval(`fetch("/api/rooms/42/timers/turn", { method: "DELETE" }); 0`)
+	p.until("its end", `document.querySelector("#journal-rows tr").textContent.includes("timer turn was cancelled")`)
 
 	p.click("#room-close")
 	p.until("words of what will happen", `document.getElementById("dialog-about").textContent.startsWith("2 members have to leave")`)

@@ -81,7 +81,7 @@ function describe(change) {
     case "seat": return [who, ` has seat ${change.seat} now`]
     case "private": return [who, " private data: ", json(change.data ?? undefined)]
     case "host": return [who || "nobody", " is the host now"]
-    case "countdown": return [...(who ? [who, ": "] : []), `timer ${change.name} `, change.in === undefined ? "was cancelled" : `fires in ${duration(change.in)}`]
+    case "countdown": return [...(who ? [who, ": "] : []), `timer ${change.name} `, change.in === null ? "was cancelled" : `fires in ${duration(change.in)}`]
     case "timer": return [`timer ${change.name} fired`]
     case "data": return ["data: ", json(change.data)]
     case "settings": return ["settings: ", json(change.settings)]

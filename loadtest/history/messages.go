@@ -40,6 +40,9 @@ const (
 	Moved  = "moved"  // into the room Target
 )
 
+// Replaced is the reason of a [View.Lost] behind which the user stays in the room, by another connection.
+const Replaced = "replaced"
+
 // Change is the effect of one committed action.
 type Change struct {
 	Type string // one of the constants, anything else is reported as diverged

@@ -156,13 +156,13 @@ type ousted struct {
 func removes(reason string) bool { return reason == Kicked || reason == Closed || reason == Moved }
 
 // Lost records the server's message that this connection has no seat in the room any
-// more, and why: Kicked, Closed, Moved into the room target, or an error. No event of the
+// more, and why: Kicked, Closed, Moved into the room target, Replaced, or an error. No event of the
 // room may follow until the connection joins or watches it again.
 func (v *View) Lost(reason, target string) {
-	if removes(reason) || v.member {
+	if removes(reason) || v.member && reason != Replaced {
 		v.room.oust(ousted{v.user, reason, target, v.epoch, v.since, v.arrives || !v.member && v.unsure > 0})
 	}
-	if v.member && !removes(reason) {
+	if v.member && !removes(reason) && reason != Replaced {
 		v.Unknown(Leave) // the client may not know its version
 	}
 	v.synced, v.member, v.arrives, v.removed = false, false, false, ""

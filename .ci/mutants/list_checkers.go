@@ -10,6 +10,7 @@ const (
 
 // checkerMutants break what proves the lists: a checker that finds nothing.
 var checkerMutants = []mutant{
+	{"audit: who wants a file gets no findings", "cmd/roomload/audit.go", "if c.JSON == \"-\" {", "if c.JSON != \"\" {", "./cmd/roomload", "TestAudit"},
 	{"history: a lost join", "loadtest/history/acks.go", "		p.room.lost(p.log.name, a.version, Change{Type: Join, User: user, Seat: int(a.seat)})\n", "", history, ""},
 	{"history: a take-over excuses a leave", "loadtest/history/removals.go", "	if v.member && !removes(reason) && reason != Replaced {", "	if v.member && !removes(reason) {", history, "TestRemovals_EachKind"},
 	{"history: a lost leave", "loadtest/history/acks.go", "			p.room.lost(p.log.name, a.version, Change{Type: Leave, User: user, Seat: 0})\n", "", history, ""},

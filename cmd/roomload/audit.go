@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +22,7 @@ type auditCmd struct {
 	KeyPrefix string          `placeholder:"PREFIX:" help:"What the names of all keys begin with, as of the nodes' --key-prefix."`
 	Room      string          `default:"*" placeholder:"PATTERN" help:"Rooms to audit: an id, or a pattern with * ? [a-z], in quotes (all by default)."`
 	Most      int             `default:"100" help:"How many findings to print; the others are counted (${default})."`
-	JSON      bool            `name:"json" help:"Print the report as JSON."`
+	JSON      string          `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is standard output, and the summary then goes to standard error."`
 	Quiet     bool            `help:"Print findings only, and no progress."`
 }
 
@@ -33,7 +32,7 @@ func (c *auditCmd) Help() string {
   roomload audit --redis redis://127.0.0.1:6379
   roomload audit --redis redis+cluster://a:7000,b:7000 --room 'table-*'
   roomload audit --redis rediss://auditor@h:6379 --redis-password-file password --redis-ca ca.pem
-  roomload audit --redis redis://127.0.0.1:6379 --json --quiet | jq '.findings[].rule'
+  roomload audit --redis redis://127.0.0.1:6379 --json - --quiet | jq '.findings[].rule'
 
 Nodes with --journal write each commit of a room to the stream Room:<id>:Log. The audit
 replays it with rules of its own, and compares the outcome with the room's members,
@@ -118,14 +117,11 @@ func (c *auditCmd) Run(ctx context.Context, std streams) error {
 
 func (c *auditCmd) print(report *audit.Report, std streams) error {
 	text := std.stdout
-	if c.JSON {
+	if err := writeJSON(c.JSON, std.stdout, report); err != nil {
+		return err
+	}
+	if c.JSON == "-" {
 		text = std.stderr
-		e := json.NewEncoder(std.stdout)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		if err := e.Encode(report); err != nil {
-			return fmt.Errorf("json: %w", err)
-		}
 	} else if err := report.WriteFindings(text); err != nil {
 		return err
 	}

@@ -77,10 +77,15 @@ func TestAuditReports(t *testing.T) {
 		!strings.HasSuffix(stdout, "verdict     NOT CLEAN\n") {
 		t.Errorf("%v\n%s", err, stdout)
 	}
-	stdout, _, err = start("--json", "--most", "1")
+	stdout, _, err = start("--json", "-", "--most", "1")
 	var r audit.Report
 	if jsonErr := json.Unmarshal([]byte(stdout), &r); jsonErr != nil || !errors.Is(err, errNotClean) || r.Violations != 2 || len(r.Findings) != 1 || r.WithoutJournal != 1 {
 		t.Errorf("%v, %v\n%s", err, jsonErr, stdout)
+	}
+	file := filepath.Join(t.TempDir(), "report.json")
+	stdout, _, err = start("--json", file, "--most", "1")
+	if text, fileErr := os.ReadFile(file); fileErr != nil || json.Unmarshal(text, &r) != nil || !errors.Is(err, errNotClean) || !strings.Contains(stdout, "member differs") {
+		t.Errorf("to a file: %v, %v\n%s", err, fileErr, stdout)
 	}
 	if stdout, _, err = start("--quiet", "--most", "1"); err == nil || strings.Count(stdout, "\n") != 4 {
 		t.Errorf("quiet: %v\n%s", err, stdout)

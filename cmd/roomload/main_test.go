@@ -119,7 +119,6 @@ func TestMain_WrongUse(t *testing.T) {
 		"audit --redis redis://h --most=-1":                           "--most is -1",
 		"audit --redis redis://h --room=":                             "--room is empty",
 		"audit --redis redis://h --room {a}":                          `--room is "{a}"`,
-		"audit --redis redis://h --json=x":                            "--json",
 		"audit --redis redis://h more":                                "more",
 	} {
 		var stdout, stderr bytes.Buffer

@@ -23,16 +23,25 @@ func (o outputFlags) table(std streams) io.Writer {
 
 // write writes a report as JSON and as a page, each to its file; see writeFile.
 func (o outputFlags) write(report interface{ WriteHTML(io.Writer) error }, stdout io.Writer) error {
-	if err := writeFile(o.JSON, stdout, func(w io.Writer) error {
+	if err := writeJSON(o.JSON, stdout, report); err != nil {
+		return err
+	}
+	if err := writeFile(o.HTML, stdout, report.WriteHTML); err != nil {
+		return fmt.Errorf("html: %w", err)
+	}
+	return nil
+}
+
+// writeJSON writes a report as JSON; see writeFile.
+func writeJSON(name string, stdout io.Writer, report any) error {
+	err := writeFile(name, stdout, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		e.SetEscapeHTML(false)
 		return e.Encode(report)
-	}); err != nil {
+	})
+	if err != nil {
 		return fmt.Errorf("json: %w", err)
-	}
-	if err := writeFile(o.HTML, stdout, report.WriteHTML); err != nil {
-		return fmt.Errorf("html: %w", err)
 	}
 	return nil
 }

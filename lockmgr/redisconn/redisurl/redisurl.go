@@ -13,6 +13,11 @@
 // max_retries. Special characters in a user or a password are escaped as in any URL (%40
 // for @).
 //
+// go-redis itself writes lines to standard error, such as "pool.go: failed to dial": its logger is one for the whole
+// process, so this package leaves it alone. A program that gets the same as errors silences it:
+//
+//	redis.SetLogger(&logging.VoidLogger{}) // of github.com/redis/go-redis/v9 and its package logging
+//
 // Over TLS the certificate of every server has to name the address that the client uses: in
 // a Cluster and behind Sentinels that is the address which they announce.
 package redisurl

@@ -91,6 +91,7 @@ var transportMutants = []mutant{
 	{"metrics: everybody may read them", "transport/node/admin.go", `mux.Handle("GET /metrics", a.protect(metrics, refuseText))`, `mux.Handle("GET /metrics", metrics)`, "./transport/node", "TestWhoIsAnOperator"},
 	{"page: every origin may import the client", "transport/node/web.go", `origin != "" && n.server.AllowsOrigin(r)`, `origin != ""`, "./transport/node", "TestPage_ImportedByOthers"},
 	{"operators' page: a room that differs is not named", "transport/page/admin/problems.js", "[...ofRooms(fleet.live), ", "[", "./transport/roomd", "TestOperatorsPage_OneClickToAProblem"},
+	{"operators' page: rooms in the order of their letters", "transport/page/admin/rooms.js", "[...rooms].sort((a, b) => byNumber.compare(a.room, b.room))", "rooms", "./transport/roomd", "TestOperatorsPage_Room"},
 	{"operators' page: a silent node is not named", "transport/page/admin/problems.js", `state === "silent" || `, "", "./transport/roomd", "TestOperatorsPage_OneClickToAProblem"},
 	{"operators' page: it says that all is well while nobody answers", "transport/page/admin/problems.js", "at === undefined || !current ?", "at === undefined ?", "./transport/roomd", "TestOperatorsPage_Violation"},
 

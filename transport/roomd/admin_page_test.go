@@ -90,10 +90,12 @@ func TestOperatorsPage_Room(t *testing.T) {
 	join(t, victim, "42")
 	last := &losses{some: make(chan struct{}, 1)}
 	join(t, nodes[0].player("Zoë", last.event), "42")
-	join(t, nodes[0].player("other", nil), "chess-1")
+	for _, id := range []string{"chess-10", "chess-2"} {
+		join(t, nodes[0].player("other", nil), id)
+	}
 
 	p := b.open("operator", "http://"+admins[0]+"/admin#rooms")
-	p.until("the rooms", `document.querySelectorAll("#rooms-rows tr").length === 2`)
+	p.until("the rooms, in the order of their numbers", `[...document.querySelectorAll("#rooms-rows th")].map((one) => one.textContent).join(" ") === "42 chess-2 chess-10"`)
 	p.do(chromedp.SendKeys("#search-text", "4\n"))
 	p.until("what was searched", `document.querySelectorAll("#rooms-rows tr").length === 1 && location.hash === "#rooms=4"`)
 	p.click("#rooms-rows a")
@@ -198,6 +200,8 @@ func TestOperatorsPage_Nodes(t *testing.T) {
 		t.Errorf("the node ended with %v", err)
 	}
 	p.until("a node that is gone", `["stopped", "gone"].includes(document.getElementById("view-node").dataset.state) && document.getElementById("node-drain").disabled`)
+	p.eval(`location.hash = "nodes"; 0`)
+	p.until("no settings of who is gone", rowOf("nodes-rows", nodes[1].addr)+`?.querySelector(".own").textContent === "–"`)
 
 	p.eval(`location.hash = "charts"; 0`)
 	p.until("the charts", `document.querySelectorAll("#plots [role=img] canvas").length === 4 && `+drawnLine)

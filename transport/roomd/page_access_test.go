@@ -110,7 +110,7 @@ func TestPage_Keyboard(t *testing.T) {
 	if focus() != "2" {
 		t.Errorf("after sitting down the focus went to %q", focus())
 	}
-	p.until("what a screen reader says", `document.getElementById("live").textContent.includes("You sit at seat 3.")`)
+	p.until("what a screen reader says", `document.getElementById("live").textContent.includes("You sit at seat 2.")`)
 	outline := unquote(t, p.eval(`getComputedStyle(document.activeElement).outlineStyle`))
 	if outline == "none" {
 		t.Error("the focus cannot be seen")

@@ -50,7 +50,7 @@ func TestPage_Table(t *testing.T) {
 	one, other := atTable(b, nodes[0], "42", "李四"), atTable(b, nodes[1], "42", "张三")
 
 	one.click(`.seat[data-seat="5"]`) // nobody has been here yet, so the page does not know the capacity
-	one.until("words about the missing seat", `document.getElementById("table-problem").textContent === "This table has no seat 6."`)
+	one.until("words about the missing seat", `document.getElementById("table-problem").textContent === "This table has no seat 5."`)
 	one.click(`.seat[data-seat="1"]`)
 	one.until("the own seat", own(1)+` && document.querySelectorAll(".seat").length === 2`)
 	other.until("the other's seat", sits(1, "李四"))
@@ -58,7 +58,7 @@ func TestPage_Table(t *testing.T) {
 	other.until("the other's mark", `document.querySelector('.seat[data-seat="1"]').dataset.ready === "true"`)
 
 	other.click(`.seat[data-seat="1"]`)
-	other.until("words about the taken seat", `document.getElementById("table-problem").textContent.includes("Seat 2 is taken by")`)
+	other.until("words about the taken seat", `document.getElementById("table-problem").textContent.includes("Seat 1 is taken by")`)
 	other.click("#sit")
 	other.until("the own seat", own(0))
 	third := atTable(b, nodes[0], "42", "王五")
@@ -96,7 +96,7 @@ func TestPage_SeatTaken(t *testing.T) {
 	join(t, nodes[0].player("陈六", nil), "42")
 	p.until("the others", sits(2, "陈六"))
 	p.click(`.seat[data-seat="3"]`)
-	p.until("words", `document.getElementById("table-problem").textContent === "Seat 4 has just been taken. Choose another one."`)
+	p.until("words", `document.getElementById("table-problem").textContent === "Seat 3 has just been taken. Choose another one."`)
 	p.silent()
 }
 

@@ -41,7 +41,7 @@ function updateRow(row, node, own, now) {
   text(state.firstChild, words)
   text(up, node.began !== undefined && !node.gone ? duration(now - node.began) : "–")
   text(version, node.version ?? "–")
-  drawOwn(settings, own)
+  drawOwn(settings, own, node.gone)
   text(connections.firstChild, load ? `${count(load.connections)} of ${count(load.max_connections)}` : "–")
   connections.lastChild.style.setProperty("--fill", load ? `${Math.min(100, (100 * load.connections) / Math.max(1, load.max_connections))}%` : "0%")
   text(rooms, load ? count(load.rooms) : "–")
@@ -51,9 +51,9 @@ function updateRow(row, node, own, now) {
   text(p99, node.p99?.action_ms ? `${rough(node.p99.action_ms)} ms` : "–")
 }
 
-function drawOwn(cell, own) {
+function drawOwn(cell, own, gone) {
   attribute(cell, "data-same", own.length ? undefined : "true")
-  const shown = own.length ? own.slice(0, few).map(([name, value]) => [name, `${name} ${value}`, "differs"]) : [["none", "none", "muted"]]
+  const shown = own.length ? own.slice(0, few).map(([name, value]) => [name, `${name} ${value}`, "differs"]) : [["none", gone ? "–" : "none", "muted"]] // who is gone is not compared
   if (own.length > few) shown.push(["more", `and ${own.length - few} more`, "muted"])
   patch(cell, shown, {
     key: ([name]) => name,

@@ -5,6 +5,7 @@ import { $, attribute, make, patch, plural, text } from "./dom.js"
 import { count } from "./format.js"
 
 const page = 50
+const byNumber = new Intl.Collator("en", { numeric: true }) // within a page: 2 before 10
 
 /** Rooms shows the list while it is open. */
 export class Rooms {
@@ -58,7 +59,7 @@ export class Rooms {
     text($("rooms-empty"), this.#contains ? `No room has “${this.#contains}” in its id.` : this.#after ? "There are no more rooms." : "There are no rooms yet.")
     attribute($("rooms-next"), "disabled", next ? undefined : "")
     attribute($("rooms-first"), "disabled", this.#after ? undefined : "")
-    patch($("rooms-rows"), rooms, {
+    patch($("rooms-rows"), [...rooms].sort((a, b) => byNumber.compare(a.room, b.room)), {
       key: ({ room }) => room,
       create: ({ room }) => make("tr", {}, make("th", { scope: "row" }, make("a", { href: `#room=${encodeURIComponent(room)}` }, room)),
         make("td", { class: "number" }), make("td", { class: "number spare" }), make("td", {}, make("span", { class: "mark" }))),

@@ -71,14 +71,14 @@ export class Table {
   /** Takes a seat: that one, or any. */
   async sit(seat) {
     const room = this.#room
-    if (room.member) return this.problem(`You sit at seat ${room.seat + 1}. Stand up first to take another one.`)
+    if (room.member) return this.problem(`You sit at seat ${room.seat}. Stand up first to take another one.`)
     const taken = seat !== undefined && room.users.find((user) => user.seat === seat && user.user !== this.#client.user) // or this user sits there in another tab
-    if (taken) return this.problem(`Seat ${seat + 1} is taken by ${quoted(taken.user)}. Choose another one.`)
+    if (taken) return this.problem(`Seat ${seat} is taken by ${quoted(taken.user)}. Choose another one.`)
     await this.#try(async () => {
       await this.#client.join(room.id, { seat })
       this.#hooks.sat(room.id, room.seat)
-      this.#talk.note(this.#client.user, `sat down at seat ${room.seat + 1}`)
-      announce(`You sit at seat ${room.seat + 1}.`)
+      this.#talk.note(this.#client.user, `sat down at seat ${room.seat}`)
+      announce(`You sit at seat ${room.seat}.`)
     }, seat)
   }
 
@@ -168,11 +168,11 @@ export class Table {
     attribute(button, "data-ready", Boolean(user?.ready))
     attribute(button, "aria-disabled", (user && user.user !== this.#client.user) || room.member ? "true" : undefined)
     attribute(face.firstChild, "data-letter", user ? initial(user.user) : "+") // the style shows it: it is not part of the label
-    text(name.firstChild, user ? user.user : `Seat ${seat + 1}`)
+    text(name.firstChild, user ? user.user : `Seat ${seat}`)
     text(note, own ? (user.away ? "you, away" : "you") : user?.away ? "away" : "")
     if (user) face.style.setProperty("--hue", hueOf(user.user))
     const state = user && [own && "you", user.ready && "ready", user.away && "away"].filter(Boolean).join(", ")
-    attribute(button, "aria-label", user ? `Seat ${seat + 1}: ${user.user}${state ? `, ${state}` : ""}` : `Seat ${seat + 1}: free`)
+    attribute(button, "aria-label", user ? `Seat ${seat}: ${user.user}${state ? `, ${state}` : ""}` : `Seat ${seat}: free`)
     attribute(face, "title", user && user.user) // for the mouse, where the name is cut off
   }
 
@@ -197,7 +197,7 @@ export class Table {
       room: room.id,
       version: String(room.version),
       epoch: room.epoch || "none yet",
-      "your seat": room.seat === undefined ? "none" : `${room.seat} (counted from 0)`,
+      "your seat": room.seat === undefined ? "none" : room.seat,
       capacity: capacity > 0 ? String(capacity) : "no limit",
       server: this.#client.address ?? location.host,
       release: this.#hooks.version || "unknown",

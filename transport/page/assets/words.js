@@ -8,7 +8,7 @@ export function explain(error, asked) {
     case "room_full":
       return "This table is full. You can watch, and sit down when somebody leaves."
     case "seat_taken":
-      return `Seat ${asked + 1} has just been taken. Choose another one.`
+      return `Seat ${asked} has just been taken. Choose another one.`
     case "closed":
       return "This table is closed: nobody can sit down here."
     case "banned":
@@ -31,7 +31,7 @@ export function explain(error, asked) {
     case "too_large":
       return "That is too long."
     case "bad_request":
-      return asked === undefined ? `That did not work: ${error.message}` : `This table has no seat ${asked + 1}.`
+      return asked === undefined ? `That did not work: ${error.message}` : `This table has no seat ${asked}.`
     case "client_closed":
       return ""
     default:
@@ -86,7 +86,7 @@ const gone = {
 export function happened(change, wasReady) {
   switch (change.type) {
     case "join":
-      return change.away ? `has seat ${change.seat + 1} reserved` : `sat down at seat ${change.seat + 1}`
+      return change.away ? `has seat ${change.seat} reserved` : `sat down at seat ${change.seat}`
     case "leave":
       if (change.reason === "moved") return `moved to table ${change.to}`
       return gone[change.reason] ?? "left"

@@ -84,9 +84,9 @@ func answerOf(cmd *redis.Cmd) string {
 	if strings.EqualFold(cmd.Name(), "zrange") {
 		v = flat(v)
 	}
-	if list, ok := v.([]any); ok && len(list) >= 10 && !isDump(list[0]) { // a room, whose members come last
-		if members, ok := list[len(list)-1].([]any); ok {
-			list[len(list)-1] = plainSet(members, 2)
+	if list, ok := v.([]any); ok && len(list) > 0 && !isDump(list[0]) { // a room, whose members come last, or its hash
+		if last, ok := list[len(list)-1].([]any); ok && (len(list) >= 10 || slices.Contains(last, any("version"))) {
+			list[len(list)-1] = plainSet(last, 2)
 		}
 	}
 	unordered := map[string]bool{"hgetall": true, "smembers": true, "hkeys": true, "hvals": true}[strings.ToLower(cmd.Name())]
@@ -115,6 +115,8 @@ func plain(v any, unordered bool) string {
 	switch v := v.(type) {
 	case nil:
 		return "nil"
+	case error: // of one key of several
+		return "error"
 	case int64:
 		return number(float64(v))
 	case float64:

@@ -73,6 +73,13 @@ func (r *hookedRooms) Ping(ctx context.Context) error {
 	return r.Rooms.Ping(ctx)
 }
 
+func (r *hookedRooms) Ready(ctx context.Context) error {
+	if r.unreachable.Load() {
+		return room.ErrUnavailable
+	}
+	return r.Rooms.Ready(ctx)
+}
+
 func (r *hookedRooms) Watch(ctx context.Context, id string, fn func(*room.Event)) (func(), error) {
 	if r.unreachable.Load() {
 		<-ctx.Done()

@@ -271,7 +271,7 @@ func TestLeave_UnknownOutcome(t *testing.T) {
 				a.expect(`{"id":2,"room":"42","error":{"code":"unknown","message":"it may or may not have been written; ask for users","retry":false}}`)
 				first.hook.setBefore(nil)
 				removeA(t, first, second) // it was written after all
-				synctest.Wait() // or both events come in one frame
+				synctest.Wait()           // or both events come in one frame
 				second.act(t, room.Say{Text: "hi"})
 				for _, want := range c.hears {
 					a.expect(want)

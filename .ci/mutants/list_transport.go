@@ -92,6 +92,8 @@ var transportMutants = []mutant{
 	{"page: every origin may import the client", "transport/node/web.go", `origin != "" && n.server.AllowsOrigin(r)`, `origin != ""`, "./transport/node", "TestPage_ImportedByOthers"},
 	{"operators' page: a room that differs is not named", "transport/page/admin/problems.js", "[...ofRooms(fleet.live), ", "[", "./transport/roomd", "TestOperatorsPage_OneClickToAProblem"},
 	{"operators' page: rooms in the order of their letters", "transport/page/admin/rooms.js", "[...rooms].sort((a, b) => byNumber.compare(a.room, b.room))", "rooms", "./transport/roomd", "TestOperatorsPage_Room"},
+	{"operators' page: settings by other names than the flags'", "transport/page/admin/settings.js", "name.replaceAll(\"_\", \"-\")", "name", "./transport/roomd", "TestOperatorsPage_Nodes"},
+	{"operators' page: words of a legend break on a phone", "transport/page/admin/charts.css", "@media (max-width: 40rem)", "@media (max-width: 1px)", "./transport/roomd", "TestOperatorsPage_Looks"},
 	{"operators' page: a silent node is not named", "transport/page/admin/problems.js", `state === "silent" || `, "", "./transport/roomd", "TestOperatorsPage_OneClickToAProblem"},
 	{"operators' page: it says that all is well while nobody answers", "transport/page/admin/problems.js", "at === undefined || !current ?", "at === undefined ?", "./transport/roomd", "TestOperatorsPage_Violation"},
 

@@ -66,6 +66,7 @@ func TestOperatorsPage_Looks(t *testing.T) {
 	look("setting")
 	p.eval(`location.hash = "charts"; 0`)
 	p.until("lines", drawnLine)
+	look("charts-together")
 	p.eval(`document.getElementById("charts-nodes").value = "*"; document.getElementById("charts-nodes").dispatchEvent(new Event("change")); 0`)
 	look("charts")
 	p.eval(`location.hash = "rooms"; 0`)
@@ -96,6 +97,12 @@ func (p *tab) fits(view string) {
 					if (a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1) wrong.push(words + " covers " + other.innerText.slice(0, 40))
 				}
 			}
+		}
+		for (const { lastChild: { lastChild: label } } of document.querySelectorAll(".legend tbody th")) {
+			const range = document.createRange()
+			range.setStart(label, label.data.lastIndexOf(" ") + 1)
+			range.setEnd(label, label.data.length)
+			if (/average|p99/.test(range) && range.getClientRects().length > 1) wrong.push(range + " breaks inside the word")
 		}
 		for (const part of document.querySelectorAll(".scroll")) if (seen(part) && part.scrollWidth > part.clientWidth) wrong.push(part.getAttribute("aria-label") + " scrolls sideways")
 		return [...new Set(wrong)].join("; ")

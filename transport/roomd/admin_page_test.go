@@ -170,7 +170,9 @@ func TestOperatorsPage_Nodes(t *testing.T) {
 	p.until("three nodes", `document.querySelectorAll("#nodes-rows tr").length === 3`)
 	p.until("the player", rowOf("nodes-rows", nodes[1].addr)+`.textContent.includes("1 of ")`)
 	p.until("how long it is up", `/^\d+ m?s$/.test(`+rowOf("nodes-rows", third.addr)+`.children[2].textContent)`)
-	p.until("settings that differ", rowOf("nodes-rows", third.addr)+`.querySelector(".own").textContent.includes("rate 7/s")`)
+	for _, own := range []string{"rate 7/s", "node-ttl 20s"} { // by the names of the flags
+		p.until("settings that differ", rowOf("nodes-rows", third.addr)+`.querySelector(".own").textContent.includes(`+quote(own)+`)`)
+	}
 	p.until("only its settings are marked", `[...document.querySelectorAll("#nodes-rows .own")].filter((own) => own.textContent !== "none").length === 1`)
 	program, err := coordinator.New(server.Client(), coordinator.Options{})
 	redistest.OK(t, err)

@@ -6,7 +6,7 @@ import { $, attribute, pairs, plural, text } from "./dom.js"
 import { nameOf, stateOf } from "./fleet.js"
 import { bytes, clockAt, count, duration, rough } from "./format.js"
 import { drawProblems } from "./problems.js"
-import { compare, ownOf } from "./settings.js"
+import { compare, ownOf, settingsOf } from "./settings.js"
 
 /** Node shows one node of a fleet while it is open. `done` is called with a sentence when the node was asked to stop. */
 export class Node {
@@ -46,8 +46,7 @@ export class Node {
     attribute($("node-drain"), "disabled", node.gone || node.draining ? "" : undefined)
     pairs($("node-load"), loadOf(node))
     const own = new Map(ownOf(node, compare(this.#fleet.comparable)).map(([name, value, usual]) => [name, usual === undefined ? `${value}: no two agree, or no value is most nodes’` : `${value}: most nodes have ${usual}`]))
-    const settings = Object.entries({ ...(node.version && { version: node.version }), ...node.settings })
-    pairs($("node-settings"), [...own].map(([name, words]) => [name, words, "differs"]).concat(settings.filter(([name]) => !own.has(name))))
+    pairs($("node-settings"), [...own].map(([name, words]) => [name, words, "differs"]).concat(settingsOf(node).filter(([name]) => !own.has(name))))
   }
 }
 

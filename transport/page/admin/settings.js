@@ -3,14 +3,17 @@
 import { $, attribute, make, patch, plural, text } from "./dom.js"
 import { nameOf, nodeLink } from "./fleet.js"
 
+/** What a node says of its settings, among which its version counts: [name, value] each, by the names that flags have. */
+export const settingsOf = ({ version, settings }) => Object.entries({ ...(version && { version }), ...settings }).map(([name, value]) => [name.replaceAll("_", "-"), value])
+
 /**
- * Compares what nodes say of their settings, among which their version counts. Returns an array of
+ * Compares the settings of nodes. Returns an array of
  * {name, values, usual}: values are [value, nodes], and usual is the value of more than half of the nodes, or undefined.
  */
 export function compare(nodes) {
   const all = new Map() // name: value: nodes
   for (const node of nodes) {
-    for (const [name, value] of Object.entries({ ...(node.version && { version: node.version }), ...node.settings })) {
+    for (const [name, value] of settingsOf(node)) {
       if (!all.has(name)) all.set(name, new Map())
       const values = all.get(name)
       if (!values.has(value)) values.set(value, [])

@@ -116,9 +116,10 @@ func (s *session) push(queue *outbox.Room, e *room.Event) {
 
 // judgeLocked does what an event asks for, as to the session's place and its watch.
 func (p *presence) judgeLocked(e *room.Event) {
+	heeds := p.watch.heed(e) // before a loss asks whether only members may watch
 	p.afterLocked(p.membership.Event(e), e)
-	if p.watch.heed(e) {
-		p.endWatchLocked(e.EndsWatch(p.session.user, p.session.server.now()), e)
+	if heeds {
+		p.tellLocked(e, false, p.endWatchLocked(nil, e))
 	}
 }
 
@@ -150,7 +151,7 @@ func (p *presence) loseLocked(lost *membership.Loss, by *room.Event, replying bo
 		why.Reason = ErrorOf(lost.Refusal).Code
 		s.server.rateLimitedLogs.lostSeats.Happened(lost.Refusal, "room", p.room, "user", s.user)
 	}
-	p.tellLocked(why, by, replying)
+	p.tellLocked(by, replying, why, p.endWatchLocked(nil, by))
 	switch {
 	case lost.Target == "":
 	case s.serving == p.room: // the client hears of the loss when the request has ended, and then of the other room
@@ -179,16 +180,26 @@ func (p *presence) endIfLastLocked() {
 	s.end(protocol.CloseReplaced, "replaced by a newer session")
 }
 
-// tellLocked tells the client what it hears of the room at last, unless it watches.
-func (p *presence) tellLocked(last *protocol.Event, by *room.Event, replying bool) {
+// tellLocked tells the client what it hears of the room at last, unless it watches. Nil events say nothing.
+func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.Event) {
+	var written [][]byte
+	for _, e := range last {
+		if e != nil {
+			written = append(written, frames.Event(e))
+		}
+	}
 	doubtful := p.deferred // which came before that was known, and may show it
 	if by != nil {
 		doubtful = []*room.Event{by}
 	}
-	if frame := frames.Event(last); p.queue != nil {
-		p.queue.Lose(frame, doubtful, p.watch.on, replying)
-	} else {
-		p.session.out.Ping(frame)
+	switch {
+	case len(written) == 0:
+	case p.queue != nil:
+		p.queue.Lose(doubtful, p.watch.on, replying, written...)
+	default:
+		for _, frame := range written {
+			p.session.out.Ping(frame)
+		}
 	}
 }
 

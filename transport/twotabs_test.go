@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -103,6 +104,45 @@ func TestTakeOver_Watcher(t *testing.T) {
 		a.expectSilence()
 		first.expectMembers(t, "42", "b")
 	})
+}
+
+// Where only members watch, the watch ends with the take-over, also if the node learns of it only when it brings the session back.
+// Nothing is left of the session then: it is closed.
+func TestTakeOver_WatcherAsMember(t *testing.T) {
+	for _, byAnswer := range []bool{false, true} {
+		t.Run(fmt.Sprintf("by the answer to a rejoin %v", byAnswer), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first := start(t, room.Rules{}, Options{})
+				second := first.beside(t, room.Rules{}, Options{})
+				first.act(t, room.Configure{Settings: room.Settings{Watch: room.WatchMembers}})
+				a := first.connect(t, "a")
+				for _, action := range []string{"join", "watch"} {
+					a.send(fmt.Sprintf(`{"id":1,"action":%q,"room":"42"}`, action))
+					a.expectEnd(`"users":[{"user":"a","seat":0}]}`)
+				}
+				entered, goOn := make(chan struct{}), make(chan struct{})
+				if byAnswer {
+					first.hook.setBefore(func(context.Context, room.Action) error {
+						first.hook.setBefore(nil)
+						close(entered)
+						<-goOn
+						return nil
+					})
+					removeA(t, first, second)
+					<-entered
+					first.redisNet.holdEvents()
+				}
+				newer := second.connect(t, "a")
+				newer.send(join42)
+				newer.expectEnd(`"users":[{"user":"a","seat":0}]}`)
+				close(goOn)
+				a.expect(`{"event":"lost","room":"42","reason":"replaced"}`)
+				a.expect(`{"event":"unwatched","room":"42","reason":"forbidden"}`)
+				a.expectClose(protocol.CloseReplaced)
+				newer.expectSilence()
+			})
+		})
+	}
 }
 
 // Two connections of a user, each in a room of its own, join each other's room at the same instant, through one node

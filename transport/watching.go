@@ -43,8 +43,12 @@ func (w *watch) heed(e *room.Event) bool {
 }
 
 // endWatchLocked ends the watch of a session that is no member, if the settings or the token do not allow
-// it, or, unless that is nil and the user an admin, for that reason. by is the event that says so, or nil.
-func (p *presence) endWatchLocked(why error, by *room.Event) {
+// it, or, unless the user is an admin, for the reason why, or that of the event by; both may be nil. It returns what is to be told
+// to the client, or nil.
+func (p *presence) endWatchLocked(why error, by *room.Event) *protocol.Event {
+	if why == nil && by != nil {
+		why = by.EndsWatch(p.session.user, p.session.server.now())
+	}
 	if why == nil && p.watch.private {
 		why = room.ErrForbidden
 	}
@@ -55,10 +59,10 @@ func (p *presence) endWatchLocked(why error, by *room.Event) {
 		why = room.ErrForbidden
 	}
 	if p.membership.Status.IsMember() || why == nil || !p.watch.on {
-		return
+		return nil
 	}
 	p.watch.on = false
-	p.tellLocked(&protocol.Event{Event: protocol.EventUnwatched, Room: p.room, Reason: ErrorOf(why).Code}, by, false)
+	return &protocol.Event{Event: protocol.EventUnwatched, Room: p.room, Reason: ErrorOf(why).Code}
 }
 
 // endWatchAfterLeave ends the watch of a session that has left, and may watch only as a member. It does not hear
@@ -72,7 +76,7 @@ func (p *presence) endWatchAfterLeave(now room.Snapshot) {
 			own = e
 		}
 	}
-	p.endWatchLocked(room.ErrForbidden, own)
+	p.tellLocked(own, false, p.endWatchLocked(room.ErrForbidden, own))
 }
 
 // judgeRooms ends the watches that a newer token does not allow, and has the client see what it does allow.
@@ -83,7 +87,7 @@ func (s *session) judgeRooms() {
 		if p.queue != nil {
 			p.queue.SetViewer(s.viewer(p.room))
 		}
-		p.endWatchLocked(nil, nil)
+		p.tellLocked(nil, false, p.endWatchLocked(nil, nil))
 		p.settleLocked()
 	}
 }

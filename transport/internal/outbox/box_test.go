@@ -104,7 +104,7 @@ func (o *box) step(id, what string, words []string) {
 		if e := o.event(id, words...); e != nil {
 			by = append(by, e)
 		}
-		r.Lose(frames.Event(&protocol.Event{Event: protocol.EventLost, Room: id}), by, watching, found)
+		r.Lose(by, watching, found, frames.Event(&protocol.Event{Event: protocol.EventLost, Room: id}))
 	case "snapshot":
 		o.push(o.event(id, append([]string{what}, words...)...))
 	default:

@@ -81,10 +81,10 @@ func (r *Room) ReplyList(epoch string, version uint64, frame []byte) {
 	}
 }
 
-// Lose tells the client that its session has no seat in the room any more. What is pending comes first, but for
+// Lose tells the client, by one frame or several, that its session has no seat in the room any more. What is pending comes first, but for
 // what shows the room without the session, and from the first of by on, which may be pushed next. Unless
 // the client watches, the loss is the last that it hears of the room. A reply that is to come now comes behind it.
-func (r *Room) Lose(frame []byte, by []*room.Event, watching, replying bool) {
+func (r *Room) Lose(by []*room.Event, watching, replying bool, written ...[]byte) {
 	o := r.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -110,11 +110,16 @@ func (r *Room) Lose(frame []byte, by []*room.Event, watching, replying bool) {
 		r.pending, r.missed = r.pending[:n], nil
 	}
 	r.paused, r.lack = false, nil
-	if r.held && !replying && r.missed == nil {
-		r.notices = append(r.notices, notice{frame, first})
-	} else {
+	held := r.held && !replying && r.missed == nil
+	if !held {
 		o.sealLocked(r, n)
-		o.pushLocked(frame)
+	}
+	for _, frame := range written {
+		if held {
+			r.notices = append(r.notices, notice{frame, first})
+		} else {
+			o.pushLocked(frame)
+		}
 	}
 	if !watching {
 		r.endLocked()

@@ -7,6 +7,7 @@ var transportMutants = []mutant{
 	{"membership: a session that was replaced goes on", "transport/internal/membership/status.go", "	TakenOver:    {Member: Outside, ", "	TakenOver:    {Member: Member, ", "./transport/internal/membership", ""},
 	{"page: a game client gets it", "transport/node/web.go", "upgrade := r.Header.Get(\"Upgrade\") != \"\"", "upgrade := false", "./transport/node", "TestPageOnTheGameAddress"},
 	{"redis: a wrong password is no answer", "lockmgr/redisconn/redisurl/explain.go", "redis.HasErrorPrefix(err, \"WRONGPASS\")", "false", "./transport/node", "TestStart"},
+	{"redis: a password that Sentinels refuse is that of Redis", "lockmgr/redisconn/redisurl/explain.go", "refused = err\n", "refused = nil\n", "./transport/roomd", "TestTLS_RedisRefuses"},
 	{"membership: a lost place is not sought", "transport/internal/membership/status.go", "	Removed:      {Member: Missing, ", "	Removed:      {Member: Member, ", "./transport/internal/membership", ""},
 	{"membership: a leave with an unknown outcome is undone", "transport/internal/membership/status.go", "	LeaveUnknown: {Member: Unknown, ", "	LeaveUnknown: {Member: Member, ", "./transport/internal/membership", ""},
 	{"membership: whoever was taken out is brought back", "transport/internal/membership/status.go", "	Ended:        {Member: Outside, ", "	Ended:        {Member: Missing, ", "./transport/internal/membership", ""},

@@ -232,8 +232,11 @@ func (n *Node) startRooms(ctx context.Context, db *redisurl.DB) error {
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := n.rooms.Ping(limited); err != nil && !redisconn.NotAllowed(err) { // Check knows what to say then
-		if err = db.Explain(ctx, err); errors.Is(err, redisurl.ErrLogin) {
+		switch err = db.Explain(ctx, err); {
+		case errors.Is(err, redisurl.ErrLogin):
 			return fmt.Errorf("%s answers: %w; give another --redis-password-file, or another user in the URL", db, err)
+		case errors.Is(err, redisurl.ErrSentinelLogin):
+			return fmt.Errorf("%s: %w; give another --redis-sentinel-password-file, or another sentinel_username in the URL", db, err)
 		}
 		return fmt.Errorf("%s does not answer: %w", db, err)
 	}

@@ -42,9 +42,12 @@ func (f *findings) redis(ctx context.Context, a *asked) {
 		f.rights(ctx, a)
 		return
 	} else if err != nil {
-		if err = a.db.Explain(ctx, err); errors.Is(err, redisurl.ErrLogin) {
+		switch err = a.db.Explain(ctx, err); {
+		case errors.Is(err, redisurl.ErrLogin):
 			f.fail("redis", "Check --redis-password-file, and the user in --redis", "%s answers: %v", a.db, err)
-		} else {
+		case errors.Is(err, redisurl.ErrSentinelLogin):
+			f.fail("redis", "Check --redis-sentinel-password-file, and sentinel_username in --redis", "%s: %v", a.db, err)
+		default:
 			f.fail("redis", "Check --redis, that Redis runs, and the way to it", "%s does not answer: %v", a.db, err)
 		}
 		return

@@ -109,7 +109,11 @@ func TestTLS_RedisRefuses(t *testing.T) {
 	cert, key := authority.Issue("client")
 	wrong := writeFile(t, "hiddenwrong")
 	full := "--redis-ca " + authority.File + " --redis-cert " + cert + " --redis-key " + key
+	behind := "--redis rediss+sentinel://" + redistest.StartSentinelTLS(t, authority, addr, "watchword") + "/redistest " + full
 	for args, want := range map[string]string{
+		behind: "NOAUTH Authentication required.); give another --redis-sentinel-password-file",
+		behind + " --redis-sentinel-password-file " + wrong:                         "disabled.); give another --redis-sentinel-password-file",
+		behind + " --redis-sentinel-password-file " + writeFile(t, "watchword"):     "NOAUTH Authentication required.); give another --redis-password-file",
 		"--redis rediss://" + addr:                                                  "certificate",
 		"--redis rediss://" + addr + " --redis-ca " + authority.File:                "certificate required",
 		"--redis rediss://" + addr + " " + full:                                     "NOAUTH",
@@ -122,4 +126,5 @@ func TestTLS_RedisRefuses(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s; want %s", strings.ReplaceAll(args, filepath.Dir(authority.File), "…"), code, said, want)
 		}
 	}
+	wantLine(t, check(t, exitFailed, strings.Fields(behind)...), levelFail, "redis", "--redis-sentinel-password-file")
 }

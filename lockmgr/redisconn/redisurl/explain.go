@@ -18,12 +18,18 @@ const probeTimeout = time.Second
 // ErrLogin says that Redis has answered, and does not accept the user or the password.
 var ErrLogin = errors.New("it does not accept the user or the password")
 
+// ErrSentinelLogin says that Sentinels have answered, and do not accept their user or their password.
+var ErrSentinelLogin = errors.New("its Sentinels do not accept their user or their password")
+
 // Explain returns a better error for a Redis that has just failed with err, if it finds one:
 // the server speaks TLS and the URL does not say so, or the other way round. The client only
 // sees a timeout, or a server that hangs up. A server that does not accept the user or the password has answered: it wraps
-// [ErrLogin] then. Otherwise Explain returns err.
+// [ErrLogin] then, or [ErrSentinelLogin] if that is what the Sentinels say. Otherwise Explain returns err.
 func (db *DB) Explain(ctx context.Context, err error) error {
-	if redis.HasErrorPrefix(err, "WRONGPASS") || redis.HasErrorPrefix(err, "NOAUTH") {
+	if refusesLogin(err) {
+		if refused := db.sentinelsRefuse(ctx); refused != nil {
+			return fmt.Errorf("%w (%w)", ErrSentinelLogin, refused)
+		}
 		return fmt.Errorf("%w (%w)", ErrLogin, err)
 	}
 	addresses, secure := db.servers()
@@ -38,6 +44,35 @@ func (db *DB) Explain(ctx context.Context, err error) error {
 		}
 	}
 	return err
+}
+
+// refusesLogin reports whether a server has answered err because of the user or the password.
+func refusesLogin(err error) bool {
+	return redis.HasErrorPrefix(err, "WRONGPASS") || redis.HasErrorPrefix(err, "NOAUTH")
+}
+
+// sentinelsRefuse asks the Sentinels, and returns why one does not accept the user or the password; nil if another one does.
+func (db *DB) sentinelsRefuse(ctx context.Context) (refused error) {
+	if db.sentinel == nil {
+		return nil
+	}
+	for _, address := range db.sentinel.SentinelAddrs {
+		sentinel := redis.NewSentinelClient(&redis.Options{
+			Addr: address, Username: db.sentinel.SentinelUsername, Password: db.sentinel.SentinelPassword,
+			TLSConfig: db.sentinel.TLSConfig, Dialer: db.sentinel.Dialer, ContextTimeoutEnabled: true,
+		})
+		asking, cancel := context.WithTimeout(ctx, probeTimeout)
+		err := sentinel.Ping(asking).Err()
+		cancel()
+		_ = sentinel.Close()
+		if err == nil {
+			return nil
+		}
+		if refusesLogin(err) {
+			refused = err
+		}
+	}
+	return refused
 }
 
 // servers returns the TCP addresses that the URL names, and whether it names TLS.

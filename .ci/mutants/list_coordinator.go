@@ -39,6 +39,8 @@ var coordinatorMutants = []mutant{
 	{"worker: two actions of a user share a commit", "room/coordinator/queue.go", "		if q.users[user] {\n			break\n		}\n", "", coordinators, "TestBatch_UserOnce"},
 	{"worker: who gave up is served", "room/coordinator/queue.go", "	batch = slices.DeleteFunc(batch, func(r *request) bool { return r.gone })\n", "", coordinators, "TestGiveUp_WhileQueued"},
 	{"worker: nobody hears that the room is busy", "room/coordinator/worker.go", "room.Refuse(room.ErrBusy, \"room %s is busy", "room.Refuse(room.ErrUnavailable, \"room %s is busy", coordinators, "TestDo_Busy"},
+	{"workers: nobody hears that a lock has no TTL", "room/coordinator/workers.go", "err == nil && ttl == -1", "err == nil && ttl == -2", coordinators, "TestDo_Busy"},
+	{"cluster: a node takes itself for another one that has died", "room/coordinator/internal/cluster/eviction.go", "	case seen.own:\n", "	case false:\n", coordinators, "TestLog_OwnName"},
 	{"worker: the lock is not left in the end", "room/coordinator/lock.go", "		w.held, w.inLine = false, false\n		w.slot.Abandon()", "		w.held, w.inLine = false, false", coordinators, "TestHold_StaysWithABusyNode|TestGiveUp_NobodyWaits"},
 	{"move: a loss is not told from success", "room/coordinator/move_rooms.go", "	case err == nil && !last.hasRun(now):\n		return store.ErrLost\n", "", coordinators, "TestMove_RequestLost|TestMove_ReplyAndTraceLost|TestMove_Stalls"},
 	{"move: a refused one shows what is lost", "room/coordinator/move_rooms.go", "	if !r.Renewed() { // else", "	if true { // else", coordinators, "TestIncarnation_OldCopy$"},

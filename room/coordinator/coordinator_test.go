@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -146,6 +147,37 @@ func TestDo_Busy(t *testing.T) {
 		if took := time.Since(start); took != 2*time.Second {
 			t.Errorf("waited %v", took)
 		}
+		rdb.Del(t.Context(), "LockRoom:42")
+		mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
+	})
+}
+
+// A lock without a TTL, which another program has written, keeps a room busy until somebody deletes it: one line names its key.
+func TestDo_BusyForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		var log lines
+		c := newCoordinator(t, redistest.MiniClient(t, mini), Options{LockWait: time.Second, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		says := func(after string, want int) {
+			t.Helper()
+			synctest.Wait()
+			if got := log.count(`msg="a room is busy until somebody deletes its lock, which has no TTL: another program has written it" key=LockRoom:42`); got != want {
+				t.Errorf("%s: %d lines say so, want %d", after, got, want)
+			}
+		}
+		rdb.Set(t.Context(), "LockRoom:42", "somebody", time.Hour)
+		expectRefused(t, "join", c, "42", room.Join{User: "张三", Session: "s"}, room.ErrBusy)
+		says("with a TTL", 0)
+		rdb.Persist(t.Context(), "LockRoom:42")
+		expectRefused(t, "join", c, "42", room.Join{User: "张三", Session: "s"}, room.ErrBusy)
+		expectRefused(t, "join", c, "42", room.Join{User: "张三", Session: "s"}, room.ErrBusy)
+		says("without a TTL", 1)
+		time.Sleep(time.Minute)
+		_, _, err := c.Move(t.Context(), "42", "43", "s", "张三")
+		if !errors.Is(err, room.ErrBusy) {
+			t.Errorf("move: %v", err)
+		}
+		says("after a move", 2)
 		rdb.Del(t.Context(), "LockRoom:42")
 		mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
 	})

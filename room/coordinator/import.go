@@ -92,6 +92,7 @@ func (i *importer) run(ctx context.Context) (done Imported, err error) {
 		case ctx.Err() != nil:
 			return done, context.Cause(ctx)
 		case limited.Err() != nil:
+			i.ws.checkTTL(i.id)
 			return done, fmt.Errorf("room %s: %w: %w", i.id, room.ErrBusy, err)
 		}
 		return done, fmt.Errorf("room %s: %w: %w", i.id, room.ErrUnavailable, err)

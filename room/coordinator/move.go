@@ -202,6 +202,8 @@ func (m *move) failed(ctx, limited context.Context, err error) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("gave up waiting for rooms %s and %s: %w", m.from, m.to, context.Cause(ctx))
 	case errors.Is(err, lockmgr.ErrBusy), limited.Err() != nil && isEnd(err):
+		m.ws.checkTTL(m.from)
+		m.ws.checkTTL(m.to)
 		return room.Refuse(room.ErrBusy, "room %s or %s is busy: their locks could not be had within %v", m.from, m.to, m.ws.opts.LockWait)
 	}
 	return m.describe(room.ErrUnavailable, err)

@@ -133,9 +133,11 @@ func (q *queue) requeue(batch []*request) {
 // fail ends the wait of all with err.
 func (q *queue) fail(err error) { q.failIf(err, func(*request) bool { return true }) }
 
-func (q *queue) failIf(err error, fails func(*request) bool) {
+// failIf ends the wait of some with err, and returns of how many.
+func (q *queue) failIf(err error, fails func(*request) bool) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	before := len(q.waiting)
 	q.waiting = slices.DeleteFunc(q.waiting, func(r *request) bool {
 		if !fails(r) {
 			return false
@@ -144,6 +146,7 @@ func (q *queue) failIf(err error, fails func(*request) bool) {
 		r.fail(err)
 		return true
 	})
+	return before - len(q.waiting)
 }
 
 // context returns a context for waiting for the lock on behalf of all who wait: it ends
@@ -173,10 +176,10 @@ func (q *queue) overdue() bool {
 	return len(q.waiting) > 0 && !time.Now().Before(q.waiting[0].deadline)
 }
 
-// failOverdue ends the wait of those whose deadline has passed with err.
-func (q *queue) failOverdue(err error) {
+// failOverdue ends the wait of those whose deadline has passed with err, and returns how many they were.
+func (q *queue) failOverdue(err error) int {
 	now := time.Now()
-	q.failIf(err, func(r *request) bool { return !now.Before(r.deadline) })
+	return q.failIf(err, func(r *request) bool { return !now.Before(r.deadline) })
 }
 
 // first returns how many actions wait, and when the first of them will have waited for too long.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +56,35 @@ func TestLog_NodeEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A node whose lease Redis refused to prolong takes another name, and says of the one before that it was its own.
+func TestLog_OwnName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		var log lines
+		var refuses atomic.Bool
+		client := redistest.MiniClient(t, mini)
+		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if refuses.Load() && strings.HasPrefix(cmd.Name(), "eval") {
+				return errors.New("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk")
+			}
+			return nil
+		}})
+		c := newCoordinator(t, client, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		time.Sleep(DefaultNodeTTL)
+		before := c.Node()
+		refuses.Store(true)
+		time.Sleep(3 * DefaultNodeTTL)
+		refuses.Store(false)
+		time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
+		about := log.about("were removed")
+		if len(about) != 1 || !strings.Contains(about[0], "this node had lost its lease") || !strings.Contains(about[0], "node="+before) || c.Node() == before {
+			t.Errorf("it logs %q", about)
+		}
+		noOtherNodes(t, rdb, c)
+	})
 }
 
 // Nobody saw the node's lease before it stopped.

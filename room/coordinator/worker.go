@@ -153,7 +153,9 @@ func (w *worker) failLate() {
 		w.queue.fail(room.ErrClosed)
 		return
 	}
-	w.queue.failOverdue(room.Refuse(room.ErrBusy, "room %s is busy: its lock could not be had within %v", w.id, w.ws.opts.LockWait))
+	if w.queue.failOverdue(room.Refuse(room.ErrBusy, "room %s is busy: its lock could not be had within %v", w.id, w.ws.opts.LockWait)) > 0 {
+		w.ws.busy.Go(func() { w.ws.checkTTL(w.id) })
+	}
 }
 
 // unavailable wraps what Redis, or the way there, failed with.

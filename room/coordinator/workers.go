@@ -57,7 +57,7 @@ type workers struct {
 }
 
 // workerLogs are of what an outage of Redis, or a client, can cause any number of times.
-type workerLogs struct{ replies, stale, epochs, partial, unheard, unlogged *ratelog.Log }
+type workerLogs struct{ replies, stale, epochs, partial, unheard, unlogged, endless *ratelog.Log }
 
 // newWorkers returns workers without feeds, node and timers, which run actions by them.
 func newWorkers(opts Options, life lifetime, locks *lockmgr.Manager, st *store.Store, lobby *lobby.Lobby, relay *relay.Relay, set *ratelog.Set) *workers {
@@ -72,6 +72,7 @@ func newWorkers(opts Options, life lifetime, locks *lockmgr.Manager, st *store.S
 			partial:  set.Warn("rooms begin new epochs with what is there: Redis was restarted or replaced, or has lost some of them"),
 			unheard:  set.Error("Redis takes commits, but not their events: other nodes hear nothing of what happens here"),
 			unlogged: set.Error("Redis takes commits, but not their entries in the journal"),
+			endless:  set.Warn("a room is busy until somebody deletes its lock, which has no TTL: another program has written it"),
 		},
 	}
 	ws.requests.New = newRequest
@@ -146,6 +147,14 @@ func (ws *workers) await(ctx context.Context, id string, r *request) (room.Resul
 		return o.result, o.err
 	default:
 		return room.Result{}, fmt.Errorf("gave up while room %s was written: %w: %w", id, room.ErrUnknown, context.Cause(ctx))
+	}
+}
+
+// checkTTL logs it if the lock of a room that is busy has no TTL: then the room stays so.
+func (ws *workers) checkTTL(id string) {
+	key := ws.locks.Key(id)
+	if ttl, err := ws.store.Client.PTTL(ws.prompt.Context(), key).Result(); err == nil && ttl == -1 {
+		ws.logs.endless.Happened(nil, "key", key)
 	}
 }
 

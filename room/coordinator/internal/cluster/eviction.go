@@ -151,10 +151,13 @@ func (n *Node) evictNode(ctx context.Context, node string, seen sighting) error 
 		return err
 	}
 	level, message := slog.LevelInfo, "a node has died; its members were removed"
-	if stopped == nil {
+	switch {
+	case seen.own:
+		message = "this node had lost its lease; its members under the name from before did not come back and were removed"
+	case stopped == nil:
 		message = "a node has stopped; its members did not come back and were removed"
 	}
-	if members == 0 && (stopped == nil || unlisted != 1) { // another node was faster, or it is done once more
+	if members == 0 && (seen.own || stopped == nil || unlisted != 1) { // nobody is missed, another node was faster, or it is done once more
 		level = slog.LevelDebug
 	}
 	n.opts.Log.Log(ctx, level, message, "node", node, "address", cmp.Or(seen.address, address),
@@ -240,7 +243,7 @@ func (n *Node) strayNode(ctx context.Context, node string, seen sighting) (done 
 	start := time.Now()
 	members, err := inEach(rooms, func(id string) (int, error) { return n.strayFrom(ctx, id, node) })
 	if err == nil && members > 0 {
-		n.opts.Log.Debug("a node has died; its members are away", "node", node, "address", seen.address,
+		n.opts.Log.Debug("a node's lease is over; its members are away", "node", node, "address", seen.address,
 			"rooms", len(rooms), "members", members, "took", time.Since(start))
 	}
 	return err == nil, err

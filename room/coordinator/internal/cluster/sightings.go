@@ -1,6 +1,9 @@
 package cluster
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // sightings are what this node has seen of the leases in one list of nodes. They go by this
 // node's own clock, so that members keep their grace however Redis' clock is set, and also
@@ -10,7 +13,8 @@ type sightings struct {
 	seen   map[string]sighting // by node
 	looked time.Time           // when the leases were last read
 
-	peers *peers // is told of nodes that are new
+	kept  func() []string // see Node.KeptNames
+	peers *peers          // is told of nodes that are new
 }
 
 // sighting is a lease as it was seen for the first time.
@@ -20,6 +24,7 @@ type sighting struct {
 	ttl     time.Duration // how long it may go unchanged
 	grace   time.Duration // of the node's members after that
 	address string        // of the node; empty if it has none
+	own     bool          // it is this node's, under the name that it has, or had
 
 	dead  time.Time // when the node counts as dead, unless it prolongs its lease before
 	shown bool      // its members are shown as away
@@ -46,7 +51,7 @@ func (v *sightings) saw(node, lease string, now time.Time, all Settings) time.Ti
 	s, known := v.seen[node]
 	if !known || s.lease != lease {
 		if !known {
-			s.grace, s.dead = all.Grace, now.Add(all.NodeTTL)
+			s.grace, s.dead, s.own = all.Grace, now.Add(all.NodeTTL), slices.Contains(v.kept(), node)
 		}
 		s.lease, s.since, s.ttl = lease, now, 0
 		switch l, ok := ParseLease(lease); {

@@ -57,7 +57,7 @@ func newConn(s *Server, user string, access *access, address netip.Addr) *conn {
 	c := &conn{server: s, network: pending.Network(address), removed: make(chan struct{})}
 	c.writer = &writer{conn: c}
 	c.out = outbox.New(c.writer.start, s.limits.Load().maxQueue)
-	c.session = newSession(s, user, access, c.out, c.end)
+	c.session = newSession(s, user, access, c.out, func(code int, text string) { c.end(code, text) })
 	c.session.isOver = c.isOver
 	c.session.onUser = func() {
 		s.conns.name(c)
@@ -127,13 +127,13 @@ func (c *conn) isOpen() bool {
 }
 
 // end closes the connection once the request that runs has ended and what is queued is
-// written. Only the first call counts; a code of 0 sends no close frame. The text is empty if
-// the client closed. It does not block.
-func (c *conn) end(code int, text string) {
+// written. Only the first call counts, and returns true; a code of 0 sends no close frame. The
+// text is empty if the client closed. It does not block.
+func (c *conn) end(code int, text string) (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {
-		return
+		return false
 	}
 	c.closing, c.code, c.text = true, code, text
 	if code != 0 && text != "" {
@@ -144,6 +144,7 @@ func (c *conn) end(code int, text string) {
 		c.limitLastWrite()
 		_ = c.raw.SetReadDeadline(time.Now()) // wakes the reader
 	}
+	return true
 }
 
 // abort closes the socket at once. Under TLS it says no goodbye, for which a client that reads

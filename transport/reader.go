@@ -21,6 +21,7 @@ func (c *conn) read() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
+			c.out.Discard() // of the reply, too: the close frame of a restart would say that the request was not begun
 			c.server.rateLimitedLogs.panics.Happened(err, "user", c.session.user, "stack", string(debug.Stack()))
 		}
 	}()

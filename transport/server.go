@@ -118,8 +118,8 @@ func (s *Server) answersFor(room, session string) bool {
 func (s *Server) Retire() { s.retired.Store(true) }
 
 // Shutdown refuses new connections, and closes the open ones with 1012, one after the other
-// over Options.DrainSpread; each finishes the request that it runs, and gets the reply. Until
-// then they are served as usual. When ctx ends first, Shutdown cuts off the connections that
+// over Options.DrainSpread; each finishes the request that it runs, and gets the reply before the
+// close frame, so that what is not answered then was not begun. Until then they are served as usual. When ctx ends first, Shutdown cuts off the connections that
 // are left and returns the cause of ctx.
 //
 // The users keep their seats, also those whose connection ended before and whose grace is

@@ -47,6 +47,42 @@ func TestShutdown_Drains(t *testing.T) {
 	}
 }
 
+// At a close with 1012 what has no reply was not begun: the request that runs is answered first, and those behind it
+// are not done. Where the reply cannot be given there is no close frame.
+func TestShutdown_NotAnsweredNotBegun(t *testing.T) {
+	for name, tt := range map[string]struct {
+		outcome func() error // of the request that runs
+		want    string
+	}{
+		"done":    {func() error { return nil }, "1 close 1012"},
+		"refused": {func() error { return room.ErrUnknown }, "unknown close 1012"},
+		"panic":   {func() error { panic("on purpose") }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, begun, goOn := start(t, room.Rules{}, Options{}), 0, make(chan struct{})
+				s.hook.setBefore(func(context.Context, room.Action) error {
+					begun++
+					<-goOn
+					return tt.outcome()
+				})
+				c := s.connectRaw(t)
+				_ = c.raw.SetDeadline(time.Now().Add(time.Hour))
+				c.write(together(text(`{"id":1,"action":"join","room":"42"}`), text(`{"id":2,"action":"join","room":"43"}`))...)
+				synctest.Wait()
+				done := make(chan error, 1)
+				go func() { done <- s.Shutdown(context.Background()) }()
+				time.Sleep(defaultDrainSpread) // virtual: the close is decided
+				close(goOn)
+				redistest.Equal(t, "the client gets", c.readAll(), tt.want)
+				_ = c.raw.Close()
+				redistest.OK(t, redistest.Receive(t, done, "Shutdown"))
+				redistest.Equal(t, "requests begun", begun, 1)
+			})
+		})
+	}
+}
+
 // When the ctx of Shutdown ends, it cuts off the connections that are left.
 func TestShutdown_CutShort(t *testing.T) {
 	s, entered := start(t, room.Rules{}, Options{}), make(chan struct{})

@@ -78,10 +78,9 @@ func (w *writer) send() (more bool) {
 // sendTaken is send for what take has taken.
 func (w *writer) sendTaken() (more bool) {
 	err := w.writeTaken()
-	switch _, _, closing := w.conn.closeReason(); {
+	switch {
 	case err == nil:
-	case errors.Is(err, os.ErrDeadlineExceeded) && !closing:
-		w.conn.end(protocol.CloseTooSlow, "nothing was read for "+w.conn.server.opts.WriteTimeout.String())
+	case errors.Is(err, os.ErrDeadlineExceeded) && w.conn.end(protocol.CloseTooSlow, "nothing was read for "+w.conn.server.opts.WriteTimeout.String()):
 		w.conn.out.Stall(w.rest)
 	default:
 		w.conn.end(0, fmt.Sprintf("writing: %v", err))

@@ -57,9 +57,9 @@ func (k *call) failed(err error) error {
 }
 
 // roundTrip sends a request and waits for its reply. The call's apply gets the reply also if
-// roundTrip has returned because ctx ended: the server did it. If sent is false, the server has not
-// got the request, and never will.
-func (c *Conn) roundTrip(ctx context.Context, k *call) (reply *protocol.Reply, sent bool, err error) {
+// roundTrip has returned because ctx ended: the server did it. If begun is false, the server has not
+// begun the request, and never will.
+func (c *Conn) roundTrip(ctx context.Context, k *call) (reply *protocol.Reply, begun bool, err error) {
 	k.answer = make(chan *protocol.Reply, 1)
 	if err := c.post(ctx, k); err != nil {
 		return nil, false, fmt.Errorf("not sent: %w", err)
@@ -79,7 +79,7 @@ func (c *Conn) roundTrip(ctx context.Context, k *call) (reply *protocol.Reply, s
 		select {
 		case reply = <-k.answer:
 		default:
-			return nil, true, err
+			return nil, !isRestart(err), err
 		}
 	}
 	switch {

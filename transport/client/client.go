@@ -229,11 +229,11 @@ func (c *Client) do(ctx context.Context, k *call) (*protocol.Reply, error) {
 		if err != nil {
 			return nil, k.failed(fmt.Errorf("%s%w", prefix, err))
 		}
-		reply, sent, err := conn.roundTrip(ctx, k)
+		reply, begun, err := conn.roundTrip(ctx, k)
 		switch {
 		case !errors.Is(err, ErrClosed): // nil, for instance
 			return reply, k.failed(err)
-		case sent && !protocol.ActionNamed(k.req.Action).Repeats:
+		case begun && !protocol.ActionNamed(k.req.Action).Repeats:
 			return nil, k.failed(fmt.Errorf("%w: %w", errNoReply, err))
 		}
 	}

@@ -14,8 +14,9 @@
 //   - A list of an iteration over [Client.Lobby] is a whole one, as the server had it at one moment. A reader
 //     who is slow is shown the newest.
 //   - Every request ends: with the server's answer, with the end of its context, or with the end of
-//     the client. One that was not sent waits for a connection. One whose reply was lost is sent again
-//     if that does no harm; otherwise the error is [protocol.ErrUnknown].
+//     the client. One that was not sent waits for a connection. One that a node
+//     has not begun when it restarts is sent again, and so is one whose reply was lost if that does no harm;
+//     otherwise the error is [protocol.ErrUnknown].
 //   - A [Room.Leave] that returns nil has freed the seat. Who is moved meanwhile gets another one, and
 //     a Room of it, exactly once, in whatever order the server's frames come.
 //   - After [Client.Close] no goroutine of the client runs. No method calls back into the program, except

@@ -53,6 +53,12 @@ func (e *CloseError) Unwrap() []error {
 	return []error{ErrClosed, e.cause}
 }
 
+// isRestart reports whether the server has closed the connection to restart. It has answered each request that it has begun.
+func isRestart(err error) bool {
+	closed, is := errors.AsType[*CloseError](err)
+	return is && closed.Code == protocol.CloseRestart
+}
+
 // closeError makes a CloseError of the error that ended the reading. If this side closed the
 // socket, cut says why, and the reading error only says that it was closed.
 func closeError(read, cut error) *CloseError {

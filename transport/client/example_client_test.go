@@ -161,7 +161,7 @@ func ExampleRoom_Set() {
 	address, stop := serveScript(
 		"join: seat 1 of version 2",
 		`conflict: {"pot":30}`,
-		"read and close 1012",
+		"read and close 1001",
 		"join: seat 1 of version 5",
 	)
 	defer stop()

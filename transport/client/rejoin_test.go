@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"roomd/transport/protocol"
 )
 
@@ -170,7 +172,7 @@ func TestReconnect_ReplyLost(t *testing.T) {
 			func(s *server) {
 				s.list(s.expect("join 42@0!3"), 3, "a")
 				s.expect("say 42")
-				s.close(protocol.CloseRestart, "")
+				s.close(websocket.CloseGoingAway, "")
 			},
 			func(s *server) {
 				s.list(s.expect("join 42@0!3"), 3, "a")

@@ -22,7 +22,8 @@ import (
 // For this and the other requests: the reply is shared with OnReply and must not be changed. The
 // error holds a [*protocol.Error] if the server refused; a [*CloseError], which is [ErrClosed], if
 // the connection has ended; or ctx.Err(). After the last two the request may or may not have been
-// carried out, unless the text says that it was not sent. A reply that comes after ctx has ended
+// carried out, unless the text says that it was not sent, or the code is [protocol.CloseRestart], before which a
+// server answers all that it has begun. A reply that comes after ctx has ended
 // goes to OnReply only.
 func (c *Conn) Join(ctx context.Context, room string) (*protocol.Reply, error) {
 	return c.do(ctx, joinCall(room, nil))

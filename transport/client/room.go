@@ -109,7 +109,7 @@ func (r *Room) Ready(ctx context.Context, ready bool) error {
 // For this and the other requests: while the client connects again, or has been moved to the room and
 // not been told more of it yet, a request waits, until ctx ends.
 // The error is [protocol.ErrUnknown] if the connection broke after the request was sent, so that it
-// may or may not have been done. It holds a [*protocol.Error] if the server refused, is ctx.Err(), or
+// may or may not have been done; a restart of the node is no such end. It holds a [*protocol.Error] if the server refused, is ctx.Err(), or
 // is that of Err if the room or the client has ended.
 func (r *Room) Set(ctx context.Context, data any, only ...Condition) error {
 	return r.act(ctx, setCall(r.id, "", data, only))

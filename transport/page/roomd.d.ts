@@ -41,7 +41,7 @@ export type ServerCode =
  * - `disconnected`: the server ended the connection over a fault of the client (`closeCode` says which).
  *
  * It also says `unknown`, as the server does: the connection broke before the reply came, and the request was
- * done, or it was not; and `bad_request` and `too_large` for what it does not send at all, such as a URL without a scheme,
+ * done, or it was not (where a node restarts the client knows, and sends it again); and `bad_request` and `too_large` for what it does not send at all, such as a URL without a scheme,
  * or an option that the call does not have.
  */
 export type ClientCode = "timeout" | "left" | "unwatched" | "lost" | "client_closed" | "replaced" | "disconnected"
@@ -313,7 +313,8 @@ export interface Listing<Data = any, MemberData = any> extends Position {
  *
  * Methods that ask the server for something wait for a connection, and reject with a {@link RoomdError}. What they did is
  * in the room when they resolve. `ready` and `leave` are sent again after a reconnect if the reply is missing;
- * `set`, `setMember`, `setPrivate`, `update`, `timer` and `say` then reject with `unknown`.
+ * `set`, `setMember`, `setPrivate`, `update`, `timer` and `say` then reject with `unknown`, unless the node restarts (1012): what it has
+ * not answered it has not begun, and all is sent again.
  */
 export class Room<Data = any, MemberData = any> implements Listing<Data, MemberData> {
   private constructor()

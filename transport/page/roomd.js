@@ -18,6 +18,8 @@ const LONGEST_TIMER = 2 ** 31 - 1
 
 // These do no harm when they are done twice, so they are sent again if the reply is missing.
 const REPEATABLE = new Set(["join", "match", "leave", "ready", "users", "watch", "unwatch"])
+// The node restarts: it has answered each request that it has begun, so the others are sent again.
+const RESTART = 1012
 // Close codes that say that the client is at fault, and would be again.
 const FAULTS = new Set([1002, 1003, 1007, 1008, 1009, 4009])
 
@@ -676,7 +678,7 @@ class Session {
         connected()
         const { code, reason } = await link.ended
         if (performance.now() - began >= STEADY) n = 0
-        if (this.#link === link) this.#down(link)
+        if (this.#link === link) this.#down(link, code)
         this.#judge(code, reason)
       }
       if (!this.error) await this.#within(this.#pause(n))
@@ -861,13 +863,13 @@ class Session {
     this.flush()
   }
 
-  #down(link) {
+  #down(link, code) {
     this.#link = undefined
     clearTimeout(this.#renewal)
     for (const mirror of this.mirrors.values()) mirror.restoring = true
     const again = []
     for (const request of link.takeBack()) {
-      if (REPEATABLE.has(request.frame.action)) again.push(request)
+      if (code === RESTART || REPEATABLE.has(request.frame.action)) again.push(request)
       else request.failed(new RoomdError("unknown", `${request.frame.action}: the connection broke before the reply came; it was done or it was not`))
     }
     for (const request of again) this.#limit(request)

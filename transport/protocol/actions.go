@@ -50,7 +50,7 @@ type Action struct {
 	Host  bool // only the host of the room may, and admins
 
 	// Repeats says that it does no harm to do it twice: a client whose connection ends before the reply
-	// sends it again.
+	// sends it again, whatever the close code.
 	Repeats bool
 	// Stays says that a member of the room may do it, whatever a newer token says of the room.
 	Stays bool

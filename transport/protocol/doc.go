@@ -36,7 +36,7 @@ const (
 	CloseNotUTF8      = 1007 // a text frame was not UTF-8: a bug in the client
 	ClosePolicy       = 1008 // a message came in too many frames: a bug in the client
 	CloseTooBig       = 1009 // a message was too long: a bug in the client
-	CloseRestart      = 1012 // the node restarts: connect again, not all at once
+	CloseRestart      = 1012 // the node restarts: connect again, not all at once. What it has not answered it has not begun
 	CloseReplaced     = 4001 // a newer session of the same user took over: do not connect again
 	CloseUnauthorized = 4003 // the token has expired, or none came in time: connect again with a new one
 	CloseTooSlow      = 4008 // nothing was read for long: connect again and join

@@ -98,7 +98,10 @@ var coordinatorMutants = []mutant{
 	{"timers: an entry goes before its commit may be done", "room/coordinator/internal/timers/poll.go", "	case now <= settled:\n		return t.lookAt(reading, e, settled)\n", "	case settled == 0:\n", coordinators, "TestTimers_EntriesEnd"},
 	{"timers: that of a refused one stays", "room/coordinator/coordinator.go", "		c.timers.Withdraw(id, due)\n", "		_ = due\n", coordinators, "TestTimers_EntriesEnd"},
 	{"timers: two share an entry", "room/coordinator/internal/timers/lua/announce.lua", "  due = due + 1000\n", "  break\n", coordinators, "TestTimers_SameMoment"},
-	{"timers: what Redis has lost is not written again", "room/coordinator/internal/timers/poll.go", "		if round%rewriteRounds == 0 {", "		if false {", coordinators, "TestTimers_IndexIsLost"},
+	{"timers: what Redis has lost is not written again", "room/coordinator/internal/timers/poll.go", "		if round%reviewRounds == 0 {", "		if false {", coordinators, "TestTimers_IndexIsLost"},
+	{"timers: alarms of those that are gone stay", "room/coordinator/internal/timers/alarm.go", "			t.setLocked(id, a.name, 0)\n", "", coordinators, "TestTimers_NothingStays"},
+	{"timers: entries of those that are gone stay", "room/coordinator/internal/timers/alarm.go", "			t.over = append(t.over, a.entry)\n", "", coordinators, "TestTimers_NothingStays"},
+	{"timers: one that is set while its room is read is taken for gone", "room/coordinator/internal/timers/alarm.go", "	for _, a := range before {", "	_ = before\n	for _, a := range t.alarms[id] {", coordinators, "TestTimers_NothingStays"},
 	{"timers: who reads a room does not write them again", "room/coordinator/internal/timers/timers.go", "	if r.Timers().Len() == 0 {", "	if true {", coordinators, "TestTimers_IndexIsLost"},
 	{"exchange: the others do not come back when it fails", "room/coordinator/move_rooms.go", "			undo.Were[user] = member\n", "			_ = member\n", coordinators, "TestExchange_Undone"},
 

@@ -309,6 +309,69 @@ func TestTimers_EntriesEnd(t *testing.T) {
 	})
 }
 
+// A timer that another node has taken away, or that is forgotten with its room, leaves nothing behind until it would have
+// been due. Somebody who comes back before Redis forgets the room finds it, and one that is set while its node looks stays.
+func TestTimers_NothingStays(t *testing.T) {
+	leave := func(t *testing.T, c *Coordinator) { mustDo(t, c, "42", room.Leave{User: "a", Session: "s"}) }
+	cancel := func(t *testing.T, c *Coordinator) {
+		for i := range room.MaxTimers {
+			mustDo(t, c, "42", room.SetTimer{Name: fmt.Sprint(i), Stop: true})
+		}
+	}
+	for name, c := range map[string]struct {
+		end  func(t *testing.T, other *Coordinator)
+		left []string
+	}{
+		"forgotten":     {leave, nil},
+		"cancelled":     {cancel, nil},
+		"set meanwhile": {cancel, []string{"42"}},
+		"back in time": {func(t *testing.T, other *Coordinator) {
+			leave(t, other)
+			time.Sleep(unusedIdle - time.Second)
+			mustDo(t, other, "42", room.Join{User: "b", Session: "t"})
+		}, slices.Repeat([]string{"42"}, room.MaxTimers)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mini, rdb := redistest.Mini(t)
+				var reads atomic.Int64
+				var late sync.Once
+				client := redistest.MiniClient(t, mini)
+				var setter, other *Coordinator
+				client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+					if cmd.Name() == "hget" && cmd.Args()[1] == "Room:42:Meta" {
+						reads.Add(1)
+						if name == "set meanwhile" {
+							late.Do(func() { setTimer(t, setter, "late", 8*time.Minute) })
+						}
+					}
+					return nil
+				}})
+				setter, other = newCoordinator(t, client, Options{}), newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+				redistest.OK(t, errors.Join(setter.Start(t.Context()), other.Start(t.Context())))
+				mustDo(t, setter, "42", room.Join{User: "a", Session: "s"})
+				for i := range room.MaxTimers {
+					setTimer(t, setter, fmt.Sprint(i), 10*time.Minute)
+				}
+				c.end(t, other)
+				time.Sleep(4 * time.Minute)
+				expectIndex(t, rdb, c.left...)
+				reads.Store(0)
+				time.Sleep(2 * time.Minute)
+				if alarms := reads.Load() > 0; alarms != (c.left != nil) {
+					t.Errorf("the node that has set the timers still has alarms: %v", alarms)
+				}
+				l := watchTimers(t, other)
+				time.Sleep(5 * time.Minute)
+				synctest.Wait()
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				redistest.Equal(t, "timers that have fired", len(l.told), len(c.left))
+			})
+		})
+	}
+}
+
 // Redis has lost the index: it is written again by the node that has set the timer, and by who reads the room.
 func TestTimers_IndexIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,9 @@
 package timers
 
 import (
+	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"roomd/room"
@@ -45,6 +48,41 @@ func (t *Timers) adopt(e entry, name string) {
 	if a := t.alarms[e.room][name]; a == nil || a.entry != e {
 		t.setLocked(e.room, name, e.due)
 	}
+}
+
+// rooms returns the rooms of all alarms.
+func (t *Timers) rooms() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Keys(t.alarms))
+}
+
+// review ends the alarms of a room whose timers are gone: another node has cancelled them, or Redis has forgotten the room
+// with them. Entries of the others are written again, should Redis have lost some. An alarm is set only when the commit
+// that sets its timer is done, so one whose timer is not there is over.
+func (t *Timers) review(ctx context.Context, id string) error {
+	t.mu.Lock()
+	before := slices.Collect(maps.Values(t.alarms[id])) // the room is read later: a timer of an alarm that is set meanwhile may not be in it
+	t.mu.Unlock()
+	reading, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	timers, err := t.store.Timers(reading, id)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range before {
+		if t.alarms[id][a.name] != a {
+			continue
+		} else if _, set := dueAt(timers, a.due); set {
+			t.missing = append(t.missing, a.entry)
+		} else {
+			t.over = append(t.over, a.entry)
+			t.setLocked(id, a.name, 0)
+		}
+	}
+	return nil
 }
 
 // left returns how long it is until a timer is due.

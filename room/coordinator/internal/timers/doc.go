@@ -10,6 +10,9 @@
 // timer some time after it was due, when no commit can be under way any more that sets it. Who reads a room which has
 // timers writes their entries again if they are missing.
 //
+// A node looks once a minute whether the timers of its alarms are still there (review, in alarm.go). It removes alarms and entries
+// of those that Redis has forgotten with their rooms, or another node has cancelled, and writes the other entries again.
+//
 // A node that stops, or has died, leaves timers that are not due yet. Their entries are hastened (hasten.go): who looks at one before
 // its time has an alarm for the timer from then on, so it fires on time.
 //

@@ -25,8 +25,8 @@ const (
 	late    = 1500 * time.Millisecond
 	claimed = 5 * time.Second
 
-	// rewriteRounds is after how many looks a node writes the entries of its alarms again, should Redis have lost some.
-	rewriteRounds = 60
+	// reviewRounds is after how many pauses a node reviews its alarms.
+	reviewRounds = 60
 
 	maxEntries = 500 // of one look
 	maxLooks   = 64  // at rooms at the same time
@@ -35,32 +35,24 @@ const (
 // loop looks at the index as long as the coordinator is open.
 func (t *Timers) loop() {
 	for round := 1; t.open.Err() == nil; round++ {
-		if round%rewriteRounds == 0 {
-			t.rewrite()
+		var rooms []string
+		if round%reviewRounds == 0 {
+			rooms = t.rooms()
 		}
-		full, err := t.poll(t.open)
-		if err != nil && t.open.Err() == nil {
-			t.failed.Happened(err)
+		for full := true; (full || len(rooms) > 0) && t.open.Err() == nil; {
+			var err error
+			n := min(len(rooms), maxEntries)
+			if full, err = t.poll(t.open, rooms[:n]); err != nil && t.open.Err() == nil {
+				t.failed.Happened(err)
+			}
+			rooms = rooms[n:]
 		}
-		if !full {
-			_ = pause.For(t.open, pollPause*3/4+rand.N(pollPause/2))
-		}
+		_ = pause.For(t.open, pollPause*3/4+rand.N(pollPause/2))
 	}
 }
 
-// rewrite has the entries of all alarms written again.
-func (t *Timers) rewrite() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, named := range t.alarms {
-		for _, a := range named {
-			t.missing = append(t.missing, a.entry)
-		}
-	}
-}
-
-// poll looks once. full says that there may be more.
-func (t *Timers) poll(ctx context.Context) (full bool, err error) {
+// poll looks once, and reviews the alarms of those rooms. full says that there may be more.
+func (t *Timers) poll(ctx context.Context, rooms []string) (full bool, err error) {
 	asking, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	now, due, full, err := t.exchange(asking, maxEntries)
@@ -71,6 +63,9 @@ func (t *Timers) poll(ctx context.Context) (full bool, err error) {
 	looks.SetLimit(maxLooks)
 	for _, e := range due {
 		looks.Go(func() error { return t.look(ctx, e, now) })
+	}
+	for _, id := range rooms {
+		looks.Go(func() error { return t.review(ctx, id) })
 	}
 	return full, looks.Wait()
 }
@@ -125,12 +120,7 @@ func (t *Timers) look(ctx context.Context, e entry, now int64) error {
 	if err != nil {
 		return err
 	}
-	set, name := false, ""
-	for of, timer := range timers.ByName {
-		if timer.Due == e.due {
-			set, name = true, of
-		}
-	}
+	name, set := dueAt(timers, e.due)
 	switch settled := e.due + t.settled.Milliseconds(); {
 	case set && e.due <= now:
 		_, err = t.actions.Run(ctx, e.room, room.Fire{Now: now}) // Committed removes the entry
@@ -145,6 +135,16 @@ func (t *Timers) look(ctx context.Context, e entry, now int64) error {
 	}
 	t.Withdraw(e.room, e.due)
 	return nil
+}
+
+// dueAt returns the name of the timer that is due then, if there is one.
+func dueAt(timers *room.Timers, due int64) (name string, found bool) {
+	for name, timer := range timers.ByName {
+		if timer.Due == due {
+			return name, true
+		}
+	}
+	return "", false
 }
 
 // lookAt has an entry, unless it was removed, looked at later.

@@ -7,8 +7,8 @@
 // Names and messages are shown as text, never as markup.
 //
 // The files in assets, from page.js on: table.js shows a table, lobby.js the list of tables,
-// stampede.js has many players want the same table at once, and rival.js does the same to a list
-// without a lock.
+// stampede.js has many players want the same table at once, and compares; crowd.js plays them, there and
+// at a list without a lock.
 //
 // Admin returns the handler of the operators' page, whose files are in admin, from admin.js on: it
 // asks the operators' API about once a second, and nodes.js, charts.js, rooms.js and room.js show what that says.

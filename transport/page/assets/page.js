@@ -34,7 +34,7 @@ const lobby = new Lobby({
   follow: () => client.lobby(),
   seated: (id) => Boolean(client?.rooms.get(id)?.member),
 })
-const stampede = new StampedePanel(facts, () => table?.room)
+const stampede = new StampedePanel(facts)
 
 // Tables where this tab has a seat: after a reload it takes them again.
 const seated = {
@@ -231,7 +231,6 @@ async function followTo(id) {
 }
 
 function closeTable() {
-  stampede.close()
   table?.close()
   table = undefined
 }

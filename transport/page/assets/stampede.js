@@ -1,37 +1,31 @@
 // The panel of the stampede: starts it, shows how it goes, and compares.
 
 import { $, make, plural, show, text } from "./dom.js"
-import { rival, settingsOf, stampede } from "./crowd.js"
+import { rival, stampede } from "./crowd.js"
 
-/** The panel beside the table. `facts` are those of /page.json; `room` returns the room that is shown. */
+const sliders = ["crowd", "crowd-seats"]
+
+/** The panel beside the table. `facts` are those of /page.json. What it has found stays until the next stampede has ended. */
 export class StampedePanel {
   #facts
-  #room
-  #clear // has the crowd leave; undefined if there is none
-  #leaving // the same, from the moment when the first one comes
+  #leave // has the crowd leave, while there is one
   #running = false
 
-  constructor(facts, room) {
+  constructor(facts) {
     this.#facts = facts
-    this.#room = room
-    $("crowd").oninput = () => text($("crowd-count"), $("crowd").value)
+    for (const slider of sliders) $(slider).oninput = () => text($(`${slider}-count`), $(slider).value)
     $("stampede-go").onclick = () => this.#run()
-    $("stampede-clear").onclick = () => this.#leave()
-    addEventListener("pagehide", () => this.#leaving?.())
+    addEventListener("pagehide", () => this.#leave?.())
   }
 
-  /** Shows the panel for another table. */
+  /** Shows whether there can be a stampede. */
   open() {
-    show($("stampede-result"), false)
-    this.#step("")
-    $("stampede-go").disabled = $("crowd").disabled = this.#running || this.#facts.auth
-    if (this.#facts.auth) {
-      this.#step("Off: this server asks each player for a token, and a crowd has none.")
-    }
+    this.#allow(!this.#running && !this.#facts.auth)
+    if (this.#facts.auth) this.#step("Off: this server asks each player for a token, and a crowd has none.")
   }
 
-  close() {
-    this.#leave()
+  #allow(allowed) {
+    for (const control of ["stampede-go", ...sliders]) $(control).disabled = !allowed
   }
 
   #step(sentence, share) {
@@ -43,39 +37,27 @@ export class StampedePanel {
   async #run() {
     if (this.#running) return
     this.#running = true
-    const count = Number($("crowd").value)
-    const room = this.#room()
-    const { id } = room
-    $("stampede-go").disabled = $("crowd").disabled = true
-    show($("stampede-result"), false)
+    this.#allow(false)
+    const [count, seats] = sliders.map((slider) => Number($(slider).value))
+    const crowd = `${plural(count, "player")} at ${plural(seats, "seat")}`
     try {
-      await this.#leave()
-      const capacity = (await settingsOf(room)).capacity ?? 0
       let without
       if (this.#facts.stampede) {
-        this.#step(`${plural(count, "player")} at a list without a lock…`, 0)
-        without = await rival(capacity, count, (share) => this.#step(`${plural(count, "player")} at a list without a lock…`, share / 2)).catch(() => undefined)
+        const progress = (share) => this.#step(`${crowd} of a list without a lock…`, share / 2)
+        progress(0)
+        without = await rival(seats, count, progress).catch(() => undefined)
       }
-      this.#step(`${plural(count, "player")} at this table…`, 0.5)
-      const { clear, ...here } = await stampede(id, count, (share) => this.#step(`${plural(count, "player")} at this table…`, 0.5 + share / 2), (leave) => (this.#leaving = leave))
-      this.#clear = clear
-      if (this.#room()?.id !== id) return await this.#leave()
-      this.#compare(here, without)
+      const progress = (share) => this.#step(`${crowd} of a table of roomd…`, 0.5 + share / 2)
+      progress(0)
+      this.#compare(await stampede(seats, count, progress, (leave) => (this.#leave = leave)), without)
       this.#step("")
-      show($("stampede-clear"), true)
     } catch (error) {
       this.#step(`The stampede did not come to an end: ${error.message}`)
     } finally {
+      this.#leave = undefined
       this.#running = false
-      $("stampede-go").disabled = $("crowd").disabled = false
+      this.open()
     }
-  }
-
-  async #leave() {
-    const clear = this.#clear
-    this.#clear = undefined
-    show($("stampede-clear"), false, $("stampede-go"))
-    await clear?.()
   }
 
   #compare(here, without) {
@@ -91,6 +73,7 @@ export class StampedePanel {
       ["failed otherwise", here.failed, without?.failed, true],
       ["versions seen", here.versions, off],
       ["versions missing", here.gaps, off, true],
+      ["added before writing", off, without && `${without.gap} ms`],
       ["time", `${Math.round(here.took)} ms`, without && `${Math.round(without.took)} ms`],
     ].filter(([name, a, b]) => name === "failed otherwise" ? a || b : name !== "were sent away since" || a)
     const cell = (value, counts) => {
@@ -109,7 +92,7 @@ function verdict(here, without, offered) {
   const good = here.lost + here.twice + here.over + here.gaps === 0
   const sent = here.gone > 0 ? `, but for ${here.gone} whom an operator sent away and who know it` : ""
   const own = good
-    ? `roomd kept all ${here.told} whom it told “you are in”${sent}, gave no seat twice and left out no version.`
+    ? `roomd kept all ${here.told} whom it told “you are in”${sent}, gave no seat twice, let in no more than there are seats and left out no version.`
     : "roomd did not keep its word here. That is a defect: please report it."
   if (!without) return `${own} The comparison with a list without a lock is off: ${offered ? "it did not come to an end, or this page does not come from your own machine" : "this server is open to other machines"}.`
   if (without.lost + without.twice + without.over === 0) {
@@ -121,5 +104,6 @@ function verdict(here, without, offered) {
     without.over > 0 && `${without.over} more came in than there are seats`,
   ].filter(Boolean)
   const last = wrong.length > 1 ? ` and ${wrong.pop()}` : ""
-  return `Without a lock ${wrong.join(", ")}${last}. They read the list while another player was about to write it, and the later write wiped out the earlier one. ${own}`
+  const slow = without.gap > 0 ? ` That was seen with ${without.gap} ms more between reading and writing, as on a slower network.` : ""
+  return `Without a lock ${wrong.join(", ")}${last}. They read the list while another player was about to write it, and the later write wiped out the earlier one.${slow} ${own}`
 }

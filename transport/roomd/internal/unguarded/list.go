@@ -63,8 +63,9 @@ func (l *lists) read(ctx context.Context, id string) ([]string, error) {
 }
 
 // join is all three: GET the list, append the user, SET it. Nothing keeps others from doing the same
-// meanwhile, which is the point. It returns the seat that the user believes to have.
-func (l *lists) join(ctx context.Context, id, user string, capacity int) (seat int, err error) {
+// meanwhile, which is the point; gap is how long the third waits, besides what Redis takes. It returns the
+// seat that the user believes to have, or errFull.
+func (l *lists) join(ctx context.Context, id, user string, capacity int, gap time.Duration) (seat int, err error) {
 	if err := l.admit(id); err != nil {
 		return 0, err
 	}
@@ -74,6 +75,13 @@ func (l *lists) join(ctx context.Context, id, user string, capacity int) (seat i
 	}
 	if len(users) >= capacity {
 		return 0, errFull
+	}
+	if gap > 0 {
+		select {
+		case <-time.After(gap):
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
 	}
 	text, err := json.Marshal(append(users, user))
 	if err != nil {

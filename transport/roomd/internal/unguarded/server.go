@@ -1,8 +1,10 @@
 package unguarded
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -23,6 +25,7 @@ const (
 	maxFrame       = 1 << 10
 	idle           = time.Minute
 	patience       = 5 * time.Second // with Redis, and for a write
+	maxGap         = 100             // ms between reading and writing
 )
 
 // Server is the handler of the WebSocket.
@@ -77,7 +80,7 @@ func (s *Server) leave(ws *websocket.Conn) {
 	s.wait.Done()
 }
 
-// ServeHTTP is GET /unguarded?user=NAME&capacity=N.
+// ServeHTTP is GET /unguarded?user=NAME&capacity=N&gap=MS.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !node.IsLoopback(r.Host) {
 		http.Error(w, "this is for pages of this machine only", http.StatusForbidden)
@@ -96,6 +99,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if capacity == 0 || capacity > maxPlayers {
 		capacity = maxPlayers
 	}
+	gap, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("gap"), "0"))
+	if err != nil || gap < 0 || gap > maxGap {
+		http.Error(w, fmt.Sprintf("gap must be 0 to %d ms", maxGap), http.StatusBadRequest)
+		return
+	}
 	if !s.enter() {
 		http.Error(w, "too many connections", http.StatusServiceUnavailable)
 		return
@@ -109,7 +117,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer s.leave(ws)
 		defer ws.Close()
 		if s.register(ws) {
-			s.serve(ws, user, capacity)
+			s.serve(ws, player{user, capacity, time.Duration(gap) * time.Millisecond})
 		}
 	}()
 }
@@ -122,8 +130,15 @@ func (s *Server) register(ws *websocket.Conn) bool {
 	return s.life.Err() == nil
 }
 
+// player is what a connection says of itself.
+type player struct {
+	user     string
+	capacity int           // of the lists that it joins
+	gap      time.Duration // between reading a list and writing it
+}
+
 // serve answers requests until the client goes away, or has sent too much.
-func (s *Server) serve(ws *websocket.Conn, user string, capacity int) {
+func (s *Server) serve(ws *websocket.Conn, p player) {
 	ws.SetReadLimit(maxFrame)
 	for range maxRequests {
 		_ = ws.SetReadDeadline(time.Now().Add(idle))
@@ -131,7 +146,7 @@ func (s *Server) serve(ws *websocket.Conn, user string, capacity int) {
 		if err != nil || kind != websocket.TextMessage {
 			return
 		}
-		reply := s.answer(frame, user, capacity)
+		reply := s.answer(frame, p)
 		_ = ws.SetWriteDeadline(time.Now().Add(patience))
 		if ws.WriteMessage(websocket.TextMessage, protocol.AppendReply(nil, reply)) != nil {
 			return
@@ -140,7 +155,7 @@ func (s *Server) serve(ws *websocket.Conn, user string, capacity int) {
 }
 
 // answer does what a frame asks for.
-func (s *Server) answer(frame []byte, user string, capacity int) *protocol.Reply {
+func (s *Server) answer(frame []byte, p player) *protocol.Reply {
 	req, failed := protocol.DecodeRequest(frame)
 	if failed != nil {
 		return failed.Reply()
@@ -153,7 +168,7 @@ func (s *Server) answer(frame []byte, user string, capacity int) *protocol.Reply
 	case err != nil:
 	case req.Action == protocol.ActionJoin:
 		var seat int
-		if seat, err = s.lists.join(ctx, req.Room, user, capacity); err == nil {
+		if seat, err = s.lists.join(ctx, req.Room, p.user, p.capacity, p.gap); err == nil {
 			reply.Seat = &seat
 		}
 	case req.Action == protocol.ActionUsers:

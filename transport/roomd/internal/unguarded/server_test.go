@@ -2,6 +2,7 @@ package unguarded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -33,21 +34,21 @@ func serve(t *testing.T) (s *Server, redis *redis.Client, url string) {
 	return s, client, "ws" + strings.TrimPrefix(web.URL, "http") + "/unguarded"
 }
 
-type player struct {
+type tester struct {
 	t  *testing.T
 	ws *websocket.Conn
 	id int
 }
 
-func dial(t *testing.T, url, user string, capacity int) *player {
+func dial(t *testing.T, url, user string, capacity int) *tester {
 	t.Helper()
 	ws, _, err := websocket.DefaultDialer.Dial(fmt.Sprintf("%s?user=%s&capacity=%d", url, user, capacity), nil)
 	redistest.OK(t, err)
 	t.Cleanup(func() { ws.Close() })
-	return &player{t: t, ws: ws}
+	return &tester{t: t, ws: ws}
 }
 
-func (p *player) send(text string) *protocol.Reply {
+func (p *tester) send(text string) *protocol.Reply {
 	p.t.Helper()
 	_ = p.ws.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if err := p.ws.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
@@ -64,7 +65,7 @@ func (p *player) send(text string) *protocol.Reply {
 	return decoded.(*protocol.Reply)
 }
 
-func (p *player) ask(action, list string) *protocol.Reply {
+func (p *tester) ask(action, list string) *protocol.Reply {
 	p.t.Helper()
 	p.id++
 	return p.send(fmt.Sprintf(`{"id":%d,"action":%q,"room":%q}`, p.id, action, list))
@@ -90,23 +91,58 @@ func TestOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// Who writes while another player is between reading and writing wipes that one out. The hook lets b
-// come exactly there.
+// Who writes while another player is between reading and writing wipes that one out, and takes a seat that
+// there is once only. The hook lets b come exactly there.
 func TestTheLaterWriteWins(t *testing.T) {
 	s, client, _ := serve(t)
 	other := &lists{client: client, prefix: s.lists.prefix, expires: make(map[string]time.Time)}
 	slow := redis.NewClient(client.Options())
 	defer slow.Close()
 	slow.AddHook(between{func() {
-		if _, err := other.join(t.Context(), "42", "b", 10); err != nil {
+		if _, err := other.join(t.Context(), "42", "b", 1, 0); err != nil {
 			t.Error(err)
 		}
 	}})
 	s.lists.client = slow
-	seat, err := s.lists.join(t.Context(), "42", "a", 10)
+	seat, err := s.lists.join(t.Context(), "42", "a", 1, 0)
 	users, _ := other.read(t.Context(), "42")
 	if err != nil || seat != 0 || !slices.Equal(users, []string{"a"}) {
 		t.Errorf("seat %d, %v: the list is %v; want b lost", seat, err, users)
+	}
+}
+
+// Who waits does it between reading and writing.
+func TestTheGap(t *testing.T) {
+	s, client, _ := serve(t)
+	redistest.OK(t, client.Set(t.Context(), s.lists.key("42"), `["b"]`, 0).Err())
+	slow := redis.NewClient(client.Options())
+	defer slow.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	slow.AddHook(after{"get", cancel})
+	slow.AddHook(between{func() { t.Error("the list is written") }})
+	s.lists.client = slow
+	if _, err := s.lists.join(ctx, "42", "a", 10, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// after calls do after each command of that name.
+type after struct {
+	name string
+	do   func()
+}
+
+func (h after) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (h after) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+func (h after) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if cmd.Name() == h.name {
+			h.do()
+		}
+		return err
 	}
 }
 
@@ -129,7 +165,7 @@ func (h between) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // Clients decide neither how much is kept nor how many there are.
 func TestBounds(t *testing.T) {
 	_, _, url := serve(t)
-	for _, query := range []string{"", "?user=a", "?user=&capacity=1", "?user=a&capacity=-1", "?user=a&capacity=70000", "?user=a%00&capacity=1"} {
+	for _, query := range []string{"", "?user=a", "?user=&capacity=1", "?user=a&capacity=-1", "?user=a&capacity=70000", "?user=a%00&capacity=1", "?user=a&capacity=1&gap=-1", "?user=a&capacity=1&gap=101", "?user=a&capacity=1&gap=x"} {
 		if _, answer, err := websocket.DefaultDialer.Dial(url+query, nil); err == nil || answer.StatusCode != 400 {
 			t.Errorf("%q: %v", query, err)
 		}

@@ -146,23 +146,3 @@ func (e *Event) isAway(user string) (away bool) {
 // keeps reports whether nobody had removed the members of a node as a dead node's when the
 // snapshot was read. If so, a user who is missing has left or was replaced.
 func (e *Event) keeps(node string) bool { return slices.Contains(e.alive, node) }
-
-// EndsWatch returns why a user who is no member may not watch the room any more after the event, as
-// [Snapshot.MayWatch] does, and nil if the event does not say that.
-func (e *Event) EndsWatch(user string, now int64) error {
-	if e.Snapshot != nil {
-		return e.Snapshot.MayWatch(e.Room, user, now)
-	}
-	if e.commit == nil {
-		return nil
-	}
-	for i := range e.commit.Updates {
-		switch u := &e.commit.Updates[i]; {
-		case u.Type == KindBan && u.User == user && u.detail().Until > now:
-			return (&state{bans: map[string]int64{user: u.Until}}).checkBan(e.Room, user, now)
-		case u.Type == KindSettings && u.detail().Settings != nil && u.Settings.Watch != WatchAll:
-			return onlyMembers(e.Room)
-		}
-	}
-	return nil
-}

@@ -114,9 +114,13 @@ func makeRoomForBan(r *Room, user string, now int64, lift bool) bool {
 
 // checkBan fails with ErrBanned if a user may not come in.
 func (s *state) checkBan(id, user string, now int64) error {
-	until, banned := s.bans[user]
+	return checkBan(id, user, s.bans[user], now)
+}
+
+// checkBan fails with ErrBanned while a ban of a user lasts, which 0 is none of.
+func checkBan(id, user string, until, now int64) error {
 	switch {
-	case !banned || until <= now:
+	case until <= now:
 		return nil
 	case until >= Forever:
 		return Refuse(ErrBanned, "%s is banned from room %s", user, id)

@@ -54,14 +54,48 @@ func (s Snapshot) Shared(make func() any) any {
 // MayWatch fails with [ErrBanned] or [ErrForbidden] unless a user may see the room of that id at a time,
 // in ms since 1970. Members may, and "" is a user who is not known.
 func (s Snapshot) MayWatch(id, user string, now int64) error {
+	rule := s.WatchRule(user)
+	rule.onlyMembers = rule.onlyMembers && (user == "" || !slices.ContainsFunc(s.Users(), func(o Occupant) bool { return o.User == user }))
+	return rule.Check(id, user, now)
+}
+
+// WatchRule is what a room says of whether a user who is no member may watch it. The zero value says yes.
+type WatchRule struct {
+	onlyMembers bool
+	until       int64 // of a ban, in ms since 1970; 0 for none
+}
+
+// WatchRule returns what the room says of a user.
+func (s Snapshot) WatchRule(user string) WatchRule {
 	if s.state == nil {
-		return nil
+		return WatchRule{}
 	}
-	if err := s.state.checkBan(id, user, now); err != nil {
+	return WatchRule{s.Settings.Watch != WatchAll, s.state.bans[user]}
+}
+
+// After returns the rule for a user behind an event.
+func (w WatchRule) After(e *Event, user string) WatchRule {
+	if e.Snapshot != nil {
+		return e.Snapshot.WatchRule(user)
+	}
+	if e.commit == nil {
+		return w
+	}
+	for i := range e.commit.Updates {
+		switch u := &e.commit.Updates[i]; {
+		case u.Type == KindBan && u.User == user:
+			w.until = u.detail().Until
+		case u.Type == KindSettings && u.detail().Settings != nil:
+			w.onlyMembers = u.Settings.Watch != WatchAll
+		}
+	}
+	return w
+}
+
+// Check fails with [ErrBanned] or [ErrForbidden] unless the user may watch the room of that id at a time, in ms since 1970.
+func (w WatchRule) Check(id, user string, now int64) error {
+	if err := checkBan(id, user, w.until, now); err != nil || !w.onlyMembers {
 		return err
-	}
-	if s.Settings.Watch == WatchAll || user != "" && slices.ContainsFunc(s.Users(), func(o Occupant) bool { return o.User == user }) {
-		return nil
 	}
 	return onlyMembers(id)
 }

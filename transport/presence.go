@@ -116,10 +116,10 @@ func (s *session) push(queue *outbox.Room, e *room.Event) {
 
 // judgeLocked does what an event asks for, as to the session's place and its watch.
 func (p *presence) judgeLocked(e *room.Event) {
-	heeds := p.watch.heed(e) // before a loss asks whether only members may watch
+	heeds := p.watch.heed(e, p.session.user) // before a loss asks who may watch
 	p.afterLocked(p.membership.Event(e), e)
 	if heeds {
-		p.tellLocked(e, false, p.endWatchLocked(nil, e))
+		p.tellLocked(e, false, p.endWatchLocked())
 	}
 }
 
@@ -151,7 +151,7 @@ func (p *presence) loseLocked(lost *membership.Loss, by *room.Event, replying bo
 		why.Reason = ErrorOf(lost.Refusal).Code
 		s.server.rateLimitedLogs.lostSeats.Happened(lost.Refusal, "room", p.room, "user", s.user)
 	}
-	p.tellLocked(by, replying, why, p.endWatchLocked(nil, by))
+	p.tellLocked(by, replying, why, p.endWatchLocked())
 	switch {
 	case lost.Target == "":
 	case s.serving == p.room: // the client hears of the loss when the request has ended, and then of the other room

@@ -7,16 +7,16 @@ import (
 
 // watch is whether a session watches a room, and what ends that.
 type watch struct {
-	on      bool
-	since   room.Position // what the client was told when it began to watch
-	private bool          // the settings let only members watch
+	on    bool
+	since room.Position  // what the client was told when it began to watch
+	rule  room.WatchRule // also of an admin, whom it does not bind
 }
 
 // beginWatch records that the client watches the room from what it is told on.
 func (p *presence) beginWatch(now room.Snapshot) {
 	p.session.mu.Lock()
 	defer p.session.mu.Unlock()
-	p.watch = watch{true, room.Position{Epoch: now.Epoch, Version: now.Version}, now.Settings.Watch != room.WatchAll}
+	p.watch = watch{true, room.Position{Epoch: now.Epoch, Version: now.Version}, now.WatchRule(p.session.user)}
 }
 
 // unwatch records that the client does not watch the room any more.
@@ -26,36 +26,24 @@ func (p *presence) unwatch() {
 	p.watch.on = false
 }
 
-// heed remembers whether only members may watch. It reports whether the event may end the watch.
-func (w *watch) heed(e *room.Event) bool {
+// heed remembers what an event says of who may watch. It reports whether the event may end the watch.
+func (w *watch) heed(e *room.Event, user string) bool {
 	if !w.on || e.Epoch == w.since.Epoch && e.Version <= w.since.Version {
 		return false
 	}
-	if e.Snapshot != nil {
-		w.private = e.Snapshot.Settings.Watch != room.WatchAll
-	}
-	for i := range e.Changes {
-		if c := &e.Changes[i]; c.Type == room.KindSettings && c.Detail != nil && c.Settings != nil {
-			w.private = c.Settings.Watch != room.WatchAll
-		}
-	}
+	w.rule = w.rule.After(e, user)
 	return true
 }
 
-// endWatchLocked ends the watch of a session that is no member, if the settings or the token do not allow
-// it, or, unless the user is an admin, for the reason why, or that of the event by; both may be nil. It returns what is to be told
-// to the client, or nil.
-func (p *presence) endWatchLocked(why error, by *room.Event) *protocol.Event {
-	if why == nil && by != nil {
-		why = by.EndsWatch(p.session.user, p.session.server.now())
-	}
-	if why == nil && p.watch.private {
-		why = room.ErrForbidden
-	}
-	if why != nil && p.session.isAdmin() {
+// endWatchLocked ends the watch of a session that is no member, if the room or the token do not allow it. It returns what
+// is to be told to the client, or nil.
+func (p *presence) endWatchLocked() *protocol.Event {
+	s := p.session
+	why := p.watch.rule.Check(p.room, s.user, s.server.now())
+	if s.isAdmin() {
 		why = nil
 	}
-	if !p.session.allows(protocol.ActionWatch, p.room) {
+	if !s.allows(protocol.ActionWatch, p.room) {
 		why = room.ErrForbidden
 	}
 	if p.membership.Status.IsMember() || why == nil || !p.watch.on {
@@ -76,7 +64,8 @@ func (p *presence) endWatchAfterLeave(now room.Snapshot) {
 			own = e
 		}
 	}
-	p.tellLocked(own, false, p.endWatchLocked(room.ErrForbidden, own))
+	p.watch.rule = now.WatchRule(p.session.user)
+	p.tellLocked(own, false, p.endWatchLocked())
 }
 
 // judgeRooms ends the watches that a newer token does not allow, and has the client see what it does allow.
@@ -87,7 +76,7 @@ func (s *session) judgeRooms() {
 		if p.queue != nil {
 			p.queue.SetViewer(s.viewer(p.room))
 		}
-		p.tellLocked(nil, false, p.endWatchLocked(nil, nil))
+		p.tellLocked(nil, false, p.endWatchLocked())
 		p.settleLocked()
 	}
 }

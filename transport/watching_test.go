@@ -121,7 +121,8 @@ func TestWatch_Token(t *testing.T) {
 }
 
 // Who may watch only as a member, says the token, watches no more when the membership ends. A newer token
-// that does not allow to watch ends the watch, and so may one that makes an admin a player.
+// that does not allow to watch ends the watch, and so may one that makes an admin a player, whom a ban binds
+// that came before it, unless it was lifted.
 func TestWatch_NotAllowedAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
@@ -167,8 +168,24 @@ func TestWatch_NotAllowedAnyMore(t *testing.T) {
 		for _, c := range []*testClient{narrowed, demoted} {
 			c.expect(unwatched)
 		}
+
+		s.act(t, room.Configure{Settings: room.Settings{}})
+		banned, free := s.dialWith(t, token(auth.Identity{User: "b", Role: auth.RoleAdmin})), s.dialWith(t, token(auth.Identity{User: "f", Role: auth.RoleAdmin}))
+		for _, c := range []*testClient{banned, free} {
+			ask(c, "watch", `"version":6,"count":0,"users":[]`)
+		}
+		for i, action := range []room.Action{room.Kick{User: "b", Until: room.Forever}, room.Kick{User: "f", Until: room.Forever}, room.Unban{User: "f"}} {
+			s.act(t, action)
+			for _, c := range []*testClient{banned, free} {
+				c.expect(eventOf(7 + i))
+			}
+		}
+		renew(banned, auth.Identity{User: "b"})
+		banned.expect(`{"event":"unwatched","room":"42","reason":"banned"}`)
+		renew(free, auth.Identity{User: "f"})
 		s.act(t, room.Say{Text: "secret"})
-		for _, c := range []*testClient{leaves, kicked, narrowed, demoted} {
+		free.expect(eventOf(10, `{"type":"message","text":"secret"}`))
+		for _, c := range []*testClient{leaves, kicked, narrowed, demoted, banned} {
 			c.ping()
 		}
 	})

@@ -227,13 +227,16 @@ func (c *testClient) expectSilence() {
 }
 
 // expectClose expects that the connection is closed with that code. An idle client reads until then;
-// of one that reads all the time it has to be closed by now.
+// of one that reads all the time it has to be closed by now, or behind [lastRoomWait].
 func (c *testClient) expectClose(code int) {
 	c.t.Helper()
 	var err error
 	if c.frames == nil {
 		err = c.readAll()
 	} else {
+		if code == protocol.CloseReplaced {
+			time.Sleep(lastRoomWait)
+		}
 		synctest.Wait()
 		select {
 		case err = <-c.closed:

@@ -41,7 +41,7 @@
 //   - If a newer session of its user has joined a room, the client gets the event lost, also when
 //     this node learns of it late, or only from a snapshot. Versions decide which session is
 //     newer. The connection keeps its other rooms, and what it watches. If nothing is left to
-//     it, it is closed with 4001. What a client reads of a room has no gap up to the loss.
+//     it a second later, it is closed with 4001. What a client reads of a room has no gap up to the loss.
 //
 // # What it does not promise
 //

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"errors"
+	"time"
 
 	"roomd/room"
 	"roomd/transport/internal/frames"
@@ -160,19 +161,28 @@ func (p *presence) loseLocked(lost *membership.Loss, by *room.Event, replying bo
 		s.followLocked(lost.Target)
 	}
 	if lost.Reason == membership.ReasonReplaced {
-		p.endIfLastLocked()
+		time.AfterFunc(lastRoomWait, s.endIfNothingLeft)
 	}
 }
 
-// endIfLastLocked closes the connection if the room, which a newer session has taken over, was the last that it had:
-// it is in no other one, watches none, and no request or move is on its way to one.
-func (p *presence) endIfLastLocked() {
-	s := p.session
-	if p.watch.on || p.moved || len(s.toFollow) > 0 {
+// lastRoomWait is how long a connection that has lost its last room to a newer session stays open: for requests that
+// its client has sent before it knew, such as those that join its other rooms after a reconnect.
+const lastRoomWait = time.Second
+
+// endIfNothingLeft closes the connection of a session that has lost a room to a newer one, if it has nothing to do with
+// any room: it is in none, watches none, and none is on its way to it.
+func (s *session) endIfNothingLeft() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.toFollow) > 0 {
 		return
 	}
-	for _, other := range s.presences {
-		if other != p && (other.mayBeMember() || other.watch.on || other.moved || other.busy > 0) {
+	for _, p := range s.presences {
+		if p.busy > 0 { // with a request of which nobody knows what it leads to
+			time.AfterFunc(lastRoomWait, s.endIfNothingLeft)
+			return
+		}
+		if p.mayBeMember() || p.watch.on || p.moved {
 			return
 		}
 	}

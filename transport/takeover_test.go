@@ -286,10 +286,32 @@ func TestTakeOver_NoEventsAfter(t *testing.T) {
 		c := second.connect(t, "c")
 		c.send(join42)
 		a.expect(`{"event":"lost","room":"42","reason":"replaced"}`)
+		time.Sleep(3 * lastRoomWait / 2)
 		a.expectSilence()
 		close(replaced)
 		a.expect(`{"id":5,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		time.Sleep(2 * lastRoomWait)
 		a.expectSilence()
+	})
+}
+
+// Requests that a client has sent before it knew that a newer session took its last room are done, as those are that
+// join its other rooms after a reconnect. One that leads to no room, such as a leave that runs, keeps nothing open.
+func TestTakeOver_SentBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		newer := second.connect(t, "a")
+		newer.exchange(join42, replyARejoined)
+		a.expect(`{"event":"lost","room":"42","reason":"replaced"}`)
+		a.exchange(`{"id":5,"action":"join","room":"43"}`, `{"id":5,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		time.Sleep(2 * lastRoomWait)
+		a.expectSilence()
+
+		newer.exchange(`{"id":6,"action":"join","room":"43"}`, `{"id":6,"room":"43","version":2,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		a.expect(`{"event":"lost","room":"43","reason":"replaced"}`)
+		a.send(`{"id":7,"action":"leave","room":"44"}`)
+		a.expectEnd(`"retry":false}}`)
+		a.expectClose(protocol.CloseReplaced)
 	})
 }
 

@@ -69,7 +69,9 @@ func TestTrace_Clients(t *testing.T) {
 		first.send(join42)
 		synctest.Wait()
 		s.connect(t, "x").send(join42)
-		synctest.Wait()
+		first.expectEnd(`"users":[{"user":"x","seat":0}]}`)
+		first.expect(`{"event":"lost","room":"42","reason":"replaced"}`)
+		first.expectClose(protocol.CloseReplaced)
 		redistest.Equal(t, "got", n.String(), "connected 5, merged 3, too slow 1, replaced 1, otherwise 0, refused 1")
 	})
 }

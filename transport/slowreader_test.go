@@ -36,7 +36,9 @@ func (s *testNode) connectSlow(t *testing.T, pause time.Duration) (*testClient, 
 	ws, _, err := dialer.Dial("ws://"+s.addr+"/ws?user=a", nil)
 	redistest.OK(t, err)
 	t.Cleanup(func() { _ = ws.Close() })
-	return &testClient{t: t, ws: ws}, s.onlyConn(t)
+	c := s.onlyConn(t)
+	redistest.Until(t, "the server has opened it", c.isOpen)
+	return &testClient{t: t, ws: ws}, c
 }
 
 // A client over a slow network answers a ping when it has read what comes before it. It is not taken

@@ -85,7 +85,7 @@ func TestReconnect_MissedWhileAway(t *testing.T) {
 	}
 }
 
-// Who is connected is moved, too; and of two clients of a user the older one ends.
+// Who is connected is moved, too; and of two clients of a user in one room the older one ends, when that was its last room.
 func TestReconnect_MovedAndReplaced(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -108,8 +108,7 @@ func TestReconnect_MovedAndReplaced(t *testing.T) {
 	if _, err := newer.Join(t.Context(), "43"); err != nil {
 		t.Fatal(err)
 	}
-	var closed *client.CloseError
-	if err := finished(t, r); !errors.As(err, &closed) || closed.Code != protocol.CloseReplaced {
+	if err := finished(t, r); !errors.As(err, &lost) || lost.Reason != protocol.LostReplaced {
 		t.Error(err)
 	}
 	<-older.Done()

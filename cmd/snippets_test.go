@@ -123,6 +123,10 @@ func compilable(snippet string) string {
 	for _, line := range regexp.MustCompile(`(?m)^(\w+(?:, \w+)*) := `).FindAllStringSubmatch(snippet, -1) {
 		fmt.Fprintf(&used, "\t%s = %s\n", regexp.MustCompile(`\w+`).ReplaceAllString(line[1], "_"), line[1])
 	}
-	return "func snippet(ctx context.Context, c *client.Client, room *client.Room, locks *lockmgr.Manager) error {\n{\n" +
+	room := "room"
+	if strings.Contains(snippet, "&room.") { // the package
+		room = "_"
+	}
+	return "func snippet(ctx context.Context, c *client.Client, " + room + " *client.Room, locks *lockmgr.Manager) error {\n{\n" +
 		snippet + used.String() + "}\nreturn nil\n}\n"
 }

@@ -197,7 +197,7 @@ func (j *simJudge) explain(n int, c *simCommit, change simChange, before *simSta
 	was := strings.TrimLeft(before.members[change.User].session, "~+")
 	sign := ""
 	switch {
-	case change.Type == "defaults":
+	case change.Type == "defaults", change.Type == "settings": // nobody configures here: they came back with a room that Redis had forgotten
 		return
 	case change.Type == "away", change.Type == "leave" && change.Reason == "node":
 		if since := j.record.excused; since.IsZero() || c.at.Before(since) {

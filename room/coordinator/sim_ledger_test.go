@@ -218,7 +218,7 @@ func (s *simState) change(c simChange, version uint64) (fault string) {
 			fault = c.Timer.Name + " fires, and is not set"
 		}
 		delete(s.timers, c.Timer.Name)
-	case "message", "defaults":
+	case "message", "defaults", "settings":
 	default:
 		fault = "unexpected"
 	}

@@ -28,7 +28,7 @@ func TestMove_NodeRenamed(t *testing.T) {
 			return nil
 		}
 		rdb.Del(ctx, unprefixed.Lease(before)) // the locks have just been taken
-		return c.node.Prolong(soon(t)) // which may take longer than ctx lets a request for a lock take
+		return c.node.Prolong(soon(t))         // which may take longer than ctx lets a request for a lock take
 	}})
 	redistest.OK(t, c.Start(soon(t)))
 	before = c.Node()

@@ -167,7 +167,7 @@ func (s *simState) apply(c *simCommit, idle time.Duration) (next *simState, faul
 		fault("it builds on another commit than the one before")
 	case c.Epoch == s.Epoch && s.anew:
 		fault("the epoch goes on, although Redis has lost commits")
-	case c.Epoch != s.Epoch && s.Epoch != "" && !s.anew:
+	case c.Epoch != s.Epoch && s.Epoch != "" && !s.anew && !slices.ContainsFunc(c.Changes, func(c simChange) bool { return c.Type == "settings" }): // those come back behind a newcomer
 		fault("an epoch begins, and Redis has lost nothing")
 	}
 	next.most = len(next.members)

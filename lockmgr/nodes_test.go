@@ -1,6 +1,7 @@
 package lockmgr
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"strings"
@@ -120,6 +121,17 @@ func (o *order) note(who string) {
 }
 
 func second(_ *Lock, err error) error { return err }
+
+// swallow has Redis not answer a script.
+func swallow(client *redis.Client, script *redis.Script) {
+	client.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+		if isScript(cmd, script) {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}})
+}
 
 func isScript(cmd redis.Cmder, s *redis.Script) bool {
 	switch cmd.Name() {

@@ -116,6 +116,18 @@ func (r *hookedRooms) setBefore(before func(ctx context.Context, a room.Action) 
 	r.before = before
 }
 
+// holdNext has the next action wait until goOn is closed. entered is closed when it waits.
+func (r *hookedRooms) holdNext() (entered, goOn chan struct{}) {
+	entered, goOn = make(chan struct{}), make(chan struct{})
+	r.setBefore(func(context.Context, room.Action) error {
+		r.setBefore(nil)
+		close(entered)
+		<-goOn
+		return nil
+	})
+	return entered, goOn
+}
+
 func (r *hookedRooms) Do(ctx context.Context, id string, a room.Action) (room.Result, error) {
 	r.mu.Lock()
 	before, after := r.before, r.after

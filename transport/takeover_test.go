@@ -244,13 +244,7 @@ func TestTakeOver_Older(t *testing.T) {
 func TestTakeOver_LateRejoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-		entered, goOn := make(chan struct{}), make(chan struct{})
-		first.hook.setBefore(func(context.Context, room.Action) error {
-			first.hook.setBefore(nil)
-			close(entered)
-			<-goOn
-			return nil
-		})
+		entered, goOn := first.hook.holdNext()
 		removeA(t, first, second)
 		<-entered
 		first.redisNet.holdEvents()

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -120,14 +119,10 @@ func TestTakeOver_WatcherAsMember(t *testing.T) {
 					a.send(fmt.Sprintf(`{"id":1,"action":%q,"room":"42"}`, action))
 					a.expectEnd(`"users":[{"user":"a","seat":0}]}`)
 				}
-				entered, goOn := make(chan struct{}), make(chan struct{})
+				goOn := make(chan struct{})
 				if byAnswer {
-					first.hook.setBefore(func(context.Context, room.Action) error {
-						first.hook.setBefore(nil)
-						close(entered)
-						<-goOn
-						return nil
-					})
+					var entered chan struct{}
+					entered, goOn = first.hook.holdNext()
 					removeA(t, first, second)
 					<-entered
 					first.redisNet.holdEvents()

@@ -31,10 +31,15 @@ func (s Space) LockPrefix() string { return s.Prefix + "LockRoom:" }
 // Room returns a room's key of a kind; with * for the id, the pattern of all of that kind. On Cluster a room's keys and its
 // lock share a slot.
 func (s Space) Room(id, kind string) string {
+	return s.Prefix + "Room:" + s.tagged(id) + ":" + kind
+}
+
+// tagged returns a room's id as the names of its keys have it.
+func (s Space) tagged(id string) string {
 	if s.Cluster {
-		return s.Prefix + "Room:{" + id + "}:" + kind
+		return "{" + id + "}"
 	}
-	return s.Prefix + "Room:" + id + ":" + kind
+	return id
 }
 
 // RoomOf returns the id of the room that has a key of that kind.

@@ -4,10 +4,7 @@ import "strings"
 
 // OfRoom returns the names of all keys of a room, with those of its lock.
 func (s Space) OfRoom(id string) []string {
-	lock := s.LockPrefix() + id
-	if s.Cluster {
-		lock = s.LockPrefix() + "{" + id + "}"
-	}
+	lock := s.LockPrefix() + s.tagged(id)
 	return []string{s.Room(id, Users), s.Room(id, Meta), s.Room(id, Log), s.Room(id, Said), lock, lock + ":Queue", lock + ":Fence"}
 }
 

@@ -72,16 +72,13 @@ type change struct {
 func (c *change) put(args []any) []any {
 	rest, free := "", 0
 	if c.listed {
-		closed, labels := 0, c.Labels
+		closed := 0
 		if c.Closed {
 			closed = 1
 		} else {
 			free = c.Free()
 		}
-		if labels == "" {
-			labels = "{}"
-		}
-		rest = fmt.Sprint(c.Members, " ", c.Capacity, " ", closed, " ", labels)
+		rest = fmt.Sprint(c.Members, " ", c.Capacity, " ", closed, " ", textOf(c.Labels))
 	}
 	return append(args, c.ID, c.Epoch, c.Version, rest, free)
 }
@@ -159,8 +156,11 @@ func (x *index) explain(ctx context.Context, err error, rooms []*change) error {
 
 // freeKey returns the key of the free seats in rooms with those labels.
 func (x *index) freeKey(labels room.Labels) string {
-	return x.keys[len(x.keys)-1] + cmp.Or(string(labels), "{}")
+	return x.keys[len(x.keys)-1] + textOf(labels)
 }
+
+// textOf returns labels as the index has them: never empty.
+func textOf(labels room.Labels) string { return cmp.Or(string(labels), "{}") }
 
 // changes reads what has changed in the index. Anew says that what was known before does not count; whole, that all rooms
 // are in.

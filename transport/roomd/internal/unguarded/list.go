@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn/pause"
 )
 
 const (
@@ -77,10 +79,8 @@ func (l *lists) join(ctx context.Context, id, user string, capacity int, gap tim
 		return 0, errFull
 	}
 	if gap > 0 {
-		select {
-		case <-time.After(gap):
-		case <-ctx.Done():
-			return 0, ctx.Err()
+		if err := pause.For(ctx, gap); err != nil {
+			return 0, err
 		}
 	}
 	text, err := json.Marshal(append(users, user))

@@ -20,7 +20,7 @@ import (
 
 // fileFlag names the file of settings.
 type fileFlag struct {
-	Config *string `placeholder:"FILE" predictor:"file" help:"YAML file of settings. Its keys are the names of a node's flags without --, such as rate: 20/s; flags that may be repeated are lists. A flag counts before a variable, and that before the file. SIGHUP has the node read it again: what is live changes at once, and the log names what needs a restart."`
+	Config *string `placeholder:"FILE" help:"YAML file of settings. Its keys are the names of a node's flags without --, such as rate: 20/s; flags that may be repeated are lists. A flag counts before a variable, and that before the file. SIGHUP has the node read it again: what is live changes at once, and the log names what needs a restart."`
 
 	file    *configFile       // that was read; nil before
 	origins map[string]string // where the value of each flag comes from that is not the default

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,7 +19,6 @@ import (
 	"roomd/transport/client"
 	"roomd/transport/node"
 	"roomd/transport/protocol"
-	"roomd/transport/roomd/roomdtest"
 )
 
 // reloading is a node with a file of settings.
@@ -307,36 +305,5 @@ func TestReload_WithoutFile(t *testing.T) {
 	p.stop(syscall.SIGHUP)
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("exit code %d", code)
-	}
-}
-
-// The manual page has every flag and every command, and man shows it without a warning.
-func TestMan_Page(t *testing.T) {
-	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "man")
-	cmd.Env = append(os.Environ(), roomdtest.AsRoomd+"=1")
-	text, err := cmd.Output()
-	redistest.OK(t, err)
-	plain := strings.NewReplacer(`\-`, "-", `\e`, `\`, `\(dq`, `"`).Replace(string(text))
-	for _, command := range model(t).Children {
-		contains(t, plain, `.SS "`+command.Name+`"`)
-		for _, flag := range command.Flags {
-			if !flag.Hidden {
-				contains(t, plain, `.B "--`+flag.Name)
-			}
-		}
-	}
-	contains(t, plain, "($ROOMD_RATE, live).", "ROOMD_CONFIG")
-	if strings.Contains(plain, "($ROOMD_LOCK_TTL, live)") {
-		t.Error("--lock-ttl is not live")
-	}
-	if _, err := exec.LookPath("groff"); err != nil {
-		t.Skip("groff is not installed: the page is not rendered")
-	}
-	page := filepath.Join(t.TempDir(), "roomd.1")
-	redistest.OK(t, os.WriteFile(page, text, 0o600))
-	render := exec.CommandContext(t.Context(), "groff", "-man", "-k", "-Tutf8", "-ww", "-z", page)
-	if out, err := render.CombinedOutput(); err != nil || len(out) > 0 {
-		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -4,7 +4,7 @@
 //		roomd.Main(room.Rules{Name: "teams/1", Seating: teams{}})
 //	}
 //
-// is all of it, flags, environment, check, token, completion, pages, metrics and signals. The command roomd
+// is all of it, flags, environment, check, token, pages, metrics and signals. The command roomd
 // is the same without a rule of its own. For a node inside another program see package node.
 package roomd
 
@@ -14,12 +14,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
-	kongcompletion "github.com/jotaen/kong-completion"
-	"github.com/posener/complete"
 	"github.com/rs/zerolog"
 
 	"roomd/lockmgr"
@@ -57,25 +54,9 @@ type cli struct {
 	Import importCmd `cmd:"" help:"Make rooms of the lists of users that an older program has left in Redis."`
 	Token  tokenCmd  `cmd:"" help:"Print a token, by which a game client says who it is."`
 
-	Completion completionCmd    `cmd:"" help:"Print a script that completes commands and flags in a shell."`
-	Man        struct{}         `cmd:"" help:"Print the manual page: roomd man | man -l -"`
-	Version    kong.VersionFlag `env:"-" help:"Print the version, the revision it was built from, and Go's version."`
+	Version kong.VersionFlag `env:"-" help:"Print the version, the revision it was built from, and Go's version."`
 
 	file *configFile
-}
-
-// completionCmd is "roomd completion".
-type completionCmd struct {
-	Shell string `arg:"" enum:"bash,zsh,fish" help:"One of ${enum}."`
-}
-
-// Help is shown by kong below the description.
-func (*completionCmd) Help() string {
-	return `It prints a script by which the shell asks roomd for commands, flags and values:
-
-  bash  source <(roomd completion bash)    in ~/.bashrc
-  zsh   source <(roomd completion zsh)     in ~/.zshrc, after compinit
-  fish  roomd completion fish | source     in ~/.config/fish/config.fish`
 }
 
 const description = `Coordinates who is in which game room when many clients act at once.
@@ -105,21 +86,24 @@ func options(name string) []kong.Option {
 		kong.ValueFormatter(helpOf),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.Help(func(options kong.HelpOptions, ctx *kong.Context) error {
-			if ctx.Selected() == nil {
-				addDefaults(ctx.Model)
+			if ctx.Selected() == nil { // roomd runs a node then
+				ctx.Model.Flags = append(ctx.Model.Flags, ctx.Model.DefaultCmd.Flags...)
 			}
 			return kong.DefaultHelpPrinter(options, ctx)
 		}),
 	}
 }
 
-// addDefaults adds the flags of a node to those of no command, because roomd runs one then. It is for help
-// and completion: the parser knows that by itself.
-func addDefaults(model *kong.Application) {
-	model.Flags = append(model.Flags, model.DefaultCmd.Flags...)
+// helpOf returns what help says of a flag: with its variable, and whether it is live.
+func helpOf(value *kong.Value) string {
+	help := kong.DefaultHelpValueFormatter(value)
+	if value.Tag.Has("live") {
+		help = strings.TrimSuffix(help, ").") + ", live)."
+	}
+	return help
 }
 
-// hideFlags hides from help and completion what the rules decide. Who gives it all the same hears why not.
+// hideFlags hides from help what the rules decide. Who gives it all the same hears why not.
 func (p program) hideFlags(model *kong.Application) {
 	for _, command := range model.Children {
 		for _, flag := range command.Flags {
@@ -178,13 +162,6 @@ func (p program) dispatch(signals *signals, args []string, stdout, stderr io.Wri
 		return err
 	}
 	p.hideFlags(parser.Model)
-	if typed := strings.Fields(os.Getenv("COMP_LINE")); len(typed) > 0 { // a shell asks what may come next
-		if !slices.ContainsFunc(parser.Model.Children, func(n *kong.Node) bool { return slices.Contains(typed, n.Name) }) {
-			addDefaults(parser.Model)
-		}
-		kongcompletion.Register(parser, kongcompletion.WithPredictor("file", complete.PredictFiles("*")), kongcompletion.WithExitFunc(func(int) {}))
-		return nil
-	}
 	parsed, err := c.parse(parser, args)
 	if err != nil {
 		return err
@@ -202,11 +179,6 @@ func (p program) dispatch(signals *signals, args []string, stdout, stderr io.Wri
 		err = c.Import.run(signals.ctx, stdout, stderr)
 	case "token":
 		err = c.Token.print(stdout)
-	case "man":
-		err = writeManual(stdout, parser.Model)
-	case "completion":
-		parser.Exit = func(int) {} // the library's command would end the process
-		err = (&kongcompletion.Completion{Shell: c.Completion.Shell, Code: true}).Run(parsed)
 	default:
 		err = run(signals.ctx, c.Serve, stderr, func(*node.Node) {})
 	}

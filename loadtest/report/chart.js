@@ -11,21 +11,37 @@
     const pattern = (i) => (series[i].strong ? 0 : Math.floor(i / 8) % 4)
     const look = { stroke: () => variable("--soft"), grid: { stroke: () => variable("--grid"), width: 1 }, ticks: { stroke: () => variable("--grid"), width: 1 } }
     const group = series.length + 1
+    const where = (value) => (x.ticks ? `${+(100 - 100 * 10 ** -value).toFixed(4)} %` : short(value))
+    const most = (i) => Math.max(...series[i].values.filter((value) => value !== null))
     const bars = x.categories && uPlot.paths.bars({ size: [0.9, 100] })
     const low = (u) => u.scales.y.min
-    const shade = (u) => {
-      const { ctx, bbox } = u
-      ctx.save()
-      ctx.textBaseline = "top"
-      ctx.font = `${10 * devicePixelRatio}px sans-serif`
+    const shade = ({ ctx, bbox, valToPos }) => {
       ctx.fillStyle = variable("--grid")
       for (const { from, to } of spans) {
-        const left = u.valToPos(from, "x", true)
-        ctx.fillRect(left, bbox.top, Math.max(1, u.valToPos(to, "x", true) - left), bbox.height)
+        const left = valToPos(from, "x", true)
+        ctx.fillRect(left, bbox.top, Math.max(1, valToPos(to, "x", true) - left), bbox.height)
       }
-      ctx.fillStyle = variable("--soft")
-      spans.forEach(({ from, name }, i) => ctx.fillText(name, u.valToPos(from, "x", true) + 2, bbox.top + (2 + 12 * (i % 4)) * devicePixelRatio))
+    }
+    // Names the spans above grid and lines, each on a ground of its own, and inside the chart.
+    const nameSpans = ({ ctx, bbox, valToPos }) => {
+      ctx.save()
+      Object.assign(ctx, { textAlign: "left", textBaseline: "top", font: `${11 * devicePixelRatio}px sans-serif` })
+      spans.forEach(({ from, name }, i) => {
+        const wide = ctx.measureText(name).width
+        const left = Math.min(valToPos(from, "x", true) + 2 * devicePixelRatio, bbox.left + bbox.width - wide)
+        const top = bbox.top + (2 + 14 * (i % 4)) * devicePixelRatio
+        ctx.fillStyle = variable("--grid")
+        ctx.fillRect(left, top, wide, 13 * devicePixelRatio)
+        ctx.fillStyle = variable("--ink")
+        ctx.fillText(name, left, top)
+      })
       ctx.restore()
+    }
+    // The names of categories lie as flat as their neighbours and the edge of the chart allow.
+    const longest = 7 * Math.max(0, ...(x.categories || []).map(({ length }) => length))
+    const tilt = (u) => {
+      const room = (u.width - 100) / x.categories.length
+      return longest < room ? 0 : Math.max(Math.asin(Math.min(1, 16 / room)), Math.acos(Math.min(1, 84 / longest)))
     }
     const options = {
       width: Math.max(320, place.clientWidth),
@@ -38,22 +54,23 @@
       },
       axes: [
         x.categories
-          ? { ...look, label: x.label, splits: () => x.categories.map((_, i) => i * group + (group - 2) / 2), values: () => x.categories, grid: { show: false }, rotate: x.categories.length > 5 ? -20 : 0, size: x.categories.length > 5 ? 90 : 50, space: 1 }
+          ? { ...look, label: x.label, splits: () => x.categories.map((_, i) => i * group + (group - 2) / 2), values: () => x.categories, grid: { show: false }, rotate: (u) => (tilt(u) * 180) / Math.PI, size: (u) => 30 + longest * Math.sin(tilt(u)), space: 1 }
           : x.ticks
             ? { ...look, label: x.label, splits: () => x.ticks.map(({ at }) => at), values: () => x.ticks.map(({ text }) => text) }
             : { ...look, label: x.label },
         { ...look, label: y.label, size: 84, values: (_, splits) => splits.map(short) },
       ],
-      hooks: { drawClear: [shade] },
+      hooks: { drawClear: [shade], draw: [nameSpans] },
       cursor: { points: { show: !bars }, drag: { x: !bars, y: false } },
+      // Under the pointer it has the values there, and otherwise what the chart spans.
       legend: {
         show: series.some(({ name }) => name) || !bars, live: !bars,
         markers: bars ? { fill: (_, i) => stroke(i - 1)() } : { width: 3, stroke: (_, i) => stroke(i - 1)(), dash: (_, i) => styles[pattern(i - 1)] },
       },
       series: [
-        { label: x.label || "", value: (_, value) => (value === null ? "" : x.ticks ? `${+(100 - 100 * 10 ** -value).toFixed(4)} %` : short(value)) },
+        { label: x.label || "", value: (_, value) => (value === null ? `${where(at[0])} to ${where(at.at(-1))}` : where(value)) },
         ...series.map(({ name, strong }, i) => ({
-          label: name || y.label, stroke: stroke(i), value: (_, value) => short(value), spanGaps: true,
+          label: name || y.label, stroke: stroke(i), value: (u, value, _, index) => (index == null ? `at most ${short(most(i))}` : short(value)), spanGaps: true,
           ...(bars ? { fill: stroke(i), paths: bars, width: 0, points: { show: false }, fillTo: y.log ? low : 0 } : { width: strong ? 3 : 1.5, dash: dashes[pattern(i)], points: { show: false } }),
         })),
       ],

@@ -3,7 +3,7 @@ package main
 const (
 	history = "./loadtest/history"
 	audit   = "./loadtest/audit"
-	witness = "./loadtest/chaos/check"
+	witness = "./loadtest/check"
 
 	chaosRun = "./loadtest/chaos"
 )
@@ -35,24 +35,24 @@ var checkerMutants = []mutant{
 	{"reports: grid lines over the names of faults", "loadtest/report/chart.js", "drawClear: [shade], draw: [nameSpans]", "drawClear: [shade, nameSpans]", "./loadtest/report", "TestPage_InABrowser"},
 	{"reports: words over each other", "loadtest/report/chart.js", "return longest < room ? 0", "return true ? 0", "./loadtest/report", "TestPage_InABrowser"},
 	{"reports: a table wider than the page", "loadtest/report/parts.html", "gt (len .Columns) 12", "gt (len .Columns) 99", "./loadtest/report", "TestPage_InABrowser"},
-	{"chaos: a timer that fires twice", "loadtest/chaos/check/state.go", "set := s.timers[c.Name]; !set && !c.Set {", "set := s.timers[c.Name]; !set && false {", witness, ""},
-	{"chaos: a timer that never fires", "loadtest/chaos/check/witness.go", "	if len(s.timers) > 0 {", "	if false {", witness, ""},
-	{"chaos: two on one seat behind a shuffle", "loadtest/chaos/check/state.go", "	for _, user := range s.seats.Settle() {", "	for _, user := range s.seats.Settle()[:0] {", witness, ""},
-	{"chaos: private data that a move loses", "loadtest/chaos/check/luggage.go", "		if !some || a.now == had ||", "		if !some || a.now == \"\" || a.now == had ||", witness, "TestWitness"},
-	{"chaos: the reason of a refused exchange is of both rooms", "loadtest/chaos/check/sequential.go", "		if op.Action != MoveOut && !op.Exchange && r.knowsSettings", "		if op.Action != MoveOut && r.knowsSettings", witness, "TestLinearize_ExchangeRefused"},
-	{"chaos: who is gone behind its last answer", "loadtest/chaos/check/linearize.go", "s.last = true", "s.last = false", witness, ""},
-	{"chaos: who is gone without a last answer", "loadtest/chaos/check/linearize.go", "			p.instant(b.from, step{env: loosen, users: []string{c.User}})\n", "", witness, ""},
-	{"chaos: an undone move counts as a phantom", "loadtest/chaos/check/witness.go", "op.Outcome == Unknown || half", "op.Outcome == Unknown || half && false", witness, "TestWitness_MoveTakenBack"},
-	{"chaos: a refused move that loses its user", "loadtest/chaos/check/history.go", "op.Outcome == Refused && op.First:", "op.Outcome == Refused:", witness, "MoveTakenBack"},
-	{"chaos: a move that is done again counts as a violation", "loadtest/chaos/check/history.go", "	case op.Outcome == Done, op.Outcome == Refused", "	case op.Outcome == Refused", witness, "MoveTakenBack"},
-	{"chaos: half a move may be seen for ever", "loadtest/chaos/check/linearize.go", "p.instant(until, step{env: whole", "p.instant(p.end, step{env: whole", witness, "TestLinearize_MoveTakenBack"},
-	{"chaos: a refusal is true of two epochs", "loadtest/chaos/check/linearize.go", "op.Return < p.to && !h.split(op):", "op.Return < p.to:", witness, "TestLinearize_TwoServersAnswer"},
-	{"chaos: a fault explains what came behind it", "loadtest/chaos/check/evicted.go", "f.evicts(op.Call, r.told)", "f.evicts(0, r.told)", witness, "TestLinearize_Evicted"},
-	{"chaos: a slow machine counts as a violation", "loadtest/chaos/check/evicted.go", "c.Reason == \"node\"", "c.Reason == \"none\"", witness, ""},
-	{"chaos: a commit that no reader of the feed was told", "loadtest/chaos/check/feed.go", "	for i, e := range l.journal {\n		p := Point{e.Epoch, e.Version}\n		if _, told", "	for i, e := range l.journal[:0] {\n		p := Point{e.Epoch, e.Version}\n		if _, told", witness, "TestFeed"},
-	{"chaos: commits of the feed in another order", "loadtest/chaos/check/feed.go", "		return p.Version == l.last.Version+1 ||", "		return true ||", witness, "TestFeed"},
-	{"chaos: a gap of the feed where nothing is missing", "loadtest/chaos/check/feed.go", "	case !l.lossy(t.At) && (!is || i > 0):", "	case i > 0 && !is:", witness, "TestFeed"},
-	{"chaos: a commit of the feed with another content", "loadtest/chaos/check/feed.go", "; t.Sum != want {", "; false && t.Sum != want {", witness, "TestFeed"},
+	{"chaos: a timer that fires twice", "loadtest/check/state.go", "set := s.timers[c.Name]; !set && !c.Set {", "set := s.timers[c.Name]; !set && false {", witness, ""},
+	{"chaos: a timer that never fires", "loadtest/check/witness.go", "	if len(s.timers) > 0 {", "	if false {", witness, ""},
+	{"chaos: two on one seat behind a shuffle", "loadtest/check/state.go", "	for _, user := range s.seats.Settle() {", "	for _, user := range s.seats.Settle()[:0] {", witness, ""},
+	{"chaos: private data that a move loses", "loadtest/check/luggage.go", "		if !some || a.now == had ||", "		if !some || a.now == \"\" || a.now == had ||", witness, "TestWitness"},
+	{"chaos: the reason of a refused exchange is of both rooms", "loadtest/check/sequential.go", "		if op.Action != MoveOut && !op.Exchange && r.knowsSettings", "		if op.Action != MoveOut && r.knowsSettings", witness, "TestLinearize_ExchangeRefused"},
+	{"chaos: who is gone behind its last answer", "loadtest/check/linearize.go", "s.last = true", "s.last = false", witness, ""},
+	{"chaos: who is gone without a last answer", "loadtest/check/linearize.go", "			p.instant(b.from, step{env: loosen, users: []string{c.User}})\n", "", witness, ""},
+	{"chaos: an undone move counts as a phantom", "loadtest/check/witness.go", "op.Outcome == Unknown || half", "op.Outcome == Unknown || half && false", witness, "TestWitness_MoveTakenBack"},
+	{"chaos: a refused move that loses its user", "loadtest/check/history.go", "op.Outcome == Refused && op.First:", "op.Outcome == Refused:", witness, "MoveTakenBack"},
+	{"chaos: a move that is done again counts as a violation", "loadtest/check/history.go", "	case op.Outcome == Done, op.Outcome == Refused", "	case op.Outcome == Refused", witness, "MoveTakenBack"},
+	{"chaos: half a move may be seen for ever", "loadtest/check/linearize.go", "p.instant(until, step{env: whole", "p.instant(p.end, step{env: whole", witness, "TestLinearize_MoveTakenBack"},
+	{"chaos: a refusal is true of two epochs", "loadtest/check/linearize.go", "op.Return < p.to && !h.split(op):", "op.Return < p.to:", witness, "TestLinearize_TwoServersAnswer"},
+	{"chaos: a fault explains what came behind it", "loadtest/check/evicted.go", "f.evicts(op.Call, r.told)", "f.evicts(0, r.told)", witness, "TestLinearize_Evicted"},
+	{"chaos: a slow machine counts as a violation", "loadtest/check/evicted.go", "c.Reason == \"node\"", "c.Reason == \"none\"", witness, ""},
+	{"chaos: a commit that no reader of the feed was told", "loadtest/check/feed.go", "	for i, e := range l.journal {\n		p := Point{e.Epoch, e.Version}\n		if _, told", "	for i, e := range l.journal[:0] {\n		p := Point{e.Epoch, e.Version}\n		if _, told", witness, "TestFeed"},
+	{"chaos: commits of the feed in another order", "loadtest/check/feed.go", "		return p.Version == l.last.Version+1 ||", "		return true ||", witness, "TestFeed"},
+	{"chaos: a gap of the feed where nothing is missing", "loadtest/check/feed.go", "	case !l.lossy(t.At) && (!is || i > 0):", "	case i > 0 && !is:", witness, "TestFeed"},
+	{"chaos: a commit of the feed with another content", "loadtest/check/feed.go", "; t.Sum != want {", "; false && t.Sum != want {", witness, "TestFeed"},
 	{"chaos: what is in use rises", "loadtest/chaos/resources.go", "			q.Rises = q.Last > q.Bound ||", "			q.Rises = false &&", chaosRun, "TestJudgeUse"},
 	{"chaos: a node that gets past its networks", "loadtest/chaos/link.go", "DialContext(ctx, network, by)", "DialContext(ctx, network, addr)", "./loadtest/chaos", "TestLinks_LeadAllConnections"},
 	{"audit: an entry that was changed", "loadtest/audit/chain.go", "	if e.Mark != e.sum {", "	if false {", audit, "TestTampering_EachField"},

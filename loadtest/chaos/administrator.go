@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"roomd/loadtest"
-	"roomd/loadtest/chaos/check"
+	"roomd/loadtest/check"
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/transport/protocol"
 )

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"roomd/loadtest/chaos/check"
+	"roomd/loadtest/check"
 	"roomd/lockmgr/redisconn/pause"
 )
 

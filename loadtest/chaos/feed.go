@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"roomd/loadtest/chaos/check"
+	"roomd/loadtest/check"
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/lockmgr/redistest/proxy"
 )

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"roomd/loadtest/chaos/check"
+	"roomd/loadtest/check"
 	"roomd/room"
 	"roomd/transport/client"
 	"roomd/transport/protocol"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"roomd/loadtest"
-	"roomd/loadtest/chaos/check"
+	"roomd/loadtest/check"
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
 	"roomd/transport/client"

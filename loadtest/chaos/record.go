@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"roomd/loadtest/chaos/check"
+	"roomd/loadtest/check"
 )
 
 // recorder is the history of a run, while it happens. Its methods are safe for concurrent use.

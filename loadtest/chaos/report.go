@@ -9,7 +9,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"roomd/loadtest/audit"
-	"roomd/loadtest/chaos/check"
+	"roomd/loadtest/check"
 	"roomd/loadtest/internal/tally"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomd/loadtest"
-	"roomd/loadtest/chaos/check"
+	"roomd/loadtest/check"
 )
 
 // startTimeout bounds the start of a server or a node.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"slices"
 
-	"roomd/loadtest/chaos/check"
+	"roomd/loadtest/check"
 )
 
 // seats has two members change places, or all of them.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"roomd/loadtest"
-	"roomd/loadtest/chaos/check"
+	"roomd/loadtest/check"
 )
 
 // kindsOfTables is how many labels matches look for.

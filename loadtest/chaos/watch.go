@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"roomd/loadtest/chaos/check"
+	"roomd/loadtest/check"
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/transport/client"
 )

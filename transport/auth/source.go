@@ -45,21 +45,8 @@ func newKeyring(source KeySource, log *slog.Logger) (*keyring, error) {
 		fixed, err := source.parse(source.text)
 		return &keyring{fixed: fixed}, err
 	}
-	parse := func(texts [][]byte) (*keys, error) {
-		loaded, err := source.parse(texts[0])
-		if err != nil {
-			return nil, reload.NewFileError(source.path, err)
-		}
-		return loaded, nil
-	}
-	report := func(_ *keys, err error) {
-		if err != nil {
-			log.Error("the new key file cannot be used, the old keys count", "error", err)
-			return
-		}
-		log.Info("the key file has changed, its new keys count", "file", source.path)
-	}
-	file, err := reload.New(parse, report, source.path)
+	said := reload.Messages{Changed: "the key file has changed, its new keys count", Unusable: "the new key file cannot be used, the old keys count"}
+	file, err := reload.New(log, said, func(texts [][]byte) (*keys, error) { return source.parse(texts[0]) }, source.path)
 	return &keyring{file: file}, err
 }
 

@@ -62,7 +62,7 @@ type Config struct {
 	Insecure bool
 
 	// TLS has the certificate by which the node speaks TLS. Nil means that it speaks plain HTTP.
-	// See certfile.Serve.
+	// See reload.ServeTLS.
 	TLS *tls.Config
 
 	// AdminListen is the TCP address for operators, host:port; empty for none. It serves their page at

@@ -20,9 +20,9 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/lockmgr/redistest/certs"
 	"roomd/transport"
-	"roomd/transport/certfile"
 	"roomd/transport/client"
 	"roomd/transport/protocol"
+	"roomd/transport/reload"
 )
 
 // certified returns the configuration of a server that authority has certified, and that of its
@@ -31,7 +31,7 @@ func certified(t *testing.T) (server, clients *tls.Config) {
 	t.Helper()
 	authority := certs.New(t)
 	cert, key := authority.Issue("node")
-	server, err := certfile.Serve(cert, key, slog.New(slog.DiscardHandler))
+	server, err := reload.ServeTLS(cert, key, slog.New(slog.DiscardHandler))
 	redistest.OK(t, err)
 	return server, &tls.Config{RootCAs: authority.Pool, ServerName: "localhost"}
 }

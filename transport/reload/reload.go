@@ -1,8 +1,9 @@
 // Package reload keeps a value that is made of files up to date, such as a key or a certificate.
 //
-// A [Value] looks at its files when somebody asks for it, at most once a second, and reads them
-// again when they have changed. It runs no goroutine. Files that cannot be used leave the value as
-// it is. A file that is no regular one, such as a pipe, is read once.
+// A [Value] reads its files when somebody asks for it, at most once a second. It runs no goroutine.
+// Files that cannot be used leave the value as it is. A file that is no regular one, such as a pipe,
+// is read once. [ServeTLS] is a server's certificate kept up to date so; [Pair] and [Authorities] read
+// certificates once.
 package reload
 
 import (
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"slices"
 	"sync"
@@ -46,47 +48,27 @@ func NewFileError(path string, err error) *FileError {
 
 // Value is made of files. It is safe for concurrent use.
 type Value[T any] struct {
-	paths  []string
-	parse  func(texts [][]byte) (T, error)
-	report func(fresh T, err error)
+	paths []string
+	parse func(texts [][]byte) (T, error)
+	said  Messages
+	log   *slog.Logger
 
 	mu      sync.Mutex
 	value   T         // guarded by mu: the last that could be used
-	seen    []state   // guarded by mu: of the files when they were last read, also in vain
-	failure string    // guarded by mu: why the files cannot be used, as reported; "" if they can
-	unread  bool      // guarded by mu: a file could not be read, so it may be readable without having changed
-	checked time.Time // guarded by mu: when the files were last looked at
+	texts   [][]byte  // guarded by mu: of the files when all could last be read
+	failure string    // guarded by mu: why the files cannot be used, as logged; "" if they can
+	checked time.Time // guarded by mu: when the files were last read
 }
 
-// state tells two contents of a file apart.
-type state struct {
-	modified time.Time
-	size     int64
-	missing  bool
-	info     os.FileInfo // nil if it is missing, or no regular file
-}
+// Messages are what the log says of new files: that the value of them counts, or why it does not.
+type Messages struct{ Changed, Unusable string }
 
-// equals reports whether nothing tells two states apart, not even that the file was replaced by
-// one of the same size and time.
-func (s state) equals(other state) bool {
-	if (s.info == nil) != (other.info == nil) || s.info != nil && !os.SameFile(s.info, other.info) {
-		return false
-	}
-	return s.modified.Equal(other.modified) && s.size == other.size && s.missing == other.missing
-}
-
-// New returns the value that parse makes of the texts of the files, or a [FileError], or the error
-// of parse. When the files have changed it calls report, with the new value or with why there is
-// none; the same reason is reported once. parse and report run one at a time, and must not call
-// Current.
-func New[T any](parse func(texts [][]byte) (T, error), report func(fresh T, err error), paths ...string) (*Value[T], error) {
-	v := &Value[T]{paths: paths, parse: parse, report: report, checked: time.Now()}
-	v.seen = v.look()
-	texts, err := v.read()
-	if err == nil {
-		v.value, err = parse(texts)
-	}
-	if err != nil {
+// New returns the value that parse makes of the texts of the files. It fails with a [FileError]: an error of parse
+// that is none counts as one of the first file. Later errors are logged, the same one once. parse runs in one
+// goroutine at a time, and must not call Current.
+func New[T any](log *slog.Logger, said Messages, parse func(texts [][]byte) (T, error), paths ...string) (*Value[T], error) {
+	v := &Value[T]{paths: paths, parse: parse, said: said, log: log, checked: time.Now()}
+	if _, err := v.readLocked(); err != nil {
 		return nil, err
 	}
 	return v, nil
@@ -96,58 +78,45 @@ func New[T any](parse func(texts [][]byte) (T, error), report func(fresh T, err 
 func (v *Value[T]) Current() T {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if now := time.Now(); now.Sub(v.checked) >= Interval {
-		v.checked = now
-		v.reloadLocked()
+	now := time.Now()
+	if now.Sub(v.checked) < Interval {
+		return v.value
+	}
+	v.checked = now
+	switch changed, err := v.readLocked(); {
+	case err != nil && err.Error() != v.failure:
+		v.failure = err.Error()
+		v.log.Error(v.said.Unusable, "error", err)
+	case changed:
+		v.failure = ""
+		v.log.Info(v.said.Changed, "file", v.paths[0])
 	}
 	return v.value
 }
 
-func (v *Value[T]) reloadLocked() {
-	seen := v.look()
-	if slices.EqualFunc(seen, v.seen, state.equals) && !v.unread {
-		return
-	}
-	v.seen = seen
-	var fresh T
-	texts, err := v.read()
-	if v.unread = err != nil; err == nil {
-		fresh, err = v.parse(texts)
-	}
-	if err != nil {
-		if reason := err.Error(); reason != v.failure {
-			v.failure = reason
-			v.report(fresh, err)
-		}
-		return
-	}
-	v.value, v.failure = fresh, ""
-	v.report(fresh, nil)
-}
-
-// look returns the states of the files.
-func (v *Value[T]) look() []state {
-	seen := make([]state, len(v.paths))
-	for i, path := range v.paths {
-		switch info, err := os.Stat(path); {
-		case err != nil:
-			seen[i] = state{missing: true}
-		case info.Mode().IsRegular():
-			seen[i] = state{modified: info.ModTime(), size: info.Size(), info: info}
-		}
-	}
-	return seen
-}
-
-func (v *Value[T]) read() ([][]byte, error) {
+// readLocked reads the files, and makes the value of them if they have changed, or could not be used before.
+func (v *Value[T]) readLocked() (changed bool, err error) {
 	texts := make([][]byte, len(v.paths))
 	for i, path := range v.paths {
-		var err error
-		if texts[i], err = Read(path); err != nil {
-			return nil, err
+		if info, err := os.Stat(path); v.texts != nil && err == nil && !info.Mode().IsRegular() {
+			texts[i] = v.texts[i]
+		} else if texts[i], err = Read(path); err != nil {
+			return false, err
 		}
 	}
-	return texts, nil
+	if v.failure == "" && slices.EqualFunc(texts, v.texts, bytes.Equal) {
+		return false, nil
+	}
+	v.texts = texts
+	fresh, err := v.parse(texts)
+	if err != nil {
+		if !errors.As(err, new(*FileError)) {
+			err = NewFileError(v.paths[0], err)
+		}
+		return false, err
+	}
+	v.value = fresh
+	return true, nil
 }
 
 // TrimLine removes a line break at the end of a text, which editors write behind a secret.

@@ -1,10 +1,11 @@
 package reload
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,21 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// logTo returns a log that writes to text what it is told, without times.
+func logTo(text *bytes.Buffer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(text, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}
+
+var said = Messages{Changed: "changed", Unusable: "unusable"}
+
+// first is the text of the first file.
+func first(texts [][]byte) (string, error) { return string(texts[0]), nil }
 
 // pair joins the texts of two files; they fit if they begin with the same letter.
 func pair(texts [][]byte) (string, error) {
@@ -30,7 +46,7 @@ func TestTheSameSizeAndTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "key")
 		write(t, path, "old")
-		v, err := New(func(texts [][]byte) (string, error) { return string(texts[0]), nil }, func(string, error) {}, path)
+		v, err := New(slog.New(slog.DiscardHandler), said, first, path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,17 +73,12 @@ func TestPairChanges(t *testing.T) {
 		a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 		write(t, a, "x1")
 		write(t, b, "x2")
-		var reports []string
-		v, err := New(pair, func(fresh string, err error) {
-			if err != nil {
-				fresh = err.Error()
-			}
-			reports = append(reports, fresh)
-		}, a, b)
+		var log bytes.Buffer
+		v, err := New(logTo(&log), said, pair, a, b)
 		if err != nil {
 			t.Fatal(err)
 		}
-		step := func(name, want string, reported ...string) {
+		step := func(name, want, logged string) {
 			t.Helper()
 			for range 3 {
 				if got := v.Current(); got != want {
@@ -75,29 +86,31 @@ func TestPairChanges(t *testing.T) {
 				}
 				time.Sleep(Interval)
 			}
-			if !slices.Equal(reports, reported) {
-				t.Errorf("%s: reported %q, want %q", name, reports, reported)
+			if got := log.String(); got != logged {
+				t.Errorf("%s: logged %q, want %q", name, got, logged)
 			}
-			reports = nil
+			log.Reset()
 		}
-		step("at first", "x1+x2")
+		const changed = "level=INFO msg=changed file="
+		unusable := func(why string) string { return "level=ERROR msg=unusable error=" + strconv.Quote(why) + "\n" }
+		step("at first", "x1+x2", "")
 		write(t, a, "yy1")
-		step("the first has changed", "x1+x2", "yy1+x2 do not fit")
+		step("the first has changed", "x1+x2", unusable(a+": yy1+x2 do not fit"))
 		write(t, b, "yy2")
 		if got := v.Current(); got != "yy1+yy2" {
 			t.Errorf("both have changed: %q", got)
 		}
-		step("both have changed", "yy1+yy2", "yy1+yy2")
+		step("both have changed", "yy1+yy2", changed+a+"\n")
 		if err := os.Remove(b); err != nil {
 			t.Fatal(err)
 		}
-		step("one is missing", "yy1+yy2", b+": no such file or directory")
+		step("one is missing", "yy1+yy2", unusable(b+": no such file or directory"))
 		write(t, b, "yy2")
-		step("it is back", "yy1+yy2", "yy1+yy2")
+		step("it is back", "yy1+yy2", changed+a+"\n")
 		write(t, b, "zzz2")
-		step("broken", "yy1+yy2", "yy1+zzz2 do not fit")
+		step("broken", "yy1+yy2", unusable(a+": yy1+zzz2 do not fit"))
 		write(t, b, "")
-		step("broken otherwise", "yy1+yy2", "yy1+ do not fit")
+		step("broken otherwise", "yy1+yy2", unusable(a+": yy1+ do not fit"))
 	})
 }
 
@@ -109,8 +122,8 @@ func TestPermissionComesLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "key")
 		write(t, path, "old")
-		reports := 0
-		v, err := New(func(texts [][]byte) (string, error) { return string(texts[0]), nil }, func(string, error) { reports++ }, path)
+		var log bytes.Buffer
+		v, err := New(logTo(&log), said, first, path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,8 +137,8 @@ func TestPermissionComesLater(t *testing.T) {
 		}
 		_ = os.Chmod(path, 0o600)
 		time.Sleep(Interval)
-		if got := v.Current(); got != "newer" || reports != 2 {
-			t.Errorf("readable: %q after %d reports", got, reports)
+		if got := v.Current(); got != "newer" || strings.Count(log.String(), "\n") != 2 {
+			t.Errorf("readable: %q, logged %s", got, &log)
 		}
 	})
 }
@@ -144,13 +157,14 @@ func TestPipe(t *testing.T) {
 		if _, err := os.Stat(path); err != nil {
 			t.Skip(err)
 		}
-		v, err := New(func(texts [][]byte) (string, error) { return string(texts[0]), nil }, func(string, error) { t.Error("read again") }, path)
+		var log bytes.Buffer
+		v, err := New(logTo(&log), said, first, path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(Interval)
-		if got := v.Current(); got != "secret" {
-			t.Errorf("got %q", got)
+		if got := v.Current(); got != "secret" || log.Len() > 0 {
+			t.Errorf("got %q, logged %s", got, &log)
 		}
 	})
 }
@@ -164,7 +178,7 @@ func TestUnreadable(t *testing.T) {
 		dir:                           "is a directory",
 		long:                          "longer than 1 MiB",
 	} {
-		_, err := New(func([][]byte) (int, error) { return 0, nil }, func(int, error) {}, path)
+		_, err := New(slog.New(slog.DiscardHandler), said, first, path)
 		var of *FileError
 		if !errors.As(err, &of) || of.Path != path || err.Error() != path+": "+want {
 			t.Errorf("%s: %v", path, err)

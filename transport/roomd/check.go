@@ -17,8 +17,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/room/coordinator"
-	"roomd/transport/certfile"
 	"roomd/transport/node"
+	"roomd/transport/reload"
 )
 
 // checkTimeout bounds all that "roomd check" asks of Redis.
@@ -164,7 +164,7 @@ const maxNotice = 14 * 24 * time.Hour
 // or do not go together, have been reported where they are used.
 func (f *findings) certificates(cfg config, now time.Time) {
 	if cfg.TLSCert != nil {
-		if pair, err := certfile.Pair(*cfg.TLSCert, *cfg.TLSKey); err == nil {
+		if pair, err := reload.Pair(*cfg.TLSCert, *cfg.TLSKey); err == nil {
 			f.certificate("--tls-cert", "clients", pair.Leaf, now)
 			if leaf := pair.Leaf; len(leaf.DNSNames)+len(leaf.IPAddresses) == 0 {
 				f.fail("tls", "Make it with the node's name, such as -addext subjectAltName=DNS:game.example",
@@ -173,7 +173,7 @@ func (f *findings) certificates(cfg config, now time.Time) {
 		}
 	}
 	if files := cfg.redisFlags.Files; files.RedisCert != nil {
-		if pair, err := certfile.Pair(*files.RedisCert, *files.RedisKey); err == nil {
+		if pair, err := reload.Pair(*files.RedisCert, *files.RedisKey); err == nil {
 			f.certificate("--redis-cert", "Redis", pair.Leaf, now)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport"
-	"roomd/transport/certfile"
 	"roomd/transport/node"
+	"roomd/transport/reload"
 	"roomd/transport/roomd/fileflags"
 )
 
@@ -146,7 +146,7 @@ func (f *listenFlags) secure(log *slog.Logger) (*tls.Config, error) {
 	if f.TLSCert == nil {
 		return nil, nil
 	}
-	config, err := certfile.Serve(*f.TLSCert, *f.TLSKey, log)
+	config, err := reload.ServeTLS(*f.TLSCert, *f.TLSKey, log)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", fileflags.OfFile(err, "--tls-cert", *f.TLSCert, "--tls-key"), err)
 	}

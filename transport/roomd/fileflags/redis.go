@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"roomd/lockmgr/redisconn/redisurl"
-	"roomd/transport/certfile"
 	"roomd/transport/reload"
 )
 
@@ -86,12 +85,12 @@ func (f *Redis) options() (opts redisurl.Options, err error) {
 		return opts, err
 	}
 	if f.RedisCA != nil {
-		if opts.RootCAs, err = certfile.Pool(*f.RedisCA); err != nil {
+		if opts.RootCAs, err = reload.Authorities(*f.RedisCA); err != nil {
 			return opts, fmt.Errorf("--redis-ca: %w", err)
 		}
 	}
 	if f.RedisCert != nil {
-		if opts.Certificate, err = certfile.Pair(*f.RedisCert, *f.RedisKey); err != nil {
+		if opts.Certificate, err = reload.Pair(*f.RedisCert, *f.RedisKey); err != nil {
 			return opts, fmt.Errorf("%s: %w", OfFile(err, "--redis-cert", *f.RedisCert, "--redis-key"), err)
 		}
 	}

@@ -1,4 +1,4 @@
-package certfile
+package reload
 
 import (
 	"bytes"
@@ -15,20 +15,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"roomd/lockmgr/redistest/certs"
-	"roomd/transport/reload"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func write(t *testing.T, text string) (path string) {
+// pemFile returns the path of a new file with that text.
+func pemFile(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "file.pem")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, text)
 	return path
 }
 
@@ -46,44 +40,41 @@ func TestUnusableFiles(t *testing.T) {
 	authority := certs.New(t)
 	cert, key := authority.Issue("a")
 	otherCert, otherKey := authority.Issue("b")
-	empty, text, missing := write(t, "\n"), write(t, "hello"), filepath.Join(t.TempDir(), "missing")
-	legacy := write(t, "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nAAAA\n-----END EC PRIVATE KEY-----\n")
+	empty, text, missing := pemFile(t, "\n"), pemFile(t, "hello"), filepath.Join(t.TempDir(), "missing")
+	legacy := pemFile(t, "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nAAAA\n-----END EC PRIVATE KEY-----\n")
 	for _, tt := range []struct{ cert, key, wrong, want string }{
 		{missing, key, missing, "no such file"},
 		{cert, missing, missing, "no such file"},
 		{t.TempDir(), key, "", "is a directory"},
-		{empty, key, empty, "the file is empty"},
-		{cert, empty, empty, "the file is empty"},
-		{text, key, text, "not a PEM file"},
-		{cert, text, text, "not a PEM file"},
-		{key, cert, key, "no certificate in it, but a private key"},
-		{cert, cert, cert, "no private key in it, but a certificate"},
-		{cert, write(t, block("ENCRYPTED PRIVATE KEY")), "", "encrypted"},
+		{empty, key, empty, "failed to find any PEM data"},
+		{cert, empty, empty, "failed to find any PEM data"},
+		{key, cert, key, "but did find a private key"},
+		{cert, cert, cert, "found a certificate rather than a key"},
+		{cert, pemFile(t, block("ENCRYPTED PRIVATE KEY")), "", "encrypted"},
 		{cert, legacy, legacy, "encrypted"},
-		{write(t, block("CERTIFICATE")), key, "", "certificate 1: x509"},
-		{write(t, read(t, cert)+block("CERTIFICATE")), key, "", "certificate 2: x509"},
-		{cert, write(t, block("PRIVATE KEY")), "", "does not go with " + cert},
+		{pemFile(t, block("CERTIFICATE")), key, "", "x509"},
+		{cert, pemFile(t, block("PRIVATE KEY")), "", "failed to parse private key"},
 		{cert, otherKey, otherKey, "does not go with " + cert + ": private key does not match public key"},
 		{otherCert, key, key, "does not go with " + otherCert},
-		{write(t, strings.Repeat("x", reload.MaxSize+1)), key, "", "1 MiB"},
+		{pemFile(t, strings.Repeat("x", MaxSize+1)), key, "", "1 MiB"},
 	} {
 		_, err := Pair(tt.cert, tt.key)
-		_, serveErr := Serve(tt.cert, tt.key, slog.New(slog.DiscardHandler))
-		var of *reload.FileError
+		_, serveErr := ServeTLS(tt.cert, tt.key, slog.New(slog.DiscardHandler))
+		var of *FileError
 		if !errors.As(err, &of) || tt.wrong != "" && of.Path != tt.wrong || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") || serveErr == nil || serveErr.Error() != err.Error() {
 			t.Errorf("%v; %v; want %s: %s", err, serveErr, tt.wrong, tt.want)
 		}
 	}
-	for path, want := range map[string]string{missing: "no such file", empty: "empty", text: "not a PEM file", key: "but a private key"} {
-		if _, err := Pool(path); err == nil || !strings.HasPrefix(err.Error(), path+": ") || !strings.Contains(err.Error(), want) {
+	for path, want := range map[string]string{missing: "no such file", empty: "no certificate", text: "no certificate", key: "no certificate"} {
+		if _, err := Authorities(path); err == nil || !strings.HasPrefix(err.Error(), path+": ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s: %s", err, path, want)
 		}
 	}
-	both := write(t, read(t, key)+read(t, cert))
+	both := pemFile(t, read(t, key)+read(t, cert))
 	if _, err := Pair(both, both); err != nil {
 		t.Errorf("both in one file: %v", err)
 	}
-	if pool, err := Pool(authority.File); err != nil || !pool.Equal(authority.Pool) {
+	if pool, err := Authorities(authority.File); err != nil || !pool.Equal(authority.Pool) {
 		t.Errorf("the authority: %v", err)
 	}
 }
@@ -122,7 +113,7 @@ func TestPairIsReplaced(t *testing.T) {
 	strange, _ := certs.New(t).Issue("strange")
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		server, err := Serve(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
+		server, err := ServeTLS(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +122,7 @@ func TestPairIsReplaced(t *testing.T) {
 		want := func(step, want string) {
 			t.Helper()
 			for range 3 {
-				time.Sleep(reload.Interval)
+				time.Sleep(Interval)
 				if name, _, _, err := shake(t, server, client); err != nil || name != want {
 					t.Errorf("%s: %q, %v, want %q", step, name, err, want)
 				}
@@ -177,7 +168,7 @@ func copyTo(t *testing.T, from, to string) {
 func TestVersions(t *testing.T) {
 	authority := certs.New(t)
 	cert, key := authority.Issue("a")
-	server, err := Serve(cert, key, slog.New(slog.DiscardHandler))
+	server, err := ServeTLS(cert, key, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +187,7 @@ func TestTimeOfACertificate(t *testing.T) {
 	for end, want := range map[time.Duration]string{-time.Minute: "has expired", time.Hour: "", 5 * time.Hour: "not valid yet"} {
 		cert, key := authority.IssueUntil("a", time.Now().Add(end))
 		var log bytes.Buffer
-		if _, err := Serve(cert, key, slog.New(slog.NewTextHandler(&log, nil))); err != nil || !strings.Contains(log.String(), want) || (want == "") != (log.Len() == 0) {
+		if _, err := ServeTLS(cert, key, slog.New(slog.NewTextHandler(&log, nil))); err != nil || !strings.Contains(log.String(), want) || (want == "") != (log.Len() == 0) {
 			t.Errorf("%v: %v, %s", end, err, &log)
 		}
 	}

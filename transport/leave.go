@@ -77,14 +77,15 @@ func (p *presence) leave() (result room.Result, err error) {
 		if now, err = s.do(p.room, room.Leave{User: s.user, Session: s.id}); err == nil {
 			result, left = now, true
 		}
+		var failed error
 		if !retaken && errors.Is(err, room.ErrNotMember) && p.status().IsMember() && isListed(now.Snapshot, room.AnySeat, s.user) {
-			// The user may have been moved away and back, and the session has not heard of it.
+			// The user may have been moved away and back, and the session has not heard of it; or a newer session is there.
 			retaken = true
-			if _, failed := s.do(p.room, room.Join{User: s.user, Session: s.id, Mode: room.JoinAgain}); failed == nil {
+			if _, failed = s.do(p.room, room.Join{User: s.user, Session: s.id, Mode: room.JoinAgain}); failed == nil {
 				continue
 			}
 		}
-		again = p.recordLeave(now, err)
+		again = p.recordLeave(now, errors.Join(err, failed))
 	}
 	return result, err
 }

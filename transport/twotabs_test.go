@@ -105,6 +105,24 @@ func TestTakeOver_Watcher(t *testing.T) {
 	})
 }
 
+// A session leaves while a newer one takes the seat over, of which its node has not heard: it hears that before the reply, and
+// is closed, since it has nothing left.
+func TestTakeOver_Leave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		first.redisNet.holdEvents()
+		newer := second.connect(t, "a")
+		newer.exchange(join42, replyARejoined)
+		a.send(leave42)
+		a.expect(fmt.Sprintf(lostReplaced, "42"))
+		a.expect(`{"id":2,"room":"42","error":{"code":"not_member","message":"a is in room 42 with another session","retry":false}}`)
+		first.redisNet.resume()
+		a.expectClose(protocol.CloseReplaced)
+		newer.expectSilence()
+		second.expectMembers(t, "42", "b a")
+	})
+}
+
 // Where only members watch, the watch ends with the take-over, also if the node learns of it only when it brings the session back.
 // Nothing is left of the session then: it is closed.
 func TestTakeOver_WatcherAsMember(t *testing.T) {

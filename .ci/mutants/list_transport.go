@@ -10,6 +10,7 @@ var transportMutants = []mutant{
 	{"redis: a password that Sentinels refuse is that of Redis", "lockmgr/redisconn/redisurl/explain.go", "refused = err\n", "refused = nil\n", "./transport/roomd", "TestTLS_RedisRefuses"},
 	{"membership: a lost place is not sought", "transport/internal/membership/status.go", "	Removed:      {Member: Missing, ", "	Removed:      {Member: Member, ", "./transport/internal/membership", ""},
 	{"membership: a leave with an unknown outcome is undone", "transport/internal/membership/status.go", "	LeaveUnknown: {Member: Unknown, ", "	LeaveUnknown: {Member: Member, ", "./transport/internal/membership", ""},
+	{"membership: a leave does not tell of the newer session", "transport/internal/membership/membership.go", "	case errors.Is(err, room.ErrDuplicate):\n		return m.step(TakenOver, replaced)\n	case !errors", "	case !errors", transports, "TestTakeOver_Leave$"},
 	{"membership: whoever was taken out is brought back", "transport/internal/membership/status.go", "	Ended:        {Member: Outside, ", "	Ended:        {Member: Missing, ", "./transport/internal/membership", ""},
 	{"membership: a doubtful one is not asked for", "transport/internal/membership/membership.go", "	case Doubtful, Returned, Unsure:", "	case Returned, Unsure:", "./transport/internal/membership", ""},
 	{"membership: one who has returned is not asked for", "transport/internal/membership/membership.go", "	case Doubtful, Returned, Unsure:", "	case Doubtful, Unsure:", "./transport/internal/membership", ""},

@@ -67,6 +67,8 @@ var transportMutants = []mutant{
 	{"match: players begin rooms with any settings", "transport/match.go", "!slices.Contains(allowed, wanted):", "false:", transports, "TestMatch_Settings"},
 	{"match: settings for other labels", "transport/match.go", "if labels.Include(s.Labels) {", "if true {", transports, "TestMatch_Settings"},
 	{"api: the journal hides that a timer was cancelled", "transport/api/journal.go", "case c.Type == room.KindCountdown:", "case false:", "./transport/api", "TestJournal_EveryKind"},
+	{"auth: a set's key for encryption verifies", "transport/auth/jwks.go", `(k.USE == "" || k.USE == jwkset.UseSig) && `, "", "./transport/auth", "TestUnusableKeys"},
+	{"auth: a set has a private key", "transport/auth/jwks.go", `	if k.D != "" {`, "	if false {", "./transport/auth", "TestUnusableKeys"},
 	{"auth: a role that nobody knows", "transport/auth/claims.go", "c.identity.Role != RolePlayer && c.identity.Role != RoleAdmin {", "c.identity.Role == \"\" {", "./transport/auth", ""},
 	{"auth: an extension that it does not know", "transport/auth/claims.go", `	if members["crit"] != nil {`, `	if false {`, "./transport/auth", ""},
 	{"auth: a connection outlives its token", "transport/access.go", "	case !time.Now().Before(granted.Expires): // after", "	case false: // after", transports, "TestToken_ClockSteps"},

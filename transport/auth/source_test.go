@@ -60,11 +60,11 @@ func TestUnusableKeys(t *testing.T) {
 		{JWKSFile, jwks(jwkOf(small, "")), "1024 bits"},
 		{JWKSFile, jwks(ec, jwkOf(k.ed, "")), "same id"},
 		{JWKSFile, jwks(jwkOf(k.ec, `,"d":"AA"`)), "private key"},
-		{JWKSFile, with(ec, `"x":"`, `"x":"!`), "x must be"},
-		{JWKSFile, with(ec, `"x":"`, `"x":"AAAA`), "32 bytes"},
-		{JWKSFile, with(ec, `"y":"`+ec[strings.Index(ec, `"y":"`)+5:len(ec)-2], `"y":"`+strings.Repeat("A", 43)), "no point"},
-		{JWKSFile, with(jwkOf(k.rsa, ""), `"e":"AQAB"`, `"e":"AQ"`), "e must be"},
-		{JWKSFile, with(jwkOf(k.rsa, ""), `"e":"AQAB"`, `"e":""`), "e must be"},
+		{JWKSFile, with(ec, `"x":"`, `"x":"!`), `"x": illegal`},
+		{JWKSFile, with(ec, `"x":"`, `"x":"AAAA`), "X in marshal"},
+		{JWKSFile, with(ec, `"y":"`+ec[strings.Index(ec, `"y":"`)+5:len(ec)-2], `"y":"`+strings.Repeat("A", 43)), "point is not on"},
+		{JWKSFile, with(jwkOf(k.rsa, ""), `"e":"AQAB"`, `"e":"AQ"`), `"e" is out of range`},
+		{JWKSFile, with(jwkOf(k.rsa, ""), `"e":"AQAB"`, `"e":""`), `requires parameters "n" and "e"`},
 	} {
 		path := writeFile(t, tt.text)
 		_, err := New(tt.source(path), Options{})

@@ -31,7 +31,7 @@ func (c *labCmd) Help() string {
 It runs the ways to use a Redis lock that articles publish, by their exact steps, under
 the faults that happen in practice, and roomd among them. It ends with 0 only if roomd
 shows no anomaly, and every other discipline shows at least those that are known of it.
-The web page has a timeline of each failure.
+The web page has every step of each failure.
 
 ` + lab.Describe()
 }

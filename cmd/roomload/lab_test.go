@@ -28,7 +28,7 @@ func TestLab_Reports(t *testing.T) {
 			t.Errorf("no %q on standard error:\n%s", want, &stderr)
 		}
 	}
-	if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte("<svg")) {
+	if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte(`<h3 id="set-nx-lua-under-pause-write">`)) {
 		t.Errorf("the page: %v", err)
 	}
 }

@@ -26,15 +26,7 @@ type discipline struct {
 	phpArray bool // its client stores a list as the word "Array"
 
 	// listed is what its article warns of, or what else is known to go wrong with it.
-	listed []listed
-}
-
-// listed is an anomaly that a discipline has to show under a fault.
-type listed struct {
-	text    string
-	fault   string
-	anomaly string // of package anomaly
-	forever bool   // the anomaly also stays for ever
+	listed []Listed
 }
 
 // waited is listed where the others wait for the whole TTL, which is no anomaly.
@@ -100,16 +92,16 @@ const (
 
 // seenIn reports whether anomalies include the listed one. The TTL is in the time of
 // the anomalies.
-func (l listed) seenIn(a anomaly.Counts, ttl time.Duration) bool {
-	if l.anomaly == waited {
+func (l Listed) seenIn(a anomaly.Counts, ttl time.Duration) bool {
+	if l.Anomaly == waited {
 		return a.StuckMS >= waitedTTLs*float64(ttl.Milliseconds())
 	}
-	return a.Of(l.anomaly) > 0 && (a.Forever || !l.forever)
+	return a.Of(l.Anomaly) > 0 && (a.Forever || !l.Forever)
 }
 
 // shows reports whether anomalies under a fault include all that are listed for it.
 func (d *discipline) shows(fault string, a anomaly.Counts, ttl time.Duration) bool {
-	return !slices.ContainsFunc(d.listed, func(l listed) bool { return l.fault == fault && !l.seenIn(a, ttl) })
+	return !slices.ContainsFunc(d.listed, func(l Listed) bool { return l.Fault == fault && !l.seenIn(a, ttl) })
 }
 
 // taken reports whether this change of its value means that the lock was taken. A new

@@ -43,47 +43,47 @@ var disciplines = []*discipline{{
 	// in the list twice.
 	name: "none", article: cardArticle, about: "GET list, append blindly, SET list", ttl: otherTTL,
 	steps: []step{stepRead, stepWrote},
-	listed: []listed{
-		{text: "lost updates", fault: pauseWrite, anomaly: anomaly.Lost},
-		{text: "dirty reads", fault: pauseWrite, anomaly: anomaly.TwoHolders},
-		{text: "duplicates", fault: heavyLoad, anomaly: anomaly.Duplicate},
+	listed: []Listed{
+		{Text: "lost updates", Fault: pauseWrite, Anomaly: anomaly.Lost},
+		{Text: "dirty reads", Fault: pauseWrite, Anomaly: anomaly.TwoHolders},
+		{Text: "duplicates", Fault: heavyLoad, Anomaly: anomaly.Duplicate},
 	},
 }, {
 	// The lab's choice: the value is 1.
 	name: "setnx", article: setnxArticle, about: "SETNX lock 1 … DEL", ttl: otherTTL, steps: lockSteps,
 	lock: &lock{try: takes("SETNX", theLock, 1), unlock: del},
-	listed: []listed{
-		{text: "a crashed holder blocks for ever", fault: crashLocked, anomaly: anomaly.Stuck, forever: true},
+	listed: []Listed{
+		{Text: "a crashed holder blocks for ever", Fault: crashLocked, Anomaly: anomaly.Stuck, Forever: true},
 	},
 }, {
 	name: "setnx-expire", article: unlockArticle, about: "SETNX lock 1, then EXPIRE 10 … DEL", ttl: 10, steps: with(stepSet),
 	lock: &lock{try: thenExpire(takes("SETNX", theLock, 1)), unlock: del},
-	listed: []listed{
-		{text: "a crash between the two blocks for ever", fault: crashSet, anomaly: anomaly.Stuck, forever: true},
-		{text: "a long pause between the two blocks as long as it lasts", fault: pauseSet, anomaly: anomaly.Stuck},
-		{text: "DEL deletes somebody else's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
+	listed: []Listed{
+		{Text: "a crash between the two blocks for ever", Fault: crashSet, Anomaly: anomaly.Stuck, Forever: true},
+		{Text: "a long pause between the two blocks as long as it lasts", Fault: pauseSet, Anomaly: anomaly.Stuck},
+		{Text: "DEL deletes somebody else's lock", Fault: pauseGiving, Anomaly: anomaly.Deleted},
 	},
 }, {
 	// EXPIRE runs also after a SETNX that failed. The lab's choices: the ttl, a variable
 	// there, is 10; the value is 1.
 	name: "multi-expire", article: setnxArticle, about: "MULTI, SETNX lock 1, EXPIRE 10, EXEC … DEL", ttl: otherTTL, steps: lockSteps,
 	lock: &lock{try: multiExpire, unlock: del},
-	listed: []listed{
-		{text: "losers refresh the TTL: a dead holder's lock lives on under load", fault: crashLocked, anomaly: anomaly.Stuck},
+	listed: []Listed{
+		{Text: "losers refresh the TTL: a dead holder's lock lives on under load", Fault: crashLocked, Anomaly: anomaly.Stuck},
 	},
 }, {
 	// The lab's choices: the ttl, a variable there, is 10; the value is 1.
 	name: "lua-setnx", article: setnxArticle, about: "Lua with three KEYS, which Cluster refuses: SETNX, and EXPIRE 10 if it took … DEL", ttl: otherTTL, steps: lockSteps,
 	lock: &lock{try: takes("EVAL", luaSetnxLua, 3, theLock, 1, seconds(10)), unlock: del},
-	listed: []listed{
-		{text: "DEL deletes somebody else's lock after expiry", fault: pauseGiving, anomaly: anomaly.Deleted},
+	listed: []Listed{
+		{Text: "DEL deletes somebody else's lock after expiry", Fault: pauseGiving, Anomaly: anomaly.Deleted},
 	},
 }, {
 	name: "set-nx-del", article: unlockArticle, about: "SET lock 1 EX 10 NX … DEL", ttl: 10, steps: lockSteps,
 	lock: &lock{try: takes("SET", theLock, 1, "EX", seconds(10), "NX"), unlock: del},
-	listed: []listed{
-		{text: "DEL deletes somebody else's lock after expiry", fault: pauseGiving, anomaly: anomaly.Deleted},
-		{text: "a TTL that is too long: everybody waits for all of it after a crash", fault: crashLocked, anomaly: waited},
+	listed: []Listed{
+		{Text: "DEL deletes somebody else's lock after expiry", Fault: pauseGiving, Anomaly: anomaly.Deleted},
+		{Text: "a TTL that is too long: everybody waits for all of it after a crash", Fault: crashLocked, Anomaly: waited},
 	},
 }, {
 	// The lab's choices: the ttl, a variable there, is 10; each attempt draws a new
@@ -93,8 +93,8 @@ var disciplines = []*discipline{{
 		c.value = strconv.FormatUint(c.random.Uint64(), 10)
 		return takes("SET", theLock, ownValue, "EX", seconds(10), "NX")(ctx, c)
 	}, unlock: compareInClient},
-	listed: []listed{
-		{text: "expiry between GET and DEL deletes somebody else's lock", fault: pauseChecked, anomaly: anomaly.Deleted},
+	listed: []Listed{
+		{Text: "expiry between GET and DEL deletes somebody else's lock", Fault: pauseChecked, Anomaly: anomaly.Deleted},
 	},
 }, {
 	// The token is drawn outside the PHP function that sets the lock, which does not see
@@ -104,14 +104,14 @@ var disciplines = []*discipline{{
 	lock: &lock{try: takes("SET", theLock, "", "NX", "EX", seconds(10)), unlock: func(ctx context.Context, c *caller) error {
 		return unlessRefused(c.send(ctx, "EVAL", "", theLock, "").Err())
 	}},
-	listed: []listed{
-		{text: "nobody unlocks: the lock stays for 10 s", fault: noFault, anomaly: anomaly.Kept},
+	listed: []Listed{
+		{Text: "nobody unlocks: the lock stays for 10 s", Fault: noFault, Anomaly: anomaly.Kept},
 	},
 }, {
 	name: "set-rand-lua-empty", article: unlockArticle, about: `its script mended: SET lock "" NX EX 10 … Lua: DEL if the value is ""`, ttl: 10, steps: lockSteps,
 	lock: &lock{try: takes("SET", theLock, "", "NX", "EX", seconds(10)), unlock: compareDel},
-	listed: []listed{
-		{text: "all tokens are empty: unlock deletes anybody's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
+	listed: []Listed{
+		{Text: "all tokens are empty: unlock deletes anybody's lock", Fault: pauseGiving, Anomaly: anomaly.Deleted},
 	},
 }, {
 	// A PHP process serves one caller, so a caller draws once, before its first attempt.
@@ -123,25 +123,25 @@ var disciplines = []*discipline{{
 		}
 		return takes("SET", theLock, ownValue, "NX", "EX", seconds(10))(ctx, c)
 	}, unlock: compareDel},
-	listed: []listed{
-		{text: "tokens collide: a stale holder deletes a lock that is not its own", fault: sameToken, anomaly: anomaly.Deleted},
-		{text: "a holder past the TTL still writes", fault: pauseWrite, anomaly: anomaly.Lost},
+	listed: []Listed{
+		{Text: "tokens collide: a stale holder deletes a lock that is not its own", Fault: sameToken, Anomaly: anomaly.Deleted},
+		{Text: "a holder past the TTL still writes", Fault: pauseWrite, Anomaly: anomaly.Lost},
 	},
 }, {
 	// The lab's choice: EXPIRE 10, as with setnx-expire.
 	name: "incr", article: cardArticle, about: "named only: INCR lock, mine if it is 1, then EXPIRE 10 … DEL", ttl: otherTTL, steps: with(stepSet), counts: true,
 	lock: &lock{try: thenExpire(takes("INCR", theLock)), unlock: del},
-	listed: []listed{
-		{text: "a crash before EXPIRE blocks for ever", fault: crashSet, anomaly: anomaly.Stuck, forever: true},
-		{text: "a long pause before EXPIRE blocks as long as it lasts", fault: pauseSet, anomaly: anomaly.Stuck},
-		{text: "DEL deletes somebody else's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
+	listed: []Listed{
+		{Text: "a crash before EXPIRE blocks for ever", Fault: crashSet, Anomaly: anomaly.Stuck, Forever: true},
+		{Text: "a long pause before EXPIRE blocks as long as it lasts", Fault: pauseSet, Anomaly: anomaly.Stuck},
+		{Text: "DEL deletes somebody else's lock", Fault: pauseGiving, Anomaly: anomaly.Deleted},
 	},
 }, {
 	// A field has no expiry. The lab's choice: the value is 1.
 	name: "hsetnx", article: cardArticle, about: "named only: HSETNX locks lock 1 … HDEL", ttl: otherTTL, steps: lockSteps, inHash: true,
 	lock: &lock{try: takes("HSETNX", theHash, theLock, 1), unlock: sends("HDEL", theHash, theLock)},
-	listed: []listed{
-		{text: "a crashed holder blocks for ever", fault: crashLocked, anomaly: anomaly.Stuck, forever: true},
+	listed: []Listed{
+		{Text: "a crashed holder blocks for ever", Fault: crashLocked, Anomaly: anomaly.Stuck, Forever: true},
 	},
 }, {
 	// The article's words on memcache, which has no SETNX, it says: in its place are
@@ -153,9 +153,9 @@ var disciplines = []*discipline{{
 	ttl:     timestampTTL,
 	steps:   with(stepDrawn, stepLooking, stepChecked, stepExpired, stepOverwrote),
 	lock:    &lock{wait: timestampWait(timestampOverwrite), unlock: timestampUnlock, keepsEmpty: true},
-	listed: []listed{
-		{text: "two that set one after the other both hold it", fault: takeOver, anomaly: anomaly.TwoHolders},
-		{text: "two that draw the same number both find it", fault: sameToken, anomaly: anomaly.TwoHolders},
+	listed: []Listed{
+		{Text: "two that set one after the other both hold it", Fault: takeOver, Anomaly: anomaly.TwoHolders},
+		{Text: "two that draw the same number both find it", Fault: sameToken, Anomaly: anomaly.TwoHolders},
 	},
 }, {
 	// It keeps the end of the hold in the lock, by the holder's clock:
@@ -188,8 +188,8 @@ var disciplines = []*discipline{{
 	ttl:     timestampTTL,
 	steps:   with(stepDrawn, stepSet, stepTried, stepLooking, stepChecked, stepExpired, stepOverwrote),
 	lock:    &lock{wait: timestampFirstWait, unlock: timestampUnlock, looksAfterTimeout: true, keepsEmpty: true},
-	listed: append([]listed{
-		{text: "two holders without any fault", fault: justGone, anomaly: anomaly.TwoHolders},
+	listed: append([]Listed{
+		{Text: "two holders without any fault", Fault: justGone, Anomaly: anomaly.TwoHolders},
 	}, timestampListed...),
 }, {
 	// The release deletes every lock that anybody set before the releaser read its
@@ -200,33 +200,33 @@ var disciplines = []*discipline{{
 		wait:   spin(time.Millisecond, takes("SET", theLock, inOneSecond, "PX", milliseconds(1000), "NX")),
 		unlock: sends("EVAL", delIfNotAfterLua, 1, theLock, inOneSecond),
 	},
-	listed: []listed{
-		{text: "deletes any lock that was set before its clock was read", fault: pauseGiving, anomaly: anomaly.Deleted},
+	listed: []Listed{
+		{Text: "deletes any lock that was set before its clock was read", Fault: pauseGiving, Anomaly: anomaly.Deleted},
 	},
 }, {
 	// The lab's choices: the timeout is the other one's, 1,000 ms; a holder releases
 	// once, when it is done, and nobody who waits releases in its place.
 	name: "timestamp-plain", article: pythonArticle, about: "SETNX lock <its end> … Lua: DEL if that is past", ttl: 1, steps: keptSteps,
 	lock: &lock{try: takes("SETNX", theLock, inOneSecond), unlock: sends("EVAL", delIfPastLua, 1, theLock, rightNow)},
-	listed: []listed{
-		{text: "nobody can give it back before its time", fault: noFault, anomaly: anomaly.Kept, forever: true},
-		{text: "a crashed holder blocks until somebody releases", fault: crashLocked, anomaly: anomaly.Stuck, forever: true},
+	listed: []Listed{
+		{Text: "nobody can give it back before its time", Fault: noFault, Anomaly: anomaly.Kept, Forever: true},
+		{Text: "a crashed holder blocks until somebody releases", Fault: crashLocked, Anomaly: anomaly.Stuck, Forever: true},
 	},
 }, {
 	name: "set-nx-ex3-del", article: cardArticle, about: "SET lock <room + uniqid> EX 3 NX, spin 5 ms … DEL", ttl: 3, steps: with(stepDrawn),
 	lock: cards(ownValue, del),
-	listed: []listed{
-		{text: "a holder of more than 3 s deletes the next one's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
+	listed: []Listed{
+		{Text: "a holder of more than 3 s deletes the next one's lock", Fault: pauseGiving, Anomaly: anomaly.Deleted},
 	},
 }, {
 	// The lab's choice: a list is a JSON array. The article's client stores it in
 	// one of the two ways below.
 	name: "set-nx-lua", article: cardArticle, about: "as meant: SET lock <room + uniqid> EX 3 NX, spin 5 ms … Lua: DEL if the value is mine", ttl: 3, steps: with(stepDrawn),
 	lock: cards(ownValue, compareDel),
-	listed: []listed{
-		{text: "a holder past the TTL still writes", fault: pauseWrite, anomaly: anomaly.Lost},
-		{text: "uniqid is the time: two get the same, and a stale holder deletes a lock that is not its own", fault: sameToken, anomaly: anomaly.Deleted},
-		{text: "failover loses the lock, and two hold it", fault: failOver, anomaly: anomaly.TwoHolders},
+	listed: []Listed{
+		{Text: "a holder past the TTL still writes", Fault: pauseWrite, Anomaly: anomaly.Lost},
+		{Text: "uniqid is the time: two get the same, and a stale holder deletes a lock that is not its own", Fault: sameToken, Anomaly: anomaly.Deleted},
+		{Text: "failover loses the lock, and two hold it", Fault: failOver, Anomaly: anomaly.TwoHolders},
 	},
 }, {
 	// phpredis with a serializer applies it to the value of SET, and not to the
@@ -234,29 +234,29 @@ var disciplines = []*discipline{{
 	name: "set-nx-lua-json", article: cardArticle, about: "the same, phpredis with the JSON serializer: SET lock <the value in quotes>, and Lua compares it without", ttl: 3,
 	steps: []step{stepDrawn, stepLocked, stepRead, stepWrote, stepGiving},
 	lock:  cards(quotedValue, compareDel),
-	listed: []listed{
-		{text: "nobody ever unlocks: the lock stays for 3 s", fault: noFault, anomaly: anomaly.Kept},
-		{text: "the next join waits for all of that", fault: noFault, anomaly: waited},
+	listed: []Listed{
+		{Text: "nobody ever unlocks: the lock stays for 3 s", Fault: noFault, Anomaly: anomaly.Kept},
+		{Text: "the next join waits for all of that", Fault: noFault, Anomaly: waited},
 	},
 }, {
 	// phpredis without one. The room begins without a list, because it cannot be stored.
 	name: "set-nx-lua-array", article: cardArticle, about: `the same, phpredis without a serializer: SET list "Array", and who reads that dies`, ttl: 3, steps: with(stepDrawn), phpArray: true,
 	lock: cards(ownValue, compareDel),
-	listed: []listed{
-		{text: `the list becomes the word "Array"`, fault: noFault, anomaly: anomaly.Lost},
-		{text: "the next join dies while it holds the lock", fault: noFault, anomaly: waited},
+	listed: []Listed{
+		{Text: `the list becomes the word "Array"`, Fault: noFault, Anomaly: anomaly.Lost},
+		{Text: "the next join dies while it holds the lock", Fault: noFault, Anomaly: waited},
 	},
 },
 	&roomd,
 }
 
 // timestampListed is known of timestamp and of timestamp-first.
-var timestampListed = []listed{
-	{text: "takeover race", fault: takeOver, anomaly: anomaly.TwoHolders},
-	{text: "two that draw the same number both take over", fault: sameToken, anomaly: anomaly.TwoHolders},
-	{text: "unlock deletes anyone's lock", fault: pauseGiving, anomaly: anomaly.Deleted},
-	{text: "client clocks", fault: clockAhead, anomaly: anomaly.TwoHolders},
-	{text: "a lock with less than half a second left is not deleted", fault: lateRelease, anomaly: anomaly.Kept},
+var timestampListed = []Listed{
+	{Text: "takeover race", Fault: takeOver, Anomaly: anomaly.TwoHolders},
+	{Text: "two that draw the same number both take over", Fault: sameToken, Anomaly: anomaly.TwoHolders},
+	{Text: "unlock deletes anyone's lock", Fault: pauseGiving, Anomaly: anomaly.Deleted},
+	{Text: "client clocks", Fault: clockAhead, Anomaly: anomaly.TwoHolders},
+	{Text: "a lock with less than half a second left is not deleted", Fault: lateRelease, Anomaly: anomaly.Kept},
 }
 
 // roomd is the real coordinator, with a node for each process. The driver cannot stop it

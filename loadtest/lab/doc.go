@@ -2,7 +2,7 @@
 // the faults that happen in practice, and counts what goes wrong with each.
 //
 // Start with [Run]. Its [Report] is a matrix of disciplines and faults, which can be
-// written as a table, as JSON, or as a page with a timeline of each failure.
+// written as a table, as JSON, or as a page with every step of each failure.
 //
 // # Disciplines
 //
@@ -42,9 +42,8 @@
 //
 // Two columns are about bad luck, which the lab brings about: two callers draw the same
 // value, a random number or the microsecond that PHP's uniqid is; and a lock is freed
-// between two commands of a waiter, as happens now and then under heavy load. How likely
-// the former is, the lab computes, and simulates with the seed. A failover sets the lock's
-// keys back to what they were before the holder came.
+// between two commands of a waiter, as happens now and then under heavy load. A failover
+// sets the lock's keys back to what they were before the holder came.
 //
 // On a busy machine more can go wrong than the fault alone brings about. quiet.txt has the
 // marks of a quiet one; the report puts others into parentheses, except for roomd's.

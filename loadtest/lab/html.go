@@ -6,7 +6,9 @@ import (
 	"html/template"
 	"io"
 	"strings"
+	"time"
 
+	"roomd/loadtest/lab/anomaly"
 	"roomd/loadtest/report"
 )
 
@@ -19,133 +21,122 @@ var (
 	bodyTemplate = template.Must(template.New("lab").Parse(bodyHTML))
 )
 
-// failure is a discipline that failed under a fault, for the page.
-type failure struct {
-	ID, Name, Fault, About string
-	Findings               []string
-	Timeline               *timeline
-	Events                 []string
+// story is what went wrong with a discipline, by fault.
+type story struct {
+	Name     string
+	Failures []failure
 }
 
-// square is a cell of the matrix on the page.
+// failure is a cell of the matrix in which something went wrong, or which is not as listed.
+type failure struct {
+	ID, Fault, About, Next string // Next is the ID of the next failure
+	Findings, Events       []string
+}
+
+// square is a cell of the matrix.
 type square struct{ Marks, Class, Link, Title string }
 
-// WriteHTML writes the report as one self-contained page: the matrix, the numbers,
-// and for each failure a timeline of who held the lock and what was
-// written.
+// What the page has of a cell, at most.
+const (
+	maxFindings = 8
+	maxEvents   = 60
+)
+
+// WriteHTML writes the report as one self-contained page: the verdict with links to what is not as listed, the matrix with
+// links to what went wrong, step by step, and the numbers.
 func (r *Report) WriteHTML(w io.Writer) error {
-	var failures []failure
-	rows := make(map[string][]square)
-	for _, row := range r.Disciplines {
-		for _, c := range row.Cells {
-			rows[row.Name] = append(rows[row.Name], c.square())
-			if c.Anomalies.Total() > 0 {
-				failures = append(failures, c.failure())
-			}
-		}
-	}
-	draw := func(name string) (template.HTML, error) {
-		var b strings.Builder
-		err := bodyTemplate.ExecuteTemplate(&b, name, map[string]any{"Report": r, "Heads": r.columns(), "Rows": rows, "Failures": failures})
-		return template.HTML(b.String()), err
-	}
-	matrix, err := draw("matrix")
-	if err != nil {
-		return err
-	}
-	stories, err := draw("failures")
-	if err != nil {
-		return err
-	}
-	numbers := r.numbers()
-	numbers.Title, numbers.Subtitle = "Counts", "over all faults, and speed under heavy load"
-	return report.Page{
+	page := report.Page{
 		Command: "lab", Question: "What do the published locks lose under faults, and what does roomd lose?",
-		Verdict: r.Verdict, Good: r.AsListed(), Problems: r.Differences,
-		Setup: fmt.Sprintf("%s; seed %d. A published second lasts %v ms; heavy load lasts %v s, unscaled.", r.Redis, r.Seed, r.SecondMS, r.Duration),
-		Sections: []report.Section{
-			{ID: "matrix", Title: "Which lock fails under which fault", About: "A row is a way to lock, a column a fault. Follow a red cell to what happened there.",
-				Parts: []template.HTML{matrix, report.Meanings("What the letters mean", markMeanings), report.Meanings("What the faults are", faultMeanings)}},
-			{ID: "steps", Title: "Articles and steps", About: choices, Parts: []template.HTML{r.published().HTML()}},
-			{ID: "numbers", Title: "Numbers", Parts: []template.HTML{numbers.HTML()}},
-			{ID: "cache", Title: "Cache guards", About: "Many callers come at once to an expired entry of a cache, behind each lock.", Parts: []template.HTML{r.cache().HTML(), r.cacheFaults().HTML()}},
-			{ID: "draws", Title: "Same values", About: "Locks told from others by a value that is drawn.", Parts: []template.HTML{r.drawn().HTML()}},
-			{ID: "failures", Title: "Failures", About: timelineAbout, Parts: []template.HTML{stories}},
-		},
-		Style: style,
-	}.Write(w)
-}
-
-// timelineAbout explains the timelines.
-const timelineAbout = "Each lane is a caller, from its request (?) to its answer: ✓ yes, ✗ no, ≈ unknown, ☠ dead. " +
-	"… found the lock taken, ● got it, R read, W wrote, ○ released it, ↯ a reply was lost; hatched while it was stopped. " +
-	"The lock's lane shows Redis: ⌛ expired, ⚡ lost in a failover, ✂ deleted by another, ↻ prolonged by another. The numbers in the last lane are the " +
-	"lists below it. Times are in the lock's seconds. Long ones are drawn shorter than they were."
-
-// published returns each discipline's article and steps.
-func (r *Report) published() *report.Table {
-	t := &report.Table{Columns: []report.Column{{Head: "discipline"}, {Head: "article", Words: true}, {Head: "steps", Words: true}}}
-	for _, row := range r.Disciplines {
-		t.Rows = append(t.Rows, report.Row{Cells: []string{row.Name, row.Article, row.About}, Strong: row.discipline == &roomd})
+		Verdict: r.Verdict, Good: r.AsListed(), Setup: r.setup(), Style: style,
 	}
-	return t
-}
-
-// columns returns the faults that were played.
-func (r *Report) columns() (list []*fault) {
-	if len(r.Disciplines) > 0 {
-		for _, c := range r.Disciplines[0].Cells {
-			list = append(list, c.fault)
+	failed := make(map[*Cell]bool)
+	for i, c := range r.differ {
+		failed[c] = true
+		page.Failed = append(page.Failed, report.Link{To: c.id(), Text: r.Differences[i]})
+	}
+	rows := make(map[string][]square)
+	var stories []story
+	var last *failure
+	for _, row := range r.Disciplines {
+		s := story{Name: row.Name}
+		for _, c := range row.Cells {
+			q := square{Marks: c.Marks(), Class: c.class(), Title: c.Discipline + ": " + c.fault.about}
+			if c.Anomalies.Total() > 0 || failed[c] {
+				q.Link = c.id()
+				s.Failures = append(s.Failures, c.failure())
+			}
+			rows[row.Name] = append(rows[row.Name], q)
+		}
+		if len(s.Failures) > 0 {
+			stories = append(stories, s)
 		}
 	}
-	return list
+	for _, s := range stories {
+		for i := range s.Failures {
+			if last != nil {
+				last.Next = s.Failures[i].ID
+			}
+			last = &s.Failures[i]
+		}
+	}
+	draw := func(name string) template.HTML {
+		var b strings.Builder
+		data := map[string]any{"Report": r, "Heads": r.columns(), "Rows": rows, "Stories": stories}
+		if err := bodyTemplate.ExecuteTemplate(&b, name, data); err != nil {
+			panic(err) // a bug of the template
+		}
+		return template.HTML(b.String())
+	}
+	var cache []template.HTML
+	for _, t := range r.cache() {
+		cache = append(cache, t.HTML())
+	}
+	page.Sections = []report.Section{
+		{ID: "matrix", Title: "Which lock fails under which fault", About: "A row is a way to lock, a column a fault. Follow a red cell to what happened there.",
+			Parts: []template.HTML{draw("matrix"), report.Meanings("What the marks mean", marks().Rows), report.Meanings("What the faults are", r.faults().Rows)}},
+		{ID: "failures", Title: "What happened", Parts: []template.HTML{draw("stories")},
+			About: "Each failure with what was found, and every step. Times are in the lock's seconds."},
+		{ID: "numbers", Title: "Numbers", Parts: []template.HTML{r.numbers().HTML()}},
+		{ID: "cache", Title: "Cache guards", About: "Callers come to an expired entry of a cache, behind each lock.", Parts: cache},
+		{ID: "steps", Title: "Articles and steps", About: choices, Parts: []template.HTML{r.steps().HTML()}},
+	}
+	return page.Write(w)
 }
-
-// Head is the title of the column on the page.
-func (f *fault) Head() string { return f.words()[0] + " " + f.words()[1] }
-
-// About explains the column on the page.
-func (f *fault) About() string { return f.name + ": " + f.about }
 
 func (c *Cell) id() string { return c.Discipline + "-under-" + c.Fault }
 
-func (c *Cell) square() square {
-	s := square{Marks: c.Marks(), Class: "good", Title: c.Discipline + ", " + c.fault.about}
-
-	switch {
-	case !c.Applies || !c.Done:
-		s.Class = "none"
-	case strings.HasPrefix(s.Marks, "("):
-		s.Class, s.Link = "chance", "#"+c.id()
-	case c.Anomalies.Total() > 0:
-		s.Class, s.Link = "bad", "#"+c.id()
-	}
-	return s
-}
-
-// Number returns which of the articles the discipline is from.
-func (r *Row) Number() string {
-	number, _, ok := strings.Cut(r.Article, ":")
-	if !ok {
-		return markNone
-	}
-	return number
-}
-
-// maxFindings is how many anomalies of a cell the page describes.
-const maxFindings = 8
-
 func (c *Cell) failure() failure {
-	f := failure{ID: c.id(), Name: c.Discipline, Fault: c.Fault, About: c.fault.about, Timeline: newTimeline(c.history, c.second)}
-	scale := timescale{c.second}
-	for _, finding := range c.findings.All[:min(maxFindings, len(c.findings.All))] {
-		f.Findings = append(f.Findings, scale.published(finding.At)+": "+finding.String())
+	f := failure{ID: c.id(), Fault: c.Fault, About: c.fault.about}
+	at := func(d time.Duration) string { return fmt.Sprintf("%.3f s", float64(d)/float64(max(1, c.second))) }
+	for i, finding := range c.findings.All {
+		if i == maxFindings {
+			f.Findings = append(f.Findings, fmt.Sprintf("and %d more", len(c.findings.All)-i))
+			break
+		}
+		f.Findings = append(f.Findings, at(finding.At)+": "+finding.String())
 	}
-	if len(c.findings.All) > maxFindings {
-		f.Findings = append(f.Findings, fmt.Sprintf("and %d more", len(c.findings.All)-maxFindings))
-	}
-	for _, e := range c.history.Events[:min(maxEvents, len(c.history.Events))] {
-		f.Events = append(f.Events, scale.published(e.At)+"  "+describe(e))
+	for i, e := range c.history.Events {
+		if i == maxEvents {
+			f.Events = append(f.Events, fmt.Sprintf("and %d more", len(c.history.Events)-i))
+			break
+		}
+		f.Events = append(f.Events, at(e.At)+"  "+describe(e))
 	}
 	return f
+}
+
+// describe returns an event in words.
+func describe(e anomaly.Event) string {
+	text := strings.TrimSpace(e.Caller + " " + string(e.Kind))
+	switch {
+	case e.Kind == anomaly.Asked && e.Leave:
+		text += " to leave"
+	case e.Kind == anomaly.Asked:
+		text += " to join"
+	case e.Kind == anomaly.Read, e.Kind == anomaly.Wrote, e.Kind == anomaly.Stored:
+		text += ": " + strings.Join(e.Users, " ")
+	case e.Owner != "":
+		text += ": " + e.Owner + "'s lock"
+	}
+	return text
 }

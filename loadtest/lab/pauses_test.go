@@ -123,7 +123,7 @@ func TestTimestamp_CacheAfterOutcomeZero(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c, rdb := bubbled(t, tt.d, time.Second)
 			redistest.OK(t, rdb.Set(t.Context(), c.x.lockKey, "99999999999999:1", 0).Err())
-			e := newEntry(c.x, 0)
+			e := newEntry(c.x, scene{})
 			if tt.there {
 				time.AfterFunc(3*time.Second, func() { rdb.Set(t.Context(), e.value, newValue, 0) })
 			}

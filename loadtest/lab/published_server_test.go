@@ -52,7 +52,6 @@ func (p path) walk(t *testing.T, server *redistest.Server, second time.Duration)
 	ask := w.c.x.way.ask
 	if p.cache() {
 		ask = w.askCache
-		w.entry.keeps = strings.Contains(p.name, "old value")
 	}
 	err := errDied // unless it returns
 	var caller sync.WaitGroup
@@ -87,7 +86,8 @@ func newWalk(t *testing.T, p path, server *redistest.Server, second time.Duratio
 	t.Cleanup(process.stop)
 	w.c = x.callerIn(process, victimUser, false)
 	w.c.asked = time.Now()
-	w.entry = newEntry(x, 0)
+	w.entry = newEntry(x, scene{keeps: strings.Contains(p.name, "old value")})
+	w.entry.takes = 0
 	w.begun = w.c.nowMillis()
 	w.listen(t, server)
 

@@ -15,9 +15,8 @@ const (
 	verdictDifferent = "different"
 )
 
-// Report is the outcome of a run. Its JSON form is a contract that scripts rely on.
-// Times are those of the run. Multiply them by 1000/second_ms for published ones, except
-// under heavy load, which is not scaled.
+// Report is the outcome of a run. Its JSON form is a contract that scripts rely on. Times are those of the run: multiply
+// them by 1000/second_ms for published ones, except under heavy load, which is not scaled.
 type Report struct {
 	Redis       string        `json:"redis"`
 	Seed        uint64        `json:"seed"`
@@ -25,17 +24,17 @@ type Report struct {
 	Duration    float64       `json:"duration_s"`
 	Disciplines []*Row        `json:"disciplines"`
 	Cache       []CacheResult `json:"cache,omitempty"`
-	Draws       []Draw        `json:"draws"` // of values that should differ
 
 	Verdict     string   `json:"verdict"` // as listed, or different
 	Differences []string `json:"differences,omitempty"`
+
+	differ []*Cell // of Differences
 }
 
 // Row is one discipline.
 type Row struct {
-	Name string `json:"name"`
-	// Article is which of the five it is from.
-	Article string   `json:"article"`
+	Name    string   `json:"name"`
+	Article string   `json:"article"` // which of the five it is from
 	About   string   `json:"about"`
 	Cells   []*Cell  `json:"cells"`
 	Listed  []Listed `json:"listed"`
@@ -43,15 +42,13 @@ type Row struct {
 	discipline *discipline
 }
 
-// Listed is a known anomaly of a discipline.
+// Listed is an anomaly that a discipline has to show under a fault: its article warns of it, or it is known otherwise.
 type Listed struct {
 	Text    string `json:"text"`
 	Fault   string `json:"fault"`
-	Anomaly string `json:"anomaly"`
-	Forever bool   `json:"forever,omitempty"`
+	Anomaly string `json:"anomaly"`           // of package anomaly, or waited
+	Forever bool   `json:"forever,omitempty"` // the anomaly also stays for ever
 	Seen    bool   `json:"seen"`
-
-	listed listed
 }
 
 // Cell is a discipline under a fault.
@@ -61,8 +58,7 @@ type Cell struct {
 	Applies    bool           `json:"applies"` // the discipline has the step where the fault strikes
 	Done       bool           `json:"done"`
 	Anomalies  anomaly.Counts `json:"anomalies"`
-	// ByChance are the anomalies that a quiet machine does not show. Nobody excuses
-	// those of roomd.
+	// ByChance are the anomalies that a quiet machine does not show. Nobody excuses those of roomd.
 	ByChance []string `json:"by_chance,omitempty"`
 
 	Actions       int64         `json:"actions"` // acknowledged joins and leaves
@@ -70,17 +66,13 @@ type Cell struct {
 	Latency       tally.Latency `json:"latency_ms"` // of all requests, also refused ones
 
 	fault    *fault
-	row      *Row
 	second   time.Duration
 	history  anomaly.History
 	findings anomaly.Findings
 }
 
 func newReport(cfg Config, seed uint64, redis string) *Report {
-	r := &Report{
-		Redis: redis, Seed: seed, Duration: cfg.Duration.Seconds(),
-		SecondMS: float64(cfg.Second.Microseconds()) / 1000,
-	}
+	r := &Report{Redis: redis, Seed: seed, Duration: cfg.Duration.Seconds(), SecondMS: float64(cfg.Second.Microseconds()) / 1000}
 	for _, d := range disciplines {
 		if !slices.Contains(cfg.Only, d.name) {
 			continue
@@ -88,12 +80,12 @@ func newReport(cfg Config, seed uint64, redis string) *Report {
 		row := &Row{Name: d.name, Article: d.article, About: d.about, Listed: []Listed{}, discipline: d}
 		for _, f := range faults {
 			if slices.Contains(cfg.Faults, f.name) {
-				row.Cells = append(row.Cells, &Cell{Discipline: d.name, Fault: f.name, Applies: d.has(f.needs...), fault: f, row: row})
+				row.Cells = append(row.Cells, &Cell{Discipline: d.name, Fault: f.name, Applies: d.has(f.needs...), fault: f})
 			}
 		}
-		for _, a := range d.listed {
-			if slices.Contains(cfg.Faults, a.fault) {
-				row.Listed = append(row.Listed, Listed{Text: a.text, Fault: a.fault, Anomaly: a.anomaly, Forever: a.forever, listed: a})
+		for _, l := range d.listed {
+			if slices.Contains(cfg.Faults, l.Fault) {
+				row.Listed = append(row.Listed, l)
 			}
 		}
 		r.Disciplines = append(r.Disciplines, row)
@@ -111,42 +103,34 @@ func (c *Cell) fill(x *cell, h anomaly.History, f anomaly.Findings) {
 	c.Latency = x.tally.Latency()
 }
 
-// ttl returns that of the lock, in the time of the cell.
-func (c *Cell) ttl() time.Duration {
-	if c.row == nil {
-		return 0
-	}
-	return time.Duration(c.row.discipline.ttl * float64(c.second))
-}
-
 // cell returns the row's cell under a fault, or an empty one.
 func (r *Row) cell(fault string) *Cell {
-	for _, c := range r.Cells {
-		if c.Fault == fault {
-			return c
-		}
+	if i := slices.IndexFunc(r.Cells, func(c *Cell) bool { return c.Fault == fault }); i >= 0 {
+		return r.Cells[i]
 	}
 	return &Cell{}
 }
 
-// judge compares what was seen with what is listed: roomd must show no anomaly, and
-// every other discipline at least those that are listed for it.
+// judge compares what was seen with what is listed: roomd must show no anomaly, and every other discipline at least those
+// that are listed for it.
 func (r *Report) judge() {
-	r.Differences = nil
+	r.Differences, r.differ = nil, nil
+	differs := func(c *Cell, format string, args ...any) {
+		r.Differences, r.differ = append(r.Differences, fmt.Sprintf(format, args...)), append(r.differ, c)
+	}
 	for _, row := range r.Disciplines {
 		for i := range row.Listed {
 			l := &row.Listed[i]
-			l.Seen = l.listed.seenIn(row.cell(l.Fault).Anomalies, row.cell(l.Fault).ttl())
-			if !l.Seen {
-				r.Differences = append(r.Differences, fmt.Sprintf("%s did not show under %s: %s", row.Name, l.Fault, l.Text))
+			c := row.cell(l.Fault)
+			if l.Seen = l.seenIn(c.Anomalies, timescale{c.second}.seconds(row.discipline.ttl)); !l.Seen {
+				differs(c, "%s did not show under %s: %s", row.Name, l.Fault, l.Text)
 			}
 		}
-		if row.discipline != &roomd {
-			continue
-		}
 		for _, c := range row.Cells {
-			for _, f := range c.findings.All {
-				r.Differences = append(r.Differences, fmt.Sprintf("roomd under %s: %s", c.Fault, f))
+			if row.discipline == &roomd {
+				for _, f := range c.findings.All {
+					differs(c, "roomd under %s: %s", c.Fault, f)
+				}
 			}
 		}
 	}

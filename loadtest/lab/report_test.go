@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,13 +22,13 @@ func played() *Report {
 	r := newReport(Config{}.withDefaults(), 7, "a Redis")
 	for _, row := range r.Disciplines {
 		for _, c := range row.Cells {
-			c.Done, c.second = c.Applies, time.Second
+			c.Done, c.second = c.Applies, 100*time.Millisecond
 			for _, l := range row.Listed {
 				if l.Fault != c.Fault {
 					continue
 				}
 				if l.Anomaly == waited {
-					c.findings.Longest = c.ttl()
+					c.findings.Longest = timescale{c.second}.seconds(row.discipline.ttl)
 					continue
 				}
 				c.findings.All = append(c.findings.All, anomaly.Finding{What: l.Anomaly, Subject: "赵六", By: "张三"})
@@ -60,7 +61,7 @@ func TestVerdict(t *testing.T) {
 			"get-compare-del did not show under pause-check: expiry between GET and DEL deletes somebody else's lock"},
 		"what is stuck comes free": {"setnx", crashLocked, func(c *Cell) { c.Anomalies.Forever = false },
 			"setnx did not show under crash-lock: a crashed holder blocks for ever"},
-		"a wait is shorter than the TTL": {"set-nx-lua-json", noFault, func(c *Cell) { c.Anomalies.StuckMS = 2000 },
+		"a wait is shorter than the TTL": {"set-nx-lua-json", noFault, func(c *Cell) { c.Anomalies.StuckMS = 200 },
 			"set-nx-lua-json did not show under no-fault: the next join waits for all of that"},
 		"roomd fails": {"roomd", loseWrite, func(c *Cell) {
 			c.findings.All = []anomaly.Finding{{What: anomaly.Deleted, Subject: "赵六", By: "张三"}}
@@ -125,14 +126,13 @@ func TestMatrix(t *testing.T) {
 func TestTable(t *testing.T) {
 	t.Parallel()
 	r := played()
-	r.Cache = []CacheResult{{Guard: "no guard", Gone: CacheCounts{Loads: 32, LongestWaitMS: 110}, Dead: DeadCounts{Never: true}}}
-	r.Draws = newDraws(7)
+	r.Cache = []CacheResult{{Guard: "no guard", Gone: CacheCounts{Callers: 9, Loads: 32, LongestWaitMS: 110}, Dead: CacheCounts{Callers: 2, Never: true}}}
 	heavy := r.row("set-nx-lua").cell(heavyLoad)
 	heavy.ActionsPerSec, heavy.Latency = 12345, tally.Latency{P50: 1.5, P99: 20, Max: 30}
 	r.judge()
 	var table bytes.Buffer
 	redistest.OK(t, r.WriteTable(&table, false))
-	for _, want := range []string{"a Redis; seed 7", "set-nx-lua", "12345", "1.50 ms", "20.0 ms", "30 ms", "for ever", "3 of 3", "no guard", "1.1 s", "1.6 TTLs", "never", "5.4 %", "5: lock() for a cache", "SETEX and GET in the place", "dirty read", "verdict  as listed", legend} {
+	for _, want := range []string{"a Redis; seed 7", "set-nx-lua", "12345", "1.50", "20.0", "30", "3 of 3", "no guard", "1.1 s", "1.6 TTLs", "never", "5.4 %", "uniqid, within a second", "5: lock() for a cache", "SETEX and GET in the place", "dirty read", "verdict  as listed", "∞    for ever"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in\n%s", want, &table)
 		}
@@ -142,50 +142,42 @@ func TestTable(t *testing.T) {
 // The JSON report is a contract.
 func TestReport_Fields(t *testing.T) {
 	text, err := json.Marshal(&Report{
-		Disciplines: []*Row{{Cells: []*Cell{{ByChance: []string{""}}}, Listed: []Listed{{Forever: true}}}}, Cache: []CacheResult{{EmptyLoads: new(int64)}},
-		Draws: []Draw{{}}, Differences: []string{""},
+		Disciplines: []*Row{{Cells: []*Cell{{ByChance: []string{""}}}, Listed: []Listed{{Forever: true}}}}, Cache: []CacheResult{{Empty: CacheCounts{Loads: 1}}},
+		Differences: []string{""},
 	})
 	redistest.OK(t, err)
 	var got any
 	redistest.OK(t, json.Unmarshal(text, &got))
-	want := []string{
-		"cache", "cache.dead", "cache.dead.loads", "cache.dead.never", "cache.dead.updated_ms", "cache.empty_loads", "cache.gone",
-		"cache.gone.callers", "cache.gone.errors", "cache.gone.loads", "cache.gone.longest_wait_ms", "cache.gone.stale", "cache.guard",
-		"cache.old", "cache.old.callers", "cache.old.errors", "cache.old.loads", "cache.old.longest_wait_ms", "cache.old.stale", "cache.slow",
-		"cache.slow.at_once", "cache.slow.callers", "cache.slow.errors", "cache.slow.freed", "cache.slow.loads", "cache.slow.longest_wait_ms",
-		"cache.slow.stale", "differences", "disciplines", "disciplines.about", "disciplines.article", "disciplines.cells",
-		"disciplines.cells.actions", "disciplines.cells.actions_per_s", "disciplines.cells.anomalies", "disciplines.cells.anomalies.deleted",
-		"disciplines.cells.anomalies.duplicate", "disciplines.cells.anomalies.kept", "disciplines.cells.anomalies.lost",
-		"disciplines.cells.anomalies.phantom", "disciplines.cells.anomalies.stuck", "disciplines.cells.anomalies.stuck_forever",
-		"disciplines.cells.anomalies.stuck_ms", "disciplines.cells.anomalies.two_holders", "disciplines.cells.anomalies.two_holders_ms",
-		"disciplines.cells.applies", "disciplines.cells.by_chance", "disciplines.cells.discipline", "disciplines.cells.done",
-		"disciplines.cells.fault", "disciplines.cells.latency_ms", "disciplines.cells.latency_ms.max", "disciplines.cells.latency_ms.p50", "disciplines.cells.latency_ms.p90",
-		"disciplines.cells.latency_ms.p99", "disciplines.cells.latency_ms.p999", "disciplines.listed", "disciplines.listed.anomaly", "disciplines.listed.fault",
-		"disciplines.listed.forever", "disciplines.listed.seen", "disciplines.listed.text", "disciplines.name", "draws", "draws.about",
-		"draws.callers", "draws.computed", "draws.discipline", "draws.simulated", "draws.values", "duration_s", "redis", "second_ms", "seed",
-		"verdict",
+	const counts = "at_once callers errors freed loads longest_wait_ms never stale updated_ms"
+	want := map[string]string{
+		"":       "cache differences disciplines duration_s redis second_ms seed verdict",
+		"cache.": "dead empty gone guard old slow", "cache.dead.": counts, "cache.empty.": counts, "cache.gone.": counts, "cache.old.": counts, "cache.slow.": counts,
+		"disciplines.": "about article cells listed name", "disciplines.listed.": "anomaly fault forever seen text",
+		"disciplines.cells.":            "actions actions_per_s anomalies applies by_chance discipline done fault latency_ms",
+		"disciplines.cells.anomalies.":  "deleted duplicate kept lost phantom stuck stuck_forever stuck_ms two_holders two_holders_ms",
+		"disciplines.cells.latency_ms.": "max p50 p90 p99 p999",
 	}
-	if fields := fieldsOf(got, ""); !slices.Equal(fields, want) {
+	fields := make(map[string]string)
+	fieldsOf(fields, got, "")
+	if !maps.Equal(fields, want) {
 		t.Errorf("the fields are %q", fields)
 	}
 }
 
-// fieldsOf returns the paths of all fields, sorted.
-func fieldsOf(v any, path string) []string {
-	var paths []string
+// fieldsOf notes the fields of each object, by the path to it.
+func fieldsOf(fields map[string]string, v any, path string) {
 	switch v := v.(type) {
 	case []any:
 		for _, element := range v {
-			paths = append(paths, fieldsOf(element, path)...)
+			fieldsOf(fields, element, path)
 		}
 	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			paths = append(paths, path+name)
-			paths = append(paths, fieldsOf(v[name], path+name+".")...)
+		names := slices.Sorted(maps.Keys(v))
+		fields[path] = strings.Join(names, " ")
+		for _, name := range names {
+			fieldsOf(fields, v[name], path+name+".")
 		}
 	}
-	slices.Sort(paths)
-	return paths
 }
 
 // stolen is a history with a deleted lock, a lost user, one who is back, and one who is in
@@ -209,41 +201,6 @@ var stolen = anomaly.History{
 	Final: []string{"王五", "张三", "张三"}, TTL: time.Second,
 }
 
-func TestTimeline_StolenLock(t *testing.T) {
-	tl := newTimeline(stolen, 100*time.Millisecond)
-	var lanes []string
-	for _, l := range tl.Lanes {
-		lanes = append(lanes, l.Name)
-	}
-	if want := []string{"lock", "张三", "王五", "list"}; !slices.Equal(lanes, want) {
-		t.Errorf("the lanes are %q", lanes)
-	}
-	marks := make(map[string]mark)
-	for i, m := range tl.Marks {
-		marks[m.Glyph] = tl.Marks[i]
-		if m.X < laneStart || m.X > tl.Width || m.Y > tl.Height {
-			t.Errorf("%+v is outside", m)
-		}
-	}
-	if m := marks["✂"]; m.Class != "bad" || !strings.Contains(m.Text, "张三 deletes 王五's lock") {
-		t.Errorf("the stolen lock: %+v", m)
-	}
-	if m := marks["2"]; m.Class != "bad" || marks["1"].Class == "bad" {
-		t.Errorf("the second write: %+v", m)
-	}
-	last := tl.Lists[len(tl.Lists)-1]
-	if want := []member{{Name: "王五", BackAgain: true}, {Name: "张三"}, {Name: "张三", Twice: true}, {Name: "李四", Lost: true}}; !slices.Equal(last.Users, want) {
-		t.Errorf("the last list: %+v", last.Users)
-	}
-	if last.At != "3.050 s" {
-		t.Errorf("305 ms are %s, where a second lasts 100 ms", last.At)
-	}
-	paused := slices.IndexFunc(tl.Bars, func(b bar) bool { return b.Class == classPaused })
-	if paused < 0 || paused != len(tl.Bars)-1 || tl.Bars[paused].W < moment {
-		t.Errorf("the pause: %+v", tl.Bars)
-	}
-}
-
 func TestPage(t *testing.T) {
 	r := played()
 	r.Cache = []CacheResult{{Guard: "<guard>"}}
@@ -251,18 +208,32 @@ func TestPage(t *testing.T) {
 	c.history, c.findings = stolen, anomaly.Find(stolen)
 	c.history.Events = slices.Clone(stolen.Events)
 	c.history.Events[0].Caller = "<b>张三"
+	r.row("timestamp").cell(takeOver).Anomalies = anomaly.Counts{}
 	r.judge()
 	var out bytes.Buffer
 	redistest.OK(t, r.WriteHTML(&out))
 	html := out.String()
-	for _, want := range []string{"as listed", `href="#set-nx-del-under-pause-release"`, `id="set-nx-del-under-pause-release"`, "✂", "<del", "王五 (back)", "张三 (twice)", "张三 is in the list more than once", "&lt;b&gt;张三", "&lt;guard&gt;</th>"} {
+	for _, want := range []string{
+		"✗</span> different", `<li><a href="#timestamp-under-take-over">timestamp did not show`, `<h3 id="timestamp-under-take-over">`,
+		`<a href="#set-nx-del-under-pause-release">`, `<h3 id="set-nx-del-under-pause-release">`, "3.060 s  张三 unlocked: 王五&#39;s lock",
+		"3.080 s: 张三 is in the list more than once", "&lt;b&gt;张三", "&lt;guard&gt;</th>",
+	} {
 		if !strings.Contains(html, want) {
 			t.Errorf("no %s on the page", want)
 		}
 	}
 	reporttest.SelfContained(t, html)
+	for _, link := range regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(html, -1) {
+		if n := strings.Count(html, `id="`+link[1]+`"`); n != 1 {
+			t.Errorf("%d elements are %s", n, link[1])
+		}
+	}
+	// From each failure a link leads to the next one.
+	if stories, ways := strings.Count(html, "<h3 id="), strings.Count(html, "the next failure"); ways != stories-1 {
+		t.Errorf("%d failures, and %d ways to the next", stories, ways)
+	}
 	for _, d := range disciplines {
-		if n := strings.Count(html, `>`+d.name+"</th>"); n < 3 { // in the matrix, the steps, and the counts
+		if n := strings.Count(html, `>`+d.name+"</th>"); n < 3 { // in the matrix, the steps, and the numbers
 			t.Errorf("%d rows of %s", n, d.name)
 		}
 	}

@@ -69,7 +69,6 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			return nil, err
 		}
 	}
-	l.report.Draws = newDraws(l.seed)
 	l.report.judge()
 	return l.report, nil
 }

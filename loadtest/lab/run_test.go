@@ -60,8 +60,8 @@ func TestRun_EveryDisciplineIsAsListed(t *testing.T) {
 						t.Log(strings.Join(row.cell(l.Fault).failure().Events, "\n"))
 					}
 				}
-				known := slices.DeleteFunc(slices.Clone(row.discipline.listed), func(l listed) bool {
-					return cfg.Faults != nil && !slices.Contains(cfg.Faults, l.fault)
+				known := slices.DeleteFunc(slices.Clone(row.discipline.listed), func(l Listed) bool {
+					return cfg.Faults != nil && !slices.Contains(cfg.Faults, l.Fault)
 				})
 				if len(row.Listed) != len(known) || cfg.Faults == nil && row.Name != roomd.name && len(row.Listed) == 0 {
 					t.Errorf("%s has %d anomalies listed", row.Name, len(row.Listed))
@@ -182,7 +182,7 @@ func cacheIsRight(c CacheResult) bool {
 	}
 	never := slices.Contains([]string{"setnx", "multi-expire", "hsetnx", "timestamp-plain"}, c.Guard)
 	empty, published := emptyLoads[c.Guard]
-	ok = ok && c.Dead.Never == never && (c.EmptyLoads != nil) == published && (!published || *c.EmptyLoads == empty)
+	ok = ok && c.Dead.Never == never && (c.Empty.Callers > 0) == published && c.Empty.Loads == empty
 	slow, known := slowLoads[c.Guard]
 	return ok && (!known || threeVisits{c.Slow.Loads, c.Slow.AtOnce, c.Slow.Freed, c.Slow.Errors} == slow)
 }

@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -13,7 +12,7 @@ import (
 	"roomd/loadtest/report"
 )
 
-// The marks of a cell.
+// The marks of a cell without anomalies.
 const (
 	markGood = "·"
 	markNone = "–"
@@ -21,68 +20,26 @@ const (
 )
 
 // letters are the marks of the anomalies, in this order.
-var letters = []struct{ what, letter string }{
-	{anomaly.Lost, "L"},
-	{anomaly.Phantom, "P"},
-	{anomaly.Duplicate, "T"},
-	{anomaly.TwoHolders, "2"},
-	{anomaly.Deleted, "D"},
-	{anomaly.Kept, "K"},
-	{anomaly.Stuck, "S"},
+var letters = []struct{ what, letter, about string }{
+	{anomaly.Lost, "L", "an acknowledged join or leave is lost"},
+	{anomaly.Phantom, "P", "a phantom: in the list after a leave or a refused join"},
+	{anomaly.Duplicate, "T", "a user is in the list twice"},
+	{anomaly.TwoHolders, "2", "two hold the lock at once, and write; without a lock: a dirty read"},
+	{anomaly.Deleted, "D", "somebody else's lock is deleted"},
+	{anomaly.Kept, "K", "the holder releases its lock, and the lock stays"},
+	{anomaly.Stuck, "S", "the room is stuck until all waiters give up"},
 }
 
-// The words of the matrix. The lines of the table in a terminal break where the words do.
-var (
-	markMeanings = []report.Fact{
-		{Name: markGood, Text: "nothing wrong"},
-		{Name: markNone, Text: "the discipline has no such step"},
-		{Name: "L", Text: "an acknowledged join or leave is lost"},
-		{Name: "P", Text: "a phantom: in the list after a leave or a refused join"},
-		{Name: "T", Text: "a user is in the list twice"},
-		{Name: "2", Text: "two hold the lock at once, and write; without a lock: a dirty read"},
-		{Name: "D", Text: "somebody else's lock is deleted"},
-		{Name: "K", Text: "the holder releases its lock, and the lock stays"},
-		{Name: "S", Text: "the room is stuck until all waiters give up"},
-		{Name: "∞", Text: "for ever: the lock stays, and does not expire"},
-		{Name: "( )", Text: "a quiet machine does not show it: chance, or this one was busy"},
+// marks explains the marks.
+func marks() *report.Facts {
+	f := &report.Facts{Rows: []report.Fact{{Name: markGood, Text: "nothing wrong"}, {Name: markNone, Text: "the discipline has no such step"}}}
+	for _, l := range letters {
+		f.Rows = append(f.Rows, report.Fact{Name: l.letter, Text: l.about})
 	}
-	faultMeanings = []report.Fact{
-		{Name: "pause", Text: "the holder is stopped past the TTL: between SETNX and EXPIRE, before its write, before its\n" +
-			"release, and within its release between check and DEL"},
-		{Name: "crash", Text: "the holder dies: between SETNX and EXPIRE, with the lock, after its read, after its write"},
-		{Name: "lost", Text: "a reply is lost and the client sends the command again: taking the lock, the write, the release"},
-		{Name: "late release", Text: "the holder releases when its lock has less than half a second left"},
-		{Name: "same token", Text: "two callers draw the same value: a random number, or uniqid in the same microsecond"},
-		{Name: "just gone", Text: "nothing fails, but a lock is freed between a waiter's SETNX and its GET"},
-		{Name: "take over", Text: "two callers find a dead holder's time past"},
-		{Name: "clock ahead", Text: "a caller's clock is ahead by more than the TTL"},
-		{Name: "fail over", Text: "Redis fails over before the holder's write, and the lock, not replicated yet, is gone"},
-		{Name: "heavy load", Text: "many callers, and no fault"},
-	}
-)
-
-// legend explains the matrix in a terminal.
-var legend = func() string {
-	b := new(strings.Builder)
-	for i, m := range markMeanings {
-		if i%2 == 0 {
-			fmt.Fprintf(b, "\n%-3s %-49s", m.Name, m.Text)
-		} else {
-			fmt.Fprintf(b, " %-3s %s", m.Name, m.Text)
-		}
-	}
-	b.WriteString("\n\n")
-	for i, f := range faultMeanings {
-		width := 5
-		if i > 2 { // the names of two words
-			width = 12
-		}
-		fmt.Fprintf(b, "%-*s  %s\n", width, f.Name, strings.ReplaceAll(f.Text, "\n", "\n       "))
-	}
-	return trailing.ReplaceAllString(b.String(), "\n")
-}()
-
-var trailing = regexp.MustCompile(` +\n`)
+	f.Rows = append(f.Rows, report.Fact{Name: "∞", Text: "for ever: the lock stays, and does not expire"},
+		report.Fact{Name: "( )", Text: "a quiet machine does not show it: chance, or this one was busy"})
+	return f
+}
 
 // quietText is the matrix on a machine that does nothing else, as WriteMatrix writes it.
 //
@@ -148,84 +105,136 @@ func (c *Cell) Marks() string {
 // nameWidth is that of the names of disciplines.
 const nameWidth = 21
 
-// words are the two words of the fault's name, which stand over its column.
-func (f *fault) words() [2]string {
-	first, second, _ := strings.Cut(f.name, "-")
-	return [2]string{first, second}
-}
-
-// width returns that of the fault's column.
-func (r *Report) width(column int, f *fault) int {
-	words := f.words()
-	width := max(len(words[0]), len(words[1]))
-	for _, row := range r.Disciplines {
-		width = max(width, utf8.RuneCountInString(row.Cells[column].Marks()))
+// columns returns the faults that were played.
+func (r *Report) columns() (list []*fault) {
+	for _, c := range r.Disciplines[0].Cells {
+		list = append(list, c.fault)
 	}
-	return 1 + width
+	return list
 }
 
-// WriteMatrix writes which discipline fails under which fault, as far as the run got. With
-// color it is for a terminal. It writes as many lines as MatrixLines returns.
+// WriteMatrix writes which discipline fails under which fault, as far as the run got. With color it is for a terminal. It
+// writes as many lines as MatrixLines returns.
 func (r *Report) WriteMatrix(w io.Writer, color bool) error {
-	var b strings.Builder
-	for line := range 2 {
-		fmt.Fprintf(&b, "%-*s", nameWidth, "")
-		for i, f := range r.columns() {
-			fmt.Fprintf(&b, "%*s", r.width(i, f), f.words()[line])
+	lines := make([]string, r.MatrixLines())
+	for i := range lines {
+		name := ""
+		if i > 1 {
+			name = r.Disciplines[i-2].Name
 		}
-		b.WriteString("\n")
+		lines[i] = fmt.Sprintf("%-*s", nameWidth, name)
 	}
-	for _, row := range r.Disciplines {
-		fmt.Fprintf(&b, "%-*s", nameWidth, row.Name)
-		for i, c := range row.Cells {
-			b.WriteString(paint(fmt.Sprintf("%*s", r.width(i, c.fault), c.Marks()), c, color))
+	for i, f := range r.columns() {
+		first, second, _ := strings.Cut(f.name, "-")
+		width := max(len(first), len(second))
+		for _, row := range r.Disciplines {
+			width = max(width, utf8.RuneCountInString(row.Cells[i].Marks()))
 		}
-		b.WriteString("\n")
+		lines[0] += fmt.Sprintf("%*s", 1+width, first)
+		lines[1] += fmt.Sprintf("%*s", 1+width, second)
+		for line, row := range r.Disciplines {
+			c := row.Cells[i]
+			text := fmt.Sprintf("%*s", 1+width, c.Marks())
+			if code := map[string]string{"none": "2", "good": "32", "bad": "1;31", "chance": "1;31"}[c.class()]; color && code != "" {
+				text = "\x1b[" + code + "m" + text + "\x1b[0m"
+			}
+			lines[2+line] += text
+		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err
 }
 
 // MatrixLines returns how many lines WriteMatrix writes.
 func (r *Report) MatrixLines() int { return 2 + len(r.Disciplines) }
 
-// articleWidth is that of the names of articles.
-const articleWidth = 24
+// class says how a cell looks; "" where the run has not got yet.
+func (c *Cell) class() string {
+	switch marks := c.Marks(); {
+	case marks == markNone:
+		return "none"
+	case marks == markOpen:
+		return ""
+	case marks == markGood:
+		return "good"
+	case strings.HasPrefix(marks, "("):
+		return "chance"
+	}
+	return "bad"
+}
 
 // choices says what the articles leave open.
-const choices = "The articles leave open, and the lab chose: a list is JSON, a leave is a join the other way round, and a player\n" +
+const choices = "The articles leave open, and the lab chose: a list is JSON, a leave is a join the other way round, and a player " +
 	"asks again every 5 ms where the article's caller gives up."
 
-// paint makes failures red, good cells green, and those that do not apply grey.
-func paint(text string, c *Cell, color bool) string {
-	code := "1;31"
-	switch {
-	case !color || c.Applies && !c.Done:
-		return text
-	case !c.Applies:
-		code = "2"
-	case c.Anomalies.Total() == 0:
-		code = "32"
+// steps returns each discipline's article and steps.
+func (r *Report) steps() *report.Facts {
+	f := new(report.Facts)
+	for _, row := range r.Disciplines {
+		f.Rows = append(f.Rows, report.Fact{Name: row.Name, Text: row.Article + ": " + row.About})
 	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
+	return f
+}
+
+// faults explains the faults that were played.
+func (r *Report) faults() *report.Facts {
+	f := new(report.Facts)
+	for _, c := range r.columns() {
+		f.Rows = append(f.Rows, report.Fact{Name: c.name, Text: c.about})
+	}
+	return f
+}
+
+// numbers returns what of each discipline is listed, how long it waited, and its speed under heavy load.
+func (r *Report) numbers() *report.Table {
+	const heavy = "heavy load"
+	t := &report.Table{
+		Title: "numbers", Subtitle: "over all faults; heavy load without any",
+		Columns: []report.Column{{Head: "discipline"},
+			{Head: "listed, seen", About: "how many of the known anomalies of the discipline this run showed; it must show all"},
+			{Head: "longest wait", About: "the longest time in which callers waited and nobody got the lock, in published seconds"},
+			{Head: "actions/s", Group: heavy, About: "acknowledged joins and leaves per second"},
+			{Head: "p50 ms", Group: heavy, About: "half of the requests took at most so long"},
+			{Head: "p99 ms", Group: heavy, About: "99 of 100 requests took at most so long"},
+			{Head: "max ms", Group: heavy, About: "the longest request"}},
+	}
+	for _, row := range r.Disciplines {
+		seen, longest, end := 0, 0.0, ""
+		for _, l := range row.Listed {
+			if l.Seen {
+				seen++
+			}
+		}
+		for _, c := range row.Cells {
+			if wait := c.Anomalies.StuckMS; c.Done && c.Fault != heavyLoad {
+				longest = max(longest, wait/r.SecondMS)
+				if c.Anomalies.Forever && c.Anomalies.Stuck > 0 {
+					end = ", for ever"
+				}
+			}
+		}
+		line := []string{row.Name, fmt.Sprintf("%d of %d", seen, len(row.Listed)), fmt.Sprintf("%.1f s%s", longest, end)}
+		if c := row.cell(heavyLoad); c.Done {
+			line = append(line, fmt.Sprintf("%.0f", c.ActionsPerSec), c.Latency.P50.Text("%.2f"), c.Latency.P99.Text("%.1f"), c.Latency.Max.Text("%.0f"))
+		}
+		t.Rows = append(t.Rows, report.Row{Cells: line, Strong: row.discipline == &roomd})
+	}
+	return t
 }
 
 // WriteTable writes the whole report for people.
 func (r *Report) WriteTable(w io.Writer, color bool) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s; seed %d\n", r.Redis, r.Seed)
-	fmt.Fprintf(&b, "A published second lasts %v ms; heavy load lasts %v s, unscaled.\n\n", r.SecondMS, r.Duration)
+	fmt.Fprintf(&b, "%s\n\n", r.setup())
 	_ = r.WriteMatrix(&b, color)
-	b.WriteString(legend)
-	b.WriteString("\n" + choices + "\n")
-	for _, row := range r.Disciplines {
-		fmt.Fprintf(&b, "%-*s %-*s %s\n", nameWidth, row.Name, articleWidth, row.Article, row.About)
+	for _, facts := range []*report.Facts{marks(), r.faults(), r.steps()} {
+		b.WriteString("\n")
+		_ = facts.WriteText(&b, 0)
 	}
-	for _, t := range []*report.Table{r.numbers(), r.cache(), r.cacheFaults(), r.drawn()} {
-		if len(t.Rows) > 0 {
-			b.WriteString("\n")
-			_ = t.WriteText(&b)
-		}
+	b.WriteString(choices + "\n")
+	for _, t := range append([]*report.Table{r.numbers()}, r.cache()...) {
+		b.WriteString("\n")
+		_ = t.WriteText(&b)
 	}
 	fmt.Fprintf(&b, "\nverdict  %s\n", r.Verdict)
 	for _, d := range r.Differences {
@@ -233,4 +242,8 @@ func (r *Report) WriteTable(w io.Writer, color bool) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func (r *Report) setup() string {
+	return fmt.Sprintf("%s; seed %d. A published second lasts %v ms; heavy load lasts %v s, unscaled.", r.Redis, r.Seed, r.SecondMS, r.Duration)
 }

@@ -36,9 +36,13 @@ type Page struct {
 	Good     bool         // the verdict is shown as good, and otherwise as bad
 	Setup    string       // what was run, in a line
 	Problems []string     // below the title
+	Failed   []Link       // to what is not as it should be, below that
 	Sections []Section    // below each other; one without parts is left out
 	Style    template.CSS // besides that of every page
 }
+
+// Link is words that lead to an element of the page.
+type Link struct{ To, Text string }
 
 // Section is a part of a page with a heading.
 type Section struct {

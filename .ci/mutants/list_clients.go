@@ -52,7 +52,7 @@ var clientMutants = []mutant{
 	{"roomd.js: does not come back to its room", script, "    if (mirror.member) {\n      const since", "    if (false) {\n      const since", page, jsTests + "/comes_back_to_the_same_seat"},
 	{"roomd.js: does not watch again", script, "    if (mirror.watching && this.#link === link) {", "    if (false) {", page, jsTests + "/watches_again"},
 	{"roomd.js: does not follow a move", script, "    if (!event.to) return", "    if (event.to) return", page, jsTests + "/what_is_asked_of_the_room_of_a_move"},
-	{"roomd.js: repeats what must not be repeated", script, "      if (code === RESTART || REPEATABLE.has(request.frame.action)) again.push(request)", "      if (true) again.push(request)", page, jsTests + "/an_unanswered_message"},
+	{"roomd.js: repeats what must not be repeated", script, "      if (code === RESTART || !request.sent || REPEATABLE.has(request.frame.action)) again.push(request)", "      if (true) again.push(request)", page, jsTests + "/an_unanswered_message"},
 	{"roomd.js: does not know what a restart has not begun", script, "if (code === RESTART || ", "if (", page, jsTests + "/what_a_node_that_restarts"},
 	{"client: does not know what a restart has not begun", "transport/client/call.go", "return nil, !isRestart(err), err", "return nil, true, err", goClient, "TestClient_Scenarios/what_a_node_that_restarts"},
 	{"client: each end of a connection is a restart", "transport/client/errors.go", "return is && closed.Code == protocol.CloseRestart", "return is && closed.Code > 0", goClient, "TestClient_Scenarios/an_unanswered_message"},
@@ -61,4 +61,8 @@ var clientMutants = []mutant{
 	{"roomd.js: a list of rooms is shown in parts", script, "    if (event.more) return\n", "", page, jsTests + "/the_lobby.s_node_stops"},
 	{"roomd.js: a lobby does not end", script, "    if (this.over.aborted) return { done: true, value: undefined }\n", "", page, jsTests + "/the_program_stops"},
 	{"roomd.js: a lost seat is not told", script, `    if (!this.lost) this.#tell([Object.freeze({ type: "lost"`, `    if (false) this.#tell([Object.freeze({ type: "lost"`, page, jsTests + "/a_move_that_was_missed"},
+	{"clients: roomd.js gives up what comes too fast", "transport/page/roomd.js", `frame.error?.code === "rate_limited" && (`, `false && (`, page, "TestClient_Scenarios"},
+	{"clients: roomd.js sends as much at once as before", "transport/page/roomd.js", "    this.#window = 1\n", "", page, "TestClient_Rate"},
+	{"clients: what comes too fast is given up", "transport/client/client.go", "		case again && tries+1 < rateTries:", "		case again && false:", "./transport/client", "TestReconnect_ManyRooms|TestClient_Scenarios"},
+	{"clients: as much at once as before", "transport/client/session.go", "	s.window = 1\n", "", "./transport/client", "TestReconnect_ManyRooms"},
 }

@@ -222,15 +222,19 @@ func (c *Client) locked(apply func(*protocol.Reply)) func(*protocol.Reply) {
 	}
 }
 
-// do sends a request, again until a connection lasts for long enough to bring the reply.
+// do sends a request, again until a connection lasts for long enough to bring the reply, and the server does not say that it
+// comes too fast.
 func (c *Client) do(ctx context.Context, k *call) (*protocol.Reply, error) {
+	tries := 0
 	for prefix := "not sent: "; ; prefix = "" {
-		conn, err := c.ready(ctx, k)
+		s, err := c.ready(ctx, k)
 		if err != nil {
 			return nil, k.failed(fmt.Errorf("%s%w", prefix, err))
 		}
-		reply, begun, err := conn.roundTrip(ctx, k)
+		reply, begun, again, err := s.ask(ctx, k)
 		switch {
+		case again && tries+1 < rateTries:
+			tries++
 		case !errors.Is(err, ErrClosed): // nil, for instance
 			return reply, k.failed(err)
 		case begun && !protocol.ActionNamed(k.req.Action).Repeats:
@@ -242,18 +246,18 @@ func (c *Client) do(ctx context.Context, k *call) (*protocol.Reply, error) {
 // errNoReply is for a request that may have been done, or not.
 var errNoReply = protocol.NewError(protocol.CodeUnknown, "sent, but no reply came")
 
-// ready waits for a connection that can take the request.
-func (c *Client) ready(ctx context.Context, k *call) (conn *Conn, err error) {
+// ready waits for a session that can take the request, which goes to its ask.
+func (c *Client) ready(ctx context.Context, k *call) (s *session, err error) {
 	waited := c.await(ctx, func() bool {
-		conn, err = c.readyLocked(k)
-		return conn != nil || err != nil
+		s, err = c.readyLocked(k)
+		return s != nil || err != nil
 	})
-	return conn, cmp.Or(err, waited)
+	return s, cmp.Or(err, waited)
 }
 
-// readyLocked returns the connection that can take the request, or nil if there is none now. The
+// readyLocked returns the session that can take the request, or nil if there is none now. The
 // error says why there never will be one.
-func (c *Client) readyLocked(k *call) (*Conn, error) {
+func (c *Client) readyLocked(k *call) (*session, error) {
 	r := k.room
 	switch {
 	case k.err != nil:
@@ -267,8 +271,8 @@ func (c *Client) readyLocked(k *call) (*Conn, error) {
 	case k.enters, protocol.ActionNamed(k.req.Action).Host: // the host does it as a member
 		r = c.rooms[k.req.Room]
 	}
-	if r != nil && !r.restoredLocked() {
+	if r != nil && !r.restoredLocked() || !c.session.mayAskLocked() {
 		return nil, nil
 	}
-	return c.session.conn, nil
+	return c.session, nil
 }

@@ -2,13 +2,14 @@ package client
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// A client of many rooms that is told to slow down does: a server closes the connection of one that
-// goes on regardless.
+// A client of many rooms, or of many requests at once, that is told to slow down does: a server closes the connection of one
+// that goes on regardless.
 func TestReconnect_ManyRooms(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,6 +45,15 @@ func TestReconnect_ManyRooms(t *testing.T) {
 				t.Fatalf("room %d is not back", i)
 			}
 		}
+		var asking sync.WaitGroup
+		for range total {
+			asking.Go(func() {
+				if _, err := client.Users(t.Context(), "0"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		asking.Wait()
 		if refused == 0 || worst > 256 {
 			t.Errorf("%d requests over the rate, up to %d at once", refused, worst)
 		}

@@ -22,18 +22,27 @@ type session struct {
 	client     *Client
 	conn       *Conn
 	token      string
-	slots      chan struct{}   // bounds how many rooms ask at once to be restored
 	ctx        context.Context // ends with the connection
 	cancel     context.CancelFunc
 	goroutines sync.WaitGroup
+
+	window     float64 // guarded by client.mu: how many requests may be without a reply
+	unanswered int     // guarded by client.mu: those that are
+	resting    int     // guarded by client.mu: those that came too fast, and wait before they are sent again
 }
 
-// maxRestoring is how many rooms ask at once, well below a server's burst.
-const maxRestoring = 16
+const (
+	maxWindow = 64                     // well below a server's burst
+	ratePause = 100 * time.Millisecond // before a request that came too fast is sent again
+
+	// rateTries is after how many it is refused: it may be one for a room that there is not, of which a user may begin only
+	// so many a minute.
+	rateTries = 30
+)
 
 // begin makes a connection the client's, and begins to restore its rooms.
 func (c *Client) begin(conn *Conn, token string) *session {
-	s := &session{client: c, conn: conn, token: token, slots: make(chan struct{}, maxRestoring)}
+	s := &session{client: c, conn: conn, token: token, window: maxWindow}
 	s.ctx, s.cancel = context.WithCancel(c.ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,22 +149,51 @@ func expiry(token string) time.Time {
 func (s *session) restore(r *Room) {
 	backoff := s.client.cfg.backoff()
 	for k := r.missing(); k != nil; k = r.missing() {
-		s.slots <- struct{}{}
-		_, _, err := s.conn.roundTrip(s.ctx, k)
-		var refused *protocol.Error
-		wait := errors.As(err, &refused) && later(refused)
-		limited := wait && refused.Is(protocol.ErrRateLimited)
-		if limited { // the others wait, too: a server closes the connection of a client that goes on regardless
-			_ = backoff.Wait(s.ctx)
+		if s.client.await(s.ctx, s.mayAskLocked) != nil {
+			return
 		}
-		<-s.slots
-		if wait && !limited {
+		_, _, again, err := s.ask(s.ctx, k)
+		var refused *protocol.Error
+		if errors.As(err, &refused) && later(refused) && !again {
 			_ = backoff.Wait(s.ctx)
 		}
 		if err != nil && refused == nil || s.ctx.Err() != nil {
 			return
 		}
 	}
+}
+
+// mayAskLocked reports whether a request may be sent now, and counts it if so: by ask.
+func (s *session) mayAskLocked() bool {
+	if s.resting > 0 || s.unanswered >= int(s.window) {
+		return false
+	}
+	s.unanswered++
+	return true
+}
+
+// ask sends a request, and reports whether the server refused it as one too many. Then it was not done, and is to be sent
+// again: ask has waited for that. Fewer are sent at once from then on, since a server closes the connection of a client
+// that goes on regardless.
+func (s *session) ask(ctx context.Context, k *call) (reply *protocol.Reply, begun, again bool, err error) {
+	reply, begun, err = s.conn.roundTrip(ctx, k)
+	again = errors.Is(err, protocol.ErrRateLimited)
+	c := s.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.notifyLocked()
+	s.unanswered--
+	if !again {
+		s.window = min(maxWindow, s.window+1/s.window)
+		return reply, begun, false, err
+	}
+	s.window = 1
+	s.resting++
+	c.mu.Unlock()
+	_ = pause.For(ctx, ratePause)
+	c.mu.Lock()
+	s.resting--
+	return nil, true, true, err
 }
 
 // later reports whether a refused request may be sent again soon. CodeUnknown is none of those that

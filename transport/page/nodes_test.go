@@ -79,6 +79,16 @@ func TestClient_TwoNodes(t *testing.T) {
 	}
 }
 
+// A client that comes back to many rooms, or asks for much at once, keeps to the node's rate by itself.
+func TestClient_Rate(t *testing.T) {
+	t.Parallel()
+	needNode(t)
+	n, _ := startNode(t, openEmbedded(t), "127.0.0.1:0", transport.Options{Rate: 100, Burst: 20})
+	if out := runNode(t, "testdata/rate.js", n.URL()); out != "ok\n" {
+		t.Errorf("rate.js says %q", out)
+	}
+}
+
 // Tokens are renewed before they expire, and refused with a reason, in a page and elsewhere.
 func TestClient_Tokens(t *testing.T) {
 	t.Parallel()

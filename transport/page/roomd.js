@@ -13,6 +13,9 @@ const STEADY = 10_000 // ms after which a connection counts as a good one
 const CLOSE_WAIT = 2_000 // ms for the server's answer to a close
 const PROBE_WAIT = 2_000 // ms for the reason of a refusal
 const RENEWAL_FLOOR = 500 // ms between two renewals, at least
+const MOST_UNANSWERED = 64 // requests at once
+const RATE_PAUSE = 100 // ms before a request that came too fast is sent again
+const RATE_TRIES = 30 // after which it is refused: it may be one for a room that there is not, of which a user may begin only so many a minute
 const LOBBY_SILENCE = 30_000 // ms without a word about the lobby; the server says one each 15 s
 const LONGEST_TIMER = 2 ** 31 - 1
 
@@ -355,13 +358,19 @@ function parse(text) {
   return frame
 }
 
-/** Link is one WebSocket, with the requests that wait for their replies, and the heartbeat. */
+/**
+ * Link is one WebSocket, with the requests that wait for their replies, and the heartbeat. A request that the server
+ * refuses as one too many was not done: it is sent again, and fewer at once from then on.
+ */
 class Link {
   #socket
   #heartbeat
   #onEvent
   #lastID = 0
   #pending = new Map() // by id
+  #queue = [] // requests that are not sent
+  #window = MOST_UNANSWERED // how many may be without a reply
+  #rest // a timer, while none is sent
   #pinged = false
   #heard = 0 // when the last frame came
   #timer
@@ -389,11 +398,34 @@ class Link {
     return this.#socket.protocol
   }
 
-  /** send takes a request: its frame, and done for the reply. */
+  /** send takes a request: its frame, and done for the reply. It is sent as soon as it can be. */
   send(request) {
-    const id = ++this.#lastID
+    this.#queue.push(request)
+    this.#advance()
+  }
+
+  #advance() {
+    this.#queue = this.#queue.filter(({ settled }) => !settled)
+    while (this.#queue.length > 0 && !this.#rest && !this.#over && this.#pending.size < Math.floor(this.#window)) this.#transmit(this.#queue.shift())
+  }
+
+  #transmit(request) {
+    const id = (request.id = ++this.#lastID)
+    request.sent = true
     this.#pending.set(id, request)
     this.#socket.send(JSON.stringify({ id, ...request.frame }))
+  }
+
+  /** retry sends a request again that came too fast, before those that were asked for behind it. */
+  #retry(request) {
+    request.sent = false
+    const at = this.#queue.findIndex(({ id }) => !(id < request.id))
+    this.#queue.splice(at < 0 ? this.#queue.length : at, 0, request)
+    this.#window = 1
+    this.#rest ??= setTimeout(() => {
+      this.#rest = undefined
+      this.#advance()
+    }, RATE_PAUSE)
   }
 
   /** ask resolves to the reply to a request of the client itself, or to undefined if the connection ends before. */
@@ -417,8 +449,9 @@ class Link {
 
   /** takeBack returns the requests without a reply, oldest first. */
   takeBack() {
-    const requests = [...this.#pending.values()].filter(({ internal, settled }) => !internal && !settled)
+    const requests = [...this.#pending.values(), ...this.#queue].filter(({ internal, settled }) => !internal && !settled)
     this.#pending.clear()
+    this.#queue = []
     return requests
   }
 
@@ -449,6 +482,7 @@ class Link {
   #finish(code, reason) {
     this.#over = true
     clearTimeout(this.#timer)
+    clearTimeout(this.#rest)
     this.#onEvent = undefined
     this.#end({ code, reason })
   }
@@ -470,7 +504,12 @@ class Link {
     }
     const request = this.#pending.get(frame.id)
     this.#pending.delete(frame.id)
-    request?.done(frame)
+    if (request && frame.error?.code === "rate_limited" && (request.tries = (request.tries ?? 0) + 1) < RATE_TRIES) this.#retry(request)
+    else {
+      this.#window = Math.min(MOST_UNANSWERED, this.#window + 1 / this.#window)
+      request?.done(frame)
+    }
+    this.#advance()
   }
 
   #listen() {
@@ -485,7 +524,7 @@ class Link {
     } else if (left > 0) {
       this.#timer = setTimeout(() => this.#beat(), left)
     } else {
-      this.send({ frame: { action: "ping" }, internal: true, done() {} })
+      this.#transmit({ frame: { action: "ping" }, internal: true, done() {} })
       this.#pinged = true
       this.#timer = setTimeout(() => this.#beat(), this.#heartbeat.timeout)
     }
@@ -869,7 +908,7 @@ class Session {
     for (const mirror of this.mirrors.values()) mirror.restoring = true
     const again = []
     for (const request of link.takeBack()) {
-      if (code === RESTART || REPEATABLE.has(request.frame.action)) again.push(request)
+      if (code === RESTART || !request.sent || REPEATABLE.has(request.frame.action)) again.push(request)
       else request.failed(new RoomdError("unknown", `${request.frame.action}: the connection broke before the reply came; it was done or it was not`))
     }
     for (const request of again) this.#limit(request)

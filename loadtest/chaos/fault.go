@@ -99,7 +99,7 @@ func (i *injection) node() *node {
 func (i *injection) primary(ctx context.Context) (*server, error) {
 	s, err := i.run.store.primary(ctx, i.run.rooms[i.random.IntN(len(i.run.rooms))])
 	if err == nil {
-		i.on = s.name
+		i.on = s.Name
 	}
 	return s, err
 }

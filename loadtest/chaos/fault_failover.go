@@ -12,14 +12,11 @@ var failoverFaults = []*Fault{
 	{
 		Name: "failover", What: "an operator has a replica take over", Profiles: []string{Sentinel, Cluster}, loses: failedOver, splits: true, evicts: true, lasts: 4 * time.Second,
 		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
-			takesOver := i.run.store.(interface {
-				failOver(ctx context.Context, room string) (*server, error)
-			})
 			room := i.run.rooms[i.random.IntN(len(i.run.rooms))]
 			for { // those who decide may not agree yet who the primary is
-				s, err := takesOver.failOver(ctx, room)
+				s, err := i.run.store.failOver(ctx, room)
 				if s != nil {
-					i.on = s.name
+					i.on = s.Name
 				}
 				if err == nil || pause.For(ctx, 10*lookPause) != nil {
 					return nil, err
@@ -30,7 +27,7 @@ var failoverFaults = []*Fault{
 	{
 		Name: "slot-move", What: "the slots of two rooms move to other primaries", Profiles: []string{Cluster}, loses: losesNothing, evicts: true,
 		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
-			all := i.run.store.(*cluster)
+			all := i.run.store
 			for range 2 {
 				room := i.run.rooms[i.random.IntN(len(i.run.rooms))]
 				to, err := all.moveSlot(ctx, room, i.random.IntN(2))
@@ -44,7 +41,7 @@ var failoverFaults = []*Fault{
 					}
 					to, err = all.moveSlot(ctx, room, i.random.IntN(2))
 				}
-				i.on = strings.TrimPrefix(i.on+", "+room+" to "+to.name, ", ")
+				i.on = strings.TrimPrefix(i.on+", "+room+" to "+to.Name, ", ")
 			}
 			return nil, nil
 		},

@@ -93,7 +93,7 @@ var redisFaults = []*Fault{
 		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
 			set := func(ctx context.Context, bytes string) (refused, away error) {
 				for _, s := range i.run.store.servers() {
-					switch err := s.admin.ConfigSet(ctx, "maxmemory", bytes).Err(); {
+					switch err := s.Admin.ConfigSet(ctx, "maxmemory", bytes).Err(); {
 					case redisconn.Answered(err):
 						refused = errors.Join(refused, err)
 					default:
@@ -153,11 +153,11 @@ func killPrimary(ctx context.Context, i *injection) (func(context.Context) error
 }
 
 // replaced waits until another server has taken the place of one that is gone.
-func replaced(ctx context.Context, all store, gone *server) error {
+func replaced(ctx context.Context, all *store, gone *server) error {
 	for {
 		serves := false
 		for _, s := range all.servers() {
-			if s != gone && s.follows(ctx) == gone.process.Port() {
+			if s != gone && s.follows(ctx) == gone.Port() {
 				serves = true // still
 			}
 		}
@@ -165,7 +165,7 @@ func replaced(ctx context.Context, all store, gone *server) error {
 			return nil
 		}
 		if err := pause.For(ctx, lookPause); err != nil {
-			return fmt.Errorf("no replica has taken the place of %s: %w", gone.name, err)
+			return fmt.Errorf("no replica has taken the place of %s: %w", gone.Name, err)
 		}
 	}
 }
@@ -202,7 +202,7 @@ func onServers(i *injection, every time.Duration, command ...any) (func(context.
 	return repeat(every, func() {
 		for _, s := range i.run.store.servers() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			_ = s.admin.Do(ctx, command...).Err()
+			_ = s.Admin.Do(ctx, command...).Err()
 			cancel()
 		}
 	})

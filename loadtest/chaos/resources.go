@@ -115,7 +115,7 @@ func (n *node) uses(ctx context.Context, values map[string]float64) {
 func (r *run) redisUses(ctx context.Context, values map[string]float64) {
 	memory, keys, ofRooms := 0.0, 0.0, 0.0
 	for _, s := range r.store.servers() {
-		info, err := s.admin.InfoMap(ctx, "memory", "replication").Result()
+		info, err := s.Admin.InfoMap(ctx, "memory", "replication").Result()
 		if err != nil {
 			continue // it is dead, or stopped, and another one may be in its place
 		}
@@ -127,7 +127,7 @@ func (r *run) redisUses(ctx context.Context, values map[string]float64) {
 		memory += used
 		for cursor := uint64(0); ; {
 			var names []string
-			if names, cursor, err = s.admin.Scan(ctx, cursor, "*", 1000).Result(); err != nil {
+			if names, cursor, err = s.Admin.Scan(ctx, cursor, "*", 1000).Result(); err != nil {
 				return
 			}
 			keys += float64(len(names))

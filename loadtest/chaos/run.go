@@ -30,7 +30,7 @@ type run struct {
 	rooms    []string
 	talks    []string // of the mix: what members do
 	rules    []string // and what the administrator does
-	store    store
+	store    *store
 	nodes    []*node
 	links    []*links
 	players  []*player
@@ -90,10 +90,7 @@ func (r *run) start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	open := map[string]func(context.Context, Config, func(string) io.Writer) (store, error){
-		Standalone: startStandalone, Sentinel: startSentinel, Cluster: startCluster,
-	}[r.cfg.Profile]
-	if r.store, err = open(ctx, r.cfg, r.log); err != nil {
+	if r.store, err = openStore(ctx, r.cfg, r.log); err != nil {
 		return err
 	}
 	if r.feed, err = newFeed(r); err != nil {
@@ -108,9 +105,9 @@ func (r *run) start(ctx context.Context) error {
 }
 
 func (r *run) startNode(ctx context.Context, number int, programs map[version]string) error {
-	s := start{number: number, programs: programs, links: new(links), url: r.store.url(), cfg: r.cfg, more: r.feed.args(), log: r.log(fmt.Sprintf("node-%d", number))}
+	s := start{number: number, programs: programs, links: new(links), url: r.store.url, cfg: r.cfg, more: r.feed.args(), log: r.log(fmt.Sprintf("node-%d", number))}
 	r.links = append(r.links, s.links)
-	err := s.links.lead(r.store.ends())
+	err := s.links.lead(r.store.ends)
 	if err != nil {
 		return err
 	}

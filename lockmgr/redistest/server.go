@@ -10,7 +10,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,10 +21,10 @@ import (
 	"roomd/lockmgr/redistest/launch"
 )
 
-// Server is a redis-server process that ends with its test.
+// Server is a redis-server, as package launch has it, that ends with its test.
 type Server struct {
-	tb      testing.TB
-	process *launch.Server
+	tb testing.TB
+	*launch.Redis
 }
 
 // Start runs a redis-server on a free loopback port, without persistence unless
@@ -41,25 +40,15 @@ func Start(tb testing.TB, args ...string) *Server {
 func start(tb testing.TB, command launch.Command) *Server {
 	tb.Helper()
 	Need(tb, "redis-server")
-	process, err := launch.Start(tb.Context(), command)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	r, err := launch.StartRedis(tb.Context(), "redis", command)
+	OK(tb, err)
 	tb.Cleanup(func() {
-		if err := process.Close(); err != nil {
+		if err := r.Close(); err != nil {
 			tb.Error(err)
 		}
 	})
-	return &Server{tb, process}
+	return &Server{tb, r}
 }
-
-// Addr returns host:port.
-func (s *Server) Addr() string { return s.process.Addr() }
-
-// URL returns the server's address as a redis:// URL.
-func (s *Server) URL() string { return s.process.URL() }
-
-func (s *Server) port() int { return s.process.Port() }
 
 // Client returns a new client of the server, closed with the test.
 func (s *Server) Client() *redis.Client {
@@ -83,22 +72,13 @@ func (s *Server) Ran() (scripts, commands float64) {
 	return scripts, commands
 }
 
-// Kill ends the process at once (SIGKILL) and waits until it is gone.
-func (s *Server) Kill() { s.process.Kill() }
-
 // Restart starts a killed server again on its old port and folder.
 func (s *Server) Restart() {
 	s.tb.Helper()
-	if err := s.process.Restart(context.Background()); err != nil {
+	if err := s.Redis.Restart(context.Background()); err != nil {
 		s.tb.Fatalf("%s: %v", s.Addr(), err)
 	}
 }
-
-// Pause stops the process where it stands (SIGSTOP); Resume lets it go on.
-func (s *Server) Pause() { _ = s.process.Signal(syscall.SIGSTOP) }
-
-// Resume ends a Pause.
-func (s *Server) Resume() { _ = s.process.Signal(syscall.SIGCONT) }
 
 func init() {
 	redis.SetLogger(&logging.VoidLogger{}) // tests end connections on purpose

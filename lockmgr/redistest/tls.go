@@ -45,7 +45,7 @@ func StartSentinelTLS(tb testing.TB, authority *certs.Authority, primary, passwo
 	for _, option := range tlsOptions(authority) {
 		more = append(more, fmt.Sprintf("%s %q", option[0], option[1]))
 	}
-	return start(tb, watch(host, port, 1, more...)).Addr()
+	return start(tb, launch.Watch(host, port, 1, more...)).Addr()
 }
 
 func tlsOptions(authority *certs.Authority) [][2]string {

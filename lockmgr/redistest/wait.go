@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"roomd/lockmgr/redistest/launch"
 )
 
 // OK ends the test at once if err is not nil. The parameter is a testing.TB or a rapid.T. Call it in the goroutine
@@ -119,10 +121,8 @@ func worldTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-const (
-	stateTimeout = time.Minute           // bounds the wait for a state of several servers
-	interval     = 20 * time.Millisecond // between two looks at it
-)
+// stateTimeout bounds the wait for a state of several servers.
+const stateTimeout = time.Minute
 
 // waitFor polls until look returns nil. If that takes too long it fails the test, and says
 // what it waited for and the last error.
@@ -130,21 +130,7 @@ func waitFor(tb testing.TB, what string, look func(context.Context) error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
 	defer cancel()
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	var last error // before time ran out
-	for {
-		err := look(ctx)
-		if err == nil {
-			return
-		}
-		if ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			tb.Fatalf("waited %v for %s: %v", stateTimeout, what, last)
-		}
+	if err := launch.Await(ctx, look); err != nil {
+		tb.Fatalf("waited %v for %s: %v", stateTimeout, what, err)
 	}
 }

@@ -1,4 +1,5 @@
-// Package launch runs redis-server processes, and nodes, for tests and commands. On Linux a server ends
+// Package launch runs processes that listen, for tests and commands: one ([Start]), a redis-server ([StartRedis]),
+// Sentinels ([StartSentinel]) and a Cluster ([StartCluster]). On Linux a server ends
 // with the process that launched it, even if that is killed with SIGKILL, and the next launch
 // removes its folder. Elsewhere only Close ends a server.
 //
@@ -17,6 +18,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -175,6 +177,12 @@ func (s *Server) Pid() int { return s.process.Pid }
 
 // Signal sends the process a signal.
 func (s *Server) Signal(sig os.Signal) error { return s.process.Signal(sig) }
+
+// Pause stops the process where it stands (SIGSTOP); Resume lets it go on.
+func (s *Server) Pause() { _ = s.Signal(syscall.SIGSTOP) }
+
+// Resume ends a Pause.
+func (s *Server) Resume() { _ = s.Signal(syscall.SIGCONT) }
 
 // Kill ends the process at once (SIGKILL) and returns when it is gone.
 func (s *Server) Kill() {

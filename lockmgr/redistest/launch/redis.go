@@ -1,0 +1,103 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"roomd/lockmgr/redisconn/pause"
+)
+
+// Redis is a redis-server, or a Sentinel, with a client for those who look after it.
+type Redis struct {
+	*Server
+	Name  string        // "redis-2", "sentinel-1"
+	Admin *redis.Client // gives up after one attempt, and two seconds
+}
+
+// Config says how servers are started that belong together. The zero value works.
+type Config struct {
+	Args []string // of each redis-server, in the form of its command line
+
+	// Log returns where the server of that name logs to; nil, like a nil Log, is nowhere.
+	Log func(name string) io.Writer
+}
+
+// StartRedis starts a server by a command, as Start does.
+func StartRedis(ctx context.Context, name string, command Command) (*Redis, error) {
+	s, err := Start(ctx, command)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &Redis{s, name, redis.NewClient(&redis.Options{
+		Addr: s.Addr(), DialTimeout: time.Second, DialerRetries: 1, ReadTimeout: 2 * time.Second, MaxRetries: -1, ContextTimeoutEnabled: true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})}, nil
+}
+
+// start starts the i-th server of a kind.
+func (c Config) start(ctx context.Context, kind string, i int, command Command) (*Redis, error) {
+	name := fmt.Sprintf("%s-%d", kind, i+1)
+	if c.Log != nil {
+		command.Log = c.Log(name)
+	}
+	return StartRedis(ctx, name, command)
+}
+
+// Close closes the client, kills the server and removes its folder.
+func (r *Redis) Close() error {
+	_ = r.Admin.Close()
+	return r.Server.Close()
+}
+
+// Replication returns what the server says about its role, and who follows whom.
+func (r *Redis) Replication(ctx context.Context) (map[string]string, error) {
+	info, err := r.Admin.InfoMap(ctx, "replication").Result()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Name, err)
+	}
+	return info["Replication"], nil
+}
+
+// at returns the server at an address.
+func at(servers []*Redis, addr string) (*Redis, error) {
+	for _, r := range servers {
+		if r.Addr() == addr {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("no server of ours is at %q", addr)
+}
+
+func addrs(servers []*Redis) (all []string) {
+	for _, r := range servers {
+		all = append(all, r.Addr())
+	}
+	return all
+}
+
+func closeAll(servers []*Redis) {
+	for _, r := range servers {
+		_ = r.Close()
+	}
+}
+
+// Await calls look every 20 ms until it returns nil. When ctx ends, it returns the last error from before.
+func Await(ctx context.Context, look func(context.Context) error) (last error) {
+	for {
+		err := look(ctx)
+		if err == nil {
+			return nil
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		if pause.For(ctx, 20*time.Millisecond) != nil {
+			return last
+		}
+	}
+}

@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"roomd/loadtest/bench"
+	"roomd/loadtest/report"
 )
 
 type benchCmd struct {
 	Redis    string        `placeholder:"URL" help:"The Redis to measure on: redis://…, rediss://…, unix://… or embedded. Without it roomload starts a redis-server if one is installed, and otherwise the embedded one."`
-	Only     []string      `placeholder:"NAME" help:"Contenders, separated by commas; see above."`
-	Workload []string      `placeholder:"NAME" help:"Workloads, separated by commas; see above."`
+	Only     []string      `placeholder:"NAME" help:"Contenders, separated by commas; without it all."`
+	Workload []string      `placeholder:"NAME" help:"Workloads and groups, separated by commas; without it all that are in no group."`
 	Duration time.Duration `default:"2s" help:"How long each measurement takes (${default})."`
 
 	Connections int    `default:"10000" help:"How many clients connect in memory (${default})."`
 	CPUProfile  string `name:"cpu-profile" placeholder:"FILE" help:"Write a profile of the processor time of nodes and clients, for go tool pprof."`
-	HeapProfile string `placeholder:"FILE" help:"Write a profile of a node's heap, for go tool pprof: from memory with all clients in their rooms."`
+	HeapProfile string `placeholder:"FILE" help:"Write a profile of a node's heap, for go tool pprof: from memory-room with all clients in their rooms."`
 	outputFlags
 }
 
@@ -27,28 +28,33 @@ func (c *benchCmd) Help() string {
   roomload bench
   roomload bench --redis redis://127.0.0.1:6379 --only article,roomd --workload hot-room
   roomload bench --workload memory --connections 5000
-  roomload bench --workload network --only article,roomd
+  roomload bench --workload network --only article,sadd,lua+ap,roomd
   roomload bench --workload locks --only lockmgr,redislock
-  roomload bench --json - | jq '.workloads["hot-room"].roomd.to_article'
+  roomload bench --json - | jq '.workloads["hot-room"].roomd.to.article'
 
-Contenders: ` + strings.Join(bench.ContenderNames(), ", ") + `.
+Clients act over and over, one action at a time. Then roomload compares every list with what its users were told: who joined last must
+be in it (or is lost), once (or is a duplicate), and nobody else (a phantom). Each hold of a lock checks that nobody else has it. roomload
+ends with 0 only if all that was right and no action failed.
 
-Workloads: ` + strings.Join(bench.WorkloadNames(), ", ") + `.
-Without --workload all run, except ` + strings.Join(bench.NamedWorkloads(), ", ") + `.
+Compare a figure only with others of the same run, on a machine and a Redis that do nothing else: figures and ratios move by a
+quarter from run to run, more with a short --duration. roomload uses and removes only keys with names of its own. Below its first table each figure is explained.
 
-Clients join and leave their rooms over and over. Then roomload compares every list with
-what its users were told. It ends with 0 only if every list was right and no action failed.
+Contenders:
 
-network stands for all workloads with 0.25 ms each way between nodes and Redis.
+` + facts(bench.Contenders()) + `
+Workloads, of which those of a group run only if they or the group are named:
 
-locks stands for all workloads of locks: clients take a lock and give it back. They need a
-redis-server. Each hold checks that nobody else has the lock.
+` + facts(bench.Workloads()) + `
+network and locks need a redis-server. For network and memory roomload starts itself again: the first for the delay, whose cost is
+not that of the nodes, the other for a node whose memory is not that of the clients. memory needs as many open files as there are
+connections, and a fifth more (ulimit -n).`
+}
 
-memory says what a connection costs in resident memory, beside gorilla/websocket. It starts this
-program again, for a node with roomd's defaults and for clients.
-
-Compare a figure only with others of the same run, on a Redis that nobody else uses.
-roomload uses and removes only keys with names of its own.`
+// facts returns a line for each fact, which kong does not wrap.
+func facts(list []report.Fact) string {
+	var b strings.Builder
+	_ = (&report.Facts{Rows: list}).WriteText(&b, 0) // to memory
+	return "  " + strings.TrimSpace(strings.ReplaceAll(b.String(), "\n", "\n  ")) + "\n"
 }
 
 func (c *benchCmd) config(std streams) bench.Config {

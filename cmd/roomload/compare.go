@@ -34,10 +34,8 @@ func (c *compareCmd) Help() string {
   go run ./cmd/roomload compare main~3 --workload lone,hot-room --rounds 8
 
 Both are measured by turns, since the speed of a machine changes from minute to minute: each workload
-with one right after the other, and in the next round in the other order. It prints the ratio of
-actions per second, of the second to the first, and how far the rounds lie apart: a ratio
-counts if 1.00 is outside of that. Commands and allocations per action hardly depend on the
-machine.
+with one right after the other, and in the next round in the other order. Commands and allocations per action
+hardly depend on the machine. Below the table each figure is explained.
 
 Revisions are built with the go command, from the repository that it is run in.`
 }
@@ -101,16 +99,21 @@ func (c *compareCmd) measure(ctx context.Context, program, workload string, resu
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(problems.Bytes()))
 	}
-	var r bench.Report
+	r := struct { // programs of before report the workloads with WebSockets apart
+		bench.Report
+		WebSocket *bench.Result `json:"websocket"`
+		TwoNodes  *bench.Result `json:"websocket_two_nodes"`
+		Paced     *bench.Result `json:"websocket_paced"`
+	}{}
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		return fmt.Errorf("%s: its report: %w", program, err)
 	}
 	for name, of := range r.Workloads {
 		results[name] = of[c.Only]
 	}
-	for name, w := range map[string]*bench.WebSocket{"websocket": r.WebSocket, "websocket-two-nodes": r.TwoNodes, "websocket-paced": r.Paced} {
-		if w != nil {
-			results[name] = &w.Result
+	for name, of := range map[string]*bench.Result{"websocket": r.WebSocket, "websocket-two-nodes": r.TwoNodes, "websocket-paced": r.Paced} {
+		if of != nil {
+			results[name] = of
 		}
 	}
 	return nil
@@ -145,5 +148,16 @@ func printComparison(out io.Writer, order []string, rounds [][2]map[string]*benc
 		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.2f\t%.2f–%.2f\t%.2f → %.2f\t%.2f → %.2f\t%.1f → %.1f\n", name, report.Median(rates[0]), report.Median(rates[1]), report.Median(ratios),
 			slices.Min(ratios), slices.Max(ratios), report.Median(p50[0]), report.Median(p50[1]), report.Median(commands[0]), report.Median(commands[1]), report.Median(allocs[0]), report.Median(allocs[1]))
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(out, `
+before/s, after/s  actions per second: the medians of the rounds, as all figures
+ratio              after to before within a round; more is better
+of the rounds      the least and the greatest of these ratios: ratio counts if 1.00 is not between them
+p50 ms             half of the actions took at most so long
+commands           of Redis for an action, including those in scripts
+allocations        of nodes and clients for an action
+`)
+	return err
 }

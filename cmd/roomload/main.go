@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
-	"roomd/loadtest/bench/worker"
+	"roomd/loadtest/bench"
 	"roomd/loadtest/chaos"
 )
 
@@ -46,8 +46,8 @@ const (
 var errInconsistent = errors.New("the lists are not right")
 
 func main() {
-	worker.Main() // the bench starts this program again for its servers and clients
-	chaos.Main()  // so does chaos for its nodes
+	bench.Main() // the bench starts this program again for servers that must not share its process
+	chaos.Main() // so does chaos for its nodes
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once

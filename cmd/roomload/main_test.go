@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"roomd/loadtest"
-	"roomd/loadtest/bench/worker"
+	"roomd/loadtest/bench"
 	"roomd/loadtest/chaos"
 	"roomd/lockmgr/redistest"
 )
@@ -20,7 +20,7 @@ import (
 const asProgram = "ROOMLOAD_TESTED_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	worker.Main()
+	bench.Main()
 	chaos.Main()
 	if os.Getenv(asProgram) != "" {
 		main()

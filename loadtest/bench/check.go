@@ -30,9 +30,6 @@ type Violations struct {
 
 func (v *Violations) total() int { return v.Lost + v.Phantom + v.Duplicate + v.Shared }
 
-// add adds those of another pass.
-func (v *Violations) add(more Violations) { v.Shared += more.Shared }
-
 // roster is who must be in a room at the end, and who may be.
 type roster struct {
 	room string
@@ -86,23 +83,28 @@ func (v *Violations) describe(format string, args ...any) {
 	}
 }
 
-// player is a client of a contender: one user, who joins and leaves one room by turns.
-type player struct {
-	node       node
+// place is a client's user and room.
+type place struct {
 	room       int // its number
 	id         string
 	user       string
 	membership membership
 }
 
-// newPlayers returns the workload's clients.
-func newPlayers(w workload, rooms []string, nodes []node) []*player {
-	list := make([]*player, w.clients)
+// newPlaces returns the places of a workload's clients.
+func newPlaces(w workload, rooms []string) []*place {
+	list := make([]*place, w.clients)
 	for i := range list {
 		at := w.room(i)
-		list[i] = &player{node: nodes[w.node(i)], room: at, id: rooms[at], user: user(i)}
+		list[i] = &place{room: at, id: rooms[at], user: user(i)}
 	}
 	return list
+}
+
+// player is a client of a node: it joins and leaves its room by turns.
+type player struct {
+	*place
+	node node
 }
 
 // act leaves the room if the player is certainly in it, and otherwise joins it. Joining
@@ -112,23 +114,34 @@ func (p *player) act(ctx context.Context) error {
 	if p.membership == memberIn {
 		act, done = p.node.leave, memberOut
 	}
+	p.membership = memberUnsure
 	if err := act(ctx, p.id, p.user); err != nil {
-		p.membership = memberUnsure
 		return err
 	}
 	p.membership = done
 	return nil
 }
 
-// rosters returns who must be, and may be, in each room.
-func rosters(w workload, rooms []string, players []*player) []*roster {
-	residents := w.residents()
-	list := make([]*roster, len(rooms))
+// check compares the list of every room with what its users were told.
+func (c *cell) check(ctx context.Context, rooms []string, places []*place) (v Violations, err error) {
+	if c.who.members == nil {
+		return v, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	rosters := make([]*roster, len(rooms))
 	for i, room := range rooms {
-		list[i] = newRoster(room, residents)
+		rosters[i] = newRoster(room, c.load.residents())
 	}
-	for _, p := range players {
-		list[p.room].add(p.user, p.membership)
+	for _, p := range places {
+		rosters[p.room].add(p.user, p.membership)
 	}
-	return list
+	for _, r := range rosters {
+		list, err := c.who.members(ctx, c.rdb, r.room)
+		if err != nil {
+			return v, fmt.Errorf("read the lists: %w", err)
+		}
+		v.check(r, list)
+	}
+	return v, nil
 }

@@ -2,11 +2,13 @@ package bench
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/redisserver"
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room/coordinator"
 )
 
@@ -14,12 +16,12 @@ import (
 const (
 	articleName = "article"
 	saddName    = "sadd"
+	echoName    = "echo"
 	roomdName   = "roomd"
 	lockmgrName = "lockmgr"
 )
 
-// contenders are measured in this order. Those with a locker compete in the workloads of locks, the others
-// in those of rooms.
+// contenders are measured in this order.
 var contenders = []contender{
 	{name: articleName, open: openArticle, members: articleMembers,
 		about: "the published lock: SET NX EX 3 with a spin of 5 ms, GET, change, SET, release by script; that the list is JSON and nobody is in it twice are our choices"},
@@ -28,31 +30,41 @@ var contenders = []contender{
 	{name: "lua", open: openLua, members: luaMembers, about: "one script that checks the capacity and writes, no lock"},
 	{name: "lua+ap", open: openLuaAutoPipeline, members: luaMembers, about: "the same through go-redis' AutoPipeline"},
 	{name: "roomd-1", open: roomd(coordinator.Options{MaxBatch: 1}), filler: roomd(coordinator.Options{}), members: roomdMembers, about: "roomd with one action in a hold"},
-	{name: roomdName, open: roomd(coordinator.Options{}), members: roomdMembers, about: "roomd with its defaults"},
+	{name: echoName, serve: openEcho, about: "a bare gorilla/websocket server that sends each frame back: what sockets and clients cost alone"},
+	{name: roomdName, open: roomd(coordinator.Options{}), serve: openNode, members: roomdMembers, about: "roomd with its defaults"},
 	{name: lockmgrName, locker: lockmgrLocker(false), about: "roomd's lock: waiters queue in Redis and are woken"},
 	{name: "lockmgr+ap", locker: lockmgrLocker(true), about: "the same; requests for different locks share round trips"},
 	{name: "redislock", locker: openRedislock, about: "bsm/redislock: waiters ask again at even intervals"},
 	{name: "redsync", locker: openRedsync, about: "redsync with a single Redis: the same, and a waiter makes sure after each refusal that it left nothing behind"},
-	{name: "rueidislock", locker: openRueidislock, about: "rueidislock: waiters hear of a release by client tracking"},
+	{name: "rueidislock", locker: openRueidislock, about: "rueidislock: waiters hear of a release by client tracking; not on the embedded Redis"},
 }
 
-// contender is one way to keep who is in which room, or one way to take locks.
+// contender is one way to keep who is in which room, or to take locks. It competes in the workloads for which it has
+// the function.
 type contender struct {
 	name, about string
 
-	// open returns a node, which has sent next to nothing.
+	// open returns a node for workloads of rooms, which has sent next to nothing.
 	open func(context.Context, target) (node, error)
+
+	// locker opens the lock of one node.
+	locker func(target) (locker, error)
+
+	// serve starts a server for WebSockets.
+	serve opener
 
 	// filler opens the node that fills the rooms before the measurement. Nil means one
 	// of the measured nodes.
 	filler func(context.Context, target) (node, error)
 
 	// members reads a room's list from Redis. It does not use a node, so that a mistake
-	// there cannot hide itself.
+	// there cannot hide itself. Nil means that there are no lists.
 	members func(ctx context.Context, rdb *redis.Client, room string) ([]string, error)
+}
 
-	// locker opens the lock of one node. Nil means a contender for rooms.
-	locker func(target) (locker, error)
+// competes reports whether the contender takes part in workloads of a kind.
+func (c contender) competes(k kind) bool {
+	return [...]bool{ofRooms: c.open != nil, ofLocks: c.locker != nil, ofSockets: c.serve != nil, ofMemory: c.serve != nil}[k]
 }
 
 // node is a contender as one server would use it. It is safe for concurrent use.
@@ -77,22 +89,42 @@ type locker interface {
 	close()
 }
 
+// opener starts a server.
+type opener func(context.Context, serverConfig) (server, error)
+
+type serverConfig struct {
+	db    *redisurl.DB
+	name  string        // in Redis; unique
+	seats int           // of each room of a node without limits; 0 is a node with roomd's defaults
+	delay time.Duration // of a network, each way
+}
+
+// server is what clients connect to.
+type server interface {
+	URL() string
+	Connections() int // that are open
+	Close()
+}
+
 // target is where a node works.
 type target struct {
 	redis       *redisserver.Redis
 	name        string // of the node; unique, with the run's prefix
 	connections int
-	delay       time.Duration // between the node and Redis, each way; see slow
+	network     string // the address by which Redis is reached; "" is its own
 }
 
 func (t target) client() *redis.Client {
 	client := t.redis.NewClient(t.connections)
-	if t.delay == 0 {
+	if t.network == "" {
 		return client
 	}
 	defer client.Close() // it never connected
 	opts := *client.Options()
-	opts.Dialer = slow(opts.Dialer, t.delay)
+	opts.TLSConfig = nil // the network speaks it
+	opts.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", t.network)
+	}
 	return redis.NewClient(&opts)
 }
 

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,12 +30,6 @@ type actor interface {
 	act(ctx context.Context) error
 }
 
-// resting is an actor that may make a pause behind an action, which has ended then. It returns when it goes on. Pauses do
-// not count.
-type resting interface {
-	rest(ctx context.Context, end time.Time) time.Time
-}
-
 // The phases of a measurement.
 const (
 	warmingUp = iota
@@ -42,12 +37,28 @@ const (
 	over
 )
 
-// drive lets all actors act over and over, for a warm-up and for duration, or until one
+// actions is what the actors' tallies count: whatever an action is in the workload.
+const actions = "actions"
+
+// measurement is what actors did in the measured time, and what that took.
+type measurement struct {
+	actors []*tally.Tally // of each actor; an unknown action is one that was cut off
+	took   time.Duration  // the measured time
+	used   usage          // in it
+}
+
+// driver lets actors act. After each action they pause at random, for pace on average; pauses do not count.
+type driver struct {
+	duration, pace time.Duration
+	probe          func(context.Context) (usage, error)
+}
+
+// drive lets all actors act over and over, for a warm-up and for the duration, or until one
 // of them has acted, and returns when all have stopped. An error says that there is no
-// measurement: ctx has ended, or probe has failed.
-func drive[A actor](ctx context.Context, actors []A, duration time.Duration, probe func(context.Context) (usage, error)) (*measurement, error) {
-	warmUp := min(duration/4, maxWarmUp)
-	ctx, cancel := context.WithTimeout(ctx, warmUp+duration+grace+farOff)
+// measurement: ctx has ended, or the probe has failed.
+func drive[A actor](ctx context.Context, d driver, actors []A) (*measurement, error) {
+	warmUp := min(d.duration/4, maxWarmUp)
+	ctx, cancel := context.WithTimeout(ctx, warmUp+d.duration+grace+farOff)
 	defer cancel()
 	var phase atomic.Int32
 	var acting sync.WaitGroup
@@ -56,20 +67,20 @@ func drive[A actor](ctx context.Context, actors []A, duration time.Duration, pro
 	m := &measurement{actors: make([]*tally.Tally, len(actors))}
 	for i, a := range actors {
 		m.actors[i] = new(tally.Tally)
-		acting.Go(func() { loop(ctx, a, m.actors[i], &phase, note) })
+		acting.Go(func() { d.loop(ctx, a, m.actors[i], &phase, note) })
 	}
 	err := func() error {
 		defer phase.Store(over)
 		if err := pause.For(ctx, warmUp); err != nil {
 			return err
 		}
-		before, err := probe(ctx)
+		before, err := d.probe(ctx)
 		if err != nil {
 			return err
 		}
 		began := time.Now()
 		phase.Store(measuring)
-		if err := pause.For(ctx, duration); err != nil {
+		if err := pause.For(ctx, d.duration); err != nil {
 			return err
 		}
 		select {
@@ -79,7 +90,7 @@ func drive[A actor](ctx context.Context, actors []A, duration time.Duration, pro
 			return context.Cause(ctx)
 		}
 		// Both probes run under load, so both are late by the same.
-		after, err := probe(ctx)
+		after, err := d.probe(ctx)
 		m.took, m.used = time.Since(began), after.since(before)
 		return err
 	}()
@@ -90,8 +101,7 @@ func drive[A actor](ctx context.Context, actors []A, duration time.Duration, pro
 }
 
 // loop lets one actor act until the end, and counts in t. It calls note after each measured action.
-func loop(ctx context.Context, a actor, t *tally.Tally, phase *atomic.Int32, note func()) {
-	r, rests := any(a).(resting)
+func (d driver) loop(ctx context.Context, a actor, t *tally.Tally, phase *atomic.Int32, note func()) {
 acting:
 	for start := time.Now(); phase.Load() != over; {
 		err := a.act(ctx)
@@ -113,8 +123,9 @@ acting:
 		case at == over:
 			t.Record(end.Sub(start))
 		}
-		if rests {
-			end = r.rest(ctx, end)
+		if d.pace > 0 { // at random, so that they do not act in step
+			_ = pause.For(ctx, rand.N(2*d.pace))
+			end = time.Now()
 		}
 		start = end
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,7 +45,7 @@ func TestDrive(t *testing.T) {
 			steady{takes: 100 * time.Millisecond, err: errRefused},
 		}
 		start := time.Now()
-		got, err := drive(t.Context(), actors, 2*time.Second, ticking())
+		got, err := drive(t.Context(), driver{duration: 2 * time.Second, probe: ticking()}, actors)
 		redistest.OK(t, err)
 		if d := time.Since(start); d != 500*time.Millisecond+2*time.Second+grace {
 			t.Errorf("it took %v", d)
@@ -57,8 +56,8 @@ func TestDrive(t *testing.T) {
 		// Actions end at 99, 198, … ms: the 6th to the 25th within the time.
 		sum := tally.Sum(got.actors...)
 		cutOff := sum.Of(actions).Unknown
-		if each := got.actions(); each[0] != 20 || got.total() != 20 || cutOff != 1 || sum.FirstError() == nil || sum.FirstError().Error() != errRefused.Error() {
-			t.Errorf("%v actions, %d cut off, the first error: %v", each, cutOff, sum.FirstError())
+		if all := sum.Of(actions).Done; got.actors[0].Of(actions).Done != 20 || all != 20 || cutOff != 1 || sum.FirstError() == nil || sum.FirstError().Error() != errRefused.Error() {
+			t.Errorf("%d actions, %d cut off, the first error: %v", all, cutOff, sum.FirstError())
 		}
 		// Those 20, the one under way at the end, the slow one and the cut one.
 		if n := sum.Recorded(); n != 23 {
@@ -73,9 +72,9 @@ func TestDrive(t *testing.T) {
 // An action that takes longer than the measurement is waited for.
 func TestDrive_WaitsForAnAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		got, err := drive(t.Context(), []actor{steady{takes: 3 * time.Second}}, time.Second, ticking())
-		if err != nil || got.total() != 1 || got.took != 2750*time.Millisecond {
-			t.Errorf("%d actions in %v, %v", got.total(), got.took, err)
+		got, err := drive(t.Context(), driver{duration: time.Second, probe: ticking()}, []actor{steady{takes: 3 * time.Second}})
+		if n := got.actors[0].Of(actions).Done; err != nil || n != 1 || got.took != 2750*time.Millisecond {
+			t.Errorf("%d actions in %v, %v", n, got.took, err)
 		}
 	})
 }
@@ -85,7 +84,7 @@ func TestDrive_Stopped(t *testing.T) {
 		for _, after := range []time.Duration{100 * time.Millisecond, 2 * time.Second} {
 			ctx, cancel := context.WithTimeout(t.Context(), after)
 			start := time.Now()
-			_, err := drive(ctx, []actor{steady{takes: time.Second}}, 10*time.Second, ticking())
+			_, err := drive(ctx, driver{duration: 10 * time.Second, probe: ticking()}, []actor{steady{takes: time.Second}})
 			cancel()
 			if d := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || d != after {
 				t.Errorf("stopped after %v: %v after %v", after, err, d)
@@ -97,30 +96,8 @@ func TestDrive_Stopped(t *testing.T) {
 func TestDrive_WithoutItsMeter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		blind := func(context.Context) (usage, error) { return usage{}, errRefused }
-		if _, err := drive(t.Context(), []actor{steady{takes: time.Second}}, time.Second, blind); !errors.Is(err, errRefused) {
+		if _, err := drive(t.Context(), driver{duration: time.Second, probe: blind}, []actor{steady{takes: time.Second}}); !errors.Is(err, errRefused) {
 			t.Errorf("%v", err)
 		}
 	})
-}
-
-// The same two actors have two turns.
-func TestMeasurement_Extend(t *testing.T) {
-	var sum measurement
-	for range 2 {
-		turn := &measurement{took: time.Second, used: usage{1, 2, 3, 4, 5, 6}}
-		for n := range 2 {
-			actor := new(tally.Tally)
-			for range n + 1 {
-				actor.Count(actions, tally.Done)
-			}
-			turn.actors = append(turn.actors, actor)
-		}
-		sum.extend(turn)
-	}
-	if each := sum.actions(); !slices.Equal(each, []int64{2, 4}) || sum.total() != 6 || sum.perSecond() != 3 || sum.used != (usage{2, 4, 6, 8, 10, 12}) {
-		t.Errorf("%v in %v, %v a second, used %v", each, sum.took, sum.perSecond(), sum.used)
-	}
-	if none := new(measurement); none.perSecond() != 0 {
-		t.Error("nothing was measured, and yet there is a rate")
-	}
 }

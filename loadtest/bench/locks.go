@@ -68,42 +68,43 @@ func acquire(ctx context.Context, l locker, key string) (release func() error, e
 // tryLocks measures holds that do nothing. Where holders compete, a second and shorter pass, of which only the
 // errors and violations count, holds each lock for a round trip: two at a time cannot miss each other.
 func (c *cell) tryLocks(ctx context.Context) (*Result, error) {
-	lockers, closeAll, err := openAll(c, c.who.locker)
+	lockers, closeAll, err := openAll(c, c.who.locker, locker.close)
 	defer closeAll()
 	if err != nil {
 		return nil, err
 	}
 	rdb := c.redis.NewClient(c.load.connections())
 	defer rdb.Close()
-	m, v, err := c.hold(ctx, lockers, nil, c.duration)
+	measured := c.driver()
+	m, shared, err := c.hold(ctx, lockers, nil, measured)
 	if err != nil || c.load.clients == 1 {
-		return newResult(m, v), err
+		return newResult(m, Violations{Shared: shared}), err
 	}
-	verified, found, err := c.hold(ctx, lockers, func(ctx context.Context) error { return rdb.Ping(ctx).Err() }, min(c.duration, maxVerify))
+	shorter := measured
+	shorter.duration = min(c.duration, maxVerify)
+	verified, more, err := c.hold(ctx, lockers, func(ctx context.Context) error { return rdb.Ping(ctx).Err() }, shorter)
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
-	v.add(found)
 	for i, t := range verified.actors {
 		m.actors[i].AddErrors(t)
 	}
-	return newResult(m, v), nil
+	return newResult(m, Violations{Shared: shared + more}), nil
 }
 
-// hold lets the workload's clients take locks for that long.
-func (c *cell) hold(ctx context.Context, lockers []locker, work func(context.Context) error, duration time.Duration) (*measurement, Violations, error) {
+// hold lets the workload's clients take locks, and returns how many holds were not alone.
+func (c *cell) hold(ctx context.Context, lockers []locker, work func(context.Context) error, d driver) (m *measurement, shared int, err error) {
 	keys := c.load.names(c.prefix)
 	owners := make([]atomic.Int64, len(keys))
 	holders := make([]*holder, c.load.clients)
 	for i := range holders {
 		holders[i] = &holder{locker: lockers[c.load.node(i)], keys: keys, owners: owners, id: int64(i + 1), hold: work}
 	}
-	m, err := drive(ctx, holders, duration, c.meter.read)
-	var v Violations
+	m, err = drive(ctx, d, holders)
 	for _, h := range holders {
-		v.Shared += h.shared
+		shared += h.shared
 	}
-	return m, v, err
+	return m, shared, err
 }
 
 // managed is roomd/lockmgr.

@@ -12,6 +12,7 @@ import (
 
 	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/redisserver"
+	"roomd/loadtest/report"
 	"roomd/lockmgr/redistest"
 )
 
@@ -32,9 +33,9 @@ func (deafLock) acquire(ctx context.Context, _ string) (func() error, error) {
 }
 
 func TestLocks(t *testing.T) {
-	b := newBench(t, redistest.Start(t).URL())
-	load := workload{name: "locks-two-nodes", clients: 8, rooms: 2, nodes: 2, locks: true}
-	for _, c := range (Config{}).plan().of(load) {
+	b := testBench(t, redistest.Start(t).URL())
+	load := workload{name: "locks-two-nodes", clients: 8, rooms: 2, nodes: 2, kind: ofLocks}
+	for _, c := range of(load) {
 		t.Run(c.name, func(t *testing.T) {
 			if c.name == "rueidislock" { // which forgets to wake a waiter at times
 				redistest.Thorough(t)
@@ -48,15 +49,13 @@ func TestLocks(t *testing.T) {
 			}
 		})
 	}
-	if n := b.rdb.DBSize(t.Context()).Val(); n != 0 {
-		t.Errorf("%d keys are left", n)
-	}
+	b.emptied(t)
 }
 
 // What is no lock is found, and named.
 func TestLocks_HeldTwice(t *testing.T) {
-	b := newBench(t, redistest.Start(t).URL())
-	load := workload{name: "locks-two-nodes", clients: 4, rooms: 1, nodes: 2, locks: true}
+	b := testBench(t, redistest.Start(t).URL())
+	load := workload{name: "locks-two-nodes", clients: 4, rooms: 1, nodes: 2, kind: ofLocks}
 	r := mustCell(t, b, load, contender{name: "none", locker: func(target) (locker, error) { return noLock{}, nil }})
 	if wrong := r.wrong(); r.Violations.Shared == 0 || len(wrong) != 1 || !strings.Contains(wrong[0], "mutual exclusion was violated") {
 		t.Errorf("%+v, %q", r.Violations, r.wrong())
@@ -68,62 +67,26 @@ func TestLocks_LostWakeUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		owners := make([]atomic.Int64, 1)
 		holders := []*holder{{locker: deafLock{}, keys: []string{"x"}, owners: owners, id: 1}, {locker: deafLock{}, keys: []string{"x"}, owners: owners, id: 2}}
-		got, err := drive(t.Context(), holders, 5*lostWakeUp/2, ticking())
+		got, err := drive(t.Context(), driver{duration: 5 * lostWakeUp / 2, probe: ticking()}, holders)
 		sum := tally.Sum(got.actors...)
-		if n, _ := sum.Errors(); err != nil || n < 4 || got.total() != 0 || !strings.Contains(sum.FirstError().Error(), lostWakeUp.String()) {
-			t.Errorf("%v, %d errors, the first %v, %d holds", err, n, sum.FirstError(), got.total())
+		if n, _ := sum.Errors(); err != nil || n < 4 || sum.Of(actions).Done != 0 || !strings.Contains(sum.FirstError().Error(), lostWakeUp.String()) {
+			t.Errorf("%v, %d errors, the first %v, %d holds", err, n, sum.FirstError(), sum.Of(actions).Done)
 		}
 	})
 }
 
 // The embedded Redis cannot do what rueidislock needs, and the report says so.
 func TestLocks_Embedded(t *testing.T) {
-	b := newBench(t, "embedded")
-	load := workload{name: "locks-lone", clients: 1, rooms: 1, nodes: 1, locks: true}
-	for _, c := range (Config{Only: []string{lockmgrName, "rueidislock"}}).plan().of(load) {
-		r, err := b.cell(t.Context(), load, c)
+	b := testBench(t, "embedded")
+	load := workload{name: "locks-lone", clients: 1, rooms: 1, nodes: 1, kind: ofLocks}
+	for _, c := range of(load) {
+		if c.name != lockmgrName && c.name != "rueidislock" {
+			continue
+		}
+		r, err := b.cell(t.Context(), 0, cell{load: load, who: c})
 		if err != nil || (r.Failure == "") != (c.name == lockmgrName) {
 			t.Errorf("%s: %+v, %v", c.name, r, err)
 		}
-	}
-}
-
-// openLocks returns each lock contender with one connection.
-func openLocks(b *testing.B) (names []string, opened []locker) {
-	server, err := redisserver.Open(b.Context(), redistest.Start(b).URL())
-	redistest.OK(b, err)
-	b.Cleanup(server.Close)
-	for _, c := range contenders {
-		if c.locker == nil {
-			continue
-		}
-		l, err := c.locker(target{redis: server, connections: 1})
-		redistest.OK(b, err)
-		b.Cleanup(l.close)
-		names, opened = append(names, c.name), append(opened, l)
-	}
-	return names, opened
-}
-
-// hold takes a lock and gives it back.
-func hold(b *testing.B, l locker, key string) {
-	release, err := acquire(b.Context(), l, key)
-	if err == nil {
-		err = release()
-	}
-	redistest.OK(b, err)
-}
-
-// BenchmarkUncontended takes and gives back one lock that nobody else wants.
-func BenchmarkUncontended(b *testing.B) {
-	names, opened := openLocks(b)
-	for i, name := range names {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				hold(b, opened[i], "bench:"+name)
-			}
-		})
 	}
 }
 
@@ -131,23 +94,28 @@ func BenchmarkUncontended(b *testing.B) {
 // all alike. times-as-fast compares the medians of lockmgr and redislock, the fastest of the others. rueidislock
 // does not take part: it forgets to wake a waiter at times, and its goroutines slow down whoever follows it.
 func BenchmarkPaired(b *testing.B) {
-	names, opened := openLocks(b)
-	took := make([][]time.Duration, len(names))
-	order := slices.DeleteFunc(rand.Perm(len(names)), func(i int) bool { return names[i] == "rueidislock" })
+	server, err := redisserver.Open(b.Context(), redistest.Start(b).URL())
+	redistest.OK(b, err)
+	b.Cleanup(server.Close)
+	order := slices.DeleteFunc(of(workload{kind: ofLocks}), func(c contender) bool { return c.name == "rueidislock" })
+	opened, took := make(map[string]locker), make(map[string][]float64)
+	for _, c := range order {
+		opened[c.name], err = c.locker(target{redis: server, connections: 1})
+		redistest.OK(b, err)
+		b.Cleanup(opened[c.name].close)
+	}
 	for b.Loop() {
 		rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		for _, i := range order {
+		for _, c := range order {
 			start := time.Now()
-			hold(b, opened[i], "bench:"+names[i])
-			took[i] = append(took[i], time.Since(start))
+			release, err := acquire(b.Context(), opened[c.name], "bench:"+c.name)
+			redistest.OK(b, err)
+			redistest.OK(b, release())
+			took[c.name] = append(took[c.name], float64(time.Since(start).Nanoseconds())/1000)
 		}
 	}
-	medians := make(map[string]float64)
-	for _, i := range order {
-		name := names[i]
-		slices.Sort(took[i])
-		medians[name] = float64(took[i][len(took[i])/2])
-		b.ReportMetric(medians[name]/1000, name+"-µs")
+	for name, list := range took {
+		b.ReportMetric(report.Median(list), name+"-µs")
 	}
-	b.ReportMetric(medians["redislock"]/medians[lockmgrName], "times-as-fast")
+	b.ReportMetric(report.Median(took["redislock"])/report.Median(took[lockmgrName]), "times-as-fast")
 }

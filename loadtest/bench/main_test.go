@@ -1,56 +1,72 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
 	"go.uber.org/goleak"
 
-	"roomd/loadtest/bench/worker"
 	"roomd/loadtest/redisserver"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
 )
 
 func TestMain(m *testing.M) {
-	worker.Main(brokenKinds...)
+	servers[dropping], servers[leaking] = openBroken(dropping), openBroken(leaking)
+	Main()
 	redistest.MostlyWaiting()
 	goleak.VerifyTestMain(m)
 }
 
 const short = 100 * time.Millisecond
 
-// servers are the kinds of Redis that tests run on.
-var servers = map[string]func(*testing.T) string{
+// kinds are the kinds of Redis that tests run on.
+var kinds = map[string]func(*testing.T) string{
 	"embedded": func(*testing.T) string { return redisurl.Embedded },
 	"real":     func(t *testing.T) string { return redistest.Start(t).URL() },
 }
 
-// newBench returns a run without output.
-func newBench(t *testing.T, url string) *bench {
+// testBench returns a run without output.
+func testBench(t *testing.T, url string) *bench {
 	t.Helper()
 	server, err := redisserver.Open(t.Context(), url)
 	redistest.OK(t, err)
-	b := &bench{
-		redis: server, rdb: server.NewClient(1), meter: newMeter(server), prefix: "bench-test-",
-		duration: short, out: io.Discard, log: io.Discard,
-	}
+	b := newBench(server, Config{Duration: short, Out: io.Discard, Log: io.Discard})
 	t.Cleanup(func() {
-		b.meter.close()
-		_ = b.rdb.Close()
+		b.close()
 		server.Close()
 	})
 	return b
 }
 
+// emptied checks that a run has removed its keys.
+func (b *bench) emptied(t *testing.T) {
+	t.Helper()
+	if n := b.rdb.DBSize(t.Context()).Val(); n != 0 {
+		t.Errorf("%d keys are left", n)
+	}
+}
+
+// of returns the contenders that compete in a workload.
+func of(w workload) (list []contender) {
+	return slices.DeleteFunc(slices.Clone(contenders), func(c contender) bool { return !c.competes(w.kind) })
+}
+
 // mustCell measures, and fails the test if the contender cannot be measured.
 func mustCell(t *testing.T, b *bench, w workload, c contender) *Result {
 	t.Helper()
-	r, err := b.cell(t.Context(), w, c)
+	r, err := b.cell(t.Context(), 0, cell{load: w, who: c})
 	redistest.OK(t, err)
 	if r.Failure != "" {
 		t.Fatalf("%s in %s: %s", c.name, w.name, r.Failure)
@@ -67,24 +83,12 @@ func openUnlocked(_ context.Context, t target) (node, error) {
 
 func (u *unlocked) join(ctx context.Context, room, user string) error {
 	users, err := articleMembers(ctx, u.rdb, room)
-	if err != nil {
-		return err
-	}
-	return u.fill(ctx, room, append(users, user))
+	return errors.Join(err, u.fill(ctx, room, append(users, user)))
 }
 
 func (u *unlocked) leave(ctx context.Context, room, user string) error {
 	users, err := articleMembers(ctx, u.rdb, room)
-	if err != nil {
-		return err
-	}
-	var others []string
-	for _, other := range users {
-		if other != user {
-			others = append(others, other)
-		}
-	}
-	return u.fill(ctx, room, others)
+	return errors.Join(err, u.fill(ctx, room, slices.DeleteFunc(users, func(other string) bool { return other == user })))
 }
 
 var errRefused = errors.New("refused")
@@ -105,3 +109,54 @@ func (m *moody) join(ctx context.Context, room, user string) error {
 	}
 	return m.sadd.join(ctx, room, user)
 }
+
+// Servers with a fault, which the bench must find.
+const (
+	dropping = "dropping" // cuts off each third client
+	leaking  = "leaking"  // keeps a MiB of each client
+)
+
+// broken is a server that answers each request as if it were done.
+type broken struct {
+	http      *httptest.Server
+	all, open atomic.Int64
+
+	mu    sync.Mutex
+	leaks [][]byte // guarded by mu
+}
+
+func openBroken(how string) opener {
+	return func(context.Context, serverConfig) (server, error) {
+		b := new(broken)
+		b.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ws, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+			if err != nil {
+				return
+			}
+			defer ws.Close()
+			b.open.Add(1)
+			defer b.open.Add(-1)
+			if n := b.all.Add(1); how == dropping && n%3 == 0 {
+				return
+			}
+			if how == leaking {
+				b.mu.Lock()
+				b.leaks = append(b.leaks, bytes.Repeat([]byte{1}, 1<<20)) // resident
+				b.mu.Unlock()
+			}
+			for {
+				_, request, err := ws.ReadMessage()
+				if err != nil {
+					return
+				}
+				id, _, _ := strings.Cut(string(request), ",")
+				_ = ws.WriteMessage(websocket.TextMessage, []byte(id+`,"room":"any","version":1,"count":1}`))
+			}
+		}))
+		return b, nil
+	}
+}
+
+func (b *broken) URL() string      { return strings.Replace(b.http.URL, "http", "ws", 1) }
+func (b *broken) Connections() int { return int(b.open.Load()) }
+func (b *broken) Close()           { b.http.Close() }

@@ -1,84 +1,75 @@
 package bench
 
 import (
-	"bytes"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"roomd/loadtest/bench/worker"
-	"roomd/loadtest/internal/process"
 	"roomd/lockmgr/redistest"
 )
+
+// memoryLoad are clients in rooms of ten, or without a room.
+func memoryLoad(clients int, join bool) workload {
+	return workload{name: "memory", kind: ofMemory, clients: clients, rooms: clients / roomSize, nodes: 1, join: join}
+}
 
 func TestMemory(t *testing.T) {
 	t.Parallel()            // it mostly waits
 	const connections = 400 // with fewer, what a node keeps by itself outweighs them at times
-	b := newBench(t, redistest.Start(t).URL())
-	b.connections, b.heapProfile = connections, filepath.Join(t.TempDir(), "heap")
-	m, err := b.measureMemory(t.Context())
-	redistest.OK(t, err)
-	if len(m.Servers) != len(memoryServers) {
-		t.Fatalf("%d servers", len(m.Servers))
-	}
-	for name, r := range m.Servers {
-		if wrong := r.wrong(); len(wrong) > 0 {
-			t.Errorf("%s: %v", name, wrong)
-		}
-		// A node has a few goroutines more than before at times.
-		if r.Connections != connections || r.Goroutines < 0.8 || r.Goroutines > 1.5 || r.Heap <= 0 {
-			t.Errorf("%s: %+v", name, *r)
+	b := testBench(t, redistest.Start(t).URL())
+	b.heapProfile = filepath.Join(t.TempDir(), "heap")
+	for _, join := range []bool{false, true} {
+		for _, c := range of(memoryLoad(connections, join)) {
+			r := mustCell(t, b, memoryLoad(connections, join), c)
+			// A node has a few goroutines more than before at times.
+			if m := r.Memory; len(r.wrong()) > 0 || m.Connections != connections || m.Goroutines < 0.8 || m.Goroutines > 1.5 || m.Heap <= 0 {
+				t.Errorf("%s: %v, %+v", c.name, r.wrong(), m)
+			}
 		}
 	}
 	if profile, err := os.Stat(b.heapProfile); err != nil || profile.Size() == 0 {
 		t.Errorf("the profile: %v", err)
 	}
-	if n := b.rdb.DBSize(t.Context()).Val(); n != 0 {
-		t.Errorf("%d keys are left", n)
+	b.emptied(t)
+}
+
+// Clients that are not there would make the others look dear. The figures are those of a server that keeps a MiB of each client.
+func TestMemory_Broken(t *testing.T) {
+	t.Parallel() // it mostly waits
+	b := testBench(t, redistest.Start(t).URL())
+	for _, join := range []bool{false, true} {
+		r, err := b.cell(t.Context(), 0, cell{load: memoryLoad(50, join), who: contender{name: dropping}})
+		if err != nil || r.Failure == "" {
+			t.Errorf("clients that are dropped: %+v, %v", r, err)
+		}
 	}
-	var table bytes.Buffer
-	if err := m.figures().writeText(&table); err != nil || !strings.Contains(table.String(), "roomd, in a room") {
-		t.Errorf("%v\n%s", err, &table)
+	m := mustCell(t, b, memoryLoad(50, false), contender{name: leaking}).Memory
+	if m.Heap < 1000 || m.Heap > 1200 || m.Resident.IsKnown() && (m.Resident < 900 || m.Freed < 900) {
+		t.Errorf("%+v", m)
 	}
 }
 
-// Clients that are not there would make the others look dear.
-func TestMemory_ServerThatDropsClients(t *testing.T) {
-	t.Parallel() // it mostly waits
-	b := newBench(t, redistest.Start(t).URL())
-	b.connections = 50
-	if r, err := b.tryMemory(t.Context(), memoryServer{kind: dropping, join: true}, "x", 50); err == nil || !strings.Contains(err.Error(), "33 of 50 clients are in") {
-		t.Errorf("%v, %+v", err, r)
+// What cannot start says why, and a program that does not call Main does not start itself without end.
+func TestChild_CannotStart(t *testing.T) {
+	for server, want := range map[string]string{"nothing": `"nothing"`, roomdName: "redis"} {
+		if c, err := openChild(t.Context(), task{Server: server, Redis: "nonsense"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v", server, c, err)
+		}
+	}
+	t.Setenv(childEnv, "{}")
+	if _, err := openChild(t.Context(), task{Server: echoName, Redis: "embedded"}); err == nil {
+		t.Error("a child started a child")
 	}
 }
 
-// The figures are those of a server that keeps a MiB of each client.
-func TestMemory_ServerThatLeaks(t *testing.T) {
-	t.Parallel() // it mostly waits
-	b := newBench(t, redistest.Start(t).URL())
-	r, err := b.tryMemory(t.Context(), memoryServer{kind: leaking}, "x", 50)
+// A child ends with its parent's end of the pipe, and a question to one that has ended fails.
+func TestChild_Ends(t *testing.T) {
+	c, err := openChild(t.Context(), task{Server: echoName, Redis: "embedded"})
 	redistest.OK(t, err)
-	if r.Heap < 1000 || r.Heap > 1200 || r.Resident.IsKnown() && (r.Resident < 900 || r.Freed < 900) {
-		t.Errorf("%+v", *r)
-	}
-}
-
-func TestMemory_Failed(t *testing.T) {
-	r := newMemoryResult(worker.Memory{}, worker.Memory{}, worker.Memory{})
-	r.Failure = "no server"
-	m := &Memory{Servers: map[string]*MemoryResult{"gorilla": r}}
-	if err := (&Report{Memory: m}).Err(); err == nil || !strings.Contains(err.Error(), "memory, gorilla: no server") {
-		t.Errorf("%v", err)
-	}
-	var table bytes.Buffer
-	if err := m.figures().writeText(&table); err != nil || !strings.Contains(table.String(), "no server") {
-		t.Errorf("%v\n%s", err, &table)
-	}
-	if err := (&Report{Memory: m}).WriteHTML(io.Discard); err != nil {
-		t.Error(err)
+	c.close()
+	if _, err := c.ask(question{}); err == nil || !c.cmd.ProcessState.Success() {
+		t.Errorf("%v, and it ended with %v", err, c.cmd.ProcessState)
 	}
 }
 
@@ -93,10 +84,5 @@ func TestAffordable(t *testing.T) {
 		if got := affordable(test.clients, test.files); got != test.want {
 			t.Errorf("%d clients with %d files: %d, want %d", test.clients, test.files, got, test.want)
 		}
-	}
-	var log bytes.Buffer
-	b := &bench{connections: 1 << 30, log: &log}
-	if n := b.afford(); process.MaxFiles() > 0 && (n >= 1<<30 || !strings.Contains(log.String(), fmt.Sprint(n))) {
-		t.Errorf("%d: %s", n, &log)
 	}
 }

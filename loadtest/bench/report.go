@@ -2,12 +2,18 @@ package bench
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"time"
 
+	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/redisserver"
+	"roomd/loadtest/report"
 )
+
+// unknown is a figure that was not measured.
+var unknown = report.Figure(math.NaN())
 
 // Report is a whole run. Its JSON form is a contract that scripts rely on.
 type Report struct {
@@ -18,15 +24,39 @@ type Report struct {
 
 	// Workloads are the results by the names of workload and contender.
 	Workloads map[string]map[string]*Result `json:"workloads"`
+}
 
-	// WebSocket is the figure for the whole path, nil if it was not asked for. TwoNodes is with two nodes, and Paced
-	// with clients who make pauses.
-	WebSocket *WebSocket `json:"websocket,omitempty"`
-	TwoNodes  *WebSocket `json:"websocket_two_nodes,omitempty"`
-	Paced     *WebSocket `json:"websocket_paced,omitempty"`
+// Result is the outcome of one contender in one workload.
+type Result struct {
+	ActionsPerSec report.Figure `json:"actions_per_s"`
+	Latency       tally.Latency `json:"latency_ms"`
+	Events        report.Figure `json:"events_per_s,omitempty"`  // frames about other clients' actions
+	Commands      report.Figure `json:"commands_per_action"`     // of Redis, including those in scripts
+	Reads         report.Figure `json:"reads_per_action"`        // of Redis from sockets, about the round trips
+	RedisCPU      report.Figure `json:"redis_cpu_us_per_action"` // of redis-server, user and system
+	OwnCPU        report.Figure `json:"own_cpu_us_per_action"`   // of this process: nodes and clients
+	Jain          report.Figure `json:"jain"`                    // of the clients' numbers of actions
+	Allocs        report.Figure `json:"allocs_per_action"`       // of this process
 
-	// Memory needs processes of its own. It is nil if it was not asked for.
+	// To has the figures divided by those of a contender that others are compared with, by its name.
+	To map[string]Ratio `json:"to,omitempty"`
+
+	// Memory is what a connection costs; nil in workloads of other kinds.
 	Memory *Memory `json:"memory,omitempty"`
+
+	Violations Violations `json:"violations"`
+	Details    []string   `json:"details,omitempty"` // the first violations
+	Errors     int64      `json:"errors"`            // actions that failed
+	FirstError string     `json:"first_error,omitempty"`
+	CutOff     int        `json:"cut_off"`           // actions that still ran long after the end
+	Starved    int        `json:"starved"`           // clients without one action
+	Failure    string     `json:"failure,omitempty"` // why there is no measurement
+}
+
+// Ratio is a result's figures divided by another contender's.
+type Ratio struct {
+	ActionsPerSec report.Figure `json:"actions_per_s"` // more is better
+	P99           report.Figure `json:"p99"`           // less is better
 }
 
 func newReport(r *redisserver.Redis, duration time.Duration) *Report {
@@ -36,6 +66,56 @@ func newReport(r *redisserver.Redis, duration time.Duration) *Report {
 		Cores:     runtime.NumCPU(),
 		Duration:  duration.Seconds(),
 		Workloads: make(map[string]map[string]*Result),
+	}
+}
+
+func newResult(m *measurement, v Violations) *Result {
+	sum := tally.Sum(m.actors...)
+	n, seconds := float64(sum.Of(actions).Done), m.took.Seconds()
+	r := &Result{
+		ActionsPerSec: report.Figure(n / max(seconds, 1e-9)),
+		Latency:       sum.Latency(),
+		Events:        report.Figure(m.used.events / max(seconds, 1e-9)),
+		Commands:      report.Per(m.used.commands, n),
+		Reads:         report.Per(m.used.reads, n),
+		RedisCPU:      report.Per(m.used.micros, n),
+		OwnCPU:        report.Per(m.used.own, n),
+		Allocs:        report.Per(m.used.mallocs, n),
+		Violations:    v,
+		Details:       v.texts,
+		CutOff:        int(sum.Of(actions).Unknown),
+	}
+	var each []int64
+	for _, t := range m.actors {
+		each = append(each, t.Of(actions).Done)
+		if each[len(each)-1] == 0 {
+			r.Starved++
+		}
+	}
+	r.Jain = report.Figure(tally.Jain(each))
+	r.Errors, _ = sum.Errors()
+	if err := sum.FirstError(); err != nil {
+		r.FirstError = err.Error()
+	}
+	return r
+}
+
+// relate adds the ratios to the results of a workload.
+func relate(results map[string]*Result) {
+	for _, name := range []string{articleName, saddName, lockmgrName, echoName} {
+		to := results[name]
+		for _, r := range results {
+			if to == nil || r.ActionsPerSec == 0 {
+				continue
+			}
+			if r.To == nil {
+				r.To = make(map[string]Ratio)
+			}
+			r.To[name] = Ratio{
+				report.Per(float64(r.ActionsPerSec), float64(to.ActionsPerSec)),
+				report.Per(float64(r.Latency.P99), float64(to.Latency.P99)),
+			}
+		}
 	}
 }
 
@@ -52,43 +132,57 @@ func (r *Report) Err() error {
 // wrong returns a line for each measurement in which something was wrong.
 func (r *Report) wrong() (lines []string) {
 	for _, w := range workloads {
-		for _, name := range inOrder(r.Workloads[w.name]) {
-			lines = append(lines, problem(w.name+", "+name, r.Workloads[w.name][name].wrong())...)
+		for _, c := range contenders {
+			if result := r.Workloads[w.name][c.name]; result != nil && len(result.wrong()) > 0 {
+				lines = append(lines, fmt.Sprintf("%s, %s: %s", w.name, c.name, strings.Join(result.wrong(), "; ")))
+			}
 		}
-	}
-	for _, p := range r.parts() {
-		lines = append(lines, p.problems()...)
 	}
 	return lines
 }
 
-// problem returns a line about what was wrong somewhere, or none.
-func problem(where string, wrong []string) []string {
-	if len(wrong) == 0 {
-		return nil
+// wrong returns what is wrong with the result.
+func (r *Result) wrong() (list []string) {
+	if r.Failure != "" {
+		return []string{r.Failure}
 	}
-	return []string{where + ": " + strings.Join(wrong, "; ")}
-}
-
-// parts returns the results of the workloads that compare no contenders, as far as there are any.
-func (r *Report) parts() (list []part) {
-	for _, w := range []*WebSocket{r.WebSocket, r.TwoNodes, r.Paced} {
-		if w != nil {
-			list = append(list, w)
-		}
+	if r.Violations.Shared > 0 {
+		list = append(list, fmt.Sprintf("mutual exclusion was violated: %d holds were not alone", r.Violations.Shared))
 	}
-	if r.Memory != nil {
-		list = append(list, r.Memory)
+	if v := r.Violations; v.total() > v.Shared {
+		list = append(list, fmt.Sprintf("%d lost, %d phantom, %d duplicate: %s",
+			v.Lost, v.Phantom, v.Duplicate, strings.Join(r.Details, "; ")))
+	}
+	if r.Errors > 0 {
+		list = append(list, fmt.Sprintf("%d errors, the first: %s", r.Errors, r.FirstError))
+	}
+	if r.ActionsPerSec == 0 && r.Memory == nil {
+		list = append(list, "not one action")
 	}
 	return list
 }
 
-// inOrder returns the names of those that have a result, in the contenders' order.
-func inOrder(results map[string]*Result) (names []string) {
-	for _, c := range contenders {
-		if results[c.name] != nil {
-			names = append(names, c.name)
-		}
+// remarks returns what the figures do not show.
+func (r *Result) remarks() []string {
+	list := r.wrong()
+	if r.CutOff > 0 {
+		list = append(list, fmt.Sprintf("%d actions still ran %v after the end and were cut off", r.CutOff, grace))
 	}
-	return names
+	if r.Starved > 0 && r.ActionsPerSec > 0 {
+		list = append(list, fmt.Sprintf("%d clients had not one action", r.Starved))
+	}
+	return list
+}
+
+// brief returns the figures that say most.
+func (r *Result) brief() string {
+	if m := r.Memory; m != nil {
+		return fmt.Sprintf("%s KiB a connection, %s freed", m.Resident.Text("%.1f"), m.Freed.Text("%.1f"))
+	}
+	return fmt.Sprintf("%s actions/s, p99 %s ms", r.ActionsPerSec.Text("%.0f"), r.Latency.P99.Text("%.2f"))
+}
+
+// setup says on what the report was measured.
+func (r *Report) setup() string {
+	return fmt.Sprintf("%s; %s; %d cores; %.3g s a measurement", r.Redis, r.Go, r.Cores, r.Duration)
 }

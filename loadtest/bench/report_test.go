@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"roomd/loadtest/internal/tally"
-	"roomd/loadtest/report"
 	"roomd/loadtest/report/reporttest"
 	"roomd/lockmgr/redistest"
 )
@@ -18,29 +16,27 @@ import (
 // made is a report of made-up figures.
 func made() *Report {
 	results := map[string]*Result{
-		articleName: {ActionsPerSec: 1000, Latency: tally.Latency{P99: 50}, Commands: 5, Jain: 0.5, RedisCPU: report.Figure(math.NaN())},
+		articleName: {ActionsPerSec: 1000, Latency: tally.Latency{P99: 50}, Commands: 5, Jain: 0.5, RedisCPU: unknown},
 		saddName:    {ActionsPerSec: 20_000, Latency: tally.Latency{P99: 2}, Commands: 1, Jain: 1},
-		"roomd":     {ActionsPerSec: 40_000, Latency: tally.Latency{P99: 1}, Commands: 1.5, Jain: 1},
+		roomdName:   {ActionsPerSec: 40_000, Latency: tally.Latency{P99: 1}, Commands: 1.5, Jain: 1},
 	}
 	relate(results)
-	return &Report{
-		Redis: "Redis & <co>", Workloads: map[string]map[string]*Result{"hot-room": results},
-		WebSocket: &WebSocket{load: webSocketLoad, Result: Result{ActionsPerSec: 500}, EchoPerSec: 5000, Ratio: 0.1},
-		TwoNodes:  &WebSocket{load: twoNodesLoad, Result: Result{ActionsPerSec: 300}, EchoPerSec: 5000, Ratio: 0.06},
-		Paced:     &WebSocket{load: pacedLoad, Result: Result{ActionsPerSec: 2}, EchoPerSec: 2, Ratio: 1},
-		Memory:    &Memory{Servers: map[string]*MemoryResult{"gorilla": {}}},
-	}
+	return &Report{Redis: "Redis & <co>", Workloads: map[string]map[string]*Result{
+		"hot-room":    results,
+		"websocket":   {echoName: {ActionsPerSec: 5000}, roomdName: {ActionsPerSec: 500, Events: 100}},
+		"memory-room": {echoName: {Memory: &Memory{Connections: 10}}},
+	}}
 }
 
 func TestReport_Ratios(t *testing.T) {
-	r := made().Workloads["hot-room"]["roomd"]
-	if *r.ToArticle != (Ratio{40, 0.02}) || *r.ToSadd != (Ratio{2, 0.5}) {
-		t.Errorf("to the article %+v, to sadd %+v", *r.ToArticle, *r.ToSadd)
+	r := made().Workloads["hot-room"][roomdName]
+	if r.To[articleName] != (Ratio{40, 0.02}) || r.To[saddName] != (Ratio{2, 0.5}) {
+		t.Errorf("%+v", r.To)
 	}
-	alone := map[string]*Result{"roomd": {ActionsPerSec: 1}, saddName: {}}
+	alone := map[string]*Result{roomdName: {ActionsPerSec: 1}, saddName: {}}
 	relate(alone)
-	if r := alone["roomd"]; r.ToArticle != nil || r.ToSadd.ActionsPerSec.IsKnown() {
-		t.Errorf("to nobody %+v, to nothing %+v", r.ToArticle, r.ToSadd)
+	if r := alone[roomdName]; r.to(articleName).P99.IsKnown() || r.to(saddName).ActionsPerSec.IsKnown() {
+		t.Errorf("to nobody, and to nothing: %+v", r.To)
 	}
 }
 
@@ -66,26 +62,26 @@ func fields(t *testing.T, text []byte, path ...string) []string {
 func TestReport_Fields(t *testing.T) {
 	text, err := json.Marshal(made())
 	redistest.OK(t, err)
-	figures := "actions_per_s allocs_per_action commands_per_action cut_off errors jain latency_ms own_cpu_us_per_action reads_per_action redis_cpu_us_per_action starved"
+	figures := "actions_per_s allocs_per_action commands_per_action cut_off errors"
+	more := " jain latency_ms own_cpu_us_per_action reads_per_action redis_cpu_us_per_action starved"
 	for path, want := range map[string]string{
-		"":                                    "cores duration_s go memory redis websocket websocket_paced websocket_two_nodes workloads",
-		"workloads":                           "hot-room",
+		"":                                    "cores duration_s go redis workloads",
+		"workloads":                           "hot-room memory-room websocket",
 		"workloads hot-room":                  "article roomd sadd",
-		"workloads hot-room roomd":            figures + " to_article to_sadd violations",
+		"workloads hot-room roomd":            figures + more + " to violations",
 		"workloads hot-room roomd latency_ms": "max p50 p90 p99 p999",
-		"workloads hot-room roomd to_article": "actions_per_s p99",
+		"workloads hot-room roomd to":         "article sadd",
+		"workloads hot-room roomd to article": "actions_per_s p99",
 		"workloads hot-room roomd violations": "duplicate lost phantom",
-		"memory":                              "connections servers",
-		"memory servers gorilla":              "before_mib connections freed_kib_per_connection goroutines_per_connection heap_kib_per_connection resident_kib_per_connection stack_kib_per_connection",
-		"websocket": "acting actions_per_s allocs_per_action commands_per_action connections cut_off echo_allocs_per_action echo_cpu_us_per_action " +
-			"echo_latency_ms echo_per_s errors events events_per_s jain latency_ms own_cpu_us_per_action ratio reads_per_action redis_cpu_us_per_action rooms starved violations",
+		"workloads websocket roomd":           figures + " events_per_s" + more + " violations",
+		"workloads memory-room echo memory":   "before_mib connections freed_kib_per_connection goroutines_per_connection heap_kib_per_connection resident_kib_per_connection stack_kib_per_connection",
 	} {
 		if got := strings.Join(fields(t, text, strings.Fields(path)...), " "); got != want {
 			t.Errorf("%q has %s\nwant %s", path, got, want)
 		}
 	}
 	var back Report
-	if err := json.Unmarshal(text, &back); err != nil || back.Workloads["hot-room"]["roomd"].ToArticle.ActionsPerSec != 40 ||
+	if err := json.Unmarshal(text, &back); err != nil || back.Workloads["hot-room"]["roomd"].To[articleName].ActionsPerSec != 40 ||
 		back.Workloads["hot-room"][articleName].RedisCPU.IsKnown() {
 		t.Errorf("%v: it is read as %+v", err, back)
 	}
@@ -105,8 +101,8 @@ func TestReport_WhatIsWrong(t *testing.T) {
 			bad.Errors, bad.FirstError = 3, "no"
 		},
 		"hot-room, article: not one action": func(r *Report) { r.Workloads["hot-room"][articleName].ActionsPerSec = 0 },
-		"websocket: no node":                func(r *Report) { r.WebSocket.Failure = "no node" },
-		"websocket-two-nodes: no node":      func(r *Report) { r.TwoNodes.Failure = "no node" },
+		"websocket, roomd: no node":         func(r *Report) { r.Workloads["websocket"][roomdName].Failure = "no node" },
+		"memory-room, echo: no server":      func(r *Report) { r.Workloads["memory-room"][echoName] = &Result{Failure: "no server"} },
 	} {
 		r := made()
 		spoil(r)
@@ -115,8 +111,11 @@ func TestReport_WhatIsWrong(t *testing.T) {
 		}
 		var tables bytes.Buffer
 		_, remark, _ := strings.Cut(want, ": ")
-		if err := writeTables(r, &tables); err != nil || !strings.Contains(tables.String(), remark) {
-			t.Errorf("%v: the tables do not say %q:\n%s", err, remark, &tables)
+		for _, w := range workloads {
+			redistest.OK(t, r.writeTable(&tables, w, make(map[string]bool)))
+		}
+		if !strings.Contains(tables.String(), remark) {
+			t.Errorf("the tables do not say %q:\n%s", remark, &tables)
 		}
 	}
 	if cut := (&Result{ActionsPerSec: 1, CutOff: 2}); len(cut.wrong()) != 0 || len(cut.remarks()) != 1 {
@@ -131,10 +130,10 @@ func TestReport_Page(t *testing.T) {
 	redistest.OK(t, r.WriteHTML(&page))
 	got := page.String()
 	reporttest.SelfContained(t, got)
-	if strings.Count(got, `<figure class="plot">`) != 2 || strings.Contains(got, "<b>张三") {
+	if strings.Count(got, `<figure class="plot">`) != 3 || strings.Contains(got, "<b>张三") {
 		t.Errorf("the page is\n%s", got)
 	}
-	for _, row := range []string{articleName, saddName, "roomd", "echo", "gorilla"} {
+	for _, row := range []string{articleName, saddName, roomdName, echoName} {
 		if !strings.Contains(got, `<th scope="row">`+row+"</th>") {
 			t.Errorf("no row of %s", row)
 		}
@@ -145,33 +144,4 @@ func TestReport_Page(t *testing.T) {
 	if err := new(Report).WriteHTML(io.Discard); err != nil {
 		t.Errorf("an empty report: %v", err)
 	}
-}
-
-// The page says what each contender does.
-func TestContenders_AreExplained(t *testing.T) {
-	for _, c := range contenders {
-		if c.about == "" {
-			t.Error(c.name)
-		}
-	}
-}
-
-// writeTables writes what Run prints on the way.
-func writeTables(r *Report, out io.Writer) error {
-	if _, err := io.WriteString(out, r.setup()+"\n"); err != nil {
-		return err
-	}
-	for _, w := range workloads {
-		if results := r.Workloads[w.name]; results != nil {
-			if err := tableOf(w, results).writeText(out); err != nil {
-				return err
-			}
-		}
-	}
-	for _, part := range r.parts() {
-		if err := part.figures().writeText(out); err != nil {
-			return err
-		}
-	}
-	return nil
 }

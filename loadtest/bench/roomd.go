@@ -11,6 +11,8 @@ import (
 
 	"roomd/room"
 	"roomd/room/coordinator"
+	"roomd/transport"
+	wsnode "roomd/transport/node"
 )
 
 const (
@@ -76,4 +78,30 @@ func (n *roomdNode) close() {
 // roomdMembers reads the users with the key of the contract.
 func roomdMembers(ctx context.Context, rdb *redis.Client, id string) ([]string, error) {
 	return rdb.HKeys(ctx, usersKey(id)).Result()
+}
+
+// openNode starts a node with WebSockets. For a workload of rooms it has their seats, and no limits.
+func openNode(ctx context.Context, cfg serverConfig) (server, error) {
+	set := wsnode.Config{Listen: "127.0.0.1:0", Redis: cfg.db, Room: coordinator.Options{Node: cfg.name}}
+	if cfg.seats > 0 {
+		set.Room.Rules.Seating = room.Capacity(cfg.seats)
+		set.Serve = transport.Options{
+			PingInterval: time.Minute, // sockets that do not act yet answer no pings
+			Rate:         -1, MaxPerAddress: -1, MaxNewRooms: -1,
+		}
+	}
+	n, err := wsnode.Start(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	return wsNode{n}, nil
+}
+
+type wsNode struct{ *wsnode.Node }
+
+// Close drains the node.
+func (n wsNode) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_ = n.Shutdown(ctx)
 }

@@ -3,31 +3,129 @@ package bench
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime/pprof"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"roomd/loadtest/internal/process"
 	"roomd/loadtest/redisserver"
+	"roomd/loadtest/report"
 )
+
+// Config says what to measure. Out, Log and Duration are required.
+type Config struct {
+	// Redis is the URL of the Redis; see redisserver.Open. The bench uses and removes
+	// only keys with names of its own.
+	Redis string
+
+	// Duration is the length of each measurement, without its warm-up.
+	Duration time.Duration
+
+	// Only are names of contenders, Workloads those of workloads and of groups. None means all, without the groups.
+	Only, Workloads []string
+
+	// Connections is how many clients the workloads of memory have. Fewer connect if the limit on open
+	// files forbids that many, and Log says so. Zero means 10,000.
+	Connections int
+
+	// HeapProfile is a file that gets a profile of a node's heap: from memory-room while all clients are
+	// in their rooms. Empty means none.
+	HeapProfile string
+
+	// CPUProfile is a file that gets a profile of what this process does meanwhile: nodes and clients, but of the
+	// workloads of memory only the clients. Empty means none.
+	CPUProfile string
+
+	Out io.Writer // gets a table as soon as its workload is done
+	Log io.Writer // gets a line about each measurement
+}
+
+// Contenders returns the names of the contenders, and what each does.
+func Contenders() (list []report.Fact) {
+	for _, c := range contenders {
+		list = append(list, report.Fact{Name: c.name, Text: c.about})
+	}
+	return list
+}
+
+// Workloads returns the names of the workloads and what the clients do, those of a group behind the group.
+func Workloads() (list []report.Fact) {
+	of := func(group string) {
+		for _, w := range workloads {
+			if w.group == group {
+				list = append(list, report.Fact{Name: w.name, Text: w.about})
+			}
+		}
+	}
+	of("")
+	for _, group := range groups {
+		list = append(list, group)
+		of(group.Name)
+	}
+	return list
+}
+
+// Validate returns an error if a value cannot be used. The error begins with the name of
+// the field, in small letters, and its value.
+func (c Config) Validate() error {
+	if c.Duration <= 0 {
+		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
+	}
+	if c.Connections < 0 {
+		return fmt.Errorf("connections is %d, it must be at least 1", c.Connections)
+	}
+	return cmp.Or(checkNames("only", c.Only, Contenders()), checkNames("workload", c.Workloads, Workloads()), redisserver.Validate(c.Redis))
+}
+
+// checkNames returns an error if one of the names is not among all.
+func checkNames(field string, names []string, all []report.Fact) error {
+	var known []string
+	for _, fact := range all {
+		known = append(known, fact.Name)
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("%s is %q, it must be one of %s", field, name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// cells returns what a valid Config asks for, in order. Those of memory have that many clients.
+func (c Config) cells(connections int) (list []cell) {
+	for _, w := range workloads {
+		if !slices.Contains(c.Workloads, w.name) && !slices.Contains(c.Workloads, w.group) && (len(c.Workloads) > 0 || w.group != "") {
+			continue
+		}
+		if w.kind == ofMemory {
+			w.clients, w.rooms = connections, max(1, connections/roomSize)
+		}
+		for _, who := range contenders {
+			if who.competes(w.kind) && (len(c.Only) == 0 || slices.Contains(c.Only, who.name)) {
+				list = append(list, cell{load: w, who: who})
+			}
+		}
+	}
+	return list
+}
 
 // bench is one run.
 type bench struct {
-	redis    *redisserver.Redis
-	rdb      *redis.Client // outside the measurements
-	meter    *meter
-	prefix   string // in every key of the run
-	plan     plan
-	duration time.Duration
-	begun    int // measurements so far
-	out, log io.Writer
-
-	connections int    // of the workloads with processes of their own
+	redis       *redisserver.Redis
+	rdb         *redis.Client // outside the measurements
+	meter       *meter
+	prefix      string // in every key of the run
+	duration    time.Duration
 	heapProfile string // a file; empty for none
+	out, log    io.Writer
 }
 
 // Run measures what cfg asks for and prints a table as soon as a workload is done.
@@ -58,123 +156,91 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	b := &bench{
-		redis: server, rdb: server.NewClient(1), meter: newMeter(server),
-		prefix: "bench-" + uuid.NewString()[:8] + "-",
-		plan:   cfg.plan(), duration: cfg.Duration, out: cfg.Out, log: cfg.Log,
-		connections: cmp.Or(cfg.Connections, defaultConnections),
-		heapProfile: cfg.HeapProfile,
+	b := newBench(server, cfg)
+	defer b.close()
+	wanted := cmp.Or(cfg.Connections, defaultConnections)
+	connections := affordable(wanted, process.MaxFiles())
+	cells := cfg.cells(connections)
+	if slices.ContainsFunc(cells, func(c cell) bool { return c.load.kind == ofMemory }) {
+		if connections < wanted {
+			fmt.Fprintf(b.log, "the limit of %d open files (ulimit -n) allows %d connections instead of %d\n", process.MaxFiles(), connections, wanted)
+		}
+		if b.redis.DB().IsEmbedded() {
+			fmt.Fprintln(b.log, "a node in a process of its own has its embedded Redis there, so its memory includes that of Redis")
+		}
 	}
-	defer b.meter.close()
-	defer b.rdb.Close()
-	return b.run(ctx)
+	return b.run(ctx, cells)
 }
 
-func (b *bench) run(ctx context.Context) (*Report, error) {
-	report := newReport(b.redis, b.duration)
-	if _, err := fmt.Fprintln(b.out, report.setup()); err != nil {
+func newBench(server *redisserver.Redis, cfg Config) *bench {
+	return &bench{
+		redis: server, rdb: server.NewClient(1), meter: newMeter(server), prefix: "bench-" + uuid.NewString()[:8] + "-",
+		duration: cfg.Duration, heapProfile: cfg.HeapProfile, out: cfg.Out, log: cfg.Log,
+	}
+}
+
+func (b *bench) close() {
+	b.meter.close()
+	_ = b.rdb.Close()
+}
+
+// run measures all cells, whose workloads follow one after the other.
+func (b *bench) run(ctx context.Context, cells []cell) (*Report, error) {
+	r := newReport(b.redis, b.duration)
+	if _, err := fmt.Fprintln(b.out, r.setup()); err != nil {
 		return nil, err
 	}
-	for _, w := range b.plan.workloads {
-		results := make(map[string]*Result)
-		for _, c := range b.plan.of(w) {
-			r, err := b.cell(ctx, w, c)
-			if err != nil {
-				return nil, err
-			}
-			results[c.name] = r
-		}
-		relate(results)
-		report.Workloads[w.name] = results
-		if err := tableOf(w, results).writeText(b.out); err != nil {
-			return nil, err
-		}
-	}
-	for _, s := range b.plan.special {
-		if s.processes && b.redis.DB().IsEmbedded() {
-			fmt.Fprintln(b.log, "each node has its embedded Redis in its own process, so its figures include those of Redis")
-		}
-		p, err := s.measure(ctx, b, report)
+	explained := make(map[string]bool)
+	for i, c := range cells {
+		fmt.Fprintf(b.log, "[%d/%d] %s: %s … ", i+1, len(cells), c.load.name, c.who.name)
+		result, err := b.cell(ctx, i, c)
 		if err != nil {
 			return nil, err
 		}
-		if err := p.figures().writeText(b.out); err != nil {
-			return nil, err
+		fmt.Fprintln(b.log, result.brief())
+		if r.Workloads[c.load.name] == nil {
+			r.Workloads[c.load.name] = make(map[string]*Result)
+		}
+		r.Workloads[c.load.name][c.who.name] = result
+		if i+1 == len(cells) || cells[i+1].load.name != c.load.name {
+			relate(r.Workloads[c.load.name])
+			if err := r.writeTable(b.out, c.load, explained); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return report, nil
-}
-
-// special is a workload that compares no contenders.
-type special struct {
-	name, title string
-	cells       int  // measurements
-	processes   bool // it needs processes of its own, and runs only if it is named
-
-	// measure sets its part of the report, and returns it. An error says that ctx has ended.
-	measure func(context.Context, *bench, *Report) (part, error)
-}
-
-// part is what a special workload reports.
-type part interface {
-	figures() *figures
-	problems() []string // lines
-}
-
-// specials are measured in this order.
-var specials = []special{
-	{webSocketName, "The whole path: WebSockets", 1, false, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
-		r.WebSocket, err = b.measureWebSocket(ctx, webSocketLoad)
-		return r.WebSocket, err
-	}},
-	{twoNodesName, "The whole path with two nodes", 1, false, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
-		r.TwoNodes, err = b.measureWebSocket(ctx, twoNodesLoad)
-		return r.TwoNodes, err
-	}},
-	{pacedName, "The whole path, 2,000 times a second", 1, false, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
-		r.Paced, err = b.measureWebSocket(ctx, pacedLoad)
-		return r.Paced, err
-	}},
-	{memoryName, "What a connection costs", len(memoryServers), true, func(ctx context.Context, b *bench, r *Report) (_ part, err error) {
-		r.Memory, err = b.measureMemory(ctx)
-		return r.Memory, err
-	}},
-}
-
-// cell measures one contender in one workload. It returns an error if ctx has ended.
-func (b *bench) cell(ctx context.Context, w workload, who contender) (*Result, error) {
-	c := &cell{
-		redis: b.redis, rdb: b.rdb, meter: b.meter, prefix: b.begin(w.name + ": " + who.name),
-		who: who, load: w, duration: b.duration,
-	}
-	r := c.measure(ctx)
-	failure, stopped := b.finish(ctx, c.prefix, nil)
-	if stopped != nil {
-		return nil, stopped
-	}
-	if failure != nil && r.Failure == "" {
-		r.Failure = "remove the keys: " + failure.Error()
-	}
-	fmt.Fprintf(b.log, "%s actions/s, p99 %s ms\n", r.ActionsPerSec.Text("%.0f"), r.Latency.P99.Text("%.2f"))
 	return r, nil
 }
 
-// begin logs the next measurement and returns the prefix of its names.
-func (b *bench) begin(what string) (prefix string) {
-	b.begun++
-	fmt.Fprintf(b.log, "[%d/%d] %s … ", b.begun, b.plan.cells(), what)
-	return fmt.Sprintf("%s%d-", b.prefix, b.begun)
+// cell is one contender in one workload.
+type cell struct {
+	*bench
+	prefix  string // of its rooms, locks and nodes; unique
+	who     contender
+	load    workload
+	network string // see target
 }
 
-// finish ends what begin began, and removes its keys. It returns why the measurement failed, and
-// stopped if ctx has ended.
-func (b *bench) finish(ctx context.Context, prefix string, err error) (failure, stopped error) {
-	if removed := b.redis.Remove(ctx, prefix); err == nil {
-		err = removed
+// cell measures the i-th cell, and removes its keys. The result of a contender that cannot be measured says why. It
+// returns an error if ctx has ended.
+func (b *bench) cell(ctx context.Context, i int, c cell) (*Result, error) {
+	c.bench, c.prefix = b, fmt.Sprintf("%s%d-", b.prefix, i)
+	r, err := []func(context.Context) (*Result, error){ofRooms: c.tryRooms, ofLocks: c.tryLocks, ofSockets: c.trySockets, ofMemory: c.tryMemory}[c.load.kind](ctx)
+	if removed := b.redis.Remove(ctx, c.prefix); removed != nil {
+		err = errors.Join(err, fmt.Errorf("remove the keys: %w", removed))
 	}
 	if ctx.Err() != nil {
 		fmt.Fprintln(b.log, "stopped")
 		return nil, context.Cause(ctx)
 	}
-	return err, nil
+	if err != nil {
+		r = newResult(new(measurement), Violations{})
+		r.Failure = err.Error()
+	}
+	return r, nil
+}
+
+// driver returns how the clients act.
+func (c *cell) driver() driver {
+	return driver{duration: c.duration, pace: c.load.pace, probe: c.meter.read}
 }

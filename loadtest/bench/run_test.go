@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,10 +18,10 @@ var small = workload{name: "small", clients: 12, rooms: 3, nodes: 2, members: 5}
 
 func TestContenders_KeepTheirLists(t *testing.T) {
 	redistest.Thorough(t)
-	for kind, url := range servers {
+	for kind, url := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			b := newBench(t, url(t))
-			for _, c := range (Config{}).plan().of(small) {
+			b := testBench(t, url(t))
+			for _, c := range of(small) {
 				r := mustCell(t, b, small, c)
 				if wrong := r.wrong(); len(wrong) > 0 {
 					t.Errorf("%s: %v", c.name, wrong)
@@ -34,25 +33,23 @@ func TestContenders_KeepTheirLists(t *testing.T) {
 					t.Errorf("%s: processor time is %v", c.name, float64(r.RedisCPU))
 				}
 			}
-			if n := b.rdb.DBSize(t.Context()).Val(); n != 0 {
-				t.Errorf("%d keys are left", n)
-			}
+			b.emptied(t)
 		})
 	}
 }
 
 // The check must find a contender that writes without a lock.
 func TestCell_BrokenContender(t *testing.T) {
-	b := newBench(t, redisurl.Embedded)
+	b := testBench(t, redisurl.Embedded)
 	w := workload{name: "broken", clients: 32, rooms: 1, nodes: 2}
 	r := mustCell(t, b, w, contender{name: "unlocked", open: openUnlocked, members: articleMembers})
-	if r.Violations.Lost == 0 || len(r.Details) == 0 || len(r.wrong()) == 0 {
+	if r.Violations.total() == 0 || len(r.Details) == 0 || len(r.wrong()) == 0 {
 		t.Errorf("without a lock: %+v", *r)
 	}
 }
 
 func TestCell_Errors(t *testing.T) {
-	b := newBench(t, redisurl.Embedded)
+	b := testBench(t, redisurl.Embedded)
 	w := workload{name: "moody", clients: 4, rooms: 1, nodes: 1}
 	r := mustCell(t, b, w, contender{name: "moody", open: openMoody, members: saddMembers})
 	if r.Errors == 0 || r.FirstError != errRefused.Error() || r.Violations.total() > 0 || len(r.wrong()) == 0 {
@@ -61,14 +58,14 @@ func TestCell_Errors(t *testing.T) {
 }
 
 func TestCell_CannotBeMeasured(t *testing.T) {
-	b := newBench(t, redisurl.Embedded)
+	b := testBench(t, redisurl.Embedded)
 	shut := func(context.Context, target) (node, error) { return nil, errRefused }
 	for _, c := range []contender{
 		{name: "cannot open", open: shut, members: saddMembers},
 		{name: "cannot fill", open: openSadd, filler: shut, members: saddMembers},
 		{name: "cannot be read", open: openSadd, members: articleMembers},
 	} {
-		r, err := b.cell(t.Context(), small, c)
+		r, err := b.cell(t.Context(), 0, cell{load: small, who: c})
 		if err != nil || r.Failure == "" || len(r.wrong()) != 1 {
 			t.Errorf("%s: %+v, %v", c.name, r, err)
 		}
@@ -88,16 +85,22 @@ func TestRun(t *testing.T) {
 	if err := report.Err(); err != nil {
 		t.Error(err)
 	}
-	if len(report.Workloads) != 2 || len(report.Workloads["members-10"]) != 3 || report.WebSocket != nil {
+	if len(report.Workloads) != 2 || len(report.Workloads["members-10"]) != 3 {
 		t.Errorf("%+v", *report)
 	}
 	r := report.Workloads["members-10"]["roomd"]
-	if r.ToArticle == nil || !r.ToArticle.P99.IsKnown() || r.ToSadd == nil || !r.ToSadd.ActionsPerSec.IsKnown() {
-		t.Errorf("ratios: %+v, %+v", r.ToArticle, r.ToSadd)
+	if len(r.To) != 2 || !r.To[articleName].P99.IsKnown() || !r.To[saddName].ActionsPerSec.IsKnown() {
+		t.Errorf("ratios: %+v", r.To)
 	}
-	var tables bytes.Buffer
-	if err := writeTables(report, &tables); err != nil || tables.String() != out.String() {
-		t.Errorf("printed on the way:\n%s\nand at the end: %v\n%s", &out, err, &tables)
+	for _, want := range []string{"\nmembers-10: 64 clients", "\nfour-nodes-16-rooms: ", "×sadd"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+	for _, c := range small.columns() {
+		if strings.Count(out.String(), c.about) != 1 {
+			t.Errorf("%s is not explained, or twice:\n%s", c.head, &out)
+		}
 	}
 	if n := strings.Count(log.String(), "actions/s"); n != 6 {
 		t.Errorf("%d lines of progress:\n%s", n, &log)
@@ -110,15 +113,10 @@ func TestRun(t *testing.T) {
 func TestRun_Stopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	b := newBench(t, redisurl.Embedded)
-	b.plan = plan{contenders: contenders[:1], workloads: []workload{small}}
-	if _, err := b.run(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
-	for _, s := range specials {
-		b.plan = plan{special: []special{s}}
-		if _, err := b.run(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", s.name, err)
+	b := testBench(t, redisurl.Embedded)
+	for _, c := range (Config{Workloads: []string{"lone", "websocket", locksName, networkName, memoryName}}).cells(100) {
+		if _, err := b.run(ctx, []cell{c}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, %s: %v", c.load.name, c.who.name, err)
 		}
 	}
 }
@@ -143,23 +141,43 @@ func TestConfig_Bad(t *testing.T) {
 	}
 }
 
-func TestPlan(t *testing.T) {
-	all := Config{}.plan()
-	if len(all.contenders) != len(contenders) || len(all.workloads) == 0 || len(all.special) != 3 || all.special[0].name != webSocketName || all.cells() < 55 {
-		t.Errorf("%+v", all)
+func TestCells(t *testing.T) {
+	names := func(c Config) string {
+		var list []string
+		for _, cell := range c.cells(100) {
+			list = append(list, cell.load.name+":"+cell.who.name)
+		}
+		return strings.Join(list, " ")
 	}
-	some := Config{Only: []string{"roomd", "sadd", "roomd"}, Workloads: []string{"websocket"}}.plan()
-	if len(some.contenders) != 2 || some.contenders[0].name != "sadd" || len(some.workloads) != 0 || some.cells() != 1 {
-		t.Errorf("%+v", some)
-	}
-	for _, name := range NamedWorkloads() {
-		p := Config{Workloads: []string{name}}.plan()
-		if p.cells() == 0 || slices.ContainsFunc(all.workloads, func(w workload) bool { return w.name == name }) || !slices.Contains(WorkloadNames(), name) {
-			t.Errorf("%s: %+v", name, p)
+	all := names(Config{})
+	for _, w := range workloads {
+		one := names(Config{Workloads: []string{w.name}})
+		if one == "" || strings.Contains(all, one) != (w.group == "") {
+			t.Errorf("%s: %q", w.name, one)
 		}
 	}
-	locks := Config{Workloads: []string{"locks"}, Only: []string{"lockmgr", "redsync", "roomd"}}.plan()
-	if len(locks.workloads) != 4 || locks.cells() != 8 {
-		t.Errorf("%+v", locks)
+	for want, c := range map[string]Config{
+		"lone:sadd lone:roomd websocket:roomd": {Only: []string{"roomd", "sadd", "roomd"}, Workloads: []string{"websocket", "lone"}},
+		"locks-lone:lockmgr locks-lone:redsync locks-one-node:lockmgr locks-one-node:redsync locks-four-nodes:lockmgr locks-four-nodes:redsync locks-1000:lockmgr locks-1000:redsync": {Only: []string{"lockmgr", "redsync", "roomd"}, Workloads: []string{"locks"}},
+		"memory-idle:echo memory-idle:roomd memory-room:echo memory-room:roomd":                                                                                                       {Workloads: []string{"memory"}},
+	} {
+		if got := names(c); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if c := (Config{Workloads: []string{"memory-room"}}).cells(100)[0].load; c.clients != 100 || len(c.names("x")) != 10 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// All contenders for rooms work over the network, and wait for it.
+func TestNetwork(t *testing.T) {
+	b := testBench(t, redistest.Start(t).URL())
+	slow := workload{name: "slow", clients: 6, rooms: 3, nodes: 2, delay: 5 * time.Millisecond}
+	for _, c := range of(slow) {
+		r := mustCell(t, b, slow, c)
+		if wrong := r.wrong(); len(wrong) > 0 || r.Latency.P50 < 10 {
+			t.Errorf("%s: %v, p50 %v ms", c.name, wrong, r.Latency.P50)
+		}
 	}
 }

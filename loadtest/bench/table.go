@@ -2,112 +2,183 @@ package bench
 
 import (
 	"fmt"
+	"html/template"
 	"io"
-	"slices"
 
-	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/report"
 )
 
-// figures are a table, and what is to say before it.
-type figures struct {
-	name, about string
-	facts       report.Facts
-	table       report.Table
+// column is a figure of a result.
+type column struct {
+	head, about, format string
+	of                  func(*Result) report.Figure
 }
-
-func (f *figures) writeText(out io.Writer) error {
-	if _, err := fmt.Fprintf(out, "\n%s: %s\n", f.name, f.about); err != nil {
-		return err
-	}
-	if err := f.facts.WriteText(out, 0); err != nil {
-		return err
-	}
-	return f.table.WriteText(out)
-}
-
-// setup says on what the report was measured.
-func (r *Report) setup() string {
-	return fmt.Sprintf("%s; %s; %d cores; %.3g s a measurement", r.Redis, r.Go, r.Cores, r.Duration)
-}
-
-// latencyColumns and costColumns are what is known of a contender besides its rate; see latencyTexts and
-// Result.costs.
-var (
-	latencyColumns = []report.Column{
-		{Head: "p50 ms", About: "half of the actions took at most so long; actions still under way at the end count, too"},
-		{Head: "p99 ms", About: "99 of 100 actions took at most so long; less is better"},
-		{Head: "p99.9 ms", About: "999 of 1,000 actions took at most so long"},
-		{Head: "max ms", About: "the longest action"},
-	}
-	costColumns = []report.Column{
-		{Head: "commands", About: "commands of Redis for an action, including those in scripts"},
-		{Head: "reads", About: "reads of Redis from sockets for an action, about the round trips"},
-		{Head: "redis µs", About: "processor time of Redis for an action"},
-		{Head: "own µs", About: "processor time of nodes and clients, which are one process, for an action"},
-		{Head: "Jain", About: "fairness: 1 if all clients had the same number of actions, 1/n if one of n had all"},
-		{Head: "allocs", About: "allocations of nodes and clients for an action"},
-	}
-)
 
 // columns are what is known of a contender in a workload.
-func (w workload) columns() []report.Column {
-	rate, rates, p99s := report.Column{Head: "actions/s", About: "acknowledged joins and leaves per second, after a warm-up; more is better"}, []report.Column(nil), []report.Column(nil)
-	if w.locks {
-		rate = report.Column{Head: "holds/s", About: "locks taken and given back per second, after a warm-up; more is better"}
-	}
-	for _, name := range w.references() {
-		rates = append(rates, report.Column{Head: "×" + name, About: rate.Head + " divided by those of " + name + "; more is better"})
-		p99s = append(p99s, report.Column{Head: "×" + name, About: "p99 divided by that of " + name + "; less is better"})
-	}
-	return slices.Concat([]report.Column{{Head: ""}, rate}, rates, latencyColumns[:2], p99s, latencyColumns[2:], costColumns)
-}
-
-// tableOf returns the results of one workload.
-func tableOf(w workload, results map[string]*Result) *figures {
-	t := report.Table{Columns: w.columns(), Plain: true}
-	for _, name := range inOrder(results) {
-		r := results[name]
-		l := latencyTexts(r.Latency)
-		var rates, p99s []string
-		for _, reference := range w.references() {
-			rates, p99s = append(rates, r.to(reference).actions()), append(p99s, r.to(reference).p99())
+func (w workload) columns() (list []column) {
+	if w.kind == ofMemory {
+		of := func(figure func(*Memory) report.Figure) func(*Result) report.Figure {
+			return func(r *Result) report.Figure {
+				if r.Memory == nil {
+					return unknown
+				}
+				return figure(r.Memory)
+			}
 		}
-		t.Rows = append(t.Rows, report.Row{Strong: name == roomdName || name == lockmgrName, Cells: slices.Concat(
-			[]string{name, r.ActionsPerSec.Text("%.0f")}, rates, l[:2], p99s, l[2:], r.costs())})
-		t.Notes = append(t.Notes, notes(name, r.remarks())...)
+		return []column{
+			{"resident", "KiB for each connection that the system counts, which an operator sees; less is better", "%.1f", of(func(m *Memory) report.Figure { return m.Resident })},
+			{"freed", "the same after a collection that gives unused memory back", "%.1f", of(func(m *Memory) report.Figure { return m.Freed })},
+			{"heap", "KiB for each connection in use by values of Go then", "%.1f", of(func(m *Memory) report.Figure { return m.Heap })},
+			{"stacks", "KiB for each connection in use by goroutines' stacks then", "%.1f", of(func(m *Memory) report.Figure { return m.Stack })},
+			{"goroutines", "for each connection", "%.2f", of(func(m *Memory) report.Figure { return m.Goroutines })},
+			{"before MiB", "resident, freed, before the clients came; the other figures are differences to before", "%.1f", of(func(m *Memory) report.Figure { return m.Before })},
+			{"connections", "clients of the server", "%.0f", of(func(m *Memory) report.Figure { return report.Figure(m.Connections) })},
+		}
 	}
-	return &figures{name: w.name, about: w.about, table: t}
+	rate := column{"actions/s", "acknowledged joins and leaves per second, after a warm-up; more is better", "%.0f", func(r *Result) report.Figure { return r.ActionsPerSec }}
+	if w.kind == ofLocks {
+		rate.head, rate.about = "holds/s", "locks taken and given back per second, after a warm-up; more is better"
+	}
+	list = append(list, rate)
+	for _, name := range w.references() {
+		list = append(list, column{"×" + name, rate.head + " divided by those of " + name, "%.2f", func(r *Result) report.Figure { return r.to(name).ActionsPerSec }})
+	}
+	list = append(list,
+		column{"p50 ms", "half of the actions took at most so long; actions still under way at the end count, too", "%.2f", func(r *Result) report.Figure { return r.Latency.P50 }},
+		column{"p99 ms", "99 of 100 actions took at most so long; less is better", "%.2f", func(r *Result) report.Figure { return r.Latency.P99 }})
+	for _, name := range w.references() {
+		list = append(list, column{"p99×" + name, "p99 divided by that of " + name, "%.3f", func(r *Result) report.Figure { return r.to(name).P99 }})
+	}
+	list = append(list,
+		column{"p99.9 ms", "999 of 1,000 actions took at most so long", "%.2f", func(r *Result) report.Figure { return r.Latency.P999 }},
+		column{"max ms", "the longest action", "%.1f", func(r *Result) report.Figure { return r.Latency.Max }})
+	if w.kind == ofSockets {
+		list = append(list, column{"events/s", "frames per second about other clients' actions", "%.0f", func(r *Result) report.Figure { return r.Events }})
+	}
+	return append(list,
+		column{"commands", "commands of Redis for an action, including those in scripts", "%.2f", func(r *Result) report.Figure { return r.Commands }},
+		column{"reads", "reads of Redis from sockets for an action, about the round trips", "%.2f", func(r *Result) report.Figure { return r.Reads }},
+		column{"redis µs", "processor time of Redis for an action", "%.1f", func(r *Result) report.Figure { return r.RedisCPU }},
+		column{"own µs", "processor time of nodes and clients, which are one process, for an action", "%.1f", func(r *Result) report.Figure { return r.OwnCPU }},
+		column{"Jain", "fairness: 1 if all clients had the same number of actions, 1/n if one of n had all", "%.2f", func(r *Result) report.Figure { return r.Jain }},
+		column{"allocs", "allocations of nodes and clients for an action", "%.1f", func(r *Result) report.Figure { return r.Allocs }})
 }
 
-// notes returns remarks with the name of what they are about.
-func notes(name string, remarks []string) (list []string) {
-	for _, remark := range remarks {
-		list = append(list, name+": "+remark)
+// to returns the ratio to a contender.
+func (r *Result) to(name string) Ratio {
+	if ratio, ok := r.To[name]; ok {
+		return ratio
+	}
+	return Ratio{unknown, unknown}
+}
+
+// table returns the results of one workload.
+func (r *Report) table(w workload) *report.Table {
+	columns := w.columns()
+	t := &report.Table{ID: w.name, Title: w.name, Subtitle: w.about, Columns: []report.Column{{}}, Plain: true}
+	for _, c := range columns {
+		t.Columns = append(t.Columns, report.Column{Head: c.head, About: c.about})
+	}
+	for _, who := range contenders {
+		result := r.Workloads[w.name][who.name]
+		if result == nil {
+			continue
+		}
+		cells := []string{who.name}
+		for _, c := range columns {
+			cells = append(cells, c.of(result).Text(c.format))
+		}
+		t.Rows = append(t.Rows, report.Row{Strong: who.name == roomdName || who.name == lockmgrName, Cells: cells})
+		for _, remark := range result.remarks() {
+			t.Notes = append(t.Notes, who.name+": "+remark)
+		}
+	}
+	return t
+}
+
+// writeTable writes the results of one workload, and explains the columns that are not explained yet.
+func (r *Report) writeTable(out io.Writer, w workload, explained map[string]bool) error {
+	var news report.Facts
+	for _, c := range w.columns() {
+		if !explained[c.head] {
+			explained[c.head] = true
+			news.Rows = append(news.Rows, report.Fact{Name: "  " + c.head, Text: c.about})
+		}
+	}
+	if _, err := fmt.Fprintln(out); err != nil {
+		return err
+	}
+	if err := r.table(w).WriteText(out); err != nil {
+		return err
+	}
+	return news.WriteText(out, 0)
+}
+
+// WriteHTML writes the report as one self-contained page: actions per second and
+// the 99th percentile of latency by workload and contender, and the tables.
+func (r *Report) WriteHTML(w io.Writer) error {
+	page := report.Page{
+		Command: "bench", Question: "How fast is roomd beside other ways to do the same?",
+		Verdict: "all lists right", Good: true, Setup: r.setup(),
+	}
+	if wrong := r.wrong(); len(wrong) > 0 {
+		page.Verdict, page.Good, page.Problems = "wrong lists or failed actions", false, wrong
+	}
+	for k, title := range []string{ofRooms: "Rooms", ofLocks: "Locks", ofSockets: "The whole path: WebSockets", ofMemory: "What a connection costs"} {
+		if parts := r.parts(kind(k)); len(parts) > 0 {
+			page.Sections = append(page.Sections, report.Section{ID: fmt.Sprint("kind-", k), Title: title, Parts: parts,
+				About: "Compare figures only within one run: they move by a quarter from run to run."})
+		}
+	}
+	page.Sections = append(page.Sections, report.Section{ID: "contenders", Title: "Contenders", Parts: []template.HTML{report.Meanings("What they do", Contenders())}})
+	return page.Write(w)
+}
+
+// parts returns the charts and tables of all workloads of a kind.
+func (r *Report) parts(k kind) (list []template.HTML) {
+	for i, w := range r.measured(k) {
+		t := r.table(w)
+		if i == 0 {
+			list = append(list, t.Meanings())
+		}
+		list = append(list, t.HTML())
+	}
+	if k == ofMemory || len(list) == 0 {
+		return list
+	}
+	return append([]template.HTML{
+		r.chart(k, "Actions per second", "by workload; more is better", func(r *Result) report.Figure { return r.ActionsPerSec }),
+		r.chart(k, "99th percentile of latency, ms", "by workload; less is better", func(r *Result) report.Figure { return r.Latency.P99 }),
+	}, list...)
+}
+
+// measured returns the workloads of a kind that have results.
+func (r *Report) measured(k kind) (list []workload) {
+	for _, w := range workloads {
+		if w.kind == k && len(r.Workloads[w.name]) > 0 {
+			list = append(list, w)
+		}
 	}
 	return list
 }
 
-// latencyTexts returns the 50th, 99th and 99.9th percentile and the maximum.
-func latencyTexts(l tally.Latency) []string {
-	return []string{l.P50.Text("%.2f"), l.P99.Text("%.2f"), l.P999.Text("%.2f"), l.Max.Text("%.1f")}
-}
-
-// costs returns what an action costs, and how even the clients' shares are.
-func (r *Result) costs() []string {
-	return []string{r.Commands.Text("%.2f"), r.Reads.Text("%.2f"), r.RedisCPU.Text("%.1f"), r.OwnCPU.Text("%.1f"), r.Jain.Text("%.2f"), r.Allocs.Text("%.1f")}
-}
-
-func (r *Ratio) actions() string {
-	if r == nil {
-		return "–"
+// chart shows one figure of all results of a kind on a logarithmic axis. The contenders' bars are side by side for each workload.
+func (r *Report) chart(k kind, title, subtitle string, of func(*Result) report.Figure) template.HTML {
+	c := report.Chart{
+		Title: title, Subtitle: subtitle, Y: report.Axis{Log: true},
+		About: "The scale is logarithmic. A missing bar is a figure that is not known.",
 	}
-	return r.ActionsPerSec.Text("%.2f")
-}
-
-func (r *Ratio) p99() string {
-	if r == nil {
-		return "–"
+	for _, w := range r.measured(k) {
+		c.X.Categories = append(c.X.Categories, w.name)
 	}
-	return r.P99.Text("%.3f")
+	for _, who := range contenders {
+		s := report.Series{Name: who.name, Strong: who.name == roomdName}
+		for i, name := range c.X.Categories {
+			if result := r.Workloads[name][who.name]; result != nil && of(result) > 0 { // and known
+				s.Points = append(s.Points, report.Point{X: float64(i), Y: float64(of(result))})
+			}
+		}
+		c.Series = append(c.Series, s)
+	}
+	return c.HTML()
 }

@@ -24,11 +24,10 @@ type usage struct {
 }
 
 func (u usage) since(earlier usage) usage {
-	return usage{u.commands - earlier.commands, u.reads - earlier.reads, u.micros - earlier.micros, u.own - earlier.own, u.mallocs - earlier.mallocs, u.events - earlier.events}
-}
-
-func (u usage) plus(other usage) usage {
-	return usage{u.commands + other.commands, u.reads + other.reads, u.micros + other.micros, u.own + other.own, u.mallocs + other.mallocs, u.events + other.events}
+	return usage{
+		u.commands - earlier.commands, u.reads - earlier.reads, u.micros - earlier.micros, u.own - earlier.own,
+		u.mallocs - earlier.mallocs, u.events - earlier.events,
+	}
 }
 
 // meter reads the usage of Redis and of this process. Its own commands count, too.

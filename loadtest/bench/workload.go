@@ -4,12 +4,36 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"roomd/loadtest/report"
 )
 
-// maxConnections is how many connections to Redis one node has at most.
-const maxConnections = 512
+// kind is what the clients of a workload do, and with whom.
+type kind int
 
-// workloads are measured in this order, before the one through WebSockets.
+const (
+	ofRooms   kind = iota // call nodes in this process: they join and leave a room by turns
+	ofLocks               // the same with locks, of which each takes one at random
+	ofSockets             // send joins and leaves through WebSockets; half of them stay in a room and get the events
+	ofMemory              // connect to a server in another process, and are quiet
+)
+
+// Names of groups of workloads, which run only if they or the group are named.
+const (
+	networkName = "network"
+	locksName   = "locks"
+	memoryName  = "memory"
+)
+
+const (
+	networkDelay = 250 * time.Microsecond
+	roomSize     = 10 // clients of a room in the workloads of memory
+
+	// maxConnections is how many connections to Redis one node has at most.
+	maxConnections = 512
+)
+
+// workloads are measured in this order.
 var workloads = []workload{
 	{name: "lone", about: "one client, one room", clients: 1, rooms: 1, nodes: 1},
 	{name: "hot-room", about: "128 clients, one room", clients: 128, rooms: 1, nodes: 1},
@@ -22,89 +46,80 @@ var workloads = []workload{
 	{name: "members-1000", about: "64 clients, 16 rooms, 1,000 members in each", clients: 64, rooms: 16, nodes: 1, members: 1000},
 	{name: "members-10000", about: "64 clients, 16 rooms, 10,000 members in each", clients: 64, rooms: 16, nodes: 1, members: 10_000},
 
-	{name: "network-lone", about: "one client, one room; 0.25 ms each way between nodes and Redis", clients: 1, rooms: 1, nodes: 1, delay: networkDelay},
-	{name: "network-hot-room", about: "128 clients, one room; 0.25 ms each way", clients: 128, rooms: 1, nodes: 1, delay: networkDelay},
-	{name: "network-1000-rooms-128", about: "128 clients, 1,000 rooms; 0.25 ms each way", clients: 128, rooms: 1000, nodes: 1, delay: networkDelay},
-	{name: "network-1000-rooms", about: "1,000 rooms of four, 4,000 clients; 0.25 ms each way", clients: 4000, rooms: 1000, nodes: 1, delay: networkDelay},
+	{name: "websocket", about: "1,000 WebSockets at 250 tables of four, where two come and go and two stay and get the events", kind: ofSockets, clients: 1000, rooms: 250, nodes: 1},
+	{name: "websocket-two-nodes", about: "the same with two nodes: one of those who come and go is at either, and one of those who stay", kind: ofSockets, clients: 1000, rooms: 250, nodes: 2},
+	{name: "websocket-paced", about: "as websocket, but 2,000 actions/s: who comes and goes acts four times a second", kind: ofSockets, clients: 1000, rooms: 250, nodes: 1, pace: 250 * time.Millisecond},
 
-	{name: "locks-lone", about: "one client, one lock", clients: 1, rooms: 1, nodes: 1, locks: true},
-	{name: "locks-one-node", about: "128 clients, one lock", clients: 128, rooms: 1, nodes: 1, locks: true},
-	{name: "locks-four-nodes", about: "four nodes, 128 clients, one lock", clients: 128, rooms: 1, nodes: 4, locks: true},
-	{name: "locks-1000", about: "128 clients, 1,000 locks, each acquire takes one of them at random", clients: 128, rooms: 1000, nodes: 1, locks: true},
+	{name: "network-lone", about: "one client, one room; 0.25 ms each way between nodes and Redis", group: networkName, clients: 1, rooms: 1, nodes: 1, delay: networkDelay},
+	{name: "network-hot-room", about: "128 clients, one room; 0.25 ms each way", group: networkName, clients: 128, rooms: 1, nodes: 1, delay: networkDelay},
+	{name: "network-1000-rooms-128", about: "128 clients, 1,000 rooms; 0.25 ms each way", group: networkName, clients: 128, rooms: 1000, nodes: 1, delay: networkDelay},
+	{name: "network-1000-rooms", about: "1,000 rooms of four, 4,000 clients; 0.25 ms each way", group: networkName, clients: 4000, rooms: 1000, nodes: 1, delay: networkDelay},
+
+	{name: "locks-lone", about: "one client, one lock", group: locksName, kind: ofLocks, clients: 1, rooms: 1, nodes: 1},
+	{name: "locks-one-node", about: "128 clients, one lock", group: locksName, kind: ofLocks, clients: 128, rooms: 1, nodes: 1},
+	{name: "locks-four-nodes", about: "four nodes, 128 clients, one lock", group: locksName, kind: ofLocks, clients: 128, rooms: 1, nodes: 4},
+	{name: "locks-1000", about: "128 clients, 1,000 locks, each acquire takes one of them at random", group: locksName, kind: ofLocks, clients: 128, rooms: 1000, nodes: 1},
+
+	{name: "memory-idle", about: "a node with roomd's defaults in a process of its own; its clients (--connections) are connected and quiet", group: memoryName, kind: ofMemory, nodes: 1},
+	{name: "memory-room", about: "the same, each client in a room of ten; the goal is 12 KiB freed and one goroutine", group: memoryName, kind: ofMemory, nodes: 1, join: true},
 }
 
-// workload is who acts on which rooms.
+// groups say what is common to the workloads of a group.
+var groups = []report.Fact{
+	{Name: networkName, Text: "all with a delay between nodes and Redis, as between two machines of a data center"},
+	{Name: locksName, Text: "all with locks: clients take a lock and give it back"},
+	{Name: memoryName, Text: "all that say what a connection costs in memory"},
+}
+
+// workload is who acts on which rooms, or locks.
 type workload struct {
 	name, about string
+	group       string // "" runs without being named
+	kind        kind
 	clients     int
 	rooms       int // or locks
 	nodes       int // over which the clients are spread
 	members     int // of each room, besides the clients
 
-	// pace is how long a client waits between two actions, on average: not at all if that is 0. Only
-	// those with WebSockets can.
-	pace time.Duration
-
-	// locks means that the clients take locks and give them back, and there are no rooms.
-	locks bool
-
-	// delay is how long everything is under way between a node and Redis, each way, beside what the machine needs.
-	delay time.Duration
-}
-
-// groups are names that stand for several workloads, which run only if they or the group are named.
-var groups = []string{locksName, networkName}
-
-// group returns the name that stands for the workload and others, "" if it runs by itself.
-func (w workload) group() string {
-	switch {
-	case w.locks:
-		return locksName
-	case w.delay > 0:
-		return networkName
-	}
-	return ""
+	pace  time.Duration // how long a client waits between two actions, on average
+	delay time.Duration // how long everything is under way between a node and Redis, each way
+	join  bool          // of memory: each client is in a room
 }
 
 // references returns the contenders that the others are compared with.
 func (w workload) references() []string {
-	if w.locks {
-		return []string{lockmgrName}
-	}
-	return []string{articleName, saddName}
+	return [][]string{ofRooms: {articleName, saddName}, ofLocks: {lockmgrName}, ofSockets: {echoName}, ofMemory: nil}[w.kind]
 }
 
-// connections returns how many connections each node has: one for each of its clients, so
-// that nobody waits for one, up to maxConnections.
-func (w workload) connections() int {
-	return min((w.clients+w.nodes-1)/w.nodes, maxConnections)
-}
+// connections returns how many connections each node has: one for each of its clients, so that nobody waits for one,
+// up to maxConnections.
+func (w workload) connections() int { return min(w.perNode(), maxConnections) }
+
+// perNode returns how many clients a node has at most.
+func (w workload) perNode() int { return (w.clients + w.nodes - 1) / w.nodes }
 
 // node returns the number of the node that a client acts through.
 func (w workload) node(client int) int { return client % w.nodes }
 
-// room returns the number of a client's room. The clients of one room are on all
-// nodes.
+// room returns the number of a client's room. The clients of one room are on all nodes.
 func (w workload) room(client int) int { return client / w.nodes % w.rooms }
 
 // names returns the ids of the rooms with clients, or of the locks.
 func (w workload) names(prefix string) []string {
 	n := w.rooms
-	if !w.locks {
-		n = min(n, (w.clients+w.nodes-1)/w.nodes)
+	if w.kind != ofLocks {
+		n = min(n, w.perNode())
 	}
-	list := make([]string, n)
-	for i := range list {
-		list[i] = prefix + strconv.Itoa(i)
-	}
-	return list
+	return numbered(prefix, n)
 }
 
 // residents returns the users who are in each room all the time.
-func (w workload) residents() []string {
-	list := make([]string, w.members)
+func (w workload) residents() []string { return numbered("member-", w.members) }
+
+func numbered(prefix string, n int) []string {
+	list := make([]string, n)
 	for i := range list {
-		list[i] = fmt.Sprintf("member-%d", i)
+		list[i] = prefix + strconv.Itoa(i)
 	}
 	return list
 }

@@ -1,9 +1,6 @@
 package tally
 
 import (
-	"bytes"
-	"encoding/gob"
-
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"roomd/loadtest/report"
@@ -55,34 +52,4 @@ func Jain(xs []int64) float64 {
 		return 0
 	}
 	return sum * sum / (float64(len(xs)) * squares)
-}
-
-// wire is a Tally on its way from one process to another.
-type wire struct {
-	Counts  map[string]*Counts
-	Latency *hdrhistogram.Snapshot
-	Errors  int64
-	Texts   map[string]int64
-	First   string
-}
-
-// GobEncode is called by encoding/gob.
-func (t *Tally) GobEncode() ([]byte, error) {
-	t.lock()
-	defer t.mu.Unlock()
-	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(wire{t.counts, t.latency.Export(), t.errors, t.texts, t.first})
-	return b.Bytes(), err
-}
-
-// GobDecode is called by encoding/gob.
-func (t *Tally) GobDecode(data []byte) error {
-	w := wire{Counts: make(map[string]*Counts), Texts: make(map[string]int64)}
-	if err := gob.NewDecoder(bytes.NewReader(data)).Decode(&w); err != nil {
-		return err
-	}
-	t.lock()
-	defer t.mu.Unlock()
-	t.counts, t.latency, t.errors, t.texts, t.first = w.Counts, hdrhistogram.Import(w.Latency), w.Errors, w.Texts, w.First
-	return nil
 }

@@ -1,5 +1,5 @@
 // Package tally counts what came of many actions: how each kind ended, how long they took, and what failed. The load
-// test, the bench with its processes, and the lab count with it.
+// test, the bench, and the lab count with it.
 package tally
 
 import (

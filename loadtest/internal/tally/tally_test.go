@@ -1,8 +1,6 @@
 package tally
 
 import (
-	"bytes"
-	"encoding/gob"
 	"errors"
 	"maps"
 	"math"
@@ -40,37 +38,29 @@ func one(action string, o Outcome, latency time.Duration, errs ...error) *Tally 
 
 var errBroken = errors.New("broken")
 
-// A tally that went to another process is the same there.
 func TestTally_Sum(t *testing.T) {
-	sum := Sum(
+	got := Sum(
 		one("join", Done, time.Millisecond),
 		one("join", Conflict, 2*time.Millisecond, errBroken, errors.New("other")),
 		one("busy", Refused, 2*Longest),
 		one("users", Done, 2*time.Millisecond, errBroken),
 		one("join", Unknown, 2*time.Millisecond),
 	)
-	var wire bytes.Buffer
-	far := new(Tally)
-	if err := errors.Join(gob.NewEncoder(&wire).Encode(sum), gob.NewDecoder(&wire).Decode(far)); err != nil {
-		t.Fatal(err)
+	if join := got.Of("join"); join != (Counts{Done: 1, Conflicts: 1, Unknown: 1}) {
+		t.Errorf("join: %+v", join)
 	}
-	for _, got := range []*Tally{sum, far} {
-		if join := got.Of("join"); join != (Counts{Done: 1, Conflicts: 1, Unknown: 1}) {
-			t.Errorf("join: %+v", join)
-		}
-		if total := got.Total("users"); total != (Counts{1, 1, 1, 1}) {
-			t.Errorf("all but users: %+v", total)
-		}
-		if refused := got.Refusals(); !maps.Equal(refused, map[string]int64{"busy": 1}) {
-			t.Errorf("refused: %v", refused)
-		}
-		n, texts := got.Errors()
-		if n != 3 || !maps.Equal(texts, map[string]int64{"broken": 2, "other": 1}) || got.FirstError().Error() != "broken" {
-			t.Errorf("%d errors, %v, the first: %v", n, texts, got.FirstError())
-		}
-		if l := got.Latency(); math.Abs(float64(l.P50)-2) > 0.05 || math.Abs(float64(l.Max)/float64(Longest.Milliseconds())-1) > 0.01 || got.Recorded() != 5 {
-			t.Errorf("latency %+v of %d", l, got.Recorded())
-		}
+	if total := got.Total("users"); total != (Counts{1, 1, 1, 1}) {
+		t.Errorf("all but users: %+v", total)
+	}
+	if refused := got.Refusals(); !maps.Equal(refused, map[string]int64{"busy": 1}) {
+		t.Errorf("refused: %v", refused)
+	}
+	n, texts := got.Errors()
+	if n != 3 || !maps.Equal(texts, map[string]int64{"broken": 2, "other": 1}) || got.FirstError().Error() != "broken" {
+		t.Errorf("%d errors, %v, the first: %v", n, texts, got.FirstError())
+	}
+	if l := got.Latency(); math.Abs(float64(l.P50)-2) > 0.05 || math.Abs(float64(l.Max)/float64(Longest.Milliseconds())-1) > 0.01 || got.Recorded() != 5 {
+		t.Errorf("latency %+v of %d", l, got.Recorded())
 	}
 	if empty := new(Tally); empty.Latency().P99.IsKnown() || empty.FirstError() != nil || empty.Total() != (Counts{}) {
 		t.Error("nothing was counted, and yet there are figures")

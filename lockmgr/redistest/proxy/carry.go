@@ -73,8 +73,11 @@ func (l *link) pipe(to, from net.Conn, way Way) {
 	l.p.wg.Go(func() { l.collect(under, from) })
 	late := time.NewTimer(0)
 	defer late.Stop()
+	var exact alarm
+	defer exact.close()
 	for next := range under {
 		late.Reset(time.Until(next.due))
+		exact.set(next.due)
 		select {
 		case <-late.C:
 		case <-l.done:

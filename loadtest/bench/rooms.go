@@ -2,15 +2,13 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
-
-	"roomd/loadtest/redisserver"
 )
 
 const (
@@ -18,36 +16,17 @@ const (
 	checkTimeout = time.Minute
 )
 
-// cell is one contender in one workload.
-type cell struct {
-	redis    *redisserver.Redis
-	rdb      *redis.Client // outside the measurement
-	meter    *meter
-	prefix   string // of its rooms, locks and nodes; unique
-	who      contender
-	load     workload
-	duration time.Duration
-}
-
-// measure lets the clients act, and checks what came of it. The result of a contender that cannot be
-// measured says why.
-func (c *cell) measure(ctx context.Context) *Result {
-	try := c.tryRooms
-	if c.load.locks {
-		try = c.tryLocks
-	}
-	r, err := try(ctx)
-	if err != nil {
-		r = newResult(&measurement{}, Violations{})
-		r.Failure = err.Error()
-	}
-	return r
-}
-
 // tryRooms fills the rooms, lets the clients act, and checks the lists.
 func (c *cell) tryRooms(ctx context.Context) (*Result, error) {
 	rooms := c.load.names(c.prefix)
-	nodes, closeAll, err := openAll(c, func(t target) (node, error) { return c.who.open(ctx, t) })
+	if c.load.delay > 0 {
+		end, err := c.openNetwork(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+	}
+	nodes, closeAll, err := openAll(c, func(t target) (node, error) { return c.who.open(ctx, t) }, node.close)
 	defer closeAll()
 	if err != nil {
 		return nil, err
@@ -65,24 +44,38 @@ func (c *cell) tryRooms(ctx context.Context) (*Result, error) {
 			return nil, fmt.Errorf("fill the rooms: %w", err)
 		}
 	}
-	players := newPlayers(c.load, rooms, nodes)
+	places := newPlaces(c.load, rooms)
+	players := make([]*player, len(places))
+	for i := range players {
+		players[i] = &player{places[i], nodes[c.load.node(i)]}
+	}
 	runtime.GC() // garbage of before does not count
-	m, err := drive(ctx, players, c.duration, c.meter.read)
+	m, err := drive(ctx, c.driver(), players)
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.check(ctx, rosters(c.load, rooms, players))
-	if err != nil {
-		return nil, fmt.Errorf("read the lists: %w", err)
+	v, err := c.check(ctx, rooms, places)
+	return newResult(m, v), err
+}
+
+// openNetwork puts a network between the nodes and Redis, until the returned function is called.
+func (c *cell) openNetwork(ctx context.Context) (end func(), err error) {
+	if c.redis.DB().IsEmbedded() {
+		return nil, errors.New("there is no network to the embedded Redis")
 	}
-	return newResult(m, v), nil
+	network, err := openChild(ctx, task{Server: networkName, Redis: c.redis.URL(), Delay: c.load.delay})
+	if err != nil {
+		return nil, err
+	}
+	c.network = network.url
+	return network.close, nil
 }
 
 // openAll opens the workload's nodes, and returns a function that closes those that it opened.
-func openAll[N interface{ close() }](c *cell, open func(target) (N, error)) (nodes []N, closeAll func(), err error) {
+func openAll[N any](c *cell, open func(target) (N, error), end func(N)) (nodes []N, closeAll func(), err error) {
 	closeAll = func() {
 		for _, n := range nodes {
-			n.close()
+			end(n)
 		}
 	}
 	for i := range c.load.nodes {
@@ -96,7 +89,7 @@ func openAll[N interface{ close() }](c *cell, open func(target) (N, error)) (nod
 }
 
 func (c *cell) target(name string) target {
-	return target{redis: c.redis, name: c.prefix + "node-" + name, connections: c.load.connections(), delay: c.load.delay}
+	return target{redis: c.redis, name: c.prefix + "node-" + name, connections: c.load.connections(), network: c.network}
 }
 
 func (c *cell) fill(ctx context.Context, n node, rooms []string) error {
@@ -108,18 +101,4 @@ func (c *cell) fill(ctx context.Context, n node, rooms []string) error {
 		group.Go(func() error { return n.fill(ctx, room, residents) })
 	}
 	return group.Wait()
-}
-
-// check compares every room's list with its roster.
-func (c *cell) check(ctx context.Context, rosters []*roster) (v Violations, err error) {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	for _, r := range rosters {
-		list, err := c.who.members(ctx, c.rdb, r.room)
-		if err != nil {
-			return v, err
-		}
-		v.check(r, list)
-	}
-	return v, nil
 }

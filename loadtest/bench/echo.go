@@ -1,7 +1,7 @@
-// Package echo is the smallest possible WebSocket server, to compare others with.
-package echo
+package bench
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"sync"
@@ -13,27 +13,26 @@ import (
 
 const headerTimeout = 10 * time.Second
 
-// Server sends each message back.
-type Server struct {
+// echo is the smallest possible WebSocket server, to compare others with: it sends each message back.
+type echo struct {
 	listener net.Listener
 	http     *http.Server
 	open     atomic.Int64
 	running  sync.WaitGroup // the listening goroutine, and connections
 }
 
-// Start starts a server on a free loopback port.
-func Start() (*Server, error) {
+func openEcho(context.Context, serverConfig) (server, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	e := &Server{listener: listener}
+	e := &echo{listener: listener}
 	e.http = &http.Server{Handler: http.HandlerFunc(e.serve), ReadHeaderTimeout: headerTimeout}
 	e.running.Go(func() { _ = e.http.Serve(listener) })
 	return e, nil
 }
 
-func (e *Server) serve(w http.ResponseWriter, r *http.Request) {
+func (e *echo) serve(w http.ResponseWriter, r *http.Request) {
 	e.running.Add(1)
 	defer e.running.Done()
 	ws, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
@@ -54,14 +53,12 @@ func (e *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// URL returns where clients connect.
-func (e *Server) URL() string { return "ws://" + e.listener.Addr().String() }
+func (e *echo) URL() string { return "ws://" + e.listener.Addr().String() }
 
-// Connections returns how many clients are connected.
-func (e *Server) Connections() int { return int(e.open.Load()) }
+func (e *echo) Connections() int { return int(e.open.Load()) }
 
 // Close returns when all connections have ended. Their clients must close them before.
-func (e *Server) Close() {
+func (e *echo) Close() {
 	_ = e.http.Close()
 	e.running.Wait()
 }

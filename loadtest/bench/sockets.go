@@ -1,0 +1,260 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"golang.org/x/sync/errgroup"
+
+	"roomd/transport/protocol"
+)
+
+// The ids of a socket's two requests. It never has more than one under way.
+const (
+	joinID  = 1
+	leaveID = 2
+)
+
+const (
+	dialsAtOnce = 32
+	actTimeout  = time.Minute
+	perNet      = 250 // addresses that clients take of a network of 256
+)
+
+// How frames begin; see package protocol.
+var (
+	eventStart = []byte(`{"event":`)
+	errorStart = []byte(`"error":`)
+)
+
+var errNoReply = errors.New("a frame that is neither the reply nor an event")
+
+// socket is one client with a WebSocket: one user of one room. It is no transport/client, because it shares the machine with
+// the server: it encodes its frames once, and distinguishes those that it reads by their first bytes.
+type socket struct {
+	*place
+	conn     *websocket.Conn
+	requests [2]request   // join, leave
+	frame    []byte       // the last one read
+	events   atomic.Int64 // frames other than replies
+}
+
+// request is a frame to send, and the first bytes of its reply.
+type request struct {
+	frame *websocket.PreparedMessage
+	start []byte
+}
+
+// dial connects the i-th client to a server; address is its URL without a query. On Linux, where all of 127.0.0.0/8
+// is loopback, each client has an address of its own, so that a limit by address does not bind them together and none runs out of ports.
+func dial(ctx context.Context, address string, i int, at *place) (*socket, error) {
+	s := &socket{place: at}
+	for n, action := range []string{protocol.ActionJoin, protocol.ActionLeave} {
+		id := int64(joinID + n)
+		frame, err := websocket.NewPreparedMessage(websocket.TextMessage, protocol.AppendRequest(nil, &protocol.Request{ID: id, Action: action, Room: at.id}))
+		if err != nil {
+			return nil, err
+		}
+		s.requests[n] = request{frame, fmt.Appendf(nil, `{"id":%d,`, id)}
+	}
+	var from net.Dialer
+	if runtime.GOOS == "linux" {
+		from.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, byte(1+i/perNet/perNet), byte(1+i/perNet%perNet), byte(1+i%perNet))}
+	}
+	dialer := websocket.Dialer{NetDialContext: from.DialContext, ReadBufferSize: 1 << 10, WriteBufferSize: 1 << 10}
+	conn, resp, err := dialer.DialContext(ctx, address+"?user="+url.QueryEscape(at.user), nil)
+	if err != nil {
+		if resp != nil {
+			err = fmt.Errorf("HTTP %s: %w", resp.Status, err)
+		}
+		return nil, err
+	}
+	s.conn = conn
+	return s, nil
+}
+
+// act sends a join or a leave, by turns, and waits for its reply.
+func (s *socket) act(context.Context) error {
+	req, done := s.requests[0], memberIn
+	if s.membership == memberIn {
+		req, done = s.requests[1], memberOut
+	}
+	s.membership = memberUnsure
+	if err := s.conn.WritePreparedMessage(req.frame); err != nil {
+		return err
+	}
+	for {
+		if err := s.read(); err != nil {
+			return err
+		}
+		if bytes.HasPrefix(s.frame, eventStart) {
+			s.events.Add(1)
+			continue
+		}
+		rest, isReply := bytes.CutPrefix(s.frame, req.start)
+		if !isReply {
+			return fmt.Errorf("%w: %s", errNoReply, s.frame)
+		}
+		if bytes.Contains(rest, errorStart) {
+			return fmt.Errorf("refused: %s", s.frame)
+		}
+		s.membership = done
+		return nil
+	}
+}
+
+// read reads one frame into s.frame, and reuses its memory.
+func (s *socket) read() error {
+	_, r, err := s.conn.NextReader()
+	if err != nil {
+		return err
+	}
+	frame := bytes.NewBuffer(s.frame[:0])
+	_, err = io.Copy(frame, r)
+	s.frame = frame.Bytes()
+	return err
+}
+
+// listen reads events until the connection ends, and returns why it ended.
+func (s *socket) listen() error {
+	for {
+		if err := s.read(); err != nil {
+			return err
+		}
+		if !bytes.HasPrefix(s.frame, eventStart) {
+			return fmt.Errorf("%w: %s", errNoReply, s.frame)
+		}
+		s.events.Add(1)
+	}
+}
+
+// crowd is many clients with WebSockets.
+type crowd struct {
+	sockets   []*socket
+	listening sync.WaitGroup
+	mu        sync.Mutex
+	deaf      []error // guarded by mu; why sockets stopped listening
+}
+
+// connect connects a client for each place. The caller closes the crowd unless there is an error.
+func connect(ctx context.Context, places []*place, address func(client int) string) (*crowd, error) {
+	c := &crowd{sockets: make([]*socket, len(places))}
+	err := each(ctx, len(places), func(ctx context.Context, i int) (err error) {
+		c.sockets[i], err = dial(ctx, address(i), i, places[i])
+		return err
+	})
+	if err != nil {
+		c.close()
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return c, nil
+}
+
+// each calls do with the numbers below n, some at a time.
+func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(dialsAtOnce)
+	for i := range n {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
+}
+
+// act lets some of the sockets act once.
+func (c *crowd) act(ctx context.Context, some []*socket) error {
+	return each(ctx, len(some), func(ctx context.Context, i int) error {
+		_ = some[i].conn.SetReadDeadline(time.Now().Add(actTimeout))
+		err := some[i].act(ctx)
+		_ = some[i].conn.SetReadDeadline(time.Time{})
+		return err
+	})
+}
+
+// listen lets some of the sockets listen until their connections end.
+func (c *crowd) listen(some []*socket) {
+	for _, s := range some {
+		c.listening.Go(func() {
+			err := s.listen()
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.deaf = append(c.deaf, err)
+		})
+	}
+}
+
+// allHeard returns an error if a socket has stopped listening.
+func (c *crowd) allHeard() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.deaf) > 0 {
+		return fmt.Errorf("%d clients were cut off, the first: %w", len(c.deaf), c.deaf[0])
+	}
+	return nil
+}
+
+// close says goodbye for all, and ends their connections.
+func (c *crowd) close() {
+	for _, s := range c.sockets {
+		if s != nil {
+			_ = s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second))
+			_ = s.conn.Close()
+		}
+	}
+	c.listening.Wait()
+}
+
+// trySockets measures servers through WebSockets, all in this process. At each table half of the clients act and
+// half stay. If all acted, they would do so in step: those who share a hold get their answers at the same time and ask again at
+// the same time, and nobody would be in the room to get an event.
+func (c *cell) trySockets(ctx context.Context) (*Result, error) {
+	nodes, closeAll, err := openAll(c, func(t target) (server, error) {
+		return c.who.serve(ctx, serverConfig{db: c.redis.DB(), name: t.name, seats: c.load.clients / c.load.rooms})
+	}, server.Close)
+	defer closeAll()
+	if err != nil {
+		return nil, err
+	}
+	rooms := c.load.names(c.prefix)
+	places := newPlaces(c.load, rooms)
+	crowd, err := connect(ctx, places, func(i int) string { return nodes[c.load.node(i)].URL() })
+	if err != nil {
+		return nil, err
+	}
+	defer crowd.close() // before the servers, which have nobody to wait for then
+	acting, staying := crowd.sockets[:len(places)/2], crowd.sockets[len(places)/2:]
+	if err := crowd.act(ctx, staying); err != nil {
+		return nil, fmt.Errorf("join: %w", err)
+	}
+	crowd.listen(staying)
+	for _, s := range acting { // a connection that has passed its deadline is useless
+		_ = s.conn.SetReadDeadline(time.Now().Add(maxWarmUp + c.duration + grace))
+	}
+	runtime.GC()
+	d := c.driver()
+	d.probe = func(ctx context.Context) (usage, error) {
+		u, err := c.meter.read(ctx)
+		for _, s := range crowd.sockets {
+			u.events += float64(s.events.Load())
+		}
+		return u, err
+	}
+	m, err := drive(ctx, d, acting)
+	if err != nil {
+		return nil, err
+	}
+	if err := crowd.allHeard(); err != nil {
+		return nil, err
+	}
+	v, err := c.check(ctx, rooms, places)
+	return newResult(m, v), err
+}

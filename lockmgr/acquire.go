@@ -133,7 +133,7 @@ func (w *waiter) wait(ctx context.Context) (g *grant, err error) {
 	if w.handedOver {
 		// This process holds the lock and will most likely pass it on. If that
 		// takes longer than a poll, the waiter takes its position in the queue.
-		if g, err := w.sleep(ctx); err != nil || g != nil && w.isUsable(g) {
+		if g, err := w.sleep(ctx, w.m.opts.Poll); err != nil || g != nil && w.isUsable(g) {
 			return g, err
 		}
 	}

@@ -45,11 +45,19 @@ func newNames(opts Options, cluster bool) *names {
 
 // newToken returns a value that no other hold has or will have: the name and a
 // random UUID, except that the UUID's first 8 digits are the Manager's, so that its
-// process alone is woken when the token has the lock.
+// process alone is woken when the token has the lock. Its version is 8, and not the 4 of the tokens
+// that other programs draw.
 func (n *names) newToken(name string) string {
 	id := uuid.New()
 	copy(id[:], n.process[:])
+	id[6] = id[6]&0x0f | 0x80
 	return name + ":" + id.String()
+}
+
+// isToken reports whether newToken, of any process, has made a token of the lock of that name.
+func isToken(token, name string) bool {
+	id, ok := strings.CutPrefix(token, name+":")
+	return ok && len(id) == uuidLen && id[14] == '8'
 }
 
 // check refuses a name that cannot be part of a key, before anything is sent.

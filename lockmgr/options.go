@@ -41,9 +41,10 @@ type Options struct {
 	// means [DefaultTTL].
 	TTL time.Duration
 
-	// Poll is how often a waiting process looks whether the lock is free, in case a wake-up was
-	// lost: more than zero, shorter than Claim, and at most 15 s. Zero means
-	// [DefaultPoll], or half of Claim if that is shorter.
+	// Poll is how often a waiting process looks whether the lock is free, if it is not going to be
+	// woken: another program has the lock, or wake-ups do not come. More than zero, shorter than Claim, and at
+	// most 15 s. Zero means [DefaultPoll], or half of Claim if that is shorter. A process that is going to be
+	// woken looks after half of Claim, 125 ms at most, in case the wake-up is lost.
 	Poll time.Duration
 
 	// Claim is how long a released lock is kept for the waiter whose turn it is,
@@ -85,6 +86,13 @@ func (o Options) withDefaults() Options {
 	o.Poll = cmp.Or(o.Poll, min(DefaultPoll, o.Claim/2))
 	o.MaxWaiters = cmp.Or(o.MaxWaiters, DefaultMaxWaiters)
 	return o
+}
+
+// longPoll is how long a waiter that is going to be woken pauses between polls, and how often it asks for the lock even
+// if another has it: a wake-up counts for a claim from when it last asked, Redis may have lost its position, and drops a
+// queue that nobody asks about for a minute (see maxPoll).
+func (o Options) longPoll() time.Duration {
+	return max(o.Poll, min(o.Claim, DefaultClaim)/2)
 }
 
 func (o Options) validate() error {

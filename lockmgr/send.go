@@ -234,22 +234,19 @@ func (s *sender) byCaller(ctx context.Context, send func(ctx context.Context) *r
 	return nil, abandoned, errSlow
 }
 
-// get returns what a key holds, empty if it holds nothing. It does not wait for long.
-func (s *sender) get(ctx context.Context, key string) (string, error) {
+// read sends a command that only reads a key. It does not wait for long.
+func (s *sender) read(ctx context.Context, command, key string) (*redis.Cmd, error) {
 	if !s.isPrompt() {
-		return "", errSlow
+		return nil, errSlow
 	}
 	cmd, _, err := s.byCaller(ctx, func(ctx context.Context) *redis.Cmd {
-		cmd := redis.NewCmd(ctx, "get", key)
+		cmd := redis.NewCmd(ctx, command, key)
 		if err := s.process(ctx, key, cmd); err != nil && ctx.Err() != nil {
 			return failed(ctx)
 		}
 		return cmd
 	})
-	if err != nil {
-		return "", err
-	}
-	return cmd.Text()
+	return cmd, err
 }
 
 // failed returns a command that ended with its context.

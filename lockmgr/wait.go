@@ -30,7 +30,7 @@ func (s *Slot) Acquire(ctx context.Context, queued bool, ask func(ctx context.Co
 // one poll at most, and reports whether it was; see [Slot.Acquire]. Its errors are those of [Slot.Acquire].
 func (s *Slot) Wait(ctx context.Context) (held bool, err error) {
 	s.m.wakes.add(s)
-	g, err := s.sleep(ctx)
+	g, err := s.sleep(ctx, s.m.opts.Poll)
 	return g != nil, err
 }
 
@@ -39,17 +39,19 @@ func (s *Slot) Wait(ctx context.Context) (held bool, err error) {
 // reports whether the first request got the lock.
 func (s *Slot) acquire(ctx context.Context, queued bool, ask func(context.Context) (held bool, err error), anyHold bool) (_ *grant, first bool, err error) {
 	s.m.wakes.addEarly(s)
-	every := min(maxLooks, int(maxPoll/s.m.opts.Poll))
+	pause, asked := s.m.opts.Poll, time.Now()
 	for polls := 0; ; polls++ {
 		asks := polls == 0 && !queued
 		if first = asks; polls > 0 {
-			others, ours := s.look(ctx)
+			var others, ours bool
+			others, ours, pause = s.look(ctx)
 			if ours && anyHold { // for a claim: the wake-up is on its way, or lost
 				return nil, false, nil
 			}
-			asks = !others || polls%every == 0
+			asks = !others || time.Since(asked) >= s.m.opts.longPoll()
 		}
 		if asks {
+			asked = time.Now()
 			held, err := ask(ctx)
 			switch {
 			case err != nil && !first && ctx.Err() != nil:
@@ -59,27 +61,37 @@ func (s *Slot) acquire(ctx context.Context, queued bool, ask func(context.Contex
 			}
 		}
 		s.m.wakes.add(s)
-		if g, err := s.sleep(ctx); err != nil || g != nil && (anyHold || s.isUsable(g)) {
+		if g, err := s.sleep(ctx, pause); err != nil || g != nil && (anyHold || s.isUsable(g)) {
 			return g, false, err
 		}
 	}
 }
 
-// maxLooks is after how many polls at most a waiter asks for the lock even if another has it: Redis may have lost
-// its position, and drops a queue that nobody asks about for a minute; see maxPoll.
-const maxLooks = 20
-
 // look reports whether others hold the lock, which is what most polls find, or the token does. It costs Redis an
 // eighth of asking for the lock. Where that is not known both are false.
-func (s *Slot) look(ctx context.Context) (others, ours bool) {
-	holder, err := s.m.sender.get(ctx, s.on.keys[0])
-	ours = err == nil && holder == s.Token()
-	return err == nil && holder != "" && !ours, ours
+//
+// pause is how long to wait before the next poll: longer if the holder's release wakes the slot. A holder that has died
+// wakes nobody, so the pause does not go beyond the end of the hold.
+func (s *Slot) look(ctx context.Context) (others, ours bool, pause time.Duration) {
+	hears := s.m.wakes.hears(s) // from before it looks
+	cmd, err := s.m.sender.read(ctx, "get", s.on.keys[0])
+	if err != nil {
+		return false, false, s.m.opts.Poll
+	}
+	holder, _ := cmd.Text()
+	ours, pause = holder == s.Token(), s.m.opts.Poll
+	if !ours && hears && isToken(holder, s.name) {
+		if cmd, err = s.m.sender.read(ctx, "pttl", s.on.keys[0]); err == nil {
+			left, _ := cmd.Int64()
+			pause = max(pause, min(time.Duration(left)*time.Millisecond, s.m.opts.longPoll()))
+		}
+	}
+	return !ours, ours, pause
 }
 
 // sleep waits until there is reason to ask again, or the token is given the lock.
-func (s *Slot) sleep(ctx context.Context) (*grant, error) {
-	poll := time.NewTimer(s.m.opts.Poll)
+func (s *Slot) sleep(ctx context.Context, pause time.Duration) (*grant, error) {
+	poll := time.NewTimer(pause)
 	defer poll.Stop()
 	select {
 	case g := <-s.inbox():

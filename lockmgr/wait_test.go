@@ -141,7 +141,7 @@ func TestAskShorterThanTheClaim(t *testing.T) {
 			if !overtakes {
 				w.wake(payload)
 			}
-			g, err := w.sleep(t.Context())
+			g, err := w.sleep(t.Context(), DefaultPoll)
 			if err != nil || g == nil {
 				t.Fatalf("the wake-up was lost: %v", err)
 			}
@@ -169,7 +169,7 @@ func TestAClaimCountsFromTheRequest(t *testing.T) {
 			t.Fatal(got, err)
 		}
 		w.wake(wakeUp{held.Fence() * 2, DefaultClaim, w.Token()})
-		g, err := w.sleep(t.Context())
+		g, err := w.sleep(t.Context(), DefaultPoll)
 		redistest.OK(t, err)
 		if g == nil || !g.since.Equal(sent) || w.isUsable(g) {
 			t.Errorf("%+v, asked at %v; with less than two round trips left it is usable: %v", g, sent, w.isUsable(g))
@@ -204,7 +204,7 @@ func TestAnAnswerToAnEarlierToken(t *testing.T) {
 		time.Sleep(DefaultPoll)
 		s.queuedAt("a:earlier", 3, time.Now(), time.Second)
 		s.wake(wakeUp{2, DefaultClaim, s.Token()})
-		if g, err := s.sleep(t.Context()); err != nil || !g.since.Equal(asked) || !s.isUsable(g) {
+		if g, err := s.sleep(t.Context(), DefaultPoll); err != nil || !g.since.Equal(asked) || !s.isUsable(g) {
 			t.Errorf("%+v, %v", g, err)
 		}
 	})
@@ -218,7 +218,7 @@ func TestAGrantOfAnEarlierToken(t *testing.T) {
 		s.wake(wakeUp{1, DefaultClaim, s.Token()})
 		s.Renew()
 		start := time.Now()
-		if g, err := s.sleep(t.Context()); g != nil || err != nil || time.Since(start) != DefaultPoll {
+		if g, err := s.sleep(t.Context(), DefaultPoll); g != nil || err != nil || time.Since(start) != DefaultPoll {
 			t.Errorf("%+v, %v after %v", g, err, time.Since(start))
 		}
 	})

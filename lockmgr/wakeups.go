@@ -141,6 +141,14 @@ func (u *wakeUps) addLocked(s *Slot, subscribe bool) {
 	l.slots = append(l.slots, s)
 }
 
+// hears reports whether s is told from now on when its token has the lock.
+func (u *wakeUps) hears(s *Slot) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	l := u.locks[s.name]
+	return s.listens == listening && l != nil && l.sub.IsActive()
+}
+
 // remove ends what add began, for good. The subscription stays for a while: a process that
 // waits for a lock often does so again soon.
 func (u *wakeUps) remove(s *Slot) {

@@ -56,7 +56,7 @@ type Options struct {
 	// lockmgr.DefaultTTL.
 	LockTTL time.Duration
 
-	// LockPoll is the pause between two attempts at a held lock. Zero means
+	// LockPoll is the pause between two attempts at a lock that another program holds. Zero means
 	// lockmgr.DefaultPoll.
 	LockPoll time.Duration
 

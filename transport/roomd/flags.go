@@ -178,7 +178,7 @@ func (f *redisFlags) open() (*redisurl.DB, error) { return f.Files.Open(f.Redis)
 // roomFlags say how rooms work, and the lock before them.
 type roomFlags struct {
 	LockTTL  time.Duration `default:"3s" placeholder:"3s" help:"How long a crashed holder can block a room."`
-	LockPoll time.Duration `default:"5ms" placeholder:"5ms" help:"Pause between two attempts at a held lock."`
+	LockPoll time.Duration `default:"5ms" placeholder:"5ms" help:"Pause between two attempts at a lock that another program holds."`
 	LockWait time.Duration `default:"10s" placeholder:"10s" help:"How long an action waits for its room before it is refused as busy."`
 	MaxBatch int           `default:"256" placeholder:"256" help:"How many actions may share one hold of the lock. 1 takes it for each anew."`
 	Capacity int           `default:"0" placeholder:"0" help:"How many members a room may have. 0 sets no limit of its own (65536 seats)."`

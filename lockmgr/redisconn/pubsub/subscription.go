@@ -57,6 +57,13 @@ func (s *Subscription) Wait(ctx context.Context) error {
 	}
 }
 
+// IsActive reports whether the subscription is active now, as far as the hub knows; see Wait.
+func (s *Subscription) IsActive() bool {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	return s.hub.life.Err() == nil && !s.closed && s.wasActiveLocked()
+}
+
 // Close ends the subscription. It does not wait for a call of the handler that is running.
 func (s *Subscription) Close() {
 	s.hub.mu.Lock()

@@ -100,6 +100,7 @@ var transportMutants = []mutant{
 	{"metrics: everybody may read them", "transport/node/admin.go", `mux.Handle("GET /metrics", a.protect(metrics, refuseText))`, `mux.Handle("GET /metrics", metrics)`, "./transport/node", "TestWhoIsAnOperator"},
 	{"page: every origin may import the client", "transport/node/web.go", `origin != "" && n.server.AllowsOrigin(r)`, `origin != ""`, "./transport/node", "TestPage_ImportedByOthers"},
 	{"operators' page: a room that differs is not named", "transport/page/admin/problems.js", "[...ofRooms(fleet.live), ", "[", "./transport/roomd", "TestOperatorsPage_OneClickToAProblem"},
+	{"operators' page: pages in the order of letters, and nobody says so", "transport/page/admin/rooms.js", "next || this.#after ? \"Pages", "false ? \"Pages", "./transport/roomd", "TestOperatorsPage_Room"},
 	{"operators' page: rooms in the order of their letters", "transport/page/admin/rooms.js", "[...rooms].sort((a, b) => byNumber.compare(a.room, b.room))", "rooms", "./transport/roomd", "TestOperatorsPage_Room"},
 	{"page: a lucky list without a lock is believed", "transport/page/assets/crowd.js", "const gaps = [0, 5, 20, 100]", "const gaps = [0]", "./transport/roomd", "TestPage_Stampede$"},
 	{"page: the stampede's table has seats for all", "transport/page/assets/crowd.js", "{ settings: { capacity: seats } }", "{}", "./transport/roomd", "TestPage_Stampede$"},

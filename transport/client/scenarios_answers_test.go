@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"roomd/room"
 	"roomd/transport/client"
@@ -102,8 +103,10 @@ func code(err error) string {
 		return "left"
 	case errors.Is(err, client.ErrUnwatched):
 		return "unwatched"
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "not sent"):
 		return "timeout"
+	case errors.Is(err, context.DeadlineExceeded):
+		return protocol.CodeUnknown
 	case !errors.As(err, &closed):
 		return fmt.Sprintf("%T %v", err, err)
 	}

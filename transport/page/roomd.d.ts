@@ -36,7 +36,7 @@ export type ServerCode =
  *
  * - `timeout`: the request was not sent in time, so nothing was done;
  * - `left`, `unwatched`, `lost`: why a room has ended;
- * - `client_closed`: the program called `close`;
+ * - `client_closed`: the program called `close`, or the attempt to connect was given up;
  * - `replaced`: newer sessions of the user took over all rooms of this one (close code 4001);
  * - `disconnected`: the server ended the connection over a fault of the client (`closeCode` says which).
  *
@@ -98,7 +98,7 @@ export interface ConnectOptions {
   onUnreachable?: (error: Error) => void
   /** For how many ms a request waits for a connection, and how long one attempt to connect may take. Default: 10,000. */
   timeout?: number
-  /** Before attempt n the client waits for a random time up to min(cap, base·2ⁿ). In ms. Default: 250 and 5,000. */
+  /** Before further attempt n, from 0 on, the client waits for a random time up to min(cap, base·2ⁿ). In ms. Default: 250 and 5,000. */
   backoff?: { base?: number; cap?: number }
   /**
    * If nothing has come for `idle` ms, the client sends a ping. If nothing comes for another `timeout` ms,
@@ -135,7 +135,7 @@ export class Client extends EventTarget {
   removeEventListener(type: "state", listener: (event: Event) => void, options?: boolean | EventListenerOptions): void
   /** The user's name, as far as it is known: from the options, the token, or the first join. */
   readonly user: string | undefined
-  /** Where the present connection leads, or the latest one led, without query. */
+  /** Where the present connection leads, or the latest attempt to make one, without query. Undefined before the first. */
   readonly address: string | undefined
   /** Why the client is `lost`. Undefined until then. */
   readonly error: RoomdError | undefined
@@ -312,7 +312,8 @@ export interface Listing<Data = any, MemberData = any> extends Position {
  * anything, also `leave` and `close`.
  *
  * Methods that ask the server for something wait for a connection, and reject with a {@link RoomdError}. What they did is
- * in the room when they resolve. `ready` and `leave` are sent again after a reconnect if the reply is missing;
+ * in the room when they resolve. What the server refuses because it comes too fast is sent again, 30 times at most. `ready` and `leave` are sent
+ * again after a reconnect if the reply is missing, and reject with `unknown` if there is none in time;
  * `set`, `setMember`, `setPrivate`, `update`, `timer` and `say` then reject with `unknown`, unless the node restarts (1012): what it has
  * not answered it has not begun, and all is sent again.
  */

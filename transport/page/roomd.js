@@ -908,7 +908,8 @@ class Session {
     for (const mirror of this.mirrors.values()) mirror.restoring = true
     const again = []
     for (const request of link.takeBack()) {
-      if (code === RESTART || !request.sent || REPEATABLE.has(request.frame.action)) again.push(request)
+      if (code === RESTART) request.sent = false
+      if (!request.sent || REPEATABLE.has(request.frame.action)) again.push(request)
       else request.failed(new RoomdError("unknown", `${request.frame.action}: the connection broke before the reply came; it was done or it was not`))
     }
     for (const request of again) this.#limit(request)
@@ -1057,7 +1058,11 @@ class Session {
   }
 
   #limit(request) {
-    const expired = () => request.failed(new RoomdError("timeout", `${request.frame.action}: no connection in ${this.#options.timeout} ms`, { retry: true }))
+    const none = `no connection in ${this.#options.timeout} ms`
+    const expired = () => {
+      if (request.sent) request.done({ error: { code: "unknown", message: `${none}; it was done or it was not` } })
+      else request.failed(new RoomdError("timeout", `${request.frame.action}: ${none}`, { retry: true }))
+    }
     request.timer = setTimeout(expired, this.#options.timeout)
   }
 

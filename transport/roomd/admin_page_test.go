@@ -95,7 +95,12 @@ func TestOperatorsPage_Room(t *testing.T) {
 	}
 
 	p := b.open("operator", "http://"+admins[0]+"/admin#rooms")
-	p.until("the rooms, in the order of their numbers", `[...document.querySelectorAll("#rooms-rows th")].map((one) => one.textContent).join(" ") === "42 chess-2 chess-10"`)
+	p.until("the rooms, in the order of their numbers", `[...document.querySelectorAll("#rooms-rows th")].map((one) => one.textContent).join(" ") === "42 chess-2 chess-10" && !document.getElementById("rooms-count").textContent.includes("letters")`)
+	crowd := nodes[0].player("crowd", nil)
+	for i := range 50 {
+		join(t, crowd, strings.Repeat("x", i+1))
+	}
+	p.until("that pages have another order", `document.getElementById("rooms-count").textContent.startsWith("50 rooms on this page. Pages follow the letters of the ids")`)
 	p.do(chromedp.SendKeys("#search-text", "4\n"))
 	p.until("what was searched", `document.querySelectorAll("#rooms-rows tr").length === 1 && location.hash === "#rooms=4"`)
 	p.click("#rooms-rows a")

@@ -53,7 +53,7 @@ export class Rooms {
 
   #draw({ rooms, next = "", truncated }) {
     this.#next = next
-    text($("rooms-count"), [rooms.length ? `${plural(rooms.length, "room")}${next || this.#after ? " on this page" : ""}.` : "", truncated ? "Not all rooms have been found yet." : ""].join(" "))
+    text($("rooms-count"), [rooms.length ? `${plural(rooms.length, "room")}${next || this.#after ? " on this page" : ""}.` : "", next || this.#after ? "Pages follow the letters of the ids: 10 is on one before 2." : "", truncated ? "Not all rooms have been found yet." : ""].join(" "))
     $("rooms-table").hidden = rooms.length === 0
     $("rooms-empty").hidden = rooms.length > 0
     text($("rooms-empty"), this.#contains ? `No room has “${this.#contains}” in its id.` : this.#after ? "There are no more rooms." : "There are no rooms yet.")

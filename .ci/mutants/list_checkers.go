@@ -64,4 +64,7 @@ var checkerMutants = []mutant{
 	{"audit: a join into a closed room", "loadtest/audit/members.go", "		case !c.Again:\n			o.find(RuleClosed", "		case false:\n			o.find(RuleClosed", audit, "TestOracle_EachRule"},
 	{"audit: a session out of turn", "loadtest/audit/members.go", `	if !fits || m.session != "" && c.Old != m.session {`, "	if !fits {", audit, "TestOracle_EachRule"},
 	{"lab: a hold that overlaps another", "loadtest/lab/anomaly/holders.go", "if i > 0 && h.from < last.to && h.caller != last.caller {", "if false {", "./loadtest/lab/anomaly", ""},
+	{"lab: no way to the next failure", "loadtest/lab/html.go", "				last = cell\n", "", "./loadtest/lab", "TestPage"},
+	{"lab: roomd is excused", "loadtest/lab/table.go", "c.Discipline != roomd.name && ", "", "./loadtest/lab", "TestMatrix"},
+	{"lab: another time to live than published", "loadtest/lab/commands.go", "\"EX\", seconds(3), \"NX\"", "\"EX\", seconds(4), \"NX\"", "./loadtest/lab", "TestDiscipline_SendsWhatIsPublished"},
 }

@@ -2,25 +2,27 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"roomd/loadtest/lab/anomaly"
 	"roomd/loadtest/report"
 )
 
-// CacheResult is how one guard handled the callers of an expired entry.
+// CacheResult is how one lock handled the callers of an expired entry.
 type CacheResult struct {
 	Guard string      `json:"guard"`
 	Gone  CacheCounts `json:"gone"`           // many callers at once, and no value at all
 	Old   CacheCounts `json:"old"`            // many callers at once, and the old value kept
 	Slow  CacheCounts `json:"slow"`           // three callers, and a load outlasts the lock's TTL
 	Dead  CacheCounts `json:"dead"`           // the first loader dies, the others use the old value
-	Empty CacheCounts `json:"empty,omitzero"` // three callers in turn, and the database has nothing; zero if nothing is published about that
+	Empty CacheCounts `json:"empty,omitzero"` // three in turn, and the database has nothing; zero if nothing is published about that
 }
 
 // CacheCounts are the outcomes of an expired entry's callers.
@@ -44,22 +46,24 @@ const (
 	slowLoad     = 1.6 // in TTLs: one that outlasts the lock
 )
 
-// scene is callers that come to an expired entry, each in a process of its own.
+// What an entry holds.
+const (
+	oldValue  = "old"
+	newValue  = "new"
+	emptyCode = "(empty)" // the database has nothing; the code is the lab's choice
+)
+
+// unguarded is no lock at all.
+var unguarded = discipline{name: "no-guard", ttl: timestampTTL}
+
+// scene is callers that come to an expired entry. A few have a process each, under the observer; many share some.
 type scene struct {
-	callers int
-	comes   func(i int, ttl float64) float64 // when each of them comes, in published seconds
-	slow    bool                             // a load takes slowLoad
-	keeps   bool                             // the old value is there
-	dies    bool                             // the first caller, while it loads
-	empty   bool                             // the database has nothing
+	comes []float64 // when each of them comes, in published seconds
+	slow  bool      // a load takes slowLoad
+	keeps bool      // the old value is there
+	dies  bool      // the first caller, while it loads
+	empty bool      // the database has nothing
 }
-
-func atOnce(int, float64) float64 { return 0 }
-
-func inTurn(i int, _ float64) float64 { return float64(i) }
-
-// aroundExpiry has the second come before the lock expires, and the third after that, while the first still loads.
-func aroundExpiry(i int, ttl float64) float64 { return []float64{0, 0.5, 1.25}[i] * ttl }
 
 // entry is one expired entry and its callers.
 type entry struct {
@@ -82,25 +86,14 @@ func newEntry(x *cell, s scene) *entry {
 	return e
 }
 
-// What an entry holds.
-const (
-	oldValue  = "old"
-	newValue  = "new"
-	emptyCode = "(empty)" // the database has nothing; the code is the lab's choice
-)
-
-// cachefillGuard is the guard that this project has.
-const cachefillGuard = "cachefill"
-
-// playCache sends callers to an expired entry without a guard, behind every lock, and behind cachefill.
+// playCache sends callers to an expired entry without a guard, and behind every lock.
 func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
-	all := []*discipline{{name: "no-guard", ttl: 2}}
+	all := []*discipline{&unguarded}
 	for _, row := range l.report.Disciplines {
 		if row.discipline.lock != nil {
 			all = append(all, row.discipline)
 		}
 	}
-	all = append(all, &discipline{name: cachefillGuard, ttl: timestampTTL})
 	results := make([]CacheResult, len(all))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(l.cellsAtOnce())
@@ -113,15 +106,12 @@ func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 					*counts, err = l.playScene(ctx, d, s)
 				}
 			}
-			play(&r.Gone, scene{callers: cacheCallers, comes: atOnce})
-			play(&r.Old, scene{callers: cacheCallers, comes: atOnce, keeps: true})
-			play(&r.Slow, scene{callers: 3, comes: aroundExpiry, slow: true})
-			play(&r.Dead, scene{callers: 2, comes: inTurn, keeps: true, dies: true})
+			play(&r.Gone, scene{comes: make([]float64, cacheCallers)})
+			play(&r.Old, scene{comes: make([]float64, cacheCallers), keeps: true})
+			play(&r.Slow, scene{comes: []float64{0, 0.5 * d.ttl, 1.25 * d.ttl}, slow: true}) // before the lock expires, and after
+			play(&r.Dead, scene{comes: []float64{0, 1}, keeps: true, dies: true})
 			if d.lock == nil || d.lock.keepsEmpty {
-				play(&r.Empty, scene{callers: 3, comes: inTurn, empty: true})
-			}
-			if err != nil {
-				err = fmt.Errorf("cache behind %s: %w", d.name, err)
+				play(&r.Empty, scene{comes: []float64{0, 1, 2}, empty: true})
 			}
 			return err
 		})
@@ -129,64 +119,62 @@ func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 	return results, group.Wait()
 }
 
-// playScene sends callers to an entry, under the observer, which sees whose lock each release deletes.
+// playScene sends callers to an entry. It returns when the new value is there, or nobody hopes for it any more.
 func (l *lab) playScene(ctx context.Context, d *discipline, s scene) (counts CacheCounts, err error) {
-	var g guard = locked{d.lock}
-	if d.name == cachefillGuard {
-		g = filled{}
-	}
-	history, err := newCell(l, d, &fault{name: cacheGuard, play: func(ctx context.Context, x *cell) error {
+	x := newCell(l, d, &fault{name: cacheGuard}, l.cfg.Second)
+	h, err := x.play(ctx, func(ctx context.Context) error {
 		e := newEntry(x, s)
 		var callers []*caller
-		for i := range s.callers {
-			c, err := x.caller(fmt.Sprintf("caller-%02d", i+1), false)
-			if err != nil {
+		shared := len(s.comes) > manyProcesses
+		if shared {
+			if err := x.share(); err != nil {
 				return err
 			}
-			done, err := g.open(e, c.process)
-			if err != nil {
+		}
+		for i := range s.comes {
+			var c *caller
+			if name := fmt.Sprintf("caller-%02d", i+1); shared {
+				c = x.callerIn(x.processes[i%manyProcesses], name, false)
+			} else if c, err = x.caller(name, false); err != nil {
 				return err
 			}
-			defer done()
 			callers = append(callers, c)
 		}
 		if s.dies {
 			e.dying = callers[0]
 		}
 		if s.keeps {
-			if err := g.leaveOld(ctx, e); err != nil {
+			if err := x.home.rdb.Set(ctx, e.old, oldValue, x.seconds(cacheFresh)).Err(); err != nil {
 				return err
 			}
 		}
-		counts = e.ask(ctx, g, callers)
+		counts = e.count(ctx, callers)
 		return nil
-	}}, l.cfg.Second).play(ctx)
-	counts.Freed = anomaly.Find(history).Counts().Deleted
+	})
+	counts.Freed = anomaly.Find(h).Counts().Deleted
 	return counts, err
 }
 
-// ask connects all callers, lets them ask, and counts the outcomes. It returns when the new value is there, or nobody hopes
-// for it any more.
-func (e *entry) ask(ctx context.Context, g guard, callers []*caller) CacheCounts {
+// count connects the callers, lets them come, and counts the outcomes.
+func (e *entry) count(ctx context.Context, callers []*caller) CacheCounts {
 	counts := CacheCounts{Callers: len(callers)}
 	var mu sync.Mutex
 	var ready, all sync.WaitGroup
 	begin := make(chan struct{})
+	ready.Add(len(callers))
 	for i, c := range callers {
-		ready.Add(1)
 		all.Go(func() {
 			_ = c.process.rdb.Ping(ctx).Err() // if it fails, so does the next
 			ready.Done()
 			<-begin
-			if sleep(ctx, e.x.seconds(e.comes(i, e.x.d.ttl)), nil) != nil {
+			if sleep(ctx, e.x.seconds(e.comes[i]), nil) != nil {
 				return
 			}
 			c.asked = time.Now()
-			value, err := g.get(ctx, e, c)
-			waited := time.Since(c.asked)
+			value, err := e.get(ctx, c)
 			mu.Lock()
 			defer mu.Unlock()
-			counts.LongestWaitMS = max(counts.LongestWaitMS, ms(waited))
+			counts.LongestWaitMS = max(counts.LongestWaitMS, ms(time.Since(c.asked)))
 			if err != nil {
 				counts.Errors++
 			} else if value == oldValue {
@@ -198,26 +186,20 @@ func (e *entry) ask(ctx context.Context, g guard, callers []*caller) CacheCounts
 	begun := time.Now()
 	close(begin)
 	all.Wait()
-	counts.Never = !e.empty && !e.awaitNew(ctx, g, callers[len(callers)-1].process)
+	if !e.empty { // others keep coming
+		ctx, cancel := context.WithTimeout(ctx, e.x.patience)
+		defer cancel()
+		c := e.x.callerIn(callers[len(callers)-1].process, "the last one", false)
+		for c.asked = time.Now(); !counts.Never; c.asked = time.Now() {
+			if value, _ := e.get(ctx, c); value == newValue {
+				break
+			}
+			counts.Never = sleep(ctx, spinPause, nil) != nil
+		}
+	}
 	counts.UpdatedMS = ms(time.Since(begun))
 	counts.Loads, counts.AtOnce = e.loads.Load(), e.most.Load()
 	return counts
-}
-
-// awaitNew asks until the new value is there, which may load in the background, and reports whether it came.
-func (e *entry) awaitNew(ctx context.Context, g guard, p *process) bool {
-	c := e.x.callerIn(p, "the last one", false)
-	ctx, cancel := context.WithTimeout(ctx, e.x.patience)
-	defer cancel()
-	for {
-		c.asked = time.Now()
-		if value, _ := g.get(ctx, e, c); value == newValue {
-			return true
-		}
-		if sleep(ctx, spinPause, nil) != nil {
-			return false
-		}
-	}
 }
 
 // load asks the database.
@@ -228,8 +210,7 @@ func (e *entry) load(ctx context.Context, c *caller) (string, error) {
 	for most := e.most.Load(); now > most && !e.most.CompareAndSwap(most, now); {
 		most = e.most.Load()
 	}
-	err := sleep(ctx, e.takes, nil)
-	switch {
+	switch err := sleep(ctx, e.takes, nil); {
 	case err != nil:
 		return "", err
 	case e.dying == c:
@@ -241,67 +222,108 @@ func (e *entry) load(ctx context.Context, c *caller) (string, error) {
 	return newValue, nil
 }
 
+var (
+	errNoValue  = errors.New("no value, and the caller may not load one")
+	errTimedOut = errors.New("the lock did not come free")
+	errDied     = errors.New("the loader has died") // it does nothing more
+)
+
+// get returns the entry's value for a caller, or the old one. The lock's holder loads and stores the value, without looking
+// again. The others use the old value if there is one and the lock does not wait, and otherwise wait. Each outcome of a lock that
+// waits means what it means to its article's caller: 1, load; 2, read the value, which should be there; 0, an error, unless the
+// caller may look once more.
+func (e *entry) get(ctx context.Context, c *caller) (string, error) {
+	if value, err := c.get(ctx, e.value); !errors.Is(err, redis.Nil) {
+		return value, err
+	}
+	lock := e.x.d.lock
+	switch {
+	case lock == nil:
+	case lock.wait == nil:
+		if took, err := lock.try(ctx, c); err != nil {
+			return "", err
+		} else if !took && e.keeps {
+			return c.read(ctx, e.old)
+		} else if !took {
+			return e.await(ctx, c)
+		}
+	default:
+		switch got, err := lock.wait(ctx, c); {
+		case err != nil:
+			return "", err
+		case got == vanished, got == timedOut && lock.looksAfterTimeout:
+			return c.read(ctx, e.value)
+		case got == timedOut:
+			return "", errTimedOut
+		}
+	}
+	value, err := e.load(ctx, c)
+	if err == nil && (value != "" || lock != nil && lock.keepsEmpty) {
+		if value == "" {
+			value = emptyCode
+		}
+		err = c.do(ctx, "SETEX", e.value, seconds(cacheFresh), value).Err()
+	}
+	if err != nil || lock == nil {
+		return value, err
+	}
+	return value, lock.unlock(ctx, c)
+}
+
+// await reads until somebody else has stored the value.
+func (e *entry) await(ctx context.Context, c *caller) (string, error) {
+	for {
+		if err := c.pause(ctx, spinPause); err != nil {
+			return "", err
+		}
+		if value, err := c.read(ctx, e.value); !errors.Is(err, errNoValue) {
+			return value, err
+		}
+	}
+}
+
+// read returns a value that should be there.
+func (p *process) read(ctx context.Context, key string) (string, error) {
+	value, err := p.get(ctx, key)
+	if errors.Is(err, redis.Nil) {
+		return "", errNoValue
+	}
+	return value, err
+}
+
 // cache returns the results of the guards.
-func (r *Report) cache() []*report.Table {
-	type column struct {
-		head, about string
-		of          func(CacheCounts) string
+func (r *Report) cache() *report.Table {
+	const gone, old, slow, dead, empty = "no value", "old kept", "slow load", "dead loader", "empty"
+	t := &report.Table{
+		Title: "cache", Subtitle: fmt.Sprintf("callers at an expired entry: %d at once; three around a load of %.1f TTLs; after one that dies while it loads; "+
+			"three in turn, and the database has nothing", cacheCallers, slowLoad),
+		Columns: []report.Column{{Head: "guard"},
+			{Head: "loads", Group: gone, About: "how often the database was asked; 1 is best"},
+			{Head: "longest s", Group: gone, About: "the longest wait for an answer, in published seconds; a load takes 0.5 s"},
+			{Head: "errors", Group: gone, About: "callers that got no value"},
+			{Head: "loads", Group: old}, {Head: "longest s", Group: old},
+			{Head: "stale", Group: old, About: "callers that got the old value"}, {Head: "errors", Group: old},
+			{Head: "loads", Group: slow}, {Head: "at once", Group: slow, About: "the most loads at the same time"},
+			{Head: "freed", Group: slow, About: "locks deleted by another caller's command"}, {Head: "errors", Group: slow},
+			{Head: "updated s", Group: dead, About: "until the new value was there, while others kept coming"},
+			{Head: "loads", Group: empty, About: "– where the article does not say"}},
+		Notes: []string{"A lock without a published wait is tried once. Who does not get it reads the value until it is there, or uses the old one."},
 	}
-	count := func(of func(CacheCounts) int) func(CacheCounts) string {
-		return func(c CacheCounts) string { return fmt.Sprint(of(c)) }
-	}
-	loads := column{"loads", "how often the database was asked; 1 is best", count(func(c CacheCounts) int { return int(c.Loads) })}
-	longest := column{"longest wait", "until a caller had its answer, in published seconds",
-		func(c CacheCounts) string { return fmt.Sprintf("%.1f s", c.LongestWaitMS/r.SecondMS) }}
-	stale := column{"stale", "callers that got the old value", count(func(c CacheCounts) int { return c.Stale })}
-	errs := column{"errors", "callers that got no value", count(func(c CacheCounts) int { return c.Errors })}
-	most := column{"at once", "the most loads at the same time", count(func(c CacheCounts) int { return int(c.AtOnce) })}
-	freed := column{"others' locks freed", "locks deleted by another caller's command", count(func(c CacheCounts) int { return c.Freed })}
-	updated := column{"updated after", "until the new value was there, while others kept coming", func(c CacheCounts) string {
-		if c.Never {
-			return "never"
+	second := func(ms float64) string { return fmt.Sprintf("%.1f", ms/r.SecondMS) }
+	for _, c := range r.Cache {
+		updated, loads := second(c.Dead.UpdatedMS), markNone
+		if c.Dead.Never {
+			updated = "never"
 		}
-		return fmt.Sprintf("%.1f s", c.UpdatedMS/r.SecondMS)
-	}}
-	tables := []*report.Table{
-		{Title: "cache", Subtitle: fmt.Sprintf("%d callers at an expired entry; a load takes %.1f s (published seconds)", cacheCallers, cacheLoad),
-			Notes: []string{"A lock without a published wait is tried once. Who does not get it reads the value until it is there, or uses the old one."}},
-		{Title: "cache, and a load goes wrong", Subtitle: fmt.Sprintf("three callers, and a load takes %.1f TTLs of the lock; callers after one that dies while it "+
-			"loads; three callers in turn, and the database has nothing (– where the article does not say)", slowLoad)},
-	}
-	for i, group := range []struct {
-		name    string
-		of      func(CacheResult) CacheCounts
-		columns []column
-	}{
-		{"no value", func(c CacheResult) CacheCounts { return c.Gone }, []column{loads, longest, errs}},
-		{"old value kept", func(c CacheResult) CacheCounts { return c.Old }, []column{loads, longest, stale, errs}},
-		{"slow load", func(c CacheResult) CacheCounts { return c.Slow }, []column{loads, most, freed, errs}},
-		{"dead loader", func(c CacheResult) CacheCounts { return c.Dead }, []column{updated}},
-		{"empty result", func(c CacheResult) CacheCounts { return c.Empty }, []column{loads}},
-	} {
-		t := tables[min(1, i/2)]
-		if len(t.Columns) == 0 {
-			t.Columns = []report.Column{{Head: "guard"}}
-			for _, c := range r.Cache {
-				t.Rows = append(t.Rows, report.Row{Cells: []string{c.Guard}, Strong: c.Guard == cachefillGuard})
-			}
+		if c.Empty.Callers > 0 {
+			loads = fmt.Sprint(c.Empty.Loads)
 		}
-		for _, c := range group.columns {
-			t.Columns = append(t.Columns, report.Column{Head: c.head, Group: group.name, About: c.about})
-			for i := range t.Rows {
-				text := markNone
-				if counts := group.of(r.Cache[i]); counts.Callers > 0 {
-					text = c.of(counts)
-				}
-				t.Rows[i].Cells = append(t.Rows[i].Cells, text)
-			}
-		}
+		cells := []string{c.Guard, fmt.Sprint(c.Gone.Loads), second(c.Gone.LongestWaitMS), fmt.Sprint(c.Gone.Errors),
+			fmt.Sprint(c.Old.Loads), second(c.Old.LongestWaitMS), fmt.Sprint(c.Old.Stale), fmt.Sprint(c.Old.Errors),
+			fmt.Sprint(c.Slow.Loads), fmt.Sprint(c.Slow.AtOnce), fmt.Sprint(c.Slow.Freed), fmt.Sprint(c.Slow.Errors), updated, loads}
+		t.Rows = append(t.Rows, report.Row{Cells: cells})
 	}
-	if len(r.Cache) == 0 {
-		return nil
-	}
-	return tables
+	return t
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -20,8 +20,7 @@ var (
 	errUnknown = errors.New("outcome is unknown")
 )
 
-// spinPause is the pause between two attempts in the articles that spin. It is not
-// scaled.
+// spinPause is the pause between two attempts in the articles that spin. It is not scaled.
 const spinPause = 5 * time.Millisecond
 
 // caller asks to join or to leave on behalf of one player.
@@ -48,10 +47,15 @@ type caller struct {
 	lost   bool // one of its replies was lost
 }
 
+// The states of a caller that the driver waits for. The cell's mu is held.
+func (c *caller) stopped() bool { return c.held || c.ended() }
+func (c *caller) idle() bool    { return c.waited || c.ended() }
+func (c *caller) ended() bool   { return c.dead || c.done }
+
 // record adds an event of the caller to the history.
 func (c *caller) record(e anomaly.Event) {
 	e.Caller = c.user
-	c.x.history.add(e)
+	c.x.record(e)
 }
 
 // action is what a join or a leave counts as.
@@ -64,56 +68,36 @@ func (c *caller) request(ctx context.Context) {
 	c.waited = false
 	c.x.mu.Unlock()
 	c.record(anomaly.Event{Kind: anomaly.Asked, Leave: c.leave})
-	err := c.x.way.ask(ctx, c)
+	err := c.ask(ctx)
 	c.x.mu.Lock()
 	defer c.x.mu.Unlock()
 	if c.dead {
 		return
 	}
-	// Refused requests count: their waiting is part of the latency.
-	c.x.tally.Record(time.Since(c.asked))
+	outcome, kind := tally.Refused, anomaly.ToldFailed
 	switch {
 	case err == nil:
-		c.x.tally.Count(action, tally.Done)
-		c.record(anomaly.Event{Kind: anomaly.ToldOK})
+		outcome, kind = tally.Done, anomaly.ToldOK
 	case c.sent || errors.Is(err, errUnknown):
-		c.x.tally.Count(action, tally.Unknown)
-		c.record(anomaly.Event{Kind: anomaly.ToldUnknown})
-	default:
-		c.x.tally.Count(action, tally.Refused)
-		c.record(anomaly.Event{Kind: anomaly.ToldFailed})
+		outcome, kind = tally.Unknown, anomaly.ToldUnknown
 	}
-}
-
-// change returns the list after the caller's join or leave. As published, a join
-// appends without checking who is there.
-func (c *caller) change(users []string) []string {
-	if !c.leave {
-		return append(users, c.user)
-	}
-	changed := []string{}
-	for _, user := range users {
-		if user != c.user {
-			changed = append(changed, user)
-		}
-	}
-	return changed
+	c.x.tally.Record(time.Since(c.asked)) // of refused ones, too: their waiting is part of the latency
+	c.x.tally.Count(action, outcome)
+	c.record(anomaly.Event{Kind: kind})
 }
 
 // turnedAway records that the caller found the lock taken.
 func (c *caller) turnedAway() {
 	c.x.mu.Lock()
 	defer c.x.mu.Unlock()
-	if c.waited {
-		return
+	if !c.waited {
+		c.waited = true
+		c.record(anomaly.Event{Kind: anomaly.Refused})
+		c.x.changed.Broadcast()
 	}
-	c.waited = true
-	c.record(anomaly.Event{Kind: anomaly.Refused})
-	c.x.changed.Broadcast()
 }
 
-// pause sleeps between two attempts. It fails with errBusy when the player has
-// lost patience, or the time is up.
+// pause sleeps between two attempts. It fails with errBusy when the player has lost patience, or the time is up.
 func (c *caller) pause(ctx context.Context, d time.Duration) error {
 	c.turnedAway()
 	if time.Since(c.asked) > c.x.patience {
@@ -122,8 +106,8 @@ func (c *caller) pause(ctx context.Context, d time.Duration) error {
 	return sleep(ctx, d, c.x.over)
 }
 
-// sleep returns after d. It returns the cause of ctx if that ends before, and errBusy
-// if over is closed before; nil is never closed.
+// sleep returns after d. It returns the cause of ctx if that ends before, and errBusy if over is closed before; nil is never
+// closed.
 func sleep(ctx context.Context, d time.Duration, over <-chan struct{}) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -137,20 +121,14 @@ func sleep(ctx context.Context, d time.Duration, over <-chan struct{}) error {
 	}
 }
 
-// now returns what the caller's clock shows, in whole published seconds.
-func (c *caller) now() int64 {
-	return time.Now().UnixNano()/int64(c.x.second) + c.ahead
-}
-
-// nowMillis returns what the caller's clock shows, in published milliseconds.
+// now returns what the caller's clock shows, in whole published seconds, and nowMillis in published milliseconds.
+func (c *caller) now() int64 { return time.Now().UnixNano()/int64(c.x.second) + c.ahead }
 func (c *caller) nowMillis() int64 {
 	return time.Now().UnixNano()/int64(c.x.second/1000) + 1000*c.ahead
 }
 
 // number draws a random number from low to high.
-func (c *caller) number(low, high int) string {
-	return strconv.Itoa(low + c.random.IntN(high-low+1))
-}
+func (c *caller) number(low, high int) string { return strconv.Itoa(low + c.random.IntN(high-low+1)) }
 
 // step is a place in a discipline where the driver can stop or crash a caller.
 type step string
@@ -170,26 +148,24 @@ const (
 	stepOverwrote step = "overwrote" // it has done so, and is about to look whether it has the lock
 )
 
-// lockSteps are the steps of every discipline with a lock.
-var lockSteps = []step{stepLocked, stepRead, stepWrote, stepGiving, stepGave}
-
-// keptSteps are lockSteps of those whose release need not free the lock.
-var keptSteps = lockSteps[:4]
+// lockSteps are the steps of every discipline with a lock, and keptSteps of those whose release need not free the lock.
+var (
+	lockSteps = []step{stepLocked, stepRead, stepWrote, stepGiving, stepGave}
+	keptSteps = lockSteps[:4]
+)
 
 // with returns lockSteps and more.
 func with(more ...step) []step { return append(more, lockSteps...) }
 
-// strike is what the driver does to a caller at a step.
+// strike is what the driver does to a caller at a step: nothing, or one of the following.
 type strike int
 
 const (
-	nothing strike = iota
-	hold           // stop until letGo
-	crash          // run no later step
+	hold  strike = 1 + iota // stop until letGo
+	crash                   // run no later step
 )
 
-// at marks a step between a discipline's commands. It does not return if the caller
-// crashes here.
+// at marks a step between a discipline's commands. It does not return if the caller crashes here.
 func (c *caller) at(s step) {
 	if !c.reach(s) {
 		runtime.Goexit()
@@ -204,12 +180,11 @@ func (c *caller) reach(s step) bool {
 	x.reached[s] = true
 	switch c.plan[s] {
 	case crash:
-		x.crashLocked(c)
+		c.crashLocked()
 	case hold:
 		delete(c.plan, s)
-		x.struck = x.struck || c.user == victimUser
 		c.held = true
-		x.changed.Broadcast()
+		x.struckLocked(c)
 		c.record(anomaly.Event{Kind: anomaly.Paused})
 		for c.held && !c.dead {
 			x.changed.Wait()
@@ -222,18 +197,18 @@ func (c *caller) reach(s step) bool {
 // die ends a caller whose own code fails.
 func (c *caller) die() {
 	c.x.mu.Lock()
-	c.x.crashLocked(c)
+	c.crashLocked()
 	c.x.mu.Unlock()
 	runtime.Goexit()
 }
 
 // crashLocked ends a caller and its process at once.
-func (x *cell) crashLocked(c *caller) {
+func (c *caller) crashLocked() {
 	c.record(anomaly.Event{Kind: anomaly.Crashed})
-	c.dead, x.struck = true, x.struck || c.user == victimUser
+	c.dead = true
 	c.process.die()
 	if c.cancel != nil {
 		c.cancel()
 	}
-	x.changed.Broadcast()
+	c.x.struckLocked(c)
 }

@@ -1,11 +1,13 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,14 +31,13 @@ type cell struct {
 	lab     *lab
 	d       *discipline
 	f       *fault
-	way     way
 	id      string // of the room
 	lockKey string
 	hashKey string // of the hash that has the lock as a field, for hsetnx
 	listKey string
 	timescale
 	patience time.Duration
-	history  *recorder
+	begun    time.Time
 	observer *observer
 	home     *process        // of the driver itself
 	over     <-chan struct{} // closed when callers must end
@@ -51,15 +52,15 @@ type cell struct {
 	reached map[step]bool // guarded by mu; by any caller
 	struck  bool          // guarded by mu; the fault has happened to the victim
 	failure error         // guarded by mu; makes the history worthless
+
+	recording sync.Mutex
+	history   []anomaly.Event // guarded by recording
 }
 
 func newCell(l *lab, d *discipline, f *fault, second time.Duration) *cell {
 	x := &cell{
-		lab: l, d: d, f: f, way: d.way(), timescale: timescale{second},
-		id:      fmt.Sprintf("lab-%s-%s-%s-%d", l.run, d.name, f.name, l.cells.Add(1)),
-		history: &recorder{start: time.Now()},
-		tally:   new(tally.Tally),
-		reached: make(map[step]bool),
+		lab: l, d: d, f: f, timescale: timescale{second}, begun: time.Now(), tally: new(tally.Tally), reached: make(map[step]bool),
+		id: fmt.Sprintf("lab-%s-%s-%s-%d", l.run, d.name, f.name, l.cells.Add(1)),
 	}
 	x.lockKey, x.hashKey, x.listKey = "LockRoom:"+x.id, "Locks:"+x.id, "Room:"+x.id+":Users"
 	x.patience = x.seconds(patience)
@@ -68,31 +69,33 @@ func newCell(l *lab, d *discipline, f *fault, second time.Duration) *cell {
 	return x
 }
 
-// play runs the fault's scenario and returns its history.
-func (x *cell) play(ctx context.Context) (anomaly.History, error) {
-	var err error
+// play runs a scenario, and returns its history.
+func (x *cell) play(ctx context.Context, scenario func(context.Context) error) (h anomaly.History, err error) {
 	if x.home, err = newProcess(x, "home", nil); err != nil {
-		return anomaly.History{}, err
+		return h, err
 	}
 	defer x.end()
-	initial := x.d.initial()
-	if err := x.way.fill(ctx, x, initial); err != nil {
-		return anomaly.History{}, err
+	h.TTL = x.seconds(x.d.ttl)
+	if !x.d.phpArray { // whose list cannot be stored
+		h.Initial = []string{staysUser, leavesUser}
+		if err := x.fill(ctx, h.Initial); err != nil {
+			return h, err
+		}
 	}
-	if err := x.observer.begin(ctx); err != nil {
-		return anomaly.History{}, err
+	if x.observer.now, err = x.observer.look(ctx); err != nil {
+		return h, err
 	}
-	x.history.start = time.Now()
-	if err := x.f.play(ctx, x); err != nil {
-		return anomaly.History{}, err
+	x.begun = time.Now()
+	if err := scenario(ctx); err != nil {
+		return h, err
 	}
 	x.running.Wait()
-	x.elapsed = time.Since(x.history.start)
+	x.elapsed = x.now()
 	end, err := x.observer.look(ctx)
-	return anomaly.History{
-		Events: x.history.all(), Initial: initial, Final: end.users,
-		TTL: x.seconds(x.d.ttl), Forever: end.held && end.expires == 0,
-	}, errors.Join(err, x.failed())
+	h.Events, h.Final, h.Forever = x.events(), end.users, end.held && end.expires == 0
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return h, errors.Join(err, x.failure)
 }
 
 // end ends all processes and callers of the cell.
@@ -105,10 +108,27 @@ func (x *cell) end() {
 	x.running.Wait()
 }
 
+// now returns the time since the history began.
+func (x *cell) now() time.Duration { return time.Since(x.begun) }
+
+// record adds an event to the history. A zero At means now.
+func (x *cell) record(e anomaly.Event) {
+	x.recording.Lock()
+	defer x.recording.Unlock()
+	e.At = cmp.Or(e.At, x.now())
+	x.history = append(x.history, e)
+}
+
+// events returns the history in order of time.
+func (x *cell) events() []anomaly.Event {
+	x.recording.Lock()
+	defer x.recording.Unlock()
+	return slices.SortedStableFunc(slices.Values(x.history), func(a, b anomaly.Event) int { return cmp.Compare(a.At, b.At) })
+}
+
 // caller adds a caller in a process of its own, over a wire.
-func (x *cell) caller(user string, leave bool) (*caller, error) {
-	c := x.callerIn(nil, user, leave)
-	var err error
+func (x *cell) caller(user string, leave bool) (c *caller, err error) {
+	c = x.callerIn(nil, user, leave)
 	if c.process, err = newProcess(x, fmt.Sprint(len(x.processes)+1), c); err != nil {
 		return nil, err
 	}
@@ -142,6 +162,44 @@ func (x *cell) start(ctx context.Context, c *caller) {
 	})
 }
 
+// strikeAt starts a caller, and waits until it is stopped at a step, or dies there.
+func (x *cell) strikeAt(ctx context.Context, c *caller, at step, how strike) {
+	c.plan[at] = how
+	x.start(ctx, c)
+	x.until(ctx, x.patience, c.stopped)
+}
+
+// letGo lets a caller continue, up to a step if one is given.
+func (x *cell) letGo(c *caller, upTo ...step) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	clear(c.plan)
+	for _, s := range upTo {
+		c.plan[s] = hold
+	}
+	c.held = false
+	x.changed.Broadcast()
+}
+
+// resume lets a caller continue, and waits until it is stopped at the step if one is given, or has ended.
+func (x *cell) resume(ctx context.Context, c *caller, upTo ...step) {
+	x.letGo(c, upTo...)
+	if len(upTo) > 0 {
+		x.until(ctx, x.patience, c.stopped)
+	} else {
+		x.until(ctx, x.patience, c.ended)
+	}
+}
+
+// come starts callers one after the other, each as soon as the one before has ended or waits. So no two race, even without
+// a lock.
+func (x *cell) come(ctx context.Context, callers ...*caller) {
+	for _, c := range callers {
+		x.start(ctx, c)
+		x.until(ctx, x.patience, c.idle)
+	}
+}
+
 // until waits for a condition, for d at most. The condition may use what x.mu guards.
 func (x *cell) until(ctx context.Context, d time.Duration, cond func() bool) {
 	ctx, cancel := context.WithTimeout(ctx, d)
@@ -159,18 +217,6 @@ func (x *cell) until(ctx context.Context, d time.Duration, cond func() bool) {
 	}
 }
 
-// letGo lets a caller continue, up to a step if one is given.
-func (x *cell) letGo(c *caller, upTo ...step) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	clear(c.plan)
-	for _, s := range upTo {
-		c.plan[s] = hold
-	}
-	c.held = false
-	x.changed.Broadcast()
-}
-
 // fail records why the cell's history is worthless.
 func (x *cell) fail(err error) {
 	x.mu.Lock()
@@ -178,14 +224,8 @@ func (x *cell) fail(err error) {
 	x.failure = errors.Join(x.failure, err)
 }
 
-func (x *cell) failed() error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.failure
-}
-
-func (x *cell) wasStruck() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.struck
+// struckLocked records that the fault has happened, if c is the victim.
+func (x *cell) struckLocked(c *caller) {
+	x.struck = x.struck || c.user == victimUser
+	x.changed.Broadcast()
 }

@@ -14,12 +14,20 @@ import (
 // word is an argument of a published command that its caller makes.
 type word func(c *caller) any
 
-func theLock(c *caller) any     { return c.x.lockKey }
-func theHash(c *caller) any     { return c.x.hashKey }
-func ownValue(c *caller) any    { return c.value }
-func quotedValue(c *caller) any { return `"` + c.value + `"` }
-func rightNow(c *caller) any    { return c.nowMillis() }
-func inOneSecond(c *caller) any { return c.nowMillis() + 1000 }
+var (
+	theLock     word = func(c *caller) any { return c.x.lockKey }
+	theHash     word = func(c *caller) any { return c.x.hashKey }
+	ownValue    word = func(c *caller) any { return c.value }
+	quotedValue word = func(c *caller) any { return `"` + c.value + `"` }
+	rightNow    word = func(c *caller) any { return c.nowMillis() }
+	inOneSecond word = func(c *caller) any { return c.nowMillis() + 1000 }
+)
+
+// Times in a command, as they were published.
+type (
+	seconds      int64
+	milliseconds int64
+)
 
 // takes is an attempt with one command, which answers 1 or OK if it has set the lock.
 func takes(args ...any) attempt {
@@ -69,27 +77,22 @@ func spin(pause time.Duration, take attempt) func(context.Context, *caller) (out
 	}
 }
 
-// cards is the lock of the card game. Its value is drawn once, before the loop.
+// cards is the lock of the card game. Its value is drawn once, before the loop: the room, and PHP's uniqid, which is the
+// time in microseconds, in 13 hexadecimal digits.
 func cards(value word, unlock func(context.Context, *caller) error) *lock {
 	loop := spin(spinPause, takes("SET", theLock, value, "EX", seconds(3), "NX"))
 	return &lock{unlock: unlock, wait: func(ctx context.Context, c *caller) (outcome, error) {
-		c.value = c.x.id + c.uniqid()
+		now := time.Now()
+		if !c.drawsAt.IsZero() {
+			now = c.drawsAt
+		}
+		c.value = fmt.Sprintf("%s%08x%05x", c.x.id, now.Unix(), now.Nanosecond()/1000)
 		c.at(stepDrawn)
 		return loop(ctx, c)
 	}}
 }
 
-// uniqid is PHP's: the time in microseconds, in 13 hexadecimal digits.
-func (c *caller) uniqid() string {
-	now := time.Now()
-	if !c.drawsAt.IsZero() {
-		now = c.drawsAt
-	}
-	return fmt.Sprintf("%08x%05x", now.Unix(), now.Nanosecond()/1000)
-}
-
-// multiExpire puts SETNX and EXPIRE into one transaction, so that no crash comes between
-// them.
+// multiExpire puts SETNX and EXPIRE into one transaction, so that no crash comes between them.
 func multiExpire(ctx context.Context, c *caller) (bool, error) {
 	var took *redis.Cmd
 	_, err := c.process.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
@@ -113,28 +116,15 @@ func compareInClient(ctx context.Context, c *caller) error {
 	return del(ctx, c)
 }
 
-// Times in a command, as they were published.
-type (
-	seconds      int64
-	milliseconds int64
-)
-
-// inMillis maps the words of a command to those with the same meaning in milliseconds.
-var inMillis = map[string]string{
-	"EX": "PX", "EXPIRE": "PEXPIRE", "SETEX": "PSETEX", "TTL": "PTTL",
-}
-
 // send sends a published command, with the words that its caller makes.
 func (c *caller) send(ctx context.Context, args ...any) *redis.Cmd {
-	words := slices.Clone(args)
-	for i, arg := range words {
-		if w, ok := arg.(func(*caller) any); ok {
-			words[i] = w(c)
-		} else if w, ok := arg.(word); ok {
-			words[i] = w(c)
+	args = slices.Clone(args)
+	for i, arg := range args {
+		if w, ok := arg.(word); ok {
+			args[i] = w(c)
 		}
 	}
-	return c.do(ctx, words...)
+	return c.do(ctx, args...)
 }
 
 // do sends a command as it was published, with its times scaled.
@@ -148,8 +138,11 @@ type timescale struct{ second time.Duration }
 // seconds returns how long published seconds last.
 func (s timescale) seconds(n float64) time.Duration { return time.Duration(n * float64(s.second)) }
 
-// scaled returns a command with its times scaled. Where a published second is shorter
-// than a second, Redis gets milliseconds.
+// inMillis maps the words of a command to those with the same meaning in milliseconds.
+var inMillis = map[string]string{"EX": "PX", "EXPIRE": "PEXPIRE", "SETEX": "PSETEX", "TTL": "PTTL"}
+
+// scaled returns a command with its times scaled. Where a published second is shorter than a second, Redis gets
+// milliseconds.
 func (s timescale) scaled(args ...any) []any {
 	whole := s.second == time.Second
 	for i, arg := range args {
@@ -195,8 +188,8 @@ func (p *process) look(ctx context.Context) (value string, there bool, err error
 	return value, err == nil, err
 }
 
-// secondsLeft sends TTL and returns published seconds. As Redis does, it rounds to the
-// nearest, and returns less than zero if there is no lock, or no expiry.
+// secondsLeft sends TTL and returns published seconds. As Redis does, it rounds to the nearest, and returns less than zero if
+// there is no lock, or no expiry.
 func (p *process) secondsLeft(ctx context.Context) (int64, error) {
 	left, err := p.do(ctx, "TTL", p.x.lockKey).Int64()
 	if second := p.x.second.Milliseconds(); second != time.Second.Milliseconds() && left > 0 {

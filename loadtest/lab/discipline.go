@@ -4,78 +4,41 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/lab/anomaly"
+	"roomd/room"
 )
 
 // discipline is one way to keep players' joins and leaves apart.
 type discipline struct {
 	name    string
-	article string  // that publishes it; one of the names in disciplines.go
-	about   string  // its steps in a line
-	ttl     float64 // of its lock, in published seconds
-	steps   []step  // at which the driver can strike
-	lock    *lock   // nil if it has no lock that could guard something else
+	article string   // that publishes it; one of the names in disciplines.go
+	about   string   // its steps in a line
+	ttl     float64  // of its lock, in published seconds
+	steps   []step   // at which the driver can strike
+	lock    *lock    // nil if it has no lock that could guard something else
+	listed  []Listed // what its article warns of, or what else is known to go wrong with it
 
 	inHash   bool // the lock is a field of a hash
 	counts   bool // the lock's value counts the requests for it
 	phpArray bool // its client stores a list as the word "Array"
-
-	// listed is what its article warns of, or what else is known to go wrong with it.
-	listed []Listed
-}
-
-// waited is listed where the others wait for the whole TTL, which is no anomaly.
-const waited = "waited"
-
-// waitedTTLs is how much of a TTL a wait must last to count as the whole.
-const waitedTTLs = 0.9
-
-// way is how a discipline changes a room's list.
-type way interface {
-	// open prepares a process.
-	open(*process) error
-	// close undoes open.
-	close(*process)
-	// fill puts the first players into the room.
-	fill(ctx context.Context, x *cell, users []string) error
-	// ask lets the caller join or leave. A nil error means that this has happened,
-	// errUnknown that it may have, any other that it has not.
-	ask(ctx context.Context, c *caller) error
-	// members adds the question who is in the list at key, and returns the function
-	// that reads the answer.
-	members(ctx context.Context, p redis.Pipeliner, key string) func() ([]string, error)
-}
-
-// way returns roomd's way for roomd, and the articles' for all others.
-func (d *discipline) way() way {
-	if d == &roomd {
-		return realNode{}
-	}
-	return list{}
 }
 
 // lock is the part of a discipline that can guard anything.
 type lock struct {
-	// try asks for the lock once. Where nothing about waiting is published, a
-	// player's join asks again every 5 ms.
+	// try asks for the lock once. Where nothing about waiting is published, a player's join asks again every 5 ms.
 	try attempt
-
 	// wait asks for the lock and waits by steps of its own. It replaces try.
-	wait func(ctx context.Context, c *caller) (outcome, error)
-
+	wait   func(ctx context.Context, c *caller) (outcome, error)
 	unlock func(ctx context.Context, c *caller) error
 
-	// looksAfterTimeout makes a cache's caller read the value after timedOut, before
-	// it gives up.
-	looksAfterTimeout bool
-
-	// keepsEmpty makes a cache's caller store also that there is nothing to store.
-	keepsEmpty bool
+	looksAfterTimeout bool // a cache's caller reads the value after timedOut, before it gives up
+	keepsEmpty        bool // a cache's caller stores also that there is nothing to store
 }
 
 // attempt asks for a lock once, and reports whether the caller has it.
@@ -90,11 +53,13 @@ const (
 	vanished // another caller had the lock, and it is gone
 )
 
-// seenIn reports whether anomalies include the listed one. The TTL is in the time of
-// the anomalies.
+// waited is listed where the others wait for the whole TTL, or nearly so, which is no anomaly.
+const waited = "waited"
+
+// seenIn reports whether anomalies include the listed one. The TTL is in the time of the anomalies.
 func (l Listed) seenIn(a anomaly.Counts, ttl time.Duration) bool {
 	if l.Anomaly == waited {
-		return a.StuckMS >= waitedTTLs*float64(ttl.Milliseconds())
+		return a.StuckMS >= 0.9*ms(ttl)
 	}
 	return a.Of(l.Anomaly) > 0 && (a.Forever || !l.Forever)
 }
@@ -104,27 +69,17 @@ func (d *discipline) shows(fault string, a anomaly.Counts, ttl time.Duration) bo
 	return !slices.ContainsFunc(d.listed, func(l Listed) bool { return l.Fault == fault && !l.seenIn(a, ttl) })
 }
 
-// taken reports whether this change of its value means that the lock was taken. A new
-// count means so; those who lose only add to it.
-func (d *discipline) taken(before, after string) bool {
-	return before != after && (!d.counts || after == "1")
-}
-
 // has reports whether the discipline has all the steps.
 func (d *discipline) has(steps ...step) bool {
 	return !slices.ContainsFunc(steps, func(s step) bool { return !slices.Contains(d.steps, s) })
 }
-
-// list is the articles' way: a caller reads, changes and writes back a JSON array in one
-// string, with a lock or without. JSON is the lab's choice, and so is a leave.
-type list struct{}
 
 // phpArray is what PHP makes of a list where a string belongs.
 const phpArray = "Array"
 
 var errNoList = errors.New("the list is no list")
 
-// encode returns a list as the discipline's client stores it.
+// encode returns a list as the discipline's client stores it: a JSON array in one string, which is the lab's choice.
 func (d *discipline) encode(users []string) (string, error) {
 	if d.phpArray {
 		return phpArray, nil
@@ -133,19 +88,30 @@ func (d *discipline) encode(users []string) (string, error) {
 	return string(text), err
 }
 
-// initial returns who is in the list before.
-func (d *discipline) initial() []string {
-	if d.phpArray {
-		return nil
+// decode decodes a reply of GET.
+func decode(text string, err error) (users []string, _ error) {
+	switch {
+	case errors.Is(err, redis.Nil):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case text == phpArray:
+		return []string{}, errNoList
 	}
-	return []string{staysUser, leavesUser}
+	return users, json.Unmarshal([]byte(text), &users)
 }
 
-func (list) open(*process) error { return nil }
-func (list) close(*process)      {}
+// session returns the name of a user's only session.
+func session(user string) string { return "session of " + user }
 
-func (list) fill(ctx context.Context, x *cell, users []string) error {
-	if len(users) == 0 {
+// fill puts the first players into the room. For roomd that also loads the scripts into Redis, before the fault.
+func (x *cell) fill(ctx context.Context, users []string) error {
+	if x.d == &roomd {
+		for _, user := range users {
+			if _, err := x.home.rooms.Do(ctx, x.id, room.Join{User: user, Session: session(user)}); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 	text, err := x.d.encode(users)
@@ -155,42 +121,41 @@ func (list) fill(ctx context.Context, x *cell, users []string) error {
 	return x.home.rdb.Set(ctx, x.listKey, text, 0).Err()
 }
 
-func (list) members(ctx context.Context, p redis.Pipeliner, key string) func() ([]string, error) {
-	text := p.Get(ctx, key)
+// members adds the question who is in the list, and returns the function that reads the answer.
+func (x *cell) members(ctx context.Context, p redis.Pipeliner) func() ([]string, error) {
+	if x.d == &roomd {
+		keys := p.HKeys(ctx, x.listKey)
+		return func() ([]string, error) {
+			slices.Sort(keys.Val()) // a hash has no order
+			return keys.Result()
+		}
+	}
+	text := p.Get(ctx, x.listKey)
 	return func() ([]string, error) {
 		users, err := decode(text.Result())
 		if errors.Is(err, errNoList) {
-			return []string{}, nil
+			err = nil
 		}
 		return users, err
 	}
 }
 
-// decode decodes a reply of GET.
-func decode(text string, err error) (users []string, _ error) {
-	if err != nil {
-		if errors.Is(err, redis.Nil) {
-			err = nil
-		}
-		return nil, err
-	}
-	if text == phpArray {
-		return nil, errNoList
-	}
-	return users, json.Unmarshal([]byte(text), &users)
-}
-
-func (list) ask(ctx context.Context, c *caller) error {
+// ask lets the caller join or leave. A nil error means that this has happened, errUnknown that it may have, any other that it
+// has not.
+func (c *caller) ask(ctx context.Context) error {
 	lock := c.x.d.lock
-	if lock == nil {
-		return readChangeWrite(ctx, c)
+	switch {
+	case c.x.d == &roomd:
+		return c.askRoomd(ctx)
+	case lock == nil:
+		return c.readChangeWrite(ctx)
 	}
 	if err := lock.acquire(ctx, c); err != nil {
 		return err
 	}
 	c.record(anomaly.Event{Kind: anomaly.Acquired})
 	c.at(stepLocked)
-	if err := readChangeWrite(ctx, c); err != nil {
+	if err := c.readChangeWrite(ctx); err != nil {
 		return err
 	}
 	c.at(stepGiving)
@@ -201,8 +166,24 @@ func (list) ask(ctx context.Context, c *caller) error {
 	return nil
 }
 
-// readChangeWrite is GET, append, SET.
-func readChangeWrite(ctx context.Context, c *caller) error {
+func (c *caller) askRoomd(ctx context.Context) error {
+	var action room.Action = room.Join{User: c.user, Session: session(c.user)}
+	if c.leave {
+		action = room.Leave{User: c.user, Session: session(c.user)}
+	}
+	_, err := c.process.rooms.Do(ctx, c.x.id, action)
+	switch {
+	case errors.Is(err, room.ErrUnknown):
+		return fmt.Errorf("%w: %w", errUnknown, err)
+	case errors.Is(err, room.ErrNotMember): // roomd did not find the player in the list
+		c.record(anomaly.Event{Kind: anomaly.Read})
+	}
+	return err
+}
+
+// readChangeWrite is GET, append, SET. As published, a join appends without checking who is there. A leave is the lab's
+// choice.
+func (c *caller) readChangeWrite(ctx context.Context) error {
 	users, err := decode(c.get(ctx, c.x.listKey))
 	if errors.Is(err, errNoList) { // [] operator not supported for strings
 		c.die()
@@ -212,13 +193,17 @@ func readChangeWrite(ctx context.Context, c *caller) error {
 	}
 	c.record(anomaly.Event{Kind: anomaly.Read, Users: users})
 	c.at(stepRead)
-	users = c.change(users)
+	if c.leave {
+		users = slices.DeleteFunc(append([]string{}, users...), func(user string) bool { return user == c.user })
+	} else {
+		users = append(users, c.user)
+	}
 	text, err := c.x.d.encode(users)
 	if err != nil {
 		return err
 	}
 	c.sent = true
-	sent := time.Since(c.x.history.start)
+	sent := c.x.now()
 	if err := c.do(ctx, "SET", c.x.listKey, text).Err(); err != nil {
 		return err
 	}
@@ -235,8 +220,7 @@ func (l *lock) acquire(ctx context.Context, c *caller) error {
 		if l.wait == nil {
 			took, err = l.try(ctx, c)
 		} else {
-			// It was published for a cache, where vanished means that the value is
-			// there. A player asks again.
+			// It was published for a cache, where vanished means that the value is there. A player asks again.
 			var o outcome
 			o, err = l.wait(ctx, c)
 			took = o == acquired

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,26 +22,19 @@ var (
 	bodyTemplate = template.Must(template.New("lab").Parse(bodyHTML))
 )
 
-// story is what went wrong with a discipline, by fault.
-type story struct {
-	Name     string
-	Failures []failure
+// rowView is a discipline on the page, with what went wrong with it.
+type rowView struct {
+	*Row
+	Cells, Failures []*cellView
 }
 
-// failure is a cell of the matrix in which something went wrong, or which is not as listed.
-type failure struct {
-	ID, Fault, About, Next string // Next is the ID of the next failure
-	Findings, Events       []string
+// cellView is a cell on the page. It is a failure if it has an ID: something went wrong, or it is not as listed.
+type cellView struct {
+	*Cell
+	Class, About     string
+	ID, Next         string // Next is the ID of the next failure
+	Findings, Events []string
 }
-
-// square is a cell of the matrix.
-type square struct{ Marks, Class, Link, Title string }
-
-// What the page has of a cell, at most.
-const (
-	maxFindings = 8
-	maxEvents   = 60
-)
 
 // WriteHTML writes the report as one self-contained page: the verdict with links to what is not as listed, the matrix with
 // links to what went wrong, step by step, and the numbers.
@@ -49,55 +43,39 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		Command: "lab", Question: "What do the published locks lose under faults, and what does roomd lose?",
 		Verdict: r.Verdict, Good: r.AsListed(), Setup: r.setup(), Style: style,
 	}
-	failed := make(map[*Cell]bool)
 	for i, c := range r.differ {
-		failed[c] = true
 		page.Failed = append(page.Failed, report.Link{To: c.id(), Text: r.Differences[i]})
 	}
-	rows := make(map[string][]square)
-	var stories []story
-	var last *failure
+	var rows []rowView
+	last := new(cellView)
 	for _, row := range r.Disciplines {
-		s := story{Name: row.Name}
+		v := rowView{Row: row}
 		for _, c := range row.Cells {
-			q := square{Marks: c.Marks(), Class: c.class(), Title: c.Discipline + ": " + c.fault.about}
-			if c.Anomalies.Total() > 0 || failed[c] {
-				q.Link = c.id()
-				s.Failures = append(s.Failures, c.failure())
+			cell := &cellView{Cell: c, Class: c.class(), About: c.fault.about}
+			v.Cells = append(v.Cells, cell)
+			if c.Anomalies.Total() > 0 || slices.Contains(r.differ, c) {
+				cell.ID, last.Next = c.id(), c.id()
+				cell.Findings, cell.Events = c.story()
+				v.Failures = append(v.Failures, cell)
+				last = cell
 			}
-			rows[row.Name] = append(rows[row.Name], q)
 		}
-		if len(s.Failures) > 0 {
-			stories = append(stories, s)
-		}
+		rows = append(rows, v)
 	}
-	for _, s := range stories {
-		for i := range s.Failures {
-			if last != nil {
-				last.Next = s.Failures[i].ID
-			}
-			last = &s.Failures[i]
-		}
-	}
-	draw := func(name string) template.HTML {
+	draw := func(name string) []template.HTML {
 		var b strings.Builder
-		data := map[string]any{"Report": r, "Heads": r.columns(), "Rows": rows, "Stories": stories}
-		if err := bodyTemplate.ExecuteTemplate(&b, name, data); err != nil {
+		if err := bodyTemplate.ExecuteTemplate(&b, name, map[string]any{"Heads": r.columns(), "Rows": rows}); err != nil {
 			panic(err) // a bug of the template
 		}
-		return template.HTML(b.String())
-	}
-	var cache []template.HTML
-	for _, t := range r.cache() {
-		cache = append(cache, t.HTML())
+		return []template.HTML{template.HTML(b.String())}
 	}
 	page.Sections = []report.Section{
-		{ID: "matrix", Title: "Which lock fails under which fault", About: "A row is a way to lock, a column a fault. Follow a red cell to what happened there.",
-			Parts: []template.HTML{draw("matrix"), report.Meanings("What the marks mean", marks().Rows), report.Meanings("What the faults are", r.faults().Rows)}},
-		{ID: "failures", Title: "What happened", Parts: []template.HTML{draw("stories")},
+		{ID: "matrix", Title: "Which lock fails under which fault",
+			About: "A row is a way to lock, a column a fault. Follow a red cell to what happened there.",
+			Parts: append(draw("matrix"), report.Meanings("What the marks mean", marks().Rows), report.Meanings("What the faults are", r.faults().Rows))},
+		{ID: "failures", Title: "What happened", Parts: draw("stories"),
 			About: "Each failure with what was found, and every step. Times are in the lock's seconds."},
-		{ID: "numbers", Title: "Numbers", Parts: []template.HTML{r.numbers().HTML()}},
-		{ID: "cache", Title: "Cache guards", About: "Callers come to an expired entry of a cache, behind each lock.", Parts: cache},
+		{ID: "numbers", Title: "Numbers", Parts: []template.HTML{r.numbers().HTML(), r.cache().HTML()}},
 		{ID: "steps", Title: "Articles and steps", About: choices, Parts: []template.HTML{r.steps().HTML()}},
 	}
 	return page.Write(w)
@@ -105,24 +83,25 @@ func (r *Report) WriteHTML(w io.Writer) error {
 
 func (c *Cell) id() string { return c.Discipline + "-under-" + c.Fault }
 
-func (c *Cell) failure() failure {
-	f := failure{ID: c.id(), Fault: c.Fault, About: c.fault.about}
-	at := func(d time.Duration) string { return fmt.Sprintf("%.3f s", float64(d)/float64(max(1, c.second))) }
-	for i, finding := range c.findings.All {
-		if i == maxFindings {
-			f.Findings = append(f.Findings, fmt.Sprintf("and %d more", len(c.findings.All)-i))
-			break
-		}
-		f.Findings = append(f.Findings, at(finding.At)+": "+finding.String())
+// story returns what was found in the cell, and what happened there. Both are cut off where they get long.
+func (c *Cell) story() (findings, events []string) {
+	line := func(at time.Duration, text string) string {
+		return fmt.Sprintf("%.3f s  %s", float64(at)/float64(max(1, c.second)), text)
 	}
-	for i, e := range c.history.Events {
-		if i == maxEvents {
-			f.Events = append(f.Events, fmt.Sprintf("and %d more", len(c.history.Events)-i))
-			break
-		}
-		f.Events = append(f.Events, at(e.At)+"  "+describe(e))
+	for _, f := range c.findings.All {
+		findings = append(findings, line(f.At, f.String()))
 	}
-	return f
+	for _, e := range c.history.Events {
+		events = append(events, line(e.At, describe(e)))
+	}
+	return cut(findings, 8), cut(events, 60)
+}
+
+func cut(lines []string, n int) []string {
+	if len(lines) <= n {
+		return lines
+	}
+	return append(lines[:n:n], fmt.Sprintf("and %d more", len(lines)-n))
 }
 
 // describe returns an event in words.
@@ -130,13 +109,13 @@ func describe(e anomaly.Event) string {
 	text := strings.TrimSpace(e.Caller + " " + string(e.Kind))
 	switch {
 	case e.Kind == anomaly.Asked && e.Leave:
-		text += " to leave"
+		return text + " to leave"
 	case e.Kind == anomaly.Asked:
-		text += " to join"
-	case e.Kind == anomaly.Read, e.Kind == anomaly.Wrote, e.Kind == anomaly.Stored:
-		text += ": " + strings.Join(e.Users, " ")
+		return text + " to join"
+	case e.Users != nil:
+		return text + ": " + strings.Join(e.Users, " ")
 	case e.Owner != "":
-		text += ": " + e.Owner + "'s lock"
+		return text + ": " + e.Owner + "'s lock"
 	}
 	return text
 }

@@ -127,7 +127,7 @@ func TestTimestamp_CacheAfterOutcomeZero(t *testing.T) {
 			if tt.there {
 				time.AfterFunc(3*time.Second, func() { rdb.Set(t.Context(), e.value, newValue, 0) })
 			}
-			if _, err := (locked{tt.d.lock}).get(t.Context(), e, c); !errors.Is(err, tt.want) {
+			if _, err := e.get(t.Context(), c); !errors.Is(err, tt.want) {
 				t.Errorf("%s, with the value there %t: %v, want %v", tt.d.name, tt.there, err, tt.want)
 			}
 			synctest.Wait()

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -9,50 +10,18 @@ import (
 	"roomd/room/coordinator"
 )
 
-// process is one of the processes that share Redis: a client with connections of
-// its own and, for roomd, a coordinator.
+// process is one of the processes that share Redis: a client with connections of its own and, for roomd, a coordinator.
 type process struct {
 	x     *cell
-	name  string
 	rdb   *redis.Client
 	wire  *wire                    // nil if it reaches Redis directly
 	rooms *coordinator.Coordinator // nil unless the discipline is roomd
 }
 
-// newProcess starts a process that reaches Redis directly, or over a wire for the
-// requests of c if that is not nil.
-func newProcess(x *cell, name string, c *caller) (*process, error) {
-	p := &process{x: x, name: x.id + "-" + name}
-	opts := clientOptions(x)
-	if c != nil {
-		if x.f.losesReply {
-			opts.ReadTimeout = lossTimeout(x)
-		}
-		var err error
-		if p.wire, err = newWire(x, c); err != nil {
-			return nil, err
-		}
-		opts.Network, opts.Addr, opts.Dialer, opts.TLSConfig = "tcp", p.wire.proxy.Addr(), nil, nil
-	}
-	p.rdb = redis.NewClient(opts)
-	if err := x.way.open(p); err != nil {
-		p.stop()
-		return nil, err
-	}
-	return p, nil
-}
-
-// lossTimeout returns how long clients wait for a reply where one gets lost: five
-// published seconds, or less, so that the command comes again, after go-redis' own pause,
-// when half the TTL is over.
-func lossTimeout(x *cell) time.Duration {
-	const backoff = 16 * time.Millisecond // at most, before the first retry
-	return min(x.seconds(5), x.seconds(x.d.ttl/2)-backoff)
-}
-
-// clientOptions returns the options of a client of the cell's Redis. All have go-redis'
-// defaults; roomd's are those of its command.
-func clientOptions(x *cell) *redis.Options {
+// newProcess starts a process that reaches Redis directly, or over a wire for the requests of c if that is not nil. All
+// clients have go-redis' defaults; roomd's are those of its command.
+func newProcess(x *cell, name string, c *caller) (p *process, err error) {
+	p = &process{x: x}
 	model := x.lab.redis.Options()
 	opts := &redis.Options{
 		Network: model.Network, Addr: model.Addr, Dialer: model.Dialer, TLSConfig: model.TLSConfig,
@@ -63,7 +32,25 @@ func clientOptions(x *cell) *redis.Options {
 		opts.ContextTimeoutEnabled, opts.MaxRetries, opts.DialerRetries = true, 1, 1
 		opts.ReadTimeout, opts.DialTimeout = time.Second, 2*time.Second
 	}
-	return opts
+	if c != nil {
+		if x.f.loses != nil { // they wait for five published seconds, or less, so that, after go-redis' pause, half the TTL is over
+			const backoff = 16 * time.Millisecond // at most, before the first retry
+			opts.ReadTimeout = min(x.seconds(5), x.seconds(x.d.ttl/2)-backoff)
+		}
+		if p.wire, err = newWire(x, c); err != nil {
+			return nil, err
+		}
+		opts.Network, opts.Addr, opts.Dialer, opts.TLSConfig = "tcp", p.wire.proxy.Addr(), nil, nil
+	}
+	p.rdb = redis.NewClient(opts)
+	if x.d == &roomd {
+		p.rooms, err = coordinator.New(p.rdb, coordinator.Options{Node: x.id + "-" + name, LockTTL: x.seconds(roomd.ttl), LockWait: x.patience})
+		if err != nil {
+			p.stop()
+			return nil, err
+		}
+	}
+	return p, nil
 }
 
 // die cuts all connections of the process, for good.
@@ -73,14 +60,19 @@ func (p *process) die() {
 	}
 }
 
+// closePatience is how long a coordinator without its Redis may take to close.
+const closePatience = 100 * time.Millisecond
+
 // stop ends the process and waits for its goroutines.
 func (p *process) stop() {
 	p.die()
 	if p.rooms != nil {
-		p.x.way.close(p)
+		ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+		defer cancel()
+		_ = p.rooms.Close(ctx)
 	}
 	_ = p.rdb.Close()
 	if p.wire != nil {
-		p.wire.close()
+		p.wire.proxy.Close()
 	}
 }

@@ -49,13 +49,13 @@ func (p path) walk(t *testing.T, server *redistest.Server, second time.Duration)
 	t.Helper()
 	w := newWalk(t, p, server, second)
 	w.others(`SET list 李四 王五`)
-	ask := w.c.x.way.ask
+	ask := w.c.ask
 	if p.cache() {
 		ask = w.askCache
 	}
 	err := errDied // unless it returns
 	var caller sync.WaitGroup
-	caller.Go(func() { err = ask(t.Context(), w.c) })
+	caller.Go(func() { err = ask(t.Context()) })
 	caller.Wait()
 	if !errors.Is(err, p.fails) {
 		t.Errorf("it ends with %v, want %v", err, p.fails)
@@ -105,8 +105,9 @@ func newWalk(t *testing.T, p path, server *redistest.Server, second time.Duratio
 }
 
 // askCache lets the caller ask for a value that is not there.
-func (w *walk) askCache(ctx context.Context, c *caller) error {
-	value, err := locked{c.x.d.lock}.get(ctx, w.entry, c)
+func (w *walk) askCache(ctx context.Context) error {
+	c := w.c
+	value, err := w.entry.get(ctx, c)
 	if err == nil && value != newValue && value != oldValue {
 		err = fmt.Errorf("the value is %q", value)
 	}
@@ -178,7 +179,7 @@ var (
 // seen returns the caller's commands that the server ran, in the words of a path.
 func (w *walk) seen(t *testing.T) string {
 	t.Helper()
-	if err := w.c.x.failed(); err != nil {
+	if err := w.c.x.failure; err != nil {
 		t.Error(err)
 	}
 	end := "end of " + w.c.x.id

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"io"
@@ -32,12 +33,15 @@ var letters = []struct{ what, letter, about string }{
 
 // marks explains the marks.
 func marks() *report.Facts {
-	f := &report.Facts{Rows: []report.Fact{{Name: markGood, Text: "nothing wrong"}, {Name: markNone, Text: "the discipline has no such step"}}}
+	f := new(report.Facts)
+	add := func(name, text string) { f.Rows = append(f.Rows, report.Fact{Name: name, Text: text}) }
+	add(markGood, "nothing wrong")
+	add(markNone, "the discipline has no such step")
 	for _, l := range letters {
-		f.Rows = append(f.Rows, report.Fact{Name: l.letter, Text: l.about})
+		add(l.letter, l.about)
 	}
-	f.Rows = append(f.Rows, report.Fact{Name: "∞", Text: "for ever: the lock stays, and does not expire"},
-		report.Fact{Name: "( )", Text: "a quiet machine does not show it: chance, or this one was busy"})
+	add("∞", "for ever: the lock stays, and does not expire")
+	add("( )", "a quiet machine does not show it: chance, or this one was busy")
 	return f
 }
 
@@ -46,26 +50,22 @@ func marks() *report.Facts {
 //go:embed quiet.txt
 var quietText string
 
-// quiet are its marks, by discipline, in the order of the faults.
-var quiet = func() map[string][]string {
-	marks := make(map[string][]string)
+// quiet returns the marks that a cell has there.
+func quiet(discipline, name string) string {
+	at := slices.IndexFunc(faults, func(f *fault) bool { return f.name == name })
 	for line := range strings.Lines(quietText) {
-		if words := strings.Fields(line); len(words) == 1+len(faults) {
-			marks[words[0]] = words[1:]
+		if words := strings.Fields(line); len(words) == 1+len(faults) && words[0] == discipline && at >= 0 {
+			return words[1+at]
 		}
 	}
-	return marks
-}()
+	return ""
+}
 
 // byChance returns the anomalies of the cell that a quiet machine does not show.
 func (c *Cell) byChance() (list []string) {
-	marks := quiet[c.Discipline]
-	at := slices.IndexFunc(faults, func(f *fault) bool { return f.name == c.Fault })
-	if c.Discipline == roomd.name || at < 0 || at >= len(marks) {
-		return nil
-	}
+	marks := quiet(c.Discipline, c.Fault)
 	for _, l := range letters {
-		if c.Anomalies.Of(l.what) > 0 && !strings.Contains(marks[at], l.letter) {
+		if c.Anomalies.Of(l.what) > 0 && c.Discipline != roomd.name && !strings.Contains(marks, l.letter) {
 			list = append(list, l.what)
 		}
 	}
@@ -82,11 +82,9 @@ func (c *Cell) Marks() string {
 	}
 	marks, chance := "", ""
 	for _, l := range letters {
-		switch {
-		case c.Anomalies.Of(l.what) == 0:
-		case slices.Contains(c.ByChance, l.what):
+		if slices.Contains(c.ByChance, l.what) {
 			chance += l.letter
-		default:
+		} else if c.Anomalies.Of(l.what) > 0 {
 			marks += l.letter
 		}
 	}
@@ -96,10 +94,7 @@ func (c *Cell) Marks() string {
 	if chance != "" {
 		marks += "(" + chance + ")"
 	}
-	if marks == "" {
-		return markGood
-	}
-	return marks
+	return cmp.Or(marks, markGood)
 }
 
 // nameWidth is that of the names of disciplines.
@@ -232,9 +227,11 @@ func (r *Report) WriteTable(w io.Writer, color bool) error {
 		_ = facts.WriteText(&b, 0)
 	}
 	b.WriteString(choices + "\n")
-	for _, t := range append([]*report.Table{r.numbers()}, r.cache()...) {
-		b.WriteString("\n")
-		_ = t.WriteText(&b)
+	for _, t := range []*report.Table{r.numbers(), r.cache()} {
+		if len(t.Rows) > 0 {
+			b.WriteString("\n")
+			_ = t.WriteText(&b)
+		}
 	}
 	fmt.Fprintf(&b, "\nverdict  %s\n", r.Verdict)
 	for _, d := range r.Differences {

@@ -11,10 +11,9 @@ import (
 	"roomd/lockmgr/redistest/proxy"
 )
 
-// wire is a proxy between one process and Redis. It passes the requests of all its
-// connections one after the other through the observer, and so knows the effect of each.
-// It can swallow a reply, and holds all traffic while its caller is stopped. It finds
-// the steps of roomd, which does not call caller.at, by the effects of its requests.
+// wire is a proxy between one process and Redis. It passes the requests of all its connections one after the other through
+// the observer, and so knows the effect of each. It can swallow a reply, and holds all traffic while its caller is stopped.
+// It finds the steps of roomd, which does not call caller.at, by the effects of its requests.
 type wire struct {
 	x      *cell
 	caller *caller
@@ -32,7 +31,10 @@ func newWire(x *cell, c *caller) (*wire, error) {
 	model := x.lab.redis.Options()
 	dial := func(ctx context.Context) (net.Conn, error) { return model.Dialer(ctx, model.Network, model.Addr) }
 	var err error
-	w.proxy, err = proxy.Start(dial, w.exchange, w.awaitTurn)
+	w.proxy, err = proxy.Start(dial, w.exchange, func() { // returns when the wire does not hold its traffic
+		w.turn.Lock()
+		defer w.turn.Unlock()
+	})
 	return w, err
 }
 
@@ -57,35 +59,29 @@ func (w *wire) isCut() bool {
 	return w.ended
 }
 
-// close ends the wire and waits for its goroutines.
-func (w *wire) close() {
-	w.cut()
-	w.proxy.Close()
-}
-
 // exchange runs a request, and says what becomes of its reply. It cuts the connection if the caller is gone.
 func (w *wire) exchange(args []string, carryOut func() ([]byte, error)) proxy.Action {
 	if w.isCut() {
 		return proxy.Cut
 	}
-	x := w.x
-	onLock := slices.Contains(args, x.lockKey)
+	x, c := w.x, w.caller
 	if strings.HasSuffix(args[0], "SUBSCRIBE") {
 		_, _ = carryOut() // the proxy knows its error
 		return proxy.Pass
 	}
 	w.turn.Lock()
 	defer w.turn.Unlock()
+	onLock := slices.Contains(args, x.lockKey)
 	if !onLock && args[0] != "EXEC" && !slices.Contains(args, x.listKey) {
 		_, _ = carryOut()
 		return proxy.Pass
 	}
 	follows := onLock && x.d == &roomd
-	if follows && x.observer.owner() == w.caller.user && !w.caller.reach(stepRead) {
+	if follows && x.observer.owner() == c.user && !c.reach(stepRead) {
 		return proxy.Cut
 	}
 	var reply []byte
-	did, err := x.observer.around(context.Background(), w.caller.user, args, func() (err error) {
+	did, err := x.observer.around(context.Background(), c.user, args, func() (err error) {
 		reply, err = carryOut()
 		return err
 	})
@@ -96,10 +92,15 @@ func (w *wire) exchange(args []string, carryOut func() ([]byte, error)) proxy.Ac
 		return proxy.Cut
 	}
 	if did.gave {
-		w.caller.reach(stepGave)
+		c.reach(stepGave)
 	}
-	if follows && reply[0] != '-' && !w.follow(did) {
-		return proxy.Cut
+	if follows && reply[0] != '-' { // the step that roomd's caller has reached
+		switch {
+		case did.stored && !(c.reach(stepWrote) && c.reach(stepGiving)), did.took && !did.stored && !c.reach(stepLocked):
+			return proxy.Cut
+		case !did.stored && !did.took && !did.owns:
+			c.turnedAway()
+		}
 	}
 	if w.loseOne(did) {
 		return proxy.Silence
@@ -107,20 +108,7 @@ func (w *wire) exchange(args []string, carryOut func() ([]byte, error)) proxy.Ac
 	return proxy.Pass
 }
 
-// follow finds the step that roomd's caller has reached, and reports whether the caller
-// survives it.
-func (w *wire) follow(did effect) bool {
-	switch {
-	case did.stored:
-		return w.caller.reach(stepWrote) && w.caller.reach(stepGiving)
-	case did.took:
-		return w.caller.reach(stepLocked)
-	case !did.owns:
-		w.caller.turnedAway()
-	}
-	return true
-}
-
+// loseOne reports whether the reply to a request with that effect is lost.
 func (w *wire) loseOne(did effect) bool {
 	w.mu.Lock()
 	lost := w.loses != nil && w.loses(did)
@@ -129,21 +117,11 @@ func (w *wire) loseOne(did effect) bool {
 	}
 	w.mu.Unlock()
 	if lost {
-		w.caller.loseReply()
+		w.caller.record(anomaly.Event{Kind: anomaly.ReplyLost})
+		w.x.mu.Lock()
+		defer w.x.mu.Unlock()
+		w.caller.lost = true
+		w.x.struckLocked(w.caller)
 	}
 	return lost
-}
-
-func (c *caller) loseReply() {
-	c.record(anomaly.Event{Kind: anomaly.ReplyLost})
-	c.x.mu.Lock()
-	defer c.x.mu.Unlock()
-	c.lost, c.x.struck = true, true
-	c.x.changed.Broadcast()
-}
-
-// awaitTurn returns when the wire does not hold its traffic.
-func (w *wire) awaitTurn() {
-	w.turn.Lock()
-	defer w.turn.Unlock()
 }

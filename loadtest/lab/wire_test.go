@@ -16,7 +16,7 @@ import (
 func stage(t *testing.T, d *discipline) (*cell, *caller) {
 	t.Helper()
 	l := &lab{cfg: Config{}.withDefaults(), redis: redistest.Start(t).Client(), run: "test", seed: 1}
-	lossy := faults[slices.IndexFunc(faults, func(f *fault) bool { return f.losesReply })]
+	lossy := faults[slices.IndexFunc(faults, func(f *fault) bool { return f.loses != nil })]
 	x := newCell(l, d, lossy, defaultSecond)
 	var err error
 	if x.home, err = newProcess(x, "home", nil); err != nil {
@@ -30,7 +30,7 @@ func stage(t *testing.T, d *discipline) (*cell, *caller) {
 
 func kinds(x *cell) map[anomaly.Kind]int {
 	n := make(map[anomaly.Kind]int)
-	for _, e := range x.history.all() {
+	for _, e := range x.events() {
 		n[e.Kind]++
 	}
 	return n
@@ -104,26 +104,25 @@ func TestObserver_WhoDidWhat(t *testing.T) {
 	do(a, "SET", x.lockKey, "b's") // hands it on
 	want := []anomaly.Event{
 		{Kind: anomaly.Locked, Caller: a.user, Owner: a.user},
-		{Kind: anomaly.Refreshed, Caller: b.user, Owner: a.user, Times: 2},
 		{Kind: anomaly.Stored, Caller: b.user},
 		{Kind: anomaly.Unlocked, Caller: b.user, Owner: a.user},
 		{Kind: anomaly.Locked, Caller: b.user, Owner: b.user},
 		{Kind: anomaly.Expired, Owner: b.user},
 		{Kind: anomaly.Locked, Caller: a.user, Owner: a.user},
 	}
-	got := x.history.all()
+	got := x.events()
 	if len(got) != len(want) {
 		t.Fatalf("recorded %+v", got)
 	}
 	for i, e := range got {
-		if w := want[i]; e.Kind != w.Kind || e.Caller != w.Caller || e.Owner != w.Owner || e.Times != w.Times {
+		if w := want[i]; e.Kind != w.Kind || e.Caller != w.Caller || e.Owner != w.Owner {
 			t.Errorf("recorded %+v, want %+v", e, w)
 		}
 	}
 }
 
 func events(x *cell) (kinds []string) {
-	for _, e := range x.history.all() {
+	for _, e := range x.events() {
 		kinds = append(kinds, strings.TrimSpace(e.Caller+" "+string(e.Kind)+" "+e.Owner))
 	}
 	return kinds
@@ -174,7 +173,7 @@ func TestObserver_LateTaking(t *testing.T) {
 	})
 	redistest.OK(t, err)
 	var owners []string
-	for _, e := range x.history.all() {
+	for _, e := range x.events() {
 		owners = append(owners, string(e.Kind)+" "+e.Owner)
 	}
 	slices.Sort(owners)

@@ -3,6 +3,7 @@ package anomaly
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -17,6 +18,17 @@ const (
 	Stuck      = "stuck"
 )
 
+// sentences describe findings of SUBJECT, caused by BY.
+var sentences = map[string]string{
+	Lost:       "SUBJECT's acknowledged request is not in the list",
+	Phantom:    "SUBJECT is in the list after a leave or a refused join",
+	Duplicate:  "SUBJECT is in the list more than once",
+	TwoHolders: "BY took the lock and wrote while SUBJECT held it and wrote",
+	Deleted:    "BY deleted SUBJECT's lock",
+	Kept:       "SUBJECT released the lock, and it is still there",
+	Stuck:      "SUBJECT gave up, and the room was still stuck",
+}
+
 // Finding is one anomaly.
 type Finding struct {
 	What    string        // Lost, Phantom, …
@@ -25,26 +37,22 @@ type Finding struct {
 	By      string        // the caller that caused it, or ""
 }
 
+// String describes the finding in a line.
+func (f Finding) String() string {
+	return strings.NewReplacer("SUBJECT", f.Subject, "BY", f.By).Replace(sentences[f.What])
+}
+
 // Findings are all anomalies of a history.
 type Findings struct {
-	All  []Finding     // in order of time
-	Both time.Duration // how long two or more held the lock
-	// Longest is how long callers waited at most without any progress, which alone is
-	// no anomaly.
-	Longest time.Duration
-	Forever bool // a stuck room stays stuck, because the lock does not expire
+	All     []Finding     // in order of time
+	Longest time.Duration // how long callers waited at most without any progress, which alone is no anomaly
+	Forever bool          // a stuck room stays stuck, or a released lock held, because the lock does not expire
 }
 
 // Find returns what is wrong in a history.
 func Find(h History) Findings {
-	var f Findings
-	f.All = append(f.All, members(h)...)
-	overlaps, both := overlaps(holds(h.Events))
-	f.All = append(f.All, overlaps...)
-	f.Both = both
-	f.All = append(f.All, deletions(h.Events)...)
 	kept := kept(h.Events)
-	f.All = append(f.All, kept...)
+	f := Findings{All: slices.Concat(members(h), overlaps(holds(h.Events)), deletions(h.Events), kept)}
 	w := longestWait(h.Events)
 	f.Longest = w.length
 	if w.gaveUp && (w.length >= stuckTTLs*h.TTL || h.Forever) {
@@ -58,21 +66,20 @@ func Find(h History) Findings {
 
 // Counts are the numbers of a report.
 type Counts struct {
-	Lost         int     `json:"lost"`
-	Phantom      int     `json:"phantom"`
-	Duplicate    int     `json:"duplicate"` // users who are in the list more than once
-	TwoHolders   int     `json:"two_holders"`
-	TwoHoldersMS float64 `json:"two_holders_ms"`
-	Deleted      int     `json:"deleted"` // other people's locks
-	Kept         int     `json:"kept"`    // locks that stayed after their release
-	Stuck        int     `json:"stuck"`   // 1 if the room did not come free again
-	StuckMS      float64 `json:"stuck_ms"`
-	Forever      bool    `json:"stuck_forever"`
+	Lost       int     `json:"lost"`
+	Phantom    int     `json:"phantom"`
+	Duplicate  int     `json:"duplicate"` // users who are in the list more than once
+	TwoHolders int     `json:"two_holders"`
+	Deleted    int     `json:"deleted"` // other people's locks
+	Kept       int     `json:"kept"`    // locks that stayed after their release
+	Stuck      int     `json:"stuck"`   // 1 if the room did not come free again
+	StuckMS    float64 `json:"stuck_ms"`
+	Forever    bool    `json:"stuck_forever"`
 }
 
 // Counts counts the findings.
 func (f Findings) Counts() Counts {
-	c := Counts{TwoHoldersMS: ms(f.Both), StuckMS: ms(f.Longest), Forever: f.Forever}
+	c := Counts{StuckMS: float64(f.Longest.Microseconds()) / 1000, Forever: f.Forever}
 	for _, finding := range f.All {
 		*c.of(finding.What)++
 	}
@@ -88,42 +95,8 @@ func (c Counts) Total() int {
 }
 
 func (c *Counts) of(what string) *int {
-	switch what {
-	case Lost:
-		return &c.Lost
-	case Phantom:
-		return &c.Phantom
-	case Duplicate:
-		return &c.Duplicate
-	case TwoHolders:
-		return &c.TwoHolders
-	case Deleted:
-		return &c.Deleted
-	case Kept:
-		return &c.Kept
-	default:
-		return &c.Stuck
-	}
-}
-
-func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// String describes the finding in a line.
-func (f Finding) String() string {
-	switch f.What {
-	case Lost:
-		return f.Subject + "'s acknowledged request is not in the list"
-	case Phantom:
-		return f.Subject + " is in the list after a leave or a refused join"
-	case Duplicate:
-		return f.Subject + " is in the list more than once"
-	case TwoHolders:
-		return f.By + " took the lock and wrote while " + f.Subject + " held it and wrote"
-	case Deleted:
-		return f.By + " deleted " + f.Subject + "'s lock"
-	case Kept:
-		return f.Subject + " released the lock, and it is still there"
-	default:
-		return f.Subject + " gave up, and the room was still stuck"
-	}
+	return map[string]*int{
+		Lost: &c.Lost, Phantom: &c.Phantom, Duplicate: &c.Duplicate, TwoHolders: &c.TwoHolders,
+		Deleted: &c.Deleted, Kept: &c.Kept, Stuck: &c.Stuck,
+	}[what]
 }

@@ -8,34 +8,25 @@ import (
 
 // hold is the time from which a caller had the lock to its last write under it.
 type hold struct {
-	caller   string
-	from, to time.Duration
-	begun    bool
-	wrote    bool
+	caller       string
+	from, to     time.Duration
+	begun, wrote bool
 }
 
 // holds returns all holds that wrote, in the order in which they began.
-func holds(events []Event) []hold {
-	var all []hold
-	current := make(map[string]*hold)
-	of := func(caller string) *hold {
-		if current[caller] == nil {
-			current[caller] = &hold{caller: caller}
-		}
-		return current[caller]
-	}
+func holds(events []Event) (all []hold) {
+	current := make(map[string]hold)
 	end := func(caller string) {
-		if c := of(caller); c.wrote {
-			all = append(all, *c)
+		if h := current[caller]; h.wrote {
+			all = append(all, h)
 		}
 		delete(current, caller)
 	}
 	begin := func(caller string, at time.Duration) {
-		if of(caller).wrote {
+		if current[caller].wrote {
 			end(caller)
 		}
-		c := of(caller)
-		c.from, c.begun = at, true
+		current[caller] = hold{caller: caller, from: at, begun: true}
 	}
 	for _, e := range events {
 		switch e.Kind {
@@ -44,12 +35,13 @@ func holds(events []Event) []hold {
 		case Locked:
 			begin(e.Owner, e.At)
 		case Read:
-			if !of(e.Caller).begun { // there is no lock
+			if !current[e.Caller].begun { // there is no lock
 				begin(e.Caller, e.At)
 			}
 		case Wrote, Stored:
-			if c := of(e.Caller); c.begun {
-				c.to, c.wrote = e.At, true
+			if h := current[e.Caller]; h.begun {
+				h.to, h.wrote = e.At, true
+				current[e.Caller] = h
 			}
 		case ToldOK, ToldFailed, ToldUnknown, Crashed:
 			end(e.Caller)
@@ -62,29 +54,22 @@ func holds(events []Event) []hold {
 	return all
 }
 
-// overlaps returns a finding for each hold that began within another's, and how long
-// there was more than one. The holds are in the order in which they began.
-func overlaps(holds []hold) (found []Finding, both time.Duration) {
-	var last hold             // of those that began, the one that ends last
-	var counted time.Duration // up to here
+// overlaps returns a finding for each hold that began within another's. The holds are in the order in which they began.
+func overlaps(holds []hold) (found []Finding) {
+	var last hold // of those that began, the one that ends last
 	for i, h := range holds {
 		if i > 0 && h.from < last.to && h.caller != last.caller {
 			found = append(found, Finding{What: TwoHolders, At: h.from, Subject: last.caller, By: h.caller})
-			if to := min(h.to, last.to); to > counted {
-				both += to - max(h.from, counted)
-				counted = to
-			}
 		}
 		if i == 0 || h.to > last.to {
 			last = h
 		}
 	}
-	return found, both
+	return found
 }
 
 // deletions returns a finding for each lock that another caller's command removed.
-func deletions(events []Event) []Finding {
-	var found []Finding
+func deletions(events []Event) (found []Finding) {
 	for _, e := range events {
 		if e.Kind == Unlocked && e.Owner != e.Caller {
 			found = append(found, Finding{What: Deleted, At: e.At, Subject: e.Owner, By: e.Caller})
@@ -93,10 +78,8 @@ func deletions(events []Event) []Finding {
 	return found
 }
 
-// kept returns a finding for each caller that released the lock, by its own account, while
-// the lock was still its own.
-func kept(events []Event) []Finding {
-	var found []Finding
+// kept returns a finding for each caller that released the lock, by its own account, while the lock was still its own.
+func kept(events []Event) (found []Finding) {
 	owner := ""
 	for _, e := range events {
 		switch e.Kind {

@@ -2,8 +2,7 @@ package anomaly
 
 import "time"
 
-// stuckTTLs is after how many TTLs without progress a room counts as stuck. A dead
-// holder's lock expires after one.
+// stuckTTLs is after how many TTLs without progress a room counts as stuck. A dead holder's lock expires after one.
 const stuckTTLs = 2
 
 // wait is a time in which callers waited without any progress.
@@ -15,8 +14,7 @@ type wait struct {
 }
 
 // longestWait returns the longest of these times.
-func longestWait(events []Event) wait {
-	var longest wait
+func longestWait(events []Event) (longest wait) {
 	var since time.Duration // the last progress
 	waiting := make(map[string]bool)
 	paused := make(map[string]bool) // and asking
@@ -25,7 +23,6 @@ func longestWait(events []Event) wait {
 			longest = wait{d, e.At, e.Caller, gaveUp}
 		}
 	}
-	// join adds a caller that begins or continues to wait.
 	join := func(e Event) {
 		if len(waiting) == 0 {
 			since = e.At
@@ -36,18 +33,14 @@ func longestWait(events []Event) wait {
 		switch e.Kind {
 		case Asked:
 			join(e)
-		case Acquired, Locked, Wrote, Stored:
+		case Acquired, Locked, Wrote, Stored, ToldOK:
 			look(e, false)
 			since = e.At
-		case ToldOK:
-			look(e, false)
-			since = e.At
-			delete(waiting, e.Caller)
-		case ToldFailed, ToldUnknown:
-			look(e, len(waiting) == 1)
-			delete(waiting, e.Caller)
-		case Crashed:
-			look(e, false)
+			if e.Kind == ToldOK {
+				delete(waiting, e.Caller)
+			}
+		case ToldFailed, ToldUnknown, Crashed:
+			look(e, e.Kind != Crashed && len(waiting) == 1)
 			delete(waiting, e.Caller)
 		case Paused:
 			if waiting[e.Caller] {

@@ -56,6 +56,7 @@ var lockMutants = []mutant{
 	{"lock: trusts wake-ups that do not come", "lockmgr/wait.go", "if !ours && hears && isToken", "if _ = hears; !ours && isToken", lockmgr, "TestPolls"},
 	{"lock: a long pause goes beyond the end of a hold", "lockmgr/wait.go", "min(time.Duration(left)*time.Millisecond, s.m.opts.longPoll())", "s.m.opts.longPoll() + 0*time.Duration(left)", lockmgr, "TestPolls"},
 	{"lock: asks no more while others have it", "lockmgr/wait.go", "asks = !others || time.Since(asked) >= s.m.opts.longPoll()", "_ = asked\n			asks = !others", lockmgr, "TestALongWaitKeepsItsPlace"},
+	{"embedded: time goes on while a script runs", "lockmgr/redisconn/embedded/embedded.go", "		r.mini.SetTime(time.Now())\n", "		_ = time.Now\n", "./lockmgr/redisconn/embedded", "TestAScriptSeesOneTime"},
 	{"lock: an answer to an earlier token counts", "lockmgr/wait.go", "	if token != s.tokens.String() {\n		return\n	}\n	s.position", "	s.position", lockmgr, "TestAnAnswerToAnEarlierToken"},
 	{"lock: a new token is woken for an earlier one", "lockmgr/slot.go", "	s.grants = nil // what is in there is for the token before\n", "", lockmgr, "TestAGrantOfAnEarlierToken"},
 	{"lock: a claim's extension keeps the watchdog from starting", "lockmgr/extend.go", "		l.next.Stop()\n		l.next = nil\n	}\n	return nil", "		_ = l.next\n	}\n	return nil", lockmgr, "TestKeepAliveAfterAClaim"},

@@ -15,13 +15,18 @@ import (
 )
 
 // Redis is one embedded server.
-type Redis struct{ mini *miniredis.Miniredis }
+type Redis struct {
+	mini *miniredis.Miniredis
+
+	mu      sync.Mutex
+	stopped bool // guarded by mu: its clock, by SetTime
+}
 
 // Start returns a new, empty server.
 func Start() *Redis {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
-	return &Redis{m}
+	return &Redis{mini: m}
 }
 
 // Options returns the options by which a client reaches the server; set the others yourself.
@@ -33,7 +38,7 @@ func (r *Redis) Options() *redis.Options {
 			if err != nil {
 				return nil, err
 			}
-			return newConn(conn), nil
+			return r.newConn(conn), nil
 		},
 		// A client that waits for a connection takes a timer from a pool of the whole process, and brings it back there.
 		// One that was made in a synctest bubble ends the process when it is used outside. So nobody waits.
@@ -44,7 +49,22 @@ func (r *Redis) Options() *redis.Options {
 }
 
 // SetTime sets the server's clock and stops it: for tests of a clock that steps.
-func (r *Redis) SetTime(now time.Time) { r.mini.SetTime(now) }
+func (r *Redis) SetTime(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+	r.mini.SetTime(now)
+}
+
+// tick sets the server's clock, which then stands until the next requests. As in Redis, a script sees one time; and when
+// the clock has moved miniredis looks at every key with the next command, so that each command of a script would.
+func (r *Redis) tick() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.stopped {
+		r.mini.SetTime(time.Now())
+	}
+}
 
 // Close ends the server and its connections.
 func (r *Redis) Close() { r.mini.Close() }
@@ -55,6 +75,7 @@ func (r *Redis) Close() { r.mini.Close() }
 // mutex.
 type conn struct {
 	net.Conn // a net.Pipe
+	tick     func()
 
 	mu     sync.Mutex
 	buffer []byte        // guarded by mu: not sent yet
@@ -62,8 +83,8 @@ type conn struct {
 	wake   chan struct{} // says that buffer or closed has changed
 }
 
-func newConn(pipe net.Conn) net.Conn {
-	c := &conn{Conn: pipe, wake: make(chan struct{}, 1)}
+func (r *Redis) newConn(pipe net.Conn) net.Conn {
+	c := &conn{Conn: pipe, tick: r.tick, wake: make(chan struct{}, 1)}
 	go c.send() // ends with Close, or when the server hangs up
 	return c
 }
@@ -105,6 +126,7 @@ func (c *conn) send() {
 		if closed {
 			return
 		}
+		c.tick()
 		if _, err := c.Conn.Write(p); err != nil {
 			_ = c.Close()
 			return

@@ -32,6 +32,21 @@ func TestClientsShareItAndTimeIsVirtual(t *testing.T) {
 	})
 }
 
+// As in Redis, time stands still for a script.
+func TestAScriptSeesOneTime(t *testing.T) {
+	r := Start()
+	defer r.Close()
+	client := redis.NewClient(r.Options())
+	defer client.Close()
+	script := `local begun = redis.call('TIME')
+		for i = 1, 100000 do end
+		local ended = redis.call('TIME')
+		return begun[1] == ended[1] and begun[2] == ended[2]`
+	if same, err := client.Eval(t.Context(), script, nil).Bool(); !same || err != nil {
+		t.Errorf("the same time: %v, %v", same, err)
+	}
+}
+
 func TestOptions_NobodyWaitsForAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := Start()

@@ -237,23 +237,18 @@ func (e *entry) get(ctx context.Context, c *caller) (string, error) {
 		return value, err
 	}
 	lock := e.x.d.lock
-	switch {
-	case lock == nil:
-	case lock.wait == nil:
-		if took, err := lock.try(ctx, c); err != nil {
-			return "", err
-		} else if !took && e.keeps {
-			return c.read(ctx, e.old)
-		} else if !took {
-			return e.await(ctx, c)
-		}
-	default:
-		switch got, err := lock.wait(ctx, c); {
+	if lock != nil {
+		switch o, err := lock.ask(ctx, c); {
 		case err != nil:
 			return "", err
-		case got == vanished, got == timedOut && lock.looksAfterTimeout:
+		case o == acquired:
+		case !lock.waits && e.keeps:
+			return c.read(ctx, e.old)
+		case !lock.waits:
+			return e.await(ctx, c)
+		case o == vanished || lock.looksAfterTimeout:
 			return c.read(ctx, e.value)
-		case got == timedOut:
+		default:
 			return "", errTimedOut
 		}
 	}

@@ -31,12 +31,12 @@ type (
 
 // takes is an attempt with one command, which answers 1 or OK if it has set the lock.
 func takes(args ...any) attempt {
-	return func(ctx context.Context, c *caller) (bool, error) {
+	return func(ctx context.Context, c *caller) (outcome, error) {
 		reply, err := c.send(ctx, args...).Result()
 		if err == redis.Nil {
-			return false, nil
+			err = nil
 		}
-		return err == nil && (reply == int64(1) || reply == "OK"), err
+		return outcomeOf(reply == int64(1) || reply == "OK"), err
 	}
 }
 
@@ -54,21 +54,21 @@ var (
 
 // thenExpire sets the time to live of a lock that was taken, with a second command.
 func thenExpire(take attempt) attempt {
-	return func(ctx context.Context, c *caller) (bool, error) {
-		if took, err := take(ctx, c); err != nil || !took {
-			return false, err
+	return func(ctx context.Context, c *caller) (outcome, error) {
+		if o, err := take(ctx, c); err != nil || o != acquired {
+			return o, err
 		}
 		c.at(stepSet)
-		return true, c.send(ctx, "EXPIRE", theLock, seconds(10)).Err()
+		return acquired, c.send(ctx, "EXPIRE", theLock, seconds(10)).Err()
 	}
 }
 
 // spin asks without end. The lab's choice: it ends when the player has lost patience.
-func spin(pause time.Duration, take attempt) func(context.Context, *caller) (outcome, error) {
+func spin(pause time.Duration, take attempt) attempt {
 	return func(ctx context.Context, c *caller) (outcome, error) {
 		for {
-			if took, err := take(ctx, c); err != nil || took {
-				return acquired, err
+			if o, err := take(ctx, c); err != nil || o == acquired {
+				return o, err
 			}
 			if err := c.pause(ctx, pause); err != nil {
 				return timedOut, err
@@ -81,7 +81,7 @@ func spin(pause time.Duration, take attempt) func(context.Context, *caller) (out
 // time in microseconds, in 13 hexadecimal digits.
 func cards(value word, unlock func(context.Context, *caller) error) *lock {
 	loop := spin(spinPause, takes("SET", theLock, value, "EX", seconds(3), "NX"))
-	return &lock{unlock: unlock, wait: func(ctx context.Context, c *caller) (outcome, error) {
+	return &lock{waits: true, unlock: unlock, ask: func(ctx context.Context, c *caller) (outcome, error) {
 		now := time.Now()
 		if !c.drawsAt.IsZero() {
 			now = c.drawsAt
@@ -93,7 +93,7 @@ func cards(value word, unlock func(context.Context, *caller) error) *lock {
 }
 
 // multiExpire puts SETNX and EXPIRE into one transaction, so that no crash comes between them.
-func multiExpire(ctx context.Context, c *caller) (bool, error) {
+func multiExpire(ctx context.Context, c *caller) (outcome, error) {
 	var took *redis.Cmd
 	_, err := c.process.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
 		took = tx.Do(ctx, "SETNX", c.x.lockKey, 1)
@@ -101,9 +101,9 @@ func multiExpire(ctx context.Context, c *caller) (bool, error) {
 		return nil
 	})
 	if err != nil {
-		return false, err
+		return timedOut, err
 	}
-	return took.Bool()
+	return outcomeOf(took.Val() == int64(1)), nil
 }
 
 // compareInClient GETs the value, and DELs if it is its own.

@@ -31,24 +31,22 @@ type discipline struct {
 
 // lock is the part of a discipline that can guard anything.
 type lock struct {
-	// try asks for the lock once. Where nothing about waiting is published, a player's join asks again every 5 ms.
-	try attempt
-	// wait asks for the lock and waits by steps of its own. It replaces try.
-	wait   func(ctx context.Context, c *caller) (outcome, error)
+	ask    attempt
+	waits  bool // ask waits by steps of its own; where nothing about that is published, a player's join asks again every 5 ms
 	unlock func(ctx context.Context, c *caller) error
 
 	looksAfterTimeout bool // a cache's caller reads the value after timedOut, before it gives up
 	keepsEmpty        bool // a cache's caller stores also that there is nothing to store
 }
 
-// attempt asks for a lock once, and reports whether the caller has it.
-type attempt func(ctx context.Context, c *caller) (bool, error)
+// attempt asks for a lock.
+type attempt func(ctx context.Context, c *caller) (outcome, error)
 
-// outcome is the result of lock.wait. The numbers are the published ones.
+// outcome is the result of an attempt. The numbers are the published ones of those that wait.
 type outcome int
 
 const (
-	timedOut outcome = iota
+	timedOut outcome = iota // or it was taken
 	acquired
 	vanished // another caller had the lock, and it is gone
 )
@@ -212,27 +210,25 @@ func (c *caller) readChangeWrite(ctx context.Context) error {
 	return nil
 }
 
-// acquire returns when the caller has the lock.
+// acquire returns when the caller has the lock. What waits was published for a cache, where vanished means that the value is
+// there. A player asks again.
 func (l *lock) acquire(ctx context.Context, c *caller) error {
 	for {
-		took := false
-		var err error
-		if l.wait == nil {
-			took, err = l.try(ctx, c)
-		} else {
-			// It was published for a cache, where vanished means that the value is there. A player asks again.
-			var o outcome
-			o, err = l.wait(ctx, c)
-			took = o == acquired
-			if err == nil && o == timedOut {
-				err = errBusy
-			}
-		}
-		if err != nil || took {
+		switch o, err := l.ask(ctx, c); {
+		case err != nil || o == acquired:
 			return err
+		case o == timedOut && l.waits:
+			return errBusy
 		}
 		if err := c.pause(ctx, spinPause); err != nil {
 			return err
 		}
 	}
+}
+
+func outcomeOf(took bool) outcome {
+	if took {
+		return acquired
+	}
+	return timedOut
 }

@@ -54,12 +54,12 @@ var disciplines = []*discipline{{
 	// The lab's choice: the value is 1.
 	name: "setnx", article: setnxArticle, ttl: otherTTL, steps: lockSteps,
 	about:  "SETNX lock 1 … DEL",
-	lock:   &lock{try: takes("SETNX", theLock, 1), unlock: del},
+	lock:   &lock{ask: takes("SETNX", theLock, 1), unlock: del},
 	listed: []Listed{showsForever(crashLocked, anomaly.Stuck, "a crashed holder blocks for ever")},
 }, {
 	name: "setnx-expire", article: unlockArticle, ttl: 10, steps: with(stepSet),
 	about: "SETNX lock 1, then EXPIRE 10 … DEL",
-	lock:  &lock{try: thenExpire(takes("SETNX", theLock, 1)), unlock: del},
+	lock:  &lock{ask: thenExpire(takes("SETNX", theLock, 1)), unlock: del},
 	listed: []Listed{showsForever(crashSet, anomaly.Stuck, "a crash between the two blocks for ever"),
 		shows(pauseSet, anomaly.Stuck, "a long pause between the two blocks as long as it lasts"),
 		shows(pauseGiving, anomaly.Deleted, "DEL deletes somebody else's lock")},
@@ -67,18 +67,18 @@ var disciplines = []*discipline{{
 	// EXPIRE runs also after a SETNX that failed. The lab's choices: the ttl, a variable there, is 10; the value is 1.
 	name: "multi-expire", article: setnxArticle, ttl: otherTTL, steps: lockSteps,
 	about:  "MULTI, SETNX lock 1, EXPIRE 10, EXEC … DEL",
-	lock:   &lock{try: multiExpire, unlock: del},
+	lock:   &lock{ask: multiExpire, unlock: del},
 	listed: []Listed{shows(crashLocked, anomaly.Stuck, "losers refresh the TTL: a dead holder's lock lives on under load")},
 }, {
 	// The lab's choices: the ttl, a variable there, is 10; the value is 1.
 	name: "lua-setnx", article: setnxArticle, ttl: otherTTL, steps: lockSteps,
 	about:  "Lua with three KEYS, which Cluster refuses: SETNX, and EXPIRE 10 if it took … DEL",
-	lock:   &lock{try: takes("EVAL", luaSetnxLua, 3, theLock, 1, seconds(10)), unlock: del},
+	lock:   &lock{ask: takes("EVAL", luaSetnxLua, 3, theLock, 1, seconds(10)), unlock: del},
 	listed: []Listed{shows(pauseGiving, anomaly.Deleted, "DEL deletes somebody else's lock after expiry")},
 }, {
 	name: "set-nx-del", article: unlockArticle, ttl: 10, steps: lockSteps,
 	about: "SET lock 1 EX 10 NX … DEL",
-	lock:  &lock{try: takes("SET", theLock, 1, "EX", seconds(10), "NX"), unlock: del},
+	lock:  &lock{ask: takes("SET", theLock, 1, "EX", seconds(10), "NX"), unlock: del},
 	listed: []Listed{shows(pauseGiving, anomaly.Deleted, "DEL deletes somebody else's lock after expiry"),
 		shows(crashLocked, waited, "a TTL that is too long: everybody waits for all of it after a crash")},
 }, {
@@ -86,7 +86,7 @@ var disciplines = []*discipline{{
 	// call.
 	name: "get-compare-del", article: setnxArticle, ttl: otherTTL, steps: with(stepChecked),
 	about: "SET lock <random> EX 10 NX … GET, compare, DEL",
-	lock: &lock{unlock: compareInClient, try: func(ctx context.Context, c *caller) (bool, error) {
+	lock: &lock{unlock: compareInClient, ask: func(ctx context.Context, c *caller) (outcome, error) {
 		c.value = strconv.FormatUint(c.random.Uint64(), 10)
 		return takes("SET", theLock, ownValue, "EX", seconds(10), "NX")(ctx, c)
 	}},
@@ -96,20 +96,20 @@ var disciplines = []*discipline{{
 	// runs it in a shell and sends an empty one; where the number of keys belongs is the key. Nobody looks at the error.
 	name: "set-rand-lua-printed", article: unlockArticle, ttl: 10, steps: keptSteps,
 	about: `as printed: SET lock "" NX EX 10 … EVAL of an empty script, an error`,
-	lock: &lock{try: takes("SET", theLock, "", "NX", "EX", seconds(10)), unlock: func(ctx context.Context, c *caller) error {
+	lock: &lock{ask: takes("SET", theLock, "", "NX", "EX", seconds(10)), unlock: func(ctx context.Context, c *caller) error {
 		return unlessRefused(c.send(ctx, "EVAL", "", theLock, "").Err())
 	}},
 	listed: []Listed{shows(noFault, anomaly.Kept, "nobody unlocks: the lock stays for 10 s")},
 }, {
 	name: "set-rand-lua-empty", article: unlockArticle, ttl: 10, steps: lockSteps,
 	about:  `its script mended: SET lock "" NX EX 10 … Lua: DEL if the value is ""`,
-	lock:   &lock{try: takes("SET", theLock, "", "NX", "EX", seconds(10)), unlock: compareDel},
+	lock:   &lock{ask: takes("SET", theLock, "", "NX", "EX", seconds(10)), unlock: compareDel},
 	listed: []Listed{shows(pauseGiving, anomaly.Deleted, "all tokens are empty: unlock deletes anybody's lock")},
 }, {
 	// A PHP process serves one caller, so a caller draws once, before its first attempt.
 	name: "set-rand-lua", article: unlockArticle, ttl: 10, steps: with(stepDrawn),
 	about: "as meant: SET lock <1 to 100,000, drawn once> NX EX 10 … Lua: DEL if the value is mine",
-	lock: &lock{unlock: compareDel, try: func(ctx context.Context, c *caller) (bool, error) {
+	lock: &lock{unlock: compareDel, ask: func(ctx context.Context, c *caller) (outcome, error) {
 		if c.value == "" {
 			c.value = c.number(1, 100_000)
 			c.at(stepDrawn)
@@ -122,7 +122,7 @@ var disciplines = []*discipline{{
 	// The lab's choice: EXPIRE 10, as with setnx-expire.
 	name: "incr", article: cardArticle, ttl: otherTTL, steps: with(stepSet), counts: true,
 	about: "named only: INCR lock, mine if it is 1, then EXPIRE 10 … DEL",
-	lock:  &lock{try: thenExpire(takes("INCR", theLock)), unlock: del},
+	lock:  &lock{ask: thenExpire(takes("INCR", theLock)), unlock: del},
 	listed: []Listed{showsForever(crashSet, anomaly.Stuck, "a crash before EXPIRE blocks for ever"),
 		shows(pauseSet, anomaly.Stuck, "a long pause before EXPIRE blocks as long as it lasts"),
 		shows(pauseGiving, anomaly.Deleted, "DEL deletes somebody else's lock")},
@@ -130,7 +130,7 @@ var disciplines = []*discipline{{
 	// A field has no expiry. The lab's choice: the value is 1.
 	name: "hsetnx", article: cardArticle, ttl: otherTTL, steps: lockSteps, inHash: true,
 	about:  "named only: HSETNX locks lock 1 … HDEL",
-	lock:   &lock{try: takes("HSETNX", theHash, theLock, 1), unlock: sends("HDEL", theHash, theLock)},
+	lock:   &lock{ask: takes("HSETNX", theHash, theLock, 1), unlock: sends("HDEL", theHash, theLock)},
 	listed: []Listed{showsForever(crashLocked, anomaly.Stuck, "a crashed holder blocks for ever")},
 }, {
 	// The article's words on memcache, which has no SETNX, it says: in its place are set, with the time to live, and get. A
@@ -139,7 +139,7 @@ var disciplines = []*discipline{{
 	name: "set-get", article: stampArticle, ttl: timestampTTL,
 	about: "timestamp for memcache: SETEX and GET in the place of SETNX and EXPIRE",
 	steps: with(stepDrawn, stepLooking, stepChecked, stepExpired, stepOverwrote),
-	lock:  &lock{wait: timestampWait(timestampOverwrite), unlock: timestampUnlock, keepsEmpty: true},
+	lock:  &lock{waits: true, ask: timestampWait(timestampOverwrite), unlock: timestampUnlock, keepsEmpty: true},
 	listed: []Listed{shows(takeOver, anomaly.TwoHolders, "two that set one after the other both hold it"),
 		shows(sameToken, anomaly.TwoHolders, "two that draw the same number both find it")},
 }, {
@@ -152,7 +152,7 @@ var disciplines = []*discipline{{
 	name: "timestamp", article: stampArticle, ttl: timestampTTL,
 	about:  "GET, SETNX lock <its end>:<number>, EXPIRE 2; past its time SETEX, GET, compare … TTL, DEL",
 	steps:  with(stepDrawn, stepSet, stepLooking, stepChecked, stepExpired, stepOverwrote),
-	lock:   &lock{wait: timestampWait(timestampSet), unlock: timestampUnlock, keepsEmpty: true},
+	lock:   &lock{waits: true, ask: timestampWait(timestampSet), unlock: timestampUnlock, keepsEmpty: true},
 	listed: timestampListed,
 }, {
 	// As timestamp, but each turn makes a value and tries SETNX before its GET. So a waiter gets a lock that was freed, and
@@ -162,14 +162,14 @@ var disciplines = []*discipline{{
 	name: "timestamp-first", article: stampArticle, ttl: timestampTTL,
 	about:  "the same, each turn with SETNX first, and SETEX also if the lock has just gone … TTL, DEL",
 	steps:  with(stepDrawn, stepSet, stepTried, stepLooking, stepChecked, stepExpired, stepOverwrote),
-	lock:   &lock{wait: timestampFirstWait, unlock: timestampUnlock, looksAfterTimeout: true, keepsEmpty: true},
+	lock:   &lock{waits: true, ask: timestampFirstWait, unlock: timestampUnlock, looksAfterTimeout: true, keepsEmpty: true},
 	listed: append([]Listed{shows(justGone, anomaly.TwoHolders, "two holders without any fault")}, timestampListed...),
 }, {
 	// The release deletes every lock that anybody set before the releaser read its clock. The lab's choices: each attempt
 	// computes the value anew; the endless loop ends when the player has lost patience.
 	name: "timestamp-release", article: pythonArticle, ttl: 1, steps: lockSteps,
 	about: "SET lock <its end> PX 1000 NX, spin 1 ms … Lua: DEL if that is not after now + 1000",
-	lock: &lock{wait: spin(time.Millisecond, takes("SET", theLock, inOneSecond, "PX", milliseconds(1000), "NX")),
+	lock: &lock{waits: true, ask: spin(time.Millisecond, takes("SET", theLock, inOneSecond, "PX", milliseconds(1000), "NX")),
 		unlock: sends("EVAL", delIfNotAfterLua, 1, theLock, inOneSecond)},
 	listed: []Listed{shows(pauseGiving, anomaly.Deleted, "deletes any lock that was set before its clock was read")},
 }, {
@@ -177,7 +177,7 @@ var disciplines = []*discipline{{
 	// releases in its place.
 	name: "timestamp-plain", article: pythonArticle, ttl: 1, steps: keptSteps,
 	about: "SETNX lock <its end> … Lua: DEL if that is past",
-	lock:  &lock{try: takes("SETNX", theLock, inOneSecond), unlock: sends("EVAL", delIfPastLua, 1, theLock, rightNow)},
+	lock:  &lock{ask: takes("SETNX", theLock, inOneSecond), unlock: sends("EVAL", delIfPastLua, 1, theLock, rightNow)},
 	listed: []Listed{showsForever(noFault, anomaly.Kept, "nobody can give it back before its time"),
 		showsForever(crashLocked, anomaly.Stuck, "a crashed holder blocks until somebody releases")},
 }, {

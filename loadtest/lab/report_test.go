@@ -77,22 +77,15 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// Further anomalies of a plain discipline are no difference.
-func TestVerdict_MoreThanListed(t *testing.T) {
+// Further anomalies of a plain discipline are no difference, and only faults that were played count.
+func TestVerdict_AsListed(t *testing.T) {
 	r := played()
 	r.Disciplines[1].Cells[0].Anomalies.Lost = 1
-	r.judge()
-	if !r.AsListed() {
+	if r.judge(); !r.AsListed() {
 		t.Error(r.Differences)
 	}
-}
-
-// Only faults that were played count for the verdict.
-func TestVerdict_FaultsNotPlayed(t *testing.T) {
-	cfg := Config{Only: []string{"setnx", "none"}, Faults: []string{loseWrite}}.withDefaults()
-	r := newReport(cfg, 1, "")
-	r.judge()
-	if !r.AsListed() || len(r.Disciplines) != 2 || len(r.Disciplines[0].Cells) != 1 || len(r.Disciplines[1].Listed) != 0 {
+	r = newReport(Config{Only: []string{"setnx", "none"}, Faults: []string{loseWrite}}.withDefaults(), 1, "")
+	if r.judge(); !r.AsListed() || len(r.Disciplines) != 2 || len(r.Disciplines[0].Cells) != 1 || len(r.Disciplines[1].Listed) != 0 {
 		t.Errorf("%+v", r)
 	}
 }

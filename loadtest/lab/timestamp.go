@@ -17,7 +17,7 @@ const (
 )
 
 // timestampTurns runs turns until one ends the wait, or the time is over. Each call draws a number.
-func timestampTurns(turn func(ctx context.Context, c *caller, number string, first bool) (outcome, error)) func(context.Context, *caller) (outcome, error) {
+func timestampTurns(turn func(ctx context.Context, c *caller, number string, first bool) (outcome, error)) attempt {
 	return func(ctx context.Context, c *caller) (outcome, error) {
 		number := c.number(timestampLow, timestampHigh)
 		c.at(stepDrawn)
@@ -35,7 +35,7 @@ func timestampTurns(turn func(ctx context.Context, c *caller, number string, fir
 }
 
 // timestampWait takes a lock that is not there at the first GET with set.
-func timestampWait(set func(context.Context, *caller, string) (outcome, error)) func(context.Context, *caller) (outcome, error) {
+func timestampWait(set func(context.Context, *caller, string) (outcome, error)) attempt {
 	return timestampTurns(func(ctx context.Context, c *caller, number string, first bool) (outcome, error) {
 		held, there, err := c.look(ctx)
 		switch {

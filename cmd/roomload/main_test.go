@@ -62,11 +62,13 @@ func TestRun_Table(t *testing.T) {
 func TestMain_WhatFails(t *testing.T) {
 	quick := []string{"run", "--clients", "1", "--rooms", "1", "--duration", "50ms"}
 	for want, args := range map[string][]string{
-		"connect": {"run", "--target", "ws://127.0.0.1:1/ws"},
-		"json":    append(quick[:len(quick):len(quick)], "--json", "/nonexistent/x.json"),
-		"html":    append(quick[:len(quick):len(quick)], "--html", "/nonexistent/x.html"),
-		"answer":  {"lab", "--redis", "redis://127.0.0.1:1"},
-		"search":  {"audit", "--redis", "redis://127.0.0.1:1"},
+		"connect":      {"run", "--target", "ws://127.0.0.1:1/ws"},
+		"json":         append(quick[:len(quick):len(quick)], "--json", "/nonexistent/x.json"),
+		"html":         append(quick[:len(quick):len(quick)], "--html", "/nonexistent/x.html"),
+		"heap-profile": {"bench", "--heap-profile", "/nonexistent/x"},
+		"cpu-profile":  {"bench", "--redis", "embedded", "--cpu-profile", "/nonexistent/x"},
+		"answer":       {"lab", "--redis", "redis://127.0.0.1:1"},
+		"search":       {"audit", "--redis", "redis://127.0.0.1:1"},
 	} {
 		var stdout, stderr bytes.Buffer
 		err := run(t.Context(), args, &stdout, &stderr)

@@ -46,30 +46,22 @@ func TestWorkload_WhoActsWhere(t *testing.T) {
 		if w.kind == ofMemory {
 			continue // Config.cells says how many
 		}
-		names := w.names("x-")
-		room, at := make(map[int]int), make(map[int]int)
-		nodes := make(map[int]map[int]bool)
+		at, in, both := make(map[int]int), make(map[int]int), make(map[[2]int]bool)
 		for i := range w.clients {
-			r, n := w.room(i), w.node(i)
-			room[r]++
-			at[n]++
-			if nodes[r] == nil {
-				nodes[r] = make(map[int]bool)
-			}
-			nodes[r][n] = true
+			at[w.node(i)]++
+			in[w.room(i)]++
+			both[[2]int{w.node(i), w.room(i)}] = true
 		}
-		if w.kind == ofLocks { // each client takes any of them
-			if len(names) != w.rooms || len(at) != w.nodes {
-				t.Errorf("%s: %d names, clients on %d nodes", w.name, len(names), len(at))
-			}
-			continue
+		names := w.names("x-")
+		if len(at) != w.nodes || w.kind == ofLocks && len(names) != w.rooms { // each client takes any lock
+			t.Errorf("%s: %d names, clients on %d nodes", w.name, len(names), len(at))
 		}
-		if len(names) != len(room) || len(room) != min(w.rooms, w.clients) || len(at) != w.nodes {
-			t.Errorf("%s: %d names, clients in %d rooms and on %d nodes", w.name, len(names), len(room), len(at))
+		if w.kind != ofLocks && (len(names) != len(in) || len(in) != min(w.rooms, w.clients) || len(both) != len(in)*w.nodes) {
+			t.Errorf("%s: %d names, clients in %d rooms, at %d places", w.name, len(names), len(in), len(both))
 		}
-		for r, n := range room {
-			if n != max(1, w.clients/w.rooms) || len(nodes[r]) != w.nodes {
-				t.Errorf("%s: room %d has %d clients on %d nodes", w.name, r, n, len(nodes[r]))
+		for r, n := range in {
+			if w.kind != ofLocks && n != max(1, w.clients/w.rooms) {
+				t.Errorf("%s: room %d has %d clients", w.name, r, n)
 			}
 		}
 		for n, clients := range at {

@@ -69,18 +69,27 @@ func TestDrive(t *testing.T) {
 	})
 }
 
-// An action that takes longer than the measurement is waited for.
-func TestDrive_WaitsForAnAction(t *testing.T) {
+// An action that takes longer than the measurement is waited for. Pauses are in the time, but not in the latency.
+func TestDrive_LongActionsAndPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got, err := drive(t.Context(), driver{duration: time.Second, probe: ticking()}, []actor{steady{takes: 3 * time.Second}})
 		if n := got.actors[0].Of(actions).Done; err != nil || n != 1 || got.took != 2750*time.Millisecond {
 			t.Errorf("%d actions in %v, %v", n, got.took, err)
 		}
+		got, err = drive(t.Context(), driver{duration: 100 * time.Second, pace: time.Second, probe: ticking()}, []actor{steady{takes: 10 * time.Millisecond}})
+		if n, l := got.actors[0].Of(actions).Done, got.actors[0].Latency(); err != nil || n < 50 || n > 200 || l.Max > 11 {
+			t.Errorf("%d actions in %v, %+v, %v", n, got.took, l, err)
+		}
 	})
 }
 
+// There is no measurement if it is stopped, or if its meter fails.
 func TestDrive_Stopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		blind := func(context.Context) (usage, error) { return usage{}, errRefused }
+		if _, err := drive(t.Context(), driver{duration: time.Second, probe: blind}, []actor{steady{takes: time.Second}}); !errors.Is(err, errRefused) {
+			t.Errorf("%v", err)
+		}
 		for _, after := range []time.Duration{100 * time.Millisecond, 2 * time.Second} {
 			ctx, cancel := context.WithTimeout(t.Context(), after)
 			start := time.Now()
@@ -89,15 +98,6 @@ func TestDrive_Stopped(t *testing.T) {
 			if d := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || d != after {
 				t.Errorf("stopped after %v: %v after %v", after, err, d)
 			}
-		}
-	})
-}
-
-func TestDrive_WithoutItsMeter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		blind := func(context.Context) (usage, error) { return usage{}, errRefused }
-		if _, err := drive(t.Context(), driver{duration: time.Second, probe: blind}, []actor{steady{takes: time.Second}}); !errors.Is(err, errRefused) {
-			t.Errorf("%v", err)
 		}
 	})
 }

@@ -32,26 +32,6 @@ func (deafLock) acquire(ctx context.Context, _ string) (func() error, error) {
 	return nil, ctx.Err()
 }
 
-func TestLocks(t *testing.T) {
-	b := testBench(t, redistest.Start(t).URL())
-	load := workload{name: "locks-two-nodes", clients: 8, rooms: 2, nodes: 2, kind: ofLocks}
-	for _, c := range of(load) {
-		t.Run(c.name, func(t *testing.T) {
-			if c.name == "rueidislock" { // which forgets to wake a waiter at times
-				redistest.Thorough(t)
-			}
-			r := mustCell(t, b, load, c)
-			if wrong := r.wrong(); len(wrong) > 0 {
-				t.Errorf("%q", wrong)
-			}
-			if r.Commands < 2 || r.Reads <= 0 || r.RedisCPU <= 0 || r.Jain <= 0 || r.Allocs <= 0 {
-				t.Errorf("not plausible: %+v", *r)
-			}
-		})
-	}
-	b.emptied(t)
-}
-
 // What is no lock is found, and named.
 func TestLocks_HeldTwice(t *testing.T) {
 	b := testBench(t, redistest.Start(t).URL())
@@ -73,21 +53,6 @@ func TestLocks_LostWakeUp(t *testing.T) {
 			t.Errorf("%v, %d errors, the first %v, %d holds", err, n, sum.FirstError(), sum.Of(actions).Done)
 		}
 	})
-}
-
-// The embedded Redis cannot do what rueidislock needs, and the report says so.
-func TestLocks_Embedded(t *testing.T) {
-	b := testBench(t, "embedded")
-	load := workload{name: "locks-lone", clients: 1, rooms: 1, nodes: 1, kind: ofLocks}
-	for _, c := range of(load) {
-		if c.name != lockmgrName && c.name != "rueidislock" {
-			continue
-		}
-		r, err := b.cell(t.Context(), 0, cell{load: load, who: c})
-		if err != nil || (r.Failure == "") != (c.name == lockmgrName) {
-			t.Errorf("%s: %+v, %v", c.name, r, err)
-		}
-	}
 }
 
 // BenchmarkPaired lets the contenders take turns, one hold each, so that whatever else the machine does meets

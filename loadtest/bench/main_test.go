@@ -1,41 +1,28 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/gorilla/websocket"
 	"go.uber.org/goleak"
 
 	"roomd/loadtest/redisserver"
-	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
 )
 
 func TestMain(m *testing.M) {
-	servers[dropping], servers[leaking] = openBroken(dropping), openBroken(leaking)
+	servers[dropping] = openDropper
 	Main()
 	redistest.MostlyWaiting()
 	goleak.VerifyTestMain(m)
 }
 
 const short = 100 * time.Millisecond
-
-// kinds are the kinds of Redis that tests run on.
-var kinds = map[string]func(*testing.T) string{
-	"embedded": func(*testing.T) string { return redisurl.Embedded },
-	"real":     func(t *testing.T) string { return redistest.Start(t).URL() },
-}
 
 // testBench returns a run without output.
 func testBench(t *testing.T, url string) *bench {
@@ -110,53 +97,14 @@ func (m *moody) join(ctx context.Context, room, user string) error {
 	return m.sadd.join(ctx, room, user)
 }
 
-// Servers with a fault, which the bench must find.
-const (
-	dropping = "dropping" // cuts off each third client
-	leaking  = "leaking"  // keeps a MiB of each client
-)
+const dropping = "dropping" // a server that has one client less than connected
 
-// broken is a server that answers each request as if it were done.
-type broken struct {
-	http      *httptest.Server
-	all, open atomic.Int64
+// dropper is an echo server, which says so.
+type dropper struct{ server }
 
-	mu    sync.Mutex
-	leaks [][]byte // guarded by mu
+func openDropper(ctx context.Context, cfg serverConfig) (server, error) {
+	s, err := openEcho(ctx, cfg)
+	return dropper{s}, err
 }
 
-func openBroken(how string) opener {
-	return func(context.Context, serverConfig) (server, error) {
-		b := new(broken)
-		b.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			ws, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
-			if err != nil {
-				return
-			}
-			defer ws.Close()
-			b.open.Add(1)
-			defer b.open.Add(-1)
-			if n := b.all.Add(1); how == dropping && n%3 == 0 {
-				return
-			}
-			if how == leaking {
-				b.mu.Lock()
-				b.leaks = append(b.leaks, bytes.Repeat([]byte{1}, 1<<20)) // resident
-				b.mu.Unlock()
-			}
-			for {
-				_, request, err := ws.ReadMessage()
-				if err != nil {
-					return
-				}
-				id, _, _ := strings.Cut(string(request), ",")
-				_ = ws.WriteMessage(websocket.TextMessage, []byte(id+`,"room":"any","version":1,"count":1}`))
-			}
-		}))
-		return b, nil
-	}
-}
-
-func (b *broken) URL() string      { return strings.Replace(b.http.URL, "http", "ws", 1) }
-func (b *broken) Connections() int { return int(b.open.Load()) }
-func (b *broken) Close()           { b.http.Close() }
+func (d dropper) Connections() int { return d.server.Connections() - 1 }

@@ -1,8 +1,8 @@
 package bench
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -40,17 +40,16 @@ func (c *cell) tryMemory(ctx context.Context) (*Result, error) {
 	defer server.close()
 	places := newPlaces(c.load, c.load.names(c.prefix))
 	address := func(int) string { return server.url }
-	warming, err := connect(ctx, places[:min(len(places), max(minWarm, len(places)/warmDivisor))], address)
+	warming, err := connect(ctx, places[:min(len(places), max(minWarm, len(places)/warmDivisor))], address, func(warming *crowd, i int) error {
+		if !c.load.join {
+			return nil
+		}
+		return cmp.Or(warming.act(i), warming.act(i)) // in, and out
+	})
 	if err != nil {
 		return nil, err
 	}
-	if c.load.join {
-		err = errors.Join(warming.act(ctx, warming.sockets), warming.act(ctx, warming.sockets)) // in, and out
-	}
 	warming.close()
-	if err != nil {
-		return nil, fmt.Errorf("come and go: %w", err)
-	}
 	if _, err := settle(ctx, server); err != nil {
 		return nil, err
 	}
@@ -58,17 +57,19 @@ func (c *cell) tryMemory(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	crowd, err := connect(ctx, places, address)
+	crowd, err := connect(ctx, places, address, func(crowd *crowd, i int) error {
+		if c.load.join {
+			if err := crowd.act(i); err != nil {
+				return err
+			}
+		}
+		crowd.listen(i)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	defer crowd.close()
-	if c.load.join {
-		if err := crowd.act(ctx, crowd.sockets); err != nil {
-			return nil, fmt.Errorf("join: %w", err)
-		}
-	}
-	crowd.listen(crowd.sockets)
 	asIs, err := settle(ctx, server)
 	if err != nil {
 		return nil, err
@@ -79,9 +80,6 @@ func (c *cell) tryMemory(ctx context.Context) (*Result, error) {
 	}
 	freed, err := server.ask(q)
 	if err != nil {
-		return nil, err
-	}
-	if err := crowd.allHeard(); err != nil {
 		return nil, err
 	}
 	if freed.Connections != len(places) {

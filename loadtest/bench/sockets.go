@@ -146,50 +146,44 @@ type crowd struct {
 	deaf      []error // guarded by mu; why sockets stopped listening
 }
 
-// connect connects a client for each place. The caller closes the crowd unless there is an error.
-func connect(ctx context.Context, places []*place, address func(client int) string) (*crowd, error) {
+// connect connects a client for each place, some at a time, and does what comes then. The caller closes the crowd unless there is an error.
+func connect(ctx context.Context, places []*place, address func(client int) string, then func(c *crowd, client int) error) (*crowd, error) {
 	c := &crowd{sockets: make([]*socket, len(places))}
-	err := each(ctx, len(places), func(ctx context.Context, i int) (err error) {
-		c.sockets[i], err = dial(ctx, address(i), i, places[i])
-		return err
-	})
-	if err != nil {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(dialsAtOnce)
+	for i, at := range places {
+		group.Go(func() (err error) {
+			if c.sockets[i], err = dial(ctx, address(i), i, at); err != nil {
+				return fmt.Errorf("connect: %w", err)
+			}
+			return then(c, i)
+		})
+	}
+	if err := group.Wait(); err != nil {
 		c.close()
-		return nil, fmt.Errorf("connect: %w", err)
+		return nil, err
 	}
 	return c, nil
 }
 
-// each calls do with the numbers below n, some at a time.
-func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(dialsAtOnce)
-	for i := range n {
-		group.Go(func() error { return do(ctx, i) })
+// act lets a client act once.
+func (c *crowd) act(client int) error {
+	s := c.sockets[client]
+	_ = s.conn.SetReadDeadline(time.Now().Add(actTimeout))
+	if err := s.act(context.Background()); err != nil {
+		return fmt.Errorf("join or leave: %w", err)
 	}
-	return group.Wait()
+	return s.conn.SetReadDeadline(time.Time{})
 }
 
-// act lets some of the sockets act once.
-func (c *crowd) act(ctx context.Context, some []*socket) error {
-	return each(ctx, len(some), func(ctx context.Context, i int) error {
-		_ = some[i].conn.SetReadDeadline(time.Now().Add(actTimeout))
-		err := some[i].act(ctx)
-		_ = some[i].conn.SetReadDeadline(time.Time{})
-		return err
+// listen lets a client listen until its connection ends.
+func (c *crowd) listen(client int) {
+	c.listening.Go(func() {
+		err := c.sockets[client].listen()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.deaf = append(c.deaf, err)
 	})
-}
-
-// listen lets some of the sockets listen until their connections end.
-func (c *crowd) listen(some []*socket) {
-	for _, s := range some {
-		c.listening.Go(func() {
-			err := s.listen()
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.deaf = append(c.deaf, err)
-		})
-	}
 }
 
 // allHeard returns an error if a socket has stopped listening.
@@ -226,16 +220,19 @@ func (c *cell) trySockets(ctx context.Context) (*Result, error) {
 	}
 	rooms := c.load.names(c.prefix)
 	places := newPlaces(c.load, rooms)
-	crowd, err := connect(ctx, places, func(i int) string { return nodes[c.load.node(i)].URL() })
+	half := len(places) / 2
+	crowd, err := connect(ctx, places, func(i int) string { return nodes[c.load.node(i)].URL() }, func(crowd *crowd, i int) error {
+		if i < half {
+			return nil
+		}
+		defer crowd.listen(i)
+		return crowd.act(i)
+	})
 	if err != nil {
 		return nil, err
 	}
 	defer crowd.close() // before the servers, which have nobody to wait for then
-	acting, staying := crowd.sockets[:len(places)/2], crowd.sockets[len(places)/2:]
-	if err := crowd.act(ctx, staying); err != nil {
-		return nil, fmt.Errorf("join: %w", err)
-	}
-	crowd.listen(staying)
+	acting := crowd.sockets[:half]
 	for _, s := range acting { // a connection that has passed its deadline is useless
 		_ = s.conn.SetReadDeadline(time.Now().Add(maxWarmUp + c.duration + grace))
 	}

@@ -11,15 +11,15 @@ import (
 )
 
 func TestSockets(t *testing.T) {
-	for kind, url := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			b := testBench(t, url(t))
+	for _, url := range []string{redisurl.Embedded, redistest.Start(t).URL()} {
+		t.Run(url, func(t *testing.T) {
+			b := testBench(t, url)
 			for nodes := 1; nodes <= 2; nodes++ {
 				load := workload{name: "sockets", kind: ofSockets, clients: 16, rooms: 4, nodes: nodes}
 				for _, c := range of(load) {
 					r := mustCell(t, b, load, c)
-					if len(r.remarks()) > 0 || (r.Events > 0) != (c.name == roomdName) || !r.Latency.P99.IsKnown() {
-						t.Errorf("%s, %d nodes: %v, %+v", c.name, nodes, r.remarks(), *r)
+					if len(r.wrong()) > 0 || (r.Events > 0) != (c.name == roomdName) || !r.Latency.P99.IsKnown() {
+						t.Errorf("%s, %d nodes: %v, %+v", c.name, nodes, r.wrong(), *r)
 					}
 				}
 			}
@@ -35,12 +35,12 @@ func TestSockets_Refusals(t *testing.T) {
 	redistest.OK(t, err)
 	defer node.Close()
 	places := newPlaces(workload{clients: 2, rooms: 1, nodes: 1}, []string{b.prefix})
-	c, err := connect(t.Context(), places, func(int) string { return node.URL() })
+	c, err := connect(t.Context(), places, func(int) string { return node.URL() }, func(*crowd, int) error { return nil })
 	redistest.OK(t, err)
 	defer c.close()
-	redistest.OK(t, c.act(t.Context(), c.sockets[:1]))
-	c.listen(c.sockets[:1])
-	if err := c.act(t.Context(), c.sockets[1:]); err == nil || !strings.Contains(err.Error(), "room_full") || places[1].membership != memberUnsure {
+	redistest.OK(t, c.act(0))
+	c.listen(0)
+	if err := c.act(1); err == nil || !strings.Contains(err.Error(), "room_full") || places[1].membership != memberUnsure {
 		t.Errorf("%v", err)
 	}
 	redistest.OK(t, c.allHeard())

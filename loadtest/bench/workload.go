@@ -101,8 +101,14 @@ func (w workload) perNode() int { return (w.clients + w.nodes - 1) / w.nodes }
 // node returns the number of the node that a client acts through.
 func (w workload) node(client int) int { return client % w.nodes }
 
-// room returns the number of a client's room. The clients of one room are on all nodes.
-func (w workload) room(client int) int { return client / w.nodes % w.rooms }
+// room returns the number of a client's room. The clients of one room are on all nodes; where they are quiet they come
+// one after the other.
+func (w workload) room(client int) int {
+	if w.kind == ofMemory {
+		return client / roomSize % w.rooms
+	}
+	return client / w.nodes % w.rooms
+}
 
 // names returns the ids of the rooms with clients, or of the locks.
 func (w workload) names(prefix string) []string {

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/lab/anomaly"
 )
 
@@ -58,9 +57,6 @@ func (c *caller) record(e anomaly.Event) {
 	c.x.record(e)
 }
 
-// action is what a join or a leave counts as.
-const action = "action"
-
 // request runs one join or leave and records its outcome.
 func (c *caller) request(ctx context.Context) {
 	c.asked, c.sent = time.Now(), false
@@ -74,15 +70,13 @@ func (c *caller) request(ctx context.Context) {
 	if c.dead {
 		return
 	}
-	outcome, kind := tally.Refused, anomaly.ToldFailed
+	kind := anomaly.ToldFailed
 	switch {
 	case err == nil:
-		outcome, kind = tally.Done, anomaly.ToldOK
+		kind = anomaly.ToldOK
 	case c.sent || errors.Is(err, errUnknown):
-		outcome, kind = tally.Unknown, anomaly.ToldUnknown
+		kind = anomaly.ToldUnknown
 	}
-	c.x.tally.Record(time.Since(c.asked)) // of refused ones, too: their waiting is part of the latency
-	c.x.tally.Count(action, outcome)
 	c.record(anomaly.Event{Kind: kind})
 }
 

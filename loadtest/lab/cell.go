@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/lab/anomaly"
 )
 
@@ -44,8 +43,6 @@ type cell struct {
 
 	processes []*process
 	running   sync.WaitGroup // the callers
-	elapsed   time.Duration  // while they ran
-	tally     *tally.Tally   // of all requests
 
 	mu      sync.Mutex
 	changed *sync.Cond    // of what mu guards
@@ -59,7 +56,7 @@ type cell struct {
 
 func newCell(l *lab, d *discipline, f *fault, second time.Duration) *cell {
 	x := &cell{
-		lab: l, d: d, f: f, timescale: timescale{second}, begun: time.Now(), tally: new(tally.Tally), reached: make(map[step]bool),
+		lab: l, d: d, f: f, timescale: timescale{second}, begun: time.Now(), reached: make(map[step]bool),
 		id: fmt.Sprintf("lab-%s-%s-%s-%d", l.run, d.name, f.name, l.cells.Add(1)),
 	}
 	x.lockKey, x.hashKey, x.listKey = "LockRoom:"+x.id, "Locks:"+x.id, "Room:"+x.id+":Users"
@@ -90,7 +87,6 @@ func (x *cell) play(ctx context.Context, scenario func(context.Context) error) (
 		return h, err
 	}
 	x.running.Wait()
-	x.elapsed = x.now()
 	end, err := x.observer.look(ctx)
 	h.Events, h.Final, h.Forever = x.events(), end.users, end.held && end.expires == 0
 	x.mu.Lock()

@@ -35,8 +35,8 @@
 //
 // Package anomaly counts from the history alone: the callers' replies, and the contents of Redis. All commands of a cell pass one
 // at a time through one observer, which reads the lock and the list after each. So it is certain who held the lock, without any
-// clock. Under heavy load there is no observer, so that rates are those of the discipline; the contents of Redis at the end count
-// there, too. On a busy machine more can go wrong than the fault alone brings about. quiet.txt has the marks of a quiet one; the
+// clock. Under heavy load there is no observer, so that nothing delays the discipline; the contents of Redis at the end count there,
+// too. On a busy machine more can go wrong than the fault alone brings about. quiet.txt has the marks of a quiet one; the
 // report puts others into parentheses, except for roomd's.
 //
 // Two of the articles guard a cache with their lock. So callers come to an expired entry without a guard, and behind each of the

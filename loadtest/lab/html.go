@@ -37,7 +37,7 @@ type cellView struct {
 }
 
 // WriteHTML writes the report as one self-contained page: the verdict with links to what is not as listed, the matrix with
-// links to what went wrong, step by step, and the numbers.
+// links to what went wrong, step by step, and what is known of each discipline.
 func (r *Report) WriteHTML(w io.Writer) error {
 	page := report.Page{
 		Command: "lab", Question: "What do the published locks lose under faults, and what does roomd lose?",
@@ -75,8 +75,8 @@ func (r *Report) WriteHTML(w io.Writer) error {
 			Parts: append(draw("matrix"), report.Meanings("What the marks mean", marks().Rows), report.Meanings("What the faults are", r.faults().Rows))},
 		{ID: "failures", Title: "What happened", Parts: draw("stories"),
 			About: "Each failure with what was found, and every step. Times are in the lock's seconds."},
-		{ID: "numbers", Title: "Numbers", Parts: []template.HTML{r.numbers().HTML(), r.cache().HTML()}},
-		{ID: "steps", Title: "Articles and steps", About: choices, Parts: []template.HTML{r.steps().HTML()}},
+		{ID: "cache", Title: "Caches", Parts: []template.HTML{r.cache().HTML()}},
+		{ID: "steps", Title: "Articles, steps, and what is known", About: choices, Parts: []template.HTML{r.steps().HTML()}},
 	}
 	return page.Write(w)
 }

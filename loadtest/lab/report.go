@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/lab/anomaly"
 )
 
@@ -61,10 +60,6 @@ type Cell struct {
 	// ByChance are the anomalies that a quiet machine does not show. Nobody excuses those of roomd.
 	ByChance []string `json:"by_chance,omitempty"`
 
-	Actions       int64         `json:"actions"` // acknowledged joins and leaves
-	ActionsPerSec float64       `json:"actions_per_s"`
-	Latency       tally.Latency `json:"latency_ms"` // of all requests, also refused ones
-
 	fault    *fault
 	second   time.Duration
 	history  anomaly.History
@@ -94,13 +89,10 @@ func newReport(cfg Config, seed uint64, redis string) *Report {
 }
 
 // fill sets the outcome of a cell.
-func (c *Cell) fill(x *cell, h anomaly.History, f anomaly.Findings) {
-	c.Done, c.history, c.findings, c.second = true, h, f, x.second
-	c.Anomalies = f.Counts()
+func (c *Cell) fill(second time.Duration, h anomaly.History) {
+	c.Done, c.history, c.findings, c.second = true, h, anomaly.Find(h), second
+	c.Anomalies = c.findings.Counts()
 	c.ByChance = c.byChance()
-	c.Actions = x.tally.Of(action).Done
-	c.ActionsPerSec = float64(c.Actions) / x.elapsed.Seconds()
-	c.Latency = x.tally.Latency()
 }
 
 // cell returns the row's cell under a fault, or an empty one.

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/lab/anomaly"
 	"roomd/loadtest/report/reporttest"
 	"roomd/lockmgr/redistest"
@@ -120,12 +119,10 @@ func TestTable(t *testing.T) {
 	t.Parallel()
 	r := played()
 	r.Cache = []CacheResult{{Guard: "no guard", Gone: CacheCounts{Callers: 9, Loads: 32, LongestWaitMS: 110}, Dead: CacheCounts{Callers: 2, Never: true}}}
-	heavy := r.row("set-nx-lua").cell(heavyLoad)
-	heavy.ActionsPerSec, heavy.Latency = 12345, tally.Latency{P50: 1.5, P99: 20, Max: 30}
 	r.judge()
 	var table bytes.Buffer
 	redistest.OK(t, r.WriteTable(&table, false))
-	for _, want := range []string{"a Redis; seed 7", "set-nx-lua", "12345", "1.50", "20.0", "30", "3 of 3", "no guard", "1.1", "1.6 TTLs", "never", "5.4 %", "uniqid, within a second", "5: lock() for a cache", "SETEX and GET in the place", "dirty read", "verdict  as listed", "∞    for ever"} {
+	for _, want := range []string{"a Redis; seed 7", "set-nx-lua", "no guard", "1.1", "1.6 TTLs", "never", "5.4 %", "uniqid, within a second", "5: lock() for a cache", "SETEX and GET in the place", "dirty read", "verdict  as listed", "∞    for ever"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in\n%s", want, &table)
 		}
@@ -146,9 +143,8 @@ func TestReport_Fields(t *testing.T) {
 		"":       "cache differences disciplines duration_s redis second_ms seed verdict",
 		"cache.": "dead empty gone guard old slow", "cache.dead.": counts, "cache.empty.": counts, "cache.gone.": counts, "cache.old.": counts, "cache.slow.": counts,
 		"disciplines.": "about article cells listed name", "disciplines.listed.": "anomaly fault forever seen text",
-		"disciplines.cells.":            "actions actions_per_s anomalies applies by_chance discipline done fault latency_ms",
-		"disciplines.cells.anomalies.":  "deleted duplicate kept lost phantom stuck stuck_forever stuck_ms two_holders",
-		"disciplines.cells.latency_ms.": "max p50 p90 p99 p999",
+		"disciplines.cells.":           "anomalies applies by_chance discipline done fault",
+		"disciplines.cells.anomalies.": "deleted duplicate kept lost phantom stuck stuck_forever stuck_ms two_holders",
 	}
 	fields := make(map[string]string)
 	fieldsOf(fields, got, "")
@@ -209,7 +205,7 @@ func TestPage(t *testing.T) {
 	for _, want := range []string{
 		"✗</span> different", `<li><a href="#timestamp-under-take-over">timestamp did not show`, `<h3 id="timestamp-under-take-over">`,
 		`<a href="#set-nx-del-under-pause-release">`, `<h3 id="set-nx-del-under-pause-release">`, "3.060 s  张三 unlocked: 王五&#39;s lock",
-		"3.080 s  张三 is in the list more than once", "&lt;b&gt;张三", "&lt;guard&gt;</th>",
+		"3.080 s  张三 is in the list more than once", "&lt;b&gt;张三", "&lt;guard&gt;</th>", "It must show: lost updates (pause-write). ",
 	} {
 		if !strings.Contains(html, want) {
 			t.Errorf("no %s on the page", want)
@@ -226,7 +222,7 @@ func TestPage(t *testing.T) {
 		t.Errorf("%d failures, and %d ways to the next", stories, ways)
 	}
 	for _, d := range disciplines {
-		if n := strings.Count(html, `>`+d.name+"</th>"); n < 3 { // in the matrix, the steps, and the numbers
+		if n := strings.Count(html, `>`+d.name+"</th>"); n < 2 { // in the matrix, and the steps
 			t.Errorf("%d rows of %s", n, d.name)
 		}
 	}

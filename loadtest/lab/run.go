@@ -193,7 +193,7 @@ func (l *lab) playMatrix(ctx context.Context, alone bool) error {
 					}
 					l.mu.Lock()
 					defer l.mu.Unlock()
-					cell.fill(x, h, anomaly.Find(h))
+					cell.fill(x.second, h)
 					if l.cfg.Progress != nil {
 						l.cfg.Progress(l.report, cell)
 					}

@@ -162,11 +162,18 @@ func (c *Cell) class() string {
 const choices = "The articles leave open, and the lab chose: a list is JSON, a leave is a join the other way round, and a player " +
 	"asks again every 5 ms where the article's caller gives up."
 
-// steps returns each discipline's article and steps.
+// steps returns each discipline's article and steps, and what is known of it.
 func (r *Report) steps() *report.Facts {
 	f := new(report.Facts)
 	for _, row := range r.Disciplines {
-		f.Rows = append(f.Rows, report.Fact{Name: row.Name, Text: row.Article + ": " + row.About})
+		fact := report.Fact{Name: row.Name, Text: row.Article + ": " + row.About, About: "It must show nothing."}
+		for i, l := range row.discipline.listed {
+			if i == 0 {
+				fact.About = "It must show: "
+			}
+			fact.About += fmt.Sprintf("%s (%s). ", l.Text, l.Fault)
+		}
+		f.Rows = append(f.Rows, fact)
 	}
 	return f
 }
@@ -180,43 +187,6 @@ func (r *Report) faults() *report.Facts {
 	return f
 }
 
-// numbers returns what of each discipline is listed, how long it waited, and its speed under heavy load.
-func (r *Report) numbers() *report.Table {
-	const heavy = "heavy load"
-	t := &report.Table{
-		Title: "numbers", Subtitle: "over all faults; heavy load without any",
-		Columns: []report.Column{{Head: "discipline"},
-			{Head: "listed, seen", About: "how many of the known anomalies of the discipline this run showed; it must show all"},
-			{Head: "longest wait", About: "the longest time in which callers waited and nobody got the lock, in published seconds"},
-			{Head: "actions/s", Group: heavy, About: "acknowledged joins and leaves per second"},
-			{Head: "p50 ms", Group: heavy, About: "half of the requests took at most so long"},
-			{Head: "p99 ms", Group: heavy, About: "99 of 100 requests took at most so long"},
-			{Head: "max ms", Group: heavy, About: "the longest request"}},
-	}
-	for _, row := range r.Disciplines {
-		seen, longest, end := 0, 0.0, ""
-		for _, l := range row.Listed {
-			if l.Seen {
-				seen++
-			}
-		}
-		for _, c := range row.Cells {
-			if wait := c.Anomalies.StuckMS; c.Done && c.Fault != heavyLoad {
-				longest = max(longest, wait/r.SecondMS)
-				if c.Anomalies.Forever && c.Anomalies.Stuck > 0 {
-					end = ", for ever"
-				}
-			}
-		}
-		line := []string{row.Name, fmt.Sprintf("%d of %d", seen, len(row.Listed)), fmt.Sprintf("%.1f s%s", longest, end)}
-		if c := row.cell(heavyLoad); c.Done {
-			line = append(line, fmt.Sprintf("%.0f", c.ActionsPerSec), c.Latency.P50.Text("%.2f"), c.Latency.P99.Text("%.1f"), c.Latency.Max.Text("%.0f"))
-		}
-		t.Rows = append(t.Rows, report.Row{Cells: line, Strong: row.discipline == &roomd})
-	}
-	return t
-}
-
 // WriteTable writes the whole report for people.
 func (r *Report) WriteTable(w io.Writer, color bool) error {
 	var b strings.Builder
@@ -227,11 +197,9 @@ func (r *Report) WriteTable(w io.Writer, color bool) error {
 		_ = facts.WriteText(&b, 0)
 	}
 	b.WriteString(choices + "\n")
-	for _, t := range []*report.Table{r.numbers(), r.cache()} {
-		if len(t.Rows) > 0 {
-			b.WriteString("\n")
-			_ = t.WriteText(&b)
-		}
+	if len(r.Cache) > 0 {
+		b.WriteString("\n")
+		_ = r.cache().WriteText(&b)
 	}
 	fmt.Fprintf(&b, "\nverdict  %s\n", r.Verdict)
 	for _, d := range r.Differences {

@@ -39,7 +39,7 @@ func newRateLimitedLogs(log *slog.Logger) *rateLimitedLogs {
 		rate:        RateLog(set),
 		evicted:     set.Warn("connections that have shown no token are closed to make room"),
 		panics:      set.Error("panic"),
-		notReady:    set.WarnOver(probeQuiet-ratelog.Quiet, "not ready: Redis does not answer"),
+		notReady:    set.WarnOver(probeQuiet-ratelog.Quiet, "not ready: Redis does not do what this node asks"),
 		lostSeats:   set.Info("a member has lost the seat"),
 		notRemoved:  set.Warn("a disconnected user stays in the room"),
 		notDetached: set.Warn("a disconnected user cannot come back before the grace is over"),

@@ -52,8 +52,8 @@ func TestLog_ClientsDoNotFillIt(t *testing.T) {
 			times, _, _ = strings.Cut(times, ",")
 			got = append(got, times+strings.TrimRight(message, "}\n"))
 		}
-		want := `"requests are refused: unavailable" "not ready: Redis does not answer" ` +
-			`500"over: requests are refused: unavailable" 50"over: not ready: Redis does not answer"`
+		want := `"requests are refused: unavailable" "not ready: Redis does not do what this node asks" ` +
+			`500"over: requests are refused: unavailable" 50"over: not ready: Redis does not do what this node asks"`
 		if strings.Join(got, " ") != want {
 			t.Errorf("logged\n%s\nwant\n%s", strings.Join(got, " "), want)
 		}

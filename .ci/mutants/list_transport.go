@@ -6,6 +6,7 @@ const transports = "./transport"
 var transportMutants = []mutant{
 	{"membership: a session that was replaced goes on", "transport/internal/membership/status.go", "	TakenOver:    {Member: Outside, ", "	TakenOver:    {Member: Member, ", "./transport/internal/membership", ""},
 	{"page: a game client gets it", "transport/node/web.go", "upgrade := r.Header.Get(\"Upgrade\") != \"\"", "upgrade := false", "./transport/node", "TestPageOnTheGameAddress"},
+	{"redis: one that refuses to write does not answer", "transport/node/node.go", "case redisconn.Answered(err):", "case false:", "./transport/node", "TestStart"},
 	{"redis: a wrong password is no answer", "lockmgr/redisconn/redisurl/explain.go", "redis.HasErrorPrefix(err, \"WRONGPASS\")", "false", "./transport/node", "TestStart"},
 	{"redis: a password that Sentinels refuse is that of Redis", "lockmgr/redisconn/redisurl/explain.go", "refused = err\n", "refused = nil\n", "./transport/roomd", "TestTLS_RedisRefuses"},
 	{"membership: a lost place is not sought", "transport/internal/membership/status.go", "	Removed:      {Member: Missing, ", "	Removed:      {Member: Member, ", "./transport/internal/membership", ""},

@@ -237,6 +237,8 @@ func (n *Node) startRooms(ctx context.Context, db *redisurl.DB) error {
 			return fmt.Errorf("%s answers: %w; give another --redis-password-file, or another user in the URL", db, err)
 		case errors.Is(err, redisurl.ErrSentinelLogin):
 			return fmt.Errorf("%s: %w; give another --redis-sentinel-password-file, or another sentinel_username in the URL", db, err)
+		case redisconn.Answered(err):
+			return fmt.Errorf("%s answers, and refuses what a node asks: %w", db, err)
 		}
 		return fmt.Errorf("%s does not answer: %w", db, err)
 	}

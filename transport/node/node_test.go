@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -50,22 +51,36 @@ func TestTwoNodesOneRoom(t *testing.T) {
 	}
 }
 
+// unsaved returns a Redis that cannot save, and so refuses to write.
+func unsaved(t *testing.T) *redistest.Server {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "gone")
+	redistest.OK(t, os.Mkdir(folder, 0o700))
+	server := redistest.Start(t, "--save", "3600 1000000", "--dir", folder)
+	redistest.OK(t, os.Remove(folder))
+	client := server.Client()
+	_ = client.BgSave(t.Context()) // may fail at once, or a moment later
+	redistest.Until(t, "writes are refused", func() bool { return client.Ping(t.Context()).Err() != nil })
+	return server
+}
+
 func TestStartRefuses(t *testing.T) {
 	db := open(t, redisurl.Embedded)
 	running, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", Redis: db})
 	redistest.OK(t, err)
 	defer running.Shutdown(context.Background())
 	for names, cfg := range map[string]Config{
-		"other machines":         {Listen: "0.0.0.0:0", Redis: db},
-		"other  machines":        {Listen: ":0", Redis: db},
-		"host:port":              {Listen: "127.0.0.1", Redis: db},
-		"Redis is nil":           {Listen: "127.0.0.1:0"},
-		"127.0.0.1:1":            {Listen: "127.0.0.1:0", Redis: open(t, "redis://127.0.0.1:1")},
-		"--listen: listen tcp":   {Listen: running.Addr(), Redis: db},
-		"--admin-listen: listen": {Listen: "127.0.0.1:0", AdminListen: running.Addr(), Redis: db},
+		"other machines":                           {Listen: "0.0.0.0:0", Redis: db},
+		"other  machines":                          {Listen: ":0", Redis: db},
+		"host:port":                                {Listen: "127.0.0.1", Redis: db},
+		"Redis is nil":                             {Listen: "127.0.0.1:0"},
+		"127.0.0.1:1":                              {Listen: "127.0.0.1:0", Redis: open(t, "redis://127.0.0.1:1")},
+		"--listen: listen tcp":                     {Listen: running.Addr(), Redis: db},
+		"--admin-listen: listen":                   {Listen: "127.0.0.1:0", AdminListen: running.Addr(), Redis: db},
+		"answers, and refuses what a node asks":    {Listen: "127.0.0.1:0", Redis: open(t, unsaved(t).URL())},
 		"does not accept the user or the password": {Listen: "127.0.0.1:0", Redis: open(t, strings.Replace(redistest.Start(t, "--requirepass", "secret").URL(), "redis://", "redis://:wrong@", 1))},
-		"Seating":        {Listen: "127.0.0.1:0", Redis: db, Room: coordinator.Options{Rules: room.Rules{Seating: room.Capacity(-1)}}},
-		"MaxConnections": {Listen: "127.0.0.1:0", Redis: db, Serve: transport.Options{MaxConnections: -1}},
+		"Seating":                                  {Listen: "127.0.0.1:0", Redis: db, Room: coordinator.Options{Rules: room.Rules{Seating: room.Capacity(-1)}}},
+		"MaxConnections":                           {Listen: "127.0.0.1:0", Redis: db, Serve: transport.Options{MaxConnections: -1}},
 	} {
 		n, err := Start(t.Context(), cfg)
 		if err == nil {

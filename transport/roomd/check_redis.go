@@ -47,6 +47,8 @@ func (f *findings) redis(ctx context.Context, a *asked) {
 			f.fail("redis", "Check --redis-password-file, and the user in --redis", "%s answers: %v", a.db, err)
 		case errors.Is(err, redisurl.ErrSentinelLogin):
 			f.fail("redis", "Check --redis-sentinel-password-file, and sentinel_username in --redis", "%s: %v", a.db, err)
+		case redisconn.Answered(err):
+			f.fail("redis", "See its log", "%s answers, and refuses what a node asks: %v", a.db, err)
 		default:
 			f.fail("redis", "Check --redis, that Redis runs, and the way to it", "%s does not answer: %v", a.db, err)
 		}

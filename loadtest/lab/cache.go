@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,8 +27,8 @@ type CacheResult struct {
 // CacheCounts are the outcomes of an expired entry's callers.
 type CacheCounts struct {
 	Callers       int     `json:"callers"`
-	Loads         int64   `json:"loads"`   // requests to the database
-	AtOnce        int64   `json:"at_once"` // most loads at the same time
+	Loads         int     `json:"loads"`   // requests to the database
+	AtOnce        int     `json:"at_once"` // most loads at the same time
 	Freed         int     `json:"freed"`   // locks deleted by another caller's command
 	LongestWaitMS float64 `json:"longest_wait_ms"`
 	Stale         int     `json:"stale"` // callers that got the old value
@@ -68,14 +67,22 @@ type scene struct {
 // entry is one expired entry and its callers.
 type entry struct {
 	scene
-	x       *cell // for its processes; no fault strikes here
-	value   string
-	old     string
-	takes   time.Duration // how long a load takes
-	dying   *caller       // while it loads
-	loads   atomic.Int64
-	loading atomic.Int64 // loads that run now
-	most    atomic.Int64 // of them so far
+	x     *cell // for its processes; no fault strikes here
+	value string
+	old   string
+	takes time.Duration // how long a load takes
+	dying *caller       // while it loads
+
+	mu      sync.Mutex
+	loading int         // guarded by mu; loads that run now
+	counts  CacheCounts // guarded by mu
+}
+
+// note changes the counts.
+func (e *entry) note(change func(*CacheCounts)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	change(&e.counts)
 }
 
 func newEntry(x *cell, s scene) *entry {
@@ -148,17 +155,16 @@ func (l *lab) playScene(ctx context.Context, d *discipline, s scene) (counts Cac
 				return err
 			}
 		}
-		counts = e.count(ctx, callers)
+		e.play(ctx, callers)
+		counts = e.counts
 		return nil
 	})
 	counts.Freed = anomaly.Find(h).Counts().Deleted
 	return counts, err
 }
 
-// count connects the callers, lets them come, and counts the outcomes.
-func (e *entry) count(ctx context.Context, callers []*caller) CacheCounts {
-	counts := CacheCounts{Callers: len(callers)}
-	var mu sync.Mutex
+// play connects the callers and lets them come.
+func (e *entry) play(ctx context.Context, callers []*caller) {
 	var ready, all sync.WaitGroup
 	begin := make(chan struct{})
 	ready.Add(len(callers))
@@ -172,44 +178,42 @@ func (e *entry) count(ctx context.Context, callers []*caller) CacheCounts {
 			}
 			c.asked = time.Now()
 			value, err := e.get(ctx, c)
-			mu.Lock()
-			defer mu.Unlock()
-			counts.LongestWaitMS = max(counts.LongestWaitMS, ms(time.Since(c.asked)))
-			if err != nil {
-				counts.Errors++
-			} else if value == oldValue {
-				counts.Stale++
-			}
+			e.note(func(n *CacheCounts) {
+				n.LongestWaitMS = max(n.LongestWaitMS, ms(time.Since(c.asked)))
+				if err != nil {
+					n.Errors++
+				} else if value == oldValue {
+					n.Stale++
+				}
+			})
 		})
 	}
 	ready.Wait()
 	begun := time.Now()
 	close(begin)
 	all.Wait()
+	never := false
 	if !e.empty { // others keep coming
 		ctx, cancel := context.WithTimeout(ctx, e.x.patience)
 		defer cancel()
 		c := e.x.callerIn(callers[len(callers)-1].process, "the last one", false)
-		for c.asked = time.Now(); !counts.Never; c.asked = time.Now() {
+		for c.asked = time.Now(); !never; c.asked = time.Now() {
 			if value, _ := e.get(ctx, c); value == newValue {
 				break
 			}
-			counts.Never = sleep(ctx, spinPause, nil) != nil
+			never = sleep(ctx, spinPause, nil) != nil
 		}
 	}
-	counts.UpdatedMS = ms(time.Since(begun))
-	counts.Loads, counts.AtOnce = e.loads.Load(), e.most.Load()
-	return counts
+	e.note(func(n *CacheCounts) { n.Callers, n.UpdatedMS, n.Never = len(callers), ms(time.Since(begun)), never })
 }
 
 // load asks the database.
 func (e *entry) load(ctx context.Context, c *caller) (string, error) {
-	e.loads.Add(1)
-	now := e.loading.Add(1)
-	defer e.loading.Add(-1)
-	for most := e.most.Load(); now > most && !e.most.CompareAndSwap(most, now); {
-		most = e.most.Load()
-	}
+	e.note(func(n *CacheCounts) {
+		e.loading++
+		n.Loads, n.AtOnce = n.Loads+1, max(n.AtOnce, e.loading)
+	})
+	defer e.note(func(*CacheCounts) { e.loading-- })
 	switch err := sleep(ctx, e.takes, nil); {
 	case err != nil:
 		return "", err

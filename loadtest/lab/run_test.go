@@ -153,9 +153,9 @@ func cacheIsRight(c CacheResult) bool {
 		ok = c.Gone.Loads > 1 && c.Gone.Errors == 0
 	}
 	never := slices.Contains([]string{"setnx", "multi-expire", "hsetnx", "timestamp-plain"}, c.Guard)
-	empty := map[string]int64{"no-guard": 3, "timestamp": 1, "timestamp-first": 1, "set-get": 1}[c.Guard]
+	empty := map[string]int{"no-guard": 3, "timestamp": 1, "timestamp-first": 1, "set-get": 1}[c.Guard]
 	slow, known := slowLoads[c.Guard]
-	got := [4]int{int(c.Slow.Loads), int(c.Slow.AtOnce), c.Slow.Freed, c.Slow.Errors}
+	got := [4]int{c.Slow.Loads, c.Slow.AtOnce, c.Slow.Freed, c.Slow.Errors}
 	return ok && c.Dead.Never == never && c.Empty.Loads == empty && (!known || got == slow)
 }
 

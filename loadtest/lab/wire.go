@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"roomd/loadtest/lab/anomaly"
 	"roomd/lockmgr/redistest/proxy"
@@ -19,11 +20,9 @@ type wire struct {
 	caller *caller
 	proxy  *proxy.Proxy
 
-	turn sync.Mutex // held from a request to its reply
-
-	mu    sync.Mutex
-	ended bool              // guarded by mu
-	loses func(effect) bool // guarded by mu; the reply to swallow, once
+	turn  sync.Mutex        // held from a request to its reply
+	loses func(effect) bool // guarded by turn; the reply to swallow, once
+	ended atomic.Bool
 }
 
 func newWire(x *cell, c *caller) (*wire, error) {
@@ -40,28 +39,20 @@ func newWire(x *cell, c *caller) (*wire, error) {
 
 // lose makes the wire swallow the reply to the next request with that effect.
 func (w *wire) lose(has func(effect) bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.turn.Lock()
+	defer w.turn.Unlock()
 	w.loses = has
 }
 
 // cut closes all connections, and every new one at its first request.
 func (w *wire) cut() {
-	w.mu.Lock()
-	w.ended = true
-	w.mu.Unlock()
+	w.ended.Store(true)
 	w.proxy.Cut()
-}
-
-func (w *wire) isCut() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.ended
 }
 
 // exchange runs a request, and says what becomes of its reply. It cuts the connection if the caller is gone.
 func (w *wire) exchange(args []string, carryOut func() ([]byte, error)) proxy.Action {
-	if w.isCut() {
+	if w.ended.Load() {
 		return proxy.Cut
 	}
 	x, c := w.x, w.caller
@@ -86,7 +77,7 @@ func (w *wire) exchange(args []string, carryOut func() ([]byte, error)) proxy.Ac
 		return err
 	})
 	if err != nil {
-		if !w.isCut() {
+		if !w.ended.Load() {
 			x.fail(err)
 		}
 		return proxy.Cut
@@ -102,26 +93,14 @@ func (w *wire) exchange(args []string, carryOut func() ([]byte, error)) proxy.Ac
 			c.turnedAway()
 		}
 	}
-	if w.loseOne(did) {
-		return proxy.Silence
+	if w.loses == nil || !w.loses(did) {
+		return proxy.Pass
 	}
-	return proxy.Pass
-}
-
-// loseOne reports whether the reply to a request with that effect is lost.
-func (w *wire) loseOne(did effect) bool {
-	w.mu.Lock()
-	lost := w.loses != nil && w.loses(did)
-	if lost {
-		w.loses = nil
-	}
-	w.mu.Unlock()
-	if lost {
-		w.caller.record(anomaly.Event{Kind: anomaly.ReplyLost})
-		w.x.mu.Lock()
-		defer w.x.mu.Unlock()
-		w.caller.lost = true
-		w.x.struckLocked(w.caller)
-	}
-	return lost
+	w.loses = nil
+	c.record(anomaly.Event{Kind: anomaly.ReplyLost})
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c.lost = true
+	x.struckLocked(c)
+	return proxy.Silence
 }
